@@ -22,7 +22,7 @@ _bidctl_ids()
 _bidctl()
 {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' operands=0 i
-	local options='--store --json --verbose --help --version'
+	local options='--store --json --verbose --quiet --color= --progress= --help --version'
 
 	# "--link=copy" comes as three words
 	if [[ $current == = ]]; then
@@ -33,7 +33,7 @@ _bidctl()
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
 		-s | --store | --lower | --links | --url | --link | --perf-data | --jobs | --files-from | --interval | --notes | \
-			-o | --output | --root)
+			-o | --output | --root | --color | --progress)
 			[[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
 			((i++))
 			;;
@@ -73,6 +73,10 @@ _bidctl()
 		mapfile -t COMPREPLY < <(compgen -W "$(ps -eo pid=)" -- "$current")
 		return
 		;;
+	--color | --progress)
+		mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$current")
+		return
+		;;
 	--link)
 		mapfile -t COMPREPLY < <(compgen -W 'auto reflink hard copy' -- "$current")
 		return
@@ -94,7 +98,7 @@ _bidctl()
 		list) options+=' --cookies --by= --lower= --links=' ;;
 		missing) options+=' --perf-data= --lower= --links=' ;;
 		show | status) options+=' --lower= --links=' ;;
-		remove) options+=' --path=' ;;
+		remove) options+=' --path= --dry-run' ;;
 		setup) options+=' --url= --undo --root=' ;;
 		gc) options+=' --cache-size= --min-free= --dry-run' ;;
 		watch) options+=' --link= --interval= --once' ;;

@@ -7,7 +7,7 @@ _bidctl_specs()
 {
 	local line argument about
 	local -A actions=(DIR '_files -/' FILE _files PATH _files PID _pids WAY '(auto reflink hard copy)'
-		ORDER '(id path time size)')
+		ORDER '(id path time size)' WHEN '(auto always never)')
 
 	specs=()
 	for line in ${(f)"$(_call_program options bidctl $1 --help)"}; do
@@ -57,7 +57,8 @@ _bidctl()
 
 	_bidctl_specs ''
 	# before the command those of every command are taken, as they are behind it
-	_arguments -C -A '-*' ${(M)specs:#(-|--(store|json|verbose|help|version))*} '1: :->command' '*:: :->operand'
+	_arguments -C -A '-*' ${(M)specs:#(-|--(store|json|verbose|quiet|color|progress|help|version))*} '1: :->command' \
+		'*:: :->operand'
 	case $state in
 	(command)
 		commands=(${(M)${(f)"$(_call_program commands bidctl --help)"}:#  [a-z]*})

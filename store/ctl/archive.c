@@ -65,10 +65,10 @@ static enum ctl_status collect(struct packing *packing, int argc, char **argv)
 	}
 	add_recorded(packing);
 	for (int i = 0; i < argc; i++) {
-		int r = ctl_which_whole(packing->store, argv[i], &packing->builds[packing->n].id);
+		enum ctl_status status = ctl_which_build(packing->store, argv[i], &packing->builds[packing->n].id);
 
-		if (r < 0)
-			return ctl_which_failed(argv[i], r);
+		if (status != CTL_DONE)
+			return status;
 		packing->n++;
 	}
 	packing->n_named = packing->n;
@@ -239,8 +239,8 @@ static enum ctl_status report(const struct packing *packing, size_t packed, uint
 		ctl_print_json(json_pack("{s:o, s:I, s:I, s:I, s:O}", "archive", ctl_json_text(ctl->output), "packed",
 					 (json_int_t)packed, "missing", (json_int_t)(packing->n - packed), "size", (json_int_t)size,
 					 "builds", builds));
-	else if (!is_stdout)
-		printf("packed %zu, missing %zu, %s\n", packed, packing->n - packed, ctl_format_size(size, text));
+	else
+		ctl_summary(ctl, "packed %zu, missing %zu, %s\n", packed, packing->n - packed, ctl_format_size(size, text));
 	json_decref(builds);
 	return lacks ? CTL_REFUSED : CTL_DONE;
 }

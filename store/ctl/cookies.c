@@ -100,7 +100,7 @@ struct taking {
 	const struct ctl_cookies *which;
 	struct bid_store *store;
 	json_t *removed; /* borrowed */
-	bool verbose;
+	bool verbose, dry_run;
 	bool failed;
 	struct ctl_taken taken;
 };
@@ -113,7 +113,7 @@ static int take(void *user, const struct bid_cookie *cookie)
 
 	if ((which->path && strcmp(which->path, cookie->path) != 0) || (which->name && strcmp(which->name, cookie->name) != 0))
 		return 0;
-	r = bid_store_remove_cookie(taking->store, cookie);
+	r = taking->dry_run ? 0 : bid_store_remove_cookie(taking->store, cookie);
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0) {
@@ -129,7 +129,7 @@ static int take(void *user, const struct bid_cookie *cookie)
 					"size", (json_int_t)(r == 0 ? cookie->size : 0), "error",
 					r < 0 ? json_string(strerror(-r)) : json_null()));
 	if (taking->verbose && r == 0) {
-		printf("%s 1 0 ", cookie->name);
+		printf("%s\t%s\t", cookie->name, taking->dry_run ? "would be removed" : "removed 1 of 1 path");
 		ctl_print_text(stdout, which->operand);
 		putchar('\n');
 	}
@@ -139,9 +139,12 @@ static int take(void *user, const struct bid_cookie *cookie)
 enum ctl_status ctl_remove_cookies(const struct ctl *ctl, struct bid_store *store, const struct ctl_cookies *which, json_t *removed,
 				   struct ctl_taken *taken)
 {
-	struct taking taking = {
-		.which = which, .store = store, .removed = removed, .verbose = ctl->verbose && !ctl->json, .taken = *taken
-	};
+	struct taking taking = { .which = which,
+				 .store = store,
+				 .removed = removed,
+				 .verbose = (ctl->verbose || ctl->dry_run) && !ctl->json,
+				 .dry_run = ctl->dry_run,
+				 .taken = *taken };
 	int r = bid_store_each_cookie(store, take, &taking);
 
 	*taken = taking.taken;

@@ -9,6 +9,8 @@
 
 #include "api/store.h"
 
+#include "ctl/size.h"
+
 /* The exit status; documented in bidctl(1). */
 enum ctl_status {
 	CTL_DONE = 0,
@@ -26,6 +28,7 @@ struct ctl {
 	const char *store; /* --store, or NULL for the default */
 	bool json;
 	bool verbose;
+	bool quiet;
 	enum bid_link link; /* add, watch */
 	const char *perf_data; /* add, archive, get, missing: a recording instead of operands, or NULL */
 	const char *core, *pid; /* get: likewise */
@@ -58,7 +61,7 @@ struct ctl {
 	const char *notes; /* probe: a file, or NULL */
 	bool undo; /* setup */
 	const char *root; /* setup: a directory, or NULL */
-	uint64_t cache_size, min_free; /* gc; bytes, 0 if not given */
+	struct ctl_size cache_size, min_free; /* gc */
 };
 
 /* Commands: @argv are the operands. All report their errors themselves and return what to exit with. */
@@ -133,6 +136,12 @@ int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id);
 
 /* The same, but a whole id of 16 digits or more need not be stored; or not so that it can be found. */
 int ctl_which_whole(struct bid_store *store, const char *text, struct bid_id *ret_id);
+
+/*
+ * Find the build that the operand @text names: an id as above, a file, a path of one build of @store, or "kernel". Returns
+ * CTL_DONE, or the exit status after an error message.
+ */
+enum ctl_status ctl_which_build(struct bid_store *store, const char *text, struct bid_id *ret_id);
 
 /*
  * Open the file @path for reading, and find its absolute path without links, for free(3). Returns 0 or a negative errno, and then

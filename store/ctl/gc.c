@@ -13,7 +13,7 @@
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
-/* What is dropped by its age. */
+/* Evidence and scan results that are dropped by their age. */
 struct aged {
 	struct bid_forgotten left, gone;
 };
@@ -73,25 +73,43 @@ static int report(const struct collecting *collecting, const struct bid_evict_st
 			(json_int_t)stats->in_use_size, "evidence", (int)aged->left.evidence, "evidence_dropped",
 			(int)aged->gone.evidence, "scans", (int)aged->left.scans, "scans_dropped", (int)aged->gone.scans, "dry_run",
 			collecting->ctl->dry_run, "artifacts", collecting->evicted));
-	printf("fetched %" PRIu64 " artifacts, %s; made %" PRIu64 ", %s; free %s; %s %" PRIu64 ", %s\n", fetched,
-	       ctl_format_size(fetched_size, before), stats->made, ctl_format_size(stats->made_size, made),
-	       ctl_format_size(stats->free, free_size), collecting->ctl->dry_run ? "would evict" : "evicted", stats->evicted,
-	       ctl_format_size(stats->evicted_size, gone));
+	ctl_summary(collecting->ctl, "fetched %" PRIu64 " artifacts, %s; made %" PRIu64 ", %s; free %s; %s %" PRIu64 ", %s\n",
+		    fetched, ctl_format_size(fetched_size, before), stats->made, ctl_format_size(stats->made_size, made),
+		    ctl_format_size(stats->free, free_size), collecting->ctl->dry_run ? "would evict" : "evicted", stats->evicted,
+		    ctl_format_size(stats->evicted_size, gone));
 	if (stats->in_use > 0)
-		printf("not evicted, as they are open: %" PRIu64 ", %s\n", stats->in_use,
-		       ctl_format_size(stats->in_use_size, gone));
+		ctl_summary(collecting->ctl, "not evicted, as they are open: %" PRIu64 ", %s\n", stats->in_use,
+			    ctl_format_size(stats->in_use_size, gone));
 	if (aged->left.evidence + aged->gone.evidence > 0)
-		printf("wrong files in quarantine: %u kept, %u %s\n", aged->left.evidence, aged->gone.evidence, dropped);
+		ctl_summary(collecting->ctl, "wrong files in quarantine: %u kept, %u %s\n", aged->left.evidence,
+			    aged->gone.evidence, dropped);
 	if (aged->gone.scans > 0)
-		printf("results of scans of trees: %u kept, %u %s\n", aged->left.scans, aged->gone.scans, dropped);
+		ctl_summary(collecting->ctl, "results of scans of trees: %u kept, %u %s\n", aged->left.scans, aged->gone.scans,
+			    dropped);
 	return 0;
+}
+
+/* Are the limits kept now? If not, say by how much. */
+static bool are_kept(const struct bid_limits *limits, const struct bid_evict_stats *stats)
+{
+	uint64_t used = stats->size - stats->evicted_size, left = stats->free + stats->evicted_size;
+	char size[CTL_SIZE_MAX];
+
+	if (limits->cache_size > 0 && used > limits->cache_size)
+		bid_error("cache size: %s above the limit, and no more of it can be evicted",
+			  ctl_format_size(used - limits->cache_size, size));
+	else if (left < limits->min_free)
+		bid_error("free space: %s short of the limit, and no more files can be evicted",
+			  ctl_format_size(limits->min_free - left, size));
+	else
+		return true;
+	return false;
 }
 
 enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv)
 {
 	struct collecting collecting = { .ctl = ctl };
 	struct bid_evict_config config = {
-		.limits = { .cache_size = ctl->cache_size, .min_free = ctl->min_free },
 		.dry_run = ctl->dry_run,
 		.evicted = evicted,
 		.user = &collecting,
@@ -99,6 +117,7 @@ enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv)
 	ctl_auto_store struct bid_store *store = NULL;
 	struct bid_evict_stats stats = { 0 };
 	struct aged aged = { 0 };
+	struct statvfs fs;
 	/* what would be is to be known of a store that cannot be written, too */
 	enum ctl_status status = ctl_open_store(ctl, ctl->dry_run ? CTL_READ_ITSELF : CTL_WRITE, &store);
 	int r = 0;
@@ -106,7 +125,13 @@ enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv)
 	if (status != CTL_DONE)
 		return status;
 	collecting.evicted = ctl->json ? json_array() : NULL;
-	if (store) {
+	if (store)
+		r = bid_store_statfs(store, &fs);
+	if (store && r == 0) {
+		uint64_t total = (uint64_t)fs.f_blocks * fs.f_frsize;
+
+		config.limits.cache_size = ctl_size_of(&ctl->cache_size, total);
+		config.limits.min_free = ctl_size_of(&ctl->min_free, total);
 		forget(ctl, store, &aged);
 		r = bid_store_evict(store, &config, &stats);
 	}
@@ -115,5 +140,7 @@ enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv)
 	else
 		r = report(&collecting, &stats, &aged);
 	json_decref(collecting.evicted);
-	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+	if (r < 0)
+		return CTL_TROUBLE;
+	return are_kept(&config.limits, &stats) ? CTL_DONE : CTL_REFUSED;
 }

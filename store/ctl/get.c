@@ -274,9 +274,8 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 	else if (answer->story.stored == -ENODATA)
 		bid_error("%s, as the files of the build in the store show: %s", cause, name);
 	else if ((request->detail || status_of(answer->error) == CTL_TROUBLE) && bid_is_mount(bid_store_path(store)))
-		bid_error("%s by the mount that covers the store ('bidctl status' tells of it, 'bidctl get -v' what servers said): "
-			  "%s",
-			  cause, name);
+		bid_error("%s by the mount that covers the store%s: %s", cause,
+			  ctl->verbose ? "" : " ('bidctl status' shows its servers, 'bidctl get -v' their responses)", name);
 	else if ((answer->story.n == 0 || answer->story.of_mount) && answer->error == -ENOENT)
 		bid_error("%s in the store, and %s: %s", cause, ctl_sources_why_none(ctl, store, request->kind), name);
 	else
@@ -438,6 +437,22 @@ static enum ctl_status parse_kind(int argc, char **argv, struct bid_request *ret
 	return CTL_DONE;
 }
 
+static bool is_kind(const char *text)
+{
+	return bid_kind_parse(text) != BID_KIND_NONE || strcmp(text, "source") == 0 || strcmp(text, "section") == 0;
+}
+
+/* debuginfod-find(1) takes the kind first. */
+static void swap_kind(const struct ctl *ctl, int argc, char **argv)
+{
+	char *first = argv[0];
+
+	if (ctl->perf_data || ctl->core || ctl->pid || argc < 2 || !is_kind(first) || is_kind(argv[1]))
+		return;
+	argv[0] = argv[1];
+	argv[1] = first;
+}
+
 enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 {
 	struct ctl verbose = *given;
@@ -445,10 +460,11 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 	bid_cleanup(bid_request_release) struct bid_request request = { .kind = BID_KIND_NONE };
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_needs_from from = CTL_NEEDS_NONE;
-	enum ctl_status status = parse_from(given, argc, argv, &from);
+	enum ctl_status status;
 	bool itself;
-	int r;
 
+	swap_kind(given, argc, argv);
+	status = parse_from(given, argc, argv, &from);
 	if (status != CTL_DONE)
 		return status;
 	verbose.verbose |= getenv("DEBUGINFOD_VERBOSE") != NULL;
@@ -458,8 +474,9 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 		return status;
 	if (from != CTL_NEEDS_NONE && request.detail)
 		return ctl_usage("of one build at a time: '%s'", bid_kind_name(request.kind));
-	if (ctl->offline && ctl->n_urls > 0)
-		return ctl_usage("'--offline' and '--url' do not go together");
+	status = ctl_sources_check(ctl);
+	if (status != CTL_DONE)
+		return status;
 	status = ctl_open_to_find(ctl, CTL_WRITE_IF_POSSIBLE, &store);
 	if (status != CTL_DONE)
 		return status;
@@ -468,8 +485,6 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 
 	if (request.kind == BID_KIND_NONE)
 		request.kind = BID_KIND_DEBUGINFO;
-	r = ctl_which_whole(store, argv[0], &request.id);
-	if (r < 0)
-		return ctl_which_failed(argv[0], r);
-	return get(ctl, store, &request);
+	status = ctl_which_build(store, argv[0], &request.id);
+	return status == CTL_DONE ? get(ctl, store, &request) : status;
 }

@@ -330,13 +330,13 @@ static void print_summary(const struct getting *getting)
 {
 	char size[CTL_SIZE_MAX];
 
-	printf("needed %zu", getting->n);
+	ctl_summary(getting->ctl, "needed %zu", getting->n);
 	for (int state = 0; state < STATES; state++) {
-		printf(", %s %zu", state_names[state], getting->counts[state]);
+		ctl_summary(getting->ctl, ", %s %zu", state_names[state], getting->counts[state]);
 		if (state == FETCHED && getting->counts[state])
-			printf(" (%s)", ctl_format_size(getting->bytes, size));
+			ctl_summary(getting->ctl, " (%s)", ctl_format_size(getting->bytes, size));
 	}
-	printf(", unidentified %zu\n", getting->unidentified);
+	ctl_summary(getting->ctl, ", unidentified %zu\n", getting->unidentified);
 }
 
 static int print_json(const struct getting *getting)

@@ -15,96 +15,157 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/stdio.h"
+#include "ctl/closest.h"
 #include "ctl/ctl.h"
+#include "ctl/output.h"
 #include "ctl/size.h"
+
+#define HELP_BUILD "ID|FILE|kernel"
+#define HELP_ID \
+	"ID is a build-id in hex, in full or its first 7 digits or more; FILE is an ELF\n" \
+	"file, or a path of one that the store knows; kernel is the running kernel.\n\n"
+#define HELP_KIND \
+	"KIND is debuginfo (the default), elf, kallsyms, probes or vdso; or source or\n" \
+	"section with a NAME. KIND may stand in front of ID.\n"
 
 static const struct command {
 	const char *name;
 	const char *operands;
 	const char *help;
 	int min, max; /* operands; a negative maximum is none */
-	ctl_command_fn run;
+	ctl_command_fn run; /* NULL for help */
+	const char *more; /* paragraphs and examples of its own help, or NULL */
 } commands[] = {
-	{ "add", "FILE|DIR...", "put ELF files into the store, each under its build-id", 0, -1, ctl_add },
-	{ "list", "", "list what is in the store", 0, 0, ctl_list },
-	{ "show", "ID|PATH", "show what is known of a build, or of all builds of a path", 1, 1, ctl_show },
-	{ "get", "ID|- [KIND [NAME]]", "fetch an artifact if it is not there, print its path; or many", 0, 3, ctl_get },
-	{ "remove", "FILE|ID|COOKIE...", "take builds, or names of builds, out of the store", 0, -1, ctl_remove },
-	{ "update", "FILE...", "add files in the place of what the store has of their build", 1, -1, ctl_update },
-	{ "missing", "[ID...]", "list which of these ids, or of those on standard input, the store lacks", 0, -1, ctl_missing },
-	{ "archive", "[ID...]", "pack builds, or what a recording of perf names, for another machine", 0, -1, ctl_archive },
-	{ "unarchive", "FILE", "take in what 'archive' or perf archive packed ('-': standard input)", 1, 1, ctl_unarchive },
-	{ "probe", "VERB [ID|FILE|kernel] ...", "list, show, add, remove or apply probe definitions of a build", 1, -1, ctl_probe },
-	{ "verify", "[ID...]", "check every object, name and record; with '--repair' put them right", 0, -1, ctl_verify },
-	{ "gc", "", "evict what was fetched, longest unused first, until the limits are kept", 0, 0, ctl_gc },
-	{ "watch", "", "add what runs, as it is started and mapped, until it is told to end", 0, 0, ctl_watch },
-	{ "offline", "on|off [MOUNT...]", "have mounts ask no server, or ask them again", 1, -1, ctl_offline },
-	{ "setup", "system|user", "give debuggers all builds without a setting of theirs; '--undo' takes it back", 1, 1,
-	  ctl_setup },
+	{ "add", "FILE|DIR...", "add ELF files to the store, each under its build-id", 0, -1, ctl_add,
+	  "Examples:\n"
+	  "  bidctl add /usr/lib/debug ./build\n"
+	  "  bidctl add --running --kernel\n"
+	  "  bidctl add --perf-data=perf.data --fetch\n" },
+	{ "list", "", "list the builds in the store", 0, 0, ctl_list,
+	  "Examples:\n"
+	  "  bidctl list --by=size\n" },
+	{ "show", HELP_BUILD, "show the artifacts of a build, or of all builds of a path", 1, 1, ctl_show,
+	  HELP_ID "Examples:\n"
+		  "  bidctl show 15dfff3\n"
+		  "  bidctl show /usr/bin/ls\n" },
+	{ "get", HELP_BUILD "|- [KIND [NAME]]", "fetch an artifact unless it is stored, and print its path", 0, 3, ctl_get,
+	  HELP_KIND HELP_ID "'-' reads build-ids from standard input, one a line.\n\n"
+			    "Examples:\n"
+			    "  bidctl get /usr/bin/ls\n"
+			    "  bidctl get 15dfff3 source /usr/src/coreutils/ls.c\n"
+			    "  bidctl get --core=core.1234\n" },
+	{ "remove", HELP_BUILD "...", "remove builds, or one path of a build", 0, -1, ctl_remove,
+	  HELP_ID "Examples:\n"
+		  "  bidctl remove ./a.out\n"
+		  "  bidctl remove --path=/usr/bin/ls --dry-run\n" },
+	{ "update", "FILE...", "add files, and replace what the store has of their builds", 1, -1, ctl_update },
+	{ "missing", "[ID...]", "list the build-ids that the store lacks", 0, -1, ctl_missing,
+	  "Without ID it reads build-ids from standard input, one a line.\n"
+	  "Exit status 1 if any is missing.\n\n"
+	  "Examples:\n"
+	  "  perf buildid-list | bidctl missing\n"
+	  "  bidctl missing --perf-data=perf.data\n" },
+	{ "archive", "[" HELP_BUILD "...]", "pack builds, or all that a perf recording names, for another machine", 0, -1,
+	  ctl_archive,
+	  HELP_ID "Examples:\n"
+		  "  bidctl archive --output=builds.tar.zst --perf-data=perf.data\n" },
+	{ "unarchive", "FILE", "unpack an archive of 'bidctl archive' or perf archive ('-': standard input)", 1, 1, ctl_unarchive },
+	{ "probe", "VERB [" HELP_BUILD "] ...", "list, show, add, remove or apply the probe definitions of a build", 1, -1,
+	  ctl_probe,
+	  "VERB is list, show, add, remove or apply.\n" HELP_ID "Examples:\n"
+	  "  bidctl probe show kernel\n"
+	  "  bidctl probe apply --print ./a.out\n" },
+	{ "verify", "[" HELP_BUILD "...]", "check every object, name and record", 0, -1, ctl_verify,
+	  "Exit status 1 if anything is found, also if it was repaired.\n" HELP_ID "Examples:\n"
+	  "  bidctl verify --deep --repair\n" },
+	{ "gc", "", "evict downloaded and derived files, least recently used first", 0, 0, ctl_gc,
+	  "SIZE is a number with K, M, G, T or KiB, MiB, GiB, TiB, or a part of the\n"
+	  "file system, such as 10%. Exit status 1 if a limit was not reached.\n\n"
+	  "Examples:\n"
+	  "  bidctl gc --cache-size=1.5G --dry-run\n"
+	  "  bidctl gc --min-free=10%\n" },
+	{ "watch", "", "add programs as they are started and mapped, until interrupted", 0, 0, ctl_watch },
+	{ "offline", "on|off [MOUNT...]", "switch mounts offline or online", 1, -1, ctl_offline },
+	{ "setup", "system|user", "give debuggers all builds without a setting of theirs", 1, 1, ctl_setup },
 	{ "status", "", "show the store and the mounts", 0, 0, ctl_show_status },
+	{ "help", "[COMMAND]", "show the commands, or the options of one", 0, 1, NULL },
 };
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
-/* What needs no more than to be noted in struct ctl. */
+/* Names of other tools for what a command does: only suggested. */
+static const char *const aliases[][2] = {
+	{ "ls", "list" },      { "rm", "remove" },	{ "delete", "remove" },	   { "fsck", "verify" },
+	{ "check", "verify" }, { "prune", "gc" },	{ "fetch", "get" },	   { "find", "list" },
+	{ "info", "show" },    { "export", "archive" }, { "import", "unarchive" },
+};
+
+/* An option that only sets a field of struct ctl. */
 enum noted { NOT, AS_FLAG, AS_TEXT };
 
 #define FLAG(field) AS_FLAG, offsetof(struct ctl, field)
 #define TEXT(field) AS_TEXT, offsetof(struct ctl, field)
 
+/* An option with different texts has a row for each; the first one counts for everything else. */
 static const struct {
 	const char *name;
-	int letter; /* 0 if it has none */
+	int letter; /* 0 for none */
 	const char *argument; /* NULL if it takes none */
-	const char *commands; /* whose it is, blanks between them; NULL for all */
+	const char *commands; /* the commands that have it, blanks between them; NULL for all */
 	const char *help;
 	enum noted noted;
 	size_t offset; /* of the bool or the const char * */
 } options[] = {
-	{ "store", 's', "DIR", NULL, "the store (default: perf's buildid.dir, then ~/.debug)", TEXT(store) },
-	{ "json", 'j', NULL, NULL, "write JSON on standard output", FLAG(json) },
-	{ "verbose", 'v', NULL, NULL, "say more on standard error", FLAG(verbose) },
-	{ "help", 'h', NULL, NULL, "show this help, of one command if it is named" },
+	{ "store", 's', "DIR", NULL, "use this store (default: perf's buildid.dir, then ~/.debug)", TEXT(store) },
+	{ "json", 'j', NULL, NULL, "print JSON", FLAG(json) },
+	{ "verbose", 'v', NULL, NULL, "print more", FLAG(verbose) },
+	{ "quiet", 'q', NULL, NULL, "print no summary, no progress and no warning", FLAG(quiet) },
+	{ "color", 0, "WHEN", NULL, "auto, always or never (default: auto)" },
+	{ "progress", 0, "WHEN", NULL, "auto, always or never (default: auto)" },
+	{ "help", 'h', NULL, NULL, "show this help" },
 	{ "version", 'V', NULL, NULL, "show the version" },
-	{ "perf-data", 0, "FILE", "add archive get missing", "what a recording of perf names ('-': standard input)" },
-	{ "core", 0, "FILE", "get", "what a core file says was mapped", TEXT(core) },
-	{ "pid", 0, "PID", "get", "what a process has mapped as code", TEXT(pid) },
-	{ "fetch", 0, NULL, "add archive", "fetch from the servers what is not here; for 'add' only with --perf-data",
-	  FLAG(fetch) },
-	{ "output", 'o', "FILE", "archive", "write FILE.tar.zst, .tar.gz, .tar.xz, .tar.bz2 or .tar; or '-'", TEXT(output) },
+	{ "perf-data", 0, "FILE", "add archive get missing", "take the builds that a perf recording names ('-': stdin)" },
+	{ "core", 0, "FILE", "get", "get all that a core file names", TEXT(core) },
+	{ "pid", 0, "PID", "get", "get all that a process has mapped as code", TEXT(pid) },
+	{ "fetch", 0, NULL, "add", "with --perf-data: fetch what this machine lacks", FLAG(fetch) },
+	{ "fetch", 0, NULL, "archive", "fetch what the store lacks", FLAG(fetch) },
+	{ "output", 'o', "FILE", "archive", "write FILE.tar.zst, .tar.gz, .tar.xz, .tar.bz2, .tar, or '-'", TEXT(output) },
 	{ "link", 0, "WAY", "add watch", "auto, reflink, hard or copy (default: auto)" },
-	{ "jobs", 0, "N", "add verify", "search or check with N threads (default: one per CPU)" },
+	{ "jobs", 0, "N", "add", "search with N threads (default: one per CPU)" },
+	{ "jobs", 0, "N", "verify", "check with N threads (default: one per CPU)" },
 	{ "cross", 0, NULL, "add", "search other file systems below a directory, too", FLAG(cross) },
-	{ "files-from", 0, "FILE", "add", "the ELF files among the paths in FILE, one on a line ('-': standard input)",
-	  TEXT(files_from) },
-	{ "running", 0, NULL, "add", "what every process has mapped as code, the kernel and its modules", FLAG(running) },
-	{ "kernel", 0, NULL, "add", "the running kernel: symbols, vDSO, modules, and its image and debug file", FLAG(kernel) },
-	{ "cookies", 0, NULL, "list", "list what is kept without a build-id, which is a guess", FLAG(cookies) },
-	{ "lower", 0, "DIR", "archive list show get missing status", "look into DIR, too ('debuginfod': its cache; or 'none')" },
-	{ "links", 0, "DIR", "add archive list show get missing status verify",
-	  "follow links of lower stores and file:// trees into DIR; ':' between several" },
+	{ "files-from", 0, "FILE", "add", "add the paths in FILE, one a line ('-': stdin)", TEXT(files_from) },
+	{ "running", 0, NULL, "add", "add what every process has mapped as code, and the kernel", FLAG(running) },
+	{ "kernel", 0, NULL, "add", "add the running kernel: symbols, vDSO, modules, image", FLAG(kernel) },
+	{ "cookies", 0, NULL, "list", "list what is stored without a build-id", FLAG(cookies) },
+	{ "lower", 0, "DIR", "archive list show get missing status", "read DIR, too ('debuginfod': its cache; 'none')" },
+	{ "links", 0, "DIR", "add archive list show get missing status verify", "follow links of lower stores into DIR[:DIR...]" },
 	{ "interval", 0, "SECONDS", "watch", "look through all processes that often (default: 10)" },
-	{ "once", 0, NULL, "watch", "look through all processes once, and end", FLAG(once) },
+	{ "once", 0, NULL, "watch", "look through all processes once, then end", FLAG(once) },
 	{ "url", 0, "URL", "add archive get setup verify", "ask this server, not those of the environment; repeatable" },
 	{ "offline", 0, NULL, "get verify", "ask no server", FLAG(offline) },
-	{ "refresh", 0, NULL, "get", "ask the servers even for what they said they do not have", FLAG(refresh) },
-	{ "accept", 0, NULL, "get", "take other bytes than were fetched first under this id", FLAG(accept) },
+	{ "refresh", 0, NULL, "get", "ignore cached \"not found\" answers", FLAG(refresh) },
+	{ "accept", 0, NULL, "get", "accept other bytes than were fetched first for this id", FLAG(accept) },
 	{ "by", 0, "ORDER", "list", "id, path, time (newest first) or size (largest first) (default: id)" },
-	{ "path", 0, "PATH", "remove", "every build of this original path; repeatable" },
-	{ "deep", 0, NULL, "verify", "read every byte, and compare it with the digest that was recorded", FLAG(deep) },
-	{ "repair", 0, NULL, "verify", "adopt, set aside, fetch again: put right what was found", FLAG(repair) },
-	{ "cache-size", 0, "SIZE", "gc", "as much of what was fetched or made may stay; with a suffix K, M, G or T" },
-	{ "min-free", 0, "SIZE", "gc", "as much is to be free on the file system" },
-	{ "print", 0, NULL, "probe", "of 'apply': print a script that checks the build and sets the probes, where it is run",
-	  FLAG(print) },
-	{ "notes", 0, "FILE", "probe", "of 'apply': another machine's /sys/kernel/notes", TEXT(notes) },
-	{ "guru", 0, NULL, "probe", "of 'apply': set them in another build, too; twice: in one without a build-id" },
-	{ "undo", 0, NULL, "setup", "put back what 'setup' has changed", FLAG(undo) },
+	{ "path", 0, "PATH", "remove", "remove every build of this original path; repeatable" },
+	{ "deep", 0, NULL, "verify", "read every byte and compare it with the recorded digest", FLAG(deep) },
+	{ "repair", 0, NULL, "verify", "relink, quarantine and fetch again", FLAG(repair) },
+	{ "cache-size", 0, "SIZE", "gc", "evict until at most SIZE of these files remains" },
+	{ "min-free", 0, "SIZE", "gc", "evict until SIZE is free on the file system" },
+	{ "print", 0, NULL, "probe", "apply: print a script that checks the build and sets the probes", FLAG(print) },
+	{ "notes", 0, "FILE", "probe", "apply: use /sys/kernel/notes of another machine", TEXT(notes) },
+	{ "guru", 0, NULL, "probe", "apply: set probes in another build; twice: without a build-id" },
+	{ "undo", 0, NULL, "setup", "undo what 'setup' has changed", FLAG(undo) },
 	{ "root", 0, "DIR", "setup", "change the machine whose files are in DIR, such as an image", TEXT(root) },
-	{ "dry-run", 0, NULL, "gc", "only show what would be evicted and dropped", FLAG(dry_run) },
+	{ "dry-run", 'n', NULL, "gc remove", "change nothing, only show what would change", FLAG(dry_run) },
 };
 
-enum { N_OPTIONS = sizeof(options) / sizeof(options[0]), LONG_ONLY = 256, JOBS_MAX = 256, INTERVAL_MAX = 86400 };
+enum {
+	N_OPTIONS = sizeof(options) / sizeof(options[0]),
+	LONG_ONLY = 256,
+	JOBS_MAX = 256,
+	INTERVAL_MAX = 86400,
+};
 
 enum ctl_status ctl_usage(const char *format, ...)
 {
@@ -114,7 +175,7 @@ enum ctl_status ctl_usage(const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(message, sizeof(message), format, arguments);
 	va_end(arguments);
-	bid_error("%s; see 'bidctl --help'", message);
+	bid_error("%s", message);
 	return CTL_USAGE;
 }
 
@@ -126,6 +187,22 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
+static enum ctl_status refuse_command(const char *name)
+{
+	const char *names[N_COMMANDS + 1] = { 0 }, *meant = NULL;
+
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		names[i] = commands[i].name;
+	for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
+		if (strcmp(aliases[i][0], name) == 0)
+			meant = aliases[i][1];
+	if (!meant)
+		meant = ctl_closest(name, names);
+	if (meant)
+		return ctl_usage("no such command: '%s' - did you mean '%s'?", name, meant);
+	return ctl_usage("no such command: '%s'", name);
+}
+
 /* Is the @index-th option one of @command's own? */
 static bool is_own_option(size_t index, const char *command)
 {
@@ -133,6 +210,15 @@ static bool is_own_option(size_t index, const char *command)
 
 	for (const char *at = options[index].commands; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
 		if (strcspn(at, " ") == len && strncmp(at, command, len) == 0)
+			return true;
+	return false;
+}
+
+/* The same for all rows of an option. */
+static bool has_option(const char *command, const char *name)
+{
+	for (size_t i = 0; i < N_OPTIONS; i++)
+		if (strcmp(options[i].name, name) == 0 && (!options[i].commands || is_own_option(i, command)))
 			return true;
 	return false;
 }
@@ -148,7 +234,7 @@ static void print_options(const char *command)
 			snprintf(letter, sizeof(letter), "-%c, ", options[i].letter);
 		snprintf(text, sizeof(text), "%s--%s%s%s", letter, options[i].name, options[i].argument ? "=" : "",
 			 options[i].argument ? options[i].argument : "");
-		printf("  %-22s  %s\n", text, options[i].help);
+		printf("  %-21s  %s\n", text, options[i].help);
 	}
 }
 
@@ -160,36 +246,45 @@ static bool has_own_options(const char *command)
 	return false;
 }
 
-static enum ctl_status print_help(const struct command *only)
+static enum ctl_status print_command_help(const struct command *command)
 {
-	if (only)
-		printf("Usage: bidctl %s [OPTION...]%s%s\n%c%s.\n", only->name, *only->operands ? " " : "", only->operands,
-		       only->help[0] - 'a' + 'A', only->help + 1);
-	else
-		printf("Usage: bidctl [OPTION...] COMMAND [OPERAND...]\nELF artifacts by build-id.\n\nCommands:\n");
-	for (size_t i = 0; !only && i < N_COMMANDS; i++) {
-		char text[32];
-
-		snprintf(text, sizeof(text), "%s %s", commands[i].name, commands[i].operands);
-		printf("  %-22s  %s\n", text, commands[i].help);
+	printf("Usage: bidctl %s [OPTION...]%s%s\n%c%s.\n", command->name, *command->operands ? " " : "", command->operands,
+	       command->help[0] - 'a' + 'A', command->help + 1);
+	if (command->more)
+		printf("\n%s", command->more);
+	if (has_own_options(command->name)) {
+		puts("\nOptions:");
+		print_options(command->name);
 	}
-	for (size_t i = 0; i < N_COMMANDS; i++) {
-		if ((only && only != &commands[i]) || !has_own_options(commands[i].name))
-			continue;
-		printf("\nOptions of %s:\n", commands[i].name);
-		print_options(commands[i].name);
-	}
-	printf("\nOptions of every command:\n");
+	puts("\nOptions of every command:");
 	print_options(NULL);
-	printf("\nAn ID may be cut short to its first 7 digits or more. KIND is elf (or executable),\n"
-	       "debuginfo (the default), kallsyms, probes or vdso; or source or section, with its NAME.\n"
-	       "Exit status: 0 done, 1 not found or refused, 2 usage, 3 I/O or network trouble;\n"
-	       "of verify a sum, see bidctl-verify(1).\n");
-	if (only)
-		printf("See bidctl-%s(1).\n", only->name);
-	else
-		printf("See bidctl(1); the page of a command is bidctl-COMMAND(1).\n");
+	printf("\nSee bidctl-%s(1).\n", command->name);
 	return CTL_DONE;
+}
+
+static enum ctl_status print_help(void)
+{
+	puts("Usage: bidctl [OPTION...] COMMAND [OPERAND...]\nELF artifacts by build-id.\n\nCommands:");
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (commands[i].run)
+			printf("  %-10s  %s\n", commands[i].name, commands[i].help);
+	puts("\nOptions of every command:");
+	print_options(NULL);
+	puts("\n'bidctl help COMMAND' shows the options of a command.\n"
+	     "Exit status: 0 done, 1 not found or refused, 2 usage, 3 I/O or network trouble.\n"
+	     "See bidctl(1); the page of a command is bidctl-COMMAND(1).");
+	return CTL_DONE;
+}
+
+static enum ctl_status run_help(int argc, char **argv)
+{
+	const struct command *command = argc > 0 ? find_command(argv[0]) : NULL;
+
+	if (argc > 1)
+		return ctl_usage("too many operands for 'help': '%s'", argv[1]);
+	if (argc > 0 && !command)
+		return refuse_command(argv[0]);
+	return command && command->run ? print_command_help(command) : print_help();
 }
 
 static int parse_link(const char *text, enum bid_link *ret_link)
@@ -221,6 +316,18 @@ static int parse_number(const char *text, unsigned max, unsigned *ret_number)
 	return 0;
 }
 
+/* --color and --progress: what reads the environment for them reads it. */
+static int parse_when(const char *text, const char *always, const char *never)
+{
+	unsetenv(always);
+	unsetenv(never);
+	if (strcmp(text, "always") == 0)
+		return setenv(always, "1", 1);
+	if (strcmp(text, "never") == 0)
+		return setenv(never, "1", 1);
+	return strcmp(text, "auto") == 0 ? 0 : -EINVAL;
+}
+
 static int parse_order(const char *text, enum ctl_order *ret_order)
 {
 	static const char *const names[] = {
@@ -239,7 +346,7 @@ static int parse_order(const char *text, enum ctl_order *ret_order)
 struct wanted {
 	bool help;
 	bool version;
-	uint64_t seen; /* 1 << the index in options[] of each that was given */
+	uint64_t seen; /* 1 << the index of each given option's first row in options[] */
 };
 
 /* Take in one option. */
@@ -275,7 +382,10 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		return ctl_usage("not an order, which is id, path, time or size: '%s'", value);
 	else if ((strcmp(name, "cache-size") == 0 && ctl_parse_size(value, &ctl->cache_size) < 0) ||
 		 (strcmp(name, "min-free") == 0 && ctl_parse_size(value, &ctl->min_free) < 0))
-		return ctl_usage("not a size of a byte or more, such as '500M': '%s'", value);
+		return ctl_usage("not a size such as 500M, 1.5GiB or 10%%: '%s'", value);
+	else if ((strcmp(name, "color") == 0 && parse_when(value, CTL_COLOUR_ALWAYS, CTL_COLOUR_NEVER) < 0) ||
+		 (strcmp(name, "progress") == 0 && parse_when(value, CTL_PROGRESS_ALWAYS, CTL_PROGRESS_NEVER) < 0))
+		return ctl_usage("not one of auto, always, never: '%s'", value);
 	else if (strcmp(name, "jobs") == 0 && parse_number(value, JOBS_MAX, &ctl->jobs) < 0)
 		return ctl_usage("not a number of threads, 1 to %d: '%s'", JOBS_MAX, value);
 	else if (strcmp(name, "interval") == 0 && parse_number(value, INTERVAL_MAX, &ctl->interval) < 0)
@@ -285,16 +395,39 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 	return CTL_DONE;
 }
 
-/* What getopt_long(3) did not like; @word is the one that it has just left behind. */
+/* Refuse the option that begins @word, "--NAME" or "--NAME=VALUE", with the name that was meant. */
+static enum ctl_status refuse_name(const char *word)
+{
+	const char *names[N_OPTIONS + 1] = { 0 }, *meant;
+	char name[64];
+
+	for (size_t i = 0; i < N_OPTIONS; i++)
+		names[i] = options[i].name;
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+	meant = ctl_closest(name, names);
+	if (meant)
+		return ctl_usage("no such option: '--%s' - did you mean '--%s'?", name, meant);
+	return ctl_usage("no such option: '--%s'", name);
+}
+
+/* Refuse @word, the one that getopt_long(3) has just left behind. */
 static enum ctl_status refuse_option(const struct option *longs, const char *word)
 {
 	if (optopt == 0)
-		return ctl_usage("no such option, or short for several: '%s'", word);
+		return refuse_name(word);
 	for (; longs->name; longs++)
 		if (longs->val == optopt)
 			return ctl_usage("takes no argument: '%s'", word);
 	/* the word may have more letters, and not have been left */
 	return ctl_usage("no such option: '-%c'", optopt);
+}
+
+/* getopt_long(3) takes an abbreviated name. Is that of @option spelt out in @word, "--NAME" or "--NAME=VALUE"? */
+static bool is_spelt_out(const struct option *option, const char *word)
+{
+	size_t len = strlen(option->name);
+
+	return strcspn(word + 2, "=") == len && strncmp(word + 2, option->name, len) == 0;
 }
 
 static enum ctl_status parse(struct ctl *ctl, struct wanted *wanted, int argc, char **argv)
@@ -313,17 +446,24 @@ static enum ctl_status parse(struct ctl *ctl, struct wanted *wanted, int argc, c
 	}
 	opterr = 0;
 	for (;;) {
-		int which, key = getopt_long(argc, argv, shorts, longs, NULL);
+		int which, name = -1, key = getopt_long(argc, argv, shorts, longs, &name);
 		enum ctl_status status = CTL_DONE;
+		const char *word;
 
 		if (key < 0)
 			return CTL_DONE;
+		word = argv[optind - 1];
 		if (key == ':')
-			return ctl_usage("an argument is missing: '%s'", argv[optind - 1]);
+			return ctl_usage("an argument is missing: '%s'", word);
 		if (key == '?')
-			return refuse_option(longs, argv[optind - 1]);
+			return refuse_option(longs, word);
 		for (which = 0; which < N_OPTIONS && longs[which].val != key; which++)
 			;
+		/* an argument may be a word of its own */
+		if (optarg == word)
+			word = argv[optind - 2];
+		if (name >= 0 && !is_spelt_out(&longs[name], word))
+			return refuse_name(word);
 		status = take(ctl, wanted, (size_t)which, optarg);
 		if (status != CTL_DONE)
 			return status;
@@ -339,14 +479,14 @@ static enum ctl_status run(const struct ctl *ctl, const struct wanted *wanted, i
 		return CTL_DONE;
 	}
 	if (argc > 0 && !command)
-		return ctl_usage("no such command: '%s'", argv[0]);
+		return refuse_command(argv[0]);
 	if (wanted->help)
-		return print_help(command);
+		return command && command->run ? print_command_help(command) : print_help();
 	if (!command)
 		return ctl_usage("no command");
 
 	for (size_t i = 0; i < N_OPTIONS; i++)
-		if (wanted->seen & UINT64_C(1) << i && options[i].commands && !is_own_option(i, command->name))
+		if (wanted->seen & UINT64_C(1) << i && !has_option(command->name, options[i].name))
 			return ctl_usage("not an option of '%s': '--%s'", command->name, options[i].name);
 	argc--;
 	argv++;
@@ -354,7 +494,14 @@ static enum ctl_status run(const struct ctl *ctl, const struct wanted *wanted, i
 		return ctl_usage("'%s' needs %s", command->name, command->operands);
 	if (command->max >= 0 && argc > command->max)
 		return ctl_usage("too many operands for '%s': '%s'", command->name, argv[command->max]);
-	return command->run(ctl, argc, argv);
+	return command->run ? command->run(ctl, argc, argv) : run_help(argc, argv);
+}
+
+static void point_to_help(int argc, char **argv)
+{
+	const struct command *command = argc > 0 ? find_command(argv[0]) : NULL;
+
+	fprintf(stderr, "Try 'bidctl %s%s--help'.\n", command ? command->name : "", command ? " " : "");
 }
 
 int main(int argc, char **argv)
@@ -366,6 +513,8 @@ int main(int argc, char **argv)
 	struct wanted wanted = { 0 };
 	enum ctl_status status;
 
+	/* a summary of several parts is one line */
+	setlinebuf(stderr);
 	bid_log_init("bidctl", BID_LOG_WARNING);
 	if (bid_stdio_occupy() < 0)
 		return CTL_TROUBLE;
@@ -374,8 +523,9 @@ int main(int argc, char **argv)
 		return CTL_TROUBLE;
 	}
 	status = parse(&ctl, &wanted, argc, argv);
-	if (ctl.verbose)
-		bid_log_init("bidctl", BID_LOG_INFO);
+	if (ctl.quiet)
+		setenv(CTL_PROGRESS_NEVER, "1", 1);
+	bid_log_init("bidctl", ctl.quiet ? BID_LOG_ERROR : ctl.verbose ? BID_LOG_INFO : BID_LOG_WARNING);
 	if (status == CTL_DONE)
 		status = run(&ctl, &wanted, argc - optind, argv + optind);
 
@@ -383,6 +533,8 @@ int main(int argc, char **argv)
 		bid_error("%s: standard output", strerror(errno));
 		status = CTL_TROUBLE;
 	}
+	if (status == CTL_USAGE)
+		point_to_help(argc - optind, argv + optind);
 	for (char **dir = ctl.links; dir && *dir; dir++)
 		free(*dir);
 	free(ctl.links);

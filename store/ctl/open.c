@@ -43,7 +43,7 @@ static enum ctl_status add_lower(struct bid_store *store, const char *name)
 		r = bid_store_add_lower(store, path);
 	if (r < 0) {
 		bid_error("%s: lower store '%s'", r == -ENOENT ? "no such directory" : strerror(-r), name);
-		return CTL_TROUBLE;
+		return r == -ENOENT ? CTL_REFUSED : CTL_TROUBLE;
 	}
 	return CTL_DONE;
 }
@@ -82,13 +82,12 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 	if ((is_unwritable(r) || r == -ENOTDIR) && how == CTL_WRITE_IF_POSSIBLE)
 		r = bid_store_open(path, 0, ret_store);
 	if ((is_unwritable(r) || (r == 0 && how == CTL_READ_ITSELF)) && bid_is_mount(path)) {
-		bid_error("a mount of bidfs covers the store '%s': unmount it first with 'umount %s'%s", path, path,
-			  r == 0 ? "" : ", or let perf add through it");
+		bid_error("a mount of bidfs covers the store '%s': unmount it first with 'umount %s'", path, path);
 		return CTL_TROUBLE;
 	}
 	if (r < 0) {
 		bid_store_refused(r, path);
-		return CTL_TROUBLE;
+		return r == -ENOENT ? CTL_REFUSED : CTL_TROUBLE;
 	}
 	return add_lowers(ctl, *ret_store);
 }

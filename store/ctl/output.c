@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,17 +16,33 @@ bool ctl_is_terminal(FILE *file)
 	return isatty(fileno(file));
 }
 
+static bool is_set(const char *variable)
+{
+	const char *value = getenv(variable);
+
+	return value && *value;
+}
+
 const char *ctl_colour(FILE *file, enum ctl_colour colour)
 {
 	static const char *const sequences[] = {
 		[CTL_PLAIN] = "\033[0m",  [CTL_BOLD] = "\033[1m", [CTL_DIM] = "\033[2m",
 		[CTL_GREEN] = "\033[32m", [CTL_RED] = "\033[31m",
 	};
-	const char *no = getenv("NO_COLOR"), *terminal = getenv("TERM");
+	const char *terminal = getenv("TERM");
+	bool dumb = !ctl_is_terminal(file) || (terminal && strcmp(terminal, "dumb") == 0);
 
-	if (!ctl_is_terminal(file) || (no && *no) || (terminal && strcmp(terminal, "dumb") == 0))
-		return "";
-	return sequences[colour];
+	return is_set(CTL_COLOUR_NEVER) || (dumb && !is_set(CTL_COLOUR_ALWAYS)) ? "" : sequences[colour];
+}
+
+bool ctl_progress_is_drawn(void)
+{
+	return ctl_is_terminal(stderr) && !is_set(CTL_PROGRESS_NEVER);
+}
+
+bool ctl_progress_wanted(void)
+{
+	return ctl_progress_is_drawn() || (is_set(CTL_PROGRESS_ALWAYS) && !is_set(CTL_PROGRESS_NEVER));
 }
 
 void ctl_print_text(FILE *file, const char *text)
@@ -32,6 +50,17 @@ void ctl_print_text(FILE *file, const char *text)
 	bid_auto_free char *shown = bid_escape(text, BID_ESCAPE_TEXT);
 
 	fputs(shown ? shown : "?", file);
+}
+
+void ctl_summary(const struct ctl *ctl, const char *format, ...)
+{
+	va_list arguments;
+
+	if (ctl->json || ctl->quiet)
+		return;
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
 }
 
 void ctl_print_label(const char *label)

@@ -11,15 +11,26 @@
 
 #include "api/broker.h"
 
+#include "ctl/ctl.h"
+
 bool ctl_is_terminal(FILE *file);
+
+/* Environment variables that users know; --color, --progress and --quiet set them. */
+#define CTL_COLOUR_ALWAYS   "CLICOLOR_FORCE"
+#define CTL_COLOUR_NEVER    "NO_COLOR"
+#define CTL_PROGRESS_ALWAYS "DEBUGINFOD_PROGRESS"
+#define CTL_PROGRESS_NEVER  "BIDCTL_NO_PROGRESS"
 
 enum ctl_colour { CTL_PLAIN, CTL_BOLD, CTL_DIM, CTL_GREEN, CTL_RED };
 
-/* The sequence that begins @colour on @file, or "" if that is no terminal or NO_COLOR is set. Static. */
+/* The sequence that begins @colour on @file; "" if that is no terminal, unless CLICOLOR_FORCE is set, or if NO_COLOR is. Static. */
 const char *ctl_colour(FILE *file, enum ctl_colour colour);
 
 /* Write @text on one line, whatever is in it: bid_escape(). */
 void ctl_print_text(FILE *file, const char *text);
+
+/* Print a part of the summary on standard error, for people: nothing with --json or --quiet. */
+void ctl_summary(const struct ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* "label     " in front of a value, in bold on a terminal. */
 void ctl_print_label(const char *label);
@@ -64,6 +75,9 @@ struct ctl_progress {
 };
 
 bool ctl_progress_wanted(void);
+
+/* Is there a terminal for a progress line, and is it wanted? */
+bool ctl_progress_is_drawn(void);
 
 void ctl_progress_draw(struct ctl_progress *progress, const struct bid_progress *state);
 

@@ -127,15 +127,15 @@ static int print_json(const struct ctl_recording *recording)
 	return ctl_print_json(json);
 }
 
-static void print_summary(const struct ctl_recording *recording)
+static void print_summary(const struct ctl *ctl, const struct ctl_recording *recording)
 {
 	size_t counts[CTL_BUILD_STATES];
 
 	count(recording, counts);
-	printf("named %zu", recording->n);
+	ctl_summary(ctl, "named %zu", recording->n);
 	for (int state = 0; state < CTL_BUILD_STATES; state++)
-		printf(", %s %zu", state_name(state), counts[state]);
-	putchar('\n');
+		ctl_summary(ctl, ", %s %zu", state_name(state), counts[state]);
+	ctl_summary(ctl, "\n");
 }
 
 bool ctl_build_is_needed_without_id(const struct ctl_recording *recording, const struct ctl_build *build)
@@ -186,6 +186,6 @@ int ctl_recording_print(const struct ctl *ctl, struct ctl_recording *recording)
 	if (ctl->json)
 		return print_json(recording);
 	print_table(ctl, recording);
-	print_summary(recording);
+	print_summary(ctl, recording);
 	return 0;
 }

@@ -399,9 +399,9 @@ static enum ctl_status change(const struct ctl *ctl, int argc, char **argv, bool
 		ctl_print_json(json_pack("{s:s, s:I, s:I}", "id", hex, adding ? "added" : "removed", (json_int_t)change.done,
 					 "known", (json_int_t)change.known));
 	else if (adding)
-		printf("added %zu, known %zu\n", change.done, change.known);
+		ctl_summary(ctl, "added %zu, known %zu\n", change.done, change.known);
 	else
-		printf("removed %zu\n", change.done);
+		ctl_summary(ctl, "removed %zu\n", change.done);
 	return CTL_DONE;
 }
 

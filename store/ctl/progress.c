@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The progress line of a download. */
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -44,18 +43,11 @@ static int width_of_terminal(void)
 	return window.ws_col < LINE_ROOM ? window.ws_col : LINE_ROOM - 1;
 }
 
-bool ctl_progress_wanted(void)
-{
-	const char *wanted = getenv("DEBUGINFOD_PROGRESS");
-
-	return ctl_is_terminal(stderr) || (wanted && *wanted);
-}
-
 static void show(struct ctl_progress *progress, const char *line, int columns)
 {
 	int64_t now = bid_clock_ms();
 
-	if (ctl_is_terminal(stderr)) {
+	if (ctl_progress_is_drawn()) {
 		/* a line that wraps could not be taken back */
 		fprintf(stderr, "\r%.*s\033[K", columns - 1, line);
 		fflush(stderr);
@@ -129,7 +121,7 @@ void ctl_progress_text(struct ctl_progress *progress, const char *format, ...)
 	char line[LINE_ROOM];
 	va_list arguments;
 
-	if (!ctl_is_terminal(stderr) || (progress->drawn && now - progress->begun_ms < REDRAW_MS))
+	if (!ctl_progress_is_drawn() || (progress->drawn && now - progress->begun_ms < REDRAW_MS))
 		return;
 	progress->begun_ms = now;
 	va_start(arguments, format);

@@ -204,15 +204,36 @@ static enum ctl_status report(const struct list *list)
 			bid_error("%s: removing '%s'", bid_strerror(removal->error), list->texts[i]);
 		if (removal->error < 0 && status != CTL_TROUBLE)
 			status = removal->error == -ENOENT ? CTL_REFUSED : CTL_TROUBLE;
-		if (!ctl->json && ctl->verbose && removal->error == 0) {
-			printf("%s %u %u ", hex, removal->names, removal->left);
+		if (!ctl->json && ctl->dry_run && removal->error == 0) {
+			printf("%s\twould be removed\t", hex);
+			ctl_print_text(stdout, list->texts[i]);
+			putchar('\n');
+		} else if (!ctl->json && ctl->verbose && removal->error == 0) {
+			printf("%s\tremoved %u of %u path%s\t", hex, removal->names, removal->names + removal->left,
+			       removal->names + removal->left == 1 ? "" : "s");
 			ctl_print_text(stdout, list->texts[i]);
 			putchar('\n');
 		}
 	}
-	if (!ctl->json)
-		printf("removed %zu names, %s\n", names, ctl_format_size(freed, size));
+	if (ctl->dry_run)
+		ctl_summary(ctl, "would remove %zu build%s\n", list->n + list->cookies.n,
+			    list->n + list->cookies.n == 1 ? "" : "s");
+	else
+		ctl_summary(ctl, "removed %zu path%s, %s\n", names, names == 1 ? "" : "s", ctl_format_size(freed, size));
 	return status;
+}
+
+/* With --dry-run: is there something to remove? Returns 0 or a negative errno. */
+static int look(struct bid_store *store, const struct list *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		int r = bid_store_has(store, &list->removals[i].id);
+
+		if (r < 0)
+			return r;
+		list->removals[i].error = r > 0 ? 0 : -ENOENT;
+	}
+	return 0;
 }
 
 enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv)
@@ -225,14 +246,15 @@ enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv)
 	if (argc == 0 && ctl->n_paths == 0)
 		return ctl_usage("'remove' needs FILE|ID|COOKIE..., or '--path'");
 	list.removed = json_array();
-	status = ctl_open_store(ctl, CTL_WRITE, &store);
+	status = ctl_open_store(ctl, ctl->dry_run ? CTL_READ_ITSELF : CTL_WRITE, &store);
+	worst = status;
 	for (size_t i = 0; status != CTL_TROUBLE && store && i < ctl->n_paths + (size_t)argc; i++) {
 		status = i < ctl->n_paths ? add_path(store, ctl->paths[i], &list)
 					  : add_operand(store, argv[i - ctl->n_paths], &list);
 		worst = status > worst ? status : worst;
 	}
 	if (status != CTL_TROUBLE && list.n + list.cookies.n > 0) {
-		r = bid_store_remove(store, list.removals, list.n);
+		r = ctl->dry_run ? look(store, &list) : bid_store_remove(store, list.removals, list.n);
 		if (r < 0)
 			bid_error("%s: looking through store '%s'", bid_strerror(r), bid_store_path(store));
 		status = r < 0 ? CTL_TROUBLE : report(&list);
@@ -277,7 +299,7 @@ enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv)
 		ctl_print_json(json_pack("{s:I, s:I, s:I, s:O}", "replaced", (json_int_t)replaced, "added", (json_int_t)added,
 					 "refused", (json_int_t)refused, "files", files));
 	else if (store)
-		printf("replaced %zu, added %zu, refused %zu\n", replaced, added, refused);
+		ctl_summary(ctl, "replaced %zu, added %zu, refused %zu\n", replaced, added, refused);
 	json_decref(files);
 	return status;
 }

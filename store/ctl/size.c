@@ -5,26 +5,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-int ctl_parse_size(const char *text, uint64_t *ret_size)
+/* Return the exponent of 1024 that @unit stands for: 0 for "" and "B", 1 for "K" and "KiB". -1 for anything else. */
+static int exponent_of(const char *unit)
 {
-	static const char units[] = "KMGT";
-	unsigned long long n;
-	const char *unit;
-	unsigned shift = 0;
-	char *end;
+	static const char letters[] = "BKMGT";
+	const char *letter = *unit ? strchr(letters, *unit) : letters;
 
-	/* strtoull(3) takes blanks and signs, too */
-	if (text[0] < '0' || text[0] > '9')
+	if (!letter || (*unit && unit[1] && (letter == letters || strcmp(unit + 1, "iB") != 0)))
+		return -1;
+	return (int)(letter - letters);
+}
+
+int ctl_parse_size(const char *text, struct ctl_size *ret_size)
+{
+	size_t digits = strspn(text, "0123456789"), len = digits;
+	double n = strtod(text, NULL);
+	int exponent;
+
+	if (text[len] == '.')
+		len += 1 + strspn(text + len + 1, "0123456789");
+	/* a part of a byte, or a number that strtod(3) reads in another way */
+	if (digits == 0 || digits > 20 || text[len - 1] == '.')
 		return -EINVAL;
-	errno = 0;
-	n = strtoull(text, &end, 10);
-	unit = *end ? strchr(units, *end) : NULL;
-	if (unit) {
-		shift = 10 * (unsigned)(unit - units + 1);
-		end++;
+	if (strcmp(text + len, "%") == 0) {
+		*ret_size = (struct ctl_size){ .percent = n };
+		return n > 0 && n <= 100 ? 0 : -EINVAL;
 	}
-	if (*end || errno || n == 0 || n > (uint64_t)INT64_MAX >> shift)
+	exponent = exponent_of(text + len);
+	for (int i = 0; i < exponent; i++)
+		n *= 1024;
+	if (exponent < 0 || n < 1 || n >= (double)INT64_MAX)
 		return -EINVAL;
-	*ret_size = n << shift;
+	*ret_size = (struct ctl_size){ .bytes = (uint64_t)n };
 	return 0;
+}
+
+uint64_t ctl_size_of(const struct ctl_size *size, uint64_t total)
+{
+	return size->percent > 0 ? (uint64_t)((double)total / 100 * size->percent) : size->bytes;
 }

@@ -4,7 +4,19 @@
 
 #include <stdint.h>
 
-/* Bytes from "1048576", "1024K", "1M": binary units K, M, G and T, of one letter. At least 1. Returns 0 or -EINVAL. */
-int ctl_parse_size(const char *text, uint64_t *ret_size);
+/* A size as it was typed. One of both is 0, and both if it was not given. */
+struct ctl_size {
+	uint64_t bytes;
+	double percent; /* of the file system */
+};
+
+/*
+ * Parse "1048576", "1024K", "1.5GiB" or "10%". The units K, M, G, T and KiB, MiB, GiB, TiB are binary. Returns 0, or -EINVAL for
+ * anything else and for less than a byte.
+ */
+int ctl_parse_size(const char *text, struct ctl_size *ret_size);
+
+/* The bytes that @size is of a file system of @total bytes. */
+uint64_t ctl_size_of(const struct ctl_size *size, uint64_t total);
 
 #endif

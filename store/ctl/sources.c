@@ -14,7 +14,10 @@
 const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *store, enum bid_kind kind)
 {
 	if (!bid_kind_fetchable(kind))
-		return "no server has this kind";
+		return kind == BID_KIND_KALLSYMS || kind == BID_KIND_VDSO
+			       ? "no server has this kind ('bidctl add --kernel' adds the "
+				 "running kernel's)"
+			       : "no server has this kind";
 	/* a source or a section is not looked for by a path of the mount */
 	if (!bid_kind_has_detail(kind) && bid_is_mount(bid_store_path(store)))
 		return "the mount that covers it, which is what asks servers, has found none ('bidctl get -v' tells what was said)";
@@ -78,8 +81,10 @@ bool ctl_sources_are_barred(const struct ctl *ctl, const struct bid_store *store
 	return n > 0;
 }
 
-static enum ctl_status check_urls(const struct ctl *ctl)
+enum ctl_status ctl_sources_check(const struct ctl *ctl)
 {
+	if (ctl->offline && ctl->n_urls > 0)
+		return ctl_usage("'--offline' and '--url' do not go together");
 	for (size_t i = 0; i < ctl->n_urls; i++) {
 		bid_auto_free char *shown = NULL;
 		int r = bid_fetch_check_url(ctl->urls[i]);
@@ -113,7 +118,7 @@ static enum ctl_status add_servers(struct ctl_sources *sources, const struct ctl
 enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *ctl, struct bid_store *store)
 {
 	struct bid_fetch_config config = { 0 };
-	enum ctl_status status = check_urls(ctl);
+	enum ctl_status status = ctl_sources_check(ctl);
 	int r;
 
 	if (status != CTL_DONE)
@@ -145,12 +150,18 @@ bool ctl_sources_are_barred(const struct ctl *ctl, const struct bid_store *store
 	return false;
 }
 
+enum ctl_status ctl_sources_check(const struct ctl *ctl)
+{
+	return ctl->n_urls > 0 ? ctl_usage("this is built without fetching: '--url'") : CTL_DONE;
+}
+
 enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *ctl, struct bid_store *store)
 {
+	enum ctl_status status = ctl_sources_check(ctl);
 	int r;
 
-	if (ctl->n_urls > 0)
-		return ctl_usage("this is built without fetching: '--url'");
+	if (status != CTL_DONE)
+		return status;
 	r = bid_broker_new(store, &(struct bid_broker_config){ .no_negative = ctl->refresh, .accept = ctl->accept },
 			   &sources->broker);
 	if (r < 0)

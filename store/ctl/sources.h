@@ -13,6 +13,9 @@ struct ctl_sources {
 
 #define CTL_SOURCES_NONE ((struct ctl_sources){ .broker = NULL })
 
+/* Check --url and --offline. Returns CTL_DONE, or CTL_USAGE after an error message. */
+enum ctl_status ctl_sources_check(const struct ctl *ctl);
+
 /*
  * A broker for @store, which must outlive it, with the servers that the command line or else the environment names: none with
  * --offline, or for a store that cannot be written. Starts threads. Returns CTL_DONE, or what to exit with after an error message.

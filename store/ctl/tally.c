@@ -162,7 +162,7 @@ void ctl_tally_progress(struct ctl_tally *tally, size_t seen)
 	if (tally->form != CTL_TALLY_WHOLE || now < tally->drawn_ms + REDRAW_MS)
 		return;
 	tally->drawn_ms = now;
-	if (!ctl_is_terminal(stderr))
+	if (!ctl_progress_is_drawn())
 		return;
 	fprintf(stderr, "\r%zu files, %zu added, %zu known\033[K", tally->seen + seen, tally->added, tally->known);
 	fflush(stderr);
@@ -204,10 +204,11 @@ enum ctl_status ctl_tally_end(struct ctl_tally *tally, enum ctl_status status)
 	if (tally->n_reasons > 0)
 		qsort(tally->reasons, tally->n_reasons, sizeof(*tally->reasons), by_number);
 	if (!tally->ctl->json) {
-		printf("seen %zu, added %zu, known %zu, refused %zu", tally->seen, tally->added, tally->known, tally->refused);
+		ctl_summary(tally->ctl, "seen %zu, added %zu, known %zu, refused %zu", tally->seen, tally->added, tally->known,
+			    tally->refused);
 		for (size_t i = 0; i < tally->n_reasons; i++)
-			printf("%s%zu %s", i ? ", " : ": ", tally->reasons[i].n, tally->reasons[i].why);
-		putchar('\n');
+			ctl_summary(tally->ctl, "%s%zu %s", i ? ", " : ": ", tally->reasons[i].n, tally->reasons[i].why);
+		ctl_summary(tally->ctl, "\n");
 	} else if ((tally->form == CTL_TALLY_STREAM ? ctl_print_json_line : ctl_print_json)(to_json(tally)) < 0) {
 		bid_error("%s", strerror(ENOMEM));
 		status = CTL_TROUBLE;

@@ -106,8 +106,8 @@ static enum ctl_status unpack(struct taking *taking, struct bid_store *store, in
 	if (taking->ctl->json)
 		ctl_array_end(&taking->array);
 	else
-		printf("added %" PRIu64 ", known %" PRIu64 ", refused %" PRIu64 ", %s\n", counts.added, counts.known,
-		       counts.refused, ctl_format_size(counts.size, size));
+		ctl_summary(taking->ctl, "added %" PRIu64 ", known %" PRIu64 ", refused %" PRIu64 ", %s\n", counts.added,
+			    counts.known, counts.refused, ctl_format_size(counts.size, size));
 	if (r < 0)
 		return complain(store, path, r);
 	if (counts.added + counts.known + counts.refused == 0)

@@ -20,16 +20,6 @@
 
 enum { REDRAW_MS = 100 };
 
-/* The exit status is a sum of these; documented in bidctl(1). 2 and 3 mean what they mean everywhere. */
-enum {
-	FOUND = 1, /* anything; the only bit that scripts must know */
-	FOUND_OBJECTS = 4,
-	FOUND_NAMES = 8,
-	FOUND_OWN = 16,
-	FOUND_UNREADABLE = 32,
-	FOUND_LEFT = 64, /* not repaired, though that was asked for */
-};
-
 struct checking {
 	const struct ctl *ctl;
 	struct ctl_progress progress;
@@ -122,46 +112,36 @@ static enum ctl_status fetch_again(struct checking *checking, struct bid_store *
 	return status;
 }
 
-static int summed(const struct ctl *ctl, const struct bid_verify_stats *stats)
+static uint64_t sum_of(const struct bid_verify_stats *stats)
 {
-	static const int bits[] = {
-		[BID_FINDING_WRONG] = FOUND_OBJECTS,  [BID_FINDING_CORRUPT] = FOUND_OBJECTS,
-		[BID_FINDING_RIGHTS] = FOUND_OBJECTS, [BID_FINDING_ORPHAN] = FOUND_NAMES,
-		[BID_FINDING_EMPTY] = FOUND_NAMES,    [BID_FINDING_DANGLING] = FOUND_NAMES,
-		[BID_FINDING_ASTRAY] = FOUND_NAMES,   [BID_FINDING_FOREIGN_LINK] = FOUND_NAMES,
-		[BID_FINDING_TEMP] = FOUND_OWN,	      [BID_FINDING_RECORD] = FOUND_OWN,
-		[BID_FINDING_STALE] = FOUND_OWN,      [BID_FINDING_UNREADABLE] = FOUND_UNREADABLE,
-	};
-	int sum = 0;
+	uint64_t sum = 0;
 
 	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
-		if (stats->found[kind])
-			sum |= FOUND | bits[kind];
-	return sum | (ctl->repair && stats->left ? FOUND_LEFT : 0);
+		sum += stats->found[kind];
+	return sum;
 }
 
 static int report(const struct checking *checking, struct bid_store *store, const struct bid_verify_stats *stats)
 {
 	struct bid_forgotten kept = { 0 }, gone;
-	uint64_t sum = 0;
+	uint64_t sum = sum_of(stats);
 	json_t *counts;
 
 	/* nothing is wrong with the store because of it, but who checks a store wants to know. The default one need not be there */
 	if (store)
 		bid_store_forget(store, INT64_MIN, true, &kept, &gone);
-	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
-		sum += stats->found[kind];
 	if (!checking->findings) {
-		printf("checked %" PRIu64 " names, %" PRIu64 " objects, %" PRIu64 " links, %" PRIu64 " records", stats->names,
-		       stats->objects, stats->links, stats->records);
+		ctl_summary(checking->ctl, "checked %" PRIu64 " names, %" PRIu64 " objects, %" PRIu64 " links, %" PRIu64 " records",
+			    stats->names, stats->objects, stats->links, stats->records);
 		if (checking->ctl->deep)
-			printf(", %" PRIu64 " digests", stats->digests);
-		printf("; found %" PRIu64, sum);
+			ctl_summary(checking->ctl, ", %" PRIu64 " digests", stats->digests);
+		ctl_summary(checking->ctl, "; found %" PRIu64, sum);
 		if (checking->ctl->repair)
-			printf(", repaired %" PRIu64 ", fetched again %zu", sum - stats->left, checking->fetched);
-		printf("; foreign files %" PRIu64 "\n", stats->foreign);
+			ctl_summary(checking->ctl, ", repaired %" PRIu64 ", fetched again %zu", sum - stats->left,
+				    checking->fetched);
+		ctl_summary(checking->ctl, "; foreign files %" PRIu64 "\n", stats->foreign);
 		if (kept.evidence > 0)
-			printf("wrong files in quarantine: %u\n", kept.evidence);
+			ctl_summary(checking->ctl, "wrong files in quarantine: %u\n", kept.evidence);
 		return 0;
 	}
 	counts = json_object();
@@ -207,12 +187,12 @@ static enum ctl_status check(struct checking *checking, struct bid_store *store,
 		bid_error("the store has nothing of %s", n == 1 ? "this build" : "these builds");
 		return CTL_REFUSED;
 	}
-	return status != CTL_DONE ? status : (enum ctl_status)summed(ctl, &stats);
+	return status == CTL_DONE && sum_of(&stats) > 0 ? CTL_REFUSED : status;
 }
 
 enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv)
 {
-	struct checking checking = { .ctl = ctl, .terminal = ctl_is_terminal(stderr) };
+	struct checking checking = { .ctl = ctl, .terminal = ctl_progress_is_drawn() };
 	bid_auto_free struct bid_id *ids = calloc((size_t)argc + 1, sizeof(*ids));
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_status status;
@@ -221,13 +201,11 @@ enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv)
 		return CTL_TROUBLE;
 	if ((ctl->n_urls > 0 || ctl->offline) && !ctl->repair)
 		return ctl_usage("only '--repair' asks servers");
-	status = ctl_open_store(ctl, ctl->repair ? CTL_WRITE : CTL_READ_ITSELF, &store);
-	for (int i = 0; status == CTL_DONE && i < argc; i++) {
-		int r = ctl_which_whole(store, argv[i], &ids[i]);
-
-		if (r < 0)
-			return ctl_which_failed(argv[i], r);
-	}
+	status = ctl_sources_check(ctl);
+	if (status == CTL_DONE)
+		status = ctl_open_store(ctl, ctl->repair ? CTL_WRITE : CTL_READ_ITSELF, &store);
+	for (int i = 0; status == CTL_DONE && i < argc; i++)
+		status = ctl_which_build(store, argv[i], &ids[i]);
 	if (status != CTL_DONE)
 		return status;
 	checking.findings = ctl->json ? json_array() : NULL;

@@ -10,10 +10,12 @@
 #include <bid/error.h>
 
 #include "api/elf.h"
+#include "api/remove.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mount.h"
 #include "ctl/ctl.h"
+#include "ctl/here.h"
 
 enum { CANDIDATES_MAX = 10 /* to show */ };
 
@@ -39,11 +41,10 @@ static int collect(void *user, const struct bid_id *id)
 	return 0;
 }
 
-static void list_candidates(const struct candidates *candidates, const char *digits)
+static void list_candidates(const struct candidates *candidates)
 {
 	char hex[BID_ID_HEX_MAX];
 
-	bid_error("ambiguous: %zu build-ids begin with '%s'", candidates->n, digits);
 	for (size_t i = 0; i < candidates->n && i < CANDIDATES_MAX; i++)
 		fprintf(stderr, "  %s\n", bid_id_format(&candidates->ids[i], hex));
 	if (candidates->n > CANDIDATES_MAX)
@@ -68,8 +69,10 @@ int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id)
 		}
 	}
 	r = bid_store_which(store, bid_id_lower(text, digits), collect, &candidates, ret_id);
-	if (r == -ENOTUNIQ)
-		list_candidates(&candidates, digits);
+	if (r == -ENOTUNIQ) {
+		bid_error("ambiguous: %zu build-ids begin with '%s'", candidates.n, digits);
+		list_candidates(&candidates);
+	}
 	return r;
 }
 
@@ -84,6 +87,63 @@ int ctl_which_whole(struct bid_store *store, const char *text, struct bid_id *re
 	return 0;
 }
 
+static enum ctl_status which_kernel(struct bid_id *ret_id)
+{
+	int r = ctl_here_kernel(ret_id);
+
+	if (r < 0)
+		bid_error("'kernel': no build-id in '/sys/kernel/notes': %s", ctl_here_strerror(r));
+	return r < 0 ? CTL_REFUSED : CTL_DONE;
+}
+
+static enum ctl_status which_file(const char *path, struct bid_id *ret_id)
+{
+	bid_auto_free char *real = NULL;
+	bid_auto_fd int fd = -1;
+	int r = ctl_open_real(path, &fd, &real);
+
+	if (r == 0)
+		r = ctl_identify(fd, ret_id);
+	if (r < 0)
+		bid_error("%s: '%s'", bid_strerror(r), path);
+	return r < 0 ? CTL_REFUSED : CTL_DONE;
+}
+
+/* The one build that the store has of the original path @path. */
+static enum ctl_status which_path(struct bid_store *store, const char *path, struct bid_id *ret_id)
+{
+	struct candidates builds = { .n = 0 };
+	int r = store ? bid_store_each_build(store, path, collect, &builds) : -ENOENT;
+
+	if (r < 0 && r != -ENOENT)
+		return ctl_which_failed(path, r);
+	if (builds.n == 0) {
+		bid_error("no such file, and no build of this path in the store: '%s'", path);
+		return CTL_REFUSED;
+	}
+	if (builds.n > 1) {
+		bid_error("ambiguous: %zu builds of this path in the store: '%s'", builds.n, path);
+		list_candidates(&builds);
+		return CTL_REFUSED;
+	}
+	*ret_id = builds.ids[0];
+	return CTL_DONE;
+}
+
+enum ctl_status ctl_which_build(struct bid_store *store, const char *text, struct bid_id *ret_id)
+{
+	int r;
+
+	if (strcmp(text, "kernel") == 0)
+		return which_kernel(ret_id);
+	r = ctl_which_whole(store, text, ret_id);
+	if ((r == -EINVAL || r == -ENOENT) && access(text, F_OK) == 0)
+		return which_file(text, ret_id);
+	if (r == -EINVAL && (text[0] == '/' || text[0] == '['))
+		return which_path(store, text, ret_id);
+	return r < 0 ? ctl_which_failed(text, r) : CTL_DONE;
+}
+
 enum ctl_status ctl_which_failed(const char *text, int error)
 {
 	switch (error) {
@@ -93,8 +153,8 @@ enum ctl_status ctl_which_failed(const char *text, int error)
 		bid_error("no such build-id in the store: '%s'", text);
 		return CTL_REFUSED;
 	case -EINVAL:
-		bid_error("not a build-id in hex, nor its first %d digits or more: '%s'", BID_ID_DIGITS_MIN, text);
-		return CTL_USAGE;
+		bid_error("neither a build-id in hex, nor its first %d digits or more, nor a file: '%s'", BID_ID_DIGITS_MIN, text);
+		return CTL_REFUSED;
 	default:
 		bid_error("%s: looking for '%s'", bid_strerror(error), text);
 		return CTL_TROUBLE;

@@ -103,7 +103,7 @@ def test_open_and_mapped_files_stay(mount, mode, store, place, faults, builds, h
     fd = os.open(m.artifact(build.id), os.O_RDONLY)
     with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as mapped:
         if how == "evict":
-            told = tools.run(tools.BIDCTL, "-s", store, "gc", "--cache-size", "1").stdout
+            told = tools.run(tools.BIDCTL, "-s", store, "gc", "--cache-size", "1", status=1).stderr
             assert "evicted 0" in told and "not evicted, as they are open: 1, " in told, told
         else:
             tools.run(tools.BIDCTL, "-s", store, "remove", build.id)

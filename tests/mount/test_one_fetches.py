@@ -84,7 +84,7 @@ def test_two_programs_and_a_mount(mount, faults, store, program, env):
     assert all(map(ends, (first, second, view)))
     assert server.count() == 1
     # and nothing of that is foreign to the store
-    assert "foreign files 0" in tools.run(tools.BIDCTL, "--store", store, "verify").stdout
+    assert "foreign files 0" in tools.run(tools.BIDCTL, "--store", store, "verify").stderr
 
 
 @pytest.mark.parametrize("end", (signal.SIGKILL, signal.SIGSTOP), ids=("killed", "stopped"))

@@ -294,7 +294,7 @@ def test_bidctl_on_a_covered_store(mount, scene, store):
         assert f"umount {store}" in done.stderr and len(done.stderr.splitlines()) == 1 and not done.stdout, (command, done)
     m.unmount()
     tools.run(tools.BIDCTL, "--store", store, "add", scene.other.path, env=scene.env)
-    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stderr
 
 
 def test_what_is_told_of_a_covered_store(mount, scene, store, tmp_path):
@@ -320,7 +320,7 @@ def test_what_is_told_of_a_covered_store(mount, scene, store, tmp_path):
     (other := tmp_path / "other").mkdir()
     elsewhere = [tools.BIDCTL, "--store", other]
     for counts in ("added 1, known 0", "added 0, known 1"):
-        assert counts in tools.run(*elsewhere, "add", f"{store}/buildid/{ident}/elf", env=scene.env).stdout
+        assert counts in tools.run(*elsewhere, "add", f"{store}/buildid/{ident}/elf", env=scene.env).stderr
         shown = json.loads(tools.run(*elsewhere, "show", "--json", ident, env=scene.env).stdout)
         assert shown["paths"] == ["[debuginfod]"] and shown["artifacts"]["elf"]["how"] == "added", shown
     tools.run(*elsewhere, "add", path, env=scene.env)
@@ -336,7 +336,7 @@ def get(store, env, ident, *arguments, status):
     one = covered(env, store, ident, *arguments, status=status)
     many = covered_many(env, store, ident, "-", *arguments, status=status)
     assert one.stderr.count("\n") == (status != 0), one.stderr
-    return one.stdout, one.stderr, many.stdout
+    return one.stdout, one.stderr, many.stdout + many.stderr
 
 
 def test_get_from_a_covered_store(mount, scene, store, faults):

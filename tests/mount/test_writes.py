@@ -120,7 +120,7 @@ def test_a_cache_is_copied_onto_it(view, mode, store, scene, cache, how):
     # the other path is a name that no link leads to any more
     shutil.rmtree(place_of(view, scene.copy, scene.burn.id))
     view.unmount()
-    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stderr
 
 
 def test_an_archive_is_unpacked_into_it(view, store, scene):
@@ -139,7 +139,7 @@ def test_an_archive_is_unpacked_into_it(view, store, scene):
             assert (view / link.relative_to(far) / "elf").read_bytes() == (link / "elf").read_bytes()
     assert placed(view, scene.burn).read_bytes() == scene.burn.read()
     view.unmount()
-    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stderr
 
 
 def write_in_parts(m, program):
@@ -164,7 +164,7 @@ def test_not_before_its_end(view, store, scene):
     """Who looks at what is being written, or inherits it, does not end it: neither in the middle, nor before what follows."""
     write_in_parts(view, programs.burn(scene.place / "large", "hot_large", 5, "-static"))
     view.unmount()
-    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stderr
 
 
 @pytest.fixture
@@ -486,7 +486,7 @@ def test_rsync_of_a_cache_gives_the_same_tree(view, scene, cache, store, options
     tools.run("rsync", "-a", *options, f"{cache}/", f"{view}/")
     view.unmount()
     assert {path: what for path, what in seen(store, False).items() if not path.startswith(".bidfs/")} == wanted
-    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stderr
 
 
 @pytest.mark.parametrize("content", [b"", b"#own\np:my/own 0x1129\n"], ids=["empty", "text"])

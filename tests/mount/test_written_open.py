@@ -104,7 +104,7 @@ def test_who_writes_what_has_no_name_goes_on(view, store, scene):
         os.utime(file.fileno())
         assert read_again(file.fileno(), len(content), 0) == content
     view.unmount()
-    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stderr
 
 
 def test_what_is_removed_at_once_does_not_come_back(view):

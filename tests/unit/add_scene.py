@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import time
 
-from bidctl_scene import TIMEOUT, build
+from bidctl_scene import TIMEOUT, build, divide
 from cases import Skip, need
 
 NOBODY = 65534
@@ -69,7 +69,8 @@ def let_nobody_in(scene):
 
 def as_nobody(scene, *arguments):
     """call() of bidctl on the scene's store, by somebody who has no rights but his own."""
-    return call(scene.bidctl, "-s", scene.store, *arguments, env=scene.environment, user=NOBODY, group=NOBODY, extra_groups=[])
+    return divide(call(scene.bidctl, "-s", scene.store, *arguments, env=scene.environment, user=NOBODY, group=NOBODY,
+                       extra_groups=[]))
 
 
 def without_leaks(scene):
@@ -167,7 +168,7 @@ def in_namespace(script, *arguments, scene):
     done = call("unshare", "-m", "sh", "-euc", script, "sh", *arguments, env=scene.environment)
     if "unshare failed" in done.stderr:
         raise Skip(done.stderr.strip())
-    return done
+    return divide(done)
 
 
 @contextlib.contextmanager

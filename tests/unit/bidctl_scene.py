@@ -19,6 +19,8 @@ import urllib.request
 
 DONE, REFUSED, USAGE, TROUBLE = 0, 1, 2, 3
 TIMEOUT = 60
+SUMMARY = re.compile(r"(seen|added|removed|would remove|replaced|named|needed|packed|checked|fetched) \d|"
+                     r"not evicted, as |wrong files in |results of scans ")
 SERVER = pathlib.Path(__file__).resolve().parent.parent / "faults" / "server.py"
 
 # long enough to tell apart, with pairs that begin alike: by 8 digits, and by 9
@@ -28,6 +30,16 @@ ID_ODD = "abcdef0198000000000000000000000000000000"
 ID_FAR = "1234567890123456789012345678901234567890"
 ID_SHORT = "fedcba9876543210"
 ID_NOT_STORED = "00112233445566778899aabbccddeeff00112233"
+
+
+def divide(done):
+    """The summary is for people, on standard error behind the messages: it becomes done.summary, and follows the rows in
+    done.stdout, too."""
+    lines = done.stderr.splitlines(keepends=True)
+    done.summary = "".join(line for line in lines if SUMMARY.match(line))
+    done.stderr = "".join(line for line in lines if not SUMMARY.match(line))
+    done.stdout += done.summary
+    return done
 
 
 def build(directory, name, build_id, flags=()):
@@ -80,6 +92,10 @@ class Scene:
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="surrogateescape", timeout=TIMEOUT)
         assert status in (None, done.returncode), \
             f"exit status {done.returncode}, not {status}: {arguments}\n{done.stdout}{done.stderr}"
+        if done.returncode == USAGE:
+            done.stderr, hint, _ = done.stderr.rpartition("Try 'bidctl ")
+            assert hint, f"no hint where to read on: {done.stderr!r}"
+        divide(done)
         for line in done.stderr.splitlines():
             assert re.match(r"bidctl: (error|warning): \S|  (and )?[0-9a-f]", line), f"not a message: {line!r}"
         assert "\033" not in done.stdout + done.stderr, "colours in a pipe"
@@ -153,6 +169,6 @@ def interrupted(scene, url, *arguments, caught=signal.SIGINT):
         assert time.monotonic() < deadline and process.poll() is None, "it never asked"
         time.sleep(0.02)
     process.send_signal(caught)
-    out, errors = process.communicate(timeout=TIMEOUT)
-    assert process.returncode == 128 + caught and errors == "", (process.returncode, out, errors)
-    return out
+    done = divide(subprocess.CompletedProcess(arguments, 0, *process.communicate(timeout=TIMEOUT)))
+    assert process.returncode == 128 + caught and done.stderr == "", (process.returncode, done)
+    return done.stdout

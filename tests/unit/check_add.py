@@ -20,7 +20,7 @@ import time
 import cases
 from add_scene import (IDS, NOBODY, as_nobody, call, everything_is_right, in_namespace, let_nobody_in, module_tree, readelf_id,
                        stored, summary, system_tree, without_leaks)
-from bidctl_scene import DONE, ID_FAR, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, build
+from bidctl_scene import DONE, ID_FAR, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, build, divide
 from cases import Skip, need
 
 
@@ -149,9 +149,9 @@ def case_modules_by_name(scene):
             assert summary(scene.on_store("add", "--link=copy", file))[0] == expected, file
         names = [scene.store / str(file)[1:] / build_id / "elf" for file in (path, other)]
         assert names[0].samefile(names[1]), path
-        assert scene.on_store("remove", path).stdout.startswith("removed 1 names, "), path
+        assert scene.on_store("remove", path).summary.startswith("removed 1 path, "), path
         assert not names[0].exists() and names[1].exists()
-        assert scene.on_store("remove", other).stdout.startswith("removed 1 names, "), path
+        assert scene.on_store("remove", other).summary.startswith("removed 1 path, "), path
         assert not names[1].exists()
 
 
@@ -178,7 +178,7 @@ def traced(scene, *arguments, calls):
     if "ptrace" in done.stderr:
         raise Skip(done.stderr.strip())
     assert done.returncode == DONE, done
-    return done, list(whole_calls(log.read_text(errors="replace").splitlines()))
+    return divide(done), list(whole_calls(log.read_text(errors="replace").splitlines()))
 
 
 def case_rescan(scene):
@@ -341,7 +341,7 @@ def case_own(scene):
     assert summary(scene.on_store("add", elf))[0] == (1, 0, 1, 0)
     (scene.home / "link").symlink_to(elf)
     assert summary(scene.on_store("add", scene.home / "link", elf))[0] == (2, 0, 2, 0)
-    assert scene.on_store("update", elf).stdout == "replaced 1, added 0, refused 0\n"
+    assert scene.on_store("update", elf).summary == "replaced 1, added 0, refused 0\n"
     assert (scene.json("show", ID_ONE), sorted(scene.store.rglob("*"))) == before
 
 
@@ -385,7 +385,7 @@ def case_verified_by_another(scene):
         if path.is_dir() or ".bidfs" in path.parts:
             os.chown(path, NOBODY, NOBODY)
     done = as_nobody(scene, "verify", "--repair", "--offline")
-    assert "unreadable: " in done.stdout and "found 1," in done.stdout and "stale" not in done.stdout, done
+    assert "unreadable: " in done.stdout and "found 1," in done.summary and "stale" not in done.stdout, done
     assert "added" in scene.on_store("show", ID_ONE).stdout
 
 
@@ -410,7 +410,7 @@ def case_verified_past_what_is_closed(scene):
         assert sorted(": ".join(line.split(": ")[:2]) for line in lines) == sorted(expected), (options, done)
     for path in closed:
         path.chmod(0o755)
-    assert "found 1, repaired 1" in scene.on_store("verify", "--repair", "--offline", status=9).stdout, "more than a link was lost"
+    assert "found 1, repaired 1" in scene.on_store("verify", "--repair", "--offline", status=REFUSED).summary
     for build_id in (ID_ONE, ID_FAR):
         assert "added" in scene.on_store("show", build_id).stdout
 
@@ -432,7 +432,7 @@ def case_durable(scene):
         _, log = traced(scene, "add", f"--link={way}", *(files if named else [tree]), calls=calls)
         artifacts = [number for number, line in enumerate(log) if "linkat(" in line and '"elf"' in line and "= 0" in line]
         syncs = [number for number, line in enumerate(log) if "syncfs(" in line]
-        said = [number for number, line in enumerate(log) if re.search(r" write\(1", line)]
+        said = [number for number, line in enumerate(log) if re.search(r" write\(2", line)]
         assert len(artifacts) == len(ids) and len(said) == 1 and artifacts[-1] < syncs[-1] < said[0], (way, log)
         fsyncs = [number for number, line in enumerate(log) if "fsync(" in line]
         if not named:

@@ -302,7 +302,7 @@ def case_archive_without_the_vdso_names_it(scene):
     scene.on_store("add", scene.two)
     recording, target = Recording(scene.home).lists("[vdso]", ID_GONE).lists(scene.two, ID_TWO), scene.home / "a.tar"
     done = scene.on_store("archive", "-o", target, "--perf-data", recording.write())
-    assert done.stdout.startswith("packed 1, missing 1, "), done.stdout
+    assert done.summary.startswith("packed 1, missing 1, "), done.stdout
     assert done.stderr == f"bidctl: warning: not in the store: '{ID_GONE}' of '[vdso]'\n", done.stderr
     rows = scene.json("archive", "-o", target, "--perf-data", recording.path)["builds"]
     assert {row["path"]: row["missing"] for row in rows} == {"[vdso]": "not in the store", str(scene.two): None}, rows
@@ -344,9 +344,9 @@ def case_guessed(scene):
     assert cookie not in scene.on_store("list").stdout and [row["id"] for row in scene.json("list")] == [ID_TWO]
     scene.on_store("verify", "--deep")
     damaged = damage(kept)
-    assert "cookie" in scene.on_store("verify", "--deep", status=REFUSED | 4).stdout  # corrupt
+    assert "cookie" in scene.on_store("verify", "--deep", status=REFUSED).stdout  # corrupt
     # what is damaged is set aside, and kept anew from the next recording that names it
-    scene.on_store("verify", "--deep", "--repair", status=REFUSED | 4)
+    scene.on_store("verify", "--deep", "--repair", status=REFUSED)
     aside, = (scene.store / ".bidfs" / "quarantine").iterdir()
     assert aside.name.startswith(f"{cookie}.cookie.") and aside.read_bytes() == damaged, aside
     assert not (scene.store / ".bidfs" / "cookie").exists() and scene.on_store("list", "--cookies").stdout == ""
@@ -408,7 +408,7 @@ def case_guess_removed(scene):
                 damage(scene.store / kept["stored"])
             done = scene.on_store("--verbose", "remove", operand(kept)).stdout.splitlines()
             named = operand(kept).removeprefix("--path=")
-            assert done[0] == f"{kept['cookie']} 1 0 {named}" and done[1].startswith("removed 1 names, "), done
+            assert done[0] == f"{kept['cookie']}\tremoved 1 of 1 path\t{named}" and done[1].startswith("removed 1 path, "), done
             assert not (scene.store / ".bidfs" / "cookie").exists() and scene.on_store("list", "--cookies").stdout == ""
     kept = keep()
     removed = {row["operand"]: row for row in scene.json("remove", kept["cookie"], ID_TWO)}

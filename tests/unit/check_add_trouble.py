@@ -20,7 +20,7 @@ import time
 
 import cases
 from add_scene import IDS, NOBODY, call, everything_is_right, in_namespace, summary, system_tree
-from bidctl_scene import DONE, TIMEOUT, TROUBLE, Scene, build
+from bidctl_scene import DONE, TIMEOUT, TROUBLE, Scene, build, divide
 from cases import need
 
 
@@ -50,7 +50,7 @@ def no_links_between(scene, tree, log, error, **keywords):
     add = [scene.bidctl, "-s", scene.store, "add", "--jobs=1", tree]
     call(*traced_add, "-e", "inject=symlinkat:signal=KILL:when=1", *add, env=scene.environment, **keywords)
     assert len(list(scene.store.rglob("elf"))) == 1 and empty_directories(scene) == [], empty_directories(scene)
-    done = call(*traced_add, *add, env=scene.environment, **keywords)
+    done = divide(call(*traced_add, *add, env=scene.environment, **keywords))
     lines = log.read_text().splitlines()
     assert summary(done)[0][1] == 9 and sum(error in line for line in lines) == 1, (done, lines)
 
@@ -115,10 +115,10 @@ def add_and_signal(scene, number, prefix, *arguments):
                 assert time.monotonic() < deadline and process.poll() is None, process.communicate()
                 time.sleep(0.02)
             process.send_signal(number)
-            output, errors = process.communicate(timeout=TIMEOUT)
+            done = divide(subprocess.CompletedProcess(arguments, 0, *process.communicate(timeout=TIMEOUT)))
         finally:
             process.kill()
-    return process.returncode, output, errors
+    return process.returncode, done.stdout, done.stderr
 
 
 def case_interrupted(scene):

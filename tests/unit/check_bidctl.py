@@ -26,6 +26,8 @@ def case_help(scene):
         one = scene.run(command, "--help").stdout
         assert f"bidctl {command}" in one and "--store" in one
         assert ("--link=" in one) == (command == "add") and ("--url" in one) == (command in ("add", "get")), one
+        assert scene.run("help", command).stdout == one
+    assert scene.run("help").stdout == text and max(map(len, text.splitlines())) <= 90
     assert re.fullmatch(r"bidctl \d+\.\d+\.\d+([+-]\S+)?\n", scene.run("--version").stdout)
     assert scene.run("-V").stdout == scene.run("--version").stdout
 
@@ -38,7 +40,16 @@ def case_usage(scene):
             (["-x", "list"], "'-x'"),
             (["--json", "-vx"], "'-x'"),
             (["list", "-s"], "missing"),
-            (["list", "--ver"], "'--ver'"),
+            (["list", "--ver"], "'--ver' - did you mean '--verbose'?"),
+            (["list", "--js"], "'--js' - did you mean '--json'?"),
+            (["get", "--urll=x", ID_ONE], "'--urll' - did you mean '--url'?"),
+            (["--stor", "/x", "list"], "'--stor' - did you mean '--store'?"),
+            (["lis"], "'lis' - did you mean 'list'?"),
+            (["ls"], "'ls' - did you mean 'list'?"),
+            (["help", "rm"], "'rm' - did you mean 'remove'?"),
+            (["list", "--color=red"], "'red'"),
+            (["verify", "--repair", "--offline", "--url=http://127.0.0.1:1"], "'--offline'"),
+            (["verify", "--repair", "--url=gopher://x"], "'gopher://x'"),
             (["list", "--json=yes"], "takes no argument: '--json=yes'"),
             (["list", "extra"], "'extra'"),
             (["list", "--link=copy"], "'--link'"),
@@ -61,14 +72,14 @@ def case_add(scene):
     missing, fifo = scene.home / "missing", scene.home / "fifo"
     os.mkfifo(fifo)
     done = scene.on_store("add", scene.one, scene.text, scene.two, scene.cut, scene.nameless, fifo, missing, status=REFUSED)
-    assert done.stdout == "seen 7, added 2, known 0, refused 5\n", done.stdout
+    assert done.summary == "seen 7, added 2, known 0, refused 5\n", done.stdout
     errors = done.stderr.splitlines()
     assert len(errors) == 5, errors
     refused = {scene.text: "not an ELF file", scene.cut: "damaged or cut short", scene.nameless: "no build-id in it",
                fifo: "not a regular file", missing: "no such file"}
     assert errors == [f"bidctl: error: {reason}: '{path}'" for path, reason in refused.items()], errors
 
-    assert scene.on_store("add", scene.one).stdout == "seen 1, added 0, known 1, refused 0\n"
+    assert scene.on_store("add", scene.one).summary == "seen 1, added 0, known 1, refused 0\n"
     stored = scene.store / str(scene.one)[1:] / ID_ONE / "elf"
     assert stored.read_bytes() == scene.one.read_bytes()
     link = scene.store / ".build-id" / ID_ONE[:2] / ID_ONE[2:]
@@ -106,8 +117,8 @@ def case_add_dash(scene):
     shutil.copy(scene.two, scene.home / hostile)
     shutil.copy(scene.far, os.fsencode(scene.home) + b"/latin\xe9")
     arguments = ["add", f"--store={scene.store}", "--", "-dash", hostile, b"latin\xe9"]
-    done = subprocess.run([scene.bidctl, *arguments], cwd=scene.home, env=scene.environment, stdout=subprocess.PIPE, check=True)
-    assert done.stdout == b"seen 3, added 3, known 0, refused 0\n", done.stdout
+    done = subprocess.run([scene.bidctl, *arguments], cwd=scene.home, env=scene.environment, stderr=subprocess.PIPE, check=True)
+    assert done.stderr == b"seen 3, added 3, known 0, refused 0\n", done
     lines = scene.on_store("list").stdout.split("\n")
     assert len(lines) == 4 and lines[3] == "", lines
     assert lines[2].endswith(r"/new\x0aline\x1b\xc2\x9b31m\x7f\xe2\x80\xaegpj"), lines
@@ -139,7 +150,7 @@ def case_stores(scene):
 
     missing = scene.home / "missing"
     for command in (["add", scene.one], ["list"], ["show", ID_ONE], ["get", ID_ONE], ["status"]):
-        done = scene.run("--store", missing, *command, status=TROUBLE)
+        done = scene.run("--store", missing, *command, status=REFUSED)
         assert done.stderr == (f"bidctl: error: no such store: '{missing}': create it with 'mkdir -p {missing}', or name another\n"
                                ), done.stderr
         assert not missing.exists()
@@ -234,7 +245,7 @@ def case_abbreviations(scene):
         assert done.stdout == ""
         scene.one_error(command, "7654321", status=REFUSED, has="no such build-id in the store: '7654321'")
         for malformed in (ID_FAR[:6], "", "../no-such", ID_FAR + "0" * 100, ID_FAR[:20] + "g"):
-            scene.one_error(command, malformed, status=USAGE, has=f"'{malformed}'")
+            scene.one_error(command, malformed, status=REFUSED, has=f"'{malformed}'")
 
 
 def case_capitals(scene):
@@ -246,7 +257,41 @@ def case_capitals(scene):
     scene.one_error("get", "--offline", ID_NOT_STORED.upper(), status=REFUSED, has=f"'{ID_NOT_STORED}'")
     assert scene.on_store("missing", ID_ONE.upper()).stdout == ""
     scene.on_store("verify", ID_ONE.upper())
-    assert scene.on_store("remove", ID_ONE.upper()).stdout.startswith("removed 1 names, ")
+    assert scene.on_store("remove", ID_ONE.upper()).summary.startswith("removed 1 path, ")
+
+
+def case_operands_name_the_same_build(scene):
+    """An id, a file, a path whose file is gone, and the kind before or behind."""
+    program = pathlib.Path(shutil.copy(scene.one, scene.home / "program"))
+    scene.on_store("add", "--link=copy", program, scene.far)
+    path = scene.on_store("get", ID_ONE, "elf").stdout
+    assert path == scene.on_store("get", "elf", ID_ONE).stdout == scene.on_store("get", program, "elf").stdout
+    assert scene.on_store("verify", program).summary.startswith("checked 1 names")
+    program.unlink()
+    assert scene.on_store("get", program, "elf").stdout == path
+    scene.one_error("get", scene.home / "no-such", status=REFUSED, has="no such file, and no build of this path")
+    scene.one_error("get", scene.text, status=REFUSED, has=str(scene.text))
+    shutil.copy(scene.two, program)
+    scene.on_store("add", "--link=copy", program)
+    program.unlink()
+    assert "ambiguous: 2 builds of this path" in scene.on_store("get", program, status=REFUSED).stderr
+
+
+def case_summary_is_on_standard_error(scene):
+    for options, summary in (([], b"seen 1, added 0, known 1, refused 0\n"), (["-q"], b""), (["--json"], b"")):
+        scene.on_store("add", scene.one)
+        done = subprocess.run([scene.bidctl, "-s", scene.store, "add", *options, scene.one], env=scene.environment,
+                              capture_output=True, check=True, timeout=TIMEOUT)
+        assert done.stderr == summary and (options == ["--json"] or done.stdout == b""), done
+
+
+def case_colours_are_forced_or_off(scene):
+    scene.on_store("add", scene.one)
+    done = subprocess.run([scene.bidctl, "-s", scene.store, "--color=always", "show", ID_ONE], env=scene.environment,
+                          capture_output=True, check=True, timeout=TIMEOUT)
+    assert b"\033[1m" in done.stdout, done
+    status, text = scene.on_terminal("-s", scene.store, "--color=never", "show", ID_ONE)
+    assert status == DONE and "\033" not in text, text
 
 
 def case_many_candidates(scene):
@@ -284,7 +329,7 @@ def case_show_path(scene):
     (scene.store / ".build-id" / ID_FAR[:2]).mkdir()
     (scene.store / ".build-id" / ID_FAR[:2] / ID_FAR[2:]).symlink_to(f"../../[vdso]/{ID_FAR}")
     assert [row["id"] for row in scene.json("show", "[vdso]")] == [ID_FAR]
-    scene.one_error("show", "nothing-here", status=USAGE, has="not a build-id")
+    scene.one_error("show", "nothing-here", status=REFUSED, has="neither a build-id")
     assert scene.json("show", scene.text, status=REFUSED) == []
     scene.one_error("show", scene.text, status=REFUSED, has="no build of this path")
     scene.run("show", scene.text, status=REFUSED)
@@ -294,7 +339,7 @@ def case_shortest_id(scene):
     """One byte leaves nothing for the name of perf's link: such a file is refused, and leaves nothing."""
     tiny, two = build(scene.home, "tiny", "ab"), build(scene.home, "tiny2", "abcd")
     done = scene.on_store("add", "--verbose", tiny, two, status=REFUSED)
-    assert f"no build-id in it: '{tiny}'" in done.stderr and "added 1, known 0, refused 1" in done.stdout, done
+    assert f"no build-id in it: '{tiny}'" in done.stderr and "added 1, known 0, refused 1" in done.summary, done
     assert len(scene.files()) == 1 and scene.on_store("verify").stdout.count("\n") == 1
 
 

@@ -11,7 +11,7 @@ import time
 
 import cases
 from add_scene import NOBODY, as_nobody, entry_of, let_nobody_in, link_of
-from bidctl_scene import DONE, ID_NOT_STORED, ID_ONE, ID_TWO, USAGE, Scene, server
+from bidctl_scene import DONE, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, USAGE, Scene, server
 
 
 def case_gc_of_what_was_set_aside(scene):
@@ -107,7 +107,7 @@ def case_gc_of_what_was_made(scene):
     assert not kept[ID_ONE].exists() and kept[ID_TWO].exists()
     # who has it open keeps it
     with open(kept[ID_TWO], "rb"):
-        done = scene.json("gc", "--cache-size=1")
+        done = scene.json("gc", "--cache-size=1", status=REFUSED)
         assert done["in_use"] == 1 and kept[ID_TWO].exists(), done
     done = scene.json("gc", "--cache-size=1")
     assert done["evicted"] == 1 and not kept[ID_TWO].exists(), done
@@ -133,7 +133,7 @@ def case_gc(scene):
     abandoned.unlink()
     assert json.loads(scene.run("gc", "--dry-run", "--json").stdout)["evicted"] == 0, "the default store is not there"
     assert len(lines) == 3 and lines[0].split("\t")[:2] == [ID_NOT_STORED, "elf"] and "would evict 2" in lines[2], lines
-    assert scene.on_store("gc", "--cache-size=1G").stdout.endswith("evicted 0, 0 B\n")
+    assert scene.on_store("gc", "--cache-size=1G").summary.endswith("evicted 0, 0 B\n")
     assert scene.files() == before
     # the one that was used last stays
     record = scene.store / ".bidfs" / "record" / ID_NOT_STORED[:2] / f"{ID_NOT_STORED[2:]}.elf"
@@ -143,10 +143,13 @@ def case_gc(scene):
     os.utime(record.with_suffix(".debuginfo"), (0, 0))
     done = scene.json("gc", "--cache-size=20K")
     assert [(gone["id"], gone["kind"]) for gone in done["artifacts"]] == [(ID_NOT_STORED, "debuginfo")], done
-    assert scene.json("gc", "--min-free=1000T")["evicted"] == 1
+    assert scene.json("gc", "--min-free=1000T", status=REFUSED)["evicted"] == 1
     assert scene.on_store("list").stdout.startswith(ID_ONE) and scene.on_store("list").stdout.count("\n") == 1
     assert "found 0" in scene.on_store("verify", "--deep").stdout
-    for size in ("0", "-1", "1X", "K", "", "99999999999T"):
+    assert "short of the limit" in scene.on_store("gc", "--min-free=100%", status=REFUSED).stderr
+    for size in ("1M", "10MiB", "1.5G", "10%", "12345", "0.5K"):
+        scene.on_store("gc", f"--cache-size={size}")
+    for size in ("0", "-1", "1X", "K", "", "99999999999T", "1.", ".5G", "0.1", "1e3", "0x10", "1MB", "101%", "0%", "1%K", "inf"):
         scene.one_error("gc", f"--cache-size={size}", status=USAGE, has=f"'{size}'")
 
 

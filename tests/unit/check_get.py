@@ -15,8 +15,8 @@ import signal
 import subprocess
 
 import cases
-from bidctl_scene import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, asked, interrupted,
-                          server)
+from bidctl_scene import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, asked, divide,
+                          interrupted, server)
 
 
 def case_get_local(scene):
@@ -73,6 +73,7 @@ def case_get_fetched_read_only(scene):
     def run(*arguments, status, lines="", urls=""):
         done = subprocess.run([*other, scene.bidctl, "-s", scene.store, "get", *arguments], input=lines, text=True,
                               env=scene.environment | {"DEBUGINFOD_URLS": urls}, capture_output=True, check=False, timeout=TIMEOUT)
+        divide(done)
         assert done.returncode == status and done.stderr.count("\n") <= 1, done
         return done
 

@@ -15,7 +15,7 @@ import subprocess
 import time
 
 from bidctl_scene import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, asked, build,
-                          server, stats)
+                          divide, server, stats)
 from cases import main, need
 from check_add_perf_data import ID_GONE, Recording
 
@@ -99,7 +99,7 @@ def case_list_fetched(scene):
     # for people
     done = subprocess.run([scene.bidctl, "-s", scene.store, "get", "-", "--offline"], env=scene.environment,
                           input=f"{ID_ONE}\n{ID_TWO}\n", capture_output=True, text=True, timeout=TIMEOUT, check=False)
-    lines = done.stdout.splitlines()
+    lines = divide(done).stdout.splitlines()
     assert len(lines) == 3 and lines[0].split("\t")[:4] == [ID_TWO, "debuginfo", "absent", "-"], done
     assert lines[2] == "needed 4, here 2, added 0, fetched 0, absent 2, refused 0, failed 0, interrupted 0, unidentified 0", done
 
@@ -190,7 +190,7 @@ def case_perf_data_without_ids(scene):
     scene.on_store("add", scene.one)
     recording = Recording(scene.home).maps(scene.one, ID_ONE).maps(scene.two).write()
     done = scene.on_store("get", "--perf-data", recording, "elf", "--offline", status=REFUSED)
-    assert done.stdout == ("needed 1, here 1, added 0, fetched 0, absent 0, refused 0, failed 0, interrupted 0, "
+    assert done.summary == ("needed 1, here 1, added 0, fetched 0, absent 0, refused 0, failed 0, interrupted 0, "
                            "unidentified 1\n"), done.stdout
     assert "no build-id for 1 paths" in done.stderr and "--buildid-mmap" in done.stderr, done.stderr
 
@@ -396,7 +396,7 @@ def case_core_packed_is_read(scene):
         with packed.open("rb") as stream:
             done = subprocess.run([scene.bidctl, "-s", scene.store, "get", "--core=-", "elf", "--offline"], env=scene.environment,
                                   input=stream.read(), capture_output=True, timeout=TIMEOUT, check=False)
-        assert done.returncode == DONE and b"needed 3, here 3" in done.stdout, (packer, done)
+        assert done.returncode == DONE and b"needed 3, here 3" in done.stderr, (packer, done)
         packed.write_bytes(text[:len(text) // 2])
         done = scene.on_store("get", "--core", packed, "elf", "--offline", status=None)
         assert not suffix or (done.returncode == REFUSED and "damaged or cut short" in done.stderr), (packer, done)

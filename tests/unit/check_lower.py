@@ -79,7 +79,7 @@ def case_found_by_itself(scene):
 def case_first_use(scene):
     """Without a store, and without a cache of libdebuginfod: nothing is there, which is no trouble."""
     assert scene.run("list", "--lower=debuginfod").stdout == ""
-    scene.one_error("list", f"--lower={scene.home}/missing", status=TROUBLE, has="no such directory")
+    scene.one_error("list", f"--lower={scene.home}/missing", status=REFUSED, has="no such directory")
     scene.one_error("add", "--lower=/usr/lib/debug", scene.one, status=USAGE, has="'--lower'")
     (scene.home / "cache" / "debuginfod_client" / ID_FAR).mkdir(parents=True)
     shutil.copy(scene.far, scene.home / "cache" / "debuginfod_client" / ID_FAR / "executable")

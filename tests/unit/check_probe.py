@@ -99,8 +99,8 @@ def case_usage(scene):
 def case_add_and_remove(scene):
     add = ["probe", "add", scene.program]
     done = scene.on_store(*add, scene.define("one"), f"r:{scene.group}/back {hex(scene.place)} $retval")
-    assert done.stdout == "added 2, known 0\n"
-    assert scene.on_store(*add, scene.define("one")).stdout == "added 0, known 1\n"
+    assert done.summary == "added 2, known 0\n"
+    assert scene.on_store(*add, scene.define("one")).summary == "added 0, known 1\n"
     scene.one_error(*add, scene.define("one", 1), status=REFUSED, has=f"'{scene.group}:one'")
     scene.one_error(*add, scene.define("new"), scene.define("new", 1), status=REFUSED, has=f"one event: '{scene.group}:new'")
     assert scene.file.read_text().splitlines()[3:] == [
@@ -109,9 +109,9 @@ def case_add_and_remove(scene):
     # from one store into another, as text
     text = scene.file.read_text()
     done = subprocess.run([scene.bidctl, "--store", scene.store, "probe", "add", scene.id, "-"], input=text, text=True,
-                          env=scene.environment, stdout=subprocess.PIPE, check=True, timeout=TIMEOUT)
-    assert done.stdout == "added 0, known 3\n" and scene.file.read_text() == text
-    assert scene.on_store("probe", "remove", scene.id, f"{scene.group}:b*").stdout == "removed 1\n"
+                          env=scene.environment, stderr=subprocess.PIPE, check=True, timeout=TIMEOUT)
+    assert done.stderr == "added 0, known 3\n" and scene.file.read_text() == text
+    assert scene.on_store("probe", "remove", scene.id, f"{scene.group}:b*").summary == "removed 1\n"
     scene.one_error("probe", "remove", scene.id, "x*", status=REFUSED, has="'x*'")
     assert scene.events(scene.id) == ["sdt_app:twice", f"{scene.group}:one"]
     # which is no fault of the store, though the file was recorded as it was made
@@ -178,7 +178,7 @@ def case_places_in_the_kernel(scene):
     add = ["probe", "add", KERNEL]
     scene.on_store(*add, "p:mine/hex vfs_read+0x1b n=%si", "p:mine/same vfs_read+27 n=%si", "p:mine/in ext4:ext4_open.cold+0x10",
                    "p:mine/at 0xffffffff81000010", "r5:mine/back _text")
-    assert scene.on_store(*add, "p:mine/hex vfs_read+0x1b n=%si").stdout == "added 0, known 1\n"
+    assert scene.on_store(*add, "p:mine/hex vfs_read+0x1b n=%si").summary == "added 0, known 1\n"
     text = (place / "probes").read_text()
     assert text.splitlines() == [
         "#mine:hex=vfs_read+27", "p:mine/hex vfs_read+27 n=%si", "#mine:same=vfs_read+27", "p:mine/same vfs_read+27 n=%si",
