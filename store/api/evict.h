@@ -75,8 +75,8 @@ int bid_store_keep_limits(struct bid_store *store, const struct bid_limits *limi
 
 /* What age alone makes useless, or nobody asks for any more. */
 struct bid_forgotten {
-	unsigned evidence; /* wrong files: of bid_txn_quarantine(), and those that were set aside in the store */
-	unsigned scans; /* what scans found a tree to be, by when one looked at that last */
+	unsigned quarantined; /* files in ".bidfs/quarantine", by the time in their names */
+	unsigned scans; /* results of scans, by the time of the last scan of the tree */
 };
 
 /* After so many seconds nobody looks into either. */

@@ -198,19 +198,6 @@ struct bid_id bid_txn_alt(const struct bid_txn *txn);
 /* Take the bytes also if others were fetched first under this id; they are what counts from then on. */
 void bid_txn_accept(struct bid_txn *txn);
 
-/* What is known of bytes that are not what was asked for. */
-struct bid_evidence {
-	const struct bid_origin *origin;
-	const char *reason; /* what is wrong with them */
-	uint64_t announced; /* how many there should have been, or UINT64_MAX */
-};
-
-/*
- * Keep what was written to @txn, at most its first MiB, in ".bidfs/quarantine", with @evidence, for people to look into: at most 64
- * of them, the oldest goes. Of @txn nothing is left but to free it.
- */
-int bid_txn_quarantine(struct bid_txn *txn, const struct bid_evidence *evidence);
-
 /*
  * Why bid_txn_expect() or bid_txn_write() said -ENOSPC, or the last bid_txn_commit() -EBADMSG or -ESTALE, in words, or "". Lives as
  * long as @txn.

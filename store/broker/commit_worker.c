@@ -112,17 +112,6 @@ static void note_negative(const struct bid_attempt *attempt, enum bid_outcome ou
 		bid_negative_add(&broker->negative, request, broker->sources[attempt->source].source->name, outcome);
 }
 
-/* What was refused is worth a look: by whom it was sent, and what it is. */
-static void keep_evidence(struct bid_attempt *attempt, const char *reason)
-{
-	struct bid_origin origin = origin_of(attempt);
-	struct bid_evidence evidence = { .origin = &origin, .reason = reason, .announced = attempt->size };
-	int r = attempt->txn && attempt->received > 0 ? bid_txn_quarantine(attempt->txn, &evidence) : 0;
-
-	if (r < 0)
-		bid_debug("%s: no evidence is kept of what %s sent", bid_strerror(r), origin.server);
-}
-
 /* The source gave an answer, and the download is still for it. Frees @attempt. */
 static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
 {
@@ -134,8 +123,6 @@ static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const 
 
 	if (outcome == BID_OUTCOME_FOUND)
 		outcome = publish(attempt, &file, &text, &error);
-	if (outcome == BID_OUTCOME_REJECTED)
-		keep_evidence(attempt, text);
 	bid_download_report(download, attempt, outcome, text);
 	if (outcome == BID_OUTCOME_FOUND) {
 		note_fetched(attempt);

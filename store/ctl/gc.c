@@ -70,9 +70,9 @@ static int report(const struct collecting *collecting, const struct bid_evict_st
 			(json_int_t)fetched, "fetched_size", (json_int_t)fetched_size, "made", (json_int_t)stats->made, "made_size",
 			(json_int_t)stats->made_size, "free", (json_int_t)stats->free, "evicted", (json_int_t)stats->evicted,
 			"evicted_size", (json_int_t)stats->evicted_size, "in_use", (json_int_t)stats->in_use, "in_use_size",
-			(json_int_t)stats->in_use_size, "evidence", (int)aged->left.evidence, "evidence_dropped",
-			(int)aged->gone.evidence, "scans", (int)aged->left.scans, "scans_dropped", (int)aged->gone.scans, "dry_run",
-			collecting->ctl->dry_run, "artifacts", collecting->evicted));
+			(json_int_t)stats->in_use_size, "quarantined", (int)aged->left.quarantined, "quarantined_dropped",
+			(int)aged->gone.quarantined, "scans", (int)aged->left.scans, "scans_dropped", (int)aged->gone.scans,
+			"dry_run", collecting->ctl->dry_run, "artifacts", collecting->evicted));
 	ctl_summary(collecting->ctl, "fetched %" PRIu64 " artifacts, %s; made %" PRIu64 ", %s; free %s; %s %" PRIu64 ", %s\n",
 		    fetched, ctl_format_size(fetched_size, before), stats->made, ctl_format_size(stats->made_size, made),
 		    ctl_format_size(stats->free, free_size), collecting->ctl->dry_run ? "would evict" : "evicted", stats->evicted,
@@ -80,9 +80,9 @@ static int report(const struct collecting *collecting, const struct bid_evict_st
 	if (stats->in_use > 0)
 		ctl_summary(collecting->ctl, "not evicted, as they are open: %" PRIu64 ", %s\n", stats->in_use,
 			    ctl_format_size(stats->in_use_size, gone));
-	if (aged->left.evidence + aged->gone.evidence > 0)
-		ctl_summary(collecting->ctl, "wrong files in quarantine: %u kept, %u %s\n", aged->left.evidence,
-			    aged->gone.evidence, dropped);
+	if (aged->left.quarantined + aged->gone.quarantined > 0)
+		ctl_summary(collecting->ctl, "wrong files in quarantine: %u kept, %u %s\n", aged->left.quarantined,
+			    aged->gone.quarantined, dropped);
 	if (aged->gone.scans > 0)
 		ctl_summary(collecting->ctl, "results of scans of trees: %u kept, %u %s\n", aged->left.scans, aged->gone.scans,
 			    dropped);

@@ -140,8 +140,8 @@ static int report(const struct checking *checking, struct bid_store *store, cons
 			ctl_summary(checking->ctl, ", repaired %" PRIu64 ", fetched again %zu", sum - stats->left,
 				    checking->fetched);
 		ctl_summary(checking->ctl, "; foreign files %" PRIu64 "\n", stats->foreign);
-		if (kept.evidence > 0)
-			ctl_summary(checking->ctl, "wrong files in quarantine: %u\n", kept.evidence);
+		if (kept.quarantined > 0)
+			ctl_summary(checking->ctl, "wrong files in quarantine: %u\n", kept.quarantined);
 		return 0;
 	}
 	counts = json_object();
@@ -153,7 +153,7 @@ static int report(const struct checking *checking, struct bid_store *store, cons
 			  "objects", (json_int_t)stats->objects, "links", (json_int_t)stats->links, "records",
 			  (json_int_t)stats->records, "digests", (json_int_t)stats->digests, "bytes", (json_int_t)stats->bytes,
 			  "foreign", (json_int_t)stats->foreign, "found", counts, "left", (json_int_t)stats->left, "fetched",
-			  (json_int_t)checking->fetched, "evidence", (int)kept.evidence, "findings", checking->findings));
+			  (json_int_t)checking->fetched, "quarantined", (int)kept.quarantined, "findings", checking->findings));
 }
 
 static enum ctl_status check(struct checking *checking, struct bid_store *store, const struct bid_id *ids, size_t n)

@@ -4,8 +4,8 @@
 
 #include "api/evict.h"
 #include "disk/fact.h"
-#include "disk/history/evidence.h"
 #include "disk/layout.h"
+#include "disk/quarantine.h"
 #include "disk/scan/scan_cache.h"
 #include "disk/store.h"
 
@@ -22,7 +22,7 @@ int bid_store_forget(struct bid_store *store, int64_t before, bool dry_run, stru
 
 	if (!dry_run && !bid_store_writable(store))
 		return -EROFS;
-	r = bid_evidence_forget(store, before, dry_run, &left.evidence, &gone.evidence);
+	r = bid_quarantine_expire(store, before, dry_run, &left.quarantined, &gone.quarantined);
 	if (r == 0)
 		r = bid_scan_caches_forget(store, before, dry_run, &left.scans, &gone.scans);
 	if (r == 0 && !dry_run)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "disk/quarantine.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "disk/layout.h"
@@ -94,4 +96,40 @@ int bid_quarantine_clear(struct bid_store *store, int dir, const char *name)
 		return -errno;
 	r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_QUARANTINE, false, &to);
 	return r < 0 ? r : move(dir, name, to, name, aside);
+}
+
+/*
+ * Read the time at which bid_quarantine_move() gave a file its name: "ID.KIND.TIME" or "COOKIE.cookie.TIME", perhaps with a number
+ * behind it. Files keep their modification time in the quarantine. Returns false for any other name.
+ */
+static bool read_time(const char *name, int64_t *ret_time)
+{
+	char kind[16];
+	long long seconds;
+	int end = 0;
+
+	if (sscanf(name, "%*[0-9a-f-].%15[a-z].%lld%n", kind, &seconds, &end) != 2 || (name[end] != '\0' && name[end] != '.'))
+		return false;
+	*ret_time = seconds;
+	return true;
+}
+
+int bid_quarantine_expire(struct bid_store *store, int64_t before, bool dry_run, unsigned *left, unsigned *gone)
+{
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int64_t at;
+	int r = bid_root_opendir(bid_store_root(store), BID_LAYOUT_QUARANTINE, &dir);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (errno = 0; (entry = readdir(dir)); errno = 0) {
+		if (!read_time(entry->d_name, &at))
+			continue;
+		if (at < before && (dry_run || unlinkat(dirfd(dir), entry->d_name, 0) == 0))
+			++*gone;
+		else
+			++*left;
+	}
+	return -errno;
 }

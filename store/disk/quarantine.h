@@ -16,6 +16,12 @@ int bid_quarantine_move(struct bid_store *store, const char *path, int fd, const
 int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, const char *what, const char *kind, char *ret_path,
 			   size_t size);
 
+/*
+ * Remove the files that went to the quarantine before @before, by the time in their names, or with @dry_run only count them. Adds
+ * to @left and @gone.
+ */
+int bid_quarantine_expire(struct bid_store *store, int64_t before, bool dry_run, unsigned *left, unsigned *gone);
+
 /* Remove the empty directory @name in @dir, or move it to the quarantine if it is not empty. */
 int bid_quarantine_clear(struct bid_store *store, int dir, const char *name);
 

@@ -19,17 +19,17 @@ def case_gc_of_what_was_set_aside(scene):
     place = scene.store / ".bidfs" / "quarantine"
     place.mkdir()
     now = int(time.time())
-    old = {f"{ID_ONE}.elf.{now - 31 * 86400}", f"{ID_ONE}.debug.{now - 31 * 86400}.1", f"8-1-0a.cookie.{now - 31 * 86400}"}
-    young = {f"{ID_ONE}.elf.{now - 29 * 86400}", f"{ID_ONE}.elf.{now - 31 * 86400}.2", f"{ID_ONE}.elf.{now - 31 * 86400}.2.json",
-             f"{ID_ONE}.elf.{now - 31 * 86400}x", f"{ID_ONE}.elf", "notes"}
+    old = {f"{ID_ONE}.elf.{now - 31 * 86400}", f"{ID_ONE}.debug.{now - 31 * 86400}.1", f"{ID_ONE}.elf.{now - 31 * 86400}.2",
+           f"8-1-0a.cookie.{now - 31 * 86400}"}
+    young = {f"{ID_ONE}.elf.{now - 29 * 86400}", f"{ID_ONE}.elf.{now - 31 * 86400}x", f"{ID_ONE}.elf", "notes"}
     for name in old | young:
         (place / name).write_bytes(b"x")
     done = scene.on_store("gc", "--dry-run")
     assert {path.name for path in place.iterdir()} == old | young, done.stdout
-    assert "wrong files in quarantine: 2 kept, 3 would be dropped" in done.stdout, done.stdout
+    assert "wrong files in quarantine: 1 kept, 4 would be dropped" in done.stdout, done.stdout
     done = scene.on_store("gc")
     assert {path.name for path in place.iterdir()} == young, done.stdout
-    assert "wrong files in quarantine: 2 kept, 3 dropped" in done.stdout, done.stdout
+    assert "wrong files in quarantine: 1 kept, 4 dropped" in done.stdout, done.stdout
 
 
 def case_gc_of_scans(scene):

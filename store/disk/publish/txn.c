@@ -19,7 +19,6 @@
 #include "disk/digest.h"
 #include "disk/fact.h"
 #include "disk/find.h"
-#include "disk/history/evidence.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 #include "disk/one.h"
@@ -330,13 +329,6 @@ const char *bid_txn_reason(const struct bid_txn *txn)
 void bid_txn_accept(struct bid_txn *txn)
 {
 	txn->accept = true;
-}
-
-int bid_txn_quarantine(struct bid_txn *txn, const struct bid_evidence *evidence)
-{
-	int r = flush(txn);
-
-	return r < 0 ? r : bid_evidence_keep(txn->store, &txn->request, &txn->temp, writer_size(&txn->writer), evidence);
 }
 
 void bid_txn_free(struct bid_txn *txn)
