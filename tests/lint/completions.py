@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a shell offers is what --help names: completions.py SHELL BIDCTL [MOUNT.BIDFS]
+"""Compare the completions of a shell with --help: completions.py SHELL BIDCTL [MOUNT.BIDFS]
 
 The shell itself is asked, with the files of contrib/completions: for commands, for the long options of each, for some values.
 """
@@ -33,7 +33,7 @@ def values_in(text):
 
 
 def of_bidctl(program):
-    """What is to be offered, by what has been typed."""
+    """The expected words for each typed line."""
     text = help_of(program)
     found = {"bidctl ": set(re.findall(r"^  ([a-z]+) ", text, re.M))}
     for command in found["bidctl "]:
@@ -57,7 +57,7 @@ def of_mount(program):
 
 
 def of_directories(home):
-    """Where links may lead is a directory; fish does not offer it."""
+    """links= takes a directory; fish completes none."""
     for name in ("one", "two"):
         pathlib.Path(home, name).mkdir()
     return {f"mount.bidfs -o links={home}/": {"one", "two"}}
@@ -83,7 +83,7 @@ def ask_fish(lines):
 
 
 class Terminal:
-    """An interactive zsh, which completes nothing without one."""
+    """An interactive zsh: without a terminal it completes nothing."""
 
     def __init__(self, functions):
         self.master, slave = pty.openpty()
@@ -129,12 +129,12 @@ def ask_zsh(lines):
 
 
 def names_in(line, offered):
-    """As far as they can be compared: what is before them, and what comes behind, each shell says in its own way."""
+    """The words without prefixes and suffixes, which differ between shells."""
     if line.endswith("/"):
         return {pathlib.Path(item).name for item in offered}
     begin = line.split(" ")[-1] if "=" in line else ""
     names = {item.strip().removeprefix(begin).removesuffix("=") for item in offered} - {""}
-    # options that are no long ones nobody asked for
+    # only long options were typed
     return {name for name in names if name.startswith("--")} if line.endswith("--") else names
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Each drawing in docs is what docs/draw makes of its text."""
+"""Compare each drawing in docs with the output of docs/draw."""
 import subprocess
 import sys
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""libbid.so exports what include/bid declares, and the version script says the same: exports.py LIBRARY [--without HEADER]..."""
+"""Compare the exports of libbid.so with include/bid and the version script: exports.py LIBRARY [--without HEADER]..."""
 import argparse
 import re
 import subprocess

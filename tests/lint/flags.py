@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every flag that meson.build wants reaches every compilation: flags.py BUILD_DIR
+"""Check that each flag of meson.build is in each compilation: flags.py BUILD_DIR
 
 A flag that the compiler does not know, or two in one string, is dropped by meson without a word.
 """

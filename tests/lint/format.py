@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""C sources are as clang-format leaves them. Where a comment behind code stands is the writer's: a column of them may be aligned.
+"""Check C sources with clang-format. The column of a comment behind code is free, so comments can be aligned.
 
 Versions disagree in details, so one decides: that of Debian 12.
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""No mutable globals but the log's: globals.py ARCHIVE... A context is passed in."""
+"""Check that only the log has a mutable global: globals.py ARCHIVE..."""
 import re
 import subprocess
 import sys

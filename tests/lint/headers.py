@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Each header compiles alone: headers.py --build DIR FOLDER...
+"""Compile each header alone: headers.py --build DIR FOLDER...
 
 Without the force-included header too, which brings in a few of the C library's and so hides what a header forgot.
 """

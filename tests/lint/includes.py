@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Each foreign library has one home, and layers see only what is below them (docs/ARCHITECTURE.md).
+"""Check that each foreign library has one user, and that layers include only lower ones (docs/ARCHITECTURE.md).
 
 Headers are followed through our own, so that a file cannot get at a library by way of somebody else's header.
 """

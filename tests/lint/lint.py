@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the lint tests share: which files are ours, and how an offence is told."""
+"""Shared by the lint tests: the files of the tree, and the report of problems."""
 import os
 import pathlib
 import re
@@ -10,14 +10,14 @@ SKIP = 77
 
 
 def is_built(folder):
-    """Not a source: a tool's, or a build directory, whatever its name is."""
+    """Directories of tools, and build directories of any name."""
     at_top = folder.parent == ROOT
     return (folder.name in (".git", "__pycache__", ".pytest_cache") or (folder / "meson-private").exists()
             or (at_top and folder.name.startswith("build")))
 
 
 def files(*suffixes, below=""):
-    """Every file of the tree, without what was built, sorted; with one of these suffixes, if there are any."""
+    """The sorted source files of the tree, with one of these suffixes if any is given."""
     found = []
     for folder, folders, names in os.walk(ROOT / below):
         folders[:] = [name for name in folders if not is_built(pathlib.Path(folder, name))]
@@ -59,7 +59,7 @@ def skip(reason):
 
 
 def finish(problems, looked_at):
-    """End the test: red with any problem, and red if there was nothing to look at."""
+    """End the test. It fails with any problem, and if no file was checked."""
     for problem in problems:
         print(problem)
     print(f"{len(problems)} problems in {looked_at}")

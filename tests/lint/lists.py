@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Each test is in one of the lists commit and release; the other lists name tests of commit: usage: lists.py BUILD_DIRECTORY"""
+"""Check that the list commit or release has each test, and that the other lists name tests of commit: lists.py BUILD_DIRECTORY"""
 import collections
 import json
 import pathlib

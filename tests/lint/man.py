@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The manual pages are formatted without a warning, have something to show, and each is installed: man.py INSTALLED-PAGE..."""
+"""Format the manual pages without a warning, and check that each is installed: man.py INSTALLED-PAGE..."""
 import os
 import pathlib
 import subprocess

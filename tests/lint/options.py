@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a program's --help names, its manual page names, and the other way round: options.py PROGRAM PAGE
+"""Compare a program's --help with its manual pages: options.py PROGRAM PAGE
 
 Compared are options ("-s", "--store"), mount options ("-o url") and commands. A command has a page of its own beside PAGE,
 PROGRAM-COMMAND.1, which has its options, and which its help names. In the page, which is mdoc(7), the head of a list's item
@@ -16,7 +16,7 @@ from lint import finish
 
 
 def options_in(words):
-    """The options among the words of an item's head: "-o" with what follows it is one, and so is each name after a comma."""
+    """The options in the head of an item: "-o" with its name is one, and so is each name after a comma."""
     mount, found = False, set()
     for word in words:
         name = re.split(r"[=\[]", word.strip(","))[0]

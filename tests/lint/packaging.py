@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every place that names what a build needs names the same packages; the files for Kubernetes are whole."""
+"""Compare the lists of build dependencies, and check that the files for Kubernetes are complete."""
 import re
 
 from lint import ROOT, finish, skip

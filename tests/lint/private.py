@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What only one file uses is static, and what nobody but a test uses is not there: private.py BUILD_ROOT
+"""Check that a function with one user is static, and that each has a user besides tests: private.py BUILD_ROOT
 
 Programs outside of the tree use what include/bid/ declares. The handlers are in fs/fuse/ops.h, by file, wherever their table is.
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What pyflakes finds in our Python: a name that is not there, or a test that another one of its name replaces."""
+"""Run pyflakes: undefined names, and tests replaced by a namesake."""
 import ast
 import re
 
@@ -20,7 +20,7 @@ def is_python(path):
 
 
 def fixtures(tree):
-    """What pytest finds by its name, and gives to arguments of that name."""
+    """The fixtures that pytest finds by name."""
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
             and any("fixture" in ast.unparse(decorator) for decorator in node.decorator_list)}
 

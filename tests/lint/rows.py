@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every need in docs/PERF.md names tests, and these are there."""
+"""Check that each requirement in docs/PERF.md names existing tests."""
 import re
 
 from lint import ROOT, finish

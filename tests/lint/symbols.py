@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the archives need from outside, layer by layer: symbols.py --cc CC... --archive FILE...
+"""Check the undefined symbols of each archive, layer by layer: symbols.py --cc CC... --archive FILE...
 
 Includes can lie (a declaration by hand, a header of somebody else's); undefined symbols cannot.
 """

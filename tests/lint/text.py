@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What every text file of ours keeps to: 132 columns, an SPDX line on top, plain quotes in code, no stray blanks."""
+"""Check each text file: 132 columns, an SPDX line on top, plain quotes in code, no stray blanks."""
 import re
 
 from lint import files, finish, name_of

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the units of systemd start is what a program's --help names: units.py PROGRAM... -- UNIT...
+"""Compare the commands of systemd units with --help: units.py PROGRAM... -- UNIT...
 
 Nor do they want a file with their environment that nobody may have made, and the man page says which it is. And systemd has nothing
 to say against them, where there is one to ask. A unit for users is called NAME.user.service here.
@@ -38,7 +38,7 @@ def options_in(words):
 
 
 def started(unit, programs):
-    """What is wrong with what @unit starts of ours."""
+    """Wrong options in the commands of @unit."""
     lines = re.findall(r"^ExecStart=(\S+)(.*)$", unit.read_text(encoding="utf-8"), re.MULTILINE)
     ours = [(programs[pathlib.Path(path).name], words.split()) for path, words in lines if pathlib.Path(path).name in programs]
     if not ours:
@@ -48,7 +48,7 @@ def started(unit, programs):
 
 
 def environment(unit):
-    """What is wrong with where @unit has it from."""
+    """Environment files that @unit cannot do without, or that mount.bidfs(8) does not name."""
     page = (ROOT / "docs/mount.bidfs.8").read_text(encoding="utf-8")
     files = re.findall(r"^EnvironmentFile=(-?)(.*)$", unit.read_text(encoding="utf-8"), re.MULTILINE)
     return [f"{unit.name}: does not start without '{path}'" for optional, path in files if not optional] + \
@@ -56,7 +56,7 @@ def environment(unit):
 
 
 def verified(unit, programs, place):
-    """What systemd says of @unit. It wants to see the programs, which are not installed."""
+    """The complaints of systemd about @unit. It wants to see the programs, which are not installed."""
     name = unit.name.replace(".user.", ".")
     copy = place / name
     copy.write_text(re.sub(r"^(ExecStart=)\S*/(\S+)", lambda found: found[1] + programs.get(found[2], found[2]),
