@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The pages for developers name files and functions that exist: "FUNCTION @ FILE" in a chain of calls, `function()`, and file.c."""
+"""
+Check names in pages: files and functions in the pages for developers ("FUNCTION @ FILE" in a chain of calls, `function()`, file.c),
+and the keys in docs/JSON.md.
+"""
 import re
 
 from lint import ROOT, files, finish, name_of
@@ -26,7 +29,11 @@ def main():
             problems += [f"{page}:{number}: there is no file '{name}'" for name in named
                          if not any(f"/{path}".endswith(f"/{name}") for path in sources)]
             looked_at += len(names) + len(called) + len(named)
-    finish(problems, f"{looked_at} names")
+    strings = set(re.findall(r'"(\w+)"', everything))
+    keys = {key for row in re.findall(r"^\|.*\|(.*)\|$", (ROOT / "docs/JSON.md").read_text(), re.M)
+            for key in re.findall(r"`([a-z_]+)`", row)}
+    problems += [f"docs/JSON.md: no source has the key '{key}'" for key in sorted(keys - strings)]
+    finish(problems, f"{looked_at + len(keys)} names")
 
 
 if __name__ == "__main__":
