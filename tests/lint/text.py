@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Check each text file: 132 columns, an SPDX line on top, plain quotes in code, no stray blanks."""
+"""Check each text file: 132 columns, an SPDX line on top, plain quotes in code, no stray blanks. README.md is short."""
 import re
 
 from lint import files, finish, name_of
 
 WIDTH = 132
 TAB = 8
+README_MAX = 6 * 1024
 SPDX = "SPDX-License-Identifier: LGPL-2.1-or-later"
 CODE = {".c", ".h", ".py", ".sh", ".map", ".build", ".urls", ".gdb", ".bash", ".fish", ".zsh"}
 MAN = re.compile(r"\.[1-8]")
@@ -44,6 +45,12 @@ def read(path):
         return None
 
 
+def is_long_readme(path, text):
+    return name_of(path) == "README.md" and len(text.encode()) > README_MAX
+
+
 texts = [(path, read(path)) for path in files() if "corpus" not in path.parts and path.name != "LICENSE"]
 texts = [(path, text) for path, text in texts if text is not None]
-finish([problem for path, text in texts for problem in check(path, text)], f"{len(texts)} files")
+problems = [problem for path, text in texts for problem in check(path, text)]
+problems += [f"README.md: {len(text.encode())} bytes, at most {README_MAX}" for path, text in texts if is_long_readme(path, text)]
+finish(problems, f"{len(texts)} files")

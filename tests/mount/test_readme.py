@@ -44,7 +44,3 @@ def test_readme_leads_to_each_page():
             found.add(page)
             ahead += [link for link in links_of(page) if link.suffix == ".md" and link.exists()]
     assert not set(pages()) - found
-
-
-def test_the_page_fits_a_screen_or_three():
-    assert len((tools.ROOT / "README.md").read_bytes()) <= 6 * 1024
