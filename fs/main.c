@@ -26,7 +26,7 @@ static int open_store(const char *path, unsigned flags, struct bid_store **ret_s
 	/* a read-only store is served, too */
 	r = bid_store_open(path, flags, ret_store);
 	if (r == -EROFS || r == -EACCES || r == -EPERM || r == -ENOSPC || r == -EDQUOT) {
-		bid_info("%s: nothing will be fetched into the store '%s', which cannot be written", strerror(-r), path);
+		bid_info("%s: the store '%s' is read-only: nothing will be fetched", strerror(-r), path);
 		r = bid_store_open(path, 0, ret_store);
 	}
 	if (r < 0)
@@ -47,8 +47,7 @@ static void check_closed(const char *path, struct bid_options *options)
 			return;
 	}
 	options->closed = true;
-	bid_warning("'%s' is not open to others: with 'allow_other' they see the names, and the owner of a file and root read it",
-		    path);
+	bid_warning("'%s' is closed to other users: with 'allow_other' they see names, but read no files", path);
 }
 
 /* Check the directory in which a mount would make the store. */

@@ -156,7 +156,7 @@ static int serve_mount(struct session *session, int ready)
 	if (serving) {
 		fs->tree.any_id = bid_broker_has_sources(fs->broker) && bid_store_writable(fs->store);
 		if (bid_broker_has_sources(fs->broker) && !fs->tree.any_id)
-			bid_warning("nothing will be fetched: the store '%s' cannot be written", bid_store_path(fs->store));
+			bid_warning("the store '%s' is read-only: nothing will be fetched", bid_store_path(fs->store));
 		if (write(ready, "1", 1) < 0)
 			bid_debug("%s: nobody waits for the mount", strerror(errno));
 		bid_close(ready);
@@ -256,7 +256,7 @@ static int serve_in_foreground(struct session *session)
 	}
 	close(ready[0]);
 	if (pid < 0)
-		bid_warning("%s: the mount point will not be printed", strerror(errno));
+		bid_warning("%s: cannot print the mount point", strerror(errno));
 	else
 		waitpid(pid, NULL, 0);
 	return serve_mount(session, ready[1]);

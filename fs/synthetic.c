@@ -20,17 +20,17 @@ static const char readme[] =
 	"  M/buildid/ID/vdso         a vDSO's image\n"
 	"  M/buildid/ID/source/PATH  a source file of that build, as a server has it\n"
 	"  M/buildid/ID/section/NAME the bytes of one ELF section\n"
-	"  M/buildid/ID/info         what is known of this id, as JSON\n"
+	"  M/buildid/ID/info         all facts about this id, as JSON\n"
 	"  M/by-path/usr/bin/ls/ID   every build of /usr/bin/ls that the store knows\n"
 	"  M/.build-id               perf's view:        perf report --buildid-dir M\n"
 	"  M/usr/lib/debug           the debuggers' view: gdb -iex 'set debug-file-directory M/usr/lib/debug:/usr/lib/debug'\n"
-	"  M/.bidfs/status, metrics  what this mount does and did, as JSON and for Prometheus\n"
+	"  M/.bidfs/status, metrics  state and counters of this mount, as JSON and for Prometheus\n"
 	"\n"
 	"Listings show what is in the store. Any other id can be named all the same, and is fetched if a server has it:\n"
 	"\n"
 	"  cp M/buildid/ID/debuginfo somewhere\n"
 	"\n"
-	"If a file does not appear, 'bidctl get -v ID debuginfo' says what each server answered. See mount.bidfs(8).\n";
+	"If a file does not appear, 'bidctl get -v ID debuginfo' says the response of each server. See mount.bidfs(8).\n";
 
 /* The text of one snapshot: an attachment of its inode. */
 struct snapshot {

@@ -81,22 +81,22 @@ static void clear_signals(void)
 _Noreturn static void wait_and_unmount(const struct bid_unmount_helper *helper, int life)
 {
 	pid_t daemon = getppid();
-	bool told = false;
+	bool ended = false;
 	char *line = NULL;
 	size_t size = 0;
 
 	clear_signals();
 	/* an open descriptor here would outlive the daemon: of its mount, its store, its caller's pipe */
 	if (dup2(life, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 || chdir("/") < 0)
-		bid_debug("%s: what unmounts holds on to what it need not", strerror(errno));
+		bid_debug("%s: the unmount helper keeps descriptors open", strerror(errno));
 	close_range(STDERR_FILENO + 1, ~0U, 0);
 	while (getline(&line, &size, stdin) > 0) {
-		told = told || strcmp(line, ends) == 0;
+		ended = ended || strcmp(line, ends) == 0;
 		bid_log_relay(daemon, line);
 	}
 	if (helper->mount && geteuid() == 0)
 		unmount_by_root(helper);
-	else if (helper->mount || told)
+	else if (helper->mount || ended)
 		unmount_by_name(helper);
 	_exit(0);
 }

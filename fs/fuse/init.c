@@ -170,7 +170,7 @@ void bid_fix_init_reply(struct fuse_session *session)
 	int r = fuse_session_custom_io(session, &io, fuse_session_fd(session));
 
 	if (r < 0)
-		bid_warning("lookups in one directory wait for one another: libfuse does not let its answers be mended");
+		bid_warning("libfuse: cannot change the answer to FUSE_INIT: lookups in one directory wait for one another");
 }
 #else
 void bid_fix_init_reply(struct fuse_session *session)

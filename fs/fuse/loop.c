@@ -107,7 +107,7 @@ static int receive_request(struct loop *loop, struct fuse_buf *buffer)
 static void end_loop(struct loop *loop)
 {
 	if (write(loop->end, &(uint64_t){ 1 }, sizeof(uint64_t)) < 0)
-		bid_debug("%s: the end of the session was not told", strerror(errno));
+		bid_debug("%s: the workers may miss the end of the session", strerror(errno));
 }
 
 /* Wait for the end of the session or for a signal of @unblocked. Returns 0 or -EINTR. */
@@ -180,7 +180,7 @@ static int run_threads(struct loop *loop, unsigned n)
 		started += r == 0;
 	}
 	if (r < 0 && started > 0)
-		bid_warning("%s: %u of %u threads answer the kernel", bid_strerror(r), started, n);
+		bid_warning("%s: only %u of %u threads serve requests", bid_strerror(r), started, n);
 	if (started > 0) {
 		do
 			waited = wait_for_end(loop, &before);

@@ -326,7 +326,7 @@ int bid_sandbox_enter(struct bid_sandbox *sandbox)
 	int r = bid_sandbox_confines(sandbox) ? restrict_process(sandbox) : 0;
 
 	if (r < 0) {
-		bid_error("%s: cannot enter the sandbox; without it it would be 'sandbox=off'", strerror(-r));
+		bid_error("%s: cannot enter the sandbox - add '-o sandbox=off' to do without", strerror(-r));
 		return r;
 	}
 	bid_close(sandbox->ruleset);

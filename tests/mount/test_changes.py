@@ -257,7 +257,7 @@ def test_others_get_no_further_than_below_the_mount(needs_root, mount, place):
     m = mount("allow_other", on=opened / "store")
     assert as_nobody(m).stdout == program.read()
     m = mount("allow_other", on=closed / "store")
-    m.expect("not open to others")
+    m.expect("closed to other users")
     refused = as_nobody(m)
     assert refused.returncode != 0 and b"Permission denied" in refused.stderr and not refused.stdout
     assert m.artifact(program.id).read_bytes() == program.read()

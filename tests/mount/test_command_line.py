@@ -256,7 +256,7 @@ def test_accepts_what_is_no_option_of_ours(store, mountpoint, env):
         "url=http://127.0.0.1:1,url=http://127.0.0.1:2/\\,comma,errors=strict,passthrough=auto,log_level=error,,noexec"
     assert tools.run(tools.MOUNT_BIDFS, "-n", "-v", "-t", "bidfs", "-f", store, mountpoint, "-o", good, env=env).stderr == ""
     sloppy = tools.run(tools.MOUNT_BIDFS, "-f", store, mountpoint, "-o", "frobnicate", "-s", env=env)
-    assert sloppy.stderr == "mount.bidfs: warning: unknown option 'frobnicate' passed over\n"
+    assert sloppy.stderr == "mount.bidfs: warning: unknown option 'frobnicate' ignored\n"
 
 
 @pytest.mark.parametrize("options", ["noatime", "nodiratime", "noatime,nodiratime", "default_permissions,auto_unmount,kernel_cache",

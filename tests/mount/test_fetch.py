@@ -259,7 +259,7 @@ def test_a_store_that_cannot_be_written(needs_root, mount, faults, program, stor
         m = mount(f"url={server.url}")
         assert read(m.artifact(program.id)) == program.read()
         assert read(m.artifact(program.id, "debuginfo")) == errno.ENOENT and server.count() == 0
-        m.expect(f"nothing will be fetched: the store '{store}' cannot be written")
+        m.expect(f"the store '{store}' is read-only: nothing will be fetched")
         m.unmount()
     finally:
         tools.run("umount", store)

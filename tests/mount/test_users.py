@@ -251,7 +251,7 @@ def test_a_store_that_is_closed(needs_root, mount, mode, place, closed, bits):
     table.chmod(0o444)
     (store if closed == "the store" else store.parent).chmod(bits)
     m = mount("allow_other", on=store)
-    m.expect("not open to others")
+    m.expect("closed to other users")
     paths = [*of_a_kernel(m, "ab" * 20), m.artifact("ab" * 20, "info")]
     right = told("root", paths)
     assert 13 not in right and told("alice", paths)[:4] == right[:4] and told("alice", paths)[4] != 13
