@@ -90,27 +90,39 @@ static bool is_shadowed(const char *path)
 }
 
 /*
- * The target of perf's link for @id. A build without a directory in the mount, as in a tree of debug files, has one in
- * "[debuginfod]". Returns 1 if the store has files of @id, 0 if it has perf's link alone, or -ENOENT.
+ * Change @path, the text of perf's link for @id if @linked, to the target of the link in the mount. A build without a directory in
+ * the mount, as in a tree of debug files, has one in "[debuginfod]". Returns 1 if the store has files of @id, 0 if it has perf's
+ * link alone, or -ENOENT.
  */
-static int find_target(const struct bid_tree *tree, const struct bid_id *id, char ret_path[static PATH_MAX])
+static int resolve_target(const struct bid_tree *tree, const struct bid_id *id, bool linked, char path[static PATH_MAX])
 {
-	bool linked = bid_store_where(tree->store, id, ret_path, PATH_MAX) == 0, shown = linked && !is_shadowed(ret_path);
-	bool whole = shown && bid_store_classify(tree->store, ret_path, NULL) == BID_ENTRY_ID;
+	bool shown = linked && !is_shadowed(path);
+	bool whole = shown && bid_store_classify(tree->store, path, NULL) == BID_ENTRY_ID;
 	bool stored = whole || bid_store_has(tree->store, id) > 0;
 	char hex[BID_ID_HEX_MAX];
 
 	if (!shown || (stored && !whole))
-		snprintf(ret_path, PATH_MAX, BID_STORE_NAMELESS "/%s", bid_id_format(id, hex));
+		snprintf(path, PATH_MAX, BID_STORE_NAMELESS "/%s", bid_id_format(id, hex));
 	return stored ? 1 : linked ? 0 : -ENOENT;
+}
+
+/* Find the target of perf's link for @id. As resolve_target(). */
+static int find_target(const struct bid_tree *tree, const struct bid_id *id, char ret_path[static PATH_MAX])
+{
+	return resolve_target(tree, id, bid_store_where(tree->store, id, ret_path, PATH_MAX) == 0, ret_path);
 }
 
 bool bid_tree_is_target(const struct bid_tree *tree, const struct bid_node *dir)
 {
+	const char *path = bid_node_path(dir);
 	char where[PATH_MAX];
+	bool linked = bid_store_where(tree->store, &dir->id, where, sizeof(where)) == 0;
 
-	find_target(tree, &dir->id, where);
-	return strcmp(where, bid_node_path(dir)) == 0;
+	/* only these two may be the target, which takes a look at the files of the id */
+	if (!(linked && strcmp(where, path) == 0) && strncmp(path, BID_STORE_NAMELESS "/", strlen(BID_STORE_NAMELESS "/")) != 0)
+		return false;
+	resolve_target(tree, &dir->id, linked, where);
+	return strcmp(where, path) == 0;
 }
 
 bool bid_tree_has_file(const struct bid_tree *tree, const struct bid_node *dir, const char *name)
