@@ -12,12 +12,16 @@ import tempfile
 import tools
 
 SOURCES = pathlib.Path(__file__).resolve().parent / "src"
+IDS = {}  # of what was read: digest -> build-id
 
 
 def build_id(path):
-    """The build-id as readelf prints it; None if there is none."""
-    match = re.search(r"Build ID: ([0-9a-f]+)", tools.run("readelf", "-n", path).stdout)
-    return match and match[1]
+    """The build-id as readelf prints it; None if there is none. Most files are copies of a few: each content is read once."""
+    key = hashlib.sha256(pathlib.Path(path).read_bytes()).digest()
+    if key not in IDS:
+        match = re.search(r"Build ID: ([0-9a-f]+)", tools.run("readelf", "-n", path).stdout)
+        IDS[key] = match and match[1]
+    return IDS[key]
 
 
 class Program:
