@@ -51,7 +51,7 @@ def refused(m, server, program, ident, behaviour):
     forget(m, server, whole)
 
 
-CUTS = {"truncate-bare": 1 if FULL else 97}
+CUTS = {"truncate-bare": 1 if FULL else 397}
 CUTS |= dict.fromkeys(("truncate", "truncate-noclen", "truncate-chunked"), 211 if FULL else 9999)
 
 

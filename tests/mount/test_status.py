@@ -19,7 +19,7 @@ from fetching import await_waiters, read, reader
 KEYS = {"version", "mount_point", "store", "mode", "mode_reason", "sandbox", "sandbox_reason", "read_only", "uptime_s", "inodes",
         "counters", "sources", "downloads", "failures"}
 COUNTERS = {"hits", "fetched", "absent", "unknown", "rejected", "interrupted", "remembered_absent"}
-READERS, READS = 8, 125  # 1000 in all
+READERS, READS = 8, 25  # 200 in all
 
 
 def parse_metrics(text):
@@ -216,7 +216,7 @@ def test_info_is_gathered_once_for_who_looks_and_reads(mount, mode, store, progr
 
 
 def read_under_churn(mount, server, program, misses):
-    """A thousand reads or more by several at once, while what they read grows and shrinks. Returns the sizes that were seen."""
+    """Many reads by several at once, while what they read grows and shrinks. Returns the sizes that were seen."""
     for number in range(1, 1 + misses):
         server.serve(programs.forge(program, f"{number:040x}", f"{program.path}-{number}"))
     # bodies that begin and do not go on: such a server is not taken for a dead one, however long all of this takes

@@ -17,15 +17,8 @@
 #define ID_LONG	 "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
 #define ID_SHORT "dddddddddddd"
 
-/*
- * Where each byte, or each call, is tried: every so many-th of them, as the sanitizers take ten times as long for one. It is odd,
- * so that each of eight bits has its turn.
- */
-#ifdef __SANITIZE_ADDRESS__
-#define STRIDE 17u
-#else
-#define STRIDE 1u
-#endif
+/* Bytes and calls are tried in steps of so many. It is odd, so that each of eight bits has its turn. */
+#define STRIDE 7u
 
 struct store_scene {
 	char directory[64]; /* has store/, and the compiled a, b, a.debug, a.stripped, long, short */

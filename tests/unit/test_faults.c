@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A disk that fails (row R13): the n-th system call of an operation on a store returns an error, for every n and several errors.
+ * A disk that fails (row R13): the n-th system call of an operation on a store returns an error, for every n, one error each.
  * The operation may fail then; the store may not be wrong after it, and nothing may be left behind.
  */
 #include "store_scene.h"
@@ -440,7 +440,7 @@ static void no_failing_call_does_harm(void **state)
 		for (size_t j = 0; j < sizeof(faults) / sizeof(faults[0]); j++) {
 			unsigned left = 0;
 
-			/* until there is no n-th call; where they are not all tried, others with each error and operation */
+			/* until there is no n-th call: each of them with one of the errors, of which there are as many as steps */
 			for (unsigned n = 1 + (unsigned)(i + j) % STRIDE; left == 0; n += STRIDE) {
 				int r;
 

@@ -52,6 +52,14 @@ static bool is_packed(const char *data, size_t len)
 
 static const char *const packed[] = { "module.ko.gz", "module.ko.xz", "module.ko.zst" };
 
+/* The byte to try after @n of @len: each one of the headers and checksums at both ends, and some in between. */
+static size_t next_byte(size_t n, size_t len)
+{
+	enum { ENDS = 96, STEP = 11 };
+
+	return n < ENDS || n + ENDS >= len ? n + 1 : n + STEP;
+}
+
 static void test_unpack(void **state)
 {
 	bid_auto_free char *wanted = NULL;
@@ -88,7 +96,7 @@ static void test_unpack_cut(void **state)
 		size_t len;
 
 		elf_scene_read(packed[i], &data, &len);
-		for (size_t n = 0; n < len; n++) {
+		for (size_t n = 0; n < len; n = next_byte(n, len)) {
 			struct output output = { .fail_at = SIZE_MAX };
 
 			if (unpack(data, n, UINT64_MAX, &output) != -EBADMSG)
@@ -107,10 +115,10 @@ static void test_unpack_damaged(void **state)
 	elf_scene_read("module.ko", &wanted, &wanted_len);
 	for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++) {
 		bid_auto_free char *data = NULL;
-		size_t len, refused = 0;
+		size_t len, tried = 0, refused = 0;
 
 		elf_scene_read(packed[i], &data, &len);
-		for (size_t n = 0; n < len; n++) {
+		for (size_t n = 0; n < len; n = next_byte(n, len), tried++) {
 			struct output output = { .fail_at = SIZE_MAX };
 			int r;
 
@@ -123,7 +131,7 @@ static void test_unpack_damaged(void **state)
 				fail_msg("'%s' with byte %zu of %zu changed was unpacked: %d", packed[i], n, len, r);
 			free(output.data);
 		}
-		assert_true(refused > len * 9 / 10);
+		assert_true(refused > tried * 8 / 10);
 	}
 }
 
@@ -201,7 +209,7 @@ static void test_unpack_kernel(void **state)
 		    memcmp(output.data, wanted, wanted_len) != 0)
 			fail_msg("not the same: '%s'", packings[i].command);
 		free(output.data);
-		for (size_t n = 0; n < len; n += 97) {
+		for (size_t n = 0; n < len; n += 499) {
 			output = (struct output){ .fail_at = SIZE_MAX };
 			if (unpack(data, n, UINT64_MAX, &output) != -EBADMSG && n < len - 5000)
 				fail_msg("cut to %zu of %zu bytes it was unpacked: '%s'", n, len, packings[i].command);
@@ -228,14 +236,14 @@ static int count_bytes(void *user, const void *data, size_t len)
 /* A few KiB of nothing packed well: they become no more than so much for each byte that was read. */
 static void test_bomb_ends_at_what_its_size_explains(void **state)
 {
-	static const char *const packers[] = { "gzip -9", "xz --check=crc32", "zstd -q --long" };
+	static const char *const packers[] = { "gzip -9", "xz -1 --check=crc32", "zstd -q --long" };
 
 	for (size_t i = 0; i < sizeof(packers) / sizeof(packers[0]); i++) {
 		bid_auto_fd int fd = -1;
 		char command[96];
 		uint64_t n = 0;
 
-		snprintf(command, sizeof(command), "head -c 200M /dev/zero | %s > bomb", packers[i]);
+		snprintf(command, sizeof(command), "head -c 100M /dev/zero | %s > bomb", packers[i]);
 		RUN("sh", "-c", command);
 		/* and what follows it was not read */
 		RUN("truncate", "-s", "1T", "bomb");
