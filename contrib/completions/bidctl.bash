@@ -99,6 +99,9 @@ _bidctl()
 		missing) options+=' --perf-data= --lower= --links=' ;;
 		show | status) options+=' --lower= --links=' ;;
 		remove) options+=' --path= --dry-run' ;;
+		quarantine) options+=' --dry-run' ;;
+		mount) options+=' --options=' ;;
+		doctor) options+=' --url= --offline' ;;
 		setup) options+=' --url= --undo --root=' ;;
 		gc) options+=' --cache-size= --min-free= --dry-run' ;;
 		watch) options+=' --link= --interval= --once' ;;
@@ -112,7 +115,7 @@ _bidctl()
 	case $command:$operands in
 	:*)
 		mapfile -t COMPREPLY < <(compgen -W 'add list show get remove update missing archive unarchive probe verify
-			gc watch offline setup status' -- "$current")
+			gc quarantine mount umount doctor watch offline setup status' -- "$current")
 		;;
 	add:* | update:*)
 		compopt -o filenames
@@ -140,6 +143,13 @@ _bidctl()
 		;;
 	setup:0)
 		mapfile -t COMPREPLY < <(compgen -W 'system user' -- "$current")
+		;;
+	quarantine:0)
+		mapfile -t COMPREPLY < <(compgen -W 'list restore drop' -- "$current")
+		;;
+	mount:* | umount:*)
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -d -- "$current")
 		;;
 	offline:0)
 		mapfile -t COMPREPLY < <(compgen -W 'on off' -- "$current")

@@ -8,7 +8,7 @@ function __bidctl_words
     while set -q words[1]
         switch $words[1]
             case -s --store --lower --links --url --link --perf-data --core --pid --jobs --files-from --interval --notes \
-                    -o --output --by --path --cache-size --min-free --root --color --progress
+                    -o --output --options --by --path --cache-size --min-free --root --color --progress
                 set -e words[1]
             case '-*'
             case '*'
@@ -65,6 +65,10 @@ function __bidctl
             switch "$words[1]:"(count $words)
                 case ':*'
                     __bidctl_commands
+                case quarantine:1
+                    printf '%s\n' list restore drop
+                case 'mount:*' 'umount:*'
+                    __fish_complete_directories
                 case offline:1
                     printf '%s\n' on off
                 case 'offline:*'

@@ -41,6 +41,8 @@ _bidctl_operand()
 	(archive:*|show:1|get:1|missing:*|verify:*) _bidctl_ids ;;
 	(get:2) compadd debuginfo elf executable kallsyms probes vdso source section ;;
 	(offline:1) compadd on off ;;
+	(quarantine:1) compadd list restore drop ;;
+	(mount:*|umount:*) _files -/ ;;
 	(offline:*) _files -/ ;;
 	(setup:1) compadd system user ;;
 	(probe:1) compadd list show add remove apply ;;

@@ -52,7 +52,7 @@ struct ctl {
 	size_t n_paths;
 	enum ctl_order order; /* list */
 	bool cookies; /* list */
-	const char *output; /* archive: a file, or "-" */
+	const char *output; /* archive: a file, or "-"; mount: options */
 	bool deep; /* verify */
 	bool repair; /* verify */
 	bool dry_run; /* gc */
@@ -69,16 +69,20 @@ typedef enum ctl_status (*ctl_command_fn)(const struct ctl *ctl, int argc, char 
 
 enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_doctor(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_get(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_mount(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_offline(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_probe(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_quarantine(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_umount(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_unarchive(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv);

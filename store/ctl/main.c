@@ -84,10 +84,21 @@ static const struct command {
 	  "Examples:\n"
 	  "  bidctl gc --cache-size=1.5G --dry-run\n"
 	  "  bidctl gc --min-free=10%\n" },
+	{ "quarantine", "[list|restore NAME...|drop NAME...]", "list, restore or drop the files that were found wrong", 0, -1,
+	  ctl_quarantine,
+	  "list prints the time, the size, the build-id that the file carries, and its name.\n"
+	  "restore adds a file under that build-id.\n" },
+	{ "mount", "[STORE [MOUNTPOINT]]", "mount a store as a file system: mount.bidfs", 0, 2, ctl_mount,
+	  "Examples:\n"
+	  "  bidctl mount\n"
+	  "  bidctl mount ~/.debug /mnt/bid -o url=https://debuginfod.elfutils.org\n" },
+	{ "umount", "[MOUNT...]", "unmount these mounts, or the mount of the store", 0, -1, ctl_umount },
 	{ "watch", "", "add programs as they are started and mapped, until interrupted", 0, 0, ctl_watch },
 	{ "offline", "on|off [MOUNT...]", "switch mounts offline or online", 1, -1, ctl_offline },
 	{ "setup", "system|user", "give debuggers all builds without a setting of theirs", 1, 1, ctl_setup },
 	{ "status", "", "show the store and the mounts", 0, 0, ctl_show_status },
+	{ "doctor", "", "check FUSE, the store, the mounts and the servers, with remedies", 0, 0, ctl_doctor,
+	  "Exit status 1 if anything is bad.\n" },
 	{ "help", "[COMMAND]", "show the commands, or the options of one", 0, 1, NULL },
 };
 
@@ -95,9 +106,9 @@ enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 /* Names of other tools for what a command does: only suggested. */
 static const char *const aliases[][2] = {
-	{ "ls", "list" },      { "rm", "remove" },	{ "delete", "remove" },	   { "fsck", "verify" },
-	{ "check", "verify" }, { "prune", "gc" },	{ "fetch", "get" },	   { "find", "list" },
-	{ "info", "show" },    { "export", "archive" }, { "import", "unarchive" },
+	{ "ls", "list" },      { "rm", "remove" },	{ "delete", "remove" },	 { "fsck", "verify" },
+	{ "check", "verify" }, { "prune", "gc" },	{ "fetch", "get" },	 { "find", "list" },
+	{ "info", "show" },    { "unmount", "umount" }, { "export", "archive" }, { "import", "unarchive" },
 };
 
 /* An option that only sets a field of struct ctl. */
@@ -130,6 +141,7 @@ static const struct {
 	{ "fetch", 0, NULL, "add", "with --perf-data: fetch what this machine lacks", FLAG(fetch) },
 	{ "fetch", 0, NULL, "archive", "fetch what the store lacks", FLAG(fetch) },
 	{ "output", 'o', "FILE", "archive", "write FILE.tar.zst, .tar.gz, .tar.xz, .tar.bz2, .tar, or '-'", TEXT(output) },
+	{ "options", 'o', "OPTIONS", "mount", "mount options, as mount.bidfs(8) has them", TEXT(output) },
 	{ "link", 0, "WAY", "add watch", "auto, reflink, hard or copy (default: auto)" },
 	{ "jobs", 0, "N", "add", "search with N threads (default: one per CPU)" },
 	{ "jobs", 0, "N", "verify", "check with N threads (default: one per CPU)" },
@@ -142,8 +154,8 @@ static const struct {
 	{ "links", 0, "DIR", "add archive list show get missing status verify", "follow links of lower stores into DIR[:DIR...]" },
 	{ "interval", 0, "SECONDS", "watch", "look through all processes that often (default: 10)" },
 	{ "once", 0, NULL, "watch", "look through all processes once, then end", FLAG(once) },
-	{ "url", 0, "URL", "add archive get setup verify", "ask this server, not those of the environment; repeatable" },
-	{ "offline", 0, NULL, "get verify", "ask no server", FLAG(offline) },
+	{ "url", 0, "URL", "add archive doctor get setup verify", "ask this server, not those of the environment; repeatable" },
+	{ "offline", 0, NULL, "doctor get verify", "ask no server", FLAG(offline) },
 	{ "refresh", 0, NULL, "get", "ignore cached \"not found\" answers", FLAG(refresh) },
 	{ "accept", 0, NULL, "get", "accept other bytes than were fetched first for this id", FLAG(accept) },
 	{ "by", 0, "ORDER", "list", "id, path, time (newest first) or size (largest first) (default: id)" },
@@ -157,7 +169,7 @@ static const struct {
 	{ "guru", 0, NULL, "probe", "apply: set probes in another build; twice: without a build-id" },
 	{ "undo", 0, NULL, "setup", "undo what 'setup' has changed", FLAG(undo) },
 	{ "root", 0, "DIR", "setup", "change the machine whose files are in DIR, such as an image", TEXT(root) },
-	{ "dry-run", 'n', NULL, "gc remove", "change nothing, only show what would change", FLAG(dry_run) },
+	{ "dry-run", 'n', NULL, "gc quarantine remove", "change nothing, only show what would change", FLAG(dry_run) },
 };
 
 enum {
@@ -214,11 +226,13 @@ static bool is_own_option(size_t index, const char *command)
 	return false;
 }
 
-/* The same for all rows of an option. */
-static bool has_option(const char *command, const char *name)
+/* The same for all rows of an option, and for those with the same letter. */
+static bool has_option(const char *command, size_t index)
 {
 	for (size_t i = 0; i < N_OPTIONS; i++)
-		if (strcmp(options[i].name, name) == 0 && (!options[i].commands || is_own_option(i, command)))
+		if ((strcmp(options[i].name, options[index].name) == 0 ||
+		     (options[i].letter && options[i].letter == options[index].letter)) &&
+		    (!options[i].commands || is_own_option(i, command)))
 			return true;
 	return false;
 }
@@ -267,7 +281,7 @@ static enum ctl_status print_help(void)
 	puts("Usage: bidctl [OPTION...] COMMAND [OPERAND...]\nELF artifacts by build-id.\n\nCommands:");
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		if (commands[i].run)
-			printf("  %-10s  %s\n", commands[i].name, commands[i].help);
+			printf("  %-11s  %s\n", commands[i].name, commands[i].help);
 	puts("\nOptions of every command:");
 	print_options(NULL);
 	puts("\n'bidctl help COMMAND' shows the options of a command.\n"
@@ -486,7 +500,7 @@ static enum ctl_status run(const struct ctl *ctl, const struct wanted *wanted, i
 		return ctl_usage("no command");
 
 	for (size_t i = 0; i < N_OPTIONS; i++)
-		if (wanted->seen & UINT64_C(1) << i && !has_option(command->name, options[i].name))
+		if (wanted->seen & UINT64_C(1) << i && !has_option(command->name, i))
 			return ctl_usage("not an option of '%s': '--%s'", command->name, options[i].name);
 	argc--;
 	argv++;

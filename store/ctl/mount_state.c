@@ -51,7 +51,7 @@ static const char *format_duration(int64_t ms, char buf[static DURATION_MAX])
 	return buf;
 }
 
-/* What is in use, and why it is not something better, if so. */
+/* The mode in use, with the reason why it is not a better one. */
 static void print_choice(const json_t *state, const char *label, const char *key, const char *reason_key)
 {
 	const char *used = text_of(state, key), *reason = text_of(state, reason_key);
@@ -73,26 +73,33 @@ static void print_counters(const json_t *counters)
 	static const struct {
 		const char *key, *words;
 	} shown[] = {
-		{ "hits", "from the store" }, { "fetched", "fetched" },	  { "absent", "absent" },
-		{ "unknown", "unknown" },     { "rejected", "rejected" }, { "interrupted", "interrupted" },
+		{ "hits", "hits" },	  { "fetched", "fetched" },   { "absent", "absent" },
+		{ "unknown", "unknown" }, { "rejected", "rejected" }, { "interrupted", "interrupted" },
 	};
+	json_int_t hits = number_of(counters, "hits"), all = 0;
 
-	ctl_print_label("  answers");
+	ctl_print_label("  requests");
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
-		printf("%s%" JSON_INTEGER_FORMAT " %s", i ? ", " : "", number_of(counters, shown[i].key), shown[i].words);
+		all += number_of(counters, shown[i].key);
+	printf("%" JSON_INTEGER_FORMAT, all);
+	if (all > 0)
+		printf(", hit ratio %.0f%%", 100.0 * (double)hits / (double)all);
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+		if (number_of(counters, shown[i].key) > 0)
+			printf(", %" JSON_INTEGER_FORMAT " %s", number_of(counters, shown[i].key), shown[i].words);
 	putchar('\n');
 }
 
-/* What a server was seen to be able to: "HTTP/2, continues what breaks off, knows no section". */
+/* The capabilities of a server: "HTTP/2, resumes transfers, no section". */
 static void print_abilities(const json_t *source)
 {
 	static const struct {
 		const char *ranges, *words;
 	} resumes[] = {
-		{ "none", "sends what breaks off all again" },
-		{ "offered", "offers to continue what breaks off" },
-		{ "sent", "continues what breaks off" },
-		{ "ignored", "sends what breaks off all again, unlike it says" },
+		{ "none", "does not resume transfers" },
+		{ "offered", "offers to resume transfers" },
+		{ "sent", "resumes transfers" },
+		{ "ignored", "does not resume transfers, though it offers to" },
 	};
 	const char *protocol = text_of(source, "protocol"), *ranges = text_of(source, "ranges");
 	const json_t *lacks = json_object_get(source, "lacks");
@@ -105,45 +112,57 @@ static void print_abilities(const json_t *source)
 		if (strcmp(ranges, resumes[i].ranges) == 0)
 			printf(", %s", resumes[i].words);
 	for (size_t i = 0; i < json_array_size(lacks); i++) {
-		fputs(i ? ", no " : ", knows no ", stdout);
+		fputs(", no ", stdout);
 		ctl_print_text(stdout, json_string_value(json_array_get(lacks, i)));
 	}
 	putchar('\n');
 }
 
-/* Is it asked, and how often did it have what was wanted? */
+/* "up", "down (retry in 7 s)", or "offline" */
+static void print_health(const json_t *source, bool offline, bool up)
+{
+	char duration[DURATION_MAX];
+
+	printf("\n%11s%s%s", "",
+	       ctl_colour(stdout, offline ? CTL_DIM
+				  : up	  ? CTL_GREEN
+					  : CTL_RED),
+	       offline ? "offline"
+	       : up    ? "up"
+		       : "down");
+	if (!offline && !up && json_object_get(source, "next_probe_s"))
+		printf(" (retry in %s)", format_duration(1000 * number_of(source, "next_probe_s"), duration));
+	fputs(ctl_colour(stdout, CTL_PLAIN), stdout);
+	if (!offline && up && json_is_true(json_object_get(source, "preferred")))
+		fputs(", preferred", stdout);
+}
+
 static void print_source(const json_t *source, bool offline)
 {
 	json_int_t found = number_of(source, "found"), latency = number_of(source, "latency_ms");
-	/* what it sent in the place of what was wanted is none of it */
+	/* a rejected file is a response, too */
 	json_int_t answers = found + number_of(source, "absent") + number_of(source, "rejected");
-	json_int_t unreachable = number_of(source, "unreachable");
+	json_int_t unreachable = number_of(source, "unreachable"), requests = number_of(source, "asked");
 	const char *breaker = text_of(source, "breaker"), *trouble = text_of(source, "trouble");
-	bool well = strcmp(breaker, "open") != 0 && strcmp(breaker, "probing") != 0;
+	bool up = strcmp(breaker, "open") != 0 && strcmp(breaker, "probing") != 0;
 	char size[CTL_SIZE_MAX], duration[DURATION_MAX];
 
 	ctl_print_label("  server");
 	ctl_print_text(stdout, text_of(source, "name"));
-	printf("\n%11s%s%s%s, asked %" JSON_INTEGER_FORMAT, "", ctl_colour(stdout, well ? CTL_GREEN : CTL_RED),
-	       offline						    ? "not asked"
-	       : !well						    ? breaker
-	       : json_is_true(json_object_get(source, "preferred")) ? "asked first"
-								    : "in use",
-	       ctl_colour(stdout, CTL_PLAIN), number_of(source, "asked"));
+	print_health(source, offline, up);
+	printf(": %" JSON_INTEGER_FORMAT " request%s", requests, requests == 1 ? "" : "s");
 	if (answers > 0)
-		printf(", had %.0f%% of what it answered", 100.0 * (double)found / (double)answers);
+		printf(", %.0f%% found", 100.0 * (double)found / (double)answers);
 	if (unreachable > 0)
-		printf(", left %" JSON_INTEGER_FORMAT " without a whole answer", unreachable);
+		printf(", %" JSON_INTEGER_FORMAT " failed", unreachable);
 	if (latency > 0)
-		printf(", answers in %s", format_duration(latency, duration));
-	printf(", %s received\n", ctl_format_size(size_of(source, "bytes"), size));
+		printf(", latency %s", format_duration(latency, duration));
+	printf(", %s\n", ctl_format_size(size_of(source, "bytes"), size));
 	print_abilities(source);
-	if (well)
+	if (up || offline || !*trouble)
 		return;
 	printf("%11s", "");
 	ctl_print_text(stdout, trouble);
-	if (json_object_get(source, "next_probe_s"))
-		printf("; asked again in %s", format_duration(1000 * number_of(source, "next_probe_s"), duration));
 	putchar('\n');
 }
 
@@ -200,14 +219,14 @@ void ctl_print_mount_state(const json_t *state)
 	bool offline = json_is_true(json_object_get(state, "offline"));
 
 	ctl_print_label("  state");
-	printf("%sserving%s for %s\n", ctl_colour(stdout, CTL_GREEN), ctl_colour(stdout, CTL_PLAIN),
-	       uptime > 0 ? format_duration(1000 * uptime, duration) : "a moment");
+	printf("%sup%s %s\n", ctl_colour(stdout, CTL_GREEN), ctl_colour(stdout, CTL_PLAIN),
+	       format_duration(1000 * uptime, duration));
 	print_choice(state, "  data", "mode", "mode_reason");
 	print_choice(state, "  sandbox", "sandbox", "sandbox_reason");
 	print_counters(json_object_get(state, "counters"));
 	if (offline) {
 		ctl_print_label("  offline");
-		puts(json_array_size(sources) > 0 ? "no server is asked; 'bidctl offline off' ends that" : "no server is asked");
+		puts(json_array_size(sources) > 0 ? "on - 'bidctl offline off' ends it" : "on");
 	}
 	for (size_t i = 0; i < json_array_size(sources); i++)
 		print_source(json_array_get(sources, i), offline);

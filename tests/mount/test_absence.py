@@ -139,7 +139,7 @@ def test_status_tells_how_often(mount, mode, faults, program, env):
     server.behave()
     server.serve(program)
     tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "an answer")
-    tools.await_status(env, m.store, ", had 100% of what it answered, left 1 without a whole answer, ")
+    tools.await_status(env, m.store, ", 100% found, 1 failed, ")
 
 
 def forget(m, text):

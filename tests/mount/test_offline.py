@@ -38,7 +38,7 @@ def test_nobody_is_asked(mount, mode, faults, program, place, env):
     assert [read(name) for name in names(m, program.id)] == [program.read()] * 2
     assert server.count() == asked and m.counter("remembered_absent") == 1
     assert m.status()["offline"] and "bidfs_offline 1\n" in (m / ".bidfs/metrics").read_text()
-    tools.wait_until(lambda: "'bidctl offline off' ends that" in tools.run(tools.BIDCTL, "status", env=env).stdout, "the state")
+    tools.wait_until(lambda: "'bidctl offline off' ends it" in tools.run(tools.BIDCTL, "status", env=env).stdout, "the state")
 
     assert json.loads(offline(env, "--json", "offline", "off", m.path).stdout) == \
         [{"mount_point": str(m.path), "asks_servers": True, "reason": None}]

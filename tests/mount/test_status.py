@@ -138,8 +138,8 @@ def test_a_server_that_fails_is_shown(mount, faults, store, env, program):
     assert metrics[f'bidfs_source_breaker_open{{source="{well.url}"}}'] == 0
     assert metrics[f'bidfs_source_breaker_open{{source="{dead}"}}'] == (first["breaker"] != "closed")
     assert metrics.get(f'bidfs_source_latency_seconds{{source="{well.url}"}}', 0) < 60
-    tools.await_status(env, store, "serving for", f"sandbox  {status['sandbox']}", f"server   {well.url}", f"server   {dead}",
-                       "asked first, asked ", "failure ")
+    tools.await_status(env, store, "up ", f"sandbox  {status['sandbox']}", f"server   {well.url}", f"server   {dead}",
+                       "up, preferred: ", "failure ")
 
 
 def test_what_a_server_can_is_shown(mount, faults, place, store, env, program):
@@ -155,7 +155,7 @@ def test_what_a_server_can_is_shown(mount, faults, place, store, env, program):
     (after,) = m.status()["sources"]
     assert (after["protocol"], after["ranges"], after["lacks"]) == ("HTTP/1.1", "offered", ["elf", "debuginfo", "section"]), after
     tools.await_status(env, store,
-                       "\n           HTTP/1.1, offers to continue what breaks off, knows no elf, no debuginfo, no section\n")
+                       "\n           HTTP/1.1, offers to resume transfers, no elf, no debuginfo, no section\n")
     m.permit(server.url)
 
 

@@ -294,6 +294,55 @@ def case_colours_are_forced_or_off(scene):
     assert status == DONE and "\033" not in text, text
 
 
+def case_doctor_names_what_is_bad(scene):
+    def results(*options, status):
+        return {row["check"]: row for row in scene.json("doctor", *options, status=status)}
+
+    found = results("--offline", status=None)
+    assert {"fuse", "privilege", "mount.bidfs", "store"} <= set(found) and "server" not in found, found
+    assert found["store"]["state"] == "ok" and found["store"]["remedy"] is None, found
+    assert all(row["state"] == "ok" or row["remedy"] for row in found.values()), found
+    assert results(status=None)["server"]["text"] in ("no server is configured", "this bidctl is built without fetching")
+    text = scene.on_store("doctor", "--offline", status=None).stdout
+    assert re.search(rf"^ok +store +{scene.store}$", text, re.M), text
+
+
+def case_quarantine_is_listed_restored_and_dropped(scene):
+    assert scene.json("quarantine") == [] and scene.on_store("quarantine", "list").stdout == ""
+    place = scene.store / ".bidfs" / "quarantine"
+    place.mkdir(parents=True)
+    names = [f"{ID_FAR}.elf.1", f"{ID_TWO}.elf.2"]
+    shutil.copy(scene.one, place / names[0])
+    shutil.copy(scene.text, place / names[1])
+    assert [(row["name"], row["id"]) for row in scene.json("quarantine")] == [(names[0], ID_ONE), (names[1], None)]
+    rows = [line.split("\t")[2:] for line in scene.on_store("quarantine").stdout.splitlines()]
+    assert rows == [[ID_ONE, names[0]], ["-", names[1]]], rows
+    scene.on_store("quarantine", "restore", "--dry-run", names[0])
+    scene.on_store("quarantine", "drop", "-n", names[0])
+    assert sorted(path.name for path in place.iterdir()) == names
+    scene.on_store("quarantine", "restore", names[0])
+    assert scene.on_store("list").stdout.startswith(ID_ONE)
+    scene.one_error("quarantine", "restore", names[1], status=REFUSED, has=names[1])
+    for name in ("../record", "..", "no-such"):
+        assert name in scene.on_store("quarantine", "drop", name, status=REFUSED).stderr
+    scene.on_store("quarantine", "drop", names[1])
+    assert list(place.iterdir()) == []
+
+
+def case_mount_runs_the_helper_beside_it(scene):
+    place = scene.home / "bin"
+    place.mkdir()
+    bidctl = pathlib.Path(shutil.copy(scene.bidctl, place / "bidctl"))
+    helper = place / "mount.bidfs"
+    helper.write_text('#!/bin/sh\nfor word; do printf "%s|" "$word"; done\nexit 32\n')
+    helper.chmod(0o755)
+    for arguments, passed in (([], ""), (["/s", "/m", "-o", "ro,url=x"], "/s|/m|-o|ro,url=x|"), (["-s", "/s", "/m"], "/s|/m|")):
+        done = subprocess.run([bidctl, "mount", *arguments], env=scene.environment, capture_output=True, text=True, timeout=TIMEOUT,
+                              check=False)
+        assert (done.returncode, done.stdout) == (32, passed), done
+    scene.one_error("umount", scene.home, status=REFUSED, has="no mount of bidfs")
+
+
 def case_many_candidates(scene):
     """Twelve links that begin alike: ten are shown."""
     directory = scene.store / ".build-id" / "aa"

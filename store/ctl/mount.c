@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl mount and bidctl umount */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/ctl.h"
+#include "ctl/mounts.h"
+#include "ctl/output.h"
+
+enum { ARGUMENTS_MAX = 6 };
+
+/* Run mount.bidfs beside this program, else the one of PATH. */
+static void exec_mount(char **argv)
+{
+	char path[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - sizeof("mount.bidfs"));
+
+	while (len > 0 && path[len - 1] != '/')
+		len--;
+	if (len > 0) {
+		memcpy(path + len, argv[0], strlen(argv[0]) + 1);
+		execv(path, argv);
+	}
+	execvp(argv[0], argv);
+}
+
+enum ctl_status ctl_mount(const struct ctl *ctl, int argc, char **argv)
+{
+	char program[] = "mount.bidfs", dash_o[] = "-o", *arguments[ARGUMENTS_MAX + 1] = { program };
+	bid_auto_free char *options = ctl->output ? strdup(ctl->output) : NULL;
+	bid_auto_free char *store = ctl->store ? strdup(ctl->store) : NULL;
+	size_t n = 1;
+
+	if (store && argc > 1)
+		return ctl_usage("the store is named twice: '%s'", argv[0]);
+	if (store)
+		arguments[n++] = store;
+	for (int i = 0; i < argc; i++)
+		arguments[n++] = argv[i];
+	if (options) {
+		arguments[n++] = dash_o;
+		arguments[n++] = options;
+	}
+	fflush(stdout);
+	exec_mount(arguments);
+	bid_error("mount.bidfs: cannot be run: %s - install bidfs with FUSE", strerror(errno));
+	return CTL_TROUBLE;
+}
+
+/* The mounts that are meant: of a mount point, else of a store. */
+struct search {
+	const char *point, *store;
+	char found[PATH_MAX];
+	size_t n;
+};
+
+static int take_mount(void *user, const struct ctl_mount *mount)
+{
+	struct search *search = user;
+
+	if ((search->point && strcmp(search->point, mount->point) != 0) ||
+	    (search->store && strcmp(search->store, mount->source) != 0))
+		return 0;
+	memcpy(search->found, mount->point, strlen(mount->point) + 1);
+	search->n++;
+	return 0;
+}
+
+/* Run umount(8) as root, else fusermount3(1), which says itself what is wrong. */
+static enum ctl_status unmount(const char *point)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		if (geteuid() == 0)
+			execlp("umount", "umount", "--", point, NULL);
+		else
+			execlp("fusermount3", "fusermount3", "-u", "--", point, NULL);
+		bid_error("%s: cannot be run: %s", geteuid() == 0 ? "umount" : "fusermount3", strerror(errno));
+		_exit(CTL_TROUBLE);
+	}
+	if (child < 0 || waitpid(child, &status, 0) < 0) {
+		bid_error("'%s': %s", point, strerror(errno));
+		return CTL_TROUBLE;
+	}
+	if (!WIFEXITED(status))
+		return CTL_TROUBLE;
+	return WEXITSTATUS(status) == 0 ? CTL_DONE : CTL_REFUSED;
+}
+
+static enum ctl_status unmount_one(struct search *search, const char *name)
+{
+	int r = ctl_each_mount(CTL_MOUNTINFO, take_mount, search);
+
+	if (r < 0) {
+		bid_error("%s: '" CTL_MOUNTINFO "'", strerror(-r));
+		return CTL_TROUBLE;
+	}
+	if (search->n == 0) {
+		bid_error("no mount of bidfs: '%s' - 'bidctl status' lists them", name);
+		return CTL_REFUSED;
+	}
+	if (search->n > 1 && !search->point) {
+		bid_error("%zu mounts of the store '%s' - name one", search->n, name);
+		return CTL_REFUSED;
+	}
+	return unmount(search->found);
+}
+
+enum ctl_status ctl_umount(const struct ctl *ctl, int argc, char **argv)
+{
+	enum ctl_status worst = CTL_DONE;
+	char path[PATH_MAX];
+
+	if (argc == 0) {
+		bid_auto_free char *real = NULL;
+
+		worst = ctl_store_path(ctl, path, sizeof(path));
+		if (worst != CTL_DONE)
+			return worst;
+		real = realpath(path, NULL);
+		return unmount_one(&(struct search){ .store = real ? real : path }, path);
+	}
+	for (int i = 0; i < argc; i++) {
+		/* the path of a mount whose daemon is gone cannot be resolved */
+		bid_auto_free char *real = realpath(argv[i], NULL);
+		enum ctl_status status = unmount_one(&(struct search){ .point = real ? real : argv[i] }, argv[i]);
+
+		worst = status > worst ? status : worst;
+	}
+	return worst;
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl quarantine */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bid/error.h>
+
+#include "api/elf.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/ctl.h"
+#include "ctl/output.h"
+
+#define QUARANTINE ".bidfs/quarantine"
+
+struct quarantine {
+	const struct ctl *ctl;
+	struct bid_store *store;
+	int fd; /* of the directory; -1 if there is none */
+	struct ctl_array array;
+};
+
+/* The files of the quarantine are plain names in one directory. */
+static bool is_name(const char *name)
+{
+	return name[0] != '.' && name[0] != '\0' && !strchr(name, '/');
+}
+
+static int print_file(struct quarantine *quarantine, const char *name)
+{
+	bid_auto_fd int fd = openat(quarantine->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char hex[BID_ID_HEX_MAX] = "-", date[CTL_TIME_MAX];
+	struct bid_id id;
+	struct stat st;
+
+	if (fstatat(quarantine->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (fd >= 0 && S_ISREG(st.st_mode) && bid_elf_identify(fd, &id) == 0)
+		bid_id_format(&id, hex);
+	if (quarantine->ctl->json)
+		return ctl_array_add(&quarantine->array, json_pack("{s:o, s:I, s:I, s:o}", "name", ctl_json_text(name), "size",
+								   (json_int_t)st.st_size, "time", (json_int_t)st.st_ctim.tv_sec,
+								   "id", hex[0] == '-' ? json_null() : json_string(hex)));
+	printf("%s\t%" PRIu64 "\t%s\t", ctl_format_time(st.st_ctim.tv_sec, date), (uint64_t)st.st_size, hex);
+	ctl_print_text(stdout, name);
+	putchar('\n');
+	return 0;
+}
+
+static int by_name(const struct dirent **one, const struct dirent **other)
+{
+	return strcmp((*one)->d_name, (*other)->d_name);
+}
+
+static int is_listed(const struct dirent *entry)
+{
+	return is_name(entry->d_name);
+}
+
+/* Call @fn for each file. The first negative value ends it. */
+static int each_file(struct quarantine *quarantine, int (*fn)(struct quarantine *quarantine, const char *name))
+{
+	struct dirent **entries = NULL;
+	int n = quarantine->fd < 0 ? 0 : scandirat(quarantine->fd, ".", &entries, is_listed, by_name), r = n < 0 ? -errno : 0;
+
+	for (int i = 0; i < n; i++) {
+		if (r == 0)
+			r = fn(quarantine, entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
+	return r;
+}
+
+static int drop(struct quarantine *quarantine, const char *name)
+{
+	if (!is_name(name))
+		return -EINVAL;
+	if (quarantine->ctl->dry_run)
+		return faccessat(quarantine->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	return unlinkat(quarantine->fd, name, 0) < 0 ? -errno : 0;
+}
+
+/* Add the file under the build-id that it carries. */
+static int restore(struct quarantine *quarantine, const char *name)
+{
+	char path[PATH_MAX];
+	struct bid_added added;
+	int r;
+
+	if (!is_name(name))
+		return -EINVAL;
+	snprintf(path, sizeof(path), "%s/" QUARANTINE "/%s", bid_store_path(quarantine->store), name);
+	if (quarantine->ctl->dry_run)
+		return access(path, R_OK) < 0 ? -errno : 0;
+	r = bid_store_add(quarantine->store, path, BID_LINK_COPY, &added);
+	return r < 0 ? r : drop(quarantine, name);
+}
+
+static enum ctl_status change(struct quarantine *quarantine, int argc, char **argv,
+			      int (*fn)(struct quarantine *quarantine, const char *name))
+{
+	enum ctl_status status = CTL_DONE;
+	size_t done = 0;
+
+	for (int i = 0; i < argc; i++) {
+		int r = quarantine->fd < 0 ? -ENOENT : fn(quarantine, argv[i]);
+
+		done += r == 0;
+		if (r == 0)
+			continue;
+		bid_error("%s: '%s'", r == -ENOENT ? "not in the quarantine" : bid_strerror(r), argv[i]);
+		status = CTL_REFUSED;
+	}
+	if (quarantine->ctl->json)
+		ctl_print_json(json_pack("{s:I, s:b}", "changed", (json_int_t)done, "dry_run", quarantine->ctl->dry_run));
+	if (done > 0)
+		ctl_summary(quarantine->ctl, "%s%s %zu\n", quarantine->ctl->dry_run ? "would be " : "",
+			    fn == drop ? "dropped" : "restored", done);
+	return status;
+}
+
+enum ctl_status ctl_quarantine(const struct ctl *ctl, int argc, char **argv)
+{
+	struct quarantine quarantine = { .ctl = ctl, .fd = -1 };
+	const char *verb = argc > 0 ? argv[0] : "list";
+	bool lists = strcmp(verb, "list") == 0, drops = strcmp(verb, "drop") == 0;
+	ctl_auto_store struct bid_store *store = NULL;
+	bid_auto_fd int fd = -1;
+	enum ctl_status status;
+	char path[PATH_MAX];
+	int r;
+
+	if (!lists && !drops && strcmp(verb, "restore") != 0)
+		return ctl_usage("not one of list, restore, drop: '%s'", verb);
+	if (lists ? argc > 1 : argc < 2)
+		return ctl_usage(lists ? "'list' takes no operand" : "'%s' needs NAME...", verb);
+	status = ctl_open_store(ctl, lists || ctl->dry_run ? CTL_READ_ITSELF : CTL_WRITE, &store);
+	if (status != CTL_DONE)
+		return status;
+	if (store) {
+		snprintf(path, sizeof(path), "%s/" QUARANTINE, bid_store_path(store));
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	}
+	quarantine.store = store;
+	quarantine.fd = fd;
+	if (!lists)
+		return change(&quarantine, argc - 1, argv + 1, drops ? drop : restore);
+	r = each_file(&quarantine, print_file);
+	if (ctl->json)
+		ctl_array_end(&quarantine.array);
+	if (r < 0)
+		bid_error("%s: reading the quarantine of '%s'", strerror(-r), bid_store_path(store));
+	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+}
