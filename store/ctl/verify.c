@@ -88,7 +88,15 @@ static int show_progress(void *user, const struct bid_verify_stats *stats)
 	return 0;
 }
 
-/* What was set aside is asked of the servers, if there are any. */
+/* Does @store have the artifact of @request under another name? */
+static bool is_stored(struct bid_store *store, const struct bid_request *request)
+{
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+
+	return bid_store_find(store, request, &file) == 0 && file.kind == request->kind;
+}
+
+/* Fetch the artifacts that went to the quarantine. */
 static enum ctl_status fetch_again(struct checking *checking, struct bid_store *store)
 {
 	struct ctl_sources sources = CTL_SOURCES_NONE;
@@ -100,8 +108,11 @@ static enum ctl_status fetch_again(struct checking *checking, struct bid_store *
 	for (size_t i = 0; status == CTL_DONE && bid_broker_has_sources(sources.broker) && i < checking->n_aside; i++) {
 		const struct bid_request *request = &checking->aside[i];
 		char hex[BID_ID_HEX_MAX];
-		int r = ctl_refetch(sources.broker, request);
+		int r;
 
+		if (is_stored(store, request))
+			continue;
+		r = ctl_refetch(sources.broker, request);
 		if (r == 0)
 			checking->fetched++;
 		else

@@ -81,8 +81,7 @@ def case_verify_wrong_under_all_names(scene):
     scene.on_store("verify", "--deep")
 
 
-def case_verify_gives_a_name_to_what_is_right(scene):
-    """A wrong file lies under one name of a build: that is one of the right file then, if it was noted."""
+def case_wrong_file_under_one_name_leaves_the_right_one_under_another(scene):
     places = [scene.home / name for name in ("first", "second")]
     for path in places:
         shutil.copy(scene.one, path)
@@ -90,14 +89,12 @@ def case_verify_gives_a_name_to_what_is_right(scene):
     wrong, right = (entry_of(scene, path, ID_ONE) / "elf" for path in places)
     wrong.unlink()
     shutil.copy(scene.far, wrong)
-    assert scene.on_store("verify", "--repair", "--offline", status=None).stdout.count("under this name, too [repaired]") == 1
-    assert wrong.samefile(right)
-    never = entry_of(scene, scene.home / "never", ID_ONE)
-    never.mkdir(parents=True)
-    shutil.copy(scene.far, never / "elf")
-    assert scene.on_store("verify", "--repair", "--offline", status=None).stdout.count("under another name [repaired]") == 1
-    assert not never.exists()
+    done = scene.on_store("verify", "--repair", "--offline", status=None)
+    assert done.stdout.count("; set aside as ") == 1 and not wrong.exists(), done.stdout
+    assert right.read_bytes() == pathlib.Path(scene.on_store("get", ID_ONE, "elf", "--offline").stdout.strip()).read_bytes()
     scene.on_store("verify", "--deep")
+    scene.on_store("add", "--link=copy", places[0])
+    assert wrong.samefile(right)
 
 
 def case_rights_are_taken_from_one_file_alone(scene):

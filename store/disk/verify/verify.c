@@ -180,7 +180,7 @@ static int check_in_turn(struct bid_verify *verify)
 	verify->again = true;
 	if (r == 0 && verify->unlinked)
 		r = bid_entries_each(verify->store, &adoptable);
-	return r == 0 ? bid_verify_settle_vacated(verify) : r;
+	return r;
 }
 
 static int check(struct team *team)
@@ -209,8 +209,6 @@ static int run(struct team *team, struct bid_verify_stats *ret_stats)
 	for (unsigned i = 0; i < team->n; i++) {
 		bid_verify_count(&team->members[i]);
 		free(team->members[i].orphans);
-		bid_verify_free_vacated(&team->members[i]);
-		free(team->members[i].vacated);
 		bid_verify_seen_free(team->members[i].seen);
 		free(team->members[i].piece);
 	}

@@ -60,8 +60,6 @@ struct bid_verify {
 	bool unlinked; /* names are to be walked again: of an id that lost its link, or has other files than that leads to */
 	struct bid_id *orphans; /* ids of names that no link leads to, as they were left; owned */
 	size_t n_orphans, orphan_room;
-	struct bid_finding *vacated; /* what was set aside, and is not told of yet; owned, with text and path */
-	size_t n_vacated, vacated_room;
 	const struct bid_idset *orphaned; /* of the orphans of all threads, once all names were seen; borrowed */
 	bool again; /* the names are walked once more, for that; who is told of already is not told of again */
 };
@@ -125,15 +123,6 @@ int bid_verify_own(struct bid_verify *verify);
 /* What else lies in ".bidfs". */
 int bid_verify_own_rest(struct bid_verify *verify);
 
-/*
- * The names were looked at: give what the build has the names that were set aside; drop the records of what has no name left, and
- * tell of each. The return value is the callback's.
- */
-int bid_verify_settle_vacated(struct bid_verify *verify);
-
-/* Forget them, but not the array. */
-void bid_verify_free_vacated(struct bid_verify *verify);
-
 /* The record @path, "xx/NAME", of a piece, and that piece. @request is what the name says: all but the detail. */
 int bid_verify_piece_record(struct bid_verify *verify, const char *path, const char *first, const char *name,
 			    const struct bid_request *request);
@@ -149,8 +138,5 @@ bool bid_verify_drop(struct bid_verify *verify, const char *path);
 
 /* The digest of the file open at @fd, which is counted. Returns 0, a negative errno, or what a callback returned. */
 int bid_verify_digest(struct bid_verify *verify, int fd, char ret_digest[static BID_DIGEST_MAX]);
-
-/* Has the file open at @fd the bytes of the digest that @record has, if it has one? */
-bool bid_verify_has_digest(int fd, const json_t *record);
 
 #endif

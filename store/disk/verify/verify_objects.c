@@ -180,38 +180,16 @@ static int begin(struct bid_verify *verify, struct object *object)
 	return 0;
 }
 
-/* Keep what was set aside until all names were looked at. */
-static bool keep_vacated(struct bid_verify *verify, const struct bid_finding *finding)
-{
-	struct bid_finding kept = *finding;
-
-	if (bid_array_grow(verify->vacated, verify->n_vacated, verify->vacated_room) < 0)
-		return false;
-	kept.path = strdup(finding->path);
-	kept.text = strdup(finding->text);
-	if (!kept.path || !kept.text) {
-		free((char *)kept.path);
-		free((char *)kept.text);
-		return false;
-	}
-	verify->vacated[verify->n_vacated++] = kept;
-	return true;
-}
-
-/*
- * Set aside what is wrong, and add to the @text where. Returns true if it is told of later: other names may be as wrong, of which
- * nothing but the record tells, and none of them is to be taken for what comes in its place.
- */
-static bool set_aside(struct bid_verify *verify, int fd, struct bid_finding *finding, char text[static TEXT_MAX])
+/* Move the wrong file open at @fd to the quarantine, and add to @text where it is. */
+static void set_aside(struct bid_verify *verify, int fd, struct bid_finding *finding, char text[static TEXT_MAX])
 {
 	char aside[PATH_MAX];
 
 	if (bid_quarantine_move(verify->store, finding->path, fd, &finding->request, aside, sizeof(aside)) < 0)
-		return false;
+		return;
 	snprintf(text + strlen(text), TEXT_MAX - strlen(text), "; set aside as '%.150s'", aside);
 	finding->repaired = true;
 	finding->vacated = true;
-	return keep_vacated(verify, finding);
 }
 
 /* It is right; but may it lie there as it is? */
@@ -263,8 +241,8 @@ int bid_verify_object(struct bid_verify *verify, int dir, const char *name, cons
 	*ret_right = right;
 	if (r != 0 || right)
 		return r != 0 ? r : check_rights(verify, &object, path, request);
-	if (verify->config->repair && finding.kind != BID_FINDING_UNREADABLE && set_aside(verify, fd, &finding, text))
-		return 0;
+	if (verify->config->repair && finding.kind != BID_FINDING_UNREADABLE)
+		set_aside(verify, fd, &finding, text);
 	return bid_verify_found(verify, &finding);
 }
 
@@ -314,6 +292,16 @@ static bool is_spelled_right(const char *path, const struct bid_id *id)
 	return strcmp(slash ? slash + 1 : path, bid_id_format(id, hex)) == 0;
 }
 
+/* Has the file open at @fd the bytes of the digest that @record has, if it has one? */
+static bool has_digest(int fd, const json_t *record)
+{
+	const char *recorded = json_string_value(json_object_get(record, "digest"));
+	char digest[BID_DIGEST_MAX];
+
+	return !recorded || !bid_digest_valid(recorded) ||
+	       (bid_digest_file(fd, NULL, NULL, digest) == 0 && strcmp(recorded, digest) == 0);
+}
+
 /* Has the artifact @path of @request, which may not have been read, the bytes that were recorded? */
 static bool is_as_recorded(struct bid_verify *verify, const char *path, const struct bid_request *request)
 {
@@ -325,7 +313,7 @@ static bool is_as_recorded(struct bid_verify *verify, const char *path, const st
 	if (bid_root_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 || fstat(fd, &st) < 0 ||
 	    bid_record_read(verify->store, request, &record) < 0)
 		return true;
-	same = json_integer_value(json_object_get(record, "size")) != (json_int_t)st.st_size || bid_verify_has_digest(fd, record);
+	same = json_integer_value(json_object_get(record, "size")) != (json_int_t)st.st_size || has_digest(fd, record);
 	json_decref(record);
 	return same;
 }
