@@ -11,8 +11,7 @@
 #include "fetch/network.h"
 #include "fetch/proxy.h"
 
-#define SLOWEST 1024 /* bytes a second, on average over first_byte_ms */
-#define LONGER	4 /* times answer_ms for one answer of a server that answers others meanwhile */
+#define LONGER 4 /* times answer_ms for one answer of a server that answers others meanwhile */
 
 bool bid_is_reused(const struct bid_transfer *transfer)
 {
@@ -194,6 +193,11 @@ static void judge_code(struct bid_transfer *transfer, CURLcode code)
 	char words[CURL_ERROR_SIZE], received[64];
 	const char *why = reason(transfer, code, words, sizeof(words));
 
+	if (code == CURLE_OPERATION_TIMEDOUT && transfer->phase == BID_PHASE_BODY) {
+		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "too slow: less than %ld bytes a second for %ld s", BID_SLOWEST,
+			  bid_slow_s(bid_transfer_config(transfer)));
+		return;
+	}
 	if (is_endless_line(transfer, code)) {
 		bid_judge(transfer, BID_OUTCOME_REFUSED, false, "header above %d bytes", BID_RESPONSE_HEADER_MAX);
 		return;
@@ -323,23 +327,15 @@ static void judge_silence(struct bid_transfer *transfer, int64_t now)
 	bid_transfer_set_deadline(transfer, transfer->asked_at + (waited < limit ? waited : limit));
 }
 
-static void judge_slow_body(struct bid_transfer *transfer, int64_t now)
+static void judge_stalled_body(struct bid_transfer *transfer)
 {
-	const struct bid_fetch_config *config = bid_transfer_config(transfer);
-	uint64_t recent = transfer->received - transfer->window_received;
 	char received[64];
 
-	if (!bid_response_has_artifact(&transfer->response)) {
-		bid_judge_status(transfer);
-	} else if (now >= transfer->stall_at) {
+	if (bid_response_has_artifact(&transfer->response))
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "stalled after %s",
 			  amount(transfer, received, sizeof(received)));
-	} else if (recent < (uint64_t)SLOWEST * config->first_byte_ms / 1000) {
-		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "too slow: %" PRIu64 " bytes in %g s", recent,
-			  config->first_byte_ms / 1000.0);
-	} else {
-		bid_transfer_begin_window(transfer, now);
-	}
+	else
+		bid_judge_status(transfer);
 }
 
 void bid_judge_deadline(struct bid_transfer *transfer, int64_t now)
@@ -368,7 +364,7 @@ void bid_judge_deadline(struct bid_transfer *transfer, int64_t now)
 			judge_silence(transfer, now);
 		break;
 	case BID_PHASE_BODY:
-		judge_slow_body(transfer, now);
+		judge_stalled_body(transfer);
 		break;
 	case BID_PHASE_RESTING:
 		break;

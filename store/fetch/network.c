@@ -313,14 +313,12 @@ static void resume(struct bid_fetch *fetch)
 	struct bid_transfer *transfer;
 
 	while ((transfer = take_resumed(fetch))) {
-		int64_t now = bid_clock_ms();
 		CURLcode code;
 
 		transfer->paused = false;
 		if (transfer->phase != BID_PHASE_BODY)
 			continue;
-		transfer->stall_at = now + fetch->config.stall_ms;
-		bid_transfer_begin_window(transfer, now);
+		bid_transfer_set_deadline(transfer, bid_clock_ms() + fetch->config.stall_ms);
 		code = curl_easy_pause(transfer->easy, CURLPAUSE_CONT);
 		if (code == CURLE_OK && transfer->judgement.outcome == BID_OUTCOME_NONE)
 			continue;

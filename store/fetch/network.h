@@ -38,24 +38,18 @@ static inline const struct bid_fetch_config *bid_transfer_config(const struct bi
 	return &transfer->server->fetch->config;
 }
 
+#define BID_SLOWEST 1024L /* bytes of a body a second, on average over bid_slow_s() */
+
+/* CURLOPT_LOW_SPEED_TIME is in whole seconds. */
+static inline long bid_slow_s(const struct bid_fetch_config *config)
+{
+	return (config->first_byte_ms + 999L) / 1000;
+}
+
 /* The phase ends @at, or when the time for all tries is over. */
 static inline void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
 {
 	transfer->deadline = at < transfer->ends_at ? at : transfer->ends_at;
-}
-
-/* The body is over when nothing of it comes for too long, or too little. */
-static inline void bid_transfer_set_body_deadline(struct bid_transfer *transfer)
-{
-	bid_transfer_set_deadline(transfer, transfer->stall_at < transfer->window_end ? transfer->stall_at : transfer->window_end);
-}
-
-/* Measure the speed of the body from @now on. */
-static inline void bid_transfer_begin_window(struct bid_transfer *transfer, int64_t now)
-{
-	transfer->window_end = now + bid_transfer_config(transfer)->first_byte_ms;
-	transfer->window_received = transfer->received;
-	bid_transfer_set_body_deadline(transfer);
 }
 
 /* The body of the network thread; @fetch is a struct bid_fetch. Returns when it is stopping. */

@@ -123,6 +123,7 @@ static int begin_whole(struct bid_transfer *transfer)
 /* Returns 0 if the body may come. */
 static int begin_body(struct bid_transfer *transfer)
 {
+	const struct bid_fetch_config *config = bid_transfer_config(transfer);
 	int64_t now = bid_clock_ms();
 	int r = 0;
 
@@ -140,8 +141,10 @@ static int begin_body(struct bid_transfer *transfer)
 	} else if (transfer->response.status == 200) {
 		r = begin_whole(transfer);
 	}
-	transfer->stall_at = now + bid_transfer_config(transfer)->stall_ms;
-	bid_transfer_begin_window(transfer, now);
+	bid_transfer_set_deadline(transfer, now + config->stall_ms);
+	/* from here on: a server may take its time for the header */
+	curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, BID_SLOWEST);
+	curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME, bid_slow_s(config));
 	return r;
 }
 
@@ -217,8 +220,7 @@ static size_t on_body(char *data, size_t unit, size_t n, void *user)
 		return 0;
 	}
 	transfer->received += len;
-	transfer->stall_at = bid_clock_ms() + bid_transfer_config(transfer)->stall_ms;
-	bid_transfer_set_body_deadline(transfer);
+	bid_transfer_set_deadline(transfer, bid_clock_ms() + bid_transfer_config(transfer)->stall_ms);
 	if (bid_response_has_artifact(&transfer->response)) {
 		r = take_body(transfer, data, len);
 		return r == 0 ? len : r == -EAGAIN ? pause_body(transfer, len) : 0;

@@ -169,6 +169,8 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	/* what broke the last try, or those before a probe, may have broken the idle connections as well */
 	if (r == 0 && curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L) != CURLE_OK)
 		r = -ENOMEM;
+	if (r == 0 && curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME, 0L) != CURLE_OK)
+		r = -ENOMEM;
 	if (r == 0)
 		r = send_request(transfer, transfer->url, true);
 	if (r < 0)

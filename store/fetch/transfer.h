@@ -86,9 +86,6 @@ struct bid_transfer {
 	bool silent; /* no answer came in time, which was noted, and it goes on */
 	struct bid_rest rest; /* what was asked for */
 	uint64_t received; /* bytes of body, with those of earlier tries that it continues */
-	int64_t stall_at; /* unless more of the body comes before */
-	int64_t window_end; /* of the time over which the speed is measured */
-	uint64_t window_received; /* bytes before it began */
 	struct bid_judgement judgement;
 };
 
