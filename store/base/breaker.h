@@ -12,12 +12,10 @@
  *				But the first artifact that gets none after others did may be one that takes long: that is
  *				of the next kind
  *   with the fifth in a row	when it answers, and not well: 5xx, 429, 401, what is no HTTP, a body that stalls or breaks off,
+ *				a connection that breaks without an answer,
  *				or a file that is not what was asked for.
  *				They count as they end: of eight at once that stall, the fifth does it after the time of one
  *   as the server says		with a Retry-After that is too long to wait for; five minutes is the most that is granted
- *
- * That connections break without an answer is of the second kind; but if it happens to several requests at once, one of them tries
- * again for all, and once it has given up that is of the first.
  *
  * It does not matter that a request was cancelled before there was an answer: one at a time goes on until there is, to be noted.
  *

@@ -15,7 +15,7 @@
 #define PATIENCE_MS    10000 /* for what has come of a body and can be continued: a server is restarted in less */
 #define GOT_ON	       (64 * 1024) /* bytes of a try; or as many that the whole takes ... */
 #define GOT_ON_TRIES   64 /* ... so many tries */
-#define LOOK_AGAIN_MS  50 /* for what became of the one that tries again for others */
+#define LOOK_AGAIN_MS  50 /* for the end of a pause */
 #define LONG_MS	       3000 /* since it was asked for: what takes so long leaves its turn to the next ... */
 #define MANY_TIMES     3 /* ... and if that makes as many times `parallel` of them, to half as many at a time ... */
 #define MOST_TIMES     16 /* ... up to so many: a server that drips must not be kept from what it sends at once */
@@ -186,10 +186,10 @@ static bool got_on(const struct bid_transfer *transfer)
 	return transfer->received - offset >= GOT_ON || transfer->received - offset >= size / GOT_ON_TRIES;
 }
 
-/* May @transfer, which has had all its tries, have another @at for what it has of the body? It takes long to come by that again. */
-static bool is_patient(const struct bid_transfer *transfer, int64_t at)
+/* May @transfer have another try @at, beyond its retries, for what it has of the body? It takes long to come by that again. */
+static bool has_patience(const struct bid_transfer *transfer, int64_t at)
 {
-	return transfer->rest.offset >= GOT_ON && at <= transfer->patient_until;
+	return bid_transfer_config(transfer)->retries > 0 && transfer->rest.offset >= GOT_ON && at <= transfer->patient_until;
 }
 
 /* Let @transfer rest before another try. False if there is to be none. */
@@ -205,9 +205,9 @@ static bool rest(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	bid_transfer_look_for_rest(transfer);
 	if (transfer->rest.offset && (on || !transfer->patient_until))
 		transfer->patient_until = now + PATIENCE_MS;
-	transfer->patient = retries > 0 && transfer->tries > retries && is_patient(transfer, at);
 	/* a probe is one request, and no more */
-	if (!transfer->judgement.retry || transfer->probe || transfer->witness || (transfer->tries > retries && !transfer->patient))
+	if (!transfer->judgement.retry || transfer->probe || transfer->witness ||
+	    (transfer->tries > retries && !has_patience(transfer, at)))
 		return false;
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
 		return false;
@@ -240,7 +240,6 @@ static void conclude(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	struct bid_judgement *judgement = &transfer->judgement;
 	struct bid_server *server = transfer->server;
 
-	bid_server_note_try(server, transfer);
 	transfer->retry_after_s = judgement->sign == BID_SIGN_BAD ? bid_transfer_retry_after(transfer) : 0;
 	bid_transfer_stop(transfer);
 	if (judgement->forgotten) {
@@ -279,7 +278,7 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 	} else if (now < server->rest_until) {
 		/* as another was told meanwhile */
 		bid_transfer_set_deadline(transfer, server->rest_until);
-	} else if (bid_server_readmits(server, transfer, now)) {
+	} else if (bid_server_readmits(server, transfer, has_patience(transfer, now), now)) {
 		bid_transfer_begin(transfer);
 		dispatch(server);
 	} else if (transfer->judgement.outcome != BID_OUTCOME_NONE) {

@@ -63,36 +63,16 @@ bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer,
 	return admitted;
 }
 
-bool bid_server_readmits(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
+bool bid_server_readmits(struct bid_server *server, struct bid_transfer *transfer, bool waits, int64_t now)
 {
-	const struct bid_transfer *scout = server->scout;
-	bool open, patient = transfer->patient && now < transfer->patient_until;
+	bool refused;
 
 	pthread_mutex_lock(&server->fetch->lock);
-	open = server->breaker.open;
-	if (open && !patient)
+	refused = server->breaker.open && !waits;
+	if (refused)
 		refuse_by_breaker(server, transfer, now);
 	pthread_mutex_unlock(&server->fetch->lock);
-	if (open && patient)
-		return bid_server_admits(server, transfer, now);
-	/* who is patient keeps nobody waiting who is not */
-	if (!open && (server->unanswered == 0 || !scout || (scout->patient && !patient)))
-		server->scout = transfer;
-	else if (open && server->scout == transfer)
-		server->scout = NULL;
-	return !open && server->scout == transfer;
-}
-
-void bid_server_note_try(struct bid_server *server, struct bid_transfer *transfer)
-{
-	struct bid_judgement *judgement = &transfer->judgement;
-
-	/* what breaks off in the body has been answered */
-	if (!judgement->broken || judgement->sign == BID_SIGN_NONE || transfer->phase == BID_PHASE_BODY)
-		return;
-	/* there are connections to be had, and on so many no answer: it is as good as gone */
-	if (++server->unanswered >= BID_BREAKER_FAILURES && transfer == server->scout)
-		judgement->sign = BID_SIGN_DEAD;
+	return !refused && bid_server_admits(server, transfer, now);
 }
 
 static const char *protocol_of(const struct bid_transfer *transfer)
@@ -138,8 +118,6 @@ void bid_server_note_answer(struct bid_server *server, struct bid_transfer *tran
 	free(server->silent);
 	server->silent = NULL;
 	server->understands |= bid_response_is_verdict(&transfer->response);
-	server->unanswered = 0;
-	server->scout = NULL;
 }
 
 bool bid_server_excuses(struct bid_server *server, const struct bid_transfer *transfer)
@@ -177,8 +155,6 @@ void bid_server_note_end(struct bid_server *server, const struct bid_transfer *t
 	const struct bid_judgement *judgement = &transfer->judgement;
 	int64_t retry_after_s = transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S ? transfer->retry_after_s : 0;
 
-	if (server->scout == transfer)
-		server->scout = NULL;
 	pthread_mutex_lock(&server->fetch->lock);
 	if (bid_response_lacks_kind(&transfer->response))
 		server->unsupported_until[transfer->kind] = now + UNSUPPORTED_MS;

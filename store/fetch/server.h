@@ -38,9 +38,6 @@ struct bid_server {
 	bool understands; /* it said once that it has something, or has not */
 	int64_t answered_at; /* when the header of its last answer came */
 	char *silent; /* the URL of the first request since then to which none came; NULL if there is none. Owned */
-	struct bid_transfer
-		*scout; /* who tries again, for the others that want to as well; NULL if none, or once there is an answer */
-	unsigned unanswered; /* tries in a row that ended without one */
 	int64_t rest_until; /* it asked for a short rest: who waits in line waits so long */
 	int64_t probe_awaited_until; /* while the probe is on its way: for so long others wait for what becomes of it */
 	TAILQ_ENTRY(bid_server) alarm; /* in fetch->alarmed */
@@ -73,14 +70,11 @@ void bid_server_note_silence(struct bid_server *server, struct bid_transfer *tra
 /* It was asked for the rest of a file that it had offered in parts, and sent that, or all of it. */
 void bid_server_note_ranges(struct bid_server *server, bool honoured);
 
-/* A try of @transfer is over and judged, and there may be another. */
-void bid_server_note_try(struct bid_server *server, struct bid_transfer *transfer);
-
 /*
- * May @transfer try again? If so it is the scout, or, if it is patient and the server is left alone, the probe. If not, its
- * judgement is what it ends with; or there is none, and it has to wait: for what becomes of the scout, or for its turn to probe.
+ * May @transfer try again? If the breaker is open, it @waits for the end of the pause and is the probe then, or its judgement is
+ * what it ends with.
  */
-bool bid_server_readmits(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
+bool bid_server_readmits(struct bid_server *server, struct bid_transfer *transfer, bool waits, int64_t now);
 
 /* The last try of @transfer is over and judged. */
 void bid_server_note_end(struct bid_server *server, const struct bid_transfer *transfer, int64_t now);

@@ -70,7 +70,6 @@ struct bid_transfer {
 	bool witness; /* it was cancelled, and done() has returned: it goes on until it is known whether the server answers */
 	int64_t ends_at; /* all tries, in milliseconds of the monotonic clock */
 	int64_t patient_until; /* for what there is of the body, to be continued; 0 if there was none yet */
-	bool patient; /* it has had all its tries, and is to have more for that */
 	int64_t retry_after_s; /* what the last try's answer, or the breaker, asks for; 0 if nothing */
 
 	/* of this try */
