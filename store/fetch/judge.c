@@ -318,7 +318,7 @@ static void judge_silence(struct bid_transfer *transfer, int64_t now)
 	if (others || transfer->silent)
 		transfer->judgement.sign = BID_SIGN_NONE;
 	else
-		transfer->judgement.sign = bid_server_excuses(transfer->server, transfer) ? BID_SIGN_BAD : BID_SIGN_DEAD;
+		transfer->judgement.sign = bid_server_silence_sign(transfer->server);
 	if (transfer->witness || waited >= limit)
 		return;
 	bid_server_note_silence(transfer->server, transfer, now);

@@ -2,8 +2,6 @@
 #include "fetch/server.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "fetch/network.h"
@@ -115,18 +113,16 @@ void bid_server_note_answer(struct bid_server *server, struct bid_transfer *tran
 	}
 	pthread_mutex_unlock(&server->fetch->lock);
 	server->answered_at = now;
-	free(server->silent);
-	server->silent = NULL;
+	server->silent = false;
 	server->understands |= bid_response_is_verdict(&transfer->response);
 }
 
-bool bid_server_excuses(struct bid_server *server, const struct bid_transfer *transfer)
+enum bid_sign bid_server_silence_sign(struct bid_server *server)
 {
-	bool first = !server->silent || strcmp(server->silent, transfer->url) == 0;
+	bool again = server->silent;
 
-	if (!server->silent)
-		server->silent = strdup(transfer->url);
-	return first && server->answered_at > 0;
+	server->silent = true;
+	return server->answered_at > 0 && !again ? BID_SIGN_BAD : BID_SIGN_DEAD;
 }
 
 void bid_server_note_silence(struct bid_server *server, struct bid_transfer *transfer, int64_t now)

@@ -37,7 +37,7 @@ struct bid_server {
 	unsigned witnesses; /* which need none */
 	bool understands; /* it said once that it has something, or has not */
 	int64_t answered_at; /* when the header of its last answer came */
-	char *silent; /* the URL of the first request since then to which none came; NULL if there is none. Owned */
+	bool silent; /* a request since then got none in time */
 	int64_t rest_until; /* it asked for a short rest: who waits in line waits so long */
 	int64_t probe_awaited_until; /* while the probe is on its way: for so long others wait for what becomes of it */
 	TAILQ_ENTRY(bid_server) alarm; /* in fetch->alarmed */
@@ -59,10 +59,10 @@ bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer,
 void bid_server_note_answer(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 
 /*
- * No answer to @transfer came in time, nor to others meanwhile. May that be because of what it asks for, which a server that is
- * well has to unpack first? So it is taken of a server that has answered before: until it answers again, for one artifact only.
+ * What a request without an answer in time says of @server, which did not answer others meanwhile. A server that has answered
+ * before may have to unpack the artifact first; but not twice in a row.
  */
-bool bid_server_excuses(struct bid_server *server, const struct bid_transfer *transfer);
+enum bid_sign bid_server_silence_sign(struct bid_server *server);
 
 /* No answer to @transfer came in time, as it is judged; that is noted, though it goes on. */
 void bid_server_note_silence(struct bid_server *server, struct bid_transfer *transfer, int64_t now);

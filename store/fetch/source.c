@@ -55,7 +55,6 @@ static void server_free(struct bid_source *source)
 	struct bid_server *server = server_of(source);
 
 	bid_network_drain(server);
-	free(server->silent);
 	free(server->url);
 	free(server->name);
 	free(server);
