@@ -23,21 +23,21 @@ bool bid_is_reused(const struct bid_transfer *transfer)
 /* What an end that is not a complete answer says of the server. */
 static enum bid_sign sign_of(const struct bid_transfer *transfer, enum bid_outcome outcome)
 {
-	switch (transfer->phase) {
-	case BID_PHASE_CONNECTING:
+	switch (transfer->state) {
+	case BID_TRANSFER_CONNECTING:
 		/* where it sent us may be dead: the server itself has answered */
 		return outcome == BID_OUTCOME_FAILED ? BID_SIGN_NONE : transfer->hops > 0 ? BID_SIGN_BAD : BID_SIGN_DEAD;
-	case BID_PHASE_WAITING:
+	case BID_TRANSFER_WAITING:
+	case BID_TRANSFER_LATE:
 		return BID_SIGN_BAD;
-	case BID_PHASE_BODY:
+	case BID_TRANSFER_BODY:
 		/* of what is not what was asked for, who checks it tells */
 		return outcome == BID_OUTCOME_UNREACHABLE ? BID_SIGN_BAD
 		       : outcome == BID_OUTCOME_REJECTED  ? BID_SIGN_NONE
 							  : BID_SIGN_HEALTHY;
-	case BID_PHASE_RESTING:
-		break;
+	default:
+		return BID_SIGN_NONE;
 	}
-	return BID_SIGN_NONE;
 }
 
 void bid_judge(struct bid_transfer *transfer, enum bid_outcome outcome, bool retry, const char *format, ...)
@@ -161,7 +161,7 @@ static bool is_endless_line(const struct bid_transfer *transfer, CURLcode code)
 	if (code == CURLE_TOO_LARGE)
 		return true;
 #endif
-	return code == CURLE_OUT_OF_MEMORY && transfer->phase == BID_PHASE_WAITING;
+	return code == CURLE_OUT_OF_MEMORY && (transfer->state == BID_TRANSFER_WAITING || transfer->state == BID_TRANSFER_LATE);
 }
 
 /* Was it not the server, but a proxy on the way that no connection came of? Then that is judged. */
@@ -193,7 +193,7 @@ static void judge_code(struct bid_transfer *transfer, CURLcode code)
 	char words[CURL_ERROR_SIZE], received[64];
 	const char *why = reason(transfer, code, words, sizeof(words));
 
-	if (code == CURLE_OPERATION_TIMEDOUT && transfer->phase == BID_PHASE_BODY) {
+	if (code == CURLE_OPERATION_TIMEDOUT && transfer->state == BID_TRANSFER_BODY) {
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "too slow: less than %ld bytes a second for %ld s", BID_SLOWEST,
 			  bid_slow_s(bid_transfer_config(transfer)));
 		return;
@@ -217,7 +217,7 @@ static void judge_code(struct bid_transfer *transfer, CURLcode code)
 	amount(transfer, received, sizeof(received));
 	if (code == CURLE_PARTIAL_FILE)
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s", received);
-	else if (transfer->phase == BID_PHASE_BODY)
+	else if (transfer->state == BID_TRANSFER_BODY)
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "broke off after %s: %s", received, why);
 	else
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "broke off without an answer: %s", why);
@@ -281,7 +281,7 @@ void bid_judge_end(struct bid_transfer *transfer, CURLcode code)
 	if (transfer->judgement.outcome != BID_OUTCOME_NONE)
 		return;
 	/* an error has been told by its header; its body is a matter of courtesy */
-	if (code == CURLE_OK || (transfer->phase == BID_PHASE_BODY && !bid_response_has_artifact(&transfer->response)))
+	if (code == CURLE_OK || (transfer->state == BID_TRANSFER_BODY && !bid_response_has_artifact(&transfer->response)))
 		judge_answer(transfer);
 	else
 		judge_code(transfer, code);
@@ -315,7 +315,7 @@ static void judge_silence(struct bid_transfer *transfer, int64_t now)
 
 	/* a silent server is not asked twice */
 	bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "no answer within %g s", (double)waited / 1000);
-	if (others || transfer->silent)
+	if (others || transfer->state == BID_TRANSFER_LATE)
 		transfer->judgement.sign = BID_SIGN_NONE;
 	else
 		transfer->judgement.sign = bid_server_silence_sign(transfer->server);
@@ -347,26 +347,27 @@ void bid_judge_deadline(struct bid_transfer *transfer, int64_t now)
 	if (now >= transfer->ends_at) {
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "not done within %g s", config->max_time_ms / 1000.0);
 		/* the limit is ours, and bytes came */
-		if (transfer->phase == BID_PHASE_BODY)
+		if (transfer->state == BID_TRANSFER_BODY)
 			transfer->judgement.sign = BID_SIGN_NONE;
 		return;
 	}
 
-	switch (transfer->phase) {
-	case BID_PHASE_CONNECTING:
+	switch (transfer->state) {
+	case BID_TRANSFER_CONNECTING:
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "could not connect within %g s", config->connect_ms / 1000.0);
 		excuse_connecting(transfer);
 		break;
-	case BID_PHASE_WAITING:
+	case BID_TRANSFER_WAITING:
+	case BID_TRANSFER_LATE:
 		if (bid_is_reused(transfer))
 			judge_silent_connection(transfer);
 		else
 			judge_silence(transfer, now);
 		break;
-	case BID_PHASE_BODY:
+	case BID_TRANSFER_BODY:
 		judge_stalled_body(transfer);
 		break;
-	case BID_PHASE_RESTING:
+	default:
 		break;
 	}
 }

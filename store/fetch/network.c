@@ -84,7 +84,7 @@ static bool finish(struct bid_transfer *transfer)
 /* When does @transfer leave its turn? Not while it connects, or rests: a server in trouble is not to be asked more. */
 static int64_t leaves_turn(const struct bid_transfer *transfer, int64_t now)
 {
-	bool asked = transfer->phase == BID_PHASE_WAITING || transfer->phase == BID_PHASE_BODY;
+	bool asked = transfer->state >= BID_TRANSFER_WAITING && transfer->state <= BID_TRANSFER_BODY;
 
 	return (asked ? transfer->asked_at : now) + LONG_MS;
 }
@@ -149,7 +149,6 @@ static void dispatch(struct bid_server *server)
 		TAILQ_REMOVE(&server->waiting, transfer, queue);
 		if (!refused) {
 			TAILQ_INSERT_TAIL(&fetch->active, transfer, queue);
-			transfer->place = BID_PLACE_ACTIVE;
 			server->running++;
 			if (transfer->receiver.sent)
 				transfer->receiver.sent(transfer->user);
@@ -215,10 +214,10 @@ static bool rest(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	if (transfer->retry_after_s > 0 && transfer->server->rest_until < at)
 		transfer->server->rest_until = at;
 	/* what is said in place of a body is none */
-	if (transfer->phase == BID_PHASE_BODY && bid_response_has_artifact(&transfer->response) && transfer->receiver.broke_off)
+	if (transfer->state == BID_TRANSFER_BODY && bid_response_has_artifact(&transfer->response) && transfer->receiver.broke_off)
 		transfer->receiver.broke_off(transfer->user);
 	memcpy(transfer->before, transfer->judgement.text, sizeof(transfer->before));
-	transfer->phase = BID_PHASE_RESTING;
+	transfer->state = BID_TRANSFER_BACKOFF;
 	transfer->deadline = at;
 	return true;
 }
@@ -315,7 +314,7 @@ static void resume(struct bid_fetch *fetch)
 		CURLcode code;
 
 		transfer->paused = false;
-		if (transfer->phase != BID_PHASE_BODY)
+		if (transfer->state != BID_TRANSFER_BODY)
 			continue;
 		bid_transfer_set_deadline(transfer, bid_clock_ms() + fetch->config.stall_ms);
 		code = curl_easy_pause(transfer->easy, CURLPAUSE_CONT);
@@ -334,10 +333,9 @@ static void resume(struct bid_fetch *fetch)
 static bool becomes_witness(const struct bid_transfer *transfer)
 {
 	const struct bid_server *server = transfer->server;
-	bool unanswered = transfer->phase == BID_PHASE_CONNECTING || transfer->phase == BID_PHASE_WAITING;
-	bool under_way = transfer->place == BID_PLACE_ACTIVE && unanswered && transfer->judgement.outcome == BID_OUTCOME_NONE;
+	bool unanswered = transfer->state == BID_TRANSFER_CONNECTING || transfer->state == BID_TRANSFER_WAITING;
 
-	return under_way && !transfer->witness && !transfer->silent && !server->closing &&
+	return unanswered && transfer->judgement.outcome == BID_OUTCOME_NONE && !transfer->witness && !server->closing &&
 	       (transfer->probe || server->witnesses == 0);
 }
 
@@ -346,7 +344,7 @@ static void take_from_queue(struct bid_transfer *transfer)
 {
 	struct bid_server *server = transfer->server;
 
-	if (transfer->place == BID_PLACE_WAITING) {
+	if (transfer->state == BID_TRANSFER_QUEUED) {
 		TAILQ_REMOVE(&server->waiting, transfer, queue);
 		return;
 	}
@@ -365,7 +363,7 @@ static void take_marked(struct bid_fetch *fetch, struct bid_transfer_list *cance
 	for (transfer = TAILQ_FIRST(&fetch->live); transfer; transfer = TAILQ_NEXT(transfer, live)) {
 		if (!transfer->cancelled)
 			continue;
-		if (transfer->place == BID_PLACE_ARRIVED) {
+		if (transfer->state == BID_TRANSFER_ARRIVED) {
 			/* since collect(): the next round is for it */
 			fetch->cancelling = true;
 			continue;
@@ -451,7 +449,7 @@ static void reap(struct bid_fetch *fetch)
 /* Is it a witness of what is known: has the server answered another since it was asked? */
 static bool is_redundant(const struct bid_transfer *transfer)
 {
-	return transfer->witness && transfer->phase == BID_PHASE_WAITING && transfer->server->answered_at > transfer->asked_at;
+	return transfer->witness && transfer->state == BID_TRANSFER_WAITING && transfer->server->answered_at > transfer->asked_at;
 }
 
 /* Those who are late @now. */
@@ -469,7 +467,7 @@ static void expire(struct bid_fetch *fetch, int64_t now)
 		}
 		if (transfer->deadline > now)
 			continue;
-		if (transfer->phase == BID_PHASE_RESTING) {
+		if (transfer->state == BID_TRANSFER_BACKOFF) {
 			try_again(fetch, transfer, now);
 			continue;
 		}
@@ -502,7 +500,7 @@ static bool collect(struct bid_fetch *fetch)
 	while ((transfer = TAILQ_FIRST(&arrivals))) {
 		TAILQ_REMOVE(&arrivals, transfer, queue);
 		TAILQ_INSERT_TAIL(&transfer->server->waiting, transfer, queue);
-		transfer->place = BID_PLACE_WAITING;
+		transfer->state = BID_TRANSFER_QUEUED;
 		dispatch(transfer->server);
 	}
 	return !stopping;

@@ -46,7 +46,7 @@ static inline long bid_slow_s(const struct bid_fetch_config *config)
 	return (config->first_byte_ms + 999L) / 1000;
 }
 
-/* The phase ends @at, or when the time for all tries is over. */
+/* The state ends @at, or when the time for all tries is over. */
 static inline void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
 {
 	transfer->deadline = at < transfer->ends_at ? at : transfer->ends_at;

@@ -37,7 +37,7 @@ static int on_request(void *user, char *primary_ip, char *local_ip, int primary_
 {
 	struct bid_transfer *transfer = user;
 
-	transfer->phase = BID_PHASE_WAITING;
+	transfer->state = BID_TRANSFER_WAITING;
 	transfer->asked_at = bid_clock_ms();
 	bid_transfer_set_deadline(transfer, transfer->asked_at + patience(transfer));
 	return CURL_PREREQFUNC_OK;
@@ -127,11 +127,11 @@ static int begin_body(struct bid_transfer *transfer)
 	int64_t now = bid_clock_ms();
 	int r = 0;
 
-	transfer->phase = BID_PHASE_BODY;
 	/* it may be that of the whole file, see above, and where the section ends is known without */
 	if (transfer->kind == BID_KIND_SECTION && !bid_ends_with_connection(transfer))
 		transfer->response.debuginfod_size = BID_SIZE_UNKNOWN;
 	bid_server_note_answer(transfer->server, transfer, now);
+	transfer->state = BID_TRANSFER_BODY;
 	/* it has said what it was to say */
 	if (transfer->witness && bid_response_has_artifact(&transfer->response)) {
 		bid_judge(transfer, BID_OUTCOME_CANCELLED, false, "cancelled");
@@ -154,7 +154,7 @@ static size_t on_header(char *line, size_t unit, size_t n, void *user)
 	size_t len = unit * n;
 
 	/* trailers */
-	if (transfer->phase == BID_PHASE_BODY)
+	if (transfer->state == BID_TRANSFER_BODY)
 		return len;
 
 	switch (bid_response_header(&transfer->response, line, len)) {
@@ -215,7 +215,7 @@ static size_t on_body(char *data, size_t unit, size_t n, void *user)
 	if (len == 0)
 		return 0;
 	/* libcurl and we disagree on where the header ended */
-	if (transfer->phase != BID_PHASE_BODY) {
+	if (transfer->state != BID_TRANSFER_BODY) {
 		bid_judge(transfer, BID_OUTCOME_REFUSED, false, "answer out of shape");
 		return 0;
 	}

@@ -105,7 +105,7 @@ void bid_server_note_answer(struct bid_server *server, struct bid_transfer *tran
 	if (transfer->response.status == 200 && server->ranges < BID_RANGES_SENT)
 		server->ranges = bid_response_offers_rest(&transfer->response) ? BID_RANGES_OFFERED : BID_RANGES_NONE;
 	/* what it was taken for dead for has come, and others need not wait until all of the body has */
-	if (well && transfer->silent)
+	if (well && transfer->state == BID_TRANSFER_LATE)
 		bid_breaker_note(&server->breaker, now, false, BID_SIGN_HEALTHY, 0, "");
 	if (well && transfer->probe) {
 		bid_breaker_answered(&server->breaker);
@@ -136,7 +136,7 @@ void bid_server_note_silence(struct bid_server *server, struct bid_transfer *tra
 	pthread_mutex_unlock(&server->fetch->lock);
 	/* it has found out what it was to find out, and the next probe is another */
 	transfer->probe = false;
-	transfer->silent = true;
+	transfer->state = BID_TRANSFER_LATE;
 }
 
 void bid_server_note_ranges(struct bid_server *server, bool honoured)

@@ -55,7 +55,7 @@ bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer
  */
 bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 
-/* The header of the answer to @transfer has come @now. */
+/* The header of the answer to @transfer, whose state is not BODY yet, has come @now. */
 void bid_server_note_answer(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 
 /*

@@ -22,7 +22,7 @@
 /* From the name to the end of the TLS handshake. */
 static void begin_connecting(struct bid_transfer *transfer)
 {
-	transfer->phase = BID_PHASE_CONNECTING;
+	transfer->state = BID_TRANSFER_CONNECTING;
 	transfer->port = 0;
 	transfer->begun_at = bid_clock_ms();
 	bid_transfer_set_deadline(transfer, transfer->begun_at + bid_transfer_config(transfer)->connect_ms + CONNECT_GRACE_MS);
@@ -160,7 +160,6 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	free(bid_steal(transfer->led_to));
 	transfer->received = 0;
 	transfer->judgement = (struct bid_judgement){ 0 };
-	transfer->silent = false;
 	transfer->trouble[0] = '\0';
 	begin_connecting(transfer);
 

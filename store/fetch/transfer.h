@@ -13,18 +13,16 @@
 
 struct bid_server;
 
-enum bid_phase {
-	BID_PHASE_CONNECTING, /* from the name to the end of the TLS handshake */
-	BID_PHASE_WAITING, /* asked, and the header of the answer is not complete */
-	BID_PHASE_BODY,
-	BID_PHASE_RESTING, /* between two tries */
-};
-
-/* The queue that a transfer is in; of the network thread, once it has seen it. */
-enum bid_place {
-	BID_PLACE_ARRIVED = 0, /* fetch->arrivals */
-	BID_PLACE_WAITING, /* server->waiting */
-	BID_PLACE_ACTIVE, /* fetch->active */
+/* The state says which queue a transfer is in. */
+enum bid_transfer_state {
+	BID_TRANSFER_ARRIVED = 0, /* in fetch->arrivals: the network thread has not seen it */
+	BID_TRANSFER_QUEUED, /* in server->waiting: no request yet */
+	/* in fetch->active */
+	BID_TRANSFER_CONNECTING, /* from the name to the end of the TLS handshake */
+	BID_TRANSFER_WAITING, /* request sent, header of the response not complete */
+	BID_TRANSFER_LATE, /* the same, and counted as a failure of the server */
+	BID_TRANSFER_BODY,
+	BID_TRANSFER_BACKOFF, /* between two tries */
 };
 
 /* How a try ended. */
@@ -48,7 +46,7 @@ struct bid_rest {
 struct bid_transfer {
 	TAILQ_ENTRY(bid_transfer) live; /* under fetch->lock */
 	TAILQ_ENTRY(bid_transfer) queue;
-	enum bid_place place;
+	enum bid_transfer_state state; /* of the network thread, from QUEUED on */
 	uint64_t number;
 	bool cancelled; /* under fetch->lock */
 	bool resumed; /* it may go on, as the network thread has yet to see; under fetch->lock */
@@ -75,14 +73,12 @@ struct bid_transfer {
 	/* of this try */
 	unsigned hops; /* redirects followed */
 	char *led_to; /* where to, without user name, password and query; owned, or NULL */
-	enum bid_phase phase;
-	int64_t deadline; /* of the phase */
+	int64_t deadline; /* of the state */
 	struct bid_response response;
 	unsigned port; /* that the last connection was made to, the server's or a proxy's; 0 if there was none */
 	int64_t begun_at; /* when the name was asked for, or the connection */
 	int64_t asked_at; /* when the request was sent */
 	bool paused; /* by its receiver; it stays so over the end of a try */
-	bool silent; /* no answer came in time, which was noted, and it goes on */
 	struct bid_rest rest; /* what was asked for */
 	uint64_t received; /* bytes of body, with those of earlier tries that it continues */
 	struct bid_judgement judgement;
