@@ -287,59 +287,36 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 	}
 }
 
-/* One that is marked as resumed, which it is not any more; or NULL. */
-static struct bid_transfer *take_resumed(struct bid_fetch *fetch)
-{
-	struct bid_transfer *transfer = NULL;
-
-	pthread_mutex_lock(&fetch->lock);
-	if (fetch->resuming) {
-		transfer = TAILQ_FIRST(&fetch->live);
-		while (transfer && !transfer->resumed)
-			transfer = TAILQ_NEXT(transfer, live);
-		fetch->resuming = transfer != NULL;
-		if (transfer)
-			transfer->resumed = false;
-	}
-	pthread_mutex_unlock(&fetch->lock);
-	return transfer;
-}
-
 /* Let go on what its receiver paused. */
-static void resume(struct bid_fetch *fetch)
+static void resume(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
-	struct bid_transfer *transfer;
+	CURLcode code;
 
-	while ((transfer = take_resumed(fetch))) {
-		CURLcode code;
-
-		transfer->paused = false;
-		if (transfer->state != BID_TRANSFER_BODY)
-			continue;
-		bid_transfer_set_deadline(transfer, bid_clock_ms() + fetch->config.stall_ms);
-		code = curl_easy_pause(transfer->easy, CURLPAUSE_CONT);
-		if (code == CURLE_OK && transfer->judgement.outcome == BID_OUTCOME_NONE)
-			continue;
-		bid_judge_end(transfer, code);
-		conclude(fetch, transfer);
-	}
+	transfer->paused = false;
+	if (transfer->state != BID_TRANSFER_BODY)
+		return;
+	bid_transfer_set_deadline(transfer, bid_clock_ms() + fetch->config.stall_ms);
+	code = curl_easy_pause(transfer->easy, CURLPAUSE_CONT);
+	if (code == CURLE_OK && transfer->judgement.outcome == BID_OUTCOME_NONE)
+		return;
+	bid_judge_end(transfer, code);
+	conclude(fetch, transfer);
 }
 
 /*
  * Does the request of @transfer go on until its server has answered, as its witness? Somebody has to see that a server is dead,
  * though each time another delivers before, or the reader does not wait: or it is asked anew for everything. One at a time is
- * enough. Under the lock.
+ * enough.
  */
 static bool becomes_witness(const struct bid_transfer *transfer)
 {
 	const struct bid_server *server = transfer->server;
 	bool unanswered = transfer->state == BID_TRANSFER_CONNECTING || transfer->state == BID_TRANSFER_WAITING;
 
-	return unanswered && transfer->judgement.outcome == BID_OUTCOME_NONE && !transfer->witness && !server->closing &&
+	return unanswered && transfer->judgement.outcome == BID_OUTCOME_NONE && !transfer->witness &&
 	       (transfer->probe || server->witnesses == 0);
 }
 
-/* Under the lock. */
 static void take_from_queue(struct bid_transfer *transfer)
 {
 	struct bid_server *server = transfer->server;
@@ -350,36 +327,6 @@ static void take_from_queue(struct bid_transfer *transfer)
 	}
 	TAILQ_REMOVE(&server->fetch->active, transfer, queue);
 	*(transfer->witness ? &server->witnesses : &server->running) -= 1;
-}
-
-/* Move those that are marked to @cancelled, or to @witnesses. Under the lock. */
-static void take_marked(struct bid_fetch *fetch, struct bid_transfer_list *cancelled, struct bid_transfer_list *witnesses)
-{
-	struct bid_transfer *transfer;
-
-	if (!fetch->cancelling)
-		return;
-	fetch->cancelling = false;
-	for (transfer = TAILQ_FIRST(&fetch->live); transfer; transfer = TAILQ_NEXT(transfer, live)) {
-		if (!transfer->cancelled)
-			continue;
-		if (transfer->state == BID_TRANSFER_ARRIVED) {
-			/* since collect(): the next round is for it */
-			fetch->cancelling = true;
-			continue;
-		}
-		take_from_queue(transfer);
-		if (becomes_witness(transfer)) {
-			/* so that nobody can cancel it but the end of the server */
-			transfer->cancelled = false;
-			transfer->number = 0;
-			transfer->witness = true;
-			transfer->server->witnesses++;
-			TAILQ_INSERT_TAIL(witnesses, transfer, queue);
-		} else {
-			TAILQ_INSERT_TAIL(cancelled, transfer, queue);
-		}
-	}
 }
 
 static const struct bid_judgement cancelled_judgement = { .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
@@ -397,30 +344,67 @@ static void end_cancelled(struct bid_transfer *transfer)
 
 static void keep_as_witness(struct bid_fetch *fetch, struct bid_transfer *witness)
 {
+	struct bid_server *server = witness->server;
+
+	/* only the end of the server cancels it from here on */
+	pthread_mutex_lock(&fetch->lock);
+	witness->number = 0;
+	pthread_mutex_unlock(&fetch->lock);
 	witness->judgement = cancelled_judgement;
 	tell(witness);
+	witness->witness = true;
 	witness->judgement = (struct bid_judgement){ 0 };
+	server->witnesses++;
 	TAILQ_INSERT_TAIL(&fetch->active, witness, queue);
-	dispatch(witness->server);
+	dispatch(server);
 }
 
-/* End the transfers that are marked as cancelled. */
-static void cancel_marked(struct bid_fetch *fetch)
+static void cancel(struct bid_fetch *fetch, struct bid_transfer *transfer, bool drains)
 {
-	struct bid_transfer_list cancelled = TAILQ_HEAD_INITIALIZER(cancelled), witnesses = TAILQ_HEAD_INITIALIZER(witnesses);
-	struct bid_transfer *transfer;
+	take_from_queue(transfer);
+	if (!drains && becomes_witness(transfer))
+		keep_as_witness(fetch, transfer);
+	else
+		end_cancelled(transfer);
+}
+
+/* The next transfer with an order, which is carried out then; or NULL. */
+static struct bid_transfer *take_order(struct bid_fetch *fetch, enum bid_transfer_order *ret_order)
+{
+	struct bid_transfer *transfer = NULL;
+	bool arrived = false;
 
 	pthread_mutex_lock(&fetch->lock);
-	take_marked(fetch, &cancelled, &witnesses);
-	pthread_mutex_unlock(&fetch->lock);
-
-	while ((transfer = TAILQ_FIRST(&witnesses))) {
-		TAILQ_REMOVE(&witnesses, transfer, queue);
-		keep_as_witness(fetch, transfer);
+	if (fetch->ordered)
+		transfer = TAILQ_FIRST(&fetch->live);
+	for (; transfer; transfer = TAILQ_NEXT(transfer, live)) {
+		if (transfer->order == BID_TRANSFER_NO_ORDER)
+			continue;
+		if (transfer->state != BID_TRANSFER_ARRIVED)
+			break;
+		/* since collect(): the next round is for it */
+		arrived = true;
 	}
-	while ((transfer = TAILQ_FIRST(&cancelled))) {
-		TAILQ_REMOVE(&cancelled, transfer, queue);
-		end_cancelled(transfer);
+	if (transfer) {
+		*ret_order = transfer->order;
+		transfer->order = BID_TRANSFER_NO_ORDER;
+	} else {
+		fetch->ordered = arrived;
+	}
+	pthread_mutex_unlock(&fetch->lock);
+	return transfer;
+}
+
+static void carry_out_orders(struct bid_fetch *fetch)
+{
+	enum bid_transfer_order order;
+	struct bid_transfer *transfer;
+
+	while ((transfer = take_order(fetch, &order))) {
+		if (order == BID_TRANSFER_RESUME)
+			resume(fetch, transfer);
+		else
+			cancel(fetch, transfer, order == BID_TRANSFER_DRAIN);
 	}
 }
 
@@ -529,8 +513,7 @@ void *bid_network_main(void *argument)
 	while (collect(fetch)) {
 		int64_t now;
 
-		cancel_marked(fetch);
-		resume(fetch);
+		carry_out_orders(fetch);
 		/* a receiver may wait for its disk: what came meanwhile for others is to be read before they are late */
 		now = bid_clock_ms();
 		curl_multi_perform(fetch->multi, &running);
@@ -540,22 +523,6 @@ void *bid_network_main(void *argument)
 		curl_multi_poll(fetch->multi, NULL, 0, wait_ms(fetch), NULL);
 	}
 	return NULL;
-}
-
-void bid_network_resume(struct bid_server *server, uint64_t number)
-{
-	struct bid_fetch *fetch = server->fetch;
-	struct bid_transfer *transfer;
-
-	pthread_mutex_lock(&fetch->lock);
-	for (transfer = TAILQ_FIRST(&fetch->live); transfer; transfer = TAILQ_NEXT(transfer, live)) {
-		if (transfer->server != server || transfer->number != number)
-			continue;
-		transfer->resumed = true;
-		fetch->resuming = true;
-	}
-	pthread_mutex_unlock(&fetch->lock);
-	curl_multi_wakeup(fetch->multi);
 }
 
 void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer, uint64_t *ret_number)
@@ -571,26 +538,27 @@ void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer, 
 }
 
 /* Under the lock. */
-static void mark_cancelled(struct bid_server *server, uint64_t number)
+static void set_order(struct bid_server *server, uint64_t number, enum bid_transfer_order order)
 {
 	struct bid_transfer *transfer;
 
 	for (transfer = TAILQ_FIRST(&server->fetch->live); transfer; transfer = TAILQ_NEXT(transfer, live)) {
 		if (transfer->server != server || (number && transfer->number != number))
 			continue;
-		transfer->cancelled = true;
-		server->fetch->cancelling = true;
+		if (transfer->order < order)
+			transfer->order = order;
+		server->fetch->ordered = true;
 		if (number)
 			return;
 	}
 }
 
-void bid_network_cancel(struct bid_server *server, uint64_t number)
+void bid_network_order(struct bid_server *server, uint64_t number, enum bid_transfer_order order)
 {
 	struct bid_fetch *fetch = server->fetch;
 
 	pthread_mutex_lock(&fetch->lock);
-	mark_cancelled(server, number);
+	set_order(server, number, order);
 	pthread_mutex_unlock(&fetch->lock);
 	curl_multi_wakeup(fetch->multi);
 }
@@ -600,8 +568,7 @@ void bid_network_drain(struct bid_server *server)
 	struct bid_fetch *fetch = server->fetch;
 
 	pthread_mutex_lock(&fetch->lock);
-	server->closing = true;
-	mark_cancelled(server, 0);
+	set_order(server, 0, BID_TRANSFER_DRAIN);
 	curl_multi_wakeup(fetch->multi);
 	while (server->live)
 		pthread_cond_wait(&fetch->settled, &fetch->lock);

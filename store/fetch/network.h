@@ -22,8 +22,7 @@ struct bid_fetch {
 	struct bid_transfer_list arrivals; /* started, not yet seen by the network thread; under the lock */
 	struct bid_transfer_list live; /* all, in the order of start(); under the lock */
 	uint64_t last_number; /* under the lock */
-	bool cancelling; /* some transfer is marked as cancelled; under the lock */
-	bool resuming; /* some transfer is marked as resumed; under the lock */
+	bool ordered; /* some transfer has an order; under the lock */
 	bool stopping; /* under the lock */
 
 	struct bid_transfer_list active; /* those that have a turn, and witnesses; of the network thread */
@@ -58,11 +57,8 @@ void *bid_network_main(void *fetch);
 /* Hand @transfer over to the network thread. Sets its number, and @ret_number, before anything of the receiver can be called. */
 void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer, uint64_t *ret_number);
 
-/* Mark @server's transfer of that @number, or all of them if it is 0. */
-void bid_network_cancel(struct bid_server *server, uint64_t number);
-
-/* Mark @server's transfer of that @number as one that its receiver lets go on. */
-void bid_network_resume(struct bid_server *server, uint64_t number);
+/* Order @server's transfer of that @number, or all of them if it is 0. */
+void bid_network_order(struct bid_server *server, uint64_t number, enum bid_transfer_order order);
 
 /* Cancel all of @server and wait until each done() has returned. Not on the network thread, which would wait for it. */
 void bid_network_drain(struct bid_server *server);

@@ -20,7 +20,6 @@ struct bid_server {
 	char *url; /* may carry a user name and a password; constant */
 	char *name; /* the same without them; constant */
 	unsigned live; /* transfers whose done() has not returned, and witnesses; under fetch->lock */
-	bool closing; /* there are to be none any more; under fetch->lock */
 
 	struct bid_breaker breaker; /* under fetch->lock */
 

@@ -31,14 +31,14 @@ static int server_start(struct bid_source *source, const struct bid_request *req
 
 static void server_cancel(struct bid_source *source, uint64_t transfer)
 {
-	/* zero is no transfer's number, but "all" to bid_network_cancel() */
+	/* zero is no transfer's number, but "all" to bid_network_order() */
 	if (transfer)
-		bid_network_cancel(server_of(source), transfer);
+		bid_network_order(server_of(source), transfer, BID_TRANSFER_CANCEL);
 }
 
 static void server_resume(struct bid_source *source, uint64_t transfer)
 {
-	bid_network_resume(server_of(source), transfer);
+	bid_network_order(server_of(source), transfer, BID_TRANSFER_RESUME);
 }
 
 static void server_checked(struct bid_source *source, bool right, const char *text)

@@ -25,6 +25,14 @@ enum bid_transfer_state {
 	BID_TRANSFER_BACKOFF, /* between two tries */
 };
 
+/* What other threads want of the network thread; a greater one takes the place of a lesser one. */
+enum bid_transfer_order {
+	BID_TRANSFER_NO_ORDER = 0,
+	BID_TRANSFER_RESUME,
+	BID_TRANSFER_CANCEL,
+	BID_TRANSFER_DRAIN, /* cancel, and leave no request under way */
+};
+
 /* How a try ended. */
 struct bid_judgement {
 	enum bid_outcome outcome; /* BID_OUTCOME_NONE: not yet */
@@ -48,8 +56,7 @@ struct bid_transfer {
 	TAILQ_ENTRY(bid_transfer) queue;
 	enum bid_transfer_state state; /* of the network thread, from QUEUED on */
 	uint64_t number;
-	bool cancelled; /* under fetch->lock */
-	bool resumed; /* it may go on, as the network thread has yet to see; under fetch->lock */
+	enum bid_transfer_order order; /* not carried out yet; under fetch->lock */
 
 	struct bid_server *server;
 	struct bid_receiver receiver;
