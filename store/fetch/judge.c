@@ -46,8 +46,7 @@ void bid_judge(struct bid_transfer *transfer, enum bid_outcome outcome, bool ret
 	va_list arguments;
 
 	judgement->outcome = outcome;
-	judgement->retry = retry;
-	judgement->broken = outcome == BID_OUTCOME_UNREACHABLE;
+	judgement->retry = retry ? BID_RETRY_LATER : BID_RETRY_NEVER;
 	judgement->sign = sign_of(transfer, outcome);
 	va_start(arguments, format);
 	vsnprintf(judgement->text, sizeof(judgement->text), format, arguments);
@@ -65,20 +64,19 @@ static bool is_trouble(const struct bid_transfer *transfer)
 void bid_judge_status(struct bid_transfer *transfer)
 {
 	struct bid_judgement *judgement = &transfer->judgement;
+	bool retry;
 
 	/* the rest of a file that is not there any more: all of what took its place may be */
 	if (transfer->rest.offset && transfer->response.status == 416) {
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "HTTP 416: the file has changed");
 		return;
 	}
-	judgement->broken = false;
 	judgement->sign = is_trouble(transfer) ? BID_SIGN_BAD : BID_SIGN_HEALTHY;
-	judgement->outcome = bid_response_outcome(&transfer->response, &judgement->retry);
+	judgement->outcome = bid_response_outcome(&transfer->response, &retry);
+	judgement->retry = retry ? BID_RETRY_LATER : BID_RETRY_NEVER;
 	/* no limit was told that it could be above: it speaks of something else (RFC 9110, 15.5.7) */
 	if (judgement->outcome == BID_OUTCOME_TOO_LARGE && bid_transfer_config(transfer)->max_size == 0)
 		judgement->outcome = BID_OUTCOME_REFUSED;
-	/* other statuses may be of the moment: 424 is what a shared mount's web server says of an outage */
-	judgement->lasting = transfer->response.status == 400 || transfer->response.status == 403;
 	bid_response_describe(&transfer->response, judgement->text, sizeof(judgement->text));
 }
 
@@ -150,7 +148,7 @@ static void excuse_connecting(struct bid_transfer *transfer)
 {
 	if (transfer->server->fetch->held_at <= transfer->begun_at)
 		return;
-	transfer->judgement.retry = true;
+	transfer->judgement.retry = BID_RETRY_LATER;
 	transfer->judgement.sign = BID_SIGN_NONE;
 }
 
@@ -302,7 +300,7 @@ static void judge_silent_connection(struct bid_transfer *transfer)
 	bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "no answer within %g s on a connection that was kept",
 		  (double)(transfer->deadline - transfer->asked_at) / 1000);
 	transfer->judgement.sign = BID_SIGN_NONE;
-	transfer->judgement.forgotten = true;
+	transfer->judgement.retry = BID_RETRY_AT_ONCE;
 }
 
 /* No answer came for first_byte_ms, or a few times that. Others are to know of it; but who asked can wait. */

@@ -38,10 +38,12 @@ static void set_alarm(struct bid_server *server, int64_t at)
 static void tell(struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
+	/* other statuses may be of the moment: 424 is what a shared mount's web server says of an outage */
+	bool lasting = response->status == 400 || response->status == 403;
 	struct bid_answer answer = {
 		.outcome = transfer->judgement.outcome,
 		.unasked = transfer->begun == 0,
-		.lasting = transfer->judgement.lasting,
+		.lasting = lasting,
 		.text = transfer->judgement.text,
 		.url = transfer->shown,
 		.led_to = transfer->led_to,
@@ -205,7 +207,7 @@ static bool rest(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	if (transfer->rest.offset && (on || !transfer->patient_until))
 		transfer->patient_until = now + PATIENCE_MS;
 	/* a probe is one request, and no more */
-	if (!transfer->judgement.retry || transfer->probe || transfer->witness ||
+	if (transfer->judgement.retry == BID_RETRY_NEVER || transfer->probe || transfer->witness ||
 	    (transfer->tries > retries && !has_patience(transfer, at)))
 		return false;
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
@@ -241,7 +243,7 @@ static void conclude(struct bid_fetch *fetch, struct bid_transfer *transfer)
 
 	transfer->retry_after_s = judgement->sign == BID_SIGN_BAD ? bid_transfer_retry_after(transfer) : 0;
 	bid_transfer_stop(transfer);
-	if (judgement->forgotten) {
+	if (judgement->retry == BID_RETRY_AT_ONCE) {
 		transfer->tries--;
 		memcpy(transfer->before, judgement->text, sizeof(transfer->before));
 		bid_transfer_begin(transfer);

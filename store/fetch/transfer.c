@@ -149,7 +149,7 @@ void bid_transfer_look_for_rest(struct bid_transfer *transfer)
 void bid_transfer_begin(struct bid_transfer *transfer)
 {
 	unsigned max_time_ms = bid_transfer_config(transfer)->max_time_ms;
-	bool fresh = transfer->judgement.broken || transfer->probe;
+	bool fresh = transfer->begun > 0 || transfer->probe;
 	int r = 0;
 
 	if (transfer->begun++ == 0)
@@ -165,7 +165,7 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 
 	if (!transfer->easy)
 		r = prepare(transfer);
-	/* what broke the last try, or those before a probe, may have broken the idle connections as well */
+	/* what ended the last try, or those before a probe, may have broken the idle connections as well */
 	if (r == 0 && curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L) != CURLE_OK)
 		r = -ENOMEM;
 	if (r == 0 && curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME, 0L) != CURLE_OK)

@@ -33,13 +33,17 @@ enum bid_transfer_order {
 	BID_TRANSFER_DRAIN, /* cancel, and leave no request under way */
 };
 
+/* May another try end better? */
+enum bid_retry {
+	BID_RETRY_NEVER = 0,
+	BID_RETRY_LATER, /* after a backoff; counted */
+	BID_RETRY_AT_ONCE, /* the connection may be dead; not counted */
+};
+
 /* How a try ended. */
 struct bid_judgement {
 	enum bid_outcome outcome; /* BID_OUTCOME_NONE: not yet */
-	bool retry; /* another try may end better */
-	bool lasting; /* the server says no more of this request, now or later */
-	bool broken; /* and better not on this connection */
-	bool forgotten; /* the connection may be dead: the request is sent once more, at once */
+	enum bid_retry retry;
 	enum bid_sign sign; /* what it says of the server */
 	char text[256];
 };
