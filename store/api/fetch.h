@@ -28,8 +28,8 @@ struct bid_fetch_config {
 	unsigned stall_ms; /* without any byte in the middle of a body; 0 means 5000 */
 	unsigned retries; /* after a transport error or a 5xx, with jittered back-off */
 	/*
-	 * Transfers at once per server, but for those that take longer than three seconds. If there are three times as many in all,
-	 * half as many at once; and never more than 16 times as many. 0 means 8.
+	 * Transfers at once per server, but for those that take longer than three seconds; and never more than 16 times as many. 0
+	 * means 8.
 	 */
 	unsigned parallel;
 	unsigned max_time_ms; /* for one artifact, all tries, once it is its turn; 0 means no limit */

@@ -16,9 +16,8 @@
 #define GOT_ON	       (64 * 1024) /* bytes of a try; or as many that the whole takes ... */
 #define GOT_ON_TRIES   64 /* ... so many tries */
 #define LOOK_AGAIN_MS  50 /* for the end of a pause */
-#define LONG_MS	       3000 /* since it was asked for: what takes so long leaves its turn to the next ... */
-#define MANY_TIMES     3 /* ... and if that makes as many times `parallel` of them, to half as many at a time ... */
-#define MOST_TIMES     16 /* ... up to so many: a server that drips must not be kept from what it sends at once */
+#define LONG_MS	       3000 /* a request that is older does not count against `parallel` ... */
+#define MOST_TIMES     16 /* ... but there are never more than so many times `parallel` */
 
 static void clear_alarm(struct bid_server *server)
 {
@@ -97,14 +96,12 @@ static int64_t leaves_turn(const struct bid_transfer *transfer, int64_t now)
  */
 static bool has_room(struct bid_server *server, int64_t now)
 {
-	unsigned parallel = server->fetch->config.parallel, all = server->running + server->witnesses, turns = 0;
+	unsigned parallel = server->fetch->config.parallel, turns = 0;
 	const struct bid_transfer *transfer;
 	int64_t next = INT64_MAX;
 
-	if (all >= parallel * MOST_TIMES)
+	if (server->running >= parallel * MOST_TIMES)
 		return false;
-	if (all >= parallel * MANY_TIMES)
-		parallel = (parallel + 1) / 2;
 	for (transfer = TAILQ_FIRST(&server->fetch->active); transfer; transfer = TAILQ_NEXT(transfer, queue)) {
 		int64_t at = leaves_turn(transfer, now);
 
