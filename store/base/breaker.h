@@ -17,7 +17,7 @@
  *				They count as they end: of eight at once that stall, the fifth does it after the time of one
  *   as the server says		with a Retry-After that is too long to wait for; five minutes is the most that is granted
  *
- * It does not matter that a request was cancelled before there was an answer: one at a time goes on until there is, to be noted.
+ * A request that is cancelled before there is an answer goes on until there is; one at a time.
  *
  * Works on times that are passed in, without a clock, a lock or libcurl.
  */

@@ -317,7 +317,7 @@ static void judge_silence(struct bid_transfer *transfer, int64_t now)
 		transfer->judgement.sign = BID_SIGN_NONE;
 	else
 		transfer->judgement.sign = bid_server_silence_sign(transfer->server);
-	if (transfer->witness || waited >= limit)
+	if (bid_transfer_is_detached(transfer) || waited >= limit)
 		return;
 	bid_server_note_silence(transfer->server, transfer, now);
 	transfer->judgement = (struct bid_judgement){ 0 };

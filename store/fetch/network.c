@@ -59,14 +59,16 @@ static void tell(struct bid_transfer *transfer)
 	transfer->receiver.done(transfer->user, &answer);
 }
 
-/* Tell it, unless it knows, and free @transfer, which is in no queue. False if the server may be gone: it was its last. */
+/* Tell the receiver, unless @transfer is detached, and free it. It is in no queue. False if the server may be gone: it was its last. */
 static bool finish(struct bid_transfer *transfer)
 {
 	struct bid_server *server = transfer->server;
 	struct bid_fetch *fetch = server->fetch;
 	bool last;
 
-	if (!transfer->witness)
+	if (bid_transfer_is_detached(transfer))
+		server->detached = NULL;
+	else
 		tell(transfer);
 
 	pthread_mutex_lock(&fetch->lock);
@@ -105,7 +107,7 @@ static bool has_room(struct bid_server *server, int64_t now)
 	for (transfer = TAILQ_FIRST(&server->fetch->active); transfer; transfer = TAILQ_NEXT(transfer, queue)) {
 		int64_t at = leaves_turn(transfer, now);
 
-		if (transfer->server != server || transfer->witness || at <= now)
+		if (transfer->server != server || bid_transfer_is_detached(transfer) || at <= now)
 			continue;
 		turns++;
 		next = at < next ? at : next;
@@ -204,7 +206,7 @@ static bool rest(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	if (transfer->rest.offset && (on || !transfer->patient_until))
 		transfer->patient_until = now + PATIENCE_MS;
 	/* a probe is one request, and no more */
-	if (transfer->judgement.retry == BID_RETRY_NEVER || transfer->probe || transfer->witness ||
+	if (transfer->judgement.retry == BID_RETRY_NEVER || transfer->probe || bid_transfer_is_detached(transfer) ||
 	    (transfer->tries > retries && !has_patience(transfer, at)))
 		return false;
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
@@ -227,7 +229,7 @@ static void end(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	struct bid_server *server = transfer->server;
 
 	TAILQ_REMOVE(&fetch->active, transfer, queue);
-	*(transfer->witness ? &server->witnesses : &server->running) -= 1;
+	server->running--;
 	if (finish(transfer))
 		dispatch(server);
 }
@@ -302,69 +304,48 @@ static void resume(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	conclude(fetch, transfer);
 }
 
-/*
- * Does the request of @transfer go on until its server has answered, as its witness? Somebody has to see that a server is dead,
- * though each time another delivers before, or the reader does not wait: or it is asked anew for everything. One at a time is
- * enough.
- */
-static bool becomes_witness(const struct bid_transfer *transfer)
+/* Is the cancelled @transfer the one whose end tells whether its server is dead? */
+static bool is_to_be_detached(const struct bid_transfer *transfer)
 {
-	const struct bid_server *server = transfer->server;
 	bool unanswered = transfer->state == BID_TRANSFER_CONNECTING || transfer->state == BID_TRANSFER_WAITING;
 
-	return unanswered && transfer->judgement.outcome == BID_OUTCOME_NONE && !transfer->witness &&
-	       (transfer->probe || server->witnesses == 0);
-}
-
-static void take_from_queue(struct bid_transfer *transfer)
-{
-	struct bid_server *server = transfer->server;
-
-	if (transfer->state == BID_TRANSFER_QUEUED) {
-		TAILQ_REMOVE(&server->waiting, transfer, queue);
-		return;
-	}
-	TAILQ_REMOVE(&server->fetch->active, transfer, queue);
-	*(transfer->witness ? &server->witnesses : &server->running) -= 1;
+	return unanswered && transfer->judgement.outcome == BID_OUTCOME_NONE && !transfer->server->detached;
 }
 
 static const struct bid_judgement cancelled_judgement = { .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
 
-static void end_cancelled(struct bid_transfer *transfer)
+static void detach(struct bid_fetch *fetch, struct bid_transfer *transfer)
+{
+	/* only the end of the server cancels it from here on */
+	pthread_mutex_lock(&fetch->lock);
+	transfer->number = 0;
+	pthread_mutex_unlock(&fetch->lock);
+	transfer->judgement = cancelled_judgement;
+	tell(transfer);
+	transfer->judgement = (struct bid_judgement){ 0 };
+	transfer->server->detached = transfer;
+	dispatch(transfer->server);
+}
+
+static void cancel(struct bid_fetch *fetch, struct bid_transfer *transfer, bool drains)
 {
 	struct bid_server *server = transfer->server;
 
+	if (!drains && is_to_be_detached(transfer)) {
+		detach(fetch, transfer);
+		return;
+	}
+	if (transfer->state == BID_TRANSFER_QUEUED) {
+		TAILQ_REMOVE(&server->waiting, transfer, queue);
+	} else {
+		TAILQ_REMOVE(&fetch->active, transfer, queue);
+		server->running--;
+	}
 	bid_transfer_stop(transfer);
 	transfer->judgement = cancelled_judgement;
 	bid_server_note_end(server, transfer, bid_clock_ms());
 	if (finish(transfer))
 		dispatch(server);
-}
-
-static void keep_as_witness(struct bid_fetch *fetch, struct bid_transfer *witness)
-{
-	struct bid_server *server = witness->server;
-
-	/* only the end of the server cancels it from here on */
-	pthread_mutex_lock(&fetch->lock);
-	witness->number = 0;
-	pthread_mutex_unlock(&fetch->lock);
-	witness->judgement = cancelled_judgement;
-	tell(witness);
-	witness->witness = true;
-	witness->judgement = (struct bid_judgement){ 0 };
-	server->witnesses++;
-	TAILQ_INSERT_TAIL(&fetch->active, witness, queue);
-	dispatch(server);
-}
-
-static void cancel(struct bid_fetch *fetch, struct bid_transfer *transfer, bool drains)
-{
-	take_from_queue(transfer);
-	if (!drains && becomes_witness(transfer))
-		keep_as_witness(fetch, transfer);
-	else
-		end_cancelled(transfer);
 }
 
 /* The next transfer with an order, which is carried out then; or NULL. */
@@ -429,12 +410,6 @@ static void reap(struct bid_fetch *fetch)
 	}
 }
 
-/* Is it a witness of what is known: has the server answered another since it was asked? */
-static bool is_redundant(const struct bid_transfer *transfer)
-{
-	return transfer->witness && transfer->state == BID_TRANSFER_WAITING && transfer->server->answered_at > transfer->asked_at;
-}
-
 /* Those who are late @now. */
 static void expire(struct bid_fetch *fetch, int64_t now)
 {
@@ -443,11 +418,6 @@ static void expire(struct bid_fetch *fetch, int64_t now)
 
 	for (transfer = TAILQ_FIRST(&fetch->active); transfer; transfer = next) {
 		next = TAILQ_NEXT(transfer, queue);
-		if (is_redundant(transfer)) {
-			transfer->judgement = (struct bid_judgement){ .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
-			conclude(fetch, transfer);
-			continue;
-		}
 		if (transfer->deadline > now)
 			continue;
 		if (transfer->state == BID_TRANSFER_BACKOFF) {

@@ -25,7 +25,7 @@ struct bid_fetch {
 	bool ordered; /* some transfer has an order; under the lock */
 	bool stopping; /* under the lock */
 
-	struct bid_transfer_list active; /* those that have a turn, and witnesses; of the network thread */
+	struct bid_transfer_list active; /* those with a request, or between two; of the network thread */
 	struct bid_server_list alarmed; /* those with an alarm; of the network thread */
 	unsigned seed; /* of the jitter; of the network thread */
 	int64_t held_at; /* when a receiver kept the network thread for long, last; of that thread */
@@ -43,6 +43,12 @@ static inline const struct bid_fetch_config *bid_transfer_config(const struct bi
 static inline long bid_slow_s(const struct bid_fetch_config *config)
 {
 	return (config->first_byte_ms + 999L) / 1000;
+}
+
+/* Was @transfer cancelled, and has its done() returned? */
+static inline bool bid_transfer_is_detached(const struct bid_transfer *transfer)
+{
+	return transfer->server->detached == transfer;
 }
 
 /* The state ends @at, or when the time for all tries is over. */

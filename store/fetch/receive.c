@@ -133,7 +133,7 @@ static int begin_body(struct bid_transfer *transfer)
 	bid_server_note_answer(transfer->server, transfer, now);
 	transfer->state = BID_TRANSFER_BODY;
 	/* it has said what it was to say */
-	if (transfer->witness && bid_response_has_artifact(&transfer->response)) {
+	if (bid_transfer_is_detached(transfer) && bid_response_has_artifact(&transfer->response)) {
 		bid_judge(transfer, BID_OUTCOME_CANCELLED, false, "cancelled");
 		r = -1;
 	} else if (transfer->response.status == 206) {

@@ -19,7 +19,7 @@ struct bid_server {
 	struct bid_fetch *fetch;
 	char *url; /* may carry a user name and a password; constant */
 	char *name; /* the same without them; constant */
-	unsigned live; /* transfers whose done() has not returned, and witnesses; under fetch->lock */
+	unsigned live; /* transfers, also the detached one; under fetch->lock */
 
 	struct bid_breaker breaker; /* under fetch->lock */
 
@@ -32,8 +32,12 @@ struct bid_server {
 
 	/* of the network thread */
 	struct bid_transfer_list waiting; /* for a turn */
-	unsigned running; /* those that were given one, and have not ended */
-	unsigned witnesses; /* which need none */
+	unsigned running; /* in fetch->active */
+	/*
+	 * A cancelled request that shows whether the server is dead, or NULL. Without it a dead server costs each reader the time
+	 * in which another server delivers.
+	 */
+	struct bid_transfer *detached;
 	bool understands; /* it said once that it has something, or has not */
 	int64_t answered_at; /* when the header of its last answer came */
 	bool silent; /* a request since then got none in time */

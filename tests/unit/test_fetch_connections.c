@@ -76,8 +76,8 @@ static void test_kept_connection_without_answer_costs_a_second(void **state)
 	tear_down(&setting);
 }
 
-/* Nor does one that nobody waits for any more say that the server is dead. */
-static bool forgotten_connection_of_a_witness(int variant)
+/* The request of nobody does not say that the server is dead. */
+static bool cancelled_on_a_dead_connection(int variant)
 {
 	struct bid_fetch_config config = calm;
 	struct bid_source_health health;
@@ -113,9 +113,9 @@ static bool forgotten_connection_of_a_witness(int variant)
 	return in_time;
 }
 
-static void test_forgotten_connection_of_a_witness(void **state)
+static void test_cancelled_request_on_a_dead_connection_is_no_failure(void **state)
 {
-	assert_true(forgotten_connection_of_a_witness(0));
+	assert_true(cancelled_on_a_dead_connection(0));
 }
 
 /* Who finds out whether a server is there again does not ask on a connection from before. */
@@ -450,7 +450,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_forgotten_connection),
-		cmocka_unit_test(test_forgotten_connection_of_a_witness),
+		cmocka_unit_test(test_cancelled_request_on_a_dead_connection_is_no_failure),
 		cmocka_unit_test(test_kept_connection_without_answer_costs_a_second),
 		cmocka_unit_test(test_probe_connection),
 		cmocka_unit_test(test_connection_reuse),
