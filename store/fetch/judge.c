@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "fetch/network.h"
-#include "fetch/proxy.h"
 
 #define LONGER 4 /* times answer_ms for one answer of a server that answers others meanwhile */
 
@@ -110,7 +109,7 @@ static const struct ending {
 	const char *words; /* before the reason; or all there is to say, without a colon at its end */
 } endings[] = {
 	/* a server that cannot be found is not found by asking again at once, and to wait for it is paid for in full each time */
-	{ CURLE_COULDNT_RESOLVE_PROXY, BID_OUTCOME_UNREACHABLE, false, "could not resolve the proxy" },
+	{ CURLE_COULDNT_RESOLVE_PROXY, BID_OUTCOME_UNREACHABLE, false, "could not resolve the proxy:" },
 	{ CURLE_COULDNT_RESOLVE_HOST, BID_OUTCOME_UNREACHABLE, false, "could not resolve the name" },
 	{ CURLE_OPERATION_TIMEDOUT, BID_OUTCOME_UNREACHABLE, false, "could not connect:" },
 	{ CURLE_COULDNT_CONNECT, BID_OUTCOME_UNREACHABLE, true, "could not connect:" },
@@ -133,6 +132,7 @@ static bool may_come_back(const struct bid_transfer *transfer, const struct endi
 /* Why, in the words of the system if it knows, or else of libcurl. */
 static const char *reason(struct bid_transfer *transfer, CURLcode code, char *buf, size_t size)
 {
+	const char *words;
 	long error = 0;
 
 	curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &error);
@@ -140,6 +140,9 @@ static const char *reason(struct bid_transfer *transfer, CURLcode code, char *bu
 		return strerror_r((int)error, buf, size);
 	/* libcurl repeats what it did not like of an answer, whatever bytes that are */
 	bid_response_plain(transfer->trouble);
+	words = code == CURLE_COULDNT_RESOLVE_PROXY ? strrchr(transfer->trouble, ' ') : NULL;
+	if (words)
+		return words + 1;
 	return transfer->trouble[0] ? transfer->trouble : curl_easy_strerror(code);
 }
 
@@ -162,30 +165,6 @@ static bool is_endless_line(const struct bid_transfer *transfer, CURLcode code)
 	return code == CURLE_OUT_OF_MEMORY && (transfer->state == BID_TRANSFER_WAITING || transfer->state == BID_TRANSFER_LATE);
 }
 
-/* Was it not the server, but a proxy on the way that no connection came of? Then that is judged. */
-static bool judge_proxy(struct bid_transfer *transfer, const struct ending *ending, const char *why)
-{
-	bool unresolved = ending->code == CURLE_COULDNT_RESOLVE_PROXY, retry = may_come_back(transfer, ending);
-	char proxy[BID_PROXY_MAX];
-	curl_off_t connected = 0;
-	char *url = NULL;
-
-	if (!unresolved && ending->code != CURLE_COULDNT_CONNECT && ending->code != CURLE_OPERATION_TIMEDOUT)
-		return false;
-	curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url);
-	if (!url || !(unresolved ? bid_proxy_name(url, proxy) : bid_proxy_asked(url, transfer->port, transfer->trouble, proxy)))
-		return false;
-	bid_response_plain(proxy);
-	/* there is a connection to the proxy, which makes the one to the server */
-	curl_easy_getinfo(transfer->easy, CURLINFO_CONNECT_TIME_T, &connected);
-	if (unresolved)
-		bid_judge(transfer, ending->outcome, retry, "%s %s", ending->words, proxy);
-	else
-		bid_judge(transfer, ending->outcome, retry, "could not connect %s the proxy %s: %s", connected > 0 ? "by" : "to",
-			  proxy, why);
-	return true;
-}
-
 static void judge_code(struct bid_transfer *transfer, CURLcode code)
 {
 	char words[CURL_ERROR_SIZE], received[64];
@@ -205,7 +184,11 @@ static void judge_code(struct bid_transfer *transfer, CURLcode code)
 
 		if (ending->code != code)
 			continue;
-		if (!judge_proxy(transfer, ending, why))
+		/* the address of a proxy, if there is one, or of a server that the server sends to */
+		if (transfer->peer[0] && (code == CURLE_COULDNT_CONNECT || code == CURLE_OPERATION_TIMEDOUT))
+			bid_judge(transfer, ending->outcome, may_come_back(transfer, ending), "could not connect to %s: %s",
+				  transfer->peer, why);
+		else
 			bid_judge(transfer, ending->outcome, may_come_back(transfer, ending), "%s%s%s", ending->words,
 				  more ? " " : "", more ? why : "");
 		if (code == CURLE_OPERATION_TIMEDOUT)

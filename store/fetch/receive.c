@@ -2,7 +2,9 @@
 /* What libcurl calls while a request is under way. */
 #include <errno.h>
 #include <inttypes.h>
+#include <netdb.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -233,21 +235,14 @@ static size_t on_body(char *data, size_t unit, size_t n, void *user)
 	return 0;
 }
 
-static unsigned port_of(const struct sockaddr *address)
+static void note_peer(struct bid_transfer *transfer, const struct curl_sockaddr *address)
 {
-	struct sockaddr_in6 six;
-	struct sockaddr_in four;
+	char host[INET6_ADDRSTRLEN], port[sizeof("65535")];
+	bool six = address->family == AF_INET6;
 
-	switch (address->sa_family) {
-	case AF_INET:
-		memcpy(&four, address, sizeof(four));
-		return ntohs(four.sin_port);
-	case AF_INET6:
-		memcpy(&six, address, sizeof(six));
-		return ntohs(six.sin6_port);
-	default:
-		return 0;
-	}
+	if (getnameinfo(&address->addr, address->addrlen, host, sizeof(host), port, sizeof(port),
+			NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+		snprintf(transfer->peer, sizeof(transfer->peer), "%s%s%s:%s", six ? "[" : "", host, six ? "]" : "", port);
 }
 
 /* libcurl's own socket would be inherited by the programs that a daemon starts. */
@@ -255,7 +250,7 @@ static curl_socket_t on_socket(void *user, curlsocktype purpose, struct curl_soc
 {
 	struct bid_transfer *transfer = user;
 
-	transfer->port = port_of(&address->addr);
+	note_peer(transfer, address);
 	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 

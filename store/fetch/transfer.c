@@ -23,7 +23,7 @@
 static void begin_connecting(struct bid_transfer *transfer)
 {
 	transfer->state = BID_TRANSFER_CONNECTING;
-	transfer->port = 0;
+	transfer->peer[0] = '\0';
 	transfer->begun_at = bid_clock_ms();
 	bid_transfer_set_deadline(transfer, transfer->begun_at + bid_transfer_config(transfer)->connect_ms + CONNECT_GRACE_MS);
 }

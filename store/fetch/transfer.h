@@ -11,6 +11,8 @@
 #include "base/breaker.h"
 #include "fetch/response.h"
 
+#define BID_TRANSFER_PEER_MAX 64
+
 struct bid_server;
 
 /* The state says which queue a transfer is in. */
@@ -85,7 +87,7 @@ struct bid_transfer {
 	char *led_to; /* where to, without user name, password and query; owned, or NULL */
 	int64_t deadline; /* of the state */
 	struct bid_response response;
-	unsigned port; /* that the last connection was made to, the server's or a proxy's; 0 if there was none */
+	char peer[BID_TRANSFER_PEER_MAX]; /* of the last connection, the server's or a proxy's: "ADDRESS:PORT"; "" for none */
 	int64_t begun_at; /* when the name was asked for, or the connection */
 	int64_t asked_at; /* when the request was sent */
 	bool paused; /* by its receiver; it stays so over the end of a try */

@@ -63,14 +63,14 @@ def test_the_environment(machine):
     write = 'mkdir -p "$(dirname "$1")"; printf %s "$2" >>"$1"'
     machine.run("sh", "-euc", write, "sh", defaults, "DEBUGINFOD_URLS=https://debuginfod.invalid\nhttps_proxy=http://127.0.0.1:9\n")
     machine.run("systemctl", "start", "bidfs")
-    assert "the proxy 127.0.0.1:9" in reason()
+    assert "could not connect to 127.0.0.1:9" in reason()
     machine.run("systemctl", "stop", "bidfs")
 
     machine.run("sh", "-euc", write, "sh", path, text)
     machine.run("sh", "-euc", write, "sh", "/etc/fstab", f"{STORE} {POINT} bidfs allow_other 0 0\n")
     machine.run("systemctl", "daemon-reload")
     machine.run("systemctl", "start", "run-bidfs.mount")
-    assert is_mounted(machine) and "the proxy 127.0.0.1:9" in reason()
+    assert is_mounted(machine) and "could not connect to 127.0.0.1:9" in reason()
     machine.run("systemctl", "stop", "run-bidfs.mount")
 
 

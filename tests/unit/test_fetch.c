@@ -198,8 +198,8 @@ static void test_behaviours(void **state)
 		{ "reset:5000", BID_OUTCOME_UNREACHABLE, "broke off after 5000 of 100000 bytes: Connection reset", 2, 2, false },
 		{ "reset-headers", BID_OUTCOME_UNREACHABLE, "broke off without an answer: Connection reset", 2, 0, false },
 		{ "hang-up", BID_OUTCOME_UNREACHABLE, "broke off without an answer", 2, 0, false },
-		{ "redirect:http://127.0.0.1:1{path}", BID_OUTCOME_UNREACHABLE, "could not connect: Connection refused", 2, 0,
-		  false },
+		{ "redirect:http://127.0.0.1:1{path}", BID_OUTCOME_UNREACHABLE,
+		  "could not connect to 127.0.0.1:1: Connection refused", 2, 0, false },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

@@ -217,10 +217,12 @@ static void test_nobody_listens(void **state)
 	struct capture capture;
 	uint16_t port;
 	bid_auto_fd int fd = listen_on(-1, &port);
+	char text[64];
 
 	ask_port(&calm, port, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
-	assert_string_equal(capture.text, "could not connect: Connection refused");
+	snprintf(text, sizeof(text), "could not connect to 127.0.0.1:%u: Connection refused", port);
+	assert_string_equal(capture.text, text);
 }
 
 enum { FILLERS = 4 };

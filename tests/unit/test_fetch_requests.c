@@ -366,26 +366,22 @@ static void test_proxy(void **state)
 	unsetenv("no_proxy");
 }
 
-/* A proxy that cannot be reached is not the server's fault; nor is it the proxy's if it was not asked. */
-static void test_proxy_in_trouble(void **state)
+static void test_connection_that_fails_names_the_address_of_the_proxy(void **state)
 {
 	static const struct {
 		const char *variable, *proxy, *no_proxy, *server, *text;
 	} cases[] = {
 		{ "http_proxy", "http://eve:mallory@127.0.0.1:1", "localhost", "http://debuginfod.invalid",
-		  "could not connect to the proxy 127.0.0.1:1: Connection refused" },
+		  "could not connect to 127.0.0.1:1: Connection refused" },
 		{ "http_proxy", "http://127.0.0.1:1", "localhost", "http://debuginfod.invalid:1",
-		  "could not connect to the proxy 127.0.0.1:1: Connection refused" },
-		{ "https_proxy", "127.0.0.1:1", "localhost", "https://debuginfod.invalid",
-		  "could not connect to the proxy 127.0.0.1:1: " },
+		  "could not connect to 127.0.0.1:1: Connection refused" },
+		{ "https_proxy", "127.0.0.1:1", "localhost", "https://debuginfod.invalid", "could not connect to 127.0.0.1:1: " },
 		{ "ALL_PROXY", "socks5h://127.0.0.1", "localhost", "http://debuginfod.invalid",
-		  "could not connect to the proxy 127.0.0.1:1080: " },
+		  "could not connect to 127.0.0.1:1080: " },
 		{ "http_proxy", "http://eve:mallory@proxy.invalid:3128", "localhost", "http://debuginfod.invalid",
-		  "could not resolve the proxy proxy.invalid:3128" },
-		{ "http_proxy", "http://127.0.0.1:1", "127.0.0.1", "http://127.0.0.1:1", "could not connect: Connection refused" },
-		{ "http_proxy", "http://127.0.0.1:1", "localhost", "http://localhost:1", "could not connect: Connection refused" },
-		{ "http_proxy", "http://127.0.0.1:2", "localhost", "http://localhost:1", "could not connect: Connection refused" },
-		{ "https_proxy", "http://127.0.0.1:1", "localhost", "http://127.0.0.1:2", "could not connect: Connection refused" },
+		  "could not resolve the proxy: proxy.invalid" },
+		{ "http_proxy", "http://127.0.0.1:1", "127.0.0.1", "http://127.0.0.1:2",
+		  "could not connect to 127.0.0.1:2: Connection refused" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -418,7 +414,7 @@ int main(void)
 		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_uncalled_part),
 		cmocka_unit_test(test_proxy),
-		cmocka_unit_test(test_proxy_in_trouble),
+		cmocka_unit_test(test_connection_that_fails_names_the_address_of_the_proxy),
 		cmocka_unit_test(test_patience),
 		cmocka_unit_test(test_patience_with_breaker),
 		/* what it asks for may be counted later */
