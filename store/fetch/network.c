@@ -84,79 +84,70 @@ static bool finish(struct bid_transfer *transfer)
 	return !last;
 }
 
-/* When does @transfer leave its turn? Not while it connects, or rests: a server in trouble is not to be asked more. */
-static int64_t leaves_turn(const struct bid_transfer *transfer, int64_t now)
+/* Until when does @transfer count against the limit? No end is known while it connects or backs off. */
+static int64_t counts_until(const struct bid_transfer *transfer, int64_t now)
 {
-	bool asked = transfer->state >= BID_TRANSFER_WAITING && transfer->state <= BID_TRANSFER_BODY;
+	bool sent = transfer->state >= BID_TRANSFER_WAITING && transfer->state <= BID_TRANSFER_BODY;
 
-	return (asked ? transfer->asked_at : now) + LONG_MS;
+	return (sent ? transfer->asked_at : now) + LONG_MS;
 }
 
 /*
- * Is there a turn for one more? A small file is not to wait for large ones, or for those that are unpacked first. If there is none,
- * an alarm is set, unless it is for the end of another to make one.
+ * The time of the next request to @server: not after @now if it can be sent at once, INT64_MAX if it waits for the end of another.
+ * Small files do not wait for large ones, nor for those that the server unpacks first.
  */
-static bool has_room(struct bid_server *server, int64_t now)
+static int64_t next_request_at(const struct bid_server *server, int64_t now)
 {
-	unsigned parallel = server->fetch->config.parallel, turns = 0;
+	unsigned parallel = server->fetch->config.parallel, n = 0;
 	const struct bid_transfer *transfer;
 	int64_t next = INT64_MAX;
 
 	if (server->running >= parallel * MOST_TIMES)
-		return false;
+		return INT64_MAX;
 	for (transfer = TAILQ_FIRST(&server->fetch->active); transfer; transfer = TAILQ_NEXT(transfer, queue)) {
-		int64_t at = leaves_turn(transfer, now);
+		int64_t until = counts_until(transfer, now);
 
-		if (transfer->server != server || bid_transfer_is_detached(transfer) || at <= now)
+		if (transfer->server != server || bid_transfer_is_detached(transfer) || until <= now)
 			continue;
-		turns++;
-		next = at < next ? at : next;
+		n++;
+		next = until < next ? until : next;
 	}
-	if (turns < parallel)
-		return true;
-	set_alarm(server, next);
-	return false;
+	return n < parallel ? server->rest_until : next;
 }
 
-/* May @transfer, the first in line, be sent? If not, an alarm is set if it is not the end of another that it waits for. */
-static bool has_turn(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
+static void begin(struct bid_transfer *transfer)
 {
-	bool admitted = false;
+	struct bid_server *server = transfer->server;
 
-	if (!has_room(server, now))
-		return false;
-	if (now < server->rest_until)
-		set_alarm(server, server->rest_until);
-	else if (bid_server_admits(server, transfer, now))
-		admitted = true;
-	else
-		set_alarm(server, server->probe_awaited_until);
-	return admitted;
+	TAILQ_INSERT_TAIL(&server->fetch->active, transfer, queue);
+	server->running++;
+	if (transfer->receiver.sent)
+		transfer->receiver.sent(transfer->user);
+	bid_transfer_begin(transfer);
 }
 
-/* Give the free turns of @server to those that wait for one. */
+/* Begin, or refuse, queued transfers of @server; set an alarm for the first that remains. */
 static void dispatch(struct bid_server *server)
 {
-	struct bid_fetch *fetch = server->fetch;
 	int64_t now = bid_clock_ms();
 	struct bid_transfer *transfer;
 
 	clear_alarm(server);
 	while ((transfer = TAILQ_FIRST(&server->waiting))) {
 		bool refused = bid_server_refuses(server, transfer, now);
+		int64_t at = refused ? now : next_request_at(server, now);
 
-		if (!refused && !has_turn(server, transfer, now))
-			return;
-		TAILQ_REMOVE(&server->waiting, transfer, queue);
-		if (!refused) {
-			TAILQ_INSERT_TAIL(&fetch->active, transfer, queue);
-			server->running++;
-			if (transfer->receiver.sent)
-				transfer->receiver.sent(transfer->user);
-			bid_transfer_begin(transfer);
-		} else if (!finish(transfer)) {
+		if (!refused && at <= now && !bid_server_admits(server, transfer, now))
+			at = server->probe_awaited_until > now ? server->probe_awaited_until : now + LOOK_AGAIN_MS;
+		if (at > now) {
+			set_alarm(server, at);
 			return;
 		}
+		TAILQ_REMOVE(&server->waiting, transfer, queue);
+		if (!refused)
+			begin(transfer);
+		else if (!finish(transfer))
+			return;
 	}
 }
 
