@@ -52,7 +52,7 @@ static bool is_refused(const struct bid_source_tree *tree, char *ret_text, size_
 static void refuse(struct bid_source_tree *tree, struct bid_tree_job *job, const char *text)
 {
 	tree->refused++;
-	job->unasked = true;
+	job->not_sent = true;
 	finish_waiting(tree, job, BID_OUTCOME_UNREACHABLE, text);
 }
 

@@ -216,13 +216,13 @@ void bid_tree_job_finish(struct bid_source_tree *tree, struct bid_tree_job *job,
 	struct finding finding = finding_of(tree);
 	struct bid_receiver receiver = job->receiver;
 	void *user = job->user;
-	bool unasked = job->unasked;
+	bool not_sent = job->not_sent;
 
 	bid_tree_job_note(tree, job, BID_SIGN_NONE, "");
 	job->over = true;
 	pthread_mutex_unlock(&tree->lock);
 	find_that(&finding, outcome, what, 0);
-	finding.answer.unasked = unasked;
+	finding.answer.not_sent = not_sent;
 	tell(&receiver, user, &finding);
 	pthread_mutex_lock(&tree->lock);
 }

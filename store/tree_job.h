@@ -23,7 +23,7 @@ struct bid_tree_job {
 	atomic_bool cancelled;
 
 	/* under the tree's lock */
-	bool unasked; /* the tree is left alone */
+	bool not_sent; /* the tree is left alone */
 	bool probe; /* of the tree's breaker, which was not told yet how it ends */
 	bool telling; /* its thread calls the receiver; a running one that is not waits for the file system */
 	bool over; /* who set this calls done(), and nobody calls the receiver after that */

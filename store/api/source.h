@@ -49,7 +49,7 @@ bool bid_outcome_is_trouble(enum bid_outcome outcome);
 /* What a source knows of a body. The strings live until done() returns; they come from outside. */
 struct bid_answer {
 	enum bid_outcome outcome;
-	bool unasked; /* nothing was sent: the source is left alone for a while, or it was cancelled before */
+	bool not_sent; /* nothing was sent: the source is left alone for a while, or it was cancelled before */
 	bool lasting; /* with BID_OUTCOME_REFUSED: that is its answer to this request, and will be for a while */
 	const char *text; /* in words, for people: "HTTP 404", "no connection: Connection refused" */
 	const char *url; /* what was asked; without user name and password */

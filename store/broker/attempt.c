@@ -181,7 +181,7 @@ static void receive_broke_off(void *user)
 static void keep_said(struct bid_said *said, const struct bid_answer *answer)
 {
 	said->outcome = answer->outcome;
-	said->unasked = answer->unasked;
+	said->not_sent = answer->not_sent;
 	said->lasting = answer->lasting;
 	said->modified = answer->modified;
 	snprintf(said->text, sizeof(said->text), "%s", answer->text ? answer->text : bid_outcome_name(answer->outcome));

@@ -26,7 +26,7 @@ enum bid_attempt_room {
 /* What a source's done() said, kept for the commit worker. Strings are owned and may be NULL. */
 struct bid_said {
 	enum bid_outcome outcome;
-	bool unasked;
+	bool not_sent;
 	bool lasting;
 	int64_t modified;
 	char text[BID_TEXT_MAX];

@@ -119,7 +119,7 @@ const char *bid_request_name(const struct bid_request *request, char buf[static 
 void bid_download_report(struct bid_download *download, struct bid_attempt *attempt, enum bid_outcome outcome, const char *text);
 
 /* The same of a source that was not asked, for a reason that is in @text. Not counted. Under the lock. */
-void bid_download_report_unasked(struct bid_download *download, size_t source, enum bid_outcome outcome, const char *text);
+void bid_download_report_skipped(struct bid_download *download, size_t source, enum bid_outcome outcome, const char *text);
 
 /*
  * @winner, an index into the broker's sources, has delivered: say so in place of those that were asked and got no further. By who

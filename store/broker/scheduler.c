@@ -46,7 +46,7 @@ static bool is_negative(struct bid_download *download, size_t source)
 	snprintf(text, sizeof(text), "%s, and is asked again in %u s",
 		 reason == BID_OUTCOME_REJECTED ? "what it sent was wrong" : "it said so before", ttl);
 	pthread_mutex_lock(&broker->lock);
-	bid_download_report_unasked(download, source, reason, text);
+	bid_download_report_skipped(download, source, reason, text);
 	pthread_mutex_unlock(&broker->lock);
 	return true;
 }
@@ -85,7 +85,7 @@ static struct bid_attempt *attempt_new(struct bid_download *download, size_t i)
 		snprintf(text, sizeof(text), "out of memory");
 	}
 	if (outcome != BID_OUTCOME_NONE) {
-		bid_download_report_unasked(download, candidate->source, outcome, text);
+		bid_download_report_skipped(download, candidate->source, outcome, text);
 		return NULL;
 	}
 	attempt->download = download;
@@ -298,7 +298,7 @@ static void report_broken(struct bid_download *download, const struct bid_candid
 	char text[BID_TEXT_MAX];
 
 	snprintf(text, sizeof(text), "what it sent broke off, %u times", candidate->broken);
-	bid_download_report_unasked(download, candidate->source, BID_OUTCOME_UNREACHABLE, text);
+	bid_download_report_skipped(download, candidate->source, BID_OUTCOME_UNREACHABLE, text);
 }
 
 /* Under the lock. */

@@ -15,7 +15,7 @@ static void count(const struct bid_attempt *attempt, enum bid_outcome outcome)
 {
 	struct bid_source_stats *stats = &attempt->download->broker->sources[attempt->source].stats;
 
-	if (attempt->said.unasked)
+	if (attempt->said.not_sent)
 		return;
 	stats->asked++;
 	stats->outcomes[(unsigned)outcome < BID_OUTCOME_COUNT ? outcome : BID_OUTCOME_NONE]++;
@@ -96,7 +96,7 @@ static bool add_report(struct bid_download *download, const struct bid_report *r
 	return true;
 }
 
-void bid_download_report_unasked(struct bid_download *download, size_t source, enum bid_outcome outcome, const char *text)
+void bid_download_report_skipped(struct bid_download *download, size_t source, enum bid_outcome outcome, const char *text)
 {
 	const char *name = download->broker->sources[source].source->name;
 

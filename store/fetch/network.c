@@ -41,7 +41,7 @@ static void tell(struct bid_transfer *transfer)
 	bool lasting = response->status == 400 || response->status == 403;
 	struct bid_answer answer = {
 		.outcome = transfer->judgement.outcome,
-		.unasked = transfer->begun == 0,
+		.not_sent = transfer->begun == 0,
 		.lasting = lasting,
 		.text = transfer->judgement.text,
 		.url = transfer->shown,

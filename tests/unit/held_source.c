@@ -193,7 +193,7 @@ static struct held_transfer *take_from_line(struct held_source *held, uint64_t n
 
 static void held_cancel(struct bid_source *source, uint64_t number)
 {
-	const struct bid_answer answer = { .outcome = BID_OUTCOME_CANCELLED, .unasked = true, .size = BID_SIZE_UNKNOWN };
+	const struct bid_answer answer = { .outcome = BID_OUTCOME_CANCELLED, .not_sent = true, .size = BID_SIZE_UNKNOWN };
 	struct held_source *held = held_of(source);
 	struct held_transfer *in_line;
 
