@@ -119,8 +119,8 @@ static int refuse(struct bid_attempt *attempt, int error)
 	uint64_t max = attempt->download->broker->config.max_size;
 
 	error = bid_local_error(error);
-	attempt->unsaid = *reason && attempt->received > 0;
-	attempt->endless = attempt->unsaid && attempt->received > BID_TXN_UNSAID_MAX;
+	attempt->size_unknown = *reason && attempt->received > 0;
+	attempt->endless = attempt->size_unknown && attempt->received > BID_TXN_UNSAID_MAX;
 	attempt->receive_error = error;
 	if (error == -EFBIG && max > 0)
 		snprintf(attempt->reason, sizeof(attempt->reason), "larger than the limit of %llu bytes", (unsigned long long)max);
@@ -178,21 +178,21 @@ static void receive_broke_off(void *user)
 	bid_scheduler_step(attempt->download, BID_EVENT_BROKE_OFF, attempt->candidate);
 }
 
-static void keep_said(struct bid_said *said, const struct bid_answer *answer)
+static void keep_response(struct bid_source_response *response, const struct bid_answer *answer)
 {
-	said->outcome = answer->outcome;
-	said->not_sent = answer->not_sent;
-	said->lasting = answer->lasting;
-	said->modified = answer->modified;
-	snprintf(said->text, sizeof(said->text), "%s", answer->text ? answer->text : bid_outcome_name(answer->outcome));
+	response->outcome = answer->outcome;
+	response->not_sent = answer->not_sent;
+	response->lasting = answer->lasting;
+	response->modified = answer->modified;
+	snprintf(response->text, sizeof(response->text), "%s", answer->text ? answer->text : bid_outcome_name(answer->outcome));
 	/* where it came from is worth having, but not worth failing for */
-	said->tries = answer->tries;
-	said->url = answer->url ? strdup(answer->url) : NULL;
-	said->led_to = answer->led_to ? strdup(answer->led_to) : NULL;
-	said->before = answer->before ? strdup(answer->before) : NULL;
-	said->file = answer->file ? strdup(answer->file) : NULL;
-	said->archive = answer->archive ? strdup(answer->archive) : NULL;
-	said->ima_signature = answer->ima_signature ? strdup(answer->ima_signature) : NULL;
+	response->tries = answer->tries;
+	response->url = answer->url ? strdup(answer->url) : NULL;
+	response->led_to = answer->led_to ? strdup(answer->led_to) : NULL;
+	response->before = answer->before ? strdup(answer->before) : NULL;
+	response->file = answer->file ? strdup(answer->file) : NULL;
+	response->archive = answer->archive ? strdup(answer->archive) : NULL;
+	response->ima_signature = answer->ima_signature ? strdup(answer->ima_signature) : NULL;
 }
 
 static void receive_done(void *user, const struct bid_answer *answer)
@@ -200,7 +200,7 @@ static void receive_done(void *user, const struct bid_answer *answer)
 	struct bid_attempt *attempt = user;
 	struct bid_broker *broker = attempt->download->broker;
 
-	keep_said(&attempt->said, answer);
+	keep_response(&attempt->response, answer);
 	pthread_mutex_lock(&broker->lock);
 	/* inside start(), or next to it: the one who asks has still to do with it, and passes it on */
 	if (attempt->starting)

@@ -24,7 +24,7 @@ enum bid_attempt_room {
 };
 
 /* What a source's done() said, kept for the commit worker. Strings are owned and may be NULL. */
-struct bid_said {
+struct bid_source_response {
 	enum bid_outcome outcome;
 	bool not_sent;
 	bool lasting;
@@ -61,7 +61,7 @@ struct bid_attempt {
 	uint8_t *head; /* the beginning of the body, until it was checked */
 	size_t head_len;
 	bool head_checked;
-	bool unsaid; /* there is no room for more than came, and nothing told how much there is */
+	bool size_unknown; /* there is no room for more than came, and nothing told how much there is */
 	bool endless; /* and it is more than any is made for */
 	bool changed; /* it carries the id, but has other bytes than were fetched first */
 	bool leads; /* the others were told to end */
@@ -69,7 +69,7 @@ struct bid_attempt {
 	uint64_t delivered; /* bytes from this source, repeated ones too */
 	int receive_error; /* why the receiver ended the transfer: a negative errno */
 	char reason[BID_TEXT_MAX]; /* the same in words */
-	struct bid_said said;
+	struct bid_source_response response;
 
 	/* for everybody */
 	_Atomic uint64_t received; /* of the current body */
@@ -79,7 +79,7 @@ struct bid_attempt {
 /* Was it refused because it is more than there is room for, which another source's need not be? By the one whose turn it is. */
 static inline bool bid_attempt_has_no_room(const struct bid_attempt *attempt)
 {
-	return attempt->receive_error == -ENOSPC && (attempt->received == 0 || attempt->unsaid);
+	return attempt->receive_error == -ENOSPC && (attempt->received == 0 || attempt->size_unknown);
 }
 
 /*

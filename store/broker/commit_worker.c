@@ -13,15 +13,15 @@
 /* What the source said, in the light of what the receiver found. */
 static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret_text)
 {
-	const struct bid_said *said = &attempt->said;
+	const struct bid_source_response *response = &attempt->response;
 
-	if (attempt->looped && said->outcome == BID_OUTCOME_CANCELLED) {
+	if (attempt->looped && response->outcome == BID_OUTCOME_CANCELLED) {
 		*ret_text = "asks this mount for the same";
 		return BID_OUTCOME_UNREACHABLE;
 	}
 	if (attempt->receive_error == 0) {
-		*ret_text = said->text;
-		return said->outcome;
+		*ret_text = response->text;
+		return response->outcome;
 	}
 	*ret_text = attempt->reason;
 	/* an artifact may be as large; but to find that out costs as much each time */
@@ -42,11 +42,11 @@ static struct bid_origin origin_of(const struct bid_attempt *attempt)
 	return (struct bid_origin){
 		.how = "fetched",
 		.server = attempt->download->broker->sources[attempt->source].source->name,
-		.url = attempt->said.url,
-		.file = attempt->said.file,
-		.archive = attempt->said.archive,
-		.ima_signature = attempt->said.ima_signature,
-		.modified = attempt->said.modified,
+		.url = attempt->response.url,
+		.file = attempt->response.file,
+		.archive = attempt->response.archive,
+		.ima_signature = attempt->response.ima_signature,
+		.modified = attempt->response.modified,
 	};
 }
 
@@ -105,7 +105,7 @@ static void note_negative(const struct bid_attempt *attempt, enum bid_outcome ou
 	const struct bid_request *request = &attempt->download->request;
 	struct bid_broker *broker = attempt->download->broker;
 	bool lasts = outcome == BID_OUTCOME_UNSUPPORTED || outcome == BID_OUTCOME_REJECTED ||
-		     (outcome == BID_OUTCOME_REFUSED && attempt->said.lasting) ||
+		     (outcome == BID_OUTCOME_REFUSED && attempt->response.lasting) ||
 		     (outcome == BID_OUTCOME_ABSENT && request->kind != BID_KIND_SECTION);
 
 	if (lasts)
@@ -169,7 +169,7 @@ static uint64_t work_of(const struct bid_attempt *attempt)
 {
 	if (attempt->room != BID_ATTEMPT_ROOM_ENOUGH)
 		return UINT64_MAX;
-	return attempt->said.outcome == BID_OUTCOME_FOUND && attempt->receive_error == 0 ? attempt->received : 0;
+	return attempt->response.outcome == BID_OUTCOME_FOUND && attempt->receive_error == 0 ? attempt->received : 0;
 }
 
 /* Under the lock. */

@@ -210,12 +210,12 @@ static void attempt_free(struct bid_attempt *attempt)
 {
 	bid_txn_free(attempt->txn);
 	free(attempt->head);
-	free(attempt->said.url);
-	free(attempt->said.led_to);
-	free(attempt->said.before);
-	free(attempt->said.file);
-	free(attempt->said.archive);
-	free(attempt->said.ima_signature);
+	free(attempt->response.url);
+	free(attempt->response.led_to);
+	free(attempt->response.before);
+	free(attempt->response.file);
+	free(attempt->response.archive);
+	free(attempt->response.ima_signature);
 	free(attempt);
 }
 

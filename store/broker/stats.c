@@ -15,7 +15,7 @@ static void count(const struct bid_attempt *attempt, enum bid_outcome outcome)
 {
 	struct bid_source_stats *stats = &attempt->download->broker->sources[attempt->source].stats;
 
-	if (attempt->said.not_sent)
+	if (attempt->response.not_sent)
 		return;
 	stats->asked++;
 	stats->outcomes[(unsigned)outcome < BID_OUTCOME_COUNT ? outcome : BID_OUTCOME_NONE]++;
@@ -135,10 +135,10 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		.outcome = outcome,
 		.changed = attempt->changed,
 		.text = text,
-		.url = attempt->said.url,
-		.led_to = attempt->said.led_to,
-		.tries = attempt->said.tries,
-		.before = attempt->said.before,
+		.url = attempt->response.url,
+		.led_to = attempt->response.led_to,
+		.tries = attempt->response.tries,
+		.before = attempt->response.before,
 		.bytes = attempt->delivered,
 		.received = attempt->received,
 		.elapsed_ms = (unsigned)(bid_clock_ms() - attempt->started_ms),
@@ -153,9 +153,9 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 	pthread_mutex_lock(&broker->lock);
 	due = bid_responses_add(&broker->responses, kept);
 	if (add_report(download, &report)) {
-		bid_steal(attempt->said.url);
-		bid_steal(attempt->said.led_to);
-		bid_steal(attempt->said.before);
+		bid_steal(attempt->response.url);
+		bid_steal(attempt->response.led_to);
+		bid_steal(attempt->response.before);
 	}
 	count(attempt, outcome);
 	download->no_room |= bid_attempt_has_no_room(attempt);
