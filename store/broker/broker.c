@@ -83,7 +83,7 @@ int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *reque
 	}
 	if (r != -ENOENT && !bid_is_unusable(r))
 		return r;
-	if (bid_loop_hear(broker, &request->id))
+	if (bid_loop_recognise(broker, &request->id))
 		return -ENOENT;
 	if (can_fetch(broker, request)) {
 		if (is_too_large(broker, request))

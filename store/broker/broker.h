@@ -45,9 +45,9 @@ TAILQ_HEAD(bid_attempts, bid_attempt);
 /* Whether a source asks this broker: loop.h. */
 struct bid_loop {
 	struct bid_id id; /* that nobody else asks for; does not change */
-	int64_t asked_ms; /* when the source was asked for it last; under the broker's lock */
-	_Atomic int64_t heard_ms; /* when a request for it arrived last */
-	_Atomic bool asking; /* the source has not answered yet */
+	int64_t probed_ms; /* when the source was asked for it last; under the broker's lock */
+	_Atomic int64_t recognised_ms; /* when a request for it arrived last */
+	_Atomic bool probing; /* the source has not answered yet */
 };
 
 /* A source and what it did so far. */

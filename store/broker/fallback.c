@@ -41,7 +41,7 @@ static void note_download(struct bid_fallback *fallback, struct bid_download *do
 }
 
 /*
- * @download has come to @error: is there any use in asking for something else? Servers that do not know sections say so in many
+ * @download has come to @error: is there any use in probing for something else? Servers that do not know sections say so in many
  * ways, and one of several may be dead; but if all are, they are for everything.
  */
 static bool leaves_hope(int error, const struct bid_download *download)

@@ -9,9 +9,9 @@
 #include "broker/download.h"
 
 enum {
-	LOOP_TURNS = 3,
+	LOOP_HEDGES = 3,
 	LOOP_KNOWN_MS = 120000,
-	LOOP_ASK_MS = 60000, /* a source is not asked again before */
+	LOOP_PROBE_MS = 60000, /* a source is not asked again before */
 	ID_LEN = 20,
 };
 
@@ -23,7 +23,7 @@ int bid_loop_init(struct bid_loop *loop, size_t source)
 	size_t len = ID_LEN - sizeof(prefix);
 	uint16_t index = (uint16_t)source;
 
-	*loop = (struct bid_loop){ .id.len = ID_LEN, .heard_ms = -LOOP_KNOWN_MS, .asked_ms = -LOOP_ASK_MS };
+	*loop = (struct bid_loop){ .id.len = ID_LEN, .recognised_ms = -LOOP_KNOWN_MS, .probed_ms = -LOOP_PROBE_MS };
 	memcpy(loop->id.bytes, prefix, sizeof(prefix));
 	if (getrandom(loop->id.bytes + sizeof(prefix), len, 0) != (ssize_t)len)
 		return -errno;
@@ -44,18 +44,18 @@ size_t bid_loop_look(struct bid_download *download, uint64_t *ret_looped)
 		struct bid_source_state *state = &broker->sources[candidate->source];
 		struct bid_attempt *attempt = candidate->attempt;
 
-		if (candidate->state != BID_ATTEMPT_SENT || attempt->starting || now - attempt->started_ms < LOOP_TURNS * turn)
+		if (candidate->state != BID_ATTEMPT_SENT || attempt->starting || now - attempt->started_ms < LOOP_HEDGES * turn)
 			continue;
-		if (now - state->loop.heard_ms < LOOP_KNOWN_MS) {
+		if (now - state->loop.recognised_ms < LOOP_KNOWN_MS) {
 			attempt->looped = true;
 			*ret_looped |= UINT64_C(1) << i;
-		} else if (now - state->loop.asked_ms >= LOOP_ASK_MS && !state->loop.asking) {
+		} else if (now - state->loop.probed_ms >= LOOP_PROBE_MS && !state->loop.probing) {
 			due = candidate->source;
 		}
 	}
 	if (due != BID_LOOP_NONE) {
-		broker->sources[due].loop.asking = true;
-		broker->sources[due].loop.asked_ms = now;
+		broker->sources[due].loop.probing = true;
+		broker->sources[due].loop.probed_ms = now;
 	}
 	return due;
 }
@@ -74,10 +74,10 @@ static void receive_done(void *user, const struct bid_answer *answer)
 {
 	struct bid_loop *loop = user;
 
-	loop->asking = false;
+	loop->probing = false;
 }
 
-void bid_loop_ask(struct bid_broker *broker, size_t source)
+void bid_loop_probe(struct bid_broker *broker, size_t source)
 {
 	static const struct bid_receiver receiver = { .head = receive_head, .body = receive_body, .done = receive_done };
 	struct bid_source_state *state = &broker->sources[source];
@@ -85,17 +85,17 @@ void bid_loop_ask(struct bid_broker *broker, size_t source)
 	uint64_t transfer;
 
 	if (state->source->ops->start(state->source, &request, &receiver, &state->loop, &transfer) < 0)
-		state->loop.asking = false;
+		state->loop.probing = false;
 }
 
-bool bid_loop_hear(struct bid_broker *broker, const struct bid_id *id)
+bool bid_loop_recognise(struct bid_broker *broker, const struct bid_id *id)
 {
 	for (size_t i = 0; i < broker->n_sources; i++) {
 		struct bid_loop *loop = &broker->sources[i].loop;
 
 		if (!bid_id_equal(&loop->id, id))
 			continue;
-		loop->heard_ms = bid_clock_ms();
+		loop->recognised_ms = bid_clock_ms();
 		return true;
 	}
 	return false;

@@ -83,7 +83,7 @@ struct bid_machine {
 	bool hedges; /* further ones are asked beside those that do not lead yet */
 	bool unwanted; /* nobody waits, and nobody will come back */
 	unsigned max_parallel; /* attempts under way */
-	struct bid_candidate *candidates; /* in the order of asking */
+	struct bid_candidate *candidates; /* in the order of probing */
 	size_t n;
 };
 

@@ -391,7 +391,7 @@ void bid_scheduler_hedge(struct bid_download *download)
 	pthread_mutex_unlock(&broker->lock);
 	bid_cancel_list_run(&cancels);
 	if (source != BID_LOOP_NONE)
-		bid_loop_ask(broker, source);
+		bid_loop_probe(broker, source);
 	bid_scheduler_step(download, BID_EVENT_TIMER, BID_NO_CANDIDATE);
 	pthread_mutex_lock(&broker->lock);
 	bid_download_unref(download);
