@@ -107,7 +107,7 @@ static int take_body(struct bid_attempt *attempt, const void *data, size_t len)
 		begun(attempt);
 	if (!attempt->head_checked)
 		r = keep_head(attempt, data, len);
-	/* as far as can be told, these are the bytes that are wanted */
+	/* as far as can be listed, these are the bytes that are wanted */
 	if (r == 0 && attempt->head_checked && !attempt->leads)
 		attempt->leads = bid_scheduler_note(attempt, BID_EVENT_VERIFIED) != BID_ATTEMPT_BODY;
 	return r;

@@ -233,7 +233,7 @@ static void count_answer(struct bid_broker *broker, int error)
 	}
 }
 
-void bid_waiter_tell(struct bid_broker *broker, struct bid_waiter *waiter, struct bid_result *result)
+void bid_waiter_report(struct bid_broker *broker, struct bid_waiter *waiter, struct bid_result *result)
 {
 	if (waiter->fn) {
 		count_answer(broker, result->error);
@@ -258,7 +258,7 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 	if (waiter->answer)
 		waiter->answer(broker, waiter, &result, download);
 	else
-		bid_waiter_tell(broker, waiter, &result);
+		bid_waiter_report(broker, waiter, &result);
 }
 
 void bid_download_answer(struct bid_download *download, struct bid_waiters *waiters, int error, struct bid_file *file)

@@ -85,7 +85,7 @@ void bid_download_retire(struct bid_download *download);
 void bid_download_end_lingering(struct bid_broker *broker, const struct bid_request *request);
 
 /* Tell @waiter @result, and free it. It was detached. Without the lock. */
-void bid_waiter_tell(struct bid_broker *broker, struct bid_waiter *waiter, struct bid_result *result);
+void bid_waiter_report(struct bid_broker *broker, struct bid_waiter *waiter, struct bid_result *result);
 
 /* The result of @download is @error: move its waiters to @waiters, and let an unhappy one linger. Under the lock. */
 void bid_download_settle(struct bid_download *download, int error, struct bid_waiters *waiters);

@@ -24,7 +24,7 @@ struct bid_fallback {
 	int trouble; /* what else than "no" was said, of the section until a whole file was found, or of one that it may be in */
 	struct bid_download *downloads[DOWNLOADS_MAX]; /* that were waited for; with a reference each */
 	size_t n_downloads;
-	struct bid_report *reports; /* of all of them, for tell_all(); owned */
+	struct bid_report *reports; /* of all of them, for collect_reports(); owned */
 };
 
 static void note_download(struct bid_fallback *fallback, struct bid_download *download)
@@ -86,7 +86,7 @@ static int next(struct bid_broker *broker, struct bid_fallback *fallback, int er
 	return -EINPROGRESS;
 }
 
-static void tell_all(struct bid_fallback *fallback, struct bid_result *result)
+static void collect_reports(struct bid_fallback *fallback, struct bid_result *result)
 {
 	size_t n = 0;
 
@@ -141,8 +141,8 @@ static void answer(struct bid_broker *broker, struct bid_waiter *waiter, struct 
 	result->error = r;
 	if (r == 0 && file.fd >= 0)
 		result->file = &file;
-	tell_all(fallback, result);
-	bid_waiter_tell(broker, waiter, result);
+	collect_reports(fallback, result);
+	bid_waiter_report(broker, waiter, result);
 	fallback_free(fallback);
 }
 

@@ -68,7 +68,7 @@ struct bid_kept_response *bid_response_new(const struct bid_request *request, co
 	return kept;
 }
 
-static bool says_the_same(const struct bid_report *one, const struct bid_report *other)
+static bool is_same_report(const struct bid_report *one, const struct bid_report *other)
 {
 	return one->source == other->source && one->outcome == other->outcome && strcmp(one->text, other->text) == 0;
 }
@@ -87,7 +87,7 @@ bool bid_responses_add(struct bid_responses *responses, struct bid_kept_response
 	if (!kept)
 		return true;
 	for (size_t age = 0; (other = last(responses, age)); age++) {
-		if (!says_the_same(&other->response.report, &kept->response.report))
+		if (!is_same_report(&other->response.report, &kept->response.report))
 			continue;
 		kept->count += other->count;
 		kept->first_time = other->first_time;
@@ -147,8 +147,8 @@ static int tell_negative(struct bid_broker *broker, const struct bid_request *re
 	return response.report.outcome != BID_OUTCOME_NONE ? fn(user, &response) : 0;
 }
 
-static int tell_all(struct bid_broker *broker, const struct bid_id *id, struct bid_kept_response *const all[], size_t n,
-		    bid_response_fn fn, void *user)
+static int collect_reports(struct bid_broker *broker, const struct bid_id *id, struct bid_kept_response *const all[], size_t n,
+			   bid_response_fn fn, void *user)
 {
 	int r = 0;
 
@@ -176,16 +176,16 @@ int bid_broker_each_response(struct bid_broker *broker, const struct bid_id *id,
 {
 	struct bid_kept_response *all[BID_RESPONSES_MAX];
 	size_t n = collect(broker, all);
-	int r = tell_all(broker, id, all, n, fn, user);
+	int r = collect_reports(broker, id, all, n, fn, user);
 
 	give_back(broker, all, n);
 	return r;
 }
 
-static bool is_told(struct bid_kept_response *const told[], size_t n, const struct bid_kept_response *kept)
+static bool is_listed(struct bid_kept_response *const listed[], size_t n, const struct bid_kept_response *kept)
 {
 	for (size_t i = 0; i < n; i++)
-		if (says_the_same(&told[i]->response.report, &kept->response.report))
+		if (is_same_report(&listed[i]->response.report, &kept->response.report))
 			return true;
 	return false;
 }
@@ -209,14 +209,14 @@ static int tell_failure(const struct bid_kept_response *kept, int (*fn)(void *us
 
 void bid_broker_each_failure(struct bid_broker *broker, int (*fn)(void *user, const struct bid_failure *failure), void *user)
 {
-	struct bid_kept_response *all[BID_RESPONSES_MAX], *told[BID_FAILURES_MAX];
-	size_t n = collect(broker, all), n_told = 0;
+	struct bid_kept_response *all[BID_RESPONSES_MAX], *listed[BID_FAILURES_MAX];
+	size_t n = collect(broker, all), n_listed = 0;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < n && n_told < BID_FAILURES_MAX; i++) {
-		if (!bid_outcome_is_trouble(all[i]->response.report.outcome) || is_told(told, n_told, all[i]))
+	for (size_t i = 0; r == 0 && i < n && n_listed < BID_FAILURES_MAX; i++) {
+		if (!bid_outcome_is_trouble(all[i]->response.report.outcome) || is_listed(listed, n_listed, all[i]))
 			continue;
-		told[n_told++] = all[i];
+		listed[n_listed++] = all[i];
 		r = tell_failure(all[i], fn, user);
 	}
 	give_back(broker, all, n);
