@@ -35,7 +35,7 @@ int bid_loop_init(struct bid_loop *loop, size_t source)
 size_t bid_loop_look(struct bid_download *download, uint64_t *ret_looped)
 {
 	struct bid_broker *broker = download->broker;
-	int64_t turn = broker->config.hedge_ms, now = bid_clock_ms();
+	int64_t hedge_ms = broker->config.hedge_ms, now = bid_clock_ms();
 	size_t due = BID_LOOP_NONE;
 
 	*ret_looped = 0;
@@ -44,7 +44,7 @@ size_t bid_loop_look(struct bid_download *download, uint64_t *ret_looped)
 		struct bid_source_state *state = &broker->sources[candidate->source];
 		struct bid_attempt *attempt = candidate->attempt;
 
-		if (candidate->state != BID_ATTEMPT_SENT || attempt->starting || now - attempt->started_ms < LOOP_HEDGES * turn)
+		if (candidate->state != BID_ATTEMPT_SENT || attempt->starting || now - attempt->started_ms < LOOP_HEDGES * hedge_ms)
 			continue;
 		if (now - state->loop.recognised_ms < LOOP_KNOWN_MS) {
 			attempt->looped = true;

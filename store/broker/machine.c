@@ -102,7 +102,7 @@ static void take_of_download(struct bid_machine *machine, enum bid_event event, 
 static bool is_behind(const struct bid_machine *machine, size_t candidate)
 {
 	for (size_t i = 0; i < machine->n; i++)
-		if (machine->candidates[i].state == BID_ATTEMPT_RESTING &&
+		if (machine->candidates[i].state == BID_ATTEMPT_BACKOFF &&
 		    machine->candidates[i].received > machine->candidates[candidate].received)
 			return true;
 	return false;
@@ -132,7 +132,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_event event,
 		candidate->broken++;
 		if (!under_way)
 			break;
-		candidate->state = BID_ATTEMPT_RESTING;
+		candidate->state = BID_ATTEMPT_BACKOFF;
 		if (machine->hedges && is_undecided(machine))
 			machine->max_parallel = count_parallel(machine) + 1;
 		break;

@@ -38,7 +38,7 @@ enum bid_attempt_state {
 	BID_ATTEMPT_NONE, /* can be asked, for the first time or again */
 	BID_ATTEMPT_QUEUED, /* the source keeps it in line */
 	BID_ATTEMPT_SENT, /* and has sent it: no headers came */
-	BID_ATTEMPT_RESTING, /* its body broke off */
+	BID_ATTEMPT_BACKOFF, /* its body broke off */
 	BID_ATTEMPT_BODY, /* its headers came */
 	BID_ATTEMPT_LEADING, /* and bytes that carry the id */
 	BID_ATTEMPT_DECIDING, /* the source is done: a commit worker decides */

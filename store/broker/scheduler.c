@@ -13,7 +13,7 @@
 #include "broker/loop.h"
 
 /* A connection brings little in its first round trips: from the headers on it has this many times hedge_ms for the first 64 KiB. */
-enum { HEAD_TURNS = 3 };
+enum { HEAD_HEDGES = 3 };
 
 /* @attempt was started, and is to be ended. Under the lock. */
 static void add_cancel(struct bid_cancel_list *cancels, const struct bid_attempt *attempt)
@@ -104,14 +104,14 @@ static struct bid_attempt *attempt_new(struct bid_download *download, size_t i)
 /* Under the lock. */
 static void set_timer(struct bid_download *download, bool wanted, enum bid_event event, bool started)
 {
-	unsigned turns = event == BID_EVENT_HEAD ? HEAD_TURNS : 1;
+	unsigned hedges = event == BID_EVENT_HEAD ? HEAD_HEDGES : 1;
 	bool anew = started || event == BID_EVENT_TIMER || event == BID_EVENT_HEAD;
 	struct bid_broker *broker = download->broker;
 
 	if (!wanted)
 		bid_timer_disarm(&download->hedge);
 	else if (anew || !download->hedge.timers)
-		bid_broker_arm(broker, &download->hedge, bid_clock_ms() + (int64_t)turns * broker->config.hedge_ms);
+		bid_broker_arm(broker, &download->hedge, bid_clock_ms() + (int64_t)hedges * broker->config.hedge_ms);
 }
 
 struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_event event, size_t candidate,
