@@ -8,7 +8,7 @@
 #include <curl/curl.h>
 
 #include "base/clock.h"
-#include "fetch/judge.h"
+#include "fetch/classify.h"
 
 #define BACKOFF_MS     200
 #define BACKOFF_MAX_MS 2000
@@ -40,10 +40,10 @@ static void tell(struct bid_transfer *transfer)
 	/* other statuses may be of the moment: 424 is what a shared mount's web server says of an outage */
 	bool lasting = response->status == 400 || response->status == 403;
 	struct bid_answer answer = {
-		.outcome = transfer->judgement.outcome,
+		.outcome = transfer->result.outcome,
 		.not_sent = transfer->begun == 0,
 		.lasting = lasting,
-		.text = transfer->judgement.text,
+		.text = transfer->result.text,
 		.url = transfer->shown,
 		.led_to = transfer->led_to,
 		.tries = transfer->begun,
@@ -197,7 +197,7 @@ static bool rest(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	if (transfer->rest.offset && (on || !transfer->patient_until))
 		transfer->patient_until = now + PATIENCE_MS;
 	/* a probe is one request, and no more */
-	if (transfer->judgement.retry == BID_RETRY_NEVER || transfer->probe || bid_transfer_is_detached(transfer) ||
+	if (transfer->result.retry == BID_RETRY_NEVER || transfer->probe || bid_transfer_is_detached(transfer) ||
 	    (transfer->tries > retries && !has_patience(transfer, at)))
 		return false;
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
@@ -208,7 +208,7 @@ static bool rest(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	/* what is said in place of a body is none */
 	if (transfer->state == BID_TRANSFER_BODY && bid_response_has_artifact(&transfer->response) && transfer->receiver.broke_off)
 		transfer->receiver.broke_off(transfer->user);
-	memcpy(transfer->before, transfer->judgement.text, sizeof(transfer->before));
+	memcpy(transfer->before, transfer->result.text, sizeof(transfer->before));
 	transfer->state = BID_TRANSFER_BACKOFF;
 	transfer->deadline = at;
 	return true;
@@ -228,14 +228,14 @@ static void end(struct bid_fetch *fetch, struct bid_transfer *transfer)
 /* A try of @transfer is over and judged. */
 static void conclude(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
-	struct bid_judgement *judgement = &transfer->judgement;
+	struct bid_try_result *result = &transfer->result;
 	struct bid_server *server = transfer->server;
 
-	transfer->retry_after_s = judgement->sign == BID_SIGN_BAD ? bid_transfer_retry_after(transfer) : 0;
+	transfer->retry_after_s = result->sign == BID_SIGN_BAD ? bid_transfer_retry_after(transfer) : 0;
 	bid_transfer_stop(transfer);
-	if (judgement->retry == BID_RETRY_AT_ONCE) {
+	if (result->retry == BID_RETRY_AT_ONCE) {
 		transfer->tries--;
-		memcpy(transfer->before, judgement->text, sizeof(transfer->before));
+		memcpy(transfer->before, result->text, sizeof(transfer->before));
 		bid_transfer_begin(transfer);
 		return;
 	}
@@ -243,9 +243,9 @@ static void conclude(struct bid_fetch *fetch, struct bid_transfer *transfer)
 		return;
 	bid_server_note_end(server, transfer, bid_clock_ms());
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S) {
-		size_t len = strlen(judgement->text);
+		size_t len = strlen(result->text);
 
-		snprintf(judgement->text + len, sizeof(judgement->text) - len, " (it wants to be left alone for %lld s)",
+		snprintf(result->text + len, sizeof(result->text) - len, " (it wants to be left alone for %lld s)",
 			 (long long)transfer->retry_after_s);
 	}
 	end(fetch, transfer);
@@ -257,9 +257,9 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 	struct bid_server *server = transfer->server;
 
 	/* what else there is to it is for the next try to know */
-	transfer->judgement.outcome = BID_OUTCOME_NONE;
+	transfer->result.outcome = BID_OUTCOME_NONE;
 	if (now >= transfer->ends_at) {
-		bid_judge_deadline(transfer, now);
+		bid_classify_deadline(transfer, now);
 		conclude(fetch, transfer);
 		return;
 	}
@@ -272,7 +272,7 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 	} else if (bid_server_readmits(server, transfer, has_patience(transfer, now), now)) {
 		bid_transfer_begin(transfer);
 		dispatch(server);
-	} else if (transfer->judgement.outcome != BID_OUTCOME_NONE) {
+	} else if (transfer->result.outcome != BID_OUTCOME_NONE) {
 		end(fetch, transfer);
 	} else {
 		transfer->deadline = now + LOOK_AGAIN_MS;
@@ -289,9 +289,9 @@ static void resume(struct bid_fetch *fetch, struct bid_transfer *transfer)
 		return;
 	bid_transfer_set_deadline(transfer, bid_clock_ms() + fetch->config.stall_ms);
 	code = curl_easy_pause(transfer->easy, CURLPAUSE_CONT);
-	if (code == CURLE_OK && transfer->judgement.outcome == BID_OUTCOME_NONE)
+	if (code == CURLE_OK && transfer->result.outcome == BID_OUTCOME_NONE)
 		return;
-	bid_judge_end(transfer, code);
+	bid_classify_end(transfer, code);
 	conclude(fetch, transfer);
 }
 
@@ -300,10 +300,10 @@ static bool is_to_be_detached(const struct bid_transfer *transfer)
 {
 	bool unanswered = transfer->state == BID_TRANSFER_CONNECTING || transfer->state == BID_TRANSFER_WAITING;
 
-	return unanswered && transfer->judgement.outcome == BID_OUTCOME_NONE && !transfer->server->detached;
+	return unanswered && transfer->result.outcome == BID_OUTCOME_NONE && !transfer->server->detached;
 }
 
-static const struct bid_judgement cancelled_judgement = { .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
+static const struct bid_try_result cancelled_result = { .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
 
 static void detach(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
@@ -311,9 +311,9 @@ static void detach(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	pthread_mutex_lock(&fetch->lock);
 	transfer->number = 0;
 	pthread_mutex_unlock(&fetch->lock);
-	transfer->judgement = cancelled_judgement;
+	transfer->result = cancelled_result;
 	tell(transfer);
-	transfer->judgement = (struct bid_judgement){ 0 };
+	transfer->result = (struct bid_try_result){ 0 };
 	transfer->server->detached = transfer;
 	dispatch(transfer->server);
 }
@@ -333,7 +333,7 @@ static void cancel(struct bid_fetch *fetch, struct bid_transfer *transfer, bool 
 		server->running--;
 	}
 	bid_transfer_stop(transfer);
-	transfer->judgement = cancelled_judgement;
+	transfer->result = cancelled_result;
 	bid_server_note_end(server, transfer, bid_clock_ms());
 	if (finish(transfer))
 		dispatch(server);
@@ -396,7 +396,7 @@ static void reap(struct bid_fetch *fetch)
 		transfer = (void *)private;
 		if (bid_transfer_follow(transfer))
 			continue;
-		bid_judge_end(transfer, code);
+		bid_classify_end(transfer, code);
 		conclude(fetch, transfer);
 	}
 }
@@ -415,9 +415,9 @@ static void expire(struct bid_fetch *fetch, int64_t now)
 			try_again(fetch, transfer, now);
 			continue;
 		}
-		bid_judge_deadline(transfer, now);
+		bid_classify_deadline(transfer, now);
 		/* it may go on, and have said of its server what those in line are to know */
-		if (transfer->judgement.outcome != BID_OUTCOME_NONE)
+		if (transfer->result.outcome != BID_OUTCOME_NONE)
 			conclude(fetch, transfer);
 		else
 			dispatch(transfer->server);

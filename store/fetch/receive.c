@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "fetch/judge.h"
+#include "fetch/classify.h"
 #include "fetch/network.h"
 
 #define ERROR_BODY_MAX	  (16 * 1024) /* reading less would cost the connection, reading more is a waste */
@@ -52,13 +52,13 @@ static int begin_rest(struct bid_transfer *transfer)
 	const struct bid_rest *rest = &transfer->rest;
 
 	if (rest->offset == 0) {
-		bid_judge_status(transfer);
+		bid_classify_status(transfer);
 		return -1;
 	}
 	if (response->part_start != rest->offset || response->part_size != rest->size || response->encoded ||
 	    (response->etag[0] && strcmp(response->etag, rest->etag) != 0)) {
 		bid_server_note_ranges(transfer->server, false);
-		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "sent another part than the one that was asked for");
+		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "sent another part than the one that was asked for");
 		return -1;
 	}
 	bid_server_note_ranges(transfer->server, true);
@@ -84,13 +84,13 @@ static bool refuses_text(struct bid_transfer *transfer)
 	if (!bid_kind_has_detail(transfer->kind))
 		return false;
 	if (response->is_page && !is_for_page(transfer))
-		bid_judge(transfer, BID_OUTCOME_REJECTED, false, "a web page");
+		bid_classify(transfer, BID_OUTCOME_REJECTED, false, "a web page");
 	else if (bid_response_size(response) == 0 && !bid_is_said_to_be_empty(transfer))
-		bid_judge_empty(transfer);
+		bid_classify_empty(transfer);
 	else if (transfer->kind == BID_KIND_SOURCE && bid_response_contradicts_itself(response))
-		bid_judge(transfer, BID_OUTCOME_REJECTED, false, "said to be of %" PRIu64 " bytes, and of %" PRIu64,
-			  response->content_length, response->debuginfod_size);
-	return transfer->judgement.outcome != BID_OUTCOME_NONE;
+		bid_classify(transfer, BID_OUTCOME_REJECTED, false, "said to be of %" PRIu64 " bytes, and of %" PRIu64,
+			     response->content_length, response->debuginfod_size);
+	return transfer->result.outcome != BID_OUTCOME_NONE;
 }
 
 /* Returns 0 if all of a body may come; otherwise the try was judged. */
@@ -106,19 +106,19 @@ static int begin_whole(struct bid_transfer *transfer)
 	/* what is decoded counts as it comes */
 	if (transfer->response.encoded && size == BID_SIZE_UNKNOWN && max_size && encoded_size != BID_SIZE_UNKNOWN &&
 	    encoded_size > max_size) {
-		bid_judge(transfer, BID_OUTCOME_TOO_LARGE, false, "%" PRIu64 " encoded bytes, the limit is %" PRIu64, encoded_size,
-			  max_size);
+		bid_classify(transfer, BID_OUTCOME_TOO_LARGE, false, "%" PRIu64 " encoded bytes, the limit is %" PRIu64,
+			     encoded_size, max_size);
 		return -1;
 	}
 	if (max_size && size != BID_SIZE_UNKNOWN && size > max_size) {
-		bid_judge(transfer, BID_OUTCOME_TOO_LARGE, false, "%" PRIu64 " bytes, the limit is %" PRIu64, size, max_size);
+		bid_classify(transfer, BID_OUTCOME_TOO_LARGE, false, "%" PRIu64 " bytes, the limit is %" PRIu64, size, max_size);
 		return -1;
 	}
 	if (refuses_text(transfer))
 		return -1;
 	r = transfer->receiver.head(transfer->user, size);
 	if (r)
-		bid_judge_receiver(transfer, r);
+		bid_classify_receiver(transfer, r);
 	return r;
 }
 
@@ -136,7 +136,7 @@ static int begin_body(struct bid_transfer *transfer)
 	transfer->state = BID_TRANSFER_BODY;
 	/* it has said what it was to say */
 	if (bid_transfer_is_detached(transfer) && bid_response_has_artifact(&transfer->response)) {
-		bid_judge(transfer, BID_OUTCOME_CANCELLED, false, "cancelled");
+		bid_classify(transfer, BID_OUTCOME_CANCELLED, false, "cancelled");
 		r = -1;
 	} else if (transfer->response.status == 206) {
 		r = begin_rest(transfer);
@@ -168,7 +168,7 @@ static size_t on_header(char *line, size_t unit, size_t n, void *user)
 			return 0;
 		break;
 	case BID_RESPONSE_TOO_LONG:
-		bid_judge(transfer, BID_OUTCOME_REFUSED, false, "header above %d bytes", BID_RESPONSE_HEADER_MAX);
+		bid_classify(transfer, BID_OUTCOME_REFUSED, false, "header above %d bytes", BID_RESPONSE_HEADER_MAX);
 		return 0;
 	}
 	return len;
@@ -182,11 +182,11 @@ static int take_body(struct bid_transfer *transfer, const char *data, size_t len
 	int r;
 
 	if (max_size && transfer->received > max_size) {
-		bid_judge(transfer, BID_OUTCOME_TOO_LARGE, false, "more than the limit of %" PRIu64 " bytes", max_size);
+		bid_classify(transfer, BID_OUTCOME_TOO_LARGE, false, "more than the limit of %" PRIu64 " bytes", max_size);
 		return -1;
 	}
 	if (size != BID_SIZE_UNKNOWN && transfer->received > size) {
-		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "more than the announced %" PRIu64 " bytes", size);
+		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "more than the announced %" PRIu64 " bytes", size);
 		return -1;
 	}
 	before = bid_clock_ms();
@@ -195,7 +195,7 @@ static int take_body(struct bid_transfer *transfer, const char *data, size_t len
 	if (now - before >= HELD_MS)
 		transfer->server->fetch->held_at = now;
 	if (r && r != -EAGAIN)
-		bid_judge_receiver(transfer, r);
+		bid_classify_receiver(transfer, r);
 	return r;
 }
 
@@ -218,7 +218,7 @@ static size_t on_body(char *data, size_t unit, size_t n, void *user)
 		return 0;
 	/* libcurl and we disagree on where the header ended */
 	if (transfer->state != BID_TRANSFER_BODY) {
-		bid_judge(transfer, BID_OUTCOME_REFUSED, false, "answer out of shape");
+		bid_classify(transfer, BID_OUTCOME_REFUSED, false, "answer out of shape");
 		return 0;
 	}
 	transfer->received += len;
@@ -231,7 +231,7 @@ static size_t on_body(char *data, size_t unit, size_t n, void *user)
 	bid_response_error_body(&transfer->response, data, len);
 	if (transfer->received <= (transfer->response.redirects ? REDIRECT_BODY_MAX : ERROR_BODY_MAX))
 		return len;
-	bid_judge_status(transfer);
+	bid_classify_status(transfer);
 	return 0;
 }
 

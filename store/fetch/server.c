@@ -11,7 +11,7 @@
 
 static void refuse(struct bid_transfer *transfer, enum bid_outcome outcome)
 {
-	transfer->judgement = (struct bid_judgement){ .outcome = outcome };
+	transfer->result = (struct bid_try_result){ .outcome = outcome };
 }
 
 /* Under the lock. */
@@ -20,7 +20,7 @@ static void refuse_by_breaker(struct bid_server *server, struct bid_transfer *tr
 	server->refused++;
 	refuse(transfer, BID_OUTCOME_UNREACHABLE);
 	transfer->retry_after_s = bid_breaker_remaining_s(&server->breaker, now);
-	bid_breaker_describe(&server->breaker, transfer->judgement.text, sizeof(transfer->judgement.text));
+	bid_breaker_describe(&server->breaker, transfer->result.text, sizeof(transfer->result.text));
 }
 
 /* Is it left alone, or did the probe take too long? Under the lock. */
@@ -33,12 +33,12 @@ static bool is_left_alone(const struct bid_server *server, int64_t now)
 
 bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
-	struct bid_judgement *judgement = &transfer->judgement;
+	struct bid_try_result *result = &transfer->result;
 	bool alone;
 
 	if (now < server->unsupported_until[transfer->kind]) {
 		refuse(transfer, BID_OUTCOME_UNSUPPORTED);
-		snprintf(judgement->text, sizeof(judgement->text), "not offered by this server, as it said lately");
+		snprintf(result->text, sizeof(result->text), "not offered by this server, as it said lately");
 		return true;
 	}
 	pthread_mutex_lock(&server->fetch->lock);
@@ -127,12 +127,12 @@ enum bid_sign bid_server_silence_sign(struct bid_server *server)
 
 void bid_server_note_silence(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
-	const struct bid_judgement *judgement = &transfer->judgement;
+	const struct bid_try_result *result = &transfer->result;
 
-	if (judgement->sign == BID_SIGN_NONE)
+	if (result->sign == BID_SIGN_NONE)
 		return;
 	pthread_mutex_lock(&server->fetch->lock);
-	bid_breaker_note(&server->breaker, now, transfer->probe, judgement->sign, 0, judgement->text);
+	bid_breaker_note(&server->breaker, now, transfer->probe, result->sign, 0, result->text);
 	pthread_mutex_unlock(&server->fetch->lock);
 	/* it has found out what it was to find out, and the next probe is another */
 	transfer->probe = false;
@@ -148,12 +148,12 @@ void bid_server_note_ranges(struct bid_server *server, bool honoured)
 
 void bid_server_note_end(struct bid_server *server, const struct bid_transfer *transfer, int64_t now)
 {
-	const struct bid_judgement *judgement = &transfer->judgement;
+	const struct bid_try_result *result = &transfer->result;
 	int64_t retry_after_s = transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S ? transfer->retry_after_s : 0;
 
 	pthread_mutex_lock(&server->fetch->lock);
 	if (bid_response_lacks_kind(&transfer->response))
 		server->unsupported_until[transfer->kind] = now + UNSUPPORTED_MS;
-	bid_breaker_note(&server->breaker, now, transfer->probe, judgement->sign, retry_after_s, judgement->text);
+	bid_breaker_note(&server->breaker, now, transfer->probe, result->sign, retry_after_s, result->text);
 	pthread_mutex_unlock(&server->fetch->lock);
 }

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "fetch/headers.h"
-#include "fetch/judge.h"
+#include "fetch/classify.h"
 #include "fetch/network.h"
 #include "fetch/url.h"
 
@@ -117,7 +117,7 @@ static int send_request(struct bid_transfer *transfer, const char *url, bool hom
 
 static void fail(struct bid_transfer *transfer)
 {
-	bid_judge(transfer, BID_OUTCOME_FAILED, false, "out of memory");
+	bid_classify(transfer, BID_OUTCOME_FAILED, false, "out of memory");
 	transfer->deadline = 0;
 }
 
@@ -159,7 +159,7 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	transfer->hops = 0;
 	free(bid_steal(transfer->led_to));
 	transfer->received = 0;
-	transfer->judgement = (struct bid_judgement){ 0 };
+	transfer->result = (struct bid_try_result){ 0 };
 	transfer->trouble[0] = '\0';
 	begin_connecting(transfer);
 
@@ -176,15 +176,15 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 		fail(transfer);
 }
 
-static void judge_redirect(struct bid_transfer *transfer, int error)
+static void classify_redirect(struct bid_transfer *transfer, int error)
 {
 	if (error == -ENOMEM)
 		fail(transfer);
 	else
-		bid_judge(transfer, BID_OUTCOME_REFUSED, false, "%s",
-			  error == -ELOOP	      ? "redirected too often"
-			  : error == -EPROTONOSUPPORT ? "redirected to where we do not follow"
-						      : "redirected to what is no url");
+		bid_classify(transfer, BID_OUTCOME_REFUSED, false, "%s",
+			     error == -ELOOP		 ? "redirected too often"
+			     : error == -EPROTONOSUPPORT ? "redirected to where we do not follow"
+							 : "redirected to what is no url");
 }
 
 /* What a server makes of a request may have a signature in its query, as storage services do it. */
@@ -203,7 +203,7 @@ bool bid_transfer_follow(struct bid_transfer *transfer)
 	bool home = false;
 	int r = 0;
 
-	if (!bid_response_sends_elsewhere(&transfer->response) || transfer->judgement.outcome != BID_OUTCOME_NONE)
+	if (!bid_response_sends_elsewhere(&transfer->response) || transfer->result.outcome != BID_OUTCOME_NONE)
 		return false;
 	curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &from);
 	curl_easy_getinfo(transfer->easy, CURLINFO_REDIRECT_URL, &to);
@@ -220,7 +220,7 @@ bool bid_transfer_follow(struct bid_transfer *transfer)
 		r = send_request(transfer, url, home);
 	}
 	if (r < 0)
-		judge_redirect(transfer, r);
+		classify_redirect(transfer, r);
 	return r == 0;
 }
 

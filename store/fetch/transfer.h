@@ -43,7 +43,7 @@ enum bid_retry {
 };
 
 /* How a try ended. */
-struct bid_judgement {
+struct bid_try_result {
 	enum bid_outcome outcome; /* BID_OUTCOME_NONE: not yet */
 	enum bid_retry retry;
 	enum bid_sign sign; /* what it says of the server */
@@ -93,7 +93,7 @@ struct bid_transfer {
 	bool paused; /* by its receiver; it stays so over the end of a try */
 	struct bid_rest rest; /* what was asked for */
 	uint64_t received; /* bytes of body, with those of earlier tries that it continues */
-	struct bid_judgement judgement;
+	struct bid_try_result result;
 };
 
 int bid_transfer_new(struct bid_server *server, const struct bid_request *request, const struct bid_receiver *receiver, void *user,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* How a try ended: what the server, libcurl, the clock and the receiver have to say, as an outcome and in words. */
-#include "fetch/judge.h"
+#include "fetch/classify.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -39,16 +39,16 @@ static enum bid_sign sign_of(const struct bid_transfer *transfer, enum bid_outco
 	}
 }
 
-void bid_judge(struct bid_transfer *transfer, enum bid_outcome outcome, bool retry, const char *format, ...)
+void bid_classify(struct bid_transfer *transfer, enum bid_outcome outcome, bool retry, const char *format, ...)
 {
-	struct bid_judgement *judgement = &transfer->judgement;
+	struct bid_try_result *result = &transfer->result;
 	va_list arguments;
 
-	judgement->outcome = outcome;
-	judgement->retry = retry ? BID_RETRY_LATER : BID_RETRY_NEVER;
-	judgement->sign = sign_of(transfer, outcome);
+	result->outcome = outcome;
+	result->retry = retry ? BID_RETRY_LATER : BID_RETRY_NEVER;
+	result->sign = sign_of(transfer, outcome);
 	va_start(arguments, format);
-	vsnprintf(judgement->text, sizeof(judgement->text), format, arguments);
+	vsnprintf(result->text, sizeof(result->text), format, arguments);
 	va_end(arguments);
 }
 
@@ -60,33 +60,34 @@ static bool is_trouble(const struct bid_transfer *transfer)
 	return bid_response_is_trouble(response) || (response->status == 400 && !transfer->server->understands);
 }
 
-void bid_judge_status(struct bid_transfer *transfer)
+void bid_classify_status(struct bid_transfer *transfer)
 {
-	struct bid_judgement *judgement = &transfer->judgement;
+	struct bid_try_result *result = &transfer->result;
 	bool retry;
 
 	/* the rest of a file that is not there any more: all of what took its place may be */
 	if (transfer->rest.offset && transfer->response.status == 416) {
-		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "HTTP 416: the file has changed");
+		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "HTTP 416: the file has changed");
 		return;
 	}
-	judgement->sign = is_trouble(transfer) ? BID_SIGN_BAD : BID_SIGN_HEALTHY;
-	judgement->outcome = bid_response_outcome(&transfer->response, &retry);
-	judgement->retry = retry ? BID_RETRY_LATER : BID_RETRY_NEVER;
+	result->sign = is_trouble(transfer) ? BID_SIGN_BAD : BID_SIGN_HEALTHY;
+	result->outcome = bid_response_outcome(&transfer->response, &retry);
+	result->retry = retry ? BID_RETRY_LATER : BID_RETRY_NEVER;
 	/* no limit was told that it could be above: it speaks of something else (RFC 9110, 15.5.7) */
-	if (judgement->outcome == BID_OUTCOME_TOO_LARGE && bid_transfer_config(transfer)->max_size == 0)
-		judgement->outcome = BID_OUTCOME_REFUSED;
-	bid_response_describe(&transfer->response, judgement->text, sizeof(judgement->text));
+	if (result->outcome == BID_OUTCOME_TOO_LARGE && bid_transfer_config(transfer)->max_size == 0)
+		result->outcome = BID_OUTCOME_REFUSED;
+	bid_response_describe(&transfer->response, result->text, sizeof(result->text));
 }
 
-void bid_judge_receiver(struct bid_transfer *transfer, int error)
+void bid_classify_receiver(struct bid_transfer *transfer, int error)
 {
 	char words[128];
 
 	if (error == -EBADMSG)
-		bid_judge(transfer, BID_OUTCOME_REJECTED, false, "not what was asked for");
+		bid_classify(transfer, BID_OUTCOME_REJECTED, false, "not what was asked for");
 	else
-		bid_judge(transfer, BID_OUTCOME_FAILED, false, "could not keep it: %s", strerror_r(-error, words, sizeof(words)));
+		bid_classify(transfer, BID_OUTCOME_FAILED, false, "could not keep it: %s",
+			     strerror_r(-error, words, sizeof(words)));
 }
 
 /* "1234 of 9999 bytes", as far as it is known. */
@@ -151,8 +152,8 @@ static void excuse_connecting(struct bid_transfer *transfer)
 {
 	if (transfer->server->fetch->held_at <= transfer->begun_at)
 		return;
-	transfer->judgement.retry = BID_RETRY_LATER;
-	transfer->judgement.sign = BID_SIGN_NONE;
+	transfer->result.retry = BID_RETRY_LATER;
+	transfer->result.sign = BID_SIGN_NONE;
 }
 
 /* A line of header that libcurl has no room for is no lack of memory. It has room for more than all of a header may be. */
@@ -165,18 +166,18 @@ static bool is_endless_line(const struct bid_transfer *transfer, CURLcode code)
 	return code == CURLE_OUT_OF_MEMORY && (transfer->state == BID_TRANSFER_WAITING || transfer->state == BID_TRANSFER_LATE);
 }
 
-static void judge_code(struct bid_transfer *transfer, CURLcode code)
+static void classify_code(struct bid_transfer *transfer, CURLcode code)
 {
 	char words[CURL_ERROR_SIZE], received[64];
 	const char *why = reason(transfer, code, words, sizeof(words));
 
 	if (code == CURLE_OPERATION_TIMEDOUT && transfer->state == BID_TRANSFER_BODY) {
-		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "too slow: less than %ld bytes a second for %ld s", BID_SLOWEST,
-			  bid_slow_s(bid_transfer_config(transfer)));
+		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "too slow: less than %ld bytes a second for %ld s",
+			     BID_SLOWEST, bid_slow_s(bid_transfer_config(transfer)));
 		return;
 	}
 	if (is_endless_line(transfer, code)) {
-		bid_judge(transfer, BID_OUTCOME_REFUSED, false, "header above %d bytes", BID_RESPONSE_HEADER_MAX);
+		bid_classify(transfer, BID_OUTCOME_REFUSED, false, "header above %d bytes", BID_RESPONSE_HEADER_MAX);
 		return;
 	}
 	for (const struct ending *ending = endings; ending < endings + sizeof(endings) / sizeof(endings[0]); ending++) {
@@ -186,22 +187,22 @@ static void judge_code(struct bid_transfer *transfer, CURLcode code)
 			continue;
 		/* the address of a proxy, if there is one, or of a server that the server sends to */
 		if (transfer->peer[0] && (code == CURLE_COULDNT_CONNECT || code == CURLE_OPERATION_TIMEDOUT))
-			bid_judge(transfer, ending->outcome, may_come_back(transfer, ending), "could not connect to %s: %s",
-				  transfer->peer, why);
+			bid_classify(transfer, ending->outcome, may_come_back(transfer, ending), "could not connect to %s: %s",
+				     transfer->peer, why);
 		else
-			bid_judge(transfer, ending->outcome, may_come_back(transfer, ending), "%s%s%s", ending->words,
-				  more ? " " : "", more ? why : "");
+			bid_classify(transfer, ending->outcome, may_come_back(transfer, ending), "%s%s%s", ending->words,
+				     more ? " " : "", more ? why : "");
 		if (code == CURLE_OPERATION_TIMEDOUT)
 			excuse_connecting(transfer);
 		return;
 	}
 	amount(transfer, received, sizeof(received));
 	if (code == CURLE_PARTIAL_FILE)
-		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s", received);
+		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s", received);
 	else if (transfer->state == BID_TRANSFER_BODY)
-		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "broke off after %s: %s", received, why);
+		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "broke off after %s: %s", received, why);
 	else
-		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "broke off without an answer: %s", why);
+		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "broke off without an answer: %s", why);
 }
 
 bool bid_ends_with_connection(const struct bid_transfer *transfer)
@@ -213,13 +214,13 @@ bool bid_ends_with_connection(const struct bid_transfer *transfer)
 }
 
 /* Nothing tells whether the body is whole, but the check of it if it is an ELF file. That is the server's way, and no trouble. */
-static void judge_open_end(struct bid_transfer *transfer)
+static void classify_open_end(struct bid_transfer *transfer)
 {
 	char received[64];
 
-	bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "%s, and nothing tells whether that is all",
-		  amount(transfer, received, sizeof(received)));
-	transfer->judgement.sign = BID_SIGN_HEALTHY;
+	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "%s, and nothing tells whether that is all",
+		     amount(transfer, received, sizeof(received)));
+	transfer->result.sign = BID_SIGN_HEALTHY;
 }
 
 bool bid_is_said_to_be_empty(const struct bid_transfer *transfer)
@@ -227,13 +228,13 @@ bool bid_is_said_to_be_empty(const struct bid_transfer *transfer)
 	return transfer->kind == BID_KIND_SOURCE && transfer->response.debuginfod_size == 0;
 }
 
-void bid_judge_empty(struct bid_transfer *transfer)
+void bid_classify_empty(struct bid_transfer *transfer)
 {
-	bid_judge(transfer, BID_OUTCOME_REFUSED, false, "no bytes, which need not be what is there");
+	bid_classify(transfer, BID_OUTCOME_REFUSED, false, "no bytes, which need not be what is there");
 }
 
 /* An answer came to its end as far as libcurl can tell, which believes a connection that is closed without a length. */
-static void judge_answer(struct bid_transfer *transfer)
+static void classify_answer(struct bid_transfer *transfer)
 {
 	uint64_t size = bid_response_size(&transfer->response);
 	bool is_body = bid_response_has_artifact(&transfer->response);
@@ -242,30 +243,31 @@ static void judge_answer(struct bid_transfer *transfer)
 	char received[64];
 
 	if (is_body && size != BID_SIZE_UNKNOWN && transfer->received != size)
-		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s", amount(transfer, received, sizeof(received)));
+		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s",
+			     amount(transfer, received, sizeof(received)));
 	else if (is_body && open && !bid_kind_is_elf(transfer->kind) && bid_ends_with_connection(transfer))
-		judge_open_end(transfer);
+		classify_open_end(transfer);
 	else if (is_body && transfer->received == 0 && bid_kind_has_detail(transfer->kind) && !bid_is_said_to_be_empty(transfer))
-		bid_judge_empty(transfer);
+		bid_classify_empty(transfer);
 	else
-		bid_judge_status(transfer);
+		bid_classify_status(transfer);
 	/* a part that was not asked for has been judged before it came to this */
-	if (transfer->judgement.outcome == BID_OUTCOME_REFUSED && transfer->response.status == 206)
-		transfer->judgement.outcome = BID_OUTCOME_FOUND;
+	if (transfer->result.outcome == BID_OUTCOME_REFUSED && transfer->response.status == 206)
+		transfer->result.outcome = BID_OUTCOME_FOUND;
 	/* whether that is the right file is for the check of it to say */
-	if (transfer->judgement.outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(transfer->kind))
-		transfer->judgement.sign = BID_SIGN_NONE;
+	if (transfer->result.outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(transfer->kind))
+		transfer->result.sign = BID_SIGN_NONE;
 }
 
-void bid_judge_end(struct bid_transfer *transfer, CURLcode code)
+void bid_classify_end(struct bid_transfer *transfer, CURLcode code)
 {
-	if (transfer->judgement.outcome != BID_OUTCOME_NONE)
+	if (transfer->result.outcome != BID_OUTCOME_NONE)
 		return;
 	/* an error has been told by its header; its body is a matter of courtesy */
 	if (code == CURLE_OK || (transfer->state == BID_TRANSFER_BODY && !bid_response_has_artifact(&transfer->response)))
-		judge_answer(transfer);
+		classify_answer(transfer);
 	else
-		judge_code(transfer, code);
+		classify_code(transfer, code);
 }
 
 /*
@@ -278,16 +280,16 @@ static bool answers_others(const struct bid_transfer *transfer)
 }
 
 /* A connection that lay idle may be dead, as a firewall forgot it or the network changed: a fresh one tells. */
-static void judge_silent_connection(struct bid_transfer *transfer)
+static void classify_silent_connection(struct bid_transfer *transfer)
 {
-	bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "no answer within %g s on a connection that was kept",
-		  (double)(transfer->deadline - transfer->asked_at) / 1000);
-	transfer->judgement.sign = BID_SIGN_NONE;
-	transfer->judgement.retry = BID_RETRY_AT_ONCE;
+	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "no answer within %g s on a connection that was kept",
+		     (double)(transfer->deadline - transfer->asked_at) / 1000);
+	transfer->result.sign = BID_SIGN_NONE;
+	transfer->result.retry = BID_RETRY_AT_ONCE;
 }
 
 /* No answer came for first_byte_ms, or a few times that. Others are to know of it; but who asked can wait. */
-static void judge_silence(struct bid_transfer *transfer, int64_t now)
+static void classify_silence(struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
 	bool others = answers_others(transfer);
@@ -295,58 +297,59 @@ static void judge_silence(struct bid_transfer *transfer, int64_t now)
 	int64_t limit = waited < config->answer_ms || !others ? config->answer_ms : LONGER * (int64_t)config->answer_ms;
 
 	/* a silent server is not asked twice */
-	bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "no answer within %g s", (double)waited / 1000);
+	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "no answer within %g s", (double)waited / 1000);
 	if (others || transfer->state == BID_TRANSFER_LATE)
-		transfer->judgement.sign = BID_SIGN_NONE;
+		transfer->result.sign = BID_SIGN_NONE;
 	else
-		transfer->judgement.sign = bid_server_silence_sign(transfer->server);
+		transfer->result.sign = bid_server_silence_sign(transfer->server);
 	if (bid_transfer_is_detached(transfer) || waited >= limit)
 		return;
 	bid_server_note_silence(transfer->server, transfer, now);
-	transfer->judgement = (struct bid_judgement){ 0 };
+	transfer->result = (struct bid_try_result){ 0 };
 	waited += config->first_byte_ms;
 	bid_transfer_set_deadline(transfer, transfer->asked_at + (waited < limit ? waited : limit));
 }
 
-static void judge_stalled_body(struct bid_transfer *transfer)
+static void classify_stalled_body(struct bid_transfer *transfer)
 {
 	char received[64];
 
 	if (bid_response_has_artifact(&transfer->response))
-		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "stalled after %s",
-			  amount(transfer, received, sizeof(received)));
+		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "stalled after %s",
+			     amount(transfer, received, sizeof(received)));
 	else
-		bid_judge_status(transfer);
+		bid_classify_status(transfer);
 }
 
-void bid_judge_deadline(struct bid_transfer *transfer, int64_t now)
+void bid_classify_deadline(struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
 
-	if (transfer->judgement.outcome != BID_OUTCOME_NONE)
+	if (transfer->result.outcome != BID_OUTCOME_NONE)
 		return;
 	if (now >= transfer->ends_at) {
-		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "not done within %g s", config->max_time_ms / 1000.0);
+		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "not done within %g s", config->max_time_ms / 1000.0);
 		/* the limit is ours, and bytes came */
 		if (transfer->state == BID_TRANSFER_BODY)
-			transfer->judgement.sign = BID_SIGN_NONE;
+			transfer->result.sign = BID_SIGN_NONE;
 		return;
 	}
 
 	switch (transfer->state) {
 	case BID_TRANSFER_CONNECTING:
-		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "could not connect within %g s", config->connect_ms / 1000.0);
+		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "could not connect within %g s",
+			     config->connect_ms / 1000.0);
 		excuse_connecting(transfer);
 		break;
 	case BID_TRANSFER_WAITING:
 	case BID_TRANSFER_LATE:
 		if (bid_is_reused(transfer))
-			judge_silent_connection(transfer);
+			classify_silent_connection(transfer);
 		else
-			judge_silence(transfer, now);
+			classify_silence(transfer, now);
 		break;
 	case BID_TRANSFER_BODY:
-		judge_stalled_body(transfer);
+		classify_stalled_body(transfer);
 		break;
 	default:
 		break;
