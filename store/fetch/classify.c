@@ -66,7 +66,7 @@ void bid_classify_status(struct bid_transfer *transfer)
 	bool retry;
 
 	/* the rest of a file that is not there any more: all of what took its place may be */
-	if (transfer->rest.offset && transfer->response.status == 416) {
+	if (transfer->resume.offset && transfer->response.status == 416) {
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "HTTP 416: the file has changed");
 		return;
 	}

@@ -126,8 +126,8 @@ int bid_headers_make(const struct bid_transfer *transfer, bool home, struct curl
 		snprintf(line, sizeof(line), "X-DEBUGINFOD-MAXSIZE: %" PRIu64, max_size);
 		r = append(&headers, line);
 	}
-	if (r == 0 && transfer->rest.offset) {
-		snprintf(line, sizeof(line), "If-Range: %s", transfer->rest.etag);
+	if (r == 0 && transfer->resume.offset) {
+		snprintf(line, sizeof(line), "If-Range: %s", transfer->resume.etag);
 		r = append(&headers, line);
 	}
 	for (; r == 0 && secret; secret = secret->next)

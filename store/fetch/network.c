@@ -112,7 +112,7 @@ static int64_t next_request_at(const struct bid_server *server, int64_t now)
 		n++;
 		next = until < next ? until : next;
 	}
-	return n < parallel ? server->rest_until : next;
+	return n < parallel ? server->backoff_until : next;
 }
 
 static void begin(struct bid_transfer *transfer)
@@ -170,7 +170,7 @@ static int64_t backoff(struct bid_fetch *fetch, const struct bid_transfer *trans
 /* Did the try continue what broke off, and get on? Whoever cuts each connection off delivers in the end. */
 static bool got_on(const struct bid_transfer *transfer)
 {
-	uint64_t offset = transfer->rest.offset, size = transfer->rest.size;
+	uint64_t offset = transfer->resume.offset, size = transfer->resume.size;
 
 	if (offset == 0 || transfer->response.status != 206 || transfer->received <= offset)
 		return false;
@@ -180,11 +180,11 @@ static bool got_on(const struct bid_transfer *transfer)
 /* May @transfer have another try @at, beyond its retries, for what it has of the body? It takes long to come by that again. */
 static bool has_patience(const struct bid_transfer *transfer, int64_t at)
 {
-	return bid_transfer_config(transfer)->retries > 0 && transfer->rest.offset >= GOT_ON && at <= transfer->patient_until;
+	return bid_transfer_config(transfer)->retries > 0 && transfer->resume.offset >= GOT_ON && at <= transfer->patient_until;
 }
 
 /* Let @transfer rest before another try. False if there is to be none. */
-static bool rest(struct bid_fetch *fetch, struct bid_transfer *transfer)
+static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	int64_t now = bid_clock_ms(), at = now + backoff(fetch, transfer, transfer->retry_after_s);
 	unsigned retries = fetch->config.retries;
@@ -193,8 +193,8 @@ static bool rest(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	/* those that got on do not count */
 	if (on)
 		transfer->tries = 1;
-	bid_transfer_look_for_rest(transfer);
-	if (transfer->rest.offset && (on || !transfer->patient_until))
+	bid_transfer_plan_resume(transfer);
+	if (transfer->resume.offset && (on || !transfer->patient_until))
 		transfer->patient_until = now + PATIENCE_MS;
 	/* a probe is one request, and no more */
 	if (transfer->result.retry == BID_RETRY_NEVER || transfer->probe || bid_transfer_is_detached(transfer) ||
@@ -203,8 +203,8 @@ static bool rest(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
 		return false;
 	/* it keeps its turn: a server in trouble is not to be asked more, and one that asks for a rest not at all */
-	if (transfer->retry_after_s > 0 && transfer->server->rest_until < at)
-		transfer->server->rest_until = at;
+	if (transfer->retry_after_s > 0 && transfer->server->backoff_until < at)
+		transfer->server->backoff_until = at;
 	/* what is said in place of a body is none */
 	if (transfer->state == BID_TRANSFER_BODY && bid_response_has_artifact(&transfer->response) && transfer->receiver.broke_off)
 		transfer->receiver.broke_off(transfer->user);
@@ -239,7 +239,7 @@ static void conclude(struct bid_fetch *fetch, struct bid_transfer *transfer)
 		bid_transfer_begin(transfer);
 		return;
 	}
-	if (rest(fetch, transfer))
+	if (plan_retry(fetch, transfer))
 		return;
 	bid_server_note_end(server, transfer, bid_clock_ms());
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S) {
@@ -266,9 +266,9 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 	if (transfer->paused) {
 		/* the receiver is not to be called before it has let this go on */
 		bid_transfer_set_deadline(transfer, now + LOOK_AGAIN_MS);
-	} else if (now < server->rest_until) {
+	} else if (now < server->backoff_until) {
 		/* as another was told meanwhile */
-		bid_transfer_set_deadline(transfer, server->rest_until);
+		bid_transfer_set_deadline(transfer, server->backoff_until);
 	} else if (bid_server_readmits(server, transfer, has_patience(transfer, now), now)) {
 		bid_transfer_begin(transfer);
 		dispatch(server);
@@ -280,7 +280,7 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 }
 
 /* Let go on what its receiver paused. */
-static void resume(struct bid_fetch *fetch, struct bid_transfer *transfer)
+static void resume_body(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	CURLcode code;
 
@@ -373,7 +373,7 @@ static void carry_out_orders(struct bid_fetch *fetch)
 
 	while ((transfer = take_order(fetch, &order))) {
 		if (order == BID_TRANSFER_RESUME)
-			resume(fetch, transfer);
+			resume_body(fetch, transfer);
 		else
 			cancel(fetch, transfer, order == BID_TRANSFER_DRAIN);
 	}

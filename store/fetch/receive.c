@@ -46,23 +46,23 @@ static int on_request(void *user, char *primary_ip, char *local_ip, int primary_
 }
 
 /* The rest of a body may come if it is what was asked for; the receiver need not know. Returns 0 or -1, and then it was judged. */
-static int begin_rest(struct bid_transfer *transfer)
+static int begin_part(struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
-	const struct bid_rest *rest = &transfer->rest;
+	const struct bid_resume *resume = &transfer->resume;
 
-	if (rest->offset == 0) {
+	if (resume->offset == 0) {
 		bid_classify_status(transfer);
 		return -1;
 	}
-	if (response->part_start != rest->offset || response->part_size != rest->size || response->encoded ||
-	    (response->etag[0] && strcmp(response->etag, rest->etag) != 0)) {
+	if (response->part_start != resume->offset || response->part_size != resume->size || response->encoded ||
+	    (response->etag[0] && strcmp(response->etag, resume->etag) != 0)) {
 		bid_server_note_ranges(transfer->server, false);
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "sent another part than the one that was asked for");
 		return -1;
 	}
 	bid_server_note_ranges(transfer->server, true);
-	transfer->received = rest->offset;
+	transfer->received = resume->offset;
 	return 0;
 }
 
@@ -101,7 +101,7 @@ static int begin_whole(struct bid_transfer *transfer)
 	int r;
 
 	/* with the same validator it is the same file, and all of it was not asked for */
-	if (transfer->rest.offset && strcmp(transfer->response.etag, transfer->rest.etag) == 0)
+	if (transfer->resume.offset && strcmp(transfer->response.etag, transfer->resume.etag) == 0)
 		bid_server_note_ranges(transfer->server, false);
 	/* what is decoded counts as it comes */
 	if (transfer->response.encoded && size == BID_SIZE_UNKNOWN && max_size && encoded_size != BID_SIZE_UNKNOWN &&
@@ -139,7 +139,7 @@ static int begin_body(struct bid_transfer *transfer)
 		bid_classify(transfer, BID_OUTCOME_CANCELLED, false, "cancelled");
 		r = -1;
 	} else if (transfer->response.status == 206) {
-		r = begin_rest(transfer);
+		r = begin_part(transfer);
 	} else if (transfer->response.status == 200) {
 		r = begin_whole(transfer);
 	}

@@ -297,7 +297,7 @@ bool bid_response_has_artifact(const struct bid_response *response)
 	return response->status == 200 || response->status == 206;
 }
 
-bool bid_response_offers_rest(const struct bid_response *response)
+bool bid_response_offers_parts(const struct bid_response *response)
 {
 	return response->accepts_ranges && response->etag[0] && !response->chunked && !response->encoded;
 }

@@ -64,7 +64,7 @@ bool bid_response_is_verdict(const struct bid_response *response);
 bool bid_response_has_artifact(const struct bid_response *response);
 
 /* Does it say that its rest could be had if it breaks off, of the same file? */
-bool bid_response_offers_rest(const struct bid_response *response);
+bool bid_response_offers_parts(const struct bid_response *response);
 
 /* Is it complete, and says where to go instead? */
 bool bid_response_sends_elsewhere(const struct bid_response *response);

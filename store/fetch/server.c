@@ -103,7 +103,7 @@ void bid_server_note_answer(struct bid_server *server, struct bid_transfer *tran
 	server->protocol = protocol_of(transfer);
 	/* what was seen counts more than what is said */
 	if (transfer->response.status == 200 && server->ranges < BID_RANGES_SENT)
-		server->ranges = bid_response_offers_rest(&transfer->response) ? BID_RANGES_OFFERED : BID_RANGES_NONE;
+		server->ranges = bid_response_offers_parts(&transfer->response) ? BID_RANGES_OFFERED : BID_RANGES_NONE;
 	/* what it was taken for dead for has come, and others need not wait until all of the body has */
 	if (well && transfer->state == BID_TRANSFER_LATE)
 		bid_breaker_note(&server->breaker, now, false, BID_SIGN_HEALTHY, 0, "");

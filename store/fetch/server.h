@@ -41,7 +41,7 @@ struct bid_server {
 	bool understands; /* it said once that it has something, or has not */
 	int64_t answered_at; /* when the header of its last answer came */
 	bool silent; /* a request since then got none in time */
-	int64_t rest_until; /* it asked for a short rest: who waits in line waits so long */
+	int64_t backoff_until; /* it asked for a short rest: who waits in line waits so long */
 	int64_t probe_awaited_until; /* while the probe is on its way: for so long others wait for what becomes of it */
 	TAILQ_ENTRY(bid_server) alarm; /* in fetch->alarmed */
 	int64_t alarm_at; /* when to look at those who wait in line; 0 if that is for another event to tell */

@@ -106,8 +106,8 @@ static int send_request(struct bid_transfer *transfer, const char *url, bool hom
 	curl_slist_free_all(transfer->headers);
 	transfer->headers = headers;
 
-	snprintf(range, sizeof(range), "%" PRIu64 "-", transfer->rest.offset);
-	if (curl_easy_setopt(transfer->easy, CURLOPT_RANGE, transfer->rest.offset ? range : NULL) != CURLE_OK ||
+	snprintf(range, sizeof(range), "%" PRIu64 "-", transfer->resume.offset);
+	if (curl_easy_setopt(transfer->easy, CURLOPT_RANGE, transfer->resume.offset ? range : NULL) != CURLE_OK ||
 	    curl_easy_setopt(transfer->easy, CURLOPT_URL, url) != CURLE_OK)
 		r = -ENOMEM;
 	if (r == 0 && curl_multi_add_handle(transfer->server->fetch->multi, transfer->easy) != CURLM_OK)
@@ -125,7 +125,7 @@ static void fail(struct bid_transfer *transfer)
  * What broke off can be continued if the server offers parts (RFC 9110, 14.3) of a file that it can tell from a later one: by a
  * strong validator. A server that speaks debuginfod does neither; one for plain files does both.
  */
-void bid_transfer_look_for_rest(struct bid_transfer *transfer)
+void bid_transfer_plan_resume(struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
 	uint64_t size = bid_response_size(response);
@@ -135,14 +135,14 @@ void bid_transfer_look_for_rest(struct bid_transfer *transfer)
 	if (!bid_response_has_artifact(response) && response->status != 416)
 		return;
 	if (!has_part || size == BID_SIZE_UNKNOWN || transfer->server->ranges == BID_RANGES_IGNORED) {
-		transfer->rest = (struct bid_rest){ 0 };
+		transfer->resume = (struct bid_resume){ 0 };
 	} else if (response->status == 206) {
-		transfer->rest.offset = transfer->received;
-	} else if (bid_response_offers_rest(response)) {
-		transfer->rest = (struct bid_rest){ .offset = transfer->received, .size = size };
-		memcpy(transfer->rest.etag, response->etag, sizeof(transfer->rest.etag));
+		transfer->resume.offset = transfer->received;
+	} else if (bid_response_offers_parts(response)) {
+		transfer->resume = (struct bid_resume){ .offset = transfer->received, .size = size };
+		memcpy(transfer->resume.etag, response->etag, sizeof(transfer->resume.etag));
 	} else {
-		transfer->rest = (struct bid_rest){ 0 };
+		transfer->resume = (struct bid_resume){ 0 };
 	}
 }
 

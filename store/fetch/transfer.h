@@ -51,7 +51,7 @@ struct bid_try_result {
 };
 
 /* The rest of a body that broke off, to be asked for in place of all of it. */
-struct bid_rest {
+struct bid_resume {
 	uint64_t offset; /* bytes that the receiver has; 0: there is no rest to be asked for */
 	uint64_t size; /* of the whole */
 	char etag[BID_RESPONSE_ETAG_MAX];
@@ -91,7 +91,7 @@ struct bid_transfer {
 	int64_t begun_at; /* when the name was asked for, or the connection */
 	int64_t asked_at; /* when the request was sent */
 	bool paused; /* by its receiver; it stays so over the end of a try */
-	struct bid_rest rest; /* what was asked for */
+	struct bid_resume resume; /* what was asked for */
 	uint64_t received; /* bytes of body, with those of earlier tries that it continues */
 	struct bid_try_result result;
 };
@@ -101,7 +101,7 @@ int bid_transfer_new(struct bid_server *server, const struct bid_request *reques
 void bid_transfer_free(struct bid_transfer *transfer);
 
 /* A try is over: see whether the next may ask for the rest of its body, and set `rest`. */
-void bid_transfer_look_for_rest(struct bid_transfer *transfer);
+void bid_transfer_plan_resume(struct bid_transfer *transfer);
 
 /* Begin a try. If even that fails, the judgement says so and the deadline is over. */
 void bid_transfer_begin(struct bid_transfer *transfer);
