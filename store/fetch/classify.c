@@ -150,7 +150,7 @@ static const char *reason(struct bid_transfer *transfer, CURLcode code, char *bu
 /* It was not connected in time; but was it we who did nothing about it? libcurl looks at its limit before it looks at what came. */
 static void excuse_connecting(struct bid_transfer *transfer)
 {
-	if (transfer->server->fetch->held_at <= transfer->begun_at)
+	if (transfer->server->fetch->held_at <= transfer->connect_at)
 		return;
 	transfer->result.retry = BID_RETRY_LATER;
 	transfer->result.sign = BID_SIGN_NONE;
@@ -283,7 +283,7 @@ static bool answers_others(const struct bid_transfer *transfer)
 static void classify_silent_connection(struct bid_transfer *transfer)
 {
 	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "no answer within %g s on a connection that was kept",
-		     (double)(transfer->deadline - transfer->asked_at) / 1000);
+		     (double)(transfer->deadline - transfer->sent_at) / 1000);
 	transfer->result.sign = BID_SIGN_NONE;
 	transfer->result.retry = BID_RETRY_AT_ONCE;
 }
@@ -293,7 +293,7 @@ static void classify_silence(struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
 	bool others = answers_others(transfer);
-	int64_t waited = transfer->deadline - transfer->asked_at;
+	int64_t waited = transfer->deadline - transfer->sent_at;
 	int64_t limit = waited < config->answer_ms || !others ? config->answer_ms : LONGER * (int64_t)config->answer_ms;
 
 	/* a silent server is not asked twice */
@@ -307,7 +307,7 @@ static void classify_silence(struct bid_transfer *transfer, int64_t now)
 	bid_server_note_silence(transfer->server, transfer, now);
 	transfer->result = (struct bid_try_result){ 0 };
 	waited += config->first_byte_ms;
-	bid_transfer_set_deadline(transfer, transfer->asked_at + (waited < limit ? waited : limit));
+	bid_transfer_set_deadline(transfer, transfer->sent_at + (waited < limit ? waited : limit));
 }
 
 static void classify_stalled_body(struct bid_transfer *transfer)

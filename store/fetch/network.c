@@ -89,7 +89,7 @@ static int64_t counts_until(const struct bid_transfer *transfer, int64_t now)
 {
 	bool sent = transfer->state >= BID_TRANSFER_WAITING && transfer->state <= BID_TRANSFER_BODY;
 
-	return (sent ? transfer->asked_at : now) + LONG_MS;
+	return (sent ? transfer->sent_at : now) + LONG_MS;
 }
 
 /*

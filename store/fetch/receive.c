@@ -40,8 +40,8 @@ static int on_request(void *user, char *primary_ip, char *local_ip, int primary_
 	struct bid_transfer *transfer = user;
 
 	transfer->state = BID_TRANSFER_WAITING;
-	transfer->asked_at = bid_clock_ms();
-	bid_transfer_set_deadline(transfer, transfer->asked_at + patience(transfer));
+	transfer->sent_at = bid_clock_ms();
+	bid_transfer_set_deadline(transfer, transfer->sent_at + patience(transfer));
 	return CURL_PREREQFUNC_OK;
 }
 

@@ -95,7 +95,7 @@ static const char *protocol_of(const struct bid_transfer *transfer)
 void bid_server_note_answer(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
 	bool well = !bid_response_is_trouble(&transfer->response);
-	int64_t ms = now - transfer->asked_at;
+	int64_t ms = now - transfer->sent_at;
 	unsigned sample = ms < 1 ? 1 : ms > 3600 * 1000 ? 3600 * 1000 : (unsigned)ms;
 
 	pthread_mutex_lock(&server->fetch->lock);

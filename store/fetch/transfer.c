@@ -24,8 +24,8 @@ static void begin_connecting(struct bid_transfer *transfer)
 {
 	transfer->state = BID_TRANSFER_CONNECTING;
 	transfer->peer[0] = '\0';
-	transfer->begun_at = bid_clock_ms();
-	bid_transfer_set_deadline(transfer, transfer->begun_at + bid_transfer_config(transfer)->connect_ms + CONNECT_GRACE_MS);
+	transfer->connect_at = bid_clock_ms();
+	bid_transfer_set_deadline(transfer, transfer->connect_at + bid_transfer_config(transfer)->connect_ms + CONNECT_GRACE_MS);
 }
 
 /* Who is asked, and how far to trust: the configuration's part of the options. */

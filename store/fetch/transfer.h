@@ -88,8 +88,8 @@ struct bid_transfer {
 	int64_t deadline; /* of the state */
 	struct bid_response response;
 	char peer[BID_TRANSFER_PEER_MAX]; /* of the last connection, the server's or a proxy's: "ADDRESS:PORT"; "" for none */
-	int64_t begun_at; /* when the name was asked for, or the connection */
-	int64_t asked_at; /* when the request was sent */
+	int64_t connect_at; /* when the name was asked for, or the connection */
+	int64_t sent_at; /* when the request was sent */
 	bool paused; /* by its receiver; it stays so over the end of a try */
 	struct bid_resume resume; /* what was asked for */
 	uint64_t received; /* bytes of body, with those of earlier tries that it continues */
