@@ -12,9 +12,9 @@
 
 #define BACKOFF_MS     200
 #define BACKOFF_MAX_MS 2000
-#define PATIENCE_MS    10000 /* for what has come of a body and can be continued: a server is restarted in less */
-#define GOT_ON	       (64 * 1024) /* bytes of a try; or as many that the whole takes ... */
-#define GOT_ON_TRIES   64 /* ... so many tries */
+#define RESUME_MS      10000 /* for what has come of a body and can be continued: a server is restarted in less */
+#define PROGRESS_MIN   (64 * 1024) /* bytes of a try; or as many that the whole takes ... */
+#define PROGRESS_TRIES 64 /* ... so many tries */
 #define LOOK_AGAIN_MS  50 /* for the end of a pause */
 #define LONG_MS	       3000 /* a request that is older does not count against `parallel` ... */
 #define MOST_TIMES     16 /* ... but there are never more than so many times `parallel` */
@@ -168,19 +168,20 @@ static int64_t backoff(struct bid_fetch *fetch, const struct bid_transfer *trans
 }
 
 /* Did the try continue what broke off, and get on? Whoever cuts each connection off delivers in the end. */
-static bool got_on(const struct bid_transfer *transfer)
+static bool has_progress(const struct bid_transfer *transfer)
 {
 	uint64_t offset = transfer->resume.offset, size = transfer->resume.size;
 
 	if (offset == 0 || transfer->response.status != 206 || transfer->received <= offset)
 		return false;
-	return transfer->received - offset >= GOT_ON || transfer->received - offset >= size / GOT_ON_TRIES;
+	return transfer->received - offset >= PROGRESS_MIN || transfer->received - offset >= size / PROGRESS_TRIES;
 }
 
 /* May @transfer have another try @at, beyond its retries, for what it has of the body? It takes long to come by that again. */
-static bool has_patience(const struct bid_transfer *transfer, int64_t at)
+static bool may_resume(const struct bid_transfer *transfer, int64_t at)
 {
-	return bid_transfer_config(transfer)->retries > 0 && transfer->resume.offset >= GOT_ON && at <= transfer->patient_until;
+	return bid_transfer_config(transfer)->retries > 0 && transfer->resume.offset >= PROGRESS_MIN &&
+	       at <= transfer->resume_until;
 }
 
 /* Let @transfer rest before another try. False if there is to be none. */
@@ -188,17 +189,17 @@ static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	int64_t now = bid_clock_ms(), at = now + backoff(fetch, transfer, transfer->retry_after_s);
 	unsigned retries = fetch->config.retries;
-	bool on = got_on(transfer);
+	bool on = has_progress(transfer);
 
 	/* those that got on do not count */
 	if (on)
 		transfer->tries = 1;
 	bid_transfer_plan_resume(transfer);
-	if (transfer->resume.offset && (on || !transfer->patient_until))
-		transfer->patient_until = now + PATIENCE_MS;
+	if (transfer->resume.offset && (on || !transfer->resume_until))
+		transfer->resume_until = now + RESUME_MS;
 	/* a probe is one request, and no more */
 	if (transfer->result.retry == BID_RETRY_NEVER || transfer->probe || bid_transfer_is_detached(transfer) ||
-	    (transfer->tries > retries && !has_patience(transfer, at)))
+	    (transfer->tries > retries && !may_resume(transfer, at)))
 		return false;
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
 		return false;
@@ -269,7 +270,7 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 	} else if (now < server->backoff_until) {
 		/* as another was told meanwhile */
 		bid_transfer_set_deadline(transfer, server->backoff_until);
-	} else if (bid_server_readmits(server, transfer, has_patience(transfer, now), now)) {
+	} else if (bid_server_readmits(server, transfer, may_resume(transfer, now), now)) {
 		bid_transfer_begin(transfer);
 		dispatch(server);
 	} else if (transfer->result.outcome != BID_OUTCOME_NONE) {

@@ -23,7 +23,7 @@
  * How long the answer to a request may take before another is tried, or the server is taken for dead. On a connection that was
  * kept, which may be dead, that is a second, or a few times what this server takes for others.
  */
-static int64_t patience(const struct bid_transfer *transfer)
+static int64_t answer_limit_ms(const struct bid_transfer *transfer)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
 	int64_t kept = (int64_t)transfer->server->latency_ms * KEPT_TIMES;
@@ -41,7 +41,7 @@ static int on_request(void *user, char *primary_ip, char *local_ip, int primary_
 
 	transfer->state = BID_TRANSFER_WAITING;
 	transfer->sent_at = bid_clock_ms();
-	bid_transfer_set_deadline(transfer, transfer->sent_at + patience(transfer));
+	bid_transfer_set_deadline(transfer, transfer->sent_at + answer_limit_ms(transfer));
 	return CURL_PREREQFUNC_OK;
 }
 

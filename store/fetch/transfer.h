@@ -79,7 +79,7 @@ struct bid_transfer {
 	char before[256]; /* what the last one that was no answer came to, another having been begun or waited for; "" if none */
 	bool probe; /* of the server's breaker */
 	int64_t ends_at; /* all tries, in milliseconds of the monotonic clock */
-	int64_t patient_until; /* for what there is of the body, to be continued; 0 if there was none yet */
+	int64_t resume_until; /* for what there is of the body, to be continued; 0 if there was none yet */
 	int64_t retry_after_s; /* what the last try's answer, or the breaker, asks for; 0 if nothing */
 
 	/* of this try */
