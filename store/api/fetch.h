@@ -24,7 +24,7 @@ struct bid_fetch_config {
 	 * Of a server that has never answered yet, in place of first_byte_ms: who asks for one artifact after the other is not to
 	 * pay for its silence with each. 0 means 10000; more than first_byte_ms means that.
 	 */
-	unsigned unheard_ms;
+	unsigned first_contact_ms;
 	unsigned stall_ms; /* without any byte in the middle of a body; 0 means 5000 */
 	unsigned retries; /* after a transport error or a 5xx, with jittered back-off */
 	/*

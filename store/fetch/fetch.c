@@ -11,7 +11,7 @@
 
 #define CONNECT_MS	 5000 /* the name, TCP with two lost packets, and TLS; it is what a dead server costs, once a pause */
 #define FIRST_BYTE_MS	 30000
-#define UNHEARD_MS	 10000 /* as long as whoever opens a file waits by default */
+#define FIRST_CONTACT_MS 10000 /* as long as whoever opens a file waits by default */
 #define ANSWER_MS	 90000 /* as libdebuginfod */
 #define STALL_MS	 5000
 #define PARALLEL	 8
@@ -25,10 +25,10 @@ static void apply_defaults(struct bid_fetch_config *config)
 		config->answer_ms = config->first_byte_ms ? config->first_byte_ms : ANSWER_MS;
 	if (!config->first_byte_ms)
 		config->first_byte_ms = FIRST_BYTE_MS;
-	if (!config->unheard_ms)
-		config->unheard_ms = UNHEARD_MS;
-	if (config->unheard_ms > config->first_byte_ms)
-		config->unheard_ms = config->first_byte_ms;
+	if (!config->first_contact_ms)
+		config->first_contact_ms = FIRST_CONTACT_MS;
+	if (config->first_contact_ms > config->first_byte_ms)
+		config->first_contact_ms = config->first_byte_ms;
 	if (!config->stall_ms)
 		config->stall_ms = STALL_MS;
 	if (!config->parallel)

@@ -29,7 +29,7 @@ static int64_t answer_limit_ms(const struct bid_transfer *transfer)
 	int64_t kept = (int64_t)transfer->server->latency_ms * KEPT_TIMES;
 
 	if (!bid_is_reused(transfer))
-		return transfer->server->answered_at > 0 ? config->first_byte_ms : config->unheard_ms;
+		return transfer->server->answered_at > 0 ? config->first_byte_ms : config->first_contact_ms;
 	if (kept < KEPT_MS)
 		kept = KEPT_MS;
 	return kept < config->first_byte_ms ? kept : config->first_byte_ms;

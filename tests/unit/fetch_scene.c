@@ -248,7 +248,7 @@ void assert_body(const struct capture *capture)
 const struct bid_fetch_config calm = {
 	.connect_ms = CALM_MS,
 	.first_byte_ms = CALM_MS,
-	.unheard_ms = CALM_MS,
+	.first_contact_ms = CALM_MS,
 	.stall_ms = CALM_MS,
 	.retries = 0,
 	.parallel = 2,

@@ -73,7 +73,7 @@ static void test_never_heard_of(void **state)
 	struct bid_fetch_config config = calm;
 	struct setting setting;
 
-	config.unheard_ms = 300;
+	config.first_contact_ms = 300;
 	set_up(&setting, &config);
 	behave("hold*1");
 	capture_init(&first);
@@ -90,7 +90,7 @@ static void test_never_heard_of(void **state)
 	behave("hold*1");
 	capture_init(&second);
 	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &second);
-	usleep(3 * config.unheard_ms * 1000);
+	usleep(3 * config.first_contact_ms * 1000);
 	assert_int_equal(health_of(setting.source).failures, 0);
 	control("POST", "/release");
 	await_done(&second);
