@@ -280,7 +280,7 @@ static bool answers_others(const struct bid_transfer *transfer)
 }
 
 /* A connection that lay idle may be dead, as a firewall forgot it or the network changed: a fresh one tells. */
-static void classify_silent_connection(struct bid_transfer *transfer)
+static void classify_dead_connection(struct bid_transfer *transfer)
 {
 	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "no answer within %g s on a connection that was kept",
 		     (double)(transfer->deadline - transfer->sent_at) / 1000);
@@ -289,7 +289,7 @@ static void classify_silent_connection(struct bid_transfer *transfer)
 }
 
 /* No answer came for first_byte_ms, or a few times that. Others are to know of it; but who asked can wait. */
-static void classify_silence(struct bid_transfer *transfer, int64_t now)
+static void classify_late(struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
 	bool others = answers_others(transfer);
@@ -301,10 +301,10 @@ static void classify_silence(struct bid_transfer *transfer, int64_t now)
 	if (others || transfer->state == BID_TRANSFER_LATE)
 		transfer->result.sign = BID_SIGN_NONE;
 	else
-		transfer->result.sign = bid_server_silence_sign(transfer->server);
+		transfer->result.sign = bid_server_late_sign(transfer->server);
 	if (bid_transfer_is_detached(transfer) || waited >= limit)
 		return;
-	bid_server_note_silence(transfer->server, transfer, now);
+	bid_server_note_late(transfer->server, transfer, now);
 	transfer->result = (struct bid_try_result){ 0 };
 	waited += config->first_byte_ms;
 	bid_transfer_set_deadline(transfer, transfer->sent_at + (waited < limit ? waited : limit));
@@ -344,9 +344,9 @@ void bid_classify_deadline(struct bid_transfer *transfer, int64_t now)
 	case BID_TRANSFER_WAITING:
 	case BID_TRANSFER_LATE:
 		if (bid_is_reused(transfer))
-			classify_silent_connection(transfer);
+			classify_dead_connection(transfer);
 		else
-			classify_silence(transfer, now);
+			classify_late(transfer, now);
 		break;
 	case BID_TRANSFER_BODY:
 		classify_stalled_body(transfer);

@@ -113,19 +113,19 @@ void bid_server_note_answer(struct bid_server *server, struct bid_transfer *tran
 	}
 	pthread_mutex_unlock(&server->fetch->lock);
 	server->answered_at = now;
-	server->silent = false;
+	server->late = false;
 	server->understands |= bid_response_is_verdict(&transfer->response);
 }
 
-enum bid_sign bid_server_silence_sign(struct bid_server *server)
+enum bid_sign bid_server_late_sign(struct bid_server *server)
 {
-	bool again = server->silent;
+	bool again = server->late;
 
-	server->silent = true;
+	server->late = true;
 	return server->answered_at > 0 && !again ? BID_SIGN_BAD : BID_SIGN_DEAD;
 }
 
-void bid_server_note_silence(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
+void bid_server_note_late(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_try_result *result = &transfer->result;
 

@@ -40,7 +40,7 @@ struct bid_server {
 	struct bid_transfer *detached;
 	bool understands; /* it said once that it has something, or has not */
 	int64_t answered_at; /* when the header of its last answer came */
-	bool silent; /* a request since then got none in time */
+	bool late; /* a request since then got none in time */
 	int64_t backoff_until; /* it asked for a short rest: who waits in line waits so long */
 	int64_t probe_awaited_until; /* while the probe is on its way: for so long others wait for what becomes of it */
 	TAILQ_ENTRY(bid_server) alarm; /* in fetch->alarmed */
@@ -65,10 +65,10 @@ void bid_server_note_answer(struct bid_server *server, struct bid_transfer *tran
  * What a request without an answer in time says of @server, which did not answer others meanwhile. A server that has answered
  * before may have to unpack the artifact first; but not twice in a row.
  */
-enum bid_sign bid_server_silence_sign(struct bid_server *server);
+enum bid_sign bid_server_late_sign(struct bid_server *server);
 
 /* No answer to @transfer came in time, as it is judged; that is noted, though it goes on. */
-void bid_server_note_silence(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
+void bid_server_note_late(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 
 /* It was asked for the rest of a file that it had offered in parts, and sent that, or all of it. */
 void bid_server_note_ranges(struct bid_server *server, bool honoured);
