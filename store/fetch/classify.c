@@ -53,11 +53,11 @@ void bid_classify(struct bid_transfer *transfer, enum bid_outcome outcome, bool 
 }
 
 /* A server that understood no request yet, and says that this is none, may be no debuginfod, or not the one that was meant. */
-static bool is_trouble(const struct bid_transfer *transfer)
+static bool is_server_error(const struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
 
-	return bid_response_is_trouble(response) || (response->status == 400 && !transfer->server->understands);
+	return bid_response_is_server_error(response) || (response->status == 400 && !transfer->server->understands);
 }
 
 void bid_classify_status(struct bid_transfer *transfer)
@@ -70,7 +70,7 @@ void bid_classify_status(struct bid_transfer *transfer)
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "HTTP 416: the file has changed");
 		return;
 	}
-	result->sign = is_trouble(transfer) ? BID_SIGN_BAD : BID_SIGN_HEALTHY;
+	result->sign = is_server_error(transfer) ? BID_SIGN_BAD : BID_SIGN_HEALTHY;
 	result->outcome = bid_response_outcome(&transfer->response, &retry);
 	result->retry = retry ? BID_RETRY_LATER : BID_RETRY_NEVER;
 	/* no limit was told that it could be above: it speaks of something else (RFC 9110, 15.5.7) */

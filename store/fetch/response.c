@@ -284,7 +284,7 @@ enum bid_outcome bid_response_outcome(const struct bid_response *response, bool 
 	return meaning->outcome;
 }
 
-bool bid_response_is_verdict(const struct bid_response *response)
+bool bid_response_is_definite(const struct bid_response *response)
 {
 	bool retry;
 	enum bid_outcome outcome = bid_response_outcome(response, &retry);
@@ -314,7 +314,7 @@ bool bid_response_lacks_kind(const struct bid_response *response)
 	return response->status == 501 || (response->status == 503 && strncmp(response->text, words, strlen(words)) == 0);
 }
 
-bool bid_response_is_trouble(const struct bid_response *response)
+bool bid_response_is_server_error(const struct bid_response *response)
 {
 	bool retry;
 

@@ -58,7 +58,7 @@ bool bid_response_contradicts_itself(const struct bid_response *response);
 enum bid_outcome bid_response_outcome(const struct bid_response *response, bool *ret_retry);
 
 /* Does it say that the server has the artifact, or that it has not? */
-bool bid_response_is_verdict(const struct bid_response *response);
+bool bid_response_is_definite(const struct bid_response *response);
 
 /* Is its body the artifact, or a part of it? */
 bool bid_response_has_artifact(const struct bid_response *response);
@@ -73,7 +73,7 @@ bool bid_response_sends_elsewhere(const struct bid_response *response);
 bool bid_response_lacks_kind(const struct bid_response *response);
 
 /* Does it say that the server, rather than this one request, is in trouble? */
-bool bid_response_is_trouble(const struct bid_response *response);
+bool bid_response_is_server_error(const struct bid_response *response);
 
 /* Make each byte of @text that is not printable ASCII a "?": what a server says goes to logs and terminals. */
 void bid_response_plain(char *text);

@@ -94,7 +94,7 @@ static const char *protocol_of(const struct bid_transfer *transfer)
 
 void bid_server_note_answer(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
-	bool well = !bid_response_is_trouble(&transfer->response);
+	bool well = !bid_response_is_server_error(&transfer->response);
 	int64_t ms = now - transfer->sent_at;
 	unsigned sample = ms < 1 ? 1 : ms > 3600 * 1000 ? 3600 * 1000 : (unsigned)ms;
 
@@ -114,7 +114,7 @@ void bid_server_note_answer(struct bid_server *server, struct bid_transfer *tran
 	pthread_mutex_unlock(&server->fetch->lock);
 	server->answered_at = now;
 	server->late = false;
-	server->understands |= bid_response_is_verdict(&transfer->response);
+	server->understands |= bid_response_is_definite(&transfer->response);
 }
 
 enum bid_sign bid_server_late_sign(struct bid_server *server)
