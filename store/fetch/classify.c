@@ -140,11 +140,11 @@ static const char *reason(struct bid_transfer *transfer, CURLcode code, char *bu
 	if (error && code != CURLE_OPERATION_TIMEDOUT)
 		return strerror_r((int)error, buf, size);
 	/* libcurl repeats what it did not like of an answer, whatever bytes that are */
-	bid_response_plain(transfer->trouble);
-	words = code == CURLE_COULDNT_RESOLVE_PROXY ? strrchr(transfer->trouble, ' ') : NULL;
+	bid_response_plain(transfer->curl_error);
+	words = code == CURLE_COULDNT_RESOLVE_PROXY ? strrchr(transfer->curl_error, ' ') : NULL;
 	if (words)
 		return words + 1;
-	return transfer->trouble[0] ? transfer->trouble : curl_easy_strerror(code);
+	return transfer->curl_error[0] ? transfer->curl_error : curl_easy_strerror(code);
 }
 
 /* It was not connected in time; but was it we who did nothing about it? libcurl looks at its limit before it looks at what came. */
@@ -223,7 +223,7 @@ static void classify_open_end(struct bid_transfer *transfer)
 	transfer->result.sign = BID_SIGN_HEALTHY;
 }
 
-bool bid_is_said_to_be_empty(const struct bid_transfer *transfer)
+bool bid_declares_empty(const struct bid_transfer *transfer)
 {
 	return transfer->kind == BID_KIND_SOURCE && transfer->response.debuginfod_size == 0;
 }
@@ -247,7 +247,7 @@ static void classify_answer(struct bid_transfer *transfer)
 			     amount(transfer, received, sizeof(received)));
 	else if (is_body && open && !bid_kind_is_elf(transfer->kind) && bid_ends_with_connection(transfer))
 		classify_open_end(transfer);
-	else if (is_body && transfer->received == 0 && bid_kind_has_detail(transfer->kind) && !bid_is_said_to_be_empty(transfer))
+	else if (is_body && transfer->received == 0 && bid_kind_has_detail(transfer->kind) && !bid_declares_empty(transfer))
 		bid_classify_empty(transfer);
 	else
 		bid_classify_status(transfer);

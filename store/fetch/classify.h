@@ -21,7 +21,7 @@ void bid_classify_receiver(struct bid_transfer *transfer, int error);
  * No bytes are no section, and a source file only if the server says of it that it has none: what a server in trouble answers with,
  * or a cache, looks the same. Nothing in them would tell.
  */
-bool bid_is_said_to_be_empty(const struct bid_transfer *transfer);
+bool bid_declares_empty(const struct bid_transfer *transfer);
 void bid_classify_empty(struct bid_transfer *transfer);
 
 /*

@@ -34,7 +34,7 @@ static void set_alarm(struct bid_server *server, int64_t at)
 }
 
 /* Tell the receiver the end of @transfer, as it is judged. */
-static void tell(struct bid_transfer *transfer)
+static void report(struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
 	/* other statuses may be of the moment: 424 is what a shared mount's web server says of an outage */
@@ -69,7 +69,7 @@ static bool finish(struct bid_transfer *transfer)
 	if (bid_transfer_is_detached(transfer))
 		server->detached = NULL;
 	else
-		tell(transfer);
+		report(transfer);
 
 	pthread_mutex_lock(&fetch->lock);
 	TAILQ_REMOVE(&fetch->live, transfer, live);
@@ -313,7 +313,7 @@ static void detach(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	transfer->number = 0;
 	pthread_mutex_unlock(&fetch->lock);
 	transfer->result = cancelled_result;
-	tell(transfer);
+	report(transfer);
 	transfer->result = (struct bid_try_result){ 0 };
 	transfer->server->detached = transfer;
 	dispatch(transfer->server);

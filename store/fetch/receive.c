@@ -85,7 +85,7 @@ static bool refuses_text(struct bid_transfer *transfer)
 		return false;
 	if (response->is_page && !is_for_page(transfer))
 		bid_classify(transfer, BID_OUTCOME_REJECTED, false, "a web page");
-	else if (bid_response_size(response) == 0 && !bid_is_said_to_be_empty(transfer))
+	else if (bid_response_size(response) == 0 && !bid_declares_empty(transfer))
 		bid_classify_empty(transfer);
 	else if (transfer->kind == BID_KIND_SOURCE && bid_response_contradicts_itself(response))
 		bid_classify(transfer, BID_OUTCOME_REJECTED, false, "said to be of %" PRIu64 " bytes, and of %" PRIu64,
@@ -260,7 +260,7 @@ int bid_transfer_set_callbacks(struct bid_transfer *transfer)
 	bool failed = false;
 
 	failed |= curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->trouble) != CURLE_OK;
+	failed |= curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->curl_error) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_request) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;

@@ -160,7 +160,7 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	free(bid_steal(transfer->led_to));
 	transfer->received = 0;
 	transfer->result = (struct bid_try_result){ 0 };
-	transfer->trouble[0] = '\0';
+	transfer->curl_error[0] = '\0';
 	begin_connecting(transfer);
 
 	if (!transfer->easy)

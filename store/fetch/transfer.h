@@ -73,7 +73,7 @@ struct bid_transfer {
 
 	CURL *easy; /* NULL before the first try */
 	struct curl_slist *headers; /* of the current request */
-	char trouble[CURL_ERROR_SIZE]; /* libcurl's own words */
+	char curl_error[CURL_ERROR_SIZE]; /* libcurl's own words */
 	unsigned tries; /* begun; those that got on, or were on a dead connection, are not counted */
 	unsigned begun; /* of them all */
 	char before[256]; /* what the last one that was no answer came to, another having been begun or waited for; "" if none */
