@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* How a try ended: what the server, libcurl, the clock and the receiver have to say, as an outcome and in words. */
+/* Outcome and text of a try, from the response, libcurl, the clock or the receiver. */
 #include "fetch/classify.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include "fetch/network.h"
 
-#define LONGER 4 /* times answer_ms for one answer of a server that answers others meanwhile */
+#define LONGER 4 /* times answer_ms, while the server answers others */
 
 bool bid_is_reused(const struct bid_transfer *transfer)
 {
@@ -19,18 +19,18 @@ bool bid_is_reused(const struct bid_transfer *transfer)
 	return curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &connects) == CURLE_OK && connects == 0;
 }
 
-/* What an end that is not a complete answer says of the server. */
+/* Returns what a try without a complete response says of the server. */
 static enum bid_sign sign_of(const struct bid_transfer *transfer, enum bid_outcome outcome)
 {
 	switch (transfer->state) {
 	case BID_TRANSFER_CONNECTING:
-		/* where it sent us may be dead: the server itself has answered */
+		/* a redirect may lead to a dead server */
 		return outcome == BID_OUTCOME_FAILED ? BID_SIGN_NONE : transfer->hops > 0 ? BID_SIGN_BAD : BID_SIGN_DEAD;
 	case BID_TRANSFER_WAITING:
 	case BID_TRANSFER_LATE:
 		return BID_SIGN_BAD;
 	case BID_TRANSFER_BODY:
-		/* of what is not what was asked for, who checks it tells */
+		/* the broker notes wrong content */
 		return outcome == BID_OUTCOME_UNREACHABLE ? BID_SIGN_BAD
 		       : outcome == BID_OUTCOME_REJECTED  ? BID_SIGN_NONE
 							  : BID_SIGN_HEALTHY;
@@ -52,7 +52,7 @@ void bid_classify(struct bid_transfer *transfer, enum bid_outcome outcome, bool 
 	va_end(arguments);
 }
 
-/* A server that understood no request yet, and says that this is none, may be no debuginfod, or not the one that was meant. */
+/* Is it an error of the server? A 400 is one before the first answer: the URL may be no debuginfod. */
 static bool is_server_error(const struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
@@ -65,7 +65,7 @@ void bid_classify_status(struct bid_transfer *transfer)
 	struct bid_try_result *result = &transfer->result;
 	bool retry;
 
-	/* the rest of a file that is not there any more: all of what took its place may be */
+	/* the file has changed: ask for the whole */
 	if (transfer->resume.offset && transfer->response.status == 416) {
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "HTTP 416: the file has changed");
 		return;
@@ -73,7 +73,7 @@ void bid_classify_status(struct bid_transfer *transfer)
 	result->sign = is_server_error(transfer) ? BID_SIGN_BAD : BID_SIGN_HEALTHY;
 	result->outcome = bid_response_outcome(&transfer->response, &retry);
 	result->retry = retry ? BID_RETRY_LATER : BID_RETRY_NEVER;
-	/* no limit was told that it could be above: it speaks of something else (RFC 9110, 15.5.7) */
+	/* without X-DEBUGINFOD-MAXSIZE the status means something else (RFC 9110, 15.5.7) */
 	if (result->outcome == BID_OUTCOME_TOO_LARGE && bid_transfer_config(transfer)->max_size == 0)
 		result->outcome = BID_OUTCOME_REFUSED;
 	bid_response_describe(&transfer->response, result->text, sizeof(result->text));
@@ -90,7 +90,7 @@ void bid_classify_receiver(struct bid_transfer *transfer, int error)
 			     strerror_r(-error, words, sizeof(words)));
 }
 
-/* "1234 of 9999 bytes", as far as it is known. */
+/* Write "1234 of 9999 bytes", as far as the size is known, to @buf. */
 static const char *amount(const struct bid_transfer *transfer, char *buf, size_t size)
 {
 	uint64_t whole = bid_response_size(&transfer->response);
@@ -102,14 +102,14 @@ static const char *amount(const struct bid_transfer *transfer, char *buf, size_t
 	return buf;
 }
 
-/* What ends a try before, or instead of, an answer. What is not here is a connection that broke. */
+/* Codes of libcurl. A code that is not here is a broken connection. */
 static const struct ending {
 	CURLcode code;
 	enum bid_outcome outcome;
 	bool retry;
-	const char *words; /* before the reason; or all there is to say, without a colon at its end */
+	const char *words; /* whole text; with a colon at its end the reason follows */
 } endings[] = {
-	/* a server that cannot be found is not found by asking again at once, and to wait for it is paid for in full each time */
+	/* another look-up fails the same way, after the same time */
 	{ CURLE_COULDNT_RESOLVE_PROXY, BID_OUTCOME_UNREACHABLE, false, "could not resolve the proxy:" },
 	{ CURLE_COULDNT_RESOLVE_HOST, BID_OUTCOME_UNREACHABLE, false, "could not resolve the name" },
 	{ CURLE_OPERATION_TIMEDOUT, BID_OUTCOME_UNREACHABLE, false, "could not connect:" },
@@ -124,13 +124,13 @@ static const struct ending {
 	{ CURLE_OUT_OF_MEMORY, BID_OUTCOME_FAILED, false, "out of memory" },
 };
 
-/* May another try end better? One that refuses connections may be restarted, if it was ever there. */
+/* May another try succeed? A server that refuses connections may be restarting, if it ever answered. */
 static bool may_come_back(const struct bid_transfer *transfer, const struct ending *ending)
 {
 	return ending->retry && (ending->code != CURLE_COULDNT_CONNECT || transfer->server->answered_at > 0);
 }
 
-/* Why, in the words of the system if it knows, or else of libcurl. */
+/* Returns the error text of the system, else of libcurl. */
 static const char *reason(struct bid_transfer *transfer, CURLcode code, char *buf, size_t size)
 {
 	const char *words;
@@ -139,7 +139,7 @@ static const char *reason(struct bid_transfer *transfer, CURLcode code, char *bu
 	curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &error);
 	if (error && code != CURLE_OPERATION_TIMEDOUT)
 		return strerror_r((int)error, buf, size);
-	/* libcurl repeats what it did not like of an answer, whatever bytes that are */
+	/* libcurl repeats bytes of the server */
 	bid_response_plain(transfer->curl_error);
 	words = code == CURLE_COULDNT_RESOLVE_PROXY ? strrchr(transfer->curl_error, ' ') : NULL;
 	if (words)
@@ -147,7 +147,7 @@ static const char *reason(struct bid_transfer *transfer, CURLcode code, char *bu
 	return transfer->curl_error[0] ? transfer->curl_error : curl_easy_strerror(code);
 }
 
-/* It was not connected in time; but was it we who did nothing about it? libcurl looks at its limit before it looks at what came. */
+/* Do not blame the server if a receiver held the network thread: libcurl looks at its limit before it reads. */
 static void excuse_connecting(struct bid_transfer *transfer)
 {
 	if (transfer->server->fetch->held_at <= transfer->connect_at)
@@ -156,7 +156,7 @@ static void excuse_connecting(struct bid_transfer *transfer)
 	transfer->result.sign = BID_SIGN_NONE;
 }
 
-/* A line of header that libcurl has no room for is no lack of memory. It has room for more than all of a header may be. */
+/* Is the line of a header too long for libcurl? Its limit is above BID_RESPONSE_HEADER_MAX. */
 static bool is_endless_line(const struct bid_transfer *transfer, CURLcode code)
 {
 #if LIBCURL_VERSION_NUM >= 0x080600
@@ -185,7 +185,7 @@ static void classify_code(struct bid_transfer *transfer, CURLcode code)
 
 		if (ending->code != code)
 			continue;
-		/* the address of a proxy, if there is one, or of a server that the server sends to */
+		/* the address may be of a proxy, or of the target of a redirect */
 		if (transfer->peer[0] && (code == CURLE_COULDNT_CONNECT || code == CURLE_OPERATION_TIMEDOUT))
 			bid_classify(transfer, ending->outcome, may_come_back(transfer, ending), "could not connect to %s: %s",
 				     transfer->peer, why);
@@ -213,7 +213,7 @@ bool bid_ends_with_connection(const struct bid_transfer *transfer)
 	return version <= CURL_HTTP_VERSION_1_1 && !transfer->response.chunked;
 }
 
-/* Nothing tells whether the body is whole, but the check of it if it is an ELF file. That is the server's way, and no trouble. */
+/* Classify a body whose end is not marked. It is no failure of the server. */
 static void classify_open_end(struct bid_transfer *transfer)
 {
 	char received[64];
@@ -233,12 +233,12 @@ void bid_classify_empty(struct bid_transfer *transfer)
 	bid_classify(transfer, BID_OUTCOME_REFUSED, false, "no bytes, which need not be what is there");
 }
 
-/* An answer came to its end as far as libcurl can tell, which believes a connection that is closed without a length. */
+/* Classify a response that libcurl takes for complete: for libcurl, a closed connection ends a body without a length. */
 static void classify_answer(struct bid_transfer *transfer)
 {
 	uint64_t size = bid_response_size(&transfer->response);
 	bool is_body = bid_response_has_artifact(&transfer->response);
-	/* libcurl has seen all bytes of an encoding whose length was told */
+	/* with an encoding and Content-Length, libcurl has checked the length */
 	bool open = size == BID_SIZE_UNKNOWN && transfer->response.content_length == BID_SIZE_UNKNOWN;
 	char received[64];
 
@@ -251,10 +251,10 @@ static void classify_answer(struct bid_transfer *transfer)
 		bid_classify_empty(transfer);
 	else
 		bid_classify_status(transfer);
-	/* a part that was not asked for has been judged before it came to this */
+	/* a part that was not asked for was refused at its header */
 	if (transfer->result.outcome == BID_OUTCOME_REFUSED && transfer->response.status == 206)
 		transfer->result.outcome = BID_OUTCOME_FOUND;
-	/* whether that is the right file is for the check of it to say */
+	/* the broker checks the build-id */
 	if (transfer->result.outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(transfer->kind))
 		transfer->result.sign = BID_SIGN_NONE;
 }
@@ -263,7 +263,7 @@ void bid_classify_end(struct bid_transfer *transfer, CURLcode code)
 {
 	if (transfer->result.outcome != BID_OUTCOME_NONE)
 		return;
-	/* an error has been told by its header; its body is a matter of courtesy */
+	/* the header is enough for an error */
 	if (code == CURLE_OK || (transfer->state == BID_TRANSFER_BODY && !bid_response_has_artifact(&transfer->response)))
 		classify_answer(transfer);
 	else
@@ -271,15 +271,15 @@ void bid_classify_end(struct bid_transfer *transfer, CURLcode code)
 }
 
 /*
- * Did the server answer another request in the later half of the last first_byte_ms? Then it is not the server that is gone: one
- * that has to get the file from elsewhere first, or out of a large archive, says nothing before that is done.
+ * Did the server answer another request in the later half of the last first_byte_ms? A server that fetches or unpacks the file
+ * first sends no header meanwhile.
  */
 static bool answers_others(const struct bid_transfer *transfer)
 {
 	return transfer->server->answered_at > transfer->deadline - bid_transfer_config(transfer)->first_byte_ms / 2;
 }
 
-/* A connection that lay idle may be dead, as a firewall forgot it or the network changed: a fresh one tells. */
+/* Classify a late response on a reused connection: a firewall may have dropped it. */
 static void classify_dead_connection(struct bid_transfer *transfer)
 {
 	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "no answer within %g s on a connection that was kept",
@@ -288,7 +288,7 @@ static void classify_dead_connection(struct bid_transfer *transfer)
 	transfer->result.retry = BID_RETRY_AT_ONCE;
 }
 
-/* No answer came for first_byte_ms, or a few times that. Others are to know of it; but who asked can wait. */
+/* Classify a response that is late. The breaker notes it, and the transfer goes on up to answer_ms. */
 static void classify_late(struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
@@ -296,7 +296,7 @@ static void classify_late(struct bid_transfer *transfer, int64_t now)
 	int64_t waited = transfer->deadline - transfer->sent_at;
 	int64_t limit = waited < config->answer_ms || !others ? config->answer_ms : LONGER * (int64_t)config->answer_ms;
 
-	/* a silent server is not asked twice */
+	/* no retry: it would be late again */
 	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "no answer within %g s", (double)waited / 1000);
 	if (others || transfer->state == BID_TRANSFER_LATE)
 		transfer->result.sign = BID_SIGN_NONE;
@@ -329,7 +329,7 @@ void bid_classify_deadline(struct bid_transfer *transfer, int64_t now)
 		return;
 	if (now >= transfer->ends_at) {
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "not done within %g s", config->max_time_ms / 1000.0);
-		/* the limit is ours, and bytes came */
+		/* no failure of the server: the limit is local, and bytes arrive */
 		if (transfer->state == BID_TRANSFER_BODY)
 			transfer->result.sign = BID_SIGN_NONE;
 		return;

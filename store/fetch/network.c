@@ -12,12 +12,12 @@
 
 #define BACKOFF_MS     200
 #define BACKOFF_MAX_MS 2000
-#define RESUME_MS      10000 /* for what has come of a body and can be continued: a server is restarted in less */
-#define PROGRESS_MIN   (64 * 1024) /* bytes of a try; or as many that the whole takes ... */
-#define PROGRESS_TRIES 64 /* ... so many tries */
-#define LOOK_AGAIN_MS  50 /* for the end of a pause */
-#define LONG_MS	       3000 /* a request that is older does not count against `parallel` ... */
-#define MOST_TIMES     16 /* ... but there are never more than so many times `parallel` */
+#define RESUME_MS      10000 /* from the last progress of a body that can be resumed: a server restarts in less */
+#define PROGRESS_MIN   (64 * 1024) /* bytes of a try that count as progress, or this part of the whole: */
+#define PROGRESS_TRIES 64
+#define LOOK_AGAIN_MS  50 /* between two looks at the end of a pause */
+#define LONG_MS	       3000 /* a request that is older does not count against `parallel` */
+#define MOST_TIMES     16 /* the most requests of a server, in multiples of `parallel` */
 
 static void clear_alarm(struct bid_server *server)
 {
@@ -26,18 +26,18 @@ static void clear_alarm(struct bid_server *server)
 	server->alarm_at = 0;
 }
 
-/* Look at those who wait for @server again @at, if nothing happens before. */
+/* Call dispatch() of @server @at, unless another event does before. */
 static void set_alarm(struct bid_server *server, int64_t at)
 {
 	server->alarm_at = at;
 	TAILQ_INSERT_TAIL(&server->fetch->alarmed, server, alarm);
 }
 
-/* Tell the receiver the end of @transfer, as it is judged. */
+/* Report the result of @transfer to its receiver. */
 static void report(struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
-	/* other statuses may be of the moment: 424 is what a shared mount's web server says of an outage */
+	/* other statuses may be of the moment: the web server of a shared mount answers 424 during an outage */
 	bool lasting = response->status == 400 || response->status == 403;
 	struct bid_answer answer = {
 		.outcome = transfer->result.outcome,
@@ -59,7 +59,10 @@ static void report(struct bid_transfer *transfer)
 	transfer->receiver.done(transfer->user, &answer);
 }
 
-/* Tell the receiver, unless @transfer is detached, and free it. It is in no queue. False if the server may be gone: it was its last. */
+/*
+ * Report the end of @transfer, unless it is detached, and free it. @transfer is in no queue. Returns false if it was the last
+ * of its server, which may be freed then.
+ */
 static bool finish(struct bid_transfer *transfer)
 {
 	struct bid_server *server = transfer->server;
@@ -84,7 +87,7 @@ static bool finish(struct bid_transfer *transfer)
 	return !last;
 }
 
-/* Until when does @transfer count against the limit? No end is known while it connects or backs off. */
+/* Returns until when @transfer counts against the limit. The end is not known while it connects or backs off. */
 static int64_t counts_until(const struct bid_transfer *transfer, int64_t now)
 {
 	bool sent = transfer->state >= BID_TRANSFER_WAITING && transfer->state <= BID_TRANSFER_BODY;
@@ -93,8 +96,8 @@ static int64_t counts_until(const struct bid_transfer *transfer, int64_t now)
 }
 
 /*
- * The time of the next request to @server: not after @now if it can be sent at once, INT64_MAX if it waits for the end of another.
- * Small files do not wait for large ones, nor for those that the server unpacks first.
+ * Returns when the next request to @server may be sent: not after @now if at once, INT64_MAX after the end of another. A small
+ * file does not wait for large ones, nor for those that the server unpacks first.
  */
 static int64_t next_request_at(const struct bid_server *server, int64_t now)
 {
@@ -126,7 +129,7 @@ static void begin(struct bid_transfer *transfer)
 	bid_transfer_begin(transfer);
 }
 
-/* Begin, or refuse, queued transfers of @server; set an alarm for the first that remains. */
+/* Begin or refuse the queued transfers of @server. Set an alarm for the first that remains. */
 static void dispatch(struct bid_server *server)
 {
 	int64_t now = bid_clock_ms();
@@ -157,17 +160,17 @@ static int64_t backoff(struct bid_fetch *fetch, const struct bid_transfer *trans
 
 	for (unsigned try = 1; try < transfer->tries && base < BACKOFF_MAX_MS; try++)
 		base *= 2;
-	/* the longest have a jitter, too */
+	/* jitter for the longest, too */
 	if (base > BACKOFF_MAX_MS * 2 / 3)
 		base = BACKOFF_MAX_MS * 2 / 3;
-	/* between one and one and a half of it, so that clients who failed together do not come back together */
+	/* jitter up to one half: clients that failed together retry apart */
 	delay = base + rand_r(&fetch->seed) % (base / 2);
 	if (delay > BACKOFF_MAX_MS)
 		delay = BACKOFF_MAX_MS;
 	return delay > retry_after * 1000 ? delay : retry_after * 1000;
 }
 
-/* Did the try continue what broke off, and get on? Whoever cuts each connection off delivers in the end. */
+/* Did the try add to a resumed body? A server that cuts each connection off delivers in the end. */
 static bool has_progress(const struct bid_transfer *transfer)
 {
 	uint64_t offset = transfer->resume.offset, size = transfer->resume.size;
@@ -177,36 +180,36 @@ static bool has_progress(const struct bid_transfer *transfer)
 	return transfer->received - offset >= PROGRESS_MIN || transfer->received - offset >= size / PROGRESS_TRIES;
 }
 
-/* May @transfer have another try @at, beyond its retries, for what it has of the body? It takes long to come by that again. */
+/* May @transfer have a try @at beyond its retries? A large part of the body is worth it. */
 static bool may_resume(const struct bid_transfer *transfer, int64_t at)
 {
 	return bid_transfer_config(transfer)->retries > 0 && transfer->resume.offset >= PROGRESS_MIN &&
 	       at <= transfer->resume_until;
 }
 
-/* Let @transfer rest before another try. False if there is to be none. */
+/* Back off before another try of @transfer. Returns false if there is none. */
 static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	int64_t now = bid_clock_ms(), at = now + backoff(fetch, transfer, transfer->retry_after_s);
 	unsigned retries = fetch->config.retries;
 	bool on = has_progress(transfer);
 
-	/* those that got on do not count */
+	/* a try with progress is not counted */
 	if (on)
 		transfer->tries = 1;
 	bid_transfer_plan_resume(transfer);
 	if (transfer->resume.offset && (on || !transfer->resume_until))
 		transfer->resume_until = now + RESUME_MS;
-	/* a probe is one request, and no more */
+	/* a probe is one request */
 	if (transfer->result.retry == BID_RETRY_NEVER || transfer->probe || bid_transfer_is_detached(transfer) ||
 	    (transfer->tries > retries && !may_resume(transfer, at)))
 		return false;
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
 		return false;
-	/* it keeps its turn: a server in trouble is not to be asked more, and one that asks for a rest not at all */
+	/* the transfer still counts against `parallel`, and Retry-After holds all others of the server */
 	if (transfer->retry_after_s > 0 && transfer->server->backoff_until < at)
 		transfer->server->backoff_until = at;
-	/* what is said in place of a body is none */
+	/* an error page is no body */
 	if (transfer->state == BID_TRANSFER_BODY && bid_response_has_artifact(&transfer->response) && transfer->receiver.broke_off)
 		transfer->receiver.broke_off(transfer->user);
 	memcpy(transfer->before, transfer->result.text, sizeof(transfer->before));
@@ -215,7 +218,7 @@ static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	return true;
 }
 
-/* There will be no more tries of @transfer. */
+/* End @transfer after its last try. */
 static void end(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	struct bid_server *server = transfer->server;
@@ -226,7 +229,7 @@ static void end(struct bid_fetch *fetch, struct bid_transfer *transfer)
 		dispatch(server);
 }
 
-/* A try of @transfer is over and judged. */
+/* Act on the result of a try. */
 static void conclude(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	struct bid_try_result *result = &transfer->result;
@@ -252,12 +255,12 @@ static void conclude(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	end(fetch, transfer);
 }
 
-/* The rest of @transfer is over. */
+/* The backoff of @transfer is over. */
 static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, int64_t now)
 {
 	struct bid_server *server = transfer->server;
 
-	/* what else there is to it is for the next try to know */
+	/* the next try reads the other fields */
 	transfer->result.outcome = BID_OUTCOME_NONE;
 	if (now >= transfer->ends_at) {
 		bid_classify_deadline(transfer, now);
@@ -265,10 +268,10 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 		return;
 	}
 	if (transfer->paused) {
-		/* the receiver is not to be called before it has let this go on */
+		/* its receiver is not called before it resumes */
 		bid_transfer_set_deadline(transfer, now + LOOK_AGAIN_MS);
 	} else if (now < server->backoff_until) {
-		/* as another was told meanwhile */
+		/* another transfer got a Retry-After meanwhile */
 		bid_transfer_set_deadline(transfer, server->backoff_until);
 	} else if (bid_server_readmits(server, transfer, may_resume(transfer, now), now)) {
 		bid_transfer_begin(transfer);
@@ -280,7 +283,7 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 	}
 }
 
-/* Let go on what its receiver paused. */
+/* Continue a body that its receiver paused. */
 static void resume_body(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	CURLcode code;
@@ -296,7 +299,7 @@ static void resume_body(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	conclude(fetch, transfer);
 }
 
-/* Is the cancelled @transfer the one whose end tells whether its server is dead? */
+/* Does the cancelled @transfer go on to show whether its server is dead? */
 static bool is_to_be_detached(const struct bid_transfer *transfer)
 {
 	bool unanswered = transfer->state == BID_TRANSFER_CONNECTING || transfer->state == BID_TRANSFER_WAITING;
@@ -308,7 +311,7 @@ static const struct bid_try_result cancelled_result = { .outcome = BID_OUTCOME_C
 
 static void detach(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
-	/* only the end of the server cancels it from here on */
+	/* from here on only bid_network_drain() cancels it */
 	pthread_mutex_lock(&fetch->lock);
 	transfer->number = 0;
 	pthread_mutex_unlock(&fetch->lock);
@@ -340,7 +343,7 @@ static void cancel(struct bid_fetch *fetch, struct bid_transfer *transfer, bool 
 		dispatch(server);
 }
 
-/* The next transfer with an order, which is carried out then; or NULL. */
+/* Take the order of the next transfer that has one, or return NULL. */
 static struct bid_transfer *take_order(struct bid_fetch *fetch, enum bid_transfer_order *ret_order)
 {
 	struct bid_transfer *transfer = NULL;
@@ -354,7 +357,7 @@ static struct bid_transfer *take_order(struct bid_fetch *fetch, enum bid_transfe
 			continue;
 		if (transfer->state != BID_TRANSFER_ARRIVED)
 			break;
-		/* since collect(): the next round is for it */
+		/* arrived after collect(): left for the next round */
 		arrived = true;
 	}
 	if (transfer) {
@@ -380,7 +383,7 @@ static void carry_out_orders(struct bid_fetch *fetch)
 	}
 }
 
-/* The transfers that libcurl has ended. */
+/* Act on the transfers that libcurl has ended. */
 static void reap(struct bid_fetch *fetch)
 {
 	CURLMsg *message;
@@ -402,7 +405,7 @@ static void reap(struct bid_fetch *fetch)
 	}
 }
 
-/* Those who are late @now. */
+/* Act on deadlines and alarms that are over @now. */
 static void expire(struct bid_fetch *fetch, int64_t now)
 {
 	struct bid_transfer *transfer, *next;
@@ -417,7 +420,7 @@ static void expire(struct bid_fetch *fetch, int64_t now)
 			continue;
 		}
 		bid_classify_deadline(transfer, now);
-		/* it may go on, and have said of its server what those in line are to know */
+		/* a late transfer goes on, but the breaker may refuse those in the queue */
 		if (transfer->result.outcome != BID_OUTCOME_NONE)
 			conclude(fetch, transfer);
 		else
@@ -430,7 +433,7 @@ static void expire(struct bid_fetch *fetch, int64_t now)
 	}
 }
 
-/* Put the transfers that other threads have started in line. False if it is time to stop. */
+/* Queue the transfers that other threads have started. Returns false if the thread has to stop. */
 static bool collect(struct bid_fetch *fetch)
 {
 	struct bid_transfer_list arrivals = TAILQ_HEAD_INITIALIZER(arrivals);
@@ -475,12 +478,12 @@ void *bid_network_main(void *argument)
 		int64_t now;
 
 		carry_out_orders(fetch);
-		/* a receiver may wait for its disk: what came meanwhile for others is to be read before they are late */
+		/* a receiver may block on its disk: bytes that arrive meanwhile are read before a deadline counts */
 		now = bid_clock_ms();
 		curl_multi_perform(fetch->multi, &running);
 		reap(fetch);
 		expire(fetch, now);
-		/* whatever came meanwhile has left a wake-up, so this does not sleep over it */
+		/* an order that arrived meanwhile has left a wake-up */
 		curl_multi_poll(fetch->multi, NULL, 0, wait_ms(fetch), NULL);
 	}
 	return NULL;

@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The parts behind "api/fetch.h". One thread, the network thread, owns the CURLM and every CURL and makes every call of a receiver.
- * Other threads append transfers, mark them as cancelled and wake it; they never call anything else of libcurl that has state.
+ * Network thread of a fetcher.
+ *
+ * start() of a source:		bid_transfer_new(), bid_network_submit()
+ * cancel(), resume():		bid_network_order()
+ * free():			bid_network_drain()
+ *
+ * The network thread owns the CURLM and all CURLs, and calls all receivers. Other threads queue transfers, set orders and wake
+ * it; curl_multi_wakeup() is the only function of libcurl that they call.
+ *
+ * Locking: fetch->lock guards the fields that say so. No receiver is called under it.
  */
 #ifndef BID_FETCH_NETWORK_H
 #define BID_FETCH_NETWORK_H
@@ -12,61 +20,61 @@
 #include "fetch/transfer.h"
 
 struct bid_fetch {
-	struct bid_fetch_config config; /* with the defaults filled in; constant. Its strings are owned */
-	struct curl_slist *secrets; /* the lines of config.headers_file; constant */
+	struct bid_fetch_config config; /* with defaults; constant, strings owned */
+	struct curl_slist *secrets; /* lines of config.headers_file; constant */
 	CURLM *multi; /* of the network thread, but for curl_multi_wakeup() */
 	pthread_t thread;
 
 	pthread_mutex_t lock;
 	pthread_cond_t settled; /* a server's `live` became 0 */
-	struct bid_transfer_list arrivals; /* started, not yet seen by the network thread; under the lock */
+	struct bid_transfer_list arrivals; /* started, not seen by the network thread; under the lock */
 	struct bid_transfer_list live; /* all, in the order of start(); under the lock */
 	uint64_t last_number; /* under the lock */
 	bool ordered; /* some transfer has an order; under the lock */
 	bool stopping; /* under the lock */
 
-	struct bid_transfer_list active; /* those with a request, or between two; of the network thread */
-	struct bid_server_list alarmed; /* those with an alarm; of the network thread */
+	struct bid_transfer_list active; /* with a request, or between two tries; of the network thread */
+	struct bid_server_list alarmed; /* servers with an alarm; of the network thread */
 	unsigned seed; /* of the jitter; of the network thread */
-	int64_t held_at; /* when a receiver kept the network thread for long, last; of that thread */
+	int64_t held_at; /* end of the last call of a receiver that took HELD_MS; of the network thread */
 };
 
-/* The times and limits. */
+/* Return times and limits. */
 static inline const struct bid_fetch_config *bid_transfer_config(const struct bid_transfer *transfer)
 {
 	return &transfer->server->fetch->config;
 }
 
-#define BID_SLOWEST 1024L /* bytes of a body a second, on average over bid_slow_s() */
+#define BID_SLOWEST 1024L /* bytes of a body a second */
 
-/* CURLOPT_LOW_SPEED_TIME is in whole seconds. */
+/* Returns the time below BID_SLOWEST that ends a body, in whole seconds for CURLOPT_LOW_SPEED_TIME. */
 static inline long bid_slow_s(const struct bid_fetch_config *config)
 {
 	return (config->first_byte_ms + 999L) / 1000;
 }
 
-/* Was @transfer cancelled, and has its done() returned? */
+/* Is @transfer the cancelled request that shows whether its server is dead? Its done() has returned. */
 static inline bool bid_transfer_is_detached(const struct bid_transfer *transfer)
 {
 	return transfer->server->detached == transfer;
 }
 
-/* The state ends @at, or when the time for all tries is over. */
+/* End the state @at, or at the end of the time for all tries. */
 static inline void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
 {
 	transfer->deadline = at < transfer->ends_at ? at : transfer->ends_at;
 }
 
-/* The body of the network thread; @fetch is a struct bid_fetch. Returns when it is stopping. */
+/* Run the network thread of @fetch, a struct bid_fetch, until fetch->stopping. */
 void *bid_network_main(void *fetch);
 
-/* Hand @transfer over to the network thread. Sets its number, and @ret_number, before anything of the receiver can be called. */
+/* Hand @transfer over to the network thread. Sets its number and @ret_number before any call of its receiver. */
 void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer, uint64_t *ret_number);
 
-/* Order @server's transfer of that @number, or all of them if it is 0. */
+/* Set the order of @server's transfer @number, or of all if it is 0. */
 void bid_network_order(struct bid_server *server, uint64_t number, enum bid_transfer_order order);
 
-/* Cancel all of @server and wait until each done() has returned. Not on the network thread, which would wait for it. */
+/* Cancel all transfers of @server, and block until their done() have returned. Deadlocks on the network thread. */
 void bid_network_drain(struct bid_server *server);
 
 #endif

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "fetch/network.h"
 
-#define PROBE_WAIT_MS  1000 /* the most that others wait for a probe: to many it is another bill for the same outage */
-#define UNSUPPORTED_MS (3600 * 1000) /* servers get updates, too */
+#define PROBE_WAIT_MS  1000 /* wait of other requests for the probe: more would be a second bill for one outage */
+#define UNSUPPORTED_MS (3600 * 1000) /* a server may be updated */
 
 static void refuse(struct bid_transfer *transfer, enum bid_outcome outcome)
 {
@@ -23,7 +23,7 @@ static void refuse_by_breaker(struct bid_server *server, struct bid_transfer *tr
 	bid_breaker_describe(&server->breaker, transfer->result.text, sizeof(transfer->result.text));
 }
 
-/* Is it left alone, or did the probe take too long? Under the lock. */
+/* Is the breaker open and no probe awaited? Under the lock. */
 static bool is_left_alone(const struct bid_server *server, int64_t now)
 {
 	const struct bid_breaker *breaker = &server->breaker;
@@ -101,10 +101,10 @@ void bid_server_note_answer(struct bid_server *server, struct bid_transfer *tran
 	pthread_mutex_lock(&server->fetch->lock);
 	server->latency_ms = server->latency_ms ? (7 * server->latency_ms + sample + 4) / 8 : sample;
 	server->protocol = protocol_of(transfer);
-	/* what was seen counts more than what is said */
+	/* a resumed body is a proof, a header is not */
 	if (transfer->response.status == 200 && server->ranges < BID_RANGES_SENT)
 		server->ranges = bid_response_offers_parts(&transfer->response) ? BID_RANGES_OFFERED : BID_RANGES_NONE;
-	/* what it was taken for dead for has come, and others need not wait until all of the body has */
+	/* the late response has come: other requests need not wait for its body */
 	if (well && transfer->state == BID_TRANSFER_LATE)
 		bid_breaker_note(&server->breaker, now, false, BID_SIGN_HEALTHY, 0, "");
 	if (well && transfer->probe) {
@@ -134,7 +134,7 @@ void bid_server_note_late(struct bid_server *server, struct bid_transfer *transf
 	pthread_mutex_lock(&server->fetch->lock);
 	bid_breaker_note(&server->breaker, now, transfer->probe, result->sign, 0, result->text);
 	pthread_mutex_unlock(&server->fetch->lock);
-	/* it has found out what it was to find out, and the next probe is another */
+	/* the probe has failed, and the next one is another request */
 	transfer->probe = false;
 	transfer->state = BID_TRANSFER_LATE;
 }

@@ -16,10 +16,9 @@
 #include "fetch/url.h"
 
 #define REDIRECTS_MAX	   5
-#define RETRY_AFTER_SANE_S 86400 /* what is longer is as good as this */
-#define CONNECT_GRACE_MS   250 /* so that libcurl's own timer, which has the better words, comes first */
+#define RETRY_AFTER_SANE_S 86400 /* longest Retry-After that is kept */
+#define CONNECT_GRACE_MS   250 /* the timer of libcurl ends first: its message is better */
 
-/* From the name to the end of the TLS handshake. */
 static void begin_connecting(struct bid_transfer *transfer)
 {
 	transfer->state = BID_TRANSFER_CONNECTING;
@@ -28,7 +27,7 @@ static void begin_connecting(struct bid_transfer *transfer)
 	bid_transfer_set_deadline(transfer, transfer->connect_at + bid_transfer_config(transfer)->connect_ms + CONNECT_GRACE_MS);
 }
 
-/* Who is asked, and how far to trust: the configuration's part of the options. */
+/* Set the options for certificates and passwords. */
 static bool set_trust(struct bid_transfer *transfer)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
@@ -53,13 +52,13 @@ static int set_options(struct bid_transfer *transfer)
 	bool failed = false;
 
 	failed |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK;
-	/* redirects are for bid_transfer_follow(): libcurl would take the secret headers along */
+	/* libcurl would send the secret headers to the target of a redirect: see bid_transfer_follow() */
 	failed |= curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)bid_transfer_config(transfer)->connect_ms) != CURLE_OK;
-	/* the path of a source file is as the compiler wrote it */
+	/* the path of a source file is the compiler's */
 	failed |= curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_FAILONERROR, 0L) != CURLE_OK;
-	/* decode what comes encoded; bid_headers_make() does not ask for it, as it has no size and no parts */
+	/* decoded, but not asked for by bid_headers_make(): an encoded body has no size and no parts */
 	failed |= curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "") != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_FILETIME, 1L) != CURLE_OK;
@@ -69,11 +68,11 @@ static int set_options(struct bid_transfer *transfer)
 	failed |= curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L * 1024) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_USERAGENT, "bidfs/" BID_VERSION " (debuginfod client)") != CURLE_OK;
 
-	/* without TLS there is no HTTP/2 to wait for; a libcurl that was built without it says no to this, and works as well */
+	/* there is no HTTP/2 without TLS; a libcurl without HTTP/2 refuses the option and works as well */
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)(https ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
 	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, https ? 1L : 0L);
 #if LIBCURL_VERSION_NUM >= 0x075700
-	/* otherwise the end of a try waits for getaddrinfo(3), and the network thread with it */
+	/* the network thread does not wait for getaddrinfo(3) at the end of a try */
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
 	return !failed && set_trust(transfer) ? 0 : -ENOMEM;
@@ -90,7 +89,7 @@ static int prepare(struct bid_transfer *transfer)
 	return r == 0 ? set_options(transfer) : r;
 }
 
-/* Send a request to @url, which is at the server itself if @home. */
+/* Send a request to @url, with the secret headers if @home. */
 static int send_request(struct bid_transfer *transfer, const char *url, bool home)
 {
 	struct curl_slist *headers = NULL;
@@ -102,12 +101,13 @@ static int send_request(struct bid_transfer *transfer, const char *url, bool hom
 		return r;
 	if (curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, headers) != CURLE_OK)
 		r = -ENOMEM;
-	/* libcurl keeps the list, and not a copy */
+	/* libcurl does not copy the list */
 	curl_slist_free_all(transfer->headers);
 	transfer->headers = headers;
 
 	snprintf(range, sizeof(range), "%" PRIu64 "-", transfer->resume.offset);
 	if (curl_easy_setopt(transfer->easy, CURLOPT_RANGE, transfer->resume.offset ? range : NULL) != CURLE_OK ||
+	    curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME, 0L) != CURLE_OK ||
 	    curl_easy_setopt(transfer->easy, CURLOPT_URL, url) != CURLE_OK)
 		r = -ENOMEM;
 	if (r == 0 && curl_multi_add_handle(transfer->server->fetch->multi, transfer->easy) != CURLM_OK)
@@ -122,8 +122,8 @@ static void fail(struct bid_transfer *transfer)
 }
 
 /*
- * What broke off can be continued if the server offers parts (RFC 9110, 14.3) of a file that it can tell from a later one: by a
- * strong validator. A server that speaks debuginfod does neither; one for plain files does both.
+ * A body can be resumed if the server offers parts (RFC 9110, 14.3) and a strong validator. Servers of plain files do,
+ * debuginfod does not.
  */
 void bid_transfer_plan_resume(struct bid_transfer *transfer)
 {
@@ -131,7 +131,7 @@ void bid_transfer_plan_resume(struct bid_transfer *transfer)
 	uint64_t size = bid_response_size(response);
 	bool has_part = bid_response_has_artifact(response) && transfer->received && transfer->received < size;
 
-	/* a try that came to no body has taken nothing from the receiver, unless it was told that the file has changed */
+	/* without a body nothing changes, unless the file has (416) */
 	if (!bid_response_has_artifact(response) && response->status != 416)
 		return;
 	if (!has_part || size == BID_SIZE_UNKNOWN || transfer->server->ranges == BID_RANGES_IGNORED) {
@@ -165,10 +165,8 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 
 	if (!transfer->easy)
 		r = prepare(transfer);
-	/* what ended the last try, or those before a probe, may have broken the idle connections as well */
+	/* the cause of the last failure may have broken the idle connections, too */
 	if (r == 0 && curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L) != CURLE_OK)
-		r = -ENOMEM;
-	if (r == 0 && curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME, 0L) != CURLE_OK)
 		r = -ENOMEM;
 	if (r == 0)
 		r = send_request(transfer, transfer->url, true);
@@ -187,7 +185,7 @@ static void classify_redirect(struct bid_transfer *transfer, int error)
 							 : "redirected to what is no url");
 }
 
-/* What a server makes of a request may have a signature in its query, as storage services do it. */
+/* Keep the target of a redirect without its query, which may be a signature of a storage service. */
 static void note_hop(struct bid_transfer *transfer, const char *url)
 {
 	free(transfer->led_to);
@@ -244,7 +242,7 @@ int64_t bid_transfer_modified(const struct bid_transfer *transfer)
 
 	if (transfer->easy)
 		curl_easy_getinfo(transfer->easy, CURLINFO_FILETIME_T, &seconds);
-	/* a federating server is known to say 1969 */
+	/* a federating server may answer 1969 */
 	return seconds > 0 ? seconds : 0;
 }
 

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One request to one server, in as many tries as it takes. Everything but new and free happens on the network thread. */
+/*
+ * A transfer: one request to one server, in one or several tries.
+ *
+ * bid_transfer_new()
+ * bid_transfer_begin()		begin a try; callbacks follow
+ * bid_transfer_follow()		at its end: follow a redirect
+ * bid_transfer_stop()		end the try
+ * bid_transfer_plan_resume()	before another bid_transfer_begin()
+ * bid_transfer_free()
+ *
+ * All but new and free run on the network thread.
+ */
 #ifndef BID_FETCH_TRANSFER_H
 #define BID_FETCH_TRANSFER_H
 
@@ -15,7 +26,7 @@
 
 struct bid_server;
 
-/* The state says which queue a transfer is in. */
+/* State of a transfer, and so its queue. */
 enum bid_transfer_state {
 	BID_TRANSFER_ARRIVED = 0, /* in fetch->arrivals: the network thread has not seen it */
 	BID_TRANSFER_QUEUED, /* in server->waiting: no request yet */
@@ -27,7 +38,7 @@ enum bid_transfer_state {
 	BID_TRANSFER_BACKOFF, /* between two tries */
 };
 
-/* What other threads want of the network thread; a greater one takes the place of a lesser one. */
+/* Order of another thread to the network thread. A greater one replaces a lesser one. */
 enum bid_transfer_order {
 	BID_TRANSFER_NO_ORDER = 0,
 	BID_TRANSFER_RESUME,
@@ -35,25 +46,24 @@ enum bid_transfer_order {
 	BID_TRANSFER_DRAIN, /* cancel, and leave no request under way */
 };
 
-/* May another try end better? */
 enum bid_retry {
 	BID_RETRY_NEVER = 0,
 	BID_RETRY_LATER, /* after a backoff; counted */
 	BID_RETRY_AT_ONCE, /* the connection may be dead; not counted */
 };
 
-/* How a try ended. */
+/* Result of a try. */
 struct bid_try_result {
-	enum bid_outcome outcome; /* BID_OUTCOME_NONE: not yet */
+	enum bid_outcome outcome; /* BID_OUTCOME_NONE while the try runs */
 	enum bid_retry retry;
-	enum bid_sign sign; /* what it says of the server */
+	enum bid_sign sign; /* sign of the server's health */
 	char text[256];
 };
 
-/* The rest of a body that broke off, to be asked for in place of all of it. */
+/* Part of a body to ask for in place of the whole. */
 struct bid_resume {
-	uint64_t offset; /* bytes that the receiver has; 0: there is no rest to be asked for */
-	uint64_t size; /* of the whole */
+	uint64_t offset; /* bytes that the receiver has; 0 for the whole */
+	uint64_t size; /* size of the whole */
 	char etag[BID_RESPONSE_ETAG_MAX];
 };
 
@@ -73,26 +83,26 @@ struct bid_transfer {
 
 	CURL *easy; /* NULL before the first try */
 	struct curl_slist *headers; /* of the current request */
-	char curl_error[CURL_ERROR_SIZE]; /* libcurl's own words */
-	unsigned tries; /* begun; those that got on, or were on a dead connection, are not counted */
-	unsigned begun; /* of them all */
-	char before[256]; /* what the last one that was no answer came to, another having been begun or waited for; "" if none */
+	char curl_error[CURL_ERROR_SIZE]; /* CURLOPT_ERRORBUFFER */
+	unsigned tries; /* counted against `retries`: not with progress, not on a dead connection */
+	unsigned begun; /* all tries */
+	char before[256]; /* text of the last try that failed, if another followed; or "" */
 	bool probe; /* of the server's breaker */
-	int64_t ends_at; /* all tries, in milliseconds of the monotonic clock */
-	int64_t resume_until; /* for what there is of the body, to be continued; 0 if there was none yet */
-	int64_t retry_after_s; /* what the last try's answer, or the breaker, asks for; 0 if nothing */
+	int64_t ends_at; /* end of all tries, in milliseconds of the monotonic clock */
+	int64_t resume_until; /* end of the tries beyond `retries` for a resumable body; 0 before its first bytes */
+	int64_t retry_after_s; /* Retry-After of the last try or of the breaker; 0 for none */
 
-	/* of this try */
+	/* of the current try */
 	unsigned hops; /* redirects followed */
-	char *led_to; /* where to, without user name, password and query; owned, or NULL */
+	char *led_to; /* target of the last redirect, without user name, password and query; owned, or NULL */
 	int64_t deadline; /* of the state */
 	struct bid_response response;
-	char peer[BID_TRANSFER_PEER_MAX]; /* of the last connection, the server's or a proxy's: "ADDRESS:PORT"; "" for none */
-	int64_t connect_at; /* when the name was asked for, or the connection */
+	char peer[BID_TRANSFER_PEER_MAX]; /* "ADDRESS:PORT" of the last connection, to the server or to a proxy; "" for none */
+	int64_t connect_at; /* begin of the name look-up, or of the connection */
 	int64_t sent_at; /* when the request was sent */
-	bool paused; /* by its receiver; it stays so over the end of a try */
-	struct bid_resume resume; /* what was asked for */
-	uint64_t received; /* bytes of body, with those of earlier tries that it continues */
+	bool paused; /* by its receiver, also beyond the end of the try */
+	struct bid_resume resume; /* part that was asked for */
+	uint64_t received; /* bytes of the body, with the part that was resumed */
 	struct bid_try_result result;
 };
 
@@ -100,28 +110,28 @@ int bid_transfer_new(struct bid_server *server, const struct bid_request *reques
 		     struct bid_transfer **ret_transfer);
 void bid_transfer_free(struct bid_transfer *transfer);
 
-/* A try is over: see whether the next may ask for the rest of its body, and set `rest`. */
+/* Set `resume` for the next try. */
 void bid_transfer_plan_resume(struct bid_transfer *transfer);
 
-/* Begin a try. If even that fails, the judgement says so and the deadline is over. */
+/* Begin a try. On failure its result is set and its deadline over. */
 void bid_transfer_begin(struct bid_transfer *transfer);
 
 /*
- * The request has ended: if its answer said where to go instead, go there. False if it did not, or if that is where we
- * do not go, which is judged.
+ * Follow the redirect of a request that has ended. Returns false if there is none; or if it is not followed, with the result
+ * set.
  */
 bool bid_transfer_follow(struct bid_transfer *transfer);
 
-/* How long the server asks to be left alone, in seconds; 0 if it does not. */
+/* Returns Retry-After in seconds, or 0. */
 int64_t bid_transfer_retry_after(const struct bid_transfer *transfer);
 
-/* When the file was modified, as the server says, in seconds since the epoch; 0 if it does not. */
+/* Returns Last-Modified in seconds since the epoch, or 0. */
 int64_t bid_transfer_modified(const struct bid_transfer *transfer);
 
-/* End the try, whatever its state. */
+/* End the try in any state. */
 void bid_transfer_stop(struct bid_transfer *transfer);
 
-/* receive.c: let libcurl call us for what it receives. Returns 0 or -ENOMEM. */
+/* Set the callbacks of receive.c. Returns 0 or -ENOMEM. */
 int bid_transfer_set_callbacks(struct bid_transfer *transfer);
 
 #endif
