@@ -19,7 +19,7 @@ bool bid_is_reused(const struct bid_transfer *transfer)
 	return curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &connects) == CURLE_OK && connects == 0;
 }
 
-/* Returns what a try without a complete response says of the server. */
+/* Returns the health of the server as a try without a complete response shows it. */
 static enum bid_sign sign_of(const struct bid_transfer *transfer, enum bid_outcome outcome)
 {
 	switch (transfer->state) {
@@ -65,7 +65,7 @@ void bid_classify_status(struct bid_transfer *transfer)
 	struct bid_try_result *result = &transfer->result;
 	bool retry;
 
-	/* the file has changed: ask for the whole */
+	/* the file has changed: request the whole */
 	if (transfer->resume.offset && transfer->response.status == 416) {
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "HTTP 416: the file has changed");
 		return;
@@ -251,7 +251,7 @@ static void classify_answer(struct bid_transfer *transfer)
 		bid_classify_empty(transfer);
 	else
 		bid_classify_status(transfer);
-	/* a part that was not asked for was refused at its header */
+	/* a part that was not requested was refused at its header */
 	if (transfer->result.outcome == BID_OUTCOME_REFUSED && transfer->response.status == 206)
 		transfer->result.outcome = BID_OUTCOME_FOUND;
 	/* the broker checks the build-id */

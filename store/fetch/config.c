@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What the environment says, read as libdebuginfod reads it (debuginfod-client-config(7)). */
+/* Configuration from the environment, as libdebuginfod reads it (debuginfod-client-config(7)). */
 
 #include <ctype.h>
 #include <dirent.h>
@@ -19,10 +19,10 @@
 #define DEFAULT_FIRST_BYTE_MS 30000
 #define DEFAULT_RETRIES	      2 /* as libdebuginfod */
 #define MOST_RETRIES	      10
-#define LONGEST_TIMEOUT_S     3600 /* a file system must not wait for ever, whatever it is told */
+#define LONGEST_TIMEOUT_S     3600 /* a file system must not wait for ever */
 #define URLS_FILE_MAX	      (64 * 1024)
 
-/* Reads the variable @name into @ret_value. False, with a warning if it is not a number, and @ret_value is left alone. */
+/* Read the variable @name into @ret_value. Returns false if it is not a number, with a warning; @ret_value stays. */
 static bool number_from_environment(const char *name, long long *ret_value)
 {
 	const char *text = getenv(name);
@@ -60,9 +60,9 @@ void bid_fetch_config_from_environment(struct bid_fetch_config *config)
 	*config = (struct bid_fetch_config){ .retries = DEFAULT_RETRIES };
 
 	/*
-	 * libdebuginfod's one timeout is the time in which 100 KiB must arrive, from the request on; zero or less is none. Here it
-	 * is the patience with a server at each step: until it answers, and between two pieces of the body. It may shorten the time
-	 * to be connected, but not lengthen it: no healthy server needs more. Nor is a silent one trusted for longer with the rest.
+	 * libdebuginfod has one timeout, the time for the first 100 KiB; zero or less is none. Here it limits each step: the
+	 * response, and a stall of the body. It shortens the limit of a connection and of a late response, but does not
+	 * lengthen them.
 	 */
 	if (number_from_environment("DEBUGINFOD_TIMEOUT", &value)) {
 		if (value <= 0 || value > LONGEST_TIMEOUT_S)
@@ -80,7 +80,7 @@ void bid_fetch_config_from_environment(struct bid_fetch_config *config)
 		config->retries = value < MOST_RETRIES ? (unsigned)value : MOST_RETRIES;
 	config->headers_file = path_from_environment("DEBUGINFOD_HEADERS_FILE");
 
-	/* libcurl itself knows none of these; people know them from its program, and need them for a server of their own */
+	/* curl(1) reads these, libcurl does not */
 	config->ca_file = path_from_environment("CURL_CA_BUNDLE");
 	if (!config->ca_file)
 		config->ca_file = path_from_environment("SSL_CERT_FILE");
@@ -89,7 +89,7 @@ void bid_fetch_config_from_environment(struct bid_fetch_config *config)
 }
 
 struct url_list {
-	char **urls; /* NULL-terminated, unless it is NULL */
+	char **urls; /* NULL-terminated, or NULL */
 	size_t n;
 	bool warned_of_ima;
 };
@@ -149,7 +149,7 @@ static int url_list_add_word(struct url_list *list, const char *word)
 	return 0;
 }
 
-/* Adds every word of @text, which is cut into pieces. A word that begins with "#" hides the rest of its line. */
+/* Add every word of @text, which is cut into pieces. A word that begins with "#" hides the rest of its line. */
 static int url_list_add_text(struct url_list *list, char *text)
 {
 	static const char white[] = " \t\r\n\v\f";
@@ -178,7 +178,7 @@ static int is_urls_file(const struct dirent *entry)
 {
 	const char *suffix = strrchr(entry->d_name, '.');
 
-	/* as the shell's *.urls, which elfutils' profile scripts use */
+	/* as *.urls in the profile scripts of elfutils */
 	return entry->d_name[0] != '.' && suffix && strcmp(suffix, ".urls") == 0;
 }
 
@@ -236,7 +236,7 @@ int bid_fetch_urls_from_environment(const char *etc, char ***ret_urls)
 	if (!list.urls)
 		return -ENOMEM;
 	if (variable) {
-		/* set to nothing is a way to say "no servers", and not the same as unset */
+		/* set to nothing means no servers; unset does not */
 		bid_auto_free char *text = strdup(variable);
 
 		r = text ? url_list_add_text(&list, text) : -ENOMEM;

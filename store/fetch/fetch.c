@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A fetcher: its settings, and the beginning and the end of its thread. */
+/* Start and end of a fetcher. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,9 +9,9 @@
 #include "fetch/headers.h"
 #include "fetch/network.h"
 
-#define CONNECT_MS	 5000 /* the name, TCP with two lost packets, and TLS; it is what a dead server costs, once a pause */
+#define CONNECT_MS	 5000 /* name, TCP with two lost packets, and TLS */
 #define FIRST_BYTE_MS	 30000
-#define FIRST_CONTACT_MS 10000 /* as long as whoever opens a file waits by default */
+#define FIRST_CONTACT_MS 10000 /* the default wait of a reader */
 #define ANSWER_MS	 90000 /* as libdebuginfod */
 #define STALL_MS	 5000
 #define PARALLEL	 8
@@ -43,7 +43,7 @@ static int copy_string(const char **string)
 	return *string ? 0 : -ENOMEM;
 }
 
-/* The strings of @config are the caller's: copies take their place, one after the other, so that release() frees only ours. */
+/* Copy @config and its strings. On failure release() frees the copies that were made. */
 static int copy_config(struct bid_fetch *fetch, const struct bid_fetch_config *config)
 {
 	const char *strings[] = { config->headers_file, config->ca_file, config->ca_directory, config->netrc_file };
@@ -97,7 +97,7 @@ int bid_fetch_new(const struct bid_fetch_config *config, struct bid_fetch **ret_
 	struct bid_fetch *fetch;
 	int r;
 
-	/* counted by libcurl, which since 7.84 takes a lock of its own for it; what it initialises below, OpenSSL, is as careful */
+	/* libcurl counts the calls, and locks since 7.84 */
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		return -ENOMEM;
 	fetch = calloc(1, sizeof(*fetch));

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "fetch/network.h"
 
-#define HEADERS_FILE_MAX (64 * 1024) /* as messages say */
+#define HEADERS_FILE_MAX (64 * 1024) /* as in the message */
 
 static int append(struct curl_slist **list, const char *line)
 {
@@ -40,7 +40,7 @@ static bool is_header(const char *line)
 	return true;
 }
 
-/* Returns why what is in the file must not be used, and what to do about it; or NULL. */
+/* Returns why the file must not be used, and what to do about it; or NULL. */
 static const char *refusal(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
@@ -52,7 +52,7 @@ static const char *refusal(const struct stat *st)
 	return NULL;
 }
 
-/* Returns 0, also if there is no text to be used, which is told, or -ENOMEM. */
+/* Returns 0, also without a text after a warning, or -ENOMEM. */
 static int read_text(const char *path, char **ret_text)
 {
 	bid_auto_free char *text = NULL;
@@ -91,11 +91,11 @@ int bid_headers_read(const char *path, struct curl_slist **ret_headers)
 	bid_auto_free char *text = NULL;
 	struct curl_slist *headers = NULL;
 	unsigned number = 0;
-	char *rest, *line;
+	char *next, *line;
 	int r;
 
 	r = path ? read_text(path, &text) : 0;
-	for (rest = text; r == 0 && (line = strsep(&rest, "\n"));) {
+	for (next = text; r == 0 && (line = strsep(&next, "\n"));) {
 		line[strcspn(line, "\r")] = '\0';
 		number++;
 		if (*line == '\0')
@@ -103,7 +103,7 @@ int bid_headers_read(const char *path, struct curl_slist **ret_headers)
 		if (is_header(line))
 			r = append(&headers, line);
 		else
-			/* not the line itself: what is in it may be secret all the same */
+			/* without the line, which may be secret */
 			bid_warning("not a header, line ignored; write it as 'Name: value': '%s:%u'", path, number);
 	}
 	if (r == -ENOMEM) {

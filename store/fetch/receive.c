@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What libcurl calls while a request is under way. */
+/* Callbacks of libcurl. */
 #include <errno.h>
 #include <inttypes.h>
 #include <netdb.h>
@@ -13,15 +13,15 @@
 #include "fetch/classify.h"
 #include "fetch/network.h"
 
-#define ERROR_BODY_MAX	  (16 * 1024) /* reading less would cost the connection, reading more is a waste */
-#define REDIRECT_BODY_MAX (1024 * 1024) /* the same of what says where to go instead, which libcurl tells in the end only */
+#define ERROR_BODY_MAX	  (16 * 1024) /* reading less would cost the connection */
+#define REDIRECT_BODY_MAX (1024 * 1024) /* the same of a redirect, whose target libcurl gives at its end */
 #define KEPT_MS		  1000
 #define KEPT_TIMES	  4
-#define HELD_MS		  500 /* a disk that takes so long makes connections late which it has nothing to do with */
+#define HELD_MS		  500 /* a receiver that blocks for so long makes connections late */
 
 /*
- * How long the answer to a request may take before another is tried, or the server is taken for dead. On a connection that was
- * kept, which may be dead, that is a second, or a few times what this server takes for others.
+ * Returns how long a response may take before it is late: on a reused connection, which may be dead, a second or a few times
+ * the latency of the server.
  */
 static int64_t answer_limit_ms(const struct bid_transfer *transfer)
 {
@@ -45,7 +45,7 @@ static int on_request(void *user, char *primary_ip, char *local_ip, int primary_
 	return CURL_PREREQFUNC_OK;
 }
 
-/* The rest of a body may come if it is what was asked for; the receiver need not know. Returns 0 or -1, and then it was judged. */
+/* Accept the part of a body that was requested. Returns 0, or -1 with the result set. */
 static int begin_part(struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
@@ -58,7 +58,7 @@ static int begin_part(struct bid_transfer *transfer)
 	if (response->part_start != resume->offset || response->part_size != resume->size || response->encoded ||
 	    (response->etag[0] && strcmp(response->etag, resume->etag) != 0)) {
 		bid_server_note_ranges(transfer->server, false);
-		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "sent another part than the one that was asked for");
+		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "sent another part than requested");
 		return -1;
 	}
 	bid_server_note_ranges(transfer->server, true);
@@ -74,8 +74,8 @@ static bool is_for_page(const struct bid_transfer *transfer)
 }
 
 /*
- * Nothing in a source file or a section says what it is: what the header tells to be something else is not taken, and that was
- * judged. Of a section's size elfutils' server says that it is that of the whole file, if it has just unpacked that.
+ * Refuse a source file or a section whose header shows something else, and set the result. The X-DEBUGINFOD-SIZE of a section
+ * may be that of the whole file, which elfutils' server has just unpacked.
  */
 static bool refuses_text(struct bid_transfer *transfer)
 {
@@ -88,22 +88,22 @@ static bool refuses_text(struct bid_transfer *transfer)
 	else if (bid_response_size(response) == 0 && !bid_declares_empty(transfer))
 		bid_classify_empty(transfer);
 	else if (transfer->kind == BID_KIND_SOURCE && bid_response_contradicts_itself(response))
-		bid_classify(transfer, BID_OUTCOME_REJECTED, false, "said to be of %" PRIu64 " bytes, and of %" PRIu64,
+		bid_classify(transfer, BID_OUTCOME_REJECTED, false, "announced as %" PRIu64 " bytes, and as %" PRIu64,
 			     response->content_length, response->debuginfod_size);
 	return transfer->result.outcome != BID_OUTCOME_NONE;
 }
 
-/* Returns 0 if all of a body may come; otherwise the try was judged. */
+/* Accept the whole body. Returns 0, or non-zero with the result set. */
 static int begin_whole(struct bid_transfer *transfer)
 {
 	uint64_t size = bid_response_size(&transfer->response), max_size = bid_transfer_config(transfer)->max_size;
 	uint64_t encoded_size = transfer->response.content_length;
 	int r;
 
-	/* with the same validator it is the same file, and all of it was not asked for */
+	/* the file has not changed, and the server ignored Range */
 	if (transfer->resume.offset && strcmp(transfer->response.etag, transfer->resume.etag) == 0)
 		bid_server_note_ranges(transfer->server, false);
-	/* what is decoded counts as it comes */
+	/* decoded bytes are counted as they arrive */
 	if (transfer->response.encoded && size == BID_SIZE_UNKNOWN && max_size && encoded_size != BID_SIZE_UNKNOWN &&
 	    encoded_size > max_size) {
 		bid_classify(transfer, BID_OUTCOME_TOO_LARGE, false, "%" PRIu64 " encoded bytes, the limit is %" PRIu64,
@@ -122,19 +122,19 @@ static int begin_whole(struct bid_transfer *transfer)
 	return r;
 }
 
-/* Returns 0 if the body may come. */
+/* Accept or refuse the body after its header. Returns 0 to accept it. */
 static int begin_body(struct bid_transfer *transfer)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
 	int64_t now = bid_clock_ms();
 	int r = 0;
 
-	/* it may be that of the whole file, see above, and where the section ends is known without */
+	/* see refuses_text(); the end of the section is marked without it */
 	if (transfer->kind == BID_KIND_SECTION && !bid_ends_with_connection(transfer))
 		transfer->response.debuginfod_size = BID_SIZE_UNKNOWN;
 	bid_server_note_answer(transfer->server, transfer, now);
 	transfer->state = BID_TRANSFER_BODY;
-	/* it has said what it was to say */
+	/* the header shows that the server answers */
 	if (bid_transfer_is_detached(transfer) && bid_response_has_artifact(&transfer->response)) {
 		bid_classify(transfer, BID_OUTCOME_CANCELLED, false, "cancelled");
 		r = -1;
@@ -144,7 +144,7 @@ static int begin_body(struct bid_transfer *transfer)
 		r = begin_whole(transfer);
 	}
 	bid_transfer_set_deadline(transfer, now + config->stall_ms);
-	/* from here on: a server may take its time for the header */
+	/* not before the header: the server may unpack the file first */
 	curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, BID_SLOWEST);
 	curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME, bid_slow_s(config));
 	return r;
@@ -174,7 +174,7 @@ static size_t on_header(char *line, size_t unit, size_t n, void *user)
 	return len;
 }
 
-/* Returns 0 if more of the body may come. */
+/* Pass bytes to the receiver. Returns 0 if more may follow. */
 static int take_body(struct bid_transfer *transfer, const char *data, size_t len)
 {
 	uint64_t size = bid_response_size(&transfer->response), max_size = bid_transfer_config(transfer)->max_size;
@@ -199,7 +199,7 @@ static int take_body(struct bid_transfer *transfer, const char *data, size_t len
 	return r;
 }
 
-/* The receiver is to get the last @len bytes again, once it lets the body go on; until then nobody waits for any. */
+/* Pause the body. The receiver gets the last @len bytes again when it resumes; no deadline runs until then. */
 static size_t pause_body(struct bid_transfer *transfer, size_t len)
 {
 	transfer->received -= len;
@@ -216,7 +216,7 @@ static size_t on_body(char *data, size_t unit, size_t n, void *user)
 
 	if (len == 0)
 		return 0;
-	/* libcurl and we disagree on where the header ended */
+	/* bytes of a body before the end of the header */
 	if (transfer->state != BID_TRANSFER_BODY) {
 		bid_classify(transfer, BID_OUTCOME_REFUSED, false, "answer out of shape");
 		return 0;
@@ -245,7 +245,7 @@ static void note_peer(struct bid_transfer *transfer, const struct curl_sockaddr 
 		snprintf(transfer->peer, sizeof(transfer->peer), "%s%s%s:%s", six ? "[" : "", host, six ? "]" : "", port);
 }
 
-/* libcurl's own socket would be inherited by the programs that a daemon starts. */
+/* A socket of libcurl would be inherited by programs that the daemon starts. */
 static curl_socket_t on_socket(void *user, curlsocktype purpose, struct curl_sockaddr *address)
 {
 	struct bid_transfer *transfer = user;

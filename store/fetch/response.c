@@ -38,7 +38,7 @@ static char printable(char c)
 	return (unsigned char)c < ' ' || c == '\177' ? '?' : c;
 }
 
-/* The number that is all of the @len characters at @text, or BID_SIZE_UNKNOWN. */
+/* Returns the number in the @len characters at @text, or BID_SIZE_UNKNOWN. */
 static uint64_t parse_size(const char *text, size_t len)
 {
 	uint64_t size = 0;
@@ -55,7 +55,7 @@ static uint64_t parse_size(const char *text, size_t len)
 
 static void keep_name(char name[static BID_RESPONSE_NAME_MAX], const char *value, size_t len)
 {
-	/* a name that was cut would be a wrong one */
+	/* a name that is cut would be wrong */
 	if (len >= BID_RESPONSE_NAME_MAX)
 		return;
 	for (size_t i = 0; i < len; i++)
@@ -85,7 +85,7 @@ static void keep_signature(char signature[static BID_IMA_SIGNATURE_MAX + 1], con
 	signature[len] = '\0';
 }
 
-/* RFC 9110, 8.8.3: only a strong one tells that bytes are the same. */
+/* RFC 9110, 8.8.3: only a strong validator proves equal bytes. */
 static void keep_etag(struct bid_response *response, const char *value, size_t len)
 {
 	response->etag[0] = '\0';
@@ -103,7 +103,7 @@ static bool value_is(const char *value, size_t len, const char *expected)
 	return strlen(expected) == len && strncasecmp(value, expected, len) == 0;
 }
 
-/* RFC 9110, 14.4: "bytes 5000-99999/100000". What is not of this form is left unknown. */
+/* RFC 9110, 14.4: "bytes 5000-99999/100000". Other forms stay unknown. */
 static void take_part(struct bid_response *response, const char *value, size_t len)
 {
 	static const char unit[] = "bytes ";
@@ -119,7 +119,7 @@ static void take_part(struct bid_response *response, const char *value, size_t l
 	if (!slash)
 		return;
 	response->part_size = parse_size(slash + 1, (size_t)(end - slash - 1));
-	/* up to the end, or it would not be the rest */
+	/* the part has to reach the end */
 	if (response->part_size != BID_SIZE_UNKNOWN && parse_size(dash + 1, (size_t)(slash - dash - 1)) == response->part_size - 1)
 		response->part_start = parse_size(value, (size_t)(dash - value));
 }
@@ -134,7 +134,7 @@ static size_t media_type_len(const char *value, size_t len)
 	return n;
 }
 
-/* Names are lower-case over HTTP/2, and as the server spells them before. */
+/* HTTP/2 sends names in lower case, HTTP/1 in any. */
 static void take_field(struct bid_response *response, const char *name, size_t name_len, const char *value, size_t len)
 {
 	if (value_is(name, name_len, "Content-Length"))
@@ -182,7 +182,7 @@ static void take_line(struct bid_response *response, const char *line, size_t le
 	take_field(response, line, (size_t)(colon - line), value, value_len);
 }
 
-/* "HTTP/1.1 200 OK", "HTTP/2 200 ". Whatever else libcurl lets pass has the status 0, which means nothing good. */
+/* "HTTP/1.1 200 OK", "HTTP/2 200 ". Other lines have the status 0, a refusal. */
 static void take_status_line(struct bid_response *response, const char *line, size_t len)
 {
 	const char *space = memchr(line, ' ', len);
@@ -209,7 +209,7 @@ enum bid_response_event bid_response_header(struct bid_response *response, const
 		return BID_RESPONSE_MORE;
 	}
 	response->in_header = false;
-	/* nobody asked for another protocol, so what follows a 101 is no HTTP */
+	/* no upgrade was requested: after a 101 follows no HTTP */
 	return response->status / 100 == 1 && response->status != 101 ? BID_RESPONSE_INTERIM : BID_RESPONSE_BODY;
 }
 
@@ -227,7 +227,7 @@ uint64_t bid_response_size(const struct bid_response *response)
 {
 	if (response->status == 206)
 		return response->part_size;
-	/* RFC 9112, 6.3: the length of a chunked body is where its chunks end, whatever Content-Length says */
+	/* RFC 9112, 6.3: chunks mark the end of a body, not Content-Length */
 	if (!response->chunked && !response->encoded && response->content_length != BID_SIZE_UNKNOWN)
 		return response->content_length;
 	return response->debuginfod_size;
@@ -239,7 +239,7 @@ bool bid_response_contradicts_itself(const struct bid_response *response)
 	       response->debuginfod_size != BID_SIZE_UNKNOWN && response->content_length != response->debuginfod_size;
 }
 
-/* elfutils' server says 503 also of what it will never serve; only the text tells. */
+/* elfutils' server answers 503 to requests that it will never serve; the text differs. */
 static bool is_permanent_503(const struct bid_response *response)
 {
 	static const char *const beginnings[] = { "invalid ", "webapi error" };
@@ -250,7 +250,7 @@ static bool is_permanent_503(const struct bid_response *response)
 	return false;
 }
 
-/* The first row that fits. The last is a refusal: such a status says nothing of the artifact, and asking again is no use. */
+/* The first row that fits counts. The last one is a refusal: the status does not concern the artifact, and a retry is no use. */
 static const struct meaning {
 	unsigned from, to;
 	enum bid_outcome outcome;
@@ -259,7 +259,7 @@ static const struct meaning {
 	{ 200, 200, BID_OUTCOME_FOUND, false },
 	{ 404, 404, BID_OUTCOME_ABSENT, false },
 	{ 410, 410, BID_OUTCOME_ABSENT, false },
-	{ 406, 406, BID_OUTCOME_TOO_LARGE, false }, /* in answer to X-DEBUGINFOD-MAXSIZE */
+	{ 406, 406, BID_OUTCOME_TOO_LARGE, false }, /* the response to X-DEBUGINFOD-MAXSIZE */
 	{ 405, 405, BID_OUTCOME_UNSUPPORTED, false },
 	{ 422, 422, BID_OUTCOME_UNSUPPORTED, false },
 	{ 501, 501, BID_OUTCOME_UNSUPPORTED, false },
@@ -342,7 +342,7 @@ void bid_response_describe(const struct bid_response *response, char *buf, size_
 	line[n] = '\0';
 	bid_response_plain(line);
 
-	/* the first line of a page tells nothing, nor does what a server says beside a plain no */
+	/* the first line of a page, or of a plain 404, says nothing */
 	if (n == 0 || line[0] == '<' || response->status == 404 || response->status == 410)
 		snprintf(buf, size, "HTTP %u", response->status);
 	else

@@ -1,84 +1,90 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a server's answer says and means. Works on text alone, without libcurl. */
+/*
+ * Header of a response, and its meaning. Works on text, without libcurl.
+ *
+ * bid_response_init()		at the begin of a try
+ * bid_response_header()		for each line, until BID_RESPONSE_BODY
+ * bid_response_next()		after a redirect
+ */
 #ifndef BID_FETCH_RESPONSE_H
 #define BID_FETCH_RESPONSE_H
 
 #include "api/source.h"
 
-#define BID_RESPONSE_HEADER_MAX (64 * 1024) /* bytes of header of all the responses to one try, redirects included */
+#define BID_RESPONSE_HEADER_MAX (64 * 1024) /* bytes of the headers of one try, with its redirects */
 #define BID_RESPONSE_NAME_MAX	1024 /* characters kept of X-DEBUGINFOD-FILE and -ARCHIVE */
 #define BID_RESPONSE_ETAG_MAX	256 /* characters kept of ETag */
 #define BID_RESPONSE_TEXT_MAX	128 /* characters kept of the body of an error */
 
 struct bid_response {
-	unsigned status; /* of the last response; 0 before there is one */
+	unsigned status; /* of the last response; 0 before the first */
 	bool in_header;
-	bool redirects; /* it says where to go instead */
+	bool redirects; /* with Location */
 	bool chunked;
 	bool is_page; /* text/html */
-	bool encoded; /* in a content encoding, which nobody asked for */
-	bool accepts_ranges; /* it says that it can send parts */
-	uint64_t part_start, part_size; /* of a 206: where it begins, and the size of the whole; or BID_SIZE_UNKNOWN */
-	char etag[BID_RESPONSE_ETAG_MAX]; /* a strong validator, with its quotes; "" if there is none */
+	bool encoded; /* in a content encoding, which was not requested */
+	bool accepts_ranges; /* Accept-Ranges */
+	uint64_t part_start, part_size; /* of a 206: begin of the part and size of the whole; or BID_SIZE_UNKNOWN */
+	char etag[BID_RESPONSE_ETAG_MAX]; /* strong validator with its quotes; "" for none */
 	uint64_t content_length; /* or BID_SIZE_UNKNOWN */
 	uint64_t debuginfod_size; /* X-DEBUGINFOD-SIZE, or BID_SIZE_UNKNOWN */
-	char file[BID_RESPONSE_NAME_MAX]; /* "" if there is none; from outside, without control characters */
+	char file[BID_RESPONSE_NAME_MAX]; /* without control characters; "" for none */
 	char archive[BID_RESPONSE_NAME_MAX];
-	char ima_signature[BID_IMA_SIGNATURE_MAX + 1]; /* "" if there is none, or none that is whole bytes in hex */
-	char text[BID_RESPONSE_TEXT_MAX]; /* how the body of an error begins */
+	char ima_signature[BID_IMA_SIGNATURE_MAX + 1]; /* whole bytes in hex; "" for none */
+	char text[BID_RESPONSE_TEXT_MAX]; /* begin of the body of an error */
 	size_t text_len;
 	size_t header_bytes;
 };
 
 enum bid_response_event {
-	BID_RESPONSE_MORE, /* more header is to come */
-	BID_RESPONSE_INTERIM, /* an interim response is over: another response is to come */
-	BID_RESPONSE_BODY, /* the header of the last response is complete: its body is to come */
+	BID_RESPONSE_MORE, /* more of the header follows */
+	BID_RESPONSE_INTERIM, /* end of an interim response: another response follows */
+	BID_RESPONSE_BODY, /* end of the header: the body follows */
 	BID_RESPONSE_TOO_LONG, /* the header is above BID_RESPONSE_HEADER_MAX */
 };
 
 void bid_response_init(struct bid_response *response);
 
-/* Another response to the same try is to come: nothing is left of this one but what its header counts for. */
+/* Prepare for another response to the same try. Only the count of header bytes stays. */
 void bid_response_next(struct bid_response *response);
 
-/* Take one line of header, as it comes, with its line ending. Not for trailers, which come after BID_RESPONSE_BODY. */
+/* Take a line of the header with its line ending, but no trailer. */
 enum bid_response_event bid_response_header(struct bid_response *response, const char *line, size_t len);
 
 /* Take a piece of the body of an error. */
 void bid_response_error_body(struct bid_response *response, const char *data, size_t len);
 
-/* How long the body is, as announced, or BID_SIZE_UNKNOWN. */
+/* Returns the announced size of the body, or BID_SIZE_UNKNOWN. */
 uint64_t bid_response_size(const struct bid_response *response);
 
-/* Does it say that the whole has one size, and another? */
+/* Does the header announce two sizes of the whole? */
 bool bid_response_contradicts_itself(const struct bid_response *response);
 
-/* What the status means, given a complete body; and whether the same server may say something else if it is asked again soon. */
+/* Returns the meaning of the status, with a complete body, and whether a retry may have another result. */
 enum bid_outcome bid_response_outcome(const struct bid_response *response, bool *ret_retry);
 
-/* Does it say that the server has the artifact, or that it has not? */
+/* Does the server have the artifact, or not? */
 bool bid_response_is_definite(const struct bid_response *response);
 
-/* Is its body the artifact, or a part of it? */
+/* Is the body the artifact or a part of it? */
 bool bid_response_has_artifact(const struct bid_response *response);
 
-/* Does it say that its rest could be had if it breaks off, of the same file? */
+/* Can the body be resumed? */
 bool bid_response_offers_parts(const struct bid_response *response);
 
-/* Is it complete, and says where to go instead? */
+/* Is the header complete, and a redirect? */
 bool bid_response_sends_elsewhere(const struct bid_response *response);
 
-/* Does it say that the server does not know this kind of artifact at all? */
+/* Does the server not offer this kind at all? */
 bool bid_response_lacks_kind(const struct bid_response *response);
 
-/* Does it say that the server, rather than this one request, is in trouble? */
+/* Is the server in trouble, rather than this request? */
 bool bid_response_is_server_error(const struct bid_response *response);
 
-/* Make each byte of @text that is not printable ASCII a "?": what a server says goes to logs and terminals. */
+/* Replace each byte of @text that is not printable ASCII by "?", for logs and terminals. */
 void bid_response_plain(char *text);
 
-/* The answer in words: "HTTP 404", "HTTP 503: upstream is down". */
+/* Write the response in words: "HTTP 404", "HTTP 503: upstream is down". */
 void bid_response_describe(const struct bid_response *response, char *buf, size_t size);
 
 #endif

@@ -38,7 +38,7 @@ bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer
 
 	if (now < server->unsupported_until[transfer->kind]) {
 		refuse(transfer, BID_OUTCOME_UNSUPPORTED);
-		snprintf(result->text, sizeof(result->text), "not offered by this server, as it said lately");
+		snprintf(result->text, sizeof(result->text), "not offered by this server, as of its last response");
 		return true;
 	}
 	pthread_mutex_lock(&server->fetch->lock);

@@ -75,7 +75,7 @@ enum bid_sign bid_server_late_sign(struct bid_server *server);
 /* Note that the response to @transfer is late; the transfer goes on. */
 void bid_server_note_late(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 
-/* Note whether the server sent the part that it was asked for. */
+/* Note whether the server sent the part that was requested. */
 void bid_server_note_ranges(struct bid_server *server, bool honoured);
 
 /*

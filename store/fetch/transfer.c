@@ -58,7 +58,7 @@ static int set_options(struct bid_transfer *transfer)
 	/* the path of a source file is the compiler's */
 	failed |= curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_FAILONERROR, 0L) != CURLE_OK;
-	/* decoded, but not asked for by bid_headers_make(): an encoded body has no size and no parts */
+	/* decoded, but not requested by bid_headers_make(): an encoded body has no size and no parts */
 	failed |= curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "") != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_FILETIME, 1L) != CURLE_OK;

@@ -60,7 +60,7 @@ struct bid_try_result {
 	char text[256];
 };
 
-/* Part of a body to ask for in place of the whole. */
+/* Part of a body, requested in place of the whole. */
 struct bid_resume {
 	uint64_t offset; /* bytes that the receiver has; 0 for the whole */
 	uint64_t size; /* size of the whole */
@@ -101,7 +101,7 @@ struct bid_transfer {
 	int64_t connect_at; /* begin of the name look-up, or of the connection */
 	int64_t sent_at; /* when the request was sent */
 	bool paused; /* by its receiver, also beyond the end of the try */
-	struct bid_resume resume; /* part that was asked for */
+	struct bid_resume resume; /* part that was requested */
 	uint64_t received; /* bytes of the body, with the part that was resumed */
 	struct bid_try_result result;
 };

@@ -26,13 +26,13 @@ static size_t scheme_length(const char *url)
 	return strncmp(url + n, "://", 3) == 0 ? n : 0;
 }
 
-/* RFC 3986, 2.3, and what parts a path. */
+/* RFC 3986, 2.3, and "/". */
 static bool is_plain(unsigned char byte)
 {
 	return strchr("-._~/", byte) || (byte < 0x80 && isalnum(byte));
 }
 
-/* What may stand in a URL, if not everywhere. */
+/* Bytes of a URL. */
 static bool is_visible(unsigned char byte)
 {
 	return byte > ' ' && byte < 0x7f;
@@ -43,7 +43,7 @@ static bool is_no_blank(unsigned char byte)
 	return byte != ' ';
 }
 
-/* @text with everything behind its first @from bytes that is not to @stay encoded; NULL without memory. */
+/* Returns @text, with each byte from @from on encoded unless it @stays; NULL without memory. */
 static char *encode(const char *text, size_t from, bool (*stays)(unsigned char byte))
 {
 	static const char digits[] = "0123456789ABCDEF";
@@ -95,7 +95,7 @@ bool bid_url_is_tree(const char *url)
 	return strncasecmp(url, "file://", 7) == 0;
 }
 
-/* Does @url begin with "HOST", "HOST:PORT" or "[ADDRESS]:PORT", and not with the scheme of something else? */
+/* Does @url begin with "HOST", "HOST:PORT" or "[ADDRESS]:PORT", and with no other scheme? */
 static bool begins_with_host(const char *url)
 {
 	size_t host = *url == '[' ? strcspn(url, "]") : strcspn(url, ":/");
@@ -104,7 +104,7 @@ static bool begins_with_host(const char *url)
 	return host > 0 && (*end == '\0' || *end == '/' || (*end == ':' && is_digit(end[1])));
 }
 
-/* What @url means: as libdebuginfod has it, what has no scheme is http://. A path may have blanks. NULL without memory. */
+/* Add "http://" to a @url without a scheme, as libdebuginfod does. A path may have blanks. NULL without memory. */
 static char *complete(const char *url)
 {
 	char *completed;
@@ -144,7 +144,7 @@ static int check_tree(const char *url)
 	return bid_url_tree_path(url, &path);
 }
 
-/* It names the source in JSON and in metrics, which are UTF-8. Returns 0, -EINVAL or -ENOMEM. */
+/* Is @url UTF-8, as JSON and metrics need? Returns 0, -EINVAL or -ENOMEM. */
 static int check_text(const char *url)
 {
 	bid_auto_free char *text = bid_utf8(url);
@@ -164,7 +164,7 @@ static int check_url(const char *url)
 	r = bid_url_is_tree(url) ? check_tree(url) : check_scheme(url);
 	if (r < 0)
 		return r;
-	/* a path is going to be appended: behind a query or a fragment it would be none */
+	/* a path is appended, which cannot follow a query or a fragment */
 	if (strnlen(url, BID_URL_MAX + 1) > BID_URL_MAX || strpbrk(url, "?#"))
 		return -EINVAL;
 	r = check_text(url);
@@ -238,11 +238,11 @@ int bid_url_for_request(const char *base, const struct bid_request *request, cha
 		return -EOPNOTSUPP;
 	if (bid_kind_has_detail(request->kind) != (request->detail != NULL))
 		return -EINVAL;
-	/* as debuginfod(8) asks */
+	/* see debuginfod(8) */
 	detail = encode(bid_detail_text(request->detail), 0, is_plain);
 	if (!detail)
 		return -ENOMEM;
-	/* the slash before a source's path is the first one of the path */
+	/* the path of a source begins with its slash */
 	if (asprintf(&url, "%s/buildid/%s/%s%s%s", base, bid_id_format(&request->id, hex), web_names[request->kind],
 		     request->kind == BID_KIND_SECTION ? "/" : "", detail) < 0)
 		return -ENOMEM;
@@ -267,7 +267,7 @@ static bool same_part(CURLU *a, CURLU *b, CURLUPart part)
 	return same;
 }
 
-/* Set @part of @to as it is in @from, or to nothing if that is NULL. */
+/* Copy @part of @from to @to, or clear it if @from is NULL. */
 static bool set_part(CURLU *to, CURLU *from, CURLUPart part)
 {
 	char *text = NULL;
@@ -280,14 +280,14 @@ static bool set_part(CURLU *to, CURLU *from, CURLUPart part)
 	return done;
 }
 
-/* A name and a password are told to @home alone, whatever @target, which may bring its own, says. */
+/* Give user name and password to @home alone; drop those of @target. */
 static bool set_login(CURLU *target, CURLU *home, bool is_home)
 {
 	return set_part(target, is_home ? home : NULL, CURLUPART_USER) &&
 	       set_part(target, is_home ? home : NULL, CURLUPART_PASSWORD);
 }
 
-/* Where the name of a host ends in @url, which may have none. */
+/* Returns the end of the host name in @url, or 0. */
 static size_t host_end(const char *url)
 {
 	size_t scheme = scheme_length(url), slashes;
@@ -298,7 +298,7 @@ static size_t host_end(const char *url)
 	return slashes + strcspn(url + slashes, "/?#");
 }
 
-/* May one be sent from @from to @to? Both have a scheme. */
+/* May a redirect lead from @from to @to? Both have a scheme. */
 static int check_step(const char *from, const char *to)
 {
 	int r = check_scheme(to);
@@ -306,7 +306,7 @@ static int check_step(const char *from, const char *to)
 	return r == 0 && is_https(from) && !is_https(to) ? -EPROTONOSUPPORT : r;
 }
 
-/* The same, of what @to turned out to be. */
+/* The same, of the URL that @to is resolved to. */
 static int check_resolved(const char *from, CURLU *to)
 {
 	char *text = NULL;
@@ -317,8 +317,8 @@ static int check_resolved(const char *from, CURLU *to)
 }
 
 /*
- * What @to means at @from, as browsers have it: some servers do not encode what they send, and libcurl leaves that as it came, and
- * relative. Returns 0, or why it is not followed.
+ * Resolve @to at @from as browsers do: some servers do not encode it, and libcurl then leaves it relative. Returns 0, or why it
+ * is not followed.
  */
 static int resolve(const char *from, const char *to, CURLU **ret_target)
 {
@@ -336,7 +336,7 @@ static int resolve(const char *from, const char *to, CURLU **ret_target)
 	r = target ? 0 : -EINVAL;
 	if (r == 0 && relative) {
 		r = curl_url_set(target, CURLUPART_URL, encoded, CURLU_PATH_AS_IS) == CURLUE_OK ? 0 : -EINVAL;
-		/* "http:/a", which libcurl does not take for relative */
+		/* "http:/a" is not relative for libcurl */
 		r = r == 0 ? check_resolved(from, target) : r;
 	}
 	if (r < 0)

@@ -295,7 +295,7 @@ static void test_other_text(void **state)
 		{ "html", BID_KIND_SECTION, ".html", BID_OUTCOME_REJECTED, "a web page" },
 		{ "encoding:gzip", BID_KIND_SOURCE, "/a.c", BID_OUTCOME_FOUND, "HTTP 200" },
 		{ "encoding-chunked:gzip", BID_KIND_SECTION, ".text", BID_OUTCOME_FOUND, "HTTP 200" },
-		{ "bad-size-header", BID_KIND_SOURCE, "/a.c", BID_OUTCOME_REJECTED, "said to be of 100000 bytes, and of 100001" },
+		{ "bad-size-header", BID_KIND_SOURCE, "/a.c", BID_OUTCOME_REJECTED, "announced as 100000 bytes, and as 100001" },
 		/* elfutils' server announces the size of the whole file, if it has just unpacked that */
 		{ "bad-size-header", BID_KIND_SECTION, ".text", BID_OUTCOME_FOUND, "HTTP 200" },
 		{ "bad-size-chunked", BID_KIND_SECTION, ".text", BID_OUTCOME_FOUND, "HTTP 200" },
