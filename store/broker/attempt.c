@@ -37,21 +37,18 @@ int bid_attempt_begin_body(struct bid_attempt *attempt, uint64_t size)
 	if (max > 0 && size != BID_SIZE_UNKNOWN && size > max)
 		return -EFBIG;
 	begun(attempt);
-	/* not earlier: a source that only waits for its turn, or says "no", costs no descriptor */
+	/* only now: a source that queues the request, or answers 404, costs no descriptor */
 	r = attempt->txn ? bid_txn_reset(attempt->txn) : bid_txn_begin(broker->store, &attempt->download->request, &attempt->txn);
 	if (r == 0 && (broker->config.accept || bid_negative_lookup(&broker->negative, &attempt->download->request,
 								    BID_NEGATIVE_ALL, &ttl) == BID_OUTCOME_FOUND))
 		bid_txn_accept(attempt->txn);
 	if (r == 0 && size != BID_SIZE_UNKNOWN)
 		r = bid_txn_expect(attempt->txn, size, false);
-	/* the first bytes wait for room */
+	/* the first bytes wait for the room */
 	return r == -EAGAIN ? 0 : r;
 }
 
-/*
- * End the transfer of a large file that is plainly another one. What the head cannot tell, and what is smaller, is left to the
- * commit, which alone decides for good.
- */
+/* Refuse a large file whose first bytes carry another id. The commit decides on all others. */
 static int check_head(struct bid_attempt *attempt)
 {
 	char hex[BID_ID_HEX_MAX];
@@ -107,7 +104,7 @@ static int take_body(struct bid_attempt *attempt, const void *data, size_t len)
 		begun(attempt);
 	if (!attempt->head_checked)
 		r = keep_head(attempt, data, len);
-	/* as far as can be listed, these are the bytes that are wanted */
+	/* as far as it is known, the bytes carry the id */
 	if (r == 0 && attempt->head_checked && !attempt->leads)
 		attempt->leads = bid_scheduler_note(attempt, BID_EVENT_VERIFIED) != BID_ATTEMPT_BODY;
 	return r;
@@ -142,7 +139,7 @@ static int receive_head(void *user, uint64_t size)
 	return r < 0 ? refuse(attempt, r) : 0;
 }
 
-/* Something has to be evicted for the body: a commit worker's turn. */
+/* Let a commit worker evict for the body. */
 static void want_room(struct bid_attempt *attempt)
 {
 	struct bid_broker *broker = attempt->download->broker;
@@ -173,7 +170,7 @@ static void receive_broke_off(void *user)
 	struct bid_attempt *attempt = user;
 
 	attempt->broke_off = true;
-	/* whoever delivers next is ahead of the others */
+	/* the next source that delivers leads */
 	attempt->leads = false;
 	bid_scheduler_step(attempt->download, BID_EVENT_BROKE_OFF, attempt->candidate);
 }
@@ -185,7 +182,7 @@ static void keep_response(struct bid_source_response *response, const struct bid
 	response->lasting = answer->lasting;
 	response->modified = answer->modified;
 	snprintf(response->text, sizeof(response->text), "%s", answer->text ? answer->text : bid_outcome_name(answer->outcome));
-	/* where it came from is worth having, but not worth failing for */
+	/* without memory the origin is lost, the body is not */
 	response->tries = answer->tries;
 	response->url = answer->url ? strdup(answer->url) : NULL;
 	response->led_to = answer->led_to ? strdup(answer->led_to) : NULL;
@@ -202,7 +199,7 @@ static void receive_done(void *user, const struct bid_answer *answer)
 
 	keep_response(&attempt->response, answer);
 	pthread_mutex_lock(&broker->lock);
-	/* inside start(), or next to it: the one who asks has still to do with it, and passes it on */
+	/* bid_scheduler_start() passes it on after start() */
 	if (attempt->starting)
 		attempt->answered = true;
 	else
@@ -224,7 +221,7 @@ void bid_attempt_make_room(struct bid_attempt *attempt)
 	struct bid_source *source = source_of(attempt);
 	uint64_t transfer = 0;
 
-	/* its end is to come */
+	/* done() follows */
 	if (bid_scheduler_state(attempt) == BID_ATTEMPT_STOPPED) {
 		attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
 		return;
@@ -242,7 +239,7 @@ void bid_attempt_make_room(struct bid_attempt *attempt)
 		transfer = attempt->transfer;
 	if (!transfer)
 		return;
-	/* it may be over by then, and its source knows */
+	/* the source ignores the number of a transfer that has ended */
 	pthread_mutex_unlock(&broker->lock);
 	source->ops->resume(source, transfer);
 	pthread_mutex_lock(&broker->lock);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An attempt: one source that is being asked for the request of one download. It has a transaction of its own, so that two
- * sources that answer at once never write to one file.
+ * An attempt: a download's request to one source, with a transaction of its own: two sources never write to one file.
  *
- * Its state is that of its candidate (machine.h). While room is made for its body by a commit worker, the source waits for its
- * resume().
+ * bid_attempt_receiver		callbacks of the source
+ * bid_attempt_make_room()	commit worker, while the source waits for resume()
+ * bid_scheduler_leave()	commit worker, at the end
+ *
+ * The state of an attempt is that of its candidate (machine.h).
  */
 #ifndef BID_BROKER_ATTEMPT_H
 #define BID_BROKER_ATTEMPT_H
@@ -13,17 +15,17 @@
 
 #include "broker/broker.h"
 
-#define BID_TEXT_MAX 256 /* of a verdict, with its NUL */
-#define BID_HEAD_MAX (64 * 1024) /* how much of a body must be there for the early check of its id */
+#define BID_TEXT_MAX 256 /* of a report, with its NUL */
+#define BID_HEAD_MAX (64 * 1024) /* bytes of a body before the early check of its id */
 
 enum bid_attempt_room {
 	BID_ATTEMPT_ROOM_ENOUGH,
-	BID_ATTEMPT_ROOM_WANTED, /* it is in the broker's jobs for that */
+	BID_ATTEMPT_ROOM_WANTED, /* in the broker's jobs */
 	BID_ATTEMPT_ROOM_MAKING, /* a commit worker evicts */
-	BID_ATTEMPT_ROOM_MADE, /* while it starts: nobody knows yet whom to resume */
+	BID_ATTEMPT_ROOM_MADE, /* made before start() has returned the number to resume */
 };
 
-/* What a source's done() said, kept for the commit worker. Strings are owned and may be NULL. */
+/* Result of a source's done(), for the commit worker. Strings are owned and may be NULL. */
 struct bid_source_response {
 	enum bid_outcome outcome;
 	bool not_sent;
@@ -40,63 +42,60 @@ struct bid_source_response {
 };
 
 struct bid_attempt {
-	struct bid_download *download; /* with a reference */
-	size_t candidate; /* an index into the download's */
-	size_t source; /* an index into the broker's */
+	struct bid_download *download; /* a reference */
+	size_t candidate; /* index in the download's */
+	size_t source; /* index in the broker's */
 	int64_t started_ms;
 
 	/* under the broker's lock */
-	bool starting; /* its starter is inside the source's start() */
+	bool starting; /* start() of the source has not returned */
 	enum bid_attempt_room room;
-	uint64_t transfer; /* the source's number for it, once started */
-	bool answered; /* the source was done before start() returned */
-	bool looped; /* cancelled because its source leads back here */
+	uint64_t transfer; /* number for cancel() and resume(), after start() */
+	bool answered; /* done() came before start() returned */
+	bool looped; /* cancelled: its source asks this broker (loop.h) */
 	TAILQ_ENTRY(bid_attempt) job; /* in the broker's jobs */
 
-	/*
-	 * of the thread whose turn it is: the starter, then the source's, then the commit worker; and the commit worker that
-	 * makes room
-	 */
+	/* of one thread at a time: starter, source, commit worker; a commit worker that makes room has it meanwhile */
 	struct bid_txn *txn; /* begun with the body */
-	uint8_t *head; /* the beginning of the body, until it was checked */
+	uint8_t *head; /* begin of the body, until its check */
 	size_t head_len;
 	bool head_checked;
-	bool size_unknown; /* there is no room for more than came, and nothing told how much there is */
-	bool endless; /* and it is more than any is made for */
-	bool changed; /* it carries the id, but has other bytes than were fetched first */
-	bool leads; /* the others were told to end */
-	bool broke_off; /* and nothing came since */
-	uint64_t delivered; /* bytes from this source, repeated ones too */
-	int receive_error; /* why the receiver ended the transfer: a negative errno */
-	char reason[BID_TEXT_MAX]; /* the same in words */
+	bool size_unknown; /* no room for more than arrived, and no announced size */
+	bool endless; /* and above BID_TXN_UNSAID_MAX */
+	bool changed; /* right id, but other bytes than the first download */
+	bool leads; /* the attempts of other sources are cancelled */
+	bool broke_off; /* no bytes since */
+	uint64_t delivered; /* bytes from this source, with repeated ones */
+	int receive_error; /* negative errno that ended the transfer */
+	char reason[BID_TEXT_MAX]; /* the same as a text */
 	struct bid_source_response response;
 
-	/* for everybody */
+	/* of all threads */
 	_Atomic uint64_t received; /* of the current body */
-	_Atomic uint64_t size; /* as announced, or BID_SIZE_UNKNOWN */
+	_Atomic uint64_t size; /* announced size, or BID_SIZE_UNKNOWN */
 };
 
-/* Was it refused because it is more than there is room for, which another source's need not be? By the one whose turn it is. */
+/* Did the body not fit, which that of another source may? By the thread that has @attempt. */
 static inline bool bid_attempt_has_no_room(const struct bid_attempt *attempt)
 {
 	return attempt->receive_error == -ENOSPC && (attempt->received == 0 || attempt->size_unknown);
 }
 
 /*
- * Evict for what is to come of the body, and let it come. Under the lock, which is released meanwhile; @attempt may be gone
- * then.
+ * Evict for the rest of the body, and resume the transfer. Locking: under the broker's lock, which is released meanwhile;
+ * @attempt may be freed then.
  */
 void bid_attempt_make_room(struct bid_attempt *attempt);
 
-/* Drop what came of a body so far, to begin one of @size bytes or BID_SIZE_UNKNOWN. By the one whose turn it is. */
+/* Begin a body of @size bytes or BID_SIZE_UNKNOWN, in place of an earlier one. By the thread that has @attempt. */
 int bid_attempt_begin_body(struct bid_attempt *attempt, uint64_t size);
 
-/* What sources call for attempts. */
+/* Callbacks of the sources. */
 extern const struct bid_receiver bid_attempt_receiver;
 
 /*
- * A trouble of our own store as a result: -ENOENT, from a directory that went away, must not be taken for a proof of absence, nor
- * what kept us from writing for what keeps the caller from reading.
+ * Returns @error of the store as a result: -ENOENT of a directory is no proof of absence, and -EACCES of a write is none of a
+ * read.
  */
 static inline int bid_local_error(int error)
 {

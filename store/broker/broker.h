@@ -8,7 +8,7 @@
  *   lock_waiter.c	thread that waits for downloads of other processes
  *   machine.c		states of a download: event -> actions, pure
  *   scheduler.c		driver of machine.c: feeds events, runs actions
- *   loop.c		sources that ask this broker in turn
+ *   loop.c		sources that request the same from this broker
  *   attempt.c		one request to one source: start, receive
  *   refresh.c		drop negative cache entries, for a caller
  *   offline.c		stop all requests, for a caller
@@ -42,15 +42,15 @@ struct bid_download;
 TAILQ_HEAD(bid_downloads, bid_download);
 TAILQ_HEAD(bid_attempts, bid_attempt);
 
-/* Whether a source asks this broker: loop.h. */
+/* Detection of a source that asks this broker: loop.h. */
 struct bid_loop {
-	struct bid_id id; /* that nobody else asks for; does not change */
-	int64_t probed_ms; /* when the source was asked for it last; under the broker's lock */
-	_Atomic int64_t recognised_ms; /* when a request for it arrived last */
-	_Atomic bool probing; /* the source has not answered yet */
+	struct bid_id id; /* id of the probe, which no reader requests; constant */
+	int64_t probed_ms; /* time of the last probe; under the broker's lock */
+	_Atomic int64_t recognised_ms; /* time of the last request for the id here */
+	_Atomic bool probing; /* a probe is under way */
 };
 
-/* A source and what it did so far. */
+/* A source and its counters. */
 struct bid_source_state {
 	struct bid_source *source; /* owned */
 	struct bid_source_stats stats; /* under the broker's lock */
@@ -58,8 +58,8 @@ struct bid_source_state {
 };
 
 /*
- * One of the threads that decide what became of attempts: of those that have no more to be committed than it takes, so that what is
- * quickly done never waits for the disk. The last one evicts as well.
+ * A commit worker. It takes attempts up to a size: small artifacts never wait for the disk behind large ones. The last worker
+ * also evicts.
  */
 struct bid_commit_worker {
 	struct bid_broker *broker;
@@ -73,36 +73,36 @@ struct bid_broker {
 	struct bid_store *store; /* not owned */
 	struct bid_broker_config config;
 	struct bid_negative negative; /* has its own lock */
-	struct bid_holds *holds; /* of all processes that fetch into the store; have their own lock */
-	struct bid_source_state *sources; /* does not change from the first request on */
+	struct bid_holds *holds; /* locks of all processes that fetch into the store; locked inside */
+	struct bid_source_state *sources; /* constant from the first request on */
 	size_t n_sources;
-	uint64_t sources_hold; /* what stands for them (bid_hold_source()) */
-	_Atomic bool offline; /* none of them is asked */
+	uint64_t sources_hold; /* bid_hold_source() of all */
+	_Atomic bool offline; /* no source gets a request */
 
-	/* Guards everything below but the counters. Not held during I/O, while a callback runs, or while a source is called. */
+	/* Guards all fields below but the counters. Not held during I/O, in callbacks, or in functions of a source. */
 	pthread_mutex_t lock;
 	struct bid_tickets tickets;
 	size_t n_waiting;
-	struct bid_download *buckets[BID_DOWNLOAD_BUCKETS]; /* by request: those that can be joined, and lingering results */
-	struct bid_downloads downloads; /* all that have not ended */
+	struct bid_download *buckets[BID_DOWNLOAD_BUCKETS]; /* by request: joinable and lingering */
+	struct bid_downloads downloads; /* downloads that have not ended */
 	size_t n_downloads;
-	size_t n_attempts; /* of ended downloads too */
-	size_t preferred; /* the index of the source that is asked first */
-	struct bid_attempts jobs; /* what the commit workers have to decide */
+	size_t n_attempts; /* with those of ended downloads */
+	size_t preferred; /* index of the source of the first attempt */
+	struct bid_attempts jobs; /* attempts for the commit workers */
 	struct bid_timers timers; /* ends of windows, waits and lingering results, and hedged requests */
-	struct bid_downloads lock_waits; /* those that wait for another process, and are not being looked at by the thread */
-	size_t n_lock_waits; /* with the one that is */
+	struct bid_downloads lock_waits; /* downloads that wait for another process, but for the one that the thread tries */
+	size_t n_lock_waits; /* with that one */
 	struct bid_responses responses;
 	pthread_cond_t has_job;
-	pthread_cond_t has_time; /* a new first one in timers */
-	pthread_cond_t has_lock_wait; /* one in lock_waits */
-	pthread_cond_t idle; /* no download is left, or no attempt */
-	bool ending; /* bid_broker_free() is at work: nothing new begins */
-	bool stopping; /* and has seen the last download end: threads return */
+	pthread_cond_t has_time; /* a new first timer */
+	pthread_cond_t has_lock_wait; /* lock_waits is not empty */
+	pthread_cond_t idle; /* no download or no attempt is left */
+	bool ending; /* bid_broker_free() runs: nothing new begins */
+	bool stopping; /* all downloads have ended: threads return */
 
 	struct bid_commit_worker workers[BID_COMMIT_WORKERS];
-	unsigned n_workers; /* that were started */
-	bool has_timer_thread, has_lock_waiter; /* the next two were started */
+	unsigned n_workers; /* started workers */
+	bool has_timer_thread, has_lock_waiter; /* the next two have started */
 	pthread_t timer_thread;
 	pthread_t lock_waiter;
 
@@ -111,22 +111,22 @@ struct bid_broker {
 	} counts;
 };
 
-/* bid_broker_find() without counting what is not to be had. */
+/* bid_broker_find(), but absent artifacts are not counted. */
 int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
 
-/* Ask for @request on behalf of @waiter, who is BUSY, and not the caller's any more: it is answered, perhaps at once, or queued. */
+/* Submit @request for @waiter, which is BUSY. It is answered, perhaps at once, or queued; the caller owns it no longer. */
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);
 
 enum bid_timer_kind {
-	BID_TIMER_DOWNLOAD, /* of a struct bid_download: its window or its lingering ends */
-	BID_TIMER_HEDGE, /* of a struct bid_download: another source may be asked */
-	BID_TIMER_WAIT, /* of a struct bid_waiter: its wait ends */
+	BID_TIMER_DOWNLOAD, /* struct bid_download: end of the window, or of the lingering */
+	BID_TIMER_HEDGE, /* struct bid_download: start of another source */
+	BID_TIMER_WAIT, /* struct bid_waiter: end of its wait */
 };
 
-/* Let @timer end at @at_ms. Under the lock. */
+/* Arm @timer for @at_ms. Under the lock. */
 void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t at_ms);
 
-/* The bodies of the threads; of a struct bid_commit_worker, and of the struct bid_broker. */
+/* Bodies of the threads, of a struct bid_commit_worker and of the struct bid_broker. */
 void *bid_broker_run_worker(void *worker);
 void *bid_broker_run_timers(void *broker);
 void *bid_broker_run_lock_waiter(void *broker);

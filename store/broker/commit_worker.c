@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The commit workers: commits wait for the disk, which the thread of a source must not. */
+/* Commit workers: a commit waits for the disk, which the thread of a source must not. */
 #include "broker/scheduler.h"
 
 #include <errno.h>
@@ -10,13 +10,13 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-/* What the source said, in the light of what the receiver found. */
+/* Returns the outcome of the source, or of the receiver. */
 static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret_text)
 {
 	const struct bid_source_response *response = &attempt->response;
 
 	if (attempt->looped && response->outcome == BID_OUTCOME_CANCELLED) {
-		*ret_text = "asks this mount for the same";
+		*ret_text = "requests the same from this mount";
 		return BID_OUTCOME_UNREACHABLE;
 	}
 	if (attempt->receive_error == 0) {
@@ -24,7 +24,7 @@ static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret
 		return response->outcome;
 	}
 	*ret_text = attempt->reason;
-	/* an artifact may be as large; but to find that out costs as much each time */
+	/* the artifact may be as large, but each attempt costs as much */
 	if (attempt->endless)
 		return BID_OUTCOME_REJECTED;
 	switch (attempt->receive_error) {
@@ -50,13 +50,13 @@ static struct bid_origin origin_of(const struct bid_attempt *attempt)
 	};
 }
 
-/* Commit what was received. Returns found, rejected or failed; with failed, @ret_error is set. */
+/* Commit the body. Returns found, rejected or failed; @ret_error is set with failed. */
 static enum bid_outcome publish(struct bid_attempt *attempt, struct bid_file *ret_file, const char **ret_text, int *ret_error)
 {
 	struct bid_origin origin = origin_of(attempt);
 	int r = 0;
 
-	/* a source that found it, but sent no byte: the commit will say what is wrong with that */
+	/* found without a byte: the commit has the reason */
 	if (!attempt->txn)
 		r = bid_attempt_begin_body(attempt, 0);
 	if (r == 0 && attempt->size != BID_SIZE_UNKNOWN && attempt->size != attempt->received) {
@@ -97,8 +97,8 @@ static void note_fetched(const struct bid_attempt *attempt)
 }
 
 /*
- * Remember why the source is not to be asked again. But not that a section is absent: debuginfod of elfutils 0.192 and later says
- * "no" to what it has just served, as long as it has the section in its cache.
+ * Add the reason to the negative cache. A section that is absent is not added: debuginfod of elfutils 0.192 and later answers
+ * 404 for a section that is in its cache.
  */
 static void note_negative(const struct bid_attempt *attempt, enum bid_outcome outcome)
 {
@@ -112,7 +112,7 @@ static void note_negative(const struct bid_attempt *attempt, enum bid_outcome ou
 		bid_negative_add(&broker->negative, request, broker->sources[attempt->source].source->name, outcome);
 }
 
-/* The source gave an answer, and the download is still for it. Frees @attempt. */
+/* Report @outcome, and end the download if it is the last word. Frees @attempt. */
 static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
@@ -130,9 +130,9 @@ static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const 
 	} else {
 		note_negative(attempt, outcome);
 	}
-	/* our own disk's trouble ends it, too: another source's bytes would meet the same; but one may announce more than it has */
+	/* a failure of the disk meets all sources; but one source may announce too large a size */
 	over = outcome == BID_OUTCOME_FOUND || (outcome == BID_OUTCOME_FAILED && error != 0 && !bid_attempt_has_no_room(attempt));
-	/* while the attempt is still in it, or whoever looks at the race next would find it at its end */
+	/* before the attempt leaves, or another thread finds a download without attempts */
 	if (over)
 		bid_download_claim(download);
 	if (outcome == BID_OUTCOME_FOUND)
@@ -149,13 +149,13 @@ static bool was_overtaken(const struct bid_attempt *attempt)
 	return attempt->download->machine.candidates[attempt->candidate].overtaken;
 }
 
-/* @useless: the download is over, or nobody wants it. */
+/* Act on the end of an attempt. It is @useless if the download has ended or has no waiters. */
 static void take(struct bid_attempt *attempt, bool useless)
 {
 	const char *text;
 	enum bid_outcome outcome = outcome_of(attempt, &text);
 
-	/* one that has lost may have come to its end all the same: what it says counts */
+	/* a response counts, also of an attempt that was overtaken */
 	if (!useless && (!was_overtaken(attempt) || outcome != BID_OUTCOME_CANCELLED)) {
 		decide(attempt, outcome, text);
 		return;
@@ -164,7 +164,7 @@ static void take(struct bid_attempt *attempt, bool useless)
 	bid_scheduler_leave(attempt, BID_EVENT_LEFT);
 }
 
-/* How many bytes are to be examined and brought to the disk? To evict takes longer than any. */
+/* Returns the bytes to check and write to the disk. Eviction takes longest. */
 static uint64_t work_of(const struct bid_attempt *attempt)
 {
 	if (attempt->room != BID_ATTEMPT_ROOM_ENOUGH)
@@ -214,7 +214,7 @@ void *bid_broker_run_worker(void *user)
 		pthread_mutex_lock(&broker->lock);
 		download->decided_on = false;
 		bid_download_unref(download);
-		/* what waited for this may be for another to do */
+		/* the next job may be one for another worker */
 		if (!TAILQ_EMPTY(&broker->jobs))
 			pthread_cond_broadcast(&broker->has_job);
 	}

@@ -11,7 +11,7 @@
 #include "base/trouble.h"
 #include "broker/request.h"
 
-/* Downloads are few and short-lived: nobody can fill a chain for long, so no seed. */
+/* no seed: downloads are few and short-lived */
 static struct bid_download **bucket(struct bid_broker *broker, const struct bid_request *request)
 {
 	return &broker->buckets[bid_request_hash(request, 0) % BID_DOWNLOAD_BUCKETS];
@@ -122,14 +122,14 @@ static void open_window(struct bid_download *download, int64_t now)
 	bid_broker_arm(broker, &download->timer, download->until_ms);
 }
 
-/* May somebody who comes now wait for @download? */
+/* May a new waiter wait for @download? */
 static bool admit(struct bid_download *download, int64_t now)
 {
 	if (download->broker->config.wait_ms == 0)
 		return true;
 	if (now < download->until_ms)
 		return true;
-	/* waiters of a window that is over, but not yet sent away, must not be kept by a new one */
+	/* the waiters of a window that is over must not stay for a new one */
 	if (download->n_waiters > 0 || now < download->until_ms + BID_WINDOW_GRACE)
 		return false;
 	open_window(download, now);

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A download: one request that sources are asked for, and everybody who waits for it. What becomes of it, and whom it asks, the
- * machine knows (machine.h); scheduler.c runs that. An attempt (attempt.h) asks one source.
+ * A download: one request to the sources, and its waiters.
  *
- * The wait. A kernel may look one name up for many callers one after the other, so waits are counted per download and not per
- * caller: a window of wait_ms opens with the first waiter, and all who come before it ends are sent away when it ends. What has not
- * even been sent by then is given up: it would only take the turns of those that are waited for. Who comes
- * within BID_WINDOW_GRACE after it is sent away at once; who comes later opens a new window. For the same reason a download that
- * ended without the artifact lingers for BID_DOWNLOAD_LINGER, so that 200 queued lookups do not become 200 tries.
+ * bid_download_join()	a waiter joins, or leads
+ * bid_download_lead()	the leader starts it (lock_waiter.h)
+ * bid_download_claim()	the result is known (scheduler.h)
+ * bid_download_end()	answers the waiters
+ *
+ * The machine (machine.h) has the states; scheduler.c runs it. An attempt (attempt.h) is a request to one source.
+ *
+ * The kernel may look up one name for many callers one after the other: the wait is per download, not per caller. A window of
+ * wait_ms opens with the first waiter; at its end all waiters are answered, and a download without a sent request is given up.
+ * A waiter is answered at once within BID_WINDOW_GRACE after it, and opens a new window later. A download that ended without
+ * the artifact lingers for BID_DOWNLOAD_LINGER: 200 queued look-ups are one download.
  */
 #ifndef BID_BROKER_DOWNLOAD_H
 #define BID_BROKER_DOWNLOAD_H
@@ -25,33 +30,33 @@ struct bid_download {
 	int64_t started_ms;
 
 	/* under the broker's lock */
-	unsigned refs; /* one for the broker, until the download left its lists; one for whoever answers waiters */
-	struct bid_machine machine; /* its candidates are owned */
-	bool decided_on; /* by a commit worker: one at a time */
+	unsigned refs; /* one for the broker's lists, one for each thread that answers waiters */
+	struct bid_machine machine; /* candidates are owned */
+	bool decided_on; /* by a commit worker, one at a time */
 	bool joinable; /* in the broker's buckets */
-	bool wanted; /* somebody has waited for it, at least for a while */
-	bool timed_out; /* somebody was sent away, and may come back for it */
-	bool no_room; /* a source has it, and there is no room for as much as it says */
+	bool wanted; /* it has had a waiter */
+	bool timed_out; /* a waiter was answered at the end of a window, and may return */
+	bool no_room; /* the announced size does not fit */
 	int error; /* when ENDED */
-	int64_t until_ms; /* the end of the last window; when ENDED, of the lingering */
+	int64_t until_ms; /* end of the last window; when ENDED, of the lingering */
 	struct bid_waiters waiters;
 	unsigned n_waiters;
 	struct bid_download *next; /* in its bucket */
 	TAILQ_ENTRY(bid_download) link; /* in the broker's downloads */
-	struct bid_timer timer; /* the end of the window, or of the lingering */
-	struct bid_timer hedge; /* when another source is asked beside those that are */
+	struct bid_timer timer; /* end of the window, or of the lingering */
+	struct bid_timer hedge; /* start of another source */
 	struct bid_lock_wait lock_wait;
-	char (*texts)[BID_TEXT_MAX]; /* of the reports; owned */
-	/* for everybody */
-	_Atomic size_t n_reports; /* entries below it do not change any more */
-	struct bid_report reports[]; /* room for one per source; all strings but sources and texts are owned */
+	char (*texts)[BID_TEXT_MAX]; /* texts of the reports; owned */
+	/* of all threads */
+	_Atomic size_t n_reports; /* entries below are constant */
+	struct bid_report reports[]; /* one per source; its strings but sources and texts are owned */
 };
 
 /*
- * What becomes of @waiter, who wants @request from the sources. Under the lock. Returns
- *   -EINPROGRESS	it waits and is not the caller's any more. With @ret_lead set, to a download with a
- *			reference, he leads it: bid_download_lead()
- *   other		its answer. @ret_seen is set to the download whose reports belong to it, if any, with a reference
+ * Let @waiter wait for @request. Locking: under the lock. Returns
+ *   -EINPROGRESS	it waits, and is not the caller's any more. If @ret_lead is set, with a reference, the caller
+ *			calls bid_download_lead()
+ *   other		its answer. @ret_seen may be set to the download of its reports, with a reference
  */
 int bid_download_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
 		      struct bid_download **ret_lead, struct bid_download **ret_seen);
@@ -59,41 +64,41 @@ int bid_download_join(struct bid_broker *broker, const struct bid_request *reque
 /* Take @waiter out of its download, and detach it. Under the lock. */
 void bid_download_leave(struct bid_waiter *waiter);
 
-/* Move all waiters of @download, and their tickets, to @waiters. Under the lock. */
+/* Move all waiters of @download to @waiters, and detach them. Under the lock. */
 void bid_download_take_waiters(struct bid_download *download, struct bid_waiters *waiters);
 
-/* Does nobody want @download any more? Under the lock. */
+/* Is @download without a waiter, or one that may return? Under the lock. */
 bool bid_download_abandoned(const struct bid_download *download);
 
-/* Call and free all of @waiters, who waited for @download, with @error or a copy of @file each. Without the lock. */
+/* Answer and free all @waiters of @download, with @error or a copy of @file each. Without the lock. */
 void bid_download_answer(struct bid_download *download, struct bid_waiters *waiters, int error, struct bid_file *file);
 
-/* The answer of @waiter is near: use up its ticket, unless it may have to ask for something else. Under the lock. */
+/* Use up the ticket of @waiter before its answer, unless a fallback may follow. Under the lock. */
 void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter);
 
 /*
- * Call and free one that was detached, or let it wait for something else. @download may be NULL. The callee may take the descriptor
- * out of @file. Without the lock.
+ * Answer and free a detached @waiter, or start its fallback. @download may be NULL. The callee may take the descriptor of
+ * @file. Without the lock.
  */
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
 		       struct bid_download *download);
 
-/* Let nobody join @download from here on: the next who comes starts another. Under the lock. */
+/* Let no waiter join @download: the next one starts another. Under the lock. */
 void bid_download_retire(struct bid_download *download);
 
-/* End the lingering of all results, or of that for @request. Under the lock. */
+/* End the lingering of all downloads, or of that for @request. Under the lock. */
 void bid_download_end_lingering(struct bid_broker *broker, const struct bid_request *request);
 
-/* Tell @waiter @result, and free it. It was detached. Without the lock. */
+/* Report @result to a detached @waiter, and free it. Without the lock. */
 void bid_waiter_report(struct bid_broker *broker, struct bid_waiter *waiter, struct bid_result *result);
 
-/* The result of @download is @error: move its waiters to @waiters, and let an unhappy one linger. Under the lock. */
+/* End @download with @error: move its waiters to @waiters; without the artifact it lingers. Under the lock. */
 void bid_download_settle(struct bid_download *download, int error, struct bid_waiters *waiters);
 
-/* The lingering is over. Under the lock. */
+/* End the lingering. Under the lock. */
 void bid_download_end_linger(struct bid_download *download);
 
-/* Both under the lock. */
+/* Under the lock. */
 void bid_download_ref(struct bid_download *download);
 void bid_download_unref(struct bid_download *download);
 
@@ -102,38 +107,32 @@ void bid_download_put(struct bid_download *download);
 
 /* prefetch.c */
 
-/*
- * The dwz file @id is what the artifact of @download, just published, cannot be read without: begin to fetch it. Without the
- * lock.
- */
+/* Fetch the dwz file @id, to which the published artifact of @download refers. Without the lock. */
 void bid_download_prefetch(const struct bid_download *download, const struct bid_id *id);
 
 /* stats.c */
 
 #define BID_NAME_MAX 512
 
-/* What is asked for, for a message: "ID/elf", "ID/source/usr/src/a.c", as much as fits. Returns @buf. */
+/* Write @request for a message: "ID/elf", "ID/source/usr/src/a.c", as far as it fits. Returns @buf. */
 const char *bid_request_name(const struct bid_request *request, char buf[static BID_NAME_MAX]);
 
-/* Note what the source of @attempt said in the end, in the download, the counters and the log. Without the lock. */
+/* Report the @outcome of @attempt to the download, the counters and the log. Without the lock. */
 void bid_download_report(struct bid_download *download, struct bid_attempt *attempt, enum bid_outcome outcome, const char *text);
 
-/* The same of a source that was not asked, for a reason that is in @text. Not counted. Under the lock. */
+/* Report a @source that got no request, as @text says. Not counted. Under the lock. */
 void bid_download_report_skipped(struct bid_download *download, size_t source, enum bid_outcome outcome, const char *text);
 
-/*
- * @winner, an index into the broker's sources, has delivered: say so in place of those that were asked and got no further. By who
- * claimed the download, without the lock.
- */
+/* Report the attempts that the source @winner has overtaken. By the thread that claimed the download, without the lock. */
 void bid_download_report_overtaken(struct bid_download *download, size_t winner);
 
-/* Count what came of @attempt, which is not a verdict: it was cancelled. Without the lock. */
+/* Count an @attempt without a report: it was cancelled. Without the lock. */
 void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outcome);
 
-/* What all verdicts amount to, if none of them is "found". */
+/* Returns the result of all reports, none of which is found. */
 int bid_download_conclusion(const struct bid_download *download);
 
-/* Did each source say that it is too large there, or absent? */
+/* Is the artifact too large at each source, or absent? */
 bool bid_download_is_too_large(const struct bid_download *download);
 
 #endif

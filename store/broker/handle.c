@@ -9,12 +9,12 @@
 #define MAX_SLOTS   (1u << 24)
 
 struct bid_ticket_slot {
-	struct bid_waiter *waiter; /* NULL in a free one */
+	struct bid_waiter *waiter; /* NULL if free */
 	uint32_t generation;
 	uint32_t next_free;
 };
 
-/* The lower half is one more than the index, so that no ticket is zero. */
+/* The lower half is the index plus one: no ticket is zero. */
 static uint32_t slot_of(uint64_t ticket)
 {
 	return (uint32_t)ticket - 1;

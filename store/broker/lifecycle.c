@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The beginning and the end of a broker, and its threads. */
+/* Start and end of a broker and its threads. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -70,7 +70,7 @@ static void init_locks(struct bid_broker *broker)
 	pthread_condattr_destroy(&monotonic);
 }
 
-/* Free what is left when no thread is. */
+/* Free the broker after its threads. */
 static void release(struct bid_broker *broker)
 {
 	for (size_t i = 0; i < broker->n_sources; i++)
@@ -138,7 +138,7 @@ int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source)
 	return 0;
 }
 
-/* A download that bid_broker_free() has not ended yet, or NULL. Under the lock. */
+/* Returns a download that bid_broker_free() has not ended, or NULL. Under the lock. */
 static struct bid_download *still_wanted(struct bid_broker *broker)
 {
 	struct bid_download *download = TAILQ_FIRST(&broker->downloads);
@@ -148,7 +148,7 @@ static struct bid_download *still_wanted(struct bid_broker *broker)
 	return download;
 }
 
-/* Answer every waiter and cancel every transfer, then wait until the last has ended. */
+/* Answer all waiters, cancel all transfers, and wait for their ends. */
 static void end_downloads(struct bid_broker *broker)
 {
 	struct bid_download *download;
@@ -163,7 +163,7 @@ static void end_downloads(struct bid_broker *broker)
 	pthread_mutex_unlock(&broker->lock);
 }
 
-/* Nobody may be left without an answer, also who never came to use his ticket. */
+/* Answer the waiters of unused tickets, too. */
 static void end_tickets(struct bid_broker *broker)
 {
 	struct bid_waiter *waiter;

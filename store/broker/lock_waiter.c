@@ -9,11 +9,11 @@
 #include "base/log.h"
 #include "broker/scheduler.h"
 
-#define LOOK_MS 50 /* between two tries for what others hold */
-#define REST	10 /* but not before this many times what the tries took */
-#define WAIT_MS 30000 /* then it is fetched here, too: the holder may be stopped */
+#define LOOK_MS 50 /* between two tries of all locks */
+#define REST	10 /* but at least so many times the duration of a try */
+#define WAIT_MS 30000 /* then fetch here, too: the holder may be stopped */
 
-/* The hold. -EBUSY, or whatever else keeps it from holding; then it goes on without. */
+/* Take the lock. Any error but -EBUSY lets the download start without it. */
 static int take(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
@@ -50,7 +50,7 @@ void bid_download_lead(struct bid_download *download, bool look)
 		bid_scheduler_start(download, look || download->lock_wait.holds);
 }
 
-/* Readers must have a part of their wait left. */
+/* Returns the limit of the wait, which leaves readers a part of theirs. */
 static int64_t limit_of(const struct bid_broker *broker)
 {
 	unsigned half = broker->config.wait_ms / 2;
@@ -90,7 +90,7 @@ static void try(struct bid_broker *broker, struct bid_download *download)
 	pthread_mutex_lock(&broker->lock);
 }
 
-/* The same for all. Returns when to do it again. */
+/* Try all locks. Returns the time of the next call. */
 static int64_t try_all(struct bid_broker *broker)
 {
 	int64_t begun = bid_clock_ms(), now, pause;

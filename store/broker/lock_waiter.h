@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Downloads and what other processes fetch: a download whose request another process holds ("api/hold.h") asks no source. It waits
- * until it can hold the request, for half a minute or half its readers' wait at most, and looks into the store then. Waiting takes
- * neither a thread nor a place at a source: one thread tries for all of them.
+ * Downloads of other processes. A download whose request another process holds ("api/hold.h") starts no attempt: it waits for
+ * the lock, for half a minute or half its readers' wait at most, and looks into the store then. One thread waits for all of
+ * them.
  */
 #ifndef BID_BROKER_LOCK_WAITER_H
 #define BID_BROKER_LOCK_WAITER_H
@@ -14,18 +14,18 @@
 struct bid_broker;
 struct bid_download;
 
-/* What a download has to do with it. */
+/* Part of a download that waits. */
 struct bid_lock_wait {
 	uint64_t key;
 	int64_t since_ms;
-	TAILQ_ENTRY(bid_download) link; /* in the broker's list of those that wait; under its lock */
-	_Atomic unsigned waited_ms; /* until it went on */
+	TAILQ_ENTRY(bid_download) link; /* in broker->lock_waits; under its lock */
+	_Atomic unsigned waited_ms; /* time of the wait */
 	bool holds; /* under the broker's lock */
 };
 
 /*
- * Begin to ask for @download, unless another process fetches the same: then later. Without the lock, by whom bid_download_join()
- * told to; takes the reference. With @look it may have been published since he has looked.
+ * Start @download, or let it wait while another process fetches the same. With @look another thread may have published it.
+ * Takes the reference of bid_download_join(). Without the lock.
  */
 void bid_download_lead(struct bid_download *download, bool look);
 

@@ -11,11 +11,11 @@
 enum {
 	LOOP_HEDGES = 3,
 	LOOP_KNOWN_MS = 120000,
-	LOOP_PROBE_MS = 60000, /* a source is not asked again before */
+	LOOP_PROBE_MS = 60000, /* between two probes of a source */
 	ID_LEN = 20,
 };
 
-/* The beginning of the ids, for those who find one in the log of a server. */
+/* first bytes of the ids, in the log of a server */
 static const char prefix[10] = "bidfs-loop";
 
 int bid_loop_init(struct bid_loop *loop, size_t source)

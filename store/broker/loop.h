@@ -17,12 +17,12 @@
 int bid_loop_init(struct bid_loop *loop, size_t source);
 
 /*
- * Which attempts of @download does a loop keep from an answer? @ret_looped has the bits of their candidates. Returns the index of a
- * source to call bid_loop_probe() for, or BID_LOOP_NONE. Under the lock.
+ * Set in @ret_looped the bits of the candidates that a loop keeps from a response. Returns the index of a source for
+ * bid_loop_probe(), or BID_LOOP_NONE. Under the lock.
  */
 size_t bid_loop_look(struct bid_download *download, uint64_t *ret_looped);
 
-/* Ask the source of index @source for its id. Without the lock. */
+/* Request the id of the source @source. Without the lock. */
 void bid_loop_probe(struct bid_broker *broker, size_t source);
 
 /* Return whether @id is the id of a source, which leads back then. From any thread. */

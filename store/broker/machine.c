@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "broker/machine.h"
 
-enum { BROKEN_MAX = 2 }; /* bodies of one source, of which another was faster: then it is not asked again */
+enum { BROKEN_MAX = 2 }; /* bodies of one source that broke off and were overtaken: then no further attempt */
 
 static bool has(const struct bid_machine *machine, enum bid_attempt_state from, enum bid_attempt_state to)
 {
@@ -18,11 +18,11 @@ static bool is_under_way(enum bid_attempt_state state)
 
 bool bid_machine_is_cancellable(const struct bid_machine *machine)
 {
-	/* what a source has delivered may be kept, for who comes next */
+	/* a complete body is committed for the next reader */
 	return machine->state <= BID_DOWNLOAD_RUNNING && !has(machine, BID_ATTEMPT_DECIDING, BID_ATTEMPT_DECIDING);
 }
 
-/* Has none delivered enough yet to lead? Then another one may be asked beside those that are. */
+/* Does no candidate lead? Then a further one may start. */
 static bool is_undecided(const struct bid_machine *machine)
 {
 	return machine->state == BID_DOWNLOAD_RUNNING && !has(machine, BID_ATTEMPT_LEADING, BID_ATTEMPT_DECIDING);
@@ -52,7 +52,7 @@ static void stop(struct bid_machine *machine, size_t i, struct bid_actions *acti
 	actions->cancel |= UINT64_C(1) << i;
 }
 
-/* Stop all attempts between @from and @to but @but. */
+/* Stop all attempts in the states @from to @to, except @but. */
 static void stop_all(struct bid_machine *machine, enum bid_attempt_state from, enum bid_attempt_state to, size_t but,
 		     struct bid_actions *actions)
 {
@@ -98,7 +98,7 @@ static void take_of_download(struct bid_machine *machine, enum bid_event event, 
 	}
 }
 
-/* Does another one rest with more of the body? Then that may be the first to be whole. */
+/* Does another candidate back off with more of the body? It may be whole first. */
 static bool is_behind(const struct bid_machine *machine, size_t candidate)
 {
 	for (size_t i = 0; i < machine->n; i++)
@@ -151,7 +151,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_event event,
 		candidate->state = BID_ATTEMPT_OVER;
 		break;
 	case BID_EVENT_LEFT:
-		/* two that send each other away could do so for ever */
+		/* two sources that overtake each other would do so for ever */
 		candidate->state = candidate->broken < BROKEN_MAX ? BID_ATTEMPT_NONE : BID_ATTEMPT_OVER;
 		break;
 	default:
@@ -159,7 +159,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_event event,
 	}
 }
 
-/* See what is to be done next: ask another one, or end. */
+/* Choose the next start, or the end. */
 static void choose(struct bid_machine *machine, struct bid_actions *actions)
 {
 	bool busy = has(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_STOPPED);
@@ -183,7 +183,7 @@ static void choose(struct bid_machine *machine, struct bid_actions *actions)
 
 struct bid_actions bid_machine_take(struct bid_machine *machine, enum bid_event event, size_t candidate)
 {
-	/* who only looks at what there is, or what asks for nothing at once, does not end the download */
+	/* other events neither start nor end anything */
 	bool chooses = event == BID_EVENT_START || event == BID_EVENT_TIMER || event == BID_EVENT_BROKE_OFF ||
 		       event == BID_EVENT_REPORTED || event == BID_EVENT_LEFT || event == BID_EVENT_SKIPPED;
 	struct bid_actions actions = { .start = BID_NO_CANDIDATE };

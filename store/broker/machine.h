@@ -12,7 +12,7 @@
  *
  * RUNNING starts the first candidate at once, and the next one hedge_ms after the one before, until one leads. The first candidate
  * whose bytes carry the id leads. Its rivals are cancelled, and start again if the leader fails. A candidate whose body broke off
- * rests while its source retries; meanwhile the next one starts, and leads once it has more bytes.
+ * backs off while its source retries; meanwhile the next one starts, and leads once it has more bytes.
  */
 #ifndef BID_BROKER_MACHINE_H
 #define BID_BROKER_MACHINE_H
@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BID_CANDIDATES_MAX 64 /* sources of a broker: as many bits has bid_actions.cancel */
+#define BID_CANDIDATES_MAX 64 /* sources of a broker; bits of bid_actions.cancel */
 #define BID_NO_CANDIDATE   SIZE_MAX
 
 enum bid_download_state {
@@ -35,70 +35,70 @@ enum bid_download_state {
 };
 
 enum bid_attempt_state {
-	BID_ATTEMPT_NONE, /* can be asked, for the first time or again */
-	BID_ATTEMPT_QUEUED, /* the source keeps it in line */
-	BID_ATTEMPT_SENT, /* and has sent it: no headers came */
-	BID_ATTEMPT_BACKOFF, /* its body broke off */
-	BID_ATTEMPT_BODY, /* its headers came */
-	BID_ATTEMPT_LEADING, /* and bytes that carry the id */
-	BID_ATTEMPT_DECIDING, /* the source is done: a commit worker decides */
-	BID_ATTEMPT_STOPPED, /* told to end, and has not yet */
-	BID_ATTEMPT_OVER, /* it has a report, and is not asked again */
+	BID_ATTEMPT_NONE, /* no attempt, but one may start */
+	BID_ATTEMPT_QUEUED, /* in the queue of the source */
+	BID_ATTEMPT_SENT, /* sent, no header yet */
+	BID_ATTEMPT_BACKOFF, /* the source retries after its body broke off */
+	BID_ATTEMPT_BODY, /* header received */
+	BID_ATTEMPT_LEADING, /* bytes with the right id received */
+	BID_ATTEMPT_DECIDING, /* the source is done, a commit worker decides */
+	BID_ATTEMPT_STOPPED, /* cancelled, not ended yet */
+	BID_ATTEMPT_OVER, /* report made, no further attempt */
 	BID_ATTEMPT_STATES
 };
 
 enum bid_event {
 	/* of the download */
-	BID_EVENT_START, /* ask, or see whether to ask */
-	BID_EVENT_TIMER, /* it is time for another one */
-	BID_EVENT_CANCEL, /* nobody wants it */
-	BID_EVENT_GIVE_UP, /* all waits are over */
-	BID_EVENT_OFFLINE, /* nothing is to be sent any more */
+	BID_EVENT_START, /* start the first candidate, or another */
+	BID_EVENT_TIMER, /* hedge_ms is over */
+	BID_EVENT_CANCEL, /* no waiter left */
+	BID_EVENT_GIVE_UP, /* the wait of all waiters is over */
+	BID_EVENT_OFFLINE, /* no request may be sent */
 	BID_EVENT_CLAIM, /* the result is known */
 	/* of one candidate */
 	BID_EVENT_SENT,
-	BID_EVENT_HEAD, /* or bytes of a body that had broken off */
-	BID_EVENT_VERIFIED, /* the bytes carry the id */
+	BID_EVENT_HEAD, /* header, or bytes after a break */
+	BID_EVENT_VERIFIED, /* the first bytes carry the id */
 	BID_EVENT_BROKE_OFF,
-	BID_EVENT_LOOPED, /* its source asks this broker for the same */
+	BID_EVENT_LOOPED, /* the source asks this broker */
 	BID_EVENT_DONE, /* the source is done */
-	BID_EVENT_REPORTED, /* it has a report */
-	BID_EVENT_LEFT, /* it has none: it was told to end */
-	BID_EVENT_SKIPPED, /* it was to be asked, and has a report without */
+	BID_EVENT_REPORTED, /* report made */
+	BID_EVENT_LEFT, /* cancelled, no report */
+	BID_EVENT_SKIPPED, /* report made without a request */
 	BID_EVENTS
 };
 
 struct bid_candidate {
-	size_t source; /* an index into the broker's */
+	size_t source; /* index in the broker's */
 	enum bid_attempt_state state;
-	bool overtaken; /* the last attempt was told to end for another, or with the download */
+	bool overtaken; /* the last attempt was cancelled for another, or with the download */
 	unsigned broken; /* bodies that broke off */
-	uint64_t received; /* of the body; up to date with VERIFIED */
-	struct bid_attempt *attempt; /* the scheduler's, while there is one */
-	unsigned overtaken_ms; /* the scheduler's: after how long it was overtaken */
+	uint64_t received; /* bytes of the body; up to date with VERIFIED */
+	struct bid_attempt *attempt; /* of the scheduler; NULL for none */
+	unsigned overtaken_ms; /* of the scheduler: age at which it was overtaken */
 };
 
 struct bid_machine {
 	enum bid_download_state state;
-	bool hedges; /* further ones are asked beside those that do not lead yet */
-	bool unwanted; /* nobody waits, and nobody will come back */
-	unsigned max_parallel; /* attempts under way */
-	struct bid_candidate *candidates; /* in the order of probing */
+	bool hedges; /* further candidates start until one leads */
+	bool unwanted; /* no waiter is left, or will come back */
+	unsigned max_parallel; /* limit of attempts under way */
+	struct bid_candidate *candidates; /* in the order of starts */
 	size_t n;
 };
 
 struct bid_actions {
-	size_t start; /* the candidate to ask, or BID_NO_CANDIDATE; it is QUEUED from here on */
-	uint64_t cancel; /* bits of candidates whose transfers are to be cancelled */
-	bool end; /* the download is to be ended, which is ENDING from here on ... */
-	enum bid_download_state ended_as; /* ... as RUNNING (by its reports), CANCELLED or GIVEN_UP */
-	bool timer; /* TIMER is wanted, some time after the last start or headers */
+	size_t start; /* candidate to start, now QUEUED; or BID_NO_CANDIDATE */
+	uint64_t cancel; /* bits of candidates to cancel */
+	bool end; /* end the download, now ENDING */
+	enum bid_download_state ended_as; /* RUNNING: by its reports; CANCELLED; GIVEN_UP */
+	bool timer; /* send TIMER hedge_ms after the last start or header */
 };
 
-/* Take @event, of @candidate unless it is one of the download. */
+/* Returns the actions of @event, of @candidate or BID_NO_CANDIDATE. */
 struct bid_actions bid_machine_take(struct bid_machine *machine, enum bid_event event, size_t candidate);
 
-/* Can it still be cancelled? */
+/* Can the download still be cancelled? */
 bool bid_machine_is_cancellable(const struct bid_machine *machine);
 
 #endif

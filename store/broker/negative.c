@@ -36,7 +36,7 @@ int bid_negative_init(struct bid_negative *negative, struct bid_store *store)
 	return bid_absences_new(store, NULL, NULL, &negative->absences);
 }
 
-/* Where the entry is, or would be. Under the lock. */
+/* Returns where the entry is, or would be. Under the lock. */
 static struct bid_negative_entry **place(struct bid_negative *negative, const struct bid_request *request, const char *source)
 {
 	struct bid_negative_entry **at = &negative->buckets[bid_request_hash(request, negative->seed) % BID_NEGATIVE_BUCKETS];
@@ -82,7 +82,7 @@ static void add_entry(struct bid_negative *negative, const struct bid_request *r
 	struct bid_negative_entry *entry = malloc(sizeof(*entry) + size), **at;
 
 	if (!entry) {
-		bid_warning("out of memory: what servers cannot be asked is not remembered");
+		bid_warning("out of memory: a reason against a source is not remembered");
 		return;
 	}
 	if (negative->n >= ENTRIES_MAX)
@@ -102,7 +102,7 @@ static void add_entry(struct bid_negative *negative, const struct bid_request *r
 
 void bid_negative_add(struct bid_negative *negative, const struct bid_request *request, const char *source, enum bid_outcome reason)
 {
-	/* what cannot be written is remembered here */
+	/* kept here if the store cannot be written */
 	bool written = reason == BID_OUTCOME_ABSENT && bid_absences_add(negative->absences, request, source) == 0;
 
 	pthread_mutex_lock(&negative->lock);
@@ -112,7 +112,7 @@ void bid_negative_add(struct bid_negative *negative, const struct bid_request *r
 	pthread_mutex_unlock(&negative->lock);
 }
 
-/* bid_negative_lookup() of what was said of @request itself. */
+/* bid_negative_lookup() of @request itself. */
 static enum bid_outcome lookup(struct bid_negative *negative, const struct bid_request *request, const char *source,
 			       unsigned *ret_ttl)
 {

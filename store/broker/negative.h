@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The negative cache: for which reason a source is not to be asked for something, and for how long. The reason is the outcome that
- * the source came to:
+ * Negative cache: the reason for which a source gets no request, and for how long. The reason is an outcome of the source.
  *
- *   absent		it does not have it: for as long as "api/absence.h" says, also in other programs that use the store; 90 s in
- *			this program alone, if the store cannot be written
- *   unsupported	it cannot be asked that; 90 s, in this program alone, because it may be over with an update
- *   refused		it will not say; likewise
- *   rejected		it sends something else; likewise
- *   too large		each source has it above the limit, or not at all: 10 minutes, and then a try may find it smaller
+ *   absent		as long as "api/absence.h" says, in all programs; if the store cannot be written 90 s, in this one
+ *   unsupported	90 s in this program: an update of the source may end it
+ *   refused		likewise
+ *   rejected		likewise
+ *   too large		10 minutes: a source may have a smaller one then
  *
- * Locking: has its own locks; all functions may block on disk for a moment.
+ * Locking: own locks. All functions may block on the disk for a moment.
  */
 #ifndef BID_BROKER_NEGATIVE_H
 #define BID_BROKER_NEGATIVE_H
@@ -30,34 +28,34 @@
 struct bid_negative_entry;
 
 struct bid_negative {
-	struct bid_absences *absences; /* what is absent */
-	pthread_mutex_t lock; /* guards everything below */
+	struct bid_absences *absences; /* absent artifacts */
+	pthread_mutex_t lock; /* guards the fields below */
 	uint64_t seed;
 	struct bid_negative_entry *buckets[BID_NEGATIVE_BUCKETS];
-	TAILQ_HEAD(bid_negative_entries, bid_negative_entry) entries; /* the one that was added last is the last */
+	TAILQ_HEAD(bid_negative_entries, bid_negative_entry) entries; /* in the order of their times */
 	size_t n;
 };
 
-/* Returns 0 or -ENOMEM, after which bid_negative_release() is due, too. */
+/* Returns 0 or -ENOMEM; bid_negative_release() is due in both cases. */
 int bid_negative_init(struct bid_negative *negative, struct bid_store *store);
 
 void bid_negative_release(struct bid_negative *negative);
 
-/* Remember @reason, one of those above or BID_OUTCOME_FOUND, which says that other bytes than the first ones may come. */
+/* Add @reason, one of those above, or BID_OUTCOME_FOUND for an artifact whose digest may change. */
 void bid_negative_add(struct bid_negative *negative, const struct bid_request *request, const char *source,
 		      enum bid_outcome reason);
 
 /*
- * Why is @source not to be asked for @request? BID_OUTCOME_NONE if it is; @ret_ttl is the seconds that are left. A source that has
- * neither the debuginfo nor the ELF file of a build has no source file and no section of it either.
+ * Returns the reason for which @source gets no request for @request, or BID_OUTCOME_NONE; @ret_ttl is the rest of its time in
+ * seconds. A source that has neither debuginfo nor ELF file of a build has no source file and no section of it.
  */
 enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct bid_request *request, const char *source,
 				     unsigned *ret_ttl);
 
-/* Forget what is remembered of @request and @source, whatever the reason. */
+/* Drop the entries of @request and @source. */
 void bid_negative_forget(struct bid_negative *negative, const struct bid_request *request, const char *source);
 
-/* How many stand that say that something cannot be had: absent, and too large. */
+/* Returns how many artifacts are absent or too large. */
 size_t bid_negative_count(struct bid_negative *negative);
 
 #endif

@@ -10,7 +10,7 @@ bool bid_broker_is_offline(const struct bid_broker *broker)
 	return atomic_load(&broker->offline);
 }
 
-/* What is in line at a source has not left this machine: nor shall it. */
+/* Cancel all requests that no source has sent. */
 static void end_unsent(struct bid_broker *broker)
 {
 	struct bid_cancel_list *cancels;
@@ -24,13 +24,13 @@ static void end_unsent(struct bid_broker *broker)
 	pthread_mutex_unlock(&broker->lock);
 
 	if (!cancels)
-		bid_warning("out of memory: what is in line for a server is asked for all the same");
+		bid_warning("out of memory: requests in the queue of a server are sent");
 	for (size_t i = 0; i < n; i++)
 		bid_cancel_list_run(&cancels[i]);
 	free(cancels);
 }
 
-/* That nobody was asked is no answer to who comes from now on. */
+/* A result without a request is none for later readers. */
 static void end_lingering(struct bid_broker *broker)
 {
 	pthread_mutex_lock(&broker->lock);

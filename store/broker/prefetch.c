@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Debug information that dwz(1) has shrunk refers to a file of its own, which many share. Whoever reads the one will want the other
- * a moment later.
- */
+/* Debug information that dwz(1) has shrunk refers to a file that many share. Its readers need both. */
 #include "broker/download.h"
 
 void bid_download_prefetch(const struct bid_download *download, const struct bid_id *id)
@@ -12,7 +9,7 @@ void bid_download_prefetch(const struct bid_download *download, const struct bid
 	struct bid_file file = BID_FILE_NONE;
 	uint64_t ticket;
 
-	/* what nobody asked for brings nothing along: a server could make a chain without an end */
+	/* a prefetched file has no prefetch: a server could make an endless chain */
 	if (!broker->config.prefetch || !download->wanted)
 		return;
 	if (bid_store_find(broker->store, &request, &file) == 0) {

@@ -10,7 +10,7 @@
 #include "broker/broker.h"
 #include "broker/request.h"
 
-#define QUIET_MS 10000 /* between two messages that say the same */
+#define QUIET_MS 10000 /* between two equal messages */
 
 static void unref(struct bid_kept_response *kept)
 {
@@ -26,7 +26,7 @@ static void unref(struct bid_kept_response *kept)
 	free(kept);
 }
 
-/* The @age-th last one, or NULL. */
+/* Returns the @age-th last entry, or NULL. */
 static struct bid_kept_response *last(const struct bid_responses *responses, size_t age)
 {
 	bool is_there = age < responses->n && age < BID_RESPONSES_MAX;
@@ -103,7 +103,7 @@ bool bid_responses_add(struct bid_responses *responses, struct bid_kept_response
 	return due;
 }
 
-/* Copy all, newest first, with a reference each. Returns how many. */
+/* Copy all entries with a reference, newest first. Returns how many. */
 static size_t collect(struct bid_broker *broker, struct bid_kept_response *ret_all[static BID_RESPONSES_MAX])
 {
 	size_t n = 0;
@@ -123,7 +123,7 @@ static void give_back(struct bid_broker *broker, struct bid_kept_response *all[]
 	pthread_mutex_unlock(&broker->lock);
 }
 
-/* Is there one of the same request and source among the first @n? */
+/* Is an entry of the same request and source among the first @n? */
 static bool is_known(struct bid_kept_response *const all[], size_t n, const struct bid_last_response *response)
 {
 	for (size_t i = 0; i < n; i++)
@@ -132,13 +132,13 @@ static bool is_known(struct bid_kept_response *const all[], size_t n, const stru
 	return false;
 }
 
-/* What @source said of @request a while ago, perhaps to another process, if the ring has nothing of it. */
+/* Report the negative cache entry of @source and @request, perhaps of another process, if the ring has none. */
 static int tell_negative(struct bid_broker *broker, const struct bid_request *request, size_t source,
 			 struct bid_kept_response *const all[], size_t n, bid_response_fn fn, void *user)
 {
 	struct bid_last_response response = {
 		.request = *request,
-		.report = { .source = broker->sources[source].source->name, .text = "it said so before" },
+		.report = { .source = broker->sources[source].source->name, .text = "same response earlier" },
 	};
 
 	if (is_known(all, n, &response))

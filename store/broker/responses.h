@@ -1,33 +1,43 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The ring of the last responses, whatever they were. Attributes, info, status and messages read it: what a source said last of an
- * id, what went wrong lately, and whether the log has told of it. Locking: the broker's lock is held, but by bid_response_new().
+ * Ring of the last responses of all kinds. Attributes, info, status and messages read it.
+ *
+ * bid_response_new()	without the lock
+ * bid_responses_add()	returns whether a message is due
+ *
+ * Locking: under the broker's lock, but for bid_response_new().
  */
 #ifndef BID_BROKER_RESPONSES_H
 #define BID_BROKER_RESPONSES_H
 
 #include "api/broker.h"
 
-/* Does not change any more, once it is in the ring. */
+/* Constant in the ring. */
 struct bid_kept_response {
 	unsigned refs; /* one for the ring, one for each reader without the lock */
 	struct bid_last_response response; /* its detail is a reference, its strings but the source are owned */
-	uint64_t count; /* of those that say the same of the same source, up to this one */
-	int64_t first_time; /* of the first of them */
-	int64_t logged_ms; /* when the log told of them; 0 if it did not */
+	uint64_t count; /* number of equal responses of the source, with this one */
+	int64_t first_time; /* time of the first of them */
+	int64_t logged_ms; /* time of their last message; 0 for none */
 };
 
 struct bid_responses {
 	struct bid_kept_response *ring[BID_RESPONSES_MAX];
-	size_t n; /* how many came, ever */
+	size_t n; /* all that were ever added */
 };
 
 void bid_responses_release(struct bid_responses *responses);
 
-/* @report came of @request at @now. Without the lock; copies all but the source's name. NULL without memory. */
+/*
+ * Make an entry of @report of @request at @now. Copies all but the source's name. Returns NULL without memory. Without the
+ * lock.
+ */
 struct bid_kept_response *bid_response_new(const struct bid_request *request, const struct bid_report *report, int64_t now);
 
-/* Add @kept, which is taken over and may be NULL. Returns whether a message is due: the log has none lately that says the same. */
+/*
+ * Add @kept, which may be NULL and is owned by the ring then. Returns whether the log needs a message: it has none lately that
+ * is equal.
+ */
 bool bid_responses_add(struct bid_responses *responses, struct bid_kept_response *kept);
 
 #endif

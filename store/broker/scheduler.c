@@ -12,10 +12,10 @@
 #include "base/trouble.h"
 #include "broker/loop.h"
 
-/* A connection brings little in its first round trips: from the headers on it has this many times hedge_ms for the first 64 KiB. */
+/* time for the first 64 KiB after the header, in multiples of hedge_ms: a connection starts slowly */
 enum { HEAD_HEDGES = 3 };
 
-/* @attempt was started, and is to be ended. Under the lock. */
+/* Add @attempt, which has started. Under the lock. */
 static void add_cancel(struct bid_cancel_list *cancels, const struct bid_attempt *attempt)
 {
 	cancels->of[cancels->n].source = attempt->download->broker->sources[attempt->source].source;
@@ -28,7 +28,7 @@ void bid_cancel_list_run(const struct bid_cancel_list *cancels)
 		cancels->of[i].source->ops->cancel(cancels->of[i].source, cancels->of[i].transfer);
 }
 
-/* Is @source not to be asked, by what it said before? Then that is its report. Without the lock. */
+/* Has the negative cache a reason against @source? Then report it. Without the lock. */
 static bool is_negative(struct bid_download *download, size_t source)
 {
 	struct bid_broker *broker = download->broker;
@@ -43,15 +43,15 @@ static bool is_negative(struct bid_download *download, size_t source)
 	reason = bid_negative_lookup(&broker->negative, &download->request, broker->sources[source].source->name, &ttl);
 	if (reason == BID_OUTCOME_NONE)
 		return false;
-	snprintf(text, sizeof(text), "%s, and is asked again in %u s",
-		 reason == BID_OUTCOME_REJECTED ? "what it sent was wrong" : "it said so before", ttl);
+	snprintf(text, sizeof(text), "%s, next request in %u s",
+		 reason == BID_OUTCOME_REJECTED ? "wrong content earlier" : "same response earlier", ttl);
 	pthread_mutex_lock(&broker->lock);
 	bid_download_report_skipped(download, source, reason, text);
 	pthread_mutex_unlock(&broker->lock);
 	return true;
 }
 
-/* Choose the order of the sources for @download, which none was asked for yet. Without the lock. */
+/* Choose the order of the sources for @download, before its first attempt. Without the lock. */
 static void line_up(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
@@ -69,7 +69,7 @@ static void line_up(struct bid_download *download)
 			machine->candidates[i].state = BID_ATTEMPT_OVER;
 }
 
-/* Make the attempt of candidate @i. NULL if its source is not to be asked at all now, which is its report. Under the lock. */
+/* Make the attempt of candidate @i. Returns NULL if its source gets no request now, with a report. Under the lock. */
 static struct bid_attempt *attempt_new(struct bid_download *download, size_t i)
 {
 	struct bid_candidate *candidate = &download->machine.candidates[i];
@@ -79,7 +79,7 @@ static struct bid_attempt *attempt_new(struct bid_download *download, size_t i)
 
 	if (atomic_load(&download->broker->offline)) {
 		outcome = BID_OUTCOME_UNREACHABLE;
-		snprintf(text, sizeof(text), "no server is asked at the moment (offline)");
+		snprintf(text, sizeof(text), "offline, no request is sent");
 	} else if (!(attempt = calloc(1, sizeof(*attempt)))) {
 		outcome = BID_OUTCOME_FAILED;
 		snprintf(text, sizeof(text), "out of memory");
@@ -130,11 +130,11 @@ struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_ev
 		if (!(actions.cancel & UINT64_C(1) << i))
 			continue;
 		machine->candidates[i].overtaken_ms = (unsigned)(bid_clock_ms() - attempt->started_ms);
-		/* else it is cancelled as soon as start() has told by which number */
+		/* else started() cancels it, with the number of start() */
 		if (!attempt->starting)
 			add_cancel(cancels, attempt);
 	}
-	/* in the same breath, or somebody could still join and get -EINTR without having given up */
+	/* under the same lock, or a new waiter could join a download that ends as interrupted */
 	if (machine->state == BID_DOWNLOAD_CANCELLED)
 		bid_download_retire(download);
 	set_timer(download, actions.timer, event, actions.start != BID_NO_CANDIDATE);
@@ -147,7 +147,6 @@ enum bid_attempt_state bid_scheduler_state(const struct bid_attempt *attempt)
 	return attempt->download->machine.candidates[attempt->candidate].state;
 }
 
-/* The source is done with @attempt: a commit worker's turn, unless it is in line for one or with one. Under the lock. */
 void bid_scheduler_done(struct bid_attempt *attempt)
 {
 	struct bid_broker *broker = attempt->download->broker;
@@ -159,11 +158,11 @@ void bid_scheduler_done(struct bid_attempt *attempt)
 	if (attempt->room != BID_ATTEMPT_ROOM_WANTED)
 		TAILQ_INSERT_TAIL(&broker->jobs, attempt, job);
 	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-	/* not any of them may do it */
+	/* not every worker takes it */
 	pthread_cond_broadcast(&broker->has_job);
 }
 
-/* start() returned, so it may go where it will: it is not ours any more. */
+/* Note that start() has returned. @attempt may be freed then. */
 static void started(struct bid_attempt *attempt, uint64_t transfer)
 {
 	struct bid_download *download = attempt->download;
@@ -229,7 +228,7 @@ static void drop_attempt(struct bid_attempt *attempt)
 	download->machine.candidates[attempt->candidate].attempt = NULL;
 	pthread_mutex_unlock(&broker->lock);
 
-	/* a file is closed, which may have to be freed on disk */
+	/* close(2) may free blocks on the disk */
 	attempt_free(attempt);
 
 	pthread_mutex_lock(&broker->lock);
@@ -239,7 +238,7 @@ static void drop_attempt(struct bid_attempt *attempt)
 	pthread_mutex_unlock(&broker->lock);
 }
 
-/* Ask. Returns the event that comes of it. Without the lock. */
+/* Start @attempt. Returns the event that follows. Without the lock. */
 static enum bid_event start(struct bid_download *download, struct bid_attempt *attempt)
 {
 	int r = attempt ? start_attempt(attempt) : 0;
@@ -260,7 +259,7 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 	struct bid_cancel_list cancels = { 0 };
 	bool held;
 
-	/* sizes are announced by servers, which may be wrong: one that could not be asked may have it smaller */
+	/* a server may announce a wrong size, and one without a response may have a smaller artifact */
 	if (error == -EFBIG && bid_download_is_too_large(download))
 		bid_negative_add(&broker->negative, &download->request, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
 
@@ -280,7 +279,7 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 	bid_download_put(download);
 }
 
-/* All is said: end @download with what it comes to. Without the lock. */
+/* End @download with the result of its reports. Without the lock. */
 static void end(struct bid_download *download, int error)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
@@ -292,7 +291,7 @@ static void end(struct bid_download *download, int error)
 	bid_download_end(download, error, &file);
 }
 
-/* Two sources sent each other away, whose bodies break off: that is the report of one. Under the lock. */
+/* Report a source whose bodies broke off and were overtaken too often. Under the lock. */
 static void report_broken(struct bid_download *download, const struct bid_candidate *candidate)
 {
 	char text[BID_TEXT_MAX];
@@ -430,7 +429,6 @@ void bid_scheduler_dismiss(struct bid_download *download, enum bid_event event, 
 	bid_download_unref(download);
 }
 
-/* The wait of a waiter who has an end of his own is over. Under the lock, which is released while he is answered. */
 void bid_scheduler_end_wait(struct bid_waiter *waiter)
 {
 	struct bid_download *download = waiter->download;
@@ -439,10 +437,10 @@ void bid_scheduler_end_wait(struct bid_waiter *waiter)
 
 	bid_download_leave(waiter);
 	download->timed_out = true;
-	/* without a waiter, an attempt that is not sent yet has nothing to stand in line for */
+	/* without a waiter, no attempt needs to stay in a queue */
 	if (download->n_waiters == 0)
 		bid_scheduler_take(download, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE, &cancels);
-	/* the window is still open: who comes in it may wait, but for another */
+	/* within the window the next waiter starts another download */
 	if (download->machine.state == BID_DOWNLOAD_GIVEN_UP)
 		bid_download_retire(download);
 	bid_download_ref(download);
@@ -455,7 +453,6 @@ void bid_scheduler_end_wait(struct bid_waiter *waiter)
 	bid_download_unref(download);
 }
 
-/* The window or the lingering is over. Under the lock, which may be released meanwhile. */
 void bid_scheduler_end_time(struct bid_download *download)
 {
 	if (download->machine.state == BID_DOWNLOAD_ENDED) {
@@ -476,7 +473,7 @@ void bid_scheduler_start(struct bid_download *download, bool look)
 		line_up(download);
 		bid_scheduler_step(download, BID_EVENT_START, BID_NO_CANDIDATE);
 	} else {
-		/* the files that came meanwhile prove that there is no such section anywhere */
+		/* the files that are here now prove that the section does not exist */
 		if (r == -ENODATA)
 			r = -ENOENT;
 		if (r == 0)

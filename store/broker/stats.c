@@ -69,8 +69,8 @@ static void log_report(const struct bid_download *download, const char *name, en
 }
 
 /*
- * Tell the source what the check of its body came to. Other bytes than the first ones may be right as well; and what does not carry
- * its id, as a page for everybody does not, clears nobody. Without the lock.
+ * Report the check of a body to its source. A digest that differs from the first is no failure; and a page without an id, which
+ * any server may send, is no success. Without the lock.
  */
 static void tell_source(const struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
 {
@@ -81,12 +81,12 @@ static void tell_source(const struct bid_attempt *attempt, enum bid_outcome outc
 		source->ops->checked(source, right, text);
 }
 
-/* Under the lock. Each source has one verdict at most, so there is room. Returns whether the strings of @report were taken. */
+/* Add @report, for which there is room: one per source. Returns whether its strings were taken. Under the lock. */
 static bool add_report(struct bid_download *download, const struct bid_report *report)
 {
 	size_t n = download->n_reports;
 
-	/* but for one that was overtaken while it was started, and then could not be */
+	/* but for an attempt that was overtaken during start() and failed to start */
 	if (n == download->machine.n)
 		return false;
 	snprintf(download->texts[n], sizeof(download->texts[n]), "%s", report->text);
@@ -113,7 +113,7 @@ void bid_download_report_overtaken(struct bid_download *download, size_t winner)
 	for (size_t i = 0; i < download->machine.n; i++) {
 		const struct bid_candidate *candidate = &download->machine.candidates[i];
 
-		/* one that has said something has its verdict, but for the winner, who is told of already */
+		/* a source with a response has its report, and so has the winner */
 		if (!candidate->overtaken || candidate->state == BID_ATTEMPT_OVER || candidate->source == winner)
 			continue;
 		add_report(download, &(struct bid_report){
@@ -165,7 +165,7 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		broker->preferred = attempt->source;
 	pthread_mutex_unlock(&broker->lock);
 	tell_source(attempt, outcome, text);
-	/* a wrong body is told of each time: each is another artifact that somebody must look after */
+	/* each wrong body gets a message: each is another artifact */
 	if (trouble && (due || outcome == BID_OUTCOME_REJECTED))
 		log_report(download, state->source->name, outcome, text);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The timer thread. */
+/* Timer thread. */
 #include "broker/scheduler.h"
 
 #include <time.h>
@@ -14,7 +14,7 @@ static void sleep_until(struct bid_broker *broker, int64_t ms)
 	pthread_cond_timedwait(&broker->has_time, &broker->lock, &deadline);
 }
 
-/* The time of @timer has come. Under the lock, which may be released meanwhile. */
+/* Run @timer. Under the lock, which may be released meanwhile. */
 static void end(struct bid_timer *timer)
 {
 	bid_timer_disarm(timer);

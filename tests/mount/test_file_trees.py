@@ -282,7 +282,7 @@ def test_two_mounts_that_ask_each_other_do_not_wait(mount, place, readers):
     assert read_all([m.artifact(ident) for m in (first, second)[:readers] for ident in absent]) == [errno.ENOENT] * 2 * readers
     for m in (first, second):
         m.permit(f"file://{place}/m")
-    assert "asks this mount for the same" in first.log() + second.log()
+    assert "requests the same from this mount" in first.log() + second.log()
     # what one of them has, the other has
     assert read(first.artifact(program.id)) == program.read()
 
@@ -296,7 +296,7 @@ def test_mount_and_debuginfod_that_ask_each_other_do_not_wait(mount, place, env,
         server.await_scan()
         m = mount(f"url={server.url}", "wait=600")
         assert read_all([m.artifact(absent), m.artifact(absent, "executable")][:readers]) == [errno.ENOENT] * readers
-        m.expect("asks this mount for the same")
+        m.expect("requests the same from this mount")
         assert read(m.artifact(program.id)) == program.read()
 
 

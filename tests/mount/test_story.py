@@ -45,7 +45,7 @@ def test_of_what_is_absent(mount, mode, faults, program, env, store):
     m.unmount()
     m = mount(f"url={server.url}", at=store)
     story = get(env, store, "-v", program.id, "elf", status=1).stderr
-    assert "absent: it said so before\n" in story and re.search(r" asked again in \d\d s", story), story
+    assert "absent: same response earlier\n" in story and re.search(r" asked again in \d\d s", story), story
     assert server.count(program.id) == 1
     # the kernel caches the absent name for a second
     os.setxattr(m / ".bidfs", "user.bidfs.refresh", program.id.encode())

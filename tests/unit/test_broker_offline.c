@@ -64,7 +64,7 @@ static void test_what_has_begun(void **state)
 	assert_int_equal(second->asked, 0);
 	assert_int_equal(call->n_reports, 2);
 	assert_string_equal(call->texts[0], "HTTP 503");
-	assert_string_equal(call->texts[1], "no server is asked at the moment (offline)");
+	assert_string_equal(call->texts[1], "offline, no request is sent");
 
 	bid_broker_set_offline(scene->broker, false);
 	assert_int_equal(fetch(scene, &request, &call), 0);
@@ -94,7 +94,7 @@ static void test_what_has_begun_may_deliver(void **state)
 static void end_in_line(struct scene *scene, struct held_source *held, struct call *call, struct call *behind)
 {
 	assert_int_equal(call_wait(behind), -EHOSTUNREACH);
-	assert_string_equal(behind->texts[0], "no server is asked at the moment (offline)");
+	assert_string_equal(behind->texts[0], "offline, no request is sent");
 	assert_false(call_over(call));
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);

@@ -74,7 +74,7 @@ static void test_wrong_is_remembered(void **state)
 	sleep_ms(300); /* the lingering */
 	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
-	assert_non_null(strstr(call->texts[0], "what it sent was wrong"));
+	assert_non_null(strstr(call->texts[0], "wrong content earlier"));
 	assert_int_equal(source_memory_asked(wrong), 1);
 	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
 	assert_int_equal(bid_negative_lookup(&scene->broker->negative, &request, "wrong", &ttl), BID_OUTCOME_REJECTED);

@@ -115,7 +115,7 @@ static void test_each_source_is_remembered(void **state)
 	assert_int_equal(fetch(scene, &request, &call), -EHOSTUNREACH);
 	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
-	assert_non_null(strstr(call->texts[0], "said so before"));
+	assert_non_null(strstr(call->texts[0], "same response earlier"));
 	assert_int_equal(source_memory_asked(has_not), 1);
 	assert_int_equal(source_memory_asked(down), 2);
 	scene_end_broker(scene);
