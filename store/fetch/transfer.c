@@ -10,8 +10,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "fetch/headers.h"
 #include "fetch/classify.h"
+#include "fetch/headers.h"
 #include "fetch/network.h"
 #include "fetch/url.h"
 
