@@ -182,6 +182,31 @@ void bid_broker_cancel(struct bid_broker *broker, uint64_t ticket)
 	bid_cancel_list_run(&cancels);
 }
 
+/* Returns the new waiter of @ticket, or NULL if the ticket was used. */
+static struct bid_waiter *take_new_waiter(struct bid_broker *broker, uint64_t ticket)
+{
+	struct bid_waiter *waiter;
+
+	pthread_mutex_lock(&broker->lock);
+	waiter = bid_tickets_get(&broker->tickets, ticket);
+	if (waiter && waiter->state == BID_WAITER_NEW)
+		waiter->state = BID_WAITER_BUSY;
+	else
+		waiter = NULL;
+	pthread_mutex_unlock(&broker->lock);
+	return waiter;
+}
+
+void bid_broker_fetch(struct bid_broker *broker, uint64_t ticket, const struct bid_request *request)
+{
+	struct bid_waiter *waiter = take_new_waiter(broker, ticket);
+
+	if (waiter)
+		bid_broker_submit(broker, waiter, request);
+	else
+		bid_error("ticket used twice: '%llu'", (unsigned long long)ticket);
+}
+
 /* Returns the attempt with a body, or the last one. Under the lock. */
 static const struct bid_attempt *foremost(const struct bid_download *download)
 {
@@ -226,7 +251,9 @@ int bid_broker_progress(struct bid_broker *broker, uint64_t ticket, struct bid_p
 	pthread_mutex_lock(&broker->lock);
 	waiter = bid_tickets_get(&broker->tickets, ticket);
 	if (waiter && waiter->download) {
-		describe(waiter->download, bid_clock_ms(), ret_progress);
+		const struct bid_download *whole = waiter->download->fallback.waiter.download;
+
+		describe(whole ? whole : waiter->download, bid_clock_ms(), ret_progress);
 		r = 0;
 	}
 	pthread_mutex_unlock(&broker->lock);
@@ -243,7 +270,8 @@ void bid_broker_each_download(struct bid_broker *broker, int (*fn)(void *user, c
 	pthread_mutex_lock(&broker->lock);
 	copies = calloc(broker->n_downloads + 1, sizeof(*copies));
 	for (download = TAILQ_FIRST(&broker->downloads); copies && download; download = TAILQ_NEXT(download, link))
-		describe(download, now, &copies[n++]);
+		if (!download->fallback.waiter.download)
+			describe(download, now, &copies[n++]);
 	pthread_mutex_unlock(&broker->lock);
 
 	if (!copies)

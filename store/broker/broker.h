@@ -13,7 +13,7 @@
  *   refresh.c		drop negative cache entries, for a caller
  *   offline.c		stop all requests, for a caller
  *   prefetch.c		fetch files that a download refers to
- *   fallback.c		fetch a whole file when no source has the section
+ *   fallback.c		files that may have a section, after the last source
  *   commit_worker.c	threads that check and publish downloads
  *   timers.c		timer thread
  *   stats.c		reports, counters, messages
@@ -89,6 +89,8 @@ struct bid_broker {
 	size_t n_attempts; /* with those of ended downloads */
 	size_t preferred; /* index of the source of the first attempt */
 	struct bid_attempts jobs; /* attempts for the commit workers */
+	struct bid_downloads fallbacks; /* downloads for the commit workers, with a reference each */
+	size_t n_fallbacks; /* downloads that wait for another one */
 	struct bid_timers timers; /* ends of windows, waits and lingering results, and hedged requests */
 	struct bid_downloads lock_waits; /* downloads that wait for another process, but for the one that the thread tries */
 	size_t n_lock_waits; /* with that one */

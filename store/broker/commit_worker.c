@@ -172,6 +172,21 @@ static uint64_t work_of(const struct bid_attempt *attempt)
 	return attempt->response.outcome == BID_OUTCOME_FOUND && attempt->receive_error == 0 ? attempt->received : 0;
 }
 
+/* Start or end a fallback. Under the lock, which is released meanwhile. */
+static bool run_fallback(struct bid_broker *broker)
+{
+	struct bid_download *download = TAILQ_FIRST(&broker->fallbacks);
+
+	if (!download)
+		return false;
+	TAILQ_REMOVE(&broker->fallbacks, download, fallback.link);
+	pthread_mutex_unlock(&broker->lock);
+	bid_fallback_run(download);
+	pthread_mutex_lock(&broker->lock);
+	bid_download_unref(download);
+	return true;
+}
+
 /* Under the lock. */
 static struct bid_attempt *next_job(const struct bid_commit_worker *worker)
 {
@@ -191,10 +206,13 @@ void *bid_broker_run_worker(void *user)
 
 	pthread_mutex_lock(&broker->lock);
 	while (!broker->stopping) {
-		struct bid_attempt *attempt = next_job(worker);
 		struct bid_download *download;
+		struct bid_attempt *attempt;
 		bool useless;
 
+		if (run_fallback(broker))
+			continue;
+		attempt = next_job(worker);
 		if (!attempt) {
 			pthread_cond_wait(&broker->has_job, &broker->lock);
 			continue;

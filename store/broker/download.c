@@ -33,6 +33,9 @@ static void download_free(struct bid_download *download)
 		free((char *)download->reports[i].led_to);
 		free((char *)download->reports[i].before);
 	}
+	for (size_t i = 0; i < download->fallback.n; i++)
+		bid_download_unref(download->fallback.downloads[i]);
+	free(download->fallback.reports);
 	bid_request_release(&download->request);
 	free(download->texts);
 	free(download->machine.candidates);
@@ -136,14 +139,36 @@ static bool admit(struct bid_download *download, int64_t now)
 	return true;
 }
 
+void bid_fallback_queue(struct bid_download *download)
+{
+	struct bid_broker *broker = download->broker;
+
+	bid_download_ref(download);
+	TAILQ_INSERT_TAIL(&broker->fallbacks, download, fallback.link);
+	pthread_cond_broadcast(&broker->has_job);
+}
+
+void bid_fallback_answer(struct bid_download *download, int answer, struct bid_download *whole)
+{
+	struct bid_fallback *fallback = &download->fallback;
+
+	if (whole && fallback->n < BID_FALLBACKS_MAX) {
+		bid_download_ref(whole);
+		fallback->downloads[fallback->n++] = whole;
+	}
+	fallback->answered = true;
+	fallback->answer = answer;
+	bid_fallback_queue(download);
+}
+
 static void queue(struct bid_download *download, struct bid_waiter *waiter)
 {
 	waiter->state = BID_WAITER_QUEUED;
 	waiter->download = download;
-	download->wanted |= waiter->fn != NULL;
+	download->wanted |= waiter->fn || waiter->fallback_of;
 	TAILQ_INSERT_TAIL(&download->waiters, waiter, link);
 	download->n_waiters++;
-	download->broker->n_waiting++;
+	*(waiter->fallback_of ? &download->broker->n_fallbacks : &download->broker->n_waiting) += 1;
 	waiter->limit = (struct bid_timer){ .kind = BID_TIMER_WAIT, .user = waiter };
 	if (waiter->until_ms)
 		bid_broker_arm(download->broker, &waiter->limit, waiter->until_ms);
@@ -188,9 +213,7 @@ int bid_download_join(struct bid_broker *broker, const struct bid_request *reque
 
 void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter)
 {
-	if (waiter->fallback)
-		waiter->state = BID_WAITER_BUSY;
-	else
+	if (waiter->ticket)
 		bid_tickets_take(&broker->tickets, waiter);
 }
 
@@ -202,7 +225,7 @@ void bid_download_leave(struct bid_waiter *waiter)
 	bid_timer_disarm(&waiter->limit);
 	waiter->download = NULL;
 	download->n_waiters--;
-	download->broker->n_waiting--;
+	*(waiter->fallback_of ? &download->broker->n_fallbacks : &download->broker->n_waiting) -= 1;
 	bid_waiter_detach(download->broker, waiter);
 }
 
@@ -233,7 +256,7 @@ static void count_answer(struct bid_broker *broker, int error)
 	}
 }
 
-void bid_waiter_report(struct bid_broker *broker, struct bid_waiter *waiter, struct bid_result *result)
+static void report(struct bid_broker *broker, struct bid_waiter *waiter, struct bid_result *result)
 {
 	if (waiter->fn) {
 		count_answer(broker, result->error);
@@ -247,18 +270,26 @@ void bid_waiter_report(struct bid_broker *broker, struct bid_waiter *waiter, str
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
 		       struct bid_download *download)
 {
+	bool all = download && download->fallback.reports;
 	struct bid_result result = {
 		.error = error,
 		.file = file,
-		.reports = download ? download->reports : NULL,
-		.n_reports = download ? download->n_reports : 0,
+		.reports = all	      ? download->fallback.reports
+			   : download ? download->reports
+				      : NULL,
+		.n_reports = all	? download->fallback.n_reports
+			     : download ? download->n_reports
+					: 0,
 		.waited_ms = download ? download->lock_wait.waited_ms : 0,
 	};
 
-	if (waiter->answer)
-		waiter->answer(broker, waiter, &result, download);
-	else
-		bid_waiter_report(broker, waiter, &result);
+	if (!waiter->fallback_of) {
+		report(broker, waiter, &result);
+		return;
+	}
+	pthread_mutex_lock(&broker->lock);
+	bid_fallback_answer(waiter->fallback_of, error, download);
+	pthread_mutex_unlock(&broker->lock);
 }
 
 void bid_download_answer(struct bid_download *download, struct bid_waiters *waiters, int error, struct bid_file *file)
@@ -280,11 +311,34 @@ void bid_download_answer(struct bid_download *download, struct bid_waiters *wait
 	}
 }
 
+/* Put the reports of @download and of its fallbacks into one array. Under the lock. */
+static void collect_reports(struct bid_download *download)
+{
+	struct bid_fallback *fallback = &download->fallback;
+	size_t n = download->n_reports;
+
+	for (size_t i = 0; i < fallback->n; i++)
+		n += fallback->downloads[i]->n_reports;
+	fallback->reports = calloc(n + 1, sizeof(*fallback->reports));
+	if (!fallback->reports) {
+		bid_warning("out of memory: the reports of servers are not complete");
+		return;
+	}
+	for (size_t k = 0; k < download->n_reports && fallback->n_reports < n; k++)
+		fallback->reports[fallback->n_reports++] = download->reports[k];
+	/* a download that has other waiters may have more reports by now */
+	for (size_t i = 0; i < fallback->n; i++)
+		for (size_t k = 0; k < fallback->downloads[i]->n_reports && fallback->n_reports < n; k++)
+			fallback->reports[fallback->n_reports++] = fallback->downloads[i]->reports[k];
+}
+
 void bid_download_settle(struct bid_download *download, int error, struct bid_waiters *waiters)
 {
 	struct bid_broker *broker = download->broker;
 
 	bid_timer_disarm(&download->timer);
+	if (download->fallback.n > 0)
+		collect_reports(download);
 	bid_download_take_waiters(download, waiters);
 	TAILQ_REMOVE(&broker->downloads, download, link);
 	broker->n_downloads--;

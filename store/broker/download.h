@@ -23,6 +23,23 @@
 
 #define BID_WINDOW_GRACE    250 /* ms */
 #define BID_DOWNLOAD_LINGER 250 /* ms */
+#define BID_FALLBACKS_MAX   2 /* debuginfo and ELF file */
+
+/*
+ * Fallback of a section that no source has: files that may have it, which have downloads of their own. The machine says when
+ * the next one is due; a commit worker starts it, and looks at its result.
+ */
+struct bid_fallback {
+	struct bid_waiter waiter; /* for the download of the file */
+	TAILQ_ENTRY(bid_download) link; /* in the broker's fallbacks */
+	bool answered; /* the waiter has its answer */
+	int answer; /* the answer */
+	int error; /* first error of a download that is no absence; that of the section counts until a file is found */
+	size_t n; /* downloads of files that were waited for */
+	struct bid_download *downloads[BID_FALLBACKS_MAX]; /* a reference each */
+	struct bid_report *reports; /* of this download and of these, for late waiters too; owned */
+	size_t n_reports;
+};
 
 struct bid_download {
 	struct bid_broker *broker;
@@ -46,6 +63,7 @@ struct bid_download {
 	struct bid_timer timer; /* end of the window, or of the lingering */
 	struct bid_timer hedge; /* start of another source */
 	struct bid_lock_wait lock_wait;
+	struct bid_fallback fallback;
 	char (*texts)[BID_TEXT_MAX]; /* texts of the reports; owned */
 	/* of all threads */
 	_Atomic size_t n_reports; /* entries below are constant */
@@ -73,12 +91,12 @@ bool bid_download_abandoned(const struct bid_download *download);
 /* Answer and free all @waiters of @download, with @error or a copy of @file each. Without the lock. */
 void bid_download_answer(struct bid_download *download, struct bid_waiters *waiters, int error, struct bid_file *file);
 
-/* Use up the ticket of @waiter before its answer, unless a fallback may follow. Under the lock. */
+/* Use up the ticket of @waiter before its answer. Under the lock. */
 void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter);
 
 /*
- * Answer and free a detached @waiter, or start its fallback. @download may be NULL. The callee may take the descriptor of
- * @file. Without the lock.
+ * Answer and free a detached @waiter; queue the download whose fallback it waited for. @download may be NULL. The callee may
+ * take the descriptor of @file. Without the lock.
  */
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
 		       struct bid_download *download);
@@ -88,9 +106,6 @@ void bid_download_retire(struct bid_download *download);
 
 /* End the lingering of all downloads, or of that for @request. Under the lock. */
 void bid_download_end_lingering(struct bid_broker *broker, const struct bid_request *request);
-
-/* Report @result to a detached @waiter, and free it. Without the lock. */
-void bid_waiter_report(struct bid_broker *broker, struct bid_waiter *waiter, struct bid_result *result);
 
 /* End @download with @error: move its waiters to @waiters; without the artifact it lingers. Under the lock. */
 void bid_download_settle(struct bid_download *download, int error, struct bid_waiters *waiters);
@@ -104,6 +119,17 @@ void bid_download_unref(struct bid_download *download);
 
 /* bid_download_unref() without the lock. */
 void bid_download_put(struct bid_download *download);
+
+/* Queue @download for bid_fallback_run(). Under the lock. */
+void bid_fallback_queue(struct bid_download *download);
+
+/* The waiter of the fallback of @download has @answer of @whole, or NULL. Under the lock. */
+void bid_fallback_answer(struct bid_download *download, int answer, struct bid_download *whole);
+
+/* fallback.c */
+
+/* Start the fallback of @download, or look at its result. By a commit worker, without the lock. */
+void bid_fallback_run(struct bid_download *download);
 
 /* prefetch.c */
 

@@ -17,7 +17,6 @@
 #include "base/timer.h"
 
 struct bid_download;
-struct bid_fallback;
 
 enum bid_waiter_state {
 	BID_WAITER_NEW, /* before bid_broker_fetch() */
@@ -32,15 +31,12 @@ enum bid_waiter_state {
 struct bid_waiter {
 	bid_broker_fn fn;
 	void *user;
-	uint64_t ticket;
+	uint64_t ticket; /* 0 for none */
 	enum bid_waiter_state state;
 	bool cancelled; /* cancelled while NEW or BUSY */
 	struct bid_download *download; /* while QUEUED; a download with waiters is not freed */
-	/* In place of @fn: takes what it waited for, and answers or lets it wait for something else. NULL if it is @fn alone. */
-	void (*answer)(struct bid_broker *broker, struct bid_waiter *waiter, struct bid_result *result,
-		       struct bid_download *download);
-	struct bid_fallback *fallback; /* of who waits for a section: what is asked for in its place; owned, else NULL */
-	int64_t until_ms; /* the end of its wait, however much is asked for in it; 0 if it ends with its download's window */
+	struct bid_download *fallback_of; /* download that waits for another one, whose fallback.waiter this is; else NULL */
+	int64_t until_ms; /* end of its wait; 0 for the end of its download's window */
 	struct bid_timer limit; /* while QUEUED with an @until_ms */
 	TAILQ_ENTRY(bid_waiter) link; /* in its download, or in a list of waiters to answer */
 };

@@ -101,6 +101,7 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 		broker->config.hedge_ms = BID_HEDGE_MS;
 	TAILQ_INIT(&broker->downloads);
 	TAILQ_INIT(&broker->jobs);
+	TAILQ_INIT(&broker->fallbacks);
 	TAILQ_INIT(&broker->lock_waits);
 	init_locks(broker);
 

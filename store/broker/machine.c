@@ -64,6 +64,7 @@ static void stop_all(struct bid_machine *machine, enum bid_attempt_state from, e
 static void leave(struct bid_machine *machine, enum bid_download_state state, struct bid_actions *actions)
 {
 	machine->state = state;
+	actions->cancel_fallback = machine->falls_back;
 	stop_all(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_LEADING, BID_NO_CANDIDATE, actions);
 }
 
@@ -83,7 +84,9 @@ static void take_of_download(struct bid_machine *machine, enum bid_event event, 
 			leave(machine, BID_DOWNLOAD_CANCELLED, actions);
 		break;
 	case BID_EVENT_GIVE_UP:
-		if (bid_machine_is_cancellable(machine) && !has(machine, BID_ATTEMPT_SENT, BID_ATTEMPT_LEADING))
+		/* a fallback has a limit of its own */
+		if (bid_machine_is_cancellable(machine) && !machine->falls_back &&
+		    !has(machine, BID_ATTEMPT_SENT, BID_ATTEMPT_LEADING))
 			leave(machine, BID_DOWNLOAD_GIVEN_UP, actions);
 		break;
 	case BID_EVENT_OFFLINE:
@@ -92,6 +95,9 @@ static void take_of_download(struct bid_machine *machine, enum bid_event event, 
 	case BID_EVENT_CLAIM:
 		if (machine->state != BID_DOWNLOAD_ENDED)
 			leave(machine, BID_DOWNLOAD_ENDING, actions);
+		break;
+	case BID_EVENT_FALLBACK_LEFT:
+		machine->falls_back = false;
 		break;
 	default:
 		break;
@@ -162,7 +168,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_event event,
 /* Choose the next start, or the end. */
 static void choose(struct bid_machine *machine, struct bid_actions *actions)
 {
-	bool busy = has(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_STOPPED);
+	bool busy = has(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_STOPPED) || machine->falls_back;
 	size_t next = BID_NO_CANDIDATE;
 
 	if (is_undecided(machine) && count_parallel(machine) < machine->max_parallel)
@@ -174,6 +180,10 @@ static void choose(struct bid_machine *machine, struct bid_actions *actions)
 		machine->candidates[next].state = BID_ATTEMPT_QUEUED;
 		machine->candidates[next].overtaken = false;
 		actions->start = next;
+	} else if (!busy && machine->state == BID_DOWNLOAD_RUNNING && machine->fallbacks > 0 && !machine->unwanted) {
+		machine->fallbacks--;
+		machine->falls_back = true;
+		actions->fallback = true;
 	} else if (!busy && machine->state >= BID_DOWNLOAD_RUNNING && machine->state <= BID_DOWNLOAD_GIVEN_UP) {
 		actions->end = true;
 		actions->ended_as = machine->state;
@@ -185,7 +195,8 @@ struct bid_actions bid_machine_take(struct bid_machine *machine, enum bid_event 
 {
 	/* other events neither start nor end anything */
 	bool chooses = event == BID_EVENT_START || event == BID_EVENT_TIMER || event == BID_EVENT_BROKE_OFF ||
-		       event == BID_EVENT_REPORTED || event == BID_EVENT_LEFT || event == BID_EVENT_SKIPPED;
+		       event == BID_EVENT_REPORTED || event == BID_EVENT_LEFT || event == BID_EVENT_SKIPPED ||
+		       event == BID_EVENT_FALLBACK_LEFT;
 	struct bid_actions actions = { .start = BID_NO_CANDIDATE };
 
 	if (candidate == BID_NO_CANDIDATE)

@@ -4,7 +4,7 @@
  * or network: scheduler.c feeds the events under the broker's lock, and runs the actions without it.
  *
  *   NEW        no request yet; another process may be downloading the same
- *   RUNNING    requests under way
+ *   RUNNING    requests under way, or a fallback: the download of a file that may have the section
  *   CANCELLED  no waiter left: ends as interrupted, after its attempts
  *   GIVEN_UP   no request sent within the wait: ends as timed out, after its attempts
  *   ENDING     result known; the waiters get it
@@ -55,6 +55,7 @@ enum bid_event {
 	BID_EVENT_GIVE_UP, /* the wait of all waiters is over */
 	BID_EVENT_OFFLINE, /* no request may be sent */
 	BID_EVENT_CLAIM, /* the result is known */
+	BID_EVENT_FALLBACK_LEFT, /* the fallback has no result */
 	/* of one candidate */
 	BID_EVENT_SENT,
 	BID_EVENT_HEAD, /* header, or bytes after a break */
@@ -82,6 +83,8 @@ struct bid_machine {
 	enum bid_download_state state;
 	bool hedges; /* further candidates start until one leads */
 	bool unwanted; /* no waiter is left, or will come back */
+	unsigned fallbacks; /* other downloads that may follow the last candidate */
+	bool falls_back; /* one of them is under way */
 	unsigned max_parallel; /* limit of attempts under way */
 	struct bid_candidate *candidates; /* in the order of starts */
 	size_t n;
@@ -90,6 +93,8 @@ struct bid_machine {
 struct bid_actions {
 	size_t start; /* candidate to start, now QUEUED; or BID_NO_CANDIDATE */
 	uint64_t cancel; /* bits of candidates to cancel */
+	bool fallback; /* start the next fallback */
+	bool cancel_fallback; /* cancel the fallback that is under way */
 	bool end; /* end the download, now ENDING */
 	enum bid_download_state ended_as; /* RUNNING: by its reports; CANCELLED; GIVEN_UP */
 	bool timer; /* send TIMER hedge_ms after the last start or header */

@@ -58,6 +58,8 @@ static void line_up(struct bid_download *download)
 	struct bid_machine *machine = &download->machine;
 
 	pthread_mutex_lock(&broker->lock);
+	if (download->request.kind == BID_KIND_SECTION)
+		machine->fallbacks = BID_FALLBACKS_MAX;
 	machine->candidates[machine->n++].source = broker->preferred;
 	for (size_t source = 0; source < broker->n_sources; source++)
 		if (source != broker->preferred)
@@ -114,6 +116,22 @@ static void set_timer(struct bid_download *download, bool wanted, enum bid_event
 		bid_broker_arm(broker, &download->hedge, bid_clock_ms() + (int64_t)hedges * broker->config.hedge_ms);
 }
 
+/* Take the waiter of the fallback out of its download. Under the lock. */
+static void cancel_fallback(struct bid_download *download, struct bid_cancel_list *cancels)
+{
+	struct bid_waiter *waiter = &download->fallback.waiter;
+	struct bid_download *whole = waiter->download;
+
+	waiter->cancelled = true;
+	/* else its answer is under way */
+	if (!whole)
+		return;
+	bid_download_leave(waiter);
+	if (bid_download_abandoned(whole))
+		bid_download_cancel(whole, cancels);
+	bid_fallback_answer(download, -EINTR, NULL);
+}
+
 struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_event event, size_t candidate,
 				      struct bid_cancel_list *cancels)
 {
@@ -134,6 +152,8 @@ struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_ev
 		if (!attempt->starting)
 			add_cancel(cancels, attempt);
 	}
+	if (actions.cancel_fallback)
+		cancel_fallback(download, cancels);
 	/* under the same lock, or a new waiter could join a download that ends as interrupted */
 	if (machine->state == BID_DOWNLOAD_CANCELLED)
 		bid_download_retire(download);
@@ -309,6 +329,8 @@ static int error_of(const struct bid_download *download, enum bid_download_state
 	case BID_DOWNLOAD_GIVEN_UP:
 		return -ETIMEDOUT;
 	default:
+		if (download->machine.fallbacks < BID_FALLBACKS_MAX && download->request.kind == BID_KIND_SECTION)
+			return download->fallback.error ? download->fallback.error : -ENOENT;
 		return bid_download_conclusion(download);
 	}
 }
@@ -329,6 +351,8 @@ void bid_scheduler_step(struct bid_download *download, enum bid_event event, siz
 			report_broken(download, &download->machine.candidates[candidate]);
 		if (actions.start != BID_NO_CANDIDATE)
 			attempt = attempt_new(download, actions.start);
+		if (actions.fallback)
+			bid_fallback_queue(download);
 		if (actions.end)
 			error = error_of(download, actions.ended_as);
 		pthread_mutex_unlock(&broker->lock);

@@ -189,6 +189,43 @@ static void test_all_said_no_ends_by_the_reports(void **state)
 	assert_int_equal(actions.ended_as, BID_DOWNLOAD_RUNNING);
 }
 
+static void test_fallbacks_follow_the_last_candidate(void **state)
+{
+	struct bid_actions actions;
+	struct rig rig;
+
+	set(&rig, BID_DOWNLOAD_RUNNING, BID_ATTEMPT_DECIDING);
+	rig.machine.n = 1;
+	rig.machine.fallbacks = 2;
+	assert_true(take(&rig, BID_EVENT_REPORTED, 0).fallback);
+	/* neither the end of the wait nor another look ends it */
+	actions = take(&rig, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE);
+	assert_false(actions.end || actions.cancel_fallback);
+	actions = take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
+	assert_false(actions.end || actions.fallback);
+	assert_true(take(&rig, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE).fallback);
+	actions = take(&rig, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE);
+	assert_true(actions.end);
+	assert_int_equal(actions.ended_as, BID_DOWNLOAD_RUNNING);
+}
+
+static void test_cancel_ends_the_fallback(void **state)
+{
+	struct bid_actions actions;
+	struct rig rig;
+
+	set(&rig, BID_DOWNLOAD_RUNNING, BID_ATTEMPT_DECIDING);
+	rig.machine.n = 1;
+	rig.machine.fallbacks = 2;
+	take(&rig, BID_EVENT_REPORTED, 0);
+	actions = take(&rig, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
+	assert_true(actions.cancel_fallback);
+	assert_false(actions.end);
+	actions = take(&rig, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE);
+	assert_true(actions.end);
+	assert_int_equal(actions.ended_as, BID_DOWNLOAD_CANCELLED);
+}
+
 /* A source never tells what its driver never does: of one that was not asked nothing comes, and of one that is over no more. */
 static bool is_possible(const struct bid_candidate *candidate, enum bid_event event)
 {
@@ -268,6 +305,8 @@ int main(void)
 		cmocka_unit_test(test_one_that_rests_with_more_is_not_stopped),
 		cmocka_unit_test(test_offline_cancels_what_stands_in_line_alone),
 		cmocka_unit_test(test_all_said_no_ends_by_the_reports),
+		cmocka_unit_test(test_fallbacks_follow_the_last_candidate),
+		cmocka_unit_test(test_cancel_ends_the_fallback),
 		cmocka_unit_test(test_any_series_of_events_ends_once),
 	};
 
