@@ -73,6 +73,10 @@ _bidctl()
 		mapfile -t COMPREPLY < <(compgen -W "$(ps -eo pid=)" -- "$current")
 		return
 		;;
+	--kind | --missing)
+		mapfile -t COMPREPLY < <(compgen -W 'debuginfo elf kallsyms probes vdso' -- "$current")
+		return
+		;;
 	--color | --progress)
 		mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$current")
 		return
@@ -95,7 +99,7 @@ _bidctl()
 		add) options+=' --perf-data= --fetch --url= --links= --link= --jobs= --cross --running --kernel --files-from=' ;;
 		get) options+=' --lower= --links= --url= --offline --refresh --accept --perf-data= --core= --pid=' ;;
 		archive) options+=' --output= --perf-data= --fetch --url= --lower= --links=' ;;
-		list) options+=' --cookies --by= --lower= --links=' ;;
+		list) options+=' --cookies --by= --kind= --missing= --null --lower= --links=' ;;
 		missing) options+=' --perf-data= --lower= --links=' ;;
 		show | status) options+=' --lower= --links=' ;;
 		remove) options+=' --path= --dry-run' ;;
@@ -115,7 +119,7 @@ _bidctl()
 	case $command:$operands in
 	:*)
 		mapfile -t COMPREPLY < <(compgen -W 'add list show get remove update missing archive unarchive probe verify
-			gc quarantine mount umount doctor watch offline setup status' -- "$current")
+			gc pin quarantine mount umount doctor watch offline setup status' -- "$current")
 		;;
 	add:* | update:*)
 		compopt -o filenames
@@ -130,7 +134,7 @@ _bidctl()
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		;;
-	archive:* | show:0 | get:0 | missing:* | verify:*)
+	archive:* | pin:* | show:0 | get:0 | missing:* | verify:*)
 		_bidctl_ids "$current"
 		;;
 	probe:0)

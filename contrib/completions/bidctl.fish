@@ -8,7 +8,7 @@ function __bidctl_words
     while set -q words[1]
         switch $words[1]
             case -s --store --lower --links --url --link --perf-data --core --pid --jobs --files-from --interval --notes \
-                    -o --output --options --by --path --cache-size --min-free --root --color --progress
+                    -o --output --options --by --path --cache-size --min-free --kind --missing --root --color --progress
                 set -e words[1]
             case '-*'
             case '*'
@@ -82,7 +82,7 @@ function __bidctl
                     __bidctl_ids
                 case get:2
                     printf '%s\n' debuginfo elf executable kallsyms probes vdso source section
-                case get:1 show:1 'remove:*' 'archive:*' 'missing:*' 'verify:*'
+                case get:1 show:1 'pin:*' 'remove:*' 'archive:*' 'missing:*' 'verify:*'
                     __bidctl_ids
             end
     end

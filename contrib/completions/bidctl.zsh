@@ -7,7 +7,7 @@ _bidctl_specs()
 {
 	local line argument about
 	local -A actions=(DIR '_files -/' FILE _files PATH _files PID _pids WAY '(auto reflink hard copy)'
-		ORDER '(id path time size)' WHEN '(auto always never)')
+		ORDER '(id path time size)' WHEN '(auto always never)' KIND '(debuginfo elf kallsyms probes vdso)')
 
 	specs=()
 	for line in ${(f)"$(_call_program options bidctl $1 --help)"}; do
@@ -38,7 +38,7 @@ _bidctl_operand()
 	case $1:$2 in
 	(add:*|update:*|unarchive:1) _files ;;
 	(remove:*) _bidctl_ids; _files ;;
-	(archive:*|show:1|get:1|missing:*|verify:*) _bidctl_ids ;;
+	(archive:*|pin:*|show:1|get:1|missing:*|verify:*) _bidctl_ids ;;
 	(get:2) compadd debuginfo elf executable kallsyms probes vdso source section ;;
 	(offline:1) compadd on off ;;
 	(quarantine:1) compadd list restore drop ;;

@@ -2,6 +2,7 @@
 /* bidctl archive */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -169,7 +170,7 @@ static bool is_partial(const struct bid_archive_build *build)
 	return build->error == 0 && build->left_out != BID_KIND_NONE;
 }
 
-static json_t *build_to_json(const struct bid_archive_build *build)
+static json_t *build_to_json(const struct bid_archive_build *build, const char *path)
 {
 	char hex[BID_ID_HEX_MAX];
 	json_t *kinds = json_array();
@@ -177,10 +178,9 @@ static json_t *build_to_json(const struct bid_archive_build *build)
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (build->error == 0 && build->kinds & 1U << kind)
 			json_array_append_new(kinds, json_string(bid_kind_name((enum bid_kind)kind)));
-	return json_pack("{s:s, s:o, s:o, s:I, s:s?, s:s?}", "id", bid_id_format(&build->id, hex), "path",
-			 ctl_json_text(build->path), "kinds", kinds, "size", (json_int_t)build->size, "missing",
-			 build->error ? why_not(build) : NULL, "left_out",
-			 is_partial(build) ? bid_kind_name(build->left_out) : NULL);
+	return json_pack("{s:s, s:o, s:o, s:I, s:s?, s:s?}", "id", bid_id_format(&build->id, hex), "path", ctl_json_text(path),
+			 "kinds", kinds, "size", (json_int_t)build->size, "missing", build->error ? why_not(build) : NULL,
+			 "left_out", is_partial(build) ? bid_kind_name(build->left_out) : NULL);
 }
 
 /* A vDSO is no file: only the kernel that has it could have given it, and most of perf keep none. */
@@ -204,14 +204,31 @@ static void print_failure(const struct bid_archive_build *build, bool dwz)
 		bid_error("%s: '%s'", why_not(build), hex);
 }
 
-static void print_build(const struct bid_archive_build *build)
+static void print_build(const struct bid_archive_build *build, const char *path)
 {
 	char hex[BID_ID_HEX_MAX], kinds[64];
 
 	kinds_of(build, kinds, sizeof(kinds));
 	printf("%s\t%s\t%" PRIu64 "\t", bid_id_format(&build->id, hex), kinds, build->size);
-	ctl_print_text(stdout, build->path ? build->path : "-");
+	ctl_print_text(stdout, path ? path : "-");
 	putchar('\n');
+}
+
+/* The original path of a build: the one that was asked for, else the one in the store. Returns @path or NULL. */
+static const char *path_of(const struct packing *packing, const struct bid_archive_build *build, char path[static PATH_MAX + 1])
+{
+	char *slash;
+
+	if (build->path)
+		return build->path;
+	path[0] = '/';
+	if (!packing->store || bid_store_where(packing->store, &build->id, path + 1, PATH_MAX) < 0)
+		return NULL;
+	slash = strrchr(path + 1, '/');
+	if (slash)
+		*slash = '\0';
+	/* "[vdso]" is a name */
+	return path[1] == '[' ? path + 1 : path;
 }
 
 /* What was packed, and one error for each that was not. */
@@ -219,21 +236,22 @@ static enum ctl_status report(const struct packing *packing, size_t packed, uint
 {
 	const struct ctl *ctl = packing->ctl;
 	json_t *builds = json_array();
-	char text[CTL_SIZE_MAX], hex[BID_ID_HEX_MAX];
+	char text[CTL_SIZE_MAX], hex[BID_ID_HEX_MAX], buf[PATH_MAX + 1];
 	bool is_stdout = strcmp(ctl->output, "-") == 0, lacks = packed == 0;
 
 	for (size_t i = 0; i < packing->n; i++) {
 		const struct bid_archive_build *build = &packing->builds[i];
+		const char *path = path_of(packing, build, buf);
 
 		if (build->error < 0)
 			print_failure(build, i >= packing->n_named);
 		else if (!ctl->json && !is_stdout && ctl->verbose)
-			print_build(build);
+			print_build(build, path);
 		if (is_partial(build))
 			bid_error("%s: %s of '%s' is left out", bid_strerror(build->why), bid_kind_name(build->left_out),
 				  bid_id_format(&build->id, hex));
 		lacks |= is_partial(build) || (build->error < 0 && !is_absent_vdso(build));
-		json_array_append_new(builds, build_to_json(build));
+		json_array_append_new(builds, build_to_json(build, path));
 	}
 	if (ctl->json)
 		ctl_print_json(json_pack("{s:o, s:I, s:I, s:I, s:O}", "archive", ctl_json_text(ctl->output), "packed",

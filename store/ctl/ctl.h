@@ -52,6 +52,8 @@ struct ctl {
 	size_t n_paths;
 	enum ctl_order order; /* list */
 	bool cookies; /* list */
+	bool nul; /* list */
+	enum bid_kind kind, missing; /* list; none for any */
 	const char *output; /* archive: a file, or "-"; mount: options */
 	bool deep; /* verify */
 	bool repair; /* verify */
@@ -76,6 +78,7 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_mount(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_offline(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_pin(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_probe(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_quarantine(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv);

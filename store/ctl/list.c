@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* bidctl list */
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -35,6 +36,9 @@ struct listing {
 	struct bid_summaries *summaries;
 	bool json, terminal;
 	bool times; /* to be shown, in the order of which they are */
+	bool nul; /* NUL ends a row */
+	const char *pattern; /* of paths to list, or NULL */
+	enum bid_kind kind, missing; /* list builds with and without it; none for any */
 	struct ctl_array array;
 };
 
@@ -108,10 +112,24 @@ static json_t *row_to_json(const struct row *row)
 			 ctl_json_text(row->path[0] ? row->path : NULL));
 }
 
+/* A pattern of glob(7), or a part of the path. "[vdso]" is a path, too. */
+static bool is_wanted(const struct listing *listing, const struct row *row)
+{
+	const char *pattern = listing->pattern;
+
+	if (listing->kind && !(row->kinds & 1U << listing->kind))
+		return false;
+	if (listing->missing && row->kinds & 1U << listing->missing)
+		return false;
+	return !pattern || strstr(row->path, pattern) || fnmatch(pattern, row->path, 0) == 0;
+}
+
 static int print_row(struct listing *listing, const struct row *row)
 {
 	char hex[BID_ID_HEX_MAX], kinds[KINDS_TEXT], size[CTL_SIZE_MAX], date[CTL_TIME_MAX];
 
+	if (!is_wanted(listing, row))
+		return 0;
 	if (listing->json)
 		return ctl_array_add(&listing->array, row_to_json(row));
 	bid_id_format(&row->id, hex);
@@ -121,8 +139,11 @@ static int print_row(struct listing *listing, const struct row *row)
 		printf("%s\t%s\t%" PRIu64 "\t", hex, kinds_text(row->kinds, kinds), row->size);
 	if (listing->terminal && listing->times)
 		printf("%-19s  ", ctl_format_time(row->changed.tv_sec, date));
-	ctl_print_text(stdout, row->path[0] ? row->path : "-");
-	putchar('\n');
+	if (listing->nul)
+		fputs(row->path, stdout);
+	else
+		ctl_print_text(stdout, row->path[0] ? row->path : "-");
+	putchar(listing->nul ? '\0' : '\n');
 	return 0;
 }
 
@@ -239,7 +260,13 @@ static int list(struct listing *listing, enum ctl_order order)
 enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
-	struct listing listing = { .json = ctl->json, .terminal = ctl_is_terminal(stdout), .times = ctl->order == CTL_BY_TIME };
+	struct listing listing = { .json = ctl->json,
+				   .terminal = ctl_is_terminal(stdout) && !ctl->nul,
+				   .times = ctl->order == CTL_BY_TIME,
+				   .nul = ctl->nul,
+				   .pattern = argc > 0 ? argv[0] : NULL,
+				   .kind = ctl->kind,
+				   .missing = ctl->missing };
 	enum ctl_status status;
 	int r;
 

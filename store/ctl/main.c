@@ -41,8 +41,10 @@ static const struct command {
 	  "  bidctl add /usr/lib/debug ./build\n"
 	  "  bidctl add --running --kernel\n"
 	  "  bidctl add --perf-data=perf.data --fetch\n" },
-	{ "list", "", "list the builds in the store", 0, 0, ctl_list,
+	{ "list", "[PATTERN]", "list the builds in the store", 0, 1, ctl_list,
+	  "PATTERN is a part of the path, or has wildcards.\n\n"
 	  "Examples:\n"
+	  "  bidctl list '/usr/lib/*' --missing=debuginfo\n"
 	  "  bidctl list --by=size\n" },
 	{ "show", HELP_BUILD, "show the artifacts of a build, or of all builds of a path", 1, 1, ctl_show,
 	  HELP_ID "Examples:\n"
@@ -84,6 +86,7 @@ static const struct command {
 	  "Examples:\n"
 	  "  bidctl gc --cache-size=1.5G --dry-run\n"
 	  "  bidctl gc --min-free=10%\n" },
+	{ "pin", HELP_BUILD "...", "keep builds: gc never evicts what the store has of them now", 1, -1, ctl_pin, HELP_ID },
 	{ "quarantine", "[list|restore NAME...|drop NAME...]", "list, restore or drop the files that were found wrong", 0, -1,
 	  ctl_quarantine,
 	  "list prints the time, the size, the build-id that the file carries, and its name.\n"
@@ -150,6 +153,9 @@ static const struct {
 	{ "running", 0, NULL, "add", "add what every process has mapped as code, and the kernel", FLAG(running) },
 	{ "kernel", 0, NULL, "add", "add the running kernel: symbols, vDSO, modules, image", FLAG(kernel) },
 	{ "cookies", 0, NULL, "list", "list what is stored without a build-id", FLAG(cookies) },
+	{ "kind", 0, "KIND", "list", "list builds with an artifact of this kind only" },
+	{ "missing", 0, "KIND", "list", "list builds without an artifact of this kind only" },
+	{ "null", '0', NULL, "list", "end rows with NUL instead of newline", FLAG(nul) },
 	{ "lower", 0, "DIR", "archive list show get missing status", "read DIR, too ('debuginfod': its cache; 'none')" },
 	{ "links", 0, "DIR", "add archive list show get missing status verify", "follow links of lower stores into DIR[:DIR...]" },
 	{ "interval", 0, "SECONDS", "watch", "look through all processes that often (default: 10)" },
@@ -400,6 +406,10 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 	else if ((strcmp(name, "color") == 0 && parse_when(value, CTL_COLOUR_ALWAYS, CTL_COLOUR_NEVER) < 0) ||
 		 (strcmp(name, "progress") == 0 && parse_when(value, CTL_PROGRESS_ALWAYS, CTL_PROGRESS_NEVER) < 0))
 		return ctl_usage("not one of auto, always, never: '%s'", value);
+	else if (strcmp(name, "kind") == 0 && !(ctl->kind = bid_kind_parse(value)))
+		return ctl_usage("no such kind of artifact: '%s'", value);
+	else if (strcmp(name, "missing") == 0 && !(ctl->missing = bid_kind_parse(value)))
+		return ctl_usage("no such kind of artifact: '%s'", value);
 	else if (strcmp(name, "jobs") == 0 && parse_number(value, JOBS_MAX, &ctl->jobs) < 0)
 		return ctl_usage("not a number of threads, 1 to %d: '%s'", JOBS_MAX, value);
 	else if (strcmp(name, "interval") == 0 && parse_number(value, INTERVAL_MAX, &ctl->interval) < 0)

@@ -2,6 +2,7 @@
 #include "ctl/sources.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <string.h>
 
 #include <bid/error.h>
@@ -10,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mount.h"
+#include "ctl/mounts.h"
 
 const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *store, enum bid_kind kind)
 {
@@ -27,7 +29,7 @@ const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *
 		return "the store cannot be written, so none is fetched";
 	if (!BID_HAVE_FETCH)
 		return "this is built without fetching";
-	return "no server is configured (name one with '--url=URL' or DEBUGINFOD_URLS; those of a mount are its own)";
+	return "no server is configured (name one with '--url=URL' or DEBUGINFOD_URLS)";
 }
 
 #if BID_HAVE_FETCH
@@ -50,8 +52,38 @@ static enum ctl_status add_server(struct ctl_sources *sources, const char *url)
 	return CTL_TROUBLE;
 }
 
-static enum ctl_status add_environment(struct ctl_sources *sources)
+struct mounted {
+	struct ctl_sources *sources;
+	const char *store;
+	enum ctl_status status;
+};
+
+/* Use the servers of a mount of the same store. */
+static int add_mounted(void *user, const struct ctl_mount *mount)
 {
+	struct mounted *mounted = user;
+	bid_auto_free char *text = NULL;
+	json_t *state, *sources, *source;
+	size_t i;
+
+	if (strcmp(mount->source, mounted->store) != 0 || ctl_mount_status(mount, CTL_MOUNT_TIMEOUT_MS, &text) < 0)
+		return 0;
+	state = json_loads(text, 0, NULL);
+	sources = json_is_true(json_object_get(state, "offline")) ? NULL : json_object_get(state, "sources");
+	json_array_foreach(sources, i, source)
+	{
+		const char *name = json_string_value(json_object_get(source, "name"));
+
+		if (mounted->status == CTL_DONE && name && bid_fetch_check_url(name) == 0)
+			mounted->status = add_server(mounted->sources, name);
+	}
+	json_decref(state);
+	return 0;
+}
+
+static enum ctl_status add_environment(struct ctl_sources *sources, const char *store)
+{
+	struct mounted mounted = { .sources = sources, .store = store };
 	enum ctl_status status = CTL_DONE;
 	char **urls;
 	int n = bid_fetch_urls_from_environment(NULL, &urls);
@@ -63,7 +95,10 @@ static enum ctl_status add_environment(struct ctl_sources *sources)
 	for (int i = 0; i < n && status == CTL_DONE; i++)
 		status = add_server(sources, urls[i]);
 	bid_fetch_urls_free(urls);
-	return status;
+	if (n > 0)
+		return status;
+	ctl_each_mount(CTL_MOUNTINFO, add_mounted, &mounted);
+	return mounted.status;
 }
 
 bool ctl_sources_are_barred(const struct ctl *ctl, const struct bid_store *store)
@@ -99,7 +134,8 @@ enum ctl_status ctl_sources_check(const struct ctl *ctl)
 	return CTL_DONE;
 }
 
-static enum ctl_status add_servers(struct ctl_sources *sources, const struct ctl *ctl, const struct bid_fetch_config *config)
+static enum ctl_status add_servers(struct ctl_sources *sources, const struct ctl *ctl, const struct bid_fetch_config *config,
+				   const char *store)
 {
 	enum ctl_status status = CTL_DONE;
 	int r = bid_fetch_new(config, &sources->fetch);
@@ -109,7 +145,7 @@ static enum ctl_status add_servers(struct ctl_sources *sources, const struct ctl
 		return CTL_TROUBLE;
 	}
 	if (ctl->n_urls == 0)
-		return add_environment(sources);
+		return add_environment(sources, store);
 	for (size_t i = 0; i < ctl->n_urls && status == CTL_DONE; i++)
 		status = add_server(sources, ctl->urls[i]);
 	return status;
@@ -133,7 +169,7 @@ enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *
 		bid_error("%s: starting to fetch", strerror(-r));
 		return CTL_TROUBLE;
 	}
-	return ctl->offline || !bid_store_writable(store) ? CTL_DONE : add_servers(sources, ctl, &config);
+	return ctl->offline || !bid_store_writable(store) ? CTL_DONE : add_servers(sources, ctl, &config, bid_store_path(store));
 }
 
 void ctl_sources_release(struct ctl_sources *sources)

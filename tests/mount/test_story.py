@@ -76,3 +76,15 @@ def test_of_trouble_and_of_pieces(mount, faults, place, program, env, store):
     assert told[:2] == 2 * [("source", "/usr/src/a.c", "HTTP 404")] and len(told) == 4, told
     story = get(env, store, "-v", program.id, "source", "/usr/src/a.c", status=1).stderr
     assert story.count("HTTP 404") == 2 and "HTTP 503" not in story, story
+
+
+def test_get_uses_the_servers_of_a_mount_of_the_same_store(mount, mode, faults, program, env, store):
+    """A server that only the mount's options name; no other store has it."""
+    server = faults()
+    server.serve(program)
+    m = mount(f"url={server.url}")
+    (other := store.parent / "other").mkdir()
+    assert "no server is configured" in get(env, other, program.id, "elf", status=1).stderr
+    path = get(env, m.store, program.id, "elf").stdout.rstrip("\n")
+    assert path.startswith(f"{m.store}/") and open(path, "rb").read() == program.read()
+    assert read(m.artifact(program.id)) == program.read() and server.count(program.id) == 1

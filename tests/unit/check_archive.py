@@ -93,6 +93,7 @@ def case_round_trip(scene):
         archive, other, plain = scene.home / f"a{packing}", scene.home / f"store{packing}", scene.home / f"plain{packing}"
         done = scene.json("archive", "-o", archive, *ids)
         assert (done["packed"], done["missing"]) == (3, 0), done
+        assert [build["path"] for build in done["builds"]] == [str(path) for path in (scene.one, scene.two, scene.short)], done
         other.mkdir()
         assert scene.run("--store", other, "unarchive", archive).summary.startswith("added 3, known 0, refused 0, ")
         assert scene.run("--store", other, "list").stdout == scene.on_store("list").stdout

@@ -51,7 +51,7 @@ def case_usage(scene):
             (["verify", "--repair", "--offline", "--url=http://127.0.0.1:1"], "'--offline'"),
             (["verify", "--repair", "--url=gopher://x"], "'gopher://x'"),
             (["list", "--json=yes"], "takes no argument: '--json=yes'"),
-            (["list", "extra"], "'extra'"),
+            (["list", "some", "extra"], "'extra'"),
             (["list", "--link=copy"], "'--link'"),
             (["add"], "FILE"),
             (["add", "--link=soft", "file"], "'soft'"),
@@ -176,6 +176,20 @@ def case_list(scene):
     assert rows["0011223344556677"] == {"id": "0011223344556677", "kinds": [], "size": 0, "changed": None, "path": "/gone"}
     assert "0011223344556677\t-\t0\t/gone\n" in scene.on_store("list").stdout
     scene.one_error("show", "0011223", status=REFUSED, has="its link leads to nothing")
+
+
+def case_list_is_filtered_by_path_and_kind(scene):
+    scene.on_store("add", scene.one, scene.two, scene.far)
+    (scene.store / str(scene.one)[1:] / ID_ONE / "probes").write_text("#x\n")
+
+    def ids(*arguments):
+        return [row["id"] for row in scene.json("list", *arguments)]
+
+    assert ids("two") == ids("*/two") == [ID_TWO] and ids("two*") == [] and ids("no-such") == []
+    assert ids("--kind=probes") == [ID_ONE] and ids("--kind", "elf", "--missing=probes") == [ID_FAR, ID_TWO]
+    assert ids("--by=path", "--missing=elf") == []
+    assert scene.on_store("list", "-0", "two").stdout == f"{ID_TWO}\telf\t{scene.two.stat().st_size}\t{scene.two}\0"
+    scene.one_error("list", "--kind=core", status=USAGE, has="'core'")
 
 
 def case_list_terminal(scene):

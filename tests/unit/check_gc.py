@@ -116,6 +116,15 @@ def case_gc_of_what_was_made(scene):
     assert kept[ID_ONE].exists()
 
 
+def case_pinned_build_is_not_evicted(scene):
+    with server(scene) as url:
+        scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf")
+    assert scene.on_store("-v", "pin", ID_NOT_STORED[:8]).stdout == f"{ID_NOT_STORED}\n"
+    assert scene.json("gc", "--cache-size=1")["fetched"] == 0
+    assert scene.on_store("list").stdout.startswith(ID_NOT_STORED)
+    scene.one_error("pin", ID_ONE, status=REFUSED, has="not in the store")
+
+
 def case_gc(scene):
     with server(scene) as url:
         scene.on_store("add", scene.one)
@@ -154,4 +163,5 @@ def case_gc(scene):
 
 
 if __name__ == "__main__":
-    cases.main(globals(), Scene, tools=["cc", "strip", "objcopy"], fetching=[case_gc, case_gc_past_what_is_closed])
+    cases.main(globals(), Scene, tools=["cc", "strip", "objcopy"],
+               fetching=[case_gc, case_pinned_build_is_not_evicted, case_gc_past_what_is_closed])

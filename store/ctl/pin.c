@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl pin */
+#include <errno.h>
+#include <stdio.h>
+
+#include <bid/error.h>
+
+#include "api/evict.h"
+#include "base/log.h"
+#include "ctl/ctl.h"
+#include "ctl/output.h"
+
+/* Keep all artifacts of @id, as if they were added. Returns their kinds, or a negative errno. */
+static int pin(struct bid_store *store, const struct bid_id *id)
+{
+	int kinds = 0;
+
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
+		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
+		int r = bid_kind_has_detail(request.kind) ? -ENOENT : bid_store_claim(store, &request);
+
+		if (r == 0)
+			kinds |= 1 << kind;
+		else if (r != -ENOENT)
+			return r;
+	}
+	return kinds ? kinds : -ENOENT;
+}
+
+enum ctl_status ctl_pin(const struct ctl *ctl, int argc, char **argv)
+{
+	ctl_auto_store struct bid_store *store = NULL;
+	enum ctl_status status = ctl_open_store(ctl, CTL_WRITE, &store), worst = status;
+	struct ctl_array array = { 0 };
+	char hex[BID_ID_HEX_MAX];
+	struct bid_id id;
+
+	for (int i = 0; store && i < argc; i++) {
+		int r;
+
+		status = ctl_which_build(store, argv[i], &id);
+		r = status == CTL_DONE ? pin(store, &id) : 0;
+		if (r < 0) {
+			bid_error("%s: '%s'", r == -ENOENT ? "not in the store" : bid_strerror(r), argv[i]);
+			status = r == -ENOENT ? CTL_REFUSED : CTL_TROUBLE;
+		}
+		worst = status > worst ? status : worst;
+		if (status != CTL_DONE)
+			continue;
+		bid_id_format(&id, hex);
+		if (ctl->json)
+			ctl_array_add(&array, json_pack("{s:s, s:s}", "operand", argv[i], "id", hex));
+		else if (ctl->verbose)
+			puts(hex);
+	}
+	if (ctl->json)
+		ctl_array_end(&array);
+	return worst;
+}
