@@ -2,6 +2,7 @@
 /* What is remembered as absent: for how long, by whom, and what becomes of it when a fact is damaged. */
 #include "store_scene.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -37,6 +38,7 @@ static struct bid_request request(uint64_t number, enum bid_kind kind)
 {
 	struct bid_request request = { .kind = kind };
 
+	number = htole64(number);
 	assert_int_equal(bid_id_from_bytes(&number, sizeof(number), &request.id), 0);
 	return request;
 }

@@ -74,6 +74,12 @@ static void test_programs(void **state)
 	check_content("zdebug", DWARF | SYMTAB | CODE, "");
 }
 
+/* Has the ELF file @data 64 bits, in the byte order of this machine? The compiler may be of another one. */
+static bool is_read_as_it_is(const char *data)
+{
+	return data[EI_CLASS] == ELFCLASS64 && data[EI_DATA] == (htole16(1) == 1 ? ELFDATA2LSB : ELFDATA2MSB);
+}
+
 static void test_separate_debug_files_have_stale_segments(void **state)
 {
 	bid_auto_free char *data = NULL;
@@ -91,10 +97,10 @@ static void test_separate_debug_files_have_stale_segments(void **state)
 	check_id("eu-stripped", ID);
 	check_content("eu-stripped", CODE, "");
 
-	if (sizeof(void *) != 8)
+	elf_scene_read("program.eu-debug", &data, &len);
+	if (!is_read_as_it_is(data))
 		return;
 	/* the case this is about: a segment of notes that is not where any section of notes is */
-	elf_scene_read("program.eu-debug", &data, &len);
 	header = (const void *)data;
 	segments = (const void *)(data + header->e_phoff);
 	sections = (const void *)(data + header->e_shoff);
@@ -357,11 +363,11 @@ static void test_section_outside(void **state)
 	Elf64_Shdr *sections;
 	size_t len, tried = 0;
 
-	if (sizeof(void *) != 8) {
-		print_message("it changes a file of 64 bits\n");
+	elf_scene_read("program", &data, &len);
+	if (!is_read_as_it_is(data)) {
+		print_message("it changes a file of 64 bits in the order of this machine\n");
 		skip();
 	}
-	elf_scene_read("program", &data, &len);
 	sections = (void *)(data + ((Elf64_Ehdr *)data)->e_shoff);
 	for (size_t i = 1; i < ((Elf64_Ehdr *)data)->e_shnum; i++) {
 		Elf64_Shdr before = sections[i];
