@@ -229,7 +229,7 @@ def test_quota_under_pressure(mount, mode, faults, place, store):
         # readers stay with a few builds, fetchers go through all of them
         readers = [pool.submit(read_often, m, ids[:4], right, seed, over) for seed in range(READERS)]
         try:
-            turnover = sum(pool.map(lambda seed: fetch_often(m, ids, right, seed, 15), range(FETCHERS)))
+            turnover = sum(pool.map(lambda seed: fetch_often(m, ids, right, seed, 8), range(FETCHERS)))
         finally:
             over.set()
         for reader in readers:

@@ -15,7 +15,7 @@ from fetching import read
 
 IDS, HELD = 1000, 10000
 FULL = bool(os.environ.get("BIDFS_FULL"))
-PROCESSES, OPENS = 64, 100000 if FULL else 16000  # of all of them together
+PROCESSES, OPENS = 64, 100000 if FULL else 6400  # of all of them together
 OURS = 100  # descriptors that the daemon may have besides those of files
 # the limit of the daemon: without passthrough each open file costs it a descriptor
 MAY_HAVE = {"passthrough": 2048, "server": HELD + 10000}

@@ -2,8 +2,10 @@
 """Whatever is written, and whoever writes it: what gets into the store is whole, is what its name says, and stays what it is."""
 import contextlib
 import errno
+import fcntl
 import os
 import pathlib
+import platform
 import shutil
 import time
 
@@ -13,7 +15,7 @@ import programs
 import tools
 from daemon import is_mounted
 from perf_scene import scene, view  # noqa: F401  fixtures
-from perf_scene import place_of, seen, write_as_perf
+from perf_scene import place_of, Scene, seen, write_as_perf
 from test_perf import why_no_recording
 
 BAD = {
@@ -123,23 +125,36 @@ def test_a_cache_is_copied_onto_it(view, mode, store, scene, cache, how):
     assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stderr
 
 
-def test_an_archive_is_unpacked_into_it(view, store, scene):
+def archived(env):
+    """A program, a cache of perf's own that a recording of it filled, and what perf packs of both: made once for all tests."""
+    place = programs.cache() / f"archived-{platform.release()}"
+    far, done = place / "far", place / "done"
+    with open(f"{place}.lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            shutil.rmtree(place, ignore_errors=True)
+            far.mkdir(parents=True)
+            scene = Scene(place, env)
+            scene.record(far)
+            scene.perf(far, "archive", scene.data)
+            done.touch()
+    (archive,) = place.glob("perf.data.tar*")
+    return programs.Program(place / "burn"), far, archive
+
+
+def test_an_archive_is_unpacked_into_it(view, store, env):
     """perf's own, by perf's own command, or what that says to do where it has none."""
     if reason := why_no_recording():
         pytest.skip(reason)
-    far = scene.place / "far"
-    far.mkdir()
-    scene.record(far)
-    scene.perf(far, "archive", scene.data)
-    (archive,) = scene.place.glob("perf.data.tar*")
-    scene.perf(view, "buildid-cache", "-a", scene.burn.path)
+    burn, far, archive = archived(env)
+    tools.run("perf", "--buildid-dir", view, "buildid-cache", "-a", burn.path, env=env)
     tools.run("tar", "-xf", archive, "-C", view)
     for link in far.glob(".build-id/*/*"):
         if (link / "elf").exists():
             assert (view / link.relative_to(far) / "elf").read_bytes() == (link / "elf").read_bytes()
-    assert placed(view, scene.burn).read_bytes() == scene.burn.read()
+    assert placed(view, burn).read_bytes() == burn.read()
     view.unmount()
-    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stderr
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=env).stderr
 
 
 def write_in_parts(m, program):
