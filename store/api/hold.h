@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Holds: of all processes that fetch into a store, one fetches an artifact, and the others wait for what comes of it. Who fetches
- * holds it, by a lock that ends with its process at the latest (docs/FORMAT.md, "Who fetches what"). Only those wait for each other
- * who ask the same sources.
+ * Cross-process locks of downloads (docs/FORMAT.md, "Who fetches what"): among the processes with one store and the same sources,
+ * one downloads an artifact, and the others wait. A lock ends with its process at the latest.
  *
- * Any number of threads may use one. All functions may block on disk for a moment.
+ *   bid_holds_take()
+ *     the download
+ *   bid_holds_drop()
+ *
+ * Any number of threads may use a struct bid_holds. All functions may block on disk for a moment.
  */
 #ifndef BID_API_HOLD_H
 #define BID_API_HOLD_H
@@ -13,25 +16,25 @@
 
 struct bid_holds;
 
-/* @store, which can be written, must outlive it. Returns 0 or -ENOMEM. */
+/* @store is writable and outlives @ret_holds. Returns 0 or -ENOMEM. */
 int bid_holds_new(struct bid_store *store, struct bid_holds **ret_holds);
 
-/* Ends every hold. @holds may be NULL. */
+/* Release every lock. @holds may be NULL. */
 void bid_holds_free(struct bid_holds *holds);
 
-/* What stands for the source @name; for several the sum of theirs does. */
+/* The hash of the source @name; that of several sources is the sum of theirs. */
 uint64_t bid_hold_source(const char *name);
 
-/* What stands for @request to the @sources, as above. Two requests that share it wait for each other. */
+/* The key of @request to the sources with the hash @sources. Requests with one key share a lock. */
 uint64_t bid_hold_key(const struct bid_request *request, uint64_t sources);
 
 /*
- * Returns 0, also if it is held by @holds already: it is then to be dropped as often. -EBUSY if another one has it, or another
- * negative errno if nothing can be held here, as in a file system without locks.
+ * Take the lock of @key without waiting. Returns 0, also if @holds has it already: each take needs its drop. -EBUSY if another
+ * process has it, or another negative errno on a file system without locks.
  */
 int bid_holds_take(struct bid_holds *holds, uint64_t key);
 
-/* The caller, who took @key, needs it no more. */
+/* Release the lock of @key. */
 void bid_holds_drop(struct bid_holds *holds, uint64_t key);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Sources and sections of a build, as far as the store has them. What is fetched of them is kept, but nothing in a source file or
- * in the bytes of a section says which build it belongs to: other than an ELF file, it is what a server said it is.
+ * Pieces: the stored sources and sections of a build. They carry no id: except for a section derived from a stored file, a server
+ * vouches for them.
  */
 #ifndef BID_API_PIECE_H
 #define BID_API_PIECE_H
@@ -11,28 +11,25 @@
 /* A callback; @piece lives until it returns. A non-zero return ends the enumeration, which then returns that value. */
 typedef int (*bid_piece_fn)(void *user, const struct bid_request *piece);
 
-/* Every piece of @kind that is kept for @id, in no order. 0, what @fn returned, or a negative errno. */
+/* Call @fn for every stored piece of @kind of @id, in no order. Returns 0, the result of @fn, or a negative errno. */
 int bid_store_each_piece(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_piece_fn fn, void *user);
 
-/* The kinds of files that a section may be in, in debuginfod's order of asking: the @index-th, or BID_KIND_NONE after the last. */
+/* The @index-th kind of file to derive a section from, in debuginfod's order; BID_KIND_NONE after the last. */
 enum bid_kind bid_section_whole(size_t index);
 
 /*
- * stat(2) of a section as bid_store_find() would give it, but without cutting it out: who lists a directory with sizes must not
- * fill the disk. Returns 0, -ENOENT if no file that is here has it (it may be kept, or at a server), or as bid_store_find().
+ * stat(2) of a section that bid_store_find() would derive, without deriving it: a listing with sizes must not fill the disk.
+ * Returns 0, -ENOENT if no stored ELF or debug file has the section, or as bid_store_find().
  */
 int bid_store_section_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat);
 
-/*
- * The name of every section of @id that is here, once each: in the debuginfo, in the ELF file, or kept. May read both files'
- * tables.
- */
+/* Call @fn for the name of every section in the stored debuginfo, ELF file or section files of @id, once each. */
 int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int (*fn)(void *user, const char *name), void *user);
 
-/* What is kept for @id at the source path @path, absolute and canonical or "" for the top: a directory, a file or nothing. */
+/* What the store has at the source path @path of @id, absolute and canonical, or "" for the top. */
 enum bid_entry bid_store_source_entry(struct bid_store *store, const struct bid_id *id, const char *path);
 
-/* Every name directly below the directory @path, as above. Nothing if there is no such directory. */
+/* Call @fn for every stored name directly below the source directory @path of @id. */
 int bid_store_each_source_in(struct bid_store *store, const struct bid_id *id, const char *path, bid_store_entry_fn fn, void *user);
 
 #endif

@@ -140,68 +140,67 @@ struct bid_origin {
 struct bid_txn;
 
 /*
- * Begin a transaction that puts one artifact into the store. Until bid_txn_commit() nothing of it can be seen, and if the process
- * dies nothing stays behind. Freed with bid_txn_free(), which undoes it unless it was committed. For one thread at a time.
+ * A transaction that puts one artifact into the store:
+ *
+ *   bid_txn_begin()
+ *     bid_txn_expect()		with an announced size
+ *     bid_txn_write()		any number of times
+ *     bid_txn_commit()
+ *   bid_txn_free()		rolls back without a commit
+ *
+ * The artifact becomes visible with bid_txn_commit(); a crash before it leaves nothing behind. Multithreading: one thread at a
+ * time.
  */
 int bid_txn_begin(struct bid_store *store, const struct bid_request *request, struct bid_txn **ret_txn);
 
 /*
- * @size bytes are to be written: is there room for them, beside those that others are going to write and those that are to stay
- * free ("api/evict.h")? If not, what was fetched is evicted, if that is enough; it may block for long, so only with @evict, and
- * without it is -EAGAIN if that may be enough: bid_txn_make_room() does it then. Returns 0, or -ENOSPC with a bid_txn_reason(). May
- * be left out, and then a full disk is met by bid_txn_write(). Holds until bid_txn_reset(), or what came is as much.
+ * Reserve space for @size bytes, beside other reservations and min_free ("api/evict.h"). If that takes an eviction, @evict does it
+ * and may block for long; without @evict return -EAGAIN, for bid_txn_make_room(). Returns 0, or -ENOSPC with a bid_txn_reason().
+ * The reservation ends with bid_txn_reset() or as many written bytes. A transaction without it meets a full disk in
+ * bid_txn_write().
  */
 int bid_txn_expect(struct bid_txn *txn, uint64_t size, bool evict);
 
 #define BID_TXN_UNSAID_MAX (1ULL << 30) /* bytes */
 
 /*
- * As write(2). Every 64 MiB of what was not expected, and for the first BID_TXN_UNSAID_MAX of it, the same is done as for what is,
- * with @evict: so -ENOSPC may come before the disk is full, and with a bid_txn_reason().
+ * As write(2). Bytes beyond the expected ones reserve space every 64 MiB, with evictions for the first BID_TXN_UNSAID_MAX: -ENOSPC
+ * may come before the disk is full, with a bid_txn_reason().
  */
 int bid_txn_write(struct bid_txn *txn, const void *data, size_t len);
 
 /*
- * The same without evicting, which may take long: -EAGAIN if there may be room after bid_txn_make_room(), which the caller calls
- * then, from any thread, before it writes the same bytes again. Some of them may have been taken, and are not taken twice.
+ * As bid_txn_write(), but return -EAGAIN instead of evicting: the caller calls bid_txn_make_room(), from any thread, and then
+ * writes the same bytes again. The transaction knows which of them it has already.
  */
 int bid_txn_try_write(struct bid_txn *txn, const void *data, size_t len);
 
-/* Evict for what -EAGAIN was returned for. Returns 0 or -ENOSPC, which the next write returns as well. May block for long. */
+/* Evict after -EAGAIN. Returns 0 or -ENOSPC, as the next write does. May block for long. */
 int bid_txn_make_room(struct bid_txn *txn);
 
-/*
- * If the store knows no original path of the build, file it under @path: an absolute one, or a name of perf's in brackets. -EINVAL
- * if it is neither, or leads anywhere else.
- */
+/* Use @path, absolute or a name of perf in brackets, for a build without an original path. -EINVAL for any other form. */
 int bid_txn_set_path(struct bid_txn *txn, const char *path);
 
-/* Drop what was written so far, to begin anew. */
+/* Drop all written bytes. */
 int bid_txn_reset(struct bid_txn *txn);
 
 /*
- * Check what was written, and if it is right publish it: fsync, publish without replacing, make perf's link, record @origin; with
- * @origin NULL it is the user's, who adds it, and has no record. If the artifact is there already, by somebody else, that one stays
- * and is the result. Returns 0 and the artifact, or
+ * Check the written bytes and publish them: fsync, link without replacing, perf's link, record of @origin. With @origin NULL the
+ * file is the user's and gets no record. If another process has published the artifact, its file is the result. Returns 0 and the
+ * artifact, or
  *   -EBADMSG	not an ELF file, damaged, with another id, or debuginfo without debug sections or symbol table
- *   -ESTALE	it carries the id, but was fetched before with other bytes (docs/FORMAT.md, "Facts")
+ *   -ESTALE	it carries the id, but the first download had other bytes (docs/FORMAT.md, "Facts")
  *   other	as write(2), fsync(2), mkdir(2), link(2)
  */
 int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct bid_file *ret_file);
 
-/*
- * The build-id of the dwz file (dwz(1)) that what was committed cannot be read without, as its .gnu_debugaltlink names it; len 0 if
- * there is none.
- */
+/* The build-id of the dwz file (dwz(1)) in the .gnu_debugaltlink of the committed file; len 0 if there is none. */
 struct bid_id bid_txn_alt(const struct bid_txn *txn);
 
-/* Take the bytes also if others were fetched first under this id; they are what counts from then on. */
+/* Accept other bytes than those of the first download; their digest replaces the first one. */
 void bid_txn_accept(struct bid_txn *txn);
 
-/*
- * Why bid_txn_expect() or bid_txn_write() said -ENOSPC, or the last bid_txn_commit() -EBADMSG or -ESTALE, in words, or "". Lives as
- * long as @txn.
- */
+/* The reason of the last -ENOSPC, -EBADMSG or -ESTALE of @txn, in words, or "". Lives as long as @txn. */
 const char *bid_txn_reason(const struct bid_txn *txn);
 
 /* @txn may be NULL. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Two classes of files: everybody reads one, and only its owner and root read the other. The class is decided when a file is
- * added: everybody reads it if its mode, without an access control list, lets everybody read, and the directories that it is in let
- * everybody through. In the store the mode of the copy says it, whatever happens to those directories later.
+ * Two classes of files: readable by all, or by owner and root alone. The store decides when it adds a file: all can read it if its
+ * mode, without an access control list, and its directories let all users read. The mode of the stored file keeps the class; a
+ * later change of those directories has no effect.
  */
 #ifndef BID_BASE_ACCESS_H
 #define BID_BASE_ACCESS_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/* Does everybody read a file of this mode? */
+/* Does @mode let all users read? */
 static inline bool bid_all_read(mode_t mode)
 {
 	mode_t all = S_IRUSR | S_IRGRP | S_IROTH;
@@ -24,7 +24,7 @@ static inline bool bid_all_read(mode_t mode)
  */
 int bid_fstat(int fd, struct stat *ret_st);
 
-/* Does the directory open at @fd, with @st, let everybody through? */
+/* Can all users pass the directory open at @fd, with the attributes @st? */
 bool bid_all_pass(int fd, const struct stat *st);
 
 /*

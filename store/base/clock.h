@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Nanoseconds of a clock that nobody sets. */
+/* Nanoseconds of the monotonic clock. */
 static inline int64_t bid_clock_ns(void)
 {
 	struct timespec now;
@@ -20,7 +20,7 @@ static inline int64_t bid_clock_ms(void)
 	return bid_clock_ns() / 1000000;
 }
 
-/* Its seconds, as cheap as can be: some ms late. */
+/* Its seconds, from the coarse clock: some ms late. */
 static inline int64_t bid_clock_s(void)
 {
 	struct timespec now;

@@ -4,7 +4,7 @@
 
 #include <sched.h>
 
-/* How many threads can do something at a time, if nobody says how many there are to be. */
+/* The default number of threads: the CPUs that this process may use. */
 static inline unsigned bid_cpus(void)
 {
 	cpu_set_t cpus;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Directories by getdents64(2): for walks through so many that what opendir(3) does beside it, three system calls and an allocation
- * for each, counts.
- */
+/* Directories by getdents64(2), for walks: opendir(3) costs three more system calls and an allocation for each directory. */
 #ifndef BID_BASE_DENTS_H
 #define BID_BASE_DENTS_H
 

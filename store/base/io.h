@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whole reads and writes. Negative errno on failure; EINTR is tried again. */
+/* Whole reads and writes. They return a negative errno on failure, and retry on EINTR. */
 #ifndef BID_BASE_IO_H
 #define BID_BASE_IO_H
 
@@ -23,7 +23,7 @@ int bid_copy_file(int from, int to);
 /* Copy at most @len bytes of @from at @offset to the beginning of @to. The offsets stay. */
 int bid_copy_range(int from, off_t offset, uint64_t len, int to);
 
-/* Have both files the same bytes? 1 if so, 0 if not. */
+/* Compare the bytes of two files. Returns 1 if they are equal, else 0, or a negative errno. */
 int bid_same_bytes(int one, int other);
 
 /* Read the whole file, of @max bytes at most (-EFBIG above), into memory with a NUL behind it. The caller frees @ret_data. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Symbol tables of kernels, in the form of /proc/kallsyms (proc(5)): text, of which nothing says whose it is. To those who may not
- * know the addresses the kernel shows zeros instead (kernel.kptr_restrict), and perf files what it is shown.
+ * Symbol tables of kernels in the format of /proc/kallsyms (proc(5)). They carry no build-id. The kernel shows zeros instead of
+ * addresses to unprivileged users (kernel.kptr_restrict), and perf stores such a table too.
  */
 #ifndef BID_BASE_KALLSYMS_H
 #define BID_BASE_KALLSYMS_H

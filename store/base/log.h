@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Messages for people: lower case, cause first, the subject in quotes, one line. Logged once, where the context is. */
+/* Messages: lower case, one line, the subject in quotes. The code with the context logs an error, once. */
 #ifndef BID_BASE_LOG_H
 #define BID_BASE_LOG_H
 
@@ -12,10 +12,10 @@ enum bid_log_level {
 	BID_LOG_DEBUG,
 };
 
-/* Log what is at least as grave as @level (at first BID_LOG_WARNING), as the program @name (kept, not copied). */
+/* Set the program @name (kept, not copied) and the lowest @level of messages (default BID_LOG_WARNING). */
 void bid_log_init(const char *name, enum bid_log_level level);
 
-/* From here on to syslog(3) instead of standard error; for a process that goes to the background. */
+/* Send further messages to syslog(3) instead of standard error, for a daemon. */
 void bid_log_to_syslog(void);
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Is a file still what it was? */
+/* Stat data of a file, to notice a change. */
 #ifndef BID_BASE_STAMP_H
 #define BID_BASE_STAMP_H
 
@@ -18,13 +18,13 @@ struct bid_stamp {
 	bool racy;
 };
 
-/* To be taken between fstat(2) and reading the content that is to be judged by it. */
+/* Take the stat data between fstat(2) and reading the content. */
 struct bid_stamp bid_stamp_take(const struct stat *st);
 
-/* Is a file with @st the one @stamp was taken of, and are its size and times the same? */
+/* Are file, size and times of @st those of @stamp? */
 bool bid_stamp_is_of(const struct bid_stamp *stamp, const struct stat *st);
 
-/* The same, unchanged as far as can be told: never, if it was racy. */
+/* As above, but false for a racy @stamp: a change may have left the same times. */
 bool bid_stamp_holds(const struct bid_stamp *stamp, const struct stat *st);
 
 #endif

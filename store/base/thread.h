@@ -5,8 +5,8 @@
 #include <pthread.h>
 
 /*
- * Start a thread with the name @name, of at most 15 characters, and all signals blocked: they are for the program's own threads,
- * and one that ended up elsewhere would interrupt nothing that anybody waits for. Returns 0 or a negative errno.
+ * Start a thread with the name @name, of at most 15 characters, and all signals blocked: signals go to the threads of the program.
+ * Returns 0 or a negative errno.
  */
 int bid_thread_start(pthread_t *ret_thread, const char *name, void *(*body)(void *), void *argument);
 

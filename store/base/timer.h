@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Timers, the first to end at the top: a pairing heap whose nodes lie in what they belong to. Arming allocates nothing, so it never
- * fails. Has no lock, clock or thread: its owner sleeps until the first one ends.
+ * Timers: a pairing heap with embedded nodes, the earliest at the top. Arming allocates nothing, so it never fails. The heap has no
+ * lock, clock or thread: its owner sleeps until the earliest timer.
  */
 #ifndef BID_BASE_TIMER_H
 #define BID_BASE_TIMER_H
@@ -21,10 +21,10 @@ struct bid_timers {
 	struct bid_timer *first;
 };
 
-/* Let @timer end at @at_ms, and not when it was to before. */
+/* Arm @timer for @at_ms, in place of an earlier time. */
 void bid_timer_arm(struct bid_timers *timers, struct bid_timer *timer, int64_t at_ms);
 
-/* Does nothing to a timer that is not armed. */
+/* Disarm @timer, if it is armed. */
 void bid_timer_disarm(struct bid_timer *timer);
 
 #endif

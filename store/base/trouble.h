@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Is an error one of the thing at hand, or of the machine, so that whatever is tried next meets it, too? */
+/* Classes of errors: of one file, or of the machine, where the next file meets them too. */
 #ifndef BID_BASE_TROUBLE_H
 #define BID_BASE_TROUBLE_H
 
@@ -23,7 +23,7 @@ static inline bool bid_is_trouble(int error)
 	}
 }
 
-/* Is a file there that is not what its name says, or cannot be unpacked, so that the right one has to come from elsewhere? */
+/* Does @error mean a wrong stored file, or one that cannot be unpacked, so that another source must have the right one? */
 static inline bool bid_is_unusable(int error)
 {
 	return error == -EBADMSG || error == -EFBIG || error == -EOPNOTSUPP;

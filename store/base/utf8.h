@@ -7,10 +7,7 @@
 /* The length of the well-formed sequence that begins at @text (Unicode, table 3-7), or 0. */
 size_t bid_utf8_length(const char *text);
 
-/*
- * A copy of @bytes as UTF-8, for formats that want text: what is none is replaced by U+FFFD. The caller frees it; NULL for want of
- * memory.
- */
+/* Copy @bytes as UTF-8, with U+FFFD for invalid sequences. The caller frees it; NULL for want of memory. */
 char *bid_utf8(const char *bytes);
 
 #endif

@@ -5,14 +5,14 @@
 #include "api/store.h"
 
 /*
- * Open the regular file @path of @store as the artifact that @request names, after its own id was read and answers the one asked
- * for. A compressed module is unpacked. Errors as of bid_store_find(); -ENOENT also for anything that is no regular file.
+ * Open the regular file @path of @store as the artifact that @request names. The id in the file must answer the requested one. A
+ * compressed module is unpacked. Errors as of bid_store_find(); -ENOENT also for anything but a regular file.
  */
 int bid_check_open(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file);
 
 /*
- * Is the file @path right by the id that the one of @request is filed under, and of another build than that? Perf's layout has room
- * for one of those that begin alike.
+ * Does the file @path belong to another build with the on-disk id of @request? perf's layout has room for one of several ids with
+ * the same first 20 bytes.
  */
 bool bid_check_anothers(struct bid_store *store, const char *path, const struct bid_request *request);
 

@@ -16,17 +16,17 @@ void bid_digest_format(XXH128_hash_t hash, char ret_text[static BID_DIGEST_MAX])
 /* Is @text a digest of this form? */
 bool bid_digest_valid(const char *text);
 
-enum { BID_DIGEST_PIECE = 1 << 20 }; /* bytes that are read at a time */
+enum { BID_DIGEST_PIECE = 1 << 20 }; /* bytes of one read */
 
 /*
- * Of the whole file open at @fd. @tick, if not NULL, is called with the number of bytes for each piece that was read, and ends it
- * with a non-zero return, which is returned. Returns 0 or as read(2).
+ * Write the digest of the whole file open at @fd to @ret_text. Calls @tick, if not NULL, with the number of bytes of each piece; a
+ * non-zero return ends the reading and is returned. Returns 0 or as read(2).
  */
 int bid_digest_file(int fd, int (*tick)(void *user, uint64_t bytes), void *user, char ret_text[static BID_DIGEST_MAX]);
 
 /*
- * The same for whoever has read the beginning of it already: the first @len bytes, in the room of BID_DIGEST_PIECE bytes at @piece.
- * Only if they fill it there is more, which is read into the same room.
+ * As bid_digest_file(), for a caller with the first @len bytes of the file in @piece, a buffer of BID_DIGEST_PIECE bytes. Only a
+ * full buffer means that the file has more; the function reads the rest into the same buffer.
  */
 int bid_digest_rest(int fd, char *piece, size_t len, int (*tick)(void *user, uint64_t bytes), void *user,
 		    char ret_text[static BID_DIGEST_MAX]);

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Directories of the store by their names, and those that stay open while many files are added: of those that ids are filed in
- * there are 256 of a sort, and most files are added beside the one before. Each costs a descriptor, so a store keeps them only
- * while it is told to. One that was removed meanwhile is noticed and opened anew; one that was moved is the same directory at
- * another place.
+ * A cache of open directories of the store:
+ *
+ *   bid_dirs_keep()
+ *     bid_dir_open()	any number of times
+ *       bid_dir_release()
+ *   bid_dirs_drop()
+ *
+ * Adding many files opens the same 256 fan-out directories again and again. Each cached directory costs a descriptor, so the cache
+ * works between bid_dirs_keep() and bid_dirs_drop() alone. bid_dir_open() notices a removed directory and opens its successor.
  */
 #ifndef BID_DISK_DIRS_H
 #define BID_DISK_DIRS_H
@@ -16,10 +21,10 @@
 struct bid_dirs;
 struct bid_dirs_kept;
 
-/* One that is open. */
+/* An open directory. */
 struct bid_dir {
-	int fd; /* -1 in a released one; owned unless it is kept */
-	struct bid_dirs *dirs; /* with kept: of the store */
+	int fd; /* -1 in a released one; owned by the cache if @kept is set */
+	struct bid_dirs *dirs; /* the cache, if @kept is set; borrowed */
 	struct bid_dirs_kept *kept; /* a reference, or NULL */
 };
 
@@ -27,16 +32,16 @@ struct bid_dir {
 
 int bid_dirs_new(struct bid_dirs **ret_dirs);
 
-/* @dirs may be NULL. None of its directories is open any more. */
+/* Close all directories. @dirs may be NULL. */
 void bid_dirs_free(struct bid_dirs *dirs);
 
-/* Keep directories of @store open until bid_dirs_drop() was called as often as this. */
+/* Keep directories of @store open until as many calls of bid_dirs_drop(). */
 void bid_dirs_keep(struct bid_store *store);
 void bid_dirs_drop(struct bid_store *store);
 
 /*
- * Open the directory @path of @store, relative to it, to look names up in it and to make them. With @make it is made if it is not
- * there, as by bid_root_mkdirs_touching(); otherwise as bid_root_open().
+ * Open the directory @path of @store. With @make, create a missing one as bid_root_mkdirs_touching(); otherwise errors as of
+ * bid_root_open().
  */
 int bid_dir_open(struct bid_store *store, const char *path, bool make, struct bid_touched *touched, struct bid_dir *ret_dir);
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The names under which objects lie: every "<path>/<id>" of a store. For those who look at a whole store or take something out of
- * it: verify, remove, evict.
- */
+/* Object directories, "<path>/<id>": the walk through all of a store for verify, remove and evict, and removal of their files. */
 #ifndef BID_DISK_ENTRIES_H
 #define BID_DISK_ENTRIES_H
 
@@ -15,48 +12,47 @@
 /* A directory "<path>/<id>", or in perf's old layout a file of that name. */
 struct bid_place_of {
 	const char *path; /* relative to the store */
-	struct bid_id id; /* as filed: what its last component says */
-	unsigned kinds; /* of the artifacts in it, as 1 << enum bid_kind; 0: nothing lies in it */
+	struct bid_id id; /* on-disk id: the last component of @path */
+	unsigned kinds; /* of the artifacts in it, as a mask of 1 << enum bid_kind */
 	bool is_file;
 	int fd; /* the directory, or -1 if it is a file; borrowed */
 };
 
 /*
- * Who is called for what is met; a non-zero return ends the walk and is returned. What is called for may be removed by whoever is
- * called. temp, foreign and unread may be NULL.
+ * The callbacks of a walk. A non-zero return ends the walk and is returned. A callback may remove its subject. temp, foreign and
+ * unread may be NULL.
  */
 struct bid_visitor {
 	int (*entry)(void *user, const struct bid_place_of *entry);
-	int (*temp)(void *user, const char *path); /* what perf writes to before it links it: ".elf.XXXXXX" */
-	int (*foreign)(void *user, const char *path); /* anything that is not of the layout */
-	int (*unread)(void *user, const char *path, int error); /* a directory of which not all was seen */
+	int (*temp)(void *user, const char *path); /* a temporary file of perf: ".elf.XXXXXX" */
+	int (*foreign)(void *user, const char *path); /* a file or directory outside of the layout */
+	int (*unread)(void *user, const char *path, int error); /* a directory that was not read to its end */
 	void *user;
 };
 
 /*
- * Walk the tree of original paths, in no order and without holding it in memory. perf's copies of /proc/kcore and its JIT dumps are
- * no artifacts and are passed by. Returns 0, what a callee returned, or a negative errno; a directory that cannot be read ends the
- * walk, unless it is below the store's own and there is @visitor->unread.
+ * Walk the tree of original paths, in no order and without holding it in memory. The walk skips perf's copies of /proc/kcore and
+ * its JIT dumps. Returns 0, the result of a callback, or a negative errno; an unreadable directory ends the walk, unless it is
+ * below the store's own and @visitor->unread is set.
  */
 int bid_entries_each(struct bid_store *store, const struct bid_visitor *visitor);
 
-/* The same by several threads, each with a visitor of its own, which may remove nothing. */
+/* The same walk by several threads, each with its own visitor. Their callbacks remove nothing. */
 struct bid_entries_walk;
 int bid_entries_walk_new(struct bid_store *store, struct bid_entries_walk **ret_walk);
 
-/* Take part in it until it is over. Returns as bid_entries_each(), to all of them the same. */
+/* Take part in @walk until its end. Returns as bid_entries_each(), the same value in all threads. */
 int bid_entries_walk_work(struct bid_entries_walk *walk, const struct bid_visitor *visitor);
 
-/* After all have returned. @walk may be NULL. */
+/* Free @walk, after all threads returned. @walk may be NULL. */
 void bid_entries_walk_free(struct bid_entries_walk *walk);
 
-/* As bid_entries_each(), of what lies directly below the original path @path, "usr/bin/gcc". -ENOENT if there is none. */
+/* As bid_entries_each(), for the object directories of the original path @path, "usr/bin/gcc". -ENOENT if there are none. */
 int bid_entries_of_path(struct bid_store *store, const char *path, const struct bid_visitor *visitor);
 
 /*
- * Take the artifacts of @kinds out of @path, and with all of them gone the directory too, and parents that are empty then. Files
- * that are not of the layout stay, and keep the directory. An empty probe cache says nothing, and does not stay alone. Returns the
- * kinds that are left, or a negative errno.
+ * Remove the artifacts of @kinds from @path; after the last artifact, also an empty probe cache, the directory and its empty
+ * parents. Files outside of the layout stay, and keep the directory. Returns the mask of the remaining kinds, or a negative errno.
  */
 int bid_entry_take(struct bid_store *store, const char *path, unsigned kinds);
 
@@ -69,7 +65,7 @@ int bid_entry_rmdir(struct bid_store *store, const char *path);
 /* Remove the directory @path, and its parents, as long as they are empty. */
 void bid_entry_prune(struct bid_store *store, const char *path);
 
-/* The id under which @name is filed, if it has the form. */
+/* Parse @name as an on-disk id. */
 bool bid_entry_name(const char *name, struct bid_id *ret_id);
 
 /* The kind whose file in the store has the name @name, or BID_KIND_NONE. */

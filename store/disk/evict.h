@@ -5,8 +5,8 @@
 #include "api/evict.h"
 
 /*
- * bid_store_evict(), but at least @at_least bytes if there are any to evict, and with @slack a twentieth more than the limits ask
- * for, so that it need not be done again at once.
+ * As bid_store_evict(), but evict at least @at_least bytes. @slack evicts a twentieth more than the limits require, so that the
+ * next download does not evict again.
  */
 int bid_evict(struct bid_store *store, const struct bid_evict_config *config, uint64_t at_least, bool slack,
 	      struct bid_evict_stats *ret_stats);

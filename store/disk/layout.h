@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Where things are in the store: the names of perf's build-id cache (perf, util/build-id.c: build_id_cache__linkname() and its
- * neighbours) and of our private folder. Nothing else knows the layout.
+ * All names in a store, without I/O: those of perf's build-id cache (perf, util/build-id.c: build_id_cache__linkname() and its
+ * neighbours) and of our private folder. docs/FORMAT.md describes them.
  */
 #ifndef BID_DISK_LAYOUT_H
 #define BID_DISK_LAYOUT_H
@@ -26,25 +26,25 @@
 #define BID_LAYOUT_COOKIES    BID_LAYOUT_PRIVATE "/cookie"
 #define BID_LAYOUT_NAMES      BID_LAYOUT_PRIVATE "/name"
 #define BID_LAYOUT_FIRST      BID_LAYOUT_PRIVATE "/first"
-#define BID_LAYOUT_UP	      "../../" /* what every link begins with */
+#define BID_LAYOUT_UP	      "../../" /* the beginning of each link */
 
-#define BID_LAYOUT_MAX (BID_ID_HEX_MAX + 32) /* longest name that is made of an id alone */
+#define BID_LAYOUT_MAX (BID_ID_HEX_MAX + 32) /* bytes of the longest name of an id without a path */
 
-/* The id that @id is filed under: perf's 20 bytes of a longer one. */
+/* The on-disk id of @id: its first 20 bytes, as perf has it. */
 struct bid_id bid_layout_filed(const struct bid_id *id);
 
-/* Is @path an absolute one that stays inside the tree of original paths when it is appended to the store's? */
+/* Is @path absolute, and inside the tree of original paths when appended to the path of the store? */
 bool bid_layout_is_original(const char *path);
 
-/* Is @place, by its own name, one of the id filed as @filed? */
+/* Is the last component of @place the on-disk id @filed? */
 bool bid_layout_is_named_after(const char *place, const struct bid_id *filed);
 
-/* Is @place, to which perf's link for @id leads, one of another id, under whatever name @id may be filed? */
+/* Is @place, the target of perf's link for @id, the directory of another id, by all aliases of @id? */
 bool bid_layout_is_astray(const char *place, const struct bid_id *id);
 
 /*
- * The kind of @request, "elf"; of a piece with the XXH3-64 of its detail, which may be longer than a name can be:
- * "source-0123456789abcdef". Returns @buf.
+ * Write the kind of @request, "elf"; for a source or section with the XXH3-64 of its detail, "source-0123456789abcdef": a detail
+ * may be longer than a file name. Returns @buf.
  */
 enum { BID_LAYOUT_SUFFIX_MAX = 32 };
 const char *bid_layout_suffix(const struct bid_request *request, char buf[static BID_LAYOUT_SUFFIX_MAX]);
@@ -52,7 +52,10 @@ const char *bid_layout_suffix(const struct bid_request *request, char buf[static
 /* ".build-id/xx/rest" */
 const char *bid_layout_link(const struct bid_id *id, char buf[static BID_LAYOUT_MAX]);
 
-/* What the text of a link leads to, relative to the store; NULL if it has another form than perf's "../../PATH". Points into it. */
+/*
+ * The target of the link with the text @text, relative to the store; NULL for another form than perf's "../../PATH". Points into
+ * @text.
+ */
 const char *bid_layout_target(const char *text);
 
 /* "[debuginfod]/ID" and its like: "DIR/ID" */
@@ -62,20 +65,20 @@ const char *bid_layout_under(const char *dir, const struct bid_id *id, char buf[
 const char *bid_layout_fanned(const char *dir, const struct bid_id *id, const char *suffix, char buf[static BID_LAYOUT_MAX]);
 
 /*
- * The names under which one id may be filed, in the order to try: itself, perf's 20 bytes of it, without the zero bytes that perf
- * padded it with, and padded as perf would. Begin with a zeroed one; returns false when there are no more.
+ * The aliases of an id on disk, in the order of search: the id, its first 20 bytes, the id without perf's zero padding, and the id
+ * with it. Begin with a zeroed struct; returns false after the last.
  */
 struct bid_spelling {
 	unsigned step;
 };
 bool bid_spelling_next(struct bid_spelling *spelling, const struct bid_id *id, struct bid_id *ret_id);
 
-/* What the place @path is if, in perf's old layout, it is a file and not a directory. */
+/* The kind of @path in perf's old layout, where a file has the place of an object directory. */
 enum bid_kind bid_place_file_kind(const char *path);
 
 /*
- * The files that an id has in the layouts of others, which lower stores may have: trees of debug files (.build-id/xx/rest.debug)
- * and libdebuginfod's cache (ID/debuginfo). As bid_place_next(); @kind BID_KIND_NONE gives all, and alien->kind says which it is.
+ * The files of an id in foreign layouts of lower stores: trees of debug files (.build-id/xx/rest.debug) and libdebuginfod's cache
+ * (ID/debuginfo). As bid_place_next(); @kind BID_KIND_NONE gives all, with the kind of each in alien->kind.
  */
 struct bid_alien {
 	unsigned step;
@@ -84,7 +87,7 @@ struct bid_alien {
 };
 bool bid_alien_next(struct bid_alien *alien, const struct bid_id *id, enum bid_kind kind);
 
-/* Is @place one of those who have no path? */
+/* Is @place an object directory without an original path? */
 bool bid_is_nameless(const char *place);
 
 #endif

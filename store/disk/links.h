@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* perf's link of an id, ".build-id/xx/rest": where it leads, and how it is changed while others read it. */
+/* perf's link of an id, ".build-id/xx/rest": read, change and remove it while other processes use it. */
 #ifndef BID_DISK_LINKS_H
 #define BID_DISK_LINKS_H
 
@@ -8,13 +8,13 @@
 
 #include "api/store.h"
 
-/* What is in the place of perf's link for an id. */
+/* The state of perf's link for an id. */
 enum bid_link_state {
 	BID_LINK_NONE = 0, /* nothing */
-	BID_LINK_GOOD, /* a link to "<path>/<the id>", which is there, or of which nobody can tell */
-	BID_LINK_DANGLING, /* a link of that form to what is not there */
-	BID_LINK_ASTRAY, /* a link to what is there, but is another id's, or no id's */
-	BID_LINK_FOREIGN, /* a link of another form, which nobody follows */
+	BID_LINK_GOOD, /* a link to "<path>/<id>"; the target exists, or is unreadable */
+	BID_LINK_DANGLING, /* a link of that form without a target */
+	BID_LINK_ASTRAY, /* a link to the directory of another id, or of none */
+	BID_LINK_FOREIGN, /* a link of another form, never followed */
 	BID_LINK_FILE, /* perf's old layout: the file itself */
 	BID_LINK_ODD, /* something else: a directory, a socket */
 };
@@ -22,26 +22,23 @@ enum bid_link_state {
 /* Is @path relative, without a component that is empty or leads up? */
 bool bid_link_stays_inside(const char *path);
 
-/* Look at the link of the id filed as @filed. @ret_target is set with GOOD, DANGLING and ASTRAY. */
+/* Read the link of the on-disk id @filed. Sets @ret_target with GOOD, DANGLING and MISMATCHED. */
 enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *filed, char ret_target[static PATH_MAX]);
 
-/* The same with the link's directory, open at @fan. */
+/* As bid_link_look(), with the fan-out directory of the link, open at @fan. */
 enum bid_link_state bid_link_look_in(struct bid_store *store, int fan, const struct bid_id *filed,
 				     char ret_target[static PATH_MAX]);
 
-/* Does the link of @filed, in its directory open at @fan, have the text that leads to @path? */
+/* Does the link of @filed, in the fan-out directory open at @fan, lead to @path? */
 bool bid_link_leads(int fan, const struct bid_id *filed, const char *path);
 
-/* Make the link of @filed lead to @target, in one step if it leads elsewhere now. */
+/* Point the link of @filed to @target; atomically replaces another target. */
 int bid_link_point(struct bid_store *store, const struct bid_id *filed, const char *target);
 
-/* Remove the link of @filed if it is a link with the text that leads to @target. 0 if it was, -ENOENT if not. */
+/* Remove the link of @filed if it leads to @target. Returns 0, or -ENOENT for another link. */
 int bid_link_drop(struct bid_store *store, const struct bid_id *filed, const char *target);
 
-/*
- * The directory @path lost its last artifact: its link goes. If somebody filled it again meanwhile, and took the link for his, it
- * stays.
- */
+/* Remove the link to the empty directory @path. The link stays if another process filled the directory meanwhile. */
 void bid_link_leave(struct bid_store *store, const struct bid_id *filed, const char *path);
 
 #endif

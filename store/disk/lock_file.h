@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Files of our part of the store that are there to be locked. Who may open a file, also to read it, can hold a lock on it for ever:
- * so only those can open these who may write what they guard.
+ * Lock files in our folder. A process that can open a file can hold a lock on it for ever; therefore only users with the right to
+ * write the guarded directory can open its lock file.
  */
 #ifndef BID_DISK_LOCK_FILE_H
 #define BID_DISK_LOCK_FILE_H
@@ -9,17 +9,16 @@
 #include "disk/store.h"
 
 /*
- * Open @path, a file right below BID_LAYOUT_PRIVATE, for reading and writing. If it is missing it is made, for whoever may write
- * the directory @guarded, which is made as well.
+ * Open @path, a file directly in BID_LAYOUT_PRIVATE, for reading and writing. Creates a missing file, for the users with the right
+ * to write the directory @guarded, and that directory.
  */
 int bid_lock_file_open(struct bid_store *store, const char *path, const char *guarded, int *ret_fd);
 
 /*
- * Lock what the store has and what is recorded of it, by flock(2) of BID_LAYOUT_LOCK. Whoever publishes a download with its record
- * holds it shared; who marks an artifact as added, evicts, removes or repairs holds it exclusively. Each holds it for milliseconds,
- * looks again with the lock, and takes no lock inside another. Returns a descriptor that holds it until it is closed, or -1: the
- * file cannot be had, as on a file system without locks, or somebody who was stopped has held the lock for five seconds. The
- * caller goes on all the same.
+ * Lock the objects of the store and their records, by flock(2) of BID_LAYOUT_LOCK: shared to publish a download with its record;
+ * exclusive to mark an artifact as added, to evict, remove or repair. The caller holds the lock for milliseconds, checks its
+ * premises again under it, and takes no other lock inside. Returns a descriptor; closing it releases the lock. Returns -1 on a file
+ * system without locks, or after five seconds, because the holder may be stopped; the caller continues in either case.
  */
 int bid_store_lock(struct bid_store *store, bool exclusive);
 

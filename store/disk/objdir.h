@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Where the artifacts of an id lie in one store: what layout.h names, looked at. */
+/* Object directories of an id in one store: the names of layout.h, looked up. */
 #ifndef BID_DISK_OBJDIR_H
 #define BID_DISK_OBJDIR_H
 
@@ -10,12 +10,12 @@
 #include "disk/layout.h"
 
 /*
- * The places where an artifact of kind @kind (BID_KIND_NONE: any) of the id filed as @id may lie, in the order to look: where
- * perf's link leads, what was fetched without a name, and perf's directories of the kernel and the vDSO. Begin with a zeroed one;
- * returns false when there are no more.
+ * Iterate over the object directories for an artifact of @kind (BID_KIND_NONE: any) of the on-disk id @id, in the order of search:
+ * the target of perf's link, [debuginfod], perf's directories of the kernel and the vDSO. Begin with a zeroed struct; returns false
+ * after the last.
  */
 struct bid_place {
-	unsigned step; /* set to 0, the places come again, and the link is not read again */
+	unsigned step; /* 0 restarts the iteration without reading the link again */
 	bool looked; /* the link was read */
 	bool linked; /* there is a link that stays inside the store */
 	const char *path; /* relative to the store: a directory, or in perf's old layout a file; points to one of these: */
@@ -23,17 +23,17 @@ struct bid_place {
 };
 bool bid_place_next(struct bid_place *place, struct bid_store *store, const struct bid_id *id, enum bid_kind kind);
 
-/* The directories in which artifacts lie that no link leads to, as "DIR/ID": @number is less than BID_PLACE_KNOWN_MAX. Static. */
+/* The well-known directories of artifacts without a link, "DIR/ID": @number is less than BID_PLACE_KNOWN_MAX. Static. */
 enum { BID_PLACE_KNOWN_MAX = 3 };
 const char *bid_place_known(unsigned number);
 
 /*
- * Has a lower store the file @alien? An empty one is how libdebuginfod remembers what no server had (debuginfod_find_debuginfo(3),
- * "Cache"), often without the right to read it.
+ * Does the lower store have the file @alien? An empty file is a negative cache entry of libdebuginfod
+ * (debuginfod_find_debuginfo(3), "Cache"), often unreadable.
  */
 bool bid_alien_is_there(struct bid_store *store, const struct bid_alien *alien);
 
-/* The kinds that a lower store has under @filed in the layouts of others, as a mask of 1 << enum bid_kind. */
+/* The kinds of @filed in the foreign layouts of a lower store, as a mask of 1 << enum bid_kind. */
 int bid_one_alien_kinds(struct bid_store *store, const struct bid_id *filed);
 
 #endif

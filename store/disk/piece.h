@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Pieces: the artifacts that a detail names. perf knows neither sources nor sections, so they lie in our own folder
- * (docs/FORMAT.md): what was fetched, which nothing in it can prove right, and sections that were cut out of a file that is here.
+ * Pieces: artifacts with a detail, in our folder, because perf has no place for them (docs/FORMAT.md). Sources and sections from a
+ * server carry no id; a section may also be derived from a stored file.
  */
 #ifndef BID_DISK_PIECE_H
 #define BID_DISK_PIECE_H
@@ -15,26 +15,28 @@
 /* ".bidfs/source/xx/rest/usr/src/a.c", ".bidfs/section/xx/rest/.text"; with the detail NULL, the directory of all of them. */
 const char *bid_piece_path(const struct bid_request *request, char buf[static PATH_MAX]);
 
-/* The file that is kept of @request, as it is. -ENOENT if there is none. */
+/* Open the stored file of @request without a check. -ENOENT if there is none. */
 int bid_piece_open(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
 
-/* Give @temp, which is on disk, its name, in the place of what has it only with @replace; else that is -EEXIST. */
+/* Give @temp, whose bytes are on disk, its name. An existing file is -EEXIST, unless @replace. */
 int bid_piece_publish(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp, bool replace);
 
-/* @path is a directory of sources that lies deeper than any source. A non-zero return ends the walk, and is returned. */
+/* A callback for @path, a directory deeper than any source. A non-zero return ends the walk, and is returned. */
 typedef int (*bid_pieces_deep_fn)(void *user, const char *path);
 
-/* bid_store_each_piece(). Directories deeper than BID_DETAIL_DEPTH are not read; @deep, which may be NULL, is called for them. */
+/*
+ * As bid_store_each_piece(). Calls @deep, which may be NULL, for directories deeper than BID_DETAIL_DEPTH, and does not read them.
+ */
 int bid_pieces_walk(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_piece_fn fn, bid_pieces_deep_fn deep,
 		    void *user);
 
-/* Is anything kept for @id? */
+/* Does the store have a piece of @id? */
 bool bid_pieces_any(struct bid_store *store, const struct bid_id *id);
 
-/* Remove the file of @request, and the directories that are empty then. -ENOENT if there is none. */
+/* Remove the file of @request and its empty parents. -ENOENT if there is none. */
 int bid_piece_remove(struct bid_store *store, const struct bid_request *request);
 
-/* Remove all that is kept of @id. */
+/* Remove all pieces of @id. */
 void bid_pieces_remove(struct bid_store *store, const struct bid_id *id);
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The quarantine: where files go that are not what the name says under which they lay. Nothing reads it; people may. */
+/* The quarantine: wrong files, moved out of their places for people to look at. The store never reads it. */
 #ifndef BID_DISK_QUARANTINE_H
 #define BID_DISK_QUARANTINE_H
 
 #include "api/store.h"
 
 /*
- * Move the file @path of @store, which is open at @fd, to the quarantine as what lay there for @request. If something else has that
- * name by now, that stays. Returns 0 and where it is, or -ESTALE (something else has the name), or as renameat2(2).
+ * Move the file @path of @store, open at @fd, to the quarantine under the id and kind of @request. Returns 0 and its new path,
+ * -ESTALE if another file has the name @path by now, which stays, or as renameat2(2).
  */
 int bid_quarantine_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request, char *ret_path,
 			size_t size);
 
-/* The same for what lay there under no id, but as the @kind of @what. */
+/* As bid_quarantine_move(), under the name "@what.@kind". */
 int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, const char *what, const char *kind, char *ret_path,
 			   size_t size);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The one door to everything below the store's directory: openat2(2) with RESOLVE_BENEATH and without symbolic links, so that no
- * name in the store, whoever wrote it, leads anywhere else. Paths are relative, without "..".
+ * Open files beneath the store's directory: openat2(2) with RESOLVE_BENEATH and without symbolic links, so that no name in the
+ * store leads out of it. All access to the store goes through this file. Paths are relative, without "..".
  */
 #ifndef BID_DISK_ROOT_H
 #define BID_DISK_ROOT_H
@@ -12,12 +12,11 @@
 #include <sys/stat.h>
 
 /*
- * openat(2) below @root; O_CLOEXEC and O_NOFOLLOW are added. -ENOENT also where a symbolic link or a non-directory is in the
- * way.
+ * openat(2) beneath @root with O_CLOEXEC and O_NOFOLLOW. -ENOENT also if a component of @path is a symbolic link or no directory.
  */
 int bid_root_open(int root, const char *path, int flags, int *ret_fd);
 
-/* The same, but symbolic links are followed, below @root and into @dirs as bid_path_open_linked() has it: -EXDEV. */
+/* As bid_root_open(), but follow symbolic links, beneath @root and into @dirs; others are -EXDEV (bid_path_open_linked()). */
 int bid_root_open_linked(int root, const char *path, int flags, const char *const *dirs, int *ret_fd);
 
 /* opendir(3) below @root. The caller closes @ret_dir. */
@@ -29,12 +28,12 @@ int bid_root_readlink(int dir, const char *name, char ret_text[static PATH_MAX])
 /* lstat(2) below @root. */
 int bid_root_stat(int root, const char *path, struct stat *ret_stat);
 
-/* Make the directory @path and its parents, mode 0755, and open it. With @durable the new names are synced to disk. */
+/* Make the directory @path and its parents, mode 0755, and open it. With @durable, sync the new names. */
 int bid_root_mkdirs(int root, const char *path, bool durable, int *ret_fd);
 
 /*
- * Directories that got new names and are to be synced together, after the last of them was given: of several changes that are
- * synced one by one, each waits for the disk. Begin with a zeroed one.
+ * Directories to sync: the writer gives all names first, then bid_touched_sync() waits for the disk once for each directory. Begin
+ * with a zeroed struct.
  */
 #define BID_TOUCHED_MAX 16
 
@@ -43,21 +42,21 @@ struct bid_touched {
 	unsigned n;
 };
 
-/* Remember @dir, which stays the caller's. With no room left, those before it are synced now. */
+/* Add a copy of the descriptor @dir. A full set is synced first. */
 int bid_touched_add(struct bid_touched *touched, int dir);
 
-/* fsync(2) all of them, and forget them whether it works or not. */
+/* fsync(2) all directories and empty the set, also on an error. */
 int bid_touched_sync(struct bid_touched *touched);
 
-/* Forget them. */
+/* Empty the set. */
 void bid_touched_release(struct bid_touched *touched);
 
-/* bid_root_mkdirs() that leaves the syncing to the caller; @touched may be NULL. */
+/* As bid_root_mkdirs(), but add the directories to @touched instead of syncing; @touched may be NULL. */
 int bid_root_mkdirs_touching(int root, const char *path, struct bid_touched *touched, int *ret_fd);
 
 /*
- * The same below the open directory @dir for a @path, not empty, of which most likely nothing is there yet. -ENOENT if somebody
- * removed what it is in.
+ * As bid_root_mkdirs_touching(), beneath the open directory @dir, optimised for a @path of which nothing exists. -ENOENT if another
+ * process removed @dir.
  */
 int bid_root_mkdirs_below(int dir, const char *path, struct bid_touched *touched, int *ret_fd);
 

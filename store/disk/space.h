@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The room of a store on its disk: the limits, what is reserved for writers, and when it is worth while to evict. gc_thread.c
- * evicts by it, open.c says how.
- */
+/* The space of a store on its disk: limits, and reservations of writers. gc_thread.c evicts when they require it. */
 #ifndef BID_DISK_SPACE_H
 #define BID_DISK_SPACE_H
 
@@ -13,12 +10,12 @@
 #include "api/evict.h"
 #include "api/store.h"
 
-enum { BID_SPACE_USES = 4096 }; /* a power of two; 64 KiB, of which pages never used are never touched */
+enum { BID_SPACE_USES = 4096 }; /* a power of two; 64 KiB */
 
-/* An artifact that was used; those that hash alike push each other out, which costs a system call or two. */
+/* The last use of an artifact. Artifacts with one hash share a slot, which costs a system call. */
 struct bid_use {
 	uint64_t hash;
-	int64_t noted_s; /* the clock when its record was looked at last */
+	int64_t noted_s; /* time of the last look at its record */
 };
 
 /* bid_evict() */
@@ -44,39 +41,41 @@ struct bid_space {
 	_Atomic uint64_t reserved; /* bytes that are to be written; has no need of the lock */
 };
 
-/* @store must outlive it. */
+/* @store outlives @ret_space. */
 int bid_space_new(struct bid_store *store, bid_space_evict_fn evict, struct bid_space **ret_space);
 
-/* Ends its thread, if it has one. @space may be NULL. */
+/* End the thread, if any. @space may be NULL. */
 void bid_space_free(struct bid_space *space);
 
-/* What bid_let_go_fn returns of @st. @space may be NULL. */
+/* Call the bid_let_go_fn for @st. @space may be NULL. */
 int bid_space_let_go(struct bid_space *space, const struct stat *st);
 
-/* bid_evict(), with what is evicted, or why it failed, in the log. */
+/* As bid_evict(); logs each eviction, or the error. */
 int bid_space_evict(struct bid_space *space, const struct bid_evict_config *config, uint64_t at_least, bool slack,
 		    struct bid_evict_stats *ret_stats);
 
-/* How many bytes are missing until @needed are free? 0 on a disk that does not tell: that is found out by writing. */
+/* The bytes to evict until @needed are free. 0 if statvfs(3) fails: a write will show. */
 uint64_t bid_space_missing(struct bid_space *space, uint64_t needed);
 
-/* @bytes more were fetched: time to look at the limits, if there are any. Never blocks. */
+/* Add @bytes of a download, and wake the gc thread if there are limits. Never blocks. */
 void bid_space_published(struct bid_space *space, uint64_t bytes);
 
 /*
- * A write met a full disk, or the end of a quota: evict @bytes and more. May block for long. True if there is a point in trying
- * once more. @space may be NULL.
+ * After ENOSPC or EDQUOT: evict @bytes and more. May block for long. True if the write may succeed now. @space may be NULL.
  */
 bool bid_space_make_room(struct bid_space *space, uint64_t bytes);
 
 /*
- * The room that one transaction needs. If it is known how much that is, it is looked for beforehand: a disk that is filled to the
- * end is everybody's trouble, and nobody is helped by the beginning of a file. What is missing all the same is made once.
+ * The space of one transaction:
  *
- * Of what comes without a size, or beyond it, BID_RESERVE_STEP is taken as it comes, and then there is to be room for as much again
- * each time; what was fetched is evicted for BID_TXN_UNSAID_MAX of it, lest one server without an end cost all of that.
+ *   bid_reservation_expect()	with an announced size
+ *   bid_reservation_took()	after each write
+ *   bid_reservation_full()	after a failed write
+ *   bid_reservation_make()	after -EAGAIN of one of these; the only one that evicts and blocks
+ *   bid_reservation_release()
  *
- * Nothing but bid_reservation_make() evicts: the others return -EAGAIN, and keep what it has to make.
+ * A body without an announced size, or beyond it, reserves BID_RESERVE_STEP at a time. Evictions serve the first BID_TXN_UNSAID_MAX
+ * of such a body: an endless one must not evict the whole cache.
  */
 #define BID_RESERVE_STEP (64ULL << 20)
 
@@ -89,31 +88,29 @@ enum bid_reserve_need {
 
 struct bid_reservation {
 	struct bid_space *space; /* borrowed; NULL for a store to which nothing is written */
-	uint64_t reserved; /* bytes that are still to come */
-	uint64_t unsaid; /* bytes that came without being expected */
-	enum bid_reserve_need need; /* what bid_reservation_make() has to make */
+	uint64_t reserved; /* announced bytes that are not written yet */
+	uint64_t unsaid; /* written bytes beyond the announced ones */
+	enum bid_reserve_need need; /* reason of the last -EAGAIN */
 	uint64_t wanted; /* bytes, for BID_RESERVE_EXPECTED and BID_RESERVE_DISK_FULL */
-	bool made; /* the disk was full, and something was evicted for this */
+	bool made; /* an eviction for a full disk took place */
 };
 
 /*
- * @size bytes are to come, and nothing that was expected before. Returns 0; -EAGAIN; or -ENOSPC if there is no room for them, also
- * not after evicting. Unless it is 0, @ret_left is the bytes that there is room for.
+ * Reserve @size bytes in place of an earlier reservation. Returns 0; -EAGAIN; or -ENOSPC if evicting cannot help. Except with 0,
+ * @ret_left has the free bytes.
  */
 int bid_reservation_expect(struct bid_reservation *reservation, uint64_t size, uint64_t *ret_left);
 
-/* @len bytes are written. Returns 0; -EAGAIN or -ENOSPC if more may come that was not expected, and there is no room for that. */
+/* Count @len written bytes. Returns 0; -EAGAIN or -ENOSPC if there is no space for the next step of an unannounced body. */
 int bid_reservation_took(struct bid_reservation *reservation, uint64_t len);
 
-/* Writing @len bytes came to @r. Returns -EAGAIN, once for each transaction, if the disk is full; else @r. */
+/* Returns -EAGAIN, once for each transaction, if @r of a write of @len bytes means a full disk; else @r. */
 int bid_reservation_full(struct bid_reservation *reservation, int r, uint64_t len);
 
-/*
- * Evict for what is needed. Blocks. Returns 0, or -ENOSPC and, of BID_RESERVE_EXPECTED, in @ret_left the bytes there is room for.
- */
+/* Evict after -EAGAIN. Blocks. Returns 0, or -ENOSPC and, with BID_RESERVE_EXPECTED, the free bytes in @ret_left. */
 int bid_reservation_make(struct bid_reservation *reservation, uint64_t *ret_left);
 
-/* Nothing more is to come. */
+/* End the reservation. */
 void bid_reservation_release(struct bid_reservation *reservation);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* An open store, for the files of store/disk: open.c makes it. */
+/* An open store, as the files of store/disk see it. open.c constructs it. */
 #ifndef BID_DISK_STORE_H
 #define BID_DISK_STORE_H
 
@@ -12,10 +12,7 @@ struct bid_space;
 struct bid_modules;
 struct bid_verdicts;
 
-/*
- * A flag of a lower store, beside those of enum bid_store_flags: it may have the layouts of others, and has no lower ones
- * itself.
- */
+/* A flag of a lower store, beside those of enum bid_store_flags: it may have a foreign layout, and has no lower stores. */
 #define BID_STORE_LOWER (1U << 31)
 
 /* The last source device (st_dev + 1, 0 for none) for whose files one of these ways into the store failed. */
@@ -24,41 +21,38 @@ struct bid_denied {
 	atomic_ullong link_of_others; /* than the caller */
 };
 
-/* What is owned here has its own lock, and all else is written before the store is shared. */
+/* Locking: owned objects have their own locks; open.c writes all other fields before threads share the store. */
 struct bid_store {
 	int root; /* O_DIRECTORY descriptor, to which all paths are relative; owned */
 	unsigned flags; /* enum bid_store_flags */
 	char *path; /* absolute; owned */
 	struct bid_verdicts *verdicts; /* on the files of this store; owned */
-	struct bid_dirs *dirs; /* that are kept open; owned */
-	struct bid_modules *modules; /* those read last of a kernel; owned */
+	struct bid_dirs *dirs; /* cache of open directories; owned */
+	struct bid_modules *modules; /* list of modules of the last kernel; owned */
 	struct bid_denied denied;
-	long long dirty_for_s; /* age in seconds from which on the kernel has written a file; 0: none */
-	atomic_llong synced_s; /* what was changed before this second is on disk, by bid_store_sync() */
-	struct bid_space *space; /* on its disk, and its limits; owned; NULL for a store that is only read */
-	struct bid_store *lower; /* the next one to look into, or NULL; owned */
-	bool has_paths; /* of a lower one: see bid_store_has_paths() */
-	const char *const *links; /* where links of lower ones may lead, NULL-terminated, or NULL; borrowed */
-	atomic_bool left; /* of a lower one: a link that leads elsewhere was reported */
-	struct bid_store *upper; /* of a lower one: the store it was added to; borrowed */
+	long long dirty_for_s; /* age in seconds after which the kernel has written a file; 0: never */
+	atomic_llong synced_s; /* time of the last bid_store_sync(): earlier changes are on disk */
+	struct bid_space *space; /* owned; NULL without BID_STORE_WRITE */
+	struct bid_store *lower; /* the next lower store, or NULL; owned */
+	bool has_paths; /* of a lower store: see bid_store_has_paths() */
+	const char *const *links; /* permitted targets of links of lower stores, NULL-terminated, or NULL; borrowed */
+	atomic_bool left; /* of a lower store: a link to another target was reported */
+	struct bid_store *upper; /* of a lower store: the store of bid_store_add_lower(); borrowed */
 };
 
-/* The lower store after @store, which is the store itself or one of its lower ones; NULL if it is the last. */
+/* The lower store after @store, or NULL. */
 static inline struct bid_store *bid_store_lower(const struct bid_store *store)
 {
 	return store->lower;
 }
 
-/* The store that @store is a lower one of, or @store itself. */
+/* The store that a lower store was added to, or @store itself. */
 static inline struct bid_store *bid_store_upper(struct bid_store *store)
 {
 	return store->upper ? store->upper : store;
 }
 
-/*
- * Does @store have a tree of original paths, as perf's have? Not so a lower one in the layout of others, when it was added: then
- * its directories say nothing of builds.
- */
+/* Does @store have a tree of original paths, as perf's stores have? A lower store with a foreign layout has none. */
 static inline bool bid_store_has_paths(const struct bid_store *store)
 {
 	return !store->upper || store->has_paths;
@@ -85,19 +79,18 @@ static inline struct bid_verdicts *bid_store_verdicts(struct bid_store *store)
 }
 
 /*
- * May a power cut take the file with @st, which is in the store, or a name of it? Who put it there, as perf does, may never sync
- * it: that is the kernel's, within the minute, if no bid_store_sync() came before.
+ * May a power cut take the stored file with the attributes @st, or its name? perf syncs nothing; the kernel writes a file within a
+ * minute, or bid_store_sync() does.
  */
 bool bid_store_is_fresh(struct bid_store *store, const struct stat *st);
 
 /*
- * Open the regular file @path of @store for reading: its descriptor, which is @file's then, and its stat, by bid_fstat(). With
- * @linked it may be reached by links, as of bid_store_open_linked(). Returns 0, -ENOENT for anything else than a regular file, or
- * as openat2(2); @file is changed only if it is 0.
+ * Open the regular file @path of @store for reading, and set the descriptor and the attributes of @file. @linked follows links as
+ * bid_store_open_linked(). Returns 0, -ENOENT for anything but a regular file, or as openat2(2); an error leaves @file as it is.
  */
 int bid_store_open_file(struct bid_store *store, const char *path, bool linked, struct bid_file *file);
 
-/* bid_root_open_linked() in @store, for what may be linked. -ENOENT where links lead out of it, which is reported once. */
+/* As bid_root_open_linked() in @store. -ENOENT if a link leads out of it, which is logged once. */
 int bid_store_open_linked(struct bid_store *store, const char *path, int flags, int *ret_fd);
 
 #endif

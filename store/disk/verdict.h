@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whose bytes are these? A file's id is read before it is served, and the verdict kept in memory for as long as the file's
- * device, inode, size and times stay what they were: a file that was changed in place is read again.
+ * The cached ELF check of a file: its build-id and contents, in memory, valid while device, inode, size and times of the file stay
+ * the same. A file that was changed in place is read again.
  */
 #ifndef BID_DISK_VERDICT_H
 #define BID_DISK_VERDICT_H
@@ -14,30 +14,30 @@
 struct bid_verdicts;
 
 struct bid_verdict_on {
-	struct bid_id id; /* what the file carries; len 0 if nothing. Of a packed file: what was in it */
+	struct bid_id id; /* of the file, or of the ELF file in a packed one; len 0 without an id */
 	bool packed; /* a compressed file, which may hold an ELF file */
-	bool unpacked; /* it was unpacked: id is known, unless it has a fault */
-	int fault; /* why it cannot be unpacked: 0, -EFBIG or -EOPNOTSUPP */
+	bool unpacked; /* @id or @fault is known of a packed file */
+	int fault; /* error of unpacking: 0, -EFBIG or -EOPNOTSUPP */
 	bool has_dwarf;
 	bool has_symtab;
 	bool is_skeleton;
 };
 
-/* The cache. Bounded (2 MiB), may be used by any thread. */
+/* The cache: at most 2 MiB, for any number of threads. */
 int bid_verdicts_new(struct bid_verdicts **ret_verdicts);
 void bid_verdicts_free(struct bid_verdicts *verdicts);
 
 /*
- * The verdict on the file open at @fd, of which @st is the stat. Only with @want_dwarf are has_dwarf, has_symtab and is_skeleton
- * right, which costs more the first time. May block on disk. Returns 0 (a file that is no ELF file has no id), or a negative errno
- * if the file cannot be read.
+ * Check the file open at @fd with the attributes @st. has_dwarf, has_symtab and is_skeleton are set only with @want_dwarf, which
+ * costs more the first time. May block on disk. Returns 0 (other files than ELF files have no id), or a negative errno for an
+ * unreadable file.
  */
 int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bool want_dwarf, struct bid_verdict_on *ret_verdict);
 
-/* Is it to be reported that the file of @st is not served? Once, until the file changes or the cache has no place for it. */
+/* True on the first call for the file with the attributes @st, until the file changes or the cache drops it: for one log line. */
 bool bid_verdict_report(struct bid_verdicts *verdicts, const struct stat *st);
 
-/* What unpacking the packed file of @st showed: @id, or the fault @fault if that is negative. */
+/* Store the result of unpacking the file with the attributes @st: @id, or @fault if that is negative. */
 void bid_verdict_unpacked(struct bid_verdicts *verdicts, const struct stat *st, int fault, const struct bid_id *id);
 
 #endif
