@@ -207,12 +207,12 @@ int bid_dir_open(struct bid_store *store, const char *path, bool make, struct bi
 	if (keeping && recall(dirs, path, hash, ret_dir))
 		return 0;
 	if (make)
-		r = bid_root_mkdirs_touching(bid_store_root(store), path, touched, &dir.fd);
+		r = bid_beneath_mkdirs_touching(bid_store_root(store), path, touched, &dir.fd);
 	else
-		r = bid_root_open(bid_store_root(store), path, (keeping ? O_RDONLY : O_PATH) | O_DIRECTORY, &dir.fd);
+		r = bid_beneath_open(bid_store_root(store), path, (keeping ? O_RDONLY : O_PATH) | O_DIRECTORY, &dir.fd);
 	/* to look a name up takes less than to read all names, and less than to sync */
 	if (r == -EACCES && keeping && !make) {
-		r = bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &dir.fd);
+		r = bid_beneath_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &dir.fd);
 		keeping = false;
 	}
 	if (r < 0)

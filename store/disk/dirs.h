@@ -16,7 +16,7 @@
 #include <stdbool.h>
 
 #include "api/store.h"
-#include "disk/root.h"
+#include "disk/beneath.h"
 
 struct bid_dirs;
 struct bid_dirs_kept;
@@ -40,8 +40,8 @@ void bid_dirs_keep(struct bid_store *store);
 void bid_dirs_drop(struct bid_store *store);
 
 /*
- * Open the directory @path of @store. With @make, create a missing one as bid_root_mkdirs_touching(); otherwise errors as of
- * bid_root_open().
+ * Open the directory @path of @store. With @make, create a missing one as bid_beneath_mkdirs_touching(); otherwise errors as of
+ * bid_beneath_open().
  */
 int bid_dir_open(struct bid_store *store, const char *path, bool make, struct bid_touched *touched, struct bid_dir *ret_dir);
 

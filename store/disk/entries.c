@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "disk/beneath.h"
 #include "disk/layout.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 bool bid_entry_name(const char *name, struct bid_id *ret_id)
@@ -36,7 +36,7 @@ static int open_parent(struct bid_store *store, const char *path, char copy[stat
 	*ret_name = slash ? slash + 1 : path;
 	if (slash)
 		*slash = '\0';
-	return bid_root_open(bid_store_root(store), slash ? copy : "", O_PATH | O_DIRECTORY, ret_dir);
+	return bid_beneath_open(bid_store_root(store), slash ? copy : "", O_PATH | O_DIRECTORY, ret_dir);
 }
 
 static int unlink_below(struct bid_store *store, const char *path, int flags)
@@ -97,9 +97,9 @@ int bid_entry_take(struct bid_store *store, const char *path, unsigned kinds)
 	struct stat st;
 	int r;
 
-	r = bid_root_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &dir);
+	r = bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &dir);
 	if (r == -ENOENT)
-		return bid_root_stat(bid_store_root(store), path, &st) == 0 && S_ISREG(st.st_mode) ? take_file(store, path) : 0;
+		return bid_beneath_stat(bid_store_root(store), path, &st) == 0 && S_ISREG(st.st_mode) ? take_file(store, path) : 0;
 	if (r < 0)
 		return r;
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {

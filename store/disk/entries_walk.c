@@ -13,9 +13,9 @@
 
 #include "base/cleanup.h"
 #include "base/dents.h"
+#include "disk/beneath.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 enum {
@@ -242,7 +242,7 @@ static int walk_from(struct bid_store *store, const char *path, bool flat, struc
 	memcpy(at.path, path, strlen(path) + 1);
 	for (const char *slash = path; (slash = strchr(slash, '/')); slash++)
 		at.depth++;
-	r = bid_root_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &dir);
+	r = bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &dir);
 	if (r < 0)
 		return r == -ENOENT ? r : unread(&at, r);
 	return walk(&at, dir, false);

@@ -9,10 +9,10 @@
 #include "base/cleanup.h"
 #include "base/dents.h"
 #include "base/stamp.h"
+#include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/one.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 #define DEBUG_SUFFIX ".debug"
@@ -33,7 +33,7 @@ int bid_place_kinds(struct bid_store *store, const char *path)
 	struct stat st;
 	int kinds = 0;
 
-	if (bid_root_open(bid_store_root(store), path, O_PATH, &dir) < 0 || fstat(dir, &st) < 0)
+	if (bid_beneath_open(bid_store_root(store), path, O_PATH, &dir) < 0 || fstat(dir, &st) < 0)
 		return 0;
 	if (S_ISREG(st.st_mode))
 		return 1 << bid_place_file_kind(path);
@@ -78,7 +78,7 @@ int bid_one_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn f
 	if (bid_store_flags(store) & BID_STORE_LOWER)
 		r = bid_store_open_linked(store, path, O_RDONLY | O_DIRECTORY, &dir);
 	else
-		r = bid_root_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &dir);
+		r = bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	snprintf(hex, sizeof(hex), "%02x", first);
@@ -107,7 +107,7 @@ int bid_one_each_cached_id(struct bid_store *store, int first, bid_store_id_fn f
 
 	if (!(bid_store_flags(store) & BID_STORE_LOWER))
 		return 0;
-	r = bid_root_opendir(bid_store_root(store), "", &dir);
+	r = bid_beneath_opendir(bid_store_root(store), "", &dir);
 	if (r < 0)
 		return r;
 	for (errno = 0; (entry = readdir(dir)); errno = 0) {
@@ -128,7 +128,7 @@ bool bid_one_lists(struct bid_store *store, const struct bid_id *id)
 	char link[BID_LAYOUT_MAX];
 	struct stat st;
 
-	return bid_root_stat(bid_store_root(store), bid_layout_link(id, link), &st) == 0 || bid_one_alien_kinds(store, id) != 0;
+	return bid_beneath_stat(bid_store_root(store), bid_layout_link(id, link), &st) == 0 || bid_one_alien_kinds(store, id) != 0;
 }
 
 /* Is the first link that is met one of perf's? */
@@ -146,7 +146,7 @@ static int is_perfs(void *user, const struct bid_id *id)
 bool bid_one_has_paths(struct bid_store *store)
 {
 	struct stat st;
-	int r = bid_root_stat(bid_store_root(store), BID_LAYOUT_LINKS, &st);
+	int r = bid_beneath_stat(bid_store_root(store), BID_LAYOUT_LINKS, &st);
 
 	for (unsigned first = 0; first < 256 && r == 0; first++)
 		r = bid_one_each_id_in(store, (uint8_t)first, is_perfs, store);
@@ -182,7 +182,7 @@ static int mark_store(struct bid_store *store, unsigned first, unsigned last, ui
 		if (r < 0)
 			return r;
 	}
-	r = bid_root_open(bid_store_root(store), BID_LAYOUT_LINKS, O_RDONLY | O_DIRECTORY, &links);
+	r = bid_beneath_open(bid_store_root(store), BID_LAYOUT_LINKS, O_RDONLY | O_DIRECTORY, &links);
 	if (r == 0 && fstat(links, &st) < 0)
 		r = -errno;
 	if (r < 0)
@@ -262,7 +262,7 @@ enum bid_entry bid_one_classify(struct bid_store *store, const char *path, struc
 	struct bid_id id;
 	struct stat st;
 
-	if (is_ours(path) || bid_root_open(bid_store_root(store), path, O_PATH, &fd) < 0 || fstat(fd, &st) < 0)
+	if (is_ours(path) || bid_beneath_open(bid_store_root(store), path, O_PATH, &fd) < 0 || fstat(fd, &st) < 0)
 		return BID_ENTRY_NONE;
 	if (ret_stat)
 		*ret_stat = st;
@@ -279,7 +279,7 @@ int bid_one_each_entry(struct bid_store *store, const char *path, bid_store_entr
 
 	if (is_ours(path))
 		return -ENOENT;
-	r = bid_root_opendir(bid_store_root(store), path, &dir);
+	r = bid_beneath_opendir(bid_store_root(store), path, &dir);
 	if (r < 0)
 		return r;
 	for (errno = 0; (entry = readdir(dir)); errno = 0) {

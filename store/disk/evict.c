@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "disk/beneath.h"
 #include "disk/derive/section.h"
 #include "disk/entries.h"
 #include "disk/find.h"
@@ -24,7 +25,6 @@
 #include "disk/objdir.h"
 #include "disk/piece.h"
 #include "disk/record.h"
-#include "disk/root.h"
 #include "disk/space.h"
 #include "disk/store.h"
 
@@ -87,7 +87,7 @@ static bool locate(struct bid_store *store, const struct bid_request *request, o
 	if (request->detail) {
 		bid_piece_path(request, ret_found->place);
 		snprintf(ret_found->path, sizeof(ret_found->path), "%s", ret_found->place);
-		return bid_root_stat(bid_store_root(store), ret_found->place, &ret_found->st) == 0 &&
+		return bid_beneath_stat(bid_store_root(store), ret_found->place, &ret_found->st) == 0 &&
 		       S_ISREG(ret_found->st.st_mode) && ret_found->st.st_size == size;
 	}
 	bid_layout_under(BID_STORE_NAMELESS, &request->id, nameless);
@@ -95,7 +95,7 @@ static bool locate(struct bid_store *store, const struct bid_request *request, o
 		if (request->kind != BID_KIND_DEBUGINFO && strcmp(place.path, nameless) != 0)
 			continue;
 		snprintf(ret_found->path, sizeof(ret_found->path), "%s/%s", place.path, bid_kind_store_name(request->kind));
-		if (bid_root_stat(bid_store_root(store), ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
+		if (bid_beneath_stat(bid_store_root(store), ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
 			continue;
 		if (ret_found->st.st_nlink != 1 || ret_found->st.st_size != size)
 			return false;
@@ -219,7 +219,7 @@ static bool is_open_beside(struct bid_store *store, const char *path, int fd)
 
 	/* another process that evicts may have a lease at this moment: it is not waited for */
 	if (own < 0)
-		r = bid_root_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK, &own);
+		r = bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK, &own);
 	return r == 0 ? is_shared(own) : r == -EAGAIN;
 }
 
@@ -241,7 +241,7 @@ static bool is_unused(struct bid_store *store, const struct bid_request *request
 	if (candidate->kept) {
 		bid_made_path(request, ret_found->place);
 		memcpy(ret_found->path, ret_found->place, strlen(ret_found->place) + 1);
-		if (bid_root_stat(bid_store_root(store), ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
+		if (bid_beneath_stat(bid_store_root(store), ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
 			return false;
 	} else if (bid_record_stat(store, request, ret_record) < 0 || !was_got(store, request, &made, &size) ||
 		   !locate(store, request, size, ret_found)) {

@@ -11,9 +11,9 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "disk/beneath.h"
 #include "disk/dirs.h"
 #include "disk/layout.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 enum {
@@ -102,7 +102,7 @@ static int open_fan(struct bid_store *store, const char *folder, unsigned fan, D
 	int r;
 
 	snprintf(path, sizeof(path), "%s/%02x", folder, fan & 0xff);
-	r = bid_root_opendir(bid_store_root(store), path, ret_dir);
+	r = bid_beneath_opendir(bid_store_root(store), path, ret_dir);
 	if (r == 0)
 		return 1;
 	return r == -ENOENT || is_something_else(r) ? 0 : r;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "disk/beneath.h"
 #include "disk/check.h"
 #include "disk/find.h"
 #include "disk/layout.h"
@@ -13,7 +14,6 @@
 #include "disk/objdir.h"
 #include "disk/one.h"
 #include "disk/piece.h"
-#include "disk/root.h"
 #include "disk/store.h"
 #include "disk/verdict.h"
 
@@ -186,7 +186,7 @@ static int has_filed(struct bid_store *store, const struct bid_id *filed, enum b
 	struct stat st;
 
 	while (bid_place_next(&place, store, filed, kind)) {
-		int r = bid_root_stat(bid_store_root(store), place.path, &st);
+		int r = bid_beneath_stat(bid_store_root(store), place.path, &st);
 
 		if (r != -ENOENT)
 			return r < 0 ? r : 1;
@@ -232,7 +232,7 @@ int bid_find_stat(struct bid_store *store, const struct bid_request *request, st
 		char piece[PATH_MAX];
 
 		bid_piece_path(request, piece);
-		return bid_root_stat(bid_store_root(store), piece, ret_stat) == 0 ? 0 : -ENOENT;
+		return bid_beneath_stat(bid_store_root(store), piece, ret_stat) == 0 ? 0 : -ENOENT;
 	}
 	while (bid_spelling_next(&spelling, &request->id, &filed)) {
 		struct bid_place place = { 0 };
@@ -240,7 +240,7 @@ int bid_find_stat(struct bid_store *store, const struct bid_request *request, st
 
 		while (bid_place_next(&place, store, &filed, request->kind)) {
 			snprintf(path, sizeof(path), "%s/%s", place.path, bid_kind_store_name(request->kind));
-			if (bid_root_stat(bid_store_root(store), path, ret_stat) == 0)
+			if (bid_beneath_stat(bid_store_root(store), path, ret_stat) == 0)
 				return 0;
 		}
 	}

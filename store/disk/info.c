@@ -12,13 +12,13 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "disk/beneath.h"
 #include "disk/derive/section.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/names.h"
 #include "disk/piece.h"
 #include "disk/record.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 /* What a record adds to what the file itself tells; never its size or id, which may have changed since. */

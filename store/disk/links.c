@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "disk/beneath.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/one.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 /* The directory of @filed's link, and the link's name in it. */
@@ -26,8 +26,8 @@ static int open_fan(struct bid_store *store, const struct bid_id *filed, bool ma
 	*slash = '\0';
 	memcpy(name, slash + 1, strlen(slash + 1) + 1);
 	if (make)
-		return bid_root_mkdirs(bid_store_root(store), path, false, ret_dir);
-	return bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, ret_dir);
+		return bid_beneath_mkdirs(bid_store_root(store), path, false, ret_dir);
+	return bid_beneath_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, ret_dir);
 }
 
 bool bid_link_stays_inside(const char *path)
@@ -49,7 +49,7 @@ bool bid_link_leads(int fan, const struct bid_id *filed, const char *path)
 {
 	char hex[BID_ID_HEX_MAX], text[PATH_MAX];
 
-	return bid_root_readlink(fan, bid_id_format(filed, hex) + 2, text) == 0 &&
+	return bid_beneath_readlink(fan, bid_id_format(filed, hex) + 2, text) == 0 &&
 	       strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) == 0 && strcmp(text + strlen(BID_LAYOUT_UP), path) == 0;
 }
 
@@ -57,7 +57,7 @@ bool bid_link_leads(int fan, const struct bid_id *filed, const char *path)
 static bool is_absent(struct bid_store *store, const char *path)
 {
 	bid_auto_fd int fd = -1;
-	int r = bid_root_open(bid_store_root(store), path, O_PATH, &fd);
+	int r = bid_beneath_open(bid_store_root(store), path, O_PATH, &fd);
 
 	return r == -ENOENT || r == -ENAMETOOLONG;
 }
@@ -77,7 +77,7 @@ enum bid_link_state bid_link_look_in(struct bid_store *store, int fan, const str
 	char text[PATH_MAX], hex[BID_ID_HEX_MAX];
 	const char *target, *last;
 	struct stat st;
-	int r = bid_root_readlink(fan, bid_id_format(filed, hex) + 2, text);
+	int r = bid_beneath_readlink(fan, bid_id_format(filed, hex) + 2, text);
 
 	if (r == -EINVAL)
 		return fstatat(fan, hex + 2, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) ? BID_LINK_FILE : BID_LINK_ODD;
@@ -105,7 +105,7 @@ int bid_link_point(struct bid_store *store, const struct bid_id *filed, const ch
 
 	r = open_fan(store, filed, true, &fan, name);
 	if (r == 0)
-		r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_TEMP, false, &dir);
+		r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_TEMP, false, &dir);
 	if (r < 0)
 		return r;
 	snprintf(text, sizeof(text), BID_LAYOUT_UP "%s", target);

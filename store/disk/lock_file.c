@@ -12,8 +12,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "disk/beneath.h"
 #include "disk/layout.h"
-#include "disk/root.h"
 
 enum {
 	WAIT_MS = 5000,
@@ -38,7 +38,7 @@ static int share(int fd, int dir)
 static int make(struct bid_store *store, const char *path, int dir, int *ret_fd)
 {
 	bid_auto_fd int private = -1, fd = -1;
-	int r = bid_root_open(bid_store_root(store), BID_LAYOUT_PRIVATE, O_PATH | O_DIRECTORY, &private);
+	int r = bid_beneath_open(bid_store_root(store), BID_LAYOUT_PRIVATE, O_PATH | O_DIRECTORY, &private);
 
 	if (r < 0)
 		return r;
@@ -55,15 +55,15 @@ int bid_lock_file_open(struct bid_store *store, const char *path, const char *gu
 {
 	const int flags = O_RDWR | O_NONBLOCK | O_NOCTTY;
 	bid_auto_fd int dir = -1;
-	int r = bid_root_open(bid_store_root(store), path, flags, ret_fd);
+	int r = bid_beneath_open(bid_store_root(store), path, flags, ret_fd);
 
 	if (r != -ENOENT)
 		return r;
-	r = bid_root_mkdirs(bid_store_root(store), guarded, false, &dir);
+	r = bid_beneath_mkdirs(bid_store_root(store), guarded, false, &dir);
 	if (r == 0)
 		r = make(store, path, dir, ret_fd);
 	/* somebody else was faster */
-	return r == -EEXIST ? bid_root_open(bid_store_root(store), path, flags, ret_fd) : r;
+	return r == -EEXIST ? bid_beneath_open(bid_store_root(store), path, flags, ret_fd) : r;
 }
 
 int bid_store_lock(struct bid_store *store, bool exclusive)

@@ -10,8 +10,8 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "disk/beneath.h"
 #include "disk/entries.h"
-#include "disk/root.h"
 #include "disk/space.h"
 #include "disk/store.h"
 
@@ -43,8 +43,8 @@ static int open_place(struct bid_store *store, const struct bid_request *request
 	slash = strrchr(path, '/');
 	*slash = '\0';
 	memcpy(name, slash + 1, strlen(slash + 1) + 1);
-	return make ? bid_root_mkdirs(bid_store_root(store), path, false, ret_dir)
-		    : bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, ret_dir);
+	return make ? bid_beneath_mkdirs(bid_store_root(store), path, false, ret_dir)
+		    : bid_beneath_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, ret_dir);
 }
 
 bool bid_made_has_table(struct bid_store *store, const struct bid_id *filed)
@@ -53,7 +53,7 @@ bool bid_made_has_table(struct bid_store *store, const struct bid_id *filed)
 	struct stat st;
 
 	bid_made_path(&(struct bid_request){ .id = *filed, .kind = BID_KIND_KALLSYMS }, path);
-	return bid_root_stat(bid_store_root(store), path, &st) == 0;
+	return bid_beneath_stat(bid_store_root(store), path, &st) == 0;
 }
 
 int bid_made_keep(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp)
@@ -100,7 +100,7 @@ static int each_in(struct bid_store *store, size_t sort, unsigned first,
 	int r;
 
 	snprintf(path, sizeof(path), "%s/%02x", sorts[sort].folder, first);
-	r = bid_root_opendir(bid_store_root(store), path, &dir);
+	r = bid_beneath_opendir(bid_store_root(store), path, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {

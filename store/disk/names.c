@@ -11,11 +11,11 @@
 #include <xxhash.h>
 
 #include "base/cleanup.h"
+#include "disk/beneath.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/one.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 /* ".bidfs/name/xx/rest" */
@@ -44,7 +44,7 @@ static void touch_fan(struct bid_store *store, const char *notes)
 	char path[BID_LAYOUT_MAX];
 
 	snprintf(path, sizeof(path), "%.*s", (int)(strrchr(notes, '/') - notes), notes);
-	if (bid_root_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &fan) == 0)
+	if (bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &fan) == 0)
 		futimens(fan, NULL);
 }
 
@@ -52,7 +52,7 @@ int bid_names_note(struct bid_store *store, const struct bid_id *id, const char 
 {
 	char notes[BID_LAYOUT_MAX], where[PATH_MAX];
 	bid_auto_fd int dir = -1;
-	int r = bid_root_mkdirs(bid_store_root(store), notes_of(id, notes), false, &dir);
+	int r = bid_beneath_mkdirs(bid_store_root(store), notes_of(id, notes), false, &dir);
 	bool new;
 
 	if (r == 0)
@@ -81,7 +81,7 @@ int bid_names_each(struct bid_store *store, const struct bid_id *id,
 	char notes[BID_LAYOUT_MAX], file[BID_LAYOUT_MAX + NAME_MAX + 2], path[PATH_MAX];
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
-	int r = bid_root_opendir(bid_store_root(store), notes_of(id, notes), &dir);
+	int r = bid_beneath_opendir(bid_store_root(store), notes_of(id, notes), &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;

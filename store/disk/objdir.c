@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "disk/beneath.h"
 #include "disk/dirs.h"
 #include "disk/layout.h"
 #include "disk/one.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 /* The text of perf's link for @id. -EINVAL if it is not a symbolic link, -ENAMETOOLONG if it is too long for a path. */
@@ -25,7 +25,7 @@ static int read_link(struct bid_store *store, const struct bid_id *id, char ret_
 	slash = strrchr(link, '/');
 	*slash = '\0';
 	r = bid_dir_open(store, link, false, NULL, &dir);
-	return r < 0 ? r : bid_root_readlink(dir.fd, slash + 1, ret_text);
+	return r < 0 ? r : bid_beneath_readlink(dir.fd, slash + 1, ret_text);
 }
 
 /* Where perf's link for @id leads, if it has the form that stays inside the store. */
@@ -40,7 +40,7 @@ static bool link_target(struct bid_store *store, const struct bid_id *id, char *
 	if (r == -EINVAL) {
 		bid_layout_link(id, link);
 		/* perf's old layout: the file itself is in the place of the link */
-		if (bid_root_stat(bid_store_root(store), link, &st) < 0)
+		if (bid_beneath_stat(bid_store_root(store), link, &st) < 0)
 			return false;
 		snprintf(ret_path, size, "%s", link);
 		return true;

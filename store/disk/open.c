@@ -10,13 +10,13 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "disk/beneath.h"
 #include "disk/derive/modules.h"
 #include "disk/dirs.h"
 #include "disk/evict.h"
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/publish/temp.h"
-#include "disk/root.h"
 #include "disk/space.h"
 #include "disk/verdict.h"
 
@@ -49,7 +49,7 @@ static void clear_way(int root)
 					       BID_LAYOUT_COOKIES, BID_LAYOUT_NAMES,   BID_LAYOUT_FIRST,    BID_LAYOUT_ABSENT };
 	bid_auto_fd int private = -1;
 
-	if (bid_root_open(root, BID_LAYOUT_PRIVATE, O_RDONLY | O_DIRECTORY, &private) < 0)
+	if (bid_beneath_open(root, BID_LAYOUT_PRIVATE, O_RDONLY | O_DIRECTORY, &private) < 0)
 		return;
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		const char *name = folders[i] + sizeof(BID_LAYOUT_PRIVATE);
@@ -69,7 +69,7 @@ static int prepare_private(struct bid_store *store)
 	if (faccessat(store->root, ".", W_OK, AT_EACCESS) < 0)
 		return -errno;
 	clear_way(store->root);
-	r = bid_root_mkdirs(store->root, BID_LAYOUT_TEMP, false, &temp);
+	r = bid_beneath_mkdirs(store->root, BID_LAYOUT_TEMP, false, &temp);
 	if (r < 0)
 		return r;
 	/* somebody else may have made it, root perhaps */
@@ -100,7 +100,7 @@ static int try_paths(const struct bid_store *store)
 {
 	bid_auto_fd int fd = -1;
 
-	return bid_root_open(store->root, "", O_PATH | O_DIRECTORY, &fd);
+	return bid_beneath_open(store->root, "", O_PATH | O_DIRECTORY, &fd);
 }
 
 int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_store)

@@ -9,10 +9,10 @@
 
 #include "api/piece.h"
 #include "base/cleanup.h"
+#include "disk/beneath.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/record.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 const char *bid_piece_path(const struct bid_request *request, char buf[static PATH_MAX])
@@ -47,7 +47,7 @@ bool bid_pieces_any(struct bid_store *store, const struct bid_id *id)
 	for (int kind = BID_KIND_COUNT; kind < BID_KIND_END; kind++) {
 		struct bid_request all = { .id = *id, .kind = (enum bid_kind)kind };
 
-		if (bid_root_stat(bid_store_root(store), bid_piece_path(&all, path), &st) == 0)
+		if (bid_beneath_stat(bid_store_root(store), bid_piece_path(&all, path), &st) == 0)
 			return true;
 	}
 	return false;
@@ -61,7 +61,7 @@ static int publish(struct bid_store *store, const char *path, struct bid_temp *t
 	int r;
 
 	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path);
-	r = bid_root_mkdirs(bid_store_root(store), parent, false, &dir);
+	r = bid_beneath_mkdirs(bid_store_root(store), parent, false, &dir);
 	if (r == 0)
 		r = bid_temp_link(temp, dir, slash + 1);
 	if (r == -EEXIST && replace && unlinkat(dir, slash + 1, 0) == 0)
@@ -130,7 +130,7 @@ static int each_below(const struct pieces *pieces, const char *path, unsigned de
 {
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
-	int r = bid_root_opendir(bid_store_root(pieces->store), path, &dir);
+	int r = bid_beneath_opendir(bid_store_root(pieces->store), path, &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
@@ -187,7 +187,7 @@ enum bid_entry bid_store_source_entry(struct bid_store *store, const struct bid_
 	struct stat st;
 
 	snprintf(whole, sizeof(whole), "%s%s", bid_piece_path(&all, dir), path);
-	if (bid_root_stat(bid_store_root(store), whole, &st) < 0)
+	if (bid_beneath_stat(bid_store_root(store), whole, &st) < 0)
 		return BID_ENTRY_NONE;
 	return S_ISDIR(st.st_mode) ? BID_ENTRY_DIR : S_ISREG(st.st_mode) ? BID_ENTRY_FILE : BID_ENTRY_NONE;
 }
@@ -201,7 +201,7 @@ int bid_store_each_source_in(struct bid_store *store, const struct bid_id *id, c
 	int r;
 
 	snprintf(whole, sizeof(whole), "%s%s", bid_piece_path(&all, below), path);
-	r = bid_root_opendir(bid_store_root(store), whole, &dir);
+	r = bid_beneath_opendir(bid_store_root(store), whole, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "disk/beneath.h"
 #include "disk/layout.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 enum { TRIES = 1000 };
@@ -54,9 +54,9 @@ int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, co
 	slash = strrchr(parent, '/');
 	name = slash ? path + (slash - parent) + 1 : path;
 	*(slash ? slash : parent) = '\0';
-	r = bid_root_open(bid_store_root(store), parent, O_PATH | O_DIRECTORY, &from);
+	r = bid_beneath_open(bid_store_root(store), parent, O_PATH | O_DIRECTORY, &from);
 	if (r == 0)
-		r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_QUARANTINE, false, &to);
+		r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_QUARANTINE, false, &to);
 	if (r < 0)
 		return r;
 
@@ -94,7 +94,7 @@ int bid_quarantine_clear(struct bid_store *store, int dir, const char *name)
 		return 0;
 	if (errno != ENOTEMPTY && errno != EEXIST)
 		return -errno;
-	r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_QUARANTINE, false, &to);
+	r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_QUARANTINE, false, &to);
 	return r < 0 ? r : move(dir, name, to, name, aside);
 }
 
@@ -119,7 +119,7 @@ int bid_quarantine_expire(struct bid_store *store, int64_t before, bool dry_run,
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int64_t at;
-	int r = bid_root_opendir(bid_store_root(store), BID_LAYOUT_QUARANTINE, &dir);
+	int r = bid_beneath_opendir(bid_store_root(store), BID_LAYOUT_QUARANTINE, &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;

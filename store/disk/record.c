@@ -11,10 +11,10 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "disk/beneath.h"
 #include "disk/dirs.h"
 #include "disk/layout.h"
 #include "disk/publish/temp.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 enum {
@@ -233,7 +233,7 @@ static int read_named(int dir, const char *name, json_t **ret_json)
 	size_t len;
 	int r;
 
-	r = bid_root_open(dir, name, O_RDONLY | O_NONBLOCK, &fd);
+	r = bid_beneath_open(dir, name, O_RDONLY | O_NONBLOCK, &fd);
 	if (r == 0)
 		r = bid_read_file(fd, MAX_RECORD, &text, &len);
 	if (r < 0)
@@ -263,7 +263,7 @@ int bid_record_detail(struct bid_store *store, const char *first, const char *na
 	if (!bid_record_parse_name(first, name, &request) || !bid_kind_has_detail(request.kind))
 		return -EBADMSG;
 	snprintf(path, sizeof(path), BID_LAYOUT_RECORDS "/%.2s", first);
-	r = bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &dir);
+	r = bid_beneath_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &dir);
 	if (r == 0)
 		r = read_named(dir, name, &json);
 	if (r < 0)
@@ -294,7 +294,7 @@ static int each_in(struct bid_store *store, unsigned first,
 
 	snprintf(hex, sizeof(hex), "%02x", first & 0xff);
 	snprintf(path, sizeof(path), BID_LAYOUT_RECORDS "/%s", hex);
-	r = bid_root_opendir(bid_store_root(store), path, &dir);
+	r = bid_beneath_opendir(bid_store_root(store), path, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {

@@ -11,6 +11,7 @@
 #include "api/remove.h"
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "disk/beneath.h"
 #include "disk/entries.h"
 #include "disk/idset.h"
 #include "disk/layout.h"
@@ -23,7 +24,6 @@
 #include "disk/publish/merge.h"
 #include "disk/publish/publish.h"
 #include "disk/record.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 enum { ALL_KINDS = (1U << BID_KIND_COUNT) - 1 };
@@ -118,8 +118,8 @@ static bool stat_file(struct bid_store *store, const struct name *name, int kind
 	if (!(name->kinds & 1U << kind))
 		return false;
 	snprintf(path, sizeof(path), "%s/%s", name->path, bid_kind_store_name((enum bid_kind)kind));
-	return (bid_root_stat(bid_store_root(store), path, ret_st) == 0 ||
-		bid_root_stat(bid_store_root(store), name->path, ret_st) == 0) &&
+	return (bid_beneath_stat(bid_store_root(store), path, ret_st) == 0 ||
+		bid_beneath_stat(bid_store_root(store), name->path, ret_st) == 0) &&
 	       S_ISREG(ret_st->st_mode);
 }
 
@@ -220,10 +220,10 @@ static bool leads_elsewhere(struct bid_store *store, const struct name *names, s
 {
 	struct stat st, there;
 
-	if (bid_root_stat(bid_store_root(store), target, &there) < 0 || bid_place_kinds(store, target) == 0)
+	if (bid_beneath_stat(bid_store_root(store), target, &there) < 0 || bid_place_kinds(store, target) == 0)
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (bid_root_stat(bid_store_root(store), names[i].path, &st) == 0 && st.st_ino == there.st_ino &&
+		if (bid_beneath_stat(bid_store_root(store), names[i].path, &st) == 0 && st.st_ino == there.st_ino &&
 		    st.st_dev == there.st_dev)
 			return false;
 	return true;
@@ -239,7 +239,7 @@ static int remove_link(struct bid_store *store, const struct bid_id *filed, cons
 
 	switch (bid_link_look(store, filed, target)) {
 	case BID_LINK_FILE:
-		if (bid_root_stat(bid_store_root(store), bid_layout_link(filed, link), &st) == 0)
+		if (bid_beneath_stat(bid_store_root(store), bid_layout_link(filed, link), &st) == 0)
 			removal->size += (uint64_t)st.st_size;
 		r = bid_entry_unlink(store, bid_layout_link(filed, link));
 		if (r == 0)

@@ -9,7 +9,7 @@
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "disk/root.h"
+#include "disk/beneath.h"
 
 enum { NAMED_S = 2 }; /* within which who made a file gives it its names */
 
@@ -56,7 +56,7 @@ int bid_store_statfs(struct bid_store *store, struct statvfs *ret_statvfs)
 int bid_store_open_linked(struct bid_store *store, const char *path, int flags, int *ret_fd)
 {
 	const char *const *dirs = store->upper ? store->upper->links : NULL;
-	int r = bid_root_open_linked(store->root, path, flags, dirs, ret_fd);
+	int r = bid_beneath_open_linked(store->root, path, flags, dirs, ret_fd);
 
 	if (r != -EXDEV)
 		return r;
@@ -74,7 +74,7 @@ int bid_store_open_file(struct bid_store *store, const char *path, bool linked, 
 	struct stat st;
 	int r;
 
-	r = linked ? bid_store_open_linked(store, path, flags, &fd) : bid_root_open(store->root, path, flags, &fd);
+	r = linked ? bid_store_open_linked(store, path, flags, &fd) : bid_beneath_open(store->root, path, flags, &fd);
 	if (r == 0)
 		r = bid_fstat(fd, &st);
 	if (r < 0)

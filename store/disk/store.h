@@ -90,7 +90,7 @@ bool bid_store_is_fresh(struct bid_store *store, const struct stat *st);
  */
 int bid_store_open_file(struct bid_store *store, const char *path, bool linked, struct bid_file *file);
 
-/* As bid_root_open_linked() in @store. -ENOENT if a link leads out of it, which is logged once. */
+/* As bid_beneath_open_linked() in @store. -ENOENT if a link leads out of it, which is logged once. */
 int bid_store_open_linked(struct bid_store *store, const char *path, int flags, int *ret_fd);
 
 #endif

@@ -10,12 +10,12 @@
 
 #include "base/cleanup.h"
 #include "base/mount.h"
+#include "disk/beneath.h"
 #include "disk/entries.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/one.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 enum { NO_BYTE = 256 };
@@ -42,7 +42,7 @@ static int open_dir(struct bid_store *store, const char *path)
 {
 	int fd = -1;
 
-	return bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &fd) == 0 ? fd : -1;
+	return bid_beneath_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &fd) == 0 ? fd : -1;
 }
 
 int bid_summaries_new(struct bid_store *store, struct bid_summaries **ret_summaries)
@@ -112,7 +112,7 @@ static unsigned listed_in(int fd)
 	struct dirent *entry;
 	unsigned kinds = 0;
 
-	if (bid_root_opendir(fd, "", &dir) < 0)
+	if (bid_beneath_opendir(fd, "", &dir) < 0)
 		return 0;
 	while ((entry = readdir(dir)))
 		kinds |= 1U << bid_entry_kind(entry->d_name);
@@ -131,7 +131,7 @@ static void look_at(const struct one *one, int dir, const char *path, enum bid_k
 	unsigned names = ~0U;
 	ino_t elf = 0;
 
-	if (bid_root_open(dir, path, O_PATH, &fd) < 0 || fstat(fd, &place) < 0)
+	if (bid_beneath_open(dir, path, O_PATH, &fd) < 0 || fstat(fd, &place) < 0)
 		return;
 	*ret_changed = place.st_mtim;
 	if (!S_ISDIR(place.st_mode)) {
@@ -159,7 +159,7 @@ static void look_along_link(const struct one *one, const char *rest, struct bid_
 	struct timespec changed = { 0 };
 	char text[PATH_MAX];
 	const char *target;
-	int r = bid_root_readlink(one->fan, rest, text);
+	int r = bid_beneath_readlink(one->fan, rest, text);
 
 	if (r == -EINVAL)
 		look_at(one, one->fan, rest, BID_KIND_ELF, summary, &changed);

@@ -9,11 +9,11 @@
 #include "api/remove.h"
 #include "base/access.h"
 #include "base/cleanup.h"
+#include "disk/beneath.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/names.h"
 #include "disk/one.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 /* The store that is being enumerated, and the ones before it, whose names were handed out already. */
@@ -122,7 +122,7 @@ static int stat_one(struct bid_store *store, const char *path, struct stat *ret_
 {
 	bid_auto_fd int fd = -1;
 	struct stat st;
-	int r = bid_root_open(bid_store_root(store), path, O_PATH, &fd);
+	int r = bid_beneath_open(bid_store_root(store), path, O_PATH, &fd);
 
 	if (r == 0 && fstat(fd, &st) < 0)
 		r = -errno;
@@ -182,7 +182,7 @@ static int pass_build(void *user, const struct bid_place_of *entry)
 	struct stat st;
 
 	for (struct bid_store *store = sieve->first; store != sieve->current; store = bid_store_lower(store))
-		if (bid_root_stat(bid_store_root(store), entry->path, &st) == 0)
+		if (bid_beneath_stat(bid_store_root(store), entry->path, &st) == 0)
 			return 0;
 	return sieve->id(sieve->user, &entry->id);
 }

@@ -10,8 +10,8 @@
 #include "api/elf.h"
 #include "api/write.h"
 #include "base/cleanup.h"
+#include "disk/beneath.h"
 #include "disk/entries.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 static const char image[] = "kcore";
@@ -90,7 +90,7 @@ int bid_store_rmdir_kcore(struct bid_store *store, const char *path)
 
 	if (r != -ENOTEMPTY)
 		return r;
-	r = bid_root_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &dir);
+	r = bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &dir);
 	if (r == 0)
 		r = clear_hidden(dir);
 	return r < 0 ? r : bid_store_rmdir(store, path);

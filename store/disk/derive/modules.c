@@ -15,7 +15,7 @@
 #include "base/io.h"
 #include "base/limits.h"
 #include "base/stamp.h"
-#include "disk/root.h"
+#include "disk/beneath.h"
 #include "disk/store.h"
 
 enum {

@@ -9,13 +9,13 @@
 #include "api/cookie.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "disk/beneath.h"
 #include "disk/digest.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/publish/cookie.h"
 #include "disk/publish/ingest.h"
 #include "disk/quarantine.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 enum {
@@ -71,7 +71,7 @@ static int publish(struct bid_store *store, struct bid_temp *temp, struct bid_co
 	r = -ENOENT;
 	for (int tries = 0; tries < SWEPT_MAX && r == -ENOENT; tries++) {
 		bid_close(bid_steal_fd(&fd));
-		r = bid_root_mkdirs(bid_store_root(store), dir, true, &fd);
+		r = bid_beneath_mkdirs(bid_store_root(store), dir, true, &fd);
 		if (r == 0)
 			r = bid_temp_link(temp, fd, cookie->name);
 	}
@@ -137,7 +137,7 @@ static int walk_directory(struct walk *walk)
 	size_t len = strlen(cookie->stored);
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
-	int r = bid_root_opendir(bid_store_root(walk->store), cookie->stored, &dir);
+	int r = bid_beneath_opendir(bid_store_root(walk->store), cookie->stored, &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
@@ -148,7 +148,7 @@ static int walk_directory(struct walk *walk)
 		    len + strlen(entry->d_name) + 2 > sizeof(cookie->stored))
 			continue;
 		snprintf(cookie->stored + len, sizeof(cookie->stored) - len, "/%s", entry->d_name);
-		if (bid_root_stat(bid_store_root(walk->store), cookie->stored, &st) < 0)
+		if (bid_beneath_stat(bid_store_root(walk->store), cookie->stored, &st) < 0)
 			continue;
 		if (S_ISDIR(st.st_mode)) {
 			r = depth_of(cookie->stored) > DEPTH_MAX ? 0 : walk_directory(walk);

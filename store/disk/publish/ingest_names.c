@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/trouble.h"
+#include "disk/beneath.h"
 #include "disk/check.h"
 #include "disk/find.h"
 #include "disk/layout.h"
@@ -26,7 +27,6 @@
 #include "disk/publish/publish.h"
 #include "disk/publish/replace.h"
 #include "disk/record.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 enum { TRIES = 8 }; /* while others add and remove the same */
@@ -203,7 +203,7 @@ static bool join(struct bid_store *store, const struct bid_ingest *ingest, const
 	snprintf(path, sizeof(path), "%s/%s", target, bid_kind_store_name(request.kind));
 	/* nobody has looked at it yet */
 	if (bid_check_open(store, path, &request, &file) == 0 &&
-	    bid_root_open(bid_store_root(store), ingest->where, O_RDONLY | O_DIRECTORY, &dir) == 0) {
+	    bid_beneath_open(bid_store_root(store), ingest->where, O_RDONLY | O_DIRECTORY, &dir) == 0) {
 		entry.fd = dir;
 		/* what was added is a file elsewhere, and stays that; a build may be there twice, with other bytes */
 		joined = bid_merge(store, &entry, target, !ingest->is_staged) == 0;
@@ -231,7 +231,7 @@ static int publish(struct bid_store *store, struct bid_ingest *ingest, enum bid_
 	r = bid_publish_linking(store, id, ingest->added.kind, ingest->where, durable, put, ingest, &linked);
 	if ((r < 0 && r != -EEXIST) || linked || bid_one_where(store, id, where, sizeof(where)) < 0)
 		return r;
-	if (bid_layout_is_astray(where, id) || (r == -EEXIST && bid_root_stat(bid_store_root(store), where, &st) == -ENOENT)) {
+	if (bid_layout_is_astray(where, id) || (r == -EEXIST && bid_beneath_stat(bid_store_root(store), where, &st) == -ENOENT)) {
 		int mended = mend_link(store, id, where, ingest->where, durable);
 
 		return mended < 0 ? mended : r;

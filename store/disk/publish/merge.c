@@ -13,11 +13,11 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/path.h"
+#include "disk/beneath.h"
 #include "disk/check.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/links.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 enum { SWEPT_MAX = 8 };
@@ -32,7 +32,7 @@ int bid_merge_file(struct bid_store *store, int fd, int to, const char *name)
 	r = bid_fd_link(fd, to, name);
 	if (r != -EEXIST)
 		return r;
-	r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_TEMP, false, &temp);
+	r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_TEMP, false, &temp);
 	if (r < 0)
 		return r;
 	/* who opens the store sweeps what no writer holds, and may be faster than the rename */
@@ -181,7 +181,7 @@ int bid_merge(struct bid_store *store, const struct bid_place_of *entry, const c
 	/* perf's old layout has no place for more than one file */
 	if (entry->is_file)
 		return -EOPNOTSUPP;
-	r = bid_root_open(bid_store_root(store), target, O_RDONLY | O_DIRECTORY, &to);
+	r = bid_beneath_open(bid_store_root(store), target, O_RDONLY | O_DIRECTORY, &to);
 	if (r == 0)
 		r = join(store, entry, to, expendable);
 	return r < 0 ? r : 0;
@@ -191,7 +191,8 @@ bool bid_merge_pending(struct bid_store *store, const struct bid_place_of *entry
 {
 	bid_auto_fd int to = -1;
 
-	return bid_root_open(bid_store_root(store), target, O_RDONLY | O_DIRECTORY, &to) < 0 || join(NULL, entry, to, false) != 0;
+	return bid_beneath_open(bid_store_root(store), target, O_RDONLY | O_DIRECTORY, &to) < 0 ||
+	       join(NULL, entry, to, false) != 0;
 }
 
 int bid_merge_missing(struct bid_store *store, const char *from, const char *to, unsigned kinds)
@@ -199,11 +200,11 @@ int bid_merge_missing(struct bid_store *store, const char *from, const char *to,
 	bid_auto_fd int source = -1, target = -1;
 	int r;
 
-	r = bid_root_open(bid_store_root(store), from, O_RDONLY | O_DIRECTORY, &source);
+	r = bid_beneath_open(bid_store_root(store), from, O_RDONLY | O_DIRECTORY, &source);
 	if (r == -ENOENT)
 		return 0;
 	if (r == 0)
-		r = bid_root_open(bid_store_root(store), to, O_RDONLY | O_DIRECTORY, &target);
+		r = bid_beneath_open(bid_store_root(store), to, O_RDONLY | O_DIRECTORY, &target);
 	for (int kind = BID_KIND_NONE + 1; r == 0 && kind < BID_KIND_COUNT; kind++) {
 		const char *name = bid_kind_store_name((enum bid_kind)kind);
 		bid_auto_fd int fd = -1;
@@ -248,7 +249,7 @@ static int join_nameless(struct bid_store *store, const struct bid_id *filed, co
 {
 	struct bid_place_of entry = { .path = nameless, .id = *filed };
 	bid_auto_fd int dir = -1;
-	int r = bid_root_open(bid_store_root(store), nameless, O_RDONLY | O_DIRECTORY, &dir);
+	int r = bid_beneath_open(bid_store_root(store), nameless, O_RDONLY | O_DIRECTORY, &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
@@ -271,8 +272,8 @@ static void take_away(struct bid_store *store, const char *nameless, const char 
 
 		snprintf(there, sizeof(there), "%s/%s", nameless, name);
 		snprintf(here, sizeof(here), "%s/%s", path, name);
-		if (bid_root_stat(bid_store_root(store), there, &st) == 0 &&
-		    bid_root_stat(bid_store_root(store), here, &other) == 0 && st.st_ino == other.st_ino &&
+		if (bid_beneath_stat(bid_store_root(store), there, &st) == 0 &&
+		    bid_beneath_stat(bid_store_root(store), here, &other) == 0 && st.st_ino == other.st_ino &&
 		    st.st_dev == other.st_dev)
 			kinds |= 1U << kind;
 	}

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/kallsyms.h"
 #include "base/log.h"
+#include "disk/beneath.h"
 #include "disk/check.h"
 #include "disk/dirs.h"
 #include "disk/entries.h"
@@ -17,7 +18,6 @@
 #include "disk/one.h"
 #include "disk/quarantine.h"
 #include "disk/record.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 int bid_examine_for(int fd, const struct bid_request *request, char *reason, size_t size, struct bid_elf_info *ret_info)
@@ -83,7 +83,7 @@ bool bid_publish_make_way(struct bid_store *store, const char *path, const struc
 		return bid_quarantine_move(store, path, file.fd, &there, aside, sizeof(aside)) == 0 &&
 		       bid_entry_unlink(store, aside) == 0;
 	/* opened before it is judged: another that comes to its name meanwhile stays there */
-	if (bid_root_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 || !is_wrong(fd, &there) ||
+	if (bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 || !is_wrong(fd, &there) ||
 	    bid_quarantine_move(store, path, fd, &there, aside, sizeof(aside)) < 0)
 		return false;
 	bid_warning("wrong content: '%s' set aside as '%s'", path, aside);
@@ -141,12 +141,12 @@ static int make_place(struct bid_store *store, const char *path, struct bid_touc
 	int r;
 
 	if (!slash)
-		return bid_root_mkdirs_touching(bid_store_root(store), path, touched, ret_fd);
+		return bid_beneath_mkdirs_touching(bid_store_root(store), path, touched, ret_fd);
 	if ((size_t)(slash - path) >= sizeof(parent))
 		return -ENAMETOOLONG;
 	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path);
 	r = bid_dir_open(store, parent, true, touched, &dir);
-	return r < 0 ? r : bid_root_mkdirs_below(dir.fd, slash + 1, touched, ret_fd);
+	return r < 0 ? r : bid_beneath_mkdirs_below(dir.fd, slash + 1, touched, ret_fd);
 }
 
 static int try_to_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,

@@ -12,6 +12,7 @@
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "disk/beneath.h"
 #include "disk/check.h"
 #include "disk/entries.h"
 #include "disk/idset.h"
@@ -21,7 +22,6 @@
 #include "disk/publish/merge.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 enum { TRIES = 8 }; /* while others add and remove the same */
@@ -46,7 +46,7 @@ static int replace_at(struct bid_store *store, const char *path, int fd)
 
 	if (snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path) : 0, path) >= (int)sizeof(directory))
 		return -ENAMETOOLONG;
-	r = bid_root_open(bid_store_root(store), directory, O_RDONLY | O_DIRECTORY, &parent);
+	r = bid_beneath_open(bid_store_root(store), directory, O_RDONLY | O_DIRECTORY, &parent);
 	if (r == 0)
 		r = bid_merge_file(store, fd, parent, slash ? slash + 1 : path);
 	return r == 0 && fsync(parent) < 0 ? -errno : r;
@@ -70,14 +70,14 @@ static int replace_in(const struct replacing *replacing, const char *place, bool
 	int r = 0;
 
 	path_in(replacing, place, is_file, path);
-	if (only && (bid_root_stat(bid_store_root(replacing->store), path, &st) < 0 || st.st_ino != only->st_ino ||
+	if (only && (bid_beneath_stat(bid_store_root(replacing->store), path, &st) < 0 || st.st_ino != only->st_ino ||
 		     st.st_dev != only->st_dev))
 		return 0;
 	for (int tries = 0; tries < TRIES; tries++) {
 		r = replace_at(replacing->store, path, replacing->fd);
 		if (r != -ENOENT)
 			return r;
-		if (bid_root_stat(bid_store_root(replacing->store), path, &st) == -ENOENT)
+		if (bid_beneath_stat(bid_store_root(replacing->store), path, &st) == -ENOENT)
 			return 0;
 	}
 	return r;
@@ -106,8 +106,8 @@ static int replace(void *user, const struct bid_place_of *entry)
 		return replace_in(replacing, entry->path, entry->is_file);
 	path_in(replacing, entry->path, entry->is_file, path);
 	replacing->names++;
-	replacing->others += bid_root_stat(bid_store_root(replacing->store), path, &st) < 0 || st.st_ino != replacing->st->st_ino ||
-			     st.st_dev != replacing->st->st_dev;
+	replacing->others += bid_beneath_stat(bid_store_root(replacing->store), path, &st) < 0 ||
+			     st.st_ino != replacing->st->st_ino || st.st_dev != replacing->st->st_dev;
 	return 0;
 }
 

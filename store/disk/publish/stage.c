@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"
+#include "disk/beneath.h"
 #include "disk/derive/kcore.h"
 #include "disk/layout.h"
 #include "disk/publish/ingest.h"
@@ -22,7 +23,6 @@
 #include "disk/publish/publish.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
-#include "disk/root.h"
 #include "disk/space.h"
 #include "disk/store.h"
 
@@ -239,7 +239,7 @@ static int publish_kcore(struct bid_stage *stage, const char *dir, const char *n
 		return r == -EBADMSG ? refuse(stage, "a damaged or truncated copy of /proc/kcore") : r;
 	if (fstat(stage->temp.fd, &st) < 0 || fchmod(stage->temp.fd, st.st_mode & MODE) < 0 || fsync(stage->temp.fd) < 0)
 		return -errno;
-	r = bid_root_mkdirs(bid_store_root(stage->store), dir, false, &fd);
+	r = bid_beneath_mkdirs(bid_store_root(stage->store), dir, false, &fd);
 	return r == 0 ? bid_temp_link(&stage->temp, fd, name) : r;
 }
 

@@ -13,10 +13,10 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "disk/beneath.h"
 #include "disk/dirs.h"
 #include "disk/layout.h"
 #include "disk/quarantine.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 #define PREFIX "temp-"

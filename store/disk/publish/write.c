@@ -10,6 +10,7 @@
 #include "api/write.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "disk/beneath.h"
 #include "disk/entries.h"
 #include "disk/find.h"
 #include "disk/layout.h"
@@ -19,7 +20,6 @@
 #include "disk/publish/publish.h"
 #include "disk/publish/temp.h"
 #include "disk/remove.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 int bid_store_mkdir(struct bid_store *store, const char *path)
@@ -33,7 +33,7 @@ int bid_store_mkdir(struct bid_store *store, const char *path)
 		return -EROFS;
 	if (snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 0, path) >= (int)sizeof(parent))
 		return -ENAMETOOLONG;
-	r = bid_root_mkdirs(bid_store_root(store), parent, false, &dir);
+	r = bid_beneath_mkdirs(bid_store_root(store), parent, false, &dir);
 	if (r < 0)
 		return r;
 	return mkdirat(dir, slash ? slash + 1 : path, 0755) < 0 ? -errno : 0;
@@ -123,7 +123,7 @@ bool bid_store_has_alone(struct bid_store *store, const struct bid_request *requ
 		struct stat st;
 
 		snprintf(path, sizeof(path), "%s/%s", place.path, bid_kind_store_name(request->kind));
-		if (bid_root_open(bid_store_root(store), path, O_PATH, &fd) == 0 && fstat(fd, &st) == 0 &&
+		if (bid_beneath_open(bid_store_root(store), path, O_PATH, &fd) == 0 && fstat(fd, &st) == 0 &&
 		    st.st_dev == found->st_dev && st.st_ino == found->st_ino)
 			return true;
 	}
@@ -164,7 +164,7 @@ static int open_found(struct bid_store *store, const struct bid_id *filed, int *
 		if (!bid_layout_is_named_after(place.path, filed))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", place.path, bid_kind_store_name(BID_KIND_PROBES));
-		r = bid_root_open(bid_store_root(store), path, O_RDWR | O_NONBLOCK, &fd);
+		r = bid_beneath_open(bid_store_root(store), path, O_RDWR | O_NONBLOCK, &fd);
 		if (r == -ENOENT || r == -ENOTDIR)
 			continue;
 		if (r < 0)
@@ -202,16 +202,16 @@ int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, cons
 		snprintf(where, sizeof(where), "%s", path);
 	}
 	if (create)
-		r = bid_root_mkdirs(bid_store_root(store), where, false, &dir);
+		r = bid_beneath_mkdirs(bid_store_root(store), where, false, &dir);
 	else
-		r = bid_root_open(bid_store_root(store), where, O_PATH | O_DIRECTORY, &dir);
+		r = bid_beneath_open(bid_store_root(store), where, O_PATH | O_DIRECTORY, &dir);
 	if (r < 0)
 		return r;
-	r = bid_root_open(dir, name, O_RDWR | O_NONBLOCK, &fd);
+	r = bid_beneath_open(dir, name, O_RDWR | O_NONBLOCK, &fd);
 	if (r == -ENOENT && create) {
 		r = make_probes(store, id, dir, name);
 		if (r == 0 || r == -EEXIST)
-			r = bid_root_open(dir, name, O_RDWR | O_NONBLOCK, &fd);
+			r = bid_beneath_open(dir, name, O_RDWR | O_NONBLOCK, &fd);
 	}
 	if (r < 0)
 		return r;

@@ -17,8 +17,8 @@
 #include "base/log.h"
 #include "base/mount.h"
 #include "base/thread.h"
+#include "disk/beneath.h"
 #include "disk/dirs.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 enum { JOBS_MAX = 256 };

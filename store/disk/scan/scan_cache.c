@@ -13,9 +13,9 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/publish/temp.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 enum {
@@ -125,9 +125,9 @@ static bool adopt(struct bid_scan_cache *cache, char *data, size_t len)
 static int open_cache(struct bid_store *store, const char *name, int *ret_fd)
 {
 	bid_auto_fd int dir = -1;
-	int r = bid_root_open(bid_store_root(store), BID_LAYOUT_SCANS, O_PATH | O_DIRECTORY, &dir);
+	int r = bid_beneath_open(bid_store_root(store), BID_LAYOUT_SCANS, O_PATH | O_DIRECTORY, &dir);
 
-	return r < 0 ? r : bid_root_open(dir, name, O_RDONLY | O_NONBLOCK, ret_fd);
+	return r < 0 ? r : bid_beneath_open(dir, name, O_RDONLY | O_NONBLOCK, ret_fd);
 }
 
 int bid_scan_cache_load(struct bid_store *store, const char *path, bool forget, struct bid_scan_cache **ret_cache)
@@ -293,7 +293,7 @@ int bid_scan_cache_save(struct bid_store *store, struct bid_scan_cache *cache, c
 	size_t len;
 	int r;
 
-	r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_SCANS, false, &dir);
+	r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_SCANS, false, &dir);
 	if (r == 0 && is_saved(cache, found, n)) {
 		if (time(NULL) - cache->used >= DAY_S)
 			bid_touch(dir, cache->name, NULL);
@@ -323,7 +323,7 @@ int bid_scan_caches_forget(struct bid_store *store, int64_t before, bool dry_run
 {
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
-	int r = bid_root_opendir(bid_store_root(store), BID_LAYOUT_SCANS, &dir);
+	int r = bid_beneath_opendir(bid_store_root(store), BID_LAYOUT_SCANS, &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;

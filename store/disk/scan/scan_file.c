@@ -16,13 +16,13 @@
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/stamp.h"
+#include "disk/beneath.h"
 #include "disk/dirs.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/publish/replace.h"
 #include "disk/record.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 /* Is it named as a compressed kernel module, or as a kernel image? Nothing else that is compressed is looked into. */
@@ -85,7 +85,7 @@ static int stat_stored(struct bid_scan *scan, const struct bid_walk_file *file, 
 		return -ENAMETOOLONG;
 	/* the first character of a directory's path is its slash, and the root's path is empty */
 	r = bid_dir_open(scan->store, *file->dir_path ? file->dir_path + 1 : ".", false, NULL, &dir);
-	return r < 0 ? r : bid_root_stat(dir.fd, path, ret_stat);
+	return r < 0 ? r : bid_beneath_stat(dir.fd, path, ret_stat);
 }
 
 /* Does perf's link for @id lead to the file's own name, or to another one that is there? Without it nobody finds the build. */

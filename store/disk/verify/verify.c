@@ -15,8 +15,8 @@
 #include "base/cpus.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "disk/beneath.h"
 #include "disk/layout.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 enum { JOBS_MAX = 256 };
@@ -69,7 +69,7 @@ static int visit_temp(void *user, const char *path)
 	struct bid_finding finding = { .kind = BID_FINDING_TEMP, .path = path, .text = "left behind by perf" };
 	struct stat st;
 
-	if (verify->config->ids || bid_root_stat(bid_store_root(verify->store), path, &st) < 0 ||
+	if (verify->config->ids || bid_beneath_stat(bid_store_root(verify->store), path, &st) < 0 ||
 	    st.st_ctim.tv_sec + ABANDONED_S > time(NULL))
 		return 0;
 	finding.repaired = verify->config->repair && bid_entry_unlink(verify->store, path) == 0;
@@ -246,7 +246,7 @@ int bid_store_verify(struct bid_store *store, const struct bid_verify_config *co
 		shared->fans[i] = -1;
 	if (getrandom(&shared->seed, sizeof(shared->seed), GRND_NONBLOCK) != sizeof(shared->seed))
 		shared->seed = (uint64_t)time(NULL);
-	shared->recorded = bid_root_stat(bid_store_root(store), BID_LAYOUT_PRIVATE, &st) == 0;
+	shared->recorded = bid_beneath_stat(bid_store_root(store), BID_LAYOUT_PRIVATE, &st) == 0;
 	team.members = members;
 	for (unsigned i = 0; i < team.n; i++)
 		members[i] =

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
-#include "disk/root.h"
 #include "disk/store.h"
 #include "disk/verify/verify.h"
 
@@ -77,7 +77,7 @@ static int check_fan(struct bid_verify *verify, const char *path, const char *fi
 	struct dirent *entry;
 	int r;
 
-	r = bid_root_opendir(bid_store_root(verify->store), path, &dir);
+	r = bid_beneath_opendir(bid_store_root(verify->store), path, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
@@ -112,7 +112,7 @@ int bid_verify_links(struct bid_verify *verify)
 	if (r != 0 || verify->config->ids)
 		return r;
 
-	r = bid_root_opendir(bid_store_root(verify->store), BID_LAYOUT_LINKS, &dir);
+	r = bid_beneath_opendir(bid_store_root(verify->store), BID_LAYOUT_LINKS, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {

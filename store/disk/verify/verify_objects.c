@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"
+#include "disk/beneath.h"
 #include "disk/check.h"
 #include "disk/layout.h"
 #include "disk/links.h"
@@ -23,7 +24,6 @@
 #include "disk/publish/replace.h"
 #include "disk/quarantine.h"
 #include "disk/record.h"
-#include "disk/root.h"
 #include "disk/store.h"
 #include "disk/verify/verify.h"
 
@@ -218,7 +218,7 @@ int bid_verify_object(struct bid_verify *verify, int dir, const char *name, cons
 	int r;
 
 	*ret_right = false;
-	r = bid_root_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+	r = bid_beneath_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 	object.fd = fd;
 	if (r == 0)
 		r = begin(verify, &object);
@@ -258,8 +258,8 @@ static bool is_joined(struct bid_verify *verify, const struct bid_place_of *entr
 		return !bid_merge_pending(verify->store, &files, target);
 	}
 	snprintf(path, sizeof(path), "%s/%s", target, bid_kind_store_name(bid_place_file_kind(entry->path)));
-	return bid_root_stat(bid_store_root(verify->store), entry->path, &one) == 0 &&
-	       bid_root_stat(bid_store_root(verify->store), path, &other) == 0 && one.st_ino == other.st_ino &&
+	return bid_beneath_stat(bid_store_root(verify->store), entry->path, &one) == 0 &&
+	       bid_beneath_stat(bid_store_root(verify->store), path, &other) == 0 && one.st_ino == other.st_ino &&
 	       one.st_dev == other.st_dev;
 }
 
@@ -310,8 +310,8 @@ static bool is_as_recorded(struct bid_verify *verify, const char *path, const st
 	struct stat st;
 	bool same;
 
-	if (bid_root_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 || fstat(fd, &st) < 0 ||
-	    bid_record_read(verify->store, request, &record) < 0)
+	if (bid_beneath_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 ||
+	    fstat(fd, &st) < 0 || bid_record_read(verify->store, request, &record) < 0)
 		return true;
 	same = json_integer_value(json_object_get(record, "size")) != (json_int_t)st.st_size || has_digest(fd, record);
 	json_decref(record);
@@ -422,7 +422,7 @@ static int check_empty(struct bid_verify *verify, const struct bid_place_of *ent
 
 		/* the directory first: if it is being filled it stays, and so does its link */
 		bid_entry_prune(verify->store, entry->path);
-		finding.repaired = bid_root_stat(bid_store_root(verify->store), entry->path, &st) == -ENOENT;
+		finding.repaired = bid_beneath_stat(bid_store_root(verify->store), entry->path, &st) == -ENOENT;
 		if (finding.repaired && bid_link_drop(verify->store, &entry->id, entry->path) == 0)
 			verify->unlinked = true;
 	}

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/kallsyms.h"
 #include "base/trouble.h"
+#include "disk/beneath.h"
 #include "disk/digest.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
@@ -20,7 +21,6 @@
 #include "disk/publish/cookie.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
-#include "disk/root.h"
 #include "disk/store.h"
 #include "disk/verify/verify.h"
 
@@ -35,9 +35,9 @@ static int open_artifact(struct bid_verify *verify, const struct bid_request *re
 		bid_auto_fd int fd = -1;
 
 		snprintf(path, sizeof(path), "%s/%s", place.path, bid_kind_store_name(request->kind));
-		r = bid_root_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+		r = bid_beneath_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 		if (r == -ENOENT && (request->kind == BID_KIND_ELF || request->kind == BID_KIND_KALLSYMS))
-			r = bid_root_open(bid_store_root(verify->store), place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+			r = bid_beneath_open(bid_store_root(verify->store), place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 		if (r < 0 && r != -ENOENT && r != -ENOTDIR && r != -ELOOP)
 			result = r;
 		if (r < 0 || fstat(fd, ret_st) < 0 || !S_ISREG(ret_st->st_mode))
@@ -65,7 +65,7 @@ static void judge_record(struct bid_verify *verify, struct bid_finding *finding,
 	int r = bid_record_read(verify->store, &finding->request, &record);
 
 	/* a link in the place of a file; or gone meanwhile */
-	if (r == -ENOENT && bid_root_stat(bid_store_root(verify->store), finding->path, &st) == 0)
+	if (r == -ENOENT && bid_beneath_stat(bid_store_root(verify->store), finding->path, &st) == 0)
 		r = -EBADMSG;
 	if (r == 0)
 		finding->text = bid_verify_record_fault(record, &finding->request, size);
@@ -128,7 +128,7 @@ static int check_unpacked(struct bid_verify *verify, const char *path, const str
 	struct stat st;
 	int r;
 
-	r = bid_root_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+	r = bid_beneath_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 	if (r == 0)
 		r = bid_elf_identify(fd, &inside);
 	if (is_unread(r))
@@ -159,7 +159,7 @@ static int check_table(struct bid_verify *verify, const char *path, const struct
 	bid_auto_fd int fd = -1;
 	int r;
 
-	r = bid_root_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+	r = bid_beneath_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 	if (r == 0)
 		r = bid_kallsyms_check_file(fd);
 	if (is_unread(r))
@@ -283,7 +283,7 @@ static int check_fan(struct bid_verify *verify, const char *base, const char *fi
 	int r;
 
 	snprintf(path, sizeof(path), "%s/%s", base, first);
-	r = bid_root_opendir(bid_store_root(verify->store), path, &dir);
+	r = bid_beneath_opendir(bid_store_root(verify->store), path, &dir);
 	if (r < 0)
 		return r == -ENOENT ? no_folder(verify, path) : r;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
@@ -303,7 +303,7 @@ static int check_fans(struct bid_verify *verify, enum bid_verify_part part, cons
 	struct dirent *entry;
 	int r;
 
-	r = bid_root_opendir(bid_store_root(verify->store), base, &dir);
+	r = bid_beneath_opendir(bid_store_root(verify->store), base, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
@@ -325,7 +325,7 @@ static int check_temps(struct bid_verify *verify)
 	struct dirent *entry;
 	int r;
 
-	r = bid_root_opendir(bid_store_root(verify->store), BID_LAYOUT_TEMP, &dir);
+	r = bid_beneath_opendir(bid_store_root(verify->store), BID_LAYOUT_TEMP, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
@@ -354,7 +354,7 @@ static int check_cookie(void *user, const struct bid_cookie *cookie)
 	const char *digest = strrchr(cookie->name, '-') + 1;
 	char found[BID_DIGEST_MAX], aside[PATH_MAX], text[256];
 	bid_auto_fd int fd = -1;
-	int r = bid_root_open(bid_store_root(verify->store), cookie->stored, O_RDONLY, &fd);
+	int r = bid_beneath_open(bid_store_root(verify->store), cookie->stored, O_RDONLY, &fd);
 
 	if (r == 0)
 		r = bid_digest_file(fd, NULL, NULL, found);
@@ -379,7 +379,7 @@ static int check_foreign(struct bid_verify *verify)
 	struct dirent *entry;
 	int r;
 
-	r = bid_root_opendir(bid_store_root(verify->store), BID_LAYOUT_PRIVATE, &dir);
+	r = bid_beneath_opendir(bid_store_root(verify->store), BID_LAYOUT_PRIVATE, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (errno = 0; (entry = readdir(dir)); errno = 0) {

@@ -8,12 +8,12 @@
 
 #include "api/piece.h"
 #include "base/cleanup.h"
+#include "disk/beneath.h"
 #include "disk/derive/section.h"
 #include "disk/digest.h"
 #include "disk/entries.h"
 #include "disk/piece.h"
 #include "disk/record.h"
-#include "disk/root.h"
 #include "disk/store.h"
 #include "disk/verify/verify.h"
 
@@ -116,7 +116,7 @@ int bid_verify_piece_record(struct bid_verify *verify, const char *path, const c
 	int r = bid_record_detail(verify->store, first, name, &detail);
 
 	/* gone meanwhile, or a link in the place of a file */
-	if (r == -ENOENT && bid_root_stat(bid_store_root(verify->store), path, &st) == 0)
+	if (r == -ENOENT && bid_beneath_stat(bid_store_root(verify->store), path, &st) == 0)
 		r = -EBADMSG;
 	if (r == -ENOENT || r == -ENOMEM)
 		return r == -ENOENT ? 0 : r;

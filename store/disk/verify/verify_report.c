@@ -9,10 +9,10 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "disk/beneath.h"
 #include "disk/digest.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 enum { TOLD_MS = 50 }; /* how often a thread tells of its progress */
@@ -93,7 +93,7 @@ int bid_verify_fan(struct bid_verify *verify, const struct bid_id *filed)
 	if (fd >= 0)
 		return fd;
 	snprintf(path, sizeof(path), BID_LAYOUT_LINKS "/%02x", filed->bytes[0]);
-	if (bid_root_open(bid_store_root(verify->store), path, O_PATH | O_DIRECTORY, &fd) < 0)
+	if (bid_beneath_open(bid_store_root(verify->store), path, O_PATH | O_DIRECTORY, &fd) < 0)
 		return -ENOENT;
 	if (atomic_compare_exchange_strong(fan, &none, fd))
 		return fd;

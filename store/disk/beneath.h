@@ -3,8 +3,8 @@
  * Open files beneath the store's directory: openat2(2) with RESOLVE_BENEATH and without symbolic links, so that no name in the
  * store leads out of it. All access to the store goes through this file. Paths are relative, without "..".
  */
-#ifndef BID_DISK_ROOT_H
-#define BID_DISK_ROOT_H
+#ifndef BID_DISK_BENEATH_H
+#define BID_DISK_BENEATH_H
 
 #include <dirent.h>
 #include <limits.h>
@@ -14,22 +14,22 @@
 /*
  * openat(2) beneath @root with O_CLOEXEC and O_NOFOLLOW. -ENOENT also if a component of @path is a symbolic link or no directory.
  */
-int bid_root_open(int root, const char *path, int flags, int *ret_fd);
+int bid_beneath_open(int root, const char *path, int flags, int *ret_fd);
 
-/* As bid_root_open(), but follow symbolic links, beneath @root and into @dirs; others are -EXDEV (bid_path_open_linked()). */
-int bid_root_open_linked(int root, const char *path, int flags, const char *const *dirs, int *ret_fd);
+/* As bid_beneath_open(), but follow symbolic links, beneath @root and into @dirs; others are -EXDEV (bid_path_open_linked()). */
+int bid_beneath_open_linked(int root, const char *path, int flags, const char *const *dirs, int *ret_fd);
 
 /* opendir(3) below @root. The caller closes @ret_dir. */
-int bid_root_opendir(int root, const char *path, DIR **ret_dir);
+int bid_beneath_opendir(int root, const char *path, DIR **ret_dir);
 
 /* The text of the symbolic link @name in the open directory @dir. As readlinkat(2), -ENAMETOOLONG if it is too long for a path. */
-int bid_root_readlink(int dir, const char *name, char ret_text[static PATH_MAX]);
+int bid_beneath_readlink(int dir, const char *name, char ret_text[static PATH_MAX]);
 
 /* lstat(2) below @root. */
-int bid_root_stat(int root, const char *path, struct stat *ret_stat);
+int bid_beneath_stat(int root, const char *path, struct stat *ret_stat);
 
 /* Make the directory @path and its parents, mode 0755, and open it. With @durable, sync the new names. */
-int bid_root_mkdirs(int root, const char *path, bool durable, int *ret_fd);
+int bid_beneath_mkdirs(int root, const char *path, bool durable, int *ret_fd);
 
 /*
  * Directories to sync: the writer gives all names first, then bid_touched_sync() waits for the disk once for each directory. Begin
@@ -51,13 +51,13 @@ int bid_touched_sync(struct bid_touched *touched);
 /* Empty the set. */
 void bid_touched_release(struct bid_touched *touched);
 
-/* As bid_root_mkdirs(), but add the directories to @touched instead of syncing; @touched may be NULL. */
-int bid_root_mkdirs_touching(int root, const char *path, struct bid_touched *touched, int *ret_fd);
+/* As bid_beneath_mkdirs(), but add the directories to @touched instead of syncing; @touched may be NULL. */
+int bid_beneath_mkdirs_touching(int root, const char *path, struct bid_touched *touched, int *ret_fd);
 
 /*
- * As bid_root_mkdirs_touching(), beneath the open directory @dir, optimised for a @path of which nothing exists. -ENOENT if another
+ * As bid_beneath_mkdirs_touching(), beneath the open directory @dir, optimised for a @path of which nothing exists. -ENOENT if another
  * process removed @dir.
  */
-int bid_root_mkdirs_below(int dir, const char *path, struct bid_touched *touched, int *ret_fd);
+int bid_beneath_mkdirs_below(int dir, const char *path, struct bid_touched *touched, int *ret_fd);
 
 #endif

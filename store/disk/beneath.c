@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/root.h"
+#include "disk/beneath.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,14 +42,14 @@ static int open_beneath(int root, const char *path, int flags, uint64_t resolve,
 	return errno == ELOOP || errno == ENOTDIR ? -ENOENT : -errno;
 }
 
-int bid_root_open(int root, const char *path, int flags, int *ret_fd)
+int bid_beneath_open(int root, const char *path, int flags, int *ret_fd)
 {
 	int r = open_beneath(root, path, flags | O_NOFOLLOW, RESOLVE_NO_SYMLINKS, ret_fd);
 
 	return r == -EXDEV ? -ENOENT : r;
 }
 
-int bid_root_open_linked(int root, const char *path, int flags, const char *const *dirs, int *ret_fd)
+int bid_beneath_open_linked(int root, const char *path, int flags, const char *const *dirs, int *ret_fd)
 {
 	int r = open_beneath(root, path, flags, 0, ret_fd);
 
@@ -61,13 +61,13 @@ int bid_root_open_linked(int root, const char *path, int flags, const char *cons
 	return r < 0 ? r : 0;
 }
 
-int bid_root_opendir(int root, const char *path, DIR **ret_dir)
+int bid_beneath_opendir(int root, const char *path, DIR **ret_dir)
 {
 	bid_auto_fd int fd = -1;
 	DIR *dir;
 	int r;
 
-	r = bid_root_open(root, path, O_RDONLY | O_DIRECTORY, &fd);
+	r = bid_beneath_open(root, path, O_RDONLY | O_DIRECTORY, &fd);
 	if (r < 0)
 		return r;
 	dir = fdopendir(fd);
@@ -78,7 +78,7 @@ int bid_root_opendir(int root, const char *path, DIR **ret_dir)
 	return 0;
 }
 
-int bid_root_readlink(int dir, const char *name, char ret_text[static PATH_MAX])
+int bid_beneath_readlink(int dir, const char *name, char ret_text[static PATH_MAX])
 {
 	ssize_t len = readlinkat(dir, name, ret_text, PATH_MAX);
 
@@ -90,12 +90,12 @@ int bid_root_readlink(int dir, const char *name, char ret_text[static PATH_MAX])
 	return 0;
 }
 
-int bid_root_stat(int root, const char *path, struct stat *ret_stat)
+int bid_beneath_stat(int root, const char *path, struct stat *ret_stat)
 {
 	bid_auto_fd int fd = -1;
 	int r;
 
-	r = bid_root_open(root, path, O_PATH, &fd);
+	r = bid_beneath_open(root, path, O_PATH, &fd);
 	if (r < 0)
 		return r;
 	return fstat(fd, ret_stat) < 0 ? -errno : 0;
@@ -150,7 +150,7 @@ static int open_deepest(int root, const char *path, int *ret_fd, const char **re
 	for (;;) {
 		const char *slash;
 
-		r = bid_root_open(root, there, O_RDONLY | O_DIRECTORY, ret_fd);
+		r = bid_beneath_open(root, there, O_RDONLY | O_DIRECTORY, ret_fd);
 		if (r != -ENOENT || len == 0)
 			break;
 		slash = memrchr(there, '/', len);
@@ -186,7 +186,7 @@ static int make_below(int dir, const char *rest, struct bid_touched *touched, in
 		} else if (errno != EEXIST) {
 			return errno == ENOENT ? -ESTALE : -errno;
 		}
-		r = bid_root_open(dir, name, O_RDONLY | O_DIRECTORY, &next);
+		r = bid_beneath_open(dir, name, O_RDONLY | O_DIRECTORY, &next);
 		if (r == -ENOENT)
 			/* a symbolic link or a file, or removed in this moment, and perhaps made again since */
 			return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode) ? -ENOTDIR : -ESTALE;
@@ -200,14 +200,14 @@ static int make_below(int dir, const char *rest, struct bid_touched *touched, in
 	return 0;
 }
 
-int bid_root_mkdirs_below(int dir, const char *path, struct bid_touched *touched, int *ret_fd)
+int bid_beneath_mkdirs_below(int dir, const char *path, struct bid_touched *touched, int *ret_fd)
 {
 	int r = make_below(dir, path, touched, ret_fd);
 
 	return r == -ESTALE ? -ENOENT : r;
 }
 
-int bid_root_mkdirs_touching(int root, const char *path, struct bid_touched *touched, int *ret_fd)
+int bid_beneath_mkdirs_touching(int root, const char *path, struct bid_touched *touched, int *ret_fd)
 {
 	int r = -ESTALE;
 
@@ -225,13 +225,13 @@ int bid_root_mkdirs_touching(int root, const char *path, struct bid_touched *tou
 	return r;
 }
 
-int bid_root_mkdirs(int root, const char *path, bool durable, int *ret_fd)
+int bid_beneath_mkdirs(int root, const char *path, bool durable, int *ret_fd)
 {
 	struct bid_touched touched = { 0 };
 	bid_auto_fd int dir = -1;
 	int r;
 
-	r = bid_root_mkdirs_touching(root, path, durable ? &touched : NULL, &dir);
+	r = bid_beneath_mkdirs_touching(root, path, durable ? &touched : NULL, &dir);
 	if (r == 0)
 		r = bid_touched_sync(&touched);
 	bid_touched_release(&touched);
