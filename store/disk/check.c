@@ -10,8 +10,8 @@
 #include "base/kallsyms.h"
 #include "base/log.h"
 #include "disk/derive/memory.h"
+#include "disk/derived.h"
 #include "disk/layout.h"
-#include "disk/made.h"
 #include "disk/publish/temp.h"
 #include "disk/store.h"
 #include "disk/verdict.h"
@@ -46,7 +46,7 @@ static int open_kept(struct bid_store *upper, const struct bid_id *id, struct bi
 	char path[BID_LAYOUT_MAX];
 	int r;
 
-	r = open_regular(upper, bid_made_path(&(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, path), file);
+	r = open_regular(upper, bid_derived_path(&(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, path), file);
 	if (r < 0)
 		return r;
 	r = bid_verdict(bid_store_verdicts(upper), file->fd, &file->st, false, &verdict);
@@ -94,7 +94,7 @@ static int unpack_to_store(struct bid_store *upper, const struct bid_id *asked, 
 	if (r == 0)
 		r = unpack_into(temp.fd, BID_ELF_UNPACKED_MAX, packed, ret_id);
 	if (r == 0 && bid_id_answers(ret_id, asked)) {
-		r = bid_made_keep(upper, &(struct bid_request){ .id = *asked, .kind = BID_KIND_ELF }, &temp);
+		r = bid_derived_keep(upper, &(struct bid_request){ .id = *asked, .kind = BID_KIND_ELF }, &temp);
 		if (r == 0)
 			r = open_kept(upper, asked, file);
 	}

@@ -15,13 +15,13 @@
 #include "base/cleanup.h"
 #include "disk/beneath.h"
 #include "disk/derive/section.h"
+#include "disk/derived.h"
 #include "disk/entries.h"
 #include "disk/find.h"
 #include "disk/idset.h"
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/lock_file.h"
-#include "disk/made.h"
 #include "disk/objdir.h"
 #include "disk/piece.h"
 #include "disk/record.h"
@@ -239,7 +239,7 @@ static bool is_unused(struct bid_store *store, const struct bid_request *request
 	off_t size;
 
 	if (candidate->kept) {
-		bid_made_path(request, ret_found->place);
+		bid_derived_path(request, ret_found->place);
 		memcpy(ret_found->path, ret_found->place, strlen(ret_found->place) + 1);
 		if (bid_beneath_stat(bid_store_root(store), ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
 			return false;
@@ -350,7 +350,7 @@ static int evict(const struct candidates *candidates, const struct bid_evict_con
 			stats->in_use_size += candidate->size;
 			/* to have it open is to use it */
 			if (!config->dry_run && candidate->kept)
-				bid_made_used(store, &request, time(NULL) - HOUR_S);
+				bid_derived_used(store, &request, time(NULL) - HOUR_S);
 			else if (!config->dry_run)
 				bid_record_used(store, &request, time(NULL) - HOUR_S);
 		}
@@ -384,7 +384,7 @@ int bid_evict(struct bid_store *store, const struct bid_evict_config *config, ui
 	if (r == 0)
 		r = bid_record_each(store, collect, &candidates);
 	if (r == 0)
-		r = bid_made_each(store, collect_made, &candidates);
+		r = bid_derived_each(store, collect_made, &candidates);
 	if (r == 0) {
 		stats.artifacts = candidates.n;
 		stats.size = candidates.size;

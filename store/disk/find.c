@@ -8,9 +8,9 @@
 #include "base/cleanup.h"
 #include "disk/beneath.h"
 #include "disk/check.h"
+#include "disk/derived.h"
 #include "disk/find.h"
 #include "disk/layout.h"
-#include "disk/made.h"
 #include "disk/objdir.h"
 #include "disk/one.h"
 #include "disk/piece.h"
@@ -262,7 +262,7 @@ int bid_store_kinds(struct bid_store *store, const struct bid_id *id)
 				kinds |= bid_place_kinds(store, place.path);
 			kinds |= bid_one_alien_kinds(store, &filed);
 			/* what was derived and kept is of what is here */
-			if (kinds & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO) && bid_made_has_table(store, &filed))
+			if (kinds & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO) && bid_derived_has_table(store, &filed))
 				kinds |= 1 << BID_KIND_KALLSYMS;
 		}
 	}

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "disk/derived.h"
 #include "disk/layout.h"
-#include "disk/made.h"
 #include "disk/record.h"
 #include "disk/space.h"
 #include "disk/store.h"
@@ -147,7 +147,7 @@ static void note_use(struct bid_space *space, const struct bid_request *request)
 	if (noted)
 		return;
 	while (bid_spelling_next(&spelling, &request->id, &filed.id)) {
-		bid_made_used(space->store, &filed, before);
+		bid_derived_used(space->store, &filed, before);
 		recorded = recorded || bid_record_used(space->store, &filed, before) != -ENOENT;
 	}
 }

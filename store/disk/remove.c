@@ -12,12 +12,12 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "disk/beneath.h"
+#include "disk/derived.h"
 #include "disk/entries.h"
 #include "disk/idset.h"
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/lock_file.h"
-#include "disk/made.h"
 #include "disk/names.h"
 #include "disk/one.h"
 #include "disk/piece.h"
@@ -36,7 +36,7 @@ void bid_records_drop(struct bid_store *store, const struct bid_id *filed, unsig
 	if (last) {
 		bid_pieces_remove(store, filed);
 		bid_names_forget(store, filed);
-		bid_made_forget(store, filed);
+		bid_derived_forget(store, filed);
 	}
 }
 

@@ -16,8 +16,8 @@
 #include "base/path.h"
 #include "disk/check.h"
 #include "disk/derive/memory.h"
+#include "disk/derived.h"
 #include "disk/find.h"
-#include "disk/made.h"
 #include "disk/publish/temp.h"
 #include "disk/store.h"
 
@@ -148,7 +148,7 @@ static int open_kept(struct bid_store *store, const struct bid_request *request,
 {
 	char path[BID_LAYOUT_MAX];
 
-	return bid_check_open(store, bid_made_path(request, path), request, ret_file);
+	return bid_check_open(store, bid_derived_path(request, path), request, ret_file);
 }
 
 static int keep_table(struct bid_store *store, const struct bid_request *request, const struct text *text,
@@ -162,7 +162,7 @@ static int keep_table(struct bid_store *store, const struct bid_request *request
 	if (r == 0 && fchmod(temp.fd, 0444) < 0)
 		r = -errno;
 	if (r == 0)
-		r = bid_made_keep(store, request, &temp);
+		r = bid_derived_keep(store, request, &temp);
 	bid_temp_release(&temp);
 	return r < 0 ? r : open_kept(store, request, ret_file);
 }

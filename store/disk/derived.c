@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/made.h"
+#include "disk/derived.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -25,7 +25,7 @@ static const struct {
 
 #define SORTS (sizeof(sorts) / sizeof(sorts[0]))
 
-const char *bid_made_path(const struct bid_request *request, char buf[static BID_LAYOUT_MAX])
+const char *bid_derived_path(const struct bid_request *request, char buf[static BID_LAYOUT_MAX])
 {
 	struct bid_id filed = bid_layout_filed(&request->id);
 
@@ -39,7 +39,7 @@ static int open_place(struct bid_store *store, const struct bid_request *request
 	char path[BID_LAYOUT_MAX];
 	char *slash;
 
-	bid_made_path(request, path);
+	bid_derived_path(request, path);
 	slash = strrchr(path, '/');
 	*slash = '\0';
 	memcpy(name, slash + 1, strlen(slash + 1) + 1);
@@ -47,16 +47,16 @@ static int open_place(struct bid_store *store, const struct bid_request *request
 		    : bid_beneath_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, ret_dir);
 }
 
-bool bid_made_has_table(struct bid_store *store, const struct bid_id *filed)
+bool bid_derived_has_table(struct bid_store *store, const struct bid_id *filed)
 {
 	char path[BID_LAYOUT_MAX];
 	struct stat st;
 
-	bid_made_path(&(struct bid_request){ .id = *filed, .kind = BID_KIND_KALLSYMS }, path);
+	bid_derived_path(&(struct bid_request){ .id = *filed, .kind = BID_KIND_KALLSYMS }, path);
 	return bid_beneath_stat(bid_store_root(store), path, &st) == 0;
 }
 
-int bid_made_keep(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp)
+int bid_derived_keep(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp)
 {
 	char name[BID_LAYOUT_MAX];
 	bid_auto_fd int dir = -1;
@@ -76,7 +76,7 @@ int bid_made_keep(struct bid_store *store, const struct bid_request *request, st
 	return r;
 }
 
-void bid_made_used(struct bid_store *store, const struct bid_request *request, time_t if_before)
+void bid_derived_used(struct bid_store *store, const struct bid_request *request, time_t if_before)
 {
 	static const struct timespec now[] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_OMIT } };
 	char name[BID_LAYOUT_MAX];
@@ -115,8 +115,8 @@ static int each_in(struct bid_store *store, size_t sort, unsigned first,
 	return r != 0 ? r : -errno;
 }
 
-int bid_made_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
-		  void *user)
+int bid_derived_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
+		     void *user)
 {
 	int r = 0;
 
@@ -126,10 +126,10 @@ int bid_made_each(struct bid_store *store, int (*fn)(void *user, const struct bi
 	return r;
 }
 
-void bid_made_forget(struct bid_store *store, const struct bid_id *filed)
+void bid_derived_forget(struct bid_store *store, const struct bid_id *filed)
 {
 	char path[BID_LAYOUT_MAX];
 
 	for (size_t sort = 0; sort < SORTS; sort++)
-		bid_entry_unlink(store, bid_made_path(&(struct bid_request){ .id = *filed, .kind = sorts[sort].kind }, path));
+		bid_entry_unlink(store, bid_derived_path(&(struct bid_request){ .id = *filed, .kind = sorts[sort].kind }, path));
 }

@@ -4,8 +4,8 @@
  * table. The access time of such a file is its last use; the store sets it where the file system does not. The modification time is
  * that of the original.
  */
-#ifndef BID_DISK_MADE_H
-#define BID_DISK_MADE_H
+#ifndef BID_DISK_DERIVED_H
+#define BID_DISK_DERIVED_H
 
 #include <limits.h>
 #include <time.h>
@@ -15,22 +15,22 @@
 #include "disk/publish/temp.h"
 
 /* The path of the derived artifact of @request: ".bidfs/kallsyms/xx/rest" of a symbol table, else ".bidfs/unpacked/xx/rest". */
-const char *bid_made_path(const struct bid_request *request, char buf[static BID_LAYOUT_MAX]);
+const char *bid_derived_path(const struct bid_request *request, char buf[static BID_LAYOUT_MAX]);
 
 /* Does the store have a derived symbol table of @filed? */
-bool bid_made_has_table(struct bid_store *store, const struct bid_id *filed);
+bool bid_derived_has_table(struct bid_store *store, const struct bid_id *filed);
 
 /* Give @temp that path, replacing an earlier file. The bytes are on disk on return. */
-int bid_made_keep(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp);
+int bid_derived_keep(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp);
 
 /* Set the time of the last use of the derived artifact of @request, if that is before @if_before. */
-void bid_made_used(struct bid_store *store, const struct bid_request *request, time_t if_before);
+void bid_derived_used(struct bid_store *store, const struct bid_request *request, time_t if_before);
 
 /* Call @fn for each, with its lstat(2). A non-zero return ends the enumeration and is returned. @fn may remove the file. */
-int bid_made_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
-		  void *user);
+int bid_derived_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
+		     void *user);
 
 /* Remove the derived artifacts of @filed. */
-void bid_made_forget(struct bid_store *store, const struct bid_id *filed);
+void bid_derived_forget(struct bid_store *store, const struct bid_id *filed);
 
 #endif
