@@ -16,7 +16,7 @@ enum bid_finding_kind {
 	BID_FINDING_ORPHAN, /* objects under a name to which no link leads */
 	BID_FINDING_EMPTY, /* a directory of an id without objects */
 	BID_FINDING_DANGLING, /* a link to nothing */
-	BID_FINDING_ASTRAY, /* a link to another id's directory */
+	BID_FINDING_MISMATCHED, /* a link to another id's directory */
 	BID_FINDING_FOREIGN_LINK, /* a link of another form than perf's, which is not followed */
 	BID_FINDING_TEMP, /* a temporary file that nobody writes */
 	BID_FINDING_RECORD, /* a record that is damaged, or is of another file; or a source or section that has none */

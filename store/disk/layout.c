@@ -58,7 +58,7 @@ bool bid_layout_is_named_after(const char *place, const struct bid_id *filed)
 	return strcmp(slash ? slash + 1 : place, bid_id_format(filed, hex)) == 0;
 }
 
-bool bid_layout_is_astray(const char *place, const struct bid_id *id)
+bool bid_layout_is_mismatched(const char *place, const struct bid_id *id)
 {
 	struct bid_spelling spelling = { 0 };
 	struct bid_id filed;

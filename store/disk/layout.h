@@ -40,7 +40,7 @@ bool bid_layout_is_original(const char *path);
 bool bid_layout_is_named_after(const char *place, const struct bid_id *filed);
 
 /* Is @place, the target of perf's link for @id, the directory of another id, by all aliases of @id? */
-bool bid_layout_is_astray(const char *place, const struct bid_id *id);
+bool bid_layout_is_mismatched(const char *place, const struct bid_id *id);
 
 /*
  * Write the kind of @request, "elf"; for a source or section with the XXH3-64 of its detail, "source-0123456789abcdef": a detail

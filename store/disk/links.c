@@ -93,7 +93,7 @@ enum bid_link_state bid_link_look_in(struct bid_store *store, int fan, const str
 		return BID_LINK_DANGLING;
 	last = strrchr(target, '/');
 	last = last ? last + 1 : target;
-	return strcmp(last, hex) == 0 ? BID_LINK_GOOD : BID_LINK_ASTRAY;
+	return strcmp(last, hex) == 0 ? BID_LINK_GOOD : BID_LINK_MISMATCHED;
 }
 
 int bid_link_point(struct bid_store *store, const struct bid_id *filed, const char *target)

@@ -13,7 +13,7 @@ enum bid_link_state {
 	BID_LINK_NONE = 0, /* nothing */
 	BID_LINK_GOOD, /* a link to "<path>/<id>"; the target exists, or is unreadable */
 	BID_LINK_DANGLING, /* a link of that form without a target */
-	BID_LINK_ASTRAY, /* a link to the directory of another id, or of none */
+	BID_LINK_MISMATCHED, /* a link to the directory of another id, or of none */
 	BID_LINK_FOREIGN, /* a link of another form, never followed */
 	BID_LINK_FILE, /* perf's old layout: the file itself */
 	BID_LINK_ODD, /* something else: a directory, a socket */

@@ -208,7 +208,7 @@ static int pass_on(struct bid_store *store, const struct name *names, size_t n, 
 		return 0;
 	case BID_LINK_NONE:
 	case BID_LINK_DANGLING:
-	case BID_LINK_ASTRAY:
+	case BID_LINK_MISMATCHED:
 		return bid_link_point(store, &to->filed, to->path);
 	default:
 		return 0;

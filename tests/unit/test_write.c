@@ -460,7 +460,7 @@ static void a_link_that_leads_to_another_build_is_put_right(void **state)
 	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
 	run(scene, "cmp a store/.build-id/aa/%s/elf && cmp b store/.build-id/bb/%s/elf", ID_A + 2, ID_B + 2);
 
-	/* what was added before it went astray is known again */
+	/* what was added before is known again */
 	run(scene, "ln -sfn ../../usr/bin/b/" ID_B " store/.build-id/aa/%s", ID_A + 2);
 	assert_int_equal(add(scene, "a", BID_LINK_COPY, &added), 0);
 	assert_true(added.known);

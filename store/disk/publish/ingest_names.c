@@ -44,8 +44,8 @@ static int put_known(void *user, int dir, const char *name)
 	return bid_fd_link(file->fd, dir, name);
 }
 
-/* perf's link for @id leads to @astray, another id's place or where nothing is: let it lead to @path, where readers find it. */
-static int mend_link(struct bid_store *store, const struct bid_id *id, const char *astray, const char *path, bool durable)
+/* perf's link for @id leads to @mismatched, another id's place or where nothing is: let it lead to @path, where readers find it. */
+static int mend_link(struct bid_store *store, const struct bid_id *id, const char *mismatched, const char *path, bool durable)
 {
 	struct bid_id filed = bid_layout_filed(id);
 	char link[BID_LAYOUT_MAX];
@@ -55,8 +55,8 @@ static int mend_link(struct bid_store *store, const struct bid_id *id, const cha
 		r = bid_store_sync(store);
 	if (r == 0)
 		bid_warning("wrong link: '%s/%s' led to '%s', %s; it leads to '%s' now", bid_store_path(store),
-			    bid_layout_link(&filed, link), astray,
-			    bid_layout_is_astray(astray, id) ? "of another build" : "where nothing is", path);
+			    bid_layout_link(&filed, link), mismatched,
+			    bid_layout_is_mismatched(mismatched, id) ? "of another build" : "where nothing is", path);
 	return r;
 }
 
@@ -83,7 +83,7 @@ static int add_name(struct bid_store *store, const struct bid_ingest *ingest, st
 
 		if (named == 0 || bid_is_trouble(named))
 			return named;
-	} else if (r == 0 && linked && bid_layout_is_astray(where, &ingest->info.id)) {
+	} else if (r == 0 && linked && bid_layout_is_mismatched(where, &ingest->info.id)) {
 		r = mend_link(store, &ingest->info.id, where, path, durable);
 	}
 	if (r == 0 || r == -EEXIST)
@@ -181,7 +181,7 @@ static int choose_place(struct bid_store *store, struct bid_ingest *ingest)
 		return own_place(ingest, ingest->where);
 	if (ingest->added.kind == BID_KIND_DEBUGINFO ||
 	    (bid_one_where(store, &ingest->added.id, ingest->where, sizeof(ingest->where)) == 0 &&
-	     !bid_layout_is_astray(ingest->where, &ingest->added.id))) {
+	     !bid_layout_is_mismatched(ingest->where, &ingest->added.id))) {
 		bid_publish_where(store, &ingest->added.id, ingest->where);
 		return 0;
 	}
@@ -231,7 +231,8 @@ static int publish(struct bid_store *store, struct bid_ingest *ingest, enum bid_
 	r = bid_publish_linking(store, id, ingest->added.kind, ingest->where, durable, put, ingest, &linked);
 	if ((r < 0 && r != -EEXIST) || linked || bid_one_where(store, id, where, sizeof(where)) < 0)
 		return r;
-	if (bid_layout_is_astray(where, id) || (r == -EEXIST && bid_beneath_stat(bid_store_root(store), where, &st) == -ENOENT)) {
+	if (bid_layout_is_mismatched(where, id) ||
+	    (r == -EEXIST && bid_beneath_stat(bid_store_root(store), where, &st) == -ENOENT)) {
 		int mended = mend_link(store, id, where, ingest->where, durable);
 
 		return mended < 0 ? mended : r;

@@ -128,7 +128,7 @@ void bid_publish_where(struct bid_store *store, const struct bid_id *id, char re
 	struct bid_id filed = bid_layout_filed(id);
 	char nameless[BID_LAYOUT_MAX];
 
-	if (bid_one_where(store, &filed, ret_path, PATH_MAX) < 0 || bid_layout_is_astray(ret_path, &filed))
+	if (bid_one_where(store, &filed, ret_path, PATH_MAX) < 0 || bid_layout_is_mismatched(ret_path, &filed))
 		snprintf(ret_path, PATH_MAX, "%s", bid_layout_under(BID_STORE_NAMELESS, &filed, nameless));
 }
 

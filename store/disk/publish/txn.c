@@ -409,7 +409,7 @@ static void follow_name(struct bid_txn *txn, const struct bid_id *id, const stru
 	int r;
 
 	if (bid_one_where(txn->store, filed, where, sizeof(where)) < 0 || bid_is_nameless(where) ||
-	    bid_layout_is_astray(where, filed))
+	    bid_layout_is_mismatched(where, filed))
 		return;
 	r = bid_merge_nameless(txn->store, id, where, false);
 	if (r < 0)

@@ -104,7 +104,7 @@ static bool is_linked(struct bid_scan *scan, const struct bid_walk_file *file, c
 	if (bid_link_leads(fan.fd, &filed, own + 1))
 		return true;
 	state = bid_link_look_in(scan->store, fan.fd, &filed, target);
-	return state != BID_LINK_NONE && state != BID_LINK_DANGLING && state != BID_LINK_ASTRAY;
+	return state != BID_LINK_NONE && state != BID_LINK_DANGLING && state != BID_LINK_MISMATCHED;
 }
 
 /* @ret_stat is that of what is stored, and all zero if that is not in the store itself. */

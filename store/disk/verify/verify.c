@@ -24,10 +24,18 @@ enum { JOBS_MAX = 256 };
 const char *bid_finding_name(enum bid_finding_kind kind)
 {
 	static const char *const names[] = {
-		[BID_FINDING_WRONG] = "wrong",	     [BID_FINDING_CORRUPT] = "corrupt", [BID_FINDING_UNREADABLE] = "unreadable",
-		[BID_FINDING_RIGHTS] = "rights",     [BID_FINDING_ORPHAN] = "orphan",	[BID_FINDING_EMPTY] = "empty",
-		[BID_FINDING_DANGLING] = "dangling", [BID_FINDING_ASTRAY] = "astray",	[BID_FINDING_FOREIGN_LINK] = "foreign-link",
-		[BID_FINDING_TEMP] = "temporary",    [BID_FINDING_RECORD] = "record",	[BID_FINDING_STALE] = "stale",
+		[BID_FINDING_WRONG] = "wrong",
+		[BID_FINDING_CORRUPT] = "corrupt",
+		[BID_FINDING_UNREADABLE] = "unreadable",
+		[BID_FINDING_RIGHTS] = "rights",
+		[BID_FINDING_ORPHAN] = "orphan",
+		[BID_FINDING_EMPTY] = "empty",
+		[BID_FINDING_DANGLING] = "dangling",
+		[BID_FINDING_MISMATCHED] = "mismatched",
+		[BID_FINDING_FOREIGN_LINK] = "foreign-link",
+		[BID_FINDING_TEMP] = "temporary",
+		[BID_FINDING_RECORD] = "record",
+		[BID_FINDING_STALE] = "stale",
 	};
 
 	return (unsigned)kind < BID_FINDING_COUNT ? names[kind] : "unknown";

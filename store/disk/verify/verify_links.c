@@ -20,7 +20,7 @@ static bool remove_link(struct bid_verify *verify, const struct bid_id *filed, c
 	char now[PATH_MAX];
 	enum bid_link_state state = bid_link_look(verify->store, filed, now);
 
-	if ((state != BID_LINK_DANGLING && state != BID_LINK_ASTRAY) || bid_link_drop(verify->store, filed, target) < 0)
+	if ((state != BID_LINK_DANGLING && state != BID_LINK_MISMATCHED) || bid_link_drop(verify->store, filed, target) < 0)
 		return state == BID_LINK_GOOD;
 	verify->unlinked = true;
 	return true;
@@ -51,8 +51,8 @@ static int check_link(struct bid_verify *verify, int fan, const struct bid_id *f
 		finding.kind = BID_FINDING_DANGLING;
 		snprintf(text, sizeof(text), "leads to '%s', which is not there", target);
 		break;
-	case BID_LINK_ASTRAY:
-		finding.kind = BID_FINDING_ASTRAY;
+	case BID_LINK_MISMATCHED:
+		finding.kind = BID_FINDING_MISMATCHED;
 		snprintf(text, sizeof(text), "leads to '%s', which is not of this id", target);
 		break;
 	case BID_LINK_FOREIGN:
@@ -65,7 +65,7 @@ static int check_link(struct bid_verify *verify, int fan, const struct bid_id *f
 		break;
 	}
 	verify->stats.links++;
-	if (verify->config->repair && (finding.kind == BID_FINDING_DANGLING || finding.kind == BID_FINDING_ASTRAY))
+	if (verify->config->repair && (finding.kind == BID_FINDING_DANGLING || finding.kind == BID_FINDING_MISMATCHED))
 		finding.repaired = remove_link(verify, filed, target);
 	return bid_verify_found(verify, &finding);
 }

@@ -386,7 +386,7 @@ static int adopt(struct bid_verify *verify, const struct bid_place_of *entry, bo
 		break;
 	case BID_LINK_NONE:
 	case BID_LINK_DANGLING:
-	case BID_LINK_ASTRAY:
+	case BID_LINK_MISMATCHED:
 		finding.text = "no link leads to it";
 		finding.repaired = repair && link_orphan(verify->store, entry);
 		break;
