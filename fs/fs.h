@@ -64,9 +64,9 @@ struct bid_fs {
 };
 
 /* Seconds for which the kernel caches names and attributes of the store. perf writes the store at any time. */
-#define BID_STALE 1.0
+#define BID_TTL_STORE 1.0
 /* Seconds for which the kernel caches names and attributes of the mount itself. */
-#define BID_FOREVER 86400.0
+#define BID_TTL_MOUNT 86400.0
 
 extern const struct fuse_lowlevel_ops bid_ops;
 

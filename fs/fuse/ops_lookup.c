@@ -57,7 +57,7 @@ static void answer_lookup(fuse_req_t req, struct bid_pending *pending, int error
 	if (pending->artifact.kind == BID_KIND_SOURCE && error < 0 && bid_visible_error(fs, error) == ENOENT && fs->tree.any_id) {
 		reply_sources(req, &pending->artifact);
 	} else if (error == -ENOENT) {
-		bid_reply_negative(req, BID_STALE);
+		bid_reply_negative(req, BID_TTL_STORE);
 	} else if (error < 0) {
 		fuse_reply_err(req, bid_visible_error(fs, error));
 	} else {
@@ -121,7 +121,7 @@ static void lookup_kcore_file(fuse_req_t req, const struct bid_node *node)
 	struct stat st;
 
 	if (bid_store_stat(bid_fs_of(req)->store, node->path, &st) < 0)
-		bid_reply_negative(req, BID_STALE);
+		bid_reply_negative(req, BID_TTL_STORE);
 	else
 		bid_reply_node(req, node, &(struct bid_found){ .st = st });
 }
@@ -223,12 +223,12 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	if (r == 0 && inode && inode->node.type == BID_NODE_META)
 		bid_synthetic_new_snapshot(fs, &child);
 	if (r == -EINVAL) {
-		bid_reply_negative(req, BID_FOREVER);
+		bid_reply_negative(req, BID_TTL_MOUNT);
 	} else if (r == -ENOENT && inode && inode->node.type == BID_NODE_LINKS_FANOUT) {
 		fetch_link(req, &inode->node, name);
 	} else if (r == -ENOENT) {
 		/* a download may add a name there at any moment */
-		bid_reply_negative(req, inode && strcmp(bid_node_path(&inode->node), BID_STORE_NAMELESS) == 0 ? 0 : BID_STALE);
+		bid_reply_negative(req, inode && strcmp(bid_node_path(&inode->node), BID_STORE_NAMELESS) == 0 ? 0 : BID_TTL_STORE);
 	} else if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {
@@ -261,7 +261,7 @@ static void getattr_kcore_file(fuse_req_t req, const struct bid_inode *inode)
 		return;
 	}
 	attr = bid_attr_of_file(fs, inode, &st);
-	fuse_reply_attr(req, &attr, BID_STALE);
+	fuse_reply_attr(req, &attr, BID_TTL_STORE);
 }
 
 static void getattr_tmpfile(fuse_req_t req, const struct bid_inode *inode)
@@ -322,7 +322,7 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 		bid_file_release(&file);
 		return;
 	}
-	bid_reply_attr(req, inode, &file.st, BID_STALE);
+	bid_reply_attr(req, inode, &file.st, BID_TTL_STORE);
 	bid_file_release(&file);
 }
 

@@ -108,12 +108,12 @@ static double entry_timeout(const struct bid_fs *fs, const struct bid_node *node
 	case BID_NODE_DEBUG_FANOUT:
 	case BID_NODE_META:
 	case BID_NODE_README:
-		return BID_FOREVER;
+		return BID_TTL_MOUNT;
 	case BID_NODE_ALIAS:
 		/* another id with these digits may be added */
-		return node->id.len ? BID_STALE : BID_FOREVER;
+		return node->id.len ? BID_TTL_STORE : BID_TTL_MOUNT;
 	case BID_NODE_ID:
-		return fs->tree.any_id && node->id.len >= BID_ID_WHOLE_MIN ? BID_FOREVER : BID_STALE;
+		return fs->tree.any_id && node->id.len >= BID_ID_WHOLE_MIN ? BID_TTL_MOUNT : BID_TTL_STORE;
 	case BID_NODE_STATUS:
 	case BID_NODE_METRICS:
 	case BID_NODE_INFO:
@@ -121,7 +121,7 @@ static double entry_timeout(const struct bid_fs *fs, const struct bid_node *node
 	case BID_NODE_TMPFILE:
 		return 0; /* each LOOKUP makes a new node */
 	default:
-		return BID_STALE;
+		return BID_TTL_STORE;
 	}
 }
 
@@ -131,14 +131,14 @@ double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node)
 
 	/* only the kernel changes a temporary file */
 	if (node->type == BID_NODE_TMPFILE)
-		return BID_STALE;
+		return BID_TTL_STORE;
 	/* its size costs a look at all files of the id: once for the LOOKUP and the stat(2) or read(2) behind it */
 	if (node->type == BID_NODE_INFO)
-		return BID_STALE;
+		return BID_TTL_STORE;
 	/* the time of BID_NODE_IDS changes with the ids */
-	if (node->type != BID_NODE_IDS && node->type != BID_NODE_ID && timeout == BID_FOREVER)
-		return BID_FOREVER;
-	return timeout < BID_STALE ? timeout : BID_STALE;
+	if (node->type != BID_NODE_IDS && node->type != BID_NODE_ID && timeout == BID_TTL_MOUNT)
+		return BID_TTL_MOUNT;
+	return timeout < BID_TTL_STORE ? timeout : BID_TTL_STORE;
 }
 
 /*

@@ -45,7 +45,7 @@ struct bid_fd_cache {
 	struct bid_fd ends; /* ends of the list by last use: .newer is the oldest, .older the newest */
 };
 
-int bid_fd_cache_new(unsigned max, struct bid_fd_cache **ret_fds)
+int bid_fd_cache_new(unsigned max, struct bid_fd_cache **ret_cache)
 {
 	struct bid_fd_cache *cache = calloc(1, sizeof(*cache));
 
@@ -54,7 +54,7 @@ int bid_fd_cache_new(unsigned max, struct bid_fd_cache **ret_fds)
 	pthread_mutex_init(&cache->lock, NULL);
 	cache->max = max;
 	cache->ends.older = cache->ends.newer = &cache->ends;
-	*ret_fds = cache;
+	*ret_cache = cache;
 	return 0;
 }
 

@@ -19,7 +19,7 @@ struct bid_fd_cache;
 struct bid_fd;
 
 /* Make a cache of @max descriptors, beside those in use. */
-int bid_fd_cache_new(unsigned max, struct bid_fd_cache **ret_fds);
+int bid_fd_cache_new(unsigned max, struct bid_fd_cache **ret_cache);
 void bid_fd_cache_free(struct bid_fd_cache *cache);
 
 /*
