@@ -78,11 +78,11 @@ static int collect_of_id(struct bid_fs *fs, const struct bid_node *node, struct 
 	bid_auto_free char *responses = NULL;
 
 	if (!attributes->wanted)
-		return bid_last_response_any(fs, &node->id) ? add_attribute(attributes, "answers", NULL) : 0;
-	if (strcmp(attributes->wanted, "answers") != 0)
+		return bid_last_response_any(fs, &node->id) ? add_attribute(attributes, "responses", NULL) : 0;
+	if (strcmp(attributes->wanted, "responses") != 0)
 		return 0;
 	responses = bid_last_response_json(fs, &node->id);
-	return responses ? add_attribute(attributes, "answers", responses) : 0;
+	return responses ? add_attribute(attributes, "responses", responses) : 0;
 }
 
 static int collect_of_file(struct bid_fs *fs, const struct bid_node *node, struct attributes *attributes)

@@ -113,7 +113,7 @@ json_t *ctl_cover_responses(const char *path, const struct bid_id *id)
 
 	snprintf(dir, sizeof(dir), "%s/buildid/%s", path, bid_id_format(id, hex));
 	if (text && bid_is_mount(path))
-		len = getxattr(dir, "user.bidfs.answers", text, XATTR_SIZE_MAX);
+		len = getxattr(dir, "user.bidfs.responses", text, XATTR_SIZE_MAX);
 	if (len > 0)
 		responses = json_loadb(text, (size_t)len, 0, NULL);
 	return responses ? responses : json_array();

@@ -142,7 +142,7 @@ static void print_source(const json_t *source, bool offline)
 	json_int_t found = number_of(source, "found"), latency = number_of(source, "latency_ms");
 	/* a rejected file is a response, too */
 	json_int_t answers = found + number_of(source, "absent") + number_of(source, "rejected");
-	json_int_t unreachable = number_of(source, "unreachable"), requests = number_of(source, "asked");
+	json_int_t unreachable = number_of(source, "unreachable"), requests = number_of(source, "requests");
 	const char *breaker = text_of(source, "breaker"), *trouble = text_of(source, "trouble");
 	bool up = strcmp(breaker, "open") != 0 && strcmp(breaker, "probing") != 0;
 	char size[CTL_SIZE_MAX], duration[DURATION_MAX];

@@ -133,14 +133,14 @@ void ctl_story_take_responses(struct ctl_story *story, const json_t *responses, 
 		answer.source = text_in(from, "source");
 		answer.text = text_in(from, "text");
 		answer.url = text_in(from, "url");
-		answer.led_to = text_in(from, "led_to");
+		answer.led_to = text_in(from, "redirect");
 		answer.before = text_in(from, "before");
-		answer.tries = (unsigned)number_in(from, "tries");
+		answer.tries = (unsigned)number_in(from, "attempts");
 		answer.bytes = number_in(from, "bytes");
 		answer.received = number_in(from, "received");
 		answer.elapsed_ms = (unsigned)number_in(from, "elapsed_ms");
 		answer.time = (int64_t)number_in(from, "time");
-		answer.again_s = (unsigned)number_in(from, "again_s");
+		answer.again_s = (unsigned)number_in(from, "retry_s");
 		added = add(story, &answer);
 	}
 }
@@ -190,7 +190,7 @@ static json_t *json_of(const struct ctl_answer *answer)
 {
 	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "name", ctl_json_text(answer->source), "outcome",
 			 bid_outcome_name(answer->outcome), "text", ctl_json_text(answer->text), "url", ctl_json_text(answer->url),
-			 "led_to", ctl_json_text(answer->led_to), "tries", (json_int_t)answer->tries, "before",
+			 "redirect", ctl_json_text(answer->led_to), "attempts", (json_int_t)answer->tries, "before",
 			 ctl_json_text(answer->before), "bytes", (json_int_t)answer->bytes, "received",
 			 (json_int_t)answer->received, "elapsed_ms", (json_int_t)answer->elapsed_ms);
 }
@@ -205,7 +205,7 @@ json_t *ctl_story_servers(const struct ctl_story *story)
 
 		if (story->of_mount) {
 			json_object_set_new(json, "time", json_integer((json_int_t)answer->time));
-			json_object_set_new(json, "again_s", json_integer((json_int_t)answer->again_s));
+			json_object_set_new(json, "retry_s", json_integer((json_int_t)answer->again_s));
 		}
 		json_array_append_new(servers, json);
 	}

@@ -247,12 +247,12 @@ def test_unreachable(mount, faults, certificate, how):
             before = time.monotonic()
             assert read(m.artifact(one)) == errno.EHOSTUNREACH
             slowest = max(slowest, time.monotonic() - before)
-            (answer,) = json.loads(os.getxattr(m / "buildid" / one, "user.bidfs.answers"))
-            assert answer["tries"] <= 1, answer
+            (answer,) = json.loads(os.getxattr(m / "buildid" / one, "user.bidfs.responses"))
+            assert answer["attempts"] <= 1, answer
         print(f"{how}: the slowest open took {slowest:.2f} s, all {time.monotonic() - begun:.2f} s")
         (source,) = m.status()["sources"]
         # each pause is of 5 s and more
-        assert source["breaker"] == "open" and 1 <= source["asked"] <= 1 + (time.monotonic() - begun) // 5, source
+        assert source["breaker"] == "open" and 1 <= source["requests"] <= 1 + (time.monotonic() - begun) // 5, source
         assert m.counter("remembered_absent") == 0
 
 

@@ -267,7 +267,7 @@ def test_itself_by_another_name(mount, faults, place):
     assert read(m.artifact("ab" * 20)) == errno.ENOENT
     # of the first, too, unless the server was quicker
     assert 3 <= m.counter("remembered_absent") <= 2 + 3, m.status()
-    assert all(1 <= source["asked"] <= 2 for source in m.status()["sources"][:2]), m.status()
+    assert all(1 <= source["requests"] <= 2 for source in m.status()["sources"][:2]), m.status()
 
 
 @pytest.mark.parametrize("readers", [1, 2])

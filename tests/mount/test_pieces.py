@@ -125,13 +125,13 @@ def test_walking_asks_nobody(mount, mode, shop):
     os.stat(shop.path(m, "lib"))
     with contextlib.suppress(NotADirectoryError):
         os.close(os.open(shop.path(m, "lib"), os.O_RDONLY | os.O_DIRECTORY))
-    assert asked(shop) == before and m.status()["sources"][0]["asked"] == 0
+    assert asked(shop) == before and m.status()["sources"][0]["requests"] == 0
     # whoever reads, asks: once, and for what it reads
     assert fetching.read(top / "usr/src/nothing") == errno.ENOENT
     assert fetching.read(top / "usr/src/nothing") == errno.ENOENT
-    assert m.status()["sources"][0]["asked"] == 1
+    assert m.status()["sources"][0]["requests"] == 1
     assert shop.path(m, "main.c").read_bytes() == shop.texts["main.c"]
-    assert m.status()["sources"][0]["asked"] == 2
+    assert m.status()["sources"][0]["requests"] == 2
 
 
 def test_what_is_no_path_is_nothing(mount, shop):
@@ -141,7 +141,7 @@ def test_what_is_no_path_is_nothing(mount, shop):
         assert fetching.read(top / bad) == errno.ENOENT
     for bad in ("a\tb", "\x01"):
         assert fetching.read(shop.section(m, bad)) == errno.ENOENT
-    assert m.status()["sources"][0]["asked"] == 0
+    assert m.status()["sources"][0]["requests"] == 0
 
 
 def test_sources_say_what_they_are(mount, shop):
@@ -161,9 +161,9 @@ def test_sections_from_a_server(mount, mode, shop):
     assert not any(path.endswith(("/elf", "/debug")) for path in fetching.contents(m.store)), "a whole file was fetched"
     # nobody has it: proven by the files themselves, which are here then
     assert fetching.read(shop.section(m, ".none")) == errno.ENOENT
-    count = m.status()["sources"][0]["asked"]
+    count = m.status()["sources"][0]["requests"]
     assert fetching.read(shop.section(m, ".none")) == errno.ENOENT
-    assert m.status()["sources"][0]["asked"] == count
+    assert m.status()["sources"][0]["requests"] == count
 
 
 @pytest.mark.parametrize("answer", ["error:404*1", "error:403*1", "error:400*1", "html*1", "empty*1", "empty-chunked*1"])

@@ -86,7 +86,7 @@ def test_counters_move(mount, mode, faults, place, store, program):
     status = m.status()
     assert status["counters"]["unknown"] == 1 and status["counters"]["rejected"] == 0
     (source,) = status["sources"]
-    assert source["name"] == server.url and source["asked"] == 3 and source["found"] == source["absent"] == 1
+    assert source["name"] == server.url and source["requests"] == 3 and source["found"] == source["absent"] == 1
     assert source["bytes"] == len(program.read()) and "503" in source["last_trouble"]
     # the other format tells the same
     metrics = parse_metrics((m / ".bidfs/metrics").read_text())
@@ -128,7 +128,7 @@ def test_a_server_that_fails_is_shown(mount, faults, store, env, program):
     first, second = status["sources"]
     assert first["breaker"] in ("closed", "open", "probing") and first["failures_in_a_row"] > 0 and first["trouble"], first
     # what its breaker kept from it was not asked of it
-    assert first["asked"] == first["unreachable"] < 4 and first["asked"] + first["breaker_refusals"] == 4, first
+    assert first["requests"] == first["unreachable"] < 4 and first["requests"] + first["breaker_refusals"] == 4, first
     assert (second["breaker"], second["failures_in_a_row"], second["found"]) == ("closed", 0, 1) and second["latency_ms"] >= 0
     assert second["preferred"] and not first.get("preferred") and not first.get("strikes"), status["sources"]
     assert 1 <= len(status["failures"]) <= 16

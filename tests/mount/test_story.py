@@ -11,7 +11,7 @@ import programs
 import tools
 from fetching import covered as get, read
 
-ANSWERS = "user.bidfs.answers"
+ANSWERS = "user.bidfs.responses"
 
 
 @pytest.fixture
@@ -33,12 +33,12 @@ def test_of_what_is_absent(mount, mode, faults, program, env, store):
     assert os.listxattr(directory) == [ANSWERS]
     (answer,) = answers(m, program.id)
     assert (answer["source"], answer["kind"], answer["outcome"], answer["text"]) == (server.url, "elf", "absent", "HTTP 404")
-    assert 80 <= answer["again_s"] <= 90 and answer["url"] == f"{server.url}/buildid/{program.id}/executable", answer
+    assert 80 <= answer["retry_s"] <= 90 and answer["url"] == f"{server.url}/buildid/{program.id}/executable", answer
     story = get(env, store, "-v", program.id, "elf", status=1).stderr
     assert f"asked      {server.url}\n" in story and re.search(r"absent after \d+ ms: HTTP 404\n", story), story
     assert re.search(r"that was \d+ s ago; asked again in \d\d s, or with '--refresh'\n", story), story
     (told,) = json.loads(get(env, store, "--json", program.id, "elf", status=1).stdout)["servers"]
-    assert told["text"] == "HTTP 404" and 0 < told["again_s"] <= 90, told
+    assert told["text"] == "HTTP 404" and 0 < told["retry_s"] <= 90, told
     # of the one kind alone, and of no other id
     assert "debuginfo" not in {answer["kind"] for answer in answers(m, program.id)}
     assert tools.errno_of(os.getxattr, m / "buildid" / ("ab" * 20), ANSWERS) == errno.ENODATA

@@ -57,7 +57,7 @@ def case_fetched_in_several_tries(scene):
     with server(scene, "reset:1000*2") as url:
         out, story = tell(scene, "-v", "--json", ID_NOT_STORED, "elf", f"--url={url}")
         (answer,) = json.loads(out)["servers"]
-        assert (answer["tries"], answer["received"], answer["bytes"]) == (3, size, size + 2000), answer
+        assert (answer["attempts"], answer["received"], answer["bytes"]) == (3, size, size + 2000), answer
         assert f"1000 of {size} bytes" in answer["before"], answer
         (line,) = (line for line in story if "found after" in line)
         assert re.search(rf" in 3 tries: HTTP 200, {round(size / 1024)} KiB, .*/s; before: .*1000 of", line), line
@@ -68,7 +68,7 @@ def case_fetched_in_several_tries(scene):
     # one that was never heard and lets nobody in is no server that is being restarted
     out = scene.run("-s", scene.store, "--json", "get", ID_NOT_STORED, "elf", "--url=http://127.0.0.1:1", status=TROUBLE).stdout
     (answer,) = json.loads(out)["servers"]
-    assert answer["tries"] == 1 and "refused" in answer["text"], answer
+    assert answer["attempts"] == 1 and "refused" in answer["text"], answer
 
 
 def case_fetched_from_elsewhere(scene):
@@ -77,7 +77,7 @@ def case_fetched_from_elsewhere(scene):
         out, story = tell(scene, "-v", "--json", ID_NOT_STORED, "elf", f"--url={front}")
         (answer,) = json.loads(out)["servers"]
         there = f"{url}/plain/buildid/{ID_NOT_STORED}/executable"
-        assert answer["url"].startswith(front) and answer["led_to"] == there and answer["tries"] == 1, answer
+        assert answer["url"].startswith(front) and answer["redirect"] == there and answer["attempts"] == 1, answer
         assert f"  led to     {there}" in story and "secret" not in out + "".join(story), story
 
 
