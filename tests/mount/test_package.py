@@ -79,7 +79,7 @@ def test_lintian_finds_nothing(packages):
 
 
 @pytest.mark.limit(300)
-@pytest.mark.parametrize("name", ["bidctl", "mount", "gdb", "perf"])
+@pytest.mark.parametrize("name", ["bidctl", "mount", "gdb", "perf", "user"])
 def test_installed_package_passes_its_own_test(installed, name):
     script = (tools.ROOT / "debian/tests" / name).read_text()
     installed.run("sh", "-euc", 'export AUTOPKGTEST_TMP=$(mktemp -d); eval "$1"', "sh", script)
