@@ -55,7 +55,7 @@ static int move_window(struct bid_bytes *bytes, uint64_t offset, size_t len)
 	size_t room = len > BID_BYTES_HEAD ? len : BID_BYTES_HEAD;
 	int r;
 
-	/* a walk along a table goes on as it began */
+	/* a table is read in order: fill the whole window */
 	if (offset >= bytes->window_offset && offset <= end)
 		room = sizeof(bytes->window);
 	if (room > bytes->budget)
@@ -101,7 +101,7 @@ int bid_bytes_check(struct bid_bytes *bytes, uint64_t offset, uint64_t len)
 	const uint8_t *data;
 	uint64_t last;
 
-	/* what fits is read as a whole, because that is what comes next */
+	/* read a range that fits as a whole: the caller reads it next */
 	if (len <= BID_BYTES_WINDOW)
 		return bid_bytes_at(bytes, offset, (size_t)len, &data);
 	if (__builtin_add_overflow(offset, len - 1, &last))

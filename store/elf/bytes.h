@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The bytes of an ELF file as a reader that trusts nothing wants them: a pointer to a few of them at a time, or the reason why not.
- * What one file may cost is bounded, however its headers point at each other.
+ * Read an ELF file without trust: bid_bytes_at() returns a pointer to a few bytes, or the reason why the file does not have them.
+ * The cost of one file is bounded, however its headers point at each other.
  */
 #ifndef BID_ELF_BYTES_H
 #define BID_ELF_BYTES_H
@@ -13,11 +13,11 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A fuzz target makes both as small as the largest header, so that small files need many reads. */
+/* A fuzz target sets both to the size of the largest header: small files then need many reads. */
 #ifndef BID_BYTES_HEAD
 /* One read of this size has the headers and the notes of most linked files. */
 #define BID_BYTES_HEAD 4096u
-/* And one of at most this size has a table of 256 section headers, which is most of those. */
+/* One read of this size has a table of 256 section headers; most tables are no larger. */
 #define BID_BYTES_WINDOW 16384u
 #endif
 
@@ -25,8 +25,8 @@ struct bid_bytes {
 	const uint8_t *head; /* the first bytes of the file, borrowed */
 	size_t head_len;
 	int fd; /* borrowed; -1 if the head is all there is so far */
-	unsigned calls; /* that may still be made */
-	uint64_t budget; /* bytes that may still be read */
+	unsigned calls; /* calls left */
+	uint64_t budget; /* bytes left to read */
 	uint64_t window_offset;
 	size_t window_len;
 	uint8_t window[BID_BYTES_WINDOW];
@@ -38,10 +38,10 @@ void bid_bytes_init(struct bid_bytes *bytes, const void *head, size_t head_len, 
 void bid_bytes_allow_table(struct bid_bytes *bytes, uint64_t n, size_t size);
 
 /*
- * @len bytes at @offset, at most BID_BYTES_WINDOW, valid until the next call. Returns 0, or
- *   -EAGAIN	they are behind the head, and there is no descriptor
- *   -ENODATA	they are behind the end of the file
- *   -E2BIG	this file has cost enough
+ * Point *@ret_data at @len bytes at @offset, at most BID_BYTES_WINDOW. The pointer is valid until the next call. Returns 0, or
+ *   -EAGAIN	the range lies behind the head, and there is no descriptor
+ *   -ENODATA	the range lies behind the end of the file
+ *   -E2BIG	the file has used up its calls or its budget
  *   other	as pread(2)
  */
 int bid_bytes_at(struct bid_bytes *bytes, uint64_t offset, size_t len, const uint8_t **ret_data);
@@ -50,15 +50,15 @@ int bid_bytes_at(struct bid_bytes *bytes, uint64_t offset, size_t len, const uin
 int bid_bytes_check(struct bid_bytes *bytes, uint64_t offset, uint64_t len);
 
 /*
- * The @size bytes at @offset of the file @fd, a table of at most @max, with a NUL behind them, for the caller to free. Takes memory
- * as it reads. Returns 0, or
- *   -ENODATA	they are behind the end of the file
- *   -E2BIG	larger than @max, or BID_LIMIT_ZEROS bytes in a row are 0, as in a hole: no real table
+ * Read a table of @size bytes, at most @max, at @offset of the file @fd. A NUL follows the table. The caller frees it. Memory grows
+ * with the bytes read. Returns 0, or
+ *   -ENODATA	the table lies behind the end of the file
+ *   -E2BIG	@size is above @max, or BID_LIMIT_ZEROS bytes in a row are 0, as in a hole: no real table
  *   other	as pread(2), or -ENOMEM
  */
 int bid_bytes_table(int fd, uint64_t offset, uint64_t size, size_t max, char **ret_table);
 
-/* Read at least @least (unless the file ends) and at most @room bytes at @offset, with one pread() if it gives that many. */
+/* Read at least @least (unless the file ends) and at most @room bytes at @offset. One pread() does if it returns @least bytes. */
 int bid_bytes_read(int fd, void *buffer, size_t least, size_t room, uint64_t offset, size_t *ret_len);
 
 /* How the numbers of a file are written (ELF gABI, "Data Representation"). */

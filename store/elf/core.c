@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Which builds were mapped when a process died? The note NT_FILE lists the mappings of files (Linux, fs/binfmt_elf.c,
- * fill_files_note()). The memory at the beginning of each file has its program headers, and they have the address of its notes.
- * Either was dumped or not.
+ * The builds in the memory of a process at its death. The note NT_FILE lists the mappings of files (Linux, fs/binfmt_elf.c,
+ * fill_files_note()). The memory at the beginning of each file has its program headers, with the address of its notes. A core may
+ * lack either.
  */
 
 #include <errno.h>
@@ -19,11 +19,11 @@ enum {
 	SEGMENTS_MAX = 1 << 20,
 	NOTES_MAX = 64 << 20, /* bytes; the kernel writes 4 MiB of NT_FILE at most, and some 5 KiB per thread */
 	IMAGE_MAX = 64 << 10, /* bytes of program headers, or of one note segment; the kernel takes no program with more headers */
-	BUDGET = 256 << 20, /* bytes of memory that are read of one core file; a program with 10,000 libraries needs 100 MiB */
+	BUDGET = 256 << 20, /* memory to read from one core file, in bytes; a program with 10,000 libraries needs 100 MiB */
 };
 
 struct segment {
-	uint64_t address, memory; /* as the process had it */
+	uint64_t address, memory; /* in the memory of the process */
 	uint64_t offset, size; /* bytes in the core file, at most @memory */
 	bool executable;
 };
@@ -34,7 +34,7 @@ struct core {
 	struct bid_header header;
 	struct segment *segments; /* PT_LOAD, by address; owned */
 	size_t n_segments;
-	size_t budget; /* bytes of memory that may still be read */
+	size_t budget; /* bytes of memory left to read */
 	uint8_t *headers, *notes; /* IMAGE_MAX bytes each; owned */
 };
 
@@ -64,13 +64,13 @@ static int by_address(const void *a, const void *b)
 	return one->address < two->address ? -1 : one->address > two->address;
 }
 
-/* The segment that has @address, or NULL. */
+/* Return the segment with @address, or NULL. */
 static const struct segment *find_segment(const struct core *core, uint64_t address)
 {
 	size_t low = 0, high = core->n_segments;
 	const struct segment *segment;
 
-	/* the last one that begins at or before it */
+	/* find the last segment that begins at or before @address */
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -83,7 +83,7 @@ static const struct segment *find_segment(const struct core *core, uint64_t addr
 	return segment && address - segment->address < segment->memory ? segment : NULL;
 }
 
-/* Read at most @len bytes of the memory at @address. Returns the number of bytes that the core has there, or a negative errno. */
+/* Read at most @len bytes of the memory at @address. Returns the number of bytes in the core, or a negative errno. */
 static ssize_t read_memory(struct core *core, uint64_t address, void *buffer, size_t len)
 {
 	const struct segment *segment = find_segment(core, address);
@@ -99,7 +99,7 @@ static ssize_t read_memory(struct core *core, uint64_t address, void *buffer, si
 	return bid_pread_full(core->fd, buffer, len, (off_t)(segment->offset + skip));
 }
 
-/* A file that is mapped from its beginning on at @start. */
+/* a file mapped at @start from its first byte on */
 struct image {
 	uint64_t start;
 	struct bid_header header;
@@ -120,7 +120,7 @@ static int read_image(struct core *core, uint64_t start, struct image *ret_image
 		return (int)n;
 	bid_bytes_init(&bytes, head, (size_t)n, -1);
 	r = bid_header_read(&bytes, &image.header);
-	/* memory that is no ELF file, or where too little was dumped */
+	/* no ELF file, or too little was dumped */
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	size = image.header.phnum * image.header.phentsize;
@@ -153,8 +153,8 @@ static uint64_t bias_of(const struct core *core, const struct image *image)
 }
 
 /*
- * Read the id of what was mapped at @start, from its beginning; len 0 if the core does not have it. The program headers have the
- * address of each note, which linkers and patchelf(1) put anywhere. A note segment that was dumped in part will do.
+ * Read the id of the file mapped from its beginning at @start; len 0 if the core lacks it. The program headers have the address of
+ * each note: linkers and patchelf(1) put notes anywhere. A partly dumped segment of notes suffices.
  */
 static int identify_at(struct core *core, uint64_t start, struct bid_id *ret_id)
 {
@@ -206,7 +206,7 @@ static int read_header(struct core *core, uint8_t head[static BID_BYTES_HEAD])
 	return 0;
 }
 
-/* Read the program headers: where memory is, and where the notes are, of which there is one range in every core. */
+/* Read the program headers: the segments of memory, and the one range of notes in every core. */
 static int read_segments(struct core *core, struct segment *ret_notes)
 {
 	const struct bid_form *form = &core->header.form;
@@ -259,7 +259,7 @@ static int parse_files(const struct core *core, const uint8_t *data, size_t size
 		.end = (const char *)data + size,
 		.count = count,
 	};
-	/* so that every name that begins inside ends inside */
+	/* the final NUL ends the last name */
 	return count == 0 || (count * entry + head < size && data[size - 1] == '\0') ? 0 : -EBADMSG;
 }
 
@@ -289,7 +289,7 @@ static int find_files(const struct core *core, const uint8_t *data, size_t size,
 
 /* One mapping of NT_FILE. */
 struct mapping {
-	uint64_t start, page; /* where it begins in memory, and in its file: in pages */
+	uint64_t start, page; /* beginning in memory, and in the file in pages */
 	const char *name;
 };
 
@@ -306,15 +306,18 @@ static struct mapping read_mapping(const struct core *core, const struct file_no
 	};
 }
 
-/* Mappings that follow each other and are of one file. */
+/* consecutive mappings of one file */
 struct run {
 	const char *name;
-	bool code; /* one of them is executable */
-	bool begun; /* one of them is of the beginning of the file */
-	uint64_t index; /* of its first mapping */
+	bool code; /* at least one mapping is executable */
+	bool begun; /* at least one mapping begins at offset 0 of the file */
+	uint64_t index; /* index of the first mapping */
 };
 
-/* Report each beginning of the file in @run, which ends before @end; or the code of a file whose beginning is not mapped. */
+/*
+ * Report each mapping of the beginning of the file in @run, which ends before @end. Without such a mapping report the code of the
+ * file.
+ */
 static int report_run(struct core *core, const struct file_note *note, const struct run *run, uint64_t end, bid_elf_core_fn fn,
 		      void *user)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A core file as it is stored, or comes through a pipe, made one that can be read at any offset. */
+/* Unpack a core file, stored or from a pipe, into a file with random access. */
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 
-enum { BLOCK = 64 << 10 }; /* bytes that are read at once */
+enum { BLOCK = 64 << 10 }; /* bytes per read */
 
 static void cleanup_archive(struct archive **archive)
 {
@@ -23,11 +23,11 @@ static int archive_error(struct archive *archive)
 {
 	int error = archive_errno(archive);
 
-	/* what libarchive says of the data itself is ARCHIVE_ERRNO_MISC or a made up errno, but for these */
+	/* for errors in the data libarchive returns ARCHIVE_ERRNO_MISC or its own errno values; only these are real */
 	return error == ENOMEM || error == EIO || error == EISDIR ? -error : -EBADMSG;
 }
 
-/* Those that systemd-coredump(8) and people use; what is in none of them passes as it is. */
+/* The formats of systemd-coredump(8) and of common tools. Data in another format passes unchanged. */
 static int begin(struct archive *archive, int fd)
 {
 	struct archive_entry *entry;
@@ -48,7 +48,7 @@ static bool is_zero(const char *data, size_t len)
 	return len == 0 || (data[0] == '\0' && memcmp(data, data + 1, len - 1) == 0);
 }
 
-/* Memory is zeros for the most part, which take no room in a file as holes. */
+/* Write pages of zeros as holes: memory is mostly zeros. */
 static int write_sparse(int fd, const char *data, size_t len, off_t at)
 {
 	enum { PAGE = 4096 };

@@ -80,16 +80,16 @@ static int examine_sections(struct bid_sections *sections, struct bid_elf_info *
 		if (r == 0)
 			r = examine_section(sections, &section, info, &dwarf);
 	}
-	/* dwz(1) makes a file of strings alone for programs that share no types */
+	/* dwz(1) writes a file with strings only for programs without shared types */
 	info->has_dwarf |= dwarf.any && !info->has_code;
 	info->is_skeleton = r == 0 && bid_elf_is_skeleton(sections->fd, &sections->header.form, &dwarf.info, &dwarf.abbrev);
-	/* strip(1) leaves the link where it took away all that refers to it */
+	/* strip(1) keeps the link after it removes the sections that use it */
 	if (!info->has_dwarf)
 		info->alt = (struct bid_id){ 0 };
 	return r;
 }
 
-/* Without sections the segments tell what has to be there. With them they need not be right: see identify.c. */
+/* Without sections only the segments describe the contents. With sections the segments may be wrong: see identify.c. */
 static int examine_segments(struct bid_sections *sections, struct bid_elf_info *info)
 {
 	const struct bid_header *header = &sections->header;
@@ -113,7 +113,7 @@ static int examine_segments(struct bid_sections *sections, struct bid_elf_info *
 	return 0;
 }
 
-/* By sections, else by segments that can be believed: see identify.c. @ret_id has len 0 if there is none. */
+/* Find the id by sections, else by trustworthy segments: see identify.c. *@ret_id has len 0 if there is none. */
 static int find_id(struct bid_sections *sections, struct bid_id *ret_id)
 {
 	const struct bid_header *header = &sections->header;

@@ -9,7 +9,7 @@ static int read_ident(struct bid_bytes *bytes, struct bid_form *ret_form)
 	const uint8_t *ident;
 	int r;
 
-	/* the head of a file that is no ELF file need not have 16 bytes to be known for it */
+	/* fewer than 16 bytes suffice to reject a file with another magic */
 	if (memcmp(bytes->head, ELFMAG, bytes->head_len < SELFMAG ? bytes->head_len : SELFMAG) != 0)
 		return -ENOEXEC;
 	r = bid_bytes_at(bytes, 0, EI_NIDENT, &ident);

@@ -8,17 +8,17 @@
 struct bid_header {
 	struct bid_form form;
 	unsigned type, machine;
-	uint64_t phoff, phnum, phentsize; /* phnum 0: no program headers that mean anything */
+	uint64_t phoff, phnum, phentsize; /* phnum 0: no usable program headers */
 	uint64_t shoff, shnum, shentsize, shstrndx;
-	bool odd; /* a table of headers without a place, or with entries of another size: no tool makes one */
+	bool odd; /* a table of headers has no offset, or entries of another size: no tool writes such a file */
 };
 
 /* The header at the beginning of the file. Returns 0, -ENOEXEC for no ELF file, or as bid_bytes_at(). */
 int bid_header_read(struct bid_bytes *bytes, struct bid_header *ret_header);
 
 /*
- * gABI, "ELF Header": what does not fit its 16 bits is in the section header at index 0. Leaves the numbers alone if that is not
- * part of a table that lies in the file. As bid_bytes_at().
+ * Read the counts above 16 bits from the section header at index 0 (gABI, "ELF Header"). Leaves the counts alone if the file has no
+ * section header table around this header. Errors as bid_bytes_at().
  */
 int bid_header_read_large_counts(struct bid_bytes *bytes, struct bid_header *header);
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Program headers come first in a linked file and its notes right behind them, so that the first 4 KiB tell the id. Section headers
- * are at the end: a second read, elsewhere on the disk. But only section headers are always right. A separate debug file may have
- * kept the program headers of the file it was split from, with offsets that now point at other bytes (eu-strip -f does that), and
- * nothing in the header says so. The segments are therefore believed only if
- *   - every one of them consists of well-formed notes to its very last byte: bytes of anything else fail this, and a build-id
- *     note that is hit by chance is still one of this file's own;
- *   - the ids in them are all the same: where there are two, it is the order of the sections that counts.
- * In all other cases the section headers decide; where they name no id, the segments if they are sound or there are no section
- * headers.
+ * In a linked file the program headers come first and its notes right behind them: the first 4 KiB contain the id. Section headers
+ * are at the end, and cost a second read elsewhere on the disk. But only section headers are always right. A separate debug file
+ * may have the program headers of the original file, whose offsets now point at other bytes (eu-strip -f writes such files).
+ * Nothing in the header marks such a file. The reader therefore trusts the segments only if
+ *   - each one consists of well-formed notes to its last byte: other bytes fail this test, and a build-id note at the right
+ *     offset by chance is still a note of this file;
+ *   - all their ids are equal: with two ids the order of the sections decides.
+ * In all other cases the section headers decide. If the sections name no id, the id of the segments counts if they are sound or
+ * there are no section headers.
  */
 
 #include <errno.h>
@@ -81,7 +81,7 @@ int bid_elf_scan_sections(struct bid_bytes *headers, struct bid_bytes *notes, co
 	return 0;
 }
 
-/* As bid_elf_identify_head(); and -E2BIG for a file that costs too much. */
+/* Find the id. Errors as bid_elf_identify_head(), and -E2BIG for a file that costs too much. */
 static int identify(struct bid_bytes *bytes, struct bid_id *ret_id)
 {
 	struct bid_segment_notes segments = { 0 };

@@ -8,16 +8,17 @@
 #include "header.h"
 #include "note.h"
 
-/* What the notes of a file's segments say. */
+/* the notes of the segments of a file */
 struct bid_segment_notes {
 	struct bid_note_found found;
-	bool sound; /* they are notes to the last byte */
-	bool hidden; /* some of them are behind what there is of the file */
+	bool sound; /* the segments are well-formed notes to the last byte */
+	bool hidden; /* some notes lie behind the available bytes of the file */
 };
 
 /*
- * Read the headers through @headers and the notes through @notes, which may be the same, but then a walk along many of both reads
- * everything again and again. Of a relocatable file segments mean nothing. As bid_bytes_at(), and -ENODATA without such a table.
+ * Scan the segments: headers through @headers, notes through @notes. Both may be the same object, but with many headers and notes
+ * each read then evicts the other one's window. Segments of a relocatable file mean nothing. Errors as bid_bytes_at(), and -ENODATA
+ * without a program header table.
  */
 int bid_elf_scan_segments(struct bid_bytes *headers, struct bid_bytes *notes, const struct bid_header *header,
 			  struct bid_segment_notes *ret_segments);

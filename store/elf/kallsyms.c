@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The symbol table of a kernel, as the kernel itself would print it. */
+/* The symbol table of a kernel in the form of /proc/kallsyms. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,23 +16,23 @@ enum {
 	NAME_LEN = 512, /* the kernel's KSYM_NAME_LEN, with the NUL */
 	LINE_SIZE = NAME_LEN + 32,
 	CHUNK = 1 << 16,
-	SEGMENTS_MAX = 64, /* that are looked at */
+	SEGMENTS_MAX = 64, /* segments to examine */
 };
 
 struct symbol {
 	uint64_t address;
 	const char *name; /* borrowed */
 	uint32_t number; /* in the table */
-	uint16_t rank; /* among those of one address: what is most probably meant is the least */
+	uint16_t rank; /* order among symbols of one address: the most likely symbol has the lowest rank */
 	char type;
 };
 
-/* What there is of a kernel to tell its symbols by. */
+/* the parts of a kernel image with its symbols */
 struct image {
 	struct bid_sections sections;
-	char *letters; /* of nm(1), for the symbols in each section; 0 for what is not loaded; owned */
+	char *letters; /* owned; the letter of nm(1) for the symbols of each section, 0 for a section that is not loaded */
 	struct bid_section symtab;
-	char *names; /* of the symbols; owned */
+	char *names; /* owned; names of the symbols */
 	size_t names_len;
 };
 
@@ -48,7 +48,7 @@ static bool is_at(const char *name, size_t at, const char *part)
 	return strncmp(name + at, part, strlen(part)) == 0;
 }
 
-/* Does it look like what a linker script defines, to mark where something begins or ends? */
+/* Is @name like a symbol of a linker script that marks a beginning or an end? */
 static bool is_mark(const char *name)
 {
 	size_t len = strlen(name);
@@ -58,13 +58,13 @@ static bool is_mark(const char *name)
 		is_at(name, len - 4, "_end"));
 }
 
-/* scripts/kallsyms.c, compare_symbols(): a weak one is the last, then a mark, then one that begins with "_". */
+/* scripts/kallsyms.c, compare_symbols(): a weak symbol comes last, before it a mark, before that a name with a leading "_". */
 static uint16_t rank_of(char type, const char *name)
 {
 	return (uint16_t)((type == 'W') << 15 | is_mark(name) << 14 | strspn(name, "_"));
 }
 
-/* What has one address is in the kernel's order, and else in that of nm(1), which goes by the name. */
+/* Order symbols of one address as the kernel does, and then by name as nm(1) does. */
 static int compare(const void *a, const void *b)
 {
 	const struct symbol *left = a, *right = b;
@@ -98,7 +98,7 @@ static int is_kernel(struct bid_sections *sections)
 	return 0;
 }
 
-/* The letter of nm(1) for what is in a section. */
+/* Return the letter of nm(1) for a symbol in @section. */
 static char letter_of(const struct bid_section *section)
 {
 	if (!(section->flags & SHF_ALLOC))
@@ -110,7 +110,7 @@ static char letter_of(const struct bid_section *section)
 	return section->flags & SHF_WRITE ? 'D' : 'R';
 }
 
-/* The letter of a symbol; 0 for what the kernel leaves out of its own table: scripts/mksysmap. */
+/* Return the letter of a symbol; 0 for a symbol that the kernel leaves out of its own table: scripts/mksysmap. */
 static char type_of(const struct image *image, const uint8_t *symbol, const char *name)
 {
 	static const char *const left_out[] = { "$", ".L", "__crc_", "__ksymtab_", "__kstrtab_", "__kstrtabns_" };
@@ -133,7 +133,7 @@ static char type_of(const struct image *image, const uint8_t *symbol, const char
 	return letter && bind == STB_LOCAL ? (char)(letter | 0x20) : letter;
 }
 
-/* Offsets into the data of a CPU, where those begin with 0, are no addresses: scripts/kallsyms.c, make_percpus_absolute(). */
+/* Offsets into the data of a CPU are no addresses if they begin with 0: scripts/kallsyms.c, make_percpus_absolute(). */
 static void make_percpu_absolute(struct symbol *symbols, size_t n)
 {
 	bool from_zero = false;
@@ -189,7 +189,7 @@ static int read_names(struct image *image)
 	return r;
 }
 
-/* The name at @offset, or NULL if the kernel could not have it. */
+/* Return the name at @offset, or NULL for a name that no kernel has. */
 static const char *name_at(const struct image *image, uint64_t offset)
 {
 	size_t room = offset < image->names_len ? image->names_len - (size_t)offset : 0, len;
@@ -199,12 +199,12 @@ static const char *name_at(const struct image *image, uint64_t offset)
 	return len < room && len < NAME_LEN && !strpbrk(name, " \t\n") ? name : NULL;
 }
 
-/* The symbols that belong into the table, sorted, for the caller to free; their names are @image's. */
+/* Collect the symbols of the table in order. The caller frees the array; @image owns the names. */
 static int collect(struct image *image, struct symbol **ret_symbols, size_t *ret_n)
 {
 	const struct bid_form *form = &image->sections.header.form;
 	bid_auto_free struct symbol *symbols = NULL;
-	/* not by what the section says is the size of one */
+	/* the class of the file gives the size of a symbol, not the section header */
 	uint64_t total = image->symtab.size / BID_FORM_SIZE(form, Sym);
 	size_t n = 0, room = 0;
 	struct bid_bytes bytes;
@@ -261,7 +261,7 @@ static int print(const struct symbol *symbols, size_t n, int (*write)(void *user
 	return r < 0 ? r : write(user, chunk, used);
 }
 
-/* What a reader of bytes says, of a file as a whole. */
+/* Translate the result of a reader of bytes into the result for a whole file. */
 static int of_the_file(int r)
 {
 	return r == -E2BIG || r == -ENODATA ? -EBADMSG : r;

@@ -11,14 +11,14 @@
 
 /* Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header" */
 enum {
-	SETUP_SECTS = 0x1f1, /* of 512 bytes, after the boot sector; 0 means 4 */
+	SETUP_SECTS = 0x1f1, /* sectors of 512 bytes after the boot sector; 0 means 4 */
 	MAGIC = 0x202, /* "HdrS" */
 	VERSION = 0x206,
-	PAYLOAD_OFFSET = 0x248, /* from the beginning of the protected-mode code, which is after the setup code */
+	PAYLOAD_OFFSET = 0x248, /* from the beginning of the protected-mode code, right after the setup code */
 	PAYLOAD_LENGTH = 0x24c,
 	HEADER_SIZE = 0x250,
 	SECTOR = 512,
-	WITH_PAYLOAD = 0x208, /* the version that has these fields */
+	WITH_PAYLOAD = 0x208, /* first version with these fields */
 };
 
 static uint32_t le32_at(const uint8_t *header, size_t at)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Where a kernel image keeps the kernel: an ELF file, packed, behind code that unpacks it at boot. */
+/* The position of the kernel in a kernel image: a compressed ELF file behind the code for decompression at boot. */
 #ifndef BID_ELF_KERNEL_H
 #define BID_ELF_KERNEL_H
 
@@ -11,9 +11,9 @@ struct bid_packed {
 };
 
 /*
- * The packed kernel in the file open at @fd, if that is a bzImage of x86: Documentation/arch/x86/boot.rst, boot protocol 2.08 or
- * later. Returns 1 if it is one; 0 if not, and then the range is the whole file; -EBADMSG for one that is cut short, or as
- * pread(2).
+ * Find the compressed kernel in the bzImage (x86) open at @fd: Documentation/arch/x86/boot.rst, boot protocol 2.08 or later.
+ * Returns 1 for a bzImage. Returns 0 for another file; the range is then the whole file. Returns -EBADMSG for a truncated bzImage,
+ * or an error of pread(2).
  */
 int bid_kernel_payload(int fd, struct bid_packed *ret_packed);
 

@@ -57,7 +57,7 @@ int bid_note_scan(struct bid_bytes *bytes, const struct bid_form *form, uint64_t
 		const uint8_t *header;
 		uint64_t name_len, desc_len, type, desc;
 
-		/* what is too short for a note may be the padding of the last one */
+		/* a rest shorter than a note may be the padding of the last note */
 		if (size - at < sizeof(Elf32_Nhdr))
 			return size - at < align ? 0 : -EBADMSG;
 		r = bid_bytes_at(bytes, offset + at, sizeof(Elf32_Nhdr), &header);
@@ -67,7 +67,7 @@ int bid_note_scan(struct bid_bytes *bytes, const struct bid_form *form, uint64_t
 		desc_len = BID_FORM_FIELD(form, header, Nhdr, n_descsz);
 		type = BID_FORM_FIELD(form, header, Nhdr, n_type);
 
-		/* at < size <= INT64_MAX and both lengths have 32 bits: no sum here overflows */
+		/* at < size <= INT64_MAX and both lengths have 32 bits: no sum overflows */
 		desc = align_up(at + sizeof(Elf32_Nhdr) + name_len, align);
 		if (desc > size || desc_len > size - desc)
 			return -EBADMSG;

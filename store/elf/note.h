@@ -7,17 +7,17 @@
 
 #include "bytes.h"
 
-/* What was found so far; zeroed at first. */
+/* ids found so far; the caller zeroes it first */
 struct bid_note_found {
 	struct bid_id id; /* the first one; len 0 if none */
 	bool conflict; /* there was another one, with other bytes */
 };
 
 /*
- * Look at the @size bytes of notes at @offset, whose segment or section says @align. Ids of no bytes or of more than BID_ID_MAX are
- * none. Adds to @found. Returns 0 if they are notes to the last byte, or
- *   -EBADMSG	they are not; what came before the first bad one was added
- *   other	as bid_bytes_at(): nothing of a range that does not lie in the file is added
+ * Scan @size bytes of notes at @offset; @align is the alignment of their segment or section. Ids of 0 or more than BID_ID_MAX bytes
+ * do not count. Adds to @found. Returns 0 if the range consists of notes to the last byte, or
+ *   -EBADMSG	a note is malformed; the notes before it were added
+ *   other	as bid_bytes_at(); nothing was added from a range outside the file
  */
 int bid_note_scan(struct bid_bytes *bytes, const struct bid_form *form, uint64_t offset, uint64_t size, uint64_t align,
 		  struct bid_note_found *found);

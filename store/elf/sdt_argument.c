@@ -29,7 +29,7 @@ static void skip(struct part *part, size_t n)
 	part->len -= n;
 }
 
-/* The digits that @part begins with. */
+/* Take the leading digits off @part. */
 static struct part take_digits(struct part *part)
 {
 	struct part digits = { .text = part->text };
@@ -48,7 +48,10 @@ static bool in_range(const struct part *digits, unsigned long min, unsigned long
 	return number >= min && number <= max;
 }
 
-/* The kernel's name of what the assembler calls @name, whatever part of it: "ax" of rax, eax, ax, al, ah; "r8" of r8, r8d. */
+/*
+ * Translate an assembler's register name into the kernel's, for each part of a register: "ax" for rax, eax, ax, al, ah; "r8" for
+ * r8, r8d.
+ */
 static bool x86_register(const struct part *name, char ret_name[static 4])
 {
 	static const char *const old[] = { "ax", "bx", "cx", "dx", "si", "di", "bp", "sp" };
@@ -118,7 +121,7 @@ static bool aarch64_operand(struct part operand, char *ret_text, size_t size)
 	       (size_t)snprintf(ret_text, size, "+%.*s(%%sp)", (int)digits.len, digits.text) < size;
 }
 
-/* The kernel's type of SIZE in "SIZE@OPERAND", which is negative for a signed number; NULL for none that it has. */
+/* Return the kernel's type for SIZE in "SIZE@OPERAND", or NULL if it has none. A negative SIZE means a signed number. */
 static const char *type_of(const struct part *size)
 {
 	static const struct {
@@ -152,7 +155,7 @@ static void print_argument(FILE *out, uint16_t machine, unsigned number, struct 
 
 void bid_sdt_arguments(FILE *out, uint16_t machine, const char *arguments)
 {
-	/* a colon is how some say that there are none */
+	/* some compilers write a colon for no arguments */
 	if (arguments[0] == ':')
 		return;
 	for (unsigned number = 1; *(arguments += strspn(arguments, " \t")); number++) {

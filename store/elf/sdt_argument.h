@@ -6,10 +6,10 @@
 #include <stdio.h>
 
 /*
- * Print @arguments, those of a static probe, as the kernel wants them of an event: "-4@%edi 8@(%rbx)" are " arg1=%di:s32
- * arg2=+0(%bx):u64". They are operands of assembly for @machine (ELF gABI, e_machine); of those for others than x86 and AArch64,
- * and those that are no register or memory behind one, nothing is printed, and their number is left out (perf,
- * arch_sdt_arg_parse_op() of each architecture).
+ * Print @arguments of a static probe in the kernel's form for an event: "-4@%edi 8@(%rbx)" becomes " arg1=%di:s32
+ * arg2=+0(%bx):u64". Each argument is an assembler operand for @machine (ELF gABI, e_machine). Prints only registers and memory
+ * behind a register, on x86 and AArch64; skips any other operand together with its number (perf, arch_sdt_arg_parse_op() of each
+ * architecture).
  */
 void bid_sdt_arguments(FILE *out, uint16_t machine, const char *arguments);
 

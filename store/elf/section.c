@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Sections by their names, as debuginfod hands them out. */
+/* Extraction of sections by name, as debuginfod serves them. */
 
 #include <errno.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "sections.h"
 
-/* -ENOENT for a file without sections that can be found by name. */
+/* Open the sections of @fd. Returns -ENOENT if no section has a name. */
 static int open_sections(struct bid_sections *sections, int fd)
 {
 	int r = bid_sections_open(sections, fd);
@@ -20,7 +20,7 @@ static int open_sections(struct bid_sections *sections, int fd)
 	return r == -EBADMSG || r == -E2BIG || r == -ENODATA ? -ENOENT : r;
 }
 
-/* The name of @section if it has its bytes in the file, and one that can be a file's; else NULL. */
+/* Return the name of @section if its bytes are in the file and the name is a valid file name; else NULL. */
 static const char *name_of(const struct bid_sections *sections, const struct bid_section *section)
 {
 	const char *name;

@@ -41,7 +41,7 @@ int bid_sections_check(const struct bid_sections *sections)
 {
 	const struct bid_header *header = &sections->header;
 
-	/* an offset of 0 is no table, whatever its count says */
+	/* an offset of 0 means no table, whatever the count */
 	if (header->shoff == 0)
 		return -ENOENT;
 	if (header->shnum == 0 || header->shoff > sections->file_size ||
@@ -72,7 +72,7 @@ int bid_section_at(struct bid_sections *sections, uint64_t index, struct bid_sec
 	return 0;
 }
 
-/* A table that eu-elfcompress(1) has packed: *@table, of *@size bytes, becomes what is in it (gABI, "Section Compression"). */
+/* Inflate a table compressed by eu-elfcompress(1): replace *@table of *@size bytes (gABI, "Section Compression"). */
 static int inflate_table(const struct bid_form *form, char **table, uint64_t *size)
 {
 	const uint8_t *data = (const uint8_t *)*table;

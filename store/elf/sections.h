@@ -16,8 +16,8 @@ struct bid_sections {
 	uint64_t file_size;
 	struct bid_header header; /* with the true counts */
 	uint8_t head[BID_BYTES_HEAD];
-	struct bid_bytes bytes; /* the headers are read through it */
-	char *names; /* owned; NULL if there is no table, or it was not read */
+	struct bid_bytes bytes; /* reader of the section headers */
+	char *names; /* owned; NULL without a table or before it is read */
 	size_t names_len; /* up to and with the last NUL */
 };
 
@@ -25,24 +25,30 @@ struct bid_section {
 	uint64_t name, type, flags, address, offset, size, link, align;
 };
 
-/* @sections must stay where it is. Returns 0, -ENOEXEC for no ELF file, or as pread(2). */
+/*
+ * Read the header of the file open at @fd, which stays the caller's. @sections must not move until it is released. Returns 0,
+ * -ENOEXEC for no ELF file, or as pread(2).
+ */
 int bid_sections_open(struct bid_sections *sections, int fd);
 
 void bid_sections_release(struct bid_sections *sections);
 
-/* Is there a table of headers to walk along? 0, -ENOENT, -EBADMSG if it is not in the file, -E2BIG above BID_LIMIT_SECTIONS. */
+/*
+ * Check the table of section headers. Returns 0, -ENOENT without a table, -EBADMSG for a table outside the file, or -E2BIG above
+ * BID_LIMIT_SECTIONS.
+ */
 int bid_sections_check(const struct bid_sections *sections);
 
 /*
- * Read the table that the names are in. Returns 0, also for a file whose sections have no names; -EBADMSG if it is none; -E2BIG if
- * it is larger than any, see bid_bytes_table(); or as pread(2), or -ENOMEM.
+ * Read the table of section names. Returns 0, also if the sections have no names; -EBADMSG for a malformed table; -E2BIG for a
+ * table above the limits of bid_bytes_table(); or as pread(2), or -ENOMEM.
  */
 int bid_sections_read_names(struct bid_sections *sections);
 
 /* As bid_bytes_at(). */
 int bid_section_at(struct bid_sections *sections, uint64_t index, struct bid_section *ret_section);
 
-/* The name of @section, which may be as long as the table, or NULL if there is none. */
+/* Return the name of @section, at most as long as the table, or NULL if it has none. */
 static inline const char *bid_section_name(const struct bid_sections *sections, const struct bid_section *section)
 {
 	return section->name < sections->names_len ? sections->names + section->name : NULL;
@@ -54,7 +60,7 @@ static inline bool bid_sections_inside(const struct bid_sections *sections, uint
 	return offset <= sections->file_size && size <= sections->file_size - offset;
 }
 
-/* Has @section bytes in a file, whether this one has them or not? */
+/* Does @section have bytes in the original file? A debug file may lack them. */
 static inline bool bid_section_has_bytes(const struct bid_section *section)
 {
 	return section->type != SHT_NULL && section->type != SHT_NOBITS && section->size > 0;

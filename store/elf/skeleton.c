@@ -7,11 +7,11 @@
 #include "base/limits.h"
 
 enum {
-	ABBREVS_MAX = 128, /* bytes of a table that are looked at: the first entry is a unit's, and short */
+	ABBREVS_MAX = 128, /* bytes of a table to examine: its first entry belongs to a unit, and is short */
 	UT_SKELETON = 0x04, /* DW_UT_skeleton */
 	AT_GNU_DWO_NAME = 0x2130, /* DW_AT_GNU_dwo_name */
-	LENGTH_64 = 0xffffffff, /* of 64-bit DWARF: the length follows */
-	ZDEBUG_HEAD = 12, /* of a .zdebug section: "ZLIB" and the size of what is in it */
+	LENGTH_64 = 0xffffffff, /* mark of 64-bit DWARF: the length follows */
+	ZDEBUG_HEAD = 12, /* head of a .zdebug section: "ZLIB" and the uncompressed size */
 };
 
 /* A section of DWARF in a file. */
@@ -29,7 +29,7 @@ static size_t read_at(const struct source *source, uint64_t at, uint8_t *data, s
 	return n < 0 ? 0 : (size_t)n;
 }
 
-/* The length of the header before a stream of zlib, which the section begins with; 0 if it is no such section. */
+/* Return the length of the header before the zlib stream of the section; 0 for another kind of section. */
 static size_t zlib_at(const struct source *source, const uint8_t *data, size_t len)
 {
 	size_t head = BID_FORM_SIZE(source->form, Chdr);
@@ -39,7 +39,7 @@ static size_t zlib_at(const struct source *source, const uint8_t *data, size_t l
 	return len >= ZDEBUG_HEAD && memcmp(data, "ZLIB", 4) == 0 ? ZDEBUG_HEAD : 0;
 }
 
-/* Bytes of the section at @at, at most @room. Of a compressed section the first BID_BYTES_WINDOW bytes can be had. */
+/* Read at most @room bytes of the section at @at. Of a compressed section only the first BID_BYTES_WINDOW bytes are available. */
 static size_t read_some(const struct source *source, uint64_t at, uint8_t *data, size_t room)
 {
 	uint8_t packed[BID_BYTES_WINDOW], plain[BID_BYTES_WINDOW];
@@ -52,7 +52,7 @@ static size_t read_some(const struct source *source, uint64_t at, uint8_t *data,
 	len = read_at(source, 0, packed, sizeof(packed));
 	if (len <= head)
 		return 0;
-	/* both the stream and the room for it may end early, with as much as there is by then */
+	/* both the stream and its room may end early; the bytes up to there count */
 	r = uncompress(plain, &n, packed + head, (uLong)(len - head));
 	if ((r != Z_OK && r != Z_BUF_ERROR && r != Z_DATA_ERROR) || n <= at)
 		return 0;
@@ -62,7 +62,7 @@ static size_t read_some(const struct source *source, uint64_t at, uint8_t *data,
 	return room;
 }
 
-/* An unsigned LEB128 number, of which large values are cut. Moves @at behind it. False at the end of the data. */
+/* Read an unsigned LEB128 number; large values are truncated. Moves *@at behind it. Returns false at the end of the data. */
 static bool read_number(const uint8_t *data, size_t len, size_t *at, uint64_t *ret_number)
 {
 	uint64_t number = 0;
@@ -80,7 +80,7 @@ static bool read_number(const uint8_t *data, size_t len, size_t *at, uint64_t *r
 	return false;
 }
 
-/* Has the first entry of the table at @offset, which is to be that of @code, the name of a .dwo file among its attributes? */
+/* Does the first entry of the table at @offset have code @code and the name of a .dwo file among its attributes? */
 static bool names_dwo(const struct source *abbrev, uint64_t offset, uint8_t code)
 {
 	uint8_t data[ABBREVS_MAX];

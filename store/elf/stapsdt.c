@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Static probes of a program, as perf's probe cache has them: sys/sdt.h of systemtap, perf's util/probe-file.c. */
+/* Static probes of a program in the form of perf's probe cache: sys/sdt.h of systemtap, perf's util/probe-file.c. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,13 +17,13 @@
 enum {
 	NOTES_MAX = 1 << 21, /* bytes; the largest known is of libjvm, with 90 KiB */
 	TYPE = 3,
-	GROUP_MAX = 64, /* perf cuts it there */
+	GROUP_MAX = 64, /* perf's limit of a group name */
 	LINE_MAX_OF_PERF = 4094,
 	LOADS_MAX = 4096, /* segments; linkers make 2 to 6 */
 	TEXT_MAX = 16 << 20, /* bytes of all definitions; each names the file once more */
 };
 
-/* A segment that the file is mapped by. */
+/* a loadable segment of the file */
 struct load {
 	uint64_t address, size, offset;
 };
@@ -31,7 +31,7 @@ struct load {
 struct probe {
 	char *name; /* "GROUP:EVENT"; owned */
 	char *line; /* the definition; owned */
-	size_t number, first; /* in the file; of the first one with that name */
+	size_t number, first; /* position in the file; position of the first probe with the same name */
 };
 
 struct probes {
@@ -49,7 +49,7 @@ static void probes_release(struct probes *probes)
 	free(probes->probes);
 }
 
-/* The file, and where in it static probes are. */
+/* the file with its load segments and static probes */
 struct source {
 	struct bid_sections sections;
 	struct bid_form form;
@@ -68,7 +68,7 @@ static void source_release(struct source *source)
 	bid_sections_release(&source->sections);
 }
 
-/* The section of notes; of size 0 if there is none. */
+/* Find the section of notes; its size is 0 if there is none. */
 static int find_sections(struct source *source, struct bid_section *ret_notes)
 {
 	struct bid_sections *sections = &source->sections;
@@ -136,7 +136,10 @@ static int find_loads(struct source *source)
 	return 0;
 }
 
-/* Where @address is in the file, as the kernel wants to know it of uprobes. False if it is in no segment of it. */
+/*
+ * Translate @address into an offset in the file, as the kernel's uprobes need it. Returns false for an address in no segment of the
+ * file.
+ */
 static bool to_offset(const struct source *source, uint64_t address, uint64_t *ret_offset)
 {
 	for (size_t i = 0; i < source->n_loads; i++) {
@@ -150,7 +153,7 @@ static bool to_offset(const struct source *source, uint64_t address, uint64_t *r
 	return false;
 }
 
-/* The text at *@at before @end, which ends with a NUL; *@at is behind it then. */
+/* Return the text at *@at before @end, and move *@at behind its NUL. */
 static const char *next_text(const char **at, const char *end)
 {
 	const char *text = *at, *nul = memchr(text, '\0', (size_t)(end - text));
@@ -194,7 +197,7 @@ static bool is_name(const char *text)
 	return *text && strlen(text) <= NAME_MAX && is_visible(text) && !strpbrk(text, "/:=");
 }
 
-/* One more, if there is such a place in the file. */
+/* Add a probe if the file has its location. */
 static int add(struct probes *probes, const struct source *source, uint64_t location, uint64_t semaphore,
 	       const char *const texts[3])
 {
@@ -225,7 +228,7 @@ static int add(struct probes *probes, const struct source *source, uint64_t loca
 	return 0;
 }
 
-/* What a note says: three addresses, and the texts provider, name and arguments, the last of which may be missing. */
+/* Read a note: three addresses, then the texts provider, name and arguments. The last text may be missing. */
 static int read_note(struct probes *probes, const struct source *source, const uint8_t *desc, size_t len)
 {
 	const char *at, *end = (const char *)desc + len, *texts[3];
@@ -237,7 +240,7 @@ static int read_note(struct probes *probes, const struct source *source, const u
 	location = bid_form_load(&source->form, desc, size);
 	base = bid_form_load(&source->form, desc + size, size);
 	semaphore = bid_form_load(&source->form, desc + 2 * size, size);
-	/* prelink(8) moves everything but notes, which say where they think that section is */
+	/* prelink(8) moves everything except notes; a note has the address of that section at link time */
 	if (source->base) {
 		location += source->base - base;
 		semaphore += semaphore ? source->base - base : 0;
@@ -293,7 +296,7 @@ static int by_first(const void *a, const void *b)
 	return strcmp(left->line, right->line);
 }
 
-/* Each event where the file has it first, with its definitions in the order of their texts, which is how perf keeps them. */
+/* Sort as perf does: events in the order of their first probe in the file, the definitions of an event by their text. */
 static void sort(struct probes *probes)
 {
 	struct probe *all = probes->probes;

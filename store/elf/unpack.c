@@ -16,11 +16,11 @@
 struct input {
 	int fd;
 	off_t begin, offset, end;
-	int error; /* of pread(2), 0 or negative */
+	int error; /* 0, or a negative errno of pread(2) */
 	uint8_t buffer[64 << 10];
 };
 
-/* libarchive skips the check sum of gzip files (RFC 1952, 2.3.1 and 8), though it verifies those of the others. */
+/* libarchive skips the checksum of gzip files (RFC 1952, 2.3.1 and 8), but verifies the checksums of other formats. */
 struct checksum {
 	uint32_t table[256];
 	uint32_t crc;
@@ -64,7 +64,7 @@ static void cleanup_archive(struct archive **archive)
 		archive_read_free(*archive);
 }
 
-/* Where the packed bytes are in the file at @fd, and libarchive's code of the filter that unpacks them. -EBADMSG if none are. */
+/* Find the compressed bytes in the file at @fd, and libarchive's code for their filter. Returns -EBADMSG if there are none. */
 static int find_packed(int fd, struct bid_packed *ret_packed, int *ret_filter)
 {
 	static const struct {
@@ -97,7 +97,10 @@ static int find_packed(int fd, struct bid_packed *ret_packed, int *ret_filter)
 			continue;
 		if (packings[i].kernel && !kernel)
 			continue;
-		/* the build puts the size behind all of them but gzip, which has it already: scripts/Makefile.lib, size_append */
+		/*
+		 * the kernel build appends the size for all formats except gzip, which contains it: scripts/Makefile.lib,
+		 * size_append
+		 */
 		if (kernel && packings[i].filter != ARCHIVE_FILTER_GZIP)
 			ret_packed->end -= (off_t)sizeof(uint32_t);
 		*ret_filter = packings[i].filter;
@@ -148,7 +151,10 @@ static int begin(struct archive *archive, int filter, struct input *input)
 {
 	struct archive_entry *entry;
 
-	/* Exactly this filter, once: no module nor kernel is packed several times over. Without the codec it warns, or fails. */
+	/*
+	 * Use exactly this filter, once: no module or kernel is compressed several times. Without the codec libarchive warns or
+	 * fails.
+	 */
 	if (archive_read_append_filter(archive, filter) != ARCHIVE_OK)
 		return archive_errno(archive) == ENOMEM ? -ENOMEM : -EOPNOTSUPP;
 	if (archive_read_support_format_raw(archive) != ARCHIVE_OK)
@@ -179,7 +185,7 @@ static int copy(struct archive *archive, struct input *input, struct checksum *c
 		if (len > max - total)
 			return -EFBIG;
 		total += len;
-		/* a few KiB may unpack to many MiB, and not to all that any file may */
+		/* a few KiB may unpack to many MiB, but not to @max bytes */
 		if (total > BID_LIMIT_UNPACKED + (uint64_t)(input->offset - input->begin) * BID_LIMIT_UNPACKED_RATIO)
 			return -EFBIG;
 		if (checksum)
@@ -255,7 +261,7 @@ int bid_elf_identify_any(int fd, struct bid_id *ret_id)
 	struct bid_elf_info info;
 	int packed, r = bid_elf_identify(fd, ret_id);
 
-	/* the rest of a file that is cut short may have it */
+	/* the missing rest of a truncated file may contain the id */
 	if (r == -ENODATA) {
 		r = bid_elf_examine(fd, &info);
 		return r < 0 ? r : -ENODATA;
