@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Files that are added together: one sync brings them to disk, and only then they are reported. */
+/* Files that one sync brings to disk together, before their report. */
 #ifndef BID_CTL_BATCH_H
 #define BID_CTL_BATCH_H
 
@@ -8,24 +8,24 @@
 struct ctl_batch {
 	struct ctl_tally *tally; /* borrowed */
 	struct bid_store *store; /* borrowed */
-	struct ctl_batched *added; /* on disk with the next sync; owned */
+	struct ctl_batched *added; /* files on disk with the next sync; owned */
 	size_t n, room;
-	size_t n_new; /* of them, that were not known */
+	size_t n_new; /* files that the store did not have */
 	struct timespec clean_before; /* for struct bid_add */
 };
 
 void ctl_batch_begin(struct ctl_batch *batch, struct ctl_tally *tally, struct bid_store *store);
 
-/* What is not settled is neither synced nor reported any more. */
+/* Release the batch. Files without ctl_batch_settle() get neither a sync nor a report. */
 void ctl_batch_release(struct ctl_batch *batch);
 
-/* Bring to disk what was written before the first file of the batch: one sync, and not one for each file that is linked. */
+/* Sync all writes from before the first file of the batch: one sync instead of one per linked file. */
 int ctl_batch_clean(struct ctl_batch *batch);
 
-/* The file @path was added, with bid_add.batch. Returns 0 or -ENOMEM. */
+/* Put the file @path, added with bid_add.batch, into the batch. Returns 0 or -ENOMEM. */
 int ctl_batch_put(struct ctl_batch *batch, const char *path, const struct bid_added *added);
 
-/* Bring to disk what was put there, and report it, if that was done. Whatever is returned, the batch is empty then. */
+/* Sync the files of the batch, report them after success, and empty the batch in either case. */
 int ctl_batch_settle(struct ctl_batch *batch);
 
 #endif

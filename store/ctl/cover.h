@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A store that a mount of bidfs covers: what its path leads to is the mount. */
+/* A store below a mount of bidfs: the store's path leads to the mount. */
 #ifndef BID_CTL_COVER_H
 #define BID_CTL_COVER_H
 
@@ -10,49 +10,52 @@
 
 #include "api/store.h"
 
-/* Is there a mount over @path whose daemon does not answer? Then whatever asks for something in it waits without an end. */
+/* Does a mount over @path have a silent daemon? Requests into such a mount wait without an end. */
 bool ctl_cover_is_silent(const char *path);
 
-/* What the mount at @path says of itself, for the caller to release: an empty object if it does not. NULL if there is none. */
+/*
+ * Return the state that the mount at @path reports, for the caller to release: an empty object if the mount reports none. Returns
+ * NULL without a mount.
+ */
 json_t *ctl_cover_state(const char *path);
 
 /*
- * What the mount at @path tells of @id in buildid/ID/info, for the caller to free, and the file of @request, which has a detail.
- * -ENOENT if there is no mount, or as open(2). Both wait as long as the mount does, for its servers too.
+ * Read buildid/ID/info of @id from the mount at @path, for the caller to free; open the file of @request, which has a detail. Both
+ * block as long as the mount does, for its servers too. Return -ENOENT without a mount, or as open(2).
  */
 int ctl_cover_info(const char *path, const struct bid_id *id, char **ret_text);
 int ctl_cover_open(const char *path, const struct bid_request *request, struct bid_file *ret_file);
 
 /*
- * What the mount at @path tells that its servers said of @id last, for the caller to release: an array, see docs/FORMAT.md. An
- * empty one if it tells nothing.
+ * Return the last responses of the servers to @id, as the mount at @path reports them: an array (docs/FORMAT.md), empty without a
+ * report. The caller releases the array.
  */
 json_t *ctl_cover_responses(const char *path, const struct bid_id *id);
 
 /*
- * Tell the mount at @path to have its servers asked for @request again, and with @accept to take other bytes than were fetched
- * first. Returns 0, also if there is no mount, or nothing to ask servers for; or as setxattr(2).
+ * Have the mount at @path retry @request at its servers; with @accept the mount takes bytes that differ from the first download.
+ * Returns 0, also without a mount or without anything to download; or as setxattr(2).
  */
 int ctl_cover_refresh(const char *path, const struct bid_request *request, bool accept);
 
 /*
- * Wait after ctl_cover_refresh() until the kernel asks the mount at @path again for names that were absent. Does not wait if there
- * is no mount.
+ * Wait after ctl_cover_refresh() until the kernel drops the absent names that it caches for the mount at @path. Returns at once
+ * without a mount.
  */
 void ctl_cover_wait(const char *path);
 
-/* Why it does not let itself be told, and what to do about it; NULL if @error is some other trouble. Static. */
+/* Return why the mount refuses a command with @error, and the remedy; NULL for any other error. Static. */
 const char *ctl_cover_refusal(int error);
 
-/* Was the mount that says @state, which may be NULL, told to ask none of its servers? Then that is what to tell. */
+/* Is the mount with @state (may be NULL) offline, although it has servers? Then CTL_COVER_OFFLINE is the message. */
 bool ctl_cover_is_offline(const json_t *state);
 
 #define CTL_COVER_OFFLINE "not here, and the mount that covers the store is offline ('bidctl offline off' ends that)"
 
 /*
- * Had the mount that says @state (not NULL) no trouble with its servers from @since on, in seconds since the epoch, and was it done
- * with @request? Then what it did not have is nowhere; else nobody knows, though the mount may call it absent (mount.bidfs(8),
- * "errors=").
+ * Did the mount with @state (not NULL) finish @request, without an error of its servers since @since (seconds since the epoch)?
+ * Then an artifact absent from the mount is absent from its servers. Otherwise its absence is unknown, although the mount may
+ * report it absent (mount.bidfs(8), "errors=").
  */
 bool ctl_cover_is_sure(const json_t *state, const struct bid_request *request, int64_t since);
 

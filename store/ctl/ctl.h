@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the commands of bidctl share: how they were called, how they end, and the store they work on. */
+/* Types shared by the commands of bidctl: options, exit status, opening the store. */
 #ifndef BID_CTL_H
 #define BID_CTL_H
 
@@ -11,27 +11,27 @@
 
 #include "ctl/size.h"
 
-/* The exit status; documented in bidctl(1). */
+/* Exit status, documented in bidctl(1). */
 enum ctl_status {
 	CTL_DONE = 0,
-	CTL_REFUSED = 1, /* not found, or not taken */
+	CTL_REFUSED = 1, /* not found, or not accepted */
 	CTL_USAGE = 2,
 	CTL_TROUBLE = 3, /* I/O, memory or network */
-	CTL_SIGNAL = 128, /* and the number of the signal */
+	CTL_SIGNAL = 128, /* plus the number of the signal */
 };
 
-/* In which order list lists. */
+/* Order of the rows of "list". */
 enum ctl_order { CTL_BY_ID = 0, CTL_BY_PATH, CTL_BY_TIME, CTL_BY_SIZE };
 
-/* The command line, parsed. Strings are argv's. */
+/* The parsed command line. Strings belong to argv. */
 struct ctl {
 	const char *store; /* --store, or NULL for the default */
 	bool json;
 	bool verbose;
 	bool quiet;
 	enum bid_link link; /* add, watch */
-	const char *perf_data; /* add, archive, get, missing: a recording instead of operands, or NULL */
-	const char *core, *pid; /* get: likewise */
+	const char *perf_data; /* add, archive, get, missing: a recording in place of operands, or NULL */
+	const char *core, *pid; /* get: a core file or a process in place of operands, or NULL */
 	bool fetch; /* add, archive */
 	unsigned jobs; /* add; 0 is one per CPU */
 	bool cross; /* add */
@@ -59,14 +59,14 @@ struct ctl {
 	bool repair; /* verify */
 	bool dry_run; /* gc */
 	bool print; /* probe */
-	unsigned guru; /* probe: how often it was given */
+	unsigned guru; /* probe: number of times on the command line */
 	const char *notes; /* probe: a file, or NULL */
 	bool undo; /* setup */
 	const char *root; /* setup: a directory, or NULL */
 	struct ctl_size cache_size, min_free; /* gc */
 };
 
-/* Commands: @argv are the operands. All report their errors themselves and return what to exit with. */
+/* Commands. @argv holds the operands. Each command reports its own errors and returns the exit status. */
 typedef enum ctl_status (*ctl_command_fn)(const struct ctl *ctl, int argc, char **argv);
 
 enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv);
@@ -91,34 +91,32 @@ enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv);
 
-/* What "add --perf-data" does. */
+/* Run "add --perf-data". */
 enum ctl_status ctl_add_perf_data(const struct ctl *ctl);
 
-/* Complain of the command line, with a hint where to read on. Returns CTL_USAGE. */
+/* Print an error message about the command line, with a hint at the help. Returns CTL_USAGE. */
 enum ctl_status ctl_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 enum ctl_open {
 	CTL_READ,
-	CTL_READ_ITSELF, /* what is on disk, which a mount that covers the store shows in another form */
+	CTL_READ_ITSELF, /* the files on disk, which a mount over the store shows in another form */
 	CTL_WRITE,
-	CTL_WRITE_IF_POSSIBLE, /* else for reading */
+	CTL_WRITE_IF_POSSIBLE, /* for reading, if the store cannot be written */
 };
 
-/*
- * The path of the store that is meant: --store, or the default. Returns CTL_DONE, or CTL_TROUBLE after an error message.
- */
+/* Copy the path of the store, --store or the default one, to @ret_path. Returns CTL_DONE, or CTL_TROUBLE after an error message. */
 enum ctl_status ctl_store_path(const struct ctl *ctl, char *ret_path, size_t size);
 
 /*
- * Open it. A default store that does not exist is made for writing, and for reading is an empty one: @ret_store is NULL then. One
- * that was named must exist. With the lower stores of --lower, for which a default store is made, too. Returns CTL_DONE, or
- * CTL_TROUBLE after an error message.
+ * Open that store, with the lower stores of --lower. A store named on the command line must exist.
+ * An absent default store is created for writing and for --lower; otherwise the call sets @ret_store to NULL, an empty store.
+ * Returns CTL_DONE, or after an error message CTL_REFUSED (no such store) or CTL_TROUBLE.
  */
 enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct bid_store **ret_store);
 
 /*
- * The same for a command that looks for what is needed: libdebuginfod's cache is a lower store, too, unless the command line is
- * against it. Not for one that tells what is in the store.
+ * Open the store for a command that looks up artifacts: libdebuginfod's cache is a lower store too, unless an option excludes it.
+ * Commands that list the store use ctl_open_store().
  */
 enum ctl_status ctl_open_to_find(const struct ctl *ctl, enum ctl_open how, struct bid_store **ret_store);
 
@@ -129,19 +127,19 @@ static inline void ctl_cleanup_store(struct bid_store **store)
 
 #define ctl_auto_store __attribute__((cleanup(ctl_cleanup_store)))
 
-/* An id as people write it: with digits in either case, while that of a path has them in lower case. Returns 0 or -EINVAL. */
+/* Parse an id with digits in either case; ids in paths have lower case alone. Returns 0 or -EINVAL. */
 int ctl_parse_id(const char *text, struct bid_id *ret_id);
 
 /*
- * Which id of @store (NULL is an empty one) does @text name, in full or by its first 7 digits or more? Returns 0, or
- *   -EINVAL	it is neither an id nor such an abbreviation
- *   -ENOENT	no stored id begins like that
- *   -ENOTUNIQ	several do; they were listed as an error message
+ * Find the id of @store (NULL is an empty one) that @text names, in full or by its first 7 digits or more. Returns 0, or
+ *   -EINVAL	@text is neither an id nor such an abbreviation
+ *   -ENOENT	no stored id begins like this
+ *   -ENOTUNIQ	several ids do; an error message listed them
  *   other	as bid_store_each_id_in()
  */
 int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id);
 
-/* The same, but a whole id of 16 digits or more need not be stored; or not so that it can be found. */
+/* As ctl_which(), but a whole id of 16 digits or more may be absent from the store, or not findable in it. */
 int ctl_which_whole(struct bid_store *store, const char *text, struct bid_id *ret_id);
 
 /*
@@ -151,15 +149,15 @@ int ctl_which_whole(struct bid_store *store, const char *text, struct bid_id *re
 enum ctl_status ctl_which_build(struct bid_store *store, const char *text, struct bid_id *ret_id);
 
 /*
- * Open the file @path for reading, and find its absolute path without links, for free(3). Returns 0 or a negative errno, and then
- * neither.
+ * Open the file @path for reading, and resolve its absolute path without links, for free(3). Returns 0, or a negative errno and
+ * neither of them.
  */
 int ctl_open_real(const char *path, int *ret_fd, char **ret_real);
 
-/* As bid_elf_identify(), of what is in a compressed module or a kernel image too. */
+/* As bid_elf_identify(), also for a file inside a compressed module or a kernel image. */
 int ctl_identify(int fd, struct bid_id *ret_id);
 
-/* Report what ctl_which() returned for @text, unless that was done, and give the status to exit with. */
+/* Report the @error of ctl_which() for @text, unless ctl_which() did so, and return the exit status. */
 enum ctl_status ctl_which_failed(const char *text, int error);
 
 #endif

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Separate debug files of programs that were added, which lie elsewhere. */
+/* Separate debug files of added programs, in other places than the programs. */
 #ifndef BID_CTL_DEBUG_FILE_H
 #define BID_CTL_DEBUG_FILE_H
 
 #include "ctl/running.h"
 
-/* Programs whose debug files are to be looked for, because they may come by themselves yet. Begin with a zeroed one. */
+/* Added programs to search debug files for. A scan may still add them by itself. Start with a zeroed struct. */
 struct ctl_debug_files {
 	struct ctl_debug_of {
 		struct bid_id id;
-		char *path; /* of the program, absolute; owned */
+		char *path; /* absolute path of the program; owned */
 	} * of; /* owned */
 	size_t n, room;
-	bool scanned; /* with all of their directories: what lies beside one of them has come by itself, if it is of use */
+	bool scanned; /* a scan added all their directories: a useful file beside a program is in the store already */
 };
 
 void ctl_debug_files_release(struct ctl_debug_files *files);
 
-/* The program @path is in the store as @id. Returns 0 or -ENOMEM. */
+/* Note that the program @path is in the store as @id. Returns 0 or -ENOMEM. */
 int ctl_debug_files_want(struct ctl_debug_files *files, const char *path, const struct bid_id *id);
 
 /*
- * Add the debug file of each that has none in the store: below /usr/lib/debug by its build-id, or by its name, which the program's
- * .gnu_debuglink says (gdb, "Debugging Information in Separate Files"). Only one with the same build-id is taken, and by its name
- * only with the link's checksum. One without an id is refused, whatever its checksum: nobody who reads by build-id could use it.
- * Returns 0 or a negative errno of trouble.
+ * Add the debug file of each program without one in the store. Its place below /usr/lib/debug follows from the build-id, or from
+ * the name in the program's .gnu_debuglink (gdb, "Debugging Information in Separate Files").
+ * A debug file must have the same build-id; one found by its name also needs the checksum of the link. A file without a build-id is
+ * refused whatever its checksum, because no reader by build-id can use it.
+ * Returns 0, or a negative errno of the store.
  */
 int ctl_debug_files_add(const struct ctl_debug_files *files, struct ctl_tally *tally, struct bid_store *store);
 

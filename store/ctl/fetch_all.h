@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Fetching many artifacts at once. */
+/* Download many artifacts at once. */
 #ifndef BID_CTL_FETCH_ALL_H
 #define BID_CTL_FETCH_ALL_H
 
@@ -7,20 +7,20 @@
 
 struct ctl_wanted {
 	struct bid_request request;
-	/* Filled in: 0 if it is in the store now, or a negative errno as of bid_broker_fetch(). */
+	/* Result: 0 with the artifact in the store, or a negative errno as of bid_broker_fetch(). */
 	int error;
-	char *why; /* what the last server said that does not have it; NULL if none was asked. Owned by the caller */
-	bool changed; /* @why is that this server has other bytes than were fetched first */
-	unsigned remembered_s; /* with -ENOENT: for so long it is remembered that no server has it; 0 if it is not */
-	uint64_t bytes; /* that came in for it, in vain or not */
-	uint64_t ticket; /* 0 if nothing was asked for it */
-	int event; /* eventfd that its end is signalled on; borrowed */
+	char *why; /* last response, if possible another one than "absent"; NULL without a response. Owned by the caller */
+	bool changed; /* @why says that this server has other bytes than the first download */
+	unsigned remembered_s; /* with -ENOENT: remaining seconds of the negative cache entry; 0 without one */
+	uint64_t bytes; /* received, successful or not */
+	uint64_t ticket; /* request handle; 0 without a request */
+	int event; /* eventfd that signals its end; borrowed */
 };
 
 /*
- * Bring all of them into @store, several at a time, with the servers that the command line or else the environment names. A signal
- * that ends programs gives up what is not there yet. Starts threads, and ends them. Returns CTL_DONE, whatever came of each; or
- * what to exit with: after an error message, or CTL_SIGNAL and the signal.
+ * Download all @wanted artifacts into @store, several at a time, from the servers of the command line or else the environment. A
+ * signal that ends programs cancels the remaining downloads. Starts threads, and ends them. Returns CTL_DONE whatever the single
+ * results; or an exit status: after an error message, or CTL_SIGNAL plus the signal.
  */
 enum ctl_status ctl_fetch_all(const struct ctl *ctl, struct bid_store *store, struct ctl_wanted *wanted, size_t n);
 

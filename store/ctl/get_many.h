@@ -5,8 +5,8 @@
 #include "ctl/needs.h"
 
 /*
- * Bring into @store all that is named in @from: of the given @kind, or debuginfo and ELF files if that is BID_KIND_NONE. What is at
- * hand is added, the rest is fetched, several at a time. Reports what came of it, and returns what to exit with.
+ * Bring into @store all builds named in @from: artifacts of @kind, or debuginfo and ELF files for BID_KIND_NONE. Local files are
+ * added, the others downloaded, several at a time. Reports the results, and returns the exit status.
  */
 enum ctl_status ctl_get_many(const struct ctl *ctl, struct bid_store *store, enum ctl_needs_from from, enum bid_kind kind);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Where the files of kernel modules lie. */
+/* Files of kernel modules. */
 #ifndef BID_CTL_MODULES_H
 #define BID_CTL_MODULES_H
 
@@ -8,19 +8,19 @@
 
 #define CTL_MODULES "/lib/modules" /* a directory for each release of a kernel */
 
-/* The index of the modules in @directory, "" if there is none, for the caller to free. 0 or -ENOMEM. */
+/* Read the index of the modules in @directory, "" without one, for the caller to free. Returns 0 or -ENOMEM. */
 int ctl_modules_index(const char *directory, char **ret_index);
 
 /*
- * The file in @directory of the module that the kernel calls @name, by the index that depmod(8) has made: lines of
- * "FILE: WHAT IT NEEDS".
+ * Find the file in @directory of the module with the kernel's name @name. @index comes from depmod(8), in lines of "FILE:
+ * DEPENDENCIES".
  */
 bool ctl_module_find(const char *directory, const char *index, const char *name, char *ret_path, size_t size);
 
-/* A return other than 0 ends it, and is returned. */
+/* A non-zero return ends the loop, and is returned. */
 typedef int (*ctl_module_fn)(void *user, const char *path);
 
-/* Call @fn for the file of the module that the kernel calls @name of each release that is installed. 0 or -ENOMEM. */
+/* Call @fn for the file of the module @name (the kernel's name) in each installed release. Returns 0 or -ENOMEM. */
 int ctl_module_each(const char *name, ctl_module_fn fn, void *user);
 
 #endif

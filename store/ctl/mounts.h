@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The mounts of bidfs that this process can see. */
+/* The mounts of bidfs in this process's mount namespace. */
 #ifndef BID_CTL_MOUNTS_H
 #define BID_CTL_MOUNTS_H
 
@@ -9,38 +9,38 @@
 #include <sys/types.h>
 
 #define CTL_MOUNTINFO	     "/proc/self/mountinfo"
-#define CTL_MOUNT_TIMEOUT_MS 2000 /* for a daemon to answer */
+#define CTL_MOUNT_TIMEOUT_MS 2000 /* time for a daemon to answer */
 
 struct ctl_mount {
-	uint64_t id; /* the kernel's, as in statx(2) */
+	uint64_t id; /* the kernel's id, as in statx(2) */
 	char point[PATH_MAX];
-	char source[PATH_MAX]; /* the store */
+	char source[PATH_MAX]; /* path of the store */
 	bool read_only;
-	dev_t dev; /* of the files in it */
+	dev_t dev; /* device number of the files in it */
 	char type[64];
 };
 
 bool ctl_mount_is_bidfs(const struct ctl_mount *mount);
 
-/* Is a file system of this type one of this kernel's own, which waits for no server and no other process? */
+/* Is @type a file system of this kernel alone, independent of servers and other processes? */
 bool ctl_type_is_local(const char *type);
 
 /*
- * Call @fn for every mount of type fuse.bidfs in the text of proc_pid_mountinfo(5) at @path. A non-zero return ends it and is
+ * Call @fn for every mount of type fuse.bidfs in the text of proc_pid_mountinfo(5) at @path. A non-zero return ends the loop and is
  * returned. Returns 0 or a negative errno otherwise.
  */
 int ctl_each_mount(const char *path, int (*fn)(void *user, const struct ctl_mount *mount), void *user);
 
-/* The same for every mount that this process can see, of any type. */
+/* As ctl_each_mount(), for every mount in this process's mount namespace, of any type. */
 int ctl_each_mount_of_all(int (*fn)(void *user, const struct ctl_mount *mount), void *user);
 
 /*
- * Read @mount's .bidfs/status. A daemon that does not answer within @timeout_ms is given up: -ETIMEDOUT. Returns 0 and text for the
+ * Read @mount's .bidfs/status. A daemon without an answer within @timeout_ms fails with -ETIMEDOUT. Returns 0 and text for the
  * caller to free.
  */
 int ctl_mount_status(const struct ctl_mount *mount, int timeout_ms, char **ret_text);
 
-/* Why a mount does not tell, or cannot be told, by the errno of that. Static, or as strerror(3). */
+/* Return the cause behind errno @error of a report or an order to a mount. Static, or as strerror(3). */
 const char *ctl_mount_trouble(int error);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The builds that a profile, a core file, a process or a list names: what bidctl get of many is to bring. */
+/* The builds named by a profile, a core file, a process or a list, for "bidctl get" of many. */
 #ifndef BID_CTL_NEEDS_H
 #define BID_CTL_NEEDS_H
 
 #include "ctl/perf_data.h"
 
-/* Where the builds are named: exactly one of these. */
+/* Source of the names: exactly one of these. */
 enum ctl_needs_from {
-	CTL_NEEDS_NONE = 0, /* of a get that names one build itself */
+	CTL_NEEDS_NONE = 0, /* a get with one build as its operand */
 	CTL_NEEDS_PERF_DATA,
 	CTL_NEEDS_CORE,
 	CTL_NEEDS_PID,
@@ -15,9 +15,10 @@ enum ctl_needs_from {
 };
 
 /*
- * Read them into @needs, in the order in which they are wanted, with their path where that is known ("" if not). What a process has
- * mapped is at hand in this moment, and is added to @store, if that is not NULL. Returns CTL_DONE, or what to exit with after an
- * error message; CTL_USAGE of a list still with what its good lines name. @needs is to be released in either case.
+ * Read the builds into @needs in the order of their download, with their paths ("" if unknown).
+ * Mapped files of a process are added to @store (NULL: to none) at once, while they are at hand. Returns CTL_DONE, or the exit
+ * status after an error message. For a list with bad lines that is CTL_USAGE, and @needs has the good lines. The caller releases
+ * @needs in either case.
  */
 enum ctl_status ctl_needs_read(const struct ctl *ctl, enum ctl_needs_from from, struct bid_store *store,
 			       struct ctl_recording *needs);

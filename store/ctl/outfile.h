@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A file that is written as a whole or not at all. */
+/* An output file, written as a whole or not at all. */
 #ifndef BID_CTL_OUTFILE_H
 #define BID_CTL_OUTFILE_H
 
@@ -7,20 +7,20 @@
 
 struct ctl_outfile {
 	const char *path; /* borrowed; "-" is standard output */
-	int fd; /* to write to; -1 in a released one. Owned, but for standard output */
-	bool direct; /* no file that could be replaced: a pipe, a device */
-	char *temp; /* the name it has until then, or NULL; owned */
+	int fd; /* descriptor to write to; -1 after release. Owned, but for standard output */
+	bool direct; /* a pipe or a device, which has no older file to replace */
+	char *temp; /* name until the commit, or NULL; owned */
 };
 
 #define CTL_OUTFILE_NONE ((struct ctl_outfile){ .fd = -1 })
 
-/* Begin to write @path, or "-". Where that is a file, nobody sees anything of it yet. 0, or as open(2). */
+/* Begin to write @path, or "-". A regular file appears at the commit. Returns 0, or as open(2). */
 int ctl_outfile_open(struct ctl_outfile *file, const char *path);
 
-/* It is complete: bring it to disk, and let it take the place of an older one. */
+/* Bring the complete file to disk, in place of an older one. */
 int ctl_outfile_commit(struct ctl_outfile *file);
 
-/* What was not committed is gone. */
+/* Release @file, and discard an uncommitted one. */
 void ctl_outfile_release(struct ctl_outfile *file);
 
 #endif

@@ -7,14 +7,14 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { CTL_PROBE_LINE_MAX = 4094 }; /* perf reads no longer ones as one */
+enum { CTL_PROBE_LINE_MAX = 4094 }; /* perf splits longer lines */
 
-/* One event. Strings are the file's. */
+/* One event. Strings belong to the file. */
 struct ctl_probe {
 	bool sdt; /* made of static probes */
-	const char *text; /* its first line, "GROUP:EVENT=COMMAND", without the letter that tells which */
-	const char *command; /* in it: what it was made of; "" if nothing says */
-	char **definitions; /* what the kernel is to be told, a line for each place */
+	const char *text; /* first line, "GROUP:EVENT=COMMAND", without the letter of its type */
+	const char *command; /* part of text: the command behind the event; "" if absent */
+	char **definitions; /* lines for the kernel, one for each place */
 	size_t n;
 };
 
@@ -26,39 +26,38 @@ struct ctl_probe_file {
 };
 
 /*
- * Take @text, of @len bytes with a NUL behind it, apart. Returns 0, -ENOMEM, or -EBADMSG for what perf would not read: a
- * definition before any event, a line that is too long, a byte that is no text. In any case @text belongs to @ret_file, which the
- * caller releases.
+ * Parse @text, of @len bytes and a NUL. @text belongs to @ret_file in any case; the caller releases @ret_file. Returns 0, -ENOMEM,
+ * or -EBADMSG for text that perf would reject: a definition before any event, a line that is too long, a byte that is no text.
  */
 int ctl_probe_file_parse(char *text, size_t len, struct ctl_probe_file *ret_file);
 
 void ctl_probe_file_release(struct ctl_probe_file *file);
 
-/* "GROUP:EVENT" is the first @len bytes of probe->text; 0 if it says none. */
+/* Return the length of "GROUP:EVENT" at the beginning of probe->text; 0 without a name. */
 size_t ctl_probe_name_len(const struct ctl_probe *probe);
 
-/* Does the pattern of a shell @pattern fit the probe's "GROUP:EVENT", or its "EVENT"? */
+/* Does the shell pattern @pattern match the probe's "GROUP:EVENT", or its "EVENT"? */
 bool ctl_probe_matches(const struct ctl_probe *probe, const char *pattern);
 
 void ctl_probe_print(FILE *out, const struct ctl_probe *probe);
 
 /*
- * What one definition says: "p:GROUP/EVENT PLACE ARGUMENTS" (Linux, Documentation/trace/uprobetracer.rst, kprobetrace.rst).
- * Strings are parts of its text, which are not terminated.
+ * Parsed definition: "p:GROUP/EVENT PLACE ARGUMENTS" (Linux, Documentation/trace/uprobetracer.rst, kprobetrace.rst). Strings are
+ * unterminated parts of its text.
  */
 struct ctl_definition {
 	int type_len; /* "p", "r", "r10" */
 	const char *type;
 	int group_len, event_len;
 	const char *group, *event;
-	int path_len; /* of a program's file; 0 for a place in the kernel */
-	int module_len; /* of a module of the kernel; 0 if none is named */
-	const char *place; /* PATH:0xOFFSET(0xSEMAPHORE), SYMBOL+OFFSET, MODULE:SYMBOL+OFFSET or, with no path yet, 0xOFFSET */
+	int path_len; /* path of a program's file; 0 for a place in the kernel */
+	int module_len; /* name of a kernel module; 0 without one */
+	const char *place; /* PATH:0xOFFSET(0xSEMAPHORE), SYMBOL+OFFSET, MODULE:SYMBOL+OFFSET; 0xOFFSET as long as it has no path */
 	int place_len;
-	const char *rest; /* the arguments, with a blank before each; terminated */
+	const char *rest; /* arguments, with a blank before each; terminated */
 };
 
-/* 0, or -EINVAL for what is no such definition with a group and an event of its own. */
+/* Parse @text. Returns 0, or -EINVAL unless it is such a definition with its own group and event. */
 int ctl_definition_parse(const char *text, struct ctl_definition *ret_definition);
 
 #endif

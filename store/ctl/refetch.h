@@ -5,8 +5,8 @@
 #include "api/broker.h"
 
 /*
- * Bring the artifact of @request here through @broker, and wait until that is done or cannot be. For a command that has nothing
- * else to do meanwhile. Returns 0 or as bid_broker_fetch() answers.
+ * Download the artifact of @request through @broker, and wait for the result. For a command without other work in the meantime.
+ * Returns 0, or as bid_broker_fetch().
  */
 int ctl_refetch(struct bid_broker *broker, const struct bid_request *request);
 

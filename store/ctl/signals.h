@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The signals that end what takes long, where it has something to say before it ends. */
+/* Signals that end a long command, for commands that report before they end. */
 #ifndef BID_CTL_SIGNALS_H
 #define BID_CTL_SIGNALS_H
 
 #include <signal.h>
 
-/* SIGINT, SIGTERM and SIGHUP, but what is ignored, as by nohup(1): once it is blocked, it would come all the same. */
+/*
+ * Fill @ret_signals with SIGINT, SIGTERM and SIGHUP, except ignored ones (nohup(1)): a blocked signal arrives even if it is
+ * ignored.
+ */
 void ctl_end_signals(sigset_t *ret_signals);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* A size as it was typed. One of both is 0, and both if it was not given. */
+/* Parsed size. One of both fields is 0, and both without the option. */
 struct ctl_size {
 	uint64_t bytes;
 	double percent; /* of the file system */
@@ -12,11 +12,11 @@ struct ctl_size {
 
 /*
  * Parse "1048576", "1024K", "1.5GiB" or "10%". The units K, M, G, T and KiB, MiB, GiB, TiB are binary. Returns 0, or -EINVAL for
- * anything else and for less than a byte.
+ * other text and for less than a byte.
  */
 int ctl_parse_size(const char *text, struct ctl_size *ret_size);
 
-/* The bytes that @size is of a file system of @total bytes. */
+/* Return @size in bytes, for a file system of @total bytes. */
 uint64_t ctl_size_of(const struct ctl_size *size, uint64_t total);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whom bidctl get asks for what the store does not have. */
+/* Servers and trees that "bidctl get" downloads from. */
 #ifndef BID_CTL_SOURCES_H
 #define BID_CTL_SOURCES_H
 
@@ -8,7 +8,7 @@
 
 struct ctl_sources {
 	struct bid_broker *broker; /* owned */
-	struct bid_fetch *fetch; /* owned; what the broker's servers share. NULL if there are none */
+	struct bid_fetch *fetch; /* shared by the broker's servers; owned. NULL without servers */
 };
 
 #define CTL_SOURCES_NONE ((struct ctl_sources){ .broker = NULL })
@@ -17,18 +17,18 @@ struct ctl_sources {
 enum ctl_status ctl_sources_check(const struct ctl *ctl);
 
 /*
- * A broker for @store, which must outlive it, with the servers that the command line or else the environment names: none with
- * --offline, or for a store that cannot be written. Starts threads. Returns CTL_DONE, or what to exit with after an error message.
- * To be released in either case.
+ * Start a broker for @store with the servers of the command line or else the environment: none with --offline, or for a read-only
+ * store. @store must outlive the broker. Starts threads. Returns CTL_DONE, or the exit status after an error message. The caller
+ * releases @sources in either case.
  */
 enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *ctl, struct bid_store *store);
 
-/* Why nobody was asked for an artifact of @kind that @store does not have, in words. Static. */
+/* Return the reason for no request to any server, for an artifact of @kind that @store lacks. Static. */
 const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *store, enum bid_kind kind);
 
 /*
- * Is there somebody to ask, and nobody is, as @store cannot be written? Then of what is not in it nothing is known. Not if a mount
- * covers it, which asks by itself.
+ * Are there servers, all unused because @store is read-only? Then the absence of an artifact is unknown. False for a store below a
+ * mount, which uses servers itself.
  */
 bool ctl_sources_are_barred(const struct ctl *ctl, const struct bid_store *store);
 
