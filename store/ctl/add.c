@@ -14,7 +14,7 @@
 #include "ctl/debug_file.h"
 #include "ctl/signals.h"
 
-/* A scan keeps a directory open for each level it is below, in each thread, and files that wait to be synced. */
+/* Raise the limit of open files: each thread of a scan holds a descriptor per directory level, and files that wait for a sync. */
 static void allow_many_files(void)
 {
 	struct rlimit limit;
@@ -25,13 +25,13 @@ static void allow_many_files(void)
 	}
 }
 
-/* What one tree adds, or all files that are named. */
+/* One operand that is a tree, or all operands that are files. */
 struct adding {
 	struct ctl_tally *tally;
-	struct ctl_batch *batch; /* of the files, if there may be several; borrowed */
+	struct ctl_batch *batch; /* for several files, else NULL; borrowed */
 	struct ctl_debug_files debug_files;
-	sigset_t ends, before; /* the signals that end a scan, and those that were blocked before they were */
-	int caught; /* the signal that ended it */
+	sigset_t ends, before; /* signals that end a scan; signal mask from before the scan */
+	int caught; /* signal that ended the scan */
 };
 
 static int scanned(void *user, const struct bid_scan_file *file)
@@ -44,7 +44,7 @@ static int scanned(void *user, const struct bid_scan_file *file)
 		return 0;
 	}
 	ctl_tally_taken(tally, file->path, &file->added);
-	/* of what is known already it was looked for when it came */
+	/* a known build had its search for debug files when it was first added */
 	if (file->added.known || file->added.kind != BID_KIND_ELF)
 		return 0;
 	return ctl_debug_files_want(&adding->debug_files, file->path, &file->added.id);
@@ -60,7 +60,7 @@ static int show_progress(void *user, const struct bid_scan_counts *counts)
 	adding->caught = sigtimedwait(&adding->ends, NULL, &(struct timespec){ 0 });
 	if (adding->caught <= 0)
 		return 0;
-	/* what was come upon is still added; whoever cannot wait for that, asks again */
+	/* the scan still adds the files in its queue; another signal ends the program at once */
 	pthread_sigmask(SIG_SETMASK, &adding->before, NULL);
 	return -EINTR;
 }
@@ -80,11 +80,11 @@ static int add_tree(struct adding *adding, struct bid_store *store, const char *
 	int r;
 
 	adding->debug_files.scanned = true;
-	/* before any thread is started, so that all of them leave these to us */
+	/* before the threads start, so that they inherit the mask */
 	ctl_end_signals(&adding->ends);
 	pthread_sigmask(SIG_BLOCK, &adding->ends, &adding->before);
 	r = bid_store_scan(store, path, &config, &counts);
-	/* while the last of it was settled */
+	/* a signal during the last sync */
 	if (adding->caught <= 0)
 		adding->caught = sigtimedwait(&adding->ends, NULL, &(struct timespec){ 0 });
 	pthread_sigmask(SIG_SETMASK, &adding->before, NULL);
@@ -94,7 +94,7 @@ static int add_tree(struct adding *adding, struct bid_store *store, const char *
 	return r;
 }
 
-/* Alone it is on disk on return; several files are when their batch is settled. */
+/* Add one file. Without a batch it is on disk on return, otherwise after ctl_batch_settle(). */
 static int add_file(struct adding *adding, struct bid_store *store, const char *path)
 {
 	struct ctl_batch *batch = adding->batch;
@@ -104,7 +104,7 @@ static int add_file(struct adding *adding, struct bid_store *store, const char *
 	int r = 0;
 
 	adding->tally->seen++;
-	/* what is known or copied need not be clean, and one file is synced as fast as all */
+	/* copies and known files need no sync before; the first new file gains nothing from a common sync */
 	if (batch && batch->n_new > 0 && add.link != BID_LINK_COPY)
 		r = ctl_batch_clean(batch);
 	if (batch)
@@ -121,7 +121,7 @@ static int add_file(struct adding *adding, struct bid_store *store, const char *
 	return real ? ctl_debug_files_want(&adding->debug_files, real, &added.id) : 0;
 }
 
-/* What the kernel shows of itself. */
+/* Is @path a description of the running kernel? */
 static bool is_kernels(const char *path)
 {
 	return strcmp(path, "/proc/kallsyms") == 0 || strcmp(path, "/sys/kernel/notes") == 0;
@@ -138,13 +138,13 @@ static const char *reason(const struct adding *tree, const char *path, int error
 {
 	if (error == -ENOEXEC && is_kernels(path))
 		return "not an ELF file; 'bidctl add --kernel' takes what it tells";
-	/* of a file it is what open(2) says */
+	/* for a file, open(2) returned the error */
 	if (error == -ELOOP && !tree->debug_files.scanned)
 		return strerror(ELOOP);
 	return ctl_add_file_reason(path, error, tree->tally->ctl->link);
 }
 
-/* One operand: a tree, or one of @files. */
+/* Add one operand: a tree, or one of @files. */
 static enum ctl_status add(struct adding *files, struct bid_store *store, const char *path)
 {
 	struct ctl_tally *tally = files->tally;
@@ -159,7 +159,7 @@ static enum ctl_status add(struct adding *files, struct bid_store *store, const 
 		r = add_file(files, store, path);
 	} else {
 		r = add_tree(&tree, store, path);
-		/* after all of it, because they may be in it; and nobody looks for them once their programs are known */
+		/* after the scan, which may add them itself; a second run skips known programs and their debug files */
 		if (r == 0 || tree.caught > 0) {
 			int paired = ctl_debug_files_add(&tree.debug_files, tally, store);
 
@@ -191,9 +191,9 @@ static enum ctl_status add_operands(struct ctl_tally *tally, struct bid_store *s
 		if (one != CTL_DONE)
 			status = one;
 	}
-	/* what came before trouble, too */
+	/* also after an error: the files from before it */
 	r = ctl_batch_settle(&batch);
-	/* after all of them, because they may be among them */
+	/* after all operands, which may include them */
 	if (r == 0 && status < CTL_TROUBLE)
 		r = ctl_debug_files_add(&files.debug_files, tally, store);
 	ctl_debug_files_release(&files.debug_files);
@@ -206,7 +206,7 @@ static enum ctl_status add_operands(struct ctl_tally *tally, struct bid_store *s
 
 static enum ctl_status add_whole_kernel(struct ctl_tally *tally, struct bid_store *store)
 {
-	/* what runs comes with everything else that does */
+	/* --running includes the running parts of the kernel */
 	int r = tally->ctl->running ? 0 : ctl_add_kernel(tally, store);
 
 	if (r == 0)

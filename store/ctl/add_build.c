@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A build that was seen at a path: is the file there still that build? */
+/* Files of recorded builds: add the file at the path if it is still the same build. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,17 +21,20 @@
 
 enum { PAGE_LARGEST = 64 << 10 };
 
-/* Does a file that carries @carried answer what was recorded? */
+/* Does a file with the id @carried match the recorded build? */
 static bool answers(const struct bid_id *carried, const struct ctl_build *build)
 {
 	if (bid_id_answers(carried, &build->id))
 		return true;
-	/* the padding of an id without a size can be anything */
+	/* an id without a size may have any padding */
 	return !build->sized && carried->len >= CTL_ID_UNIQUE && carried->len < build->id.len &&
 	       memcmp(carried->bytes, build->id.bytes, carried->len) == 0;
 }
 
-/* Where a file lies: with a core file and a process, where that has it, as in a container. Returns a descriptor of the place. */
+/*
+ * Open the place of a file, with O_PATH. With a core file and a process, the path is below the root of the process, such as in a
+ * container. Returns a descriptor.
+ */
 static int find_place(const struct ctl *ctl, const char *path)
 {
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
@@ -49,7 +52,7 @@ static int find_place(const struct ctl *ctl, const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A recording may name anything; nothing but a regular file is ever opened because of it, as opening a device may do something. */
+/* Open a regular file. A recording may name any file; the open(2) of a device may have side effects. */
 static int open_regular(const struct ctl *ctl, const char *path, struct stat *ret_st, char ret_name[static BID_FD_PATH_MAX])
 {
 	bid_auto_fd int place = find_place(ctl, path);
@@ -64,12 +67,12 @@ static int open_regular(const struct ctl *ctl, const char *path, struct stat *re
 	fd = open(bid_fd_path(place, ret_name), O_RDONLY | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	/* by which the same file can be opened once more, whatever has its path by then */
+	/* opens the same file again, even after its path leads elsewhere */
 	bid_fd_path(fd, ret_name);
 	return fd;
 }
 
-/* The path at which the file may be: a file that was unlinked when it was recorded may be there again. */
+/* Open the file at the recorded path. A file deleted at the time of the recording may exist again. */
 static int open_build(const struct ctl *ctl, const struct ctl_build *build, struct stat *ret_st,
 		      char ret_name[static BID_FD_PATH_MAX])
 {
@@ -94,7 +97,7 @@ static void replaced(struct ctl_build *build, const struct bid_id *found, time_t
 	build->mtime = mtime;
 }
 
-/* Where the file that is open by @name lies. */
+/* Put the program behind the descriptor path @name into @debug_files. */
 static int want_debug_file(struct ctl_debug_files *debug_files, const char *name, const struct bid_id *id)
 {
 	char path[PATH_MAX];
@@ -138,7 +141,7 @@ int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_bui
 	return debug_files && added.kind == BID_KIND_ELF ? want_debug_file(debug_files, name, &added.id) : 0;
 }
 
-/* The last page reaches behind the end of the file, by less than the largest page that there is. */
+/* Is the file shorter than its mapping? The last page exceeds the file by less than the largest page size. */
 static bool is_shorter(const struct stat *st, const struct ctl_build *build)
 {
 	return build->mapped > (uint64_t)st->st_size && build->mapped - (uint64_t)st->st_size >= PAGE_LARGEST;
@@ -154,7 +157,7 @@ int ctl_guess_build(const struct ctl *ctl, struct bid_store *store, struct ctl_b
 
 	if (fd < 0)
 		return 0;
-	/* what was changed later cannot be it, nor a file without what was mapped */
+	/* files with later changes, or shorter than their mapping, are other builds */
 	if ((recorded && st.st_mtime > recorded) || is_shorter(&st, build)) {
 		build->why = is_shorter(&st, build) ? strdup("shorter than what was mapped") : NULL;
 		(void)ctl_identify(fd, &build->found);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Copies of /proc/kcore, as "perf buildid-cache -k" makes them: three files of one directory, filed where perf looks for them. */
+/* Copies of /proc/kcore, as "perf buildid-cache -k" makes them: three files in one directory, stored at perf's path. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,23 +21,23 @@
 #define TOP "[kernel.kcore]"
 
 enum {
-	TEXT_MAX = 1 << 28, /* bytes of a symbol table, or a list of modules */
+	TEXT_MAX = 1 << 28, /* maximum bytes of a symbol table, or of a list of modules */
 	CHUNK = 1 << 20,
 	HUNDREDTH = 10000000, /* ns */
 };
 
-/* kcore last: with the others alone perf has the symbols, and without them it finds nothing. */
+/* kcore last: modules and kallsyms alone give perf the symbols; kcore alone gives it nothing. */
 static const char *const names[] = { "modules", "kallsyms", "kcore" };
 
 enum { MODULES, KALLSYMS, KCORE, FILES };
 
 struct kcore {
-	char dir[PATH_MAX]; /* that they are in */
+	char dir[PATH_MAX]; /* directory of the files */
 	struct bid_id id;
 	int fds[FILES]; /* owned */
-	char *texts[KCORE]; /* of modules and kallsyms; owned */
+	char *texts[KCORE]; /* contents of modules and kallsyms; owned */
 	size_t lens[KCORE];
-	int table_error; /* what is wrong with kallsyms */
+	int table_error; /* error in kallsyms */
 };
 
 static void kcore_release(struct kcore *kcore)
@@ -48,7 +48,7 @@ static void kcore_release(struct kcore *kcore)
 		free(kcore->texts[i]);
 }
 
-/* The directory that holds @path; false if it is not that of a file "kcore" with the others beside it. */
+/* Find the directory of @path. Returns false unless @path is a file "kcore" with the two others beside it. */
 static bool find_directory(const char *path, char ret_dir[static PATH_MAX])
 {
 	bid_auto_free char *real = realpath(path, NULL);
@@ -67,7 +67,7 @@ static bool find_directory(const char *path, char ret_dir[static PATH_MAX])
 	return true;
 }
 
-/* Is it the kernel's own, all of memory, of which perf copies the code? */
+/* Is @path in /proc, and therefore all of memory? perf copies the code alone. */
 static bool is_memory(const char *path)
 {
 	struct statfs fs;
@@ -82,7 +82,7 @@ bool ctl_is_kcore(const char *path)
 	return strcmp(path, "/proc/kcore") == 0 || find_directory(path, dir);
 }
 
-/* The name of the directory above @dir, in @copy. */
+/* Return the last component of @copy, and cut it off. */
 static const char *take_last(char *copy)
 {
 	char *slash = strrchr(copy, '/');
@@ -93,7 +93,7 @@ static const char *take_last(char *copy)
 	return slash + 1;
 }
 
-/* The notes of the machine whose /proc is @dir; not this one's, that run while the files are of any. */
+/* Read the notes of the machine whose /proc is @dir; never this machine's, which may run another kernel than the one copied. */
 static int read_notes(const char *dir, struct bid_id *ret_id)
 {
 	const char *slash = strrchr(dir, '/');
@@ -107,8 +107,8 @@ static int read_notes(const char *dir, struct bid_id *ret_id)
 }
 
 /*
- * Nothing in the files says of which kernel they are: it is what perf goes by, the notes of the machine that they are of
- * (builtin-buildid-cache.c, build_id_cache__kcore_buildid()), or the directory that perf filed them in.
+ * Find the kernel's id, which none of the files contains. The source is the same as perf's: the notes of the copied machine
+ * (builtin-buildid-cache.c, build_id_cache__kcore_buildid()), or the directory of perf's copy.
  */
 static int find_id(const char *dir, struct bid_id *ret_id)
 {
@@ -145,7 +145,7 @@ static int open_files(struct kcore *kcore)
 	return 0;
 }
 
-/* Is the file @name of the copy @dir of the store that text? */
+/* Does the file @name of the stored copy @dir have that text? */
 static bool has_text(struct bid_store *store, const char *dir, const char *name, const char *text, size_t len)
 {
 	struct bid_file file = BID_FILE_NONE;
@@ -169,7 +169,7 @@ struct search {
 	const char *top; /* "[kernel.kcore]/ID" */
 };
 
-/* What perf goes by, and more: the modules where they are, and the symbols where they are. */
+/* Is the stored copy the same: the modules and the symbols at equal addresses? perf compares less. */
 static int is_same(void *user, const char *name, enum bid_entry entry)
 {
 	const struct search *search = user;
@@ -195,7 +195,7 @@ static int is_same(void *user, const char *name, enum bid_entry entry)
 	return r == 0;
 }
 
-/* A directory of the present time, in the form of perf's, that is not there yet. */
+/* Make an unused directory name of the present time, in perf's form. */
 static void find_stamp(struct bid_store *store, const char *top, char ret_dir[static PATH_MAX])
 {
 	struct timespec now;
@@ -238,7 +238,7 @@ static int put_file(struct bid_store *store, int from, const char *dir, const ch
 	struct bid_stage *stage = NULL;
 	int r = bid_stage_new(store, &stage);
 
-	/* as perf: addresses are not for everybody */
+	/* as perf does, because addresses are secret */
 	if (r == 0 && fchmod(bid_stage_fd(stage), 0400) < 0)
 		r = -errno;
 	if (r == 0)
@@ -249,14 +249,14 @@ static int put_file(struct bid_store *store, int from, const char *dir, const ch
 	return r;
 }
 
-/* All of it or nothing. */
+/* Put all files of the copy into the store, or none. */
 static int put(struct bid_store *store, const struct kcore *kcore, const char *top)
 {
 	char dir[PATH_MAX], path[PATH_MAX + 16];
 	int r = 0, n = 0;
 
 	find_stamp(store, top, dir);
-	/* what has a name already is somebody else's, who was as fast */
+	/* an existing name belongs to another process, which was as fast */
 	while (n < FILES && r == 0) {
 		r = put_file(store, kcore->fds[n], dir, names[n]);
 		n += r == 0;

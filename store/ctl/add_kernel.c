@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The running kernel: its symbol table, the vDSO that this process has of it, the modules it loaded, and its files. */
+/* The running kernel: its symbol table, the vDSO in this process, its loaded modules, and its files. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 
 enum { TABLE_MAX = 256 << 20 }; /* bytes */
 
-/* Only trouble with the store is an error. */
+/* Add @here. Returns 0, also for a refusal, or a negative errno of the store. */
 static int add_data(struct ctl_tally *tally, struct bid_store *store, const struct ctl_here_data *here)
 {
 	struct bid_added added;
@@ -45,8 +45,8 @@ static int refuse(struct ctl_tally *tally, const char *path, const char *why)
 }
 
 /*
- * The table that was there first stays: perf moves it to where the kernel was, and those who were recorded in that boot have its
- * modules. But it is not that of this boot then.
+ * Warn if the stored symbol table is from another boot. The first table stays: perf relocates it to the recorded address,
+ * and recordings of that boot need its modules.
  */
 static void compare_boots(struct bid_store *store, const struct ctl_here_data *here)
 {
@@ -78,7 +78,7 @@ static int add_kallsyms(struct ctl_tally *tally, struct bid_store *store)
 	}
 	tally->seen++;
 	tally->without_table = true;
-	/* it is what --kernel asks for; of what runs it is one of many */
+	/* --kernel names the table; for --running it is one of many files */
 	ctl_tally_refused(tally, "/proc/kallsyms", ctl_here_why(r), tally->ctl->kernel);
 	return 0;
 }
@@ -88,13 +88,13 @@ static int add_vdso(struct ctl_tally *tally, struct bid_store *store)
 	bid_cleanup(ctl_here_data_release) struct ctl_here_data here = { 0 };
 	int r = ctl_here_vdso(&here);
 
-	/* an architecture or an emulator without one */
+	/* an architecture or an emulator without a vDSO */
 	if (r == -ENOENT)
 		return 0;
 	return r == 0 ? add_data(tally, store, &here) : refuse(tally, "[vdso]", strerror(-r));
 }
 
-/* Returns 1 and @ret_added; 0 if it was refused, which is told; or a negative errno of trouble. */
+/* Returns 1 and @ret_added; 0 after a reported refusal; or a negative errno of the store. */
 static int add_file(struct ctl_tally *tally, struct bid_store *store, const char *path, struct bid_added *ret_added)
 {
 	int r = bid_store_add(store, path, tally->ctl->link, ret_added);
@@ -150,7 +150,7 @@ static int add_modules(struct ctl_tally *tally, struct bid_store *store)
 	while (r == 0 && (entry = readdir(modules))) {
 		struct bid_id id;
 
-		/* what is built in has no notes of its own */
+		/* built-in modules have no notes */
 		snprintf(path, sizeof(path), "/sys/module/%s/notes/.note.gnu.build-id", entry->d_name);
 		if (entry->d_name[0] != '.' && ctl_here_notes(path, &id) == 0)
 			r = add_module(tally, store, directory, index, entry->d_name, &id);
@@ -167,7 +167,7 @@ int ctl_add_kernel(struct ctl_tally *tally, struct bid_store *store)
 	return r < 0 ? r : add_modules(tally, store);
 }
 
-/* One file that may be the running kernel's. */
+/* Add one file at a usual path of the running kernel's image. */
 static int add_kernel_file(struct ctl_tally *tally, struct bid_store *store, const char *path)
 {
 	struct bid_added added;
@@ -184,7 +184,7 @@ static int add_kernel_file(struct ctl_tally *tally, struct bid_store *store, con
 	return refuse(tally, path, "the file is another build than the running kernel, and was added as that");
 }
 
-/* The images of the vDSO that programs of other kinds have, such as 32-bit ones: what runs shows its own alone. */
+/* Add the vDSO images for other kinds of programs, such as 32-bit ones; this process has its own image alone. */
 static int add_vdso_files(struct ctl_tally *tally, struct bid_store *store, const char *release)
 {
 	char pattern[sizeof(CTL_MODULES "//vdso/vdso*.so") + sizeof(((struct utsname *)0)->release)];
@@ -203,7 +203,7 @@ static int add_vdso_files(struct ctl_tally *tally, struct bid_store *store, cons
 
 int ctl_add_kernel_files(struct ctl_tally *tally, struct bid_store *store)
 {
-	/* where distributions, perf and the kernel's own build have them; %s is the release */
+	/* paths of distributions, perf and the kernel's own build; %s is the release */
 	static const char *const places[] = {
 		"/boot/vmlinuz-%s",
 		"/boot/vmlinux-%s",

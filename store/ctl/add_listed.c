@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* bidctl add --files-from: a list that nobody wrote by hand, such as all files of a package. */
+/* bidctl add --files-from: a generated list, such as all files of a package. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "ctl/running.h"
 
-/* Only regular files, without following a link: what that leads to is another package's, or listed itself. */
+/* Add a regular file, without following links: their targets belong to other packages, or are in the list. */
 static int add_path(struct ctl_running *running, const char *path)
 {
 	bid_auto_fd int fd = -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* bidctl add --perf-data: what a recording names, from where it was, if that is still the same build. */
+/* bidctl add --perf-data: add the recorded files from their paths, if they are still the same builds. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -19,8 +19,8 @@
 struct adding {
 	const struct ctl *ctl;
 	struct bid_store *store;
-	struct bid_id kernel, vdso; /* of this machine; len 0 if unknown */
-	bool unsure; /* a server could not be asked for something */
+	struct bid_id kernel, vdso; /* ids of this machine; len 0 if unknown */
+	bool unsure; /* a download failed for another reason than the file itself */
 	struct ctl_recording recording;
 	struct ctl_debug_files debug_files;
 };
@@ -32,7 +32,7 @@ static void adding_release(struct adding *adding)
 	bid_store_free(adding->store);
 }
 
-/* 1, 0, or a negative errno of trouble with the store. */
+/* Does the store have the build with @kind? Returns 1, 0, or a negative errno of the store. */
 static int has_kind(struct adding *adding, const struct ctl_build *build, enum bid_kind kind)
 {
 	struct bid_request request = { .id = build->id, .kind = kind };
@@ -64,7 +64,7 @@ static bool is_running(const struct adding *adding, const struct ctl_build *buil
 	       (ctl_build_is_vdso(build) && bid_id_answers(&adding->vdso, &build->id));
 }
 
-/* As perf record does, which is on the machine of the kernel that it records. */
+/* Add the symbol table or the vDSO of this machine, as perf record does for the kernel that it records. */
 static int add_running(struct adding *adding, struct ctl_build *build)
 {
 	bid_cleanup(ctl_here_data_release) struct ctl_here_data here = { 0 };
@@ -83,7 +83,7 @@ static int add_running(struct adding *adding, struct ctl_build *build)
 	return r;
 }
 
-/* A module, and a file that may be it. */
+/* A recorded module, and a candidate for its file. */
 struct module {
 	struct adding *adding;
 	struct ctl_build *build;
@@ -107,7 +107,10 @@ static int try_module(void *user, const char *path)
 	return r;
 }
 
-/* perf calls a module "[ext4]" if it did not find its file, or not know how that is compressed: of any release it may be here. */
+/*
+ * Find a module by its name: perf records "[ext4]" if it does not find the file, or does not know its compression. The file may
+ * belong to any installed release.
+ */
 static int add_module(struct adding *adding, struct ctl_build *build)
 {
 	struct module module = { .adding = adding, .build = build };
@@ -124,13 +127,13 @@ static int add_module(struct adding *adding, struct ctl_build *build)
 	return r < 0 ? r : 0;
 }
 
-/* Decide what becomes of one build. Only trouble is an error. */
+/* Determine the state of one build. Returns 0, or a negative errno of the store. */
 static int take(struct adding *adding, struct ctl_build *build)
 {
 	int r = 0;
 
 	build->state = build->id.len ? CTL_BUILD_MISSING : CTL_BUILD_UNIDENTIFIED;
-	/* a guest's path is not one of ours */
+	/* a guest's path is a path of another machine */
 	if (build->id.len == 0)
 		return build->path[0] == '/' && build->mode == BID_PERFDATA_USER
 			       ? ctl_guess_build(adding->ctl, adding->store, build, adding->recording.summary.modified)
@@ -149,7 +152,7 @@ static int take(struct adding *adding, struct ctl_build *build)
 	return add_running(adding, build);
 }
 
-/* Also as perf record does. One that is not right is not there, as for perf. */
+/* Add the debug files, as perf record does. A mismatched debug file counts as absent, as in perf. */
 static int add_debug_files(struct adding *adding)
 {
 	struct ctl_tally tally;
@@ -196,7 +199,7 @@ static enum ctl_status fetch(struct adding *adding)
 	return status;
 }
 
-/* What to exit with when all was done that could be. */
+/* Compute the exit status of a run without errors. */
 static enum ctl_status judge(const struct adding *adding)
 {
 	const struct bid_perfdata_summary *summary = &adding->recording.summary;
@@ -220,7 +223,7 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 		.ctl = ctl,
 		.recording = { .path = ctl->perf_data },
 	};
-	/* the samples tell which of what has no id is needed */
+	/* with samples, to know which builds without an id are needed */
 	enum ctl_status status = ctl_recording_read(&adding.recording, true);
 	int r = 0;
 
@@ -228,7 +231,7 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 		status = ctl_open_store(ctl, CTL_WRITE, &adding.store);
 	if (status != CTL_DONE)
 		return status;
-	/* without them nothing is recognised as running */
+	/* without these ids no build counts as running */
 	(void)ctl_here_kernel(&adding.kernel);
 	(void)ctl_here_vdso_id(&adding.vdso);
 

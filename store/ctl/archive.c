@@ -21,10 +21,10 @@
 struct packing {
 	const struct ctl *ctl;
 	struct bid_store *store; /* owned; NULL is an empty one */
-	struct ctl_recording recording; /* empty without --perf-data */
+	struct ctl_recording recording; /* without --perf-data: no builds */
 	struct bid_archive_build *builds; /* owned */
 	size_t n;
-	size_t n_named; /* the rest are dwz files */
+	size_t n_named; /* builds behind these are dwz files */
 	struct ctl_progress progress;
 	struct ctl_outfile file;
 };
@@ -44,7 +44,7 @@ static bool ends_in(const char *text, const char *end)
 	return len >= cut && strcmp(text + len - cut, end) == 0;
 }
 
-/* What the recording names, by the ids that perf will look for. */
+/* Add the recorded builds, with the ids that perf will look for. */
 static void add_recorded(struct packing *packing)
 {
 	for (size_t i = 0; i < packing->recording.n; i++) {
@@ -87,7 +87,7 @@ static bool has(const struct packing *packing, const struct bid_id *id)
 	return false;
 }
 
-/* What the debug information that is here refers to, each once. Returns 0 or -ENOMEM. */
+/* Add the dwz files of the present debug information, each once. Returns 0 or -ENOMEM. */
 static int add_dwz(struct packing *packing)
 {
 	struct bid_archive_build *builds = reallocarray(packing->builds, 2 * packing->n, sizeof(*builds));
@@ -105,8 +105,8 @@ static int add_dwz(struct packing *packing)
 }
 
 /*
- * The ELF file and the debug information of each from the @first on, as far as they are to be had. What is not will be missing. Of
- * a dwz file there is no ELF file.
+ * Download debug information and ELF file of each build from @first on; absent ones are missing in the archive. A dwz file has no
+ * ELF file.
  */
 static enum ctl_status fetch(struct packing *packing, size_t first)
 {
@@ -128,7 +128,7 @@ static enum ctl_status fetch(struct packing *packing, size_t first)
 	return status;
 }
 
-/* Add to what is named what belongs to it. */
+/* Download the builds and the dwz files that they need. */
 static enum ctl_status complete(struct packing *packing)
 {
 	enum ctl_status status = packing->ctl->fetch ? fetch(packing, 0) : CTL_DONE;
@@ -164,7 +164,7 @@ static void kinds_of(const struct bid_archive_build *build, char *text, size_t s
 				 bid_kind_name((enum bid_kind)kind));
 }
 
-/* Was it packed without something that may be there? */
+/* Does the packed build lack an artifact that may exist? */
 static bool is_partial(const struct bid_archive_build *build)
 {
 	return build->error == 0 && build->left_out != BID_KIND_NONE;
@@ -183,7 +183,7 @@ static json_t *build_to_json(const struct bid_archive_build *build, const char *
 			 "left_out", is_partial(build) ? bid_kind_name(build->left_out) : NULL);
 }
 
-/* A vDSO is no file: only the kernel that has it could have given it, and most of perf keep none. */
+/* Is the build a vDSO that is absent? A vDSO is no file: only its kernel has it, and most versions of perf keep none. */
 static bool is_absent_vdso(const struct bid_archive_build *build)
 {
 	return build->error == -ENOENT && build->path && strncmp(build->path, "[vdso", strlen("[vdso")) == 0;
@@ -214,7 +214,7 @@ static void print_build(const struct bid_archive_build *build, const char *path)
 	putchar('\n');
 }
 
-/* The original path of a build: the one that was asked for, else the one in the store. Returns @path or NULL. */
+/* Return the original path of a build: the recorded one, else the store's, in @path; or NULL. */
 static const char *path_of(const struct packing *packing, const struct bid_archive_build *build, char path[static PATH_MAX + 1])
 {
 	char *slash;
@@ -227,11 +227,11 @@ static const char *path_of(const struct packing *packing, const struct bid_archi
 	slash = strrchr(path + 1, '/');
 	if (slash)
 		*slash = '\0';
-	/* "[vdso]" is a name */
+	/* "[vdso]" is a name, and no path */
 	return path[1] == '[' ? path + 1 : path;
 }
 
-/* What was packed, and one error for each that was not. */
+/* Report the packed builds, and one error for each failure. */
 static enum ctl_status report(const struct packing *packing, size_t packed, uint64_t size)
 {
 	const struct ctl *ctl = packing->ctl;
@@ -283,7 +283,7 @@ static enum ctl_status pack(struct packing *packing, enum bid_packing how)
 		packed += packing->builds[i].error == 0;
 		size += packing->builds[i].size;
 	}
-	/* an archive of nothing is not what anybody wants to carry along, or to find in the place of an older one */
+	/* an empty archive is useless, and must not replace an older one */
 	if (r == 0 && packed > 0)
 		r = ctl_outfile_commit(&packing->file);
 	if (r < 0) {

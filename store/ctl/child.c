@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 
-/* Wait for the end of @child, which is killed if that does not come first. */
+/* Wait for the end of @child, and kill it after @timeout_ms or on @interrupt. */
 static int await(pid_t child, int timeout_ms, int interrupt)
 {
 	bid_auto_fd int ended = pidfd_open(child, 0);
@@ -30,7 +30,7 @@ static int await(pid_t child, int timeout_ms, int interrupt)
 	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
 }
 
-/* One that is left behind keeps nobody waiting for the end of what this process writes. */
+/* Redirect the child's standard streams to /dev/null, so that a stuck child keeps no pipe of this process open. */
 static void leave_output(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -43,7 +43,7 @@ int ctl_child_run(int (*body)(void *user), void *user, int timeout_ms, int inter
 {
 	pid_t parent = getpid(), child;
 
-	/* those that were left behind, and have ended meanwhile */
+	/* reap earlier children that were stuck */
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		;
 	child = fork();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* bidctl list --cookies, and show and remove of a path: what is kept of files that do not say which build they are. */
+/* bidctl list --cookies, and show and remove of a path: files kept without a build-id. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 struct listing {
 	const struct ctl *ctl;
-	const char *path; /* only of this one; NULL for all */
+	const char *path; /* the path to list; NULL for all */
 	bool in_full;
 	struct bid_store *store;
 	struct ctl_array *array; /* with --json; borrowed */

@@ -19,10 +19,10 @@
 
 enum {
 	INFO_MAX = 4 * 1024 * 1024,
-	CACHED_MS = 1010, /* for a second at most the kernel caches absent names: mount.bidfs(8) */
+	CACHED_MS = 1010, /* the kernel caches absent names for a second at most: mount.bidfs(8) */
 };
 
-/* Does @mount have the number at @id, and does its daemon say nothing? */
+/* Is @mount the one with the number at @id, with a silent daemon? */
 static int is_silent_cover(void *user, const struct ctl_mount *mount)
 {
 	const uint64_t *id = user;
@@ -36,7 +36,7 @@ bool ctl_cover_is_silent(const char *path)
 	struct statx stx;
 	uint64_t id;
 
-	/* which mount it is in the kernel knows by itself */
+	/* this statx(2) needs no response of the daemon */
 	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_MNT_ID, &stx) < 0 || !(stx.stx_mask & STATX_MNT_ID))
 		return false;
 	id = stx.stx_mnt_id;
@@ -57,7 +57,7 @@ json_t *ctl_cover_state(const char *path)
 	return state ? state : json_object();
 }
 
-/* The file @name of @id in the mount @path. */
+/* Open the file @name of @id in the mount @path. */
 static int open_in(const char *path, const struct bid_id *id, const char *name)
 {
 	char hex[BID_ID_HEX_MAX], file[2 * PATH_MAX];
@@ -88,7 +88,7 @@ int ctl_cover_open(const char *path, const struct bid_request *request, struct b
 	struct bid_file file = { .kind = request->kind };
 	char kind[16] = "";
 
-	/* that of a source is a path */
+	/* the detail of a source is an absolute path */
 	snprintf(name, sizeof(name), "%s%s%s", bid_kind_name(request->kind), *detail && *detail != '/' ? "/" : "", detail);
 	file.fd = open_in(path, &request->id, name);
 	if (file.fd < 0)
@@ -179,7 +179,7 @@ bool ctl_cover_is_sure(const json_t *state, const struct bid_request *request, i
 		return false;
 	json_array_foreach(sources, i, one) if (strcmp(string_of(one, "breaker"), "closed") != 0) return false;
 	json_array_foreach(downloads, i, one) if (strcmp(string_of(one, "id"), hex) == 0) return false;
-	/* of several that say the same only the last one's id is told */
+	/* several failures of one cause share a record with the last id */
 	json_array_foreach(failures, i, one) if (json_integer_value(json_object_get(one, "last_time")) >= since) return false;
 	return sources && downloads && failures;
 }

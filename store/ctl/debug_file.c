@@ -14,20 +14,20 @@
 
 #define DEBUG_DIRECTORY "/usr/lib/debug"
 
-/* Where no debug files are, so that they are not looked for there again and again. */
+/* Places without debug files, to skip later searches. */
 struct nowhere {
-	bool by_id[256], by_id_known[256]; /* below DEBUG_DIRECTORY, for ids that begin with this byte */
-	bool beside; /* for any program in the directory dir */
-	char dir[PATH_MAX]; /* of the program before; "" at first */
+	bool by_id[256], by_id_known[256]; /* below DEBUG_DIRECTORY, for ids with this first byte */
+	bool beside; /* for all programs in the directory dir */
+	char dir[PATH_MAX]; /* directory of the last program; "" at first */
 };
 
-/* The look for one debug file. */
+/* Search for one debug file. */
 struct look {
 	struct bid_store *store;
 	const struct ctl_debug_of *of;
 	char path[PATH_MAX];
-	int fd; /* of what was found; owned */
-	char other[PATH_MAX]; /* a file in one of the places that is not the one; "" for none */
+	int fd; /* the debug file; owned */
+	char other[PATH_MAX]; /* a mismatched file in one of the places; "" for none */
 	const char *why;
 };
 
@@ -52,7 +52,7 @@ int ctl_debug_files_want(struct ctl_debug_files *files, const char *path, const 
 	return 0;
 }
 
-/* Has it come by itself? Asked only where there is a file, because most programs have no debug file anywhere. */
+/* Does the store have it already? Only called for existing files, because most programs have no debug file. */
 static bool is_known(const struct look *look)
 {
 	int kinds = bid_store_kinds(look->store, &look->of->id);
@@ -60,7 +60,7 @@ static bool is_known(const struct look *look)
 	return kinds < 0 || kinds & 1 << BID_KIND_DEBUGINFO;
 }
 
-/* Is look->path it? Then it is open in look->fd. Where a link leads it has that link's checksum, too. */
+/* Is look->path the debug file? On success it is open in look->fd. A file from a @link also needs the checksum of the link. */
 static bool is_it(struct look *look, const struct bid_elf_debuglink *link)
 {
 	bid_auto_fd int fd = open(look->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -94,8 +94,8 @@ static bool is_there(const char *path)
 }
 
 /*
- * Is this entry of a program's directory one that its link might lead to? The scan has taken what is a file, but a link to one it
- * has not, and of what is named as a debug file it is said why it is none.
+ * Can the debug link of a program lead to this entry of its directory? The scan added the regular files, but follows no links. A
+ * file with the name of a debug file is examined too, for the reason of a refusal.
  */
 static bool may_be_debug(const struct dirent *entry)
 {
@@ -103,11 +103,11 @@ static bool may_be_debug(const struct dirent *entry)
 
 	if (dot && (strcmp(dot, ".debug") == 0 || strcmp(dot, ".dbg") == 0))
 		return true;
-	/* libraries have links to them, under their own names */
+	/* links to libraries are common */
 	return entry->d_type != DT_REG && entry->d_type != DT_DIR && !strstr(entry->d_name, ".so");
 }
 
-/* Is there no debug file for any program in @dir, which was scanned? */
+/* Does the scanned directory @dir have no debug file for any of its programs? */
 static bool is_bare(const char *dir)
 {
 	bid_auto_dir DIR *entries = NULL;
@@ -129,7 +129,7 @@ static bool is_bare(const char *dir)
 	return true;
 }
 
-/* Is there no debug file in the places that go by the directory of @path? Programs come directory by directory. */
+/* Do the places that depend on the directory of @path have no debug files? Programs arrive directory by directory. */
 static bool is_nowhere_beside(struct nowhere *nowhere, const char *path)
 {
 	size_t len = (size_t)(strrchr(path, '/') - path);

@@ -21,16 +21,16 @@
 
 enum { TEXT_MAX = 512 };
 
-/* A wish is something that works without it. */
+/* WISH: works, but could be better. */
 enum result { WELL, WISH, BAD };
 
 struct exam {
 	const struct ctl *ctl;
 	struct ctl_array array;
-	bool bad; /* any */
+	bool bad; /* a check had the result BAD */
 };
 
-/* Report one check. @remedy is NULL for a good one. */
+/* Report one check. @remedy is NULL for a good result. */
 static void report(struct exam *exam, enum result result, const char *check, const char *text, const char *remedy)
 {
 	static const char *const names[] = { [WELL] = "ok", [WISH] = "note", [BAD] = "bad" };
@@ -53,7 +53,7 @@ static void report(struct exam *exam, enum result result, const char *check, con
 	putchar('\n');
 }
 
-/* Is there a program @name in PATH? */
+/* Does PATH have a program @name? */
 static bool is_in_path(const char *name)
 {
 	const char *dir = getenv("PATH");
@@ -150,7 +150,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-/* Ask @url for a build that nobody has, in a store of its own. */
+/* Request a nonexistent build from @url, with a temporary store. */
 static void check_server(struct exam *exam, const char *url)
 {
 	char dir[] = "/tmp/bidctl-doctor.XXXXXX", text[TEXT_MAX];
@@ -212,7 +212,7 @@ enum ctl_status ctl_doctor(const struct ctl *ctl, int argc, char **argv)
 {
 	struct exam exam = { .ctl = ctl };
 
-	/* a check says itself what is wrong */
+	/* each check prints its own errors */
 	bid_log_init("bidctl", BID_LOG_ERROR);
 	check_fuse(&exam);
 	check_passthrough(&exam);

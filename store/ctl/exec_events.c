@@ -19,10 +19,10 @@ void ctl_exec_events_mark(const struct ctl_exec_events *events)
 	char text[8192];
 
 	while (table && getmntent_r(table, &entry, text, sizeof(text))) {
-		/* elsewhere the kernel would wait for a server when it opens the file for us */
+		/* on other file systems the kernel's open of the file for this process would wait for a server */
 		if (!ctl_type_is_local(entry.mnt_type))
 			continue;
-		/* of a file system that has no programs, or was hidden by another one, there is nothing to be known */
+		/* file systems without programs, or below another mount, give no events */
 		if (fanotify_mark(events->fd, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN_EXEC, AT_FDCWD, entry.mnt_dir) < 0)
 			bid_debug("%s: watching '%s'", strerror(errno), entry.mnt_dir);
 	}
@@ -36,7 +36,7 @@ int ctl_exec_events_open(struct ctl_exec_events *ret_events)
 	int r = 0;
 
 	events.fd = fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK, O_RDONLY | O_CLOEXEC);
-	/* whether the kernel knows these events, the root tells */
+	/* a mark on / shows whether the kernel knows these events */
 	if (events.fd < 0 || fanotify_mark(events.fd, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN_EXEC, AT_FDCWD, "/") < 0)
 		r = -errno;
 	if (r == 0)
@@ -62,7 +62,7 @@ int ctl_exec_events_read(const struct ctl_exec_events *events, int (*fn)(void *u
 
 	if (len < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	/* to the end whatever happens: each has a descriptor */
+	/* always to the end, because each event has a descriptor */
 	for (; FAN_EVENT_OK(event, len); event = FAN_EVENT_NEXT(event, len)) {
 		lost |= (event->mask & FAN_Q_OVERFLOW) != 0;
 		if (r == 0 && event->fd >= 0)

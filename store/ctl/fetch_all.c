@@ -15,20 +15,20 @@
 #include "ctl/signals.h"
 #include "ctl/sources.h"
 
-/* Each has a temporary file open; more would only wait for the servers' limits. */
+/* Each download has a temporary file open; further ones would only wait for the servers' limits. */
 enum { AT_ONCE = 32, REDRAW_MS = 100 };
 
 struct fetching {
 	struct bid_broker *broker; /* borrowed */
 	struct ctl_wanted *wanted; /* borrowed */
 	size_t n, begun, ended;
-	int event; /* eventfd: how many have ended; owned */
+	int event; /* eventfd that counts finished downloads; owned */
 	int signals; /* signalfd; owned */
-	int caught; /* the signal that gave it up, or 0 */
-	int64_t redraw_ms; /* the clock when the progress is to be shown again */
+	int caught; /* signal that cancelled the downloads, or 0 */
+	int64_t redraw_ms; /* clock of the next drawing of the progress */
 };
 
-/* The last verdict; but that somebody does not have it is not why it failed. */
+/* Return the last report, if possible one other than "absent", as the cause of the failure. */
 static const struct bid_report *why_not(const struct bid_result *result)
 {
 	const struct bid_report *why = &result->reports[result->n_reports - 1];
@@ -39,7 +39,7 @@ static const struct bid_report *why_not(const struct bid_result *result)
 	return why;
 }
 
-/* bid_broker_fn; what it writes is read after the broker was freed, which joins its threads */
+/* bid_broker_fn. Its writes are read after bid_broker_free(), which joins the broker's threads. */
 static void take_answer(void *user, const struct bid_result *result)
 {
 	struct ctl_wanted *wanted = user;
@@ -57,7 +57,7 @@ static void take_answer(void *user, const struct bid_result *result)
 	eventfd_write(wanted->event, 1);
 }
 
-/* Begin with the next one. */
+/* Start the next download. */
 static void begin(struct fetching *fetching)
 {
 	struct ctl_wanted *wanted = &fetching->wanted[fetching->begun++];
@@ -150,18 +150,18 @@ enum ctl_status ctl_fetch_all(const struct ctl *ctl, struct bid_store *store, st
 	enum ctl_status status;
 	sigset_t interrupts, before;
 
-	/* before any thread is started, so that all of them leave these to us */
+	/* before the threads start, so that they inherit the mask */
 	ctl_end_signals(&interrupts);
 	sigprocmask(SIG_BLOCK, &interrupts, &before);
 
 	status = ctl_sources_init(&sources, ctl, store);
 	fetching.broker = sources.broker;
-	/* what servers answer is told for each artifact in the end; not by the broker too */
+	/* the report of each artifact includes the servers' responses, so the broker's warnings would repeat them */
 	if (!ctl->verbose)
 		bid_log_init("bidctl", BID_LOG_ERROR);
 	if (status == CTL_DONE)
 		status = fetch(&fetching, &interrupts);
-	/* joins the threads: from here on nobody else touches what is wanted */
+	/* joins the threads, which write to @wanted */
 	ctl_sources_release(&sources);
 	if (!ctl->verbose)
 		bid_log_init("bidctl", BID_LOG_WARNING);

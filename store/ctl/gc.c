@@ -13,7 +13,7 @@
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
-/* Evidence and scan results that are dropped by their age. */
+/* Quarantined files and scan results, dropped by age. */
 struct aged {
 	struct bid_forgotten left, gone;
 };
@@ -37,7 +37,7 @@ static void evicted(void *user, const struct bid_eviction *eviction)
 						(json_int_t)eviction->size, "last_use", (json_int_t)eviction->last_use));
 		return;
 	}
-	/* nobody is to take it for his module */
+	/* an unpacked file is a copy, and not the user's module */
 	if (eviction->made && eviction->request.kind == BID_KIND_ELF)
 		kind = "unpacked";
 	if (!collecting->ctl->dry_run && !collecting->ctl->verbose)
@@ -49,7 +49,7 @@ static void evicted(void *user, const struct bid_eviction *eviction)
 		printf("%s\t%s\t%" PRIu64 "\t%s\n", hex, kind, eviction->size, date);
 }
 
-/* Drop what nobody has looked into for a month. */
+/* Drop quarantined files and scan results without a use for BID_FORGET_S. */
 static void forget(const struct ctl *ctl, struct bid_store *store, struct aged *aged)
 {
 	int r = bid_store_forget(store, (int64_t)time(NULL) - BID_FORGET_S, ctl->dry_run, &aged->left, &aged->gone);
@@ -89,7 +89,7 @@ static int report(const struct collecting *collecting, const struct bid_evict_st
 	return 0;
 }
 
-/* Are the limits kept now? If not, say by how much. */
+/* Does the store keep its limits now? Otherwise print the difference. */
 static bool are_kept(const struct bid_limits *limits, const struct bid_evict_stats *stats)
 {
 	uint64_t used = stats->size - stats->evicted_size, left = stats->free + stats->evicted_size;
@@ -118,7 +118,7 @@ enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv)
 	struct bid_evict_stats stats = { 0 };
 	struct aged aged = { 0 };
 	struct statvfs fs;
-	/* what would be is to be known of a store that cannot be written, too */
+	/* a dry run also works for a read-only store */
 	enum ctl_status status = ctl_open_store(ctl, ctl->dry_run ? CTL_READ_ITSELF : CTL_WRITE, &store);
 	int r = 0;
 

@@ -26,12 +26,12 @@
 
 enum { REDRAW_MS = 100, NAME_MAX_SIZE = BID_DETAIL_MAX + BID_ID_HEX_MAX + 64 };
 
-/* What came of it. Written by the broker's thread before it signals the event, read after that. */
+/* Result. The broker's thread writes it before it signals the event. */
 struct answer {
 	int event; /* eventfd; owned */
 	int error;
-	int untold; /* why the mount over the store could not be told to ask again, or 0 */
-	bool offline; /* the mount over the store was told to ask no server */
+	int untold; /* error of the refresh of the mount over the store, or 0 */
+	bool offline; /* the mount over the store has orders to use no server */
 	struct bid_file file;
 	struct ctl_story story;
 };
@@ -59,7 +59,7 @@ static void take_answer(void *user, const struct bid_result *result)
 		bid_debug("%s: an answer is not announced", strerror(errno));
 }
 
-/* Wait for the answer. Returns the signal that gave it up, or 0. */
+/* Wait for the result. Returns the signal that cancelled the request, or 0. */
 static int wait_for(struct bid_broker *broker, uint64_t ticket, const struct answer *answer, int signals)
 {
 	struct pollfd fds[] = { { .fd = answer->event, .events = POLLIN }, { .fd = signals, .events = POLLIN } };
@@ -79,14 +79,14 @@ static int wait_for(struct bid_broker *broker, uint64_t ticket, const struct ans
 			ctl_progress_draw(&line, &progress);
 		}
 	}
-	/* what was written before it, another thread wrote */
+	/* the read orders this thread after the writes of the broker's thread */
 	if (read(answer->event, &count, sizeof(count)) < 0)
 		bid_debug("%s: an answer is not read", strerror(errno));
 	ctl_progress_clear(&line);
 	return given_up;
 }
 
-/* What is asked for, for a message: "elf of 'ID'", "section '.text' of 'ID'". Returns @buf. */
+/* Name the artifact for a message: "elf of 'ID'", "section '.text' of 'ID'". Returns @buf. */
 static const char *name_of(const struct bid_request *request, char buf[static NAME_MAX_SIZE])
 {
 	const char *kind = bid_kind_name(request->kind), *detail = bid_detail_text(request->detail);
@@ -100,7 +100,7 @@ static const char *name_of(const struct bid_request *request, char buf[static NA
 	return buf;
 }
 
-/* {"id", "kind"}, with which of that kind, for more to be added. */
+/* Return {"id", "kind"} and the detail ("name"), for the caller to extend. */
 static json_t *json_of(const struct bid_request *request)
 {
 	char hex[BID_ID_HEX_MAX];
@@ -111,7 +111,7 @@ static json_t *json_of(const struct bid_request *request)
 	return json;
 }
 
-/* What the store itself says. The broker looks, too, and does not tell. */
+/* Look into the store. The broker does so too, but does not report the result. */
 static int look(struct bid_store *store, const struct bid_request *request)
 {
 	struct bid_file file = BID_FILE_NONE;
@@ -121,13 +121,16 @@ static int look(struct bid_store *store, const struct bid_request *request)
 	return r;
 }
 
-/* A mount over the store does not see what this program is told, and remembers itself what servers said. */
+/* Have a mount over the store retry the servers: it does not see this program's options, and has its own negative cache. */
 static int refresh(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request)
 {
 	return ctl->refresh || ctl->accept ? ctl_cover_refresh(bid_store_path(store), request, ctl->accept) : 0;
 }
 
-/* Ask the broker, and be interruptible meanwhile. Returns 0 or a signal's number; @answer is filled in either case. */
+/*
+ * Submit the request to the broker, and wait for the result or a signal. Returns 0 or a signal's number; fills @answer in either
+ * case.
+ */
 static int ask(struct ctl_sources *sources, const struct bid_request *request, const sigset_t *interrupts, struct answer *answer)
 {
 	bid_auto_fd int signals = -1;
@@ -147,13 +150,13 @@ static int ask(struct ctl_sources *sources, const struct bid_request *request, c
 	answer->error = bid_broker_ticket(sources->broker, take_answer, answer, &ticket);
 	if (answer->error < 0)
 		return 0;
-	/* what servers answer is told by us in the end, one line for each; not by the broker too */
+	/* bidctl reports the servers' responses at the end, one line for each, so the broker's warnings would repeat them */
 	bid_log_init("bidctl", BID_LOG_ERROR);
 	bid_broker_fetch(sources->broker, ticket, request);
 	return wait_for(sources->broker, ticket, answer, signals);
 }
 
-/* The path by which @file can be opened again. */
+/* Return the path that opens @file again. */
 static int path_of(const struct bid_file *file, char *ret_path, size_t size)
 {
 	struct stat st;
@@ -161,16 +164,13 @@ static int path_of(const struct bid_file *file, char *ret_path, size_t size)
 
 	if (r < 0)
 		return r;
-	/* what was unpacked into memory, or removed meanwhile, has a text there too, but not a name */
+	/* a file unpacked into memory, or removed since, has a text there, but no name */
 	if (stat(ret_path, &st) < 0 || st.st_ino != file->st.st_ino || st.st_dev != file->st.st_dev)
 		return -ENOENT;
 	return 0;
 }
 
-/*
- * Debug information that dwz(1) has shrunk cannot be read without the file that it refers to: have that here too. Returns 0 or a
- * signal's number.
- */
+/* Download the dwz file that @file refers to: debug information shrunk by dwz(1) needs it. Returns 0 or a signal's number. */
 static int get_along(const struct ctl *ctl, struct bid_store *store, struct ctl_sources *sources, const struct bid_file *file,
 		     const sigset_t *interrupts)
 {
@@ -183,7 +183,7 @@ static int get_along(const struct ctl *ctl, struct bid_store *store, struct ctl_
 	if (!bid_kind_is_elf(file->kind) || bid_elf_examine(file->fd, &info) < 0 || info.alt.len == 0)
 		return 0;
 	request.id = info.alt;
-	/* who may not was told so of the file itself, if that was not here */
+	/* the refresh for the file itself reported a lack of permission, if the file was absent */
 	refresh(ctl, store, &request);
 	caught = ask(sources, &request, interrupts, &answer);
 	bid_log_init("bidctl", BID_LOG_WARNING);
@@ -209,7 +209,7 @@ static enum ctl_status deliver(const struct ctl *ctl, struct bid_store *store, c
 	if (ctl->verbose)
 		ctl_story_tell(&answer->story, store, request, 0, path);
 	if (!ctl->json) {
-		/* a script wants the bytes of the name */
+		/* scripts need the exact bytes of the path */
 		if (ctl_is_terminal(stdout))
 			ctl_print_text(stdout, path);
 		else
@@ -240,11 +240,11 @@ static enum ctl_status status_of(int error)
 	}
 }
 
-/* Say on standard error who answered what, and on standard output the same as JSON. */
+/* Report the servers' responses and the cause on standard error, with --json also as JSON on standard output. */
 static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request,
 			    const struct answer *answer)
 {
-	/* why it is not, the servers' lines say */
+	/* EBADMSG of a server is explained in the server's line */
 	const char *cause = answer->error == -EBADMSG && answer->story.n > 0 && !answer->story.of_mount
 				    ? "no server delivered what was asked for"
 				    : bid_strerror(answer->error);
@@ -290,7 +290,7 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 	return status_of(answer->untold < 0 && !ctl_cover_refusal(answer->untold) ? answer->untold : answer->error);
 }
 
-/* With a mount over the store it is the mount that asked, and can tell what was said. */
+/* Read the servers' responses from a mount over the store, which downloads by itself. */
 static void hear(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request, struct answer *answer)
 {
 	json_t *responses;
@@ -302,7 +302,7 @@ static void hear(const struct ctl *ctl, const struct bid_store *store, const str
 	json_decref(responses);
 }
 
-/* With a mount over the store it is the mount that asked, and what it calls absent is nothing but not known, perhaps. */
+/* Report "absent" as "unknown", unless the mount over the store is sure that its servers lack the artifact. */
 static void doubt(struct bid_store *store, const struct bid_request *request, int64_t since, struct answer *answer)
 {
 	json_t *state = NULL;
@@ -317,7 +317,7 @@ static void doubt(struct bid_store *store, const struct bid_request *request, in
 	json_decref(state);
 }
 
-/* Nobody was asked: that is no answer. */
+/* Report "absent" as "unknown" if servers exist, but none was used. */
 static void doubt_silence(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request,
 			  struct answer *answer)
 {
@@ -328,7 +328,10 @@ static void doubt_silence(const struct ctl *ctl, const struct bid_store *store, 
 		answer->error = -EROFS;
 }
 
-/* The mount over the store looks and asks: in its view of perf's layout a look for one artifact would fetch others. */
+/*
+ * Open the artifact in the mount over the store, which looks up and downloads. A lookup in its view of perf's layout would download
+ * further artifacts.
+ */
 static enum ctl_status get_from_cover(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request)
 {
 	struct answer answer = { .event = -1, .file = BID_FILE_NONE };
@@ -357,7 +360,7 @@ static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const
 
 	if (bid_is_mount(bid_store_path(store)))
 		return get_from_cover(ctl, store, request);
-	/* before any thread is started, so that all of them leave these to us */
+	/* before the threads start, so that they inherit the mask */
 	ctl_end_signals(&interrupts);
 	sigprocmask(SIG_BLOCK, &interrupts, NULL);
 
@@ -374,7 +377,7 @@ static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const
 		doubt(store, request, began, &answer);
 	if (status == CTL_DONE)
 		doubt_silence(ctl, store, request, &answer);
-	/* joins the threads: from here on nobody else touches the answer */
+	/* joins the threads, which write to @answer */
 	ctl_sources_release(&sources);
 
 	if (status == CTL_DONE && answer.error == 0)
@@ -387,7 +390,7 @@ static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const
 	return status;
 }
 
-/* Where many are named; CTL_NEEDS_NONE for one that is named itself. */
+/* Determine the source of a list of builds; CTL_NEEDS_NONE for a build named by an operand. */
 static enum ctl_status parse_from(const struct ctl *ctl, int argc, char **argv, enum ctl_needs_from *ret_from)
 {
 	int n = (ctl->perf_data != NULL) + (ctl->core != NULL) + (ctl->pid != NULL);
@@ -404,8 +407,8 @@ static enum ctl_status parse_from(const struct ctl *ctl, int argc, char **argv, 
 }
 
 /*
- * @argv is KIND, "source" PATH, "section" NAME or nothing; @ret_request has the kind, none for nothing, and a detail for the caller
- * to release.
+ * Parse @argv: KIND, "source" PATH, "section" NAME or nothing. @ret_request receives the kind, BID_KIND_NONE for nothing, and a
+ * detail for the caller to release.
  */
 static enum ctl_status parse_kind(int argc, char **argv, struct bid_request *ret_request)
 {
@@ -442,7 +445,7 @@ static bool is_kind(const char *text)
 	return bid_kind_parse(text) != BID_KIND_NONE || strcmp(text, "source") == 0 || strcmp(text, "section") == 0;
 }
 
-/* debuginfod-find(1) takes the kind first. */
+/* Swap the operands if the kind comes first, as in debuginfod-find(1). */
 static void swap_kind(const struct ctl *ctl, int argc, char **argv)
 {
 	char *first = argv[0];

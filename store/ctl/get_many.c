@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* bidctl get --perf-data, --core, --pid and -: everything that somebody will need, ahead of need. */
+/* bidctl get --perf-data, --core, --pid and -: download all builds of a list before their use. */
 #include "ctl/get_many.h"
 
 #include <errno.h>
@@ -30,12 +30,12 @@ struct getting {
 	struct bid_store *store; /* borrowed */
 	struct ctl_recording needs;
 	struct ctl_wanted *wanted; /* owned */
-	const struct ctl_build **builds; /* of each that is wanted; owned */
+	const struct ctl_build **builds; /* for each of @wanted; owned */
 	size_t n;
-	int untold; /* why the mount over the store could not be told to ask again, or 0 */
+	int untold; /* error of the refresh of the mount over the store, or 0 */
 	size_t counts[STATES];
-	size_t unidentified; /* needed, and not known by an id */
-	uint64_t bytes; /* fetched */
+	size_t unidentified; /* needed builds without an id */
+	uint64_t bytes; /* downloaded */
 };
 
 static void getting_release(struct getting *getting)
@@ -47,14 +47,17 @@ static void getting_release(struct getting *getting)
 	ctl_recording_release(&getting->needs);
 }
 
-/* Add what is still where it was: that costs next to nothing, and no server need have it. Only trouble is an error. */
+/*
+ * Add the files that are still at their paths: cheaper than a download, and servers may lack them. Fails for errors of the store
+ * alone.
+ */
 static enum ctl_status add_local(struct getting *getting)
 {
 	for (size_t i = 0; i < getting->needs.n; i++) {
 		struct ctl_build *build = &getting->needs.builds[i];
 		int r;
 
-		/* a guest's path is not one of ours */
+		/* a guest's path is a path of another machine */
 		if (build->id.len == 0 || build->path[0] != '/' || build->mode == BID_PERFDATA_GUEST)
 			continue;
 		if (build->state == CTL_BUILD_ADDED || build->state == CTL_BUILD_KNOWN)
@@ -68,7 +71,7 @@ static enum ctl_status add_local(struct getting *getting)
 	return CTL_DONE;
 }
 
-/* By id and kind; the one that was named first comes first. */
+/* Order by id and kind, then by position in the list. */
 static int by_request(const void *a, const void *b)
 {
 	const struct ctl_wanted *const *one = a, *const *two = b;
@@ -79,7 +82,7 @@ static int by_request(const void *a, const void *b)
 	return order ? order : *one < *two ? -1 : *one > *two;
 }
 
-/* One id may have several names. Leaves the order as it is. */
+/* Drop repeated requests: one id may have several names. Keeps the order. */
 static int drop_doubles(struct getting *getting)
 {
 	bid_auto_free struct ctl_wanted **sorted = calloc(getting->n + 1, sizeof(struct ctl_wanted *));
@@ -119,7 +122,7 @@ static int make_list(struct getting *getting, enum bid_kind kind)
 	for (size_t i = 0; i < getting->needs.n; i++) {
 		const struct ctl_build *build = &getting->needs.builds[i];
 
-		/* nobody but the kernel has a vDSO */
+		/* only the kernel has a vDSO */
 		if (build->id.len == 0 || ctl_build_is_vdso(build))
 			continue;
 		for (size_t k = 0; k < n_kinds; k++) {
@@ -130,7 +133,7 @@ static int make_list(struct getting *getting, enum bid_kind kind)
 	return drop_doubles(getting);
 }
 
-/* What the debug information that is here now refers to is wanted, too. */
+/* Add the dwz files that the present debug information refers to. */
 static int add_dwz(struct getting *getting)
 {
 	size_t n = getting->n;
@@ -158,7 +161,7 @@ static int add_dwz(struct getting *getting)
 	return drop_doubles(getting);
 }
 
-/* With a mount over the store it is the mount that asked, and what it calls absent is nothing but not known, perhaps. */
+/* Report "absent" as "unknown", unless the mount over the store is sure that its servers lack the artifact. */
 static void doubt(struct getting *getting, int64_t since)
 {
 	json_t *state = ctl_cover_state(bid_store_path(getting->store));
@@ -176,7 +179,7 @@ static void doubt(struct getting *getting, int64_t since)
 	json_decref(state);
 }
 
-/* Nobody was asked: that is no answer, and is told once for all of them. */
+/* Report "absent" as "unknown" if servers exist, but none was used; one message for all. */
 static void doubt_silence(struct getting *getting)
 {
 	size_t unknown = 0;
@@ -195,7 +198,7 @@ static void doubt_silence(struct getting *getting)
 		bid_error("the store cannot be written, so no server is asked: '%s'", bid_store_path(getting->store));
 }
 
-/* The mount over the store, if there is one, is to ask again for what is wanted from @first on. */
+/* Have the mount over the store, if any, retry the servers for the requests from @first on. */
 static void refresh(struct getting *getting, size_t first)
 {
 	const struct ctl *ctl = getting->ctl;
@@ -208,7 +211,7 @@ static void refresh(struct getting *getting, size_t first)
 		ctl_cover_wait(bid_store_path(getting->store));
 }
 
-/* It could not be told: that is so for all of them, and told once, if it matters. */
+/* Report a failed refresh of the mount: one message for all, if an artifact is absent. */
 static void complain_of_cover(struct getting *getting)
 {
 	const char *refusal = ctl_cover_refusal(getting->untold);
@@ -230,7 +233,7 @@ static void complain_of_cover(struct getting *getting)
 			  bid_store_path(getting->store));
 }
 
-/* What to do about it stands behind what is wrong. */
+/* Append the remedy to each cause. */
 static void name_remedies(struct getting *getting)
 {
 	for (size_t i = 0; i < getting->n; i++) {
@@ -395,7 +398,7 @@ enum ctl_status ctl_get_many(const struct ctl *ctl, struct bid_store *store, enu
 	bid_cleanup(getting_release) struct getting getting = { .ctl = ctl, .store = store };
 	bool adding = kind != BID_KIND_DEBUGINFO && bid_store_writable(store);
 	enum ctl_status status = ctl_needs_read(ctl, from, adding ? store : NULL, &getting.needs), said;
-	/* bad lines of a list were told, and the others are none the worse for them */
+	/* the good lines of a list count even if others were bad */
 	enum ctl_status lines = from == CTL_NEEDS_LIST && status == CTL_USAGE ? CTL_USAGE : CTL_DONE;
 
 	if (lines == CTL_USAGE)
