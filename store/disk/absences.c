@@ -23,7 +23,7 @@ struct bid_absences {
 	void *user;
 };
 
-/* What was said; step 0 for nothing. */
+/* the last negative response; step 0 for none */
 struct said {
 	int64_t until; /* seconds since the epoch */
 	unsigned step; /* how often; from 1 on */
@@ -77,7 +77,7 @@ static struct said read_said(struct bid_absences *absences, const struct bid_req
 	return parse(text);
 }
 
-/* For how long does it stand? A clock that was set back must not make it stand longer than it was said for. */
+/* Return the seconds left of @said. A clock set back must not extend the negative TTL. */
 static unsigned left(const struct said *said, int64_t now)
 {
 	int64_t most = said->step > 0 ? steps[said->step - 1] : 0;

@@ -25,8 +25,8 @@ static int open_beneath(int root, const char *path, int flags, uint64_t resolve,
 	long fd;
 
 	/*
-	 * EAGAIN: something was renamed while the kernel looked; it asks to be called again. Or somebody holds a lease on the file
-	 * (fcntl(2)), as those do who change probe definitions, and was told to give it back.
+	 * EAGAIN: a rename happened during the lookup, and the kernel wants another call. Or another process holds a lease on the
+	 * file (fcntl(2)), as editors of probe definitions do, and the kernel has revoked it.
 	 */
 	for (int i = 0; i < AGAIN_AT_ONCE + AGAIN_AFTER_MS; i++) {
 		if (i >= AGAIN_AT_ONCE)
@@ -120,7 +120,7 @@ int bid_touched_sync(struct bid_touched *touched)
 {
 	int r = 0;
 
-	/* the deepest first: a name that survives a power cut leads to what survives it too */
+	/* deepest first: after a power cut a durable name leads to a durable directory */
 	while (touched->n > 0) {
 		int dir = touched->dirs[--touched->n];
 
@@ -137,7 +137,7 @@ void bid_touched_release(struct bid_touched *touched)
 		bid_close(touched->dirs[--touched->n]);
 }
 
-/* Open the deepest directory on the way to @path that exists; @ret_rest is where the rest of @path begins. */
+/* Open the deepest existing directory on the way to @path. @ret_rest is the rest of @path. */
 static int open_deepest(int root, const char *path, int *ret_fd, const char **ret_rest)
 {
 	size_t len = strlen(path);
@@ -188,7 +188,7 @@ static int make_below(int dir, const char *rest, struct bid_touched *touched, in
 		}
 		r = bid_beneath_open(dir, name, O_RDONLY | O_DIRECTORY, &next);
 		if (r == -ENOENT)
-			/* a symbolic link or a file, or removed in this moment, and perhaps made again since */
+			/* a symbolic link or a file, or a directory removed just now and perhaps created again */
 			return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode) ? -ENOTDIR : -ESTALE;
 		if (r < 0)
 			return r;
@@ -211,7 +211,7 @@ int bid_beneath_mkdirs_touching(int root, const char *path, struct bid_touched *
 {
 	int r = -ESTALE;
 
-	/* others remove empty directories while we make ours below them */
+	/* other processes remove empty directories while this one creates directories below them */
 	for (int tries = 0; tries < 16 && r == -ESTALE; tries++) {
 		bid_auto_fd int dir = -1;
 		const char *rest;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The last step before a file is served: does it carry the id? */
+/* The last step before a file is served: check its build-id. */
 #include "disk/check.h"
 
 #include <errno.h>
@@ -22,10 +22,7 @@ static int open_regular(struct bid_store *store, const char *path, struct bid_fi
 	return bid_store_open_file(store, path, bid_store_flags(store) & BID_STORE_LOWER, file);
 }
 
-/*
- * Unpack @packed, at most @max bytes, into @fd, which stands in for it then, with its readers and time. Returns 0 and the id of the
- * content.
- */
+/* Unpack @packed, at most @max bytes, into @fd, and copy its readers and time. Returns 0 and the id of the content. */
 static int unpack_into(int fd, uint64_t max, const struct bid_file *packed, struct bid_id *ret_id)
 {
 	int r = bid_elf_unpack_to(packed->fd, max, fd);
@@ -39,7 +36,7 @@ static int unpack_into(int fd, uint64_t max, const struct bid_file *packed, stru
 	return bid_set_readers(fd, packed->st.st_mode, packed->st.st_uid);
 }
 
-/* The file of what was unpacked for @id, if there is one and it is right. */
+/* Open the unpacked copy for @id, if there is a correct one. */
 static int open_kept(struct bid_store *upper, const struct bid_id *id, struct bid_file *file)
 {
 	struct bid_verdict_on verdict;
@@ -57,7 +54,7 @@ static int open_kept(struct bid_store *upper, const struct bid_id *id, struct bi
 	return r;
 }
 
-/* Where nothing can be kept: into memory, for as long as it is open. */
+/* Without a place to keep a copy: unpack into memory for as long as the file is open. */
 static int unpack_to_memory(const struct bid_file *packed, struct bid_id *ret_id, struct bid_file *file)
 {
 	bid_auto_fd int fd = -1;
@@ -70,7 +67,7 @@ static int unpack_to_memory(const struct bid_file *packed, struct bid_id *ret_id
 		r = bid_memory_left(&left);
 	if (r == 0)
 		r = unpack_into(fd, left < BID_ELF_UNPACKED_MAX ? left : BID_ELF_UNPACKED_MAX, packed, ret_id);
-	/* what does not fit now may fit later */
+	/* free memory was the limit, and may grow */
 	if (r == -EFBIG && left < BID_ELF_UNPACKED_MAX)
 		r = -ENOMEM;
 	if (r < 0)
@@ -102,7 +99,7 @@ static int unpack_to_store(struct bid_store *upper, const struct bid_id *asked, 
 	return r;
 }
 
-/* What unpacking came to, if that speaks of the file: memory, descriptors and the disk may be there the next time. Or else 0. */
+/* Return the error of unpacking if the file causes it. Returns 0 for a lack of memory, descriptors or disk, which may pass. */
 static int fault_of_file(int r)
 {
 	switch (r) {
@@ -118,7 +115,7 @@ static int fault_of_file(int r)
 	}
 }
 
-/* Replace @file, which is packed, by what is in it. @store is the one it lies in. */
+/* Replace the compressed @file, which lies in @store, by its content. */
 static int unpack(struct bid_store *store, const struct bid_id *asked, struct bid_file *file)
 {
 	struct bid_store *upper = bid_store_upper(store);
@@ -134,7 +131,7 @@ static int unpack(struct bid_store *store, const struct bid_id *asked, struct bi
 		if (r < 0 && (id.len || !fault_of_file(r)))
 			r = unpack_to_memory(file, &id, &unpacked);
 		fault = id.len ? 0 : fault_of_file(r);
-		/* remembered, so that a file that unpacks to nothing is unpacked once */
+		/* a compressed file with a wrong or missing id is unpacked only once */
 		if (id.len || fault)
 			bid_verdict_unpacked(bid_store_verdicts(store), &file->st, fault, &id);
 		if (fault)
@@ -151,7 +148,10 @@ static int unpack(struct bid_store *store, const struct bid_id *asked, struct bi
 	return 0;
 }
 
-/* Check that @file carries an id that answers @asked; a packed one is replaced by what is in it. @ret_wrong: its place is. */
+/*
+ * Check that the id of @file answers @asked; replace a compressed file by its content. Sets *@ret_wrong if the file lies under
+ * another id.
+ */
 static int check(struct bid_store *store, const struct bid_id *asked, struct bid_file *file, bool *ret_wrong)
 {
 	struct bid_id filed = bid_layout_filed(asked);
@@ -164,7 +164,7 @@ static int check(struct bid_store *store, const struct bid_id *asked, struct bid
 		return r;
 	file->skeleton = debuginfo && verdict.is_skeleton;
 	file->stripped = debuginfo && !verdict.packed && !verdict.has_dwarf && !verdict.has_symtab;
-	/* what was asked for may be longer, and not what is right there */
+	/* @asked may be longer than the on-disk id: a file may be correct at its path and still not answer @asked */
 	*ret_wrong = !bid_id_answers(&verdict.id, &filed);
 	if (verdict.fault < 0)
 		return verdict.fault;
@@ -175,7 +175,7 @@ static int check(struct bid_store *store, const struct bid_id *asked, struct bid
 	return verdict.packed ? unpack(store, asked, file) : 0;
 }
 
-/* Log once why @file, which is @path, is not served. */
+/* Log once why the store does not serve @file at @path. */
 static void report(struct bid_store *store, const char *path, const struct bid_id *id, const struct bid_file *file, int r)
 {
 	char hex[BID_ID_HEX_MAX];

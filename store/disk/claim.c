@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What was fetched, and is added: it is the user's from then on. */
+/* An added file that was downloaded before: from then on it belongs to the user. */
 #include <errno.h>
 
 #include "api/evict.h"
@@ -8,7 +8,7 @@
 #include "disk/lock_file.h"
 #include "disk/record.h"
 
-/* Is it still there? An eviction may have taken it until now, and its record at last. */
+/* Check that the artifact still exists. An eviction may have removed it meanwhile, and then its record. */
 static int look_again(struct bid_store *store, const struct bid_request *request)
 {
 	struct bid_file file = BID_FILE_NONE;
@@ -17,7 +17,7 @@ static int look_again(struct bid_store *store, const struct bid_request *request
 
 	if (bid_find_stat(store, request, &st) == 0)
 		return 0;
-	/* a lower store has it, perhaps */
+	/* a lower store may have it */
 	r = bid_find_stored(store, request, &file);
 	bid_file_release(&file);
 	return r;

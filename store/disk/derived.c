@@ -32,7 +32,7 @@ const char *bid_derived_path(const struct bid_request *request, char buf[static 
 	return bid_layout_fanned(sorts[request->kind == BID_KIND_KALLSYMS].folder, &filed, "", buf);
 }
 
-/* The directory and the name of what is kept for @request; the directory is made if @make. */
+/* Open the directory of the derived file for @request and set @name. Creates the directory if @make. */
 static int open_place(struct bid_store *store, const struct bid_request *request, bool make, int *ret_dir,
 		      char name[static BID_LAYOUT_MAX])
 {

@@ -42,7 +42,7 @@ int bid_digest_rest(int fd, char *piece, size_t len, int (*tick)(void *user, uin
 		return -ENOMEM;
 	XXH3_128bits_reset(state);
 	posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-	/* a piece that is not full is the last */
+	/* a short piece is the last one */
 	while (r == 0 && n > 0) {
 		XXH3_128bits_update(state, piece, (size_t)n);
 		at += n;

@@ -20,15 +20,15 @@ enum {
 
 struct bid_dirs_kept {
 	int fd; /* owned */
-	unsigned refs; /* who uses it, and the table */
+	unsigned refs; /* the users, and 1 for the table */
 	uint64_t hash;
 	char path[];
 };
 
 struct bid_dirs {
 	pthread_mutex_t lock; /* protects all below; not held while a directory is opened */
-	unsigned keepers; /* who wants them kept */
-	unsigned turn; /* which way of a full set is given up next */
+	unsigned keepers; /* number of users that want cached descriptors */
+	unsigned turn; /* way of a full set to evict next */
 	struct bid_dirs_kept *sets[SETS][WAYS];
 };
 
@@ -52,7 +52,7 @@ static void unref(struct bid_dirs_kept *kept)
 	free(kept);
 }
 
-/* Give up what is in @place, which may be nothing. The lock is held. */
+/* Drop the cached descriptor in @place, if any. The lock is held. */
 static void give_up(struct bid_dirs_kept **place)
 {
 	if (*place)
@@ -121,7 +121,7 @@ void bid_dir_release(struct bid_dir *dir)
 	*dir = BID_DIR_NONE;
 }
 
-/* A directory that was removed has no links any more; one on NFS cannot be looked at. */
+/* Does the directory at @fd still exist? A removed directory has no links; on NFS fstat(2) of it fails. */
 static bool is_there(int fd)
 {
 	struct stat st;
@@ -129,7 +129,7 @@ static bool is_there(int fd)
 	return fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
-/* Is it kept, and still there? */
+/* Look up @path in the cache. Returns false if it is absent or the directory was removed. */
 static bool recall(struct bid_dirs *dirs, const char *path, uint64_t hash, struct bid_dir *ret_dir)
 {
 	struct bid_dir dir = { .fd = -1, .dirs = dirs };
@@ -158,7 +158,7 @@ static bool recall(struct bid_dirs *dirs, const char *path, uint64_t hash, struc
 	return false;
 }
 
-/* Keep @dir, which is open and its own, as @path; without memory, or if somebody was faster, it stays its own. */
+/* Cache the open @dir as @path. Without memory, or after another thread was faster, @dir keeps its own descriptor. */
 static void keep(struct bid_dirs *dirs, const char *path, uint64_t hash, struct bid_dir *dir)
 {
 	size_t len = strlen(path) + 1;

@@ -24,7 +24,7 @@ enum bid_kind bid_entry_kind(const char *name)
 	return BID_KIND_NONE;
 }
 
-/* Open the directory that @path is in, and cut @path in two: @ret_name is the rest. */
+/* Open the parent directory of @path. Copies @path into @copy and sets @ret_name to its last component. */
 static int open_parent(struct bid_store *store, const char *path, char copy[static PATH_MAX], int *ret_dir, const char **ret_name)
 {
 	char *slash;

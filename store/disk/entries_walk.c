@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The walk through the tree of original paths, by one thread or by several that share it. */
+/* The dirwalk through the tree of original paths, by one thread or by several threads. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -19,9 +19,9 @@
 #include "disk/store.h"
 
 enum {
-	DEPTH_MAX = 400, /* directories; each is a descriptor, and a BID_DENTS_SIZE of stack, while the walk is below it */
-	BARE_ID_MIN = 8, /* bytes; a shorter hex name with nothing below it is taken for a part of a path */
-	OFFERED_MAX = 64, /* directories that wait for a thread */
+	DEPTH_MAX = 400, /* directories; each costs a descriptor and BID_DENTS_SIZE of stack while the dirwalk is below it */
+	BARE_ID_MIN = 8, /* bytes; a shorter hex name with nothing below it counts as a component of a path */
+	OFFERED_MAX = 64, /* directories in the queue */
 };
 
 struct walk {
@@ -29,22 +29,22 @@ struct walk {
 	struct bid_entries_walk *shared; /* NULL if there is only one thread */
 	char path[PATH_MAX];
 	unsigned depth;
-	bool flat; /* what lies directly below the beginning, and no deeper */
+	bool flat; /* visit only the directory itself, not its subdirectories */
 };
 
 /*
- * Directories wait in a queue, so that the uppermost, with the most below them, are taken first. It is kept full rather than filled
- * when somebody has nothing to do: then nobody waits, and nearly all of the walk goes on where it was, without a lock.
+ * Directories wait in a queue. Threads take the uppermost first, because most entries lie below those. Each thread keeps the queue
+ * full even if no thread is idle: no thread then waits, and most of the dirwalk continues in its thread without a lock.
  */
 struct bid_entries_walk {
 	struct bid_store *store;
-	atomic_int ended; /* what a callee returned, or the error that ended it; 0 as long as none did */
+	atomic_int ended; /* the result of a callback, or the first error; 0 while the dirwalk runs */
 	atomic_uint n; /* written under the lock */
-	pthread_mutex_t lock; /* protects what follows */
+	pthread_mutex_t lock; /* protects the fields below */
 	pthread_cond_t more; /* there is something in the queue, or will never be again */
 	char *offered[OFFERED_MAX]; /* paths, owned; a ring */
 	unsigned first;
-	unsigned busy; /* threads that may still offer */
+	unsigned busy; /* threads that may still add directories */
 };
 
 /* ".elf.XXXXXX": mkstemp(3)'s form behind the name of an artifact (perf, util/util.c: copyfile_mode_ns()). */
@@ -65,7 +65,7 @@ static bool is_perf_temp(const char *name)
 	return bid_entry_kind(kind) != BID_KIND_NONE;
 }
 
-/* At the top, what is not an original path. */
+/* Is @name a directory at the top of the store that is no part of an original path? */
 static bool is_passed_by(const char *name)
 {
 	static const char *const names[] = { BID_LAYOUT_LINKS, BID_LAYOUT_PRIVATE, "[kernel.kcore]", "jit" };
@@ -92,7 +92,7 @@ static bool is_dot(const char *name)
 	return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
 
-/* What lies in an open directory: kinds of artifacts, and whether there is anything else. */
+/* List the kinds of artifacts in the open directory @dir, and whether it has other entries. */
 static int survey(int dir, unsigned *ret_kinds, bool *ret_more)
 {
 	struct bid_dents dents;
@@ -126,7 +126,10 @@ static int unread(const struct walk *at, int error)
 
 static int walk(struct walk *at, int dir, bool inside);
 
-/* A directory: an entry if its name is an id and artifacts or nothing lie in it; also a part of paths, if there is more in it. */
+/*
+ * Visit a directory. It is an entry if its name is an id and it contains artifacts or nothing. With other contents it is also a
+ * component of paths.
+ */
 static int visit_dir(struct walk *at, int parent, const char *name)
 {
 	struct bid_place_of entry = { .path = at->path };
@@ -134,7 +137,7 @@ static int visit_dir(struct walk *at, int parent, const char *name)
 	bool named = bid_entry_name(name, &entry.id), more = true;
 	int r;
 
-	/* it may be gone by now: others write here too */
+	/* other processes may have removed it */
 	if (fd < 0)
 		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : unread(at, -errno);
 	entry.fd = fd;
@@ -175,7 +178,10 @@ static int visit_file(struct walk *at, const char *name, bool inside)
 	return visitor->foreign ? visitor->foreign(visitor->user, at->path) : 0;
 }
 
-/* Leave the directory @at->path to whoever has nothing to do. Returns whether it was: a name that is an id is one thread's. */
+/*
+ * Leave the directory @at->path to an idle thread. Returns false if this thread must visit it. A directory named by an id always
+ * stays with its thread.
+ */
 static bool offer(const struct walk *at, const char *name)
 {
 	struct bid_entries_walk *shared = at->shared;
@@ -277,7 +283,7 @@ int bid_entries_walk_new(struct bid_store *store, struct bid_entries_walk **ret_
 	return 0;
 }
 
-/* The next directory, which the caller frees; NULL if the walk is over. */
+/* Return the next directory, which the caller frees; NULL at the end of the dirwalk. */
 static char *take(struct bid_entries_walk *shared)
 {
 	char *path = NULL;
@@ -314,7 +320,7 @@ int bid_entries_walk_work(struct bid_entries_walk *shared, const struct bid_visi
 	while ((path = take(shared))) {
 		int r = walk_from(shared->store, path, false, shared, visitor);
 
-		/* it may be gone by now, but for the first */
+		/* any directory except the first may be gone by now */
 		done(shared, r == -ENOENT && *path ? 0 : r);
 		free(path);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What is in one store. */
+/* Enumerate the contents of one store. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 #define DEBUG_SUFFIX ".debug"
 
-enum { OLD_LAYOUT_ID_MIN = 8 }; /* bytes; a shorter hex name that is a file is taken for anything but an id */
+enum { OLD_LAYOUT_ID_MIN = 8 }; /* bytes; a file with a shorter hex name is no artifact */
 
 /* Is there an artifact of @kind in @dir? */
 static bool lies_in(int dir, enum bid_kind kind)
@@ -43,7 +43,7 @@ int bid_place_kinds(struct bid_store *store, const char *path)
 	return kinds;
 }
 
-/* Is there any artifact in @dir? Every name that perf walks through is asked this, and the first one answers most. */
+/* Does @dir contain an artifact? perf's lookups check each name this way, and mostly the first kind matches. */
 static bool has_artifact(int dir)
 {
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
@@ -53,8 +53,8 @@ static bool has_artifact(int dir)
 }
 
 /*
- * Trees of debug files have "rest.debug" beside "rest" or instead of it: cut @hex to the id. False if it is a second name of one
- * that is met by the first.
+ * Trees of debug files have "rest.debug" beside "rest" or instead of it: cut @hex to the id. Returns false if "rest" exists too,
+ * because the enumeration then meets the id there.
  */
 static bool strip_suffix(int dir, char *hex)
 {
@@ -131,7 +131,7 @@ bool bid_one_lists(struct bid_store *store, const struct bid_id *id)
 	return bid_beneath_stat(bid_store_root(store), bid_layout_link(id, link), &st) == 0 || bid_one_alien_kinds(store, id) != 0;
 }
 
-/* Is the first link that is met one of perf's? */
+/* Does the first link lead to a directory of perf's layout? */
 static int is_perfs(void *user, const struct bid_id *id)
 {
 	char where[PATH_MAX], hex[BID_ID_HEX_MAX];
@@ -153,7 +153,7 @@ bool bid_one_has_paths(struct bid_store *store)
 	return r >= 0;
 }
 
-/* Take what tells the state of the directory with the stat @st into @mark. */
+/* Mix the state of a directory with the stat @st into @mark. */
 static int mark_dir(const struct stat *st, uint64_t *mark)
 {
 	struct bid_stamp stamp = bid_stamp_take(st);
@@ -168,7 +168,10 @@ static int mark_dir(const struct stat *st, uint64_t *mark)
 	return stamp.racy ? -EAGAIN : 0;
 }
 
-/* The directories of links of one store from @first to @last, and its root, in which a cache of libdebuginfod has its own. */
+/*
+ * Mix the link directories @first to @last of one store into @mark. A lower store adds its root, where a cache of libdebuginfod has
+ * its directories.
+ */
 static int mark_store(struct bid_store *store, unsigned first, unsigned last, uint64_t *mark)
 {
 	bid_auto_fd int links = -1;
@@ -192,7 +195,7 @@ static int mark_store(struct bid_store *store, unsigned first, unsigned last, ui
 		char name[3];
 
 		snprintf(name, sizeof(name), "%02x", first);
-		/* of a lower store it may be a link */
+		/* in a lower store the directory may be a symbolic link */
 		if (fstatat(links, name, &st, bid_store_flags(store) & BID_STORE_LOWER ? 0 : AT_SYMLINK_NOFOLLOW) == 0)
 			r = mark_dir(&st, mark);
 		else if (errno != ENOENT)
@@ -225,7 +228,7 @@ int bid_store_ids_mark_in(struct bid_store *store, uint8_t first, uint64_t *ret_
 	return mark_ids(store, first, first, ret_mark);
 }
 
-/* Not part of the tree of original paths, though they lie beside it. */
+/* Does @path lie beside the tree of original paths? */
 static bool is_ours(const char *path)
 {
 	static const char *const names[] = { BID_LAYOUT_LINKS, BID_LAYOUT_PRIVATE };
@@ -247,12 +250,12 @@ static bool is_named(const char *path, struct bid_id *ret_id)
 	return bid_id_parse_str(slash ? slash + 1 : path, ret_id) == 0;
 }
 
-/* Is the directory @path, open at @dir, that of a build? */
+/* Is the directory @path, open at @dir, an object directory? */
 static bool is_build(const char *path, int dir)
 {
 	struct bid_id id;
 
-	/* a hex name is an id if artifacts lie under it: "/usr/lib/ab" may be a directory like any other */
+	/* a hex name is an id only with artifacts below it: "/usr/lib/ab" may be an ordinary directory */
 	return !is_ours(path) && is_named(path, &id) && has_artifact(dir);
 }
 
@@ -292,7 +295,7 @@ int bid_one_each_entry(struct bid_store *store, const char *path, bid_store_entr
 		if (snprintf(child, sizeof(child), "%s%s%s", path, *path ? "/" : "", entry->d_name) >= (int)sizeof(child) ||
 		    is_ours(child))
 			continue;
-		/* most are directories with a name that is no id, and need no second look */
+		/* the names of most directories are no ids, and need no stat(2) */
 		if (entry->d_type == DT_DIR && bid_id_parse_str(entry->d_name, &id) < 0)
 			what = BID_ENTRY_DIR;
 		else if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN || entry->d_type == DT_REG)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Which artifacts may go, in which order, and what goes with them. */
+/* Eviction: choose the artifacts, their order, and the names that disappear with them. */
 #include "disk/evict.h"
 
 #include <errno.h>
@@ -30,16 +30,16 @@
 
 enum { HOUR_S = 3600 };
 
-/* What may go; small, because there may be a million. */
+/* an artifact to evict; small, because a store may have a million */
 struct candidate {
-	const struct bid_detail *detail; /* of a piece, else NULL; owned */
+	const struct bid_detail *detail; /* owned; the detail of a piece, else NULL */
 	int64_t last_use, last_use_ns;
 	uint64_t size;
-	uint8_t id[BID_ID_PERF_MAX]; /* as filed */
+	uint8_t id[BID_ID_PERF_MAX]; /* on-disk id */
 	uint8_t id_len;
 	uint8_t kind;
-	bool made; /* out of something that is here */
-	bool kept; /* has no record: made.h */
+	bool made; /* derived from a file of the store */
+	bool kept; /* has no record: see derived.h */
 };
 
 struct candidates {
@@ -48,17 +48,17 @@ struct candidates {
 	struct candidate *candidates; /* owned */
 	size_t n, room;
 	uint64_t size;
-	uint64_t n_made, made_size; /* of these */
+	uint64_t n_made, made_size; /* of the derived candidates */
 };
 
-/* The file of one of them, as it is now. */
+/* the current file of a candidate */
 struct found {
-	char place[PATH_MAX]; /* "[debuginfod]/ID"; of a piece, and of what has no record, its file */
-	char path[PATH_MAX + 16]; /* of the file */
+	char place[PATH_MAX]; /* "[debuginfod]/ID"; the file itself for a piece and for a file without a record */
+	char path[PATH_MAX + 16]; /* path of the file */
 	struct stat st;
 };
 
-/* Is it recorded that this was fetched, or cut out of what is here, and with which size? */
+/* Does the record of @request say "fetched" or BID_SLICED, and a size? Sets *@ret_made for BID_SLICED. */
 static bool was_got(struct bid_store *store, const struct bid_request *request, bool *ret_made, off_t *ret_size)
 {
 	const char *how;
@@ -76,8 +76,8 @@ static bool was_got(struct bid_store *store, const struct bid_request *request, 
 }
 
 /*
- * Where the artifact of such a record lies, if that is still what was got: it has the recorded size, and no other name, which
- * somebody would have given it. An ELF file below an original path has such a name.
+ * Find the artifact of such a record if it still has the recorded size and no other name. A user gave it any other name: an ELF
+ * file below an original path has one.
  */
 static bool locate(struct bid_store *store, const struct bid_request *request, off_t size, struct found *ret_found)
 {
@@ -128,7 +128,7 @@ static int add(struct candidates *candidates, const struct bid_request *request,
 	return 0;
 }
 
-/* A download or an eviction was killed between the record and the file: take away what is left of it. */
+/* Remove the remains of a download or an eviction that was killed between the record and the file. */
 static void drop_remains(struct bid_store *store, const struct bid_request *request)
 {
 	bid_auto_fd int lock = bid_store_lock(store, true);
@@ -204,33 +204,33 @@ static uint64_t excess(const struct bid_limits *limits, uint64_t used, uint64_t 
 /* Is the file of @fd open by another file description? No, also where the kernel does not say. */
 static bool is_shared(int fd)
 {
-	/* whoever opens it meanwhile has this process sent a signal, which by default ends it, but for this one */
+	/* an open(2) in between sends a signal to this process; SIGURG, unlike the default, does not end it */
 	bool shared = fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) < 0 && errno == EAGAIN;
 
 	fcntl(fd, F_SETLEASE, F_UNLCK);
 	return shared;
 }
 
-/* @fd is open, or the file at @path if it is -1: has anybody else that open, or mapped? */
+/* Is the file, open at @fd or at @path if @fd is -1, open or mapped elsewhere? */
 static bool is_open_beside(struct bid_store *store, const char *path, int fd)
 {
 	bid_auto_fd int own = fd;
 	int r = 0;
 
-	/* another process that evicts may have a lease at this moment: it is not waited for */
+	/* another evicting process may hold a lease just now: do not wait for it */
 	if (own < 0)
 		r = bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK, &own);
 	return r == 0 ? is_shared(own) : r == -EAGAIN;
 }
 
-/* Has anybody the file open, or mapped? What this process keeps of it for the next reader is closed. */
+/* Is the file open or mapped elsewhere? Drops the cached descriptor of this process. */
 static bool is_open(struct bid_store *store, const struct found *found)
 {
 	return is_open_beside(store, found->path, -1) &&
 	       is_open_beside(store, found->path, bid_space_let_go(bid_store_space(store), &found->st));
 }
 
-/* Where is it, unless it was used or changed since it was chosen? */
+/* Find the file of the candidate. Returns false if it was used or changed since it was chosen. */
 static bool is_unused(struct bid_store *store, const struct bid_request *request, const struct candidate *candidate,
 		      struct stat *ret_record, struct found *ret_found)
 {
@@ -251,8 +251,8 @@ static bool is_unused(struct bid_store *store, const struct bid_request *request
 }
 
 /*
- * Take one away, unless it was used or changed since it was chosen. 1 if its directory went with it, 0 if not, -EAGAIN, -EBUSY if
- * it is open.
+ * Remove one candidate, unless it was used or changed since it was chosen. Returns 1 if its directory disappeared too, 0 if not,
+ * -EAGAIN, or -EBUSY for an open file.
  */
 static int take(struct bid_store *store, const struct bid_request *request, const struct candidate *candidate, bool dry_run,
 		struct found *ret_found)
@@ -269,7 +269,7 @@ static int take(struct bid_store *store, const struct bid_request *request, cons
 	if (dry_run)
 		return 0;
 	lock = bid_store_lock(store, true);
-	/* somebody may have added it until now: then it is his */
+	/* a user who adds the file meanwhile owns it */
 	if (!is_unused(store, request, candidate, &record, ret_found))
 		return -EAGAIN;
 	if (candidate->kept)
@@ -280,7 +280,7 @@ static int take(struct bid_store *store, const struct bid_request *request, cons
 	emptied = r == 0 && !request->detail;
 	if (emptied)
 		bid_link_leave(store, &request->id, ret_found->place);
-	/* at last: by it, the next eviction finds what is left if this one is killed */
+	/* last: if this process is killed before, the next eviction finds the remains by the record */
 	bid_record_drop(store, request);
 	return emptied;
 }
@@ -304,13 +304,13 @@ static int adopt(void *user, const struct bid_place_of *entry)
 	return bid_link_point(heirs->store, &entry->id, entry->path);
 }
 
-/* What cannot be seen inherits nothing; and what went has made room all the same. */
+/* An unreadable directory gets no link; the eviction has made room all the same. */
 static int pass_by(void *user, const char *path, int error)
 {
 	return 0;
 }
 
-/* What perf has under another name of these builds gets the link, which nothing else has now. */
+/* If perf has another name of these builds, point their link at it: the link is free now. */
 static int pass_on(struct bid_store *store, const struct bid_id *ids, size_t n)
 {
 	struct bid_idset wanted = { 0 };
@@ -348,7 +348,7 @@ static int evict(const struct candidates *candidates, const struct bid_evict_con
 		if (r == -EBUSY) {
 			stats->in_use++;
 			stats->in_use_size += candidate->size;
-			/* to have it open is to use it */
+			/* an open file counts as used */
 			if (!config->dry_run && candidate->kept)
 				bid_derived_used(store, &request, time(NULL) - HOUR_S);
 			else if (!config->dry_run)

@@ -21,7 +21,7 @@ enum {
 	TRIES = 3, /* while others write the same */
 };
 
-/* The directory and the name of a fact; the directory is made if @make. */
+/* Open the directory of a fact and set its name. Creates the directory if @make. */
 static int open_place(struct bid_store *store, const char *folder, const struct bid_request *request, const char *more, bool make,
 		      struct bid_dir *ret_dir, char ret_name[static BID_LAYOUT_MAX + BID_FACT_MORE_MAX])
 {
@@ -36,7 +36,7 @@ static int open_place(struct bid_store *store, const char *folder, const struct 
 	return bid_dir_open(store, path, make, NULL, ret_dir);
 }
 
-/* Says @error that something else lies in the place of a fact, or of its directory? */
+/* Does @error mean that another kind of file lies in the place of a fact or of its directory? */
 static bool is_something_else(int error)
 {
 	return error == -EINVAL || error == -ENOTDIR || error == -ELOOP;
@@ -95,7 +95,7 @@ void bid_fact_drop(struct bid_store *store, const char *folder, const struct bid
 		unlinkat(dir.fd, name, 0);
 }
 
-/* The directory of the facts whose ids begin with the byte @fan. 1, or 0 if there is none, or a negative errno. */
+/* Open the directory of the facts whose ids begin with the byte @fan. Returns 1, 0 if there is none, or a negative errno. */
 static int open_fan(struct bid_store *store, const char *folder, unsigned fan, DIR **ret_dir)
 {
 	char path[64];
@@ -137,7 +137,7 @@ static int by_age(const void *a, const void *b)
 	return (one->written > other->written) - (one->written < other->written);
 }
 
-/* Trim what is in @dir; what has a longer name is no fact. */
+/* Trim the facts in @dir; a longer name is no fact. */
 static int trim_fan(DIR *dir, size_t max, int64_t before)
 {
 	bid_auto_free struct old *facts = NULL;

@@ -17,7 +17,7 @@
 #include "disk/store.h"
 #include "disk/verdict.h"
 
-/* Keep the first stripped debuginfo in @stripped: another place may have a better one. -ENOENT then. */
+/* Keep the first stripped debuginfo in @stripped and return -ENOENT: another object directory may have a better file. */
 static int skip_stripped(struct bid_file *file, struct bid_file *stripped)
 {
 	if (!file->stripped)
@@ -30,14 +30,14 @@ static int skip_stripped(struct bid_file *file, struct bid_file *stripped)
 	return -ENOENT;
 }
 
-/* The file of @request in @place, which in perf's old layout is that file. */
+/* Open the file of @request in @place; in perf's old layout @place is the file itself. */
 static int find_in_place(struct bid_store *store, const char *place, const struct bid_id *filed, const struct bid_request *request,
 			 struct bid_file *ret_file)
 {
 	char path[PATH_MAX + 16];
 	int r;
 
-	/* what is no ELF file cannot be asked for its id */
+	/* only ELF files carry an id; for others the name must match */
 	if (!bid_kind_is_elf(request->kind) && !bid_layout_is_named_after(place, filed))
 		return -ENOENT;
 	snprintf(path, sizeof(path), "%s/%s", place, bid_kind_store_name(request->kind));
@@ -55,7 +55,7 @@ bool bid_find_instead(const struct stat *st, const struct stat *before)
 	       (st->st_mtim.tv_sec == before->st_mtim.tv_sec && st->st_mtim.tv_nsec > before->st_mtim.tv_nsec);
 }
 
-/* One kind, in all places of one spelling, which @place, with step 0, goes through. */
+/* Find one kind in all object directories of one on-disk id. @place iterates over them, and begins with step 0. */
 static int find_filed(struct bid_store *store, struct bid_place *place, const struct bid_id *filed,
 		      const struct bid_request *request, struct bid_file *stripped, struct bid_file *ret_file)
 {
@@ -98,7 +98,7 @@ static int find_filed(struct bid_store *store, struct bid_place *place, const st
 	return result;
 }
 
-/* An ELF file that was not stripped is its own debuginfo. */
+/* Find an ELF file that was not stripped: it is its own debuginfo. */
 static int find_unstripped(struct bid_store *store, struct bid_place *place, const struct bid_id *filed, const struct bid_id *id,
 			   struct bid_file *ret_file)
 {
@@ -179,7 +179,7 @@ int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid
 	return result;
 }
 
-/* Does one store have a file or a directory for the id filed as @filed, where artifacts of @kind may lie? */
+/* Does the store have a file or a directory for @filed that may contain @kind? */
 static int has_filed(struct bid_store *store, const struct bid_id *filed, enum bid_kind kind)
 {
 	struct bid_place place = { 0 };
@@ -261,7 +261,7 @@ int bid_store_kinds(struct bid_store *store, const struct bid_id *id)
 			while (bid_place_next(&place, store, &filed, BID_KIND_NONE))
 				kinds |= bid_place_kinds(store, place.path);
 			kinds |= bid_one_alien_kinds(store, &filed);
-			/* what was derived and kept is of what is here */
+			/* a derived file belongs to a file of the store */
 			if (kinds & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO) && bid_derived_has_table(store, &filed))
 				kinds |= 1 << BID_KIND_KALLSYMS;
 		}

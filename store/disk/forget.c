@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What goes by its age alone. */
+/* Expiry of facts by their age alone. */
 #include <errno.h>
 
 #include "api/evict.h"
@@ -10,8 +10,8 @@
 #include "disk/store.h"
 
 enum {
-	FIRST_MAX = 200000, /* digests of what was fetched first, about */
-	ABSENT_MAX = 100000, /* what servers said they do not have, about */
+	FIRST_MAX = 200000, /* first-seen digests of downloads, approximately */
+	ABSENT_MAX = 100000, /* negative cache entries, approximately */
 };
 
 int bid_store_forget(struct bid_store *store, int64_t before, bool dry_run, struct bid_forgotten *ret_left,

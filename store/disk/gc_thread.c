@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The thread that keeps a store within its limits while it is in use; and what keeps it from evicting what is in use. */
+/* The gc thread: it keeps a store within its limits, and spares artifacts in use. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -15,9 +15,9 @@
 
 enum {
 	HOUR_S = 3600,
-	LET_GO_S = 60, /* so often what is kept for the next reader is given up, if nobody came */
-	RETRY_S = 5, /* what was open may be closed by then */
-	REST = 20, /* but not before this many times what the look took */
+	LET_GO_S = 60, /* interval of dropping idle cached descriptors */
+	RETRY_S = 5, /* an open file may be closed after this time */
+	REST = 20, /* the pause is at least this many times as long as the last collection */
 };
 
 static int64_t seconds(void)
@@ -25,7 +25,7 @@ static int64_t seconds(void)
 	return bid_clock_ms() / 1000;
 }
 
-/* Are the limits broken, as far as can be told without looking through the store? */
+/* Does the store exceed its limits, without a look at its files? */
 static bool is_over(struct bid_space *space, uint64_t used)
 {
 	const struct bid_limits *limits = &space->limits;
@@ -35,8 +35,7 @@ static bool is_over(struct bid_space *space, uint64_t used)
 }
 
 /*
- * Look through the store and evict. Returns what is left of what was fetched, and in how many seconds to look again: what is open
- * may be in the way now.
+ * Evict. Returns the remaining bytes of downloads, and the seconds until the next eviction: sooner if open files were in the way.
  */
 static uint64_t tidy(struct bid_space *space, uint64_t used, int64_t *ret_pause_s)
 {
@@ -87,12 +86,12 @@ static void *keep(void *user)
 		space->pending = 0;
 		space->kicked = false;
 		pthread_mutex_unlock(&space->lock);
-		/* others can evict it then */
+		/* other processes can evict the files then */
 		if (seconds() >= let_go_s) {
 			bid_space_let_go(space, NULL);
 			let_go_s = seconds() + LET_GO_S;
 		}
-		/* every hour, or after a pause, for what others have fetched, evicted and removed */
+		/* every hour, or after a pause: other processes fetch, evict and remove, too */
 		if (seconds() >= look_s || (kicked && is_over(space, used))) {
 			if (seconds() >= look_s)
 				forget_old(space);

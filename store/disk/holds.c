@@ -20,7 +20,7 @@
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 
-/* A key that is held here. */
+/* a key held by this process */
 struct hold {
 	uint64_t key;
 	unsigned times;
@@ -32,7 +32,7 @@ LIST_HEAD(hold_list, hold);
 struct bid_holds {
 	struct bid_store *store; /* borrowed */
 	pthread_mutex_t lock; /* guards everything below */
-	int fd; /* -1 until it is needed */
+	int fd; /* -1 until the first use */
 	size_t n;
 	struct hold_list held;
 };
@@ -84,7 +84,7 @@ uint64_t bid_hold_key(const struct bid_request *request, uint64_t sources)
 	what.kind = (uint8_t)request->kind;
 	what.len = request->id.len;
 	memcpy(what.id, request->id.bytes, request->id.len);
-	/* an offset: not negative, nor the last one, behind which no byte is */
+	/* a valid offset for fcntl(2): not negative, and not the last one, which has no byte behind it */
 	return XXH3_64bits(&what, sizeof(what)) >> 2;
 }
 
@@ -97,7 +97,7 @@ static struct hold *find(struct bid_holds *holds, uint64_t key)
 	return hold;
 }
 
-/* Open the file, again if somebody has removed it. */
+/* Open the file, again if another process has removed it. */
 static int open_file(struct bid_holds *holds)
 {
 	struct stat st;

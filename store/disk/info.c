@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What is known of an id, for people and scripts. */
+/* The properties of an id, for people and scripts. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,12 +21,12 @@
 #include "disk/record.h"
 #include "disk/store.h"
 
-/* What a record adds to what the file itself tells; never its size or id, which may have changed since. */
+/* Fields that a record adds to the properties of the file. Size and id are not among them: the file may have changed since. */
 static const char *const recorded[] = { "digest", "how", "time", "server", "url", "file", "archive", "ima_signature" };
 
 /*
- * What is recorded where it lies: a lower store may be one of ours, too. A file without a record was added, by bidfs or by perf.
- * Errors as of bid_record_read().
+ * Read the record in the store that has the file, because a lower store may have records too. A file without a record was added by
+ * bidfs or by perf. Errors as bid_record_read().
  */
 static int read_record(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
 {
@@ -122,7 +122,7 @@ static int add_piece(void *user, const struct bid_request *piece)
 	if (!name || bid_piece_open(pieces->store, piece, &file) < 0)
 		return 0;
 	json = artifact(pieces->store, piece, &file, pieces->changed);
-	/* whether it is of this build was found out from a file that carries the id, or is what a server says */
+	/* a piece cut out of a file with the id is verified; another one is a server's response */
 	how = json_string_value(json_object_get(json, "how"));
 	json_object_set_new(json, "verified", json_boolean(how && strcmp(how, BID_SLICED) == 0));
 	json_object_set_new(pieces->json, name, json);
@@ -150,10 +150,7 @@ struct paths {
 	struct timespec *changed;
 };
 
-/*
- * The original path of the name @path, "usr/bin/ls/ID", in its place among the others, if it is not there yet: the one that perf
- * knows comes first.
- */
+/* Add the original path of the name @path, "usr/bin/ls/ID", in order and only once. The name of perf's link comes first. */
 static int add_path(void *user, const char *path)
 {
 	const struct paths *of = user;

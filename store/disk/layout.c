@@ -101,7 +101,7 @@ bool bid_spelling_next(struct bid_spelling *spelling, const struct bid_id *id, s
 			if (rounded != BID_ID_PERF_MAX && resized(id, BID_ID_PERF_MAX, ret_id))
 				return true;
 		} else {
-			/* one zero byte less each time, as long as it is zero bytes that fall off */
+			/* each step drops one more trailing zero byte */
 			unsigned dropped = step - 2;
 
 			if (dropped >= id->len || id->bytes[id->len - dropped] != 0)

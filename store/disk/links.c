@@ -15,7 +15,7 @@
 #include "disk/one.h"
 #include "disk/store.h"
 
-/* The directory of @filed's link, and the link's name in it. */
+/* Open the directory of @filed's link, and set the link's name. */
 static int open_fan(struct bid_store *store, const struct bid_id *filed, bool make, int *ret_dir, char name[static BID_LAYOUT_MAX])
 {
 	char path[BID_LAYOUT_MAX];
@@ -53,7 +53,7 @@ bool bid_link_leads(int fan, const struct bid_id *filed, const char *path)
 	       strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) == 0 && strcmp(text + strlen(BID_LAYOUT_UP), path) == 0;
 }
 
-/* Is nothing there? What cannot be looked at may be there. */
+/* Is @path absent? A failing stat(2) counts as present. */
 static bool is_absent(struct bid_store *store, const char *path)
 {
 	bid_auto_fd int fd = -1;
@@ -113,7 +113,7 @@ int bid_link_point(struct bid_store *store, const struct bid_id *filed, const ch
 		return 0;
 	if (errno != EEXIST)
 		return -errno;
-	/* readers are never without one: the new link takes the place of the old */
+	/* rename(2) replaces the old link atomically: readers always see a link */
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		return -errno;
 	snprintf(temp, sizeof(temp), "temp-%016llx", (unsigned long long)number);

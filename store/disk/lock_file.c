@@ -20,7 +20,7 @@ enum {
 	PAUSE_NS = 1000 * 1000,
 };
 
-/* The new file open at @fd, 0600, is for whoever may write the directory @dir. */
+/* Open the new file at @fd, mode 0600, to all users with write permission for the directory @dir. */
 static int share(int fd, int dir)
 {
 	mode_t others;
@@ -31,7 +31,7 @@ static int share(int fd, int dir)
 	others = st.st_mode & (S_IWGRP | S_IWOTH);
 	if (fchown(fd, geteuid() == 0 ? st.st_uid : (uid_t)-1, st.st_gid) < 0)
 		others &= S_IWOTH;
-	/* it is opened for both: on NFS, an exclusive lock wants a file that is open for writing */
+	/* read and write: on NFS an exclusive lock needs a file open for writing */
 	return fchmod(fd, S_IRUSR | S_IWUSR | others | others << 1) < 0 ? -errno : 0;
 }
 
@@ -62,7 +62,7 @@ int bid_lock_file_open(struct bid_store *store, const char *path, const char *gu
 	r = bid_beneath_mkdirs(bid_store_root(store), guarded, false, &dir);
 	if (r == 0)
 		r = make(store, path, dir, ret_fd);
-	/* somebody else was faster */
+	/* another process was faster */
 	return r == -EEXIST ? bid_beneath_open(bid_store_root(store), path, flags, ret_fd) : r;
 }
 

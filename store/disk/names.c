@@ -26,7 +26,7 @@ static const char *notes_of(const struct bid_id *id, char buf[static BID_LAYOUT_
 	return bid_layout_fanned(BID_LAYOUT_NAMES, &filed, "", buf);
 }
 
-/* A link, because one system call makes it whole, whoever else does. Nothing follows it. 1 if there was none. */
+/* Record @path as a symbolic link, because symlink(2) is atomic. Nothing follows the link. Returns 1 if it is new. */
 static int note(int dir, const char *path)
 {
 	char name[17];
@@ -37,7 +37,9 @@ static int note(int dir, const char *path)
 	return 1;
 }
 
-/* Who keeps what was read of notes looks at the directory of all whose ids begin alike, in which a second note changes nothing. */
+/*
+ * Update the time of the fan-out directory, because caches of names watch it. A second name for an id does not change it otherwise.
+ */
 static void touch_fan(struct bid_store *store, const char *notes)
 {
 	bid_auto_fd int fan = -1;
@@ -65,7 +67,7 @@ int bid_names_note(struct bid_store *store, const struct bid_id *id, const char 
 	return r < 0 ? r : 0;
 }
 
-/* Is @path a name that @id can be filed under? What we noted is; a note that rotted may be anything. */
+/* Can @path be a name of @id? Names that this program records can; damage may turn a record into anything. */
 static bool is_name_of(const struct bid_id *id, const char *path)
 {
 	const char *slash = strrchr(path, '/');

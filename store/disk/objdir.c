@@ -14,7 +14,7 @@
 #include "disk/one.h"
 #include "disk/store.h"
 
-/* The text of perf's link for @id. -EINVAL if it is not a symbolic link, -ENAMETOOLONG if it is too long for a path. */
+/* Read perf's link for @id. Returns -EINVAL if it is no symbolic link, -ENAMETOOLONG if its text is too long for a path. */
 static int read_link(struct bid_store *store, const struct bid_id *id, char ret_text[static PATH_MAX])
 {
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
@@ -28,7 +28,7 @@ static int read_link(struct bid_store *store, const struct bid_id *id, char ret_
 	return r < 0 ? r : bid_beneath_readlink(dir.fd, slash + 1, ret_text);
 }
 
-/* Where perf's link for @id leads, if it has the form that stays inside the store. */
+/* Return the target of perf's link for @id, if its form keeps it inside the store. */
 static bool link_target(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
 {
 	char link[BID_LAYOUT_MAX], text[PATH_MAX];
@@ -39,7 +39,7 @@ static bool link_target(struct bid_store *store, const struct bid_id *id, char *
 	r = read_link(store, id, text);
 	if (r == -EINVAL) {
 		bid_layout_link(id, link);
-		/* perf's old layout: the file itself is in the place of the link */
+		/* perf's old layout: the file itself lies at the path of the link */
 		if (bid_beneath_stat(bid_store_root(store), link, &st) < 0)
 			return false;
 		snprintf(ret_path, size, "%s", link);
@@ -52,7 +52,7 @@ static bool link_target(struct bid_store *store, const struct bid_id *id, char *
 	return true;
 }
 
-/* perf's own directories and ours, and the kinds that only they hold; BID_KIND_NONE stands for any */
+/* well-known directories of perf and bidfs, each with the kind found only there; BID_KIND_NONE for any kind */
 static const struct {
 	const char *dir;
 	unsigned kinds;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Opening a store puts together what the other files share. */
+/* Open a store and set up its shared state. */
 #include "disk/store.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 enum { FRESH_S = 60 }; /* at least */
 
-/* What a file of /proc/sys/vm says, in hundredths of a second; @otherwise if it cannot be read. */
+/* Read a value of /proc/sys/vm in hundredths of a second; @otherwise if that fails. */
 static long long read_centiseconds(const char *path, long long otherwise)
 {
 	bid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -31,7 +31,10 @@ static long long read_centiseconds(const char *path, long long otherwise)
 	return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 ? strtoll(text, NULL, 10) : otherwise;
 }
 
-/* Twice as long as the kernel may take until it writes a file: 60 s by default. 0 if it writes none by itself. */
+/*
+ * Return twice the time after which the kernel writes a dirty file: 60 s by default. Returns 0 if the kernel never writes by
+ * itself.
+ */
 static long long dirty_for_s(void)
 {
 	long long expire = read_centiseconds("/proc/sys/vm/dirty_expire_centisecs", 3000),
@@ -41,7 +44,7 @@ static long long dirty_for_s(void)
 	return every <= 0 ? 0 : seconds > FRESH_S ? seconds : FRESH_S;
 }
 
-/* What is in the way of a folder of ours in our private one: a damaged file system may have made it, and nobody else may. */
+/* Remove files in the way of private folders. Only a damaged file system creates such files. */
 static void clear_way(int root)
 {
 	static const char *const folders[] = { BID_LAYOUT_TEMP,	   BID_LAYOUT_RECORDS, BID_LAYOUT_SCANS,    BID_LAYOUT_UNPACKED,
@@ -60,7 +63,7 @@ static void clear_way(int root)
 	}
 }
 
-/* Make our private folder, and clear away what a writer that died left in it. */
+/* Create the private folder, and remove temporary files of dead writers. */
 static int prepare_private(struct bid_store *store)
 {
 	bid_auto_fd int temp = -1;
@@ -72,7 +75,7 @@ static int prepare_private(struct bid_store *store)
 	r = bid_beneath_mkdirs(store->root, BID_LAYOUT_TEMP, false, &temp);
 	if (r < 0)
 		return r;
-	/* somebody else may have made it, root perhaps */
+	/* another user may have created it, perhaps root */
 	if (faccessat(temp, ".", W_OK | X_OK, AT_EACCESS) < 0)
 		return -errno;
 	bid_temp_sweep(temp);
@@ -84,7 +87,7 @@ static int open_directory(const char *path, bool create, int *ret_fd)
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0 && errno == ENOENT && create) {
-		/* with the mode that perf gives it */
+		/* the same mode as in perf */
 		if (mkdir(path, 0755) < 0 && errno != EEXIST)
 			return -errno;
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -95,7 +98,7 @@ static int open_directory(const char *path, bool create, int *ret_fd)
 	return 0;
 }
 
-/* Are there paths that lead nowhere else? Better told now than by whatever is looked for first. */
+/* Check the paths of the store early, so that errors appear now and not at the first lookup. */
 static int try_paths(const struct bid_store *store)
 {
 	bid_auto_fd int fd = -1;
@@ -194,7 +197,7 @@ void bid_store_free(struct bid_store *store)
 {
 	if (!store)
 		return;
-	/* first: it has a thread that uses all the rest */
+	/* first: its thread uses all the rest */
 	bid_space_free(store->space);
 	bid_store_free(store->lower);
 	bid_verdicts_free(store->verdicts);

@@ -75,7 +75,7 @@ int bid_piece_publish(struct bid_store *store, const struct bid_request *request
 	int r = -ENOENT;
 
 	bid_piece_path(request, path);
-	/* a directory that has just been made is empty, and may be taken away again by who removes its neighbour */
+	/* a new directory is empty, and another process may remove it together with its neighbour */
 	for (int tries = 0; tries < 8 && r == -ENOENT; tries++)
 		r = publish(store, path, temp, replace);
 	return r;
@@ -94,7 +94,7 @@ int bid_piece_remove(struct bid_store *store, const struct bid_request *request)
 	return 0;
 }
 
-/* A walk through what is kept of one id and kind. */
+/* an iteration over the pieces of one id and kind */
 struct pieces {
 	struct bid_store *store;
 	struct bid_request all;
@@ -106,7 +106,7 @@ struct pieces {
 
 static int each_below(const struct pieces *pieces, const char *path, unsigned depth);
 
-/* @depth: directories that @path is in, below that of the id. A detail has no more than BID_DETAIL_DEPTH components. */
+/* @depth counts the directories between the id and @path. A detail has no more than BID_DETAIL_DEPTH components. */
 static int visit(const struct pieces *pieces, const char *path, mode_t mode, unsigned depth)
 {
 	bool source = pieces->all.kind == BID_KIND_SOURCE;

@@ -18,7 +18,7 @@
 
 enum { TRIES = 1000 };
 
-/* Move it to a name that nothing has. */
+/* Move a file to an unused name. */
 static int move(int from, const char *name, int to, const char *stem, char aside[static NAME_MAX + 1])
 {
 	for (unsigned i = 0; i < TRIES; i++) {
@@ -30,7 +30,7 @@ static int move(int from, const char *name, int to, const char *stem, char aside
 			return 0;
 		if (errno == EEXIST)
 			continue;
-		/* file systems that do not know the flag have no second writer to fear: NFS */
+		/* file systems without the flag (NFS): the check before the rename suffices */
 		if (errno != EINVAL || faccessat(to, aside, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 			return -errno;
 		return renameat(from, name, to, aside) < 0 ? -errno : 0;
@@ -67,7 +67,7 @@ int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, co
 	if (fstat(fd, &wanted) < 0 || fstatat(to, aside, &moved, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if (wanted.st_dev != moved.st_dev || wanted.st_ino != moved.st_ino) {
-		/* somebody put another there meanwhile, which nobody has judged */
+		/* another process put a file there meanwhile, and it is not checked */
 		renameat2(to, aside, from, name, RENAME_NOREPLACE);
 		return -ESTALE;
 	}
@@ -99,8 +99,8 @@ int bid_quarantine_clear(struct bid_store *store, int dir, const char *name)
 }
 
 /*
- * Read the time at which bid_quarantine_move() gave a file its name: "ID.KIND.TIME" or "COOKIE.cookie.TIME", perhaps with a number
- * behind it. Files keep their modification time in the quarantine. Returns false for any other name.
+ * Read the time from a name by bid_quarantine_move(): "ID.KIND.TIME" or "COOKIE.cookie.TIME", perhaps with a number behind it.
+ * Files in the quarantine keep their modification time. Returns false for any other name.
  */
 static bool read_time(const char *name, int64_t *ret_time)
 {

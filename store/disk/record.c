@@ -26,7 +26,7 @@ static enum bid_kind parse_suffix(const char *suffix)
 {
 	enum bid_kind kind = bid_kind_parse(suffix);
 
-	/* not by an alias */
+	/* an alias does not count */
 	if (kind != BID_KIND_NONE)
 		return strcmp(bid_kind_name(kind), suffix) == 0 ? kind : BID_KIND_NONE;
 	for (int i = BID_KIND_COUNT; i < BID_KIND_END; i++) {
@@ -63,7 +63,7 @@ bool bid_record_has_name(const struct bid_request *request, const char *name)
 	return dot && strcmp(dot + 1, bid_layout_suffix(request, suffix)) == 0;
 }
 
-/* The directory and the name of a record; the directory is made if @make. */
+/* Open the directory of a record and set its name. Creates the directory if @make. */
 static int open_place(struct bid_store *store, const struct bid_request *request, bool make, struct bid_dir *ret_dir,
 		      char name[static BID_LAYOUT_MAX])
 {
@@ -78,7 +78,7 @@ static int open_place(struct bid_store *store, const struct bid_request *request
 	return bid_dir_open(store, path, make, NULL, ret_dir);
 }
 
-/* One from a server that is not UTF-8 is left out, rather than the whole record; so is a NULL. */
+/* Set a string. Leaves out NULL, and a server's string that is not UTF-8, to save the rest of the record. */
 static void set_string(json_t *object, const char *key, const char *value)
 {
 	if (value)
@@ -107,7 +107,7 @@ static json_t *to_json(const struct bid_record *record)
 	return json;
 }
 
-/* The sum of @json, but for the sum itself, by which a record that rotted is told from one that is sound. */
+/* Compute the sum of @json without its field "sum". A damaged record has another sum. */
 static int sum(json_t *json, char ret_text[static SUM_MAX])
 {
 	bid_auto_free char *text = NULL;
@@ -120,7 +120,7 @@ static int sum(json_t *json, char ret_text[static SUM_MAX])
 	return 0;
 }
 
-/* The text of @record, in lines for people. The caller frees it. */
+/* Format @record in lines for people. The caller frees the text. */
 static int print(const struct bid_record *record, char **ret_text)
 {
 	json_t *json = to_json(record);
@@ -158,7 +158,7 @@ static int parse(const char *text, size_t len, json_t **ret_json)
 	return 0;
 }
 
-/* Write @text as @name in @dir: in the place of what has that name, or -EEXIST if anything has, which is much cheaper. */
+/* Write @text as @name in @dir. Replaces a file of that name if @replace; else returns -EEXIST, which is much cheaper. */
 static int write_text(struct bid_store *store, const char *text, int dir, const char *name, bool replace)
 {
 	struct bid_temp temp = BID_TEMP_NONE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Removing builds and names of builds. What a build still has a name for is not lost, whatever is removed. */
+/* Removal of builds and of names of builds. A build with a name left keeps all its files. */
 #include "disk/remove.h"
 
 #include <errno.h>
@@ -40,9 +40,9 @@ void bid_records_drop(struct bid_store *store, const struct bid_id *filed, unsig
 	}
 }
 
-/* A name of a build that is concerned. */
+/* a name of a build to remove */
 struct name {
-	size_t removal; /* the index of what it is concerned by */
+	size_t removal; /* index of its removal */
 	struct bid_id filed;
 	unsigned kinds;
 	bool goes;
@@ -110,7 +110,7 @@ static int by_removal(const void *a, const void *b)
 	return strcmp(one->path, other->path);
 }
 
-/* The file of @kind under @name, which in perf's old layout is the name. */
+/* Stat the file of @kind under @name; in perf's old layout the name is the file. */
 static bool stat_file(struct bid_store *store, const struct name *name, int kind, struct stat *ret_st)
 {
 	char path[PATH_MAX + 16];
@@ -123,7 +123,7 @@ static bool stat_file(struct bid_store *store, const struct name *name, int kind
 	       S_ISREG(ret_st->st_mode);
 }
 
-/* Bytes of the files of the @at-th of @names, but for those that an earlier one has too. */
+/* Return the bytes of the files of names[@at], without files counted for an earlier name. */
 static uint64_t size_of(struct bid_store *store, const struct name *names, size_t at)
 {
 	uint64_t size = 0;
@@ -140,7 +140,7 @@ static uint64_t size_of(struct bid_store *store, const struct name *names, size_
 	return size;
 }
 
-/* What lies with the nameless is no name that a build is left with: it goes with the last that is one. */
+/* The unnamed directory does not count as a remaining name: it disappears with the last real name. */
 static void take_nameless_along(struct name *names, size_t n)
 {
 	bool goes = false, stays = false;
@@ -153,7 +153,7 @@ static void take_nameless_along(struct name *names, size_t n)
 		names[i].goes = names[i].goes || bid_is_nameless(names[i].path);
 }
 
-/* Of the @n names of one build, the one that stays and has most to offer: perf follows its link to the ELF file. */
+/* Choose the remaining name with the most files among the @n names of a build: perf's link must lead to the ELF file. */
 static const struct name *heir(const struct name *names, size_t n)
 {
 	const struct name *best = NULL;
@@ -170,7 +170,7 @@ static const struct name *heir(const struct name *names, size_t n)
 	return best;
 }
 
-/* What lies at @to and is wrong, as after it was edited in place, is in the way of what @from has. */
+/* Move a wrong file at @to, for example one edited in place, out of the way of the file of @from. */
 static void make_way(struct bid_store *store, const struct name *from, const struct name *to)
 {
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
@@ -186,7 +186,7 @@ static void make_way(struct bid_store *store, const struct name *from, const str
 	}
 }
 
-/* Whoever inherits has everything that the others had, and the link, before they go. */
+/* Give the remaining name all files of the removed names, and the link, before those disappear. */
 static int pass_on(struct bid_store *store, const struct name *names, size_t n, const struct name *to)
 {
 	char target[PATH_MAX];
@@ -199,7 +199,7 @@ static int pass_on(struct bid_store *store, const struct name *names, size_t n, 
 		r = bid_merge_missing(store, names[i].path, to->path, names[i].kinds);
 	}
 	if (r < 0)
-		return r == -ENOENT ? -EAGAIN : r; /* the heir is being removed by somebody else */
+		return r == -ENOENT ? -EAGAIN : r; /* another process is removing the remaining name */
 	switch (bid_link_look(store, &to->filed, target)) {
 	case BID_LINK_GOOD:
 		for (size_t i = 0; i < n; i++)
@@ -215,7 +215,7 @@ static int pass_on(struct bid_store *store, const struct name *names, size_t n, 
 	}
 }
 
-/* Does the link lead to what was not seen, as to what somebody has just added? */
+/* Does the link lead to a name outside @names, for example a build added just now? */
 static bool leads_elsewhere(struct bid_store *store, const struct name *names, size_t n, const char *target)
 {
 	struct stat st, there;
@@ -229,7 +229,7 @@ static bool leads_elsewhere(struct bid_store *store, const struct name *names, s
 	return true;
 }
 
-/* Of a build whose @n names all go. perf's old layout has the file in the place of the link. */
+/* Remove the link of a build without a remaining name. perf's old layout has the file at the path of the link. */
 static int remove_link(struct bid_store *store, const struct bid_id *filed, const struct name *names, size_t n,
 		       struct bid_removal *removal)
 {
@@ -251,14 +251,14 @@ static int remove_link(struct bid_store *store, const struct bid_id *filed, cons
 	case BID_LINK_DANGLING:
 		r = bid_link_drop(store, filed, target);
 		if (r == 0)
-			removal->names++; /* all that was left of one */
+			removal->names++; /* the last remains of a name */
 		return r == -ENOENT ? 0 : r;
 	default:
 		return 0;
 	}
 }
 
-/* One removal, of whose build these are the @n names. */
+/* Run one removal; @names are the @n names of its build. */
 static void remove_one(struct bid_store *store, struct bid_removal *removal, struct name *names, size_t n)
 {
 	bid_auto_fd int lock = bid_store_lock(store, true);
@@ -275,7 +275,7 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 		any = any || names[i].goes;
 	if (to && any)
 		r = pass_on(store, names, n, to);
-	/* without a name left: the link first, as perf does it, so that nobody is led to what is about to go */
+	/* without a remaining name, remove the link first, as perf does: no reader then follows it to a vanishing file */
 	while (r == 0 && !to && (any || !removal->path) && bid_spelling_next(&spelling, &removal->id, &filed))
 		r = remove_link(store, &filed, names, n, removal);
 	for (size_t i = 0; i < n && !to; i++)
@@ -291,7 +291,7 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 		if (r >= 0 && !to)
 			bid_records_drop(store, &names[i].filed, ALL_KINDS, true);
 	}
-	/* of a build of which nothing else was wanted */
+	/* pieces of a build without other artifacts */
 	if (pieces && r == 0) {
 		bid_pieces_remove(store, &removal->id);
 		r = bid_pieces_any(store, &removal->id) ? -EACCES : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Above the look-up, which only looks: look, else derive. */
+/* Lookup, else derivation. The lookup itself never derives. */
 #include <errno.h>
 
 #include "disk/derive/derive.h"
@@ -18,6 +18,6 @@ int bid_store_find(struct bid_store *store, const struct bid_request *request, s
 	if (request->kind == BID_KIND_SOURCE)
 		return bid_piece_open(store, request, ret_file);
 	r = bid_find_stored(store, request, ret_file);
-	/* a table without addresses says nothing: one that is made from the kernel does */
+	/* a symbol table without addresses is useless; a table derived from the kernel has them */
 	return r == -ENOENT || (r == -EBADMSG && request->kind == BID_KIND_KALLSYMS) ? bid_derive(store, request, ret_file) : r;
 }

@@ -11,7 +11,7 @@
 #include "disk/store.h"
 
 enum {
-	FRUITLESS_S = 10, /* a disk on which not enough could be evicted is not searched again so soon */
+	FRUITLESS_S = 10, /* pause between searches after an eviction that freed too little */
 	ROOM_MIN = 64 << 20, /* bytes; one search makes room for more than one write */
 };
 
@@ -118,7 +118,7 @@ void bid_space_published(struct bid_space *space, uint64_t bytes)
 	pthread_mutex_unlock(&space->lock);
 }
 
-/* Is a search worth while that is to free @bytes? */
+/* Is it worth searching for @bytes to evict? */
 static bool may_search(struct bid_space *space, uint64_t bytes)
 {
 	bool may;
@@ -153,7 +153,10 @@ bool bid_space_make_room(struct bid_space *space, uint64_t bytes)
 	return stats.evicted > 0;
 }
 
-/* Evict until @needed bytes are free; nothing if that cannot be, or a server that says too much would cost all that was fetched. */
+/*
+ * Evict until @needed bytes are free. Evicts nothing if that is impossible: a server with a false size would otherwise cost all
+ * downloads.
+ */
 static bool evict_for(struct bid_space *space, uint64_t needed)
 {
 	struct bid_evict_config config = { .limits = { .min_free = needed }, .dry_run = true };
@@ -170,7 +173,7 @@ static bool evict_for(struct bid_space *space, uint64_t needed)
 	return enough && r == 0;
 }
 
-/* How many of @bytes more is there no room for, beside all else that is to come or to stay free? */
+/* Return the bytes that @bytes more lack, beside all reservations and the bytes to keep free. */
 static uint64_t lacking(struct bid_space *space, uint64_t bytes, uint64_t *ret_needed)
 {
 	*ret_needed = space->limits.min_free + atomic_load(&space->reserved) + bytes;
@@ -178,8 +181,8 @@ static uint64_t lacking(struct bid_space *space, uint64_t bytes, uint64_t *ret_n
 }
 
 /*
- * Nobody said how many bytes there are to be, and @written are: is there room for @bytes more, and is it no more than is to be kept
- * of all that was fetched? @evict and the result are as of reserve(). @space may be NULL.
+ * Check the next @bytes of a file of unknown size with @written bytes so far. The disk must have room for them, and the file must
+ * stay below the size limit of all downloads. @evict and the result are as in reserve(). @space may be NULL.
  */
 static int check_more(struct bid_space *space, uint64_t written, uint64_t bytes, bool evict)
 {
@@ -200,10 +203,9 @@ static int check_more(struct bid_space *space, uint64_t written, uint64_t bytes,
 }
 
 /*
- * Reserve room for @bytes that are to be written, beside what is reserved for others and what is to stay free, until commit().
- * Returns 0, or -ENOSPC and in @ret_left the bytes there is room for. If evicting makes enough room, it is done with @evict, and
- * may block for long; without, the result is -EAGAIN if it may be enough. @space may be NULL, that of a store to which nothing is
- * written.
+ * Reserve room for @bytes until commit(), beside other reservations and the bytes to keep free. Returns 0, or -ENOSPC with the
+ * available bytes in *@ret_left. If eviction can make room, @evict evicts, and may block for long; without @evict the result is
+ * -EAGAIN. @space may be NULL: a store without writes.
  */
 static int reserve(struct bid_space *space, uint64_t bytes, bool evict, uint64_t *ret_left)
 {
@@ -221,12 +223,12 @@ static int reserve(struct bid_space *space, uint64_t bytes, bool evict, uint64_t
 		if (!may || !evict_for(space, needed))
 			return -ENOSPC;
 	}
-	/* the same room may be reserved twice at once: the second finds that out by writing, as does who said nothing */
+	/* two threads may reserve the same room at once; the second then fails to write, like a writer without a reservation */
 	atomic_fetch_add(&space->reserved, bytes);
 	return 0;
 }
 
-/* Of what was reserved, @bytes were written, or will not be. @space may be NULL. */
+/* Release @bytes of a reservation: they were written, or never will be. @space may be NULL. */
 static void commit(struct bid_space *space, uint64_t bytes)
 {
 	if (space)

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "disk/beneath.h"
 
-enum { NAMED_S = 2 }; /* within which who made a file gives it its names */
+enum { NAMED_S = 2 }; /* seconds between the creation of a file and its names */
 
 int bid_store_sync(struct bid_store *store)
 {
@@ -28,7 +28,7 @@ bool bid_store_is_fresh(struct bid_store *store, const struct stat *st)
 	long long changed = st->st_ctim.tv_sec, now = time(NULL), synced = atomic_load(&store->synced_s);
 	struct stat root;
 
-	/* a clock that was set back says nothing of before and after */
+	/* a clock set back proves no order */
 	return (store->dirty_for_s == 0 || changed >= now - store->dirty_for_s) && (changed >= synced || now < synced) &&
 	       (fstat(store->root, &root) < 0 || root.st_dev == st->st_dev);
 }

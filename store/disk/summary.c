@@ -28,12 +28,12 @@ struct one {
 	struct bid_store *store; /* borrowed */
 	bool is_mount;
 	int fan; /* ".build-id/xx" */
-	int tables; /* of symbols that were derived, of the ids of the same fan */
-	int known[BID_PLACE_KNOWN_MAX]; /* of bid_place_known() */
+	int tables; /* derived symbol tables of the ids with the same first byte */
+	int known[BID_PLACE_KNOWN_MAX]; /* directories of bid_place_known() */
 };
 
 struct bid_summaries {
-	unsigned first; /* byte of the ids whose fans are open, or NO_BYTE */
+	unsigned first; /* first byte of the ids with open directories, or NO_BYTE */
 	size_t n;
 	struct one ones[];
 };
@@ -58,7 +58,7 @@ int bid_summaries_new(struct bid_store *store, struct bid_summaries **ret_summar
 	summaries->first = NO_BYTE;
 	summaries->n = n;
 	for (struct one *one = summaries->ones; store; store = bid_store_lower(store), one++) {
-		/* in a mount each build has all that it has wherever it is looked for, and to look is a message */
+		/* in a mount each object directory shows all artifacts of a build, and a lookup costs a message */
 		bool is_mount = bid_is_mount(bid_store_path(store));
 
 		*one = (struct one){ .store = store, .is_mount = is_mount, .fan = -1, .tables = -1 };
@@ -105,7 +105,7 @@ static void note(struct bid_summary *summary, enum bid_kind kind, const struct s
 	summary->size += (uint64_t)st->st_size;
 }
 
-/* The kinds of which the directory open at @fd lists a file. */
+/* Return the kinds of the files that the directory @fd lists. */
 static unsigned listed_in(int fd)
 {
 	bid_auto_dir DIR *dir = NULL;
@@ -120,8 +120,8 @@ static unsigned listed_in(int fd)
 }
 
 /*
- * What is at @path below @dir, of @one: a directory with artifacts, or in perf's old layout the one of @file_kind. In a mount a
- * look at a name that it does not list may fetch the file.
+ * Stat the artifacts at @path below @dir of @one: a directory, or in perf's old layout a file of @file_kind. In a mount, a lookup
+ * of an unlisted name may fetch the file.
  */
 static void look_at(const struct one *one, int dir, const char *path, enum bid_kind file_kind, struct bid_summary *summary,
 		    struct timespec *ret_changed)
@@ -140,20 +140,20 @@ static void look_at(const struct one *one, int dir, const char *path, enum bid_k
 	}
 	if (one->is_mount)
 		names = listed_in(fd);
-	/* each name by itself: it is the kernel that knows which are not there, and reading a directory takes longer */
+	/* stat each name: the kernel caches absent names, and reading the directory takes longer */
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		if (summary->kinds & 1U << kind || !(names & 1U << kind) ||
 		    fstatat(fd, bid_kind_store_name((enum bid_kind)kind), &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (kind == BID_KIND_ELF)
 			elf = st.st_ino;
-		/* a mount shows a program that was not stripped as its own debuginfo, too */
+		/* a mount shows an unstripped program also as its own debuginfo */
 		if (kind != BID_KIND_DEBUGINFO || st.st_ino != elf)
 			note(summary, (enum bid_kind)kind, &st);
 	}
 }
 
-/* Where perf's link for @filed leads. */
+/* Follow perf's link for @filed. */
 static void look_along_link(const struct one *one, const char *rest, struct bid_summary *summary)
 {
 	struct timespec changed = { 0 };
@@ -173,7 +173,7 @@ static void look_along_link(const struct one *one, const char *rest, struct bid_
 	summary->changed = changed;
 }
 
-/* Of what lies where perf would not put it. */
+/* Stat the artifacts in foreign layouts. */
 static void look_at_aliens(struct bid_store *store, const struct bid_id *filed, struct bid_summary *summary)
 {
 	unsigned kinds = (unsigned)bid_one_alien_kinds(store, filed) & ~summary->kinds;

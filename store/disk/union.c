@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What a store and its lower ones have together. What an earlier one has hides what is under the same name in a later one. */
+/* The merged view of a store and its lower stores. A name in an earlier store hides the same name in a later one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,10 +16,10 @@
 #include "disk/one.h"
 #include "disk/store.h"
 
-/* The store that is being enumerated, and the ones before it, whose names were handed out already. */
+/* the store being enumerated, and the stores before it with reported names */
 struct sieve {
 	struct bid_store *first, *current;
-	const char *path; /* of entries: their directory */
+	const char *path; /* directory of entries */
 	bid_store_id_fn id;
 	bid_store_entry_fn entry;
 	void *user;
@@ -48,7 +48,7 @@ int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn
 	return r;
 }
 
-/* Not bid_store_each_id_in() 256 times: a cache of libdebuginfod is one directory, and is read once. */
+/* A cache of libdebuginfod is one directory, and must be read once: 256 calls of bid_store_each_id_in() would read it 256 times. */
 int bid_store_each_id(struct bid_store *store, bid_store_id_fn fn, void *user)
 {
 	struct sieve sieve = { .first = store, .current = store, .id = fn, .user = user };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Putting a file in the place of what the store has of its build. */
+/* Replacement of the store's file of a build. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -46,10 +46,10 @@ int bid_store_update(struct bid_store *store, const char *path, struct bid_added
 	if (!bid_store_writable(store))
 		return -EROFS;
 	r = bid_ingest_open(&add, &ingest);
-	/* nothing takes the place of itself, or becomes what its record says that it was added from */
+	/* a file of the store replaces neither itself nor the source that its record names */
 	if (r == 0)
 		own = replaced = bid_ingest_is_own(store, &ingest);
-	/* one that nobody sweeps, whatever other names it gets on its way */
+	/* a named temporary file that no sweep removes, whatever its other names */
 	if (r == 0)
 		r = bid_temp_new(store, true, &ingest.temp);
 	if (r == 0)
@@ -57,7 +57,7 @@ int bid_store_update(struct bid_store *store, const char *path, struct bid_added
 	if (r == 0 && !own)
 		r = update(store, &ingest, &replaced);
 	bid_ingest_release(&ingest);
-	/* now it has only to get its own name, unless it is new altogether */
+	/* now the file needs only its own name, unless the build is new */
 	if (r == 0)
 		r = bid_store_add(store, path, BID_LINK_AUTO, &added);
 	if (r < 0)

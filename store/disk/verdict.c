@@ -17,13 +17,13 @@ enum {
 struct entry {
 	struct bid_stamp stamp; /* ino 0: free */
 	bool examined; /* has_dwarf and the like were looked for */
-	bool reported; /* that it is not served */
+	bool reported; /* the log has the refusal */
 	struct bid_verdict_on verdict;
 };
 
 struct bid_verdicts {
 	pthread_mutex_t lock; /* protects all below; not held while a file is read */
-	unsigned turn; /* which way of a full set is given up next */
+	unsigned turn; /* way of a full set to evict next */
 	struct entry entries[SETS][WAYS];
 };
 
@@ -69,7 +69,7 @@ static bool recall(struct bid_verdicts *verdicts, const struct stat *st, bool wa
 	return found;
 }
 
-/* Keep the verdict on the file of @st, of which @stamp was taken before it was read. */
+/* Cache the check of the file with @st; @stamp was taken before the file was read. */
 static void keep(struct bid_verdicts *verdicts, const struct stat *st, const struct bid_stamp *stamp, bool examined,
 		 const struct bid_verdict_on *verdict)
 {
@@ -111,7 +111,7 @@ int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bo
 		return r;
 	} else if (want_dwarf) {
 		r = bid_elf_examine(fd, &info);
-		/* what could not be read this time is not known to have none */
+		/* an unreadable file is not known to lack an id */
 		if (r < 0 && r != -EBADMSG && r != -ENOEXEC)
 			return r;
 		verdict.has_dwarf = r == 0 && info.has_dwarf;

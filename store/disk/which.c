@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* From the digits that somebody wrote to the id that is meant. */
+/* Resolve abbreviated ids: from the digits that a user typed to the id. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ struct search {
 	void *user;
 	struct bid_id found; /* the first */
 	size_t n_found;
-	bool has_whole; /* one of them has no more digits */
+	bool has_whole; /* one id has exactly these digits */
 };
 
 static int compare(void *user, const struct bid_id *id)
@@ -37,14 +37,14 @@ int bid_store_which(struct bid_store *store, const char *digits, bid_store_id_fn
 	if (search.len < BID_ID_DIGITS_MIN || search.len > (size_t)2 * BID_ID_MAX ||
 	    strspn(digits, "0123456789abcdef") != search.len)
 		return -EINVAL;
-	/* without a store none begins like that */
+	/* without a store no id matches */
 	if (!store)
 		return -ENOENT;
 	bid_id_parse(digits, 2, &first);
 	r = bid_store_each_id_in(store, first.bytes[0], compare, &search);
 	if (r < 0)
 		return r;
-	/* one that is whole is no abbreviation of a longer one */
+	/* a complete id is no abbreviation of a longer one */
 	if (search.has_whole)
 		return bid_id_parse_str(digits, ret_id);
 	if (search.n_found != 1)

@@ -68,7 +68,7 @@ static int read_symbols(struct bid_store *store, const struct bid_id *id, struct
 	return r;
 }
 
-/* Where the program @id is run from, as far as anybody has said. -ENODATA. */
+/* Return the original path of the program @id, if known. -ENODATA if not. */
 static int original_path(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX + 1])
 {
 	char *slash;
@@ -83,7 +83,7 @@ static int original_path(struct bid_store *store, const struct bid_id *id, char 
 	return 0;
 }
 
-/* The name of the file open at @fd. -ENODATA if it is in memory. */
+/* Return the path of the file open at @fd. -ENODATA for a file in memory. */
 static int own_path(int fd, char ret_path[static PATH_MAX + 1])
 {
 	int r = bid_path_of(fd, ret_path, PATH_MAX + 1);
@@ -94,8 +94,8 @@ static int own_path(int fd, char ret_path[static PATH_MAX + 1])
 }
 
 /*
- * Definitions name a file to be set in. While nobody knows the original path that is the one in the store; they are not kept then,
- * because they would be others once the path is known.
+ * Read probe definitions for a file. Without a known original path they name the file in the store. The caller does not keep those,
+ * because they change once the path is known.
  */
 static int read_probes(struct bid_store *store, const struct bid_id *id, struct text *text, struct stat *ret_st, bool *ret_keep)
 {
@@ -114,7 +114,7 @@ static int read_probes(struct bid_store *store, const struct bid_id *id, struct 
 	return r;
 }
 
-/* The second of @source, and a fraction that no other text of as many bytes has: nothing else tells two of them apart. */
+/* Return the second of @source with a fraction hashed from the text. Nothing else distinguishes two texts of the same length. */
 static struct timespec time_of(const struct text *text, const struct stat *source)
 {
 	uint64_t hash = XXH3_64bits(text->data, text->len);
@@ -135,7 +135,7 @@ static int to_memory(const struct text *text, const struct stat *source, enum bi
 		return r;
 	if (futimens(fd, (struct timespec[]){ { .tv_nsec = UTIME_NOW }, time_of(text, source) }) < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	/* who may read the one may read the other */
+	/* the same readers as the source */
 	st.st_mode = S_IFREG | (source->st_mode & 0444);
 	st.st_uid = source->st_uid;
 	st.st_gid = source->st_gid;
@@ -143,7 +143,7 @@ static int to_memory(const struct text *text, const struct stat *source, enum bi
 	return 0;
 }
 
-/* A table that was made and kept: not where perf looks, who would not file that of the kernel that runs then. */
+/* Open a derived table. It lies outside perf's directories: perf would otherwise not save the table of the running kernel. */
 static int open_kept(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
 	char path[BID_LAYOUT_MAX];
@@ -183,7 +183,7 @@ int bid_derive(struct bid_store *store, const struct bid_request *request, struc
 	struct stat source;
 	int r = -ENOENT;
 
-	/* what is kept is of what is there */
+	/* a derived file belongs to a file of the store */
 	if (table && bid_find_has_image(store, &request->id) == 0)
 		return -ENOENT;
 	if (table && open_kept(store, request, ret_file) == 0)

@@ -56,7 +56,7 @@ int bid_store_unlink_kcore(struct bid_store *store, const char *path)
 	return bid_store_writable(store) ? bid_entry_unlink(store, path) : -EROFS;
 }
 
-/* What nobody is shown does not keep a directory from being empty: a kcore that was cut short, and perf's temporary files. */
+/* Remove hidden files that keep a directory from being empty: a truncated kcore, and perf's temporary files. */
 static int clear_hidden(int dir)
 {
 	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -19,7 +19,7 @@ static int by_inode(const void *a, const void *b)
 	return one->st_ino < two->st_ino ? -1 : one->st_ino > two->st_ino;
 }
 
-/* The files among our descriptors that lie where @like does. Whoever has a copy of a descriptor has the file open, too. */
+/* List the files among our descriptors on the file system of @like. A duplicate of a descriptor counts as an open file too. */
 static int list_files(const struct stat *like, struct stat **files, size_t *n)
 {
 	bid_auto_dir DIR *descriptors = opendir("/proc/self/fd");
@@ -42,7 +42,7 @@ static int list_files(const struct stat *like, struct stat **files, size_t *n)
 	return 0;
 }
 
-/* How many bytes all files have that lie where @fd does, which is in memory. */
+/* Sum up the bytes of all open files on the file system of @fd, a file in memory. */
 static int count_bytes(int fd, uint64_t *ret_bytes)
 {
 	bid_auto_free struct stat *files = NULL;
@@ -75,7 +75,7 @@ int bid_memory_new(const char *name, uint64_t size, int *ret_fd)
 		return -errno;
 	if (size > BID_LIMIT_MEMORY)
 		return -ENOMEM;
-	/* first its size: another thread that counts meanwhile counts it */
+	/* set the size first, so that a counting thread includes it */
 	if (ftruncate(fd, (off_t)size) < 0)
 		return -errno;
 	r = count_bytes(fd, &bytes);

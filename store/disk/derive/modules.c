@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What a store knows of a kernel's modules besides their artifacts. */
+/* A kernel's modules, from the symbol tables of a store. */
 #include "disk/derive/modules.h"
 
 #include <elf.h>
@@ -20,14 +20,14 @@
 
 enum {
 	PAGE = 4096,
-	CHUNK = 64 << 10, /* bytes of a table that are read at a time */
+	CHUNK = 64 << 10, /* bytes of a table per read */
 	MODULES_MAX = 1 << 16,
 };
 
 struct bid_modules {
 	pthread_mutex_t lock; /* protects all below */
-	struct bid_stamp stamp; /* of the table */
-	char *text; /* what it says; owned, NULL at first */
+	struct bid_stamp stamp; /* stat data of the table */
+	char *text; /* owned; the text of the table, NULL at first */
 };
 
 int bid_modules_new(struct bid_modules **ret_modules)
@@ -79,7 +79,7 @@ static void remember(struct bid_modules *modules, const struct bid_stamp *stamp,
 bool bid_store_is_module(struct bid_store *store, const struct bid_id *id)
 {
 	struct bid_file file = BID_FILE_NONE;
-	unsigned char head[EI_NIDENT + 2]; /* of either class: e_ident and e_type */
+	unsigned char head[EI_NIDENT + 2]; /* e_ident and e_type, for both classes */
 	bool is = false;
 
 	if (bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &file) < 0)
@@ -93,23 +93,23 @@ bool bid_store_is_module(struct bid_store *store, const struct bid_id *id)
 	return is;
 }
 
-/* The code of one module, as its symbols tell it. */
+/* address range of a module's code, from its symbols */
 struct module {
 	char name[64]; /* MODULE_NAME_LEN; "" before the first */
 	unsigned long long first, last;
-	unsigned number; /* of modules up to this */
+	unsigned number; /* modules up to this one */
 };
 
 static void print_module(FILE *out, const struct module *module)
 {
-	/* it begins on a page */
+	/* module code begins on a page */
 	unsigned long long begin = module->first & ~(PAGE - 1ULL), end = (module->last | (PAGE - 1)) + 1;
 
 	if (module->name[0] && module->first <= module->last)
 		fprintf(out, "%s %llu 0 - Live 0x%016llx\n", module->name, end - begin, begin);
 }
 
-/* @line is one of /proc/kallsyms, and may name another module than the one before it. */
+/* Take a line of /proc/kallsyms, which may begin another module. */
 static void take_line(FILE *out, const char *line, struct module *module)
 {
 	struct module next = { .first = ~0ULL, .number = module->number + 1 };
@@ -118,7 +118,7 @@ static void take_line(FILE *out, const char *line, struct module *module)
 	unsigned long long address;
 	char *end, type;
 
-	/* "ffffffffc0000000 t helper	[module]"; not by sscanf(3), which takes seconds for all of them */
+	/* "ffffffffc0000000 t helper [module]"; sscanf(3) would take seconds for all lines */
 	if (len == 0 || len >= sizeof(next.name) || bracket[1 + len] != ']')
 		return;
 	address = strtoull(line, &end, 16);
@@ -139,8 +139,8 @@ static void take_line(FILE *out, const char *line, struct module *module)
 }
 
 /*
- * The lines of the table that end in the @len bytes at @text. Returns how many bytes they are, or -EBADMSG: a table is text, and
- * has neither long lines nor NULs, of which a hole consists.
+ * Take the complete lines among the @len bytes at @text. Returns their length, or -EBADMSG: a table has neither long lines nor
+ * NULs. A hole consists of NULs.
  */
 static ssize_t take_lines(FILE *out, char *text, size_t len, struct module *module)
 {
@@ -194,7 +194,7 @@ static int make_text(int fd, char **ret_text)
 	if (!out)
 		return -ENOMEM;
 	r = read_modules(fd, out);
-	/* the text is whole, and ours, when it is closed */
+	/* fclose(3) completes the text and hands it over */
 	if (fclose(out) != 0 && r == 0)
 		r = -ENOMEM;
 	if (r == 0)

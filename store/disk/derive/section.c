@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Sections. A reader wants a file that begins with the section and ends with it, so one is cut out when it is asked for, and kept
- * like what was fetched: with a record, by which it is evicted. Where nothing can be kept it is in memory while it is open.
+ * Sections. A reader wants a file with exactly the bytes of a section. The store cuts one out on demand and keeps it like a
+ * download, with a record for eviction. A store that cannot keep it serves it from memory while it is open.
  */
 #include "disk/derive/section.h"
 
@@ -32,7 +32,7 @@ enum bid_kind bid_section_whole(size_t index)
 	return index < sizeof(kinds) / sizeof(kinds[0]) ? kinds[index] : BID_KIND_NONE;
 }
 
-/* Copy @section of @whole into @fd, with the readers and time of the whole, so that they are the same when it is cut anew. */
+/* Copy @section of @whole into @fd. Copies readers and time too, because a second cut must have the same. */
 static int cut(int fd, const struct bid_file *whole, const struct bid_elf_section *section)
 {
 	int r = bid_copy_range(whole->fd, (off_t)section->offset, section->size, fd);
@@ -61,7 +61,7 @@ static int cut_to_store(struct bid_store *store, const struct bid_request *reque
 	if (r == 0)
 		r = bid_piece_publish(store, request, &temp, true);
 	bid_temp_release(&temp);
-	/* before it is used: without a record it counts as fetched, and is cut again */
+	/* before the first use: a section without a record counts as fetched, and is cut again */
 	if (r == 0)
 		r = bid_record_write(store, &record);
 	if (r < 0)
@@ -91,8 +91,8 @@ static int cut_to_memory(const struct bid_file *whole, const struct bid_elf_sect
 }
 
 /*
- * The file that is here and has the section, and where in it. -ENOENT if what is here has none, -ENODATA if all files that could
- * have one are here, the debuginfo not stripped. The caller releases @ret_whole.
+ * Locate the section in a file of the store. Returns -ENOENT if no file has it. Returns -ENODATA if the store has all files that
+ * could have it, with unstripped debuginfo. The caller releases @ret_whole.
  */
 static int locate(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_whole,
 		  struct bid_elf_section *ret_section)
@@ -154,7 +154,7 @@ int bid_store_section_stat(struct bid_store *store, const struct bid_request *re
 	return 0;
 }
 
-/* Was what is kept of @request cut out of a file that carries the id? */
+/* Was the stored @request cut out of a file with the id? */
 static bool is_sliced(struct bid_store *store, const struct bid_request *request)
 {
 	json_t *record;
@@ -174,7 +174,7 @@ int bid_section_find(struct bid_store *store, const struct bid_request *request,
 	bid_cleanup(bid_file_release) struct bid_file kept = BID_FILE_NONE;
 	int r = bid_piece_open(store, request, &kept), sliced = -ENOENT;
 
-	/* a file that carries the id knows better than a server */
+	/* a file with the id is more reliable than a server */
 	if (r < 0 || !is_sliced(store, request))
 		sliced = slice(store, request, ret_file);
 	if (sliced != -ENOENT || r < 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Files without a build-id: ".bidfs/cookie/<path>/<cookie>". */
+/* Files without a build-id: ".bidfs/cookie/<path>/<content key>". */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,18 +20,18 @@
 
 enum {
 	DIGEST_DIGITS = 32,
-	DEPTH_MAX = 64, /* directories, of which each one is open while the walk is below it */
-	SWEPT_MAX = 8, /* how often the directory is made again that somebody removes as empty */
+	DEPTH_MAX = 64, /* directories; each stays open while the dirwalk is below it */
+	SWEPT_MAX = 8, /* attempts to create the directory while other processes remove it as empty */
 };
 
 struct walk {
 	struct bid_store *store;
 	int (*fn)(void *user, const struct bid_cookie *cookie);
 	void *user;
-	struct bid_cookie cookie; /* its path in the store is where the walk is */
+	struct bid_cookie cookie; /* its path in the store is the position of the dirwalk */
 };
 
-/* Write the cookie of what is in @temp, which is a copy of a file with @st. */
+/* Compute the content key of @temp, a copy of a file with the stat @st. */
 static int name_it(const struct bid_temp *temp, const struct stat *st, struct bid_cookie *cookie)
 {
 	char digest[BID_DIGEST_MAX];
@@ -78,7 +78,7 @@ static int publish(struct bid_store *store, struct bid_temp *temp, struct bid_co
 	cookie->known = r == -EEXIST;
 	if (r < 0 && !cookie->known)
 		return r;
-	/* who put it there may not have come to this yet */
+	/* the process that published it may not have synced yet */
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
@@ -130,7 +130,7 @@ bool bid_cookie_is_name(const char *text)
 	return parse(text, &cookie);
 }
 
-/* Below walk->cookie.stored. What is no cookie is passed by. */
+/* Visit the entries below walk->cookie.stored; skip names that are no content keys. */
 static int walk_directory(struct walk *walk)
 {
 	struct bid_cookie *cookie = &walk->cookie;
@@ -170,7 +170,7 @@ int bid_store_each_cookie(struct bid_store *store, int (*fn)(void *user, const s
 	return walk_directory(&walk);
 }
 
-/* Its directory goes with it, and those above, if it was the last. */
+/* Remove the empty directory of the key, and its empty parents. */
 static void prune(struct bid_store *store, const struct bid_cookie *cookie)
 {
 	char parent[PATH_MAX];

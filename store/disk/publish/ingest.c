@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Adding: the one way of a file of this machine into the store, or of data that somebody has. */
+/* Ingest: the only way of a local file, or of a caller's data, into the store. */
 #include "disk/publish/ingest.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 enum {
 	IMAGE_MAX = 1 << 20, /* bytes */
-	NAMES_MAX = 1 << 14, /* of .dynstr */
+	NAMES_MAX = 1 << 14, /* strings of .dynstr */
 };
 
 static int link_temp(void *user, int dir, const char *name)
@@ -36,7 +36,7 @@ static int link_source(void *user, int dir, const char *name)
 {
 	const struct bid_ingest *ingest = user;
 
-	/* what was examined, whatever has its name now */
+	/* link the examined file, even if its name now belongs to another file */
 	return bid_fd_link(ingest->fd, dir, name);
 }
 
@@ -47,11 +47,11 @@ static int clean_source(const struct bid_ingest *ingest)
 
 	if (changed->tv_sec < clean->tv_sec || (changed->tv_sec == clean->tv_sec && changed->tv_nsec < clean->tv_nsec))
 		return 0;
-	/* what cannot be synced cannot be dirty */
+	/* a file without support for fsync(2) has no dirty data */
 	return fsync(ingest->fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
 }
 
-/* Has the store a debug file of @id that is not stripped? */
+/* Does the store have an unstripped debug file of @id? */
 static bool has_debug(struct bid_store *store, const struct bid_id *id)
 {
 	struct bid_request request = { .id = *id, .kind = BID_KIND_DEBUGINFO };
@@ -60,7 +60,7 @@ static bool has_debug(struct bid_store *store, const struct bid_id *id)
 	return bid_find_stored(store, &request, &file) == 0 && file.kind == BID_KIND_DEBUGINFO && !file.stripped;
 }
 
-/* Has the store an ELF file of its id that was stripped, and nothing of what this one, which was not, would tell beside it? */
+/* Does the store have an ELF file of the id without the debuginfo or symbols of @ingest, and no debug file beside it? */
 static bool completes(struct bid_store *store, const struct bid_ingest *ingest)
 {
 	struct bid_request request = { .id = ingest->added.id, .kind = BID_KIND_ELF };
@@ -89,7 +89,7 @@ static int finish_or_leave(struct bid_store *store, struct bid_ingest *ingest, e
 	return 0;
 }
 
-/* To find out that it cannot be done costs a temporary file or a directory: it is asked once. */
+/* Finding out costs a temporary file or a directory: remember the failure. */
 static bool is_denied(const atomic_ullong *denied, const struct stat *st)
 {
 	return atomic_load(denied) == (unsigned long long)st->st_dev + 1;
@@ -100,7 +100,7 @@ static void deny(atomic_ullong *denied, const struct stat *st)
 	atomic_store(denied, (unsigned long long)st->st_dev + 1);
 }
 
-/* Did a hard link to a file like it fail: one of its file system, or one of somebody else's there? */
+/* Did a hard link fail before for the file system of @st, or for other users' files on it? */
 static bool is_link_denied(struct bid_store *store, const struct stat *st)
 {
 	const struct bid_denied *denied = &store->denied;
@@ -113,15 +113,15 @@ static void deny_link(struct bid_store *store, const struct stat *st, int r)
 	struct bid_denied *denied = &store->denied;
 	struct stat root;
 
-	/* on the store's own file system it is a matter of mounts, which not all files need be below */
+	/* on the store's own file system the mount decides, and other files may lie in another mount */
 	if (r == -EXDEV && fstat(bid_store_root(store), &root) == 0 && root.st_dev != st->st_dev)
 		deny(&denied->link, st);
-	/* fs.protected_hardlinks, proc_sys_fs(5); of one's own it is said by a single file, as an immutable one */
+	/* fs.protected_hardlinks, proc_sys_fs(5); for a file of this user EPERM concerns one file, for example an immutable one */
 	if (r == -EPERM && st->st_uid != geteuid())
 		deny(&denied->link_of_others, st);
 }
 
-/* By the first of the ways of @wanted that works. */
+/* Put the file by the first method of @wanted that works. */
 static int put(struct bid_store *store, struct bid_ingest *ingest, enum bid_link wanted, enum bid_durability durability)
 {
 	int r;
@@ -157,7 +157,7 @@ int bid_ingest_place(struct bid_store *store, struct bid_ingest *ingest, enum bi
 	const struct bid_elf_info *info = &ingest->info;
 	int r;
 
-	/* code that has no bytes is what is left in a separate debug file */
+	/* a separate debug file keeps the code sections without bytes */
 	ingest->added = (struct bid_added){
 		.id = info->id,
 		.kind = !info->has_code && (info->has_dwarf || info->has_symtab) ? BID_KIND_DEBUGINFO : BID_KIND_ELF,
@@ -180,14 +180,14 @@ static int link_data(void *user, int dir, const char *name)
 	return bid_temp_link(user, dir, name);
 }
 
-/* Everybody reads the file open at @fd if everybody reads one of @mode; and the owner of the store, if it can be his. */
+/* Let all users read @fd if @mode lets all users read. Make the owner of the store its owner if possible. */
 static int set_readers(struct bid_store *store, const struct bid_request *request, mode_t mode, int fd)
 {
 	struct stat st;
 
 	if (fstat(bid_store_root(store), &st) < 0)
 		return -errno;
-	/* where root may not, it stays root's */
+	/* if root lacks the permission the file stays root's */
 	if (geteuid() == 0 && st.st_uid != 0)
 		(void)!fchown(fd, st.st_uid, (gid_t)-1);
 	mode = bid_all_read(mode) ? 0444 : S_IRUSR;
@@ -195,7 +195,7 @@ static int set_readers(struct bid_store *store, const struct bid_request *reques
 	return fchmod(fd, request->kind == BID_KIND_PROBES ? mode | S_IWUSR : mode) < 0 ? -errno : 0;
 }
 
-/* Publish what is in @temp, in perf's directory of this kind. */
+/* Publish @temp in perf's directory of this kind. */
 static int publish_data(struct bid_store *store, const struct bid_request *request, mode_t mode, struct bid_temp *temp)
 {
 	static const char *const dirs[BID_KIND_COUNT] = { [BID_KIND_VDSO] = "[vdso]", [BID_KIND_KALLSYMS] = "[kernel.kallsyms]" };
@@ -265,7 +265,7 @@ static bool begins(const char *text, const char *beginning)
 	return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-/* /lib/modules/RELEASE/vdso/vdso32.so, or the name that the program has it by (vdso(7)). Of other files nothing is read. */
+/* Is @path /lib/modules/RELEASE/vdso/vdso32.so, or a name that programs use for the vDSO (vdso(7))? Only such files are read. */
 static bool has_name(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -275,7 +275,7 @@ static bool has_name(const char *path)
 	       begins(name, "linux-gate");
 }
 
-/* Is there the kernel's name for it among its dynamic strings, of which its DT_SONAME is one? */
+/* Search the dynamic strings, including DT_SONAME, for the kernel's name of the vDSO. */
 static bool has_soname(int fd)
 {
 	struct bid_elf_section section;
@@ -303,7 +303,7 @@ int bid_ingest_vdso(struct bid_store *store, struct bid_ingest *ingest)
 	r = bid_read_file(ingest->fd, IMAGE_MAX, &image, &len);
 	if (r == 0)
 		r = bid_store_add_data(store, &request, bid_ingest_mode(store, ingest), image, len, &added);
-	/* the ELF file goes beside it, to where perf's link leads */
+	/* the ELF file goes beside it, to the target of perf's link */
 	ingest->is_new = false;
 	return r;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A file on its way into the store: under which names it gets there. */
+/* Ingest: choose the names of a file in the store. */
 #include "disk/publish/ingest.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static int put_known(void *user, int dir, const char *name)
 	return bid_fd_link(file->fd, dir, name);
 }
 
-/* perf's link for @id leads to @mismatched, another id's place or where nothing is: let it lead to @path, where readers find it. */
+/* Point perf's link for @id at @path, for readers. The link led to @mismatched: the directory of another id, or nothing. */
 static int mend_link(struct bid_store *store, const struct bid_id *id, const char *mismatched, const char *path, bool durable)
 {
 	struct bid_id filed = bid_layout_filed(id);
@@ -60,7 +60,7 @@ static int mend_link(struct bid_store *store, const struct bid_id *id, const cha
 	return r;
 }
 
-/* The artifact is in the store: give it the file's own name too, if it is a new one. One object, several names. */
+/* Add the file's own name to an artifact in the store, if the name is new. One object then has several names. */
 static int add_name(struct bid_store *store, const struct bid_ingest *ingest, struct bid_file *file, const char *path,
 		    enum bid_durability durability)
 {
@@ -71,7 +71,7 @@ static int add_name(struct bid_store *store, const struct bid_ingest *ingest, st
 
 	if (file->kind != BID_KIND_ELF)
 		return 0;
-	/* a lower store's, on another file system: nothing can be linked from there, so that no directory is to be made for it */
+	/* a lower store on another file system: no link is possible, and a directory would stay empty */
 	if (fstat(bid_store_root(store), &root) < 0 || root.st_dev != file->st.st_dev)
 		return 0;
 	linked = bid_one_where(store, &ingest->info.id, where, sizeof(where)) == 0;
@@ -91,7 +91,7 @@ static int add_name(struct bid_store *store, const struct bid_ingest *ingest, st
 	return r == -EEXIST || bid_ingest_is_unsupported(r) ? 0 : r;
 }
 
-/* The directory that is the file's own: "usr/bin/ls/ID". */
+/* Format the object directory below the file's own path: "usr/bin/ls/ID". */
 static int own_place(const struct bid_ingest *ingest, char ret_path[static PATH_MAX])
 {
 	struct bid_id filed = bid_layout_filed(&ingest->info.id);
@@ -109,7 +109,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
-/* Does everybody read the file to be added, and not what is the same in the store? */
+/* May all users read the added file, but not the same artifact in the store? */
 static bool opens(const struct bid_ingest *ingest, const struct bid_file *file, mode_t mode)
 {
 	return bid_all_read(mode) && !bid_all_read(file->st.st_mode) && !ingest->packed && ingest->st.st_size == file->st.st_size &&
@@ -117,8 +117,8 @@ static bool opens(const struct bid_ingest *ingest, const struct bid_file *file, 
 }
 
 /*
- * @file was found in the store in the place of what @ingest is to add. Put a copy in its place if it gives rights, or if only its
- * owner reads it and everybody reads @ingest, which has the same bytes.
+ * Replace @file, the stored artifact of @ingest, by a copy if it grants privileges. Replace it also if only its owner may read it
+ * and all users may read @ingest, which has the same bytes.
  */
 static void mend_class(struct bid_store *store, const struct bid_ingest *ingest, const struct bid_file *file)
 {
@@ -130,7 +130,7 @@ static void mend_class(struct bid_store *store, const struct bid_ingest *ingest,
 	struct stat st;
 	int r;
 
-	/* perf links what gives rights, too; and what a lower store has is not ours to change */
+	/* perf also links files that grant privileges; files of a lower store stay as they are */
 	if ((!gives && !opens(ingest, file, rights.mode)) || bid_find_stat(store, &request, &st) < 0 || !is_same(&st, &file->st))
 		return;
 	if (gives && !linked)
@@ -154,14 +154,14 @@ int bid_ingest_recognise(struct bid_store *store, struct bid_ingest *ingest, enu
 	r = bid_find_stored(store, &request, &file);
 	if (r < 0)
 		return r == -ENOENT || bid_is_unusable(r) ? 0 : r;
-	/* a debug file that is added is not stripped, and takes the place of one that is */
+	/* an added debug file is not stripped, and replaces a stripped one */
 	if (file.stripped) {
 		bid_file_release(&file);
 		return 0;
 	}
-	/* an ELF file may stand in for its debuginfo; that is no debug file */
+	/* an ELF file may substitute for its debuginfo, but is no debug file */
 	r = file.kind == request.kind && !ingest->is_nameless ? add_name(store, ingest, &file, own, durability) : 0;
-	/* from now on it is not what can be fetched again; unless it was evicted until now, and is to be put there after all */
+	/* the file now belongs to the user, and is not evicted; if it was evicted meanwhile, it is added again */
 	claimed = r == 0 && file.kind == request.kind ? bid_store_claim(store, &request) : -ENOENT;
 	ingest->added.known = claimed >= 0;
 	ingest->is_fresh = ingest->added.known && bid_store_is_fresh(store, &file.st);
@@ -174,7 +174,7 @@ int bid_ingest_recognise(struct bid_store *store, struct bid_ingest *ingest, enu
 	return r < 0 ? r : ingest->added.known;
 }
 
-/* Where it goes: readers follow perf's link, so to where that leads if there is one; and debug files beside their ELF file. */
+/* Choose the object directory. Readers follow perf's link, so its target comes first. Debug files go beside their ELF file. */
 static int choose_place(struct bid_store *store, struct bid_ingest *ingest)
 {
 	if (ingest->is_new && ingest->added.kind == BID_KIND_ELF)
@@ -188,7 +188,7 @@ static int choose_place(struct bid_store *store, struct bid_ingest *ingest)
 	return own_place(ingest, ingest->where);
 }
 
-/* Another copy of the build, of the name @target, got perf's link first: one object, several names. Returns whether it is one. */
+/* Merge with @target: another copy of the build got perf's link first. Returns true if one object now has both names. */
 static bool join(struct bid_store *store, const struct bid_ingest *ingest, const char *target)
 {
 	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
@@ -201,11 +201,11 @@ static bool join(struct bid_store *store, const struct bid_ingest *ingest, const
 	bool joined = false;
 
 	snprintf(path, sizeof(path), "%s/%s", target, bid_kind_store_name(request.kind));
-	/* nobody has looked at it yet */
+	/* not checked yet */
 	if (bid_check_open(store, path, &request, &file) == 0 &&
 	    bid_beneath_open(bid_store_root(store), ingest->where, O_RDONLY | O_DIRECTORY, &dir) == 0) {
 		entry.fd = dir;
-		/* what was added is a file elsewhere, and stays that; a build may be there twice, with other bytes */
+		/* the source is a file elsewhere, and stays separate; a build may exist twice with different bytes */
 		joined = bid_merge(store, &entry, target, !ingest->is_staged) == 0;
 		if (joined)
 			bid_names_note(store, &request.id, ingest->where);
@@ -215,8 +215,8 @@ static bool join(struct bid_store *store, const struct bid_ingest *ingest, const
 }
 
 /*
- * Publish it in its place. Somebody else may have made perf's link to another one meanwhile, as for the debug file of the same
- * build: then it goes there too, because readers do.
+ * Publish the file in its object directory. Another process may point perf's link elsewhere meanwhile, for example for the debug
+ * file of the same build. The file then goes there too, because readers follow the link.
  */
 static int publish(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
 		   int (*put)(void *user, int dir, const char *name))
@@ -246,7 +246,7 @@ static int publish(struct bid_store *store, struct bid_ingest *ingest, enum bid_
 	return r;
 }
 
-/* The same, and if what has its place is not it, in the place of that: nobody reads it, and it would be in the way of all. */
+/* Publish the file. If a wrong file has its name, replace that file: no reader gets it, and it would block the name. */
 static int publish_instead(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
 			   int (*put)(void *user, int dir, const char *name))
 {
@@ -265,7 +265,7 @@ int bid_ingest_sync_known(struct bid_store *store, const struct bid_ingest *inge
 	return ingest->is_fresh && durability == BID_DURABLE_EACH ? bid_store_sync(store) : 0;
 }
 
-/* Has another build, the id of which begins alike, its place? */
+/* Does an object directory of another build whose id begins alike have the name? */
 static bool is_taken(struct bid_store *store, const struct bid_ingest *ingest)
 {
 	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
@@ -275,18 +275,18 @@ static bool is_taken(struct bid_store *store, const struct bid_ingest *ingest)
 	return bid_check_anothers(store, path, &request);
 }
 
-/* It has its place, or (-EEXIST) somebody else's file has it. What is left is its other name. */
+/* Finish publishing after the result @published: 0, or -EEXIST for another file of that name. Adds the other name of the file. */
 static int settle(struct bid_store *store, struct bid_ingest *ingest, int published, enum bid_durability durability)
 {
 	char own[PATH_MAX];
 	int r = published;
 
-	/* nor a record that a download wrote meanwhile, and was killed */
+	/* also remove a record of a download killed meanwhile */
 	if (r == 0 && !ingest->added.known)
 		bid_record_drop(store, &(struct bid_request){ .id = ingest->added.id, .kind = ingest->added.kind });
 	if (r == -EEXIST) {
 		r = bid_ingest_recognise(store, ingest, durability);
-		/* what is there is not it, and stays, or could not be set aside */
+		/* the existing file is wrong and stays, or could not be moved to the quarantine */
 		if (r == 0)
 			r = is_taken(store, ingest) ? -ENOTUNIQ : -EBADMSG;
 	} else if (r == 0 && own_place(ingest, own) == 0 && strcmp(own, ingest->where) != 0) {
@@ -308,9 +308,9 @@ int bid_ingest_publish(struct bid_store *store, struct bid_ingest *ingest, enum 
 {
 	int r = -EBADMSG;
 
-	/* the user's file has no record, also none that outlived what was downloaded */
+	/* a file of the user has no record, and none of an earlier download */
 	bid_record_drop(store, &(struct bid_request){ .id = ingest->added.id, .kind = ingest->added.kind });
-	/* what has its place and is not it may just have been removed, and the next try finds room */
+	/* the wrong file may have been removed just now: try again */
 	for (int tries = 0; tries < TRIES && r == -EBADMSG; tries++) {
 		r = choose_place(store, ingest);
 		if (r == 0)

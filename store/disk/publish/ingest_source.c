@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A file on its way into the store: what it is, whose it is, and its bytes. */
+/* Ingest: the kind, the owner and the bytes of a file. */
 #include "disk/publish/ingest.h"
 
 #include <errno.h>
@@ -26,18 +26,18 @@ enum {
 	LINKS_MAX = 60000, /* ext4 allows 65000; leave some to others */
 	TRIES = 2, /* to have another name, or other rights, changes the times of a file, too */
 	TICK_NS = 20 * 1000 * 1000,
-	FULL = 1 << 20, /* bytes: with less than that free, a disk is full for any file */
+	FULL = 1 << 20, /* bytes; with less free space the disk is full for any file */
 };
 
-/* Has somebody else the file open for writing? Where nobody may ask, or none can tell, it is taken for no. */
+/* Does another process have the file open for writing? Returns false if the kernel does not say. */
 static bool is_open_for_writing(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
-	/* who hands it over open for writing knows what he writes */
+	/* a caller with a writable descriptor knows its own writes */
 	if (flags < 0 || (flags & O_ACCMODE) != O_RDONLY)
 		return false;
-	/* whoever opens it in between has us sent a signal, which by default ends the program, but for this one */
+	/* an open(2) in between sends a signal to this process; SIGURG, unlike the default, does not end it */
 	if (fcntl(fd, F_SETSIG, SIGURG) < 0)
 		return false;
 	if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
@@ -46,7 +46,7 @@ static bool is_open_for_writing(int fd)
 	return false;
 }
 
-/* What the file is to be when it was copied, unless it is changed. Waits until a change would show. */
+/* Take the state of the file before the copy, for a comparison after it. Waits until a change would show. */
 static int begin(int fd, struct stat *ret_st, struct bid_stamp *ret_stamp)
 {
 	for (int tries = 0; tries < 2; tries++) {
@@ -64,11 +64,11 @@ static uint64_t free_beside(int fd)
 {
 	struct statvfs space;
 
-	/* of a disk that does not tell it is found out by writing */
+	/* a file system without such numbers shows a full disk only by a failing write */
 	return fstatvfs(fd, &space) < 0 || space.f_blocks == 0 ? UINT64_MAX : (uint64_t)space.f_bavail * space.f_frsize;
 }
 
-/* A file for which alone there is no room is no trouble of the disk: others may fit. */
+/* If the file is too large for the free space, return -EFBIG: smaller files may still fit. */
 static int copy(int from, const struct stat *st, int to, bool reflink)
 {
 	uint64_t left, needed = (uint64_t)st->st_blocks * 512;
@@ -82,13 +82,13 @@ static int copy(int from, const struct stat *st, int to, bool reflink)
 	if (left >= FULL && needed > left)
 		return -EFBIG;
 	r = bid_copy_file(from, to);
-	/* its blocks may be fewer at its source, which compresses them */
+	/* a compressing source file system may count fewer blocks */
 	if (r == -ENOSPC && left >= FULL && ftruncate(to, 0) == 0 && free_beside(to) >= FULL)
 		r = -EFBIG;
 	return r;
 }
 
-/* Copy the file into the empty one open at @to, or share its blocks with it. Returns as bid_ingest_fill(). */
+/* Copy the file into the empty file @to, or share its blocks. Returns as bid_ingest_fill(). */
 static int copy_source(struct bid_ingest *ingest, int to, bool reflink)
 {
 	struct bid_elf_info info;
@@ -111,7 +111,7 @@ static int copy_source(struct bid_ingest *ingest, int to, bool reflink)
 		if (ingest->info.id.len > 0) {
 			r = bid_elf_examine(to, &info);
 			if (r < 0 || !bid_id_equal(&info.id, &ingest->info.id))
-				return r == -ENOMEM ? r : -EAGAIN; /* it became another one before */
+				return r == -ENOMEM ? r : -EAGAIN; /* the file was replaced before */
 		}
 		ingest->st = before;
 		return 0;
@@ -119,7 +119,7 @@ static int copy_source(struct bid_ingest *ingest, int to, bool reflink)
 	return -EAGAIN;
 }
 
-/* The path that the file open at @fd, with @st, has or had, whatever happens to it meanwhile. */
+/* Return the path that the file @fd with @st has or had, even if it is renamed or removed meanwhile. */
 static int read_path(int fd, const struct stat *st, char ret_path[static PATH_MAX])
 {
 	int r = bid_path_of(fd, ret_path, PATH_MAX);
@@ -157,7 +157,7 @@ int bid_ingest_examine(struct bid_store *store, struct bid_ingest *ingest)
 	r = r ? unpack(store, ingest) : bid_elf_examine(ingest->fd, &ingest->info);
 	if (r < 0)
 		return r;
-	/* an id of one byte has no link in perf's layout, whose name is what follows the first byte */
+	/* an id of one byte has no link in perf's layout: the name of a link is the rest after the first byte */
 	return ingest->info.id.len > 1 ? 0 : -ENODATA;
 }
 
@@ -197,12 +197,12 @@ int bid_ingest_begin(struct bid_store *store, const struct bid_add *add, struct 
 
 	if (r < 0)
 		return r;
-	/* what is in a mount of bidfs is from a store, where its path is another */
+	/* a file in a mount of bidfs comes from a store, and its path there is another one */
 	ingest->is_nameless = bid_ingest_is_own(store, ingest) || bid_is_in_mount(ingest->fd, &ingest->st);
 	return bid_ingest_examine(store, ingest);
 }
 
-/* Does everybody read the file where it is? */
+/* May all users read the file at its path? */
 static bool is_public(struct bid_store *store, const struct bid_ingest *ingest)
 {
 	struct stat st;

@@ -35,7 +35,7 @@ int bid_merge_file(struct bid_store *store, int fd, int to, const char *name)
 	r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_TEMP, false, &temp);
 	if (r < 0)
 		return r;
-	/* who opens the store sweeps what no writer holds, and may be faster than the rename */
+	/* a process that opens the store sweeps files without a writer's lock, and may be faster than the rename */
 	r = -ENOENT;
 	for (int tries = 0; tries < SWEPT_MAX && r == -ENOENT; tries++) {
 		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
@@ -44,7 +44,7 @@ int bid_merge_file(struct bid_store *store, int fd, int to, const char *name)
 		r = bid_fd_link(fd, temp, temp_name);
 		if (r == 0 && renameat(temp, temp_name, to, name) < 0)
 			r = -errno;
-		/* rename(2) of one inode onto itself leaves both names, and into a directory that has gone the first one */
+		/* rename(2) leaves both names if they are one inode, and the first name if the directory was removed */
 		unlinkat(temp, temp_name, 0);
 	}
 	return r;
@@ -71,12 +71,12 @@ bool bid_merge_completes(const struct bid_elf_info *info, int fd)
 	return info->has_dwarf || !other.has_symtab;
 }
 
-/* What becomes of two files of one kind, that of the entry and that of its target. */
+/* the result for two files of one kind: ours in the entry, theirs in its target */
 enum outcome {
 	APART, /* each keeps its own */
 	OURS, /* the entry's serves both */
 	THEIRS, /* the target's serves both */
-	BESIDE, /* so does that, and the entry's becomes the target's debug file */
+	BESIDE, /* like THEIRS, and our file becomes the target's debug file */
 };
 
 static bool is_stripped(int fd)
@@ -119,7 +119,7 @@ static int choose(int ours, int theirs, int to, enum bid_kind kind, bool expenda
 	if (kind == BID_KIND_ELF && bid_elf_examine(ours, &info) == 0 && (info.has_dwarf || bid_merge_completes(&info, theirs)) &&
 	    lacks_debug(to))
 		return BESIDE;
-	/* probe definitions are text that users made */
+	/* probe definitions are text written by users */
 	return expendable && kind != BID_KIND_PROBES ? THEIRS : APART;
 }
 
@@ -131,7 +131,7 @@ static bool is_one_file(int from, int to, const char *name)
 	       st.st_ino == other.st_ino && st.st_dev == other.st_dev;
 }
 
-/* Returns 1 if there is something to do, which is done unless @store is NULL. */
+/* Join the files of one kind. Returns 1 if there is something to join; only looks if @store is NULL. */
 static int join_kind(struct bid_store *store, int from, int to, enum bid_kind kind, bool expendable)
 {
 	const char *name = bid_kind_store_name(kind);
@@ -178,7 +178,7 @@ int bid_merge(struct bid_store *store, const struct bid_place_of *entry, const c
 	bid_auto_fd int to = -1;
 	int r;
 
-	/* perf's old layout has no place for more than one file */
+	/* perf's old layout has room for one file only */
 	if (entry->is_file)
 		return -EOPNOTSUPP;
 	r = bid_beneath_open(bid_store_root(store), target, O_RDONLY | O_DIRECTORY, &to);
@@ -216,14 +216,14 @@ int bid_merge_missing(struct bid_store *store, const char *from, const char *to,
 		if (r == 0)
 			r = bid_fd_link(fd, target, name);
 		else if (r == -ENOENT)
-			r = 0; /* somebody else removed it */
+			r = 0; /* another process removed it */
 		if (r == -EEXIST)
 			r = 0;
 	}
 	return r;
 }
 
-/* Is what lies at @place as @kind there, and right? */
+/* Does @place have a correct file of @kind? */
 static bool is_right(struct bid_store *store, const char *place, const struct bid_id *filed, enum bid_kind kind)
 {
 	struct bid_request request = { .id = *filed, .kind = kind };
@@ -237,14 +237,14 @@ static bool is_right(struct bid_store *store, const char *place, const struct bi
 	return r == 0;
 }
 
-/* Is there at @path by what perf knows a build? */
+/* Does @path have a file by which perf finds a build? */
 static bool is_build(struct bid_store *store, const char *path, const struct bid_id *filed)
 {
 	return is_right(store, path, filed, BID_KIND_ELF) || is_right(store, path, filed, BID_KIND_KALLSYMS) ||
 	       is_right(store, path, filed, BID_KIND_VDSO);
 }
 
-/* Let @path have what the nameless have, that is right. Returns as bid_merge(). */
+/* Add the correct files of the unnamed directory to @path. Returns as bid_merge(). */
 static int join_nameless(struct bid_store *store, const struct bid_id *filed, const char *nameless, const char *path)
 {
 	struct bid_place_of entry = { .path = nameless, .id = *filed };
@@ -260,7 +260,7 @@ static int join_nameless(struct bid_store *store, const struct bid_id *filed, co
 	return bid_merge(store, &entry, path, false);
 }
 
-/* Take from the nameless what is at @path by now. What came there since stays, and is found. */
+/* Remove from the unnamed directory the files that @path has too. Files published there since stay, and readers find them. */
 static void take_away(struct bid_store *store, const char *nameless, const char *path)
 {
 	char there[PATH_MAX + 16], here[PATH_MAX + 16];
@@ -292,7 +292,7 @@ int bid_merge_nameless(struct bid_store *store, const struct bid_id *id, const c
 	r = join_nameless(store, &filed, nameless, path);
 	if (r == 0)
 		r = bid_link_point(store, &filed, path);
-	/* what came before that, of somebody who was led there */
+	/* again, for files that another process published there before the link changed */
 	if (r == 0)
 		r = join_nameless(store, &filed, nameless, path);
 	if (r == 0 && durable)

@@ -28,7 +28,7 @@ int bid_examine_for(int fd, const struct bid_request *request, char *reason, siz
 
 	reason[0] = '\0';
 	if (bid_kind_has_detail(request->kind)) {
-		/* nothing in it says what it is */
+		/* the file itself contains no id */
 		*ret_info = (struct bid_elf_info){ .id = request->id };
 		return 0;
 	}
@@ -65,7 +65,7 @@ static bool is_wrong(int fd, const struct bid_request *request)
 	return r == -ENOEXEC || r == -ENODATA || (r == 0 && !bid_id_answers(&carried, &request->id));
 }
 
-/* Is the file @path debuginfo that answers @request, and stripped? */
+/* Is the file @path stripped debuginfo that answers @request? */
 static bool is_stripped(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file)
 {
 	return request->kind == BID_KIND_DEBUGINFO && bid_check_open(store, path, request, ret_file) == 0 && ret_file->stripped;
@@ -73,7 +73,7 @@ static bool is_stripped(struct bid_store *store, const char *path, const struct 
 
 bool bid_publish_make_way(struct bid_store *store, const char *path, const struct bid_request *request)
 {
-	/* where ids that begin alike are filed, one that is longer is no measure of what is there */
+	/* an object directory of ids that begin alike answers only for the on-disk id, not for a longer one */
 	struct bid_request there = { .id = bid_layout_filed(&request->id), .kind = request->kind };
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	char aside[PATH_MAX];
@@ -82,7 +82,7 @@ bool bid_publish_make_way(struct bid_store *store, const char *path, const struc
 	if (is_stripped(store, path, &there, &file))
 		return bid_quarantine_move(store, path, file.fd, &there, aside, sizeof(aside)) == 0 &&
 		       bid_entry_unlink(store, aside) == 0;
-	/* opened before it is judged: another that comes to its name meanwhile stays there */
+	/* open the file before checking it: another file that gets its name meanwhile stays there */
 	if (bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 || !is_wrong(fd, &there) ||
 	    bid_quarantine_move(store, path, fd, &there, aside, sizeof(aside)) < 0)
 		return false;
@@ -90,7 +90,7 @@ bool bid_publish_make_way(struct bid_store *store, const char *path, const struc
 	return true;
 }
 
-/* Returns 1 if it was made. */
+/* Create perf's link. Returns 1 if it is new. */
 static int publish_link(struct bid_store *store, const struct bid_id *id, const char *target, struct bid_touched *touched)
 {
 	struct bid_id filed = bid_layout_filed(id);
@@ -132,7 +132,7 @@ void bid_publish_where(struct bid_store *store, const struct bid_id *id, char re
 		snprintf(ret_path, PATH_MAX, "%s", bid_layout_under(BID_STORE_NAMELESS, &filed, nameless));
 }
 
-/* Make and open "<path>/<id>": the directory that <path> is in is likely to be the last file's too. */
+/* Create and open "<path>/<id>". The next file probably goes below <path> too. */
 static int make_place(struct bid_store *store, const char *path, struct bid_touched *touched, int *ret_fd)
 {
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
@@ -181,7 +181,7 @@ int bid_publish_linking(struct bid_store *store, const struct bid_id *id, enum b
 {
 	int r = -ENOENT;
 
-	/* a directory that has just been made is empty, and may be taken away again by who removes or evicts its neighbour */
+	/* a new directory is empty, and another process may remove it together with its neighbour */
 	for (int tries = 0; tries < 8 && (r == -ENOENT || r == -ENOTDIR); tries++)
 		r = try_to_publish(store, id, kind, path, durable, put, user, ret_linked);
 	/* without the file, its directory says nothing */
@@ -204,13 +204,13 @@ int bid_publish_instead(struct bid_store *store, const struct bid_request *reque
 	char file[PATH_MAX + 16];
 	int r;
 
-	/* what is added has no record, also none that outlived what was downloaded */
+	/* an added file has no record, and none of an earlier download */
 	bid_record_drop(store, request);
 	r = bid_publish(store, &request->id, request->kind, path, durable, put, user);
 	snprintf(file, sizeof(file), "%s/%s", path, bid_kind_store_name(request->kind));
 	if (r == -EEXIST && bid_publish_make_way(store, file, request))
 		r = bid_publish(store, &request->id, request->kind, path, durable, put, user);
-	/* nor one that a download wrote meanwhile, and was killed */
+	/* also remove a record of a download killed meanwhile */
 	if (r == 0)
 		bid_record_drop(store, request);
 	return r;

@@ -29,11 +29,11 @@ enum { TRIES = 8 }; /* while others add and remove the same */
 struct replacing {
 	struct bid_store *store;
 	const struct bid_idset *wanted;
-	const struct bid_id *id; /* of which it is; with wanted */
+	const struct bid_id *id; /* the id of the new file; used with wanted */
 	enum bid_kind kind;
-	const struct stat *only; /* the file that it comes in the place of; NULL for any */
-	int fd; /* what comes instead; -1 as long as it is only counted what there is */
-	const struct stat *st; /* to count: the file that others are counted beside */
+	const struct stat *only; /* the only file to replace; NULL for any */
+	int fd; /* the new file; -1 for counting only */
+	const struct stat *st; /* for counting: the file whose names are not among the others */
 	unsigned names, others;
 };
 
@@ -52,7 +52,7 @@ static int replace_at(struct bid_store *store, const char *path, int fd)
 	return r == 0 && fsync(parent) < 0 ? -errno : r;
 }
 
-/* In perf's old layout the entry @place is the file. */
+/* Format the path of the file. In perf's old layout the entry @place is the file. */
 static void path_in(const struct replacing *replacing, const char *place, bool is_file, char ret_path[static PATH_MAX + 16])
 {
 	if (is_file)
@@ -61,7 +61,7 @@ static void path_in(const struct replacing *replacing, const char *place, bool i
 		snprintf(ret_path, PATH_MAX + 16, "%s/%s", place, bid_kind_store_name(replacing->kind));
 }
 
-/* What somebody removed meanwhile needs nothing in its place. */
+/* Replace the file in one object directory. A file removed meanwhile needs no replacement. */
 static int replace_in(const struct replacing *replacing, const char *place, bool is_file)
 {
 	const struct stat *only = replacing->only;
@@ -83,7 +83,7 @@ static int replace_in(const struct replacing *replacing, const char *place, bool
 	return r;
 }
 
-/* Is it of another build, the id of which begins alike? */
+/* Does the entry belong to another build whose id begins alike? */
 static bool is_anothers(const struct replacing *replacing, const struct bid_place_of *entry)
 {
 	struct bid_request request = { .id = *replacing->id, .kind = replacing->kind };
@@ -111,7 +111,7 @@ static int replace(void *user, const struct bid_place_of *entry)
 	return 0;
 }
 
-/* Whatever it is that lies there. */
+/* Replace the file at @place, whether in a directory or in perf's old layout. */
 static int replace_known(const struct replacing *replacing, const char *place)
 {
 	int r = replace_in(replacing, place, false);
@@ -124,7 +124,7 @@ static int replace_noted(void *user, const char *note, const char *path, bool th
 	return there ? replace_known(user, path) : 0;
 }
 
-/* Under the names that are known without looking for them. */
+/* Replace the file under all names known without a dirwalk. */
 static int replace_all_known(const struct replacing *replacing, const struct bid_id *id)
 {
 	struct bid_place place = { 0 };

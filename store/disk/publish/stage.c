@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Files that somebody else writes, at any offset, until they are published: as additions, whose rules hold for them. */
+/* Staged files: other programs write them at any offset until they are published. Publishing follows the rules of an addition. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -26,17 +26,17 @@
 #include "disk/space.h"
 #include "disk/store.h"
 
-/* what a file may keep of the mode that it was given: never setuid, never writable by others */
+/* the permitted part of a requested mode: never setuid, never writable by others */
 enum {
 	MODE = 0755,
-	TABLE_MODE = 0700, /* of a kernel's symbols: perf lets everybody read what the kernel shows to few */
+	TABLE_MODE = 0700, /* mode of a symbol table of a kernel: perf makes it public, while the kernel shows it to few users */
 };
 
 struct bid_stage {
 	struct bid_store *store; /* borrowed */
-	pthread_mutex_t lock; /* while it is changed, or judged and published: what has a place is what was judged */
-	bool sealed; /* it has its place */
-	bool ended; /* it gets none */
+	pthread_mutex_t lock; /* held during changes, and from check to publish: readers get the checked bytes */
+	bool sealed; /* the file is published */
+	bool ended; /* the file will not be published */
 	struct bid_temp temp;
 	char reason[256]; /* see bid_stage_reason() */
 };
@@ -132,7 +132,7 @@ static int refuse(struct bid_stage *stage, const char *reason)
 	return -EBADMSG;
 }
 
-/* A program, library or module: an addition by its descriptor, filed under the original path that @path is of. */
+/* Publish a program, library or module: add it by its descriptor, below the original path of @path. */
 static int publish_elf(struct bid_stage *stage, const struct bid_request *request, const char *path)
 {
 	struct bid_ingest ingest = { .fd = -1, .temp = BID_TEMP_NONE, .is_reached = true, .is_staged = true };
@@ -151,7 +151,7 @@ static int publish_elf(struct bid_stage *stage, const struct bid_request *reques
 		r = refuse(stage, "an ELF file without build-id");
 	else if (r == 0 && !bid_id_answers(&ingest.info.id, &request->id))
 		r = refuse(stage, "carries another build-id");
-	/* it is on the store's file system already */
+	/* the file is already on the store's file system */
 	if (r == 0) {
 		r = bid_ingest_place(stage->store, &ingest, BID_LINK_HARD, BID_DURABLE_BATCH);
 		if (r == -EBADMSG)
@@ -168,7 +168,7 @@ static int put(void *user, int dir, const char *name)
 	return bid_temp_link(user, dir, name);
 }
 
-/* What has its place from its kind and id alone. */
+/* Publish a file whose object directory follows from its kind and id alone. */
 static int publish_beside(struct bid_stage *stage, const struct bid_request *request, const char *path)
 {
 	struct bid_id filed = bid_layout_filed(&request->id);
@@ -191,13 +191,13 @@ static int publish_beside(struct bid_stage *stage, const struct bid_request *req
 	}
 	if (fsync(stage->temp.fd) < 0 || fstat(stage->temp.fd, &st) < 0)
 		return -errno;
-	/* debug files beside their ELF file; what is the kernel's is looked for in its own directory too */
+	/* debug files go beside their ELF file; readers look for kernel files also in their well-known directory */
 	if (request->kind == BID_KIND_DEBUGINFO && bid_store_where(stage->store, &filed, where, sizeof(where)) == 0)
 		path = where;
 	r = bid_publish_instead(stage->store, &carried, path, false, put, &stage->temp);
 	if (r < 0 && r != -EEXIST)
 		return r;
-	/* what was fetched before, without a path, goes with it */
+	/* an earlier unnamed download moves along */
 	if (request->kind != BID_KIND_DEBUGINFO && bid_store_where(stage->store, &filed, where, sizeof(where)) == 0 &&
 	    bid_is_nameless(where) && !bid_is_nameless(path))
 		bid_merge_nameless(stage->store, &carried.id, path, false);

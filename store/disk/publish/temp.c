@@ -27,8 +27,8 @@
 #endif
 
 enum {
-	LINK_S = 2, /* how long a symbolic link may be on its way to its place */
-	STILL_S = 24 * 3600, /* how long a file that another machine may write is given without a byte */
+	LINK_S = 2, /* seconds until a symbolic link in the folder counts as left behind */
+	STILL_S = 24 * 3600, /* seconds without a write until a file of another machine counts as left behind */
 };
 
 static int open_named(struct bid_temp *temp)
@@ -120,7 +120,7 @@ bool bid_temp_is_named(const char *name)
 	return strncmp(name, PREFIX, strlen(PREFIX)) == 0;
 }
 
-/* Open to be locked: on NFS, an exclusive lock wants a file that is open for writing. */
+/* Open a file for locking: on NFS an exclusive lock needs a file open for writing. */
 static int open_to_lock(int dir, const char *name)
 {
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, fd = openat(dir, name, O_RDWR | flags);
@@ -129,8 +129,8 @@ static int open_to_lock(int dir, const char *name)
 }
 
 /*
- * May other machines write to the file system of @fd, of whose locks this one is not told? That is up to the server, and to how it
- * is mounted.
+ * Can other machines write to the file system of @fd without their locks being visible here? The server and the mount options
+ * decide.
  */
 static bool is_shared(int fd)
 {
@@ -150,7 +150,7 @@ static bool is_shared(int fd)
 	}
 }
 
-/* Nobody holds it. Has it lain still for so long that nobody elsewhere does? */
+/* Has the unlocked file been unchanged for so long that no other machine writes it? */
 static bool is_still(int fd)
 {
 	struct stat st;
@@ -165,7 +165,7 @@ bool bid_temp_is_abandoned(int dir, const char *name, bool remove)
 
 	if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_still(fd)))
 		return false;
-	/* a link that was to take another's place at once; nothing can hold a lock on those */
+	/* a link meant for an atomic replacement; links cannot be locked */
 	if (fd < 0 && (errno != ELOOP || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISLNK(st.st_mode) ||
 		       st.st_ctim.tv_sec + LINK_S > time(NULL)))
 		return false;
@@ -183,7 +183,7 @@ void bid_temp_sweep(int dir)
 		bid_close(copy);
 		return;
 	}
-	/* only what can be proved to be ours: our name, and no living writer's lock */
+	/* remove only files proved to be ours: our name, and no lock of a living writer */
 	while ((entry = readdir(entries)))
 		if (bid_temp_is_named(entry->d_name))
 			bid_temp_is_abandoned(dir, entry->d_name, true);

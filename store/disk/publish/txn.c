@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The write side: nothing is seen of an artifact before it was checked, and then it is there whole. */
+/* The write side: readers see an artifact only after its check, and always whole. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -32,34 +32,33 @@
 
 enum {
 	PIECE = 64 << 10, /* bytes to write at a time */
-	PUSH = 1 << 20, /* bytes to tell the kernel to bring to the disk at a time; what is smaller waits for the end */
+	PUSH = 1 << 20, /* bytes per early writeback; a smaller rest waits for the end */
 };
 
 /*
- * How the bytes of a transaction get into its temporary file. They come in small pieces, libcurl's are of 16 KiB; a file system
- * takes large ones with much less work. And they are told to go to the disk while more of them come, so that the fsync in the end,
- * which somebody waits for, is a short one.
+ * The way of a transaction's bytes into its temporary file. They come in small pieces (16 KiB from libcurl), but a file system
+ * takes large pieces with less work. Writeback starts while more bytes come, because a client waits for the final fsync(2).
  */
 struct writer {
 	int fd; /* borrowed */
-	XXH3_state_t *digest; /* of what is in the file; owned */
-	uint8_t *buffer; /* what is not in the file yet; owned, NULL before the first byte */
-	size_t held; /* bytes in it */
+	XXH3_state_t *digest; /* owned; state over the bytes in the file */
+	uint8_t *buffer; /* owned; bytes not in the file yet; NULL before the first byte */
+	size_t held; /* bytes in the buffer */
 	uint64_t written; /* bytes in the file */
-	uint64_t pushed; /* of them those that are on their way to the disk */
+	uint64_t pushed; /* bytes in the file with writeback started */
 };
 
 struct bid_txn {
 	struct bid_store *store;
 	struct bid_request request;
 	struct bid_temp temp;
-	struct writer writer; /* of it */
-	struct bid_reservation reservation; /* for it */
-	size_t interrupted; /* bytes taken of a write that waits for room */
-	int no_room; /* what became of making it: 0 or a negative errno */
+	struct writer writer; /* writer of temp */
+	struct bid_reservation reservation; /* reservation for temp */
+	size_t interrupted; /* bytes accepted from a write that waits for room */
+	int no_room; /* result of making room: 0 or a negative errno */
 	bool accept; /* other bytes than the first ones */
-	char path[PATH_MAX]; /* to file it under, as below the store; "" if nobody said */
-	struct bid_id alt; /* of the dwz file that it needs; len 0 if none */
+	char path[PATH_MAX]; /* requested path below the store; "" if none */
+	struct bid_id alt; /* id of the dwz file; len 0 if none */
 	char reason[256];
 };
 
@@ -80,10 +79,10 @@ static void writer_release(struct writer *writer)
 	*writer = (struct writer){ .fd = -1 };
 }
 
-/* Let the kernel begin to bring to the disk what is in the file, for an fsync that is near. */
+/* Start writeback of the file, to shorten the later fsync(2). */
 static void writer_push(struct writer *writer)
 {
-	/* a file system that does not know this loses nothing; what goes wrong on the way fsync tells */
+	/* some file systems lack it, at no loss; a write error shows in fsync(2) */
 	sync_file_range(writer->fd, (off_t)writer->pushed, (off_t)(writer->written - writer->pushed), SYNC_FILE_RANGE_WRITE);
 	writer->pushed = writer->written;
 }
@@ -101,7 +100,7 @@ static int put_bytes(struct writer *writer, const void *data, size_t len)
 	return 0;
 }
 
-/* Let all that was taken be in the file. May be called again if it fails. */
+/* Write all accepted bytes to the file. The caller may repeat a failed call. */
 static int writer_flush(struct writer *writer)
 {
 	int r = writer->held > 0 ? put_bytes(writer, writer->buffer, writer->held) : 0;
@@ -112,8 +111,8 @@ static int writer_flush(struct writer *writer)
 }
 
 /*
- * Take some of @len bytes. Returns 0 and how many were taken, or a negative errno: none of them, and it may be called again. Short
- * writes to the disk.
+ * Accept some of @len bytes, and set their number. A negative errno means none; the caller may try again. Writes short pieces to
+ * the disk.
  */
 static int writer_take(struct writer *writer, const void *data, size_t len, size_t *ret_taken)
 {
@@ -154,19 +153,19 @@ static uint64_t writer_size(const struct writer *writer)
 	return writer->written + writer->held;
 }
 
-/* It came to @r with @len bytes more: -EAGAIN if there may be room for them after bid_txn_make_room(), else @r. */
+/* Translate the result @r of @len more bytes: -EAGAIN if bid_txn_make_room() may help, else @r. */
 static int without_room(struct bid_txn *txn, int r, size_t len)
 {
 	return bid_reservation_full(&txn->reservation, r, writer_size(&txn->writer) + len);
 }
 
-/* The same, and room was made: may it be tried again? Blocks. */
+/* As without_room(), and make room. Returns true if the caller can try again. Blocks. */
 static bool may_retry(struct bid_txn *txn, int r, size_t len)
 {
 	return without_room(txn, r, len) == -EAGAIN && bid_txn_make_room(txn) == 0;
 }
 
-/* Open the temporary file, unless it is. */
+/* Open the temporary file once. */
 static int open_temp(struct bid_txn *txn)
 {
 	int r = txn->temp.fd < 0 ? bid_temp_new(txn->store, false, &txn->temp) : 0;
@@ -191,7 +190,7 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 	txn->temp = BID_TEMP_NONE;
 	txn->reservation.space = bid_store_space(store);
 	r = writer_init(&txn->writer, -1);
-	/* on a full disk the first write opens it */
+	/* on a full disk the first write opens the file */
 	if (r == 0)
 		r = without_room(txn, open_temp(txn), 0);
 	if (r < 0 && r != -EAGAIN) {
@@ -239,12 +238,12 @@ int bid_txn_expect(struct bid_txn *txn, uint64_t size, bool evict)
 
 	if (r == -EAGAIN && evict)
 		r = bid_txn_make_room(txn);
-	/* who was told need not be told by the next write */
+	/* the caller has this error; the next write must not repeat it */
 	txn->no_room = 0;
 	return r;
 }
 
-/* Take what can be taken of @len bytes without evicting. */
+/* Accept as many of @len bytes as fit without evicting. */
 static int take(struct bid_txn *txn, const uint8_t *data, size_t len, size_t *ret_taken)
 {
 	int r = open_temp(txn);
@@ -342,7 +341,7 @@ void bid_txn_free(struct bid_txn *txn)
 	free(txn);
 }
 
-/* Against what was fetched first under this id, which may have been evicted since. */
+/* Compare @digest with the first-seen digest of the id, which outlives an eviction. */
 static int check_first(struct bid_txn *txn, const struct bid_request *request, const char *digest)
 {
 	char first[BID_FACT_MAX];
@@ -366,16 +365,16 @@ static int put_temp(void *user, int dir, const char *name)
 	return bid_temp_link(user, dir, name);
 }
 
-/* Does this errno speak of the disk, so that another place on it would meet the same? */
+/* Does the errno concern the whole disk, so that another directory on it fails too? */
 static bool is_of_the_disk(int r)
 {
-	/* a file system that cannot be written may have it all the same */
+	/* a read-only file system may still have the file */
 	return bid_is_trouble(r) && r != -EROFS;
 }
 
 /*
- * Publish at @path and see whether it can be found then. -EBADMSG: a wrong file, or stripped debuginfo, has the name. -ENOENT: it
- * could not be put there.
+ * Publish at @path and look the file up. Returns -EBADMSG if a wrong file or stripped debuginfo has the name, -ENOENT if publishing
+ * failed.
  */
 static int publish_at(struct bid_txn *txn, const struct bid_id *id, const char *path, struct bid_file *ret_file)
 {
@@ -383,7 +382,7 @@ static int publish_at(struct bid_txn *txn, const struct bid_id *id, const char *
 
 	if (is_of_the_disk(r))
 		return r;
-	/* whatever else went wrong, a missing link of perf's or a directory of root's, counts only if it is not found */
+	/* other errors, for example a missing link of perf's or a directory of root's, matter only if the lookup fails */
 	if (r < 0 && r != -EEXIST)
 		bid_debug("%s: cannot publish in '%s/%s'", strerror(-r), bid_store_path(txn->store), path);
 	r = bid_find_stored(txn->store, &txn->request, ret_file);
@@ -402,7 +401,7 @@ static int under_path(const struct bid_txn *txn, const struct bid_id *filed, cha
 	return snprintf(ret_path, PATH_MAX, "%s/%s", txn->path, bid_id_format(filed, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-/* It is published with the nameless: who named the build in this moment did not see it there. */
+/* Follow a name given meanwhile: its process did not see the file in the unnamed directory. */
 static void follow_name(struct bid_txn *txn, const struct bid_id *id, const struct bid_id *filed)
 {
 	char where[PATH_MAX];
@@ -416,7 +415,7 @@ static void follow_name(struct bid_txn *txn, const struct bid_id *id, const stru
 		bid_debug("%s: cannot join the nameless and '%s/%s'", strerror(-r), bid_store_path(txn->store), where);
 }
 
-/* Publish where it belongs; where that cannot be, in the directory of the nameless, which is looked into next. */
+/* Publish in the right object directory; if that fails, in the unnamed directory, which readers try next. */
 static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file *ret_file)
 {
 	char path[PATH_MAX], nameless[BID_LAYOUT_MAX], file[PATH_MAX];
@@ -442,7 +441,7 @@ static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file
 		r = publish_at(txn, id, nameless, ret_file);
 		if (r != -EBADMSG)
 			return r;
-		/* our own directory: what is wrong there is in the way of all that would be right */
+		/* the directory is ours: a wrong file there blocks every correct one */
 		snprintf(file, sizeof(file), "%s/%s", nameless, bid_kind_store_name(txn->request.kind));
 		bid_publish_make_way(txn->store, file, &txn->request);
 	}
@@ -468,7 +467,7 @@ static int write_record(struct bid_txn *txn, const struct bid_request *request, 
 	return r;
 }
 
-/* What was fetched first has this digest, or what a user accepted instead. */
+/* Record the first-seen digest, or the digest that a user accepted instead. */
 static void note_first(struct bid_txn *txn, const struct bid_request *request, const char *digest)
 {
 	char first[BID_FACT_MAX];
@@ -481,13 +480,14 @@ static void note_first(struct bid_txn *txn, const struct bid_request *request, c
 }
 
 /*
- * Publish a download with its record, which comes first: what is killed in between leaves a record of nothing, that eviction clears
- * away, and not a file that never counts. A file that somebody else put there has its own record, or none, as has what a user adds.
+ * Publish a download with its record, the record first. A process killed in between leaves a record without a file, for eviction to
+ * remove; a file without a record would never count. A file that another process published there has its own record. An added file
+ * has none.
  */
 static int publish_recorded(struct bid_txn *txn, const struct bid_request *request, const struct bid_origin *origin,
 			    const char *digest, struct bid_file *ret_file, bool *ret_ours)
 {
-	/* who adds the same finds it with its record, or not at all */
+	/* an addition of the same file finds it with its record, or not at all */
 	bid_auto_fd int lock = bid_store_lock(txn->store, false);
 	bool recorded;
 	struct stat st;
@@ -505,7 +505,7 @@ static int publish_recorded(struct bid_txn *txn, const struct bid_request *reque
 	return r;
 }
 
-/* Give the file the time that its server told: debuggers compare the times of sources and programs. A time to come is none. */
+/* Set the time from the server on the file, because debuggers compare the times of sources and programs. Ignores a future time. */
 static void set_time(const struct bid_txn *txn, const struct bid_origin *origin)
 {
 	struct timespec times[] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = origin->modified } };
@@ -526,7 +526,7 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	r = flush(txn);
 	if (r < 0)
 		return r;
-	/* of a small file this is all of it, and the disk is at work while it is examined */
+	/* the whole of a small file: the disk works during the examination */
 	writer_push(&txn->writer);
 	r = bid_examine_for(txn->temp.fd, &txn->request, txn->reason, sizeof(txn->reason), &info);
 	if (r < 0)
@@ -548,7 +548,7 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 		return r;
 	if (ours && origin) {
 		note_first(txn, &request, digest);
-		/* not before there is a record: by that it counts */
+		/* only after the record, which makes the file count */
 		bid_space_published(bid_store_space(txn->store), writer_size(&txn->writer));
 	}
 	*ret_file = file;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What perf does to its cache besides writing files: directories, links, removal, and probe definitions, written in place. */
+/* perf's other changes to its cache: directories, links, removal, and probe definitions written in place. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ int bid_store_rmdir(struct bid_store *store, const char *path)
 	return bid_store_writable(store) ? bid_entry_rmdir(store, path) : -EROFS;
 }
 
-/* Is @target the directory "<path>/<the id>" of @filed? */
+/* Is @target the directory "<path>/<id>" of @filed? */
 static bool is_place_of(const char *target, const struct bid_id *filed)
 {
 	const char *slash = strrchr(target, '/');
@@ -130,7 +130,7 @@ bool bid_store_has_alone(struct bid_store *store, const struct bid_request *requ
 	return false;
 }
 
-/* Make the file @name in @dir. It begins with what a lower store has, which it hides, and gets its name when it has that. */
+/* Create the file @name in @dir. The content of a lower store, which it hides, comes first; the name comes last. */
 static int make_probes(struct bid_store *store, const struct bid_id *id, int dir, const char *name)
 {
 	struct bid_temp temp = BID_TEMP_NONE;
@@ -149,7 +149,7 @@ static int make_probes(struct bid_store *store, const struct bid_id *id, int dir
 	return r;
 }
 
-/* What a reader finds, to write to it. */
+/* Open the file that a reader finds, for writing. */
 static int open_found(struct bid_store *store, const struct bid_id *filed, int *ret_fd)
 {
 	struct bid_place place = { 0 };

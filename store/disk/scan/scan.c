@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A scan: workers walk the tree and come to an end with each file, and the calling thread settles what they came to. */
+/* A scan: workers walk the tree and examine its files; the calling thread finishes each file. */
 #include "disk/scan/scan.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static bool is_bidfs(const struct bid_scan *scan, dev_t dev)
 	return false;
 }
 
-/* A file system whose files are made up as they are read, some of them for ever. */
+/* Is @fd on a file system with generated, perhaps endless, files? */
 static bool is_made_up(int fd)
 {
 	static const long magics[] = {
@@ -142,7 +142,7 @@ static void *work(void *user)
 	return NULL;
 }
 
-/* Run the workers, and settle until they have ended. */
+/* Run the workers, and finish files until the workers have ended. */
 static int run(struct bid_scan *scan)
 {
 	unsigned started = 0;
@@ -165,11 +165,11 @@ static int run(struct bid_scan *scan)
 		pthread_join(scan->workers[i].thread, NULL);
 	if (r == 0)
 		r = settling;
-	/* the walk is over for all of them: what ended it is what every one of them would say */
+	/* all workers return the error that ended the dirwalk */
 	return r != 0 ? r : bid_walk_work(scan->walk, 0);
 }
 
-/* Keep what was found. That it cannot be kept costs the next scan its time, and nothing else. */
+/* Save the results. A failure only makes the next scan slower. */
 static void save(struct bid_scan *scan, const char *path)
 {
 	bid_auto_free struct bid_scan_found *found = calloc(scan->jobs + 1, sizeof(*found));
@@ -196,11 +196,11 @@ static int open_tree(struct bid_scan *scan, const char *path, int *ret_fd, char 
 
 	if (!real || fstat(fd, &st) < 0 || fstat(bid_store_root(scan->store), &store) < 0)
 		return -errno;
-	/* to read them would be to fetch, and to add what they have from the store */
+	/* reading their files would fetch them, and would add them from the store to the store */
 	r = bid_mount_devices(&scan->mounts, &scan->n_mounts);
 	if (r < 0)
 		return r;
-	/* the store, or a directory in it, whose files are not where they came from */
+	/* the store or a directory in it: its files have other original paths */
 	if (is_bidfs(scan, st.st_dev) ||
 	    (strncmp(real, bid_store_path(scan->store), len) == 0 && (real[len] == '\0' || real[len] == '/')))
 		return -ELOOP;

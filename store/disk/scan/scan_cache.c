@@ -20,7 +20,7 @@
 
 enum {
 	SLOTS_MIN = 1024,
-	STEPS_MAX = 1024, /* no key is looked for longer, whatever the file says */
+	STEPS_MAX = 1024, /* bound of probing for a key, against damaged files */
 	CACHE_MAX = 1 << 30, /* bytes: some 30 million files */
 	DAY_S = 24 * 60 * 60,
 };
@@ -38,9 +38,9 @@ struct header {
 	uint32_t version;
 	uint32_t order;
 	uint64_t n_slots; /* a power of two */
-	uint64_t n_used; /* of them */
+	uint64_t n_used; /* slots in use */
 	uint64_t n_ids;
-	uint64_t digest; /* of all else */
+	uint64_t digest; /* over the tree's path, the header and the rest of the file */
 };
 
 /* An open-addressed table: a key stands in the first free slot from its hash on. */
@@ -58,8 +58,8 @@ struct bid_scan_named {
 struct bid_scan_cache {
 	char name[32]; /* in BID_LAYOUT_SCANS */
 	uint64_t path_hash;
-	time_t used; /* when it was last written, or looked at */
-	char *data; /* of the file; owned. NULL if empty */
+	time_t used; /* time of the last write or read */
+	char *data; /* owned; content of the file, NULL if empty */
 	const struct header *header; /* the following three: in data */
 	const struct bid_scan_slot *slots;
 	const struct bid_scan_named *ids;
@@ -93,13 +93,15 @@ static bool same_key(const struct bid_scan_key *a, const struct bid_scan_key *b)
 	return a->words[0] == b->words[0] && a->words[1] == b->words[1] && a->words[2] == b->words[2];
 }
 
-/* Of the tree's path, of the header up to the digest, and of the @len bytes at @rest behind it: each is the seed for the next. */
+/*
+ * Digest the tree's path, the header up to the digest, and the @len bytes at @rest behind it. Each digest is the seed of the next.
+ */
 static uint64_t digest_of(const struct bid_scan_cache *cache, const struct header *header, const void *rest, size_t len)
 {
 	return XXH3_64bits_withSeed(rest, len, XXH3_64bits_withSeed(header, offsetof(struct header, digest), cache->path_hash));
 }
 
-/* Take @data, of @len bytes, for the cache if it is one. */
+/* Use @data of @len bytes as the cache if it is valid. */
 static bool adopt(struct bid_scan_cache *cache, char *data, size_t len)
 {
 	const struct header *header = (const void *)data;
@@ -313,7 +315,7 @@ int bid_scan_cache_save(struct bid_store *store, struct bid_scan_cache *cache, c
 	return r;
 }
 
-/* Is @name that of a cache: 16 hex digits? */
+/* Is @name the name of a cache: 16 hex digits? */
 static bool is_cache(const char *name)
 {
 	return strspn(name, "0123456789abcdef") == 16 && name[16] == '\0';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* One file of a scan: from its name to what it is, with as few system calls as that takes. */
+/* One file of a scan: find its id with as few system calls as possible. */
 #include "disk/scan/scan.h"
 
 #include <elf.h>
@@ -25,7 +25,7 @@
 #include "disk/record.h"
 #include "disk/store.h"
 
-/* Is it named as a compressed kernel module, or as a kernel image? Nothing else that is compressed is looked into. */
+/* Does @name look like a compressed kernel module or a kernel image? A scan unpacks no other files. */
 static bool is_packed_kernel_file(const char *name)
 {
 	static const char *const suffixes[] = { ".ko.gz", ".ko.xz", ".ko.zst" };
@@ -45,13 +45,13 @@ static bool is_packed_kernel_file(const char *name)
 	return false;
 }
 
-/* Was it changed so lately that another change could leave the same times? */
+/* Is the last change so recent that another change could leave the same times? */
 static bool is_racy(const struct stat *st)
 {
 	return bid_stamp_take(st).racy;
 }
 
-/* @stored is the stat of what is known, NULL if it is not the store's own, or nothing is. */
+/* @stored is the stat of the stored file; NULL for a file of a lower store or for none. */
 static int push(struct bid_scan *scan, const struct bid_walk_file *file, int error, const struct bid_added *added,
 		const struct stat *stored, const struct bid_scan_key *key)
 {
@@ -71,7 +71,7 @@ static int push(struct bid_scan *scan, const struct bid_walk_file *file, int err
 	return 0;
 }
 
-/* The stat of the artifact that the file is in the store, if it is there under its own name. */
+/* Stat the artifact under the file's own name in the store. */
 static int stat_stored(struct bid_scan *scan, const struct bid_walk_file *file, const struct bid_id *id, enum bid_kind kind,
 		       struct stat *ret_stat)
 {
@@ -88,7 +88,7 @@ static int stat_stored(struct bid_scan *scan, const struct bid_walk_file *file, 
 	return r < 0 ? r : bid_beneath_stat(dir.fd, path, ret_stat);
 }
 
-/* Does perf's link for @id lead to the file's own name, or to another one that is there? Without it nobody finds the build. */
+/* Does perf's link for @id lead to the file's own name, or to another existing name? Without the link no reader finds the build. */
 static bool is_linked(struct bid_scan *scan, const struct bid_walk_file *file, const struct bid_id *id)
 {
 	bid_auto_kept struct bid_dir fan = BID_DIR_NONE;
@@ -107,7 +107,7 @@ static bool is_linked(struct bid_scan *scan, const struct bid_walk_file *file, c
 	return state != BID_LINK_NONE && state != BID_LINK_DANGLING && state != BID_LINK_MISMATCHED;
 }
 
-/* @ret_stat is that of what is stored, and all zero if that is not in the store itself. */
+/* Is the file in the store? @ret_stat is zero if only a lower store has it. */
 static bool is_stored(struct bid_scan *scan, const struct bid_walk_file *file, const struct bid_id *id, enum bid_kind kind,
 		      struct stat *ret_stat)
 {
@@ -116,14 +116,14 @@ static bool is_stored(struct bid_scan *scan, const struct bid_walk_file *file, c
 
 	if (kind == BID_KIND_ELF && stat_stored(scan, file, id, kind, ret_stat) == 0)
 		return S_ISREG(ret_stat->st_mode) && is_linked(scan, file, id);
-	/* that it has another name does not say that it has this one, which may have been removed */
+	/* another name of the build proves nothing: a user may have removed this name */
 	if (kind == BID_KIND_ELF)
 		return false;
 	/* a debug file lies beside its ELF file */
 	kinds = bid_store_kinds(scan->store, id);
 	if (kinds < 0 || !(kinds & 1 << kind))
 		return false;
-	/* it may have been evicted since the scan that added it, and fetched */
+	/* it may have been evicted and fetched again since the scan that added it */
 	if (bid_store_claim(scan->store, &request) < 0)
 		return false;
 	if (bid_find_stat(scan->store, &request, ret_stat) < 0)
@@ -131,7 +131,7 @@ static bool is_stored(struct bid_scan *scan, const struct bid_walk_file *file, c
 	return true;
 }
 
-/* Does an earlier scan say what it is? Returns 1 if that was enough. */
+/* Look the file up in the results of an earlier scan. Returns 1 if they suffice. */
 static int recall(struct bid_scan *scan, struct bid_scan_worker *worker, const struct bid_walk_file *file)
 {
 	struct bid_scan_verdict verdict;
@@ -170,8 +170,8 @@ static int keep(struct bid_scan_worker *worker, const struct bid_walk_file *file
 }
 
 /*
- * Hard links whose file was not changed for a while are on disk, once all that is dirty was written; one sync for all of them, and
- * only if there is something to add.
+ * One sync writes all dirty data. After it, hard links of files without later changes are durable. Syncs once for all files, and
+ * only if there is a file to add.
  */
 static int clean(struct bid_scan *scan, struct timespec *ret_before)
 {
@@ -196,7 +196,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
-/* Is the ELF file below its original path the user's, from now on? No eviction takes it there, so that nobody looks again. */
+/* Mark the ELF file below its original path as added by the user: eviction then spares it, and no lookup is repeated. */
 static bool is_claimed(struct bid_store *store, const struct bid_request *request)
 {
 	struct stat st;
@@ -205,8 +205,8 @@ static bool is_claimed(struct bid_store *store, const struct bid_request *reques
 }
 
 /*
- * Is the ELF file, which carries @id, in the store by this very name? If it is by its inode, too, the id was read from what is
- * there. Else that is a copy, if it is as long and is what readers get: then no more of the file itself is read than its id.
+ * Is the ELF file with @id in the store by this very name? With the same inode the id comes from the stored file itself. A copy
+ * counts if it has the same size and readers get it. The scan then reads only the id of the file.
  */
 static bool is_placed(struct bid_scan *scan, const struct bid_walk_file *file, int fd, const struct bid_id *id,
 		      const struct stat *st, struct stat *ret_stored)
@@ -217,21 +217,21 @@ static bool is_placed(struct bid_scan *scan, const struct bid_walk_file *file, i
 
 	if (stat_stored(scan, file, id, BID_KIND_ELF, ret_stored) < 0)
 		return false;
-	/* it may give rights by now, or not everybody may get to it, and perf links all */
+	/* the file may grant privileges by now, or lie in a private directory; perf links all files */
 	if (is_same(ret_stored, st))
 		return is_linked(scan, file, id) && !bid_rights_given(fd, st) && file->note == 0 &&
 		       is_claimed(scan->store, &request);
-	/* or everybody may read it by now */
+	/* or all users may read the file by now */
 	if (ret_stored->st_size != st->st_size || (bid_all_read(st->st_mode) && !bid_all_read(ret_stored->st_mode)) ||
 	    bid_find_stored(scan->store, &request, &found) < 0)
 		return false;
 	same = is_same(&found.st, ret_stored);
 	bid_file_release(&found);
-	/* from now on it is not what can be fetched again */
+	/* the file is the user's now, and no download */
 	return same && is_claimed(scan->store, &request);
 }
 
-/* The rest of adding the file open at ingest->fd, whose stat was @st. */
+/* Finish adding the file ingest->fd; @st is its earlier stat. */
 static int place(struct bid_scan *scan, const struct bid_walk_file *file, struct bid_settling *settling, const struct stat *st)
 {
 	struct bid_ingest *ingest = settling->ingest;
@@ -248,7 +248,7 @@ static int place(struct bid_scan *scan, const struct bid_walk_file *file, struct
 		r = bid_ingest_place(scan->store, ingest, scan->config->link, BID_DURABLE_LATER);
 	if (r < 0)
 		return r;
-	/* to be linked changes nothing but ctime; anything else happened to it from outside */
+	/* linking changes only ctime; any other change came from outside */
 	settling->keep = !is_racy(st) && fstat(ingest->fd, &after) == 0 && after.st_size == st->st_size &&
 			 after.st_mtim.tv_sec == st->st_mtim.tv_sec && after.st_mtim.tv_nsec == st->st_mtim.tv_nsec;
 	if (settling->keep)
@@ -256,7 +256,7 @@ static int place(struct bid_scan *scan, const struct bid_walk_file *file, struct
 	return 0;
 }
 
-/* Add the file open at @fd, which is taken over. @is_elf says that it is no packed one. */
+/* Add the file open at @fd, and take over the descriptor. @is_elf: the file is not compressed. */
 static int add(struct bid_scan *scan, const struct bid_walk_file *file, int fd, const struct stat *st, bool is_elf)
 {
 	struct bid_settling *settling = bid_settling_new(file->dir_path, file->name);
@@ -288,14 +288,14 @@ static int add(struct bid_scan *scan, const struct bid_walk_file *file, int fd, 
 		free(ingest);
 		settling->ingest = NULL;
 	} else {
-		/* it waits for others: with what it was copied to, and without what it was copied from */
+		/* the file waits for its batch: keep the copy open, close the source */
 		bid_close(bid_steal_fd(&ingest->fd));
 	}
 	bid_settle_push(scan->settle, settling);
 	return 0;
 }
 
-/* Without leaving a trace in its times, where that is allowed. */
+/* Open the file without changing its access time, if permitted. */
 static int open_file(const struct bid_scan *scan, const struct bid_walk_file *file)
 {
 	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
@@ -306,7 +306,7 @@ static int open_file(const struct bid_scan *scan, const struct bid_walk_file *fi
 	return fd < 0 ? -errno : fd;
 }
 
-/* Most files are no ELF files, and four bytes are copied faster than the page that an id takes. */
+/* Read the magic first: most files are no ELF files, and 4 bytes cost less than the page for an id. */
 static int identify(int fd, struct bid_id *ret_id)
 {
 	char magic[SELFMAG];
@@ -317,7 +317,7 @@ static int identify(int fd, struct bid_id *ret_id)
 	return n == SELFMAG && memcmp(magic, ELFMAG, SELFMAG) == 0 ? bid_elf_identify(fd, ret_id) : -ENOEXEC;
 }
 
-/* Open it and see. */
+/* Open and examine the file. */
 static int look(struct bid_scan *scan, struct bid_scan_worker *worker, const struct bid_walk_file *file)
 {
 	int opened = open_file(scan, file), r, pushed;
@@ -327,7 +327,7 @@ static int look(struct bid_scan *scan, struct bid_scan_worker *worker, const str
 	struct stat st, stored;
 
 	if (opened == -ENOENT || opened == -ELOOP || opened == -ENXIO)
-		return 0; /* it is not there any more, or something else is */
+		return 0; /* the file was removed or replaced */
 	if (fd >= 0 && fstat(fd, &st) < 0)
 		opened = -errno;
 	else if (fd >= 0 && !S_ISREG(st.st_mode))

@@ -13,7 +13,7 @@
 #include "base/trouble.h"
 
 enum {
-	PREPARED_FEW = 64, /* files that hold a descriptor each; as many again may be in the queue */
+	PREPARED_FEW = 64, /* prepared files, each with a descriptor; the queue may hold as many again */
 	PREPARED_MANY = 512, /* the same, where so many may be open */
 	FILES_MANY = 8 * PREPARED_MANY,
 	UNSYNCED_MAX = 8000, /* published, and not on disk yet */
@@ -31,14 +31,14 @@ struct bid_settle {
 	const struct bid_settle_ops *ops;
 	void *user;
 	unsigned prepared_max;
-	struct list unsynced; /* of the settling thread: to be reported after the next sync */
-	struct list prepared; /* of the settling thread: to be published after the next sync */
-	pthread_mutex_t lock; /* protects what follows */
+	struct list unsynced; /* used only by the calling thread; files to report after the next sync */
+	struct list prepared; /* used only by the calling thread; files to publish after the next sync */
+	pthread_mutex_t lock; /* protects the fields below */
 	pthread_cond_t changed; /* something came, or a worker ended */
 	pthread_cond_t room;
 	struct list queue;
 	unsigned n_prepared; /* in the queue */
-	unsigned workers; /* that have not ended */
+	unsigned workers; /* running workers */
 };
 
 struct bid_settling *bid_settling_new(const char *dir_path, const char *name)
@@ -138,7 +138,7 @@ void bid_settle_push(struct bid_settle *settle, struct bid_settling *settling)
 	append(&settle->queue, settling);
 	if (settling->ingest)
 		settle->n_prepared++;
-	/* the others wait for the next tick: a thread that is woken for each costs more than the file */
+	/* other files wait for the next tick: waking a thread for each costs more than the file */
 	if (settle->n_prepared >= settle->prepared_max || settle->queue.n >= QUEUE_MAX / 2)
 		pthread_cond_signal(&settle->changed);
 	pthread_mutex_unlock(&settle->lock);
@@ -152,7 +152,7 @@ void bid_settle_worker_ends(struct bid_settle *settle)
 	pthread_mutex_unlock(&settle->lock);
 }
 
-/* Wait for something to do, a tick at most. Returns false if the workers have ended and this is the last of what they left. */
+/* Wait for work, at most a tick. Returns false after the last work of the ended workers. */
 static bool take(struct bid_settle *settle, struct list *ret_list)
 {
 	struct timespec until;
@@ -184,13 +184,13 @@ static int report(struct bid_settle *settle, struct bid_settling *settling)
 	return r;
 }
 
-/* Is there nothing of it that a power cut could take? */
+/* Would the file survive a power cut? */
 static bool is_settled(const struct bid_settling *settling)
 {
 	return settling->error != 0 || (settling->added.known && !settling->is_fresh);
 }
 
-/* Sort in what came: what was known or refused is settled. */
+/* Sort new files into the lists. Known and refused files are finished. */
 static int sort_in(struct bid_settle *settle, struct list *list)
 {
 	struct bid_settling *settling;
@@ -207,7 +207,7 @@ static int sort_in(struct bid_settle *settle, struct list *list)
 	return r;
 }
 
-/* One syncfs(2) for all: what was published is settled by it, and what was prepared can be published. */
+/* Commit a batch with one syncfs(2): published files are finished, and prepared files can be published. */
 static int flush(struct bid_settle *settle)
 {
 	struct bid_settling *settling;

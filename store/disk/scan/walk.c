@@ -16,37 +16,37 @@
 #include "base/dents.h"
 
 enum {
-	ENTRIES = 64 * 1024, /* bytes of a directory that are read at a time: readdir(3) reads half as much */
-	PIECE = 4 * 1024, /* of them, more or less, are for one thread */
-	PIECES_MAX = 64, /* that wait for one */
+	ENTRIES = 64 * 1024, /* bytes of a directory per read; readdir(3) reads half as much */
+	PIECE = 4 * 1024, /* bytes of them for one thread, approximately */
+	PIECES_MAX = 64, /* pieces in the queue */
 };
 
-/* A directory that is open, because it is being read or has others below it that are still to be opened. */
+/* an open directory: it is being read, or has unopened directories below it */
 struct dir {
-	int fd; /* owned, unless it is the first */
+	int fd; /* owned, except for the first */
 	bool borrowed; /* the first: the caller's */
 	uint64_t note;
-	atomic_uint refs; /* who reads it, each pending one below it, and each pending piece of it */
+	atomic_uint refs; /* the reader, each pending directory below it, and each pending piece of it */
 	char path[];
 };
 
-/* A directory that is still to be opened, or a piece of one that is open. */
+/* an unopened directory, or a piece of an open one */
 struct pending {
 	struct pending *next;
-	struct dir *parent; /* owns a reference; NULL for the first, which is open */
+	struct dir *parent; /* a counted reference; NULL for the first, which is open */
 	struct dir *first;
-	size_t piece; /* bytes at name, which are entries of the parent; 0 for a directory */
+	size_t piece; /* bytes at name with entries of the parent; 0 for a directory */
 	_Alignas(struct bid_dent) char name[];
 };
 
 struct bid_walk {
 	const struct bid_walk_ops *ops;
 	void *user;
-	atomic_int error; /* what ended it */
-	pthread_mutex_t lock; /* protects what follows */
+	atomic_int error; /* the error that ended the dirwalk */
+	pthread_mutex_t lock; /* protects the fields below */
 	pthread_cond_t more; /* there is something in the stack, or will never be again */
-	struct pending *stack; /* the last in is the first out, so that few directories are open */
-	unsigned busy; /* threads that may still add to it */
+	struct pending *stack; /* last in, first out: few directories are open at a time */
+	unsigned busy; /* threads that may still add to the stack */
 	atomic_uint pieces; /* in the stack, more or less */
 };
 
@@ -133,7 +133,7 @@ void bid_walk_end(struct bid_walk *walk, int error)
 	pthread_mutex_unlock(&walk->lock);
 }
 
-/* Take the next directory. NULL if the walk is over. */
+/* Take the next directory; NULL at the end of the dirwalk. */
 static struct pending *take(struct bid_walk *walk)
 {
 	struct pending *pending = NULL;
@@ -167,7 +167,7 @@ static void push(struct bid_walk *walk, struct pending *first, struct pending *l
 	pthread_mutex_unlock(&walk->lock);
 }
 
-/* Open the directory @pending. NULL with a 0 errno if it is not to be walked, or is gone. */
+/* Open the directory @pending. Returns NULL with errno 0 for a directory to skip or a removed one. */
 static struct dir *open_dir(struct bid_walk *walk, const struct pending *pending)
 {
 	bid_auto_fd int fd = -1;
@@ -186,7 +186,7 @@ static struct dir *open_dir(struct bid_walk *walk, const struct pending *pending
 	fd = openat(pending->parent->fd, pending->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
-			errno = 0; /* it is not there any more */
+			errno = 0; /* the directory was removed */
 		return NULL;
 	}
 	note = pending->parent->note;
@@ -205,7 +205,7 @@ static bool is_dots(const char *name)
 	return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
 
-/* What is it really, where the file system does not say? */
+/* Return the type of the entry, by stat(2) where the file system does not provide it. */
 static unsigned type_of(const struct dir *dir, const struct bid_dent *entry)
 {
 	struct stat st;
@@ -217,7 +217,7 @@ static unsigned type_of(const struct dir *dir, const struct bid_dent *entry)
 	return S_ISDIR(st.st_mode) ? DT_DIR : S_ISREG(st.st_mode) ? DT_REG : DT_UNKNOWN;
 }
 
-/* The directories among the entries go to the stack first, so that other threads have something to do meanwhile. */
+/* Push the directories among the entries first, as work for other threads. */
 static int push_dirs(struct bid_walk *walk, struct dir *dir, char *entries, size_t size)
 {
 	struct pending *first = NULL, *last = NULL;
@@ -270,7 +270,7 @@ static int each_file(struct bid_walk *walk, unsigned worker, const struct dir *d
 	return 0;
 }
 
-/* Where the piece of the entries that begins at @at ends, if there are @size bytes of them. */
+/* Return the end of the piece that begins at @at of @size bytes of entries. */
 static size_t piece_end(const char *entries, size_t at, size_t size)
 {
 	size_t end = at;

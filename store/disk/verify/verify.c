@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Checking a store: the order of the passes, and how findings are told. */
+/* Verify a store: the order of the passes, and the threads. */
 #include "disk/verify/verify.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ static int visit_unread(void *user, const char *path, int error)
 	return verify->again ? 0 : bid_verify_found(verify, &finding);
 }
 
-/* perf's copying takes seconds: what is older than this was left behind. */
+/* perf copies within seconds: an older file was left behind */
 enum { ABANDONED_S = 3600 };
 
 static int visit_temp(void *user, const char *path)
@@ -84,7 +84,7 @@ static int visit_temp(void *user, const char *path)
 	return bid_verify_found(verify, &finding);
 }
 
-/* The threads of a check, each with what it alone has. */
+/* the threads of a check, each with its own state */
 struct team {
 	struct bid_verify *members; /* the first is the caller's thread */
 	unsigned n;
@@ -104,7 +104,7 @@ static void *work(void *user)
 	return NULL;
 }
 
-/* All do @part. Returns what ended it. */
+/* Run @part in all threads. Returns the result that ended it. */
 static int together(struct team *team, int (*part)(struct bid_verify *member))
 {
 	bid_auto_free struct task *tasks = calloc(team->n, sizeof(*tasks));
@@ -147,7 +147,7 @@ static int check_names(struct team *team)
 	return r;
 }
 
-/* What the threads have found out each on their own becomes what all know. */
+/* Merge the results of the threads into shared state. */
 static int gather(struct team *team)
 {
 	struct bid_verify *first = &team->members[0];
@@ -165,7 +165,7 @@ static int gather(struct team *team)
 	return bid_verify_seen_gather(team->members, team->n);
 }
 
-/* Names first: most links lead to one of them, which is all there is to say of them. */
+/* Check the names first: most links lead to one of them, and then need no further check. */
 static int check_only(struct team *team)
 {
 	int r = check_names(team);
@@ -179,12 +179,12 @@ static int check_in_turn(struct bid_verify *verify)
 {
 	struct bid_visitor adoptable = { .entry = visit_adoptable, .unread = visit_unread, .user = verify };
 	struct team alone = { .members = verify, .n = 1 };
-	/* links first: who lost a link that led elsewhere is an orphan then, and is adopted */
+	/* links first: a name whose link led elsewhere becomes an orphan, and is adopted */
 	int r = bid_verify_links(verify);
 
 	if (r == 0)
 		r = check_names(&alone);
-	/* what is right under another name is found by who looks for what was set aside */
+	/* the second pass finds correct files under another name, in place of files in the quarantine */
 	verify->again = true;
 	if (r == 0 && verify->unlinked)
 		r = bid_entries_each(verify->store, &adoptable);
@@ -197,7 +197,7 @@ static int check(struct team *team)
 	struct bid_idset orphaned = { 0 };
 	int r = first->config->repair ? check_in_turn(first) : check_only(team);
 
-	/* last, because a record stands for an object that is left */
+	/* last, because a record counts only with its object */
 	if (r == 0)
 		r = bid_idset_init(&orphaned, first->orphans, first->n_orphans);
 	for (unsigned i = 0; i < team->n; i++)
@@ -225,7 +225,7 @@ static int run(struct team *team, struct bid_verify_stats *ret_stats)
 	return r;
 }
 
-/* Repairing is one thread's: what one puts right another may be about to judge. */
+/* Repair in one thread: another thread could judge a file while it is repaired. */
 static unsigned jobs_of(const struct bid_verify_config *config)
 {
 	unsigned jobs = config->jobs ? config->jobs : bid_cpus();

@@ -13,7 +13,7 @@
 #include "disk/store.h"
 #include "disk/verify/verify.h"
 
-/* A link that leads to nothing, or to another id: remove it, unless it was put right meanwhile. */
+/* Remove a link that leads nowhere or to another id, unless it was repaired meanwhile. */
 static bool remove_link(struct bid_verify *verify, const struct bid_id *filed, const char *target)
 {
 	bid_auto_fd int lock = bid_store_lock(verify->store, true);
@@ -26,7 +26,7 @@ static bool remove_link(struct bid_verify *verify, const struct bid_id *filed, c
 	return true;
 }
 
-/* The link of @filed, in the directory open at @fan. */
+/* Check the link of @filed in the directory open at @fan. */
 static int check_link(struct bid_verify *verify, int fan, const struct bid_id *filed)
 {
 	char link[BID_LAYOUT_MAX], target[PATH_MAX], text[PATH_MAX + 64];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What lies under each name: is it what the name says, and can it be found? */
+/* Verify the objects: each file must match its name, and readers must find it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@
 
 enum {
 	TEXT_MAX = 256,
-	FRESH_S = 60, /* a directory that is younger may be about to be filled */
+	FRESH_S = 60, /* a younger directory may wait for its files */
 };
 
 /* The beginning of the file open at @fd, of @size bytes, into verify->piece. Returns its length there, or a negative errno. */
@@ -39,11 +39,11 @@ static ssize_t read_beginning(struct bid_verify *verify, int fd, uint64_t size)
 		verify->piece = malloc(BID_DIGEST_PIECE);
 	if (!verify->piece)
 		return -ENOMEM;
-	/* no more than there is, so that nobody has to be told where it ends */
+	/* stop at the known size, to save the call that reads the end */
 	return bid_pread_full(fd, verify->piece, size < BID_DIGEST_PIECE ? (size_t)size : BID_DIGEST_PIECE, 0);
 }
 
-/* As judge(), of a symbol table: it does not say whose it is, but whether it is one. */
+/* As judge(), for a symbol table. A table does not name its kernel; the check is whether it is a symbol table. */
 static bool judge_table(int fd, enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
 {
 	int r = bid_kallsyms_check_file(fd);
@@ -57,8 +57,8 @@ static bool judge_table(int fd, enum bid_finding_kind *ret_kind, char text[stati
 }
 
 /*
- * What the file at @fd is judged to be, of which the first @len bytes are in verify->piece. @ret_kind is set, and @text says why,
- * if it is not right. Returns whether it is.
+ * Judge the file at @fd; verify->piece has its first @len bytes. Returns true for a correct file. Otherwise sets *@ret_kind, and
+ * @text says why.
  */
 static bool judge(struct bid_verify *verify, int fd, size_t len, const struct bid_request *request, struct bid_id *ret_id,
 		  enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
@@ -105,7 +105,7 @@ int bid_verify_digest(struct bid_verify *verify, int fd, char ret_digest[static 
 
 static int digest_failed(int r, enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
 {
-	/* what the callback returned, and memory, end the whole check; the disk's errors are this object's */
+	/* results of the callback and a lack of memory end the whole check; errors of the disk concern this object */
 	if (r > 0 || r == -ENOMEM || r == -ECANCELED)
 		return r;
 	*ret_kind = BID_FINDING_UNREADABLE;
@@ -113,18 +113,18 @@ static int digest_failed(int r, enum bid_finding_kind *ret_kind, char text[stati
 	return 0;
 }
 
-/* An object that is being looked at. */
+/* an object during its check */
 struct object {
 	int fd;
 	struct stat st;
 	uint64_t size;
-	size_t len; /* of its beginning in verify->piece; 0: it was not read */
-	struct bid_request request; /* with the id that it carries, once that is known */
+	size_t len; /* bytes of its beginning in verify->piece; 0 if not read */
+	struct bid_request request; /* with the id in the file, once known */
 };
 
 /*
- * All of the bytes: against the digest that was recorded, and without one as an ELF file. *@ret_right is set; if it is not, the
- * kind and the text are too. Returns 0 or what ends the check.
+ * Read all bytes: compare with the recorded digest; without a digest parse the ELF file. Sets *@ret_right, and if it is false the
+ * kind and the text. Returns 0 or the result that ends the check.
  */
 static int judge_deep(struct bid_verify *verify, struct object *object, bool *ret_right, enum bid_finding_kind *ret_kind,
 		      char text[static TEXT_MAX])
@@ -154,7 +154,7 @@ static int judge_deep(struct bid_verify *verify, struct object *object, bool *re
 		/* a packed file was read to its end already */
 		examined = bid_elf_examine(object->fd, &info);
 		*ret_right = examined == 0 || examined == -ENOEXEC;
-		/* it may be right all the same, unless it had another size when it was recorded */
+		/* the file may still be correct, unless its recorded size was another one */
 		if (examined != -EBADMSG || !record || same_size)
 			*ret_kind = BID_FINDING_UNREADABLE;
 		snprintf(text, TEXT_MAX, "%s", examined == -EBADMSG ? "is damaged or cut short" : bid_strerror(examined));
@@ -180,7 +180,7 @@ static int begin(struct bid_verify *verify, struct object *object)
 	return 0;
 }
 
-/* Move the wrong file open at @fd to the quarantine, and add to @text where it is. */
+/* Move the wrong file open at @fd to the quarantine, and append its new name to @text. */
 static void set_aside(struct bid_verify *verify, int fd, struct bid_finding *finding, char text[static TEXT_MAX])
 {
 	char aside[PATH_MAX];
@@ -192,13 +192,13 @@ static void set_aside(struct bid_verify *verify, int fd, struct bid_finding *fin
 	finding->vacated = true;
 }
 
-/* It is right; but may it lie there as it is? */
+/* Check whether a correct file may keep its privileges in the store. */
 static int check_rights(struct bid_verify *verify, const struct object *object, const char *path, const struct bid_request *request)
 {
 	struct bid_finding finding = {
 		.kind = BID_FINDING_RIGHTS, .path = path, .request = *request, .text = "gives rights to whoever runs it"
 	};
-	/* what is left of its names is met in its turn */
+	/* the dirwalk reaches its other names later */
 	struct bid_rights rights = { .mode = object->st.st_mode, .path = path, .elsewhere = BID_NAMES_ANY };
 
 	if (!bid_rights_given(object->fd, &object->st))
@@ -246,7 +246,7 @@ int bid_verify_object(struct bid_verify *verify, int dir, const char *name, cons
 	return bid_verify_found(verify, &finding);
 }
 
-/* Has what the link leads to all that the entry has? Each name has its own probe definitions. */
+/* Does the target of the link have all files of the entry? Probe definitions do not count: each name has its own. */
 static bool is_joined(struct bid_verify *verify, const struct bid_place_of *entry, const char *target)
 {
 	struct bid_place_of files = *entry;
@@ -263,7 +263,7 @@ static bool is_joined(struct bid_verify *verify, const struct bid_place_of *entr
 	       one.st_dev == other.st_dev;
 }
 
-/* Is it one of the directories in which readers look without a link? */
+/* Is @entry in a well-known directory? Readers look there without a link. */
 static bool is_known_place(const struct bid_place_of *entry)
 {
 	char path[BID_LAYOUT_MAX];
@@ -274,7 +274,7 @@ static bool is_known_place(const struct bid_place_of *entry)
 	return false;
 }
 
-/* Records of its files are not stale, though they cannot be found by the id. */
+/* Remember an orphan: the records of its files are not stale, though a lookup by the id fails. */
 static int remember_orphan(struct bid_verify *verify, const struct bid_id *id)
 {
 	if (bid_array_grow(verify->orphans, verify->n_orphans, verify->orphan_room) < 0)
@@ -283,7 +283,7 @@ static int remember_orphan(struct bid_verify *verify, const struct bid_id *id)
 	return 0;
 }
 
-/* Is the last component of @path, which is an id, spelled as links are? */
+/* Does the last component of @path, an id, equal the name that links use? */
 static bool is_spelled_right(const char *path, const struct bid_id *id)
 {
 	const char *slash = strrchr(path, '/');
@@ -292,7 +292,7 @@ static bool is_spelled_right(const char *path, const struct bid_id *id)
 	return strcmp(slash ? slash + 1 : path, bid_id_format(id, hex)) == 0;
 }
 
-/* Has the file open at @fd the bytes of the digest that @record has, if it has one? */
+/* Does the file at @fd match the digest of @record? True without a digest. */
 static bool has_digest(int fd, const json_t *record)
 {
 	const char *recorded = json_string_value(json_object_get(record, "digest"));
@@ -302,7 +302,7 @@ static bool has_digest(int fd, const json_t *record)
 	       (bid_digest_file(fd, NULL, NULL, digest) == 0 && strcmp(recorded, digest) == 0);
 }
 
-/* Has the artifact @path of @request, which may not have been read, the bytes that were recorded? */
+/* Does the artifact @path of @request have the recorded bytes? True if it cannot be read. */
 static bool is_as_recorded(struct bid_verify *verify, const char *path, const struct bid_request *request)
 {
 	bid_auto_fd int fd = -1;
@@ -318,7 +318,7 @@ static bool is_as_recorded(struct bid_verify *verify, const char *path, const st
 	return same;
 }
 
-/* Is what lies at @target right, which @entry is to have, too? What could not be set aside still lies there. */
+/* Are the files at @target correct that @entry would share? A wrong file still lies there if the quarantine failed. */
 static bool is_right(struct bid_verify *verify, const struct bid_place_of *entry, const char *target)
 {
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
@@ -339,7 +339,7 @@ static bool is_right(struct bid_verify *verify, const struct bid_place_of *entry
 	return true;
 }
 
-/* Let the link of its id lead to it, unless that leads to another name by now. */
+/* Point the link of the id at the entry, unless the link leads to another name by now. */
 static bool link_orphan(struct bid_store *store, const struct bid_place_of *entry)
 {
 	bid_auto_fd int lock = bid_store_lock(store, true);
@@ -348,7 +348,7 @@ static bool link_orphan(struct bid_store *store, const struct bid_place_of *entr
 	return bid_link_look(store, &entry->id, target) == BID_LINK_GOOD || bid_link_point(store, &entry->id, entry->path) == 0;
 }
 
-/* *@ret_linked is set if the link of its id leads to it. */
+/* Adopt an orphan. Sets *@ret_linked if the link of the id leads to the entry. */
 static int adopt(struct bid_verify *verify, const struct bid_place_of *entry, bool *ret_linked)
 {
 	struct bid_finding finding = { .kind = BID_FINDING_ORPHAN, .path = entry->path, .request = { .id = entry->id } };
@@ -359,7 +359,7 @@ static int adopt(struct bid_verify *verify, const struct bid_place_of *entry, bo
 	if (!bid_verify_wants(verify, &entry->id) || entry->kinds == 0)
 		return 0;
 	fan = bid_verify_fan(verify, &entry->id);
-	/* so it is with most, and one system call says it */
+	/* true for most entries, and one system call shows it */
 	if (fan >= 0 && bid_link_leads(fan, &entry->id, entry->path)) {
 		*ret_linked = is_spelled_right(entry->path, &entry->id);
 		return 0;
@@ -373,7 +373,7 @@ static int adopt(struct bid_verify *verify, const struct bid_place_of *entry, bo
 				bid_names_note(verify->store, &entry->id, entry->path);
 			return 0;
 		}
-		/* which are the right ones is known when all were looked at */
+		/* the right files are known only after all entries were checked */
 		later = repair;
 		if (later && !verify->again) {
 			verify->unlinked = true;
@@ -407,7 +407,7 @@ int bid_verify_adopt(struct bid_verify *verify, const struct bid_place_of *entry
 	return adopt(verify, entry, &linked);
 }
 
-/* Nothing lies in it, and nothing has for a while. */
+/* Report an object directory that has been empty for a while. */
 static int check_empty(struct bid_verify *verify, const struct bid_place_of *entry)
 {
 	struct bid_finding finding = {
@@ -420,7 +420,7 @@ static int check_empty(struct bid_verify *verify, const struct bid_place_of *ent
 	if (verify->config->repair) {
 		bid_auto_fd int lock = bid_store_lock(verify->store, true);
 
-		/* the directory first: if it is being filled it stays, and so does its link */
+		/* the directory first: if a writer is filling it, both it and its link stay */
 		bid_entry_prune(verify->store, entry->path);
 		finding.repaired = bid_beneath_stat(bid_store_root(verify->store), entry->path, &st) == -ENOENT;
 		if (finding.repaired && bid_link_drop(verify->store, &entry->id, entry->path) == 0)
@@ -468,6 +468,6 @@ int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry
 	if (left.kinds == 0)
 		return 0;
 	r = adopt(verify, &left, &linked);
-	/* who repairs changes links afterwards */
+	/* a repair changes links afterwards */
 	return r == 0 && linked && !verify->config->repair ? bid_verify_linked(verify, &left.id) : r;
 }

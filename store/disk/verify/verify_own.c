@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Our own folder: temporary files, records, unpacked copies. All of it can be made again. */
+/* Verify the private folder: temporary files, records, unpacked copies. bidfs can create all of them again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@
 #include "disk/store.h"
 #include "disk/verify/verify.h"
 
-/* Open the file of @request in the store, as it is. Returns 0, -ENOENT, or why it is not known whether there is one. */
+/* Open the file of @request in the store as it is. Returns 0, -ENOENT, or the error that leaves its existence unknown. */
 static int open_artifact(struct bid_verify *verify, const struct bid_request *request, int *ret_fd, struct stat *ret_st)
 {
 	struct bid_place place = { 0 };
@@ -48,7 +48,7 @@ static int open_artifact(struct bid_verify *verify, const struct bid_request *re
 	return result;
 }
 
-/* Remove a record of what is not there, unless that is published at this moment. */
+/* Remove the record of an absent file, unless a writer is publishing the file just now. */
 static bool drop_stale(struct bid_verify *verify, const char *path, const struct bid_request *request)
 {
 	bid_auto_fd int lock = bid_store_lock(verify->store, true), fd = -1;
@@ -57,14 +57,14 @@ static bool drop_stale(struct bid_verify *verify, const char *path, const struct
 	return open_artifact(verify, request, &fd, &st) != -ENOENT || bid_verify_drop(verify, path);
 }
 
-/* What is wrong with the record @path of a file of @size bytes. Sets the kind and the text of @finding, if anything is. */
+/* Judge the record of a file of @size bytes. Sets the kind and the text of @finding if the record is wrong. */
 static void judge_record(struct bid_verify *verify, struct bid_finding *finding, off_t size)
 {
 	json_t *record = NULL;
 	struct stat st;
 	int r = bid_record_read(verify->store, &finding->request, &record);
 
-	/* a link in the place of a file; or gone meanwhile */
+	/* a link at the path of the file; or removed meanwhile */
 	if (r == -ENOENT && bid_beneath_stat(bid_store_root(verify->store), finding->path, &st) == 0)
 		r = -EBADMSG;
 	if (r == 0)
@@ -78,7 +78,7 @@ static void judge_record(struct bid_verify *verify, struct bid_finding *finding,
 	finding->text = strerror(-r);
 }
 
-/* The record @path of @request, which is no piece. Without a sound one the artifact is the user's. */
+/* Check the record @path of @request, no piece. Without a sound record the artifact belongs to the user. */
 static int check_record(struct bid_verify *verify, const char *path, const struct bid_request *request)
 {
 	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .request = *request };
@@ -88,7 +88,7 @@ static int check_record(struct bid_verify *verify, const char *path, const struc
 	int r = open_artifact(verify, request, &fd, &st);
 
 	verify->stats.records++;
-	/* that it cannot be read was told of the file itself */
+	/* the check of the file itself has reported this error */
 	if (r < 0 && r != -ENOENT)
 		return 0;
 	if (r == -ENOENT) {
@@ -106,13 +106,13 @@ static int check_record(struct bid_verify *verify, const char *path, const struc
 	return bid_verify_found(verify, &finding);
 }
 
-/* Is this of the disk, or of who looks, so that it says nothing of what is there? */
+/* Does the error come from the disk or from permissions? It then proves nothing about the file. */
 static bool is_unread(int r)
 {
 	return r == -EACCES || bid_is_trouble(r);
 }
 
-/* What was made of something cannot be read. */
+/* Report an unreadable derived file. */
 static int tell_unread(struct bid_verify *verify, struct bid_finding *finding, int r)
 {
 	finding->kind = BID_FINDING_UNREADABLE;
@@ -147,7 +147,7 @@ static int check_unpacked(struct bid_verify *verify, const char *path, const str
 	return bid_verify_found(verify, &finding);
 }
 
-/* A symbol table that was made of a kernel. */
+/* Check a symbol table derived from a kernel. */
 static int check_table(struct bid_verify *verify, const char *path, const struct bid_id *id)
 {
 	struct bid_finding finding = {
@@ -174,7 +174,7 @@ static int check_table(struct bid_verify *verify, const char *path, const struct
 	return bid_verify_found(verify, &finding);
 }
 
-/* What lies in a folder of ours as "xx/NAME": DIR/xx/NAME is @path. */
+/* Visits an entry "xx/NAME" of a private folder DIR; @path is DIR/xx/NAME. */
 typedef int (*own_fn)(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry);
 
 static int foreign(struct bid_verify *verify)
@@ -195,7 +195,7 @@ static int visit_record(struct bid_verify *verify, const char *path, const char 
 						 : check_record(verify, path, &request);
 }
 
-/* "xx/rest": the id that something is filed under. */
+/* Parse "xx/rest", an on-disk id. */
 static bool parse_rest(const char *first, const char *name, struct bid_id *ret_id)
 {
 	char hex[2 + NAME_MAX + 1];
@@ -241,7 +241,7 @@ static int visit_sections(struct bid_verify *verify, const char *path, const cha
 	return visit_pieces(verify, first, entry, BID_KIND_SECTION);
 }
 
-/* One of the 256 folders that are "xx" is something else, and keeps all that would be in it from being written. */
+/* Report an entry among the 256 folders "xx" that is no folder, and blocks writes there. */
 static int no_folder(struct bid_verify *verify, const char *path)
 {
 	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .text = "is no folder" };
@@ -259,7 +259,7 @@ static int tidy_name(void *user, const char *note, const char *path, bool there)
 	return 0;
 }
 
-/* A name that somebody removed is no finding: nobody else is told of it, and it may come again. */
+/* Remove recorded names that a user removed. This is no finding: such a name may come again. */
 static int visit_names(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry)
 {
 	struct bid_id id;
@@ -370,7 +370,7 @@ static int check_cookie(void *user, const struct bid_cookie *cookie)
 	return bid_verify_found(verify, &finding);
 }
 
-/* What lies in our folder and is not of it. */
+/* Count the entries of the private folder that are not part of its layout. */
 static int check_foreign(struct bid_verify *verify)
 {
 	static const char *const known[] = { ".",    "..",   "tmp",    "record", "unpacked", "source",	 "section",  "quarantine",

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Sources and sections: is each what its record says? One that is not goes, with its record, because it can be had again. */
+/*
+ * Verify sources and sections against their records. A repair removes a wrong piece with its record, because bidfs can get it
+ * again.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +20,10 @@
 #include "disk/store.h"
 #include "disk/verify/verify.h"
 
-/* The piece of @finding and its record @record, which may be NULL. A piece without a record would never be evicted. */
+/*
+ * Report the piece of @finding and its record @record, which may be NULL. A repair removes both: eviction never finds a piece
+ * without a record.
+ */
 static int tell(struct bid_verify *verify, struct bid_finding *finding, const char *record)
 {
 	if (verify->config->repair) {
@@ -29,7 +35,7 @@ static int tell(struct bid_verify *verify, struct bid_finding *finding, const ch
 	return bid_verify_found(verify, finding);
 }
 
-/* The bytes at @fd: against the digest that was recorded, and of a section against the file that it was cut out of. */
+/* Compare the bytes at @fd with the recorded digest, or a section with the file it was cut out of. */
 static int judge_deep(struct bid_verify *verify, int fd, const json_t *record, struct bid_finding *finding)
 {
 	const char *recorded = json_string_value(json_object_get(record, "digest")),
@@ -46,14 +52,14 @@ static int judge_deep(struct bid_verify *verify, int fd, const json_t *record, s
 		r = bid_section_compare(verify->store, &finding->request, fd);
 		if (r == 0)
 			finding->text = "has other bytes than the file that it was cut out of";
-		/* without that file it is all there is */
+		/* without this file no comparison is possible */
 		r = r == -ENOENT || r == -ENODATA || r > 0 ? 0 : r;
 	}
 	finding->kind = BID_FINDING_CORRUPT;
 	return r;
 }
 
-/* The record @path of the piece of @finding. Sets what is wrong with either, and the text if anything is. */
+/* Judge the piece of @finding and its record. Sets the kind and the text if either is wrong. */
 static int judge(struct bid_verify *verify, struct bid_finding *finding)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
@@ -82,10 +88,10 @@ static int judge(struct bid_verify *verify, struct bid_finding *finding)
 	return r;
 }
 
-/* The piece whose record has a name, among those of its id. */
+/* a search for the piece whose record is called name */
 struct named {
 	const char *name;
-	const struct bid_detail *detail; /* counted; NULL as long as it was not found */
+	const struct bid_detail *detail; /* counted; NULL before it is found */
 };
 
 static int match(void *user, const struct bid_request *piece)
@@ -98,7 +104,7 @@ static int match(void *user, const struct bid_request *piece)
 	return 1;
 }
 
-/* A damaged record does not say what it was of. Its name does, to those who have the piece. */
+/* Find the piece of a damaged record by the name of the record, among the pieces of its id. */
 static int find_named(struct bid_verify *verify, const struct bid_request *request, struct named *named)
 {
 	int r = bid_store_each_piece(verify->store, &request->id, request->kind, match, named);
@@ -115,7 +121,7 @@ int bid_verify_piece_record(struct bid_verify *verify, const char *path, const c
 	struct stat st;
 	int r = bid_record_detail(verify->store, first, name, &detail);
 
-	/* gone meanwhile, or a link in the place of a file */
+	/* removed meanwhile, or a link at the path of the file */
 	if (r == -ENOENT && bid_beneath_stat(bid_store_root(verify->store), path, &st) == 0)
 		r = -EBADMSG;
 	if (r == -ENOENT || r == -ENOMEM)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What the checks of a store have in common: what is to be checked, and how findings are told. */
+/* Common parts of the checks: their scope, and the report of findings. */
 #include "disk/verify/verify.h"
 
 #include <errno.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What the pass through the names leaves for the next: each link that leads to a name, so that none is looked at twice. Sorted
- * hashes, because there may be a million; who takes one id for another by chance, once in billions of stores, looks at one link
- * less.
+ * The links checked by the pass through the names, so that the next pass skips them. Sorted hashes, because a store may have a
+ * million. By chance, once in billions of stores, two ids collide; the next pass then misses one link.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@ struct bid_verify_seen {
 	size_t n_linked, linked_room;
 };
 
-/* Not by the plain hash: ids that are equal by it can be made, and then one of them would not be looked at. */
+/* Hash with a seed: an attacker can construct ids with equal plain hashes, and the check would skip one. */
 static uint64_t hash(const struct bid_verify *verify, const struct bid_id *filed)
 {
 	return XXH3_64bits_withSeed(filed->bytes, filed->len, verify->shared->seed);
