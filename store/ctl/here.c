@@ -24,7 +24,7 @@ int ctl_here_read(const char *path, size_t max, char **ret_text, size_t *ret_len
 	return fd < 0 ? -errno : bid_read_file(fd, max, ret_text, ret_len);
 }
 
-/* In the middle of notes, which are in this machine's byte order, with lengths rounded up to 4. */
+/* Round a length of notes up to a multiple of 4. Notes have this machine's byte order. */
 static size_t rounded(uint32_t len)
 {
 	return ((size_t)len + 3) & ~(size_t)3;
@@ -88,7 +88,7 @@ int ctl_here_kallsyms(struct ctl_here_data *ret_data)
 	*ret_data = (struct ctl_here_data){
 		.request = { .id = id, .kind = BID_KIND_KALLSYMS },
 		.name = "[kernel.kallsyms]",
-		/* whoever may not see where the kernel has its code does not learn it from the store */
+		/* the store must not reveal kernel addresses to users who cannot read them here */
 		.mode = 0400,
 		.data = bid_steal(text),
 		.len = len,
@@ -113,11 +113,11 @@ int ctl_here_vdso_id(struct bid_id *ret_id)
 {
 	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
 
-	/* its notes are in its first page, as it is all mapped */
+	/* the whole image is mapped, and its notes are in the first page */
 	return image && bid_elf_identify_head(image, (size_t)getauxval(AT_PAGESZ), ret_id) == 0 ? 0 : -ENODATA;
 }
 
-/* How much of this process's memory the mapping that begins at @start has. */
+/* Return the size of the mapping of this process that begins at @start. */
 static size_t mapping_size(unsigned long start)
 {
 	bid_auto_file FILE *maps = fopen("/proc/self/maps", "re");
@@ -144,7 +144,7 @@ int ctl_here_vdso(struct ctl_here_data *ret_data)
 		return -ENOENT;
 	if (!copy)
 		return -ENOMEM;
-	/* a number from the kernel: the compiler cannot know what is there */
+	/* start comes from the kernel: the compiler knows no object there */
 	memcpy(copy, (const void *)start, size);
 	if (bid_elf_identify_head(copy, size, &id) < 0)
 		return -ENODATA;

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-/* Lines that name no build: the first is told, the others are counted. */
+/* Count a line without an id; print a message for the first one. */
 static enum ctl_status refuse(const char *text, size_t number, size_t *n_refused)
 {
 	if ((*n_refused)++ == 0)
@@ -39,7 +39,7 @@ enum ctl_status ctl_each_id_line(ctl_id_line_fn fn, void *user)
 	bid_auto_free char *line = NULL;
 	size_t size = 0, number = 0, n_refused = 0;
 
-	/* who called it by chance is not to think that it works on something */
+	/* a hint for a user who gave no operand by mistake */
 	if (isatty(STDIN_FILENO))
 		bid_warning("reading build-ids from the terminal, one a line, to the end of input (Ctrl-D)");
 	while (status == CTL_DONE && getline(&line, &size, stdin) >= 0)

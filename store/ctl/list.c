@@ -17,7 +17,7 @@
 
 enum { KINDS_TEXT = 64 };
 
-/* The ids of one first byte: so many are sorted at a time, and no more are in memory. */
+/* Ids of one first byte. One bucket at a time is in memory, sorted. */
 struct bucket {
 	struct bid_id *ids; /* owned */
 	size_t n, room;
@@ -27,7 +27,7 @@ struct row {
 	struct bid_id id;
 	unsigned kinds;
 	uint64_t size; /* of all artifacts */
-	struct timespec changed; /* something was put there, or taken away */
+	struct timespec changed; /* last change of the artifacts: one added or removed */
 	char *path; /* "/usr/bin/ls", "[vdso]", or "" */
 };
 
@@ -35,17 +35,17 @@ struct listing {
 	struct bid_store *store;
 	struct bid_summaries *summaries;
 	bool json, terminal;
-	bool times; /* to be shown, in the order of which they are */
+	bool times; /* show times, and sort by them */
 	bool nul; /* NUL ends a row */
-	const char *pattern; /* of paths to list, or NULL */
-	enum bid_kind kind, missing; /* list builds with and without it; none for any */
+	const char *pattern; /* pattern of the paths to list, or NULL */
+	enum bid_kind kind, missing; /* list builds with the one kind and without the other; BID_KIND_NONE for any */
 	struct ctl_array array;
 };
 
-/* All rows, to be sorted by anything else than their ids. */
+/* All rows in memory, for an order other than by id. */
 struct rows {
 	struct bid_summaries *summaries;
-	struct row *rows; /* owned, and the paths in it */
+	struct row *rows; /* owned, with the paths in them */
 	size_t n, room;
 };
 
@@ -67,7 +67,7 @@ static int compare(const void *a, const void *b)
 	return r ? r : one->len - other->len;
 }
 
-/* The row's path is in @path. */
+/* Fill a row. The row's path is in @path. */
 static void fill_row(struct bid_summaries *summaries, const struct bid_id *id, struct row *row, char path[static PATH_MAX + 1])
 {
 	struct bid_summary summary;
@@ -78,14 +78,14 @@ static void fill_row(struct bid_summaries *summaries, const struct bid_id *id, s
 	slash = strrchr(summary.where, '/');
 	if (slash)
 		*slash = '\0';
-	/* "usr/bin/ls" was an absolute path, "[vdso]" is a name */
+	/* "usr/bin/ls" came from an absolute path; "[vdso]" is a name */
 	if (slash)
 		snprintf(path, PATH_MAX + 1, "%s%s", summary.where[0] == '[' ? "" : "/", summary.where);
 	else
 		snprintf(path, PATH_MAX + 1, "%s", summary.where[0] ? "" : BID_STORE_NAMELESS);
 }
 
-/* "elf,debuginfo" */
+/* Format "elf,debuginfo". Returns @buf. */
 static const char *kinds_text(unsigned kinds, char buf[static KINDS_TEXT])
 {
 	snprintf(buf, KINDS_TEXT, "%s", kinds ? "" : "-");
@@ -112,7 +112,7 @@ static json_t *row_to_json(const struct row *row)
 			 ctl_json_text(row->path[0] ? row->path : NULL));
 }
 
-/* A pattern of glob(7), or a part of the path. "[vdso]" is a path, too. */
+/* Does the row match the pattern: a pattern of glob(7), or a part of the path? "[vdso]" counts as a path. */
 static bool is_wanted(const struct listing *listing, const struct row *row)
 {
 	const char *pattern = listing->pattern;
@@ -198,7 +198,7 @@ static int collect_row(void *user, const struct bid_id *id)
 	return 0;
 }
 
-/* From "/" on, what has none last. */
+/* Order by path, builds without a path last. */
 static int by_path(const void *a, const void *b)
 {
 	const struct row *one = a, *other = b;
@@ -207,7 +207,7 @@ static int by_path(const void *a, const void *b)
 	return r ? r : compare(&one->id, &other->id);
 }
 
-/* The largest first. */
+/* Order by size, the largest first. */
 static int by_size(const void *a, const void *b)
 {
 	const struct row *one = a, *other = b;
@@ -217,7 +217,7 @@ static int by_size(const void *a, const void *b)
 	return compare(&one->id, &other->id);
 }
 
-/* The newest first. */
+/* Order by time, the newest first. */
 static int by_time(const void *a, const void *b)
 {
 	const struct row *one = a, *other = b;
@@ -281,7 +281,7 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 		printf("%s%-40s  %-14s  %9s  %s%s%s\n", ctl_colour(stdout, CTL_BOLD), "BUILD-ID", "KINDS", "SIZE",
 		       listing.times ? "CHANGED              " : "", "PATH", ctl_colour(stdout, CTL_PLAIN));
 	r = store ? list(&listing, ctl->order) : 0;
-	/* an array that was begun is ended, but what is missing in it has the exit status to say so */
+	/* the array ends also after an error; the exit status tells that it is incomplete */
 	if (ctl->json)
 		ctl_array_end(&listing.array);
 	if (r < 0) {

@@ -32,9 +32,9 @@ static const struct command {
 	const char *name;
 	const char *operands;
 	const char *help;
-	int min, max; /* operands; a negative maximum is none */
+	int min, max; /* number of operands; a negative maximum means no limit */
 	ctl_command_fn run; /* NULL for help */
-	const char *more; /* paragraphs and examples of its own help, or NULL */
+	const char *more; /* further paragraphs and examples of its help, or NULL */
 } commands[] = {
 	{ "add", "FILE|DIR...", "add ELF files to the store, each under its build-id", 0, -1, ctl_add,
 	  "Examples:\n"
@@ -107,28 +107,28 @@ static const struct command {
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
-/* Names of other tools for what a command does: only suggested. */
+/* Names of commands in other tools, for suggestions alone. */
 static const char *const aliases[][2] = {
 	{ "ls", "list" },      { "rm", "remove" },	{ "delete", "remove" },	 { "fsck", "verify" },
 	{ "check", "verify" }, { "prune", "gc" },	{ "fetch", "get" },	 { "find", "list" },
 	{ "info", "show" },    { "unmount", "umount" }, { "export", "archive" }, { "import", "unarchive" },
 };
 
-/* An option that only sets a field of struct ctl. */
+/* Options that only set a field of struct ctl. */
 enum noted { NOT, AS_FLAG, AS_TEXT };
 
 #define FLAG(field) AS_FLAG, offsetof(struct ctl, field)
 #define TEXT(field) AS_TEXT, offsetof(struct ctl, field)
 
-/* An option with different texts has a row for each; the first one counts for everything else. */
+/* An option with several help texts has a row for each; the first row decides everything else. */
 static const struct {
 	const char *name;
 	int letter; /* 0 for none */
-	const char *argument; /* NULL if it takes none */
-	const char *commands; /* the commands that have it, blanks between them; NULL for all */
+	const char *argument; /* NULL without one */
+	const char *commands; /* commands with this option, separated by blanks; NULL for all */
 	const char *help;
 	enum noted noted;
-	size_t offset; /* of the bool or the const char * */
+	size_t offset; /* offset of the bool or the const char * */
 } options[] = {
 	{ "store", 's', "DIR", NULL, "use this store (default: perf's buildid.dir, then ~/.debug)", TEXT(store) },
 	{ "json", 'j', NULL, NULL, "print JSON", FLAG(json) },
@@ -221,7 +221,7 @@ static enum ctl_status refuse_command(const char *name)
 	return ctl_usage("no such command: '%s'", name);
 }
 
-/* Is the @index-th option one of @command's own? */
+/* Does row @index name @command, as an option of certain commands? */
 static bool is_own_option(size_t index, const char *command)
 {
 	size_t len = strlen(command);
@@ -232,7 +232,7 @@ static bool is_own_option(size_t index, const char *command)
 	return false;
 }
 
-/* The same for all rows of an option, and for those with the same letter. */
+/* Does @command have the option of row @index? Looks at all rows of that option, and at those with the same letter. */
 static bool has_option(const char *command, size_t index)
 {
 	for (size_t i = 0; i < N_OPTIONS; i++)
@@ -329,14 +329,14 @@ static int parse_number(const char *text, unsigned max, unsigned *ret_number)
 
 	errno = 0;
 	number = strtoul(text, &end, 10);
-	/* strtoul(3) takes blanks and signs, too */
+	/* strtoul(3) accepts blanks and signs, too */
 	if (text[0] < '0' || text[0] > '9' || *end || errno || number == 0 || number > max)
 		return -EINVAL;
 	*ret_number = (unsigned)number;
 	return 0;
 }
 
-/* --color and --progress: what reads the environment for them reads it. */
+/* Parse --color and --progress into the environment variables that their users read. */
 static int parse_when(const char *text, const char *always, const char *never)
 {
 	unsetenv(always);
@@ -366,10 +366,10 @@ static int parse_order(const char *text, enum ctl_order *ret_order)
 struct wanted {
 	bool help;
 	bool version;
-	uint64_t seen; /* 1 << the index of each given option's first row in options[] */
+	uint64_t seen; /* bit mask of the given options: 1 << index of the option's first row in options[] */
 };
 
-/* Take in one option. */
+/* Process one option. */
 static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index, const char *value)
 {
 	const char *name = options[index].name;
@@ -419,7 +419,7 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 	return CTL_DONE;
 }
 
-/* Refuse the option that begins @word, "--NAME" or "--NAME=VALUE", with the name that was meant. */
+/* Refuse the option in @word, "--NAME" or "--NAME=VALUE", and suggest the nearest name. */
 static enum ctl_status refuse_name(const char *word)
 {
 	const char *names[N_OPTIONS + 1] = { 0 }, *meant;
@@ -434,7 +434,7 @@ static enum ctl_status refuse_name(const char *word)
 	return ctl_usage("no such option: '--%s'", name);
 }
 
-/* Refuse @word, the one that getopt_long(3) has just left behind. */
+/* Refuse @word, the last word before getopt_long(3)'s position. */
 static enum ctl_status refuse_option(const struct option *longs, const char *word)
 {
 	if (optopt == 0)
@@ -442,11 +442,11 @@ static enum ctl_status refuse_option(const struct option *longs, const char *wor
 	for (; longs->name; longs++)
 		if (longs->val == optopt)
 			return ctl_usage("takes no argument: '%s'", word);
-	/* the word may have more letters, and not have been left */
+	/* getopt_long(3) may still be inside a word of several letters */
 	return ctl_usage("no such option: '-%c'", optopt);
 }
 
-/* getopt_long(3) takes an abbreviated name. Is that of @option spelt out in @word, "--NAME" or "--NAME=VALUE"? */
+/* Does @word, "--NAME" or "--NAME=VALUE", have the full name of @option? getopt_long(3) accepts abbreviated names. */
 static bool is_spelt_out(const struct option *option, const char *word)
 {
 	size_t len = strlen(option->name);
@@ -483,7 +483,7 @@ static enum ctl_status parse(struct ctl *ctl, struct wanted *wanted, int argc, c
 			return refuse_option(longs, word);
 		for (which = 0; which < N_OPTIONS && longs[which].val != key; which++)
 			;
-		/* an argument may be a word of its own */
+		/* the argument is a word of its own */
 		if (optarg == word)
 			word = argv[optind - 2];
 		if (name >= 0 && !is_spelt_out(&longs[name], word))
@@ -537,7 +537,7 @@ int main(int argc, char **argv)
 	struct wanted wanted = { 0 };
 	enum ctl_status status;
 
-	/* a summary of several parts is one line */
+	/* a summary is printed in parts, and is one line */
 	setlinebuf(stderr);
 	bid_log_init("bidctl", BID_LOG_WARNING);
 	if (bid_stdio_occupy() < 0)

@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 
-/* False for what is no file, or not mapped as code. */
+/* Parse a line of maps. Returns false unless it maps a file as code. */
 static bool parse(char *line, struct ctl_mapping *ret_mapping)
 {
 	unsigned long long inode;
@@ -53,13 +53,13 @@ static int read_maps(int process, int (*fn)(void *user, const struct ctl_mapping
 		if (parse(line, &mapping))
 			r = fn(user, &mapping);
 	}
-	/* a process that may not be looked into has maps that can be opened, and not read */
+	/* maps of a process without read permission can be opened, but not read */
 	if (r == 0 && ferror(file) && (errno == EACCES || errno == EPERM))
 		r = -EACCES;
 	return r;
 }
 
-/* /proc names a thread too, though it does not list it: and task/ID has no map_files. */
+/* Open /proc/@id, of a process or a thread. /proc has threads too, without listing them; task/ID has no map_files. */
 static int open_task(const char *id)
 {
 	char path[sizeof("/proc/") + NAME_MAX];
@@ -70,7 +70,9 @@ static int open_task(const char *id)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The first thread has ended, and its directory says nothing any more; but others run, and have it all. */
+/*
+ * Read the maps of the other threads: after the end of the first thread its directory is empty, while the others have all mappings.
+ */
 static int read_threads(int process, const char *pid, int (*fn)(void *user, const struct ctl_mapping *mapping), void *user)
 {
 	int fd = openat(process, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -105,7 +107,7 @@ int ctl_maps_each(const char *pid, int (*fn)(void *user, const struct ctl_mappin
 	return r == 0 && empty ? read_threads(process, pid, fn, user) : r;
 }
 
-/* In maps, and only there, a newline in a path is written as "\012". */
+/* Decode a newline in a path, which only maps writes as "\012". */
 static void unescape(char *path)
 {
 	char *to = path;
@@ -133,7 +135,7 @@ static int stat_regular(int dir, const char *name, struct stat *ret_stat)
 	return 0;
 }
 
-/* What nobody can read by accident: opening a device may do something. */
+/* Open a regular file. The open(2) of a device may have side effects. */
 static int open_regular(int dir, const char *name)
 {
 	struct stat st;
@@ -150,7 +152,7 @@ static void link_of(const struct ctl_mapping *mapping, char ret_link[static 64])
 	snprintf(ret_link, 64, "map_files/%llx-%llx", mapping->start, mapping->end);
 }
 
-/* The path as the process has it. -ESTALE if it was deleted. */
+/* Copy the path that the process sees. Returns -ESTALE for a deleted file. */
 static int path_of(const struct ctl_mapping *mapping, char ret_path[static PATH_MAX])
 {
 	if (strlen(mapping->path) >= PATH_MAX)
@@ -160,10 +162,10 @@ static int path_of(const struct ctl_mapping *mapping, char ret_path[static PATH_
 	return bid_path_strip_deleted(ret_path) ? -ESTALE : 0;
 }
 
-/* The root of the process, and its path there if that still leads to the file that is mapped. */
+/* Open the root of the process, and stat(2) @path below it. Returns -ESTALE unless the path still leads to the mapped file. */
 static int stat_by_path(const struct ctl_mapping *mapping, const char *path, int *ret_root, struct stat *ret_stat)
 {
-	/* a path first: it costs nothing to open, whatever it is */
+	/* O_PATH first, which has no side effect on any kind of file */
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
 	bid_auto_fd int root = openat(mapping->process, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	bid_auto_fd int fd = -1;
@@ -173,7 +175,7 @@ static int stat_by_path(const struct ctl_mapping *mapping, const char *path, int
 	fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 	if (fd < 0 || fstat(fd, ret_stat) < 0)
 		return -errno;
-	/* not by the device, of which there may be two numbers */
+	/* the inode alone, because some file systems show two device numbers */
 	if (!S_ISREG(ret_stat->st_mode) || ret_stat->st_ino != mapping->ino)
 		return -ESTALE;
 	*ret_root = bid_steal_fd(&root);
@@ -193,7 +195,7 @@ static int open_by_path(const struct ctl_mapping *mapping, const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The program itself can be had by whoever may look at the process, even if it was deleted. */
+/* Open the running program: permission to inspect the process is enough, even for a deleted file. */
 static int open_program(const struct ctl_mapping *mapping)
 {
 	struct stat st;

@@ -19,10 +19,10 @@ struct asking {
 	const struct ctl *ctl;
 	struct bid_store *store; /* NULL is an empty one */
 	struct ctl_array array;
-	bool any; /* is missing */
+	bool any; /* a build is missing */
 };
 
-/* Does the store lack what perf would look for: the ELF file, or a kernel's symbols, or the vDSO? 1, 0 or a negative errno. */
+/* Does the store lack all artifacts that perf would use: ELF file, kernel symbols and vDSO? Returns 1, 0 or a negative errno. */
 static int is_missing(struct bid_store *store, const struct bid_id *id)
 {
 	static const enum bid_kind kinds[] = { BID_KIND_ELF, BID_KIND_KALLSYMS, BID_KIND_VDSO };
@@ -35,14 +35,14 @@ static int is_missing(struct bid_store *store, const struct bid_id *id)
 		bid_file_release(&file);
 		if (r == 0)
 			return 0;
-		/* one that is not served is missing, too */
+		/* an unusable artifact counts as missing */
 		if (r != -ENOENT && !bid_is_unusable(r))
 			return r;
 	}
 	return 1;
 }
 
-/* ctl_id_line_fn: @rest is what stands behind the id in its line, shown again */
+/* ctl_id_line_fn. The output repeats @rest, the text behind the id. */
 static enum ctl_status ask(void *user, const struct bid_id *id, const char *rest)
 {
 	struct asking *asking = user;
@@ -67,7 +67,7 @@ static enum ctl_status ask(void *user, const struct bid_id *id, const char *rest
 	return CTL_DONE;
 }
 
-/* All that a recording of perf names, sampled or not. */
+/* Check all builds of a recording, sampled or not. */
 static enum ctl_status ask_recording(struct asking *asking, const char *path)
 {
 	bid_cleanup(ctl_recording_release) struct ctl_recording recording = { .path = path };

@@ -25,7 +25,7 @@ int ctl_modules_index(const char *directory, char **ret_index)
 	return 0;
 }
 
-/* Is @path, "kernel/fs/a-b.ko.xz", a file of the module that the kernel calls @name, "a_b"? */
+/* Is @path, "kernel/fs/a-b.ko.xz", the file of the module with the kernel's name @name, "a_b"? */
 static bool is_module_file(const char *path, size_t len, const char *name)
 {
 	const char *base = memrchr(path, '/', len);

@@ -17,7 +17,7 @@
 
 enum { ARGUMENTS_MAX = 6 };
 
-/* Run mount.bidfs beside this program, else the one of PATH. */
+/* Run mount.bidfs from this program's directory, else from PATH. */
 static void exec_mount(char **argv)
 {
 	char path[PATH_MAX];
@@ -55,7 +55,7 @@ enum ctl_status ctl_mount(const struct ctl *ctl, int argc, char **argv)
 	return CTL_TROUBLE;
 }
 
-/* The mounts that are meant: of a mount point, else of a store. */
+/* Search for the mounts of a mount point, else of a store. */
 struct search {
 	const char *point, *store;
 	char found[PATH_MAX];
@@ -74,7 +74,7 @@ static int take_mount(void *user, const struct ctl_mount *mount)
 	return 0;
 }
 
-/* Run umount(8) as root, else fusermount3(1), which says itself what is wrong. */
+/* Run umount(8) as root, else fusermount3(1), which prints its own errors. */
 static enum ctl_status unmount(const char *point)
 {
 	pid_t child = fork();
@@ -131,7 +131,7 @@ enum ctl_status ctl_umount(const struct ctl *ctl, int argc, char **argv)
 		return unmount_one(&(struct search){ .store = real ? real : path }, path);
 	}
 	for (int i = 0; i < argc; i++) {
-		/* the path of a mount whose daemon is gone cannot be resolved */
+		/* realpath(3) fails for a mount without a daemon */
 		bid_auto_free char *real = realpath(argv[i], NULL);
 		enum ctl_status status = unmount_one(&(struct search){ .point = real ? real : argv[i] }, argv[i]);
 

@@ -51,7 +51,7 @@ static const char *format_duration(int64_t ms, char buf[static DURATION_MAX])
 	return buf;
 }
 
-/* The mode in use, with the reason why it is not a better one. */
+/* Print the mode in use, and the reason against a better one. */
 static void print_choice(const json_t *state, const char *label, const char *key, const char *reason_key)
 {
 	const char *used = text_of(state, key), *reason = text_of(state, reason_key);
@@ -90,7 +90,7 @@ static void print_counters(const json_t *counters)
 	putchar('\n');
 }
 
-/* The capabilities of a server: "HTTP/2, resumes transfers, no section". */
+/* Print the capabilities of a server: "HTTP/2, resumes transfers, no section". */
 static void print_abilities(const json_t *source)
 {
 	static const struct {
@@ -118,7 +118,7 @@ static void print_abilities(const json_t *source)
 	putchar('\n');
 }
 
-/* "up", "down (retry in 7 s)", or "offline" */
+/* Print "up", "down (retry in 7 s)", or "offline". */
 static void print_health(const json_t *source, bool offline, bool up)
 {
 	char duration[DURATION_MAX];
@@ -140,7 +140,7 @@ static void print_health(const json_t *source, bool offline, bool up)
 static void print_source(const json_t *source, bool offline)
 {
 	json_int_t found = number_of(source, "found"), latency = number_of(source, "latency_ms");
-	/* a rejected file is a response, too */
+	/* a rejected file counts as a response */
 	json_int_t answers = found + number_of(source, "absent") + number_of(source, "rejected");
 	json_int_t unreachable = number_of(source, "unreachable"), requests = number_of(source, "requests");
 	const char *breaker = text_of(source, "breaker"), *trouble = text_of(source, "trouble");

@@ -15,7 +15,7 @@
 
 enum { STATUS_MAX = 4 << 20 }; /* bytes */
 
-/* Copy @text, in which the kernel writes blank, tab, newline and backslash as "\ooo". */
+/* Copy @text, and decode blank, tab, newline and backslash, which the kernel writes as "\ooo". */
 static int unescape(const char *text, char *ret_path, size_t size)
 {
 	size_t len = 0;
@@ -48,7 +48,7 @@ static bool has_option(const char *options, const char *wanted)
 	}
 }
 
-/* @line is taken apart in place. False for one that is damaged. */
+/* Parse @line in place. Returns false for a damaged line. */
 static bool parse_line(char *line, struct ctl_mount *ret_mount)
 {
 	enum { ID = 0, DEVICE = 2, POINT = 4, OPTIONS = 5, FIRST_TAG = 6 };
@@ -94,7 +94,7 @@ bool ctl_type_is_local(const char *type)
 	return false;
 }
 
-/* Call @fn for every mount, or those of bidfs alone. */
+/* Call @fn for every mount, or with @all false for those of bidfs. */
 static int each_mount(const char *path, bool all, int (*fn)(void *user, const struct ctl_mount *mount), void *user)
 {
 	bid_auto_file FILE *file = fopen(path, "re");
@@ -125,7 +125,7 @@ int ctl_each_mount_of_all(int (*fn)(void *user, const struct ctl_mount *mount), 
 
 struct copying {
 	const char *path;
-	int to; /* memory that the parent has too */
+	int to; /* memory shared with the parent */
 };
 
 static int copy_file(void *user)

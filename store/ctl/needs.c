@@ -34,13 +34,13 @@ static int add(struct ctl_recording *needs, const struct bid_id *id, const char 
 	return ctl_recording_add(needs, &(struct bid_perfdata_dso){ .id = *id, .sized = true, .path = path });
 }
 
-/* Memory that the kernel gives the name of a file: a compiler's output, shared memory. */
+/* Is @path the name of memory: a compiler's output, shared memory? The kernel shows it as a file. */
 static bool is_memory(const char *path)
 {
 	return strncmp(path, "/memfd:", 7) == 0 || strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/SYSV", 5) == 0;
 }
 
-/* bid_elf_core_fn: the vDSO is none of its files, so all that has an id can be had */
+/* bid_elf_core_fn. Every file with an id is downloadable, because a core file does not list the vDSO. */
 static int take_core_file(void *user, const struct bid_elf_core_file *file)
 {
 	if (file->id.len == 0 && (!file->code || is_memory(file->path)))
@@ -48,7 +48,7 @@ static int take_core_file(void *user, const struct bid_elf_core_file *file)
 	return add(user, &file->id, file->path);
 }
 
-/* By path, and what has an id first. */
+/* Order by path, builds with an id first. */
 static int by_path(const void *a, const void *b)
 {
 	const struct ctl_build *const *one = a, *const *two = b;
@@ -57,7 +57,7 @@ static int by_path(const void *a, const void *b)
 	return order ? order : ((*one)->id.len == 0) - ((*two)->id.len == 0);
 }
 
-/* Name each file once that has no id, unless another mapping of it has one. */
+/* Warn of each file without an id once, unless another mapping of the file has an id. */
 static int name_unidentified(struct ctl_recording *needs)
 {
 	bid_auto_free struct ctl_build **sorted = calloc(needs->n + 1, sizeof(struct ctl_build *));
@@ -79,7 +79,7 @@ static int name_unidentified(struct ctl_recording *needs)
 	return 0;
 }
 
-/* Is there a build to get? */
+/* Does any build have an id? */
 static bool has_ids(const struct ctl_recording *needs)
 {
 	for (size_t i = 0; i < needs->n; i++)
@@ -108,7 +108,7 @@ static const char *why_no_core(int error)
 	}
 }
 
-/* A file without a name, for what is read at any offset and cannot be where it is. */
+/* Open an unnamed file, for a copy that permits reads at any offset. */
 static int open_spool(void)
 {
 	const char *directory = getenv("TMPDIR");
@@ -117,7 +117,7 @@ static int open_spool(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The core file, where it can be read at any offset: itself, or a copy if it is packed or in a pipe. */
+/* Open the core file for reads at any offset: the file itself, or a copy of a packed file or of a pipe. */
 static int open_core(const char *path)
 {
 	bid_auto_fd int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
@@ -134,7 +134,7 @@ static int open_core(const char *path)
 	return r < 0 ? r : bid_steal_fd(&spool);
 }
 
-/* Can what the core file names be looked for where the process of --pid has its files? */
+/* Can this process look up the core file's paths below the root of the process of --pid? */
 static enum ctl_status check_root(const struct ctl *ctl)
 {
 	bid_auto_fd int root = ctl->pid ? ctl_process_root(ctl->pid) : -1;
@@ -166,9 +166,9 @@ static enum ctl_status read_core(const struct ctl *ctl, struct ctl_recording *ne
 
 struct process {
 	const struct ctl *ctl;
-	struct bid_store *store; /* borrowed; NULL to add nothing */
+	struct bid_store *store; /* borrowed; NULL to add no files */
 	struct ctl_recording *needs;
-	dev_t dev; /* of the mapping before this one */
+	dev_t dev; /* device of the previous mapping */
 	ino_t ino;
 };
 
@@ -210,7 +210,7 @@ static int take_mapping(void *user, const struct ctl_mapping *mapping)
 	process->ino = mapping->ino;
 	fd = ctl_mapping_open(mapping, path);
 	r = fd < 0 ? fd : bid_elf_identify(fd, &id);
-	/* it has ended, or this is a device, or a compiler's output */
+	/* the process has ended, or the mapping is a device or a compiler's output */
 	if (r == -ESRCH || r == -EINVAL || (r == -ENOEXEC && !ctl_mapping_is_archive(fd)))
 		return 0;
 	if (r < 0)

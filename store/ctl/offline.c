@@ -16,11 +16,11 @@
 #include "ctl/output.h"
 
 struct telling {
-	const char *only; /* the mount point that is meant, or NULL for all */
-	bool offline; /* what they are told */
+	const char *only; /* mount point of the orders, or NULL for all */
+	bool offline; /* the ordered state */
 	json_t *all; /* NULL without --json; owned by the caller */
 	size_t n;
-	enum ctl_status status; /* the worst so far */
+	enum ctl_status status; /* the worst status */
 };
 
 static const char *why_not(int error)
@@ -42,12 +42,12 @@ static const char *why_not(int error)
 	}
 }
 
-/* Does its path lead to another mount? */
+/* Does the path of the mount lead to another mount? */
 static bool is_covered(const struct ctl_mount *mount)
 {
 	struct statx stx;
 
-	/* which one it is the kernel knows by itself */
+	/* this statx(2) needs no response of the daemon */
 	return statx(AT_FDCWD, mount->point, AT_STATX_DONT_SYNC, STATX_MNT_ID, &stx) == 0 && stx.stx_mask & STATX_MNT_ID &&
 	       stx.stx_mnt_id != mount->id;
 }
@@ -70,7 +70,7 @@ static int ask(const struct ctl_mount *mount, json_t **ret_state)
 	return 0;
 }
 
-/* Have @mount be as wanted; what it says of itself, then or before, is in @ret_state, for the caller to release. */
+/* Order @mount into the state. @ret_state receives its report, from before or after, for the caller to release. */
 static int set(const struct ctl_mount *mount, bool offline, json_t **ret_state)
 {
 	char dir[PATH_MAX + sizeof("/.bidfs")];
@@ -78,7 +78,7 @@ static int set(const struct ctl_mount *mount, bool offline, json_t **ret_state)
 
 	if (is_covered(mount))
 		return -EBUSY;
-	/* before, because one that hangs would keep us for ever */
+	/* a first request with a timeout, because setxattr(2) on a stuck mount never returns */
 	r = ask(mount, ret_state);
 	if (r < 0)
 		return r;
@@ -88,7 +88,7 @@ static int set(const struct ctl_mount *mount, bool offline, json_t **ret_state)
 	return ask(mount, ret_state);
 }
 
-/* What keeps the mount that says @state, which may be NULL, from asking servers; NULL if it may ask them. */
+/* Return the reason why the mount with @state (may be NULL) uses no server; NULL if it may use its servers. */
 static const char *why_silent(const json_t *state)
 {
 	if (!state)
@@ -98,7 +98,7 @@ static const char *why_silent(const json_t *state)
 	return json_is_true(json_object_get(state, "offline")) ? "it is offline" : NULL;
 }
 
-/* @trouble is why it could not be told, or NULL. */
+/* Report the state. @trouble is the cause of a failure, or NULL. */
 static void report(struct telling *telling, const struct ctl_mount *mount, const char *silent, const char *trouble)
 {
 	if (telling->all)
@@ -142,12 +142,12 @@ static int tell(void *user, const struct ctl_mount *mount)
 	if (telling->only && strcmp(telling->only, mount->point) != 0)
 		return 0;
 	r = set(mount, telling->offline, &state);
-	/* the whole of it is told where it is */
+	/* the order goes to the whole mount, at its own mount point */
 	if (r == -ENOENT && !telling->only)
 		return 0;
 	telling->n++;
 	silent = why_silent(state);
-	/* one that asks nobody anyway need not be told */
+	/* a read-only mount without servers needs no order */
 	if (r == 0 || (r == -EROFS && silent)) {
 		report(telling, mount, silent, NULL);
 		status = !silent == !telling->offline ? CTL_DONE : CTL_REFUSED;
@@ -161,7 +161,7 @@ static int tell(void *user, const struct ctl_mount *mount)
 	return 0;
 }
 
-/* How many mounts are at @path, as the kernel writes it? All are, if it is NULL. */
+/* Order all mounts at @path, written as the kernel does, or with NULL all mounts. Returns their number. */
 static size_t tell_at(struct telling *telling, const char *path)
 {
 	size_t before = telling->n;
@@ -182,7 +182,7 @@ static void tell_named(struct telling *telling, const char *name)
 
 	for (size_t len = path ? strlen(path) : 0; len > 1 && path[len - 1] == '/'; len--)
 		path[len - 1] = '\0';
-	/* as it is, if that will do: a daemon that hangs or is gone is not to be asked for its own name */
+	/* first the name as typed: realpath(3) blocks on a stuck daemon, and fails without one */
 	if (path && tell_at(telling, path) > 0)
 		return;
 	real = path ? realpath(path, NULL) : NULL;

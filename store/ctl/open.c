@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Which store, and how to open it. */
+/* Path and opening of the store. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -76,7 +76,7 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 			*ret_store = NULL;
 			return CTL_DONE;
 		}
-		/* there has to be one for the lower stores to be below */
+		/* lower stores need a store above them */
 		r = bid_store_open(path, writing, ret_store);
 	}
 	if ((is_unwritable(r) || r == -ENOTDIR) && how == CTL_WRITE_IF_POSSIBLE)

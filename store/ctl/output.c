@@ -74,7 +74,7 @@ const char *ctl_format_size(uint64_t bytes, char buf[static CTL_SIZE_MAX])
 	double value = (double)bytes;
 	size_t unit = 0;
 
-	/* what would be printed as 1024 is one of the next unit */
+	/* 1023.5 and more would print as 1024 of this unit */
 	while (value >= 1023.5) {
 		value /= 1024;
 		unit++;
@@ -97,7 +97,7 @@ json_t *ctl_json_text(const char *text)
 	return bid_json_text(text);
 }
 
-/* A write error is main()'s, which looks at the stream in the end. */
+/* main() reports a write error, by checking the stream at the end. */
 static int write_json(json_t *json, size_t flags)
 {
 	bid_auto_free char *text = json ? bid_json_dump(json, flags) : NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* How the builds of a recording are shown. */
+/* Output of a recording's builds. */
 #include "ctl/perf_data.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ bool ctl_build_lacks(enum ctl_build_state state)
 	return state == CTL_BUILD_REPLACED || state == CTL_BUILD_MISSING || state == CTL_BUILD_REFUSED;
 }
 
-/* What there is to say of it, but for its path. Returns @text. */
+/* Describe the result for @build, except its path. Returns @text. */
 static const char *describe(const struct ctl_recording *recording, const struct ctl_build *build, char *text, size_t size)
 {
 	char hex[BID_ID_HEX_MAX], date[32] = "";
@@ -49,8 +49,8 @@ static const char *describe(const struct ctl_recording *recording, const struct 
 }
 
 /*
- * A recording that lists what was sampled has mappings of everything else too. What is not listed was not sampled, in all
- * likelihood, and nobody needs it.
+ * Does the table show @build? A recording with a list of sampled builds also has mappings of all other files. A build outside that
+ * list almost certainly has no samples, and is not needed.
  */
 static bool is_shown(const struct ctl *ctl, const struct ctl_recording *recording, const struct ctl_build *build)
 {

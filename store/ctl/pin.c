@@ -10,7 +10,7 @@
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
-/* Keep all artifacts of @id, as if they were added. Returns their kinds, or a negative errno. */
+/* Keep all artifacts of @id, as added ones. Returns their kinds, or a negative errno. */
 static int pin(struct bid_store *store, const struct bid_id *id)
 {
 	int kinds = 0;

@@ -58,7 +58,7 @@ static int print_rows(struct listing *listing, const struct bid_id *id, const st
 	return r;
 }
 
-/* What is stored of one id; nothing is made here, which would read every program of the store. */
+/* List the stored definitions of one id. Deriving absent ones would read every program of the store. */
 static int list_id(void *user, const struct bid_id *id)
 {
 	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
@@ -141,14 +141,14 @@ static enum ctl_status show(const struct ctl *ctl, int argc, char **argv)
 	return CTL_DONE;
 }
 
-/* What the operands of "probe add" and "probe remove" ask for, and what came of it. */
+/* Request and result of "probe add" and "probe remove". */
 struct change {
 	struct ctl_probe_file wanted; /* add; owned */
 	char **patterns; /* remove */
 	int n_patterns;
 	size_t done, known;
-	const char *refused; /* why not: the pattern, or the probe that is there with other definitions, or wanted with two */
-	bool twice; /* it was the latter */
+	const char *refused; /* cause: a pattern, or a probe with other definitions in the store or among the operands */
+	bool twice; /* two different definitions among the operands */
 };
 
 static bool is_same(const struct ctl_probe *a, const struct ctl_probe *b)
@@ -161,7 +161,7 @@ static bool is_same(const struct ctl_probe *a, const struct ctl_probe *b)
 	return true;
 }
 
-/* Among the first @n of @file */
+/* Find a probe named as @like among the first @n of @file. */
 static const struct ctl_probe *find_named(const struct ctl_probe_file *file, const struct ctl_probe *like, size_t n)
 {
 	size_t len = ctl_probe_name_len(like);
@@ -216,7 +216,7 @@ static int edit_remove(void *user, const struct ctl_probe_file *old, FILE *out)
 	return 0;
 }
 
-/* Has the build places by name, as only a kernel has? One of which the store has nothing that could tell may be one. */
+/* Does the build name places by symbol, as only a kernel does? A build without artifacts in the store may be a kernel. */
 static bool is_kernel(struct bid_store *store, const struct ctl_probed *probed)
 {
 	static const enum bid_kind kinds[] = { BID_KIND_ELF, BID_KIND_DEBUGINFO, BID_KIND_VDSO };
@@ -234,7 +234,7 @@ static bool is_kernel(struct bid_store *store, const struct ctl_probed *probed)
 	return true;
 }
 
-/* The path that a place without one is in; "" for one in the kernel. */
+/* Find the path for a place without one; "" for a place in the kernel. */
 static enum ctl_status find_path(struct bid_store *store, const struct ctl_probed *probed, const struct ctl_definition *definition,
 				 char ret_path[static PATH_MAX])
 {
@@ -259,7 +259,7 @@ static enum ctl_status find_path(struct bid_store *store, const struct ctl_probe
 	return ctl_usage("a definition needs the file's path, which the store does not know: '%s'", definition->type);
 }
 
-/* "p:GROUP/EVENT PLACE ARGUMENTS" as perf's cache has it; a place without a file is one in the file of @probed. */
+/* Write "p:GROUP/EVENT PLACE ARGUMENTS" in the form of perf's cache. A place without a file is in the file of @probed. */
 static enum ctl_status write_definition(struct bid_store *store, const struct ctl_probed *probed, const char *text, FILE *out)
 {
 	char path[PATH_MAX], place[CTL_PROBE_LINE_MAX], *plus, *name;
@@ -272,11 +272,11 @@ static enum ctl_status write_definition(struct bid_store *store, const struct ct
 	if (status != CTL_DONE)
 		return status;
 	snprintf(place, sizeof(place), "%.*s", definition.place_len, definition.place);
-	/* perf takes what is behind a symbol for decimal */
+	/* perf reads the offset behind a symbol as decimal */
 	plus = definition.path_len > 0 ? NULL : strchr(place, '+');
 	if (plus)
 		snprintf(plus + 1, sizeof(place) - (size_t)(plus + 1 - place), "%llu", strtoull(plus + 1, NULL, 0));
-	/* what it was made of, as perf probe would be told: without file, module and semaphore, which it has no syntax for */
+	/* the command as perf probe accepts it: without file, module and semaphore, which its syntax lacks */
 	name = strrchr(place, ':');
 	name = name ? name + 1 : place;
 	fprintf(out, "#%.*s:%.*s=%.*s%s\n", definition.group_len, definition.group, definition.event_len, definition.event,
@@ -307,7 +307,7 @@ static enum ctl_status read_input(FILE *out)
 	return ferror(stdin) ? CTL_TROUBLE : CTL_DONE;
 }
 
-/* The operands of "probe add" as perf's cache has them. */
+/* Collect the operands of "probe add" in the form of perf's cache. */
 static enum ctl_status collect(struct bid_store *store, const struct ctl_probed *probed, int argc, char **argv,
 			       struct ctl_probe_file *ret_file)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* bidctl probe apply: from definitions to events of the kernel, in the build they were made for and in no other. */
+/* bidctl probe apply: set definitions as events of the kernel, only in the build that they were made for. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static void events_release(struct events *events)
 	free(events->events);
 }
 
-/* The kernel cuts a line at blanks, and ends it at a '#': there is no way to tell it of such a path. */
+/* Can the kernel parse @path? It splits a line at blanks, and ends it at a '#', without any escape. */
 static bool is_takeable(const char *path, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -42,7 +42,7 @@ static bool is_takeable(const char *path, size_t len)
 	return true;
 }
 
-/* Is it a path with blanks that makes @text no definition? */
+/* Does a path with blanks make @text an invalid definition? */
 static bool has_blank_path(const char *text)
 {
 	const char *path = strstr(text, " /"), *colon = path ? strstr(path, ":0x") : NULL;
@@ -50,8 +50,10 @@ static bool has_blank_path(const char *text)
 	return colon && !is_takeable(path + 1, (size_t)(colon - path - 1));
 }
 
-/* One definition as the kernel is to have it: in the file that was named, if one was, and the further places of one event with a
- * number behind its name, as perf has it. -ENOTSUP for a path that the kernel cannot be told. */
+/*
+ * Add one definition in the kernel's form. A file named by an operand replaces its path; further places of one event get a number
+ * behind the name, as in perf. Returns -ENOTSUP for a path that the kernel cannot parse.
+ */
 static int add_event(struct events *events, const struct ctl_probed *probed, const char *text, size_t number)
 {
 	struct ctl_event *event = &events->events[events->n];
@@ -129,7 +131,7 @@ static int identify_kernel(const struct ctl *ctl, struct bid_id *ret_id)
 	return ctl->notes ? ctl_here_notes(ctl->notes, ret_id) : ctl_here_kernel(ret_id);
 }
 
-/* The build in the file @path, or in the notes of a module. */
+/* Read the build-id of the file @path, or of a module's notes. */
 static int identify(const struct ctl_event *event, const char *path, struct bid_id *ret_id)
 {
 	bid_auto_fd int fd = -1;
@@ -140,7 +142,7 @@ static int identify(const struct ctl_event *event, const char *path, struct bid_
 	return fd < 0 ? -errno : bid_elf_identify(fd, ret_id);
 }
 
-/* What of @wanted is to be told of what is at @what: another build, or (@error) none. */
+/* Refuse, or with --guru warn, if @what is another build than @wanted, or with @error no known build. */
 static enum ctl_status decide(const struct ctl *ctl, const struct bid_id *wanted, const char *what, const struct bid_id *found,
 			      const char *error, bool again)
 {
@@ -163,7 +165,7 @@ static enum ctl_status decide(const struct ctl *ctl, const struct bid_id *wanted
 	return CTL_DONE;
 }
 
-/* Under a kernel's id a module's probes are of a build of it that nobody wrote down. */
+/* Do the module's probes come from a kernel's id? Then no id tells the build of the module. */
 static bool is_of_unknown_module(const struct ctl *ctl, const struct bid_id *wanted, const struct ctl_event *event)
 {
 	struct bid_id kernel;
@@ -171,7 +173,7 @@ static bool is_of_unknown_module(const struct ctl *ctl, const struct bid_id *wan
 	return event->module && identify_kernel(ctl, &kernel) == 0 && bid_id_answers(&kernel, wanted);
 }
 
-/* May probes of @wanted be set in what @event is of? @again: it was asked before. */
+/* Check that the target of @event is build @wanted. @again: a second check, without a repeated warning. */
 static enum ctl_status check(const struct ctl *ctl, const struct bid_id *wanted, const struct ctl_event *event, bool again)
 {
 	char path[PATH_MAX], hex[BID_ID_HEX_MAX];
@@ -188,7 +190,7 @@ static enum ctl_status check(const struct ctl *ctl, const struct bid_id *wanted,
 	if (is_of_unknown_module(ctl, wanted, event))
 		return decide(ctl, wanted, path, NULL, "under the kernel's id nothing says of which build of the module they are",
 			      again);
-	/* the modules of another machine are looked at there */
+	/* for another machine, the script checks the modules there */
 	if (event->module && ctl->notes)
 		return CTL_DONE;
 	r = kernel ? identify_kernel(ctl, &found) : identify(event, path, &found);
@@ -214,7 +216,10 @@ static enum ctl_status check_all(const struct ctl *ctl, const struct bid_id *wan
 	return CTL_DONE;
 }
 
-/* The kernel would add a place to an event that is there already. @set is how it is listed; NULL if it is of another kind. */
+/*
+ * Refuse to set an existing event: the kernel would add a place to it. @set is its line in the list; NULL for an event of another
+ * kind.
+ */
 static enum ctl_status there_already(const struct ctl_event *event, const char *set)
 {
 	const char *list = ctl_tracefs_list(!event->path);
@@ -242,7 +247,7 @@ static enum ctl_status check_absent(const struct events *events)
 	return CTL_DONE;
 }
 
-/* Two events of one name would become one with two places. */
+/* Refuse two events of one name, which would become one event with two places. */
 static enum ctl_status check_names(const struct events *events)
 {
 	for (size_t i = 1; i < events->n; i++) {
@@ -257,7 +262,7 @@ static enum ctl_status check_names(const struct events *events)
 	return CTL_DONE;
 }
 
-/* What was set here, and no place that somebody else has added to the same event since. */
+/* Remove the first @n events, but no places that others added to them since. */
 static void take_back(const struct events *events, size_t n)
 {
 	while (n-- > 0) {
@@ -276,7 +281,7 @@ static enum ctl_status not_set(const struct ctl_event *event, int error)
 {
 	const char *list = ctl_tracefs_list(!event->path);
 
-	/* it was set after it was looked for */
+	/* another process set the event after the check */
 	if (error == -EEXIST) {
 		bid_auto_free char *set = ctl_tracefs_find(!event->path, event->name, NULL);
 
@@ -296,7 +301,7 @@ static enum ctl_status not_set(const struct ctl_event *event, int error)
 	return error == -EINVAL || error == -ENOENT ? CTL_REFUSED : CTL_TROUBLE;
 }
 
-/* All of them or none. */
+/* Set all events, or none. */
 static enum ctl_status set(const struct events *events)
 {
 	for (size_t i = 0; i < events->n; i++) {
@@ -333,7 +338,7 @@ static void report(const struct ctl *ctl, const struct bid_id *id, const struct 
 	json_decref(list);
 }
 
-/* Of a build without an original path the definitions name the store's own file, which nobody runs. */
+/* Does the event name the store's own file, which never runs? Definitions of a build without an original path do. */
 static bool is_unrun(const struct ctl_event *event)
 {
 	return event->path && strstr(event->path, "/" BID_STORE_NAMELESS "/");
@@ -354,7 +359,7 @@ static enum ctl_status apply(const struct ctl *ctl, const struct bid_id *id, con
 			  bid_id_format(id, hex));
 		return CTL_REFUSED;
 	}
-	/* the files are those of the machine that the script will run on */
+	/* the script checks the files, on the machine that runs it */
 	if (!ctl->print || ctl->notes)
 		status = check_all(ctl, id, events, false);
 	if (status == CTL_DONE)
@@ -368,7 +373,7 @@ static enum ctl_status apply(const struct ctl *ctl, const struct bid_id *id, con
 	status = check_absent(events);
 	if (status == CTL_DONE)
 		status = set(events);
-	/* the kernel has looked the path up anew */
+	/* a second check, because the kernel resolved the path itself */
 	if (status == CTL_DONE && check_all(ctl, id, events, true) != CTL_DONE) {
 		take_back(events, events->n);
 		return CTL_REFUSED;

@@ -16,11 +16,11 @@
 
 enum {
 	SIZE_LIMIT = 64 << 20, /* bytes */
-	LEASE_TRIES = 100, /* some 2 s; perf has the file open for some milliseconds */
+	LEASE_TRIES = 100, /* about 2 s; perf keeps the file open for some milliseconds */
 };
 
 struct text {
-	char *data; /* owned; with a NUL behind it */
+	char *data; /* owned; ends with a NUL */
 	size_t len;
 };
 
@@ -43,8 +43,9 @@ int ctl_probe_read(struct bid_store *store, const struct bid_id *id, struct ctl_
 }
 
 /*
- * Open them under a lease, or without one where there are none. -EBUSY if others keep them open, be it to read them: perf opens
- * them anew to write, and would not be noticed. Each try opens them anew, so that two who try do not hinder each other.
+ * Open the definitions under a lease, or without one where leases are unsupported. Returns -EBUSY while others keep the file open,
+ * also for reading: perf reopens it to write, which would go unnoticed. Each attempt reopens the file, so that two callers do not
+ * block each other.
  */
 static int open_leased(struct bid_store *store, const struct bid_id *id, int *ret_fd)
 {
@@ -55,7 +56,9 @@ static int open_leased(struct bid_store *store, const struct bid_id *id, int *re
 
 		if (r < 0)
 			return r;
-		/* whoever opens it then has us sent a signal, which by default ends the program, but for this one */
+		/*
+		 * the lease holder receives this signal at an open(2); unlike the default signal, SIGURG does not end the program
+		 */
 		if ((fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0) || errno != EAGAIN) {
 			*ret_fd = bid_steal_fd(&fd);
 			return 0;
@@ -94,7 +97,7 @@ static int make_new(const struct text *old, ctl_probe_edit_fn edit, void *user, 
 	return 0;
 }
 
-/* Write what is different; if the disk is full, what was there is there again. */
+/* Write the changed part. On a full disk restore the old text. */
 static int replace(int fd, const struct text *old, const struct text *new)
 {
 	size_t same = 0;
@@ -113,7 +116,7 @@ static int replace(int fd, const struct text *old, const struct text *new)
 	return r;
 }
 
-/* One try. Returns 1 if the file was changed meanwhile. */
+/* Try one edit. Returns 1 after a change by another process. */
 static int edit_open(int fd, ctl_probe_edit_fn edit, void *user)
 {
 	bid_cleanup(text_release) struct text old = { 0 };
@@ -138,7 +141,7 @@ int ctl_probe_edit(struct bid_store *store, const struct bid_id *id, ctl_probe_e
 	bid_auto_fd int fd = -1;
 	int r;
 
-	/* makes them, if they can be made */
+	/* derives the definitions, if possible */
 	r = bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_PROBES }, &made);
 	bid_file_release(&made);
 	if (r < 0 && r != -ENOENT)
@@ -146,7 +149,7 @@ int ctl_probe_edit(struct bid_store *store, const struct bid_id *id, ctl_probe_e
 	r = open_leased(store, id, &fd);
 	if (r < 0)
 		return r == -EPERM ? -ENOENT : r;
-	/* among ourselves, where there are no leases */
+	/* excludes other bidctl processes, where leases are unsupported */
 	if (flock(fd, LOCK_EX) < 0)
 		return -errno;
 	do

@@ -28,7 +28,7 @@ static bool is_head(const char *line)
 	return line[0] == '#' || line[0] == '%';
 }
 
-/* Cut @text into lines, which are counted. */
+/* Cut @text into lines, and count them. */
 static int cut(struct ctl_probe_file *file, size_t len, size_t *ret_lines)
 {
 	char *end = file->text + len;
@@ -113,7 +113,7 @@ void ctl_probe_print(FILE *out, const struct ctl_probe *probe)
 		fprintf(out, "%s\n", probe->definitions[i]);
 }
 
-/* How much of @text is a name as the kernel wants it, an identifier of C. */
+/* Return the length of the kernel's name (a C identifier) at the beginning of @text. */
 static int name_len(const char *text)
 {
 	int len = 0;
@@ -123,7 +123,7 @@ static int name_len(const char *text)
 	return isdigit((unsigned char)text[0]) ? 0 : len;
 }
 
-/* How much of @place is the name of a module, with a colon behind it; -EINVAL if it is nothing that names a directory. */
+/* Return the length of the module's name, before a colon, in @place; -EINVAL for a name with other characters than a module's. */
 static int module_len(const char *place, int len)
 {
 	const char *colon = memchr(place, ':', (size_t)len);
@@ -134,7 +134,7 @@ static int module_len(const char *place, int len)
 	return colon == place ? -EINVAL : colon ? (int)(colon - place) : 0;
 }
 
-/* How much of @text is a number behind "0x", of at most 64 bits. */
+/* Return the length of a hexadecimal number with "0x", of at most 64 bits, at the beginning of @text. */
 static size_t hex_len(const char *text)
 {
 	size_t digits = strncmp(text, "0x", 2) == 0 ? strspn(text + 2, "0123456789abcdefABCDEF") : 0;
@@ -142,7 +142,7 @@ static size_t hex_len(const char *text)
 	return digits > 0 && digits <= 16 ? 2 + digits : 0;
 }
 
-/* How much of @text is a decimal number, and not one that the kernel takes for octal. */
+/* Return the length of a decimal number at the beginning of @text; the kernel reads further digits after a 0 as octal. */
 static size_t decimal_len(const char *text)
 {
 	size_t digits = text[0] == '0' ? 1 : strspn(text, "0123456789");
@@ -150,7 +150,7 @@ static size_t decimal_len(const char *text)
 	return digits < 20 ? digits : 0;
 }
 
-/* How much of @text is 0xOFFSET or 0xOFFSET(0xSEMAPHORE). */
+/* Return the length of 0xOFFSET or 0xOFFSET(0xSEMAPHORE) at the beginning of @text. */
 static size_t offset_len(const char *text)
 {
 	size_t len = hex_len(text), semaphore = len > 0 && text[len] == '(' ? hex_len(text + len + 1) : 0;
@@ -158,7 +158,7 @@ static size_t offset_len(const char *text)
 	return semaphore > 0 && text[len + 1 + semaphore] == ')' ? len + semaphore + 2 : len;
 }
 
-/* How much of @text is SYMBOL or SYMBOL+OFFSET; compilers put dots and dollars into names. */
+/* Return the length of SYMBOL or SYMBOL+OFFSET at the beginning of @text. Compilers put dots and dollars into names. */
 static size_t symbol_len(const char *text)
 {
 	size_t len = 0, offset;
@@ -175,7 +175,7 @@ static size_t symbol_len(const char *text)
 	return offset > 0 ? len + 1 + offset : 0;
 }
 
-/* The parts of the place, no other than which perf reads as what they are: one that it cannot read hides all of the build. */
+/* Parse the place, as strictly as perf does: one place that perf cannot read hides all probes of the build. */
 static int parse_place(struct ctl_definition *definition)
 {
 	const char *where = definition->place, *colon;

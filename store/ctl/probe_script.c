@@ -5,7 +5,7 @@
 
 #include "ctl/tracefs.h"
 
-/* @text as one word of the shell */
+/* Print @text as one word of the shell. */
 static void print_word(FILE *out, const char *text)
 {
 	putc('\'', out);
@@ -15,9 +15,10 @@ static void print_word(FILE *out, const char *text)
 }
 
 /*
- * In it, id_of finds the note of type 3 and owner "GNU" (ELF gABI, "Note Section") in a file's first MiB, at a multiple of 4 bytes,
- * in either byte order: lengths and types are less than 256, so the sum of their bytes is their value. $id and $guru stand in
- * front.
+ * Preamble of the script. $id and $guru stand in front.
+ *
+ * id_of finds the note of type 3 and owner "GNU" (ELF gABI, "Note Section") in a file's first MiB, at a multiple of 4 bytes, in
+ * either byte order. Lengths and types are less than 256, so the sum of their bytes is their value.
  */
 static const char preamble[] =
 	"set -u\n"
@@ -113,7 +114,7 @@ bool ctl_event_is_first_of_target(const struct ctl_event *events, size_t i)
 	return true;
 }
 
-/* A call of @function with the list and the name of @event, and more to follow */
+/* Print a call of @function with the list and the name of @event, open for further arguments. */
 static void print_call(FILE *out, const char *function, const struct ctl_event *event)
 {
 	fprintf(out, "%s %s ", function, ctl_tracefs_list(!event->path));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The build that "bidctl probe" is about. */
+/* The build in the operand of "bidctl probe". */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static int is_in_mount(void *user, const struct ctl_mount *mount)
 	return mount->dev == st->st_dev;
 }
 
-/* Is the file open at @fd, whose path is @real, the copy of a store, or of a mount of one? Nobody runs that. */
+/* Is the file open at @fd, with the path @real, a copy in a store or in a mount? Programs do not run from there. */
 static bool is_kept(struct bid_store *store, int fd, const char *real)
 {
 	size_t len = store ? strlen(bid_store_path(store)) : 0;
@@ -47,7 +47,7 @@ static bool is_kept(struct bid_store *store, int fd, const char *real)
 	return fstat(fd, &st) == 0 && ctl_each_mount(CTL_MOUNTINFO, is_in_mount, &st) > 0;
 }
 
-/* A file that is kept, or packed, stands for its build, which is run from elsewhere. */
+/* Identify the file @name. A stored or packed file stands for its build, which runs from another path. */
 static enum ctl_status find_file(struct bid_store *store, const char *name, struct ctl_probed *probed)
 {
 	bid_auto_free char *real = NULL;
@@ -83,7 +83,7 @@ static int write_text(void *user, const void *data, size_t len)
 	return fwrite(data, 1, len, user) == len ? 0 : -ENOMEM;
 }
 
-/* The static probes of a file that the store does not have, or not under its path. */
+/* Read the static probes of a file that the store lacks, or has under another path. */
 static int read_file(const char *path, struct ctl_probe_file *ret_file)
 {
 	bid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -106,7 +106,7 @@ static int read_file(const char *path, struct ctl_probe_file *ret_file)
 struct others {
 	struct bid_store *store;
 	const struct bid_id *id;
-	char hex[BID_ID_HEX_MAX]; /* of another build that has definitions */
+	char hex[BID_ID_HEX_MAX]; /* of another build with definitions */
 };
 
 static int find_other(void *user, const struct bid_id *id)
@@ -120,7 +120,7 @@ static int find_other(void *user, const struct bid_id *id)
 	return 1;
 }
 
-/* Nothing is known of it; perhaps because it was built anew. */
+/* Report the absence of definitions, and name another build of the path that has some. */
 static enum ctl_status none(struct bid_store *store, const struct ctl_probed *probed)
 {
 	struct others others = { .store = store, .id = &probed->id };

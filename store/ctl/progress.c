@@ -10,7 +10,7 @@
 
 enum { BAR_MAX = 30, COLUMNS = 80, LINE_ROOM = 256, REDRAW_MS = 100 };
 
-/* "https://user@host:8002/path" is "host:8002" to somebody who waits for it. */
+/* Shorten "https://user@host:8002/path" to "host:8002". */
 static void host_of(const char *source, char *ret_host, size_t size)
 {
 	const char *host = strstr(source, "://");
@@ -48,7 +48,7 @@ static void show(struct ctl_progress *progress, const char *line, int columns)
 	int64_t now = bid_clock_ms();
 
 	if (ctl_progress_is_drawn()) {
-		/* a line that wraps could not be taken back */
+		/* a wrapped line cannot be erased */
 		fprintf(stderr, "\r%.*s\033[K", columns - 1, line);
 		fflush(stderr);
 		progress->drawn = true;
@@ -58,7 +58,7 @@ static void show(struct ctl_progress *progress, const char *line, int columns)
 	}
 }
 
-/* ", 3.2 MiB/s" behind @line, when there was time enough to measure it. */
+/* Append ", 3.2 MiB/s" to @line, after enough time for a measurement. */
 static void add_rate(struct ctl_progress *progress, char *line, size_t size, uint64_t received)
 {
 	int64_t now = bid_clock_ms();

@@ -23,11 +23,11 @@
 struct quarantine {
 	const struct ctl *ctl;
 	struct bid_store *store;
-	int fd; /* of the directory; -1 if there is none */
+	int fd; /* descriptor of the directory; -1 without one */
 	struct ctl_array array;
 };
 
-/* The files of the quarantine are plain names in one directory. */
+/* Is @name a plain name, as all files of the quarantine have? */
 static bool is_name(const char *name)
 {
 	return name[0] != '.' && name[0] != '\0' && !strchr(name, '/');
@@ -64,7 +64,7 @@ static int is_listed(const struct dirent *entry)
 	return is_name(entry->d_name);
 }
 
-/* Call @fn for each file. The first negative value ends it. */
+/* Call @fn for each file. A negative result ends the loop. */
 static int each_file(struct quarantine *quarantine, int (*fn)(struct quarantine *quarantine, const char *name))
 {
 	struct dirent **entries = NULL;
@@ -88,7 +88,7 @@ static int drop(struct quarantine *quarantine, const char *name)
 	return unlinkat(quarantine->fd, name, 0) < 0 ? -errno : 0;
 }
 
-/* Add the file under the build-id that it carries. */
+/* Add the file under its own build-id. */
 static int restore(struct quarantine *quarantine, const char *name)
 {
 	char path[PATH_MAX];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The builds that a recording of perf names. */
+/* Builds named by a recording of perf. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +82,6 @@ struct bid_id ctl_build_id(const struct ctl_build *build)
 	while (id.len > CTL_ID_UNIQUE && id.bytes[id.len - 1] == 0)
 		id.len--;
 	id.len = (uint8_t)((id.len + 3) & ~3);
-	/* a zero or three at the end may well be the id's own */
+	/* up to three zeros at the end may belong to the id */
 	return build->id.len - id.len >= 4 ? id : build->id;
 }

@@ -8,7 +8,7 @@
 
 struct answer {
 	int event; /* borrowed */
-	int error; /* written before the event is signalled, read after that */
+	int error; /* written before the event is signalled */
 };
 
 static void take_answer(void *user, const struct bid_result *result)

@@ -17,13 +17,13 @@
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
-/* What the operands ask to be removed. Cookies go at once, builds together. */
+/* Removals collected from the operands. Cookies are removed at once, builds together at the end. */
 struct list {
 	const struct ctl *ctl;
-	json_t *removed; /* with --json an object for each; owned */
+	json_t *removed; /* an object for each removal; owned */
 	struct ctl_taken cookies;
 	struct bid_removal *removals; /* owned */
-	char **texts; /* of each, what was typed; owned, with its strings */
+	char **texts; /* operand behind each removal; owned, with its strings */
 	size_t n, room;
 };
 
@@ -72,13 +72,13 @@ static int add_build(void *user, const struct bid_id *id)
 	return list_add(build->list, id, build->path, build->path);
 }
 
-/* Is @path a name of the build @id? */
+/* Do both ids stand for the same build? */
 static int equal_id(void *user, const struct bid_id *id)
 {
 	return bid_id_answers(user, id) || bid_id_answers(id, user);
 }
 
-/* The cookies that are meant; *@ret_n of them are gone. */
+/* Remove the selected cookies. *@ret_n is their number. */
 static enum ctl_status take_cookies(struct list *list, struct bid_store *store, const struct ctl_cookies *which, size_t *ret_n)
 {
 	size_t before = list->cookies.n;
@@ -88,7 +88,7 @@ static enum ctl_status take_cookies(struct list *list, struct bid_store *store, 
 	return status;
 }
 
-/* --path PATH: what the path was when it was added, so it need not exist; where it does, it is the real one that counts. */
+/* Collect --path PATH, a path from the time of the add, which need not exist. For an existing one the real path counts first. */
 static enum ctl_status add_path(struct bid_store *store, const char *path, struct list *list)
 {
 	bid_auto_free char *real = realpath(path, NULL);
@@ -116,7 +116,10 @@ static enum ctl_status add_path(struct bid_store *store, const char *path, struc
 	return status;
 }
 
-/* A file: its path's name of its build, or if it was added from elsewhere the build; without a build-id, what is kept of it. */
+/*
+ * Collect a file: its path's name of its build, or the whole build if it was added from another path. A file without a build-id
+ * stands for its cookies.
+ */
 static enum ctl_status add_file(struct bid_store *store, const char *file, struct list *list)
 {
 	bid_auto_free char *real = NULL;
@@ -160,7 +163,7 @@ static enum ctl_status add_cookie(struct bid_store *store, const char *name, str
 	return CTL_REFUSED;
 }
 
-/* An operand: an id if there is such a one, else a file; and else an id that only an orphan may have. */
+/* Collect an operand: a stored id, else a file, else an id that only an orphan may have. */
 static enum ctl_status add_operand(struct bid_store *store, const char *operand, struct list *list)
 {
 	struct bid_id id;
@@ -223,7 +226,7 @@ static enum ctl_status report(const struct list *list)
 	return status;
 }
 
-/* With --dry-run: is there something to remove? Returns 0 or a negative errno. */
+/* Check for --dry-run which builds exist. Returns 0 or a negative errno. */
 static int look(struct bid_store *store, const struct list *list)
 {
 	for (size_t i = 0; i < list->n; i++) {

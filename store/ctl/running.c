@@ -21,20 +21,20 @@
 #include "ctl/mounts.h"
 
 enum {
-	ANSWER_MS = 2000, /* for a file system that is not local to show the beginning of a file */
-	ADD_MS = 60000, /* for it to have it read */
-	SILENT_MS = 60000, /* so long it is left alone when it did not answer */
+	ANSWER_MS = 2000, /* for the first byte of a file on a non-local file system */
+	ADD_MS = 60000, /* for adding that file */
+	SILENT_MS = 60000, /* pause for a silent file system */
 };
 
 enum outcome { GONE, SAME, ADDED, REFUSED, FAILED };
 
-/* A look at a file: what came of it. */
+/* Result of a look at a file. */
 struct ctl_look {
 	enum outcome outcome;
-	int error; /* why it was refused, or what failed */
-	bool archive; /* it is refused as one */
+	int error; /* cause of the refusal or the failure */
+	bool archive; /* refused as an archive */
 	struct bid_added added;
-	struct ctl_seen_file seen; /* what is to be remembered of it */
+	struct ctl_seen_file seen; /* record for running->seen */
 	char path[PATH_MAX];
 };
 
@@ -60,7 +60,7 @@ void ctl_running_release(struct ctl_running *running)
 	ctl_seen_release(&running->seen);
 }
 
-/* Does it run from the store, or from a mount of one? */
+/* Does the file belong to the store, or to a mount of one? */
 static bool is_ours(const struct ctl_running *running, dev_t dev, const char *path)
 {
 	size_t len = strlen(bid_store_path(running->store));
@@ -73,7 +73,7 @@ static bool is_ours(const struct ctl_running *running, dev_t dev, const char *pa
 	return false;
 }
 
-/* False for one that this process does not see mounted, too. */
+/* Is @dev a local file system? Returns false for one outside this process's mount namespace, too. */
 static bool is_local(const struct ctl_running *running, dev_t dev)
 {
 	for (size_t i = 0; i < running->n_devices; i++)
@@ -110,7 +110,7 @@ static void fail(struct ctl_look *look, int error)
 	look->error = error;
 }
 
-/* Add the file open at @fd, which is look->path. Nothing but the store and @look is changed. */
+/* Add the file open at @fd, which is look->path. Changes nothing but the store and @look. */
 static void add(const struct ctl_running *running, int fd, bool batch, struct ctl_look *look)
 {
 	struct bid_add add = {
@@ -134,13 +134,13 @@ static void add(const struct ctl_running *running, int fd, bool batch, struct ct
 		fail(look, r);
 		return;
 	}
-	/* to be linked into the store changes nothing but ctime; anything else happened to it from outside */
+	/* linking it into the store changes ctime alone; any other change comes from outside */
 	if (fstat(fd, &after) == 0)
 		look->seen.stamp.changed = after.st_ctim;
 	look->outcome = ADDED;
 }
 
-/* It, and nothing else, was looked at before, and did not change since. */
+/* Is this the file of the last look, without a change? */
 static bool is_unchanged(const struct ctl_seen_file *seen, const struct ctl_mapping *mapping)
 {
 	struct stat st;
@@ -160,7 +160,7 @@ static void look_at(const struct ctl_running *running, const struct ctl_mapping 
 		return;
 	}
 	fd = ctl_mapping_open(mapping, look->path);
-	/* it has ended, or unmapped this; or what is mapped is a device */
+	/* the process has ended or removed the mapping, or a device is mapped */
 	if (fd == -ESRCH || fd == -EINVAL || (fd < 0 && fstatat(mapping->process, "exe", &st, AT_SYMLINK_NOFOLLOW) < 0)) {
 		look->outcome = GONE;
 	} else if (fd < 0) {
@@ -171,14 +171,14 @@ static void look_at(const struct ctl_running *running, const struct ctl_mapping 
 	}
 }
 
-/* What a child is to do. */
+/* Arguments of a child. */
 struct errand {
 	const struct ctl_running *running;
 	const struct ctl_mapping *mapping;
 	const struct ctl_seen_file *known;
 };
 
-/* Does the file system answer? */
+/* Read a byte of the file, to see whether its file system responds. */
 static int touch_in_child(void *user)
 {
 	const struct errand *errand = user;
@@ -198,7 +198,7 @@ static int look_in_child(void *user)
 	return 0;
 }
 
-/* The same as look_at(), of a file whose file system may never answer. */
+/* As look_at(), in a child, for a file system that may never respond. */
 static int look_from_afar(struct ctl_running *running, const struct ctl_mapping *mapping, const struct ctl_seen_file *known)
 {
 	struct errand errand = { .running = running, .mapping = mapping, .known = known };
@@ -221,7 +221,7 @@ static int look_from_afar(struct ctl_running *running, const struct ctl_mapping 
 	return 0;
 }
 
-/* Take note of what came of a look. Only trouble is an error. */
+/* Record the result of a look. Returns 0, or a negative errno of the store. */
 static int take(struct ctl_running *running, const struct ctl_look *look)
 {
 	bool silent = look->error == -ETIMEDOUT;
@@ -231,7 +231,7 @@ static int take(struct ctl_running *running, const struct ctl_look *look)
 		return 0;
 	running->tally->seen += look->outcome != SAME;
 	if (look->outcome == FAILED || look->outcome == REFUSED) {
-		/* code that is no ELF file is a compiler's output; for what is too large somebody may make room */
+		/* other code without ELF is a compiler's output; the user can make room for a file that is too large */
 		if (look->error != -ENOEXEC || look->archive)
 			ctl_tally_refused(running->tally, look->path, reason(running, look->path, look->error),
 					  look->archive || silent || look->error == -EFBIG);
@@ -250,7 +250,7 @@ static int look_at_mapping(void *user, const struct ctl_mapping *mapping)
 	struct ctl_seen_file *known = ctl_seen_find(&running->seen, mapping->dev, mapping->ino);
 	int r = 0;
 
-	/* looking at a file costs a stat(2) once in a pass */
+	/* one stat(2) for each file and pass */
 	if ((known && known->pass == running->pass) || is_ours(running, mapping->dev, mapping->path))
 		return 0;
 	if (is_interrupted(running))
@@ -275,7 +275,7 @@ static int look_at_process(struct ctl_running *running, const char *pid)
 	return r == -EACCES || r == -ENOENT ? 0 : r;
 }
 
-/* What runs from a mount of bidfs is in a store. */
+/* Collect local file systems, and mounts of bidfs, whose files are in a store. */
 static int note_device(void *user, const struct ctl_mount *mount)
 {
 	struct ctl_running *running = user;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Two hash tables: what is asked for comes into the young one. When that is full it becomes the old one, and what was in the old
- * one and not asked for meanwhile is gone.
+ * Two hash tables. A found file moves to the young one. A full young table becomes the old one; the previous old one is dropped,
+ * with the files unused since.
  */
 #include "ctl/seen.h"
 
@@ -77,7 +77,7 @@ struct ctl_seen_file *ctl_seen_find(struct ctl_seen *seen, dev_t dev, ino_t ino)
 	file = find(&seen->old, dev, ino);
 	if (!file)
 		return NULL;
-	/* by value, because the old table may go to make room for it */
+	/* a copy, because ctl_seen_put() may free the old table */
 	copy = *file;
 	return ctl_seen_put(seen, &copy) < 0 ? NULL : find(&seen->young, dev, ino);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* bidctl setup: turn on the debuggers' view for all tools of a machine or the debuggers of a user, and turn it off again. */
+/* bidctl setup: turn on the debuggers' view for all tools of a machine, or for the debuggers of a user, and turn it off again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -25,7 +25,7 @@
 
 enum { FILE_MAX = 1 << 20, COMMAND_MAX = 8 };
 
-/* The server of a distribution, by a name in its os-release(5). */
+/* Servers of distributions, by a name in os-release(5). */
 static const struct {
 	const char *id, *url;
 } servers[] = {
@@ -34,7 +34,7 @@ static const struct {
 	{ "arch", "https://debuginfod.archlinux.org" },	      { "opensuse", "https://debuginfod.opensuse.org" },
 	{ "suse", "https://debuginfod.opensuse.org" },
 };
-static const char federation[] = "https://debuginfod.elfutils.org"; /* asks the servers of several distributions */
+static const char federation[] = "https://debuginfod.elfutils.org"; /* forwards to the servers of several distributions */
 
 static const char marker[] = "# written by 'bidctl setup'\n";
 static const char was_enabled[] = "# bidfs.service was enabled before\n";
@@ -48,16 +48,16 @@ static const char user_text[] = "[Service]\n"
 				"ExecStart=\n"
 				"ExecStart=mount.bidfs none %t/bid -o foreground,min_free=1G\n";
 
-/* Packages install into /usr/lib/debug/.build-id, too, where the view is read-only. */
+/* Packages also install into /usr/lib/debug/.build-id, where the view is read-only. */
 static const char hook_dir[] = "/etc/dpkg/dpkg.cfg.d";
 static const char hook_text[] = "pre-invoke=systemctl stop '" AUTOMOUNT "' '" UNIT ".mount' 2>/dev/null || :\n"
 				"post-invoke=systemctl start '" AUTOMOUNT "' 2>/dev/null || :\n";
 
 struct setup {
 	const struct ctl *ctl;
-	const char *root; /* the directory of the machine's files; "" for / */
+	const char *root; /* root directory of the machine; "" for / */
 	bool user;
-	char drop_in[PATH_MAX]; /* for bidfs.service; the setup exists if this file does */
+	char drop_in[PATH_MAX]; /* drop-in of bidfs.service; its existence means that setup was done */
 	json_t *steps; /* NULL without --json; owned */
 };
 
@@ -75,7 +75,7 @@ static int fail(const char *action, const char *path, int r)
 	return r;
 }
 
-/* Let systemctl do @command, NULL-terminated. Returns its exit status, or a negative errno after an error message. */
+/* Run systemctl with @command, NULL-terminated. Returns its exit status, or a negative errno after an error message. */
 static int manage(struct setup *setup, const char *const *command)
 {
 	bid_auto_free char *root = NULL;
@@ -103,7 +103,7 @@ static int manage(struct setup *setup, const char *const *command)
 
 #define MANAGE(setup, ...) manage(setup, (const char *const[]){ __VA_ARGS__, NULL })
 
-/* The same with what concerns a service manager that runs. */
+/* As MANAGE, for a running service manager alone. */
 #define MANAGE_NOW(setup, ...) (*(setup)->root ? 0 : MANAGE(setup, __VA_ARGS__))
 
 static int make_parents(char *path)
@@ -120,7 +120,7 @@ static int make_parents(char *path)
 	return 0;
 }
 
-/* Write the file @path, which is setup's own, with the marker and @text. */
+/* Write the file @path, which belongs to setup, with the marker and @text. */
 static int write_file(struct setup *setup, char *path, const char *text)
 {
 	struct ctl_outfile file;
@@ -149,7 +149,7 @@ static int remove_file(struct setup *setup, const char *path)
 	return 0;
 }
 
-/* The path of the file of settings @name in the home of the user. */
+/* Compose the path of the settings file @name in the user's home. */
 static void dot_file(const char *name, char path[static PATH_MAX])
 {
 	const char *home = getenv("HOME");
@@ -157,7 +157,7 @@ static void dot_file(const char *name, char path[static PATH_MAX])
 	snprintf(path, PATH_MAX, "%s/%s", home ? home : "", name);
 }
 
-/* gdb reads the first of these that there is. */
+/* Find the user's settings of gdb: the first existing one, in gdb's order. */
 static void gdb_file(char path[static PATH_MAX])
 {
 	dot_file(".config/gdb/gdbinit", path);
@@ -180,7 +180,7 @@ static int add_line(struct setup *setup, const char *path, const char *line)
 	return 0;
 }
 
-/* Take the marker and the line behind it out of the user's file @path, and the file if it had nothing else. */
+/* Remove the marker and the line behind it from the user's file @path; remove a file without other lines. */
 static int remove_line(struct setup *setup, const char *path)
 {
 	bid_auto_fd int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -211,13 +211,13 @@ static int remove_line(struct setup *setup, const char *path)
 	return 0;
 }
 
-/* The server of the distribution whose names are the words of @value, "debian" or "rhel fedora" in quotes or without. */
+/* Find the server of a distribution. @value lists its names, "debian" or "rhel fedora", with or without quotes. */
 static const char *find_server(const char *value)
 {
 	while (*(value += strspn(value, "\"' "))) {
 		size_t len = strcspn(value, "\"' \n");
 
-		/* of "opensuse-leap" the family counts */
+		/* "opensuse-leap" matches its family */
 		for (size_t i = 0; i < sizeof(servers) / sizeof(servers[0]) && len > 0; i++)
 			if (strncmp(value, servers[i].id, strlen(servers[i].id)) == 0 &&
 			    strchr("\"' \n-", value[strlen(servers[i].id)]))
@@ -250,7 +250,7 @@ static const char *distribution_server(const struct setup *setup)
 	return by_id ? by_id : by_family ? by_family : federation;
 }
 
-/* Are servers configured in /etc/debuginfod, which the daemon reads? */
+/* Does /etc/debuginfod, which the daemon reads, configure servers? */
 static bool has_servers(const struct setup *setup)
 {
 	char pattern[PATH_MAX];
@@ -263,7 +263,10 @@ static bool has_servers(const struct setup *setup)
 	return any;
 }
 
-/* The servers for the daemon, between blanks, as a unit has them: for free(3), or NULL without memory. Empty: it knows them. */
+/*
+ * Return the servers for the daemon, separated by blanks and escaped for a unit, for free(3). Returns NULL without memory; "" if
+ * the daemon finds its servers itself.
+ */
 static char *choose_servers(const struct setup *setup)
 {
 	const char *named = getenv("DEBUGINFOD_URLS");
@@ -359,13 +362,13 @@ static int set_up_user(struct setup *setup)
 	return r;
 }
 
-/* Remove the drop-in, and start the service as it was started without it. */
+/* Remove the drop-in, and restart or stop the service as it was before. */
 static int reset_service(struct setup *setup, bool enabled)
 {
 	int r = remove_file(setup, setup->drop_in);
 
 	*strrchr(setup->drop_in, '/') = '\0';
-	rmdir(setup->drop_in); /* it may have other files */
+	rmdir(setup->drop_in); /* keeps a directory with other files */
 	if (r == 0)
 		r = MANAGE_NOW(setup, "daemon-reload");
 	return r == 0 ? MANAGE_NOW(setup, enabled ? "restart" : "stop", "bidfs.service") : r;
@@ -387,7 +390,7 @@ static int undo_system(struct setup *setup)
 		r = reset_service(setup, MANAGE_NOW(setup, "is-enabled", "--quiet", "bidfs.service") == 0);
 	if (r == 0)
 		r = MANAGE_NOW(setup, "stop", "run-bidfs.lower.mount");
-	/* systemd made the mount points */
+	/* systemd created the mount points */
 	if (r == 0 && !*setup->root)
 		rmdir("/run/bidfs.lower");
 	for (const char *end = "/.build-id"; r == 0; end = "") {

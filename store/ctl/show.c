@@ -37,7 +37,7 @@ static void print_size(const json_t *artifact)
 	printf("%s (%" PRIu64 " bytes)", ctl_format_size(size, text), size);
 }
 
-/* ", fetched 2026-01-31 12:00:00", as far as it is recorded */
+/* Print ", fetched 2026-01-31 12:00:00", as far as recorded. */
 static void print_history(const json_t *artifact)
 {
 	const char *how = string_of(artifact, "how");
@@ -91,7 +91,7 @@ static void print_artifact(const char *kind, const json_t *artifact)
 	}
 }
 
-/* Sources and sections, that were wanted alone. */
+/* Print sources and sections that were downloaded alone. */
 static size_t print_pieces(const char *kind, const json_t *pieces)
 {
 	const char *name;
@@ -120,7 +120,7 @@ static void print_info(const json_t *info)
 		print_line("artifacts", "none: the link leads to nothing");
 }
 
-/* Where a mount covers the store, its records are not seen, and the mount tells. Errors as of bid_store_info(). */
+/* Read the records of @id, below a mount from the mount, which hides the store's records. Errors as of bid_store_info(). */
 static int info_of(struct bid_store *store, const struct bid_id *id, char **ret_text)
 {
 	struct timespec changed;
@@ -130,7 +130,7 @@ static int info_of(struct bid_store *store, const struct bid_id *id, char **ret_
 	return bid_store_info(store, id, ret_text, &changed);
 }
 
-/* Print what bid_store_info() has made, @text. */
+/* Print @text of bid_store_info(). */
 static int show_text(const char *text)
 {
 	json_t *info = json_loads(text, 0, NULL);
@@ -142,7 +142,7 @@ static int show_text(const char *text)
 	return 0;
 }
 
-/* The builds of one path. */
+/* Iteration over the builds of one path. */
 struct showing {
 	const struct ctl *ctl;
 	struct bid_store *store;
@@ -164,7 +164,7 @@ static int show_build(void *user, const struct bid_id *id)
 	return showing->ctl->json ? ctl_array_add(&showing->array, json_loads(text, 0, NULL)) : show_text(text);
 }
 
-/* Every build that is stored of @path, which is an original path or leads to one, and what is only a guess. */
+/* Show every build of the original path @path, or of a file that leads to one, and its cookies. */
 static enum ctl_status show_path(const struct ctl *ctl, struct bid_store *store, const char *path)
 {
 	struct showing showing = { .ctl = ctl, .store = store };
@@ -176,7 +176,7 @@ static enum ctl_status show_path(const struct ctl *ctl, struct bid_store *store,
 	if (path[0] != '/' && path[0] != '[' && real)
 		path = real;
 	r = store ? bid_store_each_build(store, path, show_build, &showing) : 0;
-	/* what is filed is filed under the real path */
+	/* the store uses real paths */
 	if (r == -ENOENT && real)
 		r = bid_store_each_build(store, real, show_build, &showing);
 	if (r < 0 && r != -ENOENT)
@@ -202,7 +202,7 @@ enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv)
 	status = ctl_open_store(ctl, CTL_READ, &store);
 	if (status != CTL_DONE)
 		return status;
-	/* as the store has it: "/usr/bin/ls", "[vdso]" */
+	/* as the store writes paths: "/usr/bin/ls", "[vdso]" */
 	if (argv[0][0] == '/' || argv[0][0] == '[')
 		return show_path(ctl, store, argv[0]);
 	r = ctl_which(store, argv[0], &id);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Return the exponent of 1024 that @unit stands for: 0 for "" and "B", 1 for "K" and "KiB". -1 for anything else. */
+/* Return the exponent of 1024 for @unit: 0 for "" and "B", 1 for "K" and "KiB". Returns -1 for other text. */
 static int exponent_of(const char *unit)
 {
 	static const char letters[] = "BKMGT";
@@ -24,7 +24,7 @@ int ctl_parse_size(const char *text, struct ctl_size *ret_size)
 
 	if (text[len] == '.')
 		len += 1 + strspn(text + len + 1, "0123456789");
-	/* a part of a byte, or a number that strtod(3) reads in another way */
+	/* a fraction of a byte, or a number that strtod(3) parses in another way */
 	if (digits == 0 || digits > 20 || text[len - 1] == '.')
 		return -EINVAL;
 	if (strcmp(text + len, "%") == 0) {

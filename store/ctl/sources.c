@@ -20,7 +20,7 @@ const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *
 			       ? "no server has this kind ('bidctl add --kernel' adds the "
 				 "running kernel's)"
 			       : "no server has this kind";
-	/* a source or a section is not looked for by a path of the mount */
+	/* sources and sections come from this program's servers, also below a mount */
 	if (!bid_kind_has_detail(kind) && bid_is_mount(bid_store_path(store)))
 		return "the mount that covers it, which is what asks servers, has found none ('bidctl get -v' tells what was said)";
 	if (ctl->offline)
@@ -58,7 +58,7 @@ struct mounted {
 	enum ctl_status status;
 };
 
-/* Use the servers of a mount of the same store. */
+/* Add the servers of a mount of the same store. */
 static int add_mounted(void *user, const struct ctl_mount *mount)
 {
 	struct mounted *mounted = user;

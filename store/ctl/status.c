@@ -16,9 +16,9 @@
 
 struct summary {
 	char path[PATH_MAX];
-	bool readable; /* its trouble was told, if not; the following are as for one that does not exist */
+	bool readable; /* false after a reported error; then the next fields are those of an absent store */
 	bool exists, writable;
-	uint64_t ids, free, size; /* bytes, but for ids */
+	uint64_t ids, free, size; /* bytes, except ids */
 };
 
 struct mounts {
@@ -39,7 +39,7 @@ static int summarise(struct bid_store *store, struct summary *summary)
 
 	summary->exists = true;
 	snprintf(summary->path, sizeof(summary->path), "%s", bid_store_path(store));
-	/* asked, not tried: this command changes nothing */
+	/* no trial write, because this command changes nothing */
 	summary->writable = access(summary->path, W_OK) == 0;
 	r = bid_store_each_id(store, count, &summary->ids);
 	if (r == 0)
@@ -104,7 +104,7 @@ static void print_mount(const struct ctl_mount *mount, int error, const json_t *
 	printf("%sunknown: %s%s\n", ctl_colour(stdout, CTL_RED), ctl_mount_trouble(error), ctl_colour(stdout, CTL_PLAIN));
 }
 
-/* A mount of somebody else, or one whose daemon is gone, is listed all the same: that it is there is what one wants to know. */
+/* Report one mount; also another user's, or one without a daemon, because its existence is the news. */
 static int report_mount(void *user, const struct ctl_mount *mount)
 {
 	struct mounts *mounts = user;
@@ -129,13 +129,13 @@ static int report_mount(void *user, const struct ctl_mount *mount)
 	return 0;
 }
 
-/* The mounts, and what to exit with. */
+/* Report the mounts, and return the exit status. */
 static enum ctl_status report_mounts(const struct ctl *ctl, const struct summary *summary)
 {
 	struct mounts mounts = { .all = ctl->json ? json_array() : NULL };
 	int r;
 
-	/* a child of ours must not write out what we have in the buffer */
+	/* flush before the fork, so that a child does not write the buffer again */
 	fflush(stdout);
 	r = ctl_each_mount(CTL_MOUNTINFO, report_mount, &mounts);
 	if (r < 0) {
@@ -154,7 +154,7 @@ static enum ctl_status report_mounts(const struct ctl *ctl, const struct summary
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
 }
 
-/* Fill in the summary of the store at its path. */
+/* Fill the summary of the store at its path. */
 static enum ctl_status look(const struct ctl *ctl, struct summary *summary)
 {
 	ctl_auto_store struct bid_store *store = NULL;
@@ -179,7 +179,7 @@ enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv)
 
 	if (status != CTL_DONE)
 		return status;
-	/* a store in trouble is no reason not to show the mounts: one of them may be what covers it, without a daemon */
+	/* report the mounts also after an error of the store: a mount without a daemon may be its cause */
 	status = look(ctl, &summary);
 	summary.readable = status == CTL_DONE;
 	if (!ctl->json)

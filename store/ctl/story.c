@@ -18,8 +18,8 @@ struct ctl_answer {
 	unsigned tries;
 	uint64_t bytes, received;
 	unsigned elapsed_ms;
-	int64_t time; /* of what the mount tells of: when it was said, in seconds since the epoch; 0 if that is not known */
-	unsigned again_s; /* likewise: for so long it is not asked again */
+	int64_t time; /* time of a response that the mount reports, in seconds since the epoch; 0 if unknown */
+	unsigned again_s; /* remaining seconds until the next retry, also from the mount */
 };
 
 static void answer_release(struct ctl_answer *answer)
@@ -45,7 +45,7 @@ static char *copy_of(const char *text)
 	return text ? strdup(text) : NULL;
 }
 
-/* Add @answer, which is taken over. False without memory. */
+/* Add @answer, and take ownership. Returns false without memory. */
 static bool add(struct ctl_story *story, struct ctl_answer *answer)
 {
 	struct ctl_answer *answers = NULL;
@@ -154,7 +154,7 @@ bool ctl_story_all_said_no(const struct ctl_story *story, size_t servers)
 	return n >= servers;
 }
 
-/* Was the server of the @index-th answer asked for anything else, too? */
+/* Did the server of the @index-th response have another request? */
 static bool asked_for_more(const struct ctl_story *story, size_t index)
 {
 	for (size_t i = 0; i < story->n; i++)
@@ -165,7 +165,7 @@ static bool asked_for_more(const struct ctl_story *story, size_t index)
 
 enum { TRIES_MAX = 32 };
 
-/* " in 3 tries", or nothing for a single one. Returns @buf. */
+/* Format " in 3 tries", or "" for a single one. Returns @buf. */
 static const char *in_tries(const struct ctl_answer *answer, char buf[static TRIES_MAX])
 {
 	*buf = '\0';
@@ -212,7 +212,7 @@ json_t *ctl_story_servers(const struct ctl_story *story)
 	return servers;
 }
 
-/* A step, and what there is to say of it. */
+/* Print one step of the lookup. */
 static void tell(const char *step, const char *text)
 {
 	fprintf(stderr, "  %s%-10s%s ", ctl_colour(stderr, CTL_BOLD), step, ctl_colour(stderr, CTL_PLAIN));
@@ -220,7 +220,7 @@ static void tell(const char *step, const char *text)
 	putc('\n', stderr);
 }
 
-/* Of what was said to the mount. */
+/* Print the time of a response to the mount, and of the retry. */
 static void tell_when(const struct ctl_answer *answer)
 {
 	long long ago = (long long)(time(NULL) - answer->time);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What "bidctl add" says of what it did. */
+/* Report of "bidctl add". */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +83,7 @@ void ctl_tally_begin(struct ctl_tally *tally, const struct ctl *ctl, enum ctl_ta
 	};
 }
 
-/* One file, as JSON: into the array of the result, or on a line of its own. */
+/* Write one file as JSON: into the array of the result, or on a line of its own. */
 static void write_file(struct ctl_tally *tally, json_t *file)
 {
 	if (tally->files) {
@@ -107,7 +107,7 @@ void ctl_tally_taken(struct ctl_tally *tally, const char *path, const struct bid
 	if (tally->form == CTL_TALLY_SILENT)
 		return;
 	bid_id_format(&added->id, hex);
-	/* in a stream, what is known already is no news */
+	/* a stream reports new files alone */
 	if (!tally->ctl->verbose && (tally->form == CTL_TALLY_STREAM ? added->known : !tally->ctl->json))
 		return;
 	if (tally->ctl->json) {
@@ -121,7 +121,7 @@ void ctl_tally_taken(struct ctl_tally *tally, const char *path, const struct bid
 	}
 }
 
-/* Another one for that reason. Where memory is short, the sum is right and a part of it is not explained. */
+/* Count one more refusal for @why. Without memory the total stays right, and some reasons are missing. */
 static void count_reason(struct ctl_tally *tally, const char *why)
 {
 	struct ctl_tally_reason *grown;

@@ -44,7 +44,7 @@ int ctl_tracefs_write(bool kernel, const char *line)
 	bid_auto_fd int fd = -1;
 	char path[64];
 
-	/* appending: to truncate the list is to remove all events of everybody */
+	/* append: O_TRUNC would remove all events of all users */
 	fd = open(list_path(kernel, path), O_WRONLY | O_APPEND | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ENOTSUP : -errno;
@@ -63,7 +63,7 @@ bool ctl_tracefs_has(const char *name)
 	return access(path, F_OK) == 0;
 }
 
-/* Take the next word off @text; it is empty at the end. */
+/* Take the next word off @text; at the end it is empty. */
 static size_t next_word(const char **text, const char **ret_word)
 {
 	size_t len;
@@ -74,7 +74,7 @@ static size_t next_word(const char **text, const char **ret_word)
 	return len;
 }
 
-/* How much of a place stands before the offset in it, and the offset: "/PATH:0x1129", "do_sys_open+4". */
+/* Return the length of a place before its offset, and the offset: "/PATH:0x1129", "do_sys_open+4". */
 static size_t place_head(const char *place, size_t len, unsigned long long *ret_offset)
 {
 	size_t head = len;
@@ -85,10 +85,10 @@ static size_t place_head(const char *place, size_t len, unsigned long long *ret_
 	return head > 0 && isdigit((unsigned char)place[head]) ? head - 1 : len;
 }
 
-/* The kernel writes offsets in a form of its own. */
+/* Compare two places: the kernel writes offsets in its own form. */
 static bool is_same_place(const char *a, size_t a_len, const char *b, size_t b_len)
 {
-	const char *a_end = memchr(a, '(', a_len), *b_end = memchr(b, '(', b_len); /* of a semaphore */
+	const char *a_end = memchr(a, '(', a_len), *b_end = memchr(b, '(', b_len); /* end before a semaphore */
 	unsigned long long a_offset, b_offset;
 	size_t a_head, b_head;
 
@@ -99,7 +99,7 @@ static bool is_same_place(const char *a, size_t a_len, const char *b, size_t b_l
 	return a_head == b_head && memcmp(a, b, a_head) == 0 && a_offset == b_offset;
 }
 
-/* It also gives a name to an argument that has none. */
+/* Compare two arguments: the kernel names unnamed ones. */
 static bool is_same_argument(const char *listed, size_t listed_len, const char *word, size_t len)
 {
 	const char *equals = memchr(listed, '=', listed_len);

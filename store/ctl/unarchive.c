@@ -14,7 +14,7 @@
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
-enum { SHOWN_MAX = 20 }; /* refused members that have a line each: an archive may be made of nothing else */
+enum { SHOWN_MAX = 20 }; /* refused members with a line of their own: an archive may consist of nothing else */
 
 struct taking {
 	const struct ctl *ctl;

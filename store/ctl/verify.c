@@ -23,10 +23,10 @@ enum { REDRAW_MS = 100 };
 struct checking {
 	const struct ctl *ctl;
 	struct ctl_progress progress;
-	bool terminal; /* progress is drawn */
+	bool terminal; /* draw progress */
 	int64_t drawn_ms;
 	json_t *findings; /* NULL without --json; owned */
-	struct bid_request *aside; /* what made room for what is fetched again; owned, and kept */
+	struct bid_request *aside; /* artifacts that a repair removed, to download again; owned, with their details */
 	size_t n_aside, room;
 	size_t fetched;
 };
@@ -96,7 +96,7 @@ static bool is_stored(struct bid_store *store, const struct bid_request *request
 	return bid_store_find(store, request, &file) == 0 && file.kind == request->kind;
 }
 
-/* Fetch the artifacts that went to the quarantine. */
+/* Download the artifacts again that the repair moved to the quarantine. */
 static enum ctl_status fetch_again(struct checking *checking, struct bid_store *store)
 {
 	struct ctl_sources sources = CTL_SOURCES_NONE;
@@ -138,7 +138,7 @@ static int report(const struct checking *checking, struct bid_store *store, cons
 	uint64_t sum = sum_of(stats);
 	json_t *counts;
 
-	/* nothing is wrong with the store because of it, but who checks a store wants to know. The default one need not be there */
+	/* quarantined files are no fault of the store, but of interest here; an absent default store has none */
 	if (store)
 		bid_store_forget(store, INT64_MIN, true, &kept, &gone);
 	if (!checking->findings) {

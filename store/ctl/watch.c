@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * bidctl watch: keep what runs, before it is replaced. A program that is started is added as the kernel tells of it, and its
- * libraries a moment later, when it has mapped them; where the kernel tells nothing, and for what is mapped later, the maps of all
- * processes are looked through now and then.
+ * bidctl watch: keep running programs, before their files are replaced. The kernel's events report each started program, which is
+ * added at once. Its libraries follow after a moment, when the program has mapped them. A periodic look at the maps of all
+ * processes finds mappings from later, and stands in for missing events.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -26,37 +26,37 @@
 enum {
 	INTERVAL_S = 10,
 	STARTED_MS = 250, /* time for a program to map its libraries */
-	STEP_MS = 50, /* what was started in that time is looked at together */
-	STARTED_MAX = 1024, /* programs that wait for that; if there are more, everything is looked at */
+	STEP_MS = 50, /* granularity: programs due in one step share a look */
+	STARTED_MAX = 1024, /* queue length; above it, all processes get a look */
 };
 
-/* A program that is to be looked at, and what was added of it brought to disk. */
+/* A started program, whose mappings are due for a look. */
 struct started {
-	pid_t pid; /* not above 0 if it has none here */
-	int64_t due_ms; /* the clock when it has mapped its libraries */
+	pid_t pid; /* 0 or less outside this PID namespace */
+	int64_t due_ms; /* clock at which the libraries are mapped */
 };
 
 struct watch {
 	const struct ctl *ctl;
 	struct bid_store *store; /* owned; NULL while it cannot be opened */
 	char path[PATH_MAX]; /* of the store */
-	struct stat opened; /* its directory */
+	struct stat opened; /* directory of the opened store */
 	struct ctl_tally tally;
 	struct ctl_running running;
 	struct ctl_exec_events events;
 	int signals; /* signalfd; owned */
 	bool ended;
-	bool cut; /* in the middle of a look */
+	bool cut; /* a signal interrupted a look */
 	int64_t interval_ms;
-	int64_t all_ms; /* the clock when all processes are to be looked at next */
-	int64_t full_ms; /* the same for a program that was started when there were too many */
-	struct started started[STARTED_MAX]; /* in the order in which they are due */
+	int64_t all_ms; /* clock of the next look at all processes */
+	int64_t full_ms; /* clock of a further one, for programs beyond the queue */
+	struct started started[STARTED_MAX]; /* sorted by due_ms */
 	size_t n_started;
-	uint64_t modules; /* modules_mark() when the kernel was added; 0: it was not */
-	int trouble; /* of the last pass, and said already */
+	uint64_t modules; /* modules_mark() at the last add of the kernel; 0 before */
+	int trouble; /* reported error of the last pass */
 };
 
-/* Take over watch->store, which was opened. */
+/* Start with the opened watch->store. */
 static int begin(struct watch *watch)
 {
 	int r = stat(bid_store_path(watch->store), &watch->opened) < 0 ? -errno : 0;
@@ -78,7 +78,7 @@ static void end(struct watch *watch)
 	bid_store_free(bid_steal(watch->store));
 }
 
-/* Somebody may have removed the store, and made it anew: what counts is where its path leads to. */
+/* Reopen the store if its path leads to another directory: it may have been removed and created anew. */
 static int reopen(struct watch *watch)
 {
 	struct stat st;
@@ -94,8 +94,8 @@ static int reopen(struct watch *watch)
 }
 
 /*
- * A mark of the modules that are loaded: another one after any was loaded, because its directory has a number that no other had. 0
- * if they cannot be listed.
+ * Compute a mark of the loaded modules, which changes with each load, because the new directory's inode number is unique. Returns 0
+ * if the modules cannot be listed.
  */
 static uint64_t modules_mark(void)
 {
@@ -116,7 +116,7 @@ static int look_at_all(struct watch *watch)
 
 	watch->all_ms = watch->full_ms > now ? watch->full_ms : now + watch->interval_ms;
 	r = ctl_running_all(&watch->running);
-	/* once, and again after one was loaded */
+	/* at the start, and after each load of a module */
 	if (r == 0 && modules != watch->modules) {
 		r = ctl_add_kernel(&watch->tally, watch->store);
 		watch->modules = r < 0 ? 0 : modules;
@@ -138,7 +138,7 @@ static int look_at_started(struct watch *watch)
 	return ctl_running_processes(&watch->running, pids, n);
 }
 
-/* It is just about to be started, and has mapped nothing yet. */
+/* Queue a process that has just executed a program, before it maps anything. */
 static void note_started(struct watch *watch, pid_t pid)
 {
 	int64_t due_ms = (bid_clock_ms() + STARTED_MS + STEP_MS - 1) / STEP_MS * STEP_MS;
@@ -157,7 +157,7 @@ static int look_at_file(void *user, pid_t pid, int fd)
 	struct watch *watch = user;
 
 	note_started(watch, pid);
-	/* while the store takes nothing, only what still runs then can be caught up with */
+	/* after a failure, wait for the next look at all processes, which finds the programs still running */
 	return watch->trouble ? 0 : ctl_running_file(&watch->running, fd);
 }
 
@@ -172,7 +172,7 @@ static int look_at_events(struct watch *watch)
 	return 0;
 }
 
-/* Say that the store is in trouble, or out of it, when that begins. */
+/* Report the beginning and the end of an error of the store. */
 static void note(struct watch *watch, int r)
 {
 	if (r == watch->trouble)
@@ -187,14 +187,14 @@ static void note(struct watch *watch, int r)
 	watch->trouble = r;
 }
 
-/* Look, bring to disk what was found, and report it. */
+/* Run @look, sync the added files, and report them. */
 static int pass(struct watch *watch, int (*look)(struct watch *watch), bool settle)
 {
 	int r = reopen(watch), settled = 0;
 
 	if (r == 0)
 		r = look(watch);
-	/* also what was added before the trouble */
+	/* also after an error: the files from before it */
 	if (watch->store && (settle || r < 0))
 		settled = ctl_running_settle(&watch->running);
 	if (r == 0)
@@ -203,7 +203,7 @@ static int pass(struct watch *watch, int (*look)(struct watch *watch), bool sett
 		watch->ended = watch->cut = true;
 		return 0;
 	}
-	/* what comes in trouble was not tried; only a look at all tells that it is over */
+	/* after a failure, events add nothing; only a look at all processes shows the end of the error */
 	if (r < 0 || look == look_at_all)
 		note(watch, r);
 	if (fflush(stdout) != 0)
@@ -211,7 +211,7 @@ static int pass(struct watch *watch, int (*look)(struct watch *watch), bool sett
 	return r;
 }
 
-/* Wait for the next thing to do, and do it. */
+/* Wait for the next event, and handle it. */
 static void turn(struct watch *watch)
 {
 	struct pollfd fds[] = {
@@ -233,7 +233,7 @@ static void turn(struct watch *watch)
 	}
 	if (fds[2].revents)
 		ctl_exec_events_mark(&watch->events);
-	/* one sync for all that was started in that time */
+	/* no sync yet: the look at the started programs has one for all */
 	if (fds[1].revents)
 		pass(watch, look_at_events, false);
 	if (started_ms <= bid_clock_ms())
@@ -259,7 +259,7 @@ static enum ctl_status watch_on(struct watch *watch)
 
 	if (r == 0 && !watch->ctl->once)
 		listen_to_kernel(watch);
-	/* the programs that are started meanwhile wait to be looked at */
+	/* programs started during this look wait in the queue of events */
 	if (r == 0)
 		r = pass(watch, look_at_all, true);
 	ctl_running_warn_hidden(&watch->running);
@@ -270,7 +270,7 @@ static enum ctl_status watch_on(struct watch *watch)
 	while (!watch->ended)
 		turn(watch);
 	bid_notify(manager, "STOPPING=1");
-	/* what was started a moment ago */
+	/* the last look at programs in the queue */
 	watch->running.interrupt = -1;
 	if (watch->n_started > 0)
 		pass(watch, look_at_started, true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* From what somebody typed to the id that is meant. */
+/* From an operand to a build-id. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "ctl/ctl.h"
 #include "ctl/here.h"
 
-enum { CANDIDATES_MAX = 10 /* to show */ };
+enum { CANDIDATES_MAX = 10 /* number of ids to show */ };
 
 int ctl_parse_id(const char *text, struct bid_id *ret_id)
 {
@@ -28,7 +28,7 @@ int ctl_parse_id(const char *text, struct bid_id *ret_id)
 
 struct candidates {
 	struct bid_id ids[CANDIDATES_MAX];
-	size_t n; /* also those that ids[] has no room for */
+	size_t n; /* also counts ids beyond ids[] */
 };
 
 static int collect(void *user, const struct bid_id *id)
@@ -59,7 +59,7 @@ int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id)
 	int r;
 
 	if (ctl_parse_id(text, &id) == 0) {
-		/* a mount that covers the store would fetch it */
+		/* below a mount the lookup would download */
 		r = store && !bid_is_mount(bid_store_path(store)) ? bid_store_has(store, &id) : 0;
 		if (r < 0)
 			return r;
@@ -109,7 +109,7 @@ static enum ctl_status which_file(const char *path, struct bid_id *ret_id)
 	return r < 0 ? CTL_REFUSED : CTL_DONE;
 }
 
-/* The one build that the store has of the original path @path. */
+/* Find the only build with the original path @path in the store. */
 static enum ctl_status which_path(struct bid_store *store, const char *path, struct bid_id *ret_id)
 {
 	struct candidates builds = { .n = 0 };
