@@ -158,7 +158,7 @@ void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outco
 /* Returns the result of all reports, none of which is found. */
 int bid_download_conclusion(const struct bid_download *download);
 
-/* Is the artifact too large at each source, or absent? */
+/* Is the artifact too large at a source, and at each other one too large or absent? Not by the reports of a fallback. */
 bool bid_download_is_too_large(const struct bid_download *download);
 
 #endif

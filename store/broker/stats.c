@@ -195,13 +195,17 @@ int bid_download_conclusion(const struct bid_download *download)
 
 bool bid_download_is_too_large(const struct bid_download *download)
 {
+	bool is_too_large = false;
+
 	for (size_t i = 0; i < download->n_reports; i++) {
 		enum bid_outcome outcome = download->reports[i].outcome;
 
-		if (outcome != BID_OUTCOME_TOO_LARGE && !bid_outcome_is_no(outcome))
+		if (outcome == BID_OUTCOME_TOO_LARGE)
+			is_too_large = true;
+		else if (!bid_outcome_is_no(outcome))
 			return false;
 	}
-	return true;
+	return is_too_large;
 }
 
 void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_stats)

@@ -125,6 +125,33 @@ static void test_what_is_not_known_is_not_absent(void **state)
 	bid_request_release(&section);
 }
 
+/* A source that cannot be reached may have a smaller file: the section is not remembered as too large. */
+static void test_too_large_whole_and_outage_are_not_remembered(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request section = section_of(0xa);
+	struct bid_source *other;
+	struct held_source *large;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	large = scene_held(scene, "large");
+	large->hold = HOLD_HEAD;
+	large->hold_from = 2;
+	other = scene_memory(scene, "other");
+	call = call_for(scene, &section);
+	held_wait(large, 1);
+	source_memory_set_default(other, BID_OUTCOME_UNREACHABLE);
+	pthread_mutex_lock(&large->lock);
+	large->outcome = BID_OUTCOME_TOO_LARGE;
+	pthread_mutex_unlock(&large->lock);
+	held_hold(large, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), -EFBIG);
+	assert_int_equal(find(scene, &section, NULL), -EINPROGRESS);
+	assert_int_equal(stats_of(scene).negative_entries, 0);
+	bid_request_release(&section);
+}
+
 /* The ticket is the same all the way. */
 static void test_cancel_while_the_whole_comes(void **state)
 {
@@ -315,6 +342,7 @@ int main(void)
 		scene_test(test_an_outage_is_no_reason_for_more),
 		scene_test(test_one_of_two_is_dead),
 		scene_test(test_what_is_not_known_is_not_absent),
+		scene_test(test_too_large_whole_and_outage_are_not_remembered),
 		scene_test(test_cancel_while_the_whole_comes),
 		scene_test(test_the_wait_for_a_whole_is_bounded),
 		scene_test(test_all_of_it_is_one_wait),
