@@ -267,29 +267,30 @@ static void report(struct bid_broker *broker, struct bid_waiter *waiter, struct 
 	free(waiter);
 }
 
+/* Set the reports of @download in @result: with those of its fallbacks, if it has ended. Under the lock. */
+static void set_reports(const struct bid_download *download, struct bid_result *result)
+{
+	const struct bid_fallback *fallback = &download->fallback;
+
+	result->reports = fallback->reports ? fallback->reports : download->reports;
+	result->n_reports = fallback->reports ? fallback->n_reports : download->n_reports;
+	result->waited_ms = download->lock_wait.waited_ms;
+}
+
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
 		       struct bid_download *download)
 {
-	bool all = download && download->fallback.reports;
-	struct bid_result result = {
-		.error = error,
-		.file = file,
-		.reports = all	      ? download->fallback.reports
-			   : download ? download->reports
-				      : NULL,
-		.n_reports = all	? download->fallback.n_reports
-			     : download ? download->n_reports
-					: 0,
-		.waited_ms = download ? download->lock_wait.waited_ms : 0,
-	};
+	struct bid_result result = { .error = error, .file = file };
+	bool is_fallback = waiter->fallback_of;
 
-	if (!waiter->fallback_of) {
-		report(broker, waiter, &result);
-		return;
-	}
 	pthread_mutex_lock(&broker->lock);
-	bid_fallback_answer(waiter->fallback_of, error, download);
+	if (is_fallback)
+		bid_fallback_answer(waiter->fallback_of, error, download);
+	else if (download)
+		set_reports(download, &result);
 	pthread_mutex_unlock(&broker->lock);
+	if (!is_fallback)
+		report(broker, waiter, &result);
 }
 
 void bid_download_answer(struct bid_download *download, struct bid_waiters *waiters, int error, struct bid_file *file)
