@@ -49,7 +49,7 @@ size_t bid_loop_look(struct bid_download *download, uint64_t *ret_looped)
 		if (now - state->loop.recognised_ms < LOOP_KNOWN_MS) {
 			attempt->looped = true;
 			*ret_looped |= UINT64_C(1) << i;
-		} else if (now - state->loop.probed_ms >= LOOP_PROBE_MS && !state->loop.probing) {
+		} else if (now - state->loop.probed_ms >= LOOP_PROBE_MS && !state->loop.probing && !broker->offline) {
 			due = candidate->source;
 		}
 	}

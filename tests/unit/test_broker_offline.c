@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "broker/download.h"
 #include "held_source.h"
 
 /* What is here is given out, what is known to be absent is said to be; everything else is unknown, and asked for afterwards. */
@@ -90,6 +91,32 @@ static void test_what_has_begun_may_deliver(void **state)
 	assert_content(call->fd, 0xa);
 }
 
+/* A request that is under way goes on, but its source gets no probe for a loop. */
+static void test_offline_broker_sends_no_probe(void **state)
+{
+	static const struct bid_broker_config config = { .hedge_ms = 60000, .loops = true };
+	struct bid_request request = elf_of(0xa);
+	struct scene *scene = *state;
+	struct held_source *held;
+	struct call *call;
+
+	scene_broker(scene, &config);
+	held = scene_held(scene, "held");
+	held_hold(held, HOLD_HEAD);
+	call = call_for(scene, &request);
+	held_wait(held, 1);
+	bid_broker_set_offline(scene->broker, true);
+	scene_hedge_ms(scene, 1);
+	pthread_mutex_lock(&scene->broker->lock);
+	bid_broker_arm(scene->broker, &TAILQ_FIRST(&scene->broker->downloads)->hedge, 1);
+	pthread_mutex_unlock(&scene->broker->lock);
+	sleep_ms(50);
+	assert_int_equal(held->asked, 1);
+	bid_broker_set_offline(scene->broker, false);
+	held_wait_asked(held, 2);
+	assert_false(call_over(call));
+}
+
 /* One request is on its way, and @behind is in line at the same source while the broker goes offline: that one is not sent. */
 static void end_in_line(struct scene *scene, struct held_source *held, struct call *call, struct call *behind)
 {
@@ -156,6 +183,7 @@ int main(void)
 		scene_test(test_nobody_is_asked),
 		scene_test(test_what_has_begun),
 		scene_test(test_what_has_begun_may_deliver),
+		scene_test(test_offline_broker_sends_no_probe),
 		scene_test(test_what_is_in_line),
 		scene_test(test_what_comes_into_line_meanwhile),
 	};
