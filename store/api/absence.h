@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What sources said they do not have. A "no" is remembered for one source and one request, on disk where the store can be written
- * (docs/FORMAT.md, "Facts"), so that it stands after a restart, and for all programs that use the store. It stands for a
- * minute and a half at first, because some servers say "no" while they unpack; then for 10 minutes, 30 minutes, 2 hours, a day.
- *
- * Any number of threads may use one. All functions may block on disk for a moment.
+ * The negative cache: artifacts that a source does not have. An entry belongs to one source and one request. Entries of a writable
+ * store lie on disk (docs/FORMAT.md, "Facts"), survive a restart, and serve all programs with the store. The first negative TTL is
+ * a minute and a half, because some servers respond "absent" while they unpack. Later TTLs are 10 minutes, 30 minutes, 2 hours and
+ * a day. Multithreading: any number of threads. All functions may block on disk for a moment.
  */
 #ifndef BID_API_ABSENCE_H
 #define BID_API_ABSENCE_H
@@ -17,8 +16,8 @@ struct bid_absences;
 typedef int64_t (*bid_clock_fn)(void *user);
 
 /*
- * Those of @store, which may be NULL for none, timed by @clock (NULL: the real time). The caller frees @ret_absences, before the
- * store. Returns 0 or -ENOMEM.
+ * Open the negative cache of @store (NULL: without a store) with the time of @clock (NULL: the real time). The caller frees
+ * @ret_absences before the store. Returns 0 or -ENOMEM.
  */
 int bid_absences_new(struct bid_store *store, bid_clock_fn clock, void *user, struct bid_absences **ret_absences);
 
@@ -26,15 +25,15 @@ int bid_absences_new(struct bid_store *store, bid_clock_fn clock, void *user, st
 void bid_absences_free(struct bid_absences *absences);
 
 /*
- * Remember that @source said "no" to @request now. If that still stands, its time begins anew without growing: asking often must
- * not make a "no" last long. Returns 0; -EROFS without a store that can be written; or why it cannot be written, as on a full disk.
+ * Add a negative entry of @source for @request, as of now. A still valid entry begins its TTL anew without a longer one: frequent
+ * requests must not prolong it. Returns 0; -EROFS without a writable store; or the error of the write, for example on a full disk.
  */
 int bid_absences_add(struct bid_absences *absences, const struct bid_request *request, const char *source);
 
-/* For how many seconds does the "no" of @source still stand? 0 if it said none. */
+/* Return the seconds left of the negative TTL of @source; 0 without an entry. */
 unsigned bid_absences_ttl(struct bid_absences *absences, const struct bid_request *request, const char *source);
 
-/* Forget the "no", and how often it was said. */
+/* Remove the negative entry, and reset its TTL to the first one. */
 void bid_absences_forget(struct bid_absences *absences, const struct bid_request *request, const char *source);
 
 /* How many stand at the moment. */

@@ -20,10 +20,10 @@ void bid_request_release(struct bid_request *request);
 /* The name of the artifact's file in perf's store: as bid_kind_name(), but "debug". Static. */
 const char *bid_kind_store_name(enum bid_kind kind);
 
-/* Is this a kind that a source may have, or only the local store? */
+/* Can a source have artifacts of this kind, or only the local store? */
 bool bid_kind_fetchable(enum bid_kind kind);
 
-/* Is the artifact an ELF file, which carries its id and is checked against it? */
+/* Is the artifact an ELF file? The store checks its id. */
 bool bid_kind_is_elf(enum bid_kind kind);
 
 /* Does a request for this kind need a detail? */

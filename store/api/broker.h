@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The broker: the one way to an artifact that may have to be fetched. It looks into the store, then at what is remembered as
- * absent, then asks the sources, the one first that delivered last, through transactions that check before they publish. Any
- * number of callers that want one artifact share one download.
+ * The broker: the only way to an artifact that may need a download. It looks into the store and the negative cache. Then it
+ * attempts the sources, the preferred source first, through transactions that check before they publish. Any number of callers for
+ * one artifact share one download.
  */
 #ifndef BID_API_BROKER_H
 #define BID_API_BROKER_H
@@ -18,54 +18,51 @@ struct bid_broker;
 struct bid_broker_config {
 	unsigned wait_ms; /* the longest a caller waits for a download; 0 is for ever */
 	uint64_t max_size; /* refuse larger artifacts; 0 means no limit */
-	unsigned hedge_ms; /* one more source is asked each time that none delivers by then; 0 is 300 */
+	unsigned hedge_ms; /* interval of hedged requests to further sources while none delivers; 0 is 300 */
 	bool accept; /* take other bytes than were fetched first under an id */
-	bool prefetch; /* with debuginfo that refers to a dwz file (dwz(1)), begin to fetch that too, for whoever reads on */
-	bool loops; /* find out whether a source that says nothing asks this broker in turn */
-	bool no_negative; /* forget what is remembered as absent, wrong or too large when it is asked for, and ask the sources */
+	bool prefetch; /* also fetch the dwz file (dwz(1)) of fetched debuginfo */
+	bool loops; /* detect a source that silently requests artifacts from this broker in turn */
+	bool no_negative; /* ignore negative cache entries, and those for wrong or too large artifacts: attempt the sources again */
 };
 
-/* What one source answered, in the end, for one request. */
+/* the final response of one source to one request */
 struct bid_report {
 	const char *source; /* its name */
 	enum bid_outcome outcome;
-	bool changed; /* with BID_OUTCOME_REJECTED: all that is wrong with it is what bid_broker_config.accept takes */
+	bool changed; /* with BID_OUTCOME_REJECTED: bid_broker_config.accept would take the artifact */
 	const char *text; /* in words */
-	const char *url; /* what was asked, without user name and password; NULL if the source did not say */
-	const char *led_to; /* where that was redirected to, likewise; NULL if it was not */
-	unsigned tries; /* in which that was said; 0 if the source did not say */
-	const char *before; /* with several: what the last of them came to that was no answer, in words; or NULL */
-	uint64_t bytes; /* of body that came in, repeated ones too */
-	uint64_t received; /* without those: of the file */
+	const char *url; /* requested URL, without user name and password; NULL if the source has none */
+	const char *led_to; /* target of the redirection, likewise; NULL without one */
+	unsigned tries; /* number of attempts; 0 if unknown */
+	const char *before; /* with several attempts: the last failure before this response, in words; or NULL */
+	uint64_t bytes; /* bytes of body received, with repetitions */
+	uint64_t received; /* bytes of the file received, without repetitions */
 	unsigned elapsed_ms; /* from asking until this was known, checking and publishing included */
 };
 
-/* What a caller gets. All of it dies when the callback returns, but a descriptor that the callback took out of @file. */
+/* The result for a caller. All of it dies when the callback returns, except a descriptor that the callback took out of @file. */
 struct bid_result {
 	int error; /* 0 or a negative errno, as in <bid/error.h> */
-	struct bid_file *file; /* with error 0: the callback may keep it by setting file->fd to -1 */
+	struct bid_file *file; /* with error 0; the callback keeps it by setting file->fd to -1 */
 	const struct bid_report
-		*reports; /* what each source that was asked said; of a section also to what was asked in its place */
+		*reports; /* responses of the attempted sources; for a section also to the requests for its whole files */
 	size_t n_reports;
-	unsigned waited_ms; /* for what another process fetched, before anybody was asked */
+	unsigned waited_ms; /* time spent on another process's download before the first attempt */
 };
 
 /* Called once per ticket, from any thread, perhaps from inside bid_broker_fetch(). No lock is held. */
 typedef void (*bid_broker_fn)(void *user, const struct bid_result *result);
 
-/* @store must outlive the broker. Starts threads: call it after daemonising. */
+/* Make a broker for @store, which must outlive it. Starts threads: call it after daemonising. */
 int bid_broker_new(struct bid_store *store, const struct bid_broker_config *config, struct bid_broker **ret_broker);
 
-/* Ask @source too, after those added before. The broker owns it from here on. Only before the first request. */
+/* Add @source behind the sources added before. The broker owns it from here on. Only before the first request. */
 int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source);
 
 /* Is there any source to ask? */
 bool bid_broker_has_sources(const struct bid_broker *broker);
 
-/*
- * Ask no source from now on, or ask them again. What they have been asked for already comes to its end, but what is still in line
- * is not asked for. Does not block.
- */
+/* Go offline or online. Running transfers end normally; queued ones are dropped. Does not block. */
 void bid_broker_set_offline(struct bid_broker *broker, bool offline);
 bool bid_broker_is_offline(const struct bid_broker *broker);
 
@@ -73,49 +70,47 @@ bool bid_broker_is_offline(const struct bid_broker *broker);
 void bid_broker_free(struct bid_broker *broker);
 
 /*
- * The artifact, if it is here. Never waits for a source. Returns 0, -ENOENT (absent, for now or remembered), -EFBIG (remembered),
- * -EINPROGRESS (a source may have it: bid_broker_fetch() it), -EHOSTUNREACH (likewise, but the broker is offline), or as
- * bid_store_find(), but -EBADMSG only if there is no source to ask instead. @ret_ttl, if not NULL, is set with -ENOENT: the
- * seconds for which the sources' "no" stands, 0 if no source was ever asked.
+ * Find the artifact without waiting for a source. Returns 0; -ENOENT (absent, for now or by the negative cache); -EFBIG (by the
+ * negative cache); -EINPROGRESS (a source may have it: call bid_broker_fetch()); -EHOSTUNREACH (likewise, but the broker is
+ * offline); or as bid_store_find(), with -EBADMSG only without sources. With -ENOENT, sets @ret_ttl, which may be NULL, to the rest
+ * of the negative TTL in seconds; 0 if no source was attempted.
  */
 int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
 
 /*
- * A ticket: the right to one call of @fn, and the handle by which a wait is given up. Zero is never one. Costs a little memory
- * until the call was made, so every ticket must be used up by bid_broker_fetch(). With @fn NULL nobody waits: what is asked
- * for is fetched for whoever comes later.
+ * Make a request handle for one call of @fn; bid_broker_cancel() takes it too. It is never zero. It costs memory until the call, so
+ * pass every handle to bid_broker_fetch(). With @fn NULL no caller waits: the broker fetches the artifact for later callers.
  */
 int bid_broker_ticket(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_ticket);
 
 /*
- * Bring the artifact here, if it is anywhere, and call the ticket's function with it: at once if it is local or known to be absent,
- * else when the download is over or the bounded wait is. Returns at once; never fails but through the callback.
- *
- * A section that every source says "no" to is looked for in the files that it may be in, which are brought here for that.
+ * Get the artifact and call the function of the request handle: at once if the artifact is local or known to be absent, else at the
+ * end of the download or of the deadline. Returns at once; reports all errors through the callback. If all sources lack a section,
+ * the broker fetches the files that may contain it.
  */
 void bid_broker_fetch(struct bid_broker *broker, uint64_t ticket, const struct bid_request *request);
 
 /*
- * Give up the wait of @ticket: its function is called with -EINTR, from inside this call or from the fetch() that is under
- * way. A ticket that was used up already is ignored, so this may race with the end of the download. A download that nobody waits
- * for any more, and nobody timed out on, is cancelled.
+ * Cancel the wait of a request handle: its function is called with -EINTR, inside this call or inside a running bid_broker_fetch().
+ * A used handle is ignored, so this call may race with the end of the download. Cancels a download without further waiters, unless
+ * a waiter reached its deadline.
  */
 void bid_broker_cancel(struct bid_broker *broker, uint64_t ticket);
 
 /*
- * Forget what sources said of @request that it was absent, wrong, too large or not to be had, so that whoever wants it next has
- * them asked: for all programs that use the store, as far as it is kept there. With kind BID_KIND_NONE it is the artifacts of the
- * id that can be fetched, but no sources and sections, which are to be named. With @accept, other bytes than were fetched first are
- * taken for a minute and a half, or until they were. May block on disk for a moment. Returns 0 or -EINVAL.
+ * Forget the responses for @request, negative, wrong, too large or failed, so that the next request attempts the sources again. On
+ * disk this holds for all programs with the store. With BID_KIND_NONE this covers all fetchable artifacts of the id except sources
+ * and sections, which need a request each. With @accept, the broker takes other bytes than the first-seen ones, once or for a
+ * minute and a half. May block on disk for a moment. Returns 0 or -EINVAL.
  */
 int bid_broker_refresh(struct bid_broker *broker, const struct bid_request *request, bool accept);
 
 struct bid_progress {
-	uint64_t received; /* bytes so far, from the source that is delivering */
+	uint64_t received; /* bytes so far from the delivering source */
 	uint64_t size; /* as announced, or BID_SIZE_UNKNOWN */
-	char source[256]; /* which one that is; "" if none yet */
+	char source[256]; /* name of the delivering source; "" before the first byte */
 	struct bid_request request; /* without its detail */
-	char detail[256]; /* of the request, as much as fits; "" if it has none */
+	char detail[256]; /* detail of the request, truncated; "" if none */
 	unsigned waiters;
 	unsigned age_ms;
 };
@@ -123,67 +118,67 @@ struct bid_progress {
 /* How far the download behind @ticket is. 0, or -ENOENT if the ticket waits for none. */
 int bid_broker_progress(struct bid_broker *broker, uint64_t ticket, struct bid_progress *ret_progress);
 
-/* Call @fn for every download in download, on a copy. A non-zero return ends it. */
+/* Call @fn for a copy of each download in flight. A non-zero return ends the enumeration. */
 void bid_broker_each_download(struct bid_broker *broker, int (*fn)(void *user, const struct bid_progress *progress), void *user);
 
-/* What one source did so far. */
+/* statistics of one source */
 struct bid_source_stats {
 	const char *name; /* lives as long as the broker */
-	uint64_t asked; /* requests that were sent to it */
+	uint64_t asked; /* requests sent to it */
 	uint64_t outcomes[BID_OUTCOME_COUNT];
 	uint64_t bytes; /* received */
-	char last_trouble[256]; /* the last answer that was neither found nor absent; "" if none */
+	char last_trouble[256]; /* the last response other than found or absent; "" if none */
 	int64_t last_trouble_time; /* seconds since the epoch */
-	bool preferred; /* it delivered last, and is asked first */
-	struct bid_source_health health; /* as the source says; all zero if it does not tell */
+	bool preferred; /* the preferred source: it delivered last */
+	struct bid_source_health health; /* health as reported by the source; zero without a report */
 };
 
 struct bid_broker_stats {
 	uint64_t hits; /* answered from the store */
 	uint64_t fetched; /* published after a download */
 	uint64_t absent; /* answered "absent", remembered or fresh */
-	uint64_t unknown; /* answered "unknown": timed out, or a source could not be asked */
-	uint64_t rejected; /* bodies that were not what was asked for */
+	uint64_t unknown; /* responses "unknown": timed out, or an unreachable source */
+	uint64_t rejected; /* bodies of wrong artifacts */
 	uint64_t interrupted; /* waits given up */
-	uint64_t negative_entries; /* each "no" of a source that stands at the moment, and what is remembered as too large */
+	uint64_t negative_entries; /* valid negative entries, and entries for too large artifacts */
 	uint64_t downloads; /* downloads at the moment */
 	uint64_t waiters; /* at the moment */
 };
 
 void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_stats);
 
-/* As many responses of sources are kept, whatever they were. */
+/* limit of kept responses of all sources */
 #define BID_RESPONSES_MAX 256
 
 #define BID_FAILURES_MAX 16
 
-/* What went wrong lately: kept responses that were neither "found" nor "absent". Those that say the same are one. */
+/* A recent failure: a kept response other than "found" and "absent". Equal failures share an entry. */
 struct bid_failure {
 	const char *source; /* lives as long as the broker */
-	struct bid_request request; /* the last one of them, without its detail */
+	struct bid_request request; /* its last request, without the detail */
 	enum bid_outcome outcome;
 	char text[256]; /* in words */
-	uint64_t count; /* how often it was said, with less than BID_RESPONSES_MAX responses in between */
+	uint64_t count; /* repetitions with fewer than BID_RESPONSES_MAX responses in between */
 	int64_t first_time, last_time; /* seconds since the epoch */
 };
 
-/* Call @fn for each of the last BID_FAILURES_MAX, newest first, on a copy. A non-zero return ends it. */
+/* Call @fn for a copy of each of the last BID_FAILURES_MAX failures, newest first. A non-zero return ends the enumeration. */
 void bid_broker_each_failure(struct bid_broker *broker, int (*fn)(void *user, const struct bid_failure *failure), void *user);
 
-/* What one source said last of one request. */
+/* the last response of one source to one request */
 struct bid_last_response {
 	struct bid_request request;
 	struct bid_report report; /* its source lives as long as the broker */
-	int64_t time; /* when, in seconds since the epoch; 0 if it was said before the broker was made, or to another process */
-	unsigned again_s; /* for so long it is not asked of that again, for what it said */
+	int64_t time; /* seconds since the epoch; 0 for a response from before the broker or to another process */
+	unsigned again_s; /* seconds until the next attempt at this source */
 };
 
-/* @response dies when it returns. A non-zero return ends it, and is returned. */
+/* Takes a response, which dies when the callback returns. A non-zero return ends the enumeration, and is returned. */
 typedef int (*bid_response_fn)(void *user, const struct bid_last_response *response);
 
 /*
- * Call @fn for the last response of each source to each request for @id, newest first, as far as it is kept; then for what stands
- * from before against its artifacts that are no sources and sections. May block on disk for a moment.
+ * Call @fn for the last response of each source to each request for @id, newest first. Older entries for its artifacts follow,
+ * without sources and sections. May block on disk for a moment.
  */
 int bid_broker_each_response(struct bid_broker *broker, const struct bid_id *id, bid_response_fn fn, void *user);
 

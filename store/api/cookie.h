@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Content keys, for ELF files without a build-id. A recording names such a file by its path alone; the store keeps the file of that
- * path under a key of its path, size, modification time and digest, in a folder that neither perf nor the mount read. The file is a
- * guess: it may not be the one that ran.
+ * Content keys, for ELF files without a build-id. A recording names such a file by its path alone. The store keeps the file under a
+ * key of its path, size, modification time and digest. Neither perf nor the mount reads the folder of these files. A match is a
+ * guess: it may not be the file that ran.
  */
 #ifndef BID_API_COOKIE_H
 #define BID_API_COOKIE_H
@@ -19,13 +19,13 @@ struct bid_cookie {
 	int64_t mtime; /* in seconds since the epoch */
 	char name[BID_COOKIE_NAME_MAX]; /* "SIZE-MTIME-DIGEST", the latter XXH3-128 in 32 hex digits */
 	char stored[PATH_MAX]; /* path relative to the store */
-	bool known; /* bid_store_keep_cookie(): the store had it */
+	bool known; /* for bid_store_keep_cookie(): the store already had it */
 };
 
 /*
- * Store the ELF file without a build-id at @path as a copy or reflink: a change in place of a hard link would go unnoticed. On
- * return of 0 it is on disk. Returns additionally -EROFS, -ENOEXEC if it is no ELF file, -EEXIST if it has a build-id, -EAGAIN if a
- * process writes it, and -EINVAL for anything but a regular file.
+ * Store the ELF file without a build-id at @path as a copy or reflink: through a hard link, a later change would go unnoticed. The
+ * file is on disk on return of 0. Returns additionally -EROFS, -ENOEXEC for no ELF file, -EEXIST for a file with a build-id,
+ * -EAGAIN while a process writes it, and -EINVAL for anything but a regular file.
  */
 int bid_store_keep_cookie(struct bid_store *store, const char *path, struct bid_cookie *ret_cookie);
 

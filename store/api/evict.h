@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Eviction. Downloads and derived artifacts (an unpacked module, a kernel's symbol table, a section) can be had again, so eviction
- * removes them, least recently used first. It never removes an added file, nor one without a record, nor an open or mapped one,
- * which would not free its space. A lease (fcntl(2), F_SETLEASE) tells whether a file is open; it needs the owner of the file or
- * CAP_LEASE, and a local file system. Without it an open file loses its name, and stays readable to the processes that have it
- * open.
+ * Eviction. It removes downloads and derived artifacts (an unpacked module, a kernel's symbol table, a section), least recently
+ * used first, because bidfs can get them again. It never removes an added file, a file without a record, or an open or mapped file,
+ * whose space would not become free. A lease (fcntl(2), F_SETLEASE) shows whether a file is open. A lease needs the owner of the
+ * file or CAP_LEASE, and a local file system. Without a lease an open file loses its name, and stays readable to the processes that
+ * have it open.
  */
 #ifndef BID_API_EVICT_H
 #define BID_API_EVICT_H
@@ -19,7 +19,7 @@ struct bid_limits {
 /* One eviction. Dies when the callback returns. */
 struct bid_eviction {
 	struct bid_request request;
-	const char *path; /* of its file, relative to the store */
+	const char *path; /* path of its file, relative to the store */
 	bool made; /* derived, not downloaded */
 	uint64_t size; /* bytes on disk */
 	int64_t last_use; /* seconds since the epoch */
@@ -27,7 +27,7 @@ struct bid_eviction {
 
 struct bid_evict_config {
 	struct bid_limits limits;
-	bool dry_run; /* evict nothing, but call @evicted for each candidate that would go */
+	bool dry_run; /* evict nothing, but call @evicted for each candidate */
 	/* Called for each eviction. May be NULL. */
 	void (*evicted)(void *user, const struct bid_eviction *eviction);
 	void *user;
@@ -35,11 +35,11 @@ struct bid_evict_config {
 
 struct bid_evict_stats {
 	uint64_t artifacts; /* candidates at the beginning */
-	uint64_t size; /* of these, bytes on disk */
-	uint64_t made, made_size; /* of these, the derived ones */
+	uint64_t size; /* their bytes on disk */
+	uint64_t made, made_size; /* number and bytes of the derived ones among them */
 	uint64_t evicted;
 	uint64_t evicted_size;
-	uint64_t in_use; /* skipped because they are open */
+	uint64_t in_use; /* number of open files, which were skipped */
 	uint64_t in_use_size;
 	uint64_t free; /* free bytes of the file system at the beginning */
 };
@@ -52,30 +52,30 @@ struct bid_evict_stats {
 int bid_store_evict(struct bid_store *store, const struct bid_evict_config *config, struct bid_evict_stats *ret_stats);
 
 /*
- * Drop the cached descriptors of the file with the attributes @st, or, with NULL, those of all files unused for a minute: a cached
+ * Drop the cached descriptors of the file with the attributes @st; with NULL, those of all files unused for a minute. A cached
  * descriptor must not count as open. Returns -1, or a copy of the descriptor that the process keeps for readers of this file; the
- * eviction does not count that file description as open. The caller closes it. Any thread that writes to the store calls this.
+ * eviction does not count this file description as open. The caller closes it. Any thread that writes to the store calls this.
  */
 typedef int (*bid_let_go_fn)(void *user, const struct stat *st);
 
-/* Set the callback, or remove it with NULL; no call is running after the return. No effect without BID_STORE_WRITE. */
+/* Set the callback, or remove it with NULL; no call runs after the return. No effect without BID_STORE_WRITE. */
 void bid_store_on_let_go(struct bid_store *store, bid_let_go_fn let_go, void *user);
 
 /*
- * Start the gc thread: it evicts at the start, after each artifact published through @store, and every hour for other processes,
- * each time a little more than the limits require. It also calls the bid_let_go_fn every minute and bid_store_forget() every hour.
- * bid_store_free() ends the thread. Call it once, after daemonising. Also without this thread, a transaction that meets a full disk
+ * Start the gc thread. It evicts at the start, after each artifact published through @store, and every hour for other processes,
+ * each time a little more than the limits require. It calls the bid_let_go_fn every minute and bid_store_forget() every hour.
+ * bid_store_free() ends the thread. Call it once, after daemonising. Without this thread too, a transaction that meets a full disk
  * evicts once before it fails. Returns 0, -EROFS, or as pthread_create(3).
  */
 int bid_store_keep_limits(struct bid_store *store, const struct bid_limits *limits);
 
-/* Counts of files that expire by their age. */
+/* counts of files that expire by their age */
 struct bid_forgotten {
 	unsigned quarantined; /* files in ".bidfs/quarantine", by the time in their names */
 	unsigned scans; /* results of scans, by the time of the last scan of the tree */
 };
 
-/* The age, in seconds, at which they expire. */
+/* age of expiry, in seconds */
 enum { BID_FORGET_S = 30 * 24 * 60 * 60 };
 
 /*
@@ -86,9 +86,9 @@ int bid_store_forget(struct bid_store *store, int64_t before, bool dry_run, stru
 		     struct bid_forgotten *ret_gone);
 
 /*
- * Mark the artifact of @request, which bid_store_find() has found, as the user's: its record goes, if it was downloaded, and
- * nothing evicts it from now on. Returns 0; as bid_store_find() if it is not there any more; or why its record cannot be removed.
- * Locking: takes the store's lock exclusively if there is a record.
+ * Mark the artifact of @request, found by bid_store_find(), as added by the user: remove the record of a download, so that no
+ * eviction removes the artifact. Returns 0; as bid_store_find() if it no longer exists; or the error of the removal. Locking: takes
+ * the store's lock exclusively if there is a record.
  */
 int bid_store_claim(struct bid_store *store, const struct bid_request *request);
 

@@ -22,15 +22,15 @@ int bid_holds_new(struct bid_store *store, struct bid_holds **ret_holds);
 /* Release every lock. @holds may be NULL. */
 void bid_holds_free(struct bid_holds *holds);
 
-/* The hash of the source @name; that of several sources is the sum of theirs. */
+/* Hash the source @name; the hash of several sources is the sum of their hashes. */
 uint64_t bid_hold_source(const char *name);
 
 /* The key of @request to the sources with the hash @sources. Requests with one key share a lock. */
 uint64_t bid_hold_key(const struct bid_request *request, uint64_t sources);
 
 /*
- * Take the lock of @key without waiting. Returns 0, also if @holds has it already: each take needs its drop. -EBUSY if another
- * process has it, or another negative errno on a file system without locks.
+ * Take the lock of @key without waiting. Returns 0, also if @holds already has it: each take needs its drop. Returns -EBUSY if
+ * another process has it, or another negative errno on a file system without locks.
  */
 int bid_holds_take(struct bid_holds *holds, uint64_t key);
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which builds does a recording of perf name? A reader of perf.data, in every form that perf writes (perf,
+ * The builds in a recording of perf. The reader takes perf.data in every form that perf writes (perf,
  * tools/perf/Documentation/perf.data-file-format.txt, util/header.c; linux/perf_event.h): the table of build-ids behind the data,
  * ids in the stream and in the mappings, compressed streams, pipe mode, directories, either byte order, the variants of old
- * versions.
- *
- * A recording comes from anywhere and is not trusted: what is cut off or makes no sense is left out and reported, and everything
- * before and, where its place is known, behind it is read.
+ * versions. A recording is not trusted. The reader reports and leaves out truncated and damaged parts. It reads everything before
+ * them, and the parts behind them whose offset is known.
  */
 #ifndef BID_API_PERFDATA_H
 #define BID_API_PERFDATA_H
@@ -21,101 +19,98 @@
 enum bid_perfdata_mode {
 	BID_PERFDATA_USER = 0,
 	BID_PERFDATA_KERNEL, /* the kernel and its modules */
-	BID_PERFDATA_GUEST, /* a virtual machine's kernel or program: a path is one inside of it */
+	BID_PERFDATA_GUEST, /* kernel or program of a virtual machine; its path is a path inside */
 };
 
 /* "user", "kernel", "guest". Static. */
 const char *bid_perfdata_mode_name(enum bid_perfdata_mode mode);
 
-/* Something that code was mapped from. */
+/* the origin of mapped code */
 struct bid_perfdata_dso {
 	/*
-	 * As it was recorded: 20 bytes at most, even of a longer id. Of len 0 if the recording has none for this path in this
-	 * mode; then it is only a name.
+	 * The recorded id, at most 20 bytes even of a longer id. len 0: the recording has only a name for this path in this mode.
 	 */
 	struct bid_id id;
 	/*
-	 * Did the recording say how long the id is? If not it has 20 bytes, of which the last ones may be padding: zeros, or (perf
-	 * inject -b before 6.2) what happened to be in memory.
+	 * Is the length of the id recorded? Otherwise it has 20 bytes, and the last ones may be padding: zeros, or (perf inject -b
+	 * before 6.2) uninitialised memory.
 	 */
 	bool sized;
 	enum bid_perfdata_mode mode;
 	/*
-	 * An absolute path, or a name in brackets such as "[kernel.kallsyms]" or "[vdso]", as perf calls it, but without "_text"
-	 * or "_stext" behind the kernel's, and "[vdso]" for perf's own copies of it. Text from outside: any bytes but NUL, 65535
-	 * at most. The path may be one of another machine or container, and may end in " (deleted)". Dies when the callback
+	 * An absolute path, or a name in brackets such as "[kernel.kallsyms]" or "[vdso]", as in perf. The kernel's name comes
+	 * without "_text" or "_stext"; "[vdso]" also stands for perf's own copies of it. Text from outside: any bytes but NUL,
+	 * 65535 at most. The path may come from another machine or container, and may end in " (deleted)". Dies when the callback
 	 * returns.
 	 */
 	const char *path;
-	/* How many samples were of it, if they were counted. See BID_PERFDATA_SAMPLES. */
+	/* samples in the code, if counted. See BID_PERFDATA_SAMPLES. */
 	uint64_t samples;
-	uint64_t mapped; /* bytes of the file up to the end of its last mapped page; 0 if it is not known */
+	uint64_t mapped; /* bytes of the file up to the end of its last mapped page; 0 if unknown */
 };
 
-/* A non-zero return ends the reading, which then returns that value. */
+/* Takes a dso. A non-zero return ends the reading, which then returns this value. */
 typedef int (*bid_perfdata_fn)(void *user, const struct bid_perfdata_dso *dso);
 
 /* How the reading went. */
 struct bid_perfdata_summary {
-	uint64_t bytes; /* of all files, jumped over ones included */
-	uint64_t records; /* those in compressed data too */
+	uint64_t bytes; /* bytes of all files, with skipped ones */
+	uint64_t records; /* records, with those in compressed data */
 	uint64_t dsos; /* calls of the callback */
-	time_t modified; /* when the file was last written to, which is when the recording ended; 0 of a pipe */
-	uint64_t samples, placed; /* how many there were, and of how many it is known what they were of; 0 unless counted */
+	time_t modified; /* time of the last write to the file, the end of the recording; 0 for a pipe */
+	uint64_t samples, placed; /* number of samples, and of samples with known code; 0 unless counted */
 	/*
-	 * Does the recording list the ids of what was sampled, as perf record writes them in the end? Then what has no id was not
-	 * sampled, or has none at all.
+	 * Does the recording list the ids of sampled code, as perf record writes them at its end? Code without an id is then
+	 * unsampled, or has no id at all.
 	 */
 	bool lists_sampled;
 	bool piped; /* written in pipe mode */
-	bool compressed; /* some of it is */
+	bool compressed; /* some data is compressed */
 	bool swapped; /* recorded in the other byte order than this machine's */
-	/* The recording was not ended properly: it has no table. What there is was read. */
+	/* The recording ended abnormally, without a table. The reader has read the rest. */
 	bool interrupted;
 	/* The file ends too early. */
 	bool cut;
-	/* Parts that made no sense and were left out: how many, what the first was (static, NULL if none), where in its file. */
+	/* parts left out as damaged: their number, the problem of the first one (static, NULL if none), its offset in the file */
 	uint64_t damaged;
 	const char *damage;
 	uint64_t damage_offset;
 };
 
-/* What a reading may be asked for besides. */
+/* flags of a reading */
 enum {
 	/*
-	 * Count the samples of each dso, and name those with the most first. That costs some time for each sample, and 180 MiB of
-	 * memory at most.
-	 *
-	 * What counts is where a sample was taken, to 4096 bytes, not who called. It is of what the process, or the one that it was
-	 * forked from, had mapped there last in the whole recording, whenever that was: so it may be another's if an address was
-	 * used for several files one after the other, by one process or two of one number. Of a path that was mapped without an
-	 * id, and has several, each is said to have the samples of all. Guests count for their kernels alone, all of which are
-	 * taken for one. Beyond a million pages and two million mappings, others do not count. Nor does anything if the events of
-	 * the recording have samples of several layouts, or without address and process; then all have 0.
+	 * Count the samples of each dso, and report dsos with the most samples first. This costs time for each sample, and 180 MiB
+	 * of memory at most. The count uses the address of a sample, to 4096 bytes, not its callers. A sample belongs to the last
+	 * mapping at its address by the process, or by the process it was forked from, in the whole recording. The count is
+	 * therefore wrong where one address had several files in turn, by one process or by two with one number. For a path with
+	 * several ids, mapped without an id, each id gets the samples of all. Guests count only for their kernels, and all guest
+	 * kernels count as one. Beyond a million pages and two million mappings, further ones do not count. All counts are 0 if the
+	 * events have samples of several layouts, or without address and process.
 	 */
 	BID_PERFDATA_SAMPLES = 1 << 0,
 };
 
 /*
- * Call @fn once for each distinct combination of path, mode and id, when all was read, ordered by path, mode, id; with
- * BID_PERFDATA_SAMPLES in @flags by the number of samples before that. A path without
- * an id is left out if the same path in the same mode has one too, and so is what is no file: stacks, heaps, anonymous memory,
- * devices, data. @path is a file, a FIFO, a directory that perf record made, or "-" for standard input. May block on reading.
+ * Call @fn once for each distinct combination of path, mode and id, after the whole reading, ordered by path, mode, id. With
+ * BID_PERFDATA_SAMPLES in @flags the number of samples comes first in the order. The reader leaves out a path without an id if the
+ * same path in the same mode has one too. It also leaves out all but files: stacks, heaps, anonymous memory, devices, data. @path
+ * is a file, a FIFO, a directory of perf record, or "-" for standard input. May block on reading.
  *
- * Memory grows with the number of distinct combinations, not with the size of the recording: at most 4 million of them, with 256
- * MiB of paths, then it is -E2BIG. The table behind the data is held, at most 64 MiB of it, and zstd may need 128 MiB. Compressed
- * data may grow to a thousand times its size, the rest is left out as damaged. Nothing is mapped, so a file may shrink meanwhile.
+ * Memory grows with the number of distinct combinations, not with the size of the recording: 4 million of them and 256 MiB of paths
+ * at most, then -E2BIG. The reader holds at most 64 MiB of the table behind the data; zstd may need 128 MiB. Compressed data may
+ * grow to a thousand times its size; the reader leaves out the rest as damaged. It maps nothing, so a file may shrink meanwhile.
  *
- * Returns 0, with what was damaged and cut off in @ret_summary, or
- *   -EINVAL	this is no perf.data
+ * Returns 0, with damage and truncation in @ret_summary, or
+ *   -EINVAL	no perf.data
  *   -E2BIG	too many names
  *   other	as open(2) and read(2), or -ENOMEM
  */
 int bid_perfdata_read(const char *path, unsigned flags, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary);
 
 /*
- * The same from the file or pipe open at @fd: a file from its beginning, whatever its offset, which is not moved; anything else
- * from where it is.
+ * As bid_perfdata_read(), from the file or pipe open at @fd. Reads a file from its beginning, without moving its offset, and
+ * anything else from the current offset.
  */
 int bid_perfdata_read_fd(int fd, unsigned flags, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary);
 

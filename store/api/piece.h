@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Pieces: the stored sources and sections of a build. They carry no id: except for a section derived from a stored file, a server
- * vouches for them.
+ * Pieces: the stored sources and sections of a build. They carry no id: a server vouches for them, except for a section derived
+ * from a stored file.
  */
 #ifndef BID_API_PIECE_H
 #define BID_API_PIECE_H
 
 #include "api/store.h"
 
-/* A callback; @piece lives until it returns. A non-zero return ends the enumeration, which then returns that value. */
+/* Takes @piece, which lives until the callback returns. A non-zero return ends the enumeration, which then returns this value. */
 typedef int (*bid_piece_fn)(void *user, const struct bid_request *piece);
 
 /* Call @fn for every stored piece of @kind of @id, in no order. Returns 0, the result of @fn, or a negative errno. */
@@ -18,15 +18,15 @@ int bid_store_each_piece(struct bid_store *store, const struct bid_id *id, enum 
 enum bid_kind bid_section_whole(size_t index);
 
 /*
- * stat(2) of a section that bid_store_find() would derive, without deriving it: a listing with sizes must not fill the disk.
- * Returns 0, -ENOENT if no stored ELF or debug file has the section, or as bid_store_find().
+ * stat(2) a section that bid_store_find() would derive, without deriving it: a listing with sizes must not fill the disk. Returns
+ * 0, -ENOENT if no stored ELF or debug file has the section, or as bid_store_find().
  */
 int bid_store_section_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat);
 
 /* Call @fn for the name of every section in the stored debuginfo, ELF file or section files of @id, once each. */
 int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int (*fn)(void *user, const char *name), void *user);
 
-/* What the store has at the source path @path of @id, absolute and canonical, or "" for the top. */
+/* Return the type of the stored source path @path of @id, absolute and canonical, or "" for the top. */
 enum bid_entry bid_store_source_entry(struct bid_store *store, const struct bid_id *id, const char *path);
 
 /* Call @fn for every stored name directly below the source directory @path of @id. */

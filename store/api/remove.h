@@ -10,16 +10,16 @@ struct bid_removal {
 	struct bid_id id; /* or an alias of bid_id_answers() */
 	const char *path; /* the original path, "/usr/bin/ls" or "[vdso]", to remove; NULL: all of the build */
 	/* results */
-	int error; /* 0, -ENOENT without such a path, or the error of a removal that is not complete */
+	int error; /* 0, -ENOENT without such a path, or the error of an incomplete removal */
 	unsigned names; /* removed object directories */
 	unsigned left; /* remaining object directories of the build */
-	uint64_t size; /* freed bytes: those of files without another name in the store */
+	uint64_t size; /* freed bytes: files without another name in the store */
 };
 
 /*
- * Do the @n @removals in one walk through the store. While a build has another path, its files move there, and perf's link follows.
- * The removal of the last path removes objects, link, records and empty directories. Files outside of the layout stay. Returns 0
- * and the results in @removals; -EROFS; or a negative errno if the store could not be read.
+ * Do the @n @removals in one dirwalk through the store. While a build has another path, its files move there, and perf's link
+ * follows. The removal of the last path removes objects, link, records and empty directories. Files outside of the layout stay.
+ * Returns 0 and the results in @removals; -EROFS; or a negative errno if the store could not be read.
  */
 int bid_store_remove(struct bid_store *store, struct bid_removal *removals, size_t n);
 

@@ -18,8 +18,8 @@ struct bid_summary {
 struct bid_summaries;
 
 /*
- * Make a reader of build stats of @store and its lower stores, which are borrowed. Multithreading: one thread. It may miss files
- * that appear in a new directory of perf meanwhile. Returns 0 or -ENOMEM.
+ * Make a reader of build stats of @store and its lower stores, which are borrowed. Multithreading: one thread. The reader may miss
+ * files in a directory that perf creates meanwhile. Returns 0 or -ENOMEM.
  */
 int bid_summaries_new(struct bid_store *store, struct bid_summaries **ret_summaries);
 
