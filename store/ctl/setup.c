@@ -18,6 +18,7 @@
 #include "ctl/ctl.h"
 #include "ctl/outfile.h"
 #include "ctl/output.h"
+#include "ctl/sources.h"
 
 #define UNIT	  "usr-lib-debug-.build\\x2did"
 #define AUTOMOUNT UNIT ".automount"
@@ -149,6 +150,9 @@ static int remove_file(struct setup *setup, const char *path)
 	return 0;
 }
 
+/* Files in the user's home that setup changes. */
+static const char *const dot_files[] = { ".config/gdb/gdbinit", ".gdbinit", ".lldbinit" };
+
 /* Compose the path of the settings file @name in the user's home. */
 static void dot_file(const char *name, char path[static PATH_MAX])
 {
@@ -183,11 +187,11 @@ static int add_line(struct setup *setup, const char *path, const char *line)
 /* Remove the marker and the line behind it from the user's file @path; remove a file without other lines. */
 static int remove_line(struct setup *setup, const char *path)
 {
-	bid_auto_fd int fd = open(path, O_RDWR | O_CLOEXEC);
+	bid_auto_fd int from = open(path, O_RDONLY | O_CLOEXEC), to = -1;
 	bid_auto_free char *text = NULL;
 	char *begin, *end;
 	size_t len;
-	int r = fd < 0 ? -errno : bid_read_file(fd, FILE_MAX, &text, &len);
+	int r = from < 0 ? -errno : bid_read_file(from, FILE_MAX, &text, &len);
 
 	if (r == -ENOENT)
 		return 0;
@@ -198,12 +202,13 @@ static int remove_line(struct setup *setup, const char *path)
 		return 0;
 	end = strchrnul(begin + strlen(marker), '\n');
 	end += *end == '\n';
+	memmove(begin, end, (size_t)(text + len - end));
 	len -= (size_t)(end - begin);
 	if (len == 0)
 		return remove_file(setup, path);
-	memmove(begin, end, strlen(end) + 1);
-	r = bid_pwrite_full(fd, text, len, 0);
-	if (r == 0 && ftruncate(fd, (off_t)len) < 0)
+	to = open(path, O_WRONLY | O_CLOEXEC);
+	r = to < 0 ? -errno : bid_pwrite_full(to, text, len, 0);
+	if (r == 0 && ftruncate(to, (off_t)len) < 0)
 		r = -errno;
 	if (r < 0)
 		return fail("write", path, r);
@@ -413,11 +418,12 @@ static int undo_user(struct setup *setup)
 	if (r < 0)
 		return fail("read", setup->drop_in, r);
 	enabled = strstr(text, was_enabled);
-	gdb_file(path);
-	r = remove_line(setup, path);
-	dot_file(".lldbinit", path);
-	if (r == 0)
+	r = 0;
+	/* gdb may read another file than when setup changed one */
+	for (size_t i = 0; i < sizeof(dot_files) / sizeof(dot_files[0]) && r == 0; i++) {
+		dot_file(dot_files[i], path);
 		r = remove_line(setup, path);
+	}
 	if (r == 0 && !enabled)
 		r = MANAGE(setup, "disable", "bidfs.service");
 	if (r == 0 && !enabled)
@@ -440,9 +446,12 @@ static void find_drop_in(struct setup *setup)
 enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv)
 {
 	struct setup setup = { .ctl = ctl, .root = ctl->root ? ctl->root : "", .user = strcmp(argv[0], "user") == 0 };
+	enum ctl_status status = BID_HAVE_FETCH ? ctl_sources_check(ctl) : CTL_DONE;
 	bool there;
 	int r = 0;
 
+	if (status != CTL_DONE)
+		return status;
 	if (!setup.user && strcmp(argv[0], "system") != 0)
 		return ctl_usage("neither 'system' nor 'user': '%s'", argv[0]);
 	if (setup.user && ctl->root)
@@ -457,9 +466,10 @@ enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv)
 	find_drop_in(&setup);
 	if (!ctl->undo && r == 0)
 		r = setup.user ? set_up_user(&setup) : set_up_system(&setup);
-	if (r > 0)
-		bid_error("systemctl failed: see the line above%s",
-			  ctl->undo ? "" : " - 'bidctl setup --undo' removes what was written");
+	if (r > 0 && ctl->undo)
+		bid_error("systemctl failed: see the line above");
+	else if (r > 0)
+		bid_error("systemctl failed: see the line above - 'bidctl setup %s --undo' removes what was written", argv[0]);
 	if (setup.steps)
 		ctl_print_json(setup.steps);
 	return r != 0 ? CTL_TROUBLE : ctl->undo && !there ? CTL_REFUSED : CTL_DONE;

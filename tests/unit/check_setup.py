@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Run bidctl setup on a directory that stands for a machine, and in a home, with a systemctl that notes how it is called.
 
-usage: check_setup.py BIDCTL [CASE...]
+usage: check_setup.py BIDCTL [--no-fetch] [CASE...]
 """
 import os
 
@@ -113,17 +113,30 @@ def case_gdb_reads_the_file_that_setup_changes(scene):
     assert "bid/debug" in (scene.home / ".config/gdb/gdbinit").read_text() and not (scene.home / ".gdbinit").exists()
 
 
+def case_undo_takes_the_line_out_of_each_file_of_gdb(scene):
+    scene.setup("user")
+    (scene.home / ".config/gdb").mkdir(parents=True)
+    (scene.home / ".config/gdb/gdbinit").write_text("set confirm off\n")
+    scene.setup("user", "--undo")
+    assert not (scene.home / ".gdbinit").exists() and (scene.home / ".config/gdb/gdbinit").read_text() == "set confirm off\n"
+
+
 def case_what_cannot_be_set_up_is_refused(scene):
     scene.one_error("setup", "nobody", status=USAGE, has="'nobody'")
     scene.one_error("setup", "user", f"--root={scene.top}", status=USAGE, has="--root")
     scene.one_error("setup", "system", f"--root={scene.top}", "--undo", status=REFUSED, has="nothing to undo")
     scene.one_error("setup", "system", f"--root={scene.top}", "--url=http://x/\"", status=TROUBLE, has="quotes")
-    assert "systemctl failed" in scene.setup("system", status=TROUBLE, FAIL="4").stderr
+    assert "'bidctl setup system --undo' removes" in scene.setup("system", status=TROUBLE, FAIL="4").stderr
     scene.setup("system", "--undo")
     (scene.top / "usr/lib/debug").mkdir()
     (scene.top / "usr/lib/debug/.build-id").symlink_to("elsewhere")
     scene.one_error("setup", "system", f"--root={scene.top}", status=TROUBLE, has="cannot mount on")
 
 
+def case_wrong_url_is_refused(scene):
+    scene.one_error("setup", "system", f"--root={scene.top}", "--url=http://one two", status=USAGE, has="not a server's URL")
+    assert list((scene.top / "etc").iterdir()) == []
+
+
 if __name__ == "__main__":
-    cases.main(globals(), Machine, tools=["cc"])
+    cases.main(globals(), Machine, tools=["cc"], fetching=[case_wrong_url_is_refused])
