@@ -14,7 +14,9 @@
 
 #include "api/elf.h"
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/log.h"
+#include "base/trouble.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
@@ -88,9 +90,19 @@ static int drop(struct quarantine *quarantine, const char *name)
 	return unlinkat(quarantine->fd, name, 0) < 0 ? -errno : 0;
 }
 
-/* Add the file under its own build-id. */
+/* Does the store have the bytes of the file open at @fd as the artifact of @added? */
+static bool is_stored(struct bid_store *store, const struct bid_added *added, int fd)
+{
+	struct bid_request request = { .id = added->id, .kind = added->kind };
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+
+	return bid_store_find(store, &request, &file) == 0 && bid_same_bytes(fd, file.fd) == 1;
+}
+
+/* Add the file under its own build-id, unless the store has other bytes of it. */
 static int restore(struct quarantine *quarantine, const char *name)
 {
+	bid_auto_fd int fd = -1;
 	char path[PATH_MAX];
 	struct bid_added added;
 	int r;
@@ -98,9 +110,12 @@ static int restore(struct quarantine *quarantine, const char *name)
 	if (!is_name(name))
 		return -EINVAL;
 	snprintf(path, sizeof(path), "%s/" QUARANTINE "/%s", bid_store_path(quarantine->store), name);
-	if (quarantine->ctl->dry_run)
-		return access(path, R_OK) < 0 ? -errno : 0;
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || quarantine->ctl->dry_run)
+		return fd < 0 ? -errno : 0;
 	r = bid_store_add(quarantine->store, path, BID_LINK_COPY, &added);
+	if (r == 0 && added.known && !is_stored(quarantine->store, &added, fd))
+		r = -EEXIST;
 	return r < 0 ? r : drop(quarantine, name);
 }
 
@@ -116,8 +131,12 @@ static enum ctl_status change(struct quarantine *quarantine, int argc, char **ar
 		done += r == 0;
 		if (r == 0)
 			continue;
-		bid_error("%s: '%s'", r == -ENOENT ? "not in the quarantine" : bid_strerror(r), argv[i]);
-		status = CTL_REFUSED;
+		if (r == -EEXIST)
+			bid_error("'%s': cannot restore: the store has other bytes of this build - run 'bidctl remove' first",
+				  argv[i]);
+		else
+			bid_error("%s: '%s'", r == -ENOENT ? "not in the quarantine" : bid_strerror(r), argv[i]);
+		status = bid_is_trouble(r) || status == CTL_TROUBLE ? CTL_TROUBLE : CTL_REFUSED;
 	}
 	if (quarantine->ctl->json)
 		ctl_print_json(json_pack("{s:I, s:b}", "changed", (json_int_t)done, "dry_run", quarantine->ctl->dry_run));

@@ -343,6 +343,22 @@ def case_quarantine_is_listed_restored_and_dropped(scene):
     assert list(place.iterdir()) == []
 
 
+def case_quarantined_file_stays_if_the_store_has_other_bytes_of_its_build(scene):
+    scene.on_store("add", "--link=copy", scene.one)
+    aside = scene.store / ".bidfs" / "quarantine" / f"{ID_ONE}.elf.1"
+    aside.parent.mkdir(parents=True)
+    aside.write_bytes(scene.one.read_bytes() + b"more")
+    scene.one_error("quarantine", "restore", aside.name, status=REFUSED, has="the store has other bytes of this build")
+    assert aside.exists()
+    scene.on_store("remove", ID_ONE)
+    scene.on_store("quarantine", "restore", aside.name)
+    stored = pathlib.Path(scene.on_store("get", ID_ONE, "elf", "--offline").stdout.strip())
+    assert stored.read_bytes().endswith(b"more") and not aside.exists()
+    shutil.copy(stored, aside)
+    scene.on_store("quarantine", "restore", aside.name)
+    assert not aside.exists()
+
+
 def case_mount_runs_the_helper_beside_it(scene):
     place = scene.home / "bin"
     place.mkdir()
