@@ -54,7 +54,9 @@ struct ctl {
 	bool cookies; /* list */
 	bool nul; /* list */
 	enum bid_kind kind, missing; /* list; none for any */
-	const char *output; /* archive: a file, or "-"; mount: options */
+	const char *output; /* archive: a file, or "-" */
+	const char **options; /* mount: --options, in order; owned by main() */
+	size_t n_options;
 	bool deep; /* verify */
 	bool repair; /* verify */
 	bool dry_run; /* gc */

@@ -376,6 +376,9 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 	void *field = (char *)ctl + options[index].offset;
 
 	wanted->seen |= UINT64_C(1) << index;
+	/* archive takes the last -o, mount takes all of them */
+	if (options[index].letter == 'o')
+		ctl->options[ctl->n_options++] = value;
 	if (options[index].noted == AS_FLAG)
 		*(bool *)field = true;
 	else if (options[index].noted == AS_TEXT)
@@ -533,7 +536,8 @@ int main(int argc, char **argv)
 	bid_auto_free const char **urls = calloc((size_t)argc + 1, sizeof(*urls));
 	bid_auto_free const char **paths = calloc((size_t)argc + 1, sizeof(*paths));
 	bid_auto_free const char **lowers = calloc((size_t)argc + 1, sizeof(*lowers));
-	struct ctl ctl = { .urls = urls, .paths = paths, .lowers = lowers };
+	bid_auto_free const char **given = calloc((size_t)argc + 1, sizeof(*given));
+	struct ctl ctl = { .urls = urls, .paths = paths, .lowers = lowers, .options = given };
 	struct wanted wanted = { 0 };
 	enum ctl_status status;
 
@@ -542,7 +546,7 @@ int main(int argc, char **argv)
 	bid_log_init("bidctl", BID_LOG_WARNING);
 	if (bid_stdio_occupy() < 0)
 		return CTL_TROUBLE;
-	if (!urls || !paths || !lowers) {
+	if (!urls || !paths || !lowers || !given) {
 		bid_error("%s", strerror(ENOMEM));
 		return CTL_TROUBLE;
 	}

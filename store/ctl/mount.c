@@ -15,8 +15,6 @@
 #include "ctl/mounts.h"
 #include "ctl/output.h"
 
-enum { ARGUMENTS_MAX = 6 };
-
 /* Run mount.bidfs from this program's directory, else from PATH. */
 static void exec_mount(char **argv)
 {
@@ -34,23 +32,24 @@ static void exec_mount(char **argv)
 
 enum ctl_status ctl_mount(const struct ctl *ctl, int argc, char **argv)
 {
-	char program[] = "mount.bidfs", dash_o[] = "-o", *arguments[ARGUMENTS_MAX + 1] = { program };
-	bid_auto_free char *options = ctl->output ? strdup(ctl->output) : NULL;
-	bid_auto_free char *store = ctl->store ? strdup(ctl->store) : NULL;
-	size_t n = 1;
+	bid_auto_free const char **arguments = calloc(4 + 2 * ctl->n_options, sizeof(*arguments));
+	const char **at = arguments;
 
-	if (store && argc > 1)
+	if (ctl->store && argc > 1)
 		return ctl_usage("the store is named twice: '%s'", argv[0]);
-	if (store)
-		arguments[n++] = store;
+	if (!arguments)
+		return CTL_TROUBLE;
+	*at++ = "mount.bidfs";
+	if (ctl->store)
+		*at++ = ctl->store;
 	for (int i = 0; i < argc; i++)
-		arguments[n++] = argv[i];
-	if (options) {
-		arguments[n++] = dash_o;
-		arguments[n++] = options;
+		*at++ = argv[i];
+	for (size_t i = 0; i < ctl->n_options; i++) {
+		*at++ = "-o";
+		*at++ = ctl->options[i];
 	}
 	fflush(stdout);
-	exec_mount(arguments);
+	exec_mount((char **)arguments);
 	bid_error("mount.bidfs: cannot be run: %s - install bidfs with FUSE", strerror(errno));
 	return CTL_TROUBLE;
 }

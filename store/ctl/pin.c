@@ -49,7 +49,7 @@ enum ctl_status ctl_pin(const struct ctl *ctl, int argc, char **argv)
 			continue;
 		bid_id_format(&id, hex);
 		if (ctl->json)
-			ctl_array_add(&array, json_pack("{s:s, s:s}", "operand", argv[i], "id", hex));
+			ctl_array_add(&array, json_pack("{s:o, s:s}", "operand", ctl_json_text(argv[i]), "id", hex));
 		else if (ctl->verbose)
 			puts(hex);
 	}

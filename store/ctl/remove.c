@@ -187,7 +187,7 @@ static enum ctl_status report(const struct list *list)
 	enum ctl_status status = CTL_DONE;
 	char hex[BID_ID_HEX_MAX], size[CTL_SIZE_MAX];
 	uint64_t freed = list->cookies.size;
-	size_t names = list->cookies.n;
+	size_t names = list->cookies.n, found = list->cookies.n;
 
 	for (size_t i = 0; i < list->n; i++) {
 		const struct bid_removal *removal = &list->removals[i];
@@ -195,6 +195,7 @@ static enum ctl_status report(const struct list *list)
 		bid_id_format(&removal->id, hex);
 		freed += removal->size;
 		names += removal->names;
+		found += removal->error == 0;
 		json_array_append_new(list->removed,
 				      json_pack("{s:o, s:s, s:o, s:I, s:I, s:I, s:o}", "operand", ctl_json_text(list->texts[i]),
 						"id", hex, "path", ctl_json_text(removal->path), "names",
@@ -219,8 +220,7 @@ static enum ctl_status report(const struct list *list)
 		}
 	}
 	if (ctl->dry_run)
-		ctl_summary(ctl, "would remove %zu build%s\n", list->n + list->cookies.n,
-			    list->n + list->cookies.n == 1 ? "" : "s");
+		ctl_summary(ctl, "would remove %zu build%s\n", found, found == 1 ? "" : "s");
 	else
 		ctl_summary(ctl, "removed %zu path%s, %s\n", names, names == 1 ? "" : "s", ctl_format_size(freed, size));
 	return status;

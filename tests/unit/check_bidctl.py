@@ -359,6 +359,18 @@ def case_quarantined_file_stays_if_the_store_has_other_bytes_of_its_build(scene)
     assert not aside.exists()
 
 
+def case_operand_of_pin_that_is_no_utf8_is_text_in_json(scene):
+    paths = [shutil.copy(made, f"{scene.home}/\udcff{made.name}") for made in (scene.one, scene.two)]
+    scene.on_store("add", scene.one, scene.two)
+    assert [row["id"] for row in scene.json("pin", *paths)] == [ID_ONE, ID_TWO]
+
+
+def case_dry_run_of_remove_counts_what_the_store_has(scene):
+    scene.on_store("add", scene.one)
+    done = scene.on_store("remove", "-n", ID_ONE, ID_FAR, status=REFUSED)
+    assert "would remove 1 build\n" in done.stdout, done
+
+
 def case_mount_runs_the_helper_beside_it(scene):
     place = scene.home / "bin"
     place.mkdir()
@@ -366,7 +378,8 @@ def case_mount_runs_the_helper_beside_it(scene):
     helper = place / "mount.bidfs"
     helper.write_text('#!/bin/sh\nfor word; do printf "%s|" "$word"; done\nexit 32\n')
     helper.chmod(0o755)
-    for arguments, passed in (([], ""), (["/s", "/m", "-o", "ro,url=x"], "/s|/m|-o|ro,url=x|"), (["-s", "/s", "/m"], "/s|/m|")):
+    for arguments, passed in (([], ""), (["/s", "/m", "-o", "ro,url=x"], "/s|/m|-o|ro,url=x|"),
+                              (["-o", "ro", "--options=url=x"], "-o|ro|-o|url=x|"), (["-s", "/s", "/m"], "/s|/m|")):
         done = subprocess.run([bidctl, "mount", *arguments], env=scene.environment, capture_output=True, text=True, timeout=TIMEOUT,
                               check=False)
         assert (done.returncode, done.stdout) == (32, passed), done
