@@ -37,7 +37,7 @@ int bid_attempt_begin_body(struct bid_attempt *attempt, uint64_t size)
 	if (max > 0 && size != BID_SIZE_UNKNOWN && size > max)
 		return -EFBIG;
 	begun(attempt);
-	/* only now: a source that queues the request, or answers 404, costs no descriptor */
+	/* as late as here: a request in a queue, or a 404, needs no descriptor */
 	r = attempt->txn ? bid_txn_reset(attempt->txn) : bid_txn_begin(broker->store, &attempt->download->request, &attempt->txn);
 	if (r == 0 && (broker->config.accept || bid_negative_lookup(&broker->negative, &attempt->download->request,
 								    BID_NEGATIVE_ALL, &ttl) == BID_OUTCOME_FOUND))
@@ -104,7 +104,7 @@ static int take_body(struct bid_attempt *attempt, const void *data, size_t len)
 		begun(attempt);
 	if (!attempt->head_checked)
 		r = keep_head(attempt, data, len);
-	/* as far as it is known, the bytes carry the id */
+	/* the id of the bytes, if known, is the right one */
 	if (r == 0 && attempt->head_checked && !attempt->leads)
 		attempt->leads = bid_scheduler_note(attempt, BID_EVENT_VERIFIED) != BID_ATTEMPT_BODY;
 	return r;
@@ -170,7 +170,7 @@ static void receive_broke_off(void *user)
 	struct bid_attempt *attempt = user;
 
 	attempt->broke_off = true;
-	/* the next source that delivers leads */
+	/* the next source with bytes leads */
 	attempt->leads = false;
 	bid_scheduler_step(attempt->download, BID_EVENT_BROKE_OFF, attempt->candidate);
 }
@@ -199,7 +199,7 @@ static void receive_done(void *user, const struct bid_answer *answer)
 
 	keep_response(&attempt->response, answer);
 	pthread_mutex_lock(&broker->lock);
-	/* bid_scheduler_start() passes it on after start() */
+	/* bid_scheduler_start() handles it after start() */
 	if (attempt->starting)
 		attempt->answered = true;
 	else
@@ -239,7 +239,7 @@ void bid_attempt_make_room(struct bid_attempt *attempt)
 		transfer = attempt->transfer;
 	if (!transfer)
 		return;
-	/* the source ignores the number of a transfer that has ended */
+	/* the source ignores numbers of ended transfers */
 	pthread_mutex_unlock(&broker->lock);
 	source->ops->resume(source, transfer);
 	pthread_mutex_lock(&broker->lock);

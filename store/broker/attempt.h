@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An attempt: a download's request to one source, with a transaction of its own: two sources never write to one file.
+ * An attempt: a download's request to one source, with its own transaction, because two sources never write to one file.
  *
  * bid_attempt_receiver		callbacks of the source
  * bid_attempt_make_room()	commit worker, while the source waits for resume()
  * bid_scheduler_leave()	commit worker, at the end
  *
- * The state of an attempt is that of its candidate (machine.h).
+ * The attempt's candidate has its state (machine.h).
  */
 #ifndef BID_BROKER_ATTEMPT_H
 #define BID_BROKER_ATTEMPT_H
@@ -22,7 +22,7 @@ enum bid_attempt_room {
 	BID_ATTEMPT_ROOM_ENOUGH,
 	BID_ATTEMPT_ROOM_WANTED, /* in the broker's jobs */
 	BID_ATTEMPT_ROOM_MAKING, /* a commit worker evicts */
-	BID_ATTEMPT_ROOM_MADE, /* made before start() has returned the number to resume */
+	BID_ATTEMPT_ROOM_MADE, /* room was made before start() returned the number to resume */
 };
 
 /* Result of a source's done(), for the commit worker. Strings are owned and may be NULL. */
@@ -52,10 +52,10 @@ struct bid_attempt {
 	enum bid_attempt_room room;
 	uint64_t transfer; /* number for cancel() and resume(), after start() */
 	bool answered; /* done() came before start() returned */
-	bool looped; /* cancelled: its source asks this broker (loop.h) */
+	bool looped; /* cancelled: the source requests from this broker (loop.h) */
 	TAILQ_ENTRY(bid_attempt) job; /* in the broker's jobs */
 
-	/* of one thread at a time: starter, source, commit worker; a commit worker that makes room has it meanwhile */
+	/* of one thread at a time: starter, source, commit worker; of a commit worker while it makes room */
 	struct bid_txn *txn; /* begun with the body */
 	uint8_t *head; /* begin of the body, until its check */
 	size_t head_len;
@@ -75,15 +75,15 @@ struct bid_attempt {
 	_Atomic uint64_t size; /* announced size, or BID_SIZE_UNKNOWN */
 };
 
-/* Did the body not fit, which that of another source may? By the thread that has @attempt. */
+/* Did the body of this source not fit, while another source may have a smaller one? By the thread that has @attempt. */
 static inline bool bid_attempt_has_no_room(const struct bid_attempt *attempt)
 {
 	return attempt->receive_error == -ENOSPC && (attempt->received == 0 || attempt->size_unknown);
 }
 
 /*
- * Evict for the rest of the body, and resume the transfer. Locking: under the broker's lock, which is released meanwhile;
- * @attempt may be freed then.
+ * Evict for the rest of the body, and resume the transfer. Locking: under the broker's lock, released in between; the attempt may
+ * be freed then.
  */
 void bid_attempt_make_room(struct bid_attempt *attempt);
 

@@ -22,7 +22,7 @@ bool bid_broker_has_sources(const struct bid_broker *broker)
 	return broker->n_sources > 0;
 }
 
-/* May @request be sent to a source? Not without a place for the body. */
+/* May a source get @request? Only with a place for the body. */
 static bool can_fetch(const struct bid_broker *broker, const struct bid_request *request)
 {
 	return broker->n_sources > 0 && bid_kind_fetchable(request->kind) && bid_store_writable(broker->store);
@@ -36,7 +36,7 @@ static bool is_too_large(struct bid_broker *broker, const struct bid_request *re
 	       bid_negative_lookup(&broker->negative, request, BID_NEGATIVE_ALL, &ttl) == BID_OUTCOME_TOO_LARGE;
 }
 
-/* Returns for how many seconds @request is absent everywhere; 0 if a source may have it. */
+/* Returns the seconds for which @request is absent everywhere; 0 if a source may have it. */
 static unsigned absent_for(struct bid_broker *broker, const struct bid_request *request)
 {
 	unsigned shortest = UINT_MAX, ttl;
@@ -51,7 +51,7 @@ static unsigned absent_for(struct bid_broker *broker, const struct bid_request *
 	return shortest;
 }
 
-/* May a source have better debuginfo than a stripped one? */
+/* May a source have unstripped debuginfo? */
 static bool may_improve(struct bid_broker *broker, const struct bid_request *request)
 {
 	return can_fetch(broker, request) && !atomic_load(&broker->offline) && !is_too_large(broker, request) &&
@@ -75,7 +75,7 @@ int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *reque
 		bid_store_used(broker->store,
 			       &(struct bid_request){ .id = request->id, .kind = ret_file->kind, .detail = request->detail });
 	}
-	/* the files that are here prove that the section does not exist */
+	/* the present files prove that the section does not exist */
 	if (r == -ENODATA) {
 		if (ret_ttl)
 			*ret_ttl = 0;
@@ -138,7 +138,7 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 	bool stale;
 
 	pthread_mutex_lock(&broker->lock);
-	/* another download may have published it since: the count changes before that ends */
+	/* has another download published the artifact since? A download counts before its end */
 	stale = atomic_load(&broker->counts.fetched) != fetched;
 	if (waiter->cancelled || broker->ending)
 		r = -EINTR;
@@ -182,7 +182,7 @@ void bid_broker_cancel(struct bid_broker *broker, uint64_t ticket)
 	bid_cancel_list_run(&cancels);
 }
 
-/* Returns the new waiter of @ticket, or NULL if the ticket was used. */
+/* Returns the new waiter of the request handle @ticket, or NULL for a used one. */
 static struct bid_waiter *take_new_waiter(struct bid_broker *broker, uint64_t ticket)
 {
 	struct bid_waiter *waiter;
@@ -235,7 +235,7 @@ static void describe(const struct bid_download *download, int64_t now, struct bi
 		.waiters = download->n_waiters,
 		.age_ms = (unsigned)(now - download->started_ms),
 	};
-	/* the download may be freed before the copy is read */
+	/* the download may be freed before the reader uses the copy */
 	ret_progress->request.detail = NULL;
 	snprintf(ret_progress->detail, sizeof(ret_progress->detail), "%s", bid_detail_text(download->request.detail));
 	if (attempt)

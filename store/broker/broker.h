@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Types that the files of the broker share.
+ * Types shared by the files of the broker.
  *
  *   lifecycle.c		start and end of a broker and its threads
- *   broker.c		interface: find, tickets, cancel, progress
+ *   broker.c		interface: find, request handles, cancel, progress
+ *   handle.c		table of request handles
  *   download.c		downloads and their waiters
  *   lock_waiter.c	thread that waits for downloads of other processes
  *   machine.c		states of a download: event -> actions, pure
@@ -12,7 +13,7 @@
  *   attempt.c		one request to one source: start, receive
  *   refresh.c		drop negative cache entries, for a caller
  *   offline.c		stop all requests, for a caller
- *   prefetch.c		fetch files that a download refers to
+ *   prefetch.c		download files that a download refers to
  *   fallback.c		files that may have a section, after the last source
  *   commit_worker.c	threads that check and publish downloads
  *   timers.c		timer thread
@@ -42,9 +43,9 @@ struct bid_download;
 TAILQ_HEAD(bid_downloads, bid_download);
 TAILQ_HEAD(bid_attempts, bid_attempt);
 
-/* Detection of a source that asks this broker: loop.h. */
+/* Detection of a source that requests from this broker: loop.h. */
 struct bid_loop {
-	struct bid_id id; /* id of the probe, which no reader requests; constant */
+	struct bid_id id; /* id of the probe, unknown to readers; constant */
 	int64_t probed_ms; /* time of the last probe; under the broker's lock */
 	_Atomic int64_t recognised_ms; /* time of the last request for the id here */
 	_Atomic bool probing; /* a probe is under way */
@@ -58,8 +59,8 @@ struct bid_source_state {
 };
 
 /*
- * A commit worker. It takes attempts up to a size: small artifacts never wait for the disk behind large ones. The last worker
- * also evicts.
+ * A commit worker, for attempts up to a size: small artifacts never wait for the disk behind large ones. The last worker also
+ * evicts.
  */
 struct bid_commit_worker {
 	struct bid_broker *broker;
@@ -83,7 +84,7 @@ struct bid_broker {
 	pthread_mutex_t lock;
 	struct bid_tickets tickets;
 	size_t n_waiting;
-	struct bid_download *buckets[BID_DOWNLOAD_BUCKETS]; /* by request: joinable and lingering */
+	struct bid_download *buckets[BID_DOWNLOAD_BUCKETS]; /* by request: joinable downloads, and ended ones with a kept result */
 	struct bid_downloads downloads; /* downloads that have not ended */
 	size_t n_downloads;
 	size_t n_attempts; /* with those of ended downloads */
@@ -91,9 +92,9 @@ struct bid_broker {
 	struct bid_attempts jobs; /* attempts for the commit workers */
 	struct bid_downloads fallbacks; /* downloads for the commit workers, with a reference each */
 	size_t n_fallbacks; /* downloads that wait for another one */
-	struct bid_timers timers; /* ends of windows, waits and lingering results, and hedged requests */
-	struct bid_downloads lock_waits; /* downloads that wait for another process, but for the one that the thread tries */
-	size_t n_lock_waits; /* with that one */
+	struct bid_timers timers; /* ends of windows, waits and kept results, and hedged requests */
+	struct bid_downloads lock_waits; /* downloads waiting for another process, except the one that the thread tries */
+	size_t n_lock_waits; /* number of them, including that one */
 	struct bid_responses responses;
 	pthread_cond_t has_job;
 	pthread_cond_t has_time; /* a new first timer */
@@ -113,14 +114,14 @@ struct bid_broker {
 	} counts;
 };
 
-/* bid_broker_find(), but absent artifacts are not counted. */
+/* As bid_broker_find(), without counting absent artifacts. */
 int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
 
-/* Submit @request for @waiter, which is BUSY. It is answered, perhaps at once, or queued; the caller owns it no longer. */
+/* Submit @request for @waiter, which is BUSY: answer it at once, or queue it. The caller no longer owns @waiter. */
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);
 
 enum bid_timer_kind {
-	BID_TIMER_DOWNLOAD, /* struct bid_download: end of the window, or of the lingering */
+	BID_TIMER_DOWNLOAD, /* struct bid_download: end of the window, or of the kept result */
 	BID_TIMER_HEDGE, /* struct bid_download: start of another source */
 	BID_TIMER_WAIT, /* struct bid_waiter: end of its wait */
 };

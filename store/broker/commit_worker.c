@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Commit workers: a commit waits for the disk, which the thread of a source must not. */
+/* Commit workers: a commit waits for the disk, and the thread of a source must not. */
 #include "broker/scheduler.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret
 		return response->outcome;
 	}
 	*ret_text = attempt->reason;
-	/* the artifact may be as large, but each attempt costs as much */
+	/* the artifact may really be as large, but each attempt would cost as much */
 	if (attempt->endless)
 		return BID_OUTCOME_REJECTED;
 	switch (attempt->receive_error) {
@@ -97,8 +97,8 @@ static void note_fetched(const struct bid_attempt *attempt)
 }
 
 /*
- * Add the reason to the negative cache. A section that is absent is not added: debuginfod of elfutils 0.192 and later answers
- * 404 for a section that is in its cache.
+ * Add the reason to the negative cache, except for an absent section: debuginfod of elfutils 0.192 and later responds with 404 for
+ * a section in its cache.
  */
 static void note_negative(const struct bid_attempt *attempt, enum bid_outcome outcome)
 {
@@ -112,7 +112,7 @@ static void note_negative(const struct bid_attempt *attempt, enum bid_outcome ou
 		bid_negative_add(&broker->negative, request, broker->sources[attempt->source].source->name, outcome);
 }
 
-/* Report @outcome, and end the download if it is the last word. Frees @attempt. */
+/* Report @outcome, and end the download after a final one. Frees @attempt. */
 static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
@@ -130,9 +130,9 @@ static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const 
 	} else {
 		note_negative(attempt, outcome);
 	}
-	/* a failure of the disk meets all sources; but one source may announce too large a size */
+	/* a failure of the disk affects all sources; a size too large for the disk may be the mistake of one */
 	over = outcome == BID_OUTCOME_FOUND || (outcome == BID_OUTCOME_FAILED && error != 0 && !bid_attempt_has_no_room(attempt));
-	/* before the attempt leaves, or another thread finds a download without attempts */
+	/* before the attempt leaves, because another thread would find a download without attempts */
 	if (over)
 		bid_download_claim(download);
 	if (outcome == BID_OUTCOME_FOUND)
@@ -155,7 +155,7 @@ static void take(struct bid_attempt *attempt, bool useless)
 	const char *text;
 	enum bid_outcome outcome = outcome_of(attempt, &text);
 
-	/* a response counts, also of an attempt that was overtaken */
+	/* a complete response counts, even from an overtaken attempt */
 	if (!useless && (!was_overtaken(attempt) || outcome != BID_OUTCOME_CANCELLED)) {
 		decide(attempt, outcome, text);
 		return;
@@ -232,7 +232,7 @@ void *bid_broker_run_worker(void *user)
 		pthread_mutex_lock(&broker->lock);
 		download->decided_on = false;
 		bid_download_unref(download);
-		/* the next job may be one for another worker */
+		/* the next job may need another worker */
 		if (!TAILQ_EMPTY(&broker->jobs))
 			pthread_cond_broadcast(&broker->has_job);
 	}

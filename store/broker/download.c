@@ -132,7 +132,7 @@ static bool admit(struct bid_download *download, int64_t now)
 		return true;
 	if (now < download->until_ms)
 		return true;
-	/* the waiters of a window that is over must not stay for a new one */
+	/* the waiters of an ended window must not wait for a new one */
 	if (download->n_waiters > 0 || now < download->until_ms + BID_WINDOW_GRACE)
 		return false;
 	open_window(download, now);
@@ -327,7 +327,7 @@ static void collect_reports(struct bid_download *download)
 	}
 	for (size_t k = 0; k < download->n_reports && fallback->n_reports < n; k++)
 		fallback->reports[fallback->n_reports++] = download->reports[k];
-	/* a download that has other waiters may have more reports by now */
+	/* other waiters of that download may add reports */
 	for (size_t i = 0; i < fallback->n; i++)
 		for (size_t k = 0; k < fallback->downloads[i]->n_reports && fallback->n_reports < n; k++)
 			fallback->reports[fallback->n_reports++] = fallback->downloads[i]->reports[k];

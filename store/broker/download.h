@@ -9,10 +9,11 @@
  *
  * The machine (machine.h) has the states; scheduler.c runs it. An attempt (attempt.h) is a request to one source.
  *
- * The kernel may look up one name for many callers one after the other: the wait is per download, not per caller. A window of
- * wait_ms opens with the first waiter; at its end all waiters are answered, and a download without a sent request is given up.
- * A waiter is answered at once within BID_WINDOW_GRACE after it, and opens a new window later. A download that ended without
- * the artifact lingers for BID_DOWNLOAD_LINGER: 200 queued look-ups are one download.
+ * The kernel may look up one name for many callers one after the other. Therefore the wait belongs to the download, and not to each
+ * caller.
+ * A window of wait_ms opens with the first waiter. At its end all waiters are answered, and a download without a sent request is
+ * given up. Within BID_WINDOW_GRACE after the window, a waiter is answered at once; later it opens a new window.
+ * A download without an artifact keeps its result for BID_DOWNLOAD_LINGER: 200 queued look-ups are one download.
  */
 #ifndef BID_BROKER_DOWNLOAD_H
 #define BID_BROKER_DOWNLOAD_H
@@ -26,18 +27,18 @@
 #define BID_FALLBACKS_MAX   2 /* debuginfo and ELF file */
 
 /*
- * Fallback of a section that no source has: files that may have it, which have downloads of their own. The machine says when
- * the next one is due; a commit worker starts it, and looks at its result.
+ * Fallback of a section absent at all sources: other files may contain it, each with its own download. The machine says when the
+ * next one is due. A commit worker starts it, and examines its result.
  */
 struct bid_fallback {
 	struct bid_waiter waiter; /* for the download of the file */
 	TAILQ_ENTRY(bid_download) link; /* in the broker's fallbacks */
 	bool answered; /* the waiter has its answer */
 	int answer; /* the answer */
-	int error; /* first error of a download that is no absence; that of the section counts until a file is found */
-	size_t n; /* downloads of files that were waited for */
+	int error; /* first error other than an absence; the section's error counts until a file is found */
+	size_t n; /* number of downloads of files */
 	struct bid_download *downloads[BID_FALLBACKS_MAX]; /* a reference each */
-	struct bid_report *reports; /* of this download and of these, for late waiters too; owned */
+	struct bid_report *reports; /* of this download and of the fallbacks, also for late waiters; owned */
 	size_t n_reports;
 };
 
@@ -47,20 +48,20 @@ struct bid_download {
 	int64_t started_ms;
 
 	/* under the broker's lock */
-	unsigned refs; /* one for the broker's lists, one for each thread that answers waiters */
+	unsigned refs; /* one for the broker's lists, one for each thread with waiters to answer */
 	struct bid_machine machine; /* candidates are owned */
-	bool decided_on; /* by a commit worker, one at a time */
+	bool decided_on; /* a commit worker has it, one at a time */
 	bool joinable; /* in the broker's buckets */
-	bool wanted; /* it has had a waiter */
-	bool timed_out; /* a waiter was answered at the end of a window, and may return */
+	bool wanted; /* it had a waiter */
+	bool timed_out; /* the end of a window answered a waiter, which may return */
 	bool no_room; /* the announced size does not fit */
 	int error; /* when ENDED */
-	int64_t until_ms; /* end of the last window; when ENDED, of the lingering */
+	int64_t until_ms; /* end of the last window; when ENDED, of the kept result */
 	struct bid_waiters waiters;
 	unsigned n_waiters;
 	struct bid_download *next; /* in its bucket */
 	TAILQ_ENTRY(bid_download) link; /* in the broker's downloads */
-	struct bid_timer timer; /* end of the window, or of the lingering */
+	struct bid_timer timer; /* end of the window, or of the kept result */
 	struct bid_timer hedge; /* start of another source */
 	struct bid_lock_wait lock_wait;
 	struct bid_fallback fallback;
@@ -72,9 +73,9 @@ struct bid_download {
 
 /*
  * Let @waiter wait for @request. Locking: under the lock. Returns
- *   -EINPROGRESS	it waits, and is not the caller's any more. If @ret_lead is set, with a reference, the caller
+ *   -EINPROGRESS	@waiter waits, and belongs to the download. With @ret_lead set, with a reference, the caller
  *			calls bid_download_lead()
- *   other		its answer. @ret_seen may be set to the download of its reports, with a reference
+ *   other		the answer. @ret_seen may be set to the download of its reports, with a reference
  */
 int bid_download_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
 		      struct bid_download **ret_lead, struct bid_download **ret_seen);
@@ -85,13 +86,13 @@ void bid_download_leave(struct bid_waiter *waiter);
 /* Move all waiters of @download to @waiters, and detach them. Under the lock. */
 void bid_download_take_waiters(struct bid_download *download, struct bid_waiters *waiters);
 
-/* Is @download without a waiter, or one that may return? Under the lock. */
+/* Is @download without waiters, present ones and ones that may return? Under the lock. */
 bool bid_download_abandoned(const struct bid_download *download);
 
 /* Answer and free all @waiters of @download, with @error or a copy of @file each. Without the lock. */
 void bid_download_answer(struct bid_download *download, struct bid_waiters *waiters, int error, struct bid_file *file);
 
-/* Use up the ticket of @waiter before its answer. Under the lock. */
+/* Use up the request handle of @waiter before its answer. Under the lock. */
 void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter);
 
 /*
@@ -101,16 +102,16 @@ void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter);
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
 		       struct bid_download *download);
 
-/* Let no waiter join @download: the next one starts another. Under the lock. */
+/* Close @download for waiters: the next waiter starts another download. Under the lock. */
 void bid_download_retire(struct bid_download *download);
 
-/* End the lingering of all downloads, or of that for @request. Under the lock. */
+/* Drop the kept results of all downloads, or of the one for @request. Under the lock. */
 void bid_download_end_lingering(struct bid_broker *broker, const struct bid_request *request);
 
-/* End @download with @error: move its waiters to @waiters; without the artifact it lingers. Under the lock. */
+/* End @download with @error, and move its waiters to @waiters. A result without an artifact is kept for a while. Under the lock. */
 void bid_download_settle(struct bid_download *download, int error, struct bid_waiters *waiters);
 
-/* End the lingering. Under the lock. */
+/* Drop the kept result. Under the lock. */
 void bid_download_end_linger(struct bid_download *download);
 
 /* Under the lock. */
@@ -123,17 +124,17 @@ void bid_download_put(struct bid_download *download);
 /* Queue @download for bid_fallback_run(). Under the lock. */
 void bid_fallback_queue(struct bid_download *download);
 
-/* The waiter of the fallback of @download has @answer of @whole, or NULL. Under the lock. */
+/* Record @answer for the waiter of @download's fallback, from the download @whole, or NULL. Under the lock. */
 void bid_fallback_answer(struct bid_download *download, int answer, struct bid_download *whole);
 
 /* fallback.c */
 
-/* Start the fallback of @download, or look at its result. By a commit worker, without the lock. */
+/* Start the fallback of @download, or examine its result. By a commit worker, without the lock. */
 void bid_fallback_run(struct bid_download *download);
 
 /* prefetch.c */
 
-/* Fetch the dwz file @id, to which the published artifact of @download refers. Without the lock. */
+/* Download the dwz file @id that the published artifact of @download refers to. Without the lock. */
 void bid_download_prefetch(const struct bid_download *download, const struct bid_id *id);
 
 /* stats.c */
@@ -146,7 +147,7 @@ const char *bid_request_name(const struct bid_request *request, char buf[static 
 /* Report the @outcome of @attempt to the download, the counters and the log. Without the lock. */
 void bid_download_report(struct bid_download *download, struct bid_attempt *attempt, enum bid_outcome outcome, const char *text);
 
-/* Report a @source that got no request, as @text says. Not counted. Under the lock. */
+/* Report a @source without a request, for the reason @text. Not counted. Under the lock. */
 void bid_download_report_skipped(struct bid_download *download, size_t source, enum bid_outcome outcome, const char *text);
 
 /* Report the attempts that the source @winner has overtaken. By the thread that claimed the download, without the lock. */
@@ -155,7 +156,7 @@ void bid_download_report_overtaken(struct bid_download *download, size_t winner)
 /* Count an @attempt without a report: it was cancelled. Without the lock. */
 void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outcome);
 
-/* Returns the result of all reports, none of which is found. */
+/* Returns the result of all reports, without a found one among them. */
 int bid_download_conclusion(const struct bid_download *download);
 
 /* Is the artifact too large at a source, and at each other one too large or absent? Not by the reports of a fallback. */

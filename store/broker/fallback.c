@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Fallback of a section: the debuginfo, then the ELF file may have it. debuginfod of elfutils 0.192 and later answers 404 for a
- * section that it has just served.
+ * Fallback of a section: the debuginfo, then the ELF file may contain it. debuginfod of elfutils 0.192 and later responds with 404
+ * for a section that it has just served.
  */
 #include <errno.h>
 
@@ -12,8 +12,8 @@
 #include "broker/scheduler.h"
 
 /*
- * May another file have the section, after @error of @download, which may be NULL? A server without sections may answer
- * anything, and one of several may be dead; if all are dead, another request is no use.
+ * May another file have the section, after @error of @download (may be NULL)? Servers without sections send any response, and one
+ * of several servers may be dead. If all are dead, another request is useless.
  */
 static bool leaves_hope(int error, const struct bid_download *download)
 {
@@ -42,7 +42,10 @@ static void end(struct bid_download *download, int error, struct bid_file *file)
 	bid_download_end(download, error, file);
 }
 
-/* Let the waiter of the fallback wait for a file of the kind @kind. Other processes need not wait for the section any more. */
+/*
+ * Let the waiter of the fallback wait for a file of the kind @kind. Releases the lock of the section: other processes need not wait
+ * any more.
+ */
 static void submit(struct bid_download *download, enum bid_kind kind)
 {
 	struct bid_request whole = { .id = download->request.id, .kind = kind };
@@ -82,7 +85,7 @@ static void start(struct bid_download *download, size_t index)
 	submit(download, bid_section_whole(index));
 }
 
-/* Look for the section in the result of a fallback. @index is its number. */
+/* Look up the section in the result of a fallback. @index is its number. */
 static void finish(struct bid_download *download, size_t index)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
@@ -96,7 +99,7 @@ static void finish(struct bid_download *download, size_t index)
 		end(download, r, &file);
 		return;
 	}
-	/* the debuginfo is found: its section headers are the last word */
+	/* the debuginfo's section headers decide */
 	if (fallback->answer == 0 && index == 0)
 		fallback->error = 0;
 	note_error(fallback, fallback->answer);

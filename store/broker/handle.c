@@ -14,7 +14,7 @@ struct bid_ticket_slot {
 	uint32_t next_free;
 };
 
-/* The lower half is the index plus one: no ticket is zero. */
+/* Returns the slot: the lower half is the index plus one, so no handle is zero. */
 static uint32_t slot_of(uint64_t ticket)
 {
 	return (uint32_t)ticket - 1;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tickets and their waiters.
+ * Request handles ("tickets") and their waiters.
  *
  * bid_tickets_add()	at bid_broker_ticket()
- * bid_tickets_get()	while the ticket is valid
+ * bid_tickets_get()	while the handle is valid
  * bid_tickets_take()	before the answer
  *
- * A ticket is a slot and its generation: a ticket that was used stays invalid. Locking: under the broker's lock.
+ * A handle is a slot and its generation: a used handle stays invalid. Locking: under the broker's lock.
  */
 #ifndef BID_BROKER_HANDLE_H
 #define BID_BROKER_HANDLE_H
@@ -25,8 +25,8 @@ enum bid_waiter_state {
 };
 
 /*
- * A waiter: one call of @fn to make, or none with NULL, as for a prefetch. The thread that takes it out of the table owns it
- * and makes the call.
+ * A waiter: one call of @fn, or no call with NULL, as for a prefetch. The thread that takes the waiter out of the table owns it,
+ * and calls @fn.
  */
 struct bid_waiter {
 	bid_broker_fn fn;
@@ -35,7 +35,7 @@ struct bid_waiter {
 	enum bid_waiter_state state;
 	bool cancelled; /* cancelled while NEW or BUSY */
 	struct bid_download *download; /* while QUEUED; a download with waiters is not freed */
-	struct bid_download *fallback_of; /* download that waits for another one, whose fallback.waiter this is; else NULL */
+	struct bid_download *fallback_of; /* download that waits with its fallback.waiter, which is this; else NULL */
 	int64_t until_ms; /* end of its wait; 0 for the end of its download's window */
 	struct bid_timer limit; /* while QUEUED with an @until_ms */
 	TAILQ_ENTRY(bid_waiter) link; /* in its download, or in a list of waiters to answer */
@@ -52,16 +52,16 @@ struct bid_tickets {
 /* Add @waiter, and set @waiter->ticket. Returns 0, -ENOMEM, or -EMFILE above the limit. */
 int bid_tickets_add(struct bid_tickets *tickets, struct bid_waiter *waiter);
 
-/* Returns the waiter of @ticket, or NULL. */
+/* Returns the waiter of the handle @ticket, or NULL. */
 struct bid_waiter *bid_tickets_get(const struct bid_tickets *tickets, uint64_t ticket);
 
-/* Returns the next waiter from the slot *@cursor on, at first 0, or NULL. */
+/* Returns the next waiter from the slot *@cursor on, or NULL. The first *@cursor is 0. */
 struct bid_waiter *bid_tickets_next(const struct bid_tickets *tickets, uint32_t *cursor);
 
 /* Take @waiter out of the table. The caller owns it. */
 void bid_tickets_take(struct bid_tickets *tickets, struct bid_waiter *waiter);
 
-/* Free the table, which has no waiters. */
+/* Free the table, without waiters in it. */
 void bid_tickets_release(struct bid_tickets *tickets);
 
 #endif

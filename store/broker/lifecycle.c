@@ -164,7 +164,7 @@ static void end_downloads(struct bid_broker *broker)
 	pthread_mutex_unlock(&broker->lock);
 }
 
-/* Answer the waiters of unused tickets, too. */
+/* Answer the waiters of unused request handles, too. */
 static void end_tickets(struct bid_broker *broker)
 {
 	struct bid_waiter *waiter;

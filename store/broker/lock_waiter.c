@@ -9,11 +9,11 @@
 #include "base/log.h"
 #include "broker/scheduler.h"
 
-#define LOOK_MS 50 /* between two tries of all locks */
-#define REST	10 /* but at least so many times the duration of a try */
-#define WAIT_MS 30000 /* then fetch here, too: the holder may be stopped */
+#define LOOK_MS 50 /* between two attempts at all locks */
+#define REST	10 /* or this many times the duration of an attempt, if longer */
+#define WAIT_MS 30000 /* limit, after which both processes download: the holder may be stopped */
 
-/* Take the lock. Any error but -EBUSY lets the download start without it. */
+/* Take the lock. Any error but -EBUSY starts the download without the lock. */
 static int take(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
@@ -50,7 +50,7 @@ void bid_download_lead(struct bid_download *download, bool look)
 		bid_scheduler_start(download, look || download->lock_wait.holds);
 }
 
-/* Returns the limit of the wait, which leaves readers a part of theirs. */
+/* Returns the limit of the wait: a part of the readers' wait, because the download needs the rest. */
 static int64_t limit_of(const struct bid_broker *broker)
 {
 	unsigned half = broker->config.wait_ms / 2;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Downloads of other processes. A download whose request another process holds ("api/hold.h") starts no attempt: it waits for
- * the lock, for half a minute or half its readers' wait at most, and looks into the store then. One thread waits for all of
- * them.
+ * Downloads of other processes.
+ *
+ * A download starts no attempt while another process holds the lock of its request ("api/hold.h"). The download waits for the lock,
+ * for half a minute or half its readers' wait at most, and then looks into the store. One thread waits for all such downloads.
  */
 #ifndef BID_BROKER_LOCK_WAITER_H
 #define BID_BROKER_LOCK_WAITER_H
@@ -14,7 +15,7 @@
 struct bid_broker;
 struct bid_download;
 
-/* Part of a download that waits. */
+/* State of the wait, part of a download. */
 struct bid_lock_wait {
 	uint64_t key;
 	int64_t since_ms;
@@ -24,8 +25,8 @@ struct bid_lock_wait {
 };
 
 /*
- * Start @download, or let it wait while another process fetches the same. With @look another thread may have published it.
- * Takes the reference of bid_download_join(). Without the lock.
+ * Start @download, or let it wait for another process's download of the same. @look: another thread may have published the
+ * artifact. Takes the reference of bid_download_join(). Without the lock.
  */
 void bid_download_lead(struct bid_download *download, bool look);
 

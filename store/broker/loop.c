@@ -15,7 +15,7 @@ enum {
 	ID_LEN = 20,
 };
 
-/* first bytes of the ids, in the log of a server */
+/* first bytes of the ids, recognisable in a server's log */
 static const char prefix[10] = "bidfs-loop";
 
 int bid_loop_init(struct bid_loop *loop, size_t source)

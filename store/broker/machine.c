@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "broker/machine.h"
 
-enum { BROKEN_MAX = 2 }; /* bodies of one source that broke off and were overtaken: then no further attempt */
+enum { BROKEN_MAX = 2 }; /* after so many broken, overtaken bodies a source gets no further attempt */
 
 static bool has(const struct bid_machine *machine, enum bid_attempt_state from, enum bid_attempt_state to)
 {
@@ -104,7 +104,7 @@ static void take_of_download(struct bid_machine *machine, enum bid_event event, 
 	}
 }
 
-/* Does another candidate back off with more of the body? It may be whole first. */
+/* Does another candidate back off with more of the body? That body may be complete first. */
 static bool is_behind(const struct bid_machine *machine, size_t candidate)
 {
 	for (size_t i = 0; i < machine->n; i++)
@@ -157,7 +157,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_event event,
 		candidate->state = BID_ATTEMPT_OVER;
 		break;
 	case BID_EVENT_LEFT:
-		/* two sources that overtake each other would do so for ever */
+		/* without a limit, two sources could overtake each other for ever */
 		candidate->state = candidate->broken < BROKEN_MAX ? BID_ATTEMPT_NONE : BID_ATTEMPT_OVER;
 		break;
 	default:
@@ -193,7 +193,7 @@ static void choose(struct bid_machine *machine, struct bid_actions *actions)
 
 struct bid_actions bid_machine_take(struct bid_machine *machine, enum bid_event event, size_t candidate)
 {
-	/* other events neither start nor end anything */
+	/* other events start and end nothing */
 	bool chooses = event == BID_EVENT_START || event == BID_EVENT_TIMER || event == BID_EVENT_BROKE_OFF ||
 		       event == BID_EVENT_REPORTED || event == BID_EVENT_LEFT || event == BID_EVENT_SKIPPED ||
 		       event == BID_EVENT_FALLBACK_LEFT;

@@ -4,15 +4,15 @@
  * or network: scheduler.c feeds the events under the broker's lock, and runs the actions without it.
  *
  *   NEW        no request yet; another process may be downloading the same
- *   RUNNING    requests under way, or a fallback: the download of a file that may have the section
+ *   RUNNING    requests in flight, or a fallback: the download of a file that may have the section
  *   CANCELLED  no waiter left: ends as interrupted, after its attempts
  *   GIVEN_UP   no request sent within the wait: ends as timed out, after its attempts
  *   ENDING     result known; the waiters get it
  *   ENDED
  *
- * RUNNING starts the first candidate at once, and the next one hedge_ms after the one before, until one leads. The first candidate
- * whose bytes carry the id leads. Its rivals are cancelled, and start again if the leader fails. A candidate whose body broke off
- * backs off while its source retries; meanwhile the next one starts, and leads once it has more bytes.
+ * RUNNING starts the first candidate at once. Further ones follow, each hedge_ms after the one before, until one leads. The first
+ * candidate with bytes of the right id leads. Its rivals are cancelled, and start again if the leader fails. A candidate whose body
+ * broke off backs off while its source retries. In the meantime the next candidate starts, and leads as soon as it has more bytes.
  */
 #ifndef BID_BROKER_MACHINE_H
 #define BID_BROKER_MACHINE_H
@@ -61,7 +61,7 @@ enum bid_event {
 	BID_EVENT_HEAD, /* header, or bytes after a break */
 	BID_EVENT_VERIFIED, /* the first bytes carry the id */
 	BID_EVENT_BROKE_OFF,
-	BID_EVENT_LOOPED, /* the source asks this broker */
+	BID_EVENT_LOOPED, /* the source requests from this broker */
 	BID_EVENT_DONE, /* the source is done */
 	BID_EVENT_REPORTED, /* report made */
 	BID_EVENT_LEFT, /* cancelled, no report */
@@ -72,20 +72,20 @@ enum bid_event {
 struct bid_candidate {
 	size_t source; /* index in the broker's */
 	enum bid_attempt_state state;
-	bool overtaken; /* the last attempt was cancelled for another, or with the download */
+	bool overtaken; /* the last attempt was cancelled, for another one or with the download */
 	unsigned broken; /* bodies that broke off */
 	uint64_t received; /* bytes of the body; up to date with VERIFIED */
 	struct bid_attempt *attempt; /* of the scheduler; NULL for none */
-	unsigned overtaken_ms; /* of the scheduler: age at which it was overtaken */
+	unsigned overtaken_ms; /* of the scheduler: age of the overtaken attempt */
 };
 
 struct bid_machine {
 	enum bid_download_state state;
 	bool hedges; /* further candidates start until one leads */
-	bool unwanted; /* no waiter is left, or will come back */
+	bool unwanted; /* no waiter is left, and no earlier one may return */
 	unsigned fallbacks; /* other downloads that may follow the last candidate */
-	bool falls_back; /* one of them is under way */
-	unsigned max_parallel; /* limit of attempts under way */
+	bool falls_back; /* a fallback is in flight */
+	unsigned max_parallel; /* limit of attempts in flight */
 	struct bid_candidate *candidates; /* in the order of starts */
 	size_t n;
 };
@@ -94,7 +94,7 @@ struct bid_actions {
 	size_t start; /* candidate to start, now QUEUED; or BID_NO_CANDIDATE */
 	uint64_t cancel; /* bits of candidates to cancel */
 	bool fallback; /* start the next fallback */
-	bool cancel_fallback; /* cancel the fallback that is under way */
+	bool cancel_fallback; /* cancel the fallback in flight */
 	bool end; /* end the download, now ENDING */
 	enum bid_download_state ended_as; /* RUNNING: by its reports; CANCELLED; GIVEN_UP */
 	bool timer; /* send TIMER hedge_ms after the last start or header */

@@ -36,7 +36,7 @@ int bid_negative_init(struct bid_negative *negative, struct bid_store *store)
 	return bid_absences_new(store, NULL, NULL, &negative->absences);
 }
 
-/* Returns where the entry is, or would be. Under the lock. */
+/* Returns the place of the entry, present or not. Under the lock. */
 static struct bid_negative_entry **place(struct bid_negative *negative, const struct bid_request *request, const char *source)
 {
 	struct bid_negative_entry **at = &negative->buckets[bid_request_hash(request, negative->seed) % BID_NEGATIVE_BUCKETS];
@@ -102,7 +102,7 @@ static void add_entry(struct bid_negative *negative, const struct bid_request *r
 
 void bid_negative_add(struct bid_negative *negative, const struct bid_request *request, const char *source, enum bid_outcome reason)
 {
-	/* kept here if the store cannot be written */
+	/* in memory if the store cannot be written */
 	bool written = reason == BID_OUTCOME_ABSENT && bid_absences_add(negative->absences, request, source) == 0;
 
 	pthread_mutex_lock(&negative->lock);

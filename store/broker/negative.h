@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Negative cache: the reason for which a source gets no request, and for how long. The reason is an outcome of the source.
+ * Negative cache: reasons against requests to a source, and their TTL. A reason is an outcome of the source.
  *
- *   absent		as long as "api/absence.h" says, in all programs; if the store cannot be written 90 s, in this one
- *   unsupported	90 s in this program: an update of the source may end it
+ *   absent		TTL of "api/absence.h", in all programs; 90 s in this one if the store cannot be written
+ *   unsupported	90 s in this program, because an update of the source may end it
  *   refused		likewise
  *   rejected		likewise
- *   too large		10 minutes: a source may have a smaller one then
+ *   too large		10 minutes, because a source may have a smaller file then
  *
  * Locking: own locks. All functions may block on the disk for a moment.
  */
@@ -46,8 +46,8 @@ void bid_negative_add(struct bid_negative *negative, const struct bid_request *r
 		      enum bid_outcome reason);
 
 /*
- * Returns the reason for which @source gets no request for @request, or BID_OUTCOME_NONE; @ret_ttl is the rest of its time in
- * seconds. A source that has neither debuginfo nor ELF file of a build has no source file and no section of it.
+ * Returns the reason against @request to @source, or BID_OUTCOME_NONE; @ret_ttl is its remaining TTL in seconds. A source without
+ * debuginfo and ELF file of a build has no source file and no section of it.
  */
 enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct bid_request *request, const char *source,
 				     unsigned *ret_ttl);
@@ -55,7 +55,7 @@ enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct
 /* Drop the entries of @request and @source. */
 void bid_negative_forget(struct bid_negative *negative, const struct bid_request *request, const char *source);
 
-/* Returns how many artifacts are absent or too large. */
+/* Returns the number of absent or too large artifacts. */
 size_t bid_negative_count(struct bid_negative *negative);
 
 #endif

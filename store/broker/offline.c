@@ -10,7 +10,7 @@ bool bid_broker_is_offline(const struct bid_broker *broker)
 	return atomic_load(&broker->offline);
 }
 
-/* Cancel all requests that no source has sent. */
+/* Cancel all requests in the queues of sources. */
 static void end_unsent(struct bid_broker *broker)
 {
 	struct bid_cancel_list *cancels;
@@ -30,7 +30,7 @@ static void end_unsent(struct bid_broker *broker)
 	free(cancels);
 }
 
-/* A result without a request is none for later readers. */
+/* Drop kept results: later readers must not get a result without a request. */
 static void end_lingering(struct bid_broker *broker)
 {
 	pthread_mutex_lock(&broker->lock);

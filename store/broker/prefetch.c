@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Debug information that dwz(1) has shrunk refers to a file that many share. Its readers need both. */
+/* Debug information shrunk by dwz(1) refers to a shared file. Its readers need both files. */
 #include "broker/download.h"
 
 void bid_download_prefetch(const struct bid_download *download, const struct bid_id *id)
@@ -9,7 +9,7 @@ void bid_download_prefetch(const struct bid_download *download, const struct bid
 	struct bid_file file = BID_FILE_NONE;
 	uint64_t ticket;
 
-	/* a prefetched file has no prefetch: a server could make an endless chain */
+	/* no prefetch for a prefetched file: a server could make an endless chain */
 	if (!broker->config.prefetch || !download->wanted)
 		return;
 	if (bid_store_find(broker->store, &request, &file) == 0) {

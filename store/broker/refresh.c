@@ -11,7 +11,7 @@ static void refresh(struct bid_broker *broker, const struct bid_request *request
 	bid_negative_forget(&broker->negative, request, BID_NEGATIVE_ALL);
 	if (accept)
 		bid_negative_add(&broker->negative, request, BID_NEGATIVE_ALL, BID_OUTCOME_FOUND);
-	/* a result that lingers would be the answer to late readers */
+	/* late readers must not get a kept result */
 	pthread_mutex_lock(&broker->lock);
 	bid_download_end_lingering(broker, request);
 	pthread_mutex_unlock(&broker->lock);
@@ -25,7 +25,7 @@ int bid_broker_refresh(struct bid_broker *broker, const struct bid_request *requ
 		if (!bid_request_valid(request) || !bid_kind_fetchable(request->kind))
 			return -EINVAL;
 		refresh(broker, request, accept);
-		/* without the build there is no part of it */
+		/* the absence of the build includes its parts */
 		if (!bid_kind_has_detail(request->kind))
 			return 0;
 		accept = false;

@@ -12,7 +12,10 @@ static inline bool bid_request_equal(const struct bid_request *a, const struct b
 	return a->kind == b->kind && bid_id_equal(&a->id, &b->id) && bid_detail_equal(a->detail, b->detail);
 }
 
-/* The ids come from readers: a table that keeps many entries has a random @seed, or long chains could be made on purpose. */
+/*
+ * Ids come from readers. A table with many entries uses a random @seed, because a reader could otherwise make long chains on
+ * purpose.
+ */
 static inline uint64_t bid_request_hash(const struct bid_request *request, uint64_t seed)
 {
 	uint64_t hash = seed ^ ((uint64_t)request->kind << 8 | request->id.len);

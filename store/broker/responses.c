@@ -103,7 +103,7 @@ bool bid_responses_add(struct bid_responses *responses, struct bid_kept_response
 	return due;
 }
 
-/* Copy all entries with a reference, newest first. Returns how many. */
+/* Copy all entries with a reference, newest first. Returns their number. */
 static size_t collect(struct bid_broker *broker, struct bid_kept_response *ret_all[static BID_RESPONSES_MAX])
 {
 	size_t n = 0;

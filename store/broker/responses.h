@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Ring of the last responses of all kinds. Attributes, info, status and messages read it.
+ * Ring of the last responses of all kinds, for attributes, info, status and messages.
  *
  * bid_response_new()	without the lock
  * bid_responses_add()	returns whether a message is due
  *
- * Locking: under the broker's lock, but for bid_response_new().
+ * Locking: under the broker's lock, except bid_response_new().
  */
 #ifndef BID_BROKER_RESPONSES_H
 #define BID_BROKER_RESPONSES_H
@@ -23,20 +23,20 @@ struct bid_kept_response {
 
 struct bid_responses {
 	struct bid_kept_response *ring[BID_RESPONSES_MAX];
-	size_t n; /* all that were ever added */
+	size_t n; /* number of all entries ever added */
 };
 
 void bid_responses_release(struct bid_responses *responses);
 
 /*
- * Make an entry of @report of @request at @now. Copies all but the source's name. Returns NULL without memory. Without the
+ * Make an entry of @report of @request at @now. Copies everything but the source's name. Returns NULL without memory. Without the
  * lock.
  */
 struct bid_kept_response *bid_response_new(const struct bid_request *request, const struct bid_report *report, int64_t now);
 
 /*
- * Add @kept, which may be NULL and is owned by the ring then. Returns whether the log needs a message: it has none lately that
- * is equal.
+ * Add @kept (may be NULL), which the ring owns then. Returns whether the log needs a message: true without an equal one in recent
+ * time.
  */
 bool bid_responses_add(struct bid_responses *responses, struct bid_kept_response *kept);
 

@@ -28,7 +28,7 @@ void bid_cancel_list_run(const struct bid_cancel_list *cancels)
 		cancels->of[i].source->ops->cancel(cancels->of[i].source, cancels->of[i].transfer);
 }
 
-/* Has the negative cache a reason against @source? Then report it. Without the lock. */
+/* Report a reason of the negative cache against @source. Returns false without a reason. Without the lock. */
 static bool is_negative(struct bid_download *download, size_t source)
 {
 	struct bid_broker *broker = download->broker;
@@ -71,7 +71,7 @@ static void line_up(struct bid_download *download)
 			machine->candidates[i].state = BID_ATTEMPT_OVER;
 }
 
-/* Make the attempt of candidate @i. Returns NULL if its source gets no request now, with a report. Under the lock. */
+/* Make the attempt of candidate @i. Returns NULL, with a report, if its source gets no request now. Under the lock. */
 static struct bid_attempt *attempt_new(struct bid_download *download, size_t i)
 {
 	struct bid_candidate *candidate = &download->machine.candidates[i];
@@ -123,7 +123,7 @@ static void cancel_fallback(struct bid_download *download, struct bid_cancel_lis
 	struct bid_download *whole = waiter->download;
 
 	waiter->cancelled = true;
-	/* else its answer is under way */
+	/* otherwise its answer is coming */
 	if (!whole)
 		return;
 	bid_download_leave(waiter);
@@ -148,13 +148,13 @@ struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_ev
 		if (!(actions.cancel & UINT64_C(1) << i))
 			continue;
 		machine->candidates[i].overtaken_ms = (unsigned)(bid_clock_ms() - attempt->started_ms);
-		/* else started() cancels it, with the number of start() */
+		/* otherwise started() cancels it, with the number of start() */
 		if (!attempt->starting)
 			add_cancel(cancels, attempt);
 	}
 	if (actions.cancel_fallback)
 		cancel_fallback(download, cancels);
-	/* under the same lock, or a new waiter could join a download that ends as interrupted */
+	/* under the same lock, because a new waiter could join a download that ends as interrupted */
 	if (machine->state == BID_DOWNLOAD_CANCELLED)
 		bid_download_retire(download);
 	set_timer(download, actions.timer, event, actions.start != BID_NO_CANDIDATE);
@@ -178,7 +178,7 @@ void bid_scheduler_done(struct bid_attempt *attempt)
 	if (attempt->room != BID_ATTEMPT_ROOM_WANTED)
 		TAILQ_INSERT_TAIL(&broker->jobs, attempt, job);
 	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-	/* not every worker takes it */
+	/* a broadcast, because one worker alone may be too small for it */
 	pthread_cond_broadcast(&broker->has_job);
 }
 
@@ -279,7 +279,7 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 	struct bid_cancel_list cancels = { 0 };
 	bool held;
 
-	/* a server may announce a wrong size, and one without a response may have a smaller artifact */
+	/* a server may announce a wrong size, and a server without a response may have a smaller artifact */
 	if (error == -EFBIG && bid_download_is_too_large(download))
 		bid_negative_add(&broker->negative, &download->request, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
 
@@ -311,7 +311,7 @@ static void end(struct bid_download *download, int error)
 	bid_download_end(download, error, &file);
 }
 
-/* Report a source whose bodies broke off and were overtaken too often. Under the lock. */
+/* Report a source after too many broken, overtaken bodies. Under the lock. */
 static void report_broken(struct bid_download *download, const struct bid_candidate *candidate)
 {
 	char text[BID_TEXT_MAX];
@@ -461,7 +461,7 @@ void bid_scheduler_end_wait(struct bid_waiter *waiter)
 
 	bid_download_leave(waiter);
 	download->timed_out = true;
-	/* without a waiter, no attempt needs to stay in a queue */
+	/* without waiters, the attempts in a queue are useless */
 	if (download->n_waiters == 0)
 		bid_scheduler_take(download, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE, &cancels);
 	/* within the window the next waiter starts another download */
@@ -497,7 +497,7 @@ void bid_scheduler_start(struct bid_download *download, bool look)
 		line_up(download);
 		bid_scheduler_step(download, BID_EVENT_START, BID_NO_CANDIDATE);
 	} else {
-		/* the files that are here now prove that the section does not exist */
+		/* the present files prove that the section does not exist */
 		if (r == -ENODATA)
 			r = -ENOENT;
 		if (r == 0)

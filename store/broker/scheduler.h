@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The scheduler feeds events to the machine of a download (machine.h), and runs its actions. The first candidate is the source
- * that delivered last.
+ * The scheduler feeds events to the machine of a download (machine.h), and runs its actions. The first candidate is the last source
+ * with a delivery.
  *
  * bid_scheduler_start()	first event
  * bid_scheduler_note()	event of an attempt without actions
@@ -42,8 +42,8 @@ void bid_scheduler_step(struct bid_download *download, enum bid_event event, siz
 enum bid_attempt_state bid_scheduler_note(struct bid_attempt *attempt, enum bid_event event);
 
 /*
- * End @attempt as REPORTED, or LEFT if its source may get another. Frees it, and steps. By the commit worker, which has a
- * reference of its own, without the lock.
+ * End @attempt as REPORTED, or as LEFT if its source may get another one. Frees it, and steps. By the commit worker with its own
+ * reference, without the lock.
  */
 void bid_scheduler_leave(struct bid_attempt *attempt, enum bid_event event);
 
@@ -56,15 +56,15 @@ enum bid_attempt_state bid_scheduler_state(const struct bid_attempt *attempt);
 /* Start another source. Under the lock, which is released meanwhile. */
 void bid_scheduler_hedge(struct bid_download *download);
 
-/* End the window or the lingering of @download. Under the lock, which may be released meanwhile. */
+/* End the window or the kept result of @download. Under the lock, which may be released in between. */
 void bid_scheduler_end_time(struct bid_download *download);
 
-/* End the wait of @waiter, which has a limit of its own. Under the lock, which is released for the answer. */
+/* End the wait of @waiter, which has its own limit. Under the lock, which is released for the answer. */
 void bid_scheduler_end_wait(struct bid_waiter *waiter);
 
 /*
- * Start the attempts of @download, after a look into the store if @look. Takes the reference. Without the lock, when no other
- * process has to be waited for.
+ * Start the attempts of @download, with @look after a look into the store. Takes the reference. Without the lock, and without
+ * another process to wait for.
  */
 void bid_scheduler_start(struct bid_download *download, bool look);
 
@@ -75,8 +75,8 @@ void bid_scheduler_start(struct bid_download *download, bool look);
 void bid_download_claim(struct bid_download *download);
 
 /*
- * Answer all waiters with @error or a copy of @file, and cancel the attempts. By the thread that claimed @download or has set
- * it to ENDING, without the lock.
+ * Answer all waiters with @error or a copy of @file, and cancel the attempts. By the thread that claimed @download or set it to
+ * ENDING, without the lock.
  */
 void bid_download_end(struct bid_download *download, int error, struct bid_file *file);
 
@@ -86,7 +86,7 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
  */
 void bid_scheduler_dismiss(struct bid_download *download, enum bid_event event, int error);
 
-/* Cancel @download, which has no waiter, if it can be cancelled. Under the lock. */
+/* Cancel @download, without waiters, if possible. Under the lock. */
 void bid_download_cancel(struct bid_download *download, struct bid_cancel_list *cancels);
 
 #endif

@@ -69,8 +69,8 @@ static void log_report(const struct bid_download *download, const char *name, en
 }
 
 /*
- * Report the check of a body to its source. A digest that differs from the first is no failure; and a page without an id, which
- * any server may send, is no success. Without the lock.
+ * Report the check of a body to its source. A digest other than the first one is no failure. A page without an id is no success,
+ * because any server may send one. Without the lock.
  */
 static void tell_source(const struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
 {
@@ -81,12 +81,12 @@ static void tell_source(const struct bid_attempt *attempt, enum bid_outcome outc
 		source->ops->checked(source, right, text);
 }
 
-/* Add @report, for which there is room: one per source. Returns whether its strings were taken. Under the lock. */
+/* Add @report; each source has room for one. Returns whether it took the report's strings. Under the lock. */
 static bool add_report(struct bid_download *download, const struct bid_report *report)
 {
 	size_t n = download->n_reports;
 
-	/* but for an attempt that was overtaken during start() and failed to start */
+	/* no room for an overtaken attempt with a failed start() */
 	if (n == download->machine.n)
 		return false;
 	snprintf(download->texts[n], sizeof(download->texts[n]), "%s", report->text);
@@ -165,7 +165,7 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		broker->preferred = attempt->source;
 	pthread_mutex_unlock(&broker->lock);
 	tell_source(attempt, outcome, text);
-	/* each wrong body gets a message: each is another artifact */
+	/* a message for each wrong body, because each is another artifact */
 	if (trouble && (due || outcome == BID_OUTCOME_REJECTED))
 		log_report(download, state->source->name, outcome, text);
 }
