@@ -138,7 +138,7 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 	bool stale;
 
 	pthread_mutex_lock(&broker->lock);
-	/* has another download published the artifact since? A download counts before its end */
+	/* another download may have published the artifact since: the count changes before a download ends */
 	stale = atomic_load(&broker->counts.fetched) != fetched;
 	if (waiter->cancelled || broker->ending)
 		r = -EINTR;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The scheduler feeds events to the machine of a download (machine.h), and runs its actions. The first candidate is the last source
- * with a delivery.
+ * The scheduler feeds events to the machine of a download (machine.h), and runs its actions. The first candidate is the source of
+ * the last delivery.
  *
  * bid_scheduler_start()	first event
  * bid_scheduler_note()	event of an attempt without actions

@@ -10,7 +10,7 @@
 
 #include "fetch/network.h"
 
-#define LONGER 4 /* times answer_ms, while the server answers others */
+#define LONGER 4 /* times answer_ms, while the server responds to other requests */
 
 bool bid_is_reused(const struct bid_transfer *transfer)
 {
@@ -19,7 +19,7 @@ bool bid_is_reused(const struct bid_transfer *transfer)
 	return curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &connects) == CURLE_OK && connects == 0;
 }
 
-/* Returns the health of the server as a try without a complete response shows it. */
+/* Returns the health signal of a try without a complete response. */
 static enum bid_sign sign_of(const struct bid_transfer *transfer, enum bid_outcome outcome)
 {
 	switch (transfer->state) {
@@ -52,7 +52,7 @@ void bid_classify(struct bid_transfer *transfer, enum bid_outcome outcome, bool 
 	va_end(arguments);
 }
 
-/* Is it an error of the server? A 400 is one before the first answer: the URL may be no debuginfod. */
+/* Does the status mean an error of the server? A 400 before the first artifact or 404 does: the URL may be no debuginfod. */
 static bool is_server_error(const struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
@@ -90,7 +90,7 @@ void bid_classify_receiver(struct bid_transfer *transfer, int error)
 			     strerror_r(-error, words, sizeof(words)));
 }
 
-/* Write "1234 of 9999 bytes", as far as the size is known, to @buf. */
+/* Write "1234 of 9999 bytes", as far as the size is known, to @buf. Returns @buf. */
 static const char *amount(const struct bid_transfer *transfer, char *buf, size_t size)
 {
 	uint64_t whole = bid_response_size(&transfer->response);
@@ -102,12 +102,12 @@ static const char *amount(const struct bid_transfer *transfer, char *buf, size_t
 	return buf;
 }
 
-/* Codes of libcurl. A code that is not here is a broken connection. */
+/* Codes of libcurl. Any other code means a broken connection. */
 static const struct ending {
 	CURLcode code;
 	enum bid_outcome outcome;
 	bool retry;
-	const char *words; /* whole text; with a colon at its end the reason follows */
+	const char *words; /* whole text; behind a colon at its end comes the reason */
 } endings[] = {
 	/* another look-up fails the same way, after the same time */
 	{ CURLE_COULDNT_RESOLVE_PROXY, BID_OUTCOME_UNREACHABLE, false, "could not resolve the proxy:" },
@@ -124,7 +124,7 @@ static const struct ending {
 	{ CURLE_OUT_OF_MEMORY, BID_OUTCOME_FAILED, false, "out of memory" },
 };
 
-/* May another try succeed? A server that refuses connections may be restarting, if it ever answered. */
+/* May a retry succeed? A server that refuses connections may be restarting, if it ever responded. */
 static bool may_come_back(const struct bid_transfer *transfer, const struct ending *ending)
 {
 	return ending->retry && (ending->code != CURLE_COULDNT_CONNECT || transfer->server->answered_at > 0);
@@ -147,7 +147,7 @@ static const char *reason(struct bid_transfer *transfer, CURLcode code, char *bu
 	return transfer->curl_error[0] ? transfer->curl_error : curl_easy_strerror(code);
 }
 
-/* Do not blame the server if a receiver held the network thread: libcurl looks at its limit before it reads. */
+/* Excuse the server, and retry, if a receiver held the network thread: libcurl checks its limit before it reads. */
 static void excuse_connecting(struct bid_transfer *transfer)
 {
 	if (transfer->server->fetch->held_at <= transfer->connect_at)
@@ -156,7 +156,7 @@ static void excuse_connecting(struct bid_transfer *transfer)
 	transfer->result.sign = BID_SIGN_NONE;
 }
 
-/* Is the line of a header too long for libcurl? Its limit is above BID_RESPONSE_HEADER_MAX. */
+/* Is a header line too long for libcurl? libcurl's limit is above BID_RESPONSE_HEADER_MAX. */
 static bool is_endless_line(const struct bid_transfer *transfer, CURLcode code)
 {
 #if LIBCURL_VERSION_NUM >= 0x080600
@@ -185,7 +185,7 @@ static void classify_code(struct bid_transfer *transfer, CURLcode code)
 
 		if (ending->code != code)
 			continue;
-		/* the address may be of a proxy, or of the target of a redirect */
+		/* the address may belong to a proxy, or to the target of a redirect */
 		if (transfer->peer[0] && (code == CURLE_COULDNT_CONNECT || code == CURLE_OPERATION_TIMEDOUT))
 			bid_classify(transfer, ending->outcome, may_come_back(transfer, ending), "could not connect to %s: %s",
 				     transfer->peer, why);
@@ -213,7 +213,7 @@ bool bid_ends_with_connection(const struct bid_transfer *transfer)
 	return version <= CURL_HTTP_VERSION_1_1 && !transfer->response.chunked;
 }
 
-/* Classify a body whose end is not marked. It is no failure of the server. */
+/* Classify a body without a marked end, which is no failure of the server. */
 static void classify_open_end(struct bid_transfer *transfer)
 {
 	char received[64];
@@ -233,12 +233,12 @@ void bid_classify_empty(struct bid_transfer *transfer)
 	bid_classify(transfer, BID_OUTCOME_REFUSED, false, "no bytes, which need not be what is there");
 }
 
-/* Classify a response that libcurl takes for complete: for libcurl, a closed connection ends a body without a length. */
+/* Classify a response that libcurl reports as complete. For libcurl, a closed connection ends a body without a length. */
 static void classify_answer(struct bid_transfer *transfer)
 {
 	uint64_t size = bid_response_size(&transfer->response);
 	bool is_body = bid_response_has_artifact(&transfer->response);
-	/* with an encoding and Content-Length, libcurl has checked the length */
+	/* with an encoding and Content-Length, libcurl checked the length */
 	bool open = size == BID_SIZE_UNKNOWN && transfer->response.content_length == BID_SIZE_UNKNOWN;
 	char received[64];
 
@@ -251,7 +251,7 @@ static void classify_answer(struct bid_transfer *transfer)
 		bid_classify_empty(transfer);
 	else
 		bid_classify_status(transfer);
-	/* a part that was not requested was refused at its header */
+	/* the header callback refused an unrequested part */
 	if (transfer->result.outcome == BID_OUTCOME_REFUSED && transfer->response.status == 206)
 		transfer->result.outcome = BID_OUTCOME_FOUND;
 	/* the broker checks the build-id */
@@ -263,7 +263,7 @@ void bid_classify_end(struct bid_transfer *transfer, CURLcode code)
 {
 	if (transfer->result.outcome != BID_OUTCOME_NONE)
 		return;
-	/* the header is enough for an error */
+	/* for an error, the header is enough */
 	if (code == CURLE_OK || (transfer->state == BID_TRANSFER_BODY && !bid_response_has_artifact(&transfer->response)))
 		classify_answer(transfer);
 	else
@@ -271,15 +271,15 @@ void bid_classify_end(struct bid_transfer *transfer, CURLcode code)
 }
 
 /*
- * Did the server answer another request in the later half of the last first_byte_ms? A server that fetches or unpacks the file
- * first sends no header meanwhile.
+ * Did the server respond to another request in the later half of the last first_byte_ms? While a server downloads or unpacks the
+ * file, it sends no header.
  */
 static bool answers_others(const struct bid_transfer *transfer)
 {
 	return transfer->server->answered_at > transfer->deadline - bid_transfer_config(transfer)->first_byte_ms / 2;
 }
 
-/* Classify a late response on a reused connection: a firewall may have dropped it. */
+/* Classify a late response on a reused connection, which a firewall may have dropped. */
 static void classify_dead_connection(struct bid_transfer *transfer)
 {
 	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "no answer within %g s on a connection that was kept",
@@ -288,7 +288,7 @@ static void classify_dead_connection(struct bid_transfer *transfer)
 	transfer->result.retry = BID_RETRY_AT_ONCE;
 }
 
-/* Classify a response that is late. The breaker notes it, and the transfer goes on up to answer_ms. */
+/* Classify a late response. The breaker counts it, and the transfer continues up to answer_ms. */
 static void classify_late(struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
@@ -296,7 +296,7 @@ static void classify_late(struct bid_transfer *transfer, int64_t now)
 	int64_t waited = transfer->deadline - transfer->sent_at;
 	int64_t limit = waited < config->answer_ms || !others ? config->answer_ms : LONGER * (int64_t)config->answer_ms;
 
-	/* no retry: it would be late again */
+	/* no retry, which would be late again */
 	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "no answer within %g s", (double)waited / 1000);
 	if (others || transfer->state == BID_TRANSFER_LATE)
 		transfer->result.sign = BID_SIGN_NONE;

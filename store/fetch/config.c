@@ -19,10 +19,10 @@
 #define DEFAULT_FIRST_BYTE_MS 30000
 #define DEFAULT_RETRIES	      2 /* as libdebuginfod */
 #define MOST_RETRIES	      10
-#define LONGEST_TIMEOUT_S     3600 /* a file system must not wait for ever */
+#define LONGEST_TIMEOUT_S     3600 /* limit, because a file system must not wait for ever */
 #define URLS_FILE_MAX	      (64 * 1024)
 
-/* Read the variable @name into @ret_value. Returns false if it is not a number, with a warning; @ret_value stays. */
+/* Read the variable @name into @ret_value. Returns false, with a warning and an unchanged @ret_value, unless it is a number. */
 static bool number_from_environment(const char *name, long long *ret_value)
 {
 	const char *text = getenv(name);
@@ -60,8 +60,8 @@ void bid_fetch_config_from_environment(struct bid_fetch_config *config)
 	*config = (struct bid_fetch_config){ .retries = DEFAULT_RETRIES };
 
 	/*
-	 * libdebuginfod has one timeout, the time for the first 100 KiB; zero or less is none. Here it limits each step: the
-	 * response, and a stall of the body. It shortens the limit of a connection and of a late response, but does not
+	 * DEBUGINFOD_TIMEOUT of libdebuginfod is the time for the first 100 KiB; zero or less means no timeout. Here it limits each
+	 * step: the response, and a stall of the body. It can shorten the limits of a connection and of a late response, but not
 	 * lengthen them.
 	 */
 	if (number_from_environment("DEBUGINFOD_TIMEOUT", &value)) {
@@ -149,7 +149,7 @@ static int url_list_add_word(struct url_list *list, const char *word)
 	return 0;
 }
 
-/* Add every word of @text, which is cut into pieces. A word that begins with "#" hides the rest of its line. */
+/* Add every word of @text, and cut @text into pieces. A word that begins with "#" starts a comment up to the end of the line. */
 static int url_list_add_text(struct url_list *list, char *text)
 {
 	static const char white[] = " \t\r\n\v\f";
@@ -178,7 +178,7 @@ static int is_urls_file(const struct dirent *entry)
 {
 	const char *suffix = strrchr(entry->d_name, '.');
 
-	/* as *.urls in the profile scripts of elfutils */
+	/* *.urls, as in the profile scripts of elfutils */
 	return entry->d_name[0] != '.' && suffix && strcmp(suffix, ".urls") == 0;
 }
 
@@ -236,7 +236,7 @@ int bid_fetch_urls_from_environment(const char *etc, char ***ret_urls)
 	if (!list.urls)
 		return -ENOMEM;
 	if (variable) {
-		/* set to nothing means no servers; unset does not */
+		/* an empty variable means no servers; an unset one does not */
 		bid_auto_free char *text = strdup(variable);
 
 		r = text ? url_list_add_text(&list, text) : -ENOMEM;

@@ -43,7 +43,7 @@ static int copy_string(const char **string)
 	return *string ? 0 : -ENOMEM;
 }
 
-/* Copy @config and its strings. On failure release() frees the copies that were made. */
+/* Copy @config and its strings. After a failure release() frees the finished copies. */
 static int copy_config(struct bid_fetch *fetch, const struct bid_fetch_config *config)
 {
 	const char *strings[] = { config->headers_file, config->ca_file, config->ca_directory, config->netrc_file };

@@ -95,7 +95,7 @@ static void end_get(void *user, const struct bid_result *result)
 		result->file->fd = -1;
 	}
 	get->has_ended = true;
-	/* under the lock: the waiter destroys both as soon as it has it */
+	/* under the lock: the waiter destroys both as soon as it gets the lock */
 	pthread_cond_signal(&get->ended);
 	pthread_mutex_unlock(&get->lock);
 }

@@ -40,7 +40,7 @@ static bool is_header(const char *line)
 	return true;
 }
 
-/* Returns why the file must not be used, and what to do about it; or NULL. */
+/* Returns the reason against the file, and the remedy; or NULL. */
 static const char *refusal(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
@@ -103,7 +103,7 @@ int bid_headers_read(const char *path, struct curl_slist **ret_headers)
 		if (is_header(line))
 			r = append(&headers, line);
 		else
-			/* without the line, which may be secret */
+			/* no text of the line, which may be secret */
 			bid_warning("not a header, line ignored; write it as 'Name: value': '%s:%u'", path, number);
 	}
 	if (r == -ENOMEM) {

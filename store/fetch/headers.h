@@ -6,8 +6,8 @@
 #include "fetch/transfer.h"
 
 /*
- * Read the header lines of the file at @path, which may be NULL. A file that cannot be read, or that others may write, is
- * ignored with a warning. Returns 0 or -ENOMEM.
+ * Read the header lines of the file at @path (may be NULL). Ignores a file that is unreadable or writable for others, with a
+ * warning. Returns 0 or -ENOMEM.
  */
 int bid_headers_read(const char *path, struct curl_slist **ret_headers);
 

@@ -12,12 +12,12 @@
 
 #define BACKOFF_MS     200
 #define BACKOFF_MAX_MS 2000
-#define RESUME_MS      10000 /* from the last progress of a body that can be resumed: a server restarts in less */
-#define PROGRESS_MIN   (64 * 1024) /* bytes of a try that count as progress, or this part of the whole: */
+#define RESUME_MS      10000 /* from the last progress of a resumable body; a server restarts in less */
+#define PROGRESS_MIN   (64 * 1024) /* bytes of a try that count as progress, or this fraction of the whole: */
 #define PROGRESS_TRIES 64
 #define LOOK_AGAIN_MS  50 /* between two looks at the end of a pause */
-#define LONG_MS	       3000 /* a request that is older does not count against `parallel` */
-#define MOST_TIMES     16 /* the most requests of a server, in multiples of `parallel` */
+#define LONG_MS	       3000 /* an older request does not count against `parallel` */
+#define MOST_TIMES     16 /* limit of a server's requests, in multiples of `parallel` */
 
 static void clear_alarm(struct bid_server *server)
 {
@@ -26,7 +26,7 @@ static void clear_alarm(struct bid_server *server)
 	server->alarm_at = 0;
 }
 
-/* Call dispatch() of @server @at, unless another event does before. */
+/* Call dispatch() of @server @at, or earlier with another event. */
 static void set_alarm(struct bid_server *server, int64_t at)
 {
 	server->alarm_at = at;
@@ -37,7 +37,7 @@ static void set_alarm(struct bid_server *server, int64_t at)
 static void report(struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
-	/* other statuses may be of the moment: the web server of a shared mount answers 424 during an outage */
+	/* other statuses may be temporary: the web server of a shared mount sends 424 during an outage */
 	bool lasting = response->status == 400 || response->status == 403;
 	struct bid_answer answer = {
 		.outcome = transfer->result.outcome,
@@ -60,8 +60,8 @@ static void report(struct bid_transfer *transfer)
 }
 
 /*
- * Report the end of @transfer, unless it is detached, and free it. @transfer is in no queue. Returns false if it was the last
- * of its server, which may be freed then.
+ * Report the end of @transfer, unless it is detached, and free it. @transfer is in no queue. Returns false for the last transfer of
+ * its server, because the server may be freed then.
  */
 static bool finish(struct bid_transfer *transfer)
 {
@@ -87,7 +87,7 @@ static bool finish(struct bid_transfer *transfer)
 	return !last;
 }
 
-/* Returns until when @transfer counts against the limit. The end is not known while it connects or backs off. */
+/* Returns the time until which @transfer counts against the limit: an unknown end while it connects or backs off. */
 static int64_t counts_until(const struct bid_transfer *transfer, int64_t now)
 {
 	bool sent = transfer->state >= BID_TRANSFER_WAITING && transfer->state <= BID_TRANSFER_BODY;
@@ -96,8 +96,8 @@ static int64_t counts_until(const struct bid_transfer *transfer, int64_t now)
 }
 
 /*
- * Returns when the next request to @server may be sent: not after @now if at once, INT64_MAX after the end of another. A small
- * file does not wait for large ones, nor for those that the server unpacks first.
+ * Returns the earliest time of the next request to @server: @now or before for at once, INT64_MAX for the end of another request. A
+ * small file waits neither for large ones nor for files that the server unpacks first.
  */
 static int64_t next_request_at(const struct bid_server *server, int64_t now)
 {
@@ -129,7 +129,7 @@ static void begin(struct bid_transfer *transfer)
 	bid_transfer_begin(transfer);
 }
 
-/* Begin or refuse the queued transfers of @server. Set an alarm for the first that remains. */
+/* Begin or refuse the queued transfers of @server. Set an alarm for the first remaining one. */
 static void dispatch(struct bid_server *server)
 {
 	int64_t now = bid_clock_ms();
@@ -160,7 +160,7 @@ static int64_t backoff(struct bid_fetch *fetch, const struct bid_transfer *trans
 
 	for (unsigned try = 1; try < transfer->tries && base < BACKOFF_MAX_MS; try++)
 		base *= 2;
-	/* jitter for the longest, too */
+	/* leave room for jitter, also for the longest backoff */
 	if (base > BACKOFF_MAX_MS * 2 / 3)
 		base = BACKOFF_MAX_MS * 2 / 3;
 	/* jitter up to one half: clients that failed together retry apart */
@@ -170,7 +170,9 @@ static int64_t backoff(struct bid_fetch *fetch, const struct bid_transfer *trans
 	return delay > retry_after * 1000 ? delay : retry_after * 1000;
 }
 
-/* Did the try add to a resumed body? A server that cuts each connection off delivers in the end. */
+/*
+ * Did the try add to a resumed body? The sum of such tries is complete in the end, even from a server that cuts every connection.
+ */
 static bool has_progress(const struct bid_transfer *transfer)
 {
 	uint64_t offset = transfer->resume.offset, size = transfer->resume.size;
@@ -180,36 +182,36 @@ static bool has_progress(const struct bid_transfer *transfer)
 	return transfer->received - offset >= PROGRESS_MIN || transfer->received - offset >= size / PROGRESS_TRIES;
 }
 
-/* May @transfer have a try @at beyond its retries? A large part of the body is worth it. */
+/* May @transfer retry @at beyond its retries, to save a large part of the body? */
 static bool may_resume(const struct bid_transfer *transfer, int64_t at)
 {
 	return bid_transfer_config(transfer)->retries > 0 && transfer->resume.offset >= PROGRESS_MIN &&
 	       at <= transfer->resume_until;
 }
 
-/* Back off before another try of @transfer. Returns false if there is none. */
+/* Back off before a retry of @transfer. Returns false without one. */
 static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	int64_t now = bid_clock_ms(), at = now + backoff(fetch, transfer, transfer->retry_after_s);
 	unsigned retries = fetch->config.retries;
 	bool on = has_progress(transfer);
 
-	/* a try with progress is not counted */
+	/* a try with progress does not count */
 	if (on)
 		transfer->tries = 1;
 	bid_transfer_plan_resume(transfer);
 	if (transfer->resume.offset && (on || !transfer->resume_until))
 		transfer->resume_until = now + RESUME_MS;
-	/* a probe is one request */
+	/* a probe is one request, without a retry */
 	if (transfer->result.retry == BID_RETRY_NEVER || transfer->probe || bid_transfer_is_detached(transfer) ||
 	    (transfer->tries > retries && !may_resume(transfer, at)))
 		return false;
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
 		return false;
-	/* the transfer still counts against `parallel`, and Retry-After holds all others of the server */
+	/* the transfer still counts against `parallel`, and Retry-After delays all other requests to the server */
 	if (transfer->retry_after_s > 0 && transfer->server->backoff_until < at)
 		transfer->server->backoff_until = at;
-	/* an error page is no body */
+	/* an error page is no part of the body */
 	if (transfer->state == BID_TRANSFER_BODY && bid_response_has_artifact(&transfer->response) && transfer->receiver.broke_off)
 		transfer->receiver.broke_off(transfer->user);
 	memcpy(transfer->before, transfer->result.text, sizeof(transfer->before));
@@ -255,7 +257,7 @@ static void conclude(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	end(fetch, transfer);
 }
 
-/* The backoff of @transfer is over. */
+/* Retry @transfer after its backoff. */
 static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, int64_t now)
 {
 	struct bid_server *server = transfer->server;
@@ -268,10 +270,10 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 		return;
 	}
 	if (transfer->paused) {
-		/* its receiver is not called before it resumes */
+		/* the receiver gets no call before it resumes the transfer */
 		bid_transfer_set_deadline(transfer, now + LOOK_AGAIN_MS);
 	} else if (now < server->backoff_until) {
-		/* another transfer got a Retry-After meanwhile */
+		/* another transfer got a Retry-After in the meantime */
 		bid_transfer_set_deadline(transfer, server->backoff_until);
 	} else if (bid_server_readmits(server, transfer, may_resume(transfer, now), now)) {
 		bid_transfer_begin(transfer);
@@ -299,7 +301,7 @@ static void resume_body(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	conclude(fetch, transfer);
 }
 
-/* Does the cancelled @transfer go on to show whether its server is dead? */
+/* Does the cancelled @transfer continue, to show whether its server is dead? */
 static bool is_to_be_detached(const struct bid_transfer *transfer)
 {
 	bool unanswered = transfer->state == BID_TRANSFER_CONNECTING || transfer->state == BID_TRANSFER_WAITING;
@@ -311,7 +313,7 @@ static const struct bid_try_result cancelled_result = { .outcome = BID_OUTCOME_C
 
 static void detach(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
-	/* from here on only bid_network_drain() cancels it */
+	/* from here on only bid_network_drain() cancels the transfer */
 	pthread_mutex_lock(&fetch->lock);
 	transfer->number = 0;
 	pthread_mutex_unlock(&fetch->lock);
@@ -343,7 +345,7 @@ static void cancel(struct bid_fetch *fetch, struct bid_transfer *transfer, bool 
 		dispatch(server);
 }
 
-/* Take the order of the next transfer that has one, or return NULL. */
+/* Take the next order of a transfer. Returns NULL without one. */
 static struct bid_transfer *take_order(struct bid_fetch *fetch, enum bid_transfer_order *ret_order)
 {
 	struct bid_transfer *transfer = NULL;
@@ -357,7 +359,7 @@ static struct bid_transfer *take_order(struct bid_fetch *fetch, enum bid_transfe
 			continue;
 		if (transfer->state != BID_TRANSFER_ARRIVED)
 			break;
-		/* arrived after collect(): left for the next round */
+		/* arrived after collect(); the next round handles it */
 		arrived = true;
 	}
 	if (transfer) {
@@ -383,7 +385,7 @@ static void carry_out_orders(struct bid_fetch *fetch)
 	}
 }
 
-/* Act on the transfers that libcurl has ended. */
+/* Handle the transfers that libcurl has ended. */
 static void reap(struct bid_fetch *fetch)
 {
 	CURLMsg *message;
@@ -405,7 +407,7 @@ static void reap(struct bid_fetch *fetch)
 	}
 }
 
-/* Act on deadlines and alarms that are over @now. */
+/* Handle the deadlines and alarms before @now. */
 static void expire(struct bid_fetch *fetch, int64_t now)
 {
 	struct bid_transfer *transfer, *next;
@@ -420,7 +422,7 @@ static void expire(struct bid_fetch *fetch, int64_t now)
 			continue;
 		}
 		bid_classify_deadline(transfer, now);
-		/* a late transfer goes on, but the breaker may refuse those in the queue */
+		/* a late transfer continues, but the breaker may refuse queued ones */
 		if (transfer->result.outcome != BID_OUTCOME_NONE)
 			conclude(fetch, transfer);
 		else
@@ -433,7 +435,7 @@ static void expire(struct bid_fetch *fetch, int64_t now)
 	}
 }
 
-/* Queue the transfers that other threads have started. Returns false if the thread has to stop. */
+/* Queue the transfers started by other threads. Returns false if the thread has to stop. */
 static bool collect(struct bid_fetch *fetch)
 {
 	struct bid_transfer_list arrivals = TAILQ_HEAD_INITIALIZER(arrivals);
@@ -478,12 +480,12 @@ void *bid_network_main(void *argument)
 		int64_t now;
 
 		carry_out_orders(fetch);
-		/* a receiver may block on its disk: bytes that arrive meanwhile are read before a deadline counts */
+		/* a receiver may have blocked on its disk: bytes that arrived in that time are read before a deadline counts */
 		now = bid_clock_ms();
 		curl_multi_perform(fetch->multi, &running);
 		reap(fetch);
 		expire(fetch, now);
-		/* an order that arrived meanwhile has left a wake-up */
+		/* an order that arrived in the meantime has left a wake-up */
 		curl_multi_poll(fetch->multi, NULL, 0, wait_ms(fetch), NULL);
 	}
 	return NULL;

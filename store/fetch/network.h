@@ -6,10 +6,10 @@
  * cancel(), resume():		bid_network_order()
  * free():			bid_network_drain()
  *
- * The network thread owns the CURLM and all CURLs, and calls all receivers. Other threads queue transfers, set orders and wake
- * it; curl_multi_wakeup() is the only function of libcurl that they call.
+ * The network thread owns the CURLM and all CURLs, and calls all receivers. Other threads queue transfers, set orders and wake the
+ * network thread. curl_multi_wakeup() is the only function of libcurl that they call.
  *
- * Locking: fetch->lock guards the fields that say so. No receiver is called under it.
+ * Locking: fetch->lock guards the fields marked so. No receiver is called under the lock.
  */
 #ifndef BID_FETCH_NETWORK_H
 #define BID_FETCH_NETWORK_H
@@ -27,7 +27,7 @@ struct bid_fetch {
 
 	pthread_mutex_t lock;
 	pthread_cond_t settled; /* a server's `live` became 0 */
-	struct bid_transfer_list arrivals; /* started, not seen by the network thread; under the lock */
+	struct bid_transfer_list arrivals; /* started, but unknown to the network thread; under the lock */
 	struct bid_transfer_list live; /* all, in the order of start(); under the lock */
 	uint64_t last_number; /* under the lock */
 	bool ordered; /* some transfer has an order; under the lock */
@@ -36,7 +36,7 @@ struct bid_fetch {
 	struct bid_transfer_list active; /* with a request, or between two tries; of the network thread */
 	struct bid_server_list alarmed; /* servers with an alarm; of the network thread */
 	unsigned seed; /* of the jitter; of the network thread */
-	int64_t held_at; /* end of the last call of a receiver that took HELD_MS; of the network thread */
+	int64_t held_at; /* end of the last call of a receiver that took HELD_MS or more; of the network thread */
 };
 
 /* Return times and limits. */
@@ -53,13 +53,13 @@ static inline long bid_slow_s(const struct bid_fetch_config *config)
 	return (config->first_byte_ms + 999L) / 1000;
 }
 
-/* Is @transfer the cancelled request that shows whether its server is dead? Its done() has returned. */
+/* Is @transfer the cancelled request that continues to show whether its server is dead? Its done() has returned. */
 static inline bool bid_transfer_is_detached(const struct bid_transfer *transfer)
 {
 	return transfer->server->detached == transfer;
 }
 
-/* End the state @at, or at the end of the time for all tries. */
+/* Set the deadline of the state to @at, or to the end of the time for all tries if earlier. */
 static inline void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
 {
 	transfer->deadline = at < transfer->ends_at ? at : transfer->ends_at;

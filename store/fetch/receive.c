@@ -13,15 +13,15 @@
 #include "fetch/classify.h"
 #include "fetch/network.h"
 
-#define ERROR_BODY_MAX	  (16 * 1024) /* reading less would cost the connection */
-#define REDIRECT_BODY_MAX (1024 * 1024) /* the same of a redirect, whose target libcurl gives at its end */
+#define ERROR_BODY_MAX	  (16 * 1024) /* limit; reading less would cost the connection */
+#define REDIRECT_BODY_MAX (1024 * 1024) /* the same limit for a redirect: libcurl reports its target at the end of the body */
 #define KEPT_MS		  1000
 #define KEPT_TIMES	  4
-#define HELD_MS		  500 /* a receiver that blocks for so long makes connections late */
+#define HELD_MS		  500 /* duration of a receiver's call that may delay connections */
 
 /*
- * Returns how long a response may take before it is late: on a reused connection, which may be dead, a second or a few times
- * the latency of the server.
+ * Returns the time after which a response is late. A reused connection may be dead, and has a second or a few times the server's
+ * latency.
  */
 static int64_t answer_limit_ms(const struct bid_transfer *transfer)
 {
@@ -45,7 +45,7 @@ static int on_request(void *user, char *primary_ip, char *local_ip, int primary_
 	return CURL_PREREQFUNC_OK;
 }
 
-/* Accept the part of a body that was requested. Returns 0, or -1 with the result set. */
+/* Accept the requested part of a body. Returns 0, or -1 with the result set. */
 static int begin_part(struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
@@ -74,8 +74,8 @@ static bool is_for_page(const struct bid_transfer *transfer)
 }
 
 /*
- * Refuse a source file or a section whose header shows something else, and set the result. The X-DEBUGINFOD-SIZE of a section
- * may be that of the whole file, which elfutils' server has just unpacked.
+ * Refuse a source file or a section if the header contradicts it, and set the result. The X-DEBUGINFOD-SIZE of a section may be
+ * that of the whole file, which elfutils' server has just unpacked.
  */
 static bool refuses_text(struct bid_transfer *transfer)
 {
@@ -122,19 +122,19 @@ static int begin_whole(struct bid_transfer *transfer)
 	return r;
 }
 
-/* Accept or refuse the body after its header. Returns 0 to accept it. */
+/* Decide on the body after its header. Returns 0 to accept it. */
 static int begin_body(struct bid_transfer *transfer)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
 	int64_t now = bid_clock_ms();
 	int r = 0;
 
-	/* see refuses_text(); the end of the section is marked without it */
+	/* see refuses_text(); the section's end is marked in another way */
 	if (transfer->kind == BID_KIND_SECTION && !bid_ends_with_connection(transfer))
 		transfer->response.debuginfod_size = BID_SIZE_UNKNOWN;
 	bid_server_note_answer(transfer->server, transfer, now);
 	transfer->state = BID_TRANSFER_BODY;
-	/* the header shows that the server answers */
+	/* the header is a proof that the server responds */
 	if (bid_transfer_is_detached(transfer) && bid_response_has_artifact(&transfer->response)) {
 		bid_classify(transfer, BID_OUTCOME_CANCELLED, false, "cancelled");
 		r = -1;
@@ -199,7 +199,7 @@ static int take_body(struct bid_transfer *transfer, const char *data, size_t len
 	return r;
 }
 
-/* Pause the body. The receiver gets the last @len bytes again when it resumes; no deadline runs until then. */
+/* Pause the body. The receiver gets the last @len bytes again when it resumes; until then no deadline runs. */
 static size_t pause_body(struct bid_transfer *transfer, size_t len)
 {
 	transfer->received -= len;
@@ -245,7 +245,7 @@ static void note_peer(struct bid_transfer *transfer, const struct curl_sockaddr 
 		snprintf(transfer->peer, sizeof(transfer->peer), "%s%s%s:%s", six ? "[" : "", host, six ? "]" : "", port);
 }
 
-/* A socket of libcurl would be inherited by programs that the daemon starts. */
+/* Create a socket with close-on-exec: programs started by the daemon must not inherit libcurl's sockets. */
 static curl_socket_t on_socket(void *user, curlsocktype purpose, struct curl_sockaddr *address)
 {
 	struct bid_transfer *transfer = user;

@@ -55,7 +55,7 @@ static uint64_t parse_size(const char *text, size_t len)
 
 static void keep_name(char name[static BID_RESPONSE_NAME_MAX], const char *value, size_t len)
 {
-	/* a name that is cut would be wrong */
+	/* a truncated name would be wrong */
 	if (len >= BID_RESPONSE_NAME_MAX)
 		return;
 	for (size_t i = 0; i < len; i++)
@@ -119,7 +119,7 @@ static void take_part(struct bid_response *response, const char *value, size_t l
 	if (!slash)
 		return;
 	response->part_size = parse_size(slash + 1, (size_t)(end - slash - 1));
-	/* the part has to reach the end */
+	/* only a part up to the end is of use */
 	if (response->part_size != BID_SIZE_UNKNOWN && parse_size(dash + 1, (size_t)(slash - dash - 1)) == response->part_size - 1)
 		response->part_start = parse_size(value, (size_t)(dash - value));
 }
@@ -209,7 +209,7 @@ enum bid_response_event bid_response_header(struct bid_response *response, const
 		return BID_RESPONSE_MORE;
 	}
 	response->in_header = false;
-	/* no upgrade was requested: after a 101 follows no HTTP */
+	/* an unrequested upgrade: no HTTP follows a 101 */
 	return response->status / 100 == 1 && response->status != 101 ? BID_RESPONSE_INTERIM : BID_RESPONSE_BODY;
 }
 
@@ -239,7 +239,7 @@ bool bid_response_contradicts_itself(const struct bid_response *response)
 	       response->debuginfod_size != BID_SIZE_UNKNOWN && response->content_length != response->debuginfod_size;
 }
 
-/* elfutils' server answers 503 to requests that it will never serve; the text differs. */
+/* Is it a 503 of elfutils' server for a request that it will never serve? Only the text differs from other ones. */
 static bool is_permanent_503(const struct bid_response *response)
 {
 	static const char *const beginnings[] = { "invalid ", "webapi error" };
@@ -250,7 +250,7 @@ static bool is_permanent_503(const struct bid_response *response)
 	return false;
 }
 
-/* The first row that fits counts. The last one is a refusal: the status does not concern the artifact, and a retry is no use. */
+/* The first matching row counts. The last one is a refusal: its status does not concern the artifact, and a retry is useless. */
 static const struct meaning {
 	unsigned from, to;
 	enum bid_outcome outcome;
@@ -342,7 +342,7 @@ void bid_response_describe(const struct bid_response *response, char *buf, size_
 	line[n] = '\0';
 	bid_response_plain(line);
 
-	/* the first line of a page, or of a plain 404, says nothing */
+	/* the first line of a page, or of a plain 404, has no information */
 	if (n == 0 || line[0] == '<' || response->status == 404 || response->status == 410)
 		snprintf(buf, size, "HTTP %u", response->status);
 	else

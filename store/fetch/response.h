@@ -22,10 +22,10 @@ struct bid_response {
 	bool redirects; /* with Location */
 	bool chunked;
 	bool is_page; /* text/html */
-	bool encoded; /* in a content encoding, which was not requested */
+	bool encoded; /* in an unrequested content encoding */
 	bool accepts_ranges; /* Accept-Ranges */
-	uint64_t part_start, part_size; /* of a 206: begin of the part and size of the whole; or BID_SIZE_UNKNOWN */
-	char etag[BID_RESPONSE_ETAG_MAX]; /* strong validator with its quotes; "" for none */
+	uint64_t part_start, part_size; /* of a 206: begin of the part, and size of the whole; or BID_SIZE_UNKNOWN */
+	char etag[BID_RESPONSE_ETAG_MAX]; /* strong validator with its quotes, or "" */
 	uint64_t content_length; /* or BID_SIZE_UNKNOWN */
 	uint64_t debuginfod_size; /* X-DEBUGINFOD-SIZE, or BID_SIZE_UNKNOWN */
 	char file[BID_RESPONSE_NAME_MAX]; /* without control characters; "" for none */
@@ -57,13 +57,13 @@ void bid_response_error_body(struct bid_response *response, const char *data, si
 /* Returns the announced size of the body, or BID_SIZE_UNKNOWN. */
 uint64_t bid_response_size(const struct bid_response *response);
 
-/* Does the header announce two sizes of the whole? */
+/* Does the header announce two different sizes of the whole? */
 bool bid_response_contradicts_itself(const struct bid_response *response);
 
-/* Returns the meaning of the status, with a complete body, and whether a retry may have another result. */
+/* Returns the meaning of the status, with a complete body. *@ret_retry tells whether a retry may have another result. */
 enum bid_outcome bid_response_outcome(const struct bid_response *response, bool *ret_retry);
 
-/* Does the server have the artifact, or not? */
+/* Is the response definite: the server has the artifact, or lacks it? */
 bool bid_response_is_definite(const struct bid_response *response);
 
 /* Is the body the artifact or a part of it? */
@@ -72,13 +72,13 @@ bool bid_response_has_artifact(const struct bid_response *response);
 /* Can the body be resumed? */
 bool bid_response_offers_parts(const struct bid_response *response);
 
-/* Is the header complete, and a redirect? */
+/* Is the header complete, and that of a redirect? */
 bool bid_response_sends_elsewhere(const struct bid_response *response);
 
 /* Does the server not offer this kind at all? */
 bool bid_response_lacks_kind(const struct bid_response *response);
 
-/* Is the server in trouble, rather than this request? */
+/* Does the response show an error of the server, rather than of this request? */
 bool bid_response_is_server_error(const struct bid_response *response);
 
 /* Replace each byte of @text that is not printable ASCII by "?", for logs and terminals. */

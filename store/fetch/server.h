@@ -36,20 +36,20 @@ struct bid_server {
 	/* written by the network thread under fetch->lock, read by it without */
 	uint64_t refused; /* requests that the breaker refused */
 	unsigned latency_ms; /* moving average; 0 before the first answer */
-	const char *protocol; /* of its last answer; NULL before the first */
+	const char *protocol; /* HTTP version of the last response; NULL before the first */
 	enum bid_ranges ranges;
-	int64_t unsupported_until[BID_KIND_END]; /* end of a refusal of all requests of the kind */
+	int64_t unsupported_until[BID_KIND_END]; /* end of the refusal of all requests of a kind */
 
 	/* of the network thread */
 	struct bid_transfer_list waiting; /* not sent yet, first come first served */
 	unsigned running; /* in fetch->active */
 	/*
-	 * Cancelled request that shows whether the server is dead, or NULL. Without it a dead server costs each reader the time
-	 * until another server delivers.
+	 * Cancelled request that shows whether the server is dead, or NULL. Without such a request each reader would lose, on a
+	 * dead server, the time until another server delivers.
 	 */
 	struct bid_transfer *detached;
-	bool understands; /* it has answered with an artifact, or with 404 */
-	int64_t answered_at; /* time of the last header of a response; 0 before the first */
+	bool understands; /* it has sent an artifact, or a 404 */
+	int64_t answered_at; /* time of the last response header; 0 before the first */
 	bool late; /* a request since then is late */
 	int64_t backoff_until; /* end of a short Retry-After */
 	int64_t probe_awaited_until; /* end of the wait of others for the probe */
@@ -57,30 +57,28 @@ struct bid_server {
 	int64_t alarm_at; /* time of the next dispatch(); 0 for none */
 };
 
-/* Must @transfer not be sent? Sets its result if so. Does not count against `parallel`. */
+/* Set the result of @transfer if it must not be sent, and return true. Does not count against `parallel`. */
 bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 
-/* May @transfer, which is not refused, be sent? If not, it waits for the end of the probe, or until probe_awaited_until. */
+/* May @transfer (not refused) be sent? Otherwise it waits for the end of the probe, or until probe_awaited_until. */
 bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 
 /* Note the header of a response to @transfer @now, before the state is BODY. */
 void bid_server_note_answer(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 
 /*
- * Returns the sign of a late response of @server, which has not answered others meanwhile. A server that has answered before
- * may be unpacking the artifact, but not twice in a row.
+ * Returns the health signal of a late response of @server, if the server sent no other response in that time. A known server may be
+ * unpacking the artifact, but not twice in a row.
  */
 enum bid_sign bid_server_late_sign(struct bid_server *server);
 
-/* Note that the response to @transfer is late; the transfer goes on. */
+/* Count the late response to @transfer; the transfer continues. */
 void bid_server_note_late(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 
-/* Note whether the server sent the part that was requested. */
+/* Note whether the server sent the requested part. */
 void bid_server_note_ranges(struct bid_server *server, bool honoured);
 
-/*
- * May @transfer be sent again? With the breaker open it @waits for the end of the pause and is the probe, or its result is set.
- */
+/* May @transfer be retried? With an open breaker it @waits for the end of the pause and becomes the probe, or gets its result. */
 bool bid_server_readmits(struct bid_server *server, struct bid_transfer *transfer, bool waits, int64_t now);
 
 /* Note the result of the last try of @transfer. */

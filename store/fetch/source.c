@@ -31,7 +31,7 @@ static int server_start(struct bid_source *source, const struct bid_request *req
 
 static void server_cancel(struct bid_source *source, uint64_t transfer)
 {
-	/* zero means all to bid_network_order() */
+	/* zero would mean all transfers to bid_network_order() */
 	if (transfer)
 		bid_network_order(server_of(source), transfer, BID_TRANSFER_CANCEL);
 }
@@ -60,7 +60,7 @@ static void server_free(struct bid_source *source)
 	free(server);
 }
 
-/* Returns bits of the kinds that the server does not offer. Under the lock. */
+/* Returns bits of the kinds that the server lacks. Under the lock. */
 static unsigned kinds_lacking(const struct bid_server *server, int64_t now)
 {
 	unsigned lacks = 0;

@@ -16,8 +16,8 @@
 #include "fetch/url.h"
 
 #define REDIRECTS_MAX	   5
-#define RETRY_AFTER_SANE_S 86400 /* longest Retry-After that is kept */
-#define CONNECT_GRACE_MS   250 /* the timer of libcurl ends first: its message is better */
+#define RETRY_AFTER_SANE_S 86400 /* a longer Retry-After counts as this */
+#define CONNECT_GRACE_MS   250 /* lets libcurl's timer, with its better message, end first */
 
 static void begin_connecting(struct bid_transfer *transfer)
 {
@@ -52,13 +52,13 @@ static int set_options(struct bid_transfer *transfer)
 	bool failed = false;
 
 	failed |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK;
-	/* libcurl would send the secret headers to the target of a redirect: see bid_transfer_follow() */
+	/* libcurl would send the secret headers to the target of a redirect: bid_transfer_follow() does not */
 	failed |= curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)bid_transfer_config(transfer)->connect_ms) != CURLE_OK;
-	/* the path of a source file is the compiler's */
+	/* the path of a source file comes from the compiler, unnormalised */
 	failed |= curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_FAILONERROR, 0L) != CURLE_OK;
-	/* decoded, but not requested by bid_headers_make(): an encoded body has no size and no parts */
+	/* decodes an encoding, although bid_headers_make() requests none: an encoded body has no size and no parts */
 	failed |= curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "") != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_FILETIME, 1L) != CURLE_OK;
@@ -68,7 +68,7 @@ static int set_options(struct bid_transfer *transfer)
 	failed |= curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L * 1024) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_USERAGENT, "bidfs/" BID_VERSION " (debuginfod client)") != CURLE_OK;
 
-	/* there is no HTTP/2 without TLS; a libcurl without HTTP/2 refuses the option and works as well */
+	/* HTTP/2 needs TLS here; a libcurl without HTTP/2 refuses the option, and works without it */
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)(https ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
 	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, https ? 1L : 0L);
 #if LIBCURL_VERSION_NUM >= 0x075700
@@ -122,7 +122,7 @@ static void fail(struct bid_transfer *transfer)
 }
 
 /*
- * A body can be resumed if the server offers parts (RFC 9110, 14.3) and a strong validator. Servers of plain files do,
+ * Plan to resume the body. This needs a server with parts (RFC 9110, 14.3) and a strong validator: servers of plain files qualify,
  * debuginfod does not.
  */
 void bid_transfer_plan_resume(struct bid_transfer *transfer)
@@ -131,7 +131,7 @@ void bid_transfer_plan_resume(struct bid_transfer *transfer)
 	uint64_t size = bid_response_size(response);
 	bool has_part = bid_response_has_artifact(response) && transfer->received && transfer->received < size;
 
-	/* without a body nothing changes, unless the file has (416) */
+	/* without a body nothing changes, except after a 416: the file has changed */
 	if (!bid_response_has_artifact(response) && response->status != 416)
 		return;
 	if (!has_part || size == BID_SIZE_UNKNOWN || transfer->server->ranges == BID_RANGES_IGNORED) {
@@ -165,7 +165,7 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 
 	if (!transfer->easy)
 		r = prepare(transfer);
-	/* the cause of the last failure may have broken the idle connections, too */
+	/* the cause of the last failure may also have broken the idle connections */
 	if (r == 0 && curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L) != CURLE_OK)
 		r = -ENOMEM;
 	if (r == 0)
@@ -185,7 +185,7 @@ static void classify_redirect(struct bid_transfer *transfer, int error)
 							 : "redirected to what is no url");
 }
 
-/* Keep the target of a redirect without its query, which may be a signature of a storage service. */
+/* Keep the target of a redirect without its query, which may contain a storage service's signature. */
 static void note_hop(struct bid_transfer *transfer, const char *url)
 {
 	free(transfer->led_to);
@@ -242,7 +242,7 @@ int64_t bid_transfer_modified(const struct bid_transfer *transfer)
 
 	if (transfer->easy)
 		curl_easy_getinfo(transfer->easy, CURLINFO_FILETIME_T, &seconds);
-	/* a federating server may answer 1969 */
+	/* a federating server may send 1969 */
 	return seconds > 0 ? seconds : 0;
 }
 

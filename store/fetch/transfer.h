@@ -26,14 +26,14 @@
 
 struct bid_server;
 
-/* State of a transfer, and so its queue. */
+/* State of a transfer. It determines the queue. */
 enum bid_transfer_state {
-	BID_TRANSFER_ARRIVED = 0, /* in fetch->arrivals: the network thread has not seen it */
+	BID_TRANSFER_ARRIVED = 0, /* in fetch->arrivals: unknown to the network thread */
 	BID_TRANSFER_QUEUED, /* in server->waiting: no request yet */
 	/* in fetch->active */
 	BID_TRANSFER_CONNECTING, /* from the name to the end of the TLS handshake */
 	BID_TRANSFER_WAITING, /* request sent, header of the response not complete */
-	BID_TRANSFER_LATE, /* the same, and counted as a failure of the server */
+	BID_TRANSFER_LATE, /* as WAITING, and counted as a failure of the server */
 	BID_TRANSFER_BODY,
 	BID_TRANSFER_BACKOFF, /* between two tries */
 };
@@ -43,7 +43,7 @@ enum bid_transfer_order {
 	BID_TRANSFER_NO_ORDER = 0,
 	BID_TRANSFER_RESUME,
 	BID_TRANSFER_CANCEL,
-	BID_TRANSFER_DRAIN, /* cancel, and leave no request under way */
+	BID_TRANSFER_DRAIN, /* cancel, without any request left in flight */
 };
 
 enum bid_retry {
@@ -56,7 +56,7 @@ enum bid_retry {
 struct bid_try_result {
 	enum bid_outcome outcome; /* BID_OUTCOME_NONE while the try runs */
 	enum bid_retry retry;
-	enum bid_sign sign; /* sign of the server's health */
+	enum bid_sign sign; /* health signal of the server */
 	char text[256];
 };
 
@@ -72,7 +72,7 @@ struct bid_transfer {
 	TAILQ_ENTRY(bid_transfer) queue;
 	enum bid_transfer_state state; /* of the network thread, from QUEUED on */
 	uint64_t number;
-	enum bid_transfer_order order; /* not carried out yet; under fetch->lock */
+	enum bid_transfer_order order; /* not executed yet; under fetch->lock */
 
 	struct bid_server *server;
 	struct bid_receiver receiver;
@@ -84,12 +84,12 @@ struct bid_transfer {
 	CURL *easy; /* NULL before the first try */
 	struct curl_slist *headers; /* of the current request */
 	char curl_error[CURL_ERROR_SIZE]; /* CURLOPT_ERRORBUFFER */
-	unsigned tries; /* counted against `retries`: not with progress, not on a dead connection */
+	unsigned tries; /* count against `retries`; not with progress, not on a dead connection */
 	unsigned begun; /* all tries */
-	char before[256]; /* text of the last try that failed, if another followed; or "" */
+	char before[256]; /* text of the last failed try before the current one; or "" */
 	bool probe; /* of the server's breaker */
 	int64_t ends_at; /* end of all tries, in milliseconds of the monotonic clock */
-	int64_t resume_until; /* end of the tries beyond `retries` for a resumable body; 0 before its first bytes */
+	int64_t resume_until; /* end of the retries beyond `retries` for a resumable body; 0 before its first bytes */
 	int64_t retry_after_s; /* Retry-After of the last try or of the breaker; 0 for none */
 
 	/* of the current try */
@@ -99,10 +99,10 @@ struct bid_transfer {
 	struct bid_response response;
 	char peer[BID_TRANSFER_PEER_MAX]; /* "ADDRESS:PORT" of the last connection, to the server or to a proxy; "" for none */
 	int64_t connect_at; /* begin of the name look-up, or of the connection */
-	int64_t sent_at; /* when the request was sent */
+	int64_t sent_at; /* time of the request */
 	bool paused; /* by its receiver, also beyond the end of the try */
-	struct bid_resume resume; /* part that was requested */
-	uint64_t received; /* bytes of the body, with the part that was resumed */
+	struct bid_resume resume; /* requested part */
+	uint64_t received; /* bytes of the body, including the resumed part */
 	struct bid_try_result result;
 };
 
@@ -113,13 +113,10 @@ void bid_transfer_free(struct bid_transfer *transfer);
 /* Set `resume` for the next try. */
 void bid_transfer_plan_resume(struct bid_transfer *transfer);
 
-/* Begin a try. On failure its result is set and its deadline over. */
+/* Begin a try. After a failure its result is set, and its deadline is over. */
 void bid_transfer_begin(struct bid_transfer *transfer);
 
-/*
- * Follow the redirect of a request that has ended. Returns false if there is none; or if it is not followed, with the result
- * set.
- */
+/* Follow the redirect of a finished request. Returns false without one, or with the result set if the redirect is refused. */
 bool bid_transfer_follow(struct bid_transfer *transfer);
 
 /* Returns Retry-After in seconds, or 0. */

@@ -18,7 +18,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* RFC 3986, 3.1. Returns the length of the scheme of @url, or 0 if it begins with none. */
+/* Returns the length of the scheme (RFC 3986, 3.1) of @url, or 0 without one. */
 static size_t scheme_length(const char *url)
 {
 	size_t n = strspn(url, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
@@ -43,7 +43,7 @@ static bool is_no_blank(unsigned char byte)
 	return byte != ' ';
 }
 
-/* Returns @text, with each byte from @from on encoded unless it @stays; NULL without memory. */
+/* Returns @text, with each byte from @from on encoded, except where @stays returns true; NULL without memory. */
 static char *encode(const char *text, size_t from, bool (*stays)(unsigned char byte))
 {
 	static const char digits[] = "0123456789ABCDEF";
@@ -95,7 +95,7 @@ bool bid_url_is_tree(const char *url)
 	return strncasecmp(url, "file://", 7) == 0;
 }
 
-/* Does @url begin with "HOST", "HOST:PORT" or "[ADDRESS]:PORT", and with no other scheme? */
+/* Does @url begin with "HOST", "HOST:PORT" or "[ADDRESS]:PORT", and not with another scheme? */
 static bool begins_with_host(const char *url)
 {
 	size_t host = *url == '[' ? strcspn(url, "]") : strcspn(url, ":/");
@@ -104,7 +104,7 @@ static bool begins_with_host(const char *url)
 	return host > 0 && (*end == '\0' || *end == '/' || (*end == ':' && is_digit(end[1])));
 }
 
-/* Add "http://" to a @url without a scheme, as libdebuginfod does. A path may have blanks. NULL without memory. */
+/* Add "http://" to a @url without a scheme, as libdebuginfod does. A path may have blanks. Returns NULL without memory. */
 static char *complete(const char *url)
 {
 	char *completed;
@@ -154,7 +154,7 @@ static int check_text(const char *url)
 	return strcmp(text, url) == 0 ? 0 : -EINVAL;
 }
 
-/* @url is complete. */
+/* Check a complete URL. */
 static int check_url(const char *url)
 {
 	CURLU *parsed;
@@ -164,7 +164,7 @@ static int check_url(const char *url)
 	r = bid_url_is_tree(url) ? check_tree(url) : check_scheme(url);
 	if (r < 0)
 		return r;
-	/* a path is appended, which cannot follow a query or a fragment */
+	/* requests append a path, which cannot follow a query or a fragment */
 	if (strnlen(url, BID_URL_MAX + 1) > BID_URL_MAX || strpbrk(url, "?#"))
 		return -EINVAL;
 	r = check_text(url);
@@ -306,7 +306,7 @@ static int check_step(const char *from, const char *to)
 	return r == 0 && is_https(from) && !is_https(to) ? -EPROTONOSUPPORT : r;
 }
 
-/* The same, of the URL that @to is resolved to. */
+/* Check the redirect to the resolved URL @to. */
 static int check_resolved(const char *from, CURLU *to)
 {
 	char *text = NULL;
@@ -317,8 +317,8 @@ static int check_resolved(const char *from, CURLU *to)
 }
 
 /*
- * Resolve @to at @from as browsers do: some servers do not encode it, and libcurl then leaves it relative. Returns 0, or why it
- * is not followed.
+ * Resolve @to at @from as browsers do: some servers send unencoded targets, which libcurl then leaves relative. Returns 0, or the
+ * reason against the redirect.
  */
 static int resolve(const char *from, const char *to, CURLU **ret_target)
 {
@@ -336,7 +336,7 @@ static int resolve(const char *from, const char *to, CURLU **ret_target)
 	r = target ? 0 : -EINVAL;
 	if (r == 0 && relative) {
 		r = curl_url_set(target, CURLUPART_URL, encoded, CURLU_PATH_AS_IS) == CURLUE_OK ? 0 : -EINVAL;
-		/* "http:/a" is not relative for libcurl */
+		/* for libcurl, "http:/a" is not relative */
 		r = r == 0 ? check_resolved(from, target) : r;
 	}
 	if (r < 0)

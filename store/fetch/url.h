@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* URLs of servers. bid_url_normalise() parses one; its result can be given to libcurl and be extended by a path. */
+/* URLs of servers. bid_url_normalise() parses a URL; its result is suitable for libcurl, and for an appended path. */
 #ifndef BID_FETCH_URL_H
 #define BID_FETCH_URL_H
 
@@ -11,28 +11,28 @@
 #define BID_URL_MAX 2048 /* characters of a server's URL */
 
 /*
- * Normalise the URL of a server, without trailing slashes; the caller frees it. Returns 0, -EPROTONOSUPPORT if it is neither
- * http://, https:// nor file://, -EINVAL if it is no URL, has a query or a fragment, or is longer than BID_URL_MAX.
+ * Normalise the URL of a server, without trailing slashes; the caller frees it. Returns 0; -EPROTONOSUPPORT unless it is http://,
+ * https:// or file://; -EINVAL for no URL, for a query or a fragment, or for more than BID_URL_MAX characters.
  */
 int bid_url_normalise(const char *url, char **ret_url);
 
-/* Is it file://? */
+/* Is @url a file:// URL? */
 bool bid_url_is_tree(const char *url);
 
 /* Returns 0 and the directory of a file:// URL, which the caller frees; -EINVAL or -ENOMEM. */
 int bid_url_tree_path(const char *url, char **ret_path);
 
 /*
- * Make the URL of @request at the server @base (debuginfod(8), "WEBAPI"); the caller frees it. Returns 0, -EOPNOTSUPP for a
- * kind that debuginfod does not have, or -EINVAL if a detail is missing or too much.
+ * Make the URL of @request at the server @base (debuginfod(8), "WEBAPI"); the caller frees it. Returns 0, -EOPNOTSUPP for a kind
+ * outside debuginfod's, or -EINVAL for a missing or unexpected detail.
  */
 int bid_url_for_request(const char *base, const struct bid_request *request, char **ret_url);
 
 /*
- * Resolve the redirect from @from to @to, and encode bytes such as spaces in it. User name and password of @home, the first
- * URL, stay with its scheme, host and port; @ret_home says whether the redirect leads there. Returns 0 and a URL, which the
- * caller frees; -EPROTONOSUPPORT for a URL that is not followed, neither http:// nor https://, or from https:// to http://;
- * -EINVAL for no URL; -ENOMEM.
+ * Resolve the redirect from @from to @to, and encode bytes such as spaces in it. User name and password of @home, the first URL,
+ * stay with its scheme, host and port; *@ret_home tells whether the redirect leads there. Returns 0 and a URL, which the caller
+ * frees; -EPROTONOSUPPORT for a refused redirect, neither http:// nor https://, or from https:// to http://; -EINVAL for no URL;
+ * -ENOMEM.
  */
 int bid_url_redirect(const char *home, const char *from, const char *to, char **ret_url, bool *ret_home);
 
