@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A clock that a test owns (tests/clock/test_clock.h): the programs with its environment go by it."""
+"""A clock controlled by a test (tests/clock/test_clock.h). Programs with its environment use its time."""
 import os
 import struct
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Each test has its own directory, store, mounts, servers and time limit, and answers for what its daemons logged."""
+"""Each test has its own directory, store, mounts, servers and time limit, and fails for unexpected errors in its daemons' logs."""
 import contextlib
 import os
 import pathlib

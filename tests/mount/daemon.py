@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A mount with its daemon, from readiness to the last look at its log."""
+"""A mount with its daemon, from the start to the final check of the log."""
 import collections
 import contextlib
 import json

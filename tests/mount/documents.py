@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-The command blocks of README.md and docs/TOOLS.md, run as they are written.
+The command blocks of README.md and docs/TOOLS.md, run as written.
 
 A block in the language "console" is a session: "$ " and "# " (as root) begin a command, "> " continues it, each other line is its
 output. A command without output must succeed. Each line of a block in the language "sh" is a command that must succeed. A comment
-before a block, "<!-- not run: REASON -->", keeps it from being run. In output, percentages, addresses, offsets and build-ids stand
-for any other, the width of blanks and discriminators do not count, and "..." stands for any text, in a line of its own for any
-lines.
+before a block, "<!-- not run: REASON -->", skips the block. In output, a percentage, an address, an offset or a build-id matches
+any other one. The width of blanks and discriminators do not count. "..." matches any text, and in a line of its own any lines.
 """
 import contextlib
 import dataclasses

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The servers that export a mount, started with the configurations of contrib/."""
+"""Servers that export a mount, with the configurations of contrib/."""
 import contextlib
 import pathlib
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the tests of fetching have in common: readers, and what is in a store."""
+"""Readers, and the contents of a store, for the tests of downloads."""
 import concurrent.futures
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A machine of its own, started by systemd, in which what was built is installed."""
+"""A container started by systemd, with the built programs installed."""
 import pathlib
 import signal
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Scripts that see other devices, mounts and rights than this machine's, and leave nothing behind."""
+"""Scripts in namespaces with other devices, mounts and rights than this machine's. They leave nothing behind."""
 import tools
 
 NOBODY = 65534

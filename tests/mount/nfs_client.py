@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""An NFS client that reads on by its handles.
+"""An NFS client that continues to read by its handles.
 
 usage: nfs_client.py VERSION EXPORT FILE...
 
-Looks the files up and prints the SHA-256 of each in a line, and again for each line that it reads, over a connection of its own, of
-what it reads by the same handles, or "status" and which, if that is refused.
+Looks up the files, and prints the SHA-256 of each in one line. For each line on standard input, reads the same handles again over a
+new connection, and prints the same; a refused read becomes "status" and the NFS status.
 """
 import hashlib
 import struct

@@ -4,10 +4,10 @@
 
 usage: nfs_forger.py VERSION EXPORT FILE INODE COUNT
 
-Looks FILE up, whose inode number is INODE, and sends COUNT handles that are like its own, each with GETATTR, ACCESS and READ. Tells
-how often the server answered what, as JSON: by the NFS status, or "garbage" if it took the call for none, or "denied" if the
-handle is of nothing that it exports. The program fails if an answer is about another file than the handle says, or if READ gives
-bytes that are not FILE's own.
+Looks up FILE, which has the inode number INODE. Sends COUNT handles similar to the file's, each with GETATTR, ACCESS and READ.
+Prints the number of each response as JSON: by NFS status, "garbage" for a call that the server could not decode, or "denied" for a
+handle outside its exports. The program fails if a response is about another file than the handle's, or if READ returns bytes that
+are not FILE's own.
 """
 import json
 import random

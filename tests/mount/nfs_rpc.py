@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Calls of NFS by hand, RFC 5531, 1813 and 7530: no library sends what no server gave it, or reads on by a handle alone."""
+"""Handmade NFS calls (RFC 5531, 1813 and 7530): no library sends made-up handles, or reads by a handle alone."""
 import socket
 import struct
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A cache of perf's own and the mount of a store, side by side: programs to add, what perf says, and what is there afterwards."""
+"""A cache of perf and the mount of a store, side by side: programs to add, perf's output, and the resulting files."""
 import os
 import pathlib
 import shutil

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Programs to debug, to profile and to fetch, compiled by the test run."""
+"""Programs to debug, profile and download, compiled by the test run."""
 import atexit
 import functools
 import hashlib

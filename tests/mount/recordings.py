@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Recordings of the running kernel, made into ones of another kernel: as they are streamed, records can be put in and altered."""
+"""Recordings of the running kernel, turned into ones of another kernel. The stream permits new and altered records."""
 import struct
 
 import tools

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Servers for the mounts to ask: a real debuginfod, and one that misbehaves as it is told."""
+"""Servers for the mounts: a real debuginfod, and one that misbehaves on command."""
 import contextlib
 import json
 import pathlib

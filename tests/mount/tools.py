@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Running programs, waiting for conditions, and asking what is possible here."""
+"""Functions that run programs, wait for conditions, and check the abilities of this machine."""
 import functools
 import os
 import pathlib

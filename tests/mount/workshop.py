@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A program whose sources only a server has."""
+"""A program with sources on a server alone."""
 import contextlib
 import pathlib
 import shutil

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the tests of store/elf share: a scratch directory with files that the tools of this system made of two small sources, and
- * ways to run those tools. Everything here fails the test if it fails.
+ * Fixture of the tests of store/elf: a scratch directory with files built by the system's tools from two small sources, and ways to
+ * run those tools. Every failure here fails the test.
  */
 #ifndef BID_TEST_ELF_SCENE_H
 #define BID_TEST_ELF_SCENE_H
@@ -14,11 +14,11 @@
 
 #include "scratch.h"
 
-/* The id that the linker was told to give. */
+/* Id given to the linker. */
 #define ELF_SCENE_ID "4bad1deacafe00112233445566778899aabbccdd"
 
 /*
- * Group set-up: the current directory becomes a new one with "program.c", "program" (linked, with debug information), "module.c",
+ * Group set-up: create a directory and change into it. It has "program.c", "program" (linked, with debug information), "module.c",
  * "module.o", "module.ko" (relocatable) and "module.ko.gz", ".xz" and ".zst".
  */
 int elf_scene_enter(void **state);
@@ -28,15 +28,15 @@ int elf_scene_leave(void **state);
 /* Run a program, found in PATH. */
 #define RUN(...) scratch_run((const char *const[]){ __VA_ARGS__, NULL })
 
-/* Open for reading. */
+/* Open a file for reading. */
 int elf_scene_open(const char *name);
 
-/* The caller frees @ret_data. */
+/* Read a file. The caller frees @ret_data. */
 void elf_scene_read(const char *name, char **ret_data, size_t *ret_len);
 
 void elf_scene_write(const char *name, const void *data, size_t len);
 
-/* A file in memory, open for reading and writing at offset 0. */
+/* Create a file in memory, open for reading and writing at offset 0. */
 int elf_scene_memory(const void *data, size_t len);
 
 #endif

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A source with a thread of its own that can be held at any point. */
+/* A source with its own thread, which a test can hold at any point. */
 #ifndef BID_TEST_HELD_SOURCE_H
 #define BID_TEST_HELD_SOURCE_H
 
 #include "broker_scene.h"
 
-/* Where a held_source stops until it is let go. */
+/* Point at which a held_source stops. */
 enum hold {
 	HOLD_NOWHERE,
 	HOLD_START,			/* inside start() */
 	HOLD_HEAD,			/* before the body */
 	HOLD_MIDDLE,			/* after the first half of the body */
-	HOLD_END,			/* after all of it, before it says so */
+	HOLD_END,			/* after the whole body, before done() */
 };
 
 struct held_transfer;
 
-/* A source with a thread of its own: it delivers one transfer after the other. */
+/* A source with its own thread, which delivers one transfer after the other. */
 struct held_source {
 	struct bid_source source;
 	pthread_t thread;
@@ -27,60 +27,60 @@ struct held_source {
 	bool stop;
 	unsigned last;
 
-	/* to be set by the test */
+	/* set by the test */
 	enum hold hold;
-	unsigned hold_from;		/* transfers with lower numbers, from 1 on, are not held */
-	bool deaf;			/* cancel() does not wake it */
+	unsigned hold_from;		/* first held transfer; lower numbers (from 1 on) pass */
+	bool deaf;			/* cancel() does not wake the thread */
 	int start_error;
-	enum bid_outcome outcome;	/* what it says if it has no body */
+	enum bid_outcome outcome;	/* outcome without a body */
 	const char *text;
 	const void *body;
 	size_t body_len;
-	size_t first_len;		/* what its first half is, if not 0 */
-	size_t first_step;		/* and how much more of it each further transfer has */
-	bool breaks_off;		/* with half of the body delivered; after HOLD_MIDDLE it begins anew */
+	size_t first_len;		/* bytes of the first half, if not 0 */
+	size_t first_step;		/* bytes by which the first half grows with each transfer */
+	bool breaks_off;		/* after half of the body; HOLD_MIDDLE comes next, then a new body */
 	bool no_head;			/* never calls head() */
-	uint64_t announce;		/* the size it tells, if not 0 */
-	void (*before_head)(void);	/* called by its thread */
-	void (*in_start)(void);		/* called by the one who asks */
+	uint64_t announce;		/* announced size, if not 0 */
+	void (*before_head)(void);	/* called by the source's thread */
+	void (*in_start)(void);		/* called by the caller of start() */
 
-	/* to be read by the test */
+	/* read by the test */
 	unsigned asked;
 	unsigned cancels;
-	unsigned right, wrong;		/* what the checks of its files came to */
-	unsigned paused;		/* pieces of a body that are to come again once it is resumed */
-	unsigned held;			/* transfers that have come to the holding point */
+	unsigned right, wrong;		/* results of the checks of the delivered files */
+	unsigned paused;		/* pieces of a body to deliver again after resume() */
+	unsigned held;			/* transfers that reached the holding point */
 	size_t accepted;		/* bytes of the last body that the receiver took */
-	enum bid_outcome ended;		/* how the last transfer did */
+	enum bid_outcome ended;		/* outcome of the last transfer */
 	unsigned done;
 	bool freed_clean;		/* free() found no transfer */
 };
 
-/* Add one to the scene's broker. The struct is the scene's, and can be looked at when the broker has freed the source. */
+/* Add a held source to the scene's broker. The scene owns the struct, which stays readable after the broker freed the source. */
 struct held_source *scene_held(struct scene *scene, const char *name);
 
-/* Let it deliver the file that carries @byte. */
+/* Let the source deliver the file with the id of elf_of(@byte). */
 void held_elf(struct held_source *held, uint8_t byte);
 
-/* Change where it holds; HOLD_NOWHERE lets go. */
+/* Change the holding point; HOLD_NOWHERE releases held transfers. */
 void held_hold(struct held_source *held, enum hold hold);
 
-/* Hold those with lower numbers no more. */
+/* Release the transfers with lower numbers than @number. */
 void held_hold_from(struct held_source *held, unsigned number);
 
-/* Wait until @count transfers in all have come to the holding point. */
+/* Wait until @count transfers in total reached the holding point. */
 void held_wait(struct held_source *held, unsigned count);
 
-/* Wait until it was asked @count times in all. */
+/* Wait for @count calls of start() in total. */
 void held_wait_asked(struct held_source *held, unsigned count);
 
-/* Wait until @count of them in all were told to end. */
+/* Wait for @count calls of cancel() in total. */
 void held_wait_cancels(struct held_source *held, unsigned count);
 
-/* Wait until @count pieces in all were paused. */
+/* Wait for @count paused pieces in total. */
 void held_wait_paused(struct held_source *held, unsigned count);
 
-/* Wait until @count transfers in all are done. */
+/* Wait for the end of @count transfers in total. */
 void held_wait_done(struct held_source *held, unsigned count);
 
 #endif

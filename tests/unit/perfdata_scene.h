@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Recordings made by hand, in either byte order. Whatever fails here fails the test. */
+/* Handmade recordings in either byte order. Every failure here fails the test. */
 #ifndef BID_TESTS_PERFDATA_SCENE_H
 #define BID_TESTS_PERFDATA_SCENE_H
 
@@ -28,7 +28,7 @@ enum {
 	COMPRESSED = 81,
 	COMPRESSED2 = 83,
 	HEADER = 104,
-	ATTRS = 16, /* too short for one */
+	ATTRS = 16, /* size of the attributes, too short for one */
 };
 
 #define ID_A	 "aa00112233445566778899aabbccddeeff001122"
@@ -41,7 +41,7 @@ struct recording {
 	bool big;
 	uint8_t *data; /* owned */
 	size_t len, room;
-	size_t record; /* where the one that is being written begins */
+	size_t record; /* begin of the record in progress */
 };
 
 void recording_release(struct recording *recording);
@@ -51,40 +51,40 @@ void recording_release(struct recording *recording);
 void put(struct recording *recording, const void *data, size_t len);
 void put_number(struct recording *recording, uint64_t value, size_t size);
 
-/* Overwrite a u64 that is there already. */
+/* Overwrite an existing u64. */
 void set64(struct recording *recording, size_t at, uint64_t value);
 
 void begin(struct recording *recording, uint32_t type, uint16_t misc);
 void end(struct recording *recording);
 
-/* A sample of @n words that are nobody's. */
+/* Put a sample of @n words that belong to no file. */
 void put_sample(struct recording *recording, size_t n);
 void put_mmap(struct recording *recording, uint16_t misc, const char *name);
 /* @id is hex, or NULL for an inode. */
 void put_mmap2(struct recording *recording, uint16_t misc, const char *id, const char *name);
-/* The same where a process has it; above it is at 0, of no length. */
+/* Address of a mapping in a process. put_mmap2() has address and length 0. */
 struct place {
 	uint32_t pid;
 	uint64_t start, len;
 };
 void put_mmap2_at(struct recording *recording, uint16_t misc, const char *id, const char *name, const struct place *place);
-/* @type is 0 in a table. With SIZED in @misc the length is told. */
+/* @type is 0 in a table. SIZED in @misc adds the length of the id. */
 void put_build_id(struct recording *recording, uint32_t type, uint16_t misc, const char *id, const char *name);
-/* The oldest kind: without a pid. */
+/* Put the oldest form, without a pid. */
 void put_old_build_id(struct recording *recording, uint16_t misc, const char *id, const char *name);
 
-/* @parts records of type COMPRESSED or COMPRESSED2 with what is in @content, cut anywhere. */
+/* Put @parts records of type COMPRESSED or COMPRESSED2 with @content, cut at any place. */
 void put_compressed(struct recording *recording, uint32_t type, const struct recording *content, size_t parts);
 
-/* A header of @size bytes and attributes; to be ended by finish(), or without that an interrupted recording. */
+/* Put a header of @size bytes, and attributes. Without finish() the recording is an interrupted one. */
 void put_header(struct recording *recording, size_t size);
 void put_pipe_header(struct recording *recording);
-/* What was put since the header is the data; behind it a table, if @table is not NULL. */
+/* End the data, which began behind the header, and append a table unless @table is NULL. */
 void finish(struct recording *recording, const struct recording *table);
 
 /*
- * What was read, as text: a line "MODE ID PATH" for each, with "-" for no id and "?" behind an id without a size, and in front of
- * those with samples their number.
+ * Builds that were read, as text: a line "MODE ID PATH" for each, with "-" for no id and "?" behind an id without a size. Builds
+ * with samples begin with their number.
  */
 struct reading {
 	char *text; /* owned */
@@ -98,12 +98,12 @@ void reading_release(struct reading *reading);
 
 struct reading read_recording(const struct recording *recording);
 struct reading read_through_pipe(const struct recording *recording);
-/* The same with flags. */
+/* Read with flags. */
 struct reading read_with(const struct recording *recording, unsigned flags);
 struct reading read_through_pipe_with(const struct recording *recording, unsigned flags);
 struct reading read_path(const char *path);
 
-/* A table of build-ids in which each form stands once, and what is read of it. */
+/* Put a table of build-ids with each form once. TABLE_TEXT is its reading. */
 void put_table(struct recording *table);
 #define TABLE_TEXT \
 	"user " ID_8 " /bin/short\n" \
@@ -111,15 +111,15 @@ void put_table(struct recording *table);
 	"kernel " ID_A " [kernel.kallsyms]\n" \
 	"user " ID_B " [vdso]\n"
 
-/* @n samples and mappings of up to 300 files, and some records with bytes behind them. */
+/* Put @n samples and mappings of up to 300 files, and some records with bytes behind them. */
 void put_content(struct recording *content, size_t n);
 
-/* Whole and undamaged, with this text. */
+/* Check a complete, undamaged reading against @text. */
 void assert_read(const struct reading *reading, const char *text);
-/* The same from a file and through a pipe. */
+/* Check both readings: from a file and through a pipe. */
 void assert_reads(const struct recording *recording, const char *text);
 
-/* Every test is run for both orders. */
+/* Is the byte order big? Every test runs with both. */
 bool is_big(void **state);
 
 #define IN_BOTH(function) cmocka_unit_test_prestate(function, &little), cmocka_unit_test_prestate(function, &big)
