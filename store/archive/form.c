@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The form of what does not carry its id. */
+/* The form of artifacts without an id of their own. */
 #include <string.h>
 
 #include "archive/member.h"

@@ -20,7 +20,7 @@ bool bid_member_is_plain(const char *path)
 	return true;
 }
 
-/* tar(1) may write them so. */
+/* Skip a leading "./" of tar(1). */
 static const char *without_dot(const char *name)
 {
 	while (name[0] == '.' && name[1] == '/')
@@ -28,7 +28,7 @@ static const char *without_dot(const char *name)
 	return name;
 }
 
-/* "usr/bin/ls" was an absolute path; "[vdso]" is a name of perf's, and what lies in "[debuginfod]" has no path. */
+/* Set the path of a member: "usr/bin/ls" becomes absolute, "[vdso]" is a name of perf's, "[debuginfod]" means no path. */
 static void set_path(struct bid_member_name *name, const char *dir, size_t len)
 {
 	if (strncmp(dir, BID_STORE_NAMELESS, len) == 0 && strlen(BID_STORE_NAMELESS) == len)
@@ -37,7 +37,7 @@ static void set_path(struct bid_member_name *name, const char *dir, size_t len)
 		snprintf(name->path, sizeof(name->path), "%s%.*s", dir[0] == '[' ? "" : "/", (int)len, dir);
 }
 
-/* The end of @path, @len bytes of it, as an id. @ret_dir_len is set to what is before the slash in front of it. */
+/* Parse the last component of the @len bytes of @path as an id. Sets @ret_dir_len to the length before its slash. */
 static bool ends_in_id(const char *path, size_t len, struct bid_id *ret_id, size_t *ret_dir_len)
 {
 	size_t at = len;

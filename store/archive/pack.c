@@ -43,11 +43,11 @@ struct packer {
 
 enum { BUFFER = 256 << 10 };
 
-/* One build, with the files that are there of it. */
+/* a build with its open files */
 struct load {
 	struct bid_archive_build *build;
 	struct bid_file files[BID_KIND_COUNT];
-	char hex[BID_ID_HEX_MAX]; /* as it is filed */
+	char hex[BID_ID_HEX_MAX]; /* on-disk id */
 	char place[PATH_MAX]; /* "usr/bin/ls" */
 };
 
@@ -80,14 +80,14 @@ static int packer_init(struct packer *packer, enum bid_packing packing, int fd)
 	packer->buffer = malloc(BUFFER);
 	if (!packer->archive || !packer->entry || !packer->buffer)
 		return -ENOMEM;
-	/* ustar, which every tar reads, with pax headers only where it does not do */
+	/* ustar, readable by every tar, with pax headers only where ustar does not suffice */
 	if (archive_write_set_format_pax_restricted(packer->archive) != ARCHIVE_OK ||
 	    archive_write_add_filter(packer->archive, packings[packing].filter) != ARCHIVE_OK)
 		return -ENOTSUP;
 	/* gzip would note the time of day */
 	if (packing == BID_PACKING_GZIP)
 		(void)archive_write_set_filter_option(packer->archive, "gzip", "timestamp", NULL);
-	/* no padding behind the last byte, which a decompressor could take for damage */
+	/* no padding behind the last byte: a decompressor could report it as damage */
 	(void)archive_write_set_bytes_in_last_block(packer->archive, 1);
 	if (archive_write_open_fd(packer->archive, fd) != ARCHIVE_OK)
 		return archive_error(packer->archive);
@@ -110,7 +110,7 @@ static void find_place(struct bid_store *store, const struct bid_archive_build *
 		snprintf(load->place, sizeof(load->place), BID_STORE_NAMELESS);
 }
 
-/* Open all that there is of @build. 0, or an error of it alone. */
+/* Open all artifacts of @build. Returns 0, or an error that concerns only this build. */
 static int gather(struct bid_store *store, struct bid_archive_build *build, struct load *load)
 {
 	struct bid_id filed = build->id;
@@ -124,7 +124,7 @@ static int gather(struct bid_store *store, struct bid_archive_build *build, stru
 		struct bid_file *file = &load->files[kind];
 		int r = bid_store_find(store, &request, file);
 
-		/* perf has a debug file only where there is one besides the ELF file, and often a probe cache that says nothing */
+		/* perf stores a debug file only beside an ELF file, and often an empty probe cache */
 		if (r == 0 && (file->kind != request.kind || (kind == BID_KIND_PROBES && file->st.st_size == 0)))
 			bid_file_release(file);
 		if (file->fd >= 0) {
@@ -143,7 +143,7 @@ static int gather(struct bid_store *store, struct bid_archive_build *build, stru
 	return build->kinds & ~(1U << BID_KIND_PROBES) ? 0 : build->why;
 }
 
-/* Nothing of who packed it, or when. Each store has times of its own; tar(1) warns of a zero. */
+/* Begin a member without the user and time of packing. Times differ between stores anyway; tar(1) warns of a zero. */
 static void begin_member(struct packer *packer, const char *name)
 {
 	archive_entry_clear(packer->entry);
@@ -155,7 +155,7 @@ static void begin_member(struct packer *packer, const char *name)
 
 static int write_header(struct packer *packer)
 {
-	/* a warning is of names that are not text */
+	/* a warning concerns names that are not text */
 	return archive_write_header(packer->archive, packer->entry) < ARCHIVE_WARN ? archive_error(packer->archive) : 0;
 }
 

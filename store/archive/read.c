@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The bytes of an archive that nobody vouches for. */
+/* Reading the bytes of an untrusted archive. */
 #include <archive.h>
 #include <errno.h>
 
@@ -22,7 +22,7 @@ int bid_unpack_error(struct archive *archive)
 	}
 }
 
-/* A few bytes that become many fill a disk, or keep us busy for ever. */
+/* A few bytes that unpack to many could fill a disk, or take forever. */
 int bid_unpack_count(struct bid_unpack *unpack, size_t len)
 {
 	la_int64_t packed = archive_filter_bytes(unpack->file, -1);

@@ -18,9 +18,9 @@
 #include "base/trouble.h"
 
 enum {
-	HEAD = 64 << 10, /* bytes that tell the build-id of nearly every file */
+	HEAD = 64 << 10, /* bytes with the build-id of nearly every file */
 	MODULE_MAX = 64 << 20, /* bytes of a module, compressed */
-	LATER_MAX = 16 << 20, /* bytes of probe definitions that wait */
+	LATER_MAX = 16 << 20, /* bytes of deferred probe definitions */
 };
 
 static int refuse(struct bid_unpack *unpack, struct bid_archive_member *member, const char *format, ...)
@@ -45,8 +45,8 @@ static int fail(struct bid_unpack *unpack, struct bid_archive_member *member, in
 }
 
 /*
- * Is it in the store? Then it gets the member's path as another name, and is the user's from now on; but for what is no file of
- * that path. 1, 0 or a negative errno.
+ * Is the member in the store? If so, add its path as another name, unless it is no file of a path, and mark the artifact as added
+ * by the user. Returns 1, 0 or a negative errno.
  */
 static int recognise(struct bid_unpack *unpack, const struct bid_member_name *name)
 {
@@ -144,7 +144,7 @@ static int take_text(struct bid_unpack *unpack, const struct bid_member_name *na
 	if (member->size > BID_LIMIT_KALLSYMS)
 		return refuse(unpack, member, "larger than any %s", bid_kind_name(name->kind));
 	if (member->size == 0 && name->kind == BID_KIND_PROBES) {
-		member->state = BID_MEMBER_KNOWN; /* says nothing, and perf makes them wherever it looks */
+		member->state = BID_MEMBER_KNOWN; /* empty, and perf creates such files at each lookup */
 		return 0;
 	}
 	r = read_all(unpack, member->size, &data);
@@ -171,7 +171,7 @@ struct unpacked {
 	int bomb; /* -EFBIG if this one ends the unpacking */
 };
 
-/* What comes out of a packed member counts as what comes out of the archive. */
+/* Write unpacked bytes of a compressed member; they count as output of the archive. */
 static int write_unpacked(void *user, const void *data, size_t len)
 {
 	struct unpacked *to = user;
@@ -180,7 +180,7 @@ static int write_unpacked(void *user, const void *data, size_t len)
 	return to->bomb < 0 ? to->bomb : bid_txn_write(to->txn, data, len);
 }
 
-/* Write the member into @txn: @head, which was read already, and the rest. 1 if it is not what it should be. */
+/* Copy the member into @txn: first the @head bytes in @buffer, then the rest. Returns 1 for a wrong member. */
 static int copy(struct bid_unpack *unpack, struct bid_txn *txn, char *buffer, size_t head)
 {
 	ssize_t n = (ssize_t)head;
@@ -195,7 +195,7 @@ static int copy(struct bid_unpack *unpack, struct bid_txn *txn, char *buffer, si
 	return (int)n;
 }
 
-/* The same for a module, which the store has as it was before it was compressed. 1 if it cannot be unpacked. */
+/* As copy(), for a compressed module, which the store keeps unpacked. Returns 1 if it cannot be unpacked. */
 static int copy_packed(struct bid_unpack *unpack, struct bid_txn *txn, char *buffer, size_t head, uint64_t max)
 {
 	bid_auto_fd int packed = memfd_create("module", MFD_CLOEXEC);
@@ -222,7 +222,7 @@ static int copy_packed(struct bid_unpack *unpack, struct bid_txn *txn, char *buf
 	return r == -EBADMSG || r == -EFBIG ? 1 : r;
 }
 
-/* Does the beginning of the file show that it is another one? Most of what is wrong is found out before it is written. */
+/* Do the first bytes prove that the file is wrong? They detect most wrong files before any write. */
 static bool is_wrong(struct bid_unpack *unpack, struct bid_archive_member *member, const char *head, size_t len)
 {
 	char hex[BID_ID_HEX_MAX];
@@ -246,7 +246,7 @@ static int commit(struct bid_unpack *unpack, const struct bid_member_name *name,
 	int r = bid_txn_commit(txn, NULL, &file);
 
 	bid_file_release(&file);
-	/* somebody may have fetched it meanwhile */
+	/* another process may have fetched the artifact meanwhile */
 	if (r == 0)
 		r = bid_store_claim(unpack->store, &(struct bid_request){ .id = name->id, .kind = name->kind });
 	if (r == -EBADMSG || r == -ESTALE)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Going through an archive that nobody vouches for. */
+/* Iteration over the members of an untrusted archive. */
 #include "archive/unpack.h"
 
 #include <archive.h>
@@ -23,7 +23,9 @@ static void unpack_release(struct bid_unpack *unpack)
 		archive_read_free(unpack->file);
 }
 
-/* A reader of what perf and bidctl pack. No other format is tried, and no program is started. Returns 0, -ENOMEM or -ENOTSUP. */
+/*
+ * Make a reader of the formats of perf and bidctl. It tries no other format, and starts no program. Returns 0, -ENOMEM or -ENOTSUP.
+ */
 static int new_archive(struct archive **ret_archive)
 {
 	struct archive *archive = *ret_archive = archive_read_new();
@@ -37,7 +39,7 @@ static int new_archive(struct archive **ret_archive)
 	return 0;
 }
 
-/* What opening it came to: it reads the beginning already. */
+/* Translate the result of opening an archive, which reads its beginning. */
 static int opened(struct archive *archive, int result)
 {
 	int r = result == ARCHIVE_OK ? 0 : bid_unpack_error(archive);
@@ -53,7 +55,7 @@ static int open_file(struct bid_unpack *unpack, int fd)
 	return r < 0 ? r : opened(unpack->file, archive_read_open_fd(unpack->file, fd, BLOCK));
 }
 
-/* What is left of the current member. Not left to libarchive, which does not know when to stop. */
+/* Skip the rest of the current member. libarchive's own skipping has no limit. */
 static int pass_over(struct bid_unpack *unpack)
 {
 	for (;;) {
@@ -83,8 +85,8 @@ static int count(struct bid_unpack *unpack, const struct bid_archive_member *mem
 }
 
 /*
- * perf archive names what was sampled under two paths twice, and tar(1) packs it the second time as a hard link to itself. One of
- * perf's links was judged the first time.
+ * perf archive lists code sampled under two paths twice, and tar(1) packs the second one as a hard link to itself. The reader has
+ * already checked such a link of perf's.
  */
 static bool is_link_again(const char *name, const char *target)
 {
@@ -93,7 +95,7 @@ static bool is_link_again(const char *name, const char *target)
 	return strcmp(name, target) == 0 && bid_member_parse_link(name, &id);
 }
 
-/* Whatever is no file. 0 if there is nothing to say of it, 1 if member->why has it; -EINPROGRESS: look at it as at a file. */
+/* Check a member that is no file. Returns 0 to ignore it, 1 to refuse it for member->why, or -EINPROGRESS to treat it as a file. */
 static int look_at_type(struct archive_entry *entry, struct bid_archive_member *member)
 {
 	const char *target = archive_entry_hardlink(entry);
@@ -104,7 +106,7 @@ static int look_at_type(struct archive_entry *entry, struct bid_archive_member *
 	case AE_IFREG:
 		return -EINPROGRESS;
 	case AE_IFDIR:
-		return 0; /* directories are made where they are needed */
+		return 0; /* directories follow from the files in them */
 	case AE_IFLNK:
 		target = archive_entry_symlink(entry);
 		member->why = "a symbolic link other than perf's";
@@ -125,14 +127,17 @@ static int take(struct bid_unpack *unpack, struct archive_entry *entry, struct b
 		return 0;
 	member->id = name.id;
 	member->kind = name.kind;
-	/* tar(1) makes one of a file that it packs twice, or that has two names */
+	/* tar(1) packs a hard link for a file given twice, or with two names */
 	member->why = "a hard link to something else";
 	if (target && (!bid_member_parse(target, &other) || !bid_id_equal(&other.id, &name.id) || other.kind != name.kind))
 		return 0;
 	return target ? bid_unpack_take_known(unpack, &name, member) : bid_unpack_take(unpack, &name, member);
 }
 
-/* Only the beginning of a member tells: it may have any name. 1, 0 or a negative errno that ends the unpacking. */
+/*
+ * Is the member a recording? Its first bytes decide, since it may have any name. Returns 1, 0 or a negative errno that ends the
+ * unpacking.
+ */
 static int is_recording(struct bid_unpack *unpack)
 {
 	static const char magics[][9] = { "PERFILE2", "2ELIFREP", "PERFFILE", "ELIFFREP" };
@@ -145,12 +150,12 @@ static int is_recording(struct bid_unpack *unpack)
 	return n < 0 ? (int)n : 0;
 }
 
-/* An archive that is a member of the file. */
+/* an archive inside the archive */
 struct nested {
 	struct bid_unpack *unpack;
 	struct archive *archive; /* owned */
 	char *block; /* owned */
-	int error; /* of reading the file */
+	int error; /* error of reading the outer archive */
 };
 
 static void nested_release(struct nested *nested)
@@ -198,7 +203,10 @@ static int take_nested(struct bid_unpack *unpack, struct bid_archive_member *mem
 	return count(unpack, member, counts);
 }
 
-/* What perf archive --all packs beside artifacts: 1 if it was one of these, 0 if not, a negative errno as take() has it. */
+/*
+ * Handle the members that perf archive --all packs beside artifacts. Returns 1 for such a member, 0 for another one, or a negative
+ * errno as take().
+ */
 static int take_beside(struct bid_unpack *unpack, struct archive_entry *entry, struct bid_archive_member *member, uint64_t total,
 		       struct bid_archive_counts *counts)
 {
@@ -219,7 +227,7 @@ static int one_member(struct bid_unpack *unpack, struct archive_entry *entry, ui
 	struct bid_archive_member member = { .state = BID_MEMBER_REFUSED };
 	int r;
 
-	/* a name that the locale does not have, which is no matter here */
+	/* the locale lacks the characters of the name, which does not matter */
 	if (!name)
 		name = archive_entry_pathname_utf8(entry);
 	member.name = name ? name : "?";
@@ -251,7 +259,7 @@ static int all_members(struct bid_unpack *unpack, uint64_t total, struct bid_arc
 
 		if (r == ARCHIVE_EOF)
 			return 0;
-		/* ARCHIVE_RETRY, which is above ARCHIVE_WARN, is a damaged header, behind which nothing can be believed */
+		/* ARCHIVE_RETRY, above ARCHIVE_WARN, means a damaged header; the bytes behind it cannot be trusted */
 		if (r != ARCHIVE_OK && r != ARCHIVE_WARN) {
 			r = bid_unpack_error(unpack->archive);
 			return r == -EBADMSG && !any ? -EINVAL : r;
@@ -301,7 +309,7 @@ int bid_archive_unpack(struct bid_store *store, int fd, const struct bid_unpack_
 	r = open_file(&unpack, fd);
 	if (r == 0)
 		r = all_members(&unpack, S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0, &counts);
-	/* what came before the trouble is kept */
+	/* keep the members before the failure */
 	put_off = r == 0 || r == -EBADMSG ? all_put_off(&unpack, &counts) : 0;
 	synced = counts.added + counts.known > 0 ? bid_store_sync(store) : 0;
 	*ret_counts = counts;

@@ -8,7 +8,7 @@
 
 struct archive;
 
-/* Probe definitions that came before the rest of their build; they are taken at the end. */
+/* probe definitions that precede the rest of their build; added at the end */
 struct bid_unpack_later {
 	char *name; /* owned */
 	struct bid_id id;
@@ -20,32 +20,32 @@ struct bid_unpack {
 	struct bid_store *store;
 	const struct bid_unpack_config *config;
 	struct archive *file; /* owned */
-	struct archive *archive; /* whose members are read: the file, or an archive in it; borrowed */
-	uint64_t unpacked; /* bytes that came out of both so far, and out of packed members */
+	struct archive *archive; /* borrowed; the archive being read: the file, or an archive inside it */
+	uint64_t unpacked; /* bytes of output so far, from both and from compressed members */
 	struct bid_unpack_later *later; /* owned */
 	size_t n_later, later_size;
 	char why[256]; /* a member was refused */
 };
 
-/* Why @archive could not be read: -EBADMSG for a damaged one, unless it is the file that could not be read. */
+/* Return the error of reading @archive: -EBADMSG for a damaged archive, or the error of reading the file. */
 int bid_unpack_error(struct archive *archive);
 
-/* Read on in the current member. Bytes, 0 at its end, or a negative errno that ends the unpacking. */
+/* Read more of the current member. Returns the number of bytes, 0 at its end, or a negative errno that ends the unpacking. */
 ssize_t bid_unpack_read(struct bid_unpack *unpack, void *buffer, size_t len);
 
-/* @len more bytes came out of it. Returns 0, or -EFBIG if those are too many for what was read of the file: a bomb. */
+/* Count @len more bytes of output. Returns 0, or -EFBIG if the output is too large for the input: a bomb. */
 int bid_unpack_count(struct bid_unpack *unpack, size_t len);
 
 /*
- * Take the current member, a file that is called @name. member->state and what belongs to it say what came of it; -EINPROGRESS if
- * it is put off. Other errors end the unpacking.
+ * Add the current member, a file called @name. member->state and its fields have the result; -EINPROGRESS if it is deferred. Other
+ * errors end the unpacking.
  */
 int bid_unpack_take(struct bid_unpack *unpack, const struct bid_member_name *name, struct bid_archive_member *member);
 
-/* The same for one that is a hard link: it has no bytes here, but an earlier one of the same build had. */
+/* As bid_unpack_take(), for a hard link: its bytes belong to an earlier member of the same build. */
 int bid_unpack_take_known(struct bid_unpack *unpack, const struct bid_member_name *name, struct bid_archive_member *member);
 
-/* Take what was put off. */
+/* Add a deferred member. */
 int bid_unpack_take_later(struct bid_unpack *unpack, const struct bid_unpack_later *later, struct bid_archive_member *member);
 
 #endif

@@ -156,7 +156,7 @@ static int by_path(const void *a, const void *b)
 	return order ? order : (int)x->id.len - (int)y->id.len;
 }
 
-/* Those with the most samples first. */
+/* Compare for the order by samples, most first. */
 static int by_samples(const void *a, const void *b)
 {
 	const struct bid_dso *x = *(const struct bid_dso *const *)a, *y = *(const struct bid_dso *const *)b;
@@ -182,7 +182,7 @@ static bool same_path(const struct bid_dso *a, const struct bid_dso *b)
 	return a->mode == b->mode && strcmp(a->path, b->path) == 0;
 }
 
-/* Does @before, which comes just before @dso, say all that @dso says? */
+/* Does @before, the predecessor of @dso, include all of @dso? */
 static bool is_said(const struct bid_dso *before, const struct bid_dso *dso)
 {
 	struct bid_perfdata_dso a = shown(before), b = shown(dso);
@@ -192,7 +192,7 @@ static bool is_said(const struct bid_dso *before, const struct bid_dso *dso)
 	return b.id.len == 0 || (!b.sized && a.sized && bid_id_answers(&a.id, &b.id));
 }
 
-/* Leave out what another one says, and give its samples to whom they may belong to. Returns how many are left. */
+/* Drop each dso that another one includes, and add its samples to all dsos they may belong to. Returns the remaining number. */
 static size_t merge(struct bid_dso **sorted, size_t n)
 {
 	size_t left = 0;
@@ -204,7 +204,7 @@ static size_t merge(struct bid_dso **sorted, size_t n)
 			sorted[left++] = dso;
 			continue;
 		}
-		/* mapped by a name alone: by which of the builds that had it is not known */
+		/* mapped by a name alone: it may be any build of this name */
 		for (size_t at = left; at > 0 && same_path(sorted[at - 1], dso); at--) {
 			sorted[at - 1]->samples += dso->samples;
 			if (dso->id.len > 0)

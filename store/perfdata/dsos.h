@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The distinct combinations of id, mode and path that a recording names. */
+/* The distinct combinations of id, mode and path in a recording. */
 #ifndef BID_PERFDATA_DSOS_H
 #define BID_PERFDATA_DSOS_H
 
@@ -11,10 +11,10 @@
 struct bid_dso;
 
 struct bid_dsos {
-	struct bid_dso **slots; /* owned, and what they point to; open addressing */
+	struct bid_dso **slots; /* owned, with the dsos; open addressing */
 	size_t n, room; /* room is a power of two, or 0 */
 	size_t names; /* bytes of all names */
-	uint64_t key[2]; /* of the hash: whoever made the recording must not choose what collides */
+	uint64_t key[2]; /* key of the hash: the author of the recording must not choose collisions */
 };
 
 int bid_dsos_init(struct bid_dsos *dsos);
@@ -30,12 +30,12 @@ int bid_dsos_add(struct bid_dsos *dsos, const struct bid_id *id, bool sized, enu
 /* Its file was mapped up to @end. */
 void bid_dso_map(struct bid_dso *dso, uint64_t end);
 
-/* That many more samples are of it. */
+/* Count @samples more samples of @dso. */
 void bid_dso_count(struct bid_dso *dso, uint64_t samples);
 
 /*
- * Call @fn for each, in order, without those whose path has an id in another one, and without those whose id is another one's with
- * padding: their samples are the other's. To be called once. Adds to @count. Returns 0, what @fn returned, or -ENOMEM.
+ * Call @fn for each dso in order. Leaves out a dso without an id if its path has one in another dso, and a dso whose id is another
+ * id with padding; the other dso gets the samples. Call it once. Adds to @count. Returns 0, the result of @fn, or -ENOMEM.
  */
 int bid_dsos_each(const struct bid_dsos *dsos, bid_perfdata_fn fn, void *user, uint64_t *count);
 

@@ -33,7 +33,10 @@ struct header {
 	uint64_t features; /* the first 64 */
 };
 
-/* Tell the byte order by the magic. The first version wrote it as text; a header's size tells then, which is small. */
+/*
+ * Read the byte order from the magic. The first version has a magic in text; there the size of the header decides, because it is
+ * small.
+ */
 static int read_magic(const uint8_t *head, bool *ret_big)
 {
 	if (memcmp(head, "PERFILE2", 8) == 0)
@@ -48,8 +51,8 @@ static int read_magic(const uint8_t *head, bool *ret_big)
 }
 
 /*
- * The bitmap of features is one of the recorder's longs. Of a big-endian machine with longs of 32 bits, the halves are the other
- * way round; the host's name, which is always among them, tells.
+ * The bitmap of features is a long of the recorder. On a big-endian machine with longs of 32 bits, the halves are swapped. The
+ * host's name is always among the features, and shows the order.
  */
 static uint64_t read_features(bool big, const uint8_t *bitmap)
 {
@@ -61,7 +64,7 @@ static uint64_t read_features(bool big, const uint8_t *bitmap)
 	return features;
 }
 
-/* Read the header into @header, and leave @input behind it. Returns 0, -EINVAL if it is none, -ENODATA if it is cut off. */
+/* Read the header into @header, and leave @input behind it. Returns 0, -EINVAL for no header, -ENODATA for a truncated one. */
 static int read_header(struct bid_perf *perf, struct bid_input *input, struct header *header)
 {
 	const uint8_t *head;
@@ -94,7 +97,7 @@ static int read_header(struct bid_perf *perf, struct bid_input *input, struct he
 	return 0;
 }
 
-/* Go there, and say so if that cannot be. Returns 1, 0 if it cannot, or a negative errno. */
+/* Go to @offset, and report if that is impossible. Returns 1, 0 if it is impossible, or a negative errno. */
 static int go(struct bid_perf *perf, struct bid_input *input, uint64_t offset, const char *what)
 {
 	uint64_t here = input->offset;
@@ -107,7 +110,7 @@ static int go(struct bid_perf *perf, struct bid_input *input, uint64_t offset, c
 	return r == 0 ? 1 : r == -ENODATA || r == -ESPIPE ? 0 : r;
 }
 
-/* Read the @len bytes in front of us; all that are there. */
+/* Read @len bytes at the current offset, or as many as there are. */
 static int read_bytes(struct bid_input *input, size_t len, uint8_t **ret_data, size_t *ret_len)
 {
 	bid_auto_free uint8_t *data = NULL;
@@ -123,7 +126,7 @@ static int read_bytes(struct bid_input *input, size_t len, uint8_t **ret_data, s
 		if (have == 0)
 			break;
 		take = (size_t)have < len - n ? (size_t)have : len - n;
-		/* by what is there, not by what is claimed to be */
+		/* grow with the bytes read, not with the claimed length */
 		if (n + take > room) {
 			uint8_t *larger = realloc(data, 2 * (n + take));
 
@@ -159,7 +162,7 @@ static int read_table(struct bid_perf *perf, struct bid_input *input, uint64_t o
 	return len > 0 ? bid_record_table(perf, data, len, offset, len < wanted) : 0;
 }
 
-/* Behind the data there is a list of sections, one for each feature that is there, in the order of their numbers. */
+/* Read the sections. A list of them follows the data, one for each feature present, in the order of their numbers. */
 static int read_sections(struct bid_perf *perf, struct bid_input *input, const struct header *header)
 {
 	const uint64_t before = header->features & ((1u << BID_FEATURE_BUILD_ID) - 1);
@@ -184,8 +187,8 @@ static int read_sections(struct bid_perf *perf, struct bid_input *input, const s
 }
 
 /*
- * Learn where things are in the samples. If that is not to be had, they are not counted: in a pipe attributes have to be in front
- * of the data, where perf record writes them. Leaves @input anywhere.
+ * Read the layout of the samples. Without it the reader does not count them: in a pipe, the attributes must precede the data, as
+ * perf record writes them. Leaves @input anywhere.
  */
 static int read_attrs(struct bid_perf *perf, struct bid_input *input, const struct header *header)
 {
@@ -249,7 +252,7 @@ int bid_features_read(struct bid_perf *perf, struct bid_input *input)
 		bid_perf_damage(perf, "the size of the data", HEADER_DATA);
 		header.data_size = 0;
 	}
-	/* what perf record fills in at its end */
+	/* perf record sets the size at its end */
 	perf->summary.interrupted = header.data_size == 0;
 	r = perf->samples.wanted ? read_attrs(perf, input, &header) : 0;
 	if (r == 0)

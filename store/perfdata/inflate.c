@@ -9,10 +9,10 @@
 
 #include "perfdata/perf.h"
 
-/* Much larger than a record, so that little is moved; small enough for the second-level cache. */
+/* Much larger than a record, to move few bytes; small enough for the second-level cache. */
 #define ROOM (256u << 10)
 
-/* What recordings compress to is 3 to 50 times smaller; a short one of little variety may be beyond that. */
+/* Compressed recordings shrink 3 to 50 times; short and uniform ones may exceed that. */
 #define GROWTH_MAX   1024u
 #define GROWTH_START (256u << 20)
 
@@ -57,7 +57,7 @@ static int error_of(size_t code)
 	return ZSTD_getErrorCode(code) == ZSTD_error_memory_allocation ? -ENOMEM : -EBADMSG;
 }
 
-/* Hand on what is in the buffer, keep what was not taken. */
+/* Pass the buffer on, and keep the bytes not taken. */
 static int hand_on(struct bid_inflate *inflate)
 {
 	ptrdiff_t taken = inflate->fn(inflate->user, inflate->buffer, inflate->len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Numbers of a recording, in the byte order of the machine that made it. They may lie anywhere: records have odd sizes. */
+/* Numbers of a recording, in the byte order of its machine. They may be unaligned: records have odd sizes. */
 #ifndef BID_PERFDATA_LOAD_H
 #define BID_PERFDATA_LOAD_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What is known while a recording is read, and the layers of reading it, from the outermost to the innermost. */
+/* The state of reading a recording, and the layers of the reader, from the outermost to the innermost. */
 #ifndef BID_PERFDATA_PERF_H
 #define BID_PERFDATA_PERF_H
 
@@ -28,7 +28,7 @@ enum {
 	BID_RECORD_COMPRESSED2 = 83,
 };
 
-/* struct perf_event_attr (linux/perf_event.h): where the type of its samples is in it */
+/* offset of the sample type in struct perf_event_attr (linux/perf_event.h) */
 #define BID_ATTR_TYPE 24u
 
 /* Sections behind the data (perf, util/header.h). */
@@ -41,47 +41,47 @@ struct bid_perf {
 	struct bid_perfdata_summary summary;
 };
 
-/* Count a part that makes no sense; the first one is told. @what is static. */
+/* Count a damaged part, and report the first one. @what is static. */
 void bid_perf_damage(struct bid_perf *perf, const char *what, uint64_t offset);
 
 /* The head of a record. */
 struct bid_record {
 	uint32_t type;
 	uint16_t misc;
-	uint16_t size; /* of the whole, BID_RECORD_HEAD at least */
-	const uint8_t *data; /* where it begins */
+	uint16_t size; /* size of the whole record, BID_RECORD_HEAD at least */
+	const uint8_t *data; /* beginning of the record */
 	uint64_t offset; /* in the file, for messages */
 };
 
-/* mode.c: as perf's cpumode, the low three bits of misc, has it. */
+/* mode.c: translate perf's cpumode, the low three bits of misc. */
 enum bid_perfdata_mode bid_perf_mode(uint16_t misc);
 
 /*
- * record.c: learn what a record of type MMAP, MMAP2 or BUILD_ID says. Returns 0 even if it makes no sense, which is counted; or
- * as bid_dsos_add().
+ * record.c: read a record of type MMAP, MMAP2 or BUILD_ID. Returns 0 even for a malformed record, which it counts; or as
+ * bid_dsos_add().
  */
 int bid_record_mapping(struct bid_perf *perf, const struct bid_record *record);
 int bid_record_build_id(struct bid_perf *perf, const struct bid_record *record);
 
 /*
- * record.c: learn what a record of type ATTR, FORK or SAMPLE says, if samples are counted. What is too short is left out. Returns 0
- * or -ENOMEM.
+ * record.c: read a record of type ATTR, FORK or SAMPLE, if samples are counted. Skips a record that is too short. Returns 0 or
+ * -ENOMEM.
  */
 int bid_record_sampled(struct bid_perf *perf, const struct bid_record *record);
 
 /*
- * record.c: learn what the @len bytes of a table of build-ids say, which came from @offset; in one that is @cut off, half an entry
- * is no damage. Returns as the ones above.
+ * record.c: read @len bytes of a table of build-ids from @offset; with @cut, a partial last entry is no damage. Returns as the
+ * functions above.
  */
 int bid_record_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset, bool cut);
 
 /*
- * stream.c: read the records from where @input is to @end, UINT64_MAX for the end of the file. What is cut off or makes no sense
- * ends it and is reported. Returns 0, or as read(2), -ENOMEM, -E2BIG.
+ * stream.c: read the records from the offset of @input to @end, UINT64_MAX for the end of the file. Truncation and damage end the
+ * reading, and are reported. Returns 0, or as read(2), -ENOMEM, -E2BIG.
  */
 int bid_stream_read(struct bid_perf *perf, struct bid_input *input, uint64_t end);
 
-/* features.c: read a file that begins with perf's header at the beginning of @input. Returns 0, -EINVAL, or as the one above. */
+/* features.c: read a file with perf's header at the beginning of @input. Returns 0, -EINVAL, or as bid_stream_read(). */
 int bid_features_read(struct bid_perf *perf, struct bid_input *input);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Samples and mappings, put together. Both are sorted by address, and gone through at once, with what is mapped where we are in a
- * heap, the latest on top: however mappings lie above each other, that takes no longer than the sorting.
+ * Assignment of samples to mappings. Both are sorted by address, and read in parallel. A heap has the mappings at the current
+ * address, the latest on top. For any overlap of mappings this takes no longer than the sorting.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "perfdata/samples.h"
 
-/* So many forks without an exec are followed. */
+/* limit of forks without an exec */
 enum { GENERATIONS = 8 };
 
 struct heap {
@@ -109,7 +109,7 @@ static const struct bid_fork *fork_of(const struct bid_samples *samples, bid_spa
 	return low < samples->n_forks && samples->forks[low].space == space ? &samples->forks[low] : NULL;
 }
 
-/* Move the pages that are in use to the front. */
+/* Move the used pages to the front. */
 static void gather_pages(struct bid_samples *samples)
 {
 	size_t n = 0;
@@ -119,7 +119,7 @@ static void gather_pages(struct bid_samples *samples)
 			samples->pages[n++] = samples->pages[i];
 }
 
-/* Place the pages, which are sorted. Those of processes that had nothing there are left, as their parents'. */
+/* Assign the sorted pages. Pages of processes without a mapping there remain, for their parents. */
 static void place(struct bid_samples *samples, struct heap *heap)
 {
 	size_t left = 0, next = 0;
@@ -160,7 +160,7 @@ int bid_samples_place(struct bid_samples *samples)
 
 	if (!heap.maps)
 		return -ENOMEM;
-	/* of nothing there is no array to sort */
+	/* qsort(3) needs an array, and empty tables have none */
 	if (samples->n_maps == 0 || samples->n_pages == 0)
 		return 0;
 	qsort(samples->maps, samples->n_maps, sizeof(samples->maps[0]), by_start);

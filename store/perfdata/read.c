@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Recordings as they lie about: a file, a pipe, a directory of files. */
+/* Recordings as found on disk: a file, a pipe, a directory of files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void close_perf(struct bid_perf *perf)
 	bid_dsos_release(&perf->dsos);
 }
 
-/* Read what is open at @fd: a recording's file with its header, or one with nothing but records. */
+/* Read the file at @fd: with perf's header, or, if @headless, with records only. */
 static int read_file(struct bid_perf *perf, int fd, bool headless)
 {
 	bid_cleanup(bid_input_release) struct bid_input input = BID_INPUT_NONE;
@@ -66,7 +66,7 @@ int bid_perfdata_read_fd(int fd, unsigned flags, bid_perfdata_fn fn, void *user,
 	return r < 0 ? r : finish(&perf, fd, fn, user, ret_summary);
 }
 
-/* "data.7": what one thread of perf record --threads wrote */
+/* "data.7": the part of one thread of perf record --threads */
 static bool is_part(const char *name)
 {
 	const char *digits = name + strlen("data.");
@@ -74,7 +74,7 @@ static bool is_part(const char *name)
 	return strncmp(name, "data.", strlen("data.")) == 0 && *digits && strspn(digits, "0123456789") == strlen(digits);
 }
 
-/* Without waiting for a writer, were it a FIFO. Returns the descriptor of a regular file, -EINVAL for anything else. */
+/* Open a member of a directory; a FIFO must not block. Returns the descriptor of a regular file, -EINVAL for anything else. */
 static int open_member(int dir, const char *name)
 {
 	bid_auto_fd int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

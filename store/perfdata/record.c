@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The records that name code, and what of their names is a file's. */
+/* The records that name code, and the file names in them. */
 #include <string.h>
 
 #include "perfdata/load.h"
 #include "perfdata/perf.h"
 
 enum {
-	MISC_DATA = 1 << 13, /* of a mapping: not executable */
-	MISC_BUILD_ID = 1 << 14, /* of MMAP2: an id instead of the inode */
-	MISC_SIZED = 1 << 15, /* of BUILD_ID: the size of the id is there */
+	MISC_DATA = 1 << 13, /* a mapping that is not executable */
+	MISC_BUILD_ID = 1 << 14, /* MMAP2 with an id instead of the inode */
+	MISC_SIZED = 1 << 15, /* BUILD_ID with the size of the id */
 };
 
 /* where things are in the records */
@@ -17,7 +17,7 @@ enum {
 	MMAP2_ID_SIZE = 40,
 	MMAP2_ID = 44,
 	MMAP2_NAME = 72,
-	PROCESS = 8, /* of mappings, and of forks */
+	PROCESS = 8, /* offset of the process in mappings and forks */
 	PARENT = 12,
 	MMAP_START = 16,
 	MMAP_LENGTH = 24,
@@ -25,7 +25,7 @@ enum {
 	BUILD_ID_ID = 12,
 	BUILD_ID_SIZE = 32,
 	BUILD_ID_NAME = 36,
-	WITHOUT_PID = 4, /* what follows the pid is so much earlier in the oldest files */
+	WITHOUT_PID = 4, /* shift of the fields behind the pid in the oldest files */
 };
 
 void bid_perf_damage(struct bid_perf *perf, const char *what, uint64_t offset)
@@ -53,7 +53,7 @@ static size_t without_symbol(const char *name, size_t len)
 	return len;
 }
 
-/* Can there be a build behind a name that came without an id? Not behind memory that was never a file, nor behind a device. */
+/* Can a name without an id belong to a build? Memory without a file and devices cannot. */
 static bool may_be_build(const char *name, size_t len, enum bid_perfdata_mode mode)
 {
 	static const char *const memory[] = { "//", "/dev/", "/anon_hugepage", "/SYSV", "/memfd:", "/[", "/i915", "/drm" };
@@ -66,7 +66,7 @@ static bool may_be_build(const char *name, size_t len, enum bid_perfdata_mode mo
 	return name[0] == '/';
 }
 
-/* perf reads a vDSO from a copy of it, under whose name perf inject records it. Returns the true name, or NULL. */
+/* Return the true name of a vDSO copy, or NULL. perf reads a vDSO from a copy, and perf inject records the name of the copy. */
 static const char *name_of_copy(const char *name, size_t len)
 {
 	static const struct {
@@ -83,7 +83,7 @@ static const char *name_of_copy(const char *name, size_t len)
 	return NULL;
 }
 
-/* @ret_dso is left alone if that is no build. */
+/* Leaves @ret_dso alone for a name without a build. */
 static int add(struct bid_perf *perf, const struct bid_id *id, bool sized, uint16_t misc, const char *name, size_t len,
 	       struct bid_dso **ret_dso)
 {
@@ -102,7 +102,7 @@ static int add(struct bid_perf *perf, const struct bid_id *id, bool sized, uint1
 	return bid_dsos_add(&perf->dsos, id, sized, mode, name, len, ret_dso);
 }
 
-/* An id of only zeros is none: where one was not known, some versions write that. */
+/* Read an id. Zeros only mean none: some versions write them for an unknown id. */
 static int take_id(const uint8_t *bytes, size_t len, struct bid_id *ret_id)
 {
 	static const uint8_t zeros[BID_ID_PERF_MAX];
@@ -121,7 +121,7 @@ int bid_record_mapping(struct bid_perf *perf, const struct bid_record *record)
 	uint64_t mapped;
 	int r;
 
-	/* behind the name there may be more, so it has an end of its own */
+	/* the name ends at its NUL, because other data may follow */
 	end = record->size > name_at ? memchr(name, '\0', record->size - name_at) : NULL;
 	if (!end) {
 		bid_perf_damage(perf, "a mapping without a name", record->offset);
@@ -198,7 +198,7 @@ int bid_record_build_id(struct bid_perf *perf, const struct bid_record *record)
 	return take_build_id(perf, record, 0);
 }
 
-/* The next entry of a table at @data, of which there are @len bytes; false if there is none. */
+/* Read the next entry of the table of @len bytes at @data; false at the end. */
 static bool next_entry(const struct bid_perf *perf, const uint8_t *data, size_t len, struct bid_record *ret_entry)
 {
 	uint64_t word;
@@ -206,7 +206,7 @@ static bool next_entry(const struct bid_perf *perf, const uint8_t *data, size_t 
 	if (len < BID_RECORD_HEAD)
 		return false;
 	word = bid_load64(perf->big, data);
-	/* the type is that of no record: what is in a table needs none */
+	/* entries of a table need no record type */
 	*ret_entry = (struct bid_record){
 		.type = BID_RECORD_BUILD_ID,
 		.misc = perf->big ? (uint16_t)(word >> 16) : (uint16_t)(word >> 32),
@@ -216,7 +216,7 @@ static bool next_entry(const struct bid_perf *perf, const uint8_t *data, size_t 
 	return ret_entry->size > BUILD_ID_NAME && ret_entry->size <= len;
 }
 
-/* Old versions had no pid in an entry; the kernel's name tells, four bytes of which are then where the pid was added. */
+/* Old versions have no pid in an entry. The kernel's name shows it: four of its bytes are then at the offset of the pid. */
 static bool lacks_pid(const struct bid_perf *perf, const uint8_t *data, size_t len)
 {
 	static const char name[] = "nel.kallsyms]";

@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "perfdata/sip.h"
 
-/* linux/perf_event.h, enum perf_event_sample_format: what may be in front of the process, and it */
+/* linux/perf_event.h, enum perf_event_sample_format: the process, and the fields that may precede it */
 enum { TYPE_IP = 1 << 0, TYPE_TID = 1 << 1, TYPE_IDENTIFIER = 1 << 16 };
 
 enum { FIRST = 8, WORD = 8 };

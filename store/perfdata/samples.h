@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What was sampled, and what was mapped there.
- *
- * A recording has its records by the CPU that they are from, not by time: a sample may be in front of the mapping that it is in, by
- * as much as the whole recording. So both are gathered, samples by the page that they are in, and put together in the end: a page
- * is of what was mapped there last, by the process or, if nothing was, by the one that it was forked from. That is wrong for the
- * earlier ones of what was mapped at one address one after the other, by a process or by two with one number, and for a page that
- * two share; to ask for the hottest first it is near enough, and it needs no sorting by time.
+ * The samples and the mappings at their addresses. A recording has its records by CPU, not by time: a sample may precede its
+ * mapping, by as much as the whole recording. The reader therefore collects both, samples by page, and joins them at the end. A
+ * page belongs to its last mapping by the process or, without one, by the process it was forked from. This is wrong for earlier
+ * mappings of an address by one process, or by two with one number, and for a page that two mappings share. It suffices to fetch
+ * the hottest builds first, and needs no sorting by time.
  */
 #ifndef BID_PERFDATA_SAMPLES_H
 #define BID_PERFDATA_SAMPLES_H
 
 #include "perfdata/dsos.h"
 
-/* More than these are not looked at. They are 32, 64 and 24 MiB. */
+/* Limits; further ones are skipped. The tables take 32, 64 and 24 MiB. */
 #define BID_PAGES_MAX (1u << 20)
 #define BID_MAPS_MAX  (2u << 20)
 #define BID_FORKS_MAX (2u << 20)
@@ -23,13 +21,13 @@ struct bid_map;
 struct bid_fork;
 
 struct bid_samples {
-	bool wanted; /* else nothing here is used */
-	/* Where things are in a sample: 0 as long as that is not known, and for good if it is not the same in all. */
+	bool wanted; /* all else is unused without it */
+	/* Offsets in a sample: 0 while unknown, and for good if samples have different layouts. */
 	size_t ip_at, pid_at;
 	bool mixed;
 	uint64_t seen; /* samples */
-	uint64_t placed; /* those of something that has a name */
-	uint64_t key[2]; /* of the hash */
+	uint64_t placed; /* samples of code with a name */
+	uint64_t key[2]; /* key of the hash */
 	struct bid_page *pages; /* owned; open addressing; room is a power of two, or 0 */
 	size_t n_pages, room_pages;
 	struct bid_map *maps; /* owned, in the order of the recording */
@@ -46,22 +44,22 @@ void bid_samples_release(struct bid_samples *samples);
 /* There are samples of this type: PERF_SAMPLE_* bits, linux/perf_event.h. */
 void bid_samples_type(struct bid_samples *samples, uint64_t type);
 
-/* A sample in that mode, by a process that is of no matter to the kernel's mode. Returns 0 or -ENOMEM. */
+/* Count a sample in @mode by the process @pid, which does not matter in the kernel's mode. Returns 0 or -ENOMEM. */
 int bid_samples_add(struct bid_samples *samples, enum bid_perfdata_mode mode, uint32_t pid, uint64_t ip);
 
-/* @dso is NULL if it is nothing that has a name, and lives longer than @samples. Returns 0 or -ENOMEM. */
+/* Add a mapping. @dso is NULL for memory without a name, and lives longer than @samples. Returns 0 or -ENOMEM. */
 int bid_samples_map(struct bid_samples *samples, enum bid_perfdata_mode mode, uint32_t pid, uint64_t start, uint64_t len,
 		    struct bid_dso *dso);
 
-/* Process @pid has what @parent has mapped. Returns 0 or -ENOMEM. */
+/* Give the process @pid the mappings of @parent. Returns 0 or -ENOMEM. */
 int bid_samples_fork(struct bid_samples *samples, uint32_t pid, uint32_t parent);
 
-/* place.c: put all of that together, once. Tells each dso of its samples. Returns 0 or -ENOMEM. */
+/* place.c: join samples and mappings, once, and count the samples of each dso. Returns 0 or -ENOMEM. */
 int bid_samples_place(struct bid_samples *samples);
 
-/* What both files know. */
+/* shared by both files */
 
-/* An address space: a process's, the kernel's, or that of all guests together. */
+/* an address space: of a process, of the kernel, or of all guests together */
 typedef uint32_t bid_space;
 
 struct bid_page {
@@ -82,6 +80,6 @@ struct bid_fork {
 	uint32_t when;
 };
 
-#define BID_PAGE_SHIFT 12 /* of the smallest pages that there are; the others are multiples of them */
+#define BID_PAGE_SHIFT 12 /* of the smallest possible pages; other sizes are multiples */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * SipHash-1-3 (Aumasson, Bernstein: "SipHash: a fast short-input PRF"), fed by the word: whoever made a recording must not choose
- * what collides in a table.
+ * SipHash-1-3 (Aumasson, Bernstein: "SipHash: a fast short-input PRF"), with words as input: the author of a recording must not
+ * choose collisions in a table.
  */
 #ifndef BID_PERFDATA_SIP_H
 #define BID_PERFDATA_SIP_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A stream of records: which of them matter, and how far it is to the next one. */
+/* A stream of records: select the records to read, and find the next record. */
 #include <errno.h>
 
 #include "base/cleanup.h"
@@ -20,16 +20,16 @@ enum {
 
 struct stream {
 	struct bid_perf *perf;
-	uint64_t offset; /* in the file, of the data being scanned; of the record it was in, if that was compressed */
-	uint64_t behind; /* bytes behind the last record that are no records */
-	bool inner; /* this is what was compressed */
+	uint64_t offset; /* offset in the file of the data; for compressed data, of its record */
+	uint64_t behind; /* bytes behind the last record that belong to no record */
+	bool inner; /* the stream of the decompressed data */
 };
 
 /* The outer stream of a file, and the inner one, if there is any. */
 struct streams {
 	struct stream outer, inner;
 	struct bid_inflate *inflate; /* owned; NULL without compressed data */
-	bool broken; /* the compressed data is, so that what follows cannot be read */
+	bool broken; /* the compressed data is damaged: the rest cannot be read */
 };
 
 static void streams_release(struct streams *streams)
@@ -39,7 +39,7 @@ static void streams_release(struct streams *streams)
 
 static int scan_compressed(struct streams *streams, const struct bid_record *record);
 
-/* One record of a kind that matters. Returns 0, -EBADMSG if what follows it cannot be found, or another error. */
+/* Read one selected record. Returns 0, -EBADMSG if the next record cannot be found, or another error. */
 static int take(struct streams *streams, struct stream *stream, const struct bid_record *record)
 {
 	bool big = stream->perf->big;
@@ -88,8 +88,8 @@ static bool matters(const struct bid_perf *perf, uint32_t type)
 }
 
 /*
- * Take whole records out of the @len bytes at @data, up to one behind which are bytes that are none. Returns how many bytes they
- * are, -EBADMSG if that cannot be known, or another error. This is the loop that all bytes of a recording go through.
+ * Take whole records from the @len bytes at @data, up to a record with other bytes behind it. Returns the length of the records,
+ * -EBADMSG if it is unknown, or another error. All bytes of a recording pass through this loop.
  */
 static ptrdiff_t scan(struct streams *streams, struct stream *stream, const uint8_t *data, size_t len)
 {
@@ -216,7 +216,7 @@ static int advance(struct streams *streams, struct bid_input *input, uint64_t en
 	if (n > 0 && stream->behind == 0)
 		return 1;
 	if (n == 0) {
-		/* the record is longer than what there is, of the file or of the section */
+		/* the record exceeds the rest of the file or of the section */
 		if (len == (size_t)have)
 			perf->summary.cut = true;
 		else
