@@ -55,7 +55,7 @@ static bool is_true(const char *variable)
 	       strtol(text, NULL, 0) != 0;
 }
 
-/* May @path be trusted to say where files go? Not if a third user wrote it. */
+/* Is @path trusted to name directories? Not if a third user owns the file. */
 static bool is_trusted(int fd, const char *path)
 {
 	struct stat st;
@@ -68,7 +68,7 @@ static bool is_trusted(int fd, const char *path)
 	return false;
 }
 
-/* Returns 1 and the directory that @path names, 0 if it names none. */
+/* Read the directory from the configuration @path. Returns 1 and the directory, 0 without one. */
 static int read_config(const char *path, char *ret_dir, size_t size)
 {
 	bid_auto_free char *text = NULL;
@@ -98,7 +98,7 @@ static int read_config(const char *path, char *ret_dir, size_t size)
 	return r;
 }
 
-/* Returns 1 and what perf's configuration says, 0 if it says nothing. @ret_file is where. */
+/* Read the directory from perf's configuration. Returns 1 and the directory, 0 without one. @ret_file is the file with it. */
 static int configured(const char *home, char *ret_dir, char *ret_file, size_t size)
 {
 	const char *alone = getenv("PERF_CONFIG");
@@ -181,7 +181,7 @@ static bool has_links(const char *dir, const char *below)
 	return snprintf(path, sizeof(path), "%s%s/.build-id", dir, below) < (int)sizeof(path) && access(path, F_OK) == 0;
 }
 
-/* The tree that is meant by the directory @path: the one of a root or of a profile, or the one whose ".build-id" it is. */
+/* Replace the directory @path by its tree: the tree of a root or of a profile, or the parent of ".build-id". */
 static int find_tree(char *path, size_t size)
 {
 	static const char *const below[] = { "/usr/lib/debug", "/lib/debug" };

@@ -12,7 +12,10 @@ struct bid_detail {
 	char text[];
 };
 
-/* C0 and DEL: nobody's file name, and what would split lines of logs and requests. Bytes above are left to who made the name. */
+/*
+ * Does @text have C0 characters or DEL? No real file name has them, and they would split lines of logs and requests. Bytes above
+ * DEL are permitted.
+ */
 static bool has_controls(const char *text)
 {
 	for (; *text; text++)
@@ -30,7 +33,10 @@ static struct bid_detail *detail_new(size_t room)
 	return detail;
 }
 
-/* The canonical form of @path, to @to, which is as long. Returns false if it is too deep, or leads too high or to a directory. */
+/*
+ * Write the canonical form of @path to @to, which has the same size. Returns false for a path that is too deep, leaves the root, or
+ * ends in a directory.
+ */
 static bool canonicalise(const char *path, char *to)
 {
 	char *end = to;
@@ -100,7 +106,7 @@ int bid_detail_section(const char *name, struct bid_detail **ret_detail)
 
 const struct bid_detail *bid_detail_ref(const struct bid_detail *detail)
 {
-	/* the count is no part of what is immutable */
+	/* the detail is immutable except for its count */
 	if (detail)
 		atomic_fetch_add_explicit(&((struct bid_detail *)detail)->refs, 1, memory_order_relaxed);
 	return detail;

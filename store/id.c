@@ -6,7 +6,7 @@
 
 enum { HEX = 0x10 };
 
-/* What a character is worth as a digit, and HEX. The digits of an id are random: branches on them would be mispredicted. */
+/* The value of a character as a digit, and HEX. The digits of an id are random: branches on them would be mispredicted. */
 static const uint8_t digit_values[256] = {
 	['0'] = HEX,	  ['1'] = HEX | 1,  ['2'] = HEX | 2,  ['3'] = HEX | 3,	['4'] = HEX | 4,  ['5'] = HEX | 5,
 	['6'] = HEX | 6,  ['7'] = HEX | 7,  ['8'] = HEX | 8,  ['9'] = HEX | 9,	['a'] = HEX | 10, ['b'] = HEX | 11,

@@ -14,7 +14,7 @@ struct scanner {
 	unsigned line;
 };
 
-/* the classes of the C locale, whatever the caller's is */
+/* as in the C locale, in any locale of the caller */
 static bool is_space(int c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
@@ -65,7 +65,7 @@ static int append(char *buffer, size_t size, size_t *len, int c, int error)
 	return 0;
 }
 
-/* ["sub section"]: what follows the blank, up to the closing bracket. */
+/* Read the rest of ["sub section"]: from behind the blank to the closing bracket. */
 static int scan_subsection(struct scanner *scanner, char *name, size_t *len)
 {
 	int c, r;
@@ -89,7 +89,7 @@ static int scan_subsection(struct scanner *scanner, char *name, size_t *len)
 	return next(scanner) == ']' ? 0 : -EINVAL;
 }
 
-/* What follows the opening bracket. */
+/* Read a section from behind the opening bracket. */
 static int scan_section(struct scanner *scanner, char *name, size_t *len)
 {
 	*len = 0;
@@ -125,7 +125,7 @@ static int unescape(int c)
 	}
 }
 
-/* What follows the equals sign: blanks outside of quotes count as one between words, and as none around them. */
+/* Read a value from behind the equals sign: unquoted blanks count as one blank between words, and as none around them. */
 static int scan_value(struct scanner *scanner, char *value, size_t size)
 {
 	bool quoted = false, blank = false;
@@ -168,7 +168,7 @@ static int scan_value(struct scanner *scanner, char *value, size_t size)
 	}
 }
 
-/* A line "name = value" whose first character was @c; @name is the section's, @len of its characters. */
+/* Read a line "name = value" with the first character @c; @name begins with @len characters of the section's name. */
 static int scan_variable(struct scanner *scanner, int c, char *name, size_t len, char *value, size_t size)
 {
 	int r = append(name, NAME_MAX_LEN, &len, '.', -EINVAL);
@@ -179,7 +179,7 @@ static int scan_variable(struct scanner *scanner, int c, char *name, size_t len,
 		return r;
 	while (c == ' ' || c == '\t')
 		c = next(scanner);
-	/* git takes a name alone for "true"; perf and we have no such use for it */
+	/* in git a name alone means "true"; neither perf nor bidfs needs it */
 	return c == '=' ? scan_value(scanner, value, size) : -EINVAL;
 }
 
@@ -224,11 +224,11 @@ int bid_perfconfig_get(const char *text, size_t len, const char *key, char *ret_
 	if (!value || !found)
 		return -ENOMEM;
 	if (len >= 3 && memcmp(text, "\357\273\277", 3) == 0)
-		scanner.at += 3; /* the mark that some editors put before UTF-8 */
+		scanner.at += 3; /* the byte order mark that some editors write before UTF-8 */
 
 	r = scan_file(&scanner, key, value, found, size);
 	if (r == -EINVAL) {
-		/* a line that was read to its end is the one before */
+		/* after a fully read line the scanner is at the next line */
 		line = scanner.line;
 		if (scanner.at > text && scanner.at[-1] == '\n')
 			line--;

@@ -6,10 +6,10 @@
 #include <stddef.h>
 
 /*
- * Look up @key, "section.name" in lower case, in the @len bytes at @text. The last one wins. Returns 1 and its value of less than
+ * Look up @key, "section.name" in lower case, in the @len bytes at @text. The last value wins. Returns 1 and the value of less than
  * @size bytes, 0 if it is not set, or
- *   -EINVAL		a bad line, here or elsewhere in the file: its number is in @ret_line, which is set then only
- *   -ENAMETOOLONG	@size does not do for a value
+ *   -EINVAL		a malformed line anywhere in the file; sets @ret_line, which is otherwise left alone, to its number
+ *   -ENAMETOOLONG	a value does not fit @size
  */
 int bid_perfconfig_get(const char *text, size_t len, const char *key, char *ret_value, size_t size, unsigned *ret_line);
 

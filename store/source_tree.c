@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A directory as a source. It may be on a file system that takes its time, such as NFS or another mount.bidfs, so threads of its
- * own wait for it, and never the caller of start(). It may be on one that does not answer any more: then requests end without the
- * threads that wait for it, which are left behind.
+ * A directory as a source. It may be on a slow file system, such as NFS or another mount.bidfs: own threads wait for it, never the
+ * caller of start(). It may be on a file system that no longer responds: requests then end without their waiting threads, which
+ * stay behind.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void job_free(struct bid_tree_job *job)
 	free(job);
 }
 
-/* bid_tree_job_finish() for one that no thread has begun with: it is freed. */
+/* As bid_tree_job_finish(), for a job without a thread. Frees the job. */
 static void finish_waiting(struct bid_source_tree *tree, struct bid_tree_job *job, enum bid_outcome outcome, const char *what)
 {
 	TAILQ_REMOVE(&tree->waiting, job, link);
@@ -40,7 +40,7 @@ static void finish_waiting(struct bid_source_tree *tree, struct bid_tree_job *jo
 	job_free(job);
 }
 
-/* Is what comes now refused? Then @ret_text says why. */
+/* Does the breaker refuse requests now? If so, @ret_text has the reason. */
 static bool is_refused(const struct bid_source_tree *tree, char *ret_text, size_t size)
 {
 	if (bid_breaker_remaining_s(&tree->breaker, bid_clock_ms()) == 0)
@@ -67,7 +67,7 @@ static void tree_release(struct bid_source_tree *tree)
 	free(tree);
 }
 
-/* The calling thread ends. With the lock, which it gives back. */
+/* End the calling thread. Called with the lock, which it releases. */
 static void leave(struct bid_source_tree *tree)
 {
 	bool last = --tree->n_threads == 0 && tree->given_up;
@@ -86,7 +86,7 @@ static void *tree_main(void *argument)
 	while (!tree->stopping) {
 		struct bid_tree_job *job = TAILQ_FIRST(&tree->waiting);
 
-		/* what the breaker refuses is the keeper's, and what waits for the probe is not to be begun */
+		/* the timer thread ends jobs that the breaker refuses; other jobs wait for the probe request */
 		if (!job || !bid_breaker_admits(&tree->breaker, bid_clock_ms(), &job->probe)) {
 			pthread_cond_wait(&tree->has_job, &tree->lock);
 			continue;
@@ -104,7 +104,10 @@ static void *tree_main(void *argument)
 	return NULL;
 }
 
-/* How many threads have waited too long? @ret_job is the request of one that is not over, or NULL; @ret_next the next limit. */
+/*
+ * Count the threads beyond their deadline. @ret_job is one of them with an unfinished request, or NULL; @ret_next is the next
+ * deadline.
+ */
 static unsigned count_lost(struct bid_source_tree *tree, struct bid_tree_job **ret_job, int64_t *ret_next)
 {
 	int64_t now = bid_clock_ms();
@@ -130,8 +133,8 @@ static unsigned count_lost(struct bid_source_tree *tree, struct bid_tree_job **r
 }
 
 /*
- * @job has waited too long. For a file system that answers others, such as one that fetches, that says nothing: as long as one did
- * in the later half of the wait.
+ * End @job, which is beyond its deadline. A file system that served another request in the second half of the wait, for example one
+ * that fetches, counts as neither healthy nor dead.
  */
 static void end_silence(struct bid_source_tree *tree, struct bid_tree_job *job)
 {
@@ -141,7 +144,7 @@ static void end_silence(struct bid_source_tree *tree, struct bid_tree_job *job)
 	bid_tree_job_finish(tree, job, BID_OUTCOME_UNREACHABLE, silent);
 }
 
-/* The keeper: ends what waits for a file system that does not answer. */
+/* The timer thread: end the requests to a file system that does not respond. */
 static void *keep_time(void *argument)
 {
 	struct bid_source_tree *tree = argument;
@@ -196,14 +199,14 @@ static int tree_start(struct bid_source *source, const struct bid_request *reque
 		refuse(tree, job, text);
 	else
 		pthread_cond_signal(&tree->has_job);
-	/* with threads that are all lost, the keeper rests */
+	/* with all threads beyond their deadlines, the timer thread sleeps */
 	if (tree->rests && !TAILQ_EMPTY(&tree->running))
 		pthread_cond_signal(&tree->has_time);
 	pthread_mutex_unlock(&tree->lock);
 	return 0;
 }
 
-/* One of @jobs that is that of @number, or any if that is 0, and can be ended without its thread. Those that cannot are told. */
+/* Find a job of @jobs with @number, or any job for 0, that can end without its thread. Marks the others as cancelled. */
 static struct bid_tree_job *find(struct bid_tree_jobs *jobs, uint64_t number)
 {
 	struct bid_tree_job *job, *found = NULL;
@@ -218,7 +221,7 @@ static struct bid_tree_job *find(struct bid_tree_jobs *jobs, uint64_t number)
 	return found;
 }
 
-/* End the request of that @number, or all if it is 0. Under the lock, which is released meanwhile. */
+/* Cancel the request with @number, or all for 0. Called with the lock, which is released meanwhile. */
 static void cancel(struct bid_source_tree *tree, uint64_t number)
 {
 	struct bid_tree_job *job;
@@ -240,7 +243,7 @@ static void tree_cancel(struct bid_source *source, uint64_t transfer)
 	pthread_mutex_unlock(&tree->lock);
 }
 
-/* Is there a thread that does not wait for the file system? Under the lock. */
+/* Is there a thread that does not wait for the file system? Called with the lock. */
 static bool is_busy(const struct bid_source_tree *tree)
 {
 	unsigned n_waiting = 0;
@@ -264,7 +267,7 @@ static void tree_free(struct bid_source *source)
 	cancel(tree, 0);
 	pthread_cond_broadcast(&tree->has_job);
 	pthread_cond_signal(&tree->has_time);
-	/* what calls a receiver, or is about to end, is waited for; the file system only for a while */
+	/* wait for all threads that call a receiver or are about to end; wait for the file system only END_MS */
 	while (is_busy(tree))
 		pthread_cond_wait(&tree->ends, &tree->lock);
 	while (tree->n_threads > 0 && r == 0)
@@ -314,7 +317,7 @@ static int start_thread(struct bid_source_tree *tree, const char *name, void *(*
 	return r;
 }
 
-/* With the lock: none of them is to end before all are counted. */
+/* Start all threads. Called with the lock: no thread must end before all are counted. */
 static int start_threads(struct bid_source_tree *tree)
 {
 	int r = start_thread(tree, "bid-tree-time", keep_time);

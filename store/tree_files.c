@@ -37,7 +37,7 @@ static bool has_directory(int root, const char *name, const char *const *links)
 	return fd >= 0;
 }
 
-/* The name of @request in the layout of debuginfod's web API. False if it has none. */
+/* Format the name of @request in the layout of debuginfod's web API. Returns false if it has none. */
 static bool web_name(const struct bid_request *request, const char *hex, char *buf, size_t size)
 {
 	const char *kind = request->kind == BID_KIND_ELF ? "executable" : bid_kind_name(request->kind);
@@ -93,7 +93,7 @@ static int find(int root, const struct bid_request *request, const char *const *
 		r = open_regular(root, links, file);
 	if (r == -ENOENT && debug_name(request, hex, file->name, sizeof(file->name)))
 		r = open_regular(root, links, file);
-	/* the directory of a build, to which perf's link leads */
+	/* the object directory at the target of perf's link */
 	if (r == -EISDIR && !request->detail)
 		r = -ENOENT;
 	if (r == -ENOENT && perf_name(request, hex, file->name, sizeof(file->name)))
@@ -101,7 +101,7 @@ static int find(int root, const struct bid_request *request, const char *const *
 	return r;
 }
 
-/* On FUSE somebody may have asked a server that did not answer, and that is ENOENT too, see mount.bidfs(8). */
+/* Does ENOENT prove absence? Not on FUSE: ENOENT may also mean a server without a response there, see mount.bidfs(8). */
 static bool is_final(int root)
 {
 	struct statfs fs;
@@ -109,7 +109,7 @@ static bool is_final(int root)
 	return fstatfs(root, &fs) == 0 && fs.f_type != FUSE_SUPER_MAGIC;
 }
 
-/* Without asking the file system, which may be one that this thread keeps from answering. */
+/* Is @root on @device? Does not access the file system, because this thread may block it. */
 static bool is_on(int root, dev_t device)
 {
 	struct statx st;
@@ -134,7 +134,7 @@ int bid_tree_open(const char *path, dev_t own, const struct bid_request *request
 		ret_file->name[0] = '\0';
 	if (r != -ENOENT)
 		return r;
-	/* nothing there at all is not what a tree looks like that lacks one file */
+	/* a tree without one file still has a directory */
 	if (!has_directory(root, "buildid", links) && !has_directory(root, ".build-id", links))
 		return -ENOTDIR;
 	ret_file->proves_absence = is_final(root);

@@ -15,7 +15,7 @@
 
 enum { PIECE = 256 * 1024 };
 
-/* What comes of one request. */
+/* the result of one request */
 struct finding {
 	struct bid_answer answer;
 	char text[256];
@@ -56,17 +56,17 @@ void bid_tree_job_note(struct bid_source_tree *tree, struct bid_tree_job *job, e
 
 	if (sign == BID_SIGN_HEALTHY)
 		tree->answered_ms = now;
-	/* there is nothing to tell a breaker that is closed */
+	/* a closed breaker needs no report */
 	else if (sign == BID_SIGN_NONE && !job->probe)
 		return;
 	bid_breaker_note(&tree->breaker, now, job->probe, sign, 0, text);
-	/* those who wait for the probe may go, or another of them is the probe */
+	/* jobs behind the probe request may run, or one of them is the next probe request */
 	if (job->probe)
 		pthread_cond_broadcast(&tree->has_job);
 	job->probe = false;
 }
 
-/* Does the file system answer, whatever it says, or report a trouble of its own? @r is a negative errno. */
+/* Did the file system respond, with any result but a failure of its own? @r is a negative errno. */
 static bool is_answer(int r)
 {
 	switch (r) {
@@ -84,7 +84,7 @@ static bool is_answer(int r)
 	}
 }
 
-/* The thread of @job has waited for the file system, with the result @r. May it call the receiver? */
+/* End a wait of @job's thread for the file system, with the result @r. Returns true if the thread may call the receiver. */
 static bool may_tell(struct bid_source_tree *tree, struct bid_tree_job *job, int r)
 {
 	bool may;
@@ -98,8 +98,7 @@ static bool may_tell(struct bid_source_tree *tree, struct bid_tree_job *job, int
 }
 
 /*
- * Hand the file over. Returns 0, what the receiver ended it with in @ret_refusal, or the error of a read; -ECANCELED if the request
- * is over.
+ * Deliver the file. Returns 0 and the receiver's result in @ret_refusal, the error of a read, or -ECANCELED if the request is over.
  */
 static int deliver(struct bid_source_tree *tree, struct bid_tree_job *job, int fd, uint64_t size, int *ret_refusal)
 {
@@ -119,7 +118,7 @@ static int deliver(struct bid_source_tree *tree, struct bid_tree_job *job, int f
 			return -ECANCELED;
 		if (n < 0)
 			return (int)n;
-		/* it was cut while we read it */
+		/* the file shrank during the read */
 		if (n == 0)
 			return -ESTALE;
 		r = job->receiver.body(job->user, buffer, (size_t)n);
@@ -203,7 +202,7 @@ void bid_tree_job_run(struct bid_source_tree *tree, struct bid_tree_job *job)
 	if (!job->telling)
 		return;
 	tell(&job->receiver, job->user, &finding);
-	/* to close a file may take as long as to read it */
+	/* closing a file may take as long as reading it */
 	pthread_mutex_lock(&tree->lock);
 	job->over = true;
 	bid_tree_job_note(tree, job, BID_SIGN_NONE, "");
