@@ -155,7 +155,7 @@ struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_ev
 	if (actions.cancel_fallback)
 		cancel_fallback(download, cancels);
 	/* under the same lock, because a new waiter could join a download that ends as interrupted */
-	if (machine->state == BID_DOWNLOAD_CANCELLED)
+	if (machine->state == BID_DOWNLOAD_CANCELLED || (actions.end && actions.ended_as == BID_DOWNLOAD_CANCELLED))
 		bid_download_retire(download);
 	set_timer(download, actions.timer, event, actions.start != BID_NO_CANDIDATE);
 	return actions;

@@ -218,6 +218,8 @@ static void test_cancel_between_sources(void **state)
 	assert_int_equal(held->asked, BID_COMMIT_WORKERS + 2);
 	assert_int_equal(held->cancels, 0);
 	assert_int_equal(source_memory_asked(next), BID_COMMIT_WORKERS + 1);
+	/* a late reader is not interrupted: the source has another build */
+	assert_int_equal(fetch(scene, &unwanted, NULL), -EBADMSG);
 }
 
 /* Cancels that fall on any moment of a fetch(): one answer each, and the broker is whole afterwards. */
