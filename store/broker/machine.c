@@ -170,17 +170,18 @@ static void choose(struct bid_machine *machine, struct bid_actions *actions)
 {
 	bool busy = has(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_STOPPED) || machine->falls_back;
 	size_t next = BID_NO_CANDIDATE;
+	bool more;
 
 	if (is_undecided(machine) && count_parallel(machine) < machine->max_parallel)
 		next = find_next(machine);
-	if (machine->unwanted && (busy || next != BID_NO_CANDIDATE) && machine->state == BID_DOWNLOAD_RUNNING &&
-	    bid_machine_is_cancellable(machine))
+	more = busy || next != BID_NO_CANDIDATE || machine->fallbacks > 0;
+	if (machine->unwanted && more && machine->state == BID_DOWNLOAD_RUNNING && bid_machine_is_cancellable(machine))
 		leave(machine, BID_DOWNLOAD_CANCELLED, actions);
 	if (machine->state == BID_DOWNLOAD_RUNNING && next != BID_NO_CANDIDATE) {
 		machine->candidates[next].state = BID_ATTEMPT_QUEUED;
 		machine->candidates[next].overtaken = false;
 		actions->start = next;
-	} else if (!busy && machine->state == BID_DOWNLOAD_RUNNING && machine->fallbacks > 0 && !machine->unwanted) {
+	} else if (!busy && machine->state == BID_DOWNLOAD_RUNNING && machine->fallbacks > 0) {
 		machine->fallbacks--;
 		machine->falls_back = true;
 		actions->fallback = true;

@@ -226,6 +226,22 @@ static void test_cancel_ends_the_fallback(void **state)
 	assert_int_equal(actions.ended_as, BID_DOWNLOAD_CANCELLED);
 }
 
+/* Its result is none for a late reader: a fallback may have the section. */
+static void test_unwanted_download_with_fallbacks_ends_as_cancelled(void **state)
+{
+	struct bid_actions actions;
+	struct rig rig;
+
+	set(&rig, BID_DOWNLOAD_RUNNING, BID_ATTEMPT_DECIDING);
+	rig.machine.n = 1;
+	rig.machine.fallbacks = 2;
+	rig.machine.unwanted = true;
+	actions = take(&rig, BID_EVENT_REPORTED, 0);
+	assert_true(actions.end);
+	assert_false(actions.fallback);
+	assert_int_equal(actions.ended_as, BID_DOWNLOAD_CANCELLED);
+}
+
 /* A source never tells what its driver never does: of one that was not asked nothing comes, and of one that is over no more. */
 static bool is_possible(const struct bid_candidate *candidate, enum bid_event event)
 {
@@ -307,6 +323,7 @@ int main(void)
 		cmocka_unit_test(test_all_said_no_ends_by_the_reports),
 		cmocka_unit_test(test_fallbacks_follow_the_last_candidate),
 		cmocka_unit_test(test_cancel_ends_the_fallback),
+		cmocka_unit_test(test_unwanted_download_with_fallbacks_ends_as_cancelled),
 		cmocka_unit_test(test_any_series_of_events_ends_once),
 	};
 
