@@ -15,7 +15,7 @@
 
 #include "broker/broker.h"
 
-#define BID_TEXT_MAX 256 /* of a report, with its NUL */
+#define BID_TEXT_MAX 256 /* bytes of a report, with its NUL */
 #define BID_HEAD_MAX (64 * 1024) /* bytes of a body before the early check of its id */
 
 enum bid_attempt_room {
@@ -55,7 +55,7 @@ struct bid_attempt {
 	bool looped; /* cancelled: the source requests from this broker (loop.h) */
 	TAILQ_ENTRY(bid_attempt) job; /* in the broker's jobs */
 
-	/* of one thread at a time: starter, source, commit worker; of a commit worker while it makes room */
+	/* owned by one thread at a time: starter, source, commit worker; by a commit worker while it makes room */
 	struct bid_txn *txn; /* begun with the body */
 	uint8_t *head; /* begin of the body, until its check */
 	size_t head_len;
@@ -70,8 +70,8 @@ struct bid_attempt {
 	char reason[BID_TEXT_MAX]; /* the same as a text */
 	struct bid_source_response response;
 
-	/* of all threads */
-	_Atomic uint64_t received; /* of the current body */
+	/* shared by all threads */
+	_Atomic uint64_t received; /* bytes of the current body */
 	_Atomic uint64_t size; /* announced size, or BID_SIZE_UNKNOWN */
 };
 

@@ -38,7 +38,7 @@ struct bid_fallback {
 	int error; /* first error other than an absence; the section's error counts until a file is found */
 	size_t n; /* number of downloads of files */
 	struct bid_download *downloads[BID_FALLBACKS_MAX]; /* a reference each */
-	struct bid_report *reports; /* of this download and of the fallbacks, also for late waiters; owned */
+	struct bid_report *reports; /* reports of this download and of the fallbacks, also for late waiters; owned */
 	size_t n_reports;
 };
 
@@ -66,7 +66,7 @@ struct bid_download {
 	struct bid_lock_wait lock_wait;
 	struct bid_fallback fallback;
 	char (*texts)[BID_TEXT_MAX]; /* texts of the reports; owned */
-	/* of all threads */
+	/* shared by all threads */
 	_Atomic size_t n_reports; /* entries below are constant */
 	struct bid_report reports[]; /* one per source; its strings but sources and texts are owned */
 };
@@ -159,7 +159,7 @@ void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outco
 /* Returns the result of all reports, without a found one among them. */
 int bid_download_conclusion(const struct bid_download *download);
 
-/* Is the artifact too large at a source, and at each other one too large or absent? Not by the reports of a fallback. */
+/* Is the artifact too large at a source, and at each other one too large or absent? Ignores the reports of a fallback. */
 bool bid_download_is_too_large(const struct bid_download *download);
 
 #endif

@@ -48,7 +48,7 @@ enum bid_attempt_state {
 };
 
 enum bid_event {
-	/* of the download */
+	/* events of the download */
 	BID_EVENT_START, /* start the first candidate, or another */
 	BID_EVENT_TIMER, /* hedge_ms is over */
 	BID_EVENT_CANCEL, /* no waiter left */
@@ -56,7 +56,7 @@ enum bid_event {
 	BID_EVENT_OFFLINE, /* no request may be sent */
 	BID_EVENT_CLAIM, /* the result is known */
 	BID_EVENT_FALLBACK_LEFT, /* the fallback has no result */
-	/* of one candidate */
+	/* events of one candidate */
 	BID_EVENT_SENT,
 	BID_EVENT_HEAD, /* header, or bytes after a break */
 	BID_EVENT_VERIFIED, /* the first bytes carry the id */
@@ -75,8 +75,8 @@ struct bid_candidate {
 	bool overtaken; /* the last attempt was cancelled, for another one or with the download */
 	unsigned broken; /* bodies that broke off */
 	uint64_t received; /* bytes of the body; up to date with VERIFIED */
-	struct bid_attempt *attempt; /* of the scheduler; NULL for none */
-	unsigned overtaken_ms; /* of the scheduler: age of the overtaken attempt */
+	struct bid_attempt *attempt; /* the scheduler's; NULL for none */
+	unsigned overtaken_ms; /* the scheduler's: age of the overtaken attempt */
 };
 
 struct bid_machine {

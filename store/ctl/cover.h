@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A store below a mount of bidfs: the store's path leads to the mount. */
+/* A store covered by a mount of bidfs: the store's path leads to the mount. */
 #ifndef BID_CTL_COVER_H
 #define BID_CTL_COVER_H
 

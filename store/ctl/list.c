@@ -26,7 +26,7 @@ struct bucket {
 struct row {
 	struct bid_id id;
 	unsigned kinds;
-	uint64_t size; /* of all artifacts */
+	uint64_t size; /* bytes of all artifacts */
 	struct timespec changed; /* last change of the artifacts: one added or removed */
 	char *path; /* "/usr/bin/ls", "[vdso]", or "" */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Results for the builds that a recording of perf names. */
+/* Builds named by a recording of perf, and their results. */
 #ifndef BID_CTL_PERF_DATA_H
 #define BID_CTL_PERF_DATA_H
 

@@ -19,8 +19,11 @@ typedef int (*ctl_probe_edit_fn)(void *user, const struct ctl_probe_file *old, F
  * Some files have no leases (NFS, FUSE, the file of another user), or have a permanent reader, such as a mount. Then bidctl reads
  * the file once more right before it writes. In the moment between both, perf's definitions or bidctl's may be lost.
  *
- * Returns 0, the result of @edit, -ENOENT for a build outside the store, -EBUSY if another process had the file open for writing
- * for some seconds, -EBADMSG for an unreadable file, or as open(2), read(2), write(2).
+ * Returns 0, the result of @edit, or
+ *   -ENOENT	the store lacks the build
+ *   -EBUSY	another process had the file open for writing for some seconds
+ *   -EBADMSG	the text is not in perf's format
+ *   other	as open(2), read(2) and write(2)
  */
 int ctl_probe_edit(struct bid_store *store, const struct bid_id *id, ctl_probe_edit_fn edit, void *user);
 

@@ -17,8 +17,8 @@ static void print_word(FILE *out, const char *text)
 /*
  * Preamble of the script. $id and $guru stand in front.
  *
- * id_of finds the note of type 3 and owner "GNU" (ELF gABI, "Note Section") in a file's first MiB, at a multiple of 4 bytes, in
- * either byte order. Lengths and types are less than 256, so the sum of their bytes is their value.
+ * id_of finds the note of type 3 and owner "GNU" (ELF gABI, "Note Section") in a file's first MiB. The note lies at a multiple of 4
+ * bytes, in either byte order. Lengths and types are less than 256, so the sum of their bytes is their value.
  */
 static const char preamble[] =
 	"set -u\n"

@@ -106,7 +106,7 @@ static int read_file(const char *path, struct ctl_probe_file *ret_file)
 struct others {
 	struct bid_store *store;
 	const struct bid_id *id;
-	char hex[BID_ID_HEX_MAX]; /* of another build with definitions */
+	char hex[BID_ID_HEX_MAX]; /* id of another build with definitions */
 };
 
 static int find_other(void *user, const struct bid_id *id)

@@ -7,7 +7,7 @@
 /* Parsed size. One of both fields is 0, and both without the option. */
 struct ctl_size {
 	uint64_t bytes;
-	double percent; /* of the file system */
+	double percent; /* share of the file system */
 };
 
 /*

@@ -39,7 +39,7 @@ struct started {
 struct watch {
 	const struct ctl *ctl;
 	struct bid_store *store; /* owned; NULL while it cannot be opened */
-	char path[PATH_MAX]; /* of the store */
+	char path[PATH_MAX]; /* path of the store */
 	struct stat opened; /* directory of the opened store */
 	struct ctl_tally tally;
 	struct ctl_running running;

@@ -22,7 +22,7 @@
 struct bid_fetch {
 	struct bid_fetch_config config; /* with defaults; constant, strings owned */
 	struct curl_slist *secrets; /* lines of config.headers_file; constant */
-	CURLM *multi; /* of the network thread, but for curl_multi_wakeup() */
+	CURLM *multi; /* for the network thread, except curl_multi_wakeup() */
 	pthread_t thread;
 
 	pthread_mutex_t lock;
@@ -35,7 +35,7 @@ struct bid_fetch {
 
 	struct bid_transfer_list active; /* with a request, or between two tries; of the network thread */
 	struct bid_server_list alarmed; /* servers with an alarm; of the network thread */
-	unsigned seed; /* of the jitter; of the network thread */
+	unsigned seed; /* seed of the jitter; for the network thread */
 	int64_t held_at; /* end of the last call of a receiver that took HELD_MS or more; of the network thread */
 };
 

@@ -144,7 +144,7 @@ static int begin_body(struct bid_transfer *transfer)
 		r = begin_whole(transfer);
 	}
 	bid_transfer_set_deadline(transfer, now + config->stall_ms);
-	/* not before the header: the server may unpack the file first */
+	/* only from the header on, because the server may unpack the file before */
 	curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, BID_SLOWEST);
 	curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME, bid_slow_s(config));
 	return r;

@@ -17,14 +17,14 @@
 #define BID_RESPONSE_TEXT_MAX	128 /* characters kept of the body of an error */
 
 struct bid_response {
-	unsigned status; /* of the last response; 0 before the first */
+	unsigned status; /* status of the last response; 0 before the first */
 	bool in_header;
 	bool redirects; /* with Location */
 	bool chunked;
 	bool is_page; /* text/html */
 	bool encoded; /* in an unrequested content encoding */
 	bool accepts_ranges; /* Accept-Ranges */
-	uint64_t part_start, part_size; /* of a 206: begin of the part, and size of the whole; or BID_SIZE_UNKNOWN */
+	uint64_t part_start, part_size; /* 206: begin of the part, and size of the whole; or BID_SIZE_UNKNOWN */
 	char etag[BID_RESPONSE_ETAG_MAX]; /* strong validator with its quotes, or "" */
 	uint64_t content_length; /* or BID_SIZE_UNKNOWN */
 	uint64_t debuginfod_size; /* X-DEBUGINFOD-SIZE, or BID_SIZE_UNKNOWN */

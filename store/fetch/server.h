@@ -40,8 +40,8 @@ struct bid_server {
 	enum bid_ranges ranges;
 	int64_t unsupported_until[BID_KIND_END]; /* end of the refusal of all requests of a kind */
 
-	/* of the network thread */
-	struct bid_transfer_list waiting; /* not sent yet, first come first served */
+	/* for the network thread */
+	struct bid_transfer_list waiting; /* unsent transfers, first come first served */
 	unsigned running; /* in fetch->active */
 	/*
 	 * Cancelled request that shows whether the server is dead, or NULL. Without such a request each reader would lose, on a

@@ -70,9 +70,9 @@ struct bid_resume {
 struct bid_transfer {
 	TAILQ_ENTRY(bid_transfer) live; /* under fetch->lock */
 	TAILQ_ENTRY(bid_transfer) queue;
-	enum bid_transfer_state state; /* of the network thread, from QUEUED on */
+	enum bid_transfer_state state; /* for the network thread, from QUEUED on */
 	uint64_t number;
-	enum bid_transfer_order order; /* not executed yet; under fetch->lock */
+	enum bid_transfer_order order; /* pending order; under fetch->lock */
 
 	struct bid_server *server;
 	struct bid_receiver receiver;
@@ -82,20 +82,20 @@ struct bid_transfer {
 	char *shown; /* the URL without user name and password */
 
 	CURL *easy; /* NULL before the first try */
-	struct curl_slist *headers; /* of the current request */
+	struct curl_slist *headers; /* headers of the current request */
 	char curl_error[CURL_ERROR_SIZE]; /* CURLOPT_ERRORBUFFER */
 	unsigned tries; /* count against `retries`; not with progress, not on a dead connection */
 	unsigned begun; /* all tries */
 	char before[256]; /* text of the last failed try before the current one; or "" */
-	bool probe; /* of the server's breaker */
+	bool probe; /* probe of the server's breaker */
 	int64_t ends_at; /* end of all tries, in milliseconds of the monotonic clock */
 	int64_t resume_until; /* end of the retries beyond `retries` for a resumable body; 0 before its first bytes */
 	int64_t retry_after_s; /* Retry-After of the last try or of the breaker; 0 for none */
 
-	/* of the current try */
+	/* state of the current try */
 	unsigned hops; /* redirects followed */
 	char *led_to; /* target of the last redirect, without user name, password and query; owned, or NULL */
-	int64_t deadline; /* of the state */
+	int64_t deadline; /* end of the state */
 	struct bid_response response;
 	char peer[BID_TRANSFER_PEER_MAX]; /* "ADDRESS:PORT" of the last connection, to the server or to a proxy; "" for none */
 	int64_t connect_at; /* begin of the name look-up, or of the connection */

@@ -27,7 +27,7 @@ struct fetch_world {
 	pid_t server;
 	uint16_t port;
 	char url[64];
-	unsigned char body[BODY_SIZE];	/* of every artifact */
+	unsigned char body[BODY_SIZE];	/* content of every artifact */
 };
 
 extern struct fetch_world world;
@@ -61,7 +61,7 @@ struct capture {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	unsigned heads, dones, broken;
-	uint64_t size;			/* of the last head */
+	uint64_t size;			/* announced with the last head */
 	unsigned char body[BODY_SIZE];	/* since the last head */
 	uint64_t received;
 	int head_result, body_result;
