@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Object directories, "<path>/<id>": the walk through all of a store for verify, remove and evict, and removal of their files. */
+/* Object directories, "<path>/<id>": the dirwalk through a whole store for verify, remove and evict, and removal of their files. */
 #ifndef BID_DISK_ENTRIES_H
 #define BID_DISK_ENTRIES_H
 
@@ -9,7 +9,7 @@
 
 #include "api/store.h"
 
-/* A directory "<path>/<id>", or in perf's old layout a file of that name. */
+/* a directory "<path>/<id>", or in perf's old layout a file of that name */
 struct bid_place_of {
 	const char *path; /* relative to the store */
 	struct bid_id id; /* on-disk id: the last component of @path */
@@ -19,25 +19,25 @@ struct bid_place_of {
 };
 
 /*
- * The callbacks of a walk. A non-zero return ends the walk and is returned. A callback may remove its subject. temp, foreign and
- * unread may be NULL.
+ * The callbacks of a dirwalk. A non-zero return ends the dirwalk and is returned. A callback may remove its subject. temp, foreign
+ * and unread may be NULL.
  */
 struct bid_visitor {
 	int (*entry)(void *user, const struct bid_place_of *entry);
 	int (*temp)(void *user, const char *path); /* a temporary file of perf: ".elf.XXXXXX" */
 	int (*foreign)(void *user, const char *path); /* a file or directory outside of the layout */
-	int (*unread)(void *user, const char *path, int error); /* a directory that was not read to its end */
+	int (*unread)(void *user, const char *path, int error); /* a directory with a read error before its end */
 	void *user;
 };
 
 /*
- * Walk the tree of original paths, in no order and without holding it in memory. The walk skips perf's copies of /proc/kcore and
- * its JIT dumps. Returns 0, the result of a callback, or a negative errno; an unreadable directory ends the walk, unless it is
- * below the store's own and @visitor->unread is set.
+ * Run a dirwalk through the tree of original paths, in no order and without holding it in memory. It skips perf's copies of
+ * /proc/kcore and its JIT dumps. Returns 0, the result of a callback, or a negative errno. An unreadable directory ends the
+ * dirwalk, unless it is below the store's own and @visitor->unread is set.
  */
 int bid_entries_each(struct bid_store *store, const struct bid_visitor *visitor);
 
-/* The same walk by several threads, each with its own visitor. Their callbacks remove nothing. */
+/* The same dirwalk by several threads, each with its own visitor. Their callbacks remove nothing. */
 struct bid_entries_walk;
 int bid_entries_walk_new(struct bid_store *store, struct bid_entries_walk **ret_walk);
 

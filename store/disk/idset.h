@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A set of ids with all their aliases on disk, for a walk through a store. */
+/* A set of ids with all their on-disk aliases, for a dirwalk through a store. */
 #ifndef BID_DISK_IDSET_H
 #define BID_DISK_IDSET_H
 

@@ -73,7 +73,7 @@ struct bid_spelling {
 };
 bool bid_spelling_next(struct bid_spelling *spelling, const struct bid_id *id, struct bid_id *ret_id);
 
-/* The kind of @path in perf's old layout, where a file has the place of an object directory. */
+/* Return the kind of @path in perf's old layout, where a file replaces the object directory. */
 enum bid_kind bid_place_file_kind(const char *path);
 
 /*

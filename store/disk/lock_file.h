@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Lock files in our folder. A process that can open a file can hold a lock on it for ever; therefore only users with the right to
- * write the guarded directory can open its lock file.
+ * Lock files in the private folder. A process that can open a file can lock it for ever. Only users with write permission for the
+ * guarded directory can therefore open its lock file.
  */
 #ifndef BID_DISK_LOCK_FILE_H
 #define BID_DISK_LOCK_FILE_H

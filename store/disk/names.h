@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Further paths of a build. perf's link leads from an id to one path; our folder lists the other paths (docs/FORMAT.md), so that
- * finding them takes no walk through the store.
+ * Further paths of a build. perf's link leads from an id to one path. The private folder lists the other paths (docs/FORMAT.md), so
+ * that finding them needs no dirwalk.
  */
 #ifndef BID_DISK_NAMES_H
 #define BID_DISK_NAMES_H

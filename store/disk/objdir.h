@@ -17,7 +17,7 @@
 struct bid_place {
 	unsigned step; /* 0 restarts the iteration without reading the link again */
 	bool looked; /* the link was read */
-	bool linked; /* there is a link that stays inside the store */
+	bool linked; /* a link that stays inside the store exists */
 	const char *path; /* relative to the store: a directory, or in perf's old layout a file; points to one of these: */
 	char target[PATH_MAX], known[BID_LAYOUT_MAX];
 };

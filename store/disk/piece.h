@@ -18,10 +18,10 @@ const char *bid_piece_path(const struct bid_request *request, char buf[static PA
 /* Open the stored file of @request without a check. -ENOENT if there is none. */
 int bid_piece_open(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
 
-/* Give @temp, whose bytes are on disk, its name. An existing file is -EEXIST, unless @replace. */
+/* Link @temp, whose bytes are on disk, under its name. Returns -EEXIST for an existing file, unless @replace. */
 int bid_piece_publish(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp, bool replace);
 
-/* A callback for @path, a directory deeper than any source. A non-zero return ends the walk, and is returned. */
+/* Takes @path, a directory deeper than any source. A non-zero return ends the enumeration, and is returned. */
 typedef int (*bid_pieces_deep_fn)(void *user, const char *path);
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The quarantine: wrong files, moved out of their places for people to look at. The store never reads it. */
+/* The quarantine: wrong files, moved there for people to examine. The store never reads it. */
 #ifndef BID_DISK_QUARANTINE_H
 #define BID_DISK_QUARANTINE_H
 

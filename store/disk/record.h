@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Records: ".bidfs/record/xx/rest.KIND", one file for each artifact that was downloaded, and for each section that was cut out of
- * a file of the store (docs/FORMAT.md, "A record"). A file without a record is the user's, and nothing evicts it.
- *
- * bid_record_write() puts a record into its place at once, and nothing changes it afterwards: the modification time of its file,
- * which is that of the last use, is all that moves. No function needs a lock. Each makes a few system calls, and blocks for the
- * disk alone. A record that is missing, damaged, or cannot be written costs nothing but its contents.
+ * Records: ".bidfs/record/xx/rest.KIND", a file for each download, and for each section cut out of a file of the store
+ * (docs/FORMAT.md, "A record"). A file without a record belongs to the user, and eviction spares it. bid_record_write() writes a
+ * record atomically, and its contents never change. Only the modification time of its file moves: the last use. No function needs a
+ * lock; each makes a few system calls, and blocks only for the disk. The loss of a record costs nothing but its contents.
  */
 #ifndef BID_DISK_RECORD_H
 #define BID_DISK_RECORD_H
@@ -37,21 +35,21 @@ int bid_record_drop(struct bid_store *store, const struct bid_request *request);
 int bid_record_used(struct bid_store *store, const struct bid_request *request, time_t if_before);
 
 /*
- * Call @fn for every record, unread but for that of a piece, with the lstat(2) of its file; a piece whose record is damaged is left
- * out. A non-zero return ends it and is returned. @fn may remove the record.
+ * Call @fn for every record, with the lstat(2) of its file; skip damaged records of pieces. Reads only the records of pieces. A
+ * non-zero return ends the enumeration and is returned. @fn may remove the record.
  */
 int bid_record_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
 		    void *user);
 
-/* What the record "xx/NAME" is of, but for the detail, of which the name has a hash alone. False if it is no such name. */
+/* Parse the record name "xx/NAME". The name contains only a hash of the detail. Returns false for another name. */
 bool bid_record_parse_name(const char *first, const char *name, struct bid_request *ret_request);
 
-/* Is @name that of the record of @request, as far as kind and detail go? */
+/* Is @name the record name of @request, by kind and detail? */
 bool bid_record_has_name(const struct bid_request *request, const char *name);
 
 /*
- * The detail of the piece whose record "xx/NAME" is. The caller gives it back with bid_detail_unref(). -EBADMSG if the record is
- * damaged or of something else.
+ * Read the detail of the piece with the record "xx/NAME". The caller releases it with bid_detail_unref(). Returns -EBADMSG for a
+ * damaged record, or for one of another kind.
  */
 int bid_record_detail(struct bid_store *store, const char *first, const char *name, struct bid_detail **ret_detail);
 

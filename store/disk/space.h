@@ -12,7 +12,7 @@
 
 enum { BID_SPACE_USES = 4096 }; /* a power of two; 64 KiB */
 
-/* The last use of an artifact. Artifacts with one hash share a slot, which costs a system call. */
+/* the last use of an artifact; artifacts with one hash share a slot, at the cost of a system call */
 struct bid_use {
 	uint64_t hash;
 	int64_t noted_s; /* time of the last look at its record */
@@ -28,17 +28,17 @@ struct bid_space {
 	pthread_mutex_t lock; /* protects all below; not held during I/O */
 	pthread_cond_t kick;
 	pthread_t thread;
-	bool running; /* there is a thread; written before it starts and after it ended */
+	bool running; /* the thread runs; written before its start and after its end */
 	bool stopping, kicked;
 	struct bid_limits limits; /* written before the thread starts */
 	uint64_t pending; /* bytes published since the thread looked */
 	uint64_t evictable; /* bytes that could still be evicted after the last search for room, at this time */
 	int64_t searched_s;
 	struct bid_use uses[BID_SPACE_USES];
-	pthread_mutex_t let_go_lock; /* protects the two below, and is held while it is called */
+	pthread_mutex_t let_go_lock; /* protects the two fields below; held during the callback */
 	bid_let_go_fn let_go; /* may be NULL */
 	void *let_go_user;
-	_Atomic uint64_t reserved; /* bytes that are to be written; has no need of the lock */
+	_Atomic uint64_t reserved; /* bytes reserved for writing; needs no lock */
 };
 
 /* @store outlives @ret_space. */
@@ -87,12 +87,12 @@ enum bid_reserve_need {
 };
 
 struct bid_reservation {
-	struct bid_space *space; /* borrowed; NULL for a store to which nothing is written */
-	uint64_t reserved; /* announced bytes that are not written yet */
+	struct bid_space *space; /* borrowed; NULL for a store without writes */
+	uint64_t reserved; /* announced bytes not yet written */
 	uint64_t unsaid; /* written bytes beyond the announced ones */
 	enum bid_reserve_need need; /* reason of the last -EAGAIN */
 	uint64_t wanted; /* bytes, for BID_RESERVE_EXPECTED and BID_RESERVE_DISK_FULL */
-	bool made; /* an eviction for a full disk took place */
+	bool made; /* an eviction for a full disk has run */
 };
 
 /*

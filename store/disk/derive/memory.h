@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Artifacts that are made of others, where the store cannot keep them: files in memory, which live as long as they are open. All
- * that this process has open are limited together, by BID_LIMIT_MEMORY.
+ * Derived artifacts that the store cannot keep: files in memory, which live while they are open. BID_LIMIT_MEMORY bounds the sum of
+ * all such files open in this process.
  */
 #ifndef BID_DISK_MEMORY_H
 #define BID_DISK_MEMORY_H
 
 #include <stdint.h>
 
-/* A file in memory of @size bytes, which are 0. -ENOMEM if there is no room for it, or as memfd_create(2). */
+/* Make a file in memory with @size zero bytes. Returns -ENOMEM without room for it, or as memfd_create(2). */
 int bid_memory_new(const char *name, uint64_t size, int *ret_fd);
 
 /* How large one may be now. 0 or a negative errno. May take a few milliseconds. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the symbol table that was read last says of modules: perf asks for it several times for one profile, and to read a table of
- * some megabytes takes milliseconds.
+ * Cache of the modules in the last read symbol table: perf requests them several times for one profile, and reading a table of some
+ * megabytes takes milliseconds.
  */
 #ifndef BID_DISK_DERIVE_MODULES_H
 #define BID_DISK_DERIVE_MODULES_H

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Files that are being written. Where the file system can, they have no name until they are published, so that nothing stays behind
- * whatever happens. Elsewhere they have a name in ".bidfs/tmp" and hold an flock(2) as long as their writer lives, by which the
- * next writer knows what it may sweep away. On NFS and its like, where other machines may write whose locks are not seen here, it
- * must also have lain still for a day.
+ * Temporary files of writers. Where the file system permits, a file has no name before it is published, so a crash leaves nothing.
+ * Elsewhere it has a name in ".bidfs/tmp", and its writer holds an flock(2) for life; the next writer sweeps files without a lock.
+ * On NFS and the like, locks of other machines are invisible: there a file must also be unchanged for a day.
  */
 #ifndef BID_DISK_TEMP_H
 #define BID_DISK_TEMP_H
@@ -13,32 +12,29 @@
 struct bid_temp {
 	int fd; /* O_RDWR; -1 in a released one */
 	int dir; /* ".bidfs/tmp", of one with a name; else -1 */
-	char name[32]; /* in dir; "" if it has none */
+	char name[32]; /* name in dir; "" without a name */
 };
 
 #define BID_TEMP_NONE ((struct bid_temp){ .fd = -1, .dir = -1 })
 
-/* With @named it gets a name in any case, which bid_temp_replace() needs. */
+/* Open a temporary file; with @named it has a name on any file system, for bid_temp_replace(). */
 int bid_temp_new(struct bid_store *store, bool named, struct bid_temp *ret_temp);
 
-/* Give the file the name @name in @dir. -EEXIST if that name is taken. */
+/* Link the file as @name in @dir. Returns -EEXIST for a taken name. */
 int bid_temp_link(struct bid_temp *temp, int dir, const char *name);
 
-/*
- * The same for a named one in our private folder, in the place of whatever has the name now: a directory with something in it goes
- * to the quarantine.
- */
+/* Rename a named file to @name in our private folder, in place of any file there. A non-empty directory goes to the quarantine. */
 int bid_temp_replace(struct bid_store *store, struct bid_temp *temp, int dir, const char *name);
 
 void bid_temp_release(struct bid_temp *temp);
 
-/* Is @name one of those that bid_temp_new() makes? */
+/* Is @name a name of bid_temp_new()? */
 bool bid_temp_is_named(const char *name);
 
-/* Does no living process write @name in @dir? With @remove it is removed then, and the question is whether it was. */
+/* Is @name in @dir a file without a living writer? With @remove, remove it and return whether that worked. */
 bool bid_temp_is_abandoned(int dir, const char *name, bool remove);
 
-/* Remove from the open directory @dir what no living process writes. */
+/* Remove the files without a living writer from the open directory @dir. */
 void bid_temp_sweep(int dir);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the files of a scan share. */
+/* Shared state of a scan. */
 #ifndef BID_DISK_SCAN_H
 #define BID_DISK_SCAN_H
 
@@ -16,7 +16,7 @@ struct bid_scan_worker {
 	unsigned number;
 	pthread_t thread;
 	struct bid_scan_found found;
-	atomic_ullong seen, recalled; /* read by the thread that reports */
+	atomic_ullong seen, recalled; /* read by the calling thread */
 } __attribute__((aligned(64)));
 
 struct bid_scan {
@@ -25,28 +25,28 @@ struct bid_scan {
 	struct bid_scan_cache *cache; /* owned; constant while workers run */
 	struct bid_settle *settle; /* owned */
 	struct bid_walk *walk; /* owned */
-	dev_t dev; /* of the tree's root */
+	dev_t dev; /* device of the tree's root */
 	dev_t store_dev;
 	ino_t store_ino;
-	dev_t *mounts; /* of bidfs; owned */
+	dev_t *mounts; /* owned; devices of mounts of bidfs */
 	size_t n_mounts;
 	struct bid_scan_worker *workers; /* owned */
 	unsigned jobs;
 	bool privileged; /* may do without atime */
-	struct bid_scan_found settled; /* of the thread that reports */
-	struct bid_scan_counts counts; /* of the same */
-	pthread_mutex_t clean_lock; /* protects what follows */
+	struct bid_scan_found settled; /* results of the calling thread */
+	struct bid_scan_counts counts; /* counts of the calling thread */
+	pthread_mutex_t clean_lock; /* protects the fields below */
 	bool is_clean;
-	struct timespec clean_before; /* what was not changed since then was synced by us */
+	struct timespec clean_before; /* our sync covers all files unchanged since this time */
 };
 
-/* Does this end a scan? Trouble of the store or the machine does, but not what cannot be read. */
+/* Does the error end a scan? A failure of the store or the machine does; an unreadable file does not. */
 static inline bool bid_scan_is_fatal(int r)
 {
 	return bid_is_trouble(r) && r != -EIO;
 }
 
-/* Come to an end with one file of the tree. Returns 0, or what the scan cannot go on after. */
+/* Handle one file of the tree. Returns 0, or an error that ends the scan. */
 int bid_scan_one(struct bid_scan *scan, struct bid_scan_worker *worker, const struct bid_walk_file *file);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A walk through a directory tree by several threads. Every directory is opened by its name in its parent, which is open: symbolic
- * links are never followed, and a directory that is moved meanwhile leads nowhere else.
+ * A dirwalk by several threads. It opens every directory by its name in its open parent: it never follows symbolic links, and a
+ * directory moved meanwhile cannot lead it elsewhere.
  */
 #ifndef BID_DISK_WALK_H
 #define BID_DISK_WALK_H
@@ -14,38 +14,35 @@ struct bid_walk;
 
 /* A regular file, as far as its directory says. */
 struct bid_walk_file {
-	int dir; /* the open directory it is in */
+	int dir; /* the open directory of the file */
 	const char *dir_path; /* absolute, without a slash at its end: "" is the root */
 	const char *name;
-	uint64_t note; /* of the directory */
+	uint64_t note; /* note of the directory */
 };
 
-/* All of them may be called by several threads at a time; @worker is the number of the thread. */
+/* Several threads may call all of these at a time; @worker is the number of the thread. */
 struct bid_walk_ops {
-	/*
-	 * Is the directory open at @fd, of which @st is the stat, to be walked? @note is that of the directory that it is in, and
-	 * to become its own.
-	 */
+	/* Enter the directory at @fd with the stat @st? *@note is the note of its parent, and becomes its own. */
 	bool (*enter)(void *user, int fd, const struct stat *st, uint64_t *note);
-	/* A negative return ends the walk with that. */
+	/* Handle a file. A negative return ends the dirwalk, and is returned. */
 	int (*file)(void *user, unsigned worker, const struct bid_walk_file *file);
 	/* The directory @path could not be read. */
 	void (*trouble)(void *user, unsigned worker, const char *path, int error);
 };
 
 /*
- * A walk through what is below the directory open at @fd, whose absolute path is @path, and whose note @note; @fd stays the
- * caller's, and must not be closed before the walk is freed.
+ * Prepare a dirwalk below the directory at @fd with the absolute path @path and the note @note. @fd stays the caller's, and must
+ * stay open until bid_walk_free().
  */
 int bid_walk_new(int fd, const char *path, uint64_t note, const struct bid_walk_ops *ops, void *user, struct bid_walk **ret_walk);
 
-/* Take part in it as thread @worker, until it is over. Returns 0, or what ended it. */
+/* Take part as thread @worker until the end. Returns 0, or the error that ended the dirwalk. */
 int bid_walk_work(struct bid_walk *walk, unsigned worker);
 
-/* End it soon with @error: no thread begins another file. */
+/* End the dirwalk soon with @error: no thread begins another file. */
 void bid_walk_end(struct bid_walk *walk, int error);
 
-/* After every bid_walk_work() has returned. @walk may be NULL. */
+/* Free @walk, which may be NULL, after every bid_walk_work() has returned. */
 void bid_walk_free(struct bid_walk *walk);
 
 #endif

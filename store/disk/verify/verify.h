@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the passes of a check share: objects (verify_objects.c), links (verify_links.c), our own folder (verify_own.c), and in it
- * sources and sections (verify_pieces.c); and what one pass leaves for the next (verify_seen.c).
+ * Shared parts of the passes of a check: objects (verify_objects.c), links (verify_links.c), the private folder (verify_own.c) with
+ * its sources and sections (verify_pieces.c), and the state between passes (verify_seen.c).
  */
 #ifndef BID_DISK_VERIFY_H
 #define BID_DISK_VERIFY_H
@@ -18,7 +18,7 @@
 struct bid_entries_walk;
 struct bid_verify_seen;
 
-/* What is shared out among the threads by the first byte of an id: a directory is one thread's. */
+/* work split among the threads by the first byte of an id: each directory belongs to one thread */
 enum bid_verify_part {
 	BID_VERIFY_LINKS,
 	BID_VERIFY_RECORDS,
@@ -32,18 +32,18 @@ enum bid_verify_part {
 
 enum { BID_VERIFY_FANS = 256 };
 
-/* What the threads of a check share. */
+/* shared state of the threads of a check */
 struct bid_verify_shared {
 	pthread_mutex_t lock; /* held while a callback runs */
-	struct bid_verify_stats told; /* what all threads have counted, as far as they have said; under the lock */
-	atomic_int ended; /* what a callback returned that ends the check; 0 while none did */
+	struct bid_verify_stats told; /* sum of the counts that the threads have added; under the lock */
+	atomic_int ended; /* result of a callback that ended the check; 0 while it runs */
 	struct bid_entries_walk *walk; /* while the names are looked at */
-	atomic_int fans[BID_VERIFY_FANS]; /* the directories of links, as far as they were needed; else -1; owned */
+	atomic_int fans[BID_VERIFY_FANS]; /* owned; open directories of links, -1 before the first use */
 	atomic_bool claimed[BID_VERIFY_PARTS][BID_VERIFY_FANS];
-	uint64_t seed; /* of the hashes of ids; random */
+	uint64_t seed; /* random seed of the hashes of ids */
 	bool recorded; /* there may be records, in a folder of ours */
-	atomic_bool blind; /* not all names were seen: of none it is known that it is gone */
-	struct bid_verify_seen *seen; /* what all threads have seen; owned */
+	atomic_bool blind; /* some names could not be read: no name counts as gone */
+	struct bid_verify_seen *seen; /* owned; the links seen by all threads */
 };
 
 struct bid_verify {
@@ -51,20 +51,20 @@ struct bid_verify {
 	const struct bid_verify_config *config;
 	struct bid_verify_shared *shared; /* borrowed */
 	unsigned worker; /* the number of the thread */
-	uint64_t told_ms; /* when the progress was last told */
-	struct bid_verify_stats told; /* the part of stats that is in shared->told */
-	const struct bid_idset *wanted; /* of config->ids; borrowed */
+	uint64_t told_ms; /* time of the last progress report */
+	struct bid_verify_stats told; /* part of stats already in shared->told */
+	const struct bid_idset *wanted; /* borrowed; the ids of config->ids */
 	struct bid_verify_stats stats;
 	struct bid_verify_seen *seen; /* as in shared, of this thread alone; owned */
-	char *piece; /* BID_DIGEST_PIECE bytes, what is being read, once there is a need for them; owned */
-	bool unlinked; /* names are to be walked again: of an id that lost its link, or has other files than that leads to */
-	struct bid_id *orphans; /* ids of names that no link leads to, as they were left; owned */
+	char *piece; /* owned; BID_DIGEST_PIECE bytes for reading, NULL before the first use */
+	bool unlinked; /* the names need a second pass: an id lost its link, or has files that its link's target lacks */
+	struct bid_id *orphans; /* owned; ids of names left without a link */
 	size_t n_orphans, orphan_room;
-	const struct bid_idset *orphaned; /* of the orphans of all threads, once all names were seen; borrowed */
-	bool again; /* the names are walked once more, for that; who is told of already is not told of again */
+	const struct bid_idset *orphaned; /* borrowed; orphans of all threads, after the pass through the names */
+	bool again; /* second pass through the names; it repeats no finding */
 };
 
-/* What a callback or a part said, @r, ends the check for all threads unless it is 0. Returns it. */
+/* End the check for all threads with @r, unless 0. Returns @r. */
 static inline int bid_verify_end(struct bid_verify *verify, int r)
 {
 	if (r != 0)
@@ -72,7 +72,7 @@ static inline int bid_verify_end(struct bid_verify *verify, int r)
 	return r;
 }
 
-/* Is the id filed as @filed to be checked? */
+/* Does the check cover the on-disk id @filed? */
 bool bid_verify_wants(const struct bid_verify *verify, const struct bid_id *filed);
 
 /* Count and tell. The return value is the callback's. */
@@ -80,63 +80,63 @@ int bid_verify_found(struct bid_verify *verify, const struct bid_finding *findin
 
 int bid_verify_progress(struct bid_verify *verify);
 
-/* Add what @verify has counted since the last time to what all have. Under the lock, or when the threads are gone. */
+/* Add the counts of @verify since the last call to the shared counts. Under the lock, or after the end of the threads. */
 void bid_verify_count(struct bid_verify *verify);
 
-/* Is what begins with the byte @first of @part this thread's? It is the first one's that asks. */
+/* Claim the directory @first of @part for this thread. Only the first call returns true. */
 bool bid_verify_claim(struct bid_verify *verify, enum bid_verify_part part, uint8_t first);
 
-/* Is @filed, by the links that were seen, one whose link leads to a name that was looked at? */
+/* Has a pass seen the link of @filed lead to a checked name? */
 bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *filed);
 
-/* The link of @filed was seen to lead to a name that was looked at. */
+/* Remember that the link of @filed leads to a checked name. */
 int bid_verify_linked(struct bid_verify *verify, const struct bid_id *filed);
 
-/* What the @n threads have seen, each by itself, becomes what all know. */
+/* Merge the links seen by the @n threads. */
 int bid_verify_seen_gather(struct bid_verify *members, unsigned n);
 
 /* @seen may be NULL. */
 void bid_verify_seen_free(struct bid_verify_seen *seen);
 
-/* The directory with the link of @filed; a negative errno if there is none. Stays open until the check is over. */
+/* Return the directory with the link of @filed, or a negative errno without one. It stays open until the end of the check. */
 int bid_verify_fan(struct bid_verify *verify, const struct bid_id *filed);
 
 /*
- * The object @path, which lies under the id of @request; it is @name in the directory open at @dir. One that is not right is set
- * aside when repairing. Returns 0 and whether it is right; else what the callback said, or -ENOMEM.
+ * Check the object @path under the id of @request; it is @name in the open directory @dir. A repair moves a wrong one to the
+ * quarantine. Returns 0 and whether it is correct; else the result of the callback, or -ENOMEM.
  */
 int bid_verify_object(struct bid_verify *verify, int dir, const char *name, const char *path, const struct bid_request *request,
 		      bool *ret_right);
 
-/* One name and all that lies under it. */
+/* Check a name and all files below it. */
 int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry);
 
-/* Only whether a link leads to the name, for those whose link went away. */
+/* Check only whether a link leads to the name, after the removal of links. */
 int bid_verify_adopt(struct bid_verify *verify, const struct bid_place_of *entry);
 
 /* All of perf's links; to be called by each thread. */
 int bid_verify_links(struct bid_verify *verify);
 
-/* What lies in ".bidfs" by id; to be called by each thread. */
+/* Check the entries of ".bidfs" by id; each thread calls it. */
 int bid_verify_own(struct bid_verify *verify);
 
-/* What else lies in ".bidfs". */
+/* Check the other entries of ".bidfs". */
 int bid_verify_own_rest(struct bid_verify *verify);
 
-/* The record @path, "xx/NAME", of a piece, and that piece. @request is what the name says: all but the detail. */
+/* Check the record @path, "xx/NAME", of a piece, and the piece. @request has the fields of the name, without the detail. */
 int bid_verify_piece_record(struct bid_verify *verify, const char *path, const char *first, const char *name,
 			    const struct bid_request *request);
 
-/* The pieces of the id and kind @of that have no record at all. */
+/* Check the pieces of @of, an id and kind, for pieces without a record. */
 int bid_verify_pieces(struct bid_verify *verify, const struct bid_request *of);
 
-/* What is wrong with @record, which has the name of @request and stands for a file of @size bytes; NULL if nothing is. Static. */
+/* Return the fault of @record, whose name is that of @request and whose file has @size bytes; NULL without a fault. Static. */
 const char *bid_verify_record_fault(const json_t *record, const struct bid_request *request, off_t size);
 
-/* Remove the file, or empty directory, @path of our own folder. Returns whether it is gone. */
+/* Remove the file, or empty directory, @path of the private folder. Returns whether it is gone. */
 bool bid_verify_drop(struct bid_verify *verify, const char *path);
 
-/* The digest of the file open at @fd, which is counted. Returns 0, a negative errno, or what a callback returned. */
+/* Compute and count the digest of the file at @fd. Returns 0, a negative errno, or the result of a callback. */
 int bid_verify_digest(struct bid_verify *verify, int fd, char ret_digest[static BID_DIGEST_MAX]);
 
 #endif
