@@ -16,12 +16,12 @@ typedef int (*ctl_probe_edit_fn)(void *user, const struct ctl_probe_file *old, F
  * perf reads the file, truncates it and writes it anew, in place and without a lock. A new file in place of the old one would lose
  * the definitions that perf is about to write. Therefore bidctl also writes in place, under a write lease (fcntl(2), F_SETLEASE):
  * the kernel grants a lease only while no other process has the file open, and delays each open(2) until the lease is released.
- * Some files have no leases (NFS, FUSE, the file of another user), or have a permanent reader, such as a mount. Then bidctl reads
- * the file once more right before it writes. In the moment between both, perf's definitions or bidctl's may be lost.
+ * Some files have no leases (NFS, FUSE, the file of another user). bidctl reads the file once more right before it writes. Without
+ * a lease, perf's definitions or bidctl's may be lost in the moment between both.
  *
  * Returns 0, the result of @edit, or
  *   -ENOENT	the store lacks the build
- *   -EBUSY	another process had the file open for writing for some seconds
+ *   -EBUSY	another process had the file open for about 2 s, for reading or writing
  *   -EBADMSG	the text is not in perf's format
  *   other	as open(2), read(2) and write(2)
  */
