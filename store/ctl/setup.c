@@ -150,9 +150,6 @@ static int remove_file(struct setup *setup, const char *path)
 	return 0;
 }
 
-/* Files in the user's home that setup changes. */
-static const char *const dot_files[] = { ".config/gdb/gdbinit", ".gdbinit", ".lldbinit" };
-
 /* Compose the path of the settings file @name in the user's home. */
 static void dot_file(const char *name, char path[static PATH_MAX])
 {
@@ -161,10 +158,21 @@ static void dot_file(const char *name, char path[static PATH_MAX])
 	snprintf(path, PATH_MAX, "%s/%s", home ? home : "", name);
 }
 
+/* Compose the path of @name in the directory of the user's settings. */
+static void config_file(const char *name, char path[static PATH_MAX])
+{
+	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+
+	if (config && *config)
+		snprintf(path, PATH_MAX, "%s/%s", config, name);
+	else
+		snprintf(path, PATH_MAX, "%s/.config/%s", home ? home : "", name);
+}
+
 /* Find the user's settings of gdb: the first existing one, in gdb's order. */
 static void gdb_file(char path[static PATH_MAX])
 {
-	dot_file(".config/gdb/gdbinit", path);
+	config_file("gdb/gdbinit", path);
 	if (access(path, F_OK) < 0)
 		dot_file(".gdbinit", path);
 }
@@ -418,12 +426,15 @@ static int undo_user(struct setup *setup)
 	if (r < 0)
 		return fail("read", setup->drop_in, r);
 	enabled = strstr(text, was_enabled);
-	r = 0;
+	config_file("gdb/gdbinit", path);
+	r = remove_line(setup, path);
 	/* gdb may read another file than when setup changed one */
-	for (size_t i = 0; i < sizeof(dot_files) / sizeof(dot_files[0]) && r == 0; i++) {
-		dot_file(dot_files[i], path);
+	dot_file(".gdbinit", path);
+	if (r == 0)
 		r = remove_line(setup, path);
-	}
+	dot_file(".lldbinit", path);
+	if (r == 0)
+		r = remove_line(setup, path);
 	if (r == 0 && !enabled)
 		r = MANAGE(setup, "disable", "bidfs.service");
 	if (r == 0 && !enabled)
@@ -433,14 +444,10 @@ static int undo_user(struct setup *setup)
 
 static void find_drop_in(struct setup *setup)
 {
-	const char *config = getenv("XDG_CONFIG_HOME");
-
-	if (!setup->user)
-		snprintf(setup->drop_in, PATH_MAX, "%s/etc/systemd/system/" DROP_IN, setup->root);
-	else if (config && *config)
-		snprintf(setup->drop_in, PATH_MAX, "%s/systemd/user/" DROP_IN, config);
+	if (setup->user)
+		config_file("systemd/user/" DROP_IN, setup->drop_in);
 	else
-		dot_file(".config/systemd/user/" DROP_IN, setup->drop_in);
+		snprintf(setup->drop_in, PATH_MAX, "%s/etc/systemd/system/" DROP_IN, setup->root);
 }
 
 enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv)

@@ -111,6 +111,13 @@ def case_gdb_reads_the_file_that_setup_changes(scene):
     (scene.home / ".config/gdb/gdbinit").touch()
     scene.setup("user")
     assert "bid/debug" in (scene.home / ".config/gdb/gdbinit").read_text() and not (scene.home / ".gdbinit").exists()
+    other = scene.home / "other/gdb/gdbinit"
+    other.parent.mkdir(parents=True)
+    other.write_text("set confirm off\n")
+    scene.setup("user", XDG_CONFIG_HOME=str(other.parent.parent))
+    assert "bid/debug" in other.read_text() and not (scene.home / ".gdbinit").exists()
+    scene.setup("user", "--undo", XDG_CONFIG_HOME=str(other.parent.parent))
+    assert other.read_text() == "set confirm off\n"
 
 
 def case_undo_takes_the_line_out_of_each_file_of_gdb(scene):
