@@ -22,7 +22,7 @@ struct bid_broker_config {
 	bool accept; /* take other bytes than were fetched first under an id */
 	bool prefetch; /* also fetch the dwz file (dwz(1)) of fetched debuginfo */
 	bool loops; /* detect a source that silently requests artifacts from this broker in turn */
-	bool no_negative; /* ignore negative cache entries, and those for wrong or too large artifacts: attempt the sources again */
+	bool no_negative; /* remove the negative cache entries of a request, also for wrong or too large artifacts */
 };
 
 /* the final response of one source to one request */

@@ -265,7 +265,7 @@ int bid_ingest_sync_known(struct bid_store *store, const struct bid_ingest *inge
 	return ingest->is_fresh && durability == BID_DURABLE_EACH ? bid_store_sync(store) : 0;
 }
 
-/* Does an object directory of another build whose id begins alike have the name? */
+/* Does another build whose id begins alike have the name? */
 static bool is_taken(struct bid_store *store, const struct bid_ingest *ingest)
 {
 	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
