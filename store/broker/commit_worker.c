@@ -112,6 +112,16 @@ static void note_negative(const struct bid_attempt *attempt, enum bid_outcome ou
 		bid_negative_add(&broker->negative, request, broker->sources[attempt->source].source->name, outcome);
 }
 
+/* Move the bytes of a rejected download to the quarantine. */
+static void quarantine_bytes(struct bid_attempt *attempt)
+{
+	int r = attempt->txn && attempt->received > 0 ? bid_txn_quarantine(attempt->txn) : 0;
+
+	if (r < 0)
+		bid_debug("%s: cannot quarantine a download from %s", bid_strerror(r),
+			  attempt->download->broker->sources[attempt->source].source->name);
+}
+
 /* Report @outcome, and end the download after a final one. Frees @attempt. */
 static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
 {
@@ -123,6 +133,8 @@ static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const 
 
 	if (outcome == BID_OUTCOME_FOUND)
 		outcome = publish(attempt, &file, &text, &error);
+	if (outcome == BID_OUTCOME_REJECTED)
+		quarantine_bytes(attempt);
 	bid_download_report(download, attempt, outcome, text);
 	if (outcome == BID_OUTCOME_FOUND) {
 		note_fetched(attempt);

@@ -16,7 +16,10 @@
 #include "disk/layout.h"
 #include "disk/store.h"
 
-enum { TRIES = 1000 };
+enum {
+	TRIES = 1000,
+	MAX_DOWNLOADS = 64, /* files in the quarantine with which it takes no rejected download */
+};
 
 /* Move a file to an unused name. */
 static int move(int from, const char *name, int to, const char *stem, char aside[static NAME_MAX + 1])
@@ -96,6 +99,40 @@ int bid_quarantine_clear(struct bid_store *store, int dir, const char *name)
 		return -errno;
 	r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_QUARANTINE, false, &to);
 	return r < 0 ? r : move(dir, name, to, name, aside);
+}
+
+static int count_files(struct bid_store *store, unsigned *ret_n)
+{
+	bid_auto_dir DIR *dir = NULL;
+	int r = bid_beneath_opendir(bid_store_root(store), BID_LAYOUT_QUARANTINE, &dir);
+	unsigned n = 0;
+
+	if (r < 0)
+		return r;
+	for (errno = 0; readdir(dir); errno = 0)
+		n++;
+	*ret_n = n;
+	return -errno;
+}
+
+int bid_quarantine_open(struct bid_store *store, const struct bid_request *request, int *ret_dir, char ret_name[static NAME_MAX + 1])
+{
+	char hex[BID_ID_HEX_MAX];
+	bid_auto_fd int dir = -1;
+	unsigned n = 0;
+	int r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_QUARANTINE, false, &dir);
+
+	if (r == 0)
+		r = count_files(store, &n);
+	if (r < 0)
+		return r;
+	/* with "." and ".." */
+	if (n >= MAX_DOWNLOADS + 2)
+		return -EDQUOT;
+	snprintf(ret_name, NAME_MAX + 1, "%s.%s.%lld", bid_id_format(&request->id, hex), bid_kind_store_name(request->kind),
+		 (long long)time(NULL));
+	*ret_dir = bid_steal_fd(&dir);
+	return 0;
 }
 
 /*

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The quarantine: wrong files, moved there for people to examine. The store never reads it. */
+/* The quarantine: wrong files of the store and rejected downloads, moved there for people to examine. The store never reads it. */
 #ifndef BID_DISK_QUARANTINE_H
 #define BID_DISK_QUARANTINE_H
+
+#include <limits.h>
 
 #include "api/store.h"
 
@@ -15,6 +17,12 @@ int bid_quarantine_move(struct bid_store *store, const char *path, int fd, const
 /* As bid_quarantine_move(), under the name "@what.@kind". */
 int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, const char *what, const char *kind, char *ret_path,
 			   size_t size);
+
+/*
+ * Open the quarantine for a rejected download of @request, and give it a name. Returns 0, the directory for the caller to close,
+ * and the name, or -EDQUOT if the quarantine has 64 files: a server may send as many as it likes.
+ */
+int bid_quarantine_open(struct bid_store *store, const struct bid_request *request, int *ret_dir, char ret_name[static NAME_MAX + 1]);
 
 /*
  * Remove the files that went to the quarantine before @before, by the time in their names, or with @dry_run only count them. Adds

@@ -359,7 +359,7 @@ static struct bid_transfer *take_order(struct bid_fetch *fetch, enum bid_transfe
 			continue;
 		if (transfer->state != BID_TRANSFER_ARRIVED)
 			break;
-		/* arrived after collect(); the next round handles it */
+		/* arrived after take_arrivals(); the next round handles it */
 		arrived = true;
 	}
 	if (transfer) {
@@ -436,7 +436,7 @@ static void expire(struct bid_fetch *fetch, int64_t now)
 }
 
 /* Queue the transfers started by other threads. Returns false if the thread has to stop. */
-static bool collect(struct bid_fetch *fetch)
+static bool take_arrivals(struct bid_fetch *fetch)
 {
 	struct bid_transfer_list arrivals = TAILQ_HEAD_INITIALIZER(arrivals);
 	struct bid_transfer *transfer;
@@ -476,7 +476,7 @@ void *bid_network_main(void *argument)
 	struct bid_fetch *fetch = argument;
 	int running;
 
-	while (collect(fetch)) {
+	while (take_arrivals(fetch)) {
 		int64_t now;
 
 		carry_out_orders(fetch);

@@ -32,6 +32,10 @@ def serve(server, program, ident, content=None):
     return directory / "executable"
 
 
+def published(store):
+    return [path for path in contents(store) if not path.startswith(".bidfs/quarantine/")]
+
+
 def forget(m, server, ident):
     """Neither the server nor the store has it any more: thousands of them would fill a disk."""
     for directory in (server.root / ident, m.store / "[debuginfod]" / ident):
@@ -161,7 +165,7 @@ def test_redirects(mount, faults, place, store):
         assert read(m.artifact(one)) == errno.ENOENT, behaviour
         assert 1 <= server.count() - before <= 6, behaviour
         m.unmount()
-    assert contents(store) == set()
+    assert published(store) == []
 
 
 BOMBS = ["big-length", "endless", "encoded", "bomb", "many-headers:1048576", "many-headers:9000000",
@@ -192,7 +196,7 @@ def test_bombs(mount, faults, place, store):
         tools.wait_until(lambda bait=bait, path=path: read(m.elf_file(bait)) == path.read_bytes(), "another file", 20)
         assert server.count(one) > 0, behaviour
         most = memory(m) if number == 0 else most
-        assert sum(os.path.getsize(store / name) for name in contents(store)) < (number + 1) * 65536, behaviour
+        assert sum(os.path.getsize(store / name) for name in published(store)) < (number + 1) * 65536, behaviour
     # the sanitizer keeps what was freed for a while
     assert memory(m) - most < (32 if tools.is_sanitized() else 8) << 20 and leftovers(store) == []
 

@@ -2,37 +2,87 @@
 /* What becomes of wrong answers, of those who gave them, and of bytes that are not the first ones. */
 #include "held_source.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "api/evict.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "broker/broker.h"
 
-static bool quarantine_is_absent(struct scene *scene)
+/* Count the files of the quarantine. @ret_st is that of the last one with the id @hex in its name, if any. */
+static unsigned quarantined(struct scene *scene, const char *hex, struct stat *ret_st)
 {
 	char path[256];
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	unsigned n = 0;
 
 	snprintf(path, sizeof(path), "%s/.bidfs/quarantine", scene->directory);
-	return access(path, F_OK) < 0 && errno == ENOENT;
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		n++;
+		if (strncmp(entry->d_name, hex, strlen(hex)) == 0)
+			assert_int_equal(fstatat(dirfd(dir), entry->d_name, ret_st, AT_SYMLINK_NOFOLLOW), 0);
+	}
+	return n;
 }
 
-static void test_wrong_id_leaves_nothing_in_the_store_and_its_reason_names_it(void **state)
+static void test_download_with_another_id_goes_to_the_quarantine(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
+	struct stat st = { 0 };
 	struct call *call;
+	size_t len;
 
+	elf_bytes(0xb, &len);
 	scene_broker(scene, &patient);
 	put_elf(scene_memory(scene, "wrong"), 0xa, 0xb);
 	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_non_null(strstr(call->texts[0], "0b0b0b0b"));
-	assert_true(quarantine_is_absent(scene));
+	assert_int_equal(quarantined(scene, "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a.elf.", &st), 1);
+	/* refused early, with the bytes that had come */
+	assert_in_range(st.st_size, 64 * 1024, len - 1);
+	assert_int_equal(st.st_mode & 07777, 0400);
+}
+
+static void test_quarantine_takes_64_files_of_1_mib(void **state)
+{
+	struct scene *scene = *state;
+	bid_auto_free char *page = calloc(1, 3 << 20);
+	struct bid_request large = elf_of(0xc0);
+	struct bid_forgotten left, gone;
+	struct stat st = { 0 };
+	struct bid_source *wrong;
+
+	assert_non_null(page);
+	scene_broker(scene, &patient);
+	wrong = scene_memory(scene, "wrong");
+	/* the first bytes are those of an ELF file */
+	memcpy(page, elf_bytes(0xb, &(size_t){ 0 }), 64);
+	assert_int_equal(source_memory_put(wrong, &large, page, 3 << 20), 0);
+	assert_int_equal(fetch(scene, &large, NULL), -EBADMSG);
+	assert_int_equal(quarantined(scene, "c0c0c0c0", &st), 1);
+	assert_in_range(st.st_size, 1, 1 << 20);
+	for (uint8_t byte = 0x10; byte < 0x10 + 80; byte++) {
+		struct bid_request request = elf_of(byte);
+
+		assert_int_equal(source_memory_put(wrong, &request, "<html>", 6), 0);
+		assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
+	}
+	assert_int_equal(quarantined(scene, "c0c0c0c0", &st), 64);
+	assert_int_equal(bid_store_forget(scene->store, INT64_MAX, false, &left, &gone), 0);
+	assert_int_equal(gone.quarantined, 64);
+	assert_int_equal(quarantined(scene, "c0c0c0c0", &st), 0);
 }
 
 /* A page for everybody is wrong in the place of a program, and nobody can tell in that of a source file. */
@@ -178,7 +228,8 @@ static void test_other_bytes_than_the_first(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_wrong_id_leaves_nothing_in_the_store_and_its_reason_names_it),
+		scene_test(test_download_with_another_id_goes_to_the_quarantine),
+		scene_test(test_quarantine_takes_64_files_of_1_mib),
 		scene_test(test_the_source_learns_what_the_check_of_a_program_came_to),
 		scene_test(test_wrong_is_remembered),
 		scene_test(test_the_announced_size),

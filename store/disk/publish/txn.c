@@ -26,6 +26,7 @@
 #include "disk/publish/merge.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/temp.h"
+#include "disk/quarantine.h"
 #include "disk/record.h"
 #include "disk/space.h"
 #include "disk/store.h"
@@ -33,6 +34,7 @@
 enum {
 	PIECE = 64 << 10, /* bytes to write at a time */
 	PUSH = 1 << 20, /* bytes per early writeback; a smaller rest waits for the end */
+	SAMPLE = 1 << 20, /* bytes of a rejected download that go to the quarantine */
 };
 
 /*
@@ -328,6 +330,21 @@ const char *bid_txn_reason(const struct bid_txn *txn)
 void bid_txn_accept(struct bid_txn *txn)
 {
 	txn->accept = true;
+}
+
+int bid_txn_quarantine(struct bid_txn *txn)
+{
+	char name[NAME_MAX + 1];
+	bid_auto_fd int dir = -1;
+	int r = flush(txn);
+
+	if (r == 0)
+		r = bid_quarantine_open(txn->store, &txn->request, &dir, name);
+	if (r == 0 && writer_size(&txn->writer) > SAMPLE && ftruncate(txn->temp.fd, SAMPLE) < 0)
+		r = -errno;
+	if (r == 0 && fchmod(txn->temp.fd, 0400) < 0)
+		r = -errno;
+	return r < 0 ? r : bid_temp_link(&txn->temp, dir, name);
 }
 
 void bid_txn_free(struct bid_txn *txn)
