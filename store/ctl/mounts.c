@@ -35,6 +35,15 @@ static int unescape(const char *text, char *ret_path, size_t size)
 	return 0;
 }
 
+/* The user_id= among the @options of a FUSE mount, or (uid_t)-1. */
+static uid_t read_owner(const char *options)
+{
+	const char *option = strstr(options, "user_id=");
+	unsigned owner;
+
+	return option && sscanf(option, "user_id=%u", &owner) == 1 ? (uid_t)owner : (uid_t)-1;
+}
+
 static bool has_option(const char *options, const char *wanted)
 {
 	size_t len = strlen(wanted);
@@ -70,6 +79,7 @@ static bool parse_line(char *line, struct ctl_mount *ret_mount)
 	if (sscanf(fields[ID], "%" SCNu64, &ret_mount->id) != 1 || sscanf(fields[DEVICE], "%u:%u", &major, &minor) != 2)
 		return false;
 	ret_mount->dev = makedev(major, minor);
+	ret_mount->owner = read_owner(super);
 	ret_mount->read_only = has_option(fields[OPTIONS], "ro") || has_option(super, "ro");
 	return unescape(fields[POINT], ret_mount->point, sizeof(ret_mount->point)) == 0 &&
 	       unescape(source, ret_mount->source, sizeof(ret_mount->source)) == 0;

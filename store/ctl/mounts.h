@@ -15,6 +15,7 @@ struct ctl_mount {
 	uint64_t id; /* the kernel's id, as in statx(2) */
 	char point[PATH_MAX];
 	char source[PATH_MAX]; /* path of the store */
+	uid_t owner; /* whoever mounted it; (uid_t)-1 if the kernel does not tell */
 	bool read_only;
 	dev_t dev; /* device number of the files in it */
 	char type[64];

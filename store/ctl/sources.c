@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <bid/error.h>
 
@@ -58,7 +59,7 @@ struct mounted {
 	enum ctl_status status;
 };
 
-/* Add the servers of a mount of the same store. */
+/* Add the servers of a mount of the same store by root or by this user: no other user may choose them. */
 static int add_mounted(void *user, const struct ctl_mount *mount)
 {
 	struct mounted *mounted = user;
@@ -66,6 +67,8 @@ static int add_mounted(void *user, const struct ctl_mount *mount)
 	json_t *state, *sources, *source;
 	size_t i;
 
+	if (mount->owner != 0 && mount->owner != geteuid())
+		return 0;
 	if (strcmp(mount->source, mounted->store) != 0 || ctl_mount_status(mount, CTL_MOUNT_TIMEOUT_MS, &text) < 0)
 		return 0;
 	state = json_loads(text, 0, NULL);

@@ -10,6 +10,7 @@ import pytest
 import programs
 import tools
 from fetching import covered as get, read
+from namespace import NOBODY, as_user, isolated
 
 ANSWERS = "user.bidfs.responses"
 
@@ -88,3 +89,25 @@ def test_get_uses_the_servers_of_a_mount_of_the_same_store(mount, mode, faults, 
     path = get(env, m.store, program.id, "elf").stdout.rstrip("\n")
     assert path.startswith(f"{m.store}/") and open(path, "rb").read() == program.read()
     assert read(m.artifact(program.id)) == program.read() and server.count(program.id) == 1
+
+
+def test_get_does_not_use_the_servers_of_a_mount_by_another_user(needs_root, store, place, faults, program, env):
+    """With user_allow_other in fuse.conf any user can mount any store, with servers of their own."""
+    server = faults()
+    server.serve(program)
+    mine, point = place / "mount.bidfs", place / "mnt"
+    mine.write_bytes(tools.MOUNT_BIDFS.read_bytes())
+    mine.chmod(0o755)
+    point.mkdir()
+    os.chown(point, NOBODY, NOBODY)
+    user = as_user(NOBODY)
+    done = isolated(f"""
+        mount -t tmpfs -o mode=755 none {place}/home
+        mknod -m 666 {place}/home/fuse c 10 229
+        mount --bind {place}/home/fuse /dev/fuse
+        echo user_allow_other >{place}/home/fuse.conf
+        mount --bind {place}/home/fuse.conf /etc/fuse.conf
+        {user} {mine} {store} {point} -o ro,allow_other,url={server.url} >&2
+        grep -q {server.url} {point}/.bidfs/status
+        {tools.BIDCTL} --store {store} get {program.id} elf""", env, status=1)
+    assert "no server is configured" in done.stderr and server.count(program.id) == 0, done.stderr
