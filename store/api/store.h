@@ -209,8 +209,8 @@ void bid_txn_accept(struct bid_txn *txn);
 const char *bid_txn_reason(const struct bid_txn *txn);
 
 /*
- * Move the first MiB of the bytes in @txn to the quarantine. Only bid_txn_free() may follow. Returns 0, -EDQUOT if the quarantine is
- * full, -EEXIST if it has a download of this second, or a negative errno.
+ * Move the first MiB of the bytes in @txn to the quarantine. Only bid_txn_free() may follow. Returns 0, -EDQUOT if the quarantine
+ * is full, -EEXIST if it has a download of this second, or a negative errno.
  */
 int bid_txn_quarantine(struct bid_txn *txn);
 

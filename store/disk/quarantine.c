@@ -115,7 +115,8 @@ static int count_files(struct bid_store *store, unsigned *ret_n)
 	return -errno;
 }
 
-int bid_quarantine_open(struct bid_store *store, const struct bid_request *request, int *ret_dir, char ret_name[static NAME_MAX + 1])
+int bid_quarantine_open(struct bid_store *store, const struct bid_request *request, int *ret_dir,
+			char ret_name[static NAME_MAX + 1])
 {
 	char hex[BID_ID_HEX_MAX];
 	bid_auto_fd int dir = -1;

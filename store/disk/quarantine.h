@@ -22,7 +22,8 @@ int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, co
  * Open the quarantine for a rejected download of @request, and give it a name. Returns 0, the directory for the caller to close,
  * and the name, or -EDQUOT if the quarantine has 64 files: a server may send as many as it likes.
  */
-int bid_quarantine_open(struct bid_store *store, const struct bid_request *request, int *ret_dir, char ret_name[static NAME_MAX + 1]);
+int bid_quarantine_open(struct bid_store *store, const struct bid_request *request, int *ret_dir,
+			char ret_name[static NAME_MAX + 1]);
 
 /*
  * Remove the files that went to the quarantine before @before, by the time in their names, or with @dry_run only count them. Adds

@@ -46,8 +46,8 @@ class Crowd:
         if name in self.reads:
             return self.reads[name]["read"] > 0
         ended = set(self.ended.get(name, ()))
-        # verify tells what it found, if it came to the end
-        return 0 in ended or (name == "verify" and ended - {TROUBLE} != set())
+        # verify and gc end with 1 for findings and for a limit that is exceeded by files in use
+        return 0 in ended or (name in ("verify", "gc") and ended - {TROUBLE} != set())
 
     def is_over(self):
         now = time.monotonic()
