@@ -42,8 +42,8 @@ const char *bid_id_format(const struct bid_id *id, char buf[static BID_ID_HEX_MA
 bool bid_id_equal(const struct bid_id *a, const struct bid_id *b);
 
 /*
- * May a file that carries the id @carried be served to somebody who asks for @asked? True if they are equal, and for the two
- * spellings that the tools make of one id:
+ * May a file with the id @carried be served for a request of @asked? True for equal ids, and for the two aliases that tools make
+ * of an id:
  *   - perf keeps the first 20 bytes of a longer id: @asked is those 20 bytes;
  *   - perf pads a short id with zero bytes, to a multiple of 4 or to 20: @asked is @carried and zero bytes, 20 at most.
  */

@@ -8,9 +8,8 @@
  *       bid_file_release()
  *   bid_store_free()
  *
- * perf and others read and write the store at any time, without a lock. Nothing here touches the network (<bid/fetch.h> does), and
- * no name inside the store leads out of it (openat2(2), RESOLVE_BENEATH). All functions may block on disk; <bid/error.h> says how
- * they return errors.
+ * perf and others read and write the store at any time, without a lock. Only <bid/fetch.h> uses the network. No name inside the
+ * store leads out of it (openat2(2), RESOLVE_BENEATH). All functions may block on disk; errors are as in <bid/error.h>.
  */
 #ifndef BID_STORE_H
 #define BID_STORE_H
@@ -23,8 +22,8 @@
 struct bid_store;
 
 enum bid_store_flags {
-	BID_STORE_WRITE = 1 << 0, /* may be added to; makes ".bidfs" and sweeps what a dead writer left there */
-	BID_STORE_CREATE = 1 << 2, /* make its directory if there is none, but not those above: for a store that nobody named */
+	BID_STORE_WRITE = 1 << 0, /* open for adding; makes ".bidfs", and removes the temporary files of dead writers */
+	BID_STORE_CREATE = 1 << 2, /* make the directory of the store, but none above: for the default store */
 };
 
 /*
@@ -75,8 +74,8 @@ struct bid_file {
 void bid_file_release(struct bid_file *file);
 
 /*
- * Open the artifact that @request names. The store serves an ELF file only after it read the file's own id, which must answer the
- * one asked for; it keeps the result until the file's inode, size or times change. A compressed kernel module comes unpacked. A
+ * Open the artifact that @request names. The store serves an ELF file only if the id in the file answers the requested one; the
+ * result is cached until the inode, size or times of the file change. A compressed kernel module comes unpacked. A
  * section is cut out of the debuginfo or the ELF file if it is in one of them, and kept beside them. Returns 0, or
  *   -ENOENT	the store has no such artifact
  *   -EBADMSG	it has a file under that name, but with another id or none; it is logged, not served, and stays where it is

@@ -182,7 +182,8 @@ static void test_cancel_between_sources(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request unwanted = elf_of(0x1), wanted = elf_of(0xb);
-	struct gate gate = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, false };
+	/* a worker may leave the gate after the end of this function */
+	static struct gate gate = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, false };
 	struct call *first, *second, *third;
 	struct held_source *held;
 	struct bid_source *next;
