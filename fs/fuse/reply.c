@@ -284,22 +284,22 @@ static void on_fetched(void *user, const struct bid_result *result)
 }
 
 /* libfuse may call this during the answer, when the waiter is gone, or before the fetch, which the broker remembers. */
-static void on_interrupt(fuse_req_t req, void *ticket)
+static void on_interrupt(fuse_req_t req, void *handle)
 {
-	bid_broker_cancel(bid_fs_of(req)->broker, (uint64_t)(uintptr_t)ticket);
+	bid_broker_cancel(bid_fs_of(req)->broker, (uint64_t)(uintptr_t)handle);
 }
 
 static int submit(struct waiter *waiter, const struct bid_request *artifact)
 {
 	struct bid_fs *fs = bid_fs_of(waiter->req);
-	uint64_t ticket;
-	int r = bid_broker_ticket(fs->broker, on_fetched, waiter, &ticket);
+	uint64_t handle;
+	int r = bid_broker_handle(fs->broker, on_fetched, waiter, &handle);
 
 	if (r < 0)
 		return r;
 	/* the fetch may answer the request, and free the waiter, at any moment */
-	fuse_req_interrupt_func(waiter->req, on_interrupt, (void *)(uintptr_t)ticket);
-	bid_broker_fetch(fs->broker, ticket, artifact);
+	fuse_req_interrupt_func(waiter->req, on_interrupt, (void *)(uintptr_t)handle);
+	bid_broker_fetch(fs->broker, handle, artifact);
 	return 0;
 }
 

@@ -109,7 +109,7 @@ int bid_broker_find(struct bid_broker *broker, const struct bid_request *request
 	return r;
 }
 
-int bid_broker_ticket(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_ticket)
+int bid_broker_handle(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_handle)
 {
 	bid_auto_free struct bid_waiter *waiter = calloc(1, sizeof(*waiter));
 	int r;
@@ -120,9 +120,9 @@ int bid_broker_ticket(struct bid_broker *broker, bid_broker_fn fn, void *user, u
 	waiter->user = user;
 
 	pthread_mutex_lock(&broker->lock);
-	r = broker->ending ? -EINTR : bid_tickets_add(&broker->tickets, waiter);
+	r = broker->ending ? -EINTR : bid_handles_add(&broker->handles, waiter);
 	if (r == 0) {
-		*ret_ticket = waiter->ticket;
+		*ret_handle = waiter->handle;
 		bid_steal(waiter);
 	}
 	pthread_mutex_unlock(&broker->lock);
@@ -157,13 +157,13 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 		bid_download_put(seen);
 }
 
-void bid_broker_cancel(struct bid_broker *broker, uint64_t ticket)
+void bid_broker_cancel(struct bid_broker *broker, uint64_t handle)
 {
 	struct bid_cancel_list cancels = { 0 };
 	struct bid_waiter *waiter;
 
 	pthread_mutex_lock(&broker->lock);
-	waiter = bid_tickets_get(&broker->tickets, ticket);
+	waiter = bid_handles_get(&broker->handles, handle);
 	if (waiter && waiter->state != BID_WAITER_QUEUED) {
 		waiter->cancelled = true;
 		waiter = NULL;
@@ -182,13 +182,13 @@ void bid_broker_cancel(struct bid_broker *broker, uint64_t ticket)
 	bid_cancel_list_run(&cancels);
 }
 
-/* Returns the new waiter of the request handle @ticket, or NULL for a used one. */
-static struct bid_waiter *take_new_waiter(struct bid_broker *broker, uint64_t ticket)
+/* Returns the new waiter of the request handle @handle, or NULL for a used one. */
+static struct bid_waiter *take_new_waiter(struct bid_broker *broker, uint64_t handle)
 {
 	struct bid_waiter *waiter;
 
 	pthread_mutex_lock(&broker->lock);
-	waiter = bid_tickets_get(&broker->tickets, ticket);
+	waiter = bid_handles_get(&broker->handles, handle);
 	if (waiter && waiter->state == BID_WAITER_NEW)
 		waiter->state = BID_WAITER_BUSY;
 	else
@@ -197,14 +197,14 @@ static struct bid_waiter *take_new_waiter(struct bid_broker *broker, uint64_t ti
 	return waiter;
 }
 
-void bid_broker_fetch(struct bid_broker *broker, uint64_t ticket, const struct bid_request *request)
+void bid_broker_fetch(struct bid_broker *broker, uint64_t handle, const struct bid_request *request)
 {
-	struct bid_waiter *waiter = take_new_waiter(broker, ticket);
+	struct bid_waiter *waiter = take_new_waiter(broker, handle);
 
 	if (waiter)
 		bid_broker_submit(broker, waiter, request);
 	else
-		bid_error("ticket used twice: '%llu'", (unsigned long long)ticket);
+		bid_error("handle used twice: '%llu'", (unsigned long long)handle);
 }
 
 /* Returns the attempt with a body, or the last one. Under the lock. */
@@ -243,13 +243,13 @@ static void describe(const struct bid_download *download, int64_t now, struct bi
 			 download->broker->sources[attempt->source].source->name);
 }
 
-int bid_broker_progress(struct bid_broker *broker, uint64_t ticket, struct bid_progress *ret_progress)
+int bid_broker_progress(struct bid_broker *broker, uint64_t handle, struct bid_progress *ret_progress)
 {
 	struct bid_waiter *waiter;
 	int r = -ENOENT;
 
 	pthread_mutex_lock(&broker->lock);
-	waiter = bid_tickets_get(&broker->tickets, ticket);
+	waiter = bid_handles_get(&broker->handles, handle);
 	if (waiter && waiter->download) {
 		const struct bid_download *whole = waiter->download->fallback.waiter.download;
 

@@ -82,7 +82,7 @@ struct bid_broker {
 
 	/* Guards all fields below but the counters. Not held during I/O, in callbacks, or in functions of a source. */
 	pthread_mutex_t lock;
-	struct bid_tickets tickets;
+	struct bid_handles handles;
 	size_t n_waiting;
 	struct bid_download *buckets[BID_DOWNLOAD_BUCKETS]; /* by request: joinable downloads, and ended ones with a kept result */
 	struct bid_downloads downloads; /* downloads that have not ended */

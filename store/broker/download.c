@@ -213,8 +213,8 @@ int bid_download_join(struct bid_broker *broker, const struct bid_request *reque
 
 void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter)
 {
-	if (waiter->ticket)
-		bid_tickets_take(&broker->tickets, waiter);
+	if (waiter->handle)
+		bid_handles_take(&broker->handles, waiter);
 }
 
 void bid_download_leave(struct bid_waiter *waiter)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Request handles ("tickets") and their waiters.
+ * Request handles and their waiters.
  *
- * bid_tickets_add()	at bid_broker_ticket()
- * bid_tickets_get()	while the handle is valid
- * bid_tickets_take()	before the answer
+ * bid_handles_add()	at bid_broker_handle()
+ * bid_handles_get()	while the handle is valid
+ * bid_handles_take()	before the answer
  *
  * A handle is a slot and its generation: a used handle stays invalid. Locking: under the broker's lock.
  */
@@ -31,7 +31,7 @@ enum bid_waiter_state {
 struct bid_waiter {
 	bid_broker_fn fn;
 	void *user;
-	uint64_t ticket; /* 0 for none */
+	uint64_t handle; /* 0 for none */
 	enum bid_waiter_state state;
 	bool cancelled; /* cancelled while NEW or BUSY */
 	struct bid_download *download; /* while QUEUED; a download with waiters is not freed */
@@ -43,25 +43,25 @@ struct bid_waiter {
 
 TAILQ_HEAD(bid_waiters, bid_waiter);
 
-struct bid_tickets {
-	struct bid_ticket_slot *slots; /* owned, with their waiters */
+struct bid_handles {
+	struct bid_handle_slot *slots; /* owned, with their waiters */
 	uint32_t n_slots;
 	uint32_t first_free; /* index, or n_slots */
 };
 
-/* Add @waiter, and set @waiter->ticket. Returns 0, -ENOMEM, or -EMFILE above the limit. */
-int bid_tickets_add(struct bid_tickets *tickets, struct bid_waiter *waiter);
+/* Add @waiter, and set @waiter->handle. Returns 0, -ENOMEM, or -EMFILE above the limit. */
+int bid_handles_add(struct bid_handles *handles, struct bid_waiter *waiter);
 
-/* Returns the waiter of the handle @ticket, or NULL. */
-struct bid_waiter *bid_tickets_get(const struct bid_tickets *tickets, uint64_t ticket);
+/* Returns the waiter of @handle, or NULL. */
+struct bid_waiter *bid_handles_get(const struct bid_handles *handles, uint64_t handle);
 
 /* Returns the next waiter from the slot *@cursor on, or NULL. The first *@cursor is 0. */
-struct bid_waiter *bid_tickets_next(const struct bid_tickets *tickets, uint32_t *cursor);
+struct bid_waiter *bid_handles_next(const struct bid_handles *handles, uint32_t *cursor);
 
 /* Take @waiter out of the table. The caller owns it. */
-void bid_tickets_take(struct bid_tickets *tickets, struct bid_waiter *waiter);
+void bid_handles_take(struct bid_handles *handles, struct bid_waiter *waiter);
 
 /* Free the table, without waiters in it. */
-void bid_tickets_release(struct bid_tickets *tickets);
+void bid_handles_release(struct bid_handles *handles);
 
 #endif

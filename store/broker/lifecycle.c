@@ -77,7 +77,7 @@ static void release(struct bid_broker *broker)
 		broker->sources[i].source->ops->free(broker->sources[i].source);
 	free(broker->sources);
 	bid_responses_release(&broker->responses);
-	bid_tickets_release(&broker->tickets);
+	bid_handles_release(&broker->handles);
 	bid_negative_release(&broker->negative);
 	bid_holds_free(broker->holds);
 	pthread_cond_destroy(&broker->has_lock_wait);
@@ -165,16 +165,16 @@ static void end_downloads(struct bid_broker *broker)
 }
 
 /* Answer the waiters of unused request handles, too. */
-static void end_tickets(struct bid_broker *broker)
+static void end_handles(struct bid_broker *broker)
 {
 	struct bid_waiter *waiter;
 	uint32_t cursor = 0;
 
 	do {
 		pthread_mutex_lock(&broker->lock);
-		waiter = bid_tickets_next(&broker->tickets, &cursor);
+		waiter = bid_handles_next(&broker->handles, &cursor);
 		if (waiter)
-			bid_tickets_take(&broker->tickets, waiter);
+			bid_handles_take(&broker->handles, waiter);
 		pthread_mutex_unlock(&broker->lock);
 		if (waiter)
 			bid_waiter_answer(broker, waiter, -EINTR, NULL, NULL);
@@ -187,6 +187,6 @@ void bid_broker_free(struct bid_broker *broker)
 		return;
 	end_downloads(broker);
 	stop_threads(broker);
-	end_tickets(broker);
+	end_handles(broker);
 	release(broker);
 }

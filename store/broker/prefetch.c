@@ -7,7 +7,7 @@ void bid_download_prefetch(const struct bid_download *download, const struct bid
 	struct bid_request request = { .id = *id, .kind = BID_KIND_DEBUGINFO };
 	struct bid_broker *broker = download->broker;
 	struct bid_file file = BID_FILE_NONE;
-	uint64_t ticket;
+	uint64_t handle;
 
 	/* no prefetch for a prefetched file: a server could make an endless chain */
 	if (!broker->config.prefetch || !download->wanted)
@@ -16,6 +16,6 @@ void bid_download_prefetch(const struct bid_download *download, const struct bid
 		bid_file_release(&file);
 		return;
 	}
-	if (bid_broker_ticket(broker, NULL, NULL, &ticket) == 0)
-		bid_broker_fetch(broker, ticket, &request);
+	if (bid_broker_handle(broker, NULL, NULL, &handle) == 0)
+		bid_broker_fetch(broker, handle, &request);
 }

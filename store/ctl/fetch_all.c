@@ -67,9 +67,9 @@ static void begin(struct fetching *fetching)
 	wanted->error = bid_broker_find(fetching->broker, &wanted->request, &file, &wanted->remembered_s);
 	bid_file_release(&file);
 	if (wanted->error == -EINPROGRESS)
-		wanted->error = bid_broker_ticket(fetching->broker, take_answer, wanted, &wanted->ticket);
-	if (wanted->ticket)
-		bid_broker_fetch(fetching->broker, wanted->ticket, &wanted->request);
+		wanted->error = bid_broker_handle(fetching->broker, take_answer, wanted, &wanted->handle);
+	if (wanted->handle)
+		bid_broker_fetch(fetching->broker, wanted->handle, &wanted->request);
 	else
 		fetching->ended++;
 }
@@ -78,8 +78,8 @@ static void give_up(struct fetching *fetching, int caught)
 {
 	fetching->caught = caught;
 	for (size_t i = 0; i < fetching->begun; i++)
-		if (fetching->wanted[i].ticket)
-			bid_broker_cancel(fetching->broker, fetching->wanted[i].ticket);
+		if (fetching->wanted[i].handle)
+			bid_broker_cancel(fetching->broker, fetching->wanted[i].handle);
 	for (size_t i = fetching->begun; i < fetching->n; i++)
 		fetching->wanted[i].error = -EINTR;
 	fetching->n = fetching->begun;

@@ -13,7 +13,7 @@ struct ctl_wanted {
 	bool changed; /* @why says that this server has other bytes than the first download */
 	unsigned remembered_s; /* with -ENOENT: remaining seconds of the negative cache entry; 0 without one */
 	uint64_t bytes; /* received, successful or not */
-	uint64_t ticket; /* request handle; 0 without a request */
+	uint64_t handle; /* request handle; 0 without a request */
 	int event; /* eventfd that signals its end; borrowed */
 };
 

@@ -60,7 +60,7 @@ static void take_answer(void *user, const struct bid_result *result)
 }
 
 /* Wait for the result. Returns the signal that cancelled the request, or 0. */
-static int wait_for(struct bid_broker *broker, uint64_t ticket, const struct answer *answer, int signals)
+static int wait_for(struct bid_broker *broker, uint64_t handle, const struct answer *answer, int signals)
 {
 	struct pollfd fds[] = { { .fd = answer->event, .events = POLLIN }, { .fd = signals, .events = POLLIN } };
 	struct ctl_progress line = { 0 };
@@ -74,8 +74,8 @@ static int wait_for(struct bid_broker *broker, uint64_t ticket, const struct ans
 			break;
 		if (fds[1].revents & POLLIN && read(signals, &caught, sizeof(caught)) == sizeof(caught)) {
 			given_up = (int)caught.ssi_signo;
-			bid_broker_cancel(broker, ticket);
-		} else if (!(fds[0].revents & POLLIN) && bid_broker_progress(broker, ticket, &progress) == 0) {
+			bid_broker_cancel(broker, handle);
+		} else if (!(fds[0].revents & POLLIN) && bid_broker_progress(broker, handle, &progress) == 0) {
 			ctl_progress_draw(&line, &progress);
 		}
 	}
@@ -134,7 +134,7 @@ static int refresh(const struct ctl *ctl, const struct bid_store *store, const s
 static int ask(struct ctl_sources *sources, const struct bid_request *request, const sigset_t *interrupts, struct answer *answer)
 {
 	bid_auto_fd int signals = -1;
-	uint64_t ticket;
+	uint64_t handle;
 
 	answer->error = bid_broker_find(sources->broker, request, &answer->file, &answer->story.remembered_s);
 	if (answer->error != -EINPROGRESS)
@@ -147,13 +147,13 @@ static int ask(struct ctl_sources *sources, const struct bid_request *request, c
 		answer->error = -errno;
 		return 0;
 	}
-	answer->error = bid_broker_ticket(sources->broker, take_answer, answer, &ticket);
+	answer->error = bid_broker_handle(sources->broker, take_answer, answer, &handle);
 	if (answer->error < 0)
 		return 0;
 	/* bidctl reports the servers' responses at the end, one line for each, so the broker's warnings would repeat them */
 	bid_log_init("bidctl", BID_LOG_ERROR);
-	bid_broker_fetch(sources->broker, ticket, request);
-	return wait_for(sources->broker, ticket, answer, signals);
+	bid_broker_fetch(sources->broker, handle, request);
+	return wait_for(sources->broker, handle, answer, signals);
 }
 
 /* Return the path that opens @file again. */

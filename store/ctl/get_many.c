@@ -275,7 +275,7 @@ static enum state state_of(const struct getting *getting, size_t i)
 
 	switch (wanted->error) {
 	case 0:
-		if (wanted->ticket)
+		if (wanted->handle)
 			return FETCHED;
 		return wanted->request.kind == BID_KIND_ELF && getting->builds[i]->state == CTL_BUILD_ADDED ? ADDED : HERE;
 	case -ENOENT:

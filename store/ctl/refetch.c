@@ -24,15 +24,15 @@ int ctl_refetch(struct bid_broker *broker, const struct bid_request *request)
 	bid_auto_fd int event = eventfd(0, EFD_CLOEXEC);
 	struct answer answer = { .event = event };
 	eventfd_t count;
-	uint64_t ticket;
+	uint64_t handle;
 	int r;
 
 	if (event < 0)
 		return -errno;
-	r = bid_broker_ticket(broker, take_answer, &answer, &ticket);
+	r = bid_broker_handle(broker, take_answer, &answer, &handle);
 	if (r < 0)
 		return r;
-	bid_broker_fetch(broker, ticket, request);
+	bid_broker_fetch(broker, handle, request);
 	while (eventfd_read(event, &count) < 0)
 		if (errno != EINTR)
 			return -errno;

@@ -103,12 +103,12 @@ static void end_get(void *user, const struct bid_result *result)
 int bid_fetcher_get(struct bid_fetcher *fetcher, const struct bid_request *request, struct bid_file *ret_file)
 {
 	struct get get = { .lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER };
-	uint64_t ticket;
-	int r = bid_broker_ticket(fetcher->broker, end_get, &get, &ticket);
+	uint64_t handle;
+	int r = bid_broker_handle(fetcher->broker, end_get, &get, &handle);
 
 	if (r < 0)
 		return r;
-	bid_broker_fetch(fetcher->broker, ticket, request);
+	bid_broker_fetch(fetcher->broker, handle, request);
 	pthread_mutex_lock(&get.lock);
 	while (!get.has_ended)
 		pthread_cond_wait(&get.ended, &get.lock);

@@ -230,8 +230,8 @@ struct call *call_begin(struct scene *scene)
 	call->fd = -1;
 	pthread_mutex_init(&call->lock, NULL);
 	pthread_cond_init(&call->called, NULL);
-	assert_int_equal(bid_broker_ticket(scene->broker, answered, call, &call->ticket), 0);
-	assert_true(call->ticket != 0);
+	assert_int_equal(bid_broker_handle(scene->broker, answered, call, &call->handle), 0);
+	assert_true(call->handle != 0);
 	call->next = scene->calls;
 	scene->calls = call;
 	return call;
@@ -263,7 +263,7 @@ struct call *call_for(struct scene *scene, const struct bid_request *request)
 {
 	struct call *call = call_begin(scene);
 
-	bid_broker_fetch(scene->broker, call->ticket, request);
+	bid_broker_fetch(scene->broker, call->handle, request);
 	return call;
 }
 
@@ -306,7 +306,7 @@ static void *caller_main(void *user)
 {
 	struct caller *caller = user;
 
-	bid_broker_fetch(caller->scene->broker, caller->call->ticket, &caller->request);
+	bid_broker_fetch(caller->scene->broker, caller->call->handle, &caller->request);
 	return NULL;
 }
 

@@ -20,7 +20,7 @@
 /* Size of a large ELF file, whose early check ends long before its last byte. */
 #define LARGE (300 * 1024)
 
-#define PATIENCE_MS 20000		/* limit of each wait, after which the test fails */
+#define PATIENCE_MS 20000 /* limit of each wait, after which the test fails */
 
 struct call;
 struct held_source;
@@ -29,8 +29,8 @@ struct scene {
 	char directory[64];
 	struct bid_store *store;
 	struct bid_broker *broker;
-	struct call *calls;		/* all calls up to the end of the scene, for late answers after a failed test */
-	struct held_source *held;	/* all held sources, kept likewise */
+	struct call *calls; /* all calls up to the end of the scene, for late answers after a failed test */
+	struct held_source *held; /* all held sources, kept likewise */
 };
 
 /* Group fixtures: compile the ELF files of elf_of() 0xa and 0xb, and remove them. */
@@ -80,11 +80,11 @@ void wait_changed(pthread_cond_t *condition, pthread_mutex_t *lock);
 struct call {
 	pthread_mutex_t lock;
 	pthread_cond_t called;
-	struct call *next;		/* in the scene */
-	uint64_t ticket;
+	struct call *next; /* in the scene */
+	uint64_t handle;
 	unsigned times;
 	int error;
-	int fd;				/* taken from the result */
+	int fd; /* taken from the result */
 	int64_t size;
 	int64_t answered_ms;
 	size_t n_reports;

@@ -63,7 +63,7 @@ static void test_the_leader_looks_again(void **state)
 
 	call = call_begin(scene);
 	pthread_mutex_lock(&scene->broker->lock);
-	r = bid_download_join(scene->broker, &request, bid_tickets_get(&scene->broker->tickets, call->ticket), &lead, &seen);
+	r = bid_download_join(scene->broker, &request, bid_handles_get(&scene->broker->handles, call->handle), &lead, &seen);
 	pthread_mutex_unlock(&scene->broker->lock);
 	assert_int_equal(r, -EINPROGRESS);
 	assert_non_null(lead);

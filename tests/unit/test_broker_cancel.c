@@ -21,12 +21,12 @@ static void test_cancel_before_use(void **state)
 	source = scene_memory(scene, "memory");
 	put_elf(source, 0xa, 0xa);
 	call = call_begin(scene);
-	bid_broker_cancel(scene->broker, call->ticket);
+	bid_broker_cancel(scene->broker, call->handle);
 	assert_false(call_over(call));
-	bid_broker_fetch(scene->broker, call->ticket, &request);
+	bid_broker_fetch(scene->broker, call->handle, &request);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
-	bid_broker_cancel(scene->broker, call->ticket);
+	bid_broker_cancel(scene->broker, call->handle);
 	assert_int_equal(source_memory_asked(source), 0);
 	assert_int_equal(stats_of(scene).interrupted, 1);
 }
@@ -45,7 +45,7 @@ static void test_one_of_two_gives_up(void **state)
 	first = call_for(scene, &request);
 	second = call_for(scene, &request);
 	held_wait(held, 1);
-	bid_broker_cancel(scene->broker, first->ticket);
+	bid_broker_cancel(scene->broker, first->handle);
 	assert_true(call_over(first));
 	assert_int_equal(first->error, -EINTR);
 	assert_false(call_over(second));
@@ -54,8 +54,8 @@ static void test_one_of_two_gives_up(void **state)
 	assert_int_equal(held->cancels, 0);
 
 	/* after the fact nothing happens */
-	bid_broker_cancel(scene->broker, first->ticket);
-	bid_broker_cancel(scene->broker, second->ticket);
+	bid_broker_cancel(scene->broker, first->handle);
+	bid_broker_cancel(scene->broker, second->handle);
 	bid_broker_cancel(scene->broker, 0);
 	bid_broker_cancel(scene->broker, UINT64_MAX);
 }
@@ -77,8 +77,8 @@ static void test_the_last_to_give_up_ends_the_transfer(void **state)
 	first = call_for(scene, &request);
 	second = call_for(scene, &request);
 	held_wait(held, 1);
-	bid_broker_cancel(scene->broker, first->ticket);
-	bid_broker_cancel(scene->broker, second->ticket);
+	bid_broker_cancel(scene->broker, first->handle);
+	bid_broker_cancel(scene->broker, second->handle);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), -EINTR);
 	held_wait_done(held, 1);
@@ -113,7 +113,7 @@ static void test_asked_anew_while_being_cancelled(void **state)
 	held->hold = HOLD_MIDDLE;
 	first = call_for(scene, &request);
 	held_wait(held, 1);
-	bid_broker_cancel(scene->broker, first->ticket);
+	bid_broker_cancel(scene->broker, first->handle);
 	assert_int_equal(call_wait(first), -EINTR);
 	second = call_for(scene, &request);
 	assert_int_equal(stats_of(scene).downloads, 2);
@@ -138,7 +138,7 @@ static void test_cancel_while_starting(void **state)
 	held_hold(held, HOLD_START);
 	caller_start(&caller, scene, 0xa);
 	held_wait(held, 1);
-	bid_broker_cancel(scene->broker, caller.call->ticket);
+	bid_broker_cancel(scene->broker, caller.call->handle);
 	assert_true(call_over(caller.call));
 	assert_int_equal(caller.call->error, -EINTR);
 	held_hold(held, HOLD_HEAD);
@@ -187,7 +187,7 @@ static void test_cancel_between_sources(void **state)
 	struct call *first, *second, *third;
 	struct held_source *held;
 	struct bid_source *next;
-	uint64_t ticket;
+	uint64_t handle;
 
 	scene_broker(scene, &patient);
 	held = scene_held(scene, "held");
@@ -197,8 +197,8 @@ static void test_cancel_between_sources(void **state)
 	for (uint8_t i = 0; i < BID_COMMIT_WORKERS; i++) {
 		struct bid_request nowhere = elf_of(0x20 + i);
 
-		assert_int_equal(bid_broker_ticket(scene->broker, stand_at_gate, &gate, &ticket), 0);
-		bid_broker_fetch(scene->broker, ticket, &nowhere);
+		assert_int_equal(bid_broker_handle(scene->broker, stand_at_gate, &gate, &handle), 0);
+		bid_broker_fetch(scene->broker, handle, &nowhere);
 	}
 	pthread_mutex_lock(&gate.lock);
 	while (gate.reached < BID_COMMIT_WORKERS)
@@ -208,8 +208,8 @@ static void test_cancel_between_sources(void **state)
 	first = call_for(scene, &unwanted);
 	second = call_for(scene, &wanted);
 	held_wait_done(held, BID_COMMIT_WORKERS + 2);
-	bid_broker_cancel(scene->broker, first->ticket);
-	bid_broker_cancel(scene->broker, second->ticket);
+	bid_broker_cancel(scene->broker, first->handle);
+	bid_broker_cancel(scene->broker, second->handle);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), -EINTR);
 	third = call_for(scene, &wanted);
@@ -242,7 +242,7 @@ static void test_cancel_races(void **state)
 		caller_start(&caller, scene, 0xa);
 		for (volatile int spin = 0; spin < i * 300; spin++)
 			continue;
-		bid_broker_cancel(scene->broker, caller.call->ticket);
+		bid_broker_cancel(scene->broker, caller.call->handle);
 		assert_int_equal(pthread_join(caller.thread, NULL), 0);
 		error = call_wait(caller.call);
 		assert_true(error == -EINTR || error == -EHOSTUNREACH);
@@ -270,7 +270,7 @@ static void test_free_answers_everybody(void **state)
 	held_hold(held, HOLD_MIDDLE);
 	unused = call_begin(scene);
 	given_up = call_begin(scene);
-	bid_broker_cancel(scene->broker, given_up->ticket);
+	bid_broker_cancel(scene->broker, given_up->handle);
 	wait[0] = call_for(scene, &running);
 	wait[1] = call_for(scene, &running);
 	wait[2] = call_for(scene, &queued);

@@ -192,7 +192,7 @@ static void test_no_such_section_in_what_came(void **state)
 	assert_int_equal(fclose(file), 0);
 	assert_int_equal(bid_store_add(scene->store, path, BID_LINK_COPY, &added), 0);
 	assert_int_equal(unlink(path), 0);
-	bid_broker_cancel(scene->broker, first->ticket);
+	bid_broker_cancel(scene->broker, first->handle);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), -ENOENT);
 	assert_int_equal(asked_of(scenes->held[OTHER]), 0);
@@ -262,7 +262,7 @@ static void test_end_of_broker_or_caller_ends_wait_for_holder(void **state)
 	first = first_asks(scenes, &request, HOLD_MIDDLE);
 	second = call_for(scenes->scene[OTHER], &request);
 	wait_for_awaiting(scenes->scene[OTHER]);
-	bid_broker_cancel(scenes->scene[OTHER]->broker, second->ticket);
+	bid_broker_cancel(scenes->scene[OTHER]->broker, second->handle);
 	assert_int_equal(call_wait(second), -EINTR);
 	wait_for_no_downloads(scenes->scene[OTHER]);
 	second = call_for(scenes->scene[OTHER], &request);
@@ -287,7 +287,7 @@ static void test_a_flight_that_was_left_is_in_nobodys_way(void **state)
 	scenes->held[ONE]->deaf = true;
 	first = call_for(scene, &request);
 	held_wait(scenes->held[ONE], 1);
-	bid_broker_cancel(scene->broker, first->ticket);
+	bid_broker_cancel(scene->broker, first->handle);
 	second = call_for(scene, &request);
 	/* it is passed on to the source, which is at the first still */
 	held_wait_asked(scenes->held[ONE], 2);

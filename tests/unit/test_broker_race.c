@@ -422,7 +422,7 @@ static void test_many_races(void **state)
 		}
 		sleep_ms(round % 4);
 		for (unsigned i = 0; i < 16; i += 3)
-			bid_broker_cancel(scene->broker, calls[i]->ticket);
+			bid_broker_cancel(scene->broker, calls[i]->handle);
 		for (int i = 0; i < 3; i++)
 			held_hold(held[i], HOLD_NOWHERE);
 		for (int i = 0; i < 16; i++) {

@@ -135,7 +135,7 @@ static void test_cancelled_while_paused_ends_at_once(void **state)
 	call = call_for(scene, &second);
 	await_work(&slow);
 	held_wait_paused(held, 1);
-	bid_broker_cancel(scene->broker, call->ticket);
+	bid_broker_cancel(scene->broker, call->handle);
 	assert_int_equal(call_wait(call), -EINTR);
 	held_wait_done(held, 2);
 	let_end(&slow);

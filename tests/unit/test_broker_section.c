@@ -152,7 +152,7 @@ static void test_too_large_whole_and_outage_are_not_remembered(void **state)
 	bid_request_release(&section);
 }
 
-/* The ticket is the same all the way. */
+/* The handle is the same all the way. */
 static void test_cancel_while_the_whole_comes(void **state)
 {
 	struct scene *scene = *state;
@@ -168,9 +168,9 @@ static void test_cancel_while_the_whole_comes(void **state)
 	call = call_for(scene, &section);
 	held_wait(held, 1);
 	assert_false(call_over(call));
-	assert_int_equal(bid_broker_progress(scene->broker, call->ticket, &progress), 0);
+	assert_int_equal(bid_broker_progress(scene->broker, call->handle, &progress), 0);
 	assert_int_equal(progress.request.kind, BID_KIND_DEBUGINFO);
-	bid_broker_cancel(scene->broker, call->ticket);
+	bid_broker_cancel(scene->broker, call->handle);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
 	held_wait_done(held, 2);
@@ -178,8 +178,8 @@ static void test_cancel_while_the_whole_comes(void **state)
 	assert_int_equal(held->cancels, 1);
 	assert_int_equal(held->asked, 2);
 	/* used up */
-	assert_int_equal(bid_broker_progress(scene->broker, call->ticket, &progress), -ENOENT);
-	bid_broker_cancel(scene->broker, call->ticket);
+	assert_int_equal(bid_broker_progress(scene->broker, call->handle, &progress), -ENOENT);
+	bid_broker_cancel(scene->broker, call->handle);
 	bid_request_release(&section);
 }
 
@@ -297,8 +297,8 @@ static void test_cancel_before_use(void **state)
 	scene_broker(scene, &patient);
 	source = scene_memory(scene, "memory");
 	call = call_begin(scene);
-	bid_broker_cancel(scene->broker, call->ticket);
-	bid_broker_fetch(scene->broker, call->ticket, &section);
+	bid_broker_cancel(scene->broker, call->handle);
+	bid_broker_fetch(scene->broker, call->handle, &section);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
 	assert_int_equal(source_memory_asked(source), 0);

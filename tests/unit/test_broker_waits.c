@@ -57,15 +57,15 @@ static void test_a_long_commit_delays_nobody(void **state)
 	struct bid_request large = elf_of(0xa), other = elf_of(0xb), nowhere = elf_of(0x1);
 	pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 	struct bid_source *source;
-	uint64_t ticket;
+	uint64_t handle;
 
 	scene_broker(scene, &patient);
 	source = scene_memory(scene, "memory");
 	put_elf(source, 0xa, 0xa);
 	put_elf(source, 0xb, 0xb);
 	pthread_mutex_lock(&gate);
-	assert_int_equal(bid_broker_ticket(scene->broker, stand_still, &gate, &ticket), 0);
-	bid_broker_fetch(scene->broker, ticket, &large);
+	assert_int_equal(bid_broker_handle(scene->broker, stand_still, &gate, &handle), 0);
+	bid_broker_fetch(scene->broker, handle, &large);
 	wait_for_waiters(scene, 0);
 	assert_int_equal(fetch(scene, &nowhere, NULL), -ENOENT);
 	assert_int_equal(fetch(scene, &other, NULL), 0);
@@ -226,7 +226,7 @@ static void test_a_timed_out_download_goes_on(void **state)
 	sleep_ms(300);
 	scene_wait_ms(scene, 2 * PATIENCE_MS);
 	call = call_for(scene, &request);
-	bid_broker_cancel(scene->broker, call->ticket);
+	bid_broker_cancel(scene->broker, call->handle);
 	assert_int_equal(call_wait(call), -EINTR);
 	assert_int_equal(held->cancels, 0);
 	held_hold(held, HOLD_NOWHERE);
@@ -248,10 +248,10 @@ static void test_progress(void **state)
 	held_elf(held, 0xa);
 	held_hold(held, HOLD_MIDDLE);
 	call = call_begin(scene);
-	assert_int_equal(bid_broker_progress(scene->broker, call->ticket, &progress), -ENOENT);
-	bid_broker_fetch(scene->broker, call->ticket, &request);
+	assert_int_equal(bid_broker_progress(scene->broker, call->handle, &progress), -ENOENT);
+	bid_broker_fetch(scene->broker, call->handle, &request);
 	held_wait(held, 1);
-	assert_int_equal(bid_broker_progress(scene->broker, call->ticket, &progress), 0);
+	assert_int_equal(bid_broker_progress(scene->broker, call->handle, &progress), 0);
 	assert_int_equal(progress.received, held->body_len / 2);
 	assert_int_equal(progress.size, held->body_len);
 	assert_string_equal(progress.source, "held");
@@ -259,7 +259,7 @@ static void test_progress(void **state)
 	assert_true(bid_id_equal(&progress.request.id, &request.id));
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
-	assert_int_equal(bid_broker_progress(scene->broker, call->ticket, &progress), -ENOENT);
+	assert_int_equal(bid_broker_progress(scene->broker, call->handle, &progress), -ENOENT);
 }
 
 struct listing {
@@ -317,7 +317,7 @@ static void ask_next(void *user, const struct bid_result *result)
 	struct chain *chain = user;
 
 	assert_int_equal(result->error, -ENOENT);
-	bid_broker_fetch(chain->scene->broker, chain->call->ticket, &chain->next);
+	bid_broker_fetch(chain->scene->broker, chain->call->handle, &chain->next);
 }
 
 static void test_a_callback_may_ask(void **state)
@@ -326,14 +326,14 @@ static void test_a_callback_may_ask(void **state)
 	struct bid_request first = elf_of(0x1);
 	struct chain chain = { .scene = scene, .next = elf_of(0xa) };
 	struct bid_source *source;
-	uint64_t ticket;
+	uint64_t handle;
 
 	scene_broker(scene, &patient);
 	source = scene_memory(scene, "memory");
 	put_elf(source, 0xa, 0xa);
 	chain.call = call_begin(scene);
-	assert_int_equal(bid_broker_ticket(scene->broker, ask_next, &chain, &ticket), 0);
-	bid_broker_fetch(scene->broker, ticket, &first);
+	assert_int_equal(bid_broker_handle(scene->broker, ask_next, &chain, &handle), 0);
+	bid_broker_fetch(scene->broker, handle, &first);
 	assert_int_equal(call_wait(chain.call), 0);
 }
 
