@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Scripts in namespaces with other devices, mounts and rights than this machine's. They leave nothing behind."""
+import os
+import shutil
+
 import tools
 
 NOBODY = 65534
@@ -8,6 +11,21 @@ NOBODY = 65534
 def as_user(user):
     """What to put before a command so that this user runs it, with no right of root's left."""
     return f"setpriv --reuid={user} --regid={user} --clear-groups"
+
+
+def mount_program_of_nobody(place, point):
+    """Let NOBODY own the mount point, and return the path of a copy of mount.bidfs that NOBODY may run."""
+    point.mkdir(exist_ok=True)
+    os.chown(point, NOBODY, NOBODY)
+    copy = shutil.copyfile(tools.MOUNT_BIDFS, place / "mount.bidfs")
+    copy.chmod(0o755)
+    return copy
+
+
+def fuse_device(place, mode=666):
+    """Return shell commands for isolated() that give /dev/fuse this mode. They hide what is in the home directory."""
+    return f"mount -t tmpfs -o mode=755 none {place}/home; mknod -m {mode} {place}/home/fuse c 10 229; " \
+        f"mount --bind {place}/home/fuse /dev/fuse"
 
 
 def isolated(script, env, status=0):

@@ -14,7 +14,7 @@ import pytest
 import daemon
 import programs
 import tools
-from namespace import NOBODY, as_user, isolated
+from namespace import NOBODY, as_user, fuse_device, isolated, mount_program_of_nobody
 
 USAGE, SYSTEM, FAILED = 1, 2, 32  # exit statuses
 
@@ -277,10 +277,7 @@ def test_options_of_other_fuse_file_systems_are_ignored_with_a_warning(mount, st
 
 
 def test_allow_root_of_a_user_is_ignored_with_a_warning(needs_root, store, mountpoint, place, env):
-    mine = place / "mount.bidfs"
-    mine.write_bytes(tools.MOUNT_BIDFS.read_bytes())
-    mine.chmod(0o755)
-    os.chown(mountpoint, NOBODY, NOBODY)
+    mine = mount_program_of_nobody(place, mountpoint)
     warnings = [isolated(f"{user} {mine} -f {store} {mountpoint} -o allow_root || true", env).stderr
                 for user in ("", as_user(NOBODY))]
     assert "allow_root" not in warnings[0]
@@ -355,16 +352,11 @@ def test_default_places(needs_root, env, place):
 
 def test_unprivileged(needs_root, store, program, mountpoint, env, place):
     """Through fusermount3, by somebody who may do nothing but that."""
-    os.chown(mountpoint, NOBODY, NOBODY)
     secret = programs.small(place / "secret", 7)
     programs.into_store(store, secret.id, "/root/secret", secret.path).chmod(0o600)
-    mine = place / "mount.bidfs"
-    mine.write_bytes(tools.MOUNT_BIDFS.read_bytes())
-    mine.chmod(0o755)
-    device = f"mount -t tmpfs -o mode=755 none {place}/home; mknod -m 666 {place}/home/fuse c 10 229; " \
-        f"mount --bind {place}/home/fuse /dev/fuse; "
-    user = as_user(NOBODY)
-    done = isolated(f"""{device}
+    mine, user = mount_program_of_nobody(place, mountpoint), as_user(NOBODY)
+    done = isolated(f"""
+        {fuse_device(place)}
         {user} {mine} {store} {mountpoint}
         {user} cmp {artifact(mountpoint, program)} {program.path}
         {user} grep -o '"mode": ".*"' {mountpoint}/.bidfs/status
@@ -375,10 +367,10 @@ def test_unprivileged(needs_root, store, program, mountpoint, env, place):
     assert "Permission denied" in done.stderr
     # what such a user cannot have
     os.chmod(store, 0o700)
-    done = isolated(f"{device} {user} {mine} {store} {mountpoint}", env, status=FAILED)
+    done = isolated(f"{fuse_device(place)}; {user} {mine} {store} {mountpoint}", env, status=FAILED)
     assert re.fullmatch(f"mount\\.bidfs: error: permission denied: '{store}': .*give you the rights.*\n", done.stderr)
     os.chmod(store, 0o755)
-    done = isolated(f"{device.replace('666', '600')} {user} {mine} {store} {mountpoint}", env, status=FAILED)
+    done = isolated(f"{fuse_device(place, 600)}; {user} {mine} {store} {mountpoint}", env, status=FAILED)
     assert re.fullmatch(r"mount\.bidfs: error: no access to '/dev/fuse': .*chmod 666.*\n", done.stderr)
 
 

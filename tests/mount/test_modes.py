@@ -10,7 +10,7 @@ import pytest
 import programs
 import tools
 from fetching import read
-from namespace import NOBODY, as_user, isolated
+from namespace import NOBODY, as_user, fuse_device, isolated, mount_program_of_nobody
 
 BALLAST = 3_000_000  # more than the kernel reads ahead
 # all artifacts under each of their names, with size and bytes; info tells what is known at the moment
@@ -65,16 +65,10 @@ def test_without_any_privilege(needs_root, mount, builds, store, place, env):
     m = mount("ro")
     expected = digest_of(m)
     m.unmount()
-    mine, point = place / "mount.bidfs", place / "mnt"
-    mine.write_bytes(tools.MOUNT_BIDFS.read_bytes())
-    mine.chmod(0o755)
-    point.mkdir()
-    os.chown(point, NOBODY, NOBODY)
-    user = as_user(NOBODY)
+    point = place / "mnt"
+    mine, user = mount_program_of_nobody(place, point), as_user(NOBODY)
     done = isolated(f"""
-        mount -t tmpfs -o mode=755 none {place}/home
-        mknod -m 666 {place}/home/fuse c 10 229
-        mount --bind {place}/home/fuse /dev/fuse
+        {fuse_device(place)}
         {user} {mine} {store} {point} -o ro >&2
         {user} grep -o '"mode[a-z_]*": ".*"' {point}/.bidfs/status >&2
         {user} sh -ec "{DIGEST.format(point)}"

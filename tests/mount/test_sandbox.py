@@ -16,7 +16,7 @@ import daemon
 import programs
 import tools
 from fetching import read
-from namespace import NOBODY, as_user, isolated
+from namespace import NOBODY, as_user, fuse_device, isolated, mount_program_of_nobody
 
 DENIED = {errno.EPERM, errno.EACCES}
 REFUSED = DENIED | {errno.ENOSYS}  # which is what seccomp says
@@ -254,16 +254,11 @@ def test_a_tree_that_is_there(mount, store, place):
 
 def test_unprivileged(needs_root, confined, store, env, place):
     """A user's daemon cannot call fusermount3(1), and its mount goes with it all the same, whether it ends or is killed."""
-    mine, point = place / "mount.bidfs", place / "mnt"
-    shutil.copy(tools.MOUNT_BIDFS, mine)
-    point.mkdir()
-    os.chown(point, NOBODY, NOBODY)
-    user = as_user(NOBODY)
+    point = place / "mnt"
+    mine, user = mount_program_of_nobody(place, point), as_user(NOBODY)
     wait = f"for i in $(seq 200); do findmnt -n {point} || break; sleep 0.05; done; ! findmnt -n {point}"
     done = isolated(f"""
-        mount -t tmpfs -o mode=755 none {place}/home
-        mknod -m 666 {place}/home/fuse c 10 229
-        mount --bind {place}/home/fuse /dev/fuse
+        {fuse_device(place)}
         for signal in TERM KILL; do
             {user} {mine} {store} {point}
             {user} grep -o '"sandbox": ".*"' {point}/.bidfs/status

@@ -10,7 +10,7 @@ import pytest
 import programs
 import tools
 from fetching import covered as get, read
-from namespace import NOBODY, as_user, isolated
+from namespace import NOBODY, as_user, fuse_device, isolated, mount_program_of_nobody
 
 ANSWERS = "user.bidfs.responses"
 
@@ -95,16 +95,10 @@ def test_get_does_not_use_the_servers_of_a_mount_by_another_user(needs_root, sto
     """With user_allow_other in fuse.conf any user can mount any store, with servers of their own."""
     server = faults()
     server.serve(program)
-    mine, point = place / "mount.bidfs", place / "mnt"
-    mine.write_bytes(tools.MOUNT_BIDFS.read_bytes())
-    mine.chmod(0o755)
-    point.mkdir()
-    os.chown(point, NOBODY, NOBODY)
-    user = as_user(NOBODY)
+    point = place / "mnt"
+    mine, user = mount_program_of_nobody(place, point), as_user(NOBODY)
     done = isolated(f"""
-        mount -t tmpfs -o mode=755 none {place}/home
-        mknod -m 666 {place}/home/fuse c 10 229
-        mount --bind {place}/home/fuse /dev/fuse
+        {fuse_device(place)}
         echo user_allow_other >{place}/home/fuse.conf
         mount --bind {place}/home/fuse.conf /etc/fuse.conf
         {user} {mine} {store} {point} -o ro,allow_other,url={server.url} >&2
