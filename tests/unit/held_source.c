@@ -284,6 +284,15 @@ void held_hold(struct held_source *held, enum hold hold)
 	pthread_mutex_unlock(&held->lock);
 }
 
+struct held_source *scene_held_elf(struct scene *scene, uint8_t byte, enum hold hold)
+{
+	struct held_source *held = scene_held(scene, "held");
+
+	held_elf(held, byte);
+	held_hold(held, hold);
+	return held;
+}
+
 void held_hold_from(struct held_source *held, unsigned number)
 {
 	pthread_mutex_lock(&held->lock);

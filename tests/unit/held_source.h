@@ -62,6 +62,9 @@ struct held_source *scene_held(struct scene *scene, const char *name);
 /* Let the source deliver the file with the id of elf_of(@byte). */
 void held_elf(struct held_source *held, uint8_t byte);
 
+/* Add the source "held", which delivers the file with the id of elf_of(@byte) and is held at @hold. */
+struct held_source *scene_held_elf(struct scene *scene, uint8_t byte, enum hold hold);
+
 /* Change the holding point; HOLD_NOWHERE releases held transfers. */
 void held_hold(struct held_source *held, enum hold hold);
 

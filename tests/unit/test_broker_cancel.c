@@ -39,9 +39,7 @@ static void test_one_of_two_gives_up(void **state)
 	struct held_source *held;
 
 	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
-	held_elf(held, 0xa);
-	held_hold(held, HOLD_MIDDLE);
+	held = scene_held_elf(scene, 0xa, HOLD_MIDDLE);
 	first = call_for(scene, &request);
 	second = call_for(scene, &request);
 	held_wait(held, 1);
@@ -133,9 +131,7 @@ static void test_cancel_while_starting(void **state)
 	struct caller caller;
 
 	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
-	held_elf(held, 0xa);
-	held_hold(held, HOLD_START);
+	held = scene_held_elf(scene, 0xa, HOLD_START);
 	caller_start(&caller, scene, 0xa);
 	held_wait(held, 1);
 	bid_broker_cancel(scene->broker, caller.call->handle);

@@ -80,9 +80,7 @@ static void test_what_has_begun_may_deliver(void **state)
 	struct call *call;
 
 	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
-	held_elf(held, 0xa);
-	held_hold(held, HOLD_MIDDLE);
+	held = scene_held_elf(scene, 0xa, HOLD_MIDDLE);
 	call = call_for(scene, &request);
 	held_wait(held, 1);
 	bid_broker_set_offline(scene->broker, true);

@@ -20,6 +20,16 @@ static struct bid_request section_of(uint8_t byte)
 	return request;
 }
 
+/* Add a source that answers the request for the section, and is held at the head of its second transfer, a whole file. */
+static struct held_source *scene_held_fallback(struct scene *scene)
+{
+	struct held_source *held = scene_held(scene, "held");
+
+	held->hold = HOLD_HEAD;
+	held->hold_from = 2;
+	return held;
+}
+
 static void test_it_is_cut_out_of_a_whole(void **state)
 {
 	struct scene *scene = *state;
@@ -135,9 +145,7 @@ static void test_too_large_whole_and_outage_are_not_remembered(void **state)
 	struct call *call;
 
 	scene_broker(scene, &patient);
-	large = scene_held(scene, "large");
-	large->hold = HOLD_HEAD;
-	large->hold_from = 2;
+	large = scene_held_fallback(scene);
 	other = scene_memory(scene, "other");
 	call = call_for(scene, &section);
 	held_wait(large, 1);
@@ -162,9 +170,7 @@ static void test_cancel_while_the_whole_comes(void **state)
 	struct call *call;
 
 	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
-	held->hold = HOLD_HEAD;
-	held->hold_from = 2;
+	held = scene_held_fallback(scene);
 	call = call_for(scene, &section);
 	held_wait(held, 1);
 	assert_false(call_over(call));
@@ -190,9 +196,7 @@ static void test_the_wait_for_a_whole_is_bounded(void **state)
 	struct held_source *held;
 
 	scene_broker(scene, &hasty);
-	held = scene_held(scene, "held");
-	held->hold = HOLD_HEAD;
-	held->hold_from = 2;
+	held = scene_held_fallback(scene);
 	assert_int_equal(fetch(scene, &section, NULL), -ETIMEDOUT);
 	held_hold(held, HOLD_NOWHERE);
 	bid_request_release(&section);
@@ -276,9 +280,7 @@ static void test_the_end_of_the_broker_answers(void **state)
 	struct call *call;
 
 	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
-	held->hold = HOLD_HEAD;
-	held->hold_from = 2;
+	held = scene_held_fallback(scene);
 	call = call_for(scene, &section);
 	held_wait(held, 1);
 	scene_end_broker(scene);

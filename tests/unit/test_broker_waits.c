@@ -22,9 +22,7 @@ static void test_200_callers_share_one_download(void **state)
 
 	assert_true(callers && seen);
 	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
-	held_elf(held, 0xa);
-	held_hold(held, HOLD_MIDDLE);
+	held = scene_held_elf(scene, 0xa, HOLD_MIDDLE);
 	for (int i = 0; i < N; i++)
 		caller_start(&callers[i], scene, 0xa);
 	wait_for_waiters(scene, N);
@@ -119,9 +117,7 @@ static void test_windows(void **state)
 	bool in_time;
 
 	scene_broker(scene, &hasty);
-	held = scene_held(scene, "held");
-	held_elf(held, 0xa);
-	held_hold(held, HOLD_HEAD);
+	held = scene_held_elf(scene, 0xa, HOLD_HEAD);
 
 	/* who joins in a window leaves with it, which is no longer for that: both have before the first is told */
 	begun = now_ms();
@@ -170,9 +166,7 @@ static void test_the_line_is_left_in_time(void **state)
 	struct held_source *held;
 
 	scene_broker(scene, &hasty);
-	held = scene_held(scene, "held");
-	held_elf(held, 0xa);
-	held_hold(held, HOLD_HEAD);
+	held = scene_held_elf(scene, 0xa, HOLD_HEAD);
 	first = call_for(scene, &request);
 	held_wait(held, 1);
 	second = call_for(scene, &in_line);
@@ -198,9 +192,7 @@ static void test_a_second_window_gets_it(void **state)
 	struct call *call;
 
 	scene_broker(scene, &hasty);
-	held = scene_held(scene, "held");
-	held_elf(held, 0xa);
-	held_hold(held, HOLD_MIDDLE);
+	held = scene_held_elf(scene, 0xa, HOLD_MIDDLE);
 	assert_int_equal(fetch(scene, &request, NULL), -ETIMEDOUT);
 	sleep_ms(300);
 	scene_wait_ms(scene, 2 * PATIENCE_MS);
@@ -219,9 +211,7 @@ static void test_a_timed_out_download_goes_on(void **state)
 	struct call *call;
 
 	scene_broker(scene, &hasty);
-	held = scene_held(scene, "held");
-	held_elf(held, 0xa);
-	held_hold(held, HOLD_MIDDLE);
+	held = scene_held_elf(scene, 0xa, HOLD_MIDDLE);
 	assert_int_equal(fetch(scene, &request, NULL), -ETIMEDOUT);
 	sleep_ms(300);
 	scene_wait_ms(scene, 2 * PATIENCE_MS);
@@ -244,9 +234,7 @@ static void test_progress(void **state)
 
 	scene_broker(scene, &patient);
 	scene_memory(scene, "empty");
-	held = scene_held(scene, "held");
-	held_elf(held, 0xa);
-	held_hold(held, HOLD_MIDDLE);
+	held = scene_held_elf(scene, 0xa, HOLD_MIDDLE);
 	call = call_begin(scene);
 	assert_int_equal(bid_broker_progress(scene->broker, call->handle, &progress), -ENOENT);
 	bid_broker_fetch(scene->broker, call->handle, &request);
@@ -347,9 +335,7 @@ static void test_source_that_asks_back_ends_as_unreachable(void **state)
 	struct call *call;
 
 	scene_broker(scene, &config);
-	held = scene_held(scene, "held");
-	held_elf(held, 0xa);
-	held_hold(held, HOLD_HEAD);
+	held = scene_held_elf(scene, 0xa, HOLD_HEAD);
 	call = call_for(scene, &request);
 	/* for the broker's own id, too, which arrives here as that of any request */
 	held_wait_asked(held, 2);

@@ -189,14 +189,20 @@ static void test_all_said_no_ends_by_the_reports(void **state)
 	assert_int_equal(actions.ended_as, BID_DOWNLOAD_RUNNING);
 }
 
+/* The only source has answered, and two fallbacks are left. */
+static void set_before_fallbacks(struct rig *rig)
+{
+	set(rig, BID_DOWNLOAD_RUNNING, BID_ATTEMPT_DECIDING);
+	rig->machine.n = 1;
+	rig->machine.fallbacks = 2;
+}
+
 static void test_fallbacks_follow_the_last_candidate(void **state)
 {
 	struct bid_actions actions;
 	struct rig rig;
 
-	set(&rig, BID_DOWNLOAD_RUNNING, BID_ATTEMPT_DECIDING);
-	rig.machine.n = 1;
-	rig.machine.fallbacks = 2;
+	set_before_fallbacks(&rig);
 	assert_true(take(&rig, BID_EVENT_REPORTED, 0).fallback);
 	/* neither the end of the wait nor another look ends it */
 	actions = take(&rig, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE);
@@ -214,9 +220,7 @@ static void test_cancel_ends_the_fallback(void **state)
 	struct bid_actions actions;
 	struct rig rig;
 
-	set(&rig, BID_DOWNLOAD_RUNNING, BID_ATTEMPT_DECIDING);
-	rig.machine.n = 1;
-	rig.machine.fallbacks = 2;
+	set_before_fallbacks(&rig);
 	take(&rig, BID_EVENT_REPORTED, 0);
 	actions = take(&rig, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
 	assert_true(actions.cancel_fallback);
@@ -232,9 +236,7 @@ static void test_unwanted_download_with_fallbacks_ends_as_cancelled(void **state
 	struct bid_actions actions;
 	struct rig rig;
 
-	set(&rig, BID_DOWNLOAD_RUNNING, BID_ATTEMPT_DECIDING);
-	rig.machine.n = 1;
-	rig.machine.fallbacks = 2;
+	set_before_fallbacks(&rig);
 	rig.machine.unwanted = true;
 	actions = take(&rig, BID_EVENT_REPORTED, 0);
 	assert_true(actions.end);
