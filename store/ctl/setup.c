@@ -58,6 +58,7 @@ struct setup {
 	const struct ctl *ctl;
 	const char *root; /* root directory of the machine; "" for / */
 	bool user;
+	const char *urls; /* servers for the daemon; borrowed */
 	char drop_in[PATH_MAX]; /* drop-in of bidfs.service; its existence means that setup was done */
 	json_t *steps; /* NULL without --json; owned */
 };
@@ -296,18 +297,25 @@ static char *choose_servers(const struct setup *setup)
 	return out && fclose(out) == 0 ? text : NULL;
 }
 
+/* Refuse servers that a unit cannot have. systemd shows the environment of a unit to every user. */
+static enum ctl_status check_servers(const char *urls)
+{
+	if (!urls)
+		return CTL_TROUBLE;
+	if (strchr(urls, '@'))
+		return ctl_usage("servers: a URL has '@': other users can read the password - put it into a netrc file, "
+				 "see bidctl-setup(1)");
+	if (strpbrk(urls, "\"\\\n"))
+		return ctl_usage("servers: a URL has neither quotes nor backslashes: '%s'", urls);
+	return CTL_DONE;
+}
+
 static int write_drop_in(struct setup *setup, bool enabled)
 {
-	bid_auto_free char *urls = choose_servers(setup);
 	bid_auto_free char *text = NULL;
+	const char *urls = setup->urls;
 	int r;
 
-	if (!urls)
-		return -ENOMEM;
-	if (strpbrk(urls, "\"\\\n")) {
-		bid_error("the servers '%s': a URL has neither quotes nor backslashes", urls);
-		return -EINVAL;
-	}
 	if (asprintf(&text, "%s%s%s%s%s", enabled ? was_enabled : "", setup->user ? user_text : system_text,
 		     *urls ? "Environment=\"DEBUGINFOD_URLS=" : "", urls, *urls ? "\"\n" : "") < 0)
 		return -ENOMEM;
@@ -454,6 +462,7 @@ enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv)
 {
 	struct setup setup = { .ctl = ctl, .root = ctl->root ? ctl->root : "", .user = strcmp(argv[0], "user") == 0 };
 	enum ctl_status status = BID_HAVE_FETCH ? ctl_sources_check(ctl) : CTL_DONE;
+	bid_auto_free char *urls = NULL;
 	bool there;
 	int r = 0;
 
@@ -463,6 +472,12 @@ enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv)
 		return ctl_usage("neither 'system' nor 'user': '%s'", argv[0]);
 	if (setup.user && ctl->root)
 		return ctl_usage("'--root' is for 'setup system'");
+	/* before the undo of an earlier setup */
+	urls = choose_servers(&setup);
+	status = ctl->undo ? CTL_DONE : check_servers(urls);
+	if (status != CTL_DONE)
+		return status;
+	setup.urls = urls;
 	setup.steps = ctl->json ? json_array() : NULL;
 	find_drop_in(&setup);
 	there = access(setup.drop_in, F_OK) == 0;

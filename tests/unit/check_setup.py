@@ -132,12 +132,22 @@ def case_what_cannot_be_set_up_is_refused(scene):
     scene.one_error("setup", "nobody", status=USAGE, has="'nobody'")
     scene.one_error("setup", "user", f"--root={scene.top}", status=USAGE, has="--root")
     scene.one_error("setup", "system", f"--root={scene.top}", "--undo", status=REFUSED, has="nothing to undo")
-    scene.one_error("setup", "system", f"--root={scene.top}", "--url=http://x/\"", status=TROUBLE, has="quotes")
+    scene.one_error("setup", "system", f"--root={scene.top}", "--url=http://x/\"", status=USAGE, has="quotes")
     assert "'bidctl setup system --undo' removes" in scene.setup("system", status=TROUBLE, FAIL="4").stderr
     scene.setup("system", "--undo")
     (scene.top / "usr/lib/debug").mkdir()
     (scene.top / "usr/lib/debug/.build-id").symlink_to("elsewhere")
     scene.one_error("setup", "system", f"--root={scene.top}", status=TROUBLE, has="cannot mount on")
+
+
+def case_url_with_a_password_is_refused_before_a_change(scene):
+    scene.setup("system", "--url=http://one")
+    before = tree(scene.top)
+    for arguments, variable in ((["--url=http://me:secret@one"], ""), ([], "http://two http://me:secret@one")):
+        done = scene.setup("system", *arguments, status=USAGE, DEBUGINFOD_URLS=variable)
+        assert "netrc" in done.stderr and "secret" not in done.stdout + done.stderr, done
+        assert tree(scene.top) == before
+    scene.setup("system", "--undo", DEBUGINFOD_URLS="http://me:secret@one")
 
 
 def case_wrong_url_is_refused(scene):
