@@ -411,14 +411,9 @@ static int undo_system(struct setup *setup)
 		r = reset_service(setup, MANAGE_NOW(setup, "is-enabled", "--quiet", "bidfs.service") == 0);
 	if (r == 0)
 		r = MANAGE_NOW(setup, "stop", "run-bidfs.lower.mount");
-	/* systemd created the mount points */
+	/* systemd created the mount point */
 	if (r == 0 && !*setup->root)
 		rmdir("/run/bidfs.lower");
-	for (const char *end = "/.build-id"; r == 0; end = "") {
-		snprintf(path, sizeof(path), "%s/usr/lib/debug%s", setup->root, end);
-		if (rmdir(path) < 0 || !*end)
-			break;
-	}
 	return r;
 }
 

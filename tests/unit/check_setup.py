@@ -150,6 +150,13 @@ def case_url_with_a_password_is_refused_before_a_change(scene):
     scene.setup("system", "--undo", DEBUGINFOD_URLS="http://me:secret@one")
 
 
+def case_undo_keeps_the_empty_directory_of_a_package(scene):
+    (scene.top / "usr/lib/debug/.build-id").mkdir(parents=True)
+    scene.setup("system")
+    scene.setup("system", "--undo")
+    assert (scene.top / "usr/lib/debug/.build-id").is_dir()
+
+
 def case_wrong_url_is_refused(scene):
     scene.one_error("setup", "system", f"--root={scene.top}", "--url=http://one two", status=USAGE, has="not a server's URL")
     assert list((scene.top / "etc").iterdir()) == []
