@@ -3,8 +3,8 @@
  * The builds in a recording of perf. The reader takes perf.data in every form that perf writes (perf,
  * tools/perf/Documentation/perf.data-file-format.txt, util/header.c; linux/perf_event.h): the table of build-ids behind the data,
  * ids in the stream and in the mappings, compressed streams, pipe mode, directories, either byte order, the variants of old
- * versions. A recording is not trusted. The reader reports and leaves out truncated and damaged parts. It reads everything before
- * them, and the parts behind them whose offset is known.
+ * versions. A recording is not trusted. The reader reports and leaves out truncated and damaged parts. It reads all parts
+ * before a damaged one, and later parts if the header gives their offset.
  */
 #ifndef BID_API_PERFDATA_H
 #define BID_API_PERFDATA_H

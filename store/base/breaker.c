@@ -47,13 +47,13 @@ static void leave_alone(struct bid_breaker *breaker, int64_t now, int64_t wanted
 	breaker->open = true;
 	breaker->probing = false;
 	breaker->until = now + pause;
-	/* to the second that is over, and not to the one that has begun */
+	/* rounded up, so that the pause is over at that second */
 	breaker->until_wall = time(NULL) + (pause + 999) / 1000;
 }
 
 static void note_health(struct bid_breaker *breaker, bool probe)
 {
-	/* what was on its way when the server asked for peace is no sign that it has changed its mind */
+	/* the request was in flight when the server asked for the pause, and does not end it */
 	if (breaker->open && breaker->asked_for && !probe)
 		return;
 	breaker->open = false;
@@ -73,12 +73,12 @@ void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum
 		return;
 	}
 	if (sign == BID_SIGN_NONE) {
-		/* the probe has found out nothing: the next request is another */
+		/* no result: the next request is another probe */
 		if (probe)
 			breaker->probing = false;
 		return;
 	}
-	/* a request from before the pause has nothing new to say, and must not make it longer */
+	/* the failure of a request from before the pause does not make it longer */
 	if (!admitted)
 		return;
 	breaker->failures++;

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whether a server is asked, or a file system that may be gone. One that cannot be reached is left alone for a while, and then
- * gets a single request, the probe; so an outage costs one connection per probe, however many artifacts are wanted meanwhile. The
- * pauses are about
+ * Circuit breaker of a server, or of a file system that may not respond. After a failure it opens: it admits no request during a
+ * pause, and then one, the probe. An outage costs one connection per probe, however many artifacts are requested. The pauses are
+ * about
  *
  *   5 s, 10 s, 20 s, ... 5 min
  *
- * each longer by up to a half, so that clients who lost a server together do not come back to it together. The first pause begins
+ * each longer by a random part, up to a half, so that clients do not return to a server together. The first pause begins
  *
- *   at once			when there is no connection to be had, or no answer on one, nor to others: each costs a whole limit.
- *				But the first artifact that gets none after others did may be one that takes long: that is
- *				of the next kind
- *   with the fifth in a row	when it answers, and not well: 5xx, 429, 401, what is no HTTP, a body that stalls or breaks off,
- *				a connection that breaks without an answer,
- *				or a file that is not what was asked for.
- *				They count as they end: of eight at once that stall, the fifth does it after the time of one
- *   as the server says		with a Retry-After that is too long to wait for; five minutes is the most that is granted
+ *   - at the first BID_SIGN_DEAD: no connection, or no response while the server responds to no other request either. Each such
+ *     request costs a whole limit. If the server has responded before, its first late response counts as BID_SIGN_BAD, because
+ *     some artifacts take long.
+ *   - at the fifth BID_SIGN_BAD in a row: 5xx, 429, 401, no HTTP, a body that stalls or breaks off, a connection that breaks
+ *     without a response, or a wrong file. A failure counts when it ends: of eight requests that stall together, the fifth opens
+ *     the breaker.
+ *   - at a Retry-After too long to wait for: the pause lasts as long as the server requests, at most 5 min.
  *
- * A request that is cancelled before there is an answer goes on until there is; one at a time.
+ * A request that is cancelled before its response continues until then, one per server, so that the breaker gets its result.
  *
  * Works on times that are passed in, without a clock, a lock or libcurl.
  */
@@ -33,45 +32,45 @@
 #define BID_BREAKER_PAUSE_MAX_MS 300000
 #define BID_BREAKER_FAILURES	 5
 
-/* What the end of a request says of its server. */
+/* Health signal: what the end of a request shows about its server. */
 enum bid_sign {
-	BID_SIGN_NONE = 0, /* nothing: it was cancelled, or failed here */
-	BID_SIGN_HEALTHY, /* it answered, if only with a no */
-	BID_SIGN_BAD, /* it answered, and not well */
-	BID_SIGN_DEAD, /* it did not answer */
+	BID_SIGN_NONE = 0, /* nothing: cancelled, or a local error */
+	BID_SIGN_HEALTHY, /* the server responded, if only with 404 */
+	BID_SIGN_BAD, /* a failure of a server that responds */
+	BID_SIGN_DEAD, /* no response */
 };
 
 struct bid_breaker {
-	bool open; /* only the probe may be sent */
-	bool probing; /* while open: it is on its way */
+	bool open; /* admits only the probe */
+	bool probing; /* while open: the probe is in flight */
 	unsigned failures; /* in a row */
 	unsigned pauses; /* in a row */
-	bool asked_for; /* the pause is one that the server asked for */
-	int64_t until; /* while open, and not probing: when the next request is the probe, in milliseconds of the monotonic clock */
+	bool asked_for; /* the server asked for the pause, by Retry-After */
+	int64_t until; /* end of the pause, in milliseconds of the monotonic clock */
 	time_t until_wall; /* the same, for people */
 	unsigned seed; /* of the jitter */
-	char trouble[128]; /* what the last failure was; "" after a success */
+	char trouble[128]; /* text of the last failure; "" after a success */
 };
 
 void bid_breaker_init(struct bid_breaker *breaker, unsigned seed);
 
-/* May a request be sent @now? If it is the probe, @ret_probe is set to true: bid_breaker_note() must be told how it ends. */
+/* May a request be sent @now? Sets @ret_probe to true for the probe, whose end the caller owes bid_breaker_note(). */
 bool bid_breaker_admits(struct bid_breaker *breaker, int64_t now, bool *ret_probe);
 
-/* A request, which was the probe if @probe, ended with @sign; @text says how, and the server asks for @retry_after_s of peace. */
+/* Note the end of a request, or of the probe: health signal, Retry-After (0 for none), and the text of a failure. */
 void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum bid_sign sign, int64_t retry_after_s,
 		      const char *text);
 
 /*
- * The probe is being answered, and well: others are admitted, and it is a request like any other from then on. The next failure
- * ends that, and makes the pause longer, as if it were the probe's.
+ * Close the breaker, because the probe gets a good response. From then on the probe is an ordinary request. The next failure opens
+ * the breaker again, for the next longer pause.
  */
 void bid_breaker_answered(struct bid_breaker *breaker);
 
-/* "breaker open until 14:03:27: could not connect: ...": the same text until the probe is on its way, and then another. */
+/* Write "breaker open until 14:03:27: could not connect: ...", or another text while the probe is in flight. */
 void bid_breaker_describe(const struct bid_breaker *breaker, char *buf, size_t size);
 
-/* Seconds until the next probe, rounded up; 0 if requests are admitted, or it is on its way. */
+/* Seconds until the next probe, rounded up; 0 if the breaker is closed, or the probe in flight. */
 unsigned bid_breaker_remaining_s(const struct bid_breaker *breaker, int64_t now);
 
 #endif
