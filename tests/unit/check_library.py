@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The program of docs/LIBRARY.md compiles against the installed files, finds an artifact in the store, and fetches another.
+"""The program of docs/LIBRARY.md compiles against the installed files, finds an artifact in the store, and fetches another. Each
+installed header compiles alone.
 
 usage: BID_BUILD_ROOT=DIR BID_SOURCE_ROOT=DIR check_library.py BIDCTL CC...
 """
@@ -34,6 +35,9 @@ def compile_page(cc, root):
         flags.append(f"-fsanitize={sanitize}")
     code = re.search(r"^```c\n(.*?)^```$", (SOURCE / "docs/LIBRARY.md").read_text(), re.S | re.M)[1]
     source = pathlib.Path(root, "debuginfo-of.c")
+    for header in sorted((SOURCE / "include/bid").glob("*.h")):
+        source.write_text(f"#include <bid/{header.name}>\n")
+        subprocess.run([*cc, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", source, *flags], check=True)
     source.write_text(code)
     subprocess.run([*cc, "-Wall", "-Wextra", "-Werror", "-o", source.with_suffix(""), source, *flags], check=True)
     return source.with_suffix(""), {**environment, "LD_LIBRARY_PATH": str(libdir)}
