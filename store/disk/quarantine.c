@@ -87,20 +87,6 @@ int bid_quarantine_move(struct bid_store *store, const char *path, int fd, const
 				      ret_path, size);
 }
 
-int bid_quarantine_clear(struct bid_store *store, int dir, const char *name)
-{
-	char aside[NAME_MAX + 1];
-	bid_auto_fd int to = -1;
-	int r;
-
-	if (unlinkat(dir, name, AT_REMOVEDIR) == 0)
-		return 0;
-	if (errno != ENOTEMPTY && errno != EEXIST)
-		return -errno;
-	r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_QUARANTINE, false, &to);
-	return r < 0 ? r : move(dir, name, to, name, aside);
-}
-
 static int count_files(struct bid_store *store, unsigned *ret_n)
 {
 	bid_auto_dir DIR *dir = NULL;

@@ -31,7 +31,4 @@ int bid_quarantine_open(struct bid_store *store, const struct bid_request *reque
  */
 int bid_quarantine_expire(struct bid_store *store, int64_t before, bool dry_run, unsigned *left, unsigned *gone);
 
-/* Remove the empty directory @name in @dir, or move it to the quarantine if it is not empty. */
-int bid_quarantine_clear(struct bid_store *store, int dir, const char *name);
-
 #endif

@@ -169,7 +169,7 @@ static int write_text(struct bid_store *store, const char *text, int dir, const 
 	if (r == 0 && fchmod(temp.fd, 0644) < 0)
 		r = -errno;
 	if (r == 0)
-		r = replace ? bid_temp_replace(store, &temp, dir, name) : bid_temp_link(&temp, dir, name);
+		r = replace ? bid_temp_replace(&temp, dir, name) : bid_temp_link(&temp, dir, name);
 	bid_temp_release(&temp);
 	return r;
 }

@@ -217,9 +217,13 @@ static void records_that_are_no_files(void **state)
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
 	assert_int_equal(verify(scene, true, true).found[BID_FINDING_RECORD], 1);
 	assert_int_equal(verify(scene, true, true).found[BID_FINDING_RECORD], 0);
-	/* one that is not empty stays, until a record is written */
+	/* a directory that is not empty stays, and the downloads go on without a record */
 	run(scene, "mkdir -p store/" RECORD_A "/x");
 	assert_int_equal(verify(scene, true, true).found[BID_FINDING_RECORD], 1);
+	run(scene, "rm -rf 'store/[debuginfod]' store/.build-id");
+	store_scene_fetch(scene, request_for(ID_A, BID_KIND_ELF), "a.stripped");
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_true(has_path(scene, RECORD_A "/x"));
 	run(scene, "rm -rf store/.bidfs/record/aa && touch store/.bidfs/record/aa");
 	assert_int_equal(verify(scene, true, true).found[BID_FINDING_RECORD], 1);
 	assert_false(has_path(scene, ".bidfs/record/aa"));

@@ -16,7 +16,6 @@
 #include "disk/beneath.h"
 #include "disk/dirs.h"
 #include "disk/layout.h"
-#include "disk/quarantine.h"
 #include "disk/store.h"
 
 #define PREFIX "temp-"
@@ -94,11 +93,11 @@ int bid_temp_link(struct bid_temp *temp, int dir, const char *name)
 	return bid_fd_link(temp->fd, dir, name);
 }
 
-int bid_temp_replace(struct bid_store *store, struct bid_temp *temp, int dir, const char *name)
+int bid_temp_replace(struct bid_temp *temp, int dir, const char *name)
 {
 	int r = renameat(temp->dir, temp->name, dir, name) < 0 ? -errno : 0;
 
-	if (r == -EISDIR && bid_quarantine_clear(store, dir, name) == 0)
+	if (r == -EISDIR && unlinkat(dir, name, AT_REMOVEDIR) == 0)
 		r = renameat(temp->dir, temp->name, dir, name) < 0 ? -errno : 0;
 	if (r < 0)
 		return r;

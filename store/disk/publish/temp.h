@@ -23,8 +23,8 @@ int bid_temp_new(struct bid_store *store, bool named, struct bid_temp *ret_temp)
 /* Link the file as @name in @dir. Returns -EEXIST for a taken name. */
 int bid_temp_link(struct bid_temp *temp, int dir, const char *name);
 
-/* Rename a named file to @name in our private folder, in place of any file there. A non-empty directory goes to the quarantine. */
-int bid_temp_replace(struct bid_store *store, struct bid_temp *temp, int dir, const char *name);
+/* Rename a named file to @name in our private folder, in place of any file or empty directory there. */
+int bid_temp_replace(struct bid_temp *temp, int dir, const char *name);
 
 void bid_temp_release(struct bid_temp *temp);
 

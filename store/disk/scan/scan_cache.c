@@ -310,7 +310,7 @@ int bid_scan_cache_save(struct bid_store *store, struct bid_scan_cache *cache, c
 	if (r == 0 && fchmod(temp.fd, 0644) < 0)
 		r = -errno;
 	if (r == 0)
-		r = bid_temp_replace(store, &temp, dir, cache->name);
+		r = bid_temp_replace(&temp, dir, cache->name);
 	bid_temp_release(&temp);
 	return r;
 }
