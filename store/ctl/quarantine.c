@@ -99,6 +99,16 @@ static bool is_stored(struct bid_store *store, const struct bid_added *added, in
 	return bid_store_find(store, &request, &file) == 0 && bid_same_bytes(fd, file.fd) == 1;
 }
 
+/* Is the file open at @fd complete, with a build-id? Returns 0, or a negative errno. */
+static int check_file(int fd)
+{
+	struct bid_elf_info info;
+	struct bid_id id;
+	int r = bid_elf_identify_any(fd, &id);
+
+	return r == 0 && bid_elf_examine(fd, &info) == -EBADMSG ? -EBADMSG : r;
+}
+
 /* Add the file under its own build-id, unless the store has other bytes of it. */
 static int restore(struct quarantine *quarantine, const char *name)
 {
@@ -111,8 +121,10 @@ static int restore(struct quarantine *quarantine, const char *name)
 		return -EINVAL;
 	snprintf(path, sizeof(path), "%s/" QUARANTINE "/%s", bid_store_path(quarantine->store), name);
 	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 || quarantine->ctl->dry_run)
-		return fd < 0 ? -errno : 0;
+	if (fd < 0)
+		return -errno;
+	if (quarantine->ctl->dry_run)
+		return check_file(fd);
 	r = bid_store_add(quarantine->store, path, BID_LINK_COPY, &added);
 	if (r == 0 && added.known && !is_stored(quarantine->store, &added, fd))
 		r = -EEXIST;
@@ -167,6 +179,10 @@ enum ctl_status ctl_quarantine(const struct ctl *ctl, int argc, char **argv)
 	if (store) {
 		snprintf(path, sizeof(path), "%s/" QUARANTINE, bid_store_path(store));
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0 && errno != ENOENT) {
+			bid_error("%s: '%s'", strerror(errno), path);
+			return CTL_TROUBLE;
+		}
 	}
 	quarantine.store = store;
 	quarantine.fd = fd;

@@ -332,6 +332,7 @@ def case_quarantine_is_listed_restored_and_dropped(scene):
     rows = [line.split("\t")[2:] for line in scene.on_store("quarantine").stdout.splitlines()]
     assert rows == [[ID_ONE, names[0]], ["-", names[1]]], rows
     scene.on_store("quarantine", "restore", "--dry-run", names[0])
+    scene.one_error("quarantine", "restore", "--dry-run", names[1], status=REFUSED, has="not an ELF file")
     scene.on_store("quarantine", "drop", "-n", names[0])
     assert sorted(path.name for path in place.iterdir()) == names
     scene.on_store("quarantine", "restore", names[0])
@@ -341,6 +342,23 @@ def case_quarantine_is_listed_restored_and_dropped(scene):
         assert name in scene.on_store("quarantine", "drop", name, status=REFUSED).stderr
     scene.on_store("quarantine", "drop", names[1])
     assert list(place.iterdir()) == []
+
+
+def case_truncated_file_is_not_restored_with_and_without_a_dry_run(scene):
+    place = scene.store / ".bidfs" / "quarantine"
+    place.mkdir(parents=True)
+    shutil.copy(scene.cut, place / "cut")
+    for options in (["--dry-run"], []):
+        scene.one_error("quarantine", "restore", *options, "cut", status=REFUSED, has="'cut'")
+    assert (place / "cut").exists()
+
+
+def case_unreadable_quarantine_is_an_error(scene):
+    place = scene.store / ".bidfs" / "quarantine"
+    place.parent.mkdir()
+    place.touch()
+    for verb in (["list"], ["drop", "-n", "x"], ["restore", "-n", "x"]):
+        scene.one_error("quarantine", *verb, status=TROUBLE, has=f"'{place}'")
 
 
 def case_quarantined_file_stays_if_the_store_has_other_bytes_of_its_build(scene):
