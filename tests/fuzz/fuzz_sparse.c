@@ -6,7 +6,7 @@
  *   - no reader asks for much memory at once, or ever has much;
  *   - none that the mount calls reads much;
  *   - all readers together end after a moment of processor time;
- *   - what they say of a file is one of the errors that they document.
+ *   - each reader returns a documented error.
  */
 
 #include <elf.h>

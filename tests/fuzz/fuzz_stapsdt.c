@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The reader of static probes against its contract:
- *   - it says what is wrong with a file by one of its errors, and writes nothing then;
- *   - what it writes is of the format of perf's probe cache, each event once, with places in the file that it was told.
+ *   - for a damaged file it returns one of its errors, and writes nothing;
+ *   - its output has the format of perf's probe cache, with each event once, and locations inside the given file.
  */
 
 #include <errno.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Hostile stores (row R15): whatever lies in one, nothing outside of it is opened or changed, every listing is well-formed, a scan
- * and a check come to their end, what is wrong is counted and never served, and what is right beside it is.
+ * Hostile stores (row R15): no file outside of the store is opened or changed, every listing is well-formed, a scan and a check
+ * end, faults are counted and never served, and correct files are served.
  *
  *	hostile-trees [--trees=N] [--seed=N] [--make=DIRECTORY]
  *
- * 100 trees if not said otherwise, fewer in the build's tests, 5000 by hand; the N-th has the seed plus N. --make leaves the
- * first of them there, to look at. They are made in TMPDIR, else in /dev/shm, else in /tmp.
- * That something outside was opened is told by inotify(7). Exits 0, 1, or 77 where it cannot run.
+ * 100 trees without --trees, fewer in the build's tests, 5000 by hand. The seed of the N-th tree is the seed plus N. --make
+ * leaves the first trees in DIRECTORY. Trees are in TMPDIR, else in /dev/shm, else in /tmp. inotify(7) reports files outside
+ * that are opened. Exits 0, 1, or 77 where it cannot run.
  */
 #include "hostile_tree.h"
 
@@ -56,7 +56,7 @@ struct trial {
 	struct bid_summaries *summaries; /* while the ids are listed */
 };
 
-static uint64_t running; /* the seed, for the one who is told that it hangs */
+static uint64_t running; /* current seed, for the message of a timeout */
 
 static void fail(const struct trial *trial, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
 
@@ -80,7 +80,7 @@ static void hangs(int signal)
 
 static int watching = -1; /* nftw(3) has no user data */
 
-/* The directories outside: what is done in them, to them and to the files in them. */
+/* Watch the directory @path outside: its events, and those of its files. */
 static int watch_one(const char *path, const struct stat *st, int type, struct FTW *where)
 {
 	return type == FTW_D && inotify_add_watch(watching, path, IN_ALL_EVENTS) < 0 ? -1 : 0;
@@ -145,7 +145,7 @@ static int check_id(void *user, const struct bid_id *id)
 	trial->ids++;
 	bid_store_where(trial->store, id, where, sizeof(where));
 	bid_summary_of(trial->summaries, id, &summary);
-	/* a writer makes directories while it looks, which those who began before need not see */
+	/* a writable store makes directories during the look-up, which the summary may lack */
 	if (!bid_store_writable(trial->store) && summary.kinds != (unsigned)bid_store_kinds(trial->store, id))
 		fail(trial, "a summary with other kinds");
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {

@@ -81,9 +81,9 @@ static int add(struct worker *worker, bool near)
 	return r < 0 ? r : acknowledge(worker, path, false);
 }
 
-/* What the worker's batch is settled with, in the place of bidctl's, which would print it. */
+/* The tally of the worker's batch, which reports to the parent where bidctl prints. */
 struct reporting {
-	struct ctl_tally tally; /* the first, by which the rest is found */
+	struct ctl_tally tally; /* first member: the callback casts it back */
 	const struct worker *worker;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What is remembered as absent: for how long, by whom, and what becomes of it when a fact is damaged. */
+/* Negative cache entries: their TTL, shared and private ones, and damaged facts. */
 #include "store_scene.h"
 
 #include <endian.h>
@@ -171,7 +171,7 @@ static void test_shared_by_programs(void **state)
 	add(other, 4);
 	assert_true(ttl(one, 4) > 0);
 
-	/* who removes all of them wants them forgotten */
+	/* a user who removes the folder removes all entries */
 	run(scene, "rm -r " ABSENT);
 	assert_int_equal(ttl(one, 3), 0);
 	add(one, 5);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Additions while others add and remove the same: who has the place may be gone by the time that it is looked at. */
+/* Additions while others add and remove the same file, which may vanish between two steps. */
 #include "api/write.h"
 #include "store_scene.h"
 

@@ -18,7 +18,7 @@
 static unsigned moves;
 static char moving[96];
 
-/* What lies behind all that headers tell of: nothing shows that it is of another file. */
+/* Overwrite the tail, which no header describes: it does not show that the file is another one. */
 static void move(char with)
 {
 	bid_auto_fd int fd = open(moving, O_WRONLY | O_CLOEXEC);

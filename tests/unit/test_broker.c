@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What the broker makes of what sources deliver. */
+/* Results of the broker for the files and errors that sources deliver. */
 #include "held_source.h"
 
 #include <errno.h>
@@ -128,7 +128,7 @@ static void test_nothing_but_wrong_builds(void **state)
 	scene_memory(scene, "empty");
 	put_elf(wrong, 0xa, 0xb);
 	assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
-	/* of one source it is known that it has none; of the artifact nothing */
+	/* the source that lacks it has a negative cache entry; the artifact is unknown */
 	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
 	assert_int_equal(stats_of(scene).negative_entries, 1);
 }
@@ -194,7 +194,7 @@ static void test_wrong_build_is_refused_early(void **state)
 	assert_in_range(held->accepted, 0, 64 * 1024);
 }
 
-/* What one source left behind must not become the beginning, or the whole, of what the next one delivers. */
+/* The partial body of one source must not become the beginning, or the whole, of the next one's file. */
 static void test_bodies_do_not_mix(void **state)
 {
 	struct scene *scene = *state;
@@ -225,7 +225,7 @@ static void test_bodies_do_not_mix(void **state)
 	assert_int_equal(find(scene, &other, NULL), -EINPROGRESS);
 }
 
-/* Sizes are what a server says: one that could not be asked may have it smaller. */
+/* Servers limit sizes themselves: an unreachable one may have a smaller file. */
 static void test_too_large_is_not_remembered_without_the_others(void **state)
 {
 	struct scene *scene = *state;
@@ -346,7 +346,7 @@ int main(void)
 		scene_test(test_a_read_only_store_fetches_nothing),
 	};
 
-	/* what the tests provoke is looked for where it matters */
+	/* the tests provoke warnings */
 	bid_log_init("test", BID_LOG_ERROR);
 	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
 }

@@ -96,7 +96,7 @@ static void test_the_last_to_give_up_ends_the_transfer(void **state)
 	assert_int_equal(held->asked, 2);
 }
 
-/* Who comes while the transfer that nobody wanted is still ending gets one of his own. */
+/* A caller that comes while a cancelled transfer ends gets a transfer of its own. */
 static void test_asked_anew_while_being_cancelled(void **state)
 {
 	struct scene *scene = *state;
@@ -173,7 +173,7 @@ static void open_gate(struct gate *gate)
 	pthread_mutex_unlock(&gate->lock);
 }
 
-/* Give up when one source is done and the next is not asked yet: it is not, unless somebody else came for it. */
+/* Cancel after the end of one source and before the request to the next. Only a wanted download sends that. */
 static void test_cancel_between_sources(void **state)
 {
 	struct scene *scene = *state;
@@ -333,7 +333,7 @@ int main(void)
 		scene_test(test_free_of_an_idle_one),
 	};
 
-	/* what the tests provoke is looked for where it matters */
+	/* the tests provoke warnings */
 	bid_log_init("test", BID_LOG_ERROR);
 	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
 }

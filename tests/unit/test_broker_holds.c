@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What brokers in different processes fetch into one store: once, whatever becomes of the one that began. */
+/* Brokers of different processes download an artifact into one store once, even if the first process ends or dies. */
 #include "held_source.h"
 
 #include <errno.h>
@@ -165,7 +165,7 @@ static void test_a_no_is_heard_by_both(void **state)
 	assert_int_equal(asked_of(scenes->held[OTHER]), 0);
 }
 
-/* Who waits is told of a section that no file has as everybody is, when the files are here by then. */
+/* A lock waiter for a section gets -ENOENT if the other process has stored the files and they lack the section. */
 static void test_no_such_section_in_what_came(void **state)
 {
 	struct scenes *scenes = *state;
@@ -274,7 +274,7 @@ static void test_end_of_broker_or_caller_ends_wait_for_holder(void **state)
 	assert_int_equal(call_wait(first), 0);
 }
 
-/* Who gives up and comes back within one process is another download: it waits for nobody. */
+/* A caller that cancels and comes back within one process gets a new download, without waiting for the old one. */
 static void test_a_flight_that_was_left_is_in_nobodys_way(void **state)
 {
 	struct scenes *scenes = *state;
@@ -296,7 +296,7 @@ static void test_a_flight_that_was_left_is_in_nobodys_way(void **state)
 	assert_int_equal(call_wait(second), 0);
 }
 
-/* Another process that holds @request, which it asks of "held". */
+/* Start a process that holds the lock of @request at the source "held". */
 static pid_t hold_elsewhere(const char *directory, const struct bid_request *request)
 {
 	uint64_t key = bid_hold_key(request, bid_hold_source("held"));

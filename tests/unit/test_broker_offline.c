@@ -7,7 +7,10 @@
 #include "broker/download.h"
 #include "held_source.h"
 
-/* What is here is given out, what is known to be absent is said to be; everything else is unknown, and asked for afterwards. */
+/*
+ * Offline, stored artifacts are served, and negative cache entries answer -ENOENT. All others are unknown, and are fetched
+ * afterwards.
+ */
 static void test_nobody_is_asked(void **state)
 {
 	struct bid_request here = elf_of(0xa), wanted = elf_of(0xb), absent = request_of(0xc, BID_KIND_DEBUGINFO);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Whom the broker asks first, whom beside, and whom again. */
+/* Order of the candidates: the first request, hedged requests, retries. */
 #include "held_source.h"
 
 #include <errno.h>
@@ -9,11 +9,11 @@
 #include "broker/attempt.h"
 #include "broker/broker.h"
 
-/* Short, so that the tests are. What must not be late for that happens while there is no race. */
+/* Short, to keep the tests short. Events that must come earlier happen while no hedged request is due. */
 #define RACE 40
 static const struct bid_broker_config racing = { .hedge_ms = RACE };
 
-/* Longer than any test: another one is asked for what becomes of the first, and not for the time it takes. */
+/* Longer than any test: a hedged request follows an event of the first source, and not its duration. */
 static const struct bid_broker_config unhurried = { .hedge_ms = 2 * PATIENCE_MS };
 
 static struct held_source *silent(struct scene *scene, const char *name)
@@ -74,7 +74,7 @@ static void test_a_silent_one_is_overtaken(void **state)
 	put_elf(third, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, &call), 0);
 	assert_content(call->fd, 0xa);
-	/* the one that lost has said nothing, and is told of all the same; the third was not asked */
+	/* the loser sent no response and is reported all the same; the third got no request */
 	assert_int_equal(call->n_reports, 2);
 	assert_string_equal(call->sources[0], "second");
 	assert_string_equal(call->sources[1], "first");
@@ -84,7 +84,7 @@ static void test_a_silent_one_is_overtaken(void **state)
 	assert_int_equal(first->ended, BID_OUTCOME_CANCELLED);
 	assert_int_equal(source_memory_asked(third), 0);
 
-	/* who delivered last is asked first */
+	/* the source that delivered last is preferred */
 	assert_true(is_preferred(scene, 1));
 	scene_hedge_ms(scene, BID_HEDGE_NEVER);
 	assert_int_equal(fetch(scene, &other, NULL), 0);
@@ -249,7 +249,7 @@ static void test_by_turns(void **state)
 	assert_string_equal(call->texts[0], "what it sent broke off, 2 times");
 }
 
-/* The winner falls silent: while it tries again by itself, another one is asked, which may be faster. */
+/* While the leader retries, a hedged request goes to another source, which may be faster. */
 static void test_the_winner_breaks_off(void **state)
 {
 	struct scene *scene = *state;
@@ -454,7 +454,7 @@ int main(void)
 		scene_test(test_many_races),
 	};
 
-	/* what the tests provoke is looked for where it matters */
+	/* the tests provoke warnings */
 	bid_log_init("test", BID_LOG_ERROR);
 	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
 }

@@ -19,7 +19,7 @@ static void test_absent_is_asked_for_again(void **state)
 	source = scene_memory(scene, "memory");
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
 	assert_int_equal(fetch(scene, &debuginfo, NULL), -ENOENT);
-	/* of one kind alone; and what lingers, for callers that come in a burst, does not answer who comes now */
+	/* refresh removes the entries of one kind, and a recent result answers no new caller */
 	assert_int_equal(bid_broker_refresh(scene->broker, &debuginfo, false), 0);
 	assert_int_equal(find(scene, &request, NULL), -ENOENT);
 	assert_int_equal(fetch(scene, &debuginfo, NULL), -ENOENT);
@@ -85,7 +85,7 @@ int main(void)
 		scene_test(test_what_is_no_request),
 	};
 
-	/* what the tests provoke is looked for where it matters */
+	/* the tests provoke warnings */
 	bid_log_init("test", BID_LOG_ERROR);
 	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
 }

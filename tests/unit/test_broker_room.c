@@ -45,7 +45,7 @@ static struct held_source *fetch_first(struct scene *scene, struct call **ret_ca
 	return held;
 }
 
-/* A file that is open, and is closed when it is to be let go; which takes long. */
+/* A cached descriptor, which takes long to drop. */
 struct slow {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -121,7 +121,7 @@ static void test_full_disk_pauses_body_until_evicted(void **state)
 	}
 }
 
-/* Who cancels need not wait for what is evicted. */
+/* A cancel does not wait for the eviction. */
 static void test_cancelled_while_paused_ends_at_once(void **state)
 {
 	static struct slow slow = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
@@ -162,7 +162,7 @@ static void test_what_never_fits_is_refused(void **state)
 	assert_int_equal(find(scene, &first, NULL), 0);
 }
 
-/* What is open cannot be evicted: it is found out once, and the request is refused. */
+/* The eviction finds once that an open file must stay, and the request is refused. */
 static void test_where_nothing_can_go_it_is_refused(void **state)
 {
 	struct bid_request second = elf_of(0xb);
@@ -187,7 +187,7 @@ int main(void)
 		room_test(test_where_nothing_can_go_it_is_refused),
 	};
 
-	/* what the tests provoke is looked for where it matters */
+	/* the tests provoke warnings */
 	bid_log_init("test", BID_LOG_ERROR);
 	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
 		print_message("skipped: no small file system can be mounted: %s\n", strerror(errno));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What is asked for in place of a section that no source has: the files that it may be in. */
+/* Fallbacks: the files that may have a section, if no source has the section itself. */
 #include "held_source.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static void test_it_is_cut_out_of_a_whole(void **state)
 	put_elf(source, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &section, &call), 0);
 	assert_true(call->size > 0 && call->size < LARGE);
-	/* what was said to all three, in order */
+	/* the reports of all three requests, in order */
 	assert_int_equal(call->n_reports, 3);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
@@ -68,12 +68,12 @@ static void test_no_file_has_it(void **state)
 	assert_int_equal(fetch(scene, &section, &call), -ENOENT);
 	assert_int_equal(call->n_reports, 3);
 	assert_int_equal(stats_of(scene).absent, 1);
-	/* the files are known to be absent now, and with them all that is in them, or that they are made of */
+	/* negative cache entries of the files answer for sections and source files, too */
 	sleep_ms(300);
 	assert_int_equal(fetch(scene, &section, &call), -ENOENT);
 	assert_int_equal(fetch(scene, &source_file, &call), -ENOENT);
 	assert_int_equal(source_memory_asked(one), 3);
-	/* whoever has not said so is asked */
+	/* a source without a negative cache entry gets a request */
 	other = scene_memory(scene, "other");
 	assert_int_equal(fetch(scene, &source_file, &call), -ENOENT);
 	assert_int_equal(call->n_reports, 2);
@@ -120,7 +120,7 @@ static void test_one_of_two_is_dead(void **state)
 	}
 }
 
-/* What is known of none, in the end, may be there: not all have said "no". */
+/* A section is unknown, and not absent, if one source was unreachable. */
 static void test_what_is_not_known_is_not_absent(void **state)
 {
 	struct scene *scene = *state;
@@ -202,7 +202,7 @@ static void test_the_wait_for_a_whole_is_bounded(void **state)
 	bid_request_release(&section);
 }
 
-/* What is asked for in its place is waited for in the same wait, not in one of its own. */
+/* A fallback does not extend the wait of the caller of a section. */
 static void test_all_of_it_is_one_wait(void **state)
 {
 	static const struct bid_broker_config config = { .wait_ms = 1000 };
@@ -219,7 +219,7 @@ static void test_all_of_it_is_one_wait(void **state)
 	scene_wait_ms(scene, 2 * PATIENCE_MS);
 	held_hold_from(held, 2);
 	held_wait_done(held, 1);
-	/* whoever comes for the whole itself has all of the time for it */
+	/* a caller of the whole file has its own wait */
 	whole = call_for(scene, &debuginfo);
 	held_wait(held, 2);
 	assert_int_equal(call_wait(call), -ETIMEDOUT);
@@ -229,7 +229,7 @@ static void test_all_of_it_is_one_wait(void **state)
 	bid_request_release(&section);
 }
 
-/* The wait of the one who asks for a section is over. */
+/* End the wait of the caller of a section. */
 static void end_wait(struct scene *scene)
 {
 	struct bid_download *download;
@@ -242,7 +242,7 @@ static void end_wait(struct scene *scene)
 	pthread_mutex_unlock(&scene->broker->lock);
 }
 
-/* What was to come in its place keeps no turn at the source once nobody waits for it; who comes then has all of the time. */
+/* A fallback without waiters leaves the queue of the source. A later caller of the file has a whole wait. */
 static void test_the_line_is_left_in_time(void **state)
 {
 	static const struct bid_broker_config config = { .wait_ms = 2 * PATIENCE_MS };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What becomes of wrong answers, of those who gave them, and of bytes that are not the first ones. */
+/* Rejected downloads, the negative cache entries of their sources, and bytes that differ from the first ones. */
 #include "held_source.h"
 
 #include <dirent.h>
@@ -108,7 +108,7 @@ static void test_the_source_learns_what_the_check_of_a_program_came_to(void **st
 	bid_detail_unref(detail);
 }
 
-/* What a source sent wrong it is not asked for again and again; but it proves nothing, and not for long. */
+/* A source that sent a wrong file gets no request for it for a while. The artifact is not absent. */
 static void test_wrong_is_remembered(void **state)
 {
 	struct scene *scene = *state;
@@ -236,7 +236,7 @@ int main(void)
 		scene_test(test_other_bytes_than_the_first),
 	};
 
-	/* what the tests provoke is looked for where it matters */
+	/* the tests provoke warnings */
 	bid_log_init("test", BID_LOG_ERROR);
 	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
 }

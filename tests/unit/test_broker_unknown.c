@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What the broker makes of sources that have nothing, or cannot say, or of a store that fails: absent is not unknown. */
+/* Results of sources that lack the artifact, that are unreachable, and of a store that fails: absent is not unknown. */
 #include "held_source.h"
 
 #include <errno.h>
@@ -98,7 +98,7 @@ static void test_no_negative_asks_again(void **state)
 	assert_int_equal(source_memory_asked(source), 2);
 }
 
-/* What one source said is not asked of it again while another could not be asked; and it outlives the program. */
+/* A negative cache entry of one source outlives the program, and saves a request while another source is unreachable. */
 static void test_each_source_is_remembered(void **state)
 {
 	struct scene *scene = *state;
@@ -137,7 +137,7 @@ static void test_each_source_is_remembered(void **state)
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 }
 
-/* What a source cannot be asked is a "no", which keeps it from being asked again in a burst; but it proves nothing for long. */
+/* An unsupported kind gets an entry of this process alone, for a short time, against a burst of requests. */
 static void test_unsupported_is_not_remembered_as_absent(void **state)
 {
 	struct scene *scene = *state;
@@ -168,7 +168,7 @@ static void test_unsupported_is_not_remembered_as_absent(void **state)
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 	scene_end_broker(scene);
 
-	/* nor is it known to whoever comes next */
+	/* the entry is not for the next process */
 	request = elf_of(0xb);
 	scene_broker(scene, &patient);
 	source_memory_set_default(scene_memory(scene, "memory"), BID_OUTCOME_UNSUPPORTED);
@@ -256,7 +256,7 @@ static void test_unknown_lingers(void **state)
 	assert_int_equal(source_memory_asked(source), asked + 1);
 }
 
-/* Two sources, of which @ret_held is asked first, and that in memory, the result, after it. */
+/* Add two sources: @ret_held, the first candidate, and one in memory, which is returned. */
 static struct bid_source *second_to_held(struct scene *scene, struct held_source **ret_held)
 {
 	scene_broker(scene, &patient);
@@ -292,7 +292,7 @@ static void exhaust_descriptors(void)
 	setrlimit(RLIMIT_NOFILE, &none);
 }
 
-/* Our own trouble is not the source's: no other is asked, and it is what the caller gets. */
+/* A local error ends the download, and the caller gets it: no other source gets a request. */
 static void test_local_trouble_ends_it(void **state)
 {
 	struct scene *scene = *state;
@@ -343,7 +343,7 @@ static void test_no_room_for_what_is_announced(void **state)
 	assert_int_equal(find(scene, &other, NULL), -EINPROGRESS);
 }
 
-/* Nor is a disk that is full before the end of what has no size the trouble of who sends it, however often. */
+/* A disk that fills up during a body of unknown size is no failure of the source, however often. */
 static void test_no_room_for_what_is_not_announced(void **state)
 {
 	struct bid_limits limits = { .min_free = 1ULL << 60 };

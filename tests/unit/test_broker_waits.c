@@ -48,7 +48,7 @@ static void stand_still(void *user, const struct bid_result *result)
 	pthread_mutex_unlock(user);
 }
 
-/* Who is kept at one file, as by a disk, keeps nobody else. */
+/* A commit that a slow disk delays blocks no other download. */
 static void test_a_long_commit_delays_nobody(void **state)
 {
 	struct scene *scene = *state;
@@ -119,7 +119,7 @@ static void test_windows(void **state)
 	scene_broker(scene, &hasty);
 	held = scene_held_elf(scene, 0xa, HOLD_HEAD);
 
-	/* who joins in a window leaves with it, which is no longer for that: both have before the first is told */
+	/* all who join within the window leave at its end: both join before the first gets its answer */
 	begun = now_ms();
 	first = call_for(scene, &request);
 	ends[0] = window_end(scene);
@@ -135,13 +135,13 @@ static void test_windows(void **state)
 	assert_int_equal(call_wait(second), -ETIMEDOUT);
 	assert_true(first->answered_ms - begun >= WAIT - 1);
 
-	/* who comes soon after it is sent away at once */
+	/* a caller shortly after the window gets its answer at once */
 	late = call_for(scene, &request);
 	in_time = now_ms() - begun < WAIT + BID_WINDOW_GRACE;
 	assert_true(call_over(late) || !in_time);
 	assert_int_equal(call_wait(late), -ETIMEDOUT);
 
-	/* who comes later may wait anew; nobody having waited meanwhile did not end the download */
+	/* a later caller has a new window: the download goes on without waiters */
 	sleep_ms(300);
 	begun = now_ms();
 	later = call_for(scene, &request);
@@ -157,7 +157,7 @@ static void test_windows(void **state)
 	assert_int_equal(held->asked, 1);
 }
 
-/* What waits for nothing but its turn at the source is not kept for nobody: there is who waits for that turn. */
+/* A request without waiters leaves the queue of its source, where others wait. */
 static void test_the_line_is_left_in_time(void **state)
 {
 	struct scene *scene = *state;
@@ -361,7 +361,7 @@ int main(void)
 		scene_test(test_source_that_asks_back_ends_as_unreachable),
 	};
 
-	/* what the tests provoke is looked for where it matters */
+	/* the tests provoke warnings */
 	bid_log_init("test", BID_LOG_ERROR);
 	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
 }

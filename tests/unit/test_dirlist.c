@@ -104,7 +104,7 @@ static void every_id_once(void **state)
 	bid_dirlist_close(list);
 }
 
-/* The kernel keeps it, so that who opens it often asks for none of its names. */
+/* OPENDIR reads no links, because the kernel caches their names: the first READDIR reads them. */
 static void links_are_read_when_asked_for(void **state)
 {
 	const struct store_scene *scene = *state;
@@ -146,7 +146,7 @@ static void offsets_hold_in_every_handle(void **state)
 	bid_dirlist_close(other);
 }
 
-/* What is there all the time is listed once, whatever comes and goes. */
+/* A listing has each name that exists throughout once, whatever other names come and go. */
 static void changes_do_not_move_the_others(void **state)
 {
 	const struct store_scene *scene = *state;
@@ -198,7 +198,7 @@ static void the_beginning_is_read_anew(void **state)
 	bid_dirlist_close(list);
 }
 
-/* So is that of a directory which is read as a whole. */
+/* A rewound listing of a directory that is read at once is read again, too. */
 static void every_beginning_is_read_anew(void **state)
 {
 	const struct store_scene *scene = *state;

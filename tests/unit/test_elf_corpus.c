@@ -17,7 +17,7 @@ static void assert_id(const struct bid_id *id, const char *hex)
 	assert_string_equal(bid_id_format(id, is), hex);
 }
 
-/* What make_note.py wrote: id as each reader sees it, or NULL, and then its error. */
+/* Expectation of make_note.py: id of each reader, or NULL, and then its error. */
 static const struct {
 	const char *name, *id;
 	int error;

@@ -87,7 +87,7 @@ static int drop(void *user, const void *data, size_t len)
 	return 0;
 }
 
-/* What has no section that can be found is a file all the same. */
+/* A file whose sections cannot be found is served all the same. */
 static void assert_served_whole(int fd)
 {
 	struct bid_elf_section section;

@@ -294,7 +294,7 @@ static void what_is_open_stays_and_does_not_count(void **state)
 	assert_int_equal(evict_all(scene, false), 1);
 }
 
-/* What is kept open for the next reader; nobody knows whether there is one now if it may be read. */
+/* A cached descriptor, which stays open if a reader may have it, too. */
 struct kept {
 	struct bid_file file;
 	bool may_be_read;
@@ -326,7 +326,7 @@ static void what_is_kept_for_the_next_reader_goes(void **state)
 		kept.may_be_read = i == 1;
 		fetch(scene, ID_A, BID_KIND_ELF, "a");
 		assert_int_equal(bid_store_find(scene->store, &request, &kept.file), 0);
-		/* beside who keeps it, another has it open */
+		/* a reader has the file open, beside the cache */
 		assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
 		assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
 		assert_int_equal(stats.in_use, 1);
@@ -399,7 +399,7 @@ static void test_what_a_kill_leaves_is_counted_or_cleared(void **state)
 /* What comes between the choice of an artifact and its removal. */
 struct between {
 	const struct store_scene *scene;
-	struct bid_file file; /* keeps it open, so that it is let go of */
+	struct bid_file file; /* the cached descriptor that the eviction drops */
 	int claimed;
 };
 
@@ -554,7 +554,7 @@ static void a_full_disk_evicts_once(void **state)
 	small_disk_end(scene);
 }
 
-/* What is known to come is made room for beforehand; what cannot fit costs nobody anything, however much it is said to be. */
+/* Eviction makes room before a file of known size arrives. A size that can never fit evicts nothing. */
 static void room_is_looked_for_beforehand(void **state)
 {
 	struct bid_request request = request_for(ID_B, BID_KIND_ELF);

@@ -43,7 +43,7 @@ static void test_other_bytes_than_the_first_ones_are_refused(void **state)
 	assert_int_equal(fetch(scene, "a.stripped", false), -ESTALE);
 	assert_int_equal(fetch(scene, "a.stripped", true), 0);
 	assert_int_equal(fetch(scene, "a", false), -ESTALE);
-	/* who removes them wants them forgotten */
+	/* a user may remove the digests */
 	run(scene, "rm -r " FIRST);
 	assert_int_equal(fetch(scene, "a", false), 0);
 }

@@ -322,7 +322,7 @@ static int repair(const struct store_scene *scene)
 static const struct operation {
 	const char *name;
 	int (*run)(const struct store_scene *scene);
-	const char *served; /* the id that must be there if it said that it is done */
+	const char *served; /* id that the store has after a success */
 } operations[] = {
 	{ "fetch", fetch, ID_B },
 	{ "add", add, ID_B },
@@ -409,7 +409,7 @@ static void check_after(struct store_scene *scene, const struct operation *opera
 	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
 	if (stats.found[BID_FINDING_WRONG] || stats.found[BID_FINDING_CORRUPT] || stats.found[BID_FINDING_UNREADABLE])
 		fail_msg("%s, call %u, %s: a wrong file under a final name", operation->name, n, bid_strerror(-fault));
-	/* what was there before is there, whether it came to an end or not */
+	/* the store keeps its earlier files, after a success or a failure */
 	if (find(scene, ID_A, BID_KIND_ELF) != 0 || find(scene, ID_A, BID_KIND_DEBUGINFO) != 0 ||
 	    /* what was fetched may be evicted for want of room */
 	    (operation->run == add_fetched && fault != ENOSPC && find(scene, ID_LONG, BID_KIND_ELF) != 0))
@@ -451,7 +451,7 @@ static void no_failing_call_does_harm(void **state)
 				r = operations[i].run(scene);
 				left = countdown;
 				countdown = 0;
-				/* whoever asked is told what it was */
+				/* the caller gets the injected error */
 				if (r != 0 && r != -fault)
 					fail_msg("%s, call %u, %s: it returns %d", operations[i].name, n, bid_strerror(-fault), r);
 				tried++;

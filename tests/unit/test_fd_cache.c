@@ -81,7 +81,7 @@ static void who_may_be_read_and_has_no_other_place_is_the_last_to_go(void **stat
 	keep(fds, scene, SHORT, NULL);
 	assert_true(is_kept(fds, scene, A));
 	assert_false(is_kept(fds, scene, B));
-	/* nobody has it open then */
+	/* the cache has no descriptor then */
 	bid_fd_cache_forget(fds, A);
 	assert_false(is_kept(fds, scene, A));
 	bid_fd_cache_free(fds);

@@ -90,13 +90,13 @@ static void test_kinds(void **state)
 	tear_down(&setting);
 }
 
-/* What comes of a behaviour, and what it costs. */
+/* The result of a behaviour of the server, and its cost. */
 struct reaction {
 	const char *behaviour;
 	enum bid_outcome outcome;
-	const char *text; /* the answer's begins so */
+	const char *text; /* beginning of the text */
 	unsigned requests, heads;
-	bool whole; /* the body was delivered as it is */
+	bool whole; /* the whole body arrived unchanged */
 };
 
 /* With two tries allowed. */
@@ -206,7 +206,7 @@ static void test_behaviours(void **state)
 		assert_reaction(calm, &cases[i]);
 }
 
-/* What ends by the clock: by that which is short, for all others are not to be met. */
+/* A transfer ends by a limit in time. All other limits are too long to be reached. */
 static void test_clocks(void **state)
 {
 	static const struct {
@@ -231,7 +231,7 @@ static void test_clocks(void **state)
 	}
 }
 
-/* What comes of a source file or a section of that name. */
+/* Fetch the source file or section @name, and check the result. */
 static void ask_for_part(const char *behaviour, enum bid_kind kind, const char *name, enum bid_outcome outcome, const char *text)
 {
 	struct bid_request request = { .kind = kind };
@@ -257,7 +257,7 @@ static void ask_for_part(const char *behaviour, enum bid_kind kind, const char *
 	bid_detail_unref(detail);
 }
 
-/* Of text nobody but the transport can tell whether it is whole; nor can that if it ends with the connection. */
+/* Only the transport shows whether text is complete. HTTP/1.0 without a length does not. */
 static void test_ends_of_text(void **state)
 {
 	static const struct {

@@ -64,8 +64,8 @@ static void test_outage(void **state)
 }
 
 /*
- * One that has never answered is not paid for by everybody who asks, though it may only be slow: then it is asked again as soon as
- * it answers, and waited for as long as any other from then on.
+ * A server that never responded opens the breaker at its first late response, though it may only be slow. Its response closes
+ * the breaker, and from then on the server gets the usual time.
  */
 static void test_never_heard_of(void **state)
 {
@@ -135,7 +135,7 @@ static void test_dead(void **state)
 	}
 }
 
-/* What comes while the probe is on its way waits for it, and gets what it wants if it ends well. */
+/* Requests during the probe wait for it, and are sent after its success. */
 static bool wait_for_probe(int variant)
 {
 	enum { N = 6 };
@@ -197,8 +197,8 @@ static void test_a_long_probe(void **state)
 }
 
 /*
- * But not for long: a silent server is not paid for again with each probe. Nor does it matter that it is not waited for, as when
- * another delivers before: what became of the request is seen.
+ * The wait for the probe is short: requests do not pay for a silent server with each probe. A cancelled probe still yields its
+ * result, as after a delivery by another source.
  */
 static bool silent_and_cancelled(int variant)
 {
@@ -255,7 +255,7 @@ static void test_silent_and_cancelled(void **state)
 	assert_true(silent_and_cancelled(0));
 }
 
-/* Whoever is not waited for any more has no turn, and is not asked for more than a sign of life. */
+/* A cancelled request leaves the queue. In flight, it continues at most until its header. */
 static bool cancelled_and_well(int variant)
 {
 	enum { N = 4 };
@@ -272,12 +272,12 @@ static bool cancelled_and_well(int variant)
 		numbers[i] = start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
 	}
 	await_requests(2);
-	/* the one in line first, or it would get the turn */
+	/* the queued one first, or it would be sent */
 	for (size_t i = N - 1; i-- > 0;)
 		setting.source->ops->cancel(setting.source, numbers[i]);
 	for (size_t i = 0; i < N; i++)
 		await_done(&captures[i]);
-	/* it gets one as well if those before it take long */
+	/* a long wait would send one more request */
 	in_time = captures[0].done_at - began < 2.9;
 	for (size_t i = 0; in_time && i < N; i++) {
 		assert_int_equal(captures[i].outcome, i < N - 1 ? BID_OUTCOME_CANCELLED : BID_OUTCOME_FOUND);
@@ -561,7 +561,7 @@ static void test_sends_to_the_dead(void **state)
 	tear_down(&setting);
 }
 
-/* What the transport takes for good answers, and who checks them does not, are bad ones: the fifth in a row opens the breaker. */
+/* Wrong content after a good response is a failure: the fifth in a row opens the breaker. */
 static void test_wrong_content_opens_the_breaker(void **state)
 {
 	const struct bid_source_ops *ops;

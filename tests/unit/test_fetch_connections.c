@@ -360,7 +360,7 @@ static bool make_certificate(const char *path)
 	return true;
 }
 
-/* A server that cannot prove who it is gets no request, and is not asked to prove it again. */
+/* A server with an untrusted certificate gets no request, and no retry. */
 static void test_untrusted_certificate(void **state)
 {
 	struct bid_fetch_config config = calm;
@@ -422,10 +422,10 @@ static bool handshake_while_a_receiver_waits(int variant)
 	start(setting.source, ID, BID_KIND_DEBUGINFO, &slow);
 	await_done(&slow);
 	await_done(&late);
-	/* or the handshake was late before the receiver was */
+	/* else the handshake was late before the receiver paused */
 	in_time = slow.outcome == BID_OUTCOME_FOUND && slow.head_at - began < 0.9;
 	if (in_time) {
-		/* who does not answer that one, in its time, is not there */
+		/* the retry has a whole connect_ms */
 		assert_int_equal(late.outcome, BID_OUTCOME_UNREACHABLE);
 		assert_true(late.done_at - slow.done_at >= 0.9 * config.connect_ms / 1000);
 	}

@@ -298,7 +298,7 @@ static void test_paused_body_goes_on_where_it_was(void **state)
 		await(&capture, &capture.paused, pauses);
 		ask(setting.source, OTHER_ID, &other);
 		assert_int_equal(other.outcome, BID_OUTCOME_FOUND);
-		/* nobody waits for a body that is paused */
+		/* stall_ms does not count while the body is paused */
 		usleep(3 * STALL_MS * 1000);
 		assert_false(is_done(&capture));
 		setting.source->ops->resume(setting.source, number);
@@ -418,7 +418,7 @@ int main(void)
 		cmocka_unit_test(test_paused_body_goes_on_where_it_was),
 		cmocka_unit_test(test_start_from_done),
 		cmocka_unit_test(test_threads),
-		/* what they ask for may be counted later: no other counts after them */
+		/* last: the server may count their requests late */
 		cmocka_unit_test(test_free_in_flight),
 		cmocka_unit_test(test_free_at_once),
 	};

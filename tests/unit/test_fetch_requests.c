@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The source that speaks HTTP: what a request says, to whom, and how what broke off is asked for again. */
+/* The HTTP source: headers and secrets of a request, proxies, and requests for the rest of a body. */
 #include "fetch_scene.h"
 
 #include <fcntl.h>
@@ -52,7 +52,7 @@ static void set_up_secrets(struct setting *setting, const char *headers_file, co
 
 static const char secrets[] = "X-Key: open sesame\r\n\nno header\nX-Bad\001: 1\nCookie: a=b\n: none\n";
 
-/* What is secret goes to the server itself, also when it sends us elsewhere on itself, and to nobody else. */
+/* Secrets go to the server itself, also after a redirect within it, and to no other server. */
 static void test_secrets(void **state)
 {
 	static const char *const words[] = { "open sesame", "a=b", "Basic dXNlcjpzZWNyZXQ=" };
@@ -129,7 +129,7 @@ static void test_netrc(void **state)
 	unlink(path);
 }
 
-/* What broke off, by what kind of server, and what it takes to get all of it. */
+/* Requests for the rest of a body that broke off, by kind of server. */
 static void test_rest(void **state)
 {
 	static const struct {
@@ -141,18 +141,18 @@ static void test_rest(void **state)
 		{ "?behaviour=static:30000*2", 3, 1, BID_RANGES_SENT },
 		{ "?behaviour=static:20000*4", 5, 1, BID_RANGES_SENT }, /* more than there are tries */
 		{ "?behaviour=static-truncate:30000*1", 2, 1, BID_RANGES_SENT },
-		/* with tries between that come to nothing */
+		/* failed retries in between */
 		{ "?behaviour=static:30000*1&behaviour=reset-headers*1", 3, 1, BID_RANGES_SENT },
 		{ "?behaviour=static:30000*1&behaviour=error:503*1", 3, 1, BID_RANGES_SENT },
 		{ "?behaviour=static:30000*1&behaviour=static:50000*1&behaviour=error:503*1", 4, 1, BID_RANGES_SENT },
-		/* one that speaks debuginfod, or offers no parts, or cannot tell files apart */
+		/* debuginfod, a server without parts, and one with weak validators */
 		{ "?behaviour=reset:30000*1", 2, 2, BID_RANGES_OFFERED },
 		{ "?behaviour=static-no-ranges:30000*1", 2, 2, BID_RANGES_OFFERED },
 		{ "?behaviour=static-weak:30000*1", 2, 2, BID_RANGES_OFFERED },
-		/* the file has changed: all of it comes, or none of that part is left */
+		/* the file has changed: the server sends the whole, or refuses the part */
 		{ "?behaviour=static-old:30000*1", 2, 2, BID_RANGES_OFFERED },
 		{ "?behaviour=static:30000*1&behaviour=error:416*1", 3, 2, BID_RANGES_OFFERED },
-		/* servers that say more than they can do, and are not asked for a part again */
+		/* servers that offer parts and fail to send one get no other request for a part */
 		{ "?behaviour=static:30000*1&behaviour=part-ignored:60000*1&behaviour=ok", 3, 3, BID_RANGES_IGNORED },
 		{ "?behaviour=static:30000*1&behaviour=part-shifted*1", 3, 2, BID_RANGES_IGNORED },
 		{ "?behaviour=static:30000*1&behaviour=part-short*1", 3, 2, BID_RANGES_IGNORED },
@@ -267,7 +267,7 @@ static void test_patience_with_breaker(void **state)
 	assert_true(patience_with_breaker(0));
 }
 
-/* How often does a body break off? What is said in place of one is none. */
+/* Count the bodies that break off; an error in place of a body does not count. */
 static void test_broken(void **state)
 {
 	static const struct {
@@ -338,7 +338,7 @@ static void test_max_time(void **state)
 	}
 }
 
-/* Proxies are libcurl's business; that it still minds it. */
+/* libcurl follows the variables for proxies. */
 static void test_proxy(void **state)
 {
 	struct bid_fetch_config config = calm;
@@ -352,7 +352,7 @@ static void test_proxy(void **state)
 		setenv("http_proxy", proxy, 1);
 		setenv("no_proxy", avoided ? ".invalid" : "localhost", 1);
 		behave("ok");
-		/* there may be nobody who tells that a name does not resolve */
+		/* without a resolver, a look-up may last until the limit */
 		config.connect_ms = avoided ? 1000 : CALM_MS;
 		assert_int_equal(bid_fetch_new(&config, &fetch), 0);
 		assert_int_equal(bid_fetch_server_new(fetch, "http://debuginfod.invalid", &source), 0);
@@ -417,7 +417,7 @@ int main(void)
 		cmocka_unit_test(test_connection_that_fails_names_the_address_of_the_proxy),
 		cmocka_unit_test(test_patience),
 		cmocka_unit_test(test_patience_with_breaker),
-		/* what it asks for may be counted later */
+		/* last: the server may count its requests late */
 		cmocka_unit_test(test_max_time),
 	};
 

@@ -63,7 +63,7 @@ static bool ask_in_time(struct bid_source *source, struct capture *capture)
 	return now() - began < 0.45;
 }
 
-/* The same with nobody else who asks: the server, which is known, is not taken for dead before a second one gets no answer. */
+/* Without other requests, a known server counts as dead after the second late response. */
 static bool one_is_slow_and_alone(int variant)
 {
 	struct bid_fetch_config config = calm;
@@ -120,7 +120,7 @@ static void await_failure(struct bid_source *source)
 	}
 }
 
-/* The first that is asked for has to be unpacked: others are not asked for meanwhile, but it is waited for, and ends the outage. */
+/* The server unpacks the first file for long. The breaker opens, and the late response closes it. */
 static void test_first_is_slow(void **state)
 {
 	struct bid_fetch_config config = calm;
@@ -175,7 +175,7 @@ static void test_first_is_too_slow(void **state)
 	tear_down(&setting);
 }
 
-/* If the probe is as slow, whoever waits for that is told as soon as it is late. */
+/* A late probe refuses the waiting requests, and its response closes the breaker. */
 static void test_probe_is_slow(void **state)
 {
 	static struct capture probe, next;

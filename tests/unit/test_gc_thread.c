@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What the gc thread of a store does by the clock, which the test moves. */
+/* The gc thread of a store, and a clock that the test moves. */
 #include "store_scene.h"
 
 #include <errno.h>
@@ -81,7 +81,7 @@ static void each_hour_what_is_old_is_forgotten(void **state)
 	const struct store_scene *scene = *state;
 	atomic_uint asked = 0;
 
-	/* what is there at its beginning is looked at then */
+	/* the thread looks at the store once when it starts */
 	unsigned minutes = begin(scene, &asked);
 
 	run(scene, "mkdir -p store/.bidfs/scan && cd store/.bidfs/scan && touch fedcba9876543210 && touch -d '40 days ago' "

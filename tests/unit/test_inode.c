@@ -124,7 +124,7 @@ static void test_another_file_or_text_has_another_number(void **state)
 	}
 }
 
-/* What the kernel holds may turn out to be of another file by now: the one that it was of is another then. */
+/* An inode may turn out to be of another file. The earlier file gets another inode then. */
 static void the_file_of_an_artifact_is_replaced(void **state)
 {
 	const uint8_t id[64] = { 0xab, 0xcd, 1 };
@@ -264,7 +264,7 @@ static void attachments_go_with_their_inode(void **state)
 	assert_int_equal(bid_inodes_attach(*state, of_b, other), 0); /* goes with the table, or LeakSanitizer says so */
 }
 
-/* Of many, taken and given back in any order, those that are held are there, and no others. */
+/* After references in any order, exactly the held inodes remain. */
 static void many_come_and_go(void **state)
 {
 	enum { IDS = 5000, TYPES = 3, TURNS = 200000 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A store that somebody made to cost much: it costs what store/base/limits.h allows. */
+/* A hostile store costs at most what store/base/limits.h allows. */
 #include "store_scene.h"
 
 #include <elf.h>

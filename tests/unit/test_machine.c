@@ -28,8 +28,8 @@ static void set(struct rig *rig, enum bid_download_state state, enum bid_attempt
 }
 
 /*
- * What becomes of an attempt that is the only one, in a download that is RUNNING: a letter for each state before, NONE to OVER; '.'
- * is as before. What can be asked, and is not, is asked at once, there being no other (Q).
+ * State of the only attempt after an event, in a download that is RUNNING: a letter for each state before, NONE to OVER. '.' is
+ * no change. An attempt that may start becomes QUEUED at once, because it is the only one.
  */
 static const char *const attempts[BID_EVENTS] = {
 	/* NQSRBLDTO */
@@ -56,7 +56,7 @@ static void test_every_event_in_every_state_of_an_attempt(void **state)
 		}
 }
 
-/* What becomes of a download with one attempt in a state: the letter of the download's state after it, 'e' if it is to end. */
+/* State of a download with one attempt after an event: a letter, or 'e' if the download is to end. */
 static const struct {
 	enum bid_event event;
 	enum bid_attempt_state attempt;
@@ -154,7 +154,7 @@ static void test_one_that_rests_with_more_is_not_stopped(void **state)
 	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 1).cancel, 0);
 	rig.candidates[1].received = 101;
 	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 1).cancel, 1 << 0);
-	/* it may break off twice; then it is not asked again */
+	/* after its body broke off twice, a source gets no retry */
 	rig.candidates[0].broken = 2;
 	take(&rig, BID_EVENT_LEFT, 0);
 	assert_int_equal(rig.candidates[0].state, BID_ATTEMPT_OVER);
@@ -244,7 +244,7 @@ static void test_unwanted_download_with_fallbacks_ends_as_cancelled(void **state
 	assert_int_equal(actions.ended_as, BID_DOWNLOAD_CANCELLED);
 }
 
-/* A source never tells what its driver never does: of one that was not asked nothing comes, and of one that is over no more. */
+/* The driver sends no event of an attempt that is NONE or OVER. */
 static bool is_possible(const struct bid_candidate *candidate, enum bid_event event)
 {
 	switch (event) {

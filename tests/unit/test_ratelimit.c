@@ -52,7 +52,7 @@ static void test_users_are_apart(void **state)
 	bid_ratelimit_release(&ratelimit);
 }
 
-/* More users than are told apart: the one who asks now is not the one who is forgotten. */
+/* With more users than buckets, a user that continues keeps its empty bucket. */
 static void test_many_users(void **state)
 {
 	struct bid_ratelimit ratelimit;

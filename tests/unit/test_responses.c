@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What the broker tells of what each source said last. */
+/* The last response of each source for an artifact. */
 #include "broker_scene.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ static void test_the_last_word_of_each(void **state)
 	assert_in_range(told.answers[1].again_s, 80, 90);
 	assert_true(told.answers[1].time > 0);
 	assert_int_equal(responses_of(scene, 0xb).n, 0);
-	/* who delivers says so in the place of what he said before */
+	/* the delivery replaces the earlier response of the source */
 	put_elf(second, 0xa, 0xa);
 	sleep_ms(300); /* the lingering */
 	assert_int_equal(fetch(scene, &request, NULL), 0);
@@ -114,7 +114,7 @@ int main(void)
 		scene_test(test_the_oldest_goes),
 	};
 
-	/* what the tests provoke is looked for where it matters */
+	/* the tests provoke warnings */
 	bid_log_init("test", BID_LOG_ERROR);
 	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
 }

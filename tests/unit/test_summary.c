@@ -143,7 +143,7 @@ static void of_lower_stores(void **state)
 	summary = summary_of(scene, ID_B);
 	assert_int_equal(summary.size, size_at(scene, "b/" ID_B "/elf"));
 	assert_string_equal(summary.where, "b/" ID_B);
-	/* what the store itself has comes first, and hides the same kind below it */
+	/* a file of the store itself comes first, and hides the same kind of a lower store */
 	perf_adds(scene, "a", "usr/bin/b", ID_B, "elf");
 	summary = summary_of(scene, ID_B);
 	assert_int_equal(summary.size, size_at(scene, "usr/bin/b/" ID_B "/elf"));

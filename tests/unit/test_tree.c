@@ -162,7 +162,7 @@ static void with_sources_a_name_with_a_dot_may_be_a_file(void **state)
 		{ "usr/src/.c", BID_NODE_SOURCES },
 		{ "usr/src/a.c/b.c", -ENOTDIR },
 		{ "usr/src/a\n.c", -EINVAL },
-		/* what is kept is what it is */
+		/* a stored path has the type of the stored file */
 		{ "kept.c", BID_NODE_SOURCES },
 		{ "kept.c/vector", BID_NODE_FILE },
 	};

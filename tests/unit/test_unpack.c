@@ -106,7 +106,7 @@ static void test_unpack_cut(void **state)
 	}
 }
 
-/* A bit may turn over where it says nothing. What it must not do is to change the content unnoticed. */
+/* A flipped bit may have no effect. It must not change the content unnoticed. */
 static void test_unpack_damaged(void **state)
 {
 	bid_auto_free char *wanted = NULL;

@@ -17,7 +17,7 @@
 #define RECORD_PIECE "store/.bidfs/record/aa/*.source-*"
 #define RECORD_A     ".bidfs/record/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-static time_t ahead; /* seconds that the clock is ahead for those who are tested: nobody can make a directory that looks old */
+static time_t ahead; /* seconds that the tested code's clock is ahead, because no test can make an old directory */
 
 /* in the place of the C library's */
 time_t time(time_t *ret_now)
@@ -446,7 +446,7 @@ static void a_section_is_what_it_was_cut_out_of(void **state)
 	bid_detail_unref(detail);
 }
 
-/* Empty directories are told when they are a minute old, which on a busy machine they may become in the middle of it. */
+/* Ignore empty directories: they are reported from an age of a minute on, which they may reach during a slow test. */
 static void leave_out_empty(struct bid_verify_stats *stats)
 {
 	stats->left -= stats->found[BID_FINDING_EMPTY];

@@ -328,7 +328,7 @@ static void without_nameless_files_too(void **state)
 	snprintf(path, sizeof(path), "%s/store", scene->directory);
 	bid_store_free(scene->store);
 	scene->store = NULL;
-	/* what a writer that died left behind goes; what is not ours stays */
+	/* the store removes temporary files of a dead writer, and no other files */
 	run(scene, "mkdir -p store/.bidfs/tmp && touch store/.bidfs/tmp/temp-0123456789abcdef store/.bidfs/tmp/notes");
 	assert_int_equal(bid_store_open(path, BID_STORE_WRITE | BID_STORE_NAMED_TEMP, &scene->store), 0);
 	run(scene, "test \"$(ls store/.bidfs/tmp)\" = notes && rm store/.bidfs/tmp/notes");
@@ -366,7 +366,7 @@ static int add(const struct store_scene *scene, const char *name, enum bid_link 
 	return bid_store_add(scene->store, path, link, added);
 }
 
-/* What another machine writes may not be known to this one, so there it must also have lain still for a day. */
+/* On NFS another machine may be writing: there a temporary file must also have been unchanged for a day. */
 static void leftovers_on_nfs_go(void **state)
 {
 	struct store_scene *scene = *state;
@@ -460,7 +460,7 @@ static void a_link_that_leads_to_another_build_is_put_right(void **state)
 	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
 	run(scene, "cmp a store/.build-id/aa/%s/elf && cmp b store/.build-id/bb/%s/elf", ID_A + 2, ID_B + 2);
 
-	/* what was added before is known again */
+	/* a second addition of the same file counts as known */
 	run(scene, "ln -sfn ../../usr/bin/b/" ID_B " store/.build-id/aa/%s", ID_A + 2);
 	assert_int_equal(add(scene, "a", BID_LINK_COPY, &added), 0);
 	assert_true(added.known);
@@ -498,7 +498,7 @@ static void links_only_what_is_safe_to_link(void **state)
 	assert_int_equal(added.link, BID_LINK_HARD);
 	run(scene, "test plain -ef store/.build-id/aa/%s/elf", ID_A + 2);
 
-	/* setuid is never linked, whatever is asked for, and loses the bit; what others may not read they may not read here */
+	/* a setuid file is copied whatever the option, and loses the bit; a secret file stays secret */
 	assert_int_equal(add(scene, "suid", BID_LINK_HARD, &added), 0);
 	assert_int_equal(added.link, BID_LINK_COPY);
 	assert_int_equal(mode_in_store(scene, ID_B), 0444);
