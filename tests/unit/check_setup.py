@@ -70,7 +70,9 @@ def case_undo_of_system_leaves_nothing_behind(scene):
 def case_system_takes_the_servers_of_the_distribution(scene):
     for text, url in (('ID=debian\n', "https://debuginfod.debian.net"),
                       ('NAME="Linux Mint"\nID=linuxmint\nID_LIKE="ubuntu debian"\n', "https://debuginfod.ubuntu.com"),
-                      ('ID_LIKE="suse opensuse"\nID="opensuse-leap"\n', "https://debuginfod.opensuse.org"),
+                      ('ID_LIKE=debian\nID=ubuntu\n', "https://debuginfod.ubuntu.com"),
+                      ('ID=ubuntu\nID_LIKE=debian\n', "https://debuginfod.ubuntu.com"),
+                      ('ID="opensuse-leap"\n', "https://debuginfod.opensuse.org"),
                       ('ID=archaic\n', "https://debuginfod.elfutils.org"),
                       ('ID=', "https://debuginfod.elfutils.org")):
         (scene.top / "etc/os-release").write_text(text)
@@ -91,6 +93,7 @@ def case_undo_of_user_leaves_nothing_behind(scene):
     (scene.home / ".config/systemd/user").mkdir(parents=True)
     before = tree(scene.home)
     for enabled in ("1", "0"):
+        scene.setup("user", ENABLED=enabled)
         scene.setup("user", ENABLED=enabled)
         gdb = (scene.home / ".gdbinit").read_text().splitlines()
         assert gdb[0] == "set history save on", gdb
@@ -129,7 +132,7 @@ def case_undo_takes_the_line_out_of_each_file_of_gdb(scene):
 
 
 def case_what_cannot_be_set_up_is_refused(scene):
-    scene.one_error("setup", "nobody", status=USAGE, has="'nobody'")
+    scene.one_error("setup", "nobody", f"--root={scene.top}", status=USAGE, has="'nobody'")
     scene.one_error("setup", "user", f"--root={scene.top}", status=USAGE, has="--root")
     scene.one_error("setup", "system", f"--root={scene.top}", "--undo", status=REFUSED, has="nothing to undo")
     scene.one_error("setup", "system", f"--root={scene.top}", "--url=http://x/\"", status=USAGE, has="quotes")
