@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "mountpoint.h"
-#include "sandbox/servers.h"
+#include "servers.h"
 
 enum {
 	/*

@@ -21,7 +21,7 @@
 #include "fuse/loop.h"
 #include "fuse/ops.h"
 #include "sandbox/sandbox.h"
-#include "sandbox/servers.h"
+#include "servers.h"
 #include "synthetic.h"
 #include "unmount_helper.h"
 #include "write/publish.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* servers.c for a build without fetching. */
-#include "sandbox/servers.h"
+#include "servers.h"
 
 #include <errno.h>
 
