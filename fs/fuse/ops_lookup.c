@@ -228,7 +228,7 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		fetch_link(req, &inode->node, name);
 	} else if (r == -ENOENT) {
 		/* a download may add a name there at any moment */
-		bid_reply_negative(req, inode && strcmp(bid_node_path(&inode->node), BID_STORE_NAMELESS) == 0 ? 0 : BID_TTL_STORE);
+		bid_reply_negative(req, inode && strcmp(bid_node_path(&inode->node), BID_STORE_UNNAMED) == 0 ? 0 : BID_TTL_STORE);
 	} else if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {

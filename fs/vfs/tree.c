@@ -102,7 +102,7 @@ static int resolve_target(const struct bid_tree *tree, const struct bid_id *id, 
 	char hex[BID_ID_HEX_MAX];
 
 	if (!shown || (stored && !whole))
-		snprintf(path, PATH_MAX, BID_STORE_NAMELESS "/%s", bid_id_format(id, hex));
+		snprintf(path, PATH_MAX, BID_STORE_UNNAMED "/%s", bid_id_format(id, hex));
 	return stored ? 1 : linked ? 0 : -ENOENT;
 }
 
@@ -119,7 +119,7 @@ bool bid_tree_is_target(const struct bid_tree *tree, const struct bid_node *dir)
 	bool linked = bid_store_where(tree->store, &dir->id, where, sizeof(where)) == 0;
 
 	/* only these two may be the target, which takes a look at the files of the id */
-	if (!(linked && strcmp(where, path) == 0) && strncmp(path, BID_STORE_NAMELESS "/", strlen(BID_STORE_NAMELESS "/")) != 0)
+	if (!(linked && strcmp(where, path) == 0) && strncmp(path, BID_STORE_UNNAMED "/", strlen(BID_STORE_UNNAMED "/")) != 0)
 		return false;
 	resolve_target(tree, &dir->id, linked, where);
 	return strcmp(where, path) == 0;
@@ -200,13 +200,13 @@ static int lookup_path(const struct bid_tree *tree, const char *parent, const ch
 		child->type = BID_NODE_PATH_ID;
 		return 0;
 	}
-	if (entry == BID_ENTRY_DIR || strcmp(child->path, BID_STORE_NAMELESS) == 0 || strcmp(child->path, BID_KCORE_PATH) == 0) {
+	if (entry == BID_ENTRY_DIR || strcmp(child->path, BID_STORE_UNNAMED) == 0 || strcmp(child->path, BID_KCORE_PATH) == 0) {
 		child->type = BID_NODE_PATH;
 		child->id = (struct bid_id){ 0 };
 		return 0;
 	}
 	child->type = BID_NODE_PATH_ID;
-	return r == 0 && strcmp(parent, BID_STORE_NAMELESS) == 0 && bid_store_has(tree->store, &child->id) > 0 &&
+	return r == 0 && strcmp(parent, BID_STORE_UNNAMED) == 0 && bid_store_has(tree->store, &child->id) > 0 &&
 			       bid_tree_is_target(tree, child)
 		       ? 0
 		       : -ENOENT;

@@ -21,7 +21,7 @@
 #define BID_STORE_NAMED_TEMP (1 << 1)
 
 /* The directory of fetched artifacts without a path, and of ids without a name in the mount. */
-#define BID_STORE_NAMELESS "[debuginfod]"
+#define BID_STORE_UNNAMED "[debuginfod]"
 
 /* Log an error: bid_store_open() returned @error for @path. Adds the remedy. */
 void bid_store_refused(int error, const char *path);

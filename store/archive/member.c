@@ -31,7 +31,7 @@ static const char *without_dot(const char *name)
 /* Set the path of a member: "usr/bin/ls" becomes absolute, "[vdso]" is a name of perf's, "[debuginfod]" means no path. */
 static void set_path(struct bid_member_name *name, const char *dir, size_t len)
 {
-	if (strncmp(dir, BID_STORE_NAMELESS, len) == 0 && strlen(BID_STORE_NAMELESS) == len)
+	if (strncmp(dir, BID_STORE_UNNAMED, len) == 0 && strlen(BID_STORE_UNNAMED) == len)
 		name->path[0] = '\0';
 	else
 		snprintf(name->path, sizeof(name->path), "%s%.*s", dir[0] == '[' ? "" : "/", (int)len, dir);

@@ -107,7 +107,7 @@ static void find_place(struct bid_store *store, const struct bid_archive_build *
 	else if (load->files[BID_KIND_VDSO].fd >= 0)
 		snprintf(load->place, sizeof(load->place), "[vdso]");
 	else
-		snprintf(load->place, sizeof(load->place), BID_STORE_NAMELESS);
+		snprintf(load->place, sizeof(load->place), BID_STORE_UNNAMED);
 }
 
 /* Open all artifacts of @build. Returns 0, or an error that concerns only this build. */

@@ -82,7 +82,7 @@ static void fill_row(struct bid_summaries *summaries, const struct bid_id *id, s
 	if (slash)
 		snprintf(path, PATH_MAX + 1, "%s%s", summary.where[0] == '[' ? "" : "/", summary.where);
 	else
-		snprintf(path, PATH_MAX + 1, "%s", summary.where[0] ? "" : BID_STORE_NAMELESS);
+		snprintf(path, PATH_MAX + 1, "%s", summary.where[0] ? "" : BID_STORE_UNNAMED);
 }
 
 /* Format "elf,debuginfo". Returns @buf. */

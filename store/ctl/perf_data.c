@@ -151,10 +151,10 @@ bool ctl_build_is_changed(const struct ctl_recording *recording, const struct ct
 void ctl_recording_warn(struct ctl_recording *recording)
 {
 	const struct bid_perfdata_summary *summary = &recording->summary;
-	size_t nameless = 0, guessed = 0;
+	size_t unnamed = 0, guessed = 0;
 
 	for (size_t i = 0; i < recording->n; i++)
-		nameless += ctl_build_is_needed_without_id(recording, &recording->builds[i]);
+		unnamed += ctl_build_is_needed_without_id(recording, &recording->builds[i]);
 	if (summary->cut)
 		bid_warning("cut off, so that not all is known: '%s'", recording->path);
 	if (summary->interrupted)
@@ -172,12 +172,12 @@ void ctl_recording_warn(struct ctl_recording *recording)
 			bid_warning("'%s': no build-id recorded, and another file is there now - record with 'perf "
 				    "record --buildid-mmap'",
 				    recording->builds[i].path);
-	if (nameless > 0)
+	if (unnamed > 0)
 		bid_warning(
 			"no build-id for %zu paths, so that a file there may be another build than what ran: '%s' - record with "
 			"'perf record --buildid-mmap'",
-			nameless, recording->path);
-	recording->partial = summary->cut || summary->damaged || nameless > 0;
+			unnamed, recording->path);
+	recording->partial = summary->cut || summary->damaged || unnamed > 0;
 }
 
 int ctl_recording_print(const struct ctl *ctl, struct ctl_recording *recording)

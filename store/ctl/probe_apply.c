@@ -341,7 +341,7 @@ static void report(const struct ctl *ctl, const struct bid_id *id, const struct 
 /* Does the event name the store's own file, which never runs? Definitions of a build without an original path do. */
 static bool is_unrun(const struct ctl_event *event)
 {
-	return event->path && strstr(event->path, "/" BID_STORE_NAMELESS "/");
+	return event->path && strstr(event->path, "/" BID_STORE_UNNAMED "/");
 }
 
 static enum ctl_status apply(const struct ctl *ctl, const struct bid_id *id, const struct events *events)

@@ -81,7 +81,7 @@ static bool was_got(struct bid_store *store, const struct bid_request *request, 
  */
 static bool locate(struct bid_store *store, const struct bid_request *request, off_t size, struct found *ret_found)
 {
-	char nameless[BID_LAYOUT_MAX];
+	char unnamed[BID_LAYOUT_MAX];
 	struct bid_place place = { 0 };
 
 	if (request->detail) {
@@ -90,9 +90,9 @@ static bool locate(struct bid_store *store, const struct bid_request *request, o
 		return bid_beneath_stat(bid_store_root(store), ret_found->place, &ret_found->st) == 0 &&
 		       S_ISREG(ret_found->st.st_mode) && ret_found->st.st_size == size;
 	}
-	bid_layout_under(BID_STORE_NAMELESS, &request->id, nameless);
+	bid_layout_under(BID_STORE_UNNAMED, &request->id, unnamed);
 	while (bid_place_next(&place, store, &request->id, request->kind)) {
-		if (request->kind != BID_KIND_DEBUGINFO && strcmp(place.path, nameless) != 0)
+		if (request->kind != BID_KIND_DEBUGINFO && strcmp(place.path, unnamed) != 0)
 			continue;
 		snprintf(ret_found->path, sizeof(ret_found->path), "%s/%s", place.path, bid_kind_store_name(request->kind));
 		if (bid_beneath_stat(bid_store_root(store), ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
@@ -132,13 +132,13 @@ static int add(struct candidates *candidates, const struct bid_request *request,
 static void drop_remains(struct bid_store *store, const struct bid_request *request)
 {
 	bid_auto_fd int lock = bid_store_lock(store, true);
-	char nameless[BID_LAYOUT_MAX], target[PATH_MAX];
+	char unnamed[BID_LAYOUT_MAX], target[PATH_MAX];
 	struct stat st;
 
 	if (bid_find_stat(store, request, &st) == 0)
 		return;
 	if (!request->detail) {
-		bid_entry_prune(store, bid_layout_under(BID_STORE_NAMELESS, &request->id, nameless));
+		bid_entry_prune(store, bid_layout_under(BID_STORE_UNNAMED, &request->id, unnamed));
 		if (bid_link_look(store, &request->id, target) == BID_LINK_DANGLING)
 			bid_link_drop(store, &request->id, target);
 	}

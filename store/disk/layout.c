@@ -190,7 +190,7 @@ bool bid_layout_is_original(const char *path)
 	return true;
 }
 
-bool bid_is_nameless(const char *place)
+bool bid_is_unnamed(const char *place)
 {
-	return strncmp(place, BID_STORE_NAMELESS "/", strlen(BID_STORE_NAMELESS "/")) == 0;
+	return strncmp(place, BID_STORE_UNNAMED "/", strlen(BID_STORE_UNNAMED "/")) == 0;
 }

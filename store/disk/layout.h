@@ -88,6 +88,6 @@ struct bid_alien {
 bool bid_alien_next(struct bid_alien *alien, const struct bid_id *id, enum bid_kind kind);
 
 /* Is @place an object directory without an original path? */
-bool bid_is_nameless(const char *place);
+bool bid_is_unnamed(const char *place);
 
 #endif

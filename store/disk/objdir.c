@@ -57,7 +57,7 @@ static const struct {
 	const char *dir;
 	unsigned kinds;
 } known_places[] = {
-	{ BID_STORE_NAMELESS, ~0U },
+	{ BID_STORE_UNNAMED, ~0U },
 	{ "[kernel.kallsyms]", 1U << BID_KIND_NONE | 1U << BID_KIND_KALLSYMS | 1U << BID_KIND_PROBES },
 	{ "[vdso]", 1U << BID_KIND_NONE | 1U << BID_KIND_VDSO | 1U << BID_KIND_PROBES },
 };

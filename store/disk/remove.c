@@ -141,16 +141,16 @@ static uint64_t size_of(struct bid_store *store, const struct name *names, size_
 }
 
 /* The unnamed directory does not count as a remaining name: it disappears with the last real name. */
-static void take_nameless_along(struct name *names, size_t n)
+static void take_unnamed_along(struct name *names, size_t n)
 {
 	bool goes = false, stays = false;
 
 	for (size_t i = 0; i < n; i++) {
 		goes = goes || names[i].goes;
-		stays = stays || (!names[i].goes && names[i].kinds != 0 && !bid_is_nameless(names[i].path));
+		stays = stays || (!names[i].goes && names[i].kinds != 0 && !bid_is_unnamed(names[i].path));
 	}
 	for (size_t i = 0; i < n && goes && !stays; i++)
-		names[i].goes = names[i].goes || bid_is_nameless(names[i].path);
+		names[i].goes = names[i].goes || bid_is_unnamed(names[i].path);
 }
 
 /* Choose the remaining name with the most files among the @n names of a build: perf's link must lead to the ELF file. */
@@ -160,7 +160,7 @@ static const struct name *heir(const struct name *names, size_t n)
 	int most = -1;
 
 	for (size_t i = 0; i < n; i++) {
-		int offers = 2 * !!(names[i].kinds & 1U << BID_KIND_ELF) + !bid_is_nameless(names[i].path);
+		int offers = 2 * !!(names[i].kinds & 1U << BID_KIND_ELF) + !bid_is_unnamed(names[i].path);
 
 		if (names[i].goes || names[i].kinds == 0 || offers <= most)
 			continue;
@@ -269,7 +269,7 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 	bool any = false;
 	int r = 0;
 
-	take_nameless_along(names, n);
+	take_unnamed_along(names, n);
 	to = heir(names, n);
 	for (size_t i = 0; i < n; i++)
 		any = any || names[i].goes;

@@ -218,7 +218,7 @@ static int add_link(const struct store_scene *scene)
 	return bid_store_add(scene->store, path, BID_LINK_AUTO, &added);
 }
 
-/* What lay with the nameless gets a path. */
+/* What lay with the unnamed gets a path. */
 static int add_fetched(const struct store_scene *scene)
 {
 	struct bid_added added;

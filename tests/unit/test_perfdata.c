@@ -70,7 +70,7 @@ static void test_mappings(void **state)
 	put_mmap(&recording, KERNEL, "/lib/modules/1/ext4.ko");
 	put_mmap(&recording, KERNEL, "[overlay]");
 	put_mmap2(&recording, KERNEL, ID_A, "[kernel.kallsyms]_stext");
-	put_mmap2(&recording, USER, NULL, "/bin/nameless");
+	put_mmap2(&recording, USER, NULL, "/bin/unnamed");
 	put_mmap2(&recording, USER, NULL, "/bin/b");
 	put_mmap2(&recording, USER, ID_B, "/bin/b");
 	put_mmap2(&recording, USER, ID_C, "/bin/b");
@@ -87,7 +87,7 @@ static void test_mappings(void **state)
 	}
 	assert_reads(&recording, "user " ID_B " /bin/b\n"
 				 "user " ID_C " /bin/b\n"
-				 "user - /bin/nameless\n"
+				 "user - /bin/unnamed\n"
 				 "user - /bin/zeros\n"
 				 "user " ID_A " /lib/data.so\n"
 				 "kernel - /lib/modules/1/ext4.ko\n"

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINK	 "store/.build-id/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define NAMELESS "[debuginfod]"
+#define LINK	"store/.build-id/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define UNNAMED "[debuginfod]"
 
 /* The debuginfo that is served is the scene's file @name. */
 static void is_served(const struct store_scene *scene, const char *name)
@@ -67,7 +67,7 @@ static void test_fetched_debuginfo_wins_when_its_build_gets_a_name(void **state)
 	perf_names(scene, "a.stripped", "a.stripped");
 	add(scene, "a.stripped");
 	is_served(scene, "a.debug");
-	run(scene, "cmp a.debug " LINK "/debug && test ! -e 'store/" NAMELESS "'");
+	run(scene, "cmp a.debug " LINK "/debug && test ! -e 'store/" UNNAMED "'");
 	nothing_is_wrong(scene);
 }
 
@@ -75,18 +75,18 @@ static void test_named_debuginfo_wins_over_a_stripped_one_without_name(void **st
 {
 	struct store_scene *scene = *state;
 
-	perf_adds(scene, "a.stripped", NAMELESS, ID_A, "debug");
+	perf_adds(scene, "a.stripped", UNNAMED, ID_A, "debug");
 	perf_names(scene, "a.stripped", "a.debug");
 	add(scene, "a.stripped");
 	is_served(scene, "a.debug");
-	run(scene, "cmp a.debug " LINK "/debug && test ! -e 'store/" NAMELESS "'");
+	run(scene, "cmp a.debug " LINK "/debug && test ! -e 'store/" UNNAMED "'");
 }
 
 static void test_fetched_debuginfo_replaces_a_stripped_one_without_name(void **state)
 {
 	struct store_scene *scene = *state;
 
-	perf_adds(scene, "a.stripped", NAMELESS, ID_A, "debug");
+	perf_adds(scene, "a.stripped", UNNAMED, ID_A, "debug");
 	fetch(scene, "a.debug");
 	is_served(scene, "a.debug");
 	run(scene, "cmp a.debug " LINK "/debug");

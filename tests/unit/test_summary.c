@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ID_NAMELESS "1111111111111111111111111111111111111111"
-#define ID_KERNEL   "2222222222222222222222222222222222222222"
-#define ID_VDSO	    "3333333333333333333333333333333333333333"
-#define ID_OLD	    "4444444444444444444444444444444444444444"
-#define ID_GONE	    "5555555555555555555555555555555555555555"
-#define ID_UP	    "6666666666666666666666666666666666666666"
+#define ID_UNNAMED "1111111111111111111111111111111111111111"
+#define ID_KERNEL  "2222222222222222222222222222222222222222"
+#define ID_VDSO	   "3333333333333333333333333333333333333333"
+#define ID_OLD	   "4444444444444444444444444444444444444444"
+#define ID_GONE	   "5555555555555555555555555555555555555555"
+#define ID_UP	   "6666666666666666666666666666666666666666"
 
 /* The size of the artifact, found as whoever opens it finds it, but unchecked: 0 if there is none. */
 static uint64_t size_at(const struct store_scene *scene, const char *path)
@@ -67,8 +67,8 @@ static void of_all_layouts(void **state)
 		   "echo x > 'store/[debuginfod]/" ID_A "/probes'");
 	assert_int_equal(summary_of(scene, ID_A).size, summary.size + 2);
 
-	run(scene, "mkdir -p 'store/[debuginfod]/" ID_NAMELESS "' && cp a 'store/[debuginfod]/" ID_NAMELESS "/elf'");
-	summary = summary_of(scene, ID_NAMELESS);
+	run(scene, "mkdir -p 'store/[debuginfod]/" ID_UNNAMED "' && cp a 'store/[debuginfod]/" ID_UNNAMED "/elf'");
+	summary = summary_of(scene, ID_UNNAMED);
 	assert_int_equal(summary.kinds, 1 << BID_KIND_ELF);
 	assert_int_equal(summary.changed.tv_sec, 0);
 

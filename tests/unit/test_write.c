@@ -320,7 +320,7 @@ static void a_build_is_named_as_it_is_fetched(void **state)
 	name_as_it_is_fetched(*state, BID_KIND_ELF, "a.stripped");
 }
 
-static void without_nameless_files_too(void **state)
+static void without_unnamed_files_too(void **state)
 {
 	struct store_scene *scene = *state;
 	char path[96];
@@ -569,7 +569,7 @@ int main(void)
 		TEST(long_ids_are_filed_as_perf_files_them),
 		TEST(a_build_is_named_as_its_debuginfo_is_fetched),
 		TEST(a_build_is_named_as_it_is_fetched),
-		TEST(without_nameless_files_too),
+		TEST(without_unnamed_files_too),
 		TEST(living_writers_are_not_swept),
 		TEST(leftovers_on_nfs_go),
 		TEST(adds_under_the_real_path),

@@ -46,7 +46,7 @@ struct bid_ingest {
 	bool is_fresh; /* known, but perhaps not on disk before the next bid_store_sync() */
 	bool is_reached; /* all users can reach the file, or only the store ever had it: its mode alone decides its readers */
 	bool is_staged; /* the latter */
-	bool is_nameless; /* its path is not to be its name */
+	bool is_unnamed; /* its path is not to be its name */
 	bool packed; /* a compressed module: info describes its content, which is in temp */
 	struct bid_temp temp;
 	uint64_t temp_size;

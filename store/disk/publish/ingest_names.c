@@ -78,8 +78,8 @@ static int add_name(struct bid_store *store, const struct bid_ingest *ingest, st
 	if (linked && strcmp(where, path) == 0)
 		return 0;
 	r = bid_publish(store, &ingest->info.id, file->kind, path, durable, put_known, file);
-	if ((r == 0 || r == -EEXIST) && linked && bid_is_nameless(where)) {
-		int named = bid_merge_nameless(store, &ingest->info.id, path, durable);
+	if ((r == 0 || r == -EEXIST) && linked && bid_is_unnamed(where)) {
+		int named = bid_merge_unnamed(store, &ingest->info.id, path, durable);
 
 		if (named == 0 || bid_is_trouble(named))
 			return named;
@@ -97,8 +97,8 @@ static int own_place(const struct bid_ingest *ingest, char ret_path[static PATH_
 	struct bid_id filed = bid_layout_filed(&ingest->info.id);
 	char hex[BID_ID_HEX_MAX];
 
-	if (ingest->is_nameless) {
-		bid_layout_under(BID_STORE_NAMELESS, &filed, ret_path);
+	if (ingest->is_unnamed) {
+		bid_layout_under(BID_STORE_UNNAMED, &filed, ret_path);
 		return 0;
 	}
 	return snprintf(ret_path, PATH_MAX, "%s/%s", ingest->path + 1, bid_id_format(&filed, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
@@ -160,7 +160,7 @@ int bid_ingest_recognise(struct bid_store *store, struct bid_ingest *ingest, enu
 		return 0;
 	}
 	/* an ELF file may substitute for its debuginfo, but is no debug file */
-	r = file.kind == request.kind && !ingest->is_nameless ? add_name(store, ingest, &file, own, durability) : 0;
+	r = file.kind == request.kind && !ingest->is_unnamed ? add_name(store, ingest, &file, own, durability) : 0;
 	/* the file now belongs to the user, and is not evicted; if it was evicted meanwhile, it is added again */
 	claimed = r == 0 && file.kind == request.kind ? bid_store_claim(store, &request) : -ENOENT;
 	ingest->added.known = claimed >= 0;
@@ -237,8 +237,8 @@ static int publish(struct bid_store *store, struct bid_ingest *ingest, enum bid_
 
 		return mended < 0 ? mended : r;
 	}
-	if (r == 0 && ingest->added.kind == BID_KIND_ELF && bid_is_nameless(where) && !bid_is_nameless(ingest->where) &&
-	    bid_merge_nameless(store, id, ingest->where, durable) == 0)
+	if (r == 0 && ingest->added.kind == BID_KIND_ELF && bid_is_unnamed(where) && !bid_is_unnamed(ingest->where) &&
+	    bid_merge_unnamed(store, id, ingest->where, durable) == 0)
 		return 0;
 	if (r == 0 && strcmp(where, ingest->where) != 0 &&
 	    bid_publish(store, id, ingest->added.kind, where, durable, put, ingest) == -EEXIST)

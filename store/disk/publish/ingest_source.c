@@ -198,7 +198,7 @@ int bid_ingest_begin(struct bid_store *store, const struct bid_add *add, struct 
 	if (r < 0)
 		return r;
 	/* a file in a mount of bidfs comes from a store, and its path there is another one */
-	ingest->is_nameless = bid_ingest_is_own(store, ingest) || bid_is_in_mount(ingest->fd, &ingest->st);
+	ingest->is_unnamed = bid_ingest_is_own(store, ingest) || bid_is_in_mount(ingest->fd, &ingest->st);
 	return bid_ingest_examine(store, ingest);
 }
 

@@ -245,23 +245,23 @@ static bool is_build(struct bid_store *store, const char *path, const struct bid
 }
 
 /* Add the correct files of the unnamed directory to @path. Returns as bid_merge(). */
-static int join_nameless(struct bid_store *store, const struct bid_id *filed, const char *nameless, const char *path)
+static int join_unnamed(struct bid_store *store, const struct bid_id *filed, const char *unnamed, const char *path)
 {
-	struct bid_place_of entry = { .path = nameless, .id = *filed };
+	struct bid_place_of entry = { .path = unnamed, .id = *filed };
 	bid_auto_fd int dir = -1;
-	int r = bid_beneath_open(bid_store_root(store), nameless, O_RDONLY | O_DIRECTORY, &dir);
+	int r = bid_beneath_open(bid_store_root(store), unnamed, O_RDONLY | O_DIRECTORY, &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	entry.fd = dir;
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
-		if (!bid_kind_is_elf((enum bid_kind)kind) || is_right(store, nameless, filed, (enum bid_kind)kind))
+		if (!bid_kind_is_elf((enum bid_kind)kind) || is_right(store, unnamed, filed, (enum bid_kind)kind))
 			entry.kinds |= 1U << kind;
 	return bid_merge(store, &entry, path, false);
 }
 
 /* Remove from the unnamed directory the files that @path has too. Files published there since stay, and readers find them. */
-static void take_away(struct bid_store *store, const char *nameless, const char *path)
+static void take_away(struct bid_store *store, const char *unnamed, const char *path)
 {
 	char there[PATH_MAX + 16], here[PATH_MAX + 16];
 	struct stat st, other;
@@ -270,34 +270,34 @@ static void take_away(struct bid_store *store, const char *nameless, const char 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		const char *name = bid_kind_store_name((enum bid_kind)kind);
 
-		snprintf(there, sizeof(there), "%s/%s", nameless, name);
+		snprintf(there, sizeof(there), "%s/%s", unnamed, name);
 		snprintf(here, sizeof(here), "%s/%s", path, name);
 		if (bid_beneath_stat(bid_store_root(store), there, &st) == 0 &&
 		    bid_beneath_stat(bid_store_root(store), here, &other) == 0 && st.st_ino == other.st_ino &&
 		    st.st_dev == other.st_dev)
 			kinds |= 1U << kind;
 	}
-	bid_entry_take(store, nameless, kinds);
+	bid_entry_take(store, unnamed, kinds);
 }
 
-int bid_merge_nameless(struct bid_store *store, const struct bid_id *id, const char *path, bool durable)
+int bid_merge_unnamed(struct bid_store *store, const struct bid_id *id, const char *path, bool durable)
 {
 	struct bid_id filed = bid_layout_filed(id);
-	char nameless[BID_LAYOUT_MAX];
+	char unnamed[BID_LAYOUT_MAX];
 	int r;
 
 	if (!is_build(store, path, &filed))
 		return -EBADMSG;
-	bid_layout_under(BID_STORE_NAMELESS, &filed, nameless);
-	r = join_nameless(store, &filed, nameless, path);
+	bid_layout_under(BID_STORE_UNNAMED, &filed, unnamed);
+	r = join_unnamed(store, &filed, unnamed, path);
 	if (r == 0)
 		r = bid_link_point(store, &filed, path);
 	/* again, for files that another process published there before the link changed */
 	if (r == 0)
-		r = join_nameless(store, &filed, nameless, path);
+		r = join_unnamed(store, &filed, unnamed, path);
 	if (r == 0 && durable)
 		r = bid_store_sync(store);
 	if (r == 0)
-		take_away(store, nameless, path);
+		take_away(store, unnamed, path);
 	return r;
 }

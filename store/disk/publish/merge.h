@@ -42,6 +42,6 @@ int bid_merge_missing(struct bid_store *store, const char *from, const char *to,
  * kernel's table. All else moves there, then the link, then the unnamed directory loses its files. Readers find all files at any
  * moment, and after a crash. Returns 0, -EBADMSG if @path has a wrong file, or an error, perhaps after a part of the work.
  */
-int bid_merge_nameless(struct bid_store *store, const struct bid_id *id, const char *path, bool durable);
+int bid_merge_unnamed(struct bid_store *store, const struct bid_id *id, const char *path, bool durable);
 
 #endif

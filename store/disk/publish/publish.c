@@ -126,10 +126,10 @@ int bid_publish_link(struct bid_store *store, const struct bid_id *id, const cha
 void bid_publish_where(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX])
 {
 	struct bid_id filed = bid_layout_filed(id);
-	char nameless[BID_LAYOUT_MAX];
+	char unnamed[BID_LAYOUT_MAX];
 
 	if (bid_one_where(store, &filed, ret_path, PATH_MAX) < 0 || bid_layout_is_mismatched(ret_path, &filed))
-		snprintf(ret_path, PATH_MAX, "%s", bid_layout_under(BID_STORE_NAMELESS, &filed, nameless));
+		snprintf(ret_path, PATH_MAX, "%s", bid_layout_under(BID_STORE_UNNAMED, &filed, unnamed));
 }
 
 /* Create and open "<path>/<id>". The next file probably goes below <path> too. */

@@ -199,8 +199,8 @@ static int publish_beside(struct bid_stage *stage, const struct bid_request *req
 		return r;
 	/* an earlier unnamed download moves along */
 	if (request->kind != BID_KIND_DEBUGINFO && bid_store_where(stage->store, &filed, where, sizeof(where)) == 0 &&
-	    bid_is_nameless(where) && !bid_is_nameless(path))
-		bid_merge_nameless(stage->store, &carried.id, path, false);
+	    bid_is_unnamed(where) && !bid_is_unnamed(path))
+		bid_merge_unnamed(stage->store, &carried.id, path, false);
 	return 0;
 }
 

@@ -424,18 +424,18 @@ static void follow_name(struct bid_txn *txn, const struct bid_id *id, const stru
 	char where[PATH_MAX];
 	int r;
 
-	if (bid_one_where(txn->store, filed, where, sizeof(where)) < 0 || bid_is_nameless(where) ||
+	if (bid_one_where(txn->store, filed, where, sizeof(where)) < 0 || bid_is_unnamed(where) ||
 	    bid_layout_is_mismatched(where, filed))
 		return;
-	r = bid_merge_nameless(txn->store, id, where, false);
+	r = bid_merge_unnamed(txn->store, id, where, false);
 	if (r < 0)
-		bid_debug("%s: cannot join the nameless and '%s/%s'", strerror(-r), bid_store_path(txn->store), where);
+		bid_debug("%s: cannot join the unnamed and '%s/%s'", strerror(-r), bid_store_path(txn->store), where);
 }
 
 /* Publish in the right object directory; if that fails, in the unnamed directory, which readers try next. */
 static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file *ret_file)
 {
-	char path[PATH_MAX], nameless[BID_LAYOUT_MAX], file[PATH_MAX];
+	char path[PATH_MAX], unnamed[BID_LAYOUT_MAX], file[PATH_MAX];
 	struct bid_id filed = bid_layout_filed(id);
 	int r;
 
@@ -449,17 +449,17 @@ static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file
 	if (r < 0)
 		bid_publish_where(txn->store, id, path);
 	r = publish_at(txn, id, path, ret_file);
-	if (r == 0 && bid_is_nameless(path))
+	if (r == 0 && bid_is_unnamed(path))
 		follow_name(txn, id, &filed);
 	if (r == 0 || is_of_the_disk(r))
 		return r;
-	bid_layout_under(BID_STORE_NAMELESS, &filed, nameless);
+	bid_layout_under(BID_STORE_UNNAMED, &filed, unnamed);
 	for (int tries = 0; tries < 2; tries++) {
-		r = publish_at(txn, id, nameless, ret_file);
+		r = publish_at(txn, id, unnamed, ret_file);
 		if (r != -EBADMSG)
 			return r;
 		/* the directory is ours: a wrong file there blocks every correct one */
-		snprintf(file, sizeof(file), "%s/%s", nameless, bid_kind_store_name(txn->request.kind));
+		snprintf(file, sizeof(file), "%s/%s", unnamed, bid_kind_store_name(txn->request.kind));
 		bid_publish_make_way(txn->store, file, &txn->request);
 	}
 	return r;

@@ -26,7 +26,7 @@ struct bid_scan_verdict {
 	enum {
 		BID_SCAN_UNKNOWN = 0,
 		BID_SCAN_OTHER, /* not an ELF file */
-		BID_SCAN_NAMELESS, /* an ELF file without a build-id */
+		BID_SCAN_UNNAMED, /* an ELF file without a build-id */
 		BID_SCAN_KNOWN, /* an ELF file with this id, in the store at the time of the scan */
 	} what;
 	enum bid_kind kind; /* with an id */

@@ -152,7 +152,7 @@ static int recall(struct bid_scan *scan, struct bid_scan_worker *worker, const s
 		if (!is_stored(scan, file, &verdict.id, verdict.kind, &stored))
 			return 0;
 		r = push(scan, file, 0, &added, &stored, NULL);
-	} else if (verdict.what == BID_SCAN_NAMELESS) {
+	} else if (verdict.what == BID_SCAN_UNNAMED) {
 		r = push(scan, file, -ENODATA, NULL, NULL, NULL);
 	}
 	if (r == 0)
@@ -349,7 +349,7 @@ static int look(struct bid_scan *scan, struct bid_scan_worker *worker, const str
 		return r;
 	pushed = push(scan, file, r, NULL, NULL, NULL);
 	if (pushed == 0 && r == -ENODATA && !is_racy(&st))
-		pushed = keep(worker, file, &st, BID_SCAN_NAMELESS);
+		pushed = keep(worker, file, &st, BID_SCAN_UNNAMED);
 	return pushed;
 }
 
