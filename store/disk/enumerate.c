@@ -114,7 +114,7 @@ int bid_one_each_cached_id(struct bid_store *store, int first, bid_store_id_fn f
 		struct bid_id id;
 
 		if (bid_id_parse_str(entry->d_name, &id) < 0 || (first >= 0 && id.bytes[0] != first) ||
-		    bid_one_alien_kinds(store, &id) == 0)
+		    bid_one_foreign_kinds(store, &id) == 0)
 			continue;
 		r = fn(user, &id);
 		if (r != 0)
@@ -128,7 +128,8 @@ bool bid_one_lists(struct bid_store *store, const struct bid_id *id)
 	char link[BID_LAYOUT_MAX];
 	struct stat st;
 
-	return bid_beneath_stat(bid_store_root(store), bid_layout_link(id, link), &st) == 0 || bid_one_alien_kinds(store, id) != 0;
+	return bid_beneath_stat(bid_store_root(store), bid_layout_link(id, link), &st) == 0 ||
+	       bid_one_foreign_kinds(store, id) != 0;
 }
 
 /* Does the first link lead to a directory of perf's layout? */

@@ -60,7 +60,7 @@ static int find_filed(struct bid_store *store, struct bid_place *place, const st
 		      const struct bid_request *request, struct bid_file *stripped, struct bid_file *ret_file)
 {
 	struct bid_file file = BID_FILE_NONE, best = BID_FILE_NONE;
-	struct bid_alien alien = { 0 };
+	struct bid_foreign foreign = { 0 };
 	int result = -ENOENT;
 
 	while (bid_place_next(place, store, filed, request->kind)) {
@@ -83,8 +83,8 @@ static int find_filed(struct bid_store *store, struct bid_place *place, const st
 		*ret_file = best;
 		return 0;
 	}
-	while (bid_store_flags(store) & BID_STORE_LOWER && bid_alien_next(&alien, filed, request->kind)) {
-		int r = bid_alien_is_there(store, &alien) ? bid_check_open(store, alien.path, request, &file) : -ENOENT;
+	while (bid_store_flags(store) & BID_STORE_LOWER && bid_foreign_next(&foreign, filed, request->kind)) {
+		int r = bid_foreign_is_there(store, &foreign) ? bid_check_open(store, foreign.path, request, &file) : -ENOENT;
 
 		if (r == 0)
 			r = skip_stripped(&file, stripped);
@@ -191,7 +191,7 @@ static int has_filed(struct bid_store *store, const struct bid_id *filed, enum b
 		if (r != -ENOENT)
 			return r < 0 ? r : 1;
 	}
-	return bid_one_alien_kinds(store, filed) != 0;
+	return bid_one_foreign_kinds(store, filed) != 0;
 }
 
 /* In the store and the lower ones. */
@@ -260,7 +260,7 @@ int bid_store_kinds(struct bid_store *store, const struct bid_id *id)
 
 			while (bid_place_next(&place, store, &filed, BID_KIND_NONE))
 				kinds |= bid_place_kinds(store, place.path);
-			kinds |= bid_one_alien_kinds(store, &filed);
+			kinds |= bid_one_foreign_kinds(store, &filed);
 			/* a derived file belongs to a file of the store */
 			if (kinds & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO) && bid_derived_has_table(store, &filed))
 				kinds |= 1 << BID_KIND_KALLSYMS;

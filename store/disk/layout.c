@@ -140,7 +140,7 @@ enum bid_kind bid_place_file_kind(const char *path)
 	return strncmp(path, kernel, sizeof(kernel) - 1) == 0 ? BID_KIND_KALLSYMS : BID_KIND_ELF;
 }
 
-bool bid_alien_next(struct bid_alien *alien, const struct bid_id *id, enum bid_kind kind)
+bool bid_foreign_next(struct bid_foreign *foreign, const struct bid_id *id, enum bid_kind kind)
 {
 	static const struct {
 		enum bid_kind kind;
@@ -154,15 +154,15 @@ bool bid_alien_next(struct bid_alien *alien, const struct bid_id *id, enum bid_k
 	};
 	char hex[BID_ID_HEX_MAX];
 
-	for (; alien->step < sizeof(names) / sizeof(names[0]); alien->step++) {
-		if (kind != BID_KIND_NONE && kind != names[alien->step].kind)
+	for (; foreign->step < sizeof(names) / sizeof(names[0]); foreign->step++) {
+		if (kind != BID_KIND_NONE && kind != names[foreign->step].kind)
 			continue;
-		alien->kind = names[alien->step].kind;
-		if (names[alien->step].fanned)
-			bid_layout_fanned(BID_LAYOUT_LINKS, id, names[alien->step].name, alien->path);
+		foreign->kind = names[foreign->step].kind;
+		if (names[foreign->step].fanned)
+			bid_layout_fanned(BID_LAYOUT_LINKS, id, names[foreign->step].name, foreign->path);
 		else
-			snprintf(alien->path, sizeof(alien->path), "%s/%s", bid_id_format(id, hex), names[alien->step].name);
-		alien->step++;
+			snprintf(foreign->path, sizeof(foreign->path), "%s/%s", bid_id_format(id, hex), names[foreign->step].name);
+		foreign->step++;
 		return true;
 	}
 	return false;

@@ -78,14 +78,14 @@ enum bid_kind bid_place_file_kind(const char *path);
 
 /*
  * The files of an id in foreign layouts of lower stores: trees of debug files (.build-id/xx/rest.debug) and libdebuginfod's cache
- * (ID/debuginfo). As bid_place_next(); @kind BID_KIND_NONE gives all, with the kind of each in alien->kind.
+ * (ID/debuginfo). As bid_place_next(); @kind BID_KIND_NONE gives all, with the kind of each in foreign->kind.
  */
-struct bid_alien {
+struct bid_foreign {
 	unsigned step;
 	enum bid_kind kind;
 	char path[BID_LAYOUT_MAX];
 };
-bool bid_alien_next(struct bid_alien *alien, const struct bid_id *id, enum bid_kind kind);
+bool bid_foreign_next(struct bid_foreign *foreign, const struct bid_id *id, enum bid_kind kind);
 
 /* Is @place an object directory without an original path? */
 bool bid_is_unnamed(const char *place);

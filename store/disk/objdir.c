@@ -115,21 +115,21 @@ int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_pa
 	return -ENOENT;
 }
 
-bool bid_alien_is_there(struct bid_store *store, const struct bid_alien *alien)
+bool bid_foreign_is_there(struct bid_store *store, const struct bid_foreign *foreign)
 {
 	bid_auto_fd int fd = -1;
 	struct stat st;
 
-	return bid_store_open_linked(store, alien->path, O_PATH, &fd) == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	return bid_store_open_linked(store, foreign->path, O_PATH, &fd) == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
 	       st.st_size > 0;
 }
 
-int bid_one_alien_kinds(struct bid_store *store, const struct bid_id *filed)
+int bid_one_foreign_kinds(struct bid_store *store, const struct bid_id *filed)
 {
-	struct bid_alien alien = { 0 };
+	struct bid_foreign foreign = { 0 };
 	int kinds = 0;
 
-	while (bid_store_flags(store) & BID_STORE_LOWER && bid_alien_next(&alien, filed, BID_KIND_NONE))
-		kinds |= bid_alien_is_there(store, &alien) ? 1 << alien.kind : 0;
+	while (bid_store_flags(store) & BID_STORE_LOWER && bid_foreign_next(&foreign, filed, BID_KIND_NONE))
+		kinds |= bid_foreign_is_there(store, &foreign) ? 1 << foreign.kind : 0;
 	return kinds;
 }

@@ -28,12 +28,12 @@ enum { BID_PLACE_KNOWN_MAX = 3 };
 const char *bid_place_known(unsigned number);
 
 /*
- * Does the lower store have the file @alien? An empty file is a negative cache entry of libdebuginfod
+ * Does the lower store have the file @foreign? An empty file is a negative cache entry of libdebuginfod
  * (debuginfod_find_debuginfo(3), "Cache"), often unreadable.
  */
-bool bid_alien_is_there(struct bid_store *store, const struct bid_alien *alien);
+bool bid_foreign_is_there(struct bid_store *store, const struct bid_foreign *foreign);
 
 /* The kinds of @filed in the foreign layouts of a lower store, as a mask of 1 << enum bid_kind. */
-int bid_one_alien_kinds(struct bid_store *store, const struct bid_id *filed);
+int bid_one_foreign_kinds(struct bid_store *store, const struct bid_id *filed);
 
 #endif

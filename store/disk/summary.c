@@ -174,9 +174,9 @@ static void look_along_link(const struct one *one, const char *rest, struct bid_
 }
 
 /* Stat the artifacts in foreign layouts. */
-static void look_at_aliens(struct bid_store *store, const struct bid_id *filed, struct bid_summary *summary)
+static void look_at_foreign_files(struct bid_store *store, const struct bid_id *filed, struct bid_summary *summary)
 {
-	unsigned kinds = (unsigned)bid_one_alien_kinds(store, filed) & ~summary->kinds;
+	unsigned kinds = (unsigned)bid_one_foreign_kinds(store, filed) & ~summary->kinds;
 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *filed, .kind = (enum bid_kind)kind };
@@ -206,7 +206,7 @@ static void look_for(const struct one *one, const struct bid_id *filed, struct b
 		if (one->known[i] >= 0 && strcmp(bid_layout_under(bid_place_known(i), filed, known), summary->where) != 0)
 			look_at(one, one->known[i], hex, bid_place_file_kind(known), summary, &changed);
 	}
-	look_at_aliens(one->store, filed, summary);
+	look_at_foreign_files(one->store, filed, summary);
 	if (one->tables >= 0 && summary->kinds & (1U << BID_KIND_ELF | 1U << BID_KIND_DEBUGINFO) &&
 	    fstatat(one->tables, hex + 2, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		note(summary, BID_KIND_KALLSYMS, &st);
