@@ -34,7 +34,7 @@ struct bid_finding {
 	struct bid_request request; /* the faulty object; kind BID_KIND_NONE for a whole id */
 	const char *text; /* in words: "carries the build-id '15df...'" */
 	bool repaired; /* repaired, or moved to the quarantine */
-	bool vacated; /* the name is free for a download: the object is in ".bidfs/quarantine", the source or section removed */
+	bool name_free; /* the name is free for a download: the object is in ".bidfs/quarantine", the source or section removed */
 };
 
 struct bid_verify_stats {

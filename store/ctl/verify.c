@@ -67,7 +67,7 @@ static int found(void *user, const struct bid_finding *finding)
 		ctl_print_text(stdout, finding->text);
 		puts(!ctl->repair ? "" : finding->repaired ? " [repaired]" : " [left as it is]");
 	}
-	return finding->vacated && bid_kind_fetchable(finding->request.kind) ? remember(checking, &finding->request) : 0;
+	return finding->name_free && bid_kind_fetchable(finding->request.kind) ? remember(checking, &finding->request) : 0;
 }
 
 static int show_progress(void *user, const struct bid_verify_stats *stats)

@@ -11,10 +11,10 @@
 #include "base/log.h"
 #include "disk/derive/memory.h"
 #include "disk/derived.h"
+#include "disk/id_cache.h"
 #include "disk/layout.h"
 #include "disk/publish/temp.h"
 #include "disk/store.h"
-#include "disk/verdict.h"
 
 static int open_regular(struct bid_store *store, const char *path, struct bid_file *file)
 {
@@ -39,15 +39,15 @@ static int unpack_into(int fd, uint64_t max, const struct bid_file *packed, stru
 /* Open the unpacked copy for @id, if there is a correct one. */
 static int open_kept(struct bid_store *upper, const struct bid_id *id, struct bid_file *file)
 {
-	struct bid_verdict_on verdict;
+	struct bid_identity identity;
 	char path[BID_LAYOUT_MAX];
 	int r;
 
 	r = open_regular(upper, bid_derived_path(&(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, path), file);
 	if (r < 0)
 		return r;
-	r = bid_verdict(bid_store_verdicts(upper), file->fd, &file->st, false, &verdict);
-	if (r == 0 && (verdict.packed || !bid_id_answers(&verdict.id, id)))
+	r = bid_id_cache_get(bid_store_id_cache(upper), file->fd, &file->st, false, &identity);
+	if (r == 0 && (identity.packed || !bid_id_answers(&identity.id, id)))
 		r = -EBADMSG;
 	if (r < 0)
 		bid_file_release(file);
@@ -133,7 +133,7 @@ static int unpack(struct bid_store *store, const struct bid_id *asked, struct bi
 		fault = id.len ? 0 : fault_of_file(r);
 		/* a compressed file with a wrong or missing id is unpacked only once */
 		if (id.len || fault)
-			bid_verdict_unpacked(bid_store_verdicts(store), &file->st, fault, &id);
+			bid_id_cache_unpacked(bid_store_id_cache(store), &file->st, fault, &id);
 		if (fault)
 			r = fault;
 		else if (r == 0 && !bid_id_answers(&id, asked))
@@ -156,23 +156,23 @@ static int check(struct bid_store *store, const struct bid_id *asked, struct bid
 {
 	struct bid_id filed = bid_layout_filed(asked);
 	bool debuginfo = file->kind == BID_KIND_DEBUGINFO;
-	struct bid_verdict_on verdict;
+	struct bid_identity identity;
 	int r;
 
-	r = bid_verdict(bid_store_verdicts(store), file->fd, &file->st, debuginfo, &verdict);
+	r = bid_id_cache_get(bid_store_id_cache(store), file->fd, &file->st, debuginfo, &identity);
 	if (r < 0)
 		return r;
-	file->skeleton = debuginfo && verdict.is_skeleton;
-	file->stripped = debuginfo && !verdict.packed && !verdict.has_dwarf && !verdict.has_symtab;
+	file->skeleton = debuginfo && identity.is_skeleton;
+	file->stripped = debuginfo && !identity.packed && !identity.has_dwarf && !identity.has_symtab;
 	/* @asked may be longer than the on-disk id: a file may be correct at its path and still not answer @asked */
-	*ret_wrong = !bid_id_answers(&verdict.id, &filed);
-	if (verdict.fault < 0)
-		return verdict.fault;
-	if (verdict.packed && !verdict.unpacked)
+	*ret_wrong = !bid_id_answers(&identity.id, &filed);
+	if (identity.fault < 0)
+		return identity.fault;
+	if (identity.packed && !identity.unpacked)
 		return unpack(store, asked, file);
-	if (!bid_id_answers(&verdict.id, asked))
+	if (!bid_id_answers(&identity.id, asked))
 		return -EBADMSG;
-	return verdict.packed ? unpack(store, asked, file) : 0;
+	return identity.packed ? unpack(store, asked, file) : 0;
 }
 
 /* Log once why the store does not serve @file at @path. */
@@ -182,7 +182,7 @@ static void report(struct bid_store *store, const char *path, const struct bid_i
 
 	if (r != -EBADMSG && r != -EFBIG && r != -EOPNOTSUPP)
 		return;
-	if (!bid_verdict_report(bid_store_verdicts(store), &file->st))
+	if (!bid_id_cache_report(bid_store_id_cache(store), &file->st))
 		return;
 	if (r == -EBADMSG)
 		bid_warning("wrong content: '%s/%s' does not carry the build-id '%s'; not served - see 'bidctl verify'",
@@ -234,13 +234,13 @@ bool bid_check_anothers(struct bid_store *store, const char *path, const struct 
 
 int bid_store_recheck(struct bid_store *store, const struct bid_request *request, const struct bid_file *file)
 {
-	struct bid_verdict_on verdict;
+	struct bid_identity identity;
 	int r;
 
 	if (!bid_kind_is_elf(request->kind))
 		return 0;
-	r = bid_verdict(bid_store_verdicts(store), file->fd, &file->st, false, &verdict);
+	r = bid_id_cache_get(bid_store_id_cache(store), file->fd, &file->st, false, &identity);
 	if (r < 0)
 		return r;
-	return verdict.packed || !bid_id_answers(&verdict.id, &request->id) ? -EBADMSG : 0;
+	return identity.packed || !bid_id_answers(&identity.id, &request->id) ? -EBADMSG : 0;
 }

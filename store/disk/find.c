@@ -10,12 +10,12 @@
 #include "disk/check.h"
 #include "disk/derived.h"
 #include "disk/find.h"
+#include "disk/id_cache.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/one.h"
 #include "disk/piece.h"
 #include "disk/store.h"
-#include "disk/verdict.h"
 
 /* Keep the first stripped debuginfo in @stripped and return -ENOENT: another object directory may have a better file. */
 static int skip_stripped(struct bid_file *file, struct bid_file *stripped)
@@ -104,21 +104,21 @@ static int find_unstripped(struct bid_store *store, struct bid_place *place, con
 {
 	struct bid_request request = { .id = *id, .kind = BID_KIND_ELF };
 	struct bid_file file = BID_FILE_NONE;
-	struct bid_verdict_on verdict;
+	struct bid_identity identity;
 	int r;
 
 	place->step = 0;
 	r = find_filed(store, place, filed, &request, NULL, &file);
 	if (r < 0)
 		return r;
-	r = bid_verdict(bid_store_verdicts(store), file.fd, &file.st, true, &verdict);
-	if (r == 0 && !verdict.has_dwarf)
+	r = bid_id_cache_get(bid_store_id_cache(store), file.fd, &file.st, true, &identity);
+	if (r == 0 && !identity.has_dwarf)
 		r = -ENOENT;
 	if (r < 0) {
 		bid_file_release(&file);
 		return r;
 	}
-	file.skeleton = verdict.is_skeleton;
+	file.skeleton = identity.is_skeleton;
 	*ret_file = file;
 	return 0;
 }

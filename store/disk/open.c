@@ -14,11 +14,11 @@
 #include "disk/derive/modules.h"
 #include "disk/dirs.h"
 #include "disk/evict.h"
+#include "disk/id_cache.h"
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/publish/temp.h"
 #include "disk/space.h"
-#include "disk/verdict.h"
 
 enum { FRESH_S = 60 }; /* at least */
 
@@ -126,7 +126,7 @@ int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_stor
 	}
 	r = try_paths(store);
 	if (r == 0)
-		r = bid_verdicts_new(&store->verdicts);
+		r = bid_id_cache_new(&store->id_cache);
 	if (r == 0)
 		r = bid_dirs_new(&store->dirs);
 	if (r == 0)
@@ -200,7 +200,7 @@ void bid_store_free(struct bid_store *store)
 	/* first: its thread uses all the rest */
 	bid_space_free(store->space);
 	bid_store_free(store->lower);
-	bid_verdicts_free(store->verdicts);
+	bid_id_cache_free(store->id_cache);
 	bid_dirs_free(store->dirs);
 	bid_modules_free(store->modules);
 	bid_close(store->root);

@@ -10,7 +10,7 @@
 struct bid_dirs;
 struct bid_space;
 struct bid_modules;
-struct bid_verdicts;
+struct bid_id_cache;
 
 /* A flag of a lower store, beside those of enum bid_store_flags: it may have a foreign layout, and has no lower stores. */
 #define BID_STORE_LOWER (1U << 31)
@@ -26,7 +26,7 @@ struct bid_store {
 	int root; /* O_DIRECTORY descriptor, to which all paths are relative; owned */
 	unsigned flags; /* enum bid_store_flags */
 	char *path; /* absolute; owned */
-	struct bid_verdicts *verdicts; /* on the files of this store; owned */
+	struct bid_id_cache *id_cache; /* on the files of this store; owned */
 	struct bid_dirs *dirs; /* cache of open directories; owned */
 	struct bid_modules *modules; /* list of modules of the last kernel; owned */
 	struct bid_denied denied;
@@ -73,9 +73,9 @@ static inline struct bid_space *bid_store_space(struct bid_store *store)
 	return store->space;
 }
 
-static inline struct bid_verdicts *bid_store_verdicts(struct bid_store *store)
+static inline struct bid_id_cache *bid_store_id_cache(struct bid_store *store)
 {
-	return store->verdicts;
+	return store->id_cache;
 }
 
 /*

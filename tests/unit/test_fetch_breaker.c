@@ -351,14 +351,14 @@ static void test_bad_answers(void **state)
 /* A request that it does not like is no trouble of one that understood others. */
 static void test_one_is_not_liked(void **state)
 {
-	static const char *const verdicts[] = { "ok*1", "absent*1" };
+	static const char *const behaviours[] = { "ok*1", "absent*1" };
 
-	for (size_t i = 0; i < sizeof(verdicts) / sizeof(verdicts[0]); i++) {
+	for (size_t i = 0; i < sizeof(behaviours) / sizeof(behaviours[0]); i++) {
 		struct capture capture;
 		struct setting setting;
 
 		set_up(&setting, &calm);
-		behave(verdicts[i]);
+		behave(behaviours[i]);
 		ask(setting.source, ID, &capture);
 		behave("error:400");
 		for (int n = 0; n < 8; n++)

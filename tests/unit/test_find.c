@@ -105,7 +105,7 @@ static void a_file_changed_in_place_is_found_out(void **state)
 	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
 	run(scene, "touch -d '1 hour ago' store/usr/bin/a/" ID_A "/elf");
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-	usleep(50 * 1000); /* past the age at which a verdict is kept */
+	usleep(50 * 1000); /* past the age at which a identity is kept */
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
 	/* same inode, same size, even the same time of modification */
 	run(scene,

@@ -43,22 +43,22 @@ static struct bid_scan_key key_of(unsigned number)
 	return bid_scan_key("/usr/bin", 0, name, &st);
 }
 
-static struct bid_scan_verdict verdict_of(unsigned number)
+static struct bid_scan_result result_of(unsigned number)
 {
-	struct bid_scan_verdict verdict = { .what = (int)(BID_SCAN_OTHER + number % 3) };
+	struct bid_scan_result result = { .what = (int)(BID_SCAN_OTHER + number % 3) };
 
-	if (verdict.what == BID_SCAN_KNOWN) {
-		verdict.kind = number % 2 ? BID_KIND_ELF : BID_KIND_DEBUGINFO;
-		assert_int_equal(bid_id_from_bytes(&number, sizeof(number), &verdict.id), 0);
+	if (result.what == BID_SCAN_KNOWN) {
+		result.kind = number % 2 ? BID_KIND_ELF : BID_KIND_DEBUGINFO;
+		assert_int_equal(bid_id_from_bytes(&number, sizeof(number), &result.id), 0);
 	}
-	return verdict;
+	return result;
 }
 
 /* What the cache says of @number, against what was put there. */
 static bool is_right(const struct bid_scan_cache *cache, unsigned number)
 {
 	struct bid_scan_key key = key_of(number);
-	struct bid_scan_verdict found = bid_scan_cache_find(cache, &key), expected = verdict_of(number);
+	struct bid_scan_result found = bid_scan_cache_find(cache, &key), expected = result_of(number);
 
 	return found.what == expected.what && found.kind == expected.kind && bid_id_equal(&found.id, &expected.id);
 }
@@ -72,9 +72,9 @@ static void fill(const struct store_scene *scene, unsigned n)
 	assert_true(bid_scan_cache_is_empty(cache));
 	for (unsigned i = 0; i < n; i++) {
 		struct bid_scan_key key = key_of(i);
-		struct bid_scan_verdict verdict = verdict_of(i);
+		struct bid_scan_result result = result_of(i);
 
-		assert_int_equal(bid_scan_found_add(&found[i % 2], &key, &verdict, true), 0);
+		assert_int_equal(bid_scan_found_add(&found[i % 2], &key, &result, true), 0);
 	}
 	assert_int_equal(bid_scan_cache_save(scene->store, cache, found, 2), 0);
 	bid_scan_found_release(&found[0]);

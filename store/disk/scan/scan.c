@@ -94,10 +94,10 @@ static int settled(void *user, const struct bid_settling *settling)
 	else
 		scan->counts.added++;
 	if (settling->keep && settling->error == 0)
-		r = bid_scan_found_add(&scan->settled, &settling->key,
-				       &(struct bid_scan_verdict){
-					       .what = BID_SCAN_KNOWN, .kind = settling->added.kind, .id = settling->added.id },
-				       true);
+		r = bid_scan_found_add(
+			&scan->settled, &settling->key,
+			&(struct bid_scan_result){ .what = BID_SCAN_KNOWN, .kind = settling->added.kind, .id = settling->added.id },
+			true);
 	return r == 0 && scan->config->file ? scan->config->file(scan->config->user, &file) : r;
 }
 

@@ -158,46 +158,46 @@ bool bid_scan_cache_is_empty(const struct bid_scan_cache *cache)
 	return !cache->data;
 }
 
-struct bid_scan_verdict bid_scan_cache_find(const struct bid_scan_cache *cache, const struct bid_scan_key *key)
+struct bid_scan_result bid_scan_cache_find(const struct bid_scan_cache *cache, const struct bid_scan_key *key)
 {
-	struct bid_scan_verdict verdict = { .what = BID_SCAN_UNKNOWN };
+	struct bid_scan_result result = { .what = BID_SCAN_UNKNOWN };
 	const struct bid_scan_named *named;
 	const struct bid_scan_slot *slot;
 	uint64_t mask, index;
 
 	if (!cache->data)
-		return verdict;
+		return result;
 	mask = cache->header->n_slots - 1;
 	for (uint64_t i = 0;; i++) {
 		slot = &cache->slots[(key->words[0] + i) & mask];
 		if (slot->value == BID_SCAN_UNKNOWN || i == STEPS_MAX)
-			return verdict;
+			return result;
 		if (same_key(&slot->key, key))
 			break;
 	}
 	if (slot->value < BID_SCAN_KNOWN) {
-		verdict.what = slot->value;
-		return verdict;
+		result.what = slot->value;
+		return result;
 	}
 	index = slot->value - BID_SCAN_KNOWN;
 	if (index >= cache->header->n_ids)
-		return verdict;
+		return result;
 	named = &cache->ids[index];
 	if ((named->kind != BID_KIND_ELF && named->kind != BID_KIND_DEBUGINFO) ||
-	    bid_id_from_bytes(named->bytes, named->len, &verdict.id) < 0)
-		return verdict;
-	verdict.kind = (enum bid_kind)named->kind;
-	verdict.what = BID_SCAN_KNOWN;
-	return verdict;
+	    bid_id_from_bytes(named->bytes, named->len, &result.id) < 0)
+		return result;
+	result.kind = (enum bid_kind)named->kind;
+	result.what = BID_SCAN_KNOWN;
+	return result;
 }
 
-int bid_scan_found_add(struct bid_scan_found *found, const struct bid_scan_key *key, const struct bid_scan_verdict *verdict,
+int bid_scan_found_add(struct bid_scan_found *found, const struct bid_scan_key *key, const struct bid_scan_result *result,
 		       bool is_new)
 {
-	uint32_t value = verdict->what;
+	uint32_t value = result->what;
 	int r = bid_array_grow(found->slots, found->n, found->room);
 
-	if (r == 0 && verdict->what == BID_SCAN_KNOWN) {
+	if (r == 0 && result->what == BID_SCAN_KNOWN) {
 		struct bid_scan_named *named;
 
 		r = bid_array_grow(found->ids, found->n_ids, found->room_ids);
@@ -205,9 +205,9 @@ int bid_scan_found_add(struct bid_scan_found *found, const struct bid_scan_key *
 			return r;
 		value += (uint32_t)found->n_ids;
 		named = &found->ids[found->n_ids++];
-		named->kind = (uint8_t)verdict->kind;
-		named->len = verdict->id.len;
-		memcpy(named->bytes, verdict->id.bytes, sizeof(named->bytes));
+		named->kind = (uint8_t)result->kind;
+		named->len = result->id.len;
+		memcpy(named->bytes, result->id.bytes, sizeof(named->bytes));
 	}
 	if (r < 0)
 		return r;

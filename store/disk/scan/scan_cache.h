@@ -22,11 +22,11 @@ struct bid_scan_key {
 };
 
 /* the result for a file */
-struct bid_scan_verdict {
+struct bid_scan_result {
 	enum {
 		BID_SCAN_UNKNOWN = 0,
 		BID_SCAN_OTHER, /* not an ELF file */
-		BID_SCAN_UNNAMED, /* an ELF file without a build-id */
+		BID_SCAN_NO_ID, /* an ELF file without a build-id */
 		BID_SCAN_KNOWN, /* an ELF file with this id, in the store at the time of the scan */
 	} what;
 	enum bid_kind kind; /* with an id */
@@ -42,7 +42,7 @@ int bid_scan_cache_load(struct bid_store *store, const char *path, bool forget, 
 bool bid_scan_cache_is_empty(const struct bid_scan_cache *cache);
 
 /* Return the result for @key, BID_SCAN_UNKNOWN if there is none. Multithreading: any number of threads. */
-struct bid_scan_verdict bid_scan_cache_find(const struct bid_scan_cache *cache, const struct bid_scan_key *key);
+struct bid_scan_result bid_scan_cache_find(const struct bid_scan_cache *cache, const struct bid_scan_key *key);
 
 /* results that one thread found or confirmed; the caller zeroes it first */
 struct bid_scan_found {
@@ -54,7 +54,7 @@ struct bid_scan_found {
 };
 
 /* Returns 0 or -ENOMEM. */
-int bid_scan_found_add(struct bid_scan_found *found, const struct bid_scan_key *key, const struct bid_scan_verdict *verdict,
+int bid_scan_found_add(struct bid_scan_found *found, const struct bid_scan_key *key, const struct bid_scan_result *result,
 		       bool is_new);
 
 void bid_scan_found_release(struct bid_scan_found *found);

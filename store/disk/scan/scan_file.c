@@ -134,7 +134,7 @@ static bool is_stored(struct bid_scan *scan, const struct bid_walk_file *file, c
 /* Look the file up in the results of an earlier scan. Returns 1 if they suffice. */
 static int recall(struct bid_scan *scan, struct bid_scan_worker *worker, const struct bid_walk_file *file)
 {
-	struct bid_scan_verdict verdict;
+	struct bid_scan_result result;
 	struct bid_scan_key key;
 	struct stat st;
 	int r = 0;
@@ -142,21 +142,21 @@ static int recall(struct bid_scan *scan, struct bid_scan_worker *worker, const s
 	if (fstatat(file->dir, file->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 		return 0;
 	key = bid_scan_key(file->dir_path, file->note, file->name, &st);
-	verdict = bid_scan_cache_find(scan->cache, &key);
-	if (verdict.what == BID_SCAN_UNKNOWN)
+	result = bid_scan_cache_find(scan->cache, &key);
+	if (result.what == BID_SCAN_UNKNOWN)
 		return 0;
-	if (verdict.what == BID_SCAN_KNOWN) {
-		struct bid_added added = { .id = verdict.id, .kind = verdict.kind, .known = true };
+	if (result.what == BID_SCAN_KNOWN) {
+		struct bid_added added = { .id = result.id, .kind = result.kind, .known = true };
 		struct stat stored;
 
-		if (!is_stored(scan, file, &verdict.id, verdict.kind, &stored))
+		if (!is_stored(scan, file, &result.id, result.kind, &stored))
 			return 0;
 		r = push(scan, file, 0, &added, &stored, NULL);
-	} else if (verdict.what == BID_SCAN_UNNAMED) {
+	} else if (result.what == BID_SCAN_NO_ID) {
 		r = push(scan, file, -ENODATA, NULL, NULL, NULL);
 	}
 	if (r == 0)
-		r = bid_scan_found_add(&worker->found, &key, &verdict, false);
+		r = bid_scan_found_add(&worker->found, &key, &result, false);
 	atomic_fetch_add_explicit(&worker->seen, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&worker->recalled, 1, memory_order_relaxed);
 	return r < 0 ? r : 1;
@@ -166,7 +166,7 @@ static int keep(struct bid_scan_worker *worker, const struct bid_walk_file *file
 {
 	struct bid_scan_key key = bid_scan_key(file->dir_path, file->note, file->name, st);
 
-	return bid_scan_found_add(&worker->found, &key, &(struct bid_scan_verdict){ .what = what }, true);
+	return bid_scan_found_add(&worker->found, &key, &(struct bid_scan_result){ .what = what }, true);
 }
 
 /*
@@ -349,7 +349,7 @@ static int look(struct bid_scan *scan, struct bid_scan_worker *worker, const str
 		return r;
 	pushed = push(scan, file, r, NULL, NULL, NULL);
 	if (pushed == 0 && r == -ENODATA && !is_racy(&st))
-		pushed = keep(worker, file, &st, BID_SCAN_UNNAMED);
+		pushed = keep(worker, file, &st, BID_SCAN_NO_ID);
 	return pushed;
 }
 

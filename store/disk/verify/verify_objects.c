@@ -189,7 +189,7 @@ static void set_aside(struct bid_verify *verify, int fd, struct bid_finding *fin
 		return;
 	snprintf(text + strlen(text), TEXT_MAX - strlen(text), "; set aside as '%.150s'", aside);
 	finding->repaired = true;
-	finding->vacated = true;
+	finding->name_free = true;
 }
 
 /* Check whether a correct file may keep its privileges in the store. */

@@ -29,8 +29,8 @@ static int tell(struct bid_verify *verify, struct bid_finding *finding, const ch
 	if (verify->config->repair) {
 		int r = bid_piece_remove(verify->store, &finding->request);
 
-		finding->vacated = r == 0 || r == -ENOENT;
-		finding->repaired = finding->vacated && (!record || bid_verify_drop(verify, record));
+		finding->name_free = r == 0 || r == -ENOENT;
+		finding->repaired = finding->name_free && (!record || bid_verify_drop(verify, record));
 	}
 	return bid_verify_found(verify, finding);
 }

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "../small_elf.h"
-#include "disk/verdict.h"
+#include "disk/id_cache.h"
 
 static const uint8_t one[SMALL_ELF_ID_LEN] = { 1 }, two[SMALL_ELF_ID_LEN] = { 2 };
 
@@ -23,35 +23,35 @@ static void fill(int fd, const uint8_t id[static SMALL_ELF_ID_LEN])
 
 static void test_file_changed_just_now_is_read_again_and_reported_once(void **state)
 {
-	struct bid_verdict_on verdict;
-	struct bid_verdicts *verdicts;
+	struct bid_identity identity;
+	struct bid_id_cache *id_cache;
 	struct stat st;
 	int fd;
 
-	assert_int_equal(bid_verdicts_new(&verdicts), 0);
-	fd = memfd_create("verdict", MFD_CLOEXEC);
+	assert_int_equal(bid_id_cache_new(&id_cache), 0);
+	fd = memfd_create("identity", MFD_CLOEXEC);
 	assert_true(fd >= 0);
 	fill(fd, one);
 	assert_int_equal(fstat(fd, &st), 0);
 	/* a time that is still to come is never old enough to be trusted */
 	st.st_ctim.tv_sec += 1000000;
-	assert_int_equal(bid_verdict(verdicts, fd, &st, false, &verdict), 0);
-	assert_int_equal(verdict.id.bytes[0], 1);
-	assert_true(bid_verdict_report(verdicts, &st));
+	assert_int_equal(bid_id_cache_get(id_cache, fd, &st, false, &identity), 0);
+	assert_int_equal(identity.id.bytes[0], 1);
+	assert_true(bid_id_cache_report(id_cache, &st));
 	fill(fd, two);
-	assert_int_equal(bid_verdict(verdicts, fd, &st, true, &verdict), 0);
-	assert_int_equal(verdict.id.bytes[0], 2);
-	assert_false(bid_verdict_report(verdicts, &st));
+	assert_int_equal(bid_id_cache_get(id_cache, fd, &st, true, &identity), 0);
+	assert_int_equal(identity.id.bytes[0], 2);
+	assert_false(bid_id_cache_report(id_cache, &st));
 
-	/* a verdict on a file of old is remembered */
+	/* a identity on a file of old is remembered */
 	st.st_ctim.tv_sec = 1000;
-	assert_int_equal(bid_verdict(verdicts, fd, &st, false, &verdict), 0);
-	assert_true(bid_verdict_report(verdicts, &st));
+	assert_int_equal(bid_id_cache_get(id_cache, fd, &st, false, &identity), 0);
+	assert_true(bid_id_cache_report(id_cache, &st));
 	fill(fd, one);
-	assert_int_equal(bid_verdict(verdicts, fd, &st, false, &verdict), 0);
-	assert_int_equal(verdict.id.bytes[0], 2);
-	assert_false(bid_verdict_report(verdicts, &st));
-	bid_verdicts_free(verdicts);
+	assert_int_equal(bid_id_cache_get(id_cache, fd, &st, false, &identity), 0);
+	assert_int_equal(identity.id.bytes[0], 2);
+	assert_false(bid_id_cache_report(id_cache, &st));
+	bid_id_cache_free(id_cache);
 	close(fd);
 }
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The cached ELF check of a file: its build-id and contents, in memory, valid while device, inode, size and times of the file stay
- * the same. A file that was changed in place is read again.
+ * The id cache: results of the ELF check of files, in memory. A result is the build-id and the contents of a file, valid while
+ * device, inode, size and times of the file stay the same. A file that was changed in place is read again.
  */
-#ifndef BID_DISK_VERDICT_H
-#define BID_DISK_VERDICT_H
+#ifndef BID_DISK_ID_CACHE_H
+#define BID_DISK_ID_CACHE_H
 
 #include <stdbool.h>
 #include <sys/stat.h>
 
 #include <bid/id.h>
 
-struct bid_verdicts;
+struct bid_id_cache;
 
-struct bid_verdict_on {
+struct bid_identity {
 	struct bid_id id; /* of the file, or of the ELF file in a packed one; len 0 without an id */
 	bool packed; /* a compressed file, which may hold an ELF file */
 	bool unpacked; /* @id or @fault is known of a packed file */
@@ -24,20 +24,21 @@ struct bid_verdict_on {
 };
 
 /* The cache: at most 2 MiB, for any number of threads. */
-int bid_verdicts_new(struct bid_verdicts **ret_verdicts);
-void bid_verdicts_free(struct bid_verdicts *verdicts);
+int bid_id_cache_new(struct bid_id_cache **ret_cache);
+void bid_id_cache_free(struct bid_id_cache *id_cache);
 
 /*
  * Check the file open at @fd with the attributes @st. has_dwarf, has_symtab and is_skeleton are set only with @want_dwarf, which
  * costs more the first time. May block on disk. Returns 0 (other files than ELF files have no id), or a negative errno for an
  * unreadable file.
  */
-int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bool want_dwarf, struct bid_verdict_on *ret_verdict);
+int bid_id_cache_get(struct bid_id_cache *id_cache, int fd, const struct stat *st, bool want_dwarf,
+		     struct bid_identity *ret_identity);
 
 /* True on the first call for the file with the attributes @st, until the file changes or the cache drops it: for one log line. */
-bool bid_verdict_report(struct bid_verdicts *verdicts, const struct stat *st);
+bool bid_id_cache_report(struct bid_id_cache *id_cache, const struct stat *st);
 
 /* Store the result of unpacking the file with the attributes @st: @id, or @fault if that is negative. */
-void bid_verdict_unpacked(struct bid_verdicts *verdicts, const struct stat *st, int fault, const struct bid_id *id);
+void bid_id_cache_unpacked(struct bid_id_cache *id_cache, const struct stat *st, int fault, const struct bid_id *id);
 
 #endif

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/id_cache.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "api/elf.h"
+#include "base/io.h"
+#include "base/stamp.h"
+
+enum {
+	SETS = 4096, /* a power of two */
+	WAYS = 4,
+};
+
+struct entry {
+	struct bid_stamp stamp; /* ino 0: free */
+	bool examined; /* has_dwarf and the like were looked for */
+	bool reported; /* the log has the refusal */
+	struct bid_identity identity;
+};
+
+struct bid_id_cache {
+	pthread_mutex_t lock; /* protects all below; not held while a file is read */
+	unsigned turn; /* way of a full set to evict next */
+	struct entry entries[SETS][WAYS];
+};
+
+int bid_id_cache_new(struct bid_id_cache **ret_cache)
+{
+	/* calloc: pages of entries never used are never touched */
+	struct bid_id_cache *id_cache = calloc(1, sizeof(*id_cache));
+
+	if (!id_cache)
+		return -ENOMEM;
+	pthread_mutex_init(&id_cache->lock, NULL);
+	*ret_cache = id_cache;
+	return 0;
+}
+
+void bid_id_cache_free(struct bid_id_cache *id_cache)
+{
+	if (!id_cache)
+		return;
+	pthread_mutex_destroy(&id_cache->lock);
+	free(id_cache);
+}
+
+static struct entry *set_of(struct bid_id_cache *id_cache, ino_t ino, dev_t dev)
+{
+	uint64_t hash = ((uint64_t)ino ^ (uint64_t)dev << 32) * 0x9e3779b97f4a7c15U;
+
+	return id_cache->entries[hash >> 32 & (SETS - 1)];
+}
+
+static bool recall(struct bid_id_cache *id_cache, const struct stat *st, bool want_dwarf, struct bid_identity *ret_identity)
+{
+	struct entry *set = set_of(id_cache, st->st_ino, st->st_dev);
+	bool found = false;
+
+	pthread_mutex_lock(&id_cache->lock);
+	for (unsigned i = 0; i < WAYS && !found; i++) {
+		found = bid_stamp_holds(&set[i].stamp, st) && (set[i].examined || !want_dwarf);
+		if (found)
+			*ret_identity = set[i].identity;
+	}
+	pthread_mutex_unlock(&id_cache->lock);
+	return found;
+}
+
+/* Cache the check of the file with @st; @stamp was taken before the file was read. */
+static void keep(struct bid_id_cache *id_cache, const struct stat *st, const struct bid_stamp *stamp, bool examined,
+		 const struct bid_identity *identity)
+{
+	struct entry *set = set_of(id_cache, stamp->ino, stamp->dev);
+	struct entry *place = NULL;
+
+	pthread_mutex_lock(&id_cache->lock);
+	for (unsigned i = 0; i < WAYS; i++)
+		if (set[i].stamp.ino == 0 || (set[i].stamp.ino == stamp->ino && set[i].stamp.dev == stamp->dev))
+			place = &set[i];
+	if (!place)
+		place = &set[id_cache->turn++ % WAYS];
+	*place = (struct entry){
+		.stamp = *stamp,
+		.examined = examined,
+		.reported = place->reported && bid_stamp_is_of(&place->stamp, st),
+		.identity = *identity,
+	};
+	pthread_mutex_unlock(&id_cache->lock);
+}
+
+int bid_id_cache_get(struct bid_id_cache *id_cache, int fd, const struct stat *st, bool want_dwarf,
+		     struct bid_identity *ret_identity)
+{
+	struct bid_stamp stamp = bid_stamp_take(st);
+	struct bid_identity identity = { 0 };
+	struct bid_elf_info info;
+	int r;
+
+	if (recall(id_cache, st, want_dwarf, ret_identity))
+		return 0;
+
+	r = bid_elf_identify(fd, &identity.id);
+	if (r == -ENOEXEC) {
+		r = bid_elf_is_packed(fd);
+		if (r < 0)
+			return r;
+		identity.packed = r;
+	} else if (r < 0 && r != -ENODATA) {
+		return r;
+	} else if (want_dwarf) {
+		r = bid_elf_examine(fd, &info);
+		/* an unreadable file is not known to lack an id */
+		if (r < 0 && r != -EBADMSG && r != -ENOEXEC)
+			return r;
+		identity.has_dwarf = r == 0 && info.has_dwarf;
+		identity.has_symtab = r == 0 && info.has_symtab;
+		identity.is_skeleton = r == 0 && info.is_skeleton;
+	}
+	keep(id_cache, st, &stamp, want_dwarf, &identity);
+	*ret_identity = identity;
+	return 0;
+}
+
+void bid_id_cache_unpacked(struct bid_id_cache *id_cache, const struct stat *st, int fault, const struct bid_id *id)
+{
+	struct bid_stamp stamp = bid_stamp_take(st);
+	struct bid_identity identity = { .packed = true, .unpacked = true, .fault = fault < 0 ? fault : 0 };
+
+	if (fault == 0)
+		identity.id = *id;
+	keep(id_cache, st, &stamp, true, &identity);
+}
+
+bool bid_id_cache_report(struct bid_id_cache *id_cache, const struct stat *st)
+{
+	struct entry *set = set_of(id_cache, st->st_ino, st->st_dev);
+	bool reported = false;
+
+	pthread_mutex_lock(&id_cache->lock);
+	for (unsigned i = 0; i < WAYS; i++) {
+		if (!bid_stamp_is_of(&set[i].stamp, st))
+			continue;
+		reported = set[i].reported;
+		set[i].reported = true;
+	}
+	pthread_mutex_unlock(&id_cache->lock);
+	return !reported;
+}
