@@ -182,7 +182,7 @@ int bid_download_join(struct bid_broker *broker, const struct bid_request *reque
 	int error;
 
 	if (download && download->machine.state == BID_DOWNLOAD_ENDED && now >= download->until_ms) {
-		bid_download_end_linger(download);
+		bid_download_expire(download);
 		download = NULL;
 	}
 	if (!download) {
@@ -350,21 +350,21 @@ void bid_download_settle(struct bid_download *download, int error, struct bid_wa
 		bid_download_retire(download);
 		bid_download_unref(download);
 	} else {
-		download->until_ms = bid_clock_ms() + BID_DOWNLOAD_LINGER;
+		download->until_ms = bid_clock_ms() + BID_DOWNLOAD_TTL_MS;
 		bid_broker_arm(broker, &download->timer, download->until_ms);
 	}
 	if (broker->n_downloads == 0)
 		pthread_cond_broadcast(&broker->idle);
 }
 
-void bid_download_end_linger(struct bid_download *download)
+void bid_download_expire(struct bid_download *download)
 {
 	bid_timer_disarm(&download->timer);
 	bid_download_retire(download);
 	bid_download_unref(download);
 }
 
-void bid_download_end_lingering(struct bid_broker *broker, const struct bid_request *request)
+void bid_download_expire_ended(struct bid_broker *broker, const struct bid_request *request)
 {
 	struct bid_download *download, *next;
 
@@ -373,6 +373,6 @@ void bid_download_end_lingering(struct bid_broker *broker, const struct bid_requ
 			next = download->next;
 			if (download->machine.state == BID_DOWNLOAD_ENDED &&
 			    (!request || bid_request_equal(&download->request, request)))
-				bid_download_end_linger(download);
+				bid_download_expire(download);
 		}
 }

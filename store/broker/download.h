@@ -13,7 +13,7 @@
  * caller.
  * A window of wait_ms opens with the first waiter. At its end all waiters are answered, and a download without a sent request is
  * given up. Within BID_WINDOW_GRACE after the window, a waiter is answered at once; later it opens a new window.
- * A download without an artifact keeps its result for BID_DOWNLOAD_LINGER: 200 queued look-ups are one download.
+ * A download without an artifact keeps its result for BID_DOWNLOAD_TTL_MS: 200 queued look-ups are one download.
  */
 #ifndef BID_BROKER_DOWNLOAD_H
 #define BID_BROKER_DOWNLOAD_H
@@ -23,7 +23,7 @@
 #include "broker/machine.h"
 
 #define BID_WINDOW_GRACE    250 /* ms */
-#define BID_DOWNLOAD_LINGER 250 /* ms */
+#define BID_DOWNLOAD_TTL_MS 250
 #define BID_FALLBACKS_MAX   2 /* debuginfo and ELF file */
 
 /*
@@ -106,13 +106,13 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 void bid_download_retire(struct bid_download *download);
 
 /* Drop the kept results of all downloads, or of the one for @request. Under the lock. */
-void bid_download_end_lingering(struct bid_broker *broker, const struct bid_request *request);
+void bid_download_expire_ended(struct bid_broker *broker, const struct bid_request *request);
 
 /* End @download with @error, and move its waiters to @waiters. A result without an artifact is kept for a while. Under the lock. */
 void bid_download_settle(struct bid_download *download, int error, struct bid_waiters *waiters);
 
 /* Drop the kept result. Under the lock. */
-void bid_download_end_linger(struct bid_download *download);
+void bid_download_expire(struct bid_download *download);
 
 /* Under the lock. */
 void bid_download_ref(struct bid_download *download);

@@ -160,7 +160,7 @@ static void end_downloads(struct bid_broker *broker)
 		bid_scheduler_dismiss(download, BID_EVENT_CANCEL, -EINTR);
 	while (broker->n_downloads > 0 || broker->n_attempts > 0)
 		pthread_cond_wait(&broker->idle, &broker->lock);
-	bid_download_end_lingering(broker, NULL);
+	bid_download_expire_ended(broker, NULL);
 	pthread_mutex_unlock(&broker->lock);
 }
 

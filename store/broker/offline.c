@@ -31,10 +31,10 @@ static void end_unsent(struct bid_broker *broker)
 }
 
 /* Drop kept results: later readers must not get a result without a request. */
-static void end_lingering(struct bid_broker *broker)
+static void expire_ended(struct bid_broker *broker)
 {
 	pthread_mutex_lock(&broker->lock);
-	bid_download_end_lingering(broker, NULL);
+	bid_download_expire_ended(broker, NULL);
 	pthread_mutex_unlock(&broker->lock);
 }
 
@@ -44,5 +44,5 @@ void bid_broker_set_offline(struct bid_broker *broker, bool offline)
 	if (offline)
 		end_unsent(broker);
 	else
-		end_lingering(broker);
+		expire_ended(broker);
 }

@@ -13,7 +13,7 @@ static void refresh(struct bid_broker *broker, const struct bid_request *request
 		bid_negative_add(&broker->negative, request, BID_NEGATIVE_ALL, BID_OUTCOME_FOUND);
 	/* late readers must not get a kept result */
 	pthread_mutex_lock(&broker->lock);
-	bid_download_end_lingering(broker, request);
+	bid_download_expire_ended(broker, request);
 	pthread_mutex_unlock(&broker->lock);
 }
 

@@ -480,7 +480,7 @@ void bid_scheduler_end_wait(struct bid_waiter *waiter)
 void bid_scheduler_end_time(struct bid_download *download)
 {
 	if (download->machine.state == BID_DOWNLOAD_ENDED) {
-		bid_download_end_linger(download);
+		bid_download_expire(download);
 		return;
 	}
 	download->timed_out |= download->n_waiters > 0;

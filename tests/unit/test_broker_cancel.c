@@ -90,7 +90,7 @@ static void test_the_last_to_give_up_ends_the_transfer(void **state)
 	assert_int_equal(stats.outcomes[BID_OUTCOME_CANCELLED], 1);
 	assert_string_equal(stats.last_trouble, "");
 
-	/* it does not linger: the next one is served */
+	/* the result is not kept: the next one is served */
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 	assert_int_equal(held->asked, 2);

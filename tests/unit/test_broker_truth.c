@@ -121,7 +121,7 @@ static void test_wrong_is_remembered(void **state)
 	wrong = scene_memory(scene, "wrong");
 	put_elf(wrong, 0xa, 0xb);
 	assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
-	sleep_ms(300); /* the lingering */
+	sleep_ms(300); /* the result expires */
 	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_non_null(strstr(call->texts[0], "wrong content earlier"));
@@ -149,7 +149,7 @@ static void test_the_announced_size(void **state)
 	held->announce = held->body_len + 1;
 	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
 	assert_non_null(strstr(call->texts[0], "announced"));
-	sleep_ms(300); /* the lingering */
+	sleep_ms(300); /* the result expires */
 	bid_negative_forget(&scene->broker->negative, &request, "held");
 	held->announce = held->body_len - 1;
 	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);

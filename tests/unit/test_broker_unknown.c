@@ -65,7 +65,7 @@ static void test_remembered_absence_expires(void **state)
 	now += 90;
 	assert_int_equal(find(scene, &request, &ttl), -EINPROGRESS);
 	assert_int_equal(ttl, 1);
-	sleep_ms(300); /* the lingering */
+	sleep_ms(300); /* the result expires */
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
 	assert_int_equal(source_memory_asked(source), 2);
 	assert_int_equal(find(scene, &request, &ttl), -ENOENT);
@@ -111,7 +111,7 @@ static void test_each_source_is_remembered(void **state)
 	down = scene_memory(scene, "down");
 	source_memory_set_default(down, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(scene, &request, NULL), -EHOSTUNREACH);
-	sleep_ms(300); /* the lingering */
+	sleep_ms(300); /* the result expires */
 	assert_int_equal(fetch(scene, &request, &call), -EHOSTUNREACH);
 	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
@@ -152,7 +152,7 @@ static void test_unsupported_is_not_remembered_as_absent(void **state)
 	/* however often: its time does not grow */
 	for (unsigned times = 1; times <= 3; times++) {
 		assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
-		sleep_ms(300); /* the lingering */
+		sleep_ms(300); /* the result expires */
 		assert_int_equal(fetch(scene, &request, &call), -ENOENT);
 		assert_int_equal(call->n_reports, 1);
 		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNSUPPORTED);
@@ -195,7 +195,7 @@ static void test_a_section_is_never_remembered(void **state)
 	source = scene_memory(scene, "memory");
 	assert_int_equal(source_memory_put(source, &debuginfo, elf, len), 0);
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
-	sleep_ms(300); /* the lingering */
+	sleep_ms(300); /* the result expires */
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
 	/* twice for it, and once for each file that it could be in, of which one is remembered to be absent */
 	assert_int_equal(source_memory_asked(source), 4);
@@ -230,7 +230,7 @@ static void test_unreachable_is_not_remembered(void **state)
 }
 
 /* Lookups that queued up behind the first get its answer, not a try each. */
-static void test_unknown_lingers(void **state)
+static void test_unknown_result_is_kept_for_its_ttl(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -249,7 +249,7 @@ static void test_unknown_lingers(void **state)
 		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNREACHABLE);
 	}
 	asked = source_memory_asked(source);
-	assert_in_range(asked, 1, 1 + (now_ms() - begun) / BID_DOWNLOAD_LINGER);
+	assert_in_range(asked, 1, 1 + (now_ms() - begun) / BID_DOWNLOAD_TTL_MS);
 	sleep_ms(300);
 	put_elf(source, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, NULL), 0);
@@ -372,7 +372,7 @@ static void test_no_room_for_what_is_not_announced(void **state)
 		assert_int_equal(call->outcomes[n - 1], BID_OUTCOME_FAILED);
 		assert_non_null(strstr(call->texts[n - 1], "nothing tells how many"));
 		assert_int_equal(held->asked, n);
-		sleep_ms(300); /* the lingering */
+		sleep_ms(300); /* the result expires */
 	}
 	assert_int_equal(held->wrong, 0);
 	bid_log_init("test", BID_LOG_WARNING);
@@ -478,7 +478,7 @@ int main(void)
 		scene_test(test_a_section_is_never_remembered),
 		scene_test(test_no_negative_asks_again),
 		scene_test(test_unreachable_is_not_remembered),
-		scene_test(test_unknown_lingers),
+		scene_test(test_unknown_result_is_kept_for_its_ttl),
 		scene_test(test_a_source_that_cannot_start),
 		scene_test(test_local_trouble_ends_it),
 		scene_test(test_no_room_for_what_is_announced),

@@ -55,7 +55,7 @@ static void test_the_last_word_of_each(void **state)
 	assert_int_equal(responses_of(scene, 0xb).n, 0);
 	/* the delivery replaces the earlier response of the source */
 	put_elf(second, 0xa, 0xa);
-	sleep_ms(300); /* the lingering */
+	sleep_ms(300); /* the result expires */
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 	told = responses_of(scene, 0xa);
 	assert_int_equal(told.n, 2);
