@@ -270,6 +270,8 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 	enum ctl_status status;
 	int r;
 
+	if (ctl->cookies && (argc > 0 || ctl->kind || ctl->missing || ctl->nul || ctl->order != CTL_BY_ID))
+		return ctl_usage("'--cookies' does not go together with PATTERN, '--by', '--kind', '--missing' or '--null'");
 	status = ctl_open_store(ctl, CTL_READ, &store);
 	if (status != CTL_DONE)
 		return status;
