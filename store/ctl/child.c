@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stddef.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
@@ -54,4 +55,18 @@ int ctl_child_run(int (*body)(void *user), void *user, int timeout_ms, int inter
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	leave_output();
 	_exit(getppid() == parent ? -body(user) : ESRCH);
+}
+
+int ctl_child_exec(const char *const *argv)
+{
+	pid_t child;
+	int r = -posix_spawnp(&child, argv[0], NULL, NULL, (char *const *)argv, environ);
+	int status;
+
+	if (r < 0)
+		return r;
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -EIO;
 }

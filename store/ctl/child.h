@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Calls that may never return: a silent file system holds its process in the kernel, where no signal ends the process. */
+/*
+ * Child processes: other programs, and calls that may never return. A silent file system holds its process in the kernel, where no
+ * signal ends the process.
+ */
 #ifndef BID_CTL_CHILD_H
 #define BID_CTL_CHILD_H
 
@@ -13,5 +16,8 @@
  *   other	as fork(2), pidfd_open(2) and poll(2)
  */
 int ctl_child_run(int (*body)(void *user), void *user, int timeout_ms, int interrupt);
+
+/* Run the program @argv[0] of PATH, and wait for its end. Returns its exit status, or a negative errno as posix_spawnp(3). */
+int ctl_child_exec(const char *const *argv);
 
 #endif

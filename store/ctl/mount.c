@@ -2,15 +2,14 @@
 /* bidctl mount and bidctl umount */
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "ctl/child.h"
 #include "ctl/ctl.h"
 #include "ctl/mounts.h"
 #include "ctl/output.h"
@@ -76,24 +75,16 @@ static int take_mount(void *user, const struct ctl_mount *mount)
 /* Run umount(8) as root, else fusermount3(1), which prints its own errors. */
 static enum ctl_status unmount(const char *point)
 {
-	pid_t child = fork();
-	int status;
+	const char *const as_root[] = { "umount", "--", point, NULL };
+	const char *const as_user[] = { "fusermount3", "-u", "--", point, NULL };
+	const char *const *argv = geteuid() == 0 ? as_root : as_user;
+	int r = ctl_child_exec(argv);
 
-	if (child == 0) {
-		if (geteuid() == 0)
-			execlp("umount", "umount", "--", point, NULL);
-		else
-			execlp("fusermount3", "fusermount3", "-u", "--", point, NULL);
-		bid_error("%s: cannot be run: %s", geteuid() == 0 ? "umount" : "fusermount3", strerror(errno));
-		_exit(CTL_TROUBLE);
-	}
-	if (child < 0 || waitpid(child, &status, 0) < 0) {
-		bid_error("'%s': %s", point, strerror(errno));
+	if (r < 0) {
+		bid_error("%s: cannot be run: %s", argv[0], strerror(-r));
 		return CTL_TROUBLE;
 	}
-	if (!WIFEXITED(status))
-		return CTL_TROUBLE;
-	return WEXITSTATUS(status) == 0 ? CTL_DONE : CTL_REFUSED;
+	return r == 0 ? CTL_DONE : CTL_REFUSED;
 }
 
 static enum ctl_status unmount_one(struct search *search, const char *name)

@@ -4,17 +4,16 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "ctl/child.h"
 #include "ctl/ctl.h"
 #include "ctl/outfile.h"
 #include "ctl/output.h"
@@ -83,8 +82,7 @@ static int manage(struct setup *setup, const char *const *command)
 	bid_auto_free char *root = NULL;
 	const char *argv[COMMAND_MAX + 3] = { "systemctl" };
 	size_t n = 1;
-	pid_t pid;
-	int r, status;
+	int r;
 
 	if (asprintf(&root, "--root=%s", setup->root) < 0)
 		return -ENOMEM;
@@ -94,13 +92,8 @@ static int manage(struct setup *setup, const char *const *command)
 		argv[n++] = root;
 	while (*command && n < COMMAND_MAX + 2)
 		argv[n++] = *command++;
-	r = -posix_spawnp(&pid, "systemctl", NULL, NULL, (char *const *)argv, environ);
-	if (r < 0)
-		return fail("run", "systemctl", r);
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -EIO;
+	r = ctl_child_exec(argv);
+	return r < 0 ? fail("run", "systemctl", r) : r;
 }
 
 #define MANAGE(setup, ...) manage(setup, (const char *const[]){ __VA_ARGS__, NULL })

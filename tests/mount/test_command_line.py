@@ -208,6 +208,17 @@ def test_refuses_a_dead_mount(mount, store, env):
     tools.run(tools.MOUNT_BIDFS, "-f", store, m.path, env=env)
 
 
+@pytest.mark.parametrize("by", ["mount point", "store"])
+def test_bidctl_umount_unmounts(mount, store, env, by):
+    m = mount()
+    argv = [tools.BIDCTL, "-s", store, "umount", *([m.path] if by == "mount point" else [])]
+    done = tools.run(*argv, env=env | {"PATH": "/nowhere"}, status=3)
+    assert re.fullmatch(r"bidctl: error: (umount|fusermount3): cannot be run: .*\n", done.stderr), done.stderr
+    assert daemon.is_mounted(m.path)
+    tools.run(*argv, env=env)
+    assert not daemon.is_mounted(m.path)
+
+
 BAD_OPTIONS = {
     "frobnicate": "unknown option 'frobnicate'",
     "frobnicate=1": "unknown option 'frobnicate'",
