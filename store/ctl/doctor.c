@@ -153,7 +153,8 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 /* Request a nonexistent build from @url, with a temporary store. */
 static void check_server(struct exam *exam, const char *url)
 {
-	char dir[] = "/tmp/bidctl-doctor.XXXXXX", text[TEXT_MAX];
+	const char *temp = getenv("TMPDIR");
+	char dir[PATH_MAX], text[PATH_MAX + TEXT_MAX];
 	struct ctl ctl = { .urls = &url, .n_urls = 1, .refresh = true, .quiet = true };
 	struct ctl_wanted wanted = { .request = { .kind = BID_KIND_DEBUGINFO } };
 	bid_auto_free char *shown = bid_fetch_url_shown(url);
@@ -161,8 +162,12 @@ static void check_server(struct exam *exam, const char *url)
 	bid_auto_free char *why = NULL;
 	enum ctl_status status;
 
-	if (!mkdtemp(dir))
+	snprintf(dir, sizeof(dir), "%s/bidctl-doctor.XXXXXX", temp ? temp : "/tmp");
+	if (!mkdtemp(dir)) {
+		snprintf(text, sizeof(text), "%s is not checked: '%s': %s", shown ? shown : "", dir, strerror(errno));
+		report(exam, BAD, "server", text, "name a writable directory in TMPDIR");
 		return;
+	}
 	ctl.store = dir;
 	bid_id_parse_str("00000000000000000000000000000000b1df5000", &wanted.request.id);
 	status = ctl_open_store(&ctl, CTL_WRITE, &store);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Run bidctl as people and scripts do, on stores that are filled with programs compiled here.
 
-usage: check_bidctl.py BIDCTL
+usage: check_bidctl.py BIDCTL [--no-fetch] [CASE...]
 
 Exits 0 if all is as it should be, 1 if not, 77 without a compiler.
 """
@@ -53,6 +53,7 @@ def case_usage(scene):
             (["list", "--json=yes"], "takes no argument: '--json=yes'"),
             (["list", "some", "extra"], "'extra'"),
             (["list", "--link=copy"], "'--link'"),
+            *((["list", "--cookies", word], "'--cookies'") for word in ("x", "--kind=elf", "--missing=elf", "--by=size", "-0")),
             (["add"], "FILE"),
             (["add", "--link=soft", "file"], "'soft'"),
             (["add", "--refresh", "file"], "'--refresh'"),
@@ -321,6 +322,12 @@ def case_doctor_names_what_is_bad(scene):
     assert re.search(rf"^ok +store +{scene.store}$", text, re.M), text
 
 
+def case_doctor_reports_a_server_that_it_cannot_check(scene):
+    url = "http://127.0.0.1:1"
+    row, = (row for row in scene.json("doctor", f"--url={url}", TMPDIR="/nowhere", status=REFUSED) if row["check"] == "server")
+    assert row["state"] == "bad" and f"{url} is not checked: '/nowhere/" in row["text"], row
+
+
 def case_quarantine_is_listed_restored_and_dropped(scene):
     assert scene.json("quarantine") == [] and scene.on_store("quarantine", "list").stdout == ""
     place = scene.store / ".bidfs" / "quarantine"
@@ -401,6 +408,10 @@ def case_mount_runs_the_helper_beside_it(scene):
         done = subprocess.run([bidctl, "mount", *arguments], env=scene.environment, capture_output=True, text=True, timeout=TIMEOUT,
                               check=False)
         assert (done.returncode, done.stdout) == (32, passed), done
+    helper.unlink()
+    done = subprocess.run([bidctl, "mount"], env=scene.environment | {"PATH": "/nowhere"}, stderr=subprocess.PIPE, text=True,
+                          timeout=TIMEOUT, check=False)
+    assert done.returncode == TROUBLE and "mount.bidfs: cannot be run" in done.stderr, done
     scene.one_error("umount", scene.home, status=REFUSED, has="no mount of bidfs")
 
 
@@ -474,4 +485,4 @@ def case_write_error(scene):
 
 
 if __name__ == "__main__":
-    cases.main(globals(), Scene)
+    cases.main(globals(), Scene, fetching=[case_doctor_reports_a_server_that_it_cannot_check])
