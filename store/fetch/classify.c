@@ -91,7 +91,7 @@ void bid_classify_receiver(struct bid_transfer *transfer, int error)
 }
 
 /* Write "1234 of 9999 bytes", as far as the size is known, to @buf. Returns @buf. */
-static const char *amount(const struct bid_transfer *transfer, char *buf, size_t size)
+static const char *format_amount(const struct bid_transfer *transfer, char *buf, size_t size)
 {
 	uint64_t whole = bid_response_size(&transfer->response);
 
@@ -131,7 +131,7 @@ static bool may_come_back(const struct bid_transfer *transfer, const struct endi
 }
 
 /* Returns the error text of the system, else of libcurl. */
-static const char *reason(struct bid_transfer *transfer, CURLcode code, char *buf, size_t size)
+static const char *describe_error(struct bid_transfer *transfer, CURLcode code, char *buf, size_t size)
 {
 	const char *words;
 	long error = 0;
@@ -169,7 +169,7 @@ static bool is_endless_line(const struct bid_transfer *transfer, CURLcode code)
 static void classify_code(struct bid_transfer *transfer, CURLcode code)
 {
 	char words[CURL_ERROR_SIZE], received[64];
-	const char *why = reason(transfer, code, words, sizeof(words));
+	const char *why = describe_error(transfer, code, words, sizeof(words));
 
 	if (code == CURLE_OPERATION_TIMEDOUT && transfer->state == BID_TRANSFER_BODY) {
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "too slow: less than %ld bytes a second for %ld s",
@@ -196,7 +196,7 @@ static void classify_code(struct bid_transfer *transfer, CURLcode code)
 			excuse_connecting(transfer);
 		return;
 	}
-	amount(transfer, received, sizeof(received));
+	format_amount(transfer, received, sizeof(received));
 	if (code == CURLE_PARTIAL_FILE)
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s", received);
 	else if (transfer->state == BID_TRANSFER_BODY)
@@ -219,7 +219,7 @@ static void classify_open_end(struct bid_transfer *transfer)
 	char received[64];
 
 	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "%s, and nothing tells whether that is all",
-		     amount(transfer, received, sizeof(received)));
+		     format_amount(transfer, received, sizeof(received)));
 	transfer->result.sign = BID_SIGN_HEALTHY;
 }
 
@@ -244,7 +244,7 @@ static void classify_answer(struct bid_transfer *transfer)
 
 	if (is_body && size != BID_SIZE_UNKNOWN && transfer->received != size)
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s",
-			     amount(transfer, received, sizeof(received)));
+			     format_amount(transfer, received, sizeof(received)));
 	else if (is_body && open && !bid_kind_is_elf(transfer->kind) && bid_ends_with_connection(transfer))
 		classify_open_end(transfer);
 	else if (is_body && transfer->received == 0 && bid_kind_has_detail(transfer->kind) && !bid_declares_empty(transfer))
@@ -316,7 +316,7 @@ static void classify_stalled_body(struct bid_transfer *transfer)
 
 	if (bid_response_has_artifact(&transfer->response))
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "stalled after %s",
-			     amount(transfer, received, sizeof(received)));
+			     format_amount(transfer, received, sizeof(received)));
 	else
 		bid_classify_status(transfer);
 }

@@ -43,7 +43,7 @@ static int copy_string(const char **string)
 	return *string ? 0 : -ENOMEM;
 }
 
-/* Copy @config and its strings. After a failure release() frees the finished copies. */
+/* Copy @config and its strings. After a failure release_fetch() frees the finished copies. */
 static int copy_config(struct bid_fetch *fetch, const struct bid_fetch_config *config)
 {
 	const char *strings[] = { config->headers_file, config->ca_file, config->ca_directory, config->netrc_file };
@@ -63,7 +63,7 @@ static int copy_config(struct bid_fetch *fetch, const struct bid_fetch_config *c
 	return r;
 }
 
-static void release(struct bid_fetch *fetch)
+static void release_fetch(struct bid_fetch *fetch)
 {
 	curl_multi_cleanup(fetch->multi);
 	curl_slist_free_all(fetch->secrets);
@@ -77,7 +77,7 @@ static void release(struct bid_fetch *fetch)
 	curl_global_cleanup();
 }
 
-static int begin(struct bid_fetch *fetch)
+static int start_fetch(struct bid_fetch *fetch)
 {
 	int r;
 
@@ -115,9 +115,9 @@ int bid_fetch_new(const struct bid_fetch_config *config, struct bid_fetch **ret_
 
 	r = copy_config(fetch, config);
 	if (r == 0)
-		r = begin(fetch);
+		r = start_fetch(fetch);
 	if (r < 0) {
-		release(fetch);
+		release_fetch(fetch);
 		return r;
 	}
 	*ret_fetch = fetch;
@@ -133,5 +133,5 @@ void bid_fetch_free(struct bid_fetch *fetch)
 	pthread_mutex_unlock(&fetch->lock);
 	curl_multi_wakeup(fetch->multi);
 	pthread_join(fetch->thread, NULL);
-	release(fetch);
+	release_fetch(fetch);
 }

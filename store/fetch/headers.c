@@ -17,7 +17,7 @@
 
 #define HEADERS_FILE_MAX (64 * 1024) /* as in the message */
 
-static int append(struct curl_slist **list, const char *line)
+static int append_line(struct curl_slist **list, const char *line)
 {
 	struct curl_slist *longer = curl_slist_append(*list, line);
 
@@ -41,7 +41,7 @@ static bool is_header(const char *line)
 }
 
 /* Returns the reason against the file, and the remedy; or NULL. */
-static const char *refusal(const struct stat *st)
+static const char *refusal_of(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
 		return "no regular file, headers for servers ignored; put them into one";
@@ -65,7 +65,7 @@ static int read_text(const char *path, char **ret_text)
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
 	if (r == 0)
-		why = refusal(&st);
+		why = refusal_of(&st);
 	if (r == 0 && !why)
 		r = bid_read_file(fd, HEADERS_FILE_MAX, &text, &len);
 	if (r == -ENOMEM)
@@ -101,7 +101,7 @@ int bid_headers_read(const char *path, struct curl_slist **ret_headers)
 		if (*line == '\0')
 			continue;
 		if (is_header(line))
-			r = append(&headers, line);
+			r = append_line(&headers, line);
 		else
 			/* no text of the line, which may be secret */
 			bid_warning("not a header, line ignored; write it as 'Name: value': '%s:%u'", path, number);
@@ -120,18 +120,18 @@ int bid_headers_make(const struct bid_transfer *transfer, bool home, struct curl
 	uint64_t max_size = bid_transfer_config(transfer)->max_size;
 	char line[BID_RESPONSE_ETAG_MAX + 32];
 	struct curl_slist *headers = NULL;
-	int r = append(&headers, "Accept-Encoding:");
+	int r = append_line(&headers, "Accept-Encoding:");
 
 	if (r == 0 && max_size) {
 		snprintf(line, sizeof(line), "X-DEBUGINFOD-MAXSIZE: %" PRIu64, max_size);
-		r = append(&headers, line);
+		r = append_line(&headers, line);
 	}
 	if (r == 0 && transfer->resume.offset) {
 		snprintf(line, sizeof(line), "If-Range: %s", transfer->resume.etag);
-		r = append(&headers, line);
+		r = append_line(&headers, line);
 	}
 	for (; r == 0 && secret; secret = secret->next)
-		r = append(&headers, secret->data);
+		r = append_line(&headers, secret->data);
 	if (r < 0) {
 		curl_slist_free_all(headers);
 		return r;

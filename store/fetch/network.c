@@ -26,7 +26,7 @@ static void clear_alarm(struct bid_server *server)
 	server->alarm_at = 0;
 }
 
-/* Call dispatch() of @server @at, or earlier with another event. */
+/* Call dispatch_queue() of @server @at, or earlier with another event. */
 static void set_alarm(struct bid_server *server, int64_t at)
 {
 	server->alarm_at = at;
@@ -34,7 +34,7 @@ static void set_alarm(struct bid_server *server, int64_t at)
 }
 
 /* Report the result of @transfer to its receiver. */
-static void report(struct bid_transfer *transfer)
+static void report_result(struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
 	/* other statuses may be temporary: the web server of a shared mount sends 424 during an outage */
@@ -63,7 +63,7 @@ static void report(struct bid_transfer *transfer)
  * Report the end of @transfer, unless it is detached, and free it. @transfer is in no queue. Returns false for the last transfer of
  * its server, because the server may be freed then.
  */
-static bool finish(struct bid_transfer *transfer)
+static bool finish_transfer(struct bid_transfer *transfer)
 {
 	struct bid_server *server = transfer->server;
 	struct bid_fetch *fetch = server->fetch;
@@ -72,7 +72,7 @@ static bool finish(struct bid_transfer *transfer)
 	if (bid_transfer_is_detached(transfer))
 		server->detached = NULL;
 	else
-		report(transfer);
+		report_result(transfer);
 
 	pthread_mutex_lock(&fetch->lock);
 	TAILQ_REMOVE(&fetch->live, transfer, live);
@@ -118,7 +118,7 @@ static int64_t next_request_at(const struct bid_server *server, int64_t now)
 	return n < parallel ? server->backoff_until : next;
 }
 
-static void begin(struct bid_transfer *transfer)
+static void begin_transfer(struct bid_transfer *transfer)
 {
 	struct bid_server *server = transfer->server;
 
@@ -130,7 +130,7 @@ static void begin(struct bid_transfer *transfer)
 }
 
 /* Begin or refuse the queued transfers of @server. Set an alarm for the first remaining one. */
-static void dispatch(struct bid_server *server)
+static void dispatch_queue(struct bid_server *server)
 {
 	int64_t now = bid_clock_ms();
 	struct bid_transfer *transfer;
@@ -148,13 +148,13 @@ static void dispatch(struct bid_server *server)
 		}
 		TAILQ_REMOVE(&server->waiting, transfer, queue);
 		if (!refused)
-			begin(transfer);
-		else if (!finish(transfer))
+			begin_transfer(transfer);
+		else if (!finish_transfer(transfer))
 			return;
 	}
 }
 
-static int64_t backoff(struct bid_fetch *fetch, const struct bid_transfer *transfer, int64_t retry_after)
+static int64_t backoff_ms(struct bid_fetch *fetch, const struct bid_transfer *transfer, int64_t retry_after)
 {
 	int64_t base = BACKOFF_MS, delay;
 
@@ -192,7 +192,7 @@ static bool may_resume(const struct bid_transfer *transfer, int64_t at)
 /* Back off before a retry of @transfer. Returns false without one. */
 static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
-	int64_t now = bid_clock_ms(), at = now + backoff(fetch, transfer, transfer->retry_after_s);
+	int64_t now = bid_clock_ms(), at = now + backoff_ms(fetch, transfer, transfer->retry_after_s);
 	unsigned retries = fetch->config.retries;
 	bool on = has_progress(transfer);
 
@@ -221,18 +221,18 @@ static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 }
 
 /* End @transfer after its last try. */
-static void end(struct bid_fetch *fetch, struct bid_transfer *transfer)
+static void end_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	struct bid_server *server = transfer->server;
 
 	TAILQ_REMOVE(&fetch->active, transfer, queue);
 	server->running--;
-	if (finish(transfer))
-		dispatch(server);
+	if (finish_transfer(transfer))
+		dispatch_queue(server);
 }
 
 /* Act on the result of a try. */
-static void conclude(struct bid_fetch *fetch, struct bid_transfer *transfer)
+static void conclude_try(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	struct bid_try_result *result = &transfer->result;
 	struct bid_server *server = transfer->server;
@@ -254,7 +254,7 @@ static void conclude(struct bid_fetch *fetch, struct bid_transfer *transfer)
 		snprintf(result->text + len, sizeof(result->text) - len, " (it wants to be left alone for %lld s)",
 			 (long long)transfer->retry_after_s);
 	}
-	end(fetch, transfer);
+	end_transfer(fetch, transfer);
 }
 
 /* Retry @transfer after its backoff. */
@@ -266,7 +266,7 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 	transfer->result.outcome = BID_OUTCOME_NONE;
 	if (now >= transfer->ends_at) {
 		bid_classify_deadline(transfer, now);
-		conclude(fetch, transfer);
+		conclude_try(fetch, transfer);
 		return;
 	}
 	if (transfer->paused) {
@@ -277,9 +277,9 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 		bid_transfer_set_deadline(transfer, server->backoff_until);
 	} else if (bid_server_readmits(server, transfer, may_resume(transfer, now), now)) {
 		bid_transfer_begin(transfer);
-		dispatch(server);
+		dispatch_queue(server);
 	} else if (transfer->result.outcome != BID_OUTCOME_NONE) {
-		end(fetch, transfer);
+		end_transfer(fetch, transfer);
 	} else {
 		transfer->deadline = now + LOOK_AGAIN_MS;
 	}
@@ -298,7 +298,7 @@ static void resume_body(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	if (code == CURLE_OK && transfer->result.outcome == BID_OUTCOME_NONE)
 		return;
 	bid_classify_end(transfer, code);
-	conclude(fetch, transfer);
+	conclude_try(fetch, transfer);
 }
 
 /* Does the cancelled @transfer continue, to show whether its server is dead? */
@@ -311,25 +311,25 @@ static bool is_to_be_detached(const struct bid_transfer *transfer)
 
 static const struct bid_try_result cancelled_result = { .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
 
-static void detach(struct bid_fetch *fetch, struct bid_transfer *transfer)
+static void detach_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	/* from here on only bid_network_drain() cancels the transfer */
 	pthread_mutex_lock(&fetch->lock);
 	transfer->number = 0;
 	pthread_mutex_unlock(&fetch->lock);
 	transfer->result = cancelled_result;
-	report(transfer);
+	report_result(transfer);
 	transfer->result = (struct bid_try_result){ 0 };
 	transfer->server->detached = transfer;
-	dispatch(transfer->server);
+	dispatch_queue(transfer->server);
 }
 
-static void cancel(struct bid_fetch *fetch, struct bid_transfer *transfer, bool drains)
+static void cancel_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer, bool drains)
 {
 	struct bid_server *server = transfer->server;
 
 	if (!drains && is_to_be_detached(transfer)) {
-		detach(fetch, transfer);
+		detach_transfer(fetch, transfer);
 		return;
 	}
 	if (transfer->state == BID_TRANSFER_QUEUED) {
@@ -341,8 +341,8 @@ static void cancel(struct bid_fetch *fetch, struct bid_transfer *transfer, bool 
 	bid_transfer_stop(transfer);
 	transfer->result = cancelled_result;
 	bid_server_note_end(server, transfer, bid_clock_ms());
-	if (finish(transfer))
-		dispatch(server);
+	if (finish_transfer(transfer))
+		dispatch_queue(server);
 }
 
 /* Take the next order of a transfer. Returns NULL without one. */
@@ -381,12 +381,12 @@ static void carry_out_orders(struct bid_fetch *fetch)
 		if (order == BID_TRANSFER_RESUME)
 			resume_body(fetch, transfer);
 		else
-			cancel(fetch, transfer, order == BID_TRANSFER_DRAIN);
+			cancel_transfer(fetch, transfer, order == BID_TRANSFER_DRAIN);
 	}
 }
 
 /* Handle the transfers that libcurl has ended. */
-static void reap(struct bid_fetch *fetch)
+static void reap_transfers(struct bid_fetch *fetch)
 {
 	CURLMsg *message;
 	int left;
@@ -403,12 +403,12 @@ static void reap(struct bid_fetch *fetch)
 		if (bid_transfer_follow(transfer))
 			continue;
 		bid_classify_end(transfer, code);
-		conclude(fetch, transfer);
+		conclude_try(fetch, transfer);
 	}
 }
 
 /* Handle the deadlines and alarms before @now. */
-static void expire(struct bid_fetch *fetch, int64_t now)
+static void expire_deadlines(struct bid_fetch *fetch, int64_t now)
 {
 	struct bid_transfer *transfer, *next;
 	struct bid_server *server, *later;
@@ -424,14 +424,14 @@ static void expire(struct bid_fetch *fetch, int64_t now)
 		bid_classify_deadline(transfer, now);
 		/* a late transfer continues, but the breaker may refuse queued ones */
 		if (transfer->result.outcome != BID_OUTCOME_NONE)
-			conclude(fetch, transfer);
+			conclude_try(fetch, transfer);
 		else
-			dispatch(transfer->server);
+			dispatch_queue(transfer->server);
 	}
 	for (server = TAILQ_FIRST(&fetch->alarmed); server; server = later) {
 		later = TAILQ_NEXT(server, alarm);
 		if (server->alarm_at <= now)
-			dispatch(server);
+			dispatch_queue(server);
 	}
 }
 
@@ -451,7 +451,7 @@ static bool take_arrivals(struct bid_fetch *fetch)
 		TAILQ_REMOVE(&arrivals, transfer, queue);
 		TAILQ_INSERT_TAIL(&transfer->server->waiting, transfer, queue);
 		transfer->state = BID_TRANSFER_QUEUED;
-		dispatch(transfer->server);
+		dispatch_queue(transfer->server);
 	}
 	return !stopping;
 }
@@ -483,8 +483,8 @@ void *bid_network_main(void *argument)
 		/* a receiver may have blocked on its disk: bytes that arrived in that time are read before a deadline counts */
 		now = bid_clock_ms();
 		curl_multi_perform(fetch->multi, &running);
-		reap(fetch);
-		expire(fetch, now);
+		reap_transfers(fetch);
+		expire_deadlines(fetch, now);
 		/* an order that arrived in the meantime has left a wake-up */
 		curl_multi_poll(fetch->multi, NULL, 0, wait_ms(fetch), NULL);
 	}

@@ -9,7 +9,7 @@
 #define PROBE_WAIT_MS  1000 /* wait of other requests for the probe: more would be a second bill for one outage */
 #define UNSUPPORTED_MS (3600 * 1000) /* a server may be updated */
 
-static void refuse(struct bid_transfer *transfer, enum bid_outcome outcome)
+static void refuse_transfer(struct bid_transfer *transfer, enum bid_outcome outcome)
 {
 	transfer->result = (struct bid_try_result){ .outcome = outcome };
 }
@@ -18,7 +18,7 @@ static void refuse(struct bid_transfer *transfer, enum bid_outcome outcome)
 static void refuse_by_breaker(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
 	server->refused++;
-	refuse(transfer, BID_OUTCOME_UNREACHABLE);
+	refuse_transfer(transfer, BID_OUTCOME_UNREACHABLE);
 	transfer->retry_after_s = bid_breaker_remaining_s(&server->breaker, now);
 	bid_breaker_describe(&server->breaker, transfer->result.text, sizeof(transfer->result.text));
 }
@@ -37,7 +37,7 @@ bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer
 	bool alone;
 
 	if (now < server->unsupported_until[transfer->kind]) {
-		refuse(transfer, BID_OUTCOME_UNSUPPORTED);
+		refuse_transfer(transfer, BID_OUTCOME_UNSUPPORTED);
 		snprintf(result->text, sizeof(result->text), "not offered by this server, as of its last response");
 		return true;
 	}

@@ -78,7 +78,7 @@ static int set_options(struct bid_transfer *transfer)
 	return !failed && set_trust(transfer) ? 0 : -ENOMEM;
 }
 
-static int prepare(struct bid_transfer *transfer)
+static int prepare_handle(struct bid_transfer *transfer)
 {
 	int r;
 
@@ -115,7 +115,7 @@ static int send_request(struct bid_transfer *transfer, const char *url, bool hom
 	return r;
 }
 
-static void fail(struct bid_transfer *transfer)
+static void fail_without_memory(struct bid_transfer *transfer)
 {
 	bid_classify(transfer, BID_OUTCOME_FAILED, false, "out of memory");
 	transfer->deadline = 0;
@@ -164,20 +164,20 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	begin_connecting(transfer);
 
 	if (!transfer->easy)
-		r = prepare(transfer);
+		r = prepare_handle(transfer);
 	/* the cause of the last failure may also have broken the idle connections */
 	if (r == 0 && curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L) != CURLE_OK)
 		r = -ENOMEM;
 	if (r == 0)
 		r = send_request(transfer, transfer->url, true);
 	if (r < 0)
-		fail(transfer);
+		fail_without_memory(transfer);
 }
 
 static void classify_redirect(struct bid_transfer *transfer, int error)
 {
 	if (error == -ENOMEM)
-		fail(transfer);
+		fail_without_memory(transfer);
 	else
 		bid_classify(transfer, BID_OUTCOME_REFUSED, false, "%s",
 			     error == -ELOOP		 ? "redirected too often"

@@ -44,7 +44,7 @@ static bool is_no_blank(unsigned char byte)
 }
 
 /* Returns @text, with each byte from @from on encoded, except where @stays returns true; NULL without memory. */
-static char *encode(const char *text, size_t from, bool (*stays)(unsigned char byte))
+static char *encode_text(const char *text, size_t from, bool (*stays)(unsigned char byte))
 {
 	static const char digits[] = "0123456789ABCDEF";
 	char *encoded = malloc(3 * strlen(text) + 1), *to = encoded;
@@ -79,7 +79,7 @@ static int check_scheme(const char *url)
 	return -EPROTONOSUPPORT;
 }
 
-static CURLU *parse(const char *url)
+static CURLU *parse_url(const char *url)
 {
 	CURLU *parsed = curl_url();
 
@@ -105,12 +105,12 @@ static bool begins_with_host(const char *url)
 }
 
 /* Add "http://" to a @url without a scheme, as libdebuginfod does. A path may have blanks. Returns NULL without memory. */
-static char *complete(const char *url)
+static char *complete_url(const char *url)
 {
 	char *completed;
 
 	if (bid_url_is_tree(url))
-		return encode(url, 0, is_no_blank);
+		return encode_text(url, 0, is_no_blank);
 	if (strstr(url, "://") || !begins_with_host(url))
 		return strdup(url);
 	return asprintf(&completed, "http://%s", url) < 0 ? NULL : completed;
@@ -118,8 +118,8 @@ static char *complete(const char *url)
 
 int bid_url_tree_path(const char *url, char **ret_path)
 {
-	bid_auto_free char *completed = complete(url);
-	CURLU *parsed = completed ? parse(completed) : NULL;
+	bid_auto_free char *completed = complete_url(url);
+	CURLU *parsed = completed ? parse_url(completed) : NULL;
 	char *path = NULL;
 	int r = -EINVAL;
 
@@ -183,7 +183,7 @@ static int check_url(const char *url)
 
 int bid_url_normalise(const char *url, char **ret_url)
 {
-	bid_auto_free char *completed = complete(url);
+	bid_auto_free char *completed = complete_url(url);
 	size_t len;
 	int r;
 
@@ -239,7 +239,7 @@ int bid_url_for_request(const char *base, const struct bid_request *request, cha
 	if (bid_kind_has_detail(request->kind) != (request->detail != NULL))
 		return -EINVAL;
 	/* see debuginfod(8) */
-	detail = encode(bid_detail_text(request->detail), 0, is_plain);
+	detail = encode_text(bid_detail_text(request->detail), 0, is_plain);
 	if (!detail)
 		return -ENOMEM;
 	/* the path of a source begins with its slash */
@@ -320,9 +320,9 @@ static int check_resolved(const char *from, CURLU *to)
  * Resolve @to at @from as browsers do: some servers send unencoded targets, which libcurl then leaves relative. Returns 0, or the
  * reason against the redirect.
  */
-static int resolve(const char *from, const char *to, CURLU **ret_target)
+static int resolve_target(const char *from, const char *to, CURLU **ret_target)
 {
-	bid_auto_free char *encoded = encode(to, host_end(to), is_visible);
+	bid_auto_free char *encoded = encode_text(to, host_end(to), is_visible);
 	bool relative = *to && scheme_length(to) == 0;
 	CURLU *target;
 	int r;
@@ -332,7 +332,7 @@ static int resolve(const char *from, const char *to, CURLU **ret_target)
 	r = relative ? 0 : check_step(from, encoded);
 	if (r < 0)
 		return r;
-	target = parse(relative ? from : encoded);
+	target = parse_url(relative ? from : encoded);
 	r = target ? 0 : -EINVAL;
 	if (r == 0 && relative) {
 		r = curl_url_set(target, CURLUPART_URL, encoded, CURLU_PATH_AS_IS) == CURLUE_OK ? 0 : -EINVAL;
@@ -353,10 +353,10 @@ int bid_url_redirect(const char *home, const char *from, const char *to, char **
 	char *text = NULL;
 	int r;
 
-	r = resolve(from, to, &target);
+	r = resolve_target(from, to, &target);
 	if (r < 0)
 		return r;
-	at_home = parse(home);
+	at_home = parse_url(home);
 	r = -EINVAL;
 	if (at_home) {
 		is_home = same_part(target, at_home, CURLUPART_SCHEME) && same_part(target, at_home, CURLUPART_HOST) &&
