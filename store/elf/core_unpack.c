@@ -28,7 +28,7 @@ static int archive_error(struct archive *archive)
 }
 
 /* The formats of systemd-coredump(8) and of common tools. Data in another format passes unchanged. */
-static int begin(struct archive *archive, int fd)
+static int open_archive(struct archive *archive, int fd)
 {
 	struct archive_entry *entry;
 
@@ -70,7 +70,7 @@ int bid_elf_core_unpack(int fd, int to)
 {
 	bid_cleanup(cleanup_archive) struct archive *archive = archive_read_new();
 	off_t end = 0;
-	int r = archive ? begin(archive, fd) : -ENOMEM;
+	int r = archive ? open_archive(archive, fd) : -ENOMEM;
 
 	while (r == 0) {
 		const void *data;

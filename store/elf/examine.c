@@ -137,7 +137,7 @@ static int find_id(struct bid_sections *sections, struct bid_id *ret_id)
 	return r == -ENODATA || r == -E2BIG ? 0 : r;
 }
 
-static int examine(struct bid_sections *sections, struct bid_elf_info *info)
+static int examine_headers(struct bid_sections *sections, struct bid_elf_info *info)
 {
 	const struct bid_header *header = &sections->header;
 	int r = bid_sections_check(sections);
@@ -162,7 +162,7 @@ int bid_elf_examine(int fd, struct bid_elf_info *ret_info)
 	if (r == -E2BIG || r == -ENODATA)
 		r = -EBADMSG;
 	if (r == 0)
-		r = examine(&sections, &info);
+		r = examine_headers(&sections, &info);
 	if (r == 0)
 		*ret_info = info;
 	return r;

@@ -82,7 +82,7 @@ int bid_elf_scan_sections(struct bid_bytes *headers, struct bid_bytes *notes, co
 }
 
 /* Find the id. Errors as bid_elf_identify_head(), and -E2BIG for a file that costs too much. */
-static int identify(struct bid_bytes *bytes, struct bid_id *ret_id)
+static int identify_bytes(struct bid_bytes *bytes, struct bid_id *ret_id)
 {
 	struct bid_segment_notes segments = { 0 };
 	struct bid_id id = { 0 };
@@ -130,7 +130,7 @@ int bid_elf_identify_head(const void *data, size_t len, struct bid_id *ret_id)
 	int r;
 
 	bid_bytes_init(&bytes, data, len, -1);
-	r = identify(&bytes, ret_id);
+	r = identify_bytes(&bytes, ret_id);
 	return r == -E2BIG ? -EAGAIN : r;
 }
 
@@ -145,6 +145,6 @@ int bid_elf_identify(int fd, struct bid_id *ret_id)
 	if (r < 0)
 		return r;
 	bid_bytes_init(&bytes, head, len, fd);
-	r = identify(&bytes, ret_id);
+	r = identify_bytes(&bytes, ret_id);
 	return r == -E2BIG ? -ENODATA : r;
 }

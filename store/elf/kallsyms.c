@@ -65,7 +65,7 @@ static uint16_t rank_of(char type, const char *name)
 }
 
 /* Order symbols of one address as the kernel does, and then by name as nm(1) does. */
-static int compare(const void *a, const void *b)
+static int by_address(const void *a, const void *b)
 {
 	const struct symbol *left = a, *right = b;
 	int r;
@@ -200,7 +200,7 @@ static const char *name_at(const struct image *image, uint64_t offset)
 }
 
 /* Collect the symbols of the table in order. The caller frees the array; @image owns the names. */
-static int collect(struct image *image, struct symbol **ret_symbols, size_t *ret_n)
+static int collect_symbols(struct image *image, struct symbol **ret_symbols, size_t *ret_n)
 {
 	const struct bid_form *form = &image->sections.header.form;
 	bid_auto_free struct symbol *symbols = NULL;
@@ -236,13 +236,13 @@ static int collect(struct image *image, struct symbol **ret_symbols, size_t *ret
 	if (n == 0)
 		return -ENODATA;
 	make_percpu_absolute(symbols, n);
-	qsort(symbols, n, sizeof(*symbols), compare);
+	qsort(symbols, n, sizeof(*symbols), by_address);
 	*ret_symbols = bid_steal(symbols);
 	*ret_n = n;
 	return 0;
 }
 
-static int print(const struct symbol *symbols, size_t n, int (*write)(void *user, const void *data, size_t len), void *user)
+static int write_symbols(const struct symbol *symbols, size_t n, int (*write)(void *user, const void *data, size_t len), void *user)
 {
 	bid_auto_free char *chunk = malloc(CHUNK);
 	size_t used = 0;
@@ -294,8 +294,8 @@ int bid_elf_kallsyms(int fd, int (*write)(void *user, const void *data, size_t l
 		r = read_names(&image);
 	if (r < 0)
 		return of_the_file(r);
-	r = collect(&image, &symbols, &n);
+	r = collect_symbols(&image, &symbols, &n);
 	if (r == 0)
-		r = print(symbols, n, write, user);
+		r = write_symbols(symbols, n, write, user);
 	return r == -E2BIG ? -EBADMSG : r;
 }

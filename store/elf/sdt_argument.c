@@ -13,17 +13,17 @@ struct part {
 	size_t len;
 };
 
-static bool is(const struct part *part, const char *text)
+static bool part_is(const struct part *part, const char *text)
 {
 	return part->len == strlen(text) && memcmp(part->text, text, part->len) == 0;
 }
 
-static bool begins(const struct part *part, char c)
+static bool part_begins(const struct part *part, char c)
 {
 	return part->len > 0 && part->text[0] == c;
 }
 
-static void skip(struct part *part, size_t n)
+static void skip_chars(struct part *part, size_t n)
 {
 	part->text += n;
 	part->len -= n;
@@ -36,7 +36,7 @@ static struct part take_digits(struct part *part)
 
 	while (digits.len < part->len && part->text[digits.len] >= '0' && part->text[digits.len] <= '9')
 		digits.len++;
-	skip(part, digits.len);
+	skip_chars(part, digits.len);
 	return digits;
 }
 
@@ -58,18 +58,19 @@ static bool x86_register(const struct part *name, char ret_name[static 4])
 	struct part rest = *name, digits;
 
 	for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
-		bool wide = name->len == 3 && (begins(name, 'r') || begins(name, 'e')) && memcmp(name->text + 1, old[i], 2) == 0;
+		bool wide = name->len == 3 && (part_begins(name, 'r') || part_begins(name, 'e')) &&
+			    memcmp(name->text + 1, old[i], 2) == 0;
 		bool part = i < 4 ? name->len == 2 && name->text[0] == old[i][0] && strchr("lh", name->text[1])
 				  : name->len == 3 && memcmp(name->text, old[i], 2) == 0 && name->text[2] == 'l';
 
-		if (wide || part || is(name, old[i])) {
+		if (wide || part || part_is(name, old[i])) {
 			memcpy(ret_name, old[i], 3);
 			return true;
 		}
 	}
-	if (!begins(&rest, 'r'))
+	if (!part_begins(&rest, 'r'))
 		return false;
-	skip(&rest, 1);
+	skip_chars(&rest, 1);
 	digits = take_digits(&rest);
 	if (!in_range(&digits, 8, 15) || digits.len > 2 || rest.len > 1 || (rest.len == 1 && !strchr("dwb", rest.text[0])))
 		return false;
@@ -80,19 +81,19 @@ static bool x86_register(const struct part *name, char ret_name[static 4])
 /* "%REGISTER", "(%REGISTER)" or "NUMBER(%REGISTER)", with a sign or without */
 static bool x86_operand(struct part operand, char *ret_text, size_t size)
 {
-	char sign = begins(&operand, '-') ? '-' : '+', name[4];
+	char sign = part_begins(&operand, '-') ? '-' : '+', name[4];
 	struct part digits;
 
-	if (begins(&operand, '%')) {
-		skip(&operand, 1);
+	if (part_begins(&operand, '%')) {
+		skip_chars(&operand, 1);
 		return x86_register(&operand, name) && (size_t)snprintf(ret_text, size, "%%%s", name) < size;
 	}
-	if (begins(&operand, '-') || begins(&operand, '+'))
-		skip(&operand, 1);
+	if (part_begins(&operand, '-') || part_begins(&operand, '+'))
+		skip_chars(&operand, 1);
 	digits = take_digits(&operand);
 	if (operand.len < 4 || memcmp(operand.text, "(%", 2) != 0 || operand.text[operand.len - 1] != ')')
 		return false;
-	skip(&operand, 2);
+	skip_chars(&operand, 2);
 	operand.len--;
 	return x86_register(&operand, name) &&
 	       (size_t)snprintf(ret_text, size, "%c%.*s(%%%s)", sign, digits.len ? (int)digits.len : 1,
@@ -104,20 +105,20 @@ static bool aarch64_operand(struct part operand, char *ret_text, size_t size)
 {
 	struct part digits = { .text = "0", .len = 1 };
 
-	if (begins(&operand, 'x')) {
-		skip(&operand, 1);
+	if (part_begins(&operand, 'x')) {
+		skip_chars(&operand, 1);
 		digits = take_digits(&operand);
 		return operand.len == 0 && in_range(&digits, 0, 30) &&
 		       (size_t)snprintf(ret_text, size, "%%x%.*s", (int)digits.len, digits.text) < size;
 	}
 	if (operand.len < 4 || memcmp(operand.text, "[sp", 3) != 0)
 		return false;
-	skip(&operand, 3);
+	skip_chars(&operand, 3);
 	if (operand.len > 2 && memcmp(operand.text, ", ", 2) == 0) {
-		skip(&operand, 2);
+		skip_chars(&operand, 2);
 		digits = take_digits(&operand);
 	}
-	return digits.len > 0 && is(&operand, "]") &&
+	return digits.len > 0 && part_is(&operand, "]") &&
 	       (size_t)snprintf(ret_text, size, "+%.*s(%%sp)", (int)digits.len, digits.text) < size;
 }
 
@@ -145,7 +146,7 @@ static void print_argument(FILE *out, uint16_t machine, unsigned number, struct 
 
 	if (at) {
 		type = type_of(&argument);
-		skip(&argument, (size_t)(at + 1 - argument.text));
+		skip_chars(&argument, (size_t)(at + 1 - argument.text));
 	}
 	known = machine == EM_AARCH64 ? aarch64_operand(argument, text, sizeof(text))
 				      : (machine == EM_X86_64 || machine == EM_386) && x86_operand(argument, text, sizeof(text));

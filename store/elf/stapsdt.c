@@ -198,8 +198,8 @@ static bool is_name(const char *text)
 }
 
 /* Add a probe if the file has its location. */
-static int add(struct probes *probes, const struct source *source, uint64_t location, uint64_t semaphore,
-	       const char *const texts[3])
+static int add_probe(struct probes *probes, const struct source *source, uint64_t location, uint64_t semaphore,
+		     const char *const texts[3])
 {
 	struct probe probe = { .number = probes->n };
 	uint64_t offset, counter = 0;
@@ -253,7 +253,7 @@ static int read_note(struct probes *probes, const struct source *source, const u
 		return -EBADMSG;
 	if (!texts[2])
 		texts[2] = "";
-	return add(probes, source, location, semaphore, texts);
+	return add_probe(probes, source, location, semaphore, texts);
 }
 
 static int read_notes(struct probes *probes, const struct source *source)
@@ -297,7 +297,7 @@ static int by_first(const void *a, const void *b)
 }
 
 /* Sort as perf does: events in the order of their first probe in the file, the definitions of an event by their text. */
-static void sort(struct probes *probes)
+static void sort_probes(struct probes *probes)
 {
 	struct probe *all = probes->probes;
 
@@ -307,7 +307,7 @@ static void sort(struct probes *probes)
 	qsort(all, probes->n, sizeof(*all), by_first);
 }
 
-static int print(const struct probes *probes, int (*write)(void *user, const void *data, size_t len), void *user)
+static int write_probes(const struct probes *probes, int (*write)(void *user, const void *data, size_t len), void *user)
 {
 	const struct probe *last = NULL;
 	int r = 0;
@@ -352,6 +352,6 @@ int bid_elf_probes(int fd, const char *path, int (*write)(void *user, const void
 		r = -ENODATA;
 	if (r < 0)
 		return r == -E2BIG ? -EBADMSG : r;
-	sort(&probes);
-	return print(&probes, write, user);
+	sort_probes(&probes);
+	return write_probes(&probes, write, user);
 }

@@ -147,7 +147,7 @@ static int archive_error(struct archive *archive, const struct input *input)
 	return archive_errno(archive) == ENOMEM ? -ENOMEM : -EBADMSG;
 }
 
-static int begin(struct archive *archive, int filter, struct input *input)
+static int open_archive(struct archive *archive, int filter, struct input *input)
 {
 	struct archive_entry *entry;
 
@@ -166,8 +166,8 @@ static int begin(struct archive *archive, int filter, struct input *input)
 	return 0;
 }
 
-static int copy(struct archive *archive, struct input *input, struct checksum *checksum, uint64_t max,
-		int (*write)(void *user, const void *data, size_t len), void *user)
+static int copy_content(struct archive *archive, struct input *input, struct checksum *checksum, uint64_t max,
+			int (*write)(void *user, const void *data, size_t len), void *user)
 {
 	uint64_t total = 0;
 
@@ -214,12 +214,12 @@ int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *da
 	input->fd = fd;
 	input->begin = input->offset = packed.offset;
 	input->end = packed.end;
-	r = begin(archive, filter, input);
+	r = open_archive(archive, filter, input);
 	if (r < 0)
 		return r;
 	if (filter == ARCHIVE_FILTER_GZIP)
 		checksum_init(&checksum);
-	return copy(archive, input, filter == ARCHIVE_FILTER_GZIP ? &checksum : NULL, max, write, user);
+	return copy_content(archive, input, filter == ARCHIVE_FILTER_GZIP ? &checksum : NULL, max, write, user);
 }
 
 struct sink {
