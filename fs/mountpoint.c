@@ -34,7 +34,7 @@ int bid_mountpoint_default(char ret_path[static PATH_MAX])
 }
 
 /* Undo the octal escapes of /proc/self/mountinfo, in place. */
-static void unescape(char *text)
+static void unescape_octal(char *text)
 {
 	char *out = text;
 
@@ -63,7 +63,7 @@ static bool is_mounted(const char *path, char *ret_type, size_t size)
 
 		if (!type || sscanf(line, "%*s %*s %*s %*s %4095s", mounted) != 1)
 			continue;
-		unescape(mounted);
+		unescape_octal(mounted);
 		if (strcmp(mounted, path) != 0)
 			continue;
 		found = true;

@@ -12,7 +12,7 @@
 
 enum { FILE_MODE = 0555 }; /* mode bits of a file of the store: never setuid, never writable */
 
-static struct timespec changed(const struct bid_fs *fs, const struct bid_listed *listed)
+static struct timespec changed_at(const struct bid_fs *fs, const struct bid_listed *listed)
 {
 	uint64_t ns = atomic_load(&listed->changed);
 
@@ -66,9 +66,9 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, con
 		    (found || bid_store_stat(fs->store, bid_node_path(node), &below) == 0))
 			st.st_mtim = found ? found->st_mtim : below.st_mtim;
 		if (node->type == BID_NODE_IDS)
-			st.st_mtim = changed(fs, &fs->all_ids);
+			st.st_mtim = changed_at(fs, &fs->all_ids);
 		if (node->type == BID_NODE_LINKS_FANOUT)
-			st.st_mtim = changed(fs, &fs->links[node->fanout]);
+			st.st_mtim = changed_at(fs, &fs->links[node->fanout]);
 		break;
 	case S_IFLNK:
 		st.st_mode = S_IFLNK | 0777;
@@ -289,7 +289,7 @@ static void on_interrupt(fuse_req_t req, void *handle)
 	bid_broker_cancel(bid_fs_of(req)->broker, (uint64_t)(uintptr_t)handle);
 }
 
-static int submit(struct waiter *waiter, const struct bid_request *artifact)
+static int submit_request(struct waiter *waiter, const struct bid_request *artifact)
 {
 	struct bid_fs *fs = bid_fs_of(waiter->req);
 	uint64_t handle;
@@ -303,7 +303,7 @@ static int submit(struct waiter *waiter, const struct bid_request *artifact)
 	return 0;
 }
 
-static void fetch(fuse_req_t req, const struct bid_pending *pending, bid_answer_fn answer)
+static void fetch_artifact(fuse_req_t req, const struct bid_pending *pending, bid_answer_fn answer)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_file none = BID_FILE_NONE;
@@ -323,7 +323,7 @@ static void fetch(fuse_req_t req, const struct bid_pending *pending, bid_answer_
 	}
 	*waiter = (struct waiter){ .req = req, .pending = local, .answer = answer };
 	waiter->pending.artifact = bid_request_keep(&local.artifact);
-	r = submit(waiter, &local.artifact);
+	r = submit_request(waiter, &local.artifact);
 	if (r < 0)
 		end_wait(waiter, r, &none);
 }
@@ -339,7 +339,7 @@ void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_an
 	if (r == -ENOMEM && bid_fd_cache_drop_memory(fs->fd_cache))
 		r = bid_broker_find(fs->broker, &local.artifact, &file, NULL);
 	if (r == -EINPROGRESS)
-		fetch(req, &local, answer);
+		fetch_artifact(req, &local, answer);
 	else
 		answer(req, &local, r, &file);
 	bid_file_release(&file);

@@ -33,7 +33,7 @@ static int64_t pause_ms(struct bid_breaker *breaker)
 	return pause + rand_r(&breaker->seed) % (pause / 2);
 }
 
-static void leave_alone(struct bid_breaker *breaker, int64_t now, int64_t wanted_ms)
+static void open_breaker(struct bid_breaker *breaker, int64_t now, int64_t wanted_ms)
 {
 	int64_t pause;
 
@@ -84,7 +84,7 @@ void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum
 	breaker->failures++;
 	snprintf(breaker->trouble, sizeof(breaker->trouble), "%s", text);
 	if (probe || sign == BID_SIGN_DEAD || retry_after_s > 0 || breaker->failures >= BID_BREAKER_FAILURES)
-		leave_alone(breaker, now, retry_after_s * 1000);
+		open_breaker(breaker, now, retry_after_s * 1000);
 }
 
 void bid_breaker_answered(struct bid_breaker *breaker)
