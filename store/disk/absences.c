@@ -58,7 +58,7 @@ static const char *name_of(const char *source, char buf[static BID_FACT_MORE_MAX
 	return buf;
 }
 
-static struct said parse(const char *text)
+static struct said parse_entry(const char *text)
 {
 	struct said said = { 0 };
 	char end;
@@ -74,11 +74,11 @@ static struct said read_said(struct bid_absences *absences, const struct bid_req
 
 	if (!absences->store || bid_fact_read(absences->store, BID_LAYOUT_ABSENT, request, name_of(source, more), text) < 0)
 		return (struct said){ 0 };
-	return parse(text);
+	return parse_entry(text);
 }
 
 /* Return the seconds left of @said. A clock set back must not extend the negative TTL. */
-static unsigned left(const struct said *said, int64_t now)
+static unsigned seconds_left(const struct said *said, int64_t now)
 {
 	int64_t most = said->step > 0 ? steps[said->step - 1] : 0;
 
@@ -94,7 +94,7 @@ int bid_absences_add(struct bid_absences *absences, const struct bid_request *re
 	if (!absences->store)
 		return -EROFS;
 	said = read_said(absences, request, source);
-	if (said.step == 0 || (left(&said, now) == 0 && said.step < N_STEPS))
+	if (said.step == 0 || (seconds_left(&said, now) == 0 && said.step < N_STEPS))
 		said.step++;
 	snprintf(text, sizeof(text), "%" PRId64 " %u", now + steps[said.step - 1], said.step);
 	return bid_fact_write(absences->store, BID_LAYOUT_ABSENT, request, name_of(source, more), text);
@@ -104,7 +104,7 @@ unsigned bid_absences_ttl(struct bid_absences *absences, const struct bid_reques
 {
 	struct said said = read_said(absences, request, source);
 
-	return left(&said, absences->clock(absences->user));
+	return seconds_left(&said, absences->clock(absences->user));
 }
 
 void bid_absences_forget(struct bid_absences *absences, const struct bid_request *request, const char *source)
@@ -123,9 +123,9 @@ struct counting {
 static void count_said(void *user, const char *text)
 {
 	struct counting *counting = user;
-	struct said said = parse(text);
+	struct said said = parse_entry(text);
 
-	counting->n += left(&said, counting->now) > 0;
+	counting->n += seconds_left(&said, counting->now) > 0;
 }
 
 size_t bid_absences_count(struct bid_absences *absences)

@@ -116,7 +116,7 @@ static int fault_of_file(int r)
 }
 
 /* Replace the compressed @file, which lies in @store, by its content. */
-static int unpack(struct bid_store *store, const struct bid_id *asked, struct bid_file *file)
+static int unpack_file(struct bid_store *store, const struct bid_id *asked, struct bid_file *file)
 {
 	struct bid_store *upper = bid_store_upper(store);
 	struct bid_file unpacked = { .fd = -1, .kind = file->kind };
@@ -152,7 +152,7 @@ static int unpack(struct bid_store *store, const struct bid_id *asked, struct bi
  * Check that the id of @file answers @asked; replace a compressed file by its content. Sets *@ret_wrong if the file lies under
  * another id.
  */
-static int check(struct bid_store *store, const struct bid_id *asked, struct bid_file *file, bool *ret_wrong)
+static int check_file(struct bid_store *store, const struct bid_id *asked, struct bid_file *file, bool *ret_wrong)
 {
 	struct bid_id filed = bid_layout_filed(asked);
 	bool debuginfo = file->kind == BID_KIND_DEBUGINFO;
@@ -169,14 +169,14 @@ static int check(struct bid_store *store, const struct bid_id *asked, struct bid
 	if (identity.fault < 0)
 		return identity.fault;
 	if (identity.packed && !identity.unpacked)
-		return unpack(store, asked, file);
+		return unpack_file(store, asked, file);
 	if (!bid_id_answers(&identity.id, asked))
 		return -EBADMSG;
-	return identity.packed ? unpack(store, asked, file) : 0;
+	return identity.packed ? unpack_file(store, asked, file) : 0;
 }
 
 /* Log once why the store does not serve @file at @path. */
-static void report(struct bid_store *store, const char *path, const struct bid_id *id, const struct bid_file *file, int r)
+static void log_refusal(struct bid_store *store, const char *path, const struct bid_id *id, const struct bid_file *file, int r)
 {
 	char hex[BID_ID_HEX_MAX];
 
@@ -202,13 +202,13 @@ int bid_check_open(struct bid_store *store, const char *path, const struct bid_r
 	if (r < 0)
 		return r;
 	if (bid_kind_is_elf(request->kind))
-		r = check(store, &request->id, &file, &wrong);
+		r = check_file(store, &request->id, &file, &wrong);
 	else if (request->kind == BID_KIND_KALLSYMS)
 		r = bid_kallsyms_check_file(file.fd);
 	if (r == -EPERM)
 		r = -EBADMSG;
 	if (wrong)
-		report(store, path, &request->id, &file, r);
+		log_refusal(store, path, &request->id, &file, r);
 	if (r < 0) {
 		bid_file_release(&file);
 		return r;

@@ -44,7 +44,7 @@ int bid_dirs_new(struct bid_dirs **ret_dirs)
 }
 
 /* The lock is held. */
-static void unref(struct bid_dirs_kept *kept)
+static void unref_dir(struct bid_dirs_kept *kept)
 {
 	if (--kept->refs > 0)
 		return;
@@ -56,7 +56,7 @@ static void unref(struct bid_dirs_kept *kept)
 static void give_up(struct bid_dirs_kept **place)
 {
 	if (*place)
-		unref(*place);
+		unref_dir(*place);
 	*place = NULL;
 }
 
@@ -99,7 +99,7 @@ void bid_dirs_drop(struct bid_store *store)
 }
 
 /* Where @path is in its set, or NULL. The lock is held. */
-static struct bid_dirs_kept **find(struct bid_dirs *dirs, const char *path, uint64_t hash)
+static struct bid_dirs_kept **find_kept(struct bid_dirs *dirs, const char *path, uint64_t hash)
 {
 	struct bid_dirs_kept **set = dirs->sets[hash & (SETS - 1)];
 
@@ -113,7 +113,7 @@ void bid_dir_release(struct bid_dir *dir)
 {
 	if (dir->kept) {
 		pthread_mutex_lock(&dir->dirs->lock);
-		unref(dir->kept);
+		unref_dir(dir->kept);
 		pthread_mutex_unlock(&dir->dirs->lock);
 	} else {
 		bid_close(dir->fd);
@@ -130,13 +130,13 @@ static bool is_there(int fd)
 }
 
 /* Look up @path in the cache. Returns false if it is absent or the directory was removed. */
-static bool recall(struct bid_dirs *dirs, const char *path, uint64_t hash, struct bid_dir *ret_dir)
+static bool recall_dir(struct bid_dirs *dirs, const char *path, uint64_t hash, struct bid_dir *ret_dir)
 {
 	struct bid_dir dir = { .fd = -1, .dirs = dirs };
 	struct bid_dirs_kept **place;
 
 	pthread_mutex_lock(&dirs->lock);
-	place = find(dirs, path, hash);
+	place = find_kept(dirs, path, hash);
 	if (place) {
 		dir.kept = *place;
 		dir.fd = dir.kept->fd;
@@ -150,7 +150,7 @@ static bool recall(struct bid_dirs *dirs, const char *path, uint64_t hash, struc
 		return true;
 	}
 	pthread_mutex_lock(&dirs->lock);
-	place = find(dirs, path, hash);
+	place = find_kept(dirs, path, hash);
 	if (place && *place == dir.kept)
 		give_up(place);
 	pthread_mutex_unlock(&dirs->lock);
@@ -159,7 +159,7 @@ static bool recall(struct bid_dirs *dirs, const char *path, uint64_t hash, struc
 }
 
 /* Cache the open @dir as @path. Without memory, or after another thread was faster, @dir keeps its own descriptor. */
-static void keep(struct bid_dirs *dirs, const char *path, uint64_t hash, struct bid_dir *dir)
+static void keep_dir(struct bid_dirs *dirs, const char *path, uint64_t hash, struct bid_dir *dir)
 {
 	size_t len = strlen(path) + 1;
 	struct bid_dirs_kept *kept = malloc(sizeof(*kept) + len), **set = dirs->sets[hash & (SETS - 1)], **place = NULL;
@@ -169,7 +169,7 @@ static void keep(struct bid_dirs *dirs, const char *path, uint64_t hash, struct 
 	*kept = (struct bid_dirs_kept){ .fd = dir->fd, .refs = 2, .hash = hash };
 	memcpy(kept->path, path, len);
 	pthread_mutex_lock(&dirs->lock);
-	if (dirs->keepers == 0 || find(dirs, path, hash)) {
+	if (dirs->keepers == 0 || find_kept(dirs, path, hash)) {
 		pthread_mutex_unlock(&dirs->lock);
 		free(kept);
 		return;
@@ -204,7 +204,7 @@ int bid_dir_open(struct bid_store *store, const char *path, bool make, struct bi
 	uint64_t hash = keeping ? XXH3_64bits(path, strlen(path)) : 0;
 	int r;
 
-	if (keeping && recall(dirs, path, hash, ret_dir))
+	if (keeping && recall_dir(dirs, path, hash, ret_dir))
 		return 0;
 	if (make)
 		r = bid_beneath_mkdirs_touching(bid_store_root(store), path, touched, &dir.fd);
@@ -218,7 +218,7 @@ int bid_dir_open(struct bid_store *store, const char *path, bool make, struct bi
 	if (r < 0)
 		return r;
 	if (keeping)
-		keep(dirs, path, hash, &dir);
+		keep_dir(dirs, path, hash, &dir);
 	*ret_dir = dir;
 	return 0;
 }

@@ -93,7 +93,7 @@ static bool is_dot(const char *name)
 }
 
 /* List the kinds of artifacts in the open directory @dir, and whether it has other entries. */
-static int survey(int dir, unsigned *ret_kinds, bool *ret_more)
+static int list_kinds(int dir, unsigned *ret_kinds, bool *ret_more)
 {
 	struct bid_dents dents;
 	struct bid_dent *entry;
@@ -115,7 +115,7 @@ static int survey(int dir, unsigned *ret_kinds, bool *ret_more)
 }
 
 /* The directory @at->path cannot be read. Where descriptors or memory are lacking none can. */
-static int unread(const struct walk *at, int error)
+static int report_unread(const struct walk *at, int error)
 {
 	const struct bid_visitor *visitor = at->visitor;
 
@@ -124,7 +124,7 @@ static int unread(const struct walk *at, int error)
 	return visitor->unread(visitor->user, at->path, error);
 }
 
-static int walk(struct walk *at, int dir, bool inside);
+static int walk_directory(struct walk *at, int dir, bool inside);
 
 /*
  * Visit a directory. It is an entry if its name is an id and it contains artifacts or nothing. With other contents it is also a
@@ -139,12 +139,12 @@ static int visit_dir(struct walk *at, int parent, const char *name)
 
 	/* other processes may have removed it */
 	if (fd < 0)
-		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : unread(at, -errno);
+		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : report_unread(at, -errno);
 	entry.fd = fd;
 	if (named) {
-		r = survey(fd, &entry.kinds, &more);
+		r = list_kinds(fd, &entry.kinds, &more);
 		if (r < 0)
-			return unread(at, r);
+			return report_unread(at, r);
 		named = entry.kinds != 0 || (!more && entry.id.len >= BARE_ID_MIN);
 		if ((!named || more) && lseek(fd, 0, SEEK_SET) < 0)
 			return -errno;
@@ -157,7 +157,7 @@ static int visit_dir(struct walk *at, int parent, const char *name)
 	if (at->flat && !named)
 		return 0;
 	at->depth++;
-	r = walk(at, fd, named);
+	r = walk_directory(at, fd, named);
 	at->depth--;
 	return r;
 }
@@ -182,7 +182,7 @@ static int visit_file(struct walk *at, const char *name, bool inside)
  * Leave the directory @at->path to an idle thread. Returns false if this thread must visit it. A directory named by an id always
  * stays with its thread.
  */
-static bool offer(const struct walk *at, const char *name)
+static bool offer_directory(const struct walk *at, const char *name)
 {
 	struct bid_entries_walk *shared = at->shared;
 	struct bid_id id;
@@ -205,7 +205,7 @@ static bool offer(const struct walk *at, const char *name)
 }
 
 /* @inside: @dir is an entry. */
-static int walk(struct walk *at, int dir, bool inside)
+static int walk_directory(struct walk *at, int dir, bool inside)
 {
 	size_t len = strlen(at->path);
 	struct bid_dents dents;
@@ -226,14 +226,14 @@ static int walk(struct walk *at, int dir, bool inside)
 		memcpy(at->path + len + (len > 0), entry->name, name + 1);
 		type = type_of(dir, entry);
 		if (type == DT_DIR && at->depth < DEPTH_MAX)
-			r = offer(at, entry->name) ? 0 : visit_dir(at, dir, entry->name);
+			r = offer_directory(at, entry->name) ? 0 : visit_dir(at, dir, entry->name);
 		else if (type == DT_REG)
 			r = visit_file(at, entry->name, inside);
 		else if (at->visitor->foreign)
 			r = at->visitor->foreign(at->visitor->user, at->path);
 		at->path[len] = '\0';
 	}
-	return r != 0 || errno == 0 ? r : unread(at, -errno);
+	return r != 0 || errno == 0 ? r : report_unread(at, -errno);
 }
 
 static int walk_from(struct bid_store *store, const char *path, bool flat, struct bid_entries_walk *shared,
@@ -250,8 +250,8 @@ static int walk_from(struct bid_store *store, const char *path, bool flat, struc
 		at.depth++;
 	r = bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &dir);
 	if (r < 0)
-		return r == -ENOENT ? r : unread(&at, r);
-	return walk(&at, dir, false);
+		return r == -ENOENT ? r : report_unread(&at, r);
+	return walk_directory(&at, dir, false);
 }
 
 int bid_entries_each(struct bid_store *store, const struct bid_visitor *visitor)
@@ -284,7 +284,7 @@ int bid_entries_walk_new(struct bid_store *store, struct bid_entries_walk **ret_
 }
 
 /* Return the next directory, which the caller frees; NULL at the end of the dirwalk. */
-static char *take(struct bid_entries_walk *shared)
+static char *take_directory(struct bid_entries_walk *shared)
 {
 	char *path = NULL;
 
@@ -301,7 +301,7 @@ static char *take(struct bid_entries_walk *shared)
 	return path;
 }
 
-static void done(struct bid_entries_walk *shared, int r)
+static void end_directory(struct bid_entries_walk *shared, int r)
 {
 	int none = 0;
 
@@ -317,11 +317,11 @@ int bid_entries_walk_work(struct bid_entries_walk *shared, const struct bid_visi
 {
 	char *path;
 
-	while ((path = take(shared))) {
+	while ((path = take_directory(shared))) {
 		int r = walk_from(shared->store, path, false, shared, visitor);
 
 		/* any directory except the first may be gone by now */
-		done(shared, r == -ENOENT && *path ? 0 : r);
+		end_directory(shared, r == -ENOENT && *path ? 0 : r);
 		free(path);
 	}
 	return atomic_load(&shared->ended);

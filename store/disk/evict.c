@@ -79,7 +79,7 @@ static bool was_got(struct bid_store *store, const struct bid_request *request, 
  * Find the artifact of such a record if it still has the recorded size and no other name. A user gave it any other name: an ELF
  * file below an original path has one.
  */
-static bool locate(struct bid_store *store, const struct bid_request *request, off_t size, struct found *ret_found)
+static bool locate_artifact(struct bid_store *store, const struct bid_request *request, off_t size, struct found *ret_found)
 {
 	char unnamed[BID_LAYOUT_MAX];
 	struct bid_place place = { 0 };
@@ -110,7 +110,7 @@ static uint64_t on_disk(const struct stat *st)
 	return (uint64_t)st->st_blocks * 512;
 }
 
-static int add(struct candidates *candidates, const struct bid_request *request, const struct candidate *what)
+static int add_candidate(struct candidates *candidates, const struct bid_request *request, const struct candidate *what)
 {
 	struct candidate *candidate;
 
@@ -145,7 +145,7 @@ static void drop_remains(struct bid_store *store, const struct bid_request *requ
 	bid_record_drop(store, request);
 }
 
-static int collect(void *user, const struct bid_request *request, const struct stat *record)
+static int collect_candidate(void *user, const struct bid_request *request, const struct stat *record)
 {
 	struct candidates *candidates = user;
 	struct candidate candidate = { .last_use = record->st_mtim.tv_sec, .last_use_ns = record->st_mtim.tv_nsec };
@@ -155,25 +155,25 @@ static int collect(void *user, const struct bid_request *request, const struct s
 
 	if (request->id.len > BID_ID_PERF_MAX || !was_got(candidates->store, request, &candidate.made, &size))
 		return 0;
-	if (!locate(candidates->store, request, size, &found)) {
+	if (!locate_artifact(candidates->store, request, size, &found)) {
 		if (!candidates->dry_run && bid_find_stat(candidates->store, request, &st) < 0)
 			drop_remains(candidates->store, request);
 		return 0;
 	}
 	candidate.size = on_disk(&found.st);
-	return add(candidates, request, &candidate);
+	return add_candidate(candidates, request, &candidate);
 }
 
 static int collect_made(void *user, const struct bid_request *request, const struct stat *st)
 {
 	if (request->id.len > BID_ID_PERF_MAX)
 		return 0;
-	return add(user, request,
-		   &(struct candidate){ .last_use = st->st_atim.tv_sec,
-					.last_use_ns = st->st_atim.tv_nsec,
-					.size = on_disk(st),
-					.made = true,
-					.kept = true });
+	return add_candidate(user, request,
+			     &(struct candidate){ .last_use = st->st_atim.tv_sec,
+						  .last_use_ns = st->st_atim.tv_nsec,
+						  .size = on_disk(st),
+						  .made = true,
+						  .kept = true });
 }
 
 static int by_last_use(const void *a, const void *b)
@@ -244,7 +244,7 @@ static bool is_unused(struct bid_store *store, const struct bid_request *request
 		if (bid_beneath_stat(bid_store_root(store), ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
 			return false;
 	} else if (bid_record_stat(store, request, ret_record) < 0 || !was_got(store, request, &made, &size) ||
-		   !locate(store, request, size, ret_found)) {
+		   !locate_artifact(store, request, size, ret_found)) {
 		return false;
 	}
 	return used->tv_sec == candidate->last_use && used->tv_nsec == candidate->last_use_ns;
@@ -254,8 +254,8 @@ static bool is_unused(struct bid_store *store, const struct bid_request *request
  * Remove one candidate, unless it was used or changed since it was chosen. Returns 1 if its directory disappeared too, 0 if not,
  * -EAGAIN, or -EBUSY for an open file.
  */
-static int take(struct bid_store *store, const struct bid_request *request, const struct candidate *candidate, bool dry_run,
-		struct found *ret_found)
+static int remove_candidate(struct bid_store *store, const struct bid_request *request, const struct candidate *candidate,
+			    bool dry_run, struct found *ret_found)
 {
 	bid_auto_fd int lock = -1;
 	struct stat record;
@@ -290,7 +290,7 @@ struct heirs {
 	const struct bid_idset *wanted;
 };
 
-static int adopt(void *user, const struct bid_place_of *entry)
+static int point_link(void *user, const struct bid_place_of *entry)
 {
 	const struct heirs *heirs = user;
 	bid_auto_fd int lock = -1;
@@ -315,7 +315,7 @@ static int pass_on(struct bid_store *store, const struct bid_id *ids, size_t n)
 {
 	struct bid_idset wanted = { 0 };
 	struct heirs heirs = { .store = store, .wanted = &wanted };
-	struct bid_visitor visitor = { .entry = adopt, .unread = pass_by, .user = &heirs };
+	struct bid_visitor visitor = { .entry = point_link, .unread = pass_by, .user = &heirs };
 	int r = bid_idset_init(&wanted, ids, n);
 
 	if (r == 0 && n > 0)
@@ -324,8 +324,8 @@ static int pass_on(struct bid_store *store, const struct bid_id *ids, size_t n)
 	return r;
 }
 
-static int evict(const struct candidates *candidates, const struct bid_evict_config *config, uint64_t size,
-		 struct bid_evict_stats *stats)
+static int evict_candidates(const struct candidates *candidates, const struct bid_evict_config *config, uint64_t size,
+			    struct bid_evict_stats *stats)
 {
 	bid_auto_free struct bid_id *emptied = NULL;
 	struct bid_store *store = candidates->store;
@@ -344,7 +344,7 @@ static int evict(const struct candidates *candidates, const struct bid_evict_con
 
 		if (bid_id_from_bytes(candidate->id, candidate->id_len, &request.id) < 0)
 			continue;
-		r = take(store, &request, candidate, config->dry_run, &found);
+		r = remove_candidate(store, &request, candidate, config->dry_run, &found);
 		if (r == -EBUSY) {
 			stats->in_use++;
 			stats->in_use_size += candidate->size;
@@ -382,7 +382,7 @@ int bid_evict(struct bid_store *store, const struct bid_evict_config *config, ui
 		return -EROFS;
 	r = bid_store_statfs(store, &space);
 	if (r == 0)
-		r = bid_record_each(store, collect, &candidates);
+		r = bid_record_each(store, collect_candidate, &candidates);
 	if (r == 0)
 		r = bid_derived_each(store, collect_made, &candidates);
 	if (r == 0) {
@@ -393,7 +393,7 @@ int bid_evict(struct bid_store *store, const struct bid_evict_config *config, ui
 		stats.free = (uint64_t)space.f_bavail * space.f_frsize;
 		if (candidates.n > 0)
 			qsort(candidates.candidates, candidates.n, sizeof(*candidates.candidates), by_last_use);
-		r = evict(&candidates, config, excess(&config->limits, stats.size, stats.free, at_least, slack), &stats);
+		r = evict_candidates(&candidates, config, excess(&config->limits, stats.size, stats.free, at_least, slack), &stats);
 	}
 	for (size_t i = 0; i < candidates.n; i++)
 		bid_detail_unref(candidates.candidates[i].detail);

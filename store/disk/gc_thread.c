@@ -37,7 +37,7 @@ static bool is_over(struct bid_space *space, uint64_t used)
 /*
  * Evict. Returns the remaining bytes of downloads, and the seconds until the next eviction: sooner if open files were in the way.
  */
-static uint64_t tidy(struct bid_space *space, uint64_t used, int64_t *ret_pause_s)
+static uint64_t evict_above_limits(struct bid_space *space, uint64_t used, int64_t *ret_pause_s)
 {
 	struct bid_evict_config config = { .limits = space->limits };
 	struct bid_evict_stats stats;
@@ -63,12 +63,12 @@ static void forget_old(struct bid_space *space)
 		bid_warning("%s: looking for what is old in '%s'", strerror(-r), bid_store_path(space->store));
 }
 
-static void *keep(void *user)
+static void *run_gc_thread(void *user)
 {
 	struct bid_space *space = user;
 	int64_t pause_s, look_s, let_go_s;
 	bool kicked;
-	uint64_t used = tidy(space, 0, &pause_s);
+	uint64_t used = evict_above_limits(space, 0, &pause_s);
 
 	forget_old(space);
 	look_s = seconds() + pause_s;
@@ -95,7 +95,7 @@ static void *keep(void *user)
 		if (seconds() >= look_s || (kicked && is_over(space, used))) {
 			if (seconds() >= look_s)
 				forget_old(space);
-			used = tidy(space, used, &pause_s);
+			used = evict_above_limits(space, used, &pause_s);
 			look_s = seconds() + pause_s;
 		}
 		pthread_mutex_lock(&space->lock);
@@ -112,7 +112,7 @@ int bid_store_keep_limits(struct bid_store *store, const struct bid_limits *limi
 	if (!space)
 		return -EROFS;
 	space->limits = *limits;
-	r = bid_thread_start(&space->thread, "bid-evict", keep, space);
+	r = bid_thread_start(&space->thread, "bid-evict", run_gc_thread, space);
 	space->running = r == 0;
 	return r;
 }

@@ -88,7 +88,7 @@ uint64_t bid_hold_key(const struct bid_request *request, uint64_t sources)
 	return XXH3_64bits(&what, sizeof(what)) >> 2;
 }
 
-static struct hold *find(struct bid_holds *holds, uint64_t key)
+static struct hold *find_hold(struct bid_holds *holds, uint64_t key)
 {
 	struct hold *hold = LIST_FIRST(&holds->held);
 
@@ -119,9 +119,9 @@ static int set_lock(int fd, uint64_t key, short type)
 }
 
 /* Under the lock. */
-static int take(struct bid_holds *holds, uint64_t key)
+static int take_hold(struct bid_holds *holds, uint64_t key)
 {
-	struct hold *known = find(holds, key);
+	struct hold *known = find_hold(holds, key);
 	bid_auto_free struct hold *hold = NULL;
 	int r;
 
@@ -150,7 +150,7 @@ int bid_holds_take(struct bid_holds *holds, uint64_t key)
 	int r;
 
 	pthread_mutex_lock(&holds->lock);
-	r = take(holds, key);
+	r = take_hold(holds, key);
 	pthread_mutex_unlock(&holds->lock);
 	return r;
 }
@@ -160,7 +160,7 @@ void bid_holds_drop(struct bid_holds *holds, uint64_t key)
 	struct hold *hold;
 
 	pthread_mutex_lock(&holds->lock);
-	hold = find(holds, key);
+	hold = find_hold(holds, key);
 	if (hold && --hold->times == 0) {
 		set_lock(holds->fd, key, F_UNLCK);
 		LIST_REMOVE(hold, link);

@@ -54,7 +54,7 @@ static struct entry *set_of(struct bid_id_cache *id_cache, ino_t ino, dev_t dev)
 	return id_cache->entries[hash >> 32 & (SETS - 1)];
 }
 
-static bool recall(struct bid_id_cache *id_cache, const struct stat *st, bool want_dwarf, struct bid_identity *ret_identity)
+static bool recall_check(struct bid_id_cache *id_cache, const struct stat *st, bool want_dwarf, struct bid_identity *ret_identity)
 {
 	struct entry *set = set_of(id_cache, st->st_ino, st->st_dev);
 	bool found = false;
@@ -70,8 +70,8 @@ static bool recall(struct bid_id_cache *id_cache, const struct stat *st, bool wa
 }
 
 /* Cache the check of the file with @st; @stamp was taken before the file was read. */
-static void keep(struct bid_id_cache *id_cache, const struct stat *st, const struct bid_stamp *stamp, bool examined,
-		 const struct bid_identity *identity)
+static void keep_check(struct bid_id_cache *id_cache, const struct stat *st, const struct bid_stamp *stamp, bool examined,
+		       const struct bid_identity *identity)
 {
 	struct entry *set = set_of(id_cache, stamp->ino, stamp->dev);
 	struct entry *place = NULL;
@@ -99,7 +99,7 @@ int bid_id_cache_get(struct bid_id_cache *id_cache, int fd, const struct stat *s
 	struct bid_elf_info info;
 	int r;
 
-	if (recall(id_cache, st, want_dwarf, ret_identity))
+	if (recall_check(id_cache, st, want_dwarf, ret_identity))
 		return 0;
 
 	r = bid_elf_identify(fd, &identity.id);
@@ -119,7 +119,7 @@ int bid_id_cache_get(struct bid_id_cache *id_cache, int fd, const struct stat *s
 		identity.has_symtab = r == 0 && info.has_symtab;
 		identity.is_skeleton = r == 0 && info.is_skeleton;
 	}
-	keep(id_cache, st, &stamp, want_dwarf, &identity);
+	keep_check(id_cache, st, &stamp, want_dwarf, &identity);
 	*ret_identity = identity;
 	return 0;
 }
@@ -131,7 +131,7 @@ void bid_id_cache_unpacked(struct bid_id_cache *id_cache, const struct stat *st,
 
 	if (fault == 0)
 		identity.id = *id;
-	keep(id_cache, st, &stamp, true, &identity);
+	keep_check(id_cache, st, &stamp, true, &identity);
 }
 
 bool bid_id_cache_report(struct bid_id_cache *id_cache, const struct stat *st)

@@ -15,7 +15,7 @@ static int compare_ids(const struct bid_id *a, const struct bid_id *b)
 	return r ? r : a->len - b->len;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_members(const void *a, const void *b)
 {
 	const struct bid_idset_member *one = a, *other = b;
 	int r = compare_ids(&one->filed, &other->filed);
@@ -41,7 +41,7 @@ int bid_idset_init(struct bid_idset *set, const struct bid_id *ids, size_t n)
 		}
 	}
 	if (made.n > 0)
-		qsort(made.members, made.n, sizeof(*made.members), compare);
+		qsort(made.members, made.n, sizeof(*made.members), compare_members);
 	*set = made;
 	return 0;
 }

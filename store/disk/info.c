@@ -75,8 +75,8 @@ static void set_later(struct timespec *time, const struct timespec *other)
 }
 
 /* The file @file of @request. Its times of change and access are other ones after each use, and say nothing. */
-static json_t *artifact(struct bid_store *store, const struct bid_request *request, const struct bid_file *file,
-			struct timespec *changed)
+static json_t *artifact_json(struct bid_store *store, const struct bid_request *request, const struct bid_file *file,
+			     struct timespec *changed)
 {
 	char path[PATH_MAX];
 	size_t root = strlen(bid_store_path(store));
@@ -121,7 +121,7 @@ static int add_piece(void *user, const struct bid_request *piece)
 
 	if (!name || bid_piece_open(pieces->store, piece, &file) < 0)
 		return 0;
-	json = artifact(pieces->store, piece, &file, pieces->changed);
+	json = artifact_json(pieces->store, piece, &file, pieces->changed);
 	/* a piece cut out of a file with the id is verified; another one is a server's response */
 	how = json_string_value(json_object_get(json, "how"));
 	json_object_set_new(json, "verified", json_boolean(how && strcmp(how, BID_SLICED) == 0));
@@ -207,7 +207,7 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 		if (r == 0 && file.kind != request.kind)
 			known = json_pack("{s:s}", "same_as", bid_kind_name(file.kind));
 		else if (r == 0)
-			known = artifact(store, &request, &file, &changed);
+			known = artifact_json(store, &request, &file, &changed);
 		else if (r != -ENOENT)
 			known = json_pack("{s:s}", "error", bid_strerror(r));
 		if (file.skeleton)

@@ -70,7 +70,7 @@ bool bid_layout_is_mismatched(const char *place, const struct bid_id *id)
 }
 
 /* @id with another length: cut, or padded with zero bytes. */
-static bool resized(const struct bid_id *id, unsigned len, struct bid_id *ret_id)
+static bool resize_id(const struct bid_id *id, unsigned len, struct bid_id *ret_id)
 {
 	if (len == id->len || len == 0)
 		return false;
@@ -93,12 +93,12 @@ bool bid_spelling_next(struct bid_spelling *spelling, const struct bid_id *id, s
 			return true;
 		}
 		if (id->len > BID_ID_PERF_MAX)
-			return step == 1 && resized(id, BID_ID_PERF_MAX, ret_id);
+			return step == 1 && resize_id(id, BID_ID_PERF_MAX, ret_id);
 		if (step == 1) {
-			if (resized(id, rounded, ret_id))
+			if (resize_id(id, rounded, ret_id))
 				return true;
 		} else if (step == 2) {
-			if (rounded != BID_ID_PERF_MAX && resized(id, BID_ID_PERF_MAX, ret_id))
+			if (rounded != BID_ID_PERF_MAX && resize_id(id, BID_ID_PERF_MAX, ret_id))
 				return true;
 		} else {
 			/* each step drops one more trailing zero byte */
@@ -106,7 +106,7 @@ bool bid_spelling_next(struct bid_spelling *spelling, const struct bid_id *id, s
 
 			if (dropped >= id->len || id->bytes[id->len - dropped] != 0)
 				return false;
-			return resized(id, id->len - dropped, ret_id);
+			return resize_id(id, id->len - dropped, ret_id);
 		}
 	}
 }

@@ -21,7 +21,7 @@ enum {
 };
 
 /* Open the new file at @fd, mode 0600, to all users with write permission for the directory @dir. */
-static int share(int fd, int dir)
+static int share_file(int fd, int dir)
 {
 	mode_t others;
 	struct stat st;
@@ -35,7 +35,7 @@ static int share(int fd, int dir)
 	return fchmod(fd, S_IRUSR | S_IWUSR | others | others << 1) < 0 ? -errno : 0;
 }
 
-static int make(struct bid_store *store, const char *path, int dir, int *ret_fd)
+static int make_file(struct bid_store *store, const char *path, int dir, int *ret_fd)
 {
 	bid_auto_fd int private = -1, fd = -1;
 	int r = bid_beneath_open(bid_store_root(store), BID_LAYOUT_PRIVATE, O_PATH | O_DIRECTORY, &private);
@@ -45,7 +45,7 @@ static int make(struct bid_store *store, const char *path, int dir, int *ret_fd)
 	fd = openat(private, strrchr(path, '/') + 1, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
 	if (fd < 0)
 		return -errno;
-	r = share(fd, dir);
+	r = share_file(fd, dir);
 	if (r == 0)
 		*ret_fd = bid_steal_fd(&fd);
 	return r;
@@ -61,7 +61,7 @@ int bid_lock_file_open(struct bid_store *store, const char *path, const char *gu
 		return r;
 	r = bid_beneath_mkdirs(bid_store_root(store), guarded, false, &dir);
 	if (r == 0)
-		r = make(store, path, dir, ret_fd);
+		r = make_file(store, path, dir, ret_fd);
 	/* another process was faster */
 	return r == -EEXIST ? bid_beneath_open(bid_store_root(store), path, flags, ret_fd) : r;
 }

@@ -27,7 +27,7 @@ static const char *notes_of(const struct bid_id *id, char buf[static BID_LAYOUT_
 }
 
 /* Record @path as a symbolic link, because symlink(2) is atomic. Nothing follows the link. Returns 1 if it is new. */
-static int note(int dir, const char *path)
+static int note_path(int dir, const char *path)
 {
 	char name[17];
 
@@ -58,10 +58,10 @@ int bid_names_note(struct bid_store *store, const struct bid_id *id, const char 
 	bool new;
 
 	if (r == 0)
-		r = note(dir, path);
+		r = note_path(dir, path);
 	new = r > 0;
 	if (new &&bid_one_where(store, id, where, sizeof(where)) == 0)
-		r = note(dir, where);
+		r = note_path(dir, where);
 	if (new)
 		touch_fan(store, notes);
 	return r < 0 ? r : 0;
@@ -99,7 +99,7 @@ int bid_names_each(struct bid_store *store, const struct bid_id *id,
 	return r != 0 ? r : -errno;
 }
 
-static int forget(void *user, const char *note, const char *path, bool there)
+static int forget_note(void *user, const char *note, const char *path, bool there)
 {
 	bid_entry_unlink(user, note);
 	return 0;
@@ -109,6 +109,6 @@ void bid_names_forget(struct bid_store *store, const struct bid_id *id)
 {
 	char notes[BID_LAYOUT_MAX];
 
-	bid_names_each(store, id, forget, store);
+	bid_names_each(store, id, forget_note, store);
 	bid_entry_rmdir(store, notes_of(id, notes));
 }

@@ -53,7 +53,7 @@ bool bid_pieces_any(struct bid_store *store, const struct bid_id *id)
 	return false;
 }
 
-static int publish(struct bid_store *store, const char *path, struct bid_temp *temp, bool replace)
+static int publish_piece(struct bid_store *store, const char *path, struct bid_temp *temp, bool replace)
 {
 	const char *slash = strrchr(path, '/');
 	char parent[PATH_MAX];
@@ -77,7 +77,7 @@ int bid_piece_publish(struct bid_store *store, const struct bid_request *request
 	bid_piece_path(request, path);
 	/* a new directory is empty, and another process may remove it together with its neighbour */
 	for (int tries = 0; tries < 8 && r == -ENOENT; tries++)
-		r = publish(store, path, temp, replace);
+		r = publish_piece(store, path, temp, replace);
 	return r;
 }
 
@@ -107,7 +107,7 @@ struct pieces {
 static int each_below(const struct pieces *pieces, const char *path, unsigned depth);
 
 /* @depth counts the directories between the id and @path. A detail has no more than BID_DETAIL_DEPTH components. */
-static int visit(const struct pieces *pieces, const char *path, mode_t mode, unsigned depth)
+static int visit_piece(const struct pieces *pieces, const char *path, mode_t mode, unsigned depth)
 {
 	bool source = pieces->all.kind == BID_KIND_SOURCE;
 	struct bid_request piece = pieces->all;
@@ -142,7 +142,7 @@ static int each_below(const struct pieces *pieces, const char *path, unsigned de
 		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    snprintf(below, sizeof(below), "%s/%s", path, entry->d_name) >= (int)sizeof(below))
 			continue;
-		r = visit(pieces, below, st.st_mode, depth);
+		r = visit_piece(pieces, below, st.st_mode, depth);
 	}
 	return r != 0 ? r : -errno;
 }

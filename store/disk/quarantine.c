@@ -22,7 +22,7 @@ enum {
 };
 
 /* Move a file to an unused name. */
-static int move(int from, const char *name, int to, const char *stem, char aside[static NAME_MAX + 1])
+static int move_file(int from, const char *name, int to, const char *stem, char aside[static NAME_MAX + 1])
 {
 	for (unsigned i = 0; i < TRIES; i++) {
 		if (i == 0)
@@ -64,7 +64,7 @@ int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, co
 		return r;
 
 	snprintf(stem, sizeof(stem), "%s.%s.%lld", what, kind, (long long)time(NULL));
-	r = move(from, name, to, stem, aside);
+	r = move_file(from, name, to, stem, aside);
 	if (r < 0)
 		return r;
 	if (fstat(fd, &wanted) < 0 || fstatat(to, aside, &moved, AT_SYMLINK_NOFOLLOW) < 0)

@@ -108,7 +108,7 @@ static json_t *to_json(const struct bid_record *record)
 }
 
 /* Compute the sum of @json without its field "sum". A damaged record has another sum. */
-static int sum(json_t *json, char ret_text[static SUM_MAX])
+static int compute_sum(json_t *json, char ret_text[static SUM_MAX])
 {
 	bid_auto_free char *text = NULL;
 
@@ -121,12 +121,12 @@ static int sum(json_t *json, char ret_text[static SUM_MAX])
 }
 
 /* Format @record in lines for people. The caller frees the text. */
-static int print(const struct bid_record *record, char **ret_text)
+static int format_record(const struct bid_record *record, char **ret_text)
 {
 	json_t *json = to_json(record);
 	char sum_text[SUM_MAX], *text = NULL;
 
-	if (sum(json, sum_text) == 0) {
+	if (compute_sum(json, sum_text) == 0) {
 		set_string(json, "sum", sum_text);
 		text = json_dumps(json, JSON_INDENT(1));
 	}
@@ -137,7 +137,7 @@ static int print(const struct bid_record *record, char **ret_text)
 	return 0;
 }
 
-static int parse(const char *text, size_t len, json_t **ret_json)
+static int parse_record(const char *text, size_t len, json_t **ret_json)
 {
 	json_t *json = json_loadb(text, len, 0, NULL);
 	const char *said = json_string_value(json_object_get(json, "sum"));
@@ -146,7 +146,7 @@ static int parse(const char *text, size_t len, json_t **ret_json)
 
 	if (r == 0) {
 		snprintf(written, sizeof(written), "%s", said);
-		r = sum(json, computed);
+		r = compute_sum(json, computed);
 	}
 	if (r == 0 && strcmp(written, computed) != 0)
 		r = -EBADMSG;
@@ -179,7 +179,7 @@ int bid_record_write(struct bid_store *store, const struct bid_record *record)
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	bid_auto_free char *text = NULL;
 	char name[BID_LAYOUT_MAX];
-	int r = print(record, &text);
+	int r = format_record(record, &text);
 
 	if (r == 0)
 		r = open_place(store, &record->request, true, &dir, name);
@@ -238,7 +238,7 @@ static int read_named(int dir, const char *name, json_t **ret_json)
 		r = bid_read_file(fd, MAX_RECORD, &text, &len);
 	if (r < 0)
 		return r == -EFBIG || r == -EISDIR || r == -ESPIPE ? -EBADMSG : r;
-	return parse(text, len, ret_json);
+	return parse_record(text, len, ret_json);
 }
 
 int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json)

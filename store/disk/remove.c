@@ -83,7 +83,7 @@ static bool is_of_path(const char *name, const char *path)
 	return slash && (size_t)(slash - name) == len && memcmp(name, path, len) == 0;
 }
 
-static int collect(void *user, const struct bid_place_of *entry)
+static int collect_name(void *user, const struct bid_place_of *entry)
 {
 	struct names *names = user;
 	const struct bid_idset_member *member = bid_idset_find(names->wanted, &entry->id);
@@ -154,7 +154,7 @@ static void take_unnamed_along(struct name *names, size_t n)
 }
 
 /* Choose the remaining name with the most files among the @n names of a build: perf's link must lead to the ELF file. */
-static const struct name *heir(const struct name *names, size_t n)
+static const struct name *choose_heir(const struct name *names, size_t n)
 {
 	const struct name *best = NULL;
 	int most = -1;
@@ -270,7 +270,7 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 	int r = 0;
 
 	take_unnamed_along(names, n);
-	to = heir(names, n);
+	to = choose_heir(names, n);
 	for (size_t i = 0; i < n; i++)
 		any = any || names[i].goes;
 	if (to && any)
@@ -301,7 +301,7 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 
 static int remove_all(struct bid_store *store, struct bid_removal *removals, size_t n, struct names *names)
 {
-	struct bid_visitor visitor = { .entry = collect, .user = names };
+	struct bid_visitor visitor = { .entry = collect_name, .user = names };
 	size_t at = 0;
 	int r = bid_entries_each(store, &visitor);
 

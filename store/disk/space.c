@@ -174,7 +174,7 @@ static bool evict_for(struct bid_space *space, uint64_t needed)
 }
 
 /* Return the bytes that @bytes more lack, beside all reservations and the bytes to keep free. */
-static uint64_t lacking(struct bid_space *space, uint64_t bytes, uint64_t *ret_needed)
+static uint64_t lacking_bytes(struct bid_space *space, uint64_t bytes, uint64_t *ret_needed)
 {
 	*ret_needed = space->limits.min_free + atomic_load(&space->reserved) + bytes;
 	return bid_space_missing(space, *ret_needed);
@@ -182,7 +182,7 @@ static uint64_t lacking(struct bid_space *space, uint64_t bytes, uint64_t *ret_n
 
 /*
  * Check the next @bytes of a file of unknown size with @written bytes so far. The disk must have room for them, and the file must
- * stay below the size limit of all downloads. @evict and the result are as in reserve(). @space may be NULL.
+ * stay below the size limit of all downloads. @evict and the result are as in reserve_bytes(). @space may be NULL.
  */
 static int check_more(struct bid_space *space, uint64_t written, uint64_t bytes, bool evict)
 {
@@ -192,7 +192,7 @@ static int check_more(struct bid_space *space, uint64_t written, uint64_t bytes,
 		return 0;
 	if (space->limits.cache_size > 0 && written > space->limits.cache_size)
 		return -ENOSPC;
-	lacks = lacking(space, bytes, &needed);
+	lacks = lacking_bytes(space, bytes, &needed);
 	if (lacks == 0)
 		return 0;
 	if (!may_search(space, lacks))
@@ -203,17 +203,17 @@ static int check_more(struct bid_space *space, uint64_t written, uint64_t bytes,
 }
 
 /*
- * Reserve room for @bytes until commit(), beside other reservations and the bytes to keep free. Returns 0, or -ENOSPC with the
- * available bytes in *@ret_left. If eviction can make room, @evict evicts, and may block for long; without @evict the result is
- * -EAGAIN. @space may be NULL: a store without writes.
+ * Reserve room for @bytes until release_bytes(), beside other reservations and the bytes to keep free. Returns 0, or -ENOSPC
+ * with the available bytes in *@ret_left. If eviction can make room, @evict evicts, and may block for long; without @evict the
+ * result is -EAGAIN. @space may be NULL: a store without writes.
  */
-static int reserve(struct bid_space *space, uint64_t bytes, bool evict, uint64_t *ret_left)
+static int reserve_bytes(struct bid_space *space, uint64_t bytes, bool evict, uint64_t *ret_left)
 {
 	uint64_t needed, lacks;
 
 	if (!space)
 		return 0;
-	lacks = lacking(space, bytes, &needed);
+	lacks = lacking_bytes(space, bytes, &needed);
 	if (lacks > 0) {
 		bool may = may_search(space, lacks);
 
@@ -229,13 +229,13 @@ static int reserve(struct bid_space *space, uint64_t bytes, bool evict, uint64_t
 }
 
 /* Release @bytes of a reservation: they were written, or never will be. @space may be NULL. */
-static void commit(struct bid_space *space, uint64_t bytes)
+static void release_bytes(struct bid_space *space, uint64_t bytes)
 {
 	if (space)
 		atomic_fetch_sub(&space->reserved, bytes);
 }
 
-static int need(struct bid_reservation *reservation, enum bid_reserve_need what, uint64_t wanted)
+static int set_need(struct bid_reservation *reservation, enum bid_reserve_need what, uint64_t wanted)
 {
 	reservation->need = what;
 	reservation->wanted = wanted;
@@ -244,7 +244,7 @@ static int need(struct bid_reservation *reservation, enum bid_reserve_need what,
 
 static int reserve_whole(struct bid_reservation *reservation, uint64_t size, bool evict, uint64_t *ret_left)
 {
-	int r = size > 0 ? reserve(reservation->space, size, evict, ret_left) : 0;
+	int r = size > 0 ? reserve_bytes(reservation->space, size, evict, ret_left) : 0;
 
 	if (r == 0)
 		reservation->reserved = size;
@@ -257,7 +257,7 @@ int bid_reservation_expect(struct bid_reservation *reservation, uint64_t size, u
 
 	bid_reservation_release(reservation);
 	r = reserve_whole(reservation, size, false, ret_left);
-	return r == -EAGAIN ? need(reservation, BID_RESERVE_EXPECTED, size) : r;
+	return r == -EAGAIN ? set_need(reservation, BID_RESERVE_EXPECTED, size) : r;
 }
 
 int bid_reservation_took(struct bid_reservation *reservation, uint64_t len)
@@ -267,13 +267,13 @@ int bid_reservation_took(struct bid_reservation *reservation, uint64_t len)
 	int r;
 
 	reservation->reserved -= reserved;
-	commit(reservation->space, reserved);
+	release_bytes(reservation->space, reserved);
 	reservation->unsaid += len - reserved;
 	if (reservation->unsaid / BID_RESERVE_STEP == steps)
 		return 0;
 	r = check_more(reservation->space, reservation->unsaid, BID_RESERVE_STEP, false);
 	if (r == -EAGAIN)
-		r = reservation->unsaid <= BID_TXN_UNSAID_MAX ? need(reservation, BID_RESERVE_NEXT_STEP, 0) : -ENOSPC;
+		r = reservation->unsaid <= BID_TXN_UNSAID_MAX ? set_need(reservation, BID_RESERVE_NEXT_STEP, 0) : -ENOSPC;
 	return r;
 }
 
@@ -285,7 +285,7 @@ int bid_reservation_full(struct bid_reservation *reservation, int r, uint64_t le
 	len *= 2;
 	if (reservation->unsaid > 0 && len > BID_TXN_UNSAID_MAX)
 		len = BID_TXN_UNSAID_MAX;
-	return need(reservation, BID_RESERVE_DISK_FULL, len);
+	return set_need(reservation, BID_RESERVE_DISK_FULL, len);
 }
 
 int bid_reservation_make(struct bid_reservation *reservation, uint64_t *ret_left)
@@ -308,7 +308,7 @@ int bid_reservation_make(struct bid_reservation *reservation, uint64_t *ret_left
 
 void bid_reservation_release(struct bid_reservation *reservation)
 {
-	commit(reservation->space, reservation->reserved);
+	release_bytes(reservation->space, reservation->reserved);
 	reservation->reserved = reservation->unsaid = 0;
 	reservation->need = BID_RESERVE_ENOUGH;
 }

@@ -97,7 +97,7 @@ static void open_fans(struct bid_summaries *summaries, unsigned first)
 	summaries->first = first;
 }
 
-static void note(struct bid_summary *summary, enum bid_kind kind, const struct stat *st)
+static void note_file(struct bid_summary *summary, enum bid_kind kind, const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode) || summary->kinds & 1U << kind)
 		return;
@@ -135,7 +135,7 @@ static void look_at(const struct one *one, int dir, const char *path, enum bid_k
 		return;
 	*ret_changed = place.st_mtim;
 	if (!S_ISDIR(place.st_mode)) {
-		note(summary, file_kind, &place);
+		note_file(summary, file_kind, &place);
 		return;
 	}
 	if (one->is_mount)
@@ -149,7 +149,7 @@ static void look_at(const struct one *one, int dir, const char *path, enum bid_k
 			elf = st.st_ino;
 		/* a mount shows an unstripped program also as its own debuginfo */
 		if (kind != BID_KIND_DEBUGINFO || st.st_ino != elf)
-			note(summary, (enum bid_kind)kind, &st);
+			note_file(summary, (enum bid_kind)kind, &st);
 	}
 }
 
@@ -209,7 +209,7 @@ static void look_for(const struct one *one, const struct bid_id *filed, struct b
 	look_at_foreign_files(one->store, filed, summary);
 	if (one->tables >= 0 && summary->kinds & (1U << BID_KIND_ELF | 1U << BID_KIND_DEBUGINFO) &&
 	    fstatat(one->tables, hex + 2, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		note(summary, BID_KIND_KALLSYMS, &st);
+		note_file(summary, BID_KIND_KALLSYMS, &st);
 }
 
 void bid_summary_of(struct bid_summaries *summaries, const struct bid_id *id, struct bid_summary *ret_summary)

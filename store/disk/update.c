@@ -15,7 +15,7 @@
 #include "disk/publish/replace.h"
 #include "disk/store.h"
 
-static int update(struct bid_store *store, struct bid_ingest *ingest, bool *ret_replaced)
+static int update_file(struct bid_store *store, struct bid_ingest *ingest, bool *ret_replaced)
 {
 	const struct bid_elf_info *info = &ingest->info;
 	struct bid_request request = { .id = info->id };
@@ -55,7 +55,7 @@ int bid_store_update(struct bid_store *store, const char *path, struct bid_added
 	if (r == 0)
 		r = bid_ingest_examine(store, &ingest);
 	if (r == 0 && !own)
-		r = update(store, &ingest, &replaced);
+		r = update_file(store, &ingest, &replaced);
 	bid_ingest_release(&ingest);
 	/* now the file needs only its own name, unless the build is new */
 	if (r == 0)

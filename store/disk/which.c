@@ -15,7 +15,7 @@ struct search {
 	bool has_whole; /* one id has exactly these digits */
 };
 
-static int compare(void *user, const struct bid_id *id)
+static int compare_id(void *user, const struct bid_id *id)
 {
 	struct search *search = user;
 	char hex[BID_ID_HEX_MAX];
@@ -41,7 +41,7 @@ int bid_store_which(struct bid_store *store, const char *digits, bid_store_id_fn
 	if (!store)
 		return -ENOENT;
 	bid_id_parse(digits, 2, &first);
-	r = bid_store_each_id_in(store, first.bytes[0], compare, &search);
+	r = bid_store_each_id_in(store, first.bytes[0], compare_id, &search);
 	if (r < 0)
 		return r;
 	/* a complete id is no abbreviation of a longer one */

@@ -31,7 +31,7 @@ static void text_release(struct text *text)
 	free(text->data);
 }
 
-static int append(void *user, const void *data, size_t len)
+static int append_text(void *user, const void *data, size_t len)
 {
 	struct text *text = user;
 
@@ -61,7 +61,7 @@ static int read_symbols(struct bid_store *store, const struct bid_id *id, struct
 
 		if (bid_find_stored(store, &(struct bid_request){ .id = *id, .kind = kinds[i] }, &file) < 0)
 			continue;
-		r = bid_elf_kallsyms(file.fd, append, text);
+		r = bid_elf_kallsyms(file.fd, append_text, text);
 		*ret_st = file.st;
 		bid_file_release(&file);
 	}
@@ -108,7 +108,7 @@ static int read_probes(struct bid_store *store, const struct bid_id *id, struct 
 	if (r == 0 && !*ret_keep)
 		r = own_path(file.fd, path);
 	if (r == 0)
-		r = bid_elf_probes(file.fd, path, append, text);
+		r = bid_elf_probes(file.fd, path, append_text, text);
 	*ret_st = file.st;
 	bid_file_release(&file);
 	return r;

@@ -51,7 +51,7 @@ void bid_modules_free(struct bid_modules *modules)
 }
 
 /* A copy, or NULL if another table was read last. */
-static char *recall(struct bid_modules *modules, const struct stat *table)
+static char *recall_text(struct bid_modules *modules, const struct stat *table)
 {
 	char *text = NULL;
 
@@ -62,7 +62,7 @@ static char *recall(struct bid_modules *modules, const struct stat *table)
 	return text;
 }
 
-static void remember(struct bid_modules *modules, const struct bid_stamp *stamp, const char *text)
+static void remember_text(struct bid_modules *modules, const struct bid_stamp *stamp, const char *text)
 {
 	char *copy = strdup(text), *before;
 
@@ -213,11 +213,11 @@ int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **r
 	if (r < 0)
 		return r;
 	stamp = bid_stamp_take(&file.st);
-	text = recall(modules, &file.st);
+	text = recall_text(modules, &file.st);
 	if (!text) {
 		r = make_text(file.fd, &text);
 		if (r == 0)
-			remember(modules, &stamp, text);
+			remember_text(modules, &stamp, text);
 	}
 	bid_file_release(&file);
 	if (r < 0)

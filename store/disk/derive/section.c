@@ -33,7 +33,7 @@ enum bid_kind bid_section_whole(size_t index)
 }
 
 /* Copy @section of @whole into @fd. Copies readers and time too, because a second cut must have the same. */
-static int cut(int fd, const struct bid_file *whole, const struct bid_elf_section *section)
+static int cut_section(int fd, const struct bid_file *whole, const struct bid_elf_section *section)
 {
 	int r = bid_copy_range(whole->fd, (off_t)section->offset, section->size, fd);
 
@@ -55,7 +55,7 @@ static int cut_to_store(struct bid_store *store, const struct bid_request *reque
 
 	r = bid_temp_new(store, false, &temp);
 	if (r == 0)
-		r = cut(temp.fd, whole, section);
+		r = cut_section(temp.fd, whole, section);
 	if (r == 0 && fsync(temp.fd) < 0)
 		r = -errno;
 	if (r == 0)
@@ -79,7 +79,7 @@ static int cut_to_memory(const struct bid_file *whole, const struct bid_elf_sect
 	r = bid_memory_new("bid-section", section->size, &fd);
 	if (r < 0)
 		return r;
-	r = cut(fd, whole, section);
+	r = cut_section(fd, whole, section);
 	if (r < 0)
 		return r;
 	if (fstat(fd, &st) < 0)
@@ -94,8 +94,8 @@ static int cut_to_memory(const struct bid_file *whole, const struct bid_elf_sect
  * Locate the section in a file of the store. Returns -ENOENT if no file has it. Returns -ENODATA if the store has all files that
  * could have it, with unstripped debuginfo. The caller releases @ret_whole.
  */
-static int locate(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_whole,
-		  struct bid_elf_section *ret_section)
+static int locate_section(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_whole,
+			  struct bid_elf_section *ret_section)
 {
 	struct bid_request asked = { .id = request->id };
 	bool complete = true;
@@ -120,11 +120,11 @@ static int locate(struct bid_store *store, const struct bid_request *request, st
 	return complete ? -ENODATA : -ENOENT;
 }
 
-static int slice(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+static int derive_section(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
 	bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
 	struct bid_elf_section section;
-	int r = locate(store, request, &whole, &section);
+	int r = locate_section(store, request, &whole, &section);
 
 	if (r < 0)
 		return r;
@@ -144,7 +144,7 @@ int bid_store_section_stat(struct bid_store *store, const struct bid_request *re
 
 	if (!bid_request_valid(request) || request->kind != BID_KIND_SECTION)
 		return -EINVAL;
-	r = locate(store, request, &whole, &section);
+	r = locate_section(store, request, &whole, &section);
 	if (r < 0)
 		return r;
 	*ret_stat = whole.st;
@@ -176,7 +176,7 @@ int bid_section_find(struct bid_store *store, const struct bid_request *request,
 
 	/* a file with the id is more reliable than a server */
 	if (r < 0 || !is_sliced(store, request))
-		sliced = slice(store, request, ret_file);
+		sliced = derive_section(store, request, ret_file);
 	if (sliced != -ENOENT || r < 0)
 		return sliced == 0 || r == -ENOENT || r == 0 ? sliced : r;
 	*ret_file = kept;
@@ -190,7 +190,7 @@ int bid_section_compare(struct bid_store *store, const struct bid_request *reque
 	struct bid_elf_section section;
 	char one[16 * 1024], other[16 * 1024];
 	struct stat st;
-	int r = locate(store, request, &whole, &section);
+	int r = locate_section(store, request, &whole, &section);
 
 	if (r == 0 && fstat(fd, &st) < 0)
 		r = -errno;

@@ -57,7 +57,7 @@ static unsigned depth_of(const char *path)
 	return depth;
 }
 
-static int publish(struct bid_store *store, struct bid_temp *temp, struct bid_cookie *cookie)
+static int publish_cookie(struct bid_store *store, struct bid_temp *temp, struct bid_cookie *cookie)
 {
 	char dir[PATH_MAX];
 	bid_auto_fd int fd = -1;
@@ -102,7 +102,7 @@ int bid_store_keep_cookie(struct bid_store *store, const char *path, struct bid_
 		if (r == 0)
 			r = name_it(&ingest.temp, &ingest.st, &cookie);
 		if (r == 0)
-			r = publish(store, &ingest.temp, &cookie);
+			r = publish_cookie(store, &ingest.temp, &cookie);
 	}
 	bid_ingest_release(&ingest);
 	if (r < 0)
@@ -111,7 +111,7 @@ int bid_store_keep_cookie(struct bid_store *store, const char *path, struct bid_
 	return 0;
 }
 
-static bool parse(const char *name, struct bid_cookie *cookie)
+static bool parse_name(const char *name, struct bid_cookie *cookie)
 {
 	char digest[DIGEST_DIGITS + 2];
 	int end = 0;
@@ -127,7 +127,7 @@ bool bid_cookie_is_name(const char *text)
 {
 	struct bid_cookie cookie;
 
-	return parse(text, &cookie);
+	return parse_name(text, &cookie);
 }
 
 /* Visit the entries below walk->cookie.stored; skip names that are no content keys. */
@@ -152,7 +152,7 @@ static int walk_directory(struct walk *walk)
 			continue;
 		if (S_ISDIR(st.st_mode)) {
 			r = depth_of(cookie->stored) > DEPTH_MAX ? 0 : walk_directory(walk);
-		} else if (S_ISREG(st.st_mode) && parse(entry->d_name, cookie)) {
+		} else if (S_ISREG(st.st_mode) && parse_name(entry->d_name, cookie)) {
 			size_t at = strlen(BID_LAYOUT_COOKIES);
 
 			snprintf(cookie->path, sizeof(cookie->path), "%.*s", (int)(len - at), cookie->stored + at);
@@ -171,7 +171,7 @@ int bid_store_each_cookie(struct bid_store *store, int (*fn)(void *user, const s
 }
 
 /* Remove the empty directory of the key, and its empty parents. */
-static void prune(struct bid_store *store, const struct bid_cookie *cookie)
+static void prune_directory(struct bid_store *store, const struct bid_cookie *cookie)
 {
 	char parent[PATH_MAX];
 
@@ -184,7 +184,7 @@ int bid_store_remove_cookie(struct bid_store *store, const struct bid_cookie *co
 	int r = bid_store_writable(store) ? bid_entry_unlink(store, cookie->stored) : -EROFS;
 
 	if (r == 0)
-		prune(store, cookie);
+		prune_directory(store, cookie);
 	return r;
 }
 
@@ -193,6 +193,6 @@ int bid_cookie_quarantine(struct bid_store *store, const struct bid_cookie *cook
 	int r = bid_quarantine_move_as(store, cookie->stored, fd, cookie->name, "cookie", ret_path, size);
 
 	if (r == 0)
-		prune(store, cookie);
+		prune_directory(store, cookie);
 	return r;
 }

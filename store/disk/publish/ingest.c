@@ -61,7 +61,7 @@ static bool has_debug(struct bid_store *store, const struct bid_id *id)
 }
 
 /* Does the store have an ELF file of the id without the debuginfo or symbols of @ingest, and no debug file beside it? */
-static bool completes(struct bid_store *store, const struct bid_ingest *ingest)
+static bool completes_build(struct bid_store *store, const struct bid_ingest *ingest)
 {
 	struct bid_request request = { .id = ingest->added.id, .kind = BID_KIND_ELF };
 	struct bid_file file = BID_FILE_NONE;
@@ -95,7 +95,7 @@ static bool is_denied(const atomic_ullong *denied, const struct stat *st)
 	return atomic_load(denied) == (unsigned long long)st->st_dev + 1;
 }
 
-static void deny(atomic_ullong *denied, const struct stat *st)
+static void note_denied(atomic_ullong *denied, const struct stat *st)
 {
 	atomic_store(denied, (unsigned long long)st->st_dev + 1);
 }
@@ -115,14 +115,14 @@ static void deny_link(struct bid_store *store, const struct stat *st, int r)
 
 	/* on the store's own file system the mount decides, and other files may lie in another mount */
 	if (r == -EXDEV && fstat(bid_store_root(store), &root) == 0 && root.st_dev != st->st_dev)
-		deny(&denied->link, st);
+		note_denied(&denied->link, st);
 	/* fs.protected_hardlinks, proc_sys_fs(5); for a file of this user EPERM concerns one file, for example an immutable one */
 	if (r == -EPERM && st->st_uid != geteuid())
-		deny(&denied->link_of_others, st);
+		note_denied(&denied->link_of_others, st);
 }
 
 /* Put the file by the first method of @wanted that works. */
-static int put(struct bid_store *store, struct bid_ingest *ingest, enum bid_link wanted, enum bid_durability durability)
+static int put_file(struct bid_store *store, struct bid_ingest *ingest, enum bid_link wanted, enum bid_durability durability)
 {
 	int r;
 
@@ -135,7 +135,7 @@ static int put(struct bid_store *store, struct bid_ingest *ingest, enum bid_link
 		if (wanted == BID_LINK_REFLINK || !bid_ingest_is_unsupported(r))
 			return r;
 		if (r == -EOPNOTSUPP || r == -ENOTTY || r == -EXDEV)
-			deny(&store->denied.reflink, &ingest->st);
+			note_denied(&store->denied.reflink, &ingest->st);
 	}
 	if (!ingest->packed && (wanted == BID_LINK_HARD || (wanted == BID_LINK_AUTO && !is_link_denied(store, &ingest->st))) &&
 	    bid_ingest_may_link(store, ingest)) {
@@ -165,14 +165,14 @@ int bid_ingest_place(struct bid_store *store, struct bid_ingest *ingest, enum bi
 	r = ingest->is_new ? 0 : bid_ingest_recognise(store, ingest, durability);
 	if (r < 0)
 		return r;
-	if (r > 0 && completes(store, ingest)) {
+	if (r > 0 && completes_build(store, ingest)) {
 		ingest->added.kind = BID_KIND_DEBUGINFO;
 		ingest->added.known = false;
 	} else if (r > 0) {
 		ingest->stage = BID_INGEST_PLACED;
 		return bid_ingest_sync_known(store, ingest, durability);
 	}
-	return put(store, ingest, wanted, durability);
+	return put_file(store, ingest, wanted, durability);
 }
 
 static int link_data(void *user, int dir, const char *name)
@@ -260,7 +260,7 @@ int bid_store_add_data(struct bid_store *store, const struct bid_request *reques
 	return 0;
 }
 
-static bool begins(const char *text, const char *beginning)
+static bool begins_with(const char *text, const char *beginning)
 {
 	return strncmp(text, beginning, strlen(beginning)) == 0;
 }
@@ -271,8 +271,8 @@ static bool has_name(const char *path)
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	size_t len = strlen(name);
 
-	return (begins(name, "vdso") && len > 3 && strcmp(name + len - 3, ".so") == 0) || begins(name, "linux-vdso") ||
-	       begins(name, "linux-gate");
+	return (begins_with(name, "vdso") && len > 3 && strcmp(name + len - 3, ".so") == 0) || begins_with(name, "linux-vdso") ||
+	       begins_with(name, "linux-gate");
 }
 
 /* Search the dynamic strings, including DT_SONAME, for the kernel's name of the vDSO. */

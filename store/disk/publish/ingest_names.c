@@ -110,7 +110,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
 }
 
 /* May all users read the added file, but not the same artifact in the store? */
-static bool opens(const struct bid_ingest *ingest, const struct bid_file *file, mode_t mode)
+static bool opens_to_all(const struct bid_ingest *ingest, const struct bid_file *file, mode_t mode)
 {
 	return bid_all_read(mode) && !bid_all_read(file->st.st_mode) && !ingest->packed && ingest->st.st_size == file->st.st_size &&
 	       bid_same_bytes(ingest->fd, file->fd) == 1;
@@ -131,7 +131,8 @@ static void mend_class(struct bid_store *store, const struct bid_ingest *ingest,
 	int r;
 
 	/* perf also links files that grant privileges; files of a lower store stay as they are */
-	if ((!gives && !opens(ingest, file, rights.mode)) || bid_find_stat(store, &request, &st) < 0 || !is_same(&st, &file->st))
+	if ((!gives && !opens_to_all(ingest, file, rights.mode)) || bid_find_stat(store, &request, &st) < 0 ||
+	    !is_same(&st, &file->st))
 		return;
 	if (gives && !linked)
 		rights.mode = file->st.st_mode;
@@ -189,7 +190,7 @@ static int choose_place(struct bid_store *store, struct bid_ingest *ingest)
 }
 
 /* Merge with @target: another copy of the build got perf's link first. Returns true if one object now has both names. */
-static bool join(struct bid_store *store, const struct bid_ingest *ingest, const char *target)
+static bool join_copies(struct bid_store *store, const struct bid_ingest *ingest, const char *target)
 {
 	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
 	struct bid_place_of entry = {
@@ -218,8 +219,8 @@ static bool join(struct bid_store *store, const struct bid_ingest *ingest, const
  * Publish the file in its object directory. Another process may point perf's link elsewhere meanwhile, for example for the debug
  * file of the same build. The file then goes there too, because readers follow the link.
  */
-static int publish(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
-		   int (*put)(void *user, int dir, const char *name))
+static int publish_file(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
+			int (*put)(void *user, int dir, const char *name))
 {
 	const struct bid_id *id = &ingest->added.id;
 	bool durable = durability == BID_DURABLE_EACH;
@@ -242,7 +243,7 @@ static int publish(struct bid_store *store, struct bid_ingest *ingest, enum bid_
 		return 0;
 	if (r == 0 && strcmp(where, ingest->where) != 0 &&
 	    bid_publish(store, id, ingest->added.kind, where, durable, put, ingest) == -EEXIST)
-		ingest->added.known = ingest->is_fresh = join(store, ingest, where);
+		ingest->added.known = ingest->is_fresh = join_copies(store, ingest, where);
 	return r;
 }
 
@@ -251,13 +252,13 @@ static int publish_instead(struct bid_store *store, struct bid_ingest *ingest, e
 			   int (*put)(void *user, int dir, const char *name))
 {
 	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
-	int r = publish(store, ingest, durability, put);
+	int r = publish_file(store, ingest, durability, put);
 	char path[PATH_MAX + 16];
 
 	if (r != -EEXIST)
 		return r;
 	snprintf(path, sizeof(path), "%s/%s", ingest->where, bid_kind_store_name(request.kind));
-	return bid_publish_make_way(store, path, &request) ? publish(store, ingest, durability, put) : r;
+	return bid_publish_make_way(store, path, &request) ? publish_file(store, ingest, durability, put) : r;
 }
 
 int bid_ingest_sync_known(struct bid_store *store, const struct bid_ingest *ingest, enum bid_durability durability)
@@ -276,7 +277,7 @@ static bool is_taken(struct bid_store *store, const struct bid_ingest *ingest)
 }
 
 /* Finish publishing after the result @published: 0, or -EEXIST for another file of that name. Adds the other name of the file. */
-static int settle(struct bid_store *store, struct bid_ingest *ingest, int published, enum bid_durability durability)
+static int finish_publishing(struct bid_store *store, struct bid_ingest *ingest, int published, enum bid_durability durability)
 {
 	char own[PATH_MAX];
 	int r = published;
@@ -315,7 +316,7 @@ int bid_ingest_publish(struct bid_store *store, struct bid_ingest *ingest, enum 
 		r = choose_place(store, ingest);
 		if (r == 0)
 			r = publish_instead(store, ingest, durability, put);
-		r = settle(store, ingest, r, durability);
+		r = finish_publishing(store, ingest, r, durability);
 	}
 	return r;
 }

@@ -47,7 +47,7 @@ static bool is_open_for_writing(int fd)
 }
 
 /* Take the state of the file before the copy, for a comparison after it. Waits until a change would show. */
-static int begin(int fd, struct stat *ret_st, struct bid_stamp *ret_stamp)
+static int begin_copy(int fd, struct stat *ret_st, struct bid_stamp *ret_stamp)
 {
 	for (int tries = 0; tries < 2; tries++) {
 		if (fstat(fd, ret_st) < 0)
@@ -69,7 +69,7 @@ static uint64_t free_beside(int fd)
 }
 
 /* If the file is too large for the free space, return -EFBIG: smaller files may still fit. */
-static int copy(int from, const struct stat *st, int to, bool reflink)
+static int copy_bytes(int from, const struct stat *st, int to, bool reflink)
 {
 	uint64_t left, needed = (uint64_t)st->st_blocks * 512;
 	int r;
@@ -96,12 +96,12 @@ static int copy_source(struct bid_ingest *ingest, int to, bool reflink)
 	struct stat before, after;
 
 	for (int tries = 0; tries < TRIES; tries++) {
-		int r = begin(ingest->fd, &before, &stamp);
+		int r = begin_copy(ingest->fd, &before, &stamp);
 
 		if (r == 0 && tries > 0 && ftruncate(to, 0) < 0)
 			r = -errno;
 		if (r == 0)
-			r = copy(ingest->fd, &before, to, reflink);
+			r = copy_bytes(ingest->fd, &before, to, reflink);
 		if (r < 0)
 			return r;
 		if (fstat(ingest->fd, &after) < 0)
@@ -131,7 +131,7 @@ static int read_path(int fd, const struct stat *st, char ret_path[static PATH_MA
 	return r;
 }
 
-static int unpack(struct bid_store *store, struct bid_ingest *ingest)
+static int unpack_source(struct bid_store *store, struct bid_ingest *ingest)
 {
 	int r = ingest->temp.fd < 0 ? bid_temp_new(store, false, &ingest->temp) : 0;
 	struct stat st;
@@ -154,7 +154,7 @@ int bid_ingest_examine(struct bid_store *store, struct bid_ingest *ingest)
 
 	if (r < 0)
 		return r;
-	r = r ? unpack(store, ingest) : bid_elf_examine(ingest->fd, &ingest->info);
+	r = r ? unpack_source(store, ingest) : bid_elf_examine(ingest->fd, &ingest->info);
 	if (r < 0)
 		return r;
 	/* an id of one byte has no link in perf's layout: the name of a link is the rest after the first byte */

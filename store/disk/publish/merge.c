@@ -105,7 +105,7 @@ static int put_debug(struct bid_store *store, int fd, int to)
 	return r == -EEXIST && lacks_debug(to) ? bid_merge_file(store, fd, to, name) : r;
 }
 
-static int choose(int ours, int theirs, int to, enum bid_kind kind, bool expendable)
+static int choose_file(int ours, int theirs, int to, enum bid_kind kind, bool expendable)
 {
 	struct bid_elf_info info;
 	int r = bid_same_bytes(ours, theirs);
@@ -149,7 +149,7 @@ static int join_kind(struct bid_store *store, int from, int to, enum bid_kind ki
 		r = bid_fd_link(ours, to, name);
 	if (theirs < 0)
 		return r < 0 && r != -ENOENT ? r : 1;
-	outcome = choose(ours, theirs, to, kind, expendable);
+	outcome = choose_file(ours, theirs, to, kind, expendable);
 	if (outcome <= APART || !store)
 		return outcome < 0 ? outcome : outcome != APART;
 	if (outcome == BESIDE)
@@ -160,7 +160,7 @@ static int join_kind(struct bid_store *store, int from, int to, enum bid_kind ki
 }
 
 /* As join_kind(), of all kinds. */
-static int join(struct bid_store *store, const struct bid_place_of *entry, int to, bool expendable)
+static int join_kinds(struct bid_store *store, const struct bid_place_of *entry, int to, bool expendable)
 {
 	int r = 0, joined = 0;
 
@@ -183,7 +183,7 @@ int bid_merge(struct bid_store *store, const struct bid_place_of *entry, const c
 		return -EOPNOTSUPP;
 	r = bid_beneath_open(bid_store_root(store), target, O_RDONLY | O_DIRECTORY, &to);
 	if (r == 0)
-		r = join(store, entry, to, expendable);
+		r = join_kinds(store, entry, to, expendable);
 	return r < 0 ? r : 0;
 }
 
@@ -192,7 +192,7 @@ bool bid_merge_pending(struct bid_store *store, const struct bid_place_of *entry
 	bid_auto_fd int to = -1;
 
 	return bid_beneath_open(bid_store_root(store), target, O_RDONLY | O_DIRECTORY, &to) < 0 ||
-	       join(NULL, entry, to, false) != 0;
+	       join_kinds(NULL, entry, to, false) != 0;
 }
 
 int bid_merge_missing(struct bid_store *store, const char *from, const char *to, unsigned kinds)

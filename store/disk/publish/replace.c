@@ -93,7 +93,7 @@ static bool is_anothers(const struct replacing *replacing, const struct bid_plac
 	return bid_check_anothers(replacing->store, path, &request);
 }
 
-static int replace(void *user, const struct bid_place_of *entry)
+static int replace_entry(void *user, const struct bid_place_of *entry)
 {
 	struct replacing *replacing = user;
 	char path[PATH_MAX + 16];
@@ -140,7 +140,7 @@ static int replace_all_known(const struct replacing *replacing, const struct bid
 static int replace_each(struct replacing *replacing, const struct bid_id *id)
 {
 	struct bid_idset wanted = { 0 };
-	struct bid_visitor visitor = { .entry = replace, .user = replacing };
+	struct bid_visitor visitor = { .entry = replace_entry, .user = replacing };
 	int r = bid_idset_init(&wanted, id, 1);
 
 	replacing->wanted = &wanted;

@@ -126,7 +126,7 @@ const char *bid_stage_reason(const struct bid_stage *stage)
 	return stage->reason;
 }
 
-static int refuse(struct bid_stage *stage, const char *reason)
+static int refuse_file(struct bid_stage *stage, const char *reason)
 {
 	snprintf(stage->reason, sizeof(stage->reason), "%s", reason);
 	return -EBADMSG;
@@ -144,26 +144,26 @@ static int publish_elf(struct bid_stage *stage, const struct bid_request *reques
 		return -EINVAL;
 	r = bid_ingest_begin(stage->store, &(struct bid_add){ .path = original, .fd = stage->temp.fd }, &ingest);
 	if (r == -ENOEXEC)
-		r = refuse(stage, "not an ELF file");
+		r = refuse_file(stage, "not an ELF file");
 	else if (r == -EBADMSG)
-		r = refuse(stage, "a damaged or truncated ELF file");
+		r = refuse_file(stage, "a damaged or truncated ELF file");
 	else if (r == -ENODATA)
-		r = refuse(stage, "an ELF file without build-id");
+		r = refuse_file(stage, "an ELF file without build-id");
 	else if (r == 0 && !bid_id_answers(&ingest.info.id, &request->id))
-		r = refuse(stage, "carries another build-id");
+		r = refuse_file(stage, "carries another build-id");
 	/* the file is already on the store's file system */
 	if (r == 0) {
 		r = bid_ingest_place(stage->store, &ingest, BID_LINK_HARD, BID_DURABLE_BATCH);
 		if (r == -EBADMSG)
-			r = refuse(stage, "another file has its place, and cannot be set aside");
+			r = refuse_file(stage, "another file has its place, and cannot be set aside");
 		else if (r == -ENOTUNIQ)
-			r = refuse(stage, bid_strerror(r));
+			r = refuse_file(stage, bid_strerror(r));
 	}
 	bid_ingest_release(&ingest);
 	return r;
 }
 
-static int put(void *user, int dir, const char *name)
+static int put_temp(void *user, int dir, const char *name)
 {
 	return bid_temp_link(user, dir, name);
 }
@@ -187,14 +187,14 @@ static int publish_beside(struct bid_stage *stage, const struct bid_request *req
 	if (request->kind == BID_KIND_KALLSYMS) {
 		r = bid_kallsyms_check_file(stage->temp.fd);
 		if (r < 0)
-			return r == -EBADMSG || r == -EPERM ? refuse(stage, bid_kallsyms_why(r)) : r;
+			return r == -EBADMSG || r == -EPERM ? refuse_file(stage, bid_kallsyms_why(r)) : r;
 	}
 	if (fsync(stage->temp.fd) < 0 || fstat(stage->temp.fd, &st) < 0)
 		return -errno;
 	/* debug files go beside their ELF file; readers look for kernel files also in their well-known directory */
 	if (request->kind == BID_KIND_DEBUGINFO && bid_store_where(stage->store, &filed, where, sizeof(where)) == 0)
 		path = where;
-	r = bid_publish_instead(stage->store, &carried, path, false, put, &stage->temp);
+	r = bid_publish_instead(stage->store, &carried, path, false, put_temp, &stage->temp);
 	if (r < 0 && r != -EEXIST)
 		return r;
 	/* an earlier unnamed download moves along */
@@ -236,7 +236,7 @@ static int publish_kcore(struct bid_stage *stage, const char *dir, const char *n
 	int r = bid_kcore_check(stage->temp.fd, name);
 
 	if (r < 0)
-		return r == -EBADMSG ? refuse(stage, "a damaged or truncated copy of /proc/kcore") : r;
+		return r == -EBADMSG ? refuse_file(stage, "a damaged or truncated copy of /proc/kcore") : r;
 	if (fstat(stage->temp.fd, &st) < 0 || fchmod(stage->temp.fd, st.st_mode & MODE) < 0 || fsync(stage->temp.fd) < 0)
 		return -errno;
 	r = bid_beneath_mkdirs(bid_store_root(stage->store), dir, false, &fd);

@@ -246,7 +246,7 @@ int bid_txn_expect(struct bid_txn *txn, uint64_t size, bool evict)
 }
 
 /* Accept as many of @len bytes as fit without evicting. */
-static int take(struct bid_txn *txn, const uint8_t *data, size_t len, size_t *ret_taken)
+static int take_bytes(struct bid_txn *txn, const uint8_t *data, size_t len, size_t *ret_taken)
 {
 	int r = open_temp(txn);
 
@@ -268,7 +268,7 @@ int bid_txn_try_write(struct bid_txn *txn, const void *data, size_t len)
 	while (r == 0 && at < len) {
 		size_t taken = 0;
 
-		r = take(txn, (const uint8_t *)data + at, len - at, &taken);
+		r = take_bytes(txn, (const uint8_t *)data + at, len - at, &taken);
 		at += taken;
 	}
 	if (r == -EAGAIN)
@@ -285,7 +285,7 @@ int bid_txn_write(struct bid_txn *txn, const void *data, size_t len)
 	return r;
 }
 
-static int flush(struct bid_txn *txn)
+static int flush_writer(struct bid_txn *txn)
 {
 	int r;
 
@@ -336,7 +336,7 @@ int bid_txn_quarantine(struct bid_txn *txn)
 {
 	char name[NAME_MAX + 1];
 	bid_auto_fd int dir = -1;
-	int r = flush(txn);
+	int r = flush_writer(txn);
 
 	if (r == 0)
 		r = bid_quarantine_open(txn->store, &txn->request, &dir, name);
@@ -433,7 +433,7 @@ static void follow_name(struct bid_txn *txn, const struct bid_id *id, const stru
 }
 
 /* Publish in the right object directory; if that fails, in the unnamed directory, which readers try next. */
-static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file *ret_file)
+static int publish_object(struct bid_txn *txn, const struct bid_id *id, struct bid_file *ret_file)
 {
 	char path[PATH_MAX], unnamed[BID_LAYOUT_MAX], file[PATH_MAX];
 	struct bid_id filed = bid_layout_filed(id);
@@ -511,7 +511,7 @@ static int publish_recorded(struct bid_txn *txn, const struct bid_request *reque
 	int r;
 
 	recorded = origin && bid_find_stat(txn->store, request, &st) < 0 && write_record(txn, request, origin, digest) == 0;
-	r = publish(txn, &request->id, ret_file);
+	r = publish_object(txn, &request->id, ret_file);
 	*ret_ours = r == 0 && fstat(txn->temp.fd, &st) == 0 && st.st_ino == ret_file->st.st_ino && st.st_dev == ret_file->st.st_dev;
 	if (recorded && !*ret_ours)
 		bid_record_drop(txn->store, request);
@@ -540,7 +540,7 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	bool ours;
 	int r;
 
-	r = flush(txn);
+	r = flush_writer(txn);
 	if (r < 0)
 		return r;
 	/* the whole of a small file: the disk works during the examination */

@@ -49,7 +49,7 @@ static bool is_made_up(int fd)
 	return false;
 }
 
-static bool enter(void *user, int fd, const struct stat *st, uint64_t *note)
+static bool enter_directory(void *user, int fd, const struct stat *st, uint64_t *note)
 {
 	const struct bid_scan *scan = user;
 
@@ -68,7 +68,7 @@ static int one_file(void *user, unsigned worker, const struct bid_walk_file *fil
 	return bid_scan_one(scan, &scan->workers[worker], file);
 }
 
-static void trouble(void *user, unsigned worker, const char *path, int error)
+static void push_error(void *user, unsigned worker, const char *path, int error)
 {
 	struct bid_scan *scan = user;
 	struct bid_settling *settling = bid_scan_is_fatal(error) ? NULL : bid_settling_new(path, "");
@@ -81,7 +81,7 @@ static void trouble(void *user, unsigned worker, const char *path, int error)
 	bid_settle_push(scan->settle, settling);
 }
 
-static int settled(void *user, const struct bid_settling *settling)
+static int count_settled(void *user, const struct bid_settling *settling)
 {
 	struct bid_scan *scan = user;
 	struct bid_scan_file file = { .path = settling->path, .error = settling->error, .added = settling->added };
@@ -101,7 +101,7 @@ static int settled(void *user, const struct bid_settling *settling)
 	return r == 0 && scan->config->file ? scan->config->file(scan->config->user, &file) : r;
 }
 
-static void count(struct bid_scan *scan)
+static void sum_counts(struct bid_scan *scan)
 {
 	scan->counts.seen = scan->counts.recalled = 0;
 	for (unsigned i = 0; i < scan->jobs; i++) {
@@ -110,21 +110,21 @@ static void count(struct bid_scan *scan)
 	}
 }
 
-static void tick(void *user)
+static void report_progress(void *user)
 {
 	struct bid_scan *scan = user;
 	int r;
 
 	if (!scan->config->progress)
 		return;
-	count(scan);
+	sum_counts(scan);
 	r = scan->config->progress(scan->config->user, &scan->counts);
 	if (r != 0)
 		bid_walk_end(scan->walk, r);
 }
 
-static const struct bid_walk_ops walk_ops = { .enter = enter, .file = one_file, .trouble = trouble };
-static const struct bid_settle_ops settle_ops = { .settled = settled, .tick = tick };
+static const struct bid_walk_ops walk_ops = { .enter = enter_directory, .file = one_file, .trouble = push_error };
+static const struct bid_settle_ops settle_ops = { .settled = count_settled, .tick = report_progress };
 
 static void end_walk(void *user, int error)
 {
@@ -133,7 +133,7 @@ static void end_walk(void *user, int error)
 	bid_walk_end(scan->walk, error);
 }
 
-static void *work(void *user)
+static void *run_worker(void *user)
 {
 	struct bid_scan_worker *worker = user;
 
@@ -143,7 +143,7 @@ static void *work(void *user)
 }
 
 /* Run the workers, and finish files until the workers have ended. */
-static int run(struct bid_scan *scan)
+static int run_scan(struct bid_scan *scan)
 {
 	unsigned started = 0;
 	int r = 0, settling;
@@ -152,7 +152,7 @@ static int run(struct bid_scan *scan)
 		struct bid_scan_worker *worker = &scan->workers[started];
 
 		*worker = (struct bid_scan_worker){ .scan = scan, .number = started };
-		r = bid_thread_start(&worker->thread, "bid-scan", work, worker);
+		r = bid_thread_start(&worker->thread, "bid-scan", run_worker, worker);
 		if (r < 0)
 			break;
 	}
@@ -170,7 +170,7 @@ static int run(struct bid_scan *scan)
 }
 
 /* Save the results. A failure only makes the next scan slower. */
-static void save(struct bid_scan *scan, const char *path)
+static void save_results(struct bid_scan *scan, const char *path)
 {
 	bid_auto_free struct bid_scan_found *found = calloc(scan->jobs + 1, sizeof(*found));
 	int r = -ENOMEM;
@@ -212,7 +212,7 @@ static int open_tree(struct bid_scan *scan, const char *path, int *ret_fd, char 
 	return 0;
 }
 
-static void release(struct bid_scan *scan)
+static void release_scan(struct bid_scan *scan)
 {
 	for (unsigned i = 0; scan->workers && i < scan->jobs; i++)
 		bid_scan_found_release(&scan->workers[i].found);
@@ -257,13 +257,13 @@ int bid_store_scan(struct bid_store *store, const char *path, const struct bid_s
 	}
 	if (r == 0) {
 		bid_dirs_keep(store);
-		r = run(&scan);
+		r = run_scan(&scan);
 		bid_dirs_drop(store);
 	}
 	if (r == 0)
-		save(&scan, real);
-	count(&scan);
+		save_results(&scan, real);
+	sum_counts(&scan);
 	*ret_counts = scan.counts;
-	release(&scan);
+	release_scan(&scan);
 	return r;
 }

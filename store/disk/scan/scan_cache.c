@@ -102,7 +102,7 @@ static uint64_t digest_of(const struct bid_scan_cache *cache, const struct heade
 }
 
 /* Use @data of @len bytes as the cache if it is valid. */
-static bool adopt(struct bid_scan_cache *cache, char *data, size_t len)
+static bool adopt_data(struct bid_scan_cache *cache, char *data, size_t len)
 {
 	const struct header *header = (const void *)data;
 	size_t rest;
@@ -145,7 +145,7 @@ int bid_scan_cache_load(struct bid_store *store, const char *path, bool forget, 
 	cache->path_hash = XXH3_64bits(path, strlen(path));
 	snprintf(cache->name, sizeof(cache->name), "%016llx", (unsigned long long)cache->path_hash);
 	if (!forget && open_cache(store, cache->name, &fd) == 0 && fstat(fd, &st) == 0 &&
-	    bid_read_file(fd, CACHE_MAX, &data, &len) == 0 && adopt(cache, data, len)) {
+	    bid_read_file(fd, CACHE_MAX, &data, &len) == 0 && adopt_data(cache, data, len)) {
 		cache->data = bid_steal(data);
 		cache->used = st.st_mtim.tv_sec;
 	}
@@ -223,7 +223,7 @@ void bid_scan_found_release(struct bid_scan_found *found)
 	*found = (struct bid_scan_found){ 0 };
 }
 
-static void put(struct bid_scan_slot *slots, uint64_t mask, const struct bid_scan_slot *slot, size_t first_id)
+static void put_slot(struct bid_scan_slot *slots, uint64_t mask, const struct bid_scan_slot *slot, size_t first_id)
 {
 	uint64_t at = slot->key.words[0] & mask;
 
@@ -235,7 +235,8 @@ static void put(struct bid_scan_slot *slots, uint64_t mask, const struct bid_sca
 }
 
 /* The file's bytes. The caller frees @ret_data. */
-static int build(const struct bid_scan_cache *cache, const struct bid_scan_found *found, size_t n, char **ret_data, size_t *ret_len)
+static int build_file(const struct bid_scan_cache *cache, const struct bid_scan_found *found, size_t n, char **ret_data,
+		      size_t *ret_len)
 {
 	struct header header = { .n_slots = SLOTS_MIN };
 	struct bid_scan_slot *slots;
@@ -260,7 +261,7 @@ static int build(const struct bid_scan_cache *cache, const struct bid_scan_found
 	ids = (void *)(slots + header.n_slots);
 	for (size_t i = 0; i < n; i++) {
 		for (size_t j = 0; j < found[i].n; j++)
-			put(slots, header.n_slots - 1, &found[i].slots[j], first_id);
+			put_slot(slots, header.n_slots - 1, &found[i].slots[j], first_id);
 		if (found[i].n_ids)
 			memcpy(ids + first_id, found[i].ids, found[i].n_ids * sizeof(*ids));
 		first_id += found[i].n_ids;
@@ -302,7 +303,7 @@ int bid_scan_cache_save(struct bid_store *store, struct bid_scan_cache *cache, c
 		return 0;
 	}
 	if (r == 0)
-		r = build(cache, found, n, &data, &len);
+		r = build_file(cache, found, n, &data, &len);
 	if (r == 0)
 		r = bid_temp_new(store, true, &temp);
 	if (r == 0)

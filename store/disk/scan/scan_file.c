@@ -52,8 +52,8 @@ static bool is_racy(const struct stat *st)
 }
 
 /* @stored is the stat of the stored file; NULL for a file of a lower store or for none. */
-static int push(struct bid_scan *scan, const struct bid_walk_file *file, int error, const struct bid_added *added,
-		const struct stat *stored, const struct bid_scan_key *key)
+static int push_file(struct bid_scan *scan, const struct bid_walk_file *file, int error, const struct bid_added *added,
+		     const struct stat *stored, const struct bid_scan_key *key)
 {
 	struct bid_settling *settling = bid_settling_new(file->dir_path, file->name);
 
@@ -132,7 +132,7 @@ static bool is_stored(struct bid_scan *scan, const struct bid_walk_file *file, c
 }
 
 /* Look the file up in the results of an earlier scan. Returns 1 if they suffice. */
-static int recall(struct bid_scan *scan, struct bid_scan_worker *worker, const struct bid_walk_file *file)
+static int recall_file(struct bid_scan *scan, struct bid_scan_worker *worker, const struct bid_walk_file *file)
 {
 	struct bid_scan_result result;
 	struct bid_scan_key key;
@@ -151,9 +151,9 @@ static int recall(struct bid_scan *scan, struct bid_scan_worker *worker, const s
 
 		if (!is_stored(scan, file, &result.id, result.kind, &stored))
 			return 0;
-		r = push(scan, file, 0, &added, &stored, NULL);
+		r = push_file(scan, file, 0, &added, &stored, NULL);
 	} else if (result.what == BID_SCAN_NO_ID) {
-		r = push(scan, file, -ENODATA, NULL, NULL, NULL);
+		r = push_file(scan, file, -ENODATA, NULL, NULL, NULL);
 	}
 	if (r == 0)
 		r = bid_scan_found_add(&worker->found, &key, &result, false);
@@ -162,7 +162,7 @@ static int recall(struct bid_scan *scan, struct bid_scan_worker *worker, const s
 	return r < 0 ? r : 1;
 }
 
-static int keep(struct bid_scan_worker *worker, const struct bid_walk_file *file, const struct stat *st, int what)
+static int keep_result(struct bid_scan_worker *worker, const struct bid_walk_file *file, const struct stat *st, int what)
 {
 	struct bid_scan_key key = bid_scan_key(file->dir_path, file->note, file->name, st);
 
@@ -173,7 +173,7 @@ static int keep(struct bid_scan_worker *worker, const struct bid_walk_file *file
  * One sync writes all dirty data. After it, hard links of files without later changes are durable. Syncs once for all files, and
  * only if there is a file to add.
  */
-static int clean(struct bid_scan *scan, struct timespec *ret_before)
+static int clean_store(struct bid_scan *scan, struct timespec *ret_before)
 {
 	int r = 0;
 
@@ -232,7 +232,7 @@ static bool is_placed(struct bid_scan *scan, const struct bid_walk_file *file, i
 }
 
 /* Finish adding the file ingest->fd; @st is its earlier stat. */
-static int place(struct bid_scan *scan, const struct bid_walk_file *file, struct bid_settling *settling, const struct stat *st)
+static int place_file(struct bid_scan *scan, const struct bid_walk_file *file, struct bid_settling *settling, const struct stat *st)
 {
 	struct bid_ingest *ingest = settling->ingest;
 	struct stat after;
@@ -241,7 +241,7 @@ static int place(struct bid_scan *scan, const struct bid_walk_file *file, struct
 	if (r == 0)
 		ingest->is_new = bid_find_has_image(scan->store, &ingest->info.id) == 0;
 	if (r == 0 && ingest->is_new && scan->config->link != BID_LINK_COPY)
-		r = clean(scan, &ingest->clean_before);
+		r = clean_store(scan, &ingest->clean_before);
 	if (r == 0)
 		r = bid_ingest_vdso(scan->store, ingest);
 	if (r == 0)
@@ -257,7 +257,7 @@ static int place(struct bid_scan *scan, const struct bid_walk_file *file, struct
 }
 
 /* Add the file open at @fd, and take over the descriptor. @is_elf: the file is not compressed. */
-static int add(struct bid_scan *scan, const struct bid_walk_file *file, int fd, const struct stat *st, bool is_elf)
+static int add_file(struct bid_scan *scan, const struct bid_walk_file *file, int fd, const struct stat *st, bool is_elf)
 {
 	struct bid_settling *settling = bid_settling_new(file->dir_path, file->name);
 	struct bid_ingest *ingest = calloc(1, sizeof(*ingest));
@@ -275,7 +275,7 @@ static int add(struct bid_scan *scan, const struct bid_walk_file *file, int fd, 
 	ingest->is_elf = is_elf;
 	ingest->is_reached = file->note == 0;
 	if (r == 0)
-		r = place(scan, file, settling, st);
+		r = place_file(scan, file, settling, st);
 	if (bid_scan_is_fatal(r)) {
 		bid_settling_free(settling);
 		return r;
@@ -307,7 +307,7 @@ static int open_file(const struct bid_scan *scan, const struct bid_walk_file *fi
 }
 
 /* Read the magic first: most files are no ELF files, and 4 bytes cost less than the page for an id. */
-static int identify(int fd, struct bid_id *ret_id)
+static int identify_elf(int fd, struct bid_id *ret_id)
 {
 	char magic[SELFMAG];
 	ssize_t n = pread(fd, magic, sizeof(magic), 0);
@@ -318,7 +318,7 @@ static int identify(int fd, struct bid_id *ret_id)
 }
 
 /* Open and examine the file. */
-static int look(struct bid_scan *scan, struct bid_scan_worker *worker, const struct bid_walk_file *file)
+static int examine_file(struct bid_scan *scan, struct bid_scan_worker *worker, const struct bid_walk_file *file)
 {
 	int opened = open_file(scan, file), r, pushed;
 	bid_auto_fd int fd = opened < 0 ? -1 : opened;
@@ -334,30 +334,30 @@ static int look(struct bid_scan *scan, struct bid_scan_worker *worker, const str
 		return 0;
 	atomic_fetch_add_explicit(&worker->seen, 1, memory_order_relaxed);
 	if (opened < 0)
-		return bid_scan_is_fatal(opened) ? opened : push(scan, file, opened, NULL, NULL, NULL);
+		return bid_scan_is_fatal(opened) ? opened : push_file(scan, file, opened, NULL, NULL, NULL);
 
-	r = identify(fd, &added.id);
+	r = identify_elf(fd, &added.id);
 	if (r == 0 && is_placed(scan, file, fd, &added.id, &st, &stored)) {
 		key = bid_scan_key(file->dir_path, file->note, file->name, &st);
-		return push(scan, file, 0, &added, &stored, is_racy(&st) ? NULL : &key);
+		return push_file(scan, file, 0, &added, &stored, is_racy(&st) ? NULL : &key);
 	}
 	if (r == 0 || (r == -ENOEXEC && is_packed_kernel_file(file->name)))
-		return add(scan, file, bid_steal_fd(&fd), &st, r == 0);
+		return add_file(scan, file, bid_steal_fd(&fd), &st, r == 0);
 	if (r == -ENOEXEC)
-		return is_racy(&st) ? 0 : keep(worker, file, &st, BID_SCAN_OTHER);
+		return is_racy(&st) ? 0 : keep_result(worker, file, &st, BID_SCAN_OTHER);
 	if (bid_scan_is_fatal(r))
 		return r;
-	pushed = push(scan, file, r, NULL, NULL, NULL);
+	pushed = push_file(scan, file, r, NULL, NULL, NULL);
 	if (pushed == 0 && r == -ENODATA && !is_racy(&st))
-		pushed = keep(worker, file, &st, BID_SCAN_NO_ID);
+		pushed = keep_result(worker, file, &st, BID_SCAN_NO_ID);
 	return pushed;
 }
 
 int bid_scan_one(struct bid_scan *scan, struct bid_scan_worker *worker, const struct bid_walk_file *file)
 {
-	int r = bid_scan_cache_is_empty(scan->cache) ? 0 : recall(scan, worker, file);
+	int r = bid_scan_cache_is_empty(scan->cache) ? 0 : recall_file(scan, worker, file);
 
 	if (r != 0)
 		return r < 0 ? r : 0;
-	return look(scan, worker, file);
+	return examine_file(scan, worker, file);
 }

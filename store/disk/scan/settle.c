@@ -64,7 +64,7 @@ void bid_settling_free(struct bid_settling *settling)
 	free(settling);
 }
 
-static void append(struct list *list, struct bid_settling *settling)
+static void append_settling(struct list *list, struct bid_settling *settling)
 {
 	settling->next = NULL;
 	*(list->end ? list->end : &list->first) = settling;
@@ -72,7 +72,7 @@ static void append(struct list *list, struct bid_settling *settling)
 	list->n++;
 }
 
-static struct bid_settling *shift(struct list *list)
+static struct bid_settling *shift_settling(struct list *list)
 {
 	struct bid_settling *settling = list->first;
 
@@ -85,11 +85,11 @@ static struct bid_settling *shift(struct list *list)
 	return settling;
 }
 
-static void drop(struct list *list)
+static void drop_list(struct list *list)
 {
 	struct bid_settling *settling;
 
-	while ((settling = shift(list)))
+	while ((settling = shift_settling(list)))
 		bid_settling_free(settling);
 }
 
@@ -121,9 +121,9 @@ void bid_settle_free(struct bid_settle *settle)
 {
 	if (!settle)
 		return;
-	drop(&settle->queue);
-	drop(&settle->unsynced);
-	drop(&settle->prepared);
+	drop_list(&settle->queue);
+	drop_list(&settle->unsynced);
+	drop_list(&settle->prepared);
 	pthread_cond_destroy(&settle->changed);
 	pthread_cond_destroy(&settle->room);
 	pthread_mutex_destroy(&settle->lock);
@@ -135,7 +135,7 @@ void bid_settle_push(struct bid_settle *settle, struct bid_settling *settling)
 	pthread_mutex_lock(&settle->lock);
 	while (settle->queue.n >= QUEUE_MAX || (settling->ingest && settle->n_prepared >= settle->prepared_max))
 		pthread_cond_wait(&settle->room, &settle->lock);
-	append(&settle->queue, settling);
+	append_settling(&settle->queue, settling);
 	if (settling->ingest)
 		settle->n_prepared++;
 	/* other files wait for the next tick: waking a thread for each costs more than the file */
@@ -153,7 +153,7 @@ void bid_settle_worker_ends(struct bid_settle *settle)
 }
 
 /* Wait for work, at most a tick. Returns false after the last work of the ended workers. */
-static bool take(struct bid_settle *settle, struct list *ret_list)
+static bool take_work(struct bid_settle *settle, struct list *ret_list)
 {
 	struct timespec until;
 	bool more;
@@ -176,7 +176,7 @@ static bool take(struct bid_settle *settle, struct list *ret_list)
 	return more;
 }
 
-static int report(struct bid_settle *settle, struct bid_settling *settling)
+static int report_settled(struct bid_settle *settle, struct bid_settling *settling)
 {
 	int r = settle->ops->settled(settle->user, settling);
 
@@ -196,27 +196,27 @@ static int sort_in(struct bid_settle *settle, struct list *list)
 	struct bid_settling *settling;
 	int r = 0;
 
-	while (r == 0 && (settling = shift(list))) {
+	while (r == 0 && (settling = shift_settling(list))) {
 		if (settling->ingest)
-			append(&settle->prepared, settling);
+			append_settling(&settle->prepared, settling);
 		else if (is_settled(settling))
-			r = report(settle, settling);
+			r = report_settled(settle, settling);
 		else
-			append(&settle->unsynced, settling);
+			append_settling(&settle->unsynced, settling);
 	}
 	return r;
 }
 
 /* Commit a batch with one syncfs(2): published files are finished, and prepared files can be published. */
-static int flush(struct bid_settle *settle)
+static int commit_batch(struct bid_settle *settle)
 {
 	struct bid_settling *settling;
 	int r;
 
 	r = bid_store_sync(settle->store);
-	while (r == 0 && (settling = shift(&settle->unsynced)))
-		r = report(settle, settling);
-	while (r == 0 && (settling = shift(&settle->prepared))) {
+	while (r == 0 && (settling = shift_settling(&settle->unsynced)))
+		r = report_settled(settle, settling);
+	while (r == 0 && (settling = shift_settling(&settle->prepared))) {
 		settling->error = bid_ingest_finish(settle->store, settling->ingest, BID_DURABLE_LATER);
 		settling->added = settling->ingest->added;
 		settling->is_fresh = settling->ingest->is_fresh;
@@ -227,9 +227,9 @@ static int flush(struct bid_settle *settle)
 			r = settling->error;
 			bid_settling_free(settling);
 		} else if (is_settled(settling)) {
-			r = report(settle, settling);
+			r = report_settled(settle, settling);
 		} else {
-			append(&settle->unsynced, settling);
+			append_settling(&settle->unsynced, settling);
 		}
 	}
 	return r;
@@ -244,22 +244,22 @@ int bid_settle_run(struct bid_settle *settle, void (*failed)(void *user, int err
 		struct list list;
 		int now;
 
-		more = take(settle, &list);
+		more = take_work(settle, &list);
 		if (r != 0) {
-			drop(&list);
+			drop_list(&list);
 			continue;
 		}
 		now = sort_in(settle, &list);
 		if (now == 0 && (settle->prepared.n >= settle->prepared_max || settle->unsynced.n >= UNSYNCED_MAX))
-			now = flush(settle);
+			now = commit_batch(settle);
 		settle->ops->tick(settle->user);
 		if (now != 0) {
-			drop(&list);
+			drop_list(&list);
 			r = now;
 			failed(user, r);
 		}
 	}
 	while (r == 0 && (settle->prepared.n > 0 || settle->unsynced.n > 0))
-		r = flush(settle);
+		r = commit_batch(settle);
 	return r;
 }

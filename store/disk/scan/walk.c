@@ -134,7 +134,7 @@ void bid_walk_end(struct bid_walk *walk, int error)
 }
 
 /* Take the next directory; NULL at the end of the dirwalk. */
-static struct pending *take(struct bid_walk *walk)
+static struct pending *take_directory(struct bid_walk *walk)
 {
 	struct pending *pending = NULL;
 
@@ -150,7 +150,7 @@ static struct pending *take(struct bid_walk *walk)
 	return pending;
 }
 
-static void done(struct bid_walk *walk)
+static void end_directory(struct bid_walk *walk)
 {
 	pthread_mutex_lock(&walk->lock);
 	if (--walk->busy == 0)
@@ -158,7 +158,7 @@ static void done(struct bid_walk *walk)
 	pthread_mutex_unlock(&walk->lock);
 }
 
-static void push(struct bid_walk *walk, struct pending *first, struct pending *last)
+static void push_directories(struct bid_walk *walk, struct pending *first, struct pending *last)
 {
 	pthread_mutex_lock(&walk->lock);
 	last->next = walk->stack;
@@ -247,7 +247,7 @@ static int push_dirs(struct bid_walk *walk, struct dir *dir, char *entries, size
 			last = pending;
 	}
 	if (first)
-		push(walk, first, last);
+		push_directories(walk, first, last);
 	return r;
 }
 
@@ -295,7 +295,7 @@ static int push_pieces(struct bid_walk *walk, struct dir *dir, const char *entri
 		memcpy(pending->name, entries + at, end - at);
 		atomic_fetch_add(&dir->refs, 1);
 		atomic_fetch_add(&walk->pieces, 1);
-		push(walk, pending, pending);
+		push_directories(walk, pending, pending);
 		at = end;
 	}
 	*ret_rest = at;
@@ -344,7 +344,7 @@ int bid_walk_work(struct bid_walk *walk, unsigned worker)
 
 	if (!entries)
 		bid_walk_end(walk, -ENOMEM);
-	while ((pending = take(walk))) {
+	while ((pending = take_directory(walk))) {
 		struct dir *dir = pending->piece > 0 ? NULL : open_dir(walk, pending);
 		int r = 0;
 
@@ -362,7 +362,7 @@ int bid_walk_work(struct bid_walk *walk, unsigned worker)
 		pending_free(pending);
 		if (r != 0)
 			bid_walk_end(walk, r);
-		done(walk);
+		end_directory(walk);
 	}
 	return atomic_load(&walk->error);
 }

@@ -96,7 +96,7 @@ struct task {
 	pthread_t thread;
 };
 
-static void *work(void *user)
+static void *run_task(void *user)
 {
 	const struct task *task = user;
 
@@ -105,7 +105,7 @@ static void *work(void *user)
 }
 
 /* Run @part in all threads. Returns the result that ended it. */
-static int together(struct team *team, int (*part)(struct bid_verify *member))
+static int run_together(struct team *team, int (*part)(struct bid_verify *member))
 {
 	bid_auto_free struct task *tasks = calloc(team->n, sizeof(*tasks));
 	unsigned started = 1;
@@ -117,7 +117,7 @@ static int together(struct team *team, int (*part)(struct bid_verify *member))
 
 		*task = (struct task){ .member = &team->members[started], .part = part };
 		/* fewer do, too */
-		if (bid_thread_start(&task->thread, "bid-verify", work, task) < 0)
+		if (bid_thread_start(&task->thread, "bid-verify", run_task, task) < 0)
 			break;
 	}
 	bid_verify_end(&team->members[0], part(&team->members[0]));
@@ -142,13 +142,13 @@ static int check_names(struct team *team)
 
 	if (r < 0)
 		return r;
-	r = together(team, names_part);
+	r = run_together(team, names_part);
 	bid_entries_walk_free(shared->walk);
 	return r;
 }
 
 /* Merge the results of the threads into shared state. */
-static int gather(struct team *team)
+static int merge_results(struct team *team)
 {
 	struct bid_verify *first = &team->members[0];
 
@@ -171,8 +171,8 @@ static int check_only(struct team *team)
 	int r = check_names(team);
 
 	if (r == 0)
-		r = gather(team);
-	return r == 0 ? together(team, bid_verify_links) : r;
+		r = merge_results(team);
+	return r == 0 ? run_together(team, bid_verify_links) : r;
 }
 
 static int check_in_turn(struct bid_verify *verify)
@@ -191,7 +191,7 @@ static int check_in_turn(struct bid_verify *verify)
 	return r;
 }
 
-static int check(struct team *team)
+static int check_store(struct team *team)
 {
 	struct bid_verify *first = &team->members[0];
 	struct bid_idset orphaned = { 0 };
@@ -203,16 +203,16 @@ static int check(struct team *team)
 	for (unsigned i = 0; i < team->n; i++)
 		team->members[i].orphaned = &orphaned;
 	if (r == 0)
-		r = together(team, bid_verify_own);
+		r = run_together(team, bid_verify_own);
 	if (r == 0)
 		r = bid_verify_own_rest(first);
 	bid_idset_release(&orphaned);
 	return r;
 }
 
-static int run(struct team *team, struct bid_verify_stats *ret_stats)
+static int run_check(struct team *team, struct bid_verify_stats *ret_stats)
 {
-	int r = check(team);
+	int r = check_store(team);
 
 	for (unsigned i = 0; i < team->n; i++) {
 		bid_verify_count(&team->members[i]);
@@ -259,7 +259,7 @@ int bid_store_verify(struct bid_store *store, const struct bid_verify_config *co
 	for (unsigned i = 0; i < team.n; i++)
 		members[i] =
 			(struct bid_verify){ .store = store, .config = config, .shared = shared, .worker = i, .wanted = &wanted };
-	r = run(&team, ret_stats);
+	r = run_check(&team, ret_stats);
 	for (unsigned i = 0; i < BID_VERIFY_FANS; i++)
 		bid_close(shared->fans[i]);
 	bid_verify_seen_free(shared->seen);

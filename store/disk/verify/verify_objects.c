@@ -43,7 +43,7 @@ static ssize_t read_beginning(struct bid_verify *verify, int fd, uint64_t size)
 	return bid_pread_full(fd, verify->piece, size < BID_DIGEST_PIECE ? (size_t)size : BID_DIGEST_PIECE, 0);
 }
 
-/* As judge(), for a symbol table. A table does not name its kernel; the check is whether it is a symbol table. */
+/* As check_content(), for a symbol table. A table does not name its kernel; the check is whether it is a symbol table. */
 static bool judge_table(int fd, enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
 {
 	int r = bid_kallsyms_check_file(fd);
@@ -60,8 +60,8 @@ static bool judge_table(int fd, enum bid_finding_kind *ret_kind, char text[stati
  * Judge the file at @fd; verify->piece has its first @len bytes. Returns true for a correct file. Otherwise sets *@ret_kind, and
  * @text says why.
  */
-static bool judge(struct bid_verify *verify, int fd, size_t len, const struct bid_request *request, struct bid_id *ret_id,
-		  enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
+static bool check_content(struct bid_verify *verify, int fd, size_t len, const struct bid_request *request, struct bid_id *ret_id,
+			  enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
 {
 	char hex[BID_ID_HEX_MAX];
 	int r = len > 0 ? bid_elf_identify_head(verify->piece, len, ret_id) : -EAGAIN;
@@ -88,7 +88,7 @@ static bool judge(struct bid_verify *verify, int fd, size_t len, const struct bi
 	return false;
 }
 
-static int tick(void *user, uint64_t bytes)
+static int count_bytes(void *user, uint64_t bytes)
 {
 	struct bid_verify *verify = user;
 
@@ -100,7 +100,7 @@ int bid_verify_digest(struct bid_verify *verify, int fd, char ret_digest[static 
 {
 	ssize_t n = read_beginning(verify, fd, BID_DIGEST_PIECE);
 
-	return n < 0 ? (int)n : bid_digest_rest(fd, verify->piece, (size_t)n, tick, verify, ret_digest);
+	return n < 0 ? (int)n : bid_digest_rest(fd, verify->piece, (size_t)n, count_bytes, verify, ret_digest);
 }
 
 static int digest_failed(int r, enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
@@ -137,7 +137,7 @@ static int judge_deep(struct bid_verify *verify, struct object *object, bool *re
 	int r, examined;
 
 	*ret_right = false;
-	r = bid_digest_rest(object->fd, verify->piece, object->len, tick, verify, digest);
+	r = bid_digest_rest(object->fd, verify->piece, object->len, count_bytes, verify, digest);
 	if (r != 0)
 		return digest_failed(r, ret_kind, text);
 	if (verify->shared->recorded && bid_record_read(verify->store, &object->request, &record) < 0)
@@ -164,7 +164,7 @@ static int judge_deep(struct bid_verify *verify, struct object *object, bool *re
 }
 
 /* Its size and mode, and to be read as a whole its beginning. */
-static int begin(struct bid_verify *verify, struct object *object)
+static int stat_object(struct bid_verify *verify, struct object *object)
 {
 	ssize_t n;
 
@@ -221,7 +221,7 @@ int bid_verify_object(struct bid_verify *verify, int dir, const char *name, cons
 	r = bid_beneath_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 	object.fd = fd;
 	if (r == 0)
-		r = begin(verify, &object);
+		r = stat_object(verify, &object);
 	if (r == -ENOENT || r == -ENOMEM)
 		return r == -ENOENT ? 0 : r;
 	if (r < 0) {
@@ -233,7 +233,7 @@ int bid_verify_object(struct bid_verify *verify, int dir, const char *name, cons
 	if (request->kind == BID_KIND_KALLSYMS)
 		right = judge_table(fd, &finding.kind, text);
 	else
-		right = judge(verify, fd, object.len, request, &object.request.id, &finding.kind, text);
+		right = check_content(verify, fd, object.len, request, &object.request.id, &finding.kind, text);
 	if (right && verify->config->deep)
 		r = judge_deep(verify, &object, &right, &finding.kind, text);
 	if (r == 0)
@@ -349,7 +349,7 @@ static bool link_orphan(struct bid_store *store, const struct bid_place_of *entr
 }
 
 /* Adopt an orphan. Sets *@ret_linked if the link of the id leads to the entry. */
-static int adopt(struct bid_verify *verify, const struct bid_place_of *entry, bool *ret_linked)
+static int adopt_orphan(struct bid_verify *verify, const struct bid_place_of *entry, bool *ret_linked)
 {
 	struct bid_finding finding = { .kind = BID_FINDING_ORPHAN, .path = entry->path, .request = { .id = entry->id } };
 	bool repair = verify->config->repair, later = false;
@@ -404,7 +404,7 @@ int bid_verify_adopt(struct bid_verify *verify, const struct bid_place_of *entry
 {
 	bool linked;
 
-	return adopt(verify, entry, &linked);
+	return adopt_orphan(verify, entry, &linked);
 }
 
 /* Report an object directory that has been empty for a while. */
@@ -467,7 +467,7 @@ int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry
 	}
 	if (left.kinds == 0)
 		return 0;
-	r = adopt(verify, &left, &linked);
+	r = adopt_orphan(verify, &left, &linked);
 	/* a repair changes links afterwards */
 	return r == 0 && linked && !verify->config->repair ? bid_verify_linked(verify, &left.id) : r;
 }

@@ -177,7 +177,7 @@ static int check_table(struct bid_verify *verify, const char *path, const struct
 /* Visits an entry "xx/NAME" of a private folder DIR; @path is DIR/xx/NAME. */
 typedef int (*own_fn)(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry);
 
-static int foreign(struct bid_verify *verify)
+static int count_foreign(struct bid_verify *verify)
 {
 	verify->stats.foreign++;
 	return 0;
@@ -188,7 +188,7 @@ static int visit_record(struct bid_verify *verify, const char *path, const char 
 	struct bid_request request;
 
 	if (!bid_record_parse_name(first, entry->d_name, &request))
-		return foreign(verify);
+		return count_foreign(verify);
 	if (!bid_verify_wants(verify, &request.id))
 		return 0;
 	return bid_kind_has_detail(request.kind) ? bid_verify_piece_record(verify, path, first, entry->d_name, &request)
@@ -209,7 +209,7 @@ static int visit_unpacked(struct bid_verify *verify, const char *path, const cha
 	struct bid_id id;
 
 	if (!parse_rest(first, entry->d_name, &id) || entry->d_type == DT_DIR)
-		return foreign(verify);
+		return count_foreign(verify);
 	return bid_verify_wants(verify, &id) ? check_unpacked(verify, path, &id) : 0;
 }
 
@@ -218,7 +218,7 @@ static int visit_table(struct bid_verify *verify, const char *path, const char *
 	struct bid_id id;
 
 	if (!parse_rest(first, entry->d_name, &id) || entry->d_type == DT_DIR)
-		return foreign(verify);
+		return count_foreign(verify);
 	return bid_verify_wants(verify, &id) ? check_table(verify, path, &id) : 0;
 }
 
@@ -227,7 +227,7 @@ static int visit_pieces(struct bid_verify *verify, const char *first, const stru
 	struct bid_request all = { .kind = kind };
 
 	if (!parse_rest(first, entry->d_name, &all.id))
-		return foreign(verify);
+		return count_foreign(verify);
 	return bid_verify_wants(verify, &all.id) ? bid_verify_pieces(verify, &all) : 0;
 }
 
@@ -266,7 +266,7 @@ static int visit_names(struct bid_verify *verify, const char *path, const char *
 	int r;
 
 	if (!parse_rest(first, entry->d_name, &id))
-		return foreign(verify);
+		return count_foreign(verify);
 	if (!verify->config->repair || verify->shared->blind || !bid_verify_wants(verify, &id))
 		return 0;
 	r = bid_names_each(verify->store, &id, tidy_name, verify->store);

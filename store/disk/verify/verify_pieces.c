@@ -24,7 +24,7 @@
  * Report the piece of @finding and its record @record, which may be NULL. A repair removes both: eviction never finds a piece
  * without a record.
  */
-static int tell(struct bid_verify *verify, struct bid_finding *finding, const char *record)
+static int report_piece(struct bid_verify *verify, struct bid_finding *finding, const char *record)
 {
 	if (verify->config->repair) {
 		int r = bid_piece_remove(verify->store, &finding->request);
@@ -60,7 +60,7 @@ static int judge_deep(struct bid_verify *verify, int fd, const json_t *record, s
 }
 
 /* Judge the piece of @finding and its record. Sets the kind and the text if either is wrong. */
-static int judge(struct bid_verify *verify, struct bid_finding *finding)
+static int check_piece(struct bid_verify *verify, struct bid_finding *finding)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	json_t *record = NULL;
@@ -94,7 +94,7 @@ struct named {
 	const struct bid_detail *detail; /* counted; NULL before it is found */
 };
 
-static int match(void *user, const struct bid_request *piece)
+static int match_name(void *user, const struct bid_request *piece)
 {
 	struct named *named = user;
 
@@ -107,7 +107,7 @@ static int match(void *user, const struct bid_request *piece)
 /* Find the piece of a damaged record by the name of the record, among the pieces of its id. */
 static int find_named(struct bid_verify *verify, const struct bid_request *request, struct named *named)
 {
-	int r = bid_store_each_piece(verify->store, &request->id, request->kind, match, named);
+	int r = bid_store_each_piece(verify->store, &request->id, request->kind, match_name, named);
 
 	return r < 0 ? r : 0;
 }
@@ -129,7 +129,7 @@ int bid_verify_piece_record(struct bid_verify *verify, const char *path, const c
 	verify->stats.records++;
 	finding.request.detail = detail;
 	if (r == 0) {
-		r = judge(verify, &finding);
+		r = check_piece(verify, &finding);
 	} else if (r == -EBADMSG) {
 		finding.text = "is damaged";
 		r = find_named(verify, request, &named);
@@ -143,7 +143,7 @@ int bid_verify_piece_record(struct bid_verify *verify, const char *path, const c
 		if (finding.kind == BID_FINDING_UNREADABLE) {
 			r = bid_verify_found(verify, &finding);
 		} else if (finding.request.detail && finding.kind != BID_FINDING_STALE) {
-			r = tell(verify, &finding, path);
+			r = report_piece(verify, &finding, path);
 		} else {
 			finding.repaired = verify->config->repair && bid_verify_drop(verify, path);
 			r = bid_verify_found(verify, &finding);
@@ -166,7 +166,7 @@ static int check_lone(void *user, const struct bid_request *piece)
 	if (bid_record_stat(verify->store, piece, &st) != -ENOENT)
 		return bid_verify_progress(verify);
 	finding.path = bid_piece_path(piece, path);
-	return tell(verify, &finding, NULL);
+	return report_piece(verify, &finding, NULL);
 }
 
 /* Nothing of ours: none is written, and none is read. */

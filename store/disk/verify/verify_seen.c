@@ -17,12 +17,12 @@ struct bid_verify_seen {
 };
 
 /* Hash with a seed: an attacker can construct ids with equal plain hashes, and the check would skip one. */
-static uint64_t hash(const struct bid_verify *verify, const struct bid_id *filed)
+static uint64_t hash_id(const struct bid_verify *verify, const struct bid_id *filed)
 {
 	return XXH3_64bits_withSeed(filed->bytes, filed->len, verify->shared->seed);
 }
 
-static struct bid_verify_seen *own(struct bid_verify *verify)
+static struct bid_verify_seen *own_seen(struct bid_verify *verify)
 {
 	if (!verify->seen)
 		verify->seen = calloc(1, sizeof(*verify->seen));
@@ -31,11 +31,11 @@ static struct bid_verify_seen *own(struct bid_verify *verify)
 
 int bid_verify_linked(struct bid_verify *verify, const struct bid_id *filed)
 {
-	struct bid_verify_seen *seen = own(verify);
+	struct bid_verify_seen *seen = own_seen(verify);
 
 	if (!seen || bid_array_grow(seen->linked, seen->n_linked, seen->linked_room) < 0)
 		return -ENOMEM;
-	seen->linked[seen->n_linked++] = hash(verify, filed);
+	seen->linked[seen->n_linked++] = hash_id(verify, filed);
 	return 0;
 }
 
@@ -49,12 +49,12 @@ static int by_hash(const void *a, const void *b)
 bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *filed)
 {
 	const struct bid_verify_seen *seen = verify->shared->seen;
-	uint64_t wanted = hash(verify, filed);
+	uint64_t wanted = hash_id(verify, filed);
 
 	return seen && seen->n_linked > 0 && bsearch(&wanted, seen->linked, seen->n_linked, sizeof(wanted), by_hash);
 }
 
-static int take(struct bid_verify_seen *all, const struct bid_verify_seen *seen)
+static int merge_seen(struct bid_verify_seen *all, const struct bid_verify_seen *seen)
 {
 	if (bid_array_reserve(all->linked, all->n_linked, seen->n_linked, all->linked_room) < 0)
 		return -ENOMEM;
@@ -66,12 +66,12 @@ static int take(struct bid_verify_seen *all, const struct bid_verify_seen *seen)
 
 int bid_verify_seen_gather(struct bid_verify *members, unsigned n)
 {
-	struct bid_verify_seen *all = own(&members[0]);
+	struct bid_verify_seen *all = own_seen(&members[0]);
 
 	if (!all)
 		return -ENOMEM;
 	for (unsigned i = 1; i < n; i++) {
-		int r = members[i].seen ? take(all, members[i].seen) : 0;
+		int r = members[i].seen ? merge_seen(all, members[i].seen) : 0;
 
 		if (r < 0)
 			return r;
