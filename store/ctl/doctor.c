@@ -96,7 +96,7 @@ static void check_passthrough(struct exam *exam)
 
 	if (uname(&system) < 0 || sscanf(system.release, "%u.%u", &major, &minor) != 2)
 		return;
-	snprintf(text, sizeof(text), "Linux %u.%u", major, minor);
+	snprintf(text, sizeof(text), "Linux %u.%u ('bidctl status' shows whether a mount has it)", major, minor);
 	if (major < 6 || (major == 6 && minor < 9))
 		report(exam, WISH, "passthrough", text, "Linux 6.9 and libfuse 3.17 read stored files without the daemon");
 	else if (geteuid() != 0)

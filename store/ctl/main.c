@@ -86,11 +86,15 @@ static const struct command {
 	  "Examples:\n"
 	  "  bidctl gc --cache-size=1.5G --dry-run\n"
 	  "  bidctl gc --min-free=10%\n" },
-	{ "pin", HELP_BUILD "...", "keep builds: gc never evicts what the store has of them now", 1, -1, ctl_pin, HELP_ID },
-	{ "quarantine", "[list|restore NAME...|drop NAME...]", "list, restore or drop the files that were found wrong", 0, -1,
-	  ctl_quarantine,
+	{ "pin", HELP_BUILD "...", "keep builds: gc never evicts what the store has of them now", 1, -1, ctl_pin,
+	  HELP_ID "Examples:\n"
+		  "  bidctl pin /usr/bin/ls\n" },
+	{ "quarantine", "[list|restore NAME...|drop NAME...]", "list, restore or drop wrong files", 0, -1, ctl_quarantine,
 	  "list prints the time, the size, the build-id that the file carries, and its name.\n"
-	  "restore adds a file under that build-id.\n" },
+	  "restore adds a file under that build-id.\n\n"
+	  "Examples:\n"
+	  "  bidctl quarantine\n"
+	  "  bidctl quarantine restore --dry-run NAME\n" },
 	{ "mount", "[STORE [MOUNTPOINT]]", "mount a store as a file system: mount.bidfs", 0, 2, ctl_mount,
 	  "Examples:\n"
 	  "  bidctl mount\n"
@@ -98,7 +102,12 @@ static const struct command {
 	{ "umount", "[MOUNT...]", "unmount these mounts, or the mount of the store", 0, -1, ctl_umount },
 	{ "watch", "", "add programs as they are started and mapped, until interrupted", 0, 0, ctl_watch },
 	{ "offline", "on|off [MOUNT...]", "switch mounts offline or online", 1, -1, ctl_offline },
-	{ "setup", "system|user", "give debuggers all builds without a setting of theirs", 1, 1, ctl_setup },
+	{ "setup", "system|user", "let debuggers find all builds, without a setting", 1, 1, ctl_setup,
+	  "system, as root: for all tools of the machine. user: for gdb and lldb.\n\n"
+	  "Examples:\n"
+	  "  bidctl setup system --url=https://debuginfod.elfutils.org\n"
+	  "  bidctl setup user\n"
+	  "  bidctl setup user --undo\n" },
 	{ "status", "", "show the store and the mounts", 0, 0, ctl_show_status },
 	{ "doctor", "", "check FUSE, the store, the mounts and the servers, with remedies", 0, 0, ctl_doctor,
 	  "Exit status 1 if anything is bad.\n" },
@@ -153,8 +162,8 @@ static const struct {
 	{ "running", 0, NULL, "add", "add what every process has mapped as code, and the kernel", FLAG(running) },
 	{ "kernel", 0, NULL, "add", "add the running kernel: symbols, vDSO, modules, image", FLAG(kernel) },
 	{ "cookies", 0, NULL, "list", "list what is stored without a build-id", FLAG(cookies) },
-	{ "kind", 0, "KIND", "list", "list builds with an artifact of this kind only" },
-	{ "missing", 0, "KIND", "list", "list builds without an artifact of this kind only" },
+	{ "kind", 0, "KIND", "list", "list only builds with an artifact of this kind" },
+	{ "missing", 0, "KIND", "list", "list only builds without an artifact of this kind" },
 	{ "null", '0', NULL, "list", "end rows with NUL instead of newline", FLAG(nul) },
 	{ "lower", 0, "DIR", "archive list show get missing status", "read DIR, too ('debuginfod': its cache; 'none')" },
 	{ "links", 0, "DIR", "add archive list show get missing status verify", "follow links of lower stores into DIR[:DIR...]" },

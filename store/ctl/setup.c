@@ -353,7 +353,7 @@ static int set_up_user(struct setup *setup)
 	int r;
 
 	if (!runtime) {
-		bid_error("no XDG_RUNTIME_DIR in the environment: log in, or name another user's session");
+		bid_error("no XDG_RUNTIME_DIR in the environment - run it in a login session of the user");
 		return -ENOENT;
 	}
 	r = write_drop_in(setup, MANAGE(setup, "is-enabled", "--quiet", "bidfs.service") == 0);

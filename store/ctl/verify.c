@@ -152,7 +152,8 @@ static int report(const struct checking *checking, struct bid_store *store, cons
 				    checking->fetched);
 		ctl_summary(checking->ctl, "; foreign files %" PRIu64 "\n", stats->foreign);
 		if (kept.quarantined > 0)
-			ctl_summary(checking->ctl, "wrong files in quarantine: %u\n", kept.quarantined);
+			ctl_summary(checking->ctl, "wrong files in quarantine: %u - 'bidctl quarantine' lists them\n",
+				    kept.quarantined);
 		return 0;
 	}
 	counts = json_object();
