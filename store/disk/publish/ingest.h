@@ -49,7 +49,6 @@ struct bid_ingest {
 	bool is_unnamed; /* its path is not to be its name */
 	bool packed; /* a compressed module: info describes its content, which is in temp */
 	struct bid_temp temp;
-	uint64_t temp_size;
 	enum bid_ingest_stage stage;
 	struct bid_added added; /* complete when placed */
 	char path[PATH_MAX]; /* absolute; the real path, or the requested original path */

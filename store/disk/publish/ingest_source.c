@@ -134,16 +134,11 @@ static int read_path(int fd, const struct stat *st, char ret_path[static PATH_MA
 static int unpack_source(struct bid_store *store, struct bid_ingest *ingest)
 {
 	int r = ingest->temp.fd < 0 ? bid_temp_new(store, false, &ingest->temp) : 0;
-	struct stat st;
 
 	if (r == 0)
 		r = bid_elf_unpack_to(ingest->fd, BID_ELF_UNPACKED_MAX, ingest->temp.fd);
 	if (r == 0)
 		r = bid_elf_examine(ingest->temp.fd, &ingest->info);
-	if (r == 0)
-		r = bid_fstat(ingest->temp.fd, &st);
-	if (r == 0)
-		ingest->temp_size = (uint64_t)st.st_size;
 	ingest->packed = true;
 	return r;
 }
