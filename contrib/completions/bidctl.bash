@@ -32,8 +32,9 @@ _bidctl()
 	fi
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-s | --store | --lower | --links | --url | --link | --perf-data | --jobs | --files-from | --interval | --notes | \
-			-o | --output | --root | --color | --progress)
+		-s | --store | --lower | --links | --url | --link | --perf-data | --core | --pid | --jobs | --files-from | \
+			--interval | --notes | -o | --output | --options | --by | --path | --cache-size | --min-free | --kind | \
+			--missing | --root | --color | --progress)
 			[[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
 			((i++))
 			;;

@@ -51,6 +51,9 @@ function __bidctl
         case --link
             printf '%s\n' auto reflink hard copy
             return
+        case --kind --missing
+            printf '%s\n' debuginfo elf kallsyms probes vdso
+            return
         case --color --progress
             printf '%s\n' auto always never
             return
@@ -105,3 +108,9 @@ complete -c bidctl -a '(__bidctl)'
 # behind "=" only fish itself completes
 complete -c bidctl -n 'string match -q -- "--by=*" (commandline -ct)' -l by -x -a 'id path time size'
 complete -c bidctl -n 'string match -q -- "--link=*" (commandline -ct)' -l link -x -a 'auto reflink hard copy'
+for option in kind missing
+    complete -c bidctl -n "string match -q -- '--$option=*' (commandline -ct)" -l $option -x -a 'debuginfo elf kallsyms probes vdso'
+end
+for option in color progress
+    complete -c bidctl -n "string match -q -- '--$option=*' (commandline -ct)" -l $option -x -a 'auto always never'
+end

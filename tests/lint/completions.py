@@ -43,6 +43,13 @@ def of_bidctl(program):
             named = re.search(rf"^      --{option}=\S+ +(.*)", helped, re.M)
             if named:
                 found[f"bidctl {command} --{option}="] = found[f"bidctl {command} --{option} "] = values_in(named[1])
+        verbs = re.match(r"Usage: \S+ \S+ \[OPTION\.\.\.\] \[?([a-z]+(?:(?: [A-Z.]+)?\|[a-z]+)+)", helped)
+        # before a list of "on" and "off" zsh completes the "o"
+        if verbs and command != "offline":
+            found[f"bidctl {command} "] = set(re.findall("[a-z]+", verbs[1]))
+    kinds = re.search(r"KIND is ([^;]*);", help_of(program, "get"))
+    for option in ("kind", "missing"):
+        found[f"bidctl list --{option}="] = found[f"bidctl list --{option} "] = values_in(kinds[1].replace(" (the default)", ""))
     return found
 
 
@@ -142,6 +149,9 @@ shell, programs = sys.argv[1], sys.argv[2:]
 if not shutil.which(shell):
     skip(f"no {shell} here")
 expected = of_bidctl(programs[0])
+if shell != "zsh":
+    # the word behind an option is not the command; zsh takes options of a command behind it alone
+    expected["bidctl --kind elf quarantine "] = expected["bidctl quarantine "]
 if len(programs) > 1:
     expected |= of_mount(programs[1])
 os.environ["PATH"] = ":".join([*(str(pathlib.Path(program).parent) for program in programs), os.environ["PATH"]])
