@@ -33,7 +33,7 @@ struct ctl {
 	const char *perf_data; /* add, archive, get, missing: a recording in place of operands, or NULL */
 	const char *core, *pid; /* get: a core file or a process in place of operands, or NULL */
 	bool fetch; /* add, archive */
-	unsigned jobs; /* add; 0 is one per CPU */
+	unsigned jobs; /* add, verify; 0 is one per CPU */
 	bool cross; /* add */
 	bool running; /* add */
 	bool kernel; /* add */
@@ -42,10 +42,10 @@ struct ctl {
 	unsigned interval; /* watch: seconds; 0 if not given */
 	bool refresh; /* get */
 	bool accept; /* get */
-	bool offline; /* get, verify */
-	const char **urls; /* get, verify: --url, in order; owned by main() */
+	bool offline; /* doctor, get, verify */
+	const char **urls; /* --url, in order; owned by main() */
 	size_t n_urls;
-	const char **lowers; /* list, show, get, missing, status: --lower, in order; owned by main() */
+	const char **lowers; /* --lower, in order; owned by main() */
 	size_t n_lowers;
 	char **links; /* directories into which links of lower stores and file:// trees may lead; NULL-terminated or NULL, owned */
 	const char **paths; /* remove: --path, in order; owned by main() */
@@ -59,7 +59,7 @@ struct ctl {
 	size_t n_options;
 	bool deep; /* verify */
 	bool repair; /* verify */
-	bool dry_run; /* gc */
+	bool dry_run; /* gc, quarantine, remove */
 	bool print; /* probe */
 	unsigned guru; /* probe: number of times on the command line */
 	const char *notes; /* probe: a file, or NULL */
