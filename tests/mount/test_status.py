@@ -13,7 +13,7 @@ import pytest
 
 import programs
 import tools
-from daemon import requests
+from daemon import is_mounted, requests
 from fetching import await_waiters, read, reader
 
 KEYS = {"version", "mount_point", "store", "mode", "mode_reason", "sandbox", "sandbox_reason", "read_only", "uptime_s", "inodes",
@@ -63,6 +63,14 @@ def test_status(mount, mode, store, env):
     # bidctl, which looks for the mounts of a store, finds it
     said = json.loads(tools.run(tools.BIDCTL, "--json", "--store", store, "status", env=env).stdout)
     assert str(m) in json.dumps(said["mounts"])
+
+
+def test_bidctl_unmounts_by_mount_point_and_by_store(mount, store, env):
+    for operands in (["umount", "m0"], ["--store", store, "umount"]):
+        m = mount(at=store.parent / "m0")
+        tools.run(tools.BIDCTL, *operands, env=env, cwd=m.path.parent)
+        assert not is_mounted(m.path)
+        m.unmount()
 
 
 def test_counters_move(mount, mode, faults, place, store, program):

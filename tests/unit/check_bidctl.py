@@ -63,6 +63,10 @@ def case_usage(scene):
             (["get", ID_ONE, "elf", "more"], "'more'"),
             (["get", ID_ONE, "--offline", "--url=http://127.0.0.1:1"], "'--offline'"),
             (["list", "--store"], "'--store'"),
+            (["-s", "/s", "mount", "/t", "/m"], "the store is named twice: '/t'"),
+            (["quarantine", "keep", "name"], "'keep'"),
+            (["quarantine", "list", "extra"], "no operand"),
+            (["quarantine", "drop"], "NAME"),
     ):
         done = scene.run(*arguments, status=USAGE)
         assert done.stderr.count("\n") == 1 and has in done.stderr, done.stderr
@@ -281,6 +285,7 @@ def case_operands_name_the_same_build(scene):
     scene.on_store("add", "--link=copy", program, scene.far)
     path = scene.on_store("get", ID_ONE, "elf").stdout
     assert path == scene.on_store("get", "elf", ID_ONE).stdout == scene.on_store("get", program, "elf").stdout
+    assert path == scene.on_store("get", scene.one, "elf").stdout
     assert scene.on_store("verify", program).summary.startswith("checked 1 names")
     program.unlink()
     assert scene.on_store("get", program, "elf").stdout == path
@@ -298,6 +303,7 @@ def case_summary_is_on_standard_error(scene):
         done = subprocess.run([scene.bidctl, "-s", scene.store, "add", *options, scene.one], env=scene.environment,
                               capture_output=True, check=True, timeout=TIMEOUT)
         assert done.stderr == summary and (options == ["--json"] or done.stdout == b""), done
+    assert scene.on_store("--json", "remove", ID_ONE).summary == ""
 
 
 def case_colours_are_forced_or_off(scene):
@@ -315,11 +321,16 @@ def case_doctor_names_what_is_bad(scene):
 
     found = results("--offline", status=None)
     assert {"fuse", "privilege", "mount.bidfs", "store"} <= set(found) and "server" not in found, found
-    assert found["store"]["state"] == "ok" and found["store"]["remedy"] is None, found
-    assert all(row["state"] == "ok" or row["remedy"] for row in found.values()), found
+    assert found["store"]["state"] == "ok", found
+    assert found["fuse"]["state"] == ("ok" if os.access("/dev/fuse", os.R_OK | os.W_OK) else "bad"), found
+    assert all((row["state"] == "ok") == (row["remedy"] is None) for row in found.values()), found
     assert results(status=None)["server"]["text"] in ("no server is configured", "this bidctl is built without fetching")
     text = scene.on_store("doctor", "--offline", status=None).stdout
     assert re.search(rf"^ok +store +{scene.store}$", text, re.M), text
+    # a configuration of perf that cannot be read names no store
+    (scene.home / ".perfconfig").mkdir()
+    text = scene.run("-q", "doctor", "--offline", status=REFUSED).stdout
+    assert re.search("^bad +store ", text, re.M) and not re.search("^ok", text, re.M), text
 
 
 def case_doctor_reports_a_server_that_it_cannot_check(scene):
@@ -345,10 +356,15 @@ def case_quarantine_is_listed_restored_and_dropped(scene):
     scene.on_store("quarantine", "restore", names[0])
     assert scene.on_store("list").stdout.startswith(ID_ONE)
     scene.one_error("quarantine", "restore", names[1], status=REFUSED, has=names[1])
-    for name in ("../record", "..", "no-such"):
-        assert name in scene.on_store("quarantine", "drop", name, status=REFUSED).stderr
+    (place / "inner").mkdir()
+    for path in (place / "inner/kept", place.parent / "kept"):
+        shutil.copy(scene.far, path)
+    for verb in ("drop", "restore"):
+        for name in ("inner/kept", "../kept", "..", "no-such"):
+            assert name in scene.on_store("quarantine", verb, name, status=REFUSED).stderr
+    assert (place / "inner/kept").exists() and (place.parent / "kept").exists() and ID_FAR not in scene.on_store("list").stdout
     scene.on_store("quarantine", "drop", names[1])
-    assert list(place.iterdir()) == []
+    assert [path.name for path in place.iterdir()] == ["inner"]
 
 
 def case_truncated_file_is_not_restored_with_and_without_a_dry_run(scene):

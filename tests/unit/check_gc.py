@@ -122,7 +122,7 @@ def case_pinned_build_is_not_evicted(scene):
     assert scene.on_store("-v", "pin", ID_NOT_STORED[:8]).stdout == f"{ID_NOT_STORED}\n"
     assert scene.json("gc", "--cache-size=1")["fetched"] == 0
     assert scene.on_store("list").stdout.startswith(ID_NOT_STORED)
-    scene.one_error("pin", ID_ONE, status=REFUSED, has="not in the store")
+    scene.one_error("pin", ID_ONE, ID_NOT_STORED, status=REFUSED, has="not in the store")
 
 
 def case_gc(scene):
@@ -143,6 +143,9 @@ def case_gc(scene):
     assert json.loads(scene.run("gc", "--dry-run", "--json").stdout)["evicted"] == 0, "the default store is not there"
     assert len(lines) == 3 and lines[0].split("\t")[:2] == [ID_NOT_STORED, "elf"] and "would evict 2" in lines[2], lines
     assert scene.on_store("gc", "--cache-size=1G").summary.endswith("evicted 0, 0 B\n")
+    fetched = scene.json("gc", "-n")["fetched_size"]
+    for size, evicted in ((fetched / 1024, 0), ((fetched - 1) / 1024, 1)):
+        assert scene.json("gc", "-n", f"--cache-size={size:.10f}K")["evicted"] == evicted
     assert scene.files() == before
     # the one that was used last stays
     record = scene.store / ".bidfs" / "record" / ID_NOT_STORED[:2] / f"{ID_NOT_STORED[2:]}.elf"
