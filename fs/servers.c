@@ -88,11 +88,8 @@ static int add_server(struct bid_servers *servers, struct bid_broker *broker, co
 		return 0;
 	}
 	r = bid_fetch_server_new(servers->fetch, url, &source);
-	if (r == 0) {
+	if (r == 0)
 		r = bid_broker_add_source(broker, source);
-		if (r < 0)
-			source->ops->free(source);
-	}
 	if (r < 0)
 		bid_error("%s: cannot use the server '%s'", bid_strerror(r), shown ? shown : "");
 	return r;

@@ -56,7 +56,7 @@ typedef void (*bid_broker_fn)(void *user, const struct bid_result *result);
 /* Make a broker for @store, which must outlive it. Starts threads: call it after daemonising. */
 int bid_broker_new(struct bid_store *store, const struct bid_broker_config *config, struct bid_broker **ret_broker);
 
-/* Add @source behind the sources added before. The broker owns it from here on. Only before the first request. */
+/* Add @source behind the sources added before. The broker owns @source, and frees it on failure. Only before the first request. */
 int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source);
 
 /* Is there any source to ask? */

@@ -122,18 +122,18 @@ int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source)
 {
 	bool full = broker->n_sources == BID_CANDIDATES_MAX;
 	struct bid_source_state *state = full ? NULL : reallocarray(broker->sources, broker->n_sources + 1, sizeof(*state));
-	int r;
+	int r = full ? -E2BIG : -ENOMEM;
 
-	if (full)
-		return -E2BIG;
-	if (!state)
-		return -ENOMEM;
-	broker->sources = state;
-	state += broker->n_sources;
-	*state = (struct bid_source_state){ .source = source, .stats = { .name = source->name } };
-	r = bid_loop_init(&state->loop, broker->n_sources);
-	if (r < 0)
+	if (state) {
+		broker->sources = state;
+		state += broker->n_sources;
+		*state = (struct bid_source_state){ .source = source, .stats = { .name = source->name } };
+		r = bid_loop_init(&state->loop, broker->n_sources);
+	}
+	if (r < 0) {
+		source->ops->free(source);
 		return r;
+	}
 	broker->n_sources++;
 	broker->sources_hold += bid_hold_source(source->name);
 	return 0;

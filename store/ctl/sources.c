@@ -41,11 +41,8 @@ static enum ctl_status add_server(struct ctl_sources *sources, const char *url)
 	struct bid_source *source;
 	int r = bid_fetch_server_new(sources->fetch, url, &source);
 
-	if (r == 0) {
+	if (r == 0)
 		r = bid_broker_add_source(sources->broker, source);
-		if (r < 0)
-			source->ops->free(source);
-	}
 	if (r == 0)
 		return CTL_DONE;
 	shown = bid_fetch_url_shown(url);

@@ -28,12 +28,7 @@ static int add_server(struct bid_fetcher *fetcher, const char *url)
 	struct bid_source *source;
 	int r = bid_fetch_server_new(fetcher->fetch, url, &source);
 
-	if (r == 0) {
-		r = bid_broker_add_source(fetcher->broker, source);
-		if (r < 0)
-			source->ops->free(source);
-	}
-	return r;
+	return r < 0 ? r : bid_broker_add_source(fetcher->broker, source);
 }
 
 static int add_servers(struct bid_fetcher *fetcher)

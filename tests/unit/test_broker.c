@@ -328,6 +328,29 @@ static void test_a_read_only_store_fetches_nothing(void **state)
 	assert_int_equal(source_memory_asked(source), 0);
 }
 
+struct freeable {
+	struct bid_source source;
+	bool freed;
+};
+
+static void note_free(struct bid_source *source)
+{
+	((struct freeable *)source)->freed = true;
+}
+
+static void test_source_beyond_the_limit_is_freed(void **state)
+{
+	static const struct bid_source_ops ops = { .free = note_free };
+	struct freeable one = { .source = { .ops = &ops, .name = "one too many" } };
+	struct scene *scene = *state;
+
+	scene_broker(scene, &patient);
+	for (unsigned i = 0; i < BID_CANDIDATES_MAX; i++)
+		scene_memory(scene, "memory");
+	assert_int_equal(bid_broker_add_source(scene->broker, &one.source), -E2BIG);
+	assert_true(one.freed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -344,6 +367,7 @@ int main(void)
 		scene_test(test_too_large_is_not_remembered_without_the_others),
 		scene_test(test_what_no_source_can_have),
 		scene_test(test_a_read_only_store_fetches_nothing),
+		scene_test(test_source_beyond_the_limit_is_freed),
 	};
 
 	/* the tests provoke warnings */
