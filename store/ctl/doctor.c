@@ -139,7 +139,7 @@ static int check_mount(void *user, const struct ctl_mount *mount)
 	       "mount", text,
 	       r == 0	      ? NULL
 	       : r == -EACCES ? "it is of another user, who can run 'bidctl status'"
-			      : "unmount it with 'umount -l', and mount it again");
+			      : "unmount it with 'umount -l' or 'fusermount3 -uz', and mount it again");
 	return 0;
 }
 
