@@ -469,14 +469,17 @@ enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv)
 	setup.steps = ctl->json ? json_array() : NULL;
 	find_drop_in(&setup);
 	there = access(setup.drop_in, F_OK) == 0;
+	/* fails without a service manager, before the first change; the first file refuses a user without the right */
+	if (!ctl->undo && (setup.user || geteuid() == 0))
+		r = MANAGE_NOW(&setup, "daemon-reload");
 	if (ctl->undo && !there)
 		bid_error("no '%s': nothing to undo", setup.drop_in);
-	else if (there)
+	else if (there && r == 0)
 		r = setup.user ? undo_user(&setup) : undo_system(&setup);
 	find_drop_in(&setup);
 	if (!ctl->undo && r == 0)
 		r = setup.user ? set_up_user(&setup) : set_up_system(&setup);
-	if (r > 0 && ctl->undo)
+	if (r > 0 && (ctl->undo || access(setup.drop_in, F_OK) < 0))
 		bid_error("systemctl failed: see the line above");
 	else if (r > 0)
 		bid_error("systemctl failed: see the line above - 'bidctl setup %s --undo' removes what was written", argv[0]);

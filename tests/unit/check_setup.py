@@ -160,6 +160,12 @@ def case_undo_keeps_the_empty_directory_of_a_package(scene):
     assert (scene.top / "usr/lib/debug/.build-id").is_dir()
 
 
+def case_nothing_changes_without_a_service_manager(scene):
+    before = tree(scene.home)
+    done = scene.setup("user", status=TROUBLE, FAIL="1")
+    assert done.stderr == "bidctl: error: systemctl failed: see the line above\n" and tree(scene.home) == before, done
+
+
 def case_wrong_url_is_refused(scene):
     scene.one_error("setup", "system", f"--root={scene.top}", "--url=http://one two", status=USAGE, has="not a server's URL")
     assert list((scene.top / "etc").iterdir()) == []
