@@ -77,9 +77,8 @@ static int find_names(Elf *elf, struct names *ret_names)
 }
 
 /*
- * Scan @size bytes of notes at @offset. Returns 1 if they are notes to
- * the last byte, 0 if not, or as pread(2). Not by gelf_getnote(3), which does not see an id of odd length at the end, where linkers
- * leave out the padding; nor by elf_getdata_rawchunk(3), which looks through all chunks it was asked for before.
+ * Scan @size bytes of notes at @offset. Returns 1 if all bytes are notes, 0 if not, or as pread(2). gelf_getnote(3) misses an id of
+ * odd length at the end, where linkers leave out the padding. elf_getdata_rawchunk(3) searches all earlier chunks.
  */
 static int scan_range(int fd, const struct bid_form *form, uint64_t offset, uint64_t size, uint64_t align,
 		      struct bid_note_found *found)
@@ -134,7 +133,7 @@ static int scan_segments(int fd, Elf *elf, const struct bid_form *form, struct b
 	return sound;
 }
 
-/* By sections, else by segments that can be believed: see identify.c. @ret_id has len 0 if there is none. */
+/* By sections, else by trusted segments: see identify.c. @ret_id has len 0 if there is none. */
 static int find_id(int fd, Elf *elf, const GElf_Ehdr *ehdr, struct bid_id *ret_id)
 {
 	struct bid_form form = { .wide = ehdr->e_ident[EI_CLASS] == ELFCLASS64, .big = ehdr->e_ident[EI_DATA] == ELFDATA2MSB };
@@ -142,7 +141,7 @@ static int find_id(int fd, Elf *elf, const GElf_Ehdr *ehdr, struct bid_id *ret_i
 	struct bid_id id;
 	int r;
 
-	/* an offset of 0 is no table, whatever its count says; libelf would read the file header as one */
+	/* an offset of 0 is no table, despite its count; libelf would read the file header as one */
 	if (ehdr->e_type != ET_CORE && ehdr->e_shoff != 0) {
 		r = scan_sections(fd, elf, &form, &by_section);
 		if (r < 0)
@@ -179,7 +178,7 @@ int by_libelf_identify(int fd, struct bid_id *ret_id)
 	return 0;
 }
 
-/* As the file says: elf_getphdrnum(3) counts no more than it has room for. */
+/* The number in the file: elf_getphdrnum(3) counts only those that fit. */
 static uint64_t count_segments(Elf *elf, const GElf_Ehdr *ehdr, size_t sections)
 {
 	Elf_Scn *first = ehdr->e_phnum == PN_XNUM && sections > 0 ? elf_getscn(elf, 0) : NULL;
@@ -218,7 +217,7 @@ static int check_tables(Elf *elf, const GElf_Ehdr *ehdr, uint64_t file_size, siz
 	return 0;
 }
 
-/* Without sections the segments tell what has to be there. With them they need not be right: see identify.c. */
+/* Without sections the segments define the required bytes. With sections the segments may be wrong: see identify.c. */
 static int examine_segments(Elf *elf, size_t count, uint64_t file_size, struct bid_elf_info *info)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -244,7 +243,7 @@ static int read_altlink(Elf *elf, const GElf_Shdr *shdr, struct bid_id *ret_id)
 
 	if (shdr->sh_size > MAX_ALTLINK)
 		return 0;
-	/* as bytes, of whatever type the section is */
+	/* as bytes, for any type of section */
 	data = elf_getdata_rawchunk(elf, (int64_t)shdr->sh_offset, shdr->sh_size, ELF_T_BYTE);
 	if (!data || !data->d_buf)
 		return -EBADMSG;
@@ -297,7 +296,7 @@ static int examine_sections(Elf *elf, uint64_t file_size, struct bid_elf_info *i
 			return r;
 	}
 	info->has_dwarf |= debug && !info->has_code;
-	/* strip(1) leaves the link where it took away all that refers to it */
+	/* strip(1) keeps the link and removes all references to it */
 	if (!info->has_dwarf)
 		info->alt = (struct bid_id){ 0 };
 	return 0;

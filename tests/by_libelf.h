@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Results of libelf, to compare those of store/elf with. libelf trusts the sizes in the file. */
+/* Results of libelf, for comparison with store/elf. libelf trusts the sizes in the file. */
 #ifndef BID_TESTS_BY_LIBELF_H
 #define BID_TESTS_BY_LIBELF_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Numbers that look random, and are the same ones everywhere and each time. */
+/* Pseudo-random numbers, the same everywhere and each time. */
 #ifndef BID_TESTS_RANDOM_H
 #define BID_TESTS_RANDOM_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The smallest file that carries a build-id: for tests that need very many, or one that no tool makes. */
+/* The smallest file with a build-id: for tests that need very many, or one that no tool makes. */
 #ifndef BID_TESTS_SMALL_ELF_H
 #define BID_TESTS_SMALL_ELF_H
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Add the files that standard input names, one a line, to a store, each of them on disk before the next is begun.
+ * Add the files named on standard input, one a line, to a store. Each file is on disk before the next one.
  *
  *	add-each STORE <PATHS
  *
- * Prints how many there were, and the seconds that it took, as the program floor does for what nobody can do without.
+ * Prints the number of files and the seconds, as the program floor does for the bare system calls.
  */
 #include <stdio.h>
 #include <stdlib.h>

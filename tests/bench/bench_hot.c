@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What a hit costs: calls on small files that were read before, on a mount against the same files in its store, and against
- * other file systems over the store.
+ * Cost of a cache hit: calls on small files read before, on a mount against the same files in its store, and against other file
+ * systems over the store.
  *
  *	bench-hot [-j] [-r ROUNDS] [-n CALLS] [-f FILES] [-c CLIENTS,...] [-t MS] STORE MOUNT [NAME=DIRECTORY...]
  *
- * Takes the ELF file of every id that the mount lists, or of the first FILES, in random order. A DIRECTORY shows the store
- * through another file system. With -c as many processes at once open, read and close as fast as they can, for MS milliseconds; a
- * rate, so more is better. -j prints JSON.
+ * Takes the ELF file of every id that the mount lists, or of the first FILES, in random order. A DIRECTORY shows the store through
+ * another file system. With -c that many processes at once open, read and close as fast as possible, for MS milliseconds; a rate,
+ * so more is better. -j prints JSON.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -83,8 +83,8 @@ struct touch {
 static const char ping_pong[] = "ping-pong";
 
 /*
- * What no round trip to another process is faster than: a byte there and back through two pipes. Microseconds; of a process that
- * is made for each round, because where the scheduler puts it is a part of it.
+ * Lower bound of a round trip to another process: a byte there and back through two pipes. Microseconds. Each round has a new
+ * process, because its CPU is part of the result.
  */
 static double measure_ping_pong(unsigned calls)
 {
@@ -126,7 +126,7 @@ static double measure_calls(const struct view *view, unsigned n_files, unsigned 
 
 	if (view->name == ping_pong)
 		return measure_ping_pong(touch->calls);
-	/* the names are looked up before: what is measured is a hit */
+	/* look the names up first: the benchmark measures hits */
 	for (unsigned i = 0; i < n_files; i++)
 		touch->touch(view->paths[i]);
 	begun = now();
@@ -142,7 +142,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Microseconds that 99 of 100 calls do not exceed, with the reading of a clock. */
+/* 99th percentile in microseconds, with the reading of a clock. */
 static double measure_slow(const struct view *view, unsigned n_files, unsigned round, const void *what)
 {
 	const struct touch *touch = what;
@@ -193,7 +193,7 @@ static double measure_clients(const struct view *view, unsigned n_files, unsigne
 	if (calls == MAP_FAILED)
 		die("memory");
 	memset(calls, 0, CLIENTS_MAX * sizeof(*calls));
-	/* what is measured is a hit, and the kernel believes a name for a second */
+	/* the benchmark measures hits, and the kernel caches a name for a second */
 	for (unsigned i = 0; i < n_files; i++)
 		touch_read(view->paths[i]);
 	for (unsigned i = 0; i < clients->n; i++)

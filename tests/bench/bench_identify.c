@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What it costs to learn the build-id of a file that is in the page cache: by bid_elf_identify(), by libelf (elf_begin(3) with
- * ELF_C_READ, the faster of its two ways, and the notes of its segments and sections), by readelf(1) -n with as many files at once
- * as fit, and what every reader pays, which is to open the file and to read 4 KiB of it. Reads file names from standard input, one
- * a line; those that are no ELF files are left out.
+ * Cost of reading the build-id of a file in the page cache: by bid_elf_identify(), by libelf (elf_begin(3) with ELF_C_READ, the
+ * faster of its two ways, and the notes of its segments and sections), by readelf(1) -n with as many files at once as fit, and the
+ * floor of every reader: open the file and read 4 KiB. Reads file names from standard input, one a line, and skips files that are
+ * not ELF.
  *
  *	find /usr/bin /usr/lib -type f | bench-identify [-j] [-c] [ROUNDS]
  *
- * They take turns, and which comes first changes; a ratio is the median over the rounds, with the smallest and the largest. It is
- * processor time, but with -c, which root can ask for, the page cache of the whole machine is emptied before each turn, and the
- * time is that of the clock. -j prints JSON.
+ * They take turns, and which comes first changes; a ratio is the median over the rounds, with the smallest and the largest. The
+ * time is processor time. With -c, as root, it is wall time, and each turn first empties the page cache of the whole machine. -j
+ * prints JSON.
  */
 
 #include <errno.h>
@@ -34,7 +34,7 @@ struct files {
 	size_t n, room;
 };
 
-/* Returns whether there is an id, so that no reader's work can be left out by the compiler. */
+/* Returns whether there is an id, so that the compiler keeps the work of every reader. */
 typedef bool (*reader_fn)(int fd);
 
 static bool read_floor(int fd)
@@ -104,7 +104,7 @@ static const struct {
 
 enum { READERS = sizeof(readers) / sizeof(readers[0]), READELF = READERS - 1 };
 
-/* Whether it could be run. Files that it complains about count, too. */
+/* Returns false if readelf did not run. Files with a warning count, too. */
 static bool run_readelf(char **names, size_t n)
 {
 	const char *arguments[FILES_OF_READELF + 3] = { "readelf", "-n" };
@@ -149,11 +149,11 @@ static bool drop_caches(void)
 	bid_auto_fd int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
 
 	sync();
-	/* with the inodes: they are read from the disk, too */
+	/* with the inodes, so that reads of inodes reach the disk, too */
 	return fd >= 0 && write(fd, "3", 1) == 1;
 }
 
-/* Microseconds a file: of processor time, because what is cached does not wait, and what else the machine does is left out. */
+/* Microseconds a file, of processor time: cached reads do not wait, and other processes do not count. */
 static double measure(const struct files *files, reader_fn reader, bool cold, size_t *ret_found)
 {
 	double begun = cold ? now() : now_busy();
@@ -263,7 +263,7 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < READELF; i++)
 		measure(&files, readers[i].read, false, &found[i]);
-	/* by the clock its start would count, and from the disk nobody waits for it */
+	/* leave readelf out of cold runs: their wall time would include its start */
 	if (cold || measure_readelf(&files) == 0)
 		n_readers = READELF;
 	for (size_t round = 0; round < rounds; round++)

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What reading one large file costs, on a mount against the file in its store, and against other file systems.
+ * Cost of reading one large file, on a mount against the file in its store, and against other file systems.
  *
  *	bench-large [-j] [-s] [-w] [-r ROUNDS] NAME=FILE...
  *
- * All files have the same content; the first is what the others are compared with. Everything is in the page cache of the first,
- * so what is measured is what a file system adds; what it keeps itself is taken from it for a first reading. As root also from the
- * disk, for which the page cache of the whole machine is emptied, but not with -w. With -s sequential readings alone, cached.
- * -j prints JSON.
+ * All files have the same content; the first is the reference. Everything is in the page cache of the first, so the result is the
+ * cost that a file system adds. A first reading drops the file system's own pages. As root also from the disk, after emptying the
+ * page cache of the whole machine, unless -w is given. With -s sequential readings alone, cached. -j prints JSON.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +37,7 @@ static int open_file(const struct view *view, size_t *ret_size)
 
 /* How a reading from the beginning to the end is prepared. */
 struct reading {
-	const struct view *kept; /* unless NULL, pages of all others are taken from them: a first reading of what is cached below */
+	const struct view *kept; /* unless NULL, drop the pages of all others: a first reading with the file cached below */
 	bool cold; /* nobody has any */
 };
 
@@ -86,7 +85,7 @@ static double read_all(const struct view *view, unsigned n_files, unsigned round
 	return (double)size / (1 << 20) / begun;
 }
 
-/* Microseconds for a page that this file system was not asked for before, in the page cache of the first view. */
+/* Microseconds for the first read of a page, in the page cache of the first view. */
 static double touch_first(const struct view *view, unsigned n_files, unsigned round, const void *what)
 {
 	size_t size, touched = 0, step;
@@ -100,7 +99,7 @@ static double touch_first(const struct view *view, unsigned n_files, unsigned ro
 	map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED || madvise((void *)map, size, MADV_RANDOM) < 0)
 		die(view->paths[0]);
-	/* a prime number of strides at a time: every page of them once, in no order that could be foreseen */
+	/* a prime number of strides at a time: every page once, in an order without pattern */
 	step = size / ((size_t)STRIDE * PAGE) + (size < (size_t)STRIDE * PAGE);
 	begun = now();
 	for (size_t i = 0; i < step; i++, touched++)
@@ -131,7 +130,7 @@ static double read_anywhere(const struct view *view, unsigned n_files, unsigned 
 	return begun;
 }
 
-/* MiB/s that are walked over in a new mapping, a byte of each page. */
+/* MiB/s of a walk through a new mapping, a byte of each page. */
 static double walk_mapping(const struct view *view, unsigned n_files, unsigned round, const void *what)
 {
 	size_t size;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * How long it takes to learn which builds a recording names: by bid_perfdata_read(), without and with their samples, by perf, which
- * has to go through the events for it (perf buildid-list -H), and what every reader pays, which is to read the file. The recording
- * is in the page cache.
+ * Time to list the builds of a recording: by bid_perfdata_read(), without and with their samples, by perf, which goes through the
+ * events (perf buildid-list -H), and the floor of every reader: read the file. The recording is in the page cache.
  *
  *	perf record -a -F 20000 -o perf.data -- sleep 60
  *	bench-perfdata [-j] perf.data [ROUNDS]
@@ -118,7 +117,7 @@ int main(int argc, char **argv)
 	}
 	if (measure(0, argv[1], &summary) < 0)
 		return 1;
-	/* without a perf there is no peer, which was said */
+	/* without perf there is no peer, as reported above */
 	if (measure(READERS - 1, argv[1], &summary) < 0)
 		n_readers--;
 	for (size_t round = 0; round < rounds; round++) {

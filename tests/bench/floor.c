@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What nobody can do without, done by hand and by one thread: the floor that bench_scan.py measures against.
+ * The bare system calls of a job, in one thread: the floor of bench_scan.py.
  *
  *	floor walk TREE		open every regular file of a tree and read 4 bytes of it
  *	floor hash TREE		read every regular file of a tree, but for those in ".bidfs", and hash it
  *	floor names DIRECTORY...	read the names in directories
  *	floor link STORE	files that standard input names, "ID PATH" a line, into perf's layout: mkdir(2), link(2), symlink(2)
  *	floor batch STORE	the same and syncfs(2)
- *	floor each STORE	link, with fsync(2) of the file, and of each directory that has got a name, deepest first: also of
- *				those above the ones that had to be made
+ *	floor each STORE	link, with fsync(2) of the file, and of each directory with a new name, deepest first: also of
+ *				the parents of new directories
  *
- * Prints how many files there were, and the seconds that it took.
+ * Prints the number of files and the seconds.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,11 +39,11 @@ static int read_all(int fd, XXH3_state_t *hash)
 	XXH3_128bits_reset(hash);
 	while ((n = read(fd, piece, sizeof(piece))) > 0)
 		XXH3_128bits_update(hash, piece, (size_t)n);
-	/* so that it cannot be left out */
+	/* keeps the compiler from dropping the reads */
 	return n < 0 || XXH3_128bits_digest(hash).low64 == 0 ? -1 : 0;
 }
 
-/* By openat(2) from the directory itself, so that nothing is paid for long paths. */
+/* By openat(2) from the directory itself, so that long paths cost nothing. */
 static int walk(int parent, const char *name, XXH3_state_t *hash, size_t *n)
 {
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -85,7 +85,7 @@ static int names(char **dirs, size_t *n)
 	return 0;
 }
 
-/* mkdir(2) of every component of @path that is not there, from the deepest one that is. Returns how many were not. */
+/* mkdir(2) of every missing component of @path, below the deepest existing one. Returns how many were not. */
 static int make_dirs(char *path)
 {
 	char *slash;
@@ -146,7 +146,7 @@ static int put(const char *store, const struct file *file, bool each)
 	snprintf(link_path, sizeof(link_path), "%s/%s", links, file->id + 2);
 	if (symlink(target, link_path) < 0 && errno != EEXIST)
 		return -errno;
-	/* those with the names of the file and of the link, and above each directory that was made the one with its name */
+	/* the directories with the names of the file and of the link, and the parents of new directories */
 	return each && (sync_dirs(dir, made + 1) < 0 || sync_dirs(links, made_links + 1) < 0) ? -errno : 0;
 }
 

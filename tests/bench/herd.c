@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Many who want one file at once: bench_miss.py has it open what a mount has to fetch.
+ * Open one file from many threads at once: bench_miss.py runs it on a cache miss of a mount.
  *
  *	herd N PATH
  *

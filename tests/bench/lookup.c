@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What it costs to look names up: bench_scale.py has it measure a store and a mount of it.
+ * Cost of name lookups: bench_scale.py runs it on a store and on a mount.
  *
  *	lookup TIMES [read] <PATHS
  *
- * stat(2) of every path that is read from standard input, one a line, the whole list TIMES times; of which a part may not exist.
- * With "read" open(2), read(2) of a byte and close(2) instead.
- * Prints how many exist, and the microseconds of a call.
+ * stat(2) of every path that is read from standard input, one a line, the whole list TIMES times; Paths may be missing. With "read"
+ * open(2), read(2) of a byte and close(2) instead. Prints how many exist, and the microseconds of a call.
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -47,7 +46,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: lookup TIMES [read] <PATHS\n");
 		return 2;
 	}
-	/* all of it as one text of strings, so that nothing but the calls is between the clocks */
+	/* all paths in one buffer, so that only the calls are between the clocks */
 	got = getdelim(&text, &room, '\0', stdin);
 	len = got > 0 ? (size_t)got : 0;
 	for (size_t at = 0; at < len; at++) {

@@ -6,9 +6,9 @@
  *
  * Every id has its own small ELF file, with a note and nothing else, and perf's link to it; a hundred paths lie in one directory,
  * and ten builds (or BUILDS_OF_A_PATH) under one path. The ids follow from their numbers, so two stores of one size are equal, and
- * a smaller one is a part of a larger one. Prints how much there is, and how long it took. A million ids are three million
- * inodes: a file system made with "mkfs.ext4 -I 512 -O inline_data,^has_journal" keeps them, with all that is in them, in 2 GB.
- * Nearly all the time is the kernel's, which makes them, so each processor makes a share of the paths.
+ * a smaller one is a part of a larger one. Prints the numbers and the seconds. A million ids are three million inodes: a file
+ * system made with "mkfs.ext4 -I 512 -O inline_data,^has_journal" keeps them, with all that is in them, in 2 GB. Nearly all the
+ * time is the kernel's, so each processor makes a share of the paths.
  */
 #include <errno.h>
 #include <fcntl.h>

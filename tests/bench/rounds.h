@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the programs here have in common: a clock, and what is told of rounds in which several things took turns. */
+/* Shared by the programs here: a clock, and the report of rounds in which several candidates took turns. */
 #ifndef BID_BENCH_ROUNDS_H
 #define BID_BENCH_ROUNDS_H
 
@@ -21,7 +21,7 @@ double now_busy(void);
 /* @n is 1 to ROUNDS_MAX. */
 struct spread spread_of(const double *values, size_t n);
 
-/* Of the ratios of each round: what the machine does meanwhile changes from round to round, and is in both. */
+/* Median of the ratios of each round: the load of the machine changes from round to round, and is in both. */
 struct spread spread_of_ratios(const double *over, const double *under, size_t n);
 
 /* The line "what   median  (min to max)" of these ratios. */
@@ -31,7 +31,7 @@ void print_ratios(const char *what, const double *over, const double *under, siz
 void print_json(const char *metric, const char *unit, const char *const *names, double values[][ROUNDS_MAX], size_t n_names,
 		size_t rounds);
 
-/* The number of rounds that @text asks for, 0 if it is none from 1 to ROUNDS_MAX. @text NULL is @otherwise. */
+/* Parse @text as a number of rounds. Returns 0 unless it is from 1 to ROUNDS_MAX. @text NULL is @otherwise. */
 size_t parse_rounds(const char *text, size_t otherwise);
 
 #endif

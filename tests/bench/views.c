@@ -56,7 +56,7 @@ void take_turns(const struct views *views, const char *metric, const char *unit,
 	for (unsigned i = 0; i < views->n; i++)
 		order[i] = i;
 	for (unsigned round = 0; round < views->rounds; round++) {
-		/* none always after the same other one, whose daemon may not be through with it yet */
+		/* in changing order: the daemon of the view before may still be busy */
 		for (unsigned left = views->n; left > 1; left--) {
 			unsigned other = (unsigned)rand_r(&seed) % left, i = order[left - 1];
 

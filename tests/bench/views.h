@@ -14,14 +14,14 @@ struct view {
 };
 
 struct views {
-	struct view *view[VIEWS_MAX]; /* the first is what the others are compared with */
+	struct view *view[VIEWS_MAX]; /* the first is the reference */
 	unsigned n;
 	unsigned n_files;
 	size_t rounds;
 	bool json; /* a line of JSON for each metric */
 };
 
-/* What one metric is: the time, or whatever else, of one turn of @view in round @round. */
+/* Return one metric, a time for example, of one turn of @view in round @round. */
 typedef double (*measure_fn)(const struct view *view, unsigned n_files, unsigned round, const void *what);
 
 /* Give each view its turn in each round, beginning with another one each time, and print a line. @unit is for people. */

@@ -84,8 +84,8 @@ static int64_t left_ns(clockid_t clock, const struct timespec *until)
 }
 
 /*
- * Wait for a step at most. The caller looks at its condition again, as after any spurious wake-up: a signal between two steps
- * would reach nobody.
+ * Wait for a step at most. The caller checks its condition again, as after any spurious wake-up: a signal between two steps would
+ * be lost.
  */
 int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until)
 {
@@ -103,7 +103,7 @@ int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid
 	return r == ETIMEDOUT && left_ns(clock, until) > 0 ? 0 : r;
 }
 
-/* The deadline tells which clock it is on: the monotonic one counts from the start of the machine. */
+/* The value of the deadline shows its clock: the monotonic one counts from the start of the machine. */
 int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until)
 {
 	return pthread_cond_clockwait(cond, mutex, until->tv_sec < YEAR_2001 ? CLOCK_MONOTONIC : CLOCK_REALTIME, until);
@@ -127,7 +127,7 @@ int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 	return 0;
 }
 
-/* What poll(2) is called as by what is built with _FORTIFY_SOURCE. */
+/* Name of poll(2) in programs built with _FORTIFY_SOURCE. */
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout_ms, size_t size)
 {
 	return poll(fds, n, timeout_ms);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A clock that a test owns. Linked into a unit test, or loaded into a program by LD_PRELOAD, it replaces what the C library has:
+ * A clock owned by a test. Linked into a unit test, or loaded into a program by LD_PRELOAD, it replaces functions of the C library:
  * clock_gettime(2), time(2), waits for a condition with a deadline, and poll(2). The time is the machine's plus an offset that only
- * a test moves; who waits for a deadline notices that within milliseconds.
+ * a test moves; a thread that waits for a deadline sees the move within milliseconds.
  *
- * The offset is that of one process; with BID_TEST_CLOCK=FILE, of all processes that name the same file of 8 bytes, which is the
- * offset in nanoseconds.
+ * The offset belongs to one process. With BID_TEST_CLOCK=FILE, all processes with the same FILE share it: 8 bytes, the offset in
+ * nanoseconds.
  */
 #ifndef BID_TEST_CLOCK_H
 #define BID_TEST_CLOCK_H

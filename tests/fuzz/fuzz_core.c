@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The reader of core files against its contract:
- *   - it says what is wrong with a file by one of its four errors;
- *   - what it names is a text, and an id of 1 to 64 bytes that are in the file, one after the other.
+ *   - it reports a damaged file by one of its four errors;
+ *   - each name is a text, and each id has 1 to 64 consecutive bytes of the file.
  */
 
 #include <errno.h>

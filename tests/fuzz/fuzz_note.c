@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The readers of store/elf against each other and against what libelf says of the same bytes:
- *   - the head of a file tells what the whole file tells, or nothing yet;
- *   - an id that the bounded reader finds is one that libelf finds in a note of the file. Where libelf refuses the whole file, for
+ * The readers of store/elf against each other and against libelf on the same bytes:
+ *   - the head of a file gives the same id as the whole file, or none yet;
+ *   - libelf finds each id of the bounded reader in a note of the file. Where libelf refuses the whole file, for
  *     the count of its sections, which the reader of segments does not look at, a note has it, and bid_elf_examine() refuses it;
  *   - if both find one they are the same, but for a file whose segments and sections name two different ones: there the bounded
  *     reader, which reads the segments first, may take the segments' id, and libelf's is the sections';
- *   - what is whole and has an id for bid_elf_examine() has one for bid_elf_identify();
- *   - bid_elf_examine() says what libelf says.
+ *   - a whole file with an id for bid_elf_examine() has one for bid_elf_identify();
+ *   - bid_elf_examine() agrees with libelf.
  */
 
 #include <errno.h>
@@ -55,7 +55,7 @@ static void add_notes(Elf *elf, uint64_t offset, uint64_t size, uint64_t align, 
 	}
 }
 
-/* By libelf over memory, which is another way into it than by_libelf.c takes. */
+/* By libelf over memory: by_libelf.c uses files. */
 static void find_carried(const uint8_t *data, size_t size, struct carried *carried)
 {
 	bid_auto_free char *copy = malloc(size + 1);
@@ -109,7 +109,7 @@ static bool has_note(const uint8_t *data, size_t size, const struct bid_id *id)
 	return memmem(data, size, note, sizeof(head) + 4 + id->len);
 }
 
-/* Does libelf not see the note with this id, because it is the last one of its range and its odd length is not padded? */
+/* Does libelf miss the note with this id, the last one of its range, with an odd length and without padding? */
 static bool is_unpadded(const uint8_t *data, size_t size, const struct bid_id *id)
 {
 	return id->len % 8 != 0 && has_note(data, size, id);
@@ -164,7 +164,7 @@ static void check_head(const uint8_t *data, size_t len, int identified, const st
 	struct bid_id from_head = { 0 };
 	int r;
 
-	/* a block of its own, so that one byte too far is found */
+	/* a block of its own, so that a read of one byte too many fails */
 	require(head);
 	memcpy(head, data, len);
 	r = bid_elf_identify_head(head, len, &from_head);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The reader of store/perfdata against its contract:
- *   - it fails only for what does not begin as a recording does;
- *   - what it names is in order, once, and made of bytes of the file, if nothing in it is compressed;
- *   - what is not damaged reads the same from a file and from a pipe, unless the table lies where a pipe has been already;
- *   - with samples counted it is the same in another order, the most first.
+ *   - it fails only for files without the head of a recording;
+ *   - the builds are in order, unique, and made of bytes of the file, if nothing in it is compressed;
+ *   - an undamaged recording reads the same from a file and from a pipe, unless the table lies behind the pipe's position;
+ *   - with samples counted the builds are the same in another order, the most first.
  *
  * An input that begins with DIRECTORY stands for the directory that perf record --threads makes: "data", "data.0" and so on, each
- * as its length in 4 bytes, little-endian, and its bytes. The last one has what is left.
+ * as its length in 4 bytes, little-endian, and its bytes. The last one has the rest.
  */
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "base/io.h"
 #include "target.h"
 
-/* what a pipe can hold */
+/* capacity of a pipe */
 #define INPUT_MAX (1u << 20)
 
 #define DIRECTORY     "directory of perf.data\n"
@@ -107,7 +107,7 @@ static void check_bytes(const struct reading *reading, const uint8_t *data, size
 	for (size_t i = 0; i < reading->n; i++) {
 		const struct bid_perfdata_dso *dso = &reading->dsos[i];
 
-		/* which may be named by perf's copy of it */
+		/* its name may be that of perf's copy */
 		require(memmem(data, size, dso->path, strlen(dso->path)) || strncmp(dso->path, "[vdso", 5) == 0);
 		require(dso->id.len == 0 || memmem(data, size, dso->id.bytes, dso->id.len));
 	}
@@ -129,7 +129,7 @@ static int by_path(const void *a, const void *b)
 	return order(a, b);
 }
 
-/* Do its samples add up? Leaves it in the order of one whose samples nobody counted. */
+/* Do its samples add up? Leaves the list in the order of one without samples. */
 static void check_counts(struct reading *reading)
 {
 	const struct bid_perfdata_summary *summary = &reading->summary;
@@ -137,7 +137,7 @@ static void check_counts(struct reading *reading)
 
 	require(summary->placed <= summary->samples && summary->samples <= summary->records);
 	for (size_t i = 0; i < reading->n; i++) {
-		/* of one name's, which may be of several builds */
+		/* of one name, which several builds may have */
 		require(reading->dsos[i].samples <= summary->placed);
 		sum += reading->dsos[i].samples;
 	}

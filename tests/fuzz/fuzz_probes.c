@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The reader of perf's probe cache against its contract:
- *   - what it takes it prints as it was, but for a last line without an end;
- *   - each event is fit by its own name, and each definition's parts lie in it, in their order.
+ *   - it prints accepted text unchanged, except for a last line without an end;
+ *   - each event matches its own name, and the parts of each definition lie in it, in order.
  */
 #include "ctl/probe_file.h"
 

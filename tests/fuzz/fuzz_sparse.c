@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Files that say they are large. The input changes fields of a small kernel with sections, symbols and static probes, one after the
- * other, to values at the limits of a field, and the size of the file, which is one hole from there on, or many. Whatever the file
- * says:
+ * Files with huge sizes in their headers. The input changes fields of a small kernel with sections, symbols and static probes, one
+ * after the other, to values at the limits of a field. It also changes the size of the file; the added part is one hole, or many.
+ * For every input:
  *   - no reader asks for much memory at once, or ever has much;
- *   - none that the mount calls reads much;
+ *   - no function of the mount reads much;
  *   - all readers together end after a moment of processor time;
  *   - each reader returns a documented error.
  */
@@ -25,16 +25,16 @@
 
 enum {
 	MEMORY_MAX_MIB = 512,
-	READ_MAX_MIB = 56, /* of one look: of a kernel's symbols, their names and the sections */
-	CPU_MAX_S = 10, /* of a sanitized build on a machine with other things to do; most take milliseconds */
+	READ_MAX_MIB = 56, /* limit of one call: a kernel's symbols, their names and the sections */
+	CPU_MAX_S = 10, /* for a sanitized build on a busy machine; most take milliseconds */
 	CHANGES_MAX = 64,
 	PUNCHED = 8192, /* where the first byte between holes is */
 	BLOCKS_MAX = 2048,
-	BLOCK = 4096, /* that a byte takes on disk */
+	BLOCK = 4096, /* bytes on disk for a byte of data */
 	SECTIONS = 6,
 };
 
-/* A malloc(3) of more than so much fails, and a reader may not ask for it. */
+/* A malloc(3) above this limit fails, and is an error of the reader. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -157,7 +157,7 @@ static bool is_documented(int r)
 	return r >= 0 || r == -ENOEXEC || r == -ENODATA || r == -EBADMSG || r == -ENOENT || r == -EINVAL || r == -EFBIG;
 }
 
-/* Bytes that this process has read; 0 where the kernel does not count them. */
+/* Bytes read by this process; 0 where the kernel does not count. */
 static long long bytes_read(void)
 {
 	FILE *io = fopen("/proc/self/io", "re");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The reader of static probes against its contract:
- *   - for a damaged file it returns one of its errors, and writes nothing;
+ *   - for a damaged file the reader returns one of its errors, and writes nothing;
  *   - its output has the format of perf's probe cache, with each event once, and locations inside the given file.
  */
 

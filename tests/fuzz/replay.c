@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Drives a fuzz target without a fuzzer: over every file named, and over every file directly in a directory named, in the order
- * of their names. With -m COUNT also over as many mutants of each, which are the same ones every time, or with -s SEED others, or
- * with -s time others each time; with -o FILE what is about to run is kept in FILE, to be had after a crash. Fails only as the
- * target does, by abort or crash; or with 2 if it cannot run, or has nothing to.
+ * Drives a fuzz target without a fuzzer: over every file named, and over every file directly in a directory named, in the order of
+ * their names. With -m COUNT also over that many mutants of each: the same ones every time, others with -s SEED, and new ones each
+ * time with -s time. With -o FILE each input is written to FILE before it runs, and is there after a crash. Fails only as the
+ * target does, by abort or crash; or with 2 if it cannot run, or has no input.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ struct replay {
 	unsigned long mutants; /* of each input */
 	uint64_t seed;
 	int keep; /* the file of -o, or -1 */
-	char *before; /* the input before this one, from which pieces are taken; owned */
+	char *before; /* the previous input, a source of pieces; owned */
 	size_t before_size;
 	unsigned long inputs, runs;
 };
@@ -40,7 +40,7 @@ static size_t place(size_t size, uint64_t *random)
 	return next_random(random) % within;
 }
 
-/* A piece of another input, in the place of what was at @at: some bytes of it, or all that follow. */
+/* Replace the bytes at @at by a piece of another input: some bytes, or all that follow. */
 static void take_piece(const struct replay *replay, uint8_t *data, size_t size, size_t at, uint64_t *random)
 {
 	size_t other, n;
@@ -57,7 +57,7 @@ static void take_piece(const struct replay *replay, uint8_t *data, size_t size, 
 	memcpy(data + at, replay->before + other, n);
 }
 
-/* What parsers of headers stumble over: bits, bytes, lengths and offsets at their limits, blocks moved, ends missing. */
+/* Mutations for parsers of headers: bits, bytes, lengths and offsets at their limits, moved blocks, missing ends. */
 static size_t mutate(const struct replay *replay, uint8_t *data, size_t size, uint64_t *random)
 {
 	static const uint64_t limits[] = { 0, 1, 8, 0xff, 0xffff, 0x7fffffff, 0xfffffff0, 0xffffffff, INT64_MAX, UINT64_MAX };
@@ -115,7 +115,7 @@ static int run_mutants(struct replay *replay, const char *data, size_t size)
 	for (size_t i = 0; i < size; i++)
 		random = random * 31 + (uint8_t)data[i];
 	for (unsigned long i = 0; i < replay->mutants && size > 0 && r == 0; i++) {
-		/* exactly as large as the input, so that a byte too far is found */
+		/* exactly as large as the input, so that a read of one byte too many fails */
 		bid_auto_free uint8_t *copy = malloc(size);
 		size_t left = size;
 

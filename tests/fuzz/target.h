@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What every fuzz target begins with. */
+/* Common head of the fuzz targets. */
 #ifndef BID_TESTS_TARGET_H
 #define BID_TESTS_TARGET_H
 
@@ -11,7 +11,7 @@
 /* libFuzzer's name for it; replay.c calls it, too. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Not assert(3): the checks stay whatever the build type. */
+/* Unlike assert(3), the checks stay in every build type. */
 #define require(condition) \
 	do { \
 		if (!(condition)) { \

@@ -33,7 +33,7 @@ struct maker {
 	struct hostile_counts counts;
 };
 
-/* One build: where it would lie, and what would lead to it. */
+/* One build: its directory, and the links to it. */
 struct spot {
 	uint8_t id[ID_LEN];
 	char hex[HEX_LEN + 1];
@@ -53,7 +53,7 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* mkdir(2) with parents; whatever is in the way stays there. */
+/* mkdir(2) with parents; existing files stay. */
 static void make_dirs(int at, const char *path)
 {
 	char copy[PATH_MAX];
@@ -67,7 +67,7 @@ static void make_dirs(int at, const char *path)
 	mkdirat(at, copy, 0755);
 }
 
-/* Those of what the path names. */
+/* Attributes of the file of the path. */
 static void make_parents(int at, const char *path)
 {
 	char copy[PATH_MAX];
@@ -140,7 +140,7 @@ static void put_link(struct maker *maker, const char *path, const char *format, 
 	symlinkat(text, maker->store, path);
 }
 
-/* A link that leads out of the store, by one of the ways there are. */
+/* A link out of the store, in one of several forms. */
 static void put_link_outside(struct maker *maker, const char *path, const char *what)
 {
 	char up[3 * 64 + 1] = "";
@@ -164,7 +164,7 @@ static void put_link_outside(struct maker *maker, const char *path, const char *
 	}
 }
 
-/* Something at @path that is no regular file with bytes; one in seven is a file, that is none of that id. Returns whether it is. */
+/* Make a special or empty file at @path; one in seven is a regular file with another id. Returns true for the regular file. */
 static bool put_odd(struct maker *maker, const char *path)
 {
 	uint8_t other[ID_LEN];
@@ -187,7 +187,7 @@ static bool put_odd(struct maker *maker, const char *path)
 		mknodat(maker->store, path, S_IFSOCK | 0644, 0);
 		return false;
 	case 5:
-		/* /dev/zero and a disk, where that is allowed */
+		/* /dev/zero and a disk, where mknod(2) is allowed */
 		mknodat(maker->store, path, S_IFCHR | 0644, makedev(1, 5));
 		return false;
 	case 6:
@@ -220,7 +220,7 @@ static bool put_odd(struct maker *maker, const char *path)
 	}
 }
 
-/* A build as it should be. */
+/* A valid build. */
 static void put_good(struct maker *maker, const struct spot *spot)
 {
 	char elf[512];
@@ -233,7 +233,7 @@ static void put_good(struct maker *maker, const struct spot *spot)
 	maker->counts.good++;
 }
 
-/* Its link is right, and what it leads to is not. */
+/* A valid link to a wrong file. */
 static void put_wrong(struct maker *maker, const struct spot *spot)
 {
 	static const char *const names[] = { "elf", "debug", "kallsyms", "probes", "vdso" };
@@ -249,7 +249,7 @@ static void put_wrong(struct maker *maker, const struct spot *spot)
 
 static void put_dirs_that_are_none(struct maker *maker, const struct spot *spot)
 {
-	/* where other builds lie too, only what is of this one */
+	/* in a shared directory only the files of this build */
 	switch (below(maker, spot->path[0] == '[' ? 2 : 4)) {
 	case 0:
 		put_link_outside(maker, spot->dir, spot->hex);
@@ -302,7 +302,7 @@ static void put_bad_link(struct maker *maker, const struct spot *spot)
 	}
 }
 
-/* Names that no id has, at places where ids are. */
+/* Names that are no ids, in directories of ids. */
 static void put_bad_name(struct maker *maker, const struct spot *spot)
 {
 	static const char *const names[] = { "new\nline", "\xff\xfe", "\xc3\x28", "0",	 "zz", " ",
@@ -357,7 +357,7 @@ static void put_bad_name(struct maker *maker, const struct spot *spot)
 	}
 }
 
-/* In our own folder, which nobody but us should write. */
+/* In the private folder, which only bidfs should write. */
 static void put_own(struct maker *maker, const struct spot *spot)
 {
 	static const char *const names[] = {
@@ -436,7 +436,7 @@ static void put_spot(struct maker *maker)
 	char elf[HEX_LEN + 8];
 
 	maker->counts.spots++;
-	/* so that whoever follows a link finds what he looks for */
+	/* a reader that follows a link finds its target */
 	mkdirat(maker->outside, spot.hex, 0755);
 	snprintf(elf, sizeof(elf), "%s/elf", spot.hex);
 	put_elf(maker->outside, elf, spot.id);

@@ -5,9 +5,9 @@
  *
  *	hostile-trees [--trees=N] [--seed=N] [--make=DIRECTORY]
  *
- * 100 trees without --trees, fewer in the build's tests, 5000 by hand. The seed of the N-th tree is the seed plus N. --make
- * leaves the first trees in DIRECTORY. Trees are in TMPDIR, else in /dev/shm, else in /tmp. inotify(7) reports files outside
- * that are opened. Exits 0, 1, or 77 where it cannot run.
+ * 100 trees without --trees, fewer in the build's tests, 5000 by hand. The seed of the N-th tree is the seed plus N. --make leaves
+ * the first trees in DIRECTORY. Trees are in TMPDIR, else in /dev/shm, else in /tmp. inotify(7) reports opened files outside. Exits
+ * 0, 1, or 77 without the means to run.
  */
 #include "hostile_tree.h"
 
@@ -39,11 +39,11 @@
 
 enum {
 	SKIPPED = 77,
-	TREE_S = 60, /* after which one hangs */
+	TREE_S = 60, /* seconds until a tree counts as hung */
 	LISTED_DEPTH = 400,
 	CROWD = 100000,
 	CROWD_EVERY = 500, /* trees */
-	CROWD_FIRST = 4000, /* of the first tree, which is in every run */
+	CROWD_FIRST = 4000, /* seed of the first tree, which is in every run */
 };
 
 struct trial {
@@ -80,7 +80,7 @@ static void hangs(int signal)
 
 static int watching = -1; /* nftw(3) has no user data */
 
-/* Watch the directory @path outside: its events, and those of its files. */
+/* Watch the directory @path outside: events of the directory and its files. */
 static int watch_one(const char *path, const struct stat *st, int type, struct FTW *where)
 {
 	return type == FTW_D && inotify_add_watch(watching, path, IN_ALL_EVENTS) < 0 ? -1 : 0;
@@ -145,7 +145,7 @@ static int check_id(void *user, const struct bid_id *id)
 	trial->ids++;
 	bid_store_where(trial->store, id, where, sizeof(where));
 	bid_summary_of(trial->summaries, id, &summary);
-	/* a writable store makes directories during the look-up, which the summary may lack */
+	/* a writable store makes directories during the lookup; the build stat may lack them */
 	if (!bid_store_writable(trial->store) && summary.kinds != (unsigned)bid_store_kinds(trial->store, id))
 		fail(trial, "a summary with other kinds");
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
@@ -253,7 +253,7 @@ static void scan_it(struct trial *trial, const char *store)
 	bid_store_free(into);
 }
 
-/* Everything that writes: a store that cannot be written is not. */
+/* Call all functions that write: a read-only store stays unchanged. */
 static void mend(struct trial *trial, const char *store)
 {
 	struct bid_verify_stats left;
@@ -335,7 +335,7 @@ int main(int argc, char **argv)
 						 { "make", required_argument, NULL, 'm' },
 						 { 0 } };
 	unsigned long trees = 100, seed = 1, spots = 0, wrong = 0, good = 0;
-	/* in memory if that can be: a disk that others write to makes each sync of a tree as slow as all they wrote */
+	/* in memory if possible: on a busy disk each sync of a tree also waits for the writes of others */
 	const char *make = NULL, *parent = getenv("TMPDIR")		   ? getenv("TMPDIR")
 					   : access("/dev/shm", W_OK) == 0 ? "/dev/shm"
 									   : "/tmp";

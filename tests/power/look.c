@@ -67,7 +67,7 @@ int look(const struct trial *trial, const struct acknowledgement *acks, size_t n
 	}
 	r = bid_store_verify(store, &config, &stats);
 	totals->present += (unsigned)stats.objects;
-	/* what a cut leaves behind can be put right, and then nothing is left to find */
+	/* verify repairs the leftovers of a cut, and a second run finds nothing */
 	config.repair = true;
 	config.found = NULL;
 	if (r == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What is there after the power came back. */
+/* The store after a power cut. */
 #ifndef BID_POWER_LOOK_H
 #define BID_POWER_LOOK_H
 
@@ -9,7 +9,7 @@ struct totals {
 	unsigned acknowledged, together, lost, torn, findings, present;
 };
 
-/* Add to @totals what became of the @n objects of @acks, and of the store. Returns 0 or a negative errno. */
+/* Add to @totals the state of the @n objects of @acks, and of the store. Returns 0 or a negative errno. */
 int look(const struct trial *trial, const struct acknowledgement *acks, size_t n, struct totals *totals);
 
 #endif

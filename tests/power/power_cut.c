@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Power cuts in the middle of adding, alone, in batches and by scanning, of adding what perf has put there, which syncs nothing, of
- * fetching, removing and evicting (row R25): the file system on a loop image is shut down (ioctl, nothing flushed), unmounted, and
- * mounted again as after a crash.
+ * Power cuts in the middle of additions (single, in batches, by scans, and of perf's unsynced files), downloads, removals and
+ * evictions (row R25): the file system on a loop image is shut down (ioctl, nothing flushed), unmounted, and mounted again as after
+ * a crash.
  *
  *	power-cut FSTYPE [--cuts=N] [--seed=N] [--without-fsync | --without-syncfs | --without-known]
  *
  * After each cut, no file under a final name may have other bytes than it should, and everything whose addition was acknowledged
- * before the cut must be there. --without-fsync, --without-syncfs and --without-known are the saboteurs: with one of them, the
- * second of which spares what is added alone, and the third all but what perf has put there, this must fail. Exits 0, 1, or 77
- * where it cannot run.
+ * before the cut must be there. --without-fsync, --without-syncfs and --without-known are the saboteurs: with one of them this must
+ * fail. The second spares single additions, the third all but perf's files. Exits 0, 1, or 77 where it cannot run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +41,7 @@ enum {
 	IMAGE_MIB = 400,
 };
 
-/* Let the worker work, cut the power, and say what it had acknowledged before. */
+/* Let the worker work, cut the power, and return its acknowledgements. */
 static int live_and_die(const struct trial *trial, uint64_t *state, struct acknowledgement *ret_acks, size_t *ret_n)
 {
 	uint32_t flags = NO_LOG_FLUSH;
@@ -60,10 +59,10 @@ static int live_and_die(const struct trial *trial, uint64_t *state, struct ackno
 	if (worker == 0)
 		worker_run(trial, ends[1]);
 	close(ends[1]);
-	/* it may end by itself */
+	/* the worker may end by itself */
 	while (n < wanted && read(ends[0], &ret_acks[n], sizeof(*ret_acks)) == sizeof(*ret_acks))
 		n++;
-	/* the cut falls into the middle of what comes next */
+	/* the cut falls into the middle of the next step */
 	nanosleep(&(struct timespec){ .tv_nsec = middle_ns }, NULL);
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	while (n < OBJECTS_MAX && read(ends[0], &ret_acks[n], sizeof(*ret_acks)) == sizeof(*ret_acks))
@@ -129,7 +128,7 @@ static int run_cuts(struct trial *trial, const char *directory, unsigned cuts, u
 	return r;
 }
 
-/* Everything between making the image and taking it away. */
+/* The run between making and removing the image. */
 static int run(const char *type, unsigned cuts, uint64_t seed, const struct template *template)
 {
 	char directory[] = "/tmp/bid-power-XXXXXX", mountpoint[64];
@@ -158,7 +157,7 @@ static int run(const char *type, unsigned cuts, uint64_t seed, const struct temp
 		       "%u objects found, %u findings to repair\n",
 		       type, cuts, (unsigned long long)seed, totals.acknowledged, totals.together, totals.lost, totals.torn,
 		       totals.present, totals.findings);
-		/* a run in which nothing happened says nothing */
+		/* an empty run proves nothing */
 		status = r == 0 && totals.lost == 0 && totals.torn == 0 && totals.acknowledged > totals.together &&
 					 totals.together > 0
 				 ? 0
@@ -208,7 +207,7 @@ int main(int argc, char **argv)
 		puts("skipped: this program was linked without a build-id");
 		return SKIPPED;
 	}
-	/* nobody else sees the mounts, and they end with us */
+	/* private mounts: they end with this process */
 	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
 		printf("skipped: no mount namespace of its own: %s\n", strerror(errno));
 		return SKIPPED;

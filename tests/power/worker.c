@@ -24,11 +24,11 @@ struct worker {
 	const struct trial *trial;
 	struct bid_store *store;
 	int pipe;
-	uint64_t state; /* of the random numbers */
-	uint32_t number; /* of the next object */
+	uint64_t state; /* state of the random numbers */
+	uint32_t number; /* number of the next object */
 };
 
-/* In the place of the C library's, so that a saboteur can take them out. */
+/* Replace the C library's functions, so that a saboteur can disable them. */
 bool without_fsync, without_syncfs, without_known;
 static bool adds_known; /* at the moment */
 
@@ -42,7 +42,7 @@ int syncfs(int fd)
 	return without_fsync || without_syncfs || (without_known && adds_known) ? 0 : (int)syscall(SYS_syncfs, fd);
 }
 
-/* The next object, as a file that is not synced: "DIRECTORY/NUMBER". */
+/* The next object, as an unsynced file: "DIRECTORY/NUMBER". */
 static int make_source(struct worker *worker, const char *directory, char *ret_path, size_t size)
 {
 	struct bid_id id;
@@ -53,7 +53,7 @@ static int make_source(struct worker *worker, const char *directory, char *ret_p
 	return object_write(ret_path, data, len);
 }
 
-/* The number of the object that was made as the file @path. */
+/* Return the number of the object in the file @path. */
 static uint32_t number_of(const char *path)
 {
 	return (uint32_t)strtoul(strrchr(path, '-') + 1, NULL, 10);
@@ -81,7 +81,7 @@ static int add(struct worker *worker, bool near)
 	return r < 0 ? r : acknowledge(worker, path, false);
 }
 
-/* The tally of the worker's batch, which reports to the parent where bidctl prints. */
+/* The totals of the worker's batch, with reports to the parent where bidctl prints. */
 struct reporting {
 	struct ctl_tally tally; /* first member: the callback casts it back */
 	const struct worker *worker;
@@ -160,7 +160,7 @@ static int scanned_known(void *user, const struct bid_scan_file *file)
 	return file->error < 0 ? file->error : !file->added.known ? -EINVAL : acknowledge(user, file->path, false);
 }
 
-/* @n of what perf has added: alone, or by a scan. */
+/* Add @n of perf's files: alone, or by a scan. */
 static int add_known(struct worker *worker, bool near, unsigned n)
 {
 	const struct trial *trial = worker->trial;
@@ -191,7 +191,7 @@ static int scanned(void *user, const struct bid_scan_file *file)
 	return file->error < 0 ? file->error : acknowledge(user, file->path, true);
 }
 
-/* A tree of several, whose records go into a pack. */
+/* A tree of several files, whose records go into a pack. */
 static int scan(struct worker *worker, bool near, unsigned n)
 {
 	const struct trial *trial = worker->trial;
@@ -227,7 +227,7 @@ static int fetch(struct worker *worker, struct bid_id *ret_id)
 	return r;
 }
 
-/* One thing that somebody does to a store. */
+/* One operation on a store. */
 static int step(struct worker *worker)
 {
 	struct bid_evict_config all = { .limits = { .cache_size = 1 } };
@@ -248,7 +248,7 @@ static int step(struct worker *worker)
 		return add_known(worker, near, n);
 	r = fetch(worker, &removal.id);
 	if (r == 0 && what == 8) {
-		/* the same object, which gets its path by that */
+		/* the same object, which gets its path now */
 		worker->number--;
 		r = add(worker, near);
 	} else if (r == 0 && what == 9) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The process that works on a store until its disk is gone, and says what it has done. */
+/* The process that works on a store until its disk is gone, and acknowledges its work. */
 #ifndef BID_POWER_WORKER_H
 #define BID_POWER_WORKER_H
 
@@ -12,16 +12,16 @@ enum {
 	TOGETHER_MAX = 12, /* that are added by one command */
 };
 
-/* The trees of what perf adds, too. A cut may tear that as long as nobody else says that it is there. */
+/* Also the trees of perf's additions. A cut may tear that as long as nobody else says that it is there. */
 #define OF_PERF "source-perf-"
 
-/* What the worker says on its pipe once an addition has returned. */
+/* Message of the worker on its pipe after an addition. */
 struct acknowledgement {
 	uint32_t number;
 	bool together; /* with others */
 };
 
-/* Which syncs a saboteur takes out: all, those of what is added together, those of what perf has put there. */
+/* Syncs that a saboteur disables: all, those of batches, those of perf's files. */
 extern bool without_fsync, without_syncfs, without_known;
 
 /* Work until the disk is gone, and write acknowledgements to @pipe. Does not return. */

@@ -17,7 +17,7 @@
 
 const struct bid_broker_config patient = { .hedge_ms = BID_HEDGE_NEVER };
 
-/* of scene_compile(), for the time of the process */
+/* directory of scene_compile(), for the time of the process */
 static struct {
 	char *data;
 	size_t len;
@@ -82,7 +82,7 @@ void scene_end_broker(struct scene *scene)
 	scene->broker = NULL;
 }
 
-/* Returns whether it was answered as it should be. */
+/* Returns true if the result is as expected. */
 static bool end_call(struct call *call)
 {
 	bool once = call->times == 1;

@@ -285,7 +285,7 @@ static void run_server(const char *port_file, const char *pem)
 	const char *tree = getenv("BID_SOURCE_ROOT");
 	char program[PATH_MAX];
 
-	/* the server ends with the test, however that ends */
+	/* the server ends with the test */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	snprintf(program, sizeof(program), "%s/tests/faults/server.py", tree ? tree : ".");
 	execlp("python3", "python3", program, "--root", world.root, "--port-file", port_file, pem ? "--tls" : (char *)NULL, pem,
@@ -398,7 +398,7 @@ int begin_world(void **state)
 {
 	uint32_t random = 1;
 
-	/* the proxy of whoever runs the tests is none of theirs */
+	/* ignore the proxy of the user who runs the tests */
 	setenv("no_proxy", "127.0.0.1", 1);
 	for (size_t i = 0; i < BODY_SIZE; i++) {
 		random = random * 1664525 + 1013904223;

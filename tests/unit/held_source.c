@@ -17,7 +17,7 @@ static struct held_source *held_of(struct bid_source *source)
 	return (struct held_source *)source;
 }
 
-/* Stay here while the test wants it. Returns whether the transfer goes on. Under the lock. */
+/* Wait until the test continues. Returns whether the transfer goes on. Under the lock. */
 static bool hold_here(struct held_source *held, struct held_transfer *transfer, enum hold here)
 {
 	if (transfer && transfer->number < held->hold_from)
@@ -71,7 +71,7 @@ static int send_part(struct held_source *held, struct held_transfer *transfer, s
 	return r;
 }
 
-/* Without the lock but where it holds: what it reads is not changed by the test meanwhile. */
+/* Without the lock except at the holding point: the test does not change its input meanwhile. */
 static enum bid_outcome deliver(struct held_source *held, struct held_transfer *transfer)
 {
 	uint64_t size = held->announce ? held->announce : held->body_len;
@@ -164,7 +164,7 @@ static int held_start(struct bid_source *source, const struct bid_request *reque
 		transfer->number = *ret_transfer = ++held->last;
 		transfer->receiver = receiver;
 		transfer->user = user;
-		/* what is not in line is sent at once, however late the thread is */
+		/* a transfer outside the queue is sent at once, however late the thread is */
 		if (!*at)
 			tell_sent(transfer);
 		while (*at)
@@ -178,7 +178,7 @@ static int held_start(struct bid_source *source, const struct bid_request *reque
 	return r;
 }
 
-/* Take the one with @number out of what waits behind the first. Under the lock. */
+/* Remove the transfer @number from the queue behind the first. Under the lock. */
 static struct held_transfer *take_from_line(struct held_source *held, uint64_t number)
 {
 	struct held_transfer **at = &held->transfers, *transfer;

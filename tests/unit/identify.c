@@ -23,7 +23,7 @@ static const char *tell(int error, const struct bid_id *id, char hex[static BID_
 	return bid_id_format(id, hex);
 }
 
-/* Does libelf alone say what bid_elf_examine() says? */
+/* Does libelf alone agree with bid_elf_examine()? */
 static bool libelf_agrees(int fd, int examined, const struct bid_elf_info *info)
 {
 	struct bid_elf_info other = { 0 };

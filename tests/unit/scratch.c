@@ -26,7 +26,7 @@ void scratch_run(const char *const argv[])
 	int status;
 	pid_t pid;
 
-	/* posix_spawn(3) takes what it does not change as changeable */
+	/* posix_spawn(3) takes constant arguments as non-const */
 	assert_int_equal(posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)(uintptr_t)argv, environ), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	if (status != 0)

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "broker/request.h"
 
-/* Bodies come in pieces of what libcurl hands out by default. */
+/* Bodies come in pieces of libcurl's default size. */
 #define PIECE (16 * 1024)
 
 struct artifact {
@@ -26,7 +26,7 @@ struct memory {
 	atomic_uint asked;
 
 	pthread_mutex_t lock;		/* guards everything below; not held while a receiver is called */
-	struct artifact *artifacts;	/* the last one put comes first. None is freed early: a transfer may be reading it */
+	struct artifact *artifacts;	/* the last one put comes first. free none early: a transfer may be reading one */
 	enum bid_outcome otherwise;
 };
 
@@ -48,7 +48,7 @@ static const struct artifact *find(struct memory *memory, const struct bid_reque
 	return artifact;
 }
 
-/* Returns 0, or what @receiver ended it with. */
+/* Returns 0, or the error of @receiver. */
 static int deliver(const struct artifact *artifact, const struct bid_receiver *receiver, void *user)
 {
 	int r = receiver->head(user, artifact->len);

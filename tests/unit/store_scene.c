@@ -9,7 +9,7 @@
 
 #include "api/verify.h"
 
-static char directory[64]; /* of the group: tests run one after another */
+static char directory[64]; /* directory of the group: tests run one after another */
 
 static void shell(const char *command)
 {

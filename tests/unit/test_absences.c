@@ -155,7 +155,7 @@ static void test_kept_over_restarts(void **state)
 	bid_absences_free(absences);
 }
 
-/* The mount and bidctl: what one notes or forgets the other knows at once. */
+/* The mount and bidctl: each sees the other's entries at once. */
 static void test_shared_by_programs(void **state)
 {
 	struct store_scene *scene = *state;

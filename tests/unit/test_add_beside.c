@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* How often somebody else is faster with the file @theirs, and removes it again. */
+/* Number of times that another process adds the file @theirs first, and removes it again. */
 static unsigned rivals;
 static char theirs[96];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Copies of files that are written meanwhile: what is taken is of one moment, or refused. */
+/* Copies of files during writes: the copy is of one moment, or refused. */
 #include "store_scene.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 static unsigned moves;
 static char moving[96];
 
-/* Overwrite the tail, which no header describes: it does not show that the file is another one. */
+/* Overwrite the tail, which no header describes, so that the change is invisible. */
 static void move(char with)
 {
 	bid_auto_fd int fd = open(moving, O_WRONLY | O_CLOEXEC);
@@ -29,7 +29,7 @@ static void move(char with)
 	assert_int_equal(syscall(SYS_write, fd, tail, sizeof(tail)), (long)sizeof(tail));
 }
 
-/* In the place of the C library's: page by page, and when one of the tail is copied that changes. */
+/* Replace the C library's function: copy page by page, and change a page of the tail during its copy. */
 ssize_t copy_file_range(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t len, unsigned flags)
 {
 	ssize_t n = syscall(SYS_copy_file_range, in, in_offset, out, out_offset, len < 4096 ? len : 4096, flags);

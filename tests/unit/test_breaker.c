@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* When a server is asked, left alone and probed; without a server, and on a clock of the test's own. */
+/* The circuit breaker on a clock of the test, without a server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +51,7 @@ static void test_dead(void **state)
 	assert_string_equal(text + 27, ": trouble");
 }
 
-/* One probe at a time, and each that fails makes the pause longer, up to five minutes. */
+/* One probe at a time; each failed probe makes the pause longer, up to five minutes. */
 static void test_probes(void **state)
 {
 	static const int64_t pauses[] = { 5000, 10000, 20000, 40000, 80000, 160000, 300000, 300000, 300000 };
@@ -98,7 +98,7 @@ static void test_bad(void **state)
 	assert_pause(&breaker, START, 5000);
 }
 
-/* What was on its way when the breaker opened. */
+/* Requests in flight when the breaker opens. */
 static void test_stragglers(void **state)
 {
 	struct bid_breaker breaker;
@@ -114,12 +114,12 @@ static void test_stragglers(void **state)
 	assert_true(bid_breaker_admits(&breaker, until, &probe));
 	fail_with(&breaker, until, BID_SIGN_DEAD);
 	assert_true(breaker.open && breaker.probing);
-	/* one that gets its answer shows that the server lives */
+	/* a probe with a response shows a live server */
 	fail_with(&breaker, until, BID_SIGN_HEALTHY);
 	assert_false(breaker.open);
 }
 
-/* One whose body is still to come lets others in; but if what follows is bad, the pause is the next one. */
+/* A probe with its header admits others; if its body fails, the next pause follows. */
 static void test_answered_probe(void **state)
 {
 	struct bid_breaker breaker;
@@ -139,7 +139,7 @@ static void test_answered_probe(void **state)
 	assert_true(admits(&breaker, START + 30000));
 }
 
-/* A probe that was cancelled has found out nothing. */
+/* A cancelled probe has no result. */
 static void test_cancelled_probe(void **state)
 {
 	struct bid_breaker breaker;
@@ -167,7 +167,7 @@ static void test_retry_after(void **state)
 	assert_true(breaker.open && !breaker.probing);
 	assert_int_equal(breaker.until, START + 120000);
 
-	/* nobody is left alone for a day, nor for no time at all */
+	/* the pause has a lower and an upper bound */
 	bid_breaker_init(&breaker, 7);
 	bid_breaker_note(&breaker, START, false, BID_SIGN_BAD, 86400, "HTTP 429");
 	assert_int_equal(breaker.until, START + BID_BREAKER_PAUSE_MAX_MS);

@@ -46,7 +46,7 @@ static void test_fetched_once_then_local(void **state)
 	assert_int_equal(bid_broker_source_stats(scene->broker, 1, &of_source), -ENOENT);
 }
 
-/* Published by somebody else between the first look and the beginning of the download: no source is asked. */
+/* Another process publishes the file between lookup and download: no request is sent. */
 static void test_the_leader_looks_again(void **state)
 {
 	struct scene *scene = *state;
@@ -219,7 +219,7 @@ static void test_bodies_do_not_mix(void **state)
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_REJECTED);
 	assert_int_equal(call->outcomes[2], BID_OUTCOME_FOUND);
 
-	/* nor is the wrong file, whole, kept for another id */
+	/* the wrong file is not kept for another id */
 	put_elf(cut, 0xb, 0xa);
 	assert_int_equal(fetch(scene, &other, NULL), -EBADMSG);
 	assert_int_equal(find(scene, &other, NULL), -EINPROGRESS);
@@ -271,17 +271,17 @@ static void test_too_large(void **state)
 	held->announce = BID_SIZE_UNKNOWN;
 	assert_int_equal(fetch(scene, &silent, NULL), -EFBIG);
 	assert_int_equal(held->accepted, 100 * 1024);
-	/* and three times the other one said that it has none */
+	/* and three responses of the other one: absent */
 	assert_int_equal(stats_of(scene).negative_entries, 3 + 3);
 	assert_int_equal(stats_of(scene).rejected, 0);
 
-	/* remembered, as what it is */
+	/* cached, with its reason */
 	asked = source_memory_asked(memory);
 	sleep_ms(300);
 	assert_int_equal(fetch(scene, &told, NULL), -EFBIG);
 	assert_int_equal(source_memory_asked(memory), asked);
 
-	/* a trouble elsewhere does not hide it */
+	/* an error elsewhere does not hide it */
 	held->body = NULL;
 	source_memory_set_default(memory, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(scene, &other, NULL), -EFBIG);

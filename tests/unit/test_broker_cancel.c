@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* How callers of the broker give up, in every phase, and what its end does to those who have not. */
+/* Cancelled calls of the broker, in every phase, and calls at its end. */
 #include "held_source.h"
 
 #include <errno.h>
@@ -219,7 +219,7 @@ static void test_cancel_between_sources(void **state)
 	assert_int_equal(fetch(scene, &unwanted, NULL), -EBADMSG);
 }
 
-/* Cancels that fall on any moment of a fetch(): one answer each, and the broker is whole afterwards. */
+/* Cancels at any moment of a fetch(): one answer each, and the broker is usable afterwards. */
 static void test_cancel_races(void **state)
 {
 	enum { N = 300 };

@@ -64,7 +64,7 @@ static void equip(struct scenes *scenes, int which, const struct bid_broker_conf
 	held_elf(scenes->held[which], 0xa);
 }
 
-/* How often @held was asked. Its broker may be asking it. */
+/* Number of requests to @held. Its broker may be asking it. */
 static unsigned asked_of(struct held_source *held)
 {
 	unsigned asked;
@@ -199,7 +199,7 @@ static void test_no_such_section_in_what_came(void **state)
 	bid_request_release(&section);
 }
 
-/* The breaker of each process limits what it pays for an outage. */
+/* The breaker of each process limits its cost of an outage. */
 static void test_second_process_asks_when_first_got_no_answer(void **state)
 {
 	struct scenes *scenes = *state;
@@ -289,7 +289,7 @@ static void test_a_flight_that_was_left_is_in_nobodys_way(void **state)
 	held_wait(scenes->held[ONE], 1);
 	bid_broker_cancel(scene->broker, first->handle);
 	second = call_for(scene, &request);
-	/* it is passed on to the source, which is at the first still */
+	/* the source, busy with the first, has the second queued */
 	held_wait_asked(scenes->held[ONE], 2);
 	held_hold(scenes->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), -EINTR);
@@ -379,7 +379,7 @@ static void test_readers_have_half_their_wait_left_when_holder_is_stopped(void *
 	end_elsewhere(pid);
 }
 
-/* The file is nothing but a place to meet: if it is lost, what follows meets at the next. */
+/* The file only coordinates processes: after its loss, later requests use a new one. */
 static void test_the_file_may_be_removed(void **state)
 {
 	struct scenes *scenes = *state;

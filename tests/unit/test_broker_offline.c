@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A broker that was told to ask no source. */
+/* A broker with the option offline. */
 #include "broker_scene.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static void test_nobody_is_asked(void **state)
 	assert_int_equal(source_memory_asked(source), 3);
 }
 
-/* If the one that is being asked does not deliver, no other one is asked. */
+/* If the request in flight fails, no other source gets one. */
 static void test_what_has_begun(void **state)
 {
 	struct bid_request request = elf_of(0xa);
@@ -118,7 +118,7 @@ static void test_offline_broker_sends_no_probe(void **state)
 	assert_false(call_over(call));
 }
 
-/* One request is on its way, and @behind is in line at the same source while the broker goes offline: that one is not sent. */
+/* One request is in flight, and @behind is queued at the same source while the broker goes offline: the queued one is not sent. */
 static void end_in_line(struct scene *scene, struct held_source *held, struct call *call, struct call *behind)
 {
 	assert_int_equal(call_wait(behind), -EHOSTUNREACH);
@@ -144,7 +144,7 @@ static struct call *call_held(struct scene *scene, struct held_source **ret_held
 	return call;
 }
 
-/* What is in line at a source, behind another, has not been sent: it is not, and is answered at once. */
+/* A request queued at a source behind another is never sent, and fails at once. */
 static void test_what_is_in_line(void **state)
 {
 	struct bid_request next = elf_of(0xb);
@@ -165,7 +165,7 @@ static void go_offline(void)
 	bid_broker_set_offline(to_go_offline, true);
 }
 
-/* The same of what was not in line yet when all that was had been ended. */
+/* The same for a request queued after the others were cancelled. */
 static void test_what_comes_into_line_meanwhile(void **state)
 {
 	struct bid_request next = elf_of(0xb);

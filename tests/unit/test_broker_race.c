@@ -42,7 +42,7 @@ static struct call *race_from_headers(struct scene *scene, struct held_source *h
 	return call;
 }
 
-/* Wait until @held of silent() is asked as well. From then on nobody is late, or slow. */
+/* Wait until @held of silent() has a request, too. From then on no source is late, or slow. */
 static void wait_for_race_with(struct scene *scene, struct held_source *held)
 {
 	held_wait(held, 1);
@@ -130,7 +130,7 @@ static void test_one_after_the_other_on_request(void **state)
 	assert_int_equal(call_wait(call), -ENOENT);
 }
 
-/* The winner broke off: the one that was sent away for it is asked again, in the same call. */
+/* The winner broke off: the cancelled source gets a second request, in the same call. */
 static void test_the_winner_dies(void **state)
 {
 	struct scene *scene = *state;
@@ -160,7 +160,7 @@ static void test_the_winner_dies(void **state)
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_FOUND);
 }
 
-/* ... also if it has not yet noticed that it was sent away. */
+/* ... also if the cancelled one has not ended yet. */
 static void test_the_winner_dies_before_the_loser_is_gone(void **state)
 {
 	struct scene *scene = *state;
@@ -198,7 +198,7 @@ static struct held_source *breaking_off(struct scene *scene, const char *name, s
 	return held;
 }
 
-/* One that rests, with more than the next one has, is not sent away: each would begin anew for the other, without an end. */
+/* A source in backoff with more bytes than the next one stays: else the two would replace each other for ever. */
 static void test_both_break_off(void **state)
 {
 	struct scene *scene = *state;
@@ -220,7 +220,7 @@ static void test_both_break_off(void **state)
 	assert_int_equal(first->asked + second->asked, 2);
 }
 
-/* And where each gets further than the other had, that does not go on for ever either. */
+/* Two sources that overtake each other end, too. */
 static void test_by_turns(void **state)
 {
 	struct scene *scene = *state;
@@ -236,7 +236,7 @@ static void test_by_turns(void **state)
 	call = call_for(scene, &request);
 	for (unsigned turn = 0; turn < 4; turn++)
 		held_wait(candidates[turn % 2], turn / 2 + 1);
-	/* the second one is the last that is asked: the first broke off twice, and was overtaken */
+	/* the last request goes to the second one: the first broke off twice, and was overtaken */
 	held_wait_done(candidates[0], 2);
 	sleep_ms(5 * RACE);
 	assert_int_equal(candidates[0]->asked, 2);
@@ -300,7 +300,7 @@ static void test_the_winner_comes_back(void **state)
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_FOUND);
 }
 
-/* A loser that does not end keeps nobody waiting. */
+/* A loser that does not end delays no caller. */
 static void test_a_deaf_loser(void **state)
 {
 	struct scene *scene = *state;
@@ -373,7 +373,7 @@ static void test_absence_needs_the_silent_one_too(void **state)
 	assert_int_equal(find(scene, &other, NULL), -EINPROGRESS);
 }
 
-/* As long as all say nothing, one more is asked: any may be the one that answers. */
+/* While no source responds, one more gets a request: any may be the first to respond. */
 static void test_the_last_of_many_delivers_while_the_others_are_silent(void **state)
 {
 	struct scene *scene = *state;

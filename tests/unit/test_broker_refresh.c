@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What sources said is forgotten at a word. */
+/* bid_broker_refresh() drops the negative cache entries. */
 #include "broker_scene.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ static void test_whatever_was_said(void **state)
 		assert_int_equal(source_memory_asked(source), ++asked);
 		assert_int_equal(bid_broker_refresh(scene->broker, &request, false), 0);
 	}
-	/* and what was wrong with it */
+	/* and the reason */
 	put_elf(source, 0xa, 0xb);
 	assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
 	assert_int_equal(bid_broker_refresh(scene->broker, &request, false), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A disk that is nearly full: what is evicted for a download keeps only that. */
+/* A disk that is nearly full: eviction for one download delays only that one. */
 #include "held_source.h"
 
 #include <errno.h>
@@ -84,10 +84,10 @@ static void await_work(struct slow *slow)
 	pthread_mutex_unlock(&slow->lock);
 }
 
-/* The source's one thread, which all its transfers need, is not in body() while something is evicted for one of them. */
+/* Eviction for one transfer does not block the source's only thread in body(). */
 static void test_full_disk_pauses_body_until_evicted(void **state)
 {
-	/* the size is told, and met when room is looked for; or it is not, and met by writing */
+	/* an announced size fails when space is reserved; an unknown one when the body is written */
 	static const bool no_head[] = { false, true };
 
 	for (size_t i = 0; i < sizeof(no_head) / sizeof(no_head[0]); i++) {

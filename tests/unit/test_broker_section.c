@@ -97,7 +97,7 @@ static void test_an_outage_is_no_reason_for_more(void **state)
 	bid_request_release(&section);
 }
 
-/* But one that is dead, beside another that answers, is none either. */
+/* A dead source beside one that responds does not matter either. */
 static void test_one_of_two_is_dead(void **state)
 {
 	static const enum bid_outcome outcomes[] = { BID_OUTCOME_ABSENT, BID_OUTCOME_REFUSED };
@@ -307,7 +307,7 @@ static void test_cancel_before_use(void **state)
 	bid_request_release(&section);
 }
 
-/* Callers of one section, and one of the whole, share what is under way. */
+/* Callers of one section, and one of the whole file, share the download. */
 static void test_many_share(void **state)
 {
 	struct scene *scene = *state;

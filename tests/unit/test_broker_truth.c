@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "broker/broker.h"
 
-/* Count the files of the quarantine. @ret_st is that of the last one with the id @hex in its name, if any. */
+/* Count the files of the quarantine. @ret_st: fstat(2) of the last file with the id @hex in its name, if any. */
 static unsigned quarantined(struct scene *scene, const char *hex, struct stat *ret_st)
 {
 	char path[256];
@@ -85,7 +85,7 @@ static void test_quarantine_takes_64_files_of_1_mib(void **state)
 	assert_int_equal(quarantined(scene, "c0c0c0c0", &st), 0);
 }
 
-/* A page for everybody is wrong in the place of a program, and nobody can tell in that of a source file. */
+/* A login page is detected in place of a program, and undetectable in place of a source file. */
 static void test_the_source_learns_what_the_check_of_a_program_came_to(void **state)
 {
 	struct scene *scene = *state;
@@ -135,7 +135,7 @@ static void test_wrong_is_remembered(void **state)
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 }
 
-/* All sections are there, but not all that was said to be. */
+/* All sections are there, but fewer bytes than announced. */
 static void test_the_announced_size(void **state)
 {
 	struct scene *scene = *state;
@@ -164,7 +164,7 @@ static void evict_all(struct scene *scene)
 	struct bid_evict_config config = { .limits.cache_size = 1 };
 	struct bid_evict_stats stats;
 
-	/* what is open is not evicted: the broker's is closed by now */
+	/* open files are not evicted: the broker has closed this one */
 	for (struct call *call = scene->calls; call; call = call->next) {
 		bid_close(call->fd);
 		call->fd = -1;
@@ -212,7 +212,7 @@ static void test_other_bytes_than_the_first(void **state)
 	scene_end_broker(scene);
 	evict_all(scene);
 
-	/* the user wants them all the same, and from then on they are the ones */
+	/* the user accepts the new bytes, and from then on they are the expected ones */
 	scene_broker(scene, &(struct bid_broker_config){ .accept = true });
 	first = scene_memory(scene, "first");
 	assert_int_equal(source_memory_put(first, &request, changed, len + 16), 0);

@@ -78,7 +78,7 @@ static void test_remembered_absence_expires(void **state)
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 	assert_int_equal(stats_of(scene).negative_entries, 0);
 
-	/* it turned up: how often it was absent before counts no more */
+	/* the file appeared: earlier absences no longer count */
 	assert_int_equal(bid_absences_add(scene->broker->negative.absences, &request, "memory"), 0);
 	assert_int_equal(bid_absences_ttl(scene->broker->negative.absences, &request, "memory"), 90);
 }
@@ -128,7 +128,7 @@ static void test_each_source_is_remembered(void **state)
 	assert_int_equal(find(scene, &request, NULL), -ENOENT);
 	scene_end_broker(scene);
 
-	/* a server that was added has not been asked yet */
+	/* an added server has had no request yet */
 	scene_broker(scene, &patient);
 	scene_memory(scene, "has not");
 	scene_memory(scene, "down");
@@ -179,7 +179,7 @@ static void test_unsupported_is_not_remembered_as_absent(void **state)
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 }
 
-/* A known bug of servers: they say "no" to a section that they have. */
+/* A known bug of servers: "no" for a section that they have. */
 static void test_a_section_is_never_remembered(void **state)
 {
 	struct scene *scene = *state;
@@ -197,7 +197,7 @@ static void test_a_section_is_never_remembered(void **state)
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
 	sleep_ms(300); /* the result expires */
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
-	/* twice for it, and once for each file that it could be in, of which one is remembered to be absent */
+	/* two requests for the section, and one for each file that may contain it, of which one is cached as absent */
 	assert_int_equal(source_memory_asked(source), 4);
 	assert_int_equal(stats_of(scene).negative_entries, 1);
 	bid_detail_unref(name);
@@ -229,7 +229,7 @@ static void test_unreachable_is_not_remembered(void **state)
 	assert_int_equal(stats_of(scene).unknown, sizeof(outcomes) / sizeof(*outcomes));
 }
 
-/* Lookups that queued up behind the first get its answer, not a try each. */
+/* Lookups queued behind the first get its result, without attempts of their own. */
 static void test_unknown_result_is_kept_for_its_ttl(void **state)
 {
 	struct scene *scene = *state;
@@ -317,7 +317,7 @@ static void test_local_trouble_ends_it(void **state)
 	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
 }
 
-/* What is announced as larger than the disk is not begun. It need not be true, so others are asked. */
+/* A body announced as larger than the disk is refused before its first byte. It may be wrong, so others get a request. */
 static void test_no_room_for_what_is_announced(void **state)
 {
 	struct scene *scene = *state;
@@ -334,7 +334,7 @@ static void test_no_room_for_what_is_announced(void **state)
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_FAILED);
 	assert_int_equal(held->accepted, 0);
 
-	/* the second is the one that delivered last, and is asked first */
+	/* the second delivered last, and gets the first request */
 	assert_int_equal(fetch(scene, &other, &call), -ENOSPC);
 	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_FAILED);
@@ -368,7 +368,7 @@ static void test_no_room_for_what_is_not_announced(void **state)
 	for (unsigned n = 1; n <= 2; n++) {
 		assert_int_equal(fetch(scene, &request, &call), -ENOSPC);
 		assert_int_equal(call->n_reports, 2);
-		/* the other's "no" is known the second time */
+		/* the other's "no" is cached the second time */
 		assert_int_equal(call->outcomes[n - 1], BID_OUTCOME_FAILED);
 		assert_non_null(strstr(call->texts[n - 1], "nothing tells how many"));
 		assert_int_equal(held->asked, n);
@@ -409,7 +409,7 @@ static void test_a_store_that_vanishes_is_not_absence(void **state)
 	doomed = scene->directory;
 	fetch(scene, &request, &call);
 	assert_int_not_equal(access(scene->directory, F_OK), 0);
-	/* the store may have a word of its own for it, but not that one */
+	/* the store may have another errno for it, but not that one */
 	assert_true(call->error == -EIO || call->error == -ESTALE);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_FAILED);
 	assert_int_equal(stats_of(scene).negative_entries, 0);
@@ -425,7 +425,7 @@ static void assert_lines(const char *log, const char *text, int count)
 	assert_int_equal(found, count);
 }
 
-/* One line per fetch and per wrong body; the same trouble of one source is told once, not once per library. */
+/* One line per fetch and per wrong body; the same error of one source is logged once, not once per library. */
 static void test_messages(void **state)
 {
 	struct scene *scene = *state;
@@ -487,7 +487,7 @@ int main(void)
 		scene_test(test_messages),
 	};
 
-	/* what the tests provoke is looked for where it matters */
+	/* log errors only: the tests provoke warnings */
 	bid_log_init("test", BID_LOG_ERROR);
 	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
 }

@@ -119,7 +119,7 @@ static void test_windows(void **state)
 	scene_broker(scene, &hasty);
 	held = scene_held_elf(scene, 0xa, HOLD_HEAD);
 
-	/* all who join within the window leave at its end: both join before the first gets its answer */
+	/* all callers within the window leave at its end: both join before the first gets its answer */
 	begun = now_ms();
 	first = call_for(scene, &request);
 	ends[0] = window_end(scene);
@@ -337,7 +337,7 @@ static void test_source_that_asks_back_ends_as_unreachable(void **state)
 	scene_broker(scene, &config);
 	held = scene_held_elf(scene, 0xa, HOLD_HEAD);
 	call = call_for(scene, &request);
-	/* for the broker's own id, too, which arrives here as that of any request */
+	/* also for the broker's own id, which arrives here as with any request */
 	held_wait_asked(held, 2);
 	assert_false(call_over(call));
 	own.id = scene->broker->sources[0].loop.id;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Which store perf's configuration names, and what its files may look like. The values are those that perf 6.1 was seen to use. */
+/* The default store by perf's configuration, in all forms of its files. The values are those that perf 6.1 was seen to use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,7 +95,7 @@ static void test_bad_lines(void **state)
 	assert_bad("[buildid]\n dir = \"/a\n", 2);
 	assert_bad("[buildid]\n dir = \"/a", 2);
 	assert_bad("[buildid]\n dir = /a\\x\n", 2);
-	/* a good line before it does not count, so that nobody works on half of a configuration */
+	/* a good line before it does not count: half of a configuration is worse than none */
 	assert_bad("[buildid]\n dir = /a\n dir 5\n", 3);
 }
 
@@ -168,7 +168,7 @@ static void write_config(const struct home *home, const char *name, const char *
 	assert_int_equal(bid_pwrite_full(fd, text, strlen(text), 0), 0);
 }
 
-/* What follows the home directory in the default path. */
+/* Default path below the home directory. */
 static void assert_in_home(const struct home *home, const char *expected)
 {
 	char path[PATH_MAX], wanted[PATH_MAX];

@@ -14,7 +14,7 @@
 #include "vfs/inode.h"
 
 enum { IDS = 600, DOTS = 2 };
-/* of a store with long parts: the first two, for which a thread is started, and every seventh have so many ids, the others none */
+/* a store with long parts: the first two, which start a thread, and every seventh have this many ids, the others none */
 enum { PARTS = 256, THICK = 24, EVERY = 7 };
 
 /* An id by its number; neighbours have different first bytes. */
@@ -114,7 +114,7 @@ static void links_are_read_when_asked_for(void **state)
 	struct bid_dirlist *list;
 
 	assert_int_equal(bid_dirlist_open(&lists, &tree, &fanout, bid_inode_number(&fanout), &list), 0);
-	/* those of which the number's low byte is zero */
+	/* ids with a number whose low byte is zero */
 	add_id(scene, 768);
 	assert_int_equal(count(list, 0, seen), DOTS + 4);
 	assert_int_equal(seen[768], 1);
@@ -146,7 +146,7 @@ static void offsets_hold_in_every_handle(void **state)
 	bid_dirlist_close(other);
 }
 
-/* A listing has each name that exists throughout once, whatever other names come and go. */
+/* A listing has each name that exists throughout once, despite other names that come and go. */
 static void changes_do_not_move_the_others(void **state)
 {
 	const struct store_scene *scene = *state;
@@ -209,7 +209,7 @@ static void every_beginning_is_read_anew(void **state)
 
 	assert_int_equal(bid_dirlist_open(&lists, &tree, &fanout, bid_inode_number(&fanout), &list), 0);
 	assert_int_equal(count(list, 0, seen), DOTS + 3);
-	/* those of which the number's low byte is zero */
+	/* ids with a number whose low byte is zero */
 	add_id(scene, 768);
 	remove_id(scene, 256);
 	assert_int_equal(count(list, 0, seen), DOTS + 3);
@@ -336,7 +336,7 @@ static void test_listing_in_any_order_has_the_names_of_each_part(void **state)
 	assert_int_equal(threads(), 0);
 }
 
-/* A listing that goes back to the beginning takes nothing that was read ahead before. */
+/* A rewound listing drops the parts read ahead. */
 static void test_beginning_is_read_anew_with_what_is_read_ahead(void **state)
 {
 	const struct store_scene *scene = *state;
@@ -359,7 +359,7 @@ static void test_beginning_is_read_anew_with_what_is_read_ahead(void **state)
 	bid_dirlist_close(list);
 }
 
-/* The error of a part is over when its cause is, whether the thread or the reader met it first. */
+/* The error of a part ends with its cause, if the thread or the reader met it first. */
 static void test_unreadable_part_is_an_error_until_it_is_readable(void **state)
 {
 	const struct store_scene *scene = *state;
@@ -405,14 +405,14 @@ static void test_many_listings_share_a_few_threads(void **state)
 	lists.ended = false;
 }
 
-/* The mark says whether anything changed, and nothing of what is not among the ids. */
+/* The change cookie changes with the ids, and with nothing else. */
 static void marks_tell_changes(void **state)
 {
 	const struct store_scene *scene = *state;
 	uint64_t before = 0, after = 0;
 	int r;
 
-	/* what changed in this moment has no mark yet */
+	/* a directory changed in this tick of the clock has no cookie yet */
 	while ((r = bid_store_ids_mark(scene->store, &before)) == -EAGAIN)
 		usleep(10000);
 	assert_int_equal(r, 0);

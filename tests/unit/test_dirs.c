@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Directories that are kept open: never one that is not there any more, never too many, never closed under whoever uses one. */
+/* The cache of open directories: no removed directory, a bounded number, none closed while in use. */
 #include "store_scene.h"
 
 #include <dirent.h>
@@ -41,7 +41,7 @@ static struct bid_dir open_dir(const struct store_scene *scene, const char *path
 	return dir;
 }
 
-/* Is @dir what has the name @path now? */
+/* Is @dir the directory @path now? */
 static bool is_at(const struct store_scene *scene, const struct bid_dir *dir, const char *path)
 {
 	struct stat one, other;
@@ -62,7 +62,7 @@ static void one_that_was_removed_is_noticed(void **state)
 	assert_int_equal(dir.fd, gone.fd);
 	bid_dir_release(&dir);
 	run(scene, "rm -r store/usr && mkdir -p store/usr/bin");
-	/* also by those who look while somebody has the old one */
+	/* also for a lookup while another thread has the old one */
 	dir = open_dir(scene, "usr/bin", false);
 	assert_true(is_at(scene, &dir, "usr/bin"));
 	bid_dir_release(&dir);
@@ -92,12 +92,12 @@ static void no_more_are_kept_than_there_are_places(void **state)
 		bid_dir_release(&dir);
 	}
 	assert_in_range(open_files(), before + KEPT_MAX / 2, before + KEPT_MAX + 1);
-	/* its place is another's by now, but it is in use */
+	/* another one has replaced it in the cache, but it is in use */
 	assert_true(is_at(scene, &used, "used"));
 	assert_int_equal(mkdirat(used.fd, "below", 0755), 0);
 	bid_dirs_drop(scene->store);
 	assert_in_range(open_files(), before + KEPT_MAX / 2, before + KEPT_MAX + 1);
-	/* the last who wanted them kept */
+	/* the last user of the cache */
 	bid_dirs_drop(scene->store);
 	assert_int_equal(open_files(), before + 1);
 	assert_true(is_at(scene, &used, "used"));
@@ -116,7 +116,7 @@ static void none_is_kept_for_nobody(void **state)
 	bid_dir_release(&dir);
 	assert_int_equal(open_files(), before);
 
-	/* nor where descriptors are few */
+	/* few descriptors: keep none */
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	low = (struct rlimit){ .rlim_cur = 1000, .rlim_max = limit.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
@@ -133,7 +133,7 @@ struct crowd {
 	atomic_uint wrong;
 };
 
-/* A file in the directory is another one's, if that is open under a number that was given away. */
+/* If the number of the descriptor was reused, the file belongs to another directory. */
 static void *use(void *user)
 {
 	struct crowd *crowd = user;
@@ -189,7 +189,7 @@ int main(void)
 	};
 	struct rlimit limit;
 
-	/* as many as the cache wants to see, if that may be had */
+	/* as many as the cache wants, if allowed */
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 2 * MANY) {
 		limit.rlim_cur = limit.rlim_max < 2 * MANY ? limit.rlim_max : 2 * MANY;
 		setrlimit(RLIMIT_NOFILE, &limit);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A file that the store has a hard link to is edited in place, again and again (row R17): under an id there is never another's. */
+/* A file hard-linked into the store is edited in place, again and again (row R17): no id ever has another's file. */
 #include "store_scene.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static void put_all(int fd, const struct content *content)
 	assert_int_equal(ftruncate(fd, (off_t)content->len), 0);
 }
 
-/* One edit of the file, of which @own was the content, and @other is one of another build. */
+/* Edit the file, with the content @own before; @other is the content of another build. */
 static void edit(int fd, const struct content *own, const struct content *other)
 {
 	char bytes[64];
@@ -88,7 +88,7 @@ static void edit(int fd, const struct content *own, const struct content *other)
 	}
 }
 
-/* What is served as @hex carries that id, where @id_at says, or a copy of the whole build is there. Is it served? */
+/* The file served as @hex carries the id at @id_at, or a copy of the whole build is there. Is it served? */
 static bool is_right(const struct store_scene *scene, const char *hex, const struct content *own, const struct content *other)
 {
 	struct bid_request request = request_for(hex, BID_KIND_ELF);
@@ -134,7 +134,7 @@ static void under_an_id_is_never_anothers(void **state)
 		is_right(scene, ID_B, &b, &a);
 	}
 	assert_true(served > EDITS / 20 && served < EDITS - EDITS / 20);
-	/* what is right again is served again */
+	/* a repaired file is served again */
 	put_all(fd, &a);
 	assert_true(is_right(scene, ID_A, &a, &b));
 	close(fd);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * store/elf on files that the tools of this system make, which are built here. The ids are given to the linker, so that no other
- * reader has to be believed.
+ * store/elf on files built here by the tools of this system. The linker gets the ids, so that no other reader has to be trusted.
  */
 #include "elf_scene.h"
 
@@ -24,7 +23,7 @@ static void assert_id(const struct bid_id *id, const char *hex)
 	assert_string_equal(bid_id_format(id, is), hex);
 }
 
-/* Both readers and the reader of heads say @hex, and say it without moving the offset. */
+/* Both readers and the reader of heads return @hex, without moving the offset. */
 static void check_id(const char *name, const char *hex)
 {
 	bid_auto_fd int fd = elf_scene_open(name);
@@ -100,7 +99,7 @@ static void test_separate_debug_files_have_stale_segments(void **state)
 	elf_scene_read("program.eu-debug", &data, &len);
 	if (!is_read_as_it_is(data))
 		return;
-	/* the case this is about: a segment of notes that is not where any section of notes is */
+	/* the tested case: a segment of notes outside all sections of notes */
 	header = (const void *)data;
 	segments = (const void *)(data + header->e_phoff);
 	sections = (const void *)(data + header->e_shoff);
@@ -201,7 +200,7 @@ static void test_32_bit(void **state)
 	check_id("small.ko", ID);
 }
 
-/* An id of odd length, the last in its section: what the linker pads with is not in the section. */
+/* An id of odd length, the last in its section: the linker's padding is outside the section. */
 static void test_odd_length(void **state)
 {
 	RUN("cc", "-Wl,--build-id=0xabcdef", "-o", "odd", "program.c");
@@ -294,13 +293,13 @@ static void test_notes_that_are_not_in_the_first_read(void **state)
 	assert_int_equal(bid_elf_identify(fd, &id), 0);
 	assert_id(&id, "faaaaa");
 	assert_int_equal(bid_elf_identify_head(data, 4096, &id), -EAGAIN);
-	/* bytes that were promised are not there: the section headers are asked */
+	/* bytes of a segment are missing: the section headers decide */
 	assert_int_equal(ftruncate(fd, (off_t)far + 10), 0);
 	assert_int_equal(bid_elf_identify(fd, &id), 0);
 	assert_id(&id, ID);
 }
 
-/* Whatever came in so far, the head never tells another id than the file. */
+/* Every prefix gives the file's id or none. */
 static void test_heads(void **state)
 {
 	static const char *const names[] = { "program", "module.ko" };
@@ -323,7 +322,7 @@ static void test_heads(void **state)
 			}
 		}
 		assert_true(told > 0);
-		/* a linked file tells it with its last note, a relocatable one with its section headers, which are the end of it */
+		/* the id of a linked file is in its last note; a relocatable one has its section headers at its end */
 		if (i == 0)
 			assert_true(told > 1);
 	}
@@ -331,7 +330,7 @@ static void test_heads(void **state)
 	assert_int_equal(bid_elf_identify_head("#", 1, &(struct bid_id){ 0 }), -ENOEXEC);
 }
 
-/* However much is missing, it is found out. */
+/* Every truncation is detected. */
 static void test_truncation(void **state)
 {
 	static const char *const names[] = { "program", "program.debug", "program.eu-debug", "module.ko", "small", "small.debug" };

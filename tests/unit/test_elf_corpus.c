@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* store/elf on the hand-made files of tests/fuzz/corpus/note: byte orders, damage, and what linkers make but seldom. */
+/* store/elf on the hand-made files of tests/fuzz/corpus/note: byte orders, damage, and rare output of linkers. */
 #include "elf_scene.h"
 
 #include <errno.h>

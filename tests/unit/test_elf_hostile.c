@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Files made to be slow, or to need much memory: as many sections as may be, each of which costs little. Each file takes a moment
- * if the work grows with its size, and minutes to hours if it grows faster, which is the time limit's to find.
+ * Files made to be slow, or to need much memory: the maximum of sections, each of little cost. Each file takes a moment if the work
+ * grows with its size. Faster growth takes minutes to hours, and meets the time limit.
  */
 #include "elf_scene.h"
 
@@ -74,7 +74,7 @@ static int count_name(void *user, const char *name)
 	return 0;
 }
 
-/* A long text without an end behind a name, so that each look for the end of the name is one through all of it. */
+/* A long text without an end behind a name: each search for the end of the name reads all of the text. */
 static void test_names_without_end(void **state)
 {
 	bid_auto_free char *names = malloc(LONG_TABLE);
@@ -94,7 +94,7 @@ static void test_names_without_end(void **state)
 	assert_int_equal(n, MANY + 2);
 }
 
-/* One name as long as may be, of which a list would have as many copies as there are sections. */
+/* One name of maximal length, which a list would copy once per section. */
 static void test_one_long_name(void **state)
 {
 	bid_auto_free char *names = malloc(LONG_TABLE);
@@ -109,7 +109,7 @@ static void test_one_long_name(void **state)
 	assert_int_equal(n, 2);
 }
 
-/* Each with a range of notes of its own, that are zeros: notes without name and contents. */
+/* Each has its own range of notes, all zeros: notes without name and contents. */
 static void test_notes_everywhere(void **state)
 {
 	Elf64_Shdr each = { .sh_type = SHT_NOTE, .sh_size = 12, .sh_addralign = 4 };
@@ -136,7 +136,7 @@ static void test_sections_in_a_hole(void **state)
 	put(fd, &header, sizeof(header), 0);
 	put(fd, &first, sizeof(first), 4096);
 	assert_int_equal(ftruncate(fd, INT64_C(1) << 40), 0);
-	/* what cannot be looked through is no damage */
+	/* a part beyond the limits is no damage */
 	assert_int_equal(bid_elf_examine(fd, &info), 0);
 	assert_int_equal(info.id.len, 0);
 	assert_int_equal(bid_elf_identify(fd, &id), -ENODATA);

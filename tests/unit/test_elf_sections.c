@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Sections by their names, and what the debug link says. */
+/* Sections by name, and the debug link. */
 #include <unistd.h>
 
 #include "api/elf.h"
@@ -68,7 +68,7 @@ static void check_debuglink(const char *name, const char *linked, uint32_t crc)
 
 static void test_debuglink(void **state)
 {
-	static const char debug[] = "123456789"; /* whose CRC-32 is in every description of it */
+	static const char debug[] = "123456789"; /* the standard check input of a CRC-32 */
 	bid_auto_fd int fd = elf_scene_memory(debug, strlen(debug)), without = elf_scene_open("program");
 	bid_auto_free char *data = NULL;
 	struct bid_elf_debuglink link;
@@ -88,7 +88,7 @@ static void test_debuglink(void **state)
 
 	assert_int_equal(bid_elf_debuglink(without, &link), -ENOENT);
 	assert_int_equal(bid_elf_debuglink(fd, &link), -ENOEXEC);
-	/* not to be followed elsewhere */
+	/* a link that must not be followed elsewhere */
 	elf_scene_read("linked", &data, &len);
 	at = memmem(data, len, "a.debug", sizeof("a.debug"));
 	assert_non_null(at);

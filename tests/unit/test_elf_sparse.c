@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Files of a few KiB on disk that say they are large: tables that lie in a hole, or have more entries than any. No reader may take
- * memory for what a file says it has. The limit is on the most memory that this program has ever had, so no test may need much.
+ * Files of a few KiB on disk with a huge size: tables inside a hole, or with a huge number of entries. No reader may allocate
+ * memory for sizes that only the file claims. The limit is on the most memory that this program has ever had, so no test may need
+ * much.
  */
 #include "elf_scene.h"
 

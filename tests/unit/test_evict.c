@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Keeping a store within limits: what goes, what never does, and what a full disk does. */
+/* Eviction: candidates, files that always stay, and a full disk. */
 #include "store_scene.h"
 
 #include <errno.h>
@@ -100,7 +100,7 @@ static void add(const struct store_scene *scene, const char *name)
 	assert_int_equal(bid_store_add(scene->store, path, BID_LINK_COPY, &added), 0);
 }
 
-/* Everything that may go; how many did. */
+/* Evict all candidates. Returns their number. */
 static unsigned evict_all(const struct store_scene *scene, bool dry_run)
 {
 	struct bid_evict_config config = { .limits = { .cache_size = 1 }, .dry_run = dry_run };
@@ -150,7 +150,7 @@ static void what_was_added_stays(void **state)
 
 	add(scene, "a");
 	perf_adds(scene, "b", "usr/bin/b", ID_B, "elf");
-	/* fetched, and then given a name by somebody */
+	/* downloaded, and then linked by a user */
 	fetch(scene, ID_LONG, BID_KIND_ELF, "long");
 	add(scene, "long");
 	assert_int_equal(evict_all(scene, false), 0);
@@ -269,7 +269,7 @@ static void what_is_open_stays_and_does_not_count(void **state)
 	fetch(scene, ID_B, BID_KIND_ELF, "b");
 	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
 	run(scene, "touch -d '1 day ago' store/.bidfs/record/aa/*");
-	/* the longest unused; but if one of the two is to go, it is the other */
+	/* the longest unused; of the two candidates the other one is evicted */
 	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
 	assert_int_equal(stats.evicted, 1);
 	assert_int_equal(stats.in_use, 1);
@@ -280,7 +280,7 @@ static void what_is_open_stays_and_does_not_count(void **state)
 	assert_int_equal(stats.evicted, 1);
 	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), -ENOENT);
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-	/* to have it open is to use it */
+	/* an open file is in use */
 	assert_int_equal(bid_record_stat(scene->store, &request, &record), 0);
 	assert_true(record.st_mtim.tv_sec >= time(NULL) - 60);
 	/* a mapping is as good */
@@ -294,7 +294,7 @@ static void what_is_open_stays_and_does_not_count(void **state)
 	assert_int_equal(evict_all(scene, false), 1);
 }
 
-/* A cached descriptor, which stays open if a reader may have it, too. */
+/* A cached descriptor stays open while a reader may have it. */
 struct kept {
 	struct bid_file file;
 	bool may_be_read;
@@ -352,7 +352,7 @@ static void test_record_of_a_lost_download_does_not_evict_what_is_added(void **s
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
 }
 
-/* Fetch and evict in a process that is killed at the call number @n. Returns whether it came to that. */
+/* Fetch and evict in a process that is killed at the call number @n. Returns whether eviction happened. */
 static bool is_killed(const struct store_scene *scene, unsigned n, bool evicting)
 {
 	pid_t child;
@@ -374,7 +374,7 @@ static bool is_killed(const struct store_scene *scene, unsigned n, bool evicting
 	return WEXITSTATUS(status) == 9;
 }
 
-/* No file that was fetched is without its record, by which it counts; and the next eviction clears away the rest. */
+/* Each downloaded file has its record, by which it counts; the next eviction removes the rest. */
 static void test_what_a_kill_leaves_is_counted_or_cleared(void **state)
 {
 	struct store_scene *scene = *state;
@@ -396,7 +396,7 @@ static void test_what_a_kill_leaves_is_counted_or_cleared(void **state)
 	assert_true(n[0] > 4 && n[1] > 3);
 }
 
-/* What comes between the choice of an artifact and its removal. */
+/* Events between the choice of an artifact and its removal. */
 struct between {
 	const struct store_scene *scene;
 	struct bid_file file; /* the cached descriptor that the eviction drops */
@@ -432,14 +432,14 @@ static void test_file_added_while_it_is_chosen_stays(void **state)
 	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
 	run(scene, "rmdir store/.bidfs/record/aa");
 	assert_int_equal(evict_all(scene, false), 0);
-	/* and what is evicted is not there to be added */
+	/* and an evicted file cannot be added */
 	fetch(scene, ID_B, BID_KIND_ELF, "b");
 	request = request_for(ID_B, BID_KIND_ELF);
 	assert_int_equal(evict_all(scene, false), 1);
 	assert_int_equal(bid_store_claim(scene->store, &request), -ENOENT);
 }
 
-/* A section, and an unpacked module, are cut and unpacked again; what they are made of stays. */
+/* A section and an unpacked module can be derived again; their origins stay. */
 static void what_was_made_goes_and_comes_again(void **state)
 {
 	struct store_scene *scene = *state;
@@ -475,7 +475,7 @@ static void limits_are_kept_behind_the_writers_back(void **state)
 	assert_int_equal(try_fetch(scene, ID_A, BID_KIND_ELF, "a", 64 * 1024), 0);
 	run(scene, "touch -d '1 day ago' store/.bidfs/record/aa/*");
 	assert_int_equal(try_fetch(scene, ID_B, BID_KIND_ELF, "b", 64 * 1024), 0);
-	/* it is another thread: it has the time it needs; and a file that was open when it looked would stay */
+	/* another thread evicts: wait for it; a file open at that moment would stay */
 	for (int i = 0; has_path(scene, ".build-id/aa/" REST_A "/elf"); i++) {
 		assert_true(i < 3000);
 		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
@@ -546,7 +546,7 @@ static void a_full_disk_evicts_once(void **state)
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
 	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), 0);
 	nothing_is_wrong(scene);
-	/* and what can never fit is refused, with nothing of it left behind */
+	/* a file larger than the limit is refused, and leaves nothing behind */
 	assert_int_equal(try_fetch(scene, ID_SHORT, BID_KIND_ELF, "short", 2 << 20), -ENOSPC);
 	assert_int_equal(find(scene, ID_SHORT, BID_KIND_ELF), -ENOENT);
 	run(scene, "test -z \"$(ls store/.bidfs/tmp)\"");
@@ -578,7 +578,7 @@ static void room_is_looked_for_beforehand(void **state)
 	small_disk_end(scene);
 }
 
-/* Two that each fit do not if they come at once, before what the one was promised is written, or given up. */
+/* Two files that each fit do not fit at once, until the reservation of the first is used or released. */
 static void room_is_promised_once(void **state)
 {
 	struct bid_request request = request_for(ID_B, BID_KIND_ELF);
@@ -592,7 +592,7 @@ static void room_is_promised_once(void **state)
 	assert_int_equal(bid_txn_expect(txn, 600 * 1024, true), 0);
 	assert_int_equal(bid_txn_expect(other, 600 * 1024, true), -ENOSPC);
 	assert_int_equal(bid_txn_expect(other, 300 * 1024, true), 0);
-	/* what is written is on the disk, and counts there */
+	/* written bytes are on the disk, and count there */
 	assert_int_equal(bid_txn_write(other, zeros, sizeof(zeros)), 0);
 	assert_int_equal(bid_txn_expect(txn, 700 * 1024, true), 0);
 	assert_int_equal(bid_txn_reset(other), 0);

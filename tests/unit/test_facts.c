@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Facts, and what is made of that of the first download of an id. */
+/* Facts, and the use of the fact of the first download of an id. */
 #include "store_scene.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What the broker tells of a source's answer and of the last troubles. */
+/* Reports of the broker: responses of sources, and the last failures. */
 #include "broker_scene.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static int see(void *user, const struct bid_failure *failure)
 	return 0;
 }
 
-/* Let the ring have that source @source said @text of @request at @now. */
+/* Add the response @text of @source to @request at @now to the ring. */
 static void keep(struct scene *scene, size_t source, const struct bid_request *request, const char *text, int64_t now)
 {
 	struct bid_report report = {

@@ -32,7 +32,7 @@
 #define ID_E "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
 #define ID_F "ffffffffffffffffffffffffffffffffffffffff"
 
-/* Which call is to fail: the one that finds 1 here. 0: none. */
+/* Countdown to the failing call: the call that finds 1 fails. 0: none. */
 static unsigned countdown;
 static int fault;
 static bool of_links; /* only calls that give a file or directory one name more count */
@@ -50,7 +50,7 @@ static bool fails(void)
 	return !of_links && counts_down();
 }
 
-/* In the place of the C library's. Removing does not fail: what could be done about it? */
+/* In the place of the C library's. Removing does not fail: a caller could not react. */
 ssize_t pwrite(int fd, const void *data, size_t len, off_t offset)
 {
 	if (!fails())
@@ -76,7 +76,7 @@ int ftruncate(int fd, off_t len)
 	return fails() ? -1 : (int)syscall(SYS_ftruncate, fd, len);
 }
 
-/* Sharing blocks, which this file system may not know anyway. */
+/* Shared blocks, which this file system may lack anyway. */
 int ioctl(int fd, unsigned long request, ...)
 {
 	va_list arguments;
@@ -98,7 +98,7 @@ int fsync(int fd)
 	return fails() ? -1 : (int)syscall(SYS_fsync, fd);
 }
 
-/* Of the whole disk that the test is on, which may have other things to write. */
+/* syncfs(2) would write the whole disk of the test. */
 int syncfs(int fd)
 {
 	return fails() ? -1 : fcntl(fd, F_GETFD) < 0 ? -1 : 0;
@@ -157,7 +157,7 @@ static void read_file(const struct store_scene *scene, const char *name, char **
 	close(fd);
 }
 
-/* The operations. Each begins with a store that prepare() has filled; what it returns is 0 or a negative errno. */
+/* The operations. Each begins with a store filled by prepare(), and returns 0 or a negative errno. */
 
 static int fetch(const struct store_scene *scene)
 {
@@ -208,7 +208,7 @@ static int add_batch(const struct store_scene *scene)
 	return r < 0 ? r : bid_store_sync(scene->store);
 }
 
-/* Hard-linked, or what comes in its place. */
+/* Hard-linked, or copied as a fallback. */
 static int add_link(const struct store_scene *scene)
 {
 	struct bid_added added;
@@ -218,7 +218,7 @@ static int add_link(const struct store_scene *scene)
 	return bid_store_add(scene->store, path, BID_LINK_AUTO, &added);
 }
 
-/* What lay with the unnamed gets a path. */
+/* An unnamed file gets a path. */
 static int add_fetched(const struct store_scene *scene)
 {
 	struct bid_added added;
@@ -393,7 +393,7 @@ static bool has_temporaries(const struct store_scene *scene)
 	return false;
 }
 
-/* Whatever happened: nothing is wrong, nothing is lost, and what is untidy can be put right. */
+/* After any fault nothing is wrong or lost, and verify repairs the leftovers. */
 static void check_after(struct store_scene *scene, const struct operation *operation, int r, unsigned n)
 {
 	struct bid_verify_config config = { .deep = true, .jobs = 1 };
@@ -411,7 +411,7 @@ static void check_after(struct store_scene *scene, const struct operation *opera
 		fail_msg("%s, call %u, %s: a wrong file under a final name", operation->name, n, bid_strerror(-fault));
 	/* the store keeps its earlier files, after a success or a failure */
 	if (find(scene, ID_A, BID_KIND_ELF) != 0 || find(scene, ID_A, BID_KIND_DEBUGINFO) != 0 ||
-	    /* what was fetched may be evicted for want of room */
+	    /* downloaded files may be evicted for want of space */
 	    (operation->run == add_fetched && fault != ENOSPC && find(scene, ID_LONG, BID_KIND_ELF) != 0))
 		fail_msg("%s, call %u, %s: something is lost that was there before", operation->name, n, bid_strerror(-fault));
 	if (r == 0 && find(scene, operation->served, BID_KIND_ELF) != 0)
@@ -440,7 +440,7 @@ static void no_failing_call_does_harm(void **state)
 		for (size_t j = 0; j < sizeof(faults) / sizeof(faults[0]); j++) {
 			unsigned left = 0;
 
-			/* until there is no n-th call: each of them with one of the errors, of which there are as many as steps */
+			/* until there is no n-th call: each call fails with one of the errors, in turn */
 			for (unsigned n = 1 + (unsigned)(i + j) % STRIDE; left == 0; n += STRIDE) {
 				int r;
 
@@ -462,7 +462,7 @@ static void no_failing_call_does_harm(void **state)
 		}
 	}
 	print_message("%u calls failed, %u operations with them\n", tried, failed);
-	/* the faults reach what they are aimed at */
+	/* the faults reach their targets */
 	assert_true(tried > 200 && failed > tried / 4);
 	bid_log_init("test", BID_LOG_WARNING);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Descriptors that are kept for the next reader: which go, and which must not. */
+/* Descriptors kept for the next reader, and their release. */
 #include "store_scene.h"
 
 #include <sys/stat.h>
@@ -38,7 +38,7 @@ static bool is_kept(struct bid_fd_cache *fds, const struct store_scene *scene, u
 	return fd;
 }
 
-/* @user is the one number of an inode that may be read. */
+/* @user is the number of the only readable inode. */
 static bool is_held(void *user, uint64_t number)
 {
 	return *(const uint64_t *)user == number;

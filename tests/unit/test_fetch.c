@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The source that speaks HTTP: what it makes of each way in which a server can answer. */
+/* The HTTP source: all forms of a server's response. */
 #include "fetch_scene.h"
 
 #include <errno.h>
@@ -107,7 +107,7 @@ static void assert_reaction(struct bid_fetch_config config, const struct reactio
 	double began;
 	bool whole;
 
-	/* each with a server of its own: what one does must not open the breaker of the next */
+	/* each with its own server: one test must not open the breaker of the next */
 	config.retries = 1;
 	set_up(&setting, &config);
 	behave(wanted->behaviour);
@@ -151,7 +151,7 @@ static void test_behaviours(void **state)
 		{ "redirect:/a%20b{path}", BID_OUTCOME_UNSUPPORTED, "HTTP 503: webapi error", 2, 0, false },
 		{ "redirect-page:100000:/plain{path}", BID_OUTCOME_FOUND, "HTTP 200", 2, 1, true },
 		{ "redirect-chain:5", BID_OUTCOME_FOUND, "HTTP 200", 6, 1, true },
-		/* a size that contradicts a complete body of known length: an ELF file says itself whether it is whole */
+		/* a size that contradicts a complete body of known length: an ELF file shows whether it is complete */
 		{ "bad-size-header", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
 		{ "html", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, false },
 		{ "empty", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, false },
@@ -277,7 +277,7 @@ static void test_ends_of_text(void **state)
 
 #define NO_BYTES "no bytes, which need not be what is there"
 
-/* Nothing in a source file or a section says what it is, so nobody behind this could tell that it is something else. */
+/* A source file or a section has no id, so a wrong one is undetectable later. */
 static void test_other_text(void **state)
 {
 	static const struct {
@@ -296,10 +296,10 @@ static void test_other_text(void **state)
 		{ "encoding:gzip", BID_KIND_SOURCE, "/a.c", BID_OUTCOME_FOUND, "HTTP 200" },
 		{ "encoding-chunked:gzip", BID_KIND_SECTION, ".text", BID_OUTCOME_FOUND, "HTTP 200" },
 		{ "bad-size-header", BID_KIND_SOURCE, "/a.c", BID_OUTCOME_REJECTED, "announced as 100000 bytes, and as 100001" },
-		/* elfutils' server announces the size of the whole file, if it has just unpacked that */
+		/* elfutils' server announces the size of the whole file if it has just unpacked the file */
 		{ "bad-size-header", BID_KIND_SECTION, ".text", BID_OUTCOME_FOUND, "HTTP 200" },
 		{ "bad-size-chunked", BID_KIND_SECTION, ".text", BID_OUTCOME_FOUND, "HTTP 200" },
-		/* a source file may be empty, and whoever has it says so */
+		/* a source file may be empty: the server announces 0 bytes */
 		{ "wrong-id:/dev/null", BID_KIND_SOURCE, "/a.c", BID_OUTCOME_FOUND, "HTTP 200" },
 		{ "wrong-id:/dev/null", BID_KIND_SECTION, ".text", BID_OUTCOME_REFUSED, NO_BYTES },
 		{ "empty", BID_KIND_SOURCE, "/a.c", BID_OUTCOME_REFUSED, NO_BYTES },
@@ -325,7 +325,7 @@ static void heal(struct bid_source *source, const char *behaviour)
 	assert_int_equal(requests(), faults + 1);
 }
 
-/* What broke once is fetched again, and nothing of the broken body is left in the whole one. */
+/* A broken download is repeated, and leaves no bytes in the complete body. */
 static void test_healing(void **state)
 {
 	static const char *const behaviours[] = {

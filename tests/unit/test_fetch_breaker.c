@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The source that speaks HTTP: a server in trouble is left alone, and found again. */
+/* The HTTP source: the breaker of a failing server opens, and closes again. */
 #include "fetch_scene.h"
 
 #include <inttypes.h>
@@ -98,18 +98,18 @@ static void test_never_heard_of(void **state)
 	tear_down(&setting);
 }
 
-/* Servers that are not there in other ways: one attempt, and then none for a while. */
+/* Servers unreachable in other ways: one attempt, and then none for a while. */
 static void test_dead(void **state)
 {
 	static const char *const urls[] = {
-		/* nobody listens to the port of discard(9) here; such a name does not resolve; and that one does not speak TLS */
+		/* no server on the port of discard(9); a name that does not resolve; a server without TLS */
 		"http://127.0.0.1:9",
 		"http://debuginfod.invalid",
 		"https://127.0.0.1",
 	};
 	struct bid_fetch_config config = calm;
 
-	/* there may be nobody who tells that a name does not resolve */
+	/* there may be no resolver here */
 	config.connect_ms = 1000;
 	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
 		struct bid_source_health health;
@@ -173,7 +173,7 @@ static void test_wait_for_probe(void **state)
 	assert_true(wait_for_probe(0));
 }
 
-/* It ends well as soon as it is answered, however long its body takes, and whatever becomes of that. */
+/* A probe succeeds with its response header, however long the body takes and however it ends. */
 static void test_a_long_probe(void **state)
 {
 	static struct capture slow, other;
@@ -348,7 +348,7 @@ static void test_bad_answers(void **state)
 	}
 }
 
-/* A request that it does not like is no trouble of one that understood others. */
+/* A refused request is no failure of a server that accepted others. */
 static void test_one_is_not_liked(void **state)
 {
 	static const char *const behaviours[] = { "ok*1", "absent*1" };
@@ -369,7 +369,7 @@ static void test_one_is_not_liked(void **state)
 	}
 }
 
-/* One file breaks off again and again, and the others come: that is no reason to leave the server alone. */
+/* One file breaks off again and again, and the others arrive: the breaker stays closed. */
 static void test_one_breaks_off(void **state)
 {
 	struct capture capture;
@@ -419,7 +419,7 @@ static void test_connections_that_break_for_many_open_the_breaker(void **state)
 			if (captures[n].outcome != (passes ? BID_OUTCOME_FOUND : BID_OUTCOME_UNREACHABLE))
 				fail_msg("%s: %zu: \"%s\"", broken[i / 2], n, captures[n].text);
 		}
-		/* those that took the turns of the first failures have their tries as well */
+		/* the requests that follow the first failures have their retries as well */
 		if (requests() > (passes ? N + AT_ONCE + 1 : (AT_ONCE + BID_BREAKER_FAILURES - 1) * (1 + config.retries)))
 			fail_msg("%s: asked %u times", passes ? once : broken[i / 2], requests());
 		assert_int_equal(health_of(setting.source).breaker, passes ? BID_BREAKER_CLOSED : BID_BREAKER_OPEN);
@@ -427,7 +427,7 @@ static void test_connections_that_break_for_many_open_the_breaker(void **state)
 	}
 }
 
-/* A kind that the server does not know is not asked for again; others are. */
+/* The source does not request an unsupported kind again; others it does. */
 static void test_unsupported(void **state)
 {
 	struct capture capture;
@@ -448,7 +448,7 @@ static void test_unsupported(void **state)
 	tear_down(&setting);
 }
 
-/* A long Retry-After ends the request and opens the breaker; a short one is a rest for all who wait in line. */
+/* A long Retry-After ends the request and opens the breaker; a short one is a pause for all queued requests. */
 static void test_retry_after(void **state)
 {
 	static const char *const waits[] = { "error:503:120", "error:429:date200" };
@@ -501,7 +501,7 @@ static void await_answer(struct bid_source *source)
 	}
 }
 
-/* The same with free turns: nobody asks while the server rests, whoever noticed, and though that one is gone. */
+/* The same with free slots: no request is sent while the breaker is open, even if the request that opened it is gone. */
 static void test_rest(void **state)
 {
 	static struct capture first, second, third;
@@ -525,13 +525,13 @@ static void test_rest(void **state)
 	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
 	await_requests(2);
 	await_answer(setting.source);
-	/* the other one breaks off, and has a back-off of its own, which would be over earlier */
+	/* the other one breaks off, and has its own backoff, which would end earlier */
 	control("POST", "/release");
 	usleep(100000);
 	start(setting.source, ID, BID_KIND_DEBUGINFO, &third);
 	setting.source->ops->cancel(setting.source, number);
 	await_done(&first);
-	/* it is asked for again when the rest is over */
+	/* after the backoff the source requests the kind again */
 	if (now() - began < 1.9)
 		assert_int_equal(first.outcome, BID_OUTCOME_CANCELLED);
 	await_done(&second);
@@ -543,7 +543,7 @@ static void test_rest(void **state)
 	tear_down(&setting);
 }
 
-/* Where a server sends us may be dead: that is no reason to ask it for nothing else. */
+/* A dead redirect target does not open the breaker of the server. */
 static void test_sends_to_the_dead(void **state)
 {
 	struct bid_source_health health;
@@ -573,7 +573,7 @@ static void test_wrong_content_opens_the_breaker(void **state)
 	ops = setting.source->ops;
 	for (unsigned i = 1; i < BID_BREAKER_FAILURES; i++)
 		ops->checked(setting.source, false, "carries another id");
-	/* what is right in between begins the count anew */
+	/* a success in between resets the count */
 	ops->checked(setting.source, true, "");
 	for (unsigned i = 1; i <= BID_BREAKER_FAILURES; i++) {
 		assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);

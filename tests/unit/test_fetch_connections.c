@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The source that speaks HTTP: which connections it makes, keeps and gives up. */
+/* The HTTP source: the connections that it makes, keeps and closes. */
 #include "fetch_scene.h"
 
 #include <arpa/inet.h>
@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 
-/* An idle connection that a firewall has forgotten looks like a silent server, and is not one. */
+/* An idle connection dropped by a firewall is not a silent server. */
 static bool forgotten_connection(int variant)
 {
 	struct bid_fetch_config config = calm;
@@ -35,7 +35,7 @@ static bool forgotten_connection(int variant)
 	began = now();
 	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &capture);
 	await_requests(2);
-	/* or it may be the other try that the server keeps waiting */
+	/* or the server may hold the other attempt */
 	in_time = now() - began < 0.9;
 	if (in_time) {
 		await_done(&capture);
@@ -51,7 +51,7 @@ static void test_forgotten_connection(void **state)
 	assert_true(forgotten_connection(0));
 }
 
-/* As a load balancer that has lost its memory of connections: each costs about a second, and no try. */
+/* As a load balancer without its table of connections: each costs about a second, and no attempt. */
 static void test_kept_connection_without_answer_costs_a_second(void **state)
 {
 	enum { ROUNDS = 2 };
@@ -76,7 +76,7 @@ static void test_kept_connection_without_answer_costs_a_second(void **state)
 	tear_down(&setting);
 }
 
-/* The request of nobody does not say that the server is dead. */
+/* A request without waiters does not mark the server as dead. */
 static bool cancelled_on_a_dead_connection(int variant)
 {
 	struct bid_fetch_config config = calm;
@@ -118,7 +118,7 @@ static void test_cancelled_request_on_a_dead_connection_is_no_failure(void **sta
 	assert_true(cancelled_on_a_dead_connection(0));
 }
 
-/* Who finds out whether a server is there again does not ask on a connection from before. */
+/* A probe opens a new connection. */
 static void test_probe_connection(void **state)
 {
 	struct capture capture;
@@ -227,7 +227,7 @@ static void test_nobody_listens(void **state)
 
 enum { FILLERS = 4 };
 
-/* A listener whose backlog is full drops what else comes, as a firewall does. */
+/* A listener with a full backlog drops further connections, as a firewall does. */
 static void make_black_hole(int fds[static FILLERS + 1], uint16_t *ret_port)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -248,7 +248,7 @@ static void close_black_hole(int fds[static FILLERS + 1])
 		close(fds[i]);
 }
 
-/* It costs the time to connect, and that once. */
+/* The cost is one connection time-out. */
 static void test_black_hole(void **state)
 {
 	struct bid_fetch_config config = calm;
@@ -269,7 +269,7 @@ static void test_black_hole(void **state)
 	close_black_hole(fds);
 }
 
-/* It is noticed as well if each request is given up before, because another server has delivered. */
+/* The source notices it as well if each request is cancelled before, because another server has delivered. */
 static void test_black_hole_in_a_race(void **state)
 {
 	struct bid_fetch_config config = calm;
@@ -336,7 +336,7 @@ static void test_close_on_exec(void **state)
 	tear_down(&setting);
 }
 
-/* A certificate and its key, for nobody's trust. False if there is no openssl(1) to make them. */
+/* An untrusted certificate and its key. False if there is no openssl(1) to make them. */
 static bool make_certificate(const char *path)
 {
 	pid_t openssl = fork();
@@ -391,7 +391,7 @@ static void test_untrusted_certificate(void **state)
 	unlink(pem);
 }
 
-/* A handshake that nobody attended to, because a receiver waited for its disk, says nothing of the server: there is another. */
+/* A handshake delayed by a receiver on a slow disk is no failure of the server: the source tries again. */
 static bool handshake_while_a_receiver_waits(int variant)
 {
 	static struct capture late, slow;
@@ -438,7 +438,7 @@ static void test_handshake_while_a_receiver_waits(void **state)
 {
 	char pem[80];
 
-	/* whom to trust is of no matter, but to be there */
+	/* any certificate file is enough, but one must exist */
 	snprintf(pem, sizeof(pem), "%s/trusted.pem", world.root);
 	if (!make_certificate(pem)) {
 		print_message("no openssl(1) to make a certificate with\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The source that speaks HTTP: turns, threads, cancelling, and the end of it all. */
+/* The HTTP source: slots, threads, cancelling, and its end. */
 #include "fetch_scene.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static bool turns(int variant)
 		assert_body(&captures[i]);
 		/* first come, first served */
 		assert_true(i == 0 || captures[i].sent_at >= captures[i - 1].sent_at);
-		/* all others may go by one that takes so long, and after three seconds that has left its turn */
+		/* the others overtake a request this slow, and after three seconds it leaves its slot */
 		in_time = in_time && captures[i].done_at - captures[i].sent_at < 2;
 	}
 	if (in_time)
@@ -104,7 +104,7 @@ static void test_cancel_in_body(void **state)
 	await(&capture, &capture.heads, 1);
 	began = now();
 	setting.source->ops->cancel(setting.source, number);
-	/* once more, and what never was */
+	/* cancelled twice, and an unknown transfer */
 	setting.source->ops->cancel(setting.source, number);
 	setting.source->ops->cancel(setting.source, number + 1000);
 	setting.source->ops->cancel(setting.source, 0);
@@ -115,7 +115,7 @@ static void test_cancel_in_body(void **state)
 	assert_int_equal(capture.dones, 1);
 }
 
-/* Those that wait for their turn and those that rest between two tries can be cancelled as well; the others go on. */
+/* Requests that wait for a slot or for a retry can be cancelled as well; the others continue. */
 static bool cancel_in_line(int variant)
 {
 	enum { N = 5 };
@@ -157,7 +157,7 @@ static void test_cancel_in_line(void **state)
 	assert_true(cancel_in_line(0));
 }
 
-/* free() ends what is under way and what waits, and each done() has returned when it returns. */
+/* free() ends the running and waiting requests; each done() returns before free() does. */
 static void test_free_in_flight(void **state)
 {
 	enum { N = 6 };
@@ -234,8 +234,7 @@ static void test_receiver_fails(void **state)
 }
 
 /*
- * A disk that does not answer for a while is not the servers' fault: neither its own, nor of those whose bytes wait to be read.
- * False if one is found at fault: it may have been.
+ * A disk that stalls is no failure of a server: of its own, or of others with unread bytes. Returns false if a limit was exceeded.
  */
 static bool receiver_is_slow(int delayed)
 {
@@ -279,7 +278,7 @@ static void start_next(struct capture *capture)
 	start(capture->next_source, ID, BID_KIND_DEBUGINFO, capture->next_capture);
 }
 
-/* As the broker does it: the next source is asked from inside the done() of the one before. */
+/* As in the broker: done() of one source starts the request to the next. */
 static void test_paused_body_goes_on_where_it_was(void **state)
 {
 	enum { STALL_MS = 100 };
@@ -346,7 +345,7 @@ static void test_start_from_done(void **state)
 	tear_down(&setting);
 }
 
-/* What a thread of test_threads() starts; every third transfer is cancelled at once. */
+/* Transfers of a thread of test_threads(); every third is cancelled at once. */
 struct worker {
 	pthread_t thread;
 	struct bid_source *source;

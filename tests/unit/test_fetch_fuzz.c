@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The source that speaks HTTP against thousands of answers that are not quite HTTP. Each must end, once and in time, and none may
- * be taken for more than it is. BID_FUZZ_RESPONSES says how many, BID_FUZZ_FIRST from which on; they are the same ones every time.
+ * The HTTP source against thousands of malformed responses. Each must end, once and in time, and none may count as a valid file.
+ * BID_FUZZ_RESPONSES is their number, BID_FUZZ_FIRST the first; each run has the same ones.
  */
 #include "fetch_scene.h"
 
@@ -53,7 +53,7 @@ static void append_text(struct scribe *scribe, const char *text)
 	append(scribe, text, strlen(text));
 }
 
-/* Most of an answer is as it should be, or nobody would read the rest. */
+/* Most of a response is valid, or the parser would stop early. */
 static bool usually(struct scribe *scribe)
 {
 	return below(scribe, 8) != 0;
@@ -161,7 +161,7 @@ static void append_body(struct scribe *scribe)
 			append(scribe, (const char *)world.body, below(scribe, 60));
 }
 
-/* Bits, bytes, NULs, and ends that are missing. Not where an answer sends us elsewhere: that could become somebody else's name. */
+/* Bits, bytes, NULs, and ends that are missing. Except in a redirect: the name could become another host's. */
 static void damage(struct scribe *scribe)
 {
 	size_t n = below(scribe, 4);
@@ -230,7 +230,7 @@ static void serve(struct scribe *scribe, int fd)
 			return;
 		sent += (size_t)n;
 	}
-	/* what is still to be read would turn the end into a reset */
+	/* unread bytes would turn the end into a reset */
 	shutdown(fd, SHUT_WR);
 	while (recv(fd, request, sizeof(request), 0) > 0)
 		;
@@ -328,7 +328,7 @@ static void test_responses(void **state)
 	for (int outcome = 0; outcome < BID_OUTCOME_COUNT; outcome++)
 		if (counts[outcome])
 			print_message("%6u %s\n", counts[outcome], bid_outcome_name((enum bid_outcome)outcome));
-	/* some of everything, or they are too wild to get far */
+	/* a mix: wilder responses would be rejected early */
 	assert_true(n < RESPONSES || (counts[BID_OUTCOME_FOUND] > n / 100 && counts[BID_OUTCOME_ABSENT] > n / 100));
 	assert_true(n < RESPONSES || (counts[BID_OUTCOME_REFUSED] > n / 100 && counts[BID_OUTCOME_UNREACHABLE] > n / 100));
 }

@@ -37,7 +37,7 @@ static void write_file(char path[static 128], const char *name, const char *text
 	assert_int_equal(bid_pwrite_full(fd, text, strlen(text), 0), 0);
 }
 
-/* A source of the world's server, which is asked with user name and password, and with the headers of a file. */
+/* A source with user name and password, and with the headers of a file. */
 static void set_up_secrets(struct setting *setting, const char *headers_file, const char *netrc_file)
 {
 	struct bid_fetch_config config = calm;
@@ -78,7 +78,7 @@ static void test_secrets(void **state)
 	for (size_t i = 0; i < 3; i++)
 		assert_non_null(strstr(control("GET", "/headers?path=/plain" PATH), words[i]));
 
-	/* another port is another server; what is in the Location is none of its business either */
+	/* another port is another server; credentials in the Location are not sent either */
 	snprintf(behaviour, sizeof(behaviour), "redirect:http://eve:mallory@127.0.0.1:%u{path}", port);
 	behave(behaviour);
 	ask(setting.source, ID, &capture);
@@ -93,7 +93,7 @@ static void test_secrets(void **state)
 	unlink(path);
 }
 
-/* A file that somebody else could have written is not for us. */
+/* A file writable by other users is refused. */
 static void test_headers_file(void **state)
 {
 	char path[128];
@@ -112,7 +112,7 @@ static void test_headers_file(void **state)
 	unlink(path);
 }
 
-/* Names and passwords of a netrc(5), if one is named, go to the host that it names. */
+/* Names and passwords of a netrc(5) go only to the host named there. */
 static void test_netrc(void **state)
 {
 	char path[128];
@@ -182,7 +182,7 @@ static void test_rest(void **state)
 	}
 }
 
-/* What has come of a body, and can be continued, is worth more tries than there are: a server is restarted in seconds. */
+/* A body that can be continued gets more attempts than the limit: a server restarts within seconds. */
 static void test_patience(void **state)
 {
 	static const struct {
@@ -191,7 +191,7 @@ static void test_patience(void **state)
 		bool whole;
 	} cases[] = {
 		{ "?behaviour=static:80000*1&behaviour=reset-headers*3", 2, 5, true },
-		/* it is not worth it, or cannot be continued, or nobody is to try again */
+		/* too little came, the server cannot continue, or retries are off */
 		{ "?behaviour=static:1000*1&behaviour=reset-headers*4", 2, 3, false },
 		{ "?behaviour=static-weak:80000*1&behaviour=reset-headers*4", 2, 3, false },
 		{ "?behaviour=static:80000*1&behaviour=reset-headers*4", 0, 1, false },
@@ -242,7 +242,7 @@ static bool patience_with_breaker(int variant)
 	for (unsigned i = 0; i < BID_BREAKER_FAILURES; i++)
 		setting.source->ops->checked(setting.source, false, "carries another id");
 	health = health_of(setting.source);
-	/* it is patient for ten seconds, which began after the head */
+	/* its time limit of ten seconds began after the header */
 	in_time = health.next_probe_s > 0 && now() - capture.head_at + health.next_probe_s < 10;
 	if (in_time) {
 		assert_int_equal(health.breaker, BID_BREAKER_OPEN);
@@ -299,7 +299,7 @@ static void test_broken(void **state)
 	}
 }
 
-/* A part that nobody asked for is no artifact. */
+/* An unrequested range is no artifact. */
 static void test_uncalled_part(void **state)
 {
 	struct capture capture;
@@ -314,7 +314,7 @@ static void test_uncalled_part(void **state)
 	tear_down(&setting);
 }
 
-/* The whole of it may take so long, however it goes on. */
+/* Limit of the whole download, even one that makes progress. */
 static void test_max_time(void **state)
 {
 	static const char *const behaviours[] = { "slow:2000", "error:503", "stall-headers" };

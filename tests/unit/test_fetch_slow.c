@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The source that speaks HTTP: what takes a server long is waited for, and told apart from a server that is gone. */
+/* The HTTP source: wait for a slow server, and detect a dead one. */
 #include "fetch_scene.h"
 
 #include <string.h>
 #include <unistd.h>
 
 /*
- * It has to get one artifact from elsewhere, which takes long, and answers for the others: those are not kept from it, and the one
- * is waited for, but not for ever.
+ * The server fetches one artifact from elsewhere, slowly, and serves the others: the source sends those requests, and waits for the
+ * slow one up to a limit.
  */
 static bool one_is_slow(int endless)
 {
@@ -31,7 +31,7 @@ static bool one_is_slow(int endless)
 		found = found && capture.outcome == BID_OUTCOME_FOUND;
 		usleep(20000);
 		next = now();
-		/* what counts is an answer in the later half of each two seconds; from one to the next it may be two rounds */
+		/* a response in the later half of each two seconds counts; two responses may be two rounds apart */
 		in_time = in_time && next - last < 0.5;
 		last = next;
 	} while (!over);
@@ -141,7 +141,7 @@ static void test_first_is_slow(void **state)
 	assert_int_equal(slow.outcome, BID_OUTCOME_FOUND);
 	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
 	assert_int_equal(health_of(setting.source).failures, 0);
-	/* on a connection from before nobody can tell, and a fresh one says it */
+	/* an old connection hides it, and a fresh one shows it */
 	behave("hold*2");
 	capture_init(&slow);
 	start(setting.source, ID, BID_KIND_DEBUGINFO, &slow);

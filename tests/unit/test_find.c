@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The read side of the store, over what perf and saboteurs put there. */
+/* The read side of the store, over files of perf and of saboteurs. */
 #include "api/write.h"
 #include "store_scene.h"
 
@@ -140,7 +140,7 @@ static void ids_as_the_tools_spell_them(void **state)
 	assert_int_equal(find(scene, ID_SHORT, BID_KIND_ELF), 0);
 	assert_int_equal(find(scene, ID_SHORT "0000", BID_KIND_ELF), 0);
 	assert_int_equal(find(scene, ID_SHORT "0000000000000000000000000000", BID_KIND_ELF), 0);
-	/* another long id with the same first 20 bytes is another build, and what lies there is right all the same */
+	/* another long id with the same first 20 bytes is another build, and the file there is valid */
 	run(scene, "touch -d '1 hour ago' store/usr/bin/long/*/elf");
 	assert_int_equal(find(scene, "cccccccccccccccccccccccccccccccccccccccc000000000000000000000000", BID_KIND_ELF), -EBADMSG);
 	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), 0);
@@ -168,7 +168,7 @@ static void what_cannot_be_checked_must_be_named_right(void **state)
 	run(scene, "cp b store/usr/bin/p/" ID_B " && ln -s ../../usr/bin/p/" ID_B " store/.build-id/bb/%s", ID_B + 2);
 	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
 	assert_int_equal(find(scene, ID_B, BID_KIND_KALLSYMS), -ENOENT);
-	/* and the table of one kernel is not that of another, whatever a link says */
+	/* a link does not make the table of one kernel that of another */
 	run(scene, "echo 'f T _stext' > 'store/[kernel.kallsyms]/" ID_A "/kallsyms'");
 	assert_int_equal(find(scene, ID_A, BID_KIND_KALLSYMS), 0);
 	run(scene, "ln -sfn '../../[kernel.kallsyms]/" ID_A "' store/.build-id/bb/%s", ID_B + 2);
@@ -231,7 +231,7 @@ static void what_cannot_be_unpacked_now_can_be_later(void **state)
 
 	run(scene, "xz -kc a > packed");
 	perf_adds(scene, "packed", "lib/modules/6/a.ko.xz", ID_A, "elf");
-	/* longer than a tick of the clock, so that what is found of it is remembered */
+	/* longer than a tick of the clock, so that the result is cached */
 	usleep(50 * 1000);
 	first_free = dup(STDIN_FILENO);
 	assert_true(first_free >= 0);
@@ -300,7 +300,7 @@ static void lower_stores_come_after_the_store(void **state)
 	struct store_scene *scene = *state;
 	char path[96];
 
-	/* a tree of debug files with a link inside it and one that leads out, a cache of libdebuginfod, another cache of perf */
+	/* a tree of debug files with a link inside and a link out of the tree, a cache of libdebuginfod, another cache of perf */
 	run(scene, "rm -rf tree cache perf && mkdir -p tree/.build-id/aa tree/.build-id/bb tree/usr cache/" ID_LONG
 		   " perf/.build-id/bb perf/b/" ID_B);
 	run(scene, "cp a.debug tree/usr/a.debug && ln -s ../../usr/a.debug tree/.build-id/aa/%s.debug", ID_A + 2);
@@ -392,7 +392,7 @@ static void lower_stores_are_listed(void **state)
 	struct bid_id id = id_of(ID_B);
 	struct stat st;
 
-	/* the same id in all of them, one more in each, and what libdebuginfod remembers as absent */
+	/* the same id in all of them, one more in each, and a negative entry of libdebuginfod */
 	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
 	run(scene, "rm -rf tree cache perf && mkdir -p tree/.build-id/aa tree/.build-id/cc tree/usr cache/" ID_A " cache/" ID_SHORT
 		   " cache/" ABSENT " perf/.build-id/aa perf/.build-id/bb perf/usr/bin/b/" ID_B " perf/usr/bin/a/" ID_A);
@@ -434,7 +434,7 @@ static void lower_stores_are_listed(void **state)
 	assert_string_equal(where, "usr/bin/b/" ID_B);
 	assert_int_equal(bid_store_stat(scene->store, where, &st), 0);
 
-	/* what libdebuginfod remembers as absent is absent, and not unreadable */
+	/* an empty file in libdebuginfod's cache means absent, and not unreadable */
 	assert_int_equal(find(scene, ABSENT, BID_KIND_DEBUGINFO), -ENOENT);
 	id = id_of(ABSENT);
 	assert_int_equal(bid_store_has(scene->store, &id), 0);

@@ -28,7 +28,7 @@ static int count(void *user, const struct stat *st)
 	return 0;
 }
 
-/* On a full machine the gc thread may begin its next minute when that of the test is over: then there is one more. */
+/* On a busy machine the gc thread may begin its next minute after the test's: then there is one more. */
 static void await(const atomic_uint *asked, unsigned wanted)
 {
 	for (unsigned ms = 0; atomic_load(asked) < wanted; ms += STEP_MS) {
@@ -41,7 +41,7 @@ static void await(const atomic_uint *asked, unsigned wanted)
 	assert_int_equal(atomic_load(asked), wanted);
 }
 
-/* The gc thread has begun when its first minute is over, which begins when it does. Returns how often it has asked. */
+/* The gc thread has begun when its first minute is over. Returns how often it has asked. */
 static unsigned begin(const struct store_scene *scene, atomic_uint *asked)
 {
 	bid_store_on_let_go(scene->store, count, asked);
@@ -50,12 +50,12 @@ static unsigned begin(const struct store_scene *scene, atomic_uint *asked)
 	assert_int_equal(atomic_load(asked), 0);
 	for (unsigned ms = 0; atomic_load(asked) == 0; ms += REST_MS) {
 		assert_true(ms < PATIENCE_MS);
-		/* not an hour in all */
+		/* less than an hour in all */
 		if (ms % (4 * REST_MS) == 0)
 			test_clock_advance_ms(MINUTE_MS);
 		usleep(REST_MS * 1000);
 	}
-	/* it may have asked just before one more minute was over */
+	/* the last check may be just before the end of a minute */
 	usleep(REST_MS * 1000);
 	return atomic_load(asked);
 }

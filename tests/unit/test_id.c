@@ -55,7 +55,7 @@ static void answers_the_spellings_of_the_tools(void **state)
 		{ "aabb", "aabb000000000000000000000000000000000000", true }, /* ... and to 20 */
 		{ "aabb", "aabb00000000000000000000000000000000000000", false }, /* but not beyond */
 		{ "aabb", "aabb0001", false },
-		{ "aabb0000", "aabb", false }, /* nobody cuts zero bytes off */
+		{ "aabb0000", "aabb", false }, /* zero bytes at the end stay */
 		/* perf's 20 bytes of 32 */
 		{ "00112233445566778899aabbccddeeff0011223344556677", "00112233445566778899aabbccddeeff00112233", true },
 		{ "00112233445566778899aabbccddeeff0011223344556677", "00112233445566778899aabbccddeeff00112234", false },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Verdicts on files that changed just now are reached again, and reported once. */
+/* Files that changed just now are checked again, and reported once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

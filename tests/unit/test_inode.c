@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The table of the nodes that the kernel holds. */
+/* The table of nodes known to the kernel. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -148,7 +148,7 @@ static void the_file_of_an_artifact_is_replaced(void **state)
 	}
 }
 
-/* Each has all that a node can have, and none is taken for another. */
+/* Each node has all fields, and no node is taken for another. */
 static void every_sort_of_node_is_kept(void **state)
 {
 	uint8_t id[64] = { 0xab, 0xcd, 1 };
@@ -217,7 +217,7 @@ static void two_nodes_of_one_number_get_two(void **state)
 	assert_true(get(*state, &b) == of_b);
 	assert_holds(*state, of_a, &a);
 	assert_holds(*state, of_b, &b);
-	/* its file can have the number that it should have */
+	/* its file can have its own number */
 	b.type = BID_NODE_FILE;
 	b.kind = BID_KIND_ELF;
 	assert_true(get(*state, &b) == bid_inode_number(&b));
@@ -229,7 +229,7 @@ static void two_nodes_of_one_number_get_two(void **state)
 	assert_holds_none(*state, of_a);
 }
 
-/* Numbers come from whoever has a file handle. */
+/* Numbers come from untrusted file handles. */
 static void numbers_of_no_node_find_none(void **state)
 {
 	struct bid_node link = numbered(BID_NODE_LINK, 7);

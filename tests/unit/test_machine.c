@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The states of a download: every event in every state, by tables, and what is true after any series of events. */
+/* The states of a download: every event in every state, by tables, and the invariants after any series of events. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,8 +28,8 @@ static void set(struct rig *rig, enum bid_download_state state, enum bid_attempt
 }
 
 /*
- * State of the only attempt after an event, in a download that is RUNNING: a letter for each state before, NONE to OVER. '.' is
- * no change. An attempt that may start becomes QUEUED at once, because it is the only one.
+ * State of the only attempt after an event, in a download that is RUNNING: a letter for each state before, NONE to OVER. '.' is no
+ * change. The only attempt becomes QUEUED at once.
  */
 static const char *const attempts[BID_EVENTS] = {
 	/* NQSRBLDTO */
@@ -118,7 +118,7 @@ static void test_silent_sources_are_hedged_one_by_one(void **state)
 	/* a "no" lets the next one in at once */
 	take(&rig, BID_EVENT_DONE, 1);
 	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 2);
-	/* one that leads keeps the others from being asked, and its headers alone do not */
+	/* a leader keeps the other candidates from starting; its headers alone do not */
 	assert_true(take(&rig, BID_EVENT_HEAD, 2).timer);
 	assert_false(take(&rig, BID_EVENT_VERIFIED, 2).timer);
 	assert_int_equal(take(&rig, BID_EVENT_TIMER, BID_NO_CANDIDATE).start, BID_NO_CANDIDATE);
@@ -204,7 +204,7 @@ static void test_fallbacks_follow_the_last_candidate(void **state)
 
 	set_before_fallbacks(&rig);
 	assert_true(take(&rig, BID_EVENT_REPORTED, 0).fallback);
-	/* neither the end of the wait nor another look ends it */
+	/* the end of the wait and another lookup leave it running */
 	actions = take(&rig, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE);
 	assert_false(actions.end || actions.cancel_fallback);
 	actions = take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
@@ -280,7 +280,7 @@ static void check(const struct rig *rig, const struct bid_actions *actions, bool
 		assert_true(rig->candidates[i].state == BID_ATTEMPT_NONE || rig->candidates[i].state == BID_ATTEMPT_OVER);
 }
 
-/* Any series of events ends in one end, once what was asked has ended. */
+/* Any series of events ends in one end, once all attempts have ended. */
 static void test_any_series_of_events_ends_once(void **state)
 {
 	unsigned seed = 1;
@@ -296,7 +296,7 @@ static void test_any_series_of_events_ends_once(void **state)
 			size_t i = event >= BID_EVENT_SENT ? (size_t)rand_r(&seed) % N : BID_NO_CANDIDATE;
 			struct bid_actions actions;
 
-			/* towards the end all that is under way comes to its end */
+			/* towards the end all attempts end */
 			if (step > 100) {
 				i = step % N;
 				event = rig.candidates[i].state == BID_ATTEMPT_DECIDING ? BID_EVENT_REPORTED : BID_EVENT_DONE;

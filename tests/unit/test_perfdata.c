@@ -110,7 +110,7 @@ static void test_spellings(void **state)
 	put_build_id(&recording, BUILD_ID, USER, ID_A, "/bin/a");
 	put_build_id(&recording, BUILD_ID, USER | SIZED, ID_A, "/bin/a");
 	put_build_id(&recording, BUILD_ID, GUEST_KERNEL | SIZED, ID_A, "/bin/a");
-	/* some versions say that the kernel is a program */
+	/* some versions record the kernel as a program */
 	put_build_id(&recording, BUILD_ID, USER | SIZED, ID_B, "[kernel.kallsyms]_text");
 	/* perf inject names its copy of a vDSO */
 	put_build_id(&recording, BUILD_ID, USER, ID_C, "/tmp/perf-vdso.so-a1B2c3");
@@ -192,7 +192,7 @@ static void test_pipe(void **state)
 	assert_true(reading.summary.lists_sampled);
 }
 
-/* Bytes behind records that look like records, and are none. */
+/* Bytes behind records with the look of records. */
 static void test_jumps(void **state)
 {
 	auto_recording recording = { .big = is_big(state) }, trap = { .big = is_big(state) };
@@ -349,7 +349,7 @@ static void test_directory(void **state)
 	assert_int_equal(whole.summary.bytes, head.len + first.len + second.len);
 	reading_release(&whole);
 
-	/* a FIFO that nobody writes to */
+	/* a FIFO without a writer */
 	snprintf(path, sizeof(path), "%s/data.7", directory);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	whole = read_path(directory);
@@ -368,7 +368,7 @@ static void test_no_recording(void **state)
 	assert_int_equal(reading.r, -EINVAL);
 	missing = read_path("/nonexistent/perf.data");
 	assert_int_equal(missing.r, -ENOENT);
-	/* a magic, and a header of no size that there is */
+	/* a magic, and a header of an unknown size */
 	put(&recording, NULL, 200);
 	memcpy(recording.data, "PERFILE2", 8);
 	set64(&recording, 8, 24);

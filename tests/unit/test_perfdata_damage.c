@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Recordings that are cut or damaged: what is read of them is true, and that something is lost is told. */
+/* Cut and damaged recordings: the builds found are right, and the result reports the damage. */
 #include "perfdata_scene.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static void assert_damaged(const struct recording *recording, const char *text, 
 	assert_string_equal(reading.summary.damage, damage);
 }
 
-/* Whatever is left of a file, what is read of it is some of the whole, and that it is not the whole is said. */
+/* Each prefix of a file yields a part of the whole, and reports that it is cut. */
 static void test_cut(void **state)
 {
 	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) }, content = { .big = is_big(state) };
@@ -56,7 +56,7 @@ static void test_cut(void **state)
 				 "user " ID_B " [vdso]\n");
 }
 
-/* Between two records, where nothing but the header's word tells that there should be more. */
+/* Cut between two records: only the header shows that there should be more. */
 static void test_cut_between(void **state)
 {
 	auto_recording recording = { .big = is_big(state) };
@@ -115,7 +115,7 @@ static void test_damaged_records(void **state)
 	begin(&recording, COMPRESSED2, 0);
 	end(&recording);
 	put_mmap2(&recording, USER, ID_C, "/bin/c");
-	/* what follows this one cannot be found, but the table can */
+	/* the records behind this one cannot be found, but the table can */
 	begin(&recording, SAMPLE, 0);
 	put(&recording, NULL, 64);
 	put_mmap2(&recording, USER, ID_C, "/bin/lost");
@@ -193,7 +193,7 @@ static void test_damaged_compression(void **state)
 	recording.data[at + 8] ^= 0xff;
 	assert_damaged(&recording, "user " ID_A " /bin/a\n", "compressed data");
 
-	/* what was compressed must not be compressed again */
+	/* compressed records must not contain compressed records */
 	put_pipe_header(&nested);
 	recording.len = 0;
 	put_compressed(&recording, COMPRESSED, &content, 1);
@@ -221,7 +221,7 @@ static void test_damaged_compression(void **state)
 	assert_damaged(&bomb, "user " ID_A " /bin/a\n", "compressed data that grows beyond reason");
 }
 
-/* A recording without an end of paths that are as long as paths can be, until nobody reads on. */
+/* A recording without an end, with the longest possible paths, until the reader stops. */
 static void *send_names(void *user)
 {
 	auto_recording head = { 0 }, mapping = { 0 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What was sampled most comes first, in both byte orders. */
+/* The build with the most samples comes first, in both byte orders. */
 #include "perfdata_scene.h"
 
 #include <setjmp.h>
@@ -32,7 +32,7 @@ static void put_stream(struct recording *recording, const uint64_t *types, size_
 	}
 }
 
-/* What is to be in it, in either form: as a file, the attributes are in front of the data or, as perf inject has it, behind it. */
+/* Its contents, in either form: in a file, the attributes are in front of the data or, as from perf inject, behind. */
 static void put_file(struct recording *recording, const uint64_t *types, size_t n, const struct recording *data, bool behind)
 {
 	size_t attrs = n * ATTR_AND_IDS, at = behind ? HEADER + data->len : HEADER;
@@ -80,7 +80,7 @@ static void forks(struct recording *recording, uint32_t pid, uint32_t parent)
 	end(recording);
 }
 
-/* So many samples, and in this order, whichever form it has. */
+/* Numbers of samples, in order, in both forms. */
 static void assert_counts(const struct recording *data, uint64_t type, uint64_t samples, uint64_t placed, const char *text)
 {
 	auto_recording stream = { .big = data->big }, file = { .big = data->big }, behind = { .big = data->big };
@@ -116,7 +116,7 @@ static void test_hottest_first(void **state)
 		const uint64_t type = IP | TID | TIME | (i ? IDENTIFIER : 0);
 		auto_recording data = { .big = is_big(state) };
 
-		/* in front of what they are in */
+		/* in front of their mappings */
 		sample(&data, type, USER, 7, 0x7f0000001234, 3);
 		put_mmap2_at(&data, USER, ID_A, "/lib/a", &(struct place){ 7, 0x400000, 0x2000 });
 		put_mmap2_at(&data, USER, ID_B, "/lib/b", &(struct place){ 7, 0x7f0000000000, 0x2000 });
@@ -157,7 +157,7 @@ static void test_kernel(void **state)
 		      "user " ID_C " /never\n");
 }
 
-/* What was forked has its parent's mappings below its own; nobody is his own ancestor. */
+/* A child has its parent's mappings below its own; no process is its own ancestor. */
 static void test_forks(void **state)
 {
 	auto_recording data = { .big = is_big(state) };
@@ -179,7 +179,7 @@ static void test_forks(void **state)
 	assert_counts(&data, IP | TID, 6, 5, "3 user " ID_A " /bin/a\n2 user " ID_B " /bin/b\n");
 }
 
-/* The last one counts, be it larger, smaller, memory, or none of ours at all. */
+/* The last one counts: larger, smaller, memory, or no file of the recording. */
 static void test_above_each_other(void **state)
 {
 	auto_recording data = { .big = is_big(state) };
@@ -222,7 +222,7 @@ static void test_by_name(void **state)
 		      "1 user " ID_A " /lib/one\n");
 }
 
-/* It is not known where things are in the samples, or they are too short: then the order is that of the paths. */
+/* Samples of unknown layout, or too short: then the paths give the order. */
 static void test_unknown_samples(void **state)
 {
 	static const uint64_t types[][2] = { { IP | TID, IP | TID | IDENTIFIER }, { IP | TIME, IP | TIME }, { IP | TID, TID } };
@@ -263,7 +263,7 @@ static void test_unasked(void **state)
 	assert_int_equal(reading.summary.records, 12);
 }
 
-/* So many pages that not all are kept: those that are known by then count on. */
+/* More pages than the limit: only the first ones count on. */
 static void test_many_pages(void **state)
 {
 	auto_recording recording = { .big = is_big(state) };

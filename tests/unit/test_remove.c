@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Removing builds and names of builds: what still has a name is not lost, and nothing is left of what has none. */
+/* Remove builds and their paths: a build with another path stays, one without leaves nothing behind. */
 #include "api/remove.h"
 #include "store_scene.h"
 
@@ -70,7 +70,7 @@ static void the_other_name_inherits(void **state)
 	add(scene, "other");
 	add(scene, "a.debug");
 	run(scene, "test -f store/$PWD/one/" ID_A "/debug && ! test -e store/$PWD/other/" ID_A "/debug");
-	/* the one that the link leads to, and that alone has the debug file */
+	/* the target of the link, which alone has the debug file */
 	removal = remove_name(scene, ID_A, "one");
 	assert_int_equal(removal.error, 0);
 	assert_int_equal(removal.names, 1);
@@ -106,13 +106,13 @@ static void an_orphan_of_perf_inherits_too(void **state)
 	assert_int_equal(remove_name(scene, ID_A, "/usr/bin/a").error, 0);
 	run(scene, "test \"$(readlink store/" LINK_A ")\" = ../../opt/a/" ID_A);
 	nothing_is_wrong(scene);
-	/* and can be removed, which perf cannot do */
+	/* bidctl can remove the build, perf cannot */
 	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
 	assert_int_equal(remove_name(scene, ID_A, "/usr/bin/a").error, 0);
 	nothing_is_wrong(scene);
 }
 
-/* Its file was edited in place: the build is not lost with the name under which it was right. */
+/* Its file was edited in place: removing the path under which it was right keeps the build. */
 static void who_inherits_has_what_is_right(void **state)
 {
 	struct store_scene *scene = *state;
@@ -219,7 +219,7 @@ static void an_update_replaces_under_every_name(void **state)
 	assert_true(replaced);
 	run(scene, "cmp a store/$PWD/file/" ID_A "/elf && cmp a store/$PWD/other/" ID_A "/elf");
 	nothing_is_wrong(scene);
-	/* what cannot be added replaces nothing */
+	/* a refused file replaces nothing */
 	run(scene, "rm file && head -c 5000 a >file");
 	assert_int_equal(bid_store_update(scene->store, path, &added, &replaced), -EBADMSG);
 	run(scene, "cmp a store/" LINK_A "/elf");

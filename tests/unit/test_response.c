@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What a server's header and status mean, without a server. */
+/* Header and status of a response, without a server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ static enum bid_response_event take(struct bid_response *response, const char *l
 	return bid_response_header(response, line, strlen(line));
 }
 
-/* A header whose last line is empty; its lines end as HTTP's do. */
+/* A header with an empty last line and HTTP's line ends. */
 static enum bid_response_event take_all(struct bid_response *response, const char *const *lines, size_t n)
 {
 	enum bid_response_event event = BID_RESPONSE_MORE;
@@ -76,7 +76,7 @@ static void test_found(void **state)
 	assert_false(retry);
 }
 
-/* Kept if it is whole bytes in hex and not too long; what cannot be one is dropped, not cut. */
+/* Kept if it is whole bytes in hex and not too long; else dropped, not cut. */
 static void test_ima_signature(void **state)
 {
 	static const struct {
@@ -166,7 +166,7 @@ static void test_several_responses(void **state)
 	assert_string_equal(response.file, "");
 }
 
-/* A 101 that nobody asked for is an end, and no promise of more. */
+/* An unrequested 101 ends the response: no second header follows. */
 static void test_other_protocol(void **state)
 {
 	struct bid_response response;

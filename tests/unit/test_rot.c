@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Rot (row R30): every flipped bit that a digest covers is found, and no record, however damaged, does harm. */
+/* Rot (row R30): every flipped bit under a digest is found, and damaged records do no harm. */
 #include "store_scene.h"
 
 #include <errno.h>
@@ -96,7 +96,7 @@ static void every_flipped_bit_of_an_object_is_found(void **state)
 	close_target(&target);
 }
 
-/* What the id depends on needs no digest: the magic number, the class, the note. */
+/* Damage to the id needs no digest: the magic number, the class, the note. */
 static void flips_in_header_and_note_are_found_without_reading_all(void **state)
 {
 	struct store_scene *scene = *state;
@@ -138,7 +138,7 @@ static void every_cut_is_found(void **state)
 	close_target(&target);
 }
 
-/* Serve, tell, check and repair over the record as it is now. What was sound stays. */
+/* Serve, list, check and repair with the current record. Sound files stay. */
 static void no_harm(const struct store_scene *scene, const struct target *object)
 {
 	struct bid_id id = id_of(ID_A);
@@ -196,7 +196,7 @@ static void a_damaged_record_never_does_harm(void **state)
 	close_target(&object);
 }
 
-/* What may lie in the place of a record: anything. */
+/* A damaged record may have any content. */
 static void records_that_are_no_files(void **state)
 {
 	struct store_scene *scene = *state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Scanning trees, what is remembered of them, and files that have no path to be opened by. */
+/* Scans of trees, their cache, and files without a path to open. */
 #include "store_scene.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 enum { N_KEYS = 5000, STOP = 77 };
 
-static ino_t stale; /* a file that can be opened, and not be asked about, as on NFS */
+static ino_t stale; /* a file with open(2) but without statx(2), as on NFS */
 
 /* In the place of the C library's. */
 int fstat(int fd, struct stat *st)
@@ -54,7 +54,7 @@ static struct bid_scan_result result_of(unsigned number)
 	return result;
 }
 
-/* What the cache says of @number, against what was put there. */
+/* Is the cached result of @number right? */
 static bool is_right(const struct bid_scan_cache *cache, unsigned number)
 {
 	struct bid_scan_key key = key_of(number);
@@ -165,7 +165,7 @@ static void a_damaged_memory_is_none(void **state)
 
 struct collected {
 	size_t files, refused;
-	int error; /* of the last that was refused */
+	int error; /* path of the last refused file */
 	int answer;
 };
 
@@ -213,7 +213,7 @@ static void a_tree_is_added_and_then_recalled(void **state)
 	assert_int_equal(counts.recalled, 7);
 	assert_int_equal(counts.known, 5);
 	assert_int_equal(counts.added, 0);
-	/* what the store has lost is added again, whatever is remembered */
+	/* a file missing in the store is added again, despite its cache entry */
 	run(scene, "rm -rf store/.build-id/bb store\"$(pwd)\"/tree/b");
 	assert_int_equal(scan(scene, "tree", &collected, &counts), 0);
 	assert_int_equal(counts.recalled, 6);
@@ -262,7 +262,7 @@ struct flat {
 	pthread_mutex_t lock;
 	pthread_cond_t both; /* there was a file for each of the threads */
 	bool had[2], alone;
-	unsigned char times[FLAT_FILES]; /* that each file came */
+	unsigned char times[FLAT_FILES]; /* check that each file came */
 	struct bid_walk *walk;
 };
 
@@ -356,7 +356,7 @@ static void a_kept_directory_that_was_removed_is_opened_anew(void **state)
 	assert_int_equal(bid_dir_open(scene->store, "usr/bin", false, NULL, &three), -ENOENT);
 	assert_int_equal(bid_dir_open(scene->store, "usr/bin", true, NULL, &three), 0);
 	inode_of(&three);
-	/* who had it open has it still */
+	/* an open descriptor keeps the file */
 	assert_true(fcntl(one.fd, F_GETFD) >= 0 && one.fd != three.fd);
 	bid_dir_release(&one);
 	assert_true(fcntl(two.fd, F_GETFD) >= 0);
@@ -380,7 +380,7 @@ static void who_runs_out_of_descriptors_has_not_seen_all(void **state)
 	struct rlimit before, few;
 	char path[PATH_MAX];
 
-	/* of each level there is one directory that waits, and so its parent is open */
+	/* each level has one waiting directory, whose parent is open */
 	run(scene, "mkdir deep && cd deep && for i in $(seq 100); do mkdir a b c d e f g h && cd d; done");
 	snprintf(path, sizeof(path), "%s/deep", scene->directory);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);

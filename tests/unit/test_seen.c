@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What is remembered of files that were looked at, and what is forgotten. */
+/* The cache of examined files, and its expiry. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,14 +28,14 @@ static void test_found(void **state)
 		assert_int_equal(ctl_seen_find(&seen, 2, ino)->dev, 2);
 		assert_null(ctl_seen_find(&seen, 3, ino));
 	}
-	/* another thing is known of it from now on */
+	/* replaces the entry */
 	assert_int_equal(ctl_seen_put(&seen, &(struct ctl_seen_file){ .dev = 1, .ino = 7, .unread = true }), 0);
 	assert_true(ctl_seen_find(&seen, 1, 7)->unread);
 	ctl_seen_release(&seen);
 	assert_null(ctl_seen_find(&seen, 1, 7));
 }
 
-/* However many come, those that are asked for all the time stay, and memory does not grow. */
+/* With any number of new entries, those in use stay, and memory does not grow. */
 static void test_bounded(void **state)
 {
 	struct ctl_seen seen = { 0 };

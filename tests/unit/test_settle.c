@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What is reported is on disk, and recorded: also what somebody else has put there, and of many files the first ones. */
+/* Reported additions are on disk and have a record: also files published by another process, and the first of many files. */
 #include "store_scene.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "base/io.h"
 
 enum {
-	N_FILES = 200, /* of which some wait, and some are named */
+	N_FILES = 200, /* some of them wait, and some have a name */
 	FEW = 1024, /* files that may be open */
 };
 
@@ -62,7 +62,7 @@ static void memory_too(void **state)
 	assert_true(added.known && syncs == 1);
 }
 
-/* One that knows what is written, and nothing of what another is about to write. */
+/* A commit queue that syncs the written files, and not those that another is about to write. */
 struct reader {
 	struct bid_store *store;
 	unsigned added, known, unsynced, unrecorded;
@@ -121,7 +121,7 @@ static void a_scan_syncs_what_others_have_put_there(void **state)
 		reader = scan(scene, "tree");
 		assert_int_equal(reader.known, 3);
 		assert_int_equal(reader.unsynced, 0);
-		/* the second time by what the first has found */
+		/* the second time by the cache of the first */
 		run(scene, "rm -rf store/.build-id store/%s/tree store/elsewhere", scene->directory + 1);
 	}
 }

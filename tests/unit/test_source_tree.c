@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The source that is a directory: what it finds where, and what its saying "no" is worth. */
+/* The directory source: lookup, and the meaning of its ENOENT. */
 #include "fetch_scene.h"
 
 #include <dirent.h>
@@ -99,7 +99,7 @@ static void test_layouts(void **state)
 		ask_kind(setting.source, PERF_ID, kind, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 		assert_body(&capture);
-		/* of this kernel there is a symbol table alone */
+		/* this kernel has only a symbol table */
 		ask_kind(setting.source, KERNEL_ID, kind, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_ABSENT);
 		ask_kind(setting.source, DEBUG_ID, kind, &capture);
@@ -176,7 +176,7 @@ static void test_details(void **state)
 	tear_down(&setting);
 }
 
-/* A file that is not there is absent; where there is no tree, nobody knows. */
+/* A missing file is absent; without a tree the result is unknown. */
 static void test_absence(void **state)
 {
 	static const struct {
@@ -188,7 +188,7 @@ static void test_absence(void **state)
 		{ "tree", "aa", BID_OUTCOME_ABSENT, "no such file" },
 		{ "none", ID, BID_OUTCOME_UNREACHABLE, "not a tree of files by build-id, or not mounted" },
 		{ "tree/usr", ID, BID_OUTCOME_UNREACHABLE, "not a tree of files by build-id, or not mounted" },
-		/* a link that leads out */
+		/* a link out of the tree */
 		{ "tree", ABSENT_ID, BID_OUTCOME_REFUSED, "a link leads out of the tree" },
 	};
 	struct capture capture;
@@ -220,7 +220,7 @@ static void test_receiver_fails(void **state)
 	tear_down(&setting);
 }
 
-/* Whatever happens, each transfer ends once. */
+/* In every case each transfer ends once. */
 static void test_free_in_flight(void **state)
 {
 	enum { N = 50 };
@@ -254,7 +254,7 @@ static void look_at_health(void *user)
 	capture->next_source->ops->health(capture->next_source, &health);
 }
 
-/* Nor is the source's lock held when it is told that its turn has come. */
+/* The source calls done() without its lock. */
 static void test_receiver_is_sent(void **state)
 {
 	struct bid_request request = { .kind = BID_KIND_DEBUGINFO };

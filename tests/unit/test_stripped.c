@@ -38,7 +38,7 @@ static void fetch(const struct store_scene *scene, const char *name)
 	store_scene_fetch(scene, request_for(ID_A, BID_KIND_DEBUGINFO), name);
 }
 
-/* perf adds the program and a debug file under the name that bidctl would give it. */
+/* perf adds the program, and a debug file under bidctl's name for it. */
 static void perf_names(const struct store_scene *scene, const char *elf, const char *debug)
 {
 	char path[96];

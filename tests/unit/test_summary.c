@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Summaries for listings: they say of every id what the other questions about it say, wherever its files lie. */
+/* Build stats for listings: for every id they agree with the other calls, wherever its files lie. */
 #include "api/summary.h"
 #include "store_scene.h"
 
@@ -15,7 +15,7 @@
 #define ID_GONE	   "5555555555555555555555555555555555555555"
 #define ID_UP	   "6666666666666666666666666666666666666666"
 
-/* The size of the artifact, found as whoever opens it finds it, but unchecked: 0 if there is none. */
+/* The size of the artifact, found as open finds it, but unchecked: 0 if there is none. */
 static uint64_t size_at(const struct store_scene *scene, const char *path)
 {
 	struct stat st;
@@ -104,7 +104,7 @@ static void of_old_and_of_broken_ones(void **state)
 	assert_int_equal(summary.kinds, 0);
 	assert_string_equal(summary.where, "usr/bin/gone/" ID_GONE);
 
-	/* upwards is no form of perf's, even if it stays inside: nobody follows it */
+	/* perf makes no links upwards: do not follow one, even inside the store */
 	run(scene,
 	    "mkdir -p store/usr/bin/up/" ID_UP " && cp a store/usr/bin/up/" ID_UP "/elf && "
 	    "ln -s ../../usr/../usr/bin/up/" ID_UP " store/.build-id/66/%s",
@@ -113,7 +113,7 @@ static void of_old_and_of_broken_ones(void **state)
 	assert_int_equal(summary.kinds, 0);
 	assert_string_equal(summary.where, "");
 	assert_int_equal(find(scene, ID_UP, BID_KIND_ELF), -ENOENT);
-	/* what is no file counts for nothing */
+	/* only regular files count */
 	run(scene, "mkdir -p store/usr/bin/gone/" ID_GONE "/debug && mkfifo store/usr/bin/gone/" ID_GONE "/elf");
 	assert_int_equal(summary_of(scene, ID_GONE).kinds, 0);
 }

@@ -14,7 +14,7 @@
 #define REST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define REST_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
-/* Walk @path from the root; 0 and the node, or the error of the component that stopped it. */
+/* Walk @path from the root. Returns 0 and the node, or the error of the first failing component. */
 static int walk(const struct bid_tree *tree, const char *path, struct bid_node *ret_node)
 {
 	struct bid_node node = { .type = BID_NODE_PATH };
@@ -144,7 +144,7 @@ static void every_path_of_the_product(void **state)
 			fail_msg("'%s' is %d, not %d", cases[i].path, type_of(&tree, cases[i].path), cases[i].type);
 }
 
-/* Whether there is such a file is for the servers to say. */
+/* The servers decide if the file exists. */
 static void with_sources_a_name_with_a_dot_may_be_a_file(void **state)
 {
 	struct store_scene *scene = *state;
@@ -189,7 +189,7 @@ static void with_sources_only_buildid_has_any_id(void **state)
 	assert_int_equal(type_of(&tree, "buildid/aa"), BID_NODE_ID);
 	assert_int_equal(type_of(&tree, "buildid/abababab"), BID_NODE_ID);
 	assert_int_equal(type_of(&tree, "buildid/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAB"), BID_NODE_ALIAS);
-	/* a link needs something behind it, and a path what the store has there */
+	/* a link needs a file behind it, and a path an object of the store */
 	assert_int_equal(type_of(&tree, ".build-id/bb/" REST_B), -ENOENT);
 	assert_int_equal(type_of(&tree, "[debuginfod]/" ID_B), -ENOENT);
 	assert_int_equal(type_of(&tree, "[kernel.kcore]/" ID_B), -ENOENT);
@@ -198,7 +198,7 @@ static void with_sources_only_buildid_has_any_id(void **state)
 	assert_int_equal(type_of(&tree, "usr/bin/a/" ID_LONG "/elf"), -ENOENT);
 	assert_int_equal(type_of(&tree, "by-path/usr/bin/a/" ID_B), -ENOENT);
 	assert_int_equal(type_of(&tree, "by-path/usr/bin/a/" ID_LONG), -ENOENT);
-	/* what the link leads to is below .build-id, too */
+	/* the target of the link is below .build-id, too */
 	perf_adds(scene, "b", "usr/bin/b", ID_B, "elf");
 	assert_int_equal(type_of(&tree, ".build-id/bb/" REST_B), BID_NODE_LINK);
 	assert_int_equal(type_of(&tree, "usr/bin/b/" ID_B "/debug"), BID_NODE_FILE);
@@ -264,7 +264,7 @@ static void listing_shows_what_is_here(void **state)
 	perf_adds(scene, "a.debug", "usr/bin/a", ID_A, "debug");
 	assert_lists(&tree, "buildid/" ID_A, "elf executable debuginfo section info ");
 	assert_lists(&tree, "usr/bin/a/" ID_A, "elf debug ");
-	/* what is wrong is not listed either */
+	/* wrong files are not listed either */
 	run(scene, "cp b store/usr/bin/a/" ID_A "/elf");
 	assert_lists(&tree, "buildid/" ID_A, "debuginfo section info ");
 }
@@ -285,12 +285,12 @@ static void a_hash_may_be_a_part_of_a_path(void **state)
 		assert_int_equal(type_of(&tree, "opt/" ID_B "/debug/x"), BID_NODE_PATH);
 		assert_int_equal(type_of(&tree, "opt/" ID_B "/elf"), -ENOENT);
 		assert_lists(&tree, "opt/" ID_B, "debug ");
-		/* one that is empty is a build's, that perf is about to add */
+		/* an empty one belongs to a build that perf is about to add */
 		assert_int_equal(type_of(&tree, "opt/" ID_LONG), BID_NODE_PATH_ID);
 		assert_int_equal(type_of(&tree, "opt/" ID_LONG "/elf"), -ENOENT);
 		assert_int_equal(type_of(&tree, "opt/" ID_LONG "/x"), -EINVAL);
 	}
-	/* the kernel may have known it since it was empty */
+	/* the kernel may have cached it while it was empty */
 	run(scene, "mkdir store/opt/" ID_B "/y");
 	assert_int_equal(bid_tree_lookup(&(struct bid_tree){ .store = scene->store }, &early, "y", &child, NULL), 0);
 	assert_int_equal(child.type, BID_NODE_PATH);

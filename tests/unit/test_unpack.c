@@ -233,7 +233,7 @@ static int count_bytes(void *user, const void *data, size_t len)
 	return 0;
 }
 
-/* A few KiB of nothing packed well: they become no more than so much for each byte that was read. */
+/* A few KiB of packed zeros: the output is limited per byte of input. */
 static void test_bomb_ends_at_what_its_size_explains(void **state)
 {
 	static const char *const packers[] = { "gzip -9", "xz -1 --check=crc32", "zstd -q --long" };
@@ -245,7 +245,7 @@ static void test_bomb_ends_at_what_its_size_explains(void **state)
 
 		snprintf(command, sizeof(command), "head -c 100M /dev/zero | %s > bomb", packers[i]);
 		RUN("sh", "-c", command);
-		/* and what follows it was not read */
+		/* the rest was not read */
 		RUN("truncate", "-s", "1T", "bomb");
 		fd = elf_scene_open("bomb");
 		assert_int_equal(bid_elf_unpack(fd, BID_ELF_UNPACKED_MAX, count_bytes, &n), -EFBIG);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Which servers the environment names, and what their URLs become. */
+/* Servers of the environment, and their normalized URLs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -181,10 +181,10 @@ static void test_redirect(void **state)
 		{ "https://a.example/x", "https://a.example:444/y", "https://a.example:444/y", 0, false },
 		{ "https://a.example/x", "https://e:m@b.example/y", "https://b.example/y", 0, false },
 		{ "https://b.example/x", "https://a.example/y/../z", "https://u:p@a.example/y/../z", 0, true },
-		/* what a server has not encoded */
+		/* characters that a server leaves unencoded */
 		{ "https://a.example/x", "https://a.example/y z?q=1 2", "https://u:p@a.example/y%20z?q=1%202", 0, true },
 		{ "http://b.example/x", "http://b.example/\xc3\xa4\t%20\x7f", "http://b.example/%C3%A4%09%20%7F", 0, false },
-		/* of what is relative, some versions of libcurl resolve dots, and others do not */
+		/* some versions of libcurl resolve dots in relative URLs, and others do not */
 		{ "https://a.example/x/y", "/z z/a", "https://u:p@a.example/z%20z/a", 0, true },
 		{ "https://a.example/x/y", "z z", "https://u:p@a.example/x/z%20z", 0, true },
 		{ "https://a.example/x", "//b.example/y z", "https://b.example/y%20z", 0, false },
@@ -377,7 +377,7 @@ static void test_bad_files(void **state)
 	assert_int_equal(mkdir(path, 0755), 0);
 	snprintf(path, sizeof(path), "%s/d-dangling.urls", etc->path);
 	assert_int_equal(symlink("nowhere", path), 0);
-	/* would block whoever opens it for reading */
+	/* open(2) for reading would block */
 	snprintf(path, sizeof(path), "%s/e-fifo.urls", etc->path);
 	assert_int_equal(mkfifo(path, 0644), 0);
 	write_text(etc->path, "z.urls", "http://z");

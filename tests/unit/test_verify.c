@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Checking and repairing a store: everything that can be wrong with one is found, and what is right stays. */
+/* Check and repair a store: every kind of damage is found, and right files stay. */
 #include "api/verify.h"
 #include "store_scene.h"
 
@@ -51,7 +51,7 @@ static struct bid_verify_stats verify(const struct store_scene *scene, unsigned 
 	return stats;
 }
 
-/* What was found is put right, and then nothing is found. */
+/* Repair all findings; a second run finds nothing. */
 static void mend(const struct store_scene *scene, unsigned how, const char *wanted)
 {
 	assert_int_equal(verify(scene, how | REPAIR, wanted).left, 0);
@@ -219,7 +219,7 @@ static void orphans_beside_a_link_become_names_of_its_object(void **state)
 	}
 }
 
-/* Whichever of the names is come upon first, the one to which the link leads is not taken for right before it was looked at. */
+/* In any order of names, the target of the link counts as right only after its check. */
 static void what_is_right_does_not_give_way_to_what_is_wrong(void **state)
 {
 	struct store_scene *scene = *state;
@@ -250,7 +250,7 @@ static void links_that_lead_nowhere_or_elsewhere(void **state)
 	run(scene, "cmp a store/" LINK_A "/elf && cmp b store/" LINK_B "/elf");
 }
 
-/* As perf leaves them when it is killed before it has put a file in, or after it took the last one out; with a link or without. */
+/* As after a kill of perf: before the first file is in, or after the last is out; with a link or without. */
 static void empty_directories_go(void **state)
 {
 	struct store_scene *scene = *state;
@@ -384,7 +384,7 @@ static void fetch_source(const struct store_scene *scene)
 	assert_true(has_path(scene, SOURCE_A));
 }
 
-/* Nothing is left of it, so it is fetched anew. */
+/* Nothing is left, so the file is downloaded again. */
 static void no_source_is_left(const struct store_scene *scene)
 {
 	run(scene, "! test -e store/.bidfs/source/aa && ! test -e " RECORD_PIECE);
@@ -453,7 +453,7 @@ static void leave_out_empty(struct bid_verify_stats *stats)
 	stats->found[BID_FINDING_EMPTY] = 0;
 }
 
-/* Several threads come to what one does: names that are right, wrong, empty, without a link, and links to nothing. */
+/* Several threads find the same as one: names that are right, wrong, empty, without a link, and dangling links. */
 static void threads_find_what_one_finds(void **state)
 {
 	struct store_scene *scene = *state;

@@ -19,7 +19,7 @@
 #include <jansson.h>
 #include <linux/magic.h>
 
-/* Is the store on NFS? Linux makes flock(2) of it what locks of byte ranges are, and those want a file that is open for writing. */
+/* Is the store on NFS? The NFS client maps flock(2) to byte-range locks, which need a file open for writing. */
 static bool on_nfs;
 
 int flock(int fd, int operation)
@@ -40,7 +40,7 @@ int fstatfs(int fd, struct statfs *st)
 	return r;
 }
 
-/* What happens at last before the next symbolic link is made. */
+/* Last event before the next symlink(2). */
 static struct {
 	const struct store_scene *scene; /* NULL: nothing */
 	const char *adds;
@@ -127,7 +127,7 @@ static void what_is_right_is_published_as_perf_would(void **state)
 	assert_string_equal(
 		json_string_value(json_object_get(json_object_get(json_object_get(info, "artifacts"), "elf"), "server")),
 		"http://example.org");
-	/* a name that is no text is left out, and nothing else with it */
+	/* only a name that is no text is left out */
 	assert_null(json_object_get(json_object_get(json_object_get(info, "artifacts"), "elf"), "file"));
 	assert_memory_equal(
 		json_string_value(json_object_get(json_object_get(json_object_get(info, "artifacts"), "elf"), "digest")),
@@ -178,7 +178,7 @@ static void put_in_pieces(const struct store_scene *scene, const char *data, siz
 	bid_file_release(&file);
 	bid_txn_free(txn);
 	run(scene, "cmp pieces store/.bidfs/source/aa/%s/pieces", ID_A + 2);
-	/* the digest that was made on the way is that of the file */
+	/* the digest computed while writing is that of the file */
 	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
 	assert_int_equal(stats.digests, 1);
 	assert_int_equal(stats.found[BID_FINDING_CORRUPT], 0);

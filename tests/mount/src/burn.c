@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Spends its time in the function HOT, and enough of it in the kernel to be sampled there. Another SEED is another build. */
+/* Spends its time in the function HOT, and some of it in the kernel, for samples there. Another SEED is another build. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Preloaded into the daemon: at SIGUSR1 it tries what a daemon that somebody else has got hold of would try, and writes a line
- * "probe NAME TAGS ERRNO" of each try to standard error. None of them does any harm where it is not refused. TAGS are who refuses
- * it: "L4", Landlock of version 4 and up; "N", Landlock without passthrough; "S", seccomp; and "R", what only root might do
+ * Preloaded into the daemon: at SIGUSR1 it makes the attempts of a hijacked daemon, and writes a line "probe NAME TAGS ERRNO" for
+ * each attempt to standard error. The attempts are harmless where they succeed. TAGS name the mechanism that refuses the attempt:
+ * "L4", Landlock of version 4 and up; "N", Landlock without passthrough; "S", seccomp; and "R", attempts that only root could make
  * without them. With PROBE_NO_LANDLOCK in the environment, the kernel has no Landlock.
  */
 #include <errno.h>
@@ -30,8 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *beside, *store; /* a directory that is no business of the daemon's, and its store */
-static int port, victim; /* somebody listens on that one, and this is another process of the same user */
+static const char *beside, *store; /* a directory that the daemon must not use, and its store */
+static int port, victim; /* a listening socket, and another process of the same user */
 
 static const char *in(const char *dir, const char *name)
 {
@@ -43,7 +43,7 @@ static const char *in(const char *dir, const char *name)
 	return buf[turn];
 }
 
-/* What is opened for a try is not kept. */
+/* Close the descriptor of an attempt. */
 static long shut(long fd)
 {
 	if (fd >= 0)
@@ -79,7 +79,7 @@ static long tcp(int to, int act(int, const struct sockaddr *, socklen_t))
 	return r;
 }
 
-/* A setuid program of @store, if it can be filled: 0 if it is one. */
+/* Make a setuid program in @store. Returns 0 if that worked. */
 static long make_setuid(void)
 {
 	struct open_how how = { .flags = O_WRONLY | O_CREAT | O_EXCL, .mode = 04755 };
@@ -142,7 +142,7 @@ static struct rlimit limit;
 static char *const nothing[] = { NULL };
 static char byte;
 static const struct iovec here = { &byte, 1 }, there = { NULL, 1 };
-static char abstract[108]; /* the name of somebody's socket, behind a zero byte */
+static char abstract[108]; /* the name of an abstract socket, behind a zero byte */
 
 #define PROBES \
 	PROBE("write-beside", "L", shut(open(in(beside, "new"), O_WRONLY | O_CREAT, 0600))) \
@@ -248,7 +248,7 @@ static void lose_landlock(void)
 	};
 	struct sock_fprog program = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
 
-	/* root may do so without no_new_privs, which would be inherited */
+	/* root may do so without no_new_privs, which children would inherit */
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
 		abort();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Programs that differ in the name of one function: dwz(1) moves their types and strings into a file that they share. */
+/* Programs that differ in the name of one function: dwz(1) moves their types and strings into a shared file. */
 struct shared_item {
 	int first_of_the_shared_item;
 	long second_of_the_shared_item;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A program, a shared object or a module without sense. Another SEED is another build; it is larger than BALLAST bytes. */
+/* A program, a shared object or a module without sense. Another SEED is another build; the file is larger than BALLAST bytes. */
 #ifndef BALLAST
 #define BALLAST 1
 #endif
