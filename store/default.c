@@ -55,7 +55,7 @@ static bool is_true(const char *variable)
 	       strtol(text, NULL, 0) != 0;
 }
 
-/* Is @path trusted to name directories? Not if a third user owns the file. */
+/* Is @path trusted to name directories? False if a third user owns the file. */
 static bool is_trusted(int fd, const char *path)
 {
 	struct stat st;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The sandbox: the daemon gives up privileges before it reads files of other people. Landlock allows it to write the store, to
- * read stores and files of the libraries, and to connect to servers. seccomp(2) allows the system calls that it needs. Of root's
- * capabilities it keeps those over files. A refused operation fails with an errno. See mount.bidfs(8), SANDBOX.
+ * The sandbox: the daemon gives up privileges before it reads files of other people. Landlock allows it to write the store, to read
+ * stores and files of the libraries, and to connect to servers. seccomp(2) allows the system calls that it needs. Run as root, it
+ * keeps the capabilities over files. A refused operation fails with an errno. See mount.bidfs(8), SANDBOX.
  *
  *	bid_sandbox_new()	before the mount, which may cover the store
  *	bid_sandbox_enter()	after the last fork, before the first thread

@@ -217,7 +217,7 @@ static int list_part(const struct tree_listing *listing)
 	return list_path(&part);
 }
 
-/* Emit a name that is known to exist. */
+/* Emit a name that exists. */
 static int emit_here(void *user, const char *name)
 {
 	const struct tree_listing *listing = user;

@@ -12,7 +12,7 @@ enum bid_kind {
 	BID_KIND_KALLSYMS, /* a kernel's symbol table, in the format of /proc/kallsyms */
 	BID_KIND_PROBES, /* cached probe definitions (perf, util/probe-file.c) */
 	BID_KIND_VDSO, /* the vDSO's image, an ELF file */
-	BID_KIND_COUNT, /* of the kinds above: a build has one artifact of each */
+	BID_KIND_COUNT, /* the kinds above: a build has one artifact of each */
 
 	/* a build has many of these; a detail tells which */
 	BID_KIND_SOURCE = BID_KIND_COUNT, /* a source file, by its path */
@@ -27,7 +27,7 @@ struct bid_detail;
 struct bid_request {
 	struct bid_id id;
 	enum bid_kind kind;
-	const struct bid_detail *detail; /* of BID_KIND_SOURCE and BID_KIND_SECTION, else NULL */
+	const struct bid_detail *detail; /* for BID_KIND_SOURCE and BID_KIND_SECTION, else NULL */
 };
 
 /* "elf", "debuginfo", "kallsyms", "probes", "vdso", "source", "section"; "none" for anything else. Static. */

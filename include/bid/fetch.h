@@ -32,8 +32,8 @@ void bid_fetcher_free(struct bid_fetcher *fetcher);
 /*
  * Open the artifact that @request names from the store, or download it into the store first. Blocks. Calls for one artifact share
  * one download. Returns 0, or
- *   -ENOENT		neither the store nor any server has it
- *   -EHOSTUNREACH	unknown: no server has sent it, and at least one could not be asked
+ *   -ENOENT		absent in the store and on every server
+ *   -EHOSTUNREACH	unknown: no server sent it, and at least one was unreachable
  *   -ETIMEDOUT		the wait is over; the download continues
  *   -EFBIG		larger than the limit of the environment
  *   other		as bid_store_find(), or why it cannot be written

@@ -62,7 +62,7 @@ const char *bid_store_path(const struct bid_store *store);
 /* An artifact, open and checked. Its owner declares it as BID_FILE_NONE and releases it with bid_file_release(). */
 struct bid_file {
 	int fd; /* O_RDONLY; -1 in a released one */
-	struct stat st; /* of fd, when it was opened */
+	struct stat st; /* fstat(2) of fd, when it was opened */
 	enum bid_kind kind; /* BID_KIND_ELF if a request for debuginfo found a file that was not stripped */
 	bool skeleton; /* debuginfo of split DWARF, most of which is in other files */
 	bool stripped; /* debuginfo with neither DWARF nor a symbol table: there is no better one */
@@ -97,7 +97,7 @@ int bid_store_kinds(struct bid_store *store, const struct bid_id *id);
 int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);
 
 /*
- * Write as JSON text what is known of @id: docs/FORMAT.md, "info". Returns 0, a string for the caller to free, and the time of the
+ * Write the records of @id as JSON text: docs/FORMAT.md, "info". Returns 0, a string for the caller to free, and the time of the
  * last change; -ENOENT if nothing is known, or -ENOMEM.
  */
 int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_json, struct timespec *ret_changed);
@@ -111,7 +111,7 @@ int bid_store_each_id(struct bid_store *store, bid_store_id_fn fn, void *user);
 /* The builds that the store has of the original path @path, "/usr/bin/ls". -ENOENT if the store knows no such path. */
 int bid_store_each_build(struct bid_store *store, const char *path, bid_store_id_fn fn, void *user);
 
-#define BID_ID_DIGITS_MIN 7 /* of an abbreviation; as many as git's */
+#define BID_ID_DIGITS_MIN 7 /* shortest abbreviation, as in git */
 
 /*
  * Find the id in @store, NULL for an empty one, that begins with @digits, BID_ID_DIGITS_MIN or more in lower case. Calls @fn,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Content keys, for ELF files without a build-id. A recording names such a file by its path alone. The store keeps the file under a
- * key of its path, size, modification time and digest. Neither perf nor the mount reads the folder of these files. A match is a
+ * key of its path, size, modification time and digest. The folder of these files is invisible to perf and the mount. A match is a
  * guess: it may not be the file that ran.
  */
 #ifndef BID_API_COOKIE_H

@@ -28,7 +28,7 @@ enum bid_outcome {
 	BID_OUTCOME_TOO_LARGE, /* the artifact exists, above the size limit */
 	BID_OUTCOME_UNSUPPORTED, /* the source never offers this kind */
 	BID_OUTCOME_REFUSED, /* no response: authorisation, rate limit, configuration */
-	BID_OUTCOME_UNREACHABLE, /* not reached, or broken off: DNS, connect, TLS, reset, 5xx, stall */
+	BID_OUTCOME_UNREACHABLE, /* unreachable, or broken off: DNS, connect, TLS, reset, 5xx, stall */
 	BID_OUTCOME_REJECTED, /* delivered a wrong artifact; detected by the receiver, the broker or the source */
 	BID_OUTCOME_FAILED, /* the receiver failed: a local trouble, such as a full disk */
 	BID_OUTCOME_CANCELLED,

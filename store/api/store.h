@@ -265,7 +265,7 @@ struct bid_scan_counts {
 	uint64_t added;
 	uint64_t known;
 	uint64_t refused; /* files and directories with an error; a file that is no ELF file counts as seen, not as refused */
-	uint64_t recalled; /* not opened, because an earlier scan had examined them */
+	uint64_t recalled; /* skipped, because an earlier scan had examined them */
 };
 
 struct bid_scan_config {

@@ -20,7 +20,7 @@ enum {
 	COPIED = 0555,
 };
 
-/* A list may refuse anybody, and the bits of the group are its mask. A file counts as having one if that cannot be told. */
+/* A list may refuse anybody, and the bits of the group are its mask. A file counts as having one if that is unknown. */
 static bool has_list(const char *path)
 {
 	ssize_t size = getxattr(path, list, NULL, 0);
@@ -33,7 +33,7 @@ static bool fd_has_list(int fd)
 	char path[BID_FD_PATH_MAX];
 	ssize_t size = fgetxattr(fd, list, NULL, 0);
 
-	/* of an O_PATH descriptor */
+	/* getxattr(2) of an O_PATH descriptor */
 	if (size < 0 && errno == EBADF)
 		return has_list(bid_fd_path(fd, path));
 	return size > 0 || (size < 0 && errno != ENODATA && errno != EOPNOTSUPP);
@@ -70,7 +70,7 @@ static bool all_pass_by_path(const char *directory, const uid_t *maker)
 		return false;
 	if (!maker)
 		return true;
-	/* others may make directories in one that is as /tmp is, but those are theirs */
+	/* in a sticky directory such as /tmp, other users can only make directories that they own */
 	return (st.st_uid == 0 || st.st_uid == *maker) && (!(st.st_mode & WRITE_NOT_OWN) || st.st_mode & S_ISVTX);
 }
 

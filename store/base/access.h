@@ -34,8 +34,8 @@ bool bid_all_pass(int fd, const struct stat *st);
 bool bid_all_get_to(const char *path, const char *beside);
 
 /*
- * Does everybody read the file open at @fd, with @st, where it is? Not so where the path of the file leads elsewhere, as from
- * another mount namespace. A deleted file counts as in the directory that it had, if only root or its owner can have made that.
+ * Does everybody read the file open at @fd, with @st, where it is? False if the path leads to another file, as from another mount
+ * namespace. A deleted file counts as in the directory that it had, if only root or its owner can have made that.
  */
 bool bid_is_public(int fd, const struct stat *st, const char *beside);
 

@@ -7,8 +7,7 @@
 #include <stddef.h>
 
 /*
- * What bid_array_reserve() does, for elements of @size bytes. Returns the array, which may have moved; or NULL, and it is as it
- * was.
+ * Body of bid_array_reserve(), for elements of @size bytes. Returns the array, which may have moved; or NULL, and it is as it was.
  */
 void *bid_array_reserved(void *array, size_t n, size_t more, size_t *room, size_t size);
 

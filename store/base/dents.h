@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* What the kernel writes: linux_dirent64 of getdents64(2). */
+/* Layout of the kernel: linux_dirent64 of getdents64(2). */
 struct bid_dent {
 	uint64_t ino;
 	int64_t off;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Text that comes from anywhere, made fit for a terminal: by everything that is printed, logged or shown as JSON. */
+/* Escape untrusted text for a terminal: for all output, messages and JSON. */
 #ifndef BID_BASE_ESCAPE_H
 #define BID_BASE_ESCAPE_H
 
@@ -9,9 +9,9 @@ enum bid_escape_form {
 };
 
 /*
- * A copy of @text in which nothing is left that a terminal obeys instead of showing it: control characters of ASCII and those from
- * U+0080 to U+009F, as UTF-8 or as bytes, and what changes the direction of the text or begins a line (Unicode, UAX 9 and 14). The
- * caller frees it; NULL for want of memory.
+ * Return a copy of @text with all control sequences escaped: control characters of ASCII and from U+0080 to U+009F, as UTF-8 or as
+ * bytes, and characters that change the direction of the text or begin a line (Unicode, UAX 9 and 14). The caller frees it; NULL
+ * for want of memory.
  */
 char *bid_escape(const char *text, enum bid_escape_form form);
 

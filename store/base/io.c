@@ -55,7 +55,7 @@ static int copy_to(int from, off_t offset, uint64_t len, int to, off_t to_offset
 	uint64_t done = 0;
 	ssize_t n;
 
-	/* ends at the end of the file, or where the kernel does not copy between the two; what is left is done by hand */
+	/* ends at the end of the file, or where the kernel does not copy between the two; the loop below copies the rest */
 	while (done < len && (n = copy_file_range(from, &(off_t){ offset + (off_t)done }, to, &(off_t){ to_offset + (off_t)done },
 						  at_most(len - done, CHUNK * 64), 0)) > 0)
 		done += (uint64_t)n;
@@ -87,7 +87,7 @@ int bid_copy_file(int from, int to)
 
 	if (fstat(from, &st) < 0)
 		return -errno;
-	/* what the kernel makes as it is read has no size, and what has all its blocks has no holes */
+	/* files of /proc have no size, and a file with all its blocks has no holes */
 	if (st.st_size <= (off_t)st.st_blocks * 512 || st.st_size == 0 || lseek(from, 0, SEEK_HOLE) < 0)
 		return copy_to(from, 0, UINT64_MAX, to, 0);
 	while ((data = lseek(from, hole, SEEK_DATA)) >= 0) {

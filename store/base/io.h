@@ -15,8 +15,8 @@ ssize_t bid_pread_full(int fd, void *buffer, size_t len, off_t offset);
 int bid_pwrite_full(int fd, const void *buffer, size_t len, off_t offset);
 
 /*
- * Copy all of @from, from its beginning, to @to, which is empty; by the file systems themselves where they can. What is a hole
- * stays one. Moves the offset of @from.
+ * Copy all of @from, from its beginning, to @to, which is empty; by the file systems themselves where they can. Holes stay holes.
+ * Moves the offset of @from.
  */
 int bid_copy_file(int from, int to);
 

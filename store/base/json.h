@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The one bit of JSON that all have in common who write it. For those alone who use jansson anyway. */
+/* Helper for jansson, for files that use jansson anyway. */
 #ifndef BID_BASE_JSON_H
 #define BID_BASE_JSON_H
 
@@ -9,7 +9,7 @@
 #include "base/escape.h"
 #include "base/utf8.h"
 
-/* Paths and messages may be of any bytes; JSON is not: what is no UTF-8 becomes U+FFFD. NULL is null. NULL for want of memory. */
+/* Paths and messages may be of any bytes; JSON is not: invalid UTF-8 becomes U+FFFD. NULL is null. NULL for want of memory. */
 static inline json_t *bid_json_text(const char *bytes)
 {
 	bid_auto_free char *text = bytes ? bid_utf8(bytes) : NULL;

@@ -9,7 +9,7 @@
 #include "base/io.h"
 
 enum {
-	FIRST = 4096, /* bytes, which tell nearly always */
+	FIRST = 4096, /* bytes, enough for nearly all tables */
 	BEGINNING = 1 << 16, /* bytes, where a table with addresses has one */
 };
 
@@ -22,7 +22,7 @@ bool bid_kallsyms_is_line(const char *line, size_t len)
 	return digits > 0 && digits <= 16 && len > digits + 3 && line[digits] == ' ' && line[digits + 2] == ' ';
 }
 
-/* Not with str*(): some read to the end of the text, which is long, for every line. */
+/* str*() would read to the end of the long text for every line. */
 int bid_kallsyms_check(const char *text, size_t len)
 {
 	const char *end = text + (len < BEGINNING ? len : BEGINNING);
@@ -33,7 +33,7 @@ int bid_kallsyms_check(const char *text, size_t len)
 		size_t zeros = 0;
 
 		newline = memchr(line, '\n', (size_t)(end - line));
-		/* a line that is cut here, where others follow, tells nothing */
+		/* ignore a line that is cut here */
 		if (!newline && line > text && (size_t)(end - text) < len)
 			break;
 		newline = newline ? newline : end;

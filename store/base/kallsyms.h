@@ -14,8 +14,8 @@
 bool bid_kallsyms_is_line(const char *line, size_t len);
 
 /*
- * Is the @len bytes of @text a table that anybody can use? Told from its beginning, because symbols without an address are few and
- * come first. Returns 0, or
+ * Check that the @len bytes of @text are a usable table. The beginning decides, because symbols without an address are few and come
+ * first. Returns 0, or
  *   -EBADMSG	not of this form
  *   -EPERM	it has no addresses
  */
@@ -30,7 +30,7 @@ int bid_kallsyms_check_file(int fd);
  */
 uint64_t bid_kallsyms_begin(const char *text, size_t len);
 
-/* What -EBADMSG and -EPERM of these mean. */
+/* Return the message for -EBADMSG and -EPERM of these functions. */
 const char *bid_kallsyms_why(int error);
 
 #endif

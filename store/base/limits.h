@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Limits on files that anybody may have made. A size that a file names is a claim: memory is taken for it piece by piece, as the
- * bytes are read, and never above these. The numbers are far beyond what real files have; docs/ARCHITECTURE.md, "Limits", has them
- * in a table. How many blocks a file has on disk limits nothing here: sshfs says 0, and so does ZFS of a file just written.
+ * Limits on untrusted files. A size that a file names is a claim: memory is taken for it piece by piece, as the bytes are read, and
+ * never above these. The numbers are far beyond what real files have; docs/ARCHITECTURE.md, "Limits", has them in a table. How many
+ * blocks a file has on disk limits nothing here: sshfs says 0, and so does ZFS of a file just written.
  */
 #ifndef BID_BASE_LIMITS_H
 #define BID_BASE_LIMITS_H
 
-/* Section headers that are looked at. Linked files have hundreds, those with a section for each function 66,000. */
+/* Section headers to examine. Linked files have hundreds, those with a section for each function 66,000. */
 #define BID_LIMIT_SECTIONS (1u << 17)
 
 /* Bytes of a table of names, of sections or of symbols. Distributions' kernels have 6 MiB. */
 #define BID_LIMIT_NAMES (16u << 20)
 
-/* Units of DWARF in which a skeleton is looked for. A linked program has those of its start files first. */
+/* Units of DWARF to search for a skeleton. A linked program has those of its start files first. */
 #define BID_LIMIT_UNITS 16u
 
 /* Symbols of a kernel. Distributions' have 250,000. */

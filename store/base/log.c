@@ -61,7 +61,7 @@ static void write_line(int priority, const char *prefix, const char *message)
 		n = (int)sizeof(line);
 		line[n - 1] = '\n';
 	}
-	/* there is nowhere to tell that it failed */
+	/* no way to report this failure */
 	if (state.relay >= 0 && write(state.relay, line, (size_t)n) < 0)
 		errno = 0;
 }

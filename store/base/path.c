@@ -60,7 +60,7 @@ int bid_path_open_linked(int root, const char *name, int flags, const char *cons
 
 	if (!dirs)
 		return -EXDEV;
-	/* nothing is opened by its name before it is known where that leads */
+	/* resolve the name before opening it */
 	fd = (int)syscall(SYS_openat2, root, name, &how, sizeof(how));
 	if (fd < 0)
 		return -errno;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The kernel's own words for what is open, in /proc: proc_pid_fd(5). */
+/* Links of open files in /proc: proc_pid_fd(5). */
 #ifndef BID_BASE_PATH_H
 #define BID_BASE_PATH_H
 
@@ -8,15 +8,15 @@
 
 #define BID_FD_PATH_MAX 32
 
-/* A path by which what is open at @fd can be opened anew, whatever has its name by now. Returns @buf. */
+/* A path that opens the file of @fd again, even if its name is gone or names another file. Returns @buf. */
 const char *bid_fd_path(int fd, char buf[static BID_FD_PATH_MAX]);
 
-/* linkat(2) of what is open at @fd, as @name in @dir. Returns 0 or a negative errno. */
+/* linkat(2) of the file open at @fd, as @name in @dir. Returns 0 or a negative errno. */
 int bid_fd_link(int fd, int dir, const char *name);
 
 /*
- * The path that the file open at @fd has, as the kernel tells it: with a mark at its end if it was deleted, and of what is in no
- * file system a text that is no path. Returns 0, -ENAMETOOLONG, or as readlink(2).
+ * The path of the file open at @fd, as the kernel reports it: with a mark at its end for a deleted file. A file without a file
+ * system has a text that is no path. Returns 0, -ENAMETOOLONG, or as readlink(2).
  */
 int bid_path_of(int fd, char *ret_path, size_t size);
 

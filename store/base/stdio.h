@@ -4,7 +4,7 @@
 
 /*
  * Occupy those of the descriptors 0, 1 and 2 that the caller has closed, before anything else is opened: a file of the store that
- * got such a number would be taken for the terminal, and written to. Who reads or writes there meets EBADF, as without. Returns 0,
+ * got such a number would be taken for the terminal, and written to. Reads and writes there fail with EBADF, as before. Returns 0,
  * or as open(2).
  */
 int bid_stdio_occupy(void);

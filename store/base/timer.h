@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct bid_timer {
-	int64_t at_ms; /* of the monotonic clock, while armed */
+	int64_t at_ms; /* on the monotonic clock, while armed */
 	unsigned kind; /* the owner's */
 	void *user;
 	struct bid_timers *timers; /* NULL if not armed */

@@ -104,7 +104,7 @@ static void take_of_download(struct bid_machine *machine, enum bid_event event, 
 	}
 }
 
-/* Does another candidate back off with more of the body? That body may be complete first. */
+/* Does another candidate back off with more of the body? The body may be complete first. */
 static bool is_behind(const struct bid_machine *machine, size_t candidate)
 {
 	for (size_t i = 0; i < machine->n; i++)

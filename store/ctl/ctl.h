@@ -14,7 +14,7 @@
 /* Exit status, documented in bidctl(1). */
 enum ctl_status {
 	CTL_DONE = 0,
-	CTL_REFUSED = 1, /* not found, or not accepted */
+	CTL_REFUSED = 1, /* missing, or refused */
 	CTL_USAGE = 2,
 	CTL_TROUBLE = 3, /* I/O, memory or network */
 	CTL_SIGNAL = 128, /* plus the number of the signal */

@@ -15,7 +15,7 @@ enum ctl_build_state {
 	CTL_BUILD_FETCHED,
 	CTL_BUILD_RUNNING, /* the running kernel, with a symbol table that this user cannot read */
 	CTL_BUILD_REPLACED, /* another build is now at its path */
-	CTL_BUILD_MISSING, /* neither on this machine nor in the store */
+	CTL_BUILD_MISSING, /* missing on this machine and in the store */
 	CTL_BUILD_REFUSED, /* on this machine, but not readable or not accepted */
 	CTL_BUILD_UNIDENTIFIED, /* no id in the recording */
 	CTL_BUILD_GUESSED, /* no id in the recording or in the local file, which is kept under a cookie */
@@ -38,7 +38,7 @@ struct ctl_build {
 
 enum { CTL_ID_UNIQUE = 8 }; /* bytes that make an id's beginning unique */
 
-/* Was the build recorded of the kernel's own code, or of the vDSO? Neither is a file. */
+/* Was the build recorded of the kernel's own code, or of the vDSO? They have no file. */
 bool ctl_build_is_kernel(const struct ctl_build *build);
 bool ctl_build_is_vdso(const struct ctl_build *build);
 

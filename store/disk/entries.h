@@ -13,7 +13,7 @@
 struct bid_place_of {
 	const char *path; /* relative to the store */
 	struct bid_id id; /* on-disk id: the last component of @path */
-	unsigned kinds; /* of the artifacts in it, as a mask of 1 << enum bid_kind */
+	unsigned kinds; /* kinds of its artifacts, as a mask of 1 << enum bid_kind */
 	bool is_file;
 	int fd; /* the directory, or -1 if it is a file; borrowed */
 };

@@ -48,7 +48,7 @@ struct candidates {
 	struct candidate *candidates; /* owned */
 	size_t n, room;
 	uint64_t size;
-	uint64_t n_made, made_size; /* of the derived candidates */
+	uint64_t n_made, made_size; /* number and bytes of the derived candidates */
 };
 
 /* the current file of a candidate */

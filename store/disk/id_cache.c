@@ -112,7 +112,7 @@ int bid_id_cache_get(struct bid_id_cache *id_cache, int fd, const struct stat *s
 		return r;
 	} else if (want_dwarf) {
 		r = bid_elf_examine(fd, &info);
-		/* an unreadable file is not known to lack an id */
+		/* an unreadable file may have an id */
 		if (r < 0 && r != -EBADMSG && r != -ENOEXEC)
 			return r;
 		identity.has_dwarf = r == 0 && info.has_dwarf;

@@ -14,9 +14,9 @@
 struct bid_id_cache;
 
 struct bid_identity {
-	struct bid_id id; /* of the file, or of the ELF file in a packed one; len 0 without an id */
+	struct bid_id id; /* id of the file, or of the ELF file in a packed one; len 0 without an id */
 	bool packed; /* a compressed file, which may hold an ELF file */
-	bool unpacked; /* @id or @fault is known of a packed file */
+	bool unpacked; /* @id or @fault is valid for a packed file */
 	int fault; /* error of unpacking: 0, -EFBIG or -EOPNOTSUPP */
 	bool has_dwarf;
 	bool has_symtab;

@@ -9,7 +9,7 @@
 
 struct bid_idset_member {
 	struct bid_id filed; /* an on-disk id */
-	size_t index; /* of its id in the array of bid_idset_init() */
+	size_t index; /* index of its id in the array of bid_idset_init() */
 };
 
 struct bid_idset {

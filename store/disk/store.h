@@ -34,10 +34,10 @@ struct bid_store {
 	atomic_llong synced_s; /* time of the last bid_store_sync(): earlier changes are on disk */
 	struct bid_space *space; /* owned; NULL without BID_STORE_WRITE */
 	struct bid_store *lower; /* the next lower store, or NULL; owned */
-	bool has_paths; /* of a lower store: see bid_store_has_paths() */
+	bool has_paths; /* lower store: see bid_store_has_paths() */
 	const char *const *links; /* permitted targets of links of lower stores, NULL-terminated, or NULL; borrowed */
-	atomic_bool left; /* of a lower store: a link to another target was reported */
-	struct bid_store *upper; /* of a lower store: the store of bid_store_add_lower(); borrowed */
+	atomic_bool left; /* lower store: a link to another target was reported */
+	struct bid_store *upper; /* lower store: the store of bid_store_add_lower(); borrowed */
 };
 
 /* The lower store after @store, or NULL. */

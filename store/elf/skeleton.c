@@ -39,7 +39,7 @@ static size_t zlib_at(const struct source *source, const uint8_t *data, size_t l
 	return len >= ZDEBUG_HEAD && memcmp(data, "ZLIB", 4) == 0 ? ZDEBUG_HEAD : 0;
 }
 
-/* Read at most @room bytes of the section at @at. Of a compressed section only the first BID_BYTES_WINDOW bytes are available. */
+/* Read at most @room bytes of the section at @at. A compressed section gives only its first BID_BYTES_WINDOW bytes. */
 static size_t read_some(const struct source *source, uint64_t at, uint8_t *data, size_t room)
 {
 	uint8_t packed[BID_BYTES_WINDOW], plain[BID_BYTES_WINDOW];

@@ -80,6 +80,6 @@ struct bid_fork {
 	uint32_t when;
 };
 
-#define BID_PAGE_SHIFT 12 /* of the smallest possible pages; other sizes are multiples */
+#define BID_PAGE_SHIFT 12 /* smallest possible page; other sizes are multiples */
 
 #endif

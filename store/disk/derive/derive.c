@@ -95,7 +95,7 @@ static int own_path(int fd, char ret_path[static PATH_MAX + 1])
 
 /*
  * Read probe definitions for a file. Without a known original path they name the file in the store. The caller does not keep those,
- * because they change once the path is known.
+ * because they change with the path.
  */
 static int read_probes(struct bid_store *store, const struct bid_id *id, struct text *text, struct stat *ret_st, bool *ret_keep)
 {

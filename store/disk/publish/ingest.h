@@ -113,8 +113,8 @@ int bid_ingest_sync_known(struct bid_store *store, const struct bid_ingest *inge
 
 /*
  * Publish the names: @put, called with @ingest, creates the file @name in the open directory @dir; it may run several times. If
- * another process has published the same meanwhile, the artifact is known. Returns 0; the result of @put; -EBADMSG if a wrong file
- * has the name and stays; or -ENOTUNIQ if a build whose id begins alike has it.
+ * another process has published the same meanwhile, the artifact counts as present. Returns 0; the result of @put; -EBADMSG if a
+ * wrong file has the name and stays; or -ENOTUNIQ if a build whose id begins alike has it.
  */
 int bid_ingest_publish(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
 		       int (*put)(void *user, int dir, const char *name));

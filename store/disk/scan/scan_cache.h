@@ -25,7 +25,7 @@ struct bid_scan_key {
 struct bid_scan_result {
 	enum {
 		BID_SCAN_UNKNOWN = 0,
-		BID_SCAN_OTHER, /* not an ELF file */
+		BID_SCAN_OTHER, /* no ELF file */
 		BID_SCAN_NO_ID, /* an ELF file without a build-id */
 		BID_SCAN_KNOWN, /* an ELF file with this id, in the store at the time of the scan */
 	} what;

@@ -373,7 +373,7 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_place_of *en
 				bid_names_note(verify->store, &entry->id, entry->path);
 			return 0;
 		}
-		/* the right files are known only after all entries were checked */
+		/* the check of all entries finds the right files */
 		later = repair;
 		if (later && !verify->again) {
 			verify->unlinked = true;
