@@ -341,7 +341,7 @@ static enum ctl_status get_from_cover(const struct ctl *ctl, struct bid_store *s
 	answer.untold = refresh(ctl, store, request);
 	if ((ctl->refresh || ctl->accept) && answer.untold == 0)
 		ctl_cover_wait(bid_store_path(store));
-	answer.error = ctl_cover_open(bid_store_path(store), request, &answer.file);
+	answer.error = answer.story.stored = ctl_cover_open(bid_store_path(store), request, &answer.file);
 	hear(ctl, store, request, &answer);
 	doubt(store, request, began, &answer);
 	status = answer.error == 0 ? deliver(ctl, store, request, &answer) : fail(ctl, store, request, &answer);

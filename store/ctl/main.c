@@ -153,7 +153,7 @@ static const struct {
 	{ "fetch", 0, NULL, "add", "with --perf-data: fetch what this machine lacks", FLAG(fetch) },
 	{ "fetch", 0, NULL, "archive", "fetch what the store lacks", FLAG(fetch) },
 	{ "output", 'o', "FILE", "archive", "write FILE.tar.zst, .tar.gz, .tar.xz, .tar.bz2, .tar, or '-'", TEXT(output) },
-	{ "options", 'o', "OPTIONS", "mount", "mount options, as mount.bidfs(8) has them", TEXT(output) },
+	{ "options", 'o', "OPTIONS", "mount", "mount options, as mount.bidfs(8) has them" },
 	{ "link", 0, "WAY", "add watch", "auto, reflink, hard or copy (default: auto)" },
 	{ "jobs", 0, "N", "add", "search with N threads (default: one per CPU)" },
 	{ "jobs", 0, "N", "verify", "check with N threads (default: one per CPU)" },
@@ -241,13 +241,11 @@ static bool is_own_option(size_t index, const char *command)
 	return false;
 }
 
-/* Does @command have the option of row @index? Looks at all rows of that option, and at those with the same letter. */
+/* Does @command have the option of row @index? Looks at all rows of that option. */
 static bool has_option(const char *command, size_t index)
 {
 	for (size_t i = 0; i < N_OPTIONS; i++)
-		if ((strcmp(options[i].name, options[index].name) == 0 ||
-		     (options[i].letter && options[i].letter == options[index].letter)) &&
-		    (!options[i].commands || is_own_option(i, command)))
+		if (strcmp(options[i].name, options[index].name) == 0 && (!options[i].commands || is_own_option(i, command)))
 			return true;
 	return false;
 }
@@ -373,6 +371,7 @@ static int parse_order(const char *text, enum ctl_order *ret_order)
 }
 
 struct wanted {
+	const struct command *command; /* NULL without one */
 	bool help;
 	bool version;
 	uint64_t seen; /* bit mask of the given options: 1 << index of the option's first row in options[] */
@@ -385,9 +384,6 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 	void *field = (char *)ctl + options[index].offset;
 
 	wanted->seen |= UINT64_C(1) << index;
-	/* archive takes the last -o, mount takes all of them */
-	if (options[index].letter == 'o')
-		ctl->options[ctl->n_options++] = value;
 	if (options[index].noted == AS_FLAG)
 		*(bool *)field = true;
 	else if (options[index].noted == AS_TEXT)
@@ -402,6 +398,8 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		ctl->lowers[ctl->n_lowers++] = value;
 	else if (strcmp(name, "links") == 0 && bid_path_append_real(&ctl->links, "--links", value) < 0)
 		return CTL_USAGE;
+	else if (strcmp(name, "options") == 0)
+		ctl->options[ctl->n_options++] = value;
 	else if (strcmp(name, "path") == 0)
 		ctl->paths[ctl->n_paths++] = value;
 	else if (strcmp(name, "guru") == 0)
@@ -466,23 +464,54 @@ static bool is_spelt_out(const struct option *option, const char *word)
 	return strcspn(word + 2, "=") == len && strncmp(word + 2, option->name, len) == 0;
 }
 
+/* Fill the letters for getopt_long(3), those of @command (may be NULL) first: "-n" has an argument for "log" alone. */
+static void fill_letters(const struct command *command, char *shorts, size_t size)
+{
+	for (int own = 1; own >= 0; own--)
+		for (size_t i = 0; i < N_OPTIONS; i++)
+			if (options[i].letter && (command && is_own_option(i, command->name)) == own)
+				snprintf(shorts + strlen(shorts), size - strlen(shorts), "%c%s", options[i].letter,
+					 options[i].argument ? ":" : "");
+}
+
+/* Find the command, the first word that is neither an option nor the argument of one. */
+static const struct command *look_for_command(int argc, char **argv, const struct option *longs)
+{
+	char shorts[2 * N_OPTIONS + 3] = "+:";
+
+	fill_letters(NULL, shorts, sizeof(shorts));
+	while (getopt_long(argc, argv, shorts, longs, NULL) >= 0)
+		;
+	argv += optind;
+	argc -= optind;
+	optind = 0; /* begin anew */
+	return argc > 0 ? find_command(argv[0]) : NULL;
+}
+
+/* Find the row of the letter @key, for @command if several have it. */
+static size_t row_of_letter(int key, const struct command *command)
+{
+	size_t row = 0;
+
+	for (size_t i = N_OPTIONS; i-- > 0;)
+		if (options[i].letter == key && (options[row].letter != key || !command || !is_own_option(row, command->name)))
+			row = i;
+	return row;
+}
+
 static enum ctl_status parse(struct ctl *ctl, struct wanted *wanted, int argc, char **argv)
 {
 	struct option longs[N_OPTIONS + 1] = { 0 };
 	char shorts[2 * N_OPTIONS + 2] = ":";
 
-	for (size_t i = 0; i < N_OPTIONS; i++) {
-		int letter = options[i].letter;
-
-		longs[i] = (struct option){ options[i].name, options[i].argument ? required_argument : no_argument, NULL,
-					    letter ? letter : LONG_ONLY + (int)i };
-		if (letter)
-			snprintf(shorts + strlen(shorts), sizeof(shorts) - strlen(shorts), "%c%s", letter,
-				 options[i].argument ? ":" : "");
-	}
 	opterr = 0;
+	for (int i = 0; i < N_OPTIONS; i++)
+		longs[i] = (struct option){ options[i].name, options[i].argument ? required_argument : no_argument, NULL,
+					    LONG_ONLY + i };
+	wanted->command = look_for_command(argc, argv, longs);
+	fill_letters(wanted->command, shorts, sizeof(shorts));
 	for (;;) {
-		int which, name = -1, key = getopt_long(argc, argv, shorts, longs, &name);
+		int key = getopt_long(argc, argv, shorts, longs, NULL);
 		enum ctl_status status = CTL_DONE;
 		const char *word;
 
@@ -493,14 +522,13 @@ static enum ctl_status parse(struct ctl *ctl, struct wanted *wanted, int argc, c
 			return ctl_usage("an argument is missing: '%s'", word);
 		if (key == '?')
 			return refuse_option(longs, word);
-		for (which = 0; which < N_OPTIONS && longs[which].val != key; which++)
-			;
 		/* the argument is a word of its own */
 		if (optarg == word)
 			word = argv[optind - 2];
-		if (name >= 0 && !is_spelt_out(&longs[name], word))
+		if (key >= LONG_ONLY && !is_spelt_out(&longs[key - LONG_ONLY], word))
 			return refuse_name(word);
-		status = take(ctl, wanted, (size_t)which, optarg);
+		status = take(ctl, wanted, key >= LONG_ONLY ? (size_t)(key - LONG_ONLY) : row_of_letter(key, wanted->command),
+			      optarg);
 		if (status != CTL_DONE)
 			return status;
 	}
@@ -508,7 +536,7 @@ static enum ctl_status parse(struct ctl *ctl, struct wanted *wanted, int argc, c
 
 static enum ctl_status run(const struct ctl *ctl, const struct wanted *wanted, int argc, char **argv)
 {
-	const struct command *command = argc > 0 ? find_command(argv[0]) : NULL;
+	const struct command *command = wanted->command;
 
 	if (wanted->version) {
 		printf("bidctl %s\n", bid_version());
@@ -533,10 +561,8 @@ static enum ctl_status run(const struct ctl *ctl, const struct wanted *wanted, i
 	return command->run ? command->run(ctl, argc, argv) : run_help(argc, argv);
 }
 
-static void point_to_help(int argc, char **argv)
+static void point_to_help(const struct command *command)
 {
-	const struct command *command = argc > 0 ? find_command(argv[0]) : NULL;
-
 	fprintf(stderr, "Try 'bidctl %s%s--help'.\n", command ? command->name : "", command ? " " : "");
 }
 
@@ -571,7 +597,7 @@ int main(int argc, char **argv)
 		status = CTL_TROUBLE;
 	}
 	if (status == CTL_USAGE)
-		point_to_help(argc - optind, argv + optind);
+		point_to_help(wanted.command);
 	for (char **dir = ctl.links; dir && *dir; dir++)
 		free(*dir);
 	free(ctl.links);

@@ -36,6 +36,7 @@ def test_of_what_is_absent(mount, mode, faults, program, env, store):
     assert (answer["source"], answer["kind"], answer["outcome"], answer["text"]) == (server.url, "elf", "absent", "HTTP 404")
     assert 80 <= answer["retry_s"] <= 90 and answer["url"] == f"{server.url}/buildid/{program.id}/executable", answer
     story = get(env, store, "-v", program.id, "elf", status=1).stderr
+    assert "it is not there\n" in story, story
     assert f"asked      {server.url}\n" in story and re.search(r"absent after \d+ ms: HTTP 404\n", story), story
     assert re.search(r"that was \d+ s ago; asked again in \d\d s, or with '--refresh'\n", story), story
     (told,) = json.loads(get(env, store, "--json", program.id, "elf", status=1).stdout)["servers"]

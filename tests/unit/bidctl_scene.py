@@ -106,7 +106,7 @@ class Scene:
         assert status in (None, done.returncode), \
             f"exit status {done.returncode}, not {status}: {arguments}\n{done.stdout}{done.stderr}"
         if done.returncode == USAGE:
-            done.stderr, hint, _ = done.stderr.rpartition("Try 'bidctl ")
+            done.stderr, hint, done.hint = done.stderr.rpartition("Try 'bidctl ")
             assert hint, f"no hint where to read on: {done.stderr!r}"
         divide(done)
         for line in done.stderr.splitlines():

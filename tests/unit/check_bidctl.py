@@ -71,6 +71,9 @@ def case_usage(scene):
         done = scene.run(*arguments, status=USAGE)
         assert done.stderr.count("\n") == 1 and has in done.stderr, done.stderr
         assert done.stdout == ""
+    # the help of the command, also after an error in an option
+    for arguments in (["--js", "list"], ["list", "--js"], ["-s", "add", "list", "-x"], ["list", "some", "extra"]):
+        assert scene.run(*arguments, status=USAGE).hint == "list --help'.\n"
 
 
 def case_add(scene):
