@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/access.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "synthetic.h"
 
@@ -306,6 +307,7 @@ static int submit_request(struct waiter *waiter, const struct bid_request *artif
 static void fetch_artifact(fuse_req_t req, const struct bid_pending *pending, bid_answer_fn answer)
 {
 	struct bid_fs *fs = bid_fs_of(req);
+	bid_cleanup(bid_file_release) struct bid_file stripped = BID_FILE_NONE;
 	struct bid_file none = BID_FILE_NONE;
 	struct bid_pending local = *pending;
 	struct waiter *waiter;
@@ -313,7 +315,8 @@ static void fetch_artifact(fuse_req_t req, const struct bid_pending *pending, bi
 
 	/* a read is of a file that was found before */
 	if (pending->size == 0 && !bid_ratelimit_take(&fs->ratelimit, fuse_req_ctx(req)->uid, bid_clock_ms())) {
-		answer(req, &local, -EHOSTUNREACH, &none);
+		r = bid_store_find(fs->store, &local.artifact, &stripped);
+		answer(req, &local, r == 0 ? 0 : -EHOSTUNREACH, &stripped);
 		return;
 	}
 	waiter = malloc(sizeof(*waiter));

@@ -66,10 +66,8 @@ int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *reque
 	if (!bid_request_valid(request))
 		return -EINVAL;
 	r = bid_store_find(broker->store, request, ret_file);
-	if (r == 0 && ret_file->stripped && may_improve(broker, request)) {
-		bid_file_release(ret_file);
+	if (r == 0 && ret_file->stripped && may_improve(broker, request))
 		return -EINPROGRESS;
-	}
 	if (r == 0) {
 		atomic_fetch_add_explicit(&broker->counts.hits, 1, memory_order_relaxed);
 		bid_store_used(broker->store,
@@ -100,8 +98,13 @@ int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *reque
 
 int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
 {
-	int r = bid_broker_lookup(broker, request, ret_file, ret_ttl);
+	struct bid_file file = BID_FILE_NONE;
+	int r = bid_broker_lookup(broker, request, &file, ret_ttl);
 
+	if (r == 0)
+		*ret_file = file;
+	else
+		bid_file_release(&file);
 	if (r == -ENOENT)
 		atomic_fetch_add_explicit(&broker->counts.absent, 1, memory_order_relaxed);
 	else if (r == -EHOSTUNREACH)
@@ -118,6 +121,7 @@ int bid_broker_handle(struct bid_broker *broker, bid_broker_fn fn, void *user, u
 		return -ENOMEM;
 	waiter->fn = fn;
 	waiter->user = user;
+	waiter->stripped = BID_FILE_NONE;
 
 	pthread_mutex_lock(&broker->lock);
 	r = broker->ending ? -EINTR : bid_handles_add(&broker->handles, waiter);
@@ -137,6 +141,10 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 	int r = bid_broker_lookup(broker, request, &file, NULL);
 	bool stale;
 
+	if (r == -EINPROGRESS && !waiter->fallback_of) {
+		waiter->stripped = file;
+		file = BID_FILE_NONE;
+	}
 	pthread_mutex_lock(&broker->lock);
 	/* another download may have published the artifact since: the count changes before a download ends */
 	stale = atomic_load(&broker->counts.fetched) != fetched;

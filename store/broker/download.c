@@ -264,6 +264,7 @@ static void report(struct bid_broker *broker, struct bid_waiter *waiter, struct 
 			result->file = NULL;
 		waiter->fn(waiter->user, result);
 	}
+	bid_file_release(&waiter->stripped);
 	free(waiter);
 }
 
@@ -283,6 +284,9 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 	struct bid_result result = { .error = error, .file = file };
 	bool is_fallback = waiter->fallback_of;
 
+	/* no source delivered */
+	if (error < 0 && error != -EINTR && waiter->stripped.fd >= 0)
+		result = (struct bid_result){ .file = &waiter->stripped };
 	pthread_mutex_lock(&broker->lock);
 	if (is_fallback)
 		bid_fallback_answer(waiter->fallback_of, error, download);

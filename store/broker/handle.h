@@ -32,6 +32,7 @@ struct bid_waiter {
 	bid_broker_fn fn;
 	void *user;
 	uint64_t handle; /* 0 for none */
+	struct bid_file stripped; /* debuginfo of the store, for want of a better one; or none */
 	enum bid_waiter_state state;
 	bool cancelled; /* cancelled while NEW or BUSY */
 	struct bid_download *download; /* while QUEUED; a download with waiters is not freed */

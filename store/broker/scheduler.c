@@ -299,18 +299,6 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 	bid_download_put(download);
 }
 
-/* End @download with the result of its reports. Without the lock. */
-static void end(struct bid_download *download, int error)
-{
-	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-
-	/* stripped debuginfo in the store is better than none */
-	if (error == -ENOENT && download->request.kind == BID_KIND_DEBUGINFO &&
-	    bid_store_find(download->broker->store, &download->request, &file) == 0)
-		error = 0;
-	bid_download_end(download, error, &file);
-}
-
 /* Report a source after too many broken, overtaken bodies. Under the lock. */
 static void report_broken(struct bid_download *download, const struct bid_candidate *candidate)
 {
@@ -364,7 +352,7 @@ void bid_scheduler_step(struct bid_download *download, enum bid_event event, siz
 		candidate = event == BID_EVENT_START ? BID_NO_CANDIDATE : actions.start;
 	} while (true);
 	if (actions.end)
-		end(download, error);
+		bid_download_end(download, error, NULL);
 }
 
 /* Under the lock. */

@@ -79,6 +79,20 @@ def test_stripped_debug_file_yields_to_the_servers(mount, faults, place, program
     assert server.count() == 1
 
 
+@pytest.mark.parametrize("behaviour", ("absent", "error:503", "hang-up", "flip-note", "stall-headers"))
+def test_stripped_debug_file_is_served_if_no_server_delivers(mount, faults, place, program, store, behaviour):
+    stripped = place / "stripped.debug"
+    tools.run("objcopy", "--only-keep-debug", program.path, stripped)
+    programs.into_store(store, program.id, "/usr/bin/app", stripped, "debug")
+    server = faults(behaviour)
+    server.serve(program)
+    m = mount(f"url={server.url}", "wait=2")
+    m.permit("unreachable|refused what")
+    assert read_all(names(m, program.id, "debuginfo")) == [stripped.read_bytes()] * 2
+    assert read(m.link(program.id) / "debug") == stripped.read_bytes()
+    assert server.count() > 0
+
+
 def test_long_id_is_fetched_once(mount, faults, place):
     """Asked for by all of its 32 bytes; perf then asks by 20."""
     program = programs.small(place / "app", 1, f"-Wl,--build-id=0x{'0123456789abcdef' * 4}")

@@ -72,6 +72,19 @@ def test_a_flood_of_misses(mount, mode, needs_root, faults, place, flood):
     assert status["counters"]["remembered_absent"] <= server.count()
 
 
+def test_stripped_debug_file_is_served_above_the_rate(mount, needs_root, faults, place, store, flood):
+    program, stripped = programs.small(place / "app"), place / "stripped.debug"
+    tools.run("strip", "-o", place / "app.stripped", program.path)
+    tools.run("objcopy", "--only-keep-debug", place / "app.stripped", stripped)
+    programs.into_store(store, program.id, "/usr/bin/app", stripped, "debug")
+    m = mount(f"url={faults().url}", "allow_other", "miss_rate=1")
+    flood(m)
+    tools.wait_until(lambda: m.counter("rate_limited") > 100, "a flood", 40)
+    shown = subprocess.run(["cat", m.artifact(program.id, "debuginfo")], user=NOBODY, group=NOBODY, extra_groups=[],
+                           capture_output=True, check=True).stdout
+    assert shown == stripped.read_bytes()
+
+
 def resident(m):
     """Bytes."""
     with open(f"/proc/{m.pid}/statm", encoding="ascii") as file:
