@@ -119,7 +119,7 @@ _bidctl()
 	fi
 	case $command:$operands in
 	:*)
-		mapfile -t COMPREPLY < <(compgen -W 'add list show get remove update missing archive unarchive probe verify
+		mapfile -t COMPREPLY < <(compgen -W 'add list show get remove update missing archive unarchive probe verify du
 			gc pin quarantine mount umount doctor watch offline setup status' -- "$current")
 		;;
 	add:* | update:*)

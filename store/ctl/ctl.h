@@ -74,6 +74,7 @@ typedef enum ctl_status (*ctl_command_fn)(const struct ctl *ctl, int argc, char 
 enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_doctor(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_du(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_get(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv);
@@ -128,6 +129,12 @@ static inline void ctl_cleanup_store(struct bid_store **store)
 }
 
 #define ctl_auto_store __attribute__((cleanup(ctl_cleanup_store)))
+
+/*
+ * Does a build match @pattern: a part of its original path @path ("[vdso]" counts as one), a pattern of glob(7) for the path, or
+ * the first 7 digits or more of its id @hex?
+ */
+bool ctl_matches(const char *pattern, const char *hex, const char *path);
 
 /* Parse an id with digits in either case; ids in paths have lower case alone. Returns 0 or -EINVAL. */
 int ctl_parse_id(const char *text, struct bid_id *ret_id);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* bidctl list */
 #include <errno.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -37,7 +36,7 @@ struct listing {
 	bool json, terminal;
 	bool times; /* show times, and sort by them */
 	bool nul; /* NUL ends a row */
-	const char *pattern; /* pattern of the paths to list, or NULL */
+	const char *pattern; /* as of ctl_matches(), or NULL */
 	enum bid_kind kind, missing; /* list builds with the one kind and without the other; BID_KIND_NONE for any */
 	struct ctl_array array;
 };
@@ -112,16 +111,15 @@ static json_t *row_to_json(const struct row *row)
 			 ctl_json_text(row->path[0] ? row->path : NULL));
 }
 
-/* Does the row match the pattern: a pattern of glob(7), or a part of the path? "[vdso]" counts as a path. */
 static bool is_wanted(const struct listing *listing, const struct row *row)
 {
-	const char *pattern = listing->pattern;
+	char hex[BID_ID_HEX_MAX];
 
 	if (listing->kind && !(row->kinds & 1U << listing->kind))
 		return false;
 	if (listing->missing && row->kinds & 1U << listing->missing)
 		return false;
-	return !pattern || strstr(row->path, pattern) || fnmatch(pattern, row->path, 0) == 0;
+	return !listing->pattern || ctl_matches(listing->pattern, bid_id_format(&row->id, hex), row->path);
 }
 
 static int print_row(struct listing *listing, const struct row *row)

@@ -24,6 +24,7 @@
 #define HELP_ID \
 	"ID is a build-id in hex, in full or its first 7 digits or more; FILE is an ELF\n" \
 	"file, or a path of one that the store knows; kernel is the running kernel.\n\n"
+#define HELP_PATTERN "PATTERN is a part of the path, has wildcards, or is an ID.\n\n"
 #define HELP_KIND \
 	"KIND is debuginfo (the default), elf, kallsyms, probes or vdso; or source or\n" \
 	"section with a NAME. KIND may stand in front of ID.\n"
@@ -42,10 +43,9 @@ static const struct command {
 	  "  bidctl add --running --kernel\n"
 	  "  bidctl add --perf-data=perf.data --fetch\n" },
 	{ "list", "[PATTERN]", "list the builds in the store", 0, 1, ctl_list,
-	  "PATTERN is a part of the path, or has wildcards.\n\n"
-	  "Examples:\n"
-	  "  bidctl list '/usr/lib/*' --missing=debuginfo\n"
-	  "  bidctl list --by=size\n" },
+	  HELP_PATTERN "Examples:\n"
+		       "  bidctl list '/usr/lib/*' --missing=debuginfo\n"
+		       "  bidctl list --by=size\n" },
 	{ "show", HELP_BUILD, "show the artifacts of a build, or of all builds of a path", 1, 1, ctl_show,
 	  HELP_ID "Examples:\n"
 		  "  bidctl show 15dfff3\n"
@@ -80,6 +80,10 @@ static const struct command {
 	{ "verify", "[" HELP_BUILD "...]", "check every object, name and record", 0, -1, ctl_verify,
 	  "Exit status 1 if anything is found, also if it was repaired.\n" HELP_ID "Examples:\n"
 	  "  bidctl verify --deep --repair\n" },
+	{ "du", "[PATTERN]", "show what the store takes on disk, by kind and origin", 0, 1, ctl_du,
+	  HELP_PATTERN "Examples:\n"
+		       "  bidctl du\n"
+		       "  bidctl du '/usr/lib/*'\n" },
 	{ "gc", "", "evict downloaded and derived files, least recently used first", 0, 0, ctl_gc,
 	  "SIZE is a number with K, M, G, T or KiB, MiB, GiB, TiB, or a part of the\n"
 	  "file system, such as 10%. Exit status 1 if a limit was not reached.\n\n"

@@ -2,6 +2,7 @@
 /* From an operand to a build-id. */
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,16 @@ int ctl_parse_id(const char *text, struct bid_id *ret_id)
 	char digits[BID_ID_HEX_MAX + 1];
 
 	return bid_id_parse_str(bid_id_lower(text, digits), ret_id);
+}
+
+bool ctl_matches(const char *pattern, const char *hex, const char *path)
+{
+	char digits[BID_ID_HEX_MAX + 1];
+	const char *lower = bid_id_lower(pattern, digits);
+	size_t len = strlen(lower);
+
+	return strstr(path, pattern) || fnmatch(pattern, path, 0) == 0 ||
+	       (len >= BID_ID_DIGITS_MIN && strncmp(hex, lower, len) == 0);
 }
 
 struct candidates {

@@ -20,7 +20,7 @@ import urllib.request
 DONE, REFUSED, USAGE, TROUBLE = 0, 1, 2, 3
 TIMEOUT = 60
 SUMMARY = re.compile(r"(seen|added|removed|would remove|would be \w+|replaced|named|needed|packed|checked|fetched|restored|"
-                     r"dropped) \d|"
+                     r"dropped|takes) \d|"
                      r"not evicted, as |wrong files in |results of scans ")
 SERVER = pathlib.Path(__file__).resolve().parent.parent / "faults" / "server.py"
 

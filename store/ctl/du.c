@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl du */
+#include <errno.h>
+#include <fts.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/ctl.h"
+#include "ctl/output.h"
+
+enum { LARGEST = 10 };
+
+enum origin { ADDED, FETCHED, DERIVED, ORIGINS };
+
+static const char *const origin_names[ORIGINS] = { "added", "fetched", "derived" };
+
+/* Rows: the kinds of artifacts, then the rest. */
+enum row { COOKIE = BID_KIND_END, KCORE, QUARANTINE, INDEX, FOREIGN, ROWS };
+
+struct sum {
+	uint64_t files, bytes;
+};
+
+struct build {
+	char id[BID_ID_HEX_MAX];
+	char *path; /* owned; "" without an original path */
+	uint64_t bytes;
+};
+
+/* A file with several names. */
+struct inode {
+	dev_t dev;
+	ino_t ino;
+	nlink_t unseen; /* names outside of what was searched */
+	uint64_t bytes;
+};
+
+struct usage {
+	struct bid_store *store;
+	const char *pattern; /* NULL for all */
+	struct sum sums[ROWS][ORIGINS], all;
+	uint64_t shared; /* bytes of files with names outside */
+	void *inodes, *by_id; /* trees of tsearch(3) of struct inode and struct build; owned */
+	struct build **builds; /* those of @by_id; the array is owned */
+	size_t n;
+	bool incomplete;
+};
+
+/* The meaning of a path of the store. */
+struct place {
+	unsigned row; /* enum bid_kind or enum row */
+	enum origin origin;
+	char id[BID_ID_HEX_MAX]; /* "" without one */
+	char path[PATH_MAX]; /* original path; "" without one */
+};
+
+static const char *row_name(unsigned row)
+{
+	static const char *const names[ROWS] = {
+		[COOKIE] = "cookie", [KCORE] = "kcore", [QUARANTINE] = "quarantine", [INDEX] = "index", [FOREIGN] = "foreign",
+	};
+
+	return row < BID_KIND_END ? bid_kind_name((enum bid_kind)row) : names[row];
+}
+
+/* bid_store_fact_fn: find out whether the artifact was fetched or derived. */
+static int take_origin(void *user, const char *name, const char *value)
+{
+	enum origin *origin = user;
+
+	if (strcmp(name, "how") != 0)
+		return 0;
+	*origin = strcmp(value, "fetched") == 0 ? FETCHED : strcmp(value, "sliced") == 0 ? DERIVED : ADDED;
+	return 1;
+}
+
+/* Parse "xx/rest/DETAIL" or "xx/rest", behind a folder in ".bidfs", for the id. Returns what is behind the id, or "". */
+static const char *parse_fan(const char *text, struct place *place)
+{
+	size_t len = strlen(text) > 3 ? strcspn(text + 3, "/") : 0;
+
+	if (len > 0 && len + 2 < sizeof(place->id))
+		snprintf(place->id, sizeof(place->id), "%.2s%.*s", text, (int)len, text + 3);
+	return len > 0 ? text + 3 + len : "";
+}
+
+/* Set the original path of the build of @place. */
+static void find_path(const struct usage *usage, struct place *place)
+{
+	struct bid_id id;
+	char *slash;
+
+	if (bid_id_parse_str(place->id, &id) < 0 ||
+	    bid_store_where(usage->store, &id, place->path + 1, sizeof(place->path) - 1) < 0)
+		return;
+	slash = strrchr(place->path + 1, '/');
+	if (slash)
+		*slash = '\0';
+	place->path[0] = '/';
+	if (place->path[1] == '[')
+		memmove(place->path, place->path + 1, strlen(place->path));
+}
+
+/* Classify the file ".bidfs/@text". */
+static void classify_own(const struct usage *usage, const char *text, struct place *place)
+{
+	static const struct {
+		const char *folder;
+		unsigned row;
+		enum origin origin;
+	} folders[] = {
+		{ "source/", BID_KIND_SOURCE, FETCHED },
+		{ "section/", BID_KIND_SECTION, FETCHED },
+		{ "unpacked/", BID_KIND_ELF, DERIVED },
+		{ "kallsyms/", BID_KIND_KALLSYMS, DERIVED },
+		{ "cookie/", COOKIE, ADDED },
+		{ "quarantine/", QUARANTINE, ADDED },
+	};
+	struct bid_request request = { .kind = BID_KIND_SECTION };
+	struct bid_detail *detail = NULL;
+	const char *name = "";
+
+	place->row = INDEX;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		size_t len = strlen(folders[i].folder);
+
+		if (strncmp(text, folders[i].folder, len) != 0)
+			continue;
+		place->row = folders[i].row;
+		place->origin = folders[i].origin;
+		if (place->row < BID_KIND_END)
+			name = parse_fan(text + len, place);
+		else if (place->row == COOKIE)
+			snprintf(place->path, sizeof(place->path), "%.*s", (int)(strrchr(text, '/') - text - (ptrdiff_t)len + 1),
+				 text + len - 1);
+	}
+	if (place->id[0])
+		find_path(usage, place);
+	if (place->row != BID_KIND_SECTION || *name != '/' || bid_id_parse_str(place->id, &request.id) < 0 ||
+	    bid_detail_section(name + 1, &detail) < 0)
+		return;
+	request.detail = detail;
+	bid_store_each_fact(usage->store, &request, take_origin, &place->origin);
+	bid_detail_unref(detail);
+}
+
+/* Classify the file "PATH/ID/NAME". */
+static void classify_artifact(const struct usage *usage, const char *text, struct place *place)
+{
+	const char *name = strrchr(text, '/'), *id = name ? memrchr(text, '/', (size_t)(name - text)) : NULL;
+	struct bid_request request = { .kind = BID_KIND_NONE };
+
+	if (strncmp(text, "[kernel.kcore]/", 15) == 0) {
+		place->row = KCORE;
+		return;
+	}
+	if (!id || (size_t)(name - id) > sizeof(place->id))
+		return;
+	snprintf(place->id, sizeof(place->id), "%.*s", (int)(name - id - 1), id + 1);
+	for (unsigned kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (strcmp(name + 1, bid_kind_store_name((enum bid_kind)kind)) == 0)
+			request.kind = (enum bid_kind)kind;
+	if (request.kind == BID_KIND_NONE || bid_id_parse_str(place->id, &request.id) < 0) {
+		place->id[0] = '\0';
+		return;
+	}
+	place->row = request.kind;
+	snprintf(place->path, sizeof(place->path), "%s%.*s", *text == '[' ? "" : "/", (int)(id - text), text);
+	bid_store_each_fact(usage->store, &request, take_origin, &place->origin);
+}
+
+static int by_inode(const void *a, const void *b)
+{
+	const struct inode *one = a, *other = b;
+
+	if (one->dev != other->dev)
+		return one->dev < other->dev ? -1 : 1;
+	return (one->ino > other->ino) - (one->ino < other->ino);
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct build *one = a, *other = b;
+
+	return strcmp(one->id, other->id);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const struct build *const *one = a, *const *other = b;
+
+	return ((*one)->bytes < (*other)->bytes) - ((*one)->bytes > (*other)->bytes);
+}
+
+static struct build *find_build(struct usage *usage, const struct place *place)
+{
+	struct build *build = calloc(1, sizeof(*build)), **found;
+
+	if (!build)
+		return NULL;
+	memcpy(build->id, place->id, sizeof(build->id));
+	build->path = strdup(place->path);
+	found = build->path ? tsearch(build, &usage->by_id, by_id) : NULL;
+	if (found && *found == build) {
+		usage->n++;
+		return build;
+	}
+	free(build->path);
+	free(build);
+	return found ? *found : NULL;
+}
+
+/* Does this name of a file with several names count: the first one that the search meets? Returns 1, 0 or -ENOMEM. */
+static int is_first_name(struct usage *usage, const struct stat *st, uint64_t bytes)
+{
+	struct inode *inode = malloc(sizeof(*inode)), **found;
+
+	if (!inode)
+		return -ENOMEM;
+	*inode = (struct inode){ .dev = st->st_dev, .ino = st->st_ino, .unseen = st->st_nlink, .bytes = bytes };
+	found = tsearch(inode, &usage->inodes, by_inode);
+	if (!found || *found != inode)
+		free(inode);
+	if (!found)
+		return -ENOMEM;
+	(*found)->unseen--;
+	return *found == inode;
+}
+
+/* Count the file or directory @text, relative to the store. */
+static int count(struct usage *usage, const char *text, const struct stat *st)
+{
+	uint64_t bytes = (uint64_t)st->st_blocks * 512;
+	struct place place = { .row = FOREIGN };
+	struct build *build;
+	int r;
+
+	if (S_ISDIR(st->st_mode) || S_ISLNK(st->st_mode))
+		place.row = INDEX;
+	else if (strncmp(text, ".bidfs/", 7) == 0)
+		classify_own(usage, text + 7, &place);
+	else
+		classify_artifact(usage, text, &place);
+	if (usage->pattern && !ctl_matches(usage->pattern, place.id, place.path))
+		return 0;
+	r = st->st_nlink > 1 && S_ISREG(st->st_mode) ? is_first_name(usage, st, bytes) : 1;
+	if (r <= 0)
+		return r;
+	usage->sums[place.row][place.origin].files += !S_ISDIR(st->st_mode);
+	usage->sums[place.row][place.origin].bytes += bytes;
+	usage->all.files += !S_ISDIR(st->st_mode);
+	usage->all.bytes += bytes;
+	if (!place.id[0])
+		return 0;
+	build = find_build(usage, &place);
+	if (build)
+		build->bytes += bytes;
+	return build ? 0 : -ENOMEM;
+}
+
+static int walk(struct usage *usage)
+{
+	const char *root = bid_store_path(usage->store);
+	FTS *tree = fts_open((char *const[]){ (char *)root, NULL }, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
+	FTSENT *entry;
+	int r = 0;
+
+	if (!tree)
+		return -errno;
+	for (errno = 0; r == 0 && (entry = fts_read(tree)); errno = 0) {
+		if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS) {
+			bid_error("%s: '%s'", strerror(entry->fts_errno), entry->fts_path);
+			usage->incomplete = true;
+		} else if (entry->fts_info != FTS_DP) {
+			r = count(usage, entry->fts_path + strlen(root) + (entry->fts_level > 0), entry->fts_statp);
+		}
+	}
+	if (r == 0)
+		r = -errno;
+	fts_close(tree);
+	return r;
+}
+
+static void add_shared(const void *node, VISIT visit, void *user)
+{
+	const struct inode *const *inode = node;
+	struct usage *usage = user;
+
+	if ((visit == postorder || visit == leaf) && (*inode)->unseen > 0)
+		usage->shared += (*inode)->bytes;
+}
+
+static void add_build(const void *node, VISIT visit, void *user)
+{
+	struct build *const *build = node;
+	struct usage *usage = user;
+
+	if (visit == postorder || visit == leaf)
+		usage->builds[usage->n++] = *build;
+}
+
+/* Complete the sums after the walk. */
+static int sort(struct usage *usage)
+{
+	twalk_r(usage->inodes, add_shared, usage);
+	usage->builds = calloc(usage->n + 1, sizeof(*usage->builds));
+	if (!usage->builds)
+		return -ENOMEM;
+	usage->n = 0;
+	twalk_r(usage->by_id, add_build, usage);
+	qsort(usage->builds, usage->n, sizeof(*usage->builds), by_size);
+	return 0;
+}
+
+static void free_build(void *node)
+{
+	struct build *build = node;
+
+	free(build->path);
+	free(build);
+}
+
+static void usage_release(struct usage *usage)
+{
+	tdestroy(usage->inodes, free);
+	tdestroy(usage->by_id, free_build);
+	free(usage->builds);
+}
+
+static void print_json(const struct usage *usage)
+{
+	json_t *rows = json_array(), *builds = json_array();
+
+	for (unsigned row = 0; row < ROWS; row++)
+		for (int origin = 0; origin < ORIGINS; origin++)
+			if (usage->sums[row][origin].files > 0)
+				json_array_append_new(rows, json_pack("{s:s, s:s?, s:I, s:I}", "kind", row_name(row), "origin",
+								      row <= COOKIE ? origin_names[origin] : NULL, "files",
+								      (json_int_t)usage->sums[row][origin].files, "size",
+								      (json_int_t)usage->sums[row][origin].bytes));
+	for (size_t i = 0; i < usage->n && i < LARGEST; i++)
+		json_array_append_new(builds, json_pack("{s:s, s:o, s:I}", "id", usage->builds[i]->id, "path",
+							ctl_json_text(*usage->builds[i]->path ? usage->builds[i]->path : NULL),
+							"size", (json_int_t)usage->builds[i]->bytes));
+	ctl_print_json(json_pack("{s:I, s:I, s:I, s:o, s:o}", "files", (json_int_t)usage->all.files, "size",
+				 (json_int_t)usage->all.bytes, "shared_size", (json_int_t)usage->shared, "kinds", rows, "builds",
+				 builds));
+}
+
+static void print_lines(const struct usage *usage)
+{
+	for (unsigned row = 0; row < ROWS; row++)
+		for (int origin = 0; origin < ORIGINS; origin++)
+			if (usage->sums[row][origin].files > 0)
+				printf("%s\t%s\t%" PRIu64 "\t%" PRIu64 "\n", row_name(row),
+				       row <= COOKIE ? origin_names[origin] : "-", usage->sums[row][origin].files,
+				       usage->sums[row][origin].bytes);
+}
+
+static void print_table(const struct usage *usage)
+{
+	const char *bold = ctl_colour(stdout, CTL_BOLD), *plain = ctl_colour(stdout, CTL_PLAIN);
+	char size[CTL_SIZE_MAX];
+
+	printf("%s%-10s  %8s  %9s  %9s  %9s%s\n", bold, "KIND", "FILES", "ADDED", "FETCHED", "DERIVED", plain);
+	for (unsigned row = 0; row < ROWS; row++) {
+		uint64_t files = 0;
+
+		for (int origin = 0; origin < ORIGINS; origin++)
+			files += usage->sums[row][origin].files;
+		if (files == 0)
+			continue;
+		printf("%-10s  %8" PRIu64, row_name(row), files);
+		for (int origin = 0; origin < ORIGINS; origin++) {
+			const struct sum *sum = &usage->sums[row][origin];
+
+			printf("  %9s", sum->files ? ctl_format_size(sum->bytes, size) : "-");
+		}
+		putchar('\n');
+	}
+	if (usage->n > 0)
+		printf("\n%s%9s  %-40s  %s%s\n", bold, "SIZE", "BUILD-ID", "PATH", plain);
+	for (size_t i = 0; i < usage->n && i < LARGEST; i++) {
+		const struct build *build = usage->builds[i];
+
+		printf("%9s  %-40s  ", ctl_format_size(build->bytes, size), build->id);
+		ctl_print_text(stdout, *build->path ? build->path : "-");
+		putchar('\n');
+	}
+}
+
+static void report(const struct ctl *ctl, const struct usage *usage)
+{
+	char size[CTL_SIZE_MAX];
+
+	if (ctl->json)
+		print_json(usage);
+	else
+		(ctl_is_terminal(stdout) ? print_table : print_lines)(usage);
+	ctl_summary(ctl, "takes %s in %" PRIu64 " file%s", ctl_format_size(usage->all.bytes, size), usage->all.files,
+		    usage->all.files == 1 ? "" : "s");
+	if (usage->shared > 0)
+		ctl_summary(ctl, ", %s of it hard links of files outside", ctl_format_size(usage->shared, size));
+	ctl_summary(ctl, "\n");
+}
+
+enum ctl_status ctl_du(const struct ctl *ctl, int argc, char **argv)
+{
+	bid_cleanup(usage_release) struct usage usage = { .pattern = argc > 0 ? argv[0] : NULL };
+	ctl_auto_store struct bid_store *store = NULL;
+	enum ctl_status status = ctl_open_store(ctl, CTL_READ_ITSELF, &store);
+	int r;
+
+	if (status != CTL_DONE)
+		return status;
+	usage.store = store;
+	r = store ? walk(&usage) : 0;
+	if (r == 0)
+		r = sort(&usage);
+	if (r < 0) {
+		bid_error("%s: looking through store '%s'", strerror(-r), bid_store_path(store));
+		return CTL_TROUBLE;
+	}
+	report(ctl, &usage);
+	return usage.incomplete ? CTL_TROUBLE : CTL_DONE;
+}
