@@ -24,8 +24,12 @@ static enum bid_sign sign_of(const struct bid_transfer *transfer, enum bid_outco
 {
 	switch (transfer->state) {
 	case BID_TRANSFER_CONNECTING:
-		/* a redirect may lead to a dead server */
-		return outcome == BID_OUTCOME_FAILED ? BID_SIGN_NONE : transfer->hops > 0 ? BID_SIGN_BAD : BID_SIGN_DEAD;
+		if (outcome == BID_OUTCOME_FAILED)
+			return BID_SIGN_NONE;
+		/* a redirect may lead to a dead server, or to a refused URL */
+		if (transfer->hops > 0)
+			return outcome == BID_OUTCOME_UNREACHABLE ? BID_SIGN_BAD : BID_SIGN_HEALTHY;
+		return BID_SIGN_DEAD;
 	case BID_TRANSFER_WAITING:
 	case BID_TRANSFER_LATE:
 		return BID_SIGN_BAD;
@@ -119,6 +123,8 @@ static const struct ending {
 	{ CURLE_SSL_CACERT_BADFILE, BID_OUTCOME_UNREACHABLE, false, "no secure connection:" },
 	{ CURLE_SSL_ISSUER_ERROR, BID_OUTCOME_UNREACHABLE, false, "no secure connection:" },
 	{ CURLE_UNSUPPORTED_PROTOCOL, BID_OUTCOME_REFUSED, false, "does not speak HTTP:" },
+	{ CURLE_TOO_MANY_REDIRECTS, BID_OUTCOME_REFUSED, false, "redirected too often" },
+	{ CURLE_URL_MALFORMAT, BID_OUTCOME_REFUSED, false, "redirected to what is no url" },
 	{ CURLE_BAD_CONTENT_ENCODING, BID_OUTCOME_REFUSED, false, "came in an encoding that cannot be decoded:" },
 	{ CURLE_WEIRD_SERVER_REPLY, BID_OUTCOME_UNREACHABLE, true, "answer out of shape:" },
 	{ CURLE_OUT_OF_MEMORY, BID_OUTCOME_FAILED, false, "out of memory" },
@@ -174,6 +180,10 @@ static void classify_code(struct bid_transfer *transfer, CURLcode code)
 	if (code == CURLE_OPERATION_TIMEDOUT && transfer->state == BID_TRANSFER_BODY) {
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "too slow: less than %ld bytes a second for %ld s",
 			     BID_SLOWEST, bid_slow_s(bid_transfer_config(transfer)));
+		return;
+	}
+	if (code == CURLE_UNSUPPORTED_PROTOCOL && transfer->state == BID_TRANSFER_CONNECTING) {
+		bid_classify(transfer, BID_OUTCOME_REFUSED, false, "redirected to where we do not follow");
 		return;
 	}
 	if (is_endless_line(transfer, code)) {

@@ -7,6 +7,7 @@
 
 #include <curl/curl.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "fetch/classify.h"
 
@@ -39,13 +40,14 @@ static void report_result(struct bid_transfer *transfer)
 	const struct bid_response *response = &transfer->response;
 	/* other statuses may be temporary: the web server of a shared mount sends 424 during an outage */
 	bool lasting = response->status == 400 || response->status == 403;
+	bid_auto_free char *led_to = bid_transfer_led_to(transfer);
 	struct bid_answer answer = {
 		.outcome = transfer->result.outcome,
 		.not_sent = transfer->begun == 0,
 		.lasting = lasting,
 		.text = transfer->result.text,
 		.url = transfer->shown,
-		.led_to = transfer->led_to,
+		.led_to = led_to,
 		.tries = transfer->begun,
 		.before = transfer->before[0] ? transfer->before : NULL,
 		.file = response->file[0] ? response->file : NULL,
@@ -400,8 +402,6 @@ static void reap_transfers(struct bid_fetch *fetch)
 			continue;
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
 		transfer = (void *)private;
-		if (bid_transfer_follow(transfer))
-			continue;
 		bid_classify_end(transfer, code);
 		conclude_try(fetch, transfer);
 	}

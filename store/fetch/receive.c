@@ -14,7 +14,6 @@
 #include "fetch/network.h"
 
 #define ERROR_BODY_MAX	  (16 * 1024) /* limit; reading less would cost the connection */
-#define REDIRECT_BODY_MAX (1024 * 1024) /* the same limit for a redirect: libcurl reports its target at the end of the body */
 #define KEPT_MS		  1000
 #define KEPT_TIMES	  4
 #define HELD_MS		  500 /* duration of a receiver's call that may delay connections */
@@ -35,10 +34,15 @@ static int64_t answer_limit_ms(const struct bid_transfer *transfer)
 	return kept < config->first_byte_ms ? kept : config->first_byte_ms;
 }
 
+/* Called before each request, also before that to the target of a redirect. */
 static int on_request(void *user, char *primary_ip, char *local_ip, int primary_port, int local_port)
 {
 	struct bid_transfer *transfer = user;
 
+	if (transfer->hops > 0 && bid_transfer_set_headers(transfer) < 0) {
+		bid_classify(transfer, BID_OUTCOME_FAILED, false, "out of memory");
+		return CURL_PREREQFUNC_ABORT;
+	}
 	transfer->state = BID_TRANSFER_WAITING;
 	transfer->sent_at = bid_clock_ms();
 	bid_transfer_set_deadline(transfer, transfer->sent_at + answer_limit_ms(transfer));
@@ -133,6 +137,11 @@ static int begin_body(struct bid_transfer *transfer)
 	if (transfer->kind == BID_KIND_SECTION && !bid_ends_with_connection(transfer))
 		transfer->response.debuginfod_size = BID_SIZE_UNKNOWN;
 	bid_server_note_answer(transfer->server, transfer, now);
+	if (transfer->response.redirects) {
+		transfer->hops++;
+		bid_transfer_connect(transfer);
+		return 0;
+	}
 	transfer->state = BID_TRANSFER_BODY;
 	/* the header is a proof that the server responds */
 	if (bid_transfer_is_detached(transfer) && bid_response_has_artifact(&transfer->response)) {
@@ -155,8 +164,8 @@ static size_t on_header(char *line, size_t unit, size_t n, void *user)
 	struct bid_transfer *transfer = user;
 	size_t len = unit * n;
 
-	/* trailers */
-	if (transfer->state == BID_TRANSFER_BODY)
+	/* trailers, also of a redirect */
+	if (transfer->state == BID_TRANSFER_BODY || transfer->state == BID_TRANSFER_CONNECTING)
 		return len;
 
 	switch (bid_response_header(&transfer->response, line, len)) {
@@ -229,7 +238,7 @@ static size_t on_body(char *data, size_t unit, size_t n, void *user)
 	}
 
 	bid_response_error_body(&transfer->response, data, len);
-	if (transfer->received <= (transfer->response.redirects ? REDIRECT_BODY_MAX : ERROR_BODY_MAX))
+	if (transfer->received <= ERROR_BODY_MAX)
 		return len;
 	bid_classify_status(transfer);
 	return 0;

@@ -15,14 +15,6 @@ void bid_response_init(struct bid_response *response)
 	};
 }
 
-void bid_response_next(struct bid_response *response)
-{
-	size_t header_bytes = response->header_bytes;
-
-	bid_response_init(response);
-	response->header_bytes = header_bytes;
-}
-
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
@@ -186,8 +178,10 @@ static void take_line(struct bid_response *response, const char *line, size_t le
 static void take_status_line(struct bid_response *response, const char *line, size_t len)
 {
 	const char *space = memchr(line, ' ', len);
+	size_t header_bytes = response->header_bytes;
 
-	bid_response_next(response);
+	bid_response_init(response);
+	response->header_bytes = header_bytes;
 	response->in_header = true;
 	if (!space || line + len - space < 4)
 		return;
@@ -300,11 +294,6 @@ bool bid_response_has_artifact(const struct bid_response *response)
 bool bid_response_offers_parts(const struct bid_response *response)
 {
 	return response->accepts_ranges && response->etag[0] && !response->chunked && !response->encoded;
-}
-
-bool bid_response_sends_elsewhere(const struct bid_response *response)
-{
-	return response->redirects && !response->in_header;
 }
 
 bool bid_response_lacks_kind(const struct bid_response *response)

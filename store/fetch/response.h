@@ -4,7 +4,6 @@
  *
  * bid_response_init()		at the begin of a try
  * bid_response_header()		for each line, until BID_RESPONSE_BODY
- * bid_response_next()		after a redirect
  */
 #ifndef BID_FETCH_RESPONSE_H
 #define BID_FETCH_RESPONSE_H
@@ -45,10 +44,7 @@ enum bid_response_event {
 
 void bid_response_init(struct bid_response *response);
 
-/* Prepare for another response to the same try. Only the count of header bytes stays. */
-void bid_response_next(struct bid_response *response);
-
-/* Take a line of the header with its line ending, but no trailer. */
+/* Take a line of the header with its line ending, but no trailer. A status line begins another response to the same try. */
 enum bid_response_event bid_response_header(struct bid_response *response, const char *line, size_t len);
 
 /* Take a piece of the body of an error. */
@@ -71,9 +67,6 @@ bool bid_response_has_artifact(const struct bid_response *response);
 
 /* Can the body be resumed? */
 bool bid_response_offers_parts(const struct bid_response *response);
-
-/* Is the header complete, and that of a redirect? */
-bool bid_response_sends_elsewhere(const struct bid_response *response);
 
 /* Does the server not offer this kind at all? */
 bool bid_response_lacks_kind(const struct bid_response *response);

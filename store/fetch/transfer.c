@@ -15,11 +15,11 @@
 #include "fetch/network.h"
 #include "fetch/url.h"
 
-#define REDIRECTS_MAX	   5
+#define REDIRECTS_MAX	   5L
 #define RETRY_AFTER_SANE_S 86400 /* a longer Retry-After counts as this */
 #define CONNECT_GRACE_MS   250 /* lets libcurl's timer, with its better message, end first */
 
-static void begin_connecting(struct bid_transfer *transfer)
+void bid_transfer_connect(struct bid_transfer *transfer)
 {
 	transfer->state = BID_TRANSFER_CONNECTING;
 	transfer->peer[0] = '\0';
@@ -52,8 +52,10 @@ static int set_options(struct bid_transfer *transfer)
 	bool failed = false;
 
 	failed |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK;
-	/* libcurl would send the secret headers to the target of a redirect: bid_transfer_follow() does not */
-	failed |= curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L) != CURLE_OK;
+	/* libcurl keeps user name and password from other servers, and bid_transfer_set_headers() the secret headers */
+	failed |= curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L) != CURLE_OK;
+	failed |= curl_easy_setopt(easy, CURLOPT_MAXREDIRS, REDIRECTS_MAX) != CURLE_OK;
+	failed |= curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, https ? "https" : "http,https") != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)bid_transfer_config(transfer)->connect_ms) != CURLE_OK;
 	/* the path of a source file comes from the compiler, unnormalised */
 	failed |= curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L) != CURLE_OK;
@@ -89,14 +91,15 @@ static int prepare_handle(struct bid_transfer *transfer)
 	return r == 0 ? set_options(transfer) : r;
 }
 
-/* Send a request to @url, with the secret headers if @home. */
-static int send_request(struct bid_transfer *transfer, const char *url, bool home)
+int bid_transfer_set_headers(struct bid_transfer *transfer)
 {
 	struct curl_slist *headers = NULL;
-	char range[32];
+	char *url = NULL;
 	int r;
 
-	r = bid_headers_make(transfer, home, &headers);
+	if (transfer->hops > 0)
+		curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url);
+	r = bid_headers_make(transfer, !url || bid_url_same_server(transfer->url, url), &headers);
 	if (r < 0)
 		return r;
 	if (curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, headers) != CURLE_OK)
@@ -104,21 +107,22 @@ static int send_request(struct bid_transfer *transfer, const char *url, bool hom
 	/* libcurl does not copy the list */
 	curl_slist_free_all(transfer->headers);
 	transfer->headers = headers;
+	return r;
+}
+
+static int send_request(struct bid_transfer *transfer)
+{
+	char range[32];
+	int r = bid_transfer_set_headers(transfer);
 
 	snprintf(range, sizeof(range), "%" PRIu64 "-", transfer->resume.offset);
 	if (curl_easy_setopt(transfer->easy, CURLOPT_RANGE, transfer->resume.offset ? range : NULL) != CURLE_OK ||
 	    curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME, 0L) != CURLE_OK ||
-	    curl_easy_setopt(transfer->easy, CURLOPT_URL, url) != CURLE_OK)
+	    curl_easy_setopt(transfer->easy, CURLOPT_URL, transfer->url) != CURLE_OK)
 		r = -ENOMEM;
 	if (r == 0 && curl_multi_add_handle(transfer->server->fetch->multi, transfer->easy) != CURLM_OK)
 		r = -ENOMEM;
 	return r;
-}
-
-static void fail_without_memory(struct bid_transfer *transfer)
-{
-	bid_classify(transfer, BID_OUTCOME_FAILED, false, "out of memory");
-	transfer->deadline = 0;
 }
 
 /*
@@ -157,11 +161,10 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	transfer->tries++;
 	bid_response_init(&transfer->response);
 	transfer->hops = 0;
-	free(bid_steal(transfer->led_to));
 	transfer->received = 0;
 	transfer->result = (struct bid_try_result){ 0 };
 	transfer->curl_error[0] = '\0';
-	begin_connecting(transfer);
+	bid_transfer_connect(transfer);
 
 	if (!transfer->easy)
 		r = prepare_handle(transfer);
@@ -169,57 +172,24 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	if (r == 0 && curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L) != CURLE_OK)
 		r = -ENOMEM;
 	if (r == 0)
-		r = send_request(transfer, transfer->url, true);
-	if (r < 0)
-		fail_without_memory(transfer);
-}
-
-static void classify_redirect(struct bid_transfer *transfer, int error)
-{
-	if (error == -ENOMEM)
-		fail_without_memory(transfer);
-	else
-		bid_classify(transfer, BID_OUTCOME_REFUSED, false, "%s",
-			     error == -ELOOP		 ? "redirected too often"
-			     : error == -EPROTONOSUPPORT ? "redirected to where we do not follow"
-							 : "redirected to what is no url");
-}
-
-/* Keep the target of a redirect without its query, which may contain a storage service's signature. */
-static void note_hop(struct bid_transfer *transfer, const char *url)
-{
-	free(transfer->led_to);
-	transfer->led_to = bid_fetch_url_shown(url);
-	if (transfer->led_to)
-		transfer->led_to[strcspn(transfer->led_to, "?#")] = '\0';
-}
-
-bool bid_transfer_follow(struct bid_transfer *transfer)
-{
-	bid_auto_free char *url = NULL;
-	char *from = NULL, *to = NULL;
-	bool home = false;
-	int r = 0;
-
-	if (!bid_response_sends_elsewhere(&transfer->response) || transfer->result.outcome != BID_OUTCOME_NONE)
-		return false;
-	curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &from);
-	curl_easy_getinfo(transfer->easy, CURLINFO_REDIRECT_URL, &to);
-	if (transfer->hops++ == REDIRECTS_MAX)
-		r = -ELOOP;
-	if (r == 0)
-		r = bid_url_redirect(transfer->url, from ? from : "", to ? to : "", &url, &home);
-	if (r == 0) {
-		bid_transfer_stop(transfer);
-		bid_response_next(&transfer->response);
-		transfer->received = 0;
-		begin_connecting(transfer);
-		note_hop(transfer, url);
-		r = send_request(transfer, url, home);
+		r = send_request(transfer);
+	if (r < 0) {
+		bid_classify(transfer, BID_OUTCOME_FAILED, false, "out of memory");
+		transfer->deadline = 0;
 	}
-	if (r < 0)
-		classify_redirect(transfer, r);
-	return r == 0;
+}
+
+char *bid_transfer_led_to(const struct bid_transfer *transfer)
+{
+	char *url = NULL, *led_to;
+
+	if (transfer->hops == 0 || curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url) != CURLE_OK || !url)
+		return NULL;
+	led_to = bid_fetch_url_shown(url);
+	/* a query may contain a storage service's signature */
+	if (led_to)
+		led_to[strcspn(led_to, "?#")] = '\0';
+	return led_to;
 }
 
 void bid_transfer_stop(struct bid_transfer *transfer)
@@ -277,6 +247,5 @@ void bid_transfer_free(struct bid_transfer *transfer)
 	curl_slist_free_all(transfer->headers);
 	free(transfer->url);
 	free(transfer->shown);
-	free(transfer->led_to);
 	free(transfer);
 }

@@ -4,7 +4,6 @@
  *
  * bid_transfer_new()
  * bid_transfer_begin()		begin a try; callbacks follow
- * bid_transfer_follow()		at its end: follow a redirect
  * bid_transfer_stop()		end the try
  * bid_transfer_plan_resume()	before another bid_transfer_begin()
  * bid_transfer_free()
@@ -93,8 +92,7 @@ struct bid_transfer {
 	int64_t retry_after_s; /* Retry-After of the last try or of the breaker; 0 for none */
 
 	/* state of the current try */
-	unsigned hops; /* redirects followed */
-	char *led_to; /* target of the last redirect, without user name, password and query; owned, or NULL */
+	unsigned hops; /* redirects of the server */
 	int64_t deadline; /* end of the state */
 	struct bid_response response;
 	char peer[BID_TRANSFER_PEER_MAX]; /* "ADDRESS:PORT" of the last connection, to the server or to a proxy; "" for none */
@@ -116,8 +114,14 @@ void bid_transfer_plan_resume(struct bid_transfer *transfer);
 /* Begin a try. After a failure its result is set, and its deadline is over. */
 void bid_transfer_begin(struct bid_transfer *transfer);
 
-/* Follow the redirect of a finished request. Returns false without one, or with the result set if the redirect is refused. */
-bool bid_transfer_follow(struct bid_transfer *transfer);
+/* Set the state CONNECTING: at the begin of a try, or after a redirect. */
+void bid_transfer_connect(struct bid_transfer *transfer);
+
+/* Set the headers of the request to the current URL: the secret ones for the server itself alone. Returns 0 or -ENOMEM. */
+int bid_transfer_set_headers(struct bid_transfer *transfer);
+
+/* Returns the target of the last redirect, without user name, password and query, or NULL; the caller frees it. */
+char *bid_transfer_led_to(const struct bid_transfer *transfer);
 
 /* Returns Retry-After in seconds, or 0. */
 int64_t bid_transfer_retry_after(const struct bid_transfer *transfer);

@@ -32,19 +32,13 @@ static bool is_plain(unsigned char byte)
 	return strchr("-._~/", byte) || (byte < 0x80 && isalnum(byte));
 }
 
-/* Bytes of a URL. */
-static bool is_visible(unsigned char byte)
-{
-	return byte > ' ' && byte < 0x7f;
-}
-
 static bool is_no_blank(unsigned char byte)
 {
 	return byte != ' ';
 }
 
-/* Returns @text, with each byte from @from on encoded, except where @stays returns true; NULL without memory. */
-static char *encode_text(const char *text, size_t from, bool (*stays)(unsigned char byte))
+/* Returns @text, with each byte encoded, except where @stays returns true; NULL without memory. */
+static char *encode_text(const char *text, bool (*stays)(unsigned char byte))
 {
 	static const char digits[] = "0123456789ABCDEF";
 	char *encoded = malloc(3 * strlen(text) + 1), *to = encoded;
@@ -54,7 +48,7 @@ static char *encode_text(const char *text, size_t from, bool (*stays)(unsigned c
 	for (size_t i = 0; text[i]; i++) {
 		unsigned char byte = (unsigned char)text[i];
 
-		if (i < from || stays(byte)) {
+		if (stays(byte)) {
 			*to++ = text[i];
 		} else {
 			*to++ = '%';
@@ -110,7 +104,7 @@ static char *complete_url(const char *url)
 	char *completed;
 
 	if (bid_url_is_tree(url))
-		return encode_text(url, 0, is_no_blank);
+		return encode_text(url, is_no_blank);
 	if (strstr(url, "://") || !begins_with_host(url))
 		return strdup(url);
 	return asprintf(&completed, "http://%s", url) < 0 ? NULL : completed;
@@ -239,7 +233,7 @@ int bid_url_for_request(const char *base, const struct bid_request *request, cha
 	if (bid_kind_has_detail(request->kind) != (request->detail != NULL))
 		return -EINVAL;
 	/* see debuginfod(8) */
-	detail = encode_text(bid_detail_text(request->detail), 0, is_plain);
+	detail = encode_text(bid_detail_text(request->detail), is_plain);
 	if (!detail)
 		return -ENOMEM;
 	/* the path of a source begins with its slash */
@@ -248,11 +242,6 @@ int bid_url_for_request(const char *base, const struct bid_request *request, cha
 		return -ENOMEM;
 	*ret_url = url;
 	return 0;
-}
-
-static bool is_https(const char *url)
-{
-	return strncasecmp(url, "https:", 6) == 0;
 }
 
 static bool same_part(CURLU *a, CURLU *b, CURLUPart part)
@@ -267,111 +256,13 @@ static bool same_part(CURLU *a, CURLU *b, CURLUPart part)
 	return same;
 }
 
-/* Copy @part of @from to @to, or clear it if @from is NULL. */
-static bool set_part(CURLU *to, CURLU *from, CURLUPart part)
+bool bid_url_same_server(const char *one, const char *other)
 {
-	char *text = NULL;
-	bool done;
+	CURLU *a = parse_url(one), *b = parse_url(other);
+	bool same = a && b && same_part(a, b, CURLUPART_SCHEME) && same_part(a, b, CURLUPART_HOST) &&
+		    same_part(a, b, CURLUPART_PORT);
 
-	if (from && curl_url_get(from, part, &text, 0) == CURLUE_OUT_OF_MEMORY)
-		return false;
-	done = curl_url_set(to, part, text, 0) == CURLUE_OK;
-	curl_free(text);
-	return done;
-}
-
-/* Give user name and password to @home alone; drop those of @target. */
-static bool set_login(CURLU *target, CURLU *home, bool is_home)
-{
-	return set_part(target, is_home ? home : NULL, CURLUPART_USER) &&
-	       set_part(target, is_home ? home : NULL, CURLUPART_PASSWORD);
-}
-
-/* Returns the end of the host name in @url, or 0. */
-static size_t host_end(const char *url)
-{
-	size_t scheme = scheme_length(url), slashes;
-
-	if (!scheme && strncmp(url, "//", 2) != 0)
-		return 0;
-	slashes = scheme ? scheme + strlen("://") : 2;
-	return slashes + strcspn(url + slashes, "/?#");
-}
-
-/* May a redirect lead from @from to @to? Both have a scheme. */
-static int check_step(const char *from, const char *to)
-{
-	int r = check_scheme(to);
-
-	return r == 0 && is_https(from) && !is_https(to) ? -EPROTONOSUPPORT : r;
-}
-
-/* Check the redirect to the resolved URL @to. */
-static int check_resolved(const char *from, CURLU *to)
-{
-	char *text = NULL;
-	int r = curl_url_get(to, CURLUPART_URL, &text, 0) == CURLUE_OK ? check_step(from, text) : -EINVAL;
-
-	curl_free(text);
-	return r;
-}
-
-/*
- * Resolve @to at @from as browsers do: some servers send unencoded targets, which libcurl then leaves relative. Returns 0, or the
- * reason against the redirect.
- */
-static int resolve_target(const char *from, const char *to, CURLU **ret_target)
-{
-	bid_auto_free char *encoded = encode_text(to, host_end(to), is_visible);
-	bool relative = *to && scheme_length(to) == 0;
-	CURLU *target;
-	int r;
-
-	if (!encoded)
-		return -ENOMEM;
-	r = relative ? 0 : check_step(from, encoded);
-	if (r < 0)
-		return r;
-	target = parse_url(relative ? from : encoded);
-	r = target ? 0 : -EINVAL;
-	if (r == 0 && relative) {
-		r = curl_url_set(target, CURLUPART_URL, encoded, CURLU_PATH_AS_IS) == CURLUE_OK ? 0 : -EINVAL;
-		/* for libcurl, "http:/a" is not relative */
-		r = r == 0 ? check_resolved(from, target) : r;
-	}
-	if (r < 0)
-		curl_url_cleanup(target);
-	else
-		*ret_target = target;
-	return r;
-}
-
-int bid_url_redirect(const char *home, const char *from, const char *to, char **ret_url, bool *ret_home)
-{
-	CURLU *at_home = NULL, *target = NULL;
-	bool is_home;
-	char *text = NULL;
-	int r;
-
-	r = resolve_target(from, to, &target);
-	if (r < 0)
-		return r;
-	at_home = parse_url(home);
-	r = -EINVAL;
-	if (at_home) {
-		is_home = same_part(target, at_home, CURLUPART_SCHEME) && same_part(target, at_home, CURLUPART_HOST) &&
-			  same_part(target, at_home, CURLUPART_PORT);
-		if (set_login(target, at_home, is_home) && curl_url_get(target, CURLUPART_URL, &text, 0) == CURLUE_OK)
-			r = 0;
-	}
-	curl_url_cleanup(target);
-	curl_url_cleanup(at_home);
-	if (r < 0)
-		return r;
-	*ret_url = strdup(text);
-	curl_free(text);
-	if (!*ret_url)
-		return -ENOMEM;
-	*ret_home = is_home;
-	return 0;
+	curl_url_cleanup(a);
+	curl_url_cleanup(b);
+	return same;
 }

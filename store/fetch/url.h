@@ -28,12 +28,7 @@ int bid_url_tree_path(const char *url, char **ret_path);
  */
 int bid_url_for_request(const char *base, const struct bid_request *request, char **ret_url);
 
-/*
- * Resolve the redirect from @from to @to, and encode bytes such as spaces in it. User name and password of @home, the first URL,
- * stay with its scheme, host and port; *@ret_home tells whether the redirect leads there. Returns 0 and a URL, which the caller
- * frees; -EPROTONOSUPPORT for a refused redirect, neither http:// nor https://, or from https:// to http://; -EINVAL for no URL;
- * -ENOMEM.
- */
-int bid_url_redirect(const char *home, const char *from, const char *to, char **ret_url, bool *ret_home);
+/* Have two URLs the same scheme, host and port? */
+bool bid_url_same_server(const char *one, const char *other);
 
 #endif

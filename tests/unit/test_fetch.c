@@ -149,7 +149,7 @@ static void test_behaviours(void **state)
 		/* as curl(1) has it */
 		{ "redirect:/plain{path}%23a%20b%C3%A9", BID_OUTCOME_FOUND, "HTTP 200", 2, 1, true },
 		{ "redirect:/a%20b{path}", BID_OUTCOME_UNSUPPORTED, "HTTP 503: webapi error", 2, 0, false },
-		{ "redirect-page:100000:/plain{path}", BID_OUTCOME_FOUND, "HTTP 200", 2, 1, true },
+		{ "redirect-page:20000000:/plain{path}", BID_OUTCOME_FOUND, "HTTP 200", 2, 1, true },
 		{ "redirect-chain:5", BID_OUTCOME_FOUND, "HTTP 200", 6, 1, true },
 		/* a size that contradicts a complete body of known length: an ELF file shows whether it is complete */
 		{ "bad-size-header", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
@@ -181,7 +181,6 @@ static void test_behaviours(void **state)
 		{ "redirect:file:///etc/passwd", BID_OUTCOME_REFUSED, "redirected to where we do not follow", 1, 0, false },
 		{ "redirect:ftp://127.0.0.1/", BID_OUTCOME_REFUSED, "redirected to where we do not follow", 1, 0, false },
 		{ "redirect-loop", BID_OUTCOME_REFUSED, "redirected too often", 6, 0, false },
-		{ "redirect-page:20000000:/plain{path}", BID_OUTCOME_REFUSED, "HTTP 302", 1, 0, false },
 		{ "redirect-chain:6", BID_OUTCOME_REFUSED, "redirected too often", 6, 0, false },
 		{ "many-headers:100000", BID_OUTCOME_REFUSED, "header above 65536 bytes", 1, 0, false },
 		{ "long-header:200000", BID_OUTCOME_REFUSED, "header above 65536 bytes", 1, 0, false },

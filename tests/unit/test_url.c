@@ -167,50 +167,27 @@ static void test_tree(void **state)
 	assert_false(bid_url_is_tree("http://a/file://b"));
 }
 
-static void test_redirect(void **state)
+static void test_same_server(void **state)
 {
 	static const char home[] = "https://u:p@a.example/x";
 	static const struct {
-		const char *from, *to, *url;
-		int result;
-		bool home;
+		const char *url;
+		bool same;
 	} cases[] = {
-		{ "https://a.example/x", "https://a.example/y", "https://u:p@a.example/y", 0, true },
-		{ "https://a.example/x", "https://A.example:443/y", "https://u:p@A.example:443/y", 0, true },
-		{ "https://a.example/x", "https://e:m@a.example/y", "https://u:p@a.example/y", 0, true },
-		{ "https://a.example/x", "https://a.example:444/y", "https://a.example:444/y", 0, false },
-		{ "https://a.example/x", "https://e:m@b.example/y", "https://b.example/y", 0, false },
-		{ "https://b.example/x", "https://a.example/y/../z", "https://u:p@a.example/y/../z", 0, true },
-		/* characters that a server leaves unencoded */
-		{ "https://a.example/x", "https://a.example/y z?q=1 2", "https://u:p@a.example/y%20z?q=1%202", 0, true },
-		{ "http://b.example/x", "http://b.example/\xc3\xa4\t%20\x7f", "http://b.example/%C3%A4%09%20%7F", 0, false },
-		/* some versions of libcurl resolve dots in relative URLs, and others do not */
-		{ "https://a.example/x/y", "/z z/a", "https://u:p@a.example/z%20z/a", 0, true },
-		{ "https://a.example/x/y", "z z", "https://u:p@a.example/x/z%20z", 0, true },
-		{ "https://a.example/x", "//b.example/y z", "https://b.example/y%20z", 0, false },
-		{ "https://a.example/x", "//e:m@b.example/y z", "https://b.example/y%20z", 0, false },
-		{ "https://a.example/x", "https://a b.example/", NULL, -EINVAL, false },
-		{ "https://a.example/x", "//a b.example/", NULL, -EINVAL, false },
-		{ "https://a.example/x", "http://a.example/y z", NULL, -EPROTONOSUPPORT, false },
-		{ "https://a.example/x", "http:/b.example/y z", NULL, -EPROTONOSUPPORT, false },
-		{ "https://a.example/x", "file:/etc/a b", NULL, -EPROTONOSUPPORT, false },
-		{ "https://a.example/x", "file:///etc/a b", NULL, -EPROTONOSUPPORT, false },
-		{ "https://a.example/x", "http://a.example/y", NULL, -EPROTONOSUPPORT, false },
-		{ "https://a.example/x", "file:///etc/passwd", NULL, -EPROTONOSUPPORT, false },
-		{ "http://a.example/x", "gopher://a.example/y", NULL, -EPROTONOSUPPORT, false },
-		{ "http://a.example/x", "http://", NULL, -EINVAL, false },
-		{ "http://a.example/x", "", NULL, -EINVAL, false },
+		{ "https://a.example/y", true },
+		{ "https://A.example:443/y?q=1", true },
+		{ "https://e:m@a.example/y", true },
+		{ "https://a.example:444/x", false },
+		{ "http://a.example/x", false },
+		{ "https://b.example/x", false },
+		{ "https://a.example@b.example/x", false },
+		{ "//a.example/x", false },
+		{ "", false },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		bool is_home = false;
-		char *url = NULL;
-		int r = bid_url_redirect(home, cases[i].from, cases[i].to, &url, &is_home);
-
-		if (r != cases[i].result || is_home != cases[i].home || (url && strcmp(url, cases[i].url) != 0))
-			fail_msg("%s: %d, %s, %d", cases[i].to, r, url ? url : "", is_home);
-		free(url);
-	}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (bid_url_same_server(home, cases[i].url) != cases[i].same)
+			fail_msg("%s", cases[i].url);
 }
 
 static void test_shown(void **state)
@@ -483,7 +460,7 @@ int main(void)
 		cmocka_unit_test(test_normalise),
 		cmocka_unit_test(test_normalise_leaves_result_alone),
 		cmocka_unit_test(test_tree),
-		cmocka_unit_test(test_redirect),
+		cmocka_unit_test(test_same_server),
 		cmocka_unit_test(test_shown),
 		cmocka_unit_test(test_request),
 		cmocka_unit_test(test_request_with_detail),
