@@ -16,8 +16,6 @@
  *     the breaker.
  *   - at a Retry-After too long to wait for: the pause lasts as long as the server requests, at most 5 min.
  *
- * A request that is cancelled before its response continues until then, one per server, so that the breaker gets its result.
- *
  * Works on times that are passed in, without a clock, a lock or libcurl.
  */
 #ifndef BID_BASE_BREAKER_H

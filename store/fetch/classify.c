@@ -312,7 +312,7 @@ static void classify_late(struct bid_transfer *transfer, int64_t now)
 		transfer->result.sign = BID_SIGN_NONE;
 	else
 		transfer->result.sign = bid_server_late_sign(transfer->server);
-	if (bid_transfer_is_detached(transfer) || waited >= limit)
+	if (waited >= limit)
 		return;
 	bid_server_note_late(transfer->server, transfer, now);
 	transfer->result = (struct bid_try_result){ 0 };

@@ -62,8 +62,8 @@ static void report_result(struct bid_transfer *transfer)
 }
 
 /*
- * Report the end of @transfer, unless it is detached, and free it. @transfer is in no queue. Returns false for the last transfer of
- * its server, because the server may be freed then.
+ * Report the end of @transfer, and free it. @transfer is in no queue. Returns false for the last transfer of its server, because
+ * the server may be freed then.
  */
 static bool finish_transfer(struct bid_transfer *transfer)
 {
@@ -71,11 +71,7 @@ static bool finish_transfer(struct bid_transfer *transfer)
 	struct bid_fetch *fetch = server->fetch;
 	bool last;
 
-	if (bid_transfer_is_detached(transfer))
-		server->detached = NULL;
-	else
-		report_result(transfer);
-
+	report_result(transfer);
 	pthread_mutex_lock(&fetch->lock);
 	TAILQ_REMOVE(&fetch->live, transfer, live);
 	last = --server->live == 0;
@@ -112,7 +108,7 @@ static int64_t next_request_at(const struct bid_server *server, int64_t now)
 	for (transfer = TAILQ_FIRST(&server->fetch->active); transfer; transfer = TAILQ_NEXT(transfer, queue)) {
 		int64_t until = counts_until(transfer, now);
 
-		if (transfer->server != server || bid_transfer_is_detached(transfer) || until <= now)
+		if (transfer->server != server || until <= now)
 			continue;
 		n++;
 		next = until < next ? until : next;
@@ -205,7 +201,7 @@ static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	if (transfer->resume.offset && (on || !transfer->resume_until))
 		transfer->resume_until = now + RESUME_MS;
 	/* a probe is one request, without a retry */
-	if (transfer->result.retry == BID_RETRY_NEVER || transfer->probe || bid_transfer_is_detached(transfer) ||
+	if (transfer->result.retry == BID_RETRY_NEVER || transfer->probe ||
 	    (transfer->tries > retries && !may_resume(transfer, at)))
 		return false;
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
@@ -303,37 +299,10 @@ static void resume_body(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	conclude_try(fetch, transfer);
 }
 
-/* Does the cancelled @transfer continue, to show whether its server is dead? */
-static bool is_to_be_detached(const struct bid_transfer *transfer)
-{
-	bool unanswered = transfer->state == BID_TRANSFER_CONNECTING || transfer->state == BID_TRANSFER_WAITING;
-
-	return unanswered && transfer->result.outcome == BID_OUTCOME_NONE && !transfer->server->detached;
-}
-
-static const struct bid_try_result cancelled_result = { .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
-
-static void detach_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer)
-{
-	/* from here on only bid_network_drain() cancels the transfer */
-	pthread_mutex_lock(&fetch->lock);
-	transfer->number = 0;
-	pthread_mutex_unlock(&fetch->lock);
-	transfer->result = cancelled_result;
-	report_result(transfer);
-	transfer->result = (struct bid_try_result){ 0 };
-	transfer->server->detached = transfer;
-	dispatch_queue(transfer->server);
-}
-
-static void cancel_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer, bool drains)
+static void cancel_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	struct bid_server *server = transfer->server;
 
-	if (!drains && is_to_be_detached(transfer)) {
-		detach_transfer(fetch, transfer);
-		return;
-	}
 	if (transfer->state == BID_TRANSFER_QUEUED) {
 		TAILQ_REMOVE(&server->waiting, transfer, queue);
 	} else {
@@ -341,7 +310,7 @@ static void cancel_transfer(struct bid_fetch *fetch, struct bid_transfer *transf
 		server->running--;
 	}
 	bid_transfer_stop(transfer);
-	transfer->result = cancelled_result;
+	transfer->result = (struct bid_try_result){ .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
 	bid_server_note_end(server, transfer, bid_clock_ms());
 	if (finish_transfer(transfer))
 		dispatch_queue(server);
@@ -383,7 +352,7 @@ static void carry_out_orders(struct bid_fetch *fetch)
 		if (order == BID_TRANSFER_RESUME)
 			resume_body(fetch, transfer);
 		else
-			cancel_transfer(fetch, transfer, order == BID_TRANSFER_DRAIN);
+			cancel_transfer(fetch, transfer);
 	}
 }
 
@@ -534,7 +503,7 @@ void bid_network_drain(struct bid_server *server)
 	struct bid_fetch *fetch = server->fetch;
 
 	pthread_mutex_lock(&fetch->lock);
-	set_order(server, 0, BID_TRANSFER_DRAIN);
+	set_order(server, 0, BID_TRANSFER_CANCEL);
 	curl_multi_wakeup(fetch->multi);
 	while (server->live)
 		pthread_cond_wait(&fetch->settled, &fetch->lock);

@@ -53,12 +53,6 @@ static inline long bid_slow_s(const struct bid_fetch_config *config)
 	return (config->first_byte_ms + 999L) / 1000;
 }
 
-/* Is @transfer the cancelled request that continues to show whether its server is dead? Its done() has returned. */
-static inline bool bid_transfer_is_detached(const struct bid_transfer *transfer)
-{
-	return transfer->server->detached == transfer;
-}
-
 /* Set the deadline of the state to @at, or to the end of the time for all tries if earlier. */
 static inline void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
 {

@@ -143,15 +143,10 @@ static int begin_body(struct bid_transfer *transfer)
 		return 0;
 	}
 	transfer->state = BID_TRANSFER_BODY;
-	/* the header is a proof that the server responds */
-	if (bid_transfer_is_detached(transfer) && bid_response_has_artifact(&transfer->response)) {
-		bid_classify(transfer, BID_OUTCOME_CANCELLED, false, "cancelled");
-		r = -1;
-	} else if (transfer->response.status == 206) {
+	if (transfer->response.status == 206)
 		r = begin_part(transfer);
-	} else if (transfer->response.status == 200) {
+	else if (transfer->response.status == 200)
 		r = begin_whole(transfer);
-	}
 	bid_transfer_set_deadline(transfer, now + config->stall_ms);
 	/* only from the header on, because the server may unpack the file before */
 	curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, BID_SLOWEST);

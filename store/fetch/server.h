@@ -29,7 +29,7 @@ struct bid_server {
 	struct bid_fetch *fetch;
 	char *url; /* with user name and password; constant */
 	char *name; /* without them; constant */
-	unsigned live; /* transfers, with the detached one; under fetch->lock */
+	unsigned live; /* transfers; under fetch->lock */
 
 	struct bid_breaker breaker; /* under fetch->lock */
 
@@ -43,11 +43,6 @@ struct bid_server {
 	/* for the network thread */
 	struct bid_transfer_list waiting; /* unsent transfers, first come first served */
 	unsigned running; /* in fetch->active */
-	/*
-	 * Cancelled request that shows whether the server is dead, or NULL. Without such a request each reader would lose, on a
-	 * dead server, the time until another server delivers.
-	 */
-	struct bid_transfer *detached;
 	bool understands; /* it has sent an artifact, or a 404 */
 	int64_t answered_at; /* time of the last response header; 0 before the first */
 	bool late; /* a request since then is late */

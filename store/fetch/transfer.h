@@ -42,7 +42,6 @@ enum bid_transfer_order {
 	BID_TRANSFER_NO_ORDER = 0,
 	BID_TRANSFER_RESUME,
 	BID_TRANSFER_CANCEL,
-	BID_TRANSFER_DRAIN, /* cancel, without any request left in flight */
 };
 
 enum bid_retry {

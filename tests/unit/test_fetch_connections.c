@@ -76,49 +76,7 @@ static void test_kept_connection_without_answer_costs_a_second(void **state)
 	tear_down(&setting);
 }
 
-/* A request without waiters does not mark the server as dead. */
-static bool cancelled_on_a_dead_connection(int variant)
-{
-	struct bid_fetch_config config = calm;
-	struct bid_source_health health;
-	struct capture capture;
-	struct setting setting;
-	uint64_t number;
-	double began;
-	bool in_time;
-
-	config.first_byte_ms = 1500;
-	config.answer_ms = CALM_MS;
-	set_up(&setting, &config);
-	behave("ok");
-	ask(setting.source, ID, &capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
-
-	control("POST", "?behaviour=stall-headers*1");
-	capture_init(&capture);
-	began = now();
-	number = start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &capture);
-	await_requests(2);
-	setting.source->ops->cancel(setting.source, number);
-	await_done(&capture);
-	in_time = capture.done_at - began < 0.9;
-	if (in_time) {
-		assert_int_equal(capture.outcome, BID_OUTCOME_CANCELLED);
-		usleep((config.first_byte_ms + 300) * 1000);
-		health = health_of(setting.source);
-		assert_int_equal(health.breaker, BID_BREAKER_CLOSED);
-		assert_int_equal(health.failures, 0);
-	}
-	tear_down(&setting);
-	return in_time;
-}
-
-static void test_cancelled_request_on_a_dead_connection_is_no_failure(void **state)
-{
-	assert_true(cancelled_on_a_dead_connection(0));
-}
-
-/* A probe opens a new connection. */
+/* Who finds out whether a server is there again does not ask on a connection from before. */
 static void test_probe_connection(void **state)
 {
 	struct capture capture;
@@ -269,42 +227,6 @@ static void test_black_hole(void **state)
 	close_black_hole(fds);
 }
 
-/* The source notices it as well if each request is cancelled before, because another server has delivered. */
-static void test_black_hole_in_a_race(void **state)
-{
-	struct bid_fetch_config config = calm;
-	struct bid_source_health health;
-	struct bid_source *source;
-	struct bid_fetch *fetch;
-	int fds[FILLERS + 1];
-	char url[64];
-	uint16_t port;
-	double began;
-
-	make_black_hole(fds, &port);
-	config.connect_ms = 500;
-	snprintf(url, sizeof(url), "http://127.0.0.1:%u", port);
-	assert_int_equal(bid_fetch_new(&config, &fetch), 0);
-	assert_int_equal(bid_fetch_server_new(fetch, url, &source), 0);
-	began = now();
-	do {
-		struct capture capture;
-		uint64_t number;
-
-		capture_init(&capture);
-		number = start(source, ID, BID_KIND_DEBUGINFO, &capture);
-		usleep(50000);
-		source->ops->cancel(source, number);
-		await_done(&capture);
-		source->ops->health(source, &health);
-	} while (health.breaker == BID_BREAKER_CLOSED && now() < began + PATIENCE_S);
-	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
-	assert_int_equal(health.failures, 1);
-	source->ops->free(source);
-	bid_fetch_free(fetch);
-	close_black_hole(fds);
-}
-
 /* No socket may leak into the programs that a daemon starts. */
 static void test_close_on_exec(void **state)
 {
@@ -452,14 +374,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_forgotten_connection),
-		cmocka_unit_test(test_cancelled_request_on_a_dead_connection_is_no_failure),
 		cmocka_unit_test(test_kept_connection_without_answer_costs_a_second),
 		cmocka_unit_test(test_probe_connection),
 		cmocka_unit_test(test_connection_reuse),
 		cmocka_unit_test(test_retry_makes_a_connection_though_there_is_an_idle_one),
 		cmocka_unit_test(test_nobody_listens),
 		cmocka_unit_test(test_black_hole),
-		cmocka_unit_test(test_black_hole_in_a_race),
 		cmocka_unit_test(test_close_on_exec),
 		cmocka_unit_test(test_untrusted_certificate),
 		cmocka_unit_test(test_handshake_while_a_receiver_waits),
