@@ -153,15 +153,6 @@ static const char *describe_error(struct bid_transfer *transfer, CURLcode code, 
 	return transfer->curl_error[0] ? transfer->curl_error : curl_easy_strerror(code);
 }
 
-/* Excuse the server, and retry, if a receiver held the network thread: libcurl checks its limit before it reads. */
-static void excuse_connecting(struct bid_transfer *transfer)
-{
-	if (transfer->server->fetch->held_at <= transfer->connect_at)
-		return;
-	transfer->result.retry = BID_RETRY_LATER;
-	transfer->result.sign = BID_SIGN_NONE;
-}
-
 /* Is a header line too long for libcurl? libcurl's limit is above BID_RESPONSE_HEADER_MAX. */
 static bool is_endless_line(const struct bid_transfer *transfer, CURLcode code)
 {
@@ -202,8 +193,6 @@ static void classify_code(struct bid_transfer *transfer, CURLcode code)
 		else
 			bid_classify(transfer, ending->outcome, may_come_back(transfer, ending), "%s%s%s", ending->words,
 				     more ? " " : "", more ? why : "");
-		if (code == CURLE_OPERATION_TIMEDOUT)
-			excuse_connecting(transfer);
 		return;
 	}
 	format_amount(transfer, received, sizeof(received));
@@ -349,7 +338,6 @@ void bid_classify_deadline(struct bid_transfer *transfer, int64_t now)
 	case BID_TRANSFER_CONNECTING:
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "could not connect within %g s",
 			     config->connect_ms / 1000.0);
-		excuse_connecting(transfer);
 		break;
 	case BID_TRANSFER_WAITING:
 	case BID_TRANSFER_LATE:

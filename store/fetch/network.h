@@ -36,7 +36,6 @@ struct bid_fetch {
 	struct bid_transfer_list active; /* with a request, or between two tries; of the network thread */
 	struct bid_server_list alarmed; /* servers with an alarm; of the network thread */
 	unsigned seed; /* seed of the jitter; for the network thread */
-	int64_t held_at; /* end of the last call of a receiver that took HELD_MS or more; of the network thread */
 };
 
 /* Return times and limits. */

@@ -16,7 +16,6 @@
 #define ERROR_BODY_MAX	  (16 * 1024) /* limit; reading less would cost the connection */
 #define KEPT_MS		  1000
 #define KEPT_TIMES	  4
-#define HELD_MS		  500 /* duration of a receiver's call that may delay connections */
 
 /*
  * Returns the time after which a response is late. A reused connection may be dead, and has a second or a few times the server's
@@ -182,7 +181,6 @@ static size_t on_header(char *line, size_t unit, size_t n, void *user)
 static int take_body(struct bid_transfer *transfer, const char *data, size_t len)
 {
 	uint64_t size = bid_response_size(&transfer->response), max_size = bid_transfer_config(transfer)->max_size;
-	int64_t before, now;
 	int r;
 
 	if (max_size && transfer->received > max_size) {
@@ -193,11 +191,7 @@ static int take_body(struct bid_transfer *transfer, const char *data, size_t len
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "more than the announced %" PRIu64 " bytes", size);
 		return -1;
 	}
-	before = bid_clock_ms();
 	r = transfer->receiver.body(transfer->user, data, len);
-	now = bid_clock_ms();
-	if (now - before >= HELD_MS)
-		transfer->server->fetch->held_at = now;
 	if (r && r != -EAGAIN)
 		bid_classify_receiver(transfer, r);
 	return r;

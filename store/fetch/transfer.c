@@ -23,8 +23,7 @@ void bid_transfer_connect(struct bid_transfer *transfer)
 {
 	transfer->state = BID_TRANSFER_CONNECTING;
 	transfer->peer[0] = '\0';
-	transfer->connect_at = bid_clock_ms();
-	bid_transfer_set_deadline(transfer, transfer->connect_at + bid_transfer_config(transfer)->connect_ms + CONNECT_GRACE_MS);
+	bid_transfer_set_deadline(transfer, bid_clock_ms() + bid_transfer_config(transfer)->connect_ms + CONNECT_GRACE_MS);
 }
 
 /* Set the options for certificates and passwords. */

@@ -95,7 +95,6 @@ struct bid_transfer {
 	int64_t deadline; /* end of the state */
 	struct bid_response response;
 	char peer[BID_TRANSFER_PEER_MAX]; /* "ADDRESS:PORT" of the last connection, to the server or to a proxy; "" for none */
-	int64_t connect_at; /* begin of the name look-up, or of the connection */
 	int64_t sent_at; /* time of the request */
 	bool paused; /* by its receiver, also beyond the end of the try */
 	struct bid_resume resume; /* requested part */

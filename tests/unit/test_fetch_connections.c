@@ -313,63 +313,6 @@ static void test_untrusted_certificate(void **state)
 	unlink(pem);
 }
 
-/* A handshake delayed by a receiver on a slow disk is no failure of the server: the source tries again. */
-static bool handshake_while_a_receiver_waits(int variant)
-{
-	static struct capture late, slow;
-	struct bid_fetch_config config = calm;
-	struct bid_source *source;
-	struct setting setting;
-	bid_auto_fd int fd = -1;
-	char url[64];
-	char pem[80];
-	uint16_t port;
-	double began;
-	bool in_time;
-
-	snprintf(pem, sizeof(pem), "%s/trusted.pem", world.root);
-	config.ca_file = pem;
-	config.connect_ms = 1000;
-	config.retries = 1;
-	set_up(&setting, &config);
-	behave("ok");
-	fd = listen_on(8, &port);
-	snprintf(url, sizeof(url), "https://127.0.0.1:%u", port);
-	assert_int_equal(bid_fetch_server_new(setting.fetch, url, &source), 0);
-	capture_init(&late);
-	capture_init(&slow);
-	slow.body_pause = 2000000;
-	began = now();
-	start(source, ID, BID_KIND_DEBUGINFO, &late);
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &slow);
-	await_done(&slow);
-	await_done(&late);
-	/* else the handshake was late before the receiver paused */
-	in_time = slow.outcome == BID_OUTCOME_FOUND && slow.head_at - began < 0.9;
-	if (in_time) {
-		/* the retry has a whole connect_ms */
-		assert_int_equal(late.outcome, BID_OUTCOME_UNREACHABLE);
-		assert_true(late.done_at - slow.done_at >= 0.9 * config.connect_ms / 1000);
-	}
-	source->ops->free(source);
-	tear_down(&setting);
-	return in_time;
-}
-
-static void test_handshake_while_a_receiver_waits(void **state)
-{
-	char pem[80];
-
-	/* any certificate file is enough, but one must exist */
-	snprintf(pem, sizeof(pem), "%s/trusted.pem", world.root);
-	if (!make_certificate(pem)) {
-		print_message("no openssl(1) to make a certificate with\n");
-		skip();
-	}
-	assert_true(handshake_while_a_receiver_waits(0));
-	unlink(pem);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -382,7 +325,6 @@ int main(void)
 		cmocka_unit_test(test_black_hole),
 		cmocka_unit_test(test_close_on_exec),
 		cmocka_unit_test(test_untrusted_certificate),
-		cmocka_unit_test(test_handshake_while_a_receiver_waits),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);
