@@ -30,7 +30,7 @@ struct bid_fetch_config {
 	/* Parallel transfers per server; 0 means 8. Transfers of more than three seconds do not count, up to 16 times the limit. */
 	unsigned parallel;
 	unsigned max_time_ms; /* for one artifact with all attempts, without the time in the queue; 0 means no limit */
-	uint64_t max_size; /* limit for one artifact, in bytes; 0 means no limit */
+	uint64_t max_size; /* the receiver's limit for one artifact, to tell the server; 0 means no limit */
 	const char *const *links; /* for file://: see bid_source_tree_new() */
 	dev_t own_device; /* device of the program's own mount, or 0; file:// serves nothing from it (bid_source_tree_new()) */
 	bool for_all; /* downloads are public: file:// serves only files that all users may read */

@@ -119,8 +119,11 @@ static int refuse(struct bid_attempt *attempt, int error)
 	attempt->size_unknown = *reason && attempt->received > 0;
 	attempt->endless = attempt->size_unknown && attempt->received > BID_TXN_UNSAID_MAX;
 	attempt->receive_error = error;
-	if (error == -EFBIG && max > 0)
-		snprintf(attempt->reason, sizeof(attempt->reason), "larger than the limit of %llu bytes", (unsigned long long)max);
+	if (error == -EFBIG && max > 0 && attempt->size != BID_SIZE_UNKNOWN && attempt->size > max)
+		snprintf(attempt->reason, sizeof(attempt->reason), "%llu bytes, the limit is %llu",
+			 (unsigned long long)attempt->size, (unsigned long long)max);
+	else if (error == -EFBIG && max > 0)
+		snprintf(attempt->reason, sizeof(attempt->reason), "more than the limit of %llu bytes", (unsigned long long)max);
 	else if (error != -EBADMSG)
 		snprintf(attempt->reason, sizeof(attempt->reason), "%s", *reason ? reason : bid_strerror(error));
 	return error;

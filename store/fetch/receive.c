@@ -99,27 +99,14 @@ static bool refuses_text(struct bid_transfer *transfer)
 /* Accept the whole body. Returns 0, or non-zero with the result set. */
 static int begin_whole(struct bid_transfer *transfer)
 {
-	uint64_t size = bid_response_size(&transfer->response), max_size = bid_transfer_config(transfer)->max_size;
-	uint64_t encoded_size = transfer->response.content_length;
 	int r;
 
 	/* the file has not changed, and the server ignored Range */
 	if (transfer->resume.offset && strcmp(transfer->response.etag, transfer->resume.etag) == 0)
 		bid_server_note_ranges(transfer->server, false);
-	/* decoded bytes are counted as they arrive */
-	if (transfer->response.encoded && size == BID_SIZE_UNKNOWN && max_size && encoded_size != BID_SIZE_UNKNOWN &&
-	    encoded_size > max_size) {
-		bid_classify(transfer, BID_OUTCOME_TOO_LARGE, false, "%" PRIu64 " encoded bytes, the limit is %" PRIu64,
-			     encoded_size, max_size);
-		return -1;
-	}
-	if (max_size && size != BID_SIZE_UNKNOWN && size > max_size) {
-		bid_classify(transfer, BID_OUTCOME_TOO_LARGE, false, "%" PRIu64 " bytes, the limit is %" PRIu64, size, max_size);
-		return -1;
-	}
 	if (refuses_text(transfer))
 		return -1;
-	r = transfer->receiver.head(transfer->user, size);
+	r = transfer->receiver.head(transfer->user, bid_response_size(&transfer->response));
 	if (r)
 		bid_classify_receiver(transfer, r);
 	return r;
@@ -180,13 +167,9 @@ static size_t on_header(char *line, size_t unit, size_t n, void *user)
 /* Pass bytes to the receiver. Returns 0 if more may follow. */
 static int take_body(struct bid_transfer *transfer, const char *data, size_t len)
 {
-	uint64_t size = bid_response_size(&transfer->response), max_size = bid_transfer_config(transfer)->max_size;
+	uint64_t size = bid_response_size(&transfer->response);
 	int r;
 
-	if (max_size && transfer->received > max_size) {
-		bid_classify(transfer, BID_OUTCOME_TOO_LARGE, false, "more than the limit of %" PRIu64 " bytes", max_size);
-		return -1;
-	}
 	if (size != BID_SIZE_UNKNOWN && transfer->received > size) {
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "more than the announced %" PRIu64 " bytes", size);
 		return -1;

@@ -133,10 +133,11 @@ static int capture_body(void *user, const void *data, size_t len)
 		pthread_mutex_unlock(&capture->lock);
 		return -EAGAIN;
 	}
+	r = capture->received + len > CAPTURE_MAX ? -EFBIG : capture->body_result;
 	if (capture->received + len <= BODY_SIZE)
 		memcpy(capture->body + capture->received, data, len);
-	capture->received += len;
-	r = capture->body_result;
+	if (r != -EFBIG)
+		capture->received += len;
 	pthread_cond_broadcast(&capture->changed);
 	pthread_mutex_unlock(&capture->lock);
 	return r;

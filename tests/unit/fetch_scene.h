@@ -56,6 +56,8 @@ void await_requests(unsigned count);
 /* Return a number of /control/stats. */
 unsigned statistic(const char *name);
 
+#define CAPTURE_MAX (5 * BODY_SIZE) /* bytes that a receiver takes */
+
 /* Record of a receiver's calls. */
 struct capture {
 	pthread_mutex_t lock;

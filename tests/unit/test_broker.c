@@ -265,11 +265,13 @@ static void test_too_large(void **state)
 	assert_int_equal(fetch(scene, &announced, &call), -EFBIG);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_TOO_LARGE);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
+	assert_non_null(strstr(call->texts[0], " bytes, the limit is 102400"));
 	assert_int_equal(held->accepted, 0);
 
 	held_elf(held, 0xb);
 	held->announce = BID_SIZE_UNKNOWN;
-	assert_int_equal(fetch(scene, &silent, NULL), -EFBIG);
+	assert_int_equal(fetch(scene, &silent, &call), -EFBIG);
+	assert_string_equal(call->texts[0], "more than the limit of 102400 bytes");
 	assert_int_equal(held->accepted, 100 * 1024);
 	/* and three responses of the other one: absent */
 	assert_int_equal(stats_of(scene).negative_entries, 3 + 3);

@@ -19,7 +19,6 @@
 
 #define RESPONSES    4000
 #define RESPONSE_MAX (160 * 1024)
-#define SIZE_LIMIT   65536
 
 /* A server that sends the n-th response to the n-th connection, and hangs up. */
 struct scribe {
@@ -281,7 +280,7 @@ static void judge(unsigned seed, const struct capture *capture, unsigned counts[
 {
 	if (capture->dones != 1 || capture->outcome == BID_OUTCOME_NONE || capture->outcome == BID_OUTCOME_CANCELLED)
 		fail_msg("response %u: %u ends, %s", seed, capture->dones, bid_outcome_name(capture->outcome));
-	if (strstr(capture->text, " within ") || capture->received > SIZE_LIMIT)
+	if (strstr(capture->text, " within ") || capture->received > CAPTURE_MAX)
 		fail_msg("response %u: \"%s\" after %zu bytes", seed, capture->text, (size_t)capture->received);
 	if (capture->outcome == BID_OUTCOME_FOUND && capture->heads == 1 && capture->size != BID_SIZE_UNKNOWN &&
 	    capture->received != capture->size)
@@ -303,14 +302,12 @@ static void test_responses(void **state)
 {
 	unsigned first = number_of("BID_FUZZ_FIRST", 0), n = number_of("BID_FUZZ_RESPONSES", RESPONSES),
 		 counts[BID_OUTCOME_COUNT] = { 0 };
-	struct bid_fetch_config config = calm;
 	struct scribe scribe;
 	struct bid_fetch *fetch;
 	char url[64];
 
-	config.max_size = SIZE_LIMIT;
 	start_scribe(&scribe);
-	assert_int_equal(bid_fetch_new(&config, &fetch), 0);
+	assert_int_equal(bid_fetch_new(&calm, &fetch), 0);
 	snprintf(url, sizeof(url), "http://127.0.0.1:%u", scribe.port);
 	for (unsigned seed = first; seed < first + n; seed++) {
 		struct bid_source *source;
