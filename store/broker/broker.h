@@ -6,7 +6,7 @@
  *   broker.c		interface: find, request handles, cancel, progress
  *   handle.c		table of request handles
  *   download.c		downloads and their waiters
- *   lock_waiter.c	thread that waits for downloads of other processes
+ *   lock.c		wait for downloads of other processes
  *   machine.c		states of a download: event -> actions, pure
  *   scheduler.c		driver of machine.c: feeds events, runs actions
  *   loop.c		sources that request the same from this broker
@@ -90,24 +90,20 @@ struct bid_broker {
 	size_t n_attempts; /* with those of ended downloads */
 	size_t preferred; /* index of the source of the first attempt */
 	struct bid_attempts jobs; /* attempts for the commit workers */
-	struct bid_downloads fallbacks; /* downloads for the commit workers, with a reference each */
+	struct bid_downloads turns; /* downloads for the commit workers, with a reference each */
 	size_t n_fallbacks; /* downloads that wait for another one */
-	struct bid_timers timers; /* ends of windows, waits and kept results, and hedged requests */
-	struct bid_downloads lock_waits; /* downloads waiting for another process, except the one that the thread tries */
-	size_t n_lock_waits; /* number of them, including that one */
+	struct bid_timers timers; /* ends of windows, waits and kept results, hedged requests, and polls of locks */
 	struct bid_responses responses;
 	pthread_cond_t has_job;
 	pthread_cond_t has_time; /* a new first timer */
-	pthread_cond_t has_lock_wait; /* lock_waits is not empty */
 	pthread_cond_t idle; /* no download or no attempt is left */
 	bool ending; /* bid_broker_free() runs: nothing new begins */
 	bool stopping; /* all downloads have ended: threads return */
 
 	struct bid_commit_worker workers[BID_COMMIT_WORKERS];
 	unsigned n_workers; /* started workers */
-	bool has_timer_thread, has_lock_waiter; /* the next two have started */
+	bool has_timer_thread; /* the next one has started */
 	pthread_t timer_thread;
-	pthread_t lock_waiter;
 
 	struct {
 		_Atomic uint64_t hits, fetched, absent, unknown, rejected, interrupted;
@@ -125,7 +121,7 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 
 enum bid_timer_kind {
 	BID_TIMER_DOWNLOAD, /* struct bid_download: end of the window, or of the kept result */
-	BID_TIMER_HEDGE, /* struct bid_download: start of another source */
+	BID_TIMER_HEDGE, /* struct bid_download: start of another source, or poll of the lock */
 	BID_TIMER_WAIT, /* struct bid_waiter: end of its wait */
 };
 
@@ -135,6 +131,5 @@ void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t 
 /* Bodies of the threads, of a struct bid_commit_worker and of the struct bid_broker. */
 void *bid_broker_run_worker(void *worker);
 void *bid_broker_run_timers(void *broker);
-void *bid_broker_run_lock_waiter(void *broker);
 
 #endif

@@ -184,16 +184,25 @@ static uint64_t work_of(const struct bid_attempt *attempt)
 	return attempt->response.outcome == BID_OUTCOME_FOUND && attempt->receive_error == 0 ? attempt->received : 0;
 }
 
-/* Start or end a fallback. Under the lock, which is released meanwhile. */
-static bool run_fallback(struct bid_broker *broker)
+/* Poll a lock, or start or end a fallback. Under the lock, which is released meanwhile. */
+static bool take_turn(struct bid_broker *broker)
 {
-	struct bid_download *download = TAILQ_FIRST(&broker->fallbacks);
+	struct bid_download *download = TAILQ_FIRST(&broker->turns);
+	bool polls;
 
 	if (!download)
 		return false;
-	TAILQ_REMOVE(&broker->fallbacks, download, fallback.link);
+	TAILQ_REMOVE(&broker->turns, download, turn);
+	download->has_turn = false;
+	polls = download->lock_wait.polls;
+	download->lock_wait.polls = false;
+	if (polls)
+		bid_timer_disarm(&download->hedge);
 	pthread_mutex_unlock(&broker->lock);
-	bid_fallback_run(download);
+	if (polls)
+		bid_download_poll(download);
+	else
+		bid_fallback_run(download);
 	pthread_mutex_lock(&broker->lock);
 	bid_download_unref(download);
 	return true;
@@ -222,7 +231,7 @@ void *bid_broker_run_worker(void *user)
 		struct bid_attempt *attempt;
 		bool useless;
 
-		if (run_fallback(broker))
+		if (take_turn(broker))
 			continue;
 		attempt = next_job(worker);
 		if (!attempt) {

@@ -139,12 +139,15 @@ static bool admit(struct bid_download *download, int64_t now)
 	return true;
 }
 
-void bid_fallback_queue(struct bid_download *download)
+void bid_download_queue(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
 
+	if (download->has_turn)
+		return;
+	download->has_turn = true;
 	bid_download_ref(download);
-	TAILQ_INSERT_TAIL(&broker->fallbacks, download, fallback.link);
+	TAILQ_INSERT_TAIL(&broker->turns, download, turn);
 	pthread_cond_broadcast(&broker->has_job);
 }
 
@@ -158,7 +161,7 @@ void bid_fallback_answer(struct bid_download *download, int answer, struct bid_d
 	}
 	fallback->answered = true;
 	fallback->answer = answer;
-	bid_fallback_queue(download);
+	bid_download_queue(download);
 }
 
 static void queue(struct bid_download *download, struct bid_waiter *waiter)

@@ -3,7 +3,7 @@
  * A download: one request to the sources, and its waiters.
  *
  * bid_download_join()	a waiter joins, or leads
- * bid_download_lead()	the leader starts it (lock_waiter.h)
+ * bid_download_lead()	the leader starts it
  * bid_download_claim()	the result is known (scheduler.h)
  * bid_download_end()	answers the waiters
  *
@@ -19,7 +19,6 @@
 #define BID_BROKER_DOWNLOAD_H
 
 #include "broker/attempt.h"
-#include "broker/lock_waiter.h"
 #include "broker/machine.h"
 
 #define BID_WINDOW_GRACE    250 /* ms */
@@ -32,7 +31,6 @@
  */
 struct bid_fallback {
 	struct bid_waiter waiter; /* for the download of the file */
-	TAILQ_ENTRY(bid_download) link; /* in the broker's fallbacks */
 	bool answered; /* the waiter has its answer */
 	int answer; /* the answer */
 	int error; /* first error other than an absence; the section's error counts until a file is found */
@@ -40,6 +38,15 @@ struct bid_fallback {
 	struct bid_download *downloads[BID_FALLBACKS_MAX]; /* a reference each */
 	struct bid_report *reports; /* reports of this download and of the fallbacks, also for late waiters; owned */
 	size_t n_reports;
+};
+
+/* Wait for the download of another process: lock.c. */
+struct bid_lock_wait {
+	uint64_t key;
+	int64_t since_ms;
+	_Atomic unsigned waited_ms; /* time of the wait */
+	bool polls; /* the next poll is at the time of the download's hedge; under the broker's lock */
+	bool holds; /* under the broker's lock */
 };
 
 struct bid_download {
@@ -61,8 +68,10 @@ struct bid_download {
 	unsigned n_waiters;
 	struct bid_download *next; /* in its bucket */
 	TAILQ_ENTRY(bid_download) link; /* in the broker's downloads */
+	TAILQ_ENTRY(bid_download) turn; /* in the broker's turns */
+	bool has_turn; /* it is in that list */
 	struct bid_timer timer; /* end of the window, or of the kept result */
-	struct bid_timer hedge; /* start of another source */
+	struct bid_timer hedge; /* start of another source, or poll of the lock */
 	struct bid_lock_wait lock_wait;
 	struct bid_fallback fallback;
 	char (*texts)[BID_TEXT_MAX]; /* texts of the reports; owned */
@@ -121,11 +130,22 @@ void bid_download_unref(struct bid_download *download);
 /* bid_download_unref() without the lock. */
 void bid_download_put(struct bid_download *download);
 
-/* Queue @download for bid_fallback_run(). Under the lock. */
-void bid_fallback_queue(struct bid_download *download);
+/* Let a commit worker poll the lock of @download, or run its fallback. Under the lock. */
+void bid_download_queue(struct bid_download *download);
 
 /* Record @answer for the waiter of @download's fallback, from the download @whole, or NULL. Under the lock. */
 void bid_fallback_answer(struct bid_download *download, int answer, struct bid_download *whole);
+
+/* lock.c */
+
+/*
+ * Start @download, or let it wait for another process's download of the same. @look: another thread may have published the
+ * artifact. Takes the reference of bid_download_join(). Without the lock.
+ */
+void bid_download_lead(struct bid_download *download, bool look);
+
+/* Start @download if its lock is free, else poll later. By the commit worker that has unset `polls`, without the lock. */
+void bid_download_poll(struct bid_download *download);
 
 /* fallback.c */
 

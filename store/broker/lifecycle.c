@@ -16,14 +16,11 @@ static void stop_threads(struct bid_broker *broker)
 	broker->stopping = true;
 	pthread_cond_broadcast(&broker->has_job);
 	pthread_cond_broadcast(&broker->has_time);
-	pthread_cond_broadcast(&broker->has_lock_wait);
 	pthread_mutex_unlock(&broker->lock);
 	for (unsigned i = 0; i < broker->n_workers; i++)
 		pthread_join(broker->workers[i].thread, NULL);
 	if (broker->has_timer_thread)
 		pthread_join(broker->timer_thread, NULL);
-	if (broker->has_lock_waiter)
-		pthread_join(broker->lock_waiter, NULL);
 }
 
 static int start_workers(struct bid_broker *broker)
@@ -48,9 +45,6 @@ static int start_threads(struct bid_broker *broker)
 	if (r == 0)
 		r = bid_thread_start(&broker->timer_thread, "bid-time", bid_broker_run_timers, broker);
 	broker->has_timer_thread = r == 0;
-	if (r == 0)
-		r = bid_thread_start(&broker->lock_waiter, "bid-lock-wait", bid_broker_run_lock_waiter, broker);
-	broker->has_lock_waiter = r == 0;
 	if (r < 0)
 		stop_threads(broker);
 	return r;
@@ -66,7 +60,6 @@ static void init_locks(struct bid_broker *broker)
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&broker->has_time, &monotonic);
-	pthread_cond_init(&broker->has_lock_wait, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 }
 
@@ -80,7 +73,6 @@ static void release(struct bid_broker *broker)
 	bid_handles_release(&broker->handles);
 	bid_negative_release(&broker->negative);
 	bid_holds_free(broker->holds);
-	pthread_cond_destroy(&broker->has_lock_wait);
 	pthread_cond_destroy(&broker->has_time);
 	pthread_cond_destroy(&broker->idle);
 	pthread_cond_destroy(&broker->has_job);
@@ -101,8 +93,7 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 		broker->config.hedge_ms = BID_HEDGE_MS;
 	TAILQ_INIT(&broker->downloads);
 	TAILQ_INIT(&broker->jobs);
-	TAILQ_INIT(&broker->fallbacks);
-	TAILQ_INIT(&broker->lock_waits);
+	TAILQ_INIT(&broker->turns);
 	init_locks(broker);
 
 	r = bid_negative_init(&broker->negative, store);

@@ -110,7 +110,11 @@ static void set_timer(struct bid_download *download, bool wanted, enum bid_event
 	bool anew = started || event == BID_EVENT_TIMER || event == BID_EVENT_HEAD;
 	struct bid_broker *broker = download->broker;
 
-	if (!wanted)
+	if (download->lock_wait.polls) {
+		/* the next poll ends a download that does not start any more */
+		if (download->machine.state != BID_DOWNLOAD_NEW)
+			bid_broker_arm(broker, &download->hedge, 0);
+	} else if (!wanted)
 		bid_timer_disarm(&download->hedge);
 	else if (anew || !download->hedge.timers)
 		bid_broker_arm(broker, &download->hedge, bid_clock_ms() + (int64_t)hedges * broker->config.hedge_ms);
@@ -340,7 +344,7 @@ void bid_scheduler_step(struct bid_download *download, enum bid_event event, siz
 		if (actions.start != BID_NO_CANDIDATE)
 			attempt = attempt_new(download, actions.start);
 		if (actions.fallback)
-			bid_fallback_queue(download);
+			bid_download_queue(download);
 		if (actions.end)
 			error = error_of(download, actions.ended_as);
 		pthread_mutex_unlock(&broker->lock);
@@ -393,8 +397,13 @@ void bid_scheduler_hedge(struct bid_download *download)
 	struct bid_broker *broker = download->broker;
 	struct bid_cancel_list cancels = { 0 };
 	uint64_t looped;
-	size_t source = bid_loop_look(download, &looped);
+	size_t source;
 
+	if (download->lock_wait.polls) {
+		bid_download_queue(download);
+		return;
+	}
+	source = bid_loop_look(download, &looped);
 	for (size_t i = 0; i < download->machine.n; i++)
 		if (looped & UINT64_C(1) << i)
 			bid_scheduler_take(download, BID_EVENT_LOOPED, i, &cancels);

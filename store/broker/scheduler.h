@@ -53,7 +53,7 @@ void bid_scheduler_done(struct bid_attempt *attempt);
 /* Under the lock. */
 enum bid_attempt_state bid_scheduler_state(const struct bid_attempt *attempt);
 
-/* Start another source. Under the lock, which is released meanwhile. */
+/* Start another source, or poll the lock. Under the lock, which may be released meanwhile. */
 void bid_scheduler_hedge(struct bid_download *download);
 
 /* End the window or the kept result of @download. Under the lock, which may be released in between. */

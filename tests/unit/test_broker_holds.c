@@ -14,7 +14,7 @@
 #include "../clock/test_clock.h"
 #include "api/hold.h"
 #include "base/cleanup.h"
-#include "broker/broker.h"
+#include "broker/download.h"
 #include "scratch.h"
 
 /* A holder is not waited for any longer. */
@@ -79,15 +79,17 @@ static unsigned asked_of(struct held_source *held)
 static void wait_for_awaiting(struct scene *scene)
 {
 	int64_t begun = now_ms();
-	size_t n;
+	const struct bid_download *download;
+	bool polls;
 
 	do {
 		assert_true(now_ms() - begun < PATIENCE_MS);
 		sleep_ms(1);
 		pthread_mutex_lock(&scene->broker->lock);
-		n = scene->broker->n_lock_waits;
+		download = TAILQ_FIRST(&scene->broker->downloads);
+		polls = download && download->lock_wait.polls;
 		pthread_mutex_unlock(&scene->broker->lock);
-	} while (n == 0);
+	} while (!polls);
 }
 
 /* The first fetches, and is held at @hold. */
