@@ -188,6 +188,11 @@ int bid_download_join(struct bid_broker *broker, const struct bid_request *reque
 		bid_download_expire(download);
 		download = NULL;
 	}
+	/* no attempt is left to start, but one may end late */
+	if (download && download->machine.state == BID_DOWNLOAD_GIVEN_UP && now >= download->until_ms + BID_WINDOW_GRACE) {
+		bid_download_retire(download);
+		download = NULL;
+	}
 	if (!download) {
 		download = download_new(broker, request);
 		if (!download)

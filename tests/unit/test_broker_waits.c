@@ -203,6 +203,28 @@ static void test_a_second_window_gets_it(void **state)
 	assert_int_equal(held->asked, 1);
 }
 
+/* A download that was given up ends with its attempt, perhaps late. A later reader does not wait for that end. */
+static void test_reader_after_a_given_up_download_starts_another(void **state)
+{
+	struct scene *scene = *state;
+	struct caller first, second;
+	struct held_source *held;
+
+	scene_broker(scene, &hasty);
+	held = scene_held_elf(scene, 0xa, HOLD_START);
+	caller_start(&first, scene, 0xa);
+	held_wait(held, 1);
+	assert_int_equal(call_wait(first.call), -ETIMEDOUT);
+	sleep_ms(BID_WINDOW_GRACE + 50);
+	scene_wait_ms(scene, 2 * PATIENCE_MS);
+	caller_start(&second, scene, 0xa);
+	held_wait_asked(held, 2);
+	held_hold(held, HOLD_NOWHERE);
+	assert_int_equal(call_wait(second.call), 0);
+	assert_int_equal(pthread_join(first.thread, NULL), 0);
+	assert_int_equal(pthread_join(second.thread, NULL), 0);
+}
+
 static void test_a_timed_out_download_goes_on(void **state)
 {
 	struct scene *scene = *state;
@@ -354,6 +376,7 @@ int main(void)
 		scene_test(test_windows),
 		scene_test(test_the_line_is_left_in_time),
 		scene_test(test_a_second_window_gets_it),
+		scene_test(test_reader_after_a_given_up_download_starts_another),
 		scene_test(test_a_timed_out_download_goes_on),
 		scene_test(test_progress),
 		scene_test(test_each_download),
