@@ -7,7 +7,8 @@
  *     the download
  *   bid_holds_drop()
  *
- * Any number of threads may use a struct bid_holds. All functions may block on disk for a moment.
+ * Any number of threads may use a struct bid_holds. All functions may block on disk for a moment. If a lock service hangs, one
+ * thread waits for it, and the others a second at most.
  */
 #ifndef BID_API_HOLD_H
 #define BID_API_HOLD_H
@@ -30,7 +31,7 @@ uint64_t bid_hold_key(const struct bid_request *request, uint64_t sources);
 
 /*
  * Take the lock of @key without waiting. Returns 0, also if @holds already has it: each take needs its drop. Returns -EBUSY if
- * another process has it, or another negative errno on a file system without locks.
+ * another process has it, or another negative errno on a file system without locks, or with locks that hang.
  */
 int bid_holds_take(struct bid_holds *holds, uint64_t key);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -28,6 +29,8 @@ struct hold {
 };
 
 LIST_HEAD(hold_list, hold);
+
+#define HANG_S 1
 
 struct bid_holds {
 	struct bid_store *store; /* borrowed */
@@ -145,11 +148,22 @@ static int take_hold(struct bid_holds *holds, uint64_t key)
 	return 0;
 }
 
+/* Lock @holds, unless another thread has it for long: the lock service of an NFS server may hang. */
+static bool lock_holds(struct bid_holds *holds)
+{
+	struct timespec deadline;
+
+	clock_gettime(CLOCK_REALTIME, &deadline);
+	deadline.tv_sec += HANG_S;
+	return pthread_mutex_timedlock(&holds->lock, &deadline) == 0;
+}
+
 int bid_holds_take(struct bid_holds *holds, uint64_t key)
 {
 	int r;
 
-	pthread_mutex_lock(&holds->lock);
+	if (!lock_holds(holds))
+		return -ETIMEDOUT;
 	r = take_hold(holds, key);
 	pthread_mutex_unlock(&holds->lock);
 	return r;
@@ -159,7 +173,9 @@ void bid_holds_drop(struct bid_holds *holds, uint64_t key)
 {
 	struct hold *hold;
 
-	pthread_mutex_lock(&holds->lock);
+	/* otherwise the lock ends with the process */
+	if (!lock_holds(holds))
+		return;
 	hold = find_hold(holds, key);
 	if (hold && --hold->times == 0) {
 		set_lock(holds->fd, key, F_UNLCK);

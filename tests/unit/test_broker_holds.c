@@ -3,11 +3,13 @@
 #include "held_source.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -416,11 +418,68 @@ static void test_where_nothing_can_be_held_it_is_fetched_all_the_same(void **sta
 	assert_int_equal(fetch(scenes->scene[ONE], &request, NULL), 0);
 }
 
+/* The gate of fcntl(2): a lock service that hangs. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool closed;
+	unsigned waiting;
+} gate = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+int fcntl(int fd, int command, ...)
+{
+	va_list arguments;
+	void *argument;
+
+	va_start(arguments, command);
+	argument = va_arg(arguments, void *);
+	va_end(arguments);
+	if (command == F_OFD_SETLK) {
+		pthread_mutex_lock(&gate.lock);
+		gate.waiting += gate.closed;
+		pthread_cond_broadcast(&gate.changed);
+		while (gate.closed)
+			pthread_cond_wait(&gate.changed, &gate.lock);
+		pthread_mutex_unlock(&gate.lock);
+	}
+	return (int)syscall(SYS_fcntl, fd, command, argument);
+}
+
+static void set_gate(bool closed)
+{
+	pthread_mutex_lock(&gate.lock);
+	gate.closed = closed;
+	pthread_cond_broadcast(&gate.changed);
+	pthread_mutex_unlock(&gate.lock);
+}
+
+static void test_a_lock_service_that_hangs_costs_others_a_second(void **state)
+{
+	struct scenes *scenes = *state;
+	struct scene *scene = scenes->scene[ONE];
+	struct bid_request request = elf_of(0xa);
+	struct caller caller;
+
+	equip(scenes, ONE, &patient);
+	set_gate(true);
+	caller_start(&caller, scene, 0xb);
+	pthread_mutex_lock(&gate.lock);
+	while (gate.waiting == 0)
+		wait_changed(&gate.changed, &gate.lock);
+	pthread_mutex_unlock(&gate.lock);
+	assert_int_equal(fetch(scene, &request, NULL), 0);
+	set_gate(false);
+	assert_int_equal(pthread_join(caller.thread, NULL), 0);
+	call_wait(caller.call);
+}
+
 #define scenes_test(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		/* before a test moves the clock, which the mutex does not follow */
+		scenes_test(test_a_lock_service_that_hangs_costs_others_a_second),
 		scenes_test(test_two_brokers_fetch_once),
 		scenes_test(test_who_waits_waits_for_nothing_else),
 		scenes_test(test_a_no_is_heard_by_both),
