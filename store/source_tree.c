@@ -144,19 +144,46 @@ static void end_silence(struct bid_source_tree *tree, struct bid_tree_job *job)
 	bid_tree_job_finish(tree, job, BID_OUTCOME_UNREACHABLE, silent);
 }
 
-/* The timer thread: end the requests to a file system that does not respond. */
+/* Find a cancelled job of @jobs that can end without its thread. */
+static struct bid_tree_job *find_cancelled(struct bid_tree_jobs *jobs)
+{
+	struct bid_tree_job *job = TAILQ_FIRST(jobs);
+
+	while (job && (!job->cancelled || job->telling || job->over))
+		job = TAILQ_NEXT(job, link);
+	return job;
+}
+
+/* End the cancelled requests. Called with the lock, which is released meanwhile. */
+static void end_cancelled(struct bid_source_tree *tree)
+{
+	struct bid_tree_job *job;
+
+	while ((job = find_cancelled(&tree->waiting)))
+		finish_waiting(tree, job, BID_OUTCOME_CANCELLED, "cancelled");
+	while ((job = find_cancelled(&tree->running)))
+		bid_tree_job_finish(tree, job, BID_OUTCOME_CANCELLED, "cancelled");
+}
+
+/* The timer thread: end cancelled requests, and requests to a file system that does not respond. */
 static void *keep_time(void *argument)
 {
 	struct bid_source_tree *tree = argument;
 	char text[256];
 
 	pthread_mutex_lock(&tree->lock);
-	while (!tree->stopping) {
-		struct bid_tree_job *job, *waiting = TAILQ_FIRST(&tree->waiting);
+	for (;;) {
+		struct bid_tree_job *job, *waiting;
+		struct timespec until;
 		int64_t next;
-		unsigned lost = count_lost(tree, &job, &next);
-		struct timespec until = { .tv_sec = next / 1000, .tv_nsec = next % 1000 * 1000000 };
+		unsigned lost;
 
+		end_cancelled(tree);
+		if (tree->stopping)
+			break;
+		waiting = TAILQ_FIRST(&tree->waiting);
+		lost = count_lost(tree, &job, &next);
+		until = (struct timespec){ .tv_sec = next / 1000, .tv_nsec = next % 1000 * 1000000 };
 		if (job) {
 			end_silence(tree, job);
 		} else if (waiting && is_refused(tree, text, sizeof(text))) {
@@ -206,30 +233,20 @@ static int tree_start(struct bid_source *source, const struct bid_request *reque
 	return 0;
 }
 
-/* Find a job of @jobs with @number, or any job for 0, that can end without its thread. Marks the others as cancelled. */
-static struct bid_tree_job *find(struct bid_tree_jobs *jobs, uint64_t number)
-{
-	struct bid_tree_job *job, *found = NULL;
-
-	for (job = TAILQ_FIRST(jobs); job; job = TAILQ_NEXT(job, link)) {
-		if (number && job->number != number)
-			continue;
-		job->cancelled = true;
-		if (!job->telling && !job->over)
-			found = job;
-	}
-	return found;
-}
-
-/* Cancel the request with @number, or all for 0. Called with the lock, which is released meanwhile. */
-static void cancel(struct bid_source_tree *tree, uint64_t number)
+/* Mark the request with @number, or all for 0. Called with the lock. */
+static void mark_cancelled(struct bid_tree_jobs *jobs, uint64_t number)
 {
 	struct bid_tree_job *job;
 
-	while ((job = find(&tree->waiting, number)))
-		finish_waiting(tree, job, BID_OUTCOME_CANCELLED, "cancelled");
-	while ((job = find(&tree->running, number)))
-		bid_tree_job_finish(tree, job, BID_OUTCOME_CANCELLED, "cancelled");
+	for (job = TAILQ_FIRST(jobs); job; job = TAILQ_NEXT(job, link))
+		job->cancelled = job->cancelled || !number || job->number == number;
+}
+
+static void cancel(struct bid_source_tree *tree, uint64_t number)
+{
+	mark_cancelled(&tree->waiting, number);
+	mark_cancelled(&tree->running, number);
+	pthread_cond_signal(&tree->has_time);
 }
 
 static void tree_cancel(struct bid_source *source, uint64_t transfer)

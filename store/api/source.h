@@ -11,7 +11,7 @@
  *   receiver->broke_off	when the body broke off and the source retries: a head may follow, or the rest of the body
  *   receiver->done		exactly once, last
  *
- * from one thread at a time; it may be from inside start().
+ * from one thread at a time; it may be from inside start(), but not from inside cancel().
  */
 #ifndef BID_API_SOURCE_H
 #define BID_API_SOURCE_H
@@ -133,8 +133,8 @@ struct bid_source_ops {
 	int (*start)(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
 		     uint64_t *ret_transfer);
 	/*
-	 * Cancel the transfer: done() still comes, perhaps from inside this call, as BID_OUTCOME_CANCELLED unless the transfer
-	 * ended by itself. Ignores unknown numbers.
+	 * Cancel the transfer: done() still comes, from another thread, as BID_OUTCOME_CANCELLED unless the transfer ended by
+	 * itself. Ignores unknown numbers. Does not block: the caller may hold a lock that the receiver takes.
 	 */
 	void (*cancel)(struct bid_source *source, uint64_t transfer);
 	/*

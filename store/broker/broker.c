@@ -167,7 +167,6 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 
 void bid_broker_cancel(struct bid_broker *broker, uint64_t handle)
 {
-	struct bid_cancel_list cancels = { 0 };
 	struct bid_waiter *waiter;
 
 	pthread_mutex_lock(&broker->lock);
@@ -181,13 +180,12 @@ void bid_broker_cancel(struct bid_broker *broker, uint64_t handle)
 
 		bid_download_leave(waiter);
 		if (bid_download_abandoned(download))
-			bid_download_cancel(download, &cancels);
+			bid_download_cancel(download);
 	}
 	pthread_mutex_unlock(&broker->lock);
 
 	if (waiter)
 		bid_waiter_answer(broker, waiter, -EINTR, NULL, NULL);
-	bid_cancel_list_run(&cancels);
 }
 
 /* Returns the new waiter of the request handle @handle, or NULL for a used one. */

@@ -15,17 +15,12 @@
 /* time for the first 64 KiB after the header, in multiples of hedge_ms: a connection starts slowly */
 enum { HEAD_HEDGES = 3 };
 
-/* Add @attempt, which has started. Under the lock. */
-static void add_cancel(struct bid_cancel_list *cancels, const struct bid_attempt *attempt)
+/* Cancel @attempt, which has started. Under the lock. */
+static void cancel_attempt(const struct bid_attempt *attempt)
 {
-	cancels->of[cancels->n].source = attempt->download->broker->sources[attempt->source].source;
-	cancels->of[cancels->n++].transfer = attempt->transfer;
-}
+	struct bid_source *source = attempt->download->broker->sources[attempt->source].source;
 
-void bid_cancel_list_run(const struct bid_cancel_list *cancels)
-{
-	for (unsigned i = 0; i < cancels->n; i++)
-		cancels->of[i].source->ops->cancel(cancels->of[i].source, cancels->of[i].transfer);
+	source->ops->cancel(source, attempt->transfer);
 }
 
 /* Report a reason of the negative cache against @source. Returns false without a reason. Without the lock. */
@@ -121,7 +116,7 @@ static void set_timer(struct bid_download *download, bool wanted, enum bid_event
 }
 
 /* Take the waiter of the fallback out of its download. Under the lock. */
-static void cancel_fallback(struct bid_download *download, struct bid_cancel_list *cancels)
+static void cancel_fallback(struct bid_download *download)
 {
 	struct bid_waiter *waiter = &download->fallback.waiter;
 	struct bid_download *whole = waiter->download;
@@ -132,12 +127,11 @@ static void cancel_fallback(struct bid_download *download, struct bid_cancel_lis
 		return;
 	bid_download_leave(waiter);
 	if (bid_download_abandoned(whole))
-		bid_download_cancel(whole, cancels);
+		bid_download_cancel(whole);
 	bid_fallback_answer(download, -EINTR, NULL);
 }
 
-struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_event event, size_t candidate,
-				      struct bid_cancel_list *cancels)
+struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_event event, size_t candidate)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_machine *machine = &download->machine;
@@ -154,10 +148,10 @@ struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_ev
 		machine->candidates[i].overtaken_ms = (unsigned)(bid_clock_ms() - attempt->started_ms);
 		/* otherwise started() cancels it, with the number of start() */
 		if (!attempt->starting)
-			add_cancel(cancels, attempt);
+			cancel_attempt(attempt);
 	}
 	if (actions.cancel_fallback)
-		cancel_fallback(download, cancels);
+		cancel_fallback(download);
 	/* under the same lock, because a new waiter could join a download that ends as interrupted */
 	if (machine->state == BID_DOWNLOAD_CANCELLED || (actions.end && actions.ended_as == BID_DOWNLOAD_CANCELLED))
 		bid_download_retire(download);
@@ -174,9 +168,8 @@ enum bid_attempt_state bid_scheduler_state(const struct bid_attempt *attempt)
 void bid_scheduler_done(struct bid_attempt *attempt)
 {
 	struct bid_broker *broker = attempt->download->broker;
-	struct bid_cancel_list none = { 0 };
 
-	bid_scheduler_take(attempt->download, BID_EVENT_DONE, attempt->candidate, &none);
+	bid_scheduler_take(attempt->download, BID_EVENT_DONE, attempt->candidate);
 	if (attempt->room == BID_ATTEMPT_ROOM_MAKING)
 		return;
 	if (attempt->room != BID_ATTEMPT_ROOM_WANTED)
@@ -192,7 +185,6 @@ static void started(struct bid_attempt *attempt, uint64_t transfer)
 	struct bid_download *download = attempt->download;
 	struct bid_broker *broker = download->broker;
 	struct bid_source *source = download->broker->sources[attempt->source].source;
-	struct bid_cancel_list cancels = { 0 };
 	bool resumes = false;
 
 	pthread_mutex_lock(&broker->lock);
@@ -205,16 +197,15 @@ static void started(struct bid_attempt *attempt, uint64_t transfer)
 		if (resumes)
 			attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
 		if (bid_scheduler_state(attempt) == BID_ATTEMPT_STOPPED)
-			add_cancel(&cancels, attempt);
+			cancel_attempt(attempt);
 		else if (broker->ending || bid_download_abandoned(download))
-			bid_download_cancel(download, &cancels);
+			bid_download_cancel(download);
 		else if (atomic_load(&broker->offline))
-			bid_scheduler_take(download, BID_EVENT_OFFLINE, BID_NO_CANDIDATE, &cancels);
+			bid_scheduler_take(download, BID_EVENT_OFFLINE, BID_NO_CANDIDATE);
 	}
 	pthread_mutex_unlock(&broker->lock);
 	if (resumes)
 		source->ops->resume(source, transfer);
-	bid_cancel_list_run(&cancels);
 }
 
 static int start_attempt(struct bid_attempt *attempt)
@@ -280,7 +271,6 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
-	struct bid_cancel_list cancels = { 0 };
 	bool held;
 
 	/* a server may announce a wrong size, and a server without a response may have a smaller artifact */
@@ -289,7 +279,7 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 
 	pthread_mutex_lock(&broker->lock);
 	bid_download_ref(download);
-	bid_scheduler_take(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE, &cancels);
+	bid_scheduler_take(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE);
 	bid_download_settle(download, error, &waiters);
 	held = download->lock_wait.holds;
 	download->lock_wait.holds = false;
@@ -298,8 +288,6 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 	if (held)
 		bid_holds_drop(broker->holds, download->lock_wait.key);
 	bid_download_answer(download, &waiters, error, file);
-	bid_cancel_list_run(&cancels);
-
 	bid_download_put(download);
 }
 
@@ -334,11 +322,10 @@ void bid_scheduler_step(struct bid_download *download, enum bid_event event, siz
 	int error = 0;
 
 	do {
-		struct bid_cancel_list cancels = { 0 };
 		struct bid_attempt *attempt = NULL;
 
 		pthread_mutex_lock(&broker->lock);
-		actions = bid_scheduler_take(download, event, candidate, &cancels);
+		actions = bid_scheduler_take(download, event, candidate);
 		if (event == BID_EVENT_LEFT && download->machine.candidates[candidate].state == BID_ATTEMPT_OVER)
 			report_broken(download, &download->machine.candidates[candidate]);
 		if (actions.start != BID_NO_CANDIDATE)
@@ -349,7 +336,6 @@ void bid_scheduler_step(struct bid_download *download, enum bid_event event, siz
 			error = error_of(download, actions.ended_as);
 		pthread_mutex_unlock(&broker->lock);
 
-		bid_cancel_list_run(&cancels);
 		if (actions.start == BID_NO_CANDIDATE)
 			break;
 		event = start(download, attempt);
@@ -370,16 +356,14 @@ static void refresh_received(struct bid_machine *machine)
 enum bid_attempt_state bid_scheduler_note(struct bid_attempt *attempt, enum bid_event event)
 {
 	struct bid_download *download = attempt->download;
-	struct bid_cancel_list cancels = { 0 };
 	enum bid_attempt_state state;
 
 	pthread_mutex_lock(&download->broker->lock);
 	if (event == BID_EVENT_VERIFIED)
 		refresh_received(&download->machine);
-	bid_scheduler_take(download, event, attempt->candidate, &cancels);
+	bid_scheduler_take(download, event, attempt->candidate);
 	state = download->machine.candidates[attempt->candidate].state;
 	pthread_mutex_unlock(&download->broker->lock);
-	bid_cancel_list_run(&cancels);
 	return state;
 }
 
@@ -395,7 +379,6 @@ void bid_scheduler_leave(struct bid_attempt *attempt, enum bid_event event)
 void bid_scheduler_hedge(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
-	struct bid_cancel_list cancels = { 0 };
 	uint64_t looped;
 	size_t source;
 
@@ -406,10 +389,9 @@ void bid_scheduler_hedge(struct bid_download *download)
 	source = bid_loop_look(download, &looped);
 	for (size_t i = 0; i < download->machine.n; i++)
 		if (looped & UINT64_C(1) << i)
-			bid_scheduler_take(download, BID_EVENT_LOOPED, i, &cancels);
+			bid_scheduler_take(download, BID_EVENT_LOOPED, i);
 	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
-	bid_cancel_list_run(&cancels);
 	if (source != BID_LOOP_NONE)
 		bid_loop_probe(broker, source);
 	bid_scheduler_step(download, BID_EVENT_TIMER, BID_NO_CANDIDATE);
@@ -417,34 +399,29 @@ void bid_scheduler_hedge(struct bid_download *download)
 	bid_download_unref(download);
 }
 
-void bid_download_cancel(struct bid_download *download, struct bid_cancel_list *cancels)
+void bid_download_cancel(struct bid_download *download)
 {
-	bid_scheduler_take(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE, cancels);
+	bid_scheduler_take(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
 }
 
 void bid_download_claim(struct bid_download *download)
 {
-	struct bid_cancel_list cancels = { 0 };
-
 	pthread_mutex_lock(&download->broker->lock);
-	bid_scheduler_take(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE, &cancels);
+	bid_scheduler_take(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE);
 	pthread_mutex_unlock(&download->broker->lock);
-	bid_cancel_list_run(&cancels);
 }
 
 void bid_scheduler_dismiss(struct bid_download *download, enum bid_event event, int error)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
-	struct bid_cancel_list cancels = { 0 };
 
 	bid_download_take_waiters(download, &waiters);
-	bid_scheduler_take(download, event, BID_NO_CANDIDATE, &cancels);
+	bid_scheduler_take(download, event, BID_NO_CANDIDATE);
 	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
 
 	bid_download_answer(download, &waiters, error, NULL);
-	bid_cancel_list_run(&cancels);
 
 	pthread_mutex_lock(&broker->lock);
 	bid_download_unref(download);
@@ -454,13 +431,12 @@ void bid_scheduler_end_wait(struct bid_waiter *waiter)
 {
 	struct bid_download *download = waiter->download;
 	struct bid_broker *broker = download->broker;
-	struct bid_cancel_list cancels = { 0 };
 
 	bid_download_leave(waiter);
 	download->timed_out = true;
 	/* without waiters, the attempts in a queue are useless */
 	if (download->n_waiters == 0)
-		bid_scheduler_take(download, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE, &cancels);
+		bid_scheduler_take(download, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE);
 	/* within the window the next waiter starts another download */
 	if (download->machine.state == BID_DOWNLOAD_GIVEN_UP)
 		bid_download_retire(download);
@@ -468,7 +444,6 @@ void bid_scheduler_end_wait(struct bid_waiter *waiter)
 	pthread_mutex_unlock(&broker->lock);
 
 	bid_waiter_answer(broker, waiter, -ETIMEDOUT, NULL, download);
-	bid_cancel_list_run(&cancels);
 
 	pthread_mutex_lock(&broker->lock);
 	bid_download_unref(download);

@@ -16,24 +16,11 @@
 #include "broker/attempt.h"
 #include "broker/download.h"
 
-/* Transfers to cancel, collected under the lock and cancelled without it. */
-struct bid_cancel_list {
-	struct {
-		struct bid_source *source;
-		uint64_t transfer;
-	} of[BID_CANDIDATES_MAX];
-	unsigned n;
-};
-
-/* Without the lock. */
-void bid_cancel_list_run(const struct bid_cancel_list *cancels);
-
 /*
- * Feed @event of @candidate, or BID_NO_CANDIDATE, to @download. Adds the transfers to cancel to @cancels; events with other
- * actions are for bid_scheduler_step(). Under the lock.
+ * Feed @event of @candidate, or BID_NO_CANDIDATE, to @download, and cancel attempts. Events with other actions are for
+ * bid_scheduler_step(). Under the lock.
  */
-struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_event event, size_t candidate,
-				      struct bid_cancel_list *cancels);
+struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_event event, size_t candidate);
 
 /* Feed @event to @download and run its actions. By the owner of a reference, without the lock. */
 void bid_scheduler_step(struct bid_download *download, enum bid_event event, size_t candidate);
@@ -87,6 +74,6 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 void bid_scheduler_dismiss(struct bid_download *download, enum bid_event event, int error);
 
 /* Cancel @download, without waiters, if possible. Under the lock. */
-void bid_download_cancel(struct bid_download *download, struct bid_cancel_list *cancels);
+void bid_download_cancel(struct bid_download *download);
 
 #endif

@@ -191,9 +191,42 @@ static struct held_transfer *take_from_line(struct held_source *held, uint64_t n
 	return transfer;
 }
 
-static void held_cancel(struct bid_source *source, uint64_t number)
+struct leaver {
+	struct held_source *held;
+	struct held_transfer *transfer;
+};
+
+/* A thread that ends a transfer, because its source's thread may be held. */
+static void *leave_line(void *user)
 {
 	const struct bid_answer answer = { .outcome = BID_OUTCOME_CANCELLED, .not_sent = true, .size = BID_SIZE_UNKNOWN };
+	struct leaver *leaver = user;
+	struct held_source *held = leaver->held;
+
+	leaver->transfer->receiver->done(leaver->transfer->user, &answer);
+	free(leaver->transfer);
+	free(leaver);
+	pthread_mutex_lock(&held->lock);
+	held->done++;
+	held->leaving--;
+	pthread_cond_broadcast(&held->changed);
+	pthread_mutex_unlock(&held->lock);
+	return NULL;
+}
+
+static void start_leaver(struct held_source *held, struct held_transfer *transfer)
+{
+	struct leaver *leaver = malloc(sizeof(*leaver));
+	pthread_t thread;
+
+	assert_non_null(leaver);
+	*leaver = (struct leaver){ .held = held, .transfer = transfer };
+	assert_int_equal(pthread_create(&thread, NULL, leave_line, leaver), 0);
+	pthread_detach(thread);
+}
+
+static void held_cancel(struct bid_source *source, uint64_t number)
+{
 	struct held_source *held = held_of(source);
 	struct held_transfer *in_line;
 
@@ -202,12 +235,11 @@ static void held_cancel(struct bid_source *source, uint64_t number)
 	if (held->transfers && held->transfers->number == number)
 		held->transfers->cancelled = true;
 	in_line = take_from_line(held, number);
-	held->done += in_line != NULL;
+	held->leaving += in_line != NULL;
 	pthread_cond_broadcast(&held->changed);
 	pthread_mutex_unlock(&held->lock);
 	if (in_line)
-		in_line->receiver->done(in_line->user, &answer);
-	free(in_line);
+		start_leaver(held, in_line);
 }
 
 static void held_resume(struct bid_source *source, uint64_t number)
@@ -229,6 +261,8 @@ static void held_free(struct bid_source *source)
 	held->stop = true;
 	held->freed_clean = !held->transfers;
 	pthread_cond_broadcast(&held->changed);
+	while (held->leaving > 0)
+		pthread_cond_wait(&held->changed, &held->lock);
 	pthread_mutex_unlock(&held->lock);
 	pthread_join(held->thread, NULL);
 	pthread_mutex_destroy(&held->lock);

@@ -26,6 +26,7 @@ struct held_source {
 	struct held_transfer *transfers;
 	bool stop;
 	unsigned last;
+	unsigned leaving;		/* cancelled transfers that have not ended yet */
 
 	/* set by the test */
 	enum hold hold;
