@@ -122,7 +122,6 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 enum bid_timer_kind {
 	BID_TIMER_DOWNLOAD, /* struct bid_download: end of the window, or of the kept result */
 	BID_TIMER_HEDGE, /* struct bid_download: start of another source, or poll of the lock */
-	BID_TIMER_WAIT, /* struct bid_waiter: end of its wait */
 };
 
 /* Arm @timer for @at_ms. Under the lock. */

@@ -172,9 +172,6 @@ static void queue(struct bid_download *download, struct bid_waiter *waiter)
 	TAILQ_INSERT_TAIL(&download->waiters, waiter, link);
 	download->n_waiters++;
 	*(waiter->fallback_of ? &download->broker->n_fallbacks : &download->broker->n_waiting) += 1;
-	waiter->limit = (struct bid_timer){ .kind = BID_TIMER_WAIT, .user = waiter };
-	if (waiter->until_ms)
-		bid_broker_arm(download->broker, &waiter->limit, waiter->until_ms);
 }
 
 int bid_download_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
@@ -230,7 +227,6 @@ void bid_download_leave(struct bid_waiter *waiter)
 	struct bid_download *download = waiter->download;
 
 	TAILQ_REMOVE(&download->waiters, waiter, link);
-	bid_timer_disarm(&waiter->limit);
 	waiter->download = NULL;
 	download->n_waiters--;
 	*(waiter->fallback_of ? &download->broker->n_fallbacks : &download->broker->n_waiting) -= 1;

@@ -61,7 +61,6 @@ static void submit(struct bid_download *download, enum bid_kind kind)
 		.state = BID_WAITER_BUSY,
 		.stripped = BID_FILE_NONE,
 		.fallback_of = download,
-		.until_ms = broker->config.wait_ms > 0 ? download->until_ms : 0,
 		.cancelled = download->machine.state != BID_DOWNLOAD_RUNNING,
 	};
 	pthread_mutex_unlock(&broker->lock);

@@ -14,7 +14,6 @@
 #include <sys/queue.h>
 
 #include "api/broker.h"
-#include "base/timer.h"
 
 struct bid_download;
 
@@ -37,8 +36,6 @@ struct bid_waiter {
 	bool cancelled; /* cancelled while NEW or BUSY */
 	struct bid_download *download; /* while QUEUED; a download with waiters is not freed */
 	struct bid_download *fallback_of; /* download that waits with its fallback.waiter, which is this; else NULL */
-	int64_t until_ms; /* end of its wait; 0 for the end of its download's window */
-	struct bid_timer limit; /* while QUEUED with an @until_ms */
 	TAILQ_ENTRY(bid_waiter) link; /* in its download, or in a list of waiters to answer */
 };
 

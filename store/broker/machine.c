@@ -84,9 +84,7 @@ static void take_of_download(struct bid_machine *machine, enum bid_event event, 
 			leave(machine, BID_DOWNLOAD_CANCELLED, actions);
 		break;
 	case BID_EVENT_GIVE_UP:
-		/* a fallback has a limit of its own */
-		if (bid_machine_is_cancellable(machine) && !machine->falls_back &&
-		    !has(machine, BID_ATTEMPT_SENT, BID_ATTEMPT_LEADING))
+		if (bid_machine_is_cancellable(machine) && !has(machine, BID_ATTEMPT_SENT, BID_ATTEMPT_LEADING))
 			leave(machine, BID_DOWNLOAD_GIVEN_UP, actions);
 		break;
 	case BID_EVENT_OFFLINE:

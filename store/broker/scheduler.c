@@ -118,6 +118,7 @@ static void set_timer(struct bid_download *download, bool wanted, enum bid_event
 /* Take the waiter of the fallback out of its download. Under the lock. */
 static void cancel_fallback(struct bid_download *download)
 {
+	bool given_up = download->machine.state == BID_DOWNLOAD_GIVEN_UP;
 	struct bid_waiter *waiter = &download->fallback.waiter;
 	struct bid_download *whole = waiter->download;
 
@@ -126,9 +127,16 @@ static void cancel_fallback(struct bid_download *download)
 	if (!whole)
 		return;
 	bid_download_leave(waiter);
-	if (bid_download_abandoned(whole))
+	/* a reader may return for the file */
+	whole->timed_out |= given_up;
+	if (given_up && whole->n_waiters == 0)
+		bid_scheduler_take(whole, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE);
+	else if (bid_download_abandoned(whole))
 		bid_download_cancel(whole);
-	bid_fallback_answer(download, -EINTR, NULL);
+	/* the next waiter starts another download */
+	if (whole->machine.state == BID_DOWNLOAD_GIVEN_UP)
+		bid_download_retire(whole);
+	bid_fallback_answer(download, given_up ? -ETIMEDOUT : -EINTR, NULL);
 }
 
 struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_event event, size_t candidate)
@@ -422,28 +430,6 @@ void bid_scheduler_dismiss(struct bid_download *download, enum bid_event event, 
 	pthread_mutex_unlock(&broker->lock);
 
 	bid_download_answer(download, &waiters, error, NULL);
-
-	pthread_mutex_lock(&broker->lock);
-	bid_download_unref(download);
-}
-
-void bid_scheduler_end_wait(struct bid_waiter *waiter)
-{
-	struct bid_download *download = waiter->download;
-	struct bid_broker *broker = download->broker;
-
-	bid_download_leave(waiter);
-	download->timed_out = true;
-	/* without waiters, the attempts in a queue are useless */
-	if (download->n_waiters == 0)
-		bid_scheduler_take(download, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE);
-	/* within the window the next waiter starts another download */
-	if (download->machine.state == BID_DOWNLOAD_GIVEN_UP)
-		bid_download_retire(download);
-	bid_download_ref(download);
-	pthread_mutex_unlock(&broker->lock);
-
-	bid_waiter_answer(broker, waiter, -ETIMEDOUT, NULL, download);
 
 	pthread_mutex_lock(&broker->lock);
 	bid_download_unref(download);

@@ -46,9 +46,6 @@ void bid_scheduler_hedge(struct bid_download *download);
 /* End the window or the kept result of @download. Under the lock, which may be released in between. */
 void bid_scheduler_end_time(struct bid_download *download);
 
-/* End the wait of @waiter, which has its own limit. Under the lock, which is released for the answer. */
-void bid_scheduler_end_wait(struct bid_waiter *waiter);
-
 /*
  * Start the attempts of @download, with @look after a look into the store. Takes the reference. Without the lock, and without
  * another process to wait for.

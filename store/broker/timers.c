@@ -25,9 +25,6 @@ static void end(struct bid_timer *timer)
 	case BID_TIMER_HEDGE:
 		bid_scheduler_hedge(timer->user);
 		break;
-	case BID_TIMER_WAIT:
-		bid_scheduler_end_wait(timer->user);
-		break;
 	}
 }
 

@@ -238,7 +238,7 @@ static void end_wait(struct scene *scene)
 	download = TAILQ_FIRST(&scene->broker->downloads);
 	while (!download->fallback.waiter.download)
 		download = TAILQ_NEXT(download, link);
-	bid_broker_arm(scene->broker, &download->fallback.waiter.limit, 1);
+	bid_broker_arm(scene->broker, &download->timer, 1);
 	pthread_mutex_unlock(&scene->broker->lock);
 }
 

@@ -204,9 +204,7 @@ static void test_fallbacks_follow_the_last_candidate(void **state)
 
 	set_before_fallbacks(&rig);
 	assert_true(take(&rig, BID_EVENT_REPORTED, 0).fallback);
-	/* the end of the wait and another lookup leave it running */
-	actions = take(&rig, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE);
-	assert_false(actions.end || actions.cancel_fallback);
+	/* another lookup leaves it running */
 	actions = take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
 	assert_false(actions.end || actions.fallback);
 	assert_true(take(&rig, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE).fallback);
@@ -215,19 +213,25 @@ static void test_fallbacks_follow_the_last_candidate(void **state)
 	assert_int_equal(actions.ended_as, BID_DOWNLOAD_RUNNING);
 }
 
-static void test_cancel_ends_the_fallback(void **state)
+static void assert_event_ends_fallback(enum bid_event event, enum bid_download_state ended_as)
 {
 	struct bid_actions actions;
 	struct rig rig;
 
 	set_before_fallbacks(&rig);
 	take(&rig, BID_EVENT_REPORTED, 0);
-	actions = take(&rig, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
+	actions = take(&rig, event, BID_NO_CANDIDATE);
 	assert_true(actions.cancel_fallback);
 	assert_false(actions.end);
 	actions = take(&rig, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE);
 	assert_true(actions.end);
-	assert_int_equal(actions.ended_as, BID_DOWNLOAD_CANCELLED);
+	assert_int_equal(actions.ended_as, ended_as);
+}
+
+static void test_cancel_and_end_of_wait_end_the_fallback(void **state)
+{
+	assert_event_ends_fallback(BID_EVENT_CANCEL, BID_DOWNLOAD_CANCELLED);
+	assert_event_ends_fallback(BID_EVENT_GIVE_UP, BID_DOWNLOAD_GIVEN_UP);
 }
 
 /* Its result is none for a late reader: a fallback may have the section. */
@@ -324,7 +328,7 @@ int main(void)
 		cmocka_unit_test(test_offline_cancels_what_stands_in_line_alone),
 		cmocka_unit_test(test_all_said_no_ends_by_the_reports),
 		cmocka_unit_test(test_fallbacks_follow_the_last_candidate),
-		cmocka_unit_test(test_cancel_ends_the_fallback),
+		cmocka_unit_test(test_cancel_and_end_of_wait_end_the_fallback),
 		cmocka_unit_test(test_unwanted_download_with_fallbacks_ends_as_cancelled),
 		cmocka_unit_test(test_any_series_of_events_ends_once),
 	};
