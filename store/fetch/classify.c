@@ -275,14 +275,14 @@ void bid_classify_end(struct bid_transfer *transfer, CURLcode code)
  */
 static bool answers_others(const struct bid_transfer *transfer)
 {
-	return transfer->server->answered_at > transfer->deadline - bid_transfer_config(transfer)->first_byte_ms / 2;
+	return transfer->server->answered_at > transfer->deadline.at_ms - bid_transfer_config(transfer)->first_byte_ms / 2;
 }
 
 /* Classify a late response on a reused connection, which a firewall may have dropped. */
 static void classify_dead_connection(struct bid_transfer *transfer)
 {
 	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "no answer within %g s on a connection that was kept",
-		     (double)(transfer->deadline - transfer->sent_at) / 1000);
+		     (double)(transfer->deadline.at_ms - transfer->sent_at) / 1000);
 	transfer->result.sign = BID_SIGN_NONE;
 	transfer->result.retry = BID_RETRY_AT_ONCE;
 }
@@ -292,7 +292,7 @@ static void classify_late(struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
 	bool others = answers_others(transfer);
-	int64_t waited = transfer->deadline - transfer->sent_at;
+	int64_t waited = transfer->deadline.at_ms - transfer->sent_at;
 	int64_t limit = waited < config->answer_ms || !others ? config->answer_ms : LONGER * (int64_t)config->answer_ms;
 
 	/* no retry, which would be late again */

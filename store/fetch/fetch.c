@@ -111,7 +111,6 @@ int bid_fetch_new(const struct bid_fetch_config *config, struct bid_fetch **ret_
 	TAILQ_INIT(&fetch->arrivals);
 	TAILQ_INIT(&fetch->live);
 	TAILQ_INIT(&fetch->active);
-	TAILQ_INIT(&fetch->alarmed);
 
 	r = copy_config(fetch, config);
 	if (r == 0)

@@ -20,20 +20,6 @@
 #define LONG_MS	       3000 /* an older request does not count against `parallel` */
 #define MOST_TIMES     16 /* limit of a server's requests, in multiples of `parallel` */
 
-static void clear_alarm(struct bid_server *server)
-{
-	if (server->alarm_at)
-		TAILQ_REMOVE(&server->fetch->alarmed, server, alarm);
-	server->alarm_at = 0;
-}
-
-/* Call dispatch_queue() of @server @at, or earlier with another event. */
-static void set_alarm(struct bid_server *server, int64_t at)
-{
-	server->alarm_at = at;
-	TAILQ_INSERT_TAIL(&server->fetch->alarmed, server, alarm);
-}
-
 /* Report the result of @transfer to its receiver. */
 static void report_result(struct bid_transfer *transfer)
 {
@@ -76,7 +62,7 @@ static bool finish_transfer(struct bid_transfer *transfer)
 	TAILQ_REMOVE(&fetch->live, transfer, live);
 	last = --server->live == 0;
 	if (last) {
-		clear_alarm(server);
+		bid_timer_disarm(&server->alarm);
 		pthread_cond_broadcast(&fetch->settled);
 	}
 	pthread_mutex_unlock(&fetch->lock);
@@ -133,7 +119,7 @@ static void dispatch_queue(struct bid_server *server)
 	int64_t now = bid_clock_ms();
 	struct bid_transfer *transfer;
 
-	clear_alarm(server);
+	bid_timer_disarm(&server->alarm);
 	while ((transfer = TAILQ_FIRST(&server->waiting))) {
 		bool refused = bid_server_refuses(server, transfer, now);
 		int64_t at = refused ? now : next_request_at(server, now);
@@ -141,7 +127,7 @@ static void dispatch_queue(struct bid_server *server)
 		if (!refused && at <= now && !bid_server_admits(server, transfer, now))
 			at = server->probe_awaited_until > now ? server->probe_awaited_until : now + LOOK_AGAIN_MS;
 		if (at > now) {
-			set_alarm(server, at);
+			bid_timer_arm(&server->fetch->timers, &server->alarm, at);
 			return;
 		}
 		TAILQ_REMOVE(&server->waiting, transfer, queue);
@@ -214,7 +200,7 @@ static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 		transfer->receiver.broke_off(transfer->user);
 	memcpy(transfer->before, transfer->result.text, sizeof(transfer->before));
 	transfer->state = BID_TRANSFER_BACKOFF;
-	transfer->deadline = at;
+	bid_transfer_set_deadline(transfer, at);
 	return true;
 }
 
@@ -279,7 +265,7 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 	} else if (transfer->result.outcome != BID_OUTCOME_NONE) {
 		end_transfer(fetch, transfer);
 	} else {
-		transfer->deadline = now + LOOK_AGAIN_MS;
+		bid_transfer_set_deadline(transfer, now + LOOK_AGAIN_MS);
 	}
 }
 
@@ -376,31 +362,32 @@ static void reap_transfers(struct bid_fetch *fetch)
 	}
 }
 
+/* Act on the deadline of @transfer. */
+static void expire_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer, int64_t now)
+{
+	if (transfer->state == BID_TRANSFER_BACKOFF) {
+		try_again(fetch, transfer, now);
+		return;
+	}
+	bid_classify_deadline(transfer, now);
+	/* a late transfer continues, but the breaker may refuse queued ones */
+	if (transfer->result.outcome != BID_OUTCOME_NONE)
+		conclude_try(fetch, transfer);
+	else
+		dispatch_queue(transfer->server);
+}
+
 /* Handle the deadlines and alarms before @now. */
 static void expire_deadlines(struct bid_fetch *fetch, int64_t now)
 {
-	struct bid_transfer *transfer, *next;
-	struct bid_server *server, *later;
+	struct bid_timer *timer;
 
-	for (transfer = TAILQ_FIRST(&fetch->active); transfer; transfer = next) {
-		next = TAILQ_NEXT(transfer, queue);
-		if (transfer->deadline > now)
-			continue;
-		if (transfer->state == BID_TRANSFER_BACKOFF) {
-			try_again(fetch, transfer, now);
-			continue;
-		}
-		bid_classify_deadline(transfer, now);
-		/* a late transfer continues, but the breaker may refuse queued ones */
-		if (transfer->result.outcome != BID_OUTCOME_NONE)
-			conclude_try(fetch, transfer);
+	while ((timer = fetch->timers.first) && timer->at_ms <= now) {
+		bid_timer_disarm(timer);
+		if (timer->kind == BID_SERVER_ALARM)
+			dispatch_queue(timer->user);
 		else
-			dispatch_queue(transfer->server);
-	}
-	for (server = TAILQ_FIRST(&fetch->alarmed); server; server = later) {
-		later = TAILQ_NEXT(server, alarm);
-		if (server->alarm_at <= now)
-			dispatch_queue(server);
+			expire_transfer(fetch, timer->user, now);
 	}
 }
 
@@ -427,17 +414,9 @@ static bool take_arrivals(struct bid_fetch *fetch)
 
 static int wait_ms(const struct bid_fetch *fetch)
 {
-	int64_t now = bid_clock_ms(), wait = INT_MAX;
-	const struct bid_transfer *transfer;
-	const struct bid_server *server;
+	int64_t wait = fetch->timers.first ? fetch->timers.first->at_ms - bid_clock_ms() : INT_MAX;
 
-	for (transfer = TAILQ_FIRST(&fetch->active); transfer; transfer = TAILQ_NEXT(transfer, queue))
-		if (transfer->deadline - now < wait)
-			wait = transfer->deadline - now;
-	for (server = TAILQ_FIRST(&fetch->alarmed); server; server = TAILQ_NEXT(server, alarm))
-		if (server->alarm_at - now < wait)
-			wait = server->alarm_at - now;
-	return wait > 0 ? (int)wait : 0;
+	return wait < 0 ? 0 : wait < INT_MAX ? (int)wait : INT_MAX;
 }
 
 void *bid_network_main(void *argument)

@@ -34,7 +34,7 @@ struct bid_fetch {
 	bool stopping; /* under the lock */
 
 	struct bid_transfer_list active; /* with a request, or between two tries; of the network thread */
-	struct bid_server_list alarmed; /* servers with an alarm; of the network thread */
+	struct bid_timers timers; /* deadlines of transfers, and alarms of servers; of the network thread */
 	unsigned seed; /* seed of the jitter; for the network thread */
 };
 
@@ -52,10 +52,15 @@ static inline long bid_slow_s(const struct bid_fetch_config *config)
 	return (config->first_byte_ms + 999L) / 1000;
 }
 
+enum bid_fetch_timer {
+	BID_TRANSFER_DEADLINE, /* struct bid_transfer: end of its state */
+	BID_SERVER_ALARM, /* struct bid_server: another look at its queue */
+};
+
 /* Set the deadline of the state to @at, or to the end of the time for all tries if earlier. */
 static inline void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
 {
-	transfer->deadline = at < transfer->ends_at ? at : transfer->ends_at;
+	bid_timer_arm(&transfer->server->fetch->timers, &transfer->deadline, at < transfer->ends_at ? at : transfer->ends_at);
 }
 
 /* Run the network thread of @fetch, a struct bid_fetch, until fetch->stopping. */

@@ -17,12 +17,12 @@
 
 #include "api/fetch.h"
 #include "base/breaker.h"
+#include "base/timer.h"
 
 #define BID_RETRY_AFTER_WAIT_S 10 /* longest Retry-After that a request waits for */
 
 struct bid_transfer;
 TAILQ_HEAD(bid_transfer_list, bid_transfer);
-TAILQ_HEAD(bid_server_list, bid_server);
 
 struct bid_server {
 	struct bid_source source; /* first member */
@@ -48,8 +48,7 @@ struct bid_server {
 	bool late; /* a request since then is late */
 	int64_t backoff_until; /* end of a short Retry-After */
 	int64_t probe_awaited_until; /* end of the wait of others for the probe */
-	TAILQ_ENTRY(bid_server) alarm; /* in fetch->alarmed */
-	int64_t alarm_at; /* time of the next dispatch(); 0 for none */
+	struct bid_timer alarm; /* another look at the queue, if no other event comes first */
 };
 
 /* Set the result of @transfer if it must not be sent, and return true. Does not count against `parallel`. */

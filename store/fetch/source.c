@@ -137,6 +137,7 @@ int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_so
 	server->source.ops = &server_ops;
 	server->source.name = server->name;
 	TAILQ_INIT(&server->waiting);
+	server->alarm = (struct bid_timer){ .kind = BID_SERVER_ALARM, .user = server };
 	*ret_source = &server->source;
 	return 0;
 }

@@ -174,7 +174,7 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 		r = send_request(transfer);
 	if (r < 0) {
 		bid_classify(transfer, BID_OUTCOME_FAILED, false, "out of memory");
-		transfer->deadline = 0;
+		bid_transfer_set_deadline(transfer, 0);
 	}
 }
 
@@ -228,6 +228,7 @@ int bid_transfer_new(struct bid_server *server, const struct bid_request *reques
 	transfer->receiver = *receiver;
 	transfer->user = user;
 	transfer->kind = request->kind;
+	transfer->deadline = (struct bid_timer){ .kind = BID_TRANSFER_DEADLINE, .user = transfer };
 	bid_response_init(&transfer->response);
 	r = bid_url_for_request(server->url, request, &transfer->url);
 	if (r == 0)
@@ -242,6 +243,7 @@ int bid_transfer_new(struct bid_server *server, const struct bid_request *reques
 
 void bid_transfer_free(struct bid_transfer *transfer)
 {
+	bid_timer_disarm(&transfer->deadline);
 	curl_easy_cleanup(transfer->easy);
 	curl_slist_free_all(transfer->headers);
 	free(transfer->url);

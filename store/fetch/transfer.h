@@ -19,6 +19,7 @@
 
 #include "api/fetch.h"
 #include "base/breaker.h"
+#include "base/timer.h"
 #include "fetch/response.h"
 
 #define BID_TRANSFER_PEER_MAX 64
@@ -92,7 +93,7 @@ struct bid_transfer {
 
 	/* state of the current try */
 	unsigned hops; /* redirects of the server */
-	int64_t deadline; /* end of the state */
+	struct bid_timer deadline; /* end of the state, while in fetch->active */
 	struct bid_response response;
 	char peer[BID_TRANSFER_PEER_MAX]; /* "ADDRESS:PORT" of the last connection, to the server or to a proxy; "" for none */
 	int64_t sent_at; /* time of the request */
