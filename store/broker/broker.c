@@ -286,3 +286,72 @@ void bid_broker_each_download(struct bid_broker *broker, int (*fn)(void *user, c
 		if (fn(user, &copies[i]) != 0)
 			return;
 }
+
+bool bid_broker_is_offline(const struct bid_broker *broker)
+{
+	return atomic_load(&broker->offline);
+}
+
+/* Cancel all requests in the queues of sources. */
+static void end_unsent(struct bid_broker *broker)
+{
+	struct bid_download *download;
+
+	pthread_mutex_lock(&broker->lock);
+	for (download = TAILQ_FIRST(&broker->downloads); download; download = TAILQ_NEXT(download, link))
+		bid_scheduler_take(download, BID_EVENT_OFFLINE, BID_NO_CANDIDATE);
+	pthread_mutex_unlock(&broker->lock);
+}
+
+/* Drop kept results: later readers must not get a result without a request. */
+static void expire_ended(struct bid_broker *broker)
+{
+	pthread_mutex_lock(&broker->lock);
+	bid_download_expire_ended(broker, NULL);
+	pthread_mutex_unlock(&broker->lock);
+}
+
+void bid_broker_set_offline(struct bid_broker *broker, bool offline)
+{
+	atomic_store(&broker->offline, offline);
+	if (offline)
+		end_unsent(broker);
+	else
+		expire_ended(broker);
+}
+
+static void refresh(struct bid_broker *broker, const struct bid_request *request, bool accept)
+{
+	for (size_t i = 0; i < broker->n_sources; i++)
+		bid_negative_forget(&broker->negative, request, broker->sources[i].source->name);
+	bid_negative_forget(&broker->negative, request, BID_NEGATIVE_ALL);
+	if (accept)
+		bid_negative_add(&broker->negative, request, BID_NEGATIVE_ALL, BID_OUTCOME_FOUND);
+	/* late readers must not get a kept result */
+	pthread_mutex_lock(&broker->lock);
+	bid_download_expire_ended(broker, request);
+	pthread_mutex_unlock(&broker->lock);
+}
+
+int bid_broker_refresh(struct bid_broker *broker, const struct bid_request *request, bool accept)
+{
+	struct bid_request one = { .id = request->id };
+
+	if (request->kind != BID_KIND_NONE) {
+		if (!bid_request_valid(request) || !bid_kind_fetchable(request->kind))
+			return -EINVAL;
+		refresh(broker, request, accept);
+		/* the absence of the build includes its parts */
+		if (!bid_kind_has_detail(request->kind))
+			return 0;
+		accept = false;
+	}
+	if (request->id.len == 0)
+		return -EINVAL;
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
+		one.kind = (enum bid_kind)kind;
+		if (bid_kind_fetchable(one.kind))
+			refresh(broker, &one, accept);
+	}
+	return 0;
+}

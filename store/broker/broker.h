@@ -3,7 +3,7 @@
  * Types shared by the files of the broker.
  *
  *   lifecycle.c		start and end of a broker and its threads
- *   broker.c		interface: find, request handles, cancel, progress
+ *   broker.c		interface: find, request handles, cancel, progress, offline, refresh
  *   handle.c		table of request handles
  *   download.c		downloads and their waiters
  *   lock.c		wait for downloads of other processes
@@ -11,12 +11,8 @@
  *   scheduler.c		driver of machine.c: feeds events, runs actions
  *   loop.c		sources that request the same from this broker
  *   attempt.c		one request to one source: start, receive
- *   refresh.c		drop negative cache entries, for a caller
- *   offline.c		stop all requests, for a caller
- *   prefetch.c		download files that a download refers to
  *   fallback.c		files that may have a section, after the last source
  *   commit_worker.c	threads that check and publish downloads
- *   timers.c		timer thread
  *   stats.c		reports, counters, messages
  *   negative.c		negative cache, with reasons
  *   responses.c		ring of the last responses

@@ -122,6 +122,25 @@ static void quarantine_bytes(struct bid_attempt *attempt)
 			  attempt->download->broker->sources[attempt->source].source->name);
 }
 
+/* Download the dwz file @id, a shared part of the debug information that @download has published: its readers need both. */
+static void prefetch_dwz(const struct bid_download *download, const struct bid_id *id)
+{
+	struct bid_request request = { .id = *id, .kind = BID_KIND_DEBUGINFO };
+	struct bid_broker *broker = download->broker;
+	struct bid_file file = BID_FILE_NONE;
+	uint64_t handle;
+
+	/* no prefetch for a prefetched file: a server could make an endless chain */
+	if (!broker->config.prefetch || !download->wanted)
+		return;
+	if (bid_store_find(broker->store, &request, &file) == 0) {
+		bid_file_release(&file);
+		return;
+	}
+	if (bid_broker_handle(broker, NULL, NULL, &handle) == 0)
+		bid_broker_fetch(broker, handle, &request);
+}
+
 /* Report @outcome, and end the download after a final one. Frees @attempt. */
 static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
 {
@@ -153,7 +172,7 @@ static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const 
 	if (over)
 		bid_download_end(download, error, &file);
 	if (alt.len > 0)
-		bid_download_prefetch(download, &alt);
+		prefetch_dwz(download, &alt);
 }
 
 static bool was_overtaken(const struct bid_attempt *attempt)

@@ -152,11 +152,6 @@ void bid_download_poll(struct bid_download *download);
 /* Start the fallback of @download, or examine its result. By a commit worker, without the lock. */
 void bid_fallback_run(struct bid_download *download);
 
-/* prefetch.c */
-
-/* Download the dwz file @id that the published artifact of @download refers to. Without the lock. */
-void bid_download_prefetch(const struct bid_download *download, const struct bid_id *id);
-
 /* stats.c */
 
 #define BID_NAME_MAX 512

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <bid/error.h>
 
@@ -384,7 +385,8 @@ void bid_scheduler_leave(struct bid_attempt *attempt, enum bid_event event)
 	bid_scheduler_step(download, event, candidate);
 }
 
-void bid_scheduler_hedge(struct bid_download *download)
+/* Start another source, or poll the lock. Under the lock, which may be released meanwhile. */
+static void hedge(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
 	uint64_t looped;
@@ -435,7 +437,8 @@ void bid_scheduler_dismiss(struct bid_download *download, enum bid_event event, 
 	bid_download_unref(download);
 }
 
-void bid_scheduler_end_time(struct bid_download *download)
+/* End the window or the kept result of @download. Under the lock, which may be released in between. */
+static void end_time(struct bid_download *download)
 {
 	if (download->machine.state == BID_DOWNLOAD_ENDED) {
 		bid_download_expire(download);
@@ -464,4 +467,44 @@ void bid_scheduler_start(struct bid_download *download, bool look)
 		bid_download_end(download, r, &file);
 	}
 	bid_download_put(download);
+}
+
+static void sleep_until(struct bid_broker *broker, int64_t ms)
+{
+	struct timespec deadline = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	pthread_cond_timedwait(&broker->has_time, &broker->lock, &deadline);
+}
+
+/* Under the lock, which may be released meanwhile. */
+static void run_timer(struct bid_timer *timer)
+{
+	bid_timer_disarm(timer);
+	switch ((enum bid_timer_kind)timer->kind) {
+	case BID_TIMER_DOWNLOAD:
+		end_time(timer->user);
+		break;
+	case BID_TIMER_HEDGE:
+		hedge(timer->user);
+		break;
+	}
+}
+
+void *bid_broker_run_timers(void *user)
+{
+	struct bid_broker *broker = user;
+
+	pthread_mutex_lock(&broker->lock);
+	while (!broker->stopping) {
+		struct bid_timer *timer = broker->timers.first;
+
+		if (!timer)
+			pthread_cond_wait(&broker->has_time, &broker->lock);
+		else if (timer->at_ms > bid_clock_ms())
+			sleep_until(broker, timer->at_ms);
+		else
+			run_timer(timer);
+	}
+	pthread_mutex_unlock(&broker->lock);
+	return NULL;
 }

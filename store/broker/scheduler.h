@@ -40,12 +40,6 @@ void bid_scheduler_done(struct bid_attempt *attempt);
 /* Under the lock. */
 enum bid_attempt_state bid_scheduler_state(const struct bid_attempt *attempt);
 
-/* Start another source, or poll the lock. Under the lock, which may be released meanwhile. */
-void bid_scheduler_hedge(struct bid_download *download);
-
-/* End the window or the kept result of @download. Under the lock, which may be released in between. */
-void bid_scheduler_end_time(struct bid_download *download);
-
 /*
  * Start the attempts of @download, with @look after a look into the store. Takes the reference. Without the lock, and without
  * another process to wait for.
