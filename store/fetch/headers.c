@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "fetch/network.h"
+#include "fetch/url.h"
 
 #define HEADERS_FILE_MAX (64 * 1024) /* as in the message */
 
@@ -114,7 +115,7 @@ int bid_headers_read(const char *path, struct curl_slist **ret_headers)
 	return 0;
 }
 
-int bid_headers_make(const struct bid_transfer *transfer, bool home, struct curl_slist **ret_headers)
+static int make_headers(const struct bid_transfer *transfer, bool home, struct curl_slist **ret_headers)
 {
 	const struct curl_slist *secret = home ? transfer->server->fetch->secrets : NULL;
 	uint64_t max_size = bid_transfer_config(transfer)->max_size;
@@ -138,4 +139,23 @@ int bid_headers_make(const struct bid_transfer *transfer, bool home, struct curl
 	}
 	*ret_headers = headers;
 	return 0;
+}
+
+int bid_headers_set(struct bid_transfer *transfer)
+{
+	struct curl_slist *headers = NULL;
+	char *url = NULL;
+	int r;
+
+	if (transfer->hops > 0)
+		curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url);
+	r = make_headers(transfer, !url || bid_url_same_server(transfer->url, url), &headers);
+	if (r < 0)
+		return r;
+	if (curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, headers) != CURLE_OK)
+		r = -ENOMEM;
+	/* libcurl does not copy the list */
+	curl_slist_free_all(transfer->headers);
+	transfer->headers = headers;
+	return r;
 }

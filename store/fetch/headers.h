@@ -11,7 +11,7 @@
  */
 int bid_headers_read(const char *path, struct curl_slist **ret_headers);
 
-/* Make the header of the next request of @transfer, with the secret lines if @home. */
-int bid_headers_make(const struct bid_transfer *transfer, bool home, struct curl_slist **ret_headers);
+/* Set the header of the next request of @transfer, with the secret lines for the server itself alone. Returns 0 or -ENOMEM. */
+int bid_headers_set(struct bid_transfer *transfer);
 
 #endif

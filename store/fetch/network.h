@@ -16,6 +16,7 @@
 
 #include <pthread.h>
 
+#include "base/clock.h"
 #include "fetch/server.h"
 #include "fetch/transfer.h"
 
@@ -61,6 +62,16 @@ enum bid_fetch_timer {
 static inline void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
 {
 	bid_timer_arm(&transfer->server->fetch->timers, &transfer->deadline, at < transfer->ends_at ? at : transfer->ends_at);
+}
+
+#define BID_CONNECT_GRACE_MS 250 /* lets libcurl's timer, with its better message, end first */
+
+/* Set the state CONNECTING: at the begin of a try, or after a redirect. */
+static inline void bid_transfer_connect(struct bid_transfer *transfer)
+{
+	transfer->state = BID_TRANSFER_CONNECTING;
+	transfer->peer[0] = '\0';
+	bid_transfer_set_deadline(transfer, bid_clock_ms() + bid_transfer_config(transfer)->connect_ms + BID_CONNECT_GRACE_MS);
 }
 
 /* Run the network thread of @fetch, a struct bid_fetch, until fetch->stopping. */

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "fetch/classify.h"
+#include "fetch/headers.h"
 #include "fetch/network.h"
 
 #define ERROR_BODY_MAX	  (16 * 1024) /* limit; reading less would cost the connection */
@@ -38,7 +39,7 @@ static int on_request(void *user, char *primary_ip, char *local_ip, int primary_
 {
 	struct bid_transfer *transfer = user;
 
-	if (transfer->hops > 0 && bid_transfer_set_headers(transfer) < 0) {
+	if (transfer->hops > 0 && bid_headers_set(transfer) < 0) {
 		bid_classify(transfer, BID_OUTCOME_FAILED, false, "out of memory");
 		return CURL_PREREQFUNC_ABORT;
 	}

@@ -17,14 +17,6 @@
 
 #define REDIRECTS_MAX	   5L
 #define RETRY_AFTER_SANE_S 86400 /* a longer Retry-After counts as this */
-#define CONNECT_GRACE_MS   250 /* lets libcurl's timer, with its better message, end first */
-
-void bid_transfer_connect(struct bid_transfer *transfer)
-{
-	transfer->state = BID_TRANSFER_CONNECTING;
-	transfer->peer[0] = '\0';
-	bid_transfer_set_deadline(transfer, bid_clock_ms() + bid_transfer_config(transfer)->connect_ms + CONNECT_GRACE_MS);
-}
 
 /* Set the options for certificates and passwords. */
 static bool set_trust(struct bid_transfer *transfer)
@@ -51,7 +43,7 @@ static int set_options(struct bid_transfer *transfer)
 	bool failed = false;
 
 	failed |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK;
-	/* libcurl keeps user name and password from other servers, and bid_transfer_set_headers() the secret headers */
+	/* libcurl keeps user name and password from other servers, and bid_headers_set() the secret headers */
 	failed |= curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_MAXREDIRS, REDIRECTS_MAX) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, https ? "https" : "http,https") != CURLE_OK;
@@ -59,7 +51,7 @@ static int set_options(struct bid_transfer *transfer)
 	/* the path of a source file comes from the compiler, unnormalised */
 	failed |= curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_FAILONERROR, 0L) != CURLE_OK;
-	/* decodes an encoding, although bid_headers_make() requests none: an encoded body has no size and no parts */
+	/* decodes an encoding, although bid_headers_set() requests none: an encoded body has no size and no parts */
 	failed |= curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "") != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_FILETIME, 1L) != CURLE_OK;
@@ -90,29 +82,10 @@ static int prepare_handle(struct bid_transfer *transfer)
 	return r == 0 ? set_options(transfer) : r;
 }
 
-int bid_transfer_set_headers(struct bid_transfer *transfer)
-{
-	struct curl_slist *headers = NULL;
-	char *url = NULL;
-	int r;
-
-	if (transfer->hops > 0)
-		curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url);
-	r = bid_headers_make(transfer, !url || bid_url_same_server(transfer->url, url), &headers);
-	if (r < 0)
-		return r;
-	if (curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, headers) != CURLE_OK)
-		r = -ENOMEM;
-	/* libcurl does not copy the list */
-	curl_slist_free_all(transfer->headers);
-	transfer->headers = headers;
-	return r;
-}
-
 static int send_request(struct bid_transfer *transfer)
 {
 	char range[32];
-	int r = bid_transfer_set_headers(transfer);
+	int r = bid_headers_set(transfer);
 
 	snprintf(range, sizeof(range), "%" PRIu64 "-", transfer->resume.offset);
 	if (curl_easy_setopt(transfer->easy, CURLOPT_RANGE, transfer->resume.offset ? range : NULL) != CURLE_OK ||

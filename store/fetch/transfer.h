@@ -113,12 +113,6 @@ void bid_transfer_plan_resume(struct bid_transfer *transfer);
 /* Begin a try. After a failure its result is set, and its deadline is over. */
 void bid_transfer_begin(struct bid_transfer *transfer);
 
-/* Set the state CONNECTING: at the begin of a try, or after a redirect. */
-void bid_transfer_connect(struct bid_transfer *transfer);
-
-/* Set the headers of the request to the current URL: the secret ones for the server itself alone. Returns 0 or -ENOMEM. */
-int bid_transfer_set_headers(struct bid_transfer *transfer);
-
 /* Returns the target of the last redirect, without user name, password and query, or NULL; the caller frees it. */
 char *bid_transfer_led_to(const struct bid_transfer *transfer);
 
