@@ -28,16 +28,14 @@ static struct bid_download *find(struct bid_broker *broker, const struct bid_req
 
 static void download_free(struct bid_download *download)
 {
-	for (size_t i = 0; i < download->n_reports; i++) {
-		free((char *)download->reports[i].url);
-		free((char *)download->reports[i].led_to);
-		free((char *)download->reports[i].before);
-	}
+	for (size_t i = 0; i < download->n_reports; i++)
+		if (download->responses[i])
+			bid_response_unref(download->responses[i]);
 	for (size_t i = 0; i < download->fallback.n; i++)
 		bid_download_unref(download->fallback.downloads[i]);
 	free(download->fallback.reports);
 	bid_request_release(&download->request);
-	free(download->texts);
+	free(download->responses);
 	free(download->machine.candidates);
 	free(download);
 }
@@ -49,9 +47,9 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 
 	if (!download)
 		return NULL;
-	download->texts = calloc(broker->n_sources, sizeof(*download->texts));
+	download->responses = calloc(broker->n_sources, sizeof(struct bid_kept_response *));
 	download->machine.candidates = calloc(broker->n_sources, sizeof(*download->machine.candidates));
-	if (!download->texts || !download->machine.candidates) {
+	if (!download->responses || !download->machine.candidates) {
 		download_free(download);
 		return NULL;
 	}

@@ -12,7 +12,7 @@
 
 #define QUIET_MS 10000 /* between two equal messages */
 
-static void unref(struct bid_kept_response *kept)
+void bid_response_unref(struct bid_kept_response *kept)
 {
 	struct bid_report *report = &kept->response.report;
 
@@ -39,7 +39,7 @@ void bid_responses_release(struct bid_responses *responses)
 	struct bid_kept_response *kept;
 
 	for (size_t age = 0; (kept = last(responses, age)); age++)
-		unref(kept);
+		bid_response_unref(kept);
 }
 
 static const char *copy_of(const char *text)
@@ -62,7 +62,7 @@ struct bid_kept_response *bid_response_new(const struct bid_request *request, co
 	kept->response.report.led_to = copy_of(report->led_to);
 	kept->response.report.before = copy_of(report->before);
 	if (!kept->response.report.text) {
-		unref(kept);
+		bid_response_unref(kept);
 		return NULL;
 	}
 	return kept;
@@ -98,7 +98,8 @@ bool bid_responses_add(struct bid_responses *responses, struct bid_kept_response
 	if (due)
 		kept->logged_ms = now;
 	if (responses->n >= BID_RESPONSES_MAX)
-		unref(last(responses, BID_RESPONSES_MAX - 1));
+		bid_response_unref(last(responses, BID_RESPONSES_MAX - 1));
+	kept->refs++;
 	responses->ring[responses->n++ % BID_RESPONSES_MAX] = kept;
 	return due;
 }
@@ -119,7 +120,7 @@ static void give_back(struct bid_broker *broker, struct bid_kept_response *all[]
 {
 	pthread_mutex_lock(&broker->lock);
 	for (size_t i = 0; i < n; i++)
-		unref(all[i]);
+		bid_response_unref(all[i]);
 	pthread_mutex_unlock(&broker->lock);
 }
 

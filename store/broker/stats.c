@@ -6,7 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -81,26 +80,35 @@ static void tell_source(const struct bid_attempt *attempt, enum bid_outcome outc
 		source->ops->checked(source, right, text);
 }
 
-/* Add @report; each source has room for one. Returns whether it took the report's strings. Under the lock. */
-static bool add_report(struct bid_download *download, const struct bid_report *report)
+/* Add @report with its response (NULL without memory). Each source has room for one report. Under the lock. */
+static void add_report(struct bid_download *download, const struct bid_report *report, struct bid_kept_response *response)
 {
 	size_t n = download->n_reports;
 
 	/* no room for an overtaken attempt with a failed start() */
-	if (n == download->machine.n)
-		return false;
-	snprintf(download->texts[n], sizeof(download->texts[n]), "%s", report->text);
-	download->reports[n] = *report;
-	download->reports[n].text = download->texts[n];
+	if (n == download->machine.n) {
+		if (response)
+			bid_response_unref(response);
+		return;
+	}
+	download->responses[n] = response;
+	download->reports[n] = response ? response->response.report
+					: (struct bid_report){ .source = report->source,
+							       .outcome = report->outcome,
+							       .text = bid_outcome_name(report->outcome) };
 	download->n_reports = n + 1;
-	return true;
+}
+
+static void add_simple_report(struct bid_download *download, const struct bid_report *report)
+{
+	add_report(download, report, bid_response_new(&download->request, report, time(NULL)));
 }
 
 void bid_download_report_skipped(struct bid_download *download, size_t source, enum bid_outcome outcome, const char *text)
 {
 	const char *name = download->broker->sources[source].source->name;
 
-	add_report(download, &(struct bid_report){ .source = name, .outcome = outcome, .text = text });
+	add_simple_report(download, &(struct bid_report){ .source = name, .outcome = outcome, .text = text });
 }
 
 void bid_download_report_overtaken(struct bid_download *download, size_t winner)
@@ -116,7 +124,7 @@ void bid_download_report_overtaken(struct bid_download *download, size_t winner)
 		/* a source with a response has its report, and so has the winner */
 		if (!candidate->overtaken || candidate->state == BID_ATTEMPT_OVER || candidate->source == winner)
 			continue;
-		add_report(download, &(struct bid_report){
+		add_simple_report(download, &(struct bid_report){
 					     .source = broker->sources[candidate->source].source->name,
 					     .outcome = BID_OUTCOME_CANCELLED,
 					     .text = text,
@@ -143,20 +151,15 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		.received = attempt->received,
 		.elapsed_ms = (unsigned)(bid_clock_ms() - attempt->started_ms),
 	};
-	struct bid_kept_response *kept = outcome == BID_OUTCOME_CANCELLED
-						 ? NULL
-						 : bid_response_new(&download->request, &report, time(NULL));
-	bool trouble = bid_outcome_is_trouble(outcome), due;
+	struct bid_kept_response *response = bid_response_new(&download->request, &report, time(NULL));
+	bool trouble = bid_outcome_is_trouble(outcome), due = false;
 
 	if (outcome == BID_OUTCOME_REJECTED)
 		atomic_fetch_add(&broker->counts.rejected, 1);
 	pthread_mutex_lock(&broker->lock);
-	due = bid_responses_add(&broker->responses, kept);
-	if (add_report(download, &report)) {
-		bid_steal(attempt->response.url);
-		bid_steal(attempt->response.led_to);
-		bid_steal(attempt->response.before);
-	}
+	if (outcome != BID_OUTCOME_CANCELLED)
+		due = bid_responses_add(&broker->responses, response);
+	add_report(download, &report, response);
 	count(attempt, outcome);
 	download->no_room |= bid_attempt_has_no_room(attempt);
 	if (trouble)

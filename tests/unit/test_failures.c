@@ -24,6 +24,7 @@ static int see(void *user, const struct bid_failure *failure)
 /* Add the response @text of @source to @request at @now to the ring. */
 static void keep(struct scene *scene, size_t source, const struct bid_request *request, const char *text, int64_t now)
 {
+	struct bid_kept_response *response;
 	struct bid_report report = {
 		.source = scene->broker->sources[source].source->name,
 		.outcome = BID_OUTCOME_UNREACHABLE,
@@ -31,7 +32,10 @@ static void keep(struct scene *scene, size_t source, const struct bid_request *r
 	};
 
 	pthread_mutex_lock(&scene->broker->lock);
-	bid_responses_add(&scene->broker->responses, bid_response_new(request, &report, now));
+	response = bid_response_new(request, &report, now);
+	assert_non_null(response);
+	bid_responses_add(&scene->broker->responses, response);
+	bid_response_unref(response);
 	pthread_mutex_unlock(&scene->broker->lock);
 }
 
