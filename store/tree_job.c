@@ -133,7 +133,6 @@ static void answer_file(struct bid_source_tree *tree, struct bid_tree_job *job, 
 {
 	int refusal = 0, r;
 
-	finding->answer.size = file->size;
 	finding->answer.modified = file->modified;
 	r = deliver(tree, job, file->fd, file->size, &refusal);
 	if (r < 0)
@@ -184,7 +183,7 @@ static void tell(const struct bid_receiver *receiver, void *user, struct finding
 
 static struct finding finding_of(const struct bid_source_tree *tree)
 {
-	struct finding finding = { .answer.size = BID_SIZE_UNKNOWN };
+	struct finding finding = { 0 };
 
 	snprintf(finding.url, sizeof(finding.url), "%s", tree->name);
 	return finding;

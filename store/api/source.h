@@ -58,10 +58,8 @@ struct bid_answer {
 	const char *before; /* with several attempts: the last failure before this response, in words; or NULL */
 	const char *file; /* the file's name at the source, or NULL */
 	const char *archive; /* the archive with the file, or NULL */
-	uint64_t size; /* as announced, or BID_SIZE_UNKNOWN */
 	const char *ima_signature; /* signature of the file from the source, or NULL: lower-case hex, whole bytes; not checked */
 	int64_t modified; /* modification time of the file, in seconds since the epoch; 0 if unknown */
-	unsigned retry_after_s; /* seconds until the next permitted request; 0 if any time */
 };
 
 #define BID_IMA_SIGNATURE_MAX 4096 /* characters of an ima_signature, without its NUL */

@@ -38,10 +38,8 @@ static void report_result(struct bid_transfer *transfer)
 		.before = transfer->before[0] ? transfer->before : NULL,
 		.file = response->file[0] ? response->file : NULL,
 		.archive = response->archive[0] ? response->archive : NULL,
-		.size = bid_response_has_artifact(response) ? bid_response_size(response) : BID_SIZE_UNKNOWN,
 		.ima_signature = response->ima_signature[0] ? response->ima_signature : NULL,
 		.modified = bid_transfer_modified(transfer),
-		.retry_after_s = (unsigned)transfer->retry_after_s,
 	};
 
 	transfer->receiver.done(transfer->user, &answer);

@@ -15,11 +15,10 @@ static void refuse_transfer(struct bid_transfer *transfer, enum bid_outcome outc
 }
 
 /* Under the lock. */
-static void refuse_by_breaker(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
+static void refuse_by_breaker(struct bid_server *server, struct bid_transfer *transfer)
 {
 	server->refused++;
 	refuse_transfer(transfer, BID_OUTCOME_UNREACHABLE);
-	transfer->retry_after_s = bid_breaker_remaining_s(&server->breaker, now);
 	bid_breaker_describe(&server->breaker, transfer->result.text, sizeof(transfer->result.text));
 }
 
@@ -44,7 +43,7 @@ bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer
 	pthread_mutex_lock(&server->fetch->lock);
 	alone = is_left_alone(server, now);
 	if (alone)
-		refuse_by_breaker(server, transfer, now);
+		refuse_by_breaker(server, transfer);
 	pthread_mutex_unlock(&server->fetch->lock);
 	return alone;
 }
@@ -68,7 +67,7 @@ bool bid_server_readmits(struct bid_server *server, struct bid_transfer *transfe
 	pthread_mutex_lock(&server->fetch->lock);
 	refused = server->breaker.open && !waits;
 	if (refused)
-		refuse_by_breaker(server, transfer, now);
+		refuse_by_breaker(server, transfer);
 	pthread_mutex_unlock(&server->fetch->lock);
 	return !refused && bid_server_admits(server, transfer, now);
 }

@@ -89,7 +89,7 @@ struct bid_transfer {
 	bool probe; /* probe of the server's breaker */
 	int64_t ends_at; /* end of all tries, in milliseconds of the monotonic clock */
 	int64_t resume_until; /* end of the retries beyond `retries` for a resumable body; 0 before its first bytes */
-	int64_t retry_after_s; /* Retry-After of the last try or of the breaker; 0 for none */
+	int64_t retry_after_s; /* Retry-After of the last try; 0 for none */
 
 	/* state of the current try */
 	unsigned hops; /* redirects of the server */

@@ -71,8 +71,6 @@ struct capture {
 	useconds_t body_pause;		/* time that the receiver needs for the first piece of a body */
 	enum bid_outcome outcome;
 	char text[256], url[256], file[256];
-	uint64_t answered_size;
-	unsigned retry_after_s;
 	double sent_at, head_at, done_at;
 	unsigned tries;
 	void (*on_done)(struct capture *capture);

@@ -121,7 +121,7 @@ static void *held_work(void *user)
 	pthread_mutex_lock(&held->lock);
 	while (!held->stop) {
 		struct held_transfer *transfer = held->transfers;
-		struct bid_answer answer = { .url = "held:", .file = "x", .size = BID_SIZE_UNKNOWN };
+		struct bid_answer answer = { .url = "held:", .file = "x" };
 
 		if (!transfer) {
 			pthread_cond_wait(&held->changed, &held->lock);
@@ -199,7 +199,7 @@ struct leaver {
 /* A thread that ends a transfer, because its source's thread may be held. */
 static void *leave_line(void *user)
 {
-	const struct bid_answer answer = { .outcome = BID_OUTCOME_CANCELLED, .not_sent = true, .size = BID_SIZE_UNKNOWN };
+	const struct bid_answer answer = { .outcome = BID_OUTCOME_CANCELLED, .not_sent = true };
 	struct leaver *leaver = user;
 	struct held_source *held = leaver->held;
 

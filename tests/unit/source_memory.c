@@ -62,7 +62,7 @@ static int memory_start(struct bid_source *source, const struct bid_request *req
 			void *user, uint64_t *ret_transfer)
 {
 	struct memory *memory = memory_of(source);
-	struct bid_answer answer = { .url = source->name, .size = BID_SIZE_UNKNOWN };
+	struct bid_answer answer = { .url = source->name };
 	const struct artifact *artifact;
 
 	*ret_transfer = atomic_fetch_add(&memory->asked, 1) + 1;
@@ -70,7 +70,6 @@ static int memory_start(struct bid_source *source, const struct bid_request *req
 	if (artifact) {
 		int r = deliver(artifact, receiver, user);
 
-		answer.size = artifact->len;
 		answer.outcome = r == 0 ? BID_OUTCOME_FOUND : r == -EBADMSG ? BID_OUTCOME_REJECTED : BID_OUTCOME_FAILED;
 	}
 	answer.text = bid_outcome_name(answer.outcome);

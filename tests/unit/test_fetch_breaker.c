@@ -449,7 +449,6 @@ static void test_retry_after(void **state)
 		behave(waits[i]);
 		ask(setting.source, ID, &capture);
 		assert_non_null(strstr(capture.text, "(it wants to be left alone for "));
-		assert_true(capture.retry_after_s >= 120);
 		assert_refused(setting.source);
 		/* a date is of whole seconds, as is time(2), which is behind by a tick */
 		assert_in_range(health_of(setting.source).next_probe_s, i ? 180 : 110, i ? 201 : 120);
