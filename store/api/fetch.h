@@ -16,8 +16,8 @@ struct bid_fetch_config {
 	unsigned connect_ms; /* to be connected, TLS included; 0 means 5000 */
 	/*
 	 * Limits from the request to the first byte of the response, in ms. After first_byte_ms (0 means 30000) without a byte the
-	 * server has a failure, unless it responds to other requests meanwhile. A request then waits up to answer_ms, or four times
-	 * as long if the server responds to others (0 means first_byte_ms, or 90000 if that is 0 too).
+	 * server has a failure, unless it responds to other requests meanwhile. A request then waits up to answer_ms (0 means
+	 * first_byte_ms, or 90000 if that is 0 too).
 	 */
 	unsigned first_byte_ms, answer_ms;
 	/*

@@ -10,8 +10,6 @@
 
 #include "fetch/network.h"
 
-#define LONGER 4 /* times answer_ms, while the server responds to other requests */
-
 bool bid_is_reused(const struct bid_transfer *transfer)
 {
 	long connects = 1;
@@ -293,7 +291,6 @@ static void classify_late(struct bid_transfer *transfer, int64_t now)
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
 	bool others = answers_others(transfer);
 	int64_t waited = transfer->deadline.at_ms - transfer->sent_at;
-	int64_t limit = waited < config->answer_ms || !others ? config->answer_ms : LONGER * (int64_t)config->answer_ms;
 
 	/* no retry, which would be late again */
 	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "no answer within %g s", (double)waited / 1000);
@@ -301,12 +298,12 @@ static void classify_late(struct bid_transfer *transfer, int64_t now)
 		transfer->result.sign = BID_SIGN_NONE;
 	else
 		transfer->result.sign = bid_server_late_sign(transfer->server);
-	if (waited >= limit)
+	if (waited >= config->answer_ms)
 		return;
 	bid_server_note_late(transfer->server, transfer, now);
 	transfer->result = (struct bid_try_result){ 0 };
 	waited += config->first_byte_ms;
-	bid_transfer_set_deadline(transfer, transfer->sent_at + (waited < limit ? waited : limit));
+	bid_transfer_set_deadline(transfer, transfer->sent_at + (waited < config->answer_ms ? waited : config->answer_ms));
 }
 
 static void classify_stalled_body(struct bid_transfer *transfer)

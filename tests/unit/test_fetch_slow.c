@@ -19,6 +19,7 @@ static bool one_is_slow(int endless)
 	double began, last, next;
 
 	config.first_byte_ms = 2000;
+	config.answer_ms = 8000;
 	set_up(&setting, &config);
 	behave("ok");
 	control("POST", "?behaviour=%s&id=" OTHER_ID, endless ? "stall-headers" : "delay:3.6");
