@@ -125,11 +125,11 @@ void bid_download_report_overtaken(struct bid_download *download, size_t winner)
 		if (!candidate->overtaken || candidate->state == BID_ATTEMPT_OVER || candidate->source == winner)
 			continue;
 		add_simple_report(download, &(struct bid_report){
-					     .source = broker->sources[candidate->source].source->name,
-					     .outcome = BID_OUTCOME_CANCELLED,
-					     .text = text,
-					     .elapsed_ms = candidate->overtaken_ms,
-				     });
+						    .source = broker->sources[candidate->source].source->name,
+						    .outcome = BID_OUTCOME_CANCELLED,
+						    .text = text,
+						    .elapsed_ms = candidate->overtaken_ms,
+					    });
 	}
 	pthread_mutex_unlock(&broker->lock);
 }

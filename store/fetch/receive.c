@@ -14,9 +14,9 @@
 #include "fetch/headers.h"
 #include "fetch/network.h"
 
-#define ERROR_BODY_MAX	  (16 * 1024) /* limit; reading less would cost the connection */
-#define KEPT_MS		  1000
-#define KEPT_TIMES	  4
+#define ERROR_BODY_MAX (16 * 1024) /* limit; reading less would cost the connection */
+#define KEPT_MS	       1000
+#define KEPT_TIMES     4
 
 /*
  * Returns the time after which a response is late. A reused connection may be dead, and has a second or a few times the server's

@@ -589,7 +589,8 @@ int main(void)
 		cmocka_unit_test(test_connections_that_break_for_many_open_the_breaker),
 		cmocka_unit_test(test_one_breaks_off),
 		cmocka_unit_test(test_one_is_not_liked),
-		cmocka_unit_test(test_silent_probe), cmocka_unit_test(test_cancelled_probe),
+		cmocka_unit_test(test_silent_probe),
+		cmocka_unit_test(test_cancelled_probe),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);
