@@ -72,6 +72,8 @@ int bid_section_at(struct bid_sections *sections, uint64_t index, struct bid_sec
 	return 0;
 }
 
+#define ZLIB_RATIO 1032 /* a byte of zlib makes at most so many; a larger claim is a lie */
+
 /* Inflate a table compressed by eu-elfcompress(1): replace *@table of *@size bytes (gABI, "Section Compression"). */
 static int inflate_table(const struct bid_form *form, char **table, uint64_t *size)
 {
@@ -84,13 +86,15 @@ static int inflate_table(const struct bid_form *form, char **table, uint64_t *si
 	if (*size < head || BID_FORM_FIELD(form, data, Chdr, ch_type) != ELFCOMPRESS_ZLIB)
 		return -EBADMSG;
 	wanted = BID_FORM_FIELD(form, data, Chdr, ch_size);
+	if (wanted / ZLIB_RATIO > *size - head)
+		return -EBADMSG;
 	if (wanted > BID_LIMIT_NAMES)
 		return -E2BIG;
 	larger = malloc(wanted + 1);
 	if (!larger)
 		return -ENOMEM;
 	len = (uLongf)wanted;
-	if (uncompress((Bytef *)larger, &len, data + head, (uLong)(*size - head)) != Z_OK)
+	if (uncompress((Bytef *)larger, &len, data + head, (uLong)(*size - head)) != Z_OK || len != wanted)
 		return -EBADMSG;
 	free(*table);
 	*table = bid_steal(larger);
