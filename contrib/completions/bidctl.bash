@@ -34,7 +34,7 @@ _bidctl()
 		case ${COMP_WORDS[i]} in
 		-s | --store | --lower | --links | --url | --link | --perf-data | --core | --pid | --jobs | --files-from | \
 			--interval | --notes | -o | --output | --options | --by | --path | --cache-size | --min-free | --kind | \
-			--missing | --root | --color | --progress)
+			--missing | --root | --color | --progress | --lines)
 			[[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
 			((i++))
 			;;
@@ -109,6 +109,7 @@ _bidctl()
 		doctor) options+=' --url= --offline' ;;
 		setup) options+=' --url= --undo --root=' ;;
 		gc) options+=' --cache-size= --min-free= --dry-run' ;;
+		log) options+=' --lines=' ;;
 		watch) options+=' --link= --interval= --once' ;;
 		probe) options+=' --print --notes= --guru' ;;
 		verify) options+=' --jobs= --deep --repair --url= --links= --offline' ;;
@@ -120,7 +121,7 @@ _bidctl()
 	case $command:$operands in
 	:*)
 		mapfile -t COMPREPLY < <(compgen -W 'add list show get remove update missing archive unarchive probe verify du
-			gc pin quarantine mount umount doctor watch offline setup status' -- "$current")
+			gc log pin quarantine mount umount doctor watch offline setup status' -- "$current")
 		;;
 	add:* | update:*)
 		compopt -o filenames

@@ -36,6 +36,13 @@ unsigned bid_absences_ttl(struct bid_absences *absences, const struct bid_reques
 /* Remove the negative entry, and reset its TTL to the first one. */
 void bid_absences_forget(struct bid_absences *absences, const struct bid_request *request, const char *source);
 
+/*
+ * Call @fn for each entry of @store, valid or not, with the time of the response in seconds since the epoch. @request has no
+ * detail. Returns 0 or a negative errno.
+ */
+typedef void (*bid_absence_fn)(void *user, const struct bid_request *request, int64_t time);
+int bid_absences_each(struct bid_store *store, bid_absence_fn fn, void *user);
+
 /* How many stand at the moment. */
 size_t bid_absences_count(struct bid_absences *absences);
 

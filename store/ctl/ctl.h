@@ -54,6 +54,7 @@ struct ctl {
 	bool cookies; /* list */
 	bool nul; /* list */
 	enum bid_kind kind, missing; /* list; none for any */
+	unsigned lines; /* log; 0 for all */
 	const char *output; /* archive: a file, or "-" */
 	const char **options; /* mount: --options, in order; owned by main() */
 	size_t n_options;
@@ -78,6 +79,7 @@ enum ctl_status ctl_du(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_get(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_log(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_mount(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_offline(const struct ctl *ctl, int argc, char **argv);

@@ -2,6 +2,7 @@
 /* bidctl: the store and the file system of build-ids from the command line. */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -90,6 +91,7 @@ static const struct command {
 	  "Examples:\n"
 	  "  bidctl gc --cache-size=1.5G --dry-run\n"
 	  "  bidctl gc --min-free=10%\n" },
+	{ "log", "", "show what was fetched, refused and evicted, newest last", 0, 0, ctl_log },
 	{ "pin", HELP_BUILD "...", "keep builds: gc never evicts what the store has of them now", 1, -1, ctl_pin,
 	  HELP_ID "Examples:\n"
 		  "  bidctl pin /usr/bin/ls\n" },
@@ -189,6 +191,8 @@ static const struct {
 	{ "undo", 0, NULL, "setup", "undo what 'setup' has changed", FLAG(undo) },
 	{ "root", 0, "DIR", "setup", "change the machine whose files are in DIR, such as an image", TEXT(root) },
 	{ "dry-run", 'n', NULL, "gc quarantine remove", "change nothing, only show what would change", FLAG(dry_run) },
+	/* behind --dry-run, to which -n belongs before the command */
+	{ "lines", 'n', "N", "log", "show only the last N events" },
 };
 
 enum {
@@ -426,6 +430,8 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		return ctl_usage("no such kind of artifact: '%s'", value);
 	else if (strcmp(name, "jobs") == 0 && parse_number(value, JOBS_MAX, &ctl->jobs) < 0)
 		return ctl_usage("not a number of threads, 1 to %d: '%s'", JOBS_MAX, value);
+	else if (strcmp(name, "lines") == 0 && parse_number(value, UINT_MAX, &ctl->lines) < 0)
+		return ctl_usage("not a number of events: '%s'", value);
 	else if (strcmp(name, "interval") == 0 && parse_number(value, INTERVAL_MAX, &ctl->interval) < 0)
 		return ctl_usage("not a number of seconds, 1 to %d: '%s'", INTERVAL_MAX, value);
 	else if (strcmp(name, "link") == 0 && parse_link(value, &ctl->link) < 0)

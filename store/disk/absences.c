@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include "disk/fact.h"
 #include "disk/layout.h"
+#include "disk/record.h"
 
 /* How long the first, second, … "no" stands, in seconds. */
 static const int64_t steps[] = { 90, 10 * 60, 30 * 60, 2 * 60 * 60, 24 * 60 * 60 };
@@ -120,7 +122,7 @@ struct counting {
 	size_t n;
 };
 
-static void count_said(void *user, const char *text)
+static void count_said(void *user, const char *first, const char *name, const char *text)
 {
 	struct counting *counting = user;
 	struct said said = parse_entry(text);
@@ -135,4 +137,30 @@ size_t bid_absences_count(struct bid_absences *absences)
 	if (absences->store)
 		bid_fact_each(absences->store, BID_LAYOUT_ABSENT, count_said, &counting);
 	return counting.n;
+}
+
+struct each_absence {
+	bid_absence_fn fn;
+	void *user;
+};
+
+/* bid_fact_fn: behind the name of a record follows the source. */
+static void take_said(void *user, const char *first, const char *name, const char *text)
+{
+	const struct each_absence *each = user;
+	const char *source = strrchr(name, '.');
+	struct said said = parse_entry(text);
+	struct bid_request request;
+	char record[NAME_MAX + 1];
+
+	if (!source || said.step == 0)
+		return;
+	snprintf(record, sizeof(record), "%.*s", (int)(source - name), name);
+	if (bid_record_parse_name(first, record, &request))
+		each->fn(each->user, &request, said.until - steps[said.step - 1]);
+}
+
+int bid_absences_each(struct bid_store *store, bid_absence_fn fn, void *user)
+{
+	return bid_fact_each(store, BID_LAYOUT_ABSENT, take_said, &(struct each_absence){ .fn = fn, .user = user });
 }

@@ -18,6 +18,7 @@
 #include "disk/derived.h"
 #include "disk/entries.h"
 #include "disk/find.h"
+#include "disk/history.h"
 #include "disk/idset.h"
 #include "disk/layout.h"
 #include "disk/links.h"
@@ -45,6 +46,7 @@ struct candidate {
 struct candidates {
 	struct bid_store *store;
 	bool dry_run;
+	const char *why; /* reason of the evictions */
 	struct candidate *candidates; /* owned */
 	size_t n, room;
 	uint64_t size;
@@ -254,9 +256,10 @@ static bool is_unused(struct bid_store *store, const struct bid_request *request
  * Remove one candidate, unless it was used or changed since it was chosen. Returns 1 if its directory disappeared too, 0 if not,
  * -EAGAIN, or -EBUSY for an open file.
  */
-static int remove_candidate(struct bid_store *store, const struct bid_request *request, const struct candidate *candidate,
-			    bool dry_run, struct found *ret_found)
+static int remove_candidate(const struct candidates *candidates, const struct bid_request *request,
+			    const struct candidate *candidate, struct found *ret_found)
 {
+	struct bid_store *store = candidates->store;
 	bid_auto_fd int lock = -1;
 	struct stat record;
 	bool emptied;
@@ -266,17 +269,23 @@ static int remove_candidate(struct bid_store *store, const struct bid_request *r
 		return -EAGAIN;
 	if (is_open(store, ret_found))
 		return -EBUSY;
-	if (dry_run)
+	if (candidates->dry_run)
 		return 0;
 	lock = bid_store_lock(store, true);
 	/* a user who adds the file meanwhile owns it */
 	if (!is_unused(store, request, candidate, &record, ret_found))
 		return -EAGAIN;
 	if (candidate->kept)
-		return bid_entry_unlink(store, ret_found->path);
-	r = request->detail ? bid_piece_remove(store, request) : bid_entry_take(store, ret_found->place, 1U << request->kind);
+		r = bid_entry_unlink(store, ret_found->path);
+	else if (request->detail)
+		r = bid_piece_remove(store, request);
+	else
+		r = bid_entry_take(store, ret_found->place, 1U << request->kind);
 	if (r < 0)
 		return r;
+	bid_history_note_eviction(store, request, candidate->size, candidates->why);
+	if (candidate->kept)
+		return 0;
 	emptied = r == 0 && !request->detail;
 	if (emptied)
 		bid_link_leave(store, &request->id, ret_found->place);
@@ -344,7 +353,7 @@ static int evict_candidates(const struct candidates *candidates, const struct bi
 
 		if (bid_id_from_bytes(candidate->id, candidate->id_len, &request.id) < 0)
 			continue;
-		r = remove_candidate(store, &request, candidate, config->dry_run, &found);
+		r = remove_candidate(candidates, &request, candidate, &found);
 		if (r == -EBUSY) {
 			stats->in_use++;
 			stats->in_use_size += candidate->size;
@@ -391,6 +400,7 @@ int bid_evict(struct bid_store *store, const struct bid_evict_config *config, ui
 		stats.made = candidates.n_made;
 		stats.made_size = candidates.made_size;
 		stats.free = (uint64_t)space.f_bavail * space.f_frsize;
+		candidates.why = at_least > 0 ? "no space" : stats.free < config->limits.min_free ? "min-free" : "cache-size";
 		if (candidates.n > 0)
 			qsort(candidates.candidates, candidates.n, sizeof(*candidates.candidates), by_last_use);
 		r = evict_candidates(&candidates, config, excess(&config->limits, stats.size, stats.free, at_least, slack), &stats);

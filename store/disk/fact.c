@@ -108,19 +108,20 @@ static int open_fan(struct bid_store *store, const char *folder, unsigned fan, D
 	return r == -ENOENT || is_something_else(r) ? 0 : r;
 }
 
-int bid_fact_each(struct bid_store *store, const char *folder, void (*fn)(void *user, const char *text), void *user)
+int bid_fact_each(struct bid_store *store, const char *folder, bid_fact_fn fn, void *user)
 {
 	int r = 0;
 
 	for (unsigned fan = 0; r >= 0 && fan < FANS; fan++) {
 		bid_auto_dir DIR *dir = NULL;
-		char text[BID_FACT_MAX];
+		char text[BID_FACT_MAX], first[4];
 		struct dirent *entry;
 
+		snprintf(first, sizeof(first), "%02x", fan & 0xff);
 		r = open_fan(store, folder, fan, &dir);
 		while (r > 0 && (entry = readdir(dir)))
 			if (read_text(dirfd(dir), entry->d_name, text) == 0)
-				fn(user, text);
+				fn(user, first, entry->d_name, text);
 	}
 	return r < 0 ? r : 0;
 }

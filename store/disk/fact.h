@@ -26,8 +26,9 @@ int bid_fact_write(struct bid_store *store, const char *folder, const struct bid
 
 void bid_fact_drop(struct bid_store *store, const char *folder, const struct bid_request *request, const char *more);
 
-/* Call @fn for each text. Returns 0 or a negative errno. */
-int bid_fact_each(struct bid_store *store, const char *folder, void (*fn)(void *user, const char *text), void *user);
+/* Call @fn for each fact "xx/NAME", with xx in @first. Returns 0 or a negative errno. */
+typedef void (*bid_fact_fn)(void *user, const char *first, const char *name, const char *text);
+int bid_fact_each(struct bid_store *store, const char *folder, bid_fact_fn fn, void *user);
 
 /*
  * Remove the facts older than @before, in seconds since the epoch. Each fan-out directory keeps at most a 256th of @max: above

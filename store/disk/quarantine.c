@@ -138,6 +138,22 @@ static bool read_time(const char *name, int64_t *ret_time)
 	return true;
 }
 
+int bid_quarantine_each(struct bid_store *store, bid_quarantine_fn fn, void *user)
+{
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	struct stat st;
+	int64_t at;
+	int r = bid_beneath_opendir(bid_store_root(store), BID_LAYOUT_QUARANTINE, &dir);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (errno = 0; (entry = readdir(dir)); errno = 0)
+		if (read_time(entry->d_name, &at) && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			fn(user, entry->d_name, at, (uint64_t)st.st_size);
+	return -errno;
+}
+
 int bid_quarantine_expire(struct bid_store *store, int64_t before, bool dry_run, unsigned *left, unsigned *gone)
 {
 	bid_auto_dir DIR *dir = NULL;

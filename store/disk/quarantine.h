@@ -25,6 +25,10 @@ int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, co
 int bid_quarantine_open(struct bid_store *store, const struct bid_request *request, int *ret_dir,
 			char ret_name[static NAME_MAX + 1]);
 
+/* Call @fn for each file in the quarantine with a name of bid_quarantine_move() or bid_quarantine_open(). Returns 0 or an errno. */
+typedef void (*bid_quarantine_fn)(void *user, const char *name, int64_t time, uint64_t size);
+int bid_quarantine_each(struct bid_store *store, bid_quarantine_fn fn, void *user);
+
 /*
  * Remove the files that went to the quarantine before @before, by the time in their names, or with @dry_run only count them. Adds
  * to @left and @gone.

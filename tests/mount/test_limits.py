@@ -48,6 +48,7 @@ def test_cache_size(mount, mode, faults, place, store):
     # behind the readers' backs, so it may take a moment
     tools.wait_until(lambda: fetched(store) <= 3 << 20, "the eviction")
     assert 0 < fetched(store) <= 3 << 20
+    assert "\tcache-size\t" in (store / ".bidfs/evicted").read_text()
     # who has a file open keeps it, and what was evicted comes again
     assert os.pread(first, SIZE * 2, 0) == mapped[:] == builds[0].read()
     mapped.close()

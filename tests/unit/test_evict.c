@@ -126,7 +126,7 @@ static void who_only_reads_is_told_what_would_go(const struct store_scene *scene
 	bid_store_free(reader);
 }
 
-static void what_was_fetched_goes_without_a_trace(void **state)
+static void what_was_fetched_leaves_a_digest_and_a_line_in_the_log(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -139,8 +139,8 @@ static void what_was_fetched_goes_without_a_trace(void **state)
 	who_only_reads_is_told_what_would_go(scene, 3);
 	assert_int_equal(evict_all(scene, false), 3);
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
-	run(scene, "! test -e 'store/[debuginfod]' && test -z \"$(find store ! -path 'store/.bidfs/first/*' ! -name lock '(' -type "
-		   "f -o -type l ')')\"");
+	run(scene, "! test -e 'store/[debuginfod]' && test -z \"$(find store ! -path 'store/.bidfs/first/*' ! -name evicted "
+		   "! -name lock '(' -type f -o -type l ')')\"");
 	nothing_is_wrong(scene);
 }
 
@@ -385,7 +385,8 @@ static void test_what_a_kill_leaves_is_counted_or_cleared(void **state)
 		while (is_killed(scene, ++n[evicting], evicting)) {
 			evict_all(scene, false);
 			run(scene,
-			    "find store ! -path 'store/.bidfs/first/*' ! -name lock '(' -type f -o -type l -o -name 'aaaa*' ')' | "
+			    "find store ! -path 'store/.bidfs/first/*' ! -name evicted ! -name lock '(' -type f -o -type l -o "
+			    "-name 'aaaa*' ')' | "
 			    "if read path; then "
 			    "echo \"after call %u: $path\"; exit 1; fi",
 			    n[evicting]);
@@ -625,7 +626,7 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
-		TEST(what_was_fetched_goes_without_a_trace),
+		TEST(what_was_fetched_leaves_a_digest_and_a_line_in_the_log),
 		TEST(test_record_of_a_lost_download_does_not_evict_what_is_added),
 		TEST(test_file_added_while_it_is_chosen_stays),
 		TEST(what_was_added_stays),

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl log */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/history.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/ctl.h"
+#include "ctl/mounts.h"
+#include "ctl/output.h"
+
+struct row {
+	int64_t time;
+	const char *what, *kind; /* static, or owned by the state of a mount; the kind may be NULL */
+	char id[BID_ID_HEX_MAX]; /* "" without one */
+	char *name, *text; /* owned; "" without any */
+	uint64_t size;
+};
+
+struct history {
+	const char *store; /* path */
+	json_t *states; /* of the mounts; owned */
+	struct row *rows; /* owned */
+	size_t n, room;
+	int error;
+};
+
+static void history_release(struct history *history)
+{
+	for (size_t i = 0; i < history->n; i++) {
+		free(history->rows[i].name);
+		free(history->rows[i].text);
+	}
+	free(history->rows);
+	json_decref(history->states);
+}
+
+static void add_row(struct history *history, const struct row *row, const char *name, const char *text)
+{
+	struct row *added;
+
+	if (bid_array_grow(history->rows, history->n, history->room) < 0) {
+		history->error = -ENOMEM;
+		return;
+	}
+	added = &history->rows[history->n++];
+	*added = *row;
+	added->name = strdup(name);
+	added->text = strdup(text);
+	if (!added->name || !added->text)
+		history->error = -ENOMEM;
+}
+
+/* bid_event_fn */
+static void take_event(void *user, const struct bid_event *event)
+{
+	struct row row = { .time = event->time,
+			   .what = event->what,
+			   .kind = event->request.kind ? bid_kind_name(event->request.kind) : NULL,
+			   .size = event->size };
+
+	if (event->request.id.len > 0)
+		bid_id_format(&event->request.id, row.id);
+	add_row(user, &row, bid_detail_text(event->request.detail), event->text);
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+/* Take the last failures of the servers of a mount of the store. */
+static int take_mount(void *user, const struct ctl_mount *mount)
+{
+	struct history *history = user;
+	bid_auto_free char *answer = NULL;
+	json_t *state, *failure;
+	size_t i;
+
+	if (strcmp(mount->source, history->store) != 0 || ctl_mount_status(mount, CTL_MOUNT_TIMEOUT_MS, &answer) < 0)
+		return 0;
+	state = json_loads(answer, 0, NULL);
+	json_array_append_new(history->states, state);
+	json_array_foreach(json_object_get(state, "failures"), i, failure)
+	{
+		struct row row = { .time = json_integer_value(json_object_get(failure, "last_time")),
+				   .what = text_of(failure, "outcome"),
+				   .kind = text_of(failure, "kind") };
+		bid_auto_free char *text = NULL;
+
+		snprintf(row.id, sizeof(row.id), "%s", text_of(failure, "id"));
+		if (asprintf(&text, "%s: %s", text_of(failure, "source"), text_of(failure, "text")) < 0)
+			return -ENOMEM;
+		add_row(history, &row, "", text);
+	}
+	return 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct row *one = a, *other = b;
+
+	return (one->time > other->time) - (one->time < other->time);
+}
+
+static json_t *row_to_json(const struct row *row)
+{
+	return json_pack("{s:I, s:s, s:s?, s:s?, s:o, s:o, s:o}", "time", (json_int_t)row->time, "event", row->what, "id",
+			 row->id[0] ? row->id : NULL, "kind", row->kind, "name", ctl_json_text(row->name[0] ? row->name : NULL),
+			 "size", row->size ? json_integer((json_int_t)row->size) : json_null(), "text",
+			 ctl_json_text(row->text[0] ? row->text : NULL));
+}
+
+static void print_row(const struct row *row, bool terminal)
+{
+	char date[CTL_TIME_MAX], size[32] = "-";
+
+	if (row->size > 0 && terminal)
+		ctl_format_size(row->size, size);
+	else if (row->size > 0)
+		snprintf(size, sizeof(size), "%" PRIu64, row->size);
+	printf(terminal ? "%s  %-11s  %-40s  %-9s  %8s  " : "%s\t%s\t%s\t%s\t%s\t", ctl_format_time(row->time, date), row->what,
+	       row->id[0] ? row->id : "-", row->kind ? row->kind : "-", size);
+	ctl_print_text(stdout, row->text[0] ? row->text : "-");
+	fputs(terminal ? "  " : "\t", stdout);
+	ctl_print_text(stdout, row->name[0] ? row->name : terminal ? "" : "-");
+	putchar('\n');
+}
+
+enum ctl_status ctl_log(const struct ctl *ctl, int argc, char **argv)
+{
+	bid_cleanup(history_release) struct history history = { .states = json_array() };
+	ctl_auto_store struct bid_store *store = NULL;
+	enum ctl_status status = ctl_open_store(ctl, CTL_READ_ITSELF, &store);
+	struct ctl_array array = { 0 };
+	size_t first = 0;
+	int r = 0;
+
+	if (status != CTL_DONE)
+		return status;
+	if (store) {
+		history.store = bid_store_path(store);
+		r = bid_store_each_event(store, take_event, &history);
+		if (r == 0)
+			r = ctl_each_mount(CTL_MOUNTINFO, take_mount, &history);
+	}
+	if (r == 0)
+		r = history.error;
+	if (r < 0) {
+		bid_error("%s: reading store '%s'", strerror(-r), history.store);
+		return CTL_TROUBLE;
+	}
+	if (history.n > 0)
+		qsort(history.rows, history.n, sizeof(*history.rows), by_time);
+	if (ctl->lines > 0 && history.n > ctl->lines)
+		first = history.n - ctl->lines;
+	for (size_t i = first; i < history.n; i++) {
+		if (ctl->json)
+			ctl_array_add(&array, row_to_json(&history.rows[i]));
+		else
+			print_row(&history.rows[i], ctl_is_terminal(stdout));
+	}
+	if (ctl->json)
+		ctl_array_end(&array);
+	return CTL_DONE;
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/history.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/absence.h"
+#include "api/history.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "disk/beneath.h"
+#include "disk/layout.h"
+#include "disk/quarantine.h"
+#include "disk/record.h"
+#include "disk/store.h"
+
+enum {
+	LOG_MAX = 256 << 10, /* bytes */
+	FIELDS = 6, /* of a line */
+};
+
+static int open_log(struct bid_store *store, int flags, int *ret_fd)
+{
+	bid_auto_fd int dir = -1;
+	int r = bid_beneath_open(bid_store_root(store), BID_LAYOUT_PRIVATE, O_PATH | O_DIRECTORY, &dir);
+
+	if (r < 0)
+		return r;
+	*ret_fd = openat(dir, "evicted", flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+	return *ret_fd < 0 ? -errno : 0;
+}
+
+/* Drop the older half of the log, at @fd, if it is full. */
+static void trim_log(int fd)
+{
+	bid_auto_free char *text = NULL;
+	struct stat st;
+	char *half;
+	size_t len;
+
+	if (fstat(fd, &st) < 0 || st.st_size <= LOG_MAX)
+		return;
+	half = bid_read_file(fd, 2 * LOG_MAX, &text, &len) == 0 ? strchr(text + len / 2, '\n') : NULL;
+	if (ftruncate(fd, 0) == 0 && half)
+		dprintf(fd, "%s", half + 1);
+}
+
+void bid_history_note_eviction(struct bid_store *store, const struct bid_request *request, uint64_t size, const char *why)
+{
+	bid_auto_fd int fd = -1;
+	char hex[BID_ID_HEX_MAX];
+
+	if (open_log(store, O_RDWR | O_APPEND | O_CREAT, &fd) < 0)
+		return;
+	trim_log(fd);
+	dprintf(fd, "%" PRId64 "\t%s\t%s\t%" PRIu64 "\t%s\t%s\n", (int64_t)time(NULL), bid_id_format(&request->id, hex),
+		bid_kind_name(request->kind), size, why, bid_detail_text(request->detail));
+}
+
+struct telling {
+	struct bid_store *store;
+	bid_event_fn fn;
+	void *user;
+};
+
+/* bid_record_each() */
+static int tell_record(void *user, const struct bid_request *request, const struct stat *st)
+{
+	const struct telling *telling = user;
+	const char *how, *server;
+	json_t *record;
+
+	if (bid_record_read(telling->store, request, &record) < 0)
+		return 0;
+	how = json_string_value(json_object_get(record, "how"));
+	server = json_string_value(json_object_get(record, "server"));
+	if (how && strcmp(how, "fetched") == 0)
+		telling->fn(telling->user,
+			    &(struct bid_event){ .what = "fetched",
+						 .time = json_integer_value(json_object_get(record, "time")),
+						 .request = *request,
+						 .size = (uint64_t)json_integer_value(json_object_get(record, "size")),
+						 .text = server ? server : "" });
+	json_decref(record);
+	return 0;
+}
+
+/* bid_absence_fn */
+static void tell_absence(void *user, const struct bid_request *request, int64_t time)
+{
+	const struct telling *telling = user;
+
+	telling->fn(telling->user, &(struct bid_event){ .what = "absent", .time = time, .request = *request, .text = "" });
+}
+
+/* bid_quarantine_fn: the name begins with the id and the kind, or with a cookie. */
+static void tell_quarantined(void *user, const char *name, int64_t time, uint64_t size)
+{
+	const struct telling *telling = user;
+	struct bid_event event = { .what = "quarantined", .time = time, .size = size, .text = name };
+	size_t len = strcspn(name, ".");
+	char kind[16] = "";
+
+	sscanf(name + len, ".%15[a-z]", kind);
+	for (int i = BID_KIND_NONE + 1; i < BID_KIND_END; i++)
+		if (strcmp(kind, bid_kind_store_name((enum bid_kind)i)) == 0)
+			event.request.kind = (enum bid_kind)i;
+	if (bid_id_parse(name, len, &event.request.id) < 0)
+		event.request.id = (struct bid_id){ 0 };
+	telling->fn(telling->user, &event);
+}
+
+/* Tell of the line @line of the log, unless it is damaged. */
+static void tell_eviction(const struct telling *telling, char *line)
+{
+	char *fields[FIELDS] = { NULL };
+	struct bid_detail *detail = NULL;
+	struct bid_event event = { .what = "evicted" };
+
+	for (size_t i = 0; i < FIELDS; i++)
+		fields[i] = strsep(&line, "\t");
+	if (!fields[FIELDS - 1] || bid_id_parse_str(fields[1], &event.request.id) < 0)
+		return;
+	event.request.kind = bid_kind_parse(fields[2]);
+	for (int i = BID_KIND_COUNT; i < BID_KIND_END; i++)
+		if (strcmp(fields[2], bid_kind_name((enum bid_kind)i)) == 0 &&
+		    (i == BID_KIND_SOURCE ? bid_detail_source : bid_detail_section)(fields[5], &detail) == 0)
+			event.request.kind = (enum bid_kind)i;
+	event.time = strtoll(fields[0], NULL, 10);
+	event.request.detail = detail;
+	event.size = strtoull(fields[3], NULL, 10);
+	event.text = fields[4];
+	if (event.request.kind != BID_KIND_NONE)
+		telling->fn(telling->user, &event);
+	bid_detail_unref(detail);
+}
+
+static int tell_evictions(const struct telling *telling)
+{
+	bid_auto_free char *text = NULL;
+	bid_auto_fd int fd = -1;
+	size_t len;
+	int r = open_log(telling->store, O_RDONLY, &fd);
+
+	if (r == 0)
+		r = bid_read_file(fd, 2 * LOG_MAX, &text, &len);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
+		tell_eviction(telling, line);
+	return 0;
+}
+
+int bid_store_each_event(struct bid_store *store, bid_event_fn fn, void *user)
+{
+	struct telling telling = { .store = store, .fn = fn, .user = user };
+	int r = bid_record_each(store, tell_record, &telling);
+
+	if (r == 0)
+		r = bid_absences_each(store, tell_absence, &telling);
+	if (r == 0)
+		r = bid_quarantine_each(store, tell_quarantined, &telling);
+	return r == 0 ? tell_evictions(&telling) : r;
+}
