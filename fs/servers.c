@@ -15,6 +15,7 @@
 #include <bid/error.h>
 
 #include "api/fetch.h"
+#include "api/signature.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 
@@ -77,17 +78,35 @@ static dev_t own_device(const char *mountpoint)
 	return makedev(st.stx_dev_major, st.stx_dev_minor);
 }
 
+struct paths {
+	int (*fn)(void *user, const char *path, bool tree);
+	void *user;
+};
+
+static int pass_certificates(void *user, const char *path)
+{
+	const struct paths *paths = user;
+	bid_auto_free char *inside = NULL;
+
+	/* the directory of a file may be read too: not the one above, which may have private keys */
+	if (asprintf(&inside, "%s/.", path) < 0)
+		return -ENOMEM;
+	return paths->fn(paths->user, inside, false);
+}
+
 static int add_server(struct bid_servers *servers, struct bid_broker *broker, const char *url)
 {
 	bid_auto_free char *shown = bid_fetch_url_shown(url);
 	struct bid_source *source;
 	int r;
 
-	if (is_this_mount(url, servers->options->mountpoint)) {
+	if (is_this_mount(shown ? shown : url, servers->options->mountpoint)) {
 		bid_warning("this mount itself, server ignored: '%s'", shown ? shown : "");
 		return 0;
 	}
 	r = bid_fetch_server_new(servers->fetch, url, &source);
+	if (r == -EOPNOTSUPP)
+		return 0;
 	if (r == 0)
 		r = bid_broker_add_source(broker, source);
 	if (r < 0)
@@ -178,6 +197,8 @@ int bid_servers_each_path(const struct bid_servers *servers, int (*fn)(void *use
 	files[3] = servers->config.ca_directory;
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && r == 0; i++)
 		r = files[i] ? fn(user, files[i], false) : 0;
+	if (r == 0)
+		r = bid_signers_each_directory(pass_certificates, &(struct paths){ .fn = fn, .user = user });
 	for (char **url = urls_of(servers); r == 0 && *url; url++) {
 		bid_auto_free char *path = NULL;
 

@@ -63,6 +63,8 @@ static json_t *sources_json(struct bid_broker *broker)
 			if (stats.outcomes[outcome])
 				json_object_set_new(one, bid_outcome_name((enum bid_outcome)outcome),
 						    json_integer((json_int_t)stats.outcomes[outcome]));
+		if (stats.enforces)
+			json_object_set_new(one, "ima", json_string("enforcing"));
 		add_health(one, &stats.health);
 		add_abilities(one, &stats.health);
 		json_object_set_new(one, "preferred", json_boolean(stats.preferred));

@@ -35,7 +35,7 @@ PROGRAMS = ("bidctl", "mount.bidfs", "bid-test-clock", "make-store")  # what mou
 TAIL = 60  # lines of a failed test's output that are printed
 OPTIONS = {
     "full": [],
-    "reduced": ["-Dfuse=disabled", "-Dfetch=disabled"],
+    "reduced": ["-Dfuse=disabled", "-Dfetch=disabled", "-Dima=disabled"],
     # libbid.so leaves the symbols of the sanitizers to the program
     "sanitized": ["-Db_sanitize=address,undefined", "-Db_lundef=false"],
 }

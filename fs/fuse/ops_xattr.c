@@ -19,8 +19,9 @@
 static const struct {
 	const char *name, *fact;
 } recorded[] = {
-	{ "origin", "how" }, { "time", "time" }, { "digest", "digest" },   { "server", "server" },
-	{ "url", "url" },    { "file", "file" }, { "archive", "archive" }, { "ima_signature", "ima_signature" },
+	{ "origin", "how" },	{ "time", "time" }, { "digest", "digest" },   { "server", "server" },
+	{ "url", "url" },	{ "file", "file" }, { "archive", "archive" }, { "ima_signature", "ima_signature" },
+	{ "signer", "signer" },
 };
 
 /* The answer: the value of one attribute, or the names of all, each with its NUL. */

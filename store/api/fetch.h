@@ -34,6 +34,7 @@ struct bid_fetch_config {
 	const char *const *links; /* for file://: see bid_source_tree_new() */
 	dev_t own_device; /* device of the program's own mount, or 0; file:// serves nothing from it (bid_source_tree_new()) */
 	bool for_all; /* downloads are public: file:// serves only files that all users may read */
+	bool enforce; /* treat each server as one with "ima:enforcing" */
 	/* The rest may be NULL; the strings are copied by bid_fetch_new(). */
 	const char *headers_file; /* header lines for the servers; never sent to the target of a redirection */
 	const char *ca_file, *ca_directory; /* trusted certificates, instead of the system's */
@@ -56,7 +57,9 @@ void bid_fetch_free(struct bid_fetch *fetch);
 
 /*
  * A server. @url is http:// or https://, or file:// for a bid_source_tree_new(), or without a scheme "HOST:PORT", for http://;
- * anything else is -EPROTONOSUPPORT; -EINVAL for one that is no URL at all, or not UTF-8.
+ * anything else is -EPROTONOSUPPORT; -EINVAL for one that is no URL at all, or not UTF-8. "ima:enforcing URL" accepts only files
+ * with a signature ("api/signature.h"); "ima:ignore URL" is URL. Returns -EOPNOTSUPP, after a warning, for a server whose
+ * signatures cannot be checked: the caller continues without it.
  */
 int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_source **ret_source);
 
@@ -70,15 +73,16 @@ int bid_fetch_check_url(const char *url);
 int bid_fetch_url_tree(const char *url, char **ret_path);
 
 /*
- * Return @url without user name and password, as each message must show it. @url may be invalid. The caller frees the result; NULL
- * without memory.
+ * Return the URL in @text without policy, user name and password, as each message must show it. @text may be invalid. The caller
+ * frees the result; NULL without memory.
  */
-char *bid_fetch_url_shown(const char *url);
+char *bid_fetch_url_shown(const char *text);
 
 /*
  * List the servers of the environment: DEBUGINFOD_URLS if it is set, else every *.urls file of /etc/debuginfod. @etc, unless NULL,
- * replaces "/etc/debuginfod". Splits at white space; drops duplicates, trailing slashes and "ima:" tokens. Returns the number and a
- * NULL-terminated array for bid_fetch_urls_free(), or a negative errno.
+ * replaces "/etc/debuginfod". Splits at white space; drops duplicates and trailing slashes. "ima:enforcing" holds for the URLs up
+ * to "ima:ignore", and stands before each of these in the result. Returns the number and a NULL-terminated array for
+ * bid_fetch_urls_free(), or a negative errno.
  */
 int bid_fetch_urls_from_environment(const char *etc, char ***ret_urls);
 

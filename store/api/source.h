@@ -58,7 +58,7 @@ struct bid_answer {
 	const char *before; /* with several attempts: the last failure before this response, in words; or NULL */
 	const char *file; /* the file's name at the source, or NULL */
 	const char *archive; /* the archive with the file, or NULL */
-	const char *ima_signature; /* signature of the file from the source, or NULL: lower-case hex, whole bytes; not checked */
+	const char *ima_signature; /* signature of the file from the source, or NULL: lower-case hex, whole bytes */
 	int64_t modified; /* modification time of the file, in seconds since the epoch; 0 if unknown */
 };
 
@@ -85,6 +85,7 @@ struct bid_receiver {
 	void (*done)(void *user, const struct bid_answer *answer);
 };
 
+struct bid_signers;
 struct bid_source;
 
 /* state of a source's circuit breaker: a source in backoff gets no requests, so that an outage costs its time only once */
@@ -153,6 +154,7 @@ struct bid_source_ops {
 
 struct bid_source {
 	const struct bid_source_ops *ops;
+	const struct bid_signers *signers; /* one of these must have signed each file; NULL for any file; borrowed */
 	const char *name; /* owned by the source; for messages. A server's URL without user name and password */
 };
 

@@ -138,10 +138,13 @@ struct bid_origin {
 	const char *url; /* the URL of the file */
 	const char *file; /* the file's name at the server */
 	const char *archive; /* the package with the file, at the server */
-	const char *ima_signature; /* signature of the file from the server, in hex; not checked */
+	const char *ima_signature; /* signature of the file from the server, in hex */
+	const struct bid_signers *signers; /* bid_txn_commit() requires a signature of one of these; NULL for none */
+	const char *signer; /* whose signature bid_txn_commit() has checked */
 	int64_t modified; /* modification time of the file from the server, in seconds since the epoch; 0 if unknown */
 };
 
+struct bid_signers;
 struct bid_txn;
 
 /*
@@ -190,14 +193,15 @@ int bid_txn_set_path(struct bid_txn *txn, const char *path);
 int bid_txn_reset(struct bid_txn *txn);
 
 /*
- * Check the written bytes and publish them: fsync, link without replacing, perf's link, record of @origin. With @origin NULL the
+ * Check the written bytes and publish them: fsync, link without replacing, perf's link, record of @given. With @given NULL the
  * file belongs to the user and gets no record. If another process has published the artifact, its file is the result. Returns 0 and
  * the artifact, or
- *   -EBADMSG	not an ELF file, damaged, with another id, or debuginfo without debug sections or symbol table
+ *   -EBADMSG	not an ELF file, damaged, with another id, or debuginfo without debug sections or symbol table;
+ *		or without the signature that @given requires
  *   -ESTALE	carries the id, but the first download had other bytes (docs/FORMAT.md, "Facts")
  *   other	as write(2), fsync(2), mkdir(2), link(2)
  */
-int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct bid_file *ret_file);
+int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *given, struct bid_file *ret_file);
 
 /* The build-id of the dwz file (dwz(1)) in the .gnu_debugaltlink of the committed file; len 0 if there is none. */
 struct bid_id bid_txn_alt(const struct bid_txn *txn);

@@ -39,9 +39,12 @@ static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret
 
 static struct bid_origin origin_of(const struct bid_attempt *attempt)
 {
+	const struct bid_source *source = attempt->download->broker->sources[attempt->source].source;
+
 	return (struct bid_origin){
 		.how = "fetched",
-		.server = attempt->download->broker->sources[attempt->source].source->name,
+		.server = source->name,
+		.signers = source->signers,
 		.url = attempt->response.url,
 		.file = attempt->response.file,
 		.archive = attempt->response.archive,

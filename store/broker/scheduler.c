@@ -47,6 +47,19 @@ static bool is_negative(struct bid_download *download, size_t source)
 	return true;
 }
 
+/* Report a source that must sign: a section has no signature. Returns false for another source or kind. Without the lock. */
+static bool lacks_signature(struct bid_download *download, size_t source)
+{
+	struct bid_broker *broker = download->broker;
+
+	if (!broker->sources[source].source->signers || download->request.kind != BID_KIND_SECTION)
+		return false;
+	pthread_mutex_lock(&broker->lock);
+	bid_download_report_skipped(download, source, BID_OUTCOME_UNSUPPORTED, "a section carries no signature");
+	pthread_mutex_unlock(&broker->lock);
+	return true;
+}
+
 /* Choose the order of the sources for @download, before its first attempt. Without the lock. */
 static void line_up(struct bid_download *download)
 {
@@ -63,7 +76,8 @@ static void line_up(struct bid_download *download)
 	pthread_mutex_unlock(&broker->lock);
 
 	for (size_t i = 0; i < machine->n; i++)
-		if (is_negative(download, machine->candidates[i].source))
+		if (lacks_signature(download, machine->candidates[i].source) ||
+		    is_negative(download, machine->candidates[i].source))
 			machine->candidates[i].state = BID_ATTEMPT_OVER;
 }
 

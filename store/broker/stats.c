@@ -241,6 +241,7 @@ int bid_broker_source_stats(struct bid_broker *broker, size_t index, struct bid_
 	ret_stats->preferred = index == broker->preferred;
 	pthread_mutex_unlock(&broker->lock);
 	source = broker->sources[index].source;
+	ret_stats->enforces = source->signers != NULL;
 	if (source->ops->health)
 		source->ops->health(source, &ret_stats->health);
 	return 0;

@@ -135,6 +135,8 @@ static void print_health(const json_t *source, bool offline, bool up)
 	fputs(ctl_colour(stdout, CTL_PLAIN), stdout);
 	if (!offline && up && json_is_true(json_object_get(source, "preferred")))
 		fputs(", preferred", stdout);
+	if (*text_of(source, "ima"))
+		printf(", ima:%s", text_of(source, "ima"));
 }
 
 static void print_source(const json_t *source, bool offline)

@@ -63,8 +63,10 @@ static void print_artifact(const char *kind, const json_t *artifact)
 {
 	static const struct {
 		const char *key, *label;
-	} details[] = { { "path", "  stored" },	    { "file", "  from" },     { "server", "  server" },	   { "url", "  url" },
-			{ "archive", "  archive" }, { "digest", "  digest" }, { "ima_signature", "  ima" } };
+	} details[] = {
+		{ "path", "  stored" },	    { "file", "  from" },     { "server", "  server" },	    { "url", "  url" },
+		{ "archive", "  archive" }, { "digest", "  digest" }, { "ima_signature", "  ima" }, { "signer", "  signer" }
+	};
 	const char *same = string_of(artifact, "same_as"), *error = string_of(artifact, "error");
 
 	ctl_print_label(kind);

@@ -43,7 +43,7 @@ static enum ctl_status add_server(struct ctl_sources *sources, const char *url)
 
 	if (r == 0)
 		r = bid_broker_add_source(sources->broker, source);
-	if (r == 0)
+	if (r == 0 || r == -EOPNOTSUPP)
 		return CTL_DONE;
 	shown = bid_fetch_url_shown(url);
 	bid_error("%s: server '%s'", strerror(-r), shown ? shown : "");
@@ -73,9 +73,14 @@ static int add_mounted(void *user, const struct ctl_mount *mount)
 	json_array_foreach(sources, i, source)
 	{
 		const char *name = json_string_value(json_object_get(source, "name"));
+		bid_auto_free char *url = NULL;
 
-		if (mounted->status == CTL_DONE && name && bid_fetch_check_url(name) == 0)
-			mounted->status = add_server(mounted->sources, name);
+		if (mounted->status != CTL_DONE || !name || bid_fetch_check_url(name) < 0)
+			continue;
+		if (asprintf(&url, "%s%s", json_object_get(source, "ima") ? "ima:enforcing " : "", name) < 0)
+			mounted->status = CTL_TROUBLE;
+		else
+			mounted->status = add_server(mounted->sources, url);
 	}
 	json_decref(state);
 	return 0;

@@ -264,10 +264,12 @@ static void tell_answer(const struct ctl_answer *answer)
 }
 
 /* bid_store_fact_fn */
-static int tell_digest(void *user, const char *name, const char *value)
+static int tell_fact(void *user, const char *name, const char *value)
 {
 	if (strcmp(name, "digest") == 0)
 		tell("digest", value);
+	else if (strcmp(name, "signer") == 0)
+		tell("signed by", value);
 	return 0;
 }
 
@@ -331,7 +333,7 @@ void ctl_story_tell(const struct ctl_story *story, struct bid_store *store, cons
 		tell_answer(&story->answers[i]);
 	if (error == 0 && story->stored < 0) {
 		tell("checked", what_was_checked(store, request));
-		bid_store_each_fact(store, request, tell_digest, NULL);
+		bid_store_each_fact(store, request, tell_fact, NULL);
 		tell("published", path);
 	}
 }

@@ -22,7 +22,7 @@
 #include "disk/store.h"
 
 /* Fields that a record adds to the properties of the file. Size and id are not among them: the file may have changed since. */
-static const char *const recorded[] = { "digest", "how", "time", "server", "url", "file", "archive", "ima_signature" };
+static const char *const recorded[] = { "digest", "how", "time", "server", "url", "file", "archive", "ima_signature", "signer" };
 
 /*
  * Read the record in the store that has the file, because a lower store may have records too. A file without a record was added by

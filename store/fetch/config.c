@@ -91,7 +91,7 @@ void bid_fetch_config_from_environment(struct bid_fetch_config *config)
 struct url_list {
 	char **urls; /* NULL-terminated, or NULL */
 	size_t n;
-	bool warned_of_ima;
+	bool enforcing; /* the policy of the URLs that follow */
 };
 
 static void url_list_release(struct url_list *list)
@@ -126,9 +126,15 @@ static int url_list_add(struct url_list *list, const char *text)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < list->n; i++)
-		if (strcmp(list->urls[i], url) == 0)
+		if (strcmp(bid_url_behind_policy(list->urls[i], NULL), url) == 0)
 			return 0;
 
+	if (list->enforcing) {
+		bid_auto_free char *plain = bid_steal(url);
+
+		if (asprintf(&url, "ima:enforcing %s", plain) < 0)
+			return -ENOMEM;
+	}
 	larger = reallocarray(list->urls, list->n + 2, sizeof(*larger));
 	if (!larger)
 		return -ENOMEM;
@@ -138,14 +144,15 @@ static int url_list_add(struct url_list *list, const char *text)
 	return 0;
 }
 
+/* A policy holds for the URLs behind it. libdebuginfod ignores an unknown one, such as "ima:permissive": the last one holds. */
 static int url_list_add_word(struct url_list *list, const char *word)
 {
 	if (strncasecmp(word, "ima:", 4) != 0)
 		return url_list_add(list, word);
-	if (strcasecmp(word, "ima:enforcing") == 0 && !list->warned_of_ima) {
-		bid_warning("signatures are not checked by this version, policy ignored: \"%s\"", word);
-		list->warned_of_ima = true;
-	}
+	if (strcasecmp(word, "ima:enforcing") == 0 || strcasecmp(word, "ima:ignore") == 0)
+		list->enforcing = strcasecmp(word, "ima:enforcing") == 0;
+	else
+		bid_warning("not a policy for signatures, ignored: \"%s\"", word);
 	return 0;
 }
 

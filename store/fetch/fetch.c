@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/signature.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "fetch/headers.h"
@@ -67,6 +68,7 @@ static void release_fetch(struct bid_fetch *fetch)
 {
 	curl_multi_cleanup(fetch->multi);
 	curl_slist_free_all(fetch->secrets);
+	bid_signers_free(fetch->signers);
 	pthread_cond_destroy(&fetch->settled);
 	pthread_mutex_destroy(&fetch->lock);
 	free((char *)fetch->config.headers_file);

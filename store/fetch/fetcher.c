@@ -28,6 +28,8 @@ static int add_server(struct bid_fetcher *fetcher, const char *url)
 	struct bid_source *source;
 	int r = bid_fetch_server_new(fetcher->fetch, url, &source);
 
+	if (r == -EOPNOTSUPP)
+		return 0;
 	return r < 0 ? r : bid_broker_add_source(fetcher->broker, source);
 }
 

@@ -23,6 +23,7 @@
 struct bid_fetch {
 	struct bid_fetch_config config; /* with defaults; constant, strings owned */
 	struct curl_slist *secrets; /* lines of config.headers_file; constant */
+	struct bid_signers *signers; /* NULL before the first server with ima:enforcing; owned */
 	CURLM *multi; /* for the network thread, except curl_multi_wakeup() */
 	pthread_t thread;
 

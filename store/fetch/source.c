@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "api/signature.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "fetch/network.h"
 #include "fetch/url.h"
 
@@ -113,13 +115,33 @@ static int tree_new(const struct bid_fetch *fetch, const char *url, struct bid_s
 					   fetch->config.links, ret_source);
 }
 
+/* Load the certificates, once. Returns -EOPNOTSUPP, after a warning, if the signatures of @url cannot be checked. */
+static int load_signers(struct bid_fetch *fetch, const char *url)
+{
+	int r = fetch->signers ? 0 : bid_signers_load(&fetch->signers);
+	const char *why = r == -EOPNOTSUPP	 ? "this build cannot check signatures"
+			  : bid_url_is_tree(url) ? "a directory has no signatures"
+						 : NULL;
+	bid_auto_free char *shown = bid_fetch_url_shown(url);
+
+	if (r == 0 && why)
+		r = -EOPNOTSUPP;
+	if (r == -EOPNOTSUPP)
+		bid_warning("%s, server with ima:enforcing ignored: '%s'", why, shown ? shown : "");
+	return r;
+}
+
 int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_source **ret_source)
 {
 	bid_auto_free char *normal = NULL, *name = NULL;
 	struct bid_server *server;
+	bool enforcing;
 	int r;
 
-	r = bid_url_normalise(url, &normal);
+	r = bid_url_normalise(bid_url_behind_policy(url, &enforcing), &normal);
+	enforcing |= fetch->config.enforce;
+	if (r == 0 && enforcing)
+		r = load_signers(fetch, normal);
 	if (r < 0)
 		return r;
 	if (bid_url_is_tree(normal))
@@ -136,6 +158,7 @@ int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_so
 	bid_breaker_init(&server->breaker, (unsigned)bid_clock_ms() ^ (unsigned)getpid());
 	server->source.ops = &server_ops;
 	server->source.name = server->name;
+	server->source.signers = enforcing ? fetch->signers : NULL;
 	TAILQ_INIT(&server->waiting);
 	server->alarm = (struct bid_timer){ .kind = BID_SERVER_ALARM, .user = server };
 	*ret_source = &server->source;

@@ -84,6 +84,18 @@ static CURLU *parse_url(const char *url)
 	return parsed;
 }
 
+const char *bid_url_behind_policy(const char *text, bool *ret_enforcing)
+{
+	static const char enforcing[] = "ima:enforcing ", ignore[] = "ima:ignore ";
+	bool is = strncasecmp(text, enforcing, strlen(enforcing)) == 0;
+
+	if (ret_enforcing)
+		*ret_enforcing = is;
+	if (is || strncasecmp(text, ignore, strlen(ignore)) == 0)
+		text += is ? strlen(enforcing) : strlen(ignore);
+	return text;
+}
+
 bool bid_url_is_tree(const char *url)
 {
 	return strncasecmp(url, "file://", 7) == 0;
@@ -128,6 +140,7 @@ int bid_url_tree_path(const char *url, char **ret_path)
 
 int bid_fetch_url_tree(const char *url, char **ret_path)
 {
+	url = bid_url_behind_policy(url, NULL);
 	return bid_url_is_tree(url) ? bid_url_tree_path(url, ret_path) : -EPROTONOSUPPORT;
 }
 
@@ -197,11 +210,12 @@ int bid_fetch_check_url(const char *url)
 {
 	bid_auto_free char *normal = NULL;
 
-	return bid_url_normalise(url, &normal);
+	return bid_url_normalise(bid_url_behind_policy(url, NULL), &normal);
 }
 
-char *bid_fetch_url_shown(const char *url)
+char *bid_fetch_url_shown(const char *text)
 {
+	const char *url = bid_url_behind_policy(text, NULL);
 	size_t scheme = scheme_length(url);
 	const char *authority = scheme ? url + scheme + 3 : url;
 	size_t n = strcspn(authority, "/?#");

@@ -16,6 +16,9 @@
  */
 int bid_url_normalise(const char *url, char **ret_url);
 
+/* Returns the URL in @text, "ima:enforcing URL", "ima:ignore URL" or a URL, and sets *@ret_enforcing, which may be NULL. */
+const char *bid_url_behind_policy(const char *text, bool *ret_enforcing);
+
 /* Is @url a file:// URL? */
 bool bid_url_is_tree(const char *url);
 

@@ -47,7 +47,7 @@
   long-header:BYTES         the same in one line
   early-hints               103 before the file
   modified:SECONDS          the file, last modified so many seconds after the epoch
-  ima:HEX                   the file with that signature, as servers of RPMs send it
+  ima:HEX[:OFFSET]          the file with that signature, as servers of RPMs send it; with the byte at OFFSET inverted
   static[:N]                as a server of plain files: with ETag and Accept-Ranges, or the part that is asked for; at most N bytes,
                             then RST
   static-truncate:N         the same, but FIN
@@ -164,10 +164,13 @@ def flip_note(handler, arg, data):
     send_whole(handler, data[:at] + bytes([data[at] ^ 1]) + data[at + 1:])
 
 
+def inverted(data, at):
+    return data[:at] + bytes([data[at] ^ 0xff]) + data[at + 1:]
+
+
 @with_artifact
 def flip(handler, arg, data):
-    at = int(arg)
-    send_whole(handler, data[:at] + bytes([data[at] ^ 0xff]) + data[at + 1:])
+    send_whole(handler, inverted(data, int(arg)))
 
 
 def html(handler, arg):
@@ -480,8 +483,9 @@ def early_hints(handler, arg, data):
 
 @with_artifact
 def ima(handler, arg, data):
-    handler.begin(200, handler.artifact_fields(len(data)) + [("X-DEBUGINFOD-IMASIGNATURE", arg)])
-    handler.send(data)
+    signature, _, at = arg.partition(":")
+    handler.begin(200, handler.artifact_fields(len(data)) + [("X-DEBUGINFOD-IMASIGNATURE", signature)])
+    handler.send(inverted(data, int(at)) if at else data)
 
 
 def garbage(handler, arg):

@@ -271,7 +271,12 @@ static void test_variable(void **state)
 		{ "http://a/ http://b", "http://a http://b" },
 		{ "  \thttp://a\n\nhttps://b/x/\t", "http://a https://b/x" },
 		{ "http://a http://a/ http://b http://a//", "http://a http://b" },
-		{ "ima:enforcing http://a ima:ignore http://b", "http://a http://b" },
+		{ "ima:enforcing http://a ima:ignore http://b", "ima:enforcing http://a http://b" },
+		{ "http://a ima:enforcing http://b/ http://c", "http://a ima:enforcing http://b ima:enforcing http://c" },
+		{ "ima:enforcing ima:permissive http://a", "ima:enforcing http://a" },
+		{ "ima:enforcing http://a ima:ignore http://a", "ima:enforcing http://a" },
+		{ "http://a ima:enforcing http://a", "http://a" },
+		{ "IMA:Enforcing a:8002", "ima:enforcing http://a:8002" },
 		{ "IMA:whatever http://a", "http://a" },
 		{ "gopher://srv/debug http://a ftp://x", "http://a" },
 		{ "non?sense http://a", "http://a" },
@@ -330,7 +335,7 @@ static void test_files(void **state)
 	write_text(etc->path, "empty.urls", "");
 
 	unsetenv("DEBUGINFOD_URLS");
-	assert_urls(etc->path, "https://a.example.org https://b.example.org http://c.example.org");
+	assert_urls(etc->path, "https://a.example.org https://b.example.org ima:enforcing http://c.example.org");
 
 	/* the variable goes before the files, and empty is not unset */
 	setenv("DEBUGINFOD_URLS", "http://v", 1);

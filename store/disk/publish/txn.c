@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "api/elf.h"
+#include "api/signature.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
@@ -531,8 +532,22 @@ static void set_time(const struct bid_txn *txn, const struct bid_origin *origin)
 		bid_debug("%s: the time of a file in '%s'", strerror(errno), bid_store_path(txn->store));
 }
 
-int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct bid_file *ret_file)
+/* Check the signature of the bytes if @origin requires one, and set the signer, whose text is in @text. */
+static int check_signature(struct bid_txn *txn, struct bid_origin *origin, char text[static BID_SIGNER_MAX])
 {
+	int r = origin->signers ? bid_signers_check(origin->signers, txn->temp.fd, origin->ima_signature, text, BID_SIGNER_MAX) : 0;
+
+	if (r == -EBADMSG)
+		snprintf(txn->reason, sizeof(txn->reason), "%s", text);
+	else if (r == 0 && origin->signers)
+		origin->signer = text;
+	return r;
+}
+
+int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *given, struct bid_file *ret_file)
+{
+	struct bid_origin copy = given ? *given : (struct bid_origin){ 0 }, *origin = given ? &copy : NULL;
+	char signer[BID_SIGNER_MAX];
 	struct bid_elf_info info;
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_request request;
@@ -546,11 +561,15 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	/* the whole of a small file: the disk works during the examination */
 	writer_push(&txn->writer);
 	r = bid_examine_for(txn->temp.fd, &txn->request, txn->reason, sizeof(txn->reason), &info);
+	if (r == 0 && origin)
+		r = check_signature(txn, origin, signer);
 	if (r < 0)
 		return r;
 	txn->alt = info.alt;
 	request = (struct bid_request){ .id = info.id, .kind = txn->request.kind, .detail = txn->request.detail };
 	bid_digest_format(XXH3_128bits_digest(txn->writer.digest), digest);
+	/* a signature is better evidence than the order of two downloads */
+	txn->accept |= origin && origin->signer;
 	r = check_first(txn, &request, digest);
 	if (r < 0)
 		return r;

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* A build without OpenSSL. */
+#include <errno.h>
+
+#include "api/signature.h"
+
+int bid_signers_load(struct bid_signers **ret_signers)
+{
+	return -EOPNOTSUPP;
+}
+
+void bid_signers_free(struct bid_signers *signers)
+{
+}
+
+int bid_signers_check(const struct bid_signers *signers, int fd, const char *signature, char *ret_text, size_t size)
+{
+	return -EOPNOTSUPP;
+}

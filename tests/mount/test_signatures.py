@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Servers with ima:enforcing: a file is accepted only with a valid IMA signature. evmctl(1) makes the signatures."""
+import json
+import pathlib
+import re
+import shutil
+
+import pytest
+
+import programs
+import tools
+from fetching import read
+from test_xattr import attributes
+
+KINDS = {"rsa": ["rsa:2048"], "ec": ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]}
+SECTION = ".text"
+
+
+class Signer:
+    """A key, and its certificate in a directory for DEBUGINFOD_IMA_CERT_PATH."""
+
+    def __init__(self, place, kind="rsa", form="DER", days=2):
+        self.place, self.key, self.certificates = place, place / "key.pem", place / "certificates"
+        self.certificates.mkdir(parents=True)
+        self.certificate = self.certificates / f"signer.{form.lower()}"
+        tools.run("openssl", "req", "-new", "-newkey", *KINDS[kind], "-nodes", "-batch", "-subj", "/CN=signer", "-keyout", self.key,
+                  "-out", place / "request.pem")
+        tools.run("openssl", "x509", "-req", "-in", place / "request.pem", "-signkey", self.key, "-days", days, "-outform", form,
+                  "-out", self.certificate)
+        self.env = {"DEBUGINFOD_IMA_CERT_PATH": f"/nonexistent:{self.certificates}"}
+
+    def sign(self, path, algorithm="sha256"):
+        """The signature of a file, in hex."""
+        copy = self.place / "to-sign"
+        shutil.copy(path, copy)
+        tools.run("evmctl", "ima_sign", "--sigfile", "--hashalgo", algorithm, "--key", self.key, copy)
+        return pathlib.Path(f"{copy}.sig").read_bytes().hex()
+
+
+@pytest.fixture
+def signer(place):
+    return Signer(place / "signer")
+
+
+@pytest.fixture
+def program(place):
+    return programs.small(place / "app")
+
+
+def code_of(program):
+    """The offset of its code in the file."""
+    match = re.search(r" \.text +PROGBITS +\w+ (\w+)", tools.run("readelf", "-SW", program.path).stdout)
+    return int(match[1], 16)
+
+
+@pytest.fixture
+def get(store, env):
+    """bidctl get, by an environment alone."""
+    def run(program, urls, *arguments, status=0, more=None, kind=("elf",)):
+        return tools.run(tools.BIDCTL, "--store", store, "get", *arguments, program.id, *kind, status=status,
+                         env={**env, "DEBUGINFOD_URLS": urls, **(more or {})})
+
+    return run
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_flipped_code_is_refused_and_healed_in_the_same_open(mount, mode, faults, place, program, store, kind):
+    signer = Signer(place / "signer", kind, "PEM")
+    signature = signer.sign(program.path)
+    bad, good = faults(f"ima:{signature}:{code_of(program)}", root=place / "bad"), faults(f"ima:{signature}", root=place / "good")
+    for server in (bad, good):
+        server.serve(program)
+    m = mount(f"url=ima:enforcing {bad.url}", f"url=ima:enforcing {good.url}", env_more=signer.env)
+    m.permit(bad.url)
+    path = m.artifact(program.id)
+    assert read(path) == program.read()
+    assert bad.count(program.id) == 1 and good.count(program.id) == 1
+    assert "is not that of these bytes" in m.log()
+    wanted = f"key {signature[6:14]} of '{signer.certificate}'"
+    assert attributes(path)["signer"] == wanted
+    assert json.loads(m.artifact(program.id, "info").read_text())["artifacts"]["elf"]["signer"] == wanted
+    assert [source["ima"] for source in m.status()["sources"]] == ["enforcing"] * 2
+    # the answer of a server without the tag has no effect on its sources
+    assert m.counter("fetched") == 1 and m.counter("rejected") == 1
+
+
+def test_flipped_code_is_served_without_the_tag(get, faults, program, signer):
+    """A build-id is what a file says of itself."""
+    server = faults(f"ima:{signer.sign(program.path)}:{code_of(program)}")
+    server.serve(program)
+    path = pathlib.Path(get(program, server.url, more=signer.env).stdout.rstrip("\n"))
+    assert path.read_bytes() != program.read()
+
+
+def test_valid_signatures_are_accepted(get, faults, place, program, env, store):
+    keys = {"rsa": Signer(place / "rsa"), "ec": Signer(place / "ec", "ec"), "expired": Signer(place / "expired", days=-1)}
+    only_key = Signer(place / "only-key")
+    only_key.certificate.unlink()
+    tools.run("openssl", "pkey", "-in", only_key.key, "-pubout", "-out", only_key.certificates / "key.pem")
+    server = faults()
+    for number, (name, signer, algorithm) in enumerate([*((name, signer, "sha256") for name, signer in keys.items()),
+                                                         ("only the key", only_key, "sha256"), ("sha1", keys["rsa"], "sha1"),
+                                                         ("sha512", keys["ec"], "sha512")]):
+        forged = programs.forge(program, f"{number:02x}" * 20, place / f"app-{number}")
+        signature = signer.sign(forged.path, algorithm)
+        server.serve(forged)
+        server.behave(f"ima:{signature}", ident=forged.id)
+        done = get(forged, f"ima:enforcing {server.url}", "-v", more=signer.env)
+        assert f"signed by  key {signature[6:14]} of '{signer.certificates}/" in done.stderr, (name, done.stderr)
+        # a signature has no date, and so libdebuginfod uses the key of an expired certificate
+        assert ("an expired certificate" in done.stderr) == (name == "expired"), done.stderr
+        shown = tools.run(tools.BIDCTL, "--store", store, "show", forged.id, env=env).stdout
+        assert f"key {signature[6:14]} of '" in shown, shown
+
+
+@pytest.mark.parametrize("bad", ["wrong key", "other file", "truncated", "trailing", "altered", "version", "none",
+                                 "no certificate"])
+def test_invalid_signatures_are_refused(get, faults, place, program, store, signer, bad):
+    signature = signer.sign(program.path)
+    other = programs.small(place / "other", 2)
+    sent, reason = {
+        "wrong key": (Signer(place / "wrong").sign(program.path), "of which there is no certificate"),
+        "other file": (signer.sign(other.path), "is not that of these bytes"),
+        "truncated": (signature[:-2], "truncated"),
+        "trailing": (signature + "00", "truncated"),
+        "altered": (signature[:-2] + f"{int(signature[-2:], 16) ^ 1:02x}", "is not that of these bytes"),
+        "version": ("0301" + signature[4:], "unknown form"),
+        "none": (None, "no signature"),
+        "no certificate": (signature, "of which there is no certificate"),
+    }[bad]
+    if bad == "no certificate":
+        signer.certificate.write_text("no certificate\n")
+    server = faults(*[f"ima:{sent}"] if sent else [])
+    server.serve(program)
+    done = get(program, f"ima:enforcing {server.url}", status=1, more=signer.env)
+    assert "rejected" in done.stderr and reason in done.stderr, done.stderr
+    assert not list(store.glob("*/*/elf"))
+    (rejected,) = (store / ".bidfs/quarantine").iterdir()
+    assert rejected.read_bytes() == program.read()
+
+
+def test_policy_holds_for_the_urls_behind_it(get, faults, place, program, signer):
+    """As in libdebuginfod 0.192: an unknown policy changes nothing, and the first of two equal URLs counts."""
+    server = faults()
+    server.serve(program)
+    for urls, status in {
+        f"ima:enforcing {server.url}": 1,
+        f"ima:enforcing ima:permissive {server.url}": 1,
+        f"ima:enforcing http://127.0.0.1:1 {server.url}": 3,
+        f"ima:enforcing {server.url} ima:ignore {server.url}": 1,
+        f"{server.url} ima:enforcing {server.url}": 0,
+    }.items():
+        done = get(program, urls, "--refresh", status=status, more=signer.env)
+        assert ("not a policy" in done.stderr) == ("permissive" in urls), done.stderr
+
+
+def test_options_take_the_policy(get, faults, program, signer):
+    server = faults()
+    server.serve(program)
+    get(program, server.url, f"--url=ima:enforcing {server.url}", status=1, more=signer.env)
+    done = get(program, "", f"--url=ima:permissive {server.url}", status=2, more=signer.env)
+    assert "not a server's URL" in done.stderr
+    get(program, "", f"--url=ima:ignore {server.url}", more=signer.env)
+
+
+def test_section_is_cut_from_a_verified_file(mount, faults, program, signer):
+    server = faults(f"ima:{signer.sign(program.path)}")
+    server.serve(program)
+    (server.root / program.id / "section").mkdir()
+    (server.root / program.id / "section" / SECTION).write_bytes(b"wrong")
+    m = mount(f"url=ima:enforcing {server.url}", env_more=signer.env)
+    start = code_of(program)
+    section = read(m.artifact(program.id, f"section/{SECTION}"))
+    assert section == program.read()[start:start + len(section)]
+    assert server.count(program.id, f"section/{SECTION}") == 0 and server.count() > 0
+
+
+def test_source_needs_a_signature_of_its_own(get, faults, program, place, signer):
+    (text := place / "app.c").write_text("int main;\n")
+    server = faults()
+    (server.root / program.id / "source").mkdir(parents=True)
+    (server.root / program.id / "source/app.c").write_bytes(text.read_bytes())
+    source = ("source", "/app.c")
+    done = get(program, f"ima:enforcing {server.url}", status=1, more=signer.env, kind=source)
+    assert "no signature" in done.stderr
+    server.behave(f"ima:{signer.sign(text)}")
+    get(program, f"ima:enforcing {server.url}", "--refresh", more=signer.env, kind=source)
+
+
+def test_directory_with_the_tag_is_ignored(get, place, program, signer):
+    done = get(program, f"ima:enforcing file://{place}", status=1, more=signer.env)
+    assert "a directory has no signatures, server with ima:enforcing ignored" in done.stderr
+
+
+def test_bidctl_takes_the_tag_of_the_mount(mount, faults, program, env, store, signer):
+    """Sources of the mount's servers come to bidctl by its own servers: these are the mount's."""
+    server = faults()
+    (server.root / program.id / "source").mkdir(parents=True)
+    (server.root / program.id / "source/app.c").write_text("int main;\n")
+    mount(f"url=ima:enforcing {server.url}", env_more=signer.env)
+    done = tools.run(tools.BIDCTL, "--store", store, "get", program.id, "source", "/app.c", env={**env, **signer.env}, status=1)
+    assert "no signature" in done.stderr, done.stderr
+    text = tools.run(tools.BIDCTL, "--store", store, "status", env=env).stdout
+    assert re.search(rf"{server.url}\s+up.*, ima:enforcing", text), text
+
+
+def test_verdicts_are_those_of_libdebuginfod(get, faults, place, program, signer, env):
+    library = tools.run("sh", "-c", "ldconfig -p | sed -n 's/.*libdebuginfod.so.1.*=> //p' | head -n 1").stdout.strip()
+    if not library or b"IMA verification policy" not in pathlib.Path(library).read_bytes():
+        pytest.skip("libdebuginfod here checks no signatures: it is built without IMA")
+    signature = signer.sign(program.path)
+    old = Signer(place / "old", days=-1)
+    for behaviour, certificates in ((f"ima:{signature}", signer), (f"ima:{signature}:{code_of(program)}", signer),
+                                    (f"ima:{signature[:-2]}", signer), ("ok", signer), (f"ima:{old.sign(program.path)}", old),
+                                    (f"ima:{signature}", old)):
+        server = faults(behaviour, root=place / "served")
+        server.serve(program)
+        urls = f"ima:enforcing {server.url}"
+        theirs = tools.run("debuginfod-find", "executable", program.id, status=None, env={
+            **env, **certificates.env, "DEBUGINFOD_URLS": urls, "DEBUGINFOD_CACHE_PATH": str(place / f"cache-{server.port}")})
+        ours = get(program, urls, f"--store={place / f'store-{server.port}'}", status=None, more=certificates.env)
+        assert (theirs.returncode == 0) == (ours.returncode == 0), (behaviour, theirs.stderr, ours.stderr)
