@@ -104,10 +104,10 @@ _bidctl()
 		missing) options+=' --perf-data= --lower= --links=' ;;
 		show | status) options+=' --lower= --links=' ;;
 		remove) options+=' --path= --dry-run' ;;
-		quarantine) options+=' --dry-run' ;;
+		pin | quarantine) options+=' --dry-run' ;;
 		mount) options+=' --options=' ;;
 		doctor) options+=' --url= --offline' ;;
-		setup) options+=' --url= --undo --root=' ;;
+		setup) options+=' --url= --undo --root= --dry-run' ;;
 		gc) options+=' --cache-size= --min-free= --dry-run' ;;
 		log) options+=' --lines=' ;;
 		watch) options+=' --link= --interval= --once' ;;

@@ -60,7 +60,7 @@ struct ctl {
 	size_t n_options;
 	bool deep; /* verify */
 	bool repair; /* verify */
-	bool dry_run; /* gc, quarantine, remove */
+	bool dry_run; /* gc, pin, quarantine, remove, setup */
 	bool print; /* probe */
 	unsigned guru; /* probe: number of times on the command line */
 	const char *notes; /* probe: a file, or NULL */

@@ -44,9 +44,10 @@ static void evicted(void *user, const struct bid_eviction *eviction)
 		return;
 	ctl_format_time((time_t)eviction->last_use, date);
 	if (ctl_is_terminal(stdout))
-		printf("%s  %-9s  %8s  %s\n", hex, kind, ctl_format_size(eviction->size, size), date);
+		printf("%s  %-9s  %8s  %s", hex, kind, ctl_format_size(eviction->size, size), date);
 	else
-		printf("%s\t%s\t%" PRIu64 "\t%s\n", hex, kind, eviction->size, date);
+		printf("%s\t%s\t%" PRIu64 "\t%s", hex, kind, eviction->size, date);
+	puts(collecting->ctl->dry_run ? "\twould be evicted" : "");
 }
 
 /* Drop quarantined files and scan results without a use for BID_FORGET_S. */

@@ -190,7 +190,7 @@ static const struct {
 	{ "guru", 0, NULL, "probe", "apply: set probes in another build; twice: without a build-id" },
 	{ "undo", 0, NULL, "setup", "undo what 'setup' has changed", FLAG(undo) },
 	{ "root", 0, "DIR", "setup", "change the machine whose files are in DIR, such as an image", TEXT(root) },
-	{ "dry-run", 'n', NULL, "gc quarantine remove", "change nothing, only show what would change", FLAG(dry_run) },
+	{ "dry-run", 'n', NULL, "gc pin quarantine remove setup", "change nothing, only show what would change", FLAG(dry_run) },
 	/* behind --dry-run, to which -n belongs before the command */
 	{ "lines", 'n', "N", "log", "show only the last N events" },
 };

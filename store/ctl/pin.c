@@ -6,18 +6,26 @@
 #include <bid/error.h>
 
 #include "api/evict.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
-/* Keep all artifacts of @id, as added ones. Returns their kinds, or a negative errno. */
-static int pin(struct bid_store *store, const struct bid_id *id)
+static int find(struct bid_store *store, const struct bid_request *request)
+{
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+
+	return bid_store_find(store, request, &file);
+}
+
+/* Keep all artifacts of @id, as added ones; with @dry_run only look for them. Returns their kinds, or a negative errno. */
+static int pin(struct bid_store *store, const struct bid_id *id, bool dry_run)
 {
 	int kinds = 0;
 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
-		int r = bid_kind_has_detail(request.kind) ? -ENOENT : bid_store_claim(store, &request);
+		int r = dry_run ? find(store, &request) : bid_store_claim(store, &request);
 
 		if (r == 0)
 			kinds |= 1 << kind;
@@ -30,16 +38,18 @@ static int pin(struct bid_store *store, const struct bid_id *id)
 enum ctl_status ctl_pin(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
-	enum ctl_status status = ctl_open_store(ctl, CTL_WRITE, &store), worst = status;
+	enum ctl_status status = ctl_open_store(ctl, ctl->dry_run ? CTL_READ_ITSELF : CTL_WRITE, &store), worst = status;
 	struct ctl_array array = { 0 };
 	char hex[BID_ID_HEX_MAX];
 	struct bid_id id;
 
-	for (int i = 0; store && i < argc; i++) {
+	if (status != CTL_DONE)
+		return status;
+	for (int i = 0; i < argc; i++) {
 		int r;
 
 		status = ctl_which_build(store, argv[i], &id);
-		r = status == CTL_DONE ? pin(store, &id) : 0;
+		r = status != CTL_DONE ? 0 : store ? pin(store, &id, ctl->dry_run) : -ENOENT;
 		if (r < 0) {
 			bid_error("%s: '%s'", r == -ENOENT ? "not in the store" : bid_strerror(r), argv[i]);
 			status = r == -ENOENT ? CTL_REFUSED : CTL_TROUBLE;
@@ -50,6 +60,8 @@ enum ctl_status ctl_pin(const struct ctl *ctl, int argc, char **argv)
 		bid_id_format(&id, hex);
 		if (ctl->json)
 			ctl_array_add(&array, json_pack("{s:o, s:s}", "operand", ctl_json_text(argv[i]), "id", hex));
+		else if (ctl->dry_run)
+			printf("%s\twould be pinned\n", hex);
 		else if (ctl->verbose)
 			puts(hex);
 	}

@@ -141,6 +141,11 @@ static enum ctl_status change(struct quarantine *quarantine, int argc, char **ar
 		int r = quarantine->fd < 0 ? -ENOENT : fn(quarantine, argv[i]);
 
 		done += r == 0;
+		if (r == 0 && quarantine->ctl->dry_run && !quarantine->ctl->json) {
+			printf("would be %s\t", fn == drop ? "dropped" : "restored");
+			ctl_print_text(stdout, argv[i]);
+			putchar('\n');
+		}
 		if (r == 0)
 			continue;
 		if (r == -EEXIST)

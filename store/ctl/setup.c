@@ -64,6 +64,14 @@ struct setup {
 
 static void report(struct setup *setup, const char *action, const char *subject)
 {
+	static const char *const planned[][2] = {
+		{ "wrote", "would write" },    { "removed", "would remove" },	{ "changed", "would change" },
+		{ "enabled", "would enable" }, { "disabled", "would disable" },
+	};
+
+	for (size_t i = 0; setup->ctl->dry_run && i < sizeof(planned) / sizeof(planned[0]); i++)
+		if (strcmp(planned[i][0], action) == 0)
+			action = planned[i][1];
 	if (setup->steps)
 		json_array_append_new(setup->steps, json_pack("{s:s, s:o}", "action", action, "subject", ctl_json_text(subject)));
 	else
@@ -84,6 +92,8 @@ static int manage(struct setup *setup, const char *const *command)
 	size_t n = 1;
 	int r;
 
+	if (setup->ctl->dry_run && strcmp(command[0], "is-enabled") != 0)
+		return 0;
 	if (asprintf(&root, "--root=%s", setup->root) < 0)
 		return -ENOMEM;
 	if (setup->user)
@@ -119,8 +129,12 @@ static int make_parents(char *path)
 static int write_file(struct setup *setup, char *path, const char *text)
 {
 	struct ctl_outfile file;
-	int r = make_parents(path);
+	int r = setup->ctl->dry_run ? 0 : make_parents(path);
 
+	if (setup->ctl->dry_run) {
+		report(setup, "wrote", path);
+		return 0;
+	}
 	if (r == 0)
 		r = ctl_outfile_open(&file, path);
 	if (r < 0)
@@ -138,7 +152,7 @@ static int write_file(struct setup *setup, char *path, const char *text)
 
 static int remove_file(struct setup *setup, const char *path)
 {
-	if (unlink(path) < 0)
+	if ((setup->ctl->dry_run ? access(path, F_OK) : unlink(path)) < 0)
 		return errno == ENOENT ? 0 : fail("remove", path, -errno);
 	report(setup, "removed", path);
 	return 0;
@@ -174,10 +188,14 @@ static void gdb_file(char path[static PATH_MAX])
 /* Append the marker and @line to the user's file @path. */
 static int add_line(struct setup *setup, const char *path, const char *line)
 {
-	bid_auto_fd int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	bid_auto_fd int fd = setup->ctl->dry_run ? -1 : open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	off_t len = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
 	char last = '\n';
 
+	if (setup->ctl->dry_run) {
+		report(setup, "changed", path);
+		return 0;
+	}
 	if (len > 0 && pread(fd, &last, 1, len - 1) < 0)
 		return fail("read", path, -errno);
 	if (fd < 0 || dprintf(fd, "%s%s%s\n", last == '\n' ? "" : "\n", marker, line) < 0)
@@ -208,6 +226,10 @@ static int remove_line(struct setup *setup, const char *path)
 	len -= (size_t)(end - begin);
 	if (len == 0)
 		return remove_file(setup, path);
+	if (setup->ctl->dry_run) {
+		report(setup, "changed", path);
+		return 0;
+	}
 	to = open(path, O_WRONLY | O_CLOEXEC);
 	r = to < 0 ? -errno : bid_pwrite_full(to, text, len, 0);
 	if (r == 0 && ftruncate(to, (off_t)len) < 0)
@@ -382,7 +404,8 @@ static int reset_service(struct setup *setup, bool enabled)
 	int r = remove_file(setup, setup->drop_in);
 
 	*strrchr(setup->drop_in, '/') = '\0';
-	rmdir(setup->drop_in); /* keeps a directory with other files */
+	if (!setup->ctl->dry_run)
+		rmdir(setup->drop_in); /* keeps a directory with other files */
 	if (r == 0)
 		r = MANAGE_NOW(setup, "daemon-reload");
 	return r == 0 ? MANAGE_NOW(setup, enabled ? "restart" : "stop", "bidfs.service") : r;
@@ -405,7 +428,7 @@ static int undo_system(struct setup *setup)
 	if (r == 0)
 		r = MANAGE_NOW(setup, "stop", "run-bidfs.lower.mount");
 	/* systemd created the mount point */
-	if (r == 0 && !*setup->root)
+	if (r == 0 && !*setup->root && !setup->ctl->dry_run)
 		rmdir("/run/bidfs.lower");
 	return r;
 }

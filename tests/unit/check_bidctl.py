@@ -352,9 +352,10 @@ def case_quarantine_is_listed_restored_and_dropped(scene):
     assert [(row["name"], row["id"]) for row in scene.json("quarantine")] == [(names[0], ID_ONE), (names[1], None)]
     rows = [line.split("\t")[2:] for line in scene.on_store("quarantine").stdout.splitlines()]
     assert rows == [[ID_ONE, names[0]], ["-", names[1]]], rows
-    scene.on_store("quarantine", "restore", "--dry-run", names[0])
+    done = scene.on_store("quarantine", "restore", "--dry-run", names[0])
+    assert done.stdout.startswith(f"would be restored\t{names[0]}\n"), done
     scene.one_error("quarantine", "restore", "--dry-run", names[1], status=REFUSED, has="not an ELF file")
-    scene.on_store("quarantine", "drop", "-n", names[0])
+    assert scene.on_store("quarantine", "drop", "-n", names[0]).stdout.startswith(f"would be dropped\t{names[0]}\n")
     assert sorted(path.name for path in place.iterdir()) == names
     scene.on_store("quarantine", "restore", names[0])
     assert scene.on_store("list").stdout.startswith(ID_ONE)

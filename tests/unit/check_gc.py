@@ -119,6 +119,10 @@ def case_gc_of_what_was_made(scene):
 def case_pinned_build_is_not_evicted(scene):
     with server(scene) as url:
         scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf")
+    assert scene.on_store("pin", "--dry-run", ID_NOT_STORED[:8]).stdout == f"{ID_NOT_STORED}\twould be pinned\n"
+    assert scene.json("gc", "-n", "--cache-size=1")["fetched"] == 1
+    assert "not in the store" in scene.run("pin", "-n", ID_ONE, status=REFUSED).stderr
+    assert not (scene.home / ".debug").exists(), "a dry run made the default store"
     assert scene.on_store("-v", "pin", ID_NOT_STORED[:8]).stdout == f"{ID_NOT_STORED}\n"
     assert scene.json("gc", "--cache-size=1")["fetched"] == 0
     assert scene.on_store("list").stdout.startswith(ID_NOT_STORED)
@@ -142,6 +146,7 @@ def case_gc(scene):
     abandoned.unlink()
     assert json.loads(scene.run("gc", "--dry-run", "--json").stdout)["evicted"] == 0, "the default store is not there"
     assert len(lines) == 3 and lines[0].split("\t")[:2] == [ID_NOT_STORED, "elf"] and "would evict 2" in lines[2], lines
+    assert [line.split("\t")[-1] for line in lines[:2]] == ["would be evicted"] * 2, lines
     assert scene.on_store("gc", "--cache-size=1G").summary.endswith("evicted 0, 0 B\n")
     fetched = scene.json("gc", "-n")["fetched_size"]
     for size, evicted in ((fetched / 1024, 0), ((fetched - 1) / 1024, 1)):

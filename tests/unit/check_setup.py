@@ -51,6 +51,10 @@ def case_undo_of_system_leaves_nothing_behind(scene):
     (scene.top / "usr/lib/debug").mkdir()
     (scene.top / "usr/lib/debug/kept").touch()
     before = tree(scene.top)
+    done = scene.setup("system", "--dry-run").stdout
+    assert f"would write {scene.top}/etc/systemd/system/{DROP_IN}\n" in done and "bidfs-setup" in done, done
+    assert all(line.startswith(("would ", "servers ")) for line in done.splitlines()), done
+    assert tree(scene.top) == before and not scene.called()
     done = scene.setup("system").stdout
     assert f"wrote {scene.top}/etc/systemd/system/{DROP_IN}\n" in done, done
     assert scene.called() == [f"--root={scene.top} enable usr-lib-debug-.build\\x2did.automount"]
@@ -58,6 +62,9 @@ def case_undo_of_system_leaves_nothing_behind(scene):
     hook = (scene.top / "etc/dpkg/dpkg.cfg.d/bidfs-setup").read_text()
     assert "pre-invoke=systemctl stop 'usr-lib-debug-.build\\x2did.automount" in hook and "post-invoke=" in hook
     once = tree(scene.top)
+    done = scene.setup("system", "--undo", "-n").stdout
+    assert f"would remove {scene.top}/etc/systemd/system/{DROP_IN}\n" in done, done
+    assert tree(scene.top) == once and not scene.called()
     scene.setup("system")
     assert tree(scene.top) == once
     scene.called()
@@ -93,6 +100,7 @@ def case_undo_of_user_leaves_nothing_behind(scene):
     (scene.home / ".config/systemd/user").mkdir(parents=True)
     before = tree(scene.home)
     for enabled in ("1", "0"):
+        assert "would change" in scene.setup("user", "-n", ENABLED=enabled).stdout and tree(scene.home) == before
         scene.setup("user", ENABLED=enabled)
         scene.setup("user", ENABLED=enabled)
         gdb = (scene.home / ".gdbinit").read_text().splitlines()
@@ -102,6 +110,10 @@ def case_undo_of_user_leaves_nothing_behind(scene):
         assert scene.called()[-2:] == ["--user enable bidfs.service", "--user restart bidfs.service"]
         with open(scene.home / ".gdbinit", "a") as file:
             file.write("set pagination off\n")
+        after = tree(scene.home)
+        scene.called()
+        done = scene.setup("user", "--undo", "--dry-run").stdout
+        assert done.count("would ") >= 3 and tree(scene.home) == after and not scene.called(), done
         scene.setup("user", "--undo")
         assert ("--user disable bidfs.service" in scene.called()) == (enabled == "1")
         assert (scene.home / ".gdbinit").read_text() == "set history save on\nset pagination off\n"
