@@ -1,15 +1,32 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "disk/entries.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/dents.h"
 #include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/store.h"
+#include "disk/walk.h"
+
+enum {
+	BARE_ID_MIN = 8, /* bytes; a shorter hex name with nothing below it counts as a component of a path */
+	DEPTH_MAX = 400, /* directories; each may cost the dirwalk a descriptor */
+};
+
+/* note of a directory in the dirwalk: these bits, and how many times DEPTH it lies below the first */
+enum {
+	INSIDE = 1, /* an entry */
+	FLAT = 2, /* visit only the entries in it */
+	DEPTH = 4,
+};
 
 bool bid_entry_name(const char *name, struct bid_id *ret_id)
 {
@@ -118,4 +135,163 @@ int bid_entry_take(struct bid_store *store, const char *path, unsigned kinds)
 	if (left == 0)
 		bid_entry_prune(store, path);
 	return (int)left;
+}
+
+/* ".elf.XXXXXX": mkstemp(3)'s form behind the name of an artifact (perf, util/util.c: copyfile_mode_ns()). */
+static bool is_perf_temp(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	char kind[16];
+
+	if (name[0] != '.' || !dot || dot == name || strlen(dot) != 7)
+		return false;
+	for (const char *at = dot + 1; *at; at++)
+		if (!isalnum((unsigned char)*at))
+			return false;
+	if ((size_t)(dot - name) >= sizeof(kind))
+		return false;
+	memcpy(kind, name + 1, (size_t)(dot - name) - 1);
+	kind[dot - name - 1] = '\0';
+	return bid_entry_kind(kind) != BID_KIND_NONE;
+}
+
+/* Is @path a directory at the top of the store that is no part of an original path? */
+static bool is_passed_by(const char *path)
+{
+	static const char *const names[] = { BID_LAYOUT_LINKS, BID_LAYOUT_PRIVATE, "[kernel.kcore]", "jit" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(path, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* List the kinds of artifacts in the open directory @dir, and whether it has other entries. */
+static int list_kinds(int dir, unsigned *ret_kinds, bool *ret_more)
+{
+	struct bid_dents dents;
+	struct bid_dent *entry;
+
+	*ret_kinds = 0;
+	*ret_more = false;
+	bid_dents_init(&dents, dir);
+	while ((entry = bid_dents_next(&dents))) {
+		enum bid_kind kind = bid_entry_kind(entry->name);
+		struct stat st;
+
+		if (strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0)
+			continue;
+		if (kind != BID_KIND_NONE &&
+		    (entry->type == DT_REG || (entry->type == DT_UNKNOWN &&
+					       fstatat(dir, entry->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))))
+			*ret_kinds |= 1U << kind;
+		else
+			*ret_more = true;
+	}
+	return -errno;
+}
+
+/* Tell the visitor that @path cannot be read. Without descriptors or memory no directory can. */
+static int report_unread(void *user, const char *path, int error)
+{
+	const struct bid_visitor *visitor = user;
+
+	path += *path == '/';
+	if (is_passed_by(path))
+		return 0;
+	if (error == -ENAMETOOLONG)
+		return visitor->foreign ? visitor->foreign(visitor->user, path) : 0;
+	if (!visitor->unread || !*path || error == -EMFILE || error == -ENFILE || error == -ENOMEM)
+		return error;
+	return visitor->unread(visitor->user, path, error);
+}
+
+/*
+ * Visit a directory. It is an entry if its name is an id and it contains artifacts or nothing. With other contents it is also a
+ * component of paths.
+ */
+static int visit_dir(void *user, const char *path, int fd, uint64_t *note, bool *ret_enter)
+{
+	const struct bid_visitor *visitor = user;
+	struct bid_place_of entry = { .path = path + 1, .fd = fd };
+	bool named = bid_entry_name(strrchr(path, '/') + 1, &entry.id), more = true;
+	int r = 0;
+
+	if (is_passed_by(entry.path))
+		return 0;
+	if (*note / DEPTH >= DEPTH_MAX)
+		return report_unread(user, path, -ENAMETOOLONG);
+	if (named) {
+		r = list_kinds(fd, &entry.kinds, &more);
+		if (r < 0)
+			return report_unread(user, path, r);
+		named = entry.kinds != 0 || (!more && entry.id.len >= BARE_ID_MIN);
+		if ((!named || more) && lseek(fd, 0, SEEK_SET) < 0)
+			return -errno;
+	}
+	if (named)
+		r = visitor->entry(visitor->user, &entry);
+	*ret_enter = named ? more : !(*note & FLAT);
+	*note = (*note & ~(uint64_t)INSIDE) + DEPTH + (named ? INSIDE : 0);
+	return r;
+}
+
+static int visit_file(void *user, const struct bid_walk_file *file)
+{
+	const struct bid_visitor *visitor = user;
+	struct bid_place_of entry = { .is_file = true, .fd = -1 };
+	bool inside = file->note & INSIDE;
+	char path[PATH_MAX];
+
+	if (file->type == DT_REG && inside && bid_entry_kind(file->name) != BID_KIND_NONE)
+		return 0;
+	if (snprintf(path, sizeof(path), "%s/%s", file->dir_path, file->name) >= (int)sizeof(path))
+		return 0;
+	entry.path = path + 1;
+	if (file->type == DT_REG && inside && is_perf_temp(file->name))
+		return visitor->temp ? visitor->temp(visitor->user, entry.path) : 0;
+	if (file->type == DT_REG && bid_entry_name(file->name, &entry.id) && entry.id.len >= BARE_ID_MIN) {
+		entry.kinds = 1U << bid_place_file_kind(entry.path);
+		return visitor->entry(visitor->user, &entry);
+	}
+	return visitor->foreign ? visitor->foreign(visitor->user, entry.path) : 0;
+}
+
+static int walk_from(struct bid_store *store, const char *path, uint64_t note, struct bid_walk **ret_walk)
+{
+	static const struct bid_walk_ops ops = { .enter = visit_dir, .file = visit_file, .trouble = report_unread };
+	char top[PATH_MAX + 1];
+	int fd = -1, r;
+
+	r = bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &fd);
+	if (r < 0)
+		return r;
+	snprintf(top, sizeof(top), "%s%s", *path ? "/" : "", path);
+	return bid_walk_new(fd, top, note, &ops, ret_walk);
+}
+
+int bid_entries_walk(struct bid_store *store, struct bid_walk **ret_walk)
+{
+	return walk_from(store, "", 0, ret_walk);
+}
+
+static int walk_alone(struct bid_store *store, const char *path, uint64_t note, const struct bid_visitor *visitor)
+{
+	struct bid_walk *walk = NULL;
+	int r = walk_from(store, path, note, &walk);
+
+	if (r == 0)
+		r = bid_walk_work(walk, (void *)visitor);
+	bid_walk_free(walk);
+	return r;
+}
+
+int bid_entries_each(struct bid_store *store, const struct bid_visitor *visitor)
+{
+	return walk_alone(store, "", 0, visitor);
+}
+
+int bid_entries_of_path(struct bid_store *store, const char *path, const struct bid_visitor *visitor)
+{
+	return walk_alone(store, path, FLAT, visitor);
 }

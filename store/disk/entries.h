@@ -37,15 +37,9 @@ struct bid_visitor {
  */
 int bid_entries_each(struct bid_store *store, const struct bid_visitor *visitor);
 
-/* The same dirwalk by several threads, each with its own visitor. Their callbacks remove nothing. */
-struct bid_entries_walk;
-int bid_entries_walk_new(struct bid_store *store, struct bid_entries_walk **ret_walk);
-
-/* Take part in @walk until its end. Returns as bid_entries_each(), the same value in all threads. */
-int bid_entries_walk_work(struct bid_entries_walk *walk, const struct bid_visitor *visitor);
-
-/* Free @walk, after all threads returned. @walk may be NULL. */
-void bid_entries_walk_free(struct bid_entries_walk *walk);
+/* Prepare the same dirwalk for several threads; each calls bid_walk_work() with its own visitor. Their callbacks remove nothing. */
+struct bid_walk;
+int bid_entries_walk(struct bid_store *store, struct bid_walk **ret_walk);
 
 /* As bid_entries_each(), for the object directories of the original path @path, "usr/bin/gcc". -ENOENT if there are none. */
 int bid_entries_of_path(struct bid_store *store, const char *path, const struct bid_visitor *visitor);

@@ -16,7 +16,7 @@
 
 #include "disk/dirs.h"
 #include "disk/scan/scan_cache.h"
-#include "disk/scan/walk.h"
+#include "disk/walk.h"
 
 enum { N_KEYS = 5000, STOP = 77 };
 
@@ -266,22 +266,23 @@ struct flat {
 	struct bid_walk *walk;
 };
 
-static bool enter_all(void *user, int fd, const struct stat *st, uint64_t *note)
-{
-	return true;
-}
+struct flat_worker {
+	struct flat *flat;
+	unsigned number;
+};
 
 /* The first thread to have a file goes on only when the other has one, too. */
-static int flat_file(void *user, unsigned worker, const struct bid_walk_file *file)
+static int flat_file(void *user, const struct bid_walk_file *file)
 {
-	struct flat *flat = user;
+	const struct flat_worker *worker = user;
+	struct flat *flat = worker->flat;
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += FLAT_WAIT_S;
 	pthread_mutex_lock(&flat->lock);
 	flat->times[strtoul(file->name, NULL, 10) % FLAT_FILES]++;
-	flat->had[worker] = true;
+	flat->had[worker->number] = true;
 	pthread_cond_broadcast(&flat->both);
 	while (!flat->alone && !(flat->had[0] && flat->had[1]))
 		flat->alone = pthread_cond_timedwait(&flat->both, &flat->lock, &until) != 0;
@@ -289,7 +290,7 @@ static int flat_file(void *user, unsigned worker, const struct bid_walk_file *fi
 	return 0;
 }
 
-static void no_trouble(void *user, unsigned worker, const char *path, int error)
+static int no_trouble(void *user, const char *path, int error)
 {
 	print_error("%s: %d\n", path, error);
 	abort();
@@ -299,12 +300,12 @@ static void *walk_as_second(void *user)
 {
 	struct flat *flat = user;
 
-	return bid_walk_work(flat->walk, 1) == 0 ? flat : NULL;
+	return bid_walk_work(flat->walk, &(struct flat_worker){ flat, 1 }) == 0 ? flat : NULL;
 }
 
 static void one_large_directory_is_for_all_threads(void **state)
 {
-	static const struct bid_walk_ops ops = { .enter = enter_all, .file = flat_file, .trouble = no_trouble };
+	static const struct bid_walk_ops ops = { .file = flat_file, .trouble = no_trouble };
 	struct flat flat = { .lock = PTHREAD_MUTEX_INITIALIZER, .both = PTHREAD_COND_INITIALIZER };
 	struct store_scene *scene = *state;
 	pthread_t second;
@@ -315,16 +316,15 @@ static void one_large_directory_is_for_all_threads(void **state)
 	run(scene, "mkdir flat && cd flat && seq 0 %d | xargs touch", FLAT_FILES - 1);
 	snprintf(path, sizeof(path), "%s/flat", scene->directory);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_int_equal(bid_walk_new(fd, path, 0, &ops, &flat, &flat.walk), 0);
+	assert_int_equal(bid_walk_new(fd, path, 0, &ops, &flat.walk), 0);
 	assert_int_equal(pthread_create(&second, NULL, walk_as_second, &flat), 0);
-	assert_int_equal(bid_walk_work(flat.walk, 0), 0);
+	assert_int_equal(bid_walk_work(flat.walk, &(struct flat_worker){ &flat, 0 }), 0);
 	assert_int_equal(pthread_join(second, &done), 0);
 	assert_non_null(done);
 	assert_false(flat.alone);
 	for (unsigned i = 0; i < FLAT_FILES; i++)
 		assert_int_equal(flat.times[i], 1);
 	bid_walk_free(flat.walk);
-	close(fd);
 	run(scene, "rm -r flat");
 }
 

@@ -49,36 +49,28 @@ static bool is_made_up(int fd)
 	return false;
 }
 
-static bool enter_directory(void *user, int fd, const struct stat *st, uint64_t *note)
+static int enter_directory(void *user, const char *path, int fd, uint64_t *note, bool *ret_enter)
 {
-	const struct bid_scan *scan = user;
+	const struct bid_scan *scan = ((const struct bid_scan_worker *)user)->scan;
+	struct stat st;
 
-	if (st->st_ino == scan->store_ino && st->st_dev == scan->store_dev)
-		return false;
-	*note = *note || !bid_all_pass(fd, st);
-	if (st->st_dev == scan->dev)
-		return true;
-	return scan->config->cross && !is_bidfs(scan, st->st_dev) && !is_made_up(fd);
+	if (fstat(fd, &st) < 0 || (st.st_ino == scan->store_ino && st.st_dev == scan->store_dev))
+		return 0;
+	*note = *note || !bid_all_pass(fd, &st);
+	*ret_enter = st.st_dev == scan->dev || (scan->config->cross && !is_bidfs(scan, st.st_dev) && !is_made_up(fd));
+	return 0;
 }
 
-static int one_file(void *user, unsigned worker, const struct bid_walk_file *file)
+static int push_error(void *user, const char *path, int error)
 {
-	struct bid_scan *scan = user;
-
-	return bid_scan_one(scan, &scan->workers[worker], file);
-}
-
-static void push_error(void *user, unsigned worker, const char *path, int error)
-{
-	struct bid_scan *scan = user;
+	const struct bid_scan *scan = ((const struct bid_scan_worker *)user)->scan;
 	struct bid_settling *settling = bid_scan_is_fatal(error) ? NULL : bid_settling_new(path, "");
 
-	if (!settling) {
-		bid_walk_end(scan->walk, bid_scan_is_fatal(error) ? error : -ENOMEM);
-		return;
-	}
+	if (!settling)
+		return bid_scan_is_fatal(error) ? error : -ENOMEM;
 	settling->error = error;
 	bid_settle_push(scan->settle, settling);
+	return 0;
 }
 
 static int count_settled(void *user, const struct bid_settling *settling)
@@ -123,7 +115,7 @@ static void report_progress(void *user)
 		bid_walk_end(scan->walk, r);
 }
 
-static const struct bid_walk_ops walk_ops = { .enter = enter_directory, .file = one_file, .trouble = push_error };
+static const struct bid_walk_ops walk_ops = { .enter = enter_directory, .file = bid_scan_one, .trouble = push_error };
 static const struct bid_settle_ops settle_ops = { .settled = count_settled, .tick = report_progress };
 
 static void end_walk(void *user, int error)
@@ -137,7 +129,7 @@ static void *run_worker(void *user)
 {
 	struct bid_scan_worker *worker = user;
 
-	bid_walk_work(worker->scan->walk, worker->number);
+	bid_walk_work(worker->scan->walk, worker);
 	bid_settle_worker_ends(worker->scan->settle);
 	return NULL;
 }
@@ -151,7 +143,7 @@ static int run_scan(struct bid_scan *scan)
 	for (; started < scan->jobs; started++) {
 		struct bid_scan_worker *worker = &scan->workers[started];
 
-		*worker = (struct bid_scan_worker){ .scan = scan, .number = started };
+		*worker = (struct bid_scan_worker){ .scan = scan };
 		r = bid_thread_start(&worker->thread, "bid-scan", run_worker, worker);
 		if (r < 0)
 			break;
@@ -165,8 +157,8 @@ static int run_scan(struct bid_scan *scan)
 		pthread_join(scan->workers[i].thread, NULL);
 	if (r == 0)
 		r = settling;
-	/* all workers return the error that ended the dirwalk */
-	return r != 0 ? r : bid_walk_work(scan->walk, 0);
+	/* all workers return the result that ended the dirwalk */
+	return r != 0 ? r : bid_walk_work(scan->walk, &scan->workers[0]);
 }
 
 /* Save the results. A failure only makes the next scan slower. */
@@ -253,7 +245,8 @@ int bid_store_scan(struct bid_store *store, const char *path, const struct bid_s
 		r = bid_settle_new(store, scan.jobs, &settle_ops, &scan, &scan.settle);
 	if (r == 0) {
 		snprintf(below, sizeof(below), "%s/", real);
-		r = bid_walk_new(fd, real, !bid_all_get_to(below, bid_store_path(store)), &walk_ops, &scan, &scan.walk);
+		r = bid_walk_new(bid_steal_fd(&fd), strcmp(real, "/") == 0 ? "" : real,
+				 !bid_all_get_to(below, bid_store_path(store)), &walk_ops, &scan.walk);
 	}
 	if (r == 0) {
 		bid_dirs_keep(store);

@@ -9,11 +9,10 @@
 #include "base/trouble.h"
 #include "disk/scan/scan_cache.h"
 #include "disk/scan/settle.h"
-#include "disk/scan/walk.h"
+#include "disk/walk.h"
 
 struct bid_scan_worker {
 	struct bid_scan *scan;
-	unsigned number;
 	pthread_t thread;
 	struct bid_scan_found found;
 	atomic_ullong seen, recalled; /* read by the calling thread */
@@ -46,7 +45,7 @@ static inline bool bid_scan_is_fatal(int r)
 	return bid_is_trouble(r) && r != -EIO;
 }
 
-/* Handle one file of the tree. Returns 0, or an error that ends the scan. */
-int bid_scan_one(struct bid_scan *scan, struct bid_scan_worker *worker, const struct bid_walk_file *file);
+/* Handle one file of the tree; @user is the worker. Returns 0, or an error that ends the scan. */
+int bid_scan_one(void *user, const struct bid_walk_file *file);
 
 #endif

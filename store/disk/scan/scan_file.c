@@ -2,6 +2,7 @@
 /* One file of a scan: find its id with as few system calls as possible. */
 #include "disk/scan/scan.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -353,11 +354,14 @@ static int examine_file(struct bid_scan *scan, struct bid_scan_worker *worker, c
 	return pushed;
 }
 
-int bid_scan_one(struct bid_scan *scan, struct bid_scan_worker *worker, const struct bid_walk_file *file)
+int bid_scan_one(void *user, const struct bid_walk_file *file)
 {
-	int r = bid_scan_cache_is_empty(scan->cache) ? 0 : recall_file(scan, worker, file);
+	struct bid_scan_worker *worker = user;
+	struct bid_scan *scan = worker->scan;
+	int r;
 
-	if (r != 0)
-		return r < 0 ? r : 0;
-	return examine_file(scan, worker, file);
+	if (file->type != DT_REG)
+		return 0;
+	r = bid_scan_cache_is_empty(scan->cache) ? 0 : recall_file(scan, worker, file);
+	return r == 0 ? examine_file(scan, worker, file) : r < 0 ? r : 0;
 }

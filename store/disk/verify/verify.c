@@ -18,6 +18,7 @@
 #include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/store.h"
+#include "disk/walk.h"
 
 enum { JOBS_MAX = 256 };
 
@@ -132,18 +133,18 @@ static int names_part(struct bid_verify *verify)
 		.entry = visit_entry, .temp = visit_temp, .foreign = visit_foreign, .unread = visit_unread, .user = verify
 	};
 
-	return bid_entries_walk_work(verify->shared->walk, &all);
+	return bid_walk_work(verify->shared->walk, &all);
 }
 
 static int check_names(struct team *team)
 {
 	struct bid_verify_shared *shared = team->members[0].shared;
-	int r = bid_entries_walk_new(team->members[0].store, &shared->walk);
+	int r = bid_entries_walk(team->members[0].store, &shared->walk);
 
 	if (r < 0)
 		return r;
 	r = run_together(team, names_part);
-	bid_entries_walk_free(shared->walk);
+	bid_walk_free(shared->walk);
 	return r;
 }
 

@@ -15,7 +15,7 @@
 #include "disk/entries.h"
 #include "disk/idset.h"
 
-struct bid_entries_walk;
+struct bid_walk;
 struct bid_verify_seen;
 
 /* work split among the threads by the first byte of an id: each directory belongs to one thread */
@@ -37,7 +37,7 @@ struct bid_verify_shared {
 	pthread_mutex_t lock; /* held while a callback runs */
 	struct bid_verify_stats told; /* sum of the counts that the threads have added; under the lock */
 	atomic_int ended; /* result of a callback that ended the check; 0 while it runs */
-	struct bid_entries_walk *walk; /* while checking the names */
+	struct bid_walk *walk; /* while checking the names */
 	atomic_int fans[BID_VERIFY_FANS]; /* owned; open directories of links, -1 before the first use */
 	atomic_bool claimed[BID_VERIFY_PARTS][BID_VERIFY_FANS];
 	uint64_t seed; /* random seed of the hashes of ids */
