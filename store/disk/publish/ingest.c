@@ -25,21 +25,6 @@ enum {
 	NAMES_MAX = 1 << 14, /* strings of .dynstr */
 };
 
-static int link_temp(void *user, int dir, const char *name)
-{
-	struct bid_ingest *ingest = user;
-
-	return bid_temp_link(&ingest->temp, dir, name);
-}
-
-static int link_source(void *user, int dir, const char *name)
-{
-	const struct bid_ingest *ingest = user;
-
-	/* link the examined file, even if its name now belongs to another file */
-	return bid_fd_link(ingest->fd, dir, name);
-}
-
 /* A compiler may have written the file a moment ago: its name in the store must not be on disk before its bytes. */
 static int clean_source(const struct bid_ingest *ingest)
 {
@@ -78,7 +63,7 @@ static bool completes_build(struct bid_store *store, const struct bid_ingest *in
 
 int bid_ingest_finish(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability)
 {
-	return bid_ingest_publish(store, ingest, durability, link_temp);
+	return bid_ingest_publish(store, ingest, durability, &ingest->temp);
 }
 
 static int finish_or_leave(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability)
@@ -141,8 +126,9 @@ static int put_file(struct bid_store *store, struct bid_ingest *ingest, enum bid
 	    bid_ingest_may_link(store, ingest)) {
 		ingest->added.link = BID_LINK_HARD;
 		r = clean_source(ingest);
+		/* the examined file, even if its name now belongs to another file */
 		if (r == 0)
-			r = bid_ingest_publish(store, ingest, durability, link_source);
+			r = bid_ingest_publish(store, ingest, durability, BID_TEMP_OF(ingest->fd));
 		if (r == 0 || wanted == BID_LINK_HARD || !bid_ingest_is_unsupported(r))
 			return r;
 		deny_link(store, &ingest->st, r);
@@ -173,11 +159,6 @@ int bid_ingest_place(struct bid_store *store, struct bid_ingest *ingest, enum bi
 		return bid_ingest_sync_known(store, ingest, durability);
 	}
 	return put_file(store, ingest, wanted, durability);
-}
-
-static int link_data(void *user, int dir, const char *name)
-{
-	return bid_temp_link(user, dir, name);
 }
 
 /* Let all users read @fd if @mode lets all users read. Make the owner of the store its owner if possible. */
@@ -213,7 +194,7 @@ static int publish_data(struct bid_store *store, const struct bid_request *reque
 		return r;
 	if (fsync(temp->fd) < 0)
 		return -errno;
-	return bid_publish_instead(store, request, path, true, link_data, temp);
+	return bid_publish_instead(store, request, path, true, temp);
 }
 
 int bid_store_add_data(struct bid_store *store, const struct bid_request *request, mode_t mode, const void *data, size_t len,

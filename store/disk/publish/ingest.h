@@ -112,12 +112,12 @@ int bid_ingest_recognise(struct bid_store *store, struct bid_ingest *ingest, enu
 int bid_ingest_sync_known(struct bid_store *store, const struct bid_ingest *ingest, enum bid_durability durability);
 
 /*
- * Publish the names: @put, called with @ingest, creates the file @name in the open directory @dir; it may run several times. If
- * another process has published the same meanwhile, the artifact counts as present. Returns 0; the result of @put; -EBADMSG if a
- * wrong file has the name and stays; or -ENOTUNIQ if a build whose id begins alike has it.
+ * Publish @file, the file of @ingest or its copy, under its names. If another process has published the same meanwhile, the artifact
+ * is known. Returns 0; an error of bid_temp_link(); -EBADMSG if a wrong file has the name and stays; or -ENOTUNIQ if a build whose
+ * id begins alike has it.
  */
 int bid_ingest_publish(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
-		       int (*put)(void *user, int dir, const char *name));
+		       const struct bid_temp *file);
 
 /*
  * Does the errno only mean that the file system, or the rules for links, do not support the operation? A deleted file is -ENOENT.

@@ -37,13 +37,6 @@ bool bid_ingest_is_unsupported(int r)
 	       r == -ENOENT;
 }
 
-static int put_known(void *user, int dir, const char *name)
-{
-	const struct bid_file *file = user;
-
-	return bid_fd_link(file->fd, dir, name);
-}
-
 /* Point perf's link for @id at @path, for readers. The link led to @mismatched: the directory of another id, or nothing. */
 static int mend_link(struct bid_store *store, const struct bid_id *id, const char *mismatched, const char *path, bool durable)
 {
@@ -77,7 +70,7 @@ static int add_name(struct bid_store *store, const struct bid_ingest *ingest, st
 	linked = bid_one_where(store, &ingest->info.id, where, sizeof(where)) == 0;
 	if (linked && strcmp(where, path) == 0)
 		return 0;
-	r = bid_publish(store, &ingest->info.id, file->kind, path, durable, put_known, file);
+	r = bid_publish(store, &ingest->info.id, file->kind, path, durable, BID_TEMP_OF(file->fd), NULL);
 	if ((r == 0 || r == -EEXIST) && linked && bid_is_unnamed(where)) {
 		int named = bid_merge_unnamed(store, &ingest->info.id, path, durable);
 
@@ -220,7 +213,7 @@ static bool join_copies(struct bid_store *store, const struct bid_ingest *ingest
  * file of the same build. The file then goes there too, because readers follow the link.
  */
 static int publish_file(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
-			int (*put)(void *user, int dir, const char *name))
+			const struct bid_temp *file)
 {
 	const struct bid_id *id = &ingest->added.id;
 	bool durable = durability == BID_DURABLE_EACH;
@@ -229,7 +222,7 @@ static int publish_file(struct bid_store *store, struct bid_ingest *ingest, enum
 	bool linked;
 	int r;
 
-	r = bid_publish_linking(store, id, ingest->added.kind, ingest->where, durable, put, ingest, &linked);
+	r = bid_publish(store, id, ingest->added.kind, ingest->where, durable, file, &linked);
 	if ((r < 0 && r != -EEXIST) || linked || bid_one_where(store, id, where, sizeof(where)) < 0)
 		return r;
 	if (bid_layout_is_mismatched(where, id) ||
@@ -242,23 +235,23 @@ static int publish_file(struct bid_store *store, struct bid_ingest *ingest, enum
 	    bid_merge_unnamed(store, id, ingest->where, durable) == 0)
 		return 0;
 	if (r == 0 && strcmp(where, ingest->where) != 0 &&
-	    bid_publish(store, id, ingest->added.kind, where, durable, put, ingest) == -EEXIST)
+	    bid_publish(store, id, ingest->added.kind, where, durable, file, NULL) == -EEXIST)
 		ingest->added.known = ingest->is_fresh = join_copies(store, ingest, where);
 	return r;
 }
 
 /* Publish the file. If a wrong file has its name, replace that file: no reader gets it, and it would block the name. */
 static int publish_instead(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
-			   int (*put)(void *user, int dir, const char *name))
+			   const struct bid_temp *file)
 {
 	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
-	int r = publish_file(store, ingest, durability, put);
+	int r = publish_file(store, ingest, durability, file);
 	char path[PATH_MAX + 16];
 
 	if (r != -EEXIST)
 		return r;
 	snprintf(path, sizeof(path), "%s/%s", ingest->where, bid_kind_store_name(request.kind));
-	return bid_publish_make_way(store, path, &request) ? publish_file(store, ingest, durability, put) : r;
+	return bid_publish_make_way(store, path, &request) ? publish_file(store, ingest, durability, file) : r;
 }
 
 int bid_ingest_sync_known(struct bid_store *store, const struct bid_ingest *ingest, enum bid_durability durability)
@@ -305,7 +298,7 @@ static int finish_publishing(struct bid_store *store, struct bid_ingest *ingest,
 }
 
 int bid_ingest_publish(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
-		       int (*put)(void *user, int dir, const char *name))
+		       const struct bid_temp *file)
 {
 	int r = -EBADMSG;
 
@@ -315,7 +308,7 @@ int bid_ingest_publish(struct bid_store *store, struct bid_ingest *ingest, enum 
 	for (int tries = 0; tries < TRIES && r == -EBADMSG; tries++) {
 		r = choose_place(store, ingest);
 		if (r == 0)
-			r = publish_instead(store, ingest, durability, put);
+			r = publish_instead(store, ingest, durability, file);
 		r = finish_publishing(store, ingest, r, durability);
 	}
 	return r;

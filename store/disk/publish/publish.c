@@ -150,7 +150,7 @@ static int make_place(struct bid_store *store, const char *path, struct bid_touc
 }
 
 static int try_to_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
-			  int (*put)(void *user, int dir, const char *name), void *user, bool *ret_linked)
+			  const struct bid_temp *file, bool *ret_linked)
 {
 	struct bid_touched touched = { 0 };
 	bid_auto_fd int dir = -1;
@@ -159,7 +159,7 @@ static int try_to_publish(struct bid_store *store, const struct bid_id *id, enum
 
 	r = make_place(store, path, durable ? &touched : NULL, &dir);
 	if (r == 0)
-		r = put(user, dir, bid_kind_store_name(kind));
+		r = bid_temp_link(file, dir, bid_kind_store_name(kind));
 	if (r == -EEXIST)
 		taken = r;
 	if (r == 0 || taken) {
@@ -172,44 +172,37 @@ static int try_to_publish(struct bid_store *store, const struct bid_id *id, enum
 		r = after < 0 ? after : taken;
 	}
 	bid_touched_release(&touched);
-	*ret_linked = linked;
+	if (ret_linked)
+		*ret_linked = linked;
 	return r;
 }
 
-int bid_publish_linking(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
-			int (*put)(void *user, int dir, const char *name), void *user, bool *ret_linked)
+int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
+		const struct bid_temp *file, bool *ret_linked)
 {
 	int r = -ENOENT;
 
 	/* a new directory is empty, and another process may remove it together with its neighbour */
 	for (int tries = 0; tries < 8 && (r == -ENOENT || r == -ENOTDIR); tries++)
-		r = try_to_publish(store, id, kind, path, durable, put, user, ret_linked);
+		r = try_to_publish(store, id, kind, path, durable, file, ret_linked);
 	/* without the file, its directory says nothing */
 	if (r < 0 && r != -EEXIST)
 		bid_entry_prune(store, path);
 	return r;
 }
 
-int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
-		int (*put)(void *user, int dir, const char *name), void *user)
-{
-	bool linked;
-
-	return bid_publish_linking(store, id, kind, path, durable, put, user, &linked);
-}
-
 int bid_publish_instead(struct bid_store *store, const struct bid_request *request, const char *path, bool durable,
-			int (*put)(void *user, int dir, const char *name), void *user)
+			const struct bid_temp *file)
 {
-	char file[PATH_MAX + 16];
+	char there[PATH_MAX + 16];
 	int r;
 
 	/* an added file has no record, and none of an earlier download */
 	bid_record_drop(store, request);
-	r = bid_publish(store, &request->id, request->kind, path, durable, put, user);
-	snprintf(file, sizeof(file), "%s/%s", path, bid_kind_store_name(request->kind));
-	if (r == -EEXIST && bid_publish_make_way(store, file, request))
-		r = bid_publish(store, &request->id, request->kind, path, durable, put, user);
+	r = bid_publish(store, &request->id, request->kind, path, durable, file, NULL);
+	snprintf(there, sizeof(there), "%s/%s", path, bid_kind_store_name(request->kind));
+	if (r == -EEXIST && bid_publish_make_way(store, there, request))
+		r = bid_publish(store, &request->id, request->kind, path, durable, file, NULL);
 	/* also remove a record of a download killed meanwhile */
 	if (r == 0)
 		bid_record_drop(store, request);

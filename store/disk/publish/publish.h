@@ -7,22 +7,19 @@
 
 #include "api/elf.h"
 #include "api/store.h"
+#include "disk/publish/temp.h"
 
 /*
- * Publish an artifact: @put links the file of @kind into the directory @path (relative to the store), and returns -EEXIST for a
- * taken name. Then create perf's link for @id, if there is none. With @durable all is on disk on return. Returns 0, or -EEXIST if
- * another file has the name, with perf's link in any case.
+ * Publish an artifact: link @file, of @kind, into the directory @path (relative to the store). Then create perf's link for @id, if
+ * there is none. With @durable all is on disk on return. @ret_linked, which may be NULL, says whether perf's link is new; an earlier
+ * link may lead to another path. Returns 0, or -EEXIST if another file has the name, with perf's link in any case.
  */
 int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
-		int (*put)(void *user, int dir, const char *name), void *user);
+		const struct bid_temp *file, bool *ret_linked);
 
 /* As bid_publish(). If the file with the name does not answer @request, move that file to the quarantine and replace it. */
 int bid_publish_instead(struct bid_store *store, const struct bid_request *request, const char *path, bool durable,
-			int (*put)(void *user, int dir, const char *name), void *user);
-
-/* As bid_publish(). @ret_linked: a new link of perf's leads to @path. If false, an earlier link exists, perhaps to another path. */
-int bid_publish_linking(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
-			int (*put)(void *user, int dir, const char *name), void *user, bool *ret_linked);
+			const struct bid_temp *file);
 
 /* perf's link for @id to the directory @target (relative to the store), unless there is one. */
 int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target, bool durable);

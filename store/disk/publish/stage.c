@@ -163,11 +163,6 @@ static int publish_elf(struct bid_stage *stage, const struct bid_request *reques
 	return r;
 }
 
-static int put_temp(void *user, int dir, const char *name)
-{
-	return bid_temp_link(user, dir, name);
-}
-
 /* Publish a file whose object directory follows from its kind and id alone. */
 static int publish_beside(struct bid_stage *stage, const struct bid_request *request, const char *path)
 {
@@ -194,7 +189,7 @@ static int publish_beside(struct bid_stage *stage, const struct bid_request *req
 	/* debug files go beside their ELF file; readers look for kernel files also in their well-known directory */
 	if (request->kind == BID_KIND_DEBUGINFO && bid_store_where(stage->store, &filed, where, sizeof(where)) == 0)
 		path = where;
-	r = bid_publish_instead(stage->store, &carried, path, false, put_temp, &stage->temp);
+	r = bid_publish_instead(stage->store, &carried, path, false, &stage->temp);
 	if (r < 0 && r != -EEXIST)
 		return r;
 	/* an earlier unnamed download moves along */

@@ -86,7 +86,7 @@ int bid_temp_new(struct bid_store *store, bool named, struct bid_temp *ret_temp)
 	return 0;
 }
 
-int bid_temp_link(struct bid_temp *temp, int dir, const char *name)
+int bid_temp_link(const struct bid_temp *temp, int dir, const char *name)
 {
 	if (temp->name[0])
 		return linkat(temp->dir, temp->name, dir, name, 0) < 0 ? -errno : 0;

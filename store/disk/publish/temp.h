@@ -17,11 +17,14 @@ struct bid_temp {
 
 #define BID_TEMP_NONE ((struct bid_temp){ .fd = -1, .dir = -1 })
 
+/* For bid_temp_link() alone: the file open at @file, whatever its names. */
+#define BID_TEMP_OF(file) (&(const struct bid_temp){ .fd = (file), .dir = -1 })
+
 /* Open a temporary file; with @named it has a name on any file system, for bid_temp_replace(). */
 int bid_temp_new(struct bid_store *store, bool named, struct bid_temp *ret_temp);
 
 /* Link the file as @name in @dir. Returns -EEXIST for a taken name. */
-int bid_temp_link(struct bid_temp *temp, int dir, const char *name);
+int bid_temp_link(const struct bid_temp *temp, int dir, const char *name);
 
 /* Rename a named file to @name in our private folder, in place of any file or empty directory there. */
 int bid_temp_replace(struct bid_temp *temp, int dir, const char *name);

@@ -378,11 +378,6 @@ static int check_first(struct bid_txn *txn, const struct bid_request *request, c
 	return -ESTALE;
 }
 
-static int put_temp(void *user, int dir, const char *name)
-{
-	return bid_temp_link(user, dir, name);
-}
-
 /* Does the errno concern the whole disk, so that another directory on it fails too? */
 static bool is_of_the_disk(int r)
 {
@@ -396,7 +391,7 @@ static bool is_of_the_disk(int r)
  */
 static int publish_at(struct bid_txn *txn, const struct bid_id *id, const char *path, struct bid_file *ret_file)
 {
-	int r = bid_publish(txn->store, id, txn->request.kind, path, false, put_temp, &txn->temp);
+	int r = bid_publish(txn->store, id, txn->request.kind, path, false, &txn->temp, NULL);
 
 	if (is_of_the_disk(r))
 		return r;
