@@ -27,8 +27,8 @@ struct bid_walk_file {
 };
 
 /*
- * The callbacks of a dirwalk; @user is that of the calling thread. A non-zero return ends the dirwalk and is returned. A callback may
- * remove its subject.
+ * The callbacks of a dirwalk; @user is that of the calling thread. A non-zero return ends the dirwalk and is returned. A callback
+ * may remove its subject.
  */
 struct bid_walk_ops {
 	/* Set @ret_enter to enter the directory @path, open at @fd. @note is the note of its parent, and becomes its own. */

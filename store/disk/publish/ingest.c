@@ -1,29 +1,577 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Ingest: the only way of a local file, or of a caller's data, into the store. */
+/*
+ * Ingest: the only way of a local file, or of a caller's data, into the store. The parts are, in this order: the bytes of the file,
+ * its names, its way through both, and data without a file.
+ */
 #include "disk/publish/ingest.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <bid/error.h>
+
 #include "api/elf.h"
+#include "api/evict.h"
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"
+#include "base/log.h"
+#include "base/mount.h"
 #include "base/path.h"
+#include "base/stamp.h"
+#include "base/trouble.h"
+#include "disk/beneath.h"
+#include "disk/check.h"
 #include "disk/find.h"
 #include "disk/layout.h"
+#include "disk/links.h"
+#include "disk/names.h"
 #include "disk/one.h"
 #include "disk/publish/merge.h"
 #include "disk/publish/publish.h"
+#include "disk/publish/replace.h"
+#include "disk/record.h"
 #include "disk/store.h"
 
 enum {
+	LINKS_MAX = 60000, /* ext4 allows 65000; leave some to others */
+	COPY_TRIES = 2, /* to have another name, or other rights, changes the times of a file, too */
+	TICK_NS = 20 * 1000 * 1000,
+	FULL = 1 << 20, /* bytes; with less free space the disk is full for any file */
+	PUBLISH_TRIES = 8, /* while others add and remove the same */
 	IMAGE_MAX = 1 << 20, /* bytes */
 	NAMES_MAX = 1 << 14, /* strings of .dynstr */
 };
+
+/* Does another process have the file open for writing? Returns false if the kernel does not say. */
+static bool is_open_for_writing(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	/* a caller with a writable descriptor knows its own writes */
+	if (flags < 0 || (flags & O_ACCMODE) != O_RDONLY)
+		return false;
+	/* an open(2) in between sends a signal to this process; SIGURG, unlike the default, does not end it */
+	if (fcntl(fd, F_SETSIG, SIGURG) < 0)
+		return false;
+	if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
+		return errno == EAGAIN;
+	fcntl(fd, F_SETLEASE, F_UNLCK);
+	return false;
+}
+
+/* Take the state of the file before the copy, for a comparison after it. Waits until a change would show. */
+static int begin_copy(int fd, struct stat *ret_st, struct bid_stamp *ret_stamp)
+{
+	for (int tries = 0; tries < 2; tries++) {
+		if (fstat(fd, ret_st) < 0)
+			return -errno;
+		*ret_stamp = bid_stamp_take(ret_st);
+		if (!ret_stamp->racy)
+			break;
+		nanosleep(&(struct timespec){ .tv_nsec = TICK_NS }, NULL);
+	}
+	return is_open_for_writing(fd) ? -EAGAIN : 0;
+}
+
+static uint64_t free_beside(int fd)
+{
+	struct statvfs space;
+
+	/* a file system without such numbers shows a full disk only by a failing write */
+	return fstatvfs(fd, &space) < 0 || space.f_blocks == 0 ? UINT64_MAX : (uint64_t)space.f_bavail * space.f_frsize;
+}
+
+/* If the file is too large for the free space, return -EFBIG: smaller files may still fit. */
+static int copy_bytes(int from, const struct stat *st, int to, bool reflink)
+{
+	uint64_t left, needed = (uint64_t)st->st_blocks * 512;
+	int r;
+
+	if (reflink)
+		return ioctl(to, FICLONE, from) < 0 ? -errno : 0;
+	left = free_beside(to);
+	if (needed > (uint64_t)st->st_size)
+		needed = (uint64_t)st->st_size;
+	if (left >= FULL && needed > left)
+		return -EFBIG;
+	r = bid_copy_file(from, to);
+	/* a compressing source file system may count fewer blocks */
+	if (r == -ENOSPC && left >= FULL && ftruncate(to, 0) == 0 && free_beside(to) >= FULL)
+		r = -EFBIG;
+	return r;
+}
+
+/* Copy the file into the empty file @to, or share its blocks. Returns as bid_ingest_fill(). */
+static int copy_source(struct bid_ingest *ingest, int to, bool reflink)
+{
+	struct bid_elf_info info;
+	struct bid_stamp stamp;
+	struct stat before, after;
+
+	for (int tries = 0; tries < COPY_TRIES; tries++) {
+		int r = begin_copy(ingest->fd, &before, &stamp);
+
+		if (r == 0 && tries > 0 && ftruncate(to, 0) < 0)
+			r = -errno;
+		if (r == 0)
+			r = copy_bytes(ingest->fd, &before, to, reflink);
+		if (r < 0)
+			return r;
+		if (fstat(ingest->fd, &after) < 0)
+			return -errno;
+		if (!bid_stamp_is_of(&stamp, &after))
+			continue;
+		if (ingest->info.id.len > 0) {
+			r = bid_elf_examine(to, &info);
+			if (r < 0 || !bid_id_equal(&info.id, &ingest->info.id))
+				return r == -ENOMEM ? r : -EAGAIN; /* the file was replaced before */
+		}
+		ingest->st = before;
+		return 0;
+	}
+	return -EAGAIN;
+}
+
+/* Return the path that the file @fd with @st has or had, even if it is renamed or removed meanwhile. */
+static int read_path(int fd, const struct stat *st, char ret_path[static PATH_MAX])
+{
+	int r = bid_path_of(fd, ret_path, PATH_MAX);
+
+	if (r == 0 && ret_path[0] != '/')
+		r = -ENAMETOOLONG;
+	if (r == 0 && st->st_nlink == 0)
+		bid_path_strip_deleted(ret_path);
+	return r;
+}
+
+static int unpack_source(struct bid_store *store, struct bid_ingest *ingest)
+{
+	int r = ingest->temp.fd < 0 ? bid_temp_new(store, false, &ingest->temp) : 0;
+
+	if (r == 0)
+		r = bid_elf_unpack_to(ingest->fd, BID_ELF_UNPACKED_MAX, ingest->temp.fd);
+	if (r == 0)
+		r = bid_elf_examine(ingest->temp.fd, &ingest->info);
+	ingest->packed = true;
+	return r;
+}
+
+int bid_ingest_examine(struct bid_store *store, struct bid_ingest *ingest)
+{
+	int r = ingest->is_elf ? 0 : bid_elf_is_packed(ingest->fd);
+
+	if (r < 0)
+		return r;
+	r = r ? unpack_source(store, ingest) : bid_elf_examine(ingest->fd, &ingest->info);
+	if (r < 0)
+		return r;
+	/* an id of one byte has no link in perf's layout: the name of a link is the rest after the first byte */
+	return ingest->info.id.len > 1 ? 0 : -ENODATA;
+}
+
+int bid_ingest_open(const struct bid_add *add, struct bid_ingest *ingest)
+{
+	int r = 0;
+
+	ingest->temp = BID_TEMP_NONE;
+	ingest->own_fd = add->fd < 0;
+	ingest->clean_before = add->clean_before;
+	ingest->fd = add->fd < 0 ? open(add->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : add->fd;
+	if (ingest->fd < 0 || fstat(ingest->fd, &ingest->st) < 0)
+		return -errno;
+	if (!S_ISREG(ingest->st.st_mode))
+		return -EINVAL;
+	if (ingest->own_fd)
+		r = read_path(ingest->fd, &ingest->st, ingest->path);
+	else if (strlen(add->path) >= sizeof(ingest->path))
+		r = -ENAMETOOLONG;
+	else
+		memcpy(ingest->path, add->path, strlen(add->path) + 1);
+	if (r < 0)
+		return r;
+	return bid_layout_is_original(ingest->path) ? 0 : -EINVAL;
+}
+
+bool bid_ingest_is_own(const struct bid_store *store, const struct bid_ingest *ingest)
+{
+	size_t len = strlen(bid_store_path(store));
+
+	return strncmp(ingest->path, bid_store_path(store), len) == 0 && ingest->path[len] == '/';
+}
+
+int bid_ingest_begin(struct bid_store *store, const struct bid_add *add, struct bid_ingest *ingest)
+{
+	int r = bid_ingest_open(add, ingest);
+
+	if (r < 0)
+		return r;
+	/* a file in a mount of bidfs comes from a store, and its path there is another one */
+	ingest->is_unnamed = bid_ingest_is_own(store, ingest) || bid_is_in_mount(ingest->fd, &ingest->st);
+	return bid_ingest_examine(store, ingest);
+}
+
+/* May all users read the file at its path? */
+static bool is_public(struct bid_store *store, const struct bid_ingest *ingest)
+{
+	struct stat st;
+
+	if (ingest->is_reached)
+		return bid_fstat(ingest->fd, &st) == 0 && bid_all_read(st.st_mode);
+	return bid_is_public(ingest->fd, &ingest->st, bid_store_path(store));
+}
+
+/*
+ * May the store share the file's inode? False for a file whose privileges would survive a security update in the store, and for a
+ * file that some users cannot read at its path. True for a file written only for the store.
+ */
+static bool may_link(struct bid_store *store, const struct bid_ingest *ingest)
+{
+	const struct stat *st = &ingest->st;
+
+	return ingest->is_staged || (st->st_nlink < LINKS_MAX && !bid_rights_given(ingest->fd, st) && is_public(store, ingest));
+}
+
+/*
+ * Return the mode of a copy of the file: readable by all users, or only by the adding user. A copy of a file with privileges is not
+ * executable.
+ */
+static mode_t mode_of(struct bid_store *store, const struct bid_ingest *ingest)
+{
+	if (!is_public(store, ingest))
+		return S_IRUSR;
+	return ingest->st.st_mode & (bid_rights_given(ingest->fd, &ingest->st) ? 0444 : 0555);
+}
+
+int bid_ingest_fill(struct bid_store *store, struct bid_ingest *ingest, bool reflink, enum bid_durability durability)
+{
+	int r = 0;
+
+	if (!ingest->packed) {
+		if (ingest->temp.fd < 0)
+			r = bid_temp_new(store, false, &ingest->temp);
+		if (r == 0)
+			r = copy_source(ingest, ingest->temp.fd, reflink);
+	}
+	if (r < 0)
+		return r;
+	r = bid_set_readers(ingest->temp.fd, mode_of(store, ingest), geteuid());
+	if (r < 0)
+		return r;
+	return durability != BID_DURABLE_LATER && fsync(ingest->temp.fd) < 0 ? -errno : 0;
+}
+
+void bid_ingest_release(struct bid_ingest *ingest)
+{
+	bid_temp_release(&ingest->temp);
+	if (ingest->own_fd)
+		bid_close(ingest->fd);
+	ingest->fd = -1;
+	ingest->own_fd = false;
+}
+
+/*
+ * Does the errno only mean that the file system, or the rules for links, do not support the operation? A deleted file is -ENOENT.
+ */
+static bool is_unsupported(int r)
+{
+	return r == -EOPNOTSUPP || r == -EXDEV || r == -EINVAL || r == -EPERM || r == -EMLINK || r == -ENOTTY || r == -ENOSYS ||
+	       r == -ENOENT;
+}
+
+/* Point perf's link for @id at @path, for readers. The link led to @mismatched: the directory of another id, or nothing. */
+static int mend_link(struct bid_store *store, const struct bid_id *id, const char *mismatched, const char *path, bool durable)
+{
+	struct bid_id filed = bid_layout_filed(id);
+	char link[BID_LAYOUT_MAX];
+	int r = bid_link_point(store, &filed, path);
+
+	if (r == 0 && durable)
+		r = bid_store_sync(store);
+	if (r == 0)
+		bid_warning("wrong link: '%s/%s' led to '%s', %s; it leads to '%s' now", bid_store_path(store),
+			    bid_layout_link(&filed, link), mismatched,
+			    bid_layout_is_mismatched(mismatched, id) ? "of another build" : "where nothing is", path);
+	return r;
+}
+
+/* Add the file's own name to an artifact in the store, if the name is new. One object then has several names. */
+static int add_name(struct bid_store *store, const struct bid_ingest *ingest, struct bid_file *file, const char *path,
+		    enum bid_durability durability)
+{
+	bool durable = durability == BID_DURABLE_EACH, linked;
+	char where[PATH_MAX];
+	struct stat root;
+	int r;
+
+	if (file->kind != BID_KIND_ELF)
+		return 0;
+	/* a lower store on another file system: no link is possible, and a directory would stay empty */
+	if (fstat(bid_store_root(store), &root) < 0 || root.st_dev != file->st.st_dev)
+		return 0;
+	linked = bid_one_where(store, &ingest->info.id, where, sizeof(where)) == 0;
+	if (linked && strcmp(where, path) == 0)
+		return 0;
+	r = bid_publish(store, &ingest->info.id, file->kind, path, durable, BID_TEMP_OF(file->fd), NULL);
+	if ((r == 0 || r == -EEXIST) && linked && bid_is_unnamed(where)) {
+		int named = bid_merge_unnamed(store, &ingest->info.id, path, durable);
+
+		if (named == 0 || bid_is_trouble(named))
+			return named;
+	} else if (r == 0 && linked && bid_layout_is_mismatched(where, &ingest->info.id)) {
+		r = mend_link(store, &ingest->info.id, where, path, durable);
+	}
+	if (r == 0 || r == -EEXIST)
+		bid_names_note(store, &ingest->info.id, path);
+	return r == -EEXIST || is_unsupported(r) ? 0 : r;
+}
+
+/* Format the object directory below the file's own path: "usr/bin/ls/ID". */
+static int own_place(const struct bid_ingest *ingest, char ret_path[static PATH_MAX])
+{
+	struct bid_id filed = bid_layout_filed(&ingest->info.id);
+	char hex[BID_ID_HEX_MAX];
+
+	if (ingest->is_unnamed) {
+		bid_layout_under(BID_STORE_UNNAMED, &filed, ret_path);
+		return 0;
+	}
+	return snprintf(ret_path, PATH_MAX, "%s/%s", ingest->path + 1, bid_id_format(&filed, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+/* May all users read the added file, but not the same artifact in the store? */
+static bool opens_to_all(const struct bid_ingest *ingest, const struct bid_file *file, mode_t mode)
+{
+	return bid_all_read(mode) && !bid_all_read(file->st.st_mode) && !ingest->packed && ingest->st.st_size == file->st.st_size &&
+	       bid_same_bytes(ingest->fd, file->fd) == 1;
+}
+
+/*
+ * Replace @file, the stored artifact of @ingest, by a copy if it grants privileges. Replace it also if only its owner may read it
+ * and all users may read @ingest, which has the same bytes.
+ */
+static void mend_class(struct bid_store *store, const struct bid_ingest *ingest, const struct bid_file *file)
+{
+	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
+	bool linked = is_same(&file->st, &ingest->st), gives = bid_rights_given(file->fd, &file->st);
+	/* the file to be added has a name of its own */
+	struct bid_rights rights = { .mode = mode_of(store, ingest), .elsewhere = linked };
+	char hex[BID_ID_HEX_MAX];
+	struct stat st;
+	int r;
+
+	/* perf also links files that grant privileges; files of a lower store stay as they are */
+	if ((!gives && !opens_to_all(ingest, file, rights.mode)) || bid_find_stat(store, &request, &st) < 0 ||
+	    !is_same(&st, &file->st))
+		return;
+	if (gives && !linked)
+		rights.mode = file->st.st_mode;
+	r = bid_rights_take(store, &request, file->fd, &rights);
+	if (r < 0)
+		bid_warning("%s: '%s' has other rights in the store '%s' than where it is, and no copy with its own could be made",
+			    bid_strerror(r), bid_id_format(&request.id, hex), bid_store_path(store));
+}
+
+/*
+ * Look up the artifact of @ingest->added in the store. Returns 1 if it exists, with this file's name added and its record removed;
+ * 0; or a negative errno.
+ */
+static int recognise_file(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability)
+{
+	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
+	struct bid_file file = BID_FILE_NONE;
+	char own[PATH_MAX];
+	int r, claimed;
+
+	r = own_place(ingest, own);
+	if (r < 0)
+		return r;
+	r = bid_find_stored(store, &request, &file);
+	if (r < 0)
+		return r == -ENOENT || bid_is_unusable(r) ? 0 : r;
+	/* an added debug file is not stripped, and replaces a stripped one */
+	if (file.stripped) {
+		bid_file_release(&file);
+		return 0;
+	}
+	/* an ELF file may substitute for its debuginfo, but is no debug file */
+	r = file.kind == request.kind && !ingest->is_unnamed ? add_name(store, ingest, &file, own, durability) : 0;
+	/* the file now belongs to the user, and is not evicted; if it was evicted meanwhile, it is added again */
+	claimed = r == 0 && file.kind == request.kind ? bid_store_claim(store, &request) : -ENOENT;
+	ingest->added.known = claimed >= 0;
+	ingest->is_fresh = ingest->added.known && bid_store_is_fresh(store, &file.st);
+	if (ingest->added.known)
+		mend_class(store, ingest, &file);
+	bid_file_release(&file);
+	if (r == 0 && claimed < 0 && claimed != -ENOENT)
+		r = claimed;
+	return r < 0 ? r : ingest->added.known;
+}
+
+/* Choose the object directory. Readers follow perf's link, so its target comes first. Debug files go beside their ELF file. */
+static int choose_place(struct bid_store *store, struct bid_ingest *ingest)
+{
+	if (ingest->is_new && ingest->added.kind == BID_KIND_ELF)
+		return own_place(ingest, ingest->where);
+	if (ingest->added.kind == BID_KIND_DEBUGINFO ||
+	    (bid_one_where(store, &ingest->added.id, ingest->where, sizeof(ingest->where)) == 0 &&
+	     !bid_layout_is_mismatched(ingest->where, &ingest->added.id))) {
+		bid_publish_where(store, &ingest->added.id, ingest->where);
+		return 0;
+	}
+	return own_place(ingest, ingest->where);
+}
+
+/* Merge with @target: another copy of the build got perf's link first. Returns true if one object now has both names. */
+static bool join_copies(struct bid_store *store, const struct bid_ingest *ingest, const char *target)
+{
+	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
+	struct bid_place_of entry = {
+		.path = ingest->where, .id = bid_layout_filed(&request.id), .kinds = 1U << request.kind, .fd = -1
+	};
+	struct bid_file file = BID_FILE_NONE;
+	bid_auto_fd int dir = -1;
+	char path[PATH_MAX + 16];
+	bool joined = false;
+
+	snprintf(path, sizeof(path), "%s/%s", target, bid_kind_store_name(request.kind));
+	/* not checked yet */
+	if (bid_check_open(store, path, &request, &file) == 0 &&
+	    bid_beneath_open(bid_store_root(store), ingest->where, O_RDONLY | O_DIRECTORY, &dir) == 0) {
+		entry.fd = dir;
+		/* the source is a file elsewhere, and stays separate; a build may exist twice with different bytes */
+		joined = bid_merge(store, &entry, target, !ingest->is_staged) == 0;
+		if (joined)
+			bid_names_note(store, &request.id, ingest->where);
+	}
+	bid_file_release(&file);
+	return joined;
+}
+
+/*
+ * Publish the file in its object directory. Another process may point perf's link elsewhere meanwhile, for example for the debug
+ * file of the same build. The file then goes there too, because readers follow the link.
+ */
+static int publish_file(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
+			const struct bid_temp *file)
+{
+	const struct bid_id *id = &ingest->added.id;
+	bool durable = durability == BID_DURABLE_EACH;
+	char where[PATH_MAX];
+	struct stat st;
+	bool linked;
+	int r;
+
+	r = bid_publish(store, id, ingest->added.kind, ingest->where, durable, file, &linked);
+	if ((r < 0 && r != -EEXIST) || linked || bid_one_where(store, id, where, sizeof(where)) < 0)
+		return r;
+	if (bid_layout_is_mismatched(where, id) ||
+	    (r == -EEXIST && bid_beneath_stat(bid_store_root(store), where, &st) == -ENOENT)) {
+		int mended = mend_link(store, id, where, ingest->where, durable);
+
+		return mended < 0 ? mended : r;
+	}
+	if (r == 0 && ingest->added.kind == BID_KIND_ELF && bid_is_unnamed(where) && !bid_is_unnamed(ingest->where) &&
+	    bid_merge_unnamed(store, id, ingest->where, durable) == 0)
+		return 0;
+	if (r == 0 && strcmp(where, ingest->where) != 0 &&
+	    bid_publish(store, id, ingest->added.kind, where, durable, file, NULL) == -EEXIST)
+		ingest->added.known = ingest->is_fresh = join_copies(store, ingest, where);
+	return r;
+}
+
+/* Publish the file. If a wrong file has its name, replace that file: no reader gets it, and it would block the name. */
+static int publish_instead(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
+			   const struct bid_temp *file)
+{
+	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
+	int r = publish_file(store, ingest, durability, file);
+	char path[PATH_MAX + 16];
+
+	if (r != -EEXIST)
+		return r;
+	snprintf(path, sizeof(path), "%s/%s", ingest->where, bid_kind_store_name(request.kind));
+	return bid_publish_make_way(store, path, &request) ? publish_file(store, ingest, durability, file) : r;
+}
+
+/* Sync a known artifact: another process may have published it without a sync, or before one. */
+static int sync_known(struct bid_store *store, const struct bid_ingest *ingest, enum bid_durability durability)
+{
+	return ingest->is_fresh && durability == BID_DURABLE_EACH ? bid_store_sync(store) : 0;
+}
+
+/* Does another build whose id begins alike have the name? */
+static bool is_taken(struct bid_store *store, const struct bid_ingest *ingest)
+{
+	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
+	char path[PATH_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/%s", ingest->where, bid_kind_store_name(request.kind));
+	return bid_check_anothers(store, path, &request);
+}
+
+/* Finish publishing after the result @published: 0, or -EEXIST for another file of that name. Adds the other name of the file. */
+static int finish_publishing(struct bid_store *store, struct bid_ingest *ingest, int published, enum bid_durability durability)
+{
+	char own[PATH_MAX];
+	int r = published;
+
+	/* also remove a record of a download killed meanwhile */
+	if (r == 0 && !ingest->added.known)
+		bid_record_drop(store, &(struct bid_request){ .id = ingest->added.id, .kind = ingest->added.kind });
+	if (r == -EEXIST) {
+		r = recognise_file(store, ingest, durability);
+		/* the existing file is wrong and stays, or could not be moved to the quarantine */
+		if (r == 0)
+			r = is_taken(store, ingest) ? -ENOTUNIQ : -EBADMSG;
+	} else if (r == 0 && own_place(ingest, own) == 0 && strcmp(own, ingest->where) != 0) {
+		r = recognise_file(store, ingest, durability);
+		ingest->added.known = false;
+	}
+	if (r < 0)
+		return r;
+	ingest->stage = BID_INGEST_PLACED;
+	if (ingest->added.known) {
+		ingest->added.link = BID_LINK_AUTO;
+		return sync_known(store, ingest, durability);
+	}
+	return 0;
+}
+
+/*
+ * Publish @file, the file of @ingest or its copy, under its names. If another process has published the same meanwhile, the
+ * artifact counts as present.
+ */
+static int publish_names(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
+			 const struct bid_temp *file)
+{
+	int r = -EBADMSG;
+
+	/* a file of the user has no record, and none of an earlier download */
+	bid_record_drop(store, &(struct bid_request){ .id = ingest->added.id, .kind = ingest->added.kind });
+	/* the wrong file may have been removed just now: try again */
+	for (int tries = 0; tries < PUBLISH_TRIES && r == -EBADMSG; tries++) {
+		r = choose_place(store, ingest);
+		if (r == 0)
+			r = publish_instead(store, ingest, durability, file);
+		r = finish_publishing(store, ingest, r, durability);
+	}
+	return r;
+}
 
 /* A compiler may have written the file a moment ago: its name in the store must not be on disk before its bytes. */
 static int clean_source(const struct bid_ingest *ingest)
@@ -63,7 +611,7 @@ static bool completes_build(struct bid_store *store, const struct bid_ingest *in
 
 int bid_ingest_finish(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability)
 {
-	return bid_ingest_publish(store, ingest, durability, &ingest->temp);
+	return publish_names(store, ingest, durability, &ingest->temp);
 }
 
 static int finish_or_leave(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability)
@@ -117,19 +665,19 @@ static int put_file(struct bid_store *store, struct bid_ingest *ingest, enum bid
 		r = bid_ingest_fill(store, ingest, true, durability);
 		if (r == 0)
 			return finish_or_leave(store, ingest, durability);
-		if (wanted == BID_LINK_REFLINK || !bid_ingest_is_unsupported(r))
+		if (wanted == BID_LINK_REFLINK || !is_unsupported(r))
 			return r;
 		if (r == -EOPNOTSUPP || r == -ENOTTY || r == -EXDEV)
 			note_denied(&store->denied.reflink, &ingest->st);
 	}
 	if (!ingest->packed && (wanted == BID_LINK_HARD || (wanted == BID_LINK_AUTO && !is_link_denied(store, &ingest->st))) &&
-	    bid_ingest_may_link(store, ingest)) {
+	    may_link(store, ingest)) {
 		ingest->added.link = BID_LINK_HARD;
 		r = clean_source(ingest);
 		/* the examined file, even if its name now belongs to another file */
 		if (r == 0)
-			r = bid_ingest_publish(store, ingest, durability, BID_TEMP_OF(ingest->fd));
-		if (r == 0 || wanted == BID_LINK_HARD || !bid_ingest_is_unsupported(r))
+			r = publish_names(store, ingest, durability, BID_TEMP_OF(ingest->fd));
+		if (r == 0 || wanted == BID_LINK_HARD || !is_unsupported(r))
 			return r;
 		deny_link(store, &ingest->st, r);
 	}
@@ -148,7 +696,7 @@ int bid_ingest_place(struct bid_store *store, struct bid_ingest *ingest, enum bi
 		.id = info->id,
 		.kind = !info->has_code && (info->has_dwarf || info->has_symtab) ? BID_KIND_DEBUGINFO : BID_KIND_ELF,
 	};
-	r = ingest->is_new ? 0 : bid_ingest_recognise(store, ingest, durability);
+	r = ingest->is_new ? 0 : recognise_file(store, ingest, durability);
 	if (r < 0)
 		return r;
 	if (r > 0 && completes_build(store, ingest)) {
@@ -156,7 +704,7 @@ int bid_ingest_place(struct bid_store *store, struct bid_ingest *ingest, enum bi
 		ingest->added.known = false;
 	} else if (r > 0) {
 		ingest->stage = BID_INGEST_PLACED;
-		return bid_ingest_sync_known(store, ingest, durability);
+		return sync_known(store, ingest, durability);
 	}
 	return put_file(store, ingest, wanted, durability);
 }
@@ -283,7 +831,7 @@ int bid_ingest_vdso(struct bid_store *store, struct bid_ingest *ingest)
 		return 0;
 	r = bid_read_file(ingest->fd, IMAGE_MAX, &image, &len);
 	if (r == 0)
-		r = bid_store_add_data(store, &request, bid_ingest_mode(store, ingest), image, len, &added);
+		r = bid_store_add_data(store, &request, mode_of(store, ingest), image, len, &added);
 	/* the ELF file goes beside it, to the target of perf's link */
 	ingest->is_new = false;
 	return r;

@@ -73,55 +73,25 @@ int bid_ingest_examine(struct bid_store *store, struct bid_ingest *ingest);
  */
 int bid_ingest_vdso(struct bid_store *store, struct bid_ingest *ingest);
 
-/* Publish the file, or with BID_DURABLE_LATER prepare it. */
+/*
+ * Publish the file, or with BID_DURABLE_LATER prepare it. If the store has the artifact, add only the file's name. Returns 0;
+ * -EBADMSG if a wrong file has the name and stays; -ENOTUNIQ if a build whose id begins alike has it; or as bid_ingest_fill() and
+ * link(2).
+ */
 int bid_ingest_place(struct bid_store *store, struct bid_ingest *ingest, enum bid_link wanted, enum bid_durability durability);
 
 /*
- * May the store share the file's inode? False for a file whose privileges would survive a security update in the store, and for a
- * file that some users cannot read at its path. True for a file written only for the store.
- */
-bool bid_ingest_may_link(struct bid_store *store, const struct bid_ingest *ingest);
-
-/*
- * Return the mode of a copy of the file: readable by all users, or only by the adding user. A copy of a file with privileges is not
- * executable.
- */
-mode_t bid_ingest_mode(struct bid_store *store, const struct bid_ingest *ingest);
-
-/*
- * Fill ingest->temp with the file's bytes, or share its blocks, with the mode of bid_ingest_mode(), and sync it unless a later sync
- * does. The copy is of one state of the file, whose stat becomes ingest->st. It carries the id of the examination, if there was
- * one. May wait for a tick of the clock: before it, a further change of a new file would not show. Returns 0, -EAGAIN while another
- * process writes the file, -EFBIG if the file is too large for the free space, or as ioctl(2), FICLONE, or pread(2) and pwrite(2).
+ * Fill ingest->temp with the file's bytes, or share its blocks, readable by all users or by the adding user alone. Sync it unless a
+ * later sync does. The copy is of one state of the file, whose stat becomes ingest->st. It carries the id of the examination, if
+ * there was one. May wait for a tick of the clock: before it, a further change of a new file would not show. Returns 0, -EAGAIN
+ * while another process writes the file, -EFBIG if the file is too large for the free space, or as ioctl(2), FICLONE, or pread(2)
+ * and pwrite(2).
  */
 int bid_ingest_fill(struct bid_store *store, struct bid_ingest *ingest, bool reflink, enum bid_durability durability);
 
+/* Publish a prepared file. Errors as bid_ingest_place(). */
 int bid_ingest_finish(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability);
 
 void bid_ingest_release(struct bid_ingest *ingest);
-
-/* ingest_names.c, for ingest.c: the names of the file. */
-
-/*
- * Look up the artifact of @ingest->added in the store. Returns 1 if it exists, with this file's name added and its record removed;
- * 0; or a negative errno.
- */
-int bid_ingest_recognise(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability);
-
-/* Sync a known artifact: another process may have published it without a sync, or before one. */
-int bid_ingest_sync_known(struct bid_store *store, const struct bid_ingest *ingest, enum bid_durability durability);
-
-/*
- * Publish @file, the file of @ingest or its copy, under its names. If another process has published the same meanwhile, the artifact
- * is known. Returns 0; an error of bid_temp_link(); -EBADMSG if a wrong file has the name and stays; or -ENOTUNIQ if a build whose
- * id begins alike has it.
- */
-int bid_ingest_publish(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
-		       const struct bid_temp *file);
-
-/*
- * Does the errno only mean that the file system, or the rules for links, do not support the operation? A deleted file is -ENOENT.
- */
-bool bid_ingest_is_unsupported(int r);
 
 #endif

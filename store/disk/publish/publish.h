@@ -11,8 +11,8 @@
 
 /*
  * Publish an artifact: link @file, of @kind, into the directory @path (relative to the store). Then create perf's link for @id, if
- * there is none. With @durable all is on disk on return. @ret_linked, which may be NULL, says whether perf's link is new; an earlier
- * link may lead to another path. Returns 0, or -EEXIST if another file has the name, with perf's link in any case.
+ * there is none. With @durable all is on disk on return. @ret_linked, which may be NULL, says whether perf's link is new; an
+ * earlier link may lead to another path. Returns 0, or -EEXIST if another file has the name, with perf's link in any case.
  */
 int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
 		const struct bid_temp *file, bool *ret_linked);
