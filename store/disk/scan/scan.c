@@ -1,29 +1,534 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A scan: workers walk the tree and examine its files; the calling thread finishes each file. */
-#include "disk/scan/scan.h"
-
+/*
+ * A scan: workers walk the tree and examine its files. They hand over each file to the calling thread, which commits the files in
+ * batches, many with one syncfs(2), publishes the names that a batch permits, and reports. It reports no file as added before the
+ * file is on disk.
+ */
+#include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "api/elf.h"
+#include "api/evict.h"
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/cpus.h"
 #include "base/log.h"
 #include "base/mount.h"
+#include "base/stamp.h"
 #include "base/thread.h"
+#include "base/trouble.h"
 #include "disk/beneath.h"
 #include "disk/dirs.h"
+#include "disk/find.h"
+#include "disk/layout.h"
+#include "disk/links.h"
+#include "disk/publish/ingest.h"
+#include "disk/publish/replace.h"
+#include "disk/record.h"
+#include "disk/scan/scan_cache.h"
 #include "disk/store.h"
+#include "disk/walk.h"
 
-enum { JOBS_MAX = 256 };
+enum {
+	JOBS_MAX = 256,
+	PREPARED_FEW = 64, /* prepared files, each with a descriptor; the queue may hold as many again */
+	PREPARED_MANY = 512, /* the same, where so many may be open */
+	FILES_MANY = 8 * PREPARED_MANY,
+	UNSYNCED_MAX = 8000, /* published, and not on disk yet */
+	QUEUE_MAX = 4096,
+	TICK_MS = 100,
+};
 
-static bool is_bidfs(const struct bid_scan *scan, dev_t dev)
+/* a file that a worker hands over */
+struct pending {
+	struct pending *next;
+	int error;
+	struct bid_added added; /* with error 0, unless only prepared */
+	struct bid_ingest *ingest; /* owned; NULL unless prepared */
+	bool is_fresh; /* known, but perhaps not on disk before the next sync */
+	bool keep; /* save in the cache, under key, after a report without error */
+	struct bid_scan_key key;
+	char path[];
+};
+
+struct list {
+	struct pending *first, **end; /* end NULL is empty */
+	unsigned n;
+};
+
+struct worker {
+	struct scan *scan;
+	pthread_t thread;
+	struct bid_scan_found found;
+	atomic_ullong seen, recalled; /* read by the calling thread */
+} __attribute__((aligned(64)));
+
+struct scan {
+	struct bid_store *store;
+	const struct bid_scan_config *config;
+	struct bid_scan_cache *cache; /* owned; constant while workers run */
+	struct bid_walk *walk; /* owned */
+	dev_t dev; /* device of the tree's root */
+	dev_t store_dev;
+	ino_t store_ino;
+	dev_t *mounts; /* owned; devices of mounts of bidfs */
+	size_t n_mounts;
+	struct worker *workers; /* owned */
+	unsigned jobs;
+	bool privileged; /* may do without atime */
+
+	/* of the calling thread */
+	struct bid_scan_found settled; /* results */
+	struct bid_scan_counts counts;
+	struct list unsynced; /* to report after the next sync */
+	struct list prepared; /* to publish after the next sync */
+	unsigned prepared_max;
+
+	pthread_mutex_t clean_lock; /* protects the fields below */
+	bool is_clean;
+	struct timespec clean_before; /* our sync covers all files unchanged since this time */
+
+	pthread_mutex_t lock; /* protects the fields below */
+	pthread_cond_t changed; /* something came, or a worker ended */
+	pthread_cond_t room;
+	struct list queue;
+	unsigned n_prepared; /* in the queue */
+	unsigned running; /* workers */
+};
+
+/* Does the error end a scan? A failure of the store or the machine does; an unreadable file does not. */
+static bool is_fatal(int r)
+{
+	return bid_is_trouble(r) && r != -EIO;
+}
+
+static struct pending *pending_new(const char *dir_path, const char *name)
+{
+	size_t dir_len = strlen(dir_path), name_len = strlen(name);
+	struct pending *pending = calloc(1, sizeof(*pending) + dir_len + name_len + 2);
+
+	if (!pending)
+		return NULL;
+	memcpy(pending->path, dir_path, dir_len);
+	if (name_len > 0)
+		pending->path[dir_len++] = '/';
+	memcpy(pending->path + dir_len, name, name_len + 1);
+	return pending;
+}
+
+static void pending_free(struct pending *pending)
+{
+	if (pending->ingest) {
+		bid_ingest_release(pending->ingest);
+		free(pending->ingest);
+	}
+	free(pending);
+}
+
+static void append_pending(struct list *list, struct pending *pending)
+{
+	pending->next = NULL;
+	*(list->end ? list->end : &list->first) = pending;
+	list->end = &pending->next;
+	list->n++;
+}
+
+static struct pending *shift_pending(struct list *list)
+{
+	struct pending *pending = list->first;
+
+	if (!pending)
+		return NULL;
+	list->first = pending->next;
+	if (!list->first)
+		list->end = NULL;
+	list->n--;
+	return pending;
+}
+
+static void drop_list(struct list *list)
+{
+	struct pending *pending;
+
+	while ((pending = shift_pending(list)))
+		pending_free(pending);
+}
+
+static void push_pending(struct scan *scan, struct pending *pending)
+{
+	pthread_mutex_lock(&scan->lock);
+	while (scan->queue.n >= QUEUE_MAX || (pending->ingest && scan->n_prepared >= scan->prepared_max))
+		pthread_cond_wait(&scan->room, &scan->lock);
+	append_pending(&scan->queue, pending);
+	if (pending->ingest)
+		scan->n_prepared++;
+	/* other files wait for the next tick: waking a thread for each costs more than the file */
+	if (scan->n_prepared >= scan->prepared_max || scan->queue.n >= QUEUE_MAX / 2)
+		pthread_cond_signal(&scan->changed);
+	pthread_mutex_unlock(&scan->lock);
+}
+
+static void worker_ends(struct scan *scan)
+{
+	pthread_mutex_lock(&scan->lock);
+	scan->running--;
+	pthread_cond_signal(&scan->changed);
+	pthread_mutex_unlock(&scan->lock);
+}
+
+/* Does @name look like a compressed kernel module or a kernel image? A scan unpacks no other files. */
+static bool is_packed_kernel_file(const char *name)
+{
+	static const char *const suffixes[] = { ".ko.gz", ".ko.xz", ".ko.zst" };
+	static const char *const images[] = { "vmlinuz", "bzImage" };
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++)
+		if (strncmp(name, images[i], strlen(images[i])) == 0)
+			return true;
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		size_t suffix = strlen(suffixes[i]);
+
+		if (len > suffix && memcmp(name + len - suffix, suffixes[i], suffix) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Is the last change so recent that another change could leave the same times? */
+static bool is_racy(const struct stat *st)
+{
+	return bid_stamp_take(st).racy;
+}
+
+/* @stored is the stat of the stored file; NULL for a file of a lower store or for none. */
+static int push_file(struct scan *scan, const struct bid_walk_file *file, int error, const struct bid_added *added,
+		     const struct stat *stored, const struct bid_scan_key *key)
+{
+	struct pending *pending = pending_new(file->dir_path, file->name);
+
+	if (!pending)
+		return -ENOMEM;
+	pending->error = error;
+	if (added)
+		pending->added = *added;
+	pending->is_fresh = stored && bid_store_is_fresh(scan->store, stored);
+	if (key) {
+		pending->keep = true;
+		pending->key = *key;
+	}
+	push_pending(scan, pending);
+	return 0;
+}
+
+/* Stat the artifact under the file's own name in the store. */
+static int stat_stored(struct scan *scan, const struct bid_walk_file *file, const struct bid_id *id, enum bid_kind kind,
+		       struct stat *ret_stat)
+{
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	struct bid_id filed = bid_layout_filed(id);
+	char path[PATH_MAX], hex[BID_ID_HEX_MAX];
+	int r;
+
+	if (snprintf(path, sizeof(path), "%s/%s/%s", file->name, bid_id_format(&filed, hex), bid_kind_store_name(kind)) >=
+	    (int)sizeof(path))
+		return -ENAMETOOLONG;
+	/* the first character of a directory's path is its slash, and the root's path is empty */
+	r = bid_dir_open(scan->store, *file->dir_path ? file->dir_path + 1 : ".", false, NULL, &dir);
+	return r < 0 ? r : bid_beneath_stat(dir.fd, path, ret_stat);
+}
+
+/* Does perf's link for @id lead to the file's own name, or to another existing name? Without the link no reader finds the build. */
+static bool is_linked(struct scan *scan, const struct bid_walk_file *file, const struct bid_id *id)
+{
+	bid_auto_kept struct bid_dir fan = BID_DIR_NONE;
+	struct bid_id filed = bid_layout_filed(id);
+	char link[BID_LAYOUT_MAX], hex[BID_ID_HEX_MAX], own[PATH_MAX], target[PATH_MAX];
+	enum bid_link_state state;
+
+	bid_layout_link(&filed, link);
+	*strrchr(link, '/') = '\0';
+	if (snprintf(own, sizeof(own), "%s/%s/%s", file->dir_path, file->name, bid_id_format(&filed, hex)) >= (int)sizeof(own) ||
+	    bid_dir_open(scan->store, link, false, NULL, &fan) < 0)
+		return false;
+	if (bid_link_leads(fan.fd, &filed, own + 1))
+		return true;
+	state = bid_link_look_in(scan->store, fan.fd, &filed, target);
+	return state != BID_LINK_NONE && state != BID_LINK_DANGLING && state != BID_LINK_MISMATCHED;
+}
+
+/* Is the file in the store? @ret_stat is zero if only a lower store has it. */
+static bool is_stored(struct scan *scan, const struct bid_walk_file *file, const struct bid_id *id, enum bid_kind kind,
+		      struct stat *ret_stat)
+{
+	struct bid_request request = { .id = *id, .kind = kind };
+	int kinds;
+
+	if (kind == BID_KIND_ELF && stat_stored(scan, file, id, kind, ret_stat) == 0)
+		return S_ISREG(ret_stat->st_mode) && is_linked(scan, file, id);
+	/* another name of the build proves nothing: a user may have removed this name */
+	if (kind == BID_KIND_ELF)
+		return false;
+	/* a debug file lies beside its ELF file */
+	kinds = bid_store_kinds(scan->store, id);
+	if (kinds < 0 || !(kinds & 1 << kind))
+		return false;
+	/* it may have been evicted and fetched again since the scan that added it */
+	if (bid_store_claim(scan->store, &request) < 0)
+		return false;
+	if (bid_find_stat(scan->store, &request, ret_stat) < 0)
+		*ret_stat = (struct stat){ 0 };
+	return true;
+}
+
+/* Look the file up in the results of an earlier scan. Returns 1 if they suffice. */
+static int recall_file(struct scan *scan, struct worker *worker, const struct bid_walk_file *file)
+{
+	struct bid_scan_result result;
+	struct bid_scan_key key;
+	struct stat st;
+	int r = 0;
+
+	if (fstatat(file->dir, file->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	key = bid_scan_key(file->dir_path, file->note, file->name, &st);
+	result = bid_scan_cache_find(scan->cache, &key);
+	if (result.what == BID_SCAN_UNKNOWN)
+		return 0;
+	if (result.what == BID_SCAN_KNOWN) {
+		struct bid_added added = { .id = result.id, .kind = result.kind, .known = true };
+		struct stat stored;
+
+		if (!is_stored(scan, file, &result.id, result.kind, &stored))
+			return 0;
+		r = push_file(scan, file, 0, &added, &stored, NULL);
+	} else if (result.what == BID_SCAN_NO_ID) {
+		r = push_file(scan, file, -ENODATA, NULL, NULL, NULL);
+	}
+	if (r == 0)
+		r = bid_scan_found_add(&worker->found, &key, &result, false);
+	atomic_fetch_add_explicit(&worker->seen, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&worker->recalled, 1, memory_order_relaxed);
+	return r < 0 ? r : 1;
+}
+
+static int keep_result(struct worker *worker, const struct bid_walk_file *file, const struct stat *st, int what)
+{
+	struct bid_scan_key key = bid_scan_key(file->dir_path, file->note, file->name, st);
+
+	return bid_scan_found_add(&worker->found, &key, &(struct bid_scan_result){ .what = what }, true);
+}
+
+/*
+ * One sync writes all dirty data. After it, hard links of files without later changes are durable. Syncs once for all files, and
+ * only if there is a file to add.
+ */
+static int clean_store(struct scan *scan, struct timespec *ret_before)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&scan->clean_lock);
+	if (!scan->is_clean) {
+		struct timespec before;
+
+		clock_gettime(CLOCK_REALTIME_COARSE, &before);
+		r = bid_store_sync(scan->store);
+		scan->is_clean = r == 0;
+		scan->clean_before = before;
+	}
+	*ret_before = scan->clean_before;
+	pthread_mutex_unlock(&scan->clean_lock);
+	return r;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+/* Mark the ELF file below its original path as added by the user: eviction then spares it, and no lookup is repeated. */
+static bool is_claimed(struct bid_store *store, const struct bid_request *request)
+{
+	struct stat st;
+
+	return bid_record_stat(store, request, &st) == -ENOENT || bid_store_claim(store, request) == 0;
+}
+
+/*
+ * Is the ELF file with @id in the store by this very name? With the same inode the id comes from the stored file itself. A copy
+ * counts if it has the same size and readers get it. The scan then reads only the id of the file.
+ */
+static bool is_placed(struct scan *scan, const struct bid_walk_file *file, int fd, const struct bid_id *id, const struct stat *st,
+		      struct stat *ret_stored)
+{
+	struct bid_request request = { .id = *id, .kind = BID_KIND_ELF };
+	struct bid_file found = BID_FILE_NONE;
+	bool same;
+
+	if (stat_stored(scan, file, id, BID_KIND_ELF, ret_stored) < 0)
+		return false;
+	/* the file may grant privileges by now, or lie in a private directory; perf links all files */
+	if (is_same(ret_stored, st))
+		return is_linked(scan, file, id) && !bid_rights_given(fd, st) && file->note == 0 &&
+		       is_claimed(scan->store, &request);
+	/* or all users may read the file by now */
+	if (ret_stored->st_size != st->st_size || (bid_all_read(st->st_mode) && !bid_all_read(ret_stored->st_mode)) ||
+	    bid_find_stored(scan->store, &request, &found) < 0)
+		return false;
+	same = is_same(&found.st, ret_stored);
+	bid_file_release(&found);
+	/* the file is the user's now, and no download */
+	return same && is_claimed(scan->store, &request);
+}
+
+/* Finish adding the file ingest->fd; @st is its earlier stat. */
+static int place_file(struct scan *scan, const struct bid_walk_file *file, struct pending *pending, const struct stat *st)
+{
+	struct bid_ingest *ingest = pending->ingest;
+	struct stat after;
+	int r = bid_ingest_examine(scan->store, ingest);
+
+	if (r == 0)
+		ingest->is_new = bid_find_has_image(scan->store, &ingest->info.id) == 0;
+	if (r == 0 && ingest->is_new && scan->config->link != BID_LINK_COPY)
+		r = clean_store(scan, &ingest->clean_before);
+	if (r == 0)
+		r = bid_ingest_vdso(scan->store, ingest);
+	if (r == 0)
+		r = bid_ingest_place(scan->store, ingest, scan->config->link, BID_DURABLE_LATER);
+	if (r < 0)
+		return r;
+	/* linking changes only ctime; any other change came from outside */
+	pending->keep = !is_racy(st) && fstat(ingest->fd, &after) == 0 && after.st_size == st->st_size &&
+			after.st_mtim.tv_sec == st->st_mtim.tv_sec && after.st_mtim.tv_nsec == st->st_mtim.tv_nsec;
+	if (pending->keep)
+		pending->key = bid_scan_key(file->dir_path, file->note, file->name, &after);
+	return 0;
+}
+
+/* Add the file open at @fd, and take over the descriptor. @is_elf: the file is not compressed. */
+static int add_file(struct scan *scan, const struct bid_walk_file *file, int fd, const struct stat *st, bool is_elf)
+{
+	struct pending *pending = pending_new(file->dir_path, file->name);
+	struct bid_ingest *ingest = calloc(1, sizeof(*ingest));
+	int r;
+
+	if (!pending || !ingest) {
+		bid_close(fd);
+		free(pending);
+		free(ingest);
+		return -ENOMEM;
+	}
+	pending->ingest = ingest;
+	r = bid_ingest_open(&(struct bid_add){ .path = pending->path, .fd = fd }, ingest);
+	ingest->own_fd = true;
+	ingest->is_elf = is_elf;
+	ingest->is_reached = file->note == 0;
+	if (r == 0)
+		r = place_file(scan, file, pending, st);
+	if (is_fatal(r)) {
+		pending_free(pending);
+		return r;
+	}
+	pending->error = r;
+	pending->added = ingest->added;
+	pending->is_fresh = ingest->is_fresh;
+	if (r < 0 || ingest->stage == BID_INGEST_PLACED) {
+		bid_ingest_release(ingest);
+		free(ingest);
+		pending->ingest = NULL;
+	} else {
+		/* the file waits for its batch: keep the copy open, close the source */
+		bid_close(bid_steal_fd(&ingest->fd));
+	}
+	push_pending(scan, pending);
+	return 0;
+}
+
+/* Open the file without changing its access time, if permitted. */
+static int open_file(const struct scan *scan, const struct bid_walk_file *file)
+{
+	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	int fd = openat(file->dir, file->name, flags | (scan->privileged ? O_NOATIME : 0));
+
+	if (fd < 0 && errno == EPERM && scan->privileged)
+		fd = openat(file->dir, file->name, flags);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Read the magic first: most files are no ELF files, and 4 bytes cost less than the page for an id. */
+static int identify_elf(int fd, struct bid_id *ret_id)
+{
+	char magic[SELFMAG];
+	ssize_t n = pread(fd, magic, sizeof(magic), 0);
+
+	if (n < 0)
+		return -errno;
+	return n == SELFMAG && memcmp(magic, ELFMAG, SELFMAG) == 0 ? bid_elf_identify(fd, ret_id) : -ENOEXEC;
+}
+
+/* Open and examine the file. */
+static int examine_file(struct scan *scan, struct worker *worker, const struct bid_walk_file *file)
+{
+	int opened = open_file(scan, file), r, pushed;
+	bid_auto_fd int fd = opened < 0 ? -1 : opened;
+	struct bid_added added = { .kind = BID_KIND_ELF, .known = true };
+	struct bid_scan_key key;
+	struct stat st, stored;
+
+	if (opened == -ENOENT || opened == -ELOOP || opened == -ENXIO)
+		return 0; /* the file was removed or replaced */
+	if (fd >= 0 && fstat(fd, &st) < 0)
+		opened = -errno;
+	else if (fd >= 0 && !S_ISREG(st.st_mode))
+		return 0;
+	atomic_fetch_add_explicit(&worker->seen, 1, memory_order_relaxed);
+	if (opened < 0)
+		return is_fatal(opened) ? opened : push_file(scan, file, opened, NULL, NULL, NULL);
+
+	r = identify_elf(fd, &added.id);
+	if (r == 0 && is_placed(scan, file, fd, &added.id, &st, &stored)) {
+		key = bid_scan_key(file->dir_path, file->note, file->name, &st);
+		return push_file(scan, file, 0, &added, &stored, is_racy(&st) ? NULL : &key);
+	}
+	if (r == 0 || (r == -ENOEXEC && is_packed_kernel_file(file->name)))
+		return add_file(scan, file, bid_steal_fd(&fd), &st, r == 0);
+	if (r == -ENOEXEC)
+		return is_racy(&st) ? 0 : keep_result(worker, file, &st, BID_SCAN_OTHER);
+	if (is_fatal(r))
+		return r;
+	pushed = push_file(scan, file, r, NULL, NULL, NULL);
+	if (pushed == 0 && r == -ENODATA && !is_racy(&st))
+		pushed = keep_result(worker, file, &st, BID_SCAN_NO_ID);
+	return pushed;
+}
+
+/* Handle one file of the tree; @user is the worker. Returns 0, or an error that ends the scan. */
+static int scan_file(void *user, const struct bid_walk_file *file)
+{
+	struct worker *worker = user;
+	struct scan *scan = worker->scan;
+	int r;
+
+	if (file->type != DT_REG)
+		return 0;
+	r = bid_scan_cache_is_empty(scan->cache) ? 0 : recall_file(scan, worker, file);
+	return r == 0 ? examine_file(scan, worker, file) : r < 0 ? r : 0;
+}
+static bool is_bidfs(const struct scan *scan, dev_t dev)
 {
 	for (size_t i = 0; i < scan->n_mounts; i++)
 		if (scan->mounts[i] == dev)
@@ -51,7 +556,7 @@ static bool is_made_up(int fd)
 
 static int enter_directory(void *user, const char *path, int fd, uint64_t *note, bool *ret_enter)
 {
-	const struct bid_scan *scan = ((const struct bid_scan_worker *)user)->scan;
+	const struct scan *scan = ((const struct worker *)user)->scan;
 	struct stat st;
 
 	if (fstat(fd, &st) < 0 || (st.st_ino == scan->store_ino && st.st_dev == scan->store_dev))
@@ -63,37 +568,38 @@ static int enter_directory(void *user, const char *path, int fd, uint64_t *note,
 
 static int push_error(void *user, const char *path, int error)
 {
-	const struct bid_scan *scan = ((const struct bid_scan_worker *)user)->scan;
-	struct bid_settling *settling = bid_scan_is_fatal(error) ? NULL : bid_settling_new(path, "");
+	struct scan *scan = ((const struct worker *)user)->scan;
+	struct pending *pending = is_fatal(error) ? NULL : pending_new(path, "");
 
-	if (!settling)
-		return bid_scan_is_fatal(error) ? error : -ENOMEM;
-	settling->error = error;
-	bid_settle_push(scan->settle, settling);
+	if (!pending)
+		return is_fatal(error) ? error : -ENOMEM;
+	pending->error = error;
+	push_pending(scan, pending);
 	return 0;
 }
 
-static int count_settled(void *user, const struct bid_settling *settling)
+/* Count, keep and report a finished file. A non-zero return ends the scan. */
+static int report_file(struct scan *scan, struct pending *pending)
 {
-	struct bid_scan *scan = user;
-	struct bid_scan_file file = { .path = settling->path, .error = settling->error, .added = settling->added };
+	struct bid_scan_file file = { .path = pending->path, .error = pending->error, .added = pending->added };
+	struct bid_scan_result result = { .what = BID_SCAN_KNOWN, .kind = pending->added.kind, .id = pending->added.id };
 	int r = 0;
 
-	if (settling->error < 0)
+	if (pending->error < 0)
 		scan->counts.refused++;
-	else if (settling->added.known)
+	else if (pending->added.known)
 		scan->counts.known++;
 	else
 		scan->counts.added++;
-	if (settling->keep && settling->error == 0)
-		r = bid_scan_found_add(
-			&scan->settled, &settling->key,
-			&(struct bid_scan_result){ .what = BID_SCAN_KNOWN, .kind = settling->added.kind, .id = settling->added.id },
-			true);
-	return r == 0 && scan->config->file ? scan->config->file(scan->config->user, &file) : r;
+	if (pending->keep && pending->error == 0)
+		r = bid_scan_found_add(&scan->settled, &pending->key, &result, true);
+	if (r == 0 && scan->config->file)
+		r = scan->config->file(scan->config->user, &file);
+	pending_free(pending);
+	return r;
 }
 
-static void sum_counts(struct bid_scan *scan)
+static void sum_counts(struct scan *scan)
 {
 	scan->counts.seen = scan->counts.recalled = 0;
 	for (unsigned i = 0; i < scan->jobs; i++) {
@@ -102,9 +608,8 @@ static void sum_counts(struct bid_scan *scan)
 	}
 }
 
-static void report_progress(void *user)
+static void report_progress(struct scan *scan)
 {
-	struct bid_scan *scan = user;
 	int r;
 
 	if (!scan->config->progress)
@@ -115,35 +620,125 @@ static void report_progress(void *user)
 		bid_walk_end(scan->walk, r);
 }
 
-static const struct bid_walk_ops walk_ops = { .enter = enter_directory, .file = bid_scan_one, .trouble = push_error };
-static const struct bid_settle_ops settle_ops = { .settled = count_settled, .tick = report_progress };
-
-static void end_walk(void *user, int error)
+/* Wait for work, at most a tick. Returns false after the last work of the ended workers. */
+static bool take_work(struct scan *scan, struct list *ret_list)
 {
-	struct bid_scan *scan = user;
+	struct timespec until;
+	bool more;
 
-	bid_walk_end(scan->walk, error);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += TICK_MS * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+
+	pthread_mutex_lock(&scan->lock);
+	while (scan->running > 0 && scan->n_prepared < scan->prepared_max && scan->queue.n < QUEUE_MAX / 2 &&
+	       pthread_cond_timedwait(&scan->changed, &scan->lock, &until) == 0)
+		;
+	*ret_list = scan->queue;
+	scan->queue = (struct list){ 0 };
+	scan->n_prepared = 0;
+	more = scan->running > 0;
+	pthread_cond_broadcast(&scan->room);
+	pthread_mutex_unlock(&scan->lock);
+	return more;
+}
+
+/* Would the file survive a power cut? */
+static bool is_durable(const struct pending *pending)
+{
+	return pending->error != 0 || (pending->added.known && !pending->is_fresh);
+}
+
+/* Sort new files into the lists. Known and refused files are finished. */
+static int sort_in(struct scan *scan, struct list *list)
+{
+	struct pending *pending;
+	int r = 0;
+
+	while (r == 0 && (pending = shift_pending(list))) {
+		if (pending->ingest)
+			append_pending(&scan->prepared, pending);
+		else if (is_durable(pending))
+			r = report_file(scan, pending);
+		else
+			append_pending(&scan->unsynced, pending);
+	}
+	return r;
+}
+
+/* Commit a batch with one syncfs(2): published files are finished, and prepared files can be published. */
+static int commit_batch(struct scan *scan)
+{
+	struct pending *pending;
+	int r;
+
+	r = bid_store_sync(scan->store);
+	while (r == 0 && (pending = shift_pending(&scan->unsynced)))
+		r = report_file(scan, pending);
+	while (r == 0 && (pending = shift_pending(&scan->prepared))) {
+		pending->error = bid_ingest_finish(scan->store, pending->ingest, BID_DURABLE_LATER);
+		pending->added = pending->ingest->added;
+		pending->is_fresh = pending->ingest->is_fresh;
+		bid_ingest_release(pending->ingest);
+		free(pending->ingest);
+		pending->ingest = NULL;
+		if (bid_is_trouble(pending->error)) {
+			r = pending->error;
+			pending_free(pending);
+		} else if (is_durable(pending)) {
+			r = report_file(scan, pending);
+		} else {
+			append_pending(&scan->unsynced, pending);
+		}
+	}
+	return r;
+}
+
+/* Finish files until all workers have ended. After an error write no more and drop new files. Returns 0 or the first error. */
+static int finish_files(struct scan *scan)
+{
+	bool more = true;
+	int r = 0;
+
+	while (more) {
+		struct list list;
+
+		more = take_work(scan, &list);
+		if (r == 0) {
+			r = sort_in(scan, &list);
+			if (r == 0 && (scan->prepared.n >= scan->prepared_max || scan->unsynced.n >= UNSYNCED_MAX))
+				r = commit_batch(scan);
+			report_progress(scan);
+			if (r != 0)
+				bid_walk_end(scan->walk, r);
+		}
+		drop_list(&list);
+	}
+	while (r == 0 && (scan->prepared.n > 0 || scan->unsynced.n > 0))
+		r = commit_batch(scan);
+	return r;
 }
 
 static void *run_worker(void *user)
 {
-	struct bid_scan_worker *worker = user;
+	struct worker *worker = user;
 
 	bid_walk_work(worker->scan->walk, worker);
-	bid_settle_worker_ends(worker->scan->settle);
+	worker_ends(worker->scan);
 	return NULL;
 }
 
 /* Run the workers, and finish files until the workers have ended. */
-static int run_scan(struct bid_scan *scan)
+static int run_scan(struct scan *scan)
 {
 	unsigned started = 0;
-	int r = 0, settling;
+	int r = 0, finished;
 
 	for (; started < scan->jobs; started++) {
-		struct bid_scan_worker *worker = &scan->workers[started];
+		struct worker *worker = &scan->workers[started];
 
-		*worker = (struct bid_scan_worker){ .scan = scan };
+		worker->scan = scan;
 		r = bid_thread_start(&worker->thread, "bid-scan", run_worker, worker);
 		if (r < 0)
 			break;
@@ -151,18 +746,18 @@ static int run_scan(struct bid_scan *scan)
 	if (started > 0)
 		r = 0; /* fewer do, too */
 	for (unsigned i = started; i < scan->jobs; i++)
-		bid_settle_worker_ends(scan->settle);
-	settling = bid_settle_run(scan->settle, end_walk, scan);
+		worker_ends(scan);
+	finished = finish_files(scan);
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(scan->workers[i].thread, NULL);
 	if (r == 0)
-		r = settling;
+		r = finished;
 	/* all workers return the result that ended the dirwalk */
 	return r != 0 ? r : bid_walk_work(scan->walk, &scan->workers[0]);
 }
 
 /* Save the results. A failure only makes the next scan slower. */
-static void save_results(struct bid_scan *scan, const char *path)
+static void save_results(struct scan *scan, const char *path)
 {
 	bid_auto_free struct bid_scan_found *found = calloc(scan->jobs + 1, sizeof(*found));
 	int r = -ENOMEM;
@@ -178,7 +773,7 @@ static void save_results(struct bid_scan *scan, const char *path)
 }
 
 /* Open the root of the tree. @ret_path is its real path. */
-static int open_tree(struct bid_scan *scan, const char *path, int *ret_fd, char **ret_path)
+static int open_tree(struct scan *scan, const char *path, int *ret_fd, char **ret_path)
 {
 	bid_auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
 	bid_auto_free char *real = fd >= 0 ? realpath(path, NULL) : NULL;
@@ -204,23 +799,54 @@ static int open_tree(struct bid_scan *scan, const char *path, int *ret_fd, char 
 	return 0;
 }
 
-static void release_scan(struct bid_scan *scan)
+static int init_scan(struct scan *scan)
+{
+	pthread_condattr_t monotonic;
+	struct rlimit limit;
+
+	scan->jobs = scan->config->jobs ? scan->config->jobs : bid_cpus();
+	if (scan->jobs > JOBS_MAX)
+		scan->jobs = JOBS_MAX;
+	scan->workers = aligned_alloc(_Alignof(struct worker), scan->jobs * sizeof(*scan->workers));
+	if (!scan->workers)
+		return -ENOMEM;
+	memset(scan->workers, 0, scan->jobs * sizeof(*scan->workers));
+	scan->running = scan->jobs;
+	scan->privileged = geteuid() == 0;
+	scan->prepared_max = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= FILES_MANY ? PREPARED_MANY : PREPARED_FEW;
+	pthread_mutex_init(&scan->clean_lock, NULL);
+	pthread_mutex_init(&scan->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&scan->changed, &monotonic);
+	pthread_cond_init(&scan->room, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	return 0;
+}
+
+static void release_scan(struct scan *scan)
 {
 	for (unsigned i = 0; scan->workers && i < scan->jobs; i++)
 		bid_scan_found_release(&scan->workers[i].found);
 	free(scan->workers);
 	bid_scan_found_release(&scan->settled);
 	bid_walk_free(scan->walk);
-	bid_settle_free(scan->settle);
+	drop_list(&scan->queue);
+	drop_list(&scan->unsynced);
+	drop_list(&scan->prepared);
 	bid_scan_cache_free(scan->cache);
 	free(scan->mounts);
+	pthread_cond_destroy(&scan->changed);
+	pthread_cond_destroy(&scan->room);
+	pthread_mutex_destroy(&scan->lock);
 	pthread_mutex_destroy(&scan->clean_lock);
 }
 
 int bid_store_scan(struct bid_store *store, const char *path, const struct bid_scan_config *config,
 		   struct bid_scan_counts *ret_counts)
 {
-	struct bid_scan scan = { .store = store, .config = config, .clean_lock = PTHREAD_MUTEX_INITIALIZER };
+	static const struct bid_walk_ops ops = { .enter = enter_directory, .file = scan_file, .trouble = push_error };
+	struct scan scan = { .store = store, .config = config };
 	bid_auto_free char *real = NULL;
 	bid_auto_fd int fd = -1;
 	char below[PATH_MAX + 1];
@@ -229,24 +855,16 @@ int bid_store_scan(struct bid_store *store, const char *path, const struct bid_s
 	*ret_counts = scan.counts;
 	if (!bid_store_writable(store))
 		return -EROFS;
-	scan.jobs = config->jobs ? config->jobs : bid_cpus();
-	if (scan.jobs > JOBS_MAX)
-		scan.jobs = JOBS_MAX;
-	scan.privileged = geteuid() == 0;
-	scan.workers = aligned_alloc(_Alignof(struct bid_scan_worker), scan.jobs * sizeof(*scan.workers));
-	if (!scan.workers)
-		return -ENOMEM;
-	memset(scan.workers, 0, scan.jobs * sizeof(*scan.workers));
-
+	r = init_scan(&scan);
+	if (r < 0)
+		return r;
 	r = open_tree(&scan, path, &fd, &real);
 	if (r == 0)
 		r = bid_scan_cache_load(store, real, config->forget, &scan.cache);
-	if (r == 0)
-		r = bid_settle_new(store, scan.jobs, &settle_ops, &scan, &scan.settle);
 	if (r == 0) {
 		snprintf(below, sizeof(below), "%s/", real);
 		r = bid_walk_new(bid_steal_fd(&fd), strcmp(real, "/") == 0 ? "" : real,
-				 !bid_all_get_to(below, bid_store_path(store)), &walk_ops, &scan.walk);
+				 !bid_all_get_to(below, bid_store_path(store)), &ops, &scan.walk);
 	}
 	if (r == 0) {
 		bid_dirs_keep(store);
