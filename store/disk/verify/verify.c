@@ -10,7 +10,6 @@
 
 #include <bid/error.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/cpus.h"
 #include "base/log.h"
@@ -40,16 +39,6 @@ const char *bid_finding_name(enum bid_finding_kind kind)
 	};
 
 	return (unsigned)kind < BID_FINDING_COUNT ? names[kind] : "unknown";
-}
-
-static int visit_entry(void *user, const struct bid_place_of *entry)
-{
-	return bid_verify_entry(user, entry);
-}
-
-static int visit_adoptable(void *user, const struct bid_place_of *entry)
-{
-	return bid_verify_adopt(user, entry);
 }
 
 static int visit_foreign(void *user, const char *path)
@@ -130,7 +119,7 @@ static int run_together(struct team *team, int (*part)(struct bid_verify *member
 static int names_part(struct bid_verify *verify)
 {
 	struct bid_visitor all = {
-		.entry = visit_entry, .temp = visit_temp, .foreign = visit_foreign, .unread = visit_unread, .user = verify
+		.entry = bid_verify_entry, .temp = visit_temp, .foreign = visit_foreign, .unread = visit_unread, .user = verify
 	};
 
 	return bid_walk_work(verify->shared->walk, &all);
@@ -148,37 +137,19 @@ static int check_names(struct team *team)
 	return r;
 }
 
-/* Merge the results of the threads into shared state. */
-static int merge_results(struct team *team)
-{
-	struct bid_verify *first = &team->members[0];
-
-	for (unsigned i = 1; i < team->n; i++) {
-		struct bid_verify *member = &team->members[i];
-
-		if (member->n_orphans == 0)
-			continue;
-		if (bid_array_reserve(first->orphans, first->n_orphans, member->n_orphans, first->orphan_room) < 0)
-			return -ENOMEM;
-		memcpy(first->orphans + first->n_orphans, member->orphans, member->n_orphans * sizeof(*member->orphans));
-		first->n_orphans += member->n_orphans;
-	}
-	return bid_verify_seen_gather(team->members, team->n);
-}
-
 /* Check the names first: most links lead to one of them, and then need no further check. */
 static int check_only(struct team *team)
 {
 	int r = check_names(team);
 
 	if (r == 0)
-		r = merge_results(team);
+		r = bid_verify_merge(team->members, team->n);
 	return r == 0 ? run_together(team, bid_verify_links) : r;
 }
 
 static int check_in_turn(struct bid_verify *verify)
 {
-	struct bid_visitor adoptable = { .entry = visit_adoptable, .unread = visit_unread, .user = verify };
+	struct bid_visitor adoptable = { .entry = bid_verify_adopt, .unread = visit_unread, .user = verify };
 	struct team alone = { .members = verify, .n = 1 };
 	/* links first: a name whose link led elsewhere becomes an orphan, and is adopted */
 	int r = bid_verify_links(verify);
@@ -218,7 +189,7 @@ static int run_check(struct team *team, struct bid_verify_stats *ret_stats)
 	for (unsigned i = 0; i < team->n; i++) {
 		bid_verify_count(&team->members[i]);
 		free(team->members[i].orphans);
-		bid_verify_seen_free(team->members[i].seen);
+		free(team->members[i].linked);
 		free(team->members[i].piece);
 	}
 	if (r == 0)
@@ -263,7 +234,6 @@ int bid_store_verify(struct bid_store *store, const struct bid_verify_config *co
 	r = run_check(&team, ret_stats);
 	for (unsigned i = 0; i < BID_VERIFY_FANS; i++)
 		bid_close(shared->fans[i]);
-	bid_verify_seen_free(shared->seen);
 	pthread_mutex_destroy(&shared->lock);
 	bid_idset_release(&wanted);
 	return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shared parts of the passes of a check: objects (verify_objects.c), links (verify_links.c), the private folder (verify_own.c) with
- * its sources and sections (verify_pieces.c), and the state between passes (verify_seen.c).
+ * Shared parts (verify_report.c) of the passes of a check: names with their objects and links (verify_objects.c), and the private
+ * folder (verify_own.c).
  */
 #ifndef BID_DISK_VERIFY_H
 #define BID_DISK_VERIFY_H
@@ -16,7 +16,6 @@
 #include "disk/idset.h"
 
 struct bid_walk;
-struct bid_verify_seen;
 
 /* work split among the threads by the first byte of an id: each directory belongs to one thread */
 enum bid_verify_part {
@@ -43,7 +42,12 @@ struct bid_verify_shared {
 	uint64_t seed; /* random seed of the hashes of ids */
 	bool recorded; /* there may be records, in a folder of ours */
 	atomic_bool blind; /* some names could not be read: no name counts as gone */
-	struct bid_verify_seen *seen; /* owned; the links seen by all threads */
+	/*
+	 * The links that the pass through the names has checked, so that the next pass skips them; borrowed. Sorted hashes, because
+	 * a store may have a million. By chance, once in billions of stores, two ids collide; the next pass then misses one link.
+	 */
+	const uint64_t *linked;
+	size_t n_linked;
 };
 
 struct bid_verify {
@@ -55,7 +59,8 @@ struct bid_verify {
 	struct bid_verify_stats told; /* part of stats already in shared->told */
 	const struct bid_idset *wanted; /* borrowed; the ids of config->ids */
 	struct bid_verify_stats stats;
-	struct bid_verify_seen *seen; /* as in shared, of this thread alone; owned */
+	uint64_t *linked; /* owned; as in shared, of this thread alone, and unsorted */
+	size_t n_linked, linked_room;
 	char *piece; /* owned; BID_DIGEST_PIECE bytes for reading, NULL before the first use */
 	bool unlinked; /* the names need a second pass: an id lost its link, or has files that its link's target lacks */
 	struct bid_id *orphans; /* owned; ids of names left without a link */
@@ -83,8 +88,17 @@ int bid_verify_progress(struct bid_verify *verify);
 /* Add the counts of @verify since the last call to the shared counts. Under the lock, or after the end of the threads. */
 void bid_verify_count(struct bid_verify *verify);
 
-/* Claim the directory @first of @part for this thread. Only the first call returns true. */
-bool bid_verify_claim(struct bid_verify *verify, enum bid_verify_part part, uint8_t first);
+/* a folder with subfolders "xx" by the first byte of an id */
+struct bid_verify_folder {
+	enum bid_verify_part part;
+	const char *base; /* its path */
+	/* Visit @path, BASE/xx/NAME, of @id. @id is NULL for BID_VERIFY_RECORDS, whose names have more. */
+	int (*visit)(struct bid_verify *verify, const char *path, const struct bid_id *id);
+	bool files; /* a directory among its entries is foreign */
+};
+
+/* Visit the entries of the subfolders that no other thread has claimed; each thread calls it. */
+int bid_verify_fans(struct bid_verify *verify, const struct bid_verify_folder *folder);
 
 /* Has a pass seen the link of @filed lead to a checked name? */
 bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *filed);
@@ -92,27 +106,17 @@ bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *
 /* Remember that the link of @filed leads to a checked name. */
 int bid_verify_linked(struct bid_verify *verify, const struct bid_id *filed);
 
-/* Merge the links seen by the @n threads. */
-int bid_verify_seen_gather(struct bid_verify *members, unsigned n);
-
-/* @seen may be NULL. */
-void bid_verify_seen_free(struct bid_verify_seen *seen);
+/* Merge the orphans and links of the @n threads into the first and the shared state. */
+int bid_verify_merge(struct bid_verify *members, unsigned n);
 
 /* Return the directory with the link of @filed, or a negative errno without one. It stays open until the end of the check. */
 int bid_verify_fan(struct bid_verify *verify, const struct bid_id *filed);
 
-/*
- * Check the object @path under the id of @request; it is @name in the open directory @dir. A repair moves a wrong one to the
- * quarantine. Returns 0 and whether it is correct; else the result of the callback, or -ENOMEM.
- */
-int bid_verify_object(struct bid_verify *verify, int dir, const char *name, const char *path, const struct bid_request *request,
-		      bool *ret_right);
-
-/* Check a name and all files below it. */
-int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry);
+/* Check a name and all files below it. @user, here and below, is a struct bid_verify. */
+int bid_verify_entry(void *user, const struct bid_place_of *entry);
 
 /* Check only whether a link leads to the name, after the removal of links. */
-int bid_verify_adopt(struct bid_verify *verify, const struct bid_place_of *entry);
+int bid_verify_adopt(void *user, const struct bid_place_of *entry);
 
 /* All of perf's links; to be called by each thread. */
 int bid_verify_links(struct bid_verify *verify);
@@ -122,13 +126,6 @@ int bid_verify_own(struct bid_verify *verify);
 
 /* Check the other entries of ".bidfs". */
 int bid_verify_own_rest(struct bid_verify *verify);
-
-/* Check the record @path, "xx/NAME", of a piece, and the piece. @request has the fields of the name, without the detail. */
-int bid_verify_piece_record(struct bid_verify *verify, const char *path, const char *first, const char *name,
-			    const struct bid_request *request);
-
-/* Check the pieces of @of, an id and kind, for pieces without a record. */
-int bid_verify_pieces(struct bid_verify *verify, const struct bid_request *of);
 
 /* Return the fault of @record, whose name is that of @request and whose file has @size bytes; NULL without a fault. Static. */
 const char *bid_verify_record_fault(const json_t *record, const struct bid_request *request, off_t size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Verify the objects: each file must match its name, and readers must find it. */
+/* Verify the names of a store, the objects under them, and the links to them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -207,8 +207,12 @@ static int check_rights(struct bid_verify *verify, const struct object *object, 
 	return bid_verify_found(verify, &finding);
 }
 
-int bid_verify_object(struct bid_verify *verify, int dir, const char *name, const char *path, const struct bid_request *request,
-		      bool *ret_right)
+/*
+ * Check the object @path under the id of @request; it is @name in the open directory @dir. A repair moves a wrong one to the
+ * quarantine. Returns 0 and whether it is correct; else the result of the callback, or -ENOMEM.
+ */
+static int check_object(struct bid_verify *verify, int dir, const char *name, const char *path, const struct bid_request *request,
+			bool *ret_right)
 {
 	char text[TEXT_MAX];
 	struct bid_finding finding = { .path = path, .request = *request, .text = text };
@@ -400,11 +404,11 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_place_of *en
 	return bid_verify_found(verify, &finding);
 }
 
-int bid_verify_adopt(struct bid_verify *verify, const struct bid_place_of *entry)
+int bid_verify_adopt(void *user, const struct bid_place_of *entry)
 {
 	bool linked;
 
-	return adopt_orphan(verify, entry, &linked);
+	return adopt_orphan(user, entry, &linked);
 }
 
 /* Report an object directory that has been empty for a while. */
@@ -429,8 +433,9 @@ static int check_empty(struct bid_verify *verify, const struct bid_place_of *ent
 	return bid_verify_found(verify, &finding);
 }
 
-int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry)
+int bid_verify_entry(void *user, const struct bid_place_of *entry)
 {
+	struct bid_verify *verify = user;
 	struct bid_place_of left = *entry;
 	char path[PATH_MAX + 16];
 	bool linked = false;
@@ -449,8 +454,8 @@ int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry
 		if (!(entry->kinds & 1U << kind) || request.kind == BID_KIND_PROBES)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", entry->path, name);
-		r = bid_verify_object(verify, entry->is_file ? bid_store_root(verify->store) : entry->fd,
-				      entry->is_file ? entry->path : name, entry->is_file ? entry->path : path, &request, &right);
+		r = check_object(verify, entry->is_file ? bid_store_root(verify->store) : entry->fd,
+				 entry->is_file ? entry->path : name, entry->is_file ? entry->path : path, &request, &right);
 		if (r != 0)
 			return r;
 		if (!right)
@@ -470,4 +475,80 @@ int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry
 	r = adopt_orphan(verify, &left, &linked);
 	/* a repair changes links afterwards */
 	return r == 0 && linked && !verify->config->repair ? bid_verify_linked(verify, &left.id) : r;
+}
+
+/* Remove a link that leads nowhere or to another id, unless it was repaired meanwhile. */
+static bool remove_link(struct bid_verify *verify, const struct bid_id *filed, const char *target)
+{
+	bid_auto_fd int lock = bid_store_lock(verify->store, true);
+	char now[PATH_MAX];
+	enum bid_link_state state = bid_link_look(verify->store, filed, now);
+
+	if ((state != BID_LINK_DANGLING && state != BID_LINK_MISMATCHED) || bid_link_drop(verify->store, filed, target) < 0)
+		return state == BID_LINK_GOOD;
+	verify->unlinked = true;
+	return true;
+}
+
+/* Check the link of @filed in the directory open at @fan. */
+static int check_link(struct bid_verify *verify, int fan, const struct bid_id *filed)
+{
+	char link[BID_LAYOUT_MAX], target[PATH_MAX], text[PATH_MAX + 64];
+	struct bid_request request = { .id = *filed, .kind = BID_KIND_ELF };
+	struct bid_finding finding = { .path = bid_layout_link(filed, link), .request = { .id = *filed }, .text = text };
+	bool right;
+
+	if (bid_verify_is_linked(verify, filed)) {
+		verify->stats.links++;
+		return 0;
+	}
+	switch (bid_link_look_in(verify->store, fan, filed, target)) {
+	case BID_LINK_NONE:
+		return 0;
+	case BID_LINK_GOOD:
+		verify->stats.links++;
+		return 0;
+	case BID_LINK_FILE:
+		verify->stats.links++;
+		return check_object(verify, bid_store_root(verify->store), link, link, &request, &right);
+	case BID_LINK_DANGLING:
+		finding.kind = BID_FINDING_DANGLING;
+		snprintf(text, sizeof(text), "leads to '%s', which is not there", target);
+		break;
+	case BID_LINK_MISMATCHED:
+		finding.kind = BID_FINDING_MISMATCHED;
+		snprintf(text, sizeof(text), "leads to '%s', which is not of this id", target);
+		break;
+	case BID_LINK_FOREIGN:
+		finding.kind = BID_FINDING_FOREIGN_LINK;
+		snprintf(text, sizeof(text), "does not have the form '../../PATH/ID'");
+		break;
+	case BID_LINK_ODD:
+		finding.kind = BID_FINDING_FOREIGN_LINK;
+		snprintf(text, sizeof(text), "is neither a link nor a file");
+		break;
+	}
+	verify->stats.links++;
+	if (verify->config->repair && (finding.kind == BID_FINDING_DANGLING || finding.kind == BID_FINDING_MISMATCHED))
+		finding.repaired = remove_link(verify, filed, target);
+	return bid_verify_found(verify, &finding);
+}
+
+static int visit_link(struct bid_verify *verify, const char *path, const struct bid_id *id)
+{
+	int fan = bid_verify_fan(verify, id);
+
+	return fan < 0 ? 0 : check_link(verify, fan, id);
+}
+
+int bid_verify_links(struct bid_verify *verify)
+{
+	static const struct bid_verify_folder links = { .part = BID_VERIFY_LINKS, .base = BID_LAYOUT_LINKS, .visit = visit_link };
+	int r = 0;
+
+	if (!verify->config->ids)
+		return bid_verify_fans(verify, &links);
+	for (size_t i = 0; r == 0 && verify->worker == 0 && i < verify->wanted->n; i++)
+		r = visit_link(verify, NULL, &verify->wanted->members[i].filed);
+	return r;
 }

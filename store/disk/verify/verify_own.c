@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Verify the private folder: temporary files, records, unpacked copies. bidfs can create all of them again. */
+/*
+ * Verify the private folder: temporary files, records, unpacked copies, and sources and sections against their records. bidfs can
+ * create all of them again, or get them: a repair removes a wrong one with its record.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,20 +12,200 @@
 #include <bid/error.h>
 
 #include "api/elf.h"
+#include "api/piece.h"
 #include "base/cleanup.h"
 #include "base/kallsyms.h"
 #include "base/trouble.h"
 #include "disk/beneath.h"
+#include "disk/derive/section.h"
 #include "disk/digest.h"
+#include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 #include "disk/names.h"
 #include "disk/objdir.h"
+#include "disk/piece.h"
 #include "disk/publish/cookie.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
 #include "disk/store.h"
 #include "disk/verify/verify.h"
+
+/*
+ * Report the piece of @finding and its record @record, which may be NULL. A repair removes both: eviction never finds a piece
+ * without a record.
+ */
+static int report_piece(struct bid_verify *verify, struct bid_finding *finding, const char *record)
+{
+	if (verify->config->repair) {
+		int r = bid_piece_remove(verify->store, &finding->request);
+
+		finding->name_free = r == 0 || r == -ENOENT;
+		finding->repaired = finding->name_free && (!record || bid_verify_drop(verify, record));
+	}
+	return bid_verify_found(verify, finding);
+}
+
+/* Compare the bytes at @fd with the recorded digest, or a section with the file it was cut out of. */
+static int judge_deep(struct bid_verify *verify, int fd, const json_t *record, struct bid_finding *finding)
+{
+	const char *recorded = json_string_value(json_object_get(record, "digest")),
+		   *how = json_string_value(json_object_get(record, "how"));
+	char digest[BID_DIGEST_MAX];
+	int r = 0;
+
+	if (recorded) {
+		r = bid_verify_digest(verify, fd, digest);
+		verify->stats.digests += r == 0;
+		if (r == 0 && strcmp(recorded, digest) != 0)
+			finding->text = "has other bytes than were recorded";
+	} else if (strcmp(how, BID_SLICED) == 0) {
+		r = bid_section_compare(verify->store, &finding->request, fd);
+		if (r == 0)
+			finding->text = "has other bytes than the file that it was cut out of";
+		/* without this file no comparison is possible */
+		r = r == -ENOENT || r == -ENODATA || r > 0 ? 0 : r;
+	}
+	finding->kind = BID_FINDING_CORRUPT;
+	return r;
+}
+
+/* Judge the piece of @finding and its record. Sets the kind and the text if either is wrong. */
+static int check_piece(struct bid_verify *verify, struct bid_finding *finding)
+{
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	json_t *record = NULL;
+	int r = bid_piece_open(verify->store, &finding->request, &file);
+
+	if (r == -ENOENT) {
+		finding->kind = BID_FINDING_STALE;
+		finding->text = "is of what is not there";
+		return 0;
+	}
+	if (r == 0)
+		r = bid_record_read(verify->store, &finding->request, &record);
+	if (r == -ENOENT)
+		return 0;
+	if (r == 0)
+		finding->text = bid_verify_record_fault(record, &finding->request, file.st.st_size);
+	if (r == 0 && !finding->text && verify->config->deep)
+		r = judge_deep(verify, file.fd, record, finding);
+	json_decref(record);
+	if (r < 0 && r != -ENOMEM) {
+		finding->kind = BID_FINDING_UNREADABLE;
+		finding->text = bid_strerror(r);
+		r = 0;
+	}
+	return r;
+}
+
+/* a search for the piece whose record is called name */
+struct named {
+	const char *name;
+	const struct bid_detail *detail; /* counted; NULL before it is found */
+};
+
+static int match_name(void *user, const struct bid_request *piece)
+{
+	struct named *named = user;
+
+	if (!bid_record_has_name(piece, named->name))
+		return 0;
+	named->detail = bid_detail_ref(piece->detail);
+	return 1;
+}
+
+/* Find the piece of a damaged record by the name of the record, among the pieces of its id. */
+static int find_named(struct bid_verify *verify, const struct bid_request *request, struct named *named)
+{
+	int r = bid_store_each_piece(verify->store, &request->id, request->kind, match_name, named);
+
+	return r < 0 ? r : 0;
+}
+
+/* Check the record @path, ".../xx/NAME", of a piece, and the piece. @request has the fields of the name, without the detail. */
+static int check_piece_record(struct bid_verify *verify, const char *path, const struct bid_request *request)
+{
+	const char *name = strrchr(path, '/') + 1, *first = name - strlen("xx/");
+	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .request = *request };
+	struct named named = { .name = name };
+	struct bid_detail *detail = NULL;
+	struct stat st;
+	int r = bid_record_detail(verify->store, first, name, &detail);
+
+	/* removed meanwhile, or a link at the path of the file */
+	if (r == -ENOENT && bid_beneath_stat(bid_store_root(verify->store), path, &st) == 0)
+		r = -EBADMSG;
+	if (r == -ENOENT || r == -ENOMEM)
+		return r == -ENOENT ? 0 : r;
+	verify->stats.records++;
+	finding.request.detail = detail;
+	if (r == 0) {
+		r = check_piece(verify, &finding);
+	} else if (r == -EBADMSG) {
+		finding.text = "is damaged";
+		r = find_named(verify, request, &named);
+		finding.request.detail = named.detail;
+	} else {
+		finding.kind = BID_FINDING_UNREADABLE;
+		finding.text = bid_strerror(r);
+		r = 0;
+	}
+	if (r == 0 && finding.text) {
+		if (finding.kind == BID_FINDING_UNREADABLE) {
+			r = bid_verify_found(verify, &finding);
+		} else if (finding.request.detail && finding.kind != BID_FINDING_STALE) {
+			r = report_piece(verify, &finding, path);
+		} else {
+			finding.repaired = verify->config->repair && bid_verify_drop(verify, path);
+			r = bid_verify_found(verify, &finding);
+		}
+	}
+	bid_detail_unref(detail);
+	bid_detail_unref(named.detail);
+	return r;
+}
+
+static int check_lone(void *user, const struct bid_request *piece)
+{
+	struct bid_verify *verify = user;
+	struct bid_finding finding = { .kind = BID_FINDING_RECORD,
+				       .request = *piece,
+				       .text = "has no record, so nothing evicts it" };
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (bid_record_stat(verify->store, piece, &st) != -ENOENT)
+		return bid_verify_progress(verify);
+	finding.path = bid_piece_path(piece, path);
+	return report_piece(verify, &finding, NULL);
+}
+
+/* Nothing of ours: none is written, and none is read. */
+static int tell_deep(void *user, const char *path)
+{
+	struct bid_finding finding = { .kind = BID_FINDING_UNREADABLE,
+				       .path = path,
+				       .text = "is a directory deeper than any source; nothing below it is read" };
+
+	return bid_verify_found(user, &finding);
+}
+
+/* Check the pieces of @id for pieces without a record. */
+static int visit_pieces(struct bid_verify *verify, const struct bid_id *id, enum bid_kind kind)
+{
+	return bid_pieces_walk(verify->store, id, kind, check_lone, tell_deep, verify);
+}
+
+static int visit_sources(struct bid_verify *verify, const char *path, const struct bid_id *id)
+{
+	return visit_pieces(verify, id, BID_KIND_SOURCE);
+}
+
+static int visit_sections(struct bid_verify *verify, const char *path, const struct bid_id *id)
+{
+	return visit_pieces(verify, id, BID_KIND_SECTION);
+}
 
 /* Open the file of @request in the store as it is. Returns 0, -ENOENT, or the error that leaves its existence unknown. */
 static int open_artifact(struct bid_verify *verify, const struct bid_request *request, int *ret_fd, struct stat *ret_st)
@@ -174,82 +357,19 @@ static int check_table(struct bid_verify *verify, const char *path, const struct
 	return bid_verify_found(verify, &finding);
 }
 
-/* Visits an entry "xx/NAME" of a private folder DIR; @path is DIR/xx/NAME. */
-typedef int (*own_fn)(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry);
-
-static int count_foreign(struct bid_verify *verify)
+static int visit_record(struct bid_verify *verify, const char *path, const struct bid_id *id)
 {
-	verify->stats.foreign++;
-	return 0;
-}
-
-static int visit_record(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry)
-{
+	const char *name = strrchr(path, '/') + 1;
 	struct bid_request request;
 
-	if (!bid_record_parse_name(first, entry->d_name, &request))
-		return count_foreign(verify);
+	if (!bid_record_parse_name(name - strlen("xx/"), name, &request)) {
+		verify->stats.foreign++;
+		return 0;
+	}
 	if (!bid_verify_wants(verify, &request.id))
 		return 0;
-	return bid_kind_has_detail(request.kind) ? bid_verify_piece_record(verify, path, first, entry->d_name, &request)
+	return bid_kind_has_detail(request.kind) ? check_piece_record(verify, path, &request)
 						 : check_record(verify, path, &request);
-}
-
-/* Parse "xx/rest", an on-disk id. */
-static bool parse_rest(const char *first, const char *name, struct bid_id *ret_id)
-{
-	char hex[2 + NAME_MAX + 1];
-
-	snprintf(hex, sizeof(hex), "%.2s%s", first, name);
-	return bid_entry_name(hex, ret_id);
-}
-
-static int visit_unpacked(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry)
-{
-	struct bid_id id;
-
-	if (!parse_rest(first, entry->d_name, &id) || entry->d_type == DT_DIR)
-		return count_foreign(verify);
-	return bid_verify_wants(verify, &id) ? check_unpacked(verify, path, &id) : 0;
-}
-
-static int visit_table(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry)
-{
-	struct bid_id id;
-
-	if (!parse_rest(first, entry->d_name, &id) || entry->d_type == DT_DIR)
-		return count_foreign(verify);
-	return bid_verify_wants(verify, &id) ? check_table(verify, path, &id) : 0;
-}
-
-static int visit_pieces(struct bid_verify *verify, const char *first, const struct dirent *entry, enum bid_kind kind)
-{
-	struct bid_request all = { .kind = kind };
-
-	if (!parse_rest(first, entry->d_name, &all.id))
-		return count_foreign(verify);
-	return bid_verify_wants(verify, &all.id) ? bid_verify_pieces(verify, &all) : 0;
-}
-
-static int visit_sources(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry)
-{
-	return visit_pieces(verify, first, entry, BID_KIND_SOURCE);
-}
-
-static int visit_sections(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry)
-{
-	return visit_pieces(verify, first, entry, BID_KIND_SECTION);
-}
-
-/* Report an entry among the 256 folders "xx" that is no folder, and blocks writes there. */
-static int no_folder(struct bid_verify *verify, const char *path)
-{
-	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .text = "is no folder" };
-
-	if (verify->config->ids)
-		return 0;
-	finding.repaired = verify->config->repair && bid_verify_drop(verify, path);
-	return bid_verify_found(verify, &finding);
 }
 
 static int tidy_name(void *user, const char *note, const char *path, bool there)
@@ -260,63 +380,16 @@ static int tidy_name(void *user, const char *note, const char *path, bool there)
 }
 
 /* Remove recorded names that a user removed. This is no finding: such a name may come again. */
-static int visit_names(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry)
+static int visit_names(struct bid_verify *verify, const char *path, const struct bid_id *id)
 {
-	struct bid_id id;
 	int r;
 
-	if (!parse_rest(first, entry->d_name, &id))
-		return count_foreign(verify);
-	if (!verify->config->repair || verify->shared->blind || !bid_verify_wants(verify, &id))
+	if (!verify->config->repair || verify->shared->blind)
 		return 0;
-	r = bid_names_each(verify->store, &id, tidy_name, verify->store);
+	r = bid_names_each(verify->store, id, tidy_name, verify->store);
 	/* only an empty one goes */
 	bid_entry_rmdir(verify->store, path);
 	return r;
-}
-
-static int check_fan(struct bid_verify *verify, const char *base, const char *first, own_fn visit)
-{
-	char path[64 + 2 * NAME_MAX];
-	bid_auto_dir DIR *dir = NULL;
-	struct dirent *entry;
-	int r;
-
-	snprintf(path, sizeof(path), "%s/%s", base, first);
-	r = bid_beneath_opendir(bid_store_root(verify->store), path, &dir);
-	if (r < 0)
-		return r == -ENOENT ? no_folder(verify, path) : r;
-	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
-		if (entry->d_name[0] == '.')
-			continue;
-		snprintf(path, sizeof(path), "%s/%s/%s", base, first, entry->d_name);
-		r = visit(verify, path, first, entry);
-		if (r == 0)
-			r = bid_verify_progress(verify);
-	}
-	return r != 0 ? r : -errno;
-}
-
-static int check_fans(struct bid_verify *verify, enum bid_verify_part part, const char *base, own_fn visit)
-{
-	bid_auto_dir DIR *dir = NULL;
-	struct dirent *entry;
-	int r;
-
-	r = bid_beneath_opendir(bid_store_root(verify->store), base, &dir);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
-		struct bid_id first;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		if (!bid_entry_name(entry->d_name, &first) || first.len != 1)
-			verify->stats.foreign += verify->worker == 0;
-		else if (bid_verify_claim(verify, part, first.bytes[0]))
-			r = check_fan(verify, base, entry->d_name, visit);
-	}
-	return r != 0 ? r : -errno;
 }
 
 static int check_temps(struct bid_verify *verify)
@@ -394,14 +467,10 @@ static int check_foreign(struct bid_verify *verify)
 
 int bid_verify_own(struct bid_verify *verify)
 {
-	static const struct {
-		enum bid_verify_part part;
-		const char *base;
-		own_fn visit;
-	} folders[] = {
+	static const struct bid_verify_folder folders[] = {
 		{ BID_VERIFY_RECORDS, BID_LAYOUT_RECORDS, visit_record },
-		{ BID_VERIFY_UNPACKED, BID_LAYOUT_UNPACKED, visit_unpacked },
-		{ BID_VERIFY_TABLES, BID_LAYOUT_TABLES, visit_table },
+		{ BID_VERIFY_UNPACKED, BID_LAYOUT_UNPACKED, check_unpacked, .files = true },
+		{ BID_VERIFY_TABLES, BID_LAYOUT_TABLES, check_table, .files = true },
 		{ BID_VERIFY_SOURCES, BID_LAYOUT_SOURCES, visit_sources },
 		{ BID_VERIFY_SECTIONS, BID_LAYOUT_SECTIONS, visit_sections },
 		{ BID_VERIFY_NAMES, BID_LAYOUT_NAMES, visit_names },
@@ -409,7 +478,7 @@ int bid_verify_own(struct bid_verify *verify)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < sizeof(folders) / sizeof(folders[0]); i++)
-		r = check_fans(verify, folders[i].part, folders[i].base, folders[i].visit);
+		r = bid_verify_fans(verify, &folders[i]);
 	return r;
 }
 

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Common parts of the checks: their scope, and the report of findings. */
+/* Common parts of the checks: their scope, their threads' shares and results, and the report of findings. */
 #include "disk/verify/verify.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <xxhash.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "disk/beneath.h"
 #include "disk/digest.h"
@@ -101,9 +105,57 @@ int bid_verify_fan(struct bid_verify *verify, const struct bid_id *filed)
 	return none;
 }
 
-bool bid_verify_claim(struct bid_verify *verify, enum bid_verify_part part, uint8_t first)
+/* Hash with a seed: an attacker can construct ids with equal plain hashes, and the check would skip one. */
+static uint64_t hash_id(const struct bid_verify *verify, const struct bid_id *filed)
 {
-	return !atomic_exchange(&verify->shared->claimed[part][first], true);
+	return XXH3_64bits_withSeed(filed->bytes, filed->len, verify->shared->seed);
+}
+
+static int by_hash(const void *a, const void *b)
+{
+	const uint64_t *one = a, *other = b;
+
+	return (*one > *other) - (*one < *other);
+}
+
+int bid_verify_linked(struct bid_verify *verify, const struct bid_id *filed)
+{
+	if (bid_array_grow(verify->linked, verify->n_linked, verify->linked_room) < 0)
+		return -ENOMEM;
+	verify->linked[verify->n_linked++] = hash_id(verify, filed);
+	return 0;
+}
+
+bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *filed)
+{
+	const struct bid_verify_shared *shared = verify->shared;
+	uint64_t wanted = hash_id(verify, filed);
+
+	return shared->n_linked > 0 && bsearch(&wanted, shared->linked, shared->n_linked, sizeof(wanted), by_hash);
+}
+
+int bid_verify_merge(struct bid_verify *members, unsigned n)
+{
+	struct bid_verify *first = &members[0];
+
+	for (unsigned i = 1; i < n; i++) {
+		const struct bid_verify *member = &members[i];
+
+		if (bid_array_reserve(first->orphans, first->n_orphans, member->n_orphans, first->orphan_room) < 0 ||
+		    bid_array_reserve(first->linked, first->n_linked, member->n_linked, first->linked_room) < 0)
+			return -ENOMEM;
+		if (member->n_orphans > 0)
+			memcpy(first->orphans + first->n_orphans, member->orphans, member->n_orphans * sizeof(*member->orphans));
+		if (member->n_linked > 0)
+			memcpy(first->linked + first->n_linked, member->linked, member->n_linked * sizeof(*member->linked));
+		first->n_orphans += member->n_orphans;
+		first->n_linked += member->n_linked;
+	}
+	if (first->n_linked > 0)
+		qsort(first->linked, first->n_linked, sizeof(*first->linked), by_hash);
+	first->shared->linked = first->linked;
+	first->shared->n_linked = first->n_linked;
+	return 0;
 }
 
 const char *bid_verify_record_fault(const json_t *record, const struct bid_request *request, off_t size)
@@ -132,4 +184,75 @@ const char *bid_verify_record_fault(const json_t *record, const struct bid_reque
 bool bid_verify_drop(struct bid_verify *verify, const char *path)
 {
 	return bid_entry_unlink(verify->store, path) == 0 || bid_entry_rmdir(verify->store, path) == 0;
+}
+
+/* Report an entry among the 256 folders "xx" of the private folder that is no folder, and blocks writes there. */
+static int report_no_folder(struct bid_verify *verify, const char *path)
+{
+	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .text = "is no folder" };
+
+	if (verify->config->ids)
+		return 0;
+	finding.repaired = verify->config->repair && bid_verify_drop(verify, path);
+	return bid_verify_found(verify, &finding);
+}
+
+/* Visit the entry @name of the folder @first, "xx"; @path is its path. */
+static int visit_named(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *path, const char *first,
+		       const struct dirent *entry)
+{
+	char hex[2 + NAME_MAX + 1];
+	struct bid_id id;
+
+	if (folder->part == BID_VERIFY_RECORDS)
+		return folder->visit(verify, path, NULL);
+	snprintf(hex, sizeof(hex), "%.2s%s", first, entry->d_name);
+	if (!bid_entry_name(hex, &id) || (folder->files && entry->d_type == DT_DIR)) {
+		verify->stats.foreign++;
+		return 0;
+	}
+	return bid_verify_wants(verify, &id) ? folder->visit(verify, path, &id) : 0;
+}
+
+static int visit_fan(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *first)
+{
+	char path[64 + 2 * NAME_MAX];
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%s", folder->base, first);
+	r = bid_beneath_opendir(bid_store_root(verify->store), path, &dir);
+	if (r == -ENOENT)
+		return folder->part == BID_VERIFY_LINKS ? 0 : report_no_folder(verify, path);
+	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s/%s", folder->base, first, entry->d_name);
+		r = visit_named(verify, folder, path, first, entry);
+		if (r == 0)
+			r = bid_verify_progress(verify);
+	}
+	return r != 0 ? r : -errno;
+}
+
+int bid_verify_fans(struct bid_verify *verify, const struct bid_verify_folder *folder)
+{
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int r = bid_beneath_opendir(bid_store_root(verify->store), folder->base, &dir);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
+		struct bid_id first;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		if (!bid_entry_name(entry->d_name, &first) || first.len != 1)
+			verify->stats.foreign += verify->worker == 0;
+		else if (!atomic_exchange(&verify->shared->claimed[folder->part][first.bytes[0]], true))
+			r = visit_fan(verify, folder, entry->d_name);
+	}
+	return r != 0 ? r : -errno;
 }
