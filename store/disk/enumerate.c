@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Enumerate the contents of one store. */
+/*
+ * Enumerate and classify the contents of a store and its lower stores: first each store alone, then the merged view. A name in an
+ * earlier store hides the same name in a later one.
+ */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
+#include "api/remove.h"
+#include "api/store.h"
+#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/dents.h"
 #include "base/stamp.h"
 #include "disk/beneath.h"
+#include "disk/entries.h"
 #include "disk/layout.h"
+#include "disk/names.h"
 #include "disk/objdir.h"
-#include "disk/one.h"
 #include "disk/store.h"
 
 #define DEBUG_SUFFIX ".debug"
@@ -25,22 +33,6 @@ static bool lies_in(int dir, enum bid_kind kind)
 	struct stat st;
 
 	return fstatat(dir, bid_kind_store_name(kind), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
-}
-
-int bid_place_kinds(struct bid_store *store, const char *path)
-{
-	bid_auto_fd int dir = -1;
-	struct stat st;
-	int kinds = 0;
-
-	if (bid_beneath_open(bid_store_root(store), path, O_PATH, &dir) < 0 || fstat(dir, &st) < 0)
-		return 0;
-	if (S_ISREG(st.st_mode))
-		return 1 << bid_place_file_kind(path);
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
-		if (lies_in(dir, (enum bid_kind)kind))
-			kinds |= 1 << kind;
-	return kinds;
 }
 
 /* Does @dir contain an artifact? perf's lookups check each name this way, and mostly the first kind matches. */
@@ -66,7 +58,8 @@ static bool strip_suffix(int dir, char *hex)
 	return faccessat(dir, hex + 2, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 }
 
-int bid_one_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn fn, void *user)
+/* bid_store_each_id_in() of one store; in a lower store also the files of foreign layouts below ".build-id/xx". */
+static int each_id_of(struct bid_store *store, uint8_t first, bid_store_id_fn fn, void *user)
 {
 	char path[sizeof(BID_LAYOUT_LINKS) + 4], hex[2 + NAME_MAX + 1];
 	bid_auto_fd int dir = -1;
@@ -99,7 +92,8 @@ int bid_one_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn f
 	return -errno;
 }
 
-int bid_one_each_cached_id(struct bid_store *store, int first, bid_store_id_fn fn, void *user)
+/* The ids of a cache of libdebuginfod: all, or those that begin with the byte @first if it is not negative. */
+static int each_cached_id(struct bid_store *store, int first, bid_store_id_fn fn, void *user)
 {
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
@@ -123,7 +117,8 @@ int bid_one_each_cached_id(struct bid_store *store, int first, bid_store_id_fn f
 	return -errno;
 }
 
-bool bid_one_lists(struct bid_store *store, const struct bid_id *id)
+/* Do the two functions above enumerate @id itself, not an alias? */
+static bool lists_id(struct bid_store *store, const struct bid_id *id)
 {
 	char link[BID_LAYOUT_MAX];
 	struct stat st;
@@ -150,7 +145,7 @@ bool bid_one_has_paths(struct bid_store *store)
 	int r = bid_beneath_stat(bid_store_root(store), BID_LAYOUT_LINKS, &st);
 
 	for (unsigned first = 0; first < 256 && r == 0; first++)
-		r = bid_one_each_id_in(store, (uint8_t)first, is_perfs, store);
+		r = each_id_of(store, (uint8_t)first, is_perfs, store);
 	return r >= 0;
 }
 
@@ -260,7 +255,7 @@ static bool is_build(const char *path, int dir)
 	return !is_ours(path) && is_named(path, &id) && has_artifact(dir);
 }
 
-enum bid_entry bid_one_classify(struct bid_store *store, const char *path, struct stat *ret_stat)
+static enum bid_entry classify_in(struct bid_store *store, const char *path, struct stat *ret_stat)
 {
 	bid_auto_fd int fd = -1;
 	struct bid_id id;
@@ -275,7 +270,7 @@ enum bid_entry bid_one_classify(struct bid_store *store, const char *path, struc
 	return S_ISREG(st.st_mode) && is_named(path, &id) && id.len >= OLD_LAYOUT_ID_MIN ? BID_ENTRY_ID : BID_ENTRY_NONE;
 }
 
-int bid_one_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user)
+static int each_entry_of(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user)
 {
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
@@ -300,7 +295,7 @@ int bid_one_each_entry(struct bid_store *store, const char *path, bid_store_entr
 		if (entry->d_type == DT_DIR && bid_id_parse_str(entry->d_name, &id) < 0)
 			what = BID_ENTRY_DIR;
 		else if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN || entry->d_type == DT_REG)
-			what = bid_one_classify(store, child, NULL);
+			what = classify_in(store, child, NULL);
 		else
 			what = BID_ENTRY_NONE;
 		if (what == BID_ENTRY_NONE)
@@ -310,4 +305,243 @@ int bid_one_each_entry(struct bid_store *store, const char *path, bid_store_entr
 			return r;
 	}
 	return -errno;
+}
+
+/* the store being enumerated, and the stores before it with reported names */
+struct sieve {
+	struct bid_store *first, *current;
+	const char *path; /* directory of entries */
+	bid_store_id_fn id;
+	bid_store_entry_fn entry;
+	void *user;
+};
+
+static int pass_id(void *user, const struct bid_id *id)
+{
+	const struct sieve *sieve = user;
+
+	for (struct bid_store *store = sieve->first; store != sieve->current; store = bid_store_lower(store))
+		if (lists_id(store, id))
+			return 0;
+	return sieve->id(sieve->user, id);
+}
+
+int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn fn, void *user)
+{
+	struct sieve sieve = { .first = store, .current = store, .id = fn, .user = user };
+	int r = each_id_of(store, first, fn, user);
+
+	while (r == 0 && (sieve.current = bid_store_lower(sieve.current))) {
+		r = each_id_of(sieve.current, first, pass_id, &sieve);
+		if (r == 0)
+			r = each_cached_id(sieve.current, first, pass_id, &sieve);
+	}
+	return r;
+}
+
+/* A cache of libdebuginfod is one directory, and must be read once: 256 calls of bid_store_each_id_in() would read it 256 times. */
+int bid_store_each_id(struct bid_store *store, bid_store_id_fn fn, void *user)
+{
+	struct sieve sieve = { .first = store, .current = store, .id = fn, .user = user };
+	int r = 0;
+
+	for (; r == 0 && sieve.current; sieve.current = bid_store_lower(sieve.current)) {
+		for (unsigned first = 0; first < 256 && r == 0; first++)
+			r = each_id_of(sieve.current, (uint8_t)first, pass_id, &sieve);
+		if (r == 0)
+			r = each_cached_id(sieve.current, -1, pass_id, &sieve);
+	}
+	return r;
+}
+
+int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
+{
+	int result = -ENOENT;
+
+	for (; store; store = bid_store_lower(store)) {
+		int r = bid_store_has_paths(store) ? bid_one_where(store, id, ret_path, size) : -ENOENT;
+
+		if (r == 0)
+			return 0;
+		if (result == -ENOENT)
+			result = r;
+	}
+	return result;
+}
+
+struct paths {
+	bid_store_path_fn fn;
+	void *user;
+};
+
+static int pass_path(void *user, const char *note, const char *path, bool there)
+{
+	const struct paths *paths = user;
+
+	return there ? paths->fn(paths->user, path) : 0;
+}
+
+int bid_store_each_path(struct bid_store *store, const struct bid_id *id, bid_store_path_fn fn, void *user)
+{
+	struct paths paths = { .fn = fn, .user = user };
+	char where[PATH_MAX];
+	int r = bid_store_where(store, id, where, sizeof(where)) == 0 ? fn(user, where) : 0;
+
+	for (; store && r == 0; store = bid_store_lower(store))
+		if (bid_store_has_paths(store))
+			r = bid_names_each(store, id, pass_path, &paths);
+	return r;
+}
+
+enum bid_entry bid_store_classify(struct bid_store *store, const char *path, struct stat *ret_stat)
+{
+	enum bid_entry found = BID_ENTRY_NONE;
+
+	for (; store && found != BID_ENTRY_ID; store = bid_store_lower(store)) {
+		bool first = found == BID_ENTRY_NONE;
+		enum bid_entry entry = BID_ENTRY_NONE;
+
+		if (bid_store_has_paths(store))
+			entry = classify_in(store, path, first ? ret_stat : NULL);
+		if (entry != BID_ENTRY_NONE)
+			found = entry;
+	}
+	return found;
+}
+
+static int stat_one(struct bid_store *store, const char *path, struct stat *ret_stat)
+{
+	bid_auto_fd int fd = -1;
+	struct stat st;
+	int r = bid_beneath_open(bid_store_root(store), path, O_PATH, &fd);
+
+	if (r == 0 && fstat(fd, &st) < 0)
+		r = -errno;
+	if (r == 0 && S_ISREG(st.st_mode))
+		r = bid_fstat(fd, &st);
+	if (r < 0)
+		return r;
+	*ret_stat = st;
+	return 0;
+}
+
+int bid_store_stat(struct bid_store *store, const char *path, struct stat *ret_stat)
+{
+	int result = -ENOENT;
+
+	for (; store; store = bid_store_lower(store)) {
+		int r = bid_store_has_paths(store) ? stat_one(store, path, ret_stat) : -ENOENT;
+
+		if (r == 0)
+			return 0;
+		if (result == -ENOENT)
+			result = r;
+	}
+	return result;
+}
+
+static int pass_entry(void *user, const char *name, enum bid_entry entry)
+{
+	const struct sieve *sieve = user;
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s%s%s", sieve->path, *sieve->path ? "/" : "", name) >= (int)sizeof(path))
+		return 0;
+	for (struct bid_store *store = sieve->first; store != sieve->current; store = bid_store_lower(store))
+		if (bid_store_has_paths(store) && classify_in(store, path, NULL) != BID_ENTRY_NONE)
+			return 0;
+	return sieve->entry(sieve->user, name, entry);
+}
+
+int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user)
+{
+	struct sieve sieve = { .first = store, .current = store, .path = path, .entry = fn, .user = user };
+	int result = each_entry_of(store, path, fn, user);
+
+	while ((result == 0 || result == -ENOENT) && (sieve.current = bid_store_lower(sieve.current))) {
+		int r = bid_store_has_paths(sieve.current) ? each_entry_of(sieve.current, path, pass_entry, &sieve) : -ENOENT;
+
+		if (r != -ENOENT)
+			result = r;
+	}
+	return result;
+}
+
+static int pass_build(void *user, const struct bid_place_of *entry)
+{
+	const struct sieve *sieve = user;
+	struct stat st;
+
+	for (struct bid_store *store = sieve->first; store != sieve->current; store = bid_store_lower(store))
+		if (bid_beneath_stat(bid_store_root(store), entry->path, &st) == 0)
+			return 0;
+	return sieve->id(sieve->user, &entry->id);
+}
+
+int bid_store_each_build(struct bid_store *store, const char *path, bid_store_id_fn fn, void *user)
+{
+	struct sieve sieve = { .first = store, .current = store, .id = fn, .user = user };
+	struct bid_visitor visitor = { .entry = pass_build, .user = &sieve };
+	int result = -ENOENT;
+
+	path += *path == '/';
+	if (!*path || strcmp(path, BID_LAYOUT_LINKS) == 0 || strcmp(path, BID_LAYOUT_PRIVATE) == 0)
+		return -ENOENT;
+	for (; sieve.current && (result == 0 || result == -ENOENT); sieve.current = bid_store_lower(sieve.current)) {
+		int r = bid_store_has_paths(sieve.current) ? bid_entries_of_path(sieve.current, path, &visitor) : -ENOENT;
+
+		if (r != -ENOENT)
+			result = r;
+	}
+	return result;
+}
+
+/* Abbreviated ids: from the digits that a user typed to the id. */
+
+struct search {
+	const char *digits;
+	size_t len;
+	bid_store_id_fn fn;
+	void *user;
+	struct bid_id found; /* the first */
+	size_t n_found;
+	bool has_whole; /* one id has exactly these digits */
+};
+
+static int compare_id(void *user, const struct bid_id *id)
+{
+	struct search *search = user;
+	char hex[BID_ID_HEX_MAX];
+
+	if (strncmp(bid_id_format(id, hex), search->digits, search->len) != 0)
+		return 0;
+	search->has_whole |= hex[search->len] == '\0';
+	if (search->n_found++ == 0)
+		search->found = *id;
+	return search->fn ? search->fn(search->user, id) : 0;
+}
+
+int bid_store_which(struct bid_store *store, const char *digits, bid_store_id_fn fn, void *user, struct bid_id *ret_id)
+{
+	struct search search = { .digits = digits, .len = strlen(digits), .fn = fn, .user = user };
+	struct bid_id first;
+	int r;
+
+	if (search.len < BID_ID_DIGITS_MIN || search.len > (size_t)2 * BID_ID_MAX ||
+	    strspn(digits, "0123456789abcdef") != search.len)
+		return -EINVAL;
+	/* without a store no id matches */
+	if (!store)
+		return -ENOENT;
+	bid_id_parse(digits, 2, &first);
+	r = bid_store_each_id_in(store, first.bytes[0], compare_id, &search);
+	if (r < 0)
+		return r;
+	/* a complete id is no abbreviation of a longer one */
+	if (search.has_whole)
+		return bid_id_parse_str(digits, ret_id);
+	if (search.n_found != 1)
+		return search.n_found ? -ENOTUNIQ : -ENOENT;
+	*ret_id = search.found;
+	return 0;
 }

@@ -13,7 +13,6 @@
 #include "disk/id_cache.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
-#include "disk/one.h"
 #include "disk/piece.h"
 #include "disk/store.h"
 

@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The gc thread: it keeps a store within its limits, and spares artifacts in use. */
+/* The gc thread: it keeps a store within its limits, spares artifacts in use, and lets facts expire by their age alone. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
+#include "api/evict.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "disk/derived.h"
+#include "disk/fact.h"
 #include "disk/layout.h"
+#include "disk/quarantine.h"
 #include "disk/record.h"
+#include "disk/scan/scan_cache.h"
 #include "disk/space.h"
 #include "disk/store.h"
 
 enum {
+	FIRST_MAX = 200000, /* first-seen digests of downloads, approximately */
+	ABSENT_MAX = 100000, /* negative cache entries, approximately */
 	HOUR_S = 3600,
 	LET_GO_S = 60, /* interval of dropping idle cached descriptors */
 	RETRY_S = 5, /* an open file may be closed after this time */
@@ -52,6 +58,28 @@ static uint64_t evict_above_limits(struct bid_space *space, uint64_t used, int64
 	if (stats.in_use > 0 && is_over(space, used))
 		*ret_pause_s = RETRY_S + (seconds() - begun_s) * REST;
 	return used;
+}
+
+int bid_store_forget(struct bid_store *store, int64_t before, bool dry_run, struct bid_forgotten *ret_left,
+		     struct bid_forgotten *ret_gone)
+{
+	struct bid_forgotten left = { 0 }, gone = { 0 };
+	int r;
+
+	if (!dry_run && !bid_store_writable(store))
+		return -EROFS;
+	r = bid_quarantine_expire(store, before, dry_run, &left.quarantined, &gone.quarantined);
+	if (r == 0)
+		r = bid_scan_caches_forget(store, before, dry_run, &left.scans, &gone.scans);
+	if (r == 0 && !dry_run)
+		r = bid_fact_trim(store, BID_LAYOUT_FIRST, FIRST_MAX, INT64_MIN);
+	if (r == 0 && !dry_run)
+		r = bid_fact_trim(store, BID_LAYOUT_ABSENT, ABSENT_MAX, before);
+	if (r < 0)
+		return r;
+	*ret_left = left;
+	*ret_gone = gone;
+	return 0;
 }
 
 static void forget_old(struct bid_space *space)

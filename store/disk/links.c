@@ -12,7 +12,7 @@
 #include "disk/beneath.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
-#include "disk/one.h"
+#include "disk/objdir.h"
 #include "disk/store.h"
 
 /* Open the directory of @filed's link, and set the link's name. */

@@ -15,7 +15,7 @@
 #include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/links.h"
-#include "disk/one.h"
+#include "disk/objdir.h"
 #include "disk/store.h"
 
 /* ".bidfs/name/xx/rest" */

@@ -11,7 +11,6 @@
 #include "disk/beneath.h"
 #include "disk/dirs.h"
 #include "disk/layout.h"
-#include "disk/one.h"
 #include "disk/store.h"
 
 /* Read perf's link for @id. Returns -EINVAL if it is no symbolic link, -ENAMETOOLONG if its text is too long for a path. */
@@ -113,6 +112,22 @@ int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_pa
 		return 0;
 	}
 	return -ENOENT;
+}
+
+int bid_place_kinds(struct bid_store *store, const char *path)
+{
+	bid_auto_fd int dir = -1;
+	struct stat st;
+	int kinds = 0;
+
+	if (bid_beneath_open(bid_store_root(store), path, O_PATH, &dir) < 0 || fstat(dir, &st) < 0)
+		return 0;
+	if (S_ISREG(st.st_mode))
+		return 1 << bid_place_file_kind(path);
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (fstatat(dir, bid_kind_store_name((enum bid_kind)kind), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+			kinds |= 1 << kind;
+	return kinds;
 }
 
 bool bid_foreign_is_there(struct bid_store *store, const struct bid_foreign *foreign)

@@ -27,6 +27,12 @@ bool bid_place_next(struct bid_place *place, struct bid_store *store, const stru
 enum { BID_PLACE_KNOWN_MAX = 3 };
 const char *bid_place_known(unsigned number);
 
+/* bid_store_where() of one store, without its lower stores. */
+int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);
+
+/* The kinds of the files in the object directory @path, as a mask of 1 << enum bid_kind. */
+int bid_place_kinds(struct bid_store *store, const char *path);
+
 /*
  * Does the lower store have the file @foreign? An empty file is a negative cache entry of libdebuginfod
  * (debuginfod_find_debuginfo(3), "Cache"), often unreadable.

@@ -16,7 +16,6 @@
 #include "disk/evict.h"
 #include "disk/id_cache.h"
 #include "disk/layout.h"
-#include "disk/one.h"
 #include "disk/publish/temp.h"
 #include "disk/space.h"
 

@@ -19,7 +19,7 @@
 #include "disk/links.h"
 #include "disk/lock_file.h"
 #include "disk/names.h"
-#include "disk/one.h"
+#include "disk/objdir.h"
 #include "disk/piece.h"
 #include "disk/publish/merge.h"
 #include "disk/publish/publish.h"

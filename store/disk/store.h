@@ -58,6 +58,9 @@ static inline bool bid_store_has_paths(const struct bid_store *store)
 	return !store->upper || store->has_paths;
 }
 
+/* Has @store perf's layout? True of an empty one, too. May take as long as an enumeration of the fan-out directories. */
+bool bid_one_has_paths(struct bid_store *store);
+
 static inline int bid_store_root(const struct bid_store *store)
 {
 	return store->root;

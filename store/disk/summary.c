@@ -15,7 +15,6 @@
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
-#include "disk/one.h"
 #include "disk/store.h"
 
 enum { NO_BYTE = 256 };

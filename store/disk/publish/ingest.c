@@ -35,7 +35,7 @@
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/names.h"
-#include "disk/one.h"
+#include "disk/objdir.h"
 #include "disk/publish/merge.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/replace.h"

@@ -15,7 +15,7 @@
 #include "disk/dirs.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
-#include "disk/one.h"
+#include "disk/objdir.h"
 #include "disk/quarantine.h"
 #include "disk/record.h"
 #include "disk/store.h"

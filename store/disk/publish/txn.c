@@ -22,7 +22,7 @@
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
-#include "disk/one.h"
+#include "disk/objdir.h"
 #include "disk/piece.h"
 #include "disk/publish/merge.h"
 #include "disk/publish/publish.h"
