@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -239,4 +240,16 @@ int bid_beneath_mkdirs(int root, const char *path, bool durable, int *ret_fd)
 		return r;
 	*ret_fd = bid_steal_fd(&dir);
 	return 0;
+}
+
+int bid_beneath_parent(int root, const char *path, int flags, int *ret_dir, const char **ret_name)
+{
+	const char *slash = strrchr(path, '/');
+	char parent[PATH_MAX];
+
+	if (snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 0, path) >= (int)sizeof(parent))
+		return -ENAMETOOLONG;
+	*ret_name = slash ? slash + 1 : path;
+	return flags & O_CREAT ? bid_beneath_mkdirs(root, parent, false, ret_dir)
+			       : bid_beneath_open(root, parent, flags | O_DIRECTORY, ret_dir);
 }

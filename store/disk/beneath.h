@@ -19,6 +19,12 @@ int bid_beneath_open(int root, const char *path, int flags, int *ret_fd);
 /* As bid_beneath_open(), but follow symbolic links, beneath @root and into @dirs; others are -EXDEV (bid_path_open_linked()). */
 int bid_beneath_open_linked(int root, const char *path, int flags, const char *const *dirs, int *ret_fd);
 
+/*
+ * Open the directory of @path with @flags, O_PATH or O_RDONLY; with O_CREAT, create missing directories as bid_beneath_mkdirs().
+ * @ret_name is the last component of @path.
+ */
+int bid_beneath_parent(int root, const char *path, int flags, int *ret_dir, const char **ret_name);
+
 /* opendir(3) below @root. The caller closes @ret_dir. */
 int bid_beneath_opendir(int root, const char *path, DIR **ret_dir);
 

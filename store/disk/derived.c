@@ -32,21 +32,6 @@ const char *bid_derived_path(const struct bid_request *request, char buf[static 
 	return bid_layout_fanned(sorts[request->kind == BID_KIND_KALLSYMS].folder, &filed, "", buf);
 }
 
-/* Open the directory of the derived file for @request and set @name. Creates the directory if @make. */
-static int open_place(struct bid_store *store, const struct bid_request *request, bool make, int *ret_dir,
-		      char name[static BID_LAYOUT_MAX])
-{
-	char path[BID_LAYOUT_MAX];
-	char *slash;
-
-	bid_derived_path(request, path);
-	slash = strrchr(path, '/');
-	*slash = '\0';
-	memcpy(name, slash + 1, strlen(slash + 1) + 1);
-	return make ? bid_beneath_mkdirs(bid_store_root(store), path, false, ret_dir)
-		    : bid_beneath_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, ret_dir);
-}
-
 bool bid_derived_has_table(struct bid_store *store, const struct bid_id *filed)
 {
 	char path[BID_LAYOUT_MAX];
@@ -58,14 +43,15 @@ bool bid_derived_has_table(struct bid_store *store, const struct bid_id *filed)
 
 int bid_derived_keep(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp)
 {
-	char name[BID_LAYOUT_MAX];
+	char path[BID_LAYOUT_MAX];
 	bid_auto_fd int dir = -1;
+	const char *name;
 	struct stat st;
 	int r;
 
 	if (fsync(temp->fd) < 0 || fstat(temp->fd, &st) < 0)
 		return -errno;
-	r = open_place(store, request, true, &dir, name);
+	r = bid_beneath_parent(bid_store_root(store), bid_derived_path(request, path), O_CREAT, &dir, &name);
 	if (r < 0)
 		return r;
 	r = bid_temp_link(temp, dir, name);
@@ -79,14 +65,15 @@ int bid_derived_keep(struct bid_store *store, const struct bid_request *request,
 void bid_derived_used(struct bid_store *store, const struct bid_request *request, time_t if_before)
 {
 	static const struct timespec now[] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_OMIT } };
-	char name[BID_LAYOUT_MAX];
+	char path[BID_LAYOUT_MAX];
 	bid_auto_fd int dir = -1;
+	const char *name;
 	struct stat st;
 
 	if (!bid_kind_is_elf(request->kind) && request->kind != BID_KIND_KALLSYMS)
 		return;
-	if (open_place(store, request, false, &dir, name) < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    st.st_atim.tv_sec >= if_before || !S_ISREG(st.st_mode))
+	if (bid_beneath_parent(bid_store_root(store), bid_derived_path(request, path), O_PATH, &dir, &name) < 0 ||
+	    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_atim.tv_sec >= if_before || !S_ISREG(st.st_mode))
 		return;
 	bid_touch(dir, name, now);
 }

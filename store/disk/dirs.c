@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -221,4 +222,15 @@ int bid_dir_open(struct bid_store *store, const char *path, bool make, struct bi
 		keep_dir(dirs, path, hash, &dir);
 	*ret_dir = dir;
 	return 0;
+}
+
+int bid_dir_open_parent(struct bid_store *store, const char *path, bool make, struct bid_touched *touched, struct bid_dir *ret_dir,
+			const char **ret_name)
+{
+	const char *slash = strrchr(path, '/');
+	char parent[PATH_MAX];
+
+	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path);
+	*ret_name = slash + 1;
+	return bid_dir_open(store, parent, make, touched, ret_dir);
 }

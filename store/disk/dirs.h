@@ -45,6 +45,10 @@ void bid_dirs_drop(struct bid_store *store);
  */
 int bid_dir_open(struct bid_store *store, const char *path, bool make, struct bid_touched *touched, struct bid_dir *ret_dir);
 
+/* As bid_dir_open(), for the directory of @path. @ret_name is the last component of @path. */
+int bid_dir_open_parent(struct bid_store *store, const char *path, bool make, struct bid_touched *touched, struct bid_dir *ret_dir,
+			const char **ret_name);
+
 void bid_dir_release(struct bid_dir *dir);
 
 #define bid_auto_kept __attribute__((cleanup(bid_dir_release)))

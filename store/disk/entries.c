@@ -41,31 +41,13 @@ enum bid_kind bid_entry_kind(const char *name)
 	return BID_KIND_NONE;
 }
 
-/* Open the parent directory of @path. Copies @path into @copy and sets @ret_name to its last component. */
-static int open_parent(struct bid_store *store, const char *path, char copy[static PATH_MAX], int *ret_dir, const char **ret_name)
-{
-	char *slash;
-
-	if (strlen(path) >= PATH_MAX)
-		return -ENAMETOOLONG;
-	memcpy(copy, path, strlen(path) + 1);
-	slash = strrchr(copy, '/');
-	*ret_name = slash ? slash + 1 : path;
-	if (slash)
-		*slash = '\0';
-	return bid_beneath_open(bid_store_root(store), slash ? copy : "", O_PATH | O_DIRECTORY, ret_dir);
-}
-
 static int unlink_below(struct bid_store *store, const char *path, int flags)
 {
 	bid_auto_fd int dir = -1;
-	char copy[PATH_MAX];
 	const char *name;
-	int r = open_parent(store, path, copy, &dir, &name);
+	int r = bid_beneath_parent(bid_store_root(store), path, O_PATH, &dir, &name);
 
-	if (r < 0)
-		return r;
-	return unlinkat(dir, name, flags) < 0 ? -errno : 0;
+	return r == 0 && unlinkat(dir, name, flags) < 0 ? -errno : r;
 }
 
 int bid_entry_unlink(struct bid_store *store, const char *path)
@@ -80,31 +62,30 @@ int bid_entry_rmdir(struct bid_store *store, const char *path)
 
 void bid_entry_prune(struct bid_store *store, const char *path)
 {
-	char rest[PATH_MAX], copy[PATH_MAX];
+	char rest[PATH_MAX];
 
 	snprintf(rest, sizeof(rest), "%s", path);
-	while (*rest) {
-		bid_auto_fd int dir = -1;
-		const char *name;
-
-		if (open_parent(store, rest, copy, &dir, &name) < 0 || unlinkat(dir, name, AT_REMOVEDIR) < 0)
-			return;
+	while (*rest && bid_entry_rmdir(store, rest) == 0)
 		*(strrchr(rest, '/') ? strrchr(rest, '/') : rest) = '\0';
-	}
+}
+
+void bid_entry_prune_above(struct bid_store *store, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char parent[PATH_MAX];
+
+	snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 0, path);
+	bid_entry_prune(store, parent);
 }
 
 /* perf's old layout: the entry is the file. */
 static int take_file(struct bid_store *store, const char *path)
 {
-	char parent[PATH_MAX];
 	int r = bid_entry_unlink(store, path);
 
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	snprintf(parent, sizeof(parent), "%s", path);
-	*(strrchr(parent, '/') ? strrchr(parent, '/') : parent) = '\0';
-	bid_entry_prune(store, parent);
-	return 0;
+	if (r == 0)
+		bid_entry_prune_above(store, path);
+	return r == -ENOENT ? 0 : r;
 }
 
 int bid_entry_take(struct bid_store *store, const char *path, unsigned kinds)

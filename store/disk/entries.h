@@ -59,6 +59,9 @@ int bid_entry_rmdir(struct bid_store *store, const char *path);
 /* Remove the directory @path, and its parents, as long as they are empty. */
 void bid_entry_prune(struct bid_store *store, const char *path);
 
+/* Remove the parents of @path as long as they are empty. */
+void bid_entry_prune_above(struct bid_store *store, const char *path);
+
 /* Parse @name as an on-disk id. */
 bool bid_entry_name(const char *name, struct bid_id *ret_id);
 

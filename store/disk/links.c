@@ -15,21 +15,6 @@
 #include "disk/objdir.h"
 #include "disk/store.h"
 
-/* Open the directory of @filed's link, and set the link's name. */
-static int open_fan(struct bid_store *store, const struct bid_id *filed, bool make, int *ret_dir, char name[static BID_LAYOUT_MAX])
-{
-	char path[BID_LAYOUT_MAX];
-	char *slash;
-
-	bid_layout_link(filed, path);
-	slash = strrchr(path, '/');
-	*slash = '\0';
-	memcpy(name, slash + 1, strlen(slash + 1) + 1);
-	if (make)
-		return bid_beneath_mkdirs(bid_store_root(store), path, false, ret_dir);
-	return bid_beneath_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, ret_dir);
-}
-
 bool bid_link_stays_inside(const char *path)
 {
 	if (!*path)
@@ -64,10 +49,11 @@ static bool is_absent(struct bid_store *store, const char *path)
 
 enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *filed, char ret_target[static PATH_MAX])
 {
-	char name[BID_LAYOUT_MAX];
+	char link[BID_LAYOUT_MAX];
 	bid_auto_fd int fan = -1;
+	const char *name;
 
-	if (open_fan(store, filed, false, &fan, name) < 0)
+	if (bid_beneath_parent(bid_store_root(store), bid_layout_link(filed, link), O_PATH, &fan, &name) < 0)
 		return BID_LINK_NONE;
 	return bid_link_look_in(store, fan, filed, ret_target);
 }
@@ -98,12 +84,13 @@ enum bid_link_state bid_link_look_in(struct bid_store *store, int fan, const str
 
 int bid_link_point(struct bid_store *store, const struct bid_id *filed, const char *target)
 {
-	char text[PATH_MAX + 8], name[BID_LAYOUT_MAX], temp[32];
+	char text[PATH_MAX + 8], link[BID_LAYOUT_MAX], temp[32];
 	bid_auto_fd int fan = -1, dir = -1;
+	const char *name;
 	uint64_t number;
 	int r;
 
-	r = open_fan(store, filed, true, &fan, name);
+	r = bid_beneath_parent(bid_store_root(store), bid_layout_link(filed, link), O_CREAT, &fan, &name);
 	if (r == 0)
 		r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_TEMP, false, &dir);
 	if (r < 0)
@@ -128,24 +115,16 @@ int bid_link_point(struct bid_store *store, const struct bid_id *filed, const ch
 
 int bid_link_drop(struct bid_store *store, const struct bid_id *filed, const char *target)
 {
-	char wanted[PATH_MAX + 8], text[PATH_MAX + 8], name[BID_LAYOUT_MAX];
+	char link[BID_LAYOUT_MAX];
 	bid_auto_fd int fan = -1;
-	ssize_t len;
-	int r;
+	const char *name;
+	int r = bid_beneath_parent(bid_store_root(store), bid_layout_link(filed, link), O_PATH, &fan, &name);
 
-	r = open_fan(store, filed, false, &fan, name);
 	if (r < 0)
 		return r;
-	snprintf(wanted, sizeof(wanted), BID_LAYOUT_UP "%s", target);
-	len = readlinkat(fan, name, text, sizeof(text) - 1);
-	if (len < 0)
+	if (!bid_link_leads(fan, filed, target))
 		return -ENOENT;
-	text[len] = '\0';
-	if (strcmp(text, wanted) != 0)
-		return -ENOENT;
-	if (unlinkat(fan, name, 0) < 0)
-		return -errno;
-	return 0;
+	return unlinkat(fan, name, 0) < 0 ? -errno : 0;
 }
 
 void bid_link_leave(struct bid_store *store, const struct bid_id *filed, const char *path)

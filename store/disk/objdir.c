@@ -17,14 +17,11 @@
 static int read_link(struct bid_store *store, const struct bid_id *id, char ret_text[static PATH_MAX])
 {
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
-	char link[BID_LAYOUT_MAX], *slash;
-	int r;
+	char link[BID_LAYOUT_MAX];
+	const char *name;
+	int r = bid_dir_open_parent(store, bid_layout_link(id, link), false, NULL, &dir, &name);
 
-	bid_layout_link(id, link);
-	slash = strrchr(link, '/');
-	*slash = '\0';
-	r = bid_dir_open(store, link, false, NULL, &dir);
-	return r < 0 ? r : bid_beneath_readlink(dir.fd, slash + 1, ret_text);
+	return r < 0 ? r : bid_beneath_readlink(dir.fd, name, ret_text);
 }
 
 /* Return the target of perf's link for @id, if its form keeps it inside the store. */

@@ -55,17 +55,14 @@ bool bid_pieces_any(struct bid_store *store, const struct bid_id *id)
 
 static int publish_piece(struct bid_store *store, const char *path, struct bid_temp *temp, bool replace)
 {
-	const char *slash = strrchr(path, '/');
-	char parent[PATH_MAX];
 	bid_auto_fd int dir = -1;
-	int r;
+	const char *name;
+	int r = bid_beneath_parent(bid_store_root(store), path, O_CREAT, &dir, &name);
 
-	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path);
-	r = bid_beneath_mkdirs(bid_store_root(store), parent, false, &dir);
 	if (r == 0)
-		r = bid_temp_link(temp, dir, slash + 1);
-	if (r == -EEXIST && replace && unlinkat(dir, slash + 1, 0) == 0)
-		r = bid_temp_link(temp, dir, slash + 1);
+		r = bid_temp_link(temp, dir, name);
+	if (r == -EEXIST && replace && unlinkat(dir, name, 0) == 0)
+		r = bid_temp_link(temp, dir, name);
 	return r;
 }
 
@@ -87,11 +84,9 @@ int bid_piece_remove(struct bid_store *store, const struct bid_request *request)
 	int r;
 
 	r = bid_entry_unlink(store, bid_piece_path(request, path));
-	if (r < 0)
-		return r;
-	*strrchr(path, '/') = '\0';
-	bid_entry_prune(store, path);
-	return 0;
+	if (r == 0)
+		bid_entry_prune_above(store, path);
+	return r;
 }
 
 /* an iteration over the pieces of one id and kind */

@@ -44,20 +44,12 @@ static int move_file(int from, const char *name, int to, const char *stem, char 
 int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, const char *what, const char *kind, char *ret_path,
 			   size_t size)
 {
-	char parent[PATH_MAX], stem[NAME_MAX + 1], aside[NAME_MAX + 1];
+	char stem[NAME_MAX + 1], aside[NAME_MAX + 1];
 	bid_auto_fd int from = -1, to = -1;
 	struct stat wanted, moved;
 	const char *name;
-	char *slash;
-	int r;
+	int r = bid_beneath_parent(bid_store_root(store), path, O_PATH, &from, &name);
 
-	if (strlen(path) >= sizeof(parent))
-		return -ENAMETOOLONG;
-	memcpy(parent, path, strlen(path) + 1);
-	slash = strrchr(parent, '/');
-	name = slash ? path + (slash - parent) + 1 : path;
-	*(slash ? slash : parent) = '\0';
-	r = bid_beneath_open(bid_store_root(store), parent, O_PATH | O_DIRECTORY, &from);
 	if (r == 0)
 		r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_QUARANTINE, false, &to);
 	if (r < 0)

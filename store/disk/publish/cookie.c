@@ -170,21 +170,12 @@ int bid_store_each_cookie(struct bid_store *store, int (*fn)(void *user, const s
 	return walk_directory(&walk);
 }
 
-/* Remove the empty directory of the key, and its empty parents. */
-static void prune_directory(struct bid_store *store, const struct bid_cookie *cookie)
-{
-	char parent[PATH_MAX];
-
-	snprintf(parent, sizeof(parent), "%.*s", (int)(strrchr(cookie->stored, '/') - cookie->stored), cookie->stored);
-	bid_entry_prune(store, parent);
-}
-
 int bid_store_remove_cookie(struct bid_store *store, const struct bid_cookie *cookie)
 {
 	int r = bid_store_writable(store) ? bid_entry_unlink(store, cookie->stored) : -EROFS;
 
 	if (r == 0)
-		prune_directory(store, cookie);
+		bid_entry_prune_above(store, cookie->stored);
 	return r;
 }
 
@@ -193,6 +184,6 @@ int bid_cookie_quarantine(struct bid_store *store, const struct bid_cookie *cook
 	int r = bid_quarantine_move_as(store, cookie->stored, fd, cookie->name, "cookie", ret_path, size);
 
 	if (r == 0)
-		prune_directory(store, cookie);
+		bid_entry_prune_above(store, cookie->stored);
 	return r;
 }

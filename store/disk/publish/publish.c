@@ -96,17 +96,13 @@ static int publish_link(struct bid_store *store, const struct bid_id *id, const 
 	struct bid_id filed = bid_layout_filed(id);
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	char text[PATH_MAX + 8], link[BID_LAYOUT_MAX];
-	char *slash;
-	int r;
+	const char *name;
+	int r = bid_dir_open_parent(store, bid_layout_link(&filed, link), true, touched, &dir, &name);
 
-	bid_layout_link(&filed, link);
-	slash = strrchr(link, '/');
-	*slash = '\0';
-	r = bid_dir_open(store, link, true, touched, &dir);
 	if (r < 0)
 		return r;
 	snprintf(text, sizeof(text), BID_LAYOUT_UP "%s", target);
-	if (symlinkat(text, dir.fd, slash + 1) < 0)
+	if (symlinkat(text, dir.fd, name) < 0)
 		return errno == EEXIST ? 0 : -errno;
 	r = touched ? bid_touched_add(touched, dir.fd) : 0;
 	return r < 0 ? r : 1;

@@ -40,15 +40,11 @@ struct replacing {
 static int replace_at(struct bid_store *store, const char *path, int fd)
 {
 	bid_auto_fd int parent = -1;
-	char directory[PATH_MAX];
-	const char *slash = strrchr(path, '/');
-	int r;
+	const char *name;
+	int r = bid_beneath_parent(bid_store_root(store), path, O_RDONLY, &parent, &name);
 
-	if (snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path) : 0, path) >= (int)sizeof(directory))
-		return -ENAMETOOLONG;
-	r = bid_beneath_open(bid_store_root(store), directory, O_RDONLY | O_DIRECTORY, &parent);
 	if (r == 0)
-		r = bid_merge_file(store, fd, parent, slash ? slash + 1 : path);
+		r = bid_merge_file(store, fd, parent, name);
 	return r == 0 && fsync(parent) < 0 ? -errno : r;
 }
 

@@ -258,11 +258,10 @@ static bool is_linked(struct scan *scan, const struct bid_walk_file *file, const
 	struct bid_id filed = bid_layout_filed(id);
 	char link[BID_LAYOUT_MAX], hex[BID_ID_HEX_MAX], own[PATH_MAX], target[PATH_MAX];
 	enum bid_link_state state;
+	const char *name;
 
-	bid_layout_link(&filed, link);
-	*strrchr(link, '/') = '\0';
 	if (snprintf(own, sizeof(own), "%s/%s/%s", file->dir_path, file->name, bid_id_format(&filed, hex)) >= (int)sizeof(own) ||
-	    bid_dir_open(scan->store, link, false, NULL, &fan) < 0)
+	    bid_dir_open_parent(scan->store, bid_layout_link(&filed, link), false, NULL, &fan, &name) < 0)
 		return false;
 	if (bid_link_leads(fan.fd, &filed, own + 1))
 		return true;
