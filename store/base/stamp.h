@@ -6,6 +6,12 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+/* Are @a and @b stat data of one file? */
+static inline bool bid_same_inode(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
 struct bid_stamp {
 	dev_t dev;
 	ino_t ino;

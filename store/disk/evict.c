@@ -57,7 +57,7 @@ struct candidates {
 /* the current file of a candidate */
 struct found {
 	char place[PATH_MAX]; /* "[debuginfod]/ID"; the file itself for a piece and for a file without a record */
-	char path[PATH_MAX + 16]; /* path of the file */
+	char path[BID_LAYOUT_FILE_MAX]; /* path of the file */
 	struct stat st;
 };
 
@@ -97,7 +97,7 @@ static bool locate_artifact(struct bid_store *store, const struct bid_request *r
 	while (bid_place_next(&place, store, &request->id, request->kind)) {
 		if (request->kind != BID_KIND_DEBUGINFO && strcmp(place.path, unnamed) != 0)
 			continue;
-		snprintf(ret_found->path, sizeof(ret_found->path), "%s/%s", place.path, bid_kind_store_name(request->kind));
+		bid_layout_file(place.path, request->kind, ret_found->path);
 		if (bid_beneath_stat(bid_store_root(store), ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
 			continue;
 		if (ret_found->st.st_nlink != 1 || ret_found->st.st_size != size)

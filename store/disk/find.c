@@ -33,14 +33,13 @@ static int skip_stripped(struct bid_file *file, struct bid_file *stripped)
 static int find_in_place(struct bid_store *store, const char *place, const struct bid_id *filed, const struct bid_request *request,
 			 struct bid_file *ret_file)
 {
-	char path[PATH_MAX + 16];
+	char path[BID_LAYOUT_FILE_MAX];
 	int r;
 
 	/* only ELF files carry an id; for others the name must match */
 	if (!bid_kind_is_elf(request->kind) && !bid_layout_is_named_after(place, filed))
 		return -ENOENT;
-	snprintf(path, sizeof(path), "%s/%s", place, bid_kind_store_name(request->kind));
-	r = bid_check_open(store, path, request, ret_file);
+	r = bid_check_open(store, bid_layout_file(place, request->kind, path), request, ret_file);
 	if (r == -ENOENT && request->kind == bid_place_file_kind(place))
 		r = bid_check_open(store, place, request, ret_file);
 	return r;
@@ -235,10 +234,10 @@ int bid_find_stat(struct bid_store *store, const struct bid_request *request, st
 	}
 	while (bid_spelling_next(&spelling, &request->id, &filed)) {
 		struct bid_place place = { 0 };
-		char path[PATH_MAX + 16];
+		char path[BID_LAYOUT_FILE_MAX];
 
 		while (bid_place_next(&place, store, &filed, request->kind)) {
-			snprintf(path, sizeof(path), "%s/%s", place.path, bid_kind_store_name(request->kind));
+			bid_layout_file(place.path, request->kind, path);
 			if (bid_beneath_stat(bid_store_root(store), path, ret_stat) == 0)
 				return 0;
 		}

@@ -50,6 +50,12 @@ const char *bid_layout_under(const char *dir, const struct bid_id *id, char buf[
 	return buf;
 }
 
+const char *bid_layout_file(const char *place, enum bid_kind kind, char buf[static BID_LAYOUT_FILE_MAX])
+{
+	snprintf(buf, BID_LAYOUT_FILE_MAX, "%s/%s", place, bid_kind_store_name(kind));
+	return buf;
+}
+
 bool bid_layout_is_named_after(const char *place, const struct bid_id *filed)
 {
 	const char *slash = strrchr(place, '/');

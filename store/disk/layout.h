@@ -61,6 +61,10 @@ const char *bid_layout_target(const char *text);
 /* "[debuginfod]/ID" and its like: "DIR/ID" */
 const char *bid_layout_under(const char *dir, const struct bid_id *id, char buf[static BID_LAYOUT_MAX]);
 
+/* The file of @kind in the object directory @place: "PLACE/elf". Returns @buf. */
+#define BID_LAYOUT_FILE_MAX (PATH_MAX + 16)
+const char *bid_layout_file(const char *place, enum bid_kind kind, char buf[static BID_LAYOUT_FILE_MAX]);
+
 /* ".bidfs/record/xx/rest.KIND" and its like: "DIR/xx/rest.SUFFIX" */
 const char *bid_layout_fanned(const char *dir, const struct bid_id *id, const char *suffix, char buf[static BID_LAYOUT_MAX]);
 

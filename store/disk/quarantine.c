@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/stamp.h"
 #include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/store.h"
@@ -61,7 +62,7 @@ int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, co
 		return r;
 	if (fstat(fd, &wanted) < 0 || fstatat(to, aside, &moved, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if (wanted.st_dev != moved.st_dev || wanted.st_ino != moved.st_ino) {
+	if (!bid_same_inode(&wanted, &moved)) {
 		/* another process put a file there meanwhile, and it is not checked */
 		renameat2(to, aside, from, name, RENAME_NOREPLACE);
 		return -ESTALE;

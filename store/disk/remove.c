@@ -11,6 +11,7 @@
 #include "api/remove.h"
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/stamp.h"
 #include "disk/beneath.h"
 #include "disk/derived.h"
 #include "disk/entries.h"
@@ -113,11 +114,11 @@ static int by_removal(const void *a, const void *b)
 /* Stat the file of @kind under @name; in perf's old layout the name is the file. */
 static bool stat_file(struct bid_store *store, const struct name *name, int kind, struct stat *ret_st)
 {
-	char path[PATH_MAX + 16];
+	char path[BID_LAYOUT_FILE_MAX];
 
 	if (!(name->kinds & 1U << kind))
 		return false;
-	snprintf(path, sizeof(path), "%s/%s", name->path, bid_kind_store_name((enum bid_kind)kind));
+	bid_layout_file(name->path, (enum bid_kind)kind, path);
 	return (bid_beneath_stat(bid_store_root(store), path, ret_st) == 0 ||
 		bid_beneath_stat(bid_store_root(store), name->path, ret_st) == 0) &&
 	       S_ISREG(ret_st->st_mode);
@@ -133,8 +134,7 @@ static uint64_t size_of(struct bid_store *store, const struct name *names, size_
 		bool counted = !stat_file(store, &names[at], kind, &st);
 
 		for (size_t i = 0; i < at && !counted; i++)
-			counted = stat_file(store, &names[i], kind, &other) && st.st_ino == other.st_ino &&
-				  st.st_dev == other.st_dev;
+			counted = stat_file(store, &names[i], kind, &other) && bid_same_inode(&st, &other);
 		size += counted ? 0 : (uint64_t)st.st_size;
 	}
 	return size;
@@ -175,14 +175,12 @@ static void make_way(struct bid_store *store, const struct name *from, const str
 {
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = to->filed, .kind = (enum bid_kind)kind };
-		char path[PATH_MAX + 16];
 		struct stat ours, theirs;
 
 		if (!bid_kind_is_elf(request.kind) || !stat_file(store, from, kind, &ours) ||
-		    !stat_file(store, to, kind, &theirs) || (ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev))
+		    !stat_file(store, to, kind, &theirs) || bid_same_inode(&ours, &theirs))
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", to->path, bid_kind_store_name(request.kind));
-		bid_publish_make_way(store, path, &request);
+		bid_publish_make_way(store, to->path, &request);
 	}
 }
 
@@ -223,8 +221,7 @@ static bool leads_elsewhere(struct bid_store *store, const struct name *names, s
 	if (bid_beneath_stat(bid_store_root(store), target, &there) < 0 || bid_place_kinds(store, target) == 0)
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (bid_beneath_stat(bid_store_root(store), names[i].path, &st) == 0 && st.st_ino == there.st_ino &&
-		    st.st_dev == there.st_dev)
+		if (bid_beneath_stat(bid_store_root(store), names[i].path, &st) == 0 && bid_same_inode(&st, &there))
 			return false;
 	return true;
 }

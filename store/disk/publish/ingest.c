@@ -348,11 +348,6 @@ static int own_place(const struct bid_ingest *ingest, char ret_path[static PATH_
 	return snprintf(ret_path, PATH_MAX, "%s/%s", ingest->path + 1, bid_id_format(&filed, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
-}
-
 /* May all users read the added file, but not the same artifact in the store? */
 static bool opens_to_all(const struct bid_ingest *ingest, const struct bid_file *file, mode_t mode)
 {
@@ -367,7 +362,7 @@ static bool opens_to_all(const struct bid_ingest *ingest, const struct bid_file 
 static void mend_class(struct bid_store *store, const struct bid_ingest *ingest, const struct bid_file *file)
 {
 	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
-	bool linked = is_same(&file->st, &ingest->st), gives = bid_rights_given(file->fd, &file->st);
+	bool linked = bid_same_inode(&file->st, &ingest->st), gives = bid_rights_given(file->fd, &file->st);
 	/* the file to be added has a name of its own */
 	struct bid_rights rights = { .mode = mode_of(store, ingest), .elsewhere = linked };
 	char hex[BID_ID_HEX_MAX];
@@ -376,7 +371,7 @@ static void mend_class(struct bid_store *store, const struct bid_ingest *ingest,
 
 	/* perf also links files that grant privileges; files of a lower store stay as they are */
 	if ((!gives && !opens_to_all(ingest, file, rights.mode)) || bid_find_stat(store, &request, &st) < 0 ||
-	    !is_same(&st, &file->st))
+	    !bid_same_inode(&st, &file->st))
 		return;
 	if (gives && !linked)
 		rights.mode = file->st.st_mode;
@@ -445,10 +440,10 @@ static bool join_copies(struct bid_store *store, const struct bid_ingest *ingest
 	};
 	struct bid_file file = BID_FILE_NONE;
 	bid_auto_fd int dir = -1;
-	char path[PATH_MAX + 16];
+	char path[BID_LAYOUT_FILE_MAX];
 	bool joined = false;
 
-	snprintf(path, sizeof(path), "%s/%s", target, bid_kind_store_name(request.kind));
+	bid_layout_file(target, request.kind, path);
 	/* not checked yet */
 	if (bid_check_open(store, path, &request, &file) == 0 &&
 	    bid_beneath_open(bid_store_root(store), ingest->where, O_RDONLY | O_DIRECTORY, &dir) == 0) {
@@ -500,12 +495,10 @@ static int publish_instead(struct bid_store *store, struct bid_ingest *ingest, e
 {
 	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
 	int r = publish_file(store, ingest, durability, file);
-	char path[PATH_MAX + 16];
 
 	if (r != -EEXIST)
 		return r;
-	snprintf(path, sizeof(path), "%s/%s", ingest->where, bid_kind_store_name(request.kind));
-	return bid_publish_make_way(store, path, &request) ? publish_file(store, ingest, durability, file) : r;
+	return bid_publish_make_way(store, ingest->where, &request) ? publish_file(store, ingest, durability, file) : r;
 }
 
 /* Sync a known artifact: another process may have published it without a sync, or before one. */
@@ -518,10 +511,9 @@ static int sync_known(struct bid_store *store, const struct bid_ingest *ingest, 
 static bool is_taken(struct bid_store *store, const struct bid_ingest *ingest)
 {
 	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
-	char path[PATH_MAX + 16];
+	char path[BID_LAYOUT_FILE_MAX];
 
-	snprintf(path, sizeof(path), "%s/%s", ingest->where, bid_kind_store_name(request.kind));
-	return bid_check_anothers(store, path, &request);
+	return bid_check_anothers(store, bid_layout_file(ingest->where, request.kind, path), &request);
 }
 
 /* Finish publishing after the result @published: 0, or -EEXIST for another file of that name. Adds the other name of the file. */
@@ -603,8 +595,7 @@ static bool completes_build(struct bid_store *store, const struct bid_ingest *in
 	if (ingest->added.kind != BID_KIND_ELF || !(ingest->info.has_dwarf || ingest->info.has_symtab) ||
 	    has_debug(store, &request.id) || bid_find_stored(store, &request, &file) < 0)
 		return false;
-	does = (file.st.st_ino != ingest->st.st_ino || file.st.st_dev != ingest->st.st_dev) &&
-	       bid_merge_completes(&ingest->info, file.fd);
+	does = !bid_same_inode(&file.st, &ingest->st) && bid_merge_completes(&ingest->info, file.fd);
 	bid_file_release(&file);
 	return does;
 }

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/path.h"
+#include "base/stamp.h"
 #include "disk/beneath.h"
 #include "disk/check.h"
 #include "disk/entries.h"
@@ -128,7 +129,7 @@ static bool is_one_file(int from, int to, const char *name)
 	struct stat st, other;
 
 	return fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && fstatat(to, name, &other, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       st.st_ino == other.st_ino && st.st_dev == other.st_dev;
+	       bid_same_inode(&st, &other);
 }
 
 /* Join the files of one kind. Returns 1 if there is something to join; only looks if @store is NULL. */
@@ -228,11 +229,10 @@ static bool is_right(struct bid_store *store, const char *place, const struct bi
 {
 	struct bid_request request = { .id = *filed, .kind = kind };
 	struct bid_file file = BID_FILE_NONE;
-	char path[PATH_MAX + 16];
+	char path[BID_LAYOUT_FILE_MAX];
 	int r;
 
-	snprintf(path, sizeof(path), "%s/%s", place, bid_kind_store_name(kind));
-	r = bid_check_open(store, path, &request, &file);
+	r = bid_check_open(store, bid_layout_file(place, kind, path), &request, &file);
 	bid_file_release(&file);
 	return r == 0;
 }
@@ -263,18 +263,15 @@ static int join_unnamed(struct bid_store *store, const struct bid_id *filed, con
 /* Remove from the unnamed directory the files that @path has too. Files published there since stay, and readers find them. */
 static void take_away(struct bid_store *store, const char *unnamed, const char *path)
 {
-	char there[PATH_MAX + 16], here[PATH_MAX + 16];
+	char there[BID_LAYOUT_FILE_MAX], here[BID_LAYOUT_FILE_MAX];
 	struct stat st, other;
 	unsigned kinds = 0;
 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		const char *name = bid_kind_store_name((enum bid_kind)kind);
-
-		snprintf(there, sizeof(there), "%s/%s", unnamed, name);
-		snprintf(here, sizeof(here), "%s/%s", path, name);
+		bid_layout_file(unnamed, (enum bid_kind)kind, there);
+		bid_layout_file(path, (enum bid_kind)kind, here);
 		if (bid_beneath_stat(bid_store_root(store), there, &st) == 0 &&
-		    bid_beneath_stat(bid_store_root(store), here, &other) == 0 && st.st_ino == other.st_ino &&
-		    st.st_dev == other.st_dev)
+		    bid_beneath_stat(bid_store_root(store), here, &other) == 0 && bid_same_inode(&st, &other))
 			kinds |= 1U << kind;
 	}
 	bid_entry_take(store, unnamed, kinds);

@@ -71,14 +71,15 @@ static bool is_stripped(struct bid_store *store, const char *path, const struct 
 	return request->kind == BID_KIND_DEBUGINFO && bid_check_open(store, path, request, ret_file) == 0 && ret_file->stripped;
 }
 
-bool bid_publish_make_way(struct bid_store *store, const char *path, const struct bid_request *request)
+bool bid_publish_make_way(struct bid_store *store, const char *place, const struct bid_request *request)
 {
 	/* an object directory of ids that begin alike answers only for the on-disk id, not for a longer one */
 	struct bid_request there = { .id = bid_layout_filed(&request->id), .kind = request->kind };
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	char aside[PATH_MAX];
+	char path[BID_LAYOUT_FILE_MAX], aside[PATH_MAX];
 	bid_auto_fd int fd = -1;
 
+	bid_layout_file(place, request->kind, path);
 	if (is_stripped(store, path, &there, &file))
 		return bid_quarantine_move(store, path, file.fd, &there, aside, sizeof(aside)) == 0 &&
 		       bid_entry_unlink(store, aside) == 0;
@@ -190,14 +191,12 @@ int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind 
 int bid_publish_instead(struct bid_store *store, const struct bid_request *request, const char *path, bool durable,
 			const struct bid_temp *file)
 {
-	char there[PATH_MAX + 16];
 	int r;
 
 	/* an added file has no record, and none of an earlier download */
 	bid_record_drop(store, request);
 	r = bid_publish(store, &request->id, request->kind, path, durable, file, NULL);
-	snprintf(there, sizeof(there), "%s/%s", path, bid_kind_store_name(request->kind));
-	if (r == -EEXIST && bid_publish_make_way(store, there, request))
+	if (r == -EEXIST && bid_publish_make_way(store, path, request))
 		r = bid_publish(store, &request->id, request->kind, path, durable, file, NULL);
 	/* also remove a record of a download killed meanwhile */
 	if (r == 0)

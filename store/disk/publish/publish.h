@@ -31,11 +31,11 @@ int bid_publish_link(struct bid_store *store, const struct bid_id *id, const cha
 int bid_examine_for(int fd, const struct bid_request *request, char *reason, size_t size, struct bid_elf_info *ret_info);
 
 /*
- * Clear the name @path for a correct file and unstripped debuginfo. Moves the existing file to the quarantine, with a warning, if
- * it certainly does not answer the on-disk id of @request (the rule is in bid_elf_identify_any()), and removes stripped debuginfo.
- * Returns whether the name is free. Readers never call this.
+ * Clear the name of @request in the object directory @place for a correct file and unstripped debuginfo. Moves the existing file to
+ * the quarantine, with a warning, if it certainly does not answer the on-disk id of @request (the rule is in
+ * bid_elf_identify_any()), and removes stripped debuginfo. Returns whether the name is free. Readers never call this.
  */
-bool bid_publish_make_way(struct bid_store *store, const char *path, const struct bid_request *request);
+bool bid_publish_make_way(struct bid_store *store, const char *place, const struct bid_request *request);
 
 /* Return the default object directory of @id: the target of perf's link, if it is one of @id, else the unnamed directory. */
 void bid_publish_where(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX]);

@@ -12,6 +12,7 @@
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/stamp.h"
 #include "disk/beneath.h"
 #include "disk/check.h"
 #include "disk/entries.h"
@@ -49,25 +50,24 @@ static int replace_at(struct bid_store *store, const char *path, int fd)
 }
 
 /* Format the path of the file. In perf's old layout the entry @place is the file. */
-static void path_in(const struct replacing *replacing, const char *place, bool is_file, char ret_path[static PATH_MAX + 16])
+static void path_in(const struct replacing *replacing, const char *place, bool is_file, char ret_path[static BID_LAYOUT_FILE_MAX])
 {
 	if (is_file)
-		snprintf(ret_path, PATH_MAX + 16, "%s", place);
+		snprintf(ret_path, BID_LAYOUT_FILE_MAX, "%s", place);
 	else
-		snprintf(ret_path, PATH_MAX + 16, "%s/%s", place, bid_kind_store_name(replacing->kind));
+		bid_layout_file(place, replacing->kind, ret_path);
 }
 
 /* Replace the file in one object directory. A file removed meanwhile needs no replacement. */
 static int replace_in(const struct replacing *replacing, const char *place, bool is_file)
 {
 	const struct stat *only = replacing->only;
-	char path[PATH_MAX + 16];
+	char path[BID_LAYOUT_FILE_MAX];
 	struct stat st;
 	int r = 0;
 
 	path_in(replacing, place, is_file, path);
-	if (only && (bid_beneath_stat(bid_store_root(replacing->store), path, &st) < 0 || st.st_ino != only->st_ino ||
-		     st.st_dev != only->st_dev))
+	if (only && (bid_beneath_stat(bid_store_root(replacing->store), path, &st) < 0 || !bid_same_inode(&st, only)))
 		return 0;
 	for (int tries = 0; tries < TRIES; tries++) {
 		r = replace_at(replacing->store, path, replacing->fd);
@@ -83,7 +83,7 @@ static int replace_in(const struct replacing *replacing, const char *place, bool
 static bool is_anothers(const struct replacing *replacing, const struct bid_place_of *entry)
 {
 	struct bid_request request = { .id = *replacing->id, .kind = replacing->kind };
-	char path[PATH_MAX + 16];
+	char path[BID_LAYOUT_FILE_MAX];
 
 	path_in(replacing, entry->path, entry->is_file, path);
 	return bid_check_anothers(replacing->store, path, &request);
@@ -92,7 +92,7 @@ static bool is_anothers(const struct replacing *replacing, const struct bid_plac
 static int replace_entry(void *user, const struct bid_place_of *entry)
 {
 	struct replacing *replacing = user;
-	char path[PATH_MAX + 16];
+	char path[BID_LAYOUT_FILE_MAX];
 	struct stat st;
 
 	if (!(entry->kinds & 1U << replacing->kind) || !bid_idset_find(replacing->wanted, &entry->id) ||
@@ -103,7 +103,7 @@ static int replace_entry(void *user, const struct bid_place_of *entry)
 	path_in(replacing, entry->path, entry->is_file, path);
 	replacing->names++;
 	replacing->others += bid_beneath_stat(bid_store_root(replacing->store), path, &st) < 0 ||
-			     st.st_ino != replacing->st->st_ino || st.st_dev != replacing->st->st_dev;
+			     !bid_same_inode(&st, replacing->st);
 	return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/stamp.h"
 #include "base/trouble.h"
 #include "disk/digest.h"
 #include "disk/fact.h"
@@ -431,7 +432,7 @@ static void follow_name(struct bid_txn *txn, const struct bid_id *id, const stru
 /* Publish in the right object directory; if that fails, in the unnamed directory, which readers try next. */
 static int publish_object(struct bid_txn *txn, const struct bid_id *id, struct bid_file *ret_file)
 {
-	char path[PATH_MAX], unnamed[BID_LAYOUT_MAX], file[PATH_MAX];
+	char path[PATH_MAX], unnamed[BID_LAYOUT_MAX];
 	struct bid_id filed = bid_layout_filed(id);
 	int r;
 
@@ -455,8 +456,7 @@ static int publish_object(struct bid_txn *txn, const struct bid_id *id, struct b
 		if (r != -EBADMSG)
 			return r;
 		/* the directory is ours: a wrong file there blocks every correct one */
-		snprintf(file, sizeof(file), "%s/%s", unnamed, bid_kind_store_name(txn->request.kind));
-		bid_publish_make_way(txn->store, file, &txn->request);
+		bid_publish_make_way(txn->store, unnamed, &txn->request);
 	}
 	return r;
 }
@@ -508,7 +508,7 @@ static int publish_recorded(struct bid_txn *txn, const struct bid_request *reque
 
 	recorded = origin && bid_find_stat(txn->store, request, &st) < 0 && write_record(txn, request, origin, digest) == 0;
 	r = publish_object(txn, &request->id, ret_file);
-	*ret_ours = r == 0 && fstat(txn->temp.fd, &st) == 0 && st.st_ino == ret_file->st.st_ino && st.st_dev == ret_file->st.st_dev;
+	*ret_ours = r == 0 && fstat(txn->temp.fd, &st) == 0 && bid_same_inode(&st, &ret_file->st);
 	if (recorded && !*ret_ours)
 		bid_record_drop(txn->store, request);
 	else if (*ret_ours && !origin)

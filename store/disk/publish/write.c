@@ -10,6 +10,7 @@
 #include "api/write.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/stamp.h"
 #include "disk/beneath.h"
 #include "disk/entries.h"
 #include "disk/find.h"
@@ -95,13 +96,12 @@ int bid_store_unlink_link(struct bid_store *store, const struct bid_id *id)
 int bid_store_unlink(struct bid_store *store, const struct bid_request *request, const char *path)
 {
 	struct bid_id filed = bid_layout_filed(&request->id);
-	char file[PATH_MAX + 16];
+	char file[BID_LAYOUT_FILE_MAX];
 	int r, kinds;
 
 	if (!bid_store_writable(store))
 		return -EROFS;
-	snprintf(file, sizeof(file), "%s/%s", path, bid_kind_store_name(request->kind));
-	r = bid_entry_unlink(store, file);
+	r = bid_entry_unlink(store, bid_layout_file(path, request->kind, file));
 	if (r < 0)
 		return r;
 	kinds = bid_store_kinds(store, &request->id);
@@ -118,13 +118,11 @@ bool bid_store_has_alone(struct bid_store *store, const struct bid_request *requ
 	if (!bid_store_writable(store) || found->st_nlink != 1)
 		return false;
 	while (bid_place_next(&place, store, &filed, request->kind)) {
-		char path[PATH_MAX + 16];
-		bid_auto_fd int fd = -1;
+		char path[BID_LAYOUT_FILE_MAX];
 		struct stat st;
 
-		snprintf(path, sizeof(path), "%s/%s", place.path, bid_kind_store_name(request->kind));
-		if (bid_beneath_open(bid_store_root(store), path, O_PATH, &fd) == 0 && fstat(fd, &st) == 0 &&
-		    st.st_dev == found->st_dev && st.st_ino == found->st_ino)
+		bid_layout_file(place.path, request->kind, path);
+		if (bid_beneath_stat(bid_store_root(store), path, &st) == 0 && bid_same_inode(&st, found))
 			return true;
 	}
 	return false;
@@ -157,13 +155,13 @@ static int open_found(struct bid_store *store, const struct bid_id *filed, int *
 	struct stat st, before = { 0 };
 
 	while ((best < 0 || before.st_size == 0) && bid_place_next(&place, store, filed, BID_KIND_PROBES)) {
-		char path[PATH_MAX + 16];
+		char path[BID_LAYOUT_FILE_MAX];
 		bid_auto_fd int fd = -1;
 		int r;
 
 		if (!bid_layout_is_named_after(place.path, filed))
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", place.path, bid_kind_store_name(BID_KIND_PROBES));
+		bid_layout_file(place.path, BID_KIND_PROBES, path);
 		r = bid_beneath_open(bid_store_root(store), path, O_RDWR | O_NONBLOCK, &fd);
 		if (r == -ENOENT || r == -ENOTDIR)
 			continue;

@@ -353,11 +353,6 @@ static int clean_store(struct scan *scan, struct timespec *ret_before)
 	return r;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
-}
-
 /* Mark the ELF file below its original path as added by the user: eviction then spares it, and no lookup is repeated. */
 static bool is_claimed(struct bid_store *store, const struct bid_request *request)
 {
@@ -380,14 +375,14 @@ static bool is_placed(struct scan *scan, const struct bid_walk_file *file, int f
 	if (stat_stored(scan, file, id, BID_KIND_ELF, ret_stored) < 0)
 		return false;
 	/* the file may grant privileges by now, or lie in a private directory; perf links all files */
-	if (is_same(ret_stored, st))
+	if (bid_same_inode(ret_stored, st))
 		return is_linked(scan, file, id) && !bid_rights_given(fd, st) && file->note == 0 &&
 		       is_claimed(scan->store, &request);
 	/* or all users may read the file by now */
 	if (ret_stored->st_size != st->st_size || (bid_all_read(st->st_mode) && !bid_all_read(ret_stored->st_mode)) ||
 	    bid_find_stored(scan->store, &request, &found) < 0)
 		return false;
-	same = is_same(&found.st, ret_stored);
+	same = bid_same_inode(&found.st, ret_stored);
 	bid_file_release(&found);
 	/* the file is the user's now, and no download */
 	return same && is_claimed(scan->store, &request);

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"
+#include "base/stamp.h"
 #include "disk/beneath.h"
 #include "disk/check.h"
 #include "disk/layout.h"
@@ -255,16 +256,15 @@ static bool is_joined(struct bid_verify *verify, const struct bid_place_of *entr
 {
 	struct bid_place_of files = *entry;
 	struct stat one, other;
-	char path[PATH_MAX + 16];
+	char path[BID_LAYOUT_FILE_MAX];
 
 	if (!entry->is_file) {
 		files.kinds &= ~(1U << BID_KIND_PROBES);
 		return !bid_merge_pending(verify->store, &files, target);
 	}
-	snprintf(path, sizeof(path), "%s/%s", target, bid_kind_store_name(bid_place_file_kind(entry->path)));
+	bid_layout_file(target, bid_place_file_kind(entry->path), path);
 	return bid_beneath_stat(bid_store_root(verify->store), entry->path, &one) == 0 &&
-	       bid_beneath_stat(bid_store_root(verify->store), path, &other) == 0 && one.st_ino == other.st_ino &&
-	       one.st_dev == other.st_dev;
+	       bid_beneath_stat(bid_store_root(verify->store), path, &other) == 0 && bid_same_inode(&one, &other);
 }
 
 /* Is @entry in a well-known directory? Readers look there without a link. */
@@ -328,10 +328,10 @@ static bool is_right(struct bid_verify *verify, const struct bid_place_of *entry
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = entry->id, .kind = (enum bid_kind)kind };
 		struct bid_file file = BID_FILE_NONE;
-		char path[PATH_MAX + 16];
+		char path[BID_LAYOUT_FILE_MAX];
 		int r = 0;
 
-		snprintf(path, sizeof(path), "%s/%s", target, bid_kind_store_name(request.kind));
+		bid_layout_file(target, request.kind, path);
 		if (entry->kinds & 1U << kind && request.kind != BID_KIND_PROBES)
 			r = bid_check_open(verify->store, path, &request, &file);
 		if (file.fd >= 0 && !is_as_recorded(verify, path, &request))
@@ -437,7 +437,7 @@ int bid_verify_entry(void *user, const struct bid_place_of *entry)
 {
 	struct bid_verify *verify = user;
 	struct bid_place_of left = *entry;
-	char path[PATH_MAX + 16];
+	char path[BID_LAYOUT_FILE_MAX];
 	bool linked = false;
 	int r;
 

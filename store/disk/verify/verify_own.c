@@ -214,10 +214,10 @@ static int open_artifact(struct bid_verify *verify, const struct bid_request *re
 	int r, result = -ENOENT;
 
 	while (bid_place_next(&place, verify->store, &request->id, request->kind)) {
-		char path[PATH_MAX + 16];
+		char path[BID_LAYOUT_FILE_MAX];
 		bid_auto_fd int fd = -1;
 
-		snprintf(path, sizeof(path), "%s/%s", place.path, bid_kind_store_name(request->kind));
+		bid_layout_file(place.path, request->kind, path);
 		r = bid_beneath_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 		if (r == -ENOENT && (request->kind == BID_KIND_ELF || request->kind == BID_KIND_KALLSYMS))
 			r = bid_beneath_open(bid_store_root(verify->store), place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
