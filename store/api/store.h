@@ -53,15 +53,6 @@ int bid_store_recheck(struct bid_store *store, const struct bid_request *request
 /* Does the store have anything under @id, by any id alias of bid_id_answers()? Returns 1, 0 or a negative errno. */
 int bid_store_has(struct bid_store *store, const struct bid_id *id);
 
-/* A callback of bid_store_each_path(); @path is relative to its store. A non-zero return ends the enumeration, and is returned. */
-typedef int (*bid_store_path_fn)(void *user, const char *path);
-
-/*
- * Enumerate the object directories of @id, "usr/bin/ls/15df…": the target of perf's link, and the other recorded names. One may
- * come twice.
- */
-int bid_store_each_path(struct bid_store *store, const struct bid_id *id, bid_store_path_fn fn, void *user);
-
 /* type of a name in the tree of original paths, or of sources */
 enum bid_entry {
 	BID_ENTRY_NONE = 0,
@@ -162,12 +153,11 @@ struct bid_txn;
 int bid_txn_begin(struct bid_store *store, const struct bid_request *request, struct bid_txn **ret_txn);
 
 /*
- * Reserve space for @size bytes, beside other reservations and min_free ("api/evict.h"). If the space needs an eviction, @evict
- * evicts and may block for long; without @evict return -EAGAIN, for bid_txn_make_room(). Returns 0, or -ENOSPC with a
- * bid_txn_reason(). The reservation ends with bid_txn_reset() or as many written bytes. A transaction without a reservation meets a
- * full disk in bid_txn_write().
+ * Reserve space for @size bytes, beside other reservations and min_free ("api/evict.h"). Returns 0; -EAGAIN if the space needs an
+ * eviction, for bid_txn_make_room(); or -ENOSPC with a bid_txn_reason(). The reservation ends with bid_txn_reset() or as many
+ * written bytes. A transaction without a reservation meets a full disk in bid_txn_write().
  */
-int bid_txn_expect(struct bid_txn *txn, uint64_t size, bool evict);
+int bid_txn_expect(struct bid_txn *txn, uint64_t size);
 
 #define BID_TXN_UNSAID_MAX (1ULL << 30) /* bytes */
 

@@ -43,7 +43,7 @@ int bid_attempt_begin_body(struct bid_attempt *attempt, uint64_t size)
 								    BID_NEGATIVE_ALL, &ttl) == BID_OUTCOME_FOUND))
 		bid_txn_accept(attempt->txn);
 	if (r == 0 && size != BID_SIZE_UNKNOWN)
-		r = bid_txn_expect(attempt->txn, size, false);
+		r = bid_txn_expect(attempt->txn, size);
 	/* the first bytes wait for the room */
 	return r == -EAGAIN ? 0 : r;
 }

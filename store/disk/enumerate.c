@@ -19,7 +19,6 @@
 #include "disk/beneath.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
-#include "disk/names.h"
 #include "disk/objdir.h"
 #include "disk/store.h"
 
@@ -367,30 +366,6 @@ int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_
 			result = r;
 	}
 	return result;
-}
-
-struct paths {
-	bid_store_path_fn fn;
-	void *user;
-};
-
-static int pass_path(void *user, const char *note, const char *path, bool there)
-{
-	const struct paths *paths = user;
-
-	return there ? paths->fn(paths->user, path) : 0;
-}
-
-int bid_store_each_path(struct bid_store *store, const struct bid_id *id, bid_store_path_fn fn, void *user)
-{
-	struct paths paths = { .fn = fn, .user = user };
-	char where[PATH_MAX];
-	int r = bid_store_where(store, id, where, sizeof(where)) == 0 ? fn(user, where) : 0;
-
-	for (; store && r == 0; store = bid_store_lower(store))
-		if (bid_store_has_paths(store))
-			r = bid_names_each(store, id, pass_path, &paths);
-	return r;
 }
 
 enum bid_entry bid_store_classify(struct bid_store *store, const char *path, struct stat *ret_stat)

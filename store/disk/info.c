@@ -180,6 +180,23 @@ static int add_path(void *user, const char *path)
 	return 0;
 }
 
+static int add_noted(void *user, const char *note, const char *path, bool there)
+{
+	return there ? add_path(user, path) : 0;
+}
+
+/* Add the target of perf's link, and the other recorded names. */
+static void add_paths(struct bid_store *store, const struct bid_id *id, struct paths *paths)
+{
+	char where[PATH_MAX];
+
+	if (bid_store_where(store, id, where, sizeof(where)) == 0)
+		add_path(paths, where);
+	for (; store; store = bid_store_lower(store))
+		if (bid_store_has_paths(store))
+			bid_names_each(store, id, add_noted, paths);
+}
+
 int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_json, struct timespec *ret_changed)
 {
 	struct timespec changed = { 0 };
@@ -196,7 +213,7 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 	json_object_set_new(json, "id", json_string(bid_id_format(id, hex)));
 	json_object_set_new(json, "paths", paths);
 	json_object_set_new(json, "artifacts", artifacts);
-	bid_store_each_path(store, id, add_path, &(struct paths){ .store = store, .json = paths, .changed = &changed });
+	add_paths(store, id, &(struct paths){ .store = store, .json = paths, .changed = &changed });
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
 		struct bid_file file = BID_FILE_NONE;

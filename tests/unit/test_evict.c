@@ -555,6 +555,14 @@ static void a_full_disk_evicts_once(void **state)
 	small_disk_end(scene);
 }
 
+/* Reserve space, with an eviction if it needs one. */
+static int expect_room(struct bid_txn *txn, uint64_t size)
+{
+	int r = bid_txn_expect(txn, size);
+
+	return r == -EAGAIN ? bid_txn_make_room(txn) : r;
+}
+
 /* Eviction makes room before a file of known size arrives. A size that can never fit evicts nothing. */
 static void room_is_looked_for_beforehand(void **state)
 {
@@ -566,12 +574,12 @@ static void room_is_looked_for_beforehand(void **state)
 	assert_int_equal(try_fetch(scene, ID_A, BID_KIND_ELF, "a", 400 * 1024), 0);
 	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
 	assert_int_equal(bid_txn_begin(scene->store, &request, &other), 0);
-	assert_int_equal(bid_txn_expect(txn, 500 * 1024, true), 0);
-	assert_int_equal(bid_txn_expect(txn, 2 << 20, true), -ENOSPC);
+	assert_int_equal(expect_room(txn, 500 * 1024), 0);
+	assert_int_equal(expect_room(txn, 2 << 20), -ENOSPC);
 	assert_non_null(strstr(bid_txn_reason(txn), "No space left on device for 2097152 bytes"));
-	assert_int_equal(bid_txn_expect(txn, UINT64_MAX / 16, true), -ENOSPC);
+	assert_int_equal(expect_room(txn, UINT64_MAX / 16), -ENOSPC);
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-	assert_int_equal(bid_txn_expect(txn, 800 * 1024, true), 0);
+	assert_int_equal(expect_room(txn, 800 * 1024), 0);
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
 	nothing_is_wrong(scene);
 	bid_txn_free(txn);
@@ -590,18 +598,18 @@ static void room_is_promised_once(void **state)
 	small_disk_begin(scene);
 	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
 	assert_int_equal(bid_txn_begin(scene->store, &request, &other), 0);
-	assert_int_equal(bid_txn_expect(txn, 600 * 1024, true), 0);
-	assert_int_equal(bid_txn_expect(other, 600 * 1024, true), -ENOSPC);
-	assert_int_equal(bid_txn_expect(other, 300 * 1024, true), 0);
+	assert_int_equal(expect_room(txn, 600 * 1024), 0);
+	assert_int_equal(expect_room(other, 600 * 1024), -ENOSPC);
+	assert_int_equal(expect_room(other, 300 * 1024), 0);
 	/* written bytes are on the disk, and count there */
 	assert_int_equal(bid_txn_write(other, zeros, sizeof(zeros)), 0);
-	assert_int_equal(bid_txn_expect(txn, 700 * 1024, true), 0);
+	assert_int_equal(expect_room(txn, 700 * 1024), 0);
 	assert_int_equal(bid_txn_reset(other), 0);
-	assert_int_equal(bid_txn_expect(other, 600 * 1024, true), -ENOSPC);
+	assert_int_equal(expect_room(other, 600 * 1024), -ENOSPC);
 	assert_int_equal(bid_txn_reset(txn), 0);
-	assert_int_equal(bid_txn_expect(other, 600 * 1024, true), 0);
+	assert_int_equal(expect_room(other, 600 * 1024), 0);
 	bid_txn_free(other);
-	assert_int_equal(bid_txn_expect(txn, 900 * 1024, true), 0);
+	assert_int_equal(expect_room(txn, 900 * 1024), 0);
 	bid_txn_free(txn);
 	small_disk_end(scene);
 }
@@ -616,8 +624,8 @@ static void what_is_to_stay_free_is_no_room(void **state)
 	small_disk_begin(scene);
 	assert_int_equal(bid_store_keep_limits(scene->store, &limits), 0);
 	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
-	assert_int_equal(bid_txn_expect(txn, 600 * 1024, true), -ENOSPC);
-	assert_int_equal(bid_txn_expect(txn, 400 * 1024, true), 0);
+	assert_int_equal(expect_room(txn, 600 * 1024), -ENOSPC);
+	assert_int_equal(expect_room(txn, 400 * 1024), 0);
 	bid_txn_free(txn);
 	small_disk_end(scene);
 }

@@ -109,15 +109,11 @@ static int publish_link(struct bid_store *store, const struct bid_id *id, const 
 	return r < 0 ? r : 1;
 }
 
-int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target, bool durable)
+int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target)
 {
-	struct bid_touched touched = { 0 };
-	int r = publish_link(store, id, target, durable ? &touched : NULL);
+	int r = publish_link(store, id, target, NULL);
 
-	if (r >= 0)
-		r = bid_touched_sync(&touched);
-	bid_touched_release(&touched);
-	return r;
+	return r < 0 ? r : 0;
 }
 
 void bid_publish_where(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX])

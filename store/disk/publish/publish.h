@@ -21,8 +21,8 @@ int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind 
 int bid_publish_instead(struct bid_store *store, const struct bid_request *request, const char *path, bool durable,
 			const struct bid_temp *file);
 
-/* perf's link for @id to the directory @target (relative to the store), unless there is one. */
-int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target, bool durable);
+/* Create perf's link for @id to the directory @target (relative to the store), unless there is one. */
+int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target);
 
 /*
  * Is the ELF file open at @fd, as a whole, the artifact @request? Returns 0, -EBADMSG and in @reason (of @size bytes) why not, in

@@ -235,13 +235,11 @@ int bid_txn_make_room(struct bid_txn *txn)
 	return r;
 }
 
-int bid_txn_expect(struct bid_txn *txn, uint64_t size, bool evict)
+int bid_txn_expect(struct bid_txn *txn, uint64_t size)
 {
 	uint64_t left = 0;
 	int r = explain_expected(txn, bid_reservation_expect(&txn->reservation, size, &left), size, left);
 
-	if (r == -EAGAIN && evict)
-		r = bid_txn_make_room(txn);
 	/* the caller has this error; the next write must not repeat it */
 	txn->no_room = 0;
 	return r;

@@ -67,7 +67,7 @@ int bid_store_symlink(struct bid_store *store, const struct bid_id *id, const ch
 		return -EINVAL;
 	if (bid_link_look(store, &filed, there) != BID_LINK_NONE)
 		return -EEXIST;
-	return bid_publish_link(store, &filed, target, false);
+	return bid_publish_link(store, &filed, target);
 }
 
 int bid_store_unlink_link(struct bid_store *store, const struct bid_id *id)
