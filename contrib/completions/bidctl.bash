@@ -34,7 +34,7 @@ _bidctl()
 		case ${COMP_WORDS[i]} in
 		-s | --store | --lower | --links | --url | --link | --perf-data | --core | --pid | --jobs | --files-from | \
 			--interval | --notes | -o | --output | --options | --by | --path | --cache-size | --min-free | --kind | \
-			--missing | --root | --color | --progress | --lines)
+			--missing | --root | --color | --progress | --lines | --format)
 			[[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
 			((i++))
 			;;
@@ -100,9 +100,10 @@ _bidctl()
 		add) options+=' --perf-data= --fetch --url= --links= --link= --jobs= --cross --running --kernel --files-from=' ;;
 		get) options+=' --lower= --links= --url= --offline --refresh --accept --perf-data= --core= --pid=' ;;
 		archive) options+=' --output= --perf-data= --fetch --url= --lower= --links=' ;;
-		list) options+=' --cookies --by= --kind= --missing= --null --lower= --links=' ;;
+		list) options+=' --cookies --by= --kind= --missing= --format= --null --lower= --links=' ;;
 		missing) options+=' --perf-data= --lower= --links=' ;;
-		show | status) options+=' --lower= --links=' ;;
+		show) options+=' --lower= --links=' ;;
+		status) options+=' --watch --interval= --lower= --links=' ;;
 		remove) options+=' --path= --dry-run' ;;
 		pin | quarantine) options+=' --dry-run' ;;
 		mount) options+=' --options=' ;;

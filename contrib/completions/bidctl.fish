@@ -8,7 +8,8 @@ function __bidctl_words
     while set -q words[1]
         switch $words[1]
             case -s --store --lower --links --url --link --perf-data --core --pid --jobs --files-from --interval --notes \
-                    -o --output --options --by --path --cache-size --min-free --kind --missing --root --color --progress --lines
+                    -o --output --options --by --path --cache-size --min-free --kind --missing --root --color --progress \
+                    --lines --format
                 set -e words[1]
             case '-*'
             case '*'
@@ -95,7 +96,7 @@ end
 function __bidctl_takes_file
     set -l words (__bidctl_words)
     set -l last (commandline -opc)[-1]
-    contains -- $last --by --link --pid --jobs --url --interval --cache-size --min-free --color --progress --lines
+    contains -- $last --by --link --pid --jobs --url --interval --cache-size --min-free --color --progress --lines --format
     and return 1
     contains -- $last -s --store --lower --links --perf-data --core --files-from --notes -o --output --path --root
     or string match -qr -- '^--(store|lower|links|perf-data|core|files-from|notes|output|path|root)=' (commandline -ct)

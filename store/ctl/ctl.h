@@ -39,7 +39,8 @@ struct ctl {
 	bool kernel; /* add */
 	const char *files_from; /* add: a list of paths, or NULL */
 	bool once; /* watch */
-	unsigned interval; /* watch: seconds; 0 if not given */
+	bool watch; /* status */
+	unsigned interval; /* status, watch: seconds; 0 if not given */
 	bool refresh; /* get */
 	bool accept; /* get */
 	bool offline; /* doctor, get, verify */
@@ -53,6 +54,7 @@ struct ctl {
 	enum ctl_order order; /* list */
 	bool cookies; /* list */
 	bool nul; /* list */
+	const char *format; /* list: a format, or NULL */
 	enum bid_kind kind, missing; /* list; none for any */
 	unsigned lines; /* log; 0 for all */
 	const char *output; /* archive: a file, or "-" */

@@ -36,6 +36,7 @@ struct listing {
 	bool json, terminal;
 	bool times; /* show times, and sort by them */
 	bool nul; /* NUL ends a row */
+	const char *format; /* checked by check_format(), or NULL */
 	const char *pattern; /* as of ctl_matches(), or NULL */
 	enum bid_kind kind, missing; /* list builds with the one kind and without the other; BID_KIND_NONE for any */
 	struct ctl_array array;
@@ -122,6 +123,56 @@ static bool is_wanted(const struct listing *listing, const struct row *row)
 	return !listing->pattern || ctl_matches(listing->pattern, bid_id_format(&row->id, hex), row->path);
 }
 
+/* Does "%(NAME)" at @at have the name @name? */
+static bool is_field(const char *at, const char *name)
+{
+	size_t len = strlen(name);
+
+	return strncmp(at + 2, name, len) == 0 && at[2 + len] == ')';
+}
+
+/* Refuse a format with another placeholder than those of print_formatted(). */
+static enum ctl_status check_format(const char *format)
+{
+	static const char *const names[] = { "id", "kinds", "size", "changed", "path" };
+
+	for (const char *at = format; (at = strchr(at, '%')); at += 2) {
+		bool known = at[1] == '%';
+
+		for (size_t i = 0; at[1] == '(' && i < sizeof(names) / sizeof(names[0]); i++)
+			known |= is_field(at, names[i]);
+		if (!known)
+			return ctl_usage("not one of %%(id), %%(kinds), %%(size), %%(changed), %%(path), %%%%: '%s'", at);
+	}
+	return CTL_DONE;
+}
+
+static void print_formatted(const char *format, const struct row *row)
+{
+	char hex[BID_ID_HEX_MAX], kinds[KINDS_TEXT];
+
+	for (const char *at = format; *at; at++) {
+		if (*at != '%') {
+			putchar(*at);
+			continue;
+		}
+		if (at[1] == '%')
+			putchar(*at++);
+		else if (is_field(at, "id"))
+			fputs(bid_id_format(&row->id, hex), stdout);
+		else if (is_field(at, "kinds"))
+			fputs(kinds_text(row->kinds, kinds), stdout);
+		else if (is_field(at, "size"))
+			printf("%" PRIu64, row->size);
+		else if (is_field(at, "changed"))
+			printf("%" PRId64, (int64_t)row->changed.tv_sec);
+		else
+			fputs(row->path, stdout);
+		if (at[1] == '(')
+			at = strchr(at, ')');
+	}
+}
+
 static int print_row(struct listing *listing, const struct row *row)
 {
 	char hex[BID_ID_HEX_MAX], kinds[KINDS_TEXT], size[CTL_SIZE_MAX], date[CTL_TIME_MAX];
@@ -130,6 +181,11 @@ static int print_row(struct listing *listing, const struct row *row)
 		return 0;
 	if (listing->json)
 		return ctl_array_add(&listing->array, row_to_json(row));
+	if (listing->format) {
+		print_formatted(listing->format, row);
+		putchar(listing->nul ? '\0' : '\n');
+		return 0;
+	}
 	bid_id_format(&row->id, hex);
 	if (listing->terminal)
 		printf("%-40s  %-14s  %9s  ", hex, kinds_text(row->kinds, kinds), ctl_format_size(row->size, size));
@@ -259,7 +315,8 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
 	struct listing listing = { .json = ctl->json,
-				   .terminal = ctl_is_terminal(stdout) && !ctl->nul,
+				   .terminal = ctl_is_terminal(stdout) && !ctl->nul && !ctl->format,
+				   .format = ctl->format,
 				   .times = ctl->order == CTL_BY_TIME,
 				   .nul = ctl->nul,
 				   .pattern = argc > 0 ? argv[0] : NULL,
@@ -268,9 +325,14 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 	enum ctl_status status;
 	int r;
 
-	if (ctl->cookies && (argc > 0 || ctl->kind || ctl->missing || ctl->nul || ctl->order != CTL_BY_ID))
-		return ctl_usage("'--cookies' does not go together with PATTERN, '--by', '--kind', '--missing' or '--null'");
-	status = ctl_open_store(ctl, CTL_READ, &store);
+	if (ctl->cookies && (argc > 0 || ctl->kind || ctl->missing || ctl->nul || ctl->format || ctl->order != CTL_BY_ID))
+		return ctl_usage(
+			"'--cookies' does not go together with PATTERN, '--by', '--format', '--kind', '--missing' or '--null'");
+	if (ctl->format && ctl->json)
+		return ctl_usage("'--format' does not go together with '--json'");
+	status = ctl->format ? check_format(ctl->format) : CTL_DONE;
+	if (status == CTL_DONE)
+		status = ctl_open_store(ctl, CTL_READ, &store);
 	if (status != CTL_DONE)
 		return status;
 	if (ctl->cookies)

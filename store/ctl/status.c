@@ -172,7 +172,7 @@ static enum ctl_status look(const struct ctl *ctl, struct summary *summary)
 	return r < 0 ? CTL_TROUBLE : status;
 }
 
-enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv)
+static enum ctl_status show(const struct ctl *ctl)
 {
 	struct summary summary = { .readable = true };
 	enum ctl_status status = ctl_store_path(ctl, summary.path, sizeof(summary.path)), mounts;
@@ -186,4 +186,23 @@ enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv)
 		print_summary(&summary);
 	mounts = report_mounts(ctl, &summary);
 	return status != CTL_DONE ? status : mounts;
+}
+
+enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv)
+{
+	enum ctl_status status;
+
+	if (ctl->interval > 0 && !ctl->watch)
+		return ctl_usage("'--interval' needs '--watch'");
+	for (;;) {
+		/* to the upper left corner, and erase */
+		if (ctl->watch && ctl_is_terminal(stdout))
+			fputs("\033[H\033[J", stdout);
+		status = show(ctl);
+		if (!ctl->watch || fflush(stdout) != 0)
+			return status;
+		sleep(ctl->interval > 0 ? ctl->interval : 2);
+		if (!ctl_is_terminal(stdout) && !ctl->json)
+			putchar('\n');
+	}
 }

@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import time
 
@@ -53,7 +54,8 @@ def case_usage(scene):
             (["list", "--json=yes"], "takes no argument: '--json=yes'"),
             (["list", "some", "extra"], "'extra'"),
             (["list", "--link=copy"], "'--link'"),
-            *((["list", "--cookies", word], "'--cookies'") for word in ("x", "--kind=elf", "--missing=elf", "--by=size", "-0")),
+            *((["list", "--cookies", word], "'--cookies'") for word in
+              ("x", "--kind=elf", "--missing=elf", "--by=size", "--format=x", "-0")),
             (["add"], "FILE"),
             (["add", "--link=soft", "file"], "'soft'"),
             (["add", "--refresh", "file"], "'--refresh'"),
@@ -198,6 +200,20 @@ def case_list_is_filtered_by_path_and_kind(scene):
     assert ids("--by=path", "--missing=elf") == []
     assert scene.on_store("list", "-0", "two").stdout == f"{ID_TWO}\telf\t{scene.two.stat().st_size}\t{scene.two}\0"
     scene.one_error("list", "--kind=core", status=USAGE, has="'core'")
+
+
+def case_list_prints_the_format(scene):
+    scene.on_store("add", scene.one, scene.two)
+    size = scene.one.stat().st_size
+    row = scene.json("list", "one")[0]
+    for form, text in (("%(path)", f"{scene.one}"), ("%(id) %(kinds)\t%(size)%%", f"{ID_ONE} elf\t{size}%"), ("", ""),
+                       ("x%(changed)y", f"x{row['changed']}y")):
+        assert scene.on_store("list", "one", f"--format={form}").stdout == f"{text}\n", form
+    assert scene.on_store("list", "--format=%(id)", "-0").stdout == f"{ID_ONE}\0{ID_TWO}\0"
+    assert scene.on_terminal("-s", scene.store, "list", "one", "--format=%(id)")[1] == f"{ID_ONE}\r\n"
+    for form in ("%", "%(id", "%(ids)", "%d", "%(path)%("):
+        scene.one_error("list", f"--format={form}", status=USAGE, has="%(id), %(kinds)")
+    scene.one_error("list", "--json", "--format=%(id)", status=USAGE, has="--json")
 
 
 def case_list_terminal(scene):
@@ -492,6 +508,20 @@ def case_status(scene):
     assert 0 < store["bytes_free"] <= store["bytes_total"] and isinstance(status["mounts"], list), status
     text = scene.on_store("status").stdout
     assert re.search(rf"^store +{re.escape(str(scene.store))}$", text, re.M) and re.search(r"^  ids +2$", text, re.M), text
+
+
+def case_watched_status_comes_again(scene):
+    with subprocess.Popen([scene.bidctl, "-s", scene.store, "status", "--watch", "--interval=1"], env=scene.environment,
+                          stdout=subprocess.PIPE, text=True) as process:
+        seen = 0
+        while seen < 2:
+            line = process.stdout.readline()
+            assert line, "it has ended"
+            seen += line.startswith("store ")
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+    assert process.returncode == -signal.SIGINT
+    scene.one_error("status", "--interval=1", status=USAGE, has="--watch")
 
 
 def case_write_error(scene):
