@@ -294,6 +294,12 @@ enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv)
 		}
 		replaced += was_there;
 		added += !was_there;
+		if (ctl->verbose && !ctl->json) {
+			printf("%s\t%s\t%s\t", bid_id_format(&done.id, hex), bid_kind_name(done.kind),
+			       was_there ? "replaced" : "added");
+			ctl_print_text(stdout, argv[i]);
+			putchar('\n');
+		}
 		json_array_append_new(files, json_pack("{s:o, s:s, s:s, s:b}", "file", ctl_json_text(argv[i]), "id",
 						       bid_id_format(&done.id, hex), "kind", bid_kind_name(done.kind), "replaced",
 						       was_there));

@@ -143,7 +143,9 @@ def case_update(scene):
     assert scene.on_store("verify", "--deep").stdout.count("\n") == 1
     # what is a link to it, and so the same whatever was written to it, is not copied
     scene.on_store("add", "--link=hard", scene.two)
-    assert scene.on_store("update", scene.two).summary == "replaced 1, added 0, refused 0\n"
+    done = scene.on_store("-v", "update", scene.two)
+    assert done.summary == "replaced 1, added 0, refused 0\n"
+    assert done.stdout.startswith(f"{ID_TWO}\telf\treplaced\t{scene.two}\n"), done
     assert (entry_of(scene, scene.two, ID_TWO) / "elf").samefile(scene.two)
 
 
