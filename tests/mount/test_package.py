@@ -99,6 +99,37 @@ def test_purged_packages_leave_nothing(installed):
     assert left == []
 
 
+# The same packages with a later version, and another text in one of their files. Root owns all that dpkg unpacks and packs.
+NEXT_VERSION = """
+cd /packages
+for file in *.deb; do
+	dpkg-deb --raw-extract "$file" tree
+	sed -i -E "s/^(Version: .*)/\\1+next/; s/(bidfs|libbid0) \\(= ([^)]*)\\)/\\1 (= \\2+next)/g" tree/DEBIAN/control
+	dpkg-deb --root-owner-group --build tree "next-$file"
+	rm -r tree
+done
+"""
+
+
+@pytest.mark.limit(300)
+def test_upgrade_leaves_mount_and_open_file_alone(installed):
+    machine = installed
+    machine.run("bidctl", "--store", "/var/lib/bidfs", "add", "/usr/bin/true")
+    machine.run("systemctl", "enable", "--now", "bidfs", "bidfs-watch")
+    daemon = machine.property("bidfs", "MainPID")
+    machine.run("sh", "-euxc", NEXT_VERSION)
+    # what it reads before and after the upgrade is one file
+    machine.run("sh", "-euc", 'exec 3<"$(echo /run/bidfs/by-path/usr/bin/true/*)"; dpkg --install /packages/next-*.deb; '
+                "cmp /proc/self/fd/3 /usr/bin/true")
+    version = machine.run("dpkg-query", "--show", "--showformat=${Version} ", *OWN).stdout.split()
+    assert len(version) == len(OWN) and all(text.endswith("+next") for text in version)
+    assert machine.property("bidfs", "MainPID") == daemon != "0"
+    assert machine.run("systemctl", "is-enabled", "bidfs", "bidfs-watch").stdout.split() == ["enabled", "enabled"]
+    machine.run("systemctl", "restart", "bidfs")
+    assert machine.property("bidfs", "MainPID") != daemon
+    machine.run("sh", "-c", "cmp /run/bidfs/by-path/usr/bin/true/* /usr/bin/true")
+
+
 @pytest.mark.limit(900)
 def test_rpm_packages_build():
     with builder("rpmbuild", "rpmlint") as (top, run):
