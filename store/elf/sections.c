@@ -80,10 +80,13 @@ static int inflate_table(const struct bid_form *form, char **table, uint64_t *si
 	const uint8_t *data = (const uint8_t *)*table;
 	size_t head = BID_FORM_SIZE(form, Chdr);
 	bid_auto_free char *larger = NULL;
-	uint64_t wanted;
+	uint64_t wanted, align;
 	uLongf len;
 
 	if (*size < head || BID_FORM_FIELD(form, data, Chdr, ch_type) != ELFCOMPRESS_ZLIB)
+		return -EBADMSG;
+	align = BID_FORM_FIELD(form, data, Chdr, ch_addralign);
+	if (align & (align - 1))
 		return -EBADMSG;
 	wanted = BID_FORM_FIELD(form, data, Chdr, ch_size);
 	if (wanted / ZLIB_RATIO > *size - head)

@@ -82,18 +82,18 @@ class Elf:
         form = self.order + ("2I4Q2I2Q" if self.wide else "10I")
         return struct.pack(form, name, kind, flags, 0, offset, size, link, info, align, 0)
 
-    def compress(self, data, claim):
+    def compress(self, data, claim, align):
         """As eu-elfcompress does it, but with a claim of the size."""
-        head = (ELFCOMPRESS_ZLIB, 0, claim, 1) if self.wide else (ELFCOMPRESS_ZLIB, claim, 1)
+        head = (ELFCOMPRESS_ZLIB, 0, claim, align) if self.wide else (ELFCOMPRESS_ZLIB, claim, align)
         return struct.pack(self.order + ("2I2Q" if self.wide else "3I"), *head) + zlib.compress(data, 9)
 
-    def finish(self, phnum=None, shnum=None, zero_size=0, zero_info=0, claim=None, **ehdr):
+    def finish(self, phnum=None, shnum=None, zero_size=0, zero_info=0, claim=None, claim_align=1, **ehdr):
         """@claim: compress the table of names, and claim so many bytes more than it has."""
         shoff, count, names_index = 0, 0, 0
         if self.sections:
             names = b"\0" + b"".join(name.encode() + b"\0" for name, *_ in self.sections) + b".shstrtab\0"
             if claim is not None:
-                names = self.compress(names, len(names) + claim)
+                names = self.compress(names, len(names) + claim, claim_align)
             names_offset = self.add(names, 1 if claim is None else 8)
             table, at = [self.pack_section(0, 0, 0, 0, zero_size, 0, 0, zero_info)], 1
             for name, kind, flags, offset, size, align, link in self.sections:
@@ -306,6 +306,7 @@ def files():
         "names-claim-more": linked(claim=1),
         "names-claim-terabytes": linked(claim=2 ** 42),
         "names-claim-all": linked(32, claim=2 ** 31),
+        "names-claim-align": linked(claim=0, claim_align=0x128),
         "empty": b"",
         "magic": b"\x7fELF",
     }
