@@ -2,7 +2,9 @@
 /* Path and opening of the store. */
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/default.h"
 #include "base/log.h"
@@ -58,6 +60,19 @@ static enum ctl_status add_lowers(const struct ctl *ctl, struct bid_store *store
 	return status;
 }
 
+/* Open an empty store that has no name: lower stores need a store above them, and reading makes none. */
+static int open_empty(struct bid_store **ret_store)
+{
+	char path[] = "/tmp/bidctl-XXXXXX";
+	int r;
+
+	if (!mkdtemp(path))
+		return -errno;
+	r = bid_store_open(path, 0, ret_store);
+	rmdir(path);
+	return r;
+}
+
 enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct bid_store **ret_store)
 {
 	unsigned writing = BID_STORE_WRITE | (ctl->store ? 0 : BID_STORE_CREATE);
@@ -76,8 +91,7 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 			*ret_store = NULL;
 			return CTL_DONE;
 		}
-		/* lower stores need a store above them */
-		r = bid_store_open(path, writing, ret_store);
+		r = open_empty(ret_store);
 	}
 	if ((is_unwritable(r) || r == -ENOTDIR) && how == CTL_WRITE_IF_POSSIBLE)
 		r = bid_store_open(path, 0, ret_store);

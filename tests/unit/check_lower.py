@@ -102,6 +102,16 @@ def link_into_packages(scene):
     return scene.home / "profile", f"--links={scene.home}/other:{scene.home}/packages"
 
 
+def case_reading_makes_no_default_store(scene):
+    lowers, _, _ = fill(scene)
+    home = scene.home / "new"
+    home.mkdir()
+    listed = scene.run("list", *lowers[:1], HOME=str(home)).stdout
+    assert ID_ONE in listed and ID_TWO in listed, listed
+    assert str(scene.two) in scene.run("show", *lowers[:1], ID_TWO, HOME=str(home)).stdout
+    assert list(home.iterdir()) == []
+
+
 def case_links_of_a_lower_store(scene):
     tree, links = link_into_packages(scene)
     refused = scene.on_store("get", f"--lower={tree}", f"--links={scene.home}/other", ID_ONE, status=REFUSED)
