@@ -118,6 +118,8 @@ static int add_lowers(struct bid_store *store, struct bid_options *options)
 {
 	if (store)
 		bid_store_allow_links(store, (const char *const *)options->links);
+	if (store && options->require_signed)
+		bid_store_require_signed(store);
 	for (char **lowers = options->lowers; lowers && *lowers; lowers++) {
 		char path[PATH_MAX];
 		int r = bid_store_lower_path(*lowers, path, sizeof(path));

@@ -42,6 +42,7 @@ static const char usage[] =
 	"  -o links=DIR[:DIR]...   follow links of lower stores and of trees into DIR, such as /nix/store\n"
 	"  -o wait=SECONDS         wait for a download at most; 0 waits for ever (default: 10)\n"
 	"  -o errors=enoent|strict choose the errno of a failed download (default: enoent)\n"
+	"  -o require=any|signed   serve no download without a valid signature (default: any)\n"
 	"  -o miss_rate=NUMBER     limit the cache misses a second of each other user; 0 is no limit (default: 50)\n"
 	"  -o max_size=BYTES       fetch no larger file; with a suffix K, M, G or T\n"
 	"  -o cache_size=BYTES     evict downloaded and derived files above this size, least recently used first\n"
@@ -193,6 +194,7 @@ static int add_kernel(struct bid_options *options, const char *option)
 
 static const char *const errors[] = { "enoent", "strict", NULL };
 static const char *const autos[] = { "auto", "on", "off", NULL };
+static const char *const requirements[] = { "any", "signed", NULL };
 static const char *const levels[] = { "error", "warning", "info", "debug", NULL };
 
 /* Options with a value, without url, lower and links. @offset is of an unsigned, or of a uint64_t for bytes. */
@@ -211,6 +213,7 @@ static const struct value_option {
 	{ "cache_size", offsetof(struct bid_options, cache_size) },
 	{ "min_free", offsetof(struct bid_options, min_free) },
 	{ "errors", offsetof(struct bid_options, strict), .words = errors },
+	{ "require", offsetof(struct bid_options, require_signed), .words = requirements },
 	{ "passthrough", offsetof(struct bid_options, passthrough), .words = autos },
 	{ "sandbox", offsetof(struct bid_options, sandbox), .words = autos },
 	{ "log_level", offsetof(struct bid_options, log_level), .words = levels },

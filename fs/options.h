@@ -32,6 +32,7 @@ struct bid_options {
 	bool read_only; /* ro */
 	bool closed; /* with allow_other: others cannot reach each store, and read no file here; no option sets this */
 	unsigned strict; /* errors=strict */
+	unsigned require_signed; /* require=signed */
 	enum bid_passthrough passthrough;
 	enum bid_sandbox_use sandbox;
 	unsigned wait_ms; /* 0 waits for ever */

@@ -141,6 +141,7 @@ int bid_servers_new(const struct bid_options *options, struct bid_servers **ret_
 	bid_fetch_config_from_environment(&servers->config);
 	if (options->max_size)
 		servers->config.max_size = options->max_size;
+	servers->config.enforce = options->require_signed;
 	for (char **url = urls_of(servers); *url; url++)
 		warn_of_no_tree(*url);
 	*ret_servers = servers;

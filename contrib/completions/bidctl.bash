@@ -55,6 +55,10 @@ _bidctl()
 		mapfile -t COMPREPLY < <(compgen -W 'id path time size' -- "$current")
 		return
 		;;
+	--require)
+		mapfile -t COMPREPLY < <(compgen -W 'any signed' -- "$current")
+		return
+		;;
 	--path)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -98,7 +102,7 @@ _bidctl()
 	if [[ $current == -* ]]; then
 		case $command in
 		add) options+=' --perf-data= --fetch --url= --links= --link= --jobs= --cross --running --kernel --files-from=' ;;
-		get) options+=' --lower= --links= --url= --offline --refresh --accept --perf-data= --core= --pid=' ;;
+		get) options+=' --lower= --links= --url= --offline --refresh --accept --require= --perf-data= --core= --pid=' ;;
 		archive) options+=' --output= --perf-data= --fetch --url= --lower= --links=' ;;
 		list) options+=' --cookies --by= --kind= --missing= --format= --null --lower= --links=' ;;
 		missing) options+=' --perf-data= --lower= --links=' ;;

@@ -108,6 +108,7 @@ complete -c bidctl -n 'not __bidctl_takes_file' -f
 complete -c bidctl -a '(__bidctl)'
 # behind "=" only fish itself completes
 complete -c bidctl -n 'string match -q -- "--by=*" (commandline -ct)' -l by -x -a 'id path time size'
+complete -c bidctl -n 'string match -q -- "--require=*" (commandline -ct)' -l require -x -a 'any signed'
 complete -c bidctl -n 'string match -q -- "--link=*" (commandline -ct)' -l link -x -a 'auto reflink hard copy'
 for option in kind missing
     complete -c bidctl -n "string match -q -- '--$option=*' (commandline -ct)" -l $option -x -a 'debuginfo elf kallsyms probes vdso'

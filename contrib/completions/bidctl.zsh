@@ -7,7 +7,8 @@ _bidctl_specs()
 {
 	local line argument about
 	local -A actions=(DIR '_files -/' FILE _files PATH _files PID _pids WAY '(auto reflink hard copy)'
-		ORDER '(id path time size)' WHEN '(auto always never)' KIND '(debuginfo elf kallsyms probes vdso)')
+		ORDER '(id path time size)' WHAT '(any signed)' WHEN '(auto always never)'
+		KIND '(debuginfo elf kallsyms probes vdso)')
 
 	specs=()
 	for line in ${(f)"$(_call_program options bidctl $1 --help)"}; do

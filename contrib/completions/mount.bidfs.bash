@@ -4,8 +4,8 @@
 _mount_bidfs()
 {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} option='' before=''
-	local options='url= offline lower= links= wait= errors= miss_rate= max_size= cache_size= min_free= passthrough= sandbox='
-	options+=' max_threads= busy_poll= allow_other nonempty foreground log_level= ro rw'
+	local options='url= offline lower= links= wait= errors= require= miss_rate= max_size= cache_size= min_free= passthrough='
+	options+=' sandbox= max_threads= busy_poll= allow_other nonempty foreground log_level= ro rw'
 
 	# "-o errors=strict" comes as four words, "-o errors=" as three
 	if [[ $current == = ]]; then
@@ -19,6 +19,7 @@ _mount_bidfs()
 	if [[ -n $option ]]; then
 		case ${option##*,} in
 		errors) options='enoent strict' ;;
+		require) options='any signed' ;;
 		passthrough | sandbox) options='auto on off' ;;
 		log_level) options='error warning info debug' ;;
 		url) options=$DEBUGINFOD_URLS ;;

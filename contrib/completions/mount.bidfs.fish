@@ -7,6 +7,8 @@ function __mount_bidfs_mount_options
     switch (commandline -ct | string replace -r '.*,' '')
         case 'errors=*'
             printf '%s\n' "$before"(printf 'errors=%s\n' enoent strict)
+        case 'require=*'
+            printf '%s\n' "$before"(printf 'require=%s\n' any signed)
         case 'passthrough=*'
             printf '%s\n' "$before"(printf 'passthrough=%s\n' auto on off)
         case 'sandbox=*'

@@ -6,8 +6,8 @@ _mount_bidfs()
 {
 	local help name
 	local -a values specs
-	local -A actions=(errors '(enoent strict)' passthrough '(auto on off)' sandbox '(auto on off)' lower '_files -/'
-		links '_files -/' log_level '(error warning info debug)')
+	local -A actions=(errors '(enoent strict)' require '(any signed)' passthrough '(auto on off)' sandbox '(auto on off)'
+		lower '_files -/' links '_files -/' log_level '(error warning info debug)')
 
 	for help in ${(f)"$(_call_program options mount.bidfs --help)"}; do
 		if [[ $help =~ '^  -o ([a-z_]+)(=[^ ]+)?(, [a-z_]+)?( +(.*))?$' ]]; then

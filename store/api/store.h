@@ -32,6 +32,12 @@ void bid_store_refused(int error, const char *path);
  */
 void bid_store_allow_links(struct bid_store *store, const char *const *dirs);
 
+/*
+ * Let @store and its lower stores serve no download without a signer in its record. Files without a record are served: they were
+ * added. Only before other threads use the store.
+ */
+void bid_store_require_signed(struct bid_store *store);
+
 bool bid_store_writable(const struct bid_store *store);
 
 int bid_store_statfs(struct bid_store *store, struct statvfs *ret_statvfs);

@@ -43,6 +43,7 @@ struct ctl {
 	unsigned interval; /* status, watch: seconds; 0 if not given */
 	bool refresh; /* get */
 	bool accept; /* get */
+	bool require_signed; /* get */
 	bool offline; /* doctor, get, verify */
 	const char **urls; /* --url, in order; owned by main() */
 	size_t n_urls;

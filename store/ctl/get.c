@@ -483,6 +483,11 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 	status = ctl_open_to_find(ctl, CTL_WRITE_IF_POSSIBLE, &store);
 	if (status != CTL_DONE)
 		return status;
+	if (ctl->require_signed && bid_is_mount(bid_store_path(store))) {
+		bid_error("a mount of bidfs covers the store '%s', and decides: mount it with '-o require=signed'",
+			  bid_store_path(store));
+		return CTL_REFUSED;
+	}
 	if (from != CTL_NEEDS_NONE)
 		return ctl_get_many(ctl, store, from, request.kind);
 

@@ -182,6 +182,7 @@ static const struct {
 	{ "offline", 0, NULL, "doctor get verify", "ask no server", FLAG(offline) },
 	{ "refresh", 0, NULL, "get", "ignore cached \"not found\" answers", FLAG(refresh) },
 	{ "accept", 0, NULL, "get", "accept other bytes than were fetched first for this id", FLAG(accept) },
+	{ "require", 0, "WHAT", "get", "signed: no download without a valid signature; any (default)" },
 	{ "by", 0, "ORDER", "list", "id, path, time (newest first) or size (largest first) (default: id)" },
 	{ "path", 0, "PATH", "remove", "remove every build of this original path; repeatable" },
 	{ "deep", 0, NULL, "verify", "read every byte and compare it with the recorded digest", FLAG(deep) },
@@ -354,6 +355,12 @@ static int parse_number(const char *text, unsigned max, unsigned *ret_number)
 	return 0;
 }
 
+static int parse_require(const char *text, bool *ret_signed)
+{
+	*ret_signed = strcmp(text, "signed") == 0;
+	return *ret_signed || strcmp(text, "any") == 0 ? 0 : -EINVAL;
+}
+
 /* Parse --color and --progress into the environment variables that their users read. */
 static int parse_when(const char *text, const char *always, const char *never)
 {
@@ -437,6 +444,8 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		return ctl_usage("not a number of events: '%s'", value);
 	else if (strcmp(name, "interval") == 0 && parse_number(value, INTERVAL_MAX, &ctl->interval) < 0)
 		return ctl_usage("not a number of seconds, 1 to %d: '%s'", INTERVAL_MAX, value);
+	else if (strcmp(name, "require") == 0 && parse_require(value, &ctl->require_signed) < 0)
+		return ctl_usage("neither 'signed' nor 'any': '%s'", value);
 	else if (strcmp(name, "link") == 0 && parse_link(value, &ctl->link) < 0)
 		return ctl_usage("not a way to link: '%s'", value);
 	return CTL_DONE;

@@ -55,6 +55,8 @@ static enum ctl_status add_lowers(const struct ctl *ctl, struct bid_store *store
 	enum ctl_status status = CTL_DONE;
 
 	bid_store_allow_links(store, (const char *const *)ctl->links);
+	if (ctl->require_signed)
+		bid_store_require_signed(store);
 	for (size_t i = 0; i < ctl->n_lowers && status == CTL_DONE; i++)
 		status = add_lower(store, ctl->lowers[i]);
 	return status;

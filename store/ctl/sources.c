@@ -166,6 +166,7 @@ enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *
 		return status;
 	bid_fetch_config_from_environment(&config);
 	config.links = (const char *const *)ctl->links;
+	config.enforce = ctl->require_signed;
 	r = bid_broker_new(
 		store,
 		&(struct bid_broker_config){ .max_size = config.max_size, .no_negative = ctl->refresh, .accept = ctl->accept },

@@ -295,6 +295,33 @@ static int remove_candidate(const struct candidates *candidates, const struct bi
 	return emptied;
 }
 
+static int remove_section(void *user, const struct bid_request *section)
+{
+	struct bid_store *store = user;
+
+	bid_record_drop(store, section);
+	bid_piece_remove(store, section);
+	return 0;
+}
+
+void bid_evict_unsigned(struct bid_store *store, const struct bid_request *request)
+{
+	struct bid_request filed = { .id = bid_layout_filed(&request->id), .kind = request->kind, .detail = request->detail };
+	bid_auto_fd int lock = bid_store_lock(store, true);
+	struct found found;
+	off_t size;
+	bool made;
+
+	if (!bid_record_lacks_signer(store, &filed) || !was_got(store, &filed, &made, &size) ||
+	    !locate_artifact(store, &filed, size, &found) || bid_entry_unlink(store, found.path) < 0)
+		return;
+	bid_record_drop(store, &filed);
+	if (filed.detail)
+		return;
+	bid_derived_forget(store, &filed.id);
+	bid_store_each_piece(store, &filed.id, BID_KIND_SECTION, remove_section, store);
+}
+
 struct heirs {
 	struct bid_store *store;
 	const struct bid_idset *wanted;

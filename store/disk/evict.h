@@ -5,6 +5,12 @@
 #include "api/evict.h"
 
 /*
+ * Remove the download @request if its record has no signer, and all that was derived from it: a signed file takes its place. A
+ * reader that has it open keeps it.
+ */
+void bid_evict_unsigned(struct bid_store *store, const struct bid_request *request);
+
+/*
  * As bid_store_evict(), but evict at least @at_least bytes. @slack evicts a twentieth more than the limits require, so that the
  * next download does not evict again.
  */

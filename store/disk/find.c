@@ -14,6 +14,7 @@
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/piece.h"
+#include "disk/record.h"
 #include "disk/store.h"
 
 /* Keep the first stripped debuginfo in @stripped and return -ENOENT: another object directory may have a better file. */
@@ -29,6 +30,13 @@ static int skip_stripped(struct bid_file *file, struct bid_file *stripped)
 	return -ENOENT;
 }
 
+/* Is @kind of @filed a download without a signer, and a signer required? */
+static bool is_refused(struct bid_store *store, const struct bid_id *filed, enum bid_kind kind)
+{
+	return bid_store_requires_signed(store) &&
+	       bid_record_lacks_signer(store, &(struct bid_request){ .id = *filed, .kind = kind });
+}
+
 /* Open the file of @request in @place; in perf's old layout @place is the file itself. */
 static int find_in_place(struct bid_store *store, const char *place, const struct bid_id *filed, const struct bid_request *request,
 			 struct bid_file *ret_file)
@@ -36,6 +44,8 @@ static int find_in_place(struct bid_store *store, const char *place, const struc
 	char path[BID_LAYOUT_FILE_MAX];
 	int r;
 
+	if (is_refused(store, filed, request->kind))
+		return -ENOENT;
 	/* only ELF files carry an id; for others the name must match */
 	if (!bid_kind_is_elf(request->kind) && !bid_layout_is_named_after(place, filed))
 		return -ENOENT;
@@ -259,6 +269,9 @@ int bid_store_kinds(struct bid_store *store, const struct bid_id *id)
 			while (bid_place_next(&place, store, &filed, BID_KIND_NONE))
 				kinds |= bid_place_kinds(store, place.path);
 			kinds |= bid_one_foreign_kinds(store, &filed);
+			for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+				if (kinds & 1 << kind && is_refused(store, &filed, (enum bid_kind)kind))
+					kinds &= ~(1 << kind);
 			/* a derived file belongs to a file of the store */
 			if (kinds & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO) && bid_derived_has_table(store, &filed))
 				kinds |= 1 << BID_KIND_KALLSYMS;

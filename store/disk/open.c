@@ -192,6 +192,11 @@ void bid_store_allow_links(struct bid_store *store, const char *const *dirs)
 	store->links = dirs;
 }
 
+void bid_store_require_signed(struct bid_store *store)
+{
+	store->require_signed = true;
+}
+
 void bid_store_free(struct bid_store *store)
 {
 	if (!store)

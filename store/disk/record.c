@@ -251,6 +251,16 @@ int bid_record_read(struct bid_store *store, const struct bid_request *request, 
 	return r < 0 ? r : read_named(dir.fd, name, ret_json);
 }
 
+bool bid_record_lacks_signer(struct bid_store *store, const struct bid_request *request)
+{
+	json_t *record = NULL;
+	int r = bid_record_read(store, request, &record);
+	bool lacks = r < 0 ? r != -ENOENT : !json_object_get(record, "signer");
+
+	json_decref(record);
+	return lacks;
+}
+
 int bid_record_detail(struct bid_store *store, const char *first, const char *name, struct bid_detail **ret_detail)
 {
 	char path[sizeof(BID_LAYOUT_RECORDS) + 4];

@@ -25,6 +25,9 @@ int bid_record_write(struct bid_store *store, const struct bid_record *record);
 /* Read the record of @request. The caller decrefs @ret_json, an object. -ENOENT if there is none, -EBADMSG if it is damaged. */
 int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json);
 
+/* Does the record of @request lack a signer? No without a record; yes if it cannot be read. */
+bool bid_record_lacks_signer(struct bid_store *store, const struct bid_request *request);
+
 /* lstat(2) of the record's file. -ENOENT if there is none. */
 int bid_record_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat);
 

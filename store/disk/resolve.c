@@ -6,6 +6,8 @@
 #include "disk/derive/section.h"
 #include "disk/find.h"
 #include "disk/piece.h"
+#include "disk/record.h"
+#include "disk/store.h"
 
 int bid_store_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
@@ -15,6 +17,8 @@ int bid_store_find(struct bid_store *store, const struct bid_request *request, s
 		return -EINVAL;
 	if (request->kind == BID_KIND_SECTION)
 		return bid_section_find(store, request, ret_file);
+	if (request->kind == BID_KIND_SOURCE && bid_store_requires_signed(store) && bid_record_lacks_signer(store, request))
+		return -ENOENT;
 	if (request->kind == BID_KIND_SOURCE)
 		return bid_piece_open(store, request, ret_file);
 	r = bid_find_stored(store, request, ret_file);

@@ -33,6 +33,7 @@ struct bid_store {
 	long long dirty_for_s; /* age in seconds after which the kernel has written a file; 0: never */
 	atomic_llong synced_s; /* time of the last bid_store_sync(): earlier changes are on disk */
 	struct bid_space *space; /* owned; NULL without BID_STORE_WRITE */
+	bool require_signed; /* see bid_store_require_signed(); of a lower store the upper one's counts */
 	struct bid_store *lower; /* the next lower store, or NULL; owned */
 	bool has_paths; /* lower store: see bid_store_has_paths() */
 	const char *const *links; /* permitted targets of links of lower stores, NULL-terminated, or NULL; borrowed */
@@ -50,6 +51,12 @@ static inline struct bid_store *bid_store_lower(const struct bid_store *store)
 static inline struct bid_store *bid_store_upper(struct bid_store *store)
 {
 	return store->upper ? store->upper : store;
+}
+
+/* Does @store serve no download without a signer? */
+static inline bool bid_store_requires_signed(struct bid_store *store)
+{
+	return bid_store_upper(store)->require_signed;
 }
 
 /* Does @store have a tree of original paths, as perf's stores have? A lower store with a foreign layout has none. */

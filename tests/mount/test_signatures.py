@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Servers with ima:enforcing: a file is accepted only with a valid IMA signature. evmctl(1) makes the signatures."""
+import errno
 import json
 import pathlib
 import re
@@ -202,6 +203,68 @@ def test_bidctl_takes_the_tag_of_the_mount(mount, faults, program, env, store, s
     assert "no signature" in done.stderr, done.stderr
     text = tools.run(tools.BIDCTL, "--store", store, "status", env=env).stdout
     assert re.search(rf"{server.url}\s+up.*, ima:enforcing", text), text
+
+
+@pytest.fixture
+def altered(get, faults, place, program):
+    """The store has a download with altered code and a section of it, both without a signature."""
+    server = faults(f"flip:{code_of(program)}", root=place / "altered")
+    server.serve(program)
+    path = pathlib.Path(get(program, server.url).stdout.rstrip("\n"))
+    get(program, "", kind=("section", SECTION))
+    assert path.read_bytes() != program.read()
+    return server, path
+
+
+def test_signed_download_replaces_an_unsigned_one(mount, mode, faults, altered, program, store, signer):
+    plain, path = altered
+    server = faults(f"ima:{signer.sign(program.path)}")
+    server.serve(program)
+    m = mount(f"url={plain.url}", f"url={server.url}", "require=signed", env_more=signer.env)
+    m.permit(plain.url)
+    start = code_of(program)
+    assert read(m.artifact(program.id)) == program.read() == path.read_bytes()
+    section = read(m.artifact(program.id, f"section/{SECTION}"))
+    assert section == program.read()[start:start + len(section)]
+    assert not [file for file in (store / ".bidfs/section").rglob("*") if file.is_file()]
+    assert attributes(m.artifact(program.id))["signer"]
+
+
+def test_unsigned_download_counts_as_absent_and_stays(mount, altered, program, place, signer):
+    plain, path = altered
+    before = path.stat()
+    m = mount("require=signed")
+    for name in ("elf", "debuginfo", f"section/{SECTION}"):
+        assert read(m.artifact(program.id, name)) == errno.ENOENT, name
+    assert "elf" not in [entry.name for entry in (m / "buildid" / program.id).iterdir()]
+    m.unmount()
+    m = mount(f"url={plain.url}", "require=signed", at=place / "asked", env_more=signer.env)
+    m.permit(plain.url)
+    assert read(m.artifact(program.id)) == errno.ENOENT and "no signature" in m.log()
+    m.unmount()
+    assert path.stat().st_ino == before.st_ino
+    assert read(mount(at=place / "any").artifact(program.id)) == path.read_bytes()
+
+
+def test_added_file_is_served(mount, program, env, store):
+    tools.run(tools.BIDCTL, "--store", store, "add", program.path, env=env)
+    m = mount("require=signed")
+    assert read(m.artifact(program.id)) == program.read()
+    assert read(m.artifact(program.id, f"section/{SECTION}")) in program.read()
+
+
+def test_get_requires_a_signature(get, mount, faults, altered, program, store, signer):
+    plain, _ = altered
+    server = faults(f"ima:{signer.sign(program.path)}")
+    server.serve(program)
+    get(program, plain.url, "--require=signed", status=1, more=signer.env)
+    get(program, "", "--require=signed", status=1, more=signer.env)
+    done = get(program, server.url, "--require=signed", more=signer.env)
+    assert pathlib.Path(done.stdout.rstrip("\n")).read_bytes() == program.read()
+    get(program, "", "--require=signed", more=signer.env)
+    assert "neither 'signed' nor 'any'" in get(program, "", "--require=sealed", status=2).stderr
+    mount(at=store)
+    assert "mount it with '-o require=signed'" in get(program, "", "--require=signed", status=1).stderr
 
 
 def test_verdicts_are_those_of_libdebuginfod(get, faults, place, program, signer, env):

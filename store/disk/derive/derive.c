@@ -179,22 +179,23 @@ static int keep_probes(struct bid_store *store, const struct bid_request *reques
 int bid_derive(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
 	bid_cleanup(text_release) struct text text = { 0 };
-	bool keep = true, table = request->kind == BID_KIND_KALLSYMS;
+	/* no record tells the signer of the file that a table was derived from: derive it again */
+	bool keep = !bid_store_requires_signed(store), named = true, table = request->kind == BID_KIND_KALLSYMS;
 	struct stat source;
 	int r = -ENOENT;
 
 	/* a derived file belongs to a file of the store */
 	if (table && bid_find_has_image(store, &request->id) == 0)
 		return -ENOENT;
-	if (table && open_kept(store, request, ret_file) == 0)
+	if (table && keep && open_kept(store, request, ret_file) == 0)
 		return 0;
 	if (table)
 		r = read_symbols(store, &request->id, &text, &source);
 	else if (request->kind == BID_KIND_PROBES)
-		r = read_probes(store, &request->id, &text, &source, &keep);
+		r = read_probes(store, &request->id, &text, &source, &named);
 	if (r < 0)
 		return r == -ENOMEM ? r : -ENOENT;
-	if (keep && bid_store_writable(store) && source.st_mode & S_IROTH &&
+	if (keep && named && bid_store_writable(store) && source.st_mode & S_IROTH &&
 	    (table ? keep_table : keep_probes)(store, request, &text, ret_file) == 0)
 		return 0;
 	return to_memory(&text, &source, request->kind, ret_file);

@@ -129,7 +129,7 @@ static int derive_section(struct bid_store *store, const struct bid_request *req
 	if (r < 0)
 		return r;
 	r = -EROFS;
-	if (bid_store_writable(store))
+	if (bid_store_writable(store) && !bid_store_requires_signed(store))
 		r = cut_to_store(store, request, &whole, &section, ret_file);
 	if (r < 0 && r != -EROFS)
 		bid_debug("%s: cannot keep the section '%s'", strerror(-r), bid_detail_text(request->detail));
@@ -172,8 +172,12 @@ static bool is_sliced(struct bid_store *store, const struct bid_request *request
 int bid_section_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
 	bid_cleanup(bid_file_release) struct bid_file kept = BID_FILE_NONE;
-	int r = bid_piece_open(store, request, &kept), sliced = -ENOENT;
+	int r, sliced = -ENOENT;
 
+	/* no record tells the signer of the file that a section was cut from: cut it again */
+	if (bid_store_requires_signed(store))
+		return derive_section(store, request, ret_file);
+	r = bid_piece_open(store, request, &kept);
 	/* a file with the id is more reliable than a server */
 	if (r < 0 || !is_sliced(store, request))
 		sliced = derive_section(store, request, ret_file);

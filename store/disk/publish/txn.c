@@ -19,6 +19,7 @@
 #include "base/stamp.h"
 #include "base/trouble.h"
 #include "disk/digest.h"
+#include "disk/evict.h"
 #include "disk/fact.h"
 #include "disk/find.h"
 #include "disk/layout.h"
@@ -570,6 +571,8 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *given, struct b
 		set_time(txn, origin);
 	if (fchmod(txn->temp.fd, mode_of(txn->request.kind)) < 0 || fsync(txn->temp.fd) < 0)
 		return -errno;
+	if (origin && origin->signer)
+		bid_evict_unsigned(txn->store, &request);
 	do
 		r = publish_recorded(txn, &request, origin, digest, &file, &ours);
 	while (may_retry(txn, r, 0));
