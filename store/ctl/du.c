@@ -153,16 +153,18 @@ static void classify_own(const struct usage *usage, const char *text, struct pla
 /* Classify the file "PATH/ID/NAME". */
 static void classify_artifact(const struct usage *usage, const char *text, struct place *place)
 {
-	const char *name = strrchr(text, '/'), *id = name ? memrchr(text, '/', (size_t)(name - text)) : NULL;
+	const char *name = strrchr(text, '/'), *id = name;
 	struct bid_request request = { .kind = BID_KIND_NONE };
 
 	if (strncmp(text, "[kernel.kcore]/", 15) == 0) {
 		place->row = KCORE;
 		return;
 	}
-	if (!id || (size_t)(name - id) > sizeof(place->id))
+	while (id && id > text && id[-1] != '/')
+		id--;
+	if (!id || id == text || (size_t)(name - id) >= sizeof(place->id))
 		return;
-	snprintf(place->id, sizeof(place->id), "%.*s", (int)(name - id - 1), id + 1);
+	snprintf(place->id, sizeof(place->id), "%.*s", (int)(name - id), id);
 	for (unsigned kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (strcmp(name + 1, bid_kind_store_name((enum bid_kind)kind)) == 0)
 			request.kind = (enum bid_kind)kind;
@@ -171,7 +173,7 @@ static void classify_artifact(const struct usage *usage, const char *text, struc
 		return;
 	}
 	place->row = request.kind;
-	snprintf(place->path, sizeof(place->path), "%s%.*s", *text == '[' ? "" : "/", (int)(id - text), text);
+	snprintf(place->path, sizeof(place->path), "%s%.*s", *text == '[' ? "" : "/", (int)(id - 1 - text), text);
 	bid_store_each_fact(usage->store, &request, take_origin, &place->origin);
 }
 

@@ -94,7 +94,7 @@ def test_flipped_code_is_served_without_the_tag(get, faults, program, signer):
 
 
 def test_valid_signatures_are_accepted(get, faults, place, program, env, store):
-    keys = {"rsa": Signer(place / "rsa"), "ec": Signer(place / "ec", "ec"), "expired": Signer(place / "expired", days=-1)}
+    keys = {"rsa": Signer(place / "rsa"), "ec": Signer(place / "ec", "ec"), "expired": Signer(place / "expired", days=0)}
     only_key = Signer(place / "only-key")
     only_key.certificate.unlink()
     tools.run("openssl", "pkey", "-in", only_key.key, "-pubout", "-out", only_key.certificates / "key.pem")
@@ -272,7 +272,7 @@ def test_verdicts_are_those_of_libdebuginfod(get, faults, place, program, signer
     if not library or b"IMA verification policy" not in pathlib.Path(library).read_bytes():
         pytest.skip("libdebuginfod here checks no signatures: it is built without IMA")
     signature = signer.sign(program.path)
-    old = Signer(place / "old", days=-1)
+    old = Signer(place / "old", days=0)
     for behaviour, certificates in ((f"ima:{signature}", signer), (f"ima:{signature}:{code_of(program)}", signer),
                                     (f"ima:{signature[:-2]}", signer), ("ok", signer), (f"ima:{old.sign(program.path)}", old),
                                     (f"ima:{signature}", old)):
