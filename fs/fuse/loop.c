@@ -73,7 +73,7 @@ static int poll_device(struct loop *loop, struct fuse_buf *buffer)
 /*
  * Receive a request. Returns its size, 0 at the end of the session, or a negative errno.
  *
- * Without a polling worker the epoll is armed, or a worker that just woke is about to arm it. So no request waits for a busy
+ * Without a polling worker the epoll is armed, or a worker that just woke is about to arm it. Therefore no request waits for a busy
  * worker while another sleeps.
  */
 static int receive_request(struct loop *loop, struct fuse_buf *buffer)

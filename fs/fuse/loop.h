@@ -2,7 +2,7 @@
 /*
  * The FUSE workers: threads that read requests from /dev/fuse and call the handlers.
  *
- * Most of the cost of a request is to sleep and to wake. So after each request one worker polls the device for a while, as
+ * Most of the cost of a request is to sleep and to wake. Therefore after each request one worker polls the device for a while, as
  * sockets do (SO_BUSY_POLL in socket(7)), which halves the time of an open in a sequence of opens. The other workers sleep
  * meanwhile.
  */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * All other system calls fail with ENOSYS, as on an older kernel, for which the C library and libcurl have fallbacks. A filter
- * does not see memory behind pointers. So attributes change by descriptor alone; mount.bidfs(8), SANDBOX, has the effect on
- * files outside of the store.
+ * All other system calls fail with ENOSYS, as on an older kernel, for which the C library and libcurl have fallbacks. A filter does
+ * not see memory behind pointers. Therefore attributes change by descriptor alone; mount.bidfs(8), SANDBOX, has the effect on files
+ * outside of the store.
  */
 #include "sandbox/syscalls.h"
 
@@ -199,8 +199,8 @@ static int allow_owner(scmp_filter_ctx filter, uid_t uid, gid_t gid)
 }
 
 /*
- * fchmod(2) and fchown(2) need a descriptor for reading, and the daemon of root can open most files of the system. So files go
- * to owners of stores alone, and get no bits for other writers.
+ * fchmod(2) and fchown(2) need a descriptor for reading, and the daemon of root can open most files of the system. Therefore files
+ * go only to owners of stores, and get no bits for other writers.
  */
 static int allow_attributes(scmp_filter_ctx filter, const struct bid_syscalls_allowed *more)
 {

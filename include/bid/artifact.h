@@ -6,7 +6,7 @@
 #include <bid/id.h>
 
 enum bid_kind {
-	BID_KIND_NONE = 0, /* so that a zeroed request is caught */
+	BID_KIND_NONE = 0, /* makes a zeroed request invalid */
 	BID_KIND_ELF, /* the program, shared object, kernel or module, as a plain ELF file */
 	BID_KIND_DEBUGINFO, /* the file that carries the DWARF; may be the same file as BID_KIND_ELF */
 	BID_KIND_KALLSYMS, /* a kernel's symbol table, in the format of /proc/kallsyms */

@@ -18,7 +18,7 @@ typedef void (*bid_event_fn)(void *user, const struct bid_event *event);
 
 /*
  * Call @fn, in no order, for each download that is in the store, negative cache entry, file in the quarantine, and recent eviction.
- * Not in lower stores. Returns 0 or a negative errno. May block on disk.
+ * Lower stores have none. Returns 0 or a negative errno. May block on disk.
  */
 int bid_store_each_event(struct bid_store *store, bid_event_fn fn, void *user);
 

@@ -137,7 +137,7 @@ struct bid_origin {
 	const char *archive; /* the package with the file, at the server */
 	const char *ima_signature; /* signature of the file from the server, in hex */
 	const struct bid_signers *signers; /* bid_txn_commit() requires a signature of one of these; NULL for none */
-	const char *signer; /* whose signature bid_txn_commit() has checked */
+	const char *signer; /* the signer of the signature that bid_txn_commit() has checked */
 	int64_t modified; /* modification time of the file from the server, in seconds since the epoch; 0 if unknown */
 };
 

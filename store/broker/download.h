@@ -74,7 +74,7 @@ struct bid_download {
 	struct bid_timer hedge; /* start of another source, or poll of the lock */
 	struct bid_lock_wait lock_wait;
 	struct bid_fallback fallback;
-	struct bid_kept_response **responses; /* of the reports, a reference each; or NULL without memory */
+	struct bid_kept_response **responses; /* the reports, a reference each; or NULL without memory */
 	/* shared by all threads */
 	_Atomic size_t n_reports; /* entries below are constant */
 	struct bid_report reports[]; /* one per source, with the strings of its response */

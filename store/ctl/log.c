@@ -23,7 +23,7 @@ struct row {
 
 struct history {
 	const char *store; /* path */
-	json_t *states; /* of the mounts; owned */
+	json_t *states; /* logs of the mounts; owned */
 	struct row *rows; /* owned */
 	size_t n, room;
 	int error;

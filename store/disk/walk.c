@@ -31,7 +31,7 @@ struct dir {
 struct pending {
 	struct pending *next;
 	struct dir *dir; /* a counted reference */
-	char name[]; /* of the directory in @dir; "" for the rest of @dir */
+	char name[]; /* name of the directory in @dir; "" for the rest of @dir */
 };
 
 struct bid_walk {

@@ -28,7 +28,7 @@ enum {
 
 struct key {
 	EVP_PKEY *key; /* owned */
-	char *path; /* of its certificate; owned */
+	char *path; /* path of its certificate; owned */
 	unsigned char id[KEY_ID];
 };
 

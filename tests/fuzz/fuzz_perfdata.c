@@ -137,7 +137,7 @@ static void check_counts(struct reading *reading)
 
 	require(summary->placed <= summary->samples && summary->samples <= summary->records);
 	for (size_t i = 0; i < reading->n; i++) {
-		/* of one name, which several builds may have */
+		/* samples of one name, which several builds may have */
 		require(reading->dsos[i].samples <= summary->placed);
 		sum += reading->dsos[i].samples;
 	}

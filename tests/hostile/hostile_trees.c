@@ -96,7 +96,7 @@ static void watch_outside(struct trial *trial)
 		printf("skipped: no inotify: %s\n", strerror(errno));
 		exit(SKIPPED);
 	}
-	/* of the walk itself */
+	/* drop the events of the walk itself */
 	while (read(trial->watch, events, sizeof(events)) > 0)
 		continue;
 }

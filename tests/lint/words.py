@@ -3,8 +3,8 @@
 """
 Words and sentences: the words of the field instead of our own, sentences with a named subject, subjects of commits in one form.
 
-Pages are checked for words and for how their sentences begin; code and comments in the folders of CLEAN for words; subjects of the
-commits that origin/main does not have for their form.
+Pages are checked for words and for how their sentences begin; comments in C, also of tests, for how theirs begin; code and comments
+in the folders of CLEAN for words; subjects of the commits that origin/main does not have for their form.
 """
 import re
 import subprocess
@@ -29,6 +29,9 @@ CLEAN = ["fs", "include/bid", "store/api", "store/archive", "store/base", "store
 # actors that are not named: "is told", "are asked"
 PASSIVE = re.compile(r"\b(?:is|are|was|were|be|been)\s+(?:not\s+)?(?:told|asked|said|heard)\b", re.I)
 OPENING = re.compile(r"(?:What|Whatever|Who|Whom|Whoever|Whose|That|Of|So|Not|Neither|Nor|Nobody|Somebody|Whether)\b")
+# a comment of less words is a name of a field, as "of the next object"
+SENTENCE_MIN = 4
+COMMENT = re.compile(r"/\*(.*?)\*/", re.S)
 SUBJECT = re.compile(r"[\w/.,+ -]+: [a-z]\S* \S.*")
 SUBJECT_MAX = 65
 MAIN = "origin/main"
@@ -86,6 +89,17 @@ def problems_of_code(path):
             yield f"{name_of(path)}:{number}: '{match[0]}': use '{WORDS[match[1].lower()]}'"
 
 
+def problems_of_comments(path):
+    text = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', path.read_text())
+    for match in COMMENT.finditer(text):
+        number = text.count("\n", 0, match.start()) + 1
+        comment = " ".join(re.sub(r"^\s*\*+ ?", "", match[1], flags=re.M).split())
+        for sentence in re.split(r"(?<=[.!?:;])\s+(?=[A-Z\"'(`@/-])", comment):
+            capital = sentence[:1].upper() + sentence[1:]
+            if len(sentence.split()) >= SENTENCE_MIN and OPENING.match(capital) and not sentence.endswith("?"):
+                yield f"{name_of(path)}:{number}: a sentence begins without its subject: '{sentence[:60]}'"
+
+
 def problems_of_subjects():
     run = subprocess.run(["git", "-C", ROOT, "log", "--format=%h %s", "--no-merges", f"{MAIN}..HEAD"], capture_output=True,
                          text=True)
@@ -101,8 +115,10 @@ def problems_of_subjects():
 def main():
     pages = [path for path in files(".md", ".1", ".7", ".8") if path.parent in (ROOT, ROOT / "docs")]
     sources = [path for folder in CLEAN for path in files(".c", ".h", below=folder)]
+    comments = files(".c", ".h")
     problems = [problem for page in pages for problem in problems_of_page(page)]
     problems += [problem for source in sources for problem in problems_of_code(source)]
+    problems += [problem for comment in comments for problem in problems_of_comments(comment)]
     problems += problems_of_subjects()
     finish(problems, f"{len(pages)} pages, {len(sources)} files")
 

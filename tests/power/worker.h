@@ -9,7 +9,7 @@
 
 enum {
 	OBJECTS_MAX = 20000, /* in one trial */
-	TOGETHER_MAX = 12, /* that are added by one command */
+	TOGETHER_MAX = 12, /* objects added by one command */
 };
 
 /* Also the trees of perf's additions. A cut may tear that as long as nobody else says that it is there. */

@@ -76,7 +76,7 @@ static void test_kept_connection_without_answer_costs_a_second(void **state)
 	tear_down(&setting);
 }
 
-/* Who finds out whether a server is there again does not ask on a connection from before. */
+/* A probe opens a new connection. */
 static void test_probe_connection(void **state)
 {
 	struct capture capture;

@@ -401,7 +401,7 @@ static void test_callback_ends(void **state)
 	assert_int_equal(summary.dsos, 77);
 }
 
-/* So many that the table grows many times. */
+/* The table grows many times. */
 static void test_many(void **state)
 {
 	auto_recording recording = { .big = is_big(state) };

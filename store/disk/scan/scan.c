@@ -89,7 +89,7 @@ struct scan {
 	unsigned jobs;
 	bool privileged; /* may do without atime */
 
-	/* of the calling thread */
+	/* fields of the calling thread */
 	struct bid_scan_found settled; /* results */
 	struct bid_scan_counts counts;
 	struct list unsynced; /* to report after the next sync */
