@@ -98,6 +98,17 @@ int bid_elf_unpack_to(int fd, uint64_t max, int to);
 int bid_elf_identify_any(int fd, struct bid_id *ret_id);
 
 /*
+ * Put the ELF file open at @fd and its separate debug file open at @debug_fd together into the empty file open at @to, of at most
+ * @max bytes, as eu-unstrip(1) does: the segments of the one, and the sections of both. Compressed sections stay compressed. A
+ * symbol table of the debug file replaces one of the ELF file. Takes memory for headers and names alone. Returns 0, or
+ *   -EBADMSG	damaged, or files of different builds
+ *   -EOPNOTSUPP	a relocatable file, or one without section headers or above the limits
+ *   -EFBIG	more than @max bytes
+ *   other	-ENOEXEC for no ELF file, -ENOMEM, or as pread(2) and pwrite(2)
+ */
+int bid_elf_unstrip(int fd, int debug_fd, uint64_t max, int to);
+
+/*
  * Is the ELF file open at @fd a 64-bit kernel (vmlinux), or the separate debug file of one: has it segments in the upper half of
  * the address space? Returns 1, 0, -EBADMSG for a damaged one, or as bid_elf_examine().
  */

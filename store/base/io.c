@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -75,32 +76,50 @@ static int copy_to(int from, off_t offset, uint64_t len, int to, off_t to_offset
 	return 0;
 }
 
-int bid_copy_range(int from, off_t offset, uint64_t len, int to)
+/* May the file have holes? Also where the file system reports no blocks. */
+static bool may_have_holes(int fd, const struct stat *st)
 {
-	return copy_to(from, offset, len, to, 0);
+	return st->st_size > (off_t)st->st_blocks * 512 && lseek(fd, 0, SEEK_HOLE) >= 0;
+}
+
+int bid_copy_range(int from, off_t offset, uint64_t len, int to, off_t to_offset)
+{
+	off_t at = offset, end = offset + (off_t)len, data, hole;
+	struct stat st;
+	int r = 0;
+
+	if (fstat(from, &st) < 0)
+		return -errno;
+	if (!may_have_holes(from, &st))
+		return copy_to(from, offset, len, to, to_offset);
+	for (; r == 0 && at < end; at = hole) {
+		data = lseek(from, at, SEEK_DATA);
+		if (data < 0)
+			return errno == ENXIO ? 0 : -errno;
+		if (data >= end)
+			return 0;
+		hole = lseek(from, data, SEEK_HOLE);
+		if (hole < 0)
+			return -errno;
+		if (hole > end)
+			hole = end;
+		r = copy_to(from, data, (uint64_t)(hole - data), to, to_offset + data - offset);
+	}
+	return r;
 }
 
 int bid_copy_file(int from, int to)
 {
 	struct stat st;
-	off_t hole = 0, data;
 
 	if (fstat(from, &st) < 0)
 		return -errno;
-	/* files of /proc have no size, and a file with all its blocks has no holes */
-	if (st.st_size <= (off_t)st.st_blocks * 512 || st.st_size == 0 || lseek(from, 0, SEEK_HOLE) < 0)
+	/* files of /proc have no size */
+	if (st.st_size == 0 || !may_have_holes(from, &st))
 		return copy_to(from, 0, UINT64_MAX, to, 0);
-	while ((data = lseek(from, hole, SEEK_DATA)) >= 0) {
-		int r;
-
-		hole = lseek(from, data, SEEK_HOLE);
-		if (hole < 0)
-			return -errno;
-		r = copy_to(from, data, (uint64_t)(hole - data), to, data);
-		if (r < 0)
-			return r;
-	}
-	return errno != ENXIO || ftruncate(to, st.st_size) < 0 ? -errno : 0;
+	if (ftruncate(to, st.st_size) < 0)
+		return -errno;
+	return bid_copy_range(from, 0, (uint64_t)st.st_size, to, 0);
 }
 
 int bid_read_file(int fd, size_t max, char **ret_data, size_t *ret_len)

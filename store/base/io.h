@@ -20,8 +20,11 @@ int bid_pwrite_full(int fd, const void *buffer, size_t len, off_t offset);
  */
 int bid_copy_file(int from, int to);
 
-/* Copy at most @len bytes of @from at @offset to the beginning of @to. The offsets stay. */
-int bid_copy_range(int from, off_t offset, uint64_t len, int to);
+/*
+ * Copy at most @len bytes of @from at @offset to @to_offset of @to, which has zeros there and its final size. What is a hole stays
+ * one. May move the offset of @from.
+ */
+int bid_copy_range(int from, off_t offset, uint64_t len, int to, off_t to_offset);
 
 /* Compare the bytes of two files. Returns 1 if they are equal, else 0, or a negative errno. */
 int bid_same_bytes(int one, int other);

@@ -34,7 +34,7 @@ RULES = [
     (r"store/api/.*", "", CONTRACTS),
     (r"store/base/json\.h", "jansson", ["store/base"]),
     (r"store/base/.*", "", ["store/base"]),
-    (r"store/elf/.*", "archive zlib", [*CONTRACTS, "store/base", "store/elf"]),
+    (r"store/elf/.*", "archive elf zlib", [*CONTRACTS, "store/base", "store/elf"]),
     (r"store/signature/.*", "openssl", [*CONTRACTS, "store/base", "store/signature"]),
     (r"store/disk/.*", "xxhash jansson", [*CONTRACTS, "store/base", "store/disk"]),
     (r"store/archive/.*", "archive", [*CONTRACTS, "store/base", "store/archive"]),

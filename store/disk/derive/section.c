@@ -35,8 +35,10 @@ enum bid_kind bid_section_whole(size_t index)
 /* Copy @section of @whole into @fd. Copies readers and time too, because a second cut must have the same. */
 static int cut_section(int fd, const struct bid_file *whole, const struct bid_elf_section *section)
 {
-	int r = bid_copy_range(whole->fd, (off_t)section->offset, section->size, fd);
+	int r = ftruncate(fd, (off_t)section->size) < 0 ? -errno : 0;
 
+	if (r == 0)
+		r = bid_copy_range(whole->fd, (off_t)section->offset, section->size, fd, 0);
 	if (r < 0)
 		return r;
 	if (futimens(fd, (struct timespec[]){ whole->st.st_atim, whole->st.st_mtim }) < 0)

@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Put an ELF file and its separate debug file together. The result begins with the bytes of the ELF file up to the end of its
+ * segments. The other sections follow, and then the section headers, in the order of the debug file, whose symbols refer to them.
+ *
+ * libelf reads and encodes the headers. It does not write the file: elf_update(3) wants all sections in memory, and fills the gaps
+ * for sections without data with zeros. Here the kernel copies the contents, and holes stay holes.
+ */
+#include <errno.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/elf.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "sections.h"
+
+enum {
+	OTHERS_MAX = 256, /* sections of a stripped file outside of its segments */
+	ALIGN_MAX = 4096, /* alignment of a section outside of the segments */
+};
+
+struct input {
+	struct bid_sections sections; /* its names, and the checks of its size */
+	Elf *elf; /* owned; NULL before it is read */
+	GElf_Ehdr ehdr;
+	size_t n, shstrndx; /* number of sections; index of their names */
+};
+
+/* A section of the result. */
+struct output {
+	GElf_Shdr shdr;
+	int fd; /* file with its contents, borrowed; -1 for contents in a segment, in memory, or none */
+	uint64_t from; /* their offset in that file */
+};
+
+/* A section of the ELF file outside of its segments. */
+struct other {
+	size_t index;
+	size_t out; /* its index in the result; 0 if it has none */
+	bool known; /* the debug file has a section of this name */
+};
+
+struct merge {
+	struct input *elf, *debug; /* borrowed */
+	struct output *outputs; /* owned; index 0 is the empty section */
+	size_t n;
+	struct other others[OTHERS_MAX];
+	size_t n_others;
+	char *names; /* owned: the section names of the debug file, and added ones */
+	size_t names_len;
+	uint64_t segments_end, shoff, size; /* offsets in the result */
+};
+
+static void input_release(struct input *input)
+{
+	elf_end(input->elf);
+	bid_sections_release(&input->sections);
+}
+
+static void merge_release(struct merge *merge)
+{
+	free(merge->outputs);
+	free(merge->names);
+}
+
+/* Read the headers at @fd. The checks before elf_begin(3) limit the memory that it takes. */
+static int input_read(struct input *input, int fd)
+{
+	int r = bid_sections_open(&input->sections, fd);
+
+	if (r == -E2BIG || r == -ENODATA)
+		r = -EBADMSG;
+	if (r == 0 && input->sections.header.type != ET_EXEC && input->sections.header.type != ET_DYN)
+		r = -EOPNOTSUPP;
+	if (r == 0 && (input->sections.header.odd || input->sections.header.phnum >= PN_XNUM))
+		r = -EBADMSG;
+	if (r == 0)
+		r = bid_sections_check(&input->sections);
+	if (r == 0)
+		r = bid_sections_read_names(&input->sections);
+	if (r < 0)
+		return r == -ENOENT || r == -E2BIG ? -EOPNOTSUPP : r;
+	if (elf_version(EV_CURRENT) == EV_NONE)
+		return -EOPNOTSUPP;
+	input->elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (!input->elf || !gelf_getehdr(input->elf, &input->ehdr) || elf_getshdrnum(input->elf, &input->n) < 0 ||
+	    elf_getshdrstrndx(input->elf, &input->shstrndx) < 0 || input->n != input->sections.header.shnum)
+		return -EBADMSG;
+	return 0;
+}
+
+static int read_shdr(const struct input *input, size_t index, GElf_Shdr *ret_shdr)
+{
+	if (!gelf_getshdr(elf_getscn(input->elf, index), ret_shdr))
+		return -EBADMSG;
+	if (ret_shdr->sh_type != SHT_NOBITS && !bid_sections_inside(&input->sections, ret_shdr->sh_offset, ret_shdr->sh_size))
+		return -EBADMSG;
+	return 0;
+}
+
+static const char *name_of(const struct input *input, const GElf_Shdr *shdr)
+{
+	return shdr->sh_name < input->sections.names_len ? input->sections.names + shdr->sh_name : "";
+}
+
+static bool is_loaded(const GElf_Shdr *shdr)
+{
+	return shdr->sh_flags & SHF_ALLOC;
+}
+
+/* Find the end of all that a loader reads of the ELF file. The result has these bytes at the same offsets. */
+static int find_segments_end(struct merge *merge)
+{
+	const struct input *elf = merge->elf;
+	uint64_t end = gelf_fsize(elf->elf, ELF_T_EHDR, 1, EV_CURRENT);
+
+	for (size_t i = 0; i < elf->ehdr.e_phnum; i++) {
+		GElf_Phdr phdr;
+
+		if (!gelf_getphdr(elf->elf, (int)i, &phdr) || !bid_sections_inside(&elf->sections, phdr.p_offset, phdr.p_filesz))
+			return -EBADMSG;
+		if (phdr.p_filesz > 0 && phdr.p_offset + phdr.p_filesz > end)
+			end = phdr.p_offset + phdr.p_filesz;
+	}
+	if (elf->ehdr.e_phnum > 0 && elf->ehdr.e_phoff + (uint64_t)elf->ehdr.e_phnum * elf->ehdr.e_phentsize > end)
+		end = elf->ehdr.e_phoff + (uint64_t)elf->ehdr.e_phnum * elf->ehdr.e_phentsize;
+	for (size_t i = 1; i < elf->n; i++) {
+		GElf_Shdr shdr;
+		int r = read_shdr(elf, i, &shdr);
+
+		if (r < 0)
+			return r;
+		if (is_loaded(&shdr) && shdr.sh_type != SHT_NOBITS && shdr.sh_offset + shdr.sh_size > end)
+			end = shdr.sh_offset + shdr.sh_size;
+	}
+	merge->segments_end = end;
+	return 0;
+}
+
+/* List the sections of the ELF file outside of its segments. Its link to the debug file has done its work. */
+static int list_others(struct merge *merge)
+{
+	const struct input *elf = merge->elf;
+
+	for (size_t i = 1; i < elf->n; i++) {
+		GElf_Shdr shdr;
+		int r = read_shdr(elf, i, &shdr);
+
+		if (r < 0)
+			return r;
+		if (is_loaded(&shdr) || shdr.sh_type == SHT_NULL || shdr.sh_type == SHT_NOBITS || i == elf->shstrndx ||
+		    strcmp(name_of(elf, &shdr), ".gnu_debuglink") == 0)
+			continue;
+		if (merge->n_others == OTHERS_MAX)
+			return -EOPNOTSUPP;
+		merge->others[merge->n_others++] = (struct other){ .index = i };
+	}
+	return 0;
+}
+
+static struct other *find_other(struct merge *merge, const char *name)
+{
+	for (size_t i = 0; i < merge->n_others; i++) {
+		GElf_Shdr shdr;
+
+		if (read_shdr(merge->elf, merge->others[i].index, &shdr) == 0 && !merge->others[i].known &&
+		    strcmp(name_of(merge->elf, &shdr), name) == 0)
+			return &merge->others[i];
+	}
+	return NULL;
+}
+
+/* Take section @index, which a loader reads, from the ELF file. Both files must have it: programs refer to sections by index. */
+static int take_loaded(struct merge *merge, size_t index, const GElf_Shdr *in_debug)
+{
+	struct output *output = &merge->outputs[index];
+	GElf_Shdr shdr;
+	int r;
+
+	if (index >= merge->elf->n)
+		return -EBADMSG;
+	r = read_shdr(merge->elf, index, &shdr);
+	if (r < 0)
+		return r;
+	if (!is_loaded(&shdr) || shdr.sh_addr != in_debug->sh_addr || shdr.sh_size != in_debug->sh_size ||
+	    strcmp(name_of(merge->elf, &shdr), name_of(merge->debug, in_debug)) != 0)
+		return -EBADMSG;
+	output->shdr = shdr;
+	output->shdr.sh_name = in_debug->sh_name;
+	output->shdr.sh_link = in_debug->sh_link;
+	output->shdr.sh_info = in_debug->sh_info;
+	return 0;
+}
+
+/* Take section @index of the debug file. eu-strip(1) -g leaves a place without bytes for what stays in the ELF file. */
+static int take_of_debug(struct merge *merge, size_t index)
+{
+	struct output *output = &merge->outputs[index];
+	struct other *other;
+	GElf_Shdr shdr;
+	int r = read_shdr(merge->debug, index, &shdr);
+
+	if (r < 0)
+		return r;
+	if (is_loaded(&shdr))
+		return take_loaded(merge, index, &shdr);
+	*output = (struct output){ .shdr = shdr, .fd = -1 };
+	other = shdr.sh_type != SHT_NULL && index != merge->debug->shstrndx ? find_other(merge, name_of(merge->debug, &shdr))
+									    : NULL;
+	if (other)
+		other->known = true;
+	if (other && shdr.sh_type == SHT_NOBITS) {
+		r = read_shdr(merge->elf, other->index, &output->shdr);
+		if (r < 0)
+			return r;
+		other->out = index;
+		output->fd = merge->elf->sections.fd;
+		output->from = output->shdr.sh_offset;
+		output->shdr.sh_name = shdr.sh_name;
+		output->shdr.sh_link = shdr.sh_link;
+	} else if (bid_sections_inside(&merge->debug->sections, shdr.sh_offset, shdr.sh_size) && shdr.sh_type != SHT_NOBITS) {
+		output->fd = merge->debug->sections.fd;
+		output->from = shdr.sh_offset;
+	}
+	return 0;
+}
+
+static int add_name(struct merge *merge, const char *name, GElf_Word *ret_offset)
+{
+	size_t len = strlen(name) + 1;
+	char *names = realloc(merge->names, merge->names_len + len);
+
+	if (!names)
+		return -ENOMEM;
+	memcpy(names + merge->names_len, name, len);
+	*ret_offset = (GElf_Word)merge->names_len;
+	merge->names = names;
+	merge->names_len += len;
+	return 0;
+}
+
+/* Append a section that only the ELF file has. */
+static int append_other(struct merge *merge, struct other *other)
+{
+	struct output output = { .fd = merge->elf->sections.fd };
+	int r = read_shdr(merge->elf, other->index, &output.shdr);
+
+	if (r == 0)
+		r = add_name(merge, name_of(merge->elf, &output.shdr), &output.shdr.sh_name);
+	if (r < 0)
+		return r;
+	output.from = output.shdr.sh_offset;
+	other->out = merge->n;
+	merge->outputs[merge->n++] = output;
+	return 0;
+}
+
+/* Append the sections that only the ELF file has, and the strings of its symbols. */
+static int append_others(struct merge *merge)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < merge->n_others; i++)
+		if (!merge->others[i].known)
+			r = append_other(merge, &merge->others[i]);
+	for (size_t i = 0; r == 0 && i < merge->n_others; i++) {
+		GElf_Word *link = &merge->outputs[merge->others[i].out].shdr.sh_link;
+		struct other *target = NULL;
+
+		/* other links are those of the debug file */
+		if (merge->others[i].out < merge->debug->n || *link < 1)
+			continue;
+		for (size_t k = 0; k < merge->n_others; k++)
+			if (merge->others[k].index == *link)
+				target = &merge->others[k];
+		if (target && target->out == 0)
+			r = append_other(merge, target);
+		if (target)
+			*link = (GElf_Word)target->out;
+	}
+	return r;
+}
+
+/* The sections that a loader reads are the same in both files. */
+static int check_loaded(const struct merge *merge)
+{
+	for (size_t i = 1; i < merge->elf->n; i++) {
+		GElf_Shdr shdr;
+		int r = read_shdr(merge->elf, i, &shdr);
+
+		if (r < 0)
+			return r;
+		if (is_loaded(&shdr) && (i >= merge->debug->n || !is_loaded(&merge->outputs[i].shdr)))
+			return -EBADMSG;
+	}
+	return 0;
+}
+
+static int list_outputs(struct merge *merge)
+{
+	size_t names = merge->debug->shstrndx;
+	int r = names > 0 && names < merge->debug->n ? list_others(merge) : -EBADMSG;
+
+	if (r < 0)
+		return r;
+	merge->outputs = calloc(merge->debug->n + merge->n_others, sizeof(*merge->outputs));
+	merge->names = malloc(merge->debug->sections.names_len + 1);
+	if (!merge->outputs || !merge->names)
+		return -ENOMEM;
+	merge->names_len = merge->debug->sections.names_len;
+	memcpy(merge->names, merge->debug->sections.names, merge->names_len);
+	merge->outputs[0].fd = -1;
+	merge->n = merge->debug->n;
+	for (size_t i = 1; r == 0 && i < merge->debug->n; i++) {
+		merge->outputs[i].fd = -1;
+		r = take_of_debug(merge, i);
+	}
+	if (r == 0)
+		r = check_loaded(merge);
+	if (r == 0)
+		r = append_others(merge);
+	if (r < 0)
+		return r;
+	merge->outputs[names].fd = -1;
+	merge->outputs[names].shdr.sh_size = merge->names_len;
+	merge->outputs[names].shdr.sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;
+	return 0;
+}
+
+static int align_offset(uint64_t *at, uint64_t align)
+{
+	if (align > ALIGN_MAX || (align & (align - 1)) != 0)
+		return -EBADMSG;
+	if (align > 1)
+		*at = (*at + align - 1) & ~(align - 1);
+	return 0;
+}
+
+/* Choose the offsets of the sections outside of the segments, and of the section headers. */
+static int lay_out(struct merge *merge)
+{
+	const struct input *elf = merge->elf, *debug = merge->debug;
+	uint64_t at = merge->segments_end, left = elf->sections.file_size + debug->sections.file_size + merge->names_len;
+	int r = 0;
+
+	for (size_t i = 1; r == 0 && i < merge->n; i++) {
+		struct output *output = &merge->outputs[i];
+		uint64_t size = output->fd >= 0 || i == debug->shstrndx ? output->shdr.sh_size : 0;
+
+		if (is_loaded(&output->shdr))
+			continue;
+		/* sections do not overlap, so that the result has no more bytes than both files */
+		if (size > left)
+			return -EBADMSG;
+		r = align_offset(&at, output->shdr.sh_addralign);
+		output->shdr.sh_offset = at;
+		at += size;
+		left -= size;
+	}
+	if (r == 0)
+		r = align_offset(&at, gelf_fsize(elf->elf, ELF_T_ADDR, 1, EV_CURRENT));
+	merge->shoff = at;
+	merge->size = at + gelf_fsize(elf->elf, ELF_T_SHDR, merge->n, EV_CURRENT);
+	return r;
+}
+
+/* Encode a header of the file, and write it. */
+static int write_header(Elf *out, Elf_Type type, void *header, size_t size, unsigned encoding, int to, uint64_t offset)
+{
+	uint8_t buffer[sizeof(Elf64_Ehdr)];
+	Elf_Data from = { .d_buf = header, .d_type = type, .d_size = size, .d_version = EV_CURRENT };
+	Elf_Data data = { .d_buf = buffer, .d_type = type, .d_size = sizeof(buffer), .d_version = EV_CURRENT };
+
+	_Static_assert(sizeof(Elf64_Ehdr) >= sizeof(Elf64_Shdr), "a buffer for both");
+	if (!header || !gelf_xlatetof(out, &data, &from, encoding))
+		return -EBADMSG;
+	return bid_pwrite_full(to, buffer, data.d_size, (off_t)offset);
+}
+
+/* Write the ELF header and the section headers. libelf fits them into the class of @out. */
+static int write_headers(const struct merge *merge, Elf *out, int to)
+{
+	GElf_Ehdr ehdr = merge->elf->ehdr;
+	bool wide = ehdr.e_ident[EI_CLASS] == ELFCLASS64;
+	unsigned encoding = ehdr.e_ident[EI_DATA];
+	size_t size = gelf_fsize(merge->elf->elf, ELF_T_SHDR, 1, EV_CURRENT);
+	GElf_Shdr *first = &merge->outputs[0].shdr;
+	Elf_Scn *scn;
+	int r;
+
+	ehdr.e_shoff = merge->shoff;
+	ehdr.e_shnum = (GElf_Half)(merge->n < SHN_LORESERVE ? merge->n : 0);
+	first->sh_size = merge->n < SHN_LORESERVE ? 0 : merge->n;
+	ehdr.e_shstrndx = (GElf_Half)(merge->debug->shstrndx < SHN_LORESERVE ? merge->debug->shstrndx : SHN_XINDEX);
+	first->sh_link = merge->debug->shstrndx < SHN_LORESERVE ? 0 : (GElf_Word)merge->debug->shstrndx;
+	if (!gelf_newehdr(out, ehdr.e_ident[EI_CLASS]) || !gelf_update_ehdr(out, &ehdr))
+		return -EBADMSG;
+	r = write_header(out, ELF_T_EHDR, wide ? (void *)elf64_getehdr(out) : (void *)elf32_getehdr(out),
+			 gelf_fsize(merge->elf->elf, ELF_T_EHDR, 1, EV_CURRENT), encoding, to, 0);
+	scn = elf_newscn(out);
+	for (size_t i = 0; r == 0 && i < merge->n; i++) {
+		if (!gelf_update_shdr(scn, &merge->outputs[i].shdr))
+			return -EBADMSG;
+		r = write_header(out, ELF_T_SHDR, wide ? (void *)elf64_getshdr(scn) : (void *)elf32_getshdr(scn), size, encoding,
+				 to, merge->shoff + i * size);
+	}
+	return r;
+}
+
+static int write_contents(const struct merge *merge, int to)
+{
+	int r = ftruncate(to, (off_t)merge->size) < 0 ? -errno : 0;
+
+	if (r == 0)
+		r = bid_copy_range(merge->elf->sections.fd, 0, merge->segments_end, to, 0);
+	for (size_t i = 1; r == 0 && i < merge->n; i++) {
+		const struct output *output = &merge->outputs[i];
+
+		if (i == merge->debug->shstrndx)
+			r = bid_pwrite_full(to, merge->names, merge->names_len, (off_t)output->shdr.sh_offset);
+		else if (output->fd >= 0)
+			r = bid_copy_range(output->fd, (off_t)output->from, output->shdr.sh_size, to,
+					   (off_t)output->shdr.sh_offset);
+	}
+	return r;
+}
+
+static int write_merged(const struct merge *merge, int to)
+{
+	Elf *out = elf_begin(to, ELF_C_WRITE, NULL);
+	int r = out ? write_contents(merge, to) : -ENOMEM;
+
+	if (r == 0)
+		r = write_headers(merge, out, to);
+	elf_end(out);
+	return r;
+}
+
+static bool belong_together(const struct input *elf, const struct input *debug)
+{
+	return elf->ehdr.e_ident[EI_CLASS] == debug->ehdr.e_ident[EI_CLASS] &&
+	       elf->ehdr.e_ident[EI_DATA] == debug->ehdr.e_ident[EI_DATA] && elf->ehdr.e_machine == debug->ehdr.e_machine &&
+	       elf->ehdr.e_type == debug->ehdr.e_type;
+}
+
+int bid_elf_unstrip(int fd, int debug_fd, uint64_t max, int to)
+{
+	bid_cleanup(input_release) struct input elf = { 0 };
+	bid_cleanup(input_release) struct input debug = { 0 };
+	bid_cleanup(merge_release) struct merge merge = { .elf = &elf, .debug = &debug };
+	int r = input_read(&elf, fd);
+
+	if (r == 0)
+		r = input_read(&debug, debug_fd);
+	if (r == 0 && !belong_together(&elf, &debug))
+		r = -EBADMSG;
+	if (r == 0)
+		r = find_segments_end(&merge);
+	if (r == 0)
+		r = list_outputs(&merge);
+	if (r == 0)
+		r = lay_out(&merge);
+	if (r == 0 && merge.size > max)
+		r = -EFBIG;
+	return r == 0 ? write_merged(&merge, to) : r;
+}
