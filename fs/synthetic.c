@@ -18,6 +18,7 @@ static const char readme[] =
 	"  M/buildid/ID/kallsyms     a kernel's symbol table\n"
 	"  M/buildid/ID/probes       cached probe definitions, in perf's format\n"
 	"  M/buildid/ID/vdso         a vDSO's image\n"
+	"  M/buildid/ID/unstripped   ELF and debuginfo put together, when first used\n"
 	"  M/buildid/ID/source/PATH  a source file of that build, as a server has it\n"
 	"  M/buildid/ID/section/NAME the bytes of one ELF section\n"
 	"  M/buildid/ID/info         all facts about this id, as JSON\n"

@@ -9,10 +9,15 @@ static const struct {
 	bool fetchable;
 	bool elf;
 } kinds[BID_KIND_END] = {
-	[BID_KIND_NONE] = { "none", "none", false, false },	     [BID_KIND_ELF] = { "elf", "elf", true, true },
-	[BID_KIND_DEBUGINFO] = { "debuginfo", "debug", true, true }, [BID_KIND_KALLSYMS] = { "kallsyms", "kallsyms", false, false },
-	[BID_KIND_PROBES] = { "probes", "probes", false, false },    [BID_KIND_VDSO] = { "vdso", "vdso", false, true },
-	[BID_KIND_SOURCE] = { "source", "source", true, false },     [BID_KIND_SECTION] = { "section", "section", true, false },
+	[BID_KIND_NONE] = { "none", "none", false, false },
+	[BID_KIND_ELF] = { "elf", "elf", true, true },
+	[BID_KIND_DEBUGINFO] = { "debuginfo", "debug", true, true },
+	[BID_KIND_KALLSYMS] = { "kallsyms", "kallsyms", false, false },
+	[BID_KIND_PROBES] = { "probes", "probes", false, false },
+	[BID_KIND_VDSO] = { "vdso", "vdso", false, true },
+	[BID_KIND_UNSTRIPPED] = { "unstripped", "unstripped", false, true },
+	[BID_KIND_SOURCE] = { "source", "source", true, false },
+	[BID_KIND_SECTION] = { "section", "section", true, false },
 };
 
 bool bid_request_valid(const struct bid_request *request)
@@ -60,14 +65,14 @@ bool bid_kind_is_elf(enum bid_kind kind)
 
 bool bid_kind_has_detail(enum bid_kind kind)
 {
-	return kind >= BID_KIND_COUNT && kind < BID_KIND_END;
+	return kind >= BID_KIND_SOURCE && kind < BID_KIND_END;
 }
 
 enum bid_kind bid_kind_parse(const char *name)
 {
 	if (strcmp(name, "executable") == 0)
 		return BID_KIND_ELF;
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_SOURCE; kind++)
 		if (strcmp(name, kinds[kind].name) == 0)
 			return (enum bid_kind)kind;
 	return BID_KIND_NONE;

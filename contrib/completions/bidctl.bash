@@ -170,7 +170,8 @@ _bidctl()
 		mapfile -t COMPREPLY < <(compgen -d -- "$current")
 		;;
 	get:1)
-		mapfile -t COMPREPLY < <(compgen -W 'debuginfo elf executable kallsyms probes vdso source section' -- "$current")
+		mapfile -t COMPREPLY < <(
+			compgen -W 'debuginfo elf executable kallsyms probes vdso unstripped source section' -- "$current")
 		;;
 	get:2)
 		# what debuggers ask for; a source's path is one of the machine that compiled it

@@ -85,7 +85,7 @@ function __bidctl
                     echo kernel
                     __bidctl_ids
                 case get:2
-                    printf '%s\n' debuginfo elf executable kallsyms probes vdso source section
+                    printf '%s\n' debuginfo elf executable kallsyms probes vdso unstripped source section
                 case get:1 show:1 'pin:*' 'remove:*' 'archive:*' 'missing:*' 'verify:*'
                     __bidctl_ids
             end

@@ -40,7 +40,7 @@ _bidctl_operand()
 	(add:*|update:*|unarchive:1) _files ;;
 	(remove:*) _bidctl_ids; _files ;;
 	(archive:*|pin:*|show:1|get:1|missing:*|verify:*) _bidctl_ids ;;
-	(get:2) compadd debuginfo elf executable kallsyms probes vdso source section ;;
+	(get:2) compadd debuginfo elf executable kallsyms probes vdso unstripped source section ;;
 	(offline:1) compadd on off ;;
 	(quarantine:1) compadd list restore drop ;;
 	(mount:*|umount:*) _files -/ ;;

@@ -9,14 +9,14 @@
 #include <xxhash.h>
 
 enum {
-	KIND_BITS = 3,
-	HASH_BITS = 47,
+	KIND_BITS = 4,
+	HASH_BITS = 46,
 	KEY_BITS = 8 + HASH_BITS,
 	FEWEST_BUCKETS = 1024, /* a power of two */
 	ATTEMPTS = 4096, /* inodes of one name at a time */
 };
 
-_Static_assert(BID_NODE_TMPFILE < 32 && BID_KIND_END <= 1 << KIND_BITS, "type and kind fit into 8 bits");
+_Static_assert(BID_NODE_TMPFILE < 32 && BID_KIND_END <= 1 << KIND_BITS, "type and kind fit into 9 bits");
 
 struct inode {
 	struct inode *next; /* in its bucket; owned by the table */

@@ -181,6 +181,8 @@ static int list_artifacts(const struct tree_listing *listing)
 		if (may_have(kinds, kind))
 			r = emit_artifact_twice(listing, bid_kind_name(kind), kind == BID_KIND_ELF ? "executable" : NULL, id, kind);
 	}
+	if (r == 0 && kinds > 0)
+		r = emit_artifact(listing, bid_kind_name(BID_KIND_UNSTRIPPED), id, BID_KIND_UNSTRIPPED);
 	if (r == 0)
 		r = list_pieces(listing, kinds);
 	return r == 0 ? emit_name(listing, "info") : r;

@@ -14,8 +14,10 @@ enum bid_kind {
 	BID_KIND_VDSO, /* the vDSO's image, an ELF file */
 	BID_KIND_COUNT, /* the kinds above: a build has one artifact of each */
 
+	BID_KIND_UNSTRIPPED = BID_KIND_COUNT, /* ELF file and debuginfo put together; derived, never a file of perf's layout */
+
 	/* a build has many of these; a detail tells which */
-	BID_KIND_SOURCE = BID_KIND_COUNT, /* a source file, by its path */
+	BID_KIND_SOURCE, /* a source file, by its path */
 	BID_KIND_SECTION, /* the bytes of one section of the debuginfo or the ELF file, by its name */
 	BID_KIND_END
 };
@@ -30,7 +32,7 @@ struct bid_request {
 	const struct bid_detail *detail; /* for BID_KIND_SOURCE and BID_KIND_SECTION, else NULL */
 };
 
-/* "elf", "debuginfo", "kallsyms", "probes", "vdso", "source", "section"; "none" for anything else. Static. */
+/* "elf", "debuginfo", "kallsyms", "probes", "vdso", "unstripped", "source", "section"; "none" for anything else. Static. */
 const char *bid_kind_name(enum bid_kind kind);
 
 /* Find the kind without detail of that name, or BID_KIND_NONE. debuginfod's "executable" is BID_KIND_ELF. */

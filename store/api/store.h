@@ -97,6 +97,14 @@ int bid_store_ids_mark_in(struct bid_store *store, uint8_t first, uint64_t *ret_
 /* Every entry of the tree of original paths directly below @path. -ENOENT if there is no such directory. */
 int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user);
 
+/*
+ * Find the artifact BID_KIND_UNSTRIPPED of @id, or put the stored ELF file and debuginfo together, and keep the result for as long
+ * as bid_store_evict() leaves it. bid_store_find() does not make it, because large files take seconds. In a store that cannot be
+ * written, the result is in memory while it is open. Errors as bid_store_find(); -ENOENT if one of both is absent; -EBADMSG if they
+ * do not belong together; -EOPNOTSUPP for relocatable files, or ones without section headers.
+ */
+int bid_store_unstrip(struct bid_store *store, const struct bid_id *id, struct bid_file *ret_file);
+
 /* Is the ELF file of @id a relocatable one, as kernel modules are? May block on disk. */
 bool bid_store_is_module(struct bid_store *store, const struct bid_id *id);
 

@@ -81,6 +81,9 @@ int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *reque
 	}
 	if (r != -ENOENT && !bid_is_unusable(r))
 		return r;
+	/* the worker of a download puts it together */
+	if (request->kind == BID_KIND_UNSTRIPPED)
+		return -EINPROGRESS;
 	if (bid_loop_recognise(broker, &request->id))
 		return -ENOENT;
 	if (can_fetch(broker, request)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Fallback of a section: the debuginfo, then the ELF file may contain it. debuginfod of elfutils 0.192 and later responds with 404
- * for a section that it has just served.
+ * for a section that it has just served. An unstripped file is made of both, and has no attempt of its own.
  */
 #include <errno.h>
 
@@ -85,6 +85,20 @@ static void start(struct bid_download *download, size_t index)
 	submit(download, bid_section_whole(index));
 }
 
+/* Put the debuginfo and the ELF file together, as soon as the store has both. Takes seconds for large files. */
+static void finish_unstripped(struct bid_download *download, size_t index)
+{
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	int r = download->fallback.answer;
+
+	if (r == 0)
+		r = bid_store_unstrip(download->broker->store, &download->request.id, &file);
+	if (r == -ENOENT && download->fallback.answer == 0 && index + 1 < BID_FALLBACKS_MAX)
+		bid_scheduler_step(download, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE);
+	else
+		end(download, r, &file);
+}
+
 /* Look up the section in the result of a fallback. @index is its number. */
 static void finish(struct bid_download *download, size_t index)
 {
@@ -117,7 +131,9 @@ void bid_fallback_run(struct bid_download *download)
 	download->fallback.answered = false;
 	index = BID_FALLBACKS_MAX - 1 - download->machine.fallbacks;
 	pthread_mutex_unlock(&broker->lock);
-	if (answered)
+	if (answered && download->request.kind == BID_KIND_UNSTRIPPED)
+		finish_unstripped(download, index);
+	else if (answered)
 		finish(download, index);
 	else
 		start(download, index);

@@ -60,6 +60,12 @@ static bool lacks_signature(struct bid_download *download, size_t source)
 	return true;
 }
 
+/* May a result come from the debuginfo and the ELF file? */
+static bool falls_back(const struct bid_download *download)
+{
+	return download->request.kind == BID_KIND_SECTION || download->request.kind == BID_KIND_UNSTRIPPED;
+}
+
 /* Choose the order of the sources for @download, before its first attempt. Without the lock. */
 static void line_up(struct bid_download *download)
 {
@@ -67,8 +73,12 @@ static void line_up(struct bid_download *download)
 	struct bid_machine *machine = &download->machine;
 
 	pthread_mutex_lock(&broker->lock);
-	if (download->request.kind == BID_KIND_SECTION)
+	if (falls_back(download))
 		machine->fallbacks = BID_FALLBACKS_MAX;
+	if (download->request.kind == BID_KIND_UNSTRIPPED) {
+		pthread_mutex_unlock(&broker->lock);
+		return;
+	}
 	machine->candidates[machine->n++].source = broker->preferred;
 	for (size_t source = 0; source < broker->n_sources; source++)
 		if (source != broker->preferred)
@@ -332,7 +342,7 @@ static int error_of(const struct bid_download *download, enum bid_download_state
 	case BID_DOWNLOAD_GIVEN_UP:
 		return -ETIMEDOUT;
 	default:
-		if (download->machine.fallbacks < BID_FALLBACKS_MAX && download->request.kind == BID_KIND_SECTION)
+		if (download->machine.fallbacks < BID_FALLBACKS_MAX && falls_back(download))
 			return download->fallback.error ? download->fallback.error : -ENOENT;
 		return bid_download_conclusion(download);
 	}

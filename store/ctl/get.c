@@ -240,14 +240,26 @@ static enum ctl_status status_of(int error)
 	}
 }
 
+/* Describe the error of the answer. */
+static const char *cause_of(const struct bid_request *request, const struct answer *answer)
+{
+	bool unstripped = request->kind == BID_KIND_UNSTRIPPED && answer->story.n == 0;
+
+	/* EBADMSG of a server is explained in the server's line */
+	if (answer->error == -EBADMSG && answer->story.n > 0 && !answer->story.of_mount)
+		return "no server delivered what was asked for";
+	if (unstripped && answer->error == -EBADMSG)
+		return "the ELF file and the debuginfo in the store do not belong together";
+	if (unstripped && answer->error == -EOPNOTSUPP)
+		return "a relocatable file, as a module is, or one without section headers is not put together with its debuginfo";
+	return bid_strerror(answer->error);
+}
+
 /* Report the servers' responses and the cause on standard error, with --json also as JSON on standard output. */
 static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request,
 			    const struct answer *answer)
 {
-	/* EBADMSG of a server is explained in the server's line */
-	const char *cause = answer->error == -EBADMSG && answer->story.n > 0 && !answer->story.of_mount
-				    ? "no server delivered what was asked for"
-				    : bid_strerror(answer->error);
+	const char *cause = cause_of(request, answer);
 	char name[NAME_MAX_SIZE];
 	json_t *json;
 

@@ -362,6 +362,14 @@ static int parse_require(const char *text, bool *ret_signed)
 }
 
 /* Parse --color and --progress into the environment variables that their users read. */
+/* Parse a kind that the store lists, else BID_KIND_NONE. */
+static enum bid_kind parse_stored_kind(const char *name)
+{
+	enum bid_kind kind = bid_kind_parse(name);
+
+	return kind < BID_KIND_COUNT ? kind : BID_KIND_NONE;
+}
+
 static int parse_when(const char *text, const char *always, const char *never)
 {
 	unsetenv(always);
@@ -434,9 +442,9 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 	else if ((strcmp(name, "color") == 0 && parse_when(value, CTL_COLOUR_ALWAYS, CTL_COLOUR_NEVER) < 0) ||
 		 (strcmp(name, "progress") == 0 && parse_when(value, CTL_PROGRESS_ALWAYS, CTL_PROGRESS_NEVER) < 0))
 		return ctl_usage("not one of auto, always, never: '%s'", value);
-	else if (strcmp(name, "kind") == 0 && !(ctl->kind = bid_kind_parse(value)))
+	else if (strcmp(name, "kind") == 0 && !(ctl->kind = parse_stored_kind(value)))
 		return ctl_usage("no such kind of artifact: '%s'", value);
-	else if (strcmp(name, "missing") == 0 && !(ctl->missing = bid_kind_parse(value)))
+	else if (strcmp(name, "missing") == 0 && !(ctl->missing = parse_stored_kind(value)))
 		return ctl_usage("no such kind of artifact: '%s'", value);
 	else if (strcmp(name, "jobs") == 0 && parse_number(value, JOBS_MAX, &ctl->jobs) < 0)
 		return ctl_usage("not a number of threads, 1 to %d: '%s'", JOBS_MAX, value);

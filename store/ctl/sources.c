@@ -16,7 +16,7 @@
 
 const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *store, enum bid_kind kind)
 {
-	if (!bid_kind_fetchable(kind))
+	if (!bid_kind_fetchable(kind) && kind != BID_KIND_UNSTRIPPED)
 		return kind == BID_KIND_KALLSYMS || kind == BID_KIND_VDSO
 			       ? "no server has this kind ('bidctl add --kernel' adds the "
 				 "running kernel's)"

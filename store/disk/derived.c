@@ -21,6 +21,7 @@ static const struct {
 } sorts[] = {
 	{ BID_KIND_ELF, BID_LAYOUT_UNPACKED },
 	{ BID_KIND_KALLSYMS, BID_LAYOUT_TABLES },
+	{ BID_KIND_UNSTRIPPED, BID_LAYOUT_UNSTRIPPED },
 };
 
 #define SORTS (sizeof(sorts) / sizeof(sorts[0]))
@@ -28,8 +29,12 @@ static const struct {
 const char *bid_derived_path(const struct bid_request *request, char buf[static BID_LAYOUT_MAX])
 {
 	struct bid_id filed = bid_layout_filed(&request->id);
+	const char *folder = BID_LAYOUT_UNPACKED;
 
-	return bid_layout_fanned(sorts[request->kind == BID_KIND_KALLSYMS].folder, &filed, "", buf);
+	for (size_t sort = 0; sort < SORTS; sort++)
+		if (sorts[sort].kind == request->kind)
+			folder = sorts[sort].folder;
+	return bid_layout_fanned(folder, &filed, "", buf);
 }
 
 bool bid_derived_has_table(struct bid_store *store, const struct bid_id *filed)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Derived artifacts in our folder, because perf has no place for them (docs/FORMAT.md): an unpacked module, and a kernel's symbol
- * table. The access time of such a file is its last use; the store sets it where the file system does not. The modification time is
- * that of the original.
+ * Derived artifacts in our folder, because perf has no place for them (docs/FORMAT.md): an unpacked module, a kernel's symbol
+ * table, an ELF file put together with its debuginfo. The access time of such a file is its last use; the store sets it where the
+ * file system does not. The modification time is that of the original.
  */
 #ifndef BID_DISK_DERIVED_H
 #define BID_DISK_DERIVED_H
@@ -14,7 +14,10 @@
 #include "disk/layout.h"
 #include "disk/publish/temp.h"
 
-/* The path of the derived artifact of @request: ".bidfs/kallsyms/xx/rest" of a symbol table, else ".bidfs/unpacked/xx/rest". */
+/*
+ * The path of the derived artifact of @request: ".bidfs/kallsyms/xx/rest" of a symbol table, ".bidfs/unstripped/xx/rest" of
+ * BID_KIND_UNSTRIPPED, else ".bidfs/unpacked/xx/rest".
+ */
 const char *bid_derived_path(const struct bid_request *request, char buf[static BID_LAYOUT_MAX]);
 
 /* Does the store have a derived symbol table of @filed? */

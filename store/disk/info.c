@@ -134,14 +134,24 @@ static void add_pieces(struct bid_store *store, const struct bid_id *id, json_t 
 {
 	static const char *const keys[] = { "sources", "sections" };
 
-	for (int kind = BID_KIND_COUNT; kind < BID_KIND_END; kind++) {
+	for (int kind = BID_KIND_SOURCE; kind < BID_KIND_END; kind++) {
 		struct pieces pieces = { .store = store, .json = json_object(), .changed = changed };
 
 		if (bid_store_each_piece(store, id, (enum bid_kind)kind, add_piece, &pieces) == 0 &&
 		    json_object_size(pieces.json) > 0)
-			json_object_set(json, keys[kind - BID_KIND_COUNT], pieces.json);
+			json_object_set(json, keys[kind - BID_KIND_SOURCE], pieces.json);
 		json_decref(pieces.json);
 	}
+}
+
+/* Add the kept file of BID_KIND_UNSTRIPPED. A file that was not stripped is there as what it is. */
+static void add_unstripped(struct bid_store *store, const struct bid_id *id, json_t *artifacts, struct timespec *changed)
+{
+	struct bid_request request = { .id = *id, .kind = BID_KIND_UNSTRIPPED };
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+
+	if (bid_store_find(store, &request, &file) == 0 && file.kind == request.kind)
+		json_object_set_new(artifacts, bid_kind_name(request.kind), artifact_json(store, &request, &file, changed));
 }
 
 struct paths {
@@ -234,6 +244,7 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 		bid_file_release(&file);
 	}
 
+	add_unstripped(store, id, artifacts, &changed);
 	add_pieces(store, id, json, &changed);
 
 	text = bid_json_dump(json, JSON_INDENT(2) | JSON_SORT_KEYS);

@@ -44,7 +44,7 @@ bool bid_pieces_any(struct bid_store *store, const struct bid_id *id)
 	char path[PATH_MAX];
 	struct stat st;
 
-	for (int kind = BID_KIND_COUNT; kind < BID_KIND_END; kind++) {
+	for (int kind = BID_KIND_SOURCE; kind < BID_KIND_END; kind++) {
 		struct bid_request all = { .id = *id, .kind = (enum bid_kind)kind };
 
 		if (bid_beneath_stat(bid_store_root(store), bid_piece_path(&all, path), &st) == 0)

@@ -29,7 +29,7 @@ static enum bid_kind parse_suffix(const char *suffix)
 	/* an alias does not count */
 	if (kind != BID_KIND_NONE)
 		return strcmp(bid_kind_name(kind), suffix) == 0 ? kind : BID_KIND_NONE;
-	for (int i = BID_KIND_COUNT; i < BID_KIND_END; i++) {
+	for (int i = BID_KIND_SOURCE; i < BID_KIND_END; i++) {
 		const char *name = bid_kind_name((enum bid_kind)i);
 		size_t len = strlen(name);
 

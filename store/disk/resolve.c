@@ -4,6 +4,7 @@
 
 #include "disk/derive/derive.h"
 #include "disk/derive/section.h"
+#include "disk/derive/unstrip.h"
 #include "disk/find.h"
 #include "disk/piece.h"
 #include "disk/record.h"
@@ -21,6 +22,8 @@ int bid_store_find(struct bid_store *store, const struct bid_request *request, s
 		return -ENOENT;
 	if (request->kind == BID_KIND_SOURCE)
 		return bid_piece_open(store, request, ret_file);
+	if (request->kind == BID_KIND_UNSTRIPPED)
+		return bid_unstripped_find(store, request, ret_file);
 	r = bid_find_stored(store, request, ret_file);
 	/* a symbol table without addresses is useless; a table derived from the kernel has them */
 	return r == -ENOENT || (r == -EBADMSG && request->kind == BID_KIND_KALLSYMS) ? bid_derive(store, request, ret_file) : r;

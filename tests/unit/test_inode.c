@@ -233,11 +233,11 @@ static void two_nodes_of_one_number_get_two(void **state)
 static void numbers_of_no_node_find_none(void **state)
 {
 	struct bid_node link = numbered(BID_NODE_LINK, 7);
-	uint64_t number = get(*state, &link), key = number & ((1ULL << 55) - 1);
+	uint64_t number = get(*state, &link), key = number & ((1ULL << 54) - 1);
 
-	for (uint64_t class = 0; class < 512; class ++)
-		if (class << 55 != number - key)
-			assert_holds_none(*state, class << 55 | key);
+	for (uint64_t class = 0; class < 1024; class ++)
+		if (class << 54 != number - key)
+			assert_holds_none(*state, class << 54 | key);
 	bid_inodes_forget(*state, key, 1);
 	assert_holds(*state, number, &link);
 }

@@ -357,6 +357,32 @@ static int check_table(struct bid_verify *verify, const char *path, const struct
 	return bid_verify_found(verify, &finding);
 }
 
+/* Check an ELF file put together with its debuginfo. */
+static int check_unstripped(struct bid_verify *verify, const char *path, const struct bid_id *id)
+{
+	struct bid_finding finding = { .kind = BID_FINDING_RECORD,
+				       .path = path,
+				       .request = { .id = *id, .kind = BID_KIND_UNSTRIPPED } };
+	bid_auto_fd int fd = -1;
+	struct bid_elf_info info;
+	int r;
+
+	r = bid_beneath_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+	if (r == 0)
+		r = bid_elf_examine(fd, &info);
+	if (is_unread(r))
+		return tell_unread(verify, &finding, r);
+	finding.text = "is not the file that was put together";
+	if (r == 0 && bid_id_answers(&info.id, id)) {
+		if (verify->shared->blind || bid_store_kinds(verify->store, id) & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO))
+			return 0;
+		finding.kind = BID_FINDING_STALE;
+		finding.text = "was put together from files that are not there";
+	}
+	finding.repaired = verify->config->repair && bid_entry_unlink(verify->store, path) == 0;
+	return bid_verify_found(verify, &finding);
+}
+
 static int visit_record(struct bid_verify *verify, const char *path, const struct bid_id *id)
 {
 	const char *name = strrchr(path, '/') + 1;
@@ -447,7 +473,8 @@ static int check_cookie(void *user, const struct bid_cookie *cookie)
 static int check_foreign(struct bid_verify *verify)
 {
 	static const char *const known[] = { ".",    "..",   "tmp",    "record", "unpacked", "source",	 "section",  "quarantine",
-					     "name", "scan", "absent", "cookie", "first",    "kallsyms", "fetching", "lock" };
+					     "name", "scan", "absent", "cookie", "first",    "kallsyms", "fetching", "lock",
+					     "unstripped" };
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int r;
@@ -471,6 +498,7 @@ int bid_verify_own(struct bid_verify *verify)
 		{ BID_VERIFY_RECORDS, BID_LAYOUT_RECORDS, visit_record },
 		{ BID_VERIFY_UNPACKED, BID_LAYOUT_UNPACKED, check_unpacked, .files = true },
 		{ BID_VERIFY_TABLES, BID_LAYOUT_TABLES, check_table, .files = true },
+		{ BID_VERIFY_UNSTRIPPED, BID_LAYOUT_UNSTRIPPED, check_unstripped, .files = true },
 		{ BID_VERIFY_SOURCES, BID_LAYOUT_SOURCES, visit_sources },
 		{ BID_VERIFY_SECTIONS, BID_LAYOUT_SECTIONS, visit_sections },
 		{ BID_VERIFY_NAMES, BID_LAYOUT_NAMES, visit_names },

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""An ELF file and its debuginfo put together: as eu-unstrip does it, for tools that read one file."""
+import errno
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+import fetching
+import programs
+import tools
+
+SPLITS = {
+    "strip": ("objcopy --only-keep-debug {0} {0}.debug", "strip {0}", "objcopy --add-gnu-debuglink={0}.debug {0}"),
+    "strip-g": ("objcopy --only-keep-debug {0} {0}.debug", "strip -g {0}"),
+    "eu-strip": ("eu-strip -f {0}.debug {0}",),
+    "eu-strip-g": ("eu-strip -g -f {0}.debug {0}",),
+    "minidebug": ("objcopy --only-keep-debug {0} {0}.debug", "strip {0}", "objcopy --add-section .gnu_debugdata=/etc/passwd {0}"),
+}
+
+
+def built(place, name="app", split="strip", *flags):
+    """A program, and its debug file from a real tool."""
+    program = programs.Program(programs.burn(place / name, "burn", len(name), *flags).path, place / f"{name}.debug")
+    for command in SPLITS[split]:
+        tools.run(*command.format(program.path).split())
+    return program
+
+
+def reference(program, place):
+    """The file that eu-unstrip makes of the pair."""
+    path = place / "reference"
+    tools.run("eu-unstrip", "-o", path, program.path, program.debug)
+    return path
+
+
+def symbols(file):
+    return {line.split(":", 1)[1] for line in tools.run("readelf", "-sW", file).stdout.splitlines() if re.match(r" +\d+: ", line)}
+
+
+def headers(file):
+    """Name, type, address, size, flags of each section, without its offset and its links."""
+    text = tools.run("readelf", "-SW", file).stdout
+    return sorted(re.sub(r" [0-9a-f]{6} ", " ", line.split("]", 1)[1]) for line in text.splitlines()
+                  if re.match(r" +\[ *\d+\]", line) and ".symtab" not in line and ".shstrtab" not in line)
+
+
+def source_lines(file):
+    return tools.run("objdump", "-d", "-l", "--disassemble=burn", file).stdout.split("\n", 3)[3]
+
+
+def complaints(file):
+    """What eu-elflint says of a file, without the index of a symbol."""
+    told = subprocess.run(["eu-elflint", "--gnu-ld", file], capture_output=True, text=True, check=False).stdout
+    return set(re.sub(r"symbol \d+", "symbol", told).splitlines())
+
+
+def assert_equal(file, expected):
+    """Section by section, with the symbols, the lines, and the opinion of eu-elflint."""
+    ours, theirs = programs.sections(file), programs.sections(expected)
+    assert sorted(ours) == sorted(theirs)
+    loose = (".symtab", ".strtab", ".shstrtab")
+    assert {name: data for name, data in ours.items() if name not in loose} == \
+        {name: data for name, data in theirs.items() if name not in loose}
+    assert [line.split()[:2] for line in headers(file)] == [line.split()[:2] for line in headers(expected)]
+    assert symbols(file) == symbols(expected)
+    assert tools.run("readelf", "-lW", file).stdout.replace(str(file), "") == \
+        tools.run("readelf", "-lW", expected).stdout.replace(str(expected), "")
+    assert source_lines(file).count(".c:") == source_lines(expected).count(".c:") > 0
+    assert complaints(file) <= complaints(expected)
+
+
+def kept(store):
+    return [path for path in (store / ".bidfs/unstripped").rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("flags", [(), ("-gz=zlib",), ("-static",)], ids=["plain", "compressed", "static"])
+@pytest.mark.parametrize("split", SPLITS)
+def test_result_equals_that_of_eu_unstrip(place, store, env, split, flags):
+    program = built(place, "app", split, *flags)
+    bidctl = [tools.BIDCTL, "--store", store]
+    tools.run(*bidctl, "add", program.path, program.debug, env=env)
+    path = pathlib.Path(tools.run(*bidctl, "get", "--offline", program.id, "unstripped", env=env).stdout.strip())
+    assert_equal(path, reference(program, place))
+    assert kept(store) == [path]
+    tools.run(*bidctl, "verify", "--deep", env=env)
+    shown = json.loads(tools.run(*bidctl, "--json", "show", program.id, env=env).stdout)
+    assert shown["artifacts"]["unstripped"]["size"] == path.stat().st_size
+
+
+def test_dwz_file_stays_referenced(place, store, env):
+    one, _, common = programs.shrunk(place)
+    tools.run(tools.BIDCTL, "--store", store, "add", one.path, one.debug, common.path, env=env)
+    path = pathlib.Path(tools.run(tools.BIDCTL, "--store", store, "get", "--offline", one.id, "unstripped", env=env).stdout.strip())
+    assert programs.sections(path) == programs.sections(reference(one, place))
+    assert common.id in tools.run("readelf", "--debug-dump=links", path).stdout.replace(" ", "")
+
+
+@pytest.mark.limit(120)
+def test_both_files_are_downloaded_and_tools_read_the_result(mount, mode, faults, place, store):
+    program = built(place)
+    server = faults()
+    server.serve(program)
+    m = mount(f"url={server.url}", "wait=30")
+    path = m.artifact(program.id, "unstripped")
+    assert "unstripped" not in os.listdir(m / f"buildid/{program.id}")
+    assert_equal(path, reference(program, place))
+    assert (server.count(program.id), server.count(program.id, "debuginfo")) == (1, 1)
+    assert os.access(path, os.X_OK) and fetching.read(path) == kept(store)[0].read_bytes()
+    assert "unstripped" in os.listdir(m / f"buildid/{program.id}")
+    assert "burn.c" in tools.run("gdb", "-batch", "-nx", "-ex", "info line burn", path).stdout
+    assert "return local_sum;" in tools.run("objdump", "-dS", "--disassemble=burn", path).stdout
+    assert tools.run("eu-addr2line", "-e", path, "burn").stdout.startswith("/")
+    assert server.count() == 2
+    m.unmount()
+    assert fetching.read(mount("offline").artifact(program.id, "unstripped")) == kept(store)[0].read_bytes()
+
+
+def test_absent_file_makes_it_absent(mount, mode, faults, place, store):
+    program = built(place)
+    server = faults()
+    server.serve(program, "executable")
+    m = mount(f"url={server.url}", "wait=30")
+    path = m.artifact(program.id, "unstripped")
+    assert tools.errno_of(path.stat) == errno.ENOENT and server.count(program.id, "debuginfo") == 1
+    assert tools.errno_of(m.artifact("12" * 20, "unstripped").stat) == errno.ENOENT
+    assert tools.errno_of(mount().artifact("12" * 20, "unstripped").stat) == errno.ENOENT
+    assert not kept(store)
+
+
+def test_evicted_file_is_made_again(mount, mode, place, store, env):
+    program = built(place)
+    tools.run(tools.BIDCTL, "--store", store, "add", program.path, program.debug, env=env)
+    m = mount()
+    path = m.artifact(program.id, "unstripped")
+    before = fetching.read(path)
+    with path.open("rb") as opened:
+        kept(store)[0].unlink()
+        assert opened.read() == before
+    m.unmount()
+    assert fetching.read(mount().artifact(program.id, "unstripped")) == before and len(kept(store)) == 1
+    tools.run(tools.BIDCTL, "--store", store, "remove", program.id, env=env)
+    assert not kept(store)
+
+
+def test_gc_evicts_it_and_nothing_else(place, store, env):
+    program = built(place)
+    bidctl = [tools.BIDCTL, "--store", store]
+    tools.run(*bidctl, "add", program.path, program.debug, env=env)
+    tools.run(*bidctl, "get", "--offline", program.id, "unstripped", env=env)
+    told = json.loads(tools.run(*bidctl, "--json", "gc", "--cache-size=1", env=env).stdout)
+    assert [(one["kind"], one["made"]) for one in told["artifacts"]] == [("unstripped", True)]
+    assert not kept(store) and len(list(store.glob(f"**/{program.id}/*"))) == 2
+
+
+def test_listing_and_stat_of_others_make_none(mount, mode, place, store, env):
+    program = built(place)
+    tools.run(tools.BIDCTL, "--store", store, "add", program.path, program.debug, env=env)
+    m = mount()
+    tools.run("ls", "-lR", m / f"buildid/{program.id}")
+    assert not kept(store)
+
+
+def test_unstripped_program_is_the_file_itself(mount, mode, place, store, env):
+    program = programs.burn(place / "app")
+    tools.run(tools.BIDCTL, "--store", store, "add", program.path, env=env)
+    m = mount()
+    paths = [m.artifact(program.id, kind) for kind in ("elf", "debuginfo", "unstripped")]
+    assert len({path.stat().st_ino for path in paths}) == 1 and fetching.read(paths[2]) == program.read()
+    assert not kept(store)
+
+
+def test_files_of_different_builds_are_refused(mount, mode, place, store, env):
+    program, other = built(place), built(place, "other", "strip", "-O0")
+    forged = programs.forge(programs.Program(other.debug, ident=other.id), program.id, place / "forged")
+    programs.into_store(store, program.id, program.path, program.path)
+    programs.into_store(store, program.id, program.path, forged.path, "debug")
+    done = tools.run(tools.BIDCTL, "--store", store, "get", "--offline", program.id, "unstripped", env=env, status=1)
+    assert "do not belong together" in done.stderr
+    m = mount()
+    m.expect("not put together: .* do not belong together")
+    assert tools.errno_of(m.artifact(program.id, "unstripped").stat) == errno.ENOENT
+    assert fetching.read(m.artifact(program.id)) == program.read() and not kept(store)
+
+
+def test_module_is_refused_with_a_reason(place, store, env):
+    module = programs.module(place / "module.ko")
+    tools.run("objcopy", "--only-keep-debug", module.path, place / "module.debug")
+    tools.run("strip", "-g", module.path)
+    bidctl = [tools.BIDCTL, "--store", store]
+    tools.run(*bidctl, "add", module.path, place / "module.debug", env=env)
+    done = tools.run(*bidctl, "get", "--offline", module.id, "unstripped", env=env, status=1)
+    assert "relocatable" in done.stderr and not kept(store)
+
+
+def test_store_that_cannot_be_written_serves_it_from_memory(needs_root, mount, place, store, env):
+    program = built(place)
+    tools.run(tools.BIDCTL, "--store", store, "add", program.path, program.debug, env=env)
+    expected = reference(program, place)
+    tools.run("mount", "--bind", store, store)
+    try:
+        tools.run("mount", "-o", "remount,bind,ro", store)
+        m = mount("ro")
+        assert_equal(m.artifact(program.id, "unstripped"), expected)
+        m.unmount()
+    finally:
+        tools.run("umount", store)
+    assert not kept(store)
+
+
+def test_verify_finds_a_damaged_and_an_orphaned_one(place, store, env):
+    program = built(place)
+    bidctl = [tools.BIDCTL, "--store", store]
+    tools.run(*bidctl, "add", program.path, program.debug, env=env)
+    for damage, kind in ((lambda path: os.truncate(path, 4096), "record"), (None, "stale")):
+        path = pathlib.Path(tools.run(*bidctl, "get", "--offline", program.id, "unstripped", env=env).stdout.strip())
+        path.chmod(0o755)
+        if damage:
+            damage(path)
+        else:
+            for file in store.glob(f"**/{program.id}/*"):
+                file.unlink()
+        assert kind in tools.run(*bidctl, "verify", env=env, status=1).stdout
+        tools.run(*bidctl, "verify", "--repair", env=env, status=None)
+        assert not kept(store)
