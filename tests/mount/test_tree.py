@@ -59,7 +59,7 @@ def expected_tree(world):
     split, other = world["split"].id, world["whole"].id
     sections = {**programs.sections(world["split"].path), **programs.sections(world["split"].debug)}
     artifacts(split, "usr/bin/app", elf, elf=elf, executable=elf, debuginfo=debug, probes=PROBES, **in_section(sections))
-    artifacts(other, "opt/whole", whole, elf=whole, executable=whole, debuginfo=whole,
+    artifacts(other, "opt/whole", whole, elf=whole, executable=whole, debuginfo=whole, unstripped=whole,
               **in_section(programs.sections(world["whole"].path)))
     artifacts(world["vdso"].id, "[vdso]", vdso, vdso=vdso)
     artifacts(KERNEL, "[kernel.kallsyms]", KALLSYMS, kallsyms=KALLSYMS)

@@ -39,7 +39,7 @@ static int open_kept(struct bid_store *store, const struct bid_request *request,
 	return bid_check_open(store, bid_derived_path(request, path), request, ret_file);
 }
 
-/* Is the debuginfo a whole ELF file? Somebody added it beside the stripped one. */
+/* Is the debuginfo a whole ELF file? A user may add one beside the stripped file. */
 static bool is_whole(const struct bid_file *debug)
 {
 	struct bid_elf_info info;
@@ -55,7 +55,8 @@ int bid_unstripped_find(struct bid_store *store, const struct bid_request *reque
 	/* a derived file belongs to a file of the store */
 	if (bid_find_has_image(store, &request->id) == 0)
 		return -ENOENT;
-	if (open_kept(store, request, ret_file) == 0)
+	/* a kept file does not show who signed its parts */
+	if (!bid_store_requires_signed(store) && open_kept(store, request, ret_file) == 0)
 		return 0;
 	if (bid_find_stored(store, &debuginfo, &debug) < 0 || !is_whole(&debug))
 		return -ENOENT;
@@ -162,7 +163,7 @@ int bid_store_unstrip(struct bid_store *store, const struct bid_id *id, struct b
 		r = -ENOENT;
 	if (r < 0)
 		return r;
-	if (!bid_store_writable(store))
+	if (!bid_store_writable(store) || bid_store_requires_signed(store))
 		r = merge_to_memory(&request, &pair, ret_file);
 	else
 		r = merge_to_store(store, &request, &pair, ret_file);

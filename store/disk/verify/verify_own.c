@@ -472,9 +472,9 @@ static int check_cookie(void *user, const struct bid_cookie *cookie)
 /* Count the entries of the private folder that are not part of its layout. */
 static int check_foreign(struct bid_verify *verify)
 {
-	static const char *const known[] = { ".",    "..",   "tmp",    "record", "unpacked", "source",	 "section",  "quarantine",
-					     "name", "scan", "absent", "cookie", "first",    "kallsyms", "fetching", "lock",
-					     "unstripped" };
+	static const char *const known[] = { ".",	"..",	      "tmp",	  "record", "unpacked",	 "source",
+					     "section", "quarantine", "name",	  "scan",   "absent",	 "cookie",
+					     "first",	"kallsyms",   "fetching", "lock",   "unstripped" };
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int r;
