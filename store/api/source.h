@@ -11,7 +11,7 @@
  *   receiver->broke_off	when the body broke off and the source retries: a head may follow, or the rest of the body
  *   receiver->done		exactly once, last
  *
- * from one thread at a time; it may be from inside start(), but not from inside cancel().
+ * from one thread at a time; it may be from inside start(), but not from inside cancel(), nor under a lock that cancel() takes.
  */
 #ifndef BID_API_SOURCE_H
 #define BID_API_SOURCE_H

@@ -150,6 +150,7 @@ static int held_start(struct bid_source *source, const struct bid_request *reque
 {
 	struct held_source *held = held_of(source);
 	struct held_transfer *transfer = calloc(1, sizeof(*transfer)), **at = &held->transfers;
+	bool first;
 	int r;
 
 	assert_non_null(transfer);
@@ -164,9 +165,12 @@ static int held_start(struct bid_source *source, const struct bid_request *reque
 		transfer->number = *ret_transfer = ++held->last;
 		transfer->receiver = receiver;
 		transfer->user = user;
-		/* a transfer outside the queue is sent at once, however late the thread is */
-		if (!*at)
+		first = !*at;
+		/* the first is sent at once, however late the thread is; without the lock, which cancel() takes */
+		pthread_mutex_unlock(&held->lock);
+		if (first)
 			tell_sent(transfer);
+		pthread_mutex_lock(&held->lock);
 		while (*at)
 			at = &(*at)->next;
 		*at = transfer;
