@@ -69,6 +69,11 @@ _bidctl()
 		mapfile -t COMPREPLY < <(compgen -d -- "$current")
 		return
 		;;
+	--against)
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -W packages -- "$current"; compgen -f -- "$current")
+		return
+		;;
 	--perf-data | --core | --files-from | --notes | -o | --output)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -117,7 +122,7 @@ _bidctl()
 		log) options+=' --lines=' ;;
 		watch) options+=' --link= --interval= --once' ;;
 		probe) options+=' --print --notes= --guru' ;;
-		verify) options+=' --jobs= --deep --repair --url= --links= --offline' ;;
+		verify) options+=' --jobs= --deep --against= --repair --url= --links= --offline' ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
 		[[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace

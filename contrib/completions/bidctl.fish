@@ -98,8 +98,8 @@ function __bidctl_takes_file
     set -l last (commandline -opc)[-1]
     contains -- $last --by --link --pid --jobs --url --interval --cache-size --min-free --color --progress --lines --format
     and return 1
-    contains -- $last -s --store --lower --links --perf-data --core --files-from --notes -o --output --path --root
-    or string match -qr -- '^--(store|lower|links|perf-data|core|files-from|notes|output|path|root)=' (commandline -ct)
+    contains -- $last -s --store --lower --links --against --perf-data --core --files-from --notes -o --output --path --root
+    or string match -qr -- '^--(store|lower|links|against|perf-data|core|files-from|notes|output|path|root)=' (commandline -ct)
     or contains -- "$words[1]" add update remove unarchive
     or test "$words[1]" = probe -a (count $words) -eq 2
 end

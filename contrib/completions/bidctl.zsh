@@ -6,7 +6,7 @@
 _bidctl_specs()
 {
 	local line argument about
-	local -A actions=(DIR '_files -/' FILE _files PATH _files PID _pids WAY '(auto reflink hard copy)'
+	local -A actions=(DIR '_files -/' FILE _files LIST _files PATH _files PID _pids WAY '(auto reflink hard copy)'
 		ORDER '(id path time size)' WHAT '(any signed)' WHEN '(auto always never)'
 		KIND '(debuginfo elf kallsyms probes vdso)')
 

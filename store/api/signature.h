@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Signatures of files as IMA of the kernel has them (evmctl(1)), by OpenSSL. A build without OpenSSL (-Dima=disabled) has the same
- * functions; they return -EOPNOTSUPP.
+ * Signatures of files as IMA of the kernel has them (evmctl(1)), and their MD5 and SHA-256, by OpenSSL. A build without OpenSSL
+ * (-Dima=disabled) has the same functions; they return -EOPNOTSUPP.
  */
 #ifndef BID_API_SIGNATURE_H
 #define BID_API_SIGNATURE_H
@@ -35,5 +35,14 @@ void bid_signers_free(struct bid_signers *signers);
  * '/etc/keys/ima/x.der'"; -EBADMSG and the reason in @ret_text; or as pread(2).
  */
 int bid_signers_check(const struct bid_signers *signers, int fd, const char *signature, char *ret_text, size_t size);
+
+enum { BID_MD5_HEX = 32, BID_SHA256_HEX = 64 }; /* digits of a digest */
+
+/*
+ * Write the MD5 and the SHA-256 of the file @fd in lower-case hex, except where NULL; with both NULL, only tell whether this build
+ * has digests. Reads the whole file once. Returns 0, -EOPNOTSUPP also if OpenSSL refuses one (MD5 in FIPS mode), -ENOMEM, or as
+ * pread(2).
+ */
+int bid_file_digests(int fd, char *ret_md5, char *ret_sha256);
 
 #endif

@@ -21,6 +21,7 @@ enum bid_finding_kind {
 	BID_FINDING_TEMP, /* a temporary file without a writer */
 	BID_FINDING_RECORD, /* a record that is damaged or belongs to another file; or a source or section without a record */
 	BID_FINDING_STALE, /* a record or an unpacked copy of an absent file */
+	BID_FINDING_ALTERED, /* an object that bid_verify_config.compare refused */
 	BID_FINDING_COUNT
 };
 
@@ -36,6 +37,8 @@ struct bid_finding {
 	bool repaired; /* repaired, or moved to the quarantine */
 	bool name_free; /* the name is free for a download: the object is in ".bidfs/quarantine", the source or section removed */
 };
+
+#define BID_VERIFY_TEXT_MAX 256 /* bytes of the text of a finding, with its NUL */
 
 struct bid_verify_stats {
 	uint64_t names; /* "<path>/<id>" checked */
@@ -60,6 +63,13 @@ struct bid_verify_config {
 	 * be NULL.
 	 */
 	int (*found)(void *user, const struct bid_finding *finding);
+	/*
+	 * Compare an ELF or debug file that has passed the other checks: @path of @request, relative to the store, open at @fd.
+	 * Called in any thread, several calls at a time. Returns 0; -EBADMSG for an altered file, with the reason in @ret_text; or
+	 * as pread(2). May be NULL.
+	 */
+	int (*compare)(void *user, const struct bid_request *request, const char *path, int fd,
+		       char ret_text[static BID_VERIFY_TEXT_MAX]);
 	/*
 	 * Called now and then, from any thread, one at a time and never beside the other. A non-zero return ends the check
 	 * likewise. May be NULL.

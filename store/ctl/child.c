@@ -59,10 +59,21 @@ int ctl_child_run(int (*body)(void *user), void *user, int timeout_ms, int inter
 
 int ctl_child_exec(const char *const *argv)
 {
-	pid_t child;
-	int r = -posix_spawnp(&child, argv[0], NULL, NULL, (char *const *)argv, environ);
-	int status;
+	return ctl_child_exec_to(argv, STDOUT_FILENO);
+}
 
+int ctl_child_exec_to(const char *const *argv, int output)
+{
+	posix_spawn_file_actions_t actions;
+	pid_t child;
+	int r = -posix_spawn_file_actions_init(&actions), status;
+
+	if (r < 0)
+		return r;
+	r = -posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+	if (r == 0)
+		r = -posix_spawnp(&child, argv[0], &actions, NULL, (char *const *)argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
 	if (r < 0)
 		return r;
 	while (waitpid(child, &status, 0) < 0)

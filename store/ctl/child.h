@@ -20,4 +20,7 @@ int ctl_child_run(int (*body)(void *user), void *user, int timeout_ms, int inter
 /* Run the program @argv[0] of PATH, and wait for its end. Returns its exit status, or a negative errno as posix_spawnp(3). */
 int ctl_child_exec(const char *const *argv);
 
+/* As ctl_child_exec(), with the standard output of the program in @output. */
+int ctl_child_exec_to(const char *const *argv, int output);
+
 #endif

@@ -63,6 +63,7 @@ struct ctl {
 	size_t n_options;
 	bool deep; /* verify */
 	bool repair; /* verify */
+	const char *against; /* verify: a list of digests, "packages", or NULL */
 	bool dry_run; /* gc, pin, quarantine, remove, setup */
 	bool print; /* probe */
 	unsigned guru; /* probe: number of times on the command line */

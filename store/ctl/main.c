@@ -80,7 +80,8 @@ static const struct command {
 	  "  bidctl probe apply --print ./a.out\n" },
 	{ "verify", "[" HELP_BUILD "...]", "check every object, name and record", 0, -1, ctl_verify,
 	  "Exit status 1 if anything is found, also if it was repaired.\n" HELP_ID "Examples:\n"
-	  "  bidctl verify --deep --repair\n" },
+	  "  bidctl verify --deep --repair\n"
+	  "  bidctl verify --against=packages\n" },
 	{ "du", "[PATTERN]", "show what the store takes on disk, by kind and origin", 0, 1, ctl_du,
 	  HELP_PATTERN "Examples:\n"
 		       "  bidctl du\n"
@@ -186,6 +187,7 @@ static const struct {
 	{ "by", 0, "ORDER", "list", "id, path, time (newest first) or size (largest first) (default: id)" },
 	{ "path", 0, "PATH", "remove", "remove every build of this original path; repeatable" },
 	{ "deep", 0, NULL, "verify", "read every byte and compare it with the recorded digest", FLAG(deep) },
+	{ "against", 0, "LIST", "verify", "compare with a list of sha256sum(1), or with 'packages'", TEXT(against) },
 	{ "repair", 0, NULL, "verify", "relink, quarantine and fetch again", FLAG(repair) },
 	{ "cache-size", 0, "SIZE", "gc", "evict until at most SIZE of these files remains" },
 	{ "min-free", 0, "SIZE", "gc", "evict until SIZE is free on the file system" },

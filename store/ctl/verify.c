@@ -17,6 +17,7 @@
 #include "ctl/output.h"
 #include "ctl/refetch.h"
 #include "ctl/sources.h"
+#include "ctl/verify_against.h"
 
 enum { REDRAW_MS = 100 };
 
@@ -26,6 +27,7 @@ struct checking {
 	bool terminal; /* draw progress */
 	int64_t drawn_ms;
 	json_t *findings; /* NULL without --json; owned */
+	struct ctl_against *against; /* NULL without --against; owned */
 	struct bid_request *aside; /* artifacts that a repair removed, to download again; owned, with their details */
 	size_t n_aside, room;
 	size_t fetched;
@@ -68,6 +70,14 @@ static int found(void *user, const struct bid_finding *finding)
 		puts(!ctl->repair ? "" : finding->repaired ? " [repaired]" : " [left as it is]");
 	}
 	return finding->name_free && bid_kind_fetchable(finding->request.kind) ? remember(checking, &finding->request) : 0;
+}
+
+static int compare(void *user, const struct bid_request *request, const char *path, int fd,
+		   char ret_text[static BID_VERIFY_TEXT_MAX])
+{
+	const struct checking *checking = user;
+
+	return ctl_against_compare(checking->against, request, path, fd, ret_text);
 }
 
 static int show_progress(void *user, const struct bid_verify_stats *stats)
@@ -142,6 +152,8 @@ static int report(const struct checking *checking, struct bid_store *store, cons
 	if (store)
 		bid_store_forget(store, INT64_MIN, true, &kept, &gone);
 	if (!checking->findings) {
+		if (checking->against)
+			ctl_against_print(checking->against);
 		ctl_summary(checking->ctl, "checked %" PRIu64 " names, %" PRIu64 " objects, %" PRIu64 " links, %" PRIu64 " records",
 			    stats->names, stats->objects, stats->links, stats->records);
 		if (checking->ctl->deep)
@@ -150,6 +162,8 @@ static int report(const struct checking *checking, struct bid_store *store, cons
 		if (checking->ctl->repair)
 			ctl_summary(checking->ctl, ", repaired %" PRIu64 ", fetched again %zu", sum - stats->left,
 				    checking->fetched);
+		if (checking->against)
+			ctl_against_summarise(checking->against);
 		ctl_summary(checking->ctl, "; foreign files %" PRIu64 "\n", stats->foreign);
 		if (kept.quarantined > 0)
 			ctl_summary(checking->ctl, "wrong files in quarantine: %u - 'bidctl quarantine' lists them\n",
@@ -161,11 +175,12 @@ static int report(const struct checking *checking, struct bid_store *store, cons
 		json_object_set_new(counts, bid_finding_name((enum bid_finding_kind)kind),
 				    json_integer((json_int_t)stats->found[kind]));
 	return ctl_print_json(
-		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:i, s:O}", "names", (json_int_t)stats->names,
+		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:i, s:O, s:o*}", "names", (json_int_t)stats->names,
 			  "objects", (json_int_t)stats->objects, "links", (json_int_t)stats->links, "records",
 			  (json_int_t)stats->records, "digests", (json_int_t)stats->digests, "bytes", (json_int_t)stats->bytes,
 			  "foreign", (json_int_t)stats->foreign, "found", counts, "left", (json_int_t)stats->left, "fetched",
-			  (json_int_t)checking->fetched, "quarantined", (int)kept.quarantined, "findings", checking->findings));
+			  (json_int_t)checking->fetched, "quarantined", (int)kept.quarantined, "findings", checking->findings,
+			  "against", checking->against ? ctl_against_to_json(checking->against) : NULL));
 }
 
 static enum ctl_status check(struct checking *checking, struct bid_store *store, const struct bid_id *ids, size_t n)
@@ -178,6 +193,7 @@ static enum ctl_status check(struct checking *checking, struct bid_store *store,
 		.ids = n ? ids : NULL,
 		.n_ids = n,
 		.found = found,
+		.compare = checking->against ? compare : NULL,
 		.progress = show_progress,
 		.user = checking,
 	};
@@ -213,16 +229,20 @@ enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv)
 		return CTL_TROUBLE;
 	if ((ctl->n_urls > 0 || ctl->offline) && !ctl->repair)
 		return ctl_usage("only '--repair' asks servers");
+	if (ctl->against && ctl->repair)
+		return ctl_usage("'--against' repairs nothing");
 	status = ctl_sources_check(ctl);
 	if (status == CTL_DONE)
 		status = ctl_open_store(ctl, ctl->repair ? CTL_WRITE : CTL_READ_ITSELF, &store);
 	for (int i = 0; status == CTL_DONE && i < argc; i++)
 		status = ctl_which_build(store, argv[i], &ids[i]);
-	if (status != CTL_DONE)
-		return status;
+	if (status == CTL_DONE && ctl->against)
+		status = ctl_against_load(ctl, &checking.against);
 	checking.findings = ctl->json ? json_array() : NULL;
-	status = check(&checking, store, ids, (size_t)argc);
+	if (status == CTL_DONE)
+		status = check(&checking, store, ids, (size_t)argc);
 	json_decref(checking.findings);
+	ctl_against_free(checking.against);
 	for (size_t i = 0; i < checking.n_aside; i++)
 		bid_request_release(&checking.aside[i]);
 	free(checking.aside);

@@ -17,3 +17,8 @@ int bid_signers_check(const struct bid_signers *signers, int fd, const char *sig
 {
 	return -EOPNOTSUPP;
 }
+
+int bid_file_digests(int fd, char *ret_md5, char *ret_sha256)
+{
+	return -EOPNOTSUPP;
+}

@@ -24,6 +24,7 @@ enum {
 	KEY_ID = 4, /* bytes */
 	HEADER = 9, /* bytes of a signature before the signature of OpenSSL */
 	SIGNATURE_MAX = HEADER + 2048, /* bytes */
+	DIGESTS_MAX = 2, /* computed in one pass */
 };
 
 struct key {
@@ -176,22 +177,70 @@ void bid_signers_free(struct bid_signers *signers)
 	free(signers);
 }
 
-static int digest_file(int fd, const EVP_MD *algorithm, unsigned char digest[static EVP_MAX_MD_SIZE], unsigned *ret_size)
+struct digest {
+	const EVP_MD *algorithm;
+	EVP_MD_CTX *context; /* owned */
+	unsigned char bytes[EVP_MAX_MD_SIZE];
+	unsigned size;
+};
+
+static bool update_digests(struct digest *digests, size_t n, const char *piece, size_t len)
+{
+	for (size_t i = 0; i < n; i++)
+		if (EVP_DigestUpdate(digests[i].context, piece, len) != 1)
+			return false;
+	return true;
+}
+
+/* Compute the @n digests of the file @fd in one pass, DIGESTS_MAX at most. Sets @bytes and @size of each. */
+static int digest_file(int fd, struct digest *digests, size_t n)
 {
 	bid_auto_free char *piece = malloc(PIECE);
-	EVP_MD_CTX *context = EVP_MD_CTX_new();
-	ssize_t n = PIECE;
-	bool done = piece && context && EVP_DigestInit_ex(context, algorithm, NULL) == 1;
+	ssize_t got = PIECE;
+	int r = piece ? 0 : -ENOMEM;
 
-	for (off_t at = 0; done && n == PIECE; at += n) {
-		n = bid_pread_full(fd, piece, PIECE, at);
-		done = n < 0 || EVP_DigestUpdate(context, piece, (size_t)n) == 1;
+	for (size_t i = 0; i < n; i++) {
+		digests[i].context = EVP_MD_CTX_new();
+		if (r == 0 && !digests[i].context)
+			r = -ENOMEM;
+		if (r == 0 && EVP_DigestInit_ex(digests[i].context, digests[i].algorithm, NULL) != 1)
+			r = -EOPNOTSUPP;
 	}
-	done = done && n >= 0 && EVP_DigestFinal_ex(context, digest, ret_size) == 1;
-	EVP_MD_CTX_free(context);
-	if (done)
-		return 0;
-	return n < 0 ? (int)n : -ENOMEM;
+	for (off_t at = 0; r == 0 && got == PIECE; at += got) {
+		got = bid_pread_full(fd, piece, PIECE, at);
+		if (got < 0)
+			r = (int)got;
+		else if (!update_digests(digests, n, piece, (size_t)got))
+			r = -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (r == 0 && EVP_DigestFinal_ex(digests[i].context, digests[i].bytes, &digests[i].size) != 1)
+			r = -ENOMEM;
+		EVP_MD_CTX_free(digests[i].context);
+	}
+	return r;
+}
+
+int bid_file_digests(int fd, char *ret_md5, char *ret_sha256)
+{
+	struct digest digests[DIGESTS_MAX] = { 0 };
+	char *texts[DIGESTS_MAX];
+	size_t n = 0;
+	int r;
+
+	if (ret_md5) {
+		digests[n].algorithm = EVP_md5();
+		texts[n++] = ret_md5;
+	}
+	if (ret_sha256) {
+		digests[n].algorithm = EVP_sha256();
+		texts[n++] = ret_sha256;
+	}
+	r = n > 0 ? digest_file(fd, digests, n) : 0;
+	for (size_t i = 0; r == 0 && i < n; i++)
+		for (unsigned at = 0; at < digests[i].size; at++)
+			snprintf(texts[i] + 2 * at, 3, "%02x", digests[i].bytes[at]);
+	return r;
 }
 
 /* Convert @text in hex to bytes, @max at most. Returns their number; 0 for any other text. */
@@ -239,11 +288,10 @@ static bool is_signed(EVP_PKEY *key, const EVP_MD *algorithm, const unsigned cha
 
 int bid_signers_check(const struct bid_signers *signers, int fd, const char *signature, char *ret_text, size_t size)
 {
-	unsigned char bytes[SIGNATURE_MAX], digest[EVP_MAX_MD_SIZE];
+	unsigned char bytes[SIGNATURE_MAX];
 	size_t len = signature ? parse_hex(signature, bytes, sizeof(bytes)) : 0;
 	const unsigned char *id = bytes + 3;
-	const EVP_MD *algorithm;
-	unsigned digest_size = 0;
+	struct digest digest = { 0 };
 	bool known = false;
 	char hex[2 * KEY_ID + 1];
 	int r;
@@ -254,7 +302,7 @@ int bid_signers_check(const struct bid_signers *signers, int fd, const char *sig
 	}
 	/* the type 3 (EVM_IMA_XATTR_DIGSIG), the version, the algorithm, the key, and the size, which is big-endian */
 	if (len <= HEADER || bytes[0] != 3 || bytes[1] != 2 || (size_t)(bytes[7] << 8 | bytes[8]) != len - HEADER ||
-	    !(algorithm = algorithm_of(bytes[2]))) {
+	    !(digest.algorithm = algorithm_of(bytes[2]))) {
 		snprintf(ret_text, size, "a signature that is truncated, or has an unknown form");
 		return -EBADMSG;
 	}
@@ -264,11 +312,11 @@ int bid_signers_check(const struct bid_signers *signers, int fd, const char *sig
 
 		if (memcmp(key->id, id, KEY_ID) != 0)
 			continue;
-		r = known ? 0 : digest_file(fd, algorithm, digest, &digest_size);
+		r = known ? 0 : digest_file(fd, &digest, 1);
 		if (r < 0)
 			return r;
 		known = true;
-		if (is_signed(key->key, algorithm, digest, digest_size, bytes + HEADER, len - HEADER)) {
+		if (is_signed(key->key, digest.algorithm, digest.bytes, digest.size, bytes + HEADER, len - HEADER)) {
 			snprintf(ret_text, size, "key %s of '%s'", hex, key->path);
 			return 0;
 		}

@@ -11,7 +11,7 @@ import shutil
 
 import cases
 from add_scene import NOBODY, as_nobody, entry_of, let_nobody_in, link_of
-from bidctl_scene import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, Scene, server
+from bidctl_scene import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TROUBLE, USAGE, Scene, server
 
 # the bits of verify's exit status, as bidctl(1) has them
 
@@ -154,6 +154,16 @@ def case_verify_fetches_again(scene):
         assert "fetched again 1" in done.summary, done.stdout
     assert stored.read_bytes() == scene.stripped.read_bytes()
     scene.on_store("verify", "--deep")
+
+
+
+def case_against_needs_openssl(scene):
+    """A build without OpenSSL says so, and does not pass for a check."""
+    scene.on_store("add", scene.one)
+    done = scene.on_store("verify", "--against", scene.one, status=TROUBLE)
+    assert "it lacks OpenSSL" in done.stderr or "not a line of sha256sum(1): line 1" in done.stderr, done.stderr
+    done = scene.on_store("verify", f"--against={scene.one}", "--repair", status=USAGE)
+    assert "'--against' repairs nothing" in done.stderr, done.stderr
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ const char *bid_finding_name(enum bid_finding_kind kind)
 		[BID_FINDING_TEMP] = "temporary",
 		[BID_FINDING_RECORD] = "record",
 		[BID_FINDING_STALE] = "stale",
+		[BID_FINDING_ALTERED] = "altered",
 	};
 
 	return (unsigned)kind < BID_FINDING_COUNT ? names[kind] : "unknown";

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* bidctl verify --against: the digests that a list, or the packages of this machine, have of files. */
+#ifndef BID_CTL_VERIFY_AGAINST_H
+#define BID_CTL_VERIFY_AGAINST_H
+
+#include <jansson.h>
+
+#include "api/verify.h"
+#include "ctl/ctl.h"
+
+struct ctl_against;
+
+/*
+ * Read the list of ctl->against. Returns CTL_DONE, or the exit status after an error message. The caller frees @ret_against with
+ * ctl_against_free().
+ */
+enum ctl_status ctl_against_load(const struct ctl *ctl, struct ctl_against **ret_against);
+
+/* @against may be NULL. */
+void ctl_against_free(struct ctl_against *against);
+
+/* bid_verify_config.compare of @against. */
+int ctl_against_compare(struct ctl_against *against, const struct bid_request *request, const char *path, int fd,
+			char ret_text[static BID_VERIFY_TEXT_MAX]);
+
+/* With --verbose, print the files that match, and those that are not listed. */
+void ctl_against_print(const struct ctl_against *against);
+
+/* Print the counts of both as a part of the summary. */
+void ctl_against_summarise(const struct ctl_against *against);
+
+/* Both as JSON. */
+json_t *ctl_against_to_json(const struct ctl_against *against);
+
+#endif

@@ -1,0 +1,171 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Run bidctl verify --against, which compares a store with digests of others.
+
+usage: check_against.py BIDCTL
+"""
+import hashlib
+import pathlib
+import shutil
+import subprocess
+
+import cases
+from bidctl_scene import DONE, ID_FAR, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, Scene
+
+CONTROL = "Package: {name}\nStatus: install ok installed\nMaintainer: none\nArchitecture: all\nVersion: 1\nDescription: none\n\n"
+
+
+def sum_of(path, algorithm="sha256"):
+    return hashlib.new(algorithm, path.read_bytes()).hexdigest()
+
+
+def elf_of(path, build_id):
+    return f"{str(path)[1:]}/{build_id}/elf"
+
+
+def against(scene, which, status=DONE, **environment):
+    """The lines of a check with -v, without their order, and its summary."""
+    done = scene.on_store("verify", "-v", f"--against={which}", status=status, **environment)
+    return sorted(done.stdout.removesuffix(done.summary).splitlines()), done.summary
+
+
+def dpkg_database(scene, **packages):
+    """A database of dpkg with these packages, each with the text of its md5sums. Returns the environment that selects it, with
+    an rpm that has no database."""
+    admin = scene.home / "dpkg"
+    (admin / "info").mkdir(parents=True)
+    (admin / "info" / "format").write_text("1\n")
+    removed = CONTROL.format(name="a-removed").replace("install ok installed", "deinstall ok config-files")
+    (admin / "status").write_text(removed + "".join(CONTROL.format(name=name) for name in packages))
+    for name, text in packages.items():
+        (admin / "info" / f"{name}.list").write_text("")
+        if text is not None:
+            (admin / "info" / f"{name}.md5sums").write_text(text)
+    return {"DPKG_ADMINDIR": str(admin)}
+
+
+def case_list_with_a_right_a_wrong_and_a_missing_entry(scene):
+    scene.on_store("add", scene.one, scene.two, scene.far)
+    sums = scene.one.parent / "SHA256SUMS"
+    sums.write_text(f"# of a release\n{sum_of(scene.one).upper()}  ./one\n{sum_of(scene.one, 'sha256')[::-1]} *two\n")
+    before = scene.files()
+    lines, summary = against(scene, sums, status=REFUSED)
+    assert lines == [f"altered: {elf_of(scene.two, ID_TWO)}: has another digest in '{sums}'",
+                     f"unlisted: {elf_of(scene.far, ID_FAR)}",
+                     f"vouched: {elf_of(scene.one, ID_ONE)}: '{sums}'"], lines
+    assert "; found 1; vouched for 1, unlisted 1;" in summary, summary
+    assert scene.on_store("verify", f"--against={sums}", ID_FAR).stdout.count("\n") == 1, "without -v only a summary"
+    result = scene.json("verify", f"--against={sums}", status=REFUSED)
+    assert [(found["finding"], found["id"], found["kind"], found["repaired"]) for found in result["findings"]] == [
+        ("altered", ID_TWO, "elf", False)], result
+    assert {file["id"]: file["vouched_by"] for file in result["against"]["files"]} == {ID_ONE: f"'{sums}'", ID_FAR: None}, result
+    assert scene.files() == before and not (scene.store / ".bidfs" / "quarantine").exists(), "a check that changed the store"
+
+
+def case_digest_decides_before_the_path(scene):
+    """The store has an old version under the path of another file."""
+    scene.on_store("add", scene.one)
+    sums = scene.home / "SHA256SUMS"
+    sums.write_text(f"{sum_of(scene.two)}  {scene.one}\n{sum_of(scene.one)}  /elsewhere\n")
+    assert against(scene, sums)[0][0].startswith("vouched: ")
+
+
+def case_name_with_escapes(scene):
+    odd = scene.home / "a\\b\nc"
+    shutil.copy(scene.two, odd)
+    scene.on_store("add", odd)
+    sums = scene.home / "SHA256SUMS"
+    printed = subprocess.run(["sha256sum", odd], check=True, capture_output=True, timeout=TIMEOUT, text=True).stdout
+    assert printed.startswith("\\"), printed
+    sums.write_text(printed)
+    assert against(scene, sums)[0][0].startswith("vouched: ")
+    sums.write_text(printed[0] + 64 * "0" + printed[65:])
+    assert against(scene, sums, status=REFUSED)[0][0].startswith("altered: ")
+
+
+def case_debug_file_is_not_compared_with_its_program(scene):
+    debug = scene.home / "one.debug"
+    stripped = scene.home / "bin" / "one"
+    stripped.parent.mkdir()
+    subprocess.run(["objcopy", "--only-keep-debug", scene.one, debug], check=True, timeout=TIMEOUT)
+    subprocess.run(["strip", "-o", stripped, scene.one], check=True, timeout=TIMEOUT)
+    scene.on_store("add", stripped)
+    place = scene.store / str(stripped)[1:] / ID_ONE
+    shutil.copy(debug, place / "debug")
+    sums = scene.home / "SHA256SUMS"
+    sums.write_text(f"{sum_of(stripped)}  bin/one\n")
+    lines, _ = against(scene, sums)
+    assert [line.partition(":")[0] for line in lines] == ["unlisted", "vouched"], lines
+
+
+def case_list_that_is_none(scene):
+    scene.on_store("add", scene.one)
+    sums = scene.home / "SHA256SUMS"
+    scene.one_error("verify", f"--against={sums}", status=REFUSED, has="no such file")
+    for text, message in (("", "no digest in"), ("# nothing\n", "no digest in"),
+                          (f"{sum_of(scene.one)}  one\n{sum_of(scene.one, 'md5')}  one\n", "line 2 of"),
+                          (f"{sum_of(scene.one)}\n", "line 1 of")):
+        sums.write_text(text)
+        scene.one_error("verify", f"--against={sums}", status=TROUBLE, has=message)
+
+
+def case_packages_of_dpkg(scene):
+    cases.need(shutil.which("dpkg-query"), "needs dpkg")
+    scene.on_store("add", scene.one, scene.two, scene.far)
+    empty = dpkg_database(scene)
+    done = scene.on_store("verify", "--against=packages", status=TROUBLE, **empty)
+    assert "no digest in 'packages'" in done.stderr, done.stderr
+    shutil.rmtree(scene.home / "dpkg")
+    database = dpkg_database(scene, nothing=None, right=f"{sum_of(scene.one, 'md5')}  elsewhere/one\n",
+                             wrong=f"{sum_of(scene.one, 'md5')[::-1]}  {str(scene.two)[1:]}\n")
+    lines, summary = against(scene, "packages", status=REFUSED, **database)
+    assert lines == [f"altered: {elf_of(scene.two, ID_TWO)}: has another digest in package wrong",
+                     f"unlisted: {elf_of(scene.far, ID_FAR)}",
+                     f"vouched: {elf_of(scene.one, ID_ONE)}: package right"], lines
+    assert "; found 1; vouched for 1, unlisted 1;" in summary, summary
+
+
+def case_packages_of_rpm(scene):
+    cases.need(shutil.which("rpmbuild"), "needs rpm")
+    database = scene.home / "rpmdb"
+    admin = dpkg_database(scene)
+    (scene.home / ".rpmmacros").write_text(f"%_dbpath {database}\n%_topdir {scene.home}/rpm\n%_rpmdir {scene.home}/rpm\n"
+                                           "%__os_install_post %{nil}\n%debug_package %{nil}\n%_build_id_links none\n")
+    spec = scene.home / "right.spec"
+    spec.write_text("Name: right\nVersion: 1\nRelease: 1\nSummary: none\nLicense: none\nAutoReqProv: no\n%description\n"
+                    f"%install\ninstall -D {scene.one} %{{buildroot}}{scene.one}\n"
+                    f"install -D {scene.one} %{{buildroot}}{scene.two}\n"
+                    f"%files\n{scene.one}\n{scene.two}\n")
+    for command in (["rpmbuild", "-bb", "--quiet", spec], ["rpm", "--initdb"]):
+        subprocess.run(command, check=True, env=scene.environment, capture_output=True, timeout=TIMEOUT)
+    package = next((scene.home / "rpm").rglob("right-1-1*.rpm"))
+    subprocess.run(["rpm", "-i", "--justdb", "--nodeps", "--ignoreos", "--ignorearch", package], check=True,
+                   env=scene.environment, capture_output=True, timeout=TIMEOUT)
+    scene.on_store("add", scene.one, scene.two, scene.far)
+    lines, _ = against(scene, "packages", status=REFUSED, **admin)
+    name = package.name.removesuffix(".rpm")
+    assert lines == [f"altered: {elf_of(scene.two, ID_TWO)}: has another digest in package {name}",
+                     f"unlisted: {elf_of(scene.far, ID_FAR)}",
+                     f"vouched: {elf_of(scene.one, ID_ONE)}: package {name}"], lines
+
+
+def case_packages_of_this_machine(scene):
+    true = pathlib.Path("/usr/bin/true")
+    shown = subprocess.run(["sh", "-c", "dpkg-query --control-show coreutils md5sums"], capture_output=True, timeout=TIMEOUT,
+                           text=True, check=False).stdout
+    cases.need(true.is_file() and f"{sum_of(true, 'md5')}  " in shown, "needs /usr/bin/true of dpkg's coreutils")
+    scene.on_store("add", true)
+    lines, _ = against(scene, "packages")
+    assert any(line.startswith("vouched: usr/bin/true/") and line.endswith("/elf: package coreutils") for line in lines), lines
+    assert not (scene.home / ".rpmdb").exists(), "rpm has made a database"
+    stored = next(scene.store.glob("usr/bin/true/*/elf"))
+    content = bytearray(stored.read_bytes())
+    content[-1] ^= 1
+    stored.unlink()
+    stored.write_bytes(content)
+    lines, _ = against(scene, "packages", status=REFUSED)
+    assert any(line.startswith("altered: usr/bin/true/") and line.endswith("package coreutils") for line in lines), lines
+
+
+if __name__ == "__main__":
+    cases.main(globals(), Scene, tools=["cc", "strip", "objcopy", "sha256sum"])
