@@ -21,8 +21,8 @@ int bid_pwrite_full(int fd, const void *buffer, size_t len, off_t offset);
 int bid_copy_file(int from, int to);
 
 /*
- * Copy at most @len bytes of @from at @offset to @to_offset of @to, which has zeros there and its final size. What is a hole stays
- * one. May move the offset of @from.
+ * Copy at most @len bytes of @from at @offset to @to_offset of @to, which has zeros there and its final size. Holes stay
+ * holes. May move the offset of @from.
  */
 int bid_copy_range(int from, off_t offset, uint64_t len, int to, off_t to_offset);
 
