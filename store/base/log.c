@@ -13,12 +13,16 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 
+enum { MESSAGE_MAX = 2048 };
+
 static struct {
 	const char *name;
 	enum bid_log_level level;
 	bool syslog;
 	bool relayed; /* by @relay */
 	int relay; /* a pipe; borrowed; -1 for nowhere */
+	bid_log_error_fn on_error; /* may be NULL */
+	void *user; /* of @on_error */
 } state = { .name = "bid", .level = BID_LOG_WARNING };
 
 static const struct {
@@ -79,11 +83,30 @@ void bid_log_relay(pid_t pid, char *line)
 	openlog(state.name, LOG_PID, LOG_DAEMON);
 }
 
+void bid_log_on_error(bid_log_error_fn fn, void *user)
+{
+	state.on_error = fn;
+	state.user = user;
+}
+
+/* Write one message to where messages go. */
+static void write_message(enum bid_log_level level, const char *message)
+{
+	/* names come from outside: one message is one line */
+	bid_auto_free char *shown = bid_escape(message, BID_ESCAPE_TEXT);
+
+	if (state.relayed)
+		write_line(levels[level].priority, levels[level].prefix, shown ? shown : strerror(ENOMEM));
+	else if (state.syslog)
+		syslog(levels[level].priority, "%s%s", levels[level].prefix, shown ? shown : strerror(ENOMEM));
+	else
+		fprintf(stderr, "%s: %s%s\n", state.name, levels[level].prefix, shown ? shown : strerror(ENOMEM));
+}
+
 void bid_log(enum bid_log_level level, const char *format, ...)
 {
 	int saved = errno;
-	bid_auto_free char *shown = NULL;
-	char message[2048];
+	char message[MESSAGE_MAX];
 	va_list arguments;
 
 	if (level > state.level)
@@ -92,14 +115,41 @@ void bid_log(enum bid_log_level level, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(message, sizeof(message), format, arguments);
 	va_end(arguments);
+	if (level == BID_LOG_ERROR && state.on_error)
+		state.on_error(state.user, NULL, 0, message);
+	write_message(level, message);
+	errno = saved;
+}
 
-	/* names come from outside: one message is one line */
-	shown = bid_escape(message, BID_ESCAPE_TEXT);
-	if (state.relayed)
-		write_line(levels[level].priority, levels[level].prefix, shown ? shown : strerror(ENOMEM));
-	else if (state.syslog)
-		syslog(levels[level].priority, "%s%s", levels[level].prefix, shown ? shown : strerror(ENOMEM));
-	else
-		fprintf(stderr, "%s: %s%s\n", state.name, levels[level].prefix, shown ? shown : strerror(ENOMEM));
+/* Does @message have @subject in quotes? */
+static bool has_subject(const char *message, const char *subject)
+{
+	size_t len = strlen(subject);
+
+	for (const char *at = message; *at && (at = strstr(at, subject)); at++)
+		if (at > message && at[-1] == '\'' && at[len] == '\'')
+			return true;
+	return false;
+}
+
+void bid_log_about(enum bid_log_level level, const char *subject, int error, const char *format, ...)
+{
+	int saved = errno;
+	char message[MESSAGE_MAX];
+	va_list arguments;
+	size_t len;
+
+	if (level > state.level)
+		return;
+
+	va_start(arguments, format);
+	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	if (level == BID_LOG_ERROR && state.on_error)
+		state.on_error(state.user, subject, error, message);
+	len = strlen(message);
+	if (!has_subject(message, subject))
+		snprintf(message + len, sizeof(message) - len, ": '%s'", subject);
+	write_message(level, message);
 	errno = saved;
 }

@@ -152,24 +152,30 @@ void bid_store_refused(int error, const char *path)
 {
 	switch (error) {
 	case -ENOENT:
-		bid_error("no such store: '%s': create it with 'mkdir -p %s', or name another", path, path);
+		bid_error_about(path, error, "no such store: '%s': create it with 'mkdir -p %s', or name another", path, path);
 		break;
 	case -ENOTDIR:
-		bid_error("not a directory: '%s', or '.bidfs' in it: name a build-id cache directory, as perf's ~/.debug", path);
+		bid_error_about(path, error,
+				"not a directory: '%s', or '.bidfs' in it: name a build-id cache directory, as perf's ~/.debug",
+				path);
 		break;
 	case -EACCES:
-		bid_error("permission denied: '%s': let its owner give you the rights, or name another store", path);
+		bid_error_about(path, error, "permission denied: '%s': let its owner give you the rights, or name another store",
+				path);
 		break;
 	case -ENOTCONN:
 	case -ECONNABORTED:
-		bid_error("a file system whose daemon died is on the store '%s': remove it with 'umount -l %s'", path, path);
+		bid_error_about(path, error, "a file system whose daemon died is on the store '%s': remove it with 'umount -l %s'",
+				path, path);
 		break;
 	case -ENOSYS:
-		bid_error("no openat2(2), for the store '%s': it needs Linux 5.6, and no filter of system calls that refuses it",
-			  path);
+		bid_error_about(
+			path, error,
+			"no openat2(2), for the store '%s': it needs Linux 5.6, and no filter of system calls that refuses it",
+			path);
 		break;
 	default:
-		bid_error("%s: cannot open the store '%s': name another", strerror(-error), path);
+		bid_error_about(path, error, "%s: cannot open the store '%s': name another", strerror(-error), path);
 	}
 }
 
