@@ -40,7 +40,8 @@ static int scanned(void *user, const struct bid_scan_file *file)
 	struct ctl_tally *tally = adding->tally;
 
 	if (file->error < 0) {
-		ctl_tally_refused(tally, file->path, ctl_add_file_reason(file->path, file->error, tally->ctl->link), false);
+		ctl_tally_refused(tally, file->path, file->error, ctl_add_file_reason(file->path, file->error, tally->ctl->link),
+				  false);
 		return 0;
 	}
 	ctl_tally_taken(tally, file->path, &file->added);
@@ -168,12 +169,12 @@ static enum ctl_status add(struct adding *files, struct bid_store *store, const 
 		ctl_debug_files_release(&tree.debug_files);
 	}
 	if (tree.caught > 0 && r == -EINTR)
-		bid_error("interrupted: not all of '%s' was looked at; to add it again goes on", path);
+		bid_error_about(path, r, "interrupted: not all of '%s' was looked at; to add it again goes on", path);
 	if (tree.caught > 0 && (r == 0 || r == -EINTR))
 		return (enum ctl_status)(CTL_SIGNAL + tree.caught);
 	if (r == 0)
 		return CTL_DONE;
-	ctl_tally_refused(tally, path, reason(&tree, path, r), true);
+	ctl_tally_refused(tally, path, r, reason(&tree, path, r), true);
 	return bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
 }
 
@@ -200,7 +201,7 @@ static enum ctl_status add_operands(struct ctl_tally *tally, struct bid_store *s
 	ctl_batch_release(&batch);
 	if (r == 0)
 		return status;
-	bid_error("%s: adding to '%s'", strerror(-r), bid_store_path(store));
+	bid_error_about(bid_store_path(store), r, "%s: adding to the store", strerror(-r));
 	return CTL_TROUBLE;
 }
 
@@ -213,7 +214,7 @@ static enum ctl_status add_whole_kernel(struct ctl_tally *tally, struct bid_stor
 		r = ctl_add_kernel_files(tally, store);
 	if (r == 0)
 		return tally->without_table ? CTL_REFUSED : CTL_DONE;
-	bid_error("%s: adding the kernel to '%s'", strerror(-r), bid_store_path(store));
+	bid_error_about(bid_store_path(store), r, "%s: adding the kernel to the store", strerror(-r));
 	return CTL_TROUBLE;
 }
 

@@ -8,7 +8,7 @@
 
 enum ctl_tally_form {
 	CTL_TALLY_WHOLE, /* one result in the end */
-	CTL_TALLY_STREAM, /* one line (a JSON object with --json) per file, for commands without an end */
+	CTL_TALLY_STREAM, /* one line (with --json an envelope) per file, for commands without an end */
 	CTL_TALLY_SILENT, /* no line per added file; the caller reports */
 };
 
@@ -19,7 +19,6 @@ struct ctl_tally {
 	bool without_table; /* the kernel's symbol table was refused */
 	struct ctl_tally_reason *reasons; /* reasons of files refused without a message; owned */
 	size_t n_reasons;
-	json_t *files; /* NULL without --json, or in a stream; owned */
 	struct ctl_progress progress;
 	int64_t drawn_ms; /* clock at the last drawing of the progress */
 };
@@ -29,8 +28,8 @@ void ctl_tally_begin(struct ctl_tally *tally, const struct ctl *ctl, enum ctl_ta
 /* Report that the file @path is in the store. A copy of /proc/kcore has the kind BID_KIND_NONE. */
 void ctl_tally_taken(struct ctl_tally *tally, const char *path, const struct bid_added *added);
 
-/* Count @path as refused, because of @why. Prints an error message if the user @named this file. */
-void ctl_tally_refused(struct ctl_tally *tally, const char *path, const char *why, bool named);
+/* Count @path as refused with @error, because of @why. Prints an error message if the user @named this file. */
+void ctl_tally_refused(struct ctl_tally *tally, const char *path, int error, const char *why, bool named);
 
 /* Draw the progress on a terminal: @seen files. */
 void ctl_tally_progress(struct ctl_tally *tally, size_t seen);

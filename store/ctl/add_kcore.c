@@ -316,7 +316,7 @@ int ctl_add_kcore(struct ctl_tally *tally, struct bid_store *store, const char *
 	if (r == 0)
 		r = add(store, &kcore, &added.known);
 	if (r < 0) {
-		ctl_tally_refused(tally, path, kcore.table_error ? bid_kallsyms_why(r) : why(r), true);
+		ctl_tally_refused(tally, path, r, kcore.table_error ? bid_kallsyms_why(r) : why(r), true);
 		return r;
 	}
 	added.id = kcore.id;

@@ -33,14 +33,14 @@ static int add_data(struct ctl_tally *tally, struct bid_store *store, const stru
 	if (r == 0)
 		ctl_tally_taken(tally, here->name, &added);
 	else
-		ctl_tally_refused(tally, here->name, ctl_add_reason(r, BID_LINK_AUTO), false);
+		ctl_tally_refused(tally, here->name, r, ctl_add_reason(r, BID_LINK_AUTO), false);
 	return bid_is_trouble(r) ? r : 0;
 }
 
-static int refuse(struct ctl_tally *tally, const char *path, const char *why)
+static int refuse(struct ctl_tally *tally, const char *path, int error, const char *why)
 {
 	tally->seen++;
-	ctl_tally_refused(tally, path, why, false);
+	ctl_tally_refused(tally, path, error, why, false);
 	return 0;
 }
 
@@ -79,7 +79,7 @@ static int add_kallsyms(struct ctl_tally *tally, struct bid_store *store)
 	tally->seen++;
 	tally->without_table = true;
 	/* --kernel names the table; for --running it is one of many files */
-	ctl_tally_refused(tally, "/proc/kallsyms", ctl_here_why(r), tally->ctl->kernel);
+	ctl_tally_refused(tally, "/proc/kallsyms", r, ctl_here_why(r), tally->ctl->kernel);
 	return 0;
 }
 
@@ -91,7 +91,7 @@ static int add_vdso(struct ctl_tally *tally, struct bid_store *store)
 	/* an architecture or an emulator without a vDSO */
 	if (r == -ENOENT)
 		return 0;
-	return r == 0 ? add_data(tally, store, &here) : refuse(tally, "[vdso]", strerror(-r));
+	return r == 0 ? add_data(tally, store, &here) : refuse(tally, "[vdso]", r, strerror(-r));
 }
 
 /* Returns 1 and @ret_added; 0 after a reported refusal; or a negative errno of the store. */
@@ -101,7 +101,7 @@ static int add_file(struct ctl_tally *tally, struct bid_store *store, const char
 
 	tally->seen++;
 	if (r < 0) {
-		ctl_tally_refused(tally, path, ctl_add_reason(r, tally->ctl->link), false);
+		ctl_tally_refused(tally, path, r, ctl_add_reason(r, tally->ctl->link), false);
 		return bid_is_trouble(r) ? r : 0;
 	}
 	ctl_tally_taken(tally, path, ret_added);
@@ -125,12 +125,12 @@ static int add_module(struct ctl_tally *tally, struct bid_store *store, const ch
 			ctl_tally_taken(tally, own, &(struct bid_added){ .id = *id, .kind = BID_KIND_ELF, .known = true });
 			return 0;
 		}
-		return refuse(tally, own, "the module's file is not in its place in '/lib/modules'");
+		return refuse(tally, own, 0, "the module's file is not in its place in '/lib/modules'");
 	}
 	r = add_file(tally, store, path, &added);
 	if (r <= 0)
 		return r;
-	return bid_id_equal(&added.id, id) ? 0 : refuse(tally, own, "the module's file is another build than the loaded one");
+	return bid_id_equal(&added.id, id) ? 0 : refuse(tally, own, 0, "the module's file is another build than the loaded one");
 }
 
 static int add_modules(struct ctl_tally *tally, struct bid_store *store)
@@ -181,7 +181,7 @@ static int add_kernel_file(struct ctl_tally *tally, struct bid_store *store, con
 		return r;
 	if (ctl_here_kernel(&id) < 0 || bid_id_equal(&added.id, &id))
 		return 0;
-	return refuse(tally, path, "the file is another build than the running kernel, and was added as that");
+	return refuse(tally, path, 0, "the file is another build than the running kernel, and was added as that");
 }
 
 /* Add the vDSO images for other kinds of programs, such as 32-bit ones; this process has its own image alone. */

@@ -20,7 +20,7 @@ static int add_path(struct ctl_running *running, const char *path)
 	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0) {
 		running->tally->seen++;
-		ctl_tally_refused(running->tally, path, strerror(errno), false);
+		ctl_tally_refused(running->tally, path, -errno, strerror(errno), false);
 		return 0;
 	}
 	return ctl_running_file(running, fd);
@@ -37,7 +37,7 @@ enum ctl_status ctl_add_listed(struct ctl_tally *tally, struct bid_store *store,
 	bool unread;
 
 	if (!file) {
-		bid_error("%s: '%s'", errno == ENOENT ? "no such file" : strerror(errno), list);
+		bid_error_about(list, -errno, "%s", errno == ENOENT ? "no such file" : strerror(errno));
 		return CTL_REFUSED;
 	}
 	ctl_running_begin(&running, tally, store);
@@ -48,7 +48,7 @@ enum ctl_status ctl_add_listed(struct ctl_tally *tally, struct bid_store *store,
 	}
 	unread = r == 0 && ferror(file);
 	if (unread)
-		bid_error("%s: '%s'", strerror(errno), list);
+		bid_error_about(list, -errno, "%s", strerror(errno));
 	settled = ctl_running_settle(&running);
 	ctl_running_release(&running);
 	ctl_progress_clear(&tally->progress);

@@ -239,23 +239,20 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 		r = take(&adding, &adding.recording.builds[i]);
 
 		if (r < 0) {
-			bid_error("%s: adding '%s' to '%s'", bid_strerror(r), adding.recording.builds[i].path,
-				  bid_store_path(adding.store));
+			bid_error_about(adding.recording.builds[i].path, r, "%s: adding it to '%s'", bid_strerror(r),
+					bid_store_path(adding.store));
 			return CTL_TROUBLE;
 		}
 	}
 	r = add_debug_files(&adding);
 	if (r < 0) {
-		bid_error("%s: adding debug files to '%s'", bid_strerror(r), bid_store_path(adding.store));
+		bid_error_about(bid_store_path(adding.store), r, "%s: adding debug files to the store", bid_strerror(r));
 		return CTL_TROUBLE;
 	}
 	if (ctl->fetch)
 		status = fetch(&adding);
 	if (status == CTL_TROUBLE || status == CTL_USAGE)
 		return status;
-	if (ctl_recording_print(ctl, &adding.recording) < 0) {
-		bid_error("%s", strerror(ENOMEM));
-		return CTL_TROUBLE;
-	}
+	ctl_recording_print(ctl, &adding.recording);
 	return status == CTL_DONE ? judge(&adding) : status;
 }

@@ -20,12 +20,12 @@ enum ctl_status ctl_add_running(struct ctl_tally *tally, struct bid_store *store
 	if (r == 0)
 		r = settled;
 	if (r < 0) {
-		bid_error("%s: adding what runs to '%s'", strerror(-r), bid_store_path(store));
+		bid_error_about(bid_store_path(store), r, "%s: adding what runs to the store", strerror(-r));
 		return CTL_TROUBLE;
 	}
 	r = ctl_add_kernel(tally, store);
 	if (r == 0)
 		return running.passed_over > 0 ? CTL_REFUSED : CTL_DONE;
-	bid_error("%s: adding the kernel to '%s'", strerror(-r), bid_store_path(store));
+	bid_error_about(bid_store_path(store), r, "%s: adding the kernel to the store", strerror(-r));
 	return CTL_TROUBLE;
 }

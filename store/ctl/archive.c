@@ -75,7 +75,7 @@ static enum ctl_status collect(struct packing *packing, int argc, char **argv)
 	packing->n_named = packing->n;
 	if (packing->n > 0)
 		return CTL_DONE;
-	bid_error("no build-id in it, so there is nothing to pack: '%s'", packing->ctl->perf_data);
+	bid_error_about(packing->ctl->perf_data, -ENODATA, "no build-id in it, so there is nothing to pack");
 	return CTL_REFUSED;
 }
 
@@ -172,15 +172,14 @@ static bool is_partial(const struct bid_archive_build *build)
 
 static json_t *build_to_json(const struct bid_archive_build *build, const char *path)
 {
-	char hex[BID_ID_HEX_MAX];
-	json_t *kinds = json_array();
+	const char *why = build->error ? why_not(build) : is_partial(build) ? bid_strerror(build->why) : NULL;
 
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
-		if (build->error == 0 && build->kinds & 1U << kind)
-			json_array_append_new(kinds, json_string(bid_kind_name((enum bid_kind)kind)));
-	return json_pack("{s:s, s:o, s:o, s:I, s:s?, s:s?}", "id", bid_id_format(&build->id, hex), "path", ctl_json_text(path),
-			 "kinds", kinds, "size", (json_int_t)build->size, "missing", build->error ? why_not(build) : NULL,
-			 "left_out", is_partial(build) ? bid_kind_name(build->left_out) : NULL);
+	return json_pack("{s:o, s:o, s:o, s:I, s:s, s:o, s:s?}", "id", ctl_json_id(&build->id), "path", ctl_json_text(path),
+			 "kinds", ctl_json_kinds(build->error ? 0 : build->kinds), "size", (json_int_t)build->size, "state",
+			 build->error	     ? "missing"
+			 : is_partial(build) ? "partial"
+					     : "packed",
+			 "left_out", ctl_json_kind(is_partial(build) ? build->left_out : BID_KIND_NONE), "reason", why);
 }
 
 /* Is the build a vDSO that is absent? A vDSO is no file: only its kernel has it, and most versions of perf keep none. */
@@ -197,11 +196,11 @@ static void print_failure(const struct bid_archive_build *build, bool dwz)
 	if (is_absent_vdso(build))
 		bid_warning("%s: '%s' of '%s'", why_not(build), hex, build->path);
 	else if (dwz)
-		bid_error("%s: '%s', a dwz file that debug information refers to", why_not(build), hex);
+		bid_error_about(hex, build->error, "%s: '%s', a dwz file that debug information refers to", why_not(build), hex);
 	else if (build->path)
-		bid_error("%s: '%s' of '%s'", why_not(build), hex, build->path);
+		bid_error_about(hex, build->error, "%s: '%s' of '%s'", why_not(build), hex, build->path);
 	else
-		bid_error("%s: '%s'", why_not(build), hex);
+		bid_error_about(hex, build->error, "%s", why_not(build));
 }
 
 static void print_build(const struct bid_archive_build *build, const char *path)
@@ -235,7 +234,6 @@ static const char *path_of(const struct packing *packing, const struct bid_archi
 static enum ctl_status report(const struct packing *packing, size_t packed, uint64_t size)
 {
 	const struct ctl *ctl = packing->ctl;
-	json_t *builds = json_array();
 	char text[CTL_SIZE_MAX], hex[BID_ID_HEX_MAX], buf[PATH_MAX + 1];
 	bool is_stdout = strcmp(ctl->output, "-") == 0, lacks = packed == 0;
 
@@ -248,18 +246,17 @@ static enum ctl_status report(const struct packing *packing, size_t packed, uint
 		else if (!ctl->json && !is_stdout && ctl->verbose)
 			print_build(build, path);
 		if (is_partial(build))
-			bid_error("%s: %s of '%s' is left out", bid_strerror(build->why), bid_kind_name(build->left_out),
-				  bid_id_format(&build->id, hex));
+			bid_error_about(bid_id_format(&build->id, hex), build->why, "%s: %s of '%s' is left out",
+					bid_strerror(build->why), bid_kind_name(build->left_out), hex);
 		lacks |= is_partial(build) || (build->error < 0 && !is_absent_vdso(build));
-		json_array_append_new(builds, build_to_json(build, path));
+		if (ctl->json)
+			ctl_row(ctl, build_to_json(build, path));
 	}
 	if (ctl->json)
-		ctl_print_json(json_pack("{s:o, s:I, s:I, s:I, s:O}", "archive", ctl_json_text(ctl->output), "packed",
-					 (json_int_t)packed, "missing", (json_int_t)(packing->n - packed), "size", (json_int_t)size,
-					 "builds", builds));
+		ctl_totals(ctl, json_pack("{s:o, s:I, s:I, s:I}", "file", ctl_json_text(ctl->output), "packed", (json_int_t)packed,
+					  "missing", (json_int_t)(packing->n - packed), "size", (json_int_t)size));
 	else
 		ctl_summary(ctl, "packed %zu, missing %zu, %s\n", packed, packing->n - packed, ctl_format_size(size, text));
-	json_decref(builds);
 	return lacks ? CTL_REFUSED : CTL_DONE;
 }
 
@@ -271,7 +268,7 @@ static enum ctl_status pack(struct packing *packing, enum bid_packing how)
 	int r = ctl_outfile_open(&packing->file, path);
 
 	if (r < 0) {
-		bid_error("%s: '%s'", r == -ENOENT ? "no such directory to write it into" : strerror(-r), path);
+		bid_error_about(path, r, "%s", r == -ENOENT ? "no such directory to write it into" : strerror(-r));
 		return CTL_TROUBLE;
 	}
 	if (packing->store)
@@ -287,7 +284,7 @@ static enum ctl_status pack(struct packing *packing, enum bid_packing how)
 	if (r == 0 && packed > 0)
 		r = ctl_outfile_commit(&packing->file);
 	if (r < 0) {
-		bid_error("%s: '%s'", r == -ENOTSUP ? "libarchive here cannot compress like this" : bid_strerror(r), path);
+		bid_error_about(path, r, "%s", r == -ENOTSUP ? "libarchive here cannot compress like this" : bid_strerror(r));
 		return CTL_TROUBLE;
 	}
 	return report(packing, packed, size);

@@ -16,15 +16,14 @@ struct listing {
 	const char *path; /* the path to list; NULL for all */
 	bool in_full;
 	struct bid_store *store;
-	struct ctl_array *array; /* with --json; borrowed */
 	size_t n;
+	uint64_t size; /* bytes */
 };
 
 static json_t *to_json(const struct bid_cookie *cookie)
 {
-	return json_pack("{s:s, s:b, s:I, s:I, s:o, s:o}", "cookie", cookie->name, "guess", 1, "size", (json_int_t)cookie->size,
-			 "mtime", (json_int_t)cookie->mtime, "path", ctl_json_text(cookie->path), "stored",
-			 ctl_json_text(cookie->stored));
+	return json_pack("{s:s, s:I, s:I, s:o, s:o}", "content_key", cookie->name, "size", (json_int_t)cookie->size, "mtime",
+			 (json_int_t)cookie->mtime, "path", ctl_json_text(cookie->path), "stored", ctl_json_text(cookie->stored));
 }
 
 static void print_in_full(const struct listing *listing, const struct bid_cookie *cookie)
@@ -53,8 +52,9 @@ static int print_cookie(void *user, const struct bid_cookie *cookie)
 	if (listing->path && strcmp(listing->path, cookie->path) != 0)
 		return 0;
 	listing->n++;
+	listing->size += cookie->size;
 	if (listing->ctl->json)
-		return ctl_array_add(listing->array, to_json(cookie));
+		return ctl_row(listing->ctl, to_json(cookie));
 	if (listing->in_full) {
 		print_in_full(listing, cookie);
 		return 0;
@@ -71,25 +71,23 @@ static enum ctl_status list(struct listing *listing)
 
 	if (r == 0)
 		return CTL_DONE;
-	bid_error("%s: reading store '%s'", strerror(-r), bid_store_path(listing->store));
+	bid_error_about(bid_store_path(listing->store), r, "%s: reading the store", strerror(-r));
 	return CTL_TROUBLE;
 }
 
 enum ctl_status ctl_list_cookies(const struct ctl *ctl, struct bid_store *store)
 {
-	struct ctl_array array = { 0 };
-	struct listing listing = { .ctl = ctl, .store = store, .array = &array };
+	struct listing listing = { .ctl = ctl, .store = store };
 	enum ctl_status status = list(&listing);
 
 	if (ctl->json)
-		ctl_array_end(&array);
+		ctl_totals(ctl, json_pack("{s:I, s:I}", "files", (json_int_t)listing.n, "size", (json_int_t)listing.size));
 	return status;
 }
 
-enum ctl_status ctl_show_cookies(const struct ctl *ctl, struct bid_store *store, const char *path, struct ctl_array *array,
-				 size_t *ret_n)
+enum ctl_status ctl_show_cookies(const struct ctl *ctl, struct bid_store *store, const char *path, size_t *ret_n)
 {
-	struct listing listing = { .ctl = ctl, .store = store, .path = path, .in_full = true, .array = array };
+	struct listing listing = { .ctl = ctl, .store = store, .path = path, .in_full = true };
 	enum ctl_status status = list(&listing);
 
 	*ret_n = listing.n;
@@ -99,8 +97,7 @@ enum ctl_status ctl_show_cookies(const struct ctl *ctl, struct bid_store *store,
 struct taking {
 	const struct ctl_cookies *which;
 	struct bid_store *store;
-	json_t *removed; /* borrowed */
-	bool verbose, dry_run;
+	const struct ctl *ctl;
 	bool failed;
 	struct ctl_taken taken;
 };
@@ -113,42 +110,38 @@ static int take(void *user, const struct bid_cookie *cookie)
 
 	if ((which->path && strcmp(which->path, cookie->path) != 0) || (which->name && strcmp(which->name, cookie->name) != 0))
 		return 0;
-	r = taking->dry_run ? 0 : bid_store_remove_cookie(taking->store, cookie);
+	r = taking->ctl->dry_run ? 0 : bid_store_remove_cookie(taking->store, cookie);
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0) {
 		taking->failed = true;
-		bid_error("%s: removing '%s'", strerror(-r), cookie->stored);
+		bid_error_about(cookie->stored, r, "%s: removing '%s'", strerror(-r), cookie->stored);
 	} else {
 		taking->taken.n++;
 		taking->taken.size += cookie->size;
 	}
-	json_array_append_new(taking->removed,
-			      json_pack("{s:o, s:n, s:s, s:o, s:i, s:i, s:I, s:o}", "operand", ctl_json_text(which->operand), "id",
-					"cookie", cookie->name, "path", ctl_json_text(cookie->path), "names", r == 0, "left", r < 0,
-					"size", (json_int_t)(r == 0 ? cookie->size : 0), "error",
-					r < 0 ? json_string(strerror(-r)) : json_null()));
-	if (taking->verbose && r == 0) {
-		printf("%s\t%s\t", cookie->name, taking->dry_run ? "would be removed" : "removed 1 of 1 path");
+	if (taking->ctl->json)
+		return ctl_row(taking->ctl,
+			       json_pack("{s:o, s:n, s:s, s:o, s:s, s:i, s:i, s:I, s:s?}", "operand", ctl_json_text(which->operand),
+					 "id", "content_key", cookie->name, "path", ctl_json_text(cookie->path), "state",
+					 r == 0 ? "removed" : "failed", "paths_removed", r == 0, "paths_left", r < 0, "size",
+					 (json_int_t)(r == 0 ? cookie->size : 0), "reason", r < 0 ? strerror(-r) : NULL));
+	if (r == 0 && (taking->ctl->verbose || taking->ctl->dry_run)) {
+		printf("%s\t%s\t", cookie->name, taking->ctl->dry_run ? "would be removed" : "removed 1 of 1 path");
 		ctl_print_text(stdout, which->operand);
 		putchar('\n');
 	}
 	return 0;
 }
 
-enum ctl_status ctl_remove_cookies(const struct ctl *ctl, struct bid_store *store, const struct ctl_cookies *which, json_t *removed,
+enum ctl_status ctl_remove_cookies(const struct ctl *ctl, struct bid_store *store, const struct ctl_cookies *which,
 				   struct ctl_taken *taken)
 {
-	struct taking taking = { .which = which,
-				 .store = store,
-				 .removed = removed,
-				 .verbose = (ctl->verbose || ctl->dry_run) && !ctl->json,
-				 .dry_run = ctl->dry_run,
-				 .taken = *taken };
+	struct taking taking = { .which = which, .store = store, .ctl = ctl, .taken = *taken };
 	int r = bid_store_each_cookie(store, take, &taking);
 
 	*taken = taking.taken;
 	if (r < 0)
-		bid_error("%s: reading store '%s'", strerror(-r), bid_store_path(store));
+		bid_error_about(bid_store_path(store), r, "%s: reading the store", strerror(-r));
 	return r < 0 || taking.failed ? CTL_TROUBLE : CTL_DONE;
 }

@@ -3,18 +3,13 @@
 #ifndef BID_CTL_COOKIES_H
 #define BID_CTL_COOKIES_H
 
-#include <jansson.h>
-
 #include "ctl/ctl.h"
-
-struct ctl_array;
 
 /* Run "list --cookies". A NULL @store is an empty one. */
 enum ctl_status ctl_list_cookies(const struct ctl *ctl, struct bid_store *store);
 
-/* Show all cookies of the absolute path @path, with --json in @array, and count them. A NULL @store is an empty one. */
-enum ctl_status ctl_show_cookies(const struct ctl *ctl, struct bid_store *store, const char *path, struct ctl_array *array,
-				 size_t *ret_n);
+/* Show all cookies of the absolute path @path, and count them. A NULL @store is an empty one. */
+enum ctl_status ctl_show_cookies(const struct ctl *ctl, struct bid_store *store, const char *path, size_t *ret_n);
 
 /* Selection of the cookies to remove, and the operand behind it. */
 struct ctl_cookies {
@@ -29,8 +24,8 @@ struct ctl_taken {
 	uint64_t size; /* bytes */
 };
 
-/* Remove the selected cookies, add an object for each to @removed, and count them into @taken. Returns CTL_DONE also for none. */
-enum ctl_status ctl_remove_cookies(const struct ctl *ctl, struct bid_store *store, const struct ctl_cookies *which, json_t *removed,
+/* Remove and report the selected cookies, and count them into @taken. Returns CTL_DONE also for none. */
+enum ctl_status ctl_remove_cookies(const struct ctl *ctl, struct bid_store *store, const struct ctl_cookies *which,
 				   struct ctl_taken *taken);
 
 #endif

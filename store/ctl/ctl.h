@@ -23,10 +23,13 @@ enum ctl_status {
 /* Order of the rows of "list". */
 enum ctl_order { CTL_BY_ID = 0, CTL_BY_PATH, CTL_BY_TIME, CTL_BY_SIZE };
 
+struct ctl_envelope;
+
 /* The parsed command line. Strings belong to argv. */
 struct ctl {
 	const char *store; /* --store, or NULL for the default */
 	bool json;
+	struct ctl_envelope *envelope; /* with --json: the value to print; else NULL. Owned by main() */
 	bool verbose;
 	bool quiet;
 	enum bid_link link; /* add, watch */

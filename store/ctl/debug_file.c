@@ -197,7 +197,7 @@ static int add(struct ctl_running *adding, const struct ctl_debug_of *of, struct
 			r = ctl_running_file(adding, look.fd);
 	} else if (look.other[0]) {
 		adding->tally->seen++;
-		ctl_tally_refused(adding->tally, look.other, look.why, false);
+		ctl_tally_refused(adding->tally, look.other, 0, look.why, false);
 	}
 	bid_close(look.fd);
 	return r;

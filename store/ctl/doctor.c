@@ -26,8 +26,7 @@ enum result { WELL, WISH, BAD };
 
 struct exam {
 	const struct ctl *ctl;
-	struct ctl_array array;
-	bool bad; /* a check had the result BAD */
+	size_t counts[BAD + 1]; /* checks with each result */
 };
 
 /* Report one check. @remedy is NULL for a good result. */
@@ -36,10 +35,10 @@ static void report(struct exam *exam, enum result result, const char *check, con
 	static const char *const names[] = { [WELL] = "ok", [WISH] = "note", [BAD] = "bad" };
 	static const enum ctl_colour colours[] = { [WELL] = CTL_GREEN, [WISH] = CTL_BOLD, [BAD] = CTL_RED };
 
-	exam->bad |= result == BAD;
+	exam->counts[result]++;
 	if (exam->ctl->json) {
-		ctl_array_add(&exam->array, json_pack("{s:s, s:s, s:o, s:o}", "check", check, "state", names[result], "text",
-						      ctl_json_text(text), "remedy", ctl_json_text(remedy)));
+		ctl_row(exam->ctl, json_pack("{s:s, s:s, s:o, s:o}", "check", check, "state", names[result], "reason",
+					     ctl_json_text(text), "remedy", ctl_json_text(remedy)));
 		return;
 	}
 	if (result == WELL && exam->ctl->quiet)
@@ -226,6 +225,7 @@ enum ctl_status ctl_doctor(const struct ctl *ctl, int argc, char **argv)
 	if (!ctl->offline)
 		check_servers(&exam);
 	if (ctl->json)
-		ctl_array_end(&exam.array);
-	return exam.bad ? CTL_REFUSED : CTL_DONE;
+		ctl_totals(ctl, json_pack("{s:I, s:I, s:I}", "ok", (json_int_t)exam.counts[WELL], "note",
+					  (json_int_t)exam.counts[WISH], "bad", (json_int_t)exam.counts[BAD]));
+	return exam.counts[BAD] > 0 ? CTL_REFUSED : CTL_DONE;
 }

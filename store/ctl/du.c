@@ -277,7 +277,7 @@ static int walk(struct usage *usage)
 		return -errno;
 	for (errno = 0; r == 0 && (entry = fts_read(tree)); errno = 0) {
 		if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS) {
-			bid_error("%s: '%s'", strerror(entry->fts_errno), entry->fts_path);
+			bid_error_about(entry->fts_path, -entry->fts_errno, "%s", strerror(entry->fts_errno));
 			usage->incomplete = true;
 		} else if (entry->fts_info != FTS_DP) {
 			r = count(usage, entry->fts_path + strlen(root) + (entry->fts_level > 0), entry->fts_statp);
@@ -335,24 +335,21 @@ static void usage_release(struct usage *usage)
 	free(usage->builds);
 }
 
-static void print_json(const struct usage *usage)
+static void print_json(const struct ctl *ctl, const struct usage *usage)
 {
-	json_t *rows = json_array(), *builds = json_array();
-
 	for (unsigned row = 0; row < ROWS; row++)
 		for (int origin = 0; origin < ORIGINS; origin++)
 			if (usage->sums[row][origin].files > 0)
-				json_array_append_new(rows, json_pack("{s:s, s:s?, s:I, s:I}", "kind", row_name(row), "origin",
-								      row <= COOKIE ? origin_names[origin] : NULL, "files",
-								      (json_int_t)usage->sums[row][origin].files, "size",
-								      (json_int_t)usage->sums[row][origin].bytes));
+				ctl_row(ctl, json_pack("{s:s, s:s?, s:I, s:I}", "kind", row_name(row), "origin",
+						       row <= COOKIE ? origin_names[origin] : NULL, "files",
+						       (json_int_t)usage->sums[row][origin].files, "size",
+						       (json_int_t)usage->sums[row][origin].bytes));
 	for (size_t i = 0; i < usage->n && i < LARGEST; i++)
-		json_array_append_new(builds, json_pack("{s:s, s:o, s:I}", "id", usage->builds[i]->id, "path",
-							ctl_json_text(*usage->builds[i]->path ? usage->builds[i]->path : NULL),
-							"size", (json_int_t)usage->builds[i]->bytes));
-	ctl_print_json(json_pack("{s:I, s:I, s:I, s:o, s:o}", "files", (json_int_t)usage->all.files, "size",
-				 (json_int_t)usage->all.bytes, "shared_size", (json_int_t)usage->shared, "kinds", rows, "builds",
-				 builds));
+		ctl_row(ctl, json_pack("{s:s, s:o, s:I}", "id", usage->builds[i]->id, "path",
+				       ctl_json_text(*usage->builds[i]->path ? usage->builds[i]->path : NULL), "size",
+				       (json_int_t)usage->builds[i]->bytes));
+	ctl_totals(ctl, json_pack("{s:I, s:I, s:I}", "files", (json_int_t)usage->all.files, "size", (json_int_t)usage->all.bytes,
+				  "shared_size", (json_int_t)usage->shared));
 }
 
 static void print_lines(const struct usage *usage)
@@ -402,7 +399,7 @@ static void report(const struct ctl *ctl, const struct usage *usage)
 	char size[CTL_SIZE_MAX];
 
 	if (ctl->json)
-		print_json(usage);
+		print_json(ctl, usage);
 	else
 		(ctl_is_terminal(stdout) ? print_table : print_lines)(usage);
 	ctl_summary(ctl, "takes %s in %" PRIu64 " file%s", ctl_format_size(usage->all.bytes, size), usage->all.files,
@@ -426,7 +423,7 @@ enum ctl_status ctl_du(const struct ctl *ctl, int argc, char **argv)
 	if (r == 0)
 		r = sort(&usage);
 	if (r < 0) {
-		bid_error("%s: looking through store '%s'", strerror(-r), bid_store_path(store));
+		bid_error_about(bid_store_path(store), r, "%s: looking through the store", strerror(-r));
 		return CTL_TROUBLE;
 	}
 	report(ctl, &usage);

@@ -100,15 +100,19 @@ static const char *name_of(const struct bid_request *request, char buf[static NA
 	return buf;
 }
 
-/* Return {"id", "kind"} and the detail ("name"), for the caller to extend. */
-static json_t *json_of(const struct bid_request *request)
+/* Write the row of the request. @path and @cause are NULL after a failure or a success. */
+static void write_row(const struct ctl *ctl, const struct bid_request *request, const struct answer *answer, const char *state,
+		      const char *path, const char *cause)
 {
-	char hex[BID_ID_HEX_MAX];
-	json_t *json = json_pack("{s:s, s:s}", "id", bid_id_format(&request->id, hex), "kind", bid_kind_name(request->kind));
+	const struct bid_file *file = &answer->file;
+	bool all = ctl->verbose || !path;
 
-	if (request->detail)
-		json_object_set_new(json, "name", ctl_json_text(bid_detail_text(request->detail)));
-	return json;
+	ctl_row(ctl, json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:I, s:s?, s:o}", "id", ctl_json_id(&request->id), "kind",
+			       ctl_json_kind(request->kind), "name",
+			       ctl_json_text(request->detail ? bid_detail_text(request->detail) : NULL), "state", state,
+			       "served_as", ctl_json_kind(path ? file->kind : BID_KIND_NONE), "file", ctl_json_text(path), "size",
+			       (json_int_t)(path ? file->st.st_size : 0), "reason", cause, "servers",
+			       all ? ctl_story_servers(&answer->story) : json_array()));
 }
 
 /* Look into the store. The broker does so too, but does not report the result. */
@@ -197,13 +201,12 @@ static int get_along(const struct ctl *ctl, struct bid_store *store, struct ctl_
 static enum ctl_status deliver(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request,
 			       const struct answer *answer)
 {
-	const struct bid_file *file = &answer->file;
-	char path[PATH_MAX], name[NAME_MAX_SIZE];
-	int r = path_of(file, path, sizeof(path));
-	json_t *json;
+	char path[PATH_MAX], name[NAME_MAX_SIZE], hex[BID_ID_HEX_MAX];
+	int r = path_of(&answer->file, path, sizeof(path));
 
 	if (r < 0) {
-		bid_error("it is unpacked in memory only, as the store cannot be written: %s", name_of(request, name));
+		bid_error_about(bid_id_format(&request->id, hex), r,
+				"it is unpacked in memory only, as the store cannot be written: %s", name_of(request, name));
 		return CTL_REFUSED;
 	}
 	if (ctl->verbose)
@@ -217,13 +220,8 @@ static enum ctl_status deliver(const struct ctl *ctl, struct bid_store *store, c
 		putchar('\n');
 		return CTL_DONE;
 	}
-	json = json_of(request);
-	json_object_set_new(json, "served_as", json_string(bid_kind_name(file->kind)));
-	json_object_set_new(json, "path", ctl_json_text(path));
-	json_object_set_new(json, "size", json_integer((json_int_t)file->st.st_size));
-	if (ctl->verbose)
-		json_object_set_new(json, "servers", ctl_story_servers(&answer->story));
-	return ctl_print_json(json) < 0 ? CTL_TROUBLE : CTL_DONE;
+	write_row(ctl, request, answer, answer->story.stored == 0 ? "here" : "fetched", path, NULL);
+	return CTL_DONE;
 }
 
 static enum ctl_status status_of(int error)
@@ -260,8 +258,8 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 			    const struct answer *answer)
 {
 	const char *cause = cause_of(request, answer);
-	char name[NAME_MAX_SIZE];
-	json_t *json;
+	char name[NAME_MAX_SIZE], hex[BID_ID_HEX_MAX];
+	int error = answer->error;
 
 	if (answer->untold < 0 && ctl_cover_refusal(answer->untold))
 		cause = ctl_cover_refusal(answer->untold);
@@ -269,37 +267,43 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 		cause = CTL_COVER_OFFLINE;
 	else if (answer->error == -EROFS && answer->story.n == 0)
 		cause = "not in the store, and no server is asked, as the store cannot be written";
+	if (answer->untold < 0 && !ctl_cover_refusal(answer->untold))
+		error = answer->untold;
 	name_of(request, name);
+	bid_id_format(&request->id, hex);
 	if (ctl->verbose)
 		ctl_story_tell(&answer->story, store, request, answer->error, NULL);
 	else if (!answer->story.of_mount)
 		ctl_story_complain(&answer->story);
 	if (answer->untold < 0 && !ctl_cover_refusal(answer->untold))
-		bid_error("%s: telling the mount that covers the store to ask again: %s", bid_strerror(answer->untold), name);
+		bid_error_about(hex, error, "%s: telling the mount that covers the store to ask again: %s",
+				bid_strerror(answer->untold), name);
 	else if (answer->untold < 0 || answer->offline)
-		bid_error("%s: %s", cause, name);
+		bid_error_about(hex, error, "%s: %s", cause, name);
 	else if (answer->story.remembered_s > 0)
-		bid_error("%s, as every server has said before; asked again in %u s, or with '--refresh': %s", cause,
-			  answer->story.remembered_s, name);
+		bid_error_about(hex, error, "%s, as every server has said before; asked again in %u s, or with '--refresh': %s",
+				cause, answer->story.remembered_s, name);
 	else if (answer->story.changed)
-		bid_error("%s; '--accept' takes the other bytes: %s", cause, name);
+		bid_error_about(hex, error, "%s; '--accept' takes the other bytes: %s", cause, name);
 	else if (answer->story.stored == -ENODATA)
-		bid_error("%s, as the files of the build in the store show: %s", cause, name);
+		bid_error_about(hex, error, "%s, as the files of the build in the store show: %s", cause, name);
 	else if ((request->detail || status_of(answer->error) == CTL_TROUBLE) && bid_is_mount(bid_store_path(store)))
-		bid_error("%s by the mount that covers the store%s: %s", cause,
-			  ctl->verbose ? "" : " ('bidctl status' shows its servers, 'bidctl get -v' their responses)", name);
+		bid_error_about(hex, error, "%s by the mount that covers the store%s: %s", cause,
+				ctl->verbose ? "" : " ('bidctl status' shows its servers, 'bidctl get -v' their responses)", name);
 	else if ((answer->story.n == 0 || answer->story.of_mount) && answer->error == -ENOENT)
-		bid_error("%s in the store, and %s: %s", cause, ctl_sources_why_none(ctl, store, request->kind), name);
+		bid_error_about(hex, error, "%s in the store, and %s: %s", cause, ctl_sources_why_none(ctl, store, request->kind),
+				name);
 	else
-		bid_error("%s: %s", cause, name);
+		bid_error_about(hex, error, "%s: %s", cause, name);
 
-	if (ctl->json) {
-		json = json_of(request);
-		json_object_set_new(json, "error", json_string(cause));
-		json_object_set_new(json, "servers", ctl_story_servers(&answer->story));
-		ctl_print_json(json);
-	}
-	return status_of(answer->untold < 0 && !ctl_cover_refusal(answer->untold) ? answer->untold : answer->error);
+	if (ctl->json)
+		write_row(ctl, request, answer,
+			  error == -ENOENT		    ? "absent"
+			  : error == -EINTR		    ? "interrupted"
+			  : status_of(error) == CTL_REFUSED ? "refused"
+							    : "failed",
+			  NULL, cause);
+	return status_of(error);
 }
 
 /* Read the servers' responses from a mount over the store, which downloads by itself. */

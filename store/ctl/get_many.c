@@ -64,7 +64,7 @@ static enum ctl_status add_local(struct getting *getting)
 			continue;
 		r = ctl_add_build(getting->ctl, getting->store, build, NULL);
 		if (r < 0) {
-			bid_error("%s: adding '%s' to '%s'", bid_strerror(r), build->path, bid_store_path(getting->store));
+			bid_error_about(build->path, r, "%s: adding it to '%s'", bid_strerror(r), bid_store_path(getting->store));
 			return CTL_TROUBLE;
 		}
 	}
@@ -195,7 +195,7 @@ static void doubt_silence(struct getting *getting)
 		unknown++;
 	}
 	if (unknown > 0)
-		bid_error("the store cannot be written, so no server is asked: '%s'", bid_store_path(getting->store));
+		bid_error_about(bid_store_path(getting->store), -EROFS, "the store cannot be written, so no server is asked");
 }
 
 /* Have the mount over the store, if any, retry the servers for the requests from @first on. */
@@ -227,10 +227,10 @@ static void complain_of_cover(struct getting *getting)
 		missing++;
 	}
 	if (missing > 0 && refusal)
-		bid_error("%s: '%s'", refusal, bid_store_path(getting->store));
+		bid_error_about(bid_store_path(getting->store), getting->untold, "%s", refusal);
 	else if (missing > 0)
-		bid_error("%s: telling the mount that covers the store to ask again: '%s'", bid_strerror(getting->untold),
-			  bid_store_path(getting->store));
+		bid_error_about(bid_store_path(getting->store), getting->untold,
+				"%s: telling the mount that covers the store to ask again", bid_strerror(getting->untold));
 }
 
 /* Append the remedy to each cause. */
@@ -342,31 +342,35 @@ static void print_summary(const struct getting *getting)
 	ctl_summary(getting->ctl, ", unidentified %zu\n", getting->unidentified);
 }
 
-static int print_json(const struct getting *getting)
+static json_t *row_of(const struct bid_id *id, enum bid_kind kind, const struct ctl_build *build, const char *state,
+		      uint64_t received, const char *reason)
 {
-	json_t *items = json_array(), *unidentified = json_array(), *json;
+	return json_pack("{s:o, s:o, s:o, s:I, s:s, s:I, s:o}", "id", ctl_json_id(id), "kind", ctl_json_kind(kind), "path",
+			 ctl_json_text(*build->path ? build->path : NULL), "samples", (json_int_t)build->samples, "state", state,
+			 "received", (json_int_t)received, "reason", ctl_json_text(reason));
+}
+
+static void print_json(const struct getting *getting)
+{
+	json_t *totals;
 
 	for (size_t i = 0; i < getting->n; i++) {
 		const struct ctl_wanted *wanted = &getting->wanted[i];
-		const char *path = getting->builds[i]->path;
-		char hex[BID_ID_HEX_MAX];
 
-		json_array_append_new(
-			items,
-			json_pack("{s:s, s:s, s:o, s:I, s:s, s:I, s:o}", "id", bid_id_format(&wanted->request.id, hex), "kind",
-				  bid_kind_name(wanted->request.kind), "path", ctl_json_text(*path ? path : NULL), "samples",
-				  (json_int_t)getting->builds[i]->samples, "state", state_names[state_of(getting, i)], "bytes",
-				  (json_int_t)wanted->bytes, "why", ctl_json_text(why(getting, wanted))));
+		ctl_row(getting->ctl, row_of(&wanted->request.id, wanted->request.kind, getting->builds[i],
+					     state_names[state_of(getting, i)], wanted->bytes, why(getting, wanted)));
 	}
-	json = json_pack("{s:I, s:I}", "needed", (json_int_t)getting->n, "bytes", (json_int_t)getting->bytes);
+	for (size_t i = 0; i < getting->needs.n; i++) {
+		const struct ctl_build *build = &getting->needs.builds[i];
+
+		if (ctl_build_is_needed_without_id(&getting->needs, build))
+			ctl_row(getting->ctl, row_of(&build->id, BID_KIND_NONE, build, "unidentified", 0, build->why));
+	}
+	totals = json_pack("{s:I, s:I, s:I}", "needed", (json_int_t)getting->n, "received", (json_int_t)getting->bytes,
+			   "unidentified", (json_int_t)getting->unidentified);
 	for (int state = 0; state < STATES; state++)
-		json_object_set_new(json, state_names[state], json_integer((json_int_t)getting->counts[state]));
-	for (size_t i = 0; i < getting->needs.n; i++)
-		if (ctl_build_is_needed_without_id(&getting->needs, &getting->needs.builds[i]))
-			json_array_append_new(unidentified, ctl_json_text(getting->needs.builds[i].path));
-	json_object_set_new(json, "unidentified", unidentified);
-	json_object_set_new(json, "items", items);
-	return ctl_print_json(json);
+		json_object_set_new(totals, state_names[state], json_integer((json_int_t)getting->counts[state]));
+	ctl_totals(getting->ctl, totals);
 }
 
 static enum ctl_status report(struct getting *getting)
@@ -378,10 +382,7 @@ static enum ctl_status report(struct getting *getting)
 	for (size_t i = 0; i < getting->needs.n; i++)
 		getting->unidentified += ctl_build_is_needed_without_id(&getting->needs, &getting->needs.builds[i]);
 	if (getting->ctl->json) {
-		if (print_json(getting) < 0) {
-			bid_error("%s", strerror(ENOMEM));
-			return CTL_TROUBLE;
-		}
+		print_json(getting);
 	} else {
 		print_table(getting);
 		print_summary(getting);

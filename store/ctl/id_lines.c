@@ -13,7 +13,7 @@
 static enum ctl_status refuse(const char *text, size_t number, size_t *n_refused)
 {
 	if ((*n_refused)++ == 0)
-		bid_error("not a build-id in hex, in line %zu: '%s'", number, text);
+		bid_error_about(text, -EINVAL, "not a build-id in hex, in line %zu", number);
 	return CTL_DONE;
 }
 

@@ -33,13 +33,15 @@ struct row {
 struct listing {
 	struct bid_store *store;
 	struct bid_summaries *summaries;
-	bool json, terminal;
+	const struct ctl *ctl;
+	bool terminal;
 	bool times; /* show times, and sort by them */
 	bool nul; /* NUL ends a row */
 	const char *format; /* checked by check_format(), or NULL */
 	const char *pattern; /* as of ctl_matches(), or NULL */
 	enum bid_kind kind, missing; /* list builds with the one kind and without the other; BID_KIND_NONE for any */
-	struct ctl_array array;
+	size_t n; /* listed builds */
+	uint64_t size; /* bytes of their artifacts */
 };
 
 /* All rows in memory, for an order other than by id. */
@@ -100,14 +102,8 @@ static const char *kinds_text(unsigned kinds, char buf[static KINDS_TEXT])
 
 static json_t *row_to_json(const struct row *row)
 {
-	char hex[BID_ID_HEX_MAX];
-	json_t *kinds = json_array();
-
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
-		if (row->kinds & 1U << kind)
-			json_array_append_new(kinds, json_string(bid_kind_name((enum bid_kind)kind)));
-	return json_pack("{s:s, s:o, s:I, s:o, s:o}", "id", bid_id_format(&row->id, hex), "kinds", kinds, "size",
-			 (json_int_t)row->size, "changed",
+	return json_pack("{s:o, s:o, s:I, s:o, s:o}", "id", ctl_json_id(&row->id), "kinds", ctl_json_kinds(row->kinds), "size",
+			 (json_int_t)row->size, "time",
 			 row->changed.tv_sec ? json_integer((json_int_t)row->changed.tv_sec) : json_null(), "path",
 			 ctl_json_text(row->path[0] ? row->path : NULL));
 }
@@ -134,7 +130,7 @@ static bool is_field(const char *at, const char *name)
 /* Refuse a format with another placeholder than those of print_formatted(). */
 static enum ctl_status check_format(const char *format)
 {
-	static const char *const names[] = { "id", "kinds", "size", "changed", "path" };
+	static const char *const names[] = { "id", "kinds", "size", "time", "path" };
 
 	for (const char *at = format; (at = strchr(at, '%')); at += 2) {
 		bool known = at[1] == '%';
@@ -142,7 +138,7 @@ static enum ctl_status check_format(const char *format)
 		for (size_t i = 0; at[1] == '(' && i < sizeof(names) / sizeof(names[0]); i++)
 			known |= is_field(at, names[i]);
 		if (!known)
-			return ctl_usage("not one of %%(id), %%(kinds), %%(size), %%(changed), %%(path), %%%%: '%s'", at);
+			return ctl_usage("not one of %%(id), %%(kinds), %%(size), %%(time), %%(path), %%%%: '%s'", at);
 	}
 	return CTL_DONE;
 }
@@ -164,7 +160,7 @@ static void print_formatted(const char *format, const struct row *row)
 			fputs(kinds_text(row->kinds, kinds), stdout);
 		else if (is_field(at, "size"))
 			printf("%" PRIu64, row->size);
-		else if (is_field(at, "changed"))
+		else if (is_field(at, "time"))
 			printf("%" PRId64, (int64_t)row->changed.tv_sec);
 		else
 			fputs(row->path, stdout);
@@ -179,8 +175,10 @@ static int print_row(struct listing *listing, const struct row *row)
 
 	if (!is_wanted(listing, row))
 		return 0;
-	if (listing->json)
-		return ctl_array_add(&listing->array, row_to_json(row));
+	listing->n++;
+	listing->size += row->size;
+	if (listing->ctl->json)
+		return ctl_row(listing->ctl, row_to_json(row));
 	if (listing->format) {
 		print_formatted(listing->format, row);
 		putchar(listing->nul ? '\0' : '\n');
@@ -314,7 +312,7 @@ static int list(struct listing *listing, enum ctl_order order)
 enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
-	struct listing listing = { .json = ctl->json,
+	struct listing listing = { .ctl = ctl,
 				   .terminal = ctl_is_terminal(stdout) && !ctl->nul && !ctl->format,
 				   .format = ctl->format,
 				   .times = ctl->order == CTL_BY_TIME,
@@ -343,11 +341,10 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 		printf("%s%-40s  %-14s  %9s  %s%s%s\n", ctl_colour(stdout, CTL_BOLD), "BUILD-ID", "KINDS", "SIZE",
 		       listing.times ? "CHANGED              " : "", "PATH", ctl_colour(stdout, CTL_PLAIN));
 	r = store ? list(&listing, ctl->order) : 0;
-	/* the array ends also after an error; the exit status tells that it is incomplete */
 	if (ctl->json)
-		ctl_array_end(&listing.array);
+		ctl_totals(ctl, json_pack("{s:I, s:I}", "builds", (json_int_t)listing.n, "size", (json_int_t)listing.size));
 	if (r < 0) {
-		bid_error("%s: reading store '%s'", strerror(-r), bid_store_path(store));
+		bid_error_about(bid_store_path(store), r, "%s: reading the store", strerror(-r));
 		return CTL_TROUBLE;
 	}
 	return CTL_DONE;

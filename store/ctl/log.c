@@ -111,9 +111,9 @@ static int by_time(const void *a, const void *b)
 
 static json_t *row_to_json(const struct row *row)
 {
-	return json_pack("{s:I, s:s, s:s?, s:s?, s:o, s:o, s:o}", "time", (json_int_t)row->time, "event", row->what, "id",
+	return json_pack("{s:I, s:s, s:s?, s:s?, s:o, s:o, s:o}", "time", (json_int_t)row->time, "state", row->what, "id",
 			 row->id[0] ? row->id : NULL, "kind", row->kind, "name", ctl_json_text(row->name[0] ? row->name : NULL),
-			 "size", row->size ? json_integer((json_int_t)row->size) : json_null(), "text",
+			 "size", row->size ? json_integer((json_int_t)row->size) : json_null(), "reason",
 			 ctl_json_text(row->text[0] ? row->text : NULL));
 }
 
@@ -138,7 +138,6 @@ enum ctl_status ctl_log(const struct ctl *ctl, int argc, char **argv)
 	bid_cleanup(history_release) struct history history = { .states = json_array() };
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_status status = ctl_open_store(ctl, CTL_READ_ITSELF, &store);
-	struct ctl_array array = { 0 };
 	size_t first = 0;
 	int r = 0;
 
@@ -153,7 +152,7 @@ enum ctl_status ctl_log(const struct ctl *ctl, int argc, char **argv)
 	if (r == 0)
 		r = history.error;
 	if (r < 0) {
-		bid_error("%s: reading store '%s'", strerror(-r), history.store);
+		bid_error_about(history.store, r, "%s: reading the store", strerror(-r));
 		return CTL_TROUBLE;
 	}
 	if (history.n > 0)
@@ -162,11 +161,11 @@ enum ctl_status ctl_log(const struct ctl *ctl, int argc, char **argv)
 		first = history.n - ctl->lines;
 	for (size_t i = first; i < history.n; i++) {
 		if (ctl->json)
-			ctl_array_add(&array, row_to_json(&history.rows[i]));
+			ctl_row(ctl, row_to_json(&history.rows[i]));
 		else
 			print_row(&history.rows[i], ctl_is_terminal(stdout));
 	}
 	if (ctl->json)
-		ctl_array_end(&array);
+		ctl_totals(ctl, json_pack("{s:I}", "events", (json_int_t)(history.n - first)));
 	return CTL_DONE;
 }

@@ -598,6 +598,15 @@ static void point_to_help(const struct command *command)
 	fprintf(stderr, "Try 'bidctl %s%s--help'.\n", command ? command->name : "", command ? " " : "");
 }
 
+/* Does a word look like --json, alone or among letters? */
+static bool asks_for_json(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--json") == 0 || (argv[i][0] == '-' && argv[i][1 + strspn(argv[i] + 1, "vqn0")] == 'j'))
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	bid_auto_free const char **urls = calloc((size_t)argc + 1, sizeof(*urls));
@@ -605,6 +614,7 @@ int main(int argc, char **argv)
 	bid_auto_free const char **lowers = calloc((size_t)argc + 1, sizeof(*lowers));
 	bid_auto_free const char **given = calloc((size_t)argc + 1, sizeof(*given));
 	struct ctl ctl = { .urls = urls, .paths = paths, .lowers = lowers, .options = given };
+	struct ctl_envelope envelope;
 	struct wanted wanted = { 0 };
 	enum ctl_status status;
 
@@ -617,12 +627,26 @@ int main(int argc, char **argv)
 		bid_error("%s", strerror(ENOMEM));
 		return CTL_TROUBLE;
 	}
+	/* before the options: errors in them, too */
+	if (asks_for_json(argc, argv)) {
+		ctl_envelope_begin(&envelope);
+		ctl.envelope = &envelope;
+	}
 	status = parse(&ctl, &wanted, argc, argv);
 	if (ctl.quiet)
 		setenv(CTL_PROGRESS_NEVER, "1", 1);
 	bid_log_init("bidctl", ctl.quiet ? BID_LOG_ERROR : ctl.verbose ? BID_LOG_INFO : BID_LOG_WARNING);
+	envelope.command = wanted.command ? wanted.command->name : NULL;
+	/* help has no other form than text */
+	if (status == CTL_DONE && (!ctl.json || wanted.help || wanted.version || (wanted.command && !wanted.command->run)))
+		ctl.envelope = NULL;
+	ctl.json = ctl.envelope != NULL;
 	if (status == CTL_DONE)
 		status = run(&ctl, &wanted, argc - optind, argv + optind);
+	if (ctl.json && ctl_envelope_end(&envelope) < 0) {
+		bid_error("%s", strerror(ENOMEM));
+		status = CTL_TROUBLE;
+	}
 
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		bid_error("%s: standard output", strerror(errno));

@@ -18,8 +18,8 @@
 struct asking {
 	const struct ctl *ctl;
 	struct bid_store *store; /* NULL is an empty one */
-	struct ctl_array array;
-	bool any; /* a build is missing */
+	size_t n; /* missing builds */
+	bool partial; /* the recording lacks builds */
 };
 
 /* Does the store lack all artifacts that perf would use: ELF file, kernel symbols and vDSO? Returns 1, 0 or a negative errno. */
@@ -51,14 +51,14 @@ static enum ctl_status ask(void *user, const struct bid_id *id, const char *rest
 
 	bid_id_format(id, hex);
 	if (r < 0) {
-		bid_error("%s: looking for '%s'", bid_strerror(r), hex);
+		bid_error_about(hex, r, "%s: looking for '%s'", bid_strerror(r), hex);
 		return CTL_TROUBLE;
 	}
 	if (r == 0)
 		return CTL_DONE;
-	asking->any = true;
+	asking->n++;
 	if (asking->ctl->json) {
-		ctl_array_add(&asking->array, json_pack("{s:s, s:o}", "id", hex, "name", ctl_json_text(*rest ? rest : NULL)));
+		ctl_row(asking->ctl, json_pack("{s:s, s:o}", "id", hex, "path", ctl_json_text(*rest ? rest : NULL)));
 	} else {
 		printf("%s%s", hex, *rest ? " " : "");
 		ctl_print_text(stdout, rest);
@@ -78,7 +78,7 @@ static enum ctl_status ask_recording(struct asking *asking, const char *path)
 			status = ask(asking, &recording.builds[i].id, recording.builds[i].path);
 	if (status == CTL_DONE) {
 		ctl_recording_warn(&recording);
-		asking->any |= recording.partial;
+		asking->partial = recording.partial;
 	}
 	return status;
 }
@@ -105,6 +105,6 @@ enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv)
 	else if (status == CTL_DONE && argc == 0)
 		status = ctl_each_id_line(ask, &asking);
 	if (ctl->json)
-		ctl_array_end(&asking.array);
-	return status == CTL_DONE && asking.any ? CTL_REFUSED : status;
+		ctl_totals(ctl, json_pack("{s:I}", "missing", (json_int_t)asking.n));
+	return status == CTL_DONE && (asking.n > 0 || asking.partial) ? CTL_REFUSED : status;
 }

@@ -36,6 +36,9 @@ enum ctl_status ctl_mount(const struct ctl *ctl, int argc, char **argv)
 
 	if (ctl->store && argc > 1)
 		return ctl_usage("the store is named twice: '%s'", argv[0]);
+	/* mount.bidfs takes the place of this process */
+	if (ctl->json)
+		return ctl_usage("no JSON of 'mount': 'bidctl --json status' shows the mount");
 	if (!arguments)
 		return CTL_TROUBLE;
 	*at++ = "mount.bidfs";
@@ -73,7 +76,7 @@ static int take_mount(void *user, const struct ctl_mount *mount)
 }
 
 /* Run umount(8) as root, else fusermount3(1), which prints its own errors. */
-static enum ctl_status unmount(const char *point)
+static enum ctl_status unmount(const struct ctl *ctl, const char *point)
 {
 	const char *const as_root[] = { "umount", "--", point, NULL };
 	const char *const as_user[] = { "fusermount3", "-u", "--", point, NULL };
@@ -84,26 +87,30 @@ static enum ctl_status unmount(const char *point)
 		bid_error("%s: cannot be run: %s", argv[0], strerror(-r));
 		return CTL_TROUBLE;
 	}
+	if (r > 0)
+		bid_error_about(point, 0, "%s failed, see above", argv[0]);
+	if (ctl->json)
+		ctl_row(ctl, json_pack("{s:o, s:s}", "mount", ctl_json_text(point), "state", r == 0 ? "unmounted" : "failed"));
 	return r == 0 ? CTL_DONE : CTL_REFUSED;
 }
 
-static enum ctl_status unmount_one(struct search *search, const char *name)
+static enum ctl_status unmount_one(const struct ctl *ctl, struct search *search, const char *name)
 {
 	int r = ctl_each_mount(CTL_MOUNTINFO, take_mount, search);
 
 	if (r < 0) {
-		bid_error("%s: '" CTL_MOUNTINFO "'", strerror(-r));
+		bid_error_about(CTL_MOUNTINFO, r, "%s", strerror(-r));
 		return CTL_TROUBLE;
 	}
 	if (search->n == 0) {
-		bid_error("no mount of bidfs: '%s' - 'bidctl status' lists them", name);
+		bid_error_about(name, -ENOENT, "no mount of bidfs: '%s' - 'bidctl status' lists them", name);
 		return CTL_REFUSED;
 	}
 	if (search->n > 1 && !search->point) {
-		bid_error("%zu mounts of the store '%s' - name one", search->n, name);
+		bid_error_about(name, -EBUSY, "%zu mounts of the store '%s' - name one", search->n, name);
 		return CTL_REFUSED;
 	}
-	return unmount(search->found);
+	return unmount(ctl, search->found);
 }
 
 enum ctl_status ctl_umount(const struct ctl *ctl, int argc, char **argv)
@@ -118,12 +125,12 @@ enum ctl_status ctl_umount(const struct ctl *ctl, int argc, char **argv)
 		if (worst != CTL_DONE)
 			return worst;
 		real = realpath(path, NULL);
-		return unmount_one(&(struct search){ .store = real ? real : path }, path);
+		return unmount_one(ctl, &(struct search){ .store = real ? real : path }, path);
 	}
 	for (int i = 0; i < argc; i++) {
 		/* realpath(3) fails for a mount without a daemon */
 		bid_auto_free char *real = realpath(argv[i], NULL);
-		enum ctl_status status = unmount_one(&(struct search){ .point = real ? real : argv[i] }, argv[i]);
+		enum ctl_status status = unmount_one(ctl, &(struct search){ .point = real ? real : argv[i] }, argv[i]);
 
 		worst = status > worst ? status : worst;
 	}

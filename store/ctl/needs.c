@@ -141,7 +141,8 @@ static enum ctl_status check_root(const struct ctl *ctl)
 
 	if (!ctl->pid || root >= 0)
 		return CTL_DONE;
-	bid_error("'%s': opening the root of that process: %s", ctl->pid, root == -ENOENT ? "no such process" : strerror(-root));
+	bid_error_about(ctl->pid, root, "opening the root of that process: %s",
+			root == -ENOENT ? "no such process" : strerror(-root));
 	return CTL_REFUSED;
 }
 
@@ -155,12 +156,12 @@ static enum ctl_status read_core(const struct ctl *ctl, struct ctl_recording *ne
 	if (r == 0)
 		r = name_unidentified(needs);
 	if (r < 0) {
-		bid_error("%s: '%s'", why_no_core(r), ctl->core);
+		bid_error_about(ctl->core, r, "%s", why_no_core(r));
 		return bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
 	}
 	if (has_ids(needs))
 		return CTL_DONE;
-	bid_error("no build-id in it, which takes bit 4 of /proc/PID/coredump_filter: '%s'", ctl->core);
+	bid_error_about(ctl->core, -ENODATA, "no build-id in it, which takes bit 4 of /proc/PID/coredump_filter");
 	return CTL_REFUSED;
 }
 
@@ -236,11 +237,11 @@ static enum ctl_status read_process(const struct ctl *ctl, struct bid_store *sto
 		r = name_unidentified(needs);
 	if (r == 0 && has_ids(needs))
 		return CTL_DONE;
-	bid_error("%s: process '%s'",
-		  r == 0	 ? "it has ended, or has nothing mapped that has a build-id"
-		  : r == -ENOENT ? "no such process"
-				 : bid_strerror(r),
-		  ctl->pid);
+	bid_error_about(ctl->pid, r, "%s: process '%s'",
+			r == 0	       ? "it has ended, or has nothing mapped that has a build-id"
+			: r == -ENOENT ? "no such process"
+				       : bid_strerror(r),
+			ctl->pid);
 	return r == 0 || r == -ENOENT || r == -EACCES ? CTL_REFUSED : CTL_TROUBLE;
 }
 

@@ -18,7 +18,7 @@
 struct telling {
 	const char *only; /* mount point of the orders, or NULL for all */
 	bool offline; /* the ordered state */
-	json_t *all; /* NULL without --json; owned by the caller */
+	const struct ctl *ctl;
 	size_t n;
 	enum ctl_status status; /* the worst status */
 };
@@ -98,16 +98,20 @@ static const char *why_silent(const json_t *state)
 	return json_is_true(json_object_get(state, "offline")) ? "it is offline" : NULL;
 }
 
-/* Report the state. @trouble is the cause of a failure, or NULL. */
-static void report(struct telling *telling, const struct ctl_mount *mount, const char *silent, const char *trouble)
+/* Report the state. @error is a negative errno after a failure, or 0. */
+static void report(struct telling *telling, const struct ctl_mount *mount, const char *silent, int error)
 {
-	if (telling->all)
-		json_array_append_new(telling->all, json_pack("{s:o, s:o, s:s?}", "mount_point", ctl_json_text(mount->point),
-							      "asks_servers", trouble ? json_null() : json_boolean(!silent),
-							      "reason", trouble ? trouble : silent));
+	const char *trouble = error < 0 ? why_not(error) : NULL;
+
+	if (telling->ctl->json)
+		ctl_row(telling->ctl, json_pack("{s:o, s:s, s:s?}", "mount", ctl_json_text(mount->point), "state",
+						trouble	 ? "failed"
+						: silent ? "offline"
+							 : "online",
+						"reason", trouble ? trouble : silent));
 	if (trouble)
-		bid_error("%s: '%s'", trouble, mount->point);
-	if (trouble || telling->all)
+		bid_error_about(mount->point, error, "%s", trouble);
+	if (trouble || telling->ctl->json)
 		return;
 	ctl_print_text(stdout, mount->point);
 	if (silent)
@@ -149,10 +153,10 @@ static int tell(void *user, const struct ctl_mount *mount)
 	silent = why_silent(state);
 	/* a read-only mount without servers needs no order */
 	if (r == 0 || (r == -EROFS && silent)) {
-		report(telling, mount, silent, NULL);
+		report(telling, mount, silent, 0);
 		status = !silent == !telling->offline ? CTL_DONE : CTL_REFUSED;
 	} else {
-		report(telling, mount, NULL, why_not(r));
+		report(telling, mount, NULL, r);
 		status = status_of(r);
 	}
 	if (status > telling->status)
@@ -170,7 +174,7 @@ static size_t tell_at(struct telling *telling, const char *path)
 	telling->only = path;
 	r = ctl_each_mount(CTL_MOUNTINFO, tell, telling);
 	if (r < 0) {
-		bid_error("%s: '" CTL_MOUNTINFO "'", strerror(-r));
+		bid_error_about(CTL_MOUNTINFO, r, "%s", strerror(-r));
 		telling->status = CTL_TROUBLE;
 	}
 	return telling->n - before;
@@ -188,25 +192,24 @@ static void tell_named(struct telling *telling, const char *name)
 	real = path ? realpath(path, NULL) : NULL;
 	if (real && tell_at(telling, real) > 0)
 		return;
-	bid_error("no mount of bidfs: '%s'", name);
+	bid_error_about(name, -ENOENT, "no mount of bidfs");
 	if (telling->status < CTL_REFUSED)
 		telling->status = CTL_REFUSED;
 }
 
 enum ctl_status ctl_offline(const struct ctl *ctl, int argc, char **argv)
 {
-	struct telling telling = { .offline = strcmp(argv[0], "on") == 0 };
+	struct telling telling = { .ctl = ctl, .offline = strcmp(argv[0], "on") == 0 };
 
 	if (!telling.offline && strcmp(argv[0], "off") != 0)
 		return ctl_usage("neither 'on' nor 'off': '%s'", argv[0]);
-	telling.all = ctl->json ? json_array() : NULL;
 	for (int i = 1; i < argc; i++)
 		tell_named(&telling, argv[i]);
 	if (argc == 1 && tell_at(&telling, NULL) == 0 && telling.status == CTL_DONE) {
 		bid_error("no mount of bidfs");
 		telling.status = CTL_REFUSED;
 	}
-	if (ctl->json && ctl_print_json(telling.all) < 0)
-		telling.status = CTL_TROUBLE;
+	if (ctl->json)
+		ctl_totals(ctl, json_pack("{s:I}", "mounts", (json_int_t)telling.n));
 	return telling.status;
 }

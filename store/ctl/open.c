@@ -17,7 +17,7 @@ enum ctl_status ctl_store_path(const struct ctl *ctl, char *ret_path, size_t siz
 
 	if (ctl->store) {
 		if (strlen(ctl->store) >= size) {
-			bid_error("%s: store '%s'", strerror(ENAMETOOLONG), ctl->store);
+			bid_error_about(ctl->store, -ENAMETOOLONG, "%s: store '%s'", strerror(ENAMETOOLONG), ctl->store);
 			return CTL_TROUBLE;
 		}
 		memcpy(ret_path, ctl->store, strlen(ctl->store) + 1);
@@ -44,7 +44,7 @@ static enum ctl_status add_lower(struct bid_store *store, const char *name)
 	if (r > 0)
 		r = bid_store_add_lower(store, path);
 	if (r < 0) {
-		bid_error("%s: lower store '%s'", r == -ENOENT ? "no such directory" : strerror(-r), name);
+		bid_error_about(name, r, "%s: lower store '%s'", r == -ENOENT ? "no such directory" : strerror(-r), name);
 		return r == -ENOENT ? CTL_REFUSED : CTL_TROUBLE;
 	}
 	return CTL_DONE;
@@ -98,7 +98,8 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 	if ((is_unwritable(r) || r == -ENOTDIR) && how == CTL_WRITE_IF_POSSIBLE)
 		r = bid_store_open(path, 0, ret_store);
 	if ((is_unwritable(r) || (r == 0 && how == CTL_READ_ITSELF)) && bid_is_mount(path)) {
-		bid_error("a mount of bidfs covers the store '%s': unmount it first with 'umount %s'", path, path);
+		bid_error_about(path, -EBUSY, "a mount of bidfs covers the store '%s': unmount it first with 'umount %s'", path,
+				path);
 		return CTL_TROUBLE;
 	}
 	if (r < 0) {

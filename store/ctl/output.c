@@ -10,6 +10,7 @@
 
 #include "base/escape.h"
 #include "base/json.h"
+#include "base/log.h"
 
 bool ctl_is_terminal(FILE *file)
 {
@@ -97,42 +98,119 @@ json_t *ctl_json_text(const char *text)
 	return bid_json_text(text);
 }
 
-/* main() reports a write error, by checking the stream at the end. */
-static int write_json(json_t *json, size_t flags)
+json_t *ctl_json_id(const struct bid_id *id)
 {
-	bid_auto_free char *text = json ? bid_json_dump(json, flags) : NULL;
+	char hex[BID_ID_HEX_MAX];
+
+	return id->len ? json_string(bid_id_format(id, hex)) : json_null();
+}
+
+json_t *ctl_json_kind(enum bid_kind kind)
+{
+	return kind ? json_string(bid_kind_name(kind)) : json_null();
+}
+
+json_t *ctl_json_kinds(unsigned kinds)
+{
+	json_t *names = json_array();
+
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (kinds & 1U << kind)
+			json_array_append_new(names, json_string(bid_kind_name((enum bid_kind)kind)));
+	return names;
+}
+
+/* bid_log_error_fn */
+static void collect_error(void *user, const char *subject, int error, const char *text)
+{
+	struct ctl_envelope *envelope = user;
+
+	pthread_mutex_lock(&envelope->lock);
+	if (!envelope->errors)
+		envelope->errors = json_array();
+	json_array_append_new(envelope->errors,
+			      json_pack("{s:o, s:o, s:s?}", "subject", ctl_json_text(subject), "reason", ctl_json_text(text),
+					"errno", error ? strerrorname_np(error < 0 ? -error : error) : NULL));
+	pthread_mutex_unlock(&envelope->lock);
+}
+
+void ctl_envelope_begin(struct ctl_envelope *envelope)
+{
+	*envelope = (struct ctl_envelope){ .lock = PTHREAD_MUTEX_INITIALIZER };
+	bid_log_on_error(collect_error, envelope);
+}
+
+/* Write @json, and drop it. main() reports a write error, by checking the stream at the end. */
+static int write_json(json_t *json)
+{
+	bid_auto_free char *text = json ? bid_json_dump(json, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 
 	json_decref(json);
-	if (text)
-		fputs(text, stdout);
+	fputs(text ? text : "null", stdout);
 	return text ? 0 : -ENOMEM;
 }
 
-static int print_json(json_t *json, size_t flags)
+/* Begin the envelope, and the line of a row in it. */
+static void open_result(struct ctl_envelope *envelope)
 {
-	int r = write_json(json, flags);
-
-	putchar('\n');
-	return r;
+	if (!envelope->begun) {
+		fputs("{\"schema\":\"" CTL_SCHEMA "\",\"command\":", stdout);
+		write_json(ctl_json_text(envelope->command));
+		fputs(",\"result\":[", stdout);
+	}
+	envelope->begun = true;
 }
 
-int ctl_print_json(json_t *json)
+/* Write the end of an envelope. */
+static void close_result(struct ctl_envelope *envelope)
 {
-	return print_json(json, JSON_INDENT(2));
+	json_t *errors;
+	int r = 0;
+
+	open_result(envelope);
+	pthread_mutex_lock(&envelope->lock);
+	errors = bid_steal(envelope->errors);
+	pthread_mutex_unlock(&envelope->lock);
+	fputs(envelope->n > 0 && !envelope->stream ? "\n],\"totals\":" : "],\"totals\":", stdout);
+	r = write_json(envelope->totals ? bid_steal(envelope->totals) : json_object());
+	fputs(",\"errors\":", stdout);
+	if (write_json(errors ? errors : json_array()) < 0 || r < 0)
+		envelope->failed = true;
+	fputs("}\n", stdout);
+	envelope->begun = false;
+	envelope->n = 0;
 }
 
-int ctl_print_json_line(json_t *json)
+int ctl_row(const struct ctl *ctl, json_t *row)
 {
-	return print_json(json, JSON_COMPACT);
+	struct ctl_envelope *envelope = ctl->envelope;
+
+	open_result(envelope);
+	if (!envelope->stream)
+		fputs(envelope->n > 0 ? ",\n" : "\n", stdout);
+	envelope->n++;
+	if (write_json(row) < 0)
+		envelope->failed = true;
+	if (envelope->stream)
+		close_result(envelope);
+	return envelope->failed ? -ENOMEM : 0;
 }
 
-int ctl_array_add(struct ctl_array *array, json_t *element)
+void ctl_totals(const struct ctl *ctl, json_t *totals)
 {
-	fputs(array->n++ ? ",\n" : "[\n", stdout);
-	return write_json(element, JSON_COMPACT);
+	ctl->envelope->failed |= !totals;
+	ctl->envelope->totals = totals;
 }
 
-void ctl_array_end(const struct ctl_array *array)
+void ctl_stream(const struct ctl *ctl)
 {
-	fputs(array->n ? "\n]\n" : "[]\n", stdout);
+	if (ctl->envelope)
+		ctl->envelope->stream = true;
+}
+
+int ctl_envelope_end(struct ctl_envelope *envelope)
+{
+	close_result(envelope);
+	bid_log_on_error(NULL, NULL);
+	return envelope->failed ? -ENOMEM : 0;
 }

@@ -4,6 +4,7 @@
 #define BID_CTL_OUTPUT_H
 
 #include <jansson.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -48,21 +49,46 @@ const char *ctl_format_time(time_t when, char buf[static CTL_TIME_MAX]);
 /* Return a path or similar bytes as a JSON string. Each byte outside UTF-8 becomes U+FFFD; NULL becomes null. */
 json_t *ctl_json_text(const char *text);
 
-/* Write @json on standard output, and drop it. Returns 0 or -ENOMEM. */
-int ctl_print_json(json_t *json);
+#define CTL_SCHEMA "bidfs.v1" /* output format of --json: changes with the meaning or the name of a key */
 
-/* As ctl_print_json(), on one line, for a stream of objects. */
-int ctl_print_json_line(json_t *json);
-
-/* Array on standard output with only one element in memory. Start with a zeroed struct. */
-struct ctl_array {
-	size_t n;
+/*
+ * The JSON value of a command, {"schema", "command", "result", "totals", "errors"}: docs/JSON.md. main() begins it, collects the
+ * errors and ends it; a command adds rows and totals.
+ */
+struct ctl_envelope {
+	const char *command; /* borrowed; NULL for none */
+	bool stream; /* an envelope for each row, on a line of its own */
+	bool begun; /* standard output has the beginning */
+	bool failed; /* out of memory: something is missing */
+	size_t n; /* rows on standard output */
+	json_t *totals; /* owned; NULL for none */
+	json_t *errors; /* owned; NULL for none */
+	pthread_mutex_t lock; /* guards @errors: any thread may report one */
 };
 
-/* Write the next element, and drop it. Returns 0 or -ENOMEM. */
-int ctl_array_add(struct ctl_array *array, json_t *element);
+/* Begin, and collect the errors from now on. */
+void ctl_envelope_begin(struct ctl_envelope *envelope);
 
-void ctl_array_end(const struct ctl_array *array);
+/* Write the rest, and stop collecting. Returns 0 or -ENOMEM. */
+int ctl_envelope_end(struct ctl_envelope *envelope);
+
+/* Write the next row of "result" on standard output, and drop it: only one row is in memory. Returns 0 or -ENOMEM. */
+int ctl_row(const struct ctl *ctl, json_t *row);
+
+/* Set "totals". Takes @totals. */
+void ctl_totals(const struct ctl *ctl, json_t *totals);
+
+/* Write an envelope for each row from now on, for a command without an end. */
+void ctl_stream(const struct ctl *ctl);
+
+/* Return the build-id as a JSON string, or null for an empty one. */
+json_t *ctl_json_id(const struct bid_id *id);
+
+/* Return the name of the kind as a JSON string, or null for BID_KIND_NONE. */
+json_t *ctl_json_kind(enum bid_kind kind);
+
+/* Return the names of the kinds in the bit mask @kinds as an array. */
+json_t *ctl_json_kinds(unsigned kinds);
 
 /*
  * Status line on standard error, redrawn in place. Without a terminal the default is no output; DEBUGINFOD_PROGRESS

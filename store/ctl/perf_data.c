@@ -94,37 +94,33 @@ static void count(const struct ctl_recording *recording, size_t counts[static CT
 
 static json_t *build_to_json(const struct ctl_build *build)
 {
-	char hex[BID_ID_HEX_MAX];
-	json_t *json = json_pack("{s:s?, s:o, s:s, s:s}", "id", build->id.len ? bid_id_format(&build->id, hex) : NULL, "path",
-				 ctl_json_text(build->path), "mode", bid_perfdata_mode_name(build->mode), "state",
-				 state_name(build->state));
+	json_t *json = json_pack("{s:o, s:o, s:s, s:s, s:o}", "id", ctl_json_id(&build->id), "path", ctl_json_text(build->path),
+				 "mode", bid_perfdata_mode_name(build->mode), "state", state_name(build->state), "reason",
+				 ctl_json_text(build->why));
 
 	if (build->looked) {
-		json_object_set_new(json, "there", build->found.len ? json_string(bid_id_format(&build->found, hex)) : json_null());
+		json_object_set_new(json, "found_id", ctl_json_id(&build->found));
 		json_object_set_new(json, "mtime", json_integer((json_int_t)build->mtime));
 	}
-	if (build->why)
-		json_object_set_new(json, "why", ctl_json_text(build->why));
 	return json;
 }
 
-static int print_json(const struct ctl_recording *recording)
+static void print_json(const struct ctl *ctl, const struct ctl_recording *recording)
 {
 	const struct bid_perfdata_summary *summary = &recording->summary;
 	size_t counts[CTL_BUILD_STATES];
-	json_t *builds = json_array(), *json;
+	json_t *totals;
 
 	for (size_t i = 0; i < recording->n; i++)
-		json_array_append_new(builds, build_to_json(&recording->builds[i]));
-	json = json_pack("{s:o, s:o, s:b, s:b, s:b, s:I, s:I}", "recording", ctl_json_text(recording->path), "recorded",
-			 summary->modified ? json_integer((json_int_t)summary->modified) : json_null(), "lists_sampled",
-			 summary->lists_sampled, "interrupted", summary->interrupted, "cut", summary->cut, "damaged",
-			 (json_int_t)summary->damaged, "named", (json_int_t)recording->n);
+		ctl_row(ctl, build_to_json(&recording->builds[i]));
+	totals = json_pack("{s:o, s:o, s:b, s:b, s:b, s:I, s:I}", "file", ctl_json_text(recording->path), "time",
+			   summary->modified ? json_integer((json_int_t)summary->modified) : json_null(), "lists_sampled",
+			   summary->lists_sampled, "unfinished", summary->interrupted, "truncated", summary->cut, "damaged",
+			   (json_int_t)summary->damaged, "named", (json_int_t)recording->n);
 	count(recording, counts);
 	for (int state = 0; state < CTL_BUILD_STATES; state++)
-		json_object_set_new(json, state_name(state), json_integer((json_int_t)counts[state]));
-	json_object_set_new(json, "builds", builds);
-	return ctl_print_json(json);
+		json_object_set_new(totals, state_name(state), json_integer((json_int_t)counts[state]));
+	ctl_totals(ctl, totals);
 }
 
 static void print_summary(const struct ctl *ctl, const struct ctl_recording *recording)
@@ -180,12 +176,13 @@ void ctl_recording_warn(struct ctl_recording *recording)
 	recording->partial = summary->cut || summary->damaged || unnamed > 0;
 }
 
-int ctl_recording_print(const struct ctl *ctl, struct ctl_recording *recording)
+void ctl_recording_print(const struct ctl *ctl, struct ctl_recording *recording)
 {
 	ctl_recording_warn(recording);
-	if (ctl->json)
-		return print_json(recording);
+	if (ctl->json) {
+		print_json(ctl, recording);
+		return;
+	}
 	print_table(ctl, recording);
 	print_summary(ctl, recording);
-	return 0;
 }

@@ -89,7 +89,7 @@ void ctl_recording_release(struct ctl_recording *recording);
 /* Is @state that of a needed, but absent build? */
 bool ctl_build_lacks(enum ctl_build_state state);
 
-/* Write the builds on standard output, and warnings on standard error. Returns 0 or -ENOMEM. */
-int ctl_recording_print(const struct ctl *ctl, struct ctl_recording *recording);
+/* Write the builds on standard output, and warnings on standard error. */
+void ctl_recording_print(const struct ctl *ctl, struct ctl_recording *recording);
 
 #endif

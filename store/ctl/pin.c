@@ -39,7 +39,7 @@ enum ctl_status ctl_pin(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_status status = ctl_open_store(ctl, ctl->dry_run ? CTL_READ_ITSELF : CTL_WRITE, &store), worst = status;
-	struct ctl_array array = { 0 };
+	size_t n = 0;
 	char hex[BID_ID_HEX_MAX];
 	struct bid_id id;
 
@@ -51,21 +51,22 @@ enum ctl_status ctl_pin(const struct ctl *ctl, int argc, char **argv)
 		status = ctl_which_build(store, argv[i], &id);
 		r = status != CTL_DONE ? 0 : store ? pin(store, &id, ctl->dry_run) : -ENOENT;
 		if (r < 0) {
-			bid_error("%s: '%s'", r == -ENOENT ? "not in the store" : bid_strerror(r), argv[i]);
+			bid_error_about(argv[i], r, "%s", r == -ENOENT ? "not in the store" : bid_strerror(r));
 			status = r == -ENOENT ? CTL_REFUSED : CTL_TROUBLE;
 		}
 		worst = status > worst ? status : worst;
 		if (status != CTL_DONE)
 			continue;
 		bid_id_format(&id, hex);
+		n++;
 		if (ctl->json)
-			ctl_array_add(&array, json_pack("{s:o, s:s}", "operand", ctl_json_text(argv[i]), "id", hex));
+			ctl_row(ctl, json_pack("{s:o, s:s, s:s}", "operand", ctl_json_text(argv[i]), "id", hex, "state", "pinned"));
 		else if (ctl->dry_run)
 			printf("%s\twould be pinned\n", hex);
 		else if (ctl->verbose)
 			puts(hex);
 	}
 	if (ctl->json)
-		ctl_array_end(&array);
+		ctl_totals(ctl, json_pack("{s:I, s:b}", "pinned", (json_int_t)n, "dry_run", ctl->dry_run));
 	return worst;
 }

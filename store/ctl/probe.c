@@ -21,18 +21,17 @@ static json_t *to_json(const struct bid_id *id, const struct ctl_probe *probe)
 {
 	bid_auto_free char *event = strndup(probe->text, ctl_probe_name_len(probe));
 	json_t *definitions = json_array();
-	char hex[BID_ID_HEX_MAX];
 
 	for (size_t i = 0; i < probe->n; i++)
 		json_array_append_new(definitions, ctl_json_text(probe->definitions[i]));
-	return json_pack("{s:s, s:o, s:o, s:b, s:o}", "id", bid_id_format(id, hex), "event", ctl_json_text(event), "command",
+	return json_pack("{s:o, s:o, s:o, s:b, s:o}", "id", ctl_json_id(id), "event", ctl_json_text(event), "command",
 			 ctl_json_text(probe->command), "static", probe->sdt, "definitions", definitions);
 }
 
 struct listing {
 	const struct ctl *ctl;
 	struct bid_store *store;
-	struct ctl_array array;
+	size_t n; /* listed probes */
 };
 
 static int print_rows(struct listing *listing, const struct bid_id *id, const struct ctl_probe_file *file)
@@ -44,8 +43,9 @@ static int print_rows(struct listing *listing, const struct bid_id *id, const st
 		const struct ctl_probe *probe = &file->probes[i];
 		bid_auto_free char *event = NULL;
 
+		listing->n++;
 		if (listing->ctl->json) {
-			r = ctl_array_add(&listing->array, to_json(id, probe));
+			r = ctl_row(listing->ctl, to_json(id, probe));
 			continue;
 		}
 		event = strndup(probe->text, ctl_probe_name_len(probe));
@@ -97,7 +97,7 @@ static enum ctl_status list(const struct ctl *ctl, int argc, char **argv)
 	else if (store)
 		r = bid_store_each_id(store, list_id, &listing);
 	if (ctl->json)
-		ctl_array_end(&listing.array);
+		ctl_totals(ctl, json_pack("{s:I}", "probes", (json_int_t)listing.n));
 	if (r < 0)
 		bid_error("%s: listing probe definitions", bid_strerror(r));
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
@@ -105,7 +105,7 @@ static enum ctl_status list(const struct ctl *ctl, int argc, char **argv)
 
 static enum ctl_status no_such(const char *pattern)
 {
-	bid_error("no probe fits: '%s'", pattern);
+	bid_error_about(pattern, -ENOENT, "no probe fits");
 	return CTL_REFUSED;
 }
 
@@ -113,8 +113,8 @@ static enum ctl_status show(const struct ctl *ctl, int argc, char **argv)
 {
 	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
 	ctl_auto_store struct bid_store *store = NULL;
-	struct ctl_array array = { 0 };
 	struct ctl_probed probed;
+	size_t n = 0;
 	enum ctl_status status;
 
 	if (argc < 1)
@@ -131,13 +131,14 @@ static enum ctl_status show(const struct ctl *ctl, int argc, char **argv)
 	for (size_t i = 0; i < file.n; i++) {
 		if (!ctl_probe_wanted(&file.probes[i], argv + 1, argc - 1))
 			continue;
+		n++;
 		if (ctl->json)
-			ctl_array_add(&array, to_json(&probed.id, &file.probes[i]));
+			ctl_row(ctl, to_json(&probed.id, &file.probes[i]));
 		else
 			ctl_probe_print(stdout, &file.probes[i]);
 	}
 	if (ctl->json)
-		ctl_array_end(&array);
+		ctl_totals(ctl, json_pack("{s:I}", "probes", (json_int_t)n));
 	return CTL_DONE;
 }
 
@@ -370,13 +371,26 @@ static enum ctl_status change_failed(const struct ctl_probed *probed, const stru
 	}
 }
 
+static void report_change(const struct ctl *ctl, const struct bid_id *id, const struct change *change, bool adding)
+{
+	const char *state = adding ? "added" : "removed";
+
+	if (ctl->json) {
+		ctl_row(ctl, json_pack("{s:o, s:s}", "id", ctl_json_id(id), "state", change->done > 0 ? state : "known"));
+		ctl_totals(ctl, json_pack("{s:I, s:I}", state, (json_int_t)change->done, "known", (json_int_t)change->known));
+	} else if (adding) {
+		ctl_summary(ctl, "added %zu, known %zu\n", change->done, change->known);
+	} else {
+		ctl_summary(ctl, "removed %zu\n", change->done);
+	}
+}
+
 static enum ctl_status change(const struct ctl *ctl, int argc, char **argv, bool adding)
 {
 	ctl_auto_store struct bid_store *store = NULL;
 	struct change change = { .patterns = argv + 1, .n_patterns = argc - 1 };
 	struct ctl_probed probed;
 	enum ctl_status status;
-	char hex[BID_ID_HEX_MAX];
 	int r;
 
 	if (argc < 2)
@@ -394,14 +408,7 @@ static enum ctl_status change(const struct ctl *ctl, int argc, char **argv, bool
 	ctl_probe_file_release(&change.wanted);
 	if (status != CTL_DONE)
 		return status;
-	bid_id_format(&probed.id, hex);
-	if (ctl->json)
-		ctl_print_json(json_pack("{s:s, s:I, s:I}", "id", hex, adding ? "added" : "removed", (json_int_t)change.done,
-					 "known", (json_int_t)change.known));
-	else if (adding)
-		ctl_summary(ctl, "added %zu, known %zu\n", change.done, change.known);
-	else
-		ctl_summary(ctl, "removed %zu\n", change.done);
+	report_change(ctl, &probed.id, &change, adding);
 	return CTL_DONE;
 }
 

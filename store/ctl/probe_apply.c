@@ -97,7 +97,7 @@ static enum ctl_status not_collected(const struct ctl_probed *probed, const char
 		bid_error("the kernel takes no path with a blank or a '#' in it, so give the file another name first: '%s'",
 			  probed->path[0] ? probed->path : text);
 	else
-		bid_error("%s: '%s'", error == -EBADMSG ? "no definition of an event" : bid_strerror(error), text);
+		bid_error_about(text, error, "%s", error == -EBADMSG ? "no definition of an event" : bid_strerror(error));
 	return error == -ENOTSUP || error == -EBADMSG ? CTL_REFUSED : CTL_TROUBLE;
 }
 
@@ -107,7 +107,7 @@ static enum ctl_status collect(const struct ctl_probed *probed, const struct ctl
 	size_t room = 0;
 
 	if (ctl_probe_unmatched(file, patterns, n)) {
-		bid_error("no probe fits: '%s'", ctl_probe_unmatched(file, patterns, n));
+		bid_error_about(ctl_probe_unmatched(file, patterns, n), -ENOENT, "no probe fits");
 		return CTL_REFUSED;
 	}
 	for (size_t i = 0; i < file->n; i++)
@@ -197,7 +197,7 @@ static enum ctl_status check(const struct ctl *ctl, const struct bid_id *wanted,
 	if (r == 0 && bid_id_answers(&found, wanted))
 		return CTL_DONE;
 	if (r == -ENOENT && event->path) {
-		bid_error("no such file, and the probes are of its build %s: '%s'", bid_id_format(wanted, hex), path);
+		bid_error_about(path, r, "no such file, and the probes are of its build %s", bid_id_format(wanted, hex));
 		return CTL_REFUSED;
 	}
 	return decide(ctl, wanted, path, &found, r == 0 ? NULL : event->path ? bid_strerror(r) : ctl_here_strerror(r), again);
@@ -322,20 +322,18 @@ static enum ctl_status set(const struct events *events)
 
 static void report(const struct ctl *ctl, const struct bid_id *id, const struct events *events)
 {
-	json_t *list = json_array();
-	char hex[BID_ID_HEX_MAX];
-
 	for (size_t i = 0; i < events->n; i++) {
 		const struct ctl_event *event = &events->events[i];
 
-		if (!ctl->json)
+		if (ctl->json)
+			ctl_row(ctl,
+				json_pack("{s:o, s:s, s:s, s:o, s:o}", "id", ctl_json_id(id), "event", event->name, "state", "set",
+					  "file", ctl_json_text(event->path), "definition", ctl_json_text(event->line)));
+		else
 			puts(event->name);
-		json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "event", event->name, "file", ctl_json_text(event->path),
-						      "definition", ctl_json_text(event->line)));
 	}
 	if (ctl->json)
-		ctl_print_json(json_pack("{s:s, s:O}", "id", bid_id_format(id, hex), "events", list));
-	json_decref(list);
+		ctl_totals(ctl, json_pack("{s:I}", "set", (json_int_t)events->n));
 }
 
 /* Does the event name the store's own file, which never runs? Definitions of a build without an original path do. */

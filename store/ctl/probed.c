@@ -25,7 +25,7 @@ static enum ctl_status find_kernel(const struct ctl *ctl, struct ctl_probed *pro
 
 	probed->kernel = true;
 	if (r < 0)
-		bid_error("%s: the kernel's build-id, from '%s'", ctl_here_strerror(r), notes);
+		bid_error_about(notes, r, "%s: the kernel's build-id", ctl_here_strerror(r));
 	return r < 0 ? CTL_REFUSED : CTL_DONE;
 }
 
@@ -57,9 +57,9 @@ static enum ctl_status find_file(struct bid_store *store, const char *name, stru
 	if (r == 0)
 		r = ctl_identify(fd, &probed->id);
 	if (r == -ENOENT)
-		bid_error("neither a build-id in the store, nor a file, nor 'kernel': '%s'", name);
+		bid_error_about(name, r, "neither a build-id in the store, nor a file, nor 'kernel'");
 	else if (r < 0)
-		bid_error("%s: '%s'", bid_strerror(r), name);
+		bid_error_about(name, r, "%s", bid_strerror(r));
 	else if (bid_elf_is_packed(fd) <= 0 && !is_kept(store, fd, real))
 		snprintf(probed->path, sizeof(probed->path), "%s", real);
 	return r < 0 ? CTL_REFUSED : CTL_DONE;

@@ -26,7 +26,8 @@ struct quarantine {
 	const struct ctl *ctl;
 	struct bid_store *store;
 	int fd; /* descriptor of the directory; -1 without one */
-	struct ctl_array array;
+	size_t n; /* listed or changed files */
+	uint64_t size; /* bytes */
 };
 
 /* Is @name a plain name, as all files of the quarantine have? */
@@ -39,17 +40,19 @@ static int print_file(struct quarantine *quarantine, const char *name)
 {
 	bid_auto_fd int fd = openat(quarantine->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	char hex[BID_ID_HEX_MAX] = "-", date[CTL_TIME_MAX];
-	struct bid_id id;
+	struct bid_id id = { 0 };
 	struct stat st;
 
 	if (fstatat(quarantine->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (fd >= 0 && S_ISREG(st.st_mode) && bid_elf_identify(fd, &id) == 0)
 		bid_id_format(&id, hex);
+	quarantine->n++;
+	quarantine->size += (uint64_t)st.st_size;
 	if (quarantine->ctl->json)
-		return ctl_array_add(&quarantine->array, json_pack("{s:o, s:I, s:I, s:o}", "name", ctl_json_text(name), "size",
-								   (json_int_t)st.st_size, "time", (json_int_t)st.st_ctim.tv_sec,
-								   "id", hex[0] == '-' ? json_null() : json_string(hex)));
+		return ctl_row(quarantine->ctl, json_pack("{s:o, s:I, s:I, s:o}", "name", ctl_json_text(name), "size",
+							  (json_int_t)st.st_size, "time", (json_int_t)st.st_ctim.tv_sec, "id",
+							  hex[0] == '-' ? json_null() : json_string(hex)));
 	printf("%s\t%" PRIu64 "\t%s\t", ctl_format_time(st.st_ctim.tv_sec, date), (uint64_t)st.st_size, hex);
 	ctl_print_text(stdout, name);
 	putchar('\n');
@@ -134,32 +137,34 @@ static int restore(struct quarantine *quarantine, const char *name)
 static enum ctl_status change(struct quarantine *quarantine, int argc, char **argv,
 			      int (*fn)(struct quarantine *quarantine, const char *name))
 {
+	const char *state = fn == drop ? "dropped" : "restored";
+	const struct ctl *ctl = quarantine->ctl;
 	enum ctl_status status = CTL_DONE;
-	size_t done = 0;
 
 	for (int i = 0; i < argc; i++) {
 		int r = quarantine->fd < 0 ? -ENOENT : fn(quarantine, argv[i]);
 
-		done += r == 0;
-		if (r == 0 && quarantine->ctl->dry_run && !quarantine->ctl->json) {
-			printf("would be %s\t", fn == drop ? "dropped" : "restored");
-			ctl_print_text(stdout, argv[i]);
-			putchar('\n');
-		}
-		if (r == 0)
+		if (r == 0) {
+			quarantine->n++;
+			if (ctl->json) {
+				ctl_row(ctl, json_pack("{s:o, s:s}", "name", ctl_json_text(argv[i]), "state", state));
+			} else if (ctl->dry_run) {
+				printf("would be %s\t", state);
+				ctl_print_text(stdout, argv[i]);
+				putchar('\n');
+			}
 			continue;
-		if (r == -EEXIST)
-			bid_error("'%s': cannot restore: the store has other bytes of this build - run 'bidctl remove' first",
-				  argv[i]);
-		else
-			bid_error("%s: '%s'", r == -ENOENT ? "not in the quarantine" : bid_strerror(r), argv[i]);
+		}
+		bid_error_about(argv[i], r, "%s",
+				r == -EEXIST ? "cannot restore: the store has other bytes of this build - run 'bidctl remove' first"
+				: r == -ENOENT ? "not in the quarantine"
+					       : bid_strerror(r));
 		status = bid_is_trouble(r) || status == CTL_TROUBLE ? CTL_TROUBLE : CTL_REFUSED;
 	}
-	if (quarantine->ctl->json)
-		ctl_print_json(json_pack("{s:I, s:b}", "changed", (json_int_t)done, "dry_run", quarantine->ctl->dry_run));
-	if (done > 0)
-		ctl_summary(quarantine->ctl, "%s%s %zu\n", quarantine->ctl->dry_run ? "would be " : "",
-			    fn == drop ? "dropped" : "restored", done);
+	if (ctl->json)
+		ctl_totals(ctl, json_pack("{s:I, s:b}", state, (json_int_t)quarantine->n, "dry_run", ctl->dry_run));
+	else if (quarantine->n > 0)
+		ctl_summary(ctl, "%s%s %zu\n", ctl->dry_run ? "would be " : "", state, quarantine->n);
 	return status;
 }
 
@@ -185,7 +190,7 @@ enum ctl_status ctl_quarantine(const struct ctl *ctl, int argc, char **argv)
 		snprintf(path, sizeof(path), "%s/" QUARANTINE, bid_store_path(store));
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd < 0 && errno != ENOENT) {
-			bid_error("%s: '%s'", strerror(errno), path);
+			bid_error_about(path, -errno, "%s", strerror(errno));
 			return CTL_TROUBLE;
 		}
 	}
@@ -195,8 +200,8 @@ enum ctl_status ctl_quarantine(const struct ctl *ctl, int argc, char **argv)
 		return change(&quarantine, argc - 1, argv + 1, drops ? drop : restore);
 	r = each_file(&quarantine, print_file);
 	if (ctl->json)
-		ctl_array_end(&quarantine.array);
+		ctl_totals(ctl, json_pack("{s:I, s:I}", "files", (json_int_t)quarantine.n, "size", (json_int_t)quarantine.size));
 	if (r < 0)
-		bid_error("%s: reading the quarantine of '%s'", strerror(-r), bid_store_path(store));
+		bid_error_about(bid_store_path(store), r, "%s: reading the quarantine", strerror(-r));
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
 }

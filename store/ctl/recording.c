@@ -54,12 +54,11 @@ enum ctl_status ctl_recording_read(struct ctl_recording *recording, bool hottest
 
 	if (r == 0)
 		return CTL_DONE;
-	bid_error("%s: '%s'",
-		  r == -EINVAL	 ? "not a recording of perf"
-		  : r == -ENOENT ? "no such file"
-		  : r == -E2BIG	 ? "it names more files than any recording does"
-				 : strerror(-r),
-		  recording->path);
+	bid_error_about(recording->path, r, "%s",
+			r == -EINVAL   ? "not a recording of perf"
+			: r == -ENOENT ? "no such file"
+			: r == -E2BIG  ? "it names more files than any recording does"
+				       : strerror(-r));
 	return r == -EINVAL || r == -ENOENT || r == -EACCES ? CTL_REFUSED : CTL_TROUBLE;
 }
 

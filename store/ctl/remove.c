@@ -20,7 +20,6 @@
 /* Removals collected from the operands. Cookies are removed at once, builds together at the end. */
 struct list {
 	const struct ctl *ctl;
-	json_t *removed; /* an object for each removal; owned */
 	struct ctl_taken cookies;
 	struct bid_removal *removals; /* owned */
 	char **texts; /* operand behind each removal; owned, with its strings */
@@ -35,7 +34,6 @@ static void list_release(struct list *list)
 	}
 	free(list->texts);
 	free(list->removals);
-	json_decref(list->removed);
 }
 
 static int list_add(struct list *list, const struct bid_id *id, const char *path, const char *text)
@@ -82,7 +80,7 @@ static int equal_id(void *user, const struct bid_id *id)
 static enum ctl_status take_cookies(struct list *list, struct bid_store *store, const struct ctl_cookies *which, size_t *ret_n)
 {
 	size_t before = list->cookies.n;
-	enum ctl_status status = ctl_remove_cookies(list->ctl, store, which, list->removed, &list->cookies);
+	enum ctl_status status = ctl_remove_cookies(list->ctl, store, which, &list->cookies);
 
 	*ret_n = list->cookies.n - before;
 	return status;
@@ -105,12 +103,12 @@ static enum ctl_status add_path(struct bid_store *store, const char *path, struc
 		r = bid_store_each_build(store, build.path, add_build, &build);
 	}
 	if (r < 0 && r != -ENOENT) {
-		bid_error("%s: looking for builds of '%s'", bid_strerror(r), path);
+		bid_error_about(path, r, "%s: looking for builds of this path", bid_strerror(r));
 		return CTL_TROUBLE;
 	}
 	status = take_cookies(list, store, &(struct ctl_cookies){ .path = build.path, .operand = path }, &cookies);
 	if (status == CTL_DONE && r == -ENOENT && cookies == 0) {
-		bid_error("no build of this path in the store, nor a guess: '%s'", path);
+		bid_error_about(path, r, "no build of this path in the store, nor a guess");
 		return CTL_REFUSED;
 	}
 	return status;
@@ -132,7 +130,7 @@ static enum ctl_status add_file(struct bid_store *store, const char *file, struc
 	if (r == 0)
 		r = ctl_identify(fd, &id);
 	if (r == -ENOENT) {
-		bid_error("neither a build-id in the store nor a file ('--path' removes every build of a path): '%s'", file);
+		bid_error_about(file, r, "neither a build-id in the store nor a file ('--path' removes every build of a path)");
 		return CTL_REFUSED;
 	}
 	if (r == -ENODATA) {
@@ -141,14 +139,14 @@ static enum ctl_status add_file(struct bid_store *store, const char *file, struc
 			return status;
 	}
 	if (r < 0) {
-		bid_error("%s: '%s'", bid_strerror(r), file);
+		bid_error_about(file, r, "%s", bid_strerror(r));
 		return CTL_REFUSED;
 	}
 	r = bid_store_each_build(store, real, equal_id, &id);
 	if (r >= 0 || r == -ENOENT)
 		r = list_add(list, &id, r > 0 ? real : NULL, file);
 	if (r < 0)
-		bid_error("%s: looking for '%s'", bid_strerror(r), file);
+		bid_error_about(file, r, "%s: looking for '%s'", bid_strerror(r), file);
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
 }
 
@@ -159,7 +157,7 @@ static enum ctl_status add_cookie(struct bid_store *store, const char *name, str
 
 	if (status != CTL_DONE || cookies > 0)
 		return status;
-	bid_error("no such cookie in the store: '%s'", name);
+	bid_error_about(name, -ENOENT, "no such cookie in the store");
 	return CTL_REFUSED;
 }
 
@@ -181,6 +179,17 @@ static enum ctl_status add_operand(struct bid_store *store, const char *operand,
 	return list_add(list, &id, NULL, operand) < 0 ? CTL_TROUBLE : CTL_DONE;
 }
 
+static json_t *removal_to_json(const struct bid_removal *removal, const char *operand)
+{
+	return json_pack("{s:o, s:o, s:n, s:o, s:s, s:I, s:I, s:I, s:s?}", "operand", ctl_json_text(operand), "id",
+			 ctl_json_id(&removal->id), "content_key", "path", ctl_json_text(removal->path), "state",
+			 removal->error == 0	     ? "removed"
+			 : removal->error == -ENOENT ? "absent"
+						     : "failed",
+			 "paths_removed", (json_int_t)removal->names, "paths_left", (json_int_t)removal->left, "size",
+			 (json_int_t)removal->size, "reason", removal->error ? bid_strerror(removal->error) : NULL);
+}
+
 static enum ctl_status report(const struct list *list)
 {
 	const struct ctl *ctl = list->ctl;
@@ -196,16 +205,13 @@ static enum ctl_status report(const struct list *list)
 		freed += removal->size;
 		names += removal->names;
 		found += removal->error == 0;
-		json_array_append_new(list->removed,
-				      json_pack("{s:o, s:s, s:o, s:I, s:I, s:I, s:o}", "operand", ctl_json_text(list->texts[i]),
-						"id", hex, "path", ctl_json_text(removal->path), "names",
-						(json_int_t)removal->names, "left", (json_int_t)removal->left, "size",
-						(json_int_t)removal->size, "error",
-						removal->error ? json_string(bid_strerror(removal->error)) : json_null()));
+		if (ctl->json)
+			ctl_row(ctl, removal_to_json(removal, list->texts[i]));
 		if (removal->error == -ENOENT)
-			bid_error("not in the store: '%s'", list->texts[i]);
+			bid_error_about(list->texts[i], removal->error, "not in the store");
 		else if (removal->error < 0)
-			bid_error("%s: removing '%s'", bid_strerror(removal->error), list->texts[i]);
+			bid_error_about(list->texts[i], removal->error, "%s: removing '%s'", bid_strerror(removal->error),
+					list->texts[i]);
 		if (removal->error < 0 && status != CTL_TROUBLE)
 			status = removal->error == -ENOENT ? CTL_REFUSED : CTL_TROUBLE;
 		if (!ctl->json && ctl->dry_run && removal->error == 0) {
@@ -219,7 +225,10 @@ static enum ctl_status report(const struct list *list)
 			putchar('\n');
 		}
 	}
-	if (ctl->dry_run)
+	if (ctl->json)
+		ctl_totals(ctl, json_pack("{s:I, s:I, s:I, s:b}", "builds", (json_int_t)found, "paths_removed", (json_int_t)names,
+					  "size", (json_int_t)freed, "dry_run", ctl->dry_run));
+	else if (ctl->dry_run)
 		ctl_summary(ctl, "would remove %zu build%s\n", found, found == 1 ? "" : "s");
 	else
 		ctl_summary(ctl, "removed %zu path%s, %s\n", names, names == 1 ? "" : "s", ctl_format_size(freed, size));
@@ -248,7 +257,6 @@ enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv)
 
 	if (argc == 0 && ctl->n_paths == 0)
 		return ctl_usage("'remove' needs FILE|ID|COOKIE..., or '--path'");
-	list.removed = json_array();
 	status = ctl_open_store(ctl, ctl->dry_run ? CTL_READ_ITSELF : CTL_WRITE, &store);
 	worst = status;
 	for (size_t i = 0; status != CTL_TROUBLE && store && i < ctl->n_paths + (size_t)argc; i++) {
@@ -259,12 +267,10 @@ enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv)
 	if (status != CTL_TROUBLE && list.n + list.cookies.n > 0) {
 		r = ctl->dry_run ? look(store, &list) : bid_store_remove(store, list.removals, list.n);
 		if (r < 0)
-			bid_error("%s: looking through store '%s'", bid_strerror(r), bid_store_path(store));
+			bid_error_about(bid_store_path(store), r, "%s: looking through the store", bid_strerror(r));
 		status = r < 0 ? CTL_TROUBLE : report(&list);
 	}
 	worst = status > worst ? status : worst;
-	if (ctl->json && worst != CTL_TROUBLE)
-		ctl_print_json(json_incref(list.removed));
 	list_release(&list);
 	return worst;
 }
@@ -274,7 +280,6 @@ enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv)
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_status status = ctl_open_store(ctl, CTL_WRITE, &store);
 	size_t replaced = 0, added = 0, refused = 0;
-	json_t *files = json_array();
 	char hex[BID_ID_HEX_MAX];
 
 	for (int i = 0; store && status != CTL_TROUBLE && i < argc; i++) {
@@ -286,8 +291,10 @@ enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv)
 			const char *why = r == -EINVAL ? "not a regular file" : r == -ENOENT ? "no such file" : bid_strerror(r);
 
 			refused++;
-			bid_error("%s: '%s'", why, argv[i]);
-			json_array_append_new(files, json_pack("{s:o, s:s}", "file", ctl_json_text(argv[i]), "refused", why));
+			bid_error_about(argv[i], r, "%s", why);
+			if (ctl->json)
+				ctl_row(ctl, json_pack("{s:o, s:n, s:n, s:s, s:s}", "file", ctl_json_text(argv[i]), "id", "kind",
+						       "state", "refused", "reason", why));
 			status = r == -ENOSPC || r == -EDQUOT || r == -EIO || r == -ENOMEM || r == -EROFS ? CTL_TROUBLE
 													  : CTL_REFUSED;
 			continue;
@@ -300,15 +307,15 @@ enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv)
 			ctl_print_text(stdout, argv[i]);
 			putchar('\n');
 		}
-		json_array_append_new(files, json_pack("{s:o, s:s, s:s, s:b}", "file", ctl_json_text(argv[i]), "id",
-						       bid_id_format(&done.id, hex), "kind", bid_kind_name(done.kind), "replaced",
-						       was_there));
+		if (ctl->json)
+			ctl_row(ctl,
+				json_pack("{s:o, s:o, s:s, s:s, s:n}", "file", ctl_json_text(argv[i]), "id", ctl_json_id(&done.id),
+					  "kind", bid_kind_name(done.kind), "state", was_there ? "replaced" : "added", "reason"));
 	}
 	if (ctl->json)
-		ctl_print_json(json_pack("{s:I, s:I, s:I, s:O}", "replaced", (json_int_t)replaced, "added", (json_int_t)added,
-					 "refused", (json_int_t)refused, "files", files));
+		ctl_totals(ctl, json_pack("{s:I, s:I, s:I}", "replaced", (json_int_t)replaced, "added", (json_int_t)added,
+					  "refused", (json_int_t)refused));
 	else if (store)
 		ctl_summary(ctl, "replaced %zu, added %zu, refused %zu\n", replaced, added, refused);
-	json_decref(files);
 	return status;
 }

@@ -233,7 +233,7 @@ static int take(struct ctl_running *running, const struct ctl_look *look)
 	if (look->outcome == FAILED || look->outcome == REFUSED) {
 		/* other code without ELF is a compiler's output; the user can make room for a file that is too large */
 		if (look->error != -ENOEXEC || look->archive)
-			ctl_tally_refused(running->tally, look->path, reason(running, look->path, look->error),
+			ctl_tally_refused(running->tally, look->path, look->error, reason(running, look->path, look->error),
 					  look->archive || silent || look->error == -EFBIG);
 		running->passed_over += look->archive || silent;
 		r = look->outcome == FAILED ? look->error : 0;

@@ -59,7 +59,6 @@ struct setup {
 	bool user;
 	const char *urls; /* servers for the daemon; borrowed */
 	char drop_in[PATH_MAX]; /* drop-in of bidfs.service; its existence means that setup was done */
-	json_t *steps; /* NULL without --json; owned */
 };
 
 static void report(struct setup *setup, const char *action, const char *subject)
@@ -69,18 +68,18 @@ static void report(struct setup *setup, const char *action, const char *subject)
 		{ "enabled", "would enable" }, { "disabled", "would disable" },
 	};
 
-	for (size_t i = 0; setup->ctl->dry_run && i < sizeof(planned) / sizeof(planned[0]); i++)
+	for (size_t i = 0; !setup->ctl->json && setup->ctl->dry_run && i < sizeof(planned) / sizeof(planned[0]); i++)
 		if (strcmp(planned[i][0], action) == 0)
 			action = planned[i][1];
-	if (setup->steps)
-		json_array_append_new(setup->steps, json_pack("{s:s, s:o}", "action", action, "subject", ctl_json_text(subject)));
+	if (setup->ctl->json)
+		ctl_row(setup->ctl, json_pack("{s:o, s:s}", "subject", ctl_json_text(subject), "state", action));
 	else
 		printf("%s %s\n", action, subject);
 }
 
 static int fail(const char *action, const char *path, int r)
 {
-	bid_error("%s: cannot %s '%s'%s", strerror(-r), action, path, r == -EACCES ? " - try it as root" : "");
+	bid_error_about(path, r, "%s: cannot %s '%s'%s", strerror(-r), action, path, r == -EACCES ? " - try it as root" : "");
 	return r;
 }
 
@@ -489,14 +488,13 @@ enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv)
 	if (status != CTL_DONE)
 		return status;
 	setup.urls = urls;
-	setup.steps = ctl->json ? json_array() : NULL;
 	find_drop_in(&setup);
 	there = access(setup.drop_in, F_OK) == 0;
 	/* fails without a service manager, before the first change; the first file refuses a user without the right */
 	if (!ctl->undo && (setup.user || geteuid() == 0))
 		r = MANAGE_NOW(&setup, "daemon-reload");
 	if (ctl->undo && !there)
-		bid_error("no '%s': nothing to undo", setup.drop_in);
+		bid_error_about(setup.drop_in, -ENOENT, "nothing to undo: no such file");
 	else if (there && r == 0)
 		r = setup.user ? undo_user(&setup) : undo_system(&setup);
 	find_drop_in(&setup);
@@ -506,7 +504,7 @@ enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv)
 		bid_error("systemctl failed: see the line above");
 	else if (r > 0)
 		bid_error("systemctl failed: see the line above - 'bidctl setup %s --undo' removes what was written", argv[0]);
-	if (setup.steps)
-		ctl_print_json(setup.steps);
+	if (ctl->json)
+		ctl_totals(ctl, json_pack("{s:b}", "dry_run", ctl->dry_run));
 	return r != 0 ? CTL_TROUBLE : ctl->undo && !there ? CTL_REFUSED : CTL_DONE;
 }

@@ -148,7 +148,6 @@ static int show_text(const char *text)
 struct showing {
 	const struct ctl *ctl;
 	struct bid_store *store;
-	struct ctl_array array;
 	size_t n;
 };
 
@@ -163,7 +162,7 @@ static int show_build(void *user, const struct bid_id *id)
 		return r == -ENOENT ? 0 : r;
 	if (showing->n++ > 0 && !showing->ctl->json)
 		putchar('\n');
-	return showing->ctl->json ? ctl_array_add(&showing->array, json_loads(text, 0, NULL)) : show_text(text);
+	return showing->ctl->json ? ctl_row(showing->ctl, json_loads(text, 0, NULL)) : show_text(text);
 }
 
 /* Show every build of the original path @path, or of a file that leads to one, and its cookies. */
@@ -183,11 +182,9 @@ static enum ctl_status show_path(const struct ctl *ctl, struct bid_store *store,
 		r = bid_store_each_build(store, real, show_build, &showing);
 	if (r < 0 && r != -ENOENT)
 		return ctl_which_failed(path, r);
-	status = ctl_show_cookies(ctl, store, path, &showing.array, &cookies);
-	if (ctl->json)
-		ctl_array_end(&showing.array);
+	status = ctl_show_cookies(ctl, store, path, &cookies);
 	if (status == CTL_DONE && showing.n + cookies == 0) {
-		bid_error("no build of this path in the store, nor a guess: '%s'", path);
+		bid_error_about(path, -ENOENT, "no build of this path in the store, nor a guess");
 		return CTL_REFUSED;
 	}
 	return status;
@@ -214,15 +211,11 @@ enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv)
 		return ctl_which_failed(argv[0], r);
 	r = info_of(store, &id, &text);
 	if (r == -ENOENT) {
-		bid_error("its link leads to nothing: '%s'", argv[0]);
+		bid_error_about(argv[0], r, "its link leads to nothing");
 		return CTL_REFUSED;
 	}
 	if (r < 0)
 		return ctl_which_failed(argv[0], r);
-	if (ctl->json) {
-		puts(text);
-		return CTL_DONE;
-	}
-	r = show_text(text);
+	r = ctl->json ? ctl_row(ctl, json_loads(text, 0, NULL)) : show_text(text);
 	return r < 0 ? ctl_which_failed(argv[0], r) : CTL_DONE;
 }

@@ -46,7 +46,7 @@ static enum ctl_status add_server(struct ctl_sources *sources, const char *url)
 	if (r == 0 || r == -EOPNOTSUPP)
 		return CTL_DONE;
 	shown = bid_fetch_url_shown(url);
-	bid_error("%s: server '%s'", strerror(-r), shown ? shown : "");
+	bid_error_about(shown ? shown : url, r, "%s: server '%s'", strerror(-r), shown ? shown : url);
 	return CTL_TROUBLE;
 }
 
@@ -94,7 +94,7 @@ static enum ctl_status add_environment(struct ctl_sources *sources, const char *
 	int n = bid_fetch_urls_from_environment(NULL, &urls);
 
 	if (n < 0) {
-		bid_error("%s: reading the servers of '/etc/debuginfod'", strerror(-n));
+		bid_error_about("/etc/debuginfod", n, "%s: reading the servers", strerror(-n));
 		return CTL_TROUBLE;
 	}
 	for (int i = 0; i < n && status == CTL_DONE; i++)

@@ -22,7 +22,7 @@ struct summary {
 };
 
 struct mounts {
-	json_t *all; /* NULL without --json; owned by the caller */
+	const struct ctl *ctl;
 	size_t n;
 };
 
@@ -53,12 +53,10 @@ static int summarise(struct bid_store *store, struct summary *summary)
 
 static json_t *summary_to_json(const struct summary *summary)
 {
-	if (!summary->readable)
-		return json_pack("{s:o, s:b}", "path", ctl_json_text(summary->path), "readable", 0);
-	if (!summary->exists)
-		return json_pack("{s:o, s:b}", "path", ctl_json_text(summary->path), "exists", 0);
-	return json_pack("{s:o, s:b, s:b, s:I, s:I, s:I}", "path", ctl_json_text(summary->path), "exists", 1, "writable",
-			 summary->writable, "ids", (json_int_t)summary->ids, "bytes_free", (json_int_t)summary->free, "bytes_total",
+	const char *state = !summary->readable ? "unreadable" : summary->exists ? "ok" : "absent";
+
+	return json_pack("{s:o, s:s, s:b, s:I, s:I, s:I}", "store", ctl_json_text(summary->path), "state", state, "writable",
+			 summary->writable, "builds", (json_int_t)summary->ids, "free", (json_int_t)summary->free, "size",
 			 (json_int_t)summary->size);
 }
 
@@ -118,11 +116,11 @@ static int report_mount(void *user, const struct ctl_mount *mount)
 			r = -EBADMSG;
 	}
 	mounts->n++;
-	if (mounts->all)
-		json_array_append_new(mounts->all,
-				      json_pack("{s:o, s:o, s:s, s:O?, s:s?}", "mount_point", ctl_json_text(mount->point), "store",
-						ctl_json_text(mount->source), "mode", mount->read_only ? "ro" : "rw", "status",
-						r == 0 ? state : NULL, "error", r < 0 ? ctl_mount_trouble(r) : NULL));
+	if (mounts->ctl->json)
+		ctl_row(mounts->ctl,
+			json_pack("{s:o, s:o, s:s, s:b, s:O?, s:s?}", "mount", ctl_json_text(mount->point), "store",
+				  ctl_json_text(mount->source), "state", r == 0 ? "up" : "unknown", "writable", !mount->read_only,
+				  "status", r == 0 ? state : NULL, "reason", r < 0 ? ctl_mount_trouble(r) : NULL));
 	else
 		print_mount(mount, r, state);
 	json_decref(state);
@@ -130,28 +128,23 @@ static int report_mount(void *user, const struct ctl_mount *mount)
 }
 
 /* Report the mounts, and return the exit status. */
-static enum ctl_status report_mounts(const struct ctl *ctl, const struct summary *summary)
+static enum ctl_status report_mounts(const struct ctl *ctl)
 {
-	struct mounts mounts = { .all = ctl->json ? json_array() : NULL };
+	struct mounts mounts = { .ctl = ctl };
 	int r;
 
 	/* flush before the fork, so that a child does not write the buffer again */
 	fflush(stdout);
 	r = ctl_each_mount(CTL_MOUNTINFO, report_mount, &mounts);
 	if (r < 0) {
-		json_decref(mounts.all);
-		bid_error("%s: '" CTL_MOUNTINFO "'", strerror(-r));
+		bid_error_about(CTL_MOUNTINFO, r, "%s", strerror(-r));
 		return CTL_TROUBLE;
 	}
-	if (!ctl->json) {
-		if (mounts.n == 0)
-			puts("\nno mount of bidfs");
-		return CTL_DONE;
-	}
-	r = ctl_print_json(json_pack("{s:o, s:o}", "store", summary_to_json(summary), "mounts", mounts.all));
-	if (r < 0)
-		bid_error("%s", strerror(-r));
-	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+	if (ctl->json)
+		ctl_totals(ctl, json_pack("{s:I}", "mounts", (json_int_t)mounts.n));
+	else if (mounts.n == 0)
+		puts("\nno mount of bidfs");
+	return CTL_DONE;
 }
 
 /* Fill the summary of the store at its path. */
@@ -162,13 +155,14 @@ static enum ctl_status look(const struct ctl *ctl, struct summary *summary)
 	int r;
 
 	if (ctl_cover_is_silent(summary->path)) {
-		bid_error("a mount of bidfs covers the store '%s', and its daemon does not answer", summary->path);
+		bid_error_about(summary->path, -ETIMEDOUT, "a mount of bidfs covers the store '%s', and its daemon does not answer",
+				summary->path);
 		return CTL_TROUBLE;
 	}
 	status = ctl_open_store(ctl, CTL_READ, &store);
 	r = store ? summarise(store, summary) : 0;
 	if (r < 0)
-		bid_error("%s: reading store '%s'", strerror(-r), summary->path);
+		bid_error_about(summary->path, r, "%s: reading the store", strerror(-r));
 	return r < 0 ? CTL_TROUBLE : status;
 }
 
@@ -182,9 +176,11 @@ static enum ctl_status show(const struct ctl *ctl)
 	/* report the mounts also after an error of the store: a mount without a daemon may be its cause */
 	status = look(ctl, &summary);
 	summary.readable = status == CTL_DONE;
-	if (!ctl->json)
+	if (ctl->json)
+		ctl_row(ctl, summary_to_json(&summary));
+	else
 		print_summary(&summary);
-	mounts = report_mounts(ctl, &summary);
+	mounts = report_mounts(ctl);
 	return status != CTL_DONE ? status : mounts;
 }
 

@@ -79,20 +79,16 @@ void ctl_tally_begin(struct ctl_tally *tally, const struct ctl *ctl, enum ctl_ta
 	*tally = (struct ctl_tally){
 		.ctl = ctl,
 		.form = form,
-		.files = ctl->json && form == CTL_TALLY_WHOLE ? json_array() : NULL,
 	};
 }
 
-/* Write one file as JSON: into the array of the result, or on a line of its own. */
-static void write_file(struct ctl_tally *tally, json_t *file)
+/* Write the row of one file. */
+static void write_row(struct ctl_tally *tally, json_t *file)
 {
-	if (tally->files) {
-		json_array_append_new(tally->files, file);
-		return;
-	}
-	if (file)
+	ctl_progress_clear(&tally->progress);
+	if (file && tally->form == CTL_TALLY_STREAM)
 		json_object_set_new(file, "time", json_integer((json_int_t)time(NULL)));
-	ctl_print_json_line(file);
+	ctl_row(tally->ctl, file);
 }
 
 void ctl_tally_taken(struct ctl_tally *tally, const char *path, const struct bid_added *added)
@@ -111,8 +107,9 @@ void ctl_tally_taken(struct ctl_tally *tally, const char *path, const struct bid
 	if (!tally->ctl->verbose && (tally->form == CTL_TALLY_STREAM ? added->known : !tally->ctl->json))
 		return;
 	if (tally->ctl->json) {
-		write_file(tally, json_pack("{s:o, s:s, s:s, s:b, s:s?}", "file", ctl_json_text(path), "id", hex, "kind", kind,
-					    "known", added->known, "link", added->known ? NULL : link_name(added->link)));
+		write_row(tally, json_pack("{s:o, s:s, s:s, s:s, s:s?, s:n}", "file", ctl_json_text(path), "id", hex, "kind", kind,
+					   "state", added->known ? "known" : "added", "link",
+					   added->known ? NULL : link_name(added->link), "reason"));
 	} else {
 		ctl_progress_clear(&tally->progress);
 		printf("%s %s %s ", hex, kind, added->known ? "known" : link_name(added->link));
@@ -142,17 +139,18 @@ static void count_reason(struct ctl_tally *tally, const char *why)
 		tally->reasons[tally->n_reasons++] = (struct ctl_tally_reason){ .why = copy, .n = 1 };
 }
 
-void ctl_tally_refused(struct ctl_tally *tally, const char *path, const char *why, bool named)
+void ctl_tally_refused(struct ctl_tally *tally, const char *path, int error, const char *why, bool named)
 {
 	tally->refused++;
 	if (named || tally->ctl->verbose) {
 		ctl_progress_clear(&tally->progress);
-		bid_error("%s: '%s'", why, path);
+		bid_error_about(path, error, "%s", why);
 	}
 	if (!named)
 		count_reason(tally, why);
 	if (tally->ctl->json && tally->form != CTL_TALLY_SILENT)
-		write_file(tally, json_pack("{s:o, s:s}", "file", ctl_json_text(path), "refused", why));
+		write_row(tally, json_pack("{s:o, s:n, s:n, s:s, s:n, s:s}", "file", ctl_json_text(path), "id", "kind", "state",
+					   "refused", "link", "reason", why));
 }
 
 void ctl_tally_progress(struct ctl_tally *tally, size_t seen)
@@ -176,15 +174,14 @@ static int by_number(const void *a, const void *b)
 	return one->n < two->n ? 1 : one->n > two->n ? -1 : strcmp(one->why, two->why);
 }
 
-static json_t *to_json(struct ctl_tally *tally)
+static json_t *totals_of(const struct ctl_tally *tally)
 {
 	json_t *reasons = json_object();
 
 	for (size_t i = 0; i < tally->n_reasons; i++)
 		json_object_set_new(reasons, tally->reasons[i].why, json_integer((json_int_t)tally->reasons[i].n));
-	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:o*}", "seen", (json_int_t)tally->seen, "added", (json_int_t)tally->added,
-			 "known", (json_int_t)tally->known, "refused", (json_int_t)tally->refused, "reasons", reasons, "files",
-			 bid_steal(tally->files));
+	return json_pack("{s:I, s:I, s:I, s:I, s:o}", "seen", (json_int_t)tally->seen, "added", (json_int_t)tally->added, "known",
+			 (json_int_t)tally->known, "refused", (json_int_t)tally->refused, "reasons", reasons);
 }
 
 void ctl_tally_release(struct ctl_tally *tally)
@@ -192,10 +189,8 @@ void ctl_tally_release(struct ctl_tally *tally)
 	for (size_t i = 0; i < tally->n_reasons; i++)
 		free(tally->reasons[i].why);
 	free(tally->reasons);
-	json_decref(tally->files);
 	tally->reasons = NULL;
 	tally->n_reasons = 0;
-	tally->files = NULL;
 }
 
 enum ctl_status ctl_tally_end(struct ctl_tally *tally, enum ctl_status status)
@@ -203,15 +198,14 @@ enum ctl_status ctl_tally_end(struct ctl_tally *tally, enum ctl_status status)
 	ctl_progress_clear(&tally->progress);
 	if (tally->n_reasons > 0)
 		qsort(tally->reasons, tally->n_reasons, sizeof(*tally->reasons), by_number);
-	if (!tally->ctl->json) {
+	if (tally->ctl->json) {
+		ctl_totals(tally->ctl, totals_of(tally));
+	} else {
 		ctl_summary(tally->ctl, "seen %zu, added %zu, known %zu, refused %zu", tally->seen, tally->added, tally->known,
 			    tally->refused);
 		for (size_t i = 0; i < tally->n_reasons; i++)
 			ctl_summary(tally->ctl, "%s%zu %s", i ? ", " : ": ", tally->reasons[i].n, tally->reasons[i].why);
 		ctl_summary(tally->ctl, "\n");
-	} else if ((tally->form == CTL_TALLY_STREAM ? ctl_print_json_line : ctl_print_json)(to_json(tally)) < 0) {
-		bid_error("%s", strerror(ENOMEM));
-		status = CTL_TROUBLE;
 	}
 	ctl_tally_release(tally);
 	return status;

@@ -19,7 +19,6 @@ enum { SHOWN_MAX = 20 }; /* refused members with a line of their own: an archive
 struct taking {
 	const struct ctl *ctl;
 	struct ctl_progress progress;
-	struct ctl_array array;
 	uint64_t refused;
 };
 
@@ -43,12 +42,10 @@ static int show(void *user, const struct bid_archive_member *member)
 	if (member->state == BID_MEMBER_REFUSED && ++taking->refused <= SHOWN_MAX)
 		bid_warning("%s: '%s'", member->why, member->name);
 	if (taking->ctl->json)
-		return ctl_array_add(&taking->array,
-				     json_pack("{s:o, s:s, s:o, s:o, s:I, s:s?}", "name", ctl_json_text(member->name), "state",
-					       state_name(member->state), "id", member->id.len ? json_string(hex) : json_null(),
-					       "kind", member->kind ? json_string(bid_kind_name(member->kind)) : json_null(),
-					       "size", (json_int_t)member->size, "why",
-					       member->state == BID_MEMBER_REFUSED ? member->why : NULL));
+		return ctl_row(taking->ctl, json_pack("{s:o, s:s, s:o, s:o, s:I, s:s?}", "name", ctl_json_text(member->name),
+						      "state", state_name(member->state), "id", ctl_json_id(&member->id), "kind",
+						      ctl_json_kind(member->kind), "size", (json_int_t)member->size, "reason",
+						      member->state == BID_MEMBER_REFUSED ? member->why : NULL));
 	if (taking->ctl->verbose && member->state != BID_MEMBER_REFUSED)
 		printf("%s %s %s\n", hex, bid_kind_name(member->kind), state_name(member->state));
 	return 0;
@@ -70,21 +67,21 @@ static enum ctl_status complain(const struct bid_store *store, const char *path,
 	case -ENOSPC:
 	case -EDQUOT:
 	case -EROFS:
-		bid_error("%s: store '%s'; what came before that was taken: '%s'", bid_strerror(error), bid_store_path(store),
-			  path);
+		bid_error_about(path, error, "%s: store '%s'; what came before that was taken", bid_strerror(error),
+				bid_store_path(store));
 		return CTL_TROUBLE;
 	case -EINVAL:
-		bid_error("not a tar archive, plain or packed once by bzip2, gzip, xz or zstd, or cut short before a file: '%s'",
-			  path);
+		bid_error_about(path, error,
+				"not a tar archive, plain or packed once by bzip2, gzip, xz or zstd, or cut short before a file");
 		return CTL_REFUSED;
 	case -EBADMSG:
-		bid_error("damaged or cut short; what came before that was taken: '%s'", path);
+		bid_error_about(path, error, "damaged or cut short; what came before that was taken");
 		return CTL_REFUSED;
 	case -EFBIG:
-		bid_error("unpacks to far more than it can be made of, so it was not read on: '%s'", path);
+		bid_error_about(path, error, "unpacks to far more than it can be made of, so it was not read on");
 		return CTL_REFUSED;
 	default:
-		bid_error("%s: '%s'", bid_strerror(error), path);
+		bid_error_about(path, error, "%s", bid_strerror(error));
 		return CTL_TROUBLE;
 	}
 }
@@ -104,7 +101,9 @@ static enum ctl_status unpack(struct taking *taking, struct bid_store *store, in
 	if (taking->refused > SHOWN_MAX)
 		bid_warning("and %" PRIu64 " more that were refused: '%s'", taking->refused - SHOWN_MAX, path);
 	if (taking->ctl->json)
-		ctl_array_end(&taking->array);
+		ctl_totals(taking->ctl,
+			   json_pack("{s:I, s:I, s:I, s:I}", "added", (json_int_t)counts.added, "known", (json_int_t)counts.known,
+				     "refused", (json_int_t)counts.refused, "size", (json_int_t)counts.size));
 	else
 		ctl_summary(taking->ctl, "added %" PRIu64 ", known %" PRIu64 ", refused %" PRIu64 ", %s\n", counts.added,
 			    counts.known, counts.refused, ctl_format_size(counts.size, size));
@@ -128,7 +127,7 @@ enum ctl_status ctl_unarchive(const struct ctl *ctl, int argc, char **argv)
 		if (fd < 0) {
 			bool absent = errno == ENOENT;
 
-			bid_error("%s: '%s'", absent ? "no such file" : strerror(errno), argv[0]);
+			bid_error_about(argv[0], -errno, "%s", absent ? "no such file" : strerror(errno));
 			return absent ? CTL_REFUSED : CTL_TROUBLE;
 		}
 	}

@@ -26,7 +26,6 @@ struct checking {
 	struct ctl_progress progress;
 	bool terminal; /* draw progress */
 	int64_t drawn_ms;
-	json_t *findings; /* NULL without --json; owned */
 	struct ctl_against *against; /* NULL without --against; owned */
 	struct bid_request *aside; /* artifacts that a repair removed, to download again; owned, with their details */
 	size_t n_aside, room;
@@ -43,14 +42,10 @@ static int remember(struct checking *checking, const struct bid_request *request
 
 static json_t *finding_to_json(const struct bid_finding *finding)
 {
-	char hex[BID_ID_HEX_MAX] = "";
-
-	if (finding->request.id.len)
-		bid_id_format(&finding->request.id, hex);
-	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:b}", "finding", bid_finding_name(finding->kind), "path",
-			 ctl_json_text(finding->path), "id", *hex ? json_string(hex) : json_null(), "kind",
-			 finding->request.kind ? json_string(bid_kind_name(finding->request.kind)) : json_null(), "text",
-			 ctl_json_text(finding->text), "repaired", finding->repaired);
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "finding", bid_finding_name(finding->kind), "state",
+			 finding->repaired ? "repaired" : "left", "stored", ctl_json_text(finding->path), "id",
+			 ctl_json_id(&finding->request.id), "kind", ctl_json_kind(finding->request.kind), "reason",
+			 ctl_json_text(finding->text));
 }
 
 static int found(void *user, const struct bid_finding *finding)
@@ -59,8 +54,8 @@ static int found(void *user, const struct bid_finding *finding)
 	const struct ctl *ctl = checking->ctl;
 
 	ctl_progress_clear(&checking->progress);
-	if (checking->findings) {
-		json_array_append_new(checking->findings, finding_to_json(finding));
+	if (ctl->json) {
+		ctl_row(ctl, finding_to_json(finding));
 	} else {
 		printf("%s%s%s: ", ctl_colour(stdout, finding->repaired ? CTL_BOLD : CTL_RED), bid_finding_name(finding->kind),
 		       ctl_colour(stdout, CTL_PLAIN));
@@ -142,18 +137,18 @@ static uint64_t sum_of(const struct bid_verify_stats *stats)
 	return sum;
 }
 
-static int report(const struct checking *checking, struct bid_store *store, const struct bid_verify_stats *stats)
+static void report(const struct checking *checking, struct bid_store *store, const struct bid_verify_stats *stats)
 {
 	struct bid_forgotten kept = { 0 }, gone;
 	uint64_t sum = sum_of(stats);
-	json_t *counts;
+	json_t *counts, *totals;
 
 	/* quarantined files are no fault of the store, but of interest here; an absent default store has none */
 	if (store)
 		bid_store_forget(store, INT64_MIN, true, &kept, &gone);
-	if (!checking->findings) {
-		if (checking->against)
-			ctl_against_print(checking->against);
+	if (checking->against)
+		ctl_against_report(checking->against);
+	if (!checking->ctl->json) {
 		ctl_summary(checking->ctl, "checked %" PRIu64 " names, %" PRIu64 " objects, %" PRIu64 " links, %" PRIu64 " records",
 			    stats->names, stats->objects, stats->links, stats->records);
 		if (checking->ctl->deep)
@@ -168,19 +163,20 @@ static int report(const struct checking *checking, struct bid_store *store, cons
 		if (kept.quarantined > 0)
 			ctl_summary(checking->ctl, "wrong files in quarantine: %u - 'bidctl quarantine' lists them\n",
 				    kept.quarantined);
-		return 0;
+		return;
 	}
 	counts = json_object();
 	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
 		json_object_set_new(counts, bid_finding_name((enum bid_finding_kind)kind),
 				    json_integer((json_int_t)stats->found[kind]));
-	return ctl_print_json(
-		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:i, s:O, s:o*}", "names", (json_int_t)stats->names,
-			  "objects", (json_int_t)stats->objects, "links", (json_int_t)stats->links, "records",
-			  (json_int_t)stats->records, "digests", (json_int_t)stats->digests, "bytes", (json_int_t)stats->bytes,
-			  "foreign", (json_int_t)stats->foreign, "found", counts, "left", (json_int_t)stats->left, "fetched",
-			  (json_int_t)checking->fetched, "quarantined", (int)kept.quarantined, "findings", checking->findings,
-			  "against", checking->against ? ctl_against_to_json(checking->against) : NULL));
+	totals = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:i}", "names", (json_int_t)stats->names, "objects",
+			   (json_int_t)stats->objects, "links", (json_int_t)stats->links, "records", (json_int_t)stats->records,
+			   "digests", (json_int_t)stats->digests, "size", (json_int_t)stats->bytes, "foreign",
+			   (json_int_t)stats->foreign, "found", counts, "left", (json_int_t)stats->left, "fetched",
+			   (json_int_t)checking->fetched, "quarantined", (int)kept.quarantined);
+	if (checking->against)
+		ctl_against_add_totals(checking->against, totals);
+	ctl_totals(checking->ctl, totals);
 }
 
 static enum ctl_status check(struct checking *checking, struct bid_store *store, const struct bid_id *ids, size_t n)
@@ -203,14 +199,11 @@ static enum ctl_status check(struct checking *checking, struct bid_store *store,
 
 	ctl_progress_clear(&checking->progress);
 	if (r < 0) {
-		bid_error("%s: checking store '%s'", bid_strerror(r), bid_store_path(store));
+		bid_error_about(bid_store_path(store), r, "%s: checking the store", bid_strerror(r));
 		return CTL_TROUBLE;
 	}
 	status = fetch_again(checking, store);
-	if (report(checking, store, &stats) < 0) {
-		bid_error("%s", strerror(ENOMEM));
-		return CTL_TROUBLE;
-	}
+	report(checking, store, &stats);
 	if (status == CTL_DONE && n > 0 && stats.names + stats.objects + stats.links + stats.records == 0) {
 		bid_error("the store has nothing of %s", n == 1 ? "this build" : "these builds");
 		return CTL_REFUSED;
@@ -238,10 +231,8 @@ enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv)
 		status = ctl_which_build(store, argv[i], &ids[i]);
 	if (status == CTL_DONE && ctl->against)
 		status = ctl_against_load(ctl, &checking.against);
-	checking.findings = ctl->json ? json_array() : NULL;
 	if (status == CTL_DONE)
 		status = check(&checking, store, ids, (size_t)argc);
-	json_decref(checking.findings);
 	ctl_against_free(checking.against);
 	for (size_t i = 0; i < checking.n_aside; i++)
 		bid_request_release(&checking.aside[i]);

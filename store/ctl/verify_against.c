@@ -237,17 +237,17 @@ static void format_owner(const struct ctl_against *against, const struct entry *
 /* Count a file that matches @entry, or is not listed (NULL). */
 static void count(struct ctl_against *against, const struct entry *entry, const struct bid_request *request, const char *path)
 {
-	char hex[BID_ID_HEX_MAX], owner[PATH_MAX];
+	char owner[PATH_MAX];
 
 	if (entry)
 		format_owner(against, entry, owner, sizeof(owner));
 	pthread_mutex_lock(&against->lock);
 	*(entry ? &against->vouched : &against->unlisted) += 1;
 	if (against->files)
-		json_array_append_new(against->files,
-				      json_pack("{s:o, s:s, s:s, s:o}", "path", ctl_json_text(path), "id",
-						bid_id_format(&request->id, hex), "kind", bid_kind_name(request->kind),
-						"vouched_by", ctl_json_text(entry ? owner : NULL)));
+		json_array_append_new(against->files, json_pack("{s:n, s:s, s:o, s:o, s:o, s:o}", "finding", "state",
+								entry ? "vouched" : "unlisted", "stored", ctl_json_text(path), "id",
+								ctl_json_id(&request->id), "kind", ctl_json_kind(request->kind),
+								"reason", ctl_json_text(entry ? owner : NULL)));
 	pthread_mutex_unlock(&against->lock);
 }
 
@@ -276,17 +276,21 @@ int ctl_against_compare(struct ctl_against *against, const struct bid_request *r
 	return 0;
 }
 
-void ctl_against_print(const struct ctl_against *against)
+void ctl_against_report(const struct ctl_against *against)
 {
-	const json_t *file;
+	json_t *file;
 	size_t i;
 
 	json_array_foreach(against->files, i, file)
 	{
-		const char *owner = json_string_value(json_object_get(file, "vouched_by"));
+		const char *owner = json_string_value(json_object_get(file, "reason"));
 
-		printf("%s: ", owner ? "vouched" : "unlisted");
-		ctl_print_text(stdout, json_string_value(json_object_get(file, "path")));
+		if (against->ctl->json) {
+			ctl_row(against->ctl, json_incref(file));
+			continue;
+		}
+		printf("%s: ", json_string_value(json_object_get(file, "state")));
+		ctl_print_text(stdout, json_string_value(json_object_get(file, "stored")));
 		if (owner) {
 			printf(": ");
 			ctl_print_text(stdout, owner);
@@ -300,8 +304,8 @@ void ctl_against_summarise(const struct ctl_against *against)
 	ctl_summary(against->ctl, "; vouched for %zu, unlisted %zu", against->vouched, against->unlisted);
 }
 
-json_t *ctl_against_to_json(const struct ctl_against *against)
+void ctl_against_add_totals(const struct ctl_against *against, json_t *totals)
 {
-	return json_pack("{s:o, s:I, s:I, s:O}", "list", ctl_json_text(against->ctl->against), "vouched",
-			 (json_int_t)against->vouched, "unlisted", (json_int_t)against->unlisted, "files", against->files);
+	json_object_set_new(totals, "vouched", json_integer((json_int_t)against->vouched));
+	json_object_set_new(totals, "unlisted", json_integer((json_int_t)against->unlisted));
 }

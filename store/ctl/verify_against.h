@@ -23,13 +23,13 @@ void ctl_against_free(struct ctl_against *against);
 int ctl_against_compare(struct ctl_against *against, const struct bid_request *request, const char *path, int fd,
 			char ret_text[static BID_VERIFY_TEXT_MAX]);
 
-/* With --verbose, print the files that match, and those that are not listed. */
-void ctl_against_print(const struct ctl_against *against);
+/* With --verbose or --json, print the files that match, and those that are not listed. */
+void ctl_against_report(const struct ctl_against *against);
 
 /* Print the counts of both as a part of the summary. */
 void ctl_against_summarise(const struct ctl_against *against);
 
-/* Both as JSON. */
-json_t *ctl_against_to_json(const struct ctl_against *against);
+/* Add the counts of both to the totals of --json. */
+void ctl_against_add_totals(const struct ctl_against *against, json_t *totals);
 
 #endif

@@ -296,6 +296,7 @@ enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv)
 	ctl_end_signals(&ends);
 	sigprocmask(SIG_BLOCK, &ends, &before);
 	watch.signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+	ctl_stream(ctl);
 	ctl_tally_begin(&watch.tally, ctl, CTL_TALLY_STREAM);
 	if (watch.signals < 0) {
 		bid_error("%s: waiting for signals", strerror(errno));

@@ -81,7 +81,7 @@ int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id)
 	}
 	r = bid_store_which(store, bid_id_lower(text, digits), collect, &candidates, ret_id);
 	if (r == -ENOTUNIQ) {
-		bid_error("ambiguous: %zu build-ids begin with '%s'", candidates.n, digits);
+		bid_error_about(digits, r, "ambiguous: %zu build-ids begin with '%s'", candidates.n, digits);
 		list_candidates(&candidates);
 	}
 	return r;
@@ -103,7 +103,7 @@ static enum ctl_status which_kernel(struct bid_id *ret_id)
 	int r = ctl_here_kernel(ret_id);
 
 	if (r < 0)
-		bid_error("'kernel': no build-id in '/sys/kernel/notes': %s", ctl_here_strerror(r));
+		bid_error_about("kernel", r, "no build-id in '/sys/kernel/notes': %s", ctl_here_strerror(r));
 	return r < 0 ? CTL_REFUSED : CTL_DONE;
 }
 
@@ -116,7 +116,7 @@ static enum ctl_status which_file(const char *path, struct bid_id *ret_id)
 	if (r == 0)
 		r = ctl_identify(fd, ret_id);
 	if (r < 0)
-		bid_error("%s: '%s'", bid_strerror(r), path);
+		bid_error_about(path, r, "%s", bid_strerror(r));
 	return r < 0 ? CTL_REFUSED : CTL_DONE;
 }
 
@@ -129,11 +129,11 @@ static enum ctl_status which_path(struct bid_store *store, const char *path, str
 	if (r < 0 && r != -ENOENT)
 		return ctl_which_failed(path, r);
 	if (builds.n == 0) {
-		bid_error("no such file, and no build of this path in the store: '%s'", path);
+		bid_error_about(path, -ENOENT, "no such file, and no build of this path in the store");
 		return CTL_REFUSED;
 	}
 	if (builds.n > 1) {
-		bid_error("ambiguous: %zu builds of this path in the store: '%s'", builds.n, path);
+		bid_error_about(path, -ENOTUNIQ, "ambiguous: %zu builds of this path in the store", builds.n);
 		list_candidates(&builds);
 		return CTL_REFUSED;
 	}
@@ -161,13 +161,14 @@ enum ctl_status ctl_which_failed(const char *text, int error)
 	case -ENOTUNIQ:
 		return CTL_REFUSED;
 	case -ENOENT:
-		bid_error("no such build-id in the store: '%s'", text);
+		bid_error_about(text, error, "no such build-id in the store");
 		return CTL_REFUSED;
 	case -EINVAL:
-		bid_error("neither a build-id in hex, nor its first %d digits or more, nor a file: '%s'", BID_ID_DIGITS_MIN, text);
+		bid_error_about(text, error, "neither a build-id in hex, nor its first %d digits or more, nor a file",
+				BID_ID_DIGITS_MIN);
 		return CTL_REFUSED;
 	default:
-		bid_error("%s: looking for '%s'", bid_strerror(error), text);
+		bid_error_about(text, error, "%s: looking for '%s'", bid_strerror(error), text);
 		return CTL_TROUBLE;
 	}
 }

@@ -157,8 +157,8 @@ def bench_add(bench, tree, rounds, peers, top):
     scratch.mkdir()
     found = subprocess.run([bench.bidctl, "-s", scratch, "add", "--json", tree], stdout=subprocess.PIPE, check=True).stdout
     files, ids = [], set()
-    for file in json.loads(found)["files"]:
-        if "id" in file and file["id"] not in ids and len(file["id"]) == 40 and file["kind"] == "elf":
+    for file in json.loads(found)["result"]:
+        if file["id"] and file["id"] not in ids and len(file["id"]) == 40 and file["kind"] == "elf":
             ids.add(file["id"])
             files.append((file["id"], file["file"]))
     listed = "".join(f"{build_id} {path}\n" for build_id, path in files)

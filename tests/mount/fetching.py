@@ -36,7 +36,7 @@ def names(mount, ident, kind="elf"):
 def evict_all(env, store):
     """Evict what was fetched. With passthrough the kernel closes the files of a mount a moment after it has ended."""
     gc = [tools.BIDCTL, "--store", store, "--json", "gc", "--cache-size=1"]
-    tools.wait_until(lambda: not json.loads(tools.run(*gc, env=env, status=None).stdout)["in_use"], "the eviction")
+    tools.wait_until(lambda: not json.loads(tools.run(*gc, env=env, status=None).stdout)["totals"]["in_use"], "the eviction")
 
 
 def covered(env, store, *arguments, status=0):

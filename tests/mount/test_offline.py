@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A mount that has servers is told to leave them alone for a while."""
 import errno
-import json
 import os
 import signal
 
@@ -40,8 +39,8 @@ def test_nobody_is_asked(mount, mode, faults, program, place, env):
     assert m.status()["offline"] and "bidfs_offline 1\n" in (m / ".bidfs/metrics").read_text()
     tools.wait_until(lambda: "'bidctl offline off' ends it" in tools.run(tools.BIDCTL, "status", env=env).stdout, "the state")
 
-    assert json.loads(offline(env, "--json", "offline", "off", m.path).stdout) == \
-        [{"mount_point": str(m.path), "asks_servers": True, "reason": None}]
+    assert tools.rows(offline(env, "--json", "offline", "off", m.path)) == \
+        [{"mount": str(m.path), "state": "online", "reason": None}]
     # at once: that nobody was asked is nothing that the kernel keeps
     assert [read(name) for name in names(m, wanted.id)] == [wanted.read()] * 2
     assert not m.status()["offline"] and "bidfs_offline 0\n" in (m / ".bidfs/metrics").read_text()
@@ -107,7 +106,7 @@ def test_where_it_cannot_be_told(needs_root, mount, faults, env, place):
             tools.run("mount", "-o", flag, what, other)
         try:
             failed = offline(env, "--json", "offline", "on", other, status=1)
-            assert json.loads(failed.stdout) == [{"mount_point": str(other), "asks_servers": None, "reason": words}]
+            assert tools.rows(failed) == [{"mount": str(other), "state": "failed", "reason": words}]
             assert words in failed.stderr and not m.status()["offline"]
         finally:
             tools.run("umount", other)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """perf and the kernel: samples in a kernel are resolved with the symbols of that build, never with those of the running one."""
-import json
 import os
 import pathlib
 import re
@@ -313,7 +312,7 @@ def test_debian_kernels(mount, kernel_samples, place, store, env, report, guesse
     for package in pathlib.Path(source).glob("linux-image-*.deb"):
         tools.run("dpkg-deb", "-x", package, place / "roots" / package.stem)
     tools.run(tools.BIDCTL, "--store", store, "add", place / "roots", env=env)
-    builds = json.loads(tools.run(tools.BIDCTL, "--store", store, "list", "--json", env=env).stdout)
+    builds = tools.rows(tools.run(tools.BIDCTL, "--store", store, "list", "--json", env=env))
     m = mount()
     roots = sorted((place / "roots").iterdir())
     assert len(roots) == 2, roots

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """perf writes: whatever it does to a cache of its own, it does to the mount of a store, with the same words and the same result."""
 import errno
-import json
 import os
 import shutil
 import subprocess
@@ -304,11 +303,10 @@ def test_what_is_told_of_a_covered_store(mount, scene, store, tmp_path):
 
     ident, path = scene.burn.id, scene.burn.path
     bidctl("add", path)
-    told = json.loads(bidctl("show", "--json", ident).stdout)
+    told, = tools.rows(bidctl("show", "--json", ident))
     m = mount(at=store)
     for arguments in (ident, path):
-        covered = json.loads(bidctl("show", "--json", arguments).stdout)
-        covered = covered[0] if arguments is path else covered
+        covered, = tools.rows(bidctl("show", "--json", arguments))
         assert covered["artifacts"]["elf"]["how"] == "added", covered
         assert covered["paths"] == told["paths"]
     assert ", added\n" in bidctl("show", ident).stdout
@@ -321,12 +319,12 @@ def test_what_is_told_of_a_covered_store(mount, scene, store, tmp_path):
     elsewhere = [tools.BIDCTL, "--store", other]
     for counts in ("added 1, known 0", "added 0, known 1"):
         assert counts in tools.run(*elsewhere, "add", f"{store}/buildid/{ident}/elf", env=scene.env).stderr
-        shown = json.loads(tools.run(*elsewhere, "show", "--json", ident, env=scene.env).stdout)
+        shown, = tools.rows(tools.run(*elsewhere, "show", "--json", ident, env=scene.env))
         assert shown["paths"] == ["[debuginfod]"] and shown["artifacts"]["elf"]["how"] == "added", shown
     tools.run(*elsewhere, "add", path, env=scene.env)
-    assert json.loads(tools.run(*elsewhere, "show", "--json", ident, env=scene.env).stdout)["paths"] == [str(path)]
+    assert tools.rows(tools.run(*elsewhere, "show", "--json", ident, env=scene.env))[0]["paths"] == [str(path)]
     tools.run(*elsewhere, "add", f"{store}/buildid/{ident}/elf", env=scene.env)
-    assert json.loads(tools.run(*elsewhere, "show", "--json", ident, env=scene.env).stdout)["paths"] == [str(path)]
+    assert tools.rows(tools.run(*elsewhere, "show", "--json", ident, env=scene.env))[0]["paths"] == [str(path)]
     m.unmount()
     assert bidctl("get", ident, "section", ".text").stdout != section
 
@@ -385,7 +383,8 @@ def test_bidctl_on_a_store_that_a_dead_mount_covers(mount, scene, store):
             assert f"umount -l {store}" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
         assert f"mount      {m}" in done.stdout and "its daemon is gone" in done.stdout, done.stdout
         done = tools.run(tools.BIDCTL, "--json", "--store", store, "status", env=scene.env, status=3)
-        assert json.loads(done.stdout)["store"] == {"path": str(store), "readable": False}
+        shown = tools.rows(done)[0]
+        assert (shown["store"], shown["state"]) == (str(store), "unreadable"), shown
     finally:
         tools.run("umount", "-l", store) if tools.IS_ROOT else tools.run("fusermount3", "-uz", store)
 

@@ -53,7 +53,7 @@ def test_what_was_fetched_is_in_order_and_goes(mount, mode, shop, store, env):
     m.unmount()
     bidctl = [tools.BIDCTL, "--store", store]
     tools.run(*bidctl, "verify", "--deep", env=env)
-    told = json.loads(tools.run(*bidctl, "--json", "gc", "--cache-size=1", "--dry-run", env=env).stdout)
+    told = json.loads(tools.run(*bidctl, "--json", "gc", "--cache-size=1", "--dry-run", env=env).stdout)["totals"]
     assert told["evicted"] == len(workshop.NAMES) + 1, told
     fetching.evict_all(env, store)
     assert not (store / ".bidfs/source" / shop.app.id[:2] / shop.app.id[2:]).exists()
@@ -79,7 +79,7 @@ def test_rot_is_found_and_fetched_again(mount, shop, store, env):
     repair = [*bidctl, "--json", "verify", "--deep", "--repair", f"--url={shop.server.url}"]
     told = tools.run(*repair, env=env, status=None)
     assert told.returncode == 1, told.stderr
-    told = json.loads(told.stdout)
+    told = json.loads(told.stdout)["totals"]
     assert told["found"]["corrupt"] == 2 and told["left"] == 0 and told["fetched"] == 2
     assert [path.read_bytes() for path in kept] == before
     tools.run(*bidctl, "verify", "--deep", env=env)
@@ -147,8 +147,8 @@ def test_what_is_no_path_is_nothing(mount, shop):
 def test_sources_say_what_they_are(mount, shop):
     m = mount(f"url={shop.server.url}", "wait=30")
     shop.path(m, "main.c").read_bytes()
-    info = tools.run(tools.BIDCTL, "--store", m.store, "show", "--json", shop.app.id, env=shop.env).stdout
-    (path, what), = json.loads(info)["sources"].items()
+    info, = tools.rows(tools.run(tools.BIDCTL, "--store", m.store, "show", "--json", shop.app.id, env=shop.env))
+    (path, what), = info["sources"].items()
     assert path == str(shop.source / "main.c") and what["verified"] is False
     assert what["digest"].startswith("xxh3-128:") and what["server"] == shop.server.url
 
@@ -282,15 +282,21 @@ def bidctl_get(shop, store, *arguments, status=0):
     return done.stdout, done.stderr
 
 
+def row(text):
+    """The one row of get --json."""
+    found, = json.loads(text)["result"]
+    return found
+
+
 def test_bidctl_gets_sources(shop, store):
     for name, text in shop.texts.items():
         out, errors = bidctl_get(shop, store, "source", shop.source / name, f"--url={shop.server.url}")
         assert pathlib.Path(out.rstrip("\n")).read_bytes() == text and errors == "", errors
         assert bidctl_get(shop, store, "source", f"//{shop.source}/./{name}", "--offline") == (out, "")
-    told = json.loads(bidctl_get(shop, store, "source", shop.source / "main.c", "--json")[0])
-    assert told == {"id": shop.app.id, "kind": "source", "name": str(shop.source / "main.c"), "served_as": "source",
-                    "path": told["path"], "size": len(shop.texts["main.c"])}
-    assert pathlib.Path(told["path"]).read_bytes() == shop.texts["main.c"]
+    told = row(bidctl_get(shop, store, "source", shop.source / "main.c", "--json")[0])
+    assert told == {"id": shop.app.id, "kind": "source", "name": str(shop.source / "main.c"), "state": "here",
+                    "served_as": "source", "file": told["file"], "size": len(shop.texts["main.c"]), "reason": None, "servers": []}
+    assert pathlib.Path(told["file"]).read_bytes() == shop.texts["main.c"]
     assert not fetching.leftovers(store)
 
 
@@ -303,7 +309,7 @@ def test_bidctl_gets_sections(shop, store):
     programs.into_store(store, shop.app.id, "/usr/bin/app", shop.app.path)
     out, story = bidctl_get(shop, store, "section", ".text", "--offline", "-v")
     assert pathlib.Path(out.rstrip("\n")).read_bytes() == programs.sections(shop.app.path)[".text"] and "it is there" in story
-    told = json.loads(bidctl_get(shop, store, "section", ".text", "--offline", "--json")[0])
+    told = row(bidctl_get(shop, store, "section", ".text", "--offline", "--json")[0])
     assert (told["kind"], told["name"], told["size"]) == ("section", ".text", len(programs.sections(shop.app.path)[".text"]))
 
 
@@ -311,9 +317,9 @@ def test_bidctl_gets_a_section_out_of_a_whole(shop, store, faults):
     """The server has the files, but no sections of them."""
     server = faults()
     server.serve(shop.app)
-    told = json.loads(bidctl_get(shop, store, "section", ".debug_line", f"--url={server.url}", "--json", "-v")[0])
-    assert pathlib.Path(told["path"]).read_bytes() == programs.sections(shop.app.debug)[".debug_line"]
-    assert [answer["outcome"] for answer in told["servers"]] == ["absent", "found"], told
+    told = row(bidctl_get(shop, store, "section", ".debug_line", f"--url={server.url}", "--json", "-v")[0])
+    assert pathlib.Path(told["file"]).read_bytes() == programs.sections(shop.app.debug)[".debug_line"]
+    assert [answer["state"] for answer in told["servers"]] == ["absent", "found"], told
     assert told["servers"][1]["url"].endswith(f"/{shop.app.id}/debuginfo"), told
     bidctl_get(shop, store, "section", ".text", f"--url={server.url}")
     # whoever has both knows that there is no more
@@ -328,7 +334,7 @@ def test_bidctl_tells_why_there_is_no_piece(shop, store, faults):
     assert f"server '{url}'" in errors and "server 'http://127.0.0.1:1'" in errors, errors
     assert f"source '/never.c' of '{shop.app.id}'" in errors, errors
     out, errors = bidctl_get(shop, store, "section", ".none", f"--url={faults().url}", "--json", status=1)
-    told = json.loads(out)
+    told = row(out)
     assert (told["kind"], told["name"]) == ("section", ".none"), told
     assert [answer["url"].rsplit("/", 1)[1] for answer in told["servers"]] == [".none", "debuginfo", "executable"], told
     assert [errors.count(f"/{name}'") for name in (".none", "debuginfo", "executable")] == [1, 1, 1], errors

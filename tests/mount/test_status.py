@@ -61,8 +61,9 @@ def test_status(mount, mode, store, env):
     assert re.fullmatch(r"\d+\.\d+\.\d+([+-]\S+)?", status["version"])
     assert status["sources"] == status["downloads"] == [] and 0 <= status["uptime_s"] < 30
     # bidctl, which looks for the mounts of a store, finds it
-    said = json.loads(tools.run(tools.BIDCTL, "--json", "--store", store, "status", env=env).stdout)
-    assert str(m) in json.dumps(said["mounts"])
+    shown, = (row for row in tools.rows(tools.run(tools.BIDCTL, "--json", "--store", store, "status", env=env))
+              if row.get("mount") == str(m))
+    assert (shown["store"], shown["state"], shown["status"]["mode"]) == (str(store), "up", mode), shown
 
 
 def test_bidctl_unmounts_by_mount_point_and_by_store(mount, store, env):

@@ -39,8 +39,8 @@ def test_of_what_is_absent(mount, mode, faults, program, env, store):
     assert "it is not there\n" in story, story
     assert f"asked      {server.url}\n" in story and re.search(r"absent after \d+ ms: HTTP 404\n", story), story
     assert re.search(r"that was \d+ s ago; asked again in \d\d s, or with '--refresh'\n", story), story
-    (told,) = json.loads(get(env, store, "--json", program.id, "elf", status=1).stdout)["servers"]
-    assert told["text"] == "HTTP 404" and 0 < told["retry_s"] <= 90, told
+    (told,) = tools.rows(get(env, store, "--json", program.id, "elf", status=1))[0]["servers"]
+    assert told["reason"] == "HTTP 404" and 0 < told["retry_s"] <= 90, told
     # of the one kind alone, and of no other id
     assert "debuginfo" not in {answer["kind"] for answer in answers(m, program.id)}
     assert tools.errno_of(os.getxattr, m / "buildid" / ("ab" * 20), ANSWERS) == errno.ENODATA

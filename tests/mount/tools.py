@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Functions that run programs, wait for conditions, and check the abilities of this machine."""
 import functools
+import json
 import os
 import pathlib
 import platform
@@ -43,6 +44,11 @@ def run(*argv, status=0, timeout=60, **options):
     assert status is None or done.returncode == status, \
         f"{' '.join(map(str, argv))}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
+
+
+def rows(done):
+    """The result of bidctl --json."""
+    return json.loads(done.stdout)["result"]
 
 
 def wait_until(condition, what, deadline=20.0):

@@ -45,6 +45,14 @@ def divide(done):
     return done
 
 
+def read_json(text):
+    """The JSON value of a command, whose form is checked."""
+    value = json.loads(text)
+    assert list(value) == ["schema", "command", "result", "totals", "errors"] and value["schema"] == "bidfs.v1", value
+    assert all(list(error) == ["subject", "reason", "errno"] for error in value["errors"]), value["errors"]
+    return value
+
+
 def build(directory, name, build_id, flags=()):
     """A program of that id."""
     path = directory / name
@@ -118,11 +126,22 @@ class Scene:
         return self.run("--store", self.store, *arguments, **keywords)
 
     def json(self, *arguments, **keywords):
-        return json.loads(self.on_store("--json", *arguments, **keywords).stdout)
+        """What it prints with --json: {"schema", "command", "result", "totals", "errors"}."""
+        return read_json(self.on_store("--json", *arguments, **keywords).stdout)
+
+    def rows(self, *arguments, **keywords):
+        return self.json(*arguments, **keywords)["result"]
+
+    def row(self, *arguments, **keywords):
+        found, = self.rows(*arguments, **keywords)
+        return found
+
+    def totals(self, *arguments, **keywords):
+        return self.json(*arguments, **keywords)["totals"]
 
     def one_error(self, *arguments, status, has):
         done = self.on_store(*arguments, status=status)
-        assert done.stdout == "", done.stdout
+        assert done.stdout == "" or "--json" in arguments, done.stdout
         assert done.stderr.count("\n") == 1 and has in done.stderr, done.stderr
 
     def on_terminal(self, *arguments, columns=120, **environment):

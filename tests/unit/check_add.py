@@ -8,7 +8,6 @@ Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs r
 so.
 """
 import contextlib
-import json
 import os
 import pathlib
 import re
@@ -20,7 +19,7 @@ import time
 import cases
 from add_scene import (IDS, NOBODY, as_nobody, call, everything_is_right, in_namespace, let_nobody_in, module_tree, readelf_id,
                        stored, summary, system_tree, without_leaks)
-from bidctl_scene import DONE, ID_FAR, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, build, divide
+from bidctl_scene import DONE, ID_FAR, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, build, divide, read_json
 from cases import Skip, need
 
 
@@ -75,13 +74,14 @@ def case_tree(scene):
         scene.store / str(tree)[1:] / "hard-link" / ID_ONE / "elf")
     assert not (scene.store / str(outside)[1:]).exists(), "a symbolic link was followed"
     assert stored(scene, ID_TWO).joinpath("elf").stat().st_mode & 0o7777 == 0o555 & 0o444, "setuid in the store"
-    assert [row["id"] for row in scene.json("list")] == sorted(ids | {ID_ONE, ID_TWO})
+    assert [row["id"] for row in scene.rows("list")] == sorted(ids | {ID_ONE, ID_TWO})
 
     done = scene.on_store("add", "--verbose", tree, scene.text, status=REFUSED)
     assert f"no build-id in it: '{tree}/nameless'" in done.stderr and f"not an ELF file: '{scene.text}'" in done.stderr, done.stderr
     as_json = scene.json("add", tree)
-    assert (as_json["added"], as_json["known"], as_json["reasons"]) == (0, added + known, reasons), as_json
-    assert sum("refused" in file for file in as_json["files"]) == 2 and len(as_json["files"]) == added + known + 2, as_json
+    totals, files = as_json["totals"], as_json["result"]
+    assert (totals["added"], totals["known"], totals["reasons"]) == (0, added + known, reasons), as_json
+    assert sum(file["state"] == "refused" for file in files) == 2 and len(files) == added + known + 2, as_json
 
 
 def case_links(scene):
@@ -89,7 +89,7 @@ def case_links(scene):
     tree, ids = system_tree(scene, 10)
     for way in ("copy", "hard", "auto"):
         (scene.home / way).mkdir()
-        files = json.loads(scene.run("-s", scene.home / way, "add", "--json", f"--link={way}", tree).stdout)["files"]
+        files = read_json(scene.run("-s", scene.home / way, "add", "--json", f"--link={way}", tree).stdout)["result"]
         assert len(files) == len(ids) and all(file["link"] == way or way == "auto" for file in files), files
         for file in files:
             there = scene.home / way / file["file"][1:] / file["id"] / "elf"

@@ -29,7 +29,7 @@ def case_debug_files(scene):
     assert summary(done)[0] == (4, 4, 0, 0), done.stdout
     for build_id in IDS[:2]:
         assert scene.on_store("get", "--offline", build_id).stdout.endswith("/debug\n")
-        artifacts = scene.json("show", build_id)["artifacts"]
+        artifacts = scene.row("show", build_id)["artifacts"]
         assert set(artifacts) == {"elf", "debuginfo"} and "same_as" not in artifacts["debuginfo"], artifacts
     assert summary(scene.on_store("add", tree))[0] == (4, 0, 4, 0), "a second scan does not know them"
 
@@ -54,7 +54,7 @@ def case_debug_file_first(scene):
         assert place == scene.store / str(program)[1:] / IDS[0], place
         assert sorted(path.name for path in place.iterdir()) == ["debug", "elf"], list(place.iterdir())
         assert not nameless.parent.exists(), "the build has a name"
-        assert scene.json("list")[0]["path"] == str(program)
+        assert scene.rows("list")[0]["path"] == str(program)
         if shutil.which("perf"):
             assert f"{IDS[0]} {program}" in call("perf", "--buildid-dir", scene.store, "buildid-cache", "-l").stdout
         assert scene.on_store("verify", "--deep").stdout.count("\n") == 1
@@ -156,7 +156,7 @@ def case_debug_links(scene):
     assert summary(done) == ((7, 4, 0, 3), {"a debug file without a build-id": 1, "a debug file of another build": 1,
                                             "a debug file with another checksum than its program has": 1}), done.stdout
     for build_id in (*IDS[3:6], IDS[10]):
-        assert set(scene.json("show", build_id)["artifacts"]) == {"elf"}, build_id
+        assert set(scene.row("show", build_id)["artifacts"]) == {"elf"}, build_id
     # with the program known, and the file there at last
     shutil.copy(scene.home / ".debug" / "alone.debug", scene.home / "lost.debug")
     assert summary(scene.on_store("add", lost))[1] == {"a debug file of another build": 1}
@@ -272,7 +272,7 @@ def case_split_dwarf(scene):
     for added, same in ((tree / "linked", True), (debug, False)):
         scene.on_store("remove", IDS[0])
         scene.on_store("add", added)
-        debuginfo = scene.json("show", IDS[0])["artifacts"]["debuginfo"]
+        debuginfo = scene.row("show", IDS[0])["artifacts"]["debuginfo"]
         assert debuginfo["skeleton"] is True and ("same_as" in debuginfo) == same, debuginfo
         assert "a skeleton: the rest of its DWARF is in .dwo files or a .dwp" in scene.on_store("show", IDS[0]).stdout
     assert "skeleton" not in scene.on_store("show", "--json", whole).stdout

@@ -51,11 +51,12 @@ class Recording:
 
 def read(scene, recording, *arguments, status=DONE, **environment):
     """{path: build} of what was made of it, and all of it."""
-    found = scene.json("add", "--perf-data", recording.write(), *arguments, status=status, **environment)
-    assert found["named"] == len(found["builds"]) == sum(
+    value = scene.json("add", "--perf-data", recording.write(), *arguments, status=status, **environment)
+    found, builds = value["totals"], value["result"]
+    assert found["named"] == len(builds) == sum(
         found[state] for state in ("added", "known", "fetched", "running", "replaced", "missing", "refused", "unidentified",
                                     "guessed")), found
-    return {build["path"]: build for build in found["builds"]}, found
+    return {build["path"]: build for build in builds}, found
 
 
 def case_usage(scene):
@@ -170,10 +171,10 @@ def case_replaced(scene):
     assert scene.files() == [], "another build was added"
 
     found = scene.json("add", "--perf-data", written, status=REFUSED)
-    builds = {build["path"]: build for build in found["builds"]}
-    assert found["recorded"] == 1600000000, found
-    assert (builds[str(scene.two)]["there"], builds[str(scene.two)]["mtime"]) == (ID_TWO, after), builds
-    assert builds[str(scene.nameless)]["there"] is None, builds
+    builds = {build["path"]: build for build in found["result"]}
+    assert found["totals"]["time"] == 1600000000, found
+    assert (builds[str(scene.two)]["found_id"], builds[str(scene.two)]["mtime"]) == (ID_TWO, after), builds
+    assert builds[str(scene.nameless)]["found_id"] is None, builds
     # what is in the store is not missed
     kept = build(scene.home, "kept", ID_GONE)
     scene.on_store("add", kept)
@@ -238,7 +239,7 @@ def case_modules(scene):
     stored = pathlib.Path(scene.on_store("get", ID_ONE, "elf").stdout.rstrip("\n"))
     assert stored.read_bytes() == scene.one.read_bytes()
     builds, _ = read(scene, Recording(scene.home).lists(f"{module}.xz", ID_FAR, KERNEL | SIZED), status=REFUSED)
-    assert (builds[f"{module}.xz"]["state"], builds[f"{module}.xz"]["there"]) == ("replaced", ID_ONE), builds
+    assert (builds[f"{module}.xz"]["state"], builds[f"{module}.xz"]["found_id"]) == ("replaced", ID_ONE), builds
 
 
 def vdso_image():
@@ -260,7 +261,7 @@ def case_running(scene):
     if kernel:
         builds, _ = read(scene, Recording(scene.home).lists("[kernel.kallsyms]", kernel, KERNEL | SIZED))
         build = builds["[kernel.kallsyms]"]
-        assert build["state"] == "added" or build["state"] == "running" and "kptr_restrict" in build["why"], builds
+        assert build["state"] == "added" or build["state"] == "running" and "kptr_restrict" in build["reason"], builds
         assert build["state"] == "running" or scene.on_store("get", "--offline", kernel, "kallsyms")
     image = vdso_image()
     if image:
@@ -294,7 +295,8 @@ def case_unidentified(scene):
     assert done.stderr == "" and str(scene.one) not in done.stdout and "unidentified 1, guessed 0\n" in done.stdout, done
     assert f"-\tunidentified\t{scene.one}\t-\n" in scene.on_store("-v", "add", "--perf-data", listed.write()).stdout
     builds, _ = read(scene, listed)
-    assert builds[str(scene.one)] == {"id": None, "path": str(scene.one), "mode": "user", "state": "unidentified"}, builds
+    assert builds[str(scene.one)] == {"id": None, "path": str(scene.one), "mode": "user", "state": "unidentified",
+                                        "reason": None}, builds
 
 
 def case_archive_without_the_vdso_names_it(scene):
@@ -304,8 +306,8 @@ def case_archive_without_the_vdso_names_it(scene):
     done = scene.on_store("archive", "-o", target, "--perf-data", recording.write())
     assert done.summary.startswith("packed 1, missing 1, "), done.stdout
     assert done.stderr == f"bidctl: warning: not in the store: '{ID_GONE}' of '[vdso]'\n", done.stderr
-    rows = scene.json("archive", "-o", target, "--perf-data", recording.path)["builds"]
-    assert {row["path"]: row["missing"] for row in rows} == {"[vdso]": "not in the store", str(scene.two): None}, rows
+    rows = scene.rows("archive", "-o", target, "--perf-data", recording.path)
+    assert {row["path"]: row["reason"] for row in rows} == {"[vdso]": "not in the store", str(scene.two): None}, rows
     # anything else that is absent is an error, and nothing at all is no archive
     for other in (Recording(scene.home).lists("[ext4]", ID_GONE, KERNEL | SIZED).lists(scene.two, ID_TWO),
                   Recording(scene.home).lists("[vdso]", ID_GONE)):
@@ -337,11 +339,11 @@ def case_guessed(scene):
     scene.on_store("add", "--perf-data", path)
     listed = scene.on_store("list", "--cookies").stdout
     assert listed == f"{cookie}\tguess\t{st.st_size}\t{scene.nameless}\n", listed
-    as_json, = scene.json("list", "--cookies")
-    assert as_json["guess"] and scene.store / as_json["stored"] == kept and as_json["cookie"] == cookie, as_json
+    as_json, = scene.rows("list", "--cookies")
+    assert scene.store / as_json["stored"] == kept and as_json["content_key"] == cookie, as_json
     assert "a guess" in scene.on_store("show", scene.nameless).stdout
     scene.one_error("show", scene.text, status=REFUSED, has=str(scene.text))
-    assert cookie not in scene.on_store("list").stdout and [row["id"] for row in scene.json("list")] == [ID_TWO]
+    assert cookie not in scene.on_store("list").stdout and [row["id"] for row in scene.rows("list")] == [ID_TWO]
     scene.on_store("verify", "--deep")
     damaged = damage(kept)
     assert "cookie" in scene.on_store("verify", "--deep", status=REFUSED).stdout  # corrupt
@@ -398,31 +400,33 @@ def case_guess_removed(scene):
 
     def keep():
         scene.on_store("add", "--perf-data", recording)
-        listed, = scene.json("list", "--cookies")
+        listed, = scene.rows("list", "--cookies")
         return listed
 
-    for operand in (lambda kept: kept["cookie"], lambda kept: f"--path={kept['path']}", lambda kept: kept["path"]):
+    for operand in (lambda kept: kept["content_key"], lambda kept: f"--path={kept['path']}", lambda kept: kept["path"]):
         for harm in (False, True):
             kept = keep()
             if harm:
                 damage(scene.store / kept["stored"])
             done = scene.on_store("--verbose", "remove", operand(kept)).stdout.splitlines()
             named = operand(kept).removeprefix("--path=")
-            assert done[0] == f"{kept['cookie']}\tremoved 1 of 1 path\t{named}" and done[1].startswith("removed 1 path, "), done
+            assert done[0] == f"{kept['content_key']}\tremoved 1 of 1 path\t{named}", done
+            assert done[1].startswith("removed 1 path, "), done
             assert not (scene.store / ".bidfs" / "cookie").exists() and scene.on_store("list", "--cookies").stdout == ""
     kept = keep()
-    removed = {row["operand"]: row for row in scene.json("remove", kept["cookie"], ID_TWO)}
-    assert removed[kept["cookie"]] == {"operand": kept["cookie"], "id": None, "cookie": kept["cookie"], "path": kept["path"],
-                                       "names": 1, "left": 0, "size": kept["size"], "error": None}, removed
-    assert removed[ID_TWO]["names"] == 1 and scene.files() == [], removed
-    scene.one_error("remove", kept["cookie"], status=REFUSED, has="no such cookie in the store")
+    removed = {row["operand"]: row for row in scene.rows("remove", kept["content_key"], ID_TWO)}
+    assert removed[kept["content_key"]] == {"operand": kept["content_key"], "id": None, "content_key": kept["content_key"],
+                                            "path": kept["path"], "state": "removed", "paths_removed": 1, "paths_left": 0,
+                                            "size": kept["size"], "reason": None}, removed
+    assert removed[ID_TWO]["paths_removed"] == 1 and scene.files() == [], removed
+    scene.one_error("remove", kept["content_key"], status=REFUSED, has="no such cookie in the store")
     scene.one_error("remove", kept["path"], status=REFUSED, has=kept["path"])
     scene.on_store("verify", "--deep")
 
 
 def read_as_it_is(scene, path):
     found = scene.json("add", "--perf-data", path)
-    return {build["path"]: build for build in found["builds"]}, found
+    return {build["path"]: build for build in found["result"]}, found["totals"]
 
 
 def case_cut(scene):
@@ -459,7 +463,7 @@ def case_fetched(scene):
         states = {path: build["state"] for path, build in builds.items()}
         assert states == {str(scene.one): "added", "/gone/stripped": "fetched", "/guest": "fetched", str(scene.two): "replaced",
                           "[vdso]": "missing"}, builds
-        assert builds[str(scene.two)]["there"] == ID_TWO and url in builds[str(scene.two)]["why"], builds
+        assert builds[str(scene.two)]["found_id"] == ID_TWO and url in builds[str(scene.two)]["reason"], builds
         stored = pathlib.Path(scene.on_store("get", ID_NOT_STORED, "elf", "--offline").stdout.rstrip("\n"))
         assert stored.read_bytes() == scene.stripped.read_bytes()
         _, found = read(scene, recording, "--fetch", status=REFUSED, DEBUGINFOD_URLS=url)
@@ -485,12 +489,12 @@ def case_fetch_failures(scene):
     with server(scene, "absent") as url:
         builds, found = read(scene, recording, "--fetch", f"--url={url}", status=REFUSED)
         assert found["missing"] == 100 and found["added"] == 1 and asked(url) == 100, found
-        assert all(url in build["why"] for build in builds.values() if build["state"] == "missing"), builds
+        assert all(url in build["reason"] for build in builds.values() if build["state"] == "missing"), builds
     builds, found = read(scene, recording, "--fetch", "--url=http://127.0.0.1:1", status=TROUBLE)
-    assert found["missing"] == 100 and "127.0.0.1:1" in builds["/gone/1"]["why"], builds
+    assert found["missing"] == 100 and "127.0.0.1:1" in builds["/gone/1"]["reason"], builds
     scene.on_store("add", "--perf-data", recording.write(), "--fetch", "--url=gopher://x", status=USAGE)
     builds, _ = read(scene, recording, "--fetch", status=REFUSED)
-    assert builds["/gone/1"]["state"] == "missing" and builds["/gone/1"]["why"], builds
+    assert builds["/gone/1"]["state"] == "missing" and builds["/gone/1"]["reason"], builds
 
 
 def case_fetch_interrupted(scene):

@@ -56,9 +56,10 @@ def case_list_with_a_right_a_wrong_and_a_missing_entry(scene):
     assert "; found 1; vouched for 1, unlisted 1;" in summary, summary
     assert scene.on_store("verify", f"--against={sums}", ID_FAR).stdout.count("\n") == 1, "without -v only a summary"
     result = scene.json("verify", f"--against={sums}", status=REFUSED)
-    assert [(found["finding"], found["id"], found["kind"], found["repaired"]) for found in result["findings"]] == [
-        ("altered", ID_TWO, "elf", False)], result
-    assert {file["id"]: file["vouched_by"] for file in result["against"]["files"]} == {ID_ONE: f"'{sums}'", ID_FAR: None}, result
+    assert {row["id"]: (row["finding"], row["state"], row["reason"]) for row in result["result"]} == {
+        ID_TWO: ("altered", "left", f"has another digest in '{sums}'"), ID_ONE: (None, "vouched", f"'{sums}'"),
+        ID_FAR: (None, "unlisted", None)}, result
+    assert (result["totals"]["vouched"], result["totals"]["unlisted"]) == (1, 1), result
     assert scene.files() == before and not (scene.store / ".bidfs" / "quarantine").exists(), "a check that changed the store"
 
 

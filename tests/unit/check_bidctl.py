@@ -6,7 +6,6 @@ usage: check_bidctl.py BIDCTL [--no-fetch] [CASE...]
 
 Exits 0 if all is as it should be, 1 if not, 77 without a compiler.
 """
-import json
 import os
 import pathlib
 import re
@@ -17,7 +16,7 @@ import time
 
 import cases
 from bidctl_scene import (DONE, ID_FAR, ID_NOT_STORED, ID_ODD, ID_ONE, ID_SHORT, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene,
-                          build)
+                          build, read_json)
 
 
 def case_help(scene):
@@ -72,7 +71,7 @@ def case_usage(scene):
     ):
         done = scene.run(*arguments, status=USAGE)
         assert done.stderr.count("\n") == 1 and has in done.stderr, done.stderr
-        assert done.stdout == ""
+        assert done.stdout == "" or "--json" in arguments
     # the help of the command, also after an error in an option
     for arguments in (["--js", "list"], ["list", "--js"], ["-s", "add", "list", "-x"], ["list", "some", "extra"]):
         assert scene.run(*arguments, status=USAGE).hint == "list --help'.\n"
@@ -95,12 +94,13 @@ def case_add(scene):
     link = scene.store / ".build-id" / ID_ONE[:2] / ID_ONE[2:]
     assert os.readlink(link) == f"../..{scene.one}/{ID_ONE}", "perf would not find it"
 
-    files = scene.json("add", scene.far, scene.one, scene.text, status=REFUSED)["files"]
+    files = scene.rows("add", scene.far, scene.one, scene.text, status=REFUSED)
     # what is refused is said at once
     text, one, known = files
-    assert (one["file"], one["id"], one["kind"], one["known"]) == (str(scene.far), ID_FAR, "elf", False), one
-    assert known["known"] and known["link"] is None, known
-    assert text == {"file": str(scene.text), "refused": "not an ELF file"}, text
+    assert (one["file"], one["id"], one["kind"], one["state"]) == (str(scene.far), ID_FAR, "elf", "added"), one
+    assert known["state"] == "known" and known["link"] is None, known
+    assert text == {"file": str(scene.text), "id": None, "kind": None, "state": "refused", "link": None,
+                    "reason": "not an ELF file"}, text
 
 
 def case_add_verbose(scene):
@@ -117,7 +117,7 @@ def case_add_link(scene):
     assert (scene.store / str(scene.two)[1:] / ID_TWO / "elf").stat().st_ino == scene.two.stat().st_ino
     private = pathlib.Path(shutil.copy(scene.far, scene.home / "private"))
     private.chmod(0o4755)
-    assert scene.json("add", private)["files"][0]["link"] != "hard", "a setuid file was linked"
+    assert scene.rows("add", private)[0]["link"] != "hard", "a setuid file was linked"
 
 
 def case_add_dash(scene):
@@ -132,7 +132,7 @@ def case_add_dash(scene):
     lines = scene.on_store("list").stdout.split("\n")
     assert len(lines) == 4 and lines[3] == "", lines
     assert lines[2].endswith(r"/new\x0aline\x1b\xc2\x9b31m\x7f\xe2\x80\xaegpj"), lines
-    paths = [row["path"] for row in scene.json("list")]
+    paths = [row["path"] for row in scene.rows("list")]
     assert [path.rsplit("/", 1)[1] for path in paths] == ["latin\ufffd", "-dash", hostile], paths
     for command in (["list", "--json"], ["show", "--json", ID_TWO], ["add", "--json", "--", scene.home / hostile]):
         text = scene.on_store(*command).stdout
@@ -143,8 +143,8 @@ def case_stores(scene):
     """Which store is used, and which one is made."""
     default = scene.home / ".debug"
     assert scene.run("list").stdout == "" and not default.exists(), "listing must not make a store"
-    assert json.loads(scene.run("list", "--json").stdout) == []
-    assert json.loads(scene.run("status", "--json").stdout)["store"] == {"path": str(default), "exists": False}
+    assert read_json(scene.run("list", "--json").stdout)["result"] == []
+    assert read_json(scene.run("status", "--json").stdout)["result"][0]["state"] == "absent"
     scene.run("show", ID_ONE, status=REFUSED)
     scene.run("add", scene.one)
     assert scene.run("list").stdout.startswith(ID_ONE) and (default / ".build-id").is_dir()
@@ -172,8 +172,8 @@ def case_list(scene):
     assert [row[0] for row in rows] == [ID_FAR, ID_ONE, ID_ODD, ID_TWO, ID_SHORT], rows
     for row, path in zip(rows, (scene.far, scene.one, scene.odd, scene.two, scene.short)):
         assert row[1:] == ["elf", str(path.stat().st_size), str(path)], row
-    found = scene.json("list")
-    assert all(abs(row.pop("changed") - time.time()) < 100 for row in found)
+    found = scene.rows("list")
+    assert all(abs(row.pop("time") - time.time()) < 100 for row in found)
     assert found == [{"id": row[0], "kinds": ["elf"], "size": int(row[2]), "path": row[3]} for row in rows]
 
     # perf's other kinds, and a link that leads to nothing
@@ -181,9 +181,9 @@ def case_list(scene):
     (directory / "probes").write_text("#x\n")
     (scene.store / ".build-id" / "00").mkdir()
     (scene.store / ".build-id" / "00" / "11223344556677").symlink_to("../../gone/0011223344556677")
-    rows = {row["id"]: row for row in scene.json("list")}
+    rows = {row["id"]: row for row in scene.rows("list")}
     assert rows[ID_ONE]["kinds"] == ["elf", "probes"] and rows[ID_ONE]["size"] == scene.one.stat().st_size + 3, rows[ID_ONE]
-    assert rows["0011223344556677"] == {"id": "0011223344556677", "kinds": [], "size": 0, "changed": None, "path": "/gone"}
+    assert rows["0011223344556677"] == {"id": "0011223344556677", "kinds": [], "size": 0, "time": None, "path": "/gone"}
     assert "0011223344556677\t-\t0\t/gone\n" in scene.on_store("list").stdout
     scene.one_error("show", "0011223", status=REFUSED, has="its link leads to nothing")
 
@@ -193,7 +193,7 @@ def case_list_is_filtered_by_path_and_kind(scene):
     (scene.store / str(scene.one)[1:] / ID_ONE / "probes").write_text("#x\n")
 
     def ids(*arguments):
-        return [row["id"] for row in scene.json("list", *arguments)]
+        return [row["id"] for row in scene.rows("list", *arguments)]
 
     assert ids("two") == ids("*/two") == [ID_TWO] and ids("two*") == [] and ids("no-such") == []
     assert ids("--kind=probes") == [ID_ONE] and ids("--kind", "elf", "--missing=probes") == [ID_FAR, ID_TWO]
@@ -205,9 +205,9 @@ def case_list_is_filtered_by_path_and_kind(scene):
 def case_list_prints_the_format(scene):
     scene.on_store("add", scene.one, scene.two)
     size = scene.one.stat().st_size
-    row = scene.json("list", "one")[0]
+    row = scene.rows("list", "one")[0]
     for form, text in (("%(path)", f"{scene.one}"), ("%(id) %(kinds)\t%(size)%%", f"{ID_ONE} elf\t{size}%"), ("", ""),
-                       ("x%(changed)y", f"x{row['changed']}y")):
+                       ("x%(time)y", f"x{row['time']}y")):
         assert scene.on_store("list", "one", f"--format={form}").stdout == f"{text}\n", form
     assert scene.on_store("list", "--format=%(id)", "-0").stdout == f"{ID_ONE}\0{ID_TWO}\0"
     assert scene.on_terminal("-s", scene.store, "list", "one", "--format=%(id)")[1] == f"{ID_ONE}\r\n"
@@ -234,30 +234,30 @@ def case_show(scene):
     assert re.search(rf"^build-id +{ID_ONE}$", text, re.M) and re.search(rf"^path +{re.escape(str(scene.one))}$", text, re.M), text
     assert re.search(rf"^elf .*\({scene.one.stat().st_size} bytes\), added$", text, re.M), text
     assert re.search(r"^debuginfo +the same file as elf$", text, re.M), text
-    info = scene.json("show", ID_ONE)
+    info = scene.row("show", ID_ONE)
     assert info["id"] == ID_ONE and info["paths"] == [str(scene.one)], info
     # further names, in order; one that is gone is not named
     copies = [shutil.copy(scene.one, f"{scene.home}/{name}") for name in ("b", "a", "c")]
     scene.on_store("add", *copies)
-    assert scene.json("show", ID_ONE)["paths"] == [str(scene.one), *sorted(copies)] == \
+    assert scene.row("show", ID_ONE)["paths"] == [str(scene.one), *sorted(copies)] == \
         re.findall(r"^path +(.*)$", scene.on_store("show", ID_ONE).stdout, re.M)
     scene.on_store("remove", copies[1])
     scene.on_store("verify")
-    assert scene.json("show", ID_ONE)["paths"] == [str(scene.one), copies[0], copies[2]]
+    assert scene.row("show", ID_ONE)["paths"] == [str(scene.one), copies[0], copies[2]]
     # perf's link leads to another name then
     scene.on_store("remove", scene.one)
-    assert sorted(scene.json("show", ID_ONE)["paths"]) == [copies[0], copies[2]]
+    assert sorted(scene.row("show", ID_ONE)["paths"]) == [copies[0], copies[2]]
     # what was lost is found again
     shutil.rmtree(scene.store / ".bidfs/name")
-    assert len(scene.json("show", ID_ONE)["paths"]) == 1
+    assert len(scene.row("show", ID_ONE)["paths"]) == 1
     scene.on_store("verify", "--repair", "--offline")
-    assert len(scene.json("show", ID_ONE)["paths"]) == 2
+    assert len(scene.row("show", ID_ONE)["paths"]) == 2
     scene.on_store("remove", ID_ONE)
     assert not list((scene.store / ".bidfs/name").glob("*/*"))
     scene.on_store("add", scene.one)
-    info = scene.json("show", ID_ONE)
+    info = scene.row("show", ID_ONE)
     assert info["artifacts"]["elf"]["size"] == scene.one.stat().st_size and info["artifacts"]["elf"]["how"] == "added", info
-    assert "debuginfo" not in scene.json("show", ID_NOT_STORED)["artifacts"], "a stripped program has none"
+    assert "debuginfo" not in scene.row("show", ID_NOT_STORED)["artifacts"], "a stripped program has none"
 
     # another build under this name: it is said, and not served
     elf = scene.store / str(scene.stripped)[1:] / ID_NOT_STORED / "elf"
@@ -272,8 +272,8 @@ def case_abbreviations(scene):
     scene.on_store("add", scene.one, scene.two, scene.odd, scene.far, scene.short)
     for found, digits in ((ID_FAR, (7, 8, 21, 40)), (ID_ONE, (9, 40)), (ID_TWO, (11,)), (ID_SHORT, (7, 16))):
         for text in (found[:n] for n in digits):
-            assert scene.json("show", text)["id"] == found, text
-            assert scene.json("get", text, "elf")["id"] == found, text
+            assert scene.row("show", text)["id"] == found, text
+            assert scene.row("get", text, "elf")["id"] == found, text
     candidates = "".join(f"  {found}\n" for found in sorted((ID_ONE, ID_ODD, ID_TWO)))
     for command in ("show", "get"):
         done = scene.on_store(command, ID_ONE[:8], status=REFUSED)
@@ -290,8 +290,8 @@ def case_capitals(scene):
     """An id is the same in capitals, whole or not."""
     scene.on_store("add", scene.one)
     for text in (ID_ONE.upper(), ID_ONE.capitalize(), ID_ONE[:9].upper()):
-        assert scene.json("show", text)["id"] == ID_ONE, text
-        assert scene.json("get", text, "elf")["id"] == ID_ONE, text
+        assert scene.row("show", text)["id"] == ID_ONE, text
+        assert scene.row("get", text, "elf")["id"] == ID_ONE, text
     scene.one_error("get", "--offline", ID_NOT_STORED.upper(), status=REFUSED, has=f"'{ID_NOT_STORED}'")
     assert scene.on_store("missing", ID_ONE.upper()).stdout == ""
     scene.on_store("verify", ID_ONE.upper())
@@ -336,14 +336,14 @@ def case_colours_are_forced_or_off(scene):
 
 def case_doctor_names_what_is_bad(scene):
     def results(*options, status):
-        return {row["check"]: row for row in scene.json("doctor", *options, status=status)}
+        return {row["check"]: row for row in scene.rows("doctor", *options, status=status)}
 
     found = results("--offline", status=None)
     assert {"fuse", "privilege", "mount.bidfs", "store"} <= set(found) and "server" not in found, found
     assert found["store"]["state"] == "ok", found
     assert found["fuse"]["state"] == ("ok" if os.access("/dev/fuse", os.R_OK | os.W_OK) else "bad"), found
     assert all((row["state"] == "ok") == (row["remedy"] is None) for row in found.values()), found
-    assert results(status=None)["server"]["text"] in ("no server is configured", "this bidctl is built without fetching")
+    assert results(status=None)["server"]["reason"] in ("no server is configured", "this bidctl is built without fetching")
     text = scene.on_store("doctor", "--offline", status=None).stdout
     assert re.search(rf"^ok +store +{scene.store}$", text, re.M), text
     # a configuration of perf that cannot be read names no store
@@ -354,18 +354,18 @@ def case_doctor_names_what_is_bad(scene):
 
 def case_doctor_reports_a_server_that_it_cannot_check(scene):
     url = "http://127.0.0.1:1"
-    row, = (row for row in scene.json("doctor", f"--url={url}", TMPDIR="/nowhere", status=REFUSED) if row["check"] == "server")
-    assert row["state"] == "bad" and f"{url} is not checked: '/nowhere/" in row["text"], row
+    row, = (row for row in scene.rows("doctor", f"--url={url}", TMPDIR="/nowhere", status=REFUSED) if row["check"] == "server")
+    assert row["state"] == "bad" and f"{url} is not checked: '/nowhere/" in row["reason"], row
 
 
 def case_quarantine_is_listed_restored_and_dropped(scene):
-    assert scene.json("quarantine") == [] and scene.on_store("quarantine", "list").stdout == ""
+    assert scene.rows("quarantine") == [] and scene.on_store("quarantine", "list").stdout == ""
     place = scene.store / ".bidfs" / "quarantine"
     place.mkdir(parents=True)
     names = [f"{ID_FAR}.elf.1", f"{ID_TWO}.elf.2"]
     shutil.copy(scene.one, place / names[0])
     shutil.copy(scene.text, place / names[1])
-    assert [(row["name"], row["id"]) for row in scene.json("quarantine")] == [(names[0], ID_ONE), (names[1], None)]
+    assert [(row["name"], row["id"]) for row in scene.rows("quarantine")] == [(names[0], ID_ONE), (names[1], None)]
     rows = [line.split("\t")[2:] for line in scene.on_store("quarantine").stdout.splitlines()]
     assert rows == [[ID_ONE, names[0]], ["-", names[1]]], rows
     done = scene.on_store("quarantine", "restore", "--dry-run", names[0])
@@ -423,7 +423,7 @@ def case_quarantined_file_stays_if_the_store_has_other_bytes_of_its_build(scene)
 def case_operand_of_pin_that_is_no_utf8_is_text_in_json(scene):
     paths = [shutil.copy(made, f"{scene.home}/\udcff{made.name}") for made in (scene.one, scene.two)]
     scene.on_store("add", scene.one, scene.two)
-    assert [row["id"] for row in scene.json("pin", *paths)] == [ID_ONE, ID_TWO]
+    assert [row["id"] for row in scene.rows("pin", *paths)] == [ID_ONE, ID_TWO]
 
 
 def case_dry_run_of_remove_counts_what_the_store_has(scene):
@@ -474,20 +474,20 @@ def case_show_path(scene):
     for name in ("program", "alias"):
         text = scene.on_store("show", scene.home / name).stdout
         assert sorted(re.findall("^build-id +([0-9a-f]+)$", text, re.M)) == sorted([ID_ONE, ID_TWO]), text
-    assert sorted(row["id"] for row in scene.json("show", program)) == sorted([ID_ONE, ID_TWO])
+    assert sorted(row["id"] for row in scene.rows("show", program)) == sorted([ID_ONE, ID_TWO])
     # as a shell has it; and perf's own names, as a list shows them
     for name in ("alias", "./alias"):
         found = subprocess.run([scene.bidctl, "--store", scene.store, "--json", "show", name], env=scene.environment,
                                cwd=scene.home, stdout=subprocess.PIPE, check=True, timeout=TIMEOUT)
-        assert sorted(row["id"] for row in json.loads(found.stdout)) == sorted([ID_ONE, ID_TWO]), name
+        assert sorted(row["id"] for row in read_json(found.stdout)["result"]) == sorted([ID_ONE, ID_TWO]), name
     vdso = scene.store / "[vdso]" / ID_FAR
     vdso.mkdir(parents=True)
     shutil.copy(scene.far, vdso / "vdso")
     (scene.store / ".build-id" / ID_FAR[:2]).mkdir()
     (scene.store / ".build-id" / ID_FAR[:2] / ID_FAR[2:]).symlink_to(f"../../[vdso]/{ID_FAR}")
-    assert [row["id"] for row in scene.json("show", "[vdso]")] == [ID_FAR]
+    assert [row["id"] for row in scene.rows("show", "[vdso]")] == [ID_FAR]
     scene.one_error("show", "nothing-here", status=REFUSED, has="neither a build-id")
-    assert scene.json("show", scene.text, status=REFUSED) == []
+    assert scene.rows("show", scene.text, status=REFUSED) == []
     scene.one_error("show", scene.text, status=REFUSED, has="no build of this path")
     scene.run("show", scene.text, status=REFUSED)
 
@@ -502,10 +502,9 @@ def case_shortest_id(scene):
 
 def case_status(scene):
     scene.on_store("add", scene.one, scene.two)
-    status = scene.json("status")
-    store = status["store"]
-    assert store["path"] == str(scene.store) and store["writable"] is True and store["ids"] == 2, status
-    assert 0 < store["bytes_free"] <= store["bytes_total"] and isinstance(status["mounts"], list), status
+    store, *mounts = scene.rows("status")
+    assert store["store"] == str(scene.store) and store["writable"] is True and store["builds"] == 2, store
+    assert 0 < store["free"] <= store["size"] and all("mount" in mount for mount in mounts), (store, mounts)
     text = scene.on_store("status").stdout
     assert re.search(rf"^store +{re.escape(str(scene.store))}$", text, re.M) and re.search(r"^  ids +2$", text, re.M), text
 

@@ -37,8 +37,8 @@ def case_sum_is_that_of_du(scene):
     whole = subprocess.run(["du", "--summarize", "--block-size=1", scene.store], check=True, capture_output=True, text=True,
                            timeout=TIMEOUT).stdout
     json = scene.json("du")
-    assert json["size"] == sum(size for _, size in found.values()) == int(whole.split()[0]), (json, whole)
-    assert json["shared_size"] == size and [build["path"] for build in json["builds"]] in (
+    assert json["totals"]["size"] == sum(size for _, size in found.values()) == int(whole.split()[0]), (json, whole)
+    assert json["totals"]["shared_size"] == size and [row["path"] for row in json["result"] if "id" in row] in (
         [str(scene.one), str(scene.two)], [str(scene.two), str(scene.one)]), json
 
 

@@ -5,13 +5,12 @@
 usage: check_gc.py BIDCTL [--no-fetch]
 """
 import gzip
-import json
 import os
 import time
 
 import cases
 from add_scene import NOBODY, as_nobody, entry_of, let_nobody_in, link_of
-from bidctl_scene import DONE, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, USAGE, Scene, server
+from bidctl_scene import DONE, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, USAGE, Scene, read_json, server
 
 
 def case_gc_of_what_was_set_aside(scene):
@@ -56,7 +55,7 @@ def case_gc_of_scans(scene):
     assert abs(caches[0].stat().st_mtime - just) < 1, "written more than once a day"
     done = scene.on_store("gc", "--dry-run")
     assert "results of scans of trees: 1 kept, 1 would be dropped" in done.stdout and caches[1].exists(), done.stdout
-    done = scene.json("gc")
+    done = scene.totals("gc")
     assert (done["scans"], done["scans_dropped"]) == (1, 1), done
     assert {path.name for path in place.iterdir()} == {caches[0].name, "notes"}
     assert "scans" not in scene.on_store("gc").stdout
@@ -103,13 +102,14 @@ def case_gc_of_what_was_made(scene):
     assert done[2].startswith("fetched 0 artifacts, 0 B; made 2, ") and "would evict 2" in done[2], done
     size = kept[ID_TWO].stat().st_blocks * 512
     done = scene.json("gc", f"--cache-size={size}")
-    assert [(gone["id"], gone["made"]) for gone in done["artifacts"]] == [(ID_ONE, True)] and done["made"] == 2, done
+    assert [(gone["id"], gone["origin"]) for gone in done["result"]] == [(ID_ONE, "derived")], done
+    assert done["totals"]["derived"] == 2, done
     assert not kept[ID_ONE].exists() and kept[ID_TWO].exists()
     # who has it open keeps it
     with open(kept[ID_TWO], "rb"):
-        done = scene.json("gc", "--cache-size=1", status=REFUSED)
+        done = scene.totals("gc", "--cache-size=1", status=REFUSED)
         assert done["in_use"] == 1 and kept[ID_TWO].exists(), done
-    done = scene.json("gc", "--cache-size=1")
+    done = scene.totals("gc", "--cache-size=1")
     assert done["evicted"] == 1 and not kept[ID_TWO].exists(), done
     # and it is made again
     scene.on_store("get", f"--lower={lower}", ID_ONE, "elf")
@@ -120,11 +120,11 @@ def case_pinned_build_is_not_evicted(scene):
     with server(scene) as url:
         scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf")
     assert scene.on_store("pin", "--dry-run", ID_NOT_STORED[:8]).stdout == f"{ID_NOT_STORED}\twould be pinned\n"
-    assert scene.json("gc", "-n", "--cache-size=1")["fetched"] == 1
+    assert scene.totals("gc", "-n", "--cache-size=1")["fetched"] == 1
     assert "not in the store" in scene.run("pin", "-n", ID_ONE, status=REFUSED).stderr
     assert not (scene.home / ".debug").exists(), "a dry run made the default store"
     assert scene.on_store("-v", "pin", ID_NOT_STORED[:8]).stdout == f"{ID_NOT_STORED}\n"
-    assert scene.json("gc", "--cache-size=1")["fetched"] == 0
+    assert scene.totals("gc", "--cache-size=1")["fetched"] == 0
     assert scene.on_store("list").stdout.startswith(ID_NOT_STORED)
     scene.one_error("pin", ID_ONE, ID_NOT_STORED, status=REFUSED, has="not in the store")
 
@@ -144,13 +144,13 @@ def case_gc(scene):
     lines = scene.on_store("gc", "--dry-run", "--cache-size=1").stdout.splitlines()
     assert abandoned.exists()
     abandoned.unlink()
-    assert json.loads(scene.run("gc", "--dry-run", "--json").stdout)["evicted"] == 0, "the default store is not there"
+    assert read_json(scene.run("gc", "--dry-run", "--json").stdout)["totals"]["evicted"] == 0, "the default store is not there"
     assert len(lines) == 3 and lines[0].split("\t")[:2] == [ID_NOT_STORED, "elf"] and "would evict 2" in lines[2], lines
     assert [line.split("\t")[-1] for line in lines[:2]] == ["would be evicted"] * 2, lines
     assert scene.on_store("gc", "--cache-size=1G").summary.endswith("evicted 0, 0 B\n")
-    fetched = scene.json("gc", "-n")["fetched_size"]
+    fetched = scene.totals("gc", "-n")["fetched_size"]
     for size, evicted in ((fetched / 1024, 0), ((fetched - 1) / 1024, 1)):
-        assert scene.json("gc", "-n", f"--cache-size={size:.10f}K")["evicted"] == evicted
+        assert scene.totals("gc", "-n", f"--cache-size={size:.10f}K")["evicted"] == evicted
     assert scene.files() == before
     # the one that was used last stays
     record = scene.store / ".bidfs" / "record" / ID_NOT_STORED[:2] / f"{ID_NOT_STORED[2:]}.elf"
@@ -158,9 +158,9 @@ def case_gc(scene):
     scene.on_store("get", ID_NOT_STORED, "elf")
     assert record.stat().st_mtime > 1000, "its use was not noted"
     os.utime(record.with_suffix(".debuginfo"), (0, 0))
-    done = scene.json("gc", "--cache-size=20K")
-    assert [(gone["id"], gone["kind"]) for gone in done["artifacts"]] == [(ID_NOT_STORED, "debuginfo")], done
-    assert scene.json("gc", "--min-free=1000T", status=REFUSED)["evicted"] == 1
+    done = scene.rows("gc", "--cache-size=20K")
+    assert [(gone["id"], gone["kind"]) for gone in done] == [(ID_NOT_STORED, "debuginfo")], done
+    assert scene.totals("gc", "--min-free=1000T", status=REFUSED)["evicted"] == 1
     assert scene.on_store("list").stdout.startswith(ID_ONE) and scene.on_store("list").stdout.count("\n") == 1
     assert "found 0" in scene.on_store("verify", "--deep").stdout
     assert "short of the limit" in scene.on_store("gc", "--min-free=100%", status=REFUSED).stderr

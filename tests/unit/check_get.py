@@ -25,11 +25,12 @@ def case_get_local(scene):
     for kind in ("elf", "executable", "debuginfo"):
         assert scene.on_store("get", ID_ONE, kind).stdout == f"{stored}\n"
     assert scene.on_store("get", ID_ONE).stdout == f"{stored}\n", "debuginfo is the default"
-    assert scene.json("get", ID_ONE) == {"id": ID_ONE, "kind": "debuginfo", "served_as": "elf", "path": str(stored),
-                                         "size": stored.stat().st_size}
+    assert scene.row("get", ID_ONE) == {
+        "id": ID_ONE, "kind": "debuginfo", "name": None, "state": "here", "served_as": "elf", "file": str(stored),
+        "size": stored.stat().st_size, "reason": None, "servers": []}
     scene.one_error("get", ID_NOT_STORED, "--offline", status=REFUSED, has="no server is asked with '--offline'")
     scene.one_error("get", ID_ONE, "kallsyms", status=REFUSED, has="no server has this kind")
-    failed = scene.json("get", ID_NOT_STORED, "--offline", status=REFUSED)
+    failed = scene.row("get", ID_NOT_STORED, "--offline", status=REFUSED)
     assert (failed["id"], failed["kind"], failed["servers"]) == (ID_NOT_STORED, "debuginfo", []), failed
     # a wrong file is not served, whatever its name
     stored.unlink()
@@ -83,7 +84,7 @@ def case_get_fetched_read_only(scene):
             assert "no server is asked, as the store cannot be written" in done.stderr, done
             done = run("-", url, urls=urls, lines=f"{ID_ONE}\n{ID_FAR}\n{ID_TWO}\n", status=TROUBLE)
             assert done.stderr == f"bidctl: error: the store cannot be written, so no server is asked: '{scene.store}'\n", done
-            assert "absent" not in done.stdout.replace("absent 0", "").replace('"absent": 0', ""), done
+            assert "absent" not in done.stdout.replace("absent 0", "").replace('"absent":0', ""), done
             assert done.stdout.count("nobody was asked") == 4, done
             # what is here is here
             assert run("-", url, urls=urls, lines=f"{ID_ONE}\n", status=DONE).stderr == ""
@@ -139,7 +140,7 @@ def case_get_fetched(scene):
         # the environment's servers, and more than one of them
         done = scene.on_store("get", ID_NOT_STORED, "elf", DEBUGINFOD_URLS=f"http://127.0.0.1:1 {url}")
         assert done.stderr == "" and pathlib.Path(done.stdout.rstrip("\n")).read_bytes() == scene.stripped.read_bytes(), done
-    assert scene.json("show", ID_NOT_STORED)["artifacts"]["debuginfo"]["how"] == "fetched"
+    assert scene.row("show", ID_NOT_STORED)["artifacts"]["debuginfo"]["how"] == "fetched"
 
 
 def case_get_fetched_other_bytes(scene):
@@ -189,9 +190,9 @@ def case_get_failures(scene):
         assert done.stderr.count("\n") == 2 and f"server '{no}" in done.stderr and "absent" in done.stderr, done.stderr
         done = scene.on_store("get", f"--url={no}", "--url=http://127.0.0.1:1", ID_FAR, status=TROUBLE)
         assert done.stderr.count("\n") == 3 and "unreachable" in done.stderr and "could not be asked" in done.stderr, done.stderr
-        failed = scene.json("get", f"--url={no}", f"--url={wrong}", ID_NOT_STORED, "elf", status=REFUSED)
-        assert [answer["outcome"] for answer in failed["servers"]] == ["absent", "rejected"], failed
-        assert failed["servers"][0]["name"].startswith(no), failed
+        failed = scene.row("get", f"--url={no}", f"--url={wrong}", ID_NOT_STORED, "elf", status=REFUSED)
+        assert [answer["state"] for answer in failed["servers"]] == ["absent", "rejected"], failed
+        assert failed["servers"][0]["server"].startswith(no), failed
         scene.one_error("get", f"--url={no}", ID_FAR[:10], status=REFUSED, has="no such build-id in the store")
     assert scene.files() == [], "something was left behind"
     # libdebuginfod shares the list, and takes URLs of other kinds too

@@ -4,7 +4,6 @@
 
 usage: check_get_many.py BIDCTL [--no-fetch] [CASE...]
 """
-import json
 import os
 import pathlib
 import random
@@ -15,7 +14,7 @@ import subprocess
 import time
 
 from bidctl_scene import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, asked, build,
-                          divide, server, stats)
+                          divide, read_json, server, stats)
 from cases import main, need
 from check_add_perf_data import ID_GONE, Recording
 
@@ -37,9 +36,12 @@ def get(scene, *arguments, status=DONE, lines=None):
     done = subprocess.run(command, env=scene.environment, input=lines or "", capture_output=True, text=True, timeout=TIMEOUT,
                           check=False)
     assert status in (None, done.returncode), (done.returncode, done.stdout, done.stderr)
-    found = json.loads(done.stdout)
-    assert found["needed"] == len(found["items"]) == sum(found[state] for state in COUNTS), found
-    return {(item["id"], item["kind"]): item for item in found["items"]}, found
+    value = read_json(done.stdout)
+    found = value["totals"]
+    items = [item for item in value["result"] if item["id"]]
+    assert found["needed"] == len(items) == sum(found[state] for state in COUNTS), found
+    return {(item["id"], item["kind"]): item for item in items}, \
+        found | {"items": items, "paths": [item["path"] for item in value["result"] if item["state"] == "unidentified"]}
 
 
 def states(items):
@@ -65,8 +67,8 @@ def case_list_offline(scene):
     items, found = get(scene, "-", "--offline", lines=f"{ID_ONE} /usr/bin/one\n\n{ID_FAR}\n{ID_ONE}\n", status=REFUSED)
     assert states(items) == {(ID_ONE, "debuginfo"): "here", (ID_ONE, "elf"): "here", (ID_FAR, "debuginfo"): "absent",
                              (ID_FAR, "elf"): "absent"}, items
-    assert found["needed"] == 4 and items[ID_FAR, "elf"]["path"] is None and "--offline" in items[ID_FAR, "elf"]["why"], found
-    assert items[ID_ONE, "elf"]["path"] == "/usr/bin/one" and items[ID_ONE, "elf"]["why"] is None
+    assert found["needed"] == 4 and items[ID_FAR, "elf"]["path"] is None and "--offline" in items[ID_FAR, "elf"]["reason"], found
+    assert items[ID_ONE, "elf"]["path"] == "/usr/bin/one" and items[ID_ONE, "elf"]["reason"] is None
     items, found = get(scene, "-", "elf", "--offline", lines=f"{ID_ONE}\n{ID_ONE.upper()}\n")
     assert states(items) == {(ID_ONE, "elf"): "here"}, "in capitals it is the same"
     assert get(scene, "-", "--offline")[1]["needed"] == 0
@@ -89,9 +91,9 @@ def case_list_fetched(scene):
     with server(scene) as url:
         items, found = get(scene, "-", f"--url={url}", lines=f"{ID_ONE}\n{ID_NOT_STORED}\n{ID_FAR}\n{ID_GONE}\n", status=REFUSED)
         assert found["fetched"] == 4 and found["here"] == 2 and found["absent"] == 2, found
-        assert found["bytes"] == sum(path.stat().st_size for path in (scene.home / "served").rglob("*") if path.is_file()), found
-        assert items[ID_GONE, "elf"]["why"] == f"{url}: HTTP 404", items
-        assert items[ID_FAR, "elf"]["bytes"] == scene.far.stat().st_size, items
+        assert found["received"] == sum(path.stat().st_size for path in (scene.home / "served").rglob("*") if path.is_file()), found
+        assert items[ID_GONE, "elf"]["reason"] == f"{url}: HTTP 404", items
+        assert items[ID_FAR, "elf"]["received"] == scene.far.stat().st_size, items
         assert asked(url) == 6, "what is here costs nothing"
         # once more: what is here is here, and only what was absent is asked for
         items, found = get(scene, "-", f"--url={url}", lines=f"{ID_ONE}\n{ID_NOT_STORED}\n{ID_FAR}\n")
@@ -108,13 +110,13 @@ def case_list_fetched_trouble(scene):
     """An outage is told from absence, for each of them."""
     with server(scene, f"wrong-id:{scene.one}") as url:
         items, _ = get(scene, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n", status=REFUSED)
-        assert items[ID_NOT_STORED, "elf"]["state"] == "refused" and ID_ONE in items[ID_NOT_STORED, "elf"]["why"], items
+        assert items[ID_NOT_STORED, "elf"]["state"] == "refused" and ID_ONE in items[ID_NOT_STORED, "elf"]["reason"], items
     items, found = get(scene, "-", "--url=http://127.0.0.1:1", lines=f"{ID_FAR}\n", status=TROUBLE)
-    assert found["failed"] == 2 and "127.0.0.1:1" in items[ID_FAR, "elf"]["why"], items
+    assert found["failed"] == 2 and "127.0.0.1:1" in items[ID_FAR, "elf"]["reason"], items
     # nor is the one who has nothing the reason if another could not be asked
     with server(scene, "absent") as url:
         items, _ = get(scene, "-", "elf", "--url=http://127.0.0.1:1", f"--url={url}", lines=f"{ID_FAR}\n", status=TROUBLE)
-        assert "127.0.0.1:1" in items[ID_FAR, "elf"]["why"], items
+        assert "127.0.0.1:1" in items[ID_FAR, "elf"]["reason"], items
 
 
 def case_list_fetched_other_bytes(scene):
@@ -125,9 +127,9 @@ def case_list_fetched_other_bytes(scene):
         served = scene.home / "served" / ID_NOT_STORED / "executable"
         served.write_bytes(served.read_bytes() + bytes(16))
         items, _ = get(scene, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n{ID_FAR}\n", status=REFUSED)
-        why = items[ID_NOT_STORED, "elf"]["why"]
+        why = items[ID_NOT_STORED, "elf"]["reason"]
         assert items[ID_NOT_STORED, "elf"]["state"] == "refused" and why.endswith("; '--accept' takes them"), items
-        assert "--accept" not in items[ID_FAR, "elf"]["why"], items
+        assert "--accept" not in items[ID_FAR, "elf"]["reason"], items
         items, _ = get(scene, "-", "elf", "--accept", f"--url={url}", lines=f"{ID_NOT_STORED}\n")
         assert states(items) == {(ID_NOT_STORED, "elf"): "fetched"}, items
 
@@ -148,7 +150,7 @@ def case_dwz_fetched(scene):
         scene.on_store("remove", ID_TWO)
         done = scene.on_store("get", f"--url={url}", ID_FAR)
         assert done.stderr == "" and done.stdout.count("\n") == 1 and asked(url) == 4, done
-        assert scene.json("show", ID_TWO)["artifacts"]["debuginfo"]["how"] == "fetched"
+        assert scene.row("show", ID_TWO)["artifacts"]["debuginfo"]["how"] == "fetched"
         # and if nobody has it
         scene.on_store("remove", ID_TWO)
         shutil.rmtree(scene.home / "served" / ID_TWO)
@@ -169,7 +171,7 @@ def case_dwz_of_strings_is_debuginfo_fetched_or_added(scene):
     assert states(items) == {(ID_FAR, "debuginfo"): "fetched"}, items
     scene.on_store("remove", ID_FAR)
     scene.on_store("add", strings)
-    assert list(scene.json("show", ID_FAR)["artifacts"]) == ["debuginfo"]
+    assert list(scene.row("show", ID_FAR)["artifacts"]) == ["debuginfo"]
 
 
 def case_perf_data_offline(scene):
@@ -368,7 +370,7 @@ def case_core_without_the_note_names_the_program(scene):
     path = program(scene, "-Wl,--section-start=.note.gnu.build-id=0x500000")
     core = kernel_core(scene, path)
     _, found = get(scene, "--core", core, "elf", "--offline", status=REFUSED)
-    assert found["unidentified"] == [str(path)] and found["added"] == found["needed"] > 0, found
+    assert found["paths"] == [str(path)] and found["added"] == found["needed"] > 0, found
     done = scene.on_store("get", "--core", core, "elf", "--offline", status=REFUSED)
     assert done.stderr == f"bidctl: warning: '{path}': the core file has no build-id of it\n", done.stderr
     assert done.stdout.endswith(", unidentified 1\n"), done.stdout
@@ -379,7 +381,7 @@ def case_core_of_library_in_archive_names_the_archive(scene):
     path, archive = zipped_library(scene)
     core = kernel_core(scene, path)
     _, found = get(scene, "--core", core, "elf", "--offline", status=REFUSED)
-    assert found["unidentified"] == [str(archive)], found
+    assert found["paths"] == [str(archive)], found
 
 
 def case_core_packed_is_read(scene):
@@ -463,7 +465,7 @@ def case_fetched_interrupted(scene):
             time.sleep(1)  # it is in the store, and bidctl has to be told
             process.send_signal(signal.SIGINT)
             out, errors = process.communicate(timeout=TIMEOUT)
-        found = json.loads(out)
+        found = read_json(out)["totals"]
         assert process.returncode == 128 + signal.SIGINT and errors == "", (process.returncode, errors)
         assert found["fetched"] == 1 and found["interrupted"] == 1, found
         urllib_control(url, f"id={ID_NOT_STORED}")
@@ -507,7 +509,7 @@ def case_pid_of_library_in_archive_names_the_archive(scene):
             _, found = get(scene, "--pid", process.pid, "elf", "--offline", status=REFUSED)
         finally:
             process.kill()
-    assert found["unidentified"] == [str(archive)] and found["added"] == found["needed"] > 0, found
+    assert found["paths"] == [str(archive)] and found["added"] == found["needed"] > 0, found
     plain = program(scene, "-Wl,--build-id=none")
     with running(plain) as process:
         try:
@@ -515,7 +517,7 @@ def case_pid_of_library_in_archive_names_the_archive(scene):
             done = scene.on_store("add", "--running", status=None)
         finally:
             process.kill()
-    assert found["unidentified"] == [str(plain)], found
+    assert found["paths"] == [str(plain)], found
     assert "no build-id" in done.stdout, done
 
 

@@ -4,7 +4,6 @@
 
 usage: check_keep.py BIDCTL [--no-fetch]
 """
-import json
 import os
 import pathlib
 import shutil
@@ -12,7 +11,7 @@ import subprocess
 
 import cases
 from add_scene import entry_of, link_of
-from bidctl_scene import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene
+from bidctl_scene import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, read_json
 from cases import need
 
 
@@ -96,13 +95,13 @@ def case_remove_what_is_not_seen(scene):
 def case_remove_names(scene):
     copy = pathlib.Path(shutil.copy(scene.one, scene.home / "copy"))
     scene.on_store("add", scene.one, copy)
-    removed, = scene.json("remove", scene.one)
-    assert (removed["names"], removed["left"], removed["id"], removed["error"]) == (1, 1, ID_ONE, None), removed
+    removed, = scene.rows("remove", scene.one)
+    assert (removed["paths_removed"], removed["paths_left"], removed["id"], removed["reason"]) == (1, 1, ID_ONE, None), removed
     assert os.readlink(link_of(scene, ID_ONE)) == f"../..{copy}/{ID_ONE}", "perf is led to nothing"
     assert scene.on_store("get", ID_ONE, "elf").stdout == f"{entry_of(scene, copy, ID_ONE)}/elf\n"
     # every build of a path that is no file any more
     copy.unlink()
-    assert scene.json("remove", f"--path={copy}")[0]["left"] == 0
+    assert scene.rows("remove", f"--path={copy}")[0]["paths_left"] == 0
     assert scene.files() == []
     # a file that was added from elsewhere stands for its build
     scene.on_store("add", scene.one)
@@ -138,7 +137,7 @@ def case_update(scene):
     stored = entry_of(scene, program, ID_ONE) / "elf"
     assert stored.read_bytes() == scene.one.read_bytes() != program.read_bytes()
     done = scene.json("update", program, scene.text, status=REFUSED)
-    assert (done["replaced"], done["added"], done["refused"]) == (1, 0, 1) and done["files"][0]["replaced"], done
+    assert done["totals"] == {"replaced": 1, "added": 0, "refused": 1} and done["result"][0]["state"] == "replaced", done
     assert stored.read_bytes() == program.read_bytes()
     assert scene.on_store("verify", "--deep").stdout.count("\n") == 1
     # what is a link to it, and so the same whatever was written to it, is not copied
@@ -175,13 +174,13 @@ def case_missing(scene):
     done = scene.on_store("missing", ID_ONE, ID_TWO, ID_FAR, status=REFUSED)
     assert done.stdout == f"{ID_TWO}\n{ID_FAR}\n", done
     assert scene.on_store("missing", ID_ONE).stdout == ""
-    assert scene.json("missing", ID_ONE) == []
+    assert scene.rows("missing", ID_ONE) == []
     lines = f"{ID_ONE} /usr/bin/one\n\n  {ID_FAR} /usr/bin/far away\n{ID_NOT_STORED}\n"
     command = [scene.bidctl, f"--store={scene.store}", "missing"]
     done = subprocess.run(command, input=lines, env=scene.environment, capture_output=True, text=True, timeout=TIMEOUT)
     assert (done.returncode, done.stdout) == (REFUSED, f"{ID_FAR} /usr/bin/far away\n{ID_NOT_STORED}\n"), done
     done = subprocess.run([*command, "--json"], input=lines, env=scene.environment, capture_output=True, text=True, timeout=TIMEOUT)
-    assert [row["name"] for row in json.loads(done.stdout)] == ["/usr/bin/far away", None], done
+    assert [row["path"] for row in read_json(done.stdout)["result"]] == ["/usr/bin/far away", None], done
     done = subprocess.run(command, input="hello\n", env=scene.environment, capture_output=True, text=True, timeout=TIMEOUT)
     assert done.returncode == USAGE and "line 1" in done.stderr, done
     # perf's option takes a recording
@@ -201,8 +200,8 @@ def case_list_by(scene):
     assert order("--by=path") == sorted(paths, key=lambda build_id: str(paths[build_id]))
     assert order("--by=time") == [ID_FAR, ID_ONE, ID_NOT_STORED, ID_TWO]
     assert order("--by=size") == sorted(paths, key=lambda build_id: (-paths[build_id].stat().st_size, build_id))
-    assert [row["id"] for row in scene.json("list", "--by=time")] == order("--by=time")
-    assert [row["changed"] for row in scene.json("list", "--by=time")] == [10**9 - age for age in range(4)]
+    assert [row["id"] for row in scene.rows("list", "--by=time")] == order("--by=time")
+    assert [row["time"] for row in scene.rows("list", "--by=time")] == [10**9 - age for age in range(4)]
     shown = scene.on_terminal("list", "--by=time", "--store", scene.store, TZ="UTC")[1].splitlines()
     assert "CHANGED" in shown[0] and "  2001-09-09 01:46:40  /" in shown[1], shown
     scene.one_error("list", "--by=colour", status=USAGE, has="'colour'")

@@ -6,7 +6,6 @@ usage: check_kernel.py BIDCTL
 
 BID_TEST_KERNELS is the directory with the packages that contrib/kernels fetched.
 """
-import json
 import lzma
 import os
 import pathlib
@@ -17,7 +16,7 @@ import subprocess
 
 import cases
 from add_scene import in_namespace
-from bidctl_scene import DONE, REFUSED, Scene
+from bidctl_scene import DONE, REFUSED, Scene, read_json
 
 IDS = [f"{number:02x}" + "c0ffee00" * 4 + "000000" for number in range(1, 9)]
 SOURCE = r"""
@@ -183,7 +182,7 @@ def case_symbols_after_an_image(scene):
 def case_no_kernel(scene):
     """A program has symbols too, and they are no kernel's."""
     scene.on_store("add", scene.one)
-    build_id = scene.json("list")[0]["id"]
+    build_id = scene.rows("list")[0]["id"]
     scene.on_store("get", "--offline", build_id, "kallsyms", status=REFUSED)
     assert not (scene.store / "[kernel.kallsyms]").exists()
 
@@ -241,11 +240,13 @@ def case_running(scene):
     shown = kernel and any(line.strip("0")[0] != " " for line in symbols)
     first, again = (scene.json("add", "--kernel", status=DONE if shown else REFUSED) for _ in range(2))
     for done in (first, again):
-        assert done["seen"] == len(done["files"]) == done["added"] + done["known"] + done["refused"], done
-    assert first["added"] > 0 and again["added"] == 0 and again["known"] == first["added"] + first["known"], (first, again)
-    files = {file["file"]: file for file in again["files"]}
+        totals = done["totals"]
+        assert totals["seen"] == len(done["result"]) == totals["added"] + totals["known"] + totals["refused"], done
+    assert first["totals"]["added"] > 0 and again["totals"]["added"] == 0, (first, again)
+    assert again["totals"]["known"] == first["totals"]["added"] + first["totals"]["known"], (first, again)
+    files = {file["file"]: file for file in again["result"]}
     image = vdso()
-    assert files["[vdso]"]["id"] == id_in(image) and files["[vdso]"]["known"], files
+    assert files["[vdso]"]["id"] == id_in(image) and files["[vdso]"]["state"] == "known", files
     stored = pathlib.Path(scene.on_store("get", "--offline", id_in(image), "vdso").stdout.strip())
     assert stored.read_bytes() == image
     if shown:
@@ -254,10 +255,10 @@ def case_running(scene):
         # who may not see this does not see it in the store
         assert (scene.store / "[kernel.kallsyms]" / kernel / "kallsyms").stat().st_mode & 0o777 == 0o400
     else:
-        assert files["/proc/kallsyms"]["refused"], files
+        assert files["/proc/kallsyms"]["state"] == "refused", files
     for name, file in files.items():
         if pathlib.Path(name).name.startswith("vmlinu"):
-            assert file.get("id") or file.get("refused"), file
+            assert file["id"] or file["state"] == "refused", file
     for path in ("/proc/kallsyms", "/sys/kernel/notes"):
         if os.access(path, os.R_OK):
             assert "'bidctl add --kernel'" in scene.on_store("add", path, status=REFUSED).stderr, path
@@ -278,7 +279,7 @@ def case_vdso_files(scene):
     done = subprocess.run(["unshare", "-m", "sh", "-euc", script, "sh", top, release, scene.home / "vdso64.so",
                            scene.bidctl, "--json", "--store", scene.store, "add", "--kernel"],
                           capture_output=True, text=True, check=False)
-    files = {file["file"]: file for file in json.loads(done.stdout)["files"]}
+    files = {file["file"]: file for file in read_json(done.stdout)["result"]}
     assert files[f"/lib/modules/{release}/vdso/vdso64.so"]["id"] == other.hex(), done
     stored = pathlib.Path(scene.on_store("get", "--offline", other.hex(), "vdso").stdout.strip())
     assert stored.read_bytes() == image and "[vdso]" in str(stored)

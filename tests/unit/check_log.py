@@ -39,8 +39,8 @@ def case_log_has_downloads_refusals_and_evictions(scene):
     assert gone["elf"][:2] == ("evicted", ID_NOT_STORED) and gone["elf"][4:] == ("cache-size", "-"), after
     assert gone["section"][:2] == ("evicted", ID_NOT_STORED) and gone["section"][4:] == ("cache-size", ".text"), after
     assert events(scene, "-n", "1") == after[-1:] and events(scene, "--lines=2") == after[-2:] == events(scene, "-n2")
-    json = scene.json("log")
-    assert json[-1]["event"] == "evicted" and [row["time"] for row in json[:2]] == [then, then + 1], json
+    json = scene.rows("log")
+    assert json[-1]["state"] == "evicted" and [row["time"] for row in json[:2]] == [then, then + 1], json
     assert json[1]["id"] is None and {row["name"] for row in json} == {None, ".text"}, json
     assert "quarantined" in scene.on_terminal("-s", scene.store, "log")[1]
 
@@ -55,7 +55,7 @@ def case_full_log_loses_its_older_half(scene):
     assert events(scene).count(("evicted", ID_ONE, "elf", "1", "min-free", "-")) == len(lines)
     scene.on_store("gc", "--cache-size=1")
     assert 128 << 10 < log.stat().st_size < (256 << 10)
-    after = scene.json("log")
+    after = scene.rows("log")
     assert after[-1]["id"] == ID_NOT_STORED and after[-2]["time"] == 14999 and after[0]["time"] > 11000, after[0]
 
 

@@ -4,14 +4,13 @@
 
 usage: check_lower.py BIDCTL [--no-fetch] [CASE...]
 """
-import json
 import os
 import shutil
 import subprocess
 import tempfile
 
 import cases
-from bidctl_scene import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TROUBLE, USAGE, Scene
+from bidctl_scene import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TROUBLE, USAGE, Scene, read_json
 
 
 def fill(scene):
@@ -29,13 +28,13 @@ def fill(scene):
 def case_list(scene):
     lowers, other, cache = fill(scene)
     before = scene.files()
-    rows = {row["id"]: row for row in scene.json("list", *lowers)}
+    rows = {row["id"]: row for row in scene.rows("list", *lowers)}
     assert sorted(rows) == sorted([ID_ONE, ID_TWO, ID_FAR]), rows
     assert rows[ID_TWO]["path"] == str(scene.two) and rows[ID_TWO]["size"] == scene.two.stat().st_size, rows
     assert rows[ID_FAR]["size"] == scene.far.stat().st_size and rows[ID_FAR]["kinds"] == ["elf"], rows
-    assert [row["id"] for row in scene.json("list")] == [ID_ONE]
-    assert scene.json("list", *lowers, "--by=path")[-1]["id"] == ID_FAR
-    assert scene.json("status", *lowers)["store"]["ids"] == 3
+    assert [row["id"] for row in scene.rows("list")] == [ID_ONE]
+    assert scene.rows("list", *lowers, "--by=path")[-1]["id"] == ID_FAR
+    assert scene.rows("status", *lowers)[0]["builds"] == 3
     assert scene.files() == before and not (cache / ".bidfs").exists()
     assert not (other / ".bidfs" / "unpacked").exists()
 
@@ -45,11 +44,11 @@ def case_found(scene):
     assert scene.on_store("get", *lowers, ID_TWO[:9], "elf").stdout == f"{other}{scene.two}/{ID_TWO}/elf\n"
     assert scene.on_store("get", *lowers, ID_ONE, "elf").stdout.startswith(str(scene.store)), "the store itself comes first"
     assert scene.on_store("get", *lowers, ID_FAR).stdout == f"{cache}/{ID_FAR}/executable\n", "not stripped"
-    shown = scene.json("show", *lowers, ID_FAR)
+    shown = scene.row("show", *lowers, ID_FAR)
     assert shown["artifacts"]["elf"]["path"] == f"{cache}/{ID_FAR}/executable", shown
     # what both have is told of once
     for name, ident, how in ((ID_TWO, ID_TWO, "added"), (scene.two, ID_TWO, "added"), (scene.one, ID_ONE, "added")):
-        shown = scene.json("show", *lowers, name)
+        shown = scene.row("show", *lowers, name)
         shown = shown if name is ident else shown[0] if len(shown) == 1 else shown
         assert shown["id"] == ident and shown["artifacts"]["elf"]["how"] == how, shown
         assert shown["paths"][0] == str(scene.two if ident == ID_TWO else scene.one), shown
@@ -69,7 +68,7 @@ def case_found_by_itself(scene):
     (cache / ID_TWO / "debuginfo").touch(mode=0)  # no server had it a while ago
     assert scene.on_store("get", ID_FAR, "elf").stdout == f"{cache}/{ID_FAR}/executable\n"
     assert scene.on_store("missing", ID_FAR, ID_TWO, status=REFUSED).stdout == f"{ID_TWO}\n"
-    assert scene.json("list") == [] and scene.on_store("archive", ID_FAR, "-o", scene.home / "a.tar").returncode == DONE
+    assert scene.rows("list") == [] and scene.on_store("archive", ID_FAR, "-o", scene.home / "a.tar").returncode == DONE
     scene.on_store("get", "--lower=none", ID_FAR, "elf", status=REFUSED)
     assert scene.on_store("missing", "--lower=none", ID_FAR, status=REFUSED).stdout == f"{ID_FAR}\n"
     # nobody named it: that it cannot be read is no trouble
@@ -85,7 +84,7 @@ def case_first_use(scene):
     shutil.copy(scene.far, scene.home / "cache" / "debuginfod_client" / ID_FAR / "executable")
     place = {"XDG_CACHE_HOME": str(scene.home / "cache")}
     found = scene.run("list", "--json", "--lower=debuginfod", **place)
-    assert [row["id"] for row in json.loads(found.stdout)] == [ID_FAR], found
+    assert [row["id"] for row in read_json(found.stdout)["result"]] == [ID_FAR], found
     place = {"DEBUGINFOD_CACHE_PATH": str(scene.home / "cache" / "debuginfod_client")}
     assert scene.run("missing", "--lower=debuginfod", ID_FAR, **place).stdout == ""
     scene.run("missing", "--lower=debuginfod", ID_FAR, ID_NOT_STORED, status=REFUSED)

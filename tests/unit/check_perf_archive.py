@@ -87,8 +87,8 @@ def case_perf_packs(scene):
     assert re.match(r"added [1-9]\d*, known \d+, refused 0, ", done.stdout), done.stdout
     assert scene.symbols(other) == scene.report
     # what was mapped and not sampled is not in perf's archive
-    lacking = scene.json("missing", "--perf-data", scene.data, "--store", other, status=None)
-    assert [row["name"] for row in lacking if row["name"] not in ("[vdso]", "[kernel.kallsyms]")] == [], lacking
+    lacking = scene.rows("missing", "--perf-data", scene.data, "--store", other, status=None)
+    assert [row["path"] for row in lacking if row["name"] not in ("[vdso]", "[kernel.kallsyms]")] == [], lacking
     assert scene.run("--store", other, "verify", "--deep").stdout.count("\n") == 1
 
 
@@ -170,7 +170,7 @@ def case_missing(scene):
         # perf knows only what was sampled, and takes what is at the path for what is in the cache
         assert theirs <= ours, (theirs, ours)
         assert bool(ours) == lacking
-    names = [row["name"] for row in scene.json("missing", "--lower", empty, "--perf-data", scene.data)]
+    names = [row["path"] for row in scene.rows("missing", "--lower", empty, "--perf-data", scene.data)]
     assert names == []
 
 

@@ -7,7 +7,6 @@ usage: check_perf_data.py BIDCTL
 Exits 0 if all is as it should be, 1 if not, 77 without perf, a compiler, or the right to record. A form that this perf does not
 have is named, and at least the oldest ones must be there.
 """
-import json
 import os
 import pathlib
 import re
@@ -16,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from bidctl_scene import read_json
 
 TIMEOUT = 60
 SKIP = 77
@@ -95,7 +96,8 @@ class Scene:
                               env=self.environment, stdin=stdin or subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=TIMEOUT, check=False)
         assert done.returncode in (0, 1), f"exit status {done.returncode}: {done.stderr}"
-        return done.returncode, json.loads(done.stdout), store
+        value = read_json(done.stdout)
+        return done.returncode, value["totals"] | {"builds": value["result"]}, store
 
 
 def ids_of_perf(scene, file):
@@ -118,7 +120,7 @@ def check_form(scene, form, file):
     # perf names a vDSO by the file that it copied it to
     perfs = {(build_id, re.sub(r"^/tmp/perf-(vdso\w*)\.so-\w{6}$", r"[\1]", name)) for build_id, name in perfs}
     assert perfs <= ours, f"perf reads more: {perfs - ours}"
-    assert not read["cut"] and not read["interrupted"], read
+    assert not read["truncated"] and not read["unfinished"], read
     # perf inject up to 6.1 writes a header over the first records of a stream
     assert read["damaged"] == 0 or form == "injected-over", read
     for build in read["builds"]:
@@ -153,7 +155,7 @@ def check_samples(scene, file):
         with open(os.devnull if file.is_dir() else file, "rb") as opened:
             done = subprocess.run(command, env=scene.environment, stdin=opened, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT,
                                   check=False)
-        items = json.loads(done.stdout)["items"]
+        items = read_json(done.stdout)["result"]
         ours = {os.path.basename(item["path"]): item["samples"] for item in items}
         assert ours == {name: perfs.get(name, 0) for name in ours} and ours["program"] > 0, (ours, perfs)
         assert list(ours.values()) == sorted(ours.values(), reverse=True), ours
@@ -172,7 +174,7 @@ def check_streamed(scene, file):
         for read in direct, piped, given:
             read["builds"].sort(key=lambda build: build["path"])
     assert direct["builds"] == piped["builds"] == given["builds"], (direct, piped, given)
-    assert direct["recorded"] == given["recorded"] and piped["recorded"] is None
+    assert direct["time"] == given["time"] and piped["time"] is None
 
 
 def check_replaced(scene, file):
@@ -183,8 +185,8 @@ def check_replaced(scene, file):
         os.utime(scene.program, (recorded + 100, recorded + 100))
         status, read, store = scene.read(file)
         build = next(build for build in read["builds"] if build["path"] == str(scene.program))
-        assert (status, build["state"], build["id"], build["there"]) == (1, "replaced", ID, OTHER_ID), build
-        assert build["mtime"] == int(recorded + 100) and read["recorded"] == int(recorded), (build, read)
+        assert (status, build["state"], build["id"], build["found_id"]) == (1, "replaced", ID, OTHER_ID), build
+        assert build["mtime"] == int(recorded + 100) and read["time"] == int(recorded), (build, read)
         assert not list(store.glob(f"**/{ID}")) and not list(store.glob(f"**/{OTHER_ID}")), "it was added"
         scene.program.unlink()
         status, read, _ = scene.read(file)
@@ -206,7 +208,7 @@ def check_killed(scene):
             time.sleep(0.005)
         process.kill()
     _, read, _ = scene.read(file)
-    assert read["interrupted"] and read["damaged"] == 0, read
+    assert read["unfinished"] and read["damaged"] == 0, read
 
 
 def main():

@@ -28,16 +28,16 @@ class Probed(Scene):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.program = compiled(self, "program", [], "-g")
-        self.id = self.json("add", self.program)["files"][0]["id"]
+        self.id = self.row("add", self.program)["id"]
         self.file = self.store / str(self.program)[1:] / self.id / "probes"
         self.group = f"bid{uuid.uuid4().hex[:12]}"
-        self.place = next(int(row["definitions"][0].split(":")[2].split()[0], 16) for row in self.json("probe", "list", self.id))
+        self.place = next(int(row["definitions"][0].split(":")[2].split()[0], 16) for row in self.rows("probe", "list", self.id))
 
     def define(self, event, offset=0):
         return f"p:{self.group}/{event} {self.program}:{hex(self.place + offset)}"
 
     def events(self, *operands):
-        return [row["event"] for row in self.json("probe", "list", *operands)]
+        return [row["event"] for row in self.rows("probe", "list", *operands)]
 
     def perf(self, *arguments, **keywords):
         cases.need(shutil.which("perf"), "no perf")
@@ -46,7 +46,7 @@ class Probed(Scene):
 
 
 def case_list_and_show(scene):
-    rows = scene.json("probe", "list", scene.program)
+    rows = scene.rows("probe", "list", scene.program)
     assert [(row["id"], row["event"], row["static"], len(row["definitions"])) for row in rows] == \
         [(scene.id, "sdt_app:twice", True, 2)], rows
     assert scene.on_store("probe", "list").stdout == f"{scene.id}\tsdt_app:twice\ttwice\n"
@@ -57,13 +57,13 @@ def case_list_and_show(scene):
     # a name that is no text for JSON
     static = scene.file.read_bytes()
     scene.file.write_bytes(b"#a:caf\xe9=main\np:a/b /x:0x1\n" + static)
-    assert [row["event"] for row in scene.json("probe", "show", scene.id)] == ["a:caf\ufffd", "sdt_app:twice"]
+    assert [row["event"] for row in scene.rows("probe", "show", scene.id)] == ["a:caf\ufffd", "sdt_app:twice"]
     scene.file.write_bytes(static)
     # a file that the store does not know
     other = pathlib.Path(shutil.copy(scene.program, scene.home / "other"))
     scene.on_store("remove", scene.id)
     assert scene.on_store("probe", "show", other).stdout.splitlines()[1].startswith(f"p:sdt_app/twice {other}:")
-    assert scene.on_store("probe", "list").stdout == "" and scene.json("probe", "list") == []
+    assert scene.on_store("probe", "list").stdout == "" and scene.rows("probe", "list") == []
 
 
 def case_of_what_is_kept(scene):
@@ -115,7 +115,7 @@ def case_add_and_remove(scene):
     scene.one_error("probe", "remove", scene.id, "x*", status=REFUSED, has="'x*'")
     assert scene.events(scene.id) == ["sdt_app:twice", f"{scene.group}:one"]
     # which is no fault of the store, though the file was recorded as it was made
-    assert scene.json("verify")["findings"] == [] and scene.json("verify", "--deep")["findings"] == []
+    assert scene.rows("verify") == [] and scene.rows("verify", "--deep") == []
     scene.one_error("probe", "add", scene.one, scene.define("one"), status=REFUSED, has="bidctl add")
     scene.file.write_text("p:a/b /x:0x1\n")
     scene.one_error("probe", "add", scene.id, scene.define("one"), status=TROUBLE, has="perf's format")

@@ -4,7 +4,6 @@
 
 usage: check_probe_apply.py BIDCTL [CASE...]
 """
-import json
 import os
 import pathlib
 import re
@@ -13,7 +12,7 @@ import shutil
 import subprocess
 
 import cases
-from bidctl_scene import DONE, ID_NOT_STORED, REFUSED, TIMEOUT, USAGE
+from bidctl_scene import DONE, ID_NOT_STORED, REFUSED, TIMEOUT, USAGE, read_json
 from check_add import without_leaks
 from check_probe import Probed, note
 from check_probes import compiled
@@ -92,8 +91,8 @@ def case_apply_all_or_none(scene):
     with Uprobes(scene) as kernel:
         done = kernel.bidctl("probe", "apply", scene.program, f"{scene.group}:*", status=REFUSED)
         assert "%nothing" in done.stderr and kernel.listed() == [], done.stderr
-        made = json.loads(kernel.bidctl("--json", "probe", "apply", scene.program, "good").stdout)
-        assert made["id"] == scene.id and [one["event"] for one in made["events"]] == [f"{scene.group}/good"], made
+        made, = read_json(kernel.bidctl("--json", "probe", "apply", scene.program, "good").stdout)["result"]
+        assert (made["id"], made["event"]) == (scene.id, f"{scene.group}/good"), made
 
 
 def rebuilt(scene):

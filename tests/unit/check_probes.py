@@ -56,7 +56,7 @@ def compiled(scene, name, probes, *flags):
 
 def made(scene, path):
     """What the store has of the file's probes, once it is asked."""
-    build_id = scene.json("add", path)["files"][0]["id"]
+    build_id = scene.rows("add", path)[0]["id"]
     return pathlib.Path(scene.on_store("get", "--offline", build_id, "probes").stdout.strip()).read_text()
 
 
@@ -131,12 +131,12 @@ def case_aarch64(scene):
 def case_once(scene):
     """What is made is stored as perf's, and perf's own is left alone, even if it is empty."""
     path = compiled(scene, "once", [])
-    build_id = scene.json("add", path)["files"][0]["id"]
+    build_id = scene.rows("add", path)[0]["id"]
     stored = scene.store / str(path)[1:] / build_id / "probes"
     # what is derived to be shown is in memory
-    assert not stored.exists() and "path" not in scene.json("show", build_id)["artifacts"]["probes"]
+    assert not stored.exists() and "path" not in scene.row("show", build_id)["artifacts"]["probes"]
     scene.on_store("get", "--offline", build_id, "probes")
-    assert stored.stat().st_mode & 0o777 == 0o644 and scene.json("show", build_id)["artifacts"]["probes"]["how"] == "added"
+    assert stored.stat().st_mode & 0o777 == 0o644 and scene.row("show", build_id)["artifacts"]["probes"]["how"] == "added"
     listed = subprocess.run(["perf", "--buildid-dir", scene.store, "probe", "--cache", "--list"], env=scene.environment,
                             stdout=subprocess.PIPE, text=True, check=True).stdout if shutil.which("perf") else "sdt_app:twice"
     assert "sdt_app:twice" in listed, listed
@@ -148,7 +148,7 @@ def case_once(scene):
 
 def nameless(scene, path):
     """Make of a build that is added one that was fetched, before anybody said where it is run from. Its id and place."""
-    build_id = scene.json("add", path)["files"][0]["id"]
+    build_id = scene.rows("add", path)[0]["id"]
     place = scene.store / "[debuginfod]" / build_id
     place.mkdir(parents=True)
     (scene.store / str(path)[1:] / build_id / "elf").rename(place / "elf")
@@ -163,7 +163,7 @@ def case_without_name(scene):
     path = compiled(scene, "nameless-build", [])
     wanted = by_perf(scene, path)
     build_id, place = nameless(scene, path)
-    listed = scene.json("probe", "list", build_id)
+    listed = scene.rows("probe", "list", build_id)
     assert [row["event"] for row in listed] == ["sdt_app:twice"], listed
     own = f" {scene.store.resolve()}/[debuginfod]/{build_id}/elf:0x"
     assert scene.on_store("probe", "show", build_id).stdout == wanted.replace(f" {path}:0x", own)

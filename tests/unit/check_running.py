@@ -37,10 +37,10 @@ def case_running_deleted(scene):
         assert stored(scene, IDS[number]) == scene.store / str(path)[1:] / IDS[number], path
         assert readelf_id(stored(scene, IDS[number]) / "elf") == IDS[number]
     assert not (scene.store / ".build-id" / IDS[3][:2] / IDS[3][2:]).exists(), "what is in the place was taken for what runs"
-    known = {file["id"]: file["known"] for file in as_json["files"] if "id" in file}
+    known = {file["id"]: file["state"] == "known" for file in as_json["result"] if file["id"]}
     assert all(known[build_id] for build_id in IDS[:3]), known
     assert everything_is_right(scene) >= 4
-    vdso = [file for file in as_json["files"] if file["file"] == "[vdso]" and "id" in file]
+    vdso = [file for file in as_json["result"] if file["file"] == "[vdso]" and file["id"]]
     for file in vdso:
         assert readelf_id(scene.store / "[vdso]" / file["id"] / "vdso") == file["id"]
         assert os.readlink(scene.store / ".build-id" / file["id"][:2] / file["id"][2:]) == f"../../[vdso]/{file['id']}"
@@ -50,7 +50,7 @@ def case_running_headless(scene):
     """The first thread of a process may end before the others: the program runs, though its /proc/PID/maps is empty."""
     with headless(scene.home, "headless", IDS[0]) as (path, process):
         path.unlink()
-        items = scene.json("get", "--pid", process.pid, "elf", "--offline")["items"]
+        items = scene.rows("get", "--pid", process.pid, "elf", "--offline")
         assert items[0]["id"] == IDS[0] and items[0]["state"] == "added", items
     with headless(scene.home, "another", IDS[1]) as (path, _):
         scene.on_store("add", "--running")

@@ -4,11 +4,10 @@
 
 usage: check_story.py BIDCTL [--no-fetch] [CASE...]
 """
-import json
 import re
 import subprocess
 
-from bidctl_scene import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, REFUSED, TIMEOUT, TROUBLE, Scene, server
+from bidctl_scene import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, REFUSED, TIMEOUT, TROUBLE, Scene, read_json, server
 from cases import main
 
 
@@ -19,6 +18,12 @@ def tell(scene, *arguments, status=DONE, **environment):
     assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
     assert "\033" not in done.stderr
     return done.stdout, [line for line in done.stderr.splitlines() if not line.startswith("bidctl: ")]
+
+
+def servers(text):
+    """The servers of the one row of get --json."""
+    row, = read_json(text)["result"]
+    return row["servers"]
 
 
 def case_local(scene):
@@ -47,7 +52,7 @@ def case_fetched(scene):
         assert "checked " in text and "digest     xxh3-128:" in text and f"published  {path.strip()}" in text, text
         scene.on_store("remove", ID_NOT_STORED)
         out, _ = tell(scene, "-v", "--json", ID_NOT_STORED, "elf", f"--url={url}")
-        (answer,) = json.loads(out)["servers"]
+        (answer,) = servers(out)
         assert answer["url"].endswith("/executable") and answer["bytes"] == size and answer["elapsed_ms"] >= 0, answer
 
 
@@ -56,7 +61,7 @@ def case_fetched_in_several_tries(scene):
     size = scene.stripped.stat().st_size
     with server(scene, "reset:1000*2") as url:
         out, story = tell(scene, "-v", "--json", ID_NOT_STORED, "elf", f"--url={url}")
-        (answer,) = json.loads(out)["servers"]
+        (answer,) = servers(out)
         assert (answer["attempts"], answer["received"], answer["bytes"]) == (3, size, size + 2000), answer
         assert f"1000 of {size} bytes" in answer["before"], answer
         (line,) = (line for line in story if "found after" in line)
@@ -67,15 +72,15 @@ def case_fetched_in_several_tries(scene):
         assert re.search(r"unreachable in \d tries: ", done.stderr), done.stderr
     # one that was never heard and lets nobody in is no server that is being restarted
     out = scene.run("-s", scene.store, "--json", "get", ID_NOT_STORED, "elf", "--url=http://127.0.0.1:1", status=TROUBLE).stdout
-    (answer,) = json.loads(out)["servers"]
-    assert answer["attempts"] == 1 and "refused" in answer["text"], answer
+    (answer,) = servers(out)
+    assert answer["attempts"] == 1 and "refused" in answer["reason"], answer
 
 
 def case_fetched_from_elsewhere(scene):
     """Where it was led to is told, without what gives the right to read there."""
     with server(scene) as url, server(scene, f"redirect:{url}/plain{{path}}?signature=secret") as front:
         out, story = tell(scene, "-v", "--json", ID_NOT_STORED, "elf", f"--url={front}")
-        (answer,) = json.loads(out)["servers"]
+        (answer,) = servers(out)
         there = f"{url}/plain/buildid/{ID_NOT_STORED}/executable"
         assert answer["url"].startswith(front) and answer["redirect"] == there and answer["attempts"] == 1, answer
         assert f"  led to     {there}" in story and "secret" not in out + "".join(story), story
@@ -84,9 +89,9 @@ def case_fetched_from_elsewhere(scene):
 def case_fetched_from_the_faster(scene):
     with server(scene, "stall-headers") as slow, server(scene) as url:
         out, story = tell(scene, "-v", "--json", ID_NOT_STORED, "elf", f"--url={slow}", f"--url={url}")
-        found, overtaken = json.loads(out)["servers"]
-        assert found["name"] == url and found["outcome"] == "found", out
-        assert overtaken["name"] == slow and overtaken["outcome"] == "cancelled" and overtaken["elapsed_ms"] >= 300, out
+        found, overtaken = servers(out)
+        assert found["server"] == url and found["state"] == "found", out
+        assert overtaken["server"] == slow and overtaken["state"] == "cancelled" and overtaken["elapsed_ms"] >= 300, out
         text = "\n".join(story)
         assert f"asked      {slow}\n" in text and re.search(rf"cancelled after \d+ ms: {re.escape(url)} was faster", text), text
 
@@ -97,8 +102,8 @@ def case_fetched_nothing(scene):
         assert any("rejected after" in line and ID_ONE in line for line in story), story
     with server(scene) as url:
         out, _ = tell(scene, "--json", ID_FAR, "elf", f"--url={url}", "--url=http://127.0.0.1:1", status=TROUBLE)
-        absent, dead = sorted(json.loads(out)["servers"], key=lambda answer: answer["name"] != url)
-        assert absent["url"].startswith(url) and absent["outcome"] == "absent" and dead["outcome"] == "unreachable", out
+        absent, dead = sorted(servers(out), key=lambda answer: answer["server"] != url)
+        assert absent["url"].startswith(url) and absent["state"] == "absent" and dead["state"] == "unreachable", out
 
 
 def case_fetched_progress_in_a_pipe(scene):

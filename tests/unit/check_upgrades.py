@@ -210,7 +210,7 @@ def case_files(scene):
     done = subprocess.run([root.hook, "files"], input=listed, text=True, capture_output=True, timeout=TIMEOUT, check=False,
                           env=root.environment)
     assert (done.returncode, done.stdout, done.stderr) == (DONE, "", ""), done
-    assert [row["id"] for row in scene.json("list")] == [ID_ONE]
+    assert [row["id"] for row in scene.rows("list")] == [ID_ONE]
     done = subprocess.run([root.hook], capture_output=True, timeout=TIMEOUT, check=False, env=root.environment)
     assert done.returncode == 2 and b"usage" in done.stderr, done
 

@@ -34,9 +34,9 @@ def case_verify(scene):
     scene.on_store("verify", ID_TWO, status=REFUSED)
     assert "the store has nothing of this build" in scene.on_store("verify", ID_NOT_STORED, status=REFUSED).stderr
     assert scene.on_store("remove", ID_FAR[:-1] + "f", status=REFUSED).stderr.count("not in the store") == 1
-    findings = scene.json("verify", ID_ONE, status=REFUSED)["findings"]
-    assert [(found["finding"], found["id"], found["kind"], found["repaired"]) for found in findings] == [
-        ("wrong", ID_ONE, "elf", False)], findings
+    findings = scene.rows("verify", ID_ONE, status=REFUSED)
+    assert [(found["finding"], found["id"], found["kind"], found["state"]) for found in findings] == [
+        ("wrong", ID_ONE, "elf", "left")], findings
     done = scene.on_store("verify", "--repair", status=REFUSED)
     assert done.stdout.count("[repaired]") == 3 and "repaired 3, fetched again 0" in done.summary, done.stdout
     scene.on_store("add", scene.one)

@@ -7,7 +7,6 @@ usage: BID_BUILD_ROOT=DIR check_watch.py BIDCTL [CASE...]
 Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs root is left out without it, and said so.
 """
 import contextlib
-import json
 import os
 import pathlib
 import queue
@@ -21,7 +20,7 @@ import time
 
 import cases
 from add_scene import IDS, NOBODY, call, everything_is_right, readelf_id, running, silent_file_system, sleeper, stored, summary
-from bidctl_scene import DONE, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, build
+from bidctl_scene import DONE, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, build, read_json
 from cases import need
 
 
@@ -111,11 +110,11 @@ def case_once(scene):
         assert len(lines) == added >= 2, done.stdout
         assert any(line.startswith(f"{IDS[0]} elf ") and line.endswith(f" {program}") for line in lines), done.stdout
         again = scene.on_store("--json", "watch", "--once", "--verbose")
-    *files, total = [json.loads(line) for line in again.stdout.splitlines()]
-    mine, = [file for file in files if file.get("id") == IDS[0]]
-    assert mine["known"] and mine["file"] == str(program) and abs(mine["time"] - time.time()) < 3600, mine
+    *values, last = [read_json(line) for line in again.stdout.splitlines()]
+    mine, = [file for value in values for file in value["result"] if file["id"] == IDS[0]]
+    assert mine["state"] == "known" and mine["file"] == str(program) and abs(mine["time"] - time.time()) < 3600, mine
     # what else runs here may have ended meanwhile
-    assert total["known"] >= 1 and "files" not in total, total
+    assert last["totals"]["known"] >= 1 and last["result"] == [], last
     assert everything_is_right(scene) >= 2
 
 
@@ -281,7 +280,7 @@ def case_ends(scene):
                 assert watch.told() == "STOPPING=1"
             last = (watch.lines if form else watch.messages)[-1]
             if form:
-                assert set(json.loads(last)) == {"seen", "added", "known", "refused", "reasons"}, last
+                assert set(read_json(last)["totals"]) == {"seen", "added", "known", "refused", "reasons"}, last
             else:
                 assert re.match(r"seen \d+, added \d+, known \d+, refused \d+", last), last
     assert list((scene.store / ".bidfs" / "tmp").iterdir()) == []
