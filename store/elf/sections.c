@@ -126,8 +126,9 @@ int bid_sections_read_names(struct bid_sections *sections)
 		r = -EBADMSG;
 	if (r == 0)
 		r = bid_bytes_table(sections->fd, names.offset, names.size, BID_LIMIT_NAMES, &table);
+	/* no loader inflates a section */
 	if (r == 0 && names.flags & SHF_COMPRESSED)
-		r = inflate_table(&header->form, &table, &names.size);
+		r = names.flags & SHF_ALLOC ? -EBADMSG : inflate_table(&header->form, &table, &names.size);
 	if (r < 0)
 		return r == -ENODATA ? -EBADMSG : r;
 	last = memrchr(table, '\0', names.size);

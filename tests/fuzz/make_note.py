@@ -87,7 +87,7 @@ class Elf:
         head = (ELFCOMPRESS_ZLIB, 0, claim, align) if self.wide else (ELFCOMPRESS_ZLIB, claim, align)
         return struct.pack(self.order + ("2I2Q" if self.wide else "3I"), *head) + zlib.compress(data, 9)
 
-    def finish(self, phnum=None, shnum=None, zero_size=0, zero_info=0, claim=None, claim_align=1, **ehdr):
+    def finish(self, phnum=None, shnum=None, zero_size=0, zero_info=0, claim=None, claim_align=1, claim_flags=0, **ehdr):
         """@claim: compress the table of names, and claim so many bytes more than it has."""
         shoff, count, names_index = 0, 0, 0
         if self.sections:
@@ -99,7 +99,8 @@ class Elf:
             for name, kind, flags, offset, size, align, link in self.sections:
                 table.append(self.pack_section(at, kind, flags, offset, size, align, link))
                 at += len(name) + 1
-            table.append(self.pack_section(at, SHT_STRTAB, 0 if claim is None else SHF_COMPRESSED, names_offset, len(names), 1))
+            table.append(self.pack_section(at, SHT_STRTAB, claim_flags | (0 if claim is None else SHF_COMPRESSED), names_offset,
+                                           len(names), 1))
             shoff = self.add(b"".join(table), 8)
             count, names_index = len(table), len(table) - 1
         values = {
@@ -307,6 +308,7 @@ def files():
         "names-claim-terabytes": linked(claim=2 ** 42),
         "names-claim-all": linked(32, claim=2 ** 31),
         "names-claim-align": linked(claim=0, claim_align=0x128),
+        "names-claim-loaded": linked(claim=0, claim_flags=SHF_ALLOC),
         "empty": b"",
         "magic": b"\x7fELF",
     }
