@@ -109,7 +109,7 @@ _bidctl()
 		add) options+=' --perf-data= --fetch --url= --links= --link= --jobs= --cross --running --kernel --files-from=' ;;
 		get) options+=' --lower= --links= --url= --offline --refresh --accept --require= --perf-data= --core= --pid=' ;;
 		archive) options+=' --output= --perf-data= --fetch --url= --lower= --links=' ;;
-		list) options+=' --cookies --by= --kind= --missing= --format= --null --lower= --links=' ;;
+		list) options+=' --content-keys --by= --kind= --missing= --format= --null --lower= --links=' ;;
 		missing) options+=' --perf-data= --lower= --links=' ;;
 		show) options+=' --lower= --links=' ;;
 		status) options+=' --watch --interval= --lower= --links=' ;;

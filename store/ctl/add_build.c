@@ -10,7 +10,7 @@
 
 #include <bid/error.h>
 
-#include "api/cookie.h"
+#include "api/content_key.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/path.h"
@@ -149,9 +149,9 @@ static bool is_shorter(const struct stat *st, const struct ctl_build *build)
 
 int ctl_guess_build(const struct ctl *ctl, struct bid_store *store, struct ctl_build *build, time_t recorded)
 {
-	struct bid_cookie cookie;
+	struct bid_content_key key;
 	struct stat st;
-	char name[BID_FD_PATH_MAX], text[BID_COOKIE_NAME_MAX + 64];
+	char name[BID_FD_PATH_MAX], text[BID_CONTENT_KEY_NAME_MAX + 64];
 	bid_auto_fd int fd = open_build(ctl, build, &st, name);
 	int r;
 
@@ -165,10 +165,10 @@ int ctl_guess_build(const struct ctl *ctl, struct bid_store *store, struct ctl_b
 		build->mtime = st.st_mtime;
 		return 0;
 	}
-	r = bid_store_keep_cookie(store, name, &cookie);
+	r = bid_store_keep_content_key(store, name, &key);
 	if (r < 0)
 		return bid_is_trouble(r) ? r : 0;
-	snprintf(text, sizeof(text), "a guess, as nothing tells which build it is: cookie %s", cookie.name);
+	snprintf(text, sizeof(text), "a guess, as nothing tells which build it is: content key %s", key.name);
 	build->why = strdup(text);
 	build->state = CTL_BUILD_GUESSED;
 	return build->why ? 0 : -ENOMEM;

@@ -56,7 +56,7 @@ struct ctl {
 	const char **paths; /* remove: --path, in order; owned by main() */
 	size_t n_paths;
 	enum ctl_order order; /* list */
-	bool cookies; /* list */
+	bool content_keys; /* list */
 	bool nul; /* list */
 	const char *format; /* list: a format, or NULL */
 	enum bid_kind kind, missing; /* list; none for any */

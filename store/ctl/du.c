@@ -21,7 +21,7 @@ enum origin { ADDED, FETCHED, DERIVED, ORIGINS };
 static const char *const origin_names[ORIGINS] = { "added", "fetched", "derived" };
 
 /* Rows: the kinds of artifacts, then the rest. */
-enum row { COOKIE = BID_KIND_END, KCORE, QUARANTINE, INDEX, FOREIGN, ROWS };
+enum row { KEY = BID_KIND_END, KCORE, QUARANTINE, INDEX, FOREIGN, ROWS };
 
 struct sum {
 	uint64_t files, bytes;
@@ -63,7 +63,7 @@ struct place {
 static const char *row_name(unsigned row)
 {
 	static const char *const names[ROWS] = {
-		[COOKIE] = "cookie", [KCORE] = "kcore", [QUARANTINE] = "quarantine", [INDEX] = "index", [FOREIGN] = "foreign",
+		[KEY] = "content_key", [KCORE] = "kcore", [QUARANTINE] = "quarantine", [INDEX] = "index", [FOREIGN] = "foreign",
 	};
 
 	return row < BID_KIND_END ? bid_kind_name((enum bid_kind)row) : names[row];
@@ -115,12 +115,9 @@ static void classify_own(const struct usage *usage, const char *text, struct pla
 		unsigned row;
 		enum origin origin;
 	} folders[] = {
-		{ "source/", BID_KIND_SOURCE, FETCHED },
-		{ "section/", BID_KIND_SECTION, FETCHED },
-		{ "unpacked/", BID_KIND_ELF, DERIVED },
-		{ "kallsyms/", BID_KIND_KALLSYMS, DERIVED },
-		{ "cookie/", COOKIE, ADDED },
-		{ "quarantine/", QUARANTINE, ADDED },
+		{ "source/", BID_KIND_SOURCE, FETCHED }, { "section/", BID_KIND_SECTION, FETCHED },
+		{ "unpacked/", BID_KIND_ELF, DERIVED },	 { "kallsyms/", BID_KIND_KALLSYMS, DERIVED },
+		{ "content key/", KEY, ADDED },		 { "quarantine/", QUARANTINE, ADDED },
 	};
 	struct bid_request request = { .kind = BID_KIND_SECTION };
 	struct bid_detail *detail = NULL;
@@ -136,7 +133,7 @@ static void classify_own(const struct usage *usage, const char *text, struct pla
 		place->origin = folders[i].origin;
 		if (place->row < BID_KIND_END)
 			name = parse_fan(text + len, place);
-		else if (place->row == COOKIE)
+		else if (place->row == KEY)
 			snprintf(place->path, sizeof(place->path), "%.*s", (int)(strrchr(text, '/') - text - (ptrdiff_t)len + 1),
 				 text + len - 1);
 	}
@@ -341,7 +338,7 @@ static void print_json(const struct ctl *ctl, const struct usage *usage)
 		for (int origin = 0; origin < ORIGINS; origin++)
 			if (usage->sums[row][origin].files > 0)
 				ctl_row(ctl, json_pack("{s:s, s:s?, s:I, s:I}", "kind", row_name(row), "origin",
-						       row <= COOKIE ? origin_names[origin] : NULL, "files",
+						       row <= KEY ? origin_names[origin] : NULL, "files",
 						       (json_int_t)usage->sums[row][origin].files, "size",
 						       (json_int_t)usage->sums[row][origin].bytes));
 	for (size_t i = 0; i < usage->n && i < LARGEST; i++)
@@ -357,9 +354,8 @@ static void print_lines(const struct usage *usage)
 	for (unsigned row = 0; row < ROWS; row++)
 		for (int origin = 0; origin < ORIGINS; origin++)
 			if (usage->sums[row][origin].files > 0)
-				printf("%s\t%s\t%" PRIu64 "\t%" PRIu64 "\n", row_name(row),
-				       row <= COOKIE ? origin_names[origin] : "-", usage->sums[row][origin].files,
-				       usage->sums[row][origin].bytes);
+				printf("%s\t%s\t%" PRIu64 "\t%" PRIu64 "\n", row_name(row), row <= KEY ? origin_names[origin] : "-",
+				       usage->sums[row][origin].files, usage->sums[row][origin].bytes);
 }
 
 static void print_table(const struct usage *usage)

@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "ctl/cookies.h"
+#include "ctl/content_keys.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
@@ -323,9 +323,9 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 	enum ctl_status status;
 	int r;
 
-	if (ctl->cookies && (argc > 0 || ctl->kind || ctl->missing || ctl->nul || ctl->format || ctl->order != CTL_BY_ID))
-		return ctl_usage(
-			"'--cookies' does not go together with PATTERN, '--by', '--format', '--kind', '--missing' or '--null'");
+	if (ctl->content_keys && (argc > 0 || ctl->kind || ctl->missing || ctl->nul || ctl->format || ctl->order != CTL_BY_ID))
+		return ctl_usage("'--content-keys' does not go together with PATTERN, '--by', '--format', '--kind', '--missing' or "
+				 "'--null'");
 	if (ctl->format && ctl->json)
 		return ctl_usage("'--format' does not go together with '--json'");
 	status = ctl->format ? check_format(ctl->format) : CTL_DONE;
@@ -333,8 +333,8 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 		status = ctl_open_store(ctl, CTL_READ, &store);
 	if (status != CTL_DONE)
 		return status;
-	if (ctl->cookies)
-		return ctl_list_cookies(ctl, store);
+	if (ctl->content_keys)
+		return ctl_list_content_keys(ctl, store);
 	listing.store = store;
 
 	if (!ctl->json && listing.terminal)

@@ -168,7 +168,7 @@ static const struct {
 	{ "files-from", 0, "FILE", "add", "add the paths in FILE, one a line ('-': stdin)", TEXT(files_from) },
 	{ "running", 0, NULL, "add", "add what every process has mapped as code, and the kernel", FLAG(running) },
 	{ "kernel", 0, NULL, "add", "add the running kernel: symbols, vDSO, modules, image", FLAG(kernel) },
-	{ "cookies", 0, NULL, "list", "list what is stored without a build-id", FLAG(cookies) },
+	{ "content-keys", 0, NULL, "list", "list what is stored without a build-id", FLAG(content_keys) },
 	{ "kind", 0, "KIND", "list", "list only builds with an artifact of this kind" },
 	{ "missing", 0, "KIND", "list", "list only builds without an artifact of this kind" },
 	{ "format", 0, "FORMAT", "list", "print FORMAT, such as '%(size) %(path)', for each build", TEXT(format) },

@@ -18,7 +18,7 @@ enum ctl_build_state {
 	CTL_BUILD_MISSING, /* missing on this machine and in the store */
 	CTL_BUILD_REFUSED, /* on this machine, but not readable or not accepted */
 	CTL_BUILD_UNIDENTIFIED, /* no id in the recording */
-	CTL_BUILD_GUESSED, /* no id in the recording or in the local file, which is kept under a cookie */
+	CTL_BUILD_GUESSED, /* no id in the recording or in the local file, which is kept under a content key */
 	CTL_BUILD_STATES
 };
 
@@ -52,7 +52,7 @@ struct bid_id ctl_build_id(const struct ctl_build *build);
 int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_build *build, struct ctl_debug_files *debug_files);
 
 /*
- * Keep the file at the path of a build without a recorded id under a cookie. The file must have no id, and no change after
+ * Keep the file at the path of a build without a recorded id under a content key. The file must have no id, and no change after
  * @recorded (0: unknown). build->state and build->why tell the result, and stay unchanged otherwise. build->looked says that the
  * file was changed. Returns as ctl_add_build().
  */

@@ -9,18 +9,18 @@
 
 #include <bid/error.h>
 
-#include "api/cookie.h"
+#include "api/content_key.h"
 #include "api/remove.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "ctl/cookies.h"
+#include "ctl/content_keys.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
-/* Removals collected from the operands. Cookies are removed at once, builds together at the end. */
+/* Removals collected from the operands. Content keys are removed at once, builds together at the end. */
 struct list {
 	const struct ctl *ctl;
-	struct ctl_taken cookies;
+	struct ctl_taken keys;
 	struct bid_removal *removals; /* owned */
 	char **texts; /* operand behind each removal; owned, with its strings */
 	size_t n, room;
@@ -76,13 +76,14 @@ static int equal_id(void *user, const struct bid_id *id)
 	return bid_id_answers(user, id) || bid_id_answers(id, user);
 }
 
-/* Remove the selected cookies. *@ret_n is their number. */
-static enum ctl_status take_cookies(struct list *list, struct bid_store *store, const struct ctl_cookies *which, size_t *ret_n)
+/* Remove the selected content keys. *@ret_n is their number. */
+static enum ctl_status take_content_keys(struct list *list, struct bid_store *store, const struct ctl_content_keys *which,
+					 size_t *ret_n)
 {
-	size_t before = list->cookies.n;
-	enum ctl_status status = ctl_remove_cookies(list->ctl, store, which, &list->cookies);
+	size_t before = list->keys.n;
+	enum ctl_status status = ctl_remove_content_keys(list->ctl, store, which, &list->keys);
 
-	*ret_n = list->cookies.n - before;
+	*ret_n = list->keys.n - before;
 	return status;
 }
 
@@ -92,7 +93,7 @@ static enum ctl_status add_path(struct bid_store *store, const char *path, struc
 	bid_auto_free char *real = realpath(path, NULL);
 	struct build_of_path build = { .list = list, .path = real ? real : path };
 	enum ctl_status status;
-	size_t cookies;
+	size_t keys;
 	int r;
 
 	if (path[0] != '/' && path[0] != '[' && !real)
@@ -106,8 +107,8 @@ static enum ctl_status add_path(struct bid_store *store, const char *path, struc
 		bid_error_about(path, r, "%s: looking for builds of this path", bid_strerror(r));
 		return CTL_TROUBLE;
 	}
-	status = take_cookies(list, store, &(struct ctl_cookies){ .path = build.path, .operand = path }, &cookies);
-	if (status == CTL_DONE && r == -ENOENT && cookies == 0) {
+	status = take_content_keys(list, store, &(struct ctl_content_keys){ .path = build.path, .operand = path }, &keys);
+	if (status == CTL_DONE && r == -ENOENT && keys == 0) {
 		bid_error_about(path, r, "no build of this path in the store, nor a guess");
 		return CTL_REFUSED;
 	}
@@ -116,7 +117,7 @@ static enum ctl_status add_path(struct bid_store *store, const char *path, struc
 
 /*
  * Collect a file: its path's name of its build, or the whole build if it was added from another path. A file without a build-id
- * stands for its cookies.
+ * stands for its content keys.
  */
 static enum ctl_status add_file(struct bid_store *store, const char *file, struct list *list)
 {
@@ -124,7 +125,7 @@ static enum ctl_status add_file(struct bid_store *store, const char *file, struc
 	bid_auto_fd int fd = -1;
 	enum ctl_status status;
 	struct bid_id id;
-	size_t cookies;
+	size_t keys;
 	int r = ctl_open_real(file, &fd, &real);
 
 	if (r == 0)
@@ -134,8 +135,8 @@ static enum ctl_status add_file(struct bid_store *store, const char *file, struc
 		return CTL_REFUSED;
 	}
 	if (r == -ENODATA) {
-		status = take_cookies(list, store, &(struct ctl_cookies){ .path = real, .operand = file }, &cookies);
-		if (status != CTL_DONE || cookies > 0)
+		status = take_content_keys(list, store, &(struct ctl_content_keys){ .path = real, .operand = file }, &keys);
+		if (status != CTL_DONE || keys > 0)
 			return status;
 	}
 	if (r < 0) {
@@ -150,14 +151,14 @@ static enum ctl_status add_file(struct bid_store *store, const char *file, struc
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
 }
 
-static enum ctl_status add_cookie(struct bid_store *store, const char *name, struct list *list)
+static enum ctl_status add_content_key(struct bid_store *store, const char *name, struct list *list)
 {
-	size_t cookies;
-	enum ctl_status status = take_cookies(list, store, &(struct ctl_cookies){ .name = name, .operand = name }, &cookies);
+	size_t keys;
+	enum ctl_status status = take_content_keys(list, store, &(struct ctl_content_keys){ .name = name, .operand = name }, &keys);
 
-	if (status != CTL_DONE || cookies > 0)
+	if (status != CTL_DONE || keys > 0)
 		return status;
-	bid_error_about(name, -ENOENT, "no such cookie in the store");
+	bid_error_about(name, -ENOENT, "no such content key in the store");
 	return CTL_REFUSED;
 }
 
@@ -167,8 +168,8 @@ static enum ctl_status add_operand(struct bid_store *store, const char *operand,
 	struct bid_id id;
 	int r;
 
-	if (bid_cookie_is_name(operand))
-		return add_cookie(store, operand, list);
+	if (bid_content_key_is_name(operand))
+		return add_content_key(store, operand, list);
 	r = ctl_which(store, operand, &id);
 	if (r == -EINVAL || (r == -ENOENT && faccessat(AT_FDCWD, operand, F_OK, AT_EACCESS) == 0))
 		return add_file(store, operand, list);
@@ -195,8 +196,8 @@ static enum ctl_status report(const struct list *list)
 	const struct ctl *ctl = list->ctl;
 	enum ctl_status status = CTL_DONE;
 	char hex[BID_ID_HEX_MAX], size[CTL_SIZE_MAX];
-	uint64_t freed = list->cookies.size;
-	size_t names = list->cookies.n, found = list->cookies.n;
+	uint64_t freed = list->keys.size;
+	size_t names = list->keys.n, found = list->keys.n;
 
 	for (size_t i = 0; i < list->n; i++) {
 		const struct bid_removal *removal = &list->removals[i];
@@ -256,7 +257,7 @@ enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv)
 	int r;
 
 	if (argc == 0 && ctl->n_paths == 0)
-		return ctl_usage("'remove' needs FILE|ID|COOKIE..., or '--path'");
+		return ctl_usage("'remove' needs FILE|ID|KEY..., or '--path'");
 	status = ctl_open_store(ctl, ctl->dry_run ? CTL_READ_ITSELF : CTL_WRITE, &store);
 	worst = status;
 	for (size_t i = 0; status != CTL_TROUBLE && store && i < ctl->n_paths + (size_t)argc; i++) {
@@ -264,7 +265,7 @@ enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv)
 					  : add_operand(store, argv[i - ctl->n_paths], &list);
 		worst = status > worst ? status : worst;
 	}
-	if (status != CTL_TROUBLE && list.n + list.cookies.n > 0) {
+	if (status != CTL_TROUBLE && list.n + list.keys.n > 0) {
 		r = ctl->dry_run ? look(store, &list) : bid_store_remove(store, list.removals, list.n);
 		if (r < 0)
 			bid_error_about(bid_store_path(store), r, "%s: looking through the store", bid_strerror(r));

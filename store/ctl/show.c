@@ -12,7 +12,7 @@
 #include "api/remove.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "ctl/cookies.h"
+#include "ctl/content_keys.h"
 #include "ctl/cover.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
@@ -165,13 +165,13 @@ static int show_build(void *user, const struct bid_id *id)
 	return showing->ctl->json ? ctl_row(showing->ctl, json_loads(text, 0, NULL)) : show_text(text);
 }
 
-/* Show every build of the original path @path, or of a file that leads to one, and its cookies. */
+/* Show every build of the original path @path, or of a file that leads to one, and its content keys. */
 static enum ctl_status show_path(const struct ctl *ctl, struct bid_store *store, const char *path)
 {
 	struct showing showing = { .ctl = ctl, .store = store };
 	bid_auto_free char *real = realpath(path, NULL);
 	enum ctl_status status;
-	size_t cookies = 0;
+	size_t keys = 0;
 	int r;
 
 	if (path[0] != '/' && path[0] != '[' && real)
@@ -182,8 +182,8 @@ static enum ctl_status show_path(const struct ctl *ctl, struct bid_store *store,
 		r = bid_store_each_build(store, real, show_build, &showing);
 	if (r < 0 && r != -ENOENT)
 		return ctl_which_failed(path, r);
-	status = ctl_show_cookies(ctl, store, path, &cookies);
-	if (status == CTL_DONE && showing.n + cookies == 0) {
+	status = ctl_show_content_keys(ctl, store, path, &keys);
+	if (status == CTL_DONE && showing.n + keys == 0) {
 		bid_error_about(path, -ENOENT, "no build of this path in the store, nor a guess");
 		return CTL_REFUSED;
 	}

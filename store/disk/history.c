@@ -100,7 +100,7 @@ static void tell_absence(void *user, const struct bid_request *request, int64_t 
 	telling->fn(telling->user, &(struct bid_event){ .what = "absent", .time = time, .request = *request, .text = "" });
 }
 
-/* bid_quarantine_fn: the name begins with the id and the kind, or with a cookie. */
+/* bid_quarantine_fn: the name begins with the id and the kind, or with a content key. */
 static void tell_quarantined(void *user, const char *name, int64_t time, uint64_t size)
 {
 	const struct telling *telling = user;

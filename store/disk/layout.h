@@ -24,7 +24,7 @@
 #define BID_LAYOUT_QUARANTINE BID_LAYOUT_PRIVATE "/quarantine"
 #define BID_LAYOUT_FETCHING   BID_LAYOUT_PRIVATE "/fetching"
 #define BID_LAYOUT_ABSENT     BID_LAYOUT_PRIVATE "/absent"
-#define BID_LAYOUT_COOKIES    BID_LAYOUT_PRIVATE "/cookie"
+#define BID_LAYOUT_CONTENT_KEYS    BID_LAYOUT_PRIVATE "/content-key"
 #define BID_LAYOUT_NAMES      BID_LAYOUT_PRIVATE "/name"
 #define BID_LAYOUT_FIRST      BID_LAYOUT_PRIVATE "/first"
 #define BID_LAYOUT_UP	      "../../" /* the beginning of each link */

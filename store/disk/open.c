@@ -46,9 +46,10 @@ static long long dirty_for_s(void)
 /* Remove files in the way of private folders. Only a damaged file system creates such files. */
 static void clear_way(int root)
 {
-	static const char *const folders[] = { BID_LAYOUT_TEMP,	     BID_LAYOUT_RECORDS, BID_LAYOUT_SCANS,    BID_LAYOUT_UNPACKED,
-					       BID_LAYOUT_TABLES,    BID_LAYOUT_SOURCES, BID_LAYOUT_SECTIONS, BID_LAYOUT_QUARANTINE,
-					       BID_LAYOUT_COOKIES,   BID_LAYOUT_NAMES,	 BID_LAYOUT_FIRST,    BID_LAYOUT_ABSENT,
+	static const char *const folders[] = { BID_LAYOUT_TEMP,	     BID_LAYOUT_RECORDS,    BID_LAYOUT_SCANS,
+					       BID_LAYOUT_UNPACKED,  BID_LAYOUT_TABLES,	    BID_LAYOUT_SOURCES,
+					       BID_LAYOUT_SECTIONS,  BID_LAYOUT_QUARANTINE, BID_LAYOUT_CONTENT_KEYS,
+					       BID_LAYOUT_NAMES,     BID_LAYOUT_FIRST,	    BID_LAYOUT_ABSENT,
 					       BID_LAYOUT_UNSTRIPPED };
 	bid_auto_fd int private = -1;
 

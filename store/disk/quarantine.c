@@ -116,7 +116,7 @@ int bid_quarantine_open(struct bid_store *store, const struct bid_request *reque
 }
 
 /*
- * Read the time from a name by bid_quarantine_move(): "ID.KIND.TIME" or "COOKIE.cookie.TIME", perhaps with a number behind it.
+ * Read the time from a name by bid_quarantine_move(): "ID.KIND.TIME" or "KEY.content-key.TIME", perhaps with a number behind it.
  * Files in the quarantine keep their modification time. Returns false for any other name.
  */
 static bool read_time(const char *name, int64_t *ret_time)
@@ -125,7 +125,7 @@ static bool read_time(const char *name, int64_t *ret_time)
 	long long seconds;
 	int end = 0;
 
-	if (sscanf(name, "%*[0-9a-f-].%15[a-z].%lld%n", kind, &seconds, &end) != 2 || (name[end] != '\0' && name[end] != '.'))
+	if (sscanf(name, "%*[0-9a-f-].%15[a-z-].%lld%n", kind, &seconds, &end) != 2 || (name[end] != '\0' && name[end] != '.'))
 		return false;
 	*ret_time = seconds;
 	return true;

@@ -369,7 +369,7 @@ static void put_own(struct maker *maker, const struct spot *spot)
 		"/scan",
 		"/absent",
 		"/first",
-		"/cookie",
+		"/content key",
 		"/name",
 		"/tmp",
 		"/quarantine",

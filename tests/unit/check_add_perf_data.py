@@ -322,41 +322,42 @@ def case_missing_without_ids(scene):
 
 
 def case_guessed(scene):
-    """A file without a build-id is kept under a cookie, from perf and the mount apart, and called a guess wherever it is seen."""
+    """A file without a build-id is kept under a content key, from perf and the mount apart, and called a guess wherever it is
+    seen."""
     recording = Recording(scene.home).maps(scene.nameless).maps(scene.text).lists(scene.two, ID_TWO)
     path = recording.write()
     done = scene.on_store("add", "--perf-data", path)
     line, = [line for line in done.stdout.splitlines() if str(scene.nameless) in line]
     assert line.startswith(f"-\tguessed\t{scene.nameless}\ta guess"), line
     assert re.search("warning: 1 files without a build-id .* guess", done.stderr), done.stderr
-    cookie = line.split()[-1]
+    key = line.split()[-1]
     st = scene.nameless.stat()
-    assert re.fullmatch(rf"{st.st_size}-{int(st.st_mtime)}-[0-9a-f]{{32}}", cookie), cookie
-    kept = scene.store / ".bidfs" / "cookie" / str(scene.nameless)[1:] / cookie
+    assert re.fullmatch(rf"{st.st_size}-{int(st.st_mtime)}-[0-9a-f]{{32}}", key), key
+    kept = scene.store / ".bidfs" / "content-key" / str(scene.nameless)[1:] / key
     assert kept.read_bytes() == scene.nameless.read_bytes() and not kept.samefile(scene.nameless)
     assert not any("nameless" in name for name in scene.files()), "perf would find it"
     # once, however often, until it changes
     scene.on_store("add", "--perf-data", path)
-    listed = scene.on_store("list", "--cookies").stdout
-    assert listed == f"{cookie}\tguess\t{st.st_size}\t{scene.nameless}\n", listed
-    as_json, = scene.rows("list", "--cookies")
-    assert scene.store / as_json["stored"] == kept and as_json["content_key"] == cookie, as_json
+    listed = scene.on_store("list", "--content-keys").stdout
+    assert listed == f"{key}\tguess\t{st.st_size}\t{scene.nameless}\n", listed
+    as_json, = scene.rows("list", "--content-keys")
+    assert scene.store / as_json["stored"] == kept and as_json["content_key"] == key, as_json
     assert "a guess" in scene.on_store("show", scene.nameless).stdout
     scene.one_error("show", scene.text, status=REFUSED, has=str(scene.text))
-    assert cookie not in scene.on_store("list").stdout and [row["id"] for row in scene.rows("list")] == [ID_TWO]
+    assert key not in scene.on_store("list").stdout and [row["id"] for row in scene.rows("list")] == [ID_TWO]
     scene.on_store("verify", "--deep")
     damaged = damage(kept)
-    assert "cookie" in scene.on_store("verify", "--deep", status=REFUSED).stdout  # corrupt
+    assert "content key" in scene.on_store("verify", "--deep", status=REFUSED).stdout  # corrupt
     # what is damaged is set aside, and kept anew from the next recording that names it
     scene.on_store("verify", "--deep", "--repair", status=REFUSED)
     aside, = (scene.store / ".bidfs" / "quarantine").iterdir()
-    assert aside.name.startswith(f"{cookie}.cookie.") and aside.read_bytes() == damaged, aside
-    assert not (scene.store / ".bidfs" / "cookie").exists() and scene.on_store("list", "--cookies").stdout == ""
+    assert aside.name.startswith(f"{key}.content-key.") and aside.read_bytes() == damaged, aside
+    assert not (scene.store / ".bidfs" / "content-key").exists() and scene.on_store("list", "--content-keys").stdout == ""
     scene.on_store("verify", "--deep")
     scene.on_store("add", "--perf-data", path)
-    assert kept.read_bytes() == scene.nameless.read_bytes() and scene.on_store("list", "--cookies").stdout == listed
+    assert kept.read_bytes() == scene.nameless.read_bytes() and scene.on_store("list", "--content-keys").stdout == listed
     # what was changed after the recording is not it
-    shutil.rmtree(scene.store / ".bidfs" / "cookie")
+    shutil.rmtree(scene.store / ".bidfs" / "content-key")
     os.utime(path, (1500000000, 1500000000))
     builds, found = read_as_it_is(scene, path)
     assert (builds[str(scene.nameless)]["state"], found["guessed"]) == ("unidentified", 0), builds
@@ -395,12 +396,12 @@ def case_changed_program_without_id_is_warned_about(scene):
 
 
 def case_guess_removed(scene):
-    """By its cookie, by the path that was kept and by the file, sound or damaged; and beside builds of the same path."""
+    """By its content key, by the path that was kept and by the file, sound or damaged; and beside builds of the same path."""
     recording = Recording(scene.home).maps(scene.nameless).maps(scene.text).lists(scene.two, ID_TWO).write()
 
     def keep():
         scene.on_store("add", "--perf-data", recording)
-        listed, = scene.rows("list", "--cookies")
+        listed, = scene.rows("list", "--content-keys")
         return listed
 
     for operand in (lambda kept: kept["content_key"], lambda kept: f"--path={kept['path']}", lambda kept: kept["path"]):
@@ -412,14 +413,14 @@ def case_guess_removed(scene):
             named = operand(kept).removeprefix("--path=")
             assert done[0] == f"{kept['content_key']}\tremoved 1 of 1 path\t{named}", done
             assert done[1].startswith("removed 1 path, "), done
-            assert not (scene.store / ".bidfs" / "cookie").exists() and scene.on_store("list", "--cookies").stdout == ""
+            assert not (scene.store / ".bidfs" / "content-key").exists() and scene.on_store("list", "--content-keys").stdout == ""
     kept = keep()
     removed = {row["operand"]: row for row in scene.rows("remove", kept["content_key"], ID_TWO)}
     assert removed[kept["content_key"]] == {"operand": kept["content_key"], "id": None, "content_key": kept["content_key"],
                                             "path": kept["path"], "state": "removed", "paths_removed": 1, "paths_left": 0,
                                             "size": kept["size"], "reason": None}, removed
     assert removed[ID_TWO]["paths_removed"] == 1 and scene.files() == [], removed
-    scene.one_error("remove", kept["content_key"], status=REFUSED, has="no such cookie in the store")
+    scene.one_error("remove", kept["content_key"], status=REFUSED, has="no such content key in the store")
     scene.one_error("remove", kept["path"], status=REFUSED, has=kept["path"])
     scene.on_store("verify", "--deep")
 

@@ -53,7 +53,7 @@ def case_usage(scene):
             (["list", "--json=yes"], "takes no argument: '--json=yes'"),
             (["list", "some", "extra"], "'extra'"),
             (["list", "--link=copy"], "'--link'"),
-            *((["list", "--cookies", word], "'--cookies'") for word in
+            *((["list", "--content-keys", word], "'--content-keys'") for word in
               ("x", "--kind=elf", "--missing=elf", "--by=size", "--format=x", "-0")),
             (["add"], "FILE"),
             (["add", "--link=soft", "file"], "'soft'"),

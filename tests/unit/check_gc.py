@@ -19,7 +19,7 @@ def case_gc_of_what_was_set_aside(scene):
     place.mkdir()
     now = int(time.time())
     old = {f"{ID_ONE}.elf.{now - 31 * 86400}", f"{ID_ONE}.debug.{now - 31 * 86400}.1", f"{ID_ONE}.elf.{now - 31 * 86400}.2",
-           f"8-1-0a.cookie.{now - 31 * 86400}"}
+           f"8-1-0a.content-key.{now - 31 * 86400}"}
     young = {f"{ID_ONE}.elf.{now - 29 * 86400}", f"{ID_ONE}.elf.{now - 31 * 86400}x", f"{ID_ONE}.elf", "notes"}
     for name in old | young:
         (place / name).write_bytes(b"x")

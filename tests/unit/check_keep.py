@@ -112,7 +112,7 @@ def case_remove_names(scene):
 def case_in_the_way(scene):
     """A file where a folder of the private ones should be is no store's end: it goes, and what was in the folder is made anew."""
     private = scene.store / ".bidfs"
-    for name in ("tmp", "record", "scan", "quarantine", "unpacked", "cookie", "source", "section"):
+    for name in ("tmp", "record", "scan", "quarantine", "unpacked", "content-key", "source", "section"):
         shutil.rmtree(private / name, ignore_errors=True)
         private.mkdir(exist_ok=True)
         (private / name).write_text("in the way")

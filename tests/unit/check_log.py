@@ -28,10 +28,10 @@ def case_log_has_downloads_refusals_and_evictions(scene):
     quarantine = scene.store / ".bidfs" / "quarantine"
     quarantine.mkdir()
     then = int(time.time()) - 1000
-    for name in (f"{ID_ONE}.debug.{then}", f"8-1-0a.cookie.{then + 1}", "notes"):
+    for name in (f"{ID_ONE}.debug.{then}", f"8-1-0a.content-key.{then + 1}", "notes"):
         (quarantine / name).write_bytes(b"xyz")
     assert events(scene)[:2] == [("quarantined", ID_ONE, "debuginfo", "3", f"{ID_ONE}.debug.{then}", "-"),
-                                 ("quarantined", "-", "-", "3", f"8-1-0a.cookie.{then + 1}", "-")]
+                                 ("quarantined", "-", "-", "3", f"8-1-0a.content-key.{then + 1}", "-")]
     assert scene.on_store("gc", "--cache-size=1").stdout.count("evicted 2") == 1
     after = events(scene)
     assert fetched not in after and len(after) == 5, after

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "api/cookie.h"
+#include "api/content_key.h"
 #include "api/remove.h"
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -114,15 +114,15 @@ static void an_update_is_of_one_moment_too(void **state)
 static void so_is_what_has_no_id(void **state)
 {
 	const struct store_scene *scene = *state;
-	struct bid_cookie cookie;
+	struct bid_content_key key;
 
 	run(scene, "objcopy -R .note.gnu.build-id a none");
 	begin(scene, "none");
 	moves = 100;
-	assert_int_equal(bid_store_keep_cookie(scene->store, moving, &cookie), -EAGAIN);
+	assert_int_equal(bid_store_keep_content_key(scene->store, moving, &key), -EAGAIN);
 	moves = 1;
-	assert_int_equal(bid_store_keep_cookie(scene->store, moving, &cookie), 0);
-	run(scene, "cmp moving 'store/%s'", cookie.stored);
+	assert_int_equal(bid_store_keep_content_key(scene->store, moving, &key), 0);
+	run(scene, "cmp moving 'store/%s'", key.stored);
 }
 
 int main(void)

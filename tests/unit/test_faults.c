@@ -20,7 +20,7 @@
 #include <bid/error.h>
 
 #include "api/absence.h"
-#include "api/cookie.h"
+#include "api/content_key.h"
 #include "api/evict.h"
 #include "api/remove.h"
 #include "api/verify.h"
@@ -237,13 +237,13 @@ static int add_memory(const struct store_scene *scene)
 	return bid_store_add_data(scene->store, &request, 0400, symbols, sizeof(symbols) - 1, &added);
 }
 
-static int keep_cookie(const struct store_scene *scene)
+static int keep_by_content(const struct store_scene *scene)
 {
-	struct bid_cookie cookie;
+	struct bid_content_key key;
 	char path[96];
 
 	snprintf(path, sizeof(path), "%s/none", scene->directory);
-	return bid_store_keep_cookie(scene->store, path, &cookie);
+	return bid_store_keep_content_key(scene->store, path, &key);
 }
 
 static int64_t now(void *user)
@@ -332,7 +332,7 @@ static const struct operation {
 	{ "add from memory", add_memory, ID_A },
 	{ "scan", scan, ID_B },
 	{ "update", update, ID_A },
-	{ "keep a cookie", keep_cookie, ID_A },
+	{ "keep a content key", keep_by_content, ID_A },
 	{ "remember an absence", remember_absence, ID_A },
 	{ "remove", remove_name, ID_A },
 	{ "evict", evict, ID_A },

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/cookie.h"
+#include "api/content_key.h"
 #include "api/piece.h"
 #include "api/remove.h"
 #include "api/verify.h"
@@ -191,9 +191,9 @@ static int count_piece(void *user, const struct bid_request *piece)
 	return 0;
 }
 
-static int no_cookie(void *user, const struct bid_cookie *cookie)
+static int no_content_key(void *user, const struct bid_content_key *key)
 {
-	fail_msg("there is a cookie");
+	fail_msg("there is a content key");
 	return 0;
 }
 
@@ -219,9 +219,9 @@ static void test_deep_directories_are_reported_and_not_walked(void **state)
 
 	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
 	make_deep(scene, "store/.bidfs/source/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 1950);
-	make_deep(scene, "store/.bidfs/cookie", 1950);
+	make_deep(scene, "store/.bidfs/content-key", 1950);
 	assert_int_equal(bid_store_each_piece(scene->store, &id, BID_KIND_SOURCE, no_piece, NULL), 0);
-	assert_int_equal(bid_store_each_cookie(scene->store, no_cookie, NULL), 0);
+	assert_int_equal(bid_store_each_content_key(scene->store, no_content_key, NULL), 0);
 	assert_int_equal(bid_store_info(scene->store, &id, &info, &changed), 0);
 	free(info);
 	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);

@@ -25,7 +25,7 @@
 #include "disk/names.h"
 #include "disk/objdir.h"
 #include "disk/piece.h"
-#include "disk/publish/cookie.h"
+#include "disk/publish/content_key.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
 #include "disk/store.h"
@@ -446,22 +446,22 @@ static int check_temps(struct bid_verify *verify)
 	return r != 0 ? r : -errno;
 }
 
-static int check_cookie(void *user, const struct bid_cookie *cookie)
+static int check_content_key(void *user, const struct bid_content_key *key)
 {
 	struct bid_verify *verify = user;
-	struct bid_finding finding = { .path = cookie->stored };
-	const char *digest = strrchr(cookie->name, '-') + 1;
+	struct bid_finding finding = { .path = key->stored };
+	const char *digest = strrchr(key->name, '-') + 1;
 	char found[BID_DIGEST_MAX], aside[PATH_MAX], text[256];
 	bid_auto_fd int fd = -1;
-	int r = bid_beneath_open(bid_store_root(verify->store), cookie->stored, O_RDONLY, &fd);
+	int r = bid_beneath_open(bid_store_root(verify->store), key->stored, O_RDONLY, &fd);
 
 	if (r == 0)
 		r = bid_digest_file(fd, NULL, NULL, found);
 	if (r == -ENOENT || (r == 0 && strcmp(found + strlen(BID_DIGEST_PREFIX), digest) == 0))
 		return bid_verify_progress(verify);
 	finding.kind = r < 0 ? BID_FINDING_UNREADABLE : BID_FINDING_CORRUPT;
-	finding.text = r < 0 ? strerror(-r) : "has other bytes than its cookie says";
-	if (r == 0 && verify->config->repair && bid_cookie_quarantine(verify->store, cookie, fd, aside, sizeof(aside)) == 0) {
+	finding.text = r < 0 ? strerror(-r) : "has other bytes than its content key says";
+	if (r == 0 && verify->config->repair && bid_content_key_quarantine(verify->store, key, fd, aside, sizeof(aside)) == 0) {
 		snprintf(text, sizeof(text), "%s; set aside as '%.150s'", finding.text, aside);
 		finding.text = text;
 		finding.repaired = true;
@@ -473,7 +473,7 @@ static int check_cookie(void *user, const struct bid_cookie *cookie)
 static int check_foreign(struct bid_verify *verify)
 {
 	static const char *const known[] = { ".",	"..",	      "tmp",	  "record", "unpacked",	 "source",
-					     "section", "quarantine", "name",	  "scan",   "absent",	 "cookie",
+					     "section", "quarantine", "name",	  "scan",   "absent",	 "content-key",
 					     "first",	"kallsyms",   "fetching", "lock",   "unstripped" };
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
@@ -518,6 +518,6 @@ int bid_verify_own_rest(struct bid_verify *verify)
 		return 0;
 	r = check_temps(verify);
 	if (r == 0 && verify->config->deep)
-		r = bid_store_each_cookie(verify->store, check_cookie, verify);
+		r = bid_store_each_content_key(verify->store, check_content_key, verify);
 	return r == 0 ? check_foreign(verify) : r;
 }

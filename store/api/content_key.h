@@ -4,22 +4,22 @@
  * key of its path, size, modification time and digest. The folder of these files is invisible to perf and the mount. A match is a
  * guess: it may not be the file that ran.
  */
-#ifndef BID_API_COOKIE_H
-#define BID_API_COOKIE_H
+#ifndef BID_API_CONTENT_KEY_H
+#define BID_API_CONTENT_KEY_H
 
 #include <limits.h>
 
 #include "api/store.h"
 
-#define BID_COOKIE_NAME_MAX 96
+#define BID_CONTENT_KEY_NAME_MAX 96
 
-struct bid_cookie {
+struct bid_content_key {
 	char path[PATH_MAX]; /* original path, absolute */
 	uint64_t size;
 	int64_t mtime; /* in seconds since the epoch */
-	char name[BID_COOKIE_NAME_MAX]; /* "SIZE-MTIME-DIGEST", the latter XXH3-128 in 32 hex digits */
+	char name[BID_CONTENT_KEY_NAME_MAX]; /* "SIZE-MTIME-DIGEST", the latter XXH3-128 in 32 hex digits */
 	char stored[PATH_MAX]; /* path relative to the store */
-	bool known; /* for bid_store_keep_cookie(): the store already had it */
+	bool known; /* for bid_store_keep_content_key(): the store already had it */
 };
 
 /*
@@ -27,18 +27,18 @@ struct bid_cookie {
  * file is on disk on return of 0. Returns additionally -EROFS, -ENOEXEC for no ELF file, -EEXIST for a file with a build-id,
  * -EAGAIN while a process writes it, and -EINVAL for anything but a regular file.
  */
-int bid_store_keep_cookie(struct bid_store *store, const char *path, struct bid_cookie *ret_cookie);
+int bid_store_keep_content_key(struct bid_store *store, const char *path, struct bid_content_key *ret_key);
 
 /*
  * Call @fn for every content key, in no order, without reading the files. A non-zero return ends the enumeration and is returned.
  * @fn may remove the file. Returns 0 or a negative errno otherwise.
  */
-int bid_store_each_cookie(struct bid_store *store, int (*fn)(void *user, const struct bid_cookie *cookie), void *user);
+int bid_store_each_content_key(struct bid_store *store, int (*fn)(void *user, const struct bid_content_key *key), void *user);
 
 /* Has @text the form of a content key? */
-bool bid_cookie_is_name(const char *text);
+bool bid_content_key_is_name(const char *text);
 
-/* Remove the file @cookie->stored and its empty parents. Returns 0, -EROFS, -ENOENT, or as unlink(2). */
-int bid_store_remove_cookie(struct bid_store *store, const struct bid_cookie *cookie);
+/* Remove the file @key->stored and its empty parents. Returns 0, -EROFS, -ENOENT, or as unlink(2). */
+int bid_store_remove_content_key(struct bid_store *store, const struct bid_content_key *key);
 
 #endif

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl list --content-keys, and show and remove of a path: files kept without a build-id. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/content_key.h"
+#include "base/log.h"
+#include "ctl/content_keys.h"
+#include "ctl/ctl.h"
+#include "ctl/output.h"
+
+struct listing {
+	const struct ctl *ctl;
+	const char *path; /* the path to list; NULL for all */
+	bool in_full;
+	struct bid_store *store;
+	size_t n;
+	uint64_t size; /* bytes */
+};
+
+static json_t *to_json(const struct bid_content_key *key)
+{
+	return json_pack("{s:s, s:I, s:I, s:o, s:o}", "content_key", key->name, "size", (json_int_t)key->size, "mtime",
+			 (json_int_t)key->mtime, "path", ctl_json_text(key->path), "stored", ctl_json_text(key->stored));
+}
+
+static void print_in_full(const struct listing *listing, const struct bid_content_key *key)
+{
+	char size[CTL_SIZE_MAX], date[CTL_TIME_MAX];
+
+	ctl_print_label("content key");
+	printf("%s: a guess, it has no build-id\n", key->name);
+	ctl_print_label("path");
+	ctl_print_text(stdout, key->path);
+	putchar('\n');
+	ctl_print_label("elf");
+	printf("%s (%" PRIu64 " bytes), last changed %s\n", ctl_format_size(key->size, size), key->size,
+	       ctl_format_time((time_t)key->mtime, date));
+	ctl_print_label("  stored");
+	ctl_print_text(stdout, bid_store_path(listing->store));
+	putchar('/');
+	ctl_print_text(stdout, key->stored);
+	putchar('\n');
+}
+
+static int print_content_key(void *user, const struct bid_content_key *key)
+{
+	struct listing *listing = user;
+
+	if (listing->path && strcmp(listing->path, key->path) != 0)
+		return 0;
+	listing->n++;
+	listing->size += key->size;
+	if (listing->ctl->json)
+		return ctl_row(listing->ctl, to_json(key));
+	if (listing->in_full) {
+		print_in_full(listing, key);
+		return 0;
+	}
+	printf("%s\tguess\t%" PRIu64 "\t", key->name, key->size);
+	ctl_print_text(stdout, key->path);
+	putchar('\n');
+	return 0;
+}
+
+static enum ctl_status list(struct listing *listing)
+{
+	int r = listing->store ? bid_store_each_content_key(listing->store, print_content_key, listing) : 0;
+
+	if (r == 0)
+		return CTL_DONE;
+	bid_error_about(bid_store_path(listing->store), r, "%s: reading the store", strerror(-r));
+	return CTL_TROUBLE;
+}
+
+enum ctl_status ctl_list_content_keys(const struct ctl *ctl, struct bid_store *store)
+{
+	struct listing listing = { .ctl = ctl, .store = store };
+	enum ctl_status status = list(&listing);
+
+	if (ctl->json)
+		ctl_totals(ctl, json_pack("{s:I, s:I}", "files", (json_int_t)listing.n, "size", (json_int_t)listing.size));
+	return status;
+}
+
+enum ctl_status ctl_show_content_keys(const struct ctl *ctl, struct bid_store *store, const char *path, size_t *ret_n)
+{
+	struct listing listing = { .ctl = ctl, .store = store, .path = path, .in_full = true };
+	enum ctl_status status = list(&listing);
+
+	*ret_n = listing.n;
+	return status;
+}
+
+struct taking {
+	const struct ctl_content_keys *which;
+	struct bid_store *store;
+	const struct ctl *ctl;
+	bool failed;
+	struct ctl_taken taken;
+};
+
+static int take(void *user, const struct bid_content_key *key)
+{
+	struct taking *taking = user;
+	const struct ctl_content_keys *which = taking->which;
+	int r;
+
+	if ((which->path && strcmp(which->path, key->path) != 0) || (which->name && strcmp(which->name, key->name) != 0))
+		return 0;
+	r = taking->ctl->dry_run ? 0 : bid_store_remove_content_key(taking->store, key);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0) {
+		taking->failed = true;
+		bid_error_about(key->stored, r, "%s: removing '%s'", strerror(-r), key->stored);
+	} else {
+		taking->taken.n++;
+		taking->taken.size += key->size;
+	}
+	if (taking->ctl->json)
+		return ctl_row(taking->ctl,
+			       json_pack("{s:o, s:n, s:s, s:o, s:s, s:i, s:i, s:I, s:s?}", "operand", ctl_json_text(which->operand),
+					 "id", "content_key", key->name, "path", ctl_json_text(key->path), "state",
+					 r == 0 ? "removed" : "failed", "paths_removed", r == 0, "paths_left", r < 0, "size",
+					 (json_int_t)(r == 0 ? key->size : 0), "reason", r < 0 ? strerror(-r) : NULL));
+	if (r == 0 && (taking->ctl->verbose || taking->ctl->dry_run)) {
+		printf("%s\t%s\t", key->name, taking->ctl->dry_run ? "would be removed" : "removed 1 of 1 path");
+		ctl_print_text(stdout, which->operand);
+		putchar('\n');
+	}
+	return 0;
+}
+
+enum ctl_status ctl_remove_content_keys(const struct ctl *ctl, struct bid_store *store, const struct ctl_content_keys *which,
+					struct ctl_taken *taken)
+{
+	struct taking taking = { .which = which, .store = store, .ctl = ctl, .taken = *taken };
+	int r = bid_store_each_content_key(store, take, &taking);
+
+	*taken = taking.taken;
+	if (r < 0)
+		bid_error_about(bid_store_path(store), r, "%s: reading the store", strerror(-r));
+	return r < 0 || taking.failed ? CTL_TROUBLE : CTL_DONE;
+}
