@@ -9,7 +9,7 @@
 #include "api/evict.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/stamp.h"
+#include "base/stat_data.h"
 #include "fuse/backing.h"
 #include "fuse/file_handle.h"
 #include "fuse/reply.h"
@@ -241,12 +241,12 @@ static struct bid_fd *open_probes(struct bid_fs *fs, const struct bid_inode *ino
 /* Open the file of @fd, and take its attributes again. */
 static int open_kept(const struct bid_fd *fd, int *ret_own, struct stat *st, bool *same)
 {
-	struct bid_stamp stamp = bid_stamp_take(st);
+	struct bid_stat_data stat_data = bid_stat_data_of(st);
 	int number = bid_fd_open(fd, ret_own);
 	struct stat now;
 
 	/* the holder of a lease may have changed the file */
-	if (*ret_own >= 0 && fstat(*ret_own, &now) == 0 && !bid_stamp_holds(&stamp, &now)) {
+	if (*ret_own >= 0 && fstat(*ret_own, &now) == 0 && !bid_stat_data_is_current(&stat_data, &now)) {
 		*st = now;
 		*same = false;
 	}

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/path.h"
-#include "base/stamp.h"
+#include "base/stat_data.h"
 
 enum {
 	BUCKETS = 8192, /* a power of two */
@@ -28,8 +28,8 @@ struct access {
 struct bid_fd {
 	uint64_t number;
 	struct bid_file file; /* owned; the lock guards its stat and all below */
-	struct bid_stamp stamp; /* stat data of the last check */
-	struct access access; /* result of the last check; chmod(2) changes the stamp */
+	struct bid_stat_data stat_data; /* stat data of the last check */
+	struct access access; /* result of the last check; chmod(2) changes the stat data */
 	unsigned users; /* the table is one */
 	bool by_path; /* an O_PATH descriptor */
 	bool last; /* the file has no name, and a reader may still need it */
@@ -152,19 +152,19 @@ static void set_access(struct stat *st, const struct access *access)
 	st->st_gid = access->gid;
 }
 
-/* Check that the file of @fd is still the artifact. @stamp and @access are of the last check. */
-static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct bid_fd *fd, const struct bid_stamp *stamp,
+/* Check that the file of @fd is still the artifact. @stat_data and @access are of the last check. */
+static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct bid_fd *fd, const struct bid_stat_data *stat_data,
 		    struct access access, const struct bid_request *request, struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_file file = { .fd = fd->file.fd };
-	struct bid_stamp now;
+	struct bid_stat_data now;
 	bool same;
 	int r = 0;
 
 	/* a cache hit is this one system call */
 	if (fstat(file.fd, &file.st) < 0)
 		return -errno;
-	same = bid_stamp_holds(stamp, &file.st);
+	same = bid_stat_data_is_current(stat_data, &file.st);
 	if (!same)
 		r = bid_fstat(file.fd, &file.st);
 	if (r < 0)
@@ -174,12 +174,12 @@ static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct 
 		return -ENOENT;
 	if (!same) {
 		access = access_of(&file.st);
-		now = bid_stamp_take(&file.st);
+		now = bid_stat_data_of(&file.st);
 		r = bid_store_recheck(store, request, &file);
 		if (r < 0)
 			return r;
 		pthread_mutex_lock(&cache->lock);
-		fd->stamp = now;
+		fd->stat_data = now;
 		fd->access = access;
 		pthread_mutex_unlock(&cache->lock);
 	}
@@ -194,7 +194,7 @@ static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct 
 struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *store, uint64_t number,
 				const struct bid_request *request, struct stat *ret_stat, bool *ret_same)
 {
-	struct bid_stamp stamp;
+	struct bid_stat_data stat_data;
 	struct access access = { 0 };
 	struct bid_fd *fd;
 
@@ -204,13 +204,13 @@ struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *st
 		fd->users++;
 		remove_from_order(fd);
 		make_newest(cache, fd);
-		stamp = fd->stamp;
+		stat_data = fd->stat_data;
 		access = fd->access;
 	}
 	pthread_mutex_unlock(&cache->lock);
 	if (!fd)
 		return NULL;
-	if (check_fd(cache, store, fd, &stamp, access, request, ret_stat, ret_same) == 0)
+	if (check_fd(cache, store, fd, &stat_data, access, request, ret_stat, ret_same) == 0)
 		return fd;
 	drop_fd(cache, fd);
 	bid_fd_cache_put(cache, fd);
@@ -372,7 +372,7 @@ struct bid_fd *bid_fd_cache_keep(struct bid_fd_cache *cache, uint64_t number, st
 	fd->file = *file;
 	fd->file.fd = kept;
 	fd->by_path = by_path;
-	fd->stamp = bid_stamp_take(&file->st);
+	fd->stat_data = bid_stat_data_of(&file->st);
 	fd->access = access_of(&file->st);
 	if (!by_path)
 		file->fd = -1;

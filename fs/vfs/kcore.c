@@ -9,8 +9,8 @@
 
 #include "vfs/names.h"
 
-/* The derived copy: the epoch as a stamp of perf's, YYYYmmddHHMMSShh. */
-static const char stamp[] = "1970010100000000";
+/* The derived copy: the epoch as a timestamp of perf's, YYYYmmddHHMMSShh. */
+static const char timestamp[] = "1970010100000000";
 
 static const char *const files[] = { "kcore", "kallsyms", "modules" };
 
@@ -71,7 +71,7 @@ int bid_kcore_directory(const struct bid_node *dir, const char *name, char ret_p
 		if (bid_id_parse_str(name, &id) < 0)
 			return -EPERM;
 		name = "";
-	} else if (strcmp(name, stamp) == 0 || strlen(name) != strlen(stamp) || name[strspn(name, "0123456789")] != '\0') {
+	} else if (strcmp(name, timestamp) == 0 || strlen(name) != strlen(timestamp) || name[strspn(name, "0123456789")] != '\0') {
 		return -EPERM;
 	}
 	snprintf(ret_path, PATH_MAX, BID_KCORE_PATH "/%s%s%s", bid_id_format(&id, hex), *name ? "/" : "", name);
@@ -90,7 +90,7 @@ static int lookup_copy(const struct bid_tree *tree, const struct bid_id *id, con
 {
 	child->type = BID_NODE_KCORE_COPY;
 	child->id = *id;
-	if (strcmp(name, stamp) == 0)
+	if (strcmp(name, timestamp) == 0)
 		return is_offered(tree, id) ? 0 : -ENOENT;
 	child->path = path_of(id, name);
 	if (!child->path)
@@ -138,5 +138,5 @@ int bid_kcore_list(const struct bid_tree *tree, const struct bid_node *dir, bid_
 	path = path_of(&dir->id, "");
 	r = path ? bid_store_each_entry(tree->store, path, fn, user) : -ENOMEM;
 	free(path);
-	return r == 0 || r == -ENOENT ? fn(user, stamp, BID_ENTRY_DIR) : r;
+	return r == 0 || r == -ENOENT ? fn(user, timestamp, BID_ENTRY_DIR) : r;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * [kernel.kcore]/ID/STAMP: copies of /proc/kcore, with symbol table and modules (perf, builtin-buildid-cache.c:
+ * [kernel.kcore]/ID/TIMESTAMP: copies of /proc/kcore, with symbol table and modules (perf, builtin-buildid-cache.c:
  * build_id_cache__add_kcore()). perf makes and reads its own. Each kernel with a symbol table has a derived copy, too, without
  * kcore: perf looks for a table here (util/symbol.c: dso__find_kallsyms()), and newer ones would otherwise take the table of the
  * running kernel. Pure C: knows no FUSE.

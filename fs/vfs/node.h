@@ -24,7 +24,7 @@ enum bid_node_type {
 	BID_NODE_SECTIONS, /* buildid/ID/section: id */
 	BID_NODE_SOURCES, /* buildid/ID/source and directories in it: id, and path "" or "/usr/src" */
 	BID_NODE_KCORE, /* [kernel.kcore]/ID: id */
-	BID_NODE_KCORE_COPY, /* [kernel.kcore]/ID/STAMP: id; and path of perf's own */
+	BID_NODE_KCORE_COPY, /* [kernel.kcore]/ID/TIMESTAMP: id; and path of perf's own */
 	/* symbolic links */
 	BID_NODE_LINK, /* .build-id/xx/rest: id */
 	BID_NODE_ALIAS, /* debug, .debug: path is the text; an alias of buildid/ID: id */
@@ -32,7 +32,7 @@ enum bid_node_type {
 	BID_NODE_FILE, /* an artifact: id, kind, and detail of some kinds */
 	BID_NODE_INFO, /* buildid/ID/info: id */
 	BID_NODE_MODULES, /* in the format of /proc/modules: id */
-	BID_NODE_KCORE_FILE, /* [kernel.kcore]/ID/STAMP/... of perf's: id and path */
+	BID_NODE_KCORE_FILE, /* [kernel.kcore]/ID/TIMESTAMP/... of perf's: id and path */
 	BID_NODE_STATUS,
 	BID_NODE_METRICS,
 	BID_NODE_README,

@@ -116,7 +116,7 @@ bool bid_store_is_module(struct bid_store *store, const struct bid_id *id);
 int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **ret_text, struct stat *ret_table);
 
 /*
- * Open a file of perf's copy of /proc/kcore, "[kernel.kcore]/ID/STAMP/NAME". It carries no id: perf vouches for the id of the
+ * Open a file of perf's copy of /proc/kcore, "[kernel.kcore]/ID/TIMESTAMP/NAME". It carries no id: perf vouches for the id of the
  * directory. A truncated file, still being written or abandoned by perf, counts as absent. Errors as bid_store_find().
  */
 int bid_store_open_kcore(struct bid_store *store, const char *path, struct bid_file *ret_file);

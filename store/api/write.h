@@ -45,8 +45,8 @@ int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request
 
 /*
  * As bid_stage_publish(), as the file @name, "kcore", "kallsyms" or "modules", of perf's copy @dir of /proc/kcore:
- * "[kernel.kcore]/ID/STAMP" (perf, builtin-buildid-cache.c: build_id_cache__add_kcore()). The file names no kernel, so there is no
- * check, except that a truncated kcore returns -EBADMSG. Returns -EEXIST for another file of this name.
+ * "[kernel.kcore]/ID/TIMESTAMP" (perf, builtin-buildid-cache.c: build_id_cache__add_kcore()). The file names no kernel, so there is
+ * no check, except that a truncated kcore returns -EBADMSG. Returns -EEXIST for another file of this name.
  */
 int bid_stage_publish_kcore(struct bid_stage *stage, const char *dir, const char *name);
 

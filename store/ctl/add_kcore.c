@@ -196,7 +196,7 @@ static int is_same(void *user, const char *name, enum bid_entry entry)
 }
 
 /* Make an unused directory name of the present time, in perf's form. */
-static void find_stamp(struct bid_store *store, const char *top, char ret_dir[static PATH_MAX])
+static void find_timestamp(struct bid_store *store, const char *top, char ret_dir[static PATH_MAX])
 {
 	struct timespec now;
 	struct stat st;
@@ -255,7 +255,7 @@ static int put(struct bid_store *store, const struct kcore *kcore, const char *t
 	char dir[PATH_MAX], path[PATH_MAX + 16];
 	int r = 0, n = 0;
 
-	find_stamp(store, top, dir);
+	find_timestamp(store, top, dir);
 	/* an existing name belongs to another process, which was as fast */
 	while (n < FILES && r == 0) {
 		r = put_file(store, kcore->fds[n], dir, names[n]);

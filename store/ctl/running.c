@@ -127,7 +127,7 @@ static void add(const struct ctl_running *running, int fd, bool batch, struct ct
 		fail(look, -errno);
 		return;
 	}
-	look->seen.stamp = bid_stamp_take(&before);
+	look->seen.stat_data = bid_stat_data_of(&before);
 	r = bid_store_add_file(running->store, &add, &look->added);
 	if (r < 0) {
 		look->archive = r == -ENOEXEC && ctl_mapping_is_archive(fd);
@@ -136,7 +136,7 @@ static void add(const struct ctl_running *running, int fd, bool batch, struct ct
 	}
 	/* linking it into the store changes ctime alone; any other change comes from outside */
 	if (fstat(fd, &after) == 0)
-		look->seen.stamp.changed = after.st_ctim;
+		look->seen.stat_data.changed = after.st_ctim;
 	look->outcome = ADDED;
 }
 
@@ -146,7 +146,7 @@ static bool is_unchanged(const struct ctl_seen_file *seen, const struct ctl_mapp
 	struct stat st;
 	int r = ctl_mapping_stat(mapping, &st);
 
-	return r == 0 ? !seen->unread && bid_stamp_holds(&seen->stamp, &st) : seen->unread;
+	return r == 0 ? !seen->unread && bid_stat_data_is_current(&seen->stat_data, &st) : seen->unread;
 }
 
 static void look_at(const struct ctl_running *running, const struct ctl_mapping *mapping, const struct ctl_seen_file *known,
@@ -338,7 +338,7 @@ int ctl_running_file(struct ctl_running *running, int fd)
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return 0;
 	known = ctl_seen_find(&running->seen, st.st_dev, st.st_ino);
-	if (known && !known->unread && bid_stamp_holds(&known->stamp, &st))
+	if (known && !known->unread && bid_stat_data_is_current(&known->stat_data, &st))
 		return 0;
 	*look = (struct ctl_look){ .seen = { .dev = st.st_dev, .ino = st.st_ino, .pass = running->pass } };
 	r = bid_path_of(fd, look->path, sizeof(look->path));

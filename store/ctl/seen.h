@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "base/stamp.h"
+#include "base/stat_data.h"
 
 enum { CTL_SEEN_MAX = 1 << 14 };
 
@@ -16,8 +16,8 @@ struct ctl_seen_file {
 	dev_t dev;
 	ino_t ino; /* never 0 */
 	unsigned pass; /* the caller's pass of the last look */
-	bool unread; /* the file could not be opened, and has no stamp */
-	struct bid_stamp stamp;
+	bool unread; /* the file could not be opened, and has no stat data */
+	struct bid_stat_data stat_data;
 };
 
 struct ctl_seen_table {

@@ -15,7 +15,7 @@
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/dents.h"
-#include "base/stamp.h"
+#include "base/stat_data.h"
 #include "disk/beneath.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
@@ -151,16 +151,16 @@ bool bid_one_has_paths(struct bid_store *store)
 /* Mix the state of a directory with the stat @st into @mark. */
 static int mark_dir(const struct stat *st, uint64_t *mark)
 {
-	struct bid_stamp stamp = bid_stamp_take(st);
-	const uint64_t state[] = { (uint64_t)stamp.dev,
-				   (uint64_t)stamp.ino,
-				   (uint64_t)stamp.mtime.tv_sec,
-				   (uint64_t)stamp.mtime.tv_nsec,
-				   (uint64_t)stamp.changed.tv_sec,
-				   (uint64_t)stamp.changed.tv_nsec };
+	struct bid_stat_data stat_data = bid_stat_data_of(st);
+	const uint64_t state[] = { (uint64_t)stat_data.dev,
+				   (uint64_t)stat_data.ino,
+				   (uint64_t)stat_data.mtime.tv_sec,
+				   (uint64_t)stat_data.mtime.tv_nsec,
+				   (uint64_t)stat_data.changed.tv_sec,
+				   (uint64_t)stat_data.changed.tv_nsec };
 
 	*mark = XXH3_64bits_withSeed(state, sizeof(state), *mark);
-	return stamp.racy ? -EAGAIN : 0;
+	return stat_data.racy ? -EAGAIN : 0;
 }
 
 /*

@@ -7,7 +7,7 @@
 
 #include "api/elf.h"
 #include "base/io.h"
-#include "base/stamp.h"
+#include "base/stat_data.h"
 
 enum {
 	SETS = 4096, /* a power of two */
@@ -15,7 +15,7 @@ enum {
 };
 
 struct entry {
-	struct bid_stamp stamp; /* ino 0: free */
+	struct bid_stat_data stat_data; /* ino 0: free */
 	bool examined; /* has_dwarf and the like were looked for */
 	bool reported; /* the log has the refusal */
 	struct bid_identity identity;
@@ -61,7 +61,7 @@ static bool recall_check(struct bid_id_cache *id_cache, const struct stat *st, b
 
 	pthread_mutex_lock(&id_cache->lock);
 	for (unsigned i = 0; i < WAYS && !found; i++) {
-		found = bid_stamp_holds(&set[i].stamp, st) && (set[i].examined || !want_dwarf);
+		found = bid_stat_data_is_current(&set[i].stat_data, st) && (set[i].examined || !want_dwarf);
 		if (found)
 			*ret_identity = set[i].identity;
 	}
@@ -69,23 +69,23 @@ static bool recall_check(struct bid_id_cache *id_cache, const struct stat *st, b
 	return found;
 }
 
-/* Cache the check of the file with @st; @stamp was taken before the file was read. */
-static void keep_check(struct bid_id_cache *id_cache, const struct stat *st, const struct bid_stamp *stamp, bool examined,
+/* Cache the check of the file with @st; @stat_data was taken before the file was read. */
+static void keep_check(struct bid_id_cache *id_cache, const struct stat *st, const struct bid_stat_data *stat_data, bool examined,
 		       const struct bid_identity *identity)
 {
-	struct entry *set = set_of(id_cache, stamp->ino, stamp->dev);
+	struct entry *set = set_of(id_cache, stat_data->ino, stat_data->dev);
 	struct entry *place = NULL;
 
 	pthread_mutex_lock(&id_cache->lock);
 	for (unsigned i = 0; i < WAYS; i++)
-		if (set[i].stamp.ino == 0 || (set[i].stamp.ino == stamp->ino && set[i].stamp.dev == stamp->dev))
+		if (set[i].stat_data.ino == 0 || (set[i].stat_data.ino == stat_data->ino && set[i].stat_data.dev == stat_data->dev))
 			place = &set[i];
 	if (!place)
 		place = &set[id_cache->turn++ % WAYS];
 	*place = (struct entry){
-		.stamp = *stamp,
+		.stat_data = *stat_data,
 		.examined = examined,
-		.reported = place->reported && bid_stamp_is_of(&place->stamp, st),
+		.reported = place->reported && bid_stat_data_matches(&place->stat_data, st),
 		.identity = *identity,
 	};
 	pthread_mutex_unlock(&id_cache->lock);
@@ -94,7 +94,7 @@ static void keep_check(struct bid_id_cache *id_cache, const struct stat *st, con
 int bid_id_cache_get(struct bid_id_cache *id_cache, int fd, const struct stat *st, bool want_dwarf,
 		     struct bid_identity *ret_identity)
 {
-	struct bid_stamp stamp = bid_stamp_take(st);
+	struct bid_stat_data stat_data = bid_stat_data_of(st);
 	struct bid_identity identity = { 0 };
 	struct bid_elf_info info;
 	int r;
@@ -119,19 +119,19 @@ int bid_id_cache_get(struct bid_id_cache *id_cache, int fd, const struct stat *s
 		identity.has_symtab = r == 0 && info.has_symtab;
 		identity.is_skeleton = r == 0 && info.is_skeleton;
 	}
-	keep_check(id_cache, st, &stamp, want_dwarf, &identity);
+	keep_check(id_cache, st, &stat_data, want_dwarf, &identity);
 	*ret_identity = identity;
 	return 0;
 }
 
 void bid_id_cache_unpacked(struct bid_id_cache *id_cache, const struct stat *st, int fault, const struct bid_id *id)
 {
-	struct bid_stamp stamp = bid_stamp_take(st);
+	struct bid_stat_data stat_data = bid_stat_data_of(st);
 	struct bid_identity identity = { .packed = true, .unpacked = true, .fault = fault < 0 ? fault : 0 };
 
 	if (fault == 0)
 		identity.id = *id;
-	keep_check(id_cache, st, &stamp, true, &identity);
+	keep_check(id_cache, st, &stat_data, true, &identity);
 }
 
 bool bid_id_cache_report(struct bid_id_cache *id_cache, const struct stat *st)
@@ -141,7 +141,7 @@ bool bid_id_cache_report(struct bid_id_cache *id_cache, const struct stat *st)
 
 	pthread_mutex_lock(&id_cache->lock);
 	for (unsigned i = 0; i < WAYS; i++) {
-		if (!bid_stamp_is_of(&set[i].stamp, st))
+		if (!bid_stat_data_matches(&set[i].stat_data, st))
 			continue;
 		reported = set[i].reported;
 		set[i].reported = true;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/stamp.h"
+#include "base/stat_data.h"
 #include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/store.h"

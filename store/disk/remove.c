@@ -11,7 +11,7 @@
 #include "api/remove.h"
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/stamp.h"
+#include "base/stat_data.h"
 #include "disk/beneath.h"
 #include "disk/derived.h"
 #include "disk/entries.h"

@@ -47,14 +47,14 @@ def test_kcore_that_is_offered(mount, mode, place, store):
     programs.into_store(store, ident, "[kernel.kallsyms]", proc / "kallsyms", "kallsyms")
     m = mount()
     top = m / "[kernel.kcore]" / ident
-    stamp, = os.listdir(top)
-    assert re.fullmatch(r"\d{16}", stamp)
+    timestamp, = os.listdir(top)
+    assert re.fullmatch(r"\d{16}", timestamp)
     with os.scandir(top) as entries:
         assert [entry.is_dir(follow_symlinks=False) for entry in entries] == [True]
-    assert sorted(os.listdir(top / stamp)) == ["kallsyms", "modules"]
-    assert (top / stamp / "kallsyms").read_bytes() == (proc / "kallsyms").read_bytes()
-    assert os.stat(top / stamp / "kallsyms").st_ino == os.stat(m.artifact(ident, "kallsyms")).st_ino
-    assert [(top / stamp / "modules").read_text() for _ in range(2)] == [MODULES] * 2
+    assert sorted(os.listdir(top / timestamp)) == ["kallsyms", "modules"]
+    assert (top / timestamp / "kallsyms").read_bytes() == (proc / "kallsyms").read_bytes()
+    assert os.stat(top / timestamp / "kallsyms").st_ino == os.stat(m.artifact(ident, "kallsyms")).st_ino
+    assert [(top / timestamp / "modules").read_text() for _ in range(2)] == [MODULES] * 2
     # what a table says of modules is remembered, and what another one says there is not taken for it
     shorter = place / "shorter"
     shorter.write_text("".join(line for line in (proc / "kallsyms").open() if "[second]" not in line))
@@ -99,14 +99,14 @@ def view(request, mount, mode, store):
 
 
 def files_of(top):
-    """Mode and bytes of each file of the copies below `top`; the stamps, which are times, by their order."""
+    """Mode and bytes of each file of the copies below `top`; the timestamps, which are times, by their order."""
     copies = sorted(path for path in top.glob("*/*") if path.name != OFFERED)
     return [{path.name: (stat.S_IMODE(path.stat().st_mode), path.read_bytes()) for path in copy.iterdir()} for copy in copies]
 
 
 def perf_adds(cache, kcore, env, *options):
     done = tools.run("perf", "--buildid-dir", cache, "buildid-cache", "-v", "-k", kcore, *options, env=env)
-    return re.sub(r"\d{16}", "STAMP", (done.stdout + done.stderr).replace(str(cache), "CACHE"))
+    return re.sub(r"\d{16}", "TIMESTAMP", (done.stdout + done.stderr).replace(str(cache), "CACHE"))
 
 
 def test_perf_adds_one(view, place, store, env):
@@ -209,7 +209,7 @@ def test_of_this_kernel(mount, mode, place, store, env, needs_root):
 
 @pytest.fixture
 def copied(place, env):
-    """The directory of one copy, made by perf natively: `[kernel.kcore]/ID/STAMP`."""
+    """The directory of one copy, made by perf natively: `[kernel.kcore]/ID/TIMESTAMP`."""
     ident, proc = host(place)
     native = place / "native"
     native.mkdir()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The files of perf's copy of /proc/kcore: "[kernel.kcore]/ID/STAMP/{kcore,kallsyms,modules}". */
+/* The files of perf's copy of /proc/kcore: "[kernel.kcore]/ID/TIMESTAMP/{kcore,kallsyms,modules}". */
 #ifndef BID_DISK_KCORE_H
 #define BID_DISK_KCORE_H
 

@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/limits.h"
-#include "base/stamp.h"
+#include "base/stat_data.h"
 #include "disk/beneath.h"
 #include "disk/store.h"
 
@@ -26,7 +26,7 @@ enum {
 
 struct bid_modules {
 	pthread_mutex_t lock; /* protects all below */
-	struct bid_stamp stamp; /* stat data of the table */
+	struct bid_stat_data stat_data; /* stat data of the table */
 	char *text; /* owned; the text of the table, NULL at first */
 };
 
@@ -56,13 +56,13 @@ static char *recall_text(struct bid_modules *modules, const struct stat *table)
 	char *text = NULL;
 
 	pthread_mutex_lock(&modules->lock);
-	if (modules->text && bid_stamp_holds(&modules->stamp, table))
+	if (modules->text && bid_stat_data_is_current(&modules->stat_data, table))
 		text = strdup(modules->text);
 	pthread_mutex_unlock(&modules->lock);
 	return text;
 }
 
-static void remember_text(struct bid_modules *modules, const struct bid_stamp *stamp, const char *text)
+static void remember_text(struct bid_modules *modules, const struct bid_stat_data *stat_data, const char *text)
 {
 	char *copy = strdup(text), *before;
 
@@ -71,7 +71,7 @@ static void remember_text(struct bid_modules *modules, const struct bid_stamp *s
 	pthread_mutex_lock(&modules->lock);
 	before = modules->text;
 	modules->text = copy;
-	modules->stamp = *stamp;
+	modules->stat_data = *stat_data;
 	pthread_mutex_unlock(&modules->lock);
 	free(before);
 }
@@ -206,18 +206,18 @@ int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **r
 {
 	struct bid_modules *modules = store->modules;
 	struct bid_file file = BID_FILE_NONE;
-	struct bid_stamp stamp;
+	struct bid_stat_data stat_data;
 	char *text;
 	int r = bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_KALLSYMS }, &file);
 
 	if (r < 0)
 		return r;
-	stamp = bid_stamp_take(&file.st);
+	stat_data = bid_stat_data_of(&file.st);
 	text = recall_text(modules, &file.st);
 	if (!text) {
 		r = make_text(file.fd, &text);
 		if (r == 0)
-			remember_text(modules, &stamp, text);
+			remember_text(modules, &stat_data, text);
 	}
 	bid_file_release(&file);
 	if (r < 0)

@@ -27,7 +27,7 @@
 #include "base/log.h"
 #include "base/mount.h"
 #include "base/path.h"
-#include "base/stamp.h"
+#include "base/stat_data.h"
 #include "base/trouble.h"
 #include "disk/beneath.h"
 #include "disk/check.h"
@@ -70,13 +70,13 @@ static bool is_open_for_writing(int fd)
 }
 
 /* Take the state of the file before the copy, for a comparison after it. Waits until a change would show. */
-static int begin_copy(int fd, struct stat *ret_st, struct bid_stamp *ret_stamp)
+static int begin_copy(int fd, struct stat *ret_st, struct bid_stat_data *ret_stat_data)
 {
 	for (int tries = 0; tries < 2; tries++) {
 		if (fstat(fd, ret_st) < 0)
 			return -errno;
-		*ret_stamp = bid_stamp_take(ret_st);
-		if (!ret_stamp->racy)
+		*ret_stat_data = bid_stat_data_of(ret_st);
+		if (!ret_stat_data->racy)
 			break;
 		nanosleep(&(struct timespec){ .tv_nsec = TICK_NS }, NULL);
 	}
@@ -115,11 +115,11 @@ static int copy_bytes(int from, const struct stat *st, int to, bool reflink)
 static int copy_source(struct bid_ingest *ingest, int to, bool reflink)
 {
 	struct bid_elf_info info;
-	struct bid_stamp stamp;
+	struct bid_stat_data stat_data;
 	struct stat before, after;
 
 	for (int tries = 0; tries < COPY_TRIES; tries++) {
-		int r = begin_copy(ingest->fd, &before, &stamp);
+		int r = begin_copy(ingest->fd, &before, &stat_data);
 
 		if (r == 0 && tries > 0 && ftruncate(to, 0) < 0)
 			r = -errno;
@@ -129,7 +129,7 @@ static int copy_source(struct bid_ingest *ingest, int to, bool reflink)
 			return r;
 		if (fstat(ingest->fd, &after) < 0)
 			return -errno;
-		if (!bid_stamp_is_of(&stamp, &after))
+		if (!bid_stat_data_matches(&stat_data, &after))
 			continue;
 		if (ingest->info.id.len > 0) {
 			r = bid_elf_examine(to, &info);

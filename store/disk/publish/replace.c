@@ -12,7 +12,7 @@
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/stamp.h"
+#include "base/stat_data.h"
 #include "disk/beneath.h"
 #include "disk/check.h"
 #include "disk/entries.h"

@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "base/stamp.h"
+#include "base/stat_data.h"
 #include "base/trouble.h"
 #include "disk/digest.h"
 #include "disk/evict.h"

@@ -10,7 +10,7 @@
 #include "api/write.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/stamp.h"
+#include "base/stat_data.h"
 #include "disk/beneath.h"
 #include "disk/entries.h"
 #include "disk/find.h"

@@ -26,7 +26,7 @@
 #include "base/cpus.h"
 #include "base/log.h"
 #include "base/mount.h"
-#include "base/stamp.h"
+#include "base/stat_data.h"
 #include "base/thread.h"
 #include "base/trouble.h"
 #include "disk/beneath.h"
@@ -211,7 +211,7 @@ static bool is_packed_kernel_file(const char *name)
 /* Is the last change so recent that another change could leave the same times? */
 static bool is_racy(const struct stat *st)
 {
-	return bid_stamp_take(st).racy;
+	return bid_stat_data_of(st).racy;
 }
 
 /* @stored is the stat of the stored file; NULL for a file of a lower store or for none. */

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"
-#include "base/stamp.h"
+#include "base/stat_data.h"
 #include "disk/beneath.h"
 #include "disk/check.h"
 #include "disk/layout.h"

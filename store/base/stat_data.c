@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "base/stamp.h"
+#include "base/stat_data.h"
 
 #include <stdint.h>
 #include <time.h>
@@ -9,7 +9,7 @@ static bool same_time(struct timespec a, struct timespec b)
 	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-struct bid_stamp bid_stamp_take(const struct stat *st)
+struct bid_stat_data bid_stat_data_of(const struct stat *st)
 {
 	static const int64_t second = 1000000000, tick = 20 * 1000 * 1000;
 	struct timespec now;
@@ -17,7 +17,7 @@ struct bid_stamp bid_stamp_take(const struct stat *st)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	age = (int64_t)(now.tv_sec - st->st_ctim.tv_sec) * second + (now.tv_nsec - st->st_ctim.tv_nsec);
-	return (struct bid_stamp){
+	return (struct bid_stat_data){
 		.dev = st->st_dev,
 		.ino = st->st_ino,
 		.size = st->st_size,
@@ -27,13 +27,13 @@ struct bid_stamp bid_stamp_take(const struct stat *st)
 	};
 }
 
-bool bid_stamp_is_of(const struct bid_stamp *stamp, const struct stat *st)
+bool bid_stat_data_matches(const struct bid_stat_data *stat_data, const struct stat *st)
 {
-	return stamp->ino == st->st_ino && stamp->dev == st->st_dev && stamp->size == st->st_size &&
-	       same_time(stamp->mtime, st->st_mtim) && same_time(stamp->changed, st->st_ctim);
+	return stat_data->ino == st->st_ino && stat_data->dev == st->st_dev && stat_data->size == st->st_size &&
+	       same_time(stat_data->mtime, st->st_mtim) && same_time(stat_data->changed, st->st_ctim);
 }
 
-bool bid_stamp_holds(const struct bid_stamp *stamp, const struct stat *st)
+bool bid_stat_data_is_current(const struct bid_stat_data *stat_data, const struct stat *st)
 {
-	return !stamp->racy && bid_stamp_is_of(stamp, st);
+	return !stat_data->racy && bid_stat_data_matches(stat_data, st);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Stat data of a file, to notice a change. */
-#ifndef BID_BASE_STAMP_H
-#define BID_BASE_STAMP_H
+#ifndef BID_BASE_STAT_DATA_H
+#define BID_BASE_STAT_DATA_H
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@ static inline bool bid_same_inode(const struct stat *a, const struct stat *b)
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
-struct bid_stamp {
+struct bid_stat_data {
 	dev_t dev;
 	ino_t ino;
 	off_t size;
@@ -25,12 +25,12 @@ struct bid_stamp {
 };
 
 /* Take the stat data between fstat(2) and reading the content. */
-struct bid_stamp bid_stamp_take(const struct stat *st);
+struct bid_stat_data bid_stat_data_of(const struct stat *st);
 
-/* Are file, size and times of @st those of @stamp? */
-bool bid_stamp_is_of(const struct bid_stamp *stamp, const struct stat *st);
+/* Are file, size and times of @st those of @stat_data? */
+bool bid_stat_data_matches(const struct bid_stat_data *stat_data, const struct stat *st);
 
-/* As above, but false for a racy @stamp: a change may have left the same times. */
-bool bid_stamp_holds(const struct bid_stamp *stamp, const struct stat *st);
+/* As above, but false for racy @stat_data: a change may have left the same times. */
+bool bid_stat_data_is_current(const struct bid_stat_data *stat_data, const struct stat *st);
 
 #endif
