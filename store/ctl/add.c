@@ -27,7 +27,7 @@ static void allow_many_files(void)
 
 /* One operand that is a tree, or all operands that are files. */
 struct adding {
-	struct ctl_tally *tally;
+	struct ctl_add_stats *stats;
 	struct ctl_batch *batch; /* for several files, else NULL; borrowed */
 	struct ctl_debug_files debug_files;
 	sigset_t ends, before; /* signals that end a scan; signal mask from before the scan */
@@ -37,14 +37,14 @@ struct adding {
 static int scanned(void *user, const struct bid_scan_file *file)
 {
 	struct adding *adding = user;
-	struct ctl_tally *tally = adding->tally;
+	struct ctl_add_stats *stats = adding->stats;
 
 	if (file->error < 0) {
-		ctl_tally_refused(tally, file->path, file->error, ctl_add_file_reason(file->path, file->error, tally->ctl->link),
-				  false);
+		ctl_add_stats_refused(stats, file->path, file->error,
+				      ctl_add_file_reason(file->path, file->error, stats->ctl->link), false);
 		return 0;
 	}
-	ctl_tally_taken(tally, file->path, &file->added);
+	ctl_add_stats_taken(stats, file->path, &file->added);
 	/* a known build had its search for debug files when it was first added */
 	if (file->added.known || file->added.kind != BID_KIND_ELF)
 		return 0;
@@ -55,7 +55,7 @@ static int show_progress(void *user, const struct bid_scan_counts *counts)
 {
 	struct adding *adding = user;
 
-	ctl_tally_progress(adding->tally, counts->seen);
+	ctl_add_stats_progress(adding->stats, counts->seen);
 	if (adding->caught > 0)
 		return -EINTR;
 	adding->caught = sigtimedwait(&adding->ends, NULL, &(struct timespec){ 0 });
@@ -68,11 +68,11 @@ static int show_progress(void *user, const struct bid_scan_counts *counts)
 
 static int add_tree(struct adding *adding, struct bid_store *store, const char *path)
 {
-	struct ctl_tally *tally = adding->tally;
+	struct ctl_add_stats *stats = adding->stats;
 	struct bid_scan_config config = {
-		.jobs = tally->ctl->jobs,
-		.cross = tally->ctl->cross,
-		.link = tally->ctl->link,
+		.jobs = stats->ctl->jobs,
+		.cross = stats->ctl->cross,
+		.link = stats->ctl->link,
 		.file = scanned,
 		.progress = show_progress,
 		.user = adding,
@@ -90,8 +90,8 @@ static int add_tree(struct adding *adding, struct bid_store *store, const char *
 		adding->caught = sigtimedwait(&adding->ends, NULL, &(struct timespec){ 0 });
 	pthread_sigmask(SIG_SETMASK, &adding->before, NULL);
 
-	ctl_progress_clear(&tally->progress);
-	tally->seen += counts.seen;
+	ctl_progress_clear(&stats->progress);
+	stats->seen += counts.seen;
 	return r;
 }
 
@@ -99,12 +99,12 @@ static int add_tree(struct adding *adding, struct bid_store *store, const char *
 static int add_file(struct adding *adding, struct bid_store *store, const char *path)
 {
 	struct ctl_batch *batch = adding->batch;
-	struct bid_add add = { .path = path, .fd = -1, .link = adding->tally->ctl->link, .batch = batch != NULL };
+	struct bid_add add = { .path = path, .fd = -1, .link = adding->stats->ctl->link, .batch = batch != NULL };
 	bid_auto_free char *real = NULL;
 	struct bid_added added;
 	int r = 0;
 
-	adding->tally->seen++;
+	adding->stats->seen++;
 	/* copies and known files need no sync before; the first new file gains nothing from a common sync */
 	if (batch && batch->n_new > 0 && add.link != BID_LINK_COPY)
 		r = ctl_batch_clean(batch);
@@ -117,7 +117,7 @@ static int add_file(struct adding *adding, struct bid_store *store, const char *
 	if (r < 0)
 		return r;
 	if (!batch)
-		ctl_tally_taken(adding->tally, path, &added);
+		ctl_add_stats_taken(adding->stats, path, &added);
 	real = added.kind == BID_KIND_ELF ? realpath(path, NULL) : NULL;
 	return real ? ctl_debug_files_want(&adding->debug_files, real, &added.id) : 0;
 }
@@ -142,18 +142,18 @@ static const char *reason(const struct adding *tree, const char *path, int error
 	/* for a file, open(2) returned the error */
 	if (error == -ELOOP && !tree->debug_files.scanned)
 		return strerror(ELOOP);
-	return ctl_add_file_reason(path, error, tree->tally->ctl->link);
+	return ctl_add_file_reason(path, error, tree->stats->ctl->link);
 }
 
 /* Add one operand: a tree, or one of @files. */
 static enum ctl_status add(struct adding *files, struct bid_store *store, const char *path)
 {
-	struct ctl_tally *tally = files->tally;
-	struct adding tree = { .tally = tally };
+	struct ctl_add_stats *stats = files->stats;
+	struct adding tree = { .stats = stats };
 	int r;
 
 	if (ctl_is_kcore(path)) {
-		r = ctl_add_kcore(tally, store, path);
+		r = ctl_add_kcore(stats, store, path);
 		return r == 0 ? CTL_DONE : bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
 	}
 	if (!is_tree(path)) {
@@ -162,7 +162,7 @@ static enum ctl_status add(struct adding *files, struct bid_store *store, const 
 		r = add_tree(&tree, store, path);
 		/* after the scan, which may add them itself; a second run skips known programs and their debug files */
 		if (r == 0 || tree.caught > 0) {
-			int paired = ctl_debug_files_add(&tree.debug_files, tally, store);
+			int paired = ctl_debug_files_add(&tree.debug_files, stats, store);
 
 			r = r == 0 ? paired : r;
 		}
@@ -174,18 +174,18 @@ static enum ctl_status add(struct adding *files, struct bid_store *store, const 
 		return (enum ctl_status)(CTL_SIGNAL + tree.caught);
 	if (r == 0)
 		return CTL_DONE;
-	ctl_tally_refused(tally, path, r, reason(&tree, path, r), true);
+	ctl_add_stats_refused(stats, path, r, reason(&tree, path, r), true);
 	return bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
 }
 
-static enum ctl_status add_operands(struct ctl_tally *tally, struct bid_store *store, int argc, char **argv)
+static enum ctl_status add_operands(struct ctl_add_stats *stats, struct bid_store *store, int argc, char **argv)
 {
 	struct ctl_batch batch;
-	struct adding files = { .tally = tally, .batch = argc > 1 ? &batch : NULL };
+	struct adding files = { .stats = stats, .batch = argc > 1 ? &batch : NULL };
 	enum ctl_status status = CTL_DONE;
 	int r;
 
-	ctl_batch_begin(&batch, tally, store);
+	ctl_batch_begin(&batch, stats, store);
 	for (int i = 0; i < argc && status < CTL_TROUBLE; i++) {
 		enum ctl_status one = add(&files, store, argv[i]);
 
@@ -196,7 +196,7 @@ static enum ctl_status add_operands(struct ctl_tally *tally, struct bid_store *s
 	r = ctl_batch_settle(&batch);
 	/* after all operands, which may include them */
 	if (r == 0 && status < CTL_TROUBLE)
-		r = ctl_debug_files_add(&files.debug_files, tally, store);
+		r = ctl_debug_files_add(&files.debug_files, stats, store);
 	ctl_debug_files_release(&files.debug_files);
 	ctl_batch_release(&batch);
 	if (r == 0)
@@ -205,15 +205,15 @@ static enum ctl_status add_operands(struct ctl_tally *tally, struct bid_store *s
 	return CTL_TROUBLE;
 }
 
-static enum ctl_status add_whole_kernel(struct ctl_tally *tally, struct bid_store *store)
+static enum ctl_status add_whole_kernel(struct ctl_add_stats *stats, struct bid_store *store)
 {
 	/* --running includes the running parts of the kernel */
-	int r = tally->ctl->running ? 0 : ctl_add_kernel(tally, store);
+	int r = stats->ctl->running ? 0 : ctl_add_kernel(stats, store);
 
 	if (r == 0)
-		r = ctl_add_kernel_files(tally, store);
+		r = ctl_add_kernel_files(stats, store);
 	if (r == 0)
-		return tally->without_table ? CTL_REFUSED : CTL_DONE;
+		return stats->without_table ? CTL_REFUSED : CTL_DONE;
 	bid_error_about(bid_store_path(store), r, "%s: adding the kernel to the store", strerror(-r));
 	return CTL_TROUBLE;
 }
@@ -221,7 +221,7 @@ static enum ctl_status add_whole_kernel(struct ctl_tally *tally, struct bid_stor
 enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
-	struct ctl_tally tally;
+	struct ctl_add_stats stats;
 	enum ctl_status status;
 
 	if (ctl->fetch && !ctl->perf_data)
@@ -241,19 +241,19 @@ enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv)
 	if (status != CTL_DONE)
 		return status;
 	allow_many_files();
-	ctl_tally_begin(&tally, ctl, CTL_TALLY_WHOLE);
+	ctl_add_stats_begin(&stats, ctl, CTL_ADD_WHOLE);
 
 	if (ctl->running)
-		status = ctl_add_running(&tally, store);
+		status = ctl_add_running(&stats, store);
 	if (ctl->kernel && status == CTL_DONE)
-		status = add_whole_kernel(&tally, store);
+		status = add_whole_kernel(&stats, store);
 	if (ctl->files_from && status == CTL_DONE)
-		status = ctl_add_listed(&tally, store, ctl->files_from);
+		status = ctl_add_listed(&stats, store, ctl->files_from);
 	if (argc > 0 && status != CTL_TROUBLE) {
-		enum ctl_status operands = add_operands(&tally, store, argc, argv);
+		enum ctl_status operands = add_operands(&stats, store, argc, argv);
 
 		if (operands != CTL_DONE)
 			status = operands;
 	}
-	return ctl_tally_end(&tally, status);
+	return ctl_add_stats_end(&stats, status);
 }

@@ -6,38 +6,38 @@
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
-enum ctl_tally_form {
-	CTL_TALLY_WHOLE, /* one result in the end */
-	CTL_TALLY_STREAM, /* one line (with --json an envelope) per file, for commands without an end */
-	CTL_TALLY_SILENT, /* no line per added file; the caller reports */
+enum ctl_add_form {
+	CTL_ADD_WHOLE, /* one result in the end */
+	CTL_ADD_STREAM, /* one line (with --json an envelope) per file, for commands without an end */
+	CTL_ADD_SILENT, /* no line per added file; the caller reports */
 };
 
-struct ctl_tally {
+struct ctl_add_stats {
 	const struct ctl *ctl;
-	enum ctl_tally_form form;
+	enum ctl_add_form form;
 	size_t seen, added, known, refused;
 	bool without_table; /* the kernel's symbol table was refused */
-	struct ctl_tally_reason *reasons; /* reasons of files refused without a message; owned */
+	struct ctl_add_refusals *reasons; /* reasons of files refused without a message; owned */
 	size_t n_reasons;
 	struct ctl_progress progress;
 	int64_t drawn_ms; /* clock at the last drawing of the progress */
 };
 
-void ctl_tally_begin(struct ctl_tally *tally, const struct ctl *ctl, enum ctl_tally_form form);
+void ctl_add_stats_begin(struct ctl_add_stats *stats, const struct ctl *ctl, enum ctl_add_form form);
 
 /* Report that the file @path is in the store. A copy of /proc/kcore has the kind BID_KIND_NONE. */
-void ctl_tally_taken(struct ctl_tally *tally, const char *path, const struct bid_added *added);
+void ctl_add_stats_taken(struct ctl_add_stats *stats, const char *path, const struct bid_added *added);
 
 /* Count @path as refused with @error, because of @why. Prints an error message if the user @named this file. */
-void ctl_tally_refused(struct ctl_tally *tally, const char *path, int error, const char *why, bool named);
+void ctl_add_stats_refused(struct ctl_add_stats *stats, const char *path, int error, const char *why, bool named);
 
 /* Draw the progress on a terminal: @seen files. */
-void ctl_tally_progress(struct ctl_tally *tally, size_t seen);
+void ctl_add_stats_progress(struct ctl_add_stats *stats, size_t seen);
 
-void ctl_tally_release(struct ctl_tally *tally);
+void ctl_add_stats_release(struct ctl_add_stats *stats);
 
-/* Print the summary and release @tally. Returns the worse one of @status and the tally's status. */
-enum ctl_status ctl_tally_end(struct ctl_tally *tally, enum ctl_status status);
+/* Print the summary and release @stats. Returns the worse one of @status and the stats' status. */
+enum ctl_status ctl_add_stats_end(struct ctl_add_stats *stats, enum ctl_status status);
 
 /* Return @error of bid_store_add() in words. */
 const char *ctl_add_reason(int error, enum bid_link link);
@@ -46,21 +46,21 @@ const char *ctl_add_reason(int error, enum bid_link link);
 const char *ctl_add_file_reason(const char *path, int error, enum bid_link link);
 
 /* Add all running programs and libraries, the kernel and its modules. Returns the status. */
-enum ctl_status ctl_add_running(struct ctl_tally *tally, struct bid_store *store);
+enum ctl_status ctl_add_running(struct ctl_add_stats *stats, struct bid_store *store);
 
 /* Add the ELF files among the paths in the file @list. Returns the status. */
-enum ctl_status ctl_add_listed(struct ctl_tally *tally, struct bid_store *store, const char *list);
+enum ctl_status ctl_add_listed(struct ctl_add_stats *stats, struct bid_store *store, const char *list);
 
 /* Is @path a copy of /proc/kcore: a directory with "kcore", "kallsyms" and "modules", or its file "kcore"? */
 bool ctl_is_kcore(const char *path);
 
 /* Add such a copy as a whole, and report a refusal. Returns 0 or a negative errno. */
-int ctl_add_kcore(struct ctl_tally *tally, struct bid_store *store, const char *path);
+int ctl_add_kcore(struct ctl_add_stats *stats, struct bid_store *store, const char *path);
 
 /* Add the running kernel's symbol table, vDSO and modules. Returns 0, or a negative errno of the store. */
-int ctl_add_kernel(struct ctl_tally *tally, struct bid_store *store);
+int ctl_add_kernel(struct ctl_add_stats *stats, struct bid_store *store);
 
 /* Add the running kernel's images, stripped and unstripped, from their usual places. Returns as ctl_add_kernel(). */
-int ctl_add_kernel_files(struct ctl_tally *tally, struct bid_store *store);
+int ctl_add_kernel_files(struct ctl_add_stats *stats, struct bid_store *store);
 
 #endif

@@ -304,22 +304,22 @@ static const char *why(int error)
 	}
 }
 
-int ctl_add_kcore(struct ctl_tally *tally, struct bid_store *store, const char *path)
+int ctl_add_kcore(struct ctl_add_stats *stats, struct bid_store *store, const char *path)
 {
 	bid_cleanup(kcore_release) struct kcore kcore = { .fds = { -1, -1, -1 } };
 	struct bid_added added = { .link = BID_LINK_COPY };
 	int r = -EOPNOTSUPP;
 
-	tally->seen++;
+	stats->seen++;
 	if (!is_memory(path))
 		r = find_directory(path, kcore.dir) ? find_id(kcore.dir, &kcore.id) : -ENOENT;
 	if (r == 0)
 		r = add(store, &kcore, &added.known);
 	if (r < 0) {
-		ctl_tally_refused(tally, path, r, kcore.table_error ? bid_kallsyms_why(r) : why(r), true);
+		ctl_add_stats_refused(stats, path, r, kcore.table_error ? bid_kallsyms_why(r) : why(r), true);
 		return r;
 	}
 	added.id = kcore.id;
-	ctl_tally_taken(tally, path, &added);
+	ctl_add_stats_taken(stats, path, &added);
 	return 0;
 }

@@ -24,23 +24,23 @@
 enum { TABLE_MAX = 256 << 20 }; /* bytes */
 
 /* Add @here. Returns 0, also for a refusal, or a negative errno of the store. */
-static int add_data(struct ctl_tally *tally, struct bid_store *store, const struct ctl_here_data *here)
+static int add_data(struct ctl_add_stats *stats, struct bid_store *store, const struct ctl_here_data *here)
 {
 	struct bid_added added;
 	int r = bid_store_add_data(store, &here->request, here->mode, here->data, here->len, &added);
 
-	tally->seen++;
+	stats->seen++;
 	if (r == 0)
-		ctl_tally_taken(tally, here->name, &added);
+		ctl_add_stats_taken(stats, here->name, &added);
 	else
-		ctl_tally_refused(tally, here->name, r, ctl_add_reason(r, BID_LINK_AUTO), false);
+		ctl_add_stats_refused(stats, here->name, r, ctl_add_reason(r, BID_LINK_AUTO), false);
 	return bid_is_trouble(r) ? r : 0;
 }
 
-static int refuse(struct ctl_tally *tally, const char *path, int error, const char *why)
+static int refuse(struct ctl_add_stats *stats, const char *path, int error, const char *why)
 {
-	tally->seen++;
-	ctl_tally_refused(tally, path, error, why, false);
+	stats->seen++;
+	ctl_add_stats_refused(stats, path, error, why, false);
 	return 0;
 }
 
@@ -65,25 +65,25 @@ static void compare_boots(struct bid_store *store, const struct ctl_here_data *h
 	bid_file_release(&file);
 }
 
-static int add_kallsyms(struct ctl_tally *tally, struct bid_store *store)
+static int add_kallsyms(struct ctl_add_stats *stats, struct bid_store *store)
 {
 	bid_cleanup(ctl_here_data_release) struct ctl_here_data here = { 0 };
 	int r = ctl_here_kallsyms(&here);
 
 	if (r == 0) {
-		r = add_data(tally, store, &here);
-		if (r == 0 && tally->ctl->kernel)
+		r = add_data(stats, store, &here);
+		if (r == 0 && stats->ctl->kernel)
 			compare_boots(store, &here);
 		return r;
 	}
-	tally->seen++;
-	tally->without_table = true;
+	stats->seen++;
+	stats->without_table = true;
 	/* --kernel names the table; for --running it is one of many files */
-	ctl_tally_refused(tally, "/proc/kallsyms", r, ctl_here_why(r), tally->ctl->kernel);
+	ctl_add_stats_refused(stats, "/proc/kallsyms", r, ctl_here_why(r), stats->ctl->kernel);
 	return 0;
 }
 
-static int add_vdso(struct ctl_tally *tally, struct bid_store *store)
+static int add_vdso(struct ctl_add_stats *stats, struct bid_store *store)
 {
 	bid_cleanup(ctl_here_data_release) struct ctl_here_data here = { 0 };
 	int r = ctl_here_vdso(&here);
@@ -91,25 +91,25 @@ static int add_vdso(struct ctl_tally *tally, struct bid_store *store)
 	/* an architecture or an emulator without a vDSO */
 	if (r == -ENOENT)
 		return 0;
-	return r == 0 ? add_data(tally, store, &here) : refuse(tally, "[vdso]", r, strerror(-r));
+	return r == 0 ? add_data(stats, store, &here) : refuse(stats, "[vdso]", r, strerror(-r));
 }
 
 /* Returns 1 and @ret_added; 0 after a reported refusal; or a negative errno of the store. */
-static int add_file(struct ctl_tally *tally, struct bid_store *store, const char *path, struct bid_added *ret_added)
+static int add_file(struct ctl_add_stats *stats, struct bid_store *store, const char *path, struct bid_added *ret_added)
 {
-	int r = bid_store_add(store, path, tally->ctl->link, ret_added);
+	int r = bid_store_add(store, path, stats->ctl->link, ret_added);
 
-	tally->seen++;
+	stats->seen++;
 	if (r < 0) {
-		ctl_tally_refused(tally, path, r, ctl_add_reason(r, tally->ctl->link), false);
+		ctl_add_stats_refused(stats, path, r, ctl_add_reason(r, stats->ctl->link), false);
 		return bid_is_trouble(r) ? r : 0;
 	}
-	ctl_tally_taken(tally, path, ret_added);
+	ctl_add_stats_taken(stats, path, ret_added);
 	return 1;
 }
 
-static int add_module(struct ctl_tally *tally, struct bid_store *store, const char *directory, const char *index, const char *name,
-		      const struct bid_id *id)
+static int add_module(struct ctl_add_stats *stats, struct bid_store *store, const char *directory, const char *index,
+		      const char *name, const struct bid_id *id)
 {
 	struct bid_added added;
 	char path[PATH_MAX], own[NAME_MAX + 8];
@@ -121,19 +121,19 @@ static int add_module(struct ctl_tally *tally, struct bid_store *store, const ch
 			r = bid_store_sync(store);
 			if (r < 0)
 				return r;
-			tally->seen++;
-			ctl_tally_taken(tally, own, &(struct bid_added){ .id = *id, .kind = BID_KIND_ELF, .known = true });
+			stats->seen++;
+			ctl_add_stats_taken(stats, own, &(struct bid_added){ .id = *id, .kind = BID_KIND_ELF, .known = true });
 			return 0;
 		}
-		return refuse(tally, own, 0, "the module's file is not in its place in '/lib/modules'");
+		return refuse(stats, own, 0, "the module's file is not in its place in '/lib/modules'");
 	}
-	r = add_file(tally, store, path, &added);
+	r = add_file(stats, store, path, &added);
 	if (r <= 0)
 		return r;
-	return bid_id_equal(&added.id, id) ? 0 : refuse(tally, own, 0, "the module's file is another build than the loaded one");
+	return bid_id_equal(&added.id, id) ? 0 : refuse(stats, own, 0, "the module's file is another build than the loaded one");
 }
 
-static int add_modules(struct ctl_tally *tally, struct bid_store *store)
+static int add_modules(struct ctl_add_stats *stats, struct bid_store *store)
 {
 	bid_auto_dir DIR *modules = opendir("/sys/module");
 	bid_auto_free char *index = NULL;
@@ -153,22 +153,22 @@ static int add_modules(struct ctl_tally *tally, struct bid_store *store)
 		/* built-in modules have no notes */
 		snprintf(path, sizeof(path), "/sys/module/%s/notes/.note.gnu.build-id", entry->d_name);
 		if (entry->d_name[0] != '.' && ctl_here_notes(path, &id) == 0)
-			r = add_module(tally, store, directory, index, entry->d_name, &id);
+			r = add_module(stats, store, directory, index, entry->d_name, &id);
 	}
 	return r;
 }
 
-int ctl_add_kernel(struct ctl_tally *tally, struct bid_store *store)
+int ctl_add_kernel(struct ctl_add_stats *stats, struct bid_store *store)
 {
-	int r = add_kallsyms(tally, store);
+	int r = add_kallsyms(stats, store);
 
 	if (r == 0)
-		r = add_vdso(tally, store);
-	return r < 0 ? r : add_modules(tally, store);
+		r = add_vdso(stats, store);
+	return r < 0 ? r : add_modules(stats, store);
 }
 
 /* Add one file at a usual path of the running kernel's image. */
-static int add_kernel_file(struct ctl_tally *tally, struct bid_store *store, const char *path)
+static int add_kernel_file(struct ctl_add_stats *stats, struct bid_store *store, const char *path)
 {
 	struct bid_added added;
 	struct bid_id id;
@@ -176,16 +176,16 @@ static int add_kernel_file(struct ctl_tally *tally, struct bid_store *store, con
 
 	if (access(path, F_OK) < 0)
 		return 0;
-	r = add_file(tally, store, path, &added);
+	r = add_file(stats, store, path, &added);
 	if (r <= 0)
 		return r;
 	if (ctl_here_kernel(&id) < 0 || bid_id_equal(&added.id, &id))
 		return 0;
-	return refuse(tally, path, 0, "the file is another build than the running kernel, and was added as that");
+	return refuse(stats, path, 0, "the file is another build than the running kernel, and was added as that");
 }
 
 /* Add the vDSO images for other kinds of programs, such as 32-bit ones; this process has its own image alone. */
-static int add_vdso_files(struct ctl_tally *tally, struct bid_store *store, const char *release)
+static int add_vdso_files(struct ctl_add_stats *stats, struct bid_store *store, const char *release)
 {
 	char pattern[sizeof(CTL_MODULES "//vdso/vdso*.so") + sizeof(((struct utsname *)0)->release)];
 	struct bid_added added;
@@ -196,12 +196,12 @@ static int add_vdso_files(struct ctl_tally *tally, struct bid_store *store, cons
 	if (glob(pattern, GLOB_NOSORT, NULL, &files) != 0)
 		return 0;
 	for (size_t i = 0; i < files.gl_pathc && r >= 0; i++)
-		r = add_file(tally, store, files.gl_pathv[i], &added);
+		r = add_file(stats, store, files.gl_pathv[i], &added);
 	globfree(&files);
 	return r < 0 ? r : 0;
 }
 
-int ctl_add_kernel_files(struct ctl_tally *tally, struct bid_store *store)
+int ctl_add_kernel_files(struct ctl_add_stats *stats, struct bid_store *store)
 {
 	/* paths of distributions, perf and the kernel's own build; %s is the release */
 	static const char *const places[] = {
@@ -224,7 +224,7 @@ int ctl_add_kernel_files(struct ctl_tally *tally, struct bid_store *store)
 		char path[PATH_MAX];
 
 		snprintf(path, sizeof(path), "%.*s%s%s", (int)(mark - places[i]), places[i], system.release, mark + 2);
-		r = add_kernel_file(tally, store, path);
+		r = add_kernel_file(stats, store, path);
 	}
-	return r < 0 ? r : add_vdso_files(tally, store, system.release);
+	return r < 0 ? r : add_vdso_files(stats, store, system.release);
 }

@@ -19,14 +19,14 @@ static int add_path(struct ctl_running *running, const char *path)
 		return 0;
 	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0) {
-		running->tally->seen++;
-		ctl_tally_refused(running->tally, path, -errno, strerror(errno), false);
+		running->stats->seen++;
+		ctl_add_stats_refused(running->stats, path, -errno, strerror(errno), false);
 		return 0;
 	}
 	return ctl_running_file(running, fd);
 }
 
-enum ctl_status ctl_add_listed(struct ctl_tally *tally, struct bid_store *store, const char *list)
+enum ctl_status ctl_add_listed(struct ctl_add_stats *stats, struct bid_store *store, const char *list)
 {
 	bid_auto_file FILE *opened = strcmp(list, "-") == 0 ? NULL : fopen(list, "re");
 	FILE *file = strcmp(list, "-") == 0 ? stdin : opened;
@@ -40,18 +40,18 @@ enum ctl_status ctl_add_listed(struct ctl_tally *tally, struct bid_store *store,
 		bid_error_about(list, -errno, "%s", errno == ENOENT ? "no such file" : strerror(errno));
 		return CTL_REFUSED;
 	}
-	ctl_running_begin(&running, tally, store);
+	ctl_running_begin(&running, stats, store);
 	while (r == 0 && getline(&line, &size, file) > 0) {
 		line[strcspn(line, "\n")] = '\0';
 		r = add_path(&running, line);
-		ctl_tally_progress(tally, 0);
+		ctl_add_stats_progress(stats, 0);
 	}
 	unread = r == 0 && ferror(file);
 	if (unread)
 		bid_error_about(list, -errno, "%s", strerror(errno));
 	settled = ctl_running_settle(&running);
 	ctl_running_release(&running);
-	ctl_progress_clear(&tally->progress);
+	ctl_progress_clear(&stats->progress);
 	if (r == 0)
 		r = settled;
 	if (r == 0)

@@ -155,12 +155,12 @@ static int take(struct adding *adding, struct ctl_build *build)
 /* Add the debug files, as perf record does. A mismatched debug file counts as absent, as in perf. */
 static int add_debug_files(struct adding *adding)
 {
-	struct ctl_tally tally;
+	struct ctl_add_stats stats;
 	int r;
 
-	ctl_tally_begin(&tally, adding->ctl, CTL_TALLY_SILENT);
-	r = ctl_debug_files_add(&adding->debug_files, &tally, adding->store);
-	ctl_tally_release(&tally);
+	ctl_add_stats_begin(&stats, adding->ctl, CTL_ADD_SILENT);
+	r = ctl_debug_files_add(&adding->debug_files, &stats, adding->store);
+	ctl_add_stats_release(&stats);
 	return r;
 }
 

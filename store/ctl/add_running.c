@@ -6,12 +6,12 @@
 #include "base/log.h"
 #include "ctl/running.h"
 
-enum ctl_status ctl_add_running(struct ctl_tally *tally, struct bid_store *store)
+enum ctl_status ctl_add_running(struct ctl_add_stats *stats, struct bid_store *store)
 {
 	struct ctl_running running;
 	int r, settled;
 
-	r = ctl_running_begin(&running, tally, store);
+	r = ctl_running_begin(&running, stats, store);
 	if (r == 0)
 		r = ctl_running_all(&running);
 	settled = ctl_running_settle(&running);
@@ -23,7 +23,7 @@ enum ctl_status ctl_add_running(struct ctl_tally *tally, struct bid_store *store
 		bid_error_about(bid_store_path(store), r, "%s: adding what runs to the store", strerror(-r));
 		return CTL_TROUBLE;
 	}
-	r = ctl_add_kernel(tally, store);
+	r = ctl_add_kernel(stats, store);
 	if (r == 0)
 		return running.passed_over > 0 ? CTL_REFUSED : CTL_DONE;
 	bid_error_about(bid_store_path(store), r, "%s: adding the kernel to the store", strerror(-r));

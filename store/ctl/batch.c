@@ -13,9 +13,9 @@ struct ctl_batched {
 	char *path; /* owned */
 };
 
-void ctl_batch_begin(struct ctl_batch *batch, struct ctl_tally *tally, struct bid_store *store)
+void ctl_batch_begin(struct ctl_batch *batch, struct ctl_add_stats *stats, struct bid_store *store)
 {
-	*batch = (struct ctl_batch){ .tally = tally, .store = store };
+	*batch = (struct ctl_batch){ .stats = stats, .store = store };
 }
 
 static void forget(struct ctl_batch *batch)
@@ -66,7 +66,7 @@ int ctl_batch_settle(struct ctl_batch *batch)
 	int r = batch->n > 0 ? bid_store_sync(batch->store) : 0;
 
 	for (size_t i = 0; i < batch->n && r == 0; i++)
-		ctl_tally_taken(batch->tally, batch->added[i].path, &batch->added[i].added);
+		ctl_add_stats_taken(batch->stats, batch->added[i].path, &batch->added[i].added);
 	forget(batch);
 	return r;
 }

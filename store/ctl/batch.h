@@ -6,7 +6,7 @@
 #include "ctl/add.h"
 
 struct ctl_batch {
-	struct ctl_tally *tally; /* borrowed */
+	struct ctl_add_stats *stats; /* borrowed */
 	struct bid_store *store; /* borrowed */
 	struct ctl_batched *added; /* files on disk with the next sync; owned */
 	size_t n, room;
@@ -14,7 +14,7 @@ struct ctl_batch {
 	struct timespec clean_before; /* for struct bid_add */
 };
 
-void ctl_batch_begin(struct ctl_batch *batch, struct ctl_tally *tally, struct bid_store *store);
+void ctl_batch_begin(struct ctl_batch *batch, struct ctl_add_stats *stats, struct bid_store *store);
 
 /* Release the batch. Files without ctl_batch_settle() get neither a sync nor a report. */
 void ctl_batch_release(struct ctl_batch *batch);

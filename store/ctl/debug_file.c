@@ -196,26 +196,26 @@ static int add(struct ctl_running *adding, const struct ctl_debug_of *of, struct
 		if (r == 0)
 			r = ctl_running_file(adding, look.fd);
 	} else if (look.other[0]) {
-		adding->tally->seen++;
-		ctl_tally_refused(adding->tally, look.other, 0, look.why, false);
+		adding->stats->seen++;
+		ctl_add_stats_refused(adding->stats, look.other, 0, look.why, false);
 	}
 	bid_close(look.fd);
 	return r;
 }
 
-int ctl_debug_files_add(const struct ctl_debug_files *files, struct ctl_tally *tally, struct bid_store *store)
+int ctl_debug_files_add(const struct ctl_debug_files *files, struct ctl_add_stats *stats, struct bid_store *store)
 {
 	struct nowhere nowhere = { 0 };
 	struct ctl_running adding;
 	int r = 0, settled;
 
-	ctl_running_begin(&adding, tally, store);
+	ctl_running_begin(&adding, stats, store);
 	for (size_t i = 0; i < files->n && r == 0; i++) {
 		r = add(&adding, &files->of[i], &nowhere, files->scanned);
-		ctl_tally_progress(tally, 0);
+		ctl_add_stats_progress(stats, 0);
 	}
 	settled = ctl_running_settle(&adding);
 	ctl_running_release(&adding);
-	ctl_progress_clear(&tally->progress);
+	ctl_progress_clear(&stats->progress);
 	return r < 0 ? r : settled;
 }

@@ -27,6 +27,6 @@ int ctl_debug_files_want(struct ctl_debug_files *files, const char *path, const 
  * refused whatever its checksum, because no reader by build-id can use it.
  * Returns 0, or a negative errno of the store.
  */
-int ctl_debug_files_add(const struct ctl_debug_files *files, struct ctl_tally *tally, struct bid_store *store);
+int ctl_debug_files_add(const struct ctl_debug_files *files, struct ctl_add_stats *stats, struct bid_store *store);
 
 #endif

@@ -38,12 +38,12 @@ struct ctl_look {
 	char path[PATH_MAX];
 };
 
-int ctl_running_begin(struct ctl_running *running, struct ctl_tally *tally, struct bid_store *store)
+int ctl_running_begin(struct ctl_running *running, struct ctl_add_stats *stats, struct bid_store *store)
 {
 	void *shared = mmap(NULL, sizeof(struct ctl_look), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	*running = (struct ctl_running){ .tally = tally, .store = store, .interrupt = -1 };
-	ctl_batch_begin(&running->batch, tally, store);
+	*running = (struct ctl_running){ .stats = stats, .store = store, .interrupt = -1 };
+	ctl_batch_begin(&running->batch, stats, store);
 	if (shared == MAP_FAILED)
 		return -errno;
 	running->look = shared;
@@ -100,7 +100,7 @@ static const char *reason(const struct ctl_running *running, const char *path, i
 	case -ETIMEDOUT:
 		return "its file system does not answer";
 	default:
-		return ctl_add_file_reason(path, error, running->tally->ctl->link);
+		return ctl_add_file_reason(path, error, running->stats->ctl->link);
 	}
 }
 
@@ -116,7 +116,7 @@ static void add(const struct ctl_running *running, int fd, bool batch, struct ct
 	struct bid_add add = {
 		.path = look->path,
 		.fd = fd,
-		.link = running->tally->ctl->link,
+		.link = running->stats->ctl->link,
 		.batch = batch,
 		.clean_before = running->batch.clean_before,
 	};
@@ -229,12 +229,12 @@ static int take(struct ctl_running *running, const struct ctl_look *look)
 
 	if (look->outcome == GONE)
 		return 0;
-	running->tally->seen += look->outcome != SAME;
+	running->stats->seen += look->outcome != SAME;
 	if (look->outcome == FAILED || look->outcome == REFUSED) {
 		/* other code without ELF is a compiler's output; the user can make room for a file that is too large */
 		if (look->error != -ENOEXEC || look->archive)
-			ctl_tally_refused(running->tally, look->path, look->error, reason(running, look->path, look->error),
-					  look->archive || silent || look->error == -EFBIG);
+			ctl_add_stats_refused(running->stats, look->path, look->error, reason(running, look->path, look->error),
+					      look->archive || silent || look->error == -EFBIG);
 		running->passed_over += look->archive || silent;
 		r = look->outcome == FAILED ? look->error : 0;
 	} else if (look->outcome == ADDED) {
@@ -308,9 +308,9 @@ int ctl_running_all(struct ctl_running *running)
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		r = look_at_process(running, entry->d_name);
-		ctl_tally_progress(running->tally, 0);
+		ctl_add_stats_progress(running->stats, 0);
 	}
-	ctl_progress_clear(&running->tally->progress);
+	ctl_progress_clear(&running->stats->progress);
 	return r;
 }
 

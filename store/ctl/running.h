@@ -14,7 +14,7 @@ struct ctl_device {
 };
 
 struct ctl_running {
-	struct ctl_tally *tally;
+	struct ctl_add_stats *stats;
 	struct bid_store *store;
 	int interrupt; /* a readable descriptor ends a pass with -EINTR; -1 for none */
 	struct ctl_seen seen; /* owned */
@@ -30,7 +30,7 @@ struct ctl_running {
 };
 
 /* Start. Returns 0 or a negative errno; the caller releases @running in either case. */
-int ctl_running_begin(struct ctl_running *running, struct ctl_tally *tally, struct bid_store *store);
+int ctl_running_begin(struct ctl_running *running, struct ctl_add_stats *stats, struct bid_store *store);
 
 /* Release without a sync or a report. */
 void ctl_running_release(struct ctl_running *running);

@@ -41,7 +41,7 @@ struct watch {
 	struct bid_store *store; /* owned; NULL while it cannot be opened */
 	char path[PATH_MAX]; /* path of the store */
 	struct stat opened; /* directory of the opened store */
-	struct ctl_tally tally;
+	struct ctl_add_stats stats;
 	struct ctl_running running;
 	struct ctl_exec_events events;
 	int signals; /* signalfd; owned */
@@ -62,7 +62,7 @@ static int begin(struct watch *watch)
 	int r = stat(bid_store_path(watch->store), &watch->opened) < 0 ? -errno : 0;
 
 	if (r == 0)
-		r = ctl_running_begin(&watch->running, &watch->tally, watch->store);
+		r = ctl_running_begin(&watch->running, &watch->stats, watch->store);
 	if (r < 0) {
 		bid_store_free(bid_steal(watch->store));
 		return r;
@@ -118,7 +118,7 @@ static int look_at_all(struct watch *watch)
 	r = ctl_running_all(&watch->running);
 	/* at the start, and after each load of a module */
 	if (r == 0 && modules != watch->modules) {
-		r = ctl_add_kernel(&watch->tally, watch->store);
+		r = ctl_add_kernel(&watch->stats, watch->store);
 		watch->modules = r < 0 ? 0 : modules;
 	}
 	return r;
@@ -297,7 +297,7 @@ enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &ends, &before);
 	watch.signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
 	ctl_stream(ctl);
-	ctl_tally_begin(&watch.tally, ctl, CTL_TALLY_STREAM);
+	ctl_add_stats_begin(&watch.stats, ctl, CTL_ADD_STREAM);
 	if (watch.signals < 0) {
 		bid_error("%s: waiting for signals", strerror(errno));
 		status = CTL_TROUBLE;
@@ -308,5 +308,5 @@ enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv)
 		end(&watch);
 	ctl_exec_events_release(&watch.events);
 	bid_close(watch.signals);
-	return ctl_tally_end(&watch.tally, status);
+	return ctl_add_stats_end(&watch.stats, status);
 }

@@ -83,13 +83,13 @@ static int add(struct worker *worker, bool near)
 
 /* The totals of the worker's batch, with reports to the parent where bidctl prints. */
 struct reporting {
-	struct ctl_tally tally; /* first member: the callback casts it back */
+	struct ctl_add_stats stats; /* first member: the callback casts it back */
 	const struct worker *worker;
 };
 
-void ctl_tally_taken(struct ctl_tally *tally, const char *path, const struct bid_added *added)
+void ctl_add_stats_taken(struct ctl_add_stats *stats, const char *path, const struct bid_added *added)
 {
-	const struct reporting *reporting = (const struct reporting *)tally;
+	const struct reporting *reporting = (const struct reporting *)stats;
 
 	if (acknowledge(reporting->worker, path, true) < 0)
 		_exit(1);
@@ -103,7 +103,7 @@ static int add_batch(struct worker *worker, bool near, unsigned n)
 	struct ctl_batch batch;
 	int r = 0;
 
-	ctl_batch_begin(&batch, &reporting.tally, worker->store);
+	ctl_batch_begin(&batch, &reporting.stats, worker->store);
 	for (unsigned i = 0; r == 0 && i < n; i++) {
 		struct bid_added added;
 		char path[PATH_MAX + 32];

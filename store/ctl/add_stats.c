@@ -14,7 +14,7 @@
 
 enum { REDRAW_MS = 100 };
 
-struct ctl_tally_reason {
+struct ctl_add_refusals {
 	char *why; /* owned */
 	size_t n;
 };
@@ -74,44 +74,44 @@ const char *ctl_add_reason(int error, enum bid_link link)
 	}
 }
 
-void ctl_tally_begin(struct ctl_tally *tally, const struct ctl *ctl, enum ctl_tally_form form)
+void ctl_add_stats_begin(struct ctl_add_stats *stats, const struct ctl *ctl, enum ctl_add_form form)
 {
-	*tally = (struct ctl_tally){
+	*stats = (struct ctl_add_stats){
 		.ctl = ctl,
 		.form = form,
 	};
 }
 
 /* Write the row of one file. */
-static void write_row(struct ctl_tally *tally, json_t *file)
+static void write_row(struct ctl_add_stats *stats, json_t *file)
 {
-	ctl_progress_clear(&tally->progress);
-	if (file && tally->form == CTL_TALLY_STREAM)
+	ctl_progress_clear(&stats->progress);
+	if (file && stats->form == CTL_ADD_STREAM)
 		json_object_set_new(file, "time", json_integer((json_int_t)time(NULL)));
-	ctl_row(tally->ctl, file);
+	ctl_row(stats->ctl, file);
 }
 
-void ctl_tally_taken(struct ctl_tally *tally, const char *path, const struct bid_added *added)
+void ctl_add_stats_taken(struct ctl_add_stats *stats, const char *path, const struct bid_added *added)
 {
 	const char *kind = added->kind == BID_KIND_NONE ? "kcore" : bid_kind_name(added->kind);
 	char hex[BID_ID_HEX_MAX];
 
 	if (added->known)
-		tally->known++;
+		stats->known++;
 	else
-		tally->added++;
-	if (tally->form == CTL_TALLY_SILENT)
+		stats->added++;
+	if (stats->form == CTL_ADD_SILENT)
 		return;
 	bid_id_format(&added->id, hex);
 	/* a stream reports new files alone */
-	if (!tally->ctl->verbose && (tally->form == CTL_TALLY_STREAM ? added->known : !tally->ctl->json))
+	if (!stats->ctl->verbose && (stats->form == CTL_ADD_STREAM ? added->known : !stats->ctl->json))
 		return;
-	if (tally->ctl->json) {
-		write_row(tally, json_pack("{s:o, s:s, s:s, s:s, s:s?, s:n}", "file", ctl_json_text(path), "id", hex, "kind", kind,
+	if (stats->ctl->json) {
+		write_row(stats, json_pack("{s:o, s:s, s:s, s:s, s:s?, s:n}", "file", ctl_json_text(path), "id", hex, "kind", kind,
 					   "state", added->known ? "known" : "added", "link",
 					   added->known ? NULL : link_name(added->link), "reason"));
 	} else {
-		ctl_progress_clear(&tally->progress);
+		ctl_progress_clear(&stats->progress);
 		printf("%s %s %s ", hex, kind, added->known ? "known" : link_name(added->link));
 		ctl_print_text(stdout, path);
 		putchar('\n');
@@ -119,94 +119,94 @@ void ctl_tally_taken(struct ctl_tally *tally, const char *path, const struct bid
 }
 
 /* Count one more refusal for @why. Without memory the total stays right, and some reasons are missing. */
-static void count_reason(struct ctl_tally *tally, const char *why)
+static void count_reason(struct ctl_add_stats *stats, const char *why)
 {
-	struct ctl_tally_reason *grown;
+	struct ctl_add_refusals *grown;
 	char *copy;
 
-	for (size_t i = 0; i < tally->n_reasons; i++) {
-		if (strcmp(tally->reasons[i].why, why) == 0) {
-			tally->reasons[i].n++;
+	for (size_t i = 0; i < stats->n_reasons; i++) {
+		if (strcmp(stats->reasons[i].why, why) == 0) {
+			stats->reasons[i].n++;
 			return;
 		}
 	}
-	grown = reallocarray(tally->reasons, tally->n_reasons + 1, sizeof(*grown));
+	grown = reallocarray(stats->reasons, stats->n_reasons + 1, sizeof(*grown));
 	if (!grown)
 		return;
-	tally->reasons = grown;
+	stats->reasons = grown;
 	copy = strdup(why);
 	if (copy)
-		tally->reasons[tally->n_reasons++] = (struct ctl_tally_reason){ .why = copy, .n = 1 };
+		stats->reasons[stats->n_reasons++] = (struct ctl_add_refusals){ .why = copy, .n = 1 };
 }
 
-void ctl_tally_refused(struct ctl_tally *tally, const char *path, int error, const char *why, bool named)
+void ctl_add_stats_refused(struct ctl_add_stats *stats, const char *path, int error, const char *why, bool named)
 {
-	tally->refused++;
-	if (named || tally->ctl->verbose) {
-		ctl_progress_clear(&tally->progress);
+	stats->refused++;
+	if (named || stats->ctl->verbose) {
+		ctl_progress_clear(&stats->progress);
 		bid_error_about(path, error, "%s", why);
 	}
 	if (!named)
-		count_reason(tally, why);
-	if (tally->ctl->json && tally->form != CTL_TALLY_SILENT)
-		write_row(tally, json_pack("{s:o, s:n, s:n, s:s, s:n, s:s}", "file", ctl_json_text(path), "id", "kind", "state",
+		count_reason(stats, why);
+	if (stats->ctl->json && stats->form != CTL_ADD_SILENT)
+		write_row(stats, json_pack("{s:o, s:n, s:n, s:s, s:n, s:s}", "file", ctl_json_text(path), "id", "kind", "state",
 					   "refused", "link", "reason", why));
 }
 
-void ctl_tally_progress(struct ctl_tally *tally, size_t seen)
+void ctl_add_stats_progress(struct ctl_add_stats *stats, size_t seen)
 {
 	int64_t now = bid_clock_ms();
 
-	if (tally->form != CTL_TALLY_WHOLE || now < tally->drawn_ms + REDRAW_MS)
+	if (stats->form != CTL_ADD_WHOLE || now < stats->drawn_ms + REDRAW_MS)
 		return;
-	tally->drawn_ms = now;
+	stats->drawn_ms = now;
 	if (!ctl_progress_is_drawn())
 		return;
-	fprintf(stderr, "\r%zu files, %zu added, %zu known\033[K", tally->seen + seen, tally->added, tally->known);
+	fprintf(stderr, "\r%zu files, %zu added, %zu known\033[K", stats->seen + seen, stats->added, stats->known);
 	fflush(stderr);
-	tally->progress.drawn = true;
+	stats->progress.drawn = true;
 }
 
 static int by_number(const void *a, const void *b)
 {
-	const struct ctl_tally_reason *one = a, *two = b;
+	const struct ctl_add_refusals *one = a, *two = b;
 
 	return one->n < two->n ? 1 : one->n > two->n ? -1 : strcmp(one->why, two->why);
 }
 
-static json_t *totals_of(const struct ctl_tally *tally)
+static json_t *totals_of(const struct ctl_add_stats *stats)
 {
 	json_t *reasons = json_object();
 
-	for (size_t i = 0; i < tally->n_reasons; i++)
-		json_object_set_new(reasons, tally->reasons[i].why, json_integer((json_int_t)tally->reasons[i].n));
-	return json_pack("{s:I, s:I, s:I, s:I, s:o}", "seen", (json_int_t)tally->seen, "added", (json_int_t)tally->added, "known",
-			 (json_int_t)tally->known, "refused", (json_int_t)tally->refused, "reasons", reasons);
+	for (size_t i = 0; i < stats->n_reasons; i++)
+		json_object_set_new(reasons, stats->reasons[i].why, json_integer((json_int_t)stats->reasons[i].n));
+	return json_pack("{s:I, s:I, s:I, s:I, s:o}", "seen", (json_int_t)stats->seen, "added", (json_int_t)stats->added, "known",
+			 (json_int_t)stats->known, "refused", (json_int_t)stats->refused, "reasons", reasons);
 }
 
-void ctl_tally_release(struct ctl_tally *tally)
+void ctl_add_stats_release(struct ctl_add_stats *stats)
 {
-	for (size_t i = 0; i < tally->n_reasons; i++)
-		free(tally->reasons[i].why);
-	free(tally->reasons);
-	tally->reasons = NULL;
-	tally->n_reasons = 0;
+	for (size_t i = 0; i < stats->n_reasons; i++)
+		free(stats->reasons[i].why);
+	free(stats->reasons);
+	stats->reasons = NULL;
+	stats->n_reasons = 0;
 }
 
-enum ctl_status ctl_tally_end(struct ctl_tally *tally, enum ctl_status status)
+enum ctl_status ctl_add_stats_end(struct ctl_add_stats *stats, enum ctl_status status)
 {
-	ctl_progress_clear(&tally->progress);
-	if (tally->n_reasons > 0)
-		qsort(tally->reasons, tally->n_reasons, sizeof(*tally->reasons), by_number);
-	if (tally->ctl->json) {
-		ctl_totals(tally->ctl, totals_of(tally));
+	ctl_progress_clear(&stats->progress);
+	if (stats->n_reasons > 0)
+		qsort(stats->reasons, stats->n_reasons, sizeof(*stats->reasons), by_number);
+	if (stats->ctl->json) {
+		ctl_totals(stats->ctl, totals_of(stats));
 	} else {
-		ctl_summary(tally->ctl, "seen %zu, added %zu, known %zu, refused %zu", tally->seen, tally->added, tally->known,
-			    tally->refused);
-		for (size_t i = 0; i < tally->n_reasons; i++)
-			ctl_summary(tally->ctl, "%s%zu %s", i ? ", " : ": ", tally->reasons[i].n, tally->reasons[i].why);
-		ctl_summary(tally->ctl, "\n");
+		ctl_summary(stats->ctl, "seen %zu, added %zu, known %zu, refused %zu", stats->seen, stats->added, stats->known,
+			    stats->refused);
+		for (size_t i = 0; i < stats->n_reasons; i++)
+			ctl_summary(stats->ctl, "%s%zu %s", i ? ", " : ": ", stats->reasons[i].n, stats->reasons[i].why);
+		ctl_summary(stats->ctl, "\n");
 	}
-	ctl_tally_release(tally);
+	ctl_add_stats_release(stats);
 	return status;
 }
