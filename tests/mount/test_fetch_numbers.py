@@ -86,15 +86,15 @@ def test_large_and_truncated(mount, faults, place, store):
 @pytest.fixture
 def wrong(place):
     """Behaviours of a server that sends something else, over and over."""
-    nameless, zeros = place / "nameless", place / "zeros"
+    no_id, zeros = place / "no_id", place / "zeros"
     program, other = programs.small(place / "app"), programs.small(place / "other", 2)
-    tools.run("objcopy", "--remove-section", ".note.gnu.build-id", program.path, nameless)
+    tools.run("objcopy", "--remove-section", ".note.gnu.build-id", program.path, no_id)
     zeros.write_bytes(bytes(16384))
     at = program.read().index(bytes.fromhex(program.id))
     note = [f"flip:{at + byte}" for byte in range(20)]
     # the class, the byte order, where the sections are
     head = [f"flip:{byte}" for byte in (4, 5, 40)]
-    return itertools.cycle([f"wrong-id:{other.path}", "html", *head[:1], *note[:1], f"wrong-id:{nameless}", f"wrong-id:{zeros}",
+    return itertools.cycle([f"wrong-id:{other.path}", "html", *head[:1], *note[:1], f"wrong-id:{no_id}", f"wrong-id:{zeros}",
                             *head[1:], *note[1:], "flip-note", "empty"])
 
 

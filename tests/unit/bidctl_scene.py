@@ -82,7 +82,7 @@ def programs(directory):
         "far": build_once(directory, "far", ID_FAR),
         "short": build_once(directory, "short", ID_SHORT),
         "stripped": build_once(directory, "stripped", ID_NOT_STORED, ["-s"]),
-        "nameless": build_once(directory, "nameless", None),
+        "no_id": build_once(directory, "no_id", None),
     }
     text = directory / "text"
     text.write_text("this is no program\n")

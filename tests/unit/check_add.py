@@ -45,7 +45,7 @@ def case_tree(scene):
     for number in range(20):
         (tree / "doc" / f"text{number}").write_text("text\n" * number)
     (tree / "doc" / "short").write_bytes(b"\x7fELF")
-    shutil.copy(scene.nameless, tree / "nameless")
+    shutil.copy(scene.no_id, tree / "no_id")
     shutil.copy(scene.cut, tree / "cut")
     shutil.copy(scene.one, tree / "new\nline")
     shutil.copy(scene.two, tree / "setuid")
@@ -77,7 +77,7 @@ def case_tree(scene):
     assert [row["id"] for row in scene.rows("list")] == sorted(ids | {ID_ONE, ID_TWO})
 
     done = scene.on_store("add", "--verbose", tree, scene.text, status=REFUSED)
-    assert f"no build-id in it: '{tree}/nameless'" in done.stderr and f"not an ELF file: '{scene.text}'" in done.stderr, done.stderr
+    assert f"no build-id in it: '{tree}/no_id'" in done.stderr and f"not an ELF file: '{scene.text}'" in done.stderr, done.stderr
     as_json = scene.json("add", tree)
     totals, files = as_json["totals"], as_json["result"]
     assert (totals["added"], totals["known"], totals["reasons"]) == (0, added + known, reasons), as_json
@@ -184,7 +184,7 @@ def traced(scene, *arguments, calls):
 def case_rescan(scene):
     """What did not change is not opened, what did is found, and the store is what counts."""
     tree, ids = system_tree(scene, 20)
-    shutil.copy(scene.nameless, tree / "nameless")
+    shutil.copy(scene.no_id, tree / "no_id")
     (tree / "text").write_text("text\n")
     shutil.copy(scene.one, tree / "changes")
     time.sleep(0.05)  # what changed a moment ago is not remembered

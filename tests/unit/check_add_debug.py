@@ -45,15 +45,15 @@ def case_debug_file_first(scene):
         subprocess.run(["strip", "-s", program], check=True)
         (tree / "program.c").unlink()
         scene.on_store("add", debug)
-        nameless = scene.store / "[debuginfod]" / IDS[0]
-        assert stored(scene, IDS[0]) == nameless and [path.name for path in nameless.iterdir()] == ["debug"]
+        unnamed = scene.store / "[debuginfod]" / IDS[0]
+        assert stored(scene, IDS[0]) == unnamed and [path.name for path in unnamed.iterdir()] == ["debug"]
         if way == "fetched":
-            shutil.copy(program, nameless / "elf")
+            shutil.copy(program, unnamed / "elf")
         assert summary(scene.on_store("add", tree if way == "in a tree" else program))[0][3] == 0
         place = stored(scene, IDS[0])
         assert place == scene.store / str(program)[1:] / IDS[0], place
         assert sorted(path.name for path in place.iterdir()) == ["debug", "elf"], list(place.iterdir())
-        assert not nameless.parent.exists(), "the build has a name"
+        assert not unnamed.parent.exists(), "the build has a name"
         assert scene.rows("list")[0]["path"] == str(program)
         if shutil.which("perf"):
             assert f"{IDS[0]} {program}" in call("perf", "--buildid-dir", scene.store, "buildid-cache", "-l").stdout
@@ -136,7 +136,7 @@ def case_debug_links(scene):
     with_debug_file(tree, "below", IDS[1], tree / ".debug" / "below.debug")
     alone = with_debug_file(scene.home, "alone", IDS[2], scene.home / ".debug" / "alone.debug")
     # with the right name and checksum, and without an id
-    with_debug_file(scene.home, "nameless-debug", IDS[3], scene.home / ".debug" / "none", "--remove-section=.note.gnu.build-id")
+    with_debug_file(scene.home, "no-id-debug", IDS[3], scene.home / ".debug" / "none", "--remove-section=.note.gnu.build-id")
     other = with_debug_file(scene.home, "other", IDS[4], scene.home / ".debug" / "other.debug")
     shutil.copy(tree / "beside.debug", scene.home / ".debug" / "other.debug")
     # the right build, in which a bit has flipped that no header tells of
@@ -152,7 +152,7 @@ def case_debug_links(scene):
     done = scene.on_store("add", alone)
     assert summary(done) == ((2, 2, 0, 0), {}), done.stdout
     assert (stored(scene, IDS[2]) / "debug").read_bytes() == (scene.home / ".debug" / "alone.debug").read_bytes()
-    done = scene.on_store("add", scene.home / "nameless-debug", other, lost, rotten)
+    done = scene.on_store("add", scene.home / "no-id-debug", other, lost, rotten)
     assert summary(done) == ((7, 4, 0, 3), {"a debug file without a build-id": 1, "a debug file of another build": 1,
                                             "a debug file with another checksum than its program has": 1}), done.stdout
     for build_id in (*IDS[3:6], IDS[10]):

@@ -154,7 +154,7 @@ def case_spellings(scene):
 
 
 def case_replaced(scene):
-    recording = Recording(scene.home).lists(scene.two, ID_GONE).lists(scene.text, ID_FAR).lists(scene.nameless, ID_ONE)
+    recording = Recording(scene.home).lists(scene.two, ID_GONE).lists(scene.text, ID_FAR).lists(scene.no_id, ID_ONE)
     written = recording.write()
     before, after = 1500000000, 1700000000
     os.utime(written, (1600000000, 1600000000))
@@ -174,7 +174,7 @@ def case_replaced(scene):
     builds = {build["path"]: build for build in found["result"]}
     assert found["totals"]["time"] == 1600000000, found
     assert (builds[str(scene.two)]["found_id"], builds[str(scene.two)]["mtime"]) == (ID_TWO, after), builds
-    assert builds[str(scene.nameless)]["found_id"] is None, builds
+    assert builds[str(scene.no_id)]["found_id"] is None, builds
     # what is in the store is not missed
     kept = build(scene.home, "kept", ID_GONE)
     scene.on_store("add", kept)
@@ -316,7 +316,7 @@ def case_archive_without_the_vdso_names_it(scene):
 
 def case_missing_without_ids(scene):
     """Who asks what is missing is told that not all is known."""
-    path = Recording(scene.home).maps(scene.nameless).maps(scene.text).write()
+    path = Recording(scene.home).maps(scene.no_id).maps(scene.text).write()
     done = scene.on_store("missing", "--perf-data", path, status=REFUSED)
     assert "no build-id for 2 paths" in done.stderr and done.stdout == "", done
 
@@ -324,25 +324,25 @@ def case_missing_without_ids(scene):
 def case_guessed(scene):
     """A file without a build-id is kept under a content key, from perf and the mount apart, and called a guess wherever it is
     seen."""
-    recording = Recording(scene.home).maps(scene.nameless).maps(scene.text).lists(scene.two, ID_TWO)
+    recording = Recording(scene.home).maps(scene.no_id).maps(scene.text).lists(scene.two, ID_TWO)
     path = recording.write()
     done = scene.on_store("add", "--perf-data", path)
-    line, = [line for line in done.stdout.splitlines() if str(scene.nameless) in line]
-    assert line.startswith(f"-\tguessed\t{scene.nameless}\ta guess"), line
+    line, = [line for line in done.stdout.splitlines() if str(scene.no_id) in line]
+    assert line.startswith(f"-\tguessed\t{scene.no_id}\ta guess"), line
     assert re.search("warning: 1 files without a build-id .* guess", done.stderr), done.stderr
     key = line.split()[-1]
-    st = scene.nameless.stat()
+    st = scene.no_id.stat()
     assert re.fullmatch(rf"{st.st_size}-{int(st.st_mtime)}-[0-9a-f]{{32}}", key), key
-    kept = scene.store / ".bidfs" / "content-key" / str(scene.nameless)[1:] / key
-    assert kept.read_bytes() == scene.nameless.read_bytes() and not kept.samefile(scene.nameless)
-    assert not any("nameless" in name for name in scene.files()), "perf would find it"
+    kept = scene.store / ".bidfs" / "content-key" / str(scene.no_id)[1:] / key
+    assert kept.read_bytes() == scene.no_id.read_bytes() and not kept.samefile(scene.no_id)
+    assert not any("no_id" in name for name in scene.files()), "perf would find it"
     # once, however often, until it changes
     scene.on_store("add", "--perf-data", path)
     listed = scene.on_store("list", "--content-keys").stdout
-    assert listed == f"{key}\tguess\t{st.st_size}\t{scene.nameless}\n", listed
+    assert listed == f"{key}\tguess\t{st.st_size}\t{scene.no_id}\n", listed
     as_json, = scene.rows("list", "--content-keys")
     assert scene.store / as_json["stored"] == kept and as_json["content_key"] == key, as_json
-    assert "a guess" in scene.on_store("show", scene.nameless).stdout
+    assert "a guess" in scene.on_store("show", scene.no_id).stdout
     scene.one_error("show", scene.text, status=REFUSED, has=str(scene.text))
     assert key not in scene.on_store("list").stdout and [row["id"] for row in scene.rows("list")] == [ID_TWO]
     scene.on_store("verify", "--deep")
@@ -355,14 +355,14 @@ def case_guessed(scene):
     assert not (scene.store / ".bidfs" / "content-key").exists() and scene.on_store("list", "--content-keys").stdout == ""
     scene.on_store("verify", "--deep")
     scene.on_store("add", "--perf-data", path)
-    assert kept.read_bytes() == scene.nameless.read_bytes() and scene.on_store("list", "--content-keys").stdout == listed
+    assert kept.read_bytes() == scene.no_id.read_bytes() and scene.on_store("list", "--content-keys").stdout == listed
     # what was changed after the recording is not it
     shutil.rmtree(scene.store / ".bidfs" / "content-key")
     os.utime(path, (1500000000, 1500000000))
     builds, found = read_as_it_is(scene, path)
-    assert (builds[str(scene.nameless)]["state"], found["guessed"]) == ("unidentified", 0), builds
+    assert (builds[str(scene.no_id)]["state"], found["guessed"]) == ("unidentified", 0), builds
     # one that does not list what was sampled is answered in part only
-    read(scene, Recording(scene.home).maps(scene.nameless), status=REFUSED)
+    read(scene, Recording(scene.home).maps(scene.no_id), status=REFUSED)
 
 
 def damage(kept):
@@ -375,7 +375,7 @@ def case_changed_program_without_id_is_warned_about(scene):
     """A recording that lists what was sampled has no id of it; of what was not sampled it does not matter."""
     perf, path = Perf(), scene.home / "perf.data"
     head = perf.attr(1 | 2)  # PERF_SAMPLE_IP, PERF_SAMPLE_TID
-    for program in (scene.nameless, scene.one):
+    for program in (scene.no_id, scene.one):
         places = (perf.at(os.fsencode(program), 7, 0x400000, 0x1000) + perf.at(os.fsencode(scene.text), 7, 0x500000, 0x1000)
                   + perf.sampled(USER, 7, 0x400000, 3))
         table = perf.build_id(os.fsencode(scene.two), identify(ID_TWO), USER | SIZED, kind=BUILD_ID)
@@ -389,7 +389,7 @@ def case_changed_program_without_id_is_warned_about(scene):
         assert str(scene.text) not in done.stdout, done.stdout
     # a file of any time is another one if it is shorter than what was mapped
     for mapped, status in ((1 << 16, DONE), (1 << 20, REFUSED)):
-        places = perf.at(os.fsencode(scene.nameless), 7, 0x400000, mapped) + perf.sampled(USER, 7, 0x400000, 3)
+        places = perf.at(os.fsencode(scene.no_id), 7, 0x400000, mapped) + perf.sampled(USER, 7, 0x400000, 3)
         path.write_bytes(perf.pipe(perf.record(ATTR, 0, head) + places + table))
         done = scene.on_store("add", "--perf-data", path, status=status)
         assert ("shorter than what was mapped" in done.stdout) == (status == REFUSED) != ("\tguessed\t" in done.stdout), done
@@ -397,7 +397,7 @@ def case_changed_program_without_id_is_warned_about(scene):
 
 def case_guess_removed(scene):
     """By its content key, by the path that was kept and by the file, sound or damaged; and beside builds of the same path."""
-    recording = Recording(scene.home).maps(scene.nameless).maps(scene.text).lists(scene.two, ID_TWO).write()
+    recording = Recording(scene.home).maps(scene.no_id).maps(scene.text).lists(scene.two, ID_TWO).write()
 
     def keep():
         scene.on_store("add", "--perf-data", recording)

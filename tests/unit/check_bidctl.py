@@ -80,11 +80,11 @@ def case_usage(scene):
 def case_add(scene):
     missing, fifo = scene.home / "missing", scene.home / "fifo"
     os.mkfifo(fifo)
-    done = scene.on_store("add", scene.one, scene.text, scene.two, scene.cut, scene.nameless, fifo, missing, status=REFUSED)
+    done = scene.on_store("add", scene.one, scene.text, scene.two, scene.cut, scene.no_id, fifo, missing, status=REFUSED)
     assert done.summary == "seen 7, added 2, known 0, refused 5\n", done.stdout
     errors = done.stderr.splitlines()
     assert len(errors) == 5, errors
-    refused = {scene.text: "not an ELF file", scene.cut: "damaged or cut short", scene.nameless: "no build-id in it",
+    refused = {scene.text: "not an ELF file", scene.cut: "damaged or cut short", scene.no_id: "no build-id in it",
                fifo: "not a regular file", missing: "no such file"}
     assert errors == [f"bidctl: error: {reason}: '{path}'" for path, reason in refused.items()], errors
 

@@ -24,7 +24,7 @@ def rows(scene, *arguments):
 
 def case_sum_is_that_of_du(scene):
     scene.on_store("add", scene.one, scene.two, "--link=hard")
-    scene.on_store("add", scene.nameless, scene.text, status=None)
+    scene.on_store("add", scene.no_id, scene.text, status=None)
     (scene.store / "notes").write_bytes(bytes(9000))
     quarantine = scene.store / ".bidfs" / "quarantine"
     quarantine.mkdir()

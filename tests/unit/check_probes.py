@@ -146,7 +146,7 @@ def case_once(scene):
     scene.on_store("get", "--offline", ID_ONE, "probes", status=REFUSED)
 
 
-def nameless(scene, path):
+def unnamed(scene, path):
     """Make of a build that is added one that was fetched, before anybody said where it is run from. Its id and place."""
     build_id = scene.rows("add", path)[0]["id"]
     place = scene.store / "[debuginfod]" / build_id
@@ -160,9 +160,9 @@ def nameless(scene, path):
 
 def case_without_name(scene):
     """Of a build without a known path they name the file in the store, and are made anew when the path is known."""
-    path = compiled(scene, "nameless-build", [])
+    path = compiled(scene, "unnamed-build", [])
     wanted = by_perf(scene, path)
-    build_id, place = nameless(scene, path)
+    build_id, place = unnamed(scene, path)
     listed = scene.rows("probe", "list", build_id)
     assert [row["event"] for row in listed] == ["sdt_app:twice"], listed
     own = f" {scene.store.resolve()}/[debuginfod]/{build_id}/elf:0x"

@@ -205,7 +205,7 @@ def case_apt(scene):
 
 def case_files(scene):
     """A list of paths, as rpm's triggers have it."""
-    listed = f"{scene.one}\n{scene.text}\n{scene.home}\n{scene.home}/none\n{scene.nameless}\n"
+    listed = f"{scene.one}\n{scene.text}\n{scene.home}\n{scene.home}/none\n{scene.no_id}\n"
     root = Root(scene)
     done = subprocess.run([root.hook, "files"], input=listed, text=True, capture_output=True, timeout=TIMEOUT, check=False,
                           env=root.environment)
