@@ -27,16 +27,16 @@ struct checking {
 	bool terminal; /* draw progress */
 	int64_t drawn_ms;
 	struct ctl_against *against; /* NULL without --against; owned */
-	struct bid_request *aside; /* artifacts that a repair removed, to download again; owned, with their details */
-	size_t n_aside, room;
+	struct bid_request *removed; /* artifacts that a repair removed, to download again; owned, with their details */
+	size_t n_removed, room;
 	size_t fetched;
 };
 
 static int remember(struct checking *checking, const struct bid_request *request)
 {
-	if (bid_array_grow(checking->aside, checking->n_aside, checking->room) < 0)
+	if (bid_array_grow(checking->removed, checking->n_removed, checking->room) < 0)
 		return -ENOMEM;
-	checking->aside[checking->n_aside++] = bid_request_keep(request);
+	checking->removed[checking->n_removed++] = bid_request_keep(request);
 	return 0;
 }
 
@@ -107,11 +107,11 @@ static enum ctl_status fetch_again(struct checking *checking, struct bid_store *
 	struct ctl_sources sources = CTL_SOURCES_NONE;
 	enum ctl_status status = CTL_DONE;
 
-	if (checking->n_aside == 0 || checking->ctl->offline)
+	if (checking->n_removed == 0 || checking->ctl->offline)
 		return CTL_DONE;
 	status = ctl_sources_init(&sources, checking->ctl, store);
-	for (size_t i = 0; status == CTL_DONE && bid_broker_has_sources(sources.broker) && i < checking->n_aside; i++) {
-		const struct bid_request *request = &checking->aside[i];
+	for (size_t i = 0; status == CTL_DONE && bid_broker_has_sources(sources.broker) && i < checking->n_removed; i++) {
+		const struct bid_request *request = &checking->removed[i];
 		char hex[BID_ID_HEX_MAX];
 		int r;
 
@@ -234,8 +234,8 @@ enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv)
 	if (status == CTL_DONE)
 		status = check(&checking, store, ids, (size_t)argc);
 	ctl_against_free(checking.against);
-	for (size_t i = 0; i < checking.n_aside; i++)
-		bid_request_release(&checking.aside[i]);
-	free(checking.aside);
+	for (size_t i = 0; i < checking.n_removed; i++)
+		bid_request_release(&checking.removed[i]);
+	free(checking.removed);
 	return status;
 }

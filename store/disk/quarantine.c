@@ -23,21 +23,21 @@ enum {
 };
 
 /* Move a file to an unused name. */
-static int move_file(int from, const char *name, int to, const char *stem, char aside[static NAME_MAX + 1])
+static int move_file(int from, const char *name, int to, const char *stem, char ret_name[static NAME_MAX + 1])
 {
 	for (unsigned i = 0; i < TRIES; i++) {
 		if (i == 0)
-			snprintf(aside, NAME_MAX + 1, "%.200s", stem);
+			snprintf(ret_name, NAME_MAX + 1, "%.200s", stem);
 		else
-			snprintf(aside, NAME_MAX + 1, "%.200s.%u", stem, i);
-		if (renameat2(from, name, to, aside, RENAME_NOREPLACE) == 0)
+			snprintf(ret_name, NAME_MAX + 1, "%.200s.%u", stem, i);
+		if (renameat2(from, name, to, ret_name, RENAME_NOREPLACE) == 0)
 			return 0;
 		if (errno == EEXIST)
 			continue;
 		/* file systems without the flag (NFS): the check before the rename suffices */
-		if (errno != EINVAL || faccessat(to, aside, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		if (errno != EINVAL || faccessat(to, ret_name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 			return -errno;
-		return renameat(from, name, to, aside) < 0 ? -errno : 0;
+		return renameat(from, name, to, ret_name) < 0 ? -errno : 0;
 	}
 	return -EEXIST;
 }
@@ -45,7 +45,7 @@ static int move_file(int from, const char *name, int to, const char *stem, char 
 int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, const char *what, const char *kind, char *ret_path,
 			   size_t size)
 {
-	char stem[NAME_MAX + 1], aside[NAME_MAX + 1];
+	char stem[NAME_MAX + 1], moved_name[NAME_MAX + 1];
 	bid_auto_fd int from = -1, to = -1;
 	struct stat wanted, moved;
 	const char *name;
@@ -57,17 +57,17 @@ int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, co
 		return r;
 
 	snprintf(stem, sizeof(stem), "%s.%s.%lld", what, kind, (long long)time(NULL));
-	r = move_file(from, name, to, stem, aside);
+	r = move_file(from, name, to, stem, moved_name);
 	if (r < 0)
 		return r;
-	if (fstat(fd, &wanted) < 0 || fstatat(to, aside, &moved, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstat(fd, &wanted) < 0 || fstatat(to, moved_name, &moved, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if (!bid_same_inode(&wanted, &moved)) {
 		/* another process put a file there meanwhile, and it is not checked */
-		renameat2(to, aside, from, name, RENAME_NOREPLACE);
+		renameat2(to, moved_name, from, name, RENAME_NOREPLACE);
 		return -ESTALE;
 	}
-	snprintf(ret_path, size, "%s/%s", BID_LAYOUT_QUARANTINE, aside);
+	snprintf(ret_path, size, "%s/%s", BID_LAYOUT_QUARANTINE, moved_name);
 	return 0;
 }
 

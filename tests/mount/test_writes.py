@@ -443,7 +443,7 @@ def test_a_table_of_no_use_is_refused(mount, mode, store, content):
     # one that perf filed by itself, beside the mount, gives way, too
     other = programs.into_store(store, "cd" * 20, "[kernel.kallsyms]", content, "kallsyms")
     assert not m.artifact("cd" * 20, "kallsyms").exists()
-    m.expect("set aside")
+    m.expect("quarantined")
     write_as_perf(m / "[kernel.kallsyms]" / ("cd" * 20), good, "kallsyms")
     tools.wait_until(m.artifact("cd" * 20, "kallsyms").exists, "the symbol table")
     assert m.artifact("cd" * 20, "kallsyms").read_bytes() == other.read_bytes() == good

@@ -300,14 +300,14 @@ def case_written_in_place(scene):
         scene.on_store("get", "--offline", ID_ONE, "elf", status=REFUSED)
         done = scene.on_store("add", copies / "program" if how == "by name" else copies)
         assert summary(done) == ((1, 1, 0, 0), {}), done
-        assert "set aside as '.bidfs/quarantine/" in done.stderr, done.stderr
+        assert "quarantined as '.bidfs/quarantine/" in done.stderr, done.stderr
         got = scene.on_store("get", "--offline", ID_ONE, "elf").stdout.rstrip("\n")
         assert pathlib.Path(got).read_bytes() == scene.one.read_bytes()
-        (aside,) = (scene.store / ".bidfs/quarantine").iterdir()
-        assert aside.samefile(tree / "program"), "nothing is lost"
+        (quarantined,) = (scene.store / ".bidfs/quarantine").iterdir()
+        assert quarantined.samefile(tree / "program"), "nothing is lost"
         assert everything_is_right(scene) == 2
         scene.on_store("remove", ID_ONE)
-        aside.unlink()
+        quarantined.unlink()
 
 
 def case_begins_alike(scene):
@@ -347,8 +347,8 @@ def case_edited_and_read(scene):
         assert done.stderr.count("does not carry the build-id") == 1 or command[0] == "show", done
         assert elf.samefile(tree / "program") and not (scene.store / ".bidfs/quarantine").exists(), done
     scene.on_store("verify", "--repair", status=REFUSED)
-    (aside,) = (scene.store / ".bidfs/quarantine").iterdir()
-    assert aside.samefile(tree / "program") and not elf.exists(), "nothing is lost"
+    (quarantined,) = (scene.store / ".bidfs/quarantine").iterdir()
+    assert quarantined.samefile(tree / "program") and not elf.exists(), "nothing is lost"
     # and there is room for the right one
     shutil.copy(scene.one, scene.home / "program")
     assert summary(scene.on_store("add", scene.home / "program"))[0] == (1, 1, 0, 0)

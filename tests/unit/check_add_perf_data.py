@@ -348,10 +348,10 @@ def case_guessed(scene):
     scene.on_store("verify", "--deep")
     damaged = damage(kept)
     assert "content key" in scene.on_store("verify", "--deep", status=REFUSED).stdout  # corrupt
-    # what is damaged is set aside, and kept anew from the next recording that names it
+    # what is damaged is quarantined, and kept anew from the next recording that names it
     scene.on_store("verify", "--deep", "--repair", status=REFUSED)
-    aside, = (scene.store / ".bidfs" / "quarantine").iterdir()
-    assert aside.name.startswith(f"{key}.content-key.") and aside.read_bytes() == damaged, aside
+    quarantined, = (scene.store / ".bidfs" / "quarantine").iterdir()
+    assert quarantined.name.startswith(f"{key}.content-key.") and quarantined.read_bytes() == damaged, quarantined
     assert not (scene.store / ".bidfs" / "content-key").exists() and scene.on_store("list", "--content-keys").stdout == ""
     scene.on_store("verify", "--deep")
     scene.on_store("add", "--perf-data", path)

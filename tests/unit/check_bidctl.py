@@ -406,18 +406,18 @@ def case_unreadable_quarantine_is_an_error(scene):
 
 def case_quarantined_file_stays_if_the_store_has_other_bytes_of_its_build(scene):
     scene.on_store("add", "--link=copy", scene.one)
-    aside = scene.store / ".bidfs" / "quarantine" / f"{ID_ONE}.elf.1"
-    aside.parent.mkdir(parents=True)
-    aside.write_bytes(scene.one.read_bytes() + b"more")
-    scene.one_error("quarantine", "restore", aside.name, status=REFUSED, has="the store has other bytes of this build")
-    assert aside.exists()
+    quarantined = scene.store / ".bidfs" / "quarantine" / f"{ID_ONE}.elf.1"
+    quarantined.parent.mkdir(parents=True)
+    quarantined.write_bytes(scene.one.read_bytes() + b"more")
+    scene.one_error("quarantine", "restore", quarantined.name, status=REFUSED, has="the store has other bytes of this build")
+    assert quarantined.exists()
     scene.on_store("remove", ID_ONE)
-    scene.on_store("quarantine", "restore", aside.name)
+    scene.on_store("quarantine", "restore", quarantined.name)
     stored = pathlib.Path(scene.on_store("get", ID_ONE, "elf", "--offline").stdout.strip())
-    assert stored.read_bytes().endswith(b"more") and not aside.exists()
-    shutil.copy(stored, aside)
-    scene.on_store("quarantine", "restore", aside.name)
-    assert not aside.exists()
+    assert stored.read_bytes().endswith(b"more") and not quarantined.exists()
+    shutil.copy(stored, quarantined)
+    scene.on_store("quarantine", "restore", quarantined.name)
+    assert not quarantined.exists()
 
 
 def case_operand_of_pin_that_is_no_utf8_is_text_in_json(scene):

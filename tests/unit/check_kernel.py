@@ -301,7 +301,7 @@ def case_hidden(scene):
     shutil.copy(hidden, table)
     scene.on_store("verify", status=None)
     done = in_namespace(script, shown, scene.bidctl, scene.store, scene=scene)
-    assert done.returncode == DONE and "set aside" in done.stderr and table.read_text() == shown.read_text(), done
+    assert done.returncode == DONE and "quarantined" in done.stderr and table.read_text() == shown.read_text(), done
 
 
 def case_of_another_boot(scene):

@@ -57,7 +57,7 @@ def case_wrong_file_is_quarantined_and_added_by_add(scene):
     elf.chmod(0o644)
     elf.write_bytes(scene.two.read_bytes())
     done = scene.on_store("verify", "--repair", "--offline", status=REFUSED)
-    assert done.stdout.count("; set aside as ") == 1 and not elf.exists(), done.stdout
+    assert done.stdout.count("; quarantined as ") == 1 and not elf.exists(), done.stdout
     scene.on_store("add", "--link=copy", scene.one)
     assert elf.read_bytes() == scene.one.read_bytes()
     scene.on_store("verify", "--deep")
@@ -76,7 +76,7 @@ def case_verify_wrong_under_all_names(scene):
     for path in places:
         path.unlink()
     done = scene.on_store("verify", "--repair", "--offline", status=REFUSED)
-    assert done.stdout.count("; set aside as ") == 3 and not any(elf.exists() for elf in elfs), done.stdout
+    assert done.stdout.count("; quarantined as ") == 3 and not any(elf.exists() for elf in elfs), done.stdout
     scene.on_store("get", ID_ONE, "elf", "--offline", status=REFUSED)
     scene.on_store("verify", "--deep")
 
@@ -90,7 +90,7 @@ def case_wrong_file_under_one_name_leaves_the_right_one_under_another(scene):
     wrong.unlink()
     shutil.copy(scene.far, wrong)
     done = scene.on_store("verify", "--repair", "--offline", status=None)
-    assert done.stdout.count("; set aside as ") == 1 and not wrong.exists(), done.stdout
+    assert done.stdout.count("; quarantined as ") == 1 and not wrong.exists(), done.stdout
     assert right.read_bytes() == pathlib.Path(scene.on_store("get", ID_ONE, "elf", "--offline").stdout.strip()).read_bytes()
     scene.on_store("verify", "--deep")
     scene.on_store("add", "--link=copy", places[0])

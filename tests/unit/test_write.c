@@ -266,7 +266,7 @@ static void a_wrong_file_in_the_way_is_passed_by(void **state)
 	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "a", 0), 0);
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
 	run(scene, "cmp b store/usr/bin/a/" ID_A "/elf && cmp a 'store/[debuginfod]/" ID_A "/elf'");
-	/* a wrong one in our own directory is set aside */
+	/* a wrong one in our own directory is quarantined */
 	run(scene, "cp b other && mv other 'store/[debuginfod]/" ID_A "/elf'");
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EBADMSG);
 	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "a", 0), 0);

@@ -76,18 +76,18 @@ bool bid_publish_make_way(struct bid_store *store, const char *place, const stru
 	/* an object directory of ids that begin alike answers only for the on-disk id, not for a longer one */
 	struct bid_request there = { .id = bid_layout_filed(&request->id), .kind = request->kind };
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	char path[BID_LAYOUT_FILE_MAX], aside[PATH_MAX];
+	char path[BID_LAYOUT_FILE_MAX], moved[PATH_MAX];
 	bid_auto_fd int fd = -1;
 
 	bid_layout_file(place, request->kind, path);
 	if (is_stripped(store, path, &there, &file))
-		return bid_quarantine_move(store, path, file.fd, &there, aside, sizeof(aside)) == 0 &&
-		       bid_entry_unlink(store, aside) == 0;
+		return bid_quarantine_move(store, path, file.fd, &there, moved, sizeof(moved)) == 0 &&
+		       bid_entry_unlink(store, moved) == 0;
 	/* open the file before checking it: another file that gets its name meanwhile stays there */
 	if (bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 || !is_wrong(fd, &there) ||
-	    bid_quarantine_move(store, path, fd, &there, aside, sizeof(aside)) < 0)
+	    bid_quarantine_move(store, path, fd, &there, moved, sizeof(moved)) < 0)
 		return false;
-	bid_warning("wrong content: '%s' set aside as '%s'", path, aside);
+	bid_warning("wrong content: '%s' quarantined as '%s'", path, moved);
 	return true;
 }
 

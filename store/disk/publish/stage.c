@@ -155,7 +155,7 @@ static int publish_elf(struct bid_stage *stage, const struct bid_request *reques
 	if (r == 0) {
 		r = bid_ingest_place(stage->store, &ingest, BID_LINK_HARD, BID_DURABLE_BATCH);
 		if (r == -EBADMSG)
-			r = refuse_file(stage, "another file has its place, and cannot be set aside");
+			r = refuse_file(stage, "another file has its place, and cannot be quarantined");
 		else if (r == -ENOTUNIQ)
 			r = refuse_file(stage, bid_strerror(r));
 	}

@@ -182,13 +182,13 @@ static int stat_object(struct bid_verify *verify, struct object *object)
 }
 
 /* Move the wrong file open at @fd to the quarantine, and append its new name to @text. */
-static void set_aside(struct bid_verify *verify, int fd, struct bid_finding *finding, char text[static TEXT_MAX])
+static void quarantine_object(struct bid_verify *verify, int fd, struct bid_finding *finding, char text[static TEXT_MAX])
 {
-	char aside[PATH_MAX];
+	char moved[PATH_MAX];
 
-	if (bid_quarantine_move(verify->store, finding->path, fd, &finding->request, aside, sizeof(aside)) < 0)
+	if (bid_quarantine_move(verify->store, finding->path, fd, &finding->request, moved, sizeof(moved)) < 0)
 		return;
-	snprintf(text + strlen(text), TEXT_MAX - strlen(text), "; set aside as '%.150s'", aside);
+	snprintf(text + strlen(text), TEXT_MAX - strlen(text), "; quarantined as '%.150s'", moved);
 	finding->repaired = true;
 	finding->name_free = true;
 }
@@ -269,7 +269,7 @@ static int check_object(struct bid_verify *verify, int dir, const char *name, co
 	if (r != 0 || right)
 		return r != 0 ? r : check_rights(verify, &object, path, request);
 	if (verify->config->repair && finding.kind != BID_FINDING_UNREADABLE)
-		set_aside(verify, fd, &finding, text);
+		quarantine_object(verify, fd, &finding, text);
 	return bid_verify_found(verify, &finding);
 }
 

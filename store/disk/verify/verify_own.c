@@ -451,7 +451,7 @@ static int check_content_key(void *user, const struct bid_content_key *key)
 	struct bid_verify *verify = user;
 	struct bid_finding finding = { .path = key->stored };
 	const char *digest = strrchr(key->name, '-') + 1;
-	char found[BID_DIGEST_MAX], aside[PATH_MAX], text[256];
+	char found[BID_DIGEST_MAX], moved[PATH_MAX], text[256];
 	bid_auto_fd int fd = -1;
 	int r = bid_beneath_open(bid_store_root(verify->store), key->stored, O_RDONLY, &fd);
 
@@ -461,8 +461,8 @@ static int check_content_key(void *user, const struct bid_content_key *key)
 		return bid_verify_progress(verify);
 	finding.kind = r < 0 ? BID_FINDING_UNREADABLE : BID_FINDING_CORRUPT;
 	finding.text = r < 0 ? strerror(-r) : "has other bytes than its content key says";
-	if (r == 0 && verify->config->repair && bid_content_key_quarantine(verify->store, key, fd, aside, sizeof(aside)) == 0) {
-		snprintf(text, sizeof(text), "%s; set aside as '%.150s'", finding.text, aside);
+	if (r == 0 && verify->config->repair && bid_content_key_quarantine(verify->store, key, fd, moved, sizeof(moved)) == 0) {
+		snprintf(text, sizeof(text), "%s; quarantined as '%.150s'", finding.text, moved);
 		finding.text = text;
 		finding.repaired = true;
 	}
