@@ -81,7 +81,7 @@ static int take_origin(void *user, const char *name, const char *value)
 }
 
 /* Parse "xx/rest/DETAIL" or "xx/rest", behind a folder in ".bidfs", for the id. Returns what is behind the id, or "". */
-static const char *parse_fan(const char *text, struct place *place)
+static const char *parse_fanout(const char *text, struct place *place)
 {
 	size_t len = strlen(text) > 3 ? strcspn(text + 3, "/") : 0;
 
@@ -132,7 +132,7 @@ static void classify_own(const struct usage *usage, const char *text, struct pla
 		place->row = folders[i].row;
 		place->origin = folders[i].origin;
 		if (place->row < BID_KIND_END)
-			name = parse_fan(text + len, place);
+			name = parse_fanout(text + len, place);
 		else if (place->row == KEY)
 			snprintf(place->path, sizeof(place->path), "%.*s", (int)(strrchr(text, '/') - text - (ptrdiff_t)len + 1),
 				 text + len - 1);

@@ -34,7 +34,7 @@ const char *bid_derived_path(const struct bid_request *request, char buf[static 
 	for (size_t sort = 0; sort < SORTS; sort++)
 		if (sorts[sort].kind == request->kind)
 			folder = sorts[sort].folder;
-	return bid_layout_fanned(folder, &filed, "", buf);
+	return bid_layout_fanout_path(folder, &filed, "", buf);
 }
 
 bool bid_derived_has_table(struct bid_store *store, const struct bid_id *filed)

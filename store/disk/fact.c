@@ -17,7 +17,7 @@
 #include "disk/store.h"
 
 enum {
-	FANS = 256,
+	FANOUT = 256,
 	TRIES = 3, /* while others write the same */
 };
 
@@ -29,7 +29,7 @@ static int open_place(struct bid_store *store, const char *folder, const struct 
 	char path[BID_LAYOUT_MAX], suffix[BID_LAYOUT_SUFFIX_MAX];
 	char *slash;
 
-	bid_layout_fanned(folder, &filed, bid_layout_suffix(request, suffix), path);
+	bid_layout_fanout_path(folder, &filed, bid_layout_suffix(request, suffix), path);
 	slash = strrchr(path, '/');
 	*slash = '\0';
 	snprintf(ret_name, BID_LAYOUT_MAX + BID_FACT_MORE_MAX, "%s%s%s", slash + 1, *more ? "." : "", more);
@@ -95,13 +95,13 @@ void bid_fact_drop(struct bid_store *store, const char *folder, const struct bid
 		unlinkat(dir.fd, name, 0);
 }
 
-/* Open the directory of the facts whose ids begin with the byte @fan. Returns 1, 0 if there is none, or a negative errno. */
-static int open_fan(struct bid_store *store, const char *folder, unsigned fan, DIR **ret_dir)
+/* Open the directory of the facts whose ids begin with the byte @fanout. Returns 1, 0 if there is none, or a negative errno. */
+static int open_fanout(struct bid_store *store, const char *folder, unsigned fanout, DIR **ret_dir)
 {
 	char path[64];
 	int r;
 
-	snprintf(path, sizeof(path), "%s/%02x", folder, fan & 0xff);
+	snprintf(path, sizeof(path), "%s/%02x", folder, fanout & 0xff);
 	r = bid_beneath_opendir(bid_store_root(store), path, ret_dir);
 	if (r == 0)
 		return 1;
@@ -112,13 +112,13 @@ int bid_fact_each(struct bid_store *store, const char *folder, bid_fact_fn fn, v
 {
 	int r = 0;
 
-	for (unsigned fan = 0; r >= 0 && fan < FANS; fan++) {
+	for (unsigned fanout = 0; r >= 0 && fanout < FANOUT; fanout++) {
 		bid_auto_dir DIR *dir = NULL;
 		char text[BID_FACT_MAX], first[4];
 		struct dirent *entry;
 
-		snprintf(first, sizeof(first), "%02x", fan & 0xff);
-		r = open_fan(store, folder, fan, &dir);
+		snprintf(first, sizeof(first), "%02x", fanout & 0xff);
+		r = open_fanout(store, folder, fanout, &dir);
 		while (r > 0 && (entry = readdir(dir)))
 			if (read_text(dirfd(dir), entry->d_name, text) == 0)
 				fn(user, first, entry->d_name, text);
@@ -139,7 +139,7 @@ static int by_age(const void *a, const void *b)
 }
 
 /* Trim the facts in @dir; a longer name is no fact. */
-static int trim_fan(DIR *dir, size_t max, int64_t before)
+static int trim_fanout(DIR *dir, size_t max, int64_t before)
 {
 	bid_auto_free struct old *facts = NULL;
 	size_t n = 0, room = 0;
@@ -171,12 +171,12 @@ int bid_fact_trim(struct bid_store *store, const char *folder, size_t max, int64
 {
 	int r = 0;
 
-	for (unsigned fan = 0; r >= 0 && fan < FANS; fan++) {
+	for (unsigned fanout = 0; r >= 0 && fanout < FANOUT; fanout++) {
 		bid_auto_dir DIR *dir = NULL;
 
-		r = open_fan(store, folder, fan, &dir);
+		r = open_fanout(store, folder, fanout, &dir);
 		if (r > 0)
-			r = trim_fan(dir, max / FANS, before);
+			r = trim_fanout(dir, max / FANOUT, before);
 	}
 	return r < 0 ? r : 0;
 }

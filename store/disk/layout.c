@@ -16,7 +16,7 @@ struct bid_id bid_layout_filed(const struct bid_id *id)
 	return filed;
 }
 
-const char *bid_layout_fanned(const char *dir, const struct bid_id *id, const char *suffix, char buf[static BID_LAYOUT_MAX])
+const char *bid_layout_fanout_path(const char *dir, const struct bid_id *id, const char *suffix, char buf[static BID_LAYOUT_MAX])
 {
 	char hex[BID_ID_HEX_MAX];
 
@@ -39,7 +39,7 @@ const char *bid_layout_suffix(const struct bid_request *request, char buf[static
 
 const char *bid_layout_link(const struct bid_id *id, char buf[static BID_LAYOUT_MAX])
 {
-	return bid_layout_fanned(BID_LAYOUT_LINKS, id, "", buf);
+	return bid_layout_fanout_path(BID_LAYOUT_LINKS, id, "", buf);
 }
 
 const char *bid_layout_under(const char *dir, const struct bid_id *id, char buf[static BID_LAYOUT_MAX])
@@ -150,7 +150,7 @@ bool bid_foreign_next(struct bid_foreign *foreign, const struct bid_id *id, enum
 {
 	static const struct {
 		enum bid_kind kind;
-		bool fanned;
+		bool in_fanout;
 		const char *name;
 	} names[] = {
 		{ BID_KIND_DEBUGINFO, true, "debug" },
@@ -164,8 +164,8 @@ bool bid_foreign_next(struct bid_foreign *foreign, const struct bid_id *id, enum
 		if (kind != BID_KIND_NONE && kind != names[foreign->step].kind)
 			continue;
 		foreign->kind = names[foreign->step].kind;
-		if (names[foreign->step].fanned)
-			bid_layout_fanned(BID_LAYOUT_LINKS, id, names[foreign->step].name, foreign->path);
+		if (names[foreign->step].in_fanout)
+			bid_layout_fanout_path(BID_LAYOUT_LINKS, id, names[foreign->step].name, foreign->path);
 		else
 			snprintf(foreign->path, sizeof(foreign->path), "%s/%s", bid_id_format(id, hex), names[foreign->step].name);
 		foreign->step++;

@@ -67,7 +67,7 @@ const char *bid_layout_under(const char *dir, const struct bid_id *id, char buf[
 const char *bid_layout_file(const char *place, enum bid_kind kind, char buf[static BID_LAYOUT_FILE_MAX]);
 
 /* ".bidfs/record/xx/rest.KIND" and its like: "DIR/xx/rest.SUFFIX" */
-const char *bid_layout_fanned(const char *dir, const struct bid_id *id, const char *suffix, char buf[static BID_LAYOUT_MAX]);
+const char *bid_layout_fanout_path(const char *dir, const struct bid_id *id, const char *suffix, char buf[static BID_LAYOUT_MAX]);
 
 /*
  * The aliases of an id on disk, in the order of search: the id, its first 20 bytes, the id without perf's zero padding, and the id

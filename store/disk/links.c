@@ -30,11 +30,11 @@ bool bid_link_stays_inside(const char *path)
 	}
 }
 
-bool bid_link_leads(int fan, const struct bid_id *filed, const char *path)
+bool bid_link_leads(int fanout, const struct bid_id *filed, const char *path)
 {
 	char hex[BID_ID_HEX_MAX], text[PATH_MAX];
 
-	return bid_beneath_readlink(fan, bid_id_format(filed, hex) + 2, text) == 0 &&
+	return bid_beneath_readlink(fanout, bid_id_format(filed, hex) + 2, text) == 0 &&
 	       strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) == 0 && strcmp(text + strlen(BID_LAYOUT_UP), path) == 0;
 }
 
@@ -50,23 +50,25 @@ static bool is_absent(struct bid_store *store, const char *path)
 enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *filed, char ret_target[static PATH_MAX])
 {
 	char link[BID_LAYOUT_MAX];
-	bid_auto_fd int fan = -1;
+	bid_auto_fd int fanout = -1;
 	const char *name;
 
-	if (bid_beneath_parent(bid_store_root(store), bid_layout_link(filed, link), O_PATH, &fan, &name) < 0)
+	if (bid_beneath_parent(bid_store_root(store), bid_layout_link(filed, link), O_PATH, &fanout, &name) < 0)
 		return BID_LINK_NONE;
-	return bid_link_look_in(store, fan, filed, ret_target);
+	return bid_link_look_in(store, fanout, filed, ret_target);
 }
 
-enum bid_link_state bid_link_look_in(struct bid_store *store, int fan, const struct bid_id *filed, char ret_target[static PATH_MAX])
+enum bid_link_state bid_link_look_in(struct bid_store *store, int fanout, const struct bid_id *filed,
+				     char ret_target[static PATH_MAX])
 {
 	char text[PATH_MAX], hex[BID_ID_HEX_MAX];
 	const char *target, *last;
 	struct stat st;
-	int r = bid_beneath_readlink(fan, bid_id_format(filed, hex) + 2, text);
+	int r = bid_beneath_readlink(fanout, bid_id_format(filed, hex) + 2, text);
 
 	if (r == -EINVAL)
-		return fstatat(fan, hex + 2, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) ? BID_LINK_FILE : BID_LINK_ODD;
+		return fstatat(fanout, hex + 2, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) ? BID_LINK_FILE
+												      : BID_LINK_ODD;
 	if (r == -ENAMETOOLONG)
 		return BID_LINK_FOREIGN;
 	if (r < 0)
@@ -85,18 +87,18 @@ enum bid_link_state bid_link_look_in(struct bid_store *store, int fan, const str
 int bid_link_point(struct bid_store *store, const struct bid_id *filed, const char *target)
 {
 	char text[PATH_MAX + 8], link[BID_LAYOUT_MAX], temp[32];
-	bid_auto_fd int fan = -1, dir = -1;
+	bid_auto_fd int fanout = -1, dir = -1;
 	const char *name;
 	uint64_t number;
 	int r;
 
-	r = bid_beneath_parent(bid_store_root(store), bid_layout_link(filed, link), O_CREAT, &fan, &name);
+	r = bid_beneath_parent(bid_store_root(store), bid_layout_link(filed, link), O_CREAT, &fanout, &name);
 	if (r == 0)
 		r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_TEMP, false, &dir);
 	if (r < 0)
 		return r;
 	snprintf(text, sizeof(text), BID_LAYOUT_UP "%s", target);
-	if (symlinkat(text, fan, name) == 0)
+	if (symlinkat(text, fanout, name) == 0)
 		return 0;
 	if (errno != EEXIST)
 		return -errno;
@@ -106,7 +108,7 @@ int bid_link_point(struct bid_store *store, const struct bid_id *filed, const ch
 	snprintf(temp, sizeof(temp), "temp-%016llx", (unsigned long long)number);
 	if (symlinkat(text, dir, temp) < 0)
 		return -errno;
-	if (renameat(dir, temp, fan, name) < 0) {
+	if (renameat(dir, temp, fanout, name) < 0) {
 		r = -errno;
 		unlinkat(dir, temp, 0);
 	}
@@ -116,15 +118,15 @@ int bid_link_point(struct bid_store *store, const struct bid_id *filed, const ch
 int bid_link_drop(struct bid_store *store, const struct bid_id *filed, const char *target)
 {
 	char link[BID_LAYOUT_MAX];
-	bid_auto_fd int fan = -1;
+	bid_auto_fd int fanout = -1;
 	const char *name;
-	int r = bid_beneath_parent(bid_store_root(store), bid_layout_link(filed, link), O_PATH, &fan, &name);
+	int r = bid_beneath_parent(bid_store_root(store), bid_layout_link(filed, link), O_PATH, &fanout, &name);
 
 	if (r < 0)
 		return r;
-	if (!bid_link_leads(fan, filed, target))
+	if (!bid_link_leads(fanout, filed, target))
 		return -ENOENT;
-	return unlinkat(fan, name, 0) < 0 ? -errno : 0;
+	return unlinkat(fanout, name, 0) < 0 ? -errno : 0;
 }
 
 void bid_link_leave(struct bid_store *store, const struct bid_id *filed, const char *path)

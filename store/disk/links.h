@@ -25,12 +25,12 @@ bool bid_link_stays_inside(const char *path);
 /* Read the link of the on-disk id @filed. Sets @ret_target with GOOD, DANGLING and MISMATCHED. */
 enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *filed, char ret_target[static PATH_MAX]);
 
-/* As bid_link_look(), with the fan-out directory of the link, open at @fan. */
-enum bid_link_state bid_link_look_in(struct bid_store *store, int fan, const struct bid_id *filed,
+/* As bid_link_look(), with the fan-out directory of the link, open at @fanout. */
+enum bid_link_state bid_link_look_in(struct bid_store *store, int fanout, const struct bid_id *filed,
 				     char ret_target[static PATH_MAX]);
 
-/* Does the link of @filed, in the fan-out directory open at @fan, lead to @path? */
-bool bid_link_leads(int fan, const struct bid_id *filed, const char *path);
+/* Does the link of @filed, in the fan-out directory open at @fanout, lead to @path? */
+bool bid_link_leads(int fanout, const struct bid_id *filed, const char *path);
 
 /* Point the link of @filed to @target; atomically replaces another target. */
 int bid_link_point(struct bid_store *store, const struct bid_id *filed, const char *target);

@@ -23,7 +23,7 @@ static const char *notes_of(const struct bid_id *id, char buf[static BID_LAYOUT_
 {
 	struct bid_id filed = bid_layout_filed(id);
 
-	return bid_layout_fanned(BID_LAYOUT_NAMES, &filed, "", buf);
+	return bid_layout_fanout_path(BID_LAYOUT_NAMES, &filed, "", buf);
 }
 
 /* Record @path as a symbolic link, because symlink(2) is atomic. Nothing follows the link. Returns 1 if it is new. */
@@ -40,14 +40,14 @@ static int note_path(int dir, const char *path)
 /*
  * Update the time of the fan-out directory, because caches of names watch it. A second name for an id does not change it otherwise.
  */
-static void touch_fan(struct bid_store *store, const char *notes)
+static void touch_fanout(struct bid_store *store, const char *notes)
 {
-	bid_auto_fd int fan = -1;
+	bid_auto_fd int fanout = -1;
 	char path[BID_LAYOUT_MAX];
 
 	snprintf(path, sizeof(path), "%.*s", (int)(strrchr(notes, '/') - notes), notes);
-	if (bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &fan) == 0)
-		futimens(fan, NULL);
+	if (bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &fanout) == 0)
+		futimens(fanout, NULL);
 }
 
 int bid_names_note(struct bid_store *store, const struct bid_id *id, const char *path)
@@ -63,7 +63,7 @@ int bid_names_note(struct bid_store *store, const struct bid_id *id, const char 
 	if (new &&bid_one_where(store, id, where, sizeof(where)) == 0)
 		r = note_path(dir, where);
 	if (new)
-		touch_fan(store, notes);
+		touch_fanout(store, notes);
 	return r < 0 ? r : 0;
 }
 

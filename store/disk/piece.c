@@ -21,7 +21,7 @@ const char *bid_piece_path(const struct bid_request *request, char buf[static PA
 	bool source = request->kind == BID_KIND_SOURCE;
 	char dir[BID_LAYOUT_MAX];
 
-	bid_layout_fanned(source ? BID_LAYOUT_SOURCES : BID_LAYOUT_SECTIONS, &filed, "", dir);
+	bid_layout_fanout_path(source ? BID_LAYOUT_SOURCES : BID_LAYOUT_SECTIONS, &filed, "", dir);
 	/* BID_DETAIL_MAX leaves room */
 	snprintf(buf, PATH_MAX, "%s%s%s", dir, source || !request->detail ? "" : "/", bid_detail_text(request->detail));
 	return buf;

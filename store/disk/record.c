@@ -71,7 +71,7 @@ static int open_place(struct bid_store *store, const struct bid_request *request
 	char path[BID_LAYOUT_MAX], suffix[BID_LAYOUT_SUFFIX_MAX];
 	char *slash;
 
-	bid_layout_fanned(BID_LAYOUT_RECORDS, &filed, bid_layout_suffix(request, suffix), path);
+	bid_layout_fanout_path(BID_LAYOUT_RECORDS, &filed, bid_layout_suffix(request, suffix), path);
 	slash = strrchr(path, '/');
 	*slash = '\0';
 	memcpy(name, slash + 1, strlen(slash + 1) + 1);

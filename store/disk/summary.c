@@ -26,7 +26,7 @@ enum { NO_BYTE = 256 };
 struct one {
 	struct bid_store *store; /* borrowed */
 	bool is_mount;
-	int fan; /* ".build-id/xx" */
+	int fanout; /* ".build-id/xx" */
 	int tables; /* derived symbol tables of the ids with the same first byte */
 	int known[BID_PLACE_KNOWN_MAX]; /* directories of bid_place_known() */
 };
@@ -60,7 +60,7 @@ int bid_summaries_new(struct bid_store *store, struct bid_summaries **ret_summar
 		/* in a mount each object directory shows all artifacts of a build, and a lookup costs a message */
 		bool is_mount = bid_is_mount(bid_store_path(store));
 
-		*one = (struct one){ .store = store, .is_mount = is_mount, .fan = -1, .tables = -1 };
+		*one = (struct one){ .store = store, .is_mount = is_mount, .fanout = -1, .tables = -1 };
 		for (unsigned i = 0; i < BID_PLACE_KNOWN_MAX; i++)
 			one->known[i] = is_mount ? -1 : open_dir(store, bid_place_known(i));
 	}
@@ -73,7 +73,7 @@ void bid_summaries_free(struct bid_summaries *summaries)
 	if (!summaries)
 		return;
 	for (size_t i = 0; i < summaries->n; i++) {
-		bid_close(summaries->ones[i].fan);
+		bid_close(summaries->ones[i].fanout);
 		bid_close(summaries->ones[i].tables);
 		for (unsigned j = 0; j < BID_PLACE_KNOWN_MAX; j++)
 			bid_close(summaries->ones[i].known[j]);
@@ -81,15 +81,15 @@ void bid_summaries_free(struct bid_summaries *summaries)
 	free(summaries);
 }
 
-static void open_fans(struct bid_summaries *summaries, unsigned first)
+static void open_fanouts(struct bid_summaries *summaries, unsigned first)
 {
 	char path[sizeof(BID_LAYOUT_LINKS) + 4], tables[sizeof(BID_LAYOUT_TABLES) + 4];
 
 	snprintf(path, sizeof(path), BID_LAYOUT_LINKS "/%02x", first & 0xff);
 	snprintf(tables, sizeof(tables), BID_LAYOUT_TABLES "/%02x", first & 0xff);
 	for (size_t i = 0; i < summaries->n; i++) {
-		bid_close(summaries->ones[i].fan);
-		summaries->ones[i].fan = open_dir(summaries->ones[i].store, path);
+		bid_close(summaries->ones[i].fanout);
+		summaries->ones[i].fanout = open_dir(summaries->ones[i].store, path);
 		bid_close(summaries->ones[i].tables);
 		summaries->ones[i].tables = open_dir(summaries->ones[i].store, tables);
 	}
@@ -158,10 +158,10 @@ static void look_along_link(const struct one *one, const char *rest, struct bid_
 	struct timespec changed = { 0 };
 	char text[PATH_MAX];
 	const char *target;
-	int r = bid_beneath_readlink(one->fan, rest, text);
+	int r = bid_beneath_readlink(one->fanout, rest, text);
 
 	if (r == -EINVAL)
-		look_at(one, one->fan, rest, BID_KIND_ELF, summary, &changed);
+		look_at(one, one->fanout, rest, BID_KIND_ELF, summary, &changed);
 	target = r == 0 ? bid_layout_target(text) : NULL;
 	if (!target)
 		return;
@@ -196,7 +196,7 @@ static void look_for(const struct one *one, const struct bid_id *filed, struct b
 	struct stat st;
 
 	bid_id_format(filed, hex);
-	if (one->fan >= 0)
+	if (one->fanout >= 0)
 		look_along_link(one, hex + 2, summary);
 	for (unsigned i = 0; i < BID_PLACE_KNOWN_MAX; i++) {
 		char known[BID_LAYOUT_MAX];
@@ -218,7 +218,7 @@ void bid_summary_of(struct bid_summaries *summaries, const struct bid_id *id, st
 	ret_summary->changed = (struct timespec){ 0 };
 	ret_summary->where[0] = '\0';
 	if (summaries->first != id->bytes[0])
-		open_fans(summaries, id->bytes[0]);
+		open_fanouts(summaries, id->bytes[0]);
 	for (size_t i = 0; i < summaries->n; i++) {
 		struct bid_spelling spelling = { 0 };
 		struct bid_id filed;

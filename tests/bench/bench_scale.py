@@ -84,7 +84,7 @@ class Bench:
         self.build, self.store, self.point, self.cold, self.smallest = build, store, point, cold, smallest
         self.one = store.with_name(f"{store.name}.names")  # one directory with as many names
         self.figures = figures.Figures()
-        self.ids = [fan.name + link for fan in os.scandir(store / ".build-id") for link in os.listdir(fan)]
+        self.ids = [fanout.name + link for fanout in os.scandir(store / ".build-id") for link in os.listdir(fanout)]
         self.random = random.Random(1)
         self.one.mkdir()
         for ident in self.ids:
@@ -139,10 +139,10 @@ class Bench:
 
     def listings(self):
         """By one program on both sides: what ls(1) and find(1) do with names takes longer than to read them."""
-        fans = list((self.store / ".build-id").iterdir())
-        for directories in ((self.one,), fans):
+        fanouts = list((self.store / ".build-id").iterdir())
+        for directories in ((self.one,), fanouts):
             self.floor("names", *directories)
-        links, one = self.floor("names", *fans), self.floor("names", self.one)
+        links, one = self.floor("names", *fanouts), self.floor("names", self.one)
         for name in ("first", "repeated"):
             self.figures.note(f"names, {name}", "s", {"bidfs": self.floor("names", self.point / "buildid"), "directory": one,
                                                       "links": links})

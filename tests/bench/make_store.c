@@ -26,7 +26,7 @@
 #include "base/cpus.h"
 #include "rounds.h"
 
-enum { ID_LEN = SMALL_ELF_ID_LEN, PATHS_OF_A_DIR = 100, FANS = 256, MAKERS_MAX = 8 };
+enum { ID_LEN = SMALL_ELF_ID_LEN, PATHS_OF_A_DIR = 100, FANOUT = 256, MAKERS_MAX = 8 };
 
 /*
  * With one of at most 12 letters a link to its builds is shorter than 60 bytes, and so a part of its inode. A longer one takes a
@@ -38,7 +38,7 @@ struct maker {
 	pthread_t thread;
 	int root, links; /* the store, and ".build-id"; of all makers */
 	unsigned long first, last, builds; /* ids, from the first to before the last; so many of a path */
-	int fans[FANS]; /* -1 until needed */
+	int fanouts[FANOUT]; /* -1 until needed */
 	int path; /* of PATH_FORMAT */
 	char path_name[64];
 };
@@ -90,7 +90,7 @@ static void make_id(struct maker *maker, unsigned long number)
 {
 	uint8_t id[ID_LEN];
 	struct small_elf elf;
-	char hex[2 * ID_LEN + 1], target[256], fan[3];
+	char hex[2 * ID_LEN + 1], target[256], fanout[3];
 	bid_auto_fd int dir = -1;
 	bid_auto_fd int file = -1;
 
@@ -102,11 +102,11 @@ static void make_id(struct maker *maker, unsigned long number)
 	file = openat(dir, "elf", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
 	if (file < 0 || write(file, &elf, sizeof(elf)) != sizeof(elf))
 		die(hex);
-	snprintf(fan, sizeof(fan), "%.2s", hex);
-	if (maker->fans[id[0]] < 0)
-		maker->fans[id[0]] = make_dir(maker->links, fan);
+	snprintf(fanout, sizeof(fanout), "%.2s", hex);
+	if (maker->fanouts[id[0]] < 0)
+		maker->fanouts[id[0]] = make_dir(maker->links, fanout);
 	snprintf(target, sizeof(target), "../../%s/%s", maker->path_name, hex);
-	if (symlinkat(target, maker->fans[id[0]], hex + 2) < 0 && errno != EEXIST)
+	if (symlinkat(target, maker->fanouts[id[0]], hex + 2) < 0 && errno != EEXIST)
 		die(hex);
 }
 
@@ -145,7 +145,7 @@ int main(int argc, char **argv)
 		*maker = (struct maker){ .root = root, .links = links, .builds = builds, .path = -1 };
 		maker->first = paths * i / shares * builds;
 		maker->last = last < ids ? last : ids;
-		memset(maker->fans, -1, sizeof(maker->fans));
+		memset(maker->fanouts, -1, sizeof(maker->fanouts));
 		errno = pthread_create(&maker->thread, NULL, make_share, maker);
 		if (errno != 0)
 			die("a thread");

@@ -375,7 +375,7 @@ static void put_own(struct maker *maker, const struct spot *spot)
 		"/quarantine",
 		"/tmp/temp-0123456789abcdef",
 	};
-	static const char *const fanned[] = { "record", "source", "section", "unpacked", "name", "kallsyms" };
+	static const char *const folders[] = { "record", "source", "section", "unpacked", "name", "kallsyms" };
 	unsigned which = below(maker, 24);
 	char path[512];
 
@@ -387,19 +387,19 @@ static void put_own(struct maker *maker, const struct spot *spot)
 		put_odd(maker, path);
 		return;
 	}
-	which = below(maker, sizeof(fanned) / sizeof(fanned[0]));
+	which = below(maker, sizeof(folders) / sizeof(folders[0]));
 	switch (below(maker, 4)) {
 	case 0:
-		snprintf(path, sizeof(path), ".bidfs/%s/%.2s", fanned[which], spot->hex);
+		snprintf(path, sizeof(path), ".bidfs/%s/%.2s", folders[which], spot->hex);
 		break;
 	case 1:
-		snprintf(path, sizeof(path), ".bidfs/%s/%.2s/%s", fanned[which], spot->hex, spot->hex + 2);
+		snprintf(path, sizeof(path), ".bidfs/%s/%.2s/%s", folders[which], spot->hex, spot->hex + 2);
 		break;
 	case 2:
-		snprintf(path, sizeof(path), ".bidfs/%s/%.2s/%s/usr/a.c", fanned[which], spot->hex, spot->hex + 2);
+		snprintf(path, sizeof(path), ".bidfs/%s/%.2s/%s/usr/a.c", folders[which], spot->hex, spot->hex + 2);
 		break;
 	default:
-		snprintf(path, sizeof(path), ".bidfs/%s/%.2s/%s.%s", fanned[which], spot->hex, spot->hex + 2,
+		snprintf(path, sizeof(path), ".bidfs/%s/%.2s/%s.%s", folders[which], spot->hex, spot->hex + 2,
 			 below(maker, 2) ? "elf" : "source-0123456789abcdef");
 		break;
 	}

@@ -138,9 +138,9 @@ def plant(store, place, victim):
         directory = store / "evil" / name / ident
         directory.mkdir(parents=True)
         make(directory / "elf", ident)
-        fan = store / ".build-id" / ident[:2]
-        fan.mkdir(parents=True, exist_ok=True)
-        (fan / ident[2:]).symlink_to(link.format(id=ident) if link else f"../../evil/{name}/{ident}")
+        fanout = store / ".build-id" / ident[:2]
+        fanout.mkdir(parents=True, exist_ok=True)
+        (fanout / ident[2:]).symlink_to(link.format(id=ident) if link else f"../../evil/{name}/{ident}")
 
     # what lies outside would be served by a mount that follows: it carries the right id
     for number in range(1, 12):

@@ -39,7 +39,7 @@ def store(memory):
 
 @pytest.fixture
 def ids(store):
-    return [fan.name + link.name for fan in (store / ".build-id").iterdir() for link in fan.iterdir()]
+    return [fanout.name + link.name for fanout in (store / ".build-id").iterdir() for link in fanout.iterdir()]
 
 
 def descriptors_of(m):

@@ -106,22 +106,22 @@ def test_empty_definitions_that_are_written_are_those_that_are_read(mount, mode,
 def test_directories_of_links_are_kept_and_taken_back(mount, mode, store, ids):
     """The kernel lists them again by itself, until there are others, wherever those come from."""
     m = mount("busy_poll=0")
-    fans = sorted({ident[:2] for ident in ids})
+    fanouts = sorted({ident[:2] for ident in ids})
 
     def listed():
-        return {fan + rest for fan in fans for rest in os.listdir(m / ".build-id" / fan)}
+        return {fanout + rest for fanout in fanouts for rest in os.listdir(m / ".build-id" / fanout)}
 
-    times = [os.stat(m / ".build-id" / fan).st_mtime_ns for fan in fans]
+    times = [os.stat(m / ".build-id" / fanout).st_mtime_ns for fanout in fanouts]
     for _ in range(2):
         assert listed() == set(ids)
     # to be listed is no change
-    assert [os.stat(m / ".build-id" / fan).st_mtime_ns for fan in fans] == times
+    assert [os.stat(m / ".build-id" / fanout).st_mtime_ns for fanout in fanouts] == times
 
     def is_kept():
         before = requests(m)
         assert listed() == set(ids)
         # who opens one asks, and closes it: the kernel may drop what it keeps
-        return requests(m) - before <= 2 * len(fans)
+        return requests(m) - before <= 2 * len(fanouts)
 
     tools.wait_until(is_kept, "a listing that asks for no name")
     for _ in range(3):

@@ -16,7 +16,7 @@ MAKE_STORE = tools.BUILD / "tests" / "bench" / "make-store"
 
 
 def ids_in(store):
-    return {fan.name + link.name for fan in (store / ".build-id").iterdir() for link in fan.iterdir()}
+    return {fanout.name + link.name for fanout in (store / ".build-id").iterdir() for link in fanout.iterdir()}
 
 
 def requests_of(m):

@@ -48,8 +48,8 @@ def test_hits_do_not_wait_for_misses(mount, mode, faults, place, store):
     # a server that has answered once is given more time than one that never did
     assert read(m.artifact(program.id)) == program.read()
     server.behave("stall-headers")
-    fan = m / "usr/lib/debug/.build-id/ab"
-    missing = [fan / f"{number:038x}" for number in range(1000, 1000 + MISSES // 2)]
+    fanout = m / "usr/lib/debug/.build-id/ab"
+    missing = [fanout / f"{number:038x}" for number in range(1000, 1000 + MISSES // 2)]
     missing += [m.artifact(f"{number:02x}" * 20) for number in range(1, 1 + MISSES // 2)]
     readers = [reader(path) for path in missing]
     await_waiters(m, MISSES)
@@ -57,14 +57,14 @@ def test_hits_do_not_wait_for_misses(mount, mode, faults, place, store):
 
     for number, ident in enumerate(stored):
         # the first look at a name, so that the mount itself has to answer
-        path = (fan / ident[2:], m.artifact(ident), fan / f"{ident[2:]}.debug")[number % 3]
+        path = (fanout / ident[2:], m.artifact(ident), fanout / f"{ident[2:]}.debug")[number % 3]
         content = read(path)
         assert isinstance(content, bytes) and bytes.fromhex(ident) in content
         if number % 10 == 0:
             # the kernel is told of that, also in the directory in which they wait
             replace(store / "usr/bin/app" / ident / "elf", content + bytes(16))
             tools.wait_until(lambda at=m.artifact(ident), size=len(content): at.stat().st_size > size, ident)
-    for directory in (fan, m / "buildid", m / ".build-id/ab", m / "by-path/usr/bin/app", m / "buildid" / stored[0]):
+    for directory in (fanout, m / "buildid", m / ".build-id/ab", m / "by-path/usr/bin/app", m / "buildid" / stored[0]):
         assert len(tools.run("ls", "-l", directory).stdout.splitlines()) > 2, directory
     assert still_waiting(readers)
     finish(readers)

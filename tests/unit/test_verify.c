@@ -465,9 +465,10 @@ static void threads_find_what_one_finds(void **state)
 	run(scene, "echo 'ffffffff81000000 T _text' >table");
 	run(scene,
 	    "cd store && i=0 && while [ $((i += 1)) -le 300 ]; do id=$(echo $i | sha1sum | cut -c1-40); link=$(echo $id | "
-	    "cut -c3-); fan=.build-id/$(echo $id | cut -c1-2); dir=usr/$((i %% 7))/$((i %% 90))/x; mkdir -p $fan $dir/$id; "
+	    "cut -c3-); fanout=.build-id/$(echo $id | cut -c1-2); dir=usr/$((i %% 7))/$((i %% 90))/x; mkdir -p $fanout $dir/$id; "
 	    "case $((i %% 4)) in 0) ;; 1) cp ../b $dir/$id/elf ;; *) cp ../table $dir/$id/kallsyms ;; esac; "
-	    "case $((i %% 5)) in 0) ;; 1) ln -s ../../gone/$id $fan/$link ;; *) ln -s ../../$dir/$id $fan/$link ;; esac; done");
+	    "case $((i %% 5)) in 0) ;; 1) ln -s ../../gone/$id $fanout/$link ;; *) ln -s ../../$dir/$id $fanout/$link ;; esac; "
+	    "done");
 	assert_int_equal(bid_store_verify(scene->store, &config, &one), 0);
 	leave_out_empty(&one);
 	assert_int_equal(one.names, 302);

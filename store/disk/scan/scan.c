@@ -254,18 +254,18 @@ static int stat_stored(struct scan *scan, const struct bid_walk_file *file, cons
 /* Does perf's link for @id lead to the file's own name, or to another existing name? Without the link no reader finds the build. */
 static bool is_linked(struct scan *scan, const struct bid_walk_file *file, const struct bid_id *id)
 {
-	bid_auto_kept struct bid_dir fan = BID_DIR_NONE;
+	bid_auto_kept struct bid_dir fanout = BID_DIR_NONE;
 	struct bid_id filed = bid_layout_filed(id);
 	char link[BID_LAYOUT_MAX], hex[BID_ID_HEX_MAX], own[PATH_MAX], target[PATH_MAX];
 	enum bid_link_state state;
 	const char *name;
 
 	if (snprintf(own, sizeof(own), "%s/%s/%s", file->dir_path, file->name, bid_id_format(&filed, hex)) >= (int)sizeof(own) ||
-	    bid_dir_open_parent(scan->store, bid_layout_link(&filed, link), false, NULL, &fan, &name) < 0)
+	    bid_dir_open_parent(scan->store, bid_layout_link(&filed, link), false, NULL, &fanout, &name) < 0)
 		return false;
-	if (bid_link_leads(fan.fd, &filed, own + 1))
+	if (bid_link_leads(fanout.fd, &filed, own + 1))
 		return true;
-	state = bid_link_look_in(scan->store, fan.fd, &filed, target);
+	state = bid_link_look_in(scan->store, fanout.fd, &filed, target);
 	return state != BID_LINK_NONE && state != BID_LINK_DANGLING && state != BID_LINK_MISMATCHED;
 }
 

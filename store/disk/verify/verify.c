@@ -223,8 +223,8 @@ int bid_store_verify(struct bid_store *store, const struct bid_verify_config *co
 	if (r < 0)
 		return r;
 	pthread_mutex_init(&shared->lock, NULL);
-	for (unsigned i = 0; i < BID_VERIFY_FANS; i++)
-		shared->fans[i] = -1;
+	for (unsigned i = 0; i < BID_VERIFY_FANOUT; i++)
+		shared->fanouts[i] = -1;
 	if (getrandom(&shared->seed, sizeof(shared->seed), GRND_NONBLOCK) != sizeof(shared->seed))
 		shared->seed = (uint64_t)time(NULL);
 	shared->recorded = bid_beneath_stat(bid_store_root(store), BID_LAYOUT_PRIVATE, &st) == 0;
@@ -233,8 +233,8 @@ int bid_store_verify(struct bid_store *store, const struct bid_verify_config *co
 		members[i] =
 			(struct bid_verify){ .store = store, .config = config, .shared = shared, .worker = i, .wanted = &wanted };
 	r = run_check(&team, ret_stats);
-	for (unsigned i = 0; i < BID_VERIFY_FANS; i++)
-		bid_close(shared->fans[i]);
+	for (unsigned i = 0; i < BID_VERIFY_FANOUT; i++)
+		bid_close(shared->fanouts[i]);
 	pthread_mutex_destroy(&shared->lock);
 	bid_idset_release(&wanted);
 	return r;

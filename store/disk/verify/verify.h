@@ -30,7 +30,7 @@ enum bid_verify_part {
 	BID_VERIFY_PARTS
 };
 
-enum { BID_VERIFY_FANS = 256 };
+enum { BID_VERIFY_FANOUT = 256 };
 
 /* shared state of the threads of a check */
 struct bid_verify_shared {
@@ -38,8 +38,8 @@ struct bid_verify_shared {
 	struct bid_verify_stats told; /* sum of the counts that the threads have added; under the lock */
 	atomic_int ended; /* result of a callback that ended the check; 0 while it runs */
 	struct bid_walk *walk; /* while checking the names */
-	atomic_int fans[BID_VERIFY_FANS]; /* owned; open directories of links, -1 before the first use */
-	atomic_bool claimed[BID_VERIFY_PARTS][BID_VERIFY_FANS];
+	atomic_int fanouts[BID_VERIFY_FANOUT]; /* owned; open directories of links, -1 before the first use */
+	atomic_bool claimed[BID_VERIFY_PARTS][BID_VERIFY_FANOUT];
 	uint64_t seed; /* random seed of the hashes of ids */
 	bool recorded; /* there may be records, in a folder of ours */
 	atomic_bool blind; /* some names could not be read: no name counts as gone */
@@ -99,7 +99,7 @@ struct bid_verify_folder {
 };
 
 /* Visit the entries of the subfolders that no other thread has claimed; each thread calls it. */
-int bid_verify_fans(struct bid_verify *verify, const struct bid_verify_folder *folder);
+int bid_verify_fanouts(struct bid_verify *verify, const struct bid_verify_folder *folder);
 
 /* Has a pass seen the link of @filed lead to a checked name? */
 bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *filed);
@@ -111,7 +111,7 @@ int bid_verify_linked(struct bid_verify *verify, const struct bid_id *filed);
 int bid_verify_merge(struct bid_verify *members, unsigned n);
 
 /* Return the directory with the link of @filed, or a negative errno without one. It stays open until the end of the check. */
-int bid_verify_fan(struct bid_verify *verify, const struct bid_id *filed);
+int bid_verify_fanout(struct bid_verify *verify, const struct bid_id *filed);
 
 /* Check a name and all files below it. @user, here and below, is a struct bid_verify. */
 int bid_verify_entry(void *user, const struct bid_place_of *entry);

@@ -380,13 +380,13 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_place_of *en
 	struct bid_finding finding = { .kind = BID_FINDING_ORPHAN, .path = entry->path, .request = { .id = entry->id } };
 	bool repair = verify->config->repair, later = false;
 	char target[PATH_MAX];
-	int fan;
+	int fanout;
 
 	if (!bid_verify_wants(verify, &entry->id) || entry->kinds == 0)
 		return 0;
-	fan = bid_verify_fan(verify, &entry->id);
+	fanout = bid_verify_fanout(verify, &entry->id);
 	/* true for most entries, and one system call shows it */
-	if (fan >= 0 && bid_link_leads(fan, &entry->id, entry->path)) {
+	if (fanout >= 0 && bid_link_leads(fanout, &entry->id, entry->path)) {
 		*ret_linked = is_spelled_right(entry->path, &entry->id);
 		return 0;
 	}
@@ -512,8 +512,8 @@ static bool remove_link(struct bid_verify *verify, const struct bid_id *filed, c
 	return true;
 }
 
-/* Check the link of @filed in the directory open at @fan. */
-static int check_link(struct bid_verify *verify, int fan, const struct bid_id *filed)
+/* Check the link of @filed in the directory open at @fanout. */
+static int check_link(struct bid_verify *verify, int fanout, const struct bid_id *filed)
 {
 	char link[BID_LAYOUT_MAX], target[PATH_MAX], text[PATH_MAX + 64];
 	struct bid_request request = { .id = *filed, .kind = BID_KIND_ELF };
@@ -524,7 +524,7 @@ static int check_link(struct bid_verify *verify, int fan, const struct bid_id *f
 		verify->stats.links++;
 		return 0;
 	}
-	switch (bid_link_look_in(verify->store, fan, filed, target)) {
+	switch (bid_link_look_in(verify->store, fanout, filed, target)) {
 	case BID_LINK_NONE:
 		return 0;
 	case BID_LINK_GOOD:
@@ -558,9 +558,9 @@ static int check_link(struct bid_verify *verify, int fan, const struct bid_id *f
 
 static int visit_link(struct bid_verify *verify, const char *path, const struct bid_id *id)
 {
-	int fan = bid_verify_fan(verify, id);
+	int fanout = bid_verify_fanout(verify, id);
 
-	return fan < 0 ? 0 : check_link(verify, fan, id);
+	return fanout < 0 ? 0 : check_link(verify, fanout, id);
 }
 
 int bid_verify_links(struct bid_verify *verify)
@@ -569,7 +569,7 @@ int bid_verify_links(struct bid_verify *verify)
 	int r = 0;
 
 	if (!verify->config->ids)
-		return bid_verify_fans(verify, &links);
+		return bid_verify_fanouts(verify, &links);
 	for (size_t i = 0; r == 0 && verify->worker == 0 && i < verify->wanted->n; i++)
 		r = visit_link(verify, NULL, &verify->wanted->members[i].filed);
 	return r;

@@ -506,7 +506,7 @@ int bid_verify_own(struct bid_verify *verify)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < sizeof(folders) / sizeof(folders[0]); i++)
-		r = bid_verify_fans(verify, &folders[i]);
+		r = bid_verify_fanouts(verify, &folders[i]);
 	return r;
 }
 

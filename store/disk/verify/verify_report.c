@@ -88,18 +88,18 @@ int bid_verify_progress(struct bid_verify *verify)
 	return r;
 }
 
-int bid_verify_fan(struct bid_verify *verify, const struct bid_id *filed)
+int bid_verify_fanout(struct bid_verify *verify, const struct bid_id *filed)
 {
-	atomic_int *fan = &verify->shared->fans[filed->bytes[0]];
+	atomic_int *fanout = &verify->shared->fanouts[filed->bytes[0]];
 	char path[sizeof(BID_LAYOUT_LINKS) + 4];
-	int fd = atomic_load(fan), none = -1;
+	int fd = atomic_load(fanout), none = -1;
 
 	if (fd >= 0)
 		return fd;
 	snprintf(path, sizeof(path), BID_LAYOUT_LINKS "/%02x", filed->bytes[0]);
 	if (bid_beneath_open(bid_store_root(verify->store), path, O_PATH | O_DIRECTORY, &fd) < 0)
 		return -ENOENT;
-	if (atomic_compare_exchange_strong(fan, &none, fd))
+	if (atomic_compare_exchange_strong(fanout, &none, fd))
 		return fd;
 	bid_close(fd);
 	return none;
@@ -214,7 +214,7 @@ static int visit_named(struct bid_verify *verify, const struct bid_verify_folder
 	return bid_verify_wants(verify, &id) ? folder->visit(verify, path, &id) : 0;
 }
 
-static int visit_fan(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *first)
+static int visit_fanout(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *first)
 {
 	char path[64 + 2 * NAME_MAX];
 	bid_auto_dir DIR *dir = NULL;
@@ -236,7 +236,7 @@ static int visit_fan(struct bid_verify *verify, const struct bid_verify_folder *
 	return r != 0 ? r : -errno;
 }
 
-int bid_verify_fans(struct bid_verify *verify, const struct bid_verify_folder *folder)
+int bid_verify_fanouts(struct bid_verify *verify, const struct bid_verify_folder *folder)
 {
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
@@ -252,7 +252,7 @@ int bid_verify_fans(struct bid_verify *verify, const struct bid_verify_folder *f
 		if (!bid_entry_name(entry->d_name, &first) || first.len != 1)
 			verify->stats.foreign += verify->worker == 0;
 		else if (!atomic_exchange(&verify->shared->claimed[folder->part][first.bytes[0]], true))
-			r = visit_fan(verify, folder, entry->d_name);
+			r = visit_fanout(verify, folder, entry->d_name);
 	}
 	return r != 0 ? r : -errno;
 }
