@@ -382,7 +382,7 @@ static int copy_path(char *to, const char *path)
 	return 0;
 }
 
-static int set_places(struct bid_options *options, char **arguments, int n)
+static int set_operands(struct bid_options *options, char **arguments, int n)
 {
 	if (n > 2) {
 		bid_error("too many arguments: '%s': see 'mount.bidfs --help'", arguments[2]);
@@ -480,7 +480,7 @@ enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *opti
 	}
 	if (options->verbose && options->log_level < BID_LOG_INFO)
 		options->log_level = BID_LOG_INFO;
-	if (set_places(options, argv + optind, argc - optind) < 0 || imply_cache(options) < 0)
+	if (set_operands(options, argv + optind, argc - optind) < 0 || imply_cache(options) < 0)
 		return BID_PARSE_USAGE;
 	return BID_PARSE_MOUNT;
 }

@@ -130,7 +130,7 @@ static void lookup_kcore_file(fuse_req_t req, const struct bid_node *node)
  * Answer with the file in @dir, "<path>/ID". Keep its descriptor if perf's link leads elsewhere, because OPEN finds files by id.
  * Return false for stripped debuginfo and empty definitions: the store may have better ones by id.
  */
-static bool answer_in_place(fuse_req_t req, struct bid_pending *pending, const struct bid_inode *dir, struct bid_file *file)
+static bool answer_at_once(fuse_req_t req, struct bid_pending *pending, const struct bid_inode *dir, struct bid_file *file)
 {
 	char where[PATH_MAX];
 
@@ -153,7 +153,7 @@ static void answer_child(fuse_req_t req, const struct bid_inode *dir, const stru
 
 	if (is_cut_when_read(fs, child, &section))
 		bid_reply_node(req, child, &(struct bid_found){ .st = section });
-	else if (child->type == BID_NODE_FILE && answer_in_place(req, &pending, dir, &found->file))
+	else if (child->type == BID_NODE_FILE && answer_at_once(req, &pending, dir, &found->file))
 		return;
 	else if (child->type == BID_NODE_FILE)
 		bid_find_or_fetch(req, &pending, answer_lookup);

@@ -36,8 +36,8 @@ int bid_negative_init(struct bid_negative *negative, struct bid_store *store)
 	return bid_absences_new(store, NULL, NULL, &negative->absences);
 }
 
-/* Returns the place of the entry, present or not. Under the lock. */
-static struct bid_negative_entry **place(struct bid_negative *negative, const struct bid_request *request, const char *source)
+/* Returns the slot of the entry, present or not. Under the lock. */
+static struct bid_negative_entry **find_slot(struct bid_negative *negative, const struct bid_request *request, const char *source)
 {
 	struct bid_negative_entry **at = &negative->buckets[bid_request_hash(request, negative->seed) % BID_NEGATIVE_BUCKETS];
 
@@ -64,7 +64,7 @@ static void drop_oldest(struct bid_negative *negative)
 {
 	struct bid_negative_entry *oldest = TAILQ_FIRST(&negative->entries);
 
-	drop_entry(negative, place(negative, &oldest->request, oldest->source));
+	drop_entry(negative, find_slot(negative, &oldest->request, oldest->source));
 }
 
 void bid_negative_release(struct bid_negative *negative)
@@ -87,7 +87,7 @@ static void add_entry(struct bid_negative *negative, const struct bid_request *r
 	}
 	if (negative->n >= ENTRIES_MAX)
 		drop_oldest(negative);
-	at = place(negative, request, source);
+	at = find_slot(negative, request, source);
 	*entry = (struct bid_negative_entry){
 		.next = *at,
 		.request = bid_request_keep(request),
@@ -106,7 +106,7 @@ void bid_negative_add(struct bid_negative *negative, const struct bid_request *r
 	bool written = reason == BID_OUTCOME_ABSENT && bid_absences_add(negative->absences, request, source) == 0;
 
 	pthread_mutex_lock(&negative->lock);
-	drop_entry(negative, place(negative, request, source));
+	drop_entry(negative, find_slot(negative, request, source));
 	if (!written)
 		add_entry(negative, request, source, reason);
 	pthread_mutex_unlock(&negative->lock);
@@ -123,7 +123,7 @@ static enum bid_outcome lookup(struct bid_negative *negative, const struct bid_r
 
 	if (reason == BID_OUTCOME_NONE) {
 		pthread_mutex_lock(&negative->lock);
-		entry = *place(negative, request, source);
+		entry = *find_slot(negative, request, source);
 		left = entry ? entry->until_ms - bid_clock_ms() : 0;
 		if (left > 0) {
 			reason = entry->reason;
@@ -156,7 +156,7 @@ enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct
 void bid_negative_forget(struct bid_negative *negative, const struct bid_request *request, const char *source)
 {
 	pthread_mutex_lock(&negative->lock);
-	drop_entry(negative, place(negative, request, source));
+	drop_entry(negative, find_slot(negative, request, source));
 	pthread_mutex_unlock(&negative->lock);
 	if (*source)
 		bid_absences_forget(negative->absences, request, source);

@@ -32,10 +32,10 @@ static bool answers(const struct bid_id *carried, const struct ctl_build *build)
 }
 
 /*
- * Open the place of a file, with O_PATH. With a core file and a process, the path is below the root of the process, such as in a
+ * Open the path of a file, with O_PATH. With a core file and a process, the path is below the root of the process, such as in a
  * container. Returns a descriptor.
  */
-static int find_place(const struct ctl *ctl, const char *path)
+static int open_path(const struct ctl *ctl, const char *path)
 {
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
 	bid_auto_fd int root = -1;
@@ -55,16 +55,16 @@ static int find_place(const struct ctl *ctl, const char *path)
 /* Open a regular file. A recording may name any file; the open(2) of a device may have side effects. */
 static int open_regular(const struct ctl *ctl, const char *path, struct stat *ret_st, char ret_name[static BID_FD_PATH_MAX])
 {
-	bid_auto_fd int place = find_place(ctl, path);
+	bid_auto_fd int path_fd = open_path(ctl, path);
 	int fd;
 
-	if (place < 0)
-		return place;
-	if (fstat(place, ret_st) < 0)
+	if (path_fd < 0)
+		return path_fd;
+	if (fstat(path_fd, ret_st) < 0)
 		return -errno;
 	if (!S_ISREG(ret_st->st_mode))
 		return -ENOENT;
-	fd = open(bid_fd_path(place, ret_name), O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	fd = open(bid_fd_path(path_fd, ret_name), O_RDONLY | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	/* opens the same file again, even after its path leads elsewhere */

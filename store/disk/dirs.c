@@ -53,12 +53,12 @@ static void unref_dir(struct bid_dirs_kept *kept)
 	free(kept);
 }
 
-/* Drop the cached descriptor in @place, if any. The lock is held. */
-static void give_up(struct bid_dirs_kept **place)
+/* Drop the cached descriptor in @slot, if any. The lock is held. */
+static void give_up(struct bid_dirs_kept **slot)
 {
-	if (*place)
-		unref_dir(*place);
-	*place = NULL;
+	if (*slot)
+		unref_dir(*slot);
+	*slot = NULL;
 }
 
 static void give_up_all(struct bid_dirs *dirs)
@@ -134,12 +134,12 @@ static bool is_there(int fd)
 static bool recall_dir(struct bid_dirs *dirs, const char *path, uint64_t hash, struct bid_dir *ret_dir)
 {
 	struct bid_dir dir = { .fd = -1, .dirs = dirs };
-	struct bid_dirs_kept **place;
+	struct bid_dirs_kept **slot;
 
 	pthread_mutex_lock(&dirs->lock);
-	place = find_kept(dirs, path, hash);
-	if (place) {
-		dir.kept = *place;
+	slot = find_kept(dirs, path, hash);
+	if (slot) {
+		dir.kept = *slot;
 		dir.fd = dir.kept->fd;
 		dir.kept->refs++;
 	}
@@ -151,9 +151,9 @@ static bool recall_dir(struct bid_dirs *dirs, const char *path, uint64_t hash, s
 		return true;
 	}
 	pthread_mutex_lock(&dirs->lock);
-	place = find_kept(dirs, path, hash);
-	if (place && *place == dir.kept)
-		give_up(place);
+	slot = find_kept(dirs, path, hash);
+	if (slot && *slot == dir.kept)
+		give_up(slot);
 	pthread_mutex_unlock(&dirs->lock);
 	bid_dir_release(&dir);
 	return false;
@@ -163,7 +163,7 @@ static bool recall_dir(struct bid_dirs *dirs, const char *path, uint64_t hash, s
 static void keep_dir(struct bid_dirs *dirs, const char *path, uint64_t hash, struct bid_dir *dir)
 {
 	size_t len = strlen(path) + 1;
-	struct bid_dirs_kept *kept = malloc(sizeof(*kept) + len), **set = dirs->sets[hash & (SETS - 1)], **place = NULL;
+	struct bid_dirs_kept *kept = malloc(sizeof(*kept) + len), **set = dirs->sets[hash & (SETS - 1)], **slot = NULL;
 
 	if (!kept)
 		return;
@@ -175,13 +175,13 @@ static void keep_dir(struct bid_dirs *dirs, const char *path, uint64_t hash, str
 		free(kept);
 		return;
 	}
-	for (unsigned i = 0; i < WAYS && !place; i++)
+	for (unsigned i = 0; i < WAYS && !slot; i++)
 		if (!set[i])
-			place = &set[i];
-	if (!place)
-		place = &set[dirs->turn++ % WAYS];
-	give_up(place);
-	*place = kept;
+			slot = &set[i];
+	if (!slot)
+		slot = &set[dirs->turn++ % WAYS];
+	give_up(slot);
+	*slot = kept;
 	pthread_mutex_unlock(&dirs->lock);
 	dir->dirs = dirs;
 	dir->kept = kept;

@@ -194,7 +194,7 @@ static int report_unread(void *user, const char *path, int error)
 static int visit_dir(void *user, const char *path, int fd, uint64_t *note, bool *ret_enter)
 {
 	const struct bid_visitor *visitor = user;
-	struct bid_place_of entry = { .path = path + 1, .fd = fd };
+	struct bid_objdir entry = { .path = path + 1, .fd = fd };
 	bool named = bid_entry_name(strrchr(path, '/') + 1, &entry.id), more = true;
 	int r = 0;
 
@@ -220,7 +220,7 @@ static int visit_dir(void *user, const char *path, int fd, uint64_t *note, bool 
 static int visit_file(void *user, const struct bid_walk_file *file)
 {
 	const struct bid_visitor *visitor = user;
-	struct bid_place_of entry = { .is_file = true, .fd = -1 };
+	struct bid_objdir entry = { .is_file = true, .fd = -1 };
 	bool inside = file->note & INSIDE;
 	char path[PATH_MAX];
 
@@ -232,7 +232,7 @@ static int visit_file(void *user, const struct bid_walk_file *file)
 	if (file->type == DT_REG && inside && is_perf_temp(file->name))
 		return visitor->temp ? visitor->temp(visitor->user, entry.path) : 0;
 	if (file->type == DT_REG && bid_entry_name(file->name, &entry.id) && entry.id.len >= BARE_ID_MIN) {
-		entry.kinds = 1U << bid_place_file_kind(entry.path);
+		entry.kinds = 1U << bid_objdir_file_kind(entry.path);
 		return visitor->entry(visitor->user, &entry);
 	}
 	return visitor->foreign ? visitor->foreign(visitor->user, entry.path) : 0;

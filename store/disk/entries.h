@@ -10,7 +10,7 @@
 #include "api/store.h"
 
 /* a directory "<path>/<id>", or in perf's old layout a file of that name */
-struct bid_place_of {
+struct bid_objdir {
 	const char *path; /* relative to the store */
 	struct bid_id id; /* on-disk id: the last component of @path */
 	unsigned kinds; /* kinds of its artifacts, as a mask of 1 << enum bid_kind */
@@ -23,7 +23,7 @@ struct bid_place_of {
  * and unread may be NULL.
  */
 struct bid_visitor {
-	int (*entry)(void *user, const struct bid_place_of *entry);
+	int (*entry)(void *user, const struct bid_objdir *entry);
 	int (*temp)(void *user, const char *path); /* a temporary file of perf: ".elf.XXXXXX" */
 	int (*foreign)(void *user, const char *path); /* a file or directory outside of the layout */
 	int (*unread)(void *user, const char *path, int error); /* a directory with a read error before its end */

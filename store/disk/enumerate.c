@@ -442,7 +442,7 @@ int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_en
 	return result;
 }
 
-static int pass_build(void *user, const struct bid_place_of *entry)
+static int pass_build(void *user, const struct bid_objdir *entry)
 {
 	const struct sieve *sieve = user;
 	struct stat st;

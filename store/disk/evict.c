@@ -56,7 +56,7 @@ struct candidates {
 
 /* the current file of a candidate */
 struct found {
-	char place[PATH_MAX]; /* "[debuginfod]/ID"; the file itself for a piece and for a file without a record */
+	char objdir[PATH_MAX]; /* "[debuginfod]/ID"; the file itself for a piece and for a file without a record */
 	char path[BID_LAYOUT_FILE_MAX]; /* path of the file */
 	struct stat st;
 };
@@ -85,24 +85,24 @@ static bool was_got(struct bid_store *store, const struct bid_request *request, 
 static bool locate_artifact(struct bid_store *store, const struct bid_request *request, off_t size, struct found *ret_found)
 {
 	char unnamed[BID_LAYOUT_MAX];
-	struct bid_place place = { 0 };
+	struct bid_objdir_iter objdir = { 0 };
 
 	if (request->detail) {
-		bid_piece_path(request, ret_found->place);
-		snprintf(ret_found->path, sizeof(ret_found->path), "%s", ret_found->place);
-		return bid_beneath_stat(bid_store_root(store), ret_found->place, &ret_found->st) == 0 &&
+		bid_piece_path(request, ret_found->objdir);
+		snprintf(ret_found->path, sizeof(ret_found->path), "%s", ret_found->objdir);
+		return bid_beneath_stat(bid_store_root(store), ret_found->objdir, &ret_found->st) == 0 &&
 		       S_ISREG(ret_found->st.st_mode) && ret_found->st.st_size == size;
 	}
 	bid_layout_under(BID_STORE_UNNAMED, &request->id, unnamed);
-	while (bid_place_next(&place, store, &request->id, request->kind)) {
-		if (request->kind != BID_KIND_DEBUGINFO && strcmp(place.path, unnamed) != 0)
+	while (bid_objdir_next(&objdir, store, &request->id, request->kind)) {
+		if (request->kind != BID_KIND_DEBUGINFO && strcmp(objdir.path, unnamed) != 0)
 			continue;
-		bid_layout_file(place.path, request->kind, ret_found->path);
+		bid_layout_file(objdir.path, request->kind, ret_found->path);
 		if (bid_beneath_stat(bid_store_root(store), ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
 			continue;
 		if (ret_found->st.st_nlink != 1 || ret_found->st.st_size != size)
 			return false;
-		memcpy(ret_found->place, place.path, strlen(place.path) + 1);
+		memcpy(ret_found->objdir, objdir.path, strlen(objdir.path) + 1);
 		return true;
 	}
 	return false;
@@ -242,8 +242,8 @@ static bool is_unused(struct bid_store *store, const struct bid_request *request
 	off_t size;
 
 	if (candidate->kept) {
-		bid_derived_path(request, ret_found->place);
-		memcpy(ret_found->path, ret_found->place, strlen(ret_found->place) + 1);
+		bid_derived_path(request, ret_found->objdir);
+		memcpy(ret_found->path, ret_found->objdir, strlen(ret_found->objdir) + 1);
 		if (bid_beneath_stat(bid_store_root(store), ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
 			return false;
 	} else if (bid_record_stat(store, request, ret_record) < 0 || !was_got(store, request, &made, &size) ||
@@ -281,7 +281,7 @@ static int remove_candidate(const struct candidates *candidates, const struct bi
 	else if (request->detail)
 		r = bid_piece_remove(store, request);
 	else
-		r = bid_entry_take(store, ret_found->place, 1U << request->kind);
+		r = bid_entry_take(store, ret_found->objdir, 1U << request->kind);
 	if (r < 0)
 		return r;
 	bid_history_note_eviction(store, request, candidate->size, candidates->why);
@@ -289,7 +289,7 @@ static int remove_candidate(const struct candidates *candidates, const struct bi
 		return 0;
 	emptied = r == 0 && !request->detail;
 	if (emptied)
-		bid_link_leave(store, &request->id, ret_found->place);
+		bid_link_leave(store, &request->id, ret_found->objdir);
 	/* last: if this process is killed before, the next eviction finds the remains by the record */
 	bid_record_drop(store, request);
 	return emptied;
@@ -327,7 +327,7 @@ struct heirs {
 	const struct bid_idset *wanted;
 };
 
-static int point_link(void *user, const struct bid_place_of *entry)
+static int point_link(void *user, const struct bid_objdir *entry)
 {
 	const struct heirs *heirs = user;
 	bid_auto_fd int lock = -1;

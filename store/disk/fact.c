@@ -22,8 +22,8 @@ enum {
 };
 
 /* Open the directory of a fact and set its name. Creates the directory if @make. */
-static int open_place(struct bid_store *store, const char *folder, const struct bid_request *request, const char *more, bool make,
-		      struct bid_dir *ret_dir, char ret_name[static BID_LAYOUT_MAX + BID_FACT_MORE_MAX])
+static int open_parent(struct bid_store *store, const char *folder, const struct bid_request *request, const char *more, bool make,
+		       struct bid_dir *ret_dir, char ret_name[static BID_LAYOUT_MAX + BID_FACT_MORE_MAX])
 {
 	struct bid_id filed = bid_layout_filed(&request->id);
 	char path[BID_LAYOUT_MAX], suffix[BID_LAYOUT_SUFFIX_MAX];
@@ -59,7 +59,7 @@ int bid_fact_read(struct bid_store *store, const char *folder, const struct bid_
 {
 	char name[BID_LAYOUT_MAX + BID_FACT_MORE_MAX];
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
-	int r = open_place(store, folder, request, more, false, &dir, name);
+	int r = open_parent(store, folder, request, more, false, &dir, name);
 
 	if (r == 0)
 		r = read_text(dir.fd, name, ret_text);
@@ -75,7 +75,7 @@ int bid_fact_write(struct bid_store *store, const char *folder, const struct bid
 
 	if (!bid_store_writable(store))
 		return -EROFS;
-	r = open_place(store, folder, request, more, true, &dir, name);
+	r = open_parent(store, folder, request, more, true, &dir, name);
 	for (int i = 0; r == 0 && i < TRIES; i++) {
 		if (symlinkat(text, dir.fd, name) == 0)
 			return 0;
@@ -91,7 +91,7 @@ void bid_fact_drop(struct bid_store *store, const char *folder, const struct bid
 	char name[BID_LAYOUT_MAX + BID_FACT_MORE_MAX];
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 
-	if (bid_store_writable(store) && open_place(store, folder, request, more, false, &dir, name) == 0)
+	if (bid_store_writable(store) && open_parent(store, folder, request, more, false, &dir, name) == 0)
 		unlinkat(dir.fd, name, 0);
 }
 

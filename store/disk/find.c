@@ -37,9 +37,9 @@ static bool is_refused(struct bid_store *store, const struct bid_id *filed, enum
 	       bid_record_lacks_signer(store, &(struct bid_request){ .id = *filed, .kind = kind });
 }
 
-/* Open the file of @request in @place; in perf's old layout @place is the file itself. */
-static int find_in_place(struct bid_store *store, const char *place, const struct bid_id *filed, const struct bid_request *request,
-			 struct bid_file *ret_file)
+/* Open the file of @request in @objdir; in perf's old layout @objdir is the file itself. */
+static int find_in_objdir(struct bid_store *store, const char *objdir, const struct bid_id *filed,
+			  const struct bid_request *request, struct bid_file *ret_file)
 {
 	char path[BID_LAYOUT_FILE_MAX];
 	int r;
@@ -47,11 +47,11 @@ static int find_in_place(struct bid_store *store, const char *place, const struc
 	if (is_refused(store, filed, request->kind))
 		return -ENOENT;
 	/* only ELF files carry an id; for others the name must match */
-	if (!bid_kind_is_elf(request->kind) && !bid_layout_is_named_after(place, filed))
+	if (!bid_kind_is_elf(request->kind) && !bid_layout_is_named_after(objdir, filed))
 		return -ENOENT;
-	r = bid_check_open(store, bid_layout_file(place, request->kind, path), request, ret_file);
-	if (r == -ENOENT && request->kind == bid_place_file_kind(place))
-		r = bid_check_open(store, place, request, ret_file);
+	r = bid_check_open(store, bid_layout_file(objdir, request->kind, path), request, ret_file);
+	if (r == -ENOENT && request->kind == bid_objdir_file_kind(objdir))
+		r = bid_check_open(store, objdir, request, ret_file);
 	return r;
 }
 
@@ -63,16 +63,16 @@ bool bid_find_instead(const struct stat *st, const struct stat *before)
 	       (st->st_mtim.tv_sec == before->st_mtim.tv_sec && st->st_mtim.tv_nsec > before->st_mtim.tv_nsec);
 }
 
-/* Find one kind in all object directories of one on-disk id. @place iterates over them, and begins with step 0. */
-static int find_filed(struct bid_store *store, struct bid_place *place, const struct bid_id *filed,
+/* Find one kind in all object directories of one on-disk id. @objdir iterates over them, and begins with step 0. */
+static int find_filed(struct bid_store *store, struct bid_objdir_iter *objdir, const struct bid_id *filed,
 		      const struct bid_request *request, struct bid_file *stripped, struct bid_file *ret_file)
 {
 	struct bid_file file = BID_FILE_NONE, best = BID_FILE_NONE;
 	struct bid_foreign foreign = { 0 };
 	int result = -ENOENT;
 
-	while (bid_place_next(place, store, filed, request->kind)) {
-		int r = find_in_place(store, place->path, filed, request, &file);
+	while (bid_objdir_next(objdir, store, filed, request->kind)) {
+		int r = find_in_objdir(store, objdir->path, filed, request, &file);
 
 		if (r == 0)
 			r = skip_stripped(&file, stripped);
@@ -107,16 +107,16 @@ static int find_filed(struct bid_store *store, struct bid_place *place, const st
 }
 
 /* Find an ELF file that was not stripped: it is its own debuginfo. */
-static int find_unstripped(struct bid_store *store, struct bid_place *place, const struct bid_id *filed, const struct bid_id *id,
-			   struct bid_file *ret_file)
+static int find_unstripped(struct bid_store *store, struct bid_objdir_iter *objdir, const struct bid_id *filed,
+			   const struct bid_id *id, struct bid_file *ret_file)
 {
 	struct bid_request request = { .id = *id, .kind = BID_KIND_ELF };
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_identity identity;
 	int r;
 
-	place->step = 0;
-	r = find_filed(store, place, filed, &request, NULL, &file);
+	objdir->step = 0;
+	r = find_filed(store, objdir, filed, &request, NULL, &file);
 	if (r < 0)
 		return r;
 	r = bid_id_cache_get(bid_store_id_cache(store), file.fd, &file.st, true, &identity);
@@ -139,11 +139,11 @@ static int find_here(struct bid_store *store, const struct bid_request *request,
 	int result = -ENOENT;
 
 	while (bid_spelling_next(&spelling, &request->id, &filed)) {
-		struct bid_place place = { 0 };
-		int r = find_filed(store, &place, &filed, request, stripped, ret_file), unstripped = -ENOENT;
+		struct bid_objdir_iter objdir = { 0 };
+		int r = find_filed(store, &objdir, &filed, request, stripped, ret_file), unstripped = -ENOENT;
 
 		if (r < 0 && request->kind == BID_KIND_DEBUGINFO)
-			unstripped = find_unstripped(store, &place, &filed, &request->id, ret_file);
+			unstripped = find_unstripped(store, &objdir, &filed, &request->id, ret_file);
 		if (r == 0 || unstripped == 0)
 			return 0;
 		if (r != -ENOENT || unstripped != -ENOENT)
@@ -177,7 +177,7 @@ int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid
 	int result = -ENOENT;
 
 	for (; store; store = bid_store_lower(store)) {
-		int r = bid_store_has_paths(store) ? find_in_place(store, dir, &filed, request, ret_file) : -ENOENT;
+		int r = bid_store_has_paths(store) ? find_in_objdir(store, dir, &filed, request, ret_file) : -ENOENT;
 
 		if (r == 0)
 			return 0;
@@ -190,11 +190,11 @@ int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid
 /* Does the store have a file or a directory for @filed that may contain @kind? */
 static int has_filed(struct bid_store *store, const struct bid_id *filed, enum bid_kind kind)
 {
-	struct bid_place place = { 0 };
+	struct bid_objdir_iter objdir = { 0 };
 	struct stat st;
 
-	while (bid_place_next(&place, store, filed, kind)) {
-		int r = bid_beneath_stat(bid_store_root(store), place.path, &st);
+	while (bid_objdir_next(&objdir, store, filed, kind)) {
+		int r = bid_beneath_stat(bid_store_root(store), objdir.path, &st);
 
 		if (r != -ENOENT)
 			return r < 0 ? r : 1;
@@ -243,11 +243,11 @@ int bid_find_stat(struct bid_store *store, const struct bid_request *request, st
 		return bid_beneath_stat(bid_store_root(store), piece, ret_stat) == 0 ? 0 : -ENOENT;
 	}
 	while (bid_spelling_next(&spelling, &request->id, &filed)) {
-		struct bid_place place = { 0 };
+		struct bid_objdir_iter objdir = { 0 };
 		char path[BID_LAYOUT_FILE_MAX];
 
-		while (bid_place_next(&place, store, &filed, request->kind)) {
-			bid_layout_file(place.path, request->kind, path);
+		while (bid_objdir_next(&objdir, store, &filed, request->kind)) {
+			bid_layout_file(objdir.path, request->kind, path);
 			if (bid_beneath_stat(bid_store_root(store), path, ret_stat) == 0)
 				return 0;
 		}
@@ -264,10 +264,10 @@ int bid_store_kinds(struct bid_store *store, const struct bid_id *id)
 		struct bid_id filed;
 
 		while (bid_spelling_next(&spelling, id, &filed)) {
-			struct bid_place place = { 0 };
+			struct bid_objdir_iter objdir = { 0 };
 
-			while (bid_place_next(&place, store, &filed, BID_KIND_NONE))
-				kinds |= bid_place_kinds(store, place.path);
+			while (bid_objdir_next(&objdir, store, &filed, BID_KIND_NONE))
+				kinds |= bid_objdir_kinds(store, objdir.path);
 			kinds |= bid_one_foreign_kinds(store, &filed);
 			for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 				if (kinds & 1 << kind && is_refused(store, &filed, (enum bid_kind)kind))

@@ -74,18 +74,18 @@ static void keep_check(struct bid_id_cache *id_cache, const struct stat *st, con
 		       const struct bid_identity *identity)
 {
 	struct entry *set = set_of(id_cache, stat_data->ino, stat_data->dev);
-	struct entry *place = NULL;
+	struct entry *slot = NULL;
 
 	pthread_mutex_lock(&id_cache->lock);
 	for (unsigned i = 0; i < WAYS; i++)
 		if (set[i].stat_data.ino == 0 || (set[i].stat_data.ino == stat_data->ino && set[i].stat_data.dev == stat_data->dev))
-			place = &set[i];
-	if (!place)
-		place = &set[id_cache->turn++ % WAYS];
-	*place = (struct entry){
+			slot = &set[i];
+	if (!slot)
+		slot = &set[id_cache->turn++ % WAYS];
+	*slot = (struct entry){
 		.stat_data = *stat_data,
 		.examined = examined,
-		.reported = place->reported && bid_stat_data_matches(&place->stat_data, st),
+		.reported = slot->reported && bid_stat_data_matches(&slot->stat_data, st),
 		.identity = *identity,
 	};
 	pthread_mutex_unlock(&id_cache->lock);

@@ -50,27 +50,27 @@ const char *bid_layout_under(const char *dir, const struct bid_id *id, char buf[
 	return buf;
 }
 
-const char *bid_layout_file(const char *place, enum bid_kind kind, char buf[static BID_LAYOUT_FILE_MAX])
+const char *bid_layout_file(const char *objdir, enum bid_kind kind, char buf[static BID_LAYOUT_FILE_MAX])
 {
-	snprintf(buf, BID_LAYOUT_FILE_MAX, "%s/%s", place, bid_kind_store_name(kind));
+	snprintf(buf, BID_LAYOUT_FILE_MAX, "%s/%s", objdir, bid_kind_store_name(kind));
 	return buf;
 }
 
-bool bid_layout_is_named_after(const char *place, const struct bid_id *filed)
+bool bid_layout_is_named_after(const char *objdir, const struct bid_id *filed)
 {
-	const char *slash = strrchr(place, '/');
+	const char *slash = strrchr(objdir, '/');
 	char hex[BID_ID_HEX_MAX];
 
-	return strcmp(slash ? slash + 1 : place, bid_id_format(filed, hex)) == 0;
+	return strcmp(slash ? slash + 1 : objdir, bid_id_format(filed, hex)) == 0;
 }
 
-bool bid_layout_is_mismatched(const char *place, const struct bid_id *id)
+bool bid_layout_is_mismatched(const char *objdir, const struct bid_id *id)
 {
 	struct bid_spelling spelling = { 0 };
 	struct bid_id filed;
 
 	while (bid_spelling_next(&spelling, id, &filed))
-		if (bid_layout_is_named_after(place, &filed))
+		if (bid_layout_is_named_after(objdir, &filed))
 			return false;
 	return true;
 }
@@ -139,7 +139,7 @@ const char *bid_layout_target(const char *text)
 	return target;
 }
 
-enum bid_kind bid_place_file_kind(const char *path)
+enum bid_kind bid_objdir_file_kind(const char *path)
 {
 	static const char kernel[] = "[kernel.kallsyms]/";
 
@@ -196,7 +196,7 @@ bool bid_layout_is_original(const char *path)
 	return true;
 }
 
-bool bid_is_unnamed(const char *place)
+bool bid_is_unnamed(const char *objdir)
 {
-	return strncmp(place, BID_STORE_UNNAMED "/", strlen(BID_STORE_UNNAMED "/")) == 0;
+	return strncmp(objdir, BID_STORE_UNNAMED "/", strlen(BID_STORE_UNNAMED "/")) == 0;
 }

@@ -37,11 +37,11 @@ struct bid_id bid_layout_filed(const struct bid_id *id);
 /* Is @path absolute, and inside the tree of original paths when appended to the path of the store? */
 bool bid_layout_is_original(const char *path);
 
-/* Is the last component of @place the on-disk id @filed? */
-bool bid_layout_is_named_after(const char *place, const struct bid_id *filed);
+/* Is the last component of @objdir the on-disk id @filed? */
+bool bid_layout_is_named_after(const char *objdir, const struct bid_id *filed);
 
-/* Is @place, the target of perf's link for @id, the directory of another id, by all aliases of @id? */
-bool bid_layout_is_mismatched(const char *place, const struct bid_id *id);
+/* Is @objdir, the target of perf's link for @id, the directory of another id, by all aliases of @id? */
+bool bid_layout_is_mismatched(const char *objdir, const struct bid_id *id);
 
 /*
  * Write the kind of @request, "elf"; for a source or section with the XXH3-64 of its detail, "source-0123456789abcdef": a detail
@@ -62,9 +62,9 @@ const char *bid_layout_target(const char *text);
 /* "[debuginfod]/ID" and its like: "DIR/ID" */
 const char *bid_layout_under(const char *dir, const struct bid_id *id, char buf[static BID_LAYOUT_MAX]);
 
-/* The file of @kind in the object directory @place: "PLACE/elf". Returns @buf. */
+/* The file of @kind in the object directory @objdir: "PLACE/elf". Returns @buf. */
 #define BID_LAYOUT_FILE_MAX (PATH_MAX + 16)
-const char *bid_layout_file(const char *place, enum bid_kind kind, char buf[static BID_LAYOUT_FILE_MAX]);
+const char *bid_layout_file(const char *objdir, enum bid_kind kind, char buf[static BID_LAYOUT_FILE_MAX]);
 
 /* ".bidfs/record/xx/rest.KIND" and its like: "DIR/xx/rest.SUFFIX" */
 const char *bid_layout_fanout_path(const char *dir, const struct bid_id *id, const char *suffix, char buf[static BID_LAYOUT_MAX]);
@@ -79,11 +79,11 @@ struct bid_spelling {
 bool bid_spelling_next(struct bid_spelling *spelling, const struct bid_id *id, struct bid_id *ret_id);
 
 /* Return the kind of @path in perf's old layout, where a file replaces the object directory. */
-enum bid_kind bid_place_file_kind(const char *path);
+enum bid_kind bid_objdir_file_kind(const char *path);
 
 /*
  * The files of an id in foreign layouts of lower stores: trees of debug files (.build-id/xx/rest.debug) and libdebuginfod's cache
- * (ID/debuginfo). As bid_place_next(); @kind BID_KIND_NONE gives all, with the kind of each in foreign->kind.
+ * (ID/debuginfo). As bid_objdir_next(); @kind BID_KIND_NONE gives all, with the kind of each in foreign->kind.
  */
 struct bid_foreign {
 	unsigned step;
@@ -92,7 +92,7 @@ struct bid_foreign {
 };
 bool bid_foreign_next(struct bid_foreign *foreign, const struct bid_id *id, enum bid_kind kind);
 
-/* Is @place an object directory without an original path? */
-bool bid_is_unnamed(const char *place);
+/* Is @objdir an object directory without an original path? */
+bool bid_is_unnamed(const char *objdir);
 
 #endif

@@ -131,6 +131,6 @@ int bid_link_drop(struct bid_store *store, const struct bid_id *filed, const cha
 
 void bid_link_leave(struct bid_store *store, const struct bid_id *filed, const char *path)
 {
-	if (bid_link_drop(store, filed, path) == 0 && bid_place_kinds(store, path) != 0)
+	if (bid_link_drop(store, filed, path) == 0 && bid_objdir_kinds(store, path) != 0)
 		bid_link_point(store, filed, path);
 }

@@ -94,7 +94,7 @@ int bid_names_each(struct bid_store *store, const struct bid_id *id,
 			continue;
 		path[len] = '\0';
 		snprintf(file, sizeof(file), "%s/%s", notes, entry->d_name);
-		r = fn(user, file, path, is_name_of(id, path) && bid_place_kinds(store, path) != 0);
+		r = fn(user, file, path, is_name_of(id, path) && bid_objdir_kinds(store, path) != 0);
 	}
 	return r != 0 ? r : -errno;
 }

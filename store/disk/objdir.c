@@ -52,34 +52,34 @@ static bool link_target(struct bid_store *store, const struct bid_id *id, char *
 static const struct {
 	const char *dir;
 	unsigned kinds;
-} known_places[] = {
+} known_objdirs[] = {
 	{ BID_STORE_UNNAMED, ~0U },
 	{ "[kernel.kallsyms]", 1U << BID_KIND_NONE | 1U << BID_KIND_KALLSYMS | 1U << BID_KIND_PROBES },
 	{ "[vdso]", 1U << BID_KIND_NONE | 1U << BID_KIND_VDSO | 1U << BID_KIND_PROBES },
 };
 
-_Static_assert(sizeof(known_places) / sizeof(known_places[0]) == BID_PLACE_KNOWN_MAX, "each has its number");
+_Static_assert(sizeof(known_objdirs) / sizeof(known_objdirs[0]) == BID_OBJDIR_KNOWN_MAX, "each has its number");
 
-const char *bid_place_known(unsigned number)
+const char *bid_objdir_known(unsigned number)
 {
-	return known_places[number].dir;
+	return known_objdirs[number].dir;
 }
 
-bool bid_place_next(struct bid_place *place, struct bid_store *store, const struct bid_id *id, enum bid_kind kind)
+bool bid_objdir_next(struct bid_objdir_iter *objdir, struct bid_store *store, const struct bid_id *id, enum bid_kind kind)
 {
-	if (!place->looked)
-		place->linked = link_target(store, id, place->target, sizeof(place->target));
-	place->looked = true;
-	if (place->step++ == 0) {
-		place->path = place->target;
-		if (place->linked)
+	if (!objdir->looked)
+		objdir->linked = link_target(store, id, objdir->target, sizeof(objdir->target));
+	objdir->looked = true;
+	if (objdir->step++ == 0) {
+		objdir->path = objdir->target;
+		if (objdir->linked)
 			return true;
-		place->step++;
+		objdir->step++;
 	}
-	for (; place->step - 2 < BID_PLACE_KNOWN_MAX; place->step++) {
-		if (!(known_places[place->step - 2].kinds & 1U << kind))
+	for (; objdir->step - 2 < BID_OBJDIR_KNOWN_MAX; objdir->step++) {
+		if (!(known_objdirs[objdir->step - 2].kinds & 1U << kind))
 			continue;
-		place->path = bid_layout_under(known_places[place->step - 2].dir, id, place->known);
+		objdir->path = bid_layout_under(known_objdirs[objdir->step - 2].dir, id, objdir->known);
 		return true;
 	}
 	return false;
@@ -111,7 +111,7 @@ int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_pa
 	return -ENOENT;
 }
 
-int bid_place_kinds(struct bid_store *store, const char *path)
+int bid_objdir_kinds(struct bid_store *store, const char *path)
 {
 	bid_auto_fd int dir = -1;
 	struct stat st;
@@ -120,7 +120,7 @@ int bid_place_kinds(struct bid_store *store, const char *path)
 	if (bid_beneath_open(bid_store_root(store), path, O_PATH, &dir) < 0 || fstat(dir, &st) < 0)
 		return 0;
 	if (S_ISREG(st.st_mode))
-		return 1 << bid_place_file_kind(path);
+		return 1 << bid_objdir_file_kind(path);
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (fstatat(dir, bid_kind_store_name((enum bid_kind)kind), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
 			kinds |= 1 << kind;

@@ -14,24 +14,24 @@
  * the target of perf's link, [debuginfod], perf's directories of the kernel and the vDSO. Begin with a zeroed struct; returns false
  * after the last.
  */
-struct bid_place {
+struct bid_objdir_iter {
 	unsigned step; /* 0 restarts the iteration without reading the link again */
 	bool looked; /* the link was read */
 	bool linked; /* a link that stays inside the store exists */
 	const char *path; /* relative to the store: a directory, or in perf's old layout a file; points to one of these: */
 	char target[PATH_MAX], known[BID_LAYOUT_MAX];
 };
-bool bid_place_next(struct bid_place *place, struct bid_store *store, const struct bid_id *id, enum bid_kind kind);
+bool bid_objdir_next(struct bid_objdir_iter *objdir, struct bid_store *store, const struct bid_id *id, enum bid_kind kind);
 
-/* The well-known directories of artifacts without a link, "DIR/ID": @number is less than BID_PLACE_KNOWN_MAX. Static. */
-enum { BID_PLACE_KNOWN_MAX = 3 };
-const char *bid_place_known(unsigned number);
+/* The well-known directories of artifacts without a link, "DIR/ID": @number is less than BID_OBJDIR_KNOWN_MAX. Static. */
+enum { BID_OBJDIR_KNOWN_MAX = 3 };
+const char *bid_objdir_known(unsigned number);
 
 /* bid_store_where() of one store, without its lower stores. */
 int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);
 
 /* The kinds of the files in the object directory @path, as a mask of 1 << enum bid_kind. */
-int bid_place_kinds(struct bid_store *store, const char *path);
+int bid_objdir_kinds(struct bid_store *store, const char *path);
 
 /*
  * Does the lower store have the file @foreign? An empty file is a negative cache entry of libdebuginfod

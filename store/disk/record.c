@@ -64,8 +64,8 @@ bool bid_record_has_name(const struct bid_request *request, const char *name)
 }
 
 /* Open the directory of a record and set its name. Creates the directory if @make. */
-static int open_place(struct bid_store *store, const struct bid_request *request, bool make, struct bid_dir *ret_dir,
-		      char name[static BID_LAYOUT_MAX])
+static int open_parent(struct bid_store *store, const struct bid_request *request, bool make, struct bid_dir *ret_dir,
+		       char name[static BID_LAYOUT_MAX])
 {
 	struct bid_id filed = bid_layout_filed(&request->id);
 	char path[BID_LAYOUT_MAX], suffix[BID_LAYOUT_SUFFIX_MAX];
@@ -183,7 +183,7 @@ int bid_record_write(struct bid_store *store, const struct bid_record *record)
 	int r = format_record(record, &text);
 
 	if (r == 0)
-		r = open_place(store, &record->request, true, &dir, name);
+		r = open_parent(store, &record->request, true, &dir, name);
 	if (r == 0)
 		r = write_text(store, text, dir.fd, name, false);
 	return r == -EEXIST ? write_text(store, text, dir.fd, name, true) : r;
@@ -193,7 +193,7 @@ int bid_record_stat(struct bid_store *store, const struct bid_request *request, 
 {
 	char name[BID_LAYOUT_MAX];
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
-	int r = open_place(store, request, false, &dir, name);
+	int r = open_parent(store, request, false, &dir, name);
 
 	if (r < 0)
 		return r;
@@ -204,7 +204,7 @@ int bid_record_drop(struct bid_store *store, const struct bid_request *request)
 {
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	char name[BID_LAYOUT_MAX];
-	int r = open_place(store, request, false, &dir, name);
+	int r = open_parent(store, request, false, &dir, name);
 
 	return r == 0 && unlinkat(dir.fd, name, 0) < 0 ? -errno : r;
 }
@@ -216,7 +216,7 @@ int bid_record_used(struct bid_store *store, const struct bid_request *request, 
 	struct stat st;
 	int r;
 
-	r = open_place(store, request, false, &dir, name);
+	r = open_parent(store, request, false, &dir, name);
 	if (r < 0)
 		return r;
 	if (fstatat(dir.fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -246,7 +246,7 @@ int bid_record_read(struct bid_store *store, const struct bid_request *request, 
 {
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	char name[BID_LAYOUT_MAX];
-	int r = open_place(store, request, false, &dir, name);
+	int r = open_parent(store, request, false, &dir, name);
 
 	return r < 0 ? r : read_named(dir.fd, name, ret_json);
 }

@@ -84,7 +84,7 @@ static bool is_of_path(const char *name, const char *path)
 	return slash && (size_t)(slash - name) == len && memcmp(name, path, len) == 0;
 }
 
-static int collect_name(void *user, const struct bid_place_of *entry)
+static int collect_name(void *user, const struct bid_objdir *entry)
 {
 	struct names *names = user;
 	const struct bid_idset_member *member = bid_idset_find(names->wanted, &entry->id);
@@ -218,7 +218,7 @@ static bool leads_elsewhere(struct bid_store *store, const struct name *names, s
 {
 	struct stat st, there;
 
-	if (bid_beneath_stat(bid_store_root(store), target, &there) < 0 || bid_place_kinds(store, target) == 0)
+	if (bid_beneath_stat(bid_store_root(store), target, &there) < 0 || bid_objdir_kinds(store, target) == 0)
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (bid_beneath_stat(bid_store_root(store), names[i].path, &st) == 0 && bid_same_inode(&st, &there))

@@ -28,7 +28,7 @@ struct one {
 	bool is_mount;
 	int fanout; /* ".build-id/xx" */
 	int tables; /* derived symbol tables of the ids with the same first byte */
-	int known[BID_PLACE_KNOWN_MAX]; /* directories of bid_place_known() */
+	int known[BID_OBJDIR_KNOWN_MAX]; /* directories of bid_objdir_known() */
 };
 
 struct bid_summaries {
@@ -61,8 +61,8 @@ int bid_summaries_new(struct bid_store *store, struct bid_summaries **ret_summar
 		bool is_mount = bid_is_mount(bid_store_path(store));
 
 		*one = (struct one){ .store = store, .is_mount = is_mount, .fanout = -1, .tables = -1 };
-		for (unsigned i = 0; i < BID_PLACE_KNOWN_MAX; i++)
-			one->known[i] = is_mount ? -1 : open_dir(store, bid_place_known(i));
+		for (unsigned i = 0; i < BID_OBJDIR_KNOWN_MAX; i++)
+			one->known[i] = is_mount ? -1 : open_dir(store, bid_objdir_known(i));
 	}
 	*ret_summaries = summaries;
 	return 0;
@@ -75,7 +75,7 @@ void bid_summaries_free(struct bid_summaries *summaries)
 	for (size_t i = 0; i < summaries->n; i++) {
 		bid_close(summaries->ones[i].fanout);
 		bid_close(summaries->ones[i].tables);
-		for (unsigned j = 0; j < BID_PLACE_KNOWN_MAX; j++)
+		for (unsigned j = 0; j < BID_OBJDIR_KNOWN_MAX; j++)
 			bid_close(summaries->ones[i].known[j]);
 	}
 	free(summaries);
@@ -126,15 +126,15 @@ static void look_at(const struct one *one, int dir, const char *path, enum bid_k
 		    struct timespec *ret_changed)
 {
 	bid_auto_fd int fd = -1;
-	struct stat place, st;
+	struct stat objdir, st;
 	unsigned names = ~0U;
 	ino_t elf = 0;
 
-	if (bid_beneath_open(dir, path, O_PATH, &fd) < 0 || fstat(fd, &place) < 0)
+	if (bid_beneath_open(dir, path, O_PATH, &fd) < 0 || fstat(fd, &objdir) < 0)
 		return;
-	*ret_changed = place.st_mtim;
-	if (!S_ISDIR(place.st_mode)) {
-		note_file(summary, file_kind, &place);
+	*ret_changed = objdir.st_mtim;
+	if (!S_ISDIR(objdir.st_mode)) {
+		note_file(summary, file_kind, &objdir);
 		return;
 	}
 	if (one->is_mount)
@@ -165,7 +165,7 @@ static void look_along_link(const struct one *one, const char *rest, struct bid_
 	target = r == 0 ? bid_layout_target(text) : NULL;
 	if (!target)
 		return;
-	look_at(one, bid_store_root(one->store), target, bid_place_file_kind(target), summary, &changed);
+	look_at(one, bid_store_root(one->store), target, bid_objdir_file_kind(target), summary, &changed);
 	if (summary->where[0] || !bid_store_has_paths(one->store))
 		return;
 	memcpy(summary->where, target, strlen(target) + 1);
@@ -198,12 +198,12 @@ static void look_for(const struct one *one, const struct bid_id *filed, struct b
 	bid_id_format(filed, hex);
 	if (one->fanout >= 0)
 		look_along_link(one, hex + 2, summary);
-	for (unsigned i = 0; i < BID_PLACE_KNOWN_MAX; i++) {
+	for (unsigned i = 0; i < BID_OBJDIR_KNOWN_MAX; i++) {
 		char known[BID_LAYOUT_MAX];
 		struct timespec changed;
 
-		if (one->known[i] >= 0 && strcmp(bid_layout_under(bid_place_known(i), filed, known), summary->where) != 0)
-			look_at(one, one->known[i], hex, bid_place_file_kind(known), summary, &changed);
+		if (one->known[i] >= 0 && strcmp(bid_layout_under(bid_objdir_known(i), filed, known), summary->where) != 0)
+			look_at(one, one->known[i], hex, bid_objdir_file_kind(known), summary, &changed);
 	}
 	look_at_foreign_files(one->store, filed, summary);
 	if (one->tables >= 0 && summary->kinds & (1U << BID_KIND_ELF | 1U << BID_KIND_DEBUGINFO) &&

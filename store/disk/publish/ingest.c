@@ -336,7 +336,7 @@ static int add_name(struct bid_store *store, const struct bid_ingest *ingest, st
 }
 
 /* Format the object directory below the file's own path: "usr/bin/ls/ID". */
-static int own_place(const struct bid_ingest *ingest, char ret_path[static PATH_MAX])
+static int own_objdir(const struct bid_ingest *ingest, char ret_path[static PATH_MAX])
 {
 	struct bid_id filed = bid_layout_filed(&ingest->info.id);
 	char hex[BID_ID_HEX_MAX];
@@ -392,7 +392,7 @@ static int recognise_file(struct bid_store *store, struct bid_ingest *ingest, en
 	char own[PATH_MAX];
 	int r, claimed;
 
-	r = own_place(ingest, own);
+	r = own_objdir(ingest, own);
 	if (r < 0)
 		return r;
 	r = bid_find_stored(store, &request, &file);
@@ -418,24 +418,24 @@ static int recognise_file(struct bid_store *store, struct bid_ingest *ingest, en
 }
 
 /* Choose the object directory. Readers follow perf's link, so its target comes first. Debug files go beside their ELF file. */
-static int choose_place(struct bid_store *store, struct bid_ingest *ingest)
+static int choose_objdir(struct bid_store *store, struct bid_ingest *ingest)
 {
 	if (ingest->is_new && ingest->added.kind == BID_KIND_ELF)
-		return own_place(ingest, ingest->where);
+		return own_objdir(ingest, ingest->where);
 	if (ingest->added.kind == BID_KIND_DEBUGINFO ||
 	    (bid_one_where(store, &ingest->added.id, ingest->where, sizeof(ingest->where)) == 0 &&
 	     !bid_layout_is_mismatched(ingest->where, &ingest->added.id))) {
 		bid_publish_where(store, &ingest->added.id, ingest->where);
 		return 0;
 	}
-	return own_place(ingest, ingest->where);
+	return own_objdir(ingest, ingest->where);
 }
 
 /* Merge with @target: another copy of the build got perf's link first. Returns true if one object now has both names. */
 static bool join_copies(struct bid_store *store, const struct bid_ingest *ingest, const char *target)
 {
 	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
-	struct bid_place_of entry = {
+	struct bid_objdir entry = {
 		.path = ingest->where, .id = bid_layout_filed(&request.id), .kinds = 1U << request.kind, .fd = -1
 	};
 	struct bid_file file = BID_FILE_NONE;
@@ -530,13 +530,13 @@ static int finish_publishing(struct bid_store *store, struct bid_ingest *ingest,
 		/* the existing file is wrong and stays, or could not be moved to the quarantine */
 		if (r == 0)
 			r = is_taken(store, ingest) ? -ENOTUNIQ : -EBADMSG;
-	} else if (r == 0 && own_place(ingest, own) == 0 && strcmp(own, ingest->where) != 0) {
+	} else if (r == 0 && own_objdir(ingest, own) == 0 && strcmp(own, ingest->where) != 0) {
 		r = recognise_file(store, ingest, durability);
 		ingest->added.known = false;
 	}
 	if (r < 0)
 		return r;
-	ingest->stage = BID_INGEST_PLACED;
+	ingest->stage = BID_INGEST_PUBLISHED;
 	if (ingest->added.known) {
 		ingest->added.link = BID_LINK_AUTO;
 		return sync_known(store, ingest, durability);
@@ -557,7 +557,7 @@ static int publish_names(struct bid_store *store, struct bid_ingest *ingest, enu
 	bid_record_drop(store, &(struct bid_request){ .id = ingest->added.id, .kind = ingest->added.kind });
 	/* the wrong file may have been removed just now: try again */
 	for (int tries = 0; tries < PUBLISH_TRIES && r == -EBADMSG; tries++) {
-		r = choose_place(store, ingest);
+		r = choose_objdir(store, ingest);
 		if (r == 0)
 			r = publish_instead(store, ingest, durability, file);
 		r = finish_publishing(store, ingest, r, durability);
@@ -677,7 +677,7 @@ static int put_file(struct bid_store *store, struct bid_ingest *ingest, enum bid
 	return r < 0 ? r : finish_or_leave(store, ingest, durability);
 }
 
-int bid_ingest_place(struct bid_store *store, struct bid_ingest *ingest, enum bid_link wanted, enum bid_durability durability)
+int bid_ingest_store(struct bid_store *store, struct bid_ingest *ingest, enum bid_link wanted, enum bid_durability durability)
 {
 	const struct bid_elf_info *info = &ingest->info;
 	int r;
@@ -694,7 +694,7 @@ int bid_ingest_place(struct bid_store *store, struct bid_ingest *ingest, enum bi
 		ingest->added.kind = BID_KIND_DEBUGINFO;
 		ingest->added.known = false;
 	} else if (r > 0) {
-		ingest->stage = BID_INGEST_PLACED;
+		ingest->stage = BID_INGEST_PUBLISHED;
 		return sync_known(store, ingest, durability);
 	}
 	return put_file(store, ingest, wanted, durability);
@@ -839,7 +839,7 @@ int bid_store_add_file(struct bid_store *store, const struct bid_add *add, struc
 	if (r == 0)
 		r = bid_ingest_vdso(store, &ingest);
 	if (r == 0)
-		r = bid_ingest_place(store, &ingest, add->link, add->batch ? BID_DURABLE_BATCH : BID_DURABLE_EACH);
+		r = bid_ingest_store(store, &ingest, add->link, add->batch ? BID_DURABLE_BATCH : BID_DURABLE_EACH);
 	bid_ingest_release(&ingest);
 	if (r < 0)
 		return r;

@@ -3,7 +3,7 @@
  * A file on its way into the store, in steps, for callers that add many:
  *
  *   bid_ingest_begin()	open and examine
- *   bid_ingest_place()	publish, or only prepare
+ *   bid_ingest_store()	publish, or only prepare
  *   bid_ingest_finish()	publish a prepared file
  *   bid_ingest_release()	in any case
  *
@@ -23,7 +23,7 @@ enum bid_durability {
 	BID_DURABLE_EACH, /* on return */
 	BID_DURABLE_BATCH, /* the bytes on return, their names with the next bid_store_sync() */
 	/*
-	 * After two syncs: bid_ingest_place() only prepares a file with new bytes. After a bid_store_sync(), bid_ingest_finish()
+	 * After two syncs: bid_ingest_store() only prepares a file with new bytes. After a bid_store_sync(), bid_ingest_finish()
 	 * publishes its name, and the next sync makes the name durable. A name never leads to bytes that are not on disk.
 	 */
 	BID_DURABLE_LATER,
@@ -32,7 +32,7 @@ enum bid_durability {
 enum bid_ingest_stage {
 	BID_INGEST_BEGUN = 0,
 	BID_INGEST_PREPARED, /* bid_ingest_finish() is to follow, after a bid_store_sync() */
-	BID_INGEST_PLACED, /* the names are published */
+	BID_INGEST_PUBLISHED, /* the names are published */
 };
 
 struct bid_ingest {
@@ -50,7 +50,7 @@ struct bid_ingest {
 	bool packed; /* a compressed module: info describes its content, which is in temp */
 	struct bid_temp temp;
 	enum bid_ingest_stage stage;
-	struct bid_added added; /* complete when placed */
+	struct bid_added added; /* complete when published */
 	char path[PATH_MAX]; /* absolute; the real path, or the requested original path */
 	char where[PATH_MAX]; /* object directory, relative to the store */
 };
@@ -69,7 +69,7 @@ int bid_ingest_examine(struct bid_store *store, struct bid_ingest *ingest);
 
 /*
  * Store the image of a vDSO as such: it has the name of a vDSO, and contains the kernel's name for it. Call it before
- * bid_ingest_place(), which takes it for a library.
+ * bid_ingest_store(), which takes it for a library.
  */
 int bid_ingest_vdso(struct bid_store *store, struct bid_ingest *ingest);
 
@@ -78,7 +78,7 @@ int bid_ingest_vdso(struct bid_store *store, struct bid_ingest *ingest);
  * -EBADMSG if a wrong file has the name and stays; -ENOTUNIQ if a build whose id begins alike has it; or as bid_ingest_fill() and
  * link(2).
  */
-int bid_ingest_place(struct bid_store *store, struct bid_ingest *ingest, enum bid_link wanted, enum bid_durability durability);
+int bid_ingest_store(struct bid_store *store, struct bid_ingest *ingest, enum bid_link wanted, enum bid_durability durability);
 
 /*
  * Fill ingest->temp with the file's bytes, or share its blocks, readable by all users or by the adding user alone. Sync it unless a
@@ -89,7 +89,7 @@ int bid_ingest_place(struct bid_store *store, struct bid_ingest *ingest, enum bi
  */
 int bid_ingest_fill(struct bid_store *store, struct bid_ingest *ingest, bool reflink, enum bid_durability durability);
 
-/* Publish a prepared file. Errors as bid_ingest_place(). */
+/* Publish a prepared file. Errors as bid_ingest_store(). */
 int bid_ingest_finish(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability);
 
 void bid_ingest_release(struct bid_ingest *ingest);

@@ -161,7 +161,7 @@ static int join_kind(struct bid_store *store, int from, int to, enum bid_kind ki
 }
 
 /* As join_kind(), of all kinds. */
-static int join_kinds(struct bid_store *store, const struct bid_place_of *entry, int to, bool expendable)
+static int join_kinds(struct bid_store *store, const struct bid_objdir *entry, int to, bool expendable)
 {
 	int r = 0, joined = 0;
 
@@ -174,7 +174,7 @@ static int join_kinds(struct bid_store *store, const struct bid_place_of *entry,
 	return r < 0 ? r : joined;
 }
 
-int bid_merge(struct bid_store *store, const struct bid_place_of *entry, const char *target, bool expendable)
+int bid_merge(struct bid_store *store, const struct bid_objdir *entry, const char *target, bool expendable)
 {
 	bid_auto_fd int to = -1;
 	int r;
@@ -188,7 +188,7 @@ int bid_merge(struct bid_store *store, const struct bid_place_of *entry, const c
 	return r < 0 ? r : 0;
 }
 
-bool bid_merge_pending(struct bid_store *store, const struct bid_place_of *entry, const char *target)
+bool bid_merge_pending(struct bid_store *store, const struct bid_objdir *entry, const char *target)
 {
 	bid_auto_fd int to = -1;
 
@@ -224,15 +224,15 @@ int bid_merge_missing(struct bid_store *store, const char *from, const char *to,
 	return r;
 }
 
-/* Does @place have a correct file of @kind? */
-static bool is_right(struct bid_store *store, const char *place, const struct bid_id *filed, enum bid_kind kind)
+/* Does @objdir have a correct file of @kind? */
+static bool is_right(struct bid_store *store, const char *objdir, const struct bid_id *filed, enum bid_kind kind)
 {
 	struct bid_request request = { .id = *filed, .kind = kind };
 	struct bid_file file = BID_FILE_NONE;
 	char path[BID_LAYOUT_FILE_MAX];
 	int r;
 
-	r = bid_check_open(store, bid_layout_file(place, kind, path), &request, &file);
+	r = bid_check_open(store, bid_layout_file(objdir, kind, path), &request, &file);
 	bid_file_release(&file);
 	return r == 0;
 }
@@ -247,7 +247,7 @@ static bool is_build(struct bid_store *store, const char *path, const struct bid
 /* Add the correct files of the unnamed directory to @path. Returns as bid_merge(). */
 static int join_unnamed(struct bid_store *store, const struct bid_id *filed, const char *unnamed, const char *path)
 {
-	struct bid_place_of entry = { .path = unnamed, .id = *filed };
+	struct bid_objdir entry = { .path = unnamed, .id = *filed };
 	bid_auto_fd int dir = -1;
 	int r = bid_beneath_open(bid_store_root(store), unnamed, O_RDONLY | O_DIRECTORY, &dir);
 

@@ -13,10 +13,10 @@
  * names, unless @entry's files are @expendable: copies exist elsewhere. The caller has checked both. Returns 0, or an error,
  * perhaps after a part of the work.
  */
-int bid_merge(struct bid_store *store, const struct bid_place_of *entry, const char *target, bool expendable);
+int bid_merge(struct bid_store *store, const struct bid_objdir *entry, const char *target, bool expendable);
 
 /* Would bid_merge() change anything, @entry being of directories, or cannot tell? */
-bool bid_merge_pending(struct bid_store *store, const struct bid_place_of *entry, const char *target);
+bool bid_merge_pending(struct bid_store *store, const struct bid_objdir *entry, const char *target);
 
 /*
  * Does a file of @info have debug information or a symbol table that the ELF file of the same id at @fd lacks? It then serves as

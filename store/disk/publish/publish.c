@@ -126,7 +126,7 @@ void bid_publish_where(struct bid_store *store, const struct bid_id *id, char re
 }
 
 /* Create and open "<path>/<id>". The next file probably goes below <path> too. */
-static int make_place(struct bid_store *store, const char *path, struct bid_touched *touched, int *ret_fd)
+static int make_objdir(struct bid_store *store, const char *path, struct bid_touched *touched, int *ret_fd)
 {
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	const char *last = strrchr(path, '/'), *slash = last ? memrchr(path, '/', (size_t)(last - path)) : NULL;
@@ -150,7 +150,7 @@ static int try_to_publish(struct bid_store *store, const struct bid_id *id, enum
 	int r, after, taken = 0;
 	bool linked = false;
 
-	r = make_place(store, path, durable ? &touched : NULL, &dir);
+	r = make_objdir(store, path, durable ? &touched : NULL, &dir);
 	if (r == 0)
 		r = bid_temp_link(file, dir, bid_kind_store_name(kind));
 	if (r == -EEXIST)

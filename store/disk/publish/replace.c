@@ -49,24 +49,24 @@ static int replace_at(struct bid_store *store, const char *path, int fd)
 	return r == 0 && fsync(parent) < 0 ? -errno : r;
 }
 
-/* Format the path of the file. In perf's old layout the entry @place is the file. */
-static void path_in(const struct replacing *replacing, const char *place, bool is_file, char ret_path[static BID_LAYOUT_FILE_MAX])
+/* Format the path of the file. In perf's old layout the entry @objdir is the file. */
+static void path_in(const struct replacing *replacing, const char *objdir, bool is_file, char ret_path[static BID_LAYOUT_FILE_MAX])
 {
 	if (is_file)
-		snprintf(ret_path, BID_LAYOUT_FILE_MAX, "%s", place);
+		snprintf(ret_path, BID_LAYOUT_FILE_MAX, "%s", objdir);
 	else
-		bid_layout_file(place, replacing->kind, ret_path);
+		bid_layout_file(objdir, replacing->kind, ret_path);
 }
 
 /* Replace the file in one object directory. A file removed meanwhile needs no replacement. */
-static int replace_in(const struct replacing *replacing, const char *place, bool is_file)
+static int replace_in(const struct replacing *replacing, const char *objdir, bool is_file)
 {
 	const struct stat *only = replacing->only;
 	char path[BID_LAYOUT_FILE_MAX];
 	struct stat st;
 	int r = 0;
 
-	path_in(replacing, place, is_file, path);
+	path_in(replacing, objdir, is_file, path);
 	if (only && (bid_beneath_stat(bid_store_root(replacing->store), path, &st) < 0 || !bid_same_inode(&st, only)))
 		return 0;
 	for (int tries = 0; tries < TRIES; tries++) {
@@ -80,7 +80,7 @@ static int replace_in(const struct replacing *replacing, const char *place, bool
 }
 
 /* Does the entry belong to another build whose id begins alike? */
-static bool is_anothers(const struct replacing *replacing, const struct bid_place_of *entry)
+static bool is_anothers(const struct replacing *replacing, const struct bid_objdir *entry)
 {
 	struct bid_request request = { .id = *replacing->id, .kind = replacing->kind };
 	char path[BID_LAYOUT_FILE_MAX];
@@ -89,7 +89,7 @@ static bool is_anothers(const struct replacing *replacing, const struct bid_plac
 	return bid_check_anothers(replacing->store, path, &request);
 }
 
-static int replace_entry(void *user, const struct bid_place_of *entry)
+static int replace_entry(void *user, const struct bid_objdir *entry)
 {
 	struct replacing *replacing = user;
 	char path[BID_LAYOUT_FILE_MAX];
@@ -107,12 +107,12 @@ static int replace_entry(void *user, const struct bid_place_of *entry)
 	return 0;
 }
 
-/* Replace the file at @place, whether in a directory or in perf's old layout. */
-static int replace_known(const struct replacing *replacing, const char *place)
+/* Replace the file at @objdir, whether in a directory or in perf's old layout. */
+static int replace_known(const struct replacing *replacing, const char *objdir)
 {
-	int r = replace_in(replacing, place, false);
+	int r = replace_in(replacing, objdir, false);
 
-	return r == 0 ? replace_in(replacing, place, true) : r;
+	return r == 0 ? replace_in(replacing, objdir, true) : r;
 }
 
 static int replace_noted(void *user, const char *note, const char *path, bool there)
@@ -123,12 +123,12 @@ static int replace_noted(void *user, const char *note, const char *path, bool th
 /* Replace the file under all names known without a dirwalk. */
 static int replace_all_known(const struct replacing *replacing, const struct bid_id *id)
 {
-	struct bid_place place = { 0 };
+	struct bid_objdir_iter objdir = { 0 };
 	struct bid_id filed = bid_layout_filed(id);
 	int r = 0;
 
-	while (r == 0 && bid_place_next(&place, replacing->store, &filed, replacing->kind))
-		r = replace_known(replacing, place.path);
+	while (r == 0 && bid_objdir_next(&objdir, replacing->store, &filed, replacing->kind))
+		r = replace_known(replacing, objdir.path);
 	return r == 0 ? bid_names_each(replacing->store, &filed, replace_noted, (void *)replacing) : r;
 }
 

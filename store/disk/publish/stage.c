@@ -153,9 +153,9 @@ static int publish_elf(struct bid_stage *stage, const struct bid_request *reques
 		r = refuse_file(stage, "carries another build-id");
 	/* the file is already on the store's file system */
 	if (r == 0) {
-		r = bid_ingest_place(stage->store, &ingest, BID_LINK_HARD, BID_DURABLE_BATCH);
+		r = bid_ingest_store(stage->store, &ingest, BID_LINK_HARD, BID_DURABLE_BATCH);
 		if (r == -EBADMSG)
-			r = refuse_file(stage, "another file has its place, and cannot be quarantined");
+			r = refuse_file(stage, "another file has its name, and cannot be quarantined");
 		else if (r == -ENOTUNIQ)
 			r = refuse_file(stage, bid_strerror(r));
 	}

@@ -46,7 +46,7 @@ int bid_store_rmdir(struct bid_store *store, const char *path)
 }
 
 /* Is @target the directory "<path>/<id>" of @filed? */
-static bool is_place_of(const char *target, const struct bid_id *filed)
+static bool is_objdir_of(const char *target, const struct bid_id *filed)
 {
 	const char *slash = strrchr(target, '/');
 	char hex[BID_ID_HEX_MAX];
@@ -63,7 +63,7 @@ int bid_store_symlink(struct bid_store *store, const struct bid_id *id, const ch
 	if (!bid_store_writable(store))
 		return -EROFS;
 	if (strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) != 0 || strlen(target) >= PATH_MAX ||
-	    !bid_link_stays_inside(target) || !is_place_of(target, &filed))
+	    !bid_link_stays_inside(target) || !is_objdir_of(target, &filed))
 		return -EINVAL;
 	if (bid_link_look(store, &filed, there) != BID_LINK_NONE)
 		return -EEXIST;
@@ -113,15 +113,15 @@ int bid_store_unlink(struct bid_store *store, const struct bid_request *request,
 bool bid_store_has_alone(struct bid_store *store, const struct bid_request *request, const struct stat *found)
 {
 	struct bid_id filed = bid_layout_filed(&request->id);
-	struct bid_place place = { 0 };
+	struct bid_objdir_iter objdir = { 0 };
 
 	if (!bid_store_writable(store) || found->st_nlink != 1)
 		return false;
-	while (bid_place_next(&place, store, &filed, request->kind)) {
+	while (bid_objdir_next(&objdir, store, &filed, request->kind)) {
 		char path[BID_LAYOUT_FILE_MAX];
 		struct stat st;
 
-		bid_layout_file(place.path, request->kind, path);
+		bid_layout_file(objdir.path, request->kind, path);
 		if (bid_beneath_stat(bid_store_root(store), path, &st) == 0 && bid_same_inode(&st, found))
 			return true;
 	}
@@ -150,18 +150,18 @@ static int make_probes(struct bid_store *store, const struct bid_id *id, int dir
 /* Open the file that a reader finds, for writing. */
 static int open_found(struct bid_store *store, const struct bid_id *filed, int *ret_fd)
 {
-	struct bid_place place = { 0 };
+	struct bid_objdir_iter objdir = { 0 };
 	bid_auto_fd int best = -1;
 	struct stat st, before = { 0 };
 
-	while ((best < 0 || before.st_size == 0) && bid_place_next(&place, store, filed, BID_KIND_PROBES)) {
+	while ((best < 0 || before.st_size == 0) && bid_objdir_next(&objdir, store, filed, BID_KIND_PROBES)) {
 		char path[BID_LAYOUT_FILE_MAX];
 		bid_auto_fd int fd = -1;
 		int r;
 
-		if (!bid_layout_is_named_after(place.path, filed))
+		if (!bid_layout_is_named_after(objdir.path, filed))
 			continue;
-		bid_layout_file(place.path, BID_KIND_PROBES, path);
+		bid_layout_file(objdir.path, BID_KIND_PROBES, path);
 		r = bid_beneath_open(bid_store_root(store), path, O_RDWR | O_NONBLOCK, &fd);
 		if (r == -ENOENT || r == -ENOTDIR)
 			continue;
@@ -194,8 +194,8 @@ int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, cons
 	r = open_found(store, &filed, ret_fd);
 	if (r != -ENOENT)
 		return r;
-	if (bid_store_where(store, &filed, where, sizeof(where)) < 0 || !is_place_of(where, &filed)) {
-		if (!path || !is_place_of(path, &filed))
+	if (bid_store_where(store, &filed, where, sizeof(where)) < 0 || !is_objdir_of(where, &filed)) {
+		if (!path || !is_objdir_of(path, &filed))
 			return create ? -EPERM : -ENOENT;
 		snprintf(where, sizeof(where), "%s", path);
 	}

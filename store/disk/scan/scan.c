@@ -402,7 +402,7 @@ static int place_file(struct scan *scan, const struct bid_walk_file *file, struc
 	if (r == 0)
 		r = bid_ingest_vdso(scan->store, ingest);
 	if (r == 0)
-		r = bid_ingest_place(scan->store, ingest, scan->config->link, BID_DURABLE_LATER);
+		r = bid_ingest_store(scan->store, ingest, scan->config->link, BID_DURABLE_LATER);
 	if (r < 0)
 		return r;
 	/* linking changes only ctime; any other change came from outside */
@@ -440,7 +440,7 @@ static int add_file(struct scan *scan, const struct bid_walk_file *file, int fd,
 	pending->error = r;
 	pending->added = ingest->added;
 	pending->is_fresh = ingest->is_fresh;
-	if (r < 0 || ingest->stage == BID_INGEST_PLACED) {
+	if (r < 0 || ingest->stage == BID_INGEST_PUBLISHED) {
 		bid_ingest_release(ingest);
 		free(ingest);
 		pending->ingest = NULL;

@@ -114,10 +114,10 @@ int bid_verify_merge(struct bid_verify *members, unsigned n);
 int bid_verify_fanout(struct bid_verify *verify, const struct bid_id *filed);
 
 /* Check a name and all files below it. @user, here and below, is a struct bid_verify. */
-int bid_verify_entry(void *user, const struct bid_place_of *entry);
+int bid_verify_entry(void *user, const struct bid_objdir *entry);
 
 /* Check only whether a link leads to the name, after the removal of links. */
-int bid_verify_adopt(void *user, const struct bid_place_of *entry);
+int bid_verify_adopt(void *user, const struct bid_objdir *entry);
 
 /* All of perf's links; to be called by each thread. */
 int bid_verify_links(struct bid_verify *verify);

@@ -274,9 +274,9 @@ static int check_object(struct bid_verify *verify, int dir, const char *name, co
 }
 
 /* Does the target of the link have all files of the entry? Probe definitions do not count: each name has its own. */
-static bool is_joined(struct bid_verify *verify, const struct bid_place_of *entry, const char *target)
+static bool is_joined(struct bid_verify *verify, const struct bid_objdir *entry, const char *target)
 {
-	struct bid_place_of files = *entry;
+	struct bid_objdir files = *entry;
 	struct stat one, other;
 	char path[BID_LAYOUT_FILE_MAX];
 
@@ -284,18 +284,18 @@ static bool is_joined(struct bid_verify *verify, const struct bid_place_of *entr
 		files.kinds &= ~(1U << BID_KIND_PROBES);
 		return !bid_merge_pending(verify->store, &files, target);
 	}
-	bid_layout_file(target, bid_place_file_kind(entry->path), path);
+	bid_layout_file(target, bid_objdir_file_kind(entry->path), path);
 	return bid_beneath_stat(bid_store_root(verify->store), entry->path, &one) == 0 &&
 	       bid_beneath_stat(bid_store_root(verify->store), path, &other) == 0 && bid_same_inode(&one, &other);
 }
 
 /* Is @entry in a well-known directory? Readers look there without a link. */
-static bool is_known_place(const struct bid_place_of *entry)
+static bool is_known_objdir(const struct bid_objdir *entry)
 {
 	char path[BID_LAYOUT_MAX];
 
-	for (unsigned i = 0; i < BID_PLACE_KNOWN_MAX; i++)
-		if (strcmp(bid_layout_under(bid_place_known(i), &entry->id, path), entry->path) == 0)
+	for (unsigned i = 0; i < BID_OBJDIR_KNOWN_MAX; i++)
+		if (strcmp(bid_layout_under(bid_objdir_known(i), &entry->id, path), entry->path) == 0)
 			return true;
 	return false;
 }
@@ -345,7 +345,7 @@ static bool is_as_recorded(struct bid_verify *verify, const char *path, const st
 }
 
 /* Are the files at @target correct that @entry would share? A wrong file still lies there if the quarantine failed. */
-static bool is_right(struct bid_verify *verify, const struct bid_place_of *entry, const char *target)
+static bool is_right(struct bid_verify *verify, const struct bid_objdir *entry, const char *target)
 {
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = entry->id, .kind = (enum bid_kind)kind };
@@ -366,7 +366,7 @@ static bool is_right(struct bid_verify *verify, const struct bid_place_of *entry
 }
 
 /* Point the link of the id at the entry, unless the link leads to another name by now. */
-static bool link_orphan(struct bid_store *store, const struct bid_place_of *entry)
+static bool link_orphan(struct bid_store *store, const struct bid_objdir *entry)
 {
 	bid_auto_fd int lock = bid_store_lock(store, true);
 	char target[PATH_MAX];
@@ -375,7 +375,7 @@ static bool link_orphan(struct bid_store *store, const struct bid_place_of *entr
 }
 
 /* Adopt an orphan. Sets *@ret_linked if the link of the id leads to the entry. */
-static int adopt_orphan(struct bid_verify *verify, const struct bid_place_of *entry, bool *ret_linked)
+static int adopt_orphan(struct bid_verify *verify, const struct bid_objdir *entry, bool *ret_linked)
 {
 	struct bid_finding finding = { .kind = BID_FINDING_ORPHAN, .path = entry->path, .request = { .id = entry->id } };
 	bool repair = verify->config->repair, later = false;
@@ -392,7 +392,7 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_place_of *en
 	}
 	switch (bid_link_look(verify->store, &entry->id, target)) {
 	case BID_LINK_GOOD:
-		if (strcmp(target, entry->path) == 0 || is_known_place(entry))
+		if (strcmp(target, entry->path) == 0 || is_known_objdir(entry))
 			return 0;
 		if (is_joined(verify, entry, target)) {
 			if (repair)
@@ -417,7 +417,7 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_place_of *en
 		finding.repaired = repair && link_orphan(verify->store, entry);
 		break;
 	default:
-		finding.text = "in the place of its link is something else";
+		finding.text = "not a symbolic link, where its link should be";
 	}
 	if (verify->again && !finding.repaired && !later)
 		return 0;
@@ -426,7 +426,7 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_place_of *en
 	return bid_verify_found(verify, &finding);
 }
 
-int bid_verify_adopt(void *user, const struct bid_place_of *entry)
+int bid_verify_adopt(void *user, const struct bid_objdir *entry)
 {
 	bool linked;
 
@@ -434,7 +434,7 @@ int bid_verify_adopt(void *user, const struct bid_place_of *entry)
 }
 
 /* Report an object directory that has been empty for a while. */
-static int check_empty(struct bid_verify *verify, const struct bid_place_of *entry)
+static int check_empty(struct bid_verify *verify, const struct bid_objdir *entry)
 {
 	struct bid_finding finding = {
 		.kind = BID_FINDING_EMPTY, .path = entry->path, .request = { .id = entry->id }, .text = "nothing lies in it"
@@ -455,10 +455,10 @@ static int check_empty(struct bid_verify *verify, const struct bid_place_of *ent
 	return bid_verify_found(verify, &finding);
 }
 
-int bid_verify_entry(void *user, const struct bid_place_of *entry)
+int bid_verify_entry(void *user, const struct bid_objdir *entry)
 {
 	struct bid_verify *verify = user;
-	struct bid_place_of left = *entry;
+	struct bid_objdir left = *entry;
 	char path[BID_LAYOUT_FILE_MAX];
 	bool linked = false;
 	int r;

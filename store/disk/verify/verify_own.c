@@ -210,17 +210,17 @@ static int visit_sections(struct bid_verify *verify, const char *path, const str
 /* Open the file of @request in the store as it is. Returns 0, -ENOENT, or the error that leaves its existence unknown. */
 static int open_artifact(struct bid_verify *verify, const struct bid_request *request, int *ret_fd, struct stat *ret_st)
 {
-	struct bid_place place = { 0 };
+	struct bid_objdir_iter objdir = { 0 };
 	int r, result = -ENOENT;
 
-	while (bid_place_next(&place, verify->store, &request->id, request->kind)) {
+	while (bid_objdir_next(&objdir, verify->store, &request->id, request->kind)) {
 		char path[BID_LAYOUT_FILE_MAX];
 		bid_auto_fd int fd = -1;
 
-		bid_layout_file(place.path, request->kind, path);
+		bid_layout_file(objdir.path, request->kind, path);
 		r = bid_beneath_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 		if (r == -ENOENT && (request->kind == BID_KIND_ELF || request->kind == BID_KIND_KALLSYMS))
-			r = bid_beneath_open(bid_store_root(verify->store), place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+			r = bid_beneath_open(bid_store_root(verify->store), objdir.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 		if (r < 0 && r != -ENOENT && r != -ENOTDIR && r != -ELOOP)
 			result = r;
 		if (r < 0 || fstat(fd, ret_st) < 0 || !S_ISREG(ret_st->st_mode))
