@@ -24,7 +24,7 @@ static void keep_ids(struct bid_fs *fs, const struct bid_node *node, fuse_ino_t 
 	uint64_t cookie, before;
 	int r;
 
-	r = all ? bid_store_ids_mark(fs->store, &cookie) : bid_store_ids_mark_in(fs->store, node->fanout, &cookie);
+	r = all ? bid_store_ids_cookie(fs->store, &cookie) : bid_store_ids_cookie_in(fs->store, node->fanout, &cookie);
 	/* the directory is changing */
 	if (r < 0)
 		return;

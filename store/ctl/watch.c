@@ -52,7 +52,7 @@ struct watch {
 	int64_t full_ms; /* clock of a further one, for programs beyond the queue */
 	struct started started[STARTED_MAX]; /* sorted by due_ms */
 	size_t n_started;
-	uint64_t modules; /* modules_mark() at the last add of the kernel; 0 before */
+	uint64_t modules; /* modules_cookie() at the last add of the kernel; 0 before */
 	int trouble; /* reported error of the last pass */
 };
 
@@ -94,24 +94,24 @@ static int reopen(struct watch *watch)
 }
 
 /*
- * Compute a mark of the loaded modules, which changes with each load, because the new directory's inode number is unique. Returns 0
- * if the modules cannot be listed.
+ * Compute a change cookie of the loaded modules, which changes with each load, because the new directory's inode number is unique.
+ * Returns 0 if the modules cannot be listed.
  */
-static uint64_t modules_mark(void)
+static uint64_t modules_cookie(void)
 {
 	bid_auto_dir DIR *modules = opendir("/sys/module");
 	struct dirent *module;
-	uint64_t mark = 0;
+	uint64_t cookie = 0;
 
 	while (modules && (module = readdir(modules)))
-		mark += (module->d_ino ^ module->d_ino >> 29) * 0x9e3779b97f4a7c15U;
-	return mark;
+		cookie += (module->d_ino ^ module->d_ino >> 29) * 0x9e3779b97f4a7c15U;
+	return cookie;
 }
 
 static int look_at_all(struct watch *watch)
 {
 	int64_t now = bid_clock_ms();
-	uint64_t modules = modules_mark();
+	uint64_t modules = modules_cookie();
 	int r;
 
 	watch->all_ms = watch->full_ms > now ? watch->full_ms : now + watch->interval_ms;

@@ -148,8 +148,8 @@ bool bid_one_has_paths(struct bid_store *store)
 	return r >= 0;
 }
 
-/* Mix the state of a directory with the stat @st into @mark. */
-static int mark_dir(const struct stat *st, uint64_t *mark)
+/* Mix the state of a directory with the stat @st into @cookie. */
+static int mix_dir(const struct stat *st, uint64_t *cookie)
 {
 	struct bid_stat_data stat_data = bid_stat_data_of(st);
 	const uint64_t state[] = { (uint64_t)stat_data.dev,
@@ -159,15 +159,15 @@ static int mark_dir(const struct stat *st, uint64_t *mark)
 				   (uint64_t)stat_data.changed.tv_sec,
 				   (uint64_t)stat_data.changed.tv_nsec };
 
-	*mark = XXH3_64bits_withSeed(state, sizeof(state), *mark);
+	*cookie = XXH3_64bits_withSeed(state, sizeof(state), *cookie);
 	return stat_data.racy ? -EAGAIN : 0;
 }
 
 /*
- * Mix the link directories @first to @last of one store into @mark. A lower store adds its root, where a cache of libdebuginfod has
- * its directories.
+ * Mix the link directories @first to @last of one store into @cookie. A lower store adds its root, where a cache of libdebuginfod
+ * has its directories.
  */
-static int mark_store(struct bid_store *store, unsigned first, unsigned last, uint64_t *mark)
+static int mix_store(struct bid_store *store, unsigned first, unsigned last, uint64_t *cookie)
 {
 	bid_auto_fd int links = -1;
 	struct stat st;
@@ -176,7 +176,7 @@ static int mark_store(struct bid_store *store, unsigned first, unsigned last, ui
 	if (bid_store_flags(store) & BID_STORE_LOWER) {
 		if (fstat(bid_store_root(store), &st) < 0)
 			return -errno;
-		r = mark_dir(&st, mark);
+		r = mix_dir(&st, cookie);
 		if (r < 0)
 			return r;
 	}
@@ -185,42 +185,42 @@ static int mark_store(struct bid_store *store, unsigned first, unsigned last, ui
 		r = -errno;
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	r = mark_dir(&st, mark);
+	r = mix_dir(&st, cookie);
 	for (; first <= last && r == 0; first++) {
 		char name[3];
 
 		snprintf(name, sizeof(name), "%02x", first);
 		/* in a lower store the directory may be a symbolic link */
 		if (fstatat(links, name, &st, bid_store_flags(store) & BID_STORE_LOWER ? 0 : AT_SYMLINK_NOFOLLOW) == 0)
-			r = mark_dir(&st, mark);
+			r = mix_dir(&st, cookie);
 		else if (errno != ENOENT)
 			r = -errno;
 	}
 	return r;
 }
 
-static int mark_ids(struct bid_store *store, unsigned first, unsigned last, uint64_t *ret_mark)
+static int compute_cookie(struct bid_store *store, unsigned first, unsigned last, uint64_t *ret_cookie)
 {
-	uint64_t mark = 0;
+	uint64_t cookie = 0;
 
 	for (; store; store = bid_store_lower(store)) {
-		int r = mark_store(store, first, last, &mark);
+		int r = mix_store(store, first, last, &cookie);
 
 		if (r < 0)
 			return r;
 	}
-	*ret_mark = mark ? mark : 1;
+	*ret_cookie = cookie ? cookie : 1;
 	return 0;
 }
 
-int bid_store_ids_mark(struct bid_store *store, uint64_t *ret_mark)
+int bid_store_ids_cookie(struct bid_store *store, uint64_t *ret_cookie)
 {
-	return mark_ids(store, 0, UINT8_MAX, ret_mark);
+	return compute_cookie(store, 0, UINT8_MAX, ret_cookie);
 }
 
-int bid_store_ids_mark_in(struct bid_store *store, uint8_t first, uint64_t *ret_mark)
+int bid_store_ids_cookie_in(struct bid_store *store, uint8_t first, uint64_t *ret_cookie)
 {
-	return mark_ids(store, first, first, ret_mark);
+	return compute_cookie(store, first, first, ret_cookie);
 }
 
 /* Does @path lie beside the tree of original paths? */

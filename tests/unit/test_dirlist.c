@@ -413,22 +413,22 @@ static void marks_tell_changes(void **state)
 	int r;
 
 	/* a directory changed in this tick of the clock has no cookie yet */
-	while ((r = bid_store_ids_mark(scene->store, &before)) == -EAGAIN)
+	while ((r = bid_store_ids_cookie(scene->store, &before)) == -EAGAIN)
 		usleep(10000);
 	assert_int_equal(r, 0);
 	run(scene, "mkdir -p store/usr/bin/other");
-	assert_int_equal(bid_store_ids_mark(scene->store, &after), 0);
+	assert_int_equal(bid_store_ids_cookie(scene->store, &after), 0);
 	assert_int_equal(after, before);
 
 	add_id(scene, IDS);
-	while ((r = bid_store_ids_mark(scene->store, &after)) == -EAGAIN)
+	while ((r = bid_store_ids_cookie(scene->store, &after)) == -EAGAIN)
 		usleep(10000);
 	assert_int_equal(r, 0);
 	assert_int_not_equal(after, before);
 
 	before = after;
 	remove_id(scene, IDS);
-	while (bid_store_ids_mark(scene->store, &after) == -EAGAIN)
+	while (bid_store_ids_cookie(scene->store, &after) == -EAGAIN)
 		usleep(10000);
 	assert_int_not_equal(after, before);
 }
