@@ -90,7 +90,7 @@ int bid_store_forget(struct bid_store *store, int64_t before, bool dry_run, stru
  * eviction removes the artifact. Returns 0; as bid_store_find() if it no longer exists; or the error of the removal. Locking: takes
  * the store's lock exclusively if there is a record.
  */
-int bid_store_claim(struct bid_store *store, const struct bid_request *request);
+int bid_store_mark_added(struct bid_store *store, const struct bid_request *request);
 
 /* Note the use of the artifact, for the order of eviction: at most one system call an hour for each artifact. */
 void bid_store_used(struct bid_store *store, const struct bid_request *request);

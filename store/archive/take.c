@@ -64,7 +64,7 @@ static int recognise(struct bid_unpack *unpack, const struct bid_member_name *na
 		r = file.kind == name->kind ? 0 : -ENOENT;
 	bid_file_release(&file);
 	if (r == 0)
-		r = bid_store_claim(unpack->store, &request);
+		r = bid_store_mark_added(unpack->store, &request);
 	/* wrong content is replaced by the right one */
 	return r >= 0 ? 1 : r == -ENOENT || bid_is_unusable(r) ? 0 : r;
 }
@@ -248,7 +248,7 @@ static int commit(struct bid_unpack *unpack, const struct bid_member_name *name,
 	bid_file_release(&file);
 	/* another process may have fetched the artifact meanwhile */
 	if (r == 0)
-		r = bid_store_claim(unpack->store, &(struct bid_request){ .id = name->id, .kind = name->kind });
+		r = bid_store_mark_added(unpack->store, &(struct bid_request){ .id = name->id, .kind = name->kind });
 	if (r == -EBADMSG || r == -ESTALE)
 		return refuse(unpack, member, "%s", bid_txn_reason(txn)[0] ? bid_txn_reason(txn) : bid_strerror(r));
 	if (r < 0)

@@ -25,7 +25,7 @@ static int pin(struct bid_store *store, const struct bid_id *id, bool dry_run)
 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
-		int r = dry_run ? find(store, &request) : bid_store_claim(store, &request);
+		int r = dry_run ? find(store, &request) : bid_store_mark_added(store, &request);
 
 		if (r == 0)
 			kinds |= 1 << kind;

@@ -463,7 +463,7 @@ static int look_again(struct bid_store *store, const struct bid_request *request
 	return r;
 }
 
-int bid_store_claim(struct bid_store *store, const struct bid_request *request)
+int bid_store_mark_added(struct bid_store *store, const struct bid_request *request)
 {
 	bid_auto_fd int lock = -1;
 	struct stat st;

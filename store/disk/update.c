@@ -32,7 +32,7 @@ static int update_file(struct bid_store *store, struct bid_ingest *ingest, bool 
 		r = bid_ingest_fill(store, ingest, false, BID_DURABLE_EACH);
 	if (r == 0 && others > 0)
 		r = bid_replace(store, &request, NULL, ingest->temp.fd);
-	return r == 0 ? bid_store_claim(store, &request) : r;
+	return r == 0 ? bid_store_mark_added(store, &request) : r;
 }
 
 int bid_store_update(struct bid_store *store, const char *path, struct bid_added *ret_added, bool *ret_replaced)

@@ -401,7 +401,7 @@ static void test_what_a_kill_leaves_is_counted_or_cleared(void **state)
 struct between {
 	const struct store_scene *scene;
 	struct bid_file file; /* the cached descriptor that the eviction drops */
-	int claimed;
+	int marked;
 };
 
 static int add_between(void *user, const struct stat *st)
@@ -411,14 +411,14 @@ static int add_between(void *user, const struct stat *st)
 
 	if (between->file.fd < 0)
 		return -1;
-	between->claimed = bid_store_claim(between->scene->store, &request);
+	between->marked = bid_store_mark_added(between->scene->store, &request);
 	return bid_steal_fd(&between->file.fd);
 }
 
 static void test_file_added_while_it_is_chosen_stays(void **state)
 {
 	struct store_scene *scene = *state;
-	struct between between = { .scene = scene, .file = BID_FILE_NONE, .claimed = -1 };
+	struct between between = { .scene = scene, .file = BID_FILE_NONE, .marked = -1 };
 	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
 	struct bid_evict_config config = { .limits = { .cache_size = 1 } };
 	struct bid_evict_stats stats;
@@ -428,7 +428,7 @@ static void test_file_added_while_it_is_chosen_stays(void **state)
 	bid_store_on_let_go(scene->store, add_between, &between);
 	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
 	bid_store_on_let_go(scene->store, NULL, NULL);
-	assert_int_equal(between.claimed, 0);
+	assert_int_equal(between.marked, 0);
 	assert_int_equal(stats.evicted, 0);
 	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
 	run(scene, "rmdir store/.bidfs/record/aa");
@@ -437,7 +437,7 @@ static void test_file_added_while_it_is_chosen_stays(void **state)
 	fetch(scene, ID_B, BID_KIND_ELF, "b");
 	request = request_for(ID_B, BID_KIND_ELF);
 	assert_int_equal(evict_all(scene, false), 1);
-	assert_int_equal(bid_store_claim(scene->store, &request), -ENOENT);
+	assert_int_equal(bid_store_mark_added(scene->store, &request), -ENOENT);
 }
 
 /* A section and an unpacked module can be derived again; their origins stay. */

@@ -406,7 +406,7 @@ static int recognise_file(struct bid_store *store, struct bid_ingest *ingest, en
 	/* an ELF file may substitute for its debuginfo, but is no debug file */
 	r = file.kind == request.kind && !ingest->is_unnamed ? add_name(store, ingest, &file, own, durability) : 0;
 	/* the file now belongs to the user, and is not evicted; if it was evicted meanwhile, it is added again */
-	claimed = r == 0 && file.kind == request.kind ? bid_store_claim(store, &request) : -ENOENT;
+	claimed = r == 0 && file.kind == request.kind ? bid_store_mark_added(store, &request) : -ENOENT;
 	ingest->added.known = claimed >= 0;
 	ingest->is_fresh = ingest->added.known && bid_store_is_fresh(store, &file.st);
 	if (ingest->added.known)

@@ -286,7 +286,7 @@ static bool is_stored(struct scan *scan, const struct bid_walk_file *file, const
 	if (kinds < 0 || !(kinds & 1 << kind))
 		return false;
 	/* it may have been evicted and fetched again since the scan that added it */
-	if (bid_store_claim(scan->store, &request) < 0)
+	if (bid_store_mark_added(scan->store, &request) < 0)
 		return false;
 	if (bid_find_stat(scan->store, &request, ret_stat) < 0)
 		*ret_stat = (struct stat){ 0 };
@@ -354,11 +354,11 @@ static int clean_store(struct scan *scan, struct timespec *ret_before)
 }
 
 /* Mark the ELF file below its original path as added by the user: eviction then spares it, and no lookup is repeated. */
-static bool is_claimed(struct bid_store *store, const struct bid_request *request)
+static bool is_marked_added(struct bid_store *store, const struct bid_request *request)
 {
 	struct stat st;
 
-	return bid_record_stat(store, request, &st) == -ENOENT || bid_store_claim(store, request) == 0;
+	return bid_record_stat(store, request, &st) == -ENOENT || bid_store_mark_added(store, request) == 0;
 }
 
 /*
@@ -377,7 +377,7 @@ static bool is_placed(struct scan *scan, const struct bid_walk_file *file, int f
 	/* the file may grant privileges by now, or lie in a private directory; perf links all files */
 	if (bid_same_inode(ret_stored, st))
 		return is_linked(scan, file, id) && !bid_rights_given(fd, st) && file->note == 0 &&
-		       is_claimed(scan->store, &request);
+		       is_marked_added(scan->store, &request);
 	/* or all users may read the file by now */
 	if (ret_stored->st_size != st->st_size || (bid_all_read(st->st_mode) && !bid_all_read(ret_stored->st_mode)) ||
 	    bid_find_stored(scan->store, &request, &found) < 0)
@@ -385,7 +385,7 @@ static bool is_placed(struct scan *scan, const struct bid_walk_file *file, int f
 	same = bid_same_inode(&found.st, ret_stored);
 	bid_file_release(&found);
 	/* the file is the user's now, and no download */
-	return same && is_claimed(scan->store, &request);
+	return same && is_marked_added(scan->store, &request);
 }
 
 /* Finish adding the file ingest->fd; @st is its earlier stat. */
