@@ -30,7 +30,7 @@ static int add_response(void *user, const struct bid_last_response *response)
 	const struct bid_report *report = &response->report;
 	json_t *one = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "kind", bid_kind_name(response->request.kind),
 				"source", bid_json_text(report->source), "outcome", bid_outcome_name(report->outcome), "text",
-				bid_json_text(report->text), "attempts", (json_int_t)report->tries, "bytes",
+				bid_json_text(report->text), "attempts", (json_int_t)report->attempts, "bytes",
 				(json_int_t)report->bytes, "received", (json_int_t)report->received, "elapsed_ms",
 				(json_int_t)report->elapsed_ms, "time", (json_int_t)response->time, "retry_s",
 				(json_int_t)response->again_s);

@@ -54,7 +54,7 @@ struct bid_answer {
 	const char *text; /* in words, for people: "HTTP 404", "no connection: Connection refused" */
 	const char *url; /* requested URL, without user name and password */
 	const char *led_to; /* target of the redirection, also without the query, or NULL */
-	unsigned tries; /* number of attempts, if the source retries; 0 if unknown */
+	unsigned attempts; /* number of attempts, if the source retries; 0 if unknown */
 	const char *before; /* with several attempts: the last failure before this response, in words; or NULL */
 	const char *file; /* the file's name at the source, or NULL */
 	const char *archive; /* the archive with the file, or NULL */

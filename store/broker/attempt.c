@@ -186,7 +186,7 @@ static void keep_response(struct bid_source_response *response, const struct bid
 	response->modified = answer->modified;
 	snprintf(response->text, sizeof(response->text), "%s", answer->text ? answer->text : bid_outcome_name(answer->outcome));
 	/* without memory the origin is lost, the body is not */
-	response->tries = answer->tries;
+	response->attempts = answer->attempts;
 	response->url = answer->url ? strdup(answer->url) : NULL;
 	response->led_to = answer->led_to ? strdup(answer->led_to) : NULL;
 	response->before = answer->before ? strdup(answer->before) : NULL;

@@ -32,7 +32,7 @@ struct bid_source_response {
 	bool lasting;
 	int64_t modified;
 	char text[BID_TEXT_MAX];
-	unsigned tries;
+	unsigned attempts;
 	char *url;
 	char *led_to;
 	char *before;

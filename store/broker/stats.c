@@ -145,7 +145,7 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		.text = text,
 		.url = attempt->response.url,
 		.led_to = attempt->response.led_to,
-		.tries = attempt->response.tries,
+		.attempts = attempt->response.attempts,
 		.before = attempt->response.before,
 		.bytes = attempt->delivered,
 		.received = attempt->received,

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 
-enum { TRIES = 16 };
+enum { ATTEMPTS = 16 };
 
 /* Create an unnamed file in the directory of the output, or a named one where O_TMPFILE is unsupported. */
 static int open_temp(struct ctl_outfile *file)
@@ -67,7 +67,7 @@ static int name_temp(struct ctl_outfile *file)
 {
 	int r;
 
-	for (int i = 0; i < TRIES; i++) {
+	for (int i = 0; i < ATTEMPTS; i++) {
 		if (asprintf(&file->temp, "%s.%d-%d", file->path, (int)getpid(), i) < 0) {
 			file->temp = NULL;
 			return -ENOMEM;

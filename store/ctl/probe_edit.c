@@ -16,7 +16,7 @@
 
 enum {
 	SIZE_LIMIT = 64 << 20, /* bytes */
-	LEASE_TRIES = 100, /* about 2 s; perf keeps the file open for some milliseconds */
+	LEASE_ATTEMPTS = 100, /* about 2 s; perf keeps the file open for some milliseconds */
 };
 
 struct text {
@@ -49,7 +49,7 @@ int ctl_probe_read(struct bid_store *store, const struct bid_id *id, struct ctl_
  */
 static int open_leased(struct bid_store *store, const struct bid_id *id, int *ret_fd)
 {
-	for (unsigned tries = 0; tries < LEASE_TRIES; tries++) {
+	for (unsigned attempts = 0; attempts < LEASE_ATTEMPTS; attempts++) {
 		struct timespec pause = { .tv_nsec = 10000000 + (getpid() % 16) * 1000000L };
 		bid_auto_fd int fd = -1;
 		int r = bid_store_open_probes(store, id, NULL, true, &fd);

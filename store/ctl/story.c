@@ -15,7 +15,7 @@
 struct ctl_answer {
 	char *source, *text, *url, *led_to, *before; /* owned; the last three may be NULL */
 	enum bid_outcome outcome;
-	unsigned tries;
+	unsigned attempts;
 	uint64_t bytes, received;
 	unsigned elapsed_ms;
 	int64_t time; /* time of a response that the mount reports, in seconds since the epoch; 0 if unknown */
@@ -77,7 +77,7 @@ void ctl_story_take(struct ctl_story *story, const struct bid_result *result)
 			.led_to = copy_of(from->led_to),
 			.before = copy_of(from->before),
 			.outcome = from->outcome,
-			.tries = from->tries,
+			.attempts = from->attempts,
 			.bytes = from->bytes,
 			.received = from->received,
 			.elapsed_ms = from->elapsed_ms,
@@ -135,7 +135,7 @@ void ctl_story_take_responses(struct ctl_story *story, const json_t *responses, 
 		answer.url = text_in(from, "url");
 		answer.led_to = text_in(from, "redirect");
 		answer.before = text_in(from, "before");
-		answer.tries = (unsigned)number_in(from, "attempts");
+		answer.attempts = (unsigned)number_in(from, "attempts");
 		answer.bytes = number_in(from, "bytes");
 		answer.received = number_in(from, "received");
 		answer.elapsed_ms = (unsigned)number_in(from, "elapsed_ms");
@@ -163,14 +163,14 @@ static bool asked_for_more(const struct ctl_story *story, size_t index)
 	return false;
 }
 
-enum { TRIES_MAX = 32 };
+enum { ATTEMPTS_TEXT_MAX = 32 };
 
-/* Format " in 3 tries", or "" for a single one. Returns @buf. */
-static const char *in_tries(const struct ctl_answer *answer, char buf[static TRIES_MAX])
+/* Format " in 3 attempts", or "" for a single one. Returns @buf. */
+static const char *in_attempts(const struct ctl_answer *answer, char buf[static ATTEMPTS_TEXT_MAX])
 {
 	*buf = '\0';
-	if (answer->tries > 1)
-		snprintf(buf, TRIES_MAX, " in %u tries", answer->tries);
+	if (answer->attempts > 1)
+		snprintf(buf, ATTEMPTS_TEXT_MAX, " in %u attempts", answer->attempts);
 	return buf;
 }
 
@@ -179,9 +179,9 @@ void ctl_story_complain(const struct ctl_story *story)
 	for (size_t i = 0; i < story->n; i++) {
 		const struct ctl_answer *answer = &story->answers[i];
 		bool url = answer->url && asked_for_more(story, i);
-		char tries[TRIES_MAX];
+		char attempts[ATTEMPTS_TEXT_MAX];
 
-		bid_error("%s%s: %s: server '%s'", bid_outcome_name(answer->outcome), in_tries(answer, tries), answer->text,
+		bid_error("%s%s: %s: server '%s'", bid_outcome_name(answer->outcome), in_attempts(answer, attempts), answer->text,
 			  url ? answer->url : answer->source);
 	}
 }
@@ -191,7 +191,7 @@ static json_t *json_of(const struct ctl_answer *answer)
 	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "server", ctl_json_text(answer->source), "state",
 			 bid_outcome_name(answer->outcome), "reason", ctl_json_text(answer->text), "url",
 			 ctl_json_text(answer->url), "redirect", ctl_json_text(answer->led_to), "attempts",
-			 (json_int_t)answer->tries, "before", ctl_json_text(answer->before), "bytes", (json_int_t)answer->bytes,
+			 (json_int_t)answer->attempts, "before", ctl_json_text(answer->before), "bytes", (json_int_t)answer->bytes,
 			 "received", (json_int_t)answer->received, "elapsed_ms", (json_int_t)answer->elapsed_ms);
 }
 
@@ -238,7 +238,7 @@ static void tell_when(const struct ctl_answer *answer)
 
 static void tell_answer(const struct ctl_answer *answer)
 {
-	char text[1024], tries[TRIES_MAX], size[CTL_SIZE_MAX], rate[CTL_SIZE_MAX];
+	char text[1024], attempts[ATTEMPTS_TEXT_MAX], size[CTL_SIZE_MAX], rate[CTL_SIZE_MAX];
 	FILE *line = fmemopen(text, sizeof(text), "w");
 
 	tell("asked", answer->source);
@@ -249,8 +249,8 @@ static void tell_answer(const struct ctl_answer *answer)
 	if (!line)
 		return;
 	fputs(bid_outcome_name(answer->outcome), line);
-	if (answer->tries || answer->elapsed_ms || answer->url)
-		fprintf(line, " after %u ms%s", answer->elapsed_ms, in_tries(answer, tries));
+	if (answer->attempts || answer->elapsed_ms || answer->url)
+		fprintf(line, " after %u ms%s", answer->elapsed_ms, in_attempts(answer, attempts));
 	fprintf(line, ": %s", answer->text);
 	if (answer->received > 0)
 		fprintf(line, ", %s", ctl_format_size(answer->received, size));

@@ -213,7 +213,7 @@ int bid_beneath_mkdirs_touching(int root, const char *path, struct bid_touched *
 	int r = -ESTALE;
 
 	/* other processes remove empty directories while this one creates directories below them */
-	for (int tries = 0; tries < 16 && r == -ESTALE; tries++) {
+	for (int attempts = 0; attempts < 16 && r == -ESTALE; attempts++) {
 		bid_auto_fd int dir = -1;
 		const char *rest;
 

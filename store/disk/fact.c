@@ -18,7 +18,7 @@
 
 enum {
 	FANOUT = 256,
-	TRIES = 3, /* while others write the same */
+	ATTEMPTS = 3, /* while others write the same */
 };
 
 /* Open the directory of a fact and set its name. Creates the directory if @make. */
@@ -76,7 +76,7 @@ int bid_fact_write(struct bid_store *store, const char *folder, const struct bid
 	if (!bid_store_writable(store))
 		return -EROFS;
 	r = open_parent(store, folder, request, more, true, &dir, name);
-	for (int i = 0; r == 0 && i < TRIES; i++) {
+	for (int i = 0; r == 0 && i < ATTEMPTS; i++) {
 		if (symlinkat(text, dir.fd, name) == 0)
 			return 0;
 		if (errno != EEXIST ||

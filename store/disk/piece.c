@@ -73,7 +73,7 @@ int bid_piece_publish(struct bid_store *store, const struct bid_request *request
 
 	bid_piece_path(request, path);
 	/* a new directory is empty, and another process may remove it together with its neighbour */
-	for (int tries = 0; tries < 8 && r == -ENOENT; tries++)
+	for (int attempts = 0; attempts < 8 && r == -ENOENT; attempts++)
 		r = publish_piece(store, path, temp, replace);
 	return r;
 }

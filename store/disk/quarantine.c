@@ -18,14 +18,14 @@
 #include "disk/store.h"
 
 enum {
-	TRIES = 1000,
+	ATTEMPTS = 1000,
 	MAX_DOWNLOADS = 64, /* files in the quarantine with which it takes no rejected download */
 };
 
 /* Move a file to an unused name. */
 static int move_file(int from, const char *name, int to, const char *stem, char ret_name[static NAME_MAX + 1])
 {
-	for (unsigned i = 0; i < TRIES; i++) {
+	for (unsigned i = 0; i < ATTEMPTS; i++) {
 		if (i == 0)
 			snprintf(ret_name, NAME_MAX + 1, "%.200s", stem);
 		else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Outcome and text of a try, from the response, libcurl, the clock or the receiver. */
+/* Outcome and text of an attempt, from the response, libcurl, the clock or the receiver. */
 #include "fetch/classify.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ bool bid_is_reused(const struct bid_transfer *transfer)
 	return curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &connects) == CURLE_OK && connects == 0;
 }
 
-/* Returns the health signal of a try without a complete response. */
+/* Returns the health signal of an attempt without a complete response. */
 static enum bid_sign sign_of(const struct bid_transfer *transfer, enum bid_outcome outcome)
 {
 	switch (transfer->state) {

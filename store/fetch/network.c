@@ -14,7 +14,7 @@
 #define BACKOFF_MS     200
 #define BACKOFF_MAX_MS 2000
 #define RESUME_MS      10000 /* from the last progress of a resumable body; a server restarts in less */
-#define PROGRESS_MIN   (64 * 1024) /* bytes of a try that count as progress, or this fraction of the whole: */
+#define PROGRESS_MIN   (64 * 1024) /* bytes of an attempt that count as progress, or this fraction of the whole: */
 #define PROGRESS_TRIES 64
 #define LOOK_AGAIN_MS  50 /* between two looks at the end of a pause */
 #define LONG_MS	       3000 /* an older request does not count against `parallel` */
@@ -34,7 +34,7 @@ static void report_result(struct bid_transfer *transfer)
 		.text = transfer->result.text,
 		.url = transfer->shown,
 		.led_to = led_to,
-		.tries = transfer->begun,
+		.attempts = transfer->begun,
 		.before = transfer->before[0] ? transfer->before : NULL,
 		.file = response->file[0] ? response->file : NULL,
 		.archive = response->archive[0] ? response->archive : NULL,
@@ -140,7 +140,7 @@ static int64_t backoff_ms(struct bid_fetch *fetch, const struct bid_transfer *tr
 {
 	int64_t base = BACKOFF_MS, delay;
 
-	for (unsigned try = 1; try < transfer->tries && base < BACKOFF_MAX_MS; try++)
+	for (unsigned attempt = 1; attempt < transfer->attempts && base < BACKOFF_MAX_MS; attempt++)
 		base *= 2;
 	/* leave room for jitter, also for the longest backoff */
 	if (base > BACKOFF_MAX_MS * 2 / 3)
@@ -153,7 +153,8 @@ static int64_t backoff_ms(struct bid_fetch *fetch, const struct bid_transfer *tr
 }
 
 /*
- * Did the try add to a resumed body? The sum of such tries is complete in the end, even from a server that cuts every connection.
+ * Did the attempt add to a resumed body? The sum of such attempts is complete in the end, even from a server that cuts every
+ * connection.
  */
 static bool has_progress(const struct bid_transfer *transfer)
 {
@@ -178,15 +179,15 @@ static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	unsigned retries = fetch->config.retries;
 	bool on = has_progress(transfer);
 
-	/* a try with progress does not count */
+	/* an attempt with progress does not count */
 	if (on)
-		transfer->tries = 1;
+		transfer->attempts = 1;
 	bid_transfer_plan_resume(transfer);
 	if (transfer->resume.offset && (on || !transfer->resume_until))
 		transfer->resume_until = now + RESUME_MS;
 	/* a probe is one request, without a retry */
 	if (transfer->result.retry == BID_RETRY_NEVER || transfer->probe ||
-	    (transfer->tries > retries && !may_resume(transfer, at)))
+	    (transfer->attempts > retries && !may_resume(transfer, at)))
 		return false;
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
 		return false;
@@ -202,7 +203,7 @@ static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	return true;
 }
 
-/* End @transfer after its last try. */
+/* End @transfer after its last attempt. */
 static void end_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	struct bid_server *server = transfer->server;
@@ -213,7 +214,7 @@ static void end_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer)
 		dispatch_queue(server);
 }
 
-/* Act on the result of a try. */
+/* Act on the result of an attempt. */
 static void conclude_try(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	struct bid_try_result *result = &transfer->result;
@@ -222,7 +223,7 @@ static void conclude_try(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	transfer->retry_after_s = result->sign == BID_SIGN_BAD ? bid_transfer_retry_after(transfer) : 0;
 	bid_transfer_stop(transfer);
 	if (result->retry == BID_RETRY_AT_ONCE) {
-		transfer->tries--;
+		transfer->attempts--;
 		memcpy(transfer->before, result->text, sizeof(transfer->before));
 		bid_transfer_begin(transfer);
 		return;
@@ -244,7 +245,7 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 {
 	struct bid_server *server = transfer->server;
 
-	/* the next try reads the other fields */
+	/* the next attempt reads the other fields */
 	transfer->result.outcome = BID_OUTCOME_NONE;
 	if (now >= transfer->ends_at) {
 		bid_classify_deadline(transfer, now);

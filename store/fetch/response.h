@@ -2,7 +2,7 @@
 /*
  * Header of a response, and its meaning. Works on text, without libcurl.
  *
- * bid_response_init()		at the begin of a try
+ * bid_response_init()		at the begin of an attempt
  * bid_response_header()		for each line, until BID_RESPONSE_BODY
  */
 #ifndef BID_FETCH_RESPONSE_H
@@ -10,7 +10,7 @@
 
 #include "api/source.h"
 
-#define BID_RESPONSE_HEADER_MAX (64 * 1024) /* bytes of the headers of one try, with its redirects */
+#define BID_RESPONSE_HEADER_MAX (64 * 1024) /* bytes of the headers of one attempt, with its redirects */
 #define BID_RESPONSE_NAME_MAX	1024 /* characters kept of X-DEBUGINFOD-FILE and -ARCHIVE */
 #define BID_RESPONSE_ETAG_MAX	256 /* characters kept of ETag */
 #define BID_RESPONSE_TEXT_MAX	128 /* characters kept of the body of an error */
@@ -44,7 +44,7 @@ enum bid_response_event {
 
 void bid_response_init(struct bid_response *response);
 
-/* Take a line of the header with its line ending, but no trailer. A status line begins another response to the same try. */
+/* Take a line of the header with its line ending, but no trailer. A status line begins another response to the same attempt. */
 enum bid_response_event bid_response_header(struct bid_response *response, const char *line, size_t len);
 
 /* Take a piece of the body of an error. */

@@ -6,7 +6,7 @@
  * bid_server_note_answer()			at the header of a response
  * bid_server_late_sign(), _note_late()	when a response is late
  * bid_server_readmits()			before a retry
- * bid_server_note_end()			after the last try
+ * bid_server_note_end()			after the last attempt
  *
  * All functions are for the network thread.
  */
@@ -75,7 +75,7 @@ void bid_server_note_ranges(struct bid_server *server, bool honoured);
 /* May @transfer be retried? With an open breaker it @waits for the end of the pause and becomes the probe, or gets its result. */
 bool bid_server_readmits(struct bid_server *server, struct bid_transfer *transfer, bool waits, int64_t now);
 
-/* Note the result of the last try of @transfer. */
+/* Note the result of the last attempt of @transfer. */
 void bid_server_note_end(struct bid_server *server, const struct bid_transfer *transfer, int64_t now);
 
 #endif

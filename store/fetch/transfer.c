@@ -65,7 +65,7 @@ static int set_options(struct bid_transfer *transfer)
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)(https ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
 	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, https ? 1L : 0L);
 #if LIBCURL_VERSION_NUM >= 0x075700
-	/* the network thread does not wait for getaddrinfo(3) at the end of a try */
+	/* the network thread does not wait for getaddrinfo(3) at the end of an attempt */
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
 	return !failed && set_trust(transfer) ? 0 : -ENOMEM;
@@ -130,7 +130,7 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 
 	if (transfer->begun++ == 0)
 		transfer->ends_at = max_time_ms ? bid_clock_ms() + max_time_ms : INT64_MAX;
-	transfer->tries++;
+	transfer->attempts++;
 	bid_response_init(&transfer->response);
 	transfer->hops = 0;
 	transfer->received = 0;

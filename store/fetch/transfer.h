@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A transfer: one request to one server, in one or several tries.
+ * A transfer: one request to one server, in one or several attempts.
  *
  * bid_transfer_new()
- * bid_transfer_begin()		begin a try; callbacks follow
- * bid_transfer_stop()		end the try
+ * bid_transfer_begin()		begin an attempt; callbacks follow
+ * bid_transfer_stop()		end the attempt
  * bid_transfer_plan_resume()	before another bid_transfer_begin()
  * bid_transfer_free()
  *
@@ -35,7 +35,7 @@ enum bid_transfer_state {
 	BID_TRANSFER_WAITING, /* request sent, header of the response not complete */
 	BID_TRANSFER_LATE, /* as WAITING, and counted as a failure of the server */
 	BID_TRANSFER_BODY,
-	BID_TRANSFER_BACKOFF, /* between two tries */
+	BID_TRANSFER_BACKOFF, /* between two attempts */
 };
 
 /* Order of another thread to the network thread. A greater one replaces a lesser one. */
@@ -51,9 +51,9 @@ enum bid_retry {
 	BID_RETRY_AT_ONCE, /* the connection may be dead; not counted */
 };
 
-/* Result of a try. */
+/* Result of an attempt. */
 struct bid_try_result {
-	enum bid_outcome outcome; /* BID_OUTCOME_NONE while the try runs */
+	enum bid_outcome outcome; /* BID_OUTCOME_NONE while the attempt runs */
 	enum bid_retry retry;
 	enum bid_sign sign; /* health signal of the server */
 	char text[256];
@@ -80,24 +80,24 @@ struct bid_transfer {
 	char *url;
 	char *shown; /* the URL without user name and password */
 
-	CURL *easy; /* NULL before the first try */
+	CURL *easy; /* NULL before the first attempt */
 	struct curl_slist *headers; /* headers of the current request */
 	char curl_error[CURL_ERROR_SIZE]; /* CURLOPT_ERRORBUFFER */
-	unsigned tries; /* count against `retries`; not with progress, not on a dead connection */
-	unsigned begun; /* all tries */
-	char before[256]; /* text of the last failed try before the current one; or "" */
+	unsigned attempts; /* count against `retries`; not with progress, not on a dead connection */
+	unsigned begun; /* all attempts */
+	char before[256]; /* text of the last failed attempt before the current one; or "" */
 	bool probe; /* probe of the server's breaker */
-	int64_t ends_at; /* end of all tries, in milliseconds of the monotonic clock */
+	int64_t ends_at; /* end of all attempts, in milliseconds of the monotonic clock */
 	int64_t resume_until; /* end of the retries beyond `retries` for a resumable body; 0 before its first bytes */
-	int64_t retry_after_s; /* Retry-After of the last try; 0 for none */
+	int64_t retry_after_s; /* Retry-After of the last attempt; 0 for none */
 
-	/* state of the current try */
+	/* state of the current attempt */
 	unsigned hops; /* redirects of the server */
 	struct bid_timer deadline; /* end of the state, while in fetch->active */
 	struct bid_response response;
 	char peer[BID_TRANSFER_PEER_MAX]; /* "ADDRESS:PORT" of the last connection, to the server or to a proxy; "" for none */
 	int64_t sent_at; /* time of the request */
-	bool paused; /* by its receiver, also beyond the end of the try */
+	bool paused; /* by its receiver, also beyond the end of the attempt */
 	struct bid_resume resume; /* requested part */
 	uint64_t received; /* bytes of the body, including the resumed part */
 	struct bid_try_result result;
@@ -107,10 +107,10 @@ int bid_transfer_new(struct bid_server *server, const struct bid_request *reques
 		     struct bid_transfer **ret_transfer);
 void bid_transfer_free(struct bid_transfer *transfer);
 
-/* Set `resume` for the next try. */
+/* Set `resume` for the next attempt. */
 void bid_transfer_plan_resume(struct bid_transfer *transfer);
 
-/* Begin a try. After a failure its result is set, and its deadline is over. */
+/* Begin an attempt. After a failure its result is set, and its deadline is over. */
 void bid_transfer_begin(struct bid_transfer *transfer);
 
 /* Returns the target of the last redirect, without user name, password and query, or NULL; the caller frees it. */
@@ -122,7 +122,7 @@ int64_t bid_transfer_retry_after(const struct bid_transfer *transfer);
 /* Returns Last-Modified in seconds since the epoch, or 0. */
 int64_t bid_transfer_modified(const struct bid_transfer *transfer);
 
-/* End the try in any state. */
+/* End the attempt in any state. */
 void bid_transfer_stop(struct bid_transfer *transfer);
 
 /* Set the callbacks of receive.c. Returns 0 or -ENOMEM. */

@@ -62,7 +62,7 @@ def test_of_what_was_not_had_at_once(mount, mode, faults, program, env, store):
     mount(f"url={server.url}", at=store)
     story = get(env, store, "-v", program.id, "elf").stderr
     size = len(program.read())
-    assert re.search(rf"found after \d+ ms in 3 tries: HTTP 200, .*; before: broke off after 1000 of {size} bytes", story), story
+    assert re.search(rf"found after \d+ ms in 3 attempts: HTTP 200, .*; before: broke off after 1000 of {size} bytes", story), story
 
 
 def test_of_trouble_and_of_pieces(mount, faults, place, program, env, store):
@@ -71,7 +71,7 @@ def test_of_trouble_and_of_pieces(mount, faults, place, program, env, store):
     m = mount(*(f"url={server.url}" for server in servers), at=store)
     m.expect("HTTP 503")
     story = get(env, store, "-v", program.id, "elf", status=3).stderr
-    assert "HTTP 404" in story and re.search(r"unreachable after \d+ ms( in \d tries)?: HTTP 503", story), story
+    assert "HTTP 404" in story and re.search(r"unreachable after \d+ ms( in \d attempts)?: HTTP 503", story), story
     servers[1].behave()
     assert read(m / "buildid" / program.id / "source/usr/src/a.c") == errno.ENOENT
     told = [(answer["kind"], answer.get("name"), answer["text"]) for answer in answers(m, program.id)]

@@ -65,11 +65,11 @@ def case_fetched_in_several_tries(scene):
         assert (answer["attempts"], answer["received"], answer["bytes"]) == (3, size, size + 2000), answer
         assert f"1000 of {size} bytes" in answer["before"], answer
         (line,) = (line for line in story if "found after" in line)
-        assert re.search(rf" in 3 tries: HTTP 200, {round(size / 1024)} KiB, .*/s; before: .*1000 of", line), line
+        assert re.search(rf" in 3 attempts: HTTP 200, {round(size / 1024)} KiB, .*/s; before: .*1000 of", line), line
     scene.on_store("remove", ID_NOT_STORED)
     with server(scene, "reset:1000") as url:
         done = scene.run("-s", scene.store, "get", ID_NOT_STORED, "elf", f"--url={url}", status=TROUBLE)
-        assert re.search(r"unreachable in \d tries: ", done.stderr), done.stderr
+        assert re.search(r"unreachable in \d attempts: ", done.stderr), done.stderr
     # one that was never heard and lets nobody in is no server that is being restarted
     out = scene.run("-s", scene.store, "--json", "get", ID_NOT_STORED, "elf", "--url=http://127.0.0.1:1", status=TROUBLE).stdout
     (answer,) = servers(out)

@@ -72,7 +72,7 @@ struct capture {
 	enum bid_outcome outcome;
 	char text[256], url[256], file[256];
 	double sent_at, head_at, done_at;
-	unsigned tries;
+	unsigned attempts;
 	void (*on_done)(struct capture *capture);
 	struct bid_source *source;	/* source of the transfer */
 	struct bid_source *next_source;	/* for on_done */

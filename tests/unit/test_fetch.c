@@ -98,7 +98,7 @@ struct reaction {
 	bool whole; /* the whole body arrived unchanged */
 };
 
-/* With two tries allowed. */
+/* With two attempts allowed. */
 static void assert_reaction(struct bid_fetch_config config, const struct reaction *wanted)
 {
 	struct capture capture;
@@ -120,7 +120,7 @@ static void assert_reaction(struct bid_fetch_config config, const struct reactio
 	if (requests() != wanted->requests || capture.heads != wanted->heads || whole != wanted->whole)
 		fail_msg("%s: %u requests, %u heads, body of %" PRIu64 " bytes", wanted->behaviour, requests(), capture.heads,
 			 capture.received);
-	/* two tries, the pause between them, and much for a busy machine */
+	/* two attempts, the pause between them, and much for a busy machine */
 	if (capture.done_at - began > 15)
 		fail_msg("%s: %g s", wanted->behaviour, capture.done_at - began);
 	control("POST", "/release");

@@ -376,7 +376,7 @@ static void test_one_breaks_off(void **state)
 	tear_down(&setting);
 }
 
-/* Each request tries again by itself until the breaker opens. */
+/* Each request attempts again by itself until the breaker opens. */
 static void test_connections_that_break_for_many_open_the_breaker(void **state)
 {
 	static const char *const broken[] = { "reset-headers", "hang-up" };

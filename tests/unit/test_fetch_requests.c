@@ -139,7 +139,7 @@ static void test_rest(void **state)
 	} cases[] = {
 		{ "?behaviour=static:30000*1", 2, 1, BID_RANGES_SENT },
 		{ "?behaviour=static:30000*2", 3, 1, BID_RANGES_SENT },
-		{ "?behaviour=static:20000*4", 5, 1, BID_RANGES_SENT }, /* more than there are tries */
+		{ "?behaviour=static:20000*4", 5, 1, BID_RANGES_SENT }, /* more than there are attempts */
 		{ "?behaviour=static-truncate:30000*1", 2, 1, BID_RANGES_SENT },
 		/* failed retries in between */
 		{ "?behaviour=static:30000*1&behaviour=reset-headers*1", 3, 1, BID_RANGES_SENT },
@@ -237,7 +237,7 @@ static bool patience_with_breaker(int variant)
 	control("POST", "?behaviour=static:80000*1&behaviour=reset-headers");
 	capture_init(&capture);
 	start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
-	/* all its tries */
+	/* all its attempts */
 	await_requests(3);
 	for (unsigned i = 0; i < BID_BREAKER_FAILURES; i++)
 		setting.source->ops->checked(setting.source, false, "carries another id");

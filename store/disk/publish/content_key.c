@@ -69,7 +69,7 @@ static int publish_content_key(struct bid_store *store, struct bid_temp *temp, s
 	if (depth_of(dir) > DEPTH_MAX)
 		return -ENAMETOOLONG;
 	r = -ENOENT;
-	for (int tries = 0; tries < SWEPT_MAX && r == -ENOENT; tries++) {
+	for (int attempts = 0; attempts < SWEPT_MAX && r == -ENOENT; attempts++) {
 		bid_close(bid_steal_fd(&fd));
 		r = bid_beneath_mkdirs(bid_store_root(store), dir, true, &fd);
 		if (r == 0)

@@ -72,7 +72,7 @@ static bool is_open_for_writing(int fd)
 /* Take the state of the file before the copy, for a comparison after it. Waits until a change would show. */
 static int begin_copy(int fd, struct stat *ret_st, struct bid_stat_data *ret_stat_data)
 {
-	for (int tries = 0; tries < 2; tries++) {
+	for (int attempts = 0; attempts < 2; attempts++) {
 		if (fstat(fd, ret_st) < 0)
 			return -errno;
 		*ret_stat_data = bid_stat_data_of(ret_st);
@@ -118,10 +118,10 @@ static int copy_source(struct bid_ingest *ingest, int to, bool reflink)
 	struct bid_stat_data stat_data;
 	struct stat before, after;
 
-	for (int tries = 0; tries < COPY_TRIES; tries++) {
+	for (int attempts = 0; attempts < COPY_TRIES; attempts++) {
 		int r = begin_copy(ingest->fd, &before, &stat_data);
 
-		if (r == 0 && tries > 0 && ftruncate(to, 0) < 0)
+		if (r == 0 && attempts > 0 && ftruncate(to, 0) < 0)
 			r = -errno;
 		if (r == 0)
 			r = copy_bytes(ingest->fd, &before, to, reflink);
@@ -556,7 +556,7 @@ static int publish_names(struct bid_store *store, struct bid_ingest *ingest, enu
 	/* a file of the user has no record, and none of an earlier download */
 	bid_record_drop(store, &(struct bid_request){ .id = ingest->added.id, .kind = ingest->added.kind });
 	/* the wrong file may have been removed just now: try again */
-	for (int tries = 0; tries < PUBLISH_TRIES && r == -EBADMSG; tries++) {
+	for (int attempts = 0; attempts < PUBLISH_TRIES && r == -EBADMSG; attempts++) {
 		r = choose_objdir(store, ingest);
 		if (r == 0)
 			r = publish_instead(store, ingest, durability, file);

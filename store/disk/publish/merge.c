@@ -38,7 +38,7 @@ int bid_merge_file(struct bid_store *store, int fd, int to, const char *name)
 		return r;
 	/* a process that opens the store sweeps files without a writer's lock, and may be faster than the rename */
 	r = -ENOENT;
-	for (int tries = 0; tries < SWEPT_MAX && r == -ENOENT; tries++) {
+	for (int attempts = 0; attempts < SWEPT_MAX && r == -ENOENT; attempts++) {
 		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 			return -errno;
 		snprintf(temp_name, sizeof(temp_name), "temp-%016llx", (unsigned long long)number);

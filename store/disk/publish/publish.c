@@ -176,7 +176,7 @@ int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind 
 	int r = -ENOENT;
 
 	/* a new directory is empty, and another process may remove it together with its neighbour */
-	for (int tries = 0; tries < 8 && (r == -ENOENT || r == -ENOTDIR); tries++)
+	for (int attempts = 0; attempts < 8 && (r == -ENOENT || r == -ENOTDIR); attempts++)
 		r = try_to_publish(store, id, kind, path, durable, file, ret_linked);
 	/* without the file, its directory says nothing */
 	if (r < 0 && r != -EEXIST)

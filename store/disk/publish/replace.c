@@ -25,7 +25,7 @@
 #include "disk/record.h"
 #include "disk/store.h"
 
-enum { TRIES = 8 }; /* while others add and remove the same */
+enum { ATTEMPTS = 8 }; /* while others add and remove the same */
 
 struct replacing {
 	struct bid_store *store;
@@ -69,7 +69,7 @@ static int replace_in(const struct replacing *replacing, const char *objdir, boo
 	path_in(replacing, objdir, is_file, path);
 	if (only && (bid_beneath_stat(bid_store_root(replacing->store), path, &st) < 0 || !bid_same_inode(&st, only)))
 		return 0;
-	for (int tries = 0; tries < TRIES; tries++) {
+	for (int attempts = 0; attempts < ATTEMPTS; attempts++) {
 		r = replace_at(replacing->store, path, replacing->fd);
 		if (r != -ENOENT)
 			return r;

@@ -32,7 +32,7 @@ enum {
 
 static int open_named(struct bid_temp *temp)
 {
-	for (int tries = 0; tries < 100; tries++) {
+	for (int attempts = 0; attempts < 100; attempts++) {
 		bid_auto_fd int fd = -1;
 		uint64_t number;
 		struct stat st;

@@ -450,7 +450,7 @@ static int publish_object(struct bid_txn *txn, const struct bid_id *id, struct b
 	if (r == 0 || is_of_the_disk(r))
 		return r;
 	bid_layout_under(BID_STORE_UNNAMED, &filed, unnamed);
-	for (int tries = 0; tries < 2; tries++) {
+	for (int attempts = 0; attempts < 2; attempts++) {
 		r = publish_at(txn, id, unnamed, ret_file);
 		if (r != -EBADMSG)
 			return r;
