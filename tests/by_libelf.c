@@ -12,7 +12,7 @@
 #define MAX_ALTLINK (4096 + BID_ID_MAX)
 
 /* The names of the sections. */
-struct names {
+struct name_table {
 	const char *text; /* libelf's; NULL if there is no table */
 	size_t len; /* up to and with the last NUL */
 };
@@ -48,9 +48,9 @@ static Elf_Data *data_of(Elf_Scn *scn, const GElf_Shdr *shdr)
 	return elf_compress(scn, 0, 0) < 0 ? NULL : elf_getdata(scn, NULL);
 }
 
-static int find_names(Elf *elf, struct names *ret_names)
+static int find_names(Elf *elf, struct name_table *ret_names)
 {
-	struct names names = { 0 };
+	struct name_table names = { 0 };
 	Elf_Data *data = NULL;
 	const char *last;
 	GElf_Shdr shdr;
@@ -253,7 +253,7 @@ static int read_altlink(Elf *elf, const GElf_Shdr *shdr, struct bid_id *ret_id)
 	return 0;
 }
 
-static int examine_section(Elf *elf, const struct names *names, Elf_Scn *scn, uint64_t file_size, struct bid_elf_info *info,
+static int examine_section(Elf *elf, const struct name_table *names, Elf_Scn *scn, uint64_t file_size, struct bid_elf_info *info,
 			   bool *debug)
 {
 	const char *name;
@@ -284,7 +284,7 @@ static int examine_section(Elf *elf, const struct names *names, Elf_Scn *scn, ui
 
 static int examine_sections(Elf *elf, uint64_t file_size, struct bid_elf_info *info)
 {
-	struct names names;
+	struct name_table names;
 	bool debug = false;
 	int r = find_names(elf, &names);
 

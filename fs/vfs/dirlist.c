@@ -51,7 +51,7 @@ struct bid_dirlist {
 };
 
 /* A read of one part. */
-struct reading {
+struct part_reading {
 	const struct bid_dirlist *list;
 	struct dirlist_part *part;
 };
@@ -78,7 +78,7 @@ static int add_entry(struct dirlist_part *part, const char *name, uint64_t numbe
 /* bid_tree_fn. A directory of one part numbers its entries. */
 static int add_node(void *user, const char *name, const struct bid_node *node)
 {
-	const struct reading *reading = user;
+	const struct part_reading *reading = user;
 	uint64_t number = bid_inode_number(node), offset = reading->part->n;
 
 	if (reading->list->n_parts > 1)
@@ -107,7 +107,7 @@ static void sort_entries(struct dirlist_entry *entries, size_t n)
 /* Read the names of @part, which is BUSY. Part 0 begins with the dots. */
 static int read_names(const struct bid_dirlist *list, struct dirlist_part *part)
 {
-	struct reading reading = { .list = list, .part = part };
+	struct part_reading reading = { .list = list, .part = part };
 	size_t dots = part->index == 0 ? DOTS : 0;
 	int r = 0;
 

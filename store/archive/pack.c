@@ -44,14 +44,14 @@ struct packer {
 enum { BUFFER = 256 << 10 };
 
 /* a build with its open files */
-struct load {
+struct open_build {
 	struct bid_archive_build *build;
 	struct bid_file files[BID_KIND_COUNT];
 	char hex[BID_ID_HEX_MAX]; /* on-disk id */
 	char place[PATH_MAX]; /* "usr/bin/ls" */
 };
 
-static void load_release(struct load *load)
+static void load_release(struct open_build *load)
 {
 	for (int kind = 0; kind < BID_KIND_COUNT; kind++)
 		bid_file_release(&load->files[kind]);
@@ -95,7 +95,7 @@ static int packer_init(struct packer *packer, enum bid_packing packing, int fd)
 }
 
 /* Where its files are on this machine, or were on the other one. */
-static void find_place(struct bid_store *store, const struct bid_archive_build *build, struct load *load)
+static void find_place(struct bid_store *store, const struct bid_archive_build *build, struct open_build *load)
 {
 	if (bid_store_where(store, &build->id, load->place, sizeof(load->place)) == 0 && strchr(load->place, '/'))
 		*strrchr(load->place, '/') = '\0';
@@ -111,7 +111,7 @@ static void find_place(struct bid_store *store, const struct bid_archive_build *
 }
 
 /* Open all artifacts of @build. Returns 0, or an error that concerns only this build. */
-static int gather(struct bid_store *store, struct bid_archive_build *build, struct load *load)
+static int gather(struct bid_store *store, struct bid_archive_build *build, struct open_build *load)
 {
 	struct bid_id filed = build->id;
 
@@ -159,7 +159,7 @@ static int write_header(struct packer *packer)
 	return archive_write_header(packer->archive, packer->entry) < ARCHIVE_WARN ? archive_error(packer->archive) : 0;
 }
 
-static int write_file(struct packer *packer, const struct load *load, enum bid_kind kind)
+static int write_file(struct packer *packer, const struct open_build *load, enum bid_kind kind)
 {
 	const struct bid_file *file = &load->files[kind];
 	char name[PATH_MAX + BID_ID_HEX_MAX + 16];
@@ -184,7 +184,7 @@ static int write_file(struct packer *packer, const struct load *load, enum bid_k
 	return r;
 }
 
-static int write_link(struct packer *packer, const struct load *load)
+static int write_link(struct packer *packer, const struct open_build *load)
 {
 	char name[BID_ID_HEX_MAX + 16], target[PATH_MAX + BID_ID_HEX_MAX + 16];
 
@@ -200,7 +200,7 @@ static int pack_one(struct packer *packer, struct bid_archive_build *build)
 {
 	static const enum bid_kind order[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF, BID_KIND_KALLSYMS, BID_KIND_PROBES,
 					       BID_KIND_VDSO };
-	bid_cleanup(load_release) struct load load = { .build = build };
+	bid_cleanup(load_release) struct open_build load = { .build = build };
 	int r;
 
 	for (int kind = 0; kind < BID_KIND_COUNT; kind++)

@@ -68,7 +68,7 @@ static void leave(struct bid_machine *machine, enum bid_download_state state, st
 	stop_all(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_LEADING, BID_NO_CANDIDATE, actions);
 }
 
-static void take_of_download(struct bid_machine *machine, enum bid_event event, struct bid_actions *actions)
+static void take_of_download(struct bid_machine *machine, enum bid_machine_event event, struct bid_actions *actions)
 {
 	switch (event) {
 	case BID_EVENT_START:
@@ -112,7 +112,7 @@ static bool is_behind(const struct bid_machine *machine, size_t candidate)
 	return false;
 }
 
-static void take_of_candidate(struct bid_machine *machine, enum bid_event event, size_t i, struct bid_actions *actions)
+static void take_of_candidate(struct bid_machine *machine, enum bid_machine_event event, size_t i, struct bid_actions *actions)
 {
 	struct bid_candidate *candidate = &machine->candidates[i];
 	bool under_way = is_under_way(candidate->state);
@@ -190,7 +190,7 @@ static void choose(struct bid_machine *machine, struct bid_actions *actions)
 	}
 }
 
-struct bid_actions bid_machine_take(struct bid_machine *machine, enum bid_event event, size_t candidate)
+struct bid_actions bid_machine_take(struct bid_machine *machine, enum bid_machine_event event, size_t candidate)
 {
 	/* other events start and end nothing */
 	bool chooses = event == BID_EVENT_START || event == BID_EVENT_TIMER || event == BID_EVENT_BROKE_OFF ||

@@ -47,7 +47,7 @@ enum bid_attempt_state {
 	BID_ATTEMPT_STATES
 };
 
-enum bid_event {
+enum bid_machine_event {
 	/* events of the download */
 	BID_EVENT_START, /* start the first candidate, or another */
 	BID_EVENT_TIMER, /* hedge_ms is over */
@@ -101,7 +101,7 @@ struct bid_actions {
 };
 
 /* Returns the actions of @event, of @candidate or BID_NO_CANDIDATE. */
-struct bid_actions bid_machine_take(struct bid_machine *machine, enum bid_event event, size_t candidate);
+struct bid_actions bid_machine_take(struct bid_machine *machine, enum bid_machine_event event, size_t candidate);
 
 /* Can the download still be cancelled? */
 bool bid_machine_is_cancellable(const struct bid_machine *machine);

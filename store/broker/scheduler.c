@@ -124,7 +124,7 @@ static struct bid_attempt *attempt_new(struct bid_download *download, size_t i)
 }
 
 /* Under the lock. */
-static void set_timer(struct bid_download *download, bool wanted, enum bid_event event, bool started)
+static void set_timer(struct bid_download *download, bool wanted, enum bid_machine_event event, bool started)
 {
 	unsigned hedges = event == BID_EVENT_HEAD ? HEAD_HEDGES : 1;
 	bool anew = started || event == BID_EVENT_TIMER || event == BID_EVENT_HEAD;
@@ -164,7 +164,7 @@ static void cancel_fallback(struct bid_download *download)
 	bid_fallback_answer(download, given_up ? -ETIMEDOUT : -EINTR, NULL);
 }
 
-struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_event event, size_t candidate)
+struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_machine_event event, size_t candidate)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_machine *machine = &download->machine;
@@ -287,7 +287,7 @@ static void drop_attempt(struct bid_attempt *attempt)
 }
 
 /* Start @attempt. Returns the event that follows. Without the lock. */
-static enum bid_event start(struct bid_download *download, struct bid_attempt *attempt)
+static enum bid_machine_event start(struct bid_download *download, struct bid_attempt *attempt)
 {
 	int r = attempt ? start_attempt(attempt) : 0;
 
@@ -348,7 +348,7 @@ static int error_of(const struct bid_download *download, enum bid_download_state
 	}
 }
 
-void bid_scheduler_step(struct bid_download *download, enum bid_event event, size_t candidate)
+void bid_scheduler_step(struct bid_download *download, enum bid_machine_event event, size_t candidate)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_actions actions;
@@ -386,7 +386,7 @@ static void refresh_received(struct bid_machine *machine)
 			machine->candidates[i].received = machine->candidates[i].attempt->received;
 }
 
-enum bid_attempt_state bid_scheduler_note(struct bid_attempt *attempt, enum bid_event event)
+enum bid_attempt_state bid_scheduler_note(struct bid_attempt *attempt, enum bid_machine_event event)
 {
 	struct bid_download *download = attempt->download;
 	enum bid_attempt_state state;
@@ -400,7 +400,7 @@ enum bid_attempt_state bid_scheduler_note(struct bid_attempt *attempt, enum bid_
 	return state;
 }
 
-void bid_scheduler_leave(struct bid_attempt *attempt, enum bid_event event)
+void bid_scheduler_leave(struct bid_attempt *attempt, enum bid_machine_event event)
 {
 	struct bid_download *download = attempt->download;
 	size_t candidate = attempt->candidate;
@@ -445,7 +445,7 @@ void bid_download_claim(struct bid_download *download)
 	pthread_mutex_unlock(&download->broker->lock);
 }
 
-void bid_scheduler_dismiss(struct bid_download *download, enum bid_event event, int error)
+void bid_scheduler_dismiss(struct bid_download *download, enum bid_machine_event event, int error)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);

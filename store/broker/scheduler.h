@@ -20,19 +20,19 @@
  * Feed @event of @candidate, or BID_NO_CANDIDATE, to @download, and cancel attempts. Events with other actions are for
  * bid_scheduler_step(). Under the lock.
  */
-struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_event event, size_t candidate);
+struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_machine_event event, size_t candidate);
 
 /* Feed @event to @download and run its actions. By the owner of a reference, without the lock. */
-void bid_scheduler_step(struct bid_download *download, enum bid_event event, size_t candidate);
+void bid_scheduler_step(struct bid_download *download, enum bid_machine_event event, size_t candidate);
 
 /* Feed an @event without actions to @attempt. Returns its new state. By the thread of the source, without the lock. */
-enum bid_attempt_state bid_scheduler_note(struct bid_attempt *attempt, enum bid_event event);
+enum bid_attempt_state bid_scheduler_note(struct bid_attempt *attempt, enum bid_machine_event event);
 
 /*
  * End @attempt as REPORTED, or as LEFT if its source may get another one. Frees it, and steps. By the commit worker with its own
  * reference, without the lock.
  */
-void bid_scheduler_leave(struct bid_attempt *attempt, enum bid_event event);
+void bid_scheduler_leave(struct bid_attempt *attempt, enum bid_machine_event event);
 
 /* Queue @attempt for a commit worker, unless one has it. Under the lock. */
 void bid_scheduler_done(struct bid_attempt *attempt);
@@ -62,7 +62,7 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
  * Answer all waiters of @download with @error, and feed it @event. Locking: under the broker's lock, which is released for the
  * answers.
  */
-void bid_scheduler_dismiss(struct bid_download *download, enum bid_event event, int error);
+void bid_scheduler_dismiss(struct bid_download *download, enum bid_machine_event event, int error);
 
 /* Cancel @download, without waiters, if possible. Under the lock. */
 void bid_download_cancel(struct bid_download *download);

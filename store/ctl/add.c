@@ -26,7 +26,7 @@ static void allow_many_files(void)
 }
 
 /* One operand that is a tree, or all operands that are files. */
-struct adding {
+struct adding_files {
 	struct ctl_add_stats *stats;
 	struct ctl_batch *batch; /* for several files, else NULL; borrowed */
 	struct ctl_debug_files debug_files;
@@ -36,7 +36,7 @@ struct adding {
 
 static int scanned(void *user, const struct bid_scan_file *file)
 {
-	struct adding *adding = user;
+	struct adding_files *adding = user;
 	struct ctl_add_stats *stats = adding->stats;
 
 	if (file->error < 0) {
@@ -53,7 +53,7 @@ static int scanned(void *user, const struct bid_scan_file *file)
 
 static int show_progress(void *user, const struct bid_scan_counts *counts)
 {
-	struct adding *adding = user;
+	struct adding_files *adding = user;
 
 	ctl_add_stats_progress(adding->stats, counts->seen);
 	if (adding->caught > 0)
@@ -66,7 +66,7 @@ static int show_progress(void *user, const struct bid_scan_counts *counts)
 	return -EINTR;
 }
 
-static int add_tree(struct adding *adding, struct bid_store *store, const char *path)
+static int add_tree(struct adding_files *adding, struct bid_store *store, const char *path)
 {
 	struct ctl_add_stats *stats = adding->stats;
 	struct bid_scan_config config = {
@@ -96,7 +96,7 @@ static int add_tree(struct adding *adding, struct bid_store *store, const char *
 }
 
 /* Add one file. Without a batch it is on disk on return, otherwise after ctl_batch_settle(). */
-static int add_file(struct adding *adding, struct bid_store *store, const char *path)
+static int add_file(struct adding_files *adding, struct bid_store *store, const char *path)
 {
 	struct ctl_batch *batch = adding->batch;
 	struct bid_add add = { .path = path, .fd = -1, .link = adding->stats->ctl->link, .batch = batch != NULL };
@@ -135,7 +135,7 @@ static bool is_tree(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static const char *reason(const struct adding *tree, const char *path, int error)
+static const char *reason(const struct adding_files *tree, const char *path, int error)
 {
 	if (error == -ENOEXEC && is_kernels(path))
 		return "not an ELF file; 'bidctl add --kernel' takes what it tells";
@@ -146,10 +146,10 @@ static const char *reason(const struct adding *tree, const char *path, int error
 }
 
 /* Add one operand: a tree, or one of @files. */
-static enum ctl_status add(struct adding *files, struct bid_store *store, const char *path)
+static enum ctl_status add(struct adding_files *files, struct bid_store *store, const char *path)
 {
 	struct ctl_add_stats *stats = files->stats;
-	struct adding tree = { .stats = stats };
+	struct adding_files tree = { .stats = stats };
 	int r;
 
 	if (ctl_is_kcore(path)) {
@@ -181,7 +181,7 @@ static enum ctl_status add(struct adding *files, struct bid_store *store, const 
 static enum ctl_status add_operands(struct ctl_add_stats *stats, struct bid_store *store, int argc, char **argv)
 {
 	struct ctl_batch batch;
-	struct adding files = { .stats = stats, .batch = argc > 1 ? &batch : NULL };
+	struct adding_files files = { .stats = stats, .batch = argc > 1 ? &batch : NULL };
 	enum ctl_status status = CTL_DONE;
 	int r;
 

@@ -163,7 +163,7 @@ static bool has_text(struct bid_store *store, const char *dir, const char *name,
 	return same;
 }
 
-struct search {
+struct kcore_search {
 	struct bid_store *store;
 	const struct kcore *kcore;
 	const char *top; /* "[kernel.kcore]/ID" */
@@ -172,7 +172,7 @@ struct search {
 /* Is the stored copy the same: the modules and the symbols at equal addresses? perf compares less. */
 static int is_same(void *user, const char *name, enum bid_entry entry)
 {
-	const struct search *search = user;
+	const struct kcore_search *search = user;
 	const struct kcore *kcore = search->kcore;
 	struct bid_file file = BID_FILE_NONE;
 	bid_auto_free char *dir = NULL, *image = NULL;
@@ -277,7 +277,7 @@ static int put(struct bid_store *store, const struct kcore *kcore, const char *t
 static int add(struct bid_store *store, struct kcore *kcore, bool *ret_known)
 {
 	char hex[BID_ID_HEX_MAX], top[sizeof(TOP) + BID_ID_HEX_MAX];
-	struct search search = { .store = store, .kcore = kcore, .top = top };
+	struct kcore_search search = { .store = store, .kcore = kcore, .top = top };
 	int r = open_files(kcore);
 
 	if (r == 0)

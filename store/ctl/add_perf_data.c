@@ -16,7 +16,7 @@
 #include "ctl/modules.h"
 #include "ctl/perf_data.h"
 
-struct adding {
+struct recording_add {
 	const struct ctl *ctl;
 	struct bid_store *store;
 	struct bid_id kernel, vdso; /* ids of this machine; len 0 if unknown */
@@ -25,7 +25,7 @@ struct adding {
 	struct ctl_debug_files debug_files;
 };
 
-static void adding_release(struct adding *adding)
+static void adding_release(struct recording_add *adding)
 {
 	ctl_debug_files_release(&adding->debug_files);
 	ctl_recording_release(&adding->recording);
@@ -33,7 +33,7 @@ static void adding_release(struct adding *adding)
 }
 
 /* Does the store have the build with @kind? Returns 1, 0, or a negative errno of the store. */
-static int has_kind(struct adding *adding, const struct ctl_build *build, enum bid_kind kind)
+static int has_kind(struct recording_add *adding, const struct ctl_build *build, enum bid_kind kind)
 {
 	struct bid_request request = { .id = build->id, .kind = kind };
 	struct bid_file file = BID_FILE_NONE;
@@ -45,7 +45,7 @@ static int has_kind(struct adding *adding, const struct ctl_build *build, enum b
 	return r == 0 ? 1 : bid_is_trouble(r) ? r : 0;
 }
 
-static int is_stored(struct adding *adding, const struct ctl_build *build)
+static int is_stored(struct recording_add *adding, const struct ctl_build *build)
 {
 	int r = has_kind(adding, build, BID_KIND_ELF);
 
@@ -56,7 +56,7 @@ static int is_stored(struct adding *adding, const struct ctl_build *build)
 	return r;
 }
 
-static bool is_running(const struct adding *adding, const struct ctl_build *build)
+static bool is_running(const struct recording_add *adding, const struct ctl_build *build)
 {
 	if (build->mode == BID_PERFDATA_GUEST)
 		return false;
@@ -65,7 +65,7 @@ static bool is_running(const struct adding *adding, const struct ctl_build *buil
 }
 
 /* Add the symbol table or the vDSO of this machine, as perf record does for the kernel that it records. */
-static int add_running(struct adding *adding, struct ctl_build *build)
+static int add_running(struct recording_add *adding, struct ctl_build *build)
 {
 	bid_cleanup(ctl_here_data_release) struct ctl_here_data here = { 0 };
 	bool kernel = ctl_build_is_kernel(build);
@@ -84,14 +84,14 @@ static int add_running(struct adding *adding, struct ctl_build *build)
 }
 
 /* A recorded module, and a candidate for its file. */
-struct module {
-	struct adding *adding;
+struct recorded_module {
+	struct recording_add *adding;
 	struct ctl_build *build;
 };
 
 static int try_module(void *user, const char *path)
 {
-	const struct module *module = user;
+	const struct recorded_module *module = user;
 	struct ctl_build file = *module->build;
 	bid_auto_free char *copy = strdup(path);
 	int r;
@@ -111,9 +111,9 @@ static int try_module(void *user, const char *path)
  * Find a module by its name: perf records "[ext4]" if it does not find the file, or does not know its compression. The file may
  * belong to any installed release.
  */
-static int add_module(struct adding *adding, struct ctl_build *build)
+static int add_module(struct recording_add *adding, struct ctl_build *build)
 {
-	struct module module = { .adding = adding, .build = build };
+	struct recorded_module module = { .adding = adding, .build = build };
 	size_t len = strlen(build->path);
 	char name[NAME_MAX + 1];
 	int r;
@@ -128,7 +128,7 @@ static int add_module(struct adding *adding, struct ctl_build *build)
 }
 
 /* Determine the state of one build. Returns 0, or a negative errno of the store. */
-static int take(struct adding *adding, struct ctl_build *build)
+static int take(struct recording_add *adding, struct ctl_build *build)
 {
 	int r = 0;
 
@@ -153,7 +153,7 @@ static int take(struct adding *adding, struct ctl_build *build)
 }
 
 /* Add the debug files, as perf record does. A mismatched debug file counts as absent, as in perf. */
-static int add_debug_files(struct adding *adding)
+static int add_debug_files(struct recording_add *adding)
 {
 	struct ctl_add_stats stats;
 	int r;
@@ -164,7 +164,7 @@ static int add_debug_files(struct adding *adding)
 	return r;
 }
 
-static enum ctl_status fetch(struct adding *adding)
+static enum ctl_status fetch(struct recording_add *adding)
 {
 	struct ctl_recording *recording = &adding->recording;
 	bid_auto_free struct ctl_wanted *wanted = calloc(recording->n + 1, sizeof(*wanted));
@@ -200,7 +200,7 @@ static enum ctl_status fetch(struct adding *adding)
 }
 
 /* Compute the exit status of a run without errors. */
-static enum ctl_status judge(const struct adding *adding)
+static enum ctl_status judge(const struct recording_add *adding)
 {
 	const struct bid_perfdata_summary *summary = &adding->recording.summary;
 	bool lacks = summary->cut || summary->damaged > 0;
@@ -219,7 +219,7 @@ static enum ctl_status judge(const struct adding *adding)
 
 enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 {
-	bid_cleanup(adding_release) struct adding adding = {
+	bid_cleanup(adding_release) struct recording_add adding = {
 		.ctl = ctl,
 		.recording = { .path = ctl->perf_data },
 	};

@@ -11,7 +11,7 @@
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
-struct listing {
+struct key_listing {
 	const struct ctl *ctl;
 	const char *path; /* the path to list; NULL for all */
 	bool in_full;
@@ -26,7 +26,7 @@ static json_t *to_json(const struct bid_content_key *key)
 			 (json_int_t)key->mtime, "path", ctl_json_text(key->path), "stored", ctl_json_text(key->stored));
 }
 
-static void print_in_full(const struct listing *listing, const struct bid_content_key *key)
+static void print_in_full(const struct key_listing *listing, const struct bid_content_key *key)
 {
 	char size[CTL_SIZE_MAX], date[CTL_TIME_MAX];
 
@@ -47,7 +47,7 @@ static void print_in_full(const struct listing *listing, const struct bid_conten
 
 static int print_content_key(void *user, const struct bid_content_key *key)
 {
-	struct listing *listing = user;
+	struct key_listing *listing = user;
 
 	if (listing->path && strcmp(listing->path, key->path) != 0)
 		return 0;
@@ -65,7 +65,7 @@ static int print_content_key(void *user, const struct bid_content_key *key)
 	return 0;
 }
 
-static enum ctl_status list(struct listing *listing)
+static enum ctl_status list(struct key_listing *listing)
 {
 	int r = listing->store ? bid_store_each_content_key(listing->store, print_content_key, listing) : 0;
 
@@ -77,7 +77,7 @@ static enum ctl_status list(struct listing *listing)
 
 enum ctl_status ctl_list_content_keys(const struct ctl *ctl, struct bid_store *store)
 {
-	struct listing listing = { .ctl = ctl, .store = store };
+	struct key_listing listing = { .ctl = ctl, .store = store };
 	enum ctl_status status = list(&listing);
 
 	if (ctl->json)
@@ -87,14 +87,14 @@ enum ctl_status ctl_list_content_keys(const struct ctl *ctl, struct bid_store *s
 
 enum ctl_status ctl_show_content_keys(const struct ctl *ctl, struct bid_store *store, const char *path, size_t *ret_n)
 {
-	struct listing listing = { .ctl = ctl, .store = store, .path = path, .in_full = true };
+	struct key_listing listing = { .ctl = ctl, .store = store, .path = path, .in_full = true };
 	enum ctl_status status = list(&listing);
 
 	*ret_n = listing.n;
 	return status;
 }
 
-struct taking {
+struct key_removal {
 	const struct ctl_content_keys *which;
 	struct bid_store *store;
 	const struct ctl *ctl;
@@ -104,7 +104,7 @@ struct taking {
 
 static int take(void *user, const struct bid_content_key *key)
 {
-	struct taking *taking = user;
+	struct key_removal *taking = user;
 	const struct ctl_content_keys *which = taking->which;
 	int r;
 
@@ -137,7 +137,7 @@ static int take(void *user, const struct bid_content_key *key)
 enum ctl_status ctl_remove_content_keys(const struct ctl *ctl, struct bid_store *store, const struct ctl_content_keys *which,
 					struct ctl_taken *taken)
 {
-	struct taking taking = { .which = which, .store = store, .ctl = ctl, .taken = *taken };
+	struct key_removal taking = { .which = which, .store = store, .ctl = ctl, .taken = *taken };
 	int r = bid_store_each_content_key(store, take, &taking);
 
 	*taken = taking.taken;

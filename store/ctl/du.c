@@ -21,7 +21,7 @@ enum origin { ADDED, FETCHED, DERIVED, ORIGINS };
 static const char *const origin_names[ORIGINS] = { "added", "fetched", "derived" };
 
 /* Rows: the kinds of artifacts, then the rest. */
-enum row { KEY = BID_KIND_END, KCORE, QUARANTINE, INDEX, FOREIGN, ROWS };
+enum usage_row { KEY = BID_KIND_END, KCORE, QUARANTINE, INDEX, FOREIGN, ROWS };
 
 struct sum {
 	uint64_t files, bytes;
@@ -34,7 +34,7 @@ struct build {
 };
 
 /* A file with several names. */
-struct inode {
+struct counted_inode {
 	dev_t dev;
 	ino_t ino;
 	nlink_t unseen; /* names outside of what was searched */
@@ -46,15 +46,15 @@ struct usage {
 	const char *pattern; /* NULL for all */
 	struct sum sums[ROWS][ORIGINS], all;
 	uint64_t shared; /* bytes of files with names outside */
-	void *inodes, *by_id; /* trees of tsearch(3) of struct inode and struct build; owned */
+	void *inodes, *by_id; /* trees of tsearch(3) of struct counted_inode and struct build; owned */
 	struct build **builds; /* those of @by_id; the array is owned */
 	size_t n;
 	bool incomplete;
 };
 
 /* The meaning of a path of the store. */
-struct place {
-	unsigned row; /* enum bid_kind or enum row */
+struct stored_path {
+	unsigned row; /* enum bid_kind or enum usage_row */
 	enum origin origin;
 	char id[BID_ID_HEX_MAX]; /* "" without one */
 	char path[PATH_MAX]; /* original path; "" without one */
@@ -81,7 +81,7 @@ static int take_origin(void *user, const char *name, const char *value)
 }
 
 /* Parse "xx/rest/DETAIL" or "xx/rest", behind a folder in ".bidfs", for the id. Returns what is behind the id, or "". */
-static const char *parse_fanout(const char *text, struct place *place)
+static const char *parse_fanout(const char *text, struct stored_path *place)
 {
 	size_t len = strlen(text) > 3 ? strcspn(text + 3, "/") : 0;
 
@@ -91,7 +91,7 @@ static const char *parse_fanout(const char *text, struct place *place)
 }
 
 /* Set the original path of the build of @place. */
-static void find_path(const struct usage *usage, struct place *place)
+static void find_path(const struct usage *usage, struct stored_path *place)
 {
 	struct bid_id id;
 	char *slash;
@@ -108,7 +108,7 @@ static void find_path(const struct usage *usage, struct place *place)
 }
 
 /* Classify the file ".bidfs/@text". */
-static void classify_own(const struct usage *usage, const char *text, struct place *place)
+static void classify_own(const struct usage *usage, const char *text, struct stored_path *place)
 {
 	static const struct {
 		const char *folder;
@@ -148,7 +148,7 @@ static void classify_own(const struct usage *usage, const char *text, struct pla
 }
 
 /* Classify the file "PATH/ID/NAME". */
-static void classify_artifact(const struct usage *usage, const char *text, struct place *place)
+static void classify_artifact(const struct usage *usage, const char *text, struct stored_path *place)
 {
 	const char *name = strrchr(text, '/'), *id = name;
 	struct bid_request request = { .kind = BID_KIND_NONE };
@@ -176,7 +176,7 @@ static void classify_artifact(const struct usage *usage, const char *text, struc
 
 static int by_inode(const void *a, const void *b)
 {
-	const struct inode *one = a, *other = b;
+	const struct counted_inode *one = a, *other = b;
 
 	if (one->dev != other->dev)
 		return one->dev < other->dev ? -1 : 1;
@@ -197,7 +197,7 @@ static int by_size(const void *a, const void *b)
 	return ((*one)->bytes < (*other)->bytes) - ((*one)->bytes > (*other)->bytes);
 }
 
-static struct build *find_build(struct usage *usage, const struct place *place)
+static struct build *find_build(struct usage *usage, const struct stored_path *place)
 {
 	struct build *build = calloc(1, sizeof(*build)), **found;
 
@@ -218,11 +218,11 @@ static struct build *find_build(struct usage *usage, const struct place *place)
 /* Does this name of a file with several names count: the first one that the search meets? Returns 1, 0 or -ENOMEM. */
 static int is_first_name(struct usage *usage, const struct stat *st, uint64_t bytes)
 {
-	struct inode *inode = malloc(sizeof(*inode)), **found;
+	struct counted_inode *inode = malloc(sizeof(*inode)), **found;
 
 	if (!inode)
 		return -ENOMEM;
-	*inode = (struct inode){ .dev = st->st_dev, .ino = st->st_ino, .unseen = st->st_nlink, .bytes = bytes };
+	*inode = (struct counted_inode){ .dev = st->st_dev, .ino = st->st_ino, .unseen = st->st_nlink, .bytes = bytes };
 	found = tsearch(inode, &usage->inodes, by_inode);
 	if (!found || *found != inode)
 		free(inode);
@@ -236,7 +236,7 @@ static int is_first_name(struct usage *usage, const struct stat *st, uint64_t by
 static int count(struct usage *usage, const char *text, const struct stat *st)
 {
 	uint64_t bytes = (uint64_t)st->st_blocks * 512;
-	struct place place = { .row = FOREIGN };
+	struct stored_path place = { .row = FOREIGN };
 	struct build *build;
 	int r;
 
@@ -288,7 +288,7 @@ static int walk(struct usage *usage)
 
 static void add_shared(const void *node, VISIT visit, void *user)
 {
-	const struct inode *const *inode = node;
+	const struct counted_inode *const *inode = node;
 	struct usage *usage = user;
 
 	if ((visit == postorder || visit == leaf) && (*inode)->unseen > 0)

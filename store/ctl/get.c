@@ -27,7 +27,7 @@
 enum { REDRAW_MS = 100, NAME_MAX_SIZE = BID_DETAIL_MAX + BID_ID_HEX_MAX + 64 };
 
 /* Result. The broker's thread writes it before it signals the event. */
-struct answer {
+struct get_answer {
 	int event; /* eventfd; owned */
 	int error;
 	int untold; /* error of the refresh of the mount over the store, or 0 */
@@ -36,7 +36,7 @@ struct answer {
 	struct ctl_story story;
 };
 
-static void answer_release(struct answer *answer)
+static void answer_release(struct get_answer *answer)
 {
 	ctl_story_release(&answer->story);
 	bid_file_release(&answer->file);
@@ -46,7 +46,7 @@ static void answer_release(struct answer *answer)
 /* bid_broker_fn */
 static void take_answer(void *user, const struct bid_result *result)
 {
-	struct answer *answer = user;
+	struct get_answer *answer = user;
 	uint64_t count = 1;
 
 	answer->error = result->error;
@@ -60,7 +60,7 @@ static void take_answer(void *user, const struct bid_result *result)
 }
 
 /* Wait for the result. Returns the signal that cancelled the request, or 0. */
-static int wait_for(struct bid_broker *broker, uint64_t handle, const struct answer *answer, int signals)
+static int wait_for(struct bid_broker *broker, uint64_t handle, const struct get_answer *answer, int signals)
 {
 	struct pollfd fds[] = { { .fd = answer->event, .events = POLLIN }, { .fd = signals, .events = POLLIN } };
 	struct ctl_progress line = { 0 };
@@ -101,7 +101,7 @@ static const char *name_of(const struct bid_request *request, char buf[static NA
 }
 
 /* Write the row of the request. @path and @cause are NULL after a failure or a success. */
-static void write_row(const struct ctl *ctl, const struct bid_request *request, const struct answer *answer, const char *state,
+static void write_row(const struct ctl *ctl, const struct bid_request *request, const struct get_answer *answer, const char *state,
 		      const char *path, const char *cause)
 {
 	const struct bid_file *file = &answer->file;
@@ -135,7 +135,8 @@ static int refresh(const struct ctl *ctl, const struct bid_store *store, const s
  * Submit the request to the broker, and wait for the result or a signal. Returns 0 or a signal's number; fills @answer in either
  * case.
  */
-static int ask(struct ctl_sources *sources, const struct bid_request *request, const sigset_t *interrupts, struct answer *answer)
+static int ask(struct ctl_sources *sources, const struct bid_request *request, const sigset_t *interrupts,
+	       struct get_answer *answer)
 {
 	bid_auto_fd int signals = -1;
 	uint64_t handle;
@@ -178,7 +179,7 @@ static int path_of(const struct bid_file *file, char *ret_path, size_t size)
 static int get_along(const struct ctl *ctl, struct bid_store *store, struct ctl_sources *sources, const struct bid_file *file,
 		     const sigset_t *interrupts)
 {
-	struct answer answer = { .event = -1, .file = BID_FILE_NONE };
+	struct get_answer answer = { .event = -1, .file = BID_FILE_NONE };
 	struct bid_request request = { .kind = BID_KIND_DEBUGINFO };
 	struct bid_elf_info info;
 	char hex[BID_ID_HEX_MAX];
@@ -199,7 +200,7 @@ static int get_along(const struct ctl *ctl, struct bid_store *store, struct ctl_
 }
 
 static enum ctl_status deliver(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request,
-			       const struct answer *answer)
+			       const struct get_answer *answer)
 {
 	char path[PATH_MAX], name[NAME_MAX_SIZE], hex[BID_ID_HEX_MAX];
 	int r = path_of(&answer->file, path, sizeof(path));
@@ -239,7 +240,7 @@ static enum ctl_status status_of(int error)
 }
 
 /* Describe the error of the answer. */
-static const char *cause_of(const struct bid_request *request, const struct answer *answer)
+static const char *cause_of(const struct bid_request *request, const struct get_answer *answer)
 {
 	bool unstripped = request->kind == BID_KIND_UNSTRIPPED && answer->story.n == 0;
 
@@ -255,7 +256,7 @@ static const char *cause_of(const struct bid_request *request, const struct answ
 
 /* Report the servers' responses and the cause on standard error, with --json also as JSON on standard output. */
 static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request,
-			    const struct answer *answer)
+			    const struct get_answer *answer)
 {
 	const char *cause = cause_of(request, answer);
 	char name[NAME_MAX_SIZE], hex[BID_ID_HEX_MAX];
@@ -307,7 +308,7 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 }
 
 /* Read the servers' responses from a mount over the store, which downloads by itself. */
-static void hear(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request, struct answer *answer)
+static void hear(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request, struct get_answer *answer)
 {
 	json_t *responses;
 
@@ -319,7 +320,7 @@ static void hear(const struct ctl *ctl, const struct bid_store *store, const str
 }
 
 /* Report "absent" as "unknown", unless the mount over the store is sure that its servers lack the artifact. */
-static void doubt(struct bid_store *store, const struct bid_request *request, int64_t since, struct answer *answer)
+static void doubt(struct bid_store *store, const struct bid_request *request, int64_t since, struct get_answer *answer)
 {
 	json_t *state = NULL;
 
@@ -335,7 +336,7 @@ static void doubt(struct bid_store *store, const struct bid_request *request, in
 
 /* Report "absent" as "unknown" if servers exist, but none was used. */
 static void doubt_silence(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request,
-			  struct answer *answer)
+			  struct get_answer *answer)
 {
 	const struct ctl_story *story = &answer->story;
 	bool known = story->n > 0 || story->remembered_s > 0 || story->stored == -ENODATA;
@@ -350,7 +351,7 @@ static void doubt_silence(const struct ctl *ctl, const struct bid_store *store, 
  */
 static enum ctl_status get_from_cover(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request)
 {
-	struct answer answer = { .event = -1, .file = BID_FILE_NONE };
+	struct get_answer answer = { .event = -1, .file = BID_FILE_NONE };
 	int64_t began = time(NULL);
 	enum ctl_status status;
 
@@ -367,7 +368,7 @@ static enum ctl_status get_from_cover(const struct ctl *ctl, struct bid_store *s
 
 static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request)
 {
-	struct answer answer = { .event = -1, .file = BID_FILE_NONE };
+	struct get_answer answer = { .event = -1, .file = BID_FILE_NONE };
 	struct ctl_sources sources = CTL_SOURCES_NONE;
 	int64_t began = time(NULL);
 	enum ctl_status status;

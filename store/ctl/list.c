@@ -30,7 +30,7 @@ struct row {
 	char *path; /* "/usr/bin/ls", "[vdso]", or "" */
 };
 
-struct listing {
+struct build_listing {
 	struct bid_store *store;
 	struct bid_summaries *summaries;
 	const struct ctl *ctl;
@@ -108,7 +108,7 @@ static json_t *row_to_json(const struct row *row)
 			 ctl_json_text(row->path[0] ? row->path : NULL));
 }
 
-static bool is_wanted(const struct listing *listing, const struct row *row)
+static bool is_wanted(const struct build_listing *listing, const struct row *row)
 {
 	char hex[BID_ID_HEX_MAX];
 
@@ -169,7 +169,7 @@ static void print_formatted(const char *format, const struct row *row)
 	}
 }
 
-static int print_row(struct listing *listing, const struct row *row)
+static int print_row(struct build_listing *listing, const struct row *row)
 {
 	char hex[BID_ID_HEX_MAX], kinds[KINDS_TEXT], size[CTL_SIZE_MAX], date[CTL_TIME_MAX];
 
@@ -199,7 +199,7 @@ static int print_row(struct listing *listing, const struct row *row)
 	return 0;
 }
 
-static int list_bucket(struct listing *listing, struct bucket *bucket)
+static int list_bucket(struct build_listing *listing, struct bucket *bucket)
 {
 	char path[PATH_MAX + 1];
 	struct row row;
@@ -215,7 +215,7 @@ static int list_bucket(struct listing *listing, struct bucket *bucket)
 	return 0;
 }
 
-static int list_all(struct listing *listing)
+static int list_all(struct build_listing *listing)
 {
 	bid_auto_free struct bid_id *owned = NULL;
 	struct bucket bucket = { 0 };
@@ -281,7 +281,7 @@ static int by_time(const void *a, const void *b)
 	return compare(&one->id, &other->id);
 }
 
-static int list_sorted(struct listing *listing, int (*order)(const void *a, const void *b))
+static int list_sorted(struct build_listing *listing, int (*order)(const void *a, const void *b))
 {
 	struct rows rows = { .summaries = listing->summaries };
 	int r = bid_store_each_id(listing->store, collect_row, &rows);
@@ -297,7 +297,7 @@ static int list_sorted(struct listing *listing, int (*order)(const void *a, cons
 	return r;
 }
 
-static int list(struct listing *listing, enum ctl_order order)
+static int list(struct build_listing *listing, enum ctl_order order)
 {
 	static int (*const orders[])(const void *a,
 				     const void *b) = { [CTL_BY_PATH] = by_path, [CTL_BY_TIME] = by_time, [CTL_BY_SIZE] = by_size };
@@ -312,14 +312,14 @@ static int list(struct listing *listing, enum ctl_order order)
 enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
-	struct listing listing = { .ctl = ctl,
-				   .terminal = ctl_is_terminal(stdout) && !ctl->nul && !ctl->format,
-				   .format = ctl->format,
-				   .times = ctl->order == CTL_BY_TIME,
-				   .nul = ctl->nul,
-				   .pattern = argc > 0 ? argv[0] : NULL,
-				   .kind = ctl->kind,
-				   .missing = ctl->missing };
+	struct build_listing listing = { .ctl = ctl,
+					 .terminal = ctl_is_terminal(stdout) && !ctl->nul && !ctl->format,
+					 .format = ctl->format,
+					 .times = ctl->order == CTL_BY_TIME,
+					 .nul = ctl->nul,
+					 .pattern = argc > 0 ? argv[0] : NULL,
+					 .kind = ctl->kind,
+					 .missing = ctl->missing };
 	enum ctl_status status;
 	int r;
 

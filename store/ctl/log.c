@@ -13,7 +13,7 @@
 #include "ctl/mounts.h"
 #include "ctl/output.h"
 
-struct row {
+struct log_row {
 	int64_t time;
 	const char *what, *kind; /* static, or owned by the state of a mount; the kind may be NULL */
 	char id[BID_ID_HEX_MAX]; /* "" without one */
@@ -24,7 +24,7 @@ struct row {
 struct history {
 	const char *store; /* path */
 	json_t *states; /* logs of the mounts; owned */
-	struct row *rows; /* owned */
+	struct log_row *rows; /* owned */
 	size_t n, room;
 	int error;
 };
@@ -39,9 +39,9 @@ static void history_release(struct history *history)
 	json_decref(history->states);
 }
 
-static void add_row(struct history *history, const struct row *row, const char *name, const char *text)
+static void add_row(struct history *history, const struct log_row *row, const char *name, const char *text)
 {
-	struct row *added;
+	struct log_row *added;
 
 	if (bid_array_grow(history->rows, history->n, history->room) < 0) {
 		history->error = -ENOMEM;
@@ -58,10 +58,10 @@ static void add_row(struct history *history, const struct row *row, const char *
 /* bid_event_fn */
 static void take_event(void *user, const struct bid_event *event)
 {
-	struct row row = { .time = event->time,
-			   .what = event->what,
-			   .kind = event->request.kind ? bid_kind_name(event->request.kind) : NULL,
-			   .size = event->size };
+	struct log_row row = { .time = event->time,
+			       .what = event->what,
+			       .kind = event->request.kind ? bid_kind_name(event->request.kind) : NULL,
+			       .size = event->size };
 
 	if (event->request.id.len > 0)
 		bid_id_format(&event->request.id, row.id);
@@ -89,9 +89,9 @@ static int take_mount(void *user, const struct ctl_mount *mount)
 	json_array_append_new(history->states, state);
 	json_array_foreach(json_object_get(state, "failures"), i, failure)
 	{
-		struct row row = { .time = json_integer_value(json_object_get(failure, "last_time")),
-				   .what = text_of(failure, "outcome"),
-				   .kind = text_of(failure, "kind") };
+		struct log_row row = { .time = json_integer_value(json_object_get(failure, "last_time")),
+				       .what = text_of(failure, "outcome"),
+				       .kind = text_of(failure, "kind") };
 		bid_auto_free char *text = NULL;
 
 		snprintf(row.id, sizeof(row.id), "%s", text_of(failure, "id"));
@@ -104,12 +104,12 @@ static int take_mount(void *user, const struct ctl_mount *mount)
 
 static int by_time(const void *a, const void *b)
 {
-	const struct row *one = a, *other = b;
+	const struct log_row *one = a, *other = b;
 
 	return (one->time > other->time) - (one->time < other->time);
 }
 
-static json_t *row_to_json(const struct row *row)
+static json_t *row_to_json(const struct log_row *row)
 {
 	return json_pack("{s:I, s:s, s:s?, s:s?, s:o, s:o, s:o}", "time", (json_int_t)row->time, "state", row->what, "id",
 			 row->id[0] ? row->id : NULL, "kind", row->kind, "name", ctl_json_text(row->name[0] ? row->name : NULL),
@@ -117,7 +117,7 @@ static json_t *row_to_json(const struct row *row)
 			 ctl_json_text(row->text[0] ? row->text : NULL));
 }
 
-static void print_row(const struct row *row, bool terminal)
+static void print_row(const struct log_row *row, bool terminal)
 {
 	char date[CTL_TIME_MAX], size[32] = "-";
 

@@ -57,7 +57,7 @@ enum ctl_status ctl_mount(const struct ctl *ctl, int argc, char **argv)
 }
 
 /* Search for the mounts of a mount point, else of a store. */
-struct search {
+struct mount_search {
 	const char *point, *store;
 	char found[PATH_MAX];
 	size_t n;
@@ -65,7 +65,7 @@ struct search {
 
 static int take_mount(void *user, const struct ctl_mount *mount)
 {
-	struct search *search = user;
+	struct mount_search *search = user;
 
 	if ((search->point && strcmp(search->point, mount->point) != 0) ||
 	    (search->store && strcmp(search->store, mount->source) != 0))
@@ -94,7 +94,7 @@ static enum ctl_status unmount(const struct ctl *ctl, const char *point)
 	return r == 0 ? CTL_DONE : CTL_REFUSED;
 }
 
-static enum ctl_status unmount_one(const struct ctl *ctl, struct search *search, const char *name)
+static enum ctl_status unmount_one(const struct ctl *ctl, struct mount_search *search, const char *name)
 {
 	int r = ctl_each_mount(CTL_MOUNTINFO, take_mount, search);
 
@@ -125,12 +125,12 @@ enum ctl_status ctl_umount(const struct ctl *ctl, int argc, char **argv)
 		if (worst != CTL_DONE)
 			return worst;
 		real = realpath(path, NULL);
-		return unmount_one(ctl, &(struct search){ .store = real ? real : path }, path);
+		return unmount_one(ctl, &(struct mount_search){ .store = real ? real : path }, path);
 	}
 	for (int i = 0; i < argc; i++) {
 		/* realpath(3) fails for a mount without a daemon */
 		bid_auto_free char *real = realpath(argv[i], NULL);
-		enum ctl_status status = unmount_one(ctl, &(struct search){ .point = real ? real : argv[i] }, argv[i]);
+		enum ctl_status status = unmount_one(ctl, &(struct mount_search){ .point = real ? real : argv[i] }, argv[i]);
 
 		worst = status > worst ? status : worst;
 	}

@@ -133,14 +133,14 @@ int ctl_each_mount_of_all(int (*fn)(void *user, const struct ctl_mount *mount), 
 	return each_mount(CTL_MOUNTINFO, true, fn, user);
 }
 
-struct copying {
+struct attribute_copy {
 	const char *path;
 	int to; /* memory shared with the parent */
 };
 
 static int copy_file(void *user)
 {
-	const struct copying *copying = user;
+	const struct attribute_copy *copying = user;
 	bid_auto_free char *text = NULL;
 	size_t len;
 	int fd = open(copying->path, O_RDONLY | O_CLOEXEC);
@@ -153,7 +153,7 @@ int ctl_mount_status(const struct ctl_mount *mount, int timeout_ms, char **ret_t
 {
 	char path[PATH_MAX + sizeof("/.bidfs/status")];
 	bid_auto_fd int text = memfd_create("status", MFD_CLOEXEC);
-	struct copying copying = { .path = path, .to = text };
+	struct attribute_copy copying = { .path = path, .to = text };
 	size_t len;
 	int r;
 

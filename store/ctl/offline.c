@@ -15,7 +15,7 @@
 #include "ctl/mounts.h"
 #include "ctl/output.h"
 
-struct telling {
+struct mount_order {
 	const char *only; /* mount point of the orders, or NULL for all */
 	bool offline; /* the ordered state */
 	const struct ctl *ctl;
@@ -99,7 +99,7 @@ static const char *why_silent(const json_t *state)
 }
 
 /* Report the state. @error is a negative errno after a failure, or 0. */
-static void report(struct telling *telling, const struct ctl_mount *mount, const char *silent, int error)
+static void report(struct mount_order *telling, const struct ctl_mount *mount, const char *silent, int error)
 {
 	const char *trouble = error < 0 ? why_not(error) : NULL;
 
@@ -137,7 +137,7 @@ static enum ctl_status status_of(int error)
 
 static int tell(void *user, const struct ctl_mount *mount)
 {
-	struct telling *telling = user;
+	struct mount_order *telling = user;
 	enum ctl_status status;
 	json_t *state = NULL;
 	const char *silent;
@@ -166,7 +166,7 @@ static int tell(void *user, const struct ctl_mount *mount)
 }
 
 /* Order all mounts at @path, written as the kernel does, or with NULL all mounts. Returns their number. */
-static size_t tell_at(struct telling *telling, const char *path)
+static size_t tell_at(struct mount_order *telling, const char *path)
 {
 	size_t before = telling->n;
 	int r;
@@ -180,7 +180,7 @@ static size_t tell_at(struct telling *telling, const char *path)
 	return telling->n - before;
 }
 
-static void tell_named(struct telling *telling, const char *name)
+static void tell_named(struct mount_order *telling, const char *name)
 {
 	bid_auto_free char *path = strdup(name), *real = NULL;
 
@@ -199,7 +199,7 @@ static void tell_named(struct telling *telling, const char *name)
 
 enum ctl_status ctl_offline(const struct ctl *ctl, int argc, char **argv)
 {
-	struct telling telling = { .ctl = ctl, .offline = strcmp(argv[0], "on") == 0 };
+	struct mount_order telling = { .ctl = ctl, .offline = strcmp(argv[0], "on") == 0 };
 
 	if (!telling.offline && strcmp(argv[0], "off") != 0)
 		return ctl_usage("neither 'on' nor 'off': '%s'", argv[0]);

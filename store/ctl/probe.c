@@ -28,13 +28,13 @@ static json_t *to_json(const struct bid_id *id, const struct ctl_probe *probe)
 			 ctl_json_text(probe->command), "static", probe->sdt, "definitions", definitions);
 }
 
-struct listing {
+struct probe_listing {
 	const struct ctl *ctl;
 	struct bid_store *store;
 	size_t n; /* listed probes */
 };
 
-static int print_rows(struct listing *listing, const struct bid_id *id, const struct ctl_probe_file *file)
+static int print_rows(struct probe_listing *listing, const struct bid_id *id, const struct ctl_probe_file *file)
 {
 	char hex[BID_ID_HEX_MAX];
 	int r = 0;
@@ -62,7 +62,7 @@ static int print_rows(struct listing *listing, const struct bid_id *id, const st
 static int list_id(void *user, const struct bid_id *id)
 {
 	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
-	struct listing *listing = user;
+	struct probe_listing *listing = user;
 	int kinds = bid_store_kinds(listing->store, id), r;
 	char hex[BID_ID_HEX_MAX];
 
@@ -80,7 +80,7 @@ static enum ctl_status list(const struct ctl *ctl, int argc, char **argv)
 	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_status status = ctl_open_store(ctl, argc > 0 ? CTL_WRITE_IF_POSSIBLE : CTL_READ, &store);
-	struct listing listing = { .ctl = ctl, .store = store };
+	struct probe_listing listing = { .ctl = ctl, .store = store };
 	struct ctl_probed probed;
 	int r = 0;
 

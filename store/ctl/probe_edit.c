@@ -19,12 +19,12 @@ enum {
 	LEASE_ATTEMPTS = 100, /* about 2 s; perf keeps the file open for some milliseconds */
 };
 
-struct text {
+struct probe_text {
 	char *data; /* owned; ends with a NUL */
 	size_t len;
 };
 
-static void text_release(struct text *text)
+static void text_release(struct probe_text *text)
 {
 	free(text->data);
 }
@@ -32,7 +32,7 @@ static void text_release(struct text *text)
 int ctl_probe_read(struct bid_store *store, const struct bid_id *id, struct ctl_probe_file *ret_file)
 {
 	struct bid_file file = BID_FILE_NONE;
-	struct text text;
+	struct probe_text text;
 	int r;
 
 	r = bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_PROBES }, &file);
@@ -69,11 +69,11 @@ static int open_leased(struct bid_store *store, const struct bid_id *id, int *re
 	return -EBUSY;
 }
 
-static int make_new(const struct text *old, ctl_probe_edit_fn edit, void *user, struct text *ret_new)
+static int make_new(const struct probe_text *old, ctl_probe_edit_fn edit, void *user, struct probe_text *ret_new)
 {
 	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
 	bid_auto_free char *copy = malloc(old->len + 1);
-	struct text new = { 0 };
+	struct probe_text new = { 0 };
 	FILE *out;
 	int r;
 
@@ -98,7 +98,7 @@ static int make_new(const struct text *old, ctl_probe_edit_fn edit, void *user, 
 }
 
 /* Write the changed part. On a full disk restore the old text. */
-static int replace(int fd, const struct text *old, const struct text *new)
+static int replace(int fd, const struct probe_text *old, const struct probe_text *new)
 {
 	size_t same = 0;
 	int r;
@@ -119,9 +119,9 @@ static int replace(int fd, const struct text *old, const struct text *new)
 /* Try one edit. Returns 1 after a change by another process. */
 static int edit_open(int fd, ctl_probe_edit_fn edit, void *user)
 {
-	bid_cleanup(text_release) struct text old = { 0 };
-	bid_cleanup(text_release) struct text new = { 0 };
-	bid_cleanup(text_release) struct text now = { 0 };
+	bid_cleanup(text_release) struct probe_text old = { 0 };
+	bid_cleanup(text_release) struct probe_text new = { 0 };
+	bid_cleanup(text_release) struct probe_text now = { 0 };
 	int r = bid_read_file(fd, SIZE_LIMIT, &old.data, &old.len);
 
 	if (r == 0)

@@ -6,14 +6,14 @@
 
 #include "base/cleanup.h"
 
-struct answer {
+struct refetch_answer {
 	int event; /* borrowed */
 	int error; /* written before the event is signalled */
 };
 
 static void take_answer(void *user, const struct bid_result *result)
 {
-	struct answer *answer = user;
+	struct refetch_answer *answer = user;
 
 	answer->error = result->error;
 	eventfd_write(answer->event, 1);
@@ -22,7 +22,7 @@ static void take_answer(void *user, const struct bid_result *result)
 int ctl_refetch(struct bid_broker *broker, const struct bid_request *request)
 {
 	bid_auto_fd int event = eventfd(0, EFD_CLOEXEC);
-	struct answer answer = { .event = event };
+	struct refetch_answer answer = { .event = event };
 	eventfd_t count;
 	uint64_t handle;
 	int r;

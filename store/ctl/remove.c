@@ -18,7 +18,7 @@
 #include "ctl/output.h"
 
 /* Removals collected from the operands. Content keys are removed at once, builds together at the end. */
-struct list {
+struct removal_list {
 	const struct ctl *ctl;
 	struct ctl_taken keys;
 	struct bid_removal *removals; /* owned */
@@ -26,7 +26,7 @@ struct list {
 	size_t n, room;
 };
 
-static void list_release(struct list *list)
+static void list_release(struct removal_list *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
 		free(list->texts[i]);
@@ -36,7 +36,7 @@ static void list_release(struct list *list)
 	free(list->removals);
 }
 
-static int list_add(struct list *list, const struct bid_id *id, const char *path, const char *text)
+static int list_add(struct removal_list *list, const struct bid_id *id, const char *path, const char *text)
 {
 	if (list->n == list->room) {
 		size_t room = list->room ? 2 * list->room : 16;
@@ -59,7 +59,7 @@ static int list_add(struct list *list, const struct bid_id *id, const char *path
 }
 
 struct build_of_path {
-	struct list *list;
+	struct removal_list *list;
 	const char *path;
 };
 
@@ -77,7 +77,7 @@ static int equal_id(void *user, const struct bid_id *id)
 }
 
 /* Remove the selected content keys. *@ret_n is their number. */
-static enum ctl_status take_content_keys(struct list *list, struct bid_store *store, const struct ctl_content_keys *which,
+static enum ctl_status take_content_keys(struct removal_list *list, struct bid_store *store, const struct ctl_content_keys *which,
 					 size_t *ret_n)
 {
 	size_t before = list->keys.n;
@@ -88,7 +88,7 @@ static enum ctl_status take_content_keys(struct list *list, struct bid_store *st
 }
 
 /* Collect --path PATH, a path from the time of the add, which need not exist. For an existing one the real path counts first. */
-static enum ctl_status add_path(struct bid_store *store, const char *path, struct list *list)
+static enum ctl_status add_path(struct bid_store *store, const char *path, struct removal_list *list)
 {
 	bid_auto_free char *real = realpath(path, NULL);
 	struct build_of_path build = { .list = list, .path = real ? real : path };
@@ -119,7 +119,7 @@ static enum ctl_status add_path(struct bid_store *store, const char *path, struc
  * Collect a file: its path's name of its build, or the whole build if it was added from another path. A file without a build-id
  * stands for its content keys.
  */
-static enum ctl_status add_file(struct bid_store *store, const char *file, struct list *list)
+static enum ctl_status add_file(struct bid_store *store, const char *file, struct removal_list *list)
 {
 	bid_auto_free char *real = NULL;
 	bid_auto_fd int fd = -1;
@@ -151,7 +151,7 @@ static enum ctl_status add_file(struct bid_store *store, const char *file, struc
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
 }
 
-static enum ctl_status add_content_key(struct bid_store *store, const char *name, struct list *list)
+static enum ctl_status add_content_key(struct bid_store *store, const char *name, struct removal_list *list)
 {
 	size_t keys;
 	enum ctl_status status = take_content_keys(list, store, &(struct ctl_content_keys){ .name = name, .operand = name }, &keys);
@@ -163,7 +163,7 @@ static enum ctl_status add_content_key(struct bid_store *store, const char *name
 }
 
 /* Collect an operand: a stored id, else a file, else an id that only an orphan may have. */
-static enum ctl_status add_operand(struct bid_store *store, const char *operand, struct list *list)
+static enum ctl_status add_operand(struct bid_store *store, const char *operand, struct removal_list *list)
 {
 	struct bid_id id;
 	int r;
@@ -191,7 +191,7 @@ static json_t *removal_to_json(const struct bid_removal *removal, const char *op
 			 (json_int_t)removal->size, "reason", removal->error ? bid_strerror(removal->error) : NULL);
 }
 
-static enum ctl_status report(const struct list *list)
+static enum ctl_status report(const struct removal_list *list)
 {
 	const struct ctl *ctl = list->ctl;
 	enum ctl_status status = CTL_DONE;
@@ -237,7 +237,7 @@ static enum ctl_status report(const struct list *list)
 }
 
 /* Check for --dry-run which builds exist. Returns 0 or a negative errno. */
-static int look(struct bid_store *store, const struct list *list)
+static int look(struct bid_store *store, const struct removal_list *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
 		int r = bid_store_has(store, &list->removals[i].id);
@@ -252,7 +252,7 @@ static int look(struct bid_store *store, const struct list *list)
 enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
-	struct list list = { .ctl = ctl };
+	struct removal_list list = { .ctl = ctl };
 	enum ctl_status status, worst = CTL_DONE;
 	int r;
 

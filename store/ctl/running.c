@@ -26,11 +26,11 @@ enum {
 	SILENT_MS = 60000, /* pause for a silent file system */
 };
 
-enum outcome { GONE, SAME, ADDED, REFUSED, FAILED };
+enum look_outcome { GONE, SAME, ADDED, REFUSED, FAILED };
 
 /* Result of a look at a file. */
 struct ctl_look {
-	enum outcome outcome;
+	enum look_outcome outcome;
 	int error; /* cause of the refusal or the failure */
 	bool archive; /* refused as an archive */
 	struct bid_added added;

@@ -16,7 +16,7 @@
 
 enum { SHOWN_MAX = 20 }; /* refused members with a line of their own: an archive may consist of nothing else */
 
-struct taking {
+struct unarchiving {
 	const struct ctl *ctl;
 	struct ctl_progress progress;
 	uint64_t refused;
@@ -33,7 +33,7 @@ static const char *state_name(enum bid_member_state state)
 
 static int show(void *user, const struct bid_archive_member *member)
 {
-	struct taking *taking = user;
+	struct unarchiving *taking = user;
 	char hex[BID_ID_HEX_MAX] = "-";
 
 	if (member->id.len)
@@ -53,7 +53,7 @@ static int show(void *user, const struct bid_archive_member *member)
 
 static int tick(void *user, uint64_t done, uint64_t total)
 {
-	struct taking *taking = user;
+	struct unarchiving *taking = user;
 	char read[CTL_SIZE_MAX], size[CTL_SIZE_MAX];
 
 	ctl_progress_text(&taking->progress, "unpacking: %s%s%s", ctl_format_size(done, read), total ? " of " : "",
@@ -86,7 +86,7 @@ static enum ctl_status complain(const struct bid_store *store, const char *path,
 	}
 }
 
-static enum ctl_status unpack(struct taking *taking, struct bid_store *store, int fd, const char *path)
+static enum ctl_status unpack(struct unarchiving *taking, struct bid_store *store, int fd, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	struct bid_unpack_config config = { .member = show, .tick = tick, .user = taking };
@@ -117,7 +117,7 @@ static enum ctl_status unpack(struct taking *taking, struct bid_store *store, in
 enum ctl_status ctl_unarchive(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
-	struct taking taking = { .ctl = ctl };
+	struct unarchiving taking = { .ctl = ctl };
 	bid_auto_fd int owned = -1;
 	enum ctl_status status;
 	int fd = STDIN_FILENO;

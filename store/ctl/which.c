@@ -37,14 +37,14 @@ bool ctl_matches(const char *pattern, const char *hex, const char *path)
 	       (len >= BID_ID_DIGITS_MIN && strncmp(hex, lower, len) == 0);
 }
 
-struct candidates {
+struct id_candidates {
 	struct bid_id ids[CANDIDATES_MAX];
 	size_t n; /* also counts ids beyond ids[] */
 };
 
 static int collect(void *user, const struct bid_id *id)
 {
-	struct candidates *candidates = user;
+	struct id_candidates *candidates = user;
 
 	if (candidates->n < CANDIDATES_MAX)
 		candidates->ids[candidates->n] = *id;
@@ -52,7 +52,7 @@ static int collect(void *user, const struct bid_id *id)
 	return 0;
 }
 
-static void list_candidates(const struct candidates *candidates)
+static void list_candidates(const struct id_candidates *candidates)
 {
 	char hex[BID_ID_HEX_MAX];
 
@@ -64,7 +64,7 @@ static void list_candidates(const struct candidates *candidates)
 
 int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id)
 {
-	struct candidates candidates = { .n = 0 };
+	struct id_candidates candidates = { .n = 0 };
 	char digits[BID_ID_HEX_MAX + 1];
 	struct bid_id id;
 	int r;
@@ -123,7 +123,7 @@ static enum ctl_status which_file(const char *path, struct bid_id *ret_id)
 /* Find the only build with the original path @path in the store. */
 static enum ctl_status which_path(struct bid_store *store, const char *path, struct bid_id *ret_id)
 {
-	struct candidates builds = { .n = 0 };
+	struct id_candidates builds = { .n = 0 };
 	int r = store ? bid_store_each_build(store, path, collect, &builds) : -ENOENT;
 
 	if (r < 0 && r != -ENOENT)

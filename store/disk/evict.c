@@ -44,7 +44,7 @@ struct candidate {
 	bool kept; /* has no record: see derived.h */
 };
 
-struct candidates {
+struct evict_candidates {
 	struct bid_store *store;
 	bool dry_run;
 	const char *why; /* reason of the evictions */
@@ -113,7 +113,7 @@ static uint64_t on_disk(const struct stat *st)
 	return (uint64_t)st->st_blocks * 512;
 }
 
-static int add_candidate(struct candidates *candidates, const struct bid_request *request, const struct candidate *what)
+static int add_candidate(struct evict_candidates *candidates, const struct bid_request *request, const struct candidate *what)
 {
 	struct candidate *candidate;
 
@@ -150,7 +150,7 @@ static void drop_remains(struct bid_store *store, const struct bid_request *requ
 
 static int collect_candidate(void *user, const struct bid_request *request, const struct stat *record)
 {
-	struct candidates *candidates = user;
+	struct evict_candidates *candidates = user;
 	struct candidate candidate = { .last_use = record->st_mtim.tv_sec, .last_use_ns = record->st_mtim.tv_nsec };
 	struct found found;
 	struct stat st;
@@ -257,7 +257,7 @@ static bool is_unused(struct bid_store *store, const struct bid_request *request
  * Remove one candidate, unless it was used or changed since it was chosen. Returns 1 if its directory disappeared too, 0 if not,
  * -EAGAIN, or -EBUSY for an open file.
  */
-static int remove_candidate(const struct candidates *candidates, const struct bid_request *request,
+static int remove_candidate(const struct evict_candidates *candidates, const struct bid_request *request,
 			    const struct candidate *candidate, struct found *ret_found)
 {
 	struct bid_store *store = candidates->store;
@@ -361,7 +361,7 @@ static int pass_on(struct bid_store *store, const struct bid_id *ids, size_t n)
 	return r;
 }
 
-static int evict_candidates(const struct candidates *candidates, const struct bid_evict_config *config, uint64_t size,
+static int evict_candidates(const struct evict_candidates *candidates, const struct bid_evict_config *config, uint64_t size,
 			    struct bid_evict_stats *stats)
 {
 	bid_auto_free struct bid_id *emptied = NULL;
@@ -410,7 +410,7 @@ static int evict_candidates(const struct candidates *candidates, const struct bi
 int bid_evict(struct bid_store *store, const struct bid_evict_config *config, uint64_t at_least, bool slack,
 	      struct bid_evict_stats *ret_stats)
 {
-	struct candidates candidates = { .store = store, .dry_run = config->dry_run };
+	struct evict_candidates candidates = { .store = store, .dry_run = config->dry_run };
 	struct bid_evict_stats stats = { 0 };
 	struct statvfs space;
 	int r;

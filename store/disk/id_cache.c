@@ -14,7 +14,7 @@ enum {
 	WAYS = 4,
 };
 
-struct entry {
+struct id_cache_entry {
 	struct bid_stat_data stat_data; /* ino 0: free */
 	bool examined; /* has_dwarf and the like were looked for */
 	bool reported; /* the log has the refusal */
@@ -24,7 +24,7 @@ struct entry {
 struct bid_id_cache {
 	pthread_mutex_t lock; /* protects all below; not held while a file is read */
 	unsigned turn; /* way of a full set to evict next */
-	struct entry entries[SETS][WAYS];
+	struct id_cache_entry entries[SETS][WAYS];
 };
 
 int bid_id_cache_new(struct bid_id_cache **ret_cache)
@@ -47,7 +47,7 @@ void bid_id_cache_free(struct bid_id_cache *id_cache)
 	free(id_cache);
 }
 
-static struct entry *set_of(struct bid_id_cache *id_cache, ino_t ino, dev_t dev)
+static struct id_cache_entry *set_of(struct bid_id_cache *id_cache, ino_t ino, dev_t dev)
 {
 	uint64_t hash = ((uint64_t)ino ^ (uint64_t)dev << 32) * 0x9e3779b97f4a7c15U;
 
@@ -56,7 +56,7 @@ static struct entry *set_of(struct bid_id_cache *id_cache, ino_t ino, dev_t dev)
 
 static bool recall_check(struct bid_id_cache *id_cache, const struct stat *st, bool want_dwarf, struct bid_identity *ret_identity)
 {
-	struct entry *set = set_of(id_cache, st->st_ino, st->st_dev);
+	struct id_cache_entry *set = set_of(id_cache, st->st_ino, st->st_dev);
 	bool found = false;
 
 	pthread_mutex_lock(&id_cache->lock);
@@ -73,8 +73,8 @@ static bool recall_check(struct bid_id_cache *id_cache, const struct stat *st, b
 static void keep_check(struct bid_id_cache *id_cache, const struct stat *st, const struct bid_stat_data *stat_data, bool examined,
 		       const struct bid_identity *identity)
 {
-	struct entry *set = set_of(id_cache, stat_data->ino, stat_data->dev);
-	struct entry *slot = NULL;
+	struct id_cache_entry *set = set_of(id_cache, stat_data->ino, stat_data->dev);
+	struct id_cache_entry *slot = NULL;
 
 	pthread_mutex_lock(&id_cache->lock);
 	for (unsigned i = 0; i < WAYS; i++)
@@ -82,7 +82,7 @@ static void keep_check(struct bid_id_cache *id_cache, const struct stat *st, con
 			slot = &set[i];
 	if (!slot)
 		slot = &set[id_cache->turn++ % WAYS];
-	*slot = (struct entry){
+	*slot = (struct id_cache_entry){
 		.stat_data = *stat_data,
 		.examined = examined,
 		.reported = slot->reported && bid_stat_data_matches(&slot->stat_data, st),
@@ -136,7 +136,7 @@ void bid_id_cache_unpacked(struct bid_id_cache *id_cache, const struct stat *st,
 
 bool bid_id_cache_report(struct bid_id_cache *id_cache, const struct stat *st)
 {
-	struct entry *set = set_of(id_cache, st->st_ino, st->st_dev);
+	struct id_cache_entry *set = set_of(id_cache, st->st_ino, st->st_dev);
 	bool reported = false;
 
 	pthread_mutex_lock(&id_cache->lock);

@@ -105,7 +105,7 @@ static json_t *artifact_json(struct bid_store *store, const struct bid_request *
 	return json;
 }
 
-struct pieces {
+struct json_pieces {
 	struct bid_store *store;
 	json_t *json;
 	struct timespec *changed;
@@ -113,7 +113,7 @@ struct pieces {
 
 static int add_piece(void *user, const struct bid_request *piece)
 {
-	const struct pieces *pieces = user;
+	const struct json_pieces *pieces = user;
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	bid_auto_free char *name = bid_utf8(bid_detail_text(piece->detail));
 	const char *how;
@@ -135,7 +135,7 @@ static void add_pieces(struct bid_store *store, const struct bid_id *id, json_t 
 	static const char *const keys[] = { "sources", "sections" };
 
 	for (int kind = BID_KIND_SOURCE; kind < BID_KIND_END; kind++) {
-		struct pieces pieces = { .store = store, .json = json_object(), .changed = changed };
+		struct json_pieces pieces = { .store = store, .json = json_object(), .changed = changed };
 
 		if (bid_store_each_piece(store, id, (enum bid_kind)kind, add_piece, &pieces) == 0 &&
 		    json_object_size(pieces.json) > 0)
@@ -154,7 +154,7 @@ static void add_unstripped(struct bid_store *store, const struct bid_id *id, jso
 		json_object_set_new(artifacts, bid_kind_name(request.kind), artifact_json(store, &request, &file, changed));
 }
 
-struct paths {
+struct path_array {
 	struct bid_store *store;
 	json_t *json;
 	struct timespec *changed;
@@ -163,7 +163,7 @@ struct paths {
 /* Add the original path of the name @path, "usr/bin/ls/ID", in order and only once. The name of perf's link comes first. */
 static int add_path(void *user, const char *path)
 {
-	const struct paths *of = user;
+	const struct path_array *of = user;
 	json_t *paths = of->json, *added;
 	char text[PATH_MAX + 1];
 	struct stat st;
@@ -196,7 +196,7 @@ static int add_noted(void *user, const char *note, const char *path, bool there)
 }
 
 /* Add the target of perf's link, and the other recorded names. */
-static void add_paths(struct bid_store *store, const struct bid_id *id, struct paths *paths)
+static void add_paths(struct bid_store *store, const struct bid_id *id, struct path_array *paths)
 {
 	char where[PATH_MAX];
 
@@ -223,7 +223,7 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 	json_object_set_new(json, "id", json_string(bid_id_format(id, hex)));
 	json_object_set_new(json, "paths", paths);
 	json_object_set_new(json, "artifacts", artifacts);
-	add_paths(store, id, &(struct paths){ .store = store, .json = paths, .changed = &changed });
+	add_paths(store, id, &(struct path_array){ .store = store, .json = paths, .changed = &changed });
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
 		struct bid_file file = BID_FILE_NONE;

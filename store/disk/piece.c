@@ -90,7 +90,7 @@ int bid_piece_remove(struct bid_store *store, const struct bid_request *request)
 }
 
 /* an iteration over the pieces of one id and kind */
-struct pieces {
+struct piece_walk {
 	struct bid_store *store;
 	struct bid_request all;
 	size_t base; /* where in a path the detail begins */
@@ -99,10 +99,10 @@ struct pieces {
 	void *user;
 };
 
-static int each_below(const struct pieces *pieces, const char *path, unsigned depth);
+static int each_below(const struct piece_walk *pieces, const char *path, unsigned depth);
 
 /* @depth counts the directories between the id and @path. A detail has no more than BID_DETAIL_DEPTH components. */
-static int visit_piece(const struct pieces *pieces, const char *path, mode_t mode, unsigned depth)
+static int visit_piece(const struct piece_walk *pieces, const char *path, mode_t mode, unsigned depth)
 {
 	bool source = pieces->all.kind == BID_KIND_SOURCE;
 	struct bid_request piece = pieces->all;
@@ -121,7 +121,7 @@ static int visit_piece(const struct pieces *pieces, const char *path, mode_t mod
 	return r;
 }
 
-static int each_below(const struct pieces *pieces, const char *path, unsigned depth)
+static int each_below(const struct piece_walk *pieces, const char *path, unsigned depth)
 {
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
@@ -145,7 +145,7 @@ static int each_below(const struct pieces *pieces, const char *path, unsigned de
 int bid_pieces_walk(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_piece_fn fn, bid_pieces_deep_fn deep,
 		    void *user)
 {
-	struct pieces pieces = { .store = store, .all = { .id = *id, .kind = kind }, .fn = fn, .deep = deep, .user = user };
+	struct piece_walk pieces = { .store = store, .all = { .id = *id, .kind = kind }, .fn = fn, .deep = deep, .user = user };
 	char path[PATH_MAX];
 
 	if (!bid_kind_has_detail(kind) || id->len == 0)

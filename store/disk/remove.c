@@ -50,14 +50,14 @@ struct name {
 	char *path; /* relative to the store; owned */
 };
 
-struct names {
+struct build_names {
 	struct name *names; /* owned */
 	size_t n, room;
 	const struct bid_idset *wanted;
 	const struct bid_removal *removals;
 };
 
-static int add_name(struct names *names, const struct name *name, const char *path)
+static int add_name(struct build_names *names, const struct name *name, const char *path)
 {
 	if (bid_array_grow(names->names, names->n, names->room) < 0)
 		return -ENOMEM;
@@ -66,7 +66,7 @@ static int add_name(struct names *names, const struct name *name, const char *pa
 	return names->names[names->n].path ? (int)(names->n++, 0) : -ENOMEM;
 }
 
-static void names_release(struct names *names)
+static void names_release(struct build_names *names)
 {
 	for (size_t i = 0; i < names->n; i++)
 		free(names->names[i].path);
@@ -86,7 +86,7 @@ static bool is_of_path(const char *name, const char *path)
 
 static int collect_name(void *user, const struct bid_objdir *entry)
 {
-	struct names *names = user;
+	struct build_names *names = user;
 	const struct bid_idset_member *member = bid_idset_find(names->wanted, &entry->id);
 
 	for (; member; member = bid_idset_next(names->wanted, member)) {
@@ -296,7 +296,7 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 	removal->error = r < 0 ? r : removal->names == 0 && !pieces ? -ENOENT : 0;
 }
 
-static int remove_all(struct bid_store *store, struct bid_removal *removals, size_t n, struct names *names)
+static int remove_all(struct bid_store *store, struct bid_removal *removals, size_t n, struct build_names *names)
 {
 	struct bid_visitor visitor = { .entry = collect_name, .user = names };
 	size_t at = 0;
@@ -321,7 +321,7 @@ int bid_store_remove(struct bid_store *store, struct bid_removal *removals, size
 {
 	bid_auto_free struct bid_id *ids = calloc(n + 1, sizeof(*ids));
 	struct bid_idset wanted = { 0 };
-	struct names names = { .wanted = &wanted, .removals = removals };
+	struct build_names names = { .wanted = &wanted, .removals = removals };
 	int r;
 
 	if (!bid_store_writable(store))

@@ -28,8 +28,8 @@ struct dir {
 };
 
 /* an entry of the stack: an unopened directory, or the unread rest of an open one */
-struct pending {
-	struct pending *next;
+struct walk_pending {
+	struct walk_pending *next;
 	struct dir *dir; /* a counted reference */
 	char name[]; /* name of the directory in @dir; "" for the rest of @dir */
 };
@@ -39,7 +39,7 @@ struct bid_walk {
 	atomic_int ended; /* the result that ended the dirwalk */
 	pthread_mutex_t lock; /* protects the fields below */
 	pthread_cond_t more; /* there is something in the stack, or will never be again */
-	struct pending *stack; /* last in, first out: few directories are open at a time */
+	struct walk_pending *stack; /* last in, first out: few directories are open at a time */
 	unsigned busy; /* threads that may still add to the stack */
 };
 
@@ -70,10 +70,10 @@ static struct dir *dir_new(int fd, const char *parent, const char *name, uint64_
 }
 
 /* Put an entry on the list @first. */
-static int add_pending(struct dir *dir, const char *name, struct pending **first)
+static int add_pending(struct dir *dir, const char *name, struct walk_pending **first)
 {
 	size_t len = strlen(name) + 1;
-	struct pending *pending = malloc(sizeof(*pending) + len);
+	struct walk_pending *pending = malloc(sizeof(*pending) + len);
 
 	if (!pending)
 		return -ENOMEM;
@@ -85,7 +85,7 @@ static int add_pending(struct dir *dir, const char *name, struct pending **first
 	return 0;
 }
 
-static void pending_free(struct pending *pending)
+static void pending_free(struct walk_pending *pending)
 {
 	dir_unref(pending->dir);
 	free(pending);
@@ -112,7 +112,7 @@ int bid_walk_new(int fd, const char *path, uint64_t note, const struct bid_walk_
 
 void bid_walk_free(struct bid_walk *walk)
 {
-	struct pending *pending;
+	struct walk_pending *pending;
 
 	if (!walk)
 		return;
@@ -136,9 +136,9 @@ void bid_walk_end(struct bid_walk *walk, int result)
 }
 
 /* Take the next entry of the stack; NULL at the end of the dirwalk. */
-static struct pending *take_pending(struct bid_walk *walk)
+static struct walk_pending *take_pending(struct bid_walk *walk)
 {
-	struct pending *pending = NULL;
+	struct walk_pending *pending = NULL;
 
 	pthread_mutex_lock(&walk->lock);
 	while (!walk->stack && walk->busy > 0 && atomic_load(&walk->ended) == 0)
@@ -161,7 +161,7 @@ static void end_pending(struct bid_walk *walk)
 }
 
 /* Put the list from @first to @last on the stack. */
-static void push_pending(struct bid_walk *walk, struct pending *first, struct pending *last)
+static void push_pending(struct bid_walk *walk, struct walk_pending *first, struct walk_pending *last)
 {
 	pthread_mutex_lock(&walk->lock);
 	last->next = walk->stack;
@@ -170,7 +170,7 @@ static void push_pending(struct bid_walk *walk, struct pending *first, struct pe
 	pthread_mutex_unlock(&walk->lock);
 }
 
-static int report_unopened(const struct bid_walk *walk, void *user, const struct pending *pending, int error)
+static int report_unopened(const struct bid_walk *walk, void *user, const struct walk_pending *pending, int error)
 {
 	char path[PATH_MAX + NAME_MAX + 2];
 
@@ -179,7 +179,7 @@ static int report_unopened(const struct bid_walk *walk, void *user, const struct
 }
 
 /* Open the directory @pending. @ret_dir is NULL for a directory to skip or a removed one. */
-static int open_pending(const struct bid_walk *walk, void *user, const struct pending *pending, struct dir **ret_dir)
+static int open_pending(const struct bid_walk *walk, void *user, const struct walk_pending *pending, struct dir **ret_dir)
 {
 	struct dir *parent = pending->dir, *dir;
 	bool enter = false;
@@ -223,7 +223,7 @@ static unsigned type_of(const struct dir *dir, const struct bid_dent *entry)
  */
 static int push_dirs(struct bid_walk *walk, struct dir *dir, char *entries, size_t size, bool more)
 {
-	struct pending *first = NULL, *last = NULL;
+	struct walk_pending *first = NULL, *last = NULL;
 	int r = more ? add_pending(dir, "", &first) : 0;
 
 	last = first;
@@ -287,7 +287,7 @@ static int read_dir(struct bid_walk *walk, void *user, struct dir *dir)
 
 int bid_walk_work(struct bid_walk *walk, void *user)
 {
-	struct pending *pending;
+	struct walk_pending *pending;
 
 	while ((pending = take_pending(walk))) {
 		struct dir *dir = NULL;

@@ -100,16 +100,16 @@ static ssize_t read_memory(struct core *core, uint64_t address, void *buffer, si
 }
 
 /* a file mapped at @start from its first byte on */
-struct image {
+struct core_image {
 	uint64_t start;
 	struct bid_header header;
 	size_t phnum; /* program headers in core->headers */
 };
 
 /* Read the header and the program headers. 1, or 0 if the memory has none. */
-static int read_image(struct core *core, uint64_t start, struct image *ret_image)
+static int read_image(struct core *core, uint64_t start, struct core_image *ret_image)
 {
-	struct image image = { .start = start };
+	struct core_image image = { .start = start };
 	uint8_t head[sizeof(Elf64_Ehdr)];
 	struct bid_bytes bytes;
 	uint64_t size;
@@ -135,7 +135,7 @@ static int read_image(struct core *core, uint64_t start, struct image *ret_image
 }
 
 /* The difference between addresses in memory and in the headers. The segment with the first bytes of the file is at its start. */
-static uint64_t bias_of(const struct core *core, const struct image *image)
+static uint64_t bias_of(const struct core *core, const struct core_image *image)
 {
 	const struct bid_form *form = &image->header.form;
 	uint64_t lowest = UINT64_MAX, bias = image->start;
@@ -159,7 +159,7 @@ static uint64_t bias_of(const struct core *core, const struct image *image)
 static int identify_at(struct core *core, uint64_t start, struct bid_id *ret_id)
 {
 	struct bid_note_found found = { 0 };
-	struct image image;
+	struct core_image image;
 	uint64_t bias;
 	int r = read_image(core, start, &image);
 

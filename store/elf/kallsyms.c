@@ -28,7 +28,7 @@ struct symbol {
 };
 
 /* the parts of a kernel image with its symbols */
-struct image {
+struct kernel_image {
 	struct bid_sections sections;
 	char *letters; /* owned; the letter of nm(1) for the symbols of each section, 0 for a section that is not loaded */
 	struct bid_section symtab;
@@ -36,7 +36,7 @@ struct image {
 	size_t names_len;
 };
 
-static void image_release(struct image *image)
+static void image_release(struct kernel_image *image)
 {
 	bid_sections_release(&image->sections);
 	free(image->letters);
@@ -111,7 +111,7 @@ static char letter_of(const struct bid_section *section)
 }
 
 /* Return the letter of a symbol; 0 for a symbol that the kernel leaves out of its own table: scripts/mksysmap. */
-static char type_of(const struct image *image, const uint8_t *symbol, const char *name)
+static char type_of(const struct kernel_image *image, const uint8_t *symbol, const char *name)
 {
 	static const char *const left_out[] = { "$", ".L", "__crc_", "__ksymtab_", "__kstrtab_", "__kstrtabns_" };
 	const struct bid_header *header = &image->sections.header;
@@ -151,7 +151,7 @@ static void make_percpu_absolute(struct symbol *symbols, size_t n)
 }
 
 /* The letters, and the first table of symbols. -ENODATA without one. */
-static int look_at_sections(struct image *image)
+static int look_at_sections(struct kernel_image *image)
 {
 	uint64_t n = image->sections.header.shnum;
 	int r = bid_sections_check(&image->sections);
@@ -174,7 +174,7 @@ static int look_at_sections(struct image *image)
 	return image->symtab.size ? 0 : -ENODATA;
 }
 
-static int read_names(struct image *image)
+static int read_names(struct kernel_image *image)
 {
 	struct bid_section names;
 	int r;
@@ -190,7 +190,7 @@ static int read_names(struct image *image)
 }
 
 /* Return the name at @offset, or NULL for a name that no kernel has. */
-static const char *name_at(const struct image *image, uint64_t offset)
+static const char *name_at(const struct kernel_image *image, uint64_t offset)
 {
 	size_t room = offset < image->names_len ? image->names_len - (size_t)offset : 0, len;
 	const char *name = image->names + (room ? offset : 0);
@@ -200,7 +200,7 @@ static const char *name_at(const struct image *image, uint64_t offset)
 }
 
 /* Collect the symbols of the table in order. The caller frees the array; @image owns the names. */
-static int collect_symbols(struct image *image, struct symbol **ret_symbols, size_t *ret_n)
+static int collect_symbols(struct kernel_image *image, struct symbol **ret_symbols, size_t *ret_n)
 {
 	const struct bid_form *form = &image->sections.header.form;
 	bid_auto_free struct symbol *symbols = NULL;
@@ -277,7 +277,7 @@ int bid_elf_is_kernel(int fd)
 
 int bid_elf_kallsyms(int fd, int (*write)(void *user, const void *data, size_t len), void *user)
 {
-	bid_cleanup(image_release) struct image image = { 0 };
+	bid_cleanup(image_release) struct kernel_image image = { 0 };
 	bid_auto_free struct symbol *symbols = NULL;
 	size_t n;
 	int r;

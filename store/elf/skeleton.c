@@ -15,13 +15,13 @@ enum {
 };
 
 /* A section of DWARF in a file. */
-struct source {
+struct dwarf_source {
 	int fd; /* borrowed */
 	const struct bid_form *form;
 	const struct bid_section *section;
 };
 
-static size_t read_at(const struct source *source, uint64_t at, uint8_t *data, size_t room)
+static size_t read_at(const struct dwarf_source *source, uint64_t at, uint8_t *data, size_t room)
 {
 	uint64_t left = at < source->section->size ? source->section->size - at : 0;
 	ssize_t n = bid_pread_full(source->fd, data, left < room ? (size_t)left : room, (off_t)(source->section->offset + at));
@@ -30,7 +30,7 @@ static size_t read_at(const struct source *source, uint64_t at, uint8_t *data, s
 }
 
 /* Return the length of the header before the zlib stream of the section; 0 for another kind of section. */
-static size_t zlib_at(const struct source *source, const uint8_t *data, size_t len)
+static size_t zlib_at(const struct dwarf_source *source, const uint8_t *data, size_t len)
 {
 	size_t head = BID_FORM_SIZE(source->form, Chdr);
 
@@ -40,7 +40,7 @@ static size_t zlib_at(const struct source *source, const uint8_t *data, size_t l
 }
 
 /* Read at most @room bytes of the section at @at. A compressed section gives only its first BID_BYTES_WINDOW bytes. */
-static size_t read_some(const struct source *source, uint64_t at, uint8_t *data, size_t room)
+static size_t read_some(const struct dwarf_source *source, uint64_t at, uint8_t *data, size_t room)
 {
 	uint8_t packed[BID_BYTES_WINDOW], plain[BID_BYTES_WINDOW];
 	size_t head = zlib_at(source, packed, read_at(source, 0, packed, sizeof(Elf64_Chdr))), len;
@@ -81,7 +81,7 @@ static bool read_number(const uint8_t *data, size_t len, size_t *at, uint64_t *r
 }
 
 /* Does the first entry of the table at @offset have code @code and the name of a .dwo file among its attributes? */
-static bool names_dwo(const struct source *abbrev, uint64_t offset, uint8_t code)
+static bool names_dwo(const struct dwarf_source *abbrev, uint64_t offset, uint8_t code)
 {
 	uint8_t data[ABBREVS_MAX];
 	size_t len = read_some(abbrev, offset, data, sizeof(data)), at = 0;
@@ -97,7 +97,7 @@ static bool names_dwo(const struct source *abbrev, uint64_t offset, uint8_t code
 
 bool bid_elf_is_skeleton(int fd, const struct bid_form *form, const struct bid_section *info, const struct bid_section *abbrev)
 {
-	struct source units = { fd, form, info }, abbrevs = { fd, form, abbrev };
+	struct dwarf_source units = { fd, form, info }, abbrevs = { fd, form, abbrev };
 	uint8_t data[BID_BYTES_WINDOW];
 	size_t len = read_some(&units, 0, data, sizeof(data)), at = 0;
 

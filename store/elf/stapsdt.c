@@ -24,7 +24,7 @@ enum {
 };
 
 /* a loadable segment of the file */
-struct load {
+struct load_segment {
 	uint64_t address, size, offset;
 };
 
@@ -50,18 +50,18 @@ static void probes_release(struct probes *probes)
 }
 
 /* the file with its load segments and static probes */
-struct source {
+struct probe_source {
 	struct bid_sections sections;
 	struct bid_form form;
 	const char *path; /* borrowed */
 	char *notes; /* owned */
 	size_t notes_len, align;
 	uint64_t base; /* the address of .stapsdt.base; 0 if there is none */
-	struct load *loads; /* in the order of the file; owned */
+	struct load_segment *loads; /* in the order of the file; owned */
 	size_t n_loads, room;
 };
 
-static void source_release(struct source *source)
+static void source_release(struct probe_source *source)
 {
 	free(source->loads);
 	free(source->notes);
@@ -69,7 +69,7 @@ static void source_release(struct source *source)
 }
 
 /* Find the section of notes; its size is 0 if there is none. */
-static int find_sections(struct source *source, struct bid_section *ret_notes)
+static int find_sections(struct probe_source *source, struct bid_section *ret_notes)
 {
 	struct bid_sections *sections = &source->sections;
 	struct bid_section notes = { 0 };
@@ -98,7 +98,7 @@ static int find_sections(struct source *source, struct bid_section *ret_notes)
 	return 0;
 }
 
-static int load_notes(struct source *source)
+static int load_notes(struct probe_source *source)
 {
 	struct bid_section notes;
 	int r = find_sections(source, &notes);
@@ -113,7 +113,7 @@ static int load_notes(struct source *source)
 	return 0;
 }
 
-static int find_loads(struct source *source)
+static int find_loads(struct probe_source *source)
 {
 	const struct bid_header *header = &source->sections.header;
 
@@ -127,7 +127,7 @@ static int find_loads(struct source *source)
 			continue;
 		if (bid_array_grow(source->loads, source->n_loads, source->room) < 0)
 			return -ENOMEM;
-		source->loads[source->n_loads++] = (struct load){
+		source->loads[source->n_loads++] = (struct load_segment){
 			BID_FORM_FIELD(&source->form, data, Phdr, p_vaddr),
 			BID_FORM_FIELD(&source->form, data, Phdr, p_filesz),
 			BID_FORM_FIELD(&source->form, data, Phdr, p_offset),
@@ -140,10 +140,10 @@ static int find_loads(struct source *source)
  * Translate @address into an offset in the file, as the kernel's uprobes need it. Returns false for an address in no segment of the
  * file.
  */
-static bool to_offset(const struct source *source, uint64_t address, uint64_t *ret_offset)
+static bool to_offset(const struct probe_source *source, uint64_t address, uint64_t *ret_offset)
 {
 	for (size_t i = 0; i < source->n_loads; i++) {
-		const struct load *load = &source->loads[i];
+		const struct load_segment *load = &source->loads[i];
 
 		if (address >= load->address && address - load->address < load->size) {
 			*ret_offset = address - load->address + load->offset;
@@ -165,8 +165,8 @@ static const char *next_text(const char **at, const char *end)
 }
 
 /* "p:GROUP/EVENT PATH:0xOFFSET(0xSEMAPHORE) arg1=..." for the caller to free */
-static char *format_line(const struct source *source, const char *group, const char *event, uint64_t offset, uint64_t semaphore,
-			 const char *arguments)
+static char *format_line(const struct probe_source *source, const char *group, const char *event, uint64_t offset,
+			 uint64_t semaphore, const char *arguments)
 {
 	char *line = NULL;
 	size_t len;
@@ -198,7 +198,7 @@ static bool is_name(const char *text)
 }
 
 /* Add a probe if the file has its location. */
-static int add_probe(struct probes *probes, const struct source *source, uint64_t location, uint64_t semaphore,
+static int add_probe(struct probes *probes, const struct probe_source *source, uint64_t location, uint64_t semaphore,
 		     const char *const texts[3])
 {
 	struct probe probe = { .number = probes->n };
@@ -229,7 +229,7 @@ static int add_probe(struct probes *probes, const struct source *source, uint64_
 }
 
 /* Read a note: three addresses, then the texts provider, name and arguments. The last text may be missing. */
-static int read_note(struct probes *probes, const struct source *source, const uint8_t *desc, size_t len)
+static int read_note(struct probes *probes, const struct probe_source *source, const uint8_t *desc, size_t len)
 {
 	const char *at, *end = (const char *)desc + len, *texts[3];
 	size_t size = BID_FORM_SIZE(&source->form, Addr);
@@ -256,7 +256,7 @@ static int read_note(struct probes *probes, const struct source *source, const u
 	return add_probe(probes, source, location, semaphore, texts);
 }
 
-static int read_notes(struct probes *probes, const struct source *source)
+static int read_notes(struct probes *probes, const struct probe_source *source)
 {
 	static const char owner[] = "stapsdt";
 	const uint8_t *notes = (const uint8_t *)source->notes;
@@ -335,7 +335,7 @@ static int write_probes(const struct probes *probes, int (*write)(void *user, co
 int bid_elf_probes(int fd, const char *path, int (*write)(void *user, const void *data, size_t len), void *user)
 {
 	bid_cleanup(probes_release) struct probes probes = { 0 };
-	bid_cleanup(source_release) struct source source = { .path = path };
+	bid_cleanup(source_release) struct probe_source source = { .path = path };
 	int r;
 
 	if (!is_visible(path))

@@ -13,7 +13,7 @@
 #include "base/limits.h"
 #include "kernel.h"
 
-struct input {
+struct packed_input {
 	int fd;
 	off_t begin, offset, end;
 	int error; /* 0, or a negative errno of pread(2) */
@@ -45,7 +45,7 @@ static void checksum_add(struct checksum *checksum, const uint8_t *data, size_t 
 }
 
 /* Does the input end as a gzip file of one member with these contents does? 0, -EBADMSG or as pread(2). */
-static int checksum_verify(const struct checksum *checksum, uint64_t total, const struct input *input)
+static int checksum_verify(const struct checksum *checksum, uint64_t total, const struct packed_input *input)
 {
 	uint32_t trailer[2];
 	ssize_t n;
@@ -125,7 +125,7 @@ int bid_elf_is_packed(int fd)
 
 static la_ssize_t read_input(struct archive *archive, void *user, const void **ret_buffer)
 {
-	struct input *input = user;
+	struct packed_input *input = user;
 	off_t rest = input->end - input->offset;
 	size_t wanted = rest < (off_t)sizeof(input->buffer) ? (size_t)rest : sizeof(input->buffer);
 	ssize_t n = bid_pread_full(input->fd, input->buffer, wanted, input->offset);
@@ -140,14 +140,14 @@ static la_ssize_t read_input(struct archive *archive, void *user, const void **r
 	return n;
 }
 
-static int archive_error(struct archive *archive, const struct input *input)
+static int archive_error(struct archive *archive, const struct packed_input *input)
 {
 	if (input->error < 0)
 		return input->error;
 	return archive_errno(archive) == ENOMEM ? -ENOMEM : -EBADMSG;
 }
 
-static int open_archive(struct archive *archive, int filter, struct input *input)
+static int open_archive(struct archive *archive, int filter, struct packed_input *input)
 {
 	struct archive_entry *entry;
 
@@ -166,7 +166,7 @@ static int open_archive(struct archive *archive, int filter, struct input *input
 	return 0;
 }
 
-static int copy_content(struct archive *archive, struct input *input, struct checksum *checksum, uint64_t max,
+static int copy_content(struct archive *archive, struct packed_input *input, struct checksum *checksum, uint64_t max,
 			int (*write)(void *user, const void *data, size_t len), void *user)
 {
 	uint64_t total = 0;
@@ -199,7 +199,7 @@ static int copy_content(struct archive *archive, struct input *input, struct che
 int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *data, size_t len), void *user)
 {
 	bid_cleanup(cleanup_archive) struct archive *archive = NULL;
-	bid_auto_free struct input *input = NULL;
+	bid_auto_free struct packed_input *input = NULL;
 	struct checksum checksum;
 	struct bid_packed packed;
 	int filter, r;

@@ -26,7 +26,7 @@ enum {
 /* More kinds of events than anybody records at once. */
 #define ATTRS_MAX 4096u
 
-struct header {
+struct recording_header {
 	uint64_t size; /* PIPE_HEADER in pipe mode */
 	uint64_t attrs, attrs_size, attr_size;
 	uint64_t data, data_size;
@@ -65,7 +65,7 @@ static uint64_t read_features(bool big, const uint8_t *bitmap)
 }
 
 /* Read the header into @header, and leave @input behind it. Returns 0, -EINVAL for no header, -ENODATA for a truncated one. */
-static int read_header(struct bid_perf *perf, struct bid_input *input, struct header *header)
+static int read_header(struct bid_perf *perf, struct bid_input *input, struct recording_header *header)
 {
 	const uint8_t *head;
 	ssize_t have = bid_input_look(input, WHOLE_HEADER, &head);
@@ -163,7 +163,7 @@ static int read_table(struct bid_perf *perf, struct bid_input *input, uint64_t o
 }
 
 /* Read the sections. A list of them follows the data, one for each feature present, in the order of their numbers. */
-static int read_sections(struct bid_perf *perf, struct bid_input *input, const struct header *header)
+static int read_sections(struct bid_perf *perf, struct bid_input *input, const struct recording_header *header)
 {
 	const uint64_t before = header->features & ((1u << BID_FEATURE_BUILD_ID) - 1);
 	size_t at = (size_t)__builtin_popcountll(before) * SECTION;
@@ -190,7 +190,7 @@ static int read_sections(struct bid_perf *perf, struct bid_input *input, const s
  * Read the layout of the samples. Without it the reader does not count them: in a pipe, the attributes must precede the data, as
  * perf record writes them. Leaves @input anywhere.
  */
-static int read_attrs(struct bid_perf *perf, struct bid_input *input, const struct header *header)
+static int read_attrs(struct bid_perf *perf, struct bid_input *input, const struct recording_header *header)
 {
 	const size_t least = BID_ATTR_TYPE + sizeof(uint64_t);
 	uint64_t end;
@@ -222,7 +222,7 @@ static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
 }
 
 /* Returns 1 if there is data to read, 0 if not, or a negative errno. */
-static int go_to_data(struct bid_perf *perf, struct bid_input *input, const struct header *header)
+static int go_to_data(struct bid_perf *perf, struct bid_input *input, const struct recording_header *header)
 {
 	if (header->data < header->size || overlap(header->data, header->data_size, header->attrs, header->attrs_size)) {
 		/* perf inject up to 6.1, from a pipe to a file, writes the header over the first records */
@@ -234,7 +234,7 @@ static int go_to_data(struct bid_perf *perf, struct bid_input *input, const stru
 
 int bid_features_read(struct bid_perf *perf, struct bid_input *input)
 {
-	struct header header = { 0 };
+	struct recording_header header = { 0 };
 	int r = read_header(perf, input, &header);
 
 	if (r == -ENODATA) {

@@ -45,7 +45,7 @@ struct bid_perf {
 void bid_perf_damage(struct bid_perf *perf, const char *what, uint64_t offset);
 
 /* The head of a record. */
-struct bid_record {
+struct bid_perf_record {
 	uint32_t type;
 	uint16_t misc;
 	uint16_t size; /* size of the whole record, BID_RECORD_HEAD at least */
@@ -60,14 +60,14 @@ enum bid_perfdata_mode bid_perf_mode(uint16_t misc);
  * record.c: read a record of type MMAP, MMAP2 or BUILD_ID. Returns 0 even for a malformed record, which it counts; or as
  * bid_dsos_add().
  */
-int bid_record_mapping(struct bid_perf *perf, const struct bid_record *record);
-int bid_record_build_id(struct bid_perf *perf, const struct bid_record *record);
+int bid_record_mapping(struct bid_perf *perf, const struct bid_perf_record *record);
+int bid_record_build_id(struct bid_perf *perf, const struct bid_perf_record *record);
 
 /*
  * record.c: read a record of type ATTR, FORK or SAMPLE, if samples are counted. Skips a record that is too short. Returns 0 or
  * -ENOMEM.
  */
-int bid_record_sampled(struct bid_perf *perf, const struct bid_record *record);
+int bid_record_sampled(struct bid_perf *perf, const struct bid_perf_record *record);
 
 /*
  * record.c: read @len bytes of a table of build-ids from @offset; with @cut, a partial last entry is no damage. Returns as the

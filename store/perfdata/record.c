@@ -112,7 +112,7 @@ static int take_id(const uint8_t *bytes, size_t len, struct bid_id *ret_id)
 	return bid_id_from_bytes(bytes, len, ret_id);
 }
 
-int bid_record_mapping(struct bid_perf *perf, const struct bid_record *record)
+int bid_record_mapping(struct bid_perf *perf, const struct bid_perf_record *record)
 {
 	size_t name_at = record->type == BID_RECORD_MMAP ? MMAP_NAME : MMAP2_NAME;
 	const char *name = (const char *)record->data + name_at, *end;
@@ -148,7 +148,7 @@ int bid_record_mapping(struct bid_perf *perf, const struct bid_record *record)
 			       dso);
 }
 
-int bid_record_sampled(struct bid_perf *perf, const struct bid_record *record)
+int bid_record_sampled(struct bid_perf *perf, const struct bid_perf_record *record)
 {
 	struct bid_samples *samples = &perf->samples;
 	const uint8_t *data = record->data;
@@ -170,7 +170,7 @@ int bid_record_sampled(struct bid_perf *perf, const struct bid_record *record)
 	}
 }
 
-static int take_build_id(struct bid_perf *perf, const struct bid_record *record, size_t earlier)
+static int take_build_id(struct bid_perf *perf, const struct bid_perf_record *record, size_t earlier)
 {
 	const char *name = (const char *)record->data + BUILD_ID_NAME - earlier;
 	bool sized = !earlier && record->misc & MISC_SIZED;
@@ -189,7 +189,7 @@ static int take_build_id(struct bid_perf *perf, const struct bid_record *record,
 	return add(perf, &id, sized, record->misc, name, strnlen(name, record->size - (BUILD_ID_NAME - earlier)), &dso);
 }
 
-int bid_record_build_id(struct bid_perf *perf, const struct bid_record *record)
+int bid_record_build_id(struct bid_perf *perf, const struct bid_perf_record *record)
 {
 	if (record->size <= BUILD_ID_NAME) {
 		bid_perf_damage(perf, "a build-id without a name", record->offset);
@@ -199,7 +199,7 @@ int bid_record_build_id(struct bid_perf *perf, const struct bid_record *record)
 }
 
 /* Read the next entry of the table of @len bytes at @data; false at the end. */
-static bool next_entry(const struct bid_perf *perf, const uint8_t *data, size_t len, struct bid_record *ret_entry)
+static bool next_entry(const struct bid_perf *perf, const uint8_t *data, size_t len, struct bid_perf_record *ret_entry)
 {
 	uint64_t word;
 
@@ -207,7 +207,7 @@ static bool next_entry(const struct bid_perf *perf, const uint8_t *data, size_t 
 		return false;
 	word = bid_load64(perf->big, data);
 	/* entries of a table need no record type */
-	*ret_entry = (struct bid_record){
+	*ret_entry = (struct bid_perf_record){
 		.type = BID_RECORD_BUILD_ID,
 		.misc = perf->big ? (uint16_t)(word >> 16) : (uint16_t)(word >> 32),
 		.size = perf->big ? (uint16_t)word : (uint16_t)(word >> 48),
@@ -220,7 +220,7 @@ static bool next_entry(const struct bid_perf *perf, const uint8_t *data, size_t 
 static bool lacks_pid(const struct bid_perf *perf, const uint8_t *data, size_t len)
 {
 	static const char name[] = "nel.kallsyms]";
-	struct bid_record entry;
+	struct bid_perf_record entry;
 
 	for (; next_entry(perf, data, len, &entry); data += entry.size, len -= entry.size)
 		if (entry.size >= BUILD_ID_NAME + sizeof(name) && memcmp(data + BUILD_ID_NAME, name, sizeof(name)) == 0)
@@ -231,7 +231,7 @@ static bool lacks_pid(const struct bid_perf *perf, const uint8_t *data, size_t l
 int bid_record_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset, bool cut)
 {
 	size_t earlier = lacks_pid(perf, data, len) ? WITHOUT_PID : 0, at = 0;
-	struct bid_record entry;
+	struct bid_perf_record entry;
 
 	while (next_entry(perf, data + at, len - at, &entry)) {
 		int r;

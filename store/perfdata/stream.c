@@ -37,10 +37,10 @@ static void streams_release(struct streams *streams)
 	bid_inflate_free(streams->inflate);
 }
 
-static int scan_compressed(struct streams *streams, const struct bid_record *record);
+static int scan_compressed(struct streams *streams, const struct bid_perf_record *record);
 
 /* Read one selected record. Returns 0, -EBADMSG if the next record cannot be found, or another error. */
-static int take(struct streams *streams, struct stream *stream, const struct bid_record *record)
+static int take(struct streams *streams, struct stream *stream, const struct bid_perf_record *record)
 {
 	bool big = stream->perf->big;
 
@@ -100,7 +100,7 @@ static ptrdiff_t scan(struct streams *streams, struct stream *stream, const uint
 
 	while (len - at >= BID_RECORD_HEAD) {
 		uint64_t word = bid_load64(big, data + at);
-		struct bid_record record = {
+		struct bid_perf_record record = {
 			.type = big ? (uint32_t)(word >> 32) : (uint32_t)word,
 			.misc = big ? (uint16_t)(word >> 16) : (uint16_t)(word >> 32),
 			.size = big ? (uint16_t)word : (uint16_t)(word >> 48),
@@ -155,7 +155,7 @@ static ptrdiff_t scan_inner(void *user, const uint8_t *data, size_t len)
 	}
 }
 
-static int scan_compressed(struct streams *streams, const struct bid_record *record)
+static int scan_compressed(struct streams *streams, const struct bid_perf_record *record)
 {
 	size_t begin = record->type == BID_RECORD_COMPRESSED ? COMPRESSED_DATA : COMPRESSED2_DATA;
 	struct bid_perf *perf = streams->outer.perf;

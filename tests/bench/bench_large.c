@@ -36,7 +36,7 @@ static int open_file(const struct view *view, size_t *ret_size)
 }
 
 /* How a reading from the beginning to the end is prepared. */
-struct reading {
+struct read_setup {
 	const struct view *kept; /* unless NULL, drop the pages of all others: a first reading with the file cached below */
 	bool cold; /* nobody has any */
 };
@@ -64,7 +64,7 @@ static void forget_all(void)
 static double read_all(const struct view *view, unsigned n_files, unsigned round, const void *what)
 {
 	static char chunk[CHUNK];
-	const struct reading *reading = what;
+	const struct read_setup *reading = what;
 	size_t size, done = 0;
 	ssize_t n;
 	double begun;
@@ -176,17 +176,17 @@ int main(int argc, char **argv)
 		new_view(&views, name)->paths[0] = path;
 	}
 	for (unsigned i = 0; i < views.n; i++)
-		read_all(views.view[i], 1, 0, &(struct reading){ 0 });
-	take_turns(&views, "sequential read", "MiB/s", read_all, &(struct reading){ 0 });
+		read_all(views.view[i], 1, 0, &(struct read_setup){ 0 });
+	take_turns(&views, "sequential read", "MiB/s", read_all, &(struct read_setup){ 0 });
 	if (sequential)
 		return 0;
-	take_turns(&views, "sequential read, first", "MiB/s", read_all, &(struct reading){ .kept = views.view[0] });
+	take_turns(&views, "sequential read, first", "MiB/s", read_all, &(struct read_setup){ .kept = views.view[0] });
 	take_turns(&views, "random 4K pread", "us", read_anywhere, NULL);
 	take_turns(&views, "walk of a mapping", "MiB/s", walk_mapping, NULL);
 	take_turns(&views, "first touch, MADV_RANDOM", "us", touch_first, views.view[0]);
 	if (!warm && access(DROP_CACHES, W_OK) == 0) {
 		views.rounds = views.rounds < COLD_ROUNDS ? views.rounds : COLD_ROUNDS;
-		take_turns(&views, "sequential read, cold", "MiB/s", read_all, &(struct reading){ .cold = true });
+		take_turns(&views, "sequential read, cold", "MiB/s", read_all, &(struct read_setup){ .cold = true });
 	}
 	return 0;
 }

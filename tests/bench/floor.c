@@ -27,7 +27,7 @@
 
 enum { FILES_MAX = 200000, PIECE = 1 << 20 };
 
-struct file {
+struct floor_file {
 	char *id, *path; /* both in one block */
 };
 
@@ -125,7 +125,7 @@ static int sync_dirs(char *path, int levels)
 	return r;
 }
 
-static int put(const char *store, const struct file *file, bool each)
+static int put(const char *store, const struct floor_file *file, bool each)
 {
 	char dir[PATH_MAX], link_path[2 * PATH_MAX], target[2 * PATH_MAX], links[PATH_MAX];
 	int made, made_links;
@@ -150,7 +150,7 @@ static int put(const char *store, const struct file *file, bool each)
 	return each && (sync_dirs(dir, made + 1) < 0 || sync_dirs(links, made_links + 1) < 0) ? -errno : 0;
 }
 
-static size_t read_list(struct file *files)
+static size_t read_list(struct floor_file *files)
 {
 	bid_auto_free char *line = NULL;
 	size_t size = 0, n = 0;
@@ -171,7 +171,7 @@ static size_t read_list(struct file *files)
 
 int main(int argc, char **argv)
 {
-	bid_auto_free struct file *files = calloc(FILES_MAX, sizeof(*files));
+	bid_auto_free struct floor_file *files = calloc(FILES_MAX, sizeof(*files));
 	size_t n = 0;
 	double begun;
 	int r = 0;

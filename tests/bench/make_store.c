@@ -34,7 +34,7 @@ enum { ID_LEN = SMALL_ELF_ID_LEN, PATHS_OF_A_DIR = 100, FANOUT = 256, MAKERS_MAX
  */
 #define PATH_FORMAT "lib/%04lu/%02lu"
 
-struct maker {
+struct store_maker {
 	pthread_t thread;
 	int root, links; /* the store, and ".build-id"; of all makers */
 	unsigned long first, last, builds; /* ids, from the first to before the last; so many of a path */
@@ -71,7 +71,7 @@ static int make_dir(int parent, const char *name)
 	return fd;
 }
 
-static void begin_path(struct maker *maker, unsigned long number)
+static void begin_path(struct store_maker *maker, unsigned long number)
 {
 	char *name = maker->path_name;
 
@@ -86,7 +86,7 @@ static void begin_path(struct maker *maker, unsigned long number)
 	maker->path = make_dir(maker->root, name);
 }
 
-static void make_id(struct maker *maker, unsigned long number)
+static void make_id(struct store_maker *maker, unsigned long number)
 {
 	uint8_t id[ID_LEN];
 	struct small_elf elf;
@@ -112,7 +112,7 @@ static void make_id(struct maker *maker, unsigned long number)
 
 static void *make_share(void *user)
 {
-	struct maker *maker = user;
+	struct store_maker *maker = user;
 
 	for (unsigned long i = maker->first; i < maker->last; i++) {
 		if (i % maker->builds == 0)
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
 {
 	unsigned long ids = argc > 2 ? strtoul(argv[2], NULL, 10) : 0, builds = argc > 3 ? strtoul(argv[3], NULL, 10) : 10;
 	unsigned long paths, shares = bid_cpus();
-	struct maker makers[MAKERS_MAX];
+	struct store_maker makers[MAKERS_MAX];
 	double begun = now();
 	int root, links;
 
@@ -139,10 +139,10 @@ int main(int argc, char **argv)
 	paths = (ids + builds - 1) / builds;
 	shares = shares < MAKERS_MAX ? shares : MAKERS_MAX;
 	for (unsigned long i = 0; i < shares; i++) {
-		struct maker *maker = &makers[i];
+		struct store_maker *maker = &makers[i];
 		unsigned long last = paths * (i + 1) / shares * builds;
 
-		*maker = (struct maker){ .root = root, .links = links, .builds = builds, .path = -1 };
+		*maker = (struct store_maker){ .root = root, .links = links, .builds = builds, .path = -1 };
 		maker->first = paths * i / shares * builds;
 		maker->last = last < ids ? last : ids;
 		memset(maker->fanouts, -1, sizeof(maker->fanouts));

@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "target.h"
 
-struct input {
+struct fuzz_input {
 	const uint8_t *data;
 	size_t size;
 	size_t files;
@@ -22,7 +22,7 @@ struct input {
 
 static int take(void *user, const struct bid_elf_core_file *file)
 {
-	struct input *input = user;
+	struct fuzz_input *input = user;
 
 	input->files++;
 	require(file->id.len <= BID_ID_MAX && strlen(file->path) <= input->size);
@@ -34,7 +34,7 @@ static int take(void *user, const struct bid_elf_core_file *file)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	bid_auto_fd int fd = memfd_create("core", MFD_CLOEXEC);
-	struct input input = { .data = data, .size = size };
+	struct fuzz_input input = { .data = data, .size = size };
 	int r;
 
 	require(fd >= 0 && write(fd, data, size) == (ssize_t)size);

@@ -30,14 +30,14 @@
 enum { MEMBERS_MAX = 8 };
 
 /* The dsos of one reading, with their paths. */
-struct reading {
+struct dso_reading {
 	struct bid_perfdata_dso *dsos; /* owned, and their paths */
 	size_t n;
 	int r;
 	struct bid_perfdata_summary summary;
 };
 
-static void reading_release(struct reading *reading)
+static void reading_release(struct dso_reading *reading)
 {
 	for (size_t i = 0; i < reading->n; i++)
 		free((char *)reading->dsos[i].path);
@@ -58,7 +58,7 @@ static int order(const struct bid_perfdata_dso *a, const struct bid_perfdata_dso
 
 static int take(void *user, const struct bid_perfdata_dso *dso)
 {
-	struct reading *reading = user;
+	struct dso_reading *reading = user;
 	struct bid_perfdata_dso *larger = reallocarray(reading->dsos, reading->n + 1, sizeof(*larger));
 
 	require(larger);
@@ -80,7 +80,7 @@ static int take(void *user, const struct bid_perfdata_dso *dso)
 	return 0;
 }
 
-static void read_file(struct reading *reading, unsigned flags, const uint8_t *data, size_t size)
+static void read_file(struct dso_reading *reading, unsigned flags, const uint8_t *data, size_t size)
 {
 	bid_auto_fd int fd = memfd_create("fuzz_perfdata", MFD_CLOEXEC);
 
@@ -89,7 +89,7 @@ static void read_file(struct reading *reading, unsigned flags, const uint8_t *da
 	require(lseek(fd, 0, SEEK_CUR) == 0);
 }
 
-static void read_pipe(struct reading *reading, unsigned flags, const uint8_t *data, size_t size)
+static void read_pipe(struct dso_reading *reading, unsigned flags, const uint8_t *data, size_t size)
 {
 	bid_auto_fd int in = -1;
 	int fds[2];
@@ -102,7 +102,7 @@ static void read_pipe(struct reading *reading, unsigned flags, const uint8_t *da
 	reading->r = bid_perfdata_read_fd(in, flags, take, reading, &reading->summary);
 }
 
-static void check_bytes(const struct reading *reading, const uint8_t *data, size_t size)
+static void check_bytes(const struct dso_reading *reading, const uint8_t *data, size_t size)
 {
 	for (size_t i = 0; i < reading->n; i++) {
 		const struct bid_perfdata_dso *dso = &reading->dsos[i];
@@ -113,7 +113,7 @@ static void check_bytes(const struct reading *reading, const uint8_t *data, size
 	}
 }
 
-static void check_same(const struct reading *a, const struct reading *b)
+static void check_same(const struct dso_reading *a, const struct dso_reading *b)
 {
 	require(a->r == b->r && a->n == b->n);
 	require(a->summary.damaged == b->summary.damaged && a->summary.cut == b->summary.cut);
@@ -130,7 +130,7 @@ static int by_path(const void *a, const void *b)
 }
 
 /* Do its samples add up? Leaves the list in the order of one without samples. */
-static void check_counts(struct reading *reading)
+static void check_counts(struct dso_reading *reading)
 {
 	const struct bid_perfdata_summary *summary = &reading->summary;
 	uint64_t sum = 0;
@@ -178,7 +178,7 @@ static void remove_members(int dir, unsigned n)
 	}
 }
 
-static void read_directory(struct reading *reading, const uint8_t *data, size_t size)
+static void read_directory(struct dso_reading *reading, const uint8_t *data, size_t size)
 {
 	const char *top = getenv("TMPDIR");
 	bid_auto_fd int dir = -1;
@@ -197,7 +197,7 @@ static void read_directory(struct reading *reading, const uint8_t *data, size_t 
 
 static void check_directory(const uint8_t *data, size_t size)
 {
-	bid_cleanup(reading_release) struct reading reading = { 0 };
+	bid_cleanup(reading_release) struct dso_reading reading = { 0 };
 
 	read_directory(&reading, data, size);
 	require(reading.r == 0 || reading.r == -EINVAL);
@@ -211,9 +211,9 @@ static void check_directory(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	bid_cleanup(reading_release) struct reading file = { 0 };
-	bid_cleanup(reading_release) struct reading piped = { 0 };
-	bid_cleanup(reading_release) struct reading counted = { 0 };
+	bid_cleanup(reading_release) struct dso_reading file = { 0 };
+	bid_cleanup(reading_release) struct dso_reading piped = { 0 };
+	bid_cleanup(reading_release) struct dso_reading counted = { 0 };
 
 	if (size > INPUT_MAX)
 		return 0;

@@ -41,7 +41,7 @@ const char *__asan_default_options(void)
 	return "max_allocation_size_mb=256:allocator_may_return_null=1:quarantine_size_mb=1";
 }
 
-struct file {
+struct sparse_file {
 	Elf64_Ehdr header;
 	Elf64_Phdr segments[2];
 	Elf64_Nhdr note;
@@ -59,7 +59,7 @@ struct field {
 
 #define FIELD(member) \
 	{ \
-		offsetof(struct file, member), sizeof(((struct file *)0)->member) \
+		offsetof(struct sparse_file, member), sizeof(((struct sparse_file *)0)->member) \
 	}
 #define SECTION(n) \
 	FIELD(sections[n].sh_name), FIELD(sections[n].sh_type), FIELD(sections[n].sh_flags), FIELD(sections[n].sh_offset), \
@@ -92,39 +92,48 @@ static const struct field fields[] = {
 
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
 
-static void make_file(struct file *file)
+static void make_file(struct sparse_file *file)
 {
 	static const char names[] = "\0.shstrtab\0.symtab\0.strtab\0.text\0.note.stapsdt";
 
-	*file = (struct file){
+	*file = (struct sparse_file){
 		.header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
 			    .e_type = ET_EXEC,
 			    .e_machine = EM_X86_64,
 			    .e_version = EV_CURRENT,
-			    .e_phoff = offsetof(struct file, segments),
-			    .e_shoff = offsetof(struct file, sections),
+			    .e_phoff = offsetof(struct sparse_file, segments),
+			    .e_shoff = offsetof(struct sparse_file, sections),
 			    .e_phentsize = sizeof(Elf64_Phdr),
 			    .e_phnum = 2,
 			    .e_shentsize = sizeof(Elf64_Shdr),
 			    .e_shnum = SECTIONS,
 			    .e_shstrndx = 1 },
-		.segments = { { .p_type = PT_NOTE, .p_offset = offsetof(struct file, note), .p_filesz = 36, .p_align = 4 },
+		.segments = { { .p_type = PT_NOTE, .p_offset = offsetof(struct sparse_file, note), .p_filesz = 36, .p_align = 4 },
 			      { .p_type = PT_LOAD, .p_flags = PF_X, .p_vaddr = 0xffffffff81000000, .p_filesz = 16 } },
 		.note = { 4, 20, NT_GNU_BUILD_ID },
 		.owner = "GNU",
 		.id = { 1, 2, 3 },
 		.symbols = { { 0 }, { .st_name = 28, .st_info = STT_FUNC, .st_shndx = 4 } },
 		.sections = { { 0 },
-			      { .sh_name = 1, .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct file, names), .sh_size = 64 },
+			      { .sh_name = 1,
+				.sh_type = SHT_STRTAB,
+				.sh_offset = offsetof(struct sparse_file, names),
+				.sh_size = 64 },
 			      { .sh_name = 11,
 				.sh_type = SHT_SYMTAB,
-				.sh_offset = offsetof(struct file, symbols),
+				.sh_offset = offsetof(struct sparse_file, symbols),
 				.sh_size = sizeof(file->symbols),
 				.sh_link = 3,
 				.sh_entsize = sizeof(Elf64_Sym) },
-			      { .sh_name = 19, .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct file, names), .sh_size = 64 },
+			      { .sh_name = 19,
+				.sh_type = SHT_STRTAB,
+				.sh_offset = offsetof(struct sparse_file, names),
+				.sh_size = 64 },
 			      { .sh_name = 27, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_size = 16 },
-			      { .sh_name = 33, .sh_type = SHT_NOTE, .sh_offset = offsetof(struct file, note), .sh_size = 36 } },
+			      { .sh_name = 33,
+				.sh_type = SHT_NOTE,
+				.sh_offset = offsetof(struct sparse_file, note),
+				.sh_size = 36 } },
 	};
 	memcpy(file->names, names, sizeof(names));
 }
@@ -227,7 +236,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bid_auto_fd int fd = memfd_create("fuzz_sparse", MFD_CLOEXEC);
 	double before = cpu_s();
 	struct rusage usage;
-	struct file file;
+	struct sparse_file file;
 	uint64_t length = sizeof(file), step = 0;
 
 	make_file(&file);

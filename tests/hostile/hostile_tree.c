@@ -26,7 +26,7 @@ enum {
 	LONG_TEXT = 4000, /* bytes of a link's */
 };
 
-struct maker {
+struct tree_maker {
 	int store, outside; /* directories */
 	char outside_path[PATH_MAX]; /* absolute */
 	uint64_t state;
@@ -42,7 +42,7 @@ struct spot {
 	char link[128]; /* ".build-id/xx/rest" */
 };
 
-static unsigned below(struct maker *maker, unsigned n)
+static unsigned below(struct tree_maker *maker, unsigned n)
 {
 	return (unsigned)(next_random(&maker->state) % n);
 }
@@ -101,13 +101,13 @@ static void fill_hex(const uint8_t id[static ID_LEN], char hex[static HEX_LEN + 
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);
 }
 
-static void fill_id(struct maker *maker, uint8_t id[static ID_LEN])
+static void fill_id(struct tree_maker *maker, uint8_t id[static ID_LEN])
 {
 	for (size_t i = 0; i < ID_LEN; i++)
 		id[i] = (uint8_t)next_random(&maker->state);
 }
 
-static struct spot make_spot(struct maker *maker)
+static struct spot make_spot(struct tree_maker *maker)
 {
 	static const char *const tops[] = {
 		"usr/bin", "usr/lib", "opt/a b/c", "[debuginfod]", "[kernel.kallsyms]", "[vdso]", "lib"
@@ -126,9 +126,9 @@ static struct spot make_spot(struct maker *maker)
 	return spot;
 }
 
-static void put_link(struct maker *maker, const char *path, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void put_link(struct tree_maker *maker, const char *path, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-static void put_link(struct maker *maker, const char *path, const char *format, ...)
+static void put_link(struct tree_maker *maker, const char *path, const char *format, ...)
 {
 	char text[PATH_MAX];
 	va_list arguments;
@@ -141,7 +141,7 @@ static void put_link(struct maker *maker, const char *path, const char *format, 
 }
 
 /* A link out of the store, in one of several forms. */
-static void put_link_outside(struct maker *maker, const char *path, const char *what)
+static void put_link_outside(struct tree_maker *maker, const char *path, const char *what)
 {
 	char up[3 * 64 + 1] = "";
 	unsigned levels = 1 + below(maker, 8);
@@ -165,7 +165,7 @@ static void put_link_outside(struct maker *maker, const char *path, const char *
 }
 
 /* Make a special or empty file at @path; one in seven is a regular file with another id. Returns true for the regular file. */
-static bool put_odd(struct maker *maker, const char *path)
+static bool put_odd(struct tree_maker *maker, const char *path)
 {
 	uint8_t other[ID_LEN];
 
@@ -221,7 +221,7 @@ static bool put_odd(struct maker *maker, const char *path)
 }
 
 /* A valid build. */
-static void put_good(struct maker *maker, const struct spot *spot)
+static void put_good(struct tree_maker *maker, const struct spot *spot)
 {
 	char elf[512];
 
@@ -234,7 +234,7 @@ static void put_good(struct maker *maker, const struct spot *spot)
 }
 
 /* A valid link to a wrong file. */
-static void put_wrong(struct maker *maker, const struct spot *spot)
+static void put_wrong(struct tree_maker *maker, const struct spot *spot)
 {
 	static const char *const names[] = { "elf", "debug", "kallsyms", "probes", "vdso" };
 	unsigned name = below(maker, sizeof(names) / sizeof(names[0]));
@@ -247,7 +247,7 @@ static void put_wrong(struct maker *maker, const struct spot *spot)
 		maker->counts.wrong++;
 }
 
-static void put_dirs_that_are_none(struct maker *maker, const struct spot *spot)
+static void put_dirs_that_are_none(struct tree_maker *maker, const struct spot *spot)
 {
 	/* in a shared directory only the files of this build */
 	switch (below(maker, spot->path[0] == '[' ? 2 : 4)) {
@@ -267,7 +267,7 @@ static void put_dirs_that_are_none(struct maker *maker, const struct spot *spot)
 	put_link(maker, spot->link, "../../%s", spot->dir);
 }
 
-static void put_bad_link(struct maker *maker, const struct spot *spot)
+static void put_bad_link(struct tree_maker *maker, const struct spot *spot)
 {
 	char text[LONG_TEXT + 1];
 
@@ -303,7 +303,7 @@ static void put_bad_link(struct maker *maker, const struct spot *spot)
 }
 
 /* Names that are no ids, in directories of ids. */
-static void put_bad_name(struct maker *maker, const struct spot *spot)
+static void put_bad_name(struct tree_maker *maker, const struct spot *spot)
 {
 	static const char *const names[] = { "new\nline", "\xff\xfe", "\xc3\x28", "0",	 "zz", " ",
 					     "-",	  "\033[31m", "%s%n",	  "elf", "~" };
@@ -358,7 +358,7 @@ static void put_bad_name(struct maker *maker, const struct spot *spot)
 }
 
 /* In the private folder, which only bidfs should write. */
-static void put_own(struct maker *maker, const struct spot *spot)
+static void put_own(struct tree_maker *maker, const struct spot *spot)
 {
 	static const char *const names[] = {
 		"",
@@ -406,7 +406,7 @@ static void put_own(struct maker *maker, const struct spot *spot)
 	put_odd(maker, path);
 }
 
-static void put_deep(struct maker *maker, const struct spot *spot)
+static void put_deep(struct tree_maker *maker, const struct spot *spot)
 {
 	char path[PATH_MAX];
 	size_t len = (size_t)snprintf(path, sizeof(path), "%s", spot->path);
@@ -418,7 +418,7 @@ static void put_deep(struct maker *maker, const struct spot *spot)
 	put_link_outside(maker, path, spot->hex);
 }
 
-static void put_crowd(struct maker *maker, unsigned crowd)
+static void put_crowd(struct tree_maker *maker, unsigned crowd)
 {
 	char path[64];
 
@@ -430,7 +430,7 @@ static void put_crowd(struct maker *maker, unsigned crowd)
 	}
 }
 
-static void put_spot(struct maker *maker)
+static void put_spot(struct tree_maker *maker)
 {
 	struct spot spot = make_spot(maker);
 	char elf[HEX_LEN + 8];
@@ -490,7 +490,7 @@ static int make_top(const char *directory, const char *name)
 struct hostile_counts hostile_tree_make(const char *directory, uint64_t seed, unsigned crowd)
 {
 	bid_auto_fd int store = make_top(directory, "store"), outside = make_top(directory, "outside");
-	struct maker maker = { .store = store, .outside = outside, .state = seed };
+	struct tree_maker maker = { .store = store, .outside = outside, .state = seed };
 	uint8_t id[ID_LEN];
 	unsigned spots;
 

@@ -46,7 +46,7 @@ enum {
 	CROWD_FIRST = 4000, /* seed of the first tree, which is in every run */
 };
 
-struct trial {
+struct hostile_trial {
 	char directory[64];
 	uint64_t seed;
 	int watch; /* inotify */
@@ -58,9 +58,9 @@ struct trial {
 
 static uint64_t running; /* current seed, for the message of a timeout */
 
-static void fail(const struct trial *trial, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
+static void fail(const struct hostile_trial *trial, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
 
-static void fail(const struct trial *trial, const char *format, ...)
+static void fail(const struct hostile_trial *trial, const char *format, ...)
 {
 	va_list arguments;
 
@@ -86,7 +86,7 @@ static int watch_one(const char *path, const struct stat *st, int type, struct F
 	return type == FTW_D && inotify_add_watch(watching, path, IN_ALL_EVENTS) < 0 ? -1 : 0;
 }
 
-static void watch_outside(struct trial *trial)
+static void watch_outside(struct hostile_trial *trial)
 {
 	char path[PATH_MAX], events[4096];
 
@@ -101,7 +101,7 @@ static void watch_outside(struct trial *trial)
 		continue;
 }
 
-static void nothing_outside(const struct trial *trial, const char *step)
+static void nothing_outside(const struct hostile_trial *trial, const char *step)
 {
 	_Alignas(struct inotify_event) char buffer[4096];
 	const struct inotify_event *event = (const void *)buffer;
@@ -110,7 +110,7 @@ static void nothing_outside(const struct trial *trial, const char *step)
 		fail(trial, "%s: outside of the store: '%s', event %#x", step, event->len ? event->name : ".", event->mask);
 }
 
-static void check_file(const struct trial *trial, const struct bid_request *request, const struct bid_file *file)
+static void check_file(const struct hostile_trial *trial, const struct bid_request *request, const struct bid_file *file)
 {
 	struct bid_id carried;
 	struct stat st;
@@ -124,7 +124,7 @@ static void check_file(const struct trial *trial, const struct bid_request *requ
 
 static int check_piece(void *user, const struct bid_request *piece)
 {
-	struct trial *trial = user;
+	struct hostile_trial *trial = user;
 	struct bid_file file = BID_FILE_NONE;
 
 	if (bid_store_find(trial->store, piece, &file) == 0)
@@ -135,7 +135,7 @@ static int check_piece(void *user, const struct bid_request *piece)
 
 static int check_id(void *user, const struct bid_id *id)
 {
-	struct trial *trial = user;
+	struct hostile_trial *trial = user;
 	bid_auto_free char *text = NULL;
 	struct bid_summary summary;
 	struct timespec changed;
@@ -169,17 +169,17 @@ static int check_id(void *user, const struct bid_id *id)
 	return 0;
 }
 
-struct listing {
-	struct trial *trial;
+struct hostile_listing {
+	struct hostile_trial *trial;
 	const char *path;
 	unsigned depth;
 };
 
 static int check_entry(void *user, const char *name, enum bid_entry entry)
 {
-	struct listing *listing = user;
+	struct hostile_listing *listing = user;
 	char path[PATH_MAX];
-	struct listing lower = { .trial = listing->trial, .path = path, .depth = listing->depth + 1 };
+	struct hostile_listing lower = { .trial = listing->trial, .path = path, .depth = listing->depth + 1 };
 
 	if (!*name || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || entry == BID_ENTRY_NONE)
 		fail(listing->trial, "listed '%s' in '%s'", name, listing->path);
@@ -192,9 +192,9 @@ static int check_entry(void *user, const char *name, enum bid_entry entry)
 	return 0;
 }
 
-static void look(struct trial *trial)
+static void look(struct hostile_trial *trial)
 {
-	struct listing top = { .trial = trial, .path = "" };
+	struct hostile_listing top = { .trial = trial, .path = "" };
 
 	trial->ids = trial->served = 0;
 	if (bid_summaries_new(trial->store, &trial->summaries) < 0 || bid_store_each_id(trial->store, check_id, trial) < 0)
@@ -206,7 +206,7 @@ static void look(struct trial *trial)
 		fail(trial, "of %u good builds %u were served", trial->made.good, trial->served);
 }
 
-static struct bid_verify_stats verify(struct trial *trial, bool deep, bool repair)
+static struct bid_verify_stats verify(struct hostile_trial *trial, bool deep, bool repair)
 {
 	struct bid_verify_config config = { .deep = deep, .repair = repair };
 	struct bid_verify_stats stats;
@@ -217,7 +217,7 @@ static struct bid_verify_stats verify(struct trial *trial, bool deep, bool repai
 	return stats;
 }
 
-static void check(struct trial *trial)
+static void check(struct hostile_trial *trial)
 {
 	struct bid_verify_stats light = verify(trial, false, false), deep = verify(trial, true, false);
 
@@ -231,7 +231,7 @@ static void check(struct trial *trial)
 		     (unsigned)light.found[BID_FINDING_DANGLING]);
 }
 
-static void scan_it(struct trial *trial, const char *store)
+static void scan_it(struct hostile_trial *trial, const char *store)
 {
 	struct bid_scan_config config = { .link = BID_LINK_COPY };
 	struct bid_scan_counts counts;
@@ -254,7 +254,7 @@ static void scan_it(struct trial *trial, const char *store)
 }
 
 /* Call all functions that write: a read-only store stays unchanged. */
-static void mend(struct trial *trial, const char *store)
+static void mend(struct hostile_trial *trial, const char *store)
 {
 	struct bid_verify_stats left;
 	struct bid_evict_config evict = { .limits.cache_size = 1 };
@@ -289,7 +289,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-static void run(struct trial *trial, unsigned crowd)
+static void run(struct hostile_trial *trial, unsigned crowd)
 {
 	char store[PATH_MAX];
 
@@ -313,7 +313,7 @@ static void run(struct trial *trial, unsigned crowd)
 }
 
 /* Is the harness awake? */
-static void sabotage(struct trial *trial)
+static void sabotage(struct hostile_trial *trial)
 {
 	char path[PATH_MAX];
 	_Alignas(struct inotify_event) char buffer[4096];
@@ -360,7 +360,7 @@ int main(int argc, char **argv)
 	bid_log_init("hostile-trees", BID_LOG_ERROR);
 	signal(SIGALRM, hangs);
 	for (unsigned long i = 0; i < trees; i++) {
-		struct trial trial = { .seed = seed + i };
+		struct hostile_trial trial = { .seed = seed + i };
 
 		snprintf(trial.directory, sizeof(trial.directory), "%.40s/bid-hostile-XXXXXX", parent);
 		if (!mkdtemp(trial.directory)) {

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 
-static bool is_whole(const struct trial *trial, struct bid_store *store, uint32_t number)
+static bool is_whole(const struct power_trial *trial, struct bid_store *store, uint32_t number)
 {
 	struct bid_request request = { .kind = BID_KIND_ELF };
 	struct bid_file file = BID_FILE_NONE;
@@ -39,7 +39,7 @@ static int note_finding(void *user, const struct bid_finding *finding)
 	return 0;
 }
 
-int look(const struct trial *trial, const struct acknowledgement *acks, size_t n, struct totals *totals)
+int look(const struct power_trial *trial, const struct acknowledgement *acks, size_t n, struct totals *totals)
 {
 	struct bid_verify_config config = { .deep = true, .found = note_finding, .user = totals };
 	struct bid_verify_stats stats;

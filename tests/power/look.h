@@ -10,6 +10,6 @@ struct totals {
 };
 
 /* Add to @totals the state of the @n objects of @acks, and of the store. Returns 0 or a negative errno. */
-int look(const struct trial *trial, const struct acknowledgement *acks, size_t n, struct totals *totals);
+int look(const struct power_trial *trial, const struct acknowledgement *acks, size_t n, struct totals *totals);
 
 #endif

@@ -28,7 +28,7 @@ int object_template(struct template *ret_template)
 	return 0;
 }
 
-char *object_make(const struct trial *trial, uint32_t number, struct bid_id *ret_id, size_t *ret_len)
+char *object_make(const struct power_trial *trial, uint32_t number, struct bid_id *ret_id, size_t *ret_len)
 {
 	const struct template *template = trial->template;
 	uint64_t state = trial->seed ^ (uint64_t)number << 32;

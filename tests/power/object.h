@@ -18,7 +18,7 @@ struct template
 	struct bid_id id;
 };
 
-struct trial {
+struct power_trial {
 	const struct template *template;
 	const char *mountpoint;
 	char scratch[PATH_MAX]; /* outside the file system that is shut down */
@@ -30,7 +30,7 @@ struct trial {
 int object_template(struct template *ret_template);
 
 /* The @number-th object of a trial: its id and all its bytes follow from the number. The caller frees it. */
-char *object_make(const struct trial *trial, uint32_t number, struct bid_id *ret_id, size_t *ret_len);
+char *object_make(const struct power_trial *trial, uint32_t number, struct bid_id *ret_id, size_t *ret_len);
 
 /* Write it to the file @path, without a sync. Returns 0 or a negative errno. */
 int object_write(const char *path, const char *data, size_t len);

@@ -42,7 +42,7 @@ enum {
 };
 
 /* Let the worker work, cut the power, and return its acknowledgements. */
-static int live_and_die(const struct trial *trial, uint64_t *state, struct acknowledgement *ret_acks, size_t *ret_n)
+static int live_and_die(const struct power_trial *trial, uint64_t *state, struct acknowledgement *ret_acks, size_t *ret_n)
 {
 	uint32_t flags = NO_LOG_FLUSH;
 	bid_auto_fd int root = open(trial->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -92,7 +92,8 @@ static int attach(const char *directory, const char *mountpoint)
 	return shell("mount -o loop '%s/image' '%s' >'%s/log' 2>&1", directory, mountpoint, directory);
 }
 
-static int one_cut(struct trial *trial, const char *directory, struct acknowledgement *acks, uint64_t *state, struct totals *totals)
+static int one_cut(struct power_trial *trial, const char *directory, struct acknowledgement *acks, uint64_t *state,
+		   struct totals *totals)
 {
 	size_t n = 0;
 	int r;
@@ -114,7 +115,7 @@ static int one_cut(struct trial *trial, const char *directory, struct acknowledg
 	return r;
 }
 
-static int run_cuts(struct trial *trial, const char *directory, unsigned cuts, uint64_t seed, struct totals *totals)
+static int run_cuts(struct power_trial *trial, const char *directory, unsigned cuts, uint64_t seed, struct totals *totals)
 {
 	bid_auto_free struct acknowledgement *acks = calloc(OBJECTS_MAX, sizeof(*acks));
 	uint64_t state = seed;
@@ -132,7 +133,7 @@ static int run_cuts(struct trial *trial, const char *directory, unsigned cuts, u
 static int run(const char *type, unsigned cuts, uint64_t seed, const struct template *template)
 {
 	char directory[] = "/tmp/bid-power-XXXXXX", mountpoint[64];
-	struct trial trial = { .template = template, .mountpoint = mountpoint };
+	struct power_trial trial = { .template = template, .mountpoint = mountpoint };
 	struct totals totals = { 0 };
 	int status = 1;
 

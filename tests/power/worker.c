@@ -20,8 +20,8 @@
 #include "ctl/batch.h"
 
 /* The process that adds. */
-struct worker {
-	const struct trial *trial;
+struct power_worker {
+	const struct power_trial *trial;
 	struct bid_store *store;
 	int pipe;
 	uint64_t state; /* state of the random numbers */
@@ -43,7 +43,7 @@ int syncfs(int fd)
 }
 
 /* The next object, as an unsynced file: "DIRECTORY/NUMBER". */
-static int make_source(struct worker *worker, const char *directory, char *ret_path, size_t size)
+static int make_source(struct power_worker *worker, const char *directory, char *ret_path, size_t size)
 {
 	struct bid_id id;
 	size_t len;
@@ -59,7 +59,7 @@ static uint32_t number_of(const char *path)
 	return (uint32_t)strtoul(strrchr(path, '-') + 1, NULL, 10);
 }
 
-static int acknowledge(const struct worker *worker, const char *path, bool together)
+static int acknowledge(const struct power_worker *worker, const char *path, bool together)
 {
 	struct acknowledgement acknowledgement = { .number = number_of(path), .together = together };
 
@@ -67,9 +67,9 @@ static int acknowledge(const struct worker *worker, const char *path, bool toget
 }
 
 /* Add the next object alone: from the file system of the store, or from another one. */
-static int add(struct worker *worker, bool near)
+static int add(struct power_worker *worker, bool near)
 {
-	const struct trial *trial = worker->trial;
+	const struct power_trial *trial = worker->trial;
 	struct bid_added added;
 	char path[PATH_MAX + 32];
 	int r = make_source(worker, near ? trial->mountpoint : trial->scratch, path, sizeof(path));
@@ -84,7 +84,7 @@ static int add(struct worker *worker, bool near)
 /* The totals of the worker's batch, with reports to the parent where bidctl prints. */
 struct reporting {
 	struct ctl_add_stats stats; /* first member: the callback casts it back */
-	const struct worker *worker;
+	const struct power_worker *worker;
 };
 
 void ctl_add_stats_taken(struct ctl_add_stats *stats, const char *path, const struct bid_added *added)
@@ -96,9 +96,9 @@ void ctl_add_stats_taken(struct ctl_add_stats *stats, const char *path, const st
 }
 
 /* Several, as "bidctl add FILE..." does. */
-static int add_batch(struct worker *worker, bool near, unsigned n)
+static int add_batch(struct power_worker *worker, bool near, unsigned n)
 {
-	const struct trial *trial = worker->trial;
+	const struct power_trial *trial = worker->trial;
 	struct reporting reporting = { .worker = worker };
 	struct ctl_batch batch;
 	int r = 0;
@@ -125,7 +125,7 @@ static int add_batch(struct worker *worker, bool near, unsigned n)
 }
 
 /* Put the file @path into the store as perf does: without a sync. */
-static int perf_adds(const struct worker *worker, const char *path)
+static int perf_adds(const struct power_worker *worker, const char *path)
 {
 	const char *store = worker->trial->store;
 	char hex[BID_ID_HEX_MAX], directory[2 * PATH_MAX + 2 * BID_ID_HEX_MAX], file[sizeof(directory) + 8];
@@ -161,9 +161,9 @@ static int scanned_known(void *user, const struct bid_scan_file *file)
 }
 
 /* Add @n of perf's files: alone, or by a scan. */
-static int add_known(struct worker *worker, bool near, unsigned n)
+static int add_known(struct power_worker *worker, bool near, unsigned n)
 {
-	const struct trial *trial = worker->trial;
+	const struct power_trial *trial = worker->trial;
 	struct bid_scan_config config = { .jobs = 2, .cross = true, .file = scanned_known, .user = worker };
 	struct bid_scan_counts counts;
 	struct bid_added added;
@@ -192,9 +192,9 @@ static int scanned(void *user, const struct bid_scan_file *file)
 }
 
 /* A tree of several files, whose records go into a pack. */
-static int scan(struct worker *worker, bool near, unsigned n)
+static int scan(struct power_worker *worker, bool near, unsigned n)
 {
-	const struct trial *trial = worker->trial;
+	const struct power_trial *trial = worker->trial;
 	struct bid_scan_config config = { .jobs = 2, .cross = true, .file = scanned, .user = worker };
 	struct bid_scan_counts counts;
 	char tree[PATH_MAX], path[PATH_MAX + 32];
@@ -207,7 +207,7 @@ static int scan(struct worker *worker, bool near, unsigned n)
 	return r < 0 ? r : bid_store_scan(worker->store, tree, &config, &counts);
 }
 
-static int fetch(struct worker *worker, struct bid_id *ret_id)
+static int fetch(struct power_worker *worker, struct bid_id *ret_id)
 {
 	struct bid_origin origin = { .how = "fetched", .server = "memory" };
 	struct bid_request request = { .kind = BID_KIND_ELF };
@@ -228,7 +228,7 @@ static int fetch(struct worker *worker, struct bid_id *ret_id)
 }
 
 /* One operation on a store. */
-static int step(struct worker *worker)
+static int step(struct power_worker *worker)
 {
 	struct bid_evict_config all = { .limits = { .cache_size = 1 } };
 	struct bid_evict_stats evicted;
@@ -259,9 +259,9 @@ static int step(struct worker *worker)
 	return r;
 }
 
-void worker_run(const struct trial *trial, int pipe)
+void worker_run(const struct power_trial *trial, int pipe)
 {
-	struct worker worker = { .trial = trial, .pipe = pipe, .state = trial->seed };
+	struct power_worker worker = { .trial = trial, .pipe = pipe, .state = trial->seed };
 	int r;
 
 	bid_log_init("power-cut", BID_LOG_ERROR);

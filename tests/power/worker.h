@@ -25,6 +25,6 @@ struct acknowledgement {
 extern bool without_fsync, without_syncfs, without_known;
 
 /* Work until the disk is gone, and write acknowledgements to @pipe. Does not return. */
-void worker_run(const struct trial *trial, int pipe) __attribute__((noreturn));
+void worker_run(const struct power_trial *trial, int pipe) __attribute__((noreturn));
 
 #endif

@@ -18,7 +18,7 @@ static struct held_source *held_of(struct bid_source *source)
 }
 
 /* Wait until the test continues. Returns whether the transfer goes on. Under the lock. */
-static bool hold_here(struct held_source *held, struct held_transfer *transfer, enum hold here)
+static bool hold_here(struct held_source *held, struct held_transfer *transfer, enum hold_point here)
 {
 	if (transfer && transfer->number < held->hold_from)
 		return !transfer->cancelled;
@@ -313,7 +313,7 @@ void held_elf(struct held_source *held, uint8_t byte)
 	held->body = elf_bytes(byte, &held->body_len);
 }
 
-void held_hold(struct held_source *held, enum hold hold)
+void held_hold(struct held_source *held, enum hold_point hold)
 {
 	pthread_mutex_lock(&held->lock);
 	held->hold = hold;
@@ -322,7 +322,7 @@ void held_hold(struct held_source *held, enum hold hold)
 	pthread_mutex_unlock(&held->lock);
 }
 
-struct held_source *scene_held_elf(struct scene *scene, uint8_t byte, enum hold hold)
+struct held_source *scene_held_elf(struct scene *scene, uint8_t byte, enum hold_point hold)
 {
 	struct held_source *held = scene_held(scene, "held");
 

@@ -6,7 +6,7 @@
 #include "broker_scene.h"
 
 /* Point at which a held_source stops. */
-enum hold {
+enum hold_point {
 	HOLD_NOWHERE,
 	HOLD_START,			/* inside start() */
 	HOLD_HEAD,			/* before the body */
@@ -29,7 +29,7 @@ struct held_source {
 	unsigned leaving;		/* cancelled transfers that have not ended yet */
 
 	/* set by the test */
-	enum hold hold;
+	enum hold_point hold;
 	unsigned hold_from;		/* first held transfer; lower numbers (from 1 on) pass */
 	bool deaf;			/* cancel() does not wake the thread */
 	int start_error;
@@ -64,10 +64,10 @@ struct held_source *scene_held(struct scene *scene, const char *name);
 void held_elf(struct held_source *held, uint8_t byte);
 
 /* Add the source "held", which delivers the file with the id of elf_of(@byte) and is held at @hold. */
-struct held_source *scene_held_elf(struct scene *scene, uint8_t byte, enum hold hold);
+struct held_source *scene_held_elf(struct scene *scene, uint8_t byte, enum hold_point hold);
 
 /* Change the holding point; HOLD_NOWHERE releases held transfers. */
-void held_hold(struct held_source *held, enum hold hold);
+void held_hold(struct held_source *held, enum hold_point hold);
 
 /* Release the transfers with lower numbers than @number. */
 void held_hold_from(struct held_source *held, unsigned number);

@@ -204,7 +204,7 @@ void finish(struct recording *recording, const struct recording *table)
 	put(recording, table->data, table->len);
 }
 
-void reading_release(struct reading *reading)
+void reading_release(struct perfdata_reading *reading)
 {
 	free(reading->text);
 	reading->text = NULL;
@@ -221,9 +221,9 @@ static int print_dso(void *user, const struct bid_perfdata_dso *dso)
 	return 0;
 }
 
-static struct reading read_any(const char *path, int fd, unsigned flags)
+static struct perfdata_reading read_any(const char *path, int fd, unsigned flags)
 {
-	struct reading reading = { 0 };
+	struct perfdata_reading reading = { 0 };
 	size_t len;
 	FILE *file = open_memstream(&reading.text, &len);
 
@@ -234,17 +234,17 @@ static struct reading read_any(const char *path, int fd, unsigned flags)
 	return reading;
 }
 
-struct reading read_path(const char *path)
+struct perfdata_reading read_path(const char *path)
 {
 	return read_any(path, -1, 0);
 }
 
-struct reading read_recording(const struct recording *recording)
+struct perfdata_reading read_recording(const struct recording *recording)
 {
 	return read_with(recording, 0);
 }
 
-struct reading read_with(const struct recording *recording, unsigned flags)
+struct perfdata_reading read_with(const struct recording *recording, unsigned flags)
 {
 	bid_auto_fd int fd = memfd_create("recording", MFD_CLOEXEC);
 
@@ -252,15 +252,15 @@ struct reading read_with(const struct recording *recording, unsigned flags)
 	return read_any(NULL, fd, flags);
 }
 
-struct reading read_through_pipe(const struct recording *recording)
+struct perfdata_reading read_through_pipe(const struct recording *recording)
 {
 	return read_through_pipe_with(recording, 0);
 }
 
-struct reading read_through_pipe_with(const struct recording *recording, unsigned flags)
+struct perfdata_reading read_through_pipe_with(const struct recording *recording, unsigned flags)
 {
 	bid_auto_fd int out = -1;
-	struct reading reading;
+	struct perfdata_reading reading;
 	int fds[2];
 
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
@@ -277,7 +277,7 @@ bool is_big(void **state)
 	return *(bool *)*state;
 }
 
-void assert_read(const struct reading *reading, const char *text)
+void assert_read(const struct perfdata_reading *reading, const char *text)
 {
 	assert_int_equal(reading->r, 0);
 	assert_string_equal(reading->text, text);

@@ -86,22 +86,22 @@ void finish(struct recording *recording, const struct recording *table);
  * Builds that were read, as text: a line "MODE ID PATH" for each, with "-" for no id and "?" behind an id without a size. Builds
  * with samples begin with their number.
  */
-struct reading {
+struct perfdata_reading {
 	char *text; /* owned */
 	int r;
 	struct bid_perfdata_summary summary;
 };
 
-void reading_release(struct reading *reading);
+void reading_release(struct perfdata_reading *reading);
 
-#define auto_reading __attribute__((cleanup(reading_release))) struct reading
+#define auto_reading __attribute__((cleanup(reading_release))) struct perfdata_reading
 
-struct reading read_recording(const struct recording *recording);
-struct reading read_through_pipe(const struct recording *recording);
+struct perfdata_reading read_recording(const struct recording *recording);
+struct perfdata_reading read_through_pipe(const struct recording *recording);
 /* Read with flags. */
-struct reading read_with(const struct recording *recording, unsigned flags);
-struct reading read_through_pipe_with(const struct recording *recording, unsigned flags);
-struct reading read_path(const char *path);
+struct perfdata_reading read_with(const struct recording *recording, unsigned flags);
+struct perfdata_reading read_through_pipe_with(const struct recording *recording, unsigned flags);
+struct perfdata_reading read_path(const char *path);
 
 /* Put a table of build-ids with each form once. TABLE_TEXT is its reading. */
 void put_table(struct recording *table);
@@ -115,7 +115,7 @@ void put_table(struct recording *table);
 void put_content(struct recording *content, size_t n);
 
 /* Check a complete, undamaged reading against @text. */
-void assert_read(const struct reading *reading, const char *text);
+void assert_read(const struct perfdata_reading *reading, const char *text);
 /* Check both readings: from a file and through a pipe. */
 void assert_reads(const struct recording *recording, const char *text);
 

@@ -44,7 +44,7 @@ int scratch_remove(const char *path)
 }
 
 /* Files with several names that were copied; for nftw(3), which has no user data. */
-static struct copying {
+static struct tree_copy {
 	size_t from_len;
 	const char *to;
 	struct linked {
@@ -100,7 +100,7 @@ int scratch_copy(const char *from, const char *to)
 {
 	int r;
 
-	copying = (struct copying){ .from_len = strlen(from), .to = to };
+	copying = (struct tree_copy){ .from_len = strlen(from), .to = to };
 	r = nftw(from, copy_entry, 16, FTW_PHYS);
 	free(copying.linked);
 	return r;

@@ -95,7 +95,7 @@ static void wait_for_awaiting(struct scene *scene)
 }
 
 /* The first fetches, and is held at @hold. */
-static struct call *first_asks(struct scenes *scenes, const struct bid_request *request, enum hold hold)
+static struct call *first_asks(struct scenes *scenes, const struct bid_request *request, enum hold_point hold)
 {
 	struct call *first;
 

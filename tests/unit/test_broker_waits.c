@@ -272,7 +272,7 @@ static void test_progress(void **state)
 	assert_int_equal(bid_broker_progress(scene->broker, call->handle, &progress), -ENOENT);
 }
 
-struct listing {
+struct download_listing {
 	unsigned n;
 	unsigned stop_at;
 	struct bid_progress seen[8];
@@ -280,7 +280,7 @@ struct listing {
 
 static int list_one(void *user, const struct bid_progress *progress)
 {
-	struct listing *listing = user;
+	struct download_listing *listing = user;
 
 	listing->seen[listing->n++] = *progress;
 	return listing->n == listing->stop_at;
@@ -289,7 +289,7 @@ static int list_one(void *user, const struct bid_progress *progress)
 static void test_each_download(void **state)
 {
 	struct scene *scene = *state;
-	struct listing all = { 0 }, one = { .stop_at = 1 }, none = { 0 };
+	struct download_listing all = { 0 }, one = { .stop_at = 1 }, none = { 0 };
 	struct held_source *held;
 	struct call *calls[3];
 

@@ -14,24 +14,24 @@
 
 enum { EDITS = 1000, ID_LEN = 20 };
 
-struct content {
+struct file_content {
 	char *data; /* owned */
 	size_t len;
 	size_t id_at; /* where its build-id is */
 };
 
-static struct content read_fd(int fd)
+static struct file_content read_fd(int fd)
 {
-	struct content content = { 0 };
+	struct file_content content = { 0 };
 
 	assert_int_equal(bid_read_file(fd, 1 << 20, &content.data, &content.len), 0);
 	return content;
 }
 
-static struct content read_content(const struct store_scene *scene, const char *name, const char *hex)
+static struct file_content read_content(const struct store_scene *scene, const char *name, const char *hex)
 {
 	struct bid_id id = id_of(hex);
-	struct content content;
+	struct file_content content;
 	char path[96];
 	char *at;
 	int fd;
@@ -52,14 +52,14 @@ static void put(int fd, const void *data, size_t len, size_t at)
 	assert_int_equal(bid_pwrite_full(fd, data, len, (off_t)at), 0);
 }
 
-static void put_all(int fd, const struct content *content)
+static void put_all(int fd, const struct file_content *content)
 {
 	put(fd, content->data, content->len, 0);
 	assert_int_equal(ftruncate(fd, (off_t)content->len), 0);
 }
 
 /* Edit the file, with the content @own before; @other is the content of another build. */
-static void edit(int fd, const struct content *own, const struct content *other)
+static void edit(int fd, const struct file_content *own, const struct file_content *other)
 {
 	char bytes[64];
 	size_t at = (size_t)rand() % own->len;
@@ -89,11 +89,12 @@ static void edit(int fd, const struct content *own, const struct content *other)
 }
 
 /* The file served as @hex carries the id at @id_at, or a copy of the whole build is there. Is it served? */
-static bool is_right(const struct store_scene *scene, const char *hex, const struct content *own, const struct content *other)
+static bool is_right(const struct store_scene *scene, const char *hex, const struct file_content *own,
+		     const struct file_content *other)
 {
 	struct bid_request request = request_for(hex, BID_KIND_ELF);
 	struct bid_file file = BID_FILE_NONE;
-	struct content content;
+	struct file_content content;
 	int r = bid_store_find(scene->store, &request, &file);
 
 	if (r < 0) {
@@ -112,7 +113,7 @@ static bool is_right(const struct store_scene *scene, const char *hex, const str
 static void under_an_id_is_never_anothers(void **state)
 {
 	struct store_scene *scene = *state;
-	struct content a = read_content(scene, "a", ID_A), b = read_content(scene, "b", ID_B);
+	struct file_content a = read_content(scene, "a", ID_A), b = read_content(scene, "b", ID_B);
 	unsigned served = 0;
 	struct bid_added added;
 	char path[96];

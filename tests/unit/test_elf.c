@@ -48,7 +48,7 @@ static void check_id(const char *name, const char *hex)
 		assert_true(r == -EAGAIN && strstr(name, "debug"));
 }
 
-enum content { DWARF = 1, SYMTAB = 2, CODE = 4 };
+enum elf_content { DWARF = 1, SYMTAB = 2, CODE = 4 };
 
 static void check_content(const char *name, int content, const char *alt)
 {

@@ -346,7 +346,7 @@ static void test_start_from_done(void **state)
 }
 
 /* Transfers of a thread of test_threads(); every third is cancelled at once. */
-struct worker {
+struct flow_worker {
 	pthread_t thread;
 	struct bid_source *source;
 	struct capture *captures;
@@ -356,7 +356,7 @@ enum { WORKERS = 4, EACH = 60 };
 
 static void *worker_main(void *argument)
 {
-	struct worker *worker = argument;
+	struct flow_worker *worker = argument;
 	struct bid_request request = { .kind = BID_KIND_DEBUGINFO };
 
 	bid_id_parse_str(ABSENT_ID, &request.id);
@@ -376,7 +376,7 @@ static void *worker_main(void *argument)
 static void test_threads(void **state)
 {
 	static struct capture captures[WORKERS][EACH];
-	struct worker workers[WORKERS];
+	struct flow_worker workers[WORKERS];
 	struct setting setting;
 
 	behave("ok");

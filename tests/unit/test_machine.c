@@ -48,7 +48,7 @@ static void test_every_event_in_every_state_of_an_attempt(void **state)
 			struct rig rig;
 
 			set(&rig, BID_DOWNLOAD_RUNNING, (enum bid_attempt_state)before);
-			bid_machine_take(&rig.machine, (enum bid_event)event, 0);
+			bid_machine_take(&rig.machine, (enum bid_machine_event)event, 0);
 			if (after == '.')
 				after = letters[before];
 			if (letters[rig.candidates[0].state] != after)
@@ -58,7 +58,7 @@ static void test_every_event_in_every_state_of_an_attempt(void **state)
 
 /* State of a download with one attempt after an event: a letter, or 'e' if the download is to end. */
 static const struct {
-	enum bid_event event;
+	enum bid_machine_event event;
 	enum bid_attempt_state attempt;
 	bool unwanted;
 	const char *after; /* for each state before: NEW, RUNNING, CANCELLED, GIVEN_UP, ENDING, ENDED */
@@ -101,7 +101,7 @@ static void test_every_event_in_every_state_of_a_download(void **state)
 		}
 }
 
-static struct bid_actions take(struct rig *rig, enum bid_event event, size_t candidate)
+static struct bid_actions take(struct rig *rig, enum bid_machine_event event, size_t candidate)
 {
 	return bid_machine_take(&rig->machine, event, candidate);
 }
@@ -213,7 +213,7 @@ static void test_fallbacks_follow_the_last_candidate(void **state)
 	assert_int_equal(actions.ended_as, BID_DOWNLOAD_RUNNING);
 }
 
-static void assert_event_ends_fallback(enum bid_event event, enum bid_download_state ended_as)
+static void assert_event_ends_fallback(enum bid_machine_event event, enum bid_download_state ended_as)
 {
 	struct bid_actions actions;
 	struct rig rig;
@@ -249,7 +249,7 @@ static void test_unwanted_download_with_fallbacks_ends_as_cancelled(void **state
 }
 
 /* The driver sends no event of an attempt that is NONE or OVER. */
-static bool is_possible(const struct bid_candidate *candidate, enum bid_event event)
+static bool is_possible(const struct bid_candidate *candidate, enum bid_machine_event event)
 {
 	switch (event) {
 	case BID_EVENT_REPORTED:
@@ -296,7 +296,7 @@ static void test_any_series_of_events_ends_once(void **state)
 		set(&rig, BID_DOWNLOAD_NEW, BID_ATTEMPT_NONE);
 		for (unsigned step = 0; step < 200 && ends == 0; step++) {
 			bool was_ending = rig.machine.state >= BID_DOWNLOAD_ENDING;
-			enum bid_event event = (enum bid_event)(rand_r(&seed) % BID_EVENTS);
+			enum bid_machine_event event = (enum bid_machine_event)(rand_r(&seed) % BID_EVENTS);
 			size_t i = event >= BID_EVENT_SENT ? (size_t)rand_r(&seed) % N : BID_NO_CANDIDATE;
 			struct bid_actions actions;
 

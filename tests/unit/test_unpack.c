@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 
-struct output {
+struct test_unpack_output {
 	char *data;
 	size_t len;
 	size_t fail_at; /* refuse what goes beyond */
@@ -19,7 +19,7 @@ struct output {
 
 static int write_output(void *user, const void *data, size_t len)
 {
-	struct output *output = user;
+	struct test_unpack_output *output = user;
 
 	if (output->len + len > output->fail_at)
 		return output->error;
@@ -30,7 +30,7 @@ static int write_output(void *user, const void *data, size_t len)
 	return 0;
 }
 
-static int unpack(const char *data, size_t len, uint64_t max, struct output *output)
+static int unpack(const char *data, size_t len, uint64_t max, struct test_unpack_output *output)
 {
 	bid_auto_fd int fd = elf_scene_memory(data, len);
 	int r;
@@ -67,7 +67,7 @@ static void test_unpack(void **state)
 
 	elf_scene_read("module.ko", &wanted, &wanted_len);
 	for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++) {
-		struct output output = { .fail_at = SIZE_MAX };
+		struct test_unpack_output output = { .fail_at = SIZE_MAX };
 		bid_auto_free char *data = NULL;
 		size_t len;
 
@@ -78,12 +78,12 @@ static void test_unpack(void **state)
 		assert_memory_equal(output.data, wanted, wanted_len);
 		free(output.data);
 
-		output = (struct output){ .fail_at = SIZE_MAX };
+		output = (struct test_unpack_output){ .fail_at = SIZE_MAX };
 		assert_int_equal(unpack(data, len, wanted_len - 1, &output), -EFBIG);
 		assert_true(output.len <= wanted_len - 1);
 		free(output.data);
 
-		output = (struct output){ .fail_at = 0, .error = -ENOSPC };
+		output = (struct test_unpack_output){ .fail_at = 0, .error = -ENOSPC };
 		assert_int_equal(unpack(data, len, UINT64_MAX, &output), -ENOSPC);
 		assert_null(output.data);
 	}
@@ -97,7 +97,7 @@ static void test_unpack_cut(void **state)
 
 		elf_scene_read(packed[i], &data, &len);
 		for (size_t n = 0; n < len; n = next_byte(n, len)) {
-			struct output output = { .fail_at = SIZE_MAX };
+			struct test_unpack_output output = { .fail_at = SIZE_MAX };
 
 			if (unpack(data, n, UINT64_MAX, &output) != -EBADMSG)
 				fail_msg("'%s' cut to %zu of %zu bytes was unpacked", packed[i], n, len);
@@ -119,7 +119,7 @@ static void test_unpack_damaged(void **state)
 
 		elf_scene_read(packed[i], &data, &len);
 		for (size_t n = 0; n < len; n = next_byte(n, len), tried++) {
-			struct output output = { .fail_at = SIZE_MAX };
+			struct test_unpack_output output = { .fail_at = SIZE_MAX };
 			int r;
 
 			data[n] ^= 0x10;
@@ -145,7 +145,7 @@ static void test_is_packed(void **state)
 		{ "\x7f\x45LF\2\1", false },	 { "BZh91A", false },	     { "\x5d\0\0\x80\0\xff", false },
 		{ "\x1f\x9d\x90\0\0\0", false }, { "\xfd\x37zXY\0", false }, { "\0\0\0\0\0\0", false },
 	};
-	struct output output = { .fail_at = SIZE_MAX };
+	struct test_unpack_output output = { .fail_at = SIZE_MAX };
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
 		assert_int_equal(is_packed(heads[i].head, 6), heads[i].packed);
@@ -198,7 +198,7 @@ static void test_unpack_kernel(void **state)
 
 	elf_scene_read("program", &wanted, &wanted_len);
 	for (size_t i = 0; i < sizeof(packings) / sizeof(packings[0]); i++) {
-		struct output output = { .fail_at = SIZE_MAX };
+		struct test_unpack_output output = { .fail_at = SIZE_MAX };
 		bid_auto_free char *data = NULL;
 		size_t len;
 
@@ -210,7 +210,7 @@ static void test_unpack_kernel(void **state)
 			fail_msg("not the same: '%s'", packings[i].command);
 		free(output.data);
 		for (size_t n = 0; n < len; n += 499) {
-			output = (struct output){ .fail_at = SIZE_MAX };
+			output = (struct test_unpack_output){ .fail_at = SIZE_MAX };
 			if (unpack(data, n, UINT64_MAX, &output) != -EBADMSG && n < len - 5000)
 				fail_msg("cut to %zu of %zu bytes it was unpacked: '%s'", n, len, packings[i].command);
 			free(output.data);
@@ -220,7 +220,7 @@ static void test_unpack_kernel(void **state)
 		assert_false(is_packed(data, len));
 		data[0x206] = 15;
 		data[0x24b] = 0x7f;
-		output = (struct output){ .fail_at = SIZE_MAX };
+		output = (struct test_unpack_output){ .fail_at = SIZE_MAX };
 		assert_true(is_packed(data, len));
 		assert_int_equal(unpack(data, len, UINT64_MAX, &output), -EBADMSG);
 		free(output.data);

@@ -21,19 +21,19 @@
 #include "disk/publish/temp.h"
 #include "disk/store.h"
 
-struct text {
+struct derived_text {
 	char *data; /* owned */
 	size_t len, room;
 };
 
-static void text_release(struct text *text)
+static void text_release(struct derived_text *text)
 {
 	free(text->data);
 }
 
 static int append_text(void *user, const void *data, size_t len)
 {
-	struct text *text = user;
+	struct derived_text *text = user;
 
 	if (len > BID_LIMIT_KALLSYMS - text->len)
 		return -EFBIG;
@@ -51,7 +51,7 @@ static int append_text(void *user, const void *data, size_t len)
 	return 0;
 }
 
-static int read_symbols(struct bid_store *store, const struct bid_id *id, struct text *text, struct stat *ret_st)
+static int read_symbols(struct bid_store *store, const struct bid_id *id, struct derived_text *text, struct stat *ret_st)
 {
 	static const enum bid_kind kinds[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
 	int r = -ENODATA;
@@ -97,7 +97,8 @@ static int own_path(int fd, char ret_path[static PATH_MAX + 1])
  * Read probe definitions for a file. Without a known original path they name the file in the store. The caller does not keep those,
  * because they change with the path.
  */
-static int read_probes(struct bid_store *store, const struct bid_id *id, struct text *text, struct stat *ret_st, bool *ret_keep)
+static int read_probes(struct bid_store *store, const struct bid_id *id, struct derived_text *text, struct stat *ret_st,
+		       bool *ret_keep)
 {
 	struct bid_file file = BID_FILE_NONE;
 	char path[PATH_MAX + 1];
@@ -115,14 +116,14 @@ static int read_probes(struct bid_store *store, const struct bid_id *id, struct 
 }
 
 /* Return the second of @source with a fraction hashed from the text. Nothing else distinguishes two texts of the same length. */
-static struct timespec time_of(const struct text *text, const struct stat *source)
+static struct timespec time_of(const struct derived_text *text, const struct stat *source)
 {
 	uint64_t hash = XXH3_64bits(text->data, text->len);
 
 	return (struct timespec){ .tv_sec = source->st_mtim.tv_sec, .tv_nsec = (long)(hash % 1000000000) };
 }
 
-static int to_memory(const struct text *text, const struct stat *source, enum bid_kind kind, struct bid_file *ret_file)
+static int to_memory(const struct derived_text *text, const struct stat *source, enum bid_kind kind, struct bid_file *ret_file)
 {
 	bid_auto_fd int fd = -1;
 	struct stat st;
@@ -151,7 +152,7 @@ static int open_kept(struct bid_store *store, const struct bid_request *request,
 	return bid_check_open(store, bid_derived_path(request, path), request, ret_file);
 }
 
-static int keep_table(struct bid_store *store, const struct bid_request *request, const struct text *text,
+static int keep_table(struct bid_store *store, const struct bid_request *request, const struct derived_text *text,
 		      struct bid_file *ret_file)
 {
 	struct bid_temp temp = BID_TEMP_NONE;
@@ -167,7 +168,7 @@ static int keep_table(struct bid_store *store, const struct bid_request *request
 	return r < 0 ? r : open_kept(store, request, ret_file);
 }
 
-static int keep_probes(struct bid_store *store, const struct bid_request *request, const struct text *text,
+static int keep_probes(struct bid_store *store, const struct bid_request *request, const struct derived_text *text,
 		       struct bid_file *ret_file)
 {
 	struct bid_added added;
@@ -178,7 +179,7 @@ static int keep_probes(struct bid_store *store, const struct bid_request *reques
 
 int bid_derive(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
-	bid_cleanup(text_release) struct text text = { 0 };
+	bid_cleanup(text_release) struct derived_text text = { 0 };
 	/* no record tells the signer of the file that a table was derived from: derive it again */
 	bool keep = !bid_store_requires_signed(store), named = true, table = request->kind == BID_KIND_KALLSYMS;
 	struct stat source;

@@ -94,13 +94,13 @@ bool bid_store_is_module(struct bid_store *store, const struct bid_id *id)
 }
 
 /* address range of a module's code, from its symbols */
-struct module {
+struct module_range {
 	char name[64]; /* MODULE_NAME_LEN; "" before the first */
 	unsigned long long first, last;
 	unsigned number; /* modules up to this one */
 };
 
-static void print_module(FILE *out, const struct module *module)
+static void print_module(FILE *out, const struct module_range *module)
 {
 	/* module code begins on a page */
 	unsigned long long begin = module->first & ~(PAGE - 1ULL), end = (module->last | (PAGE - 1)) + 1;
@@ -110,9 +110,9 @@ static void print_module(FILE *out, const struct module *module)
 }
 
 /* Take a line of /proc/kallsyms, which may begin another module. */
-static void take_line(FILE *out, const char *line, struct module *module)
+static void take_line(FILE *out, const char *line, struct module_range *module)
 {
-	struct module next = { .first = ~0ULL, .number = module->number + 1 };
+	struct module_range next = { .first = ~0ULL, .number = module->number + 1 };
 	const char *bracket = strchr(line, '[');
 	size_t len = bracket ? strcspn(bracket + 1, "]") : 0;
 	unsigned long long address;
@@ -142,7 +142,7 @@ static void take_line(FILE *out, const char *line, struct module *module)
  * Take the complete lines among the @len bytes at @text. Returns their length, or -EBADMSG: a table has neither long lines nor
  * NULs. A hole consists of NULs.
  */
-static ssize_t take_lines(FILE *out, char *text, size_t len, struct module *module)
+static ssize_t take_lines(FILE *out, char *text, size_t len, struct module_range *module)
 {
 	char *line = text, *newline;
 
@@ -158,7 +158,7 @@ static ssize_t take_lines(FILE *out, char *text, size_t len, struct module *modu
 
 static int read_modules(int fd, FILE *out)
 {
-	struct module module = { .first = ~0ULL };
+	struct module_range module = { .first = ~0ULL };
 	bid_auto_free char *chunk = malloc(CHUNK + 1);
 	size_t kept = 0;
 	off_t at = 0;

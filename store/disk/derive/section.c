@@ -217,12 +217,12 @@ int bid_section_compare(struct bid_store *store, const struct bid_request *reque
 }
 
 /* Names to be sorted: a build with a section for each function has many. */
-struct names {
+struct section_names {
 	char **names;
 	size_t n, room;
 };
 
-static void release_names(struct names *names)
+static void release_names(struct section_names *names)
 {
 	for (size_t i = 0; i < names->n; i++)
 		free(names->names[i]);
@@ -231,7 +231,7 @@ static void release_names(struct names *names)
 
 static int add_name(void *user, const char *name)
 {
-	struct names *names = user;
+	struct section_names *names = user;
 
 	if (bid_array_grow(names->names, names->n, names->room) < 0)
 		return -ENOMEM;
@@ -251,7 +251,7 @@ static int by_name(const void *a, const void *b)
 
 int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int (*fn)(void *user, const char *name), void *user)
 {
-	bid_cleanup(release_names) struct names names = { 0 };
+	bid_cleanup(release_names) struct section_names names = { 0 };
 	int r = bid_store_each_piece(store, id, BID_KIND_SECTION, add_piece, &names);
 	struct bid_request asked = { .id = *id };
 

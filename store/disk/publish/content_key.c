@@ -24,7 +24,7 @@ enum {
 	SWEPT_MAX = 8, /* attempts to create the directory while other processes remove it as empty */
 };
 
-struct walk {
+struct key_walk {
 	struct bid_store *store;
 	int (*fn)(void *user, const struct bid_content_key *key);
 	void *user;
@@ -131,7 +131,7 @@ bool bid_content_key_is_name(const char *text)
 }
 
 /* Visit the entries below walk->key.stored; skip names that are no content keys. */
-static int walk_directory(struct walk *walk)
+static int walk_directory(struct key_walk *walk)
 {
 	struct bid_content_key *key = &walk->key;
 	size_t len = strlen(key->stored);
@@ -165,7 +165,7 @@ static int walk_directory(struct walk *walk)
 
 int bid_store_each_content_key(struct bid_store *store, int (*fn)(void *user, const struct bid_content_key *key), void *user)
 {
-	struct walk walk = { .store = store, .fn = fn, .user = user, .key = { .stored = BID_LAYOUT_CONTENT_KEYS } };
+	struct key_walk walk = { .store = store, .fn = fn, .user = user, .key = { .stored = BID_LAYOUT_CONTENT_KEYS } };
 
 	return walk_directory(&walk);
 }

@@ -73,7 +73,7 @@ bool bid_merge_completes(const struct bid_elf_info *info, int fd)
 }
 
 /* the result for two files of one kind: ours in the entry, theirs in its target */
-enum outcome {
+enum merge_outcome {
 	APART, /* each keeps its own */
 	OURS, /* the entry's serves both */
 	THEIRS, /* the target's serves both */

@@ -33,7 +33,7 @@ static const struct {
 } form = { "bidscan", 2, 0x01020304 };
 
 /* On disk: this, then the slots, then the ids; all in the byte order of the machine. */
-struct header {
+struct cache_header {
 	char magic[8];
 	uint32_t version;
 	uint32_t order;
@@ -60,7 +60,7 @@ struct bid_scan_cache {
 	uint64_t path_hash;
 	time_t used; /* time of the last write or read */
 	char *data; /* owned; content of the file, NULL if empty */
-	const struct header *header; /* the following three: in data */
+	const struct cache_header *header; /* the following three: in data */
 	const struct bid_scan_slot *slots;
 	const struct bid_scan_named *ids;
 };
@@ -96,15 +96,16 @@ static bool same_key(const struct bid_scan_key *a, const struct bid_scan_key *b)
 /*
  * Digest the tree's path, the header up to the digest, and the @len bytes at @rest behind it. Each digest is the seed of the next.
  */
-static uint64_t digest_of(const struct bid_scan_cache *cache, const struct header *header, const void *rest, size_t len)
+static uint64_t digest_of(const struct bid_scan_cache *cache, const struct cache_header *header, const void *rest, size_t len)
 {
-	return XXH3_64bits_withSeed(rest, len, XXH3_64bits_withSeed(header, offsetof(struct header, digest), cache->path_hash));
+	return XXH3_64bits_withSeed(rest, len,
+				    XXH3_64bits_withSeed(header, offsetof(struct cache_header, digest), cache->path_hash));
 }
 
 /* Use @data of @len bytes as the cache if it is valid. */
 static bool adopt_data(struct bid_scan_cache *cache, char *data, size_t len)
 {
-	const struct header *header = (const void *)data;
+	const struct cache_header *header = (const void *)data;
 	size_t rest;
 
 	if (len < sizeof(*header))
@@ -238,7 +239,7 @@ static void put_slot(struct bid_scan_slot *slots, uint64_t mask, const struct bi
 static int build_file(const struct bid_scan_cache *cache, const struct bid_scan_found *found, size_t n, char **ret_data,
 		      size_t *ret_len)
 {
-	struct header header = { .n_slots = SLOTS_MIN };
+	struct cache_header header = { .n_slots = SLOTS_MIN };
 	struct bid_scan_slot *slots;
 	struct bid_scan_named *ids;
 	size_t len, first_id = 0;
