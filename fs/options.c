@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "mountpoint.h"
-#include "servers.h"
+#include "server_options.h"
 
 enum {
 	/*

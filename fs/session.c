@@ -18,13 +18,13 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "fuse/backing.h"
-#include "fuse/loop.h"
 #include "fuse/ops.h"
+#include "fuse/workers.h"
 #include "sandbox/sandbox.h"
-#include "servers.h"
+#include "server_options.h"
 #include "synthetic.h"
 #include "unmount_helper.h"
-#include "write/publish.h"
+#include "write/publish_tmpfile.h"
 
 struct session {
 	struct bid_fs fs;

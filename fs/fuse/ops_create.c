@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "fuse/reply.h"
 #include "vfs/kcore.h"
-#include "write/publish.h"
+#include "write/publish_tmpfile.h"
 
 /* The node that @name means in @parent now. */
 static int lookup_child(struct bid_fs *fs, const struct bid_inode *parent, const char *name, struct bid_node *ret_node)

@@ -14,7 +14,7 @@
 #include "fuse/file_handle.h"
 #include "fuse/reply.h"
 #include "synthetic.h"
-#include "write/publish.h"
+#include "write/publish_tmpfile.h"
 
 static void handle_free(struct bid_fs *fs, struct bid_file_handle *handle)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "vfs/kcore.h"
-#include "write/publish.h"
+#include "write/publish_tmpfile.h"
 
 /*
  * Cache the descriptors of the files in the directory @path of @id: after the link is gone the store does not find them by id,

@@ -10,7 +10,7 @@
 #include "base/io.h"
 #include "fuse/file_handle.h"
 #include "fuse/reply.h"
-#include "write/publish.h"
+#include "write/publish_tmpfile.h"
 
 enum { SHOWN = 0555 }; /* mode bits of artifacts that readers see */
 

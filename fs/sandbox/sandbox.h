@@ -12,7 +12,7 @@
 
 #include "api/store.h"
 #include "options.h"
-#include "servers.h"
+#include "server_options.h"
 
 struct bid_sandbox;
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vfs/names.h"
+#include "vfs/mount_names.h"
 
 /* The derived copy: the epoch as a timestamp of perf's, YYYYmmddHHMMSShh. */
 static const char timestamp[] = "1970010100000000";

@@ -9,7 +9,7 @@
 
 #include "api/piece.h"
 #include "vfs/kcore.h"
-#include "vfs/names.h"
+#include "vfs/mount_names.h"
 #include "vfs/unlinked.h"
 
 /* Set the path of @node to "<@path>/<@name>". */

@@ -8,7 +8,7 @@
 
 #include "api/piece.h"
 #include "vfs/kcore.h"
-#include "vfs/names.h"
+#include "vfs/mount_names.h"
 #include "vfs/tree.h"
 #include "write/tmpfile.h"
 

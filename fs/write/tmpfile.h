@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Temporary files that programs write through the mount. Each has a name in a directory "<path>/ID" of the mount, and none in
- * the store before publish.h publishes it. Pure C: knows no FUSE.
+ * the store before publish_tmpfile.h publishes it. Pure C: knows no FUSE.
  *
  *	bid_tmpfiles_begin()	CREATE: the name is one user, the caller another
  *	bid_tmpfile_ref()	a handle is a user, too

@@ -13,7 +13,7 @@
 
 #include <errno.h>
 
-#include "broker/broker.h"
+#include "broker/broker_types.h"
 
 #define BID_TEXT_MAX 256 /* bytes of a report, with its NUL */
 #define BID_HEAD_MAX (64 * 1024) /* bytes of a body before the early check of its id */
@@ -52,7 +52,7 @@ struct bid_attempt {
 	enum bid_attempt_room room;
 	uint64_t transfer; /* number for cancel() and resume(), after start() */
 	bool answered; /* done() came before start() returned */
-	bool looped; /* cancelled: the source requests from this broker (loop.h) */
+	bool looped; /* cancelled: the source requests from this broker (request_loop.h) */
 	TAILQ_ENTRY(bid_attempt) job; /* in the broker's jobs */
 
 	/* owned by one thread at a time: starter, source, commit worker; by a commit worker while it makes room */

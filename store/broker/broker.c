@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "broker/broker.h"
+#include "broker/broker_types.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/trouble.h"
-#include "broker/loop.h"
+#include "broker/request_loop.h"
 #include "broker/scheduler.h"
 
 bool bid_broker_has_sources(const struct bid_broker *broker)

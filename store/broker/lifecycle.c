@@ -5,7 +5,7 @@
 
 #include "api/hold.h"
 #include "base/thread.h"
-#include "broker/loop.h"
+#include "broker/request_loop.h"
 #include "broker/scheduler.h"
 
 static const uint64_t largest[BID_COMMIT_WORKERS] = { 0, 16 << 20, UINT64_MAX - 1, UINT64_MAX };

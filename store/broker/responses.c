@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "broker/broker.h"
+#include "broker/broker_types.h"
 #include "broker/request.h"
 
 #define QUIET_MS 10000 /* between two equal messages */

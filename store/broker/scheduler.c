@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/trouble.h"
-#include "broker/loop.h"
+#include "broker/request_loop.h"
 
 /* time for the first 64 KiB after the header, in multiples of hedge_ms: a connection starts slowly */
 enum { HEAD_HEDGES = 3 };

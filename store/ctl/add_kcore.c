@@ -16,7 +16,7 @@
 #include "base/io.h"
 #include "base/kallsyms.h"
 #include "ctl/add.h"
-#include "ctl/here.h"
+#include "ctl/local_builds.h"
 
 #define TOP "[kernel.kcore]"
 

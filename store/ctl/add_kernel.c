@@ -18,8 +18,8 @@
 #include "base/log.h"
 #include "base/trouble.h"
 #include "ctl/add.h"
-#include "ctl/here.h"
-#include "ctl/modules.h"
+#include "ctl/local_builds.h"
+#include "ctl/module_files.h"
 
 enum { TABLE_MAX = 256 << 20 }; /* bytes */
 

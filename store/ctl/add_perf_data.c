@@ -12,8 +12,8 @@
 #include "base/trouble.h"
 #include "ctl/add.h"
 #include "ctl/fetch_all.h"
-#include "ctl/here.h"
-#include "ctl/modules.h"
+#include "ctl/local_builds.h"
+#include "ctl/module_files.h"
 #include "ctl/perf_data.h"
 
 struct recording_add {

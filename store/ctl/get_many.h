@@ -2,7 +2,7 @@
 #ifndef BID_CTL_GET_MANY_H
 #define BID_CTL_GET_MANY_H
 
-#include "ctl/needs.h"
+#include "ctl/needed_builds.h"
 
 /*
  * Bring into @store all builds named in @from: artifacts of @kind, or debuginfo and ELF files for BID_KIND_NONE. Local files are

@@ -11,7 +11,7 @@
 #include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "ctl/here.h"
+#include "ctl/local_builds.h"
 #include "ctl/output.h"
 #include "ctl/probe.h"
 #include "ctl/probe_script.h"

@@ -3,8 +3,8 @@
 #ifndef BID_CTL_RUNNING_H
 #define BID_CTL_RUNNING_H
 
-#include "ctl/batch.h"
-#include "ctl/seen.h"
+#include "ctl/seen_files.h"
+#include "ctl/sync_batch.h"
 
 struct ctl_look;
 

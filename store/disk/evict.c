@@ -15,7 +15,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "disk/beneath.h"
-#include "disk/derive/section.h"
+#include "disk/derive/derive_section.h"
 #include "disk/derived.h"
 #include "disk/entries.h"
 #include "disk/find.h"

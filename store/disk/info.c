@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "disk/beneath.h"
-#include "disk/derive/section.h"
+#include "disk/derive/derive_section.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/names.h"

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "disk/beneath.h"
-#include "disk/derive/modules.h"
+#include "disk/derive/module_cache.h"
 #include "disk/dirs.h"
 #include "disk/evict.h"
 #include "disk/id_cache.h"

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "disk/derive/derive.h"
-#include "disk/derive/section.h"
+#include "disk/derive/derive_section.h"
 #include "disk/derive/unstrip.h"
 #include "disk/find.h"
 #include "disk/piece.h"

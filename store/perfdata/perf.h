@@ -53,25 +53,26 @@ struct bid_perf_record {
 	uint64_t offset; /* in the file, for messages */
 };
 
-/* mode.c: translate perf's cpumode, the low three bits of misc. */
+/* cpu_mode.c: translate perf's cpumode, the low three bits of misc. */
 enum bid_perfdata_mode bid_perf_mode(uint16_t misc);
 
 /*
- * record.c: read a record of type MMAP, MMAP2 or BUILD_ID. Returns 0 even for a malformed record, which it counts; or as
+ * event_record.c: read a record of type MMAP, MMAP2 or BUILD_ID. Returns 0 even for a malformed record, which it counts; or as
  * bid_dsos_add().
  */
 int bid_record_mapping(struct bid_perf *perf, const struct bid_perf_record *record);
 int bid_record_build_id(struct bid_perf *perf, const struct bid_perf_record *record);
 
 /*
- * record.c: read a record of type ATTR, FORK or SAMPLE, if samples are counted. Skips a record that is too short. Returns 0 or
+ * event_record.c: read a record of type ATTR, FORK or SAMPLE, if samples are counted. Skips a record that is too short. Returns 0
+ * or
  * -ENOMEM.
  */
 int bid_record_sampled(struct bid_perf *perf, const struct bid_perf_record *record);
 
 /*
- * record.c: read @len bytes of a table of build-ids from @offset; with @cut, a partial last entry is no damage. Returns as the
- * functions above.
+ * event_record.c: read @len bytes of a table of build-ids from @offset; with @cut, a partial last entry is no damage. Returns as
+ * the functions above.
  */
 int bid_record_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset, bool cut);
 

@@ -54,7 +54,7 @@ int bid_samples_map(struct bid_samples *samples, enum bid_perfdata_mode mode, ui
 /* Give the process @pid the mappings of @parent. Returns 0 or -ENOMEM. */
 int bid_samples_fork(struct bid_samples *samples, uint32_t pid, uint32_t parent);
 
-/* place.c: join samples and mappings, once, and count the samples of each dso. Returns 0 or -ENOMEM. */
+/* attribute_samples.c: join samples and mappings, once, and count the samples of each dso. Returns 0 or -ENOMEM. */
 int bid_samples_place(struct bid_samples *samples);
 
 /* shared by both files */

@@ -168,7 +168,7 @@ class Handler(BaseHTTPRequestHandler):
         if url.path.startswith("/control"):
             self.control(url)
         elif f"/buildid/{b'bidfs-loop'.hex()}" in url.path:
-            # store/broker/loop.h; when one of these comes depends on how fast the machine is
+            # store/broker/request_loop.h; when one of these comes depends on how fast the machine is
             self.send_text(404, "not found")
         else:
             self.counted(self.answer)

@@ -17,7 +17,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "ctl/batch.h"
+#include "ctl/sync_batch.h"
 
 /* The process that adds. */
 struct power_worker {

@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "broker/broker.h"
+#include "broker/broker_types.h"
 #include "held_source.h"
 #include "scratch.h"
 

@@ -4,7 +4,8 @@
 
 usage: check_system_ids.py IDENTIFY DIRECTORY...
 
-IDENTIFY is the program of identify.c. Both of its answers, by the bounded reader and by libelf, must be readelf's for every file,
+IDENTIFY is the program of identify_tool.c. Both of its answers, by the bounded reader and by libelf, must be readelf's for every
+file,
 and what file(1) finds, and perf in one of PERFS_SHARE files, must be the same. Exits 0 if they are, 1 if not, 77 without readelf.
 """
 

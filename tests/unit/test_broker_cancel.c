@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "broker/broker.h"
+#include "broker/broker_types.h"
 
 /* Waits have an end, and come to none. */
 static const struct bid_broker_config windowed = { .wait_ms = 2 * PATIENCE_MS };

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "broker/attempt.h"
-#include "broker/broker.h"
+#include "broker/broker_types.h"
 
 /* Short, to keep the tests short. Events that must come earlier happen while no hedged request is due. */
 #define RACE 40

@@ -13,7 +13,7 @@
 #include "api/evict.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "broker/broker.h"
+#include "broker/broker_types.h"
 
 /* Count the files of the quarantine. @ret_st: fstat(2) of the last file with the id @hex in its name, if any. */
 static unsigned quarantined(struct scene *scene, const char *hex, struct stat *ret_st)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/broker.h"
+#include "broker/broker_types.h"
 
 struct seen {
 	size_t n;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "ctl/seen.h"
+#include "ctl/seen_files.h"
 
 static void put(struct ctl_seen *seen, dev_t dev, ino_t ino)
 {

@@ -16,7 +16,7 @@
 #include "base/io.h"
 #include "base/kallsyms.h"
 #include "disk/beneath.h"
-#include "disk/derive/kcore.h"
+#include "disk/derive/kcore_copy.h"
 #include "disk/layout.h"
 #include "disk/publish/ingest.h"
 #include "disk/publish/merge.h"

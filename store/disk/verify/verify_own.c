@@ -17,7 +17,7 @@
 #include "base/kallsyms.h"
 #include "base/trouble.h"
 #include "disk/beneath.h"
-#include "disk/derive/section.h"
+#include "disk/derive/derive_section.h"
 #include "disk/digest.h"
 #include "disk/entries.h"
 #include "disk/layout.h"

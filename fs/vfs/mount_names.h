@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Names of the mount itself, for LOOKUP and READDIR. */
+#ifndef BID_FS_MOUNT_NAMES_H
+#define BID_FS_MOUNT_NAMES_H
+
+#include "api/store.h"
+#include "vfs/node.h"
+
+/* Names that do not depend on the store. */
+static const struct {
+	const char *parent; /* a BID_NODE_PATH */
+	const char *name;
+	enum bid_node_type type;
+	const char *path;
+} bid_names_fixed[] = {
+	{ "", "buildid", BID_NODE_IDS, NULL },
+	{ "", "by-path", BID_NODE_BY_PATH, NULL },
+	{ "", ".build-id", BID_NODE_LINKS, NULL },
+	{ "", ".bidfs", BID_NODE_META, NULL },
+	{ "", ".debug", BID_NODE_ALIAS, "." }, /* perf --symfs M looks in M/.debug */
+	{ "", "debug", BID_NODE_ALIAS, "usr/lib/debug" },
+	{ "", "usr", BID_NODE_PATH, "usr" },
+	{ "usr", "lib", BID_NODE_PATH, "usr/lib" },
+	{ "usr/lib", "debug", BID_NODE_PATH, "usr/lib/debug" },
+	{ "usr/lib/debug", ".build-id", BID_NODE_DEBUG, NULL },
+};
+
+static const struct {
+	const char *name;
+	enum bid_node_type type;
+} bid_names_meta[] = {
+	{ "status", BID_NODE_STATUS },
+	{ "metrics", BID_NODE_METRICS },
+	{ "README", BID_NODE_README },
+};
+
+#define BID_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+#endif

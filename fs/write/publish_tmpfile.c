@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "write/publish_tmpfile.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "vfs/kcore.h"
+
+enum { ABANDONED_S = 3600 };
+
+mode_t bid_tmpfile_mode(const struct bid_fs *fs)
+{
+	return fs->options->allow_other ? S_IRWXU : 0755;
+}
+
+/* Is @name, in the directory @dir, the final name of a file? */
+static bool is_final(const char *dir, const char *name)
+{
+	if (bid_tree_is_temporary(dir))
+		return false;
+	return bid_kcore_is_copy(dir) ? bid_kcore_is_file(name) : bid_tree_kind(name) != BID_KIND_NONE;
+}
+
+/* Replace the probe definitions, as perf does: text without an id. */
+static int publish_probes(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir)
+{
+	int from = bid_stage_fd(tmpfile->stage), r;
+	bid_auto_fd int fd = -1;
+	struct stat st;
+
+	if (fstat(from, &st) < 0)
+		return -errno;
+	r = bid_store_open_probes(fs->store, id, dir, true, &fd);
+	if (r == 0 && ftruncate(fd, 0) < 0)
+		r = -errno;
+	if (r == 0)
+		r = lseek(from, 0, SEEK_SET) < 0 ? -errno : bid_copy_file(from, fd);
+	if (r == 0 && futimens(fd, (struct timespec[]){ st.st_atim, st.st_mtim }) < 0)
+		r = -errno;
+	if (r == 0)
+		bid_unlinked_drop(&fs->unlinked_probes, id);
+	return r;
+}
+
+static int publish_file(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_request *request, const char *dir,
+			const char *name)
+{
+	if (bid_kcore_is_copy(dir))
+		return bid_stage_publish_kcore(tmpfile->stage, dir, name);
+	if (request->kind == BID_KIND_PROBES)
+		return publish_probes(fs, tmpfile, &request->id, dir);
+	return bid_stage_publish(tmpfile->stage, request, dir);
+}
+
+static void log_error(const struct bid_tmpfile *tmpfile, const char *dir, const char *name, int r)
+{
+	if (r == -EBADMSG)
+		bid_warning("%s: refused as '%s/%s'", bid_stage_reason(tmpfile->stage), dir, name);
+	else
+		bid_warning("%s: cannot publish '%s/%s'", strerror(-r), dir, name);
+}
+
+int bid_publish_as(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir, const char *name,
+		   struct bid_request *ret_request)
+{
+	struct bid_request request = { .id = *id, .kind = bid_kcore_is_copy(dir) ? BID_KIND_NONE : bid_tree_kind(name) };
+	int r;
+
+	if (!is_final(dir, name))
+		return -EXDEV;
+	r = publish_file(fs, tmpfile, &request, dir, name);
+	if (r < 0 && r != -ESTALE)
+		log_error(tmpfile, dir, name, r);
+	if (r == 0)
+		*ret_request = request;
+	return r;
+}
+
+/* Publish @tmpfile under its own name. -ESTALE without one. */
+static int publish_own(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
+{
+	struct bid_request request = { .id = tmpfile->id, .kind = bid_tree_kind(tmpfile->name) };
+	int r = -ESTALE;
+
+	if (bid_tmpfile_has_name(fs->tmpfiles, tmpfile))
+		r = publish_file(fs, tmpfile, &request, tmpfile->dir, tmpfile->name);
+	if (r == 0)
+		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
+	return r;
+}
+
+int bid_publish_flush(struct bid_fs *fs, struct bid_tmpfile *tmpfile, pid_t tid)
+{
+	struct stat st;
+	int r;
+
+	if (!is_final(tmpfile->dir, tmpfile->name) || !bid_tmpfile_is_writer(fs->tmpfiles, tmpfile, tid))
+		return 0;
+	/* a shell closes the first descriptor of a redirection before anything is written */
+	if (fstat(bid_stage_fd(tmpfile->stage), &st) < 0 || st.st_size == 0)
+		return 0;
+	r = publish_own(fs, tmpfile);
+	return r == -ESTALE ? 0 : r;
+}
+
+void bid_publish_release(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
+{
+	int r;
+
+	if (!is_final(tmpfile->dir, tmpfile->name))
+		return;
+	r = publish_own(fs, tmpfile);
+	if (r < 0 && r != -ESTALE)
+		log_error(tmpfile, tmpfile->dir, tmpfile->name, r);
+	bid_tmpfile_unname(fs->tmpfiles, tmpfile);
+}
+
+int bid_publish_unlink(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
+{
+	bool published = bid_stage_end(tmpfile->stage) == -EPERM && is_final(tmpfile->dir, tmpfile->name);
+
+	bid_tmpfile_unname(fs->tmpfiles, tmpfile);
+	return published ? -EEXIST : 0;
+}
+
+void bid_publish_sweep(struct bid_fs *fs)
+{
+	struct bid_tmpfile *tmpfile;
+
+	while ((tmpfile = bid_tmpfiles_idle(fs->tmpfiles, ABANDONED_S))) {
+		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
+		bid_tmpfile_put(fs->tmpfiles, tmpfile);
+	}
+}
+
+void bid_publish_end(struct bid_fs *fs, bool unmounted)
+{
+	struct bid_tmpfile *tmpfile;
+	struct stat st;
+
+	while ((tmpfile = bid_tmpfiles_first(fs->tmpfiles))) {
+		if (unmounted)
+			bid_publish_release(fs, tmpfile);
+		else if (is_final(tmpfile->dir, tmpfile->name) && fstat(bid_stage_fd(tmpfile->stage), &st) == 0 && st.st_size > 0)
+			bid_warning("'%s/%s': not kept: it was open for writing when the daemon ended", tmpfile->dir,
+				    tmpfile->name);
+		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
+		bid_tmpfile_put(fs->tmpfiles, tmpfile);
+	}
+}

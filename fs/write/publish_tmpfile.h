@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The one way from a temporary file (tmpfile.h) into the store. link(2) or rename(2) to a final name publishes; a file that was
+ * created under its final name is published by its last writer's close(2). The store verifies the file first. A file that cannot
+ * be published loses its name.
+ *
+ *	bid_publish_flush()	FLUSH, for each close(2) of a descriptor; the caller sees the error
+ *	bid_publish_release()	RELEASE, after the last close(2); only the log has the error
+ *
+ * FLUSH of the thread that opened the only handle publishes. RELEASE publishes a file that is still temporary: one that another
+ * process inherited, or an empty one.
+ *
+ * Every function may block on disk.
+ */
+#ifndef BID_FS_PUBLISH_TMPFILE_H
+#define BID_FS_PUBLISH_TMPFILE_H
+
+#include "fs.h"
+
+/*
+ * The permission bits that a file may get. With allow_other only its owner's: perf makes copies 0755 before it fills them, also
+ * of files that few may read.
+ */
+mode_t bid_tmpfile_mode(const struct bid_fs *fs);
+
+/*
+ * Publish @tmpfile as @name in the directory @dir of @id, and log an error. Returns 0 and the artifact, of no kind for a file of
+ * a copy of /proc/kcore; -EXDEV if @name is not final, so that a program copies; or as bid_stage_publish().
+ */
+int bid_publish_as(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir, const char *name,
+		   struct bid_request *ret_request);
+
+/* Publish @tmpfile if the thread @tid is its only writer. Returns 0, or as bid_stage_publish(). */
+int bid_publish_flush(struct bid_fs *fs, struct bid_tmpfile *tmpfile, pid_t tid);
+
+/* Publish @tmpfile, which has no writer any more, or drop its name and log the error. */
+void bid_publish_release(struct bid_fs *fs, struct bid_tmpfile *tmpfile);
+
+/* Drop the name of @tmpfile, and publish it no more. -EEXIST if it was published under that name meanwhile. */
+int bid_publish_unlink(struct bid_fs *fs, struct bid_tmpfile *tmpfile);
+
+/* Drop temporary files without a writer and without use for an hour. */
+void bid_publish_sweep(struct bid_fs *fs);
+
+/* End the session. After an unmount, publish files without a RELEASE. After a signal, drop and log files with a writer. */
+void bid_publish_end(struct bid_fs *fs, bool unmounted);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Types shared by the files of the broker.
+ *
+ *   lifecycle.c		start and end of a broker and its threads
+ *   broker.c		interface: find, request handles, cancel, progress, offline, refresh
+ *   request_handle.c		table of request handles
+ *   download.c		downloads and their waiters
+ *   lock.c		wait for downloads of other processes
+ *   machine.c		states of a download: event -> actions, pure
+ *   scheduler.c		driver of machine.c: feeds events, runs actions
+ *   request_loop.c		sources that request the same from this broker
+ *   attempt.c		one request to one source: start, receive
+ *   fallback.c		files that may have a section, after the last source
+ *   commit_worker.c	threads that check and publish downloads
+ *   stats.c		reports, counters, messages
+ *   negative.c		negative cache, with reasons
+ *   responses.c		ring of the last responses
+ */
+#ifndef BID_BROKER_PRIVATE_H
+#define BID_BROKER_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "api/broker.h"
+#include "base/timer.h"
+#include "broker/negative.h"
+#include "broker/request_handle.h"
+#include "broker/responses.h"
+
+#define BID_DOWNLOAD_BUCKETS 1024
+#define BID_HEDGE_MS	     300
+
+struct bid_attempt;
+struct bid_download;
+
+TAILQ_HEAD(bid_downloads, bid_download);
+TAILQ_HEAD(bid_attempts, bid_attempt);
+
+/* Detection of a source that requests from this broker: request_loop.h. */
+struct bid_loop {
+	struct bid_id id; /* id of the probe, unknown to readers; constant */
+	int64_t probed_ms; /* time of the last probe; under the broker's lock */
+	_Atomic int64_t recognised_ms; /* time of the last request for the id here */
+	_Atomic bool probing; /* a probe is under way */
+};
+
+/* A source and its counters. */
+struct bid_source_state {
+	struct bid_source *source; /* owned */
+	struct bid_source_stats stats; /* under the broker's lock */
+	struct bid_loop loop;
+};
+
+/*
+ * A commit worker, for attempts up to a size: small artifacts never wait for the disk behind large ones. The last worker also
+ * evicts.
+ */
+struct bid_commit_worker {
+	struct bid_broker *broker;
+	uint64_t largest; /* bytes */
+	pthread_t thread;
+};
+
+#define BID_COMMIT_WORKERS 4
+
+struct bid_broker {
+	struct bid_store *store; /* not owned */
+	struct bid_broker_config config;
+	struct bid_negative negative; /* has its own lock */
+	struct bid_holds *holds; /* locks of all processes that fetch into the store; locked inside */
+	struct bid_source_state *sources; /* constant from the first request on */
+	size_t n_sources;
+	uint64_t sources_hold; /* bid_hold_source() of all */
+	_Atomic bool offline; /* no source gets a request */
+
+	/* Guards all fields below but the counters. Released during I/O, in callbacks, or in functions of a source but cancel(). */
+	pthread_mutex_t lock;
+	struct bid_handles handles;
+	size_t n_waiting;
+	struct bid_download *buckets[BID_DOWNLOAD_BUCKETS]; /* by request: joinable downloads, and ended ones with a kept result */
+	struct bid_downloads downloads; /* downloads that have not ended */
+	size_t n_downloads;
+	size_t n_attempts; /* with those of ended downloads */
+	size_t preferred; /* index of the source of the first attempt */
+	struct bid_attempts jobs; /* attempts for the commit workers */
+	struct bid_downloads turns; /* downloads for the commit workers, with a reference each */
+	size_t n_fallbacks; /* downloads that wait for another one */
+	struct bid_timers timers; /* ends of windows, waits and kept results, hedged requests, and polls of locks */
+	struct bid_responses responses;
+	pthread_cond_t has_job;
+	pthread_cond_t has_time; /* a new first timer */
+	pthread_cond_t idle; /* no download or no attempt is left */
+	bool ending; /* bid_broker_free() runs: nothing new begins */
+	bool stopping; /* all downloads have ended: threads return */
+
+	struct bid_commit_worker workers[BID_COMMIT_WORKERS];
+	unsigned n_workers; /* started workers */
+	bool has_timer_thread; /* the next one has started */
+	pthread_t timer_thread;
+
+	struct {
+		_Atomic uint64_t hits, fetched, absent, unknown, rejected, interrupted;
+	} counts;
+};
+
+/*
+ * As bid_broker_find(), without counting absent artifacts. With -EINPROGRESS, @ret_file may be stripped debuginfo of the store: a
+ * source may have better.
+ */
+int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
+
+/* Submit @request for @waiter, which is BUSY: answer it at once, or queue it. The caller no longer owns @waiter. */
+void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);
+
+enum bid_timer_kind {
+	BID_TIMER_DOWNLOAD, /* struct bid_download: end of the window, or of the kept result */
+	BID_TIMER_HEDGE, /* struct bid_download: start of another source, or poll of the lock */
+};
+
+/* Arm @timer for @at_ms. Under the lock. */
+void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t at_ms);
+
+/* Bodies of the threads, of a struct bid_commit_worker and of the struct bid_broker. */
+void *bid_broker_run_worker(void *worker);
+void *bid_broker_run_timers(void *broker);
+
+#endif

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "broker/request_loop.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "broker/download.h"
+
+enum {
+	LOOP_HEDGES = 3,
+	LOOP_KNOWN_MS = 120000,
+	LOOP_PROBE_MS = 60000, /* between two probes of a source */
+	ID_LEN = 20,
+};
+
+/* first bytes of the ids, recognisable in a server's log */
+static const char prefix[10] = "bidfs-loop";
+
+int bid_loop_init(struct bid_loop *loop, size_t source)
+{
+	size_t len = ID_LEN - sizeof(prefix);
+	uint16_t index = (uint16_t)source;
+
+	*loop = (struct bid_loop){ .id.len = ID_LEN, .recognised_ms = -LOOP_KNOWN_MS, .probed_ms = -LOOP_PROBE_MS };
+	memcpy(loop->id.bytes, prefix, sizeof(prefix));
+	if (getrandom(loop->id.bytes + sizeof(prefix), len, 0) != (ssize_t)len)
+		return -errno;
+	/* two sources never share an id */
+	memcpy(loop->id.bytes + ID_LEN - sizeof(index), &index, sizeof(index));
+	return 0;
+}
+
+size_t bid_loop_look(struct bid_download *download, uint64_t *ret_looped)
+{
+	struct bid_broker *broker = download->broker;
+	int64_t hedge_ms = broker->config.hedge_ms, now = bid_clock_ms();
+	size_t due = BID_LOOP_NONE;
+
+	*ret_looped = 0;
+	for (size_t i = 0; i < download->machine.n && broker->config.loops; i++) {
+		const struct bid_candidate *candidate = &download->machine.candidates[i];
+		struct bid_source_state *state = &broker->sources[candidate->source];
+		struct bid_attempt *attempt = candidate->attempt;
+
+		if (candidate->state != BID_ATTEMPT_SENT || attempt->starting || now - attempt->started_ms < LOOP_HEDGES * hedge_ms)
+			continue;
+		if (now - state->loop.recognised_ms < LOOP_KNOWN_MS) {
+			attempt->looped = true;
+			*ret_looped |= UINT64_C(1) << i;
+		} else if (now - state->loop.probed_ms >= LOOP_PROBE_MS && !state->loop.probing && !broker->offline) {
+			due = candidate->source;
+		}
+	}
+	if (due != BID_LOOP_NONE) {
+		broker->sources[due].loop.probing = true;
+		broker->sources[due].loop.probed_ms = now;
+	}
+	return due;
+}
+
+static int receive_head(void *user, uint64_t size)
+{
+	return -ECANCELED;
+}
+
+static int receive_body(void *user, const void *data, size_t len)
+{
+	return -ECANCELED;
+}
+
+static void receive_done(void *user, const struct bid_answer *answer)
+{
+	struct bid_loop *loop = user;
+
+	loop->probing = false;
+}
+
+void bid_loop_probe(struct bid_broker *broker, size_t source)
+{
+	static const struct bid_receiver receiver = { .head = receive_head, .body = receive_body, .done = receive_done };
+	struct bid_source_state *state = &broker->sources[source];
+	struct bid_request request = { .id = state->loop.id, .kind = BID_KIND_ELF };
+	uint64_t transfer;
+
+	if (state->source->ops->start(state->source, &request, &receiver, &state->loop, &transfer) < 0)
+		state->loop.probing = false;
+}
+
+bool bid_loop_recognise(struct bid_broker *broker, const struct bid_id *id)
+{
+	for (size_t i = 0; i < broker->n_sources; i++) {
+		struct bid_loop *loop = &broker->sources[i].loop;
+
+		if (!bid_id_equal(&loop->id, id))
+			continue;
+		loop->recognised_ms = bid_clock_ms();
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Loops: a source may request from this broker the artifact that the broker requests from it. Examples are two mounts that name
+ * each other, or a mount and a debuginfod. Then each waits for the other's response.
+ * A request does not show its origin, and the kernel holds back a second request for a name. Therefore the broker sends a probe to
+ * a source without a response for LOOP_HEDGES times hedge_ms: a request for an id made for this source. The arrival of that id here
+ * proves that the source leads back.
+ * For LOOP_KNOWN_MS, each attempt of the source that has no header by then ends as unreachable. A source that leads back still
+ * delivers its own artifacts.
+ */
+#ifndef BID_BROKER_REQUEST_LOOP_H
+#define BID_BROKER_REQUEST_LOOP_H
+
+#include "broker/broker_types.h"
+
+#define BID_LOOP_NONE SIZE_MAX
+
+/* Make the id of @loop. Returns 0 or a negative errno. */
+int bid_loop_init(struct bid_loop *loop, size_t source);
+
+/*
+ * Set in @ret_looped the bits of the candidates without a response because of a loop. Returns the index of a source for
+ * bid_loop_probe(), or BID_LOOP_NONE. Under the lock.
+ */
+size_t bid_loop_look(struct bid_download *download, uint64_t *ret_looped);
+
+/* Request the id of the source @source. Without the lock. */
+void bid_loop_probe(struct bid_broker *broker, size_t source);
+
+/* Returns whether @id is the id of a source, which therefore leads back. From any thread. */
+bool bid_loop_recognise(struct bid_broker *broker, const struct bid_id *id);
+
+#endif

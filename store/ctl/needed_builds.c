@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "ctl/needed_builds.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bid/error.h>
+
+#include "api/elf.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/trouble.h"
+#include "ctl/add.h"
+#include "ctl/id_lines.h"
+#include "ctl/maps.h"
+
+static enum ctl_status read_perf_data(const struct ctl *ctl, struct ctl_recording *needs)
+{
+	enum ctl_status status;
+
+	needs->path = ctl->perf_data;
+	status = ctl_recording_read(needs, true);
+	if (status == CTL_DONE)
+		ctl_recording_warn(needs);
+	return status;
+}
+
+static int add(struct ctl_recording *needs, const struct bid_id *id, const char *path)
+{
+	return ctl_recording_add(needs, &(struct bid_perfdata_dso){ .id = *id, .sized = true, .path = path });
+}
+
+/* Is @path the name of memory: a compiler's output, shared memory? The kernel shows it as a file. */
+static bool is_memory(const char *path)
+{
+	return strncmp(path, "/memfd:", 7) == 0 || strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/SYSV", 5) == 0;
+}
+
+/* bid_elf_core_fn. Every file with an id is downloadable, because a core file does not list the vDSO. */
+static int take_core_file(void *user, const struct bid_elf_core_file *file)
+{
+	if (file->id.len == 0 && (!file->code || is_memory(file->path)))
+		return 0;
+	return add(user, &file->id, file->path);
+}
+
+/* Order by path, builds with an id first. */
+static int by_path(const void *a, const void *b)
+{
+	const struct ctl_build *const *one = a, *const *two = b;
+	int order = strcmp((*one)->path, (*two)->path);
+
+	return order ? order : ((*one)->id.len == 0) - ((*two)->id.len == 0);
+}
+
+/* Warn of each file without an id once, unless another mapping of the file has an id. */
+static int name_unidentified(struct ctl_recording *needs)
+{
+	bid_auto_free struct ctl_build **sorted = calloc(needs->n + 1, sizeof(struct ctl_build *));
+
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < needs->n; i++)
+		sorted[i] = &needs->builds[i];
+	qsort(sorted, needs->n, sizeof(struct ctl_build *), by_path);
+	for (size_t i = 0; i < needs->n; i++) {
+		if (sorted[i]->id.len > 0)
+			continue;
+		if (i > 0 && strcmp(sorted[i - 1]->path, sorted[i]->path) == 0)
+			sorted[i]->state = CTL_BUILD_KNOWN;
+		else
+			bid_warning("'%s': %s", sorted[i]->path,
+				    sorted[i]->why ? sorted[i]->why : "the core file has no build-id of it");
+	}
+	return 0;
+}
+
+/* Does any build have an id? */
+static bool has_ids(const struct ctl_recording *needs)
+{
+	for (size_t i = 0; i < needs->n; i++)
+		if (needs->builds[i].id.len > 0)
+			return true;
+	return false;
+}
+
+static const char *why_no_core(int error)
+{
+	switch (error) {
+	case -ENOENT:
+		return "no such file";
+	case -ENOEXEC:
+	case -EINVAL:
+		return "not a core file";
+	case -ENODATA:
+		return "a core file that does not say what was mapped";
+	case -EBADMSG:
+		return "damaged or cut short";
+	case -ENOSPC:
+	case -EDQUOT:
+		return "no room for a copy in the directory that TMPDIR names, or else in /var/tmp";
+	default:
+		return strerror(-error);
+	}
+}
+
+/* Open an unnamed file, for a copy that permits reads at any offset. */
+static int open_spool(void)
+{
+	const char *directory = getenv("TMPDIR");
+	int fd = open(directory && *directory ? directory : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Open the core file for reads at any offset: the file itself, or a copy of a packed file or of a pipe. */
+static int open_core(const char *path)
+{
+	bid_auto_fd int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	bid_auto_fd int spool = -1;
+	char magic[SELFMAG];
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	if (pread(fd, magic, sizeof(magic), 0) == sizeof(magic) && memcmp(magic, ELFMAG, SELFMAG) == 0)
+		return bid_steal_fd(&fd);
+	spool = open_spool();
+	r = spool < 0 ? spool : bid_elf_core_unpack(fd, spool);
+	return r < 0 ? r : bid_steal_fd(&spool);
+}
+
+/* Can this process look up the core file's paths below the root of the process of --pid? */
+static enum ctl_status check_root(const struct ctl *ctl)
+{
+	bid_auto_fd int root = ctl->pid ? ctl_process_root(ctl->pid) : -1;
+
+	if (!ctl->pid || root >= 0)
+		return CTL_DONE;
+	bid_error_about(ctl->pid, root, "opening the root of that process: %s",
+			root == -ENOENT ? "no such process" : strerror(-root));
+	return CTL_REFUSED;
+}
+
+static enum ctl_status read_core(const struct ctl *ctl, struct ctl_recording *needs)
+{
+	bid_auto_fd int fd = open_core(ctl->core);
+	int r = fd < 0 ? fd : bid_elf_core_each(fd, take_core_file, needs);
+
+	if (check_root(ctl) != CTL_DONE)
+		return CTL_REFUSED;
+	if (r == 0)
+		r = name_unidentified(needs);
+	if (r < 0) {
+		bid_error_about(ctl->core, r, "%s", why_no_core(r));
+		return bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
+	}
+	if (has_ids(needs))
+		return CTL_DONE;
+	bid_error_about(ctl->core, -ENODATA, "no build-id in it, which takes bit 4 of /proc/PID/coredump_filter");
+	return CTL_REFUSED;
+}
+
+struct process {
+	const struct ctl *ctl;
+	struct bid_store *store; /* borrowed; NULL to add no files */
+	struct ctl_recording *needs;
+	dev_t dev; /* device of the previous mapping */
+	ino_t ino;
+};
+
+static const char *why_unidentified(int error)
+{
+	switch (error) {
+	case -ENODATA:
+		return "it has no build-id";
+	case -ENOEXEC:
+		return "a program or library inside an archive, of which no build-id is read";
+	default:
+		return strerror(-error);
+	}
+}
+
+static int add_unidentified(struct ctl_recording *needs, const char *path, int error)
+{
+	int r = add(needs, &(struct bid_id){ 0 }, path);
+
+	if (r == 0) {
+		needs->builds[needs->n - 1].why = strdup(why_unidentified(error));
+		r = needs->builds[needs->n - 1].why ? 0 : -ENOMEM;
+	}
+	return r;
+}
+
+static int take_mapping(void *user, const struct ctl_mapping *mapping)
+{
+	struct process *process = user;
+	char path[PATH_MAX] = "";
+	bid_auto_fd int fd = -1;
+	struct bid_added added;
+	struct bid_id id;
+	int r;
+
+	if (mapping->dev == process->dev && mapping->ino == process->ino)
+		return 0;
+	process->dev = mapping->dev;
+	process->ino = mapping->ino;
+	fd = ctl_mapping_open(mapping, path);
+	r = fd < 0 ? fd : bid_elf_identify(fd, &id);
+	/* the process has ended, or the mapping is a device or a compiler's output */
+	if (r == -ESRCH || r == -EINVAL || (r == -ENOEXEC && !ctl_mapping_is_archive(fd)))
+		return 0;
+	if (r < 0)
+		return add_unidentified(process->needs, fd < 0 ? mapping->path : path, r);
+	r = add(process->needs, &id, path);
+	if (r < 0 || !process->store)
+		return r;
+	r = bid_store_add_file(process->store, &(struct bid_add){ .path = path, .fd = fd, .link = process->ctl->link }, &added);
+	if (r == 0)
+		process->needs->builds[process->needs->n - 1].state = added.known ? CTL_BUILD_KNOWN : CTL_BUILD_ADDED;
+	return bid_is_trouble(r) ? r : 0;
+}
+
+static enum ctl_status read_process(const struct ctl *ctl, struct bid_store *store, struct ctl_recording *needs)
+{
+	struct process process = { .ctl = ctl, .store = store, .needs = needs };
+	int r;
+
+	if (!*ctl->pid || strlen(ctl->pid) > 10 || strspn(ctl->pid, "0123456789") != strlen(ctl->pid))
+		return ctl_usage("not the number of a process: '%s'", ctl->pid);
+	r = ctl_maps_each(ctl->pid, take_mapping, &process);
+	if (r == 0)
+		r = name_unidentified(needs);
+	if (r == 0 && has_ids(needs))
+		return CTL_DONE;
+	bid_error_about(ctl->pid, r, "%s: process '%s'",
+			r == 0	       ? "it has ended, or has nothing mapped that has a build-id"
+			: r == -ENOENT ? "no such process"
+				       : bid_strerror(r),
+			ctl->pid);
+	return r == 0 || r == -ENOENT || r == -EACCES ? CTL_REFUSED : CTL_TROUBLE;
+}
+
+/* ctl_id_line_fn */
+static enum ctl_status take_line(void *user, const struct bid_id *id, const char *name)
+{
+	int r = add(user, id, name);
+
+	if (r < 0)
+		bid_error("%s", strerror(-r));
+	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+}
+
+enum ctl_status ctl_needs_read(const struct ctl *ctl, enum ctl_needs_from from, struct bid_store *store,
+			       struct ctl_recording *needs)
+{
+	switch (from) {
+	case CTL_NEEDS_PERF_DATA:
+		return read_perf_data(ctl, needs);
+	case CTL_NEEDS_CORE:
+		return read_core(ctl, needs);
+	case CTL_NEEDS_PID:
+		return read_process(ctl, store, needs);
+	default:
+		return ctl_each_id_line(take_line, needs);
+	}
+}

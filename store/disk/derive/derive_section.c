@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Sections. A reader wants a file with exactly the bytes of a section. The store cuts one out on demand and keeps it like a
+ * download, with a record for eviction. A store that cannot keep it serves it from memory while it is open.
+ */
+#include "disk/derive/derive_section.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/elf.h"
+#include "api/piece.h"
+#include "base/access.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "disk/derive/memory.h"
+#include "disk/find.h"
+#include "disk/piece.h"
+#include "disk/record.h"
+#include "disk/space.h"
+#include "disk/store.h"
+
+enum bid_kind bid_section_whole(size_t index)
+{
+	static const enum bid_kind kinds[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
+
+	return index < sizeof(kinds) / sizeof(kinds[0]) ? kinds[index] : BID_KIND_NONE;
+}
+
+/* Copy @section of @whole into @fd. Copies readers and time too, because a second cut must have the same. */
+static int cut_section(int fd, const struct bid_file *whole, const struct bid_elf_section *section)
+{
+	int r = ftruncate(fd, (off_t)section->size) < 0 ? -errno : 0;
+
+	if (r == 0)
+		r = bid_copy_range(whole->fd, (off_t)section->offset, section->size, fd, 0);
+	if (r < 0)
+		return r;
+	if (futimens(fd, (struct timespec[]){ whole->st.st_atim, whole->st.st_mtim }) < 0)
+		return -errno;
+	return bid_set_readers(fd, whole->st.st_mode & 0444, whole->st.st_uid);
+}
+
+static int cut_to_store(struct bid_store *store, const struct bid_request *request, const struct bid_file *whole,
+			const struct bid_elf_section *section, struct bid_file *ret_file)
+{
+	struct bid_record record = { .request = *request,
+				     .origin = &(struct bid_origin){ .how = BID_SLICED },
+				     .size = section->size };
+	struct bid_temp temp = BID_TEMP_NONE;
+	int r;
+
+	r = bid_temp_new(store, false, &temp);
+	if (r == 0)
+		r = cut_section(temp.fd, whole, section);
+	if (r == 0 && fsync(temp.fd) < 0)
+		r = -errno;
+	if (r == 0)
+		r = bid_piece_publish(store, request, &temp, true);
+	bid_temp_release(&temp);
+	/* before the first use: a section without a record counts as fetched, and is cut again */
+	if (r == 0)
+		r = bid_record_write(store, &record);
+	if (r < 0)
+		return r;
+	bid_space_published(bid_store_space(store), section->size);
+	return bid_piece_open(store, request, ret_file);
+}
+
+static int cut_to_memory(const struct bid_file *whole, const struct bid_elf_section *section, struct bid_file *ret_file)
+{
+	bid_auto_fd int fd = -1;
+	struct stat st;
+	int r;
+
+	r = bid_memory_new("bid-section", section->size, &fd);
+	if (r < 0)
+		return r;
+	r = cut_section(fd, whole, section);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	st.st_uid = whole->st.st_uid;
+	st.st_gid = whole->st.st_gid;
+	*ret_file = (struct bid_file){ .fd = bid_steal_fd(&fd), .st = st, .kind = BID_KIND_SECTION };
+	return 0;
+}
+
+/*
+ * Locate the section in a file of the store. Returns -ENOENT if no file has it. Returns -ENODATA if the store has all files that
+ * could have it, with unstripped debuginfo. The caller releases @ret_whole.
+ */
+static int locate_section(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_whole,
+			  struct bid_elf_section *ret_section)
+{
+	struct bid_request asked = { .id = request->id };
+	bool complete = true;
+
+	for (size_t i = 0; (asked.kind = bid_section_whole(i)) != BID_KIND_NONE; i++) {
+		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
+		int r;
+
+		if (bid_find_stored(store, &asked, &whole) < 0) {
+			complete = false;
+			continue;
+		}
+		complete &= !whole.stripped;
+		r = bid_elf_find_section(whole.fd, bid_detail_text(request->detail), ret_section);
+		if (r == 0) {
+			*ret_whole = whole;
+			whole.fd = -1;
+		}
+		if (r != -ENOENT)
+			return r;
+	}
+	return complete ? -ENODATA : -ENOENT;
+}
+
+static int derive_section(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+{
+	bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
+	struct bid_elf_section section;
+	int r = locate_section(store, request, &whole, &section);
+
+	if (r < 0)
+		return r;
+	r = -EROFS;
+	if (bid_store_writable(store) && !bid_store_requires_signed(store))
+		r = cut_to_store(store, request, &whole, &section, ret_file);
+	if (r < 0 && r != -EROFS)
+		bid_debug("%s: cannot keep the section '%s'", strerror(-r), bid_detail_text(request->detail));
+	return r < 0 ? cut_to_memory(&whole, &section, ret_file) : 0;
+}
+
+int bid_store_section_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat)
+{
+	bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
+	struct bid_elf_section section;
+	int r;
+
+	if (!bid_request_valid(request) || request->kind != BID_KIND_SECTION)
+		return -EINVAL;
+	r = locate_section(store, request, &whole, &section);
+	if (r < 0)
+		return r;
+	*ret_stat = whole.st;
+	ret_stat->st_mode = S_IFREG | (whole.st.st_mode & 0444);
+	ret_stat->st_size = (off_t)section.size;
+	ret_stat->st_blocks = (blkcnt_t)((section.size + 511) / 512);
+	return 0;
+}
+
+/* Was the stored @request cut out of a file with the id? */
+static bool is_sliced(struct bid_store *store, const struct bid_request *request)
+{
+	json_t *record;
+	const char *how;
+	bool sliced;
+
+	if (bid_record_read(store, request, &record) < 0)
+		return false;
+	how = json_string_value(json_object_get(record, "how"));
+	sliced = how && strcmp(how, BID_SLICED) == 0;
+	json_decref(record);
+	return sliced;
+}
+
+int bid_section_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+{
+	bid_cleanup(bid_file_release) struct bid_file kept = BID_FILE_NONE;
+	int r, sliced = -ENOENT;
+
+	/* no record tells the signer of the file that a section was cut from: cut it again */
+	if (bid_store_requires_signed(store))
+		return derive_section(store, request, ret_file);
+	r = bid_piece_open(store, request, &kept);
+	/* a file with the id is more reliable than a server */
+	if (r < 0 || !is_sliced(store, request))
+		sliced = derive_section(store, request, ret_file);
+	if (sliced != -ENOENT || r < 0)
+		return sliced == 0 || r == -ENOENT || r == 0 ? sliced : r;
+	*ret_file = kept;
+	kept.fd = -1;
+	return 0;
+}
+
+int bid_section_compare(struct bid_store *store, const struct bid_request *request, int fd)
+{
+	bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
+	struct bid_elf_section section;
+	char one[16 * 1024], other[16 * 1024];
+	struct stat st;
+	int r = locate_section(store, request, &whole, &section);
+
+	if (r == 0 && fstat(fd, &st) < 0)
+		r = -errno;
+	if (r < 0 || (uint64_t)st.st_size != section.size)
+		return r < 0 ? r : 0;
+	for (uint64_t at = 0, len; at < section.size; at += len) {
+		ssize_t n, m;
+
+		len = section.size - at < sizeof(one) ? section.size - at : sizeof(one);
+		n = bid_pread_full(fd, one, len, (off_t)at);
+		m = bid_pread_full(whole.fd, other, len, (off_t)(section.offset + at));
+		if (n < 0 || m < 0)
+			return (int)(n < 0 ? n : m);
+		if ((uint64_t)n != len || (uint64_t)m != len || memcmp(one, other, len) != 0)
+			return 0;
+	}
+	return 1;
+}
+
+/* Names to be sorted: a build with a section for each function has many. */
+struct section_names {
+	char **names;
+	size_t n, room;
+};
+
+static void release_names(struct section_names *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		free(names->names[i]);
+	free(names->names);
+}
+
+static int add_name(void *user, const char *name)
+{
+	struct section_names *names = user;
+
+	if (bid_array_grow(names->names, names->n, names->room) < 0)
+		return -ENOMEM;
+	names->names[names->n] = strdup(name);
+	return names->names[names->n] ? (names->n++, 0) : -ENOMEM;
+}
+
+static int add_piece(void *user, const struct bid_request *piece)
+{
+	return add_name(user, bid_detail_text(piece->detail));
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int (*fn)(void *user, const char *name), void *user)
+{
+	bid_cleanup(release_names) struct section_names names = { 0 };
+	int r = bid_store_each_piece(store, id, BID_KIND_SECTION, add_piece, &names);
+	struct bid_request asked = { .id = *id };
+
+	for (size_t i = 0; r == 0 && (asked.kind = bid_section_whole(i)) != BID_KIND_NONE; i++) {
+		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
+
+		if (bid_find_stored(store, &asked, &whole) == 0)
+			r = bid_elf_each_section(whole.fd, add_name, &names);
+	}
+	if (r == 0 && names.n > 0)
+		qsort(names.names, names.n, sizeof(*names.names), by_name);
+	for (size_t i = 0; i < names.n && r == 0; i++)
+		if (i == 0 || strcmp(names.names[i], names.names[i - 1]) != 0)
+			r = fn(user, names.names[i]);
+	return r;
+}
