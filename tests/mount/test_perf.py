@@ -139,7 +139,7 @@ def archive(profile, cache, name):
 
 
 def script(profile):
-    """What perf reads of its cache, by command; what it writes has tests of its own (test_perf_write.py)."""
+    """What perf reads of its cache, by command; what it writes has tests of its own (test_perf_cache_commands.py)."""
     alpha, beta, injected = profile.data("alpha"), profile.data("beta"), profile.place / "injected"
     kernel = programs.kernel(profile.place / "vmlinux", "part", 0xffffffff81000000, 1 << 20)
     return [

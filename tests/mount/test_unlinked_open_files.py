@@ -11,7 +11,7 @@ import pytest
 import tools
 from perf_scene import scene, view  # noqa: F401  fixtures
 from perf_scene import place_of
-from test_writes import placed
+from test_publish import placed
 
 
 def read_again(descriptor, size, offset):
