@@ -65,7 +65,7 @@ def test_table_added_to_fetched_kernel_gives_it_its_path(mount, mode, server, sc
     assert not [name for name in contents(store) if name.startswith("[debuginfod]")]
 
 
-def test_add_and_look_below_a_path_ask_no_server(mount, mode, server, scene):
+def test_add_and_lookup_below_a_path_send_no_request(mount, mode, server, scene):
     for program in (scene.burn, scene.other):
         server.serve(program)
     m = mount(f"url={server.url}")
@@ -81,7 +81,7 @@ def test_add_and_look_below_a_path_ask_no_server(mount, mode, server, scene):
 
 
 @pytest.mark.parametrize("kinds", [("executable",), ("debuginfo",), ()])
-def test_link_is_there_if_something_was_fetched(mount, mode, server, scene, kinds):
+def test_link_exists_after_a_download(mount, mode, server, scene, kinds):
     if kinds:
         server.serve(scene.burn, *kinds)
     m = mount(f"url={server.url}")
@@ -103,7 +103,7 @@ def test_debug_file_of_added_build_is_fetched_by_its_link(mount, mode, server, s
     assert server.count() == server.count(split.id, "debuginfo") == 1
 
 
-def test_perf_probe_caches_beside_a_dead_server(mount, mode, scene):
+def test_perf_probe_works_beside_a_dead_server(mount, mode, scene):
     m = mount(f"url={DEAD}")
     m.permit("127.0.0.1")
     scene.perf(m.path, "probe", "-n", "-x", scene.probed.path, "--cache", "--add", "mine=hot n")
@@ -111,7 +111,7 @@ def test_perf_probe_caches_beside_a_dead_server(mount, mode, scene):
     assert "probe_probed:mine=hot n" in scene.perf(m.path, "probe", "--cache", "--list").stdout
 
 
-def test_list_and_show_of_covered_store_fetch_nothing(mount, mode, server, scene, store, place):
+def test_list_and_show_of_covered_store_download_nothing(mount, mode, server, scene, store, place):
     split = programs.split(programs.burn(scene.place / "split", "hot_split", 5), place / "split.debug")
     split.debug = split.debug.rename(place / "elsewhere")
     server.serve(split)
@@ -124,7 +124,7 @@ def test_list_and_show_of_covered_store_fetch_nothing(mount, mode, server, scene
     assert server.count() == 0
 
 
-def test_get_from_covered_store_fetches_what_it_names_alone(mount, mode, server, scene, store):
+def test_get_from_covered_store_downloads_only_its_operand(mount, mode, server, scene, store):
     server.serve(scene.burn)
     mount(f"url={server.url}", at=store)
     path = tools.run(tools.BIDCTL, "--store", store, "get", scene.burn.id, "debuginfo", env=scene.env).stdout.strip()

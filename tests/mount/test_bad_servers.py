@@ -57,7 +57,7 @@ def misbehave(faults, place, cases):
 
 
 @pytest.mark.limit(60)
-def test_the_next_server_is_asked(mount, mode, faults, place, cases, store):
+def test_bad_response_leads_to_the_next_server(mount, mode, faults, place, cases, store):
     bad, good = misbehave(faults, place, cases), faults(root=place / "good")
     for program in cases.values():
         good.serve(program)
@@ -76,7 +76,7 @@ def test_the_next_server_is_asked(mount, mode, faults, place, cases, store):
 
 
 @pytest.mark.limit(60)
-def test_alone_it_gets_nothing_published(mount, mode, faults, place, cases, store):
+def test_bad_response_of_only_server_publishes_nothing(mount, mode, faults, place, cases, store):
     bad = misbehave(faults, place, cases)
     m = mount(f"url={bad.url}", "wait=30", "max_size=8M")
     m.permit(bad.url)
@@ -115,7 +115,7 @@ def test_alone_it_gets_nothing_published(mount, mode, faults, place, cases, stor
 
 @pytest.mark.parametrize("first", ["reset:5000", "truncate:5000", "truncate-chunked:5000", "truncate-noclen:5000", "error:503",
                                    "hang-up"])
-def test_a_second_try_begins_anew(mount, mode, faults, place, first):
+def test_second_attempt_drops_the_first_body(mount, mode, faults, place, first):
     """The only server fails once: its second answer is not put behind what there was of the first."""
     program = programs.small(place / "app")
     server = faults(f"{first}*1")
@@ -125,7 +125,7 @@ def test_a_second_try_begins_anew(mount, mode, faults, place, first):
     assert server.count() == 2 and m.counter("fetched") == 1
 
 
-def test_strict_errors(mount, faults, place):
+def test_strict_mode_reports_the_server_error(mount, faults, place):
     """With errors=strict a reader learns what happened; what is absent is absent in either case."""
     program = programs.small(place / "app")
     files = {behaviour: programs.forge(program, f"{number:02x}" * 20, place / f"app-{number}")
@@ -142,7 +142,7 @@ def test_strict_errors(mount, faults, place):
     assert read_all([m.artifact(late.id)]) == [errno.EHOSTUNREACH]
 
 
-def test_names_from_a_server_are_only_shown(mount, faults, place, store):
+def test_server_file_name_is_shown_escaped(mount, faults, place, store):
     """X-DEBUGINFOD-FILE is what the server says; here it is the path of a file on this machine, with what a terminal obeys."""
     program = programs.small(place / "app")
     server = faults(root=place / "served\u009b31m\u202egpj")
@@ -155,7 +155,7 @@ def test_names_from_a_server_are_only_shown(mount, faults, place, store):
     assert not pathlib.Path(f"{m}{server.root}").exists()
 
 
-def test_other_bytes_are_reported(mount, mode, faults, place, store, env):
+def test_changed_bytes_are_refused_and_quarantined(mount, mode, faults, place, store, env):
     """The same id, sound, but other bytes than were fetched first: refused, and quarantined, until the user takes them."""
     program = programs.small(place / "app")
     server = faults()

@@ -30,7 +30,7 @@ def artifact(path, program):
     return pathlib.Path(str(path)) / "buildid" / program.id / "elf"
 
 
-def test_goes_to_the_background(store, mountpoint, program, env):
+def test_mount_returns_and_daemonizes(store, mountpoint, program, env):
     done = tools.run(tools.MOUNT_BIDFS, store, mountpoint, env=env)
     # at once, without waiting: that is what the return means
     assert artifact(mountpoint, program).read_bytes() == program.path.read_bytes()
@@ -44,7 +44,7 @@ def test_goes_to_the_background(store, mountpoint, program, env):
 
 
 @pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_standard_streams(store, mountpoint, program, env, closed):
+def test_closed_standard_streams_do_not_reach_the_store(store, mountpoint, program, env, closed):
     """The store does not come to lie where the background puts /dev/null."""
     done = tools.run("sh", "-c", f'exec "$@" {closed}', "sh", tools.MOUNT_BIDFS, store, mountpoint, env=env, status=None)
     # that the mount point could not be told is an error, and the mount is there
@@ -53,7 +53,7 @@ def test_closed_standard_streams(store, mountpoint, program, env, closed):
 
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_unmounts(mount, sig):
+def test_signal_unmounts(mount, sig):
     m = mount()
     status, _ = m.end(sig)
     assert status == 0
@@ -84,7 +84,7 @@ def helper(needs_root):
 
 
 @pytest.mark.parametrize("kind", ["bidfs", "fuse.bidfs"])
-def test_mount_command(helper, store, mountpoint, program, env, kind):
+def test_mount_command_mounts(helper, store, mountpoint, program, env, kind):
     """By its own name, and by that of /proc/mounts."""
     done = tools.run("mount", "-t", kind, store, mountpoint, "-o", "log_level=info,ro,noatime", env=env)
     assert done.stdout.strip() == str(mountpoint)
@@ -94,7 +94,7 @@ def test_mount_command(helper, store, mountpoint, program, env, kind):
     assert {"ro", "nosuid", "nodev", "noatime"} <= set(found[2].split(","))
 
 
-def test_fstab(helper, store, mountpoint, program, env, place):
+def test_fstab_line_mounts(helper, store, mountpoint, program, env, place):
     fstab = place / "fstab"
     fstab.write_text(f"{store}\t{mountpoint}\tbidfs\tnoauto,_netdev,nofail,x-systemd.automount,comment=x,allow_other\t0\t0\n")
     tools.run("mount", "-T", fstab, mountpoint, env=env)
@@ -109,7 +109,7 @@ def test_fake_mounts_nothing(store, mountpoint, env):
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
-def test_what_cannot_be_told_has_failed(env, option):
+def test_unwritable_output_is_an_error(env, option):
     with open("/dev/full", "w", encoding="ascii") as full:
         done = subprocess.run([tools.MOUNT_BIDFS, option], stdout=full, stderr=subprocess.PIPE, text=True, env=env, timeout=30,
                               check=False)
@@ -133,7 +133,7 @@ def refused(env, *arguments, program=tools.MOUNT_BIDFS, prefix=()):
     return done.returncode, lines[0].removeprefix("mount.bidfs: error: ")
 
 
-def test_refuses_bad_places(store, mountpoint, env, place):
+def test_bad_store_or_mount_point_is_refused(store, mountpoint, env, place):
     (place / "file").touch()
     (place / "full").mkdir()
     (place / "full/file").touch()
@@ -159,7 +159,7 @@ def test_refuses_bad_places(store, mountpoint, env, place):
     tools.run(tools.MOUNT_BIDFS, "-f", "-o", "nonempty", store, place / "full", env=env)
 
 
-def test_makes_the_default_store(mountpoint, env):
+def test_default_store_is_created(mountpoint, env):
     """As perf does, and 'bidctl add'; one that somebody named may be misspelt."""
     store = pathlib.Path(env["HOME"], ".debug")
     # who asks whether it would do is told so, and makes nothing
@@ -178,7 +178,7 @@ def test_makes_the_default_store(mountpoint, env):
     assert not store.exists()
 
 
-def test_a_kernel_without_openat2(store, mountpoint, env):
+def test_missing_openat2_is_reported(store, mountpoint, env):
     """Or a filter that takes it away, as RestrictSUIDSGID= of systemd does: said at once, not by whatever is looked for first."""
     if tools.is_sanitized():
         pytest.skip("the leak sanitizer traces its own process, which fails under strace")
@@ -189,7 +189,7 @@ def test_a_kernel_without_openat2(store, mountpoint, env):
         assert f"{argv[0].name}: error: no openat2(2), " in done.stderr and "Linux 5.6" in done.stderr
 
 
-def test_refuses_a_second_mount(mount, store, env, place):
+def test_second_mount_is_refused(mount, store, env, place):
     m = mount()
     assert refused(env, store, m.path)[1].startswith(f"already mounted: there is a file system of type 'fuse.bidfs' on '{m.path}'")
     # a store may be mounted twice, but elsewhere
@@ -197,7 +197,7 @@ def test_refuses_a_second_mount(mount, store, env, place):
     tools.run(tools.MOUNT_BIDFS, "-f", store, place / "other", env=env)
 
 
-def test_refuses_a_dead_mount(mount, store, env):
+def test_dead_mount_is_refused(mount, store, env):
     m = mount()
     m.die()
     for arguments in ((store, m.path), (m.path, "/tmp")):
@@ -209,7 +209,7 @@ def test_refuses_a_dead_mount(mount, store, env):
 
 
 @pytest.mark.parametrize("by", ["mount point", "store"])
-def test_bidctl_umount_unmounts(mount, store, env, by):
+def test_umount_command_unmounts(mount, store, env, by):
     m = mount()
     argv = [tools.BIDCTL, "-s", store, "umount", *([m.path] if by == "mount point" else [])]
     done = tools.run(*argv, env=env | {"PATH": "/nowhere"}, status=3)
@@ -256,13 +256,13 @@ BAD_OPTIONS = {
 
 
 @pytest.mark.parametrize("option", BAD_OPTIONS)
-def test_refuses_bad_options(store, mountpoint, env, option):
+def test_bad_option_is_refused(store, mountpoint, env, option):
     status, message = refused(env, store, mountpoint, "-o", option)
     assert status == USAGE and re.search(BAD_OPTIONS[option], message), message
     assert re.search("see 'mount.bidfs --help'|wanted|anew with the new options", message), message
 
 
-def test_accepts_what_is_no_option_of_ours(store, mountpoint, env):
+def test_foreign_mount_option_is_accepted(store, mountpoint, env):
     good = "rw,defaults,_netdev,noauto,nofail,x-systemd.automount,X-mount.mkdir,comment=hello,wait=0,max_size=2G,cache_size=3T," \
         "url=http://127.0.0.1:1,url=http://127.0.0.1:2/\\,comma,errors=strict,passthrough=auto,log_level=error,,noexec"
     assert tools.run(tools.MOUNT_BIDFS, "-n", "-v", "-t", "bidfs", "-f", store, mountpoint, "-o", good, env=env).stderr == ""
@@ -272,7 +272,7 @@ def test_accepts_what_is_no_option_of_ours(store, mountpoint, env):
 
 @pytest.mark.parametrize("options", ["noatime", "nodiratime", "noatime,nodiratime", "default_permissions,auto_unmount,kernel_cache",
                                      "subtype=bidfs,user=root,nofail,x-systemd.requires=network-online.target"])
-def test_options_of_every_file_system_mount(mount, store, options):
+def test_common_mount_options_are_accepted(mount, store, options):
     """Not with -f alone: libfuse sees them, too."""
     assert store.name in mount(*options.split(",")).status()["store"]
 
@@ -295,7 +295,7 @@ def test_allow_root_of_a_user_is_ignored_with_a_warning(needs_root, store, mount
     assert "option 'allow_root' ignored: it lets root in alone" in warnings[1] and "name 'allow_other'" in warnings[1]
 
 
-def test_a_tree_that_is_absent_is_warned_of(mount):
+def test_missing_file_server_is_warned_of(mount):
     """Only a tree on the file system of the root directory is looked for: another one may wait for another machine."""
     m = mount("url=file:///usr/typo")
     m.expect("No such file or directory: '/usr/typo': nothing is fetched from 'file:///usr/typo' until it is there")
@@ -311,12 +311,12 @@ BAD_ARGUMENTS = {
 
 
 @pytest.mark.parametrize("arguments", BAD_ARGUMENTS)
-def test_refuses_bad_arguments(env, arguments):
+def test_bad_argument_is_refused(env, arguments):
     status, message = refused(env, *arguments.split())
     assert status == USAGE and message == f"{BAD_ARGUMENTS[arguments]}: see 'mount.bidfs --help'", message
 
 
-def test_passthrough_on_means_on(store, mountpoint, env):
+def test_passthrough_on_fails_without_support(store, mountpoint, env):
     missing = tools.why_no_passthrough()
     if missing:
         status, message = refused(env, store, mountpoint, "-o", "passthrough=on")
@@ -327,14 +327,14 @@ def test_passthrough_on_means_on(store, mountpoint, env):
         assert '"mode": "passthrough"' in (mountpoint / ".bidfs/status").read_text()
 
 
-def test_short_mount_point(needs_root, store, env):
+def test_short_mount_point_is_refused_for_writing(needs_root, store, env):
     """perf writes before the beginning of a build-id directory's name of less than 5 characters."""
     done = isolated(f"{tools.MOUNT_BIDFS} {store} /mnt", env, status=FAILED)
     assert re.fullmatch(r"mount\.bidfs: error: mount point too short: '/mnt': .*name a longer one\n", done.stderr)
     isolated(f"mount -t tmpfs none /mnt; mkdir /mnt/b; {tools.MOUNT_BIDFS} {store} /mnt/b; umount /mnt/b", env)
 
 
-def test_no_device(needs_root, store, mountpoint, env):
+def test_missing_fuse_device_is_reported(needs_root, store, mountpoint, env):
     script = f"mount -t tmpfs none /dev; mknod /dev/null c 1 3; {tools.MOUNT_BIDFS} {store} {mountpoint}"
     done = isolated(script, env, status=FAILED)
     assert re.fullmatch(r"mount\.bidfs: error: no '/dev/fuse': .*modprobe fuse.*--device /dev/fuse.*\n", done.stderr)
@@ -345,7 +345,7 @@ def test_no_device(needs_root, store, mountpoint, env):
 DEFAULTS = "mount -t tmpfs none /run; "
 
 
-def test_default_places(needs_root, env, place):
+def test_default_store_and_mount_point_are_used(needs_root, env, place):
     home, run = place / "home", place / "run"
     (home / ".debug").mkdir()
     (place / "perf").mkdir()
@@ -361,7 +361,7 @@ def test_default_places(needs_root, env, place):
     assert re.fullmatch(r"mount\.bidfs: error: no mount point named.*name one\n", done.stderr)
 
 
-def test_unprivileged(needs_root, store, program, mountpoint, env, place):
+def test_unprivileged_user_mounts_by_fusermount(needs_root, store, program, mountpoint, env, place):
     """Through fusermount3, by somebody who may do nothing but that."""
     secret = programs.small(place / "secret", 7)
     programs.into_store(store, secret.id, "/root/secret", secret.path).chmod(0o600)
@@ -385,7 +385,7 @@ def test_unprivileged(needs_root, store, program, mountpoint, env, place):
     assert re.fullmatch(r"mount\.bidfs: error: no access to '/dev/fuse': .*chmod 666.*\n", done.stderr)
 
 
-def test_other_users(needs_root, mount, mode, store, program, place):
+def test_file_mode_holds_for_other_users(needs_root, mount, mode, store, program, place):
     """A stored file is for whom its mode says, even when somebody else has just read it."""
     alice, bob = 20001, 20002
     private = programs.small(place / "private", 5)

@@ -16,7 +16,7 @@ SECONDS = 600 if os.environ.get("BIDFS_FULL") else 8
 
 
 @pytest.mark.limit(SECONDS + 90)
-def test_all_at_once(mount, mode, place):
+def test_concurrent_perf_bidctl_and_readers_stay_consistent(mount, mode, place):
     for name in ("built", "scene"):
         (place / name).mkdir()
     scene = Scene(tools.BIDCTL, place / "built", place / "scene")

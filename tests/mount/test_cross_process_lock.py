@@ -52,7 +52,7 @@ def await_idle(processes, store):
     tools.wait_until(are_idle, "programs that wait for another", 60)
 
 
-def test_a_mount_and_two_programs(mount, mode, faults, store, program, env):
+def test_mount_downloads_for_two_programs(mount, mode, faults, store, program, env):
     server = faults("hold")
     server.serve(program)
     m = mount(f"url={server.url}", "wait=60")
@@ -70,7 +70,7 @@ def test_a_mount_and_two_programs(mount, mode, faults, store, program, env):
     assert m.artifact(program.id).read_bytes() == program.read() and leftovers(store) == []
 
 
-def test_two_programs_and_a_mount(mount, faults, store, program, env):
+def test_program_downloads_for_a_mount(mount, faults, store, program, env):
     """Who comes last waits for a program as for a mount."""
     server = faults("hold")
     server.serve(program)
@@ -88,7 +88,7 @@ def test_two_programs_and_a_mount(mount, faults, store, program, env):
 
 
 @pytest.mark.parametrize("end", (signal.SIGKILL, signal.SIGSTOP), ids=("killed", "stopped"))
-def test_whoever_began_is_gone(mount, faults, store, program, env, clock, end):
+def test_killed_downloader_is_replaced(mount, faults, store, program, env, clock, end):
     server = faults("stall:1000*1")
     server.serve(program)
     m = mount(f"url={server.url}", "wait=60", env_more=clock.env)
@@ -108,7 +108,7 @@ def test_whoever_began_is_gone(mount, faults, store, program, env, clock, end):
     first.communicate()
 
 
-def test_who_asks_another_server_waits_for_nobody(faults, store, program, env):
+def test_other_servers_mean_no_wait(faults, store, program, env):
     silent, sound = faults("stall-headers"), faults()
     for server in (silent, sound):
         server.serve(program)

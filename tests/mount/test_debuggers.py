@@ -74,7 +74,7 @@ def is_resolved(text):
     return all(re.search(pattern, text, re.MULTILINE) for pattern in wanted)
 
 
-def test_gdb(mount, mode, shop, place):
+def test_gdb_finds_debuginfo_and_source(mount, mode, shop, place):
     blind = session(shop, place / "nothing")
     assert "exited normally" in blind and HOT not in blind and not is_resolved(blind), blind
     m = mount(f"url={shop.server.url}", "wait=30")
@@ -88,7 +88,7 @@ def test_gdb(mount, mode, shop, place):
     assert is_resolved(text), text
 
 
-def test_gdb_finds_the_program_of_a_core(mount, mode, shop, place):
+def test_gdb_finds_program_of_core(mount, mode, shop, place):
     core = place / "core"
     shop.gdb(place / "nothing", f"symbol-file {shop.app.debug}", f"break {HOT}", "run", f"generate-core-file {core}", "kill",
              program=shop.installed)
@@ -131,7 +131,7 @@ def check_elfutils_and_binutils(shop, said):
     assert HOT in said["readelf"] and f" {HOT}" in said["nm"]
 
 
-def test_elfutils_and_binutils(mount, mode, shop, place):
+def test_elfutils_and_binutils_find_debuginfo(mount, mode, shop, place):
     unresolved = shop.tool("eu-addr2line", f"--debuginfo-path={place}", "-f", "-e", shop.installed, shop.address)
     assert HOT not in unresolved and "burn.c" not in unresolved
     m = mount(f"url={shop.server.url}", "wait=30")
@@ -141,7 +141,7 @@ def test_elfutils_and_binutils(mount, mode, shop, place):
     assert elfutils_and_binutils(shop, mount("offline", at=m.path)) == said
 
 
-def test_the_tree_is_a_server(mount, mode, shop, place):
+def test_mount_serves_libdebuginfod_as_file_url(mount, mode, shop, place):
     """DEBUGINFOD_URLS=file://M, for whatever uses libdebuginfod."""
     m = mount(f"url={shop.server.url}", "wait=30")
     env = {**shop.env, "DEBUGINFOD_URLS": f"file://{m}", "DEBUGINFOD_CACHE_PATH": str(place / "cache")}
@@ -157,7 +157,7 @@ def test_the_tree_is_a_server(mount, mode, shop, place):
     assert re.search(r'Line \d+ of ".*burn\.c" starts at address', text), text
 
 
-def test_what_the_server_has_arrives_whole(mount, shop, store):
+def test_large_debuginfo_is_equal_byte_for_byte(mount, shop, store):
     """The largest there is: libc's debug information, byte for byte, and it is the store's file that is served."""
     m = mount(f"url={shop.server.url}", "wait=30")
     assert m.artifact(shop.libc.id, "debuginfo").read_bytes() == shop.libc.debug.read_bytes()

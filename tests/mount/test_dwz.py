@@ -25,7 +25,7 @@ def await_quiet(m):
     tools.wait_until(lambda: not m.status()["downloads"], "the end of all downloads")
 
 
-def test_it_comes_along(mount, shrunk):
+def test_dwz_file_is_prefetched(mount, shrunk):
     one, two, common, server = shrunk
     m = mount(f"url={server.url}", "wait=30")
     assert m.debug_file(one.id).read_bytes() == one.debug.read_bytes()
@@ -40,7 +40,7 @@ def test_it_comes_along(mount, shrunk):
     assert server.count(common.id, "debuginfo") == 1 and server.count() == 3
 
 
-def test_its_absence_is_no_trouble(mount, shrunk):
+def test_absent_dwz_file_is_no_error(mount, shrunk):
     one, _, common, server = shrunk
     (server.root / common.id / "debuginfo").unlink()
     m = mount(f"url={server.url}", "wait=30")
@@ -51,7 +51,7 @@ def test_its_absence_is_no_trouble(mount, shrunk):
     assert tools.errno_of(m.debug_file(common.id).read_bytes) and server.count(common.id, "debuginfo") == 1, "remembered"
 
 
-def test_nothing_comes_along_with_a_stripped_program(mount, shrunk, place):
+def test_stripped_program_prefetches_nothing(mount, shrunk, place):
     """strip(1) leaves the link, and nothing that refers to it."""
     one, _, common, server = shrunk
     link = place / "link"
@@ -63,7 +63,7 @@ def test_nothing_comes_along_with_a_stripped_program(mount, shrunk, place):
     assert server.count(common.id, "debuginfo") == 0 and server.count() == 1
 
 
-def test_no_chain(mount, shrunk, place):
+def test_prefetched_file_prefetches_nothing(mount, shrunk, place):
     """A server could have each file refer to another one, for ever: what was not asked for brings nothing along."""
     one, two, common, server = shrunk
     link = place / "link"
@@ -78,7 +78,7 @@ def test_no_chain(mount, shrunk, place):
     assert m.debug_file(two.id).read_bytes() == two.debug.read_bytes()
 
 
-def test_gdb_reads_it(mount, mode, shrunk, place, env):
+def test_gdb_reads_dwz_file(mount, mode, shrunk, place, env):
     one, _, common, server = shrunk
     m = mount(f"url={server.url}", "wait=30")
 

@@ -56,7 +56,7 @@ def get(url, method="GET", **headers):
             return answer.code, answer.headers, answer.read()
 
 
-def test_headers_that_clients_use(mount, mode, nginx, split):
+def test_response_has_the_headers_of_debuginfod(mount, mode, nginx, split):
     server = nginx(mount())
     url, content = f"{server.url}/buildid/{split.id}/debuginfo", split.debug.read_bytes()
     status, headers, body = get(url)
@@ -74,7 +74,7 @@ def test_headers_that_clients_use(mount, mode, nginx, split):
     assert get(url, If_None_Match=tag)[0] == 304
 
 
-def test_nothing_else_is_to_be_had(mount, nginx, split):
+def test_other_paths_are_not_served(mount, nginx, split):
     m = mount()
     server = nginx(m)
     for path in ("", "buildid/", f"buildid/{split.id}/", f"buildid/{split.id}/info", f"buildid/{split.id}/elf", ".bidfs/status",
@@ -86,7 +86,7 @@ def test_nothing_else_is_to_be_had(mount, nginx, split):
     assert metrics[0] == 200 and b"# TYPE bidfs_" in metrics[2] and metrics[1]["Cache-Control"] == "no-store"
 
 
-def test_the_clients_of_debuginfod(mount, mode, nginx, split, env, place):
+def test_debuginfod_clients_get_all_kinds(mount, mode, nginx, split, env, place):
     server = nginx(mount())
     client = {**env, "DEBUGINFOD_URLS": server.url}
     found = tools.run("debuginfod-find", "debuginfo", split.id, env=client).stdout.strip()
@@ -99,7 +99,7 @@ def test_the_clients_of_debuginfod(mount, mode, nginx, split, env, place):
     assert "burn.c" in gdb.stdout, gdb.stdout + gdb.stderr
 
 
-def test_sources_and_sections(mount, mode, nginx, shop, place):
+def test_sources_and_sections_are_served(mount, mode, nginx, shop, place):
     """As every client spells their names, fetched and there; what is a directory of the mount is nothing here."""
     server = nginx(mount(f"url={shop.server.url}", *exports.team_options(), "wait=30"))
     of_app = f"{server.url}/buildid/{shop.app.id}"
@@ -133,13 +133,13 @@ def test_sources_and_sections(mount, mode, nginx, shop, place):
     assert member.counter("unknown") == 0
 
 
-def test_gdb_lists_the_source(mount, mode, nginx, shop, place, needs_root):
+def test_gdb_lists_source_from_export(mount, mode, nginx, shop, place, needs_root):
     text = shop.listed(nginx(mount(f"url={shop.server.url}", *exports.team_options(), "wait=30")).url, place / "cache")
     assert "return work(argc) == 0;" in text and "return inner(x) * other(x);" in text, text
 
 
 @pytest.mark.limit(60)
-def test_a_team_fetches_once(mount, mode, nginx, faults, place, env):
+def test_team_downloads_once(mount, mode, nginx, faults, place, env):
     """Members with mounts and stores of their own, one shared mount behind nginx, one server upstream."""
     upstream = faults()
     program = programs.small(place / "app", 1)
@@ -159,7 +159,7 @@ def test_a_team_fetches_once(mount, mode, nginx, faults, place, env):
 
 @pytest.mark.limit(60)
 @pytest.mark.parametrize("way", ["url=http", "url=file", "lower=", "lower=,url=http"])
-def test_what_a_member_has(mount, nginx, faults, place, store, way):
+def test_member_store_has_copies_or_views(mount, nginx, faults, place, store, way):
     """As docs/TEAM.md has it: what the server has is copied or not, and listed from the start or not; and who fetches the rest."""
     upstream = faults()
     kept, far = (programs.small(place / f"app{number}", number) for number in range(2))
@@ -198,7 +198,7 @@ def behind_a_slow_one(mount, nginx, faults, place, **options):
 
 
 @pytest.mark.limit(60)
-def test_a_slow_server(mount, nginx, faults, place, env):
+def test_slow_download_answers_424_then_file(mount, nginx, faults, place, env):
     """Who waits gets it; who does not, asks again, and has not remembered that it was not there."""
     program, upstream, server, member = behind_a_slow_one(mount, nginx, faults, place)
 
@@ -222,7 +222,7 @@ def test_a_slow_server(mount, nginx, faults, place, env):
 
 
 @pytest.mark.limit(120)
-def test_a_member_is_told_before_it_gives_up(mount, nginx, faults, place, store):
+def test_member_gets_response_before_its_time_limit(mount, nginx, faults, place, store):
     """
     A new mount of bidfs gives a server up early that it has never heard. With what is shipped it does not so with the shared one,
     which has something slow to say: it has all hits meanwhile, nor is a file absent that is on its way.
@@ -241,7 +241,7 @@ def test_a_member_is_told_before_it_gives_up(mount, nginx, faults, place, store)
 
 
 @pytest.mark.limit(90)
-def test_hits_do_not_wait_for_misses(mount, mode, nginx, faults, place, store):
+def test_hit_does_not_wait_for_misses(mount, mode, nginx, faults, place, store):
     """
     More misses than are waited for at once, of a server that is silent: what is there is served as if there were none, and so is
     the rest of what was fetched before them.
@@ -278,7 +278,7 @@ def test_hits_do_not_wait_for_misses(mount, mode, nginx, faults, place, store):
         assert [answer.result()[::2] for answer in answers] == [(200, one.read()) for one in missing]
 
 
-def test_one_half_without_the_other(mount, nginx, split, place, store):
+def test_missing_fetch_server_leaves_hits_served(mount, nginx, split, place, store):
     """Without the nginx that waits there is what is there; nothing is absent for that, nor is the server left alone."""
     exported = mount(*exports.team_options())
     server, url = nginx(exported), f"/buildid/{split.id}/debuginfo"
@@ -299,7 +299,7 @@ def test_one_half_without_the_other(mount, nginx, split, place, store):
 
 @pytest.mark.limit(90)
 @pytest.mark.parametrize("trouble", ["error:503", "stall-headers"])
-def test_an_outage_upstream_is_no_absence_for_the_team(mount, nginx, faults, place, trouble):
+def test_upstream_outage_is_not_cached_by_members(mount, nginx, faults, place, trouble):
     """What the shared mount could not ask for, or not yet, no member remembers as absent; and all else is there all the time."""
     upstream = faults()
     program, kept, *others = [programs.small(place / f"app{number}", number) for number in range(8)]

@@ -30,7 +30,7 @@ def ganesha(mount, place):
 
 @pytest.mark.limit(180)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_thousand_files_are_equal(ganesha, mount, mode, store, place, version):
+def test_thousand_files_are_equal_over_nfs(ganesha, mount, mode, store, place, version):
     """Each byte of each file, of which some are real programs and the others are small and many."""
     count = int(os.environ.get("BID_TEST_NFS_FILES", "1000"))
     sample = programs.small(place / "app", 1)
@@ -52,7 +52,7 @@ def test_a_thousand_files_are_equal(ganesha, mount, mode, store, place, version)
 
 @pytest.mark.limit(90)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_miss_is_fetched_once_for_the_team(ganesha, mount, mode, faults, place, version):
+def test_miss_is_downloaded_once_for_all_clients(ganesha, mount, mode, faults, place, version):
     server = faults()
     program = programs.small(place / "app", 1)
     server.serve(program, "executable")
@@ -67,7 +67,7 @@ def test_a_miss_is_fetched_once_for_the_team(ganesha, mount, mode, faults, place
 
 
 @pytest.mark.limit(60)
-def test_the_team_sees_the_status(ganesha, mount, mode, faults, place):
+def test_status_is_readable_over_nfs(ganesha, mount, mode, faults, place):
     """All of it, though it grows while the server may remember how long it was; as it is, by NFSv4 (docs/TEAM.md)."""
     version = 4
     upstream = faults()
@@ -87,7 +87,7 @@ def test_the_team_sees_the_status(ganesha, mount, mode, faults, place):
 
 @pytest.mark.limit(90)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_herd_of_clients_fetches_once(ganesha, mount, mode, faults, place, version):
+def test_simultaneous_clients_download_once(ganesha, mount, mode, faults, place, version):
     upstream = faults("delay:1")
     program = programs.small(place / "app", 1, "-DBALLAST=1000000")
     upstream.serve(program, "executable")
@@ -101,7 +101,7 @@ def test_a_herd_of_clients_fetches_once(ganesha, mount, mode, faults, place, ver
 @pytest.mark.limit(90)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("trouble", ["error:503", "stall-headers"])
-def test_an_outage_upstream_is_an_error(ganesha, mount, faults, place, store, version, trouble):
+def test_upstream_outage_is_an_error_not_absence(ganesha, mount, faults, place, store, version, trouble):
     """With the options of docs/TEAM.md no client takes it for absence; what is there is read meanwhile, and all after it."""
     upstream = faults()
     program, kept = (programs.small(place / f"app{number}", number) for number in range(2))
@@ -147,7 +147,7 @@ def take_device(shared, device):
 @pytest.mark.limit(120)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("how", ["killed", "told"])
-def test_a_client_goes_on_over_a_new_mount(shared, ganesha, mount, mode, store, place, version, how):
+def test_client_survives_remount(shared, ganesha, mount, mode, store, place, version, how):
     """
     The daemon and the server are killed and come back, or the server goes on and is told to let go of the mount and to take the
     new one, which has another device number. The client reads on by its handles.
@@ -190,7 +190,7 @@ def test_a_client_goes_on_over_a_new_mount(shared, ganesha, mount, mode, store, 
 
 @pytest.mark.limit(60)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_the_owners_is_not_the_teams(ganesha, mount, store, place, version):
+def test_private_file_is_refused_to_clients(ganesha, mount, store, place, version):
     """All_Squash: a client is nobody, whoever it says it is."""
     program = programs.small(place / "app", 1)
     programs.into_store(store, program.id, "/usr/bin/app", program.path).chmod(0o700)
@@ -201,7 +201,7 @@ def test_what_is_the_owners_is_not_the_teams(ganesha, mount, store, place, versi
 
 @pytest.mark.limit(900 if os.environ.get("BIDFS_FULL") else 60)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_forged_handles_lead_nowhere(ganesha, mount, store, place, version):
+def test_forged_nfs_handle_is_refused(ganesha, mount, store, place, version):
     """R29: cut, flipped, random ones, near to a right one and far from it. The server says that they are none, and both live on."""
     program = programs.small(place / "app", 1)
     programs.into_store(store, program.id, "/usr/bin/app", program.path)

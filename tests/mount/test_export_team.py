@@ -27,7 +27,7 @@ def scripts_of_members():
     return re.findall(r"^```sh\n(.*?)^```$", page(), re.MULTILINE | re.DOTALL)
 
 
-def test_every_block_of_the_page_is_run():
+def test_team_page_commands_work():
     assert page().count("```sh") == len(steps()) + len(scripts_of_members()) == 4
 
 
@@ -54,7 +54,7 @@ until new=$(daemon) && [ "$new" -ne 0 ] && [ "$new" -ne "$old" ]; do sleep 0.1; 
 
 
 @pytest.mark.limit(300)
-def test_the_server_of_a_team(machine):
+def test_team_server_survives_restarts(machine):
     machine.run("install", "-D", "/usr/bin/true", TRUE)
     script = steps()
     # there is no network: whoever is asked does not answer

@@ -37,7 +37,7 @@ def test_one_download_for_many_readers(mount, mode, faults, place, program):
     assert server.count() == 2
 
 
-def test_sees_what_was_fetched(mount, mode, faults, program, store):
+def test_downloaded_file_is_listed(mount, mode, faults, program, store):
     server = faults()
     server.serve(program)
     m = mount(f"url={server.url}")
@@ -104,7 +104,7 @@ def test_long_id_is_fetched_once(mount, faults, place):
     assert server.count() == 1
 
 
-def test_perf_finds_what_was_fetched(mount, mode, faults, store, place, env):
+def test_downloaded_build_is_found_by_perf(mount, mode, faults, store, place, env):
     recorded = programs.burn(place / "prog", "hot_recorded")
     # newer perf has ids beside the mappings, where "buildid-cache -M" does not look
     record = ["perf", "record", "-q", "-N", "--no-buildid-mmap", "-e", "cpu-clock", "-o", place / "perf.data", recorded.path,
@@ -142,7 +142,7 @@ def keep_reading(paths):
 
 
 @pytest.mark.parametrize("modified", [1577836800, int(time.time()) + 10 ** 6], ids=["past", "future"])
-def test_last_modified_is_the_time_of_the_file(mount, faults, place, program, modified):
+def test_file_time_is_last_modified(mount, faults, place, program, modified):
     """gdb warns of a source that is more recent than its program. A time to come is none."""
     server = faults()
     server.serve(program)
@@ -157,7 +157,7 @@ def test_last_modified_is_the_time_of_the_file(mount, faults, place, program, mo
         assert found == modified if modified < begun else begun - 1 <= found <= time.time() + 1
 
 
-def test_absent_is_remembered(mount, faults, program):
+def test_absence_is_cached(mount, faults, program):
     server = faults()
     m = mount(f"url={server.url}", "errors=strict")
     first, second = names(m, program.id)
@@ -172,7 +172,7 @@ def test_absent_is_remembered(mount, faults, program):
 
 
 @pytest.mark.parametrize("trouble", ["error:503", "error:500", "error:429:1", "error:401", "reset-headers", "hang-up", "garbage"])
-def test_trouble_is_not_remembered(mount, faults, program, trouble):
+def test_server_error_is_not_cached(mount, faults, program, trouble):
     server = faults(trouble)
     server.serve(program)
     m = mount(f"url={server.url}")
@@ -184,7 +184,7 @@ def test_trouble_is_not_remembered(mount, faults, program, trouble):
     tools.wait_until(lambda: read(second) == program.read(), "the file, once the server is well")
 
 
-def test_too_large(mount, mode, faults, place, program, store):
+def test_file_above_size_limit_is_refused(mount, mode, faults, place, program, store):
     large = programs.small(place / "large", 1, "-DBALLAST=2000000")
     server = faults()
     server.serve(large)
@@ -202,7 +202,7 @@ def test_too_large(mount, mode, faults, place, program, store):
     assert read(mount(f"url={server.url}", "max_size=4M").artifact(large.id)) == large.read()
 
 
-def test_too_large_is_remembered(mount, faults, place):
+def test_refused_size_is_cached(mount, faults, place):
     large = programs.small(place / "large", 1, "-DBALLAST=2000000")
     server = faults()
     server.serve(large)
@@ -211,7 +211,7 @@ def test_too_large_is_remembered(mount, faults, place):
     assert server.count() == 1
 
 
-def test_two_mounts_of_one_store(mount, mode, faults, program, store):
+def test_two_mounts_share_downloads(mount, mode, faults, program, store):
     server = faults("delay:0.5*2")
     server.serve(program)
     first, second = mount(f"url={server.url}"), mount(f"url={server.url}")
@@ -226,7 +226,7 @@ def test_two_mounts_of_one_store(mount, mode, faults, program, store):
     assert leftovers(store) == []
 
 
-def test_full_disk(needs_root, mount, mode, faults, place, program, store):
+def test_full_disk_is_enospc_and_recovers(needs_root, mount, mode, faults, place, program, store):
     large = programs.small(place / "large", 1, "-DBALLAST=24000000")
     server = faults()
     server.serve(large)
@@ -251,7 +251,7 @@ def test_full_disk(needs_root, mount, mode, faults, place, program, store):
         tools.run("umount", "-l", store)
 
 
-def test_nothing_is_fetched_offline(mount, faults, program):
+def test_offline_mount_downloads_nothing(mount, faults, program):
     server = faults()
     server.serve(program)
     m = mount("offline", f"url={server.url}", env_more={"DEBUGINFOD_URLS": server.url})
@@ -262,7 +262,7 @@ def test_nothing_is_fetched_offline(mount, faults, program):
     assert read(mount(env_more={"DEBUGINFOD_URLS": server.url}).artifact(program.id)) == program.read()
 
 
-def test_a_store_that_cannot_be_written(needs_root, mount, faults, program, store):
+def test_unwritable_store_is_served_without_downloads(needs_root, mount, faults, program, store):
     """It is served as it is; nothing can be fetched into it, and nothing is broken."""
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
     tools.run("mount", "--bind", store, store)

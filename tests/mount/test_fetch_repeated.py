@@ -61,7 +61,7 @@ CUTS |= dict.fromkeys(("truncate", "truncate-noclen", "truncate-chunked"), 211 i
 
 @pytest.mark.limit(HOUR if FULL else 60)
 @pytest.mark.parametrize("form", CUTS)
-def test_truncated(mount, faults, place, store, form):
+def test_truncated_body_is_never_published(mount, faults, place, store, form):
     """R2: cut anywhere, with a length, without, and without the last chunk. Of a bare one, the file alone can tell."""
     program, server, ident = programs.small(place / "app", 1, "-s", *(["-DBALLAST=8000"] if FULL else [])), faults(), ids()
     m = mount(f"url={server.url}", "wait=30")
@@ -72,7 +72,7 @@ def test_truncated(mount, faults, place, store, form):
 
 
 @pytest.mark.limit(HOUR)
-def test_large_and_truncated(mount, faults, place, store):
+def test_large_truncated_body_is_never_published(mount, faults, place, store):
     """R2: the same of 8 MiB, at random."""
     program, server, ident, dice = programs.small(place / "app", 1, "-s", "-DBALLAST=8388608"), faults(), ids(), random.Random(2)
     m = mount(f"url={server.url}", "wait=30")
@@ -99,7 +99,7 @@ def wrong(place):
 
 
 @pytest.mark.limit(HOUR if FULL else 60)
-def test_wrong_content(mount, faults, place, store, wrong):
+def test_wrong_content_leads_to_the_next_server(mount, faults, place, store, wrong):
     """R3: what is not what was asked for is had from another server, in the same open."""
     program, bad, good, ident = programs.small(place / "app"), faults(root=place / "bad"), faults(root=place / "good"), ids()
     m = mount(f"url={bad.url}", f"url={good.url}", "wait=30")
@@ -127,7 +127,7 @@ CODES = ["503:1", "429:120", "502:junk", "500", "503:date3", "429:-1", "504:0", 
 
 @pytest.mark.limit(HOUR if FULL else 60)
 @pytest.mark.parametrize("code", CODES if FULL else CODES[:3])
-def test_errors(mount, faults, place, env, code):
+def test_error_is_retried_and_is_not_absence(mount, faults, place, env, code):
     """R5: asked three times at most, once if the server wants a long rest, and never taken for absent."""
     program, server = programs.small(place / "app"), faults()
     server.serve(program)
@@ -146,7 +146,7 @@ def test_errors(mount, faults, place, env, code):
 
 
 @pytest.mark.limit(HOUR if FULL else 60)
-def test_redirects(mount, faults, place, store):
+def test_redirect_is_followed_only_to_http(mount, faults, place, store):
     """R6: nowhere but to HTTP, and not for ever; the file at the other end is never seen."""
     secret, server, ident = place / "secret", faults(), ids()
     program = programs.small(secret)
@@ -179,7 +179,7 @@ def memory(m):
 
 
 @pytest.mark.limit(HOUR if FULL else 60)
-def test_bombs(mount, faults, place, store):
+def test_endless_body_is_bounded(mount, faults, place, store):
     """R7: however much comes, what is taken of it is bounded, on the disk and in memory."""
     program, server, ident = programs.small(place / "app"), faults(), ids()
     m = mount(f"url={server.url}", "wait=30", "max_size=4M")
@@ -202,7 +202,7 @@ def test_bombs(mount, faults, place, store):
 
 
 @pytest.mark.limit(HOUR if FULL else 60)
-def test_absent(mount, faults, place, env):
+def test_absence_is_requested_once_per_server(mount, faults, place, env):
     """R8: each server is asked once for each id, whatever is asked how often; what comes to be there is had after a refresh."""
     program = programs.small(place / "app")
     servers = [faults(*behaviours, root=place / f"s{number}") for number, behaviours in enumerate((["absent"], ["gone"], []))]
@@ -234,7 +234,7 @@ def black_hole():
 
 @pytest.mark.limit(HOUR if FULL else 60)
 @pytest.mark.parametrize("how", ["name", "refused", "black hole", "certificate"])
-def test_unreachable(mount, faults, certificate, how):
+def test_unreachable_server_costs_one_connect_limit(mount, faults, certificate, how):
     """R9: an open costs one time limit for connecting at most, and after the first there is none for a while."""
     with contextlib.ExitStack() as stack:
         if how == "certificate":
@@ -261,7 +261,7 @@ def test_unreachable(mount, faults, certificate, how):
 
 
 @pytest.mark.limit(HOUR)
-def test_other_bytes(mount, faults, place, store, env):
+def test_changed_bytes_are_refused_until_accepted(mount, faults, place, store, env):
     """R12: sound, but other bytes than were had first under that id: refused, until the user takes them."""
     program, server = programs.small(place / "app"), faults()
     many = list(itertools.islice(ids(), 100))

@@ -28,7 +28,7 @@ def of_size(program, ident, size, output):
 
 @pytest.mark.limit(3600 if FULL else 60)
 @pytest.mark.parametrize("size", SIZES)
-def test_killed_in_the_body(mount, faults, place, store, size):
+def test_server_killed_in_body_leaves_no_partial_file(mount, faults, place, store, size):
     """No part of a file is ever seen, it is not taken for absent, and once the server is back so is the file."""
     original, rng = programs.small(place / "app"), random.Random(1)
     server = faults()
@@ -47,7 +47,7 @@ def test_killed_in_the_body(mount, faults, place, store, size):
     assert m.counter("remembered_absent") == 0
 
 
-def test_a_slow_body(mount, faults, place):
+def test_slow_first_byte_prefers_the_other_server(mount, faults, place):
     """What begins slowly is had from another server, which is asked first from then on; what does not is fetched once."""
     original, numbers = programs.small(place / "app"), itertools.count()
     slow, quick = faults("slow:5000", root=place / "slow"), faults(root=place / "quick")
@@ -77,7 +77,7 @@ def test_a_slow_body(mount, faults, place):
 
 
 @pytest.mark.limit(90)
-def test_dripping(mount, faults, place, store):
+def test_dripping_bodies_are_given_up(mount, faults, place, store):
     """64 answers that come byte by byte: each is given up, hits do not notice, and other servers' files are had meanwhile."""
     names = [f"{number:04x}" * 10 for number in range(64)]
     original = programs.small(place / "app")
@@ -118,7 +118,7 @@ def test_dripping(mount, faults, place, store):
     assert drip.count() <= 16
 
 
-def test_the_second_server_while_the_first_is_silent(mount, faults, place):
+def test_stalled_server_is_hedged(mount, faults, place):
     """One that stops sending in the middle is left to try again; whoever waits need not wait for that."""
     silent, good = faults("stall:100000", root=place / "silent"), faults(root=place / "good")
     program = of_size(programs.small(place / "app"), "1" * 40, 200000, place / "made")
@@ -131,7 +131,7 @@ def test_the_second_server_while_the_first_is_silent(mount, faults, place):
     assert silent.count(program.id) <= 2 and good.count(program.id) == 1
 
 
-def test_slow_bodies(mount, mode, faults, place):
+def test_slow_bodies_do_not_delay_a_small_file(mount, mode, faults, place):
     """As many large files as a server is asked for at once come slowly, and nobody waits for them: a small one is had meanwhile."""
     original, server = programs.small(place / "app"), faults()
     m = mount(f"url={server.url}", "wait=30", "errors=strict")
@@ -153,7 +153,7 @@ def test_slow_bodies(mount, mode, faults, place):
 
 
 @pytest.mark.limit(240)
-def test_cold_archive(mount, faults, place, store, env):
+def test_slow_unpacking_server_is_waited_for(mount, faults, place, store, env):
     """A server that unpacks a package before it says anything: who waits gets it, and who does not finds it later."""
     original, server = programs.small(place / "app"), faults("delay:40")
     early, late = (programs.forge(original, f"{byte}" * 20, place / byte) for byte in ("ee", "ef"))
@@ -174,7 +174,7 @@ ORDERS = list(itertools.product([*STATES, "dead"], repeat=3))
 
 
 @pytest.mark.limit(1200 if FULL else 90)
-def test_pairings(mount, faults, place, store):
+def test_three_servers_in_every_state_give_the_right_result(mount, faults, place, store):
     """Three servers in each state: the file comes if one is well, or slow; it is absent if all say so; else nobody knows."""
     original = programs.small(place / "app")
     servers = {state: [faults(*behaviours, root=place / state) for _ in range(3)] for state, behaviours in STATES.items()}
@@ -199,7 +199,7 @@ READERS, ROUNDS, SIZE = (1000, 20, 50 << 20) if FULL else (40, 1, 1 << 20)
 
 
 @pytest.mark.limit(7200 if FULL else 60)
-def test_one_download_for_all(mount, mode, faults, place):
+def test_processes_share_one_download(mount, mode, faults, place):
     """R18: processes that open one missing file at once; each gets all of it, out of one download."""
     # a kept connection that is silent for a second gets its request repeated
     original, server = programs.small(place / "app"), faults("close")
@@ -226,7 +226,7 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGALRM]
 
 
 @pytest.mark.limit(3600 if FULL else 60)
-def test_readers_are_interrupted(mount, mode, faults, place):
+def test_signal_interrupts_a_waiting_reader(mount, mode, faults, place):
     """R21: a signal at any moment ends a reader of what is missing, whether it looks it up, opens or reads it."""
     program, server, dice = programs.small(place / "app", 1, "-DBALLAST=300000"), faults(), random.Random(21)
     m = mount(f"url={server.url}", "wait=60", "miss_rate=0", env_more={"DEBUGINFOD_TIMEOUT": "60"})

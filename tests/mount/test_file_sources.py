@@ -16,7 +16,7 @@ import tools
 from fetching import read, read_all
 
 
-def test_debug_directory(mount, place):
+def test_debug_directory_serves_debuginfo(mount, place):
     split = programs.split(programs.small(place / "app"), place / "app.debug")
     directory = place / "debug/.build-id" / split.id[:2]
     directory.mkdir(parents=True)
@@ -59,7 +59,7 @@ def packages(place):
 
 
 @pytest.mark.parametrize("way", ["lower=", "url=file://"])
-def test_links_into_a_package_store_are_followed_where_they_may_lead(mount, place, packages, way):
+def test_links_option_allows_links_into_a_package_store(mount, place, packages, way):
     paths = [f"buildid/{split.id}/debuginfo" for split in packages]
     with_name = mount(f"{way}{place}/profile/lib/debug", f"links={place}/packages", at=place / "named")
     if way == "lower=":
@@ -73,7 +73,7 @@ def test_links_into_a_package_store_are_followed_where_they_may_lead(mount, plac
 
 
 @pytest.mark.parametrize("named", ["profile", "profile/lib/debug/.build-id"])
-def test_directory_above_or_in_a_lower_store_means_it(mount, place, packages, named):
+def test_directory_in_a_lower_store_names_that_store(mount, place, packages, named):
     m = mount(f"lower={place}/{named}", f"links={place}/packages")
     m.expect(f"'{place}/profile/lib/debug'.* is used - name")
     assert read(m.artifact(packages[0].id, "debuginfo")) == packages[0].debug.read_bytes()
@@ -101,7 +101,7 @@ def test_lower_store_without_ids_is_reported(mount, place):
     m.expect("no '.build-id' in the lower store .* - name a directory that has one")
 
 
-def test_not_there(mount, place):
+def test_missing_tree_is_unreachable_until_mounted(mount, place):
     """A tree that is not mounted proves nothing; once it is, it is found."""
     program = programs.small(place / "app")
     m = mount(f"url=file://{place}/later")
@@ -115,7 +115,7 @@ def test_not_there(mount, place):
 
 
 @pytest.mark.parametrize("closed", ["file", "directory", "tree", "nothing"])
-def test_what_not_all_may_read(needs_root, mount, place, closed):
+def test_private_file_of_a_tree_is_not_served(needs_root, mount, place, closed):
     """What is fetched is everybody's where others may use the mount, so it is not taken from a file that is not."""
     program = programs.small(place / "app")
     tree = place / "tree"
@@ -136,7 +136,7 @@ def test_what_not_all_may_read(needs_root, mount, place, closed):
     assert read(mount(f"url=file://{tree}").artifact(program.id)) == program.read()
 
 
-def test_mount_behind_mount(mount, faults, place):
+def test_mount_serves_a_mount_without_false_absence(mount, faults, place):
     """One machine's mount fetches for another's. That it has not got a file is no proof."""
     program, absent = programs.small(place / "app"), "ab" * 20
     server = faults()
@@ -152,7 +152,7 @@ def test_mount_behind_mount(mount, faults, place):
     assert front.counter("fetched") == 1 and front.counter("remembered_absent") == 0
 
 
-def test_one_that_does_not_answer(mount, faults, place):
+def test_hung_tree_leads_to_the_next_server(mount, faults, place):
     """As a server that is gone leaves an NFS mount: no request is left waiting, another server is asked, and the mount ends."""
     made = [programs.small(place / f"app{number}", number) for number in range(4)]
     server = faults()
@@ -195,7 +195,7 @@ def test_one_that_does_not_answer(mount, faults, place):
             m.process.send_signal(signal.SIGCONT)
 
 
-def test_one_that_answers_again(mount, place):
+def test_recovered_tree_answers_waiting_readers(mount, place):
     """It is not its next turn that is waited for: that it answers is seen by those who still wait for it."""
     program = programs.small(place / "app")
     (place / "front").mkdir()
@@ -213,7 +213,7 @@ def test_one_that_answers_again(mount, place):
     front.expect("the file system does not answer")
 
 
-def test_one_is_slow(mount, faults, place):
+def test_slow_file_does_not_delay_others(mount, faults, place):
     """A tree that has to fetch one file for longer than it is waited for, and has the others."""
     sample, server = programs.small(place / "app"), faults()
     # it has to answer others in the later half of the three seconds
@@ -243,7 +243,7 @@ def test_one_is_slow(mount, faults, place):
     assert (tree["breaker"], tree["breaker_refusals"], tree["unreachable"], tree["found"]) == ("closed", 0, 1, found), tree
 
 
-def test_itself(mount, faults, place, env):
+def test_mount_as_its_own_server_is_ignored(mount, faults, place, env):
     """DEBUGINFOD_URLS=file://M is in the environment of whoever uses M, and perhaps of the one who mounts it."""
     program = programs.small(place / "app")
     server = faults()
@@ -254,7 +254,7 @@ def test_itself(mount, faults, place, env):
     assert read(m.artifact(program.id)) == program.read()
 
 
-def test_itself_by_another_name(mount, faults, place):
+def test_mount_as_its_own_server_by_link_is_absent(mount, faults, place):
     """A link to the mount point cannot be told from another tree by its name: it is asked, and has nothing."""
     program = programs.small(place / "app")
     server = faults()
@@ -271,7 +271,7 @@ def test_itself_by_another_name(mount, faults, place):
 
 
 @pytest.mark.parametrize("readers", [1, 2])
-def test_two_mounts_that_ask_each_other_do_not_wait(mount, place, readers):
+def test_two_mounts_naming_each_other_do_not_deadlock(mount, place, readers):
     """Each waits for the other, until one notices; for the second reader of one name the kernel asks nobody."""
     program, absent = programs.small(place / "app"), [f"{number:02x}" * 20 for number in range(16, 18)]
     (place / "second").mkdir()
@@ -288,7 +288,7 @@ def test_two_mounts_that_ask_each_other_do_not_wait(mount, place, readers):
 
 
 @pytest.mark.parametrize("readers", [1, 2])
-def test_mount_and_debuginfod_that_ask_each_other_do_not_wait(mount, place, env, readers):
+def test_mount_and_debuginfod_naming_each_other_do_not_deadlock(mount, place, env, readers):
     program, absent = programs.small(place / "scanned" / "app"), "ab" * 20
     with servers.stopping() as keep:
         server = keep(servers.Debuginfod([place / "scanned"], place, {**env, "DEBUGINFOD_URLS": f"file://{place}/m0",
@@ -300,7 +300,7 @@ def test_mount_and_debuginfod_that_ask_each_other_do_not_wait(mount, place, env,
         assert read(m.artifact(program.id)) == program.read()
 
 
-def test_threads_leave_signals_alone(mount, faults, place):
+def test_source_threads_block_signals(mount, faults, place):
     """A signal is for the thread that ends the mount; all others block them."""
     (place / "tree").mkdir()
     m = mount(f"url={faults().url}", f"url=file://{place}/tree", "cache_size=1G")

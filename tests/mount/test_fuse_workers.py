@@ -31,7 +31,7 @@ def builds(place):
 
 @pytest.mark.parametrize("polling", ["busy_poll=50", "busy_poll=0"])
 @pytest.mark.parametrize("held", range(1, THREADS))
-def test_one_that_is_held_up_holds_up_nobody(mount, mode, place, builds, held, polling):
+def test_blocked_worker_does_not_delay_others(mount, mode, place, builds, held, polling):
     """What a stopped file system has not answered keeps its thread; the others answer, at once and after they fell asleep."""
     slow, quick = builds
     lower = mount(on=place / "slow")

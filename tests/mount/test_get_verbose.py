@@ -24,7 +24,7 @@ def answers(m, ident):
     return json.loads(os.getxattr(m / "buildid" / ident, ANSWERS))
 
 
-def test_of_what_is_absent(mount, mode, faults, program, env, store):
+def test_verbose_get_names_who_said_absent(mount, mode, faults, program, env, store):
     """Who said no, in which words, and when that is asked again; also of a "no" from before the daemon was started."""
     server = faults()
     m = mount(f"url={server.url}", at=store)
@@ -56,7 +56,7 @@ def test_of_what_is_absent(mount, mode, faults, program, env, store):
     assert answer["text"] == "HTTP 404" and answer["time"] > 0
 
 
-def test_of_what_was_not_had_at_once(mount, mode, faults, program, env, store):
+def test_verbose_get_shows_retries(mount, mode, faults, program, env, store):
     server = faults("reset:1000*2")
     server.serve(program)
     mount(f"url={server.url}", at=store)
@@ -65,7 +65,7 @@ def test_of_what_was_not_had_at_once(mount, mode, faults, program, env, store):
     assert re.search(rf"found after \d+ ms in 3 attempts: HTTP 200, .*; before: broke off after 1000 of {size} bytes", story), story
 
 
-def test_of_trouble_and_of_pieces(mount, faults, place, program, env, store):
+def test_verbose_get_shows_errors_and_sources(mount, faults, place, program, env, store):
     """Each server's last word, and that of a source file by its name."""
     servers = [faults(root=place / "a"), faults("error:503", root=place / "b")]
     m = mount(*(f"url={server.url}" for server in servers), at=store)

@@ -42,7 +42,7 @@ def secret(path, text):
     return str(path)
 
 
-def test_request(shop, get, place):
+def test_request_has_only_its_headers(shop, get, place):
     """Who asks, what for, and with which right; and nothing else."""
     program, server = shop
     done = get(DEBUGINFOD_URLS=f"  ima:ignore {server.url}/ {server.url} ima:ignore",
@@ -55,7 +55,7 @@ def test_request(shop, get, place):
     assert sent == {"Host": f"127.0.0.1:{server.port}", "Accept": "*/*", "X-DEBUGINFOD-MAXSIZE": "99999999", "X-Key": "open sesame"}
 
 
-def test_nothing_is_sent_unasked(shop, get, place):
+def test_unnamed_netrc_and_headers_are_not_sent(shop, get, place):
     """A netrc file that nobody named, and headers that anybody could have written."""
     program, server = shop
     secret(place / "home/.netrc", "machine 127.0.0.1 login user password word\n")
@@ -67,14 +67,14 @@ def test_nothing_is_sent_unasked(shop, get, place):
 
 
 @pytest.mark.parametrize("limit", [0, 1])
-def test_retry_limit(shop, get, limit):
+def test_retry_limit_bounds_the_attempts(shop, get, limit):
     _, server = shop
     server.behave("error:503")
     assert "HTTP 503" in get(status=3, DEBUGINFOD_URLS=server.url, DEBUGINFOD_RETRY_LIMIT=str(limit)).stderr
     assert server.count() == 1 + limit
 
 
-def test_times_and_size(shop, get):
+def test_time_and_size_limits_hold(shop, get):
     program, server = shop
     every = {"DEBUGINFOD_URLS": server.url, "DEBUGINFOD_RETRY_LIMIT": "0"}
     server.behave("slow:4000")
@@ -87,7 +87,7 @@ def test_times_and_size(shop, get):
     get(**every, DEBUGINFOD_MAXSIZE=str(program.path.stat().st_size))
 
 
-def test_proxy(shop, get):
+def test_proxy_resolves_the_server_name(shop, get):
     """The name of the server is the proxy's to look up."""
     _, server = shop
     far = {"DEBUGINFOD_URLS": "http://debuginfod.invalid", "http_proxy": server.url}
@@ -97,7 +97,7 @@ def test_proxy(shop, get):
     assert server.count() == 1
 
 
-def test_files_of_servers(shop, store, place, env, needs_root):
+def test_server_files_count_without_environment(shop, store, place, env, needs_root):
     """/etc/debuginfod, which a login shell would have read, counts only if the environment says nothing."""
     program, server = shop
     if not pathlib.Path("/etc/debuginfod").is_dir():
@@ -112,7 +112,7 @@ def test_files_of_servers(shop, store, place, env, needs_root):
     assert server.count() == 1
 
 
-def test_signature(mount, shop):
+def test_ima_signature_is_an_attribute(mount, shop):
     """Without ima:enforcing nobody has checked it, but it is there for who can."""
     program, server = shop
     server.behave("ima:030204d7E2ab")

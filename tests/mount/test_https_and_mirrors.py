@@ -84,7 +84,7 @@ def plain(place):
 
 
 @pytest.mark.limit(60)
-def test_http2(mount, mode, front, place, store, certificate):
+def test_http2_downloads_many_at_once(mount, mode, front, place, store, certificate):
     """Many at once over one connection; names of header fields come in lower case; certificates of one's own are named."""
     (place / "bin").mkdir()
     wanted = [programs.small(place / "bin" / f"app-{seed}", seed) for seed in range(1, 13)]
@@ -107,7 +107,7 @@ def test_http2(mount, mode, front, place, store, certificate):
     assert "app-1" in (m / "buildid" / wanted[0].id / "info").read_text()
 
 
-def test_untrusted(mount, front, place):
+def test_untrusted_certificate_sends_no_request(mount, front, place):
     """Without the certificate nothing is asked."""
     (place / "bin").mkdir()
     program = programs.small(place / "bin/app")
@@ -134,7 +134,7 @@ def between(place, env):
         yield start
 
 
-def test_what_another_server_spoiled(mount, faults, between, place):
+def test_doubled_body_of_upstream_is_refused(mount, faults, between, place):
     """A debuginfod whose own server broke off puts the second answer behind what there was of the first, and serves both as one."""
     original = programs.burn(place / "app")
     size = original.path.stat().st_size
@@ -153,7 +153,7 @@ def test_what_another_server_spoiled(mount, faults, between, place):
     assert all(upstream.count(program.id) > 1 for program in made.values())
 
 
-def test_a_server_that_asks_another(mount, faults, between, place):
+def test_late_response_of_forwarding_server_is_used(mount, faults, between, place):
     """It begins to answer when it has all of the file: what does not come in time comes later, and is fetched once."""
     program = programs.small(place / "app")
     upstream = faults("delay:3")
@@ -167,7 +167,7 @@ def test_a_server_that_asks_another(mount, faults, between, place):
     assert upstream.count(program.id) == m.counter("fetched") == 1
 
 
-def test_no_way_back_from_tls(mount, faults, place, certificate):
+def test_redirect_from_https_to_http_is_refused(mount, faults, place, certificate):
     """A server with HTTPS that leads to one without is not followed."""
     program = programs.small(place / "app")
     plain = faults(root=place / "plain")
@@ -179,7 +179,7 @@ def test_no_way_back_from_tls(mount, faults, place, certificate):
     assert plain.count() == m.counter("fetched") == m.counter("remembered_absent") == 0
 
 
-def test_silence_behind_tls(mount, faults, place, certificate):
+def test_silence_after_tls_handshake_costs_one_time_limit(mount, faults, place, certificate):
     """A server that agrees on a key and says nothing more is paid for once; another is asked meanwhile."""
     wanted = [programs.small(place / f"app{seed}", seed) for seed in range(4)]
     good = faults(root=place / "good")
@@ -199,7 +199,7 @@ def test_silence_behind_tls(mount, faults, place, certificate):
 
 
 @pytest.mark.limit(60)
-def test_rest_of_plain_file(mount, plain, place, store):
+def test_broken_body_is_resumed(mount, plain, place, store):
     """A mirror whose connections break in the middle: what is here already is not sent again."""
     program = programs.small(place / "app", 0)
     with open(program.path, "ab") as file:
@@ -233,7 +233,7 @@ def test_rest_of_plain_file(mount, plain, place, store):
     assert m.status()["sources"][0]["ranges"] == "sent"
 
 
-def test_plain_absent(mount, plain, place):
+def test_plain_404_is_absence(mount, plain, place):
     """nginx says 404 with a page of its own, with or without a name that looks like it."""
     (place / "files/buildid").mkdir(parents=True)
     m = mount(f"url={plain().url}")

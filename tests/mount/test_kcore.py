@@ -41,7 +41,7 @@ def modules_of(m, ident):
     return found.read_text().splitlines()
 
 
-def test_kcore_that_is_offered(mount, mode, place, store):
+def test_derived_kcore_copy_is_listed(mount, mode, place, store):
     """docs/PERF.md, 9: the table in the place where perf looks first, and the modules as the table tells them."""
     ident, proc = host(place)
     programs.into_store(store, ident, "[kernel.kallsyms]", proc / "kallsyms", "kallsyms")
@@ -71,7 +71,7 @@ def test_kcore_that_is_offered(mount, mode, place, store):
     assert not list((m / "[kernel.kcore]" / program.id).glob("*/kallsyms"))
 
 
-def test_kcore_that_perf_added(mount, mode, place, store, env):
+def test_perfs_kcore_copy_is_shown(mount, mode, place, store, env):
     """perf buildid-cache -k, natively; the mount shows it as it is, and the one that is offered beside it."""
     ident, proc = host(place)
     perf = ["perf", "--buildid-dir", store, "buildid-cache", "-v", "-k", proc / "kcore"]
@@ -109,7 +109,7 @@ def perf_adds(cache, kcore, env, *options):
     return re.sub(r"\d{16}", "TIMESTAMP", (done.stdout + done.stderr).replace(str(cache), "CACHE"))
 
 
-def test_perf_adds_one(view, place, store, env):
+def test_perf_adds_kcore_copy(view, place, store, env):
     """docs/PERF.md, 13: the same words and the same files as natively; then again, and by force, which makes another."""
     ident, proc = host(place)
     native = place / "native"
@@ -135,7 +135,7 @@ def bidctl_adds(store, kcore, env, status=0):
     return done.stdout.splitlines()[0] if status == 0 else done.stderr
 
 
-def test_bidctl_adds_one(mount, place, store, env):
+def test_bidctl_adds_kcore_copy(mount, place, store, env):
     """As perf files them, once for each table with modules, and perf knows them as its own; but as the file is."""
     ident, proc = host(place)
     native = place / "native"
@@ -162,7 +162,7 @@ def test_bidctl_adds_one(mount, place, store, env):
     tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=env)
 
 
-def test_bidctl_refuses(place, store, env):
+def test_bidctl_refuses_damaged_or_unknown_kcore(place, store, env):
     """What is damaged, whose addresses are hidden, or of which nothing tells whose it is; and nothing of it stays behind."""
     ident, proc = host(place)
     tools.run(tools.BIDCTL, "--store", store, "add", tools.BIDCTL, env=env, status=None)
@@ -190,7 +190,7 @@ def test_bidctl_refuses(place, store, env):
     assert bidctl_adds(store, proc / "kcore", env).startswith(f"{ident} elf ")
 
 
-def test_of_this_kernel(mount, mode, place, store, env, needs_root):
+def test_kcore_of_running_kernel_is_used_by_perf(mount, mode, place, store, env, needs_root):
     """The real /proc/kcore, of which perf takes the code."""
     try:
         with open("/proc/kcore", "rb") as file:
@@ -228,7 +228,7 @@ COPIES = {
 
 
 @pytest.mark.parametrize("how", COPIES)
-def test_copied_into_it(view, store, copied, how):
+def test_kcore_copy_is_copied_into_the_mount(view, store, copied, how):
     """Not perf alone writes there: each file comes under its own name, in one piece or in many, with mode and times after it."""
     wanted = files_of(copied.parents[1])
     target = view / "[kernel.kcore]" / copied.parent.name
@@ -242,7 +242,7 @@ def test_copied_into_it(view, store, copied, how):
     assert files_of(store / "[kernel.kcore]") == wanted
 
 
-def test_copied_and_told_to_end(view, store, copied):
+def test_signal_during_kcore_copy_loses_nothing(view, store, copied):
     """By a signal nothing is lost of what had its place, nor said to be."""
     wanted = files_of(copied.parents[1])
     target = view / "[kernel.kcore]" / copied.parent.name
@@ -256,7 +256,7 @@ def test_copied_and_told_to_end(view, store, copied):
     assert files_of(store / "[kernel.kcore]") == wanted
 
 
-def test_written_in_steps(view, store, copied):
+def test_kcore_appears_when_it_is_complete(view, store, copied):
     """A kcore has its place when it is whole; one that is not is none, for readers of the mount as of the store."""
     content = (copied / "kcore").read_bytes()
     target = view / "[kernel.kcore]" / copied.parent.name / copied.name
@@ -283,7 +283,7 @@ def test_written_in_steps(view, store, copied):
     assert not (store / "[kernel.kcore]" / copied.parent.name).exists()
 
 
-def test_cut_short(mount, mode, store, copied):
+def test_truncated_kcore_is_not_served(mount, mode, store, copied):
     """What perf left half-written beside the mount is not served, and is gone with its directory."""
     shutil.copytree(copied.parents[1], store / "[kernel.kcore]")
     there = store / "[kernel.kcore]" / copied.parent.name / copied.name
@@ -298,7 +298,7 @@ def test_cut_short(mount, mode, store, copied):
     assert not there.exists()
 
 
-def test_a_cut_kcore_is_refused(view, copied):
+def test_truncated_kcore_fails_close(view, copied):
     """Whoever closes it is told."""
     content = (copied / "kcore").read_bytes()
     target = view / "[kernel.kcore]" / copied.parent.name / copied.name
@@ -311,7 +311,7 @@ def test_a_cut_kcore_is_refused(view, copied):
     view.unmount()
 
 
-def test_what_is_offered_stays(view, place, store, env):
+def test_derived_kcore_copy_is_not_overwritten(view, place, store, env):
     """It is made of what the store has: nobody writes over it, and nothing is made in its name."""
     ident, proc = host(place)
     directory = view / "[kernel.kallsyms]" / ident
@@ -342,7 +342,7 @@ def test_what_is_offered_stays(view, place, store, env):
 
 
 
-def test_read_only(mount, place, env):
+def test_read_only_mount_refuses_kcore(mount, place, env):
     """perf takes it as from a disk that is read-only."""
     _, proc = host(place)
     m = mount("ro")

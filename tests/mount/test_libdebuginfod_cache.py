@@ -31,7 +31,7 @@ def world(place, env, faults):
     return here, absent, server, cache
 
 
-def test_before_the_network(mount, mode, world, store):
+def test_libdebuginfod_cache_saves_a_download(mount, mode, world, store):
     here, absent, server, cache = world
     m = mount(f"url={server.url}", "wait=30")
     assert os.listdir(m / "buildid") == [here.id]
@@ -47,7 +47,7 @@ def test_before_the_network(mount, mode, world, store):
     assert mount("offline").artifact(here.id).read_bytes() == here.read()
 
 
-def test_checked(mount, world):
+def test_wrong_file_in_libdebuginfod_cache_is_refused(mount, world):
     """The client believes whatever a server sent."""
     here, absent, server, cache = world
     os.chmod(cache / here.id / "executable", 0o600)
@@ -57,7 +57,7 @@ def test_checked(mount, world):
     assert m.artifact(here.id).read_bytes() == here.read() and server.count(here.id) == 2
 
 
-def test_switched_off(mount, world):
+def test_no_lower_option_disables_libdebuginfod_cache(mount, world):
     here, _, server, _ = world
     assert not mount("offline", "lower=none").artifact(here.id).exists()
     # it is one user's, so it is not for others, unless he says so

@@ -36,7 +36,7 @@ def store(memory):
     return memory / "store"
 
 
-def test_listing_many_ids_is_kept_and_taken_back(mount, mode, store, place):
+def test_listing_of_many_ids_is_cached_until_changed(mount, mode, store, place):
     """The kernel lists again by itself, until the store has other ids."""
     m = mount("busy_poll=0")
     listed = m / "buildid"

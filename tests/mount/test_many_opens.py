@@ -57,7 +57,7 @@ def is_idle(m):
     return ran(m) - before < 1_000_000
 
 
-def test_ten_thousand_open_at_once(mount, mode, with_descriptors, ids):
+def test_ten_thousand_open_files_work(mount, mode, with_descriptors, ids):
     """No open fails; with passthrough the daemon holds a descriptor for each file, else one for each open, and gives them back."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     held = min(HELD, hard - 200)
@@ -82,7 +82,7 @@ def test_ten_thousand_open_at_once(mount, mode, with_descriptors, ids):
 
 
 @pytest.mark.limit(300 if FULL else 90)
-def test_many_processes(mount, mode, with_descriptors, ids):
+def test_many_processes_read_at_once(mount, mode, with_descriptors, ids):
     """BIDFS_FULL=1 makes it as many as R19 asks for."""
     m = mount(program=with_descriptors(MAY_HAVE[mode]))
     paths = "\n".join(str(m.artifact(ident)) for ident in ids)
@@ -97,7 +97,7 @@ def test_many_processes(mount, mode, with_descriptors, ids):
     tools.wait_until(lambda: descriptors_of(m) <= KEPT[mode] + OURS, "files are let go")
 
 
-def test_a_daemon_without_descriptors_says_so(needs_root, mount, mode, ids):
+def test_exhausted_descriptors_are_emfile_for_one_call(needs_root, mount, mode, ids):
     """EMFILE is an error of one call; what is asked for later is served."""
     m = mount()
     soft, hard = resource.prlimit(m.pid, resource.RLIMIT_NOFILE)

@@ -97,14 +97,14 @@ def seen_tree(mount):
     return tree
 
 
-def test_every_path(mount, mode, world):
+def test_every_path_of_the_mount_is_right(mount, mode, world):
     seen = seen_tree(mount())
     expected = expected_tree(world)
     assert sorted(seen) == sorted(expected)
     assert [path for path in expected if seen[path] != expected[path]] == []
 
 
-def test_every_path_of_lower_stores(mount, mode, world, store, place):
+def test_lower_stores_are_merged(mount, mode, world, store, place):
     """The same tree, wherever its parts lie: what the store has, and again in a lower one, is there once."""
     lowers = [place / "first", place / "second"]
     for lower in lowers:
@@ -118,7 +118,7 @@ def test_every_path_of_lower_stores(mount, mode, world, store, place):
     assert [path for path in expected if seen[path] != expected[path]] == []
 
 
-def test_lower_stores_of_others(mount, world, place, env):
+def test_foreign_lower_stores_are_served_by_id(mount, world, place, env):
     """A tree of debug files and libdebuginfod's cache have no paths, but all that goes by the id."""
     app, whole = world["split"], world["whole"]
     tree, cache = place / "tree", pathlib.Path(env["DEBUGINFOD_CACHE_PATH"])
@@ -141,7 +141,7 @@ def test_lower_stores_of_others(mount, world, place, env):
     assert os.listdir(place / "empty") == [".bidfs"], "something was written"
 
 
-def test_bidctl_lists_it_as_the_store(mount, world, store):
+def test_bidctl_lists_mount_and_store_alike(mount, world, store):
     """With kinds, sizes and paths; but for the definitions that are made of a program's own notes, which only the mount has."""
     def listed(path):
         return tools.run(tools.BIDCTL, "--store", path, "list").stdout
@@ -168,7 +168,7 @@ HEX_DIRS = ["/var/lib/overlay2/" + "5e" * 32 + "/diff/usr/bin/app", "/home/u/.ca
 
 
 @pytest.mark.parametrize("original", HEX_DIRS)
-def test_a_directory_that_is_named_like_an_id(mount, faults, mode, store, place, original):
+def test_directory_named_like_an_id_stays_a_directory(mount, faults, mode, store, place, original):
     """It is what the store has it for, with a server and without one."""
     program = programs.small(place / "app", 1)
     programs.into_store(store, program.id, original, program.path)
@@ -185,7 +185,7 @@ def test_a_directory_that_is_named_like_an_id(mount, faults, mode, store, place,
 
 
 @pytest.mark.parametrize("server", ["without a server", "with a server"])
-def test_other_spellings_of_an_id_lead_to_its_directory(mount, faults, store, place, server):
+def test_id_aliases_lead_to_one_directory(mount, faults, store, place, server):
     sample = programs.small(place / "app")
     ours, other = (programs.forge(sample, "abcdef12" + rest * 16, place / rest) for rest in ("a0", "b0"))
     programs.into_store(store, ours.id, "/usr/bin/app", ours.path)
@@ -211,7 +211,7 @@ def test_directory_without_a_build_is_not_in_by_path(mount, faults, mode, store,
     assert server.count() == 0
 
 
-def test_errors_are_those_of_other_file_systems(mount, mode, store):
+def test_errors_match_other_file_systems(mount, mode, store):
     (store / "opt/app").mkdir(parents=True)
     m = mount()
     for directory in (m.path, m / "buildid", m / "opt/app"):
@@ -247,7 +247,7 @@ def test_info_has_the_time_of_its_last_change(mount, mode, world, store, env, pl
     assert told()[1] > before[1]
 
 
-def test_listings_have_what_was_derived_and_kept(mount, mode, store, place, env):
+def test_listing_has_stored_derived_files(mount, mode, store, place, env):
     kernel = programs.kernel(place / "vmlinux", "part", 0xffffffff81000000, 1 << 20)
     tools.run(tools.BIDCTL, "--store", store, "add", kernel.path, env=env)
     m = mount()
@@ -259,7 +259,7 @@ def test_listings_have_what_was_derived_and_kept(mount, mode, store, place, env)
     assert listed == f"{kernel.id}\telf,kallsyms\t{len(kernel.read()) + len(table)}\t{kernel.path}\n"
 
 
-def test_sizes_times_and_modes(mount, mode, world, store):
+def test_sizes_times_and_modes_match_the_store(mount, mode, world, store):
     m = mount("ro")
     for entry in walk(m.path):
         info = os.lstat(entry.path)
@@ -295,7 +295,7 @@ def raw_types(path):
     return types
 
 
-def test_entries_have_types(mount, world):
+def test_listing_has_entry_types(mount, world):
     """perf goes by d_type in [kernel.kcore]; DT_UNKNOWN makes it blind."""
     m = mount()
     directories = [m.path] + [pathlib.Path(entry.path) for entry in walk(m.path) if entry.is_dir(follow_symlinks=False)]
@@ -312,7 +312,7 @@ def inodes(m):
     return {os.path.relpath(entry.path, m.path): os.lstat(entry.path).st_ino for entry in walk(m.path)}
 
 
-def test_rewinding(mount, mode, world, store, place):
+def test_rewinddir_shows_new_entries(mount, mode, world, store, place):
     """rewinddir(3) shows what is there now, as POSIX wants it, and not what was there when the directory was opened."""
     m = mount("offline")
     other = programs.forge(world["whole"], world["whole"].id[:-2] + "00", place / "other")
@@ -333,7 +333,7 @@ def test_rewinding(mount, mode, world, store, place):
             os.close(fd)
 
 
-def test_inode_numbers(mount, mode, world):
+def test_inode_numbers_are_stable_and_unique(mount, mode, world):
     m = mount()
     split, whole = world["split"].id, world["whole"].id
     numbers = inodes(m)
@@ -359,7 +359,7 @@ def test_inode_numbers(mount, mode, world):
         assert os.lstat(again / path).st_ino == numbers[path], path
 
 
-def test_mapping(mount, mode, world):
+def test_mmap_reads_the_file(mount, mode, world):
     m = mount()
     split = world["split"]
     for path, file in ((m.artifact(split.id), split.path), (m.debug_file(split.id), split.debug)):
@@ -375,7 +375,7 @@ def test_mapping(mount, mode, world):
     tools.run(program, "10")
 
 
-def test_statfs(mount, store, world):
+def test_statfs_reports_the_store(mount, store, world):
     m = mount("ro")
     above, below = os.statvfs(m.path), os.statvfs(store)
     assert (above.f_frsize, above.f_blocks, above.f_files, above.f_namemax) == \
@@ -438,7 +438,7 @@ def writes(top, file, directory, link):
     }
 
 
-def test_nothing_can_be_written(mount, mode, world, place):
+def test_read_only_mount_refuses_all_writes(mount, mode, world, place):
     m = mount("ro")
     split = world["split"].id
     before = seen_tree(m)

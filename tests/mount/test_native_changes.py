@@ -104,7 +104,7 @@ def test_native_change_is_seen_after_a_second(mount, mode, place, store, program
 
 
 @pytest.mark.parametrize("others", [True, False], ids=["another build", "empty store"])
-def test_absent_name_that_is_made_natively_is_seen_after_a_second(mount, mode, place, store, others):
+def test_new_native_name_is_seen_after_a_second(mount, mode, place, store, others):
     program, other = programs.small(place / "app", 1, "-g"), programs.small(place / "other", 2)
     if others:
         programs.into_store(store, other.id, "/usr/bin/app", other.path)
@@ -118,7 +118,7 @@ def test_absent_name_that_is_made_natively_is_seen_after_a_second(mount, mode, p
     assert m.artifact(program.id).read_bytes() == program.read()
 
 
-def test_link_that_leads_elsewhere_is_seen_after_a_second(mount, mode, store, program):
+def test_changed_link_is_seen_after_a_second(mount, mode, store, program):
     m = mount()
     link = m.link(program.id)
     native = store / ".build-id" / program.id[:2] / program.id[2:]
@@ -132,7 +132,7 @@ def test_link_that_leads_elsewhere_is_seen_after_a_second(mount, mode, store, pr
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_held_link_never_has_another_text(mount, mode, store, program, known):
+def test_open_link_keeps_its_text(mount, mode, store, program, known):
     """The kernel keeps the text that it read, as long as it has memory for that."""
     m = mount()
     link, native = m.link(program.id), store / ".build-id" / program.id[:2] / program.id[2:]
@@ -201,7 +201,7 @@ def test_last_of_many_changes_is_seen(mount, mode, store, program, last):
     tools.wait_until(lambda: all(read(path) == expected for path in paths if path != m.link(program.id)), "the last change")
 
 
-def test_build_without_its_link_is_removed_by_its_names(mount, mode, store, program):
+def test_build_without_link_is_removed_by_its_names(mount, mode, store, program):
     """As perf does: the link first, then what is in the directory it led to, and that, however long each of these takes."""
     m = mount()
     place = m / "usr/bin/app" / program.id
@@ -218,7 +218,7 @@ def test_build_without_its_link_is_removed_by_its_names(mount, mode, store, prog
     tools.wait_until(lambda: is_gone(m, program), "the end of all names")
 
 
-def test_directories_of_one_id_show_the_files_of_their_own(mount, mode, place, store, program):
+def test_directories_of_one_id_show_their_own_files(mount, mode, place, store, program):
     """perf's link leads to the first of them."""
     other = program.read() + b"\0" * 16
     programs.into_store(store, program.id, "/opt/app", other)

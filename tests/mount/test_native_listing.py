@@ -50,7 +50,7 @@ def content(path, flags):
 
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR])
 @pytest.mark.parametrize("change", ["rewrite", "replace"])
-def test_definitions_are_those_of_when_they_are_opened(mount, mode, store, ids, change, flags):
+def test_native_probes_are_seen_at_open(mount, mode, store, ids, change, flags):
     """At once, because the mount is asked."""
     m = mount()
     for ident in ids:
@@ -73,7 +73,7 @@ def beside(store, ident):
 
 
 @pytest.mark.parametrize("mode", ["passthrough"], indirect=True)
-def test_definitions_that_come_beside_empty_ones_are_read_to_be_written(mount, mode, store, ids):
+def test_native_probes_beside_empty_ones_are_read_for_writing(mount, mode, store, ids):
     """
     At once, where the mount is asked for each open. With a look at their attributes, of which the kernel drops the answer for a
     reader if it is told in the same moment that they are others.
@@ -88,7 +88,7 @@ def test_definitions_that_come_beside_empty_ones_are_read_to_be_written(mount, m
         assert read(path) == PROBES.encode()
 
 
-def test_empty_definitions_that_are_written_are_those_that_are_read(mount, mode, store, ids):
+def test_written_empty_probes_are_the_ones_read(mount, mode, store, ids):
     """Of two, of which the one that was not found is written; nothing but its directory tells."""
     m, ident = mount(), ids[0]
     own, path = store / f"usr/bin/app{ident}" / ident / "probes", m.link(ident) / "probes"
@@ -103,7 +103,7 @@ def test_empty_definitions_that_are_written_are_those_that_are_read(mount, mode,
     assert read(path) == PROBES.encode()
 
 
-def test_directories_of_links_are_kept_and_taken_back(mount, mode, store, ids):
+def test_link_directories_are_cached_until_changed(mount, mode, store, ids):
     """The kernel lists them again by itself, until there are others, wherever those come from."""
     m = mount("busy_poll=0")
     fanouts = sorted({ident[:2] for ident in ids})
@@ -181,7 +181,7 @@ def test_native_change_of_listed_build_is_seen_after_a_second(mount, mode, store
     assert seen(m, ident)
 
 
-def test_what_perf_and_bidctl_do_to_the_store_is_seen(mount, mode, place, store):
+def test_changes_by_perf_and_bidctl_are_seen(mount, mode, place, store):
     program = programs.small(place / "app", 1, "-g")
     m, env = mount(), tools.environment(place)
     tools.run("perf", "--buildid-dir", store, "buildid-cache", "-a", program.path, env=env)
@@ -194,7 +194,7 @@ def test_what_perf_and_bidctl_do_to_the_store_is_seen(mount, mode, place, store)
         tools.run(tools.BIDCTL, "--store", store, "add", program.path)
 
 
-def test_definitions_that_are_written_through_the_mount(mount, mode, store, ids):
+def test_probes_written_through_the_mount_are_seen(mount, mode, store, ids):
     m = mount()
     for ident in ids:
         look(m, [ident])

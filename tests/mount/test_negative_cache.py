@@ -21,7 +21,7 @@ def get(m, env, program, *options, status=0):
     return tools.run(tools.BIDCTL, "--store", m.store, "get", *options, program.id, "elf", env=env, status=status)
 
 
-def test_asked_once_over_restarts(mount, mode, faults, program, env):
+def test_absence_is_cached_over_restarts(mount, mode, faults, program, env):
     server = faults()
     m = mount(f"url={server.url}")
     first, second = names(m, program.id)
@@ -36,7 +36,7 @@ def test_asked_once_over_restarts(mount, mode, faults, program, env):
     assert server.count(program.id) == 1
 
 
-def test_refused_is_not_absent(mount, mode, faults, place, program, env):
+def test_refused_request_is_not_cached_as_absent(mount, mode, faults, place, program, env):
     """403, which storage services say of what is not there, too: not asked again so soon, nor taken for a no, and others are."""
     server, other = faults("error:403"), programs.forge(program, "ab" * 20, place / "other")
     m = mount(f"url={server.url}", "errors=strict")
@@ -56,7 +56,7 @@ def test_refused_is_not_absent(mount, mode, faults, place, program, env):
     tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "what is in the store")
 
 
-def test_refresh_is_for_everybody(mount, mode, faults, program, env):
+def test_refresh_drops_the_negative_entry_for_all_programs(mount, mode, faults, program, env):
     """404, then the file: after `bidctl get --refresh` the mount has it, without waiting for its own "no" to pass."""
     server = faults()
     m = mount(f"url={server.url}")
@@ -71,7 +71,7 @@ def test_refresh_is_for_everybody(mount, mode, faults, program, env):
     assert server.count(program.id) == 3
 
 
-def test_each_server_is_asked_once(mount, faults, place, program):
+def test_absence_is_cached_per_server(mount, faults, place, program):
     """404 of one, 410 of the second, and the third has it or not."""
     servers = [faults(root=place / f"server-{number}") for number in range(3)]
     servers[1].behave("gone")
@@ -89,7 +89,7 @@ def test_each_server_is_asked_once(mount, faults, place, program):
         assert one in here or all(server.count(one.id) == 1 for server in servers)
 
 
-def test_an_outage_is_not_remembered(mount, faults, place, program):
+def test_outage_is_not_cached_as_absence(mount, faults, place, program):
     healthy, sick = faults(root=place / "healthy"), faults("error:500", root=place / "sick")
     m = mount(f"url={healthy.url}", f"url={sick.url}")
     m.permit(sick.url)
@@ -103,7 +103,7 @@ def test_an_outage_is_not_remembered(mount, faults, place, program):
 
 
 @pytest.mark.parametrize("answer", ["error:501", "error:405", "error:422", "error:503::invalid buildid"])
-def test_what_cannot_be_asked_is_not_absent(mount, mode, faults, program, answer):
+def test_unsupported_request_is_not_cached_as_absence(mount, mode, faults, program, answer):
     """That a server does not offer this, or not under this name, keeps it from being asked in a burst; it is no "no" that stays."""
     server = faults(answer)
     m = mount(f"url={server.url}")
@@ -118,7 +118,7 @@ def test_what_cannot_be_asked_is_not_absent(mount, mode, faults, program, answer
     assert read(m.artifact(program.id)) == program.read()
 
 
-def test_a_damaged_memory(mount, faults, program, store):
+def test_damaged_negative_cache_is_ignored(mount, faults, program, store):
     """Whatever is in the file: it is a memory of "no", not a reason to fail."""
     server = faults()
     (store / ".bidfs").mkdir(exist_ok=True)
@@ -130,7 +130,7 @@ def test_a_damaged_memory(mount, faults, program, store):
     assert len([path for path in (store / ".bidfs/absent").rglob("*") if path.is_symlink()]) == 1
 
 
-def test_status_tells_how_often(mount, mode, faults, program, env):
+def test_status_counts_hits_misses_and_absences(mount, mode, faults, program, env):
     """What a server had is told of what it answered, and what it did not answer beside that."""
     server = faults("hang-up")
     m = mount(f"url={server.url}")
@@ -153,7 +153,7 @@ def every_name(m, ident):
             [build / "debuginfo", perf / "debug", debug / f"{ident[2:]}.debug"])
 
 
-def test_absent_file_is_asked_for_again_on_request(mount, mode, faults, place, program, store):
+def test_refresh_requests_absent_file_again(mount, mode, faults, place, program, store):
     """R8: under all names that were looked up before, once the kernel has forgotten them; kept over a restart."""
     server = faults()
     m = mount(f"url={server.url}", at=store)
@@ -172,7 +172,7 @@ def test_absent_file_is_asked_for_again_on_request(mount, mode, faults, place, p
     assert other.counter("remembered_absent") == 0
 
 
-def test_the_mount_forgets_one_kind(mount, mode, faults):
+def test_refresh_of_one_kind_keeps_the_others(mount, mode, faults):
     server = faults()
     m = mount(f"url={server.url}")
     # of a build that is absent there is no part, so that is forgotten with a part
@@ -190,7 +190,7 @@ def test_the_mount_forgets_one_kind(mount, mode, faults):
         assert server.count() == asked + count
 
 
-def test_who_may_have_it_forgotten(mount, faults, program, store):
+def test_refresh_needs_the_owner_or_root(mount, faults, program, store):
     server = faults()
     m = mount(f"url={server.url}", "allow_other" if tools.IS_ROOT else "rw", at=store)
     assert read(m.artifact(program.id)) == errno.ENOENT
@@ -209,7 +209,7 @@ def test_who_may_have_it_forgotten(mount, faults, program, store):
     assert m.counter("remembered_absent") == 1
 
 
-def test_refresh_of_a_covered_store(mount, mode, faults, place, program, env, store):
+def test_refresh_of_covered_store_reaches_the_mount(mount, mode, faults, place, program, env, store):
     """Where a mount covers the store, bidctl has it ask again, and does not see what the kernel has cached."""
     server = faults()
     m = mount(f"url={server.url}", at=store)
@@ -239,7 +239,7 @@ def test_refresh_of_a_covered_store(mount, mode, faults, place, program, env, st
     assert server.count(ident, "source/usr/src/a.c") == 2
 
 
-def test_refresh_that_is_refused(mount, faults, program, env, store):
+def test_refused_refresh_names_reason_and_remedy(mount, faults, program, env, store):
     """Nothing is said to be done that is not: one line says why, and what helps."""
     server = faults()
     m = mount(f"url={server.url}", "ro", at=store)
@@ -259,7 +259,7 @@ def test_refresh_that_is_refused(mount, faults, program, env, store):
     assert covered(env, store, "--refresh", program.id, "elf").stderr == ""
 
 
-def test_accept_in_a_covered_store(mount, mode, faults, program, env, store):
+def test_accept_in_covered_store_takes_the_new_digest(mount, mode, faults, program, env, store):
     """Other bytes than were fetched first are taken at a word, and are the first ones from then on."""
     server = faults()
     server.serve(program)

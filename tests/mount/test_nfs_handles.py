@@ -123,7 +123,7 @@ def test_handles_of_paths_and_pieces_are_stale_after_a_restart(needs_root, mount
         assert handle_of(path) == handle and inode_of_handle(m, handle) == os.stat(path, follow_symlinks=False).st_ino
 
 
-def test_handle_of_a_short_id_as_perf_spells_it_is_valid_after_a_restart(needs_root, mount, store, place):
+def test_handle_of_padded_short_id_is_valid_after_a_restart(needs_root, mount, store, place):
     short = programs.small(place / "short", 8, f"-Wl,--build-id=0x{'ab' * 8}")
     programs.into_store(store, short.id, "/usr/bin/short", short.path)
     m = mount()
@@ -133,7 +133,7 @@ def test_handle_of_a_short_id_as_perf_spells_it_is_valid_after_a_restart(needs_r
 
 
 @pytest.mark.parametrize("parent", ["buildid", "usr/lib/debug/.build-id"])
-def test_a_directory_is_reached_by_its_handle_alone(needs_root, mount, builds, parent):
+def test_directory_is_reached_by_its_handle_alone(needs_root, mount, builds, parent):
     """Nothing of the path is known to the kernel: it asks for ".." up to the root, and for the name in each of them."""
     m = mount()
     path = f"{m}/{parent}/{builds[0].id if parent == 'buildid' else builds[0].id[:2]}"
@@ -146,7 +146,7 @@ def test_a_directory_is_reached_by_its_handle_alone(needs_root, mount, builds, p
         os.close(fd)
 
 
-def test_the_handle_of_what_is_gone_is_stale(needs_root, mount, store, builds):
+def test_handle_of_removed_file_is_stale(needs_root, mount, store, builds):
     m = mount()
     handles = [handle_of(m.artifact(builds[0].id)), handle_of(m / "buildid" / builds[0].id)]
     m.unmount()
@@ -157,7 +157,7 @@ def test_the_handle_of_what_is_gone_is_stale(needs_root, mount, store, builds):
 
 
 @pytest.mark.limit(600 if FULL else 60)
-def test_many_handles(needs_root, mount, mode, memory):
+def test_handle_of_every_id_opens_its_file(needs_root, mount, mode, memory):
     """
     A handle of every id of a large store, each opened by another daemon: it is the file of that id. BIDFS_FULL=1 makes ten
     thousand.
@@ -172,7 +172,7 @@ def test_many_handles(needs_root, mount, mode, memory):
         assert bytes.fromhex(ident) in read_handle(m, handle)
 
 
-def test_the_handle_of_what_is_fetched_again(needs_root, mount, mode, faults, store, place):
+def test_handle_is_valid_again_after_a_new_download(needs_root, mount, mode, faults, store, place):
     """Stale while it is not there, and the same handle when it is: without a table, a daemon that never saw it knows it."""
     program = programs.small(place / "app")
     server = faults()

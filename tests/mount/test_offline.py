@@ -20,7 +20,7 @@ def offline(env, *arguments, status=0):
     return tools.run(tools.BIDCTL, *arguments, env=env, status=status)
 
 
-def test_nobody_is_asked(mount, mode, faults, program, place, env):
+def test_offline_sends_no_request(mount, mode, faults, program, place, env):
     server = faults()
     absent, wanted = (programs.forge(program, byte * 20, place / byte) for byte in ("ab", "cd"))
     server.serve(program)
@@ -47,7 +47,7 @@ def test_nobody_is_asked(mount, mode, faults, program, place, env):
     assert server.count() == asked + 1
 
 
-def test_it_is_no_answer(mount, faults, program, store, env):
+def test_offline_absence_is_not_cached(mount, faults, program, store, env):
     """Who wants to know whether there was one is told: by an error, and by bidctl."""
     server = faults()
     server.serve(program)
@@ -69,7 +69,7 @@ def test_it_is_no_answer(mount, faults, program, store, env):
     assert "offline" not in covered(env, store, absent, "elf", status=1).stderr
 
 
-def test_who_may(mount, faults, env, tmp_path):
+def test_offline_needs_the_owner_or_root(mount, faults, env, tmp_path):
     server = faults()
     m = mount(f"url={server.url}", "allow_other" if tools.IS_ROOT else "rw")
     for text in (b"", b"2", b"on", b"10"):
@@ -94,7 +94,7 @@ def test_who_may(mount, faults, env, tmp_path):
     assert "neither 'on' nor 'off'" in offline(env, "offline", "perhaps", status=2).stderr
 
 
-def test_where_it_cannot_be_told(needs_root, mount, faults, env, place):
+def test_offline_fails_without_a_mount_to_change(needs_root, mount, faults, env, place):
     """That a mount asks nobody is said of none that may ask."""
     server = faults()
     m = mount(f"url={server.url}")
@@ -122,7 +122,7 @@ def test_where_it_cannot_be_told(needs_root, mount, faults, env, place):
     assert above.status()["offline"] and not m.status()["offline"]
 
 
-def test_a_daemon_that_does_not_answer(mount, faults, env):
+def test_offline_of_hung_daemon_times_out(mount, faults, env):
     m = mount(f"url={faults().url}")
     tools.stop(m.pid)
     try:

@@ -28,7 +28,7 @@ def stored(store, program, path="/usr/bin/app"):
 
 @pytest.mark.parametrize("lose", [lambda elf: elf.rename(elf.parent / "elsewhere"), lambda elf: elf.unlink()],
                          ids=["rename", "unlink"])
-def test_a_reader_keeps_what_it_opened(mount, mode, store, place, lose):
+def test_open_file_survives_removal_and_eviction(mount, mode, store, place, lose):
     """perf -r and -u, and an eviction, take the name away; who reads goes on reading."""
     program = programs.small(place / "app", 1, BALLAST)
     content = program.read()
@@ -46,7 +46,7 @@ def test_a_reader_keeps_what_it_opened(mount, mode, store, place, lose):
 
 
 @every_mode
-def test_never_the_bytes_of_a_file_that_was_changed(mount, mode, store, place):
+def test_file_changed_in_place_is_not_served(mount, mode, store, place):
     """A file is open and changed in place (row R17), and a right copy turns up elsewhere: an open gets the copy."""
     program, other = programs.small(place / "app", 1), programs.small(place / "other", 2)
     right, wrong = program.read(), bytearray(program.read())
@@ -76,7 +76,7 @@ def other_content(content, how):
 @every_mode
 @pytest.mark.parametrize("how", ["same size", "larger"])
 @pytest.mark.parametrize("held", [False, True], ids=["closed", "held"])
-def test_a_file_that_was_replaced(mount, mode, store, place, how, held):
+def test_replaced_file_is_served_to_new_opens(mount, mode, store, place, how, held):
     """
     As a repair does it, which keeps the bad file apart, and an update: who opens it now reads the new file, however many hold the
     old one, and these go on reading that.
@@ -117,7 +117,7 @@ def reads(path):
 
 @every_mode
 @pytest.mark.parametrize("how", ["same size", "larger"])
-def test_a_file_that_was_replaced_after_others_took_its_place(mount, mode, with_descriptors, store, place, how):
+def test_replaced_file_is_served_after_fd_cache_eviction(mount, mode, with_descriptors, store, place, how):
     """The daemon has closed the old file, the kernel has not: the new one is served all the same."""
     program = programs.small(place / "app", 1)
     old, new = program.read(), other_content(program.read(), how)
@@ -143,7 +143,7 @@ def test_a_file_that_was_replaced_after_others_took_its_place(mount, mode, with_
 
 @every_mode
 @pytest.mark.parametrize("how", ["same size", "larger"])
-def test_a_file_that_was_replaced_before_it_is_opened(mount, mode, store, place, how):
+def test_file_replaced_between_lookup_and_open_is_read_whole(mount, mode, store, place, how):
     """Once looked up it is opened, however often it was replaced since: as one of the files that it was, and all of that."""
     program = programs.small(place / "app", 1, BALLAST)
     old, elf = program.read(), stored(store, program)
@@ -173,7 +173,7 @@ def test_a_file_that_was_replaced_before_it_is_opened(mount, mode, store, place,
 
 
 @every_mode
-def test_a_file_that_was_evicted_before_it_is_opened(mount, mode, faults, store, place):
+def test_file_evicted_between_lookup_and_open_is_downloaded_again(mount, mode, faults, store, place):
     """What was fetched, looked up and evicted is fetched by who opens it, and is as good."""
     program = programs.small(place / "app", 1)
     server = faults()
@@ -191,7 +191,7 @@ def test_a_file_that_was_evicted_before_it_is_opened(mount, mode, faults, store,
 
 
 @every_mode
-def test_a_file_that_was_removed_after_others_took_its_place(needs_root, mount, mode, with_descriptors, store, place):
+def test_removed_open_file_survives_fd_cache_eviction(needs_root, mount, mode, with_descriptors, store, place):
     """As above; one that is open and has no name any more is what it was, for the kernel too."""
     if mode != "passthrough":
         pytest.skip("only with passthrough does the kernel hold what it reads")
@@ -219,7 +219,7 @@ def test_a_file_that_was_removed_after_others_took_its_place(needs_root, mount, 
 
 
 @every_mode
-def test_what_is_made_in_memory_is_open_twice(mount, mode, store, place):
+def test_derived_table_in_memory_opens_twice(mount, mode, store, place):
     """A symbol table that is not kept, because others may not read what it is made of: each open makes another one."""
     kernel = programs.kernel(place / "vmlinux", "work", 0xffffffff81000000, 1 << 20)
     stored(store, kernel, "/[kernel.kallsyms]").chmod(0o600)
@@ -233,7 +233,7 @@ def test_what_is_made_in_memory_is_open_twice(mount, mode, store, place):
     assert not list(store.glob("**/kallsyms"))
 
 
-def test_status_of_a_store_with_any_name(mount, place):
+def test_status_shows_any_store_name(mount, place):
     store = os.fsencode(place) + b"/st\xff\n8"
     os.mkdir(store)
     m = mount(on=os.fsdecode(store))
@@ -241,7 +241,7 @@ def test_status_of_a_store_with_any_name(mount, place):
     assert status["store"].endswith("\n8") and "\ufffd" in status["store"]
 
 
-def test_others_get_no_further_than_below_the_mount(needs_root, mount, place):
+def test_mount_protects_files_below_private_directories(needs_root, mount, place):
     """What is protected by a directory above the store alone is protected in the mount."""
     program = programs.small(place / "app", 1)
     closed, opened = place / "closed", place / "opened"
@@ -263,7 +263,7 @@ def test_others_get_no_further_than_below_the_mount(needs_root, mount, place):
     assert m.artifact(program.id).read_bytes() == program.read()
 
 
-def test_the_daemon_keeps_nothing_of_its_caller(mountpoint, store):
+def test_daemon_inherits_no_lock_of_its_caller(mountpoint, store):
     """A lock that a script holds ends with the script."""
     read, write = os.pipe()
     os.set_inheritable(write, True)
@@ -281,7 +281,7 @@ def test_the_daemon_keeps_nothing_of_its_caller(mountpoint, store):
 
 @every_mode
 @pytest.mark.limit(60)
-def test_files_that_come_back(mount, mode, store, place):
+def test_more_files_than_cached_descriptors_read_right(mount, mode, store, place):
     """More of them than a daemon keeps at hand, read again and again, while other files take their places."""
     sample = programs.small(place / "app", 1)
     contents, elfs = {}, {}

@@ -65,7 +65,7 @@ def not_taken(m):
     return parse_metrics((m / ".bidfs/metrics").read_text())["bidfs_not_passed_through_total"]
 
 
-def test_store_on_an_overlay(layers, mount, place):
+def test_store_on_overlayfs_works(layers, mount, place):
     store = layers() / "store"
     build = build_in(place, store)
     m = mount("passthrough=on", on=store)
@@ -73,7 +73,7 @@ def test_store_on_an_overlay(layers, mount, place):
     assert (m.status()["mode"], m.status()["mode_reason"], not_taken(m)) == ("passthrough", "", 0)
 
 
-def test_store_on_two(layers, mount, place):
+def test_store_on_two_overlays_works(layers, mount, place):
     layers()
     store = layers() / "store"
     build = build_in(place, store)
@@ -87,7 +87,7 @@ def test_store_on_two(layers, mount, place):
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_mount_of_a_mount(layers, mount, place, store, more):
+def test_mount_over_mount_exceeds_passthrough_depth(layers, mount, place, store, more):
     """The first one's passthrough is a layer, and the second's another; with an overlay below them they are one too many."""
     lower_store = layers() / "store" if more else place / "team"
     build = build_in(place, lower_store)
@@ -99,7 +99,7 @@ def test_mount_of_a_mount(layers, mount, place, store, more):
     assert passed == (not more) == (not_taken(m) == 0)
 
 
-def test_an_overlay_on_a_mount(layers, mount, place, store):
+def test_overlayfs_on_mount_works(layers, mount, place, store):
     """Containers are made so."""
     build = build_in(place, store)
     m = mount("passthrough=on")

@@ -84,7 +84,7 @@ def of_the_cache(text):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_prints_the_same(mount, mode, profile, command):
+def test_perf_prints_the_same_as_natively(mount, mode, profile, command):
     m = mount(on=profile.store)
     for name in BUILDS:
         arguments = [*(word.format(name=name) for word in COMMANDS[command]), "-i", profile.data(name)]
@@ -96,13 +96,13 @@ def test_prints_the_same(mount, mode, profile, command):
     assert m.counter("hits") > 0
 
 
-def test_without_the_store_there_are_no_symbols(profile, store):
+def test_empty_store_gives_no_symbols(profile, store):
     """What was printed the same above did come out of the store: two of the builds are nowhere else."""
     for name in BUILDS[:-1]:
         assert f"hot_{name}" not in profile.perf(store, "report", "--stdio", "-i", profile.data(name)).stdout
 
 
-def test_symfs(mount, profile, store):
+def test_symfs_finds_symbols(mount, profile, store):
     m = mount(on=profile.store)
     for name in BUILDS:
         arguments = ["report", "--stdio", "-i", profile.data(name)]
@@ -117,7 +117,7 @@ def cached(profile, cache):
     return sorted(profile.perf(cache, "buildid-cache", "-l").stdout.splitlines())
 
 
-def test_lists_the_same(mount, mode, profile):
+def test_perf_lists_the_same_as_natively(mount, mode, profile):
     m = mount(on=profile.store)
     native = cached(profile, profile.store)
     assert any(profile.builds["gamma"].id in line for line in native)
@@ -184,7 +184,7 @@ def read_only(path):
 
 
 @pytest.mark.parametrize("where", ["ro", "rw", "in place"])
-def test_one_script(needs_root, mount, profile, own_store, archived, where):
+def test_every_perf_command_prints_the_same(needs_root, mount, profile, own_store, archived, where):
     """Every command of perf's that reads the cache, on a native one and on each kind of mount: the same bytes."""
     native = profile.place / f"native-{where.split()[0]}"
     shutil.copytree(profile.store, native, symlinks=True)
@@ -197,7 +197,7 @@ def test_one_script(needs_root, mount, profile, own_store, archived, where):
             assert says(profile, m.path, arguments) == wanted, arguments
 
 
-def test_top(mount, profile, own_store, place):
+def test_perf_top_works_with_the_mount(mount, profile, own_store, place):
     """It looks at what runs, and finds its symbols in the program itself; the cache is not to get in its way."""
     m = mount()
     shown = place / "shown"
@@ -212,7 +212,7 @@ def test_top(mount, profile, own_store, place):
     assert b"hot_gamma" in shown.read_bytes(), shown.read_text()
 
 
-def test_what_perf_adds_is_seen(mount, mode, profile, own_store, place):
+def test_native_perf_add_is_seen(mount, mode, profile, own_store, place):
     m = mount()
     fresh = programs.burn(place / "fresh", "hot_fresh", 9)
     names = (m.artifact(fresh.id), m.artifact(fresh.id, "debuginfo"), m.debug_file(fresh.id), m.link(fresh.id) / "elf",

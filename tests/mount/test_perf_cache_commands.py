@@ -49,7 +49,7 @@ def script(scene):
     ]
 
 
-def test_says_and_leaves_the_same(view, native, scene, store):
+def test_perf_add_and_remove_match_native(view, native, scene, store):
     """docs/PERF.md, 3, 4, 5 and 6: every step of an add and a removal, by what perf says and by what is there afterwards."""
     for number, arguments in enumerate(script(scene)):
         wanted, got = (said(scene.perf(cache, *arguments, status=None), cache) for cache in (native, view.path))
@@ -64,7 +64,7 @@ def test_says_and_leaves_the_same(view, native, scene, store):
 
 
 @pytest.mark.parametrize("ident", ["112233", "112233445566", "11223344556677"])
-def test_short_id_is_updated(view, scene, store, place, ident):
+def test_padded_short_id_is_updated(view, scene, store, place, ident):
     """perf fills an id up with zeros to a multiple of four bytes; what it removes to add it anew it must not still see there."""
     path = programs.compile_c("small.c", place / "short", "-DSEED=1", f"-Wl,--build-id=0x{ident}")
     for step in ("-a", "-u", "-u", "-a"):
@@ -81,7 +81,7 @@ HASHED = [f"cache/{'0123456789abcdef' * 2}/execroot/bin/prog", f"overlay2/{'0f' 
           f"package/{'6a' * 20}/lib/elf/prog", f"objects/ab/{'c3' * 20}"]
 
 
-def test_paths_with_hashes(view, native, scene, store, place):
+def test_path_with_an_id_as_component_is_added_and_found(view, native, scene, store, place):
     """A part of a path that could be an id is a directory like any other: what is below it is added, found and removed."""
     paths = [programs.burn(scene.place / name, "hot", 10 + number).path for number, name in enumerate(HASHED)]
     for arguments in [("-a", path) for path in paths] + [("-l",), ("-u", paths[0]), ("-r", paths[1]), ("-p", paths[2])]:
@@ -97,7 +97,7 @@ def test_paths_with_hashes(view, native, scene, store, place):
     assert [path for path in seen(store) if not path.startswith(".build-id/")] == []
 
 
-def test_native_paths_with_hashes(mount, mode, scene, store):
+def test_native_path_with_an_id_as_component_is_found(mount, mode, scene, store):
     for number, name in enumerate(HASHED):
         program = programs.burn(scene.place / name, "hot", 10 + number)
         scene.perf(store, "buildid-cache", "-a", program.path)
@@ -110,7 +110,7 @@ def test_native_paths_with_hashes(mount, mode, scene, store):
 
 
 @pytest.mark.parametrize("name", HASHED)
-def test_paths_with_hashes_and_a_server(mount, mode, faults, native, scene, store, name):
+def test_path_with_an_id_as_component_works_with_a_server(mount, mode, faults, native, scene, store, name):
     """Where any id may be asked for, too. Of a directory that is empty nobody knows yet what it will be."""
     m = mount(f"url={faults().url}")
     program = programs.burn(scene.place / name, "hot", 10)
@@ -125,7 +125,7 @@ def test_paths_with_hashes_and_a_server(mount, mode, faults, native, scene, stor
     assert seen(store) == seen(native)
 
 
-def test_purge_all(view, native, scene, store):
+def test_purge_all_empties_the_cache(view, native, scene, store):
     for cache in (native, view.path):
         for program in (scene.burn, scene.other, scene.probed):
             scene.perf(cache, "buildid-cache", "-a", program.path)
@@ -137,7 +137,7 @@ def test_purge_all(view, native, scene, store):
     assert not [path for path in (store / ".bidfs/record").rglob("*") if path.is_file()]
 
 
-def test_a_kernel_whose_table_was_read(view, native, scene, store):
+def test_kernel_removal_removes_derived_table(view, native, scene, store):
     """What was made of its symbols goes with it."""
     kernel = programs.kernel(scene.place / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
     for cache in (native, view.path):
@@ -154,7 +154,7 @@ def test_a_kernel_whose_table_was_read(view, native, scene, store):
     assert seen(store) == {} and not [path for path in (store / ".bidfs/record").rglob("*") if path.is_file()]
 
 
-def test_a_directory_is_emptied_name_by_name(view, scene, store):
+def test_rm_r_empties_a_directory(view, scene, store):
     """As `rm -r` does it: there is nothing in a listing that cannot be removed."""
     kernel = programs.kernel(scene.place / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
     tools.run("perf", "--buildid-dir", view.path, "buildid-cache", "-a", kernel.path, env=scene.env)
@@ -189,7 +189,7 @@ def take_over_vdso(native, view):
             link.symlink_to(f"../../[vdso]/{kept.name}")
 
 
-def test_record_fills_it(view, native, scene, store):
+def test_perf_record_fills_the_mount(view, native, scene, store):
     """What perf record adds at its end, and what is made of the recording then."""
     if reason := why_no_recording():
         pytest.skip(reason)
@@ -214,7 +214,7 @@ def test_record_fills_it(view, native, scene, store):
     assert "hot_burn" in scene.perf(view.path, "report", "--stdio", "-i", scene.data).stdout
 
 
-def test_record_without_addresses(needs_root, view, native, scene):
+def test_perf_record_without_addresses_is_refused(needs_root, view, native, scene):
     """Who may not see the kernel's addresses files zeros, natively (not by perf 6.12). They are refused, and perf says nothing."""
     if reason := why_no_recording():
         pytest.skip(reason)
@@ -232,7 +232,7 @@ def test_record_without_addresses(needs_root, view, native, scene):
     assert (place_of(view, scene.burn) / "elf").exists()
 
 
-def test_one_build_at_two_paths(view, scene, store):
+def test_removed_path_keeps_the_other_path(view, scene, store):
     """Contract 2.5: it is a name of one object. perf removes the name that its link leads to, and the other stays as natively."""
     for program in (scene.burn, scene.copy):
         scene.perf(view.path, "buildid-cache", "-a", program.path)
@@ -246,7 +246,7 @@ def test_one_build_at_two_paths(view, scene, store):
     assert set(seen(store)) == second_only
 
 
-def test_read_only(mount, mode, native, scene, store):
+def test_read_only_mount_is_erofs(mount, mode, native, scene, store):
     """With -o ro every write is EROFS, and perf takes it as from a disk that is read-only."""
     for cache in (native, store):
         scene.perf(cache, "buildid-cache", "-a", scene.probed.path)
@@ -280,7 +280,7 @@ def test_unwritable_store_is_read_only(needs_root, mount, scene, store):
         tools.run("umount", store)
 
 
-def test_bidctl_on_a_covered_store(mount, scene, store):
+def test_bidctl_on_covered_store_reads_or_names_remedy(mount, scene, store):
     """What reads goes through the mount; what writes says what to do."""
     m = mount(at=store)
     scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
@@ -296,7 +296,7 @@ def test_bidctl_on_a_covered_store(mount, scene, store):
     assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stderr
 
 
-def test_what_is_told_of_a_covered_store(mount, scene, store, tmp_path):
+def test_show_of_covered_store_has_records_and_sections(mount, scene, store, tmp_path):
     """Records and sections are kept where only the mount sees them, and so that tells of them; its paths are not of builds."""
     def bidctl(*arguments, status=0):
         return tools.run(tools.BIDCTL, "--store", store, *arguments, env=scene.env, status=status)
@@ -337,7 +337,7 @@ def get(store, env, ident, *arguments, status):
     return one.stdout, one.stderr, many.stdout + many.stderr
 
 
-def test_get_from_a_covered_store(mount, scene, store, faults):
+def test_get_from_covered_store_asks_the_mount(mount, scene, store, faults):
     """It is the mount that asks. What it could not ask for is not called absent, though a program sees it so."""
     server = faults()
     server.serve(scene.burn)
@@ -373,7 +373,7 @@ def test_get_from_a_covered_store(mount, scene, store, faults):
     m.unmount()
 
 
-def test_bidctl_on_a_store_that_a_dead_mount_covers(mount, scene, store):
+def test_dead_mount_over_store_is_reported(mount, scene, store):
     """What is to be done is said, and status shows the mount all the same."""
     m = mount(at=store)
     m.die()
@@ -389,7 +389,7 @@ def test_bidctl_on_a_store_that_a_dead_mount_covers(mount, scene, store):
         tools.run("umount", "-l", store) if tools.IS_ROOT else tools.run("fusermount3", "-uz", store)
 
 
-def test_status_of_a_store_that_a_stopped_mount_covers(mount, scene, store):
+def test_status_of_stopped_mount_does_not_wait(mount, scene, store):
     """It does not wait for who says nothing."""
     m = mount(at=store)
     with stopped(m):
@@ -400,7 +400,7 @@ def test_status_of_a_store_that_a_stopped_mount_covers(mount, scene, store):
     m.unmount()
 
 
-def test_perf_at_home(mount, mode, scene, place, env, faults):
+def test_perf_downloads_through_a_mount_over_home(mount, mode, scene, place, env, faults):
     """In place of ~/.debug every perf fetches what it misses, and nobody has to configure anything."""
     if reason := why_no_recording():
         pytest.skip(reason)
@@ -422,7 +422,7 @@ def test_perf_at_home(mount, mode, scene, place, env, faults):
 
 
 @pytest.mark.limit(60)
-def test_natively_and_through_the_mount_at_once(mount, mode, scene, store):
+def test_native_and_mounted_perf_work_at_once(mount, mode, scene, store):
     """Two perfs, one of which knows nothing of the mount."""
     m = mount()
     builds = [programs.small(scene.place / f"b{seed}", seed) for seed in range(12)]
@@ -464,7 +464,7 @@ SLOW = {"look": "?lstat,?newfstatat,?statx", "open": "openat", "unlink": "?unlin
 
 
 @pytest.mark.parametrize("calls", SLOW.values(), ids=SLOW.keys())
-def test_perf_that_is_slow_to_remove(mount, mode, scene, store, calls):
+def test_slow_perf_remove_empties_the_build(mount, mode, scene, store, calls):
     """Before it looks at the directory of the build, opens it or removes it, all that the kernel cached is forgotten."""
     m = mount()
     scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
@@ -479,7 +479,7 @@ def test_perf_that_is_slow_to_remove(mount, mode, scene, store, calls):
     assert not list(store.rglob(scene.burn.id))
 
 
-def test_added_again_before_it_is_gone(mount, mode, scene, store):
+def test_add_during_removal_keeps_the_directory(mount, mode, scene, store):
     """Whoever removed the link wants it back, and leaves the directory where it is."""
     m = mount()
     left = m / str(scene.burn.path)[1:] / scene.burn.id
@@ -495,7 +495,7 @@ def test_added_again_before_it_is_gone(mount, mode, scene, store):
 
 
 @pytest.mark.limit(90)
-def test_killed_while_perf_adds(mount, mode, scene, store):
+def test_kill_during_perf_add_leaves_whole_builds(mount, mode, scene, store):
     """kill -9 of the daemon at many moments: each build is there as a whole or not at all, and nothing else is."""
     builds = [programs.small(scene.place / f"k{seed}", seed) for seed in range(6)]
     joined = ",".join(str(program.path) for program in builds)
@@ -526,7 +526,7 @@ def test_killed_while_perf_adds(mount, mode, scene, store):
     assert whole > 0
 
 
-def test_a_link_that_perf_moves(mount, mode, scene, store):
+def test_moved_link_is_seen(mount, mode, scene, store):
     """The kernel keeps the texts of links; one that is another now is seen soon, whoever changed it."""
     m = mount()
     scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
@@ -545,7 +545,7 @@ def test_a_link_that_perf_moves(mount, mode, scene, store):
     tools.wait_until(lambda: link.is_symlink() and os.readlink(link) == first, "the old text")
 
 
-def test_a_directory_that_is_made_again_while_the_old_one_is_held(mount, mode, store):
+def test_directory_made_again_while_old_one_is_open(mount, mode, store):
     """By whoever has it open, or is about to let go of it: 'perf buildid-cache -u' is fast enough to meet that."""
     m = mount()
     directory = m / "usr/bin/app" / ("ab" * 20)

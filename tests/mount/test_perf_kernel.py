@@ -107,7 +107,7 @@ def vdso(request, place, store, env):
     return programs.Program(programs.into_store(store, ident, "[vdso]", image, "vdso"), ident=ident)
 
 
-def test_vdso(mount, mode, vdso, place, env):
+def test_vdso_is_served_by_its_id(mount, mode, vdso, place, env):
     """By its id, whatever its size, and only by it."""
     m = mount()
     linked = m.link(vdso.id) / "vdso"
@@ -119,7 +119,7 @@ def test_vdso(mount, mode, vdso, place, env):
 
 @pytest.mark.parametrize("name, soname, within", [("vdso32.so", "linux-gate.so.1", False), ("vdso64.so", "linux-vdso.so.1", True),
                                                   ("vdso-tools.so", "libvdso.so.1", False)])
-def test_vdso_in_a_file(mount, place, store, env, name, soname, within):
+def test_vdso_file_is_added_as_vdso(mount, place, store, env, name, soname, within):
     """Of whichever machine, as /lib/modules has it, named or found below a directory: it is that, and an ELF file as any other."""
     directory = place / "lib/modules/6.1.0/vdso"
     directory.mkdir(parents=True)
@@ -139,7 +139,7 @@ def test_vdso_in_a_file(mount, place, store, env, name, soname, within):
     tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=env)
 
 
-def test_symbols_in_the_vdso(mount, place, store, env, report):
+def test_foreign_vdso_symbols_resolve(mount, place, store, env, report):
     """Of another machine's, whose id is not that of this one, from a file; and under no other id."""
     source = place / "clock.c"
     source.write_text("#include <time.h>\nint main(void) { struct timespec t; for (int i = 0; i < 3000000; i++)"
@@ -166,7 +166,7 @@ def table_of(kernel):
     return "".join(f"{line}\n" for line in lines if re.search(r" T (_[se]?text|\w+_\d+)$", line))
 
 
-def test_symbols_of_that_kernel_alone(mount, mode, kernel_samples, place, store, env, report, guesses):
+def test_vmlinux_resolves_only_its_kernel(mount, mode, kernel_samples, place, store, env, report, guesses):
     """By vmlinux: two kernels in one store, and a third of which nothing is known."""
     kernels = [foreign(kernel_samples, place, name) for name in ("one", "two")]
     for kernel in kernels:
@@ -198,7 +198,7 @@ def file_both(kernel, store, env):
     assert "no symbols" in tools.run("nm", kernel.path).stderr
 
 
-def test_symbols_of_a_table(mount, mode, kernel_samples, place, store, env, report, guesses):
+def test_kallsyms_resolves_kernel_symbols(mount, mode, kernel_samples, place, store, env, report, guesses):
     """By kallsyms, as `perf record` filed it: newer perf looks for a copy of /proc/kcore that goes with it (contract 3.4)."""
     kernel = foreign(kernel_samples, place)
     file_table(kernel, store, env)
@@ -211,7 +211,7 @@ def test_symbols_of_a_table(mount, mode, kernel_samples, place, store, env, repo
 
 
 @pytest.mark.parametrize("file", [file_vmlinux, file_table, file_both])
-def test_a_kernel_that_was_moved(mount, kernel_samples, place, store, env, report, guesses, file):
+def test_moved_kernel_resolves_the_same(mount, kernel_samples, place, store, env, report, guesses, file):
     """
     Recorded after another boot, somewhere else in memory (KASLR): the same functions as of one that is where it was. A perf that
     guesses has to be told of the table.
@@ -232,7 +232,7 @@ WORK = "__attribute__((noinline)) int kernel_work(int first) { return first * 3;
 
 
 @pytest.mark.parametrize("separate", [False, True])
-def test_probes_in_a_kernel(mount, place, store, env, separate):
+def test_perf_probe_finds_kernel_by_id(mount, place, store, env, separate):
     """docs/PERF.md, 9: perf probe looks for a kernel by its release; by its id it is told where it is."""
     source, kernel = place / "work.c", place / "vmlinux"
     source.write_text(WORK)
@@ -252,7 +252,7 @@ def test_probes_in_a_kernel(mount, place, store, env, separate):
     assert re.fullmatch(r"p:probe/kernel_work kernel_work\+0 first=\S+:s32\n", done.stdout), done
 
 
-def test_running_kernel(mount, kernel_samples, place, store, env, report, guesses):
+def test_running_kernel_resolves_only_its_recording(mount, kernel_samples, place, store, env, report, guesses):
     """Its own symbols are the right ones only for a recording of it."""
     tools.run(tools.BIDCTL, "--store", store, "add", "--kernel", env=env, status=None)
     notes = pathlib.Path("/sys/kernel/notes").read_bytes()
@@ -267,7 +267,7 @@ PACKERS = {"": None, ".gz": ["gzip"], ".xz": ["xz", "--check=crc32"], ".zst": ["
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
-def test_module(mount, kernel_samples, place, store, env, report, guesses, suffix):
+def test_module_of_any_compression_resolves(mount, kernel_samples, place, store, env, report, guesses, suffix):
     """docs/PERF.md, 9: whatever it was packed with. One that perf cannot unpack, it knows by its short name."""
     _, start, size = kernel_samples.kernel()
     address = start + size // 2 & ~0xfff
@@ -297,7 +297,7 @@ def largest_function(module):
 
 
 @pytest.mark.limit(180)
-def test_debian_kernels(mount, kernel_samples, place, store, env, report, guesses):
+def test_packaged_kernels_resolve_side_by_side(mount, kernel_samples, place, store, env, report, guesses):
     """
     Of packaged kernels, one beside the other. Their images have no symbols, so there are none. A module of the same name is in
     both, packed or not; a sample gets the name that the recorded build has there. BID_TEST_KERNELS is the directory with the

@@ -50,7 +50,7 @@ def files(place, store):
 
 
 @pytest.mark.parametrize("option", ["allow_other", "alone"])
-def test_each_user_each_mode(needs_root, mount, mode, files, option):
+def test_permissions_hold_for_each_user_and_mode(needs_root, mount, mode, files, option):
     """64 cases: everybody reads a file, or its owner and root do, also after root has read it; without allow_other, root alone."""
     m = mount(*([option] if option == "allow_other" else []))
     mounted = [m.artifact(build.id) for build, _ in files]
@@ -129,7 +129,7 @@ def test_file_stays_public_when_its_directories_are_closed_later(needs_root, mou
     assert told("carol", [path]) == right != [13]
 
 
-def test_what_is_unpacked(needs_root, mount, mode, place, store):
+def test_unpacked_module_keeps_its_class(needs_root, mount, mode, place, store):
     """What is in a compressed module of alice's store is of its class, and is kept so."""
     lower, packed = place / "lower", []
     builds = [programs.small(place / f"module{bits:o}", bits) for bits in (0o444, 0o440, 0o400)]
@@ -148,7 +148,7 @@ def test_what_is_unpacked(needs_root, mount, mode, place, store):
     assert sorted(path.stat().st_mode & 0o777 for path in kept) == [0o400, 0o400, 0o444]
 
 
-def test_lock_file_is_for_whoever_may_write_the_private_directory(needs_root, mount, mode, faults, place, store):
+def test_lock_file_has_the_mode_of_the_private_directory(needs_root, mount, mode, faults, place, store):
     """The daemon makes it, though it may not let others write files anywhere else."""
     program = programs.small(place / "app")
     server = faults()
@@ -164,7 +164,7 @@ def test_lock_file_is_for_whoever_may_write_the_private_directory(needs_root, mo
 
 
 @pytest.mark.parametrize("mode_wanted", [0o755, 0o444], ids=oct)
-def test_temporary_file_is_its_owners_alone(needs_root, mount, mode, place, mode_wanted):
+def test_temporary_file_is_private(needs_root, mount, mode, place, mode_wanted):
     """perf makes its copy 0755 before it fills it, and inotify tells the name."""
     build = programs.small(place / "program")
     m = mount("allow_other")
@@ -181,7 +181,7 @@ def test_temporary_file_is_its_owners_alone(needs_root, mount, mode, place, mode
             os.unlink(directory / temporary)
 
 
-def test_copy_of_perf_is_its_owners_until_bidctl_adds_it(needs_root, mount, mode, place, store, env):
+def test_copy_by_perf_is_private_until_added_by_bidctl(needs_root, mount, mode, place, store, env):
     """perf gives its copies mode 0755, whoever reads the originals; bidctl looks whether everybody does."""
     build = programs.small(place / "program")
     build.path.chmod(0o755)
@@ -203,7 +203,7 @@ def of_a_kernel(m, ident):
     return [m.artifact(ident, "kallsyms"), m / "[kernel.kallsyms]" / ident / "kallsyms", offered / "kallsyms", offered / "modules"]
 
 
-def test_addresses_of_the_kernel(needs_root, mount, mode, store):
+def test_kernel_addresses_stay_private(needs_root, mount, mode, store):
     """Who may not read a kernel's table does not learn from what is made of it where the kernel's code is."""
     idents = {mode: f"{mode:040x}" for mode in (0o400, 0o440, 0o444)}
     for table, ident in idents.items():
@@ -224,7 +224,7 @@ def test_addresses_of_the_kernel(needs_root, mount, mode, store):
         assert told("carol", [m.artifact(ident, "info")]) != [13]
 
 
-def test_perf_writes_a_table(needs_root, mount, mode, store):
+def test_table_written_by_perf_is_private(needs_root, mount, mode, store):
     """perf lets everybody read its copy of /proc/kallsyms, which is the owner's alone here."""
     m, ident = mount("allow_other"), "ab" * 20
     directory = m / "[kernel.kallsyms]" / ident
@@ -241,7 +241,7 @@ def test_perf_writes_a_table(needs_root, mount, mode, store):
 
 @pytest.mark.parametrize("closed", ["the store", "above it"])
 @pytest.mark.parametrize("bits", [0o700, 0o750], ids=oct)
-def test_a_store_that_is_closed(needs_root, mount, mode, place, closed, bits):
+def test_private_store_is_private(needs_root, mount, mode, place, closed, bits):
     """Nothing that is in it, or made of it, is read by others than its owner and root."""
     store = place / "alices" / "store"
     store.mkdir(parents=True)
@@ -259,7 +259,7 @@ def test_a_store_that_is_closed(needs_root, mount, mode, place, closed, bits):
         assert told(user, paths) == [13] * len(paths), user
 
 
-def test_a_mapped_user(needs_root, mount, mode, files):
+def test_mapped_root_sees_what_others_may(needs_root, mount, mode, files):
     """Root of a user namespace is who he is outside, and sees what others may."""
     m = mount("allow_other")
     paths = [m.artifact(build.id) for build, _ in files]
@@ -289,7 +289,7 @@ LISTS = {
 
 
 @pytest.mark.parametrize("what", LISTS)
-def test_access_control_lists(needs_root, mount, mode, files, what):
+def test_acl_of_source_is_respected(needs_root, mount, mode, files, what):
     """Nobody is let in whom a list at the source refuses."""
     build, stored = files[0]
     try:
@@ -308,7 +308,7 @@ def test_access_control_lists(needs_root, mount, mode, files, what):
             assert user != "alice" or through != 13
 
 
-def test_a_list_that_comes_later(needs_root, mount, mode, files):
+def test_later_acl_of_cached_file_is_respected(needs_root, mount, mode, files):
     """The rights of a file that was read before, and is kept open, are looked at again."""
     build, stored = files[MODES.index(0o444)]
     m = mount("allow_other")

@@ -32,7 +32,7 @@ def wanted(program, place, env):
 
 
 @pytest.mark.parametrize("options", ["", "ro"])
-def test_as_perf_caches_them(mount, mode, probed, place, store, env, options):
+def test_derived_probes_equal_perfs(mount, mode, probed, place, store, env, options):
     m = mount(options) if options else mount()
     text = wanted(probed, place, env)
     assert text.startswith("%sdt_probed:done_1=done_1\n")
@@ -41,7 +41,7 @@ def test_as_perf_caches_them(mount, mode, probed, place, store, env, options):
     assert stored.read_text() == text
 
 
-def test_perf_finds_and_keeps_them(mount, mode, probed, env):
+def test_perf_reads_and_extends_probes(mount, mode, probed, env):
     """perf reads the definitions for writing, and adds its own."""
     m = mount()
     perf = ["perf", "--buildid-dir", m.path]
@@ -61,7 +61,7 @@ REPLACE = {
 
 
 @pytest.mark.parametrize("how", REPLACE)
-def test_others_take_their_place(mount, mode, probed, place, env, how):
+def test_written_probes_replace_derived_ones(mount, mode, probed, place, env, how):
     """They would be made anew as soon as they are removed, and who removes them to write others would never come to that."""
     perf = ["perf", "--buildid-dir", place / "cache"]
     tools.run(*perf, "buildid-cache", "-a", probed.path, env=env)
@@ -75,7 +75,7 @@ def test_others_take_their_place(mount, mode, probed, place, env, how):
     assert [path.read_text() for path in views(m, probed)] == [probes.read_text()] * 3
 
 
-def test_other_definitions_of_the_same_size(mount, mode, place, store):
+def test_changed_probes_of_same_size_are_read(mount, mode, place, store):
     """What is made in memory, as others may not read what it is made of, is not what was made under the name it had before."""
     program = programs.Program(programs.compile_c("probed.c", place / "probed", "-g", "-DSEED=1"))
     programs.into_store(store, program.id, "/usr/bin/one", program.path).chmod(0o600)
@@ -103,7 +103,7 @@ def can_be_leased(path):
     return True
 
 
-def test_who_changes_them_is_given_a_lease(mount, mode, probed, store, env):
+def test_open_probes_allow_a_write_lease(mount, mode, probed, store, env):
     """A mount that has looked at them keeps nobody off; whoever has them open in it for writing does, where it is told of that."""
     m = mount()
     stored = store / str(probed.path)[1:] / probed.id / "probes"
@@ -173,7 +173,7 @@ def set_and_count(directory, program, group, static, env):
     return said, counts
 
 
-def test_perf_sets_and_counts_them(mount, mode, place, store, env, group):
+def test_perf_sets_and_counts_probes(mount, mode, place, store, env, group):
     """In the kernel, where they count, and out of it again: as on a cache of its own."""
     path = programs.compile_c("probed.c", place / group, "-g", f"-DSEED={os.getpid()}", f"-DPROVIDER={group}")
     program, static = programs.Program(path), f"sdt_{group}:done_{os.getpid()}"
@@ -192,14 +192,14 @@ def test_perf_sets_and_counts_them(mount, mode, place, store, env, group):
     tools.run("perf", "probe", "--del", f"{group}:counted", env=env)
 
 
-def test_none(mount, mode, place, store, env):
+def test_program_without_probes_has_none(mount, mode, place, store, env):
     program = programs.Program(shutil.copy(programs.burn(place / "built", "hot_burn", 3).path, place / "burn"))
     tools.run(tools.BIDCTL, "--store", store, "add", program.path, env=env)
     m = mount()
     assert not any(path.exists() for path in views(m, program))
 
 
-def test_without_name(mount, mode, probed, place, store, env):
+def test_probes_of_unnamed_build_name_the_stored_file(mount, mode, probed, place, store, env):
     """Of what was fetched, before anybody said where it is run from, they name the file in the store, and are not kept."""
     directory = store / "[debuginfod]" / probed.id
     text = wanted(probed, place, env).replace(f" {probed.path}:", f" {directory}/elf:")
@@ -220,7 +220,7 @@ def test_without_name(mount, mode, probed, place, store, env):
     assert (directory / "probes").read_text() == "#mine:one=main\n"
 
 
-def test_of_the_kernel_in_two_places(mount, mode, store):
+def test_kernel_probes_in_two_directories_are_read(mount, mode, store):
     """docs/FORMAT.md: perf adds the kernel's under its own name, natively, and reads and leaves empty what its link leads to."""
     ident, perfs = "ab" * 20, "#probe:open=do_sys_open\np:probe/open _text+4096\n"
     place = programs.into_store(store, ident, "/boot/vmlinux", b"", "probes").parent

@@ -34,7 +34,7 @@ def placed(m, program):
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_wrong_bytes_are_refused(view, scene, store, what):
+def test_file_without_its_id_is_refused(view, scene, store, what):
     """docs/PERF.md, 7: under an id there is nothing that does not carry it, whoever writes."""
     content = BAD[what](scene)
     directory = place_of(view, scene.burn)
@@ -53,7 +53,7 @@ def test_wrong_bytes_are_refused(view, scene, store, what):
                                                            f".build-id/{scene.burn.id[:2]}/{scene.burn.id[2:]}"])
 
 
-def test_in_whatever_way_it_is_written(view, scene):
+def test_every_way_of_writing_publishes(view, scene):
     """Not perf alone writes: under the name itself, or renaming to it."""
     content, directory = scene.burn.read(), place_of(view, scene.burn)
     os.makedirs(directory)
@@ -94,7 +94,7 @@ def cache(scene):
 
 
 @pytest.mark.parametrize("how", UNPACK)
-def test_a_cache_is_copied_onto_it(view, mode, store, scene, cache, how):
+def test_copied_cache_gives_the_same_tree(view, mode, store, scene, cache, how):
     """Links are removed and made anew, and nothing goes with them: no second path, and no definitions that only this one has."""
     kept = b"p:my/keep 0x1159\n"
     scene.perf(view, "buildid-cache", "-a", scene.burn.path)
@@ -142,7 +142,7 @@ def archived(env):
     return programs.Program(place / "burn"), far, archive
 
 
-def test_an_archive_is_unpacked_into_it(view, store, env):
+def test_unpacked_archive_gives_the_same_tree(view, store, env):
     """perf's own, by perf's own command, or what that says to do where it has none."""
     if reason := why_no_recording():
         pytest.skip(reason)
@@ -175,7 +175,7 @@ def write_in_parts(m, program):
     assert placed(m, program).read_bytes() == content
 
 
-def test_not_before_its_end(view, store, scene):
+def test_file_is_published_at_its_last_close(view, store, scene):
     """Who looks at what is being written, or inherits it, does not end it: neither in the middle, nor before what follows."""
     write_in_parts(view, programs.burn(scene.place / "large", "hot_large", 5, "-static"))
     view.unmount()
@@ -257,7 +257,7 @@ def test_rmdir_waits_for_an_open_writer(view, scene):
     assert (directory / "elf").read_bytes() == scene.burn.read()
 
 
-def test_what_has_its_place_is_not_written(view, scene):
+def test_published_file_is_not_writable(view, scene):
     """Not by the name it had before either, which perf removes, and others may not."""
     place, content = place_of(view, scene.burn), scene.burn.read()
     place.mkdir(parents=True)
@@ -272,7 +272,7 @@ def test_what_has_its_place_is_not_written(view, scene):
     assert view.artifact(scene.burn.id).read_bytes() == (place / "elf").read_bytes() == content
 
 
-def test_mv(view, scene):
+def test_mv_publishes(view, scene):
     """coreutils ask for a name that nothing has (RENAME_NOREPLACE)."""
     place = place_of(view, scene.burn)
     place.mkdir(parents=True)
@@ -282,7 +282,7 @@ def test_mv(view, scene):
 
 
 @pytest.mark.parametrize("steps", ["install -m 755 $0 $1", "head -c 5000 $0 >$1; tail -c +5001 $0 >>$1"], ids=["install", "in two"])
-def test_mv_of_what_took_several_steps(view, scene, steps):
+def test_mv_of_file_written_in_steps_publishes(view, scene, steps):
     """mount.bidfs(8): under its own name it would have been examined after the first of them."""
     place = place_of(view, scene.burn)
     place.mkdir(parents=True)
@@ -290,7 +290,7 @@ def test_mv_of_what_took_several_steps(view, scene, steps):
     assert os.listdir(place) == ["elf"] and view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
 
 
-def test_signal_drops_what_is_open_for_writing(view, scene):
+def test_signal_drops_open_temporary_files(view, scene):
     """Nobody has closed it, so it may have more to come; the log tells of it."""
     place = place_of(view, scene.burn)
     place.mkdir(parents=True)
@@ -305,7 +305,7 @@ def test_signal_drops_what_is_open_for_writing(view, scene):
     assert not (view.store / place.relative_to(view.path) / "elf").exists()
 
 
-def test_a_link_before_what_it_leads_to(view, store, scene):
+def test_link_before_its_target_is_accepted(view, store, scene):
     """cp(1) may make it first, and goes on with it, whatever the kernel has been told meanwhile."""
     link, directory = view / ".build-id" / scene.burn.id[:2] / scene.burn.id[2:], place_of(view, scene.burn)
     text = f"../../{directory.relative_to(view.path)}"
@@ -399,7 +399,7 @@ def test_derived_probes_are_unlinked_and_written_anew(view, scene):
         assert probes.read_bytes() == b"p:my/own 0x1159\n"
 
 
-def test_a_symbol_table_is_published_whole(mount, mode):
+def test_symbol_table_is_published_at_close(mount, mode):
     """It does not say whether it is whole: the writer's close does."""
     m, ident, lines = mount(), "ab" * 20, b"ffffffff81000000 T _text\n" * 1000
     directory = m / "[kernel.kallsyms]" / ident
@@ -413,7 +413,7 @@ def test_a_symbol_table_is_published_whole(mount, mode):
     assert m.artifact(ident, "kallsyms").read_bytes() == lines
 
 
-def test_written_by_a_shell(mount, mode, scene):
+def test_shell_redirection_publishes(mount, mode, scene):
     """A redirection is closed by the shell, which has it twice, before anything is written, and then by each program in turn."""
     m, ident, source = mount(), "ab" * 20, scene.place / "table"
     source.write_bytes(b"ffffffff81000000 T _text\n" * 1000)
@@ -430,7 +430,7 @@ def test_written_by_a_shell(mount, mode, scene):
 
 
 @pytest.mark.parametrize("content", [b"0000000000000000 T _text\n" * 1000, b"hello\n"], ids=["hidden", "no table"])
-def test_a_table_of_no_use_is_refused(mount, mode, store, content):
+def test_table_without_addresses_is_refused(mount, mode, store, content):
     """And does not stand in the way of one that is."""
     m, ident, good = mount(), "ab" * 20, b"ffffffff81000000 T _text\n"
     directory = m / "[kernel.kallsyms]" / ident
@@ -449,7 +449,7 @@ def test_a_table_of_no_use_is_refused(mount, mode, store, content):
     assert m.artifact("cd" * 20, "kallsyms").read_bytes() == other.read_bytes() == good
 
 
-def test_written_and_unmounted(mount, mode, scene, store):
+def test_unmount_publishes_quiescent_files(mount, mode, scene, store):
     """Nobody looks at it before the end."""
     m, lines = mount(), b"ffffffff81000000 T _text\n"
     for directory, name, content in ((place_of(m, scene.burn), "elf", scene.burn.read()),
@@ -466,7 +466,7 @@ def overwrite(path):
         file.write(b"x")
 
 
-def test_what_carries_an_id_does_not_change(view, scene):
+def test_file_with_an_id_is_immutable(view, scene):
     scene.perf(view.path, "buildid-cache", "-a", scene.burn.path)
     elf = place_of(view, scene.burn) / "elf"
     for call in (lambda: os.truncate(elf, 1), lambda: overwrite(elf), lambda: open(elf, "wb")):

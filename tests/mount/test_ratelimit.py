@@ -48,7 +48,7 @@ def flood(place):
         process.stdout.close()
 
 
-def test_a_flood_of_misses(mount, mode, needs_root, faults, place, flood):
+def test_flood_of_misses_is_limited(mount, mode, needs_root, faults, place, flood):
     local, missed = programs.small(place / "local"), [programs.small(place / f"missed-{seed}", seed) for seed in range(2, 7)]
     server = faults()
     for program in (local, *missed):
@@ -92,7 +92,7 @@ def resident(m):
 
 
 @pytest.mark.limit(300)
-def test_a_long_flood(mount, mode, needs_root, faults, place, flood):
+def test_long_flood_keeps_memory_bounded(mount, mode, needs_root, faults, place, flood):
     """R26: a minute of it. What others notice is told, and the memory that it takes is bounded."""
     local, server = programs.small(place / "local"), faults()
     server.serve(local)
@@ -123,7 +123,7 @@ def test_a_long_flood(mount, mode, needs_root, faults, place, flood):
     assert refused > 10000 and more < 64 * refused + (16 << 20)
 
 
-def test_no_limit(mount, needs_root, faults, flood):
+def test_ratelimit_0_is_unlimited(mount, needs_root, faults, flood):
     server = faults()
     m = mount(f"url={server.url}", "allow_other", "miss_rate=0")
     flood(m)

@@ -43,7 +43,7 @@ def digest_of(m):
     return text
 
 
-def test_every_way_reads_the_same(mount, builds):
+def test_every_mode_reads_the_same_bytes(mount, builds):
     """One digest of the whole tree, and the bytes of the store."""
     digests = {}
     for way, option in WAYS.items():
@@ -60,7 +60,7 @@ def test_every_way_reads_the_same(mount, builds):
     assert len(set(digests.values())) == 1, digests
 
 
-def test_without_any_privilege(needs_root, mount, builds, store, place, env):
+def test_unprivileged_daemon_reads_the_same_bytes(needs_root, mount, builds, store, place, env):
     """A user who may do nothing but call fusermount3(1) reads what root reads with all that there is."""
     m = mount("ro")
     expected = digest_of(m)
@@ -78,7 +78,7 @@ def test_without_any_privilege(needs_root, mount, builds, store, place, env):
 
 
 @pytest.mark.parametrize("how", ["remove", "evict"])
-def test_open_and_mapped_files_stay(mount, mode, store, place, faults, builds, how):
+def test_open_and_mapped_files_survive_eviction(mount, mode, store, place, faults, builds, how):
     """
     What goes from the store while it is open and mapped, of which nothing was read yet, is read to its end. To be evicted does not
     make it go.

@@ -96,7 +96,7 @@ def expected(tags, status):
     return False
 
 
-def test_probes_are_refused(probed, mode):
+def test_sandbox_refuses_every_attempt(probed, mode):
     """Each that the sandbox is said to hold against, and the daemon serves on."""
     m, probe = probed()
     status = m.status()
@@ -110,7 +110,7 @@ def test_probes_are_refused(probed, mode):
     assert m.status()["counters"] == status["counters"]
 
 
-def test_the_same_without_a_sandbox(probed):
+def test_attempts_succeed_without_sandbox(probed):
     """Or those who refuse above are not the sandbox."""
     m, probe = probed("sandbox=off")
     assert (m.status()["sandbox"], m.status()["sandbox_reason"]) == ("none", "switched off by sandbox=off")
@@ -118,7 +118,7 @@ def test_the_same_without_a_sandbox(probed):
     assert not refused, refused
 
 
-def test_without_landlock(needs_root, probed, mount, store, place, env):
+def test_missing_landlock_is_reported(needs_root, probed, mount, store, place, env):
     """As on an older kernel: what else there is holds, the reason is told, and who insists is refused."""
     m, probe = probed(PROBE_NO_LANDLOCK="1")
     status = m.status()
@@ -130,7 +130,7 @@ def test_without_landlock(needs_root, probed, mount, store, place, env):
     assert not let, let
 
 
-def test_on_is_all_or_nothing(mount, store, mountpoint, env):
+def test_sandbox_on_is_complete_or_fails(mount, store, mountpoint, env):
     """sandbox=on mounts with all that there can be, or says what is missing."""
     reason = mount().status()["sandbox_reason"]
     done = tools.run(tools.MOUNT_BIDFS, store, mountpoint, "-o", "sandbox=on", env=env, status=None)
@@ -158,7 +158,7 @@ def test_all_threads_are_confined(confined, mount, faults, place):
 
 
 @pytest.mark.parametrize("way", ["umount", "umount -l", "fusermount3 -u", "SIGTERM", "SIGINT", "SIGKILL"])
-def test_every_way_to_end_it(confined, mount, mode, way, place):
+def test_every_end_of_the_daemon_unmounts(confined, mount, mode, way, place):
     """Nothing is left: not the mount, not the process that unmounts for it."""
     m = mount()
     (helper,) = daemon.unmounters_of(m.pid)
@@ -182,7 +182,7 @@ def test_every_way_to_end_it(confined, mount, mode, way, place):
     m.check_log()
 
 
-def test_messages_of_a_daemon_in_the_background_go_to_syslog(needs_root, confined, store, place, env):
+def test_background_daemon_logs_to_syslog(needs_root, confined, store, place, env):
     """By the process that unmounts, in the daemon's name: the daemon has no socket for it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
         log.bind(f"{place}/log")
@@ -202,7 +202,7 @@ def test_messages_of_a_daemon_in_the_background_go_to_syslog(needs_root, confine
         assert re.search(rf"<30>.* mount\.bidfs\[{pid}\]: mounted '{store}'", log.recv(4096).decode())
 
 
-def test_another_mount_is_not_taken_for_its_own(confined, mount, store):
+def test_helper_leaves_a_later_mount_alone(confined, mount, store):
     """Somebody unmounts what a killed daemon left, and mounts again, before the process comes to it."""
     first = mount()
     (helper,) = daemon.unmounters_of(first.pid)
@@ -215,7 +215,7 @@ def test_another_mount_is_not_taken_for_its_own(confined, mount, store):
     assert second.status()["store"] == str(store)
 
 
-def test_open_files_outlive_a_killed_daemon(confined, mount, place, store):
+def test_killed_daemon_ends_open_files_without_a_wait(confined, mount, place, store):
     """What is open when the dead mount goes: with passthrough it is read on, without it is an error, never a wait."""
     program = programs.small(place / "app", 1, "-DBALLAST=3000000")
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
@@ -228,7 +228,7 @@ def test_open_files_outlive_a_killed_daemon(confined, mount, place, store):
         assert number in (0, errno.ENOTCONN) and (number == 0 or not passthrough)
 
 
-def test_a_tree_that_is_mounted_later(needs_root, store, place, env):
+def test_file_server_mounted_later_is_read(needs_root, store, place, env):
     """A rule for a directory does not hold for what is mounted on it; what a file:// server names may be."""
     program = programs.small(place / "app")
     tree = place / "made/buildid" / program.id
@@ -242,7 +242,7 @@ def test_a_tree_that_is_mounted_later(needs_root, store, place, env):
         umount {place}/mnt""", env)
 
 
-def test_a_tree_that_is_there(mount, store, place):
+def test_file_server_directory_alone_is_allowed(mount, store, place):
     """Of it, and not of what is beside it, there is a rule."""
     program = programs.small(place / "app")
     tree = place / "made/buildid" / program.id
@@ -252,7 +252,7 @@ def test_a_tree_that_is_there(mount, store, place):
     assert read(m.artifact(program.id)) == program.read()
 
 
-def test_unprivileged(needs_root, confined, store, env, place):
+def test_killed_daemon_of_a_user_unmounts(needs_root, confined, store, env, place):
     """A user's daemon cannot call fusermount3(1), and its mount goes with it all the same, whether it ends or is killed."""
     point = place / "mnt"
     mine, user = mount_program_of_nobody(place, point), as_user(NOBODY)

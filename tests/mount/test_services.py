@@ -27,7 +27,7 @@ def is_served(machine, path):
 
 
 @pytest.mark.limit(120)
-def test_mounts_and_mounts_again(machine):
+def test_unit_mounts_and_restarts(machine):
     machine.run("systemctl", "start", "bidfs")
     assert is_mounted(machine)
     machine.run("bidctl", f"--store={STORE}", "add", "/usr/bin/true")
@@ -48,7 +48,7 @@ def test_mounts_and_mounts_again(machine):
 
 
 @pytest.mark.limit(120)
-def test_the_environment(machine):
+def test_unit_reads_its_environment_file(machine):
     """mount.bidfs(8): the unit reads it from a file, and what systemd mounts of fstab(5) with a file beside it."""
     def reason():
         """Why the file was not to be had."""
@@ -75,7 +75,7 @@ def test_the_environment(machine):
 
 
 @pytest.mark.limit(120)
-def test_keeps_what_runs(machine):
+def test_watch_unit_adds_running_programs(machine):
     machine.run("systemctl", "start", "bidfs-watch")
     assert "/usr/lib/systemd/systemd" in stored(machine), machine.journal("bidfs-watch")
     machine.run("cp", "/usr/bin/true", "/usr/local/bin/started-later")
@@ -94,7 +94,7 @@ def test_keeps_what_runs(machine):
 
 
 @pytest.mark.limit(120)
-def test_timers_start_checks_of_the_store(machine):
+def test_timers_start_gc_and_verify(machine):
     machine.run("mkdir", STORE)
     machine.run("bidctl", f"--store={STORE}", "add", "/usr/bin/true")
     for name in ("bidfs-gc", "bidfs-verify"):
@@ -153,7 +153,7 @@ TOOLS = {
 
 
 @pytest.mark.limit(180)
-def test_setup_gives_tools_names_until_undo(machine, record_property):
+def test_setup_configures_tools_until_undo(machine, record_property):
     def shown(name):
         """What a tool knows of the program, with no setting of its own."""
         return machine.run("sh", "-c", f"cd $(mktemp -d); export HOME=$PWD; {TOOLS[name][0]}", status=None).stdout

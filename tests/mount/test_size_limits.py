@@ -33,7 +33,7 @@ def fetched(store):
     return used_below(store / "[debuginfod]")
 
 
-def test_cache_size(mount, mode, faults, place, store):
+def test_cache_size_evicts_least_recently_used(mount, mode, faults, place, store):
     builds = [programs.small(place / f"large{seed}", seed, f"-DBALLAST={SIZE}") for seed in range(1, 7)]
     kept = programs.small(place / "kept", 7, f"-DBALLAST={2 * SIZE}")
     programs.into_store(store, kept.id, kept.path, kept.path)
@@ -59,7 +59,7 @@ def test_cache_size(mount, mode, faults, place, store):
     assert leftovers(store) == []
 
 
-def test_what_is_made_counts(mount, mode, place, store):
+def test_derived_modules_count_and_expire(mount, mode, place, store):
     """Modules of a lower store that were unpacked go by the same limit, and are unpacked again; and what is old goes."""
     lower = place / "lower"
     builds = [programs.small(place / f"large{seed}", seed, f"-DBALLAST={SIZE}") for seed in range(1, 7)]
@@ -80,7 +80,7 @@ def test_what_is_made_counts(mount, mode, place, store):
 
 
 @pytest.mark.parametrize("how", ["open", "mapped", "native"])
-def test_what_is_open_is_not_evicted(mount, mode, faults, place, store, how):
+def test_open_file_is_not_evicted(mount, mode, faults, place, store, how):
     """Beyond the limit, others go first, however long ago it was opened; closed, it goes as any."""
     if mode == "no_open" and how != "native":
         pytest.skip("without passthrough the kernel does not tell of who opens files of the mount")
@@ -109,7 +109,7 @@ def test_what_is_open_is_not_evicted(mount, mode, faults, place, store, how):
     tools.wait_until(lambda: not file.exists(), "the eviction of what is closed")
 
 
-def test_min_free(mount, faults, place, store):
+def test_min_free_evicts_and_refuses(mount, faults, place, store):
     """With more to be free than the file system has, nothing that was fetched stays, nor is fetched if its size is said."""
     build = programs.small(place / "large", 1, f"-DBALLAST={SIZE}")
     server = faults("truncate-bare:99999999")  # all of it, without saying how much
@@ -123,7 +123,7 @@ def test_min_free(mount, faults, place, store):
     tools.wait_until(lambda: read(m.artifact(build.id)) == errno.ENOSPC, "the refusal")
 
 
-def test_what_cannot_fit_is_not_begun(needs_root, mount, mode, faults, place, store):
+def test_announced_size_above_space_is_refused(needs_root, mount, mode, faults, place, store):
     """A file that is said to be larger than what is free is refused before it fills the disk; nothing is evicted for nothing."""
     large, small = (programs.small(place / f"app{size}", size, f"-DBALLAST={size * SIZE}") for size in (24, 3))
     server = faults()
@@ -144,7 +144,7 @@ def test_what_cannot_fit_is_not_begun(needs_root, mount, mode, faults, place, st
         tools.run("umount", "-l", store)
 
 
-def test_what_has_no_end(needs_root, mount, mode, faults, place, store):
+def test_endless_body_is_cut_at_the_limit(needs_root, mount, mode, faults, place, store):
     """A body that does not say how large it is gets no more than may be used, and what was fetched is not evicted for nothing."""
     endless, small = (programs.small(place / f"app{size}", size, f"-DBALLAST={size * SIZE}") for size in (1, 3))
     liar, good = faults(root=place / "liar"), faults(root=place / "good")
@@ -212,7 +212,7 @@ def fetch_often(m, ids, right, seed, times):
     return size
 
 
-def test_quota_under_pressure(mount, mode, faults, place, store):
+def test_quota_holds_under_load(mount, mode, faults, place, store):
     """A store of five times its quota, with many readers and fetchers (row R14): all bytes are right, and the quota holds."""
     build = programs.small(place / "one", 1, f"-DBALLAST={SIZE}")
     server = faults()

@@ -27,7 +27,7 @@ def asked(shop):
                for kind in ("source", "section", "debuginfo", "executable", "unknown"))
 
 
-def test_sources_are_read(mount, mode, shop):
+def test_source_is_downloaded_and_read(mount, mode, shop):
     m = mount(f"url={shop.server.url}", "wait=30")
     for name, text in shop.texts.items():
         assert shop.path(m, name).read_bytes() == text
@@ -44,7 +44,7 @@ def test_sources_are_read(mount, mode, shop):
     assert fetching.read(shop.path(again, "nowhere/never.c")) == errno.ENOENT
 
 
-def test_what_was_fetched_is_in_order_and_goes(mount, mode, shop, store, env):
+def test_downloaded_sources_verify_and_evict(mount, mode, shop, store, env):
     """Sources and sections are artifacts as any: verify finds nothing to say of them, and they count, and are evicted."""
     m = mount(f"url={shop.server.url}", "wait=30")
     for name, text in shop.texts.items():
@@ -62,7 +62,7 @@ def test_what_was_fetched_is_in_order_and_goes(mount, mode, shop, store, env):
     tools.run(*bidctl, "verify", "--deep", env=env)
 
 
-def test_rot_is_found_and_fetched_again(mount, shop, store, env):
+def test_rotten_source_is_downloaded_again(mount, shop, store, env):
     m = mount(f"url={shop.server.url}", "wait=30")
     shop.path(m, "main.c").read_bytes()
     shop.section(m, ".debug_str").read_bytes()
@@ -85,7 +85,7 @@ def test_rot_is_found_and_fetched_again(mount, shop, store, env):
     tools.run(*bidctl, "verify", "--deep", env=env)
 
 
-def test_walking_asks_for_names_with_a_dot_alone(mount, mode, faults, place):
+def test_walk_requests_only_names_with_a_dot(mount, mode, faults, place):
     """A server says whether one is a file, and is asked once; below one that is none there are files."""
     program, content = programs.small(place / "app"), b"int main;\n"
     server = faults()
@@ -106,7 +106,7 @@ def test_walking_asks_for_names_with_a_dot_alone(mount, mode, faults, place):
     assert server.count() == 7
 
 
-def test_source_below_a_dotted_name_is_read_though_a_server_is_dead(mount, mode, faults, place):
+def test_source_below_dotted_name_is_read_beside_a_dead_server(mount, mode, faults, place):
     program = programs.small(place / "app")
     server = faults()
     (server.root / program.id / "source/src/llama.cpp").mkdir(parents=True)
@@ -116,7 +116,7 @@ def test_source_below_a_dotted_name_is_read_though_a_server_is_dead(mount, mode,
     assert (m.artifact(program.id, "source") / "src/llama.cpp/p.c").read_bytes() == b"int p;\n"
 
 
-def test_walking_asks_nobody(mount, mode, shop):
+def test_walk_of_stored_sources_sends_no_request(mount, mode, shop):
     m = mount(f"url={shop.server.url}")
     before = asked(shop)
     top = m.artifact(shop.app.id, "source")
@@ -134,7 +134,7 @@ def test_walking_asks_nobody(mount, mode, shop):
     assert m.status()["sources"][0]["requests"] == 2
 
 
-def test_what_is_no_path_is_nothing(mount, shop):
+def test_malformed_source_path_is_absent(mount, shop):
     m = mount(f"url={shop.server.url}")
     top = m.artifact(shop.app.id, "source")
     for bad in ("a\nb.c", "\x7f.c", "/".join("a" * 65) + "/b.c"):
@@ -144,7 +144,7 @@ def test_what_is_no_path_is_nothing(mount, shop):
     assert m.status()["sources"][0]["requests"] == 0
 
 
-def test_sources_say_what_they_are(mount, shop):
+def test_source_attributes_name_their_origin(mount, shop):
     m = mount(f"url={shop.server.url}", "wait=30")
     shop.path(m, "main.c").read_bytes()
     info, = tools.rows(tools.run(tools.BIDCTL, "--store", m.store, "show", "--json", shop.app.id, env=shop.env))
@@ -153,7 +153,7 @@ def test_sources_say_what_they_are(mount, shop):
     assert what["digest"].startswith("xxh3-128:") and what["server"] == shop.server.url
 
 
-def test_sections_from_a_server(mount, mode, shop):
+def test_section_is_downloaded(mount, mode, shop):
     m = mount(f"url={shop.server.url}", "wait=30")
     for name in (".debug_line", ".debug_info"):
         assert shop.section(m, name).read_bytes() == programs.sections(shop.app.debug)[name]
@@ -167,7 +167,7 @@ def test_sections_from_a_server(mount, mode, shop):
 
 
 @pytest.mark.parametrize("answer", ["error:404*1", "error:403*1", "error:400*1", "html*1", "empty*1", "empty-chunked*1"])
-def test_sections_of_a_server_that_does_not_know_them(mount, faults, place, answer):
+def test_section_falls_back_to_the_whole_file(mount, faults, place, answer):
     """Whatever it says instead, and whoever else is dead: it has the file that the section is in."""
     program = programs.small(place / "app")
     server = faults(answer)
@@ -178,7 +178,7 @@ def test_sections_of_a_server_that_does_not_know_them(mount, faults, place, answ
     assert path.read_bytes() == programs.sections(program.path)[".debug_line"] != b""
 
 
-def test_sources_of_no_bytes(mount, mode, faults, place, store):
+def test_empty_source_is_kept_only_with_its_length(mount, mode, faults, place, store):
     """They are kept only if that is said to be all of it, and are no obstacle to what comes later."""
     program = programs.small(place / "app")
     server = faults("empty")
@@ -196,7 +196,7 @@ def test_sources_of_no_bytes(mount, mode, faults, place, store):
     assert (source / "empty.h").read_bytes() == b""
 
 
-def test_sections_are_cut_out_of_what_is_here(mount, mode, shop, store):
+def test_section_is_derived_from_stored_file(mount, mode, shop, store):
     programs.into_store(store, shop.app.id, "/usr/bin/app", shop.app.path)
     programs.into_store(store, shop.app.id, "/usr/bin/app", shop.app.debug, "debug")
     m = mount("offline")
@@ -233,7 +233,7 @@ def file_of_large_sections(path, ident, count, size):
         file.truncate(hole + size)
 
 
-def test_sections_in_memory_make_room_when_nobody_reads_them(needs_root, mount, store):
+def test_unused_sections_in_memory_are_freed(needs_root, mount, store):
     """512 MiB of them at most; in no_open mode the kernel does not say when one is closed."""
     ident, size = "ab" * 20, 250 << 20
     elf = programs.into_store(store, ident, "/usr/bin/large", b"")
@@ -251,7 +251,7 @@ def test_sections_in_memory_make_room_when_nobody_reads_them(needs_root, mount, 
         tools.run("umount", store)
 
 
-def test_a_file_knows_better_than_a_server(mount, mode, shop, store, faults):
+def test_derived_section_replaces_the_servers(mount, mode, shop, store, faults):
     """A server's section cannot be checked; one that is cut out of a file that carries the id can."""
     server = faults()
     lie = server.root / shop.app.id / "section/.debug_line"
@@ -265,7 +265,7 @@ def test_a_file_knows_better_than_a_server(mount, mode, shop, store, faults):
     assert shop.section(again, ".debug_line").read_bytes() == programs.sections(shop.app.debug)[".debug_line"]
 
 
-def test_a_false_no_to_a_section(mount, mode, shop, faults):
+def test_false_404_for_section_is_not_cached(mount, mode, shop, faults):
     """elfutils 0.192 says 404 to a section that it has just served: it is neither believed nor remembered."""
     server = faults()
     server.serve(shop.app)
@@ -288,7 +288,7 @@ def row(text):
     return found
 
 
-def test_bidctl_gets_sources(shop, store):
+def test_get_downloads_sources(shop, store):
     for name, text in shop.texts.items():
         out, errors = bidctl_get(shop, store, "source", shop.source / name, f"--url={shop.server.url}")
         assert pathlib.Path(out.rstrip("\n")).read_bytes() == text and errors == "", errors
@@ -300,7 +300,7 @@ def test_bidctl_gets_sources(shop, store):
     assert not fetching.leftovers(store)
 
 
-def test_bidctl_gets_sections(shop, store):
+def test_get_downloads_sections(shop, store):
     out, story = bidctl_get(shop, store, "section", ".debug_line", f"--url={shop.server.url}", "-v")
     assert pathlib.Path(out.rstrip("\n")).read_bytes() == programs.sections(shop.app.debug)[".debug_line"]
     assert story.startswith(f"section .debug_line of {shop.app.id}\n"), story
@@ -313,7 +313,7 @@ def test_bidctl_gets_sections(shop, store):
     assert (told["kind"], told["name"], told["size"]) == ("section", ".text", len(programs.sections(shop.app.path)[".text"]))
 
 
-def test_bidctl_gets_a_section_out_of_a_whole(shop, store, faults):
+def test_get_derives_a_section_from_the_file(shop, store, faults):
     """The server has the files, but no sections of them."""
     server = faults()
     server.serve(shop.app)
@@ -328,7 +328,7 @@ def test_bidctl_gets_a_section_out_of_a_whole(shop, store, faults):
     assert not server.count(shop.app.id, "section/.none")
 
 
-def test_bidctl_tells_why_there_is_no_piece(shop, store, faults):
+def test_get_reports_why_source_or_section_is_missing(shop, store, faults):
     url = shop.server.url
     _, errors = bidctl_get(shop, store, "source", "/never.c", f"--url={url}", "--url=http://127.0.0.1:1", status=3)
     assert f"server '{url}'" in errors and "server 'http://127.0.0.1:1'" in errors, errors
@@ -352,7 +352,7 @@ def clients(version):
     return tools.version(re.search(r"[\d.]+", tools.run("debuginfod-find", "--version").stdout)[0]) >= version
 
 
-def test_clients_of_debuginfod(mount, mode, shop, place):
+def test_debuginfod_clients_read_sources_and_sections(mount, mode, shop, place):
     m = mount(f"url={shop.server.url}", "wait=30")
     env = {**shop.env, "DEBUGINFOD_URLS": f"file://{m}", "DEBUGINFOD_CACHE_PATH": str(place / "cache")}
     for name, text in shop.texts.items():
@@ -367,7 +367,7 @@ def test_clients_of_debuginfod(mount, mode, shop, place):
     assert pathlib.Path(found).read_bytes() == programs.sections(shop.app.debug)[".debug_line"]
 
 
-def test_gdb_lists_the_source(mount, mode, shop, place, needs_root):
+def test_gdb_lists_source_from_mount(mount, mode, shop, place, needs_root):
     """Where the sources are not, so that whoever shows them has them from the mount."""
     m = mount(f"url={shop.server.url}", "wait=30")
     assert "return work(argc)" not in shop.listed("", place / "cache")

@@ -51,7 +51,7 @@ def program(place):
     return programs.small(place / "app")
 
 
-def test_status(mount, mode, store, env):
+def test_status_has_all_keys(mount, mode, store, env):
     m = mount()
     status = m.status()
     # new keys may come, these stay
@@ -74,7 +74,7 @@ def test_bidctl_unmounts_by_mount_point_and_by_store(mount, store, env):
         m.unmount()
 
 
-def test_counters_move(mount, mode, faults, place, store, program):
+def test_counters_follow_opens_and_downloads(mount, mode, faults, place, store, program):
     stored = programs.small(place / "stored", 2)
     programs.into_store(store, stored.id, "/usr/bin/stored", stored.path)
     server = faults()
@@ -107,7 +107,7 @@ def test_counters_move(mount, mode, faults, place, store, program):
     assert metrics[f'bidfs_source_bytes_total{{source="{server.url}"}}'] == source["bytes"]
 
 
-def test_a_download_under_way_is_shown(mount, mode, faults, store, env, program):
+def test_running_download_is_shown(mount, mode, faults, store, env, program):
     server = faults("stall:5000")
     server.serve(program)
     m = mount(f"url={server.url}", "wait=60", env_more={"DEBUGINFOD_TIMEOUT": "60"})
@@ -124,7 +124,7 @@ def test_a_download_under_way_is_shown(mount, mode, faults, store, env, program)
     tools.wait_until(lambda: m.status()["downloads"] == [], "the end of the download")
 
 
-def test_a_server_that_fails_is_shown(mount, faults, store, env, program):
+def test_failing_server_is_shown(mount, faults, store, env, program):
     """How it fares, what its last failures were, and the same for people."""
     well, dead = faults(), "http://127.0.0.1:1"
     well.serve(program)
@@ -151,7 +151,7 @@ def test_a_server_that_fails_is_shown(mount, faults, store, env, program):
                        "up, preferred: ", "failure ")
 
 
-def test_what_a_server_can_is_shown(mount, faults, place, store, env, program):
+def test_server_capabilities_are_shown(mount, faults, place, store, env, program):
     """As its answers tell: nobody asks it for that."""
     server = faults("static")
     server.serve(program)
@@ -168,7 +168,7 @@ def test_what_a_server_can_is_shown(mount, faults, place, store, env, program):
     m.permit(server.url)
 
 
-def test_a_password_is_not_shown(mount, faults, program):
+def test_url_password_is_hidden(mount, faults, program):
     server = faults()
     server.serve(program)
     m = mount(f"url={server.url.replace('http://', 'http://user:secret@')}")
@@ -178,7 +178,7 @@ def test_a_password_is_not_shown(mount, faults, program):
     assert server.url in shown and "secret" not in shown
 
 
-def test_readme(mount):
+def test_readme_names_the_store(mount):
     m = mount()
     text = (m / ".bidfs/README").read_text()
     for path in ("buildid/ID/elf", "by-path", ".build-id", "usr/lib/debug", ".bidfs/status"):
@@ -186,7 +186,7 @@ def test_readme(mount):
     assert sorted(os.listdir(m / ".bidfs")) == ["README", "metrics", "status"]
 
 
-def test_info(mount, mode, faults, place, store, program):
+def test_info_has_artifacts_and_records(mount, mode, faults, place, store, program):
     both = programs.split(programs.burn(place / "both", "both_hot"), place / "both.debug")
     programs.into_store(store, both.id, "/usr/bin/both", both.path)
     programs.into_store(store, both.id, "/usr/bin/both", both.debug, "debug")
@@ -207,7 +207,7 @@ def test_info(mount, mode, faults, place, store, program):
     assert fetched["size"] == len(program.read()) and server.url in json.dumps(fetched)
 
 
-def test_info_is_gathered_once_for_who_looks_and_reads(mount, mode, store, program):
+def test_stat_and_read_gather_info_once(mount, mode, store, program):
     """All that is known of the id, to tell the size: not again for each look at what was just opened."""
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
     m = mount("busy_poll=0")
@@ -271,18 +271,18 @@ def read_under_churn(mount, server, program, misses):
     return set(sizes)
 
 
-def test_never_cut_off(mount, mode, faults, program):
+def test_growing_status_is_read_whole(mount, mode, faults, program):
     sizes = read_under_churn(mount, faults(), program, 10)
     assert max(sizes) - min(sizes) > 1000, sizes
 
 
-def test_never_cut_off_by_much(mount, mode, faults, program):
+def test_status_growing_by_pages_is_read_whole(mount, mode, faults, program):
     """The same, when it grows and shrinks by more than a page."""
     sizes = read_under_churn(mount, faults(), program, 30)
     assert max(sizes) - min(sizes) > 4096, sizes
 
 
-def test_each_look_is_one_text(mount, mode, faults, place):
+def test_open_status_keeps_its_text(mount, mode, faults, place):
     """What was opened stays what it was, however slowly it is read, and the next one who looks gets what is so then."""
     m = mount(f"url={faults('stall-headers').url}", "wait=60")
     with open(m / ".bidfs/status", "rb", buffering=0) as file:
@@ -302,7 +302,7 @@ def test_each_look_is_one_text(mount, mode, faults, place):
     assert json.loads((place / "status").read_text())["mode"] == mode
 
 
-def test_looking_costs_nothing_that_stays(mount, mode):
+def test_reading_status_leaks_nothing(mount, mode):
     m = mount()
     before = m.status()["inodes"]
     for _ in range(500):
@@ -310,7 +310,7 @@ def test_looking_costs_nothing_that_stays(mount, mode):
     tools.wait_until(lambda: m.status()["inodes"] < before + 10, "the kernel to forget")
 
 
-def test_a_small_buffer_gets_it_all(mount, faults):
+def test_small_reads_get_the_whole_status(mount, faults):
     """Read in pieces through one handle, as a pager does, it is one text."""
     m = mount(f"url={faults().url}")
     for name in ("status", "metrics", "README"):

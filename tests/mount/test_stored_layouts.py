@@ -14,7 +14,7 @@ CANARY = b"canary: outside of the store\n"
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
-def test_compressed_module(mount, mode, store, place, suffix):
+def test_compressed_module_is_served_unpacked(mount, mode, store, place, suffix):
     module = programs.module(place / "foo.ko")
     plain = module.path.read_bytes()
     tools.run(*PACKERS[suffix], module.path)
@@ -30,7 +30,7 @@ def test_compressed_module(mount, mode, store, place, suffix):
         assert programs.build_id(m.artifact(module.id)) == module.id
 
 
-def test_damaged_module(mount, store, place):
+def test_damaged_module_is_an_error(mount, store, place):
     module = programs.module(place / "foo.ko")
     good = programs.module(place / "good.ko", 2)
     for one in (module, good):
@@ -48,7 +48,7 @@ def with_id(place, ident, name="app"):
     return programs.small(place / name, 1, f"-Wl,--build-id=0x{ident}")
 
 
-def test_long_id(mount, store, place):
+def test_long_id_is_found_by_its_first_20_bytes(mount, store, place):
     """perf knows the first 20 bytes of a longer id; gdb and elfutils all of them."""
     ident = "0123456789abcdef" * 4
     program = with_id(place, ident)
@@ -66,7 +66,7 @@ def test_long_id(mount, store, place):
     m.permit(f"wrong content: .* does not carry the build-id '{ident[:32]}")
 
 
-def test_long_id_that_was_added(mount, store, place):
+def test_added_long_id_is_found_by_all_its_bytes(mount, store, place):
     ident = "fedcba9876543210" * 4
     program = with_id(place, ident)
     tools.run(tools.BIDCTL, "--store", store, "add", program.path)
@@ -75,7 +75,7 @@ def test_long_id_that_was_added(mount, store, place):
 
 
 @pytest.mark.parametrize("filed", ["short", "padded"])
-def test_short_id(mount, store, place, filed):
+def test_padded_short_id_is_found(mount, store, place, filed):
     """lld's fast ids have 8 bytes; perf pads them with zeros when it reads them from perf.data."""
     ident = "1122334455667788"
     padded = ident + "00" * 12
@@ -89,7 +89,7 @@ def test_short_id(mount, store, place, filed):
     assert not m.artifact(ident + "00" * 11 + "01").exists()
 
 
-def test_old_layouts(mount, mode, store, place):
+def test_old_perf_layouts_are_served(mount, mode, store, place):
     """perf still reads them, so they are still there."""
     linked = programs.small(place / "a", 1)
     (store / ".build-id" / linked.id[:2]).mkdir(parents=True)
@@ -113,7 +113,7 @@ def test_old_layouts(mount, mode, store, place):
     assert (m / "by-path/[kernel.kallsyms]" / kernel).read_bytes() == b"ffffffff81000000 T _text\n"
 
 
-def test_temporary_names(mount, mode, store, place):
+def test_temporary_names_are_hidden(mount, mode, store, place):
     """What an interrupted perf left beside an artifact is not shown."""
     program = programs.small(place / "app")
     directory = programs.into_store(store, program.id, "/usr/bin/app", program.path).parent
@@ -169,7 +169,7 @@ def plant(store, place, victim):
     return planted
 
 
-def test_hostile_store(mount, mode, store, place):
+def test_hostile_store_opens_nothing_outside(mount, mode, store, place):
     """A store full of what does not belong there (row R15): nothing outside of it is opened, and what is right is found."""
     victim = programs.small(place / "app")
     programs.into_store(store, victim.id, "/usr/bin/app", victim.path)
@@ -218,7 +218,7 @@ def overwrite(path, program):
         file.truncate()
 
 
-def test_content_is_checked_again_when_it_changed(mount, mode, store, place):
+def test_changed_content_is_checked_again(mount, mode, store, place):
     """A file that was right when it was first opened, and then was changed in place."""
     first, second = programs.small(place / "a", 1), programs.small(place / "b", 2)
     stored = programs.into_store(store, first.id, "/usr/bin/app", first.path)

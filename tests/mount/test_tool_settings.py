@@ -44,7 +44,7 @@ def test_setting_resolves_symbols(needs_root, stage, place, tool):
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_without_a_mount_there_are_no_symbols(needs_root, stage, place, tool):
+def test_missing_mount_gives_no_symbols(needs_root, stage, place, tool):
     results = stage.run(place, text_of(tool), is_mounted=False)
     assert [step for step, _, text in results if step.expected and not documents.is_as_expected(text, step.expected)]
 

@@ -34,7 +34,7 @@ def unlinked(view, place, scene):
 
 
 @pytest.mark.parametrize("name, how", [("elf", settled), (".elf.tmp", renamed), (".elf.tmp", unlinked)])
-def test_who_has_it_open_goes_on(view, scene, name, how):
+def test_writer_keeps_the_file_after_its_name_changes(view, scene, name, how):
     """Whatever becomes of its name in the middle of a read: there are the bytes that were written, and no others."""
     place, content = place_of(view, scene.burn), scene.burn.read()
     place.mkdir(parents=True)
@@ -55,7 +55,7 @@ def test_who_has_it_open_goes_on(view, scene, name, how):
     os.close(file)
 
 
-def test_of_what_nobody_has_open_nothing_is_kept(view):
+def test_closed_unlinked_file_frees_its_space(view):
     """Neither a descriptor that it was written by nor, of what was removed, its room on the disk."""
     def kept():
         number = 0
@@ -82,7 +82,7 @@ def test_of_what_nobody_has_open_nothing_is_kept(view):
     tools.wait_until(lambda: kept() == 0, "the end of what nobody has open")
 
 
-def test_who_writes_what_has_no_name_goes_on(view, store, scene):
+def test_unlinked_file_stays_writable(view, store, scene):
     """It is written and read as anywhere, and becomes nothing; and what has its place by another name is not written."""
     place, content = place_of(view, scene.burn), scene.burn.read()
     place.mkdir(parents=True)
@@ -107,7 +107,7 @@ def test_who_writes_what_has_no_name_goes_on(view, store, scene):
     assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stderr
 
 
-def test_what_is_removed_at_once_does_not_come_back(view):
+def test_file_removed_at_close_stays_removed(view):
     """The daemon hears of the last close while the name is removed."""
     content, ids = b"ffffffff81000000 T _text\n" * 100, [f"{number:02x}" * 20 for number in range(1, 41)]
 

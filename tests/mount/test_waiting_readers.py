@@ -36,7 +36,7 @@ def finish(processes, sig=signal.SIGKILL):
 
 
 @pytest.mark.limit(60)
-def test_hits_do_not_wait_for_misses(mount, mode, faults, place, store):
+def test_hit_does_not_wait_for_misses(mount, mode, faults, place, store):
     """A hundred misses hang on a server that says nothing; half of them in the directory in which hits are looked up."""
     program = programs.small(place / "app")
     stored = [f"ab{number:038x}" for number in range(100)]
@@ -72,7 +72,7 @@ def test_hits_do_not_wait_for_misses(mount, mode, faults, place, store):
     assert m.counter("interrupted") == MISSES
 
 
-def test_a_change_beside_a_miss(mount, mode, faults, place, store):
+def test_change_beside_a_miss_is_seen(mount, mode, faults, place, store):
     """While the debug information of a build is waited for, its program is replaced: no hit waits, nor is any other change late."""
     builds = [programs.split(programs.small(place / f"app{seed}", seed), place / "debug") for seed in range(2)]
     elfs = [programs.into_store(store, build.id, f"/usr/bin/{build.path.name}", build.path) for build in builds]
@@ -93,7 +93,7 @@ def test_a_change_beside_a_miss(mount, mode, faults, place, store):
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("behaviour", ["stall-headers", "stall:5000"])
-def test_a_reader_can_be_interrupted(mount, faults, place, sig, behaviour):
+def test_waiting_reader_is_interruptible(mount, faults, place, sig, behaviour):
     program, first = programs.small(place / "app"), programs.small(place / "first", 2)
     server = faults()
     for build in (program, first):
@@ -116,7 +116,7 @@ def test_a_reader_can_be_interrupted(mount, faults, place, sig, behaviour):
     assert read(names(m, program.id)[1]) == program.read()
 
 
-def test_an_interrupt_is_of_one_reader(mount, mode, faults, place):
+def test_interrupt_ends_only_its_reader(mount, mode, faults, place):
     program = programs.small(place / "app")
     server = faults("hold")
     server.serve(program)
@@ -131,7 +131,7 @@ def test_an_interrupt_is_of_one_reader(mount, mode, faults, place):
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_the_wait_is_bounded(mount, mode, faults, place, store, clock, strict):
+def test_wait_ends_at_its_limit(mount, mode, faults, place, store, clock, strict):
     program = programs.small(place / "app")
     server = faults("stall:5000")
     server.serve(program)
@@ -152,7 +152,7 @@ def test_the_wait_is_bounded(mount, mode, faults, place, store, clock, strict):
     tools.wait_until(lambda: read(names(m, program.id)[1]) == program.read(), "the file")
 
 
-def test_a_slow_download_goes_on_behind(mount, mode, faults, place):
+def test_timed_out_download_continues(mount, mode, faults, place):
     """Who cannot wait gets it the next time, from the same download."""
     program = programs.small(place / "app", 1, "-DBALLAST=200000")
     server = faults("hold")
@@ -164,7 +164,7 @@ def test_a_slow_download_goes_on_behind(mount, mode, faults, place):
     assert server.count() == 1
 
 
-def test_server_dies_in_the_middle(mount, mode, faults, place, store, clock):
+def test_server_death_ends_the_wait(mount, mode, faults, place, store, clock):
     program = programs.small(place / "app", 1, "-DBALLAST=2000000")
     server = faults("slow:200000")
     server.serve(program)
@@ -187,7 +187,7 @@ def test_server_dies_in_the_middle(mount, mode, faults, place, store, clock):
     assert again.count() >= 1 and leftovers(store) == []
 
 
-def test_daemon_dies_in_the_middle(mount, mode, faults, place, store):
+def test_daemon_death_ends_the_wait(mount, mode, faults, place, store):
     program = programs.small(place / "app", 1, "-DBALLAST=2000000")
     server = faults("slow:200000")
     server.serve(program)
@@ -215,7 +215,7 @@ def start_download(mount, faults, place, *options):
     return m, process
 
 
-def test_unmount_during_a_download(mount, mode, faults, place, store):
+def test_unmount_during_download_ends_the_wait(mount, mode, faults, place, store):
     m, process = start_download(mount, faults, place, "wait=1")
     assert process.wait() == 1
     process.stderr.close()
@@ -224,7 +224,7 @@ def test_unmount_during_a_download(mount, mode, faults, place, store):
     assert contents(store) == set()
 
 
-def test_signal_during_a_download(mount, mode, faults, place, store):
+def test_signal_during_download_unmounts(mount, mode, faults, place, store):
     m, process = start_download(mount, faults, place, "wait=60")
     status, _ = m.end()
     assert status == 0 and not daemon.is_mounted(m.path), (status, m.log())
@@ -234,7 +234,7 @@ def test_signal_during_a_download(mount, mode, faults, place, store):
     m.check_log()
 
 
-def test_forced_unmount_during_a_download(needs_root, mount, mode, faults, place, store):
+def test_forced_unmount_during_download_ends_the_wait(needs_root, mount, mode, faults, place, store):
     m, process = start_download(mount, faults, place, "wait=60")
     assert "busy" in daemon.unmount(m.path).stderr
     daemon.unmount(m.path, "-f")

@@ -16,7 +16,7 @@ def attributes(path):
     return {name.removeprefix("user.bidfs."): os.getxattr(path, name).decode() for name in os.listxattr(path)}
 
 
-def test_of_what_was_fetched(mount, mode, faults, place):
+def test_downloaded_file_has_attributes(mount, mode, faults, place):
     program = programs.small(place / "app")
     server = faults()
     server.serve(program)
@@ -38,14 +38,14 @@ def test_of_what_was_fetched(mount, mode, faults, place):
         assert f'user.bidfs.server="{server.url}"' in text, text
 
 
-def test_of_what_was_added(mount, mode, store, place, env):
+def test_added_file_has_attributes(mount, mode, store, place, env):
     program = programs.small(place / "app")
     tools.run(tools.BIDCTL, "--store", store, "add", program.path, env=env)
     found = attributes(mount().artifact(program.id))
     assert found["origin"] == "added" and "server" not in found and found["kind"] == "elf"
 
 
-def test_of_what_nothing_is_recorded(mount, mode, store, place):
+def test_file_without_record_has_no_attributes(mount, mode, store, place):
     """perf put it there."""
     program = programs.small(place / "app")
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
@@ -58,7 +58,7 @@ def test_of_what_nothing_is_recorded(mount, mode, store, place):
 
 @pytest.mark.parametrize("name", ["user.bidfs.server", "user.bidfs.", "user.bidfs", "user.other", "security.capability",
                                   "system.posix_acl_access", "trusted.x"])
-def test_what_there_is_not(mount, store, place, name):
+def test_missing_attribute_is_enodata(mount, store, place, name):
     if name.startswith("trusted.") and not tools.IS_ROOT:
         pytest.skip("needs root")
     program = programs.small(place / "app")

@@ -38,7 +38,7 @@ def case_usage(scene):
         assert done.stderr.count("\n") == 1 and has in done.stderr and done.stdout == "", done
 
 
-def case_tree(scene):
+def case_tree_is_added_with_all_its_builds(scene):
     """A tree of programs of this system, and what else lies around in trees."""
     tree, ids = system_tree(scene)
     (tree / "doc").mkdir()
@@ -84,7 +84,7 @@ def case_tree(scene):
     assert sum(file["state"] == "refused" for file in files) == 2 and len(files) == added + known + 2, as_json
 
 
-def case_links(scene):
+def case_each_link_mode_stores_the_bytes(scene):
     """Each way to get bytes into the store, and a tree in another file system than the store."""
     tree, ids = system_tree(scene, 10)
     for way in ("copy", "hard", "auto"):
@@ -107,7 +107,7 @@ def elf32(directory, name, build_id):
     return path
 
 
-def case_copies(scene):
+def case_copies_become_paths_of_one_build(scene):
     """Copies of one program that several threads come upon at the same time are names of one object."""
     tree = scene.home / "copies"
     for number in range(40):
@@ -128,7 +128,7 @@ def case_classes(scene):
     assert stored(scene, IDS[0]).parent.name == "small"
 
 
-def case_modules(scene):
+def case_compressed_modules_are_stored(scene):
     ids = module_tree(scene, scene.home / "tree" / "kernel")
     done = scene.on_store("add", scene.home / "tree")
     assert summary(done) == ((len(ids) + 1, len(ids), 0, 0), {}), done.stdout
@@ -140,7 +140,7 @@ def case_modules(scene):
     assert summary(done)[0] == (len(ids) + 2, 0, len(ids), 1), done.stdout
 
 
-def case_modules_by_name(scene):
+def case_module_is_found_by_each_added_path(scene):
     """A compressed module has as many names as it was added by, and goes by any of them."""
     for path, (build_id, _) in module_tree(scene, scene.home / "tree").items():
         other = scene.home / f"other-{path.name}"
@@ -181,7 +181,7 @@ def traced(scene, *arguments, calls):
     return divide(done), list(whole_calls(log.read_text(errors="replace").splitlines()))
 
 
-def case_rescan(scene):
+def case_rescan_opens_only_changed_files(scene):
     """What did not change is not opened, what did is found, and the store is what counts."""
     tree, ids = system_tree(scene, 20)
     shutil.copy(scene.no_id, tree / "no_id")
@@ -234,7 +234,7 @@ def case_rescan(scene):
     assert len(list((scene.store / str(tree)[1:] / "moved").iterdir())) == len(ids)
 
 
-def case_forgotten(scene):
+def case_lost_scan_cache_recognizes_copies(scene):
     """Without what was seen before, a copy is known by its id alone, if it is the same still and what the store has is right."""
     tree = scene.home / "tree"
     tree.mkdir()
@@ -260,7 +260,7 @@ def case_forgotten(scene):
     assert len(read) == 1, read
 
 
-def case_unlinked(scene):
+def case_removed_link_is_added_again(scene):
     """What is there by its own name is not known as long as nobody finds it: the next scan gives perf its link again."""
     need(shutil.which("perf"), "needs perf")
     tree = scene.home / "tree"
@@ -295,7 +295,7 @@ def case_unlinked(scene):
         found()
 
 
-def case_cache_damage(scene):
+def case_damaged_scan_cache_is_ignored(scene):
     """Whatever becomes of the cache, the result is the same."""
     tree, ids = system_tree(scene, 5)
     time.sleep(0.05)
@@ -317,7 +317,7 @@ def case_cache_damage(scene):
     assert summary(scene.on_store("add", tree))[0] == expected, "a directory in its place"
 
 
-def case_stores_in_trees(scene):
+def case_store_in_a_tree_is_skipped(scene):
     """The store itself is not searched, wherever it is; its insides are refused by name."""
     tree = scene.home / "tree"
     tree.mkdir()
@@ -333,7 +333,7 @@ def case_stores_in_trees(scene):
     assert "no such file" in done.stderr and summary(done)[0] == (2, 1, 0, 1), done
 
 
-def case_own(scene):
+def case_own_file_gets_no_second_path(scene):
     """A file of the store gets no name in it after the one that it has there."""
     scene.on_store("add", scene.one)
     elf = stored(scene, ID_ONE) / "elf"
@@ -345,7 +345,7 @@ def case_own(scene):
     assert (scene.json("show", ID_ONE), sorted(scene.store.rglob("*"))) == before
 
 
-def case_what_is_in_the_way(scene):
+def case_blocked_path_is_reported(scene):
     """The reason that is told is the one."""
     (scene.home / "loop").symlink_to("loop")
     done = scene.on_store("add", scene.home / "loop", status=REFUSED)
@@ -354,7 +354,7 @@ def case_what_is_in_the_way(scene):
     assert done.stderr == f"bidctl: error: Is a directory: '{scene.home}'\n", done
 
 
-def case_unreadable(scene):
+def case_unreadable_files_do_not_fail_a_scan(scene):
     """Others' files that may not be read are counted, and do not fail a scan."""
     need(os.geteuid() == 0, "needs root, to become somebody else")
     tree = scene.home / "tree"
@@ -376,7 +376,7 @@ def case_unreadable(scene):
         assert (done.returncode, done.stderr) == (REFUSED, f"bidctl: error: Permission denied: '{tree / 'two'}'\n"), command
 
 
-def case_verified_by_another(scene):
+def case_verify_by_another_user_removes_nothing(scene):
     """Who may not read a file takes nothing away."""
     let_nobody_in(scene)
     scene.one.chmod(0o700)
@@ -389,7 +389,7 @@ def case_verified_by_another(scene):
     assert "added" in scene.on_store("show", ID_ONE).stdout
 
 
-def case_verified_past_what_is_closed(scene):
+def case_verify_continues_past_unreadable_directories(scene):
     """A directory that cannot be read is named, and the rest is checked; of what may be in it nothing is taken for gone."""
     let_nobody_in(scene)
     scene.on_store("add", "--link=copy", scene.one, scene.two, scene.far)
@@ -415,7 +415,7 @@ def case_verified_past_what_is_closed(scene):
         assert "added" in scene.on_store("show", build_id).stdout
 
 
-def case_durable(scene):
+def case_added_files_are_synced_before_the_report(scene):
     """One file is synced by itself; of several, and of a tree, all names are on disk before it is said that they are."""
     calls = "fsync,syncfs,linkat,symlinkat,renameat,write"
     _, log = traced(scene, "add", scene.one, "--link=copy", calls=calls)
@@ -446,7 +446,7 @@ def case_durable(scene):
             assert len(syncs) == 2 and len(fsyncs) == 1 and fsyncs[0] < artifacts[0] < syncs[0] < artifacts[1], (way, log)
 
 
-def case_deep(scene):
+def case_deepest_paths_are_added(scene):
     """As deep as a path can be, and deeper."""
     tree = scene.home / "tree"
     tree.mkdir()
@@ -470,7 +470,7 @@ def case_deep(scene):
     subprocess.run(["rm", "-rf", tree], check=True, timeout=TIMEOUT)
 
 
-def case_progress(scene):
+def case_progress_is_drawn_on_a_terminal(scene):
     tree, _ = system_tree(scene, 5)
     for number in range(3000):
         (tree / f"text{number}").write_text("text")
@@ -481,7 +481,7 @@ def case_progress(scene):
     assert all(int(number) <= 3005 for number in drawn) and (not drawn or "\r\033[K" in text), text
 
 
-def case_cross(scene):
+def case_cross_enters_other_file_systems(scene):
     tree = scene.home / "tree"
     (tree / "other").mkdir(parents=True)
     (tree / "proc").mkdir()
@@ -493,7 +493,7 @@ def case_cross(scene):
     assert done.returncode == DONE and summary(done)[0] == (2, 1, 1, 0), done
 
 
-def case_perf(scene):
+def case_perf_reads_added_builds(scene):
     """perf reads what was added: lists it, and names the functions of a program that is gone."""
     need(shutil.which("perf"), "no perf")
     tree, ids = system_tree(scene, 5)

@@ -15,7 +15,7 @@ from add_scene import IDS, call, everything_is_right, in_namespace, stored, summ
 from bidctl_scene import DONE, REFUSED, TIMEOUT, Scene, build
 
 
-def case_debug_files(scene):
+def case_debug_file_joins_its_program(scene):
     """A separate debug file goes to its program, whichever of them comes first."""
     tree = scene.home / "tree"
     (tree / "usr" / "lib" / "debug").mkdir(parents=True)
@@ -34,7 +34,7 @@ def case_debug_files(scene):
     assert summary(scene.on_store("add", tree))[0] == (4, 0, 4, 0), "a second scan does not know them"
 
 
-def case_debug_file_first(scene):
+def case_program_joins_its_earlier_debug_file(scene):
     """A program that comes after its debug file, or after it was itself fetched, gives the build its path, for perf, too."""
     for way in ("one by one", "in a tree", "fetched"):
         tree = scene.home / way.replace(" ", "-")
@@ -70,7 +70,7 @@ def stripped(path, how="--strip-all"):
     return output
 
 
-def case_unstripped_later(scene):
+def case_later_unstripped_program_is_kept_beside_it(scene):
     """A program that was not stripped, after one of the same id that was: what the first has not is kept beside it, once."""
     full = [build(scene.home, f"full{number}", IDS[number]) for number in range(3)]
     # with symbols and nothing else it is of use beside one that has none, and not beside one that has them
@@ -98,7 +98,7 @@ def case_unstripped_later(scene):
     assert "quarantine" not in done.stdout + done.stderr, done
 
 
-def case_unstripped_in_a_tree(scene):
+def case_unstripped_program_in_a_tree_is_kept_beside_it(scene):
     """Whichever comes first there; and a scan that knows them says so."""
     tree = scene.home / "tree"
     tree.mkdir()
@@ -128,7 +128,7 @@ def with_debug_file(directory, name, build_id, debug, *options, **keywords):
     return program
 
 
-def case_debug_links(scene):
+def case_debug_link_finds_the_debug_file(scene):
     """A debug file that is elsewhere is found by the program's link, and taken if its build-id and its checksum are right."""
     tree = scene.home / "tree"
     tree.mkdir()
@@ -181,7 +181,7 @@ def case_debug_links(scene):
         program.unlink()
 
 
-def case_debug_directory(scene):
+def case_usr_lib_debug_has_the_debug_file(scene):
     """And below /usr/lib/debug, by its build-id or by the path and the link of the program."""
     debug = scene.home / "debug"
     by_id = with_debug_file(scene.home, "by-id", IDS[0], debug / ".build-id" / IDS[0][:2] / f"{IDS[0][2:]}.debug")
@@ -202,7 +202,7 @@ def case_debug_directory(scene):
     assert (stored(scene, IDS[5]) / "debug").is_file()
 
 
-def case_debug_links_of_a_few(scene):
+def case_few_debug_directories_in_a_tree_are_found(scene):
     """In a tree of many directories there are debug files in some: what is remembered of one is not true of the others."""
     tree, few = scene.home / "tree", (3, 6)
     for number in range(9):
@@ -226,7 +226,7 @@ __attribute__((constructor)) static void burn(void)
 """
 
 
-def case_as_perf_record(scene):
+def case_add_of_recording_matches_perf_record(scene):
     """What perf record files at its end, bidctl add --perf-data files later: the separate debug file, too."""
     cases.need(shutil.which("perf"), "no perf")
     debug = scene.home / "debug" / ".build-id" / IDS[0][:2] / f"{IDS[0][2:]}.debug"
@@ -250,7 +250,7 @@ def case_as_perf_record(scene):
         perfs / ".build-id" / IDS[0][:2] / IDS[0][2:])
 
 
-def case_split_dwarf(scene):
+def case_split_dwarf_is_refused_by_name(scene):
     """The store has no place for what carries no id: that is said by name, and what is left of the DWARF is marked."""
     tree = scene.home / "tree"
     tree.mkdir()

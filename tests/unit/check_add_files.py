@@ -23,7 +23,7 @@ from cases import need
 NET_RAW = struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0)
 
 
-def case_a_build_with_other_bytes(scene):
+def case_second_build_with_other_bytes_is_known(scene):
     """Debian has builds twice, with some other bytes: the one that comes second is known, and nothing is wrong with it."""
     content = scene.stripped.read_bytes()
     assert b"GCC: (" in content
@@ -40,7 +40,7 @@ def case_a_build_with_other_bytes(scene):
         assert "found 0" in (verified := scene.on_store("verify").stdout) and "quarantine" not in verified, (order, verified)
 
 
-def case_privileged(scene):
+def case_privileged_file_is_copied_without_privileges(scene):
     """What gives rights, or is not for all, is copied without them; what cannot be linked is copied, too (row R16)."""
     need(os.geteuid() == 0, "needs root, for files that give rights")
     tree = scene.home / "tree"
@@ -97,7 +97,7 @@ def gives_rights(path):
     return path.stat().st_mode & 0o6000 != 0 or "security.capability" in os.listxattr(path)
 
 
-def case_privileged_later(scene):
+def case_file_privileged_later_is_replaced_by_a_copy(scene):
     """What was linked and is setuid or capable now is replaced by a copy, by whoever comes upon it: under all its names."""
     need(os.geteuid() == 0, "needs root, for files that give rights")
     tree = scene.home / "tree"
@@ -136,7 +136,7 @@ def names_in(scene, path, ident):
     return scene.store / str(path)[1:] / ident / "elf"
 
 
-def case_hidden(scene):
+def case_private_file_is_copied_for_its_user(scene):
     """A file that not everybody gets to and reads is copied for who adds it; directories that hide the store, too, do not count."""
     user, group = 20001, 20100
     home, program = scene.home / "home", scene.home / "home" / "tree" / "program"
@@ -182,7 +182,7 @@ def case_hidden(scene):
     assert (own / elf.relative_to(scene.store)).samefile(program)
 
 
-def case_hidden_later(scene):
+def case_class_of_file_changes_with_the_next_add(scene):
     """A file that is everybody's stays that; one that was copied for who adds it becomes everybody's once that is met so."""
     tree = scene.home / "tree"
     for path in (scene.home.parent.parent, scene.home.parent, scene.home, scene.store):
@@ -257,7 +257,7 @@ def restless(scene, tree, builds):
             thread.join()
 
 
-def case_restless(scene):
+def case_changing_files_are_added_whole_or_refused(scene):
     """Files that come, go, grow and are replaced while they are added (row R17)."""
     tree, ids = system_tree(scene, 10)
     builds = {ID_ONE: [scene.one.read_bytes()], ID_TWO: [scene.two.read_bytes()]}
@@ -285,7 +285,7 @@ def case_restless(scene):
         assert got.returncode == REFUSED or readelf_id(got.stdout.rstrip("\n")) == build_id, got
 
 
-def case_written_in_place(scene):
+def case_changed_hard_link_is_quarantined(scene):
     """What was hard-linked and is another file now goes to the quarantine, as soon as the right one is there to be added."""
     tree, copies = scene.home / "tree", scene.home / "copies"
     for how in ("by name", "in a tree"):
@@ -310,7 +310,7 @@ def case_written_in_place(scene):
         quarantined.unlink()
 
 
-def case_begins_alike(scene):
+def case_first_of_ids_with_equal_beginning_stays(scene):
     """Of ids that begin alike, whichever came first stays under the 20 bytes that perf's layout has room for."""
     longer, another = (build(scene.home, name, ID_ONE + name[-2:]) for name in ("longer-00", "another-ff"))
     scene.on_store("add", "--link=copy", scene.one)
@@ -331,7 +331,7 @@ def case_begins_alike(scene):
         assert pathlib.Path(scene.on_store("get", "--offline", build_id, "elf").stdout[:-1]).read_bytes() == longer.read_bytes()
 
 
-def case_edited_and_read(scene):
+def case_edited_hard_link_is_not_served(scene):
     """A hard-linked program that was edited is not served, and stays where it is until "verify --repair" looks at it."""
     tree = scene.home / "tree"
     tree.mkdir()

@@ -88,7 +88,7 @@ def case_not_a_recording(scene):
     assert not default.exists(), "a store was made for nothing"
 
 
-def case_added(scene):
+def case_recorded_builds_are_added(scene):
     recording = Recording(scene.home).lists(scene.one, ID_ONE).lists(scene.short, ID_SHORT).lists(scene.far, ID_FAR)
     scene.on_store("add", scene.far)
     done = scene.on_store("add", "--perf-data", recording.write())
@@ -107,7 +107,7 @@ def case_added(scene):
     assert other["added"] == 1, other
 
 
-def case_modules_without_path(scene):
+def case_module_without_path_is_found_by_name(scene):
     """A module that perf has no path of, because it is packed as perf knows nothing of, is found where modules are."""
     modules = scene.home / "modules"
     packed = module_tree(scene, modules / "6.1.0" / "kernel")
@@ -130,7 +130,7 @@ def case_modules_without_path(scene):
         assert (stored(scene, build_id) / "elf").read_bytes() == built.read_bytes()
 
 
-def case_terminal(scene):
+def case_recorded_names_are_escaped_on_a_terminal(scene):
     recording = Recording(scene.home).lists(scene.one, ID_ONE).lists(scene.two, ID_GONE)
     status, text = scene.on_terminal("--store", scene.store, "add", "--perf-data", recording.write())
     heading, *rows, summary = re.sub(r"\033\[[0-9;]*m", "", text.replace("\r", "")).splitlines()
@@ -138,7 +138,7 @@ def case_terminal(scene):
     assert all(row.index("/") == heading.index("PATH") for row in rows) and summary.startswith("named 2, "), text
 
 
-def case_spellings(scene):
+def case_cut_and_padded_ids_are_found(scene):
     """A long id that perf cut, a short one that it padded, with zeros or with what was in memory."""
     long = build(scene.home, "long", ID_LONG)
     padded, garbage = (pathlib.Path(shutil.copy(scene.short, scene.home / name)) for name in ("padded", "garbage"))
@@ -153,7 +153,7 @@ def case_spellings(scene):
     assert builds[str(garbage)]["state"] == "replaced", builds
 
 
-def case_replaced(scene):
+def case_replaced_program_is_not_added(scene):
     recording = Recording(scene.home).lists(scene.two, ID_GONE).lists(scene.text, ID_FAR).lists(scene.no_id, ID_ONE)
     written = recording.write()
     before, after = 1500000000, 1700000000
@@ -182,7 +182,7 @@ def case_replaced(scene):
     assert builds[str(scene.two)]["state"] == "known", builds
 
 
-def case_missing(scene):
+def case_missing_builds_are_listed(scene):
     """What is not here is listed; what only looks as if it were is left alone."""
     fifo = scene.home / "fifo"
     os.mkfifo(fifo)
@@ -201,7 +201,7 @@ def case_missing(scene):
     assert [builds[path]["state"] for path in (f"{scene.one} (deleted)", str(deleted))] == ["added", "added"], builds
 
 
-def case_names(scene):
+def case_recorded_names_stay_text(scene):
     """Text from outside stays text."""
     strange = scene.home / "new\nline\ttab\033[31m"
     shutil.copy(scene.one, strange)
@@ -214,7 +214,7 @@ def case_names(scene):
     assert set(builds) == {str(strange), "/latin\ufffd"}, builds
 
 
-def case_refused(scene):
+def case_unreadable_files_are_refused(scene):
     if os.geteuid() == 0 and not shutil.which("setpriv"):
         raise AssertionError("setpriv is needed to be somebody else")
     secret = pathlib.Path(shutil.copy(scene.one, scene.home / "secret"))
@@ -229,7 +229,7 @@ def case_refused(scene):
     assert done.returncode == REFUSED and f"{ID_ONE}\trefused\t{secret}\tPermission denied\n" in done.stdout, done
 
 
-def case_modules(scene):
+def case_compressed_module_is_identified_by_content(scene):
     """A compressed module is known by what is in it."""
     module = scene.home / "module.ko"
     shutil.copy(scene.one, module)
@@ -253,7 +253,7 @@ def vdso_image():
         return memory.read(end - begin)
 
 
-def case_running(scene):
+def case_running_kernel_and_vdso_are_added(scene):
     """The kernel that runs is taken, with its vDSO; another one is missing, and one that is in the store is known."""
     notes = pathlib.Path("/sys/kernel/notes")
     found = re.search(rb"\x04\0\0\0(.)\0\0\0\x03\0\0\0GNU\0", notes.read_bytes(), re.S) if notes.exists() else None
@@ -283,7 +283,7 @@ def case_running(scene):
     assert [builds[name]["state"] for name in ("[kernel.kallsyms]", "[vdso]")] == ["known", "missing"], builds
 
 
-def case_unidentified(scene):
+def case_names_without_id_are_reported(scene):
     """Names without an id: an alarm, unless the recording lists what was sampled."""
     done = scene.on_store("add", "--perf-data", Recording(scene.home).maps(scene.one).maps("[vdso]").write(), status=REFUSED)
     assert f"-\tunidentified\t{scene.one}\t-\n" in done.stdout and scene.files() == [], done
@@ -314,14 +314,14 @@ def case_archive_without_the_vdso_names_it(scene):
         scene.on_store("archive", "-o", target, "--perf-data", other.write(), status=REFUSED)
 
 
-def case_missing_without_ids(scene):
+def case_missing_reports_names_without_id(scene):
     """Who asks what is missing is told that not all is known."""
     path = Recording(scene.home).maps(scene.no_id).maps(scene.text).write()
     done = scene.on_store("missing", "--perf-data", path, status=REFUSED)
     assert "no build-id for 2 paths" in done.stderr and done.stdout == "", done
 
 
-def case_guessed(scene):
+def case_file_without_id_is_kept_as_a_guess(scene):
     """A file without a build-id is kept under a content key, from perf and the mount apart, and called a guess wherever it is
     seen."""
     recording = Recording(scene.home).maps(scene.no_id).maps(scene.text).lists(scene.two, ID_TWO)
@@ -395,7 +395,7 @@ def case_changed_program_without_id_is_warned_about(scene):
         assert ("shorter than what was mapped" in done.stdout) == (status == REFUSED) != ("\tguessed\t" in done.stdout), done
 
 
-def case_guess_removed(scene):
+def case_guess_is_removed_by_key_path_or_file(scene):
     """By its content key, by the path that was kept and by the file, sound or damaged; and beside builds of the same path."""
     recording = Recording(scene.home).maps(scene.no_id).maps(scene.text).lists(scene.two, ID_TWO).write()
 
@@ -430,7 +430,7 @@ def read_as_it_is(scene, path):
     return {build["path"]: build for build in found["result"]}, found["totals"]
 
 
-def case_cut(scene):
+def case_truncated_recording_is_used_and_reported(scene):
     """What is left of a recording is used, and that it is not all is said."""
     recording = Recording(scene.home).maps(scene.one, ID_ONE).lists(scene.two, ID_TWO)
     path = recording.write()
@@ -447,14 +447,14 @@ def case_cut(scene):
     assert "damaged in 1 places, at 152 first, by a build-id of more than 20 bytes" in done.stderr, done.stderr
 
 
-def case_standard_input(scene):
+def case_recording_is_read_from_standard_input(scene):
     with open(Recording(scene.home).lists(scene.one, ID_ONE).write(), "rb") as opened:
         done = subprocess.run([scene.bidctl, "--store", scene.store, "add", "--perf-data", "-"], stdin=opened,
                               env=scene.environment, stdout=subprocess.PIPE, check=True, text=True, timeout=TIMEOUT)
     assert f"{ID_ONE}\tadded\t{scene.one}" in done.stdout, done
 
 
-def case_fetched(scene):
+def case_missing_builds_are_downloaded(scene):
     """What is not here is fetched, the others are not asked for."""
     recording = Recording(scene.home).lists(scene.one, ID_ONE).lists("/gone/stripped", ID_NOT_STORED).lists(scene.two, ID_GONE)
     recording.lists("/guest", ID_NOT_STORED, GUEST | SIZED).lists("[vdso]", ID_FAR)
@@ -471,7 +471,7 @@ def case_fetched(scene):
         assert (found["known"], found["fetched"]) == (3, 0), found
 
 
-def case_fetched_unpadded(scene):
+def case_padded_short_id_is_requested_unpadded(scene):
     """Servers know a short id as it is, and not as perf pads it."""
     with server(scene) as url:
         root = scene.home / "served" / ID_SHORT
@@ -481,7 +481,7 @@ def case_fetched_unpadded(scene):
     assert builds["/gone/short"]["state"] == "fetched", builds
 
 
-def case_fetch_failures(scene):
+def case_outage_is_not_absence(scene):
     """An outage is not absence, and many misses are asked for at once."""
     recording = Recording(scene.home)
     for i in range(1, 101):
@@ -498,7 +498,7 @@ def case_fetch_failures(scene):
     assert builds["/gone/1"]["state"] == "missing" and builds["/gone/1"]["reason"], builds
 
 
-def case_fetch_interrupted(scene):
+def case_interrupt_ends_downloads(scene):
     recording = Recording(scene.home).lists("/gone/stripped", ID_NOT_STORED).lists(scene.one, ID_ONE).write()
     with server(scene, "slow:200") as url:
         out = interrupted(scene, url, "add", "--perf-data", recording, "--fetch", f"--url={url}")
@@ -515,4 +515,5 @@ def case_without_fetch(scene):
 
 if __name__ == "__main__":
     cases.main(globals(), Scene, tools=["cc", "objcopy", "xz"], own_programs=True, without_fetch=[case_without_fetch],
-               fetching=[case_fetched, case_fetched_unpadded, case_fetch_failures, case_fetch_interrupted])
+               fetching=[case_missing_builds_are_downloaded, case_padded_short_id_is_requested_unpadded, case_outage_is_not_absence,
+                         case_interrupt_ends_downloads])

@@ -24,7 +24,7 @@ from bidctl_scene import DONE, TIMEOUT, TROUBLE, Scene, build, divide
 from cases import need
 
 
-def case_killed(scene):
+def case_kill_leaves_whole_artifacts(scene):
     """Killed at any moment, it leaves whole artifacts, and nothing else."""
     tree, ids = system_tree(scene, 40)
     for way in ("copy", "auto"):
@@ -55,7 +55,7 @@ def no_links_between(scene, tree, log, error, **keywords):
     assert summary(done)[0][1] == 9 and sum(error in line for line in lines) == 1, (done, lines)
 
 
-def case_killed_between_file_systems(scene):
+def case_kill_during_copy_leaves_whole_artifacts(scene):
     need(shutil.which("strace") and os.path.isdir("/dev/shm"), "no strace, or no /dev/shm")
     need(os.stat("/dev/shm").st_dev != scene.home.stat().st_dev, "all is on one file system")
     tree, _ = system_tree(scene, 10)
@@ -72,7 +72,7 @@ def case_killed_between_file_systems(scene):
         assert left == [], "of what was refused there is a directory"
 
 
-def case_killed_among_others_files(scene):
+def case_kill_beside_other_files_leaves_whole_artifacts(scene):
     need(os.geteuid() == 0 and shutil.which("strace"), "needs root, to become somebody else, and strace")
     need(pathlib.Path("/proc/sys/fs/protected_hardlinks").read_text() == "1\n", "links to others' files are allowed")
     tree, _ = system_tree(scene, 10)
@@ -121,7 +121,7 @@ def add_and_signal(scene, number, prefix, *arguments):
     return process.returncode, done.stdout, done.stderr
 
 
-def case_interrupted(scene):
+def case_interrupt_reports_what_was_added(scene):
     """By Ctrl-C it says what it did and that it is not all; what is there has its record; and the rest can follow."""
     count = 800
     tree, ids = many_programs(scene, count)
@@ -136,14 +136,14 @@ def case_interrupted(scene):
     assert everything_is_right(scene) == count
 
 
-def case_ignored(scene):
+def case_ignored_signal_ends_nothing(scene):
     """What is to be ignored, as SIGHUP is for nohup(1), ends nothing."""
     tree, ids = many_programs(scene, 800)
     status, output, errors = add_and_signal(scene, signal.SIGHUP, ["nohup", *FEW_FILES], "--jobs=1", "--link=copy", tree)
     assert status == DONE and f"added {len(ids)}," in output.splitlines()[-1], (status, errors)
 
 
-def case_full_disk(scene):
+def case_full_disk_is_an_error_without_torn_files(scene):
     """A store that fills up while it is added to (row R13): nothing torn, an error, and what was said to be added is there."""
     tree, ids = system_tree(scene, 40)
     script = ('mount -t tmpfs -o size=2m tmpfs "$1"; status=0; "$2" -s "$1" --verbose add --link=copy "$3" || status=$?; '
@@ -157,7 +157,7 @@ def case_full_disk(scene):
     assert said <= int(re.search(r"^stored (\d+)$", done.stdout, re.M)[1]) < len(ids), done.stdout
 
 
-def case_too_large(scene):
+def case_file_above_the_space_is_refused_alone(scene):
     """Of a tree with one file that does not fit, the others are added."""
     tree = scene.home / "tree"
     tree.mkdir()

@@ -85,7 +85,7 @@ def case_usage(scene):
     assert not target.exists()
 
 
-def case_round_trip(scene):
+def case_archive_round_trip_restores_the_store(scene):
     """With each packing: into another store, and with tar into a directory that perf would read."""
     scene.on_store("add", scene.one, scene.two, scene.short)
     ids = [ID_ONE, ID_TWO, ID_SHORT]
@@ -108,7 +108,7 @@ def case_round_trip(scene):
         assert scene.run("--store", plain, "verify").summary.startswith("checked 3 names")
 
 
-def case_reproducible(scene):
+def case_archive_is_reproducible(scene):
     scene.on_store("add", scene.one, scene.two, scene.far)
     first, again = scene.home / "first.tar.gz", scene.home / "again.tar.gz"
     scene.on_store("archive", "-o", first, ID_ONE, ID_TWO, ID_FAR)
@@ -137,7 +137,7 @@ def case_unarchived_store_makes_the_same_archive(scene):
     assert first.read_bytes() == again.read_bytes()
 
 
-def case_through_pipes(scene):
+def case_archive_works_through_pipes(scene):
     scene.on_store("add", scene.one)
     other = scene.home / "other"
     other.mkdir()
@@ -156,7 +156,7 @@ def case_through_pipes(scene):
     assert (scene.home / "a.tar").read_bytes() == before
 
 
-def case_whole_or_not(scene):
+def case_failed_archive_leaves_the_old_one(scene):
     """An archive that cannot be written leaves the older one, and nothing else."""
     scene.on_store("add", scene.one)
     target = scene.home / "a.tar"
@@ -172,7 +172,7 @@ def case_whole_or_not(scene):
     assert target.read_text() == "older" and sorted(os.listdir(scene.home)) == before
 
 
-def case_full_disk(scene):
+def case_full_store_refuses_unarchive(scene):
     """It is the store that has no space left, and not what is added to it."""
     cases.need(os.geteuid() == 0, "needs root to mount a small file system")
     path, full = scene.home / "both.tar", scene.home / "full"
@@ -188,7 +188,7 @@ def case_full_disk(scene):
         assert done.returncode == TROUBLE and has in done.stderr and "; found 0;" in done.stderr, done
 
 
-def case_closed_output(scene):
+def case_closed_output_keeps_text_out_of_the_archive(scene):
     """What is said on a standard output that is closed does not end up in the archive."""
     scene.on_store("add", scene.one)
     path = scene.home / "quiet.tar.gz"
@@ -199,7 +199,7 @@ def case_closed_output(scene):
     assert gzip.decompress(path.read_bytes()), "nothing behind the archive"
 
 
-def case_every_kind(scene):
+def case_every_kind_is_archived(scene):
     """Whatever a build may have, in perf's order or any other."""
     debug, code = scene.home / "debug", scene.home / "code"
     subprocess.run(["objcopy", "--only-keep-debug", scene.one, debug], check=True, timeout=TIMEOUT)
@@ -229,7 +229,7 @@ def case_every_kind(scene):
     assert scene.run("--store", other, "list").stdout == scene.on_store("list").stdout
 
 
-def case_left_out(scene):
+def case_unreadable_artifact_is_reported(scene):
     """What is there of a build and cannot be had is told, though the rest of it is packed."""
     debug, archive = scene.home / "debug", scene.home / "a.tar"
     subprocess.run(["objcopy", "--only-keep-debug", scene.one, debug], check=True, timeout=TIMEOUT)
@@ -247,7 +247,7 @@ def case_left_out(scene):
     assert [(row["kinds"], row["left_out"]) for row in rows] == [(["debuginfo"], "elf"), (["elf"], None)], rows
 
 
-def case_names_are_kept(scene):
+def case_unarchive_adds_the_path_to_a_stored_build(scene):
     """A build that is there gets the archive's path as another name; what was fetched is somebody's from now on."""
     archive = forge(scene, elf_of(scene, "one", ID_ONE), elf_of(scene, "one", ID_ONE, "opt/app"),
                     member(f"opt/app/{ID_ONE}/elf", type=tarfile.LNKTYPE, linkname=f"usr/bin/app/{ID_ONE}/elf"))
@@ -310,7 +310,7 @@ def hostile(scene):
     }
 
 
-def case_hostile(scene):
+def case_hostile_member_is_refused_alone(scene):
     """Each is refused by itself, leaves nothing, and the good one behind it is taken."""
     for what, bad in hostile(scene).items():
         shutil.rmtree(scene.store)
@@ -322,7 +322,7 @@ def case_hostile(scene):
         assert [os.readlink(link) for link in links] == [f"../../usr/bin/far/{ID_FAR}"], what
 
 
-def case_hostile_all_at_once(scene):
+def case_many_refusals_are_counted(scene):
     """Many complaints are counted, not all shown."""
     bad = list(hostile(scene).values())
     done = scene.on_store("unarchive", forge(scene, *bad, elf_of(scene, "far", ID_FAR)), status=REFUSED)
@@ -346,7 +346,7 @@ def huge(name, size):
     return bytes(header)
 
 
-def case_huge(scene):
+def case_huge_member_is_refused(scene):
     """A tebibyte that is not there is refused, and so is one that is claimed to come."""
     path = forge(scene, elf_of(scene, "far", ID_FAR))
     good = path.read_bytes()
@@ -363,7 +363,7 @@ def case_huge(scene):
     assert "damaged or cut short" in done.stderr and done.summary.startswith("added 0, known 1, "), done
 
 
-def case_bomb(scene):
+def case_compression_bomb_is_refused(scene):
     """Much of nothing in a few kibibytes ends it, whether anybody wants the member or not."""
     cases.need(shutil.which("zstd"), "no zstd")
     for name, head in ((f"usr/bin/app/{ID_ONE}/elf", scene.one.read_bytes()), ("anything", b"")):
@@ -380,7 +380,7 @@ def case_bomb(scene):
         assert scene.files() == [] and os.listdir(scene.store / ".bidfs" / "tmp") == []
 
 
-def case_bomb_of_packed_modules(scene):
+def case_bomb_of_many_modules_is_refused(scene):
     """Many modules of a few kibibytes that unpack to as much as one may: together they are a bomb, and end it."""
     cases.need(shutil.which("zstd"), "no zstd")
     large, ids = scene.home / "large.ko", [f"{n:02x}" * 20 for n in range(8)]
@@ -397,7 +397,7 @@ def case_bomb_of_packed_modules(scene):
     assert 0 < len(scene.files()) < len(ids) and os.listdir(scene.store / ".bidfs" / "tmp") == []
 
 
-def case_no_archive(scene):
+def case_other_file_is_no_archive(scene):
     scene.on_store("add", scene.one)
     good = scene.home / "a.tar.gz"
     scene.on_store("archive", "-o", good, ID_ONE)
@@ -411,7 +411,7 @@ def case_no_archive(scene):
     assert "nothing of the layout" in scene.on_store("unarchive", scene.home / "perf.tar", status=REFUSED).stderr
 
 
-def case_damaged_header(scene):
+def case_damaged_header_ends_the_archive(scene):
     """Behind a header that is not whole nothing is believed; and nothing of it is shown as a member."""
     path = forge(scene, elf_of(scene, "one", ID_ONE), elf_of(scene, "far", ID_FAR))
     data = bytearray(path.read_bytes())
@@ -459,7 +459,7 @@ def case_hostile_archive_with_its_recording_is_refused(scene):
     assert "unpacks to far more" in done.stderr, done.stderr
 
 
-def case_other_bytes(scene):
+def case_archive_with_changed_bytes_is_refused(scene):
     """What was fetched first under an id is remembered when it is gone, and an archive that has other bytes is refused for that."""
     with server(scene) as url:
         scene.on_store("get", f"--url={url}", ID_NOT_STORED)
@@ -469,7 +469,7 @@ def case_other_bytes(scene):
     assert row["state"] == "refused" and "other bytes than were fetched first" in row["reason"], row
 
 
-def case_damaged(scene):
+def case_damaged_archive_yields_its_right_members(scene):
     """Cut off anywhere, or with bytes changed: what is taken is right, and what is lost is said."""
     scene.on_store("add", scene.one, scene.far)
     seed = int(os.environ.get("BID_TEST_SEED", "1"))
@@ -499,7 +499,7 @@ def case_damaged(scene):
             shutil.rmtree(other)
 
 
-def case_progress(scene):
+def case_archive_draws_progress(scene):
     scene.on_store("add", scene.one)
     archive = scene.home / "a.tar.zst"
     status, text = scene.on_terminal("--store", scene.store, "archive", "-o", archive, ID_ONE)
@@ -508,7 +508,7 @@ def case_progress(scene):
     assert status == DONE and "\runpacking: " in text and "known 1" in text, text
 
 
-def case_lower(scene):
+def case_builds_of_lower_stores_are_archived(scene):
     other = scene.home / "other"
     other.mkdir()
     scene.run("--store", other, "add", scene.one)
@@ -525,7 +525,7 @@ def refers(scene, path, build_id):
     subprocess.run(["objcopy", "--add-section", f".gnu_debugaltlink={link}", path], check=True, timeout=TIMEOUT)
 
 
-def case_dwz(scene):
+def case_dwz_file_is_archived_once(scene):
     """What debug information refers to comes along, once, and is missing if it is not there."""
     for program in (scene.one, scene.far):
         copy = scene.home / f"{program.name}.dwz"
@@ -543,7 +543,7 @@ def case_dwz(scene):
     assert scene.run("--store", other, "get", "--offline", ID_TWO).stdout
 
 
-def case_dwz_fetched(scene):
+def case_missing_dwz_file_is_downloaded(scene):
     served = scene.home / "served"
     for program, build_id in ((scene.far, ID_FAR), (scene.two, ID_TWO)):
         (served / build_id).mkdir(parents=True)
@@ -554,7 +554,7 @@ def case_dwz_fetched(scene):
     assert [(build["id"], build["kinds"]) for build in done] == [(ID_FAR, ["debuginfo"]), (ID_TWO, ["debuginfo"])], done
 
 
-def case_fetched(scene):
+def case_missing_builds_are_downloaded_into_the_archive(scene):
     archive = scene.home / "a.tar"
     with server(scene) as url:
         scene.on_store("archive", "-o", archive, ID_NOT_STORED, status=REFUSED)
@@ -573,4 +573,5 @@ def case_fetched(scene):
 
 if __name__ == "__main__":
     cases.main(globals(), Scene, tools=["cc", "objcopy", "strip", "tar", "xz", "bzip2"],
-               fetching=[case_dwz_fetched, case_fetched, case_other_bytes])
+               fetching=[case_missing_dwz_file_is_downloaded, case_missing_builds_are_downloaded_into_the_archive,
+                         case_archive_with_changed_bytes_is_refused])

@@ -19,7 +19,7 @@ from bidctl_scene import (DONE, ID_FAR, ID_NOT_STORED, ID_ODD, ID_ONE, ID_SHORT,
                           build, read_json)
 
 
-def case_help(scene):
+def case_help_prints_commands_and_options(scene):
     text = scene.run("--help").stdout
     for command in ("add", "list", "show", "get", "status"):
         assert re.search(rf"^  {command} ", text, re.M), command
@@ -77,7 +77,7 @@ def case_usage(scene):
         assert scene.run(*arguments, status=USAGE).hint == "list --help'.\n"
 
 
-def case_add(scene):
+def case_add_reports_each_file(scene):
     missing, fifo = scene.home / "missing", scene.home / "fifo"
     os.mkfifo(fifo)
     done = scene.on_store("add", scene.one, scene.text, scene.two, scene.cut, scene.no_id, fifo, missing, status=REFUSED)
@@ -103,12 +103,12 @@ def case_add(scene):
                     "reason": "not an ELF file"}, text
 
 
-def case_add_verbose(scene):
+def case_add_verbose_names_link_and_path(scene):
     lines = scene.on_store("--verbose", "add", scene.one, "--link=copy").stdout.splitlines()
     assert lines == [f"{ID_ONE} elf copy {scene.one}", "seen 1, added 1, known 0, refused 0"], lines
 
 
-def case_add_link(scene):
+def case_add_link_is_done_or_refused(scene):
     """What was asked for is done or refused, and never something else."""
     scene.on_store("add", "--link=copy", scene.one)
     assert (scene.store / str(scene.one)[1:] / ID_ONE / "elf").stat().st_ino != scene.one.stat().st_ino
@@ -120,7 +120,7 @@ def case_add_link(scene):
     assert scene.rows("add", private)[0]["link"] != "hard", "a setuid file was linked"
 
 
-def case_add_dash(scene):
+def case_add_takes_names_with_a_dash(scene):
     """A file whose name begins with a dash, and one with what a terminal obeys in it, of which some has two bytes in UTF-8."""
     hostile = "new\nline\033\u009b31m\x7f\u202egpj"
     shutil.copy(scene.one, scene.home / "-dash")
@@ -139,7 +139,7 @@ def case_add_dash(scene):
         assert r"new\nline\u001B\u009B31m\u007F\u202Egpj" in text, (command, text)
 
 
-def case_stores(scene):
+def case_store_is_chosen_by_option_and_environment(scene):
     """Which store is used, and which one is made."""
     default = scene.home / ".debug"
     assert scene.run("list").stdout == "" and not default.exists(), "listing must not make a store"
@@ -166,7 +166,7 @@ def case_stores(scene):
         assert not missing.exists()
 
 
-def case_list(scene):
+def case_list_prints_one_line_per_build(scene):
     scene.on_store("add", scene.one, scene.two, scene.odd, scene.far, scene.short)
     rows = [line.split("\t") for line in scene.on_store("list").stdout.splitlines()]
     assert [row[0] for row in rows] == [ID_FAR, ID_ONE, ID_ODD, ID_TWO, ID_SHORT], rows
@@ -216,7 +216,7 @@ def case_list_prints_the_format(scene):
     scene.one_error("list", "--json", "--format=%(id)", status=USAGE, has="--json")
 
 
-def case_list_terminal(scene):
+def case_list_on_a_terminal_is_a_table(scene):
     scene.on_store("add", scene.one, scene.short)
     status, text = scene.on_terminal("list", "-s", scene.store)
     heading, *rows = text.replace("\r", "").splitlines()
@@ -228,7 +228,7 @@ def case_list_terminal(scene):
     assert "\033" not in scene.on_terminal("list", "-s", scene.store, TERM="dumb")[1]
 
 
-def case_show(scene):
+def case_show_prints_artifacts_and_paths(scene):
     scene.on_store("add", scene.one, scene.stripped)
     text = scene.on_store("show", ID_ONE).stdout
     assert re.search(rf"^build-id +{ID_ONE}$", text, re.M) and re.search(rf"^path +{re.escape(str(scene.one))}$", text, re.M), text
@@ -268,7 +268,7 @@ def case_show(scene):
     assert "wrong content" in done.stderr, done.stderr
 
 
-def case_abbreviations(scene):
+def case_abbreviated_id_is_accepted(scene):
     scene.on_store("add", scene.one, scene.two, scene.odd, scene.far, scene.short)
     for found, digits in ((ID_FAR, (7, 8, 21, 40)), (ID_ONE, (9, 40)), (ID_TWO, (11,)), (ID_SHORT, (7, 16))):
         for text in (found[:n] for n in digits):
@@ -286,7 +286,7 @@ def case_abbreviations(scene):
             scene.one_error(command, malformed, status=REFUSED, has=f"'{malformed}'")
 
 
-def case_capitals(scene):
+def case_id_in_capitals_is_accepted(scene):
     """An id is the same in capitals, whole or not."""
     scene.on_store("add", scene.one)
     for text in (ID_ONE.upper(), ID_ONE.capitalize(), ID_ONE[:9].upper()):
@@ -451,7 +451,7 @@ def case_mount_runs_the_helper_beside_it(scene):
     scene.one_error("umount", scene.home, status=REFUSED, has="no mount of bidfs")
 
 
-def case_many_candidates(scene):
+def case_ambiguous_id_shows_ten_candidates(scene):
     """Twelve links that begin alike: ten are shown."""
     directory = scene.store / ".build-id" / "aa"
     directory.mkdir(parents=True)
@@ -463,7 +463,7 @@ def case_many_candidates(scene):
     assert len(set(lines[1:-1])) == 10
 
 
-def case_show_path(scene):
+def case_show_path_prints_every_build(scene):
     """Every build of a path, whatever is there now, and by a link to it too."""
     program = scene.home / "program"
     for made in (scene.one, scene.two):
@@ -492,7 +492,7 @@ def case_show_path(scene):
     scene.run("show", scene.text, status=REFUSED)
 
 
-def case_shortest_id(scene):
+def case_one_byte_id_is_refused(scene):
     """One byte leaves nothing for the name of perf's link: such a file is refused, and leaves nothing."""
     tiny, two = build(scene.home, "tiny", "ab"), build(scene.home, "tiny2", "abcd")
     done = scene.on_store("add", "--verbose", tiny, two, status=REFUSED)
@@ -500,7 +500,7 @@ def case_shortest_id(scene):
     assert len(scene.files()) == 1 and scene.on_store("verify").stdout.count("\n") == 1
 
 
-def case_status(scene):
+def case_status_of_no_mount_is_empty(scene):
     scene.on_store("add", scene.one, scene.two)
     store, *mounts = scene.rows("status")
     assert store["store"] == str(scene.store) and store["writable"] is True and store["builds"] == 2, store
@@ -523,7 +523,7 @@ def case_watched_status_comes_again(scene):
     scene.one_error("status", "--interval=1", status=USAGE, has="--watch")
 
 
-def case_write_error(scene):
+def case_write_error_is_reported(scene):
     scene.on_store("add", scene.one)
     for arguments in (["list"], ["list", "--json"], ["show", ID_ONE], ["status", "--json"], ["--help"]):
         with open("/dev/full", "w", encoding="ascii") as full:

@@ -13,7 +13,7 @@ from add_scene import NOBODY, as_nobody, entry_of, let_nobody_in, link_of
 from bidctl_scene import DONE, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, USAGE, Scene, read_json, server
 
 
-def case_gc_of_what_was_set_aside(scene):
+def case_gc_removes_old_quarantined_files(scene):
     scene.on_store("add", scene.one)
     place = scene.store / ".bidfs" / "quarantine"
     place.mkdir()
@@ -31,7 +31,7 @@ def case_gc_of_what_was_set_aside(scene):
     assert "wrong files in quarantine: 1 kept, 4 dropped" in done.stdout, done.stdout
 
 
-def case_gc_of_scans(scene):
+def case_gc_expires_scan_caches(scene):
     """What was found of a tree goes when no scan has looked at it for a month, and not while scans find nothing new."""
     place = scene.store / ".bidfs" / "scan"
     trees = [scene.home / "one", scene.home / "two"]
@@ -61,7 +61,7 @@ def case_gc_of_scans(scene):
     assert "scans" not in scene.on_store("gc").stdout
 
 
-def case_gc_past_what_is_closed(scene):
+def case_gc_continues_past_unreadable_directories(scene):
     """A directory that cannot be read, as of another who keeps builds in the same store, has nothing to say to what is evicted."""
     let_nobody_in(scene)
     scene.on_store("add", "--link=copy", scene.one)
@@ -77,7 +77,7 @@ def case_gc_past_what_is_closed(scene):
     assert not os.path.lexists(link_of(scene, ID_NOT_STORED)) and os.path.lexists(link_of(scene, ID_ONE))
 
 
-def case_gc_of_what_was_made(scene):
+def case_gc_evicts_derived_files(scene):
     """A compressed module of a lower store is unpacked once, and that goes like what was fetched: least recently used first."""
     place = scene.store / ".bidfs" / "unpacked"
     lower = scene.home / "lower"
@@ -129,7 +129,7 @@ def case_pinned_build_is_not_evicted(scene):
     scene.one_error("pin", ID_ONE, ID_NOT_STORED, status=REFUSED, has="not in the store")
 
 
-def case_gc(scene):
+def case_gc_evicts_to_its_limits(scene):
     with server(scene) as url:
         scene.on_store("add", scene.one)
         scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf")
@@ -172,4 +172,5 @@ def case_gc(scene):
 
 if __name__ == "__main__":
     cases.main(globals(), Scene, tools=["cc", "strip", "objcopy"],
-               fetching=[case_gc, case_pinned_build_is_not_evicted, case_gc_past_what_is_closed])
+               fetching=[case_gc_evicts_to_its_limits, case_pinned_build_is_not_evicted,
+                         case_gc_continues_past_unreadable_directories])

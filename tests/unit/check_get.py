@@ -19,7 +19,7 @@ from bidctl_scene import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, 
                           interrupted, server)
 
 
-def case_get_local(scene):
+def case_get_prints_the_stored_path(scene):
     scene.on_store("add", scene.one, scene.stripped)
     stored = scene.store / str(scene.one)[1:] / ID_ONE / "elf"
     for kind in ("elf", "executable", "debuginfo"):
@@ -39,7 +39,7 @@ def case_get_local(scene):
     assert done.stdout == "" and "does not carry this build-id" in done.stderr, done.stderr
 
 
-def case_get_read_only(scene):
+def case_get_finds_files_of_a_read_only_store(scene):
     """What is there is found in a store that cannot be written."""
     scene.on_store("add", scene.one)
     shutil.rmtree(scene.store / ".bidfs")
@@ -62,7 +62,7 @@ def case_get_read_only(scene):
         scene.store.chmod(0o755)
 
 
-def case_get_fetched_read_only(scene):
+def case_get_cannot_download_into_a_read_only_store(scene):
     """What is not in a store that cannot be written is not known to be absent if there are servers, of which none is asked."""
     scene.on_store("add", scene.one)
     shutil.rmtree(scene.store / ".bidfs")
@@ -96,7 +96,7 @@ def case_get_fetched_read_only(scene):
         scene.store.chmod(0o755)
 
 
-def case_get_fetched_without_debug_information(scene):
+def case_get_accepts_debuginfo_without_dwarf(scene):
     """It carries the id, and nothing to debug with: it is not said that it were another build."""
     with server(scene) as url:
         bare = scene.home / "served" / ID_NOT_STORED / "debuginfo"
@@ -106,7 +106,7 @@ def case_get_fetched_without_debug_information(scene):
     assert "carry" not in done.stderr and done.stdout == "", done
 
 
-def case_get_fetched_replaces_stripped_debug_file(scene):
+def case_get_replaces_a_stripped_debug_file(scene):
     """A debug file without DWARF and symbols is served only if no server has a better one."""
     local = scene.store / "usr/bin/stripped" / ID_NOT_STORED / "debug"
     local.parent.mkdir(parents=True)
@@ -128,7 +128,7 @@ def case_get_fetched_replaces_stripped_debug_file(scene):
     assert scene.on_store("get", ID_NOT_STORED).stdout == f"{found}\n"
 
 
-def case_get_fetched(scene):
+def case_get_downloads_a_missing_file(scene):
     with server(scene) as url:
         done = scene.on_store("get", f"--url={url}", ID_NOT_STORED)
         path = pathlib.Path(done.stdout.rstrip("\n"))
@@ -143,7 +143,7 @@ def case_get_fetched(scene):
     assert scene.row("show", ID_NOT_STORED)["artifacts"]["debuginfo"]["how"] == "fetched"
 
 
-def case_get_fetched_other_bytes(scene):
+def case_get_refuses_changed_bytes(scene):
     """Sound, but not what was fetched first under that id: refused, and told by what option it is taken."""
     with server(scene) as url:
         scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf")
@@ -157,7 +157,7 @@ def case_get_fetched_other_bytes(scene):
         assert pathlib.Path(path).read_bytes() == served.read_bytes()
 
 
-def case_get_fetched_headers_file(scene):
+def case_get_names_an_unused_headers_file(scene):
     """One that is not used is named, with why and what to do; and what is in it is not shown."""
     path = scene.home / "headers"
     with server(scene) as url:
@@ -183,7 +183,7 @@ def case_get_fetched_headers_file(scene):
             assert "another user's file" in warnings() and "'chown' it" in warnings()
 
 
-def case_get_failures(scene):
+def case_get_failure_has_a_line_per_server(scene):
     """Each server has its line, and the exit status tells "no" from "not known"."""
     with server(scene, "absent") as no, server(scene, "wrong-id:" + str(scene.one)) as wrong:
         done = scene.on_store("get", f"--url={no}", ID_FAR, status=REFUSED)
@@ -200,14 +200,14 @@ def case_get_failures(scene):
     assert "warning: " in done.stderr and "gopher://a" in done.stderr and "no server is configured" in done.stderr, done.stderr
 
 
-def case_get_interrupted(scene):
+def case_get_ends_on_interrupt(scene):
     for caught in (signal.SIGINT, signal.SIGTERM):
         with server(scene, "slow:200") as url:
             assert interrupted(scene, url, "get", f"--url={url}", ID_NOT_STORED, caught=caught) == ""
     assert scene.files() == [] and scene.on_store("list").stdout == ""
 
 
-def case_get_progress(scene):
+def case_get_draws_progress(scene):
     size = scene.stripped.stat().st_size
     with server(scene, f"slow:{size}") as url:
         status, text = scene.on_terminal("get", "-s", scene.store, f"--url={url}", ID_NOT_STORED, "elf", columns=70)
@@ -219,7 +219,7 @@ def case_get_progress(scene):
     assert all(len(line) < 70 for line in lines), lines
 
 
-def case_refused_urls(scene):
+def case_bad_url_is_refused(scene):
     for url in ("ftp://127.0.0.1", "ftp://user:secret@127.0.0.1"):
         scene.one_error("get", f"--url={url}", ID_ONE, status=USAGE, has="'ftp://127.0.0.1'")
 
@@ -231,7 +231,9 @@ def case_without_fetch(scene):
 
 if __name__ == "__main__":
     cases.main(globals(), Scene, without_fetch=[case_without_fetch],
-               fetching=[case_refused_urls, case_get_fetched, case_get_fetched_read_only,
-                         case_get_fetched_without_debug_information, case_get_fetched_replaces_stripped_debug_file,
-                         case_get_fetched_other_bytes, case_get_fetched_headers_file, case_get_failures, case_get_interrupted,
-                         case_get_progress])
+               fetching=[case_bad_url_is_refused, case_get_downloads_a_missing_file,
+                         case_get_cannot_download_into_a_read_only_store,
+                         case_get_accepts_debuginfo_without_dwarf, case_get_replaces_a_stripped_debug_file,
+                         case_get_refuses_changed_bytes, case_get_names_an_unused_headers_file,
+                         case_get_failure_has_a_line_per_server, case_get_ends_on_interrupt,
+                         case_get_draws_progress])

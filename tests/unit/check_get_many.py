@@ -62,7 +62,7 @@ def case_usage(scene):
         scene.one_error(*arguments, status=USAGE, has=has)
 
 
-def case_list_offline(scene):
+def case_offline_list_finds_stored_files(scene):
     scene.on_store("add", scene.one)
     items, found = get(scene, "-", "--offline", lines=f"{ID_ONE} /usr/bin/one\n\n{ID_FAR}\n{ID_ONE}\n", status=REFUSED)
     assert states(items) == {(ID_ONE, "debuginfo"): "here", (ID_ONE, "elf"): "here", (ID_FAR, "debuginfo"): "absent",
@@ -74,7 +74,7 @@ def case_list_offline(scene):
     assert get(scene, "-", "--offline")[1]["needed"] == 0
 
 
-def case_bad_lines(scene):
+def case_bad_lines_are_reported_alone(scene):
     """They are told, and keep nothing from the others."""
     scene.on_store("add", scene.one)
     lines = f"NONSENSE\n{ID_ONE} /usr/bin/one\nmore of it\n{ID_FAR}\n??\n"
@@ -85,7 +85,7 @@ def case_bad_lines(scene):
         assert "line 1: 'NONSENSE'" in done.stderr and "2 more lines" in done.stderr and "more of it" not in done.stderr, done
 
 
-def case_list_fetched(scene):
+def case_list_downloads_missing_files(scene):
     serve(scene, (scene.far, ID_FAR))
     scene.on_store("add", scene.one)
     with server(scene) as url:
@@ -106,7 +106,7 @@ def case_list_fetched(scene):
     assert lines[2] == "needed 4, here 2, added 0, fetched 0, absent 2, refused 0, failed 0, interrupted 0, unidentified 0", done
 
 
-def case_list_fetched_trouble(scene):
+def case_list_reports_outage_and_absence_apart(scene):
     """An outage is told from absence, for each of them."""
     with server(scene, f"wrong-id:{scene.one}") as url:
         items, _ = get(scene, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n", status=REFUSED)
@@ -119,7 +119,7 @@ def case_list_fetched_trouble(scene):
         assert "127.0.0.1:1" in items[ID_FAR, "elf"]["reason"], items
 
 
-def case_list_fetched_other_bytes(scene):
+def case_list_refuses_changed_bytes(scene):
     """What was fetched first under that id was another file: it is told by what option this one is taken."""
     with server(scene) as url:
         get(scene, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n")
@@ -134,7 +134,7 @@ def case_list_fetched_other_bytes(scene):
         assert states(items) == {(ID_NOT_STORED, "elf"): "fetched"}, items
 
 
-def case_dwz_fetched(scene):
+def case_dwz_file_is_downloaded_with_debuginfo(scene):
     """Debug information that refers to another file (dwz -m) is of no use without that."""
     serve(scene, (scene.far, ID_FAR), (scene.two, ID_TWO))
     (scene.home / "link").write_bytes(b"common.debug\0" + bytes.fromhex(ID_TWO))
@@ -174,7 +174,7 @@ def case_dwz_of_strings_is_debuginfo_fetched_or_added(scene):
     assert list(scene.row("show", ID_FAR)["artifacts"]) == ["debuginfo"]
 
 
-def case_perf_data_offline(scene):
+def case_offline_recording_adds_local_files(scene):
     """What is still where it was recorded is added; what was replaced there is not."""
     recording = Recording(scene.home).lists(scene.one, ID_ONE).lists(scene.two, ID_FAR)
     recording.lists("/gone", ID_GONE).lists("[vdso]", ID_TWO)
@@ -187,7 +187,7 @@ def case_perf_data_offline(scene):
     scene.one_error("get", "--perf-data", scene.home / "none", status=REFUSED, has="no such file")
 
 
-def case_perf_data_without_ids(scene):
+def case_recording_without_ids_is_incomplete(scene):
     """All that is known of it is there, but that is not all of it."""
     scene.on_store("add", scene.one)
     recording = Recording(scene.home).maps(scene.one, ID_ONE).maps(scene.two).write()
@@ -197,7 +197,7 @@ def case_perf_data_without_ids(scene):
     assert "no build-id for 1 paths" in done.stderr and "--buildid-mmap" in done.stderr, done.stderr
 
 
-def case_perf_data_fetched(scene):
+def case_recording_downloads_missing_files(scene):
     serve(scene, (scene.far, ID_FAR))
     recording = Recording(scene.home).lists(scene.one, ID_ONE).lists(scene.two, ID_FAR).lists("/gone", ID_NOT_STORED)
     with server(scene) as url:
@@ -238,7 +238,7 @@ def record_libraries(scene, found, file):
     need(done.returncode == 0, f"perf cannot record: {done.stderr[:200]}")
 
 
-def case_perf_data_hottest_fetched(scene):
+def case_most_sampled_build_is_requested_first(scene):
     """What has the most samples is asked for first, from a file and from a stream."""
     need(shutil.which("perf"), "needs perf")
     found = libraries(scene)
@@ -323,7 +323,7 @@ def check_core(scene, core, path):
     assert states(get(scene, "--core", core, "--offline", status=None)[0])[ID_TWO, "debuginfo"] == "here"
 
 
-def case_core_of_gdb(scene):
+def case_core_of_gdb_names_its_builds(scene):
     need(shutil.which("gcore"), "needs gcore")
     path = program(scene)
     check_core(scene, gcore(scene, path), path)
@@ -347,7 +347,7 @@ def kernel_core(scene, *command, dumped="0x33"):
     return cores[0]
 
 
-def case_core_of_the_kernel(scene):
+def case_core_of_the_kernel_names_its_builds(scene):
     path = program(scene)
     core = kernel_core(scene, path)
     check_core(scene, core, path)
@@ -423,7 +423,7 @@ def case_core_of_container_takes_the_files_of_a_process_in_it(scene):
     scene.one_error("get", "--core", core, "--pid", process.pid, status=REFUSED, has="no such process")
 
 
-def case_core_damaged(scene):
+def case_damaged_core_is_read_or_refused(scene):
     """Whatever is in it, it is read to an end or refused, and nothing crashes."""
     scene.one_error("get", "--core", scene.one, status=REFUSED, has="not a core file")
     scene.one_error("get", "--core", scene.text, status=REFUSED, has="not a core file")
@@ -446,7 +446,7 @@ def case_core_damaged(scene):
         assert done.returncode in (DONE, REFUSED), (seed, number, done)
 
 
-def case_fetched_interrupted(scene):
+def case_interrupt_keeps_finished_downloads(scene):
     """Ctrl-C ends it cleanly; what came in by then is kept, and the next run goes on from there."""
     serve(scene, (scene.far, ID_FAR))
     size = (scene.home / "served" / ID_FAR / "executable").stat().st_size
@@ -477,7 +477,7 @@ def urllib_control(url, query):
     subprocess.run(["curl", "-sf", "-X", "POST", f"{url}/control?{query}"], check=True, timeout=TIMEOUT)
 
 
-def case_fetched_progress(scene):
+def case_downloads_draw_progress(scene):
     recording = Recording(scene.home).lists("/gone", ID_NOT_STORED).write()
     size = scene.stripped.stat().st_size
     with server(scene, f"slow:{size}") as url:
@@ -486,7 +486,7 @@ def case_fetched_progress(scene):
     assert "of 2, 2 under way" in text and "\r\033[K" in text, text
 
 
-def case_pid(scene):
+def case_process_names_its_builds(scene):
     path = program(scene)
     libraries = mapped_libraries(path)
     with running(path) as process:

@@ -43,7 +43,7 @@ def case_remove_dry_run_changes_nothing(scene):
     assert scene.files() == files
 
 
-def case_remove(scene):
+def case_remove_removes_builds(scene):
     scene.on_store("add", scene.one, scene.two, scene.far)
     assert scene.on_store("remove", ID_FAR[:8]).summary.startswith("removed 1 path, "), "by an abbreviated id"
     by_file = scene.on_store("--verbose", "remove", scene.one).stdout.splitlines()
@@ -62,7 +62,7 @@ def case_remove(scene):
     assert scene.files() == []
 
 
-def case_remove_pieces(scene):
+def case_remove_removes_sources_and_sections(scene):
     """A source file and a section, of a build of which there is nothing else: they are shown, and go."""
     tree = scene.home / "tree" / "buildid" / ID_NOT_STORED
     for name in ("source/src/a.c", "section/.debug_line"):
@@ -80,7 +80,7 @@ def case_remove_pieces(scene):
     scene.on_store("verify")
 
 
-def case_remove_what_is_not_seen(scene):
+def case_remove_keeps_unseen_files(scene):
     """What the search for names does not come upon stays whole, be it added in that moment, or so deep down that nobody looks."""
     deep = scene.home.joinpath(*(["d"] * 450))
     deep.mkdir(parents=True)
@@ -92,7 +92,7 @@ def case_remove_what_is_not_seen(scene):
     assert not os.path.lexists(link_of(scene, ID_TWO))
 
 
-def case_remove_names(scene):
+def case_remove_takes_one_path_of_a_build(scene):
     copy = pathlib.Path(shutil.copy(scene.one, scene.home / "copy"))
     scene.on_store("add", scene.one, copy)
     removed, = scene.rows("remove", scene.one)
@@ -109,7 +109,7 @@ def case_remove_names(scene):
     assert scene.files() == []
 
 
-def case_in_the_way(scene):
+def case_file_in_place_of_a_private_folder_is_replaced(scene):
     """A file where a folder of the private ones should be is no store's end: it goes, and what was in the folder is made anew."""
     private = scene.store / ".bidfs"
     for name in ("tmp", "record", "scan", "quarantine", "unpacked", "content-key", "source", "section"):
@@ -128,7 +128,7 @@ def case_in_the_way(scene):
     assert "'.bidfs' in it" in scene.on_store("add", scene.one, status=TROUBLE).stderr
 
 
-def case_update(scene):
+def case_update_replaces_the_build(scene):
     assert scene.on_store("update", scene.two).summary == "replaced 0, added 1, refused 0\n"
     program = pathlib.Path(shutil.copy(scene.one, scene.home / "program"))
     scene.on_store("add", "--link=copy", program)
@@ -148,7 +148,7 @@ def case_update(scene):
     assert (entry_of(scene, scene.two, ID_TWO) / "elf").samefile(scene.two)
 
 
-def case_update_swept(scene):
+def case_update_survives_a_sweep(scene):
     """Whoever opens the store sweeps what no writer holds: not what is about to take another's place."""
     need(shutil.which("strace"), "no strace")
     program = pathlib.Path(shutil.copy(scene.one, scene.home / "program"))
@@ -166,7 +166,7 @@ def case_update_swept(scene):
     assert not any((scene.store / ".bidfs" / "tmp").glob("temp-*"))
 
 
-def case_missing(scene):
+def case_missing_lists_absent_builds(scene):
     scene.on_store("add", scene.one)
     shutil.copytree(entry_of(scene, scene.one, ID_ONE), entry_of(scene, scene.two, ID_TWO))
     link_of(scene, ID_TWO).symlink_to(f"../..{scene.two}/{ID_TWO}")
@@ -188,7 +188,7 @@ def case_missing(scene):
     assert "--perf-data" in done.stderr, done
 
 
-def case_list_by(scene):
+def case_list_by_sorts(scene):
     scene.on_store("add", "--link=copy", scene.one, scene.two, scene.far, scene.stripped)
     paths = {ID_ONE: scene.one, ID_TWO: scene.two, ID_FAR: scene.far, ID_NOT_STORED: scene.stripped}
     for age, build_id in enumerate([ID_FAR, ID_ONE, ID_NOT_STORED, ID_TWO]):
@@ -209,4 +209,4 @@ def case_list_by(scene):
 
 
 if __name__ == "__main__":
-    cases.main(globals(), Scene, tools=["cc", "strip", "objcopy"], fetching=[case_remove_pieces])
+    cases.main(globals(), Scene, tools=["cc", "strip", "objcopy"], fetching=[case_remove_removes_sources_and_sections])

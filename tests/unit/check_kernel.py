@@ -76,7 +76,7 @@ def in_order(lines):
     return sorted(lines, key=rank)
 
 
-def case_per_cpu(scene):
+def case_derived_table_has_per_cpu_symbols(scene):
     """What is said of data of a CPU that begins at address 0 is what the kernel says."""
     data = (".pushsection percpu,\"aw\"\n.globl __per_cpu_start, __per_cpu_end\n__per_cpu_start: fixed_percpu_data: .quad 0\n"
             ".weak maybe\nmaybe: .quad 0\n__per_cpu_end:\n.popsection\n.section .note.GNU-stack\n")
@@ -92,7 +92,7 @@ def case_per_cpu(scene):
     assert [table["0xffffffff90000000"][name] for name in names] == ["D", "d", "W", "D", "D", "T"], table
 
 
-def case_order(scene):
+def case_derived_table_has_the_kernels_order(scene):
     """The running kernel's own table, if it shows it, is in that order."""
     lines = [line for line in pathlib.Path("/proc/kallsyms").read_text().splitlines() if not re.search(r"\]$| [aNUw] ", line)]
     cases.need(lines and lines[-1].split()[0].strip("0"), "the kernel hides its addresses")
@@ -104,7 +104,7 @@ def made_table(scene, build_id):
     return pathlib.Path(scene.on_store("get", "--offline", build_id, "kallsyms").stdout.strip()).read_text().splitlines()
 
 
-def case_symbols(scene):
+def case_derived_table_matches_the_kernels(scene):
     kernel = vmlinux(scene.home, IDS[0])
     scene.on_store("add", kernel)
     table, wanted = made_table(scene, IDS[0]), from_nm(kernel)
@@ -128,7 +128,7 @@ def case_symbols(scene):
     assert not stored.exists()
 
 
-def case_made_before_it_is_added(scene):
+def case_added_table_replaces_the_derived_one(scene):
     """A table that was made gives way to the one that the kernel shows, which has modules, and other addresses."""
     cases.need(os.geteuid() == 0, "needs root, to lay something over /proc/kallsyms")
     kernel, shown = id_in(pathlib.Path("/sys/kernel/notes").read_bytes()), scene.home / "shown"
@@ -152,7 +152,7 @@ def case_made_before_it_is_added(scene):
     assert not list((scene.store / ".bidfs/kallsyms").glob("*/*"))
 
 
-def case_separate_symbols(scene):
+def case_debug_file_gives_a_stripped_kernel_symbols(scene):
     """A stripped kernel has none, until its debug file is there."""
     kernel = vmlinux(scene.home, IDS[1])
     wanted, debug = from_nm(kernel), scene.home / "vmlinux.debug"
@@ -166,7 +166,7 @@ def case_separate_symbols(scene):
         {line.split()[2] for line in made_table(scene, IDS[1])} == {line.split()[2] for line in wanted}
 
 
-def case_symbols_after_an_image(scene):
+def case_later_unstripped_kernel_gives_symbols(scene):
     """/boot has a stripped kernel, and what was built, or the debug package, all of it: that has the symbols, whenever it comes."""
     for build_id, flags in ((IDS[2], ()), (IDS[3], ("-Wl,-S",))):
         kernel = vmlinux(scene.home, build_id, *flags)
@@ -179,7 +179,7 @@ def case_symbols_after_an_image(scene):
         assert pathlib.Path(scene.on_store("get", "--offline", build_id, "elf").stdout.strip()).read_bytes() == image.read_bytes()
 
 
-def case_no_kernel(scene):
+def case_program_gets_no_kernel_table(scene):
     """A program has symbols too, and they are no kernel's."""
     scene.on_store("add", scene.one)
     build_id = scene.rows("list")[0]["id"]
@@ -187,7 +187,7 @@ def case_no_kernel(scene):
     assert not (scene.store / "[kernel.kallsyms]").exists()
 
 
-def case_images(scene):
+def case_kernel_images_are_stored_by_their_id(scene):
     """Found in a tree by their names, whatever they are packed with, and filed under the id of what is in them."""
     boot = scene.home / "boot"
     boot.mkdir()
@@ -233,7 +233,7 @@ def own_symbols(text):
     return [line for line in text.splitlines() if not line.endswith("]")]
 
 
-def case_running(scene):
+def case_running_kernel_is_added_once(scene):
     """What there is of the running kernel is there under its ids, and once."""
     notes, symbols = pathlib.Path("/sys/kernel/notes"), own_symbols(pathlib.Path("/proc/kallsyms").read_text())
     kernel = id_in(notes.read_bytes()) if notes.exists() else None
@@ -265,7 +265,7 @@ def case_running(scene):
     scene.one_error("add", "--kernel", "--perf-data=x", status=2, has="'--kernel'")
 
 
-def case_vdso_files(scene):
+def case_vdso_files_are_stored_as_vdso(scene):
     """The images of a kernel's own build, one for each kind of program, are filed as what perf looks for."""
     cases.need(os.geteuid() == 0, "not root, who may mount")
     image, top, release = vdso(), scene.home / "top", os.uname().release
@@ -285,7 +285,7 @@ def case_vdso_files(scene):
     assert stored.read_bytes() == image and "[vdso]" in str(stored)
 
 
-def case_hidden(scene):
+def case_table_without_addresses_is_refused(scene):
     """What shows no addresses is refused, which is what was asked for; what perf filed of it gives way to what has some."""
     cases.need(os.geteuid() == 0, "needs root, to lay something over /proc/kallsyms")
     notes, (hidden, shown) = pathlib.Path("/sys/kernel/notes").read_bytes(), (scene.home / name for name in ("hidden", "shown"))
@@ -304,7 +304,7 @@ def case_hidden(scene):
     assert done.returncode == DONE and "quarantined" in done.stderr and table.read_text() == shown.read_text(), done
 
 
-def case_of_another_boot(scene):
+def case_table_of_another_boot_is_kept(scene):
     """The table that was there first stays, which perf moves; that it is not this boot's is said."""
     cases.need(os.geteuid() == 0, "needs root, to lay something over /proc/kallsyms")
     script = 'mount --bind "$1" /proc/kallsyms; "$2" -s "$3" add --kernel'
@@ -319,7 +319,7 @@ def case_of_another_boot(scene):
         assert next(scene.store.glob("[[]kernel.kallsyms]/*/kallsyms")).read_text().endswith(" one\n")
 
 
-def case_added_by_root(scene):
+def case_table_added_by_root_belongs_to_the_store_owner(scene):
     """To a store that is somebody else's: the table is for him, and for nobody else."""
     cases.need(os.geteuid() == 0, "needs root, to act for others")
     shown = scene.home / "shown"
@@ -332,7 +332,7 @@ def case_added_by_root(scene):
     assert (stat.st_uid, stat.st_mode & 0o777) == (20001, 0o400)
 
 
-def case_hidden_table_of_a_kernel(scene):
+def case_symbols_replace_a_table_without_addresses(scene):
     """Of a kernel that is there with its symbols, they are served in the place of a table without addresses."""
     kernel = vmlinux(scene.home, IDS[4])
     table = scene.store / "[kernel.kallsyms]" / IDS[4] / "kallsyms"
@@ -369,7 +369,7 @@ def embedded(image):
     raise AssertionError(f"{image} is packed with something else")
 
 
-def case_debian(scene):
+def case_packaged_kernels_are_stored_side_by_side(scene):
     """Two builds of a real kernel, with all their modules, side by side."""
     seen = set()
     for root in debian_kernels(scene):

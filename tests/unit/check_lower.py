@@ -25,7 +25,7 @@ def fill(scene):
     return [f"--lower={other}", "--lower=debuginfod"], other, cache
 
 
-def case_list(scene):
+def case_list_merges_lower_stores(scene):
     lowers, other, cache = fill(scene)
     before = scene.files()
     rows = {row["id"]: row for row in scene.rows("list", *lowers)}
@@ -39,7 +39,7 @@ def case_list(scene):
     assert not (other / ".bidfs" / "unpacked").exists()
 
 
-def case_found(scene):
+def case_get_finds_files_of_lower_stores(scene):
     lowers, other, cache = fill(scene)
     assert scene.on_store("get", *lowers, ID_TWO[:9], "elf").stdout == f"{other}{scene.two}/{ID_TWO}/elf\n"
     assert scene.on_store("get", *lowers, ID_ONE, "elf").stdout.startswith(str(scene.store)), "the store itself comes first"
@@ -59,7 +59,7 @@ def case_found(scene):
     scene.on_store("get", *lowers, ID_FAR, "elf", status=REFUSED)
 
 
-def case_found_by_itself(scene):
+def case_libdebuginfod_cache_is_found_without_option(scene):
     """What libdebuginfod has fetched is not missing, nor fetched again; but what is in the store is told of the store alone."""
     cache = scene.home / ".cache" / "debuginfod_client"
     (cache / ID_FAR).mkdir(parents=True)
@@ -75,7 +75,7 @@ def case_found_by_itself(scene):
     scene.run("missing", ID_FAR, status=REFUSED, DEBUGINFOD_CACHE_PATH="/dev/null/cache")
 
 
-def case_first_use(scene):
+def case_missing_store_is_empty(scene):
     """Without a store, and without a cache of libdebuginfod: nothing is there, which is no trouble."""
     assert scene.run("list", "--lower=debuginfod").stdout == ""
     scene.one_error("list", f"--lower={scene.home}/missing", status=REFUSED, has="no such directory")
@@ -127,7 +127,7 @@ def case_links_of_a_file_tree(scene):
     assert scene.on_store("get", f"--url=file://{tree}", links, ID_ONE).stdout.startswith(str(scene.store))
 
 
-def case_other_file_system(scene):
+def case_lower_file_on_other_file_system_gets_no_path(scene):
     """What a lower store has on another file system gets no other name, and so no directory for one."""
     cases.need(os.access("/dev/shm", os.W_OK) and os.stat("/dev/shm").st_dev != scene.home.stat().st_dev, "one file system only")
     sleep = shutil.which("sleep")

@@ -78,7 +78,7 @@ class PerfScene(Scene):
         assert self.archive.exists(), done
 
 
-def case_perf_packs(scene):
+def case_unarchive_takes_perfs_archive(scene):
     scene.perf_archive()
     other = scene.home / "other"
     other.mkdir()
@@ -104,7 +104,7 @@ def case_archive_all_of_perf_is_taken(scene):
     assert scene.symbols(other) == scene.report
 
 
-def case_perf_packs_twice(scene):
+def case_build_with_two_paths_is_taken_once(scene):
     """A build that was sampled under two paths is in perf's archive again, as hard links to themselves."""
     one, two = scene.home / "one", scene.home / "two"
     for path in (one, two):
@@ -122,7 +122,7 @@ def case_perf_packs_twice(scene):
     assert scene.symbols(other) == scene.symbols(scene.store)
 
 
-def case_perf_unpacks(scene):
+def case_perf_unpacks_an_archive(scene):
     """As perf archive says one should; and by itself where it can."""
     scene.on_store("archive", "--perf-data", scene.data, "-o", scene.archive)
     other = scene.home / ".debug"
@@ -138,7 +138,7 @@ def case_perf_unpacks(scene):
     assert [line for line in lists[0] if " [kernel" not in line] == lists[1] != [], lists
 
 
-def case_same_members(scene):
+def case_archive_has_perfs_members(scene):
     """What perf packs of a recording, this packs too, under the same names and with the same bytes."""
     scene.perf_archive()
     ours, theirs = scene.home / "ours", scene.home / "theirs"
@@ -158,7 +158,7 @@ def case_same_members(scene):
     assert compared > 0
 
 
-def case_missing(scene):
+def case_missing_agrees_with_perf(scene):
     """By perf's meaning: buildid-cache --missing names what a recording has and the cache does not."""
     empty = scene.home / "empty"
     empty.mkdir()
@@ -174,7 +174,7 @@ def case_missing(scene):
     assert names == []
 
 
-def case_update_and_remove(scene):
+def case_update_and_remove_agree_with_perf(scene):
     """Of perf's meaning, on stores that perf made: -u replaces what is there of the build, -r takes it out."""
     program = scene.home / "gone"
     for how, ours in (("-u", "update"), ("-r", "remove")):

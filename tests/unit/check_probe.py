@@ -66,7 +66,7 @@ def case_list_and_show(scene):
     assert scene.on_store("probe", "list").stdout == "" and scene.rows("probe", "list") == []
 
 
-def case_of_what_is_kept(scene):
+def case_probe_of_stored_copy_names_its_path(scene):
     """The store's own copy stands for the build: what is defined is to be set where that is run from."""
     (kept,) = scene.store.glob(f"**/{scene.id}/elf")
     scene.on_store("probe", "add", kept, f"p:{scene.group}/ours {scene.place:#x}")
@@ -74,7 +74,7 @@ def case_of_what_is_kept(scene):
     assert f"{scene.program}:0x" in done and str(scene.store) not in done, done
 
 
-def case_emptied_by_perf(scene):
+def case_definitions_emptied_by_perf_are_replaced(scene):
     """An empty file of definitions is what 'perf list' leaves of a build that had none; what is in the way is named."""
     scene.file.write_bytes(b"")
     done = scene.on_store("probe", "apply", "--print", scene.id, status=REFUSED)
@@ -122,7 +122,7 @@ def case_add_and_remove(scene):
     assert scene.file.read_text() == "p:a/b /x:0x1\n"
 
 
-def case_with_perf(scene):
+def case_perf_and_bidctl_share_definitions(scene):
     """What one of the two writes the other reads, uses and removes."""
     scene.on_store("probe", "add", scene.id, scene.define("ours"), f"r:{scene.group}/back {hex(scene.place)} $retval")
     scene.perf("probe", "-n", "-x", scene.program, "--cache", "--add", f"{scene.group}:perfs=main argc")
@@ -138,7 +138,7 @@ def case_with_perf(scene):
         assert "sdt_app:twice" in scene.perf("probe", "-n", "%sdt_app:twice")
 
 
-def case_places(scene):
+def case_unreadable_probe_points_are_refused(scene):
     """A place is one that perf reads as what it is: one that it cannot read hides all of the build."""
     good = ["0x1159", f"{scene.program}:0x1159", "0x0000000000001159", f"{scene.program}:0x1159(0x4020)", "0x1159(0x4020)"]
     scene.on_store("probe", "add", scene.id, *(f"p:{scene.group}/good{number} {place} x=%di"
@@ -172,7 +172,7 @@ def store_kernel(scene):
     return place
 
 
-def case_places_in_the_kernel(scene):
+def case_kernel_probe_points_have_symbols(scene):
     """Those have names there, and perf takes an offset for decimal, whatever it looks like."""
     place = store_kernel(scene)
     add = ["probe", "add", KERNEL]
@@ -201,7 +201,7 @@ def case_places_in_the_kernel(scene):
         assert "p:mine/hex vfs_read+27 " in scene.perf("probe", "-D", "%mine:hex")
 
 
-def case_places_in_a_kernel_image(scene):
+def case_kernel_image_is_recognized(scene):
     """As it is installed: packed, and without symbols. That it is a kernel is seen by where it runs."""
     cases.need(shutil.which("gzip"), "no gzip")
     kernel = vmlinux(scene.home, KERNEL, "-s")
@@ -214,7 +214,7 @@ def case_places_in_a_kernel_image(scene):
     assert lines[-1] == "p:mine/open2 do_sys_openat2+16", lines
 
 
-def case_kernel(scene):
+def case_kernel_probes_are_stored_by_id(scene):
     """By the kernel's id, which perf files under its own name."""
     assert scene.run("add", "--kernel", status=None) is not None
     place = store_kernel(scene)
@@ -239,7 +239,7 @@ def case_kernel(scene):
     scene.one_error("probe", "apply", scene.id, "--print", f"--notes={notes}", status=USAGE, has="'--notes'")
 
 
-def case_kernel_in_two_places(scene):
+def case_kernel_probes_in_two_directories_are_merged(scene):
     """perf files what it adds for the kernel under its own name, wherever the link leads, and leaves an empty file there."""
     place, boot = scene.store / "[kernel.kallsyms]" / KERNEL, scene.store / "boot/vmlinux" / KERNEL
     link = scene.store / ".build-id" / KERNEL[:2] / KERNEL[2:]
@@ -273,7 +273,7 @@ def note(build_id):
         b"GNU\0" + ident
 
 
-def case_perf_is_never_lost(scene):
+def case_concurrent_writers_lose_no_event(scene):
     """Both write at once; each event that either said was added is there in the end."""
     rounds = 6
     failed = []
@@ -302,7 +302,7 @@ def case_perf_is_never_lost(scene):
     assert wanted <= set(scene.events(scene.id)), wanted - set(scene.events(scene.id))
 
 
-def case_waits_for_perf(scene):
+def case_add_waits_for_a_writer(scene):
     """While somebody has the file open as perf does, nothing is written to it; what he writes is kept."""
     cases.need(leases(scene.home), "no leases in the file system of the test's directory")
     theirs = f"#{scene.group}:theirs=main\n{scene.define('theirs')}\n"
@@ -320,7 +320,7 @@ def case_waits_for_perf(scene):
     assert scene.events(scene.id) == ["sdt_app:twice", f"{scene.group}:theirs", f"{scene.group}:ours"]
 
 
-def case_busy(scene):
+def case_open_file_refuses_add(scene):
     """Who keeps the file open to write would overwrite what is written meanwhile; beside who reads it nobody hears of him."""
     cases.need(leases(scene.home), "no leases in the file system of the test's directory")
     add = ["probe", "add", scene.id, scene.define("ours")]
@@ -333,7 +333,7 @@ def case_busy(scene):
     assert f"{scene.group}:ours" in scene.events(scene.id)
 
 
-def case_busy_with_perf(scene):
+def case_slow_perf_loses_no_event(scene):
     """A perf that takes long between reading and writing loses nothing, and nothing is lost by it."""
     cases.need(leases(scene.home), "no leases in the file system of the test's directory")
     cases.need(shutil.which("perf") and shutil.which("strace"), "no perf, or no strace")

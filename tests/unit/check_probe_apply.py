@@ -74,7 +74,7 @@ class Uprobes:
                     and f"{self.scene.program}" in line)
 
 
-def case_apply(scene):
+def case_apply_sets_probes_in_the_kernel(scene):
     """In the kernel, where it counts."""
     scene.on_store("probe", "add", scene.id, scene.define("one"))
     with Uprobes(scene) as kernel:
@@ -103,7 +103,7 @@ def rebuilt(scene):
                                                         check=True).stdout)[1]
 
 
-def case_apply_to_another_build(scene):
+def case_apply_refuses_another_build(scene):
     """Refused, naming both; by the script as by bidctl."""
     scene.on_store("probe", "add", scene.id, scene.define("one"))
     script = scene.on_store("probe", "apply", scene.id, "one", "--print").stdout
@@ -144,7 +144,7 @@ def printed(scene, *wanted):
 SHELLS = [shell for shell in ("dash", "bash --posix", "busybox sh") if shutil.which(shell.split()[0])]
 
 
-def case_script(scene):
+def case_script_sets_probes_without_bidctl(scene):
     """On a machine that has a shell, and nothing else of ours."""
     scene.on_store("probe", "add", scene.id, scene.define("one"))
     for shell in SHELLS:
@@ -160,7 +160,7 @@ def case_script(scene):
             assert done.returncode == REFUSED and f"no such file: '{scene.program}'" in done.stderr, done
 
 
-def case_others_stay(scene):
+def case_existing_events_stay(scene):
     """An event that is there is neither added to nor removed, whatever else is to be set, and by whichever of the two."""
     one, two, bad = scene.define("one"), scene.define("two"), scene.define("xbad") + " x=%nothing"
     scene.on_store("probe", "add", scene.id, two, one, bad)
@@ -179,7 +179,7 @@ def case_others_stay(scene):
             kernel.__exit__()
 
 
-def case_joined_meanwhile(scene):
+def case_points_added_by_others_stay(scene):
     """What somebody else has added to our event before it is taken back stays."""
     cases.need(shutil.which("strace"), "no strace")
     scene.on_store("probe", "add", scene.id, scene.define("one"), scene.define("xbad") + " x=%nothing")
@@ -197,7 +197,7 @@ def case_joined_meanwhile(scene):
         assert int(left.rsplit(":", 1)[1], 16) == scene.place + 1, left
 
 
-def case_script_all_or_none(scene):
+def case_script_sets_all_probes_or_none(scene):
     scene.on_store("probe", "add", scene.id, scene.define("one"), scene.define("bad") + " x=%nothing", scene.define("two"))
     for shell in SHELLS:
         with Uprobes(scene) as kernel:
@@ -211,7 +211,7 @@ def program(scene, build_id):
     compiled(scene, scene.program.name, [], "-g", f"-Wl,--build-id=0x{build_id}")
 
 
-def case_ids_that_answer(scene):
+def case_script_accepts_id_aliases(scene):
     """The script decides as bidctl does which ids are spellings of one."""
     short, sha1 = "1122334455667788", "1122334455667788aabbccddeeff001122334455"
     longer = sha1 + "66" * 12
@@ -278,7 +278,7 @@ class Modules:
         return done.stderr
 
 
-def case_module(scene):
+def case_module_build_is_checked(scene):
     """It is the module that has to be the build, and not the kernel; whichever is loaded by then, it is named with the other."""
     machine = Modules(scene)
     scene.on_store("probe", "add", scene.id, f"p:{scene.group}/in worker:work+0x1b", f"r:{scene.group}/out worker:work")
@@ -302,7 +302,7 @@ def case_module(scene):
     scene.one_error("probe", "add", scene.id, "p:a/b ../worker:work", status=USAGE, has="not a definition")
 
 
-def case_module_of_a_kernel(scene):
+def case_module_under_the_kernels_id_is_refused(scene):
     """Under the kernel's id nobody wrote down which build of the module it was, so there is no id that says it is that one."""
     machine = Modules(scene)
     kernel = pathlib.Path("/sys/kernel/notes").read_bytes()
@@ -323,7 +323,7 @@ def case_module_of_a_kernel(scene):
     assert machine.apply("kernel") == ""
 
 
-def case_why_not(scene):
+def case_refusal_of_the_kernel_is_explained(scene):
     """What is said when the kernel does not take a definition."""
     scene.on_store("probe", "add", scene.id, scene.define("one"))
     spaced = scene.home / "with blank"

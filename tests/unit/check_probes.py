@@ -72,7 +72,7 @@ def by_perf(scene, path):
     return text
 
 
-def case_as_perf(scene):
+def case_derived_probes_equal_perfs(scene):
     """All that perf can express, byte for byte: forms of arguments, semaphores, one event at several places, a long name."""
     cases.need(os.uname().machine == "x86_64", "perf knows the operands of the machine it runs on")
     probes = [probe("widths", WIDTHS), probe("registers", REGISTERS), probe("memory", MEMORY), probe("none", []),
@@ -85,7 +85,7 @@ def case_as_perf(scene):
         assert wanted.count("\np:sdt_app/twice ") > 1 and "(0x" in wanted and " arg9=" in wanted, wanted
 
 
-def case_of_packages(scene):
+def case_probes_of_packages_equal_perfs(scene):
     cases.need(os.uname().machine == "x86_64", "perf knows the operands of the machine it runs on")
     there = [path for path in SYSTEM if os.path.exists(path)]
     cases.need(there, "none of these libraries is installed")
@@ -94,14 +94,14 @@ def case_of_packages(scene):
         assert made(scene, path) == wanted, path
 
 
-def case_stays_usable(scene):
+def case_unusable_probes_are_left_out(scene):
     """What perf or the kernel would refuse is left out, and what follows is not."""
     text = made(scene, compiled(scene, "odd", [probe("odd", [*NOT_PERFS, "8@%rdi"]), probe("next", ["8@%rsi"])]))
     assert [line.split()[2:] for line in text.splitlines() if line.startswith("p:") and "twice" not in line] == \
         [[f"arg{len(NOT_PERFS) + 1}=%di:u64"], ["arg1=%si:u64"]], text
 
 
-def case_other_layout(scene):
+def case_probes_use_file_offsets(scene):
     """Places are offsets in the file, also where text and data do not lie in it as in memory."""
     path = compiled(scene, "moved", [probe("here", [], semaphore="first_semaphore")], "-no-pie", "-Wl,-Tdata=0x900000",
                     "-Wl,-z,separate-code")
@@ -115,7 +115,7 @@ def case_other_layout(scene):
     assert semaphore in [address - start + offset for offset, start, _, size, _ in loads if start <= address < start + size], line
 
 
-def case_aarch64(scene):
+def case_aarch64_arguments_are_converted(scene):
     path = compiled(scene, "arm", [probe("all", AARCH64)])
     content = bytearray(path.read_bytes())
     content[18:20] = (183).to_bytes(2, "little")
@@ -128,7 +128,7 @@ def case_aarch64(scene):
     assert line.split()[2:] == wanted, line
 
 
-def case_once(scene):
+def case_derived_probes_are_stored_once(scene):
     """What is made is stored as perf's, and perf's own is left alone, even if it is empty."""
     path = compiled(scene, "once", [])
     build_id = scene.rows("add", path)[0]["id"]
@@ -158,7 +158,7 @@ def unnamed(scene, path):
     return build_id, place
 
 
-def case_without_name(scene):
+def case_probes_of_unnamed_build_name_the_stored_file(scene):
     """Of a build without a known path they name the file in the store, and are made anew when the path is known."""
     path = compiled(scene, "unnamed-build", [])
     wanted = by_perf(scene, path)

@@ -20,7 +20,7 @@ from bidctl_scene import DONE, REFUSED, TIMEOUT, Scene, build
 from cases import Skip, need
 
 
-def case_running_deleted(scene):
+def case_deleted_programs_are_added(scene):
     """A program that was deleted, one that was replaced by another build, and one that is as it was."""
     program = {name: sleeper(scene.home, name, IDS[number]) for number, name in enumerate(("deleted", "replaced", "same"))}
     with contextlib.ExitStack() as stack:
@@ -46,7 +46,7 @@ def case_running_deleted(scene):
         assert os.readlink(scene.store / ".build-id" / file["id"][:2] / file["id"][2:]) == f"../../[vdso]/{file['id']}"
 
 
-def case_running_headless(scene):
+def case_process_without_first_thread_is_added(scene):
     """The first thread of a process may end before the others: the program runs, though its /proc/PID/maps is empty."""
     with headless(scene.home, "headless", IDS[0]) as (path, process):
         path.unlink()
@@ -68,7 +68,7 @@ def case_running_from_silent_file_system_is_passed_over(scene):
     assert stored(scene, IDS[1]) == entry_of(scene, other, IDS[1])
 
 
-def case_running_unprivileged(scene):
+def case_unprivileged_user_adds_own_programs(scene):
     """Without any privilege: one's own programs, even deleted ones; of others nothing, and a warning."""
     need(os.geteuid() == 0, "needs root, to become somebody else")
     for path in (scene.home.parent.parent, scene.home.parent):
@@ -84,7 +84,7 @@ def case_running_unprivileged(scene):
     assert stored(scene, IDS[0]) == scene.store / str(program)[1:] / IDS[0]
 
 
-def case_running_namespace(scene):
+def case_program_of_another_namespace_is_added(scene):
     """A program of another mount namespace, in which alone its path leads to it."""
     program = sleeper(scene.home, "inside", IDS[0])
     place = scene.home / "place"
@@ -115,7 +115,7 @@ def case_running_namespace(scene):
     assert stored(scene, IDS[1]) == scene.store / "opt" / "tool" / IDS[1]
 
 
-def case_running_hidden(scene):
+def case_private_program_stays_private(scene):
     """Who could not get to a program at its path does not read it in the store, also if it is there no more."""
     need(os.geteuid() == 0, "needs root, for a mount namespace")
     for path in (scene.home.parent.parent, scene.home.parent, scene.home):
@@ -141,7 +141,7 @@ def case_running_hidden(scene):
     assert stored_modes == [0o555, 0o400, 0o400], [oct(mode) for mode in stored_modes]
 
 
-def case_running_kernel(scene):
+def case_kernel_symbols_are_added_if_shown(scene):
     """The kernel's symbols are kept if it shows them, and refused if it hides them."""
     notes = pathlib.Path("/sys/kernel/notes")
     need(notes.exists() and os.access("/proc/kallsyms", os.R_OK), "the kernel's notes and symbols are not to be read here")
@@ -162,7 +162,7 @@ def case_running_kernel(scene):
     assert os.readlink(scene.store / ".build-id" / found.name[:2] / found.name[2:]) == f"../../[kernel.kallsyms]/{found.name}"
 
 
-def case_running_modules(scene):
+def case_modules_are_identified_by_their_notes(scene):
     """Loaded modules by their own notes: a file that is another build is told apart, and so is one that is not there."""
     tree = scene.home / "modules"
     ids = module_tree(scene, tree / "kernel" / "fs")

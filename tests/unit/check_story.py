@@ -26,7 +26,7 @@ def servers(text):
     return row["servers"]
 
 
-def case_local(scene):
+def case_verbose_get_of_stored_file_names_the_store(scene):
     scene.on_store("add", scene.one)
     path, story = tell(scene, "-v", ID_ONE, "elf", "--offline")
     assert story == [f"elf of {ID_ONE}", f"  store      {scene.store}", "             it is there"], story
@@ -40,7 +40,7 @@ def case_local(scene):
     assert "another build" in story[2], story
 
 
-def case_fetched(scene):
+def case_verbose_get_names_the_server(scene):
     size = (scene.stripped).stat().st_size
     with server(scene, "absent") as no, server(scene) as url:
         path, story = tell(scene, "-v", ID_NOT_STORED, "elf", f"--url={no}", f"--url={url}")
@@ -56,7 +56,7 @@ def case_fetched(scene):
         assert answer["url"].endswith("/executable") and answer["bytes"] == size and answer["elapsed_ms"] >= 0, answer
 
 
-def case_fetched_in_several_tries(scene):
+def case_verbose_get_counts_attempts(scene):
     """What broke off is told of, and not counted as bytes of the file."""
     size = scene.stripped.stat().st_size
     with server(scene, "reset:1000*2") as url:
@@ -76,7 +76,7 @@ def case_fetched_in_several_tries(scene):
     assert answer["attempts"] == 1 and "refused" in answer["reason"], answer
 
 
-def case_fetched_from_elsewhere(scene):
+def case_verbose_get_names_the_redirect(scene):
     """Where it was led to is told, without what gives the right to read there."""
     with server(scene) as url, server(scene, f"redirect:{url}/plain{{path}}?signature=secret") as front:
         out, story = tell(scene, "-v", "--json", ID_NOT_STORED, "elf", f"--url={front}")
@@ -86,7 +86,7 @@ def case_fetched_from_elsewhere(scene):
         assert f"  led to     {there}" in story and "secret" not in out + "".join(story), story
 
 
-def case_fetched_from_the_faster(scene):
+def case_verbose_get_names_the_overtaken_server(scene):
     with server(scene, "stall-headers") as slow, server(scene) as url:
         out, story = tell(scene, "-v", "--json", ID_NOT_STORED, "elf", f"--url={slow}", f"--url={url}")
         found, overtaken = servers(out)
@@ -96,7 +96,7 @@ def case_fetched_from_the_faster(scene):
         assert f"asked      {slow}\n" in text and re.search(rf"cancelled after \d+ ms: {re.escape(url)} was faster", text), text
 
 
-def case_fetched_nothing(scene):
+def case_verbose_get_names_each_failure(scene):
     with server(scene, f"wrong-id:{scene.one}") as url:
         _, story = tell(scene, "-v", ID_NOT_STORED, "elf", f"--url={url}", status=REFUSED)
         assert any("rejected after" in line and ID_ONE in line for line in story), story
@@ -106,7 +106,7 @@ def case_fetched_nothing(scene):
         assert absent["url"].startswith(url) and absent["state"] == "absent" and dead["state"] == "unreachable", out
 
 
-def case_fetched_progress_in_a_pipe(scene):
+def case_verbose_get_prints_progress_to_a_pipe(scene):
     with server(scene, f"slow:{scene.stripped.stat().st_size}") as url:
         done = scene.run("-s", scene.store, "get", ID_NOT_STORED, "elf", f"--url={url}")
         assert done.stderr == "", "not unless it is wished for"
@@ -116,4 +116,5 @@ def case_fetched_progress_in_a_pipe(scene):
 
 
 if __name__ == "__main__":
-    main(globals(), Scene, fetching=[function for name, function in globals().items() if name.startswith("case_fetched")])
+    main(globals(), Scene, fetching=[function for name,
+                                     function in globals().items() if name.startswith("case_verbose_get_names_the_server")])

@@ -97,7 +97,7 @@ def need_dpkg():
     need(os.geteuid() == 0, "needs root, as dpkg does")
 
 
-def case_dpkg(scene):
+def case_dpkg_upgrade_and_removal_are_kept(scene):
     """dpkg alone: an upgrade of one package among others, and a removal."""
     need_dpkg()
     root = Root(scene)
@@ -115,7 +115,7 @@ def case_dpkg(scene):
     assert not any(scene.store.rglob("*-alias")), "a link was followed"
 
 
-def case_dpkg_keeps_nothing_that_stays(scene):
+def case_dpkg_options_are_not_packages(scene):
     """Neither dpkg's own name nor the value of an option is a package that goes; and a directory is searched if dpkg does."""
     need_dpkg()
     root = Root(scene)
@@ -131,7 +131,7 @@ def case_dpkg_keeps_nothing_that_stays(scene):
     assert root.missing(*IDS[:3]) == {IDS[0]}
 
 
-def case_dpkg_architectures(scene):
+def case_packages_of_two_architectures_are_kept(scene):
     """A library for two architectures at once, from a directory of archives; and a package that changes its own."""
     need_dpkg()
     root, own = Root(scene), architecture()
@@ -150,7 +150,7 @@ def case_dpkg_architectures(scene):
     assert root.missing(*IDS[3:9]) == {IDS[6], IDS[8]}
 
 
-def case_no_store(scene):
+def case_missing_store_does_not_stop_an_upgrade(scene):
     """A machine without a store upgrades as ever, and so does one on which it cannot be written."""
     need_dpkg()
     root = Root(scene)
@@ -170,7 +170,7 @@ def case_no_store(scene):
     assert root.dpkg("--install", two).stderr == ""
 
 
-def case_apt(scene):
+def case_apt_hook_keeps_builds(scene):
     """apt, which tells its hook what it is about to do."""
     need_dpkg()
     need(shutil.which("apt-get"), "no apt-get")
@@ -203,7 +203,7 @@ def case_apt(scene):
     assert done.returncode == DONE and not (root.top / "usr" / "bin" / "tool").exists(), done
 
 
-def case_files(scene):
+def case_list_of_paths_is_kept(scene):
     """A list of paths, as rpm's triggers have it."""
     listed = f"{scene.one}\n{scene.text}\n{scene.home}\n{scene.home}/none\n{scene.no_id}\n"
     root = Root(scene)
@@ -215,7 +215,7 @@ def case_files(scene):
     assert done.returncode == 2 and b"usage" in done.stderr, done
 
 
-def case_rpm(scene):
+def case_rpm_trigger_keeps_builds(scene):
     """rpm, with the package of the trigger installed."""
     need(shutil.which("rpmbuild") and shutil.which("rpm"), "no rpm and rpmbuild")
     need(os.geteuid() == 0, "needs root, for chroot(2)")

@@ -16,7 +16,7 @@ from bidctl_scene import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, T
 # the bits of verify's exit status, as bidctl(1) has them
 
 
-def case_verify(scene):
+def case_verify_reports_and_repairs(scene):
     assert scene.on_store("verify").summary == "checked 0 names, 0 objects, 0 links, 0 records; found 0; foreign files 0\n"
     scene.on_store("add", scene.one, scene.two, scene.far)
     assert "found 0" in scene.on_store("verify", "--deep").stdout
@@ -63,7 +63,7 @@ def case_wrong_file_is_quarantined_and_added_by_add(scene):
     scene.on_store("verify", "--deep")
 
 
-def case_verify_wrong_under_all_names(scene):
+def case_wrong_file_is_wrong_under_all_paths(scene):
     """What is wrong under one name of a file is wrong under all."""
     places = [scene.home / name for name in ("first", "second", "third")]
     for path in places:
@@ -112,13 +112,13 @@ def case_rights_are_taken_from_one_file_alone(scene):
     assert other.read_bytes() == scene.one.read_bytes() + b"more"
 
 
-def case_verify_progress(scene):
+def case_verify_draws_progress(scene):
     scene.on_store("add", scene.one, scene.two)
     status, text = scene.on_terminal("verify", "--store", scene.store)
     assert status == DONE and "\rchecking: " in text and text.rstrip().endswith("foreign files 0"), text
 
 
-def case_verify_what_was_made_for_few(scene):
+def case_verify_keeps_private_derived_files(scene):
     """What was unpacked is for those who read the packed file: of it others know nothing, and take nothing away."""
     let_nobody_in(scene)
     lower = scene.home / "lower"
@@ -137,7 +137,7 @@ def case_verify_what_was_made_for_few(scene):
     assert done.returncode == REFUSED and kept.exists(), done
 
 
-def case_verify_fetches_again(scene):
+def case_verify_repair_downloads_again(scene):
     with server(scene) as url:
         stored = pathlib.Path(scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf").stdout.rstrip("\n"))
         content = bytearray(stored.read_bytes())
@@ -167,4 +167,4 @@ def case_against_needs_openssl(scene):
 
 
 if __name__ == "__main__":
-    cases.main(globals(), Scene, tools=["cc", "strip", "objcopy"], fetching=[case_verify_fetches_again])
+    cases.main(globals(), Scene, tools=["cc", "strip", "objcopy"], fetching=[case_verify_repair_downloads_again])

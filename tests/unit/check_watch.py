@@ -99,7 +99,7 @@ def case_usage(scene):
         assert done.stderr.count("\n") == 1 and has in done.stderr and done.stdout == "", done
 
 
-def case_once(scene):
+def case_once_adds_all_running_programs(scene):
     """One look through all processes: a line for each file that is new, and the sum."""
     program = sleeper(scene.home, "program", IDS[0])
     with running(program, stdout=subprocess.PIPE) as process:
@@ -118,7 +118,7 @@ def case_once(scene):
     assert everything_is_right(scene) >= 2
 
 
-def case_started(scene):
+def case_short_lived_programs_are_added(scene):
     """A program that ends at once and is deleted is kept, and so are those that are executed by a script and a loader."""
     need_events()
     with Watch(scene, "--interval=3600") as watch:
@@ -140,7 +140,7 @@ def case_started(scene):
     assert not any(str(script) in line and "interpreter" not in line for line in watch.lines), "a script is no program"
 
 
-def case_libraries(scene):
+def case_loaded_libraries_are_added(scene):
     """What a program has loaded, too, before any of it is replaced under it."""
     need_events()
     library = build(scene.home, "libpart.so", IDS[1], ["-shared", "-fPIC"])
@@ -173,7 +173,7 @@ def case_libraries(scene):
         assert watch.end() == DONE
 
 
-def case_started_behind_another(scene):
+def case_each_program_gets_its_time_to_load(scene):
     """Each program is looked at when it has had the time to load its libraries, whenever the one before was started."""
     need_events()
     source = scene.home / "host.c"
@@ -198,7 +198,7 @@ def case_started_behind_another(scene):
         assert watch.end() == DONE
 
 
-def case_each_once(scene):
+def case_file_is_added_only_once(scene):
     """Nothing is added or read twice, however often it is looked at."""
     program = sleeper(scene.home, "program", IDS[0])
     with running(program, stdout=subprocess.PIPE) as process, Watch(scene, "--interval=1", "--verbose") as watch:
@@ -251,7 +251,7 @@ def case_signal_ends_watch_of_silent_file_system(scene):
         assert "does not answer" not in errors, "it waited until the file system's time was over"
 
 
-def case_unprivileged(scene):
+def case_unprivileged_watch_polls(scene):
     """Without any privilege, one's own programs by looking now and then, and it says so."""
     need(os.geteuid() == 0, "needs root, to become somebody else")
     for path in (scene.home.parent.parent, scene.home.parent):
@@ -271,7 +271,7 @@ def case_unprivileged(scene):
     assert stored(scene, IDS[0]) == scene.store / str(program)[1:] / IDS[0]
 
 
-def case_ends(scene):
+def case_signal_ends_watch_with_a_sum(scene):
     """A signal ends it, with what it has, and the sum."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         for form in ([], ["--json"]):
@@ -286,7 +286,7 @@ def case_ends(scene):
     assert list((scene.store / ".bidfs" / "tmp").iterdir()) == []
 
 
-def case_full_disk(scene):
+def case_full_disk_is_reported_once(scene):
     """A full disk is told of once, and when there is room again, nothing is missing that still runs."""
     need(os.geteuid() == 0, "needs root, for a mount namespace")
     program = sleeper(scene.home, "program", IDS[0])
@@ -308,7 +308,7 @@ def case_full_disk(scene):
     assert done.returncode == TROUBLE and f"No space left on device: adding what runs to '{scene.store}'\n" in done.stderr, done
 
 
-def case_too_large(scene):
+def case_large_program_is_refused_alone(scene):
     """One program that does not fit is refused alone, once; holes take no room at all."""
     need_events()
     large, sparse = sleeper(scene.home, "large", IDS[0]), sleeper(scene.home, "sparse", IDS[1])
@@ -330,7 +330,7 @@ def case_too_large(scene):
     assert not any("trouble" in message or "No space" in message for message in watch.messages), watch.messages
 
 
-def case_store_removed(scene):
+def case_removed_store_is_made_again(scene):
     """A store that is removed and made anew under its hands."""
     program = sleeper(scene.home, "program", IDS[0])
     with running(program, stdout=subprocess.PIPE) as process, Watch(scene, "--interval=1") as watch:
@@ -347,7 +347,7 @@ def case_store_removed(scene):
         assert watch.end() == DONE
 
 
-def case_units(scene):
+def case_units_are_valid(scene):
     """systemd takes the units, with what they call in its place."""
     need(shutil.which("systemd-analyze"), "no systemd-analyze")
     contrib = pathlib.Path(os.environ["BID_BUILD_ROOT"]) / "contrib"
@@ -365,7 +365,7 @@ def case_units(scene):
         assert "nonsense" in done.stderr, done
 
 
-def case_confined(scene):
+def case_confined_unit_makes_hard_links(scene):
     """It has all it needs with the privileges that its unit leaves it, and makes hard links."""
     need(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
     unit = (pathlib.Path(os.environ["BID_BUILD_ROOT"]) / "contrib" / "bidfs-watch.service").read_text()
@@ -382,7 +382,7 @@ def case_confined(scene):
     assert not any("error" in message or "not tell" in message for message in watch.messages), watch.messages
 
 
-def case_no_store(scene):
+def case_missing_store_is_an_error(scene):
     done = scene.run("-s", scene.home / "none", "watch", "--once", status=REFUSED)
     assert "no such store" in done.stderr, done
 

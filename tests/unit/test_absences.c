@@ -64,7 +64,7 @@ static void forget(struct bid_absences *absences, uint64_t number)
 	bid_absences_forget(absences, &one, "server");
 }
 
-static void test_a_second_look_then_longer(void **state)
+static void test_repeated_absence_backs_off(void **state)
 {
 	static const unsigned steps[] = { 90, 10 * MINUTE, 30 * MINUTE, 2 * HOUR, 24 * HOUR, 24 * HOUR };
 	struct bid_absences *absences = begin(*state);
@@ -84,7 +84,7 @@ static void test_a_second_look_then_longer(void **state)
 	bid_absences_free(absences);
 }
 
-static void test_kinds_ids_details_and_sources_are_apart(void **state)
+static void test_entries_are_per_kind_id_detail_and_source(void **state)
 {
 	struct bid_request elf = request(1, BID_KIND_ELF), debuginfo = request(1, BID_KIND_DEBUGINFO), padded = elf;
 	struct bid_request source = request(1, BID_KIND_SOURCE), other = source;
@@ -108,7 +108,7 @@ static void test_kinds_ids_details_and_sources_are_apart(void **state)
 	bid_absences_free(absences);
 }
 
-static void test_asking_often_does_not_grow(void **state)
+static void test_lookups_do_not_extend_the_backoff(void **state)
 {
 	struct bid_absences *absences = begin(*state);
 
@@ -120,7 +120,7 @@ static void test_asking_often_does_not_grow(void **state)
 	bid_absences_free(absences);
 }
 
-static void test_forgotten_begins_anew(void **state)
+static void test_dropped_entry_restarts_the_backoff(void **state)
 {
 	struct bid_absences *absences = begin(*state);
 
@@ -136,7 +136,7 @@ static void test_forgotten_begins_anew(void **state)
 	bid_absences_free(absences);
 }
 
-static void test_kept_over_restarts(void **state)
+static void test_entries_survive_restarts(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_absences *absences = begin(scene);
@@ -156,7 +156,7 @@ static void test_kept_over_restarts(void **state)
 }
 
 /* The mount and bidctl: each sees the other's entries at once. */
-static void test_shared_by_programs(void **state)
+static void test_entries_are_shared_by_programs(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_absences *one = begin(scene), *other = begin(scene);
@@ -181,7 +181,7 @@ static void test_shared_by_programs(void **state)
 	bid_absences_free(other);
 }
 
-static void test_a_clock_that_was_set_back(void **state)
+static void test_clock_set_back_expires_entries(void **state)
 {
 	struct bid_absences *absences = begin(*state);
 
@@ -191,7 +191,7 @@ static void test_a_clock_that_was_set_back(void **state)
 	bid_absences_free(absences);
 }
 
-static void test_a_read_only_store_is_left_alone(void **state)
+static void test_read_only_store_stays_unchanged(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_request one = request(1, BID_KIND_ELF);
@@ -211,7 +211,7 @@ static void test_a_read_only_store_is_left_alone(void **state)
 }
 
 /* Anything in the place of a fact is none, and makes room for one. */
-static void test_something_else_in_the_place_counts_as_none(void **state)
+static void test_other_file_counts_as_no_entry(void **state)
 {
 	struct store_scene *scene = *state;
 	static const char *const odd[] = { "ln -s /etc/passwd",
@@ -243,16 +243,15 @@ static void test_something_else_in_the_place_counts_as_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_a_second_look_then_longer, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_kinds_ids_details_and_sources_are_apart, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_asking_often_does_not_grow, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_forgotten_begins_anew, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_kept_over_restarts, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_shared_by_programs, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_a_clock_that_was_set_back, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_a_read_only_store_is_left_alone, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_something_else_in_the_place_counts_as_none, store_scene_begin,
-						store_scene_end),
+		cmocka_unit_test_setup_teardown(test_repeated_absence_backs_off, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_entries_are_per_kind_id_detail_and_source, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_lookups_do_not_extend_the_backoff, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_dropped_entry_restarts_the_backoff, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_entries_survive_restarts, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_entries_are_shared_by_programs, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_clock_set_back_expires_entries, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_read_only_store_stays_unchanged, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_other_file_counts_as_no_entry, store_scene_begin, store_scene_end),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

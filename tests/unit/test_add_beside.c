@@ -50,21 +50,21 @@ static void is_stored(const struct store_scene *scene)
 	run(scene, "cmp a store/.build-id/aa/%s/elf", ID_A + 2);
 }
 
-static void a_link_is_made_again(void **state)
+static void test_vanished_link_is_made_again(void **state)
 {
 	begin(*state, 2);
 	assert_int_equal(add(*state, BID_LINK_HARD), 0);
 	is_stored(*state);
 }
 
-static void so_is_a_copy(void **state)
+static void test_vanished_copy_is_made_again(void **state)
 {
 	begin(*state, 2);
 	assert_int_equal(add(*state, BID_LINK_COPY), 0);
 	is_stored(*state);
 }
 
-static void so_is_what_was_written_through_a_mount(void **state)
+static void test_vanished_staged_file_is_made_again(void **state)
 {
 	const struct store_scene *scene = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
@@ -80,7 +80,7 @@ static void so_is_what_was_written_through_a_mount(void **state)
 	bid_stage_free(stage);
 }
 
-static void who_is_always_faster_is_told_of(void **state)
+static void test_endless_race_is_reported(void **state)
 {
 	const struct store_scene *scene = *state;
 
@@ -94,10 +94,10 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
-		TEST(a_link_is_made_again),
-		TEST(so_is_a_copy),
-		TEST(so_is_what_was_written_through_a_mount),
-		TEST(who_is_always_faster_is_told_of),
+		TEST(test_vanished_link_is_made_again),
+		TEST(test_vanished_copy_is_made_again),
+		TEST(test_vanished_staged_file_is_made_again),
+		TEST(test_endless_race_is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

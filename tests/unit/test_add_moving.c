@@ -59,7 +59,7 @@ static void is_stored(const struct store_scene *scene)
 	run(scene, "cmp moving store/.build-id/aa/%s/elf", ID_A + 2);
 }
 
-static void what_changes_once_is_copied_anew(void **state)
+static void test_file_changed_once_is_copied_again(void **state)
 {
 	const struct store_scene *scene = *state;
 
@@ -69,7 +69,7 @@ static void what_changes_once_is_copied_anew(void **state)
 	is_stored(scene);
 }
 
-static void what_keeps_changing_is_refused(void **state)
+static void test_changing_file_is_refused(void **state)
 {
 	const struct store_scene *scene = *state;
 
@@ -80,7 +80,7 @@ static void what_keeps_changing_is_refused(void **state)
 	run(scene, "test -z \"$(find store -name elf)\"");
 }
 
-static void what_is_open_for_writing_is_refused(void **state)
+static void test_file_open_for_writing_is_refused(void **state)
 {
 	const struct store_scene *scene = *state;
 	int fd;
@@ -94,7 +94,7 @@ static void what_is_open_for_writing_is_refused(void **state)
 	is_stored(scene);
 }
 
-static void an_update_is_of_one_moment_too(void **state)
+static void test_update_copies_one_state(void **state)
 {
 	const struct store_scene *scene = *state;
 	struct bid_added added;
@@ -111,7 +111,7 @@ static void an_update_is_of_one_moment_too(void **state)
 	is_stored(scene);
 }
 
-static void so_is_what_has_no_id(void **state)
+static void test_file_without_id_copies_one_state(void **state)
 {
 	const struct store_scene *scene = *state;
 	struct bid_content_key key;
@@ -129,11 +129,9 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
-		TEST(what_changes_once_is_copied_anew),
-		TEST(what_keeps_changing_is_refused),
-		TEST(what_is_open_for_writing_is_refused),
-		TEST(an_update_is_of_one_moment_too),
-		TEST(so_is_what_has_no_id),
+		TEST(test_file_changed_once_is_copied_again), TEST(test_changing_file_is_refused),
+		TEST(test_file_open_for_writing_is_refused),  TEST(test_update_copies_one_state),
+		TEST(test_file_without_id_copies_one_state),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

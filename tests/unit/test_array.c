@@ -9,7 +9,7 @@
 
 #include "base/array.h"
 
-static void test_one_by_one(void **state)
+static void test_growth_by_one_keeps_elements(void **state)
 {
 	size_t room = 0;
 	int *numbers = NULL;
@@ -24,7 +24,7 @@ static void test_one_by_one(void **state)
 	free(numbers);
 }
 
-static void test_many_at_once(void **state)
+static void test_growth_by_many_keeps_elements(void **state)
 {
 	char *text = NULL;
 	size_t room = 0;
@@ -38,7 +38,7 @@ static void test_many_at_once(void **state)
 	free(text);
 }
 
-static void test_no_memory(void **state)
+static void test_failed_growth_keeps_the_array(void **state)
 {
 	long *words = NULL, *before;
 	size_t room = 0, first;
@@ -57,9 +57,9 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_by_one),
-		cmocka_unit_test(test_many_at_once),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_growth_by_one_keeps_elements),
+		cmocka_unit_test(test_growth_by_many_keeps_elements),
+		cmocka_unit_test(test_failed_growth_keeps_the_array),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

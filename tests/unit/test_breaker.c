@@ -30,7 +30,7 @@ static void assert_pause(const struct bid_breaker *breaker, int64_t now, int64_t
 	assert_in_range(breaker->until - now, least, least + least / 2);
 }
 
-static void test_dead(void **state)
+static void test_dead_server_opens_the_breaker(void **state)
 {
 	struct bid_breaker breaker;
 	char text[64];
@@ -52,7 +52,7 @@ static void test_dead(void **state)
 }
 
 /* One probe at a time; each failed probe makes the pause longer, up to five minutes. */
-static void test_probes(void **state)
+static void test_failed_probes_lengthen_the_pause(void **state)
 {
 	static const int64_t pauses[] = { 5000, 10000, 20000, 40000, 80000, 160000, 300000, 300000, 300000 };
 	struct bid_breaker breaker;
@@ -80,7 +80,7 @@ static void test_probes(void **state)
 	assert_pause(&breaker, now, 5000);
 }
 
-static void test_bad(void **state)
+static void test_fifth_bad_response_opens_the_breaker(void **state)
 {
 	struct bid_breaker breaker;
 
@@ -99,7 +99,7 @@ static void test_bad(void **state)
 }
 
 /* Requests in flight when the breaker opens. */
-static void test_stragglers(void **state)
+static void test_late_results_do_not_change_the_pause(void **state)
 {
 	struct bid_breaker breaker;
 	int64_t until;
@@ -120,7 +120,7 @@ static void test_stragglers(void **state)
 }
 
 /* A probe with its header admits others; if its body fails, the next pause follows. */
-static void test_answered_probe(void **state)
+static void test_probe_with_header_admits_others(void **state)
 {
 	struct bid_breaker breaker;
 	bool probe = false;
@@ -140,7 +140,7 @@ static void test_answered_probe(void **state)
 }
 
 /* A cancelled probe has no result. */
-static void test_cancelled_probe(void **state)
+static void test_cancelled_probe_has_no_result(void **state)
 {
 	struct bid_breaker breaker;
 	bool probe = false;
@@ -155,7 +155,7 @@ static void test_cancelled_probe(void **state)
 	assert_true(probe);
 }
 
-static void test_retry_after(void **state)
+static void test_retry_after_sets_the_pause(void **state)
 {
 	struct bid_breaker breaker;
 
@@ -177,7 +177,7 @@ static void test_retry_after(void **state)
 }
 
 /* Clients who fail together do not come back together. */
-static void test_jitter(void **state)
+static void test_pauses_have_jitter(void **state)
 {
 	struct bid_breaker first, second;
 	bool differ = false;
@@ -195,9 +195,14 @@ static void test_jitter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_dead),	    cmocka_unit_test(test_probes),	    cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_stragglers),  cmocka_unit_test(test_cancelled_probe), cmocka_unit_test(test_answered_probe),
-		cmocka_unit_test(test_retry_after), cmocka_unit_test(test_jitter),
+		cmocka_unit_test(test_dead_server_opens_the_breaker),
+		cmocka_unit_test(test_failed_probes_lengthen_the_pause),
+		cmocka_unit_test(test_fifth_bad_response_opens_the_breaker),
+		cmocka_unit_test(test_late_results_do_not_change_the_pause),
+		cmocka_unit_test(test_cancelled_probe_has_no_result),
+		cmocka_unit_test(test_probe_with_header_admits_others),
+		cmocka_unit_test(test_retry_after_sets_the_pause),
+		cmocka_unit_test(test_pauses_have_jitter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

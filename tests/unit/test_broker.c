@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "broker/download.h"
 
-static void test_fetched_once_then_local(void **state)
+static void test_downloaded_file_is_a_cache_hit(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -47,7 +47,7 @@ static void test_fetched_once_then_local(void **state)
 }
 
 /* Another process publishes the file between lookup and download: no request is sent. */
-static void test_the_leader_looks_again(void **state)
+static void test_leader_finds_a_file_published_meanwhile(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -74,7 +74,7 @@ static void test_the_leader_looks_again(void **state)
 	assert_int_equal(source_memory_asked(source), 1);
 }
 
-static void test_sources_are_asked_in_order(void **state)
+static void test_sources_get_requests_in_order(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -117,7 +117,7 @@ static void test_wrong_build_goes_to_the_next_source(void **state)
 	assert_int_equal(stats_of(scene).fetched, 1);
 }
 
-static void test_nothing_but_wrong_builds(void **state)
+static void test_only_wrong_builds_end_as_rejected(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -154,7 +154,7 @@ static void test_truncated_is_rejected(void **state)
 }
 
 /* A login page of a megabyte is not downloaded to its end. */
-static void test_html_is_refused_early(void **state)
+static void test_html_is_rejected_early(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -180,7 +180,7 @@ static void test_html_is_refused_early(void **state)
 	assert_in_range(portal->accepted, 0, 64 * 1024);
 }
 
-static void test_wrong_build_is_refused_early(void **state)
+static void test_wrong_build_is_rejected_early(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -195,7 +195,7 @@ static void test_wrong_build_is_refused_early(void **state)
 }
 
 /* The partial body of one source must not become the beginning, or the whole, of the next one's file. */
-static void test_bodies_do_not_mix(void **state)
+static void test_second_source_starts_an_empty_body(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
@@ -226,7 +226,7 @@ static void test_bodies_do_not_mix(void **state)
 }
 
 /* Servers limit sizes themselves: an unreachable one may have a smaller file. */
-static void test_too_large_is_not_remembered_without_the_others(void **state)
+static void test_too_large_is_not_cached_while_others_are_unknown(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -246,7 +246,7 @@ static void test_too_large_is_not_remembered_without_the_others(void **state)
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 }
 
-static void test_too_large(void **state)
+static void test_too_large_is_refused_and_cached(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request told = elf_of(0x1), announced = elf_of(0xa), silent = elf_of(0xb), other = elf_of(0x2);
@@ -290,7 +290,7 @@ static void test_too_large(void **state)
 	assert_int_equal(source_memory_asked(memory), asked + 1);
 }
 
-static void test_what_no_source_can_have(void **state)
+static void test_kind_of_no_source_is_absent(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request kallsyms = request_of(0xa, BID_KIND_KALLSYMS), elf = elf_of(0xa), nothing = { .kind = BID_KIND_ELF };
@@ -314,7 +314,7 @@ static void test_what_no_source_can_have(void **state)
 	assert_int_equal(stats_of(scene).negative_entries, 0);
 }
 
-static void test_a_read_only_store_fetches_nothing(void **state)
+static void test_read_only_store_downloads_nothing(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -356,19 +356,19 @@ static void test_source_beyond_the_limit_is_freed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_fetched_once_then_local),
-		scene_test(test_the_leader_looks_again),
-		scene_test(test_sources_are_asked_in_order),
+		scene_test(test_downloaded_file_is_a_cache_hit),
+		scene_test(test_leader_finds_a_file_published_meanwhile),
+		scene_test(test_sources_get_requests_in_order),
 		scene_test(test_wrong_build_goes_to_the_next_source),
-		scene_test(test_nothing_but_wrong_builds),
+		scene_test(test_only_wrong_builds_end_as_rejected),
 		scene_test(test_truncated_is_rejected),
-		scene_test(test_html_is_refused_early),
-		scene_test(test_wrong_build_is_refused_early),
-		scene_test(test_bodies_do_not_mix),
-		scene_test(test_too_large),
-		scene_test(test_too_large_is_not_remembered_without_the_others),
-		scene_test(test_what_no_source_can_have),
-		scene_test(test_a_read_only_store_fetches_nothing),
+		scene_test(test_html_is_rejected_early),
+		scene_test(test_wrong_build_is_rejected_early),
+		scene_test(test_second_source_starts_an_empty_body),
+		scene_test(test_too_large_is_refused_and_cached),
+		scene_test(test_too_large_is_not_cached_while_others_are_unknown),
+		scene_test(test_kind_of_no_source_is_absent),
+		scene_test(test_read_only_store_downloads_nothing),
 		scene_test(test_source_beyond_the_limit_is_freed),
 	};
 

@@ -31,7 +31,7 @@ static void test_cancel_before_use(void **state)
 	assert_int_equal(stats_of(scene).interrupted, 1);
 }
 
-static void test_one_of_two_gives_up(void **state)
+static void test_cancel_of_one_caller_keeps_the_download(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -58,7 +58,7 @@ static void test_one_of_two_gives_up(void **state)
 	bid_broker_cancel(scene->broker, UINT64_MAX);
 }
 
-static void test_the_last_to_give_up_ends_the_transfer(void **state)
+static void test_cancel_of_last_caller_ends_the_transfer(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -97,7 +97,7 @@ static void test_the_last_to_give_up_ends_the_transfer(void **state)
 }
 
 /* A caller that comes while a cancelled transfer ends gets a transfer of its own. */
-static void test_asked_anew_while_being_cancelled(void **state)
+static void test_request_during_cancel_starts_a_new_download(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -124,7 +124,7 @@ static void test_asked_anew_while_being_cancelled(void **state)
 }
 
 /* Give up while the source's start() has not even returned. */
-static void test_cancel_while_starting(void **state)
+static void test_cancel_during_start_ends_the_request(void **state)
 {
 	struct scene *scene = *state;
 	struct held_source *held;
@@ -174,7 +174,7 @@ static void open_gate(struct gate *gate)
 }
 
 /* Cancel after the end of one source and before the request to the next. Only a wanted download sends that. */
-static void test_cancel_between_sources(void **state)
+static void test_cancel_between_sources_ends_the_request(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request unwanted = elf_of(0x1), wanted = elf_of(0xb);
@@ -220,7 +220,7 @@ static void test_cancel_between_sources(void **state)
 }
 
 /* Cancels at any moment of a fetch(): one answer each, and the broker is usable afterwards. */
-static void test_cancel_races(void **state)
+static void test_cancel_at_any_moment_answers_once(void **state)
 {
 	enum { N = 300 };
 	struct scene *scene = *state;
@@ -252,7 +252,7 @@ static void test_cancel_races(void **state)
 }
 
 /* Free with a call in each state: every one is answered, once, and no transfer outlives it. */
-static void test_free_answers_everybody(void **state)
+static void test_free_answers_all_callers(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request known = elf_of(0xa), running = elf_of(0xb), queued = elf_of(0x1);
@@ -282,7 +282,7 @@ static void test_free_answers_everybody(void **state)
 }
 
 /* Free while downloads end, one after the other, by themselves. */
-static void test_free_races_with_the_end(void **state)
+static void test_free_at_the_end_answers_once(void **state)
 {
 	struct scene *scene = *state;
 
@@ -308,7 +308,7 @@ static void test_free_races_with_the_end(void **state)
 	}
 }
 
-static void test_free_of_an_idle_one(void **state)
+static void test_free_of_idle_broker_works(void **state)
 {
 	struct scene *scene = *state;
 
@@ -322,15 +322,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scene_test(test_cancel_before_use),
-		scene_test(test_one_of_two_gives_up),
-		scene_test(test_the_last_to_give_up_ends_the_transfer),
-		scene_test(test_asked_anew_while_being_cancelled),
-		scene_test(test_cancel_while_starting),
-		scene_test(test_cancel_between_sources),
-		scene_test(test_cancel_races),
-		scene_test(test_free_answers_everybody),
-		scene_test(test_free_races_with_the_end),
-		scene_test(test_free_of_an_idle_one),
+		scene_test(test_cancel_of_one_caller_keeps_the_download),
+		scene_test(test_cancel_of_last_caller_ends_the_transfer),
+		scene_test(test_request_during_cancel_starts_a_new_download),
+		scene_test(test_cancel_during_start_ends_the_request),
+		scene_test(test_cancel_between_sources_ends_the_request),
+		scene_test(test_cancel_at_any_moment_answers_once),
+		scene_test(test_free_answers_all_callers),
+		scene_test(test_free_at_the_end_answers_once),
+		scene_test(test_free_of_idle_broker_works),
 	};
 
 	/* the tests provoke warnings */

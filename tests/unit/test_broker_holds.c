@@ -119,7 +119,7 @@ static struct call *both_ask(struct scenes *scenes, const struct bid_request *re
 	return second;
 }
 
-static void test_two_brokers_fetch_once(void **state)
+static void test_two_brokers_download_once(void **state)
 {
 	struct scenes *scenes = *state;
 	struct bid_request request = elf_of(0xa);
@@ -135,7 +135,7 @@ static void test_two_brokers_fetch_once(void **state)
 	assert_int_equal(asked_of(scenes->held[OTHER]), 0);
 }
 
-static void test_who_waits_waits_for_nothing_else(void **state)
+static void test_lock_wait_does_not_delay_other_requests(void **state)
 {
 	struct scenes *scenes = *state;
 	struct bid_request request = elf_of(0xa), another = elf_of(0xb);
@@ -151,7 +151,7 @@ static void test_who_waits_waits_for_nothing_else(void **state)
 	assert_int_equal(call_wait(second), 0);
 }
 
-static void test_a_no_is_heard_by_both(void **state)
+static void test_absence_reaches_both_brokers(void **state)
 {
 	struct scenes *scenes = *state;
 	struct bid_request request = elf_of(0xa);
@@ -170,7 +170,7 @@ static void test_a_no_is_heard_by_both(void **state)
 }
 
 /* A lock waiter for a section gets -ENOENT if the other process has stored the files and they lack the section. */
-static void test_no_such_section_in_what_came(void **state)
+static void test_section_missing_in_downloaded_file_is_absent(void **state)
 {
 	struct scenes *scenes = *state;
 	struct bid_request section = request_of(0xa, BID_KIND_SECTION);
@@ -204,7 +204,7 @@ static void test_no_such_section_in_what_came(void **state)
 }
 
 /* The breaker of each process limits its cost of an outage. */
-static void test_second_process_asks_when_first_got_no_answer(void **state)
+static void test_second_process_requests_after_failed_first(void **state)
 {
 	struct scenes *scenes = *state;
 	struct bid_request request = elf_of(0xa);
@@ -223,7 +223,7 @@ static void test_second_process_asks_when_first_got_no_answer(void **state)
 	assert_int_equal(asked_of(scenes->held[OTHER]), 1);
 }
 
-static void test_who_asks_others_waits_for_nobody(void **state)
+static void test_other_sources_mean_no_lock_wait(void **state)
 {
 	struct scenes *scenes = *state;
 	struct bid_request request = elf_of(0xa);
@@ -240,7 +240,7 @@ static void test_who_asks_others_waits_for_nobody(void **state)
 	assert_int_equal(call_wait(first), 0);
 }
 
-static void test_the_next_takes_over(void **state)
+static void test_next_process_takes_over_the_download(void **state)
 {
 	struct scenes *scenes = *state;
 	struct bid_request request = elf_of(0xa);
@@ -279,7 +279,7 @@ static void test_end_of_broker_or_caller_ends_wait_for_holder(void **state)
 }
 
 /* A caller that cancels and comes back within one process gets a new download, without waiting for the old one. */
-static void test_a_flight_that_was_left_is_in_nobodys_way(void **state)
+static void test_abandoned_download_blocks_no_caller(void **state)
 {
 	struct scenes *scenes = *state;
 	struct scene *scene = scenes->scene[ONE];
@@ -384,7 +384,7 @@ static void test_readers_have_half_their_wait_left_when_holder_is_stopped(void *
 }
 
 /* The file only coordinates processes: after its loss, later requests use a new one. */
-static void test_the_file_may_be_removed(void **state)
+static void test_removed_lock_file_is_replaced(void **state)
 {
 	struct scenes *scenes = *state;
 	struct bid_request request = elf_of(0xa), nowhere = elf_of(0x1);
@@ -404,7 +404,7 @@ static void test_the_file_may_be_removed(void **state)
 	assert_int_equal(asked_of(scenes->held[OTHER]), 0);
 }
 
-static void test_where_nothing_can_be_held_it_is_fetched_all_the_same(void **state)
+static void test_missing_lock_support_still_downloads(void **state)
 {
 	struct scenes *scenes = *state;
 	struct bid_request request = elf_of(0xa);
@@ -480,20 +480,20 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		/* before a test moves the clock, which the mutex does not follow */
 		scenes_test(test_a_lock_service_that_hangs_costs_others_a_second),
-		scenes_test(test_two_brokers_fetch_once),
-		scenes_test(test_who_waits_waits_for_nothing_else),
-		scenes_test(test_a_no_is_heard_by_both),
-		scenes_test(test_no_such_section_in_what_came),
-		scenes_test(test_who_asks_others_waits_for_nobody),
-		scenes_test(test_the_next_takes_over),
+		scenes_test(test_two_brokers_download_once),
+		scenes_test(test_lock_wait_does_not_delay_other_requests),
+		scenes_test(test_absence_reaches_both_brokers),
+		scenes_test(test_section_missing_in_downloaded_file_is_absent),
+		scenes_test(test_other_sources_mean_no_lock_wait),
+		scenes_test(test_next_process_takes_over_the_download),
 		scenes_test(test_end_of_broker_or_caller_ends_wait_for_holder),
-		scenes_test(test_a_flight_that_was_left_is_in_nobodys_way),
-		scenes_test(test_second_process_asks_when_first_got_no_answer),
+		scenes_test(test_abandoned_download_blocks_no_caller),
+		scenes_test(test_second_process_requests_after_failed_first),
 		scenes_test(test_killed_holder_is_not_waited_for),
 		scenes_test(test_stopped_holder_is_waited_for_half_a_minute),
 		scenes_test(test_readers_have_half_their_wait_left_when_holder_is_stopped),
-		scenes_test(test_the_file_may_be_removed),
-		scenes_test(test_where_nothing_can_be_held_it_is_fetched_all_the_same),
+		scenes_test(test_removed_lock_file_is_replaced),
+		scenes_test(test_missing_lock_support_still_downloads),
 	};
 
 	return cmocka_run_group_tests(tests, scene_compile, scene_clean);

@@ -11,7 +11,7 @@
  * Offline, stored artifacts are served, and negative cache entries answer -ENOENT. All others are unknown, and are fetched
  * afterwards.
  */
-static void test_nobody_is_asked(void **state)
+static void test_offline_sends_no_request(void **state)
 {
 	struct bid_request here = elf_of(0xa), wanted = elf_of(0xb), absent = request_of(0xc, BID_KIND_DEBUGINFO);
 	struct scene *scene = *state;
@@ -46,7 +46,7 @@ static void test_nobody_is_asked(void **state)
 }
 
 /* If the request in flight fails, no other source gets one. */
-static void test_what_has_begun(void **state)
+static void test_running_request_continues_offline(void **state)
 {
 	struct bid_request request = elf_of(0xa);
 	struct scene *scene = *state;
@@ -75,7 +75,7 @@ static void test_what_has_begun(void **state)
 	assert_content(call->fd, 0xa);
 }
 
-static void test_what_has_begun_may_deliver(void **state)
+static void test_running_request_may_deliver_offline(void **state)
 {
 	struct bid_request request = elf_of(0xa);
 	struct scene *scene = *state;
@@ -145,7 +145,7 @@ static struct call *call_held(struct scene *scene, struct held_source **ret_held
 }
 
 /* A request queued at a source behind another is never sent, and fails at once. */
-static void test_what_is_in_line(void **state)
+static void test_queued_request_is_not_sent_offline(void **state)
 {
 	struct bid_request next = elf_of(0xb);
 	struct scene *scene = *state;
@@ -166,7 +166,7 @@ static void go_offline(void)
 }
 
 /* The same for a request queued after the others were cancelled. */
-static void test_what_comes_into_line_meanwhile(void **state)
+static void test_request_queued_during_offline_is_not_sent(void **state)
 {
 	struct bid_request next = elf_of(0xb);
 	struct scene *scene = *state;
@@ -181,12 +181,12 @@ static void test_what_comes_into_line_meanwhile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_nobody_is_asked),
-		scene_test(test_what_has_begun),
-		scene_test(test_what_has_begun_may_deliver),
+		scene_test(test_offline_sends_no_request),
+		scene_test(test_running_request_continues_offline),
+		scene_test(test_running_request_may_deliver_offline),
 		scene_test(test_offline_broker_sends_no_probe),
-		scene_test(test_what_is_in_line),
-		scene_test(test_what_comes_into_line_meanwhile),
+		scene_test(test_queued_request_is_not_sent_offline),
+		scene_test(test_request_queued_during_offline_is_not_sent),
 	};
 
 	return cmocka_run_group_tests(tests, scene_compile, scene_clean);

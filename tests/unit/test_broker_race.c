@@ -57,7 +57,7 @@ static bool is_preferred(struct scene *scene, size_t source)
 	return stats.preferred;
 }
 
-static void test_a_silent_one_is_overtaken(void **state)
+static void test_silent_source_is_hedged(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
@@ -91,7 +91,7 @@ static void test_a_silent_one_is_overtaken(void **state)
 	assert_int_equal(first->asked, 1);
 }
 
-static void test_nobody_is_asked_beside_one_that_answers(void **state)
+static void test_responding_source_is_not_hedged(void **state)
 {
 	struct scene *scene = *state;
 	struct held_source *first;
@@ -111,7 +111,7 @@ static void test_nobody_is_asked_beside_one_that_answers(void **state)
 	assert_int_equal(source_memory_asked(second), 0);
 }
 
-static void test_one_after_the_other_on_request(void **state)
+static void test_race_0_requests_one_after_the_other(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -131,7 +131,7 @@ static void test_one_after_the_other_on_request(void **state)
 }
 
 /* The winner broke off: the cancelled source gets a second request, in the same call. */
-static void test_the_winner_dies(void **state)
+static void test_failed_winner_is_replaced(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -161,7 +161,7 @@ static void test_the_winner_dies(void **state)
 }
 
 /* ... also if the cancelled one has not ended yet. */
-static void test_the_winner_dies_before_the_loser_is_gone(void **state)
+static void test_failed_winner_is_replaced_by_the_cancelled_loser(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -199,7 +199,7 @@ static struct held_source *breaking_off(struct scene *scene, const char *name, s
 }
 
 /* A source in backoff with more bytes than the next one stays: else the two would replace each other for ever. */
-static void test_both_break_off(void **state)
+static void test_broken_bodies_are_resumed(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -221,7 +221,7 @@ static void test_both_break_off(void **state)
 }
 
 /* Two sources that overtake each other end, too. */
-static void test_by_turns(void **state)
+static void test_sources_that_overtake_each_other_end(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -250,7 +250,7 @@ static void test_by_turns(void **state)
 }
 
 /* While the leader retries, a hedged request goes to another source, which may be faster. */
-static void test_the_winner_breaks_off(void **state)
+static void test_broken_winner_gets_a_hedge(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -275,7 +275,7 @@ static void test_the_winner_breaks_off(void **state)
 }
 
 /* ... or not. */
-static void test_the_winner_comes_back(void **state)
+static void test_resumed_winner_wins(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -301,7 +301,7 @@ static void test_the_winner_comes_back(void **state)
 }
 
 /* A loser that does not end delays no caller. */
-static void test_a_deaf_loser(void **state)
+static void test_loser_without_end_delays_no_caller(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -324,7 +324,7 @@ static void test_a_deaf_loser(void **state)
 }
 
 /* A "no" frees a place in the race. */
-static void test_a_no_lets_the_next_one_in(void **state)
+static void test_absence_starts_the_next_source(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -346,7 +346,7 @@ static void test_a_no_lets_the_next_one_in(void **state)
 	held_wait_done(first, 1);
 }
 
-static void test_absence_needs_the_silent_one_too(void **state)
+static void test_absence_waits_for_the_silent_source(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
@@ -374,7 +374,7 @@ static void test_absence_needs_the_silent_one_too(void **state)
 }
 
 /* While no source responds, one more gets a request: any may be the first to respond. */
-static void test_the_last_of_many_delivers_while_the_others_are_silent(void **state)
+static void test_last_of_many_sources_delivers(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -395,7 +395,7 @@ static void test_the_last_of_many_delivers_while_the_others_are_silent(void **st
 }
 
 /* Many races that end in every order, some of them with callers who give up. */
-static void test_many_races(void **state)
+static void test_many_races_answer_once(void **state)
 {
 	static const enum bid_outcome outcomes[] = { BID_OUTCOME_ABSENT, BID_OUTCOME_UNREACHABLE };
 	struct scene *scene = *state;
@@ -438,20 +438,20 @@ static void test_many_races(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_a_silent_one_is_overtaken),
-		scene_test(test_nobody_is_asked_beside_one_that_answers),
-		scene_test(test_one_after_the_other_on_request),
-		scene_test(test_the_winner_dies),
-		scene_test(test_the_winner_dies_before_the_loser_is_gone),
-		scene_test(test_both_break_off),
-		scene_test(test_by_turns),
-		scene_test(test_the_winner_breaks_off),
-		scene_test(test_the_winner_comes_back),
-		scene_test(test_a_deaf_loser),
-		scene_test(test_a_no_lets_the_next_one_in),
-		scene_test(test_absence_needs_the_silent_one_too),
-		scene_test(test_the_last_of_many_delivers_while_the_others_are_silent),
-		scene_test(test_many_races),
+		scene_test(test_silent_source_is_hedged),
+		scene_test(test_responding_source_is_not_hedged),
+		scene_test(test_race_0_requests_one_after_the_other),
+		scene_test(test_failed_winner_is_replaced),
+		scene_test(test_failed_winner_is_replaced_by_the_cancelled_loser),
+		scene_test(test_broken_bodies_are_resumed),
+		scene_test(test_sources_that_overtake_each_other_end),
+		scene_test(test_broken_winner_gets_a_hedge),
+		scene_test(test_resumed_winner_wins),
+		scene_test(test_loser_without_end_delays_no_caller),
+		scene_test(test_absence_starts_the_next_source),
+		scene_test(test_absence_waits_for_the_silent_source),
+		scene_test(test_last_of_many_sources_delivers),
+		scene_test(test_many_races_answer_once),
 	};
 
 	/* the tests provoke warnings */

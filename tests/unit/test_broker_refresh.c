@@ -8,7 +8,7 @@
 #include "api/detail.h"
 #include "base/log.h"
 
-static void test_absent_is_asked_for_again(void **state)
+static void test_refresh_requests_absent_file_again(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
@@ -32,7 +32,7 @@ static void test_absent_is_asked_for_again(void **state)
 	assert_int_equal(source_memory_asked(source), 4);
 }
 
-static void test_whatever_was_said(void **state)
+static void test_refresh_drops_every_reason(void **state)
 {
 	static const enum bid_outcome outcomes[] = { BID_OUTCOME_UNSUPPORTED, BID_OUTCOME_TOO_LARGE };
 	struct scene *scene = *state;
@@ -56,7 +56,7 @@ static void test_whatever_was_said(void **state)
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 }
 
-static void test_what_is_no_request(void **state)
+static void test_refresh_of_bad_request_is_refused(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request nobody = { .kind = BID_KIND_NONE }, source = request_of(0xa, BID_KIND_SOURCE);
@@ -80,9 +80,9 @@ static void test_what_is_no_request(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_absent_is_asked_for_again),
-		scene_test(test_whatever_was_said),
-		scene_test(test_what_is_no_request),
+		scene_test(test_refresh_requests_absent_file_again),
+		scene_test(test_refresh_drops_every_reason),
+		scene_test(test_refresh_of_bad_request_is_refused),
 	};
 
 	/* the tests provoke warnings */

@@ -122,7 +122,7 @@ static void test_full_disk_pauses_body_until_evicted(void **state)
 }
 
 /* A cancel does not wait for the eviction. */
-static void test_cancelled_while_paused_ends_at_once(void **state)
+static void test_cancel_of_paused_download_ends_at_once(void **state)
 {
 	static struct slow slow = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 	struct bid_request second = elf_of(0xb);
@@ -144,7 +144,7 @@ static void test_cancelled_while_paused_ends_at_once(void **state)
 	bid_store_on_let_go(scene->store, NULL, NULL);
 }
 
-static void test_what_never_fits_is_refused(void **state)
+static void test_file_that_never_fits_is_refused(void **state)
 {
 	struct bid_request first = elf_of(0xa), second = elf_of(0xb);
 	struct scene *scene = *state;
@@ -163,7 +163,7 @@ static void test_what_never_fits_is_refused(void **state)
 }
 
 /* The eviction finds once that an open file must stay, and the request is refused. */
-static void test_where_nothing_can_go_it_is_refused(void **state)
+static void test_disk_without_candidates_refuses(void **state)
 {
 	struct bid_request second = elf_of(0xb);
 	struct scene *scene = *state;
@@ -182,9 +182,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		room_test(test_full_disk_pauses_body_until_evicted),
-		room_test(test_cancelled_while_paused_ends_at_once),
-		room_test(test_what_never_fits_is_refused),
-		room_test(test_where_nothing_can_go_it_is_refused),
+		room_test(test_cancel_of_paused_download_ends_at_once),
+		room_test(test_file_that_never_fits_is_refused),
+		room_test(test_disk_without_candidates_refuses),
 	};
 
 	/* the tests provoke warnings */

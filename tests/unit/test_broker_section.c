@@ -30,7 +30,7 @@ static struct held_source *scene_held_fallback(struct scene *scene)
 	return held;
 }
 
-static void test_it_is_cut_out_of_a_whole(void **state)
+static void test_section_is_derived_from_downloaded_file(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request section = section_of(0xa);
@@ -53,7 +53,7 @@ static void test_it_is_cut_out_of_a_whole(void **state)
 	bid_request_release(&section);
 }
 
-static void test_no_file_has_it(void **state)
+static void test_section_of_no_file_is_absent(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request section = section_of(0xa), source_file = request_of(0xa, BID_KIND_SOURCE);
@@ -83,7 +83,7 @@ static void test_no_file_has_it(void **state)
 	bid_request_release(&source_file);
 }
 
-static void test_an_outage_is_no_reason_for_more(void **state)
+static void test_outage_starts_no_fallback(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request section = section_of(0xa);
@@ -98,7 +98,7 @@ static void test_an_outage_is_no_reason_for_more(void **state)
 }
 
 /* A dead source beside one that responds does not matter either. */
-static void test_one_of_two_is_dead(void **state)
+static void test_dead_source_keeps_the_fallback(void **state)
 {
 	static const enum bid_outcome outcomes[] = { BID_OUTCOME_ABSENT, BID_OUTCOME_REFUSED };
 	struct scene *scene = *state;
@@ -121,7 +121,7 @@ static void test_one_of_two_is_dead(void **state)
 }
 
 /* A section is unknown, and not absent, if one source was unreachable. */
-static void test_what_is_not_known_is_not_absent(void **state)
+static void test_unknown_section_is_not_absent(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request section = section_of(0xa);
@@ -136,7 +136,7 @@ static void test_what_is_not_known_is_not_absent(void **state)
 }
 
 /* A source that cannot be reached may have a smaller file: the section is not remembered as too large. */
-static void test_too_large_whole_and_outage_are_not_remembered(void **state)
+static void test_too_large_file_and_outage_are_not_cached(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request section = section_of(0xa);
@@ -161,7 +161,7 @@ static void test_too_large_whole_and_outage_are_not_remembered(void **state)
 }
 
 /* The handle is the same all the way. */
-static void test_cancel_while_the_whole_comes(void **state)
+static void test_cancel_ends_the_fallback_download(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request section = section_of(0xa);
@@ -189,7 +189,7 @@ static void test_cancel_while_the_whole_comes(void **state)
 	bid_request_release(&section);
 }
 
-static void test_the_wait_for_a_whole_is_bounded(void **state)
+static void test_wait_for_fallback_is_bounded(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request section = section_of(0xa);
@@ -203,7 +203,7 @@ static void test_the_wait_for_a_whole_is_bounded(void **state)
 }
 
 /* A fallback does not extend the wait of the caller of a section. */
-static void test_all_of_it_is_one_wait(void **state)
+static void test_section_and_fallback_share_one_wait(void **state)
 {
 	static const struct bid_broker_config config = { .wait_ms = 1000 };
 	struct scene *scene = *state;
@@ -243,7 +243,7 @@ static void end_wait(struct scene *scene)
 }
 
 /* A fallback without waiters leaves the queue of the source. A later caller of the file has a whole wait. */
-static void test_the_line_is_left_in_time(void **state)
+static void test_queued_section_ends_at_its_limit(void **state)
 {
 	static const struct bid_broker_config config = { .wait_ms = 2 * PATIENCE_MS };
 	struct scene *scene = *state;
@@ -272,7 +272,7 @@ static void test_the_line_is_left_in_time(void **state)
 	bid_request_release(&section);
 }
 
-static void test_the_end_of_the_broker_answers(void **state)
+static void test_free_answers_waiting_sections(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request section = section_of(0xa);
@@ -308,7 +308,7 @@ static void test_cancel_before_use(void **state)
 }
 
 /* Callers of one section, and one of the whole file, share the download. */
-static void test_many_share(void **state)
+static void test_section_and_file_share_a_download(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request section = section_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
@@ -339,19 +339,19 @@ static void test_many_share(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_it_is_cut_out_of_a_whole),
-		scene_test(test_no_file_has_it),
-		scene_test(test_an_outage_is_no_reason_for_more),
-		scene_test(test_one_of_two_is_dead),
-		scene_test(test_what_is_not_known_is_not_absent),
-		scene_test(test_too_large_whole_and_outage_are_not_remembered),
-		scene_test(test_cancel_while_the_whole_comes),
-		scene_test(test_the_wait_for_a_whole_is_bounded),
-		scene_test(test_all_of_it_is_one_wait),
-		scene_test(test_the_line_is_left_in_time),
-		scene_test(test_the_end_of_the_broker_answers),
+		scene_test(test_section_is_derived_from_downloaded_file),
+		scene_test(test_section_of_no_file_is_absent),
+		scene_test(test_outage_starts_no_fallback),
+		scene_test(test_dead_source_keeps_the_fallback),
+		scene_test(test_unknown_section_is_not_absent),
+		scene_test(test_too_large_file_and_outage_are_not_cached),
+		scene_test(test_cancel_ends_the_fallback_download),
+		scene_test(test_wait_for_fallback_is_bounded),
+		scene_test(test_section_and_fallback_share_one_wait),
+		scene_test(test_queued_section_ends_at_its_limit),
+		scene_test(test_free_answers_waiting_sections),
 		scene_test(test_cancel_before_use),
-		scene_test(test_many_share),
+		scene_test(test_section_and_file_share_a_download),
 	};
 
 	return cmocka_run_group_tests_name("broker-section", tests, scene_compile, scene_clean);

@@ -86,7 +86,7 @@ static void test_quarantine_takes_64_files_of_1_mib(void **state)
 }
 
 /* A login page is detected in place of a program, and undetectable in place of a source file. */
-static void test_the_source_learns_what_the_check_of_a_program_came_to(void **state)
+static void test_source_gets_the_result_of_the_check(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request wrong = elf_of(1), right = elf_of(0xa), file = { .id = right.id, .kind = BID_KIND_SOURCE };
@@ -109,7 +109,7 @@ static void test_the_source_learns_what_the_check_of_a_program_came_to(void **st
 }
 
 /* A source that sent a wrong file gets no request for it for a while. The artifact is not absent. */
-static void test_wrong_is_remembered(void **state)
+static void test_wrong_file_is_cached_per_source(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -136,7 +136,7 @@ static void test_wrong_is_remembered(void **state)
 }
 
 /* All sections are there, but fewer bytes than announced. */
-static void test_the_announced_size(void **state)
+static void test_body_shorter_than_announced_is_rejected(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -173,7 +173,7 @@ static void evict_all(struct scene *scene)
 	assert_int_equal(stats.evicted, 1);
 }
 
-static void test_other_bytes_than_the_first(void **state)
+static void test_changed_bytes_are_refused_until_accepted(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -230,10 +230,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		scene_test(test_download_with_another_id_goes_to_the_quarantine),
 		scene_test(test_quarantine_takes_64_files_of_1_mib),
-		scene_test(test_the_source_learns_what_the_check_of_a_program_came_to),
-		scene_test(test_wrong_is_remembered),
-		scene_test(test_the_announced_size),
-		scene_test(test_other_bytes_than_the_first),
+		scene_test(test_source_gets_the_result_of_the_check),
+		scene_test(test_wrong_file_is_cached_per_source),
+		scene_test(test_body_shorter_than_announced_is_rejected),
+		scene_test(test_changed_bytes_are_refused_until_accepted),
 	};
 
 	/* the tests provoke warnings */

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "broker/download.h"
 
-static void test_absent_everywhere_is_remembered(void **state)
+static void test_absence_everywhere_is_cached(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
@@ -48,7 +48,7 @@ static int64_t read_clock(void *user)
 	return *(int64_t *)user;
 }
 
-static void test_remembered_absence_expires(void **state)
+static void test_cached_absence_expires(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -83,7 +83,7 @@ static void test_remembered_absence_expires(void **state)
 	assert_int_equal(bid_absences_ttl(scene->broker->negative.absences, &request, "memory"), 90);
 }
 
-static void test_no_negative_asks_again(void **state)
+static void test_no_negative_ignores_the_cache(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -99,7 +99,7 @@ static void test_no_negative_asks_again(void **state)
 }
 
 /* A negative cache entry of one source outlives the program, and saves a request while another source is unreachable. */
-static void test_each_source_is_remembered(void **state)
+static void test_absence_is_cached_per_source(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -138,7 +138,7 @@ static void test_each_source_is_remembered(void **state)
 }
 
 /* An unsupported kind gets an entry of this process alone, for a short time, against a burst of requests. */
-static void test_unsupported_is_not_remembered_as_absent(void **state)
+static void test_unsupported_is_not_cached_as_absence(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -180,7 +180,7 @@ static void test_unsupported_is_not_remembered_as_absent(void **state)
 }
 
 /* A known bug of servers: "no" for a section that they have. */
-static void test_a_section_is_never_remembered(void **state)
+static void test_section_absence_is_not_cached(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = request_of(0xa, BID_KIND_SECTION), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
@@ -203,7 +203,7 @@ static void test_a_section_is_never_remembered(void **state)
 	bid_detail_unref(name);
 }
 
-static void test_unreachable_is_not_remembered(void **state)
+static void test_unreachable_is_not_cached(void **state)
 {
 	static const enum bid_outcome outcomes[] = { BID_OUTCOME_UNREACHABLE, BID_OUTCOME_REFUSED, BID_OUTCOME_CANCELLED,
 						     BID_OUTCOME_FAILED, BID_OUTCOME_NONE };
@@ -264,7 +264,7 @@ static struct bid_source *second_to_held(struct scene *scene, struct held_source
 	return scene_memory(scene, "second");
 }
 
-static void test_a_source_that_cannot_start(void **state)
+static void test_source_that_cannot_start_is_unknown(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
@@ -293,7 +293,7 @@ static void exhaust_descriptors(void)
 }
 
 /* A local error ends the download, and the caller gets it: no other source gets a request. */
-static void test_local_trouble_ends_it(void **state)
+static void test_local_error_ends_the_download(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -318,7 +318,7 @@ static void test_local_trouble_ends_it(void **state)
 }
 
 /* A body announced as larger than the disk is refused before its first byte. It may be wrong, so others get a request. */
-static void test_no_room_for_what_is_announced(void **state)
+static void test_announced_size_above_space_is_refused(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
@@ -344,7 +344,7 @@ static void test_no_room_for_what_is_announced(void **state)
 }
 
 /* A disk that fills up during a body of unknown size is no failure of the source, however often. */
-static void test_no_room_for_what_is_not_announced(void **state)
+static void test_unknown_size_above_space_is_refused(void **state)
 {
 	struct bid_limits limits = { .min_free = 1ULL << 60 };
 	struct scene *scene = *state;
@@ -395,7 +395,7 @@ static void remove_store(void)
 }
 
 /* -ENOENT from the disk is no proof of absence. */
-static void test_a_store_that_vanishes_is_not_absence(void **state)
+static void test_vanished_store_is_not_absence(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -426,7 +426,7 @@ static void assert_lines(const char *log, const char *text, int count)
 }
 
 /* One line per fetch and per wrong body; the same error of one source is logged once, not once per library. */
-static void test_messages(void **state)
+static void test_each_failure_is_logged_once(void **state)
 {
 	struct scene *scene = *state;
 	bid_auto_free char *log = NULL;
@@ -471,20 +471,20 @@ static void test_messages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_absent_everywhere_is_remembered),
-		scene_test(test_remembered_absence_expires),
-		scene_test(test_each_source_is_remembered),
-		scene_test(test_unsupported_is_not_remembered_as_absent),
-		scene_test(test_a_section_is_never_remembered),
-		scene_test(test_no_negative_asks_again),
-		scene_test(test_unreachable_is_not_remembered),
+		scene_test(test_absence_everywhere_is_cached),
+		scene_test(test_cached_absence_expires),
+		scene_test(test_absence_is_cached_per_source),
+		scene_test(test_unsupported_is_not_cached_as_absence),
+		scene_test(test_section_absence_is_not_cached),
+		scene_test(test_no_negative_ignores_the_cache),
+		scene_test(test_unreachable_is_not_cached),
 		scene_test(test_unknown_result_is_kept_for_its_ttl),
-		scene_test(test_a_source_that_cannot_start),
-		scene_test(test_local_trouble_ends_it),
-		scene_test(test_no_room_for_what_is_announced),
-		scene_test(test_no_room_for_what_is_not_announced),
-		scene_test(test_a_store_that_vanishes_is_not_absence),
-		scene_test(test_messages),
+		scene_test(test_source_that_cannot_start_is_unknown),
+		scene_test(test_local_error_ends_the_download),
+		scene_test(test_announced_size_above_space_is_refused),
+		scene_test(test_unknown_size_above_space_is_refused),
+		scene_test(test_vanished_store_is_not_absence),
+		scene_test(test_each_failure_is_logged_once),
 	};
 
 	/* log errors only: the tests provoke warnings */

@@ -49,7 +49,7 @@ static void stand_still(void *user, const struct bid_result *result)
 }
 
 /* A commit that a slow disk delays blocks no other download. */
-static void test_a_long_commit_delays_nobody(void **state)
+static void test_slow_commit_delays_no_other_download(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request large = elf_of(0xa), other = elf_of(0xb), nowhere = elf_of(0x1);
@@ -73,7 +73,7 @@ static void test_a_long_commit_delays_nobody(void **state)
 }
 
 /* The same without holding the download: every interleaving of joining, publishing and finding. */
-static void test_200_callers_race_with_the_end(void **state)
+static void test_200_callers_at_the_end_get_one_answer_each(void **state)
 {
 	enum { N = 200 };
 	struct scene *scene = *state;
@@ -107,7 +107,7 @@ static int64_t window_end(struct scene *scene)
 	return end;
 }
 
-static void test_windows(void **state)
+static void test_callers_leave_at_the_end_of_their_window(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -158,7 +158,7 @@ static void test_windows(void **state)
 }
 
 /* A request without waiters leaves the queue of its source, where others wait. */
-static void test_the_line_is_left_in_time(void **state)
+static void test_queued_caller_leaves_in_time(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa), in_line = elf_of(0x1);
@@ -184,7 +184,7 @@ static void test_the_line_is_left_in_time(void **state)
 }
 
 /* A new window does not keep the next one's waiters from the artifact. */
-static void test_a_second_window_gets_it(void **state)
+static void test_later_caller_gets_the_continued_download(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -225,7 +225,7 @@ static void test_reader_after_a_given_up_download_starts_another(void **state)
 	assert_int_equal(pthread_join(second.thread, NULL), 0);
 }
 
-static void test_a_timed_out_download_goes_on(void **state)
+static void test_timed_out_download_continues(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -246,7 +246,7 @@ static void test_a_timed_out_download_goes_on(void **state)
 	assert_int_equal(stats_of(scene).fetched, 1);
 }
 
-static void test_progress(void **state)
+static void test_progress_counts_bytes(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -286,7 +286,7 @@ static int list_one(void *user, const struct bid_progress *progress)
 	return listing->n == listing->stop_at;
 }
 
-static void test_each_download(void **state)
+static void test_each_download_is_listed(void **state)
 {
 	struct scene *scene = *state;
 	struct download_listing all = { 0 }, one = { .stop_at = 1 }, none = { 0 };
@@ -330,7 +330,7 @@ static void ask_next(void *user, const struct bid_result *result)
 	bid_broker_fetch(chain->scene->broker, chain->call->handle, &chain->next);
 }
 
-static void test_a_callback_may_ask(void **state)
+static void test_callback_may_submit_a_request(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request first = elf_of(0x1);
@@ -348,7 +348,7 @@ static void test_a_callback_may_ask(void **state)
 }
 
 /* As two mounts that name each other: neither would answer before the other. */
-static void test_source_that_asks_back_ends_as_unreachable(void **state)
+static void test_request_loop_ends_as_unreachable(void **state)
 {
 	static const struct bid_broker_config config = { .hedge_ms = 20, .loops = true };
 	struct scene *scene = *state;
@@ -371,17 +371,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scene_test(test_200_callers_share_one_download),
-		scene_test(test_a_long_commit_delays_nobody),
-		scene_test(test_200_callers_race_with_the_end),
-		scene_test(test_windows),
-		scene_test(test_the_line_is_left_in_time),
-		scene_test(test_a_second_window_gets_it),
+		scene_test(test_slow_commit_delays_no_other_download),
+		scene_test(test_200_callers_at_the_end_get_one_answer_each),
+		scene_test(test_callers_leave_at_the_end_of_their_window),
+		scene_test(test_queued_caller_leaves_in_time),
+		scene_test(test_later_caller_gets_the_continued_download),
 		scene_test(test_reader_after_a_given_up_download_starts_another),
-		scene_test(test_a_timed_out_download_goes_on),
-		scene_test(test_progress),
-		scene_test(test_each_download),
-		scene_test(test_a_callback_may_ask),
-		scene_test(test_source_that_asks_back_ends_as_unreachable),
+		scene_test(test_timed_out_download_continues),
+		scene_test(test_progress_counts_bytes),
+		scene_test(test_each_download_is_listed),
+		scene_test(test_callback_may_submit_a_request),
+		scene_test(test_request_loop_ends_as_unreachable),
 	};
 
 	/* the tests provoke warnings */

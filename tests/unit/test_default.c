@@ -51,7 +51,7 @@ static int get(const char *text, char *value, unsigned *line)
 		assert_string_equal(value, "untouched"); \
 	} while (0)
 
-static void test_values(void **state)
+static void test_perf_values_are_parsed(void **state)
 {
 	assert_value("[buildid]\n\tdir = /a\n", "/a");
 	assert_value("[buildid]dir=/a", "/a");
@@ -67,14 +67,14 @@ static void test_values(void **state)
 	assert_value("[buildid.dir]\n x = 1\n[buildid]\n dir = /a\n", "/a");
 }
 
-static void test_last_one_wins(void **state)
+static void test_last_value_counts(void **state)
 {
 	assert_value("[buildid]\n dir = /a\n dir = /b\n", "/b");
 	assert_value("[buildid]\n dir = /a\n[report]\n x = 1\n[buildid]\n dir = /b\n", "/b");
 	assert_value("[buildid]\n dir = /a\n other = /b\n", "/a");
 }
 
-static void test_other_sections(void **state)
+static void test_other_sections_are_ignored(void **state)
 {
 	assert_unset("");
 	assert_unset("\n\n# nothing\n");
@@ -85,7 +85,7 @@ static void test_other_sections(void **state)
 	assert_unset("dir = /a\n");
 }
 
-static void test_bad_lines(void **state)
+static void test_bad_line_drops_the_file(void **state)
 {
 	assert_bad("[buildid]\n\tdir\nfoo ?\n", 2);
 	assert_bad("[buildid\n dir = /a\n", 1);
@@ -99,7 +99,7 @@ static void test_bad_lines(void **state)
 	assert_bad("[buildid]\n dir = /a\n dir 5\n", 3);
 }
 
-static void test_sizes(void **state)
+static void test_large_file_is_refused(void **state)
 {
 	static const char text[] = "[buildid]\n dir = /abc\n";
 	char value[8] = "?", name[300];
@@ -178,7 +178,7 @@ static void assert_in_home(const struct home *home, const char *expected)
 	assert_string_equal(path, wanted);
 }
 
-static void test_without_configuration(void **state)
+static void test_missing_configuration_means_home(void **state)
 {
 	const struct home *home = *state;
 
@@ -189,7 +189,7 @@ static void test_without_configuration(void **state)
 	assert_in_home(home, ".debug");
 }
 
-static void test_configured(void **state)
+static void test_configured_directory_is_used(void **state)
 {
 	const struct home *home = *state;
 	char path[PATH_MAX] = "untouched";
@@ -203,7 +203,7 @@ static void test_configured(void **state)
 	assert_in_home(home, ".debug");
 }
 
-static void test_refused(void **state)
+static void test_unusable_directory_is_refused(void **state)
 {
 	const struct home *home = *state;
 	char path[PATH_MAX] = "untouched";
@@ -218,7 +218,7 @@ static void test_refused(void **state)
 	assert_int_equal(bid_store_default_path(path, sizeof("/var/lib/bid")), 0);
 }
 
-static void test_exclusive(void **state)
+static void test_perf_config_variable_is_exclusive(void **state)
 {
 	const struct home *home = *state;
 	char path[PATH_MAX];
@@ -235,7 +235,7 @@ static void test_exclusive(void **state)
 	assert_in_home(home, ".debug");
 }
 
-static void test_foreign_file(void **state)
+static void test_file_of_another_user_is_ignored(void **state)
 {
 	const struct home *home = *state;
 	char path[PATH_MAX];
@@ -250,7 +250,7 @@ static void test_foreign_file(void **state)
 	assert_in_home(home, ".debug");
 }
 
-static void test_without_home(void **state)
+static void test_missing_home_is_an_error(void **state)
 {
 	char path[PATH_MAX];
 
@@ -265,17 +265,12 @@ static void test_without_home(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_last_one_wins),
-		cmocka_unit_test(test_other_sections),
-		cmocka_unit_test(test_bad_lines),
-		cmocka_unit_test(test_sizes),
-		home_test(test_without_configuration),
-		home_test(test_configured),
-		home_test(test_refused),
-		home_test(test_exclusive),
-		home_test(test_foreign_file),
-		home_test(test_without_home),
+		cmocka_unit_test(test_perf_values_are_parsed),	   cmocka_unit_test(test_last_value_counts),
+		cmocka_unit_test(test_other_sections_are_ignored), cmocka_unit_test(test_bad_line_drops_the_file),
+		cmocka_unit_test(test_large_file_is_refused),	   home_test(test_missing_configuration_means_home),
+		home_test(test_configured_directory_is_used),	   home_test(test_unusable_directory_is_refused),
+		home_test(test_perf_config_variable_is_exclusive), home_test(test_file_of_another_user_is_ignored),
+		home_test(test_missing_home_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,7 +91,7 @@ static unsigned count(struct bid_dirlist *list, uint64_t offset, unsigned seen[s
 	return n;
 }
 
-static void every_id_once(void **state)
+static void test_listing_has_every_id_once(void **state)
 {
 	const struct store_scene *scene = *state;
 	struct bid_tree tree = { .store = scene->store };
@@ -105,7 +105,7 @@ static void every_id_once(void **state)
 }
 
 /* OPENDIR reads no links, because the kernel caches their names: the first READDIR reads them. */
-static void links_are_read_when_asked_for(void **state)
+static void test_links_are_read_on_the_first_readdir(void **state)
 {
 	const struct store_scene *scene = *state;
 	struct bid_tree tree = { .store = scene->store };
@@ -122,7 +122,7 @@ static void links_are_read_when_asked_for(void **state)
 }
 
 /* telldir(3) at every place, seekdir(3) in another handle. */
-static void offsets_hold_in_every_handle(void **state)
+static void test_offsets_are_valid_in_every_handle(void **state)
 {
 	const struct store_scene *scene = *state;
 	struct bid_tree tree = { .store = scene->store };
@@ -147,7 +147,7 @@ static void offsets_hold_in_every_handle(void **state)
 }
 
 /* A listing has each name that exists throughout once, despite other names that come and go. */
-static void changes_do_not_move_the_others(void **state)
+static void test_changes_do_not_move_other_names(void **state)
 {
 	const struct store_scene *scene = *state;
 	struct bid_tree tree = { .store = scene->store };
@@ -180,7 +180,7 @@ static void changes_do_not_move_the_others(void **state)
 }
 
 /* rewinddir(3), wherever the listing is. */
-static void the_beginning_is_read_anew(void **state)
+static void test_rewind_reads_again(void **state)
 {
 	const struct store_scene *scene = *state;
 	struct bid_tree tree = { .store = scene->store };
@@ -199,7 +199,7 @@ static void the_beginning_is_read_anew(void **state)
 }
 
 /* A rewound listing of a directory that is read at once is read again, too. */
-static void every_beginning_is_read_anew(void **state)
+static void test_each_rewind_reads_again(void **state)
 {
 	const struct store_scene *scene = *state;
 	struct bid_tree tree = { .store = scene->store };
@@ -406,7 +406,7 @@ static void test_many_listings_share_a_few_threads(void **state)
 }
 
 /* The change cookie changes with the ids, and with nothing else. */
-static void marks_tell_changes(void **state)
+static void test_change_cookie_follows_the_ids(void **state)
 {
 	const struct store_scene *scene = *state;
 	uint64_t before = 0, after = 0;
@@ -436,12 +436,12 @@ static void marks_tell_changes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(every_id_once, fill, store_scene_end),
-		cmocka_unit_test_setup_teardown(offsets_hold_in_every_handle, fill, store_scene_end),
-		cmocka_unit_test_setup_teardown(changes_do_not_move_the_others, fill, store_scene_end),
-		cmocka_unit_test_setup_teardown(the_beginning_is_read_anew, fill, store_scene_end),
-		cmocka_unit_test_setup_teardown(every_beginning_is_read_anew, fill, store_scene_end),
-		cmocka_unit_test_setup_teardown(links_are_read_when_asked_for, fill, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_listing_has_every_id_once, fill, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_offsets_are_valid_in_every_handle, fill, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_changes_do_not_move_other_names, fill, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_rewind_reads_again, fill, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_each_rewind_reads_again, fill, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_links_are_read_on_the_first_readdir, fill, store_scene_end),
 #define THICK_TEST(function) cmocka_unit_test_setup_teardown(function, fill_thick, store_scene_end)
 		THICK_TEST(test_listing_of_long_parts_is_read_ahead_by_one_thread),
 		THICK_TEST(test_listing_here_and_there_starts_no_thread),
@@ -449,7 +449,7 @@ int main(void)
 		THICK_TEST(test_beginning_is_read_anew_with_what_is_read_ahead),
 		THICK_TEST(test_unreadable_part_is_an_error_until_it_is_readable),
 		THICK_TEST(test_many_listings_share_a_few_threads),
-		cmocka_unit_test_setup_teardown(marks_tell_changes, fill, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_change_cookie_follows_the_ids, fill, store_scene_end),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

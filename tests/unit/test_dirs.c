@@ -51,7 +51,7 @@ static bool is_at(const struct store_scene *scene, const struct bid_dir *dir, co
 	return one.st_ino == other.st_ino;
 }
 
-static void one_that_was_removed_is_noticed(void **state)
+static void test_removed_directory_is_opened_again(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_dir dir, gone;
@@ -75,7 +75,7 @@ static void one_that_was_removed_is_noticed(void **state)
 	bid_dirs_drop(scene->store);
 }
 
-static void no_more_are_kept_than_there_are_places(void **state)
+static void test_cache_is_bounded(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_dir used, dir;
@@ -105,7 +105,7 @@ static void no_more_are_kept_than_there_are_places(void **state)
 	assert_int_equal(open_files(), before);
 }
 
-static void none_is_kept_for_nobody(void **state)
+static void test_cache_without_users_is_empty(void **state)
 {
 	struct store_scene *scene = *state;
 	unsigned before = open_files();
@@ -163,7 +163,7 @@ static void *use(void *user)
 	return NULL;
 }
 
-static void many_threads_use_what_others_remove(void **state)
+static void test_threads_use_directories_removed_by_others(void **state)
 {
 	struct crowd crowd = { .scene = *state };
 	unsigned before = open_files();
@@ -182,10 +182,10 @@ static void many_threads_use_what_others_remove(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(one_that_was_removed_is_noticed, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(no_more_are_kept_than_there_are_places, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(none_is_kept_for_nobody, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(many_threads_use_what_others_remove, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_removed_directory_is_opened_again, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_cache_is_bounded, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_cache_without_users_is_empty, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_threads_use_directories_removed_by_others, store_scene_begin, store_scene_end),
 	};
 	struct rlimit limit;
 

@@ -110,7 +110,7 @@ static bool is_right(const struct store_scene *scene, const char *hex, const str
 	return true;
 }
 
-static void under_an_id_is_never_anothers(void **state)
+static void test_edited_file_never_serves_another_id(void **state)
 {
 	struct store_scene *scene = *state;
 	struct file_content a = read_content(scene, "a", ID_A), b = read_content(scene, "b", ID_B);
@@ -147,7 +147,7 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
-		TEST(under_an_id_is_never_anothers),
+		TEST(test_edited_file_never_serves_another_id),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

@@ -60,7 +60,7 @@ static void check_content(const char *name, int content, const char *alt)
 	assert_id(&info.alt, alt);
 }
 
-static void test_programs(void **state)
+static void test_linked_programs_have_their_id(void **state)
 {
 	check_id("program", ID);
 	check_content("program", DWARF | SYMTAB | CODE, "");
@@ -173,7 +173,7 @@ static void test_compressed_split_dwarf_leaves_a_skeleton(void **state)
 	}
 }
 
-static void test_modules(void **state)
+static void test_modules_have_their_id(void **state)
 {
 	check_id("module.ko", ID);
 	check_content("module.ko", DWARF | SYMTAB | CODE, "");
@@ -184,7 +184,7 @@ static void test_modules(void **state)
 	check_content("module.stripped", SYMTAB | CODE, "");
 }
 
-static void test_32_bit(void **state)
+static void test_32_bit_files_have_their_id(void **state)
 {
 	static const char source[] = ".globl _start\n.text\n_start: ret\n";
 
@@ -201,7 +201,7 @@ static void test_32_bit(void **state)
 }
 
 /* An id of odd length, the last in its section: the linker's padding is outside the section. */
-static void test_odd_length(void **state)
+static void test_id_of_odd_length_is_read(void **state)
 {
 	RUN("cc", "-Wl,--build-id=0xabcdef", "-o", "odd", "program.c");
 	check_id("odd", "abcdef");
@@ -209,7 +209,7 @@ static void test_odd_length(void **state)
 	check_id("odd.ko", "abcdef");
 }
 
-static void test_without_id(void **state)
+static void test_file_without_id_is_enodata(void **state)
 {
 	bid_auto_fd int fd = -1;
 	struct bid_elf_info info;
@@ -223,7 +223,7 @@ static void test_without_id(void **state)
 	assert_true(info.has_code);
 }
 
-static void test_altlink(void **state)
+static void test_altlink_names_the_dwz_file(void **state)
 {
 	uint8_t link[12 + 20] = "common.dwz";
 	struct bid_id id;
@@ -237,7 +237,7 @@ static void test_altlink(void **state)
 }
 
 /* More sections than e_shnum can say: gABI, "ELF Header". */
-static void test_many_sections(void **state)
+static void test_more_than_65535_sections_are_read(void **state)
 {
 	bid_auto_file FILE *source = fopen("many.s", "we");
 	bid_auto_fd int fd = -1;
@@ -257,7 +257,7 @@ static void test_many_sections(void **state)
 }
 
 /* The notes are not in the first 4 KiB. */
-static void test_notes_that_are_not_in_the_first_read(void **state)
+static void test_distant_notes_are_read(void **state)
 {
 	static const char note[] = "\4\0\0\0\3\0\0\0\3\0\0\0GNU\0\xfa\xaa\xaa\0";
 	bid_auto_free char *data = NULL;
@@ -300,7 +300,7 @@ static void test_notes_that_are_not_in_the_first_read(void **state)
 }
 
 /* Every prefix gives the file's id or none. */
-static void test_heads(void **state)
+static void test_head_gives_the_files_id_or_none(void **state)
 {
 	static const char *const names[] = { "program", "module.ko" };
 
@@ -331,7 +331,7 @@ static void test_heads(void **state)
 }
 
 /* Every truncation is detected. */
-static void test_truncation(void **state)
+static void test_every_truncation_is_detected(void **state)
 {
 	static const char *const names[] = { "program", "program.debug", "program.eu-debug", "module.ko", "small", "small.debug" };
 
@@ -356,7 +356,7 @@ static void test_truncation(void **state)
 }
 
 /* A hole where the section headers say there are bytes behind the end. */
-static void test_section_outside(void **state)
+static void test_section_outside_the_file_is_damage(void **state)
 {
 	bid_auto_free char *data = NULL;
 	Elf64_Shdr *sections;
@@ -390,7 +390,7 @@ static void test_section_outside(void **state)
 	assert_true(tried > 20);
 }
 
-static void test_errors(void **state)
+static void test_other_files_are_errors(void **state)
 {
 	bid_auto_fd int directory = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	bid_auto_fd int unreadable = open("program", O_WRONLY | O_CLOEXEC);
@@ -409,22 +409,22 @@ static void test_errors(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_programs),
+		cmocka_unit_test(test_linked_programs_have_their_id),
 		cmocka_unit_test(test_separate_debug_files_have_stale_segments),
 		cmocka_unit_test(test_debug_file_with_one_section_of_dwarf_has_dwarf),
 		cmocka_unit_test(test_split_dwarf_leaves_a_skeleton),
 		cmocka_unit_test(test_compressed_split_dwarf_leaves_a_skeleton),
-		cmocka_unit_test(test_modules),
-		cmocka_unit_test(test_32_bit),
-		cmocka_unit_test(test_odd_length),
-		cmocka_unit_test(test_without_id),
-		cmocka_unit_test(test_altlink),
-		cmocka_unit_test(test_many_sections),
-		cmocka_unit_test(test_notes_that_are_not_in_the_first_read),
-		cmocka_unit_test(test_heads),
-		cmocka_unit_test(test_truncation),
-		cmocka_unit_test(test_section_outside),
-		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_modules_have_their_id),
+		cmocka_unit_test(test_32_bit_files_have_their_id),
+		cmocka_unit_test(test_id_of_odd_length_is_read),
+		cmocka_unit_test(test_file_without_id_is_enodata),
+		cmocka_unit_test(test_altlink_names_the_dwz_file),
+		cmocka_unit_test(test_more_than_65535_sections_are_read),
+		cmocka_unit_test(test_distant_notes_are_read),
+		cmocka_unit_test(test_head_gives_the_files_id_or_none),
+		cmocka_unit_test(test_every_truncation_is_detected),
+		cmocka_unit_test(test_section_outside_the_file_is_damage),
+		cmocka_unit_test(test_other_files_are_errors),
 	};
 
 	return cmocka_run_group_tests(tests, elf_scene_enter, elf_scene_leave);

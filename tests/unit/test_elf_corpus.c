@@ -82,7 +82,7 @@ static int open_corpus(const char *name)
 	return elf_scene_open(path);
 }
 
-static void test_ids(void **state)
+static void test_corpus_has_its_ids(void **state)
 {
 	for (size_t i = 0; i < sizeof(corpus) / sizeof(corpus[0]); i++) {
 		bid_auto_fd int fd = open_corpus(corpus[i].name);
@@ -100,7 +100,7 @@ static void test_ids(void **state)
 	}
 }
 
-static void test_contents(void **state)
+static void test_corpus_has_its_contents(void **state)
 {
 	static const struct {
 		const char *name, *alt;
@@ -124,7 +124,7 @@ static void test_contents(void **state)
 	}
 }
 
-static void test_longest_id(void **state)
+static void test_longest_id_is_read(void **state)
 {
 	bid_auto_fd int fd = open_corpus("id-64");
 	struct bid_elf_info info;
@@ -141,9 +141,9 @@ static void test_longest_id(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ids),
-		cmocka_unit_test(test_contents),
-		cmocka_unit_test(test_longest_id),
+		cmocka_unit_test(test_corpus_has_its_ids),
+		cmocka_unit_test(test_corpus_has_its_contents),
+		cmocka_unit_test(test_longest_id_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

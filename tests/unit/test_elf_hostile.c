@@ -75,7 +75,7 @@ static int count_name(void *user, const char *name)
 }
 
 /* A long text without an end behind a name: each search for the end of the name reads all of the text. */
-static void test_names_without_end(void **state)
+static void test_endless_names_take_linear_time(void **state)
 {
 	bid_auto_free char *names = malloc(LONG_TABLE);
 	bid_auto_fd int fd = -1;
@@ -95,7 +95,7 @@ static void test_names_without_end(void **state)
 }
 
 /* One name of maximal length, which a list would copy once per section. */
-static void test_one_long_name(void **state)
+static void test_long_name_takes_no_copies(void **state)
 {
 	bid_auto_free char *names = malloc(LONG_TABLE);
 	bid_auto_fd int fd = -1;
@@ -110,7 +110,7 @@ static void test_one_long_name(void **state)
 }
 
 /* Each has its own range of notes, all zeros: notes without name and contents. */
-static void test_notes_everywhere(void **state)
+static void test_notes_in_every_section_take_linear_time(void **state)
 {
 	Elf64_Shdr each = { .sh_type = SHT_NOTE, .sh_size = 12, .sh_addralign = 4 };
 	bid_auto_fd int fd = many_sections(MANY, each, 12, "", 1);
@@ -124,7 +124,7 @@ static void test_notes_everywhere(void **state)
 }
 
 /* More sections than any file has, all of them in a hole. */
-static void test_sections_in_a_hole(void **state)
+static void test_sections_in_a_hole_take_linear_time(void **state)
 {
 	bid_auto_fd int fd = elf_scene_memory("", 0);
 	Elf64_Ehdr header = header_of(4096);
@@ -146,10 +146,10 @@ static void test_sections_in_a_hole(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names_without_end),
-		cmocka_unit_test(test_one_long_name),
-		cmocka_unit_test(test_notes_everywhere),
-		cmocka_unit_test(test_sections_in_a_hole),
+		cmocka_unit_test(test_endless_names_take_linear_time),
+		cmocka_unit_test(test_long_name_takes_no_copies),
+		cmocka_unit_test(test_notes_in_every_section_take_linear_time),
+		cmocka_unit_test(test_sections_in_a_hole_take_linear_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@ static int count_section(void *user, const char *name)
 	return strcmp(name, ".bss") == 0 ? 1 : 0;
 }
 
-static void test_section(void **state)
+static void test_section_is_read_by_name(void **state)
 {
 	static const char content[] = "the bytes of a section";
 	bid_auto_fd int with = -1, source = -1;
@@ -43,7 +43,7 @@ static void test_section(void **state)
 }
 
 /* eu-elfcompress(1) compresses even the table of the names. */
-static void test_compressed_names(void **state)
+static void test_compressed_section_is_read(void **state)
 {
 	bid_auto_fd int fd = -1;
 	struct bid_elf_section section;
@@ -66,7 +66,7 @@ static void check_debuglink(const char *name, const char *linked, uint32_t crc)
 	assert_int_equal(link.crc, crc);
 }
 
-static void test_debuglink(void **state)
+static void test_debug_link_has_name_and_crc(void **state)
 {
 	static const char debug[] = "123456789"; /* the standard check input of a CRC-32 */
 	bid_auto_fd int fd = elf_scene_memory(debug, strlen(debug)), without = elf_scene_open("program");
@@ -101,9 +101,9 @@ static void test_debuglink(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_section),
-		cmocka_unit_test(test_compressed_names),
-		cmocka_unit_test(test_debuglink),
+		cmocka_unit_test(test_section_is_read_by_name),
+		cmocka_unit_test(test_compressed_section_is_read),
+		cmocka_unit_test(test_debug_link_has_name_and_crc),
 	};
 
 	return cmocka_run_group_tests(tests, elf_scene_enter, elf_scene_leave);

@@ -144,7 +144,7 @@ static void what_was_fetched_leaves_a_digest_and_a_line_in_the_log(void **state)
 	nothing_is_wrong(scene);
 }
 
-static void what_was_added_stays(void **state)
+static void test_added_file_is_not_evicted(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -166,7 +166,7 @@ static void what_was_added_stays(void **state)
 	nothing_is_wrong(scene);
 }
 
-static void debuginfo_that_was_fetched_beside_a_users_file_goes(void **state)
+static void test_downloaded_debuginfo_beside_added_file_is_evicted(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -179,7 +179,7 @@ static void debuginfo_that_was_fetched_beside_a_users_file_goes(void **state)
 	nothing_is_wrong(scene);
 }
 
-static void what_is_not_known_to_be_fetched_stays(void **state)
+static void test_file_without_record_is_not_evicted(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -193,7 +193,7 @@ static void what_is_not_known_to_be_fetched_stays(void **state)
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
 }
 
-static void perfs_own_copy_inherits_the_link(void **state)
+static void test_copy_by_perf_gets_the_link(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -206,7 +206,7 @@ static void perfs_own_copy_inherits_the_link(void **state)
 	nothing_is_wrong(scene);
 }
 
-static void the_longest_unused_goes_first(void **state)
+static void test_least_recently_used_is_evicted_first(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_evict_config config = { 0 };
@@ -234,7 +234,7 @@ static void the_longest_unused_goes_first(void **state)
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
 }
 
-static void a_use_is_noted_once_an_hour(void **state)
+static void test_use_is_recorded_once_an_hour(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
@@ -255,7 +255,7 @@ static void a_use_is_noted_once_an_hour(void **state)
 	assert_true(st.st_mtim.tv_sec < time(NULL) - 3600);
 }
 
-static void what_is_open_stays_and_does_not_count(void **state)
+static void test_open_file_is_not_evicted(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_evict_config config = { .limits = { .cache_size = 1 }, .dry_run = true };
@@ -312,7 +312,7 @@ static int let_go(void *user, const struct stat *st)
 	return -1;
 }
 
-static void what_is_kept_for_the_next_reader_goes(void **state)
+static void test_cached_descriptor_does_not_stop_eviction(void **state)
 {
 	struct store_scene *scene = *state;
 	struct kept kept = { .file = BID_FILE_NONE };
@@ -340,7 +340,7 @@ static void what_is_kept_for_the_next_reader_goes(void **state)
 	bid_store_on_let_go(scene->store, NULL, NULL);
 }
 
-static void test_record_of_a_lost_download_does_not_evict_what_is_added(void **state)
+static void test_record_of_lost_download_does_not_evict_added_file(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -375,7 +375,7 @@ static bool is_killed(const struct store_scene *scene, unsigned n, bool evicting
 }
 
 /* Each downloaded file has its record, by which it counts; the next eviction removes the rest. */
-static void test_what_a_kill_leaves_is_counted_or_cleared(void **state)
+static void test_leftovers_of_a_kill_are_counted_or_removed(void **state)
 {
 	struct store_scene *scene = *state;
 	unsigned n[2] = { 0 };
@@ -415,7 +415,7 @@ static int add_between(void *user, const struct stat *st)
 	return bid_steal_fd(&between->file.fd);
 }
 
-static void test_file_added_while_it_is_chosen_stays(void **state)
+static void test_file_added_during_eviction_stays(void **state)
 {
 	struct store_scene *scene = *state;
 	struct between between = { .scene = scene, .file = BID_FILE_NONE, .marked = -1 };
@@ -441,7 +441,7 @@ static void test_file_added_while_it_is_chosen_stays(void **state)
 }
 
 /* A section and an unpacked module can be derived again; their origins stay. */
-static void what_was_made_goes_and_comes_again(void **state)
+static void test_derived_file_is_evicted_and_derived_again(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_SECTION);
@@ -467,7 +467,7 @@ static void what_was_made_goes_and_comes_again(void **state)
 	bid_detail_unref(text);
 }
 
-static void limits_are_kept_behind_the_writers_back(void **state)
+static void test_gc_thread_keeps_the_limits(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_limits limits = { .cache_size = 100 * 1024 };
@@ -485,7 +485,7 @@ static void limits_are_kept_behind_the_writers_back(void **state)
 	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
 }
 
-static void readers_do_not_evict(void **state)
+static void test_read_only_store_does_not_evict(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_evict_config config = { .limits = { .cache_size = 1 } };
@@ -535,7 +535,7 @@ static void small_disk_end(struct store_scene *scene)
 }
 
 /* The third file of 400 KiB has no room, unless one of the others goes. */
-static void a_full_disk_evicts_once(void **state)
+static void test_full_disk_evicts_once(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -564,7 +564,7 @@ static int expect_room(struct bid_txn *txn, uint64_t size)
 }
 
 /* Eviction makes room before a file of known size arrives. A size that can never fit evicts nothing. */
-static void room_is_looked_for_beforehand(void **state)
+static void test_space_is_reserved_before_writing(void **state)
 {
 	struct bid_request request = request_for(ID_B, BID_KIND_ELF);
 	struct store_scene *scene = *state;
@@ -588,7 +588,7 @@ static void room_is_looked_for_beforehand(void **state)
 }
 
 /* Two files that each fit do not fit at once, until the reservation of the first is used or released. */
-static void room_is_promised_once(void **state)
+static void test_space_is_reserved_only_once(void **state)
 {
 	struct bid_request request = request_for(ID_B, BID_KIND_ELF);
 	struct store_scene *scene = *state;
@@ -614,7 +614,7 @@ static void room_is_promised_once(void **state)
 	small_disk_end(scene);
 }
 
-static void what_is_to_stay_free_is_no_room(void **state)
+static void test_min_free_is_not_available(void **state)
 {
 	struct bid_limits limits = { .min_free = 512 * 1024 };
 	struct bid_request request = request_for(ID_B, BID_KIND_ELF);
@@ -635,24 +635,24 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
 		TEST(what_was_fetched_leaves_a_digest_and_a_line_in_the_log),
-		TEST(test_record_of_a_lost_download_does_not_evict_what_is_added),
-		TEST(test_file_added_while_it_is_chosen_stays),
-		TEST(what_was_added_stays),
-		TEST(debuginfo_that_was_fetched_beside_a_users_file_goes),
-		TEST(what_is_not_known_to_be_fetched_stays),
-		TEST(perfs_own_copy_inherits_the_link),
-		TEST(the_longest_unused_goes_first),
-		TEST(a_use_is_noted_once_an_hour),
-		TEST(what_is_open_stays_and_does_not_count),
-		TEST(what_is_kept_for_the_next_reader_goes),
-		TEST(test_what_a_kill_leaves_is_counted_or_cleared),
-		TEST(what_was_made_goes_and_comes_again),
-		TEST(limits_are_kept_behind_the_writers_back),
-		TEST(readers_do_not_evict),
-		TEST(a_full_disk_evicts_once),
-		TEST(room_is_looked_for_beforehand),
-		TEST(room_is_promised_once),
-		TEST(what_is_to_stay_free_is_no_room),
+		TEST(test_record_of_lost_download_does_not_evict_added_file),
+		TEST(test_file_added_during_eviction_stays),
+		TEST(test_added_file_is_not_evicted),
+		TEST(test_downloaded_debuginfo_beside_added_file_is_evicted),
+		TEST(test_file_without_record_is_not_evicted),
+		TEST(test_copy_by_perf_gets_the_link),
+		TEST(test_least_recently_used_is_evicted_first),
+		TEST(test_use_is_recorded_once_an_hour),
+		TEST(test_open_file_is_not_evicted),
+		TEST(test_cached_descriptor_does_not_stop_eviction),
+		TEST(test_leftovers_of_a_kill_are_counted_or_removed),
+		TEST(test_derived_file_is_evicted_and_derived_again),
+		TEST(test_gc_thread_keeps_the_limits),
+		TEST(test_read_only_store_does_not_evict),
+		TEST(test_full_disk_evicts_once),
+		TEST(test_space_is_reserved_before_writing),
+		TEST(test_space_is_reserved_only_once),
+		TEST(test_min_free_is_not_available),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

@@ -34,7 +34,7 @@ static int fetch(const struct store_scene *scene, const char *name, bool accept)
 	return r;
 }
 
-static void test_other_bytes_than_the_first_ones_are_refused(void **state)
+static void test_changed_bytes_are_refused(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -48,7 +48,7 @@ static void test_other_bytes_than_the_first_ones_are_refused(void **state)
 	assert_int_equal(fetch(scene, "a", false), 0);
 }
 
-static void test_digest_that_cannot_be_read_refuses_every_file(void **state)
+static void test_unreadable_digest_refuses_every_file(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -60,7 +60,7 @@ static void test_digest_that_cannot_be_read_refuses_every_file(void **state)
 	assert_int_equal(fetch(scene, "a", false), 0);
 }
 
-static void test_digest_that_is_none_counts_as_none(void **state)
+static void test_malformed_digest_counts_as_none(void **state)
 {
 	struct store_scene *scene = *state;
 	static const char *const odd[] = { "ln -s rubbish", "mkdir", "touch" };
@@ -96,7 +96,7 @@ static void write_fact(const struct store_scene *scene, const char *more)
 	assert_int_equal(bid_fact_write(scene->store, BID_LAYOUT_FIRST, &request, more, "text"), 0);
 }
 
-static void test_trim_leaves_the_newer_half_of_too_many(void **state)
+static void test_trim_keeps_the_newer_half(void **state)
 {
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
 	struct store_scene *scene = *state;
@@ -123,10 +123,10 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
-		TEST(test_other_bytes_than_the_first_ones_are_refused),
-		TEST(test_digest_that_cannot_be_read_refuses_every_file),
-		TEST(test_digest_that_is_none_counts_as_none),
-		TEST(test_trim_leaves_the_newer_half_of_too_many),
+		TEST(test_changed_bytes_are_refused),
+		TEST(test_unreadable_digest_refuses_every_file),
+		TEST(test_malformed_digest_counts_as_none),
+		TEST(test_trim_keeps_the_newer_half),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

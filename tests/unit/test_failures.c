@@ -39,7 +39,7 @@ static void keep(struct scene *scene, size_t source, const struct bid_request *r
 	pthread_mutex_unlock(&scene->broker->lock);
 }
 
-static void test_the_same_is_counted(void **state)
+static void test_equal_failures_are_counted(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request one = elf_of(1), two = elf_of(2);
@@ -65,7 +65,7 @@ static void test_the_same_is_counted(void **state)
 	assert_string_equal(seen.all[2].text, "HTTP 401");
 }
 
-static void test_the_oldest_goes(void **state)
+static void test_oldest_failure_is_dropped(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(1);
@@ -87,7 +87,7 @@ static void test_the_oldest_goes(void **state)
 	assert_string_equal(seen.all[BID_FAILURES_MAX - 1].text, "trouble 245");
 }
 
-static void test_the_broker_keeps_troubles_and_no_absence(void **state)
+static void test_broker_lists_failures_without_absences(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request absent = elf_of(1), bad = elf_of(2);
@@ -110,7 +110,7 @@ static void test_the_broker_keeps_troubles_and_no_absence(void **state)
 	assert_true(seen.all[0].last_time > 0);
 }
 
-static void test_a_report_tells_bytes(void **state)
+static void test_report_counts_bytes(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -130,10 +130,10 @@ static void test_a_report_tells_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_the_same_is_counted),
-		scene_test(test_the_oldest_goes),
-		scene_test(test_the_broker_keeps_troubles_and_no_absence),
-		scene_test(test_a_report_tells_bytes),
+		scene_test(test_equal_failures_are_counted),
+		scene_test(test_oldest_failure_is_dropped),
+		scene_test(test_broker_lists_failures_without_absences),
+		scene_test(test_report_counts_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, scene_compile, scene_clean);

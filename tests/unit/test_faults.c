@@ -428,7 +428,7 @@ static void check_after(struct store_scene *scene, const struct operation *opera
 	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
 }
 
-static void no_failing_call_does_harm(void **state)
+static void test_failing_call_harms_no_store(void **state)
 {
 	static const int faults[] = { ENOSPC, EIO, EINTR, EMFILE, ENOMEM, EDQUOT, EMLINK };
 	struct store_scene *scene = *state;
@@ -470,7 +470,7 @@ static void no_failing_call_does_harm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(no_failing_call_does_harm, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_failing_call_harms_no_store, store_scene_begin, store_scene_end),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

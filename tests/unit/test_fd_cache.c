@@ -44,7 +44,7 @@ static bool is_held(void *user, uint64_t number)
 	return *(const uint64_t *)user == number;
 }
 
-static void who_nobody_reads_is_let_go(void **state)
+static void test_unused_descriptor_is_closed(void **state)
 {
 	struct store_scene *scene = *state;
 	uint64_t none = 0;
@@ -63,7 +63,7 @@ static void who_nobody_reads_is_let_go(void **state)
 	bid_fd_cache_free(fds);
 }
 
-static void who_may_be_read_and_has_no_other_place_is_the_last_to_go(void **state)
+static void test_readable_unlinked_file_is_evicted_last(void **state)
 {
 	struct store_scene *scene = *state;
 	uint64_t held = A;
@@ -91,8 +91,8 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
-		TEST(who_nobody_reads_is_let_go),
-		TEST(who_may_be_read_and_has_no_other_place_is_the_last_to_go),
+		TEST(test_unused_descriptor_is_closed),
+		TEST(test_readable_unlinked_file_is_evicted_last),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void test_healthy(void **state)
+static void test_healthy_server_delivers(void **state)
 {
 	struct bid_fetch_config config = calm;
 	struct bid_source_health health;
@@ -46,7 +46,7 @@ static void test_healthy(void **state)
 }
 
 /* The protocol is the server's choice. */
-static void test_protocol(void **state)
+static void test_request_and_response_fields_are_right(void **state)
 {
 	static const char *const answers[][2] = { { "old", "HTTP/1.0" }, { "ok", "HTTP/1.1" } };
 	struct bid_source_health health;
@@ -64,7 +64,7 @@ static void test_protocol(void **state)
 	tear_down(&setting);
 }
 
-static void test_kinds(void **state)
+static void test_each_kind_has_its_url(void **state)
 {
 	static const enum bid_kind others[] = { BID_KIND_NONE, BID_KIND_KALLSYMS, BID_KIND_PROBES, BID_KIND_VDSO, BID_KIND_END };
 	struct setting setting;
@@ -127,7 +127,7 @@ static void assert_reaction(struct bid_fetch_config config, const struct reactio
 	tear_down(&setting);
 }
 
-static void test_behaviours(void **state)
+static void test_each_misbehaviour_has_its_outcome(void **state)
 {
 	static const struct reaction cases[] = {
 		{ "chunked", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
@@ -205,7 +205,7 @@ static void test_behaviours(void **state)
 }
 
 /* A transfer ends by a limit in time. All other limits are too long to be reached. */
-static void test_clocks(void **state)
+static void test_time_limits_end_requests(void **state)
 {
 	static const struct {
 		struct reaction reaction;
@@ -256,7 +256,7 @@ static void ask_for_part(const char *behaviour, enum bid_kind kind, const char *
 }
 
 /* Only the transport shows whether text is complete. HTTP/1.0 without a length does not. */
-static void test_ends_of_text(void **state)
+static void test_truncated_text_is_detected(void **state)
 {
 	static const struct {
 		const char *behaviour;
@@ -276,7 +276,7 @@ static void test_ends_of_text(void **state)
 #define NO_BYTES "no bytes, which need not be what is there"
 
 /* A source file or a section has no id, so a wrong one is undetectable later. */
-static void test_other_text(void **state)
+static void test_html_in_place_of_text_is_rejected(void **state)
 {
 	static const struct {
 		const char *behaviour;
@@ -324,7 +324,7 @@ static void heal(struct bid_source *source, const char *behaviour)
 }
 
 /* A broken download is repeated, and leaves no bytes in the complete body. */
-static void test_healing(void **state)
+static void test_broken_body_is_downloaded_again(void **state)
 {
 	static const char *const behaviours[] = {
 		"reset:5000*1",
@@ -351,7 +351,7 @@ static void test_healing(void **state)
 	tear_down(&setting);
 }
 
-static void test_retry_after(void **state)
+static void test_retry_after_delays_the_retry(void **state)
 {
 	struct bid_fetch_config config = calm;
 	struct capture capture;
@@ -369,7 +369,7 @@ static void test_retry_after(void **state)
 }
 
 /* The server knows the limit. The receiver enforces it. */
-static void test_max_size(void **state)
+static void test_max_size_is_refused(void **state)
 {
 	struct bid_fetch_config config = calm;
 	struct capture capture;
@@ -392,7 +392,7 @@ static void test_max_size(void **state)
 	tear_down(&setting);
 }
 
-static void test_credentials(void **state)
+static void test_credentials_are_hidden(void **state)
 {
 	struct bid_fetch *fetch;
 	struct bid_source *source;
@@ -414,7 +414,7 @@ static void test_credentials(void **state)
 	bid_fetch_free(fetch);
 }
 
-static void test_bad_servers(void **state)
+static void test_bad_urls_are_refused(void **state)
 {
 	struct bid_source *source = NULL;
 	struct bid_fetch *fetch;
@@ -429,10 +429,18 @@ static void test_bad_servers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_healthy),	    cmocka_unit_test(test_kinds),	cmocka_unit_test(test_behaviours),
-		cmocka_unit_test(test_healing),	    cmocka_unit_test(test_retry_after), cmocka_unit_test(test_max_size),
-		cmocka_unit_test(test_credentials), cmocka_unit_test(test_bad_servers), cmocka_unit_test(test_ends_of_text),
-		cmocka_unit_test(test_other_text),  cmocka_unit_test(test_protocol),	cmocka_unit_test(test_clocks),
+		cmocka_unit_test(test_healthy_server_delivers),
+		cmocka_unit_test(test_each_kind_has_its_url),
+		cmocka_unit_test(test_each_misbehaviour_has_its_outcome),
+		cmocka_unit_test(test_broken_body_is_downloaded_again),
+		cmocka_unit_test(test_retry_after_delays_the_retry),
+		cmocka_unit_test(test_max_size_is_refused),
+		cmocka_unit_test(test_credentials_are_hidden),
+		cmocka_unit_test(test_bad_urls_are_refused),
+		cmocka_unit_test(test_truncated_text_is_detected),
+		cmocka_unit_test(test_html_in_place_of_text_is_rejected),
+		cmocka_unit_test(test_request_and_response_fields_are_right),
+		cmocka_unit_test(test_time_limits_end_requests),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);

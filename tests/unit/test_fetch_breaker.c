@@ -20,7 +20,7 @@ static void ask_until_admitted(struct bid_source *source, struct capture *captur
 }
 
 /* A silent server costs one request, however many artifacts are wanted; the probe finds it again. */
-static void test_outage(void **state)
+static void test_outage_costs_one_request(void **state)
 {
 	static struct capture first;
 	struct bid_fetch_config config = calm;
@@ -67,7 +67,7 @@ static void test_outage(void **state)
  * A server that never responded opens the breaker at its first late response, though it may only be slow. Its response closes
  * the breaker, and from then on the server gets the usual time.
  */
-static void test_never_heard_of(void **state)
+static void test_late_first_response_opens_the_breaker(void **state)
 {
 	static struct capture first, second;
 	struct bid_fetch_config config = calm;
@@ -99,7 +99,7 @@ static void test_never_heard_of(void **state)
 }
 
 /* Servers unreachable in other ways: one attempt, and then none for a while. */
-static void test_dead(void **state)
+static void test_unreachable_server_opens_the_breaker(void **state)
 {
 	static const char *const urls[] = {
 		/* no server on the port of discard(9); a name that does not resolve; a server without TLS */
@@ -168,13 +168,13 @@ static bool wait_for_probe(int variant)
 	return in_time;
 }
 
-static void test_wait_for_probe(void **state)
+static void test_requests_wait_for_the_probe(void **state)
 {
 	assert_true(wait_for_probe(0));
 }
 
 /* A probe succeeds with its response header, however long the body takes and however it ends. */
-static void test_a_long_probe(void **state)
+static void test_probe_succeeds_with_its_header(void **state)
 {
 	static struct capture slow, other;
 	struct setting setting;
@@ -297,12 +297,12 @@ static bool cancelled_and_well(int variant)
 	return in_time;
 }
 
-static void test_cancelled_and_well(void **state)
+static void test_cancelled_request_ends_at_its_header(void **state)
 {
 	assert_true(cancelled_and_well(0));
 }
 
-static void test_bad_answers(void **state)
+static void test_bad_responses_open_the_breaker(void **state)
 {
 	static const char *const bad[] = { "error:503",	    "error:429",  "error:401",	"garbage",  "hang-up",
 					   "truncate:5000", "reset:5000", "stall:5000", "error:400" };
@@ -334,7 +334,7 @@ static void test_bad_answers(void **state)
 }
 
 /* A refused request is no failure of a server that accepted others. */
-static void test_one_is_not_liked(void **state)
+static void test_one_refused_request_keeps_the_breaker_closed(void **state)
 {
 	static const char *const behaviours[] = { "ok*1", "absent*1" };
 
@@ -355,7 +355,7 @@ static void test_one_is_not_liked(void **state)
 }
 
 /* One file breaks off again and again, and the others arrive: the breaker stays closed. */
-static void test_one_breaks_off(void **state)
+static void test_one_broken_file_keeps_the_breaker_closed(void **state)
 {
 	struct capture capture;
 	struct setting setting;
@@ -377,7 +377,7 @@ static void test_one_breaks_off(void **state)
 }
 
 /* Each request attempts again by itself until the breaker opens. */
-static void test_connections_that_break_for_many_open_the_breaker(void **state)
+static void test_many_broken_connections_open_the_breaker(void **state)
 {
 	static const char *const broken[] = { "reset-headers", "hang-up" };
 	enum { N = 40, AT_ONCE = 8 };
@@ -413,7 +413,7 @@ static void test_connections_that_break_for_many_open_the_breaker(void **state)
 }
 
 /* The source does not request an unsupported kind again; others it does. */
-static void test_unsupported(void **state)
+static void test_unsupported_kind_is_not_requested_again(void **state)
 {
 	struct capture capture;
 	struct setting setting;
@@ -434,7 +434,7 @@ static void test_unsupported(void **state)
 }
 
 /* A long Retry-After ends the request and opens the breaker; a short one is a pause for all queued requests. */
-static void test_retry_after(void **state)
+static void test_long_retry_after_opens_the_breaker(void **state)
 {
 	static const char *const waits[] = { "error:503:120", "error:429:date200" };
 	enum { N = 6 };
@@ -486,7 +486,7 @@ static void await_answer(struct bid_source *source)
 }
 
 /* The same with free slots: no request is sent while the breaker is open, even if the request that opened it is gone. */
-static void test_rest(void **state)
+static void test_open_breaker_sends_no_request(void **state)
 {
 	static struct capture first, second, third;
 	struct bid_fetch_config config = calm;
@@ -528,7 +528,7 @@ static void test_rest(void **state)
 }
 
 /* A dead redirect target does not open the breaker of the server. */
-static void test_sends_to_the_dead(void **state)
+static void test_dead_redirect_target_keeps_the_breaker_closed(void **state)
 {
 	struct bid_source_health health;
 	struct capture capture;
@@ -574,21 +574,21 @@ static void test_wrong_content_opens_the_breaker(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_outage),
-		cmocka_unit_test(test_never_heard_of),
-		cmocka_unit_test(test_dead),
-		cmocka_unit_test(test_sends_to_the_dead),
-		cmocka_unit_test(test_wait_for_probe),
-		cmocka_unit_test(test_a_long_probe),
-		cmocka_unit_test(test_cancelled_and_well),
-		cmocka_unit_test(test_bad_answers),
-		cmocka_unit_test(test_unsupported),
+		cmocka_unit_test(test_outage_costs_one_request),
+		cmocka_unit_test(test_late_first_response_opens_the_breaker),
+		cmocka_unit_test(test_unreachable_server_opens_the_breaker),
+		cmocka_unit_test(test_dead_redirect_target_keeps_the_breaker_closed),
+		cmocka_unit_test(test_requests_wait_for_the_probe),
+		cmocka_unit_test(test_probe_succeeds_with_its_header),
+		cmocka_unit_test(test_cancelled_request_ends_at_its_header),
+		cmocka_unit_test(test_bad_responses_open_the_breaker),
+		cmocka_unit_test(test_unsupported_kind_is_not_requested_again),
 		cmocka_unit_test(test_wrong_content_opens_the_breaker),
-		cmocka_unit_test(test_retry_after),
-		cmocka_unit_test(test_rest),
-		cmocka_unit_test(test_connections_that_break_for_many_open_the_breaker),
-		cmocka_unit_test(test_one_breaks_off),
-		cmocka_unit_test(test_one_is_not_liked),
+		cmocka_unit_test(test_long_retry_after_opens_the_breaker),
+		cmocka_unit_test(test_open_breaker_sends_no_request),
+		cmocka_unit_test(test_many_broken_connections_open_the_breaker),
+		cmocka_unit_test(test_one_broken_file_keeps_the_breaker_closed),
+		cmocka_unit_test(test_one_refused_request_keeps_the_breaker_closed),
 		cmocka_unit_test(test_silent_probe),
 		cmocka_unit_test(test_cancelled_probe),
 	};

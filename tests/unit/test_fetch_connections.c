@@ -46,7 +46,7 @@ static bool forgotten_connection(int variant)
 	return in_time;
 }
 
-static void test_forgotten_connection(void **state)
+static void test_dropped_idle_connection_costs_no_attempt(void **state)
 {
 	assert_true(forgotten_connection(0));
 }
@@ -77,7 +77,7 @@ static void test_kept_connection_without_answer_costs_a_second(void **state)
 }
 
 /* A probe opens a new connection. */
-static void test_probe_connection(void **state)
+static void test_probe_opens_a_new_connection(void **state)
 {
 	struct capture capture;
 	struct setting setting;
@@ -94,7 +94,7 @@ static void test_probe_connection(void **state)
 }
 
 /* Misses are what a debugger asks for most; none may cost a connection. */
-static void test_connection_reuse(void **state)
+static void test_misses_reuse_connections(void **state)
 {
 	static const char *const ids[] = { ABSENT_ID, ID, ABSENT_ID, OTHER_ID, ABSENT_ID, ABSENT_ID };
 	struct setting setting;
@@ -113,7 +113,7 @@ static void test_connection_reuse(void **state)
 	tear_down(&setting);
 }
 
-static void test_retry_makes_a_connection_though_there_is_an_idle_one(void **state)
+static void test_retry_opens_a_new_connection(void **state)
 {
 	struct bid_fetch_config config = calm;
 	struct capture first, second;
@@ -170,7 +170,7 @@ static void ask_port(const struct bid_fetch_config *config, uint16_t port, struc
 	bid_fetch_free(fetch);
 }
 
-static void test_nobody_listens(void **state)
+static void test_refused_connection_is_unreachable(void **state)
 {
 	struct capture capture;
 	uint16_t port;
@@ -207,7 +207,7 @@ static void close_black_hole(int fds[static FILLERS + 1])
 }
 
 /* The cost is one connection time-out. */
-static void test_black_hole(void **state)
+static void test_unanswered_connect_costs_one_limit(void **state)
 {
 	struct bid_fetch_config config = calm;
 	struct capture capture;
@@ -228,7 +228,7 @@ static void test_black_hole(void **state)
 }
 
 /* No socket may leak into the programs that a daemon starts. */
-static void test_close_on_exec(void **state)
+static void test_sockets_are_closed_on_exec(void **state)
 {
 	struct capture capture;
 	struct setting setting;
@@ -283,7 +283,7 @@ static bool make_certificate(const char *path)
 }
 
 /* A server with an untrusted certificate gets no request, and no retry. */
-static void test_untrusted_certificate(void **state)
+static void test_untrusted_certificate_is_refused(void **state)
 {
 	struct bid_fetch_config config = calm;
 	struct capture capture;
@@ -316,15 +316,15 @@ static void test_untrusted_certificate(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forgotten_connection),
+		cmocka_unit_test(test_dropped_idle_connection_costs_no_attempt),
 		cmocka_unit_test(test_kept_connection_without_answer_costs_a_second),
-		cmocka_unit_test(test_probe_connection),
-		cmocka_unit_test(test_connection_reuse),
-		cmocka_unit_test(test_retry_makes_a_connection_though_there_is_an_idle_one),
-		cmocka_unit_test(test_nobody_listens),
-		cmocka_unit_test(test_black_hole),
-		cmocka_unit_test(test_close_on_exec),
-		cmocka_unit_test(test_untrusted_certificate),
+		cmocka_unit_test(test_probe_opens_a_new_connection),
+		cmocka_unit_test(test_misses_reuse_connections),
+		cmocka_unit_test(test_retry_opens_a_new_connection),
+		cmocka_unit_test(test_refused_connection_is_unreachable),
+		cmocka_unit_test(test_unanswered_connect_costs_one_limit),
+		cmocka_unit_test(test_sockets_are_closed_on_exec),
+		cmocka_unit_test(test_untrusted_certificate_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);

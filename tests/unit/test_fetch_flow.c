@@ -35,7 +35,7 @@ static bool turns(int variant)
 	return in_time;
 }
 
-static void test_turns(void **state)
+static void test_queued_request_gets_its_slot(void **state)
 {
 	assert_true(turns(0));
 }
@@ -67,7 +67,7 @@ static void test_small_file_passes_transfers_that_take_long(void **state)
 }
 
 /* One silent server does not hold up another. */
-static void test_two_servers(void **state)
+static void test_servers_have_slots_of_their_own(void **state)
 {
 	struct capture silent, healthy;
 	struct bid_source *other;
@@ -90,7 +90,7 @@ static void test_two_servers(void **state)
 	tear_down(&setting);
 }
 
-static void test_cancel_in_body(void **state)
+static void test_cancel_in_body_ends_the_transfer(void **state)
 {
 	struct capture capture;
 	struct setting setting;
@@ -152,13 +152,13 @@ static bool cancel_in_line(int variant)
 	return in_time;
 }
 
-static void test_cancel_in_line(void **state)
+static void test_cancel_of_queued_request_ends_it(void **state)
 {
 	assert_true(cancel_in_line(0));
 }
 
 /* free() ends the running and waiting requests; each done() returns before free() does. */
-static void test_free_in_flight(void **state)
+static void test_free_ends_running_transfers(void **state)
 {
 	enum { N = 6 };
 	static struct capture captures[N];
@@ -182,7 +182,7 @@ static void test_free_in_flight(void **state)
 	bid_fetch_free(setting.fetch);
 }
 
-static void test_free_at_once(void **state)
+static void test_free_after_start_ends_the_transfer(void **state)
 {
 	static struct capture capture;
 
@@ -199,7 +199,7 @@ static void test_free_at_once(void **state)
 	bid_fetch_free(NULL);
 }
 
-static void test_receiver_fails(void **state)
+static void test_receiver_error_ends_the_transfer(void **state)
 {
 	static const struct {
 		int head_result, body_result;
@@ -266,7 +266,7 @@ static bool receiver_is_slow(int delayed)
 	return well;
 }
 
-static void test_receiver_is_slow(void **state)
+static void test_slow_receiver_is_no_server_failure(void **state)
 {
 	assert_true(receiver_is_slow(false));
 	assert_true(receiver_is_slow(true));
@@ -279,7 +279,7 @@ static void start_next(struct capture *capture)
 }
 
 /* As in the broker: done() of one source starts the request to the next. */
-static void test_paused_body_goes_on_where_it_was(void **state)
+static void test_paused_body_continues(void **state)
 {
 	enum { STALL_MS = 100 };
 	struct bid_fetch_config config = calm;
@@ -318,7 +318,7 @@ static void test_paused_body_goes_on_where_it_was(void **state)
 	tear_down(&setting);
 }
 
-static void test_start_from_done(void **state)
+static void test_done_may_start_a_request(void **state)
 {
 	static struct capture first, second;
 	struct bid_source *other;
@@ -345,7 +345,7 @@ static void test_start_from_done(void **state)
 	tear_down(&setting);
 }
 
-/* Transfers of a thread of test_threads(); every third is cancelled at once. */
+/* Transfers of a thread of test_concurrent_threads_end_once(); every third is cancelled at once. */
 struct flow_worker {
 	pthread_t thread;
 	struct bid_source *source;
@@ -373,7 +373,7 @@ static void *worker_main(void *argument)
 }
 
 /* Any thread may start and cancel; each transfer ends once. */
-static void test_threads(void **state)
+static void test_concurrent_threads_end_once(void **state)
 {
 	static struct capture captures[WORKERS][EACH];
 	struct flow_worker workers[WORKERS];
@@ -407,19 +407,19 @@ static void test_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_turns),
-		cmocka_unit_test(test_two_servers),
+		cmocka_unit_test(test_queued_request_gets_its_slot),
+		cmocka_unit_test(test_servers_have_slots_of_their_own),
 		cmocka_unit_test(test_small_file_passes_transfers_that_take_long),
-		cmocka_unit_test(test_cancel_in_body),
-		cmocka_unit_test(test_cancel_in_line),
-		cmocka_unit_test(test_receiver_fails),
-		cmocka_unit_test(test_receiver_is_slow),
-		cmocka_unit_test(test_paused_body_goes_on_where_it_was),
-		cmocka_unit_test(test_start_from_done),
-		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_cancel_in_body_ends_the_transfer),
+		cmocka_unit_test(test_cancel_of_queued_request_ends_it),
+		cmocka_unit_test(test_receiver_error_ends_the_transfer),
+		cmocka_unit_test(test_slow_receiver_is_no_server_failure),
+		cmocka_unit_test(test_paused_body_continues),
+		cmocka_unit_test(test_done_may_start_a_request),
+		cmocka_unit_test(test_concurrent_threads_end_once),
 		/* last: the server may count their requests late */
-		cmocka_unit_test(test_free_in_flight),
-		cmocka_unit_test(test_free_at_once),
+		cmocka_unit_test(test_free_ends_running_transfers),
+		cmocka_unit_test(test_free_after_start_ends_the_transfer),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);

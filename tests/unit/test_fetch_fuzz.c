@@ -298,7 +298,7 @@ static unsigned number_of(const char *name, unsigned otherwise)
 	return text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
 }
 
-static void test_responses(void **state)
+static void test_malformed_responses_end_in_time(void **state)
 {
 	unsigned first = number_of("BID_FUZZ_FIRST", 0), n = number_of("BID_FUZZ_RESPONSES", RESPONSES),
 		 counts[BID_OUTCOME_COUNT] = { 0 };
@@ -332,7 +332,7 @@ static void test_responses(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_responses) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_malformed_responses_end_in_time) };
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);
 }

@@ -53,7 +53,7 @@ static void set_up_secrets(struct setting *setting, const char *headers_file, co
 static const char secrets[] = "X-Key: open sesame\r\n\nno header\nX-Bad\001: 1\nCookie: a=b\n: none\n";
 
 /* Secrets go to the server itself, also after a redirect within it, and to no other server. */
-static void test_secrets(void **state)
+static void test_secrets_go_to_their_server_only(void **state)
 {
 	static const char *const words[] = { "open sesame", "a=b", "Basic dXNlcjpzZWNyZXQ=" };
 	char path[128], behaviour[128];
@@ -94,7 +94,7 @@ static void test_secrets(void **state)
 }
 
 /* A file writable by other users is refused. */
-static void test_headers_file(void **state)
+static void test_unsafe_headers_file_is_ignored(void **state)
 {
 	char path[128];
 	struct capture capture;
@@ -113,7 +113,7 @@ static void test_headers_file(void **state)
 }
 
 /* Names and passwords of a netrc(5) go only to the host named there. */
-static void test_netrc(void **state)
+static void test_netrc_goes_to_its_hosts_only(void **state)
 {
 	char path[128];
 	struct capture capture;
@@ -130,7 +130,7 @@ static void test_netrc(void **state)
 }
 
 /* Requests for the rest of a body that broke off, by kind of server. */
-static void test_rest(void **state)
+static void test_broken_body_is_resumed(void **state)
 {
 	static const struct {
 		const char *behaviours; /* as a query */
@@ -183,7 +183,7 @@ static void test_rest(void **state)
 }
 
 /* A body that can be continued gets more attempts than the limit: a server restarts within seconds. */
-static void test_patience(void **state)
+static void test_progress_gets_more_attempts(void **state)
 {
 	static const struct {
 		const char *behaviours; /* as a query */
@@ -262,13 +262,13 @@ static bool patience_with_breaker(int variant)
 	return in_time;
 }
 
-static void test_patience_with_breaker(void **state)
+static void test_resumed_body_waits_for_the_breaker(void **state)
 {
 	assert_true(patience_with_breaker(0));
 }
 
 /* Count the bodies that break off; an error in place of a body does not count. */
-static void test_broken(void **state)
+static void test_broken_bodies_are_counted(void **state)
 {
 	static const struct {
 		const char *behaviours; /* as a query */
@@ -300,7 +300,7 @@ static void test_broken(void **state)
 }
 
 /* An unrequested range is no artifact. */
-static void test_uncalled_part(void **state)
+static void test_unrequested_range_is_rejected(void **state)
 {
 	struct capture capture;
 	struct setting setting;
@@ -315,7 +315,7 @@ static void test_uncalled_part(void **state)
 }
 
 /* Limit of the whole download, even one that makes progress. */
-static void test_max_time(void **state)
+static void test_max_time_ends_the_download(void **state)
 {
 	static const char *const behaviours[] = { "slow:2000", "error:503", "stall-headers" };
 	struct bid_fetch_config config = calm;
@@ -339,7 +339,7 @@ static void test_max_time(void **state)
 }
 
 /* libcurl follows the variables for proxies. */
-static void test_proxy(void **state)
+static void test_proxy_gets_the_request(void **state)
 {
 	struct bid_fetch_config config = calm;
 	struct capture capture;
@@ -407,18 +407,18 @@ static void test_connection_that_fails_names_the_address_of_the_proxy(void **sta
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_secrets),
-		cmocka_unit_test(test_headers_file),
-		cmocka_unit_test(test_netrc),
-		cmocka_unit_test(test_rest),
-		cmocka_unit_test(test_broken),
-		cmocka_unit_test(test_uncalled_part),
-		cmocka_unit_test(test_proxy),
+		cmocka_unit_test(test_secrets_go_to_their_server_only),
+		cmocka_unit_test(test_unsafe_headers_file_is_ignored),
+		cmocka_unit_test(test_netrc_goes_to_its_hosts_only),
+		cmocka_unit_test(test_broken_body_is_resumed),
+		cmocka_unit_test(test_broken_bodies_are_counted),
+		cmocka_unit_test(test_unrequested_range_is_rejected),
+		cmocka_unit_test(test_proxy_gets_the_request),
 		cmocka_unit_test(test_connection_that_fails_names_the_address_of_the_proxy),
-		cmocka_unit_test(test_patience),
-		cmocka_unit_test(test_patience_with_breaker),
+		cmocka_unit_test(test_progress_gets_more_attempts),
+		cmocka_unit_test(test_resumed_body_waits_for_the_breaker),
 		/* last: the server may count its requests late */
-		cmocka_unit_test(test_max_time),
+		cmocka_unit_test(test_max_time_ends_the_download),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);

@@ -49,7 +49,7 @@ static bool one_is_slow(int endless)
 	return true;
 }
 
-static void test_one_is_slow(void **state)
+static void test_one_slow_response_delays_no_other(void **state)
 {
 	assert_true(one_is_slow(false));
 	assert_true(one_is_slow(true));
@@ -106,7 +106,7 @@ static bool one_is_slow_and_alone(int variant)
 	return true;
 }
 
-static void test_one_is_slow_and_alone(void **state)
+static void test_only_slow_response_is_waited_for(void **state)
 {
 	assert_true(one_is_slow_and_alone(0));
 }
@@ -122,7 +122,7 @@ static void await_failure(struct bid_source *source)
 }
 
 /* The server unpacks the first file for long. The breaker opens, and the late response closes it. */
-static void test_first_is_slow(void **state)
+static void test_slow_first_response_is_waited_for(void **state)
 {
 	struct bid_fetch_config config = calm;
 	static struct capture slow;
@@ -156,7 +156,7 @@ static void test_first_is_slow(void **state)
 }
 
 /* But not for ever. */
-static void test_first_is_too_slow(void **state)
+static void test_too_slow_first_response_opens_the_breaker(void **state)
 {
 	struct bid_fetch_config config = calm;
 	struct bid_source_health health;
@@ -177,7 +177,7 @@ static void test_first_is_too_slow(void **state)
 }
 
 /* A late probe refuses the waiting requests, and its response closes the breaker. */
-static void test_probe_is_slow(void **state)
+static void test_slow_probe_is_waited_for(void **state)
 {
 	static struct capture probe, next;
 	struct bid_fetch_config config = calm;
@@ -209,9 +209,11 @@ static void test_probe_is_slow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_is_slow),   cmocka_unit_test(test_one_is_slow_and_alone),
-		cmocka_unit_test(test_first_is_slow), cmocka_unit_test(test_first_is_too_slow),
-		cmocka_unit_test(test_probe_is_slow),
+		cmocka_unit_test(test_one_slow_response_delays_no_other),
+		cmocka_unit_test(test_only_slow_response_is_waited_for),
+		cmocka_unit_test(test_slow_first_response_is_waited_for),
+		cmocka_unit_test(test_too_slow_first_response_opens_the_breaker),
+		cmocka_unit_test(test_slow_probe_is_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);

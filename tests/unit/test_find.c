@@ -18,7 +18,7 @@
 
 enum { NAMES_MAX = 4096 };
 
-static void finds_what_perf_added(void **state)
+static void test_file_added_by_perf_is_found(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
@@ -41,7 +41,7 @@ static void finds_what_perf_added(void **state)
 	assert_int_equal(bid_store_kinds(scene->store, &id), 1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO);
 }
 
-static void an_unstripped_file_is_its_own_debuginfo(void **state)
+static void test_unstripped_file_is_its_own_debuginfo(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
@@ -81,7 +81,7 @@ static void test_stripped_debug_file_comes_last(void **state)
 	bid_file_release(&file);
 }
 
-static void wrong_content_is_not_served(void **state)
+static void test_wrong_content_is_not_served(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -98,7 +98,7 @@ static void wrong_content_is_not_served(void **state)
 	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
 }
 
-static void a_file_changed_in_place_is_found_out(void **state)
+static void test_file_changed_in_place_is_not_served(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -128,7 +128,7 @@ static void test_read_store_stays_as_it_is(void **state)
 	run(scene, "find store -ls | cmp before -");
 }
 
-static void ids_as_the_tools_spell_them(void **state)
+static void test_id_aliases_are_found(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -146,7 +146,7 @@ static void ids_as_the_tools_spell_them(void **state)
 	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), 0);
 }
 
-static void perfs_old_layouts(void **state)
+static void test_old_perf_layouts_are_found(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -159,7 +159,7 @@ static void perfs_old_layouts(void **state)
 	assert_int_equal(find(scene, ID_B, BID_KIND_KALLSYMS), 0);
 }
 
-static void what_cannot_be_checked_must_be_named_right(void **state)
+static void test_uncheckable_file_needs_its_name(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -175,7 +175,7 @@ static void what_cannot_be_checked_must_be_named_right(void **state)
 	assert_int_equal(find(scene, ID_B, BID_KIND_KALLSYMS), -ENOENT);
 }
 
-static void nothing_leads_out_of_the_store(void **state)
+static void test_link_out_of_the_store_is_not_followed(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -197,7 +197,7 @@ static void nothing_leads_out_of_the_store(void **state)
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
 }
 
-static void a_compressed_module_comes_unpacked(void **state)
+static void test_compressed_module_is_unpacked(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
@@ -223,7 +223,7 @@ static void a_compressed_module_comes_unpacked(void **state)
 }
 
 /* A lack of descriptors, for the store and for memory, is no fault of the packed file. */
-static void what_cannot_be_unpacked_now_can_be_later(void **state)
+static void test_module_not_unpacked_now_is_retried(void **state)
 {
 	struct store_scene *scene = *state;
 	struct rlimit before, few;
@@ -262,7 +262,7 @@ static int collect(void *user, const char *name, enum bid_entry entry)
 	return 0;
 }
 
-static void lists_ids_and_paths(void **state)
+static void test_ids_and_paths_are_listed(void **state)
 {
 	struct store_scene *scene = *state;
 	char names[256] = "";
@@ -295,7 +295,7 @@ static void lists_ids_and_paths(void **state)
 	assert_int_equal(bid_store_each_entry(scene->store, "nowhere", collect, names), -ENOENT);
 }
 
-static void lower_stores_come_after_the_store(void **state)
+static void test_store_is_searched_before_lower_stores(void **state)
 {
 	struct store_scene *scene = *state;
 	char path[96];
@@ -356,7 +356,7 @@ static unsigned times(const char *names, const char *word)
 	return n;
 }
 
-static void test_definitions_that_cannot_be_copied_hide_nothing(void **state)
+static void test_unreadable_probes_hide_nothing(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_PROBES);
@@ -385,7 +385,7 @@ static void test_definitions_that_cannot_be_copied_hide_nothing(void **state)
 	run(scene, "cmp low/usr/bin/a/" ID_A "/probes store/usr/bin/a/" ID_A "/probes");
 }
 
-static void lower_stores_are_listed(void **state)
+static void test_lower_stores_are_listed(void **state)
 {
 	struct store_scene *scene = *state;
 	char path[96], names[NAMES_MAX] = "", where[128];
@@ -444,22 +444,22 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
-		TEST(finds_what_perf_added),
-		TEST(an_unstripped_file_is_its_own_debuginfo),
+		TEST(test_file_added_by_perf_is_found),
+		TEST(test_unstripped_file_is_its_own_debuginfo),
 		TEST(test_stripped_debug_file_comes_last),
-		TEST(wrong_content_is_not_served),
-		TEST(a_file_changed_in_place_is_found_out),
+		TEST(test_wrong_content_is_not_served),
+		TEST(test_file_changed_in_place_is_not_served),
 		TEST(test_read_store_stays_as_it_is),
-		TEST(ids_as_the_tools_spell_them),
-		TEST(perfs_old_layouts),
-		TEST(what_cannot_be_checked_must_be_named_right),
-		TEST(nothing_leads_out_of_the_store),
-		TEST(a_compressed_module_comes_unpacked),
-		TEST(what_cannot_be_unpacked_now_can_be_later),
-		TEST(lists_ids_and_paths),
-		TEST(lower_stores_come_after_the_store),
-		TEST(test_definitions_that_cannot_be_copied_hide_nothing),
-		TEST(lower_stores_are_listed),
+		TEST(test_id_aliases_are_found),
+		TEST(test_old_perf_layouts_are_found),
+		TEST(test_uncheckable_file_needs_its_name),
+		TEST(test_link_out_of_the_store_is_not_followed),
+		TEST(test_compressed_module_is_unpacked),
+		TEST(test_module_not_unpacked_now_is_retried),
+		TEST(test_ids_and_paths_are_listed),
+		TEST(test_store_is_searched_before_lower_stores),
+		TEST(test_unreadable_probes_hide_nothing),
+		TEST(test_lower_stores_are_listed),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

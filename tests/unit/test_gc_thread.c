@@ -60,7 +60,7 @@ static unsigned begin(const struct store_scene *scene, atomic_uint *asked)
 	return atomic_load(asked);
 }
 
-static void each_minute_what_nobody_reads_is_let_go(void **state)
+static void test_unused_descriptors_are_closed_each_minute(void **state)
 {
 	const struct store_scene *scene = *state;
 	atomic_uint asked = 0;
@@ -76,7 +76,7 @@ static void each_minute_what_nobody_reads_is_let_go(void **state)
 	await(&asked, minutes);
 }
 
-static void each_hour_what_is_old_is_forgotten(void **state)
+static void test_old_records_expire_each_hour(void **state)
 {
 	const struct store_scene *scene = *state;
 	atomic_uint asked = 0;
@@ -102,8 +102,8 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
-		TEST(each_minute_what_nobody_reads_is_let_go),
-		TEST(each_hour_what_is_old_is_forgotten),
+		TEST(test_unused_descriptors_are_closed_each_minute),
+		TEST(test_old_records_expire_each_hour),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

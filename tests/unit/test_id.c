@@ -20,7 +20,7 @@ static struct bid_id id_of(const char *hex)
 	return id;
 }
 
-static void only_lower_case_hex_of_even_length(void **state)
+static void test_id_is_lower_case_hex_of_even_length(void **state)
 {
 	static const char *const bad[] = { "", "a", "abc", "AB", "aB", "0x12", "ag", " ab", "ab ", "../..", "ab/cd", "ab\ncd" };
 	char longest[2 * BID_ID_MAX + 3], hex[BID_ID_HEX_MAX];
@@ -43,7 +43,7 @@ static void only_lower_case_hex_of_even_length(void **state)
 	assert_int_equal(id.bytes[1], 255);
 }
 
-static void answers_the_spellings_of_the_tools(void **state)
+static void test_id_matches_its_aliases(void **state)
 {
 	static const struct {
 		const char *carried, *asked;
@@ -74,7 +74,7 @@ static void answers_the_spellings_of_the_tools(void **state)
 	assert_false(bid_id_answers(&none, &none));
 }
 
-static void kinds_have_names(void **state)
+static void test_kinds_have_names(void **state)
 {
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_SOURCE; kind++)
 		assert_int_equal(bid_kind_parse(bid_kind_name((enum bid_kind)kind)), kind);
@@ -88,9 +88,9 @@ static void kinds_have_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_lower_case_hex_of_even_length),
-		cmocka_unit_test(answers_the_spellings_of_the_tools),
-		cmocka_unit_test(kinds_have_names),
+		cmocka_unit_test(test_id_is_lower_case_hex_of_even_length),
+		cmocka_unit_test(test_id_matches_its_aliases),
+		cmocka_unit_test(test_kinds_have_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

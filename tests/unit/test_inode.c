@@ -74,7 +74,7 @@ static void assert_holds_none(struct bid_inodes *inodes, uint64_t number)
 	assert_null(bid_inodes_find(inodes, number, &buffer));
 }
 
-static void inodes_live_as_long_as_the_kernel_holds_them(void **state)
+static void test_inode_lives_until_forget(void **state)
 {
 	struct bid_node elf = numbered(BID_NODE_FILE, 1), root = { .type = BID_NODE_PATH };
 	uint64_t number = get(*state, &elf);
@@ -125,7 +125,7 @@ static void test_another_file_or_text_has_another_number(void **state)
 }
 
 /* An inode may turn out to be of another file. The earlier file gets another inode then. */
-static void the_file_of_an_artifact_is_replaced(void **state)
+static void test_replaced_file_keeps_the_inode(void **state)
 {
 	const uint8_t id[64] = { 0xab, 0xcd, 1 };
 
@@ -149,7 +149,7 @@ static void the_file_of_an_artifact_is_replaced(void **state)
 }
 
 /* Each node has all fields, and no node is taken for another. */
-static void every_sort_of_node_is_kept(void **state)
+static void test_every_node_type_is_kept(void **state)
 {
 	uint8_t id[64] = { 0xab, 0xcd, 1 };
 	struct bid_detail *detail;
@@ -203,7 +203,7 @@ static void every_sort_of_node_is_kept(void **state)
 }
 
 /* These two ids have one hash: found by looking at 30 million. */
-static void two_nodes_of_one_number_get_two(void **state)
+static void test_colliding_nodes_get_two_numbers(void **state)
 {
 	struct bid_node a = node_of(BID_NODE_ID, BID_KIND_NONE, "\xaa\x26\x34\x5a\x00", 5);
 	struct bid_node b = node_of(BID_NODE_ID, BID_KIND_NONE, "\xaa\x1a\x3f\x00\x01", 5);
@@ -230,7 +230,7 @@ static void two_nodes_of_one_number_get_two(void **state)
 }
 
 /* Numbers come from untrusted file handles. */
-static void numbers_of_no_node_find_none(void **state)
+static void test_unknown_number_finds_no_node(void **state)
 {
 	struct bid_node link = numbered(BID_NODE_LINK, 7);
 	uint64_t number = get(*state, &link), key = number & ((1ULL << 54) - 1);
@@ -242,7 +242,7 @@ static void numbers_of_no_node_find_none(void **state)
 	assert_holds(*state, number, &link);
 }
 
-static void attachments_go_with_their_inode(void **state)
+static void test_attachment_is_freed_with_its_inode(void **state)
 {
 	struct bid_node a = numbered(BID_NODE_FILE, 1), b = numbered(BID_NODE_FILE, 2), dir = numbered(BID_NODE_ID, 1);
 	uint64_t of_a = get(*state, &a), of_b = get(*state, &b);
@@ -265,7 +265,7 @@ static void attachments_go_with_their_inode(void **state)
 }
 
 /* After references in any order, exactly the held inodes remain. */
-static void many_come_and_go(void **state)
+static void test_many_inodes_leak_nothing(void **state)
 {
 	enum { IDS = 5000, TYPES = 3, TURNS = 200000 };
 	static const enum bid_node_type types[TYPES] = { BID_NODE_ID, BID_NODE_FILE, BID_NODE_LINK };
@@ -329,15 +329,11 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 	const struct CMUnitTest tests[] = {
-		TEST(inodes_live_as_long_as_the_kernel_holds_them),
-		TEST(test_another_file_or_text_has_another_number),
-		TEST(the_file_of_an_artifact_is_replaced),
-		TEST(every_sort_of_node_is_kept),
-		TEST(two_nodes_of_one_number_get_two),
-		TEST(numbers_of_no_node_find_none),
-		TEST(attachments_go_with_their_inode),
-		TEST(test_removed_directory_keeps_its_number_from_the_next),
-		TEST(many_come_and_go),
+		TEST(test_inode_lives_until_forget),	       TEST(test_another_file_or_text_has_another_number),
+		TEST(test_replaced_file_keeps_the_inode),      TEST(test_every_node_type_is_kept),
+		TEST(test_colliding_nodes_get_two_numbers),    TEST(test_unknown_number_finds_no_node),
+		TEST(test_attachment_is_freed_with_its_inode), TEST(test_removed_directory_keeps_its_number_from_the_next),
+		TEST(test_many_inodes_leak_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

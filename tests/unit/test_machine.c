@@ -124,7 +124,7 @@ static void test_silent_sources_are_hedged_one_by_one(void **state)
 	assert_int_equal(take(&rig, BID_EVENT_TIMER, BID_NO_CANDIDATE).start, BID_NO_CANDIDATE);
 }
 
-static void test_the_leader_stops_the_others_which_follow_if_it_fails(void **state)
+static void test_leader_stops_others_until_it_fails(void **state)
 {
 	struct rig rig;
 
@@ -140,7 +140,7 @@ static void test_the_leader_stops_the_others_which_follow_if_it_fails(void **sta
 	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 0);
 }
 
-static void test_one_that_rests_with_more_is_not_stopped(void **state)
+static void test_candidate_in_backoff_with_more_is_kept(void **state)
 {
 	struct rig rig;
 
@@ -160,7 +160,7 @@ static void test_one_that_rests_with_more_is_not_stopped(void **state)
 	assert_int_equal(rig.candidates[0].state, BID_ATTEMPT_OVER);
 }
 
-static void test_offline_cancels_what_stands_in_line_alone(void **state)
+static void test_offline_cancels_only_queued_attempts(void **state)
 {
 	for (size_t attempt = 0; attempt < BID_ATTEMPT_STATES; attempt++) {
 		bool queued = attempt == BID_ATTEMPT_QUEUED;
@@ -174,7 +174,7 @@ static void test_offline_cancels_what_stands_in_line_alone(void **state)
 	}
 }
 
-static void test_all_said_no_ends_by_the_reports(void **state)
+static void test_absent_everywhere_ends_by_the_reports(void **state)
 {
 	struct bid_actions actions;
 	struct rig rig;
@@ -323,10 +323,10 @@ int main(void)
 		cmocka_unit_test(test_every_event_in_every_state_of_an_attempt),
 		cmocka_unit_test(test_every_event_in_every_state_of_a_download),
 		cmocka_unit_test(test_silent_sources_are_hedged_one_by_one),
-		cmocka_unit_test(test_the_leader_stops_the_others_which_follow_if_it_fails),
-		cmocka_unit_test(test_one_that_rests_with_more_is_not_stopped),
-		cmocka_unit_test(test_offline_cancels_what_stands_in_line_alone),
-		cmocka_unit_test(test_all_said_no_ends_by_the_reports),
+		cmocka_unit_test(test_leader_stops_others_until_it_fails),
+		cmocka_unit_test(test_candidate_in_backoff_with_more_is_kept),
+		cmocka_unit_test(test_offline_cancels_only_queued_attempts),
+		cmocka_unit_test(test_absent_everywhere_ends_by_the_reports),
 		cmocka_unit_test(test_fallbacks_follow_the_last_candidate),
 		cmocka_unit_test(test_cancel_and_end_of_wait_end_the_fallback),
 		cmocka_unit_test(test_unwanted_download_with_fallbacks_ends_as_cancelled),

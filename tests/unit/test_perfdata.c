@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 
-static void test_table(void **state)
+static void test_id_table_is_read(void **state)
 {
 	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) };
 	auto_reading reading = { 0 };
@@ -38,7 +38,7 @@ static void test_table(void **state)
 	assert_reads(&recording, TABLE_TEXT);
 }
 
-static void test_without_table(void **state)
+static void test_recording_without_table_uses_events(void **state)
 {
 	auto_recording recording = { .big = is_big(state) };
 	auto_reading reading = { 0 };
@@ -51,7 +51,7 @@ static void test_without_table(void **state)
 	assert_false(reading.summary.lists_sampled || reading.summary.interrupted);
 }
 
-static void test_mappings(void **state)
+static void test_mapping_ids_are_read(void **state)
 {
 	static const char *const memory[] = { "//anon",
 					      "[heap]",
@@ -99,7 +99,7 @@ static void test_mappings(void **state)
 }
 
 /* One id in two spellings is one, and a name in two modes is two. */
-static void test_spellings(void **state)
+static void test_id_sizes_and_padding_are_read(void **state)
 {
 	auto_recording recording = { .big = is_big(state) };
 
@@ -122,7 +122,7 @@ static void test_spellings(void **state)
 				 "user " ID_C "? [vdso]\n");
 }
 
-static void test_old_table(void **state)
+static void test_old_table_is_read(void **state)
 {
 	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) };
 
@@ -138,7 +138,7 @@ static void test_old_table(void **state)
 }
 
 /* Headers of other versions: the first magic, no features, features of a machine with longs of 32 bits, a longer header. */
-static void test_old_headers(void **state)
+static void test_old_headers_are_read(void **state)
 {
 	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) }, small = { .big = is_big(state) };
 	auto_recording large = { .big = is_big(state) };
@@ -168,7 +168,7 @@ static void test_old_headers(void **state)
 	assert_reads(&large, "user " ID_A " /bin/a\n" TABLE_TEXT);
 }
 
-static void test_pipe(void **state)
+static void test_pipe_is_read(void **state)
 {
 	auto_recording recording = { .big = is_big(state) };
 	auto_reading reading = { 0 };
@@ -193,7 +193,7 @@ static void test_pipe(void **state)
 }
 
 /* Bytes behind records with the look of records. */
-static void test_jumps(void **state)
+static void test_large_jumps_are_followed(void **state)
 {
 	auto_recording recording = { .big = is_big(state) }, trap = { .big = is_big(state) };
 
@@ -231,7 +231,7 @@ static void test_jumps(void **state)
 	}
 }
 
-static void test_compressed(void **state)
+static void test_compressed_records_are_read(void **state)
 {
 	static const uint32_t types[] = { COMPRESSED, COMPRESSED2 };
 	auto_recording content = { .big = is_big(state) }, plain = { .big = is_big(state) };
@@ -264,7 +264,7 @@ static void test_compressed(void **state)
 }
 
 /* A record may begin in one frame and end in another. */
-static void test_straddling(void **state)
+static void test_straddling_records_are_read(void **state)
 {
 	auto_recording content = { .big = is_big(state) };
 
@@ -282,7 +282,7 @@ static void test_straddling(void **state)
 	}
 }
 
-static void test_interrupted(void **state)
+static void test_interrupted_recording_is_read(void **state)
 {
 	auto_recording recording = { .big = is_big(state) };
 	auto_reading reading = { 0 };
@@ -316,7 +316,7 @@ static void remove_files(const char *directory, const char *const *names)
 	assert_int_equal(rmdir(directory), 0);
 }
 
-static void test_directory(void **state)
+static void test_directory_is_read(void **state)
 {
 	static const char *const names[] = { "data", "data.0", "data.1", "data.old", "data.", "data.7", NULL };
 	auto_recording head = { .big = is_big(state) }, first = { .big = is_big(state) }, second = { .big = is_big(state) };
@@ -358,7 +358,7 @@ static void test_directory(void **state)
 	remove_files(directory, names);
 }
 
-static void test_no_recording(void **state)
+static void test_other_file_is_no_recording(void **state)
 {
 	auto_recording recording = { .big = is_big(state) };
 	auto_reading reading = { 0 }, missing = { 0 }, zeros = { 0 };
@@ -382,7 +382,7 @@ static int stop_at_once(void *user, const struct bid_perfdata_dso *dso)
 	return -ECANCELED;
 }
 
-static void test_callback_ends(void **state)
+static void test_callback_ends_the_reading(void **state)
 {
 	auto_recording recording = { .big = is_big(state) };
 	struct bid_perfdata_summary summary = { .dsos = 77 };
@@ -402,7 +402,7 @@ static void test_callback_ends(void **state)
 }
 
 /* The table grows many times. */
-static void test_many(void **state)
+static void test_many_builds_are_read(void **state)
 {
 	auto_recording recording = { .big = is_big(state) };
 	auto_reading reading = { 0 };
@@ -428,10 +428,21 @@ int main(void)
 {
 	static bool little = false, big = true;
 	const struct CMUnitTest tests[] = {
-		IN_BOTH(test_table),	    IN_BOTH(test_without_table), IN_BOTH(test_mappings),    IN_BOTH(test_spellings),
-		IN_BOTH(test_old_table),    IN_BOTH(test_old_headers),	 IN_BOTH(test_pipe),	    IN_BOTH(test_jumps),
-		IN_BOTH(test_compressed),   IN_BOTH(test_straddling),	 IN_BOTH(test_interrupted), IN_BOTH(test_directory),
-		IN_BOTH(test_no_recording), IN_BOTH(test_callback_ends), IN_BOTH(test_many),
+		IN_BOTH(test_id_table_is_read),
+		IN_BOTH(test_recording_without_table_uses_events),
+		IN_BOTH(test_mapping_ids_are_read),
+		IN_BOTH(test_id_sizes_and_padding_are_read),
+		IN_BOTH(test_old_table_is_read),
+		IN_BOTH(test_old_headers_are_read),
+		IN_BOTH(test_pipe_is_read),
+		IN_BOTH(test_large_jumps_are_followed),
+		IN_BOTH(test_compressed_records_are_read),
+		IN_BOTH(test_straddling_records_are_read),
+		IN_BOTH(test_interrupted_recording_is_read),
+		IN_BOTH(test_directory_is_read),
+		IN_BOTH(test_other_file_is_no_recording),
+		IN_BOTH(test_callback_ends_the_reading),
+		IN_BOTH(test_many_builds_are_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

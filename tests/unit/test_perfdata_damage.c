@@ -24,7 +24,7 @@ static void assert_damaged(const struct recording *recording, const char *text, 
 }
 
 /* Each prefix of a file yields a part of the whole, and reports that it is cut. */
-static void test_cut(void **state)
+static void test_cut_recording_yields_its_part(void **state)
 {
 	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) }, content = { .big = is_big(state) };
 	size_t whole;
@@ -57,7 +57,7 @@ static void test_cut(void **state)
 }
 
 /* Cut between two records: only the header shows that there should be more. */
-static void test_cut_between(void **state)
+static void test_cut_between_records_is_reported(void **state)
 {
 	auto_recording recording = { .big = is_big(state) };
 	auto_reading reading = { 0 };
@@ -76,7 +76,7 @@ static void test_cut_between(void **state)
 }
 
 /* No record is smaller than its own head. */
-static void test_small_records(void **state)
+static void test_undersized_record_is_damage(void **state)
 {
 	for (size_t size = 0; size < 8; size++) {
 		auto_recording recording = { .big = is_big(state) };
@@ -92,7 +92,7 @@ static void test_small_records(void **state)
 	}
 }
 
-static void test_damaged_records(void **state)
+static void test_damaged_record_is_skipped(void **state)
 {
 	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) };
 	size_t at;
@@ -124,7 +124,7 @@ static void test_damaged_records(void **state)
 		       "a build-id of more than 20 bytes");
 }
 
-static void test_damaged_sections(void **state)
+static void test_damaged_section_is_reported(void **state)
 {
 	static const uint64_t hostile[] = { 1ull << 20, INT64_MAX, UINT64_MAX - 200, UINT64_MAX };
 	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) };
@@ -157,7 +157,7 @@ static void test_damaged_sections(void **state)
 	assert_damaged(&recording, TABLE_TEXT, "data where the header or the attributes are");
 }
 
-static void test_damaged_jumps(void **state)
+static void test_damaged_jump_is_reported(void **state)
 {
 	static const uint64_t hostile[] = { 1ull << 30, INT64_MAX, UINT64_MAX - 100, UINT64_MAX };
 
@@ -179,7 +179,7 @@ static void test_damaged_jumps(void **state)
 	}
 }
 
-static void test_damaged_compression(void **state)
+static void test_damaged_compression_is_reported(void **state)
 {
 	auto_recording content = { .big = is_big(state) }, recording = { .big = is_big(state) }, nested = { .big = is_big(state) };
 	auto_recording zeros = { .big = is_big(state) }, bomb = { .big = is_big(state) };
@@ -250,7 +250,7 @@ static int none(void *user, const struct bid_perfdata_dso *dso)
 	return 0;
 }
 
-static void test_endless_names(void **state)
+static void test_endless_names_stop_with_the_reader(void **state)
 {
 	struct bid_perfdata_summary summary;
 	pthread_t sender;
@@ -267,14 +267,14 @@ int main(void)
 {
 	static bool little = false, big = true;
 	const struct CMUnitTest tests[] = {
-		IN_BOTH(test_cut),
-		IN_BOTH(test_cut_between),
-		IN_BOTH(test_small_records),
-		IN_BOTH(test_damaged_records),
-		IN_BOTH(test_damaged_sections),
-		IN_BOTH(test_damaged_jumps),
-		IN_BOTH(test_damaged_compression),
-		cmocka_unit_test_prestate(test_endless_names, &little),
+		IN_BOTH(test_cut_recording_yields_its_part),
+		IN_BOTH(test_cut_between_records_is_reported),
+		IN_BOTH(test_undersized_record_is_damage),
+		IN_BOTH(test_damaged_record_is_skipped),
+		IN_BOTH(test_damaged_section_is_reported),
+		IN_BOTH(test_damaged_jump_is_reported),
+		IN_BOTH(test_damaged_compression_is_reported),
+		cmocka_unit_test_prestate(test_endless_names_stop_with_the_reader, &little),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,7 +110,7 @@ static void assert_counts(const struct recording *data, uint64_t type, uint64_t 
 	}
 }
 
-static void test_hottest_first(void **state)
+static void test_most_sampled_build_comes_first(void **state)
 {
 	for (size_t i = 0; i < 2; i++) {
 		const uint64_t type = IP | TID | TIME | (i ? IDENTIFIER : 0);
@@ -133,7 +133,7 @@ static void test_hottest_first(void **state)
 	}
 }
 
-static void test_kernel(void **state)
+static void test_kernel_samples_are_counted(void **state)
 {
 	const uint64_t kernel = 0xffffffff81000000, module = 0xffffffffc0000000;
 	auto_recording data = { .big = is_big(state) };
@@ -158,7 +158,7 @@ static void test_kernel(void **state)
 }
 
 /* A child has its parent's mappings below its own; no process is its own ancestor. */
-static void test_forks(void **state)
+static void test_child_inherits_mappings(void **state)
 {
 	auto_recording data = { .big = is_big(state) };
 
@@ -180,7 +180,7 @@ static void test_forks(void **state)
 }
 
 /* The last one counts: larger, smaller, memory, or no file of the recording. */
-static void test_above_each_other(void **state)
+static void test_latest_mapping_counts(void **state)
 {
 	auto_recording data = { .big = is_big(state) };
 
@@ -200,7 +200,7 @@ static void test_above_each_other(void **state)
 }
 
 /* Mapped by name alone, as perf records by default: the table tells the id, or several. */
-static void test_by_name(void **state)
+static void test_equal_counts_are_sorted_by_name(void **state)
 {
 	auto_recording data = { .big = is_big(state) };
 
@@ -223,7 +223,7 @@ static void test_by_name(void **state)
 }
 
 /* Samples of unknown layout, or too short: then the paths give the order. */
-static void test_unknown_samples(void **state)
+static void test_unreadable_samples_sort_by_path(void **state)
 {
 	static const uint64_t types[][2] = { { IP | TID, IP | TID | IDENTIFIER }, { IP | TIME, IP | TIME }, { IP | TID, TID } };
 	auto_recording data = { .big = is_big(state) };
@@ -247,7 +247,7 @@ static void test_unknown_samples(void **state)
 	assert_counts(&data, IP | TID, 9, 9, "9 user " ID_B " /lib/b\nuser " ID_A " /lib/a\n");
 }
 
-static void test_unasked(void **state)
+static void test_samples_are_not_counted_unasked(void **state)
 {
 	auto_recording recording = { .big = is_big(state) };
 	const uint64_t type = IP | TID;
@@ -264,7 +264,7 @@ static void test_unasked(void **state)
 }
 
 /* More pages than the limit: only the first ones count on. */
-static void test_many_pages(void **state)
+static void test_pages_above_the_limit_are_dropped(void **state)
 {
 	auto_recording recording = { .big = is_big(state) };
 	const uint64_t type = IP | TID, pages = (1u << 20) + 5;
@@ -286,8 +286,10 @@ int main(void)
 {
 	static bool little = false, big = true;
 	const struct CMUnitTest tests[] = {
-		IN_BOTH(test_hottest_first), IN_BOTH(test_kernel),	    IN_BOTH(test_forks),   IN_BOTH(test_above_each_other),
-		IN_BOTH(test_by_name),	     IN_BOTH(test_unknown_samples), IN_BOTH(test_unasked), IN_BOTH(test_many_pages),
+		IN_BOTH(test_most_sampled_build_comes_first),  IN_BOTH(test_kernel_samples_are_counted),
+		IN_BOTH(test_child_inherits_mappings),	       IN_BOTH(test_latest_mapping_counts),
+		IN_BOTH(test_equal_counts_are_sorted_by_name), IN_BOTH(test_unreadable_samples_sort_by_path),
+		IN_BOTH(test_samples_are_not_counted_unasked), IN_BOTH(test_pages_above_the_limit_are_dropped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

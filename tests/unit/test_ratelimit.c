@@ -21,7 +21,7 @@ static unsigned take_all(struct bid_ratelimit *ratelimit, uid_t uid, int64_t now
 	return n;
 }
 
-static void test_a_burst_then_a_rate(void **state)
+static void test_burst_is_followed_by_the_rate(void **state)
 {
 	struct bid_ratelimit ratelimit;
 
@@ -39,7 +39,7 @@ static void test_a_burst_then_a_rate(void **state)
 	bid_ratelimit_release(&ratelimit);
 }
 
-static void test_users_are_apart(void **state)
+static void test_users_have_buckets_of_their_own(void **state)
 {
 	struct bid_ratelimit ratelimit;
 
@@ -53,7 +53,7 @@ static void test_users_are_apart(void **state)
 }
 
 /* With more users than buckets, a user that continues keeps its empty bucket. */
-static void test_many_users(void **state)
+static void test_busy_user_keeps_its_empty_bucket(void **state)
 {
 	struct bid_ratelimit ratelimit;
 
@@ -66,7 +66,7 @@ static void test_many_users(void **state)
 	bid_ratelimit_release(&ratelimit);
 }
 
-static void test_no_limit(void **state)
+static void test_rate_0_is_unlimited(void **state)
 {
 	struct bid_ratelimit ratelimit;
 
@@ -79,10 +79,10 @@ static void test_no_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_burst_then_a_rate),
-		cmocka_unit_test(test_users_are_apart),
-		cmocka_unit_test(test_many_users),
-		cmocka_unit_test(test_no_limit),
+		cmocka_unit_test(test_burst_is_followed_by_the_rate),
+		cmocka_unit_test(test_users_have_buckets_of_their_own),
+		cmocka_unit_test(test_busy_user_keeps_its_empty_bucket),
+		cmocka_unit_test(test_rate_0_is_unlimited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

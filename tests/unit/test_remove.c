@@ -41,7 +41,7 @@ static void nothing_is_left(const struct store_scene *scene)
 		   "test -z \"$(find store/.build-id store/.bidfs/record -type f -o -type l 2>/dev/null)\"");
 }
 
-static void a_build_goes_with_all_its_names(void **state)
+static void test_build_is_removed_with_all_paths(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_removal removal;
@@ -60,7 +60,7 @@ static void a_build_goes_with_all_its_names(void **state)
 	assert_int_equal(remove_name(scene, ID_A, NULL).error, -ENOENT);
 }
 
-static void the_other_name_inherits(void **state)
+static void test_other_path_gets_the_link(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_removal removal;
@@ -85,7 +85,7 @@ static void the_other_name_inherits(void **state)
 	nothing_is_left(scene);
 }
 
-static void a_further_name_goes_alone(void **state)
+static void test_further_path_is_removed_alone(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -97,7 +97,7 @@ static void a_further_name_goes_alone(void **state)
 	nothing_is_wrong(scene);
 }
 
-static void an_orphan_of_perf_inherits_too(void **state)
+static void test_orphan_gets_the_link(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -113,7 +113,7 @@ static void an_orphan_of_perf_inherits_too(void **state)
 }
 
 /* Its file was edited in place: removing the path under which it was right keeps the build. */
-static void who_inherits_has_what_is_right(void **state)
+static void test_only_right_file_gets_the_link(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -125,7 +125,7 @@ static void who_inherits_has_what_is_right(void **state)
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
 }
 
-static void files_of_others_stay(void **state)
+static void test_foreign_files_stay(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -136,7 +136,7 @@ static void files_of_others_stay(void **state)
 		   "! test -L store/" LINK_A);
 }
 
-static void every_spelling_and_every_layout(void **state)
+static void test_every_alias_and_layout_is_removed(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -163,7 +163,7 @@ static void every_spelling_and_every_layout(void **state)
 	nothing_is_left(scene);
 }
 
-static void many_at_once(void **state)
+static void test_many_builds_are_removed_at_once(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_removal removals[] = {
@@ -188,7 +188,7 @@ static int count(void *user, const struct bid_id *id)
 	return 0;
 }
 
-static void builds_of_a_path(void **state)
+static void test_all_builds_of_a_path_are_removed(void **state)
 {
 	struct store_scene *scene = *state;
 	unsigned n = 0;
@@ -202,7 +202,7 @@ static void builds_of_a_path(void **state)
 	assert_int_equal(bid_store_each_build(scene->store, "/.build-id", count, &n), -ENOENT);
 }
 
-static void an_update_replaces_under_every_name(void **state)
+static void test_update_replaces_under_every_path(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_added added;
@@ -226,7 +226,7 @@ static void an_update_replaces_under_every_name(void **state)
 	run(scene, "test -z \"$(ls store/.bidfs/tmp)\"");
 }
 
-static void readers_do_not_remove(void **state)
+static void test_read_only_store_refuses_removal(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_removal removal = { .id = id_of(ID_A) };
@@ -245,17 +245,12 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
-		TEST(a_build_goes_with_all_its_names),
-		TEST(the_other_name_inherits),
-		TEST(a_further_name_goes_alone),
-		TEST(an_orphan_of_perf_inherits_too),
-		TEST(who_inherits_has_what_is_right),
-		TEST(files_of_others_stay),
-		TEST(every_spelling_and_every_layout),
-		TEST(many_at_once),
-		TEST(builds_of_a_path),
-		TEST(an_update_replaces_under_every_name),
-		TEST(readers_do_not_remove),
+		TEST(test_build_is_removed_with_all_paths),   TEST(test_other_path_gets_the_link),
+		TEST(test_further_path_is_removed_alone),     TEST(test_orphan_gets_the_link),
+		TEST(test_only_right_file_gets_the_link),     TEST(test_foreign_files_stay),
+		TEST(test_every_alias_and_layout_is_removed), TEST(test_many_builds_are_removed_at_once),
+		TEST(test_all_builds_of_a_path_are_removed),  TEST(test_update_replaces_under_every_path),
+		TEST(test_read_only_store_refuses_removal),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

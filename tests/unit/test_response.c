@@ -33,7 +33,7 @@ static enum bid_response_event take_all(struct bid_response *response, const cha
 #define take_lines(response, ...) \
 	take_all(response, (const char *const[]){ __VA_ARGS__ }, sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *))
 
-static void test_page(void **state)
+static void test_page_is_detected(void **state)
 {
 	static const struct {
 		const char *field;
@@ -57,7 +57,7 @@ static void test_page(void **state)
 	}
 }
 
-static void test_found(void **state)
+static void test_file_response_is_accepted(void **state)
 {
 	struct bid_response response;
 	bool retry;
@@ -77,7 +77,7 @@ static void test_found(void **state)
 }
 
 /* Kept if it is whole bytes in hex and not too long; else dropped, not cut. */
-static void test_ima_signature(void **state)
+static void test_ima_signature_is_kept(void **state)
 {
 	static const struct {
 		const char *field, *signature;
@@ -107,7 +107,7 @@ static void test_ima_signature(void **state)
 	}
 }
 
-static void test_http2(void **state)
+static void test_http2_header_is_parsed(void **state)
 {
 	struct bid_response response;
 
@@ -117,7 +117,7 @@ static void test_http2(void **state)
 	assert_int_equal(response.content_length, 9);
 }
 
-static void test_sizes(void **state)
+static void test_sizes_are_parsed(void **state)
 {
 	static const struct {
 		const char *field[2];
@@ -149,7 +149,7 @@ static void test_sizes(void **state)
 }
 
 /* Nothing of an interim response or of a redirect may be taken for the answer's own. */
-static void test_several_responses(void **state)
+static void test_last_response_counts(void **state)
 {
 	struct bid_response response;
 
@@ -166,7 +166,7 @@ static void test_several_responses(void **state)
 }
 
 /* An unrequested 101 ends the response: no second header follows. */
-static void test_other_protocol(void **state)
+static void test_switch_of_protocol_ends_the_response(void **state)
 {
 	struct bid_response response;
 	bool retry;
@@ -176,7 +176,7 @@ static void test_other_protocol(void **state)
 	assert_int_equal(bid_response_outcome(&response, &retry), BID_OUTCOME_REFUSED);
 }
 
-static void test_redirect_to_nowhere(void **state)
+static void test_redirect_without_target_is_an_error(void **state)
 {
 	struct bid_response response;
 	bool retry;
@@ -187,7 +187,7 @@ static void test_redirect_to_nowhere(void **state)
 	assert_false(retry);
 }
 
-static void test_location_of_success(void **state)
+static void test_location_of_success_is_ignored(void **state)
 {
 	struct bid_response response;
 
@@ -196,7 +196,7 @@ static void test_location_of_success(void **state)
 }
 
 /* A status line inside of a header is a line like others. */
-static void test_smuggled_status(void **state)
+static void test_second_status_line_is_refused(void **state)
 {
 	struct bid_response response;
 
@@ -205,7 +205,7 @@ static void test_smuggled_status(void **state)
 	assert_int_equal(response.status, 404);
 }
 
-static void test_bad_status_lines(void **state)
+static void test_bad_status_line_is_refused(void **state)
 {
 	static const char *const lines[] = { "",	"HTTP/1.1", "HTTP/1.1 ", "HTTP/1.1 2", "HTTP/1.1 OK OK OK", "HTTP/1.1 -200",
 					     "nonsense" };
@@ -222,7 +222,7 @@ static void test_bad_status_lines(void **state)
 	}
 }
 
-static void test_names(void **state)
+static void test_header_names_are_case_insensitive(void **state)
 {
 	struct bid_response response;
 	char line[BID_RESPONSE_NAME_MAX + 64];
@@ -242,7 +242,7 @@ static void test_names(void **state)
 	assert_int_equal(strlen(response.file), BID_RESPONSE_NAME_MAX - 1);
 }
 
-static void test_encoding(void **state)
+static void test_encoding_is_recognized(void **state)
 {
 	struct bid_response response;
 
@@ -257,7 +257,7 @@ static void test_encoding(void **state)
 }
 
 /* The limit is for all responses together: a chain of redirects does not start it again. */
-static void test_too_long(void **state)
+static void test_long_header_is_refused(void **state)
 {
 	struct bid_response response;
 	char line[1024];
@@ -277,7 +277,7 @@ static void test_too_long(void **state)
 	assert_int_equal(bid_response_header(&response, line, sizeof(line)), BID_RESPONSE_TOO_LONG);
 }
 
-static void test_meanings(void **state)
+static void test_each_status_has_its_outcome(void **state)
 {
 	static const struct {
 		unsigned status;
@@ -337,7 +337,7 @@ static void test_meanings(void **state)
 }
 
 /* The text comes in pieces of any size and is cut where the room ends. */
-static void test_error_text_in_pieces(void **state)
+static void test_error_text_is_joined(void **state)
 {
 	struct bid_response response;
 	char words[2 * BID_RESPONSE_TEXT_MAX], small[16];
@@ -358,22 +358,22 @@ static void test_error_text_in_pieces(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_found),
-		cmocka_unit_test(test_page),
-		cmocka_unit_test(test_ima_signature),
-		cmocka_unit_test(test_http2),
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_several_responses),
-		cmocka_unit_test(test_other_protocol),
-		cmocka_unit_test(test_redirect_to_nowhere),
-		cmocka_unit_test(test_location_of_success),
-		cmocka_unit_test(test_smuggled_status),
-		cmocka_unit_test(test_bad_status_lines),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_encoding),
-		cmocka_unit_test(test_too_long),
-		cmocka_unit_test(test_meanings),
-		cmocka_unit_test(test_error_text_in_pieces),
+		cmocka_unit_test(test_file_response_is_accepted),
+		cmocka_unit_test(test_page_is_detected),
+		cmocka_unit_test(test_ima_signature_is_kept),
+		cmocka_unit_test(test_http2_header_is_parsed),
+		cmocka_unit_test(test_sizes_are_parsed),
+		cmocka_unit_test(test_last_response_counts),
+		cmocka_unit_test(test_switch_of_protocol_ends_the_response),
+		cmocka_unit_test(test_redirect_without_target_is_an_error),
+		cmocka_unit_test(test_location_of_success_is_ignored),
+		cmocka_unit_test(test_second_status_line_is_refused),
+		cmocka_unit_test(test_bad_status_line_is_refused),
+		cmocka_unit_test(test_header_names_are_case_insensitive),
+		cmocka_unit_test(test_encoding_is_recognized),
+		cmocka_unit_test(test_long_header_is_refused),
+		cmocka_unit_test(test_each_status_has_its_outcome),
+		cmocka_unit_test(test_error_text_is_joined),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@ static struct told responses_of(struct scene *scene, uint8_t byte)
 	return told;
 }
 
-static void test_the_last_word_of_each(void **state)
+static void test_last_response_of_each_source_is_kept(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -64,7 +64,7 @@ static void test_the_last_word_of_each(void **state)
 	assert_int_equal(told.answers[1].report.outcome, BID_OUTCOME_ABSENT);
 }
 
-static void test_what_stands_from_before(void **state)
+static void test_earlier_entries_are_listed(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -83,7 +83,7 @@ static void test_what_stands_from_before(void **state)
 	assert_in_range(told.answers[0].again_s, 80, 90);
 }
 
-static void test_the_oldest_goes(void **state)
+static void test_oldest_response_is_dropped(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request one = elf_of(0xa), source = request_of(0xb, BID_KIND_SOURCE);
@@ -109,9 +109,9 @@ static void test_the_oldest_goes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_the_last_word_of_each),
-		scene_test(test_what_stands_from_before),
-		scene_test(test_the_oldest_goes),
+		scene_test(test_last_response_of_each_source_is_kept),
+		scene_test(test_earlier_entries_are_listed),
+		scene_test(test_oldest_response_is_dropped),
 	};
 
 	/* the tests provoke warnings */

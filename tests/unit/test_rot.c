@@ -75,7 +75,7 @@ static uint64_t sum(struct bid_verify_stats stats)
 	return n;
 }
 
-static void every_flipped_bit_of_an_object_is_found(void **state)
+static void test_every_flipped_bit_is_found(void **state)
 {
 	struct store_scene *scene = *state;
 	struct target target;
@@ -97,7 +97,7 @@ static void every_flipped_bit_of_an_object_is_found(void **state)
 }
 
 /* Damage to the id needs no digest: the magic number, the class, the note. */
-static void flips_in_header_and_note_are_found_without_reading_all(void **state)
+static void test_flips_in_header_and_note_are_found_early(void **state)
 {
 	struct store_scene *scene = *state;
 	static const unsigned char note[] = { 4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, 0xaa };
@@ -121,7 +121,7 @@ static void flips_in_header_and_note_are_found_without_reading_all(void **state)
 	close_target(&target);
 }
 
-static void every_cut_is_found(void **state)
+static void test_every_truncation_is_found(void **state)
 {
 	struct store_scene *scene = *state;
 	struct target target;
@@ -168,7 +168,7 @@ static void put_record(const struct store_scene *scene, const char *path, const 
 	close(fd);
 }
 
-static void a_damaged_record_never_does_harm(void **state)
+static void test_damaged_record_does_no_harm(void **state)
 {
 	struct store_scene *scene = *state;
 	struct target object, record;
@@ -197,7 +197,7 @@ static void a_damaged_record_never_does_harm(void **state)
 }
 
 /* A damaged record may have any content. */
-static void records_that_are_no_files(void **state)
+static void test_record_that_is_no_file_does_no_harm(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_id id = id_of(ID_A);
@@ -240,11 +240,9 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
-		TEST(every_flipped_bit_of_an_object_is_found),
-		TEST(flips_in_header_and_note_are_found_without_reading_all),
-		TEST(every_cut_is_found),
-		TEST(a_damaged_record_never_does_harm),
-		TEST(records_that_are_no_files),
+		TEST(test_every_flipped_bit_is_found),		TEST(test_flips_in_header_and_note_are_found_early),
+		TEST(test_every_truncation_is_found),		TEST(test_damaged_record_does_no_harm),
+		TEST(test_record_that_is_no_file_does_no_harm),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

@@ -82,7 +82,7 @@ static void fill(const struct store_scene *scene, unsigned n)
 	bid_scan_cache_free(cache);
 }
 
-static void what_was_found_is_remembered(void **state)
+static void test_results_are_cached(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_scan_cache *cache;
@@ -128,7 +128,7 @@ static void find_file(const struct store_scene *scene, char *ret_path, size_t si
 	fclose(list);
 }
 
-static void a_damaged_memory_is_none(void **state)
+static void test_damaged_cache_is_ignored(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_scan_cache *cache;
@@ -190,7 +190,7 @@ static int scan(const struct store_scene *scene, const char *name, struct collec
 	return bid_store_scan(scene->store, path, &config, ret_counts);
 }
 
-static void a_tree_is_added_and_then_recalled(void **state)
+static void test_second_scan_uses_the_cache(void **state)
 {
 	struct store_scene *scene = *state;
 	struct collected collected = { 0 };
@@ -242,7 +242,7 @@ static void test_file_that_fstat_fails_on_is_refused_alone(void **state)
 	assert_int_equal(collected.error, -ESTALE);
 }
 
-static void a_scan_ends_when_it_is_told_to(void **state)
+static void test_stopped_scan_ends(void **state)
 {
 	struct store_scene *scene = *state;
 	struct collected collected = { .answer = STOP };
@@ -303,7 +303,7 @@ static void *walk_as_second(void *user)
 	return bid_walk_work(flat->walk, &(struct flat_worker){ flat, 1 }) == 0 ? flat : NULL;
 }
 
-static void one_large_directory_is_for_all_threads(void **state)
+static void test_large_directory_is_shared_by_threads(void **state)
 {
 	static const struct bid_walk_ops ops = { .file = flat_file, .trouble = no_trouble };
 	struct flat flat = { .lock = PTHREAD_MUTEX_INITIALIZER, .both = PTHREAD_COND_INITIALIZER };
@@ -337,7 +337,7 @@ static ino_t inode_of(const struct bid_dir *dir)
 	return st.st_ino;
 }
 
-static void a_kept_directory_that_was_removed_is_opened_anew(void **state)
+static void test_removed_cached_directory_is_opened_again(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_dir one, two, three, four;
@@ -372,7 +372,7 @@ static void a_kept_directory_that_was_removed_is_opened_anew(void **state)
 	assert_int_equal(bid_dir_open(scene->store, "usr/sbin", false, NULL, &one), -ENOENT);
 }
 
-static void who_runs_out_of_descriptors_has_not_seen_all(void **state)
+static void test_exhausted_descriptors_are_an_error(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_scan_config config = { .jobs = 1 };
@@ -394,7 +394,7 @@ static void who_runs_out_of_descriptors_has_not_seen_all(void **state)
 	run(scene, "rm -r deep");
 }
 
-static void what_is_no_tree_is_refused(void **state)
+static void test_scan_of_no_tree_is_refused(void **state)
 {
 	struct store_scene *scene = *state;
 	struct collected collected = { 0 };
@@ -426,7 +426,7 @@ static int add_as(const struct store_scene *scene, const char *name, const char 
 	return r;
 }
 
-static void a_deleted_file_is_filed_where_it_was(void **state)
+static void test_deleted_file_keeps_its_path(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -436,7 +436,7 @@ static void a_deleted_file_is_filed_where_it_was(void **state)
 	assert_int_equal(add_as(scene, "none", "/opt/none", true), -ENODATA);
 }
 
-static void a_path_that_leads_elsewhere_is_refused(void **state)
+static void test_path_to_another_file_is_refused(void **state)
 {
 	static const char *const paths[] = {
 		"", "/", "a", "a/b", "/..", "/../a", "/a/../b", "/a/./b", "//a", "/a//b", "/a/", "/.bidfs/a", "/.build-id/aa/b",
@@ -448,7 +448,7 @@ static void a_path_that_leads_elsewhere_is_refused(void **state)
 	run(scene, "test \"$(ls -A store)\" = .bidfs");
 }
 
-static void memory_is_filed_where_perf_does(void **state)
+static void test_memory_file_has_perfs_path(void **state)
 {
 	static const char symbols[] = "ffffffff81000000 T _stext\n";
 	struct store_scene *scene = *state;
@@ -482,7 +482,7 @@ static void memory_is_filed_where_perf_does(void **state)
 	free(image);
 }
 
-static void a_store_for_reading_is_not_added_to(void **state)
+static void test_read_only_store_is_not_added_to(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_scan_config config = { 0 };
@@ -501,20 +501,19 @@ static void a_store_for_reading_is_not_added_to(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_was_found_is_remembered, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(a_damaged_memory_is_none, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(a_tree_is_added_and_then_recalled, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_results_are_cached, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_damaged_cache_is_ignored, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_second_scan_uses_the_cache, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(test_file_that_fstat_fails_on_is_refused_alone, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(a_scan_ends_when_it_is_told_to, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(one_large_directory_is_for_all_threads, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(a_kept_directory_that_was_removed_is_opened_anew, store_scene_begin,
-						store_scene_end),
-		cmocka_unit_test_setup_teardown(who_runs_out_of_descriptors_has_not_seen_all, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(what_is_no_tree_is_refused, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(a_deleted_file_is_filed_where_it_was, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(a_path_that_leads_elsewhere_is_refused, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(memory_is_filed_where_perf_does, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(a_store_for_reading_is_not_added_to, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_stopped_scan_ends, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_large_directory_is_shared_by_threads, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_removed_cached_directory_is_opened_again, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_exhausted_descriptors_are_an_error, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_scan_of_no_tree_is_refused, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_deleted_file_keeps_its_path, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_path_to_another_file_is_refused, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_memory_file_has_perfs_path, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_read_only_store_is_not_added_to, store_scene_begin, store_scene_end),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

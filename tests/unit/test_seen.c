@@ -14,7 +14,7 @@ static void put(struct ctl_seen *seen, dev_t dev, ino_t ino)
 	assert_int_equal(ctl_seen_put(seen, &(struct ctl_seen_file){ .dev = dev, .ino = ino, .pass = (unsigned)ino }), 0);
 }
 
-static void test_found(void **state)
+static void test_seen_file_is_found_until_replaced(void **state)
 {
 	struct ctl_seen seen = { 0 };
 
@@ -36,7 +36,7 @@ static void test_found(void **state)
 }
 
 /* With any number of new entries, those in use stay, and memory does not grow. */
-static void test_bounded(void **state)
+static void test_cache_is_bounded(void **state)
 {
 	struct ctl_seen seen = { 0 };
 
@@ -55,8 +55,8 @@ static void test_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_found),
-		cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_seen_file_is_found_until_replaced),
+		cmocka_unit_test(test_cache_is_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ static void add(const struct store_scene *scene, const char *name, bool known)
 	assert_int_equal(added.known, known);
 }
 
-static void what_others_have_put_there_is_synced(void **state)
+static void test_file_of_another_process_is_synced(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -48,7 +48,7 @@ static void what_others_have_put_there_is_synced(void **state)
 	assert_true(syncs > 0);
 }
 
-static void memory_too(void **state)
+static void test_memory_file_is_synced(void **state)
 {
 	static const char symbols[] = "ffffffff81000000 T _text\n";
 	struct bid_request request = request_for(ID_B, BID_KIND_KALLSYMS);
@@ -106,7 +106,7 @@ static struct reader scan(const struct store_scene *scene, const char *name)
 	return reader;
 }
 
-static void a_scan_syncs_what_others_have_put_there(void **state)
+static void test_scan_syncs_files_of_others(void **state)
 {
 	struct store_scene *scene = *state;
 	struct reader reader;
@@ -151,7 +151,7 @@ static void make_tree(const struct store_scene *scene)
 	}
 }
 
-static void the_first_of_many_are_recorded_too(void **state)
+static void test_first_of_many_files_has_its_record(void **state)
 {
 	struct store_scene *scene = *state;
 	struct rlimit before, few;
@@ -172,10 +172,10 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
-		TEST(what_others_have_put_there_is_synced),
-		TEST(memory_too),
-		TEST(a_scan_syncs_what_others_have_put_there),
-		TEST(the_first_of_many_are_recorded_too),
+		TEST(test_file_of_another_process_is_synced),
+		TEST(test_memory_file_is_synced),
+		TEST(test_scan_syncs_files_of_others),
+		TEST(test_first_of_many_files_has_its_record),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

@@ -84,7 +84,7 @@ static void ask_kind(struct bid_source *source, const char *id, enum bid_kind ki
 	await_done(capture);
 }
 
-static void test_layouts(void **state)
+static void test_each_layout_is_found(void **state)
 {
 	struct capture capture;
 	struct setting setting;
@@ -140,7 +140,7 @@ static void test_build_directory_instead_of_file_is_closed(void **state)
 	assert_int_equal(count_open(), 0);
 }
 
-static void test_details(void **state)
+static void test_sources_and_sections_are_found(void **state)
 {
 	static const struct {
 		enum bid_kind kind;
@@ -176,7 +176,7 @@ static void test_details(void **state)
 }
 
 /* A missing file is absent; without a tree the result is unknown. */
-static void test_absence(void **state)
+static void test_missing_tree_is_not_absence(void **state)
 {
 	static const struct {
 		const char *tree, *id;
@@ -203,7 +203,7 @@ static void test_absence(void **state)
 	}
 }
 
-static void test_receiver_fails(void **state)
+static void test_receiver_error_ends_the_transfer(void **state)
 {
 	struct capture capture;
 	struct setting setting;
@@ -220,7 +220,7 @@ static void test_receiver_fails(void **state)
 }
 
 /* In every case each transfer ends once. */
-static void test_free_in_flight(void **state)
+static void test_free_ends_running_transfers(void **state)
 {
 	enum { N = 50 };
 	static struct capture captures[N];
@@ -254,7 +254,7 @@ static void look_at_health(void *user)
 }
 
 /* The source calls done() without its lock. */
-static void test_receiver_is_sent(void **state)
+static void test_receiver_may_submit_a_request(void **state)
 {
 	struct bid_request request = { .kind = BID_KIND_DEBUGINFO };
 	struct bid_receiver looks = receiver;
@@ -276,12 +276,12 @@ static void test_receiver_is_sent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layouts),
-		cmocka_unit_test(test_details),
-		cmocka_unit_test(test_absence),
-		cmocka_unit_test(test_receiver_fails),
-		cmocka_unit_test(test_receiver_is_sent),
-		cmocka_unit_test(test_free_in_flight),
+		cmocka_unit_test(test_each_layout_is_found),
+		cmocka_unit_test(test_sources_and_sections_are_found),
+		cmocka_unit_test(test_missing_tree_is_not_absence),
+		cmocka_unit_test(test_receiver_error_ends_the_transfer),
+		cmocka_unit_test(test_receiver_may_submit_a_request),
+		cmocka_unit_test(test_free_ends_running_transfers),
 		cmocka_unit_test(test_build_directory_instead_of_file_is_closed),
 	};
 

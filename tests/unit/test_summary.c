@@ -49,7 +49,7 @@ static struct bid_summary summary_of(const struct store_scene *scene, const char
 	return first;
 }
 
-static void of_all_layouts(void **state)
+static void test_build_stat_covers_all_layouts(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_summary summary;
@@ -83,7 +83,7 @@ static void of_all_layouts(void **state)
 	assert_int_equal(summary_of(scene, ID_SHORT).kinds, 1 << BID_KIND_ELF);
 }
 
-static void of_old_and_of_broken_ones(void **state)
+static void test_build_stat_covers_old_and_broken_layouts(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_summary summary;
@@ -118,7 +118,7 @@ static void of_old_and_of_broken_ones(void **state)
 	assert_int_equal(summary_of(scene, ID_GONE).kinds, 0);
 }
 
-static void of_lower_stores(void **state)
+static void test_build_stat_covers_lower_stores(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_summary summary;
@@ -153,9 +153,9 @@ static void of_lower_stores(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(of_all_layouts, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(of_old_and_of_broken_ones, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(of_lower_stores, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_build_stat_covers_all_layouts, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_build_stat_covers_old_and_broken_layouts, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_build_stat_covers_lower_stores, store_scene_begin, store_scene_end),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

@@ -52,7 +52,7 @@ static bool has_number(uint32_t number)
 	return has;
 }
 
-static void file_without_a_name_lives_as_long_as_its_users(void **state)
+static void test_unlinked_file_lives_until_its_last_close(void **state)
 {
 	struct bid_tmpfile *handle = file(*state, "a", "elf"), *next;
 	uint32_t number = handle->number;
@@ -75,7 +75,7 @@ static void file_without_a_name_lives_as_long_as_its_users(void **state)
 	assert_false(has_number(number));
 }
 
-static void last_writer_is_told_and_the_only_one_known(void **state)
+static void test_last_writer_gets_the_result(void **state)
 {
 	struct bid_tmpfile *tmpfile = file(*state, "a", "elf");
 
@@ -93,7 +93,7 @@ static void last_writer_is_told_and_the_only_one_known(void **state)
 	bid_tmpfile_put(tmpfiles, tmpfile);
 }
 
-static void directory_is_written_while_a_writer_is_open(void **state)
+static void test_directory_waits_for_its_writer(void **state)
 {
 	struct bid_tmpfile *a = file(*state, "a", "elf"), *b = file(*state, "b", ".elf.x");
 
@@ -111,9 +111,9 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 	const struct CMUnitTest tests[] = {
-		TEST(file_without_a_name_lives_as_long_as_its_users),
-		TEST(last_writer_is_told_and_the_only_one_known),
-		TEST(directory_is_written_while_a_writer_is_open),
+		TEST(test_unlinked_file_lives_until_its_last_close),
+		TEST(test_last_writer_gets_the_result),
+		TEST(test_directory_waits_for_its_writer),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

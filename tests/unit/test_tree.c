@@ -47,7 +47,7 @@ static int type_of(const struct bid_tree *tree, const char *path)
 	return r;
 }
 
-static void every_path_of_the_product(void **state)
+static void test_every_path_has_its_node(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_tree tree = { .store = scene->store };
@@ -145,7 +145,7 @@ static void every_path_of_the_product(void **state)
 }
 
 /* The servers decide if the file exists. */
-static void with_sources_a_name_with_a_dot_may_be_a_file(void **state)
+static void test_name_with_a_dot_may_be_a_source(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_tree tree = { .store = scene->store, .any_id = true };
@@ -177,7 +177,7 @@ static void with_sources_a_name_with_a_dot_may_be_a_file(void **state)
 	}
 }
 
-static void with_sources_only_buildid_has_any_id(void **state)
+static void test_only_buildid_has_any_id(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_tree tree = { .store = scene->store, .any_id = true };
@@ -204,7 +204,7 @@ static void with_sources_only_buildid_has_any_id(void **state)
 	assert_int_equal(type_of(&tree, "usr/bin/b/" ID_B "/debug"), BID_NODE_FILE);
 }
 
-static void links_lead_where_perf_wants_them(void **state)
+static void test_links_have_perfs_targets(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_tree tree = { .store = scene->store, .any_id = true };
@@ -246,7 +246,7 @@ static void assert_lists(const struct bid_tree *tree, const char *path, const ch
 	assert_string_equal(names, expected);
 }
 
-static void listing_shows_what_is_here(void **state)
+static void test_listing_has_only_stored_files(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_tree tree = { .store = scene->store, .any_id = true };
@@ -270,7 +270,7 @@ static void listing_shows_what_is_here(void **state)
 }
 
 /* As bazel, conan and docker have them in their paths. */
-static void a_hash_may_be_a_part_of_a_path(void **state)
+static void test_path_may_have_an_id_as_component(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_node early = { .type = BID_NODE_PATH_ID, .id = id_of(ID_B), .path = (char *)"opt/" ID_B }, child;
@@ -299,7 +299,7 @@ static void a_hash_may_be_a_part_of_a_path(void **state)
 	assert_int_equal(strlen(names), strlen("debug y "));
 }
 
-static void numbers_are_a_function_of_the_node(void **state)
+static void test_number_depends_only_on_the_node(void **state)
 {
 	struct bid_node root = { .type = BID_NODE_PATH };
 	struct bid_node elf = { .type = BID_NODE_FILE, .kind = BID_KIND_ELF, .id = id_of(ID_A) };
@@ -317,13 +317,10 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
-		TEST(every_path_of_the_product),
-		TEST(with_sources_only_buildid_has_any_id),
-		TEST(with_sources_a_name_with_a_dot_may_be_a_file),
-		TEST(links_lead_where_perf_wants_them),
-		TEST(listing_shows_what_is_here),
-		TEST(a_hash_may_be_a_part_of_a_path),
-		TEST(numbers_are_a_function_of_the_node),
+		TEST(test_every_path_has_its_node),	    TEST(test_only_buildid_has_any_id),
+		TEST(test_name_with_a_dot_may_be_a_source), TEST(test_links_have_perfs_targets),
+		TEST(test_listing_has_only_stored_files),   TEST(test_path_may_have_an_id_as_component),
+		TEST(test_number_depends_only_on_the_node),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

@@ -60,7 +60,7 @@ static size_t next_byte(size_t n, size_t len)
 	return n < ENDS || n + ENDS >= len ? n + 1 : n + STEP;
 }
 
-static void test_unpack(void **state)
+static void test_each_compression_is_unpacked(void **state)
 {
 	bid_auto_free char *wanted = NULL;
 	size_t wanted_len;
@@ -89,7 +89,7 @@ static void test_unpack(void **state)
 	}
 }
 
-static void test_unpack_cut(void **state)
+static void test_truncated_file_is_an_error(void **state)
 {
 	for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++) {
 		bid_auto_free char *data = NULL;
@@ -107,7 +107,7 @@ static void test_unpack_cut(void **state)
 }
 
 /* A flipped bit may have no effect. It must not change the content unnoticed. */
-static void test_unpack_damaged(void **state)
+static void test_damaged_file_is_an_error(void **state)
 {
 	bid_auto_free char *wanted = NULL;
 	size_t wanted_len;
@@ -135,7 +135,7 @@ static void test_unpack_damaged(void **state)
 	}
 }
 
-static void test_is_packed(void **state)
+static void test_compression_is_recognized(void **state)
 {
 	static const struct {
 		const char *head;
@@ -180,7 +180,7 @@ static void make_image(bool sized, char **ret_data, size_t *ret_len)
 	*ret_len = before + len + 4 + TAIL;
 }
 
-static void test_unpack_kernel(void **state)
+static void test_kernel_image_is_unpacked(void **state)
 {
 	static const struct {
 		const char *command;
@@ -256,9 +256,9 @@ static void test_bomb_ends_at_what_its_size_explains(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unpack),	       cmocka_unit_test(test_unpack_cut),
-		cmocka_unit_test(test_unpack_damaged), cmocka_unit_test(test_is_packed),
-		cmocka_unit_test(test_unpack_kernel),  cmocka_unit_test(test_bomb_ends_at_what_its_size_explains),
+		cmocka_unit_test(test_each_compression_is_unpacked), cmocka_unit_test(test_truncated_file_is_an_error),
+		cmocka_unit_test(test_damaged_file_is_an_error),     cmocka_unit_test(test_compression_is_recognized),
+		cmocka_unit_test(test_kernel_image_is_unpacked),     cmocka_unit_test(test_bomb_ends_at_what_its_size_explains),
 	};
 
 	return cmocka_run_group_tests(tests, elf_scene_enter, elf_scene_leave);

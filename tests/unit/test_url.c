@@ -55,7 +55,7 @@ static char *urls_line(const char *etc)
 		assert_string_equal(line, expected); \
 	} while (0)
 
-static void test_check(void **state)
+static void test_bad_url_is_refused(void **state)
 {
 	static const struct {
 		const char *url;
@@ -107,7 +107,7 @@ static void test_check(void **state)
 			fail_msg("\"%s\": %d, not %d", cases[i].url, bid_fetch_check_url(cases[i].url), cases[i].error);
 }
 
-static void test_longest(void **state)
+static void test_longest_url_is_accepted(void **state)
 {
 	char url[BID_URL_MAX + 2];
 
@@ -120,7 +120,7 @@ static void test_longest(void **state)
 	assert_int_equal(bid_fetch_check_url(url), -EINVAL);
 }
 
-static void test_normalise(void **state)
+static void test_url_is_normalised(void **state)
 {
 	static const char *const cases[][2] = {
 		{ "http://localhost:8002", "http://localhost:8002" },
@@ -139,7 +139,7 @@ static void test_normalise(void **state)
 	}
 }
 
-static void test_normalise_leaves_result_alone(void **state)
+static void test_failed_normalisation_keeps_the_result(void **state)
 {
 	char *url = (char *)"as it was";
 
@@ -147,7 +147,7 @@ static void test_normalise_leaves_result_alone(void **state)
 	assert_string_equal(url, "as it was");
 }
 
-static void test_tree(void **state)
+static void test_file_url_names_a_tree(void **state)
 {
 	static const struct {
 		const char *url, *path;
@@ -190,7 +190,7 @@ static void test_same_server(void **state)
 			fail_msg("%s", cases[i].url);
 }
 
-static void test_shown(void **state)
+static void test_shown_url_hides_the_password(void **state)
 {
 	static const char *const cases[][2] = {
 		{ "http://example.org/a", "http://example.org/a" },
@@ -211,7 +211,7 @@ static void test_shown(void **state)
 	}
 }
 
-static void test_request(void **state)
+static void test_request_has_its_url(void **state)
 {
 	struct bid_request request = { .kind = BID_KIND_ELF };
 	bid_auto_free char *elf = NULL, *debuginfo = NULL;
@@ -233,7 +233,7 @@ static void test_request(void **state)
 	}
 }
 
-static void test_request_with_detail(void **state)
+static void test_request_encodes_the_detail(void **state)
 {
 	static const struct {
 		enum bid_kind kind;
@@ -265,7 +265,7 @@ static void test_request_with_detail(void **state)
 	}
 }
 
-static void test_variable(void **state)
+static void test_variable_lists_servers(void **state)
 {
 	static const char *const cases[][2] = {
 		{ "http://a/ http://b", "http://a http://b" },
@@ -321,7 +321,7 @@ static int remove_directory(void **state)
 	return rmdir(directory->path);
 }
 
-static void test_files(void **state)
+static void test_files_list_servers(void **state)
 {
 	const struct directory *etc = *state;
 
@@ -344,7 +344,7 @@ static void test_files(void **state)
 	assert_urls(etc->path, "");
 }
 
-static void test_bad_files(void **state)
+static void test_unreadable_files_are_reported(void **state)
 {
 	const struct directory *etc = *state;
 	bid_auto_free char *long_text = malloc(200 * 1024);
@@ -368,7 +368,7 @@ static void test_bad_files(void **state)
 	assert_urls(etc->path, "http://z");
 }
 
-static void test_no_directory(void **state)
+static void test_missing_directory_has_no_servers(void **state)
 {
 	char **urls = NULL;
 
@@ -386,7 +386,7 @@ static void clear_config_environment(void)
 	unsetenv("DEBUGINFOD_RETRY_LIMIT");
 }
 
-static void test_config_defaults(void **state)
+static void test_missing_variables_mean_defaults(void **state)
 {
 	struct bid_fetch_config config;
 
@@ -403,7 +403,7 @@ static void test_config_defaults(void **state)
 	assert_int_equal(config.max_size, 0);
 }
 
-static void test_config_timeout(void **state)
+static void test_timeout_variable_is_parsed(void **state)
 {
 	static const struct {
 		const char *value;
@@ -434,7 +434,7 @@ static void test_config_timeout(void **state)
 	clear_config_environment();
 }
 
-static void test_config_limits(void **state)
+static void test_limit_variables_are_parsed(void **state)
 {
 	struct bid_fetch_config config;
 
@@ -460,22 +460,22 @@ static void test_config_limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_check),
-		cmocka_unit_test(test_longest),
-		cmocka_unit_test(test_normalise),
-		cmocka_unit_test(test_normalise_leaves_result_alone),
-		cmocka_unit_test(test_tree),
+		cmocka_unit_test(test_bad_url_is_refused),
+		cmocka_unit_test(test_longest_url_is_accepted),
+		cmocka_unit_test(test_url_is_normalised),
+		cmocka_unit_test(test_failed_normalisation_keeps_the_result),
+		cmocka_unit_test(test_file_url_names_a_tree),
 		cmocka_unit_test(test_same_server),
-		cmocka_unit_test(test_shown),
-		cmocka_unit_test(test_request),
-		cmocka_unit_test(test_request_with_detail),
-		cmocka_unit_test(test_variable),
-		cmocka_unit_test_setup_teardown(test_files, make_directory, remove_directory),
-		cmocka_unit_test_setup_teardown(test_bad_files, make_directory, remove_directory),
-		cmocka_unit_test(test_no_directory),
-		cmocka_unit_test(test_config_defaults),
-		cmocka_unit_test(test_config_timeout),
-		cmocka_unit_test(test_config_limits),
+		cmocka_unit_test(test_shown_url_hides_the_password),
+		cmocka_unit_test(test_request_has_its_url),
+		cmocka_unit_test(test_request_encodes_the_detail),
+		cmocka_unit_test(test_variable_lists_servers),
+		cmocka_unit_test_setup_teardown(test_files_list_servers, make_directory, remove_directory),
+		cmocka_unit_test_setup_teardown(test_unreadable_files_are_reported, make_directory, remove_directory),
+		cmocka_unit_test(test_missing_directory_has_no_servers),
+		cmocka_unit_test(test_missing_variables_mean_defaults),
+		cmocka_unit_test(test_timeout_variable_is_parsed),
+		cmocka_unit_test(test_limit_variables_are_parsed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,7 @@ static void add(const struct store_scene *scene, const char *name, enum bid_link
 	assert_int_equal(bid_store_add(scene->store, path, link, &added), 0);
 }
 
-static void what_is_right_is_found_right(void **state)
+static void test_right_store_has_no_findings(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_verify_stats stats;
@@ -94,7 +94,7 @@ static void what_is_right_is_found_right(void **state)
 	verify(scene, DEEP | REPAIR, "");
 }
 
-static void several_names_of_one_object_are_right(void **state)
+static void test_paths_of_one_object_are_right(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -104,7 +104,7 @@ static void several_names_of_one_object_are_right(void **state)
 	assert_int_equal(verify(scene, LIGHT, "").names, 2);
 }
 
-static void wrong_objects_are_set_aside(void **state)
+static void test_wrong_objects_are_quarantined(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -143,7 +143,7 @@ static void test_file_that_cannot_be_unpacked_stays(void **state)
 	run(scene, "(cd store && find usr lib .build-id | sort) | cmp before - && ! test -e store/.bidfs/quarantine");
 }
 
-static void tables_without_addresses_are_set_aside(void **state)
+static void test_tables_without_addresses_are_quarantined(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -160,7 +160,7 @@ static void tables_without_addresses_are_set_aside(void **state)
 	assert_int_equal(find(scene, "1111111111111111111111111111111111111111", BID_KIND_KALLSYMS), 0);
 }
 
-static void a_linked_file_edited_in_place_is_set_aside(void **state)
+static void test_edited_hard_link_is_quarantined(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -173,7 +173,7 @@ static void a_linked_file_edited_in_place_is_set_aside(void **state)
 	run(scene, "cmp b plain");
 }
 
-static void what_lies_beside_a_wrong_object_stays(void **state)
+static void test_files_beside_a_wrong_object_stay(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -185,7 +185,7 @@ static void what_lies_beside_a_wrong_object_stays(void **state)
 	assert_int_equal(verify(scene, LIGHT, "").foreign, 1);
 }
 
-static void orphans_get_a_link(void **state)
+static void test_orphans_get_a_link(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -197,7 +197,7 @@ static void orphans_get_a_link(void **state)
 	run(scene, "test \"$(readlink store/" LINK_A ")\" = ../../usr/bin/a/" ID_A " && cmp b store/" LINK_B "/elf");
 }
 
-static void orphans_beside_a_link_become_names_of_its_object(void **state)
+static void test_orphans_beside_a_link_become_paths(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -220,7 +220,7 @@ static void orphans_beside_a_link_become_names_of_its_object(void **state)
 }
 
 /* In any order of names, the target of the link counts as right only after its check. */
-static void what_is_right_does_not_give_way_to_what_is_wrong(void **state)
+static void test_right_file_is_not_replaced_by_a_wrong_one(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -234,7 +234,7 @@ static void what_is_right_does_not_give_way_to_what_is_wrong(void **state)
 		   "test $(ls store/.bidfs/quarantine | wc -l) = 2");
 }
 
-static void links_that_lead_nowhere_or_elsewhere(void **state)
+static void test_dangling_and_wrong_links_are_repaired(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -251,7 +251,7 @@ static void links_that_lead_nowhere_or_elsewhere(void **state)
 }
 
 /* As after a kill of perf: before the first file is in, or after the last is out; with a link or without. */
-static void empty_directories_go(void **state)
+static void test_empty_directories_are_removed(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -267,7 +267,7 @@ static void empty_directories_go(void **state)
 	run(scene, "test -f store/" LINK_A "/elf && ! test -e store/usr/bin/b && ! test -L store/" LINK_B);
 }
 
-static void what_is_not_ours_is_left_alone(void **state)
+static void test_foreign_files_stay(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_verify_stats stats;
@@ -285,7 +285,7 @@ static void what_is_not_ours_is_left_alone(void **state)
 	run(scene, "find store ! -name lock >after && cmp before after");
 }
 
-static void leftovers_go(void **state)
+static void test_leftovers_are_removed(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -318,7 +318,7 @@ static void test_damaged_record_is_removed_by_repair(void **state)
 	free(text);
 }
 
-static void a_file_replaced_by_perf_is_not_rotten(void **state)
+static void test_file_replaced_by_perf_is_right(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -329,7 +329,7 @@ static void a_file_replaced_by_perf_is_not_rotten(void **state)
 	run(scene, "cmp a store/" LINK_A "/elf");
 }
 
-static void only_what_is_asked_for(void **state)
+static void test_only_the_selected_build_is_checked(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_id ids[] = { id_of(ID_A), id_of(ID_LONG) };
@@ -352,7 +352,7 @@ static int stop_at_first(void *user, const struct bid_finding *finding)
 	return 42;
 }
 
-static void a_callback_ends_it_and_readers_do_not_repair(void **state)
+static void test_callback_ends_verify(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_verify_config config = { .found = stop_at_first };
@@ -390,7 +390,7 @@ static void no_source_is_left(const struct store_scene *scene)
 	run(scene, "! test -e store/.bidfs/source/aa && ! test -e " RECORD_PIECE);
 }
 
-static void a_source_that_rots_goes(void **state)
+static void test_rotten_source_is_removed(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -405,7 +405,7 @@ static void a_source_that_rots_goes(void **state)
 }
 
 /* Without its record nothing would ever evict it. */
-static void a_source_goes_with_its_record(void **state)
+static void test_source_is_removed_with_its_record(void **state)
 {
 	struct store_scene *scene = *state;
 	static const char *const damages[] = {
@@ -424,7 +424,7 @@ static void a_source_goes_with_its_record(void **state)
 	}
 }
 
-static void a_section_is_what_it_was_cut_out_of(void **state)
+static void test_section_is_compared_with_its_file(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_SECTION);
@@ -454,7 +454,7 @@ static void leave_out_empty(struct bid_verify_stats *stats)
 }
 
 /* Several threads find the same as one: names that are right, wrong, empty, without a link, and dangling links. */
-static void threads_find_what_one_finds(void **state)
+static void test_threads_find_the_same_as_one(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_verify_config config = { .jobs = 1 };
@@ -486,28 +486,28 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
-		TEST(what_is_right_is_found_right),
-		TEST(several_names_of_one_object_are_right),
-		TEST(wrong_objects_are_set_aside),
+		TEST(test_right_store_has_no_findings),
+		TEST(test_paths_of_one_object_are_right),
+		TEST(test_wrong_objects_are_quarantined),
 		TEST(test_file_that_cannot_be_unpacked_stays),
-		TEST(tables_without_addresses_are_set_aside),
-		TEST(a_linked_file_edited_in_place_is_set_aside),
-		TEST(what_lies_beside_a_wrong_object_stays),
-		TEST(orphans_get_a_link),
-		TEST(orphans_beside_a_link_become_names_of_its_object),
-		TEST(what_is_right_does_not_give_way_to_what_is_wrong),
-		TEST(links_that_lead_nowhere_or_elsewhere),
-		TEST(empty_directories_go),
-		TEST(what_is_not_ours_is_left_alone),
-		TEST(leftovers_go),
+		TEST(test_tables_without_addresses_are_quarantined),
+		TEST(test_edited_hard_link_is_quarantined),
+		TEST(test_files_beside_a_wrong_object_stay),
+		TEST(test_orphans_get_a_link),
+		TEST(test_orphans_beside_a_link_become_paths),
+		TEST(test_right_file_is_not_replaced_by_a_wrong_one),
+		TEST(test_dangling_and_wrong_links_are_repaired),
+		TEST(test_empty_directories_are_removed),
+		TEST(test_foreign_files_stay),
+		TEST(test_leftovers_are_removed),
 		TEST(test_damaged_record_is_removed_by_repair),
-		TEST(a_file_replaced_by_perf_is_not_rotten),
-		TEST(only_what_is_asked_for),
-		TEST(a_source_that_rots_goes),
-		TEST(a_source_goes_with_its_record),
-		TEST(a_section_is_what_it_was_cut_out_of),
-		TEST(threads_find_what_one_finds),
-		TEST(a_callback_ends_it_and_readers_do_not_repair),
+		TEST(test_file_replaced_by_perf_is_right),
+		TEST(test_only_the_selected_build_is_checked),
+		TEST(test_rotten_source_is_removed),
+		TEST(test_source_is_removed_with_its_record),
+		TEST(test_section_is_compared_with_its_file),
+		TEST(test_threads_find_the_same_as_one),
+		TEST(test_callback_ends_verify),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

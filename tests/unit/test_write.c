@@ -107,7 +107,7 @@ static void no_temporary_files(const struct store_scene *scene)
 	run(scene, "test -z \"$(ls store/.bidfs/tmp)\"");
 }
 
-static void what_is_right_is_published_as_perf_would(void **state)
+static void test_right_file_is_published_in_perfs_layout(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_id id = id_of(ID_A);
@@ -186,7 +186,7 @@ static void put_in_pieces(const struct store_scene *scene, const char *data, siz
 	bid_detail_unref(detail);
 }
 
-static void pieces_of_any_size_are_put_together(void **state)
+static void test_body_of_any_pieces_is_written(void **state)
 {
 	static const size_t sizes[] = { 1, 65535, 16384, 65536, 65537, 200000, 4095, 131072 }, small[] = { 16384 };
 	enum { LEN = 3 * 1000 * 1000 + 7 };
@@ -222,7 +222,7 @@ static void test_link_lost_in_crash_comes_with_next_download(void **state)
 	run(scene, "cmp a store/.build-id/aa/%s/elf", ID_A + 2);
 }
 
-static void what_is_wrong_is_not(void **state)
+static void test_wrong_file_is_not_published(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -237,7 +237,7 @@ static void what_is_wrong_is_not(void **state)
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
 }
 
-static void fetched_files_join_what_perf_has(void **state)
+static void test_download_joins_perfs_build(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -247,7 +247,7 @@ static void fetched_files_join_what_perf_has(void **state)
 	assert_false(has_path(scene, "[debuginfod]"));
 }
 
-static void the_first_one_stays(void **state)
+static void test_first_published_file_stays(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -256,7 +256,7 @@ static void the_first_one_stays(void **state)
 	run(scene, "cmp a.stripped store/usr/bin/a/" ID_A "/elf");
 }
 
-static void a_wrong_file_in_the_way_is_passed_by(void **state)
+static void test_wrong_file_in_the_way_is_bypassed(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -274,7 +274,7 @@ static void a_wrong_file_in_the_way_is_passed_by(void **state)
 	run(scene, "cmp b store/.bidfs/quarantine/*");
 }
 
-static void a_place_that_cannot_be_used_is_passed_by(void **state)
+static void test_unusable_directory_is_bypassed(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -288,7 +288,7 @@ static void a_place_that_cannot_be_used_is_passed_by(void **state)
 	run(scene, "cmp a.debug 'store/[debuginfod]/" ID_A "/debug' && cmp a.stripped store/usr/bin/a/" ID_A);
 }
 
-static void long_ids_are_filed_as_perf_files_them(void **state)
+static void test_long_id_has_perfs_directory(void **state)
 {
 	struct store_scene *scene = *state;
 
@@ -310,17 +310,17 @@ static void name_as_it_is_fetched(struct store_scene *scene, enum bid_kind kind,
 	nothing_is_wrong(scene);
 }
 
-static void a_build_is_named_as_its_debuginfo_is_fetched(void **state)
+static void test_debuginfo_download_names_the_build(void **state)
 {
 	name_as_it_is_fetched(*state, BID_KIND_DEBUGINFO, "a.debug");
 }
 
-static void a_build_is_named_as_it_is_fetched(void **state)
+static void test_download_names_the_build(void **state)
 {
 	name_as_it_is_fetched(*state, BID_KIND_ELF, "a.stripped");
 }
 
-static void without_unnamed_files_too(void **state)
+static void test_temporary_file_works_without_o_tmpfile(void **state)
 {
 	struct store_scene *scene = *state;
 	char path[96];
@@ -339,7 +339,7 @@ static void without_unnamed_files_too(void **state)
 	no_temporary_files(scene);
 }
 
-static void living_writers_are_not_swept(void **state)
+static void test_files_of_living_writers_are_not_swept(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
@@ -367,7 +367,7 @@ static int add(const struct store_scene *scene, const char *name, enum bid_link 
 }
 
 /* On NFS another machine may be writing: there a temporary file must also have been unchanged for a day. */
-static void leftovers_on_nfs_go(void **state)
+static void test_leftovers_on_nfs_are_swept(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
@@ -390,7 +390,7 @@ static void leftovers_on_nfs_go(void **state)
 	bid_store_free(store);
 }
 
-static void adds_under_the_real_path(void **state)
+static void test_file_is_added_under_its_real_path(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_id a = id_of(ID_A);
@@ -414,7 +414,7 @@ static void adds_under_the_real_path(void **state)
 	no_temporary_files(scene);
 }
 
-static void a_debug_file_goes_beside_its_elf_file(void **state)
+static void test_debug_file_is_stored_beside_its_elf_file(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_added added;
@@ -431,7 +431,7 @@ static void a_debug_file_goes_beside_its_elf_file(void **state)
 	run(scene, "test -f store/$PWD/a.stripped/" ID_A "/elf");
 }
 
-static void one_object_with_several_names(void **state)
+static void test_object_has_several_paths(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_added added;
@@ -443,7 +443,7 @@ static void one_object_with_several_names(void **state)
 	run(scene, "test store/$PWD/a/" ID_A "/elf -ef store/$PWD/a2/" ID_A "/elf");
 }
 
-static void a_link_that_leads_to_another_build_is_put_right(void **state)
+static void test_link_to_another_build_is_repaired(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_id a = id_of(ID_A);
@@ -488,7 +488,7 @@ static mode_t mode_in_store(const struct store_scene *scene, const char *hex)
 	return mode;
 }
 
-static void links_only_what_is_safe_to_link(void **state)
+static void test_only_safe_files_are_hard_linked(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_added added;
@@ -507,7 +507,7 @@ static void links_only_what_is_safe_to_link(void **state)
 	assert_int_equal(mode_in_store(scene, ID_LONG), 0400);
 }
 
-static void a_linked_file_edited_in_place_is_not_served(void **state)
+static void test_edited_hard_link_is_not_served(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_added added;
@@ -519,7 +519,7 @@ static void a_linked_file_edited_in_place_is_not_served(void **state)
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EBADMSG);
 }
 
-static void damaged_records_cost_only_what_they_say(void **state)
+static void test_damaged_record_loses_only_itself(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_id id = id_of(ID_A);
@@ -535,7 +535,7 @@ static void damaged_records_cost_only_what_they_say(void **state)
 	free(text);
 }
 
-static void a_store_opened_for_reading_is_not_written(void **state)
+static void test_read_only_store_is_not_written(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
@@ -558,28 +558,28 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
-		TEST(what_is_right_is_published_as_perf_would),
-		TEST(pieces_of_any_size_are_put_together),
+		TEST(test_right_file_is_published_in_perfs_layout),
+		TEST(test_body_of_any_pieces_is_written),
 		TEST(test_link_lost_in_crash_comes_with_next_download),
-		TEST(what_is_wrong_is_not),
-		TEST(fetched_files_join_what_perf_has),
-		TEST(the_first_one_stays),
-		TEST(a_wrong_file_in_the_way_is_passed_by),
-		TEST(a_place_that_cannot_be_used_is_passed_by),
-		TEST(long_ids_are_filed_as_perf_files_them),
-		TEST(a_build_is_named_as_its_debuginfo_is_fetched),
-		TEST(a_build_is_named_as_it_is_fetched),
-		TEST(without_unnamed_files_too),
-		TEST(living_writers_are_not_swept),
-		TEST(leftovers_on_nfs_go),
-		TEST(adds_under_the_real_path),
-		TEST(a_debug_file_goes_beside_its_elf_file),
-		TEST(a_link_that_leads_to_another_build_is_put_right),
-		TEST(one_object_with_several_names),
-		TEST(links_only_what_is_safe_to_link),
-		TEST(a_linked_file_edited_in_place_is_not_served),
-		TEST(damaged_records_cost_only_what_they_say),
-		TEST(a_store_opened_for_reading_is_not_written),
+		TEST(test_wrong_file_is_not_published),
+		TEST(test_download_joins_perfs_build),
+		TEST(test_first_published_file_stays),
+		TEST(test_wrong_file_in_the_way_is_bypassed),
+		TEST(test_unusable_directory_is_bypassed),
+		TEST(test_long_id_has_perfs_directory),
+		TEST(test_debuginfo_download_names_the_build),
+		TEST(test_download_names_the_build),
+		TEST(test_temporary_file_works_without_o_tmpfile),
+		TEST(test_files_of_living_writers_are_not_swept),
+		TEST(test_leftovers_on_nfs_are_swept),
+		TEST(test_file_is_added_under_its_real_path),
+		TEST(test_debug_file_is_stored_beside_its_elf_file),
+		TEST(test_link_to_another_build_is_repaired),
+		TEST(test_object_has_several_paths),
+		TEST(test_only_safe_files_are_hard_linked),
+		TEST(test_edited_hard_link_is_not_served),
+		TEST(test_damaged_record_loses_only_itself),
+		TEST(test_read_only_store_is_not_written),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
