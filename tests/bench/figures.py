@@ -122,7 +122,7 @@ class Figures:
             return digits(value) if unit is None else in_unit(value, unit)
 
         middle, low, high = statistics.median(values), min(values), max(values)
-        line |= {"value": middle, "ratio": told(middle) if unit is None else "", "wanted": wanted or "", "verdict": "",
+        line |= {"value": middle, "ratio": told(middle) if unit is None else "", "wanted": wanted or "", "result": "",
                  "spread": f"({told(low)} .. {told(high)})" if low != high else ""}
         if target is not None:
             line["wanted"] = wanted or f"{'>=' if above else '<='} {told(target)}"
@@ -130,7 +130,7 @@ class Figures:
             if much is not None:
                 of_wanted = min(of_wanted, much)
             good, missed = of_wanted <= 1, max(of_wanted - 1, 0)
-            line |= {"met": good, "missed": missed, "verdict": "met" if good else f"missed, {percent(missed)}"}
+            line |= {"met": good, "missed": missed, "result": "met" if good else f"missed, {percent(missed)}"}
         self.lines.append(line)
 
     def text(self):
@@ -140,7 +140,7 @@ class Figures:
         for line in self.lines:
             told = [line[name] for name in ("row", "metric", "ours", "other")]
             if "value" in line:
-                told += [line[name] for name in ("ratio", "spread", "wanted", "verdict")]
+                told += [line[name] for name in ("ratio", "spread", "wanted", "result")]
             else:
                 told += ["", "", line["wanted"], "not measured"]
             lines.append(form.format(*told))
@@ -200,7 +200,7 @@ def table(lines):
         if other in NATIVE:
             native, peer = line["other"].removeprefix(other).strip(), ""
         told.append(form.format(line["row"], line["metric"], line["ours"], native, peer, line.get("ratio", ""),
-                                line.get("spread", ""), line["wanted"], line.get("verdict", "not measured")))
+                                line.get("spread", ""), line["wanted"], line.get("result", "not measured")))
     return "\n".join(line.rstrip() for line in told)
 
 
