@@ -64,7 +64,8 @@ def case_builds(scene):
     compare(scene, "archive", "archive", "-o", scene.home / "a.tar", ID_ONE, ID_NOT_STORED, status=REFUSED)
     compare(scene, "unarchive", "unarchive", scene.home / "a.tar")
     compare(scene, "pin", "pin", ID_ONE, ID_NOT_STORED, status=REFUSED)
-    compare(scene, "du", "du")
+    # on tmpfs a directory takes no blocks
+    compare(scene, "du", "du", rows=lambda row: row.get("kind") != "index")
     compare(scene, "remove-dry-run", "remove", "--dry-run", ID_ONE)
     compare(scene, "remove", "remove", ID_ONE, ID_NOT_STORED, status=REFUSED)
     compare(scene, "gc", "gc")
