@@ -248,7 +248,7 @@ static size_t parse_hex(const char *text, unsigned char *bytes, size_t max)
 {
 	size_t len = strlen(text);
 
-	if (len % 2 != 0 || len / 2 > max || strspn(text, "0123456789abcdef") != len)
+	if (len % 2 != 0 || len / 2 > max || strspn(text, "0123456789abcdefABCDEF") != len)
 		return 0;
 	for (size_t i = 0; i < len / 2; i++) {
 		char digits[] = { text[2 * i], text[2 * i + 1], '\0' };

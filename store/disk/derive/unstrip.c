@@ -152,7 +152,7 @@ int bid_store_unstrip(struct bid_store *store, const struct bid_id *id, struct b
 {
 	struct bid_request request = { .id = *id, .kind = BID_KIND_UNSTRIPPED };
 	bid_cleanup(pair_release) struct pair pair = PAIR_NONE;
-	int r = bid_store_find(store, &request, ret_file);
+	int r = bid_unstripped_find(store, &request, ret_file);
 
 	if (r != -ENOENT)
 		return r;
