@@ -533,4 +533,7 @@ def case_running_library_in_archive_is_refused(scene):
 
 if __name__ == "__main__":
     main(globals(), Scene, tools=("cc", "objcopy", "readelf", "ldd"), own_programs=True,
-         fetching=[function for name, function in globals().items() if name.startswith("case_") and "fetched" in name])
+         fetching=[case_list_downloads_missing_files, case_list_reports_outage_and_absence_apart, case_list_refuses_changed_bytes,
+                   case_dwz_file_is_downloaded_with_debuginfo, case_dwz_of_strings_is_debuginfo_fetched_or_added,
+                   case_recording_downloads_missing_files, case_most_sampled_build_is_requested_first,
+                   case_interrupt_keeps_finished_downloads, case_downloads_draw_progress])
