@@ -269,6 +269,14 @@ static void held_free(struct bid_source *source)
 		pthread_cond_wait(&held->changed, &held->lock);
 	pthread_mutex_unlock(&held->lock);
 	pthread_join(held->thread, NULL);
+	/* a probe for a loop may be behind the transfer that the thread ended last */
+	for (struct held_transfer *transfer; (transfer = held->transfers);) {
+		static const struct bid_answer answer = { .outcome = BID_OUTCOME_CANCELLED, .not_sent = true };
+
+		held->transfers = transfer->next;
+		transfer->receiver->done(transfer->user, &answer);
+		free(transfer);
+	}
 	pthread_mutex_destroy(&held->lock);
 	pthread_cond_destroy(&held->changed);
 }
