@@ -118,4 +118,5 @@ def case_verbose_get_prints_progress_to_a_pipe(scene):
 if __name__ == "__main__":
     main(globals(), Scene, fetching=[
         case_verbose_get_names_the_server, case_verbose_get_counts_attempts, case_verbose_get_names_the_redirect,
-        case_verbose_get_names_the_overtaken_server, case_verbose_get_names_each_failure, case_verbose_get_prints_progress_to_a_pipe])
+        case_verbose_get_names_the_overtaken_server, case_verbose_get_names_each_failure,
+        case_verbose_get_prints_progress_to_a_pipe])
