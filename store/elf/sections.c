@@ -81,6 +81,7 @@ static int inflate_table(const struct bid_form *form, char **table, uint64_t *si
 	size_t head = BID_FORM_SIZE(form, Chdr);
 	bid_auto_free char *larger = NULL;
 	uint64_t wanted, align;
+	uLong packed;
 	uLongf len;
 
 	if (*size < head || BID_FORM_FIELD(form, data, Chdr, ch_type) != ELFCOMPRESS_ZLIB)
@@ -97,7 +98,8 @@ static int inflate_table(const struct bid_form *form, char **table, uint64_t *si
 	if (!larger)
 		return -ENOMEM;
 	len = (uLongf)wanted;
-	if (uncompress((Bytef *)larger, &len, data + head, (uLong)(*size - head)) != Z_OK || len != wanted)
+	packed = (uLong)(*size - head);
+	if (uncompress2((Bytef *)larger, &len, data + head, &packed) != Z_OK || len != wanted || packed != *size - head)
 		return -EBADMSG;
 	free(*table);
 	*table = bid_steal(larger);

@@ -87,13 +87,14 @@ class Elf:
         head = (ELFCOMPRESS_ZLIB, 0, claim, align) if self.wide else (ELFCOMPRESS_ZLIB, claim, align)
         return struct.pack(self.order + ("2I2Q" if self.wide else "3I"), *head) + zlib.compress(data, 9)
 
-    def finish(self, phnum=None, shnum=None, zero_size=0, zero_info=0, claim=None, claim_align=1, claim_flags=0, **ehdr):
-        """@claim: compress the table of names, and claim so many bytes more than it has."""
+    def finish(self, phnum=None, shnum=None, zero_size=0, zero_info=0, claim=None, claim_align=1, claim_flags=0, claim_rest=b"",
+               **ehdr):
+        """@claim: compress the table of names, and claim so many bytes more than it has. @claim_rest follows the stream."""
         shoff, count, names_index = 0, 0, 0
         if self.sections:
             names = b"\0" + b"".join(name.encode() + b"\0" for name, *_ in self.sections) + b".shstrtab\0"
             if claim is not None:
-                names = self.compress(names, len(names) + claim, claim_align)
+                names = self.compress(names, len(names) + claim, claim_align) + claim_rest
             names_offset = self.add(names, 1 if claim is None else 8)
             table, at = [self.pack_section(0, 0, 0, 0, zero_size, 0, 0, zero_info)], 1
             for name, kind, flags, offset, size, align, link in self.sections:
@@ -309,6 +310,7 @@ def files():
         "names-claim-all": linked(32, claim=2 ** 31),
         "names-claim-align": linked(claim=0, claim_align=0x128),
         "names-claim-loaded": linked(claim=0, claim_flags=SHF_ALLOC),
+        "names-claim-rest": linked(claim=0, claim_rest=bytes(8)),
         "empty": b"",
         "magic": b"\x7fELF",
     }
