@@ -22,7 +22,7 @@ bool bid_link_stays_inside(const char *path)
 	for (;;) {
 		size_t len = strcspn(path, "/");
 
-		if (len == 0 || (len == 2 && path[0] == '.' && path[1] == '.'))
+		if (len == 0 || (len == 1 && path[0] == '.') || (len == 2 && path[0] == '.' && path[1] == '.'))
 			return false;
 		if (!path[len])
 			return true;

@@ -19,7 +19,7 @@ enum bid_link_state {
 	BID_LINK_ODD, /* something else: a directory, a socket */
 };
 
-/* Is @path relative, without a component that is empty or leads up? */
+/* Is @path relative, without a component that is empty, "." or ".."? Two such paths of one name are the same text. */
 bool bid_link_stays_inside(const char *path);
 
 /* Read the link of the on-disk id @filed. Sets @ret_target with GOOD, DANGLING and MISMATCHED. */
