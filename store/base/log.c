@@ -103,24 +103,6 @@ static void write_message(enum bid_log_level level, const char *message)
 		fprintf(stderr, "%s: %s%s\n", state.name, levels[level].prefix, shown ? shown : strerror(ENOMEM));
 }
 
-void bid_log(enum bid_log_level level, const char *format, ...)
-{
-	int saved = errno;
-	char message[MESSAGE_MAX];
-	va_list arguments;
-
-	if (level > state.level)
-		return;
-
-	va_start(arguments, format);
-	vsnprintf(message, sizeof(message), format, arguments);
-	va_end(arguments);
-	if (level == BID_LOG_ERROR && state.on_error)
-		state.on_error(state.user, NULL, 0, message);
-	write_message(level, message);
-	errno = saved;
-}
-
 /* Does @message have @subject in quotes? */
 static bool has_subject(const char *message, const char *subject)
 {
@@ -132,24 +114,41 @@ static bool has_subject(const char *message, const char *subject)
 	return false;
 }
 
-void bid_log_about(enum bid_log_level level, const char *subject, int error, const char *format, ...)
+/* Report one message. @subject is NULL for none. */
+static void report(enum bid_log_level level, const char *subject, int error, const char *format, va_list arguments)
 {
 	int saved = errno;
 	char message[MESSAGE_MAX];
-	va_list arguments;
 	size_t len;
 
-	if (level > state.level)
-		return;
-
-	va_start(arguments, format);
 	vsnprintf(message, sizeof(message), format, arguments);
-	va_end(arguments);
 	if (level == BID_LOG_ERROR && state.on_error)
 		state.on_error(state.user, subject, error, message);
 	len = strlen(message);
-	if (!has_subject(message, subject))
+	if (subject && !has_subject(message, subject))
 		snprintf(message + len, sizeof(message) - len, ": '%s'", subject);
 	write_message(level, message);
 	errno = saved;
+}
+
+void bid_log(enum bid_log_level level, const char *format, ...)
+{
+	va_list arguments;
+
+	if (level > state.level)
+		return;
+	va_start(arguments, format);
+	report(level, NULL, 0, format, arguments);
+	va_end(arguments);
+}
+
+void bid_log_about(enum bid_log_level level, const char *subject, int error, const char *format, ...)
+{
+	va_list arguments;
+
+	if (level > state.level)
+		return;
+	va_start(arguments, format);
+	report(level, subject, error, format, arguments);
+	va_end(arguments);
 }
