@@ -60,7 +60,7 @@ static bool has_option(const char *options, const char *wanted)
 /* Parse @line in place. Returns false for a damaged line. */
 static bool parse_line(char *line, struct ctl_mount *ret_mount)
 {
-	enum { ID = 0, DEVICE = 2, POINT = 4, OPTIONS = 5, FIRST_TAG = 6 };
+	enum { ID = 0, DEVICE = 2, ROOT = 3, POINT = 4, OPTIONS = 5, FIRST_TAG = 6 };
 	char *fields[FIRST_TAG], *field, *type, *source, *super;
 	unsigned major, minor;
 
@@ -80,6 +80,7 @@ static bool parse_line(char *line, struct ctl_mount *ret_mount)
 		return false;
 	ret_mount->dev = makedev(major, minor);
 	ret_mount->owner = read_owner(super);
+	ret_mount->whole = strcmp(fields[ROOT], "/") == 0;
 	ret_mount->read_only = has_option(fields[OPTIONS], "ro") || has_option(super, "ro");
 	return unescape(fields[POINT], ret_mount->point, sizeof(ret_mount->point)) == 0 &&
 	       unescape(source, ret_mount->source, sizeof(ret_mount->source)) == 0;

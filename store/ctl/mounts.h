@@ -17,6 +17,7 @@ struct ctl_mount {
 	char source[PATH_MAX]; /* path of the store */
 	uid_t owner; /* whoever mounted it; (uid_t)-1 if the kernel does not tell */
 	bool read_only;
+	bool whole; /* its root is that of the file system; not a bind mount of a part */
 	dev_t dev; /* device number of the files in it */
 	char type[64];
 };

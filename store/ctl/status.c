@@ -108,8 +108,11 @@ static int report_mount(void *user, const struct ctl_mount *mount)
 	struct mounts *mounts = user;
 	bid_auto_free char *text = NULL;
 	json_t *state = NULL;
-	int r = ctl_mount_status(mount, CTL_MOUNT_TIMEOUT_MS, &text);
+	int r;
 
+	if (!mount->whole)
+		return 0;
+	r = ctl_mount_status(mount, CTL_MOUNT_TIMEOUT_MS, &text);
 	if (r == 0) {
 		state = json_loads(text, 0, NULL);
 		if (!json_is_object(state))

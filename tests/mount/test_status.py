@@ -319,3 +319,18 @@ def test_small_reads_get_the_whole_status(mount, faults):
         assert len(text) > 100 and text.rstrip().endswith((b"}", b".", b"0", b"(8).")), text[-200:]
         if name == "status":
             json.loads(text)
+
+
+def test_bind_mount_of_a_part_is_no_mount_of_its_own(mount, place, env, needs_root):
+    """The debuggers' view over another directory, as 'bidctl setup system' puts it there."""
+    m = mount()
+    part = place / "part"
+    part.mkdir()
+    tools.run("mount", "--bind", m / "debug", part)
+    try:
+        for command in ("status", "doctor"):
+            rows = json.loads(tools.run(tools.BIDCTL, "--json", "--store", m.store, command, env=env, status=None).stdout)["result"]
+            assert any(str(m.path) in str(row) for row in rows), rows
+            assert not any(str(part) in str(row) for row in rows), rows
+    finally:
+        tools.run("umount", part)
