@@ -152,10 +152,6 @@ static enum ctl_status add(struct adding_files *files, struct bid_store *store, 
 	struct adding_files tree = { .stats = stats };
 	int r;
 
-	if (ctl_is_kcore(path)) {
-		r = ctl_add_kcore(stats, store, path);
-		return r == 0 ? CTL_DONE : bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
-	}
 	if (!is_tree(path)) {
 		r = add_file(files, store, path);
 	} else {

@@ -25,7 +25,7 @@ struct ctl_add_stats {
 
 void ctl_add_stats_begin(struct ctl_add_stats *stats, const struct ctl *ctl, enum ctl_add_form form);
 
-/* Report that the file @path is in the store. A copy of /proc/kcore has the kind BID_KIND_NONE. */
+/* Report that the file @path is in the store. */
 void ctl_add_stats_taken(struct ctl_add_stats *stats, const char *path, const struct bid_added *added);
 
 /* Count @path as refused with @error, because of @why. Prints an error message if the user @named this file. */
@@ -50,12 +50,6 @@ enum ctl_status ctl_add_running(struct ctl_add_stats *stats, struct bid_store *s
 
 /* Add the ELF files among the paths in the file @list. Returns the status. */
 enum ctl_status ctl_add_listed(struct ctl_add_stats *stats, struct bid_store *store, const char *list);
-
-/* Is @path a copy of /proc/kcore: a directory with "kcore", "kallsyms" and "modules", or its file "kcore"? */
-bool ctl_is_kcore(const char *path);
-
-/* Add such a copy as a whole, and report a refusal. Returns 0 or a negative errno. */
-int ctl_add_kcore(struct ctl_add_stats *stats, struct bid_store *store, const char *path);
 
 /* Add the running kernel's symbol table, vDSO and modules. Returns 0, or a negative errno of the store. */
 int ctl_add_kernel(struct ctl_add_stats *stats, struct bid_store *store);

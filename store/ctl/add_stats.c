@@ -93,7 +93,7 @@ static void write_row(struct ctl_add_stats *stats, json_t *file)
 
 void ctl_add_stats_taken(struct ctl_add_stats *stats, const char *path, const struct bid_added *added)
 {
-	const char *kind = added->kind == BID_KIND_NONE ? "kcore" : bid_kind_name(added->kind);
+	const char *kind = bid_kind_name(added->kind);
 	char hex[BID_ID_HEX_MAX];
 
 	if (added->known)

@@ -130,66 +130,6 @@ def test_perf_adds_kcore_copy(view, place, store, env):
     assert not list((store / ".bidfs/tmp").iterdir())
 
 
-def bidctl_adds(store, kcore, env, status=0):
-    done = tools.run(tools.BIDCTL, "--store", store, "add", "-v", kcore, env=env, status=status)
-    return done.stdout.splitlines()[0] if status == 0 else done.stderr
-
-
-def test_bidctl_adds_kcore_copy(mount, place, store, env):
-    """As perf files them, once for each table with modules, and perf knows them as its own; but as the file is."""
-    ident, proc = host(place)
-    native = place / "native"
-    native.mkdir()
-    perf_adds(native, proc / "kcore", env)
-    wanted, = files_of(native / "[kernel.kcore]")
-    wanted["kcore"] = (0o400, (proc / "kcore").read_bytes())
-    for result in ("copy", "known"):
-        assert bidctl_adds(store, proc / "kcore", env) == f"{ident} kcore {result} {proc / 'kcore'}"
-        assert files_of(store / "[kernel.kcore]") == [wanted]
-    top = store / "[kernel.kcore]" / ident
-    assert [len(path.name) for path in top.iterdir()] == [16]
-    m = mount()
-    assert "same kcore found" in perf_adds(m.path, proc / "kcore", env)
-    m.unmount()
-    # after another boot it is another; what perf filed elsewhere says by its directory whose it is
-    (proc / "modules").write_text(MODULES.replace("8192", "4096"))
-    other = place / "other"
-    other.mkdir()
-    perf_adds(other, proc / "kcore", env)
-    copy, = other.glob("*/*/*/kcore")
-    assert bidctl_adds(store, copy, env) == f"{ident} kcore copy {copy}"
-    assert files_of(store / "[kernel.kcore]") == [wanted, *files_of(other / "[kernel.kcore]")]
-    tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=env)
-
-
-def test_bidctl_refuses_damaged_or_unknown_kcore(place, store, env):
-    """What is damaged, whose addresses are hidden, or of which nothing tells whose it is; and nothing of it stays behind."""
-    ident, proc = host(place)
-    tools.run(tools.BIDCTL, "--store", store, "add", tools.BIDCTL, env=env, status=None)
-    kept = {name: (proc / name).read_bytes() for name in FILES}
-    for name, content, has in (("kcore", kept["kcore"][:-1], "damaged"), ("kcore", b"no kcore", "damaged"),
-                               ("kallsyms", b"0000000000000000 T _text\n" * 9, "addresses"), ("kallsyms", b"x", "symbol table")):
-        (proc / name).write_bytes(content)
-        assert has in bidctl_adds(store, proc / "kcore", env, status=1), (name, has)
-        (proc / name).write_bytes(kept[name])
-        assert not (store / "[kernel.kcore]").exists()
-    # notes tell of the proc beside them, which another directory is not, and this machine's of nothing but memory
-    other = proc.parent / "other"
-    shutil.copytree(proc, other)
-    assert "no build-id of the kernel" in bidctl_adds(store, other / "kcore", env, status=1)
-    shutil.rmtree(proc.parent / "sys")
-    (proc.parent / "sys").symlink_to("/sys")
-    assert "no build-id of the kernel" in bidctl_adds(store, proc / "kcore", env, status=1)
-    (proc.parent / "sys").unlink()
-    assert "no build-id of the kernel" in bidctl_adds(store, proc / "kcore", env, status=1)
-    assert not (store / "[kernel.kcore]").exists()
-    if os.path.exists("/proc/kcore"):
-        assert "perf buildid-cache -k" in bidctl_adds(store, "/proc/kcore", env, status=1)
-    # a program of that name is one
-    (proc / "modules").unlink()
-    assert bidctl_adds(store, proc / "kcore", env).startswith(f"{ident} elf ")
-
-
 def test_kcore_of_running_kernel_is_used_by_perf(mount, mode, place, store, env, needs_root):
     """The real /proc/kcore, of which perf takes the code."""
     try:
