@@ -33,7 +33,7 @@ _bidctl()
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
 		-s | --store | --lower | --links | --url | --link | --perf-data | --core | --pid | --jobs | --files-from | \
-			--interval | --notes | -o | --output | --options | --by | --path | --cache-size | --min-free | --kind | \
+			--interval | -o | --output | --options | --by | --path | --cache-size | --min-free | --kind | \
 			--missing | --root | --color | --progress | --lines | --format)
 			[[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
 			((i++))
@@ -74,7 +74,7 @@ _bidctl()
 		mapfile -t COMPREPLY < <(compgen -W packages -- "$current"; compgen -f -- "$current")
 		return
 		;;
-	--perf-data | --core | --files-from | --notes | -o | --output)
+	--perf-data | --core | --files-from | -o | --output)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
@@ -121,7 +121,6 @@ _bidctl()
 		gc) options+=' --cache-size= --min-free= --dry-run' ;;
 		log) options+=' --lines=' ;;
 		watch) options+=' --link= --interval= --once' ;;
-		probe) options+=' --print --notes= --guru' ;;
 		verify) options+=' --jobs= --deep --against= --repair --url= --links= --offline' ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")

@@ -7,7 +7,7 @@ function __bidctl_words
     set -e words[1]
     while set -q words[1]
         switch $words[1]
-            case -s --store --lower --links --url --link --perf-data --core --pid --jobs --files-from --interval --notes \
+            case -s --store --lower --links --url --link --perf-data --core --pid --jobs --files-from --interval \
                     -o --output --options --by --path --cache-size --min-free --kind --missing --root --color --progress \
                     --lines --format
                 set -e words[1]
@@ -98,8 +98,8 @@ function __bidctl_takes_file
     set -l last (commandline -opc)[-1]
     contains -- $last --by --link --pid --jobs --url --interval --cache-size --min-free --color --progress --lines --format
     and return 1
-    contains -- $last -s --store --lower --links --against --perf-data --core --files-from --notes -o --output --path --root
-    or string match -qr -- '^--(store|lower|links|against|perf-data|core|files-from|notes|output|path|root)=' (commandline -ct)
+    contains -- $last -s --store --lower --links --against --perf-data --core --files-from -o --output --path --root
+    or string match -qr -- '^--(store|lower|links|against|perf-data|core|files-from|output|path|root)=' (commandline -ct)
     or contains -- "$words[1]" add update remove unarchive
     or test "$words[1]" = probe -a (count $words) -eq 2
 end

@@ -68,9 +68,6 @@ struct ctl {
 	bool repair; /* verify */
 	const char *against; /* verify: a list of digests, "packages", or NULL */
 	bool dry_run; /* gc, pin, quarantine, remove, setup */
-	bool print; /* probe */
-	unsigned guru; /* probe: number of times on the command line */
-	const char *notes; /* probe: a file, or NULL */
 	bool undo; /* setup */
 	const char *root; /* setup: a directory, or NULL */
 	struct ctl_size cache_size, min_free; /* gc */

@@ -77,7 +77,7 @@ static const struct command {
 	  ctl_probe,
 	  "VERB is list, show, add, remove or apply.\n" HELP_ID "Examples:\n"
 	  "  bidctl probe show kernel\n"
-	  "  bidctl probe apply --print ./a.out\n" },
+	  "  bidctl probe apply ./a.out\n" },
 	{ "verify", "[" HELP_BUILD "...]", "check every object, name and record", 0, -1, ctl_verify,
 	  "Exit status 1 if anything is found, also if it was repaired.\n" HELP_ID "Examples:\n"
 	  "  bidctl verify --deep --repair\n"
@@ -191,9 +191,6 @@ static const struct {
 	{ "repair", 0, NULL, "verify", "relink, quarantine and fetch again", FLAG(repair) },
 	{ "cache-size", 0, "SIZE", "gc", "evict until at most SIZE of these files remains" },
 	{ "min-free", 0, "SIZE", "gc", "evict until SIZE is free on the file system" },
-	{ "print", 0, NULL, "probe", "apply: print a script that checks the build and sets the probes", FLAG(print) },
-	{ "notes", 0, "FILE", "probe", "apply: use /sys/kernel/notes of another machine", TEXT(notes) },
-	{ "guru", 0, NULL, "probe", "apply: set probes in another build; twice: without a build-id" },
 	{ "undo", 0, NULL, "setup", "undo what 'setup' has changed", FLAG(undo) },
 	{ "root", 0, "DIR", "setup", "change the machine whose files are in DIR, such as an image", TEXT(root) },
 	{ "dry-run", 'n', NULL, "gc pin quarantine remove setup", "change nothing, only show what would change", FLAG(dry_run) },
@@ -430,8 +427,6 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		ctl->options[ctl->n_options++] = value;
 	else if (strcmp(name, "path") == 0)
 		ctl->paths[ctl->n_paths++] = value;
-	else if (strcmp(name, "guru") == 0)
-		ctl->guru++;
 	else if (strcmp(name, "perf-data") == 0 && ctl->perf_data)
 		return ctl_usage("one recording at a time: '%s'", value);
 	else if (strcmp(name, "perf-data") == 0)

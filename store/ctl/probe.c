@@ -87,7 +87,7 @@ static enum ctl_status list(const struct ctl *ctl, int argc, char **argv)
 	if (argc > 1)
 		return ctl_usage("too many operands for 'probe list': '%s'", argv[1]);
 	if (status == CTL_DONE && argc == 1)
-		status = ctl_probed_find(ctl, store, argv[0], &probed);
+		status = ctl_probed_find(store, argv[0], &probed);
 	if (status == CTL_DONE && argc == 1)
 		status = ctl_probed_read(store, &probed, &file);
 	if (status != CTL_DONE)
@@ -121,7 +121,7 @@ static enum ctl_status show(const struct ctl *ctl, int argc, char **argv)
 		return ctl_usage("'probe show' needs ID|FILE|kernel");
 	status = ctl_open_store(ctl, CTL_WRITE_IF_POSSIBLE, &store);
 	if (status == CTL_DONE)
-		status = ctl_probed_find(ctl, store, argv[0], &probed);
+		status = ctl_probed_find(store, argv[0], &probed);
 	if (status == CTL_DONE)
 		status = ctl_probed_read(store, &probed, &file);
 	if (status != CTL_DONE)
@@ -398,7 +398,7 @@ static enum ctl_status change(const struct ctl *ctl, int argc, char **argv, bool
 					: "'probe remove' needs ID|FILE|kernel and EVENT...");
 	status = ctl_open_store(ctl, CTL_WRITE, &store);
 	if (status == CTL_DONE)
-		status = ctl_probed_find(ctl, store, argv[0], &probed);
+		status = ctl_probed_find(store, argv[0], &probed);
 	if (status == CTL_DONE && adding)
 		status = collect(store, &probed, argc - 1, argv + 1, &change.wanted);
 	if (status == CTL_DONE) {
@@ -432,11 +432,8 @@ enum ctl_status ctl_probe(const struct ctl *ctl, int argc, char **argv)
 	};
 
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-		if (strcmp(argv[0], verbs[i].name) != 0)
-			continue;
-		if ((ctl->guru || ctl->print || ctl->notes) && verbs[i].run != ctl_probe_apply)
-			return ctl_usage("'--guru', '--print' and '--notes' are of 'probe apply'");
-		return verbs[i].run(ctl, argc - 1, argv + 1);
+		if (strcmp(argv[0], verbs[i].name) == 0)
+			return verbs[i].run(ctl, argc - 1, argv + 1);
 	}
 	return ctl_usage("not list, show, add, remove or apply: '%s'", argv[0]);
 }

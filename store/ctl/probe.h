@@ -15,7 +15,7 @@ struct ctl_probed {
 };
 
 /* Find the build that @operand names: an id, a file, or "kernel". Reports its errors itself. */
-enum ctl_status ctl_probed_find(const struct ctl *ctl, struct bid_store *store, const char *operand, struct ctl_probed *ret_probed);
+enum ctl_status ctl_probed_find(struct bid_store *store, const char *operand, struct ctl_probed *ret_probed);
 
 /* Read the build's definitions. Reports its errors itself; the caller releases @ret_file in any case. */
 enum ctl_status ctl_probed_read(struct bid_store *store, const struct ctl_probed *probed, struct ctl_probe_file *ret_file);

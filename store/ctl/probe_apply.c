@@ -14,11 +14,21 @@
 #include "ctl/local_builds.h"
 #include "ctl/output.h"
 #include "ctl/probe.h"
-#include "ctl/probe_script.h"
 #include "ctl/tracefs.h"
 
+/* Notes of the loaded module %s (Linux, kernel/module/sysfs.c). */
+#define MODULE_NOTES "/sys/module/%s/notes/.note.gnu.build-id"
+
+/* One event to be set. */
+struct event {
+	char *line; /* line for the kernel's list; owned */
+	char *name; /* "GROUP/EVENT"; owned */
+	char *path; /* file of the program; NULL for the kernel and its modules. Owned */
+	char *module; /* kernel module of the event; NULL for the kernel itself, and for programs. Owned */
+};
+
 struct events {
-	struct ctl_event *events; /* owned */
+	struct event *events; /* owned */
 	size_t n;
 };
 
@@ -56,7 +66,7 @@ static bool has_blank_path(const char *text)
  */
 static int add_event(struct events *events, const struct ctl_probed *probed, const char *text, size_t number)
 {
-	struct ctl_event *event = &events->events[events->n];
+	struct event *event = &events->events[events->n];
 	struct ctl_definition definition;
 	char suffix[24] = "";
 
@@ -66,7 +76,7 @@ static int add_event(struct events *events, const struct ctl_probed *probed, con
 		return -EBADMSG;
 	if (number > 0)
 		snprintf(suffix, sizeof(suffix), "_%zu", number);
-	*event = (struct ctl_event){ 0 };
+	*event = (struct event){ 0 };
 	events->n++;
 	if (definition.path_len > 0) {
 		event->path = probed->path[0] ? strdup(probed->path) : strndup(definition.place, (size_t)definition.path_len);
@@ -126,101 +136,86 @@ static enum ctl_status collect(const struct ctl_probed *probed, const struct ctl
 	return events->events ? CTL_DONE : CTL_TROUBLE;
 }
 
-static int identify_kernel(const struct ctl *ctl, struct bid_id *ret_id)
-{
-	return ctl->notes ? ctl_here_notes(ctl->notes, ret_id) : ctl_here_kernel(ret_id);
-}
-
-/* Read the build-id of the file @path, or of a module's notes. */
-static int identify(const struct ctl_event *event, const char *path, struct bid_id *ret_id)
+/* Read the build-id of the file @path, or in the notes of the kernel or a module. */
+static int identify(const struct event *event, const char *path, struct bid_id *ret_id)
 {
 	bid_auto_fd int fd = -1;
 
-	if (event->module)
+	if (!event->path)
 		return ctl_here_notes(path, ret_id);
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd < 0 ? -errno : bid_elf_identify(fd, ret_id);
 }
 
-/* Refuse, or with --guru warn, if @what is another build than @wanted, or with @error no known build. */
-static enum ctl_status decide(const struct ctl *ctl, const struct bid_id *wanted, const char *what, const struct bid_id *found,
-			      const char *error, bool again)
-{
-	char hex[BID_ID_HEX_MAX], found_hex[BID_ID_HEX_MAX];
-
-	bid_id_format(wanted, hex);
-	if (ctl->guru < (error ? 2 : 1)) {
-		if (error)
-			bid_error("%s: '%s', and the probes are of build %s; '--guru', given twice, sets them all the same", error,
-				  what, hex);
-		else
-			bid_error("'%s' is build %s, and the probes are of build %s; '--guru' sets them all the same", what,
-				  bid_id_format(found, found_hex), hex);
-		return CTL_REFUSED;
-	}
-	if (!again)
-		bid_warning(
-			"--guru: '%s' is %s%s, AND THE PROBES ARE OF BUILD %s: they may be set into the middle of an instruction",
-			what, error ? "of no known build" : "build ", error ? "" : bid_id_format(found, found_hex), hex);
-	return CTL_DONE;
-}
-
 /* Do the module's probes come from a kernel's id? Then no id tells the build of the module. */
-static bool is_of_unknown_module(const struct ctl *ctl, const struct bid_id *wanted, const struct ctl_event *event)
+static bool is_of_unknown_module(const struct bid_id *wanted, const struct event *event)
 {
 	struct bid_id kernel;
 
-	return event->module && identify_kernel(ctl, &kernel) == 0 && bid_id_answers(&kernel, wanted);
+	return event->module && ctl_here_kernel(&kernel) == 0 && bid_id_answers(&kernel, wanted);
 }
 
-/* Check that the target of @event is build @wanted. @again: a second check, without a repeated warning. */
-static enum ctl_status check(const struct ctl *ctl, const struct bid_id *wanted, const struct ctl_event *event, bool again)
+/* Check that the target of @event is build @wanted: in another build an offset may be the middle of an instruction. */
+static enum ctl_status check(const struct bid_id *wanted, const struct event *event)
 {
-	char path[PATH_MAX], hex[BID_ID_HEX_MAX];
+	char path[PATH_MAX], hex[BID_ID_HEX_MAX], found_hex[BID_ID_HEX_MAX];
 	struct bid_id found = { 0 };
-	bool kernel = !event->path && !event->module;
 	int r;
 
-	if (kernel)
-		snprintf(path, sizeof(path), "%s", ctl->notes ? ctl->notes : "/sys/kernel/notes");
-	else if (event->module)
-		snprintf(path, sizeof(path), CTL_MODULE_NOTES, event->module);
+	bid_id_format(wanted, hex);
+	if (event->module)
+		snprintf(path, sizeof(path), MODULE_NOTES, event->module);
 	else
-		snprintf(path, sizeof(path), "%s", event->path);
-	if (is_of_unknown_module(ctl, wanted, event))
-		return decide(ctl, wanted, path, NULL, "under the kernel's id nothing says of which build of the module they are",
-			      again);
-	/* for another machine, the script checks the modules there */
-	if (event->module && ctl->notes)
-		return CTL_DONE;
-	r = kernel ? identify_kernel(ctl, &found) : identify(event, path, &found);
-	if (r == 0 && bid_id_answers(&found, wanted))
-		return CTL_DONE;
-	if (r == -ENOENT && event->path) {
-		bid_error_about(path, r, "no such file, and the probes are of its build %s", bid_id_format(wanted, hex));
+		snprintf(path, sizeof(path), "%s", event->path ? event->path : "/sys/kernel/notes");
+	if (is_of_unknown_module(wanted, event)) {
+		bid_error_about(path, 0, "under the kernel's id nothing says of which build of the module the probes are: build %s",
+				hex);
 		return CTL_REFUSED;
 	}
-	return decide(ctl, wanted, path, &found, r == 0 ? NULL : event->path ? bid_strerror(r) : ctl_here_strerror(r), again);
+	r = identify(event, path, &found);
+	if (r == 0 && bid_id_answers(&found, wanted))
+		return CTL_DONE;
+	if (r == 0)
+		bid_error_about(path, 0, "'%s' is build %s, and the probes are of build %s", path, bid_id_format(&found, found_hex),
+				hex);
+	else if (r == -ENOENT && event->path)
+		bid_error_about(path, r, "no such file, and the probes are of its build %s", hex);
+	else
+		bid_error_about(path, r, "%s: '%s', and the probes are of build %s",
+				event->path ? bid_strerror(r) : ctl_here_strerror(r), path, hex);
+	return CTL_REFUSED;
 }
 
-static enum ctl_status check_all(const struct ctl *ctl, const struct bid_id *wanted, const struct events *events, bool again)
+static bool is_equal(const char *a, const char *b)
 {
-	for (size_t i = 0; i < events->n; i++) {
-		enum ctl_status status = CTL_DONE;
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
 
-		if (ctl_event_is_first_of_target(events->events, i))
-			status = check(ctl, wanted, &events->events[i], again);
-		if (status != CTL_DONE)
-			return status;
-	}
-	return CTL_DONE;
+/* Is the target of event @i (a file, a module or the kernel) new among the events before it? */
+static bool is_first_of_target(const struct events *events, size_t i)
+{
+	for (size_t j = 0; j < i; j++)
+		if (is_equal(events->events[i].path, events->events[j].path) &&
+		    is_equal(events->events[i].module, events->events[j].module))
+			return false;
+	return true;
+}
+
+static enum ctl_status check_all(const struct bid_id *wanted, const struct events *events)
+{
+	enum ctl_status status = CTL_DONE;
+
+	for (size_t i = 0; i < events->n && status == CTL_DONE; i++)
+		if (is_first_of_target(events, i))
+			status = check(wanted, &events->events[i]);
+	return status;
 }
 
 /*
  * Refuse to set an existing event: the kernel would add a place to it. @set is its line in the list; NULL for an event of another
  * kind.
  */
-static enum ctl_status there_already(const struct ctl_event *event, const char *set)
+static enum ctl_status there_already(const struct event *event, const char *set)
 {
 	const char *list = ctl_tracefs_list(!event->path);
 	const char *colon = strchr(event->name, '/');
@@ -238,7 +233,7 @@ static enum ctl_status there_already(const struct ctl_event *event, const char *
 static enum ctl_status check_absent(const struct events *events)
 {
 	for (size_t i = 0; i < events->n; i++) {
-		const struct ctl_event *event = &events->events[i];
+		const struct event *event = &events->events[i];
 		bid_auto_free char *set = ctl_tracefs_find(!event->path, event->name, NULL);
 
 		if (set || ctl_tracefs_has(event->name))
@@ -266,7 +261,7 @@ static enum ctl_status check_names(const struct events *events)
 static void take_back(const struct events *events, size_t n)
 {
 	while (n-- > 0) {
-		const struct ctl_event *event = &events->events[n];
+		const struct event *event = &events->events[n];
 		bid_auto_free char *set = ctl_tracefs_find(!event->path, event->name, event->line);
 		bid_auto_free char *line = NULL;
 
@@ -277,7 +272,7 @@ static void take_back(const struct events *events, size_t n)
 	}
 }
 
-static enum ctl_status not_set(const struct ctl_event *event, int error)
+static enum ctl_status not_set(const struct event *event, int error)
 {
 	const char *list = ctl_tracefs_list(!event->path);
 
@@ -323,7 +318,7 @@ static enum ctl_status set(const struct events *events)
 static void report(const struct ctl *ctl, const struct bid_id *id, const struct events *events)
 {
 	for (size_t i = 0; i < events->n; i++) {
-		const struct ctl_event *event = &events->events[i];
+		const struct event *event = &events->events[i];
 
 		if (ctl->json)
 			ctl_row(ctl,
@@ -337,7 +332,7 @@ static void report(const struct ctl *ctl, const struct bid_id *id, const struct 
 }
 
 /* Does the event name the store's own file, which never runs? Definitions of a build without an original path do. */
-static bool is_unrun(const struct ctl_event *event)
+static bool is_unrun(const struct event *event)
 {
 	return event->path && strstr(event->path, "/" BID_STORE_UNNAMED "/");
 }
@@ -345,34 +340,22 @@ static bool is_unrun(const struct ctl_event *event)
 static enum ctl_status apply(const struct ctl *ctl, const struct bid_id *id, const struct events *events)
 {
 	char hex[BID_ID_HEX_MAX];
-	enum ctl_status status = CTL_DONE;
-	bool kernel = true;
+	enum ctl_status status;
 
-	for (size_t i = 0; i < events->n; i++)
-		kernel = kernel && !events->events[i].path;
-	if (ctl->notes && !kernel)
-		return ctl_usage("'--notes' is of the kernel, and there are probes of programs");
 	if (events->n > 0 && is_unrun(&events->events[0])) {
-		bid_error("the store does not know where build %s is run from: name its file instead of the id",
-			  bid_id_format(id, hex));
+		bid_error_about(bid_id_format(id, hex), 0,
+				"the store does not know where build %s is run from: name its file instead of the id", hex);
 		return CTL_REFUSED;
 	}
-	/* the script checks the files, on the machine that runs it */
-	if (!ctl->print || ctl->notes)
-		status = check_all(ctl, id, events, false);
+	status = check_all(id, events);
 	if (status == CTL_DONE)
 		status = check_names(events);
-	if (status != CTL_DONE)
-		return status;
-	if (ctl->print) {
-		ctl_probe_script(stdout, id, events->events, events->n, ctl->guru);
-		return CTL_DONE;
-	}
-	status = check_absent(events);
+	if (status == CTL_DONE)
+		status = check_absent(events);
 	if (status == CTL_DONE)
 		status = set(events);
 	/* a second check, because the kernel resolved the path itself */
-	if (status == CTL_DONE && check_all(ctl, id, events, true) != CTL_DONE) {
+	if (status == CTL_DONE && check_all(id, events) != CTL_DONE) {
 		take_back(events, events->n);
 		return CTL_REFUSED;
 	}
@@ -391,13 +374,9 @@ enum ctl_status ctl_probe_apply(const struct ctl *ctl, int argc, char **argv)
 
 	if (argc < 1)
 		return ctl_usage("'probe apply' needs ID|FILE|kernel");
-	if (ctl->notes && !ctl->print)
-		return ctl_usage("'--notes' is of another machine, and needs '--print'");
-	if (ctl->json && ctl->print)
-		return ctl_usage("'--print' writes a script, and not JSON");
 	status = ctl_open_store(ctl, CTL_WRITE_IF_POSSIBLE, &store);
 	if (status == CTL_DONE)
-		status = ctl_probed_find(ctl, store, argv[0], &probed);
+		status = ctl_probed_find(store, argv[0], &probed);
 	if (status == CTL_DONE)
 		status = ctl_probed_read(store, &probed, &file);
 	if (status == CTL_DONE)

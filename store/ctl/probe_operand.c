@@ -13,21 +13,9 @@
 #include "api/remove.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "ctl/local_builds.h"
 #include "ctl/mounts.h"
 #include "ctl/probe.h"
 #include "ctl/probe_edit.h"
-
-static enum ctl_status find_kernel(const struct ctl *ctl, struct ctl_probed *probed)
-{
-	const char *notes = ctl->notes ? ctl->notes : "/sys/kernel/notes";
-	int r = ctl_here_notes(notes, &probed->id);
-
-	probed->kernel = true;
-	if (r < 0)
-		bid_error_about(notes, r, "%s: the kernel's build-id", ctl_here_strerror(r));
-	return r < 0 ? CTL_REFUSED : CTL_DONE;
-}
 
 static int is_in_mount(void *user, const struct ctl_mount *mount)
 {
@@ -65,13 +53,14 @@ static enum ctl_status find_file(struct bid_store *store, const char *name, stru
 	return r < 0 ? CTL_REFUSED : CTL_DONE;
 }
 
-enum ctl_status ctl_probed_find(const struct ctl *ctl, struct bid_store *store, const char *operand, struct ctl_probed *ret_probed)
+enum ctl_status ctl_probed_find(struct bid_store *store, const char *operand, struct ctl_probed *ret_probed)
 {
 	int r;
 
 	*ret_probed = (struct ctl_probed){ 0 };
-	if (strcmp(operand, "kernel") == 0)
-		return find_kernel(ctl, ret_probed);
+	ret_probed->kernel = strcmp(operand, "kernel") == 0;
+	if (ret_probed->kernel)
+		return ctl_which_build(store, operand, &ret_probed->id);
 	r = ctl_which(store, operand, &ret_probed->id);
 	if (r == -EINVAL || (r == -ENOENT && access(operand, F_OK) == 0))
 		return find_file(store, operand, ret_probed);

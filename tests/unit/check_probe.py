@@ -15,7 +15,7 @@ import time
 import uuid
 
 import cases
-from bidctl_scene import DONE, ID_NOT_STORED, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene
+from bidctl_scene import DONE, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene
 from check_kernel import bz_image, vmlinux
 from check_probes import compiled
 
@@ -77,7 +77,7 @@ def case_probe_of_stored_copy_names_its_path(scene):
 def case_definitions_emptied_by_perf_are_replaced(scene):
     """An empty file of definitions is what 'perf list' leaves of a build that had none; what is in the way is named."""
     scene.file.write_bytes(b"")
-    done = scene.on_store("probe", "apply", "--print", scene.id, status=REFUSED)
+    done = scene.on_store("probe", "apply", scene.id, status=REFUSED)
     assert f"in '{scene.file}'" in done.stderr and "and no static probes" not in done.stderr, done.stderr
     scene.file.unlink()
     assert "sdt_app:twice" in scene.on_store("probe", "list", scene.id).stdout
@@ -85,13 +85,13 @@ def case_definitions_emptied_by_perf_are_replaced(scene):
 
 def case_usage(scene):
     for arguments, has in (
-            (["probe"], "VERB"), (["probe", "dance"], "'dance'"), (["probe", "show"], "ID"),
+            (["probe"], "VERB"), (["probe", "show"], "ID"),
             (["probe", "add", scene.id], "DEFINITION"),
-            (["probe", "remove", scene.id], "EVENT"), (["probe", "apply"], "ID"), (["probe", "list", "--guru"], "'probe apply'"),
-            (["probe", "apply", scene.id, "--notes=/x"], "'--print'"), (["probe", "add", scene.id, "p:only"], "'p:only'"),
+            (["probe", "remove", scene.id], "EVENT"), (["probe", "apply"], "ID"),
+            (["probe", "dance"], "'dance'"), (["probe", "add", scene.id, "p:only"], "'p:only'"),
             (["probe", "add", scene.id, "p:a/b /x:0x1\np:a/c /x:0x1"], "not a definition"),
             (["probe", "add", scene.id, "p:a/1b /x:0x1"], "not a definition"),
-            (["probe", "add", "--", scene.id, "-:a/b /x:0x1"], "-:a/b"), (["list", "--print"], "'--print'")):
+            (["probe", "add", "--", scene.id, "-:a/b /x:0x1"], "-:a/b")):
         done = scene.on_store(*arguments, status=USAGE)
         assert done.stderr.count("\n") == 1 and has in done.stderr, (arguments, done.stderr)
 
@@ -218,25 +218,11 @@ def case_kernel_probes_are_stored_by_id(scene):
     """By the kernel's id, which perf files under its own name."""
     assert scene.run("add", "--kernel", status=None) is not None
     place = store_kernel(scene)
-    notes = scene.home / "notes"
-    notes.write_bytes(note(KERNEL))
     scene.on_store("probe", "add", KERNEL, "p:mine/open do_sys_open+4 name=%si", "p:mine/in ext4:ext4_fill_super")
     text = (place / "probes").read_text()
     assert "#mine:open=do_sys_open+4\np:mine/open do_sys_open+4 name=%si\n" in text and "#mine:in=ext4_fill_super\n" in text, text
-    script = scene.on_store("probe", "apply", KERNEL, "open", "--print", f"--notes={notes}").stdout
-    assert script.splitlines()[-4:] == ["check '/sys/kernel/notes'", "absent kprobe_events 'mine/open'",
-                                        "put kprobe_events 'mine/open' 'p:mine/open do_sys_open+4 name=%si'",
-                                        "printf '%s\\n' 'mine/open'"], script
-    assert scene.on_store("probe", "apply", "kernel", "open", "--print", f"--notes={notes}").stdout == script
-    for operand in ("kernel", KERNEL):
-        scene.one_error("probe", "apply", operand, "open", "--print", "--notes=/missing", status=REFUSED, has="No such file")
-    # another kernel, and none
-    notes.write_bytes(note(ID_NOT_STORED))
-    for arguments in (["probe", "apply", KERNEL, "--print", f"--notes={notes}"], ["probe", "apply", KERNEL]):
-        done = scene.on_store(*arguments, status=REFUSED)
-        assert done.stdout == "" and KERNEL in done.stderr, done.stderr
-        assert (ID_NOT_STORED in done.stderr) == ("--print" in arguments), done.stderr
-    scene.one_error("probe", "apply", scene.id, "--print", f"--notes={notes}", status=USAGE, has="'--notes'")
+    done = scene.on_store("probe", "apply", KERNEL, status=REFUSED)
+    assert done.stdout == "" and KERNEL in done.stderr, done.stderr
 
 
 def case_kernel_probes_in_two_directories_are_merged(scene):

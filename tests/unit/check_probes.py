@@ -169,9 +169,7 @@ def case_probes_of_unnamed_build_name_the_stored_file(scene):
     assert scene.on_store("probe", "show", build_id).stdout == wanted.replace(f" {path}:0x", own)
     assert not (place / "probes").exists()
     # nobody runs that file; what runs is named by its path, and its id is checked
-    for options in ([], ["--print"]):
-        scene.one_error("probe", "apply", *options, build_id, status=REFUSED, has="name its file")
-    assert f"p:sdt_app/twice {path}:0x" in scene.on_store("probe", "apply", "--print", path).stdout
+    scene.one_error("probe", "apply", build_id, status=REFUSED, has="name its file")
     # perf's link leads to the path that somebody gave it
     shutil.rmtree(place)
     (scene.store / ".build-id" / build_id[:2] / build_id[2:]).unlink()
