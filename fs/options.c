@@ -12,6 +12,7 @@
 
 #include "api/default.h"
 #include "base/cleanup.h"
+#include "base/closest.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "mountpoint.h"
@@ -219,6 +220,17 @@ static const struct value_option {
 	{ "log_level", offsetof(struct bid_options, log_level), .words = levels },
 };
 
+/* Options without a value, without ro, rw and those for the kernel. */
+static const struct {
+	const char *name;
+	size_t offset;
+} flags[] = {
+	{ "offline", offsetof(struct bid_options, offline) },
+	{ "allow_other", offsetof(struct bid_options, allow_other) },
+	{ "nonempty", offsetof(struct bid_options, nonempty) },
+	{ "foreground", offsetof(struct bid_options, foreground) },
+};
+
 static const struct value_option *find_value_option(const char *name)
 {
 	for (size_t i = 0; i < sizeof(value_options) / sizeof(value_options[0]); i++)
@@ -262,16 +274,6 @@ static int set_value(struct bid_options *options, const char *name, const char *
 
 static int set_flag(struct bid_options *options, const char *name)
 {
-	static const struct {
-		const char *name;
-		size_t offset;
-	} flags[] = {
-		{ "offline", offsetof(struct bid_options, offline) },
-		{ "allow_other", offsetof(struct bid_options, allow_other) },
-		{ "nonempty", offsetof(struct bid_options, nonempty) },
-		{ "foreground", offsetof(struct bid_options, foreground) },
-	};
-
 	/* the last one wins, as with mount(8) */
 	if (strcmp(name, "ro") == 0 || strcmp(name, "rw") == 0) {
 		options->read_only = name[1] == 'o';
@@ -307,6 +309,23 @@ static bool is_ignored(const char *name, const char *value)
 	return false;
 }
 
+/* Refuse the unknown option @name, and suggest the nearest one. */
+static void refuse_unknown(const char *name)
+{
+	enum { N_VALUES = sizeof(value_options) / sizeof(value_options[0]), N_FLAGS = sizeof(flags) / sizeof(flags[0]) };
+	const char *names[N_VALUES + N_FLAGS + 4] = { "url", "lower", "links" }, *meant;
+
+	for (size_t i = 0; i < N_VALUES; i++)
+		names[3 + i] = value_options[i].name;
+	for (size_t i = 0; i < N_FLAGS; i++)
+		names[3 + N_VALUES + i] = flags[i].name;
+	meant = bid_closest(name, names);
+	if (meant)
+		bid_error("unknown option '%s' - did you mean '%s'?", name, meant);
+	else
+		bid_error("unknown option '%s': see 'mount.bidfs --help'", name);
+}
+
 /* Report why @name is no option. @has_value: the user gave one. */
 static void refuse_option(const char *name, bool has_value)
 {
@@ -316,7 +335,7 @@ static void refuse_option(const char *name, bool has_value)
 		 (find_value_option(name) || strcmp(name, "url") == 0 || strcmp(name, "lower") == 0 || strcmp(name, "links") == 0))
 		bid_error("the option '%s' needs a value, as in '%s=...': see 'mount.bidfs --help'", name, name);
 	else
-		bid_error("unknown option '%s': see 'mount.bidfs --help'", name);
+		refuse_unknown(name);
 }
 
 /* Set @option, "NAME" or "NAME=VALUE", and modify it. A negative errno after an error message. */

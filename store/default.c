@@ -86,15 +86,15 @@ static int read_config(const char *path, char *ret_dir, size_t size)
 	if (r == 0)
 		r = bid_read_file(fd, CONFIG_MAX, &text, &len);
 	if (r < 0) {
-		bid_error("%s: '%s'", strerror(-r), path);
+		bid_error_about(path, r, "%s: '%s'", strerror(-r), path);
 		return r;
 	}
 
 	r = bid_perfconfig_get(text, len, "buildid.dir", ret_dir, size, &line);
 	if (r == -EINVAL)
-		bid_error("bad line %u in '%s'", line, path);
+		bid_error_about(path, -EINVAL, "bad line %u in '%s'", line, path);
 	else if (r < 0)
-		bid_error("%s: buildid.dir in '%s'", strerror(-r), path);
+		bid_error_about(path, r, "%s: buildid.dir in '%s'", strerror(-r), path);
 	return r;
 }
 
@@ -141,7 +141,7 @@ int bid_store_default_path(char *ret_path, size_t size)
 	} else if (dir[0] == '/') {
 		r = snprintf(path, sizeof(path), "%s", dir) < (int)sizeof(path) ? 0 : -ENAMETOOLONG;
 	} else {
-		bid_error("not an absolute path: buildid.dir '%s' in '%s'", dir, file);
+		bid_error_about(file, -EINVAL, "not an absolute path: buildid.dir '%s' in '%s'", dir, file);
 		r = -EINVAL;
 	}
 	if (r < 0)

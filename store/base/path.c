@@ -105,7 +105,7 @@ int bid_path_append_real(char ***dirs, const char *option, const char *value)
 	while (r == 0 && (dir = strsep(&rest, ":")))
 		r = append_real(dirs, dir);
 	if (r < 0)
-		bid_error("%s: %s: '%s'", option, strerror(-r), dir ? dir : value);
+		bid_error_about(dir ? dir : value, r, "%s: %s: '%s'", option, strerror(-r), dir ? dir : value);
 	return r < 0 ? -EINVAL : 0;
 }
 

@@ -221,18 +221,19 @@ enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv)
 	enum ctl_status status;
 
 	if (ctl->fetch && !ctl->perf_data)
-		return ctl_usage("'--fetch' needs '--perf-data'");
-	if (ctl->n_urls > 0 && !ctl->fetch)
-		return ctl_usage("'--url' needs '--fetch'");
+		return ctl_usage("--fetch", "'--fetch' needs '--perf-data'");
+	if (ctl->urls.n > 0 && !ctl->fetch)
+		return ctl_usage("--url", "'--url' needs '--fetch'");
 	if (ctl->perf_data && (argc > 0 || ctl->running || ctl->kernel || ctl->files_from))
-		return ctl_usage("'--perf-data' takes nothing beside: '%s'", argc > 0	    ? argv[0]
-									     : ctl->running ? "--running"
-									     : ctl->kernel  ? "--kernel"
-											    : "--files-from");
+		return ctl_usage(argc > 0	? argv[0]
+				 : ctl->running ? "--running"
+				 : ctl->kernel	? "--kernel"
+						: "--files-from",
+				 "'--perf-data' takes nothing beside");
 	if (ctl->perf_data)
 		return ctl_add_perf_data(ctl);
 	if (argc == 0 && !ctl->running && !ctl->kernel && !ctl->files_from)
-		return ctl_usage("'add' needs FILE|DIR..., '--running', '--kernel', '--files-from' or '--perf-data'");
+		return ctl_usage("add", "'add' needs FILE|DIR..., '--running', '--kernel', '--files-from' or '--perf-data'");
 	status = ctl_open_store(ctl, CTL_WRITE, &store);
 	if (status != CTL_DONE)
 		return status;

@@ -172,10 +172,8 @@ static enum ctl_status fetch(struct recording_add *adding)
 	enum ctl_status status;
 	size_t n = 0;
 
-	if (!wanted || !builds) {
-		bid_error("%s", strerror(ENOMEM));
-		return CTL_TROUBLE;
-	}
+	if (!wanted || !builds)
+		return ctl_no_memory();
 	for (size_t i = 0; i < recording->n; i++) {
 		struct ctl_build *build = &recording->builds[i];
 

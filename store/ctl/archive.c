@@ -60,10 +60,8 @@ static void add_recorded(struct packing *packing)
 static enum ctl_status collect(struct packing *packing, int argc, char **argv)
 {
 	packing->builds = calloc(packing->recording.n + (size_t)argc + 1, sizeof(*packing->builds));
-	if (!packing->builds) {
-		bid_error("%s", strerror(ENOMEM));
-		return CTL_TROUBLE;
-	}
+	if (!packing->builds)
+		return ctl_no_memory();
 	add_recorded(packing);
 	for (int i = 0; i < argc; i++) {
 		enum ctl_status status = ctl_which_build(packing->store, argv[i], &packing->builds[packing->n].id);
@@ -115,10 +113,8 @@ static enum ctl_status fetch(struct packing *packing, size_t first)
 	enum ctl_status status;
 	size_t n = 0;
 
-	if (!wanted) {
-		bid_error("%s", strerror(ENOMEM));
-		return CTL_TROUBLE;
-	}
+	if (!wanted)
+		return ctl_no_memory();
 	for (size_t i = first; i < packing->n; i++)
 		for (size_t k = 0; k < (i < packing->n_named ? 2 : 1); k++)
 			wanted[n++].request = (struct bid_request){ .id = packing->builds[i].id, .kind = kinds[k] };
@@ -133,10 +129,8 @@ static enum ctl_status complete(struct packing *packing)
 {
 	enum ctl_status status = packing->ctl->fetch ? fetch(packing, 0) : CTL_DONE;
 
-	if (status == CTL_DONE && add_dwz(packing) < 0) {
-		bid_error("%s", strerror(ENOMEM));
-		return CTL_TROUBLE;
-	}
+	if (status == CTL_DONE && add_dwz(packing) < 0)
+		return ctl_no_memory();
 	if (status == CTL_DONE && packing->ctl->fetch && packing->n > packing->n_named)
 		status = fetch(packing, packing->n_named);
 	return status;
@@ -301,16 +295,16 @@ enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv)
 	enum ctl_status status = CTL_DONE;
 
 	if (!ctl->output)
-		return ctl_usage("'archive' needs '--output'");
+		return ctl_usage("archive", "'archive' needs '--output'");
 	if (argc == 0 && !ctl->perf_data)
-		return ctl_usage("'archive' needs ID..., or '--perf-data'");
-	if (ctl->n_urls > 0 && !ctl->fetch)
-		return ctl_usage("'--url' needs '--fetch'");
+		return ctl_usage("archive", "'archive' needs ID..., or '--perf-data'");
+	if (ctl->urls.n > 0 && !ctl->fetch)
+		return ctl_usage("--url", "'--url' needs '--fetch'");
 	if (strcmp(ctl->output, "-") == 0 && (ctl->json || ctl_is_terminal(stdout)))
-		return ctl_usage(ctl->json ? "'--json' and '--output=-' do not go together"
-					   : "no archive is written to a terminal");
+		return ctl_usage("-", ctl->json ? "'--json' and '--output=-' do not go together"
+						: "no archive is written to a terminal");
 	if (strcmp(ctl->output, "-") != 0 && bid_packing_parse(ctl->output, &how) < 0)
-		return ctl_usage("not a name that ends in .tar.zst, .tar.gz, .tar.xz, .tar.bz2 or .tar: '%s'", ctl->output);
+		return ctl_usage(ctl->output, "not a name that ends in .tar.zst, .tar.gz, .tar.xz, .tar.bz2 or .tar");
 	if (ctl->perf_data)
 		status = ctl_recording_read(&packing.recording, ctl->fetch);
 	if (status == CTL_DONE)

@@ -25,13 +25,19 @@ enum ctl_order { CTL_BY_ID = 0, CTL_BY_PATH, CTL_BY_TIME, CTL_BY_SIZE };
 
 struct ctl_envelope;
 
+/* Arguments of a repeatable option, in order. Strings belong to argv. */
+struct ctl_words {
+	const char **at; /* owned by main() */
+	size_t n, room;
+};
+
 /* The parsed command line. Strings belong to argv. */
 struct ctl {
 	const char *store; /* --store, or NULL for the default */
 	bool json;
 	struct ctl_envelope *envelope; /* with --json: the value to print; else NULL. Owned by main() */
-	bool verbose;
-	bool quiet;
+	bool verbose, quiet, help, version;
+	unsigned color, progress; /* words of --color and --progress */
 	enum bid_link link; /* add, watch */
 	const char *perf_data; /* add, archive, get, missing: a recording in place of operands, or NULL */
 	const char *core, *pid; /* get: a core file or a process in place of operands, or NULL */
@@ -46,15 +52,11 @@ struct ctl {
 	unsigned interval; /* status, watch: seconds; 0 if not given */
 	bool refresh; /* get */
 	bool accept; /* get */
-	bool require_signed; /* get */
+	unsigned require_signed; /* get; 0 or 1 */
 	bool offline; /* doctor, get, verify */
-	const char **urls; /* --url, in order; owned by main() */
-	size_t n_urls;
-	const char **lowers; /* --lower, in order; owned by main() */
-	size_t n_lowers;
+	struct ctl_words urls, lowers;
 	char **links; /* directories into which links of lower stores and file:// trees may lead; NULL-terminated or NULL, owned */
-	const char **paths; /* remove: --path, in order; owned by main() */
-	size_t n_paths;
+	struct ctl_words paths; /* remove: --path */
 	enum ctl_order order; /* list */
 	bool content_keys; /* list */
 	bool nul; /* list */
@@ -62,8 +64,7 @@ struct ctl {
 	enum bid_kind kind, missing; /* list; none for any */
 	unsigned lines; /* log; 0 for all */
 	const char *output; /* archive: a file, or "-" */
-	const char **options; /* mount: --options, in order; owned by main() */
-	size_t n_options;
+	struct ctl_words options; /* mount: --options */
 	bool deep; /* verify */
 	bool repair; /* verify */
 	const char *against; /* verify: a list of digests, "packages", or NULL */
@@ -103,8 +104,17 @@ enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv);
 /* Run "add --perf-data". */
 enum ctl_status ctl_add_perf_data(const struct ctl *ctl);
 
-/* Print an error message about the command line, with a hint at the help. Returns CTL_USAGE. */
-enum ctl_status ctl_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Print an error message about @subject, a word of the command line. Returns CTL_USAGE; main() prints a hint at the help. */
+enum ctl_status ctl_usage(const char *subject, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Return the index of @word among @words (NULL-terminated); or -EINVAL, after an error message that suggests another word. */
+int ctl_word(const char *what, const char *word, const char *const *words);
+
+/* Report that @doing, such as "reading the store" (NULL for nothing), failed for @subject with @error. Returns CTL_TROUBLE. */
+enum ctl_status ctl_trouble(const char *subject, int error, const char *doing);
+
+/* Report a lack of memory. Returns CTL_TROUBLE. */
+enum ctl_status ctl_no_memory(void);
 
 enum ctl_open {
 	CTL_READ,

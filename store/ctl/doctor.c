@@ -157,7 +157,7 @@ static void check_server(struct exam *exam, const char *url)
 {
 	const char *temp = getenv("TMPDIR");
 	char dir[PATH_MAX], text[PATH_MAX + TEXT_MAX];
-	struct ctl ctl = { .urls = &url, .n_urls = 1, .refresh = true, .quiet = true };
+	struct ctl ctl = { .urls = { .at = &url, .n = 1 }, .refresh = true, .quiet = true };
 	struct ctl_wanted wanted = { .request = { .kind = BID_KIND_DEBUGINFO } };
 	bid_auto_free char *shown = bid_fetch_url_shown(url);
 	ctl_auto_store struct bid_store *store = NULL;
@@ -190,10 +190,10 @@ static void check_server(struct exam *exam, const char *url)
 static void check_servers(struct exam *exam)
 {
 	char **urls = NULL;
-	int n = (int)exam->ctl->n_urls;
+	int n = (int)exam->ctl->urls.n;
 
 	for (int i = 0; i < n; i++)
-		check_server(exam, exam->ctl->urls[i]);
+		check_server(exam, exam->ctl->urls.at[i]);
 	if (n > 0)
 		return;
 	n = bid_fetch_urls_from_environment(NULL, &urls);

@@ -129,10 +129,8 @@ static enum ctl_status fetch(struct fetching *fetching, const sigset_t *interrup
 
 	fetching->event = eventfd(0, EFD_CLOEXEC);
 	fetching->signals = fetching->event < 0 ? -1 : signalfd(-1, interrupts, SFD_CLOEXEC);
-	if (fetching->signals < 0) {
-		bid_error("%s: starting to fetch", strerror(errno));
-		return CTL_TROUBLE;
-	}
+	if (fetching->signals < 0)
+		return ctl_trouble("servers", -errno, "starting to fetch");
 	while (fetching->ended < fetching->n) {
 		while (fetching->begun < fetching->n && fetching->begun - fetching->ended < AT_ONCE)
 			begin(fetching);

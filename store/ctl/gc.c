@@ -91,11 +91,11 @@ static bool are_kept(const struct bid_limits *limits, const struct bid_evict_sta
 	char size[CTL_SIZE_MAX];
 
 	if (limits->cache_size > 0 && used > limits->cache_size)
-		bid_error("cache size: %s above the limit, and no more of it can be evicted",
-			  ctl_format_size(used - limits->cache_size, size));
+		bid_error_about("--cache-size", 0, "cache size: %s above the limit, and no more of it can be evicted",
+				ctl_format_size(used - limits->cache_size, size));
 	else if (left < limits->min_free)
-		bid_error("free space: %s short of the limit, and no more files can be evicted",
-			  ctl_format_size(limits->min_free - left, size));
+		bid_error_about("--min-free", 0, "free space: %s short of the limit, and no more files can be evicted",
+				ctl_format_size(limits->min_free - left, size));
 	else
 		return true;
 	return false;

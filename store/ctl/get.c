@@ -413,9 +413,9 @@ static enum ctl_status parse_from(const struct ctl *ctl, int argc, char **argv, 
 	int n = (ctl->perf_data != NULL) + (ctl->core != NULL) + (ctl->pid != NULL);
 
 	if (ctl->perf_data && n > 1)
-		return ctl_usage("'--perf-data' goes together with neither '--core' nor '--pid'");
+		return ctl_usage("--perf-data", "'--perf-data' goes together with neither '--core' nor '--pid'");
 	if (n == 0 && argc == 0)
-		return ctl_usage("'get' needs ID, '-', '--perf-data', '--core' or '--pid'");
+		return ctl_usage("get", "'get' needs ID, '-', '--perf-data', '--core' or '--pid'");
 	if (n > 0)
 		*ret_from = ctl->perf_data ? CTL_NEEDS_PERF_DATA : ctl->core ? CTL_NEEDS_CORE : CTL_NEEDS_PID;
 	else
@@ -429,6 +429,8 @@ static enum ctl_status parse_from(const struct ctl *ctl, int argc, char **argv, 
  */
 static enum ctl_status parse_kind(int argc, char **argv, struct bid_request *ret_request)
 {
+	static const char *const kinds[] = { "debuginfo", "elf",	"executable", "kallsyms", "probes",
+					     "vdso",	  "unstripped", "source",     "section",  NULL };
 	struct bid_detail *detail = NULL;
 	bool source, section;
 	int r;
@@ -438,21 +440,20 @@ static enum ctl_status parse_kind(int argc, char **argv, struct bid_request *ret
 	source = strcmp(argv[0], "source") == 0;
 	section = strcmp(argv[0], "section") == 0;
 	if (argc > 1 + (source || section))
-		return ctl_usage("too many operands for 'get': '%s'", argv[1 + (source || section)]);
+		return ctl_usage(argv[1 + (source || section)], "too many operands for 'get'");
 	ret_request->kind = source ? BID_KIND_SOURCE : section ? BID_KIND_SECTION : bid_kind_parse(argv[0]);
 	if (ret_request->kind == BID_KIND_NONE)
-		return ctl_usage("no such kind of artifact: '%s'", argv[0]);
+		return ctl_word("kind of artifact", argv[0], kinds) < 0 ? CTL_USAGE : CTL_DONE;
 	if (!source && !section)
 		return CTL_DONE;
 	if (argc == 1)
-		return ctl_usage("'%s' needs %s behind it", argv[0], source ? "the path of a source file" : "a section's name");
+		return ctl_usage(argv[0], "'%s' needs %s behind it", argv[0],
+				 source ? "the path of a source file" : "a section's name");
 	r = source ? bid_detail_source(argv[1], &detail) : bid_detail_section(argv[1], &detail);
 	if (r == -EINVAL)
-		return ctl_usage("not %s: '%s'", source ? "the absolute path of a source file" : "a section's name", argv[1]);
-	if (r < 0) {
-		bid_error("%s: looking for '%s'", bid_strerror(r), argv[1]);
-		return CTL_TROUBLE;
-	}
+		return ctl_usage(argv[1], "not %s", source ? "the absolute path of a source file" : "a section's name");
+	if (r < 0)
+		return ctl_trouble(argv[1], r, "looking for it");
 	ret_request->detail = detail;
 	return CTL_DONE;
 }
@@ -493,7 +494,7 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 	if (status != CTL_DONE)
 		return status;
 	if (from != CTL_NEEDS_NONE && request.detail)
-		return ctl_usage("of one build at a time: '%s'", bid_kind_name(request.kind));
+		return ctl_usage(bid_kind_name(request.kind), "of one build at a time");
 	status = ctl_sources_check(ctl);
 	if (status != CTL_DONE)
 		return status;
@@ -501,8 +502,10 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 	if (status != CTL_DONE)
 		return status;
 	if (ctl->require_signed && bid_is_mount(bid_store_path(store))) {
-		bid_error("a mount of bidfs covers the store '%s', and decides: mount it with '-o require=signed'",
-			  bid_store_path(store));
+		bid_error_about(bid_store_path(store), 0,
+				"a mount of bidfs covers the store '%s', and decides: mount it with "
+				"'-o require=signed'",
+				bid_store_path(store));
 		return CTL_REFUSED;
 	}
 	if (from != CTL_NEEDS_NONE)

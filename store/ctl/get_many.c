@@ -255,10 +255,8 @@ static enum ctl_status fetch(struct getting *getting)
 
 	refresh(getting, 0);
 	status = ctl_fetch_all(getting->ctl, getting->store, getting->wanted, first);
-	if (status == CTL_DONE && add_dwz(getting) < 0) {
-		bid_error("%s", strerror(ENOMEM));
-		status = CTL_TROUBLE;
-	}
+	if (status == CTL_DONE && add_dwz(getting) < 0)
+		status = ctl_no_memory();
 	refresh(getting, first);
 	if (status == CTL_DONE && getting->n > first)
 		status = ctl_fetch_all(getting->ctl, getting->store, getting->wanted + first, getting->n - first);
@@ -408,10 +406,8 @@ enum ctl_status ctl_get_many(const struct ctl *ctl, struct bid_store *store, enu
 		status = add_local(&getting);
 	if (status != CTL_DONE)
 		return status;
-	if (make_list(&getting, kind) < 0) {
-		bid_error("%s", strerror(ENOMEM));
-		return CTL_TROUBLE;
-	}
+	if (make_list(&getting, kind) < 0)
+		return ctl_no_memory();
 	if (getting.n > 0)
 		status = fetch(&getting);
 	if (status == CTL_TROUBLE || status == CTL_USAGE)

@@ -44,11 +44,9 @@ enum ctl_status ctl_each_id_line(ctl_id_line_fn fn, void *user)
 		bid_warning("reading build-ids from the terminal, one a line, to the end of input (Ctrl-D)");
 	while (status == CTL_DONE && getline(&line, &size, stdin) >= 0)
 		status = take(line, ++number, fn, user, &n_refused);
-	if (status == CTL_DONE && ferror(stdin)) {
-		bid_error("%s: standard input", strerror(errno));
-		status = CTL_TROUBLE;
-	}
+	if (status == CTL_DONE && ferror(stdin))
+		status = ctl_trouble("standard input", -errno, NULL);
 	if (n_refused > 1)
-		bid_error("nor in %zu more lines", n_refused - 1);
+		bid_error_about("standard input", -EINVAL, "nor in %zu more lines", n_refused - 1);
 	return status == CTL_DONE && n_refused > 0 ? CTL_USAGE : status;
 }

@@ -138,7 +138,7 @@ static enum ctl_status check_format(const char *format)
 		for (size_t i = 0; at[1] == '(' && i < sizeof(names) / sizeof(names[0]); i++)
 			known |= is_field(at, names[i]);
 		if (!known)
-			return ctl_usage("not one of %%(id), %%(kinds), %%(size), %%(time), %%(path), %%%%: '%s'", at);
+			return ctl_usage(at, "not one of %%(id), %%(kinds), %%(size), %%(time), %%(path), %%%%");
 	}
 	return CTL_DONE;
 }
@@ -324,10 +324,11 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 	int r;
 
 	if (ctl->content_keys && (argc > 0 || ctl->kind || ctl->missing || ctl->nul || ctl->format || ctl->order != CTL_BY_ID))
-		return ctl_usage("'--content-keys' does not go together with PATTERN, '--by', '--format', '--kind', '--missing' or "
+		return ctl_usage("--content-keys",
+				 "'--content-keys' does not go together with PATTERN, '--by', '--format', '--kind', '--missing' or "
 				 "'--null'");
 	if (ctl->format && ctl->json)
-		return ctl_usage("'--format' does not go together with '--json'");
+		return ctl_usage("--format", "'--format' does not go together with '--json'");
 	status = ctl->format ? check_format(ctl->format) : CTL_DONE;
 	if (status == CTL_DONE)
 		status = ctl_open_store(ctl, CTL_READ, &store);

@@ -10,13 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <bid/error.h>
 #include <bid/version.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/closest.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/stdio.h"
-#include "ctl/closest.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 #include "ctl/size.h"
@@ -103,6 +105,7 @@ static const struct command {
 	  "  bidctl quarantine\n"
 	  "  bidctl quarantine restore --dry-run NAME\n" },
 	{ "mount", "[STORE [MOUNTPOINT]]", "mount a store as a file system: mount.bidfs", 0, 2, ctl_mount,
+	  "It prints no JSON: 'bidctl --json status' shows the mount.\n\n"
 	  "Examples:\n"
 	  "  bidctl mount\n"
 	  "  bidctl mount ~/.debug /mnt/bid -o url=https://debuginfod.elfutils.org\n" },
@@ -130,82 +133,113 @@ static const char *const aliases[][2] = {
 	{ "info", "show" },    { "unmount", "umount" }, { "export", "archive" }, { "import", "unarchive" },
 };
 
-/* Options that only set a field of struct ctl. */
-enum noted { NOT, AS_FLAG, AS_TEXT };
+static const char *const when_words[] = { "auto", "always", "never", NULL };
+static const char *const link_words[] = {
+	[BID_LINK_AUTO] = "auto", [BID_LINK_REFLINK] = "reflink", [BID_LINK_HARD] = "hard", [BID_LINK_COPY] = "copy", NULL
+};
+static const char *const order_words[] = {
+	[CTL_BY_ID] = "id", [CTL_BY_PATH] = "path", [CTL_BY_TIME] = "time", [CTL_BY_SIZE] = "size", NULL
+};
+static const char *const require_words[] = { "any", "signed", NULL };
+static const char *const kind_words[] = { [BID_KIND_ELF - 1] = "elf",		[BID_KIND_DEBUGINFO - 1] = "debuginfo",
+					  [BID_KIND_KALLSYMS - 1] = "kallsyms", [BID_KIND_PROBES - 1] = "probes",
+					  [BID_KIND_VDSO - 1] = "vdso",		NULL };
 
-#define FLAG(field) AS_FLAG, offsetof(struct ctl, field)
-#define TEXT(field) AS_TEXT, offsetof(struct ctl, field)
+enum { JOBS_MAX = 256, INTERVAL_MAX = 86400 };
+
+/* The type of an option's field in struct ctl. */
+enum option_type {
+	FLAG, /* bool */
+	TEXT, /* const char * */
+	ONCE, /* as TEXT, refused a second time */
+	LIST, /* struct ctl_words */
+	LINKS, /* char **: real paths */
+	NUMBER, /* unsigned, from 1 to a maximum */
+	SIZE, /* struct ctl_size */
+	WORD, /* an enumeration: the index among some words */
+	KIND, /* as WORD, plus one */
+};
+
+#define AT(field) offsetof(struct ctl, field)
 
 /* An option with several help texts has a row for each; the first row decides everything else. */
-static const struct {
+static const struct option_row {
 	const char *name;
 	int letter; /* 0 for none */
 	const char *argument; /* NULL without one */
 	const char *commands; /* commands with this option, separated by blanks; NULL for all */
 	const char *help;
-	enum noted noted;
-	size_t offset; /* offset of the bool or the const char * */
+	enum option_type type;
+	size_t offset;
+	const char *const *words; /* WORD and KIND */
+	unsigned max; /* NUMBER */
 } options[] = {
-	{ "store", 's', "DIR", NULL, "use this store (default: perf's buildid.dir, then ~/.debug)", TEXT(store) },
-	{ "json", 'j', NULL, NULL, "print JSON", FLAG(json) },
-	{ "verbose", 'v', NULL, NULL, "print more", FLAG(verbose) },
-	{ "quiet", 'q', NULL, NULL, "print no summary, no progress and no warning", FLAG(quiet) },
-	{ "color", 0, "WHEN", NULL, "auto, always or never (default: auto)" },
-	{ "progress", 0, "WHEN", NULL, "auto, always or never (default: auto)" },
-	{ "help", 'h', NULL, NULL, "show this help" },
-	{ "version", 'V', NULL, NULL, "show the version" },
-	{ "perf-data", 0, "FILE", "add archive get missing", "take the builds that a perf recording names ('-': stdin)" },
-	{ "core", 0, "FILE", "get", "get all that a core file names", TEXT(core) },
-	{ "pid", 0, "PID", "get", "get all that a process has mapped as code", TEXT(pid) },
-	{ "fetch", 0, NULL, "add", "with --perf-data: fetch what this machine lacks", FLAG(fetch) },
-	{ "fetch", 0, NULL, "archive", "fetch what the store lacks", FLAG(fetch) },
-	{ "output", 'o', "FILE", "archive", "write FILE.tar.zst, .tar.gz, .tar.xz, .tar.bz2, .tar, or '-'", TEXT(output) },
-	{ "options", 'o', "OPTIONS", "mount", "mount options, as mount.bidfs(8) has them" },
-	{ "link", 0, "WAY", "add watch", "auto, reflink, hard or copy (default: auto)" },
-	{ "jobs", 0, "N", "add", "search with N threads (default: one per CPU)" },
+	{ "store", 's', "DIR", NULL, "use this store (default: perf's buildid.dir, then ~/.debug)", TEXT, AT(store) },
+	{ "json", 'j', NULL, NULL, "print JSON", FLAG, AT(json) },
+	{ "verbose", 'v', NULL, NULL, "print more", FLAG, AT(verbose) },
+	{ "quiet", 'q', NULL, NULL, "print no summary, no progress and no warning", FLAG, AT(quiet) },
+	{ "color", 0, "WHEN", NULL, "auto, always or never (default: auto)", WORD, AT(color), when_words },
+	{ "progress", 0, "WHEN", NULL, "auto, always or never (default: auto)", WORD, AT(progress), when_words },
+	{ "help", 'h', NULL, NULL, "show this help", FLAG, AT(help) },
+	{ "version", 'V', NULL, NULL, "show the version", FLAG, AT(version) },
+	{ "perf-data", 0, "FILE", "add archive get missing", "take the builds that a perf recording names ('-': stdin)", ONCE,
+	  AT(perf_data) },
+	{ "core", 0, "FILE", "get", "get all that a core file names", TEXT, AT(core) },
+	{ "pid", 0, "PID", "get", "get all that a process has mapped as code", TEXT, AT(pid) },
+	{ "fetch", 0, NULL, "add", "with --perf-data: fetch what this machine lacks", FLAG, AT(fetch) },
+	{ "fetch", 0, NULL, "archive", "fetch what the store lacks", FLAG, AT(fetch) },
+	{ "output", 'o', "FILE", "archive", "write FILE.tar.zst, .tar.gz, .tar.xz, .tar.bz2, .tar, or '-'", TEXT, AT(output) },
+	{ "options", 'o', "OPTIONS", "mount", "mount options, as mount.bidfs(8) has them", LIST, AT(options) },
+	{ "link", 0, "WAY", "add watch", "auto, reflink, hard or copy (default: auto)", WORD, AT(link), link_words },
+	{ "jobs", 0, "N", "add", "search with N threads (default: one per CPU)", NUMBER, AT(jobs), .max = JOBS_MAX },
 	{ "jobs", 0, "N", "verify", "check with N threads (default: one per CPU)" },
-	{ "cross", 0, NULL, "add", "search other file systems below a directory, too", FLAG(cross) },
-	{ "files-from", 0, "FILE", "add", "add the paths in FILE, one a line ('-': stdin)", TEXT(files_from) },
-	{ "running", 0, NULL, "add", "add what every process has mapped as code, and the kernel", FLAG(running) },
-	{ "kernel", 0, NULL, "add", "add the running kernel: symbols, vDSO, modules, image", FLAG(kernel) },
-	{ "content-keys", 0, NULL, "list", "list what is stored without a build-id", FLAG(content_keys) },
-	{ "kind", 0, "KIND", "list", "list only builds with an artifact of this kind" },
-	{ "missing", 0, "KIND", "list", "list only builds without an artifact of this kind" },
-	{ "format", 0, "FORMAT", "list", "print FORMAT, such as '%(size) %(path)', for each build", TEXT(format) },
-	{ "null", '0', NULL, "list", "end rows with NUL instead of newline", FLAG(nul) },
-	{ "lower", 0, "DIR", "archive list show get missing status", "read DIR, too ('debuginfod': its cache; 'none')" },
-	{ "links", 0, "DIR", "add archive list show get missing status verify", "follow links of lower stores into DIR[:DIR...]" },
-	{ "interval", 0, "SECONDS", "watch", "look through all processes that often (default: 10)" },
+	{ "cross", 0, NULL, "add", "search other file systems below a directory, too", FLAG, AT(cross) },
+	{ "files-from", 0, "FILE", "add", "add the paths in FILE, one a line ('-': stdin)", TEXT, AT(files_from) },
+	{ "running", 0, NULL, "add", "add what every process has mapped as code, and the kernel", FLAG, AT(running) },
+	{ "kernel", 0, NULL, "add", "add the running kernel: symbols, vDSO, modules, image", FLAG, AT(kernel) },
+	{ "content-keys", 0, NULL, "list", "list what is stored without a build-id", FLAG, AT(content_keys) },
+	{ "kind", 0, "KIND", "list", "list only builds with an artifact of this kind", KIND, AT(kind), kind_words },
+	{ "missing", 0, "KIND", "list", "list only builds without an artifact of this kind", KIND, AT(missing), kind_words },
+	{ "format", 0, "FORMAT", "list", "print FORMAT, such as '%(size) %(path)', for each build", TEXT, AT(format) },
+	{ "null", '0', NULL, "list", "end rows with NUL instead of newline", FLAG, AT(nul) },
+	{ "lower", 0, "DIR", "archive list show get missing status", "read DIR, too ('debuginfod': its cache; 'none')", LIST,
+	  AT(lowers) },
+	{ "links", 0, "DIR", "add archive list show get missing status verify", "follow links of lower stores into DIR[:DIR...]",
+	  LINKS, AT(links) },
+	{ "interval", 0, "SECONDS", "watch", "look through all processes that often (default: 10)", NUMBER, AT(interval),
+	  .max = INTERVAL_MAX },
 	{ "interval", 0, "SECONDS", "status", "with --watch: show it that often (default: 2)" },
-	{ "watch", 'w', NULL, "status", "show it again and again, until interrupted", FLAG(watch) },
-	{ "once", 0, NULL, "watch", "look through all processes once, then end", FLAG(once) },
-	{ "url", 0, "URL", "add archive doctor get setup verify", "ask this server, not those of the environment; repeatable" },
-	{ "offline", 0, NULL, "doctor get verify", "ask no server", FLAG(offline) },
-	{ "refresh", 0, NULL, "get", "ignore cached \"not found\" answers", FLAG(refresh) },
-	{ "accept", 0, NULL, "get", "accept other bytes than were fetched first for this id", FLAG(accept) },
-	{ "require", 0, "WHAT", "get", "signed: no download without a valid signature; any (default)" },
-	{ "by", 0, "ORDER", "list", "id, path, time (newest first) or size (largest first) (default: id)" },
-	{ "path", 0, "PATH", "remove", "remove every build of this original path; repeatable" },
-	{ "deep", 0, NULL, "verify", "read every byte and compare it with the recorded digest", FLAG(deep) },
-	{ "against", 0, "LIST", "verify", "compare with a list of sha256sum(1), or with 'packages'", TEXT(against) },
-	{ "repair", 0, NULL, "verify", "relink, quarantine and fetch again", FLAG(repair) },
-	{ "cache-size", 0, "SIZE", "gc", "evict until at most SIZE of these files remains" },
-	{ "min-free", 0, "SIZE", "gc", "evict until SIZE is free on the file system" },
-	{ "undo", 0, NULL, "setup", "undo what 'setup' has changed", FLAG(undo) },
-	{ "root", 0, "DIR", "setup", "change the machine whose files are in DIR, such as an image", TEXT(root) },
-	{ "dry-run", 'n', NULL, "gc pin quarantine remove setup", "change nothing, only show what would change", FLAG(dry_run) },
+	{ "watch", 'w', NULL, "status", "show it again and again, until interrupted", FLAG, AT(watch) },
+	{ "once", 0, NULL, "watch", "look through all processes once, then end", FLAG, AT(once) },
+	{ "url", 0, "URL", "add archive doctor get setup verify", "ask this server, not those of the environment; repeatable", LIST,
+	  AT(urls) },
+	{ "offline", 0, NULL, "doctor get verify", "ask no server", FLAG, AT(offline) },
+	{ "refresh", 0, NULL, "get", "ignore cached \"not found\" answers", FLAG, AT(refresh) },
+	{ "accept", 0, NULL, "get", "accept other bytes than were fetched first for this id", FLAG, AT(accept) },
+	{ "require", 0, "WHAT", "get", "signed: no download without a valid signature; any (default)", WORD, AT(require_signed),
+	  require_words },
+	{ "by", 0, "ORDER", "list", "id, path, time (newest first) or size (largest first) (default: id)", WORD, AT(order),
+	  order_words },
+	{ "path", 0, "PATH", "remove", "remove every build of this original path; repeatable", LIST, AT(paths) },
+	{ "deep", 0, NULL, "verify", "read every byte and compare it with the recorded digest", FLAG, AT(deep) },
+	{ "against", 0, "LIST", "verify", "compare with a list of sha256sum(1), or with 'packages'", TEXT, AT(against) },
+	{ "repair", 0, NULL, "verify", "relink, quarantine and fetch again", FLAG, AT(repair) },
+	{ "cache-size", 0, "SIZE", "gc", "evict until at most SIZE of these files remains", SIZE, AT(cache_size) },
+	{ "min-free", 0, "SIZE", "gc", "evict until SIZE is free on the file system", SIZE, AT(min_free) },
+	{ "undo", 0, NULL, "setup", "undo what 'setup' has changed", FLAG, AT(undo) },
+	{ "root", 0, "DIR", "setup", "change the machine whose files are in DIR, such as an image", TEXT, AT(root) },
+	{ "dry-run", 'n', NULL, "gc pin quarantine remove setup", "change nothing, only show what would change", FLAG,
+	  AT(dry_run) },
 	/* behind --dry-run, to which -n belongs before the command */
-	{ "lines", 'n', "N", "log", "show only the last N events" },
+	{ "lines", 'n', "N", "log", "show only the last N events", NUMBER, AT(lines), .max = UINT_MAX },
 };
 
 enum {
 	N_OPTIONS = sizeof(options) / sizeof(options[0]),
 	LONG_ONLY = 256,
-	JOBS_MAX = 256,
-	INTERVAL_MAX = 86400,
 };
 
-enum ctl_status ctl_usage(const char *format, ...)
+enum ctl_status ctl_usage(const char *subject, const char *format, ...)
 {
 	char message[1024];
 	va_list arguments;
@@ -213,8 +247,50 @@ enum ctl_status ctl_usage(const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(message, sizeof(message), format, arguments);
 	va_end(arguments);
-	bid_error("%s", message);
+	bid_error_about(subject, 0, "%s", message);
 	return CTL_USAGE;
+}
+
+/* Refuse @word, and suggest @meant (NULL for nothing). */
+static enum ctl_status refuse(const char *what, const char *word, const char *meant, const char *dashes)
+{
+	char subject[64];
+
+	snprintf(subject, sizeof(subject), "%s%s", dashes, word);
+	if (meant)
+		return ctl_usage(subject, "no such %s: '%s' - did you mean '%s%s'?", what, subject, dashes, meant);
+	return ctl_usage(subject, "no such %s", what);
+}
+
+int ctl_word(const char *what, const char *word, const char *const *words)
+{
+	const char *meant = bid_closest(word, words);
+
+	for (int i = 0; words[i]; i++)
+		if (strcmp(words[i], word) == 0)
+			return i;
+	if (meant) {
+		refuse(what, word, meant, "");
+	} else {
+		char list[256] = "";
+
+		for (int i = 0; words[i]; i++)
+			snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", i ? ", " : "", words[i]);
+		ctl_usage(word, "no such %s, which is one of %s", what, list);
+	}
+	return -EINVAL;
+}
+
+enum ctl_status ctl_trouble(const char *subject, int error, const char *doing)
+{
+	bid_error_about(subject, error, doing ? "%s: %s" : "%s", bid_strerror(error), doing);
+	return CTL_TROUBLE;
+}
+
+enum ctl_status ctl_no_memory(void)
+{
+	bid_error_about("bidctl", -ENOMEM, "%s", strerror(ENOMEM));
+	return CTL_TROUBLE;
 }
 
 static const struct command *find_command(const char *name)
@@ -234,11 +310,7 @@ static enum ctl_status refuse_command(const char *name)
 	for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
 		if (strcmp(aliases[i][0], name) == 0)
 			meant = aliases[i][1];
-	if (!meant)
-		meant = ctl_closest(name, names);
-	if (meant)
-		return ctl_usage("no such command: '%s' - did you mean '%s'?", name, meant);
-	return ctl_usage("no such command: '%s'", name);
+	return refuse("command", name, meant ? meant : bid_closest(name, names), "");
 }
 
 /* Does row @index name @command, as an option of certain commands? */
@@ -319,25 +391,10 @@ static enum ctl_status run_help(int argc, char **argv)
 	const struct command *command = argc > 0 ? find_command(argv[0]) : NULL;
 
 	if (argc > 1)
-		return ctl_usage("too many operands for 'help': '%s'", argv[1]);
+		return ctl_usage(argv[1], "too many operands for 'help'");
 	if (argc > 0 && !command)
 		return refuse_command(argv[0]);
 	return command && command->run ? print_command_help(command) : print_help();
-}
-
-static int parse_link(const char *text, enum bid_link *ret_link)
-{
-	static const char *const names[] = {
-		[BID_LINK_AUTO] = "auto", [BID_LINK_REFLINK] = "reflink", [BID_LINK_HARD] = "hard", [BID_LINK_COPY] = "copy"
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(text, names[i]) == 0) {
-			*ret_link = (enum bid_link)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
 }
 
 static int parse_number(const char *text, unsigned max, unsigned *ret_number)
@@ -354,121 +411,77 @@ static int parse_number(const char *text, unsigned max, unsigned *ret_number)
 	return 0;
 }
 
-static int parse_require(const char *text, bool *ret_signed)
+static enum ctl_status add_word(struct ctl_words *words, const char *word)
 {
-	*ret_signed = strcmp(text, "signed") == 0;
-	return *ret_signed || strcmp(text, "any") == 0 ? 0 : -EINVAL;
-}
-
-/* Parse --color and --progress into the environment variables that their users read. */
-/* Parse a kind that the store lists, else BID_KIND_NONE. */
-static enum bid_kind parse_stored_kind(const char *name)
-{
-	enum bid_kind kind = bid_kind_parse(name);
-
-	return kind < BID_KIND_COUNT ? kind : BID_KIND_NONE;
-}
-
-static int parse_when(const char *text, const char *always, const char *never)
-{
-	unsetenv(always);
-	unsetenv(never);
-	if (strcmp(text, "always") == 0)
-		return setenv(always, "1", 1);
-	if (strcmp(text, "never") == 0)
-		return setenv(never, "1", 1);
-	return strcmp(text, "auto") == 0 ? 0 : -EINVAL;
-}
-
-static int parse_order(const char *text, enum ctl_order *ret_order)
-{
-	static const char *const names[] = {
-		[CTL_BY_ID] = "id", [CTL_BY_PATH] = "path", [CTL_BY_TIME] = "time", [CTL_BY_SIZE] = "size"
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(text, names[i]) == 0) {
-			*ret_order = (enum ctl_order)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
+	if (bid_array_grow(words->at, words->n, words->room) < 0)
+		return ctl_no_memory();
+	words->at[words->n++] = word;
+	return CTL_DONE;
 }
 
 struct wanted {
 	const struct command *command; /* NULL without one */
-	bool help;
-	bool version;
 	uint64_t seen; /* bit mask of the given options: 1 << index of the option's first row in options[] */
 };
 
-/* Process one option. */
-static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index, const char *value)
+/* Set the field of @option to @value, NULL without an argument. */
+static enum ctl_status set_option(struct ctl *ctl, const struct option_row *option, const char *value)
 {
-	const char *name = options[index].name;
-	void *field = (char *)ctl + options[index].offset;
+	void *field = (char *)ctl + option->offset;
+	int word;
 
-	wanted->seen |= UINT64_C(1) << index;
-	if (options[index].noted == AS_FLAG)
+	switch (option->type) {
+	case FLAG:
 		*(bool *)field = true;
-	else if (options[index].noted == AS_TEXT)
+		return CTL_DONE;
+	case ONCE:
+		if (*(const char **)field)
+			return ctl_usage(value, "'--%s' is given twice", option->name);
+		/* fall through */
+	case TEXT:
 		*(const char **)field = value;
-	else if (strcmp(name, "help") == 0)
-		wanted->help = true;
-	else if (strcmp(name, "version") == 0)
-		wanted->version = true;
-	else if (strcmp(name, "url") == 0)
-		ctl->urls[ctl->n_urls++] = value;
-	else if (strcmp(name, "lower") == 0)
-		ctl->lowers[ctl->n_lowers++] = value;
-	else if (strcmp(name, "links") == 0 && bid_path_append_real(&ctl->links, "--links", value) < 0)
-		return CTL_USAGE;
-	else if (strcmp(name, "options") == 0)
-		ctl->options[ctl->n_options++] = value;
-	else if (strcmp(name, "path") == 0)
-		ctl->paths[ctl->n_paths++] = value;
-	else if (strcmp(name, "perf-data") == 0 && ctl->perf_data)
-		return ctl_usage("one recording at a time: '%s'", value);
-	else if (strcmp(name, "perf-data") == 0)
-		ctl->perf_data = value;
-	else if (strcmp(name, "by") == 0 && parse_order(value, &ctl->order) < 0)
-		return ctl_usage("not an order, which is id, path, time or size: '%s'", value);
-	else if ((strcmp(name, "cache-size") == 0 && ctl_parse_size(value, &ctl->cache_size) < 0) ||
-		 (strcmp(name, "min-free") == 0 && ctl_parse_size(value, &ctl->min_free) < 0))
-		return ctl_usage("not a size such as 500M, 1.5GiB or 10%%: '%s'", value);
-	else if ((strcmp(name, "color") == 0 && parse_when(value, CTL_COLOUR_ALWAYS, CTL_COLOUR_NEVER) < 0) ||
-		 (strcmp(name, "progress") == 0 && parse_when(value, CTL_PROGRESS_ALWAYS, CTL_PROGRESS_NEVER) < 0))
-		return ctl_usage("not one of auto, always, never: '%s'", value);
-	else if (strcmp(name, "kind") == 0 && !(ctl->kind = parse_stored_kind(value)))
-		return ctl_usage("no such kind of artifact: '%s'", value);
-	else if (strcmp(name, "missing") == 0 && !(ctl->missing = parse_stored_kind(value)))
-		return ctl_usage("no such kind of artifact: '%s'", value);
-	else if (strcmp(name, "jobs") == 0 && parse_number(value, JOBS_MAX, &ctl->jobs) < 0)
-		return ctl_usage("not a number of threads, 1 to %d: '%s'", JOBS_MAX, value);
-	else if (strcmp(name, "lines") == 0 && parse_number(value, UINT_MAX, &ctl->lines) < 0)
-		return ctl_usage("not a number of events: '%s'", value);
-	else if (strcmp(name, "interval") == 0 && parse_number(value, INTERVAL_MAX, &ctl->interval) < 0)
-		return ctl_usage("not a number of seconds, 1 to %d: '%s'", INTERVAL_MAX, value);
-	else if (strcmp(name, "require") == 0 && parse_require(value, &ctl->require_signed) < 0)
-		return ctl_usage("neither 'signed' nor 'any': '%s'", value);
-	else if (strcmp(name, "link") == 0 && parse_link(value, &ctl->link) < 0)
-		return ctl_usage("not a way to link: '%s'", value);
-	return CTL_DONE;
+		return CTL_DONE;
+	case LIST:
+		return add_word(field, value);
+	case LINKS:
+		return bid_path_append_real(field, "--links", value) < 0 ? CTL_USAGE : CTL_DONE;
+	case NUMBER:
+		if (parse_number(value, option->max, field) == 0)
+			return CTL_DONE;
+		return ctl_usage(value, "not a number from 1 to %u for '--%s'", option->max, option->name);
+	case SIZE:
+		if (ctl_parse_size(value, field) == 0)
+			return CTL_DONE;
+		return ctl_usage(value, "not a size such as 500M, 1.5GiB or 10%%");
+	case WORD:
+	case KIND:
+		word = ctl_word(option->type == KIND ? "kind of artifact" : option->name, value, option->words);
+		*(unsigned *)field = (unsigned)(word + (option->type == KIND));
+		return word < 0 ? CTL_USAGE : CTL_DONE;
+	}
+	return CTL_USAGE;
+}
+
+/* Set the environment variable that the users of --color or --progress read, unless the choice is "auto". */
+static void set_when(unsigned choice, const char *always, const char *never)
+{
+	if (choice == 0)
+		return;
+	unsetenv(always);
+	unsetenv(never);
+	setenv(choice == 1 ? always : never, "1", 1);
 }
 
 /* Refuse the option in @word, "--NAME" or "--NAME=VALUE", and suggest the nearest name. */
 static enum ctl_status refuse_name(const char *word)
 {
-	const char *names[N_OPTIONS + 1] = { 0 }, *meant;
+	const char *names[N_OPTIONS + 1] = { 0 };
 	char name[64];
 
 	for (size_t i = 0; i < N_OPTIONS; i++)
 		names[i] = options[i].name;
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
-	meant = ctl_closest(name, names);
-	if (meant)
-		return ctl_usage("no such option: '--%s' - did you mean '--%s'?", name, meant);
-	return ctl_usage("no such option: '--%s'", name);
+	return refuse("option", name, bid_closest(name, names), "--");
 }
 
 /* Refuse @word, the last word before getopt_long(3)'s position. */
@@ -478,9 +491,9 @@ static enum ctl_status refuse_option(const struct option *longs, const char *wor
 		return refuse_name(word);
 	for (; longs->name; longs++)
 		if (longs->val == optopt)
-			return ctl_usage("takes no argument: '%s'", word);
+			return ctl_usage(word, "takes no argument");
 	/* getopt_long(3) may still be inside a word of several letters */
-	return ctl_usage("no such option: '-%c'", optopt);
+	return refuse("option", (char[]){ (char)optopt, '\0' }, NULL, "-");
 }
 
 /* Does @word, "--NAME" or "--NAME=VALUE", have the full name of @option? getopt_long(3) accepts abbreviated names. */
@@ -541,12 +554,13 @@ static enum ctl_status parse(struct ctl *ctl, struct wanted *wanted, int argc, c
 		int key = getopt_long(argc, argv, shorts, longs, NULL);
 		enum ctl_status status = CTL_DONE;
 		const char *word;
+		size_t row;
 
 		if (key < 0)
 			return CTL_DONE;
 		word = argv[optind - 1];
 		if (key == ':')
-			return ctl_usage("an argument is missing: '%s'", word);
+			return ctl_usage(word, "an argument is missing");
 		if (key == '?')
 			return refuse_option(longs, word);
 		/* the argument is a word of its own */
@@ -554,37 +568,46 @@ static enum ctl_status parse(struct ctl *ctl, struct wanted *wanted, int argc, c
 			word = argv[optind - 2];
 		if (key >= LONG_ONLY && !is_spelt_out(&longs[key - LONG_ONLY], word))
 			return refuse_name(word);
-		status = take(ctl, wanted, key >= LONG_ONLY ? (size_t)(key - LONG_ONLY) : row_of_letter(key, wanted->command),
-			      optarg);
+		row = key >= LONG_ONLY ? (size_t)(key - LONG_ONLY) : row_of_letter(key, wanted->command);
+		wanted->seen |= UINT64_C(1) << row;
+		status = set_option(ctl, &options[row], optarg);
 		if (status != CTL_DONE)
 			return status;
 	}
+}
+
+static enum ctl_status refuse_of_command(const char *command, const char *option)
+{
+	char subject[64];
+
+	snprintf(subject, sizeof(subject), "--%s", option);
+	return ctl_usage(subject, "not an option of '%s'", command);
 }
 
 static enum ctl_status run(const struct ctl *ctl, const struct wanted *wanted, int argc, char **argv)
 {
 	const struct command *command = wanted->command;
 
-	if (wanted->version) {
+	if (ctl->version) {
 		printf("bidctl %s\n", bid_version());
 		return CTL_DONE;
 	}
 	if (argc > 0 && !command)
 		return refuse_command(argv[0]);
-	if (wanted->help)
+	if (ctl->help)
 		return command && command->run ? print_command_help(command) : print_help();
 	if (!command)
-		return ctl_usage("no command");
+		return ctl_usage("bidctl", "no command");
 
 	for (size_t i = 0; i < N_OPTIONS; i++)
 		if (wanted->seen & UINT64_C(1) << i && !has_option(command->name, i))
-			return ctl_usage("not an option of '%s': '--%s'", command->name, options[i].name);
+			return refuse_of_command(command->name, options[i].name);
 	argc--;
 	argv++;
 	if (argc < command->min)
-		return ctl_usage("'%s' needs %s", command->name, command->operands);
+		return ctl_usage(command->name, "'%s' needs %s", command->name, command->operands);
 	if (command->max >= 0 && argc > command->max)
-		return ctl_usage("too many operands for '%s': '%s'", command->name, argv[command->max]);
+		return ctl_usage(argv[command->max], "too many operands for '%s'", command->name);
 	return command->run ? command->run(ctl, argc, argv) : run_help(argc, argv);
 }
 
@@ -604,11 +627,7 @@ static bool asks_for_json(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	bid_auto_free const char **urls = calloc((size_t)argc + 1, sizeof(*urls));
-	bid_auto_free const char **paths = calloc((size_t)argc + 1, sizeof(*paths));
-	bid_auto_free const char **lowers = calloc((size_t)argc + 1, sizeof(*lowers));
-	bid_auto_free const char **given = calloc((size_t)argc + 1, sizeof(*given));
-	struct ctl ctl = { .urls = urls, .paths = paths, .lowers = lowers, .options = given };
+	struct ctl ctl = { 0 };
 	struct ctl_envelope envelope;
 	struct wanted wanted = { 0 };
 	enum ctl_status status;
@@ -618,39 +637,37 @@ int main(int argc, char **argv)
 	bid_log_init("bidctl", BID_LOG_WARNING);
 	if (bid_stdio_occupy() < 0)
 		return CTL_TROUBLE;
-	if (!urls || !paths || !lowers || !given) {
-		bid_error("%s", strerror(ENOMEM));
-		return CTL_TROUBLE;
-	}
 	/* before the options: errors in them, too */
 	if (asks_for_json(argc, argv)) {
 		ctl_envelope_begin(&envelope);
 		ctl.envelope = &envelope;
 	}
 	status = parse(&ctl, &wanted, argc, argv);
+	set_when(ctl.color, CTL_COLOUR_ALWAYS, CTL_COLOUR_NEVER);
+	set_when(ctl.progress, CTL_PROGRESS_ALWAYS, CTL_PROGRESS_NEVER);
 	if (ctl.quiet)
 		setenv(CTL_PROGRESS_NEVER, "1", 1);
 	bid_log_init("bidctl", ctl.quiet ? BID_LOG_ERROR : ctl.verbose ? BID_LOG_INFO : BID_LOG_WARNING);
 	envelope.command = wanted.command ? wanted.command->name : NULL;
 	/* help has no other form than text */
-	if (status == CTL_DONE && (!ctl.json || wanted.help || wanted.version || (wanted.command && !wanted.command->run)))
+	if (status == CTL_DONE && (!ctl.json || ctl.help || ctl.version || (wanted.command && !wanted.command->run)))
 		ctl.envelope = NULL;
 	ctl.json = ctl.envelope != NULL;
 	if (status == CTL_DONE)
 		status = run(&ctl, &wanted, argc - optind, argv + optind);
-	if (ctl.json && ctl_envelope_end(&envelope) < 0) {
-		bid_error("%s", strerror(ENOMEM));
-		status = CTL_TROUBLE;
-	}
+	if (ctl.json && ctl_envelope_end(&envelope) < 0)
+		status = ctl_no_memory();
 
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		bid_error("%s: standard output", strerror(errno));
-		status = CTL_TROUBLE;
-	}
+	if (fflush(stdout) != 0 || ferror(stdout))
+		status = ctl_trouble("standard output", -errno, NULL);
 	if (status == CTL_USAGE)
 		point_to_help(wanted.command);
 	for (char **dir = ctl.links; dir && *dir; dir++)
 		free(*dir);
 	free(ctl.links);
+	free(ctl.urls.at);
+	free(ctl.lowers.at);
+	free(ctl.paths.at);
+	free(ctl.options.at);
 	return (int)status;
 }

@@ -91,11 +91,11 @@ enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv)
 	struct bid_id id;
 
 	if (ctl->perf_data && argc > 0)
-		return ctl_usage("'--perf-data' takes nothing beside: '%s'", argv[0]);
+		return ctl_usage(argv[0], "'--perf-data' takes nothing beside");
 	asking.store = store;
 	for (int i = 0; status == CTL_DONE && i < argc; i++) {
 		if (ctl_parse_id(argv[i], &id) < 0)
-			return ctl_usage("not a build-id in hex, and a recording goes with '--perf-data': '%s'", argv[i]);
+			return ctl_usage(argv[i], "not a build-id in hex, and a recording goes with '--perf-data'");
 	}
 	for (int i = 0; status == CTL_DONE && i < argc; i++)
 		if (ctl_parse_id(argv[i], &id) == 0)

@@ -31,14 +31,14 @@ static void exec_mount(char **argv)
 
 enum ctl_status ctl_mount(const struct ctl *ctl, int argc, char **argv)
 {
-	bid_auto_free const char **arguments = calloc(4 + 2 * ctl->n_options, sizeof(*arguments));
+	bid_auto_free const char **arguments = calloc(4 + 2 * ctl->options.n, sizeof(*arguments));
 	const char **at = arguments;
 
 	if (ctl->store && argc > 1)
-		return ctl_usage("the store is named twice: '%s'", argv[0]);
+		return ctl_usage(argv[0], "the store is named twice");
 	/* mount.bidfs takes the place of this process */
 	if (ctl->json)
-		return ctl_usage("no JSON of 'mount': 'bidctl --json status' shows the mount");
+		return ctl_usage("mount", "no JSON of 'mount': 'bidctl --json status' shows the mount");
 	if (!arguments)
 		return CTL_TROUBLE;
 	*at++ = "mount.bidfs";
@@ -46,13 +46,13 @@ enum ctl_status ctl_mount(const struct ctl *ctl, int argc, char **argv)
 		*at++ = ctl->store;
 	for (int i = 0; i < argc; i++)
 		*at++ = argv[i];
-	for (size_t i = 0; i < ctl->n_options; i++) {
+	for (size_t i = 0; i < ctl->options.n; i++) {
 		*at++ = "-o";
-		*at++ = ctl->options[i];
+		*at++ = ctl->options.at[i];
 	}
 	fflush(stdout);
 	exec_mount((char **)arguments);
-	bid_error("mount.bidfs: cannot be run: %s - install bidfs with FUSE", strerror(errno));
+	bid_error_about("mount.bidfs", -errno, "cannot run 'mount.bidfs': %s - install bidfs with FUSE", strerror(errno));
 	return CTL_TROUBLE;
 }
 
@@ -83,10 +83,8 @@ static enum ctl_status unmount(const struct ctl *ctl, const char *point)
 	const char *const *argv = geteuid() == 0 ? as_root : as_user;
 	int r = ctl_child_exec(argv);
 
-	if (r < 0) {
-		bid_error("%s: cannot be run: %s", argv[0], strerror(-r));
-		return CTL_TROUBLE;
-	}
+	if (r < 0)
+		return ctl_trouble(argv[0], r, "running it");
 	if (r > 0)
 		bid_error_about(point, 0, "%s failed, see above", argv[0]);
 	if (ctl->json)

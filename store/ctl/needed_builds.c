@@ -231,7 +231,7 @@ static enum ctl_status read_process(const struct ctl *ctl, struct bid_store *sto
 	int r;
 
 	if (!*ctl->pid || strlen(ctl->pid) > 10 || strspn(ctl->pid, "0123456789") != strlen(ctl->pid))
-		return ctl_usage("not the number of a process: '%s'", ctl->pid);
+		return ctl_usage(ctl->pid, "not the number of a process");
 	r = ctl_maps_each(ctl->pid, take_mapping, &process);
 	if (r == 0)
 		r = name_unidentified(needs);
@@ -250,9 +250,7 @@ static enum ctl_status take_line(void *user, const struct bid_id *id, const char
 {
 	int r = add(user, id, name);
 
-	if (r < 0)
-		bid_error("%s", strerror(-r));
-	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+	return r < 0 ? ctl_no_memory() : CTL_DONE;
 }
 
 enum ctl_status ctl_needs_read(const struct ctl *ctl, enum ctl_needs_from from, struct bid_store *store,

@@ -199,14 +199,16 @@ static void tell_named(struct mount_order *telling, const char *name)
 
 enum ctl_status ctl_offline(const struct ctl *ctl, int argc, char **argv)
 {
-	struct mount_order telling = { .ctl = ctl, .offline = strcmp(argv[0], "on") == 0 };
+	static const char *const words[] = { "off", "on", NULL };
+	int word = ctl_word("state", argv[0], words);
+	struct mount_order telling = { .ctl = ctl, .offline = word == 1 };
 
-	if (!telling.offline && strcmp(argv[0], "off") != 0)
-		return ctl_usage("neither 'on' nor 'off': '%s'", argv[0]);
+	if (word < 0)
+		return CTL_USAGE;
 	for (int i = 1; i < argc; i++)
 		tell_named(&telling, argv[i]);
 	if (argc == 1 && tell_at(&telling, NULL) == 0 && telling.status == CTL_DONE) {
-		bid_error("no mount of bidfs");
+		bid_error_about(CTL_MOUNTINFO, -ENOENT, "no mount of bidfs");
 		telling.status = CTL_REFUSED;
 	}
 	if (ctl->json)

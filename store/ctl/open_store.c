@@ -25,9 +25,9 @@ enum ctl_status ctl_store_path(const struct ctl *ctl, char *ret_path, size_t siz
 	}
 	r = bid_store_default_path(ret_path, size);
 	if (r == -ENOENT)
-		bid_error("no home directory, hence no default store; name one with '--store'");
+		bid_error_about("HOME", r, "no home directory, hence no default store; name one with '--store'");
 	else if (r == -ENAMETOOLONG)
-		bid_error("%s: the default store; name one with '--store'", strerror(-r));
+		bid_error_about("HOME", r, "%s: the default store; name one with '--store'", strerror(-r));
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
 }
 
@@ -57,8 +57,8 @@ static enum ctl_status add_lowers(const struct ctl *ctl, struct bid_store *store
 	bid_store_allow_links(store, (const char *const *)ctl->links);
 	if (ctl->require_signed)
 		bid_store_require_signed(store);
-	for (size_t i = 0; i < ctl->n_lowers && status == CTL_DONE; i++)
-		status = add_lower(store, ctl->lowers[i]);
+	for (size_t i = 0; i < ctl->lowers.n && status == CTL_DONE; i++)
+		status = add_lower(store, ctl->lowers.at[i]);
 	return status;
 }
 
@@ -89,7 +89,7 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 
 	r = bid_store_open(path, reading ? 0 : writing, ret_store);
 	if (r == -ENOENT && !ctl->store && reading) {
-		if (ctl->n_lowers == 0) {
+		if (ctl->lowers.n == 0) {
 			*ret_store = NULL;
 			return CTL_DONE;
 		}
@@ -113,7 +113,7 @@ enum ctl_status ctl_open_to_find(const struct ctl *ctl, enum ctl_open how, struc
 {
 	enum ctl_status status = ctl_open_store(ctl, how, ret_store);
 
-	if (status == CTL_DONE && *ret_store && bid_store_implies_cache(ctl->lowers, ctl->n_lowers))
+	if (status == CTL_DONE && *ret_store && bid_store_implies_cache(ctl->lowers.at, ctl->lowers.n))
 		status = add_lower(*ret_store, BID_LOWER_DEBUGINFOD);
 	return status;
 }

@@ -85,7 +85,7 @@ static enum ctl_status list(const struct ctl *ctl, int argc, char **argv)
 	int r = 0;
 
 	if (argc > 1)
-		return ctl_usage("too many operands for 'probe list': '%s'", argv[1]);
+		return ctl_usage(argv[1], "too many operands for 'probe list'");
 	if (status == CTL_DONE && argc == 1)
 		status = ctl_probed_find(store, argv[0], &probed);
 	if (status == CTL_DONE && argc == 1)
@@ -99,8 +99,8 @@ static enum ctl_status list(const struct ctl *ctl, int argc, char **argv)
 	if (ctl->json)
 		ctl_totals(ctl, json_pack("{s:I}", "probes", (json_int_t)listing.n));
 	if (r < 0)
-		bid_error("%s: listing probe definitions", bid_strerror(r));
-	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+		return ctl_trouble(bid_store_path(store), r, "listing probe definitions");
+	return CTL_DONE;
 }
 
 static enum ctl_status no_such(const char *pattern)
@@ -118,7 +118,7 @@ static enum ctl_status show(const struct ctl *ctl, int argc, char **argv)
 	enum ctl_status status;
 
 	if (argc < 1)
-		return ctl_usage("'probe show' needs ID|FILE|kernel");
+		return ctl_usage("probe show", "'probe show' needs ID|FILE|kernel");
 	status = ctl_open_store(ctl, CTL_WRITE_IF_POSSIBLE, &store);
 	if (status == CTL_DONE)
 		status = ctl_probed_find(store, argv[0], &probed);
@@ -245,8 +245,7 @@ static enum ctl_status find_path(struct bid_store *store, const struct ctl_probe
 	if (definition->path_len > 0 || definition->module_len > 0 || is_kernel(store, probed))
 		return CTL_DONE;
 	if (definition->place[0] != '0')
-		return ctl_usage("a program's place is PATH:0xOFFSET or 0xOFFSET, and a module's MODULE:SYMBOL: '%.*s'",
-				 definition->place_len, definition->place);
+		return ctl_usage(definition->type, "a program's place is PATH:0xOFFSET or 0xOFFSET, and a module's MODULE:SYMBOL");
 	if (probed->path[0]) {
 		snprintf(ret_path, PATH_MAX, "%s", probed->path);
 		return CTL_DONE;
@@ -257,7 +256,7 @@ static enum ctl_status find_path(struct bid_store *store, const struct ctl_probe
 		*slash = '\0';
 		return CTL_DONE;
 	}
-	return ctl_usage("a definition needs the file's path, which the store does not know: '%s'", definition->type);
+	return ctl_usage(definition->type, "a definition needs the file's path, which the store does not know");
 }
 
 /* Write "p:GROUP/EVENT PLACE ARGUMENTS" in the form of perf's cache. A place without a file is in the file of @probed. */
@@ -268,7 +267,7 @@ static enum ctl_status write_definition(struct bid_store *store, const struct ct
 	enum ctl_status status;
 
 	if (ctl_definition_parse(text, &definition) < 0)
-		return ctl_usage("not a definition, such as 'p:GROUP/EVENT /PATH:0xOFFSET ARGUMENTS': '%s'", text);
+		return ctl_usage(text, "not a definition, such as 'p:GROUP/EVENT /PATH:0xOFFSET ARGUMENTS'");
 	status = find_path(store, probed, &definition, path);
 	if (status != CTL_DONE)
 		return status;
@@ -296,16 +295,14 @@ static enum ctl_status read_input(FILE *out)
 	while ((len = getline(&line, &room, stdin)) > 0) {
 		sum += (size_t)len;
 		if (sum > INPUT_MAX) {
-			bid_error("%s: standard input", bid_strerror(-EFBIG));
+			ctl_trouble("standard input", -EFBIG, NULL);
 			return CTL_REFUSED;
 		}
 		fwrite(line, 1, (size_t)len, out);
 		if (line[len - 1] != '\n')
 			putc('\n', out);
 	}
-	if (ferror(stdin))
-		bid_error("%s: standard input", strerror(errno));
-	return ferror(stdin) ? CTL_TROUBLE : CTL_DONE;
+	return ferror(stdin) ? ctl_trouble("standard input", -errno, NULL) : CTL_DONE;
 }
 
 /* Collect the operands of "probe add" in the form of perf's cache. */
@@ -320,20 +317,18 @@ static enum ctl_status collect(struct bid_store *store, const struct ctl_probed 
 
 	for (int i = 0; out && i < argc && status == CTL_DONE; i++)
 		status = strcmp(argv[i], "-") == 0 ? read_input(out) : write_definition(store, probed, argv[i], out);
-	if (!out || fclose(out) != 0) {
-		bid_error("%s", strerror(ENOMEM));
-		status = CTL_TROUBLE;
-	}
+	if (!out || fclose(out) != 0)
+		status = ctl_no_memory();
 	if (status != CTL_DONE) {
 		free(text);
 		return status;
 	}
 	r = ctl_probe_file_parse(text, len, ret_file);
 	if (r < 0)
-		bid_error("%s: standard input", r == -EBADMSG ? "not in perf's format" : bid_strerror(r));
+		bid_error_about("standard input", r, "%s", r == -EBADMSG ? "not in perf's format" : bid_strerror(r));
 	for (size_t i = 0; r == 0 && i < ret_file->n; i++) {
 		if (ctl_probe_name_len(&ret_file->probes[i]) == 0 || ret_file->probes[i].n == 0) {
-			bid_error("no event, or no definition of it: '%s'", ret_file->probes[i].text);
+			bid_error_about(ret_file->probes[i].text, 0, "no event, or no definition of it");
 			r = -EBADMSG;
 		}
 	}
@@ -347,26 +342,29 @@ static enum ctl_status change_failed(const struct ctl_probed *probed, const stru
 	bid_id_format(&probed->id, hex);
 	switch (error) {
 	case -EEXIST:
-		bid_error("%s: '%.*s'",
-			  change->twice ? "two different definitions of one event"
-					: "there with other definitions, remove it first",
-			  (int)strcspn(change->refused, "="), change->refused);
+		bid_error_about(hex, error, "%s: '%.*s'",
+				change->twice ? "two different definitions of one event"
+					      : "there with other definitions, remove it first",
+				(int)strcspn(change->refused, "="), change->refused);
 		return CTL_REFUSED;
 	case -ENODATA:
 		return no_such(change->refused);
 	case -ENOENT:
-		bid_error("build %s is not in the store: add it first with 'bidctl add %s'", hex,
-			  probed->kernel    ? "--kernel"
-			  : probed->path[0] ? probed->path
-					    : "FILE");
+		bid_error_about(hex, error, "build '%s' is not in the store: add it first with 'bidctl add %s'", hex,
+				probed->kernel	  ? "--kernel"
+				: probed->path[0] ? probed->path
+						  : "FILE");
 		return CTL_REFUSED;
 	case -EBUSY:
-		bid_error("perf, or somebody else, keeps the probe definitions of %s open, and one of the two would overwrite what "
-			  "the other writes: nothing is changed, try again when that is done",
-			  hex);
+		bid_error_about(
+			hex, error,
+			"another process, such as perf, has the probe definitions of '%s' open: nothing is changed - try again "
+			"when it has ended",
+			hex);
 		return CTL_TROUBLE;
 	default:
-		bid_error("%s: the probe definitions of %s", error == -EBADMSG ? "not in perf's format" : bid_strerror(error), hex);
+		bid_error_about(hex, error, "%s: the probe definitions of '%s'",
+				error == -EBADMSG ? "not in perf's format" : bid_strerror(error), hex);
 		return CTL_TROUBLE;
 	}
 }
@@ -394,8 +392,8 @@ static enum ctl_status change(const struct ctl *ctl, int argc, char **argv, bool
 	int r;
 
 	if (argc < 2)
-		return ctl_usage(adding ? "'probe add' needs ID|FILE|kernel and DEFINITION..., or '-'"
-					: "'probe remove' needs ID|FILE|kernel and EVENT...");
+		return ctl_usage(adding ? "probe add" : "probe remove", "'probe %s' needs ID|FILE|kernel and %s",
+				 adding ? "add" : "remove", adding ? "DEFINITION..., or '-'" : "EVENT...");
 	status = ctl_open_store(ctl, CTL_WRITE, &store);
 	if (status == CTL_DONE)
 		status = ctl_probed_find(store, argv[0], &probed);
@@ -424,16 +422,9 @@ static enum ctl_status take_out(const struct ctl *ctl, int argc, char **argv)
 
 enum ctl_status ctl_probe(const struct ctl *ctl, int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		ctl_command_fn run;
-	} verbs[] = {
-		{ "list", list }, { "show", show }, { "add", add }, { "remove", take_out }, { "apply", ctl_probe_apply },
-	};
+	static const char *const verbs[] = { "list", "show", "add", "remove", "apply", NULL };
+	static const ctl_command_fn runs[] = { list, show, add, take_out, ctl_probe_apply };
+	int verb = ctl_word("verb of 'probe'", argv[0], verbs);
 
-	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-		if (strcmp(argv[0], verbs[i].name) == 0)
-			return verbs[i].run(ctl, argc - 1, argv + 1);
-	}
-	return ctl_usage("not list, show, add, remove or apply: '%s'", argv[0]);
+	return verb < 0 ? CTL_USAGE : runs[verb](ctl, argc - 1, argv + 1);
 }

@@ -104,8 +104,8 @@ static int add_event(struct events *events, const struct ctl_probed *probed, con
 static enum ctl_status not_collected(const struct ctl_probed *probed, const char *text, int error)
 {
 	if (error == -ENOTSUP)
-		bid_error("the kernel takes no path with a blank or a '#' in it, so give the file another name first: '%s'",
-			  probed->path[0] ? probed->path : text);
+		bid_error_about(probed->path[0] ? probed->path : text, error,
+				"the kernel takes no path with a blank or a '#' in it - give the file another name first");
 	else
 		bid_error_about(text, error, "%s", error == -EBADMSG ? "no definition of an event" : bid_strerror(error));
 	return error == -ENOTSUP || error == -EBADMSG ? CTL_REFUSED : CTL_TROUBLE;
@@ -131,9 +131,7 @@ static enum ctl_status collect(const struct ctl_probed *probed, const struct ctl
 				return not_collected(probed, file->probes[i].definitions[j], r);
 		}
 	}
-	if (!events->events)
-		bid_error("%s", strerror(ENOMEM));
-	return events->events ? CTL_DONE : CTL_TROUBLE;
+	return events->events ? CTL_DONE : ctl_no_memory();
 }
 
 /* Read the build-id of the file @path, or in the notes of the kernel or a module. */
@@ -221,12 +219,13 @@ static enum ctl_status there_already(const struct event *event, const char *set)
 	const char *colon = strchr(event->name, '/');
 
 	if (!set)
-		bid_error("there is an event of that name already, and not one of '%s': '%s'", list, event->name);
+		bid_error_about(event->name, -EEXIST, "there is an event of that name already, and not one of '%s': '%s'", list,
+				event->name);
 	else
-		bid_error("%s '%s'; 'perf probe --del %.*s:%s' or 'echo -:%s >>%s/%s' removes it",
-			  ctl_tracefs_is_same(set, event->line) ? "this is set already:"
-								: "there is an event of that name already:",
-			  set, (int)(colon - event->name), event->name, colon + 1, event->name, ctl_tracefs(), list);
+		bid_error_about(event->name, -EEXIST, "%s '%s'; 'perf probe --del %.*s:%s' or 'echo -:%s >>%s/%s' removes it",
+				ctl_tracefs_is_same(set, event->line) ? "this is set already:"
+								      : "there is an event of that name already:",
+				set, (int)(colon - event->name), event->name, colon + 1, event->name, ctl_tracefs(), list);
 	return CTL_REFUSED;
 }
 
@@ -248,8 +247,8 @@ static enum ctl_status check_names(const struct events *events)
 	for (size_t i = 1; i < events->n; i++) {
 		for (size_t j = 0; j < i; j++) {
 			if (strcmp(events->events[i].name, events->events[j].name) == 0) {
-				bid_error("two definitions of one event: '%s' and '%s'", events->events[j].line,
-					  events->events[i].line);
+				bid_error_about(events->events[i].name, -EEXIST, "two definitions of one event: '%s' and '%s'",
+						events->events[j].line, events->events[i].line);
 				return CTL_REFUSED;
 			}
 		}
@@ -283,16 +282,17 @@ static enum ctl_status not_set(const struct event *event, int error)
 		return there_already(event, set);
 	}
 	if (!ctl_tracefs())
-		bid_error("no tracefs: mount it with 'mount -t tracefs tracefs /sys/kernel/tracing'");
+		bid_error_about("/sys/kernel/tracing", error,
+				"no tracefs - mount it with 'mount -t tracefs tracefs /sys/kernel/tracing'");
 	else if (error == -ENOTSUP)
-		bid_error("this kernel has no '%s/%s'", ctl_tracefs(), list);
+		bid_error_about(list, error, "this kernel has no '%s/%s'", ctl_tracefs(), list);
 	else if (error == -ENOENT)
-		bid_error("%s: '%s'",
-			  event->path ? "the kernel finds no such file"
-				      : "this kernel has no such symbol, or the module that it is in is not loaded",
-			  event->line);
+		bid_error_about(event->name, error, "%s: '%s'",
+				event->path ? "the kernel finds no such file"
+					    : "this kernel has no such symbol, or the module that it is in is not loaded",
+				event->line);
 	else
-		bid_error("%s: the kernel does not take '%s'", bid_strerror(error), event->line);
+		bid_error_about(event->name, error, "%s: the kernel does not take '%s'", bid_strerror(error), event->line);
 	return error == -EINVAL || error == -ENOENT ? CTL_REFUSED : CTL_TROUBLE;
 }
 
@@ -373,7 +373,7 @@ enum ctl_status ctl_probe_apply(const struct ctl *ctl, int argc, char **argv)
 	enum ctl_status status;
 
 	if (argc < 1)
-		return ctl_usage("'probe apply' needs ID|FILE|kernel");
+		return ctl_usage("probe apply", "'probe apply' needs ID|FILE|kernel");
 	status = ctl_open_store(ctl, CTL_WRITE_IF_POSSIBLE, &store);
 	if (status == CTL_DONE)
 		status = ctl_probed_find(store, argv[0], &probed);

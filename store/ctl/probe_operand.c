@@ -118,14 +118,17 @@ static enum ctl_status none(struct bid_store *store, const struct ctl_probed *pr
 
 	bid_id_format(&probed->id, hex);
 	if (kinds > 0 && kinds & 1 << BID_KIND_PROBES && bid_store_where(store, &probed->id, where, sizeof(where)) == 0)
-		bid_error("no probe definitions of build %s in '%s/%s/%s', which perf leaves so when it lists; without that file "
-			  "they are made of static probes",
-			  hex, bid_store_path(store), where, bid_kind_store_name(BID_KIND_PROBES));
+		bid_error_about(
+			hex, -ENOENT,
+			"no probe definitions of build '%s' in '%s/%s/%s', which perf leaves so when it lists; without that file "
+			"they are made of static probes",
+			hex, bid_store_path(store), where, bid_kind_store_name(BID_KIND_PROBES));
 	else if (store && probed->path[0] && bid_store_each_build(store, probed->path, find_other, &others) > 0)
-		bid_error("no probe definitions of build %s, which '%s' is; those in the store are of its build %s", hex,
-			  probed->path, others.hex);
+		bid_error_about(hex, -ENOENT,
+				"no probe definitions of build '%s', which '%s' is; those in the store are of its build %s", hex,
+				probed->path, others.hex);
 	else
-		bid_error("no probe definitions of build %s, and no static probes to make them of", hex);
+		bid_error_about(hex, -ENOENT, "no probe definitions of build '%s', and no static probes to make them of", hex);
 	return CTL_REFUSED;
 }
 
@@ -141,8 +144,8 @@ enum ctl_status ctl_probed_read(struct bid_store *store, const struct ctl_probed
 	if (r == -ENOENT || r == -ENODATA || (r == 0 && ret_file->n == 0))
 		return none(store, probed);
 	if (r < 0)
-		bid_error("%s: the probe definitions of %s", r == -EBADMSG ? "not in perf's format" : bid_strerror(r),
-			  bid_id_format(&probed->id, hex));
+		bid_error_about(bid_id_format(&probed->id, hex), r, "%s: the probe definitions of '%s'",
+				r == -EBADMSG ? "not in perf's format" : bid_strerror(r), hex);
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
 }
 

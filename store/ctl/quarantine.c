@@ -171,18 +171,21 @@ static enum ctl_status change(struct quarantine *quarantine, int argc, char **ar
 enum ctl_status ctl_quarantine(const struct ctl *ctl, int argc, char **argv)
 {
 	struct quarantine quarantine = { .ctl = ctl, .fd = -1 };
-	const char *verb = argc > 0 ? argv[0] : "list";
-	bool lists = strcmp(verb, "list") == 0, drops = strcmp(verb, "drop") == 0;
+	static const char *const verbs[] = { "list", "restore", "drop", NULL };
+	int verb = argc > 0 ? ctl_word("verb of 'quarantine'", argv[0], verbs) : 0;
+	bool lists = verb == 0, drops = verb == 2;
 	ctl_auto_store struct bid_store *store = NULL;
 	bid_auto_fd int fd = -1;
 	enum ctl_status status;
 	char path[PATH_MAX];
 	int r;
 
-	if (!lists && !drops && strcmp(verb, "restore") != 0)
-		return ctl_usage("not one of list, restore, drop: '%s'", verb);
-	if (lists ? argc > 1 : argc < 2)
-		return ctl_usage(lists ? "'list' takes no operand" : "'%s' needs NAME...", verb);
+	if (verb < 0)
+		return CTL_USAGE;
+	if (lists && argc > 1)
+		return ctl_usage(argv[1], "'quarantine list' takes no operand");
+	if (!lists && argc < 2)
+		return ctl_usage(argv[0], "'%s' needs NAME...", argv[0]);
 	status = ctl_open_store(ctl, lists || ctl->dry_run ? CTL_READ_ITSELF : CTL_WRITE, &store);
 	if (status != CTL_DONE)
 		return status;

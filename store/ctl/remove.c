@@ -97,7 +97,7 @@ static enum ctl_status add_path(struct bid_store *store, const char *path, struc
 	int r;
 
 	if (path[0] != '/' && path[0] != '[' && !real)
-		return ctl_usage("not an absolute path, nor one that exists: '%s'", path);
+		return ctl_usage(path, "not an absolute path, nor one that exists");
 	r = bid_store_each_build(store, build.path, add_build, &build);
 	if (r == -ENOENT && real) {
 		build.path = path;
@@ -256,13 +256,13 @@ enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv)
 	enum ctl_status status, worst = CTL_DONE;
 	int r;
 
-	if (argc == 0 && ctl->n_paths == 0)
-		return ctl_usage("'remove' needs FILE|ID|KEY..., or '--path'");
+	if (argc == 0 && ctl->paths.n == 0)
+		return ctl_usage("remove", "'remove' needs FILE|ID|KEY..., or '--path'");
 	status = ctl_open_store(ctl, ctl->dry_run ? CTL_READ_ITSELF : CTL_WRITE, &store);
 	worst = status;
-	for (size_t i = 0; status != CTL_TROUBLE && store && i < ctl->n_paths + (size_t)argc; i++) {
-		status = i < ctl->n_paths ? add_path(store, ctl->paths[i], &list)
-					  : add_operand(store, argv[i - ctl->n_paths], &list);
+	for (size_t i = 0; status != CTL_TROUBLE && store && i < ctl->paths.n + (size_t)argc; i++) {
+		status = i < ctl->paths.n ? add_path(store, ctl->paths.at[i], &list)
+					  : add_operand(store, argv[i - ctl->paths.n], &list);
 		worst = status > worst ? status : worst;
 	}
 	if (status != CTL_TROUBLE && list.n + list.keys.n > 0) {

@@ -303,9 +303,9 @@ static char *choose_servers(const struct setup *setup)
 	char *text = NULL;
 	FILE *out = open_memstream(&text, &len);
 
-	for (size_t i = 0; out && i < (setup->ctl->n_urls ? setup->ctl->n_urls : 1); i++) {
+	for (size_t i = 0; out && i < (setup->ctl->urls.n ? setup->ctl->urls.n : 1); i++) {
 		fputs(i ? " " : "", out);
-		for (const char *at = setup->ctl->n_urls ? setup->ctl->urls[i] : url; *at; at++)
+		for (const char *at = setup->ctl->urls.n ? setup->ctl->urls.at[i] : url; *at; at++)
 			fprintf(out, *at == '%' ? "%%%c" : "%c", *at);
 	}
 	return out && fclose(out) == 0 ? text : NULL;
@@ -317,10 +317,10 @@ static enum ctl_status check_servers(const char *urls)
 	if (!urls)
 		return CTL_TROUBLE;
 	if (strchr(urls, '@'))
-		return ctl_usage("servers: a URL has '@': other users can read the password - put it into a netrc file, "
-				 "see bidctl-setup(1)");
+		return ctl_usage("--url", "servers: a URL has '@': other users can read the password - put it into a netrc file, "
+					  "see bidctl-setup(1)");
 	if (strpbrk(urls, "\"\\\n"))
-		return ctl_usage("servers: a URL has neither quotes nor backslashes: '%s'", urls);
+		return ctl_usage(urls, "servers: a URL has neither quotes nor backslashes");
 	return CTL_DONE;
 }
 
@@ -374,7 +374,8 @@ static int set_up_user(struct setup *setup)
 	int r;
 
 	if (!runtime) {
-		bid_error("no XDG_RUNTIME_DIR in the environment - run it in a login session of the user");
+		bid_error_about("XDG_RUNTIME_DIR", -ENOENT,
+				"no 'XDG_RUNTIME_DIR' in the environment - run it in a login session of the user");
 		return -ENOENT;
 	}
 	r = write_drop_in(setup, MANAGE(setup, "is-enabled", "--quiet", "bidfs.service") == 0);
@@ -470,18 +471,20 @@ static void find_drop_in(struct setup *setup)
 
 enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv)
 {
-	struct setup setup = { .ctl = ctl, .root = ctl->root ? ctl->root : "", .user = strcmp(argv[0], "user") == 0 };
+	static const char *const whom[] = { "system", "user", NULL };
+	int word = ctl_word("setup", argv[0], whom);
+	struct setup setup = { .ctl = ctl, .root = ctl->root ? ctl->root : "", .user = word == 1 };
 	enum ctl_status status = BID_HAVE_FETCH ? ctl_sources_check(ctl) : CTL_DONE;
 	bid_auto_free char *urls = NULL;
 	bool there;
 	int r = 0;
 
+	if (word < 0)
+		return CTL_USAGE;
 	if (status != CTL_DONE)
 		return status;
-	if (!setup.user && strcmp(argv[0], "system") != 0)
-		return ctl_usage("neither 'system' nor 'user': '%s'", argv[0]);
 	if (setup.user && ctl->root)
-		return ctl_usage("'--root' is for 'setup system'");
+		return ctl_usage("--root", "'--root' is for 'setup system'");
 	/* before the undo of an earlier setup */
 	urls = choose_servers(&setup);
 	status = ctl->undo ? CTL_DONE : check_servers(urls);
@@ -501,9 +504,11 @@ enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv)
 	if (!ctl->undo && r == 0)
 		r = setup.user ? set_up_user(&setup) : set_up_system(&setup);
 	if (r > 0 && (ctl->undo || access(setup.drop_in, F_OK) < 0))
-		bid_error("systemctl failed: see the line above");
+		bid_error_about("systemctl", 0, "'systemctl' failed: see the line above");
 	else if (r > 0)
-		bid_error("systemctl failed: see the line above - 'bidctl setup %s --undo' removes what was written", argv[0]);
+		bid_error_about("systemctl", 0,
+				"'systemctl' failed: see the line above - 'bidctl setup %s --undo' removes what was written",
+				argv[0]);
 	if (ctl->json)
 		ctl_totals(ctl, json_pack("{s:b}", "dry_run", ctl->dry_run));
 	return r != 0 ? CTL_TROUBLE : ctl->undo && !there ? CTL_REFUSED : CTL_DONE;

@@ -109,7 +109,7 @@ static enum ctl_status add_environment(struct ctl_sources *sources, const char *
 bool ctl_sources_are_barred(const struct ctl *ctl, const struct bid_store *store)
 {
 	char **urls;
-	int n = (int)ctl->n_urls;
+	int n = (int)ctl->urls.n;
 
 	if (ctl->offline || bid_store_writable(store) || bid_is_mount(bid_store_path(store)))
 		return false;
@@ -123,16 +123,16 @@ bool ctl_sources_are_barred(const struct ctl *ctl, const struct bid_store *store
 
 enum ctl_status ctl_sources_check(const struct ctl *ctl)
 {
-	if (ctl->offline && ctl->n_urls > 0)
-		return ctl_usage("'--offline' and '--url' do not go together");
-	for (size_t i = 0; i < ctl->n_urls; i++) {
+	if (ctl->offline && ctl->urls.n > 0)
+		return ctl_usage("--offline", "'--offline' and '--url' do not go together");
+	for (size_t i = 0; i < ctl->urls.n; i++) {
 		bid_auto_free char *shown = NULL;
-		int r = bid_fetch_check_url(ctl->urls[i]);
+		int r = bid_fetch_check_url(ctl->urls.at[i]);
 
 		if (r == 0)
 			continue;
-		shown = bid_fetch_url_shown(ctl->urls[i]);
-		return ctl_usage("not a server's URL: '%s': %s is wanted", shown ? shown : "",
+		shown = bid_fetch_url_shown(ctl->urls.at[i]);
+		return ctl_usage(shown ? shown : "", "not a server's URL: '%s': %s is wanted", shown ? shown : "",
 				 r == -EPROTONOSUPPORT ? "one that begins with 'http://', 'https://' or 'file://'"
 						       : "a host or an absolute path, without a query or a fragment,");
 	}
@@ -145,14 +145,12 @@ static enum ctl_status add_servers(struct ctl_sources *sources, const struct ctl
 	enum ctl_status status = CTL_DONE;
 	int r = bid_fetch_new(config, &sources->fetch);
 
-	if (r < 0) {
-		bid_error("%s: starting to fetch", strerror(-r));
-		return CTL_TROUBLE;
-	}
-	if (ctl->n_urls == 0)
+	if (r < 0)
+		return ctl_trouble("servers", r, "starting to fetch");
+	if (ctl->urls.n == 0)
 		return add_environment(sources, store);
-	for (size_t i = 0; i < ctl->n_urls && status == CTL_DONE; i++)
-		status = add_server(sources, ctl->urls[i]);
+	for (size_t i = 0; i < ctl->urls.n && status == CTL_DONE; i++)
+		status = add_server(sources, ctl->urls.at[i]);
 	return status;
 }
 
@@ -171,10 +169,8 @@ enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *
 		store,
 		&(struct bid_broker_config){ .max_size = config.max_size, .no_negative = ctl->refresh, .accept = ctl->accept },
 		&sources->broker);
-	if (r < 0) {
-		bid_error("%s: starting to fetch", strerror(-r));
-		return CTL_TROUBLE;
-	}
+	if (r < 0)
+		return ctl_trouble("servers", r, "starting to fetch");
 	return ctl->offline || !bid_store_writable(store) ? CTL_DONE : add_servers(sources, ctl, &config, bid_store_path(store));
 }
 
@@ -194,7 +190,7 @@ bool ctl_sources_are_barred(const struct ctl *ctl, const struct bid_store *store
 
 enum ctl_status ctl_sources_check(const struct ctl *ctl)
 {
-	return ctl->n_urls > 0 ? ctl_usage("this is built without fetching: '--url'") : CTL_DONE;
+	return ctl->urls.n > 0 ? ctl_usage("--url", "this is built without fetching") : CTL_DONE;
 }
 
 enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *ctl, struct bid_store *store)
@@ -206,9 +202,7 @@ enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *
 		return status;
 	r = bid_broker_new(store, &(struct bid_broker_config){ .no_negative = ctl->refresh, .accept = ctl->accept },
 			   &sources->broker);
-	if (r < 0)
-		bid_error("%s: starting to look", strerror(-r));
-	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+	return r < 0 ? ctl_trouble("servers", r, "starting to look") : CTL_DONE;
 }
 
 void ctl_sources_release(struct ctl_sources *sources)

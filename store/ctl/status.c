@@ -192,7 +192,7 @@ enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv)
 	enum ctl_status status;
 
 	if (ctl->interval > 0 && !ctl->watch)
-		return ctl_usage("'--interval' needs '--watch'");
+		return ctl_usage("--interval", "'--interval' needs '--watch'");
 	for (;;) {
 		/* to the upper left corner, and erase */
 		if (ctl->watch && ctl_is_terminal(stdout))

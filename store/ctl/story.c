@@ -181,8 +181,8 @@ void ctl_story_complain(const struct ctl_story *story)
 		bool url = answer->url && asked_for_more(story, i);
 		char attempts[ATTEMPTS_TEXT_MAX];
 
-		bid_error("%s%s: %s: server '%s'", bid_outcome_name(answer->outcome), in_attempts(answer, attempts), answer->text,
-			  url ? answer->url : answer->source);
+		bid_error_about(url ? answer->url : answer->source, 0, "%s%s: %s: server '%s'", bid_outcome_name(answer->outcome),
+				in_attempts(answer, attempts), answer->text, url ? answer->url : answer->source);
 	}
 }
 

@@ -205,7 +205,8 @@ static enum ctl_status check(struct checking *checking, struct bid_store *store,
 	status = fetch_again(checking, store);
 	report(checking, store, &stats);
 	if (status == CTL_DONE && n > 0 && stats.names + stats.objects + stats.links + stats.records == 0) {
-		bid_error("the store has nothing of %s", n == 1 ? "this build" : "these builds");
+		bid_error_about(bid_store_path(store), -ENOENT, "the store has nothing of %s",
+				n == 1 ? "this build" : "these builds");
 		return CTL_REFUSED;
 	}
 	return status == CTL_DONE && sum_of(&stats) > 0 ? CTL_REFUSED : status;
@@ -220,10 +221,10 @@ enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv)
 
 	if (!ids)
 		return CTL_TROUBLE;
-	if ((ctl->n_urls > 0 || ctl->offline) && !ctl->repair)
-		return ctl_usage("only '--repair' asks servers");
+	if ((ctl->urls.n > 0 || ctl->offline) && !ctl->repair)
+		return ctl_usage(ctl->offline ? "--offline" : "--url", "only '--repair' asks servers");
 	if (ctl->against && ctl->repair)
-		return ctl_usage("'--against' repairs nothing");
+		return ctl_usage("--against", "'--against' repairs nothing");
 	status = ctl_sources_check(ctl);
 	if (status == CTL_DONE)
 		status = ctl_open_store(ctl, ctl->repair ? CTL_WRITE : CTL_READ_ITSELF, &store);

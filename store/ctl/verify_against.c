@@ -177,7 +177,7 @@ enum ctl_status ctl_against_load(const struct ctl *ctl, struct ctl_against **ret
 	against->files = ctl->json || ctl->verbose ? json_array() : NULL;
 	pthread_mutex_init(&against->lock, NULL);
 	if (bid_file_digests(-1, NULL, NULL) < 0) {
-		bid_error("this build cannot compute digests, because it lacks OpenSSL");
+		bid_error_about("--against", 0, "this build cannot compute digests, because it lacks OpenSSL");
 		return CTL_TROUBLE;
 	}
 	fd = against->packages ? memfd_create("packages", MFD_CLOEXEC) : open(ctl->against, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -185,13 +185,13 @@ enum ctl_status ctl_against_load(const struct ctl *ctl, struct ctl_against **ret
 	if (r == 0)
 		r = read_entries(against, fd, ctl->against, &number);
 	if (r > 0)
-		bid_error("dpkg-query or rpm failed with exit status %d", r);
+		bid_error_about("packages", 0, "dpkg-query or rpm failed with exit status %d", r);
 	else if (r == -EINVAL)
-		bid_error("not a line of sha256sum(1): line %zu of '%s'", number, ctl->against);
+		bid_error_about(ctl->against, r, "not a line of sha256sum(1): line %zu of '%s'", number, ctl->against);
 	else if (r < 0)
-		bid_error("%s: '%s'", r == -ENOENT ? "no such file" : strerror(-r), ctl->against);
+		bid_error_about(ctl->against, r, "%s: '%s'", r == -ENOENT ? "no such file" : strerror(-r), ctl->against);
 	else if (against->n == 0)
-		bid_error("no digest in '%s'", ctl->against);
+		bid_error_about(ctl->against, r, "no digest in '%s'", ctl->against);
 	return r == -ENOENT ? CTL_REFUSED : r == 0 && against->n > 0 ? CTL_DONE : CTL_TROUBLE;
 }
 

@@ -178,10 +178,10 @@ static void note(struct watch *watch, int r)
 	if (r == watch->trouble)
 		return;
 	if (r < 0 && watch->ctl->once)
-		bid_error("%s: adding what runs to '%s'", bid_strerror(r), watch->path);
+		bid_error_about(watch->path, r, "%s: adding what runs to '%s'", bid_strerror(r), watch->path);
 	else if (r < 0)
-		bid_error("%s: adding what runs to '%s'; trying again every %" PRId64 " s", bid_strerror(r), watch->path,
-			  watch->interval_ms / 1000);
+		bid_error_about(watch->path, r, "%s: adding what runs to '%s'; trying again every %" PRId64 " s", bid_strerror(r),
+				watch->path, watch->interval_ms / 1000);
 	else
 		bid_warning("out of trouble: adding what runs to '%s'", watch->path);
 	watch->trouble = r;
@@ -288,7 +288,7 @@ enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv)
 	enum ctl_status status;
 
 	if (ctl->once && ctl->interval)
-		return ctl_usage("'--interval' and '--once' exclude each other");
+		return ctl_usage("--interval", "'--interval' and '--once' exclude each other");
 	status = ctl_open_store(ctl, CTL_WRITE, &watch.store);
 	if (status != CTL_DONE)
 		return status;
@@ -299,8 +299,7 @@ enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv)
 	ctl_stream(ctl);
 	ctl_add_stats_begin(&watch.stats, ctl, CTL_ADD_STREAM);
 	if (watch.signals < 0) {
-		bid_error("%s: waiting for signals", strerror(errno));
-		status = CTL_TROUBLE;
+		status = ctl_trouble("signals", -errno, "waiting for them");
 	} else {
 		status = watch_on(&watch);
 	}

@@ -49,7 +49,7 @@ def read_json(text):
     """The JSON value of a command, whose form is checked."""
     value = json.loads(text)
     assert list(value) == ["schema", "command", "result", "totals", "errors"] and value["schema"] == "bidfs.v1", value
-    assert all(list(error) == ["subject", "reason", "errno"] for error in value["errors"]), value["errors"]
+    assert all(list(error) == ["subject", "reason", "errno"] and error["subject"] for error in value["errors"]), value["errors"]
     return value
 
 

@@ -65,7 +65,7 @@ def case_usage(scene):
             (["add", "--perf-data"], "missing"),
             (["add", "--perf-data", recording, scene.one], str(scene.one)),
             (["add", "--perf-data", recording, "--running"], "--running"),
-            (["add", "--perf-data", recording, "--perf-data", recording], "one recording"),
+            (["add", "--perf-data", recording, "--perf-data", recording], "given twice"),
             (["add", "--fetch", scene.one], "'--perf-data'"),
             (["add", "--perf-data", recording, "--url=http://127.0.0.1:1"], "'--fetch'"),
             (["list", "--perf-data", recording], "'--perf-data'"),

@@ -195,7 +195,7 @@ def case_closed_output_keeps_text_out_of_the_archive(scene):
     argv = [scene.bidctl, "--store", scene.store, "archive", "-v", "--output", path, ID_ONE]
     done = subprocess.run(["sh", "-c", 'exec "$@" <&- >&-', "sh", *argv], env=scene.environment, stderr=subprocess.PIPE,
                           text=True, timeout=TIMEOUT, check=False)
-    assert done.returncode == TROUBLE and done.stderr.endswith("bidctl: error: Bad file descriptor: standard output\n"), done
+    assert done.returncode == TROUBLE and done.stderr.endswith("bidctl: error: Bad file descriptor: 'standard output'\n"), done
     assert gzip.decompress(path.read_bytes()), "nothing behind the archive"
 
 

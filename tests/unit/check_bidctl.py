@@ -47,6 +47,11 @@ def case_usage(scene):
             (["lis"], "'lis' - did you mean 'list'?"),
             (["ls"], "'ls' - did you mean 'list'?"),
             (["help", "rm"], "'rm' - did you mean 'remove'?"),
+            (["help", "gte"], "'gte' - did you mean 'get'?"),
+            (["offline", "onn"], "'onn' - did you mean 'on'?"),
+            (["get", ID_ONE, "debuginof"], "'debuginof' - did you mean 'debuginfo'?"),
+            (["list", "--by=siez"], "'siez' - did you mean 'size'?"),
+            (["quarantine", "keep"], "list, restore, drop: 'keep'"),
             (["list", "--color=red"], "'red'"),
             (["verify", "--repair", "--offline", "--url=http://127.0.0.1:1"], "'--offline'"),
             (["verify", "--repair", "--url=gopher://x"], "'gopher://x'"),
@@ -447,7 +452,7 @@ def case_mount_runs_the_helper_beside_it(scene):
     helper.unlink()
     done = subprocess.run([bidctl, "mount"], env=scene.environment | {"PATH": "/nowhere"}, stderr=subprocess.PIPE, text=True,
                           timeout=TIMEOUT, check=False)
-    assert done.returncode == TROUBLE and "mount.bidfs: cannot be run" in done.stderr, done
+    assert done.returncode == TROUBLE and "cannot run 'mount.bidfs': " in done.stderr, done
     scene.one_error("umount", scene.home, status=REFUSED, has="no mount of bidfs")
 
 
@@ -530,7 +535,7 @@ def case_write_error_is_reported(scene):
             done = subprocess.run([scene.bidctl, "-s", scene.store, *arguments], env=scene.environment, stdout=full,
                                   stderr=subprocess.PIPE, check=False, text=True)
         assert done.returncode == TROUBLE, (arguments, done)
-        assert done.stderr == "bidctl: error: No space left on device: standard output\n", (arguments, done)
+        assert done.stderr == "bidctl: error: No space left on device: 'standard output'\n", (arguments, done)
 
 
 if __name__ == "__main__":

@@ -175,7 +175,7 @@ def case_undo_keeps_the_empty_directory_of_a_package(scene):
 def case_nothing_changes_without_a_service_manager(scene):
     before = tree(scene.home)
     done = scene.setup("user", status=TROUBLE, FAIL="1")
-    assert done.stderr == "bidctl: error: systemctl failed: see the line above\n" and tree(scene.home) == before, done
+    assert done.stderr == "bidctl: error: 'systemctl' failed: see the line above\n" and tree(scene.home) == before, done
 
 
 def case_wrong_url_is_refused(scene):
