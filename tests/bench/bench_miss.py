@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a miss costs through a mount, beside curl and debuginfod-find with the same server in the same run.
+"""Measure cache misses of a mount beside curl and debuginfod-find, with the same server in the same run.
 
 usage: bench_miss.py [--full] [--sizes MB,MB...] [--rounds N] [--herd N,N...] [--misses N,N...] [--json FILE] BUILD_DIRECTORY
 
-The server is nginx with plain files, for what takes time tests/faults/server.py. Every round asks each of them for a build that
-nobody has asked for yet, one after the other. The mount's time is from open() to the first byte, which is when the whole file is
-here, checked, synced and published. curl's own is what it says, debuginfod-find's is that of its process, which is what a script
-pays. What is here is opened once more through the mount that fetched it, and through one in no_open mode. In the table are medians,
-and of a ratio, which is made in each round, from what to what. Of misses of 500 MB, and of a thousand distinct ones, there are
-three rounds at most.
+The server is nginx with plain files; a server with latency is tests/faults/server.py. Each round fetches a new build with each
+client in turn. The time of the mount is that from open() to the first byte, at which the whole file is downloaded, verified, synced
+and published. The time of curl is its own figure, that of debuginfod-find is the time of its process, as a script would see it.
+Each file is then opened again, through the mount that fetched it and through a mount in no_open mode. The table has medians; a
+ratio is the median of the ratios of all rounds, with their range. Misses of 500 MB and a thousand distinct misses have three rounds
+at most.
 """
 import argparse
 import concurrent.futures
@@ -26,13 +26,13 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "mount")]
-import figures  # noqa: E402  it is beside this program
+import figures  # noqa: E402  a module beside this program
 
 HERD_MB = 50
 LARGE_MB, MANY_MISSES, LARGE_ROUNDS = 500, 1000, 3
 DELAY_MS = 20
-AT_ONCE = 8  # of one server, by bidfs as by curl
-ONE_BY_ONE = 100  # misses at most
+AT_ONCE = 8  # parallel transfers from one server, by bidfs and by curl
+ONE_BY_ONE = 100  # most misses that curl fetches one by one
 
 
 def parse():
@@ -54,7 +54,7 @@ def parse():
 
 
 class Shop:
-    """Programs of any size under ids of their own, which are offered and asked for."""
+    """A directory of programs, each of its own size and id, which a server offers."""
 
     def __init__(self, top, programs):
         self.top, self.files, self.programs = top, top / "files", programs
@@ -71,7 +71,7 @@ class Shop:
         with open(made.path, "ab") as file:
             for start in range(0, missing, 1 << 20):
                 file.write(os.urandom(min(1 << 20, missing - start)))
-            # or whoever fetches and syncs next waits for this to come to the disk
+            # the next client must not pay for writing this file back
             os.fsync(file.fileno())
         return ident
 
@@ -103,7 +103,7 @@ def no_file(path):
 class Bench:
     def __init__(self, tools, shop, url, mount, top, told, others=()):
         self.tools, self.shop, self.url, self.mount, self.top, self.told = tools, shop, url, mount, top, told
-        self.again = (mount, *others)  # where to open what is here
+        self.again = (mount, *others)  # mounts in which a downloaded file is opened again
         self.out = top / "out"
         self.missing = [peer for peer in ("curl", "debuginfod-find") if not shutil.which(peer)]
         self.env = tools.environment(top, DEBUGINFOD_URLS=url, DEBUGINFOD_CACHE_PATH=str(top / "cache"))
@@ -112,11 +112,11 @@ class Bench:
         return (mount or self.mount) / "buildid" / ident / "elf"
 
     def more(self, metric, view, seconds):
-        """The ratio of what takes so many seconds more than this view to what it takes."""
+        """Return the ratio that stands for @seconds more than the median of @view."""
         return 1 + seconds / self.told.median(metric, view) if view in self.told.values[metric] else 0
 
     def present(self, took):
-        """{view: function} of those whose programs are here."""
+        """Return those of @took ({view: function}) whose program is installed."""
         return {view: act for view, act in took.items() if view == "bidfs" or view.split()[0].strip(",") not in self.missing}
 
     def curl(self, ident, status="200"):
@@ -132,7 +132,7 @@ class Bench:
         return clock(lambda: self.tools.run("debuginfod-find", "executable", ident, env=self.env, status=status))
 
     def lookup(self, path, *how):
-        """The time of a stat(2), or with "read" of an open and a read, without the interpreter's."""
+        """Return the time of a stat(2), or with "read" of open and read, as a C program measures it."""
         done = subprocess.run([self.tools.BUILD / "tests/bench/lookup", "10000", *how], input=f"{path}\n", text=True, check=True,
                               stdout=subprocess.PIPE)
         return float(done.stdout.split()[1]) * 1e-6
@@ -154,12 +154,12 @@ class Bench:
                 self.shop.forget(ident)
             self.told.note(metric, "s", took)
             self.told.note(f"{size:g} MB once more", "s", again)
-        # only now: each keeps what it fetched, as bidfs does, and none writes into pages that another gave back just before
+        # clean up last: all clients keep their files until here, and no client writes into pages that another has just freed
         for kept in (self.out, self.top / "cache"):
             shutil.rmtree(kept, ignore_errors=True)
         for way, values in self.told.values[metric].items():
             self.told.curves.setdefault("miss-sizes", {}).setdefault(way, []).append((size, statistics.median(values) * 1e3))
-        # the row has these sizes, and wants both; of debuginfod-find it has two
+        # targets exist for these sizes, and for two of them against debuginfod-find
         of_row = size in (0.1, 10, 100, 500)
         self.told.compare("P16", metric, "bidfs", "curl -o", 1.25 if of_row else None)
         if of_row:
@@ -183,7 +183,7 @@ class Bench:
         self.told.compare("P18", "absent, again", "bidfs", "debuginfod-find", faster=True)
 
     def openers(self, n, ident):
-        """The time of @n threads, without the interpreter's, which would have them take turns."""
+        """Return the time that @n threads of a C program take; Python threads would take turns."""
         return float(self.tools.run(self.tools.BUILD / "tests/bench/herd", n, self.name(ident)).stdout)
 
     def herd(self, n, rounds, requests, cpu):
@@ -191,7 +191,7 @@ class Bench:
         alone, many = "one alone", f"{n} openers"
         for turn in range(rounds):
             took, spent = {}, {}
-            # by turns the first: what one leaves behind of pages and of writes to the disk is the next one's to pay for
+            # views take turns as the first: the second one pays for pages and writeback of the first
             for view, openers in ((alone, 1), (many, n))[::(-1) ** turn]:
                 ident, before, begun = self.shop.make(HERD_MB * 1000000), requests(), cpu()
                 took[view] = self.openers(openers, ident)
@@ -205,7 +205,7 @@ class Bench:
         self.told.limit("P19", f"requests to the server for {n}", "", [max(asked)], 1)
 
     def distinct(self, n, rounds):
-        """Small files, all wanted at once. The server of this one is not a fast one. The row is about a hundred."""
+        """Fetch @n small files at once, and one by one, from a server with latency."""
         metric = f"{n} misses at {DELAY_MS} ms"
         config, curl = self.top / "urls", ["curl", "-s", "-K", self.top / "urls"]
         at_once, one_by_one = f"curl, {AT_ONCE} at once", "curl, one by one"
@@ -239,7 +239,7 @@ class Bench:
 
 
 def cpu_of(pids):
-    """The processor time that they have used, in seconds, by their clocks: /proc/PID/stat counts in hundredths."""
+    """Return the processor time of @pids in seconds. Their clocks are finer than /proc/PID/stat, which counts in hundredths."""
     return sum(time.clock_gettime(~pid << 3 | 2) for pid in pids)
 
 

@@ -1,19 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What perf's commands take on a writable mount, against the same commands on a directory of perf's own; and debuggers.
+"""Measure perf's commands and debuggers on a writable mount, against the same commands on perf's own cache directory.
 
 usage: bench_perf.py [--ids N] [--rounds N] [--gentle] [--json FILE] BUILD_DIRECTORY
 
-Every figure is a ratio of two runs that took turns: the median over the rounds, with the smallest and the largest. "-l" and
-"list" look into every build of a store with N of them: "first" on a mount of which the kernel knows nothing yet, "again" when
-more than the second has passed for which it caches names; "no_open" is read-only without passthrough. For "both
-cold" the kernel has forgotten perf's own directory and the store, too (all programs of the machine feel that; root): then both
-are a first listing. "record's exit phase" is from the end of the recorded program, which tells when that is, to the end of perf:
-it looks what was recorded, and files the program and the shared objects that it spent its time in. "all new" is with a cache that
-was emptied before. "add" and "remove" write one build that the store lacks, and take it out again. passthrough_hp is libfuse's,
-over a directory of perf's own: what it costs that the kernel asks a daemon, whatever that does. gdb and eu-stack walk the stack
-of a core, with the mount's debug information and with a directory that has the same files, copied. With --gentle nothing is cold,
-and there is no passthrough_hp, whose source is Debian's to give.
+A figure is the ratio of two runs that take turns: the median over the rounds, with the smallest and the largest.
+
+"-l", "list": each reads every build of a store with N builds. "first": a fresh mount, unknown to the kernel. "again": after the
+kernel's name cache expired (1 s). "no_open": read-only, without passthrough. "both cold": the page cache is dropped as well, so
+that perf's own directory and the store are cold, too (needs root; slows all programs of the machine).
+"record's exit phase": from the end of the recorded program, which writes that time down, to the end of perf. perf then stores the
+program and the shared objects that have samples. "all new": into an emptied cache.
+"add and remove": one build that the store lacks.
+passthrough_hp: libfuse's example over perf's own directory; the cost of any FUSE daemon.
+gdb, eu-stack: the backtrace of a core, with the debug information of the mount and with a copy of the same files.
+
+With --gentle no cache is dropped and passthrough_hp is left out, as its source needs a download from Debian.
 """
 import argparse
 import hashlib
@@ -27,13 +29,13 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "mount")]
-import figures  # noqa: E402  they are beside this program
+import figures  # noqa: E402  modules beside this program
 import peers  # noqa: E402
 
-ROUNDS = 400_000_000  # of the program that is recorded
-OBJECTS = 48  # shared objects of another one
-EACH = 2_000_000  # rounds in each, some 6 ms, in which perf takes some samples
-CACHED = 1.1  # seconds, more than the kernel caches names
+ROUNDS = 400_000_000  # loops of the recorded program
+OBJECTS = 48  # shared objects of the program with many
+EACH = 2_000_000  # loops in each, some 6 ms, enough for some samples
+CACHED = 1.1  # seconds, longer than the kernel caches names
 
 
 def parse():
@@ -47,10 +49,10 @@ def parse():
 
 
 def fill(programs, place, stores, number):
-    """`number` builds, each at a path of its own: "list" opens them there."""
+    """Add `number` builds to the stores, each at a path of its own, as "list" opens them there."""
     first = programs.small(place / "small")
     for index in range(number):
-        ident = hashlib.sha1(str(index).encode()).hexdigest()  # over all directories of links, as real ones are
+        ident = hashlib.sha1(str(index).encode()).hexdigest()  # spread over all fan-out directories, as real ids are
         build = programs.forge(first, ident, place / f"p{index}")
         build.path.chmod(0o755)
         for store in stores:
@@ -58,15 +60,15 @@ def fill(programs, place, stores, number):
 
 
 def forget():
-    """All that the kernel keeps of file systems."""
+    """Drop the page cache and the kernel's cached names and inodes."""
     os.sync()
     pathlib.Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")
 
 
 def measure(act, caches, rounds, *arguments, undo=None, before=None):
-    """Of each round the time on each of the caches, of act(cache, *arguments), or that it returns."""
+    """Return for each round {cache: seconds} of act(cache, *arguments); a float that act returns replaces the measured time."""
     rounds_took = []
-    warming = rounds > 1  # one is to see that it works
+    warming = rounds > 1  # a single round only shows that the command works
     for turn in range(rounds + warming):
         took = {}
         for cache in caches if turn % 2 else caches[::-1]:
@@ -101,7 +103,7 @@ class Passthrough:
 
 
 class Recorded:
-    """A program that spends its time in many shared objects, and tells when it ends."""
+    """A program that spends its time in many shared objects and writes down when it ends."""
 
     MAIN = """
         #include <stdio.h>
@@ -128,24 +130,24 @@ class Recorded:
         self.program = programs.compile_c(source, place / "recorded", "-Wl,--no-as-needed", *map(str, objects))
 
     def known(self, cache):
-        """How long perf takes to end, with a cache that may have it all."""
-        # for events of BPF it has a thread, whose end it waits for, up to a second
+        """Return the seconds that perf takes to end, with the cache as it is."""
+        # the thread for BPF events takes up to a second to end
         self.perf(cache, "record", "-q", "--no-bpf-event", "-e", "cpu-clock:u", "-o", self.data, self.program, self.ended)
         took = time.monotonic() - float(self.ended.read_text())
-        # what had no sample is not filed
+        # perf stores objects with samples only
         filed = len(list(cache.glob(f"{str(self.program.parent)[1:]}/libwork*.so/*/elf")))
         if filed < OBJECTS * 3 // 4:
             raise SystemExit(f"bench_perf: perf filed {filed} of {OBJECTS} shared objects")
         return took
 
     def new(self, cache):
-        """The same with one that has nothing."""
+        """Return the same with an emptied cache."""
         self.perf(cache, "buildid-cache", "--purge-all")
         return self.known(cache)
 
 
 class Debuggers:
-    """A core of a program whose debug information is in the store, and in a directory that has all that a mount of it has."""
+    """A core of a program whose debug information is in the store, and a directory with a copy of the mount's files."""
 
     def __init__(self, tools, programs, place, store, mounted, env):
         self.tools, self.env, self.core = tools, env, place / "core"
@@ -154,7 +156,7 @@ class Debuggers:
         self.native, self.mounted = place / "debug", mounted / "usr/lib/debug"
         programs.into_store(store, self.app.id, self.app.path, self.app.path)
         programs.into_store(store, self.app.id, self.app.path, self.app.debug, kind="debug")
-        # perf has filed the debug information of libraries, too, where that is installed, and a debugger reads what it finds
+        # the copy includes the debug information of libraries that perf stored, as a debugger reads that, too
         shutil.copytree(self.mounted, self.native)
         self.gdb(self.native, "break hot", "run", f"generate-core-file {self.core}", "kill", program=self.app.path)
 
@@ -213,7 +215,7 @@ def main():
     def cold():
         anew()
         forget()
-        perf(native, "version")  # perf itself is not what is measured
+        perf(native, "version")  # warm perf itself, which is not measured
 
     told = figures.Figures()
     passthrough, behind = None, place / "behind"
@@ -261,7 +263,7 @@ def main():
         missing = [program for program in ("gdb", "eu-stack") if not shutil.which(program)]
         for program in missing:
             told.without(program, "not installed")
-        if "gdb" not in missing:  # which makes the core, too
+        if "gdb" not in missing:  # gdb makes the core that both debuggers read
             debuggers = Debuggers(tools, programs, place, store, mounted, env)
             views = (debuggers.native, debuggers.mounted)
             for metric, act in (("gdb, backtrace of a core", debuggers.backtrace), ("eu-stack of a core", debuggers.stack)):

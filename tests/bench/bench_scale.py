@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""How the cost of a mount, and of a look through the whole store, grows with the number of ids.
+"""Measure how the cost of a mount, and of commands that read the whole store, grows with the number of ids.
 
 usage: bench_scale.py BUILD_DIRECTORY [--ids 100,10000,1000000] [--rounds 5] [--image-in DIRECTORY] [--cold] [--json FILE]
 
-Makes one store of each size (make-store), in an ext4 image of its own: root mounts it. A figure is a ratio to the same thing done
-in the store itself, or by the peer that is named; the two take turns, and told is the median over the rounds. The first table has
-all sizes, the second one, of the largest, what was wanted. Lookups are compared with those in a mount of the smallest store, too,
-which take their turn in each round. Of a million ids or more there are three rounds at most, and one of what takes longest:
-bidctl's commands, the memory of a daemon that was asked for each id, and cold starts. --cold drops the kernel's names and inodes
-before each cold lookup, and to see what the daemon gives back: all programs of the machine feel that.
+Make one store of each size (make-store) in a new ext4 image, which root mounts. A figure is the ratio to the same operation in the
+store itself, or by the named peer; both take turns, and the median over the rounds is printed. The first table has all sizes, the
+second one compares the largest store with the targets. Lookups are also compared with lookups in a mount of the smallest store,
+which take their turn in each round. With a million ids or more there are three rounds at most, and one round of the slowest parts:
+bidctl's commands, the memory of a daemon after a lookup of each id, and cold starts. --cold drops the kernel's names and inodes
+before each first lookup, and after all lookups to measure the memory that the daemon frees: this slows all programs of the machine.
 """
 import argparse
 import contextlib
@@ -24,13 +24,13 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import figures  # noqa: E402  it is beside this program
+import figures  # noqa: E402  a module beside this program
 
-HOT = 50  # names that are looked up again and again: as many in each store, so that the processor's caches hold them or not
+HOT = 50  # names of repeated lookups, as many in each store, so that the processor's caches treat all stores alike
 COLD = 2000
 PASSES = 400
-TIMES = 5  # in a round, of what takes no time
-MANY, MANY_ROUNDS = 1000000, 3  # ids
+TIMES = 5  # repetitions in a round, of short operations
+MANY, MANY_ROUNDS = 1000000, 3  # in ids, in rounds
 
 
 def timed(*command):
@@ -40,18 +40,18 @@ def timed(*command):
 
 
 def drop(what):
-    os.sync()  # what is still to be written is not dropped, and keeps the disk busy
+    os.sync()  # dirty pages cannot be dropped, and would keep the disk busy
     pathlib.Path("/proc/sys/vm/drop_caches").write_text(what, encoding="ascii")
 
 
 def memory_of(pid, which):
-    """Bytes."""
+    """Return the bytes of a line of /proc/PID/status."""
     lines = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
     return 1024 * int(next(line for line in lines if line.startswith(which)).split()[1])
 
 
 def memory_of_a_name():
-    """What the kernel keeps of a name: bytes of a node and of its name, without what its allocator needs."""
+    """Return the kernel's bytes for a cached name: a FUSE inode and a dentry, without the overhead of the allocator."""
     with open("/proc/slabinfo", encoding="ascii") as file:
         sizes = {words[0]: int(words[3]) for words in map(str.split, file) if words[0] in ("fuse_inode", "dentry")}
     return sum(sizes.values())
@@ -73,16 +73,16 @@ class Mount:
         self.daemon.stdout.close()
 
     def memory(self):
-        """Bytes of its own, in memory."""
+        """Return the anonymous resident memory of the daemon in bytes."""
         return memory_of(self.daemon.pid, "RssAnon")
 
 
 class Bench:
-    """A store of one size. `smallest` is the one that others are compared with, and is mounted meanwhile; None for itself."""
+    """The measurements of one store. `smallest` is the mounted Bench of the smallest store; None for the smallest itself."""
 
     def __init__(self, build, store, point, ids, cold, smallest):
         self.build, self.store, self.point, self.cold, self.smallest = build, store, point, cold, smallest
-        self.one = store.with_name(f"{store.name}.names")  # one directory with as many names
+        self.one = store.with_name(f"{store.name}.names")  # one native directory with as many names
         self.figures = figures.Figures()
         self.ids = [fanout.name + link for fanout in os.scandir(store / ".build-id") for link in os.listdir(fanout)]
         self.random = random.Random(1)
@@ -91,7 +91,7 @@ class Bench:
             os.symlink("x", self.one / ident)
 
     def lookup(self, paths, times):
-        """Microseconds of a stat(2)."""
+        """Return the microseconds of a stat(2)."""
         text = "".join(f"{path}\n" for path in paths)
         program = self.build / "tests" / "bench" / "lookup"
         done = subprocess.run([program, str(times)], input=text, stdout=subprocess.PIPE, text=True, check=True)
@@ -113,7 +113,7 @@ class Bench:
         return self.lookup(map(where, names), 1)
 
     def lookups(self):
-        """The smallest store has too few names for a first lookup in each round, so that is none of its own there."""
+        """Compare lookups. The smallest store has too few names for a first lookup of its own in each round."""
         shuffled = self.random.sample(self.ids, len(self.ids))
         some, fresh = shuffled[:HOT], shuffled[HOT:HOT + COLD]
         absent = [self.random.randbytes(20).hex() for _ in range(HOT)]
@@ -132,13 +132,13 @@ class Bench:
                               {view: self.look_up_hot(absent, where) for view, where in views.items()})
 
     def floor(self, what, *directories):
-        """Seconds of what is done by hand."""
+        """Return the seconds that the C program `floor` takes for an operation."""
         program = self.build / "tests" / "bench" / "floor"
         done = subprocess.run([program, what, *directories], stdout=subprocess.PIPE, text=True, check=True)
         return float(done.stdout.split()[1])
 
     def listings(self):
-        """By one program on both sides: what ls(1) and find(1) do with names takes longer than to read them."""
+        """List both sides with the same program, as ls(1) and find(1) spend most of their time on other work."""
         fanouts = list((self.store / ".build-id").iterdir())
         for directories in ((self.one,), fanouts):
             self.floor("names", *directories)
@@ -146,14 +146,14 @@ class Bench:
         for name in ("first", "repeated"):
             self.figures.note(f"names, {name}", "s", {"bidfs": self.floor("names", self.point / "buildid"), "directory": one,
                                                       "links": links})
-        # of directories find(1) asks more than the name: where there are links it does not, here and there
+        # find(1) calls stat(2) for directories: links spare it some of these calls, on both sides
         native, took = (timed("find", top / ".build-id", "-type", "f") for top in (self.store, self.point))
         self.figures.note("find -type f in .build-id", "s", {"bidfs": took, "native": native})
 
     def memory(self, mount, before):
         """
-        After a listing, after a lookup of every id, of its ELF file, too, and after the kernel forgot them. What does not grow with
-        the ids, as the 2 MiB of what files were found to be, is more of few.
+        Note the memory after a listing, a lookup of each id, a lookup of each ELF file, and after the kernel forgot them all.
+        Memory of a constant size (as the 2 MiB of cached ELF checks) weighs more in a small store.
         """
         def note(when):
             self.figures.note(f"daemon, {when}", "B/id", {"bidfs": (mount.memory() - before) / len(self.ids)})
@@ -170,7 +170,7 @@ class Bench:
 
     @staticmethod
     def most_memory_of(*command):
-        """MiB. What starts a program counts, too, so that is one that has less."""
+        """Return the peak resident MiB of a command, started by a small process, whose memory counts as well."""
         script = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True); " \
             "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
         done = subprocess.run([sys.executable, "-c", script, *command], stdout=subprocess.PIPE, text=True, check=True)
@@ -178,7 +178,7 @@ class Bench:
 
     def programs(self):
         bidctl = [self.build / "store" / "ctl" / "bidctl", "-s", self.store]
-        self.floor("walk", self.store)  # nothing here is about the disk
+        self.floor("walk", self.store)  # warm the page cache: these figures leave the disk out
         floor, took = self.floor("walk", self.store), timed(*bidctl, "verify")
         self.figures.note("verify", "s", {"bidfs": took, "floor": floor})
         self.figures.note("verify, objects", "k/s", {"bidfs": len(self.ids) / took / 1000})
@@ -194,7 +194,7 @@ class Bench:
             "bidfs": timed(*bidctl, "show", self.random.choice(self.ids)[:16])})
 
     def start(self, metric):
-        """Until a mount has answered its first lookup, and a moment later until it is gone."""
+        """Note the time from the start of a mount to its first lookup, and unmount."""
         begun = time.monotonic()
         with Mount(self.build, self.store, self.point):
             os.stat(self.mounted(self.random.choice(self.ids)) / "elf")
@@ -212,7 +212,7 @@ class Bench:
             self.lookups()
             if last:
                 self.memory(mount, before)
-        # in the end, because all else would read from the disk then
+        # last, because it empties the page cache for all other measurements
         if self.cold and all_of_it:
             for _ in range(TIMES):
                 drop("3")
@@ -220,7 +220,7 @@ class Bench:
 
 
 def growth(benches):
-    """A line for each figure, a column for each size."""
+    """Return the table with a line for each figure and a column for each size."""
     names = {metric: views for bench in benches for metric, views in bench.figures.values.items()}
     lines = [f"{'':30} {'':14}" + "".join(f"{len(bench.ids):>12}" for bench in benches) + "  ids"]
     for metric, views in names.items():
@@ -240,7 +240,7 @@ def growth(benches):
 
 
 def targets(bench, smallest):
-    """Of the largest store: rows P8 to P12 are about a million ids, and smaller stores are not judged by them."""
+    """Compare the largest store with the targets. Rows P8 to P12 speak of a million ids and do not judge smaller stores."""
     def of_many(target):
         return target if len(bench.ids) >= MANY else None
 
@@ -259,7 +259,7 @@ def targets(bench, smallest):
     told.compare("P11", "find -type f in .build-id", "bidfs", "native", of_many(1.5))
     limits = [("P12", "start to first lookup", of_many(0.05), False), ("P12", "start to first lookup, cold", of_many(0.15), False),
               ("P25", "verify, objects", 150, True)]
-    # that it gives back what was forgotten is nobody's target
+    # freed memory has no target
     limits += [("P8", metric, None if "forgotten" in metric else of_many(384), False)
                for metric in told.values if metric.startswith("daemon, ")]
     for row, metric, target, above in limits:
@@ -270,7 +270,7 @@ def targets(bench, smallest):
 
 
 def curves(benches):
-    """By the number of ids, {plot: {label: [(ids, value)]}}: us of lookups, ms of the others, KiB of the daemon's memory."""
+    """Return the plots {plot: {label: [(ids, value)]}}: us for lookups, ms for other times, KiB for the daemon's memory."""
     drawn = {}
     for plot, label, metric, view, scale in (
             ("ids", "known, native", "lookup", "native", 1), ("ids", "known, bidfs", "lookup", "bidfs", 1),
@@ -293,7 +293,7 @@ def curves(benches):
 
 @contextlib.contextmanager
 def image(directory, ids):
-    """An ext4 that keeps small files in their inodes, and does no more than make them."""
+    """Make and mount an ext4 image that stores small files in their inodes and has no journal."""
     path, point = directory / "image", directory / "stores"
     point.mkdir()
     subprocess.run(["truncate", "-s", f"{1 + ids * 12 // 1000000}G", path], check=True)

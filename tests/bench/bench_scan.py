@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What it costs to scan a tree and to add what is in it, against what nobody can do without and against what others do.
+"""Measure the scan of a tree and the adding of its files, against a floor (the system calls alone) and against other programs.
 
-usage: bench_scan.py BUILD_DIRECTORY [--tree /usr] [--rounds 5] [--image-in DIRECTORY] [--peers debuginfod,perf] [--gentle]
-                     [--json FILE]
+usage: bench_scan.py BUILD_DIRECTORY [--tree /usr] [--rounds 5] [--image-in DIRECTORY] [--peers debuginfod,perf] [--gentle] [--json
+FILE]
 
-Every figure is a ratio, of two things that took turns in the same round: the median over the rounds, with the smallest and the
-largest. It is time by the clock, unless it says "busy": that is processor time, which other programs disturb less. As root it
-measures a scan from the disk, too, for which the page cache of the whole machine is emptied (not with --gentle), and hides
-/usr/lib/debug, of which perf and bidctl take along what belongs to a program, and no floor does. Adding is measured in an ext4
-image of its own, mounted by root: nothing is ever deleted in it, because ext4 is slow to reuse inodes that were deleted a moment
-ago. "Two floors" is what the floor takes for one tree while another one does the same.
+A figure is the ratio of two programs that take turns in each round: the median over the rounds, with the smallest and the largest.
+Times are elapsed times; "busy" is processor time, which other programs disturb less. Root measures a scan from the disk as well and
+empties the page cache of the whole machine for it (not with --gentle). Root also hides /usr/lib/debug: perf and bidctl would read
+the debug information there, but the floor would not. Files are added to an ext4 image, which root mounts; nothing is deleted in it,
+because ext4 is slow to reuse inodes that were deleted a moment ago. "two floors" is the time of the floor for one tree while
+another floor runs.
 """
 import argparse
 import concurrent.futures
@@ -29,15 +29,15 @@ import urllib.request
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import figures  # noqa: E402  it is beside this program
+import figures  # noqa: E402  a module beside this program
 
 COLD_ROUNDS = 2
 SINGLE = 300  # files that are added durably one by one
-MAX_SIZE = 1 << 20  # of what is copied into the image
+MAX_SIZE = 1 << 20  # bytes, largest file that is copied into the image
 
 
 def seconds(*command, **keywords):
-    """How long it took to run."""
+    """Return the elapsed seconds of a command."""
     begun = time.monotonic()
     done = subprocess.run([*map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
                           **keywords)
@@ -47,7 +47,7 @@ def seconds(*command, **keywords):
 
 
 def busy(*command):
-    """How much processor time it took, with its start."""
+    """Return the processor seconds of a command, its start included."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds(*command)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -63,7 +63,7 @@ class Bench:
         self.figures = figures.Figures()
 
     def measured(self, *command, text=None):
-        """Seconds, as the program itself has measured them: without its start."""
+        """Return the seconds that the program itself measured, without its start."""
         done = subprocess.run([*map(str, command)], input=text, capture_output=True, text=True, check=True)
         return float(done.stdout.split()[1])
 
@@ -71,7 +71,7 @@ class Bench:
         return self.measured(self.floor, *arguments, text=text)
 
     def two_floors(self, *arguments):
-        """What one takes if two are at work, each on all of it."""
+        """Return the seconds for one tree while two floors run, each on the whole tree."""
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             return max(pool.map(lambda _: self.measured_floor(*arguments), range(2))) / 2
 
@@ -83,7 +83,7 @@ def drop_caches():
 
 @contextlib.contextmanager
 def debuginfod(tree, directory):
-    """Seconds until debuginfod has scanned the tree into a new database."""
+    """Run debuginfod over the tree and yield the seconds that its first scan took."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -108,7 +108,7 @@ def debuginfod(tree, directory):
 
 
 def bench_scan(bench, tree, rounds, peers, directory):
-    """Reading: nothing is new to the store, which is filled first."""
+    """Scan a tree whose files the store already has."""
     store = directory / "store"
     store.mkdir()
     cache = store / ".bidfs" / "scan"
@@ -152,7 +152,7 @@ def bench_scan(bench, tree, rounds, peers, directory):
 
 
 def bench_add(bench, tree, rounds, peers, top):
-    """Writing: every round into new stores, beside the files, so that they can be linked."""
+    """Add a tree to new stores in each round. The stores are on the file system of the tree, so that they can link its files."""
     scratch = top / "scratch"
     scratch.mkdir()
     found = subprocess.run([bench.bidctl, "-s", scratch, "add", "--json", tree], stdout=subprocess.PIPE, check=True).stdout
@@ -212,14 +212,14 @@ def bench_add(bench, tree, rounds, peers, top):
 
 
 def bench_verify(bench, store):
-    """Of what was read a moment ago, so that the disk has no part in it; without the start of the program, as the floor."""
+    """Check a store in the page cache. The start of the program is subtracted, as the floor has none."""
     verify = [bench.bidctl, "-s", store, "verify"]
     start = min(seconds(bench.bidctl, "--version") for _ in range(5))
 
     def checking(*options):
         return seconds(*verify, *options) - start
 
-    # so that there are digests to compare with
+    # record the digests that --deep compares with
     seconds(*verify, "--deep", "--repair", "--offline")
     bench.figures.note("check of names", "s", {
         "floor": bench.measured_floor("walk", store), "one thread": checking("--jobs=1"), "two threads": checking("--jobs=2")})
@@ -235,7 +235,7 @@ def is_elf(path):
 
 @contextlib.contextmanager
 def image(directory, tree):
-    """A new ext4 with copies of the tree's small ELF files in it."""
+    """Make and mount an ext4 image with copies of the tree's small ELF files."""
     path, point = directory / "image", directory / "point"
     point.mkdir()
     subprocess.run(["truncate", "-s", "8G", path], check=True)
@@ -255,7 +255,7 @@ def image(directory, tree):
         subprocess.run(["umount", "-l", point], check=True)
 
 
-# in a mount namespace of its own
+# run in a mount namespace
 HIDE = '[ ! -d /usr/lib/debug ] || mount -t tmpfs none /usr/lib/debug; BENCH_HIDES=1 exec "$@"'
 
 

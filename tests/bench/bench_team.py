@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a shared store saves: members with empty stores ask for the same builds, each on their own, and through a shared mount.
+"""Compare members with empty stores that download the same builds: each from the server upstream, or through a shared mount.
 
 usage: bench_team.py [--members N,N...] [--builds N] BUILD_DIRECTORY
 
-Prints what the server upstream was asked for, how much it sent, and how long it took, members one after the other.
+Print the requests to the server upstream, the MiB that it sent, and the seconds of all members one after the other.
 """
 import argparse
 import contextlib
@@ -32,7 +32,7 @@ def parse():
 
 @contextlib.contextmanager
 def mounted(tools, place, url, *options):
-    """A mount of `place`/store, which begins empty."""
+    """Mount `place`/store, which is empty at first."""
     store, path = place / "store", pathlib.Path(tempfile.mkdtemp(prefix="mnt.", dir=place.parent))
     store.mkdir(parents=True, exist_ok=True)
     tools.run(tools.MOUNT_BIDFS, store, path, "-o", ",".join([f"url={url}" if url else "offline", *options]))

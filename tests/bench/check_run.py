@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The bench runs: usage: check_run.py BUILD_DIRECTORY [PART]
+"""Run the benchmarks as a test: check_run.py BUILD_DIRECTORY [PART]
 
-All parts, or one, so small that their figures say nothing, and gently: no caches are dropped, and nothing is got from elsewhere.
-Fails if one of them ends with an error, or if the tables and plots lack what they should have; never because of a time.
+Run all parts, or one, so small that their figures mean nothing, and with --gentle: no cache is dropped and nothing is downloaded.
+Fail if a part ends with an error, or if the tables and plots are incomplete; no time makes this test fail.
 """
 import json
 import os
@@ -17,13 +17,13 @@ import tempfile
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS = ("curl", "debuginfod-find", "fusermount3", "losetup", "mkfs.ext4", "nginx", "perf", "unshare")
-# of each of these there is a line with figures, whatever is installed beside
+# rows that have figures on every machine
 ROWS = {f"P{row}" for row in (1, 2, 3, 5, 6, 7, *range(9, 23), 25, 26)}
 PLOTS = ("bytes", "files", "ids", "ids-listing", "ids-memory", "ids-start", "miss-sizes", "misses")
 
 
 def why_not():
-    """What it lacks here, or None."""
+    """Return the reason to skip, or None."""
     if os.geteuid() != 0:
         return "it mounts images: needs root"
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
@@ -36,7 +36,7 @@ def why_not():
 
 
 def check(left, plots):
-    """What the run left is whole."""
+    """Check that tables and plots are complete."""
     measured = {line["row"] for line in left["lines"] if "value" in line}
     assert measured >= ROWS, f"not measured: {ROWS - measured}"
     for plot in PLOTS:

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What all programs here tell: one form of table, of what bidfs costs beside something else, and of what was wanted of it."""
+"""The form of all tables of benchmarks: the cost of bidfs, the cost of a peer, their ratio and its target."""
 import json
 import os
 import statistics
 import subprocess
 import textwrap
 
-# what is the file system below, in the table of all targets
+# names of the native file system in the table of all targets
 NATIVE = ("native", "directory", "links")
 
-# the rows of the project's targets, and what each is about
+# the rows of targets and their subjects
 ROWS = {
     "P1": "stat of a name that the kernel knows",
     "P2": "open and close, no_open mode",
@@ -40,19 +40,19 @@ ROWS = {
 
 
 def number(value):
-    """Four digits that tell something, and no exponent."""
+    """Format with four digits and without an exponent."""
     if abs(value) >= 1000:
         return f"{value:.0f}"
     return f"{value:.4g}" if abs(value) >= 0.001 else f"{value:.5f}"
 
 
 def digits(value):
-    """A ratio."""
+    """Format a ratio with three digits."""
     return number(float(f"{value:.3g}"))
 
 
 def in_unit(value, unit):
-    """Times as people read them: the unit that they are kept in is "s", "ms" or "us"."""
+    """Format a time with the unit that suits it; @unit is "s", "ms" or "us", other units stay."""
     scale = {"s": 1, "ms": 1e-3, "us": 1e-6}
     if unit in scale:
         value *= scale[unit]
@@ -62,7 +62,7 @@ def in_unit(value, unit):
 
 
 def quotients(over, under):
-    """Of each round: what the machine does meanwhile is in both."""
+    """Return the ratio of each round: the load of the machine then is in both values."""
     return [a / b for a, b in zip(over, under)]
 
 
@@ -70,18 +70,18 @@ class Figures:
     def __init__(self):
         self.values = {}  # metric -> view -> a value of each round
         self.units = {}
-        self.lines = []  # of the table, as dictionaries
+        self.lines = []  # lines of the table, as dictionaries
         self.curves = {}  # plot -> label -> points
-        self.notes = []  # what is not measured, and why
+        self.notes = []  # peers and figures that are not measured, with the reason
 
     def note(self, metric, unit, views):
-        """One round: {view: value}."""
+        """Add a round: {view: value}."""
         self.units[metric] = unit
         for view, value in views.items():
             self.values.setdefault(metric, {}).setdefault(view, []).append(value)
 
     def take(self, output):
-        """All rounds, from a program that prints lines of JSON."""
+        """Add all rounds from the JSON lines that a program printed."""
         for row in map(json.loads, output.splitlines()):
             self.values.setdefault(row["metric"], {}).update(row["views"])
             self.units[row["metric"]] = row["unit"]
@@ -94,15 +94,15 @@ class Figures:
 
     def compare(self, row, metric, ours, other, target=None, above=False, faster=False, wanted=None, most=None):
         """
-        A line with the ratio of what was noted for `ours` to what was noted for `other`, or if `faster` the other way round. The
-        target is a ceiling, `above` a floor; `most` of `ours`, in its unit, meets it whatever the ratio is. `wanted` is how a
-        target is told that is not a ratio alone.
+        Add a line with the ratio of `ours` to `other`, or with `faster` of `other` to `ours`. `target` is a ceiling, with `above` a
+        floor. A median of `ours` of at most `most`, in its unit, meets the target as well. `wanted` is the text of a target that is
+        more than a ratio.
         """
         views = self.values.get(metric, {})
         if target is not None:
             wanted = wanted or f"{'>=' if above else '<='} {digits(target)}"
         if ours not in views or other not in views:
-            # what is missing everywhere has been told once
+            # Figures.without() has named the missing peer
             self.lines.append({"row": row, "metric": metric, "ours": ours, "other": other, "wanted": wanted or ""})
             return
         over, under = (views[other], views[ours]) if faster else (views[ours], views[other])
@@ -113,7 +113,7 @@ class Figures:
                    above, wanted, much=medians[0] / most if most else None)
 
     def limit(self, row, metric, unit, values, target=None, above=False):
-        """A line of a value that is compared with nothing but its target, in the same unit."""
+        """Add a line for a value that is compared with its target alone, in the same unit."""
         self.judge({"row": row, "metric": metric, "names": ("", ""), "ours": in_unit(statistics.median(values), unit), "other": ""},
                    values, target, above, unit=unit)
 
@@ -156,7 +156,7 @@ def percent(missed):
 
 
 def summary(lines):
-    """How many targets of each row are met, and which one is missed by most."""
+    """Return for each row the number of targets that are met, and the one that is missed by most."""
     told = [f"{'row':4} {'what':42} {'met':>9}  missed by most"]
     all_met = all_targets = 0
     for row, what in ROWS.items():
@@ -177,7 +177,7 @@ def summary(lines):
 
 
 def missed(lines):
-    """The lines whose targets are missed, row by row, so that it is seen of which the reason has to be told."""
+    """Return the missed targets, row by row, as each needs an explanation."""
     told = []
     for row in ROWS:
         mine = [line for line in lines if line["row"] == row and not line.get("met", True)]
@@ -189,7 +189,7 @@ def missed(lines):
 
 
 def table(lines):
-    """All lines that have a target; beside bidfs stands what it was set against, the file system below or somebody else."""
+    """Return the table of all lines with a target. Each has the cost of bidfs, and that of the native file system or of a peer."""
     form = "{:4} {:48} {:28} {:>11} {:27} {:>7} {:>20} {:>15} {}"
     told = [form.format("row", "metric", "bidfs", "native", "peer", "ratio", "(min .. max)", "target", "")]
     for line in lines:
@@ -205,12 +205,12 @@ def table(lines):
 
 
 def machine():
-    """What the figures are of."""
+    """Describe the machine that the figures come from."""
     return f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors, Linux {os.uname().release}"
 
 
 def plot(directory, name, title, xlabel, ylabel, series, logscale="x"):
-    """An SVG of {label: [(x, y)]} by gnuplot."""
+    """Draw an SVG of {label: [(x, y)]} with gnuplot."""
     directory.mkdir(parents=True, exist_ok=True)
     script = [f"set terminal svg size 640,400 background rgb 'white'; set output '{directory / name}.svg'",
               f"set title '{title}'; set xlabel '{xlabel}'; set ylabel '{ylabel}'; set key left top; set grid",

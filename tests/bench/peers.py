@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Other file systems over the same store, built and mounted for one run."""
+"""Build and mount other file systems over the same store."""
 import pathlib
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ SOURCE = HERE.parents[1] / "contrib" / "fuse3-source"
 
 
 def compile_example(source, program, *command):
-    """None, or why not."""
+    """Compile and return None, or the reason why it failed."""
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], check=True, stdout=subprocess.PIPE, text=True).stdout
     command = [*map(str, command), "-O2", str(source), "-o", str(program), *flags.split(), "-pthread"]
     try:
@@ -28,7 +28,7 @@ def build_ll(program):
 
 
 def build_hp(program):
-    """It is in C++, and in Debian's source package alone."""
+    """Build passthrough_hp, a C++ example that only Debian's source package has."""
     source = program.with_name("fuse3-source")
     done = subprocess.run([str(SOURCE), str(source)], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -39,14 +39,14 @@ def build_hp(program):
 
 
 def mount(bench, stack, store):
-    """Mount them over `store`: {name: directory}, and {name: why not}."""
+    """Mount the peers over `store` and return ({name: directory}, {name: reason why it is missing})."""
     peers, missing = {}, {}
     built = bench.top / "passthrough_ll", bench.top / "passthrough_hp"
     for program, build in zip(built, (build_ll, build_hp)):
         if why := GENTLE if bench.gentle and build is build_hp else build(program):
             missing[program.name] = why
     ll, hp = built
-    # both keep what they know for as long as bidfs
+    # let both cache names and attributes as long as bidfs does
     for program, command in ((ll, [ll, "-f", "-o", f"source={store},cache=always,timeout=3600", "@"]),
                              (hp, [hp, "--foreground", store, "@"])):
         if program.name not in missing:
