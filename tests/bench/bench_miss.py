@@ -53,7 +53,7 @@ def parse():
     return arguments
 
 
-class Shop:
+class ServedBuilds:
     """A directory of programs, each of its own size and id, which a server offers."""
 
     def __init__(self, top, programs):
@@ -101,8 +101,8 @@ def no_file(path):
 
 
 class Bench:
-    def __init__(self, tools, shop, url, mount, top, told, others=()):
-        self.tools, self.shop, self.url, self.mount, self.top, self.told = tools, shop, url, mount, top, told
+    def __init__(self, tools, served, url, mount, top, report, others=()):
+        self.tools, self.served, self.url, self.mount, self.top, self.report = tools, served, url, mount, top, report
         self.again = (mount, *others)  # mounts in which a downloaded file is opened again
         self.out = top / "out"
         self.missing = [peer for peer in ("curl", "debuginfod-find") if not shutil.which(peer)]
@@ -113,7 +113,7 @@ class Bench:
 
     def more(self, metric, view, seconds):
         """Return the ratio that stands for @seconds more than the median of @view."""
-        return 1 + seconds / self.told.median(metric, view) if view in self.told.values[metric] else 0
+        return 1 + seconds / self.report.median(metric, view) if view in self.report.values[metric] else 0
 
     def present(self, took):
         """Return those of @took ({view: function}) whose program is installed."""
@@ -145,64 +145,64 @@ class Bench:
                                       "debuginfod-find": self.find}).items())
             first = turn % len(ways)
             for way, ask in ways[first:] + ways[:first]:
-                ident = self.shop.make(int(size * 1e6))
+                ident = self.served.make(int(size * 1e6))
                 took[way] = ask(ident)
                 if way == "bidfs":
                     again |= {mode_of(mount): self.lookup(self.name(ident, mount), "read") for mount in self.again}
                 if way == "debuginfod-find":
                     again[way] = self.find(ident)
-                self.shop.forget(ident)
-            self.told.note(metric, "s", took)
-            self.told.note(f"{size:g} MB once more", "s", again)
+                self.served.forget(ident)
+            self.report.note(metric, "s", took)
+            self.report.note(f"{size:g} MB once more", "s", again)
         # clean up last: all clients keep their files until here, and no client writes into pages that another has just freed
         for kept in (self.out, self.top / "cache"):
             shutil.rmtree(kept, ignore_errors=True)
-        for way, values in self.told.values[metric].items():
-            self.told.curves.setdefault("miss-sizes", {}).setdefault(way, []).append((size, statistics.median(values) * 1e3))
+        for way, values in self.report.values[metric].items():
+            self.report.curves.setdefault("miss-sizes", {}).setdefault(way, []).append((size, statistics.median(values) * 1e3))
         # targets exist for these sizes, and for two of them against debuginfod-find
         of_row = size in (0.1, 10, 100, 500)
-        self.told.compare("P16", metric, "bidfs", "curl -o", 1.25 if of_row else None)
+        self.report.compare("P16", metric, "bidfs", "curl -o", 1.25 if of_row else None)
         if of_row:
-            self.told.compare("P16", metric, "bidfs", "curl -o", self.more(metric, "curl -o", 1e-3), wanted="<= +1 ms")
-        self.told.compare("P16", metric, "bidfs", "debuginfod-find", {0.1: 5, 100: 2}.get(size), above=True, faster=True)
+            self.report.compare("P16", metric, "bidfs", "curl -o", self.more(metric, "curl -o", 1e-3), wanted="<= +1 ms")
+        self.report.compare("P16", metric, "bidfs", "debuginfod-find", {0.1: 5, 100: 2}.get(size), above=True, faster=True)
         for mount in self.again:
-            self.told.compare("P17", f"{size:g} MB once more", mode_of(mount), "debuginfod-find", 500, above=True, faster=True)
+            self.report.compare("P17", f"{size:g} MB once more", mode_of(mount), "debuginfod-find", 500, above=True, faster=True)
 
     def negatives(self, rounds):
         for number in range(rounds):
             idents = [f"{way}{number:06x}" + "ab" * 16 for way in ("fa", "fb", "fc")]
             first = {"bidfs": lambda: clock(no_file, self.name(idents[0])), "curl": lambda: self.curl(idents[1], "404"),
                      "debuginfod-find": lambda: self.find(idents[2], 1)}
-            self.told.note("absent, the first time", "s", {view: ask() for view, ask in self.present(first).items()})
+            self.report.note("absent, the first time", "s", {view: ask() for view, ask in self.present(first).items()})
             again = {"bidfs": lambda: self.lookup(self.name(idents[0])), "debuginfod-find": first["debuginfod-find"]}
-            self.told.note("absent, again", "s", {view: ask() for view, ask in self.present(again).items()})
-        self.told.compare("P18", "absent, the first time", "bidfs", "curl", self.more("absent, the first time", "curl", 5e-4),
+            self.report.note("absent, again", "s", {view: ask() for view, ask in self.present(again).items()})
+        self.report.compare("P18", "absent, the first time", "bidfs", "curl", self.more("absent, the first time", "curl", 5e-4),
                           wanted="<= +0.5 ms")
-        self.told.compare("P18", "absent, the first time", "bidfs", "debuginfod-find", faster=True)
-        self.told.limit("P18", "absent, again", "s", self.told.values["absent, again"]["bidfs"], 2e-6)
-        self.told.compare("P18", "absent, again", "bidfs", "debuginfod-find", faster=True)
+        self.report.compare("P18", "absent, the first time", "bidfs", "debuginfod-find", faster=True)
+        self.report.limit("P18", "absent, again", "s", self.report.values["absent, again"]["bidfs"], 2e-6)
+        self.report.compare("P18", "absent, again", "bidfs", "debuginfod-find", faster=True)
 
     def openers(self, n, ident):
         """Return the time that @n threads of a C program take; Python threads would take turns."""
         return float(self.tools.run(self.tools.BUILD / "tests/bench/herd", n, self.name(ident)).stdout)
 
     def herd(self, n, rounds, requests, cpu):
-        asked = []
+        request_counts = []
         alone, many = "one alone", f"{n} openers"
         for turn in range(rounds):
             took, spent = {}, {}
             # views take turns as the first: the second one pays for pages and writeback of the first
             for view, openers in ((alone, 1), (many, n))[::(-1) ** turn]:
-                ident, before, begun = self.shop.make(HERD_MB * 1000000), requests(), cpu()
+                ident, before, begun = self.served.make(HERD_MB * 1000000), requests(), cpu()
                 took[view] = self.openers(openers, ident)
                 spent[view] = cpu() - begun
-                asked.append(requests() - before)
-                self.shop.forget(ident)
-            self.told.note(f"one file of {HERD_MB} MB, {n} openers", "s", took)
-            self.told.note(f"the daemon's time for {n} openers", "s", spent)
-        self.told.compare("P19", f"one file of {HERD_MB} MB, {n} openers", many, alone, 1.1)
-        self.told.compare("P19", f"the daemon's time for {n} openers", many, alone, 1.2)
-        self.told.limit("P19", f"requests to the server for {n}", "", [max(asked)], 1)
+                request_counts.append(requests() - before)
+                self.served.forget(ident)
+            self.report.note(f"one file of {HERD_MB} MB, {n} openers", "s", took)
+            self.report.note(f"the daemon's time for {n} openers", "s", spent)
+        self.report.compare("P19", f"one file of {HERD_MB} MB, {n} openers", many, alone, 1.1)
+        self.report.compare("P19", f"the daemon's time for {n} openers", many, alone, 1.2)
+        self.report.limit("P19", f"requests to the server for {n}", "", [max(request_counts)], 1)
 
     def distinct(self, n, rounds):
         """Fetch @n small files at once, and one by one, from a server with latency."""
@@ -215,7 +215,7 @@ class Bench:
                 list(pool.map(first_byte, names))
 
         for turn in range(rounds):
-            idents = [self.shop.make() for _ in range(n)]
+            idents = [self.served.make() for _ in range(n)]
             names = [self.name(ident) for ident in idents]
             config.write_text("\n".join(f'url = "{self.url}/buildid/{ident}/executable"\noutput = "{self.out}/{ident}"'
                                         for ident in idents))
@@ -229,13 +229,13 @@ class Bench:
                 took[way] = clock(act)
                 shutil.rmtree(self.out)
             for ident in idents:
-                self.shop.forget(ident)
-            self.told.note(metric, "s", took)
-        for way in self.told.values[metric]:
-            self.told.curves.setdefault("misses", {}).setdefault(way, []).append((n, self.told.median(metric, way) * 1e3))
-        self.told.compare("P20", metric, "bidfs", at_once, 0.85 if n == 100 else None, above=True, faster=True)
+                self.served.forget(ident)
+            self.report.note(metric, "s", took)
+        for way in self.report.values[metric]:
+            self.report.curves.setdefault("misses", {}).setdefault(way, []).append((n, self.report.median(metric, way) * 1e3))
+        self.report.compare("P20", metric, "bidfs", at_once, 0.85 if n == 100 else None, above=True, faster=True)
         if n <= ONE_BY_ONE:
-            self.told.compare("P20", metric, "bidfs", one_by_one, faster=True)
+            self.report.compare("P20", metric, "bidfs", one_by_one, faster=True)
 
 
 def cpu_of(pids):
@@ -278,34 +278,34 @@ def main():
     top.chmod(0o755)
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, top)
-        shop = Shop(top, programs)
+        served = ServedBuilds(top, programs)
         nginx = Plain(top / "nginx")
         stack.callback(nginx.stop)
         mount = stack.enter_context(mounted(tools, top / "fast", f"url={nginx.url},wait=0"))
         others = []
         if mode_of(mount) != "no_open":
             others.append(stack.enter_context(mounted(tools, top / "fast", "offline,ro,passthrough=off", "no_open")))
-        told = figures.Figures()
-        bench = Bench(tools, shop, nginx.url, mount, top, told, others)
+        report = figures.Figures()
+        bench = Bench(tools, served, nginx.url, mount, top, report, others)
         for peer in bench.missing:
-            told.without(peer, "not installed")
-        first_byte(bench.name(shop.make()))
+            report.without(peer, "not installed")
+        first_byte(bench.name(served.make()))
         for size in arguments.sizes:
             bench.misses(size, min(arguments.rounds, LARGE_ROUNDS) if size >= LARGE_MB else arguments.rounds)
-        told.without("a first part of a file before all of it is here", "there is no such mode: it is served when it was checked")
+        report.without("a first part of a file before all of it is here", "there is no such mode: it is served when it was checked")
         bench.negatives(arguments.rounds)
         pids = daemon.daemons_of(mount)
         for openers in arguments.herd:
             bench.herd(openers, arguments.rounds, lambda: nginx.log("access.log").count("/buildid/"), lambda: cpu_of(pids))
-        slow = servers.Faults(shop.files / "buildid", [f"delay:{DELAY_MS / 1000}"])
+        slow = servers.Faults(served.files / "buildid", [f"delay:{DELAY_MS / 1000}"])
         stack.callback(slow.stop)
         mount = stack.enter_context(mounted(tools, top / "slow", f"url={slow.url},wait=0"))
         for misses in arguments.misses:
             rounds = min(arguments.rounds, LARGE_ROUNDS) if misses >= MANY_MISSES else arguments.rounds
-            Bench(tools, shop, slow.url, mount, top, told).distinct(misses, rounds)
-        print(f"{figures.machine()}\n{told.text()}")
+            Bench(tools, served, slow.url, mount, top, report).distinct(misses, rounds)
+        print(f"{figures.machine()}\n{report.text()}")
         if arguments.json:
-            told.save(arguments.json)
+            report.save(arguments.json)
 
 
 if __name__ == "__main__":

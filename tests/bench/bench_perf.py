@@ -166,15 +166,15 @@ class Debuggers:
         return self.tools.run(*argv, *([program] if program else []), env=self.env, status=None, timeout=600,
                               errors="replace").stdout
 
-    def told(self, text):
+    def check_output(self, text):
         if "burn.c" not in text:
             raise SystemExit(f"bench_perf: the debugger found no debug information: {text}")
 
     def backtrace(self, debug):
-        self.told(self.gdb(debug, f"core-file {self.core}", "backtrace", program=self.app.path))
+        self.check_output(self.gdb(debug, f"core-file {self.core}", "backtrace", program=self.app.path))
 
     def stack(self, debug):
-        self.told(self.tools.run("eu-stack", "-s", "--core", self.core, "-e", self.app.path, f"--debuginfo-path={debug}",
+        self.check_output(self.tools.run("eu-stack", "-s", "--core", self.core, "-e", self.app.path, f"--debuginfo-path={debug}",
                                  env=self.env, status=None, timeout=600).stdout)
 
 
@@ -217,10 +217,10 @@ def main():
         forget()
         perf(native, "version")  # warm perf itself, which is not measured
 
-    told = figures.Figures()
+    report = figures.Figures()
     passthrough, behind = None, place / "behind"
     if why := "needs root" if os.geteuid() else peers.GENTLE if arguments.gentle else peers.build_hp(place / "hp"):
-        told.without("passthrough_hp", why)
+        report.without("passthrough_hp", why)
     else:
         behind.mkdir()
         passthrough = Passthrough(place / "hp", behind, peer)
@@ -228,11 +228,11 @@ def main():
 
     def compare(metric, target, act, *arguments_of_act, **options):
         for took in measure(act, caches, arguments.rounds, *arguments_of_act, **options):
-            told.note(metric, "s", {"bidfs": took[mounted], "native": took[native]} |
+            report.note(metric, "s", {"bidfs": took[mounted], "native": took[native]} |
                       ({"passthrough_hp": took[peer]} if passthrough else {}))
-        told.compare("P21", metric, "bidfs", "native", target)
+        report.compare("P21", metric, "bidfs", "native", target)
         if passthrough:
-            told.compare("P21", metric, "bidfs", "passthrough_hp")
+            report.compare("P21", metric, "bidfs", "passthrough_hp")
 
     tools.run(tools.MOUNT_BIDFS, store, mounted)
     if passthrough:
@@ -262,18 +262,18 @@ def main():
         remount()
         missing = [program for program in ("gdb", "eu-stack") if not shutil.which(program)]
         for program in missing:
-            told.without(program, "not installed")
+            report.without(program, "not installed")
         if "gdb" not in missing:  # gdb makes the core that both debuggers read
             debuggers = Debuggers(tools, programs, place, store, mounted, env)
             views = (debuggers.native, debuggers.mounted)
             for metric, act in (("gdb, backtrace of a core", debuggers.backtrace), ("eu-stack of a core", debuggers.stack)):
                 if metric.split()[0].strip(",") not in missing:
                     for took in measure(act, views, arguments.rounds):
-                        told.note(metric, "s", {"bidfs": took[views[1]], "native": took[views[0]]})
-                    told.compare("P21", metric, "bidfs", "native", 1.05)
-        print(f"{figures.machine()}, {arguments.ids} ids\n{told.text()}")
+                        report.note(metric, "s", {"bidfs": took[views[1]], "native": took[views[0]]})
+                    report.compare("P21", metric, "bidfs", "native", 1.05)
+        print(f"{figures.machine()}, {arguments.ids} ids\n{report.text()}")
         if arguments.json:
-            told.save(arguments.json)
+            report.save(arguments.json)
     finally:
         tools.run("umount", mounted)
         if passthrough:

@@ -229,12 +229,12 @@ def growth(benches):
             for bench in benches:
                 values = bench.figures.values.get(metric, {})
                 if view not in values:
-                    told = "-"
+                    cell = "-"
                 elif view == "bidfs":
-                    told = figures.in_unit(bench.figures.median(metric, view), bench.figures.units[metric])
+                    cell = figures.in_unit(bench.figures.median(metric, view), bench.figures.units[metric])
                 else:
-                    told = figures.digits(statistics.median(figures.quotients(values["bidfs"], values[view])))
-                row += f"{told:>12}"
+                    cell = figures.digits(statistics.median(figures.quotients(values["bidfs"], values[view])))
+                row += f"{cell:>12}"
             lines.append(row)
     return "\n".join(lines)
 
@@ -244,29 +244,29 @@ def targets(bench, smallest):
     def of_many(target):
         return target if len(bench.ids) >= MANY else None
 
-    told = bench.figures
+    report = bench.figures
     beside = f"of {len(smallest.ids)} ids"
     for metric in ("lookup", "lookup, first"):
-        if "smallest" in told.values[metric]:
-            told.values[metric][beside] = told.values[metric].pop("smallest")
-    told.compare("P10", "lookup", "bidfs", "native")
-    told.compare("P10", "lookup", "bidfs", beside, of_many(1.1))
-    told.compare("P10", "lookup, first", "bidfs", "native")
-    told.compare("P10", "lookup, first", "bidfs", beside, of_many(1.3))
-    told.compare("P10", "lookup of what is not there", "bidfs", "native", of_many(1.6))
-    told.compare("P11", "names, first", "bidfs", "directory", of_many(0.9))
-    told.compare("P11", "names, repeated", "bidfs", "directory", of_many(0.25))
-    told.compare("P11", "find -type f in .build-id", "bidfs", "native", of_many(1.5))
+        if "smallest" in report.values[metric]:
+            report.values[metric][beside] = report.values[metric].pop("smallest")
+    report.compare("P10", "lookup", "bidfs", "native")
+    report.compare("P10", "lookup", "bidfs", beside, of_many(1.1))
+    report.compare("P10", "lookup, first", "bidfs", "native")
+    report.compare("P10", "lookup, first", "bidfs", beside, of_many(1.3))
+    report.compare("P10", "lookup of what is not there", "bidfs", "native", of_many(1.6))
+    report.compare("P11", "names, first", "bidfs", "directory", of_many(0.9))
+    report.compare("P11", "names, repeated", "bidfs", "directory", of_many(0.25))
+    report.compare("P11", "find -type f in .build-id", "bidfs", "native", of_many(1.5))
     limits = [("P12", "start to first lookup", of_many(0.05), False), ("P12", "start to first lookup, cold", of_many(0.15), False),
               ("P25", "verify, objects", 150, True)]
     # freed memory has no target
     limits += [("P8", metric, None if "forgotten" in metric else of_many(384), False)
-               for metric in told.values if metric.startswith("daemon, ")]
+               for metric in report.values if metric.startswith("daemon, ")]
     for row, metric, target, above in limits:
-        if metric in told.values:
-            told.limit(row, metric, told.units[metric], told.values[metric]["bidfs"], target, above)
+        if metric in report.values:
+            report.limit(row, metric, report.units[metric], report.values[metric]["bidfs"], target, above)
     if os.geteuid() == 0:
-        told.limit("P8", "kernel, a name that it knows", "B", [memory_of_a_name()])
+        report.limit("P8", "kernel, a name that it knows", "B", [memory_of_a_name()])
 
 
 def curves(benches):

@@ -32,7 +32,7 @@ ROWS = {
     "P19": "many openers of one missing file",
     "P20": "many misses, distinct ones",
     "P21": "perf's commands, and debuggers",
-    "P22": "what is durable when it is told",
+    "P22": "durable additions",
     "P25": "checking the store",
     "P26": "the daemon confines itself",
     "data": "the builds of a recording",
@@ -107,9 +107,9 @@ class Figures:
             return
         over, under = (views[other], views[ours]) if faster else (views[ours], views[other])
         medians = [statistics.median(views[view]) for view in (ours, other)]
-        told = {"names": (ours, other), "ours": f"{ours} {in_unit(medians[0], self.units[metric])}",
+        cells = {"names": (ours, other), "ours": f"{ours} {in_unit(medians[0], self.units[metric])}",
                 "other": f"{other} {in_unit(medians[1], self.units[metric])}"}
-        self.judge({"row": row, "metric": metric + (": times as fast" if faster else "")} | told, quotients(over, under), target,
+        self.judge({"row": row, "metric": metric + (": times as fast" if faster else "")} | cells, quotients(over, under), target,
                    above, wanted, much=medians[0] / most if most else None)
 
     def limit(self, row, metric, unit, values, target=None, above=False):
@@ -118,14 +118,14 @@ class Figures:
                    values, target, above, unit=unit)
 
     def judge(self, line, values, target, above, wanted=None, unit=None, much=None):
-        def told(value):
+        def shown(value):
             return digits(value) if unit is None else in_unit(value, unit)
 
         middle, low, high = statistics.median(values), min(values), max(values)
-        line |= {"value": middle, "ratio": told(middle) if unit is None else "", "wanted": wanted or "", "result": "",
-                 "spread": f"({told(low)} .. {told(high)})" if low != high else ""}
+        line |= {"value": middle, "ratio": shown(middle) if unit is None else "", "wanted": wanted or "", "result": "",
+                 "spread": f"({shown(low)} .. {shown(high)})" if low != high else ""}
         if target is not None:
-            line["wanted"] = wanted or f"{'>=' if above else '<='} {told(target)}"
+            line["wanted"] = wanted or f"{'>=' if above else '<='} {shown(target)}"
             of_wanted = target / middle if above else middle / target
             if much is not None:
                 of_wanted = min(of_wanted, much)
@@ -138,12 +138,12 @@ class Figures:
         lines = [*self.notes, *([""] if self.notes else [])]
         lines.append(form.format("row", "metric", "bidfs", "against", "ratio", "(min .. max)", "target", ""))
         for line in self.lines:
-            told = [line[name] for name in ("row", "metric", "ours", "other")]
+            cells = [line[name] for name in ("row", "metric", "ours", "other")]
             if "value" in line:
-                told += [line[name] for name in ("ratio", "spread", "wanted", "result")]
+                cells += [line[name] for name in ("ratio", "spread", "wanted", "result")]
             else:
-                told += ["", "", line["wanted"], "not measured"]
-            lines.append(form.format(*told))
+                cells += ["", "", line["wanted"], "not measured"]
+            lines.append(form.format(*cells))
         lines = [line.rstrip() for line in lines]
         return "\n".join(lines)
 
@@ -157,7 +157,7 @@ def percent(missed):
 
 def summary(lines):
     """Return for each row the number of targets that are met, and the one that is missed by most."""
-    told = [f"{'row':4} {'what':42} {'met':>9}  missed by most"]
+    rows = [f"{'row':4} {'what':42} {'met':>9}  missed by most"]
     all_met = all_targets = 0
     for row, what in ROWS.items():
         mine = [line for line in lines if line["row"] == row]
@@ -172,26 +172,26 @@ def summary(lines):
             most = worst["metric"] + (f", {ours} beside {other}" if other else "") + f": by {percent(worst['missed'])}"
         elif not mine:
             most = "not measured"
-        told.append(f"{row:4} {what:42} {share:>9}  {most}".rstrip())
-    return "\n".join([*told, "", f"{all_met} of {all_targets} targets are met"])
+        rows.append(f"{row:4} {what:42} {share:>9}  {most}".rstrip())
+    return "\n".join([*rows, "", f"{all_met} of {all_targets} targets are met"])
 
 
 def missed(lines):
     """Return the missed targets, row by row, as each needs an explanation."""
-    told = []
+    rows = []
     for row in ROWS:
         mine = [line for line in lines if line["row"] == row and not line.get("met", True)]
         named = [", ".join(filter(None, (line["metric"], " / ".join(filter(None, line["names"])), line["wanted"]))) +
                  f" ({percent(line['missed'])})" for line in mine]
         if named:
-            told += textwrap.wrap("; ".join(named), 126, initial_indent=f"{row:5}", subsequent_indent=" " * 5)
-    return "\n".join(["missed:", *(told or ["none"])])
+            rows += textwrap.wrap("; ".join(named), 126, initial_indent=f"{row:5}", subsequent_indent=" " * 5)
+    return "\n".join(["missed:", *(rows or ["none"])])
 
 
 def table(lines):
     """Return the table of all lines with a target. Each has the cost of bidfs, and that of the native file system or of a peer."""
     form = "{:4} {:48} {:28} {:>11} {:27} {:>7} {:>20} {:>15} {}"
-    told = [form.format("row", "metric", "bidfs", "native", "peer", "ratio", "(min .. max)", "target", "")]
+    rows = [form.format("row", "metric", "bidfs", "native", "peer", "ratio", "(min .. max)", "target", "")]
     for line in lines:
         if not line["wanted"]:
             continue
@@ -199,9 +199,9 @@ def table(lines):
         native, peer = ("", line["other"])
         if other in NATIVE:
             native, peer = line["other"].removeprefix(other).strip(), ""
-        told.append(form.format(line["row"], line["metric"], line["ours"], native, peer, line.get("ratio", ""),
+        rows.append(form.format(line["row"], line["metric"], line["ours"], native, peer, line.get("ratio", ""),
                                 line.get("spread", ""), line["wanted"], line.get("result", "not measured")))
-    return "\n".join(line.rstrip() for line in told)
+    return "\n".join(line.rstrip() for line in rows)
 
 
 def machine():
