@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Build bidfs and run the tests of a list in tests/lists. contrib/check installs the packages and starts this.
+"""Build bidfs and run the tests of a list in tests/lists. contrib/check installs the packages and starts this program.
 
-A line of a list is the name of a meson test, a file of tests/mount, or FILE::TEST of such a file. The lists commit and release
-have every test, each in one of them. The other lists name tests of commit that run in one more build or on one more system.
+A line of a list is the name of a meson test, a file of tests/mount, or FILE::TEST of such a file. The lists commit and release have
+every test, each in one of them. The other lists name tests of commit that run in one more build or on one more system.
 
-An exit status alone proves nothing: a run without a record, with an empty one, with fewer tests than the list has, or with nothing
-but skipped tests has failed.
+An exit status alone proves nothing: a run fails if it has no record, an empty one, fewer tests than the list, or skipped tests
+alone.
 """
 import argparse
 import collections
@@ -28,10 +28,10 @@ LISTS = ROOT / "tests/lists"
 DIR = ROOT / "build-check"
 LANES = 5  # mount tests at a time: they wait more than they compute
 JOBS = 2  # meson tests at a time, beside them
-PATIENCE = 3  # the factor for all time limits, as the machine may be busy
+TIME_FACTOR = 3  # the factor for all time limits, as the machine may be busy
 HANG = 3600  # seconds after which mount tests hang
 REPEATS = 3  # failed tests that are run a second time, alone; if more failed, none is
-PROGRAMS = ("bidctl", "mount.bidfs", "bid-test-clock", "make-store")  # what mount tests start
+PROGRAMS = ("bidctl", "mount.bidfs", "bid-test-clock", "make-store")  # programs that mount tests start
 TAIL = 60  # lines of a failed test's output that are printed
 OPTIONS = {
     "full": [],
@@ -40,7 +40,7 @@ OPTIONS = {
     "sanitized": ["-Db_sanitize=address,undefined", "-Db_lundef=false"],
 }
 SUPPRESSIONS = ROOT / "tests/mount/leaks.supp"
-# the settings of the user must not reach the tests, which start servers of their own
+# settings of the user that must not reach the tests
 CLEARED = re.compile(r"DEBUGINFOD_.*|BIDFS_BUILD|(https?|all|no)_proxy|CURL_CA_BUNDLE|SSL_CERT_(FILE|DIR)|NETRC", re.I)
 
 
@@ -91,7 +91,7 @@ def log_command(argv, log, **options):
 
 
 def programs_of(stage, names):
-    """What a stage needs to run the tests of a list: for ninja."""
+    """Return the targets, for ninja, that the tests of a list need in a stage."""
     targets = {target["id"]: target for target in json.loads((DIR / stage / "meson-info/intro-targets.json").read_text())}
     tests = meson_tests(stage)
     needed = {target for name in names if name in tests for target in tests[name]["depends"]}
@@ -100,7 +100,7 @@ def programs_of(stage, names):
 
 
 def build(results, stage, names=None):
-    """Build a stage, again what has changed: all, or what the tests `names` need. Returns whether it is built."""
+    """Build a stage, or the part that the tests `names` need. Return whether it is built."""
     begun, directory, log = time.monotonic(), DIR / stage, DIR / f"{stage}-build.log"
     log.unlink(missing_ok=True)
     if (directory / "build.ninja").exists() or not log_command(
@@ -113,14 +113,14 @@ def build(results, stage, names=None):
 
 
 def environment(stage):
-    """What the tests of a stage run in."""
+    """Return the environment of the tests of a stage."""
     kept = {name: value for name, value in os.environ.items() if not CLEARED.fullmatch(name)}
     (DIR / "home").mkdir(exist_ok=True)
     (DIR / "cache").mkdir(exist_ok=True)
     kernels = DIR / "kernels"
     return kept | ({"BID_TEST_KERNELS": str(kernels)} if kernels.exists() else {}) | {
         "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(DIR / "home"),
-        "BID_SOURCE_ROOT": str(ROOT), "BID_BUILD_ROOT": str(DIR / stage), "BID_TEST_PATIENCE": str(PATIENCE),
+        "BID_SOURCE_ROOT": str(ROOT), "BID_BUILD_ROOT": str(DIR / stage), "BID_TEST_PATIENCE": str(TIME_FACTOR),
         "BID_TEST_CACHE": str(DIR / "cache"),
         "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:strict_string_checks=1",
         "LSAN_OPTIONS": f"suppressions={SUPPRESSIONS}:print_suppressions=0",
@@ -129,18 +129,18 @@ def environment(stage):
 
 
 def meson_tests(stage):
-    """The meson tests of a built stage: {name: description}."""
+    """Return the meson tests of a built stage: {name: description}."""
     return {test["name"]: test for test in json.loads((DIR / stage / "meson-info/intro-tests.json").read_text())}
 
 
 def inner_skips(output):
-    """The tests that a cmocka program skipped: {name: what it printed meanwhile}."""
+    """Return the tests that a cmocka program skipped, each with its output: {name: reason}."""
     printed, skips = [], {}
     for line in output.splitlines():
         if line.startswith("[ RUN "):
             printed = []
         elif match := re.match(r"\[\s+SKIPPED \] (\w+)$", line):
-            # the summary at the end names it again
+            # keep the first: the summary at the end names each test again
             skips.setdefault(match[1], " ".join(printed))
         elif not line.startswith("["):
             printed.append(line)
@@ -151,7 +151,7 @@ def run_meson(results, stage, names):
     begun, log = time.monotonic(), DIR / stage / "meson-logs/testlog.json"
     log.unlink(missing_ok=True)
     status = log_command(["meson", "test", "-C", DIR / stage, "--no-rebuild", "--num-processes", JOBS, "--timeout-multiplier",
-                          PATIENCE, *names], DIR / f"{stage}-test.log", env=environment(stage))
+                          TIME_FACTOR, *names], DIR / f"{stage}-test.log", env=environment(stage))
     tests = [json.loads(line) for line in log.read_text().splitlines() if line.strip()] if log.exists() else []
     for test in tests:
         name, result = test["name"].rpartition(" / ")[2], test["result"]
@@ -181,11 +181,11 @@ def run_mount(results, stage, nodes, options=(), full=False, may_be_none=False):
     cases = list(xml.etree.ElementTree.parse(report).iter("testcase")) if report.exists() else []
     for case in cases:
         name = f"{case.get('classname', '').rpartition('.')[2]}: {case.get('name')}"
-        trouble = case.find("failure") if case.find("failure") is not None else case.find("error")
+        problem = case.find("failure") if case.find("failure") is not None else case.find("error")
         skipped = case.find("skipped")
-        if trouble is not None:
-            output = [trouble.text] + [case.findtext(stream) for stream in ("system-out", "system-err")]
-            results.fail(stage, name, trouble.get("message"), "\n".join(filter(None, output)), name.replace(": ", ".py::", 1))
+        if problem is not None:
+            output = [problem.text] + [case.findtext(stream) for stream in ("system-out", "system-err")]
+            results.fail(stage, name, problem.get("message"), "\n".join(filter(None, output)), name.replace(": ", ".py::", 1))
         elif skipped is not None:
             results.add("skipped", stage, name, skipped.get("message") or "no reason given")
         else:
@@ -213,7 +213,7 @@ def run_list(results, stage, names, without=(), full=False):
 
 
 def repeat_failed(results, full):
-    """Run the tests that failed a second time, alone, and report it: what passes then depended on the load of the machine."""
+    """Run the failed tests a second time, alone, and report it: a pass then shows that the load of the machine mattered."""
     failed, results.failed = results.failed, []
     if not 0 < len(failed) <= REPEATS or any(node is None for _, node in failed):
         return
@@ -227,7 +227,7 @@ def repeat_failed(results, full):
 
 
 def check_all(results, which):
-    """Run the lists: first the full build's, beside which the others are built."""
+    """Run the lists. The other builds are built while the full build runs its list."""
     if log_command([ROOT / "contrib/kernels", DIR / "kernels"], DIR / "kernels.log"):
         print("kernels: not downloaded: tests of foreign kernels skip", flush=True)
     release = read_list("release")
@@ -250,7 +250,7 @@ def check_all(results, which):
 
 
 def of_files(files):
-    """The meson tests and the tests of tests/mount that these files have."""
+    """Return the meson tests and the tests of tests/mount that these files contain."""
     meson, mount = [], []
     tests = meson_tests("full")
     sources = {pathlib.Path(source).resolve(): target["filename"][0]
@@ -314,7 +314,7 @@ def main():
     parser.add_argument("-k", metavar="NAME", dest="name", help="run the tests whose names contain NAME")
     parser.add_argument("files", nargs="*", metavar="FILE", help="run the tests of these files")
     args = parser.parse_args()
-    # nohup(1) would have the programs that are tested ignore it, too
+    # undo nohup(1), or the tested programs would ignore SIGHUP, too
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     DIR.mkdir(exist_ok=True)
     lock = os.open(DIR, os.O_RDONLY | os.O_CLOEXEC)

@@ -4,61 +4,61 @@
   ok                        the file, with Content-Length and X-DEBUGINFOD-*
   chunked                   the file, in chunks
   no-length                 the file, ended by closing the connection
-  close                     the file, and the connection is closed behind it
-  old                       the file, as HTTP/1.0: the end is that of the connection
-  lower-case                the file, with field names as HTTP/2 has them
+  close                     the file; then the connection is closed
+  old                       the file, as HTTP/1.0, ended by closing the connection
+  lower-case                the file, with lower-case field names as in HTTP/2
   absent, gone              404, 410
   error:CODE[:RETRY[:TEXT]] that status, with Retry-After: RETRY unless it is empty, and TEXT as the body; a RETRY of "dateN" is
-                            the date that comes in N seconds
+                            the date in N seconds
   wrong-id:PATH             the file at PATH instead
   flip-note                 the file with one bit of its build-id inverted
   flip:OFFSET               the file with the byte at OFFSET inverted
   html                      200 and a web page
-  empty, empty-chunked      200 and no byte, which is announced or not
-  encoded                   200, Content-Encoding: gzip, which is a lie
-  encoding:NAME             the file with Content-Encoding: NAME, which is gzip, deflate or none, and nothing that tells its size
+  empty, empty-chunked      200 and no byte, with Content-Length: 0 or in chunks
+  encoded                   the plain file, announced as Content-Encoding: gzip
+  encoding:NAME             the file with Content-Encoding: NAME (gzip, deflate or none), without a size
   encoding-chunked:NAME     the same, in chunks
   bomb                      64 MiB of zeros in 64 KiB of gzip
-  truncate:N                N bytes of the file, announced as all of it by Content-Length
-  truncate-noclen:N         N bytes, ended by closing; X-DEBUGINFOD-SIZE tells the truth
-  truncate-bare:N           N bytes, ended by closing; nothing tells
-  truncate-chunked:N        N bytes in chunks, and then the connection is closed without the last chunk
+  truncate:N                N bytes of the file, with the Content-Length of the whole file
+  truncate-noclen:N         N bytes, ended by closing; X-DEBUGINFOD-SIZE is that of the whole file
+  truncate-bare:N           N bytes, ended by closing; no size in the header
+  truncate-chunked:N        N bytes in chunks; then the connection is closed without the last chunk
   reset:N                   N bytes, then RST
   reset-headers             RST instead of an answer
   hang-up                   FIN instead of an answer
   stall:N                   N bytes, then nothing, until /control/release
   stall-headers             nothing at all, until /control/release
-  once-each                 the file to the first request of each connection; to the others as stall-headers
+  once-each                 the file for the first request of each connection; stall-headers for the others
   slow:RATE                 the file at RATE bytes a second
-  slow-headers:SECONDS      a line of header every SECONDS, for ever
+  slow-headers:SECONDS      a header line every SECONDS, for ever
   delay:SECONDS             the file, after SECONDS
   hold                      the file, after /control/release
-  redirect:URL              302; {path} in URL is the path that was asked for. What is under /plain is served without misbehaving
+  redirect:URL              302; {path} in URL is the requested path. Paths below /plain are served without misbehaving
   redirect-page:N:URL       the same, with a page of N bytes that ends with the connection
   redirect-loop             302 to itself
   redirect-chain:N          N times 302, then the file
   big-length                the file, announced as 1 TiB
   endless                   chunks of zeros for ever
-  goes-on                   the same behind the file
-  bad-size-header[:SIZE]    the file with its Content-Length, but X-DEBUGINFOD-SIZE: SIZE (by default one too many)
+  goes-on                   the file, then chunks of zeros for ever
+  bad-size-header[:SIZE]    the file with its Content-Length, but X-DEBUGINFOD-SIZE: SIZE (default: one too many)
   bad-size-no-length[:SIZE] the same, ended by closing
   bad-size-chunked[:SIZE]   the same, in chunks
-  many-headers:BYTES        the file, after so much header
+  many-headers:BYTES        the file, after BYTES of header
   long-header:BYTES         the same in one line
   early-hints               103 before the file
-  modified:SECONDS          the file, last modified so many seconds after the epoch
-  ima:HEX[:OFFSET]          the file with that signature, as servers of RPMs send it; with the byte at OFFSET inverted
-  static[:N]                as a server of plain files: with ETag and Accept-Ranges, or the part that is asked for; at most N bytes,
-                            then RST
+  modified:SECONDS          the file, with Last-Modified SECONDS after the epoch
+  ima:HEX[:OFFSET]          the file with an IMA signature, as servers of RPMs send it, and with the byte at OFFSET inverted
+  static[:N]                as a server of plain files: with ETag and Accept-Ranges, or the requested part;
+                            at most N bytes, then RST
   static-truncate:N         the same, but FIN
   static-no-ranges:N, static-weak:N, static-old:N
                             the same without Accept-Ranges, with a weak ETag, with another ETag
-  part-ignored:N            the same, but always all of the file
+  part-ignored:N            the same, but always the whole file
   part-shifted, part-short, part-other
-                            a part that begins a byte early, ends a byte early, is of another file
-  part-encoded              the part that was asked for, said to be in an encoding
-  part-always               206, asked for or not
-  garbage                   something that is not HTTP
+                            a part that begins a byte early, that ends a byte early, of another file
+  part-encoded              the requested part, announced with an encoding
+  part-always               206, even without a Range
+  garbage                   bytes that are not HTTP
 """
 import email.utils
 import gzip
@@ -72,7 +72,7 @@ TAG = '"v1"'
 
 
 def with_artifact(function):
-    """A behaviour that needs the file, which is passed as its last argument."""
+    """Make a behaviour that gets the content of the file as its last argument."""
     def behave(handler, arg):
         data = handler.read_artifact()
         if data is not None:
@@ -393,9 +393,9 @@ def static_fields(size, tag, ranges=True):
 
 
 def send_static(handler, data, arg, tag=TAG, end=None, **fields):
-    """The file, or the part of it that is asked for; @arg bytes at most."""
-    asked = re.fullmatch(r"bytes=(\d+)-", handler.headers.get("Range", ""))
-    start = int(asked[1]) if asked and handler.headers.get("If-Range") in (None, tag) else 0
+    """Send the file or the requested part of it, @arg bytes at most."""
+    requested = re.fullmatch(r"bytes=(\d+)-", handler.headers.get("Range", ""))
+    start = int(requested[1]) if requested and handler.headers.get("If-Range") in (None, tag) else 0
     part = data[start:]
     if start:
         handler.begin(206, static_fields(len(part), tag, **fields) +
@@ -446,28 +446,28 @@ def send_part(handler, data, start, end, tag=TAG, fields=()):
     handler.send(data[start:end])
 
 
-def asked_start(handler):
+def requested_start(handler):
     return int(handler.headers["Range"].removeprefix("bytes=").removesuffix("-"))
 
 
 @with_artifact
 def part_shifted(handler, arg, data):
-    send_part(handler, data, asked_start(handler) - 1, len(data))
+    send_part(handler, data, requested_start(handler) - 1, len(data))
 
 
 @with_artifact
 def part_short(handler, arg, data):
-    send_part(handler, data, asked_start(handler), len(data) - 1)
+    send_part(handler, data, requested_start(handler), len(data) - 1)
 
 
 @with_artifact
 def part_other(handler, arg, data):
-    send_part(handler, data, asked_start(handler), len(data), tag='"v2"')
+    send_part(handler, data, requested_start(handler), len(data), tag='"v2"')
 
 
 @with_artifact
 def part_encoded(handler, arg, data):
-    send_part(handler, data, asked_start(handler), len(data), fields=[("Content-Encoding", "br")])
+    send_part(handler, data, requested_start(handler), len(data), fields=[("Content-Encoding", "br")])
 
 
 @with_artifact
@@ -493,7 +493,7 @@ def garbage(handler, arg):
     handler.wfile.write(b"SSH-2.0-OpenSSH_9.2p1\r\n")
 
 
-# the function, and whether it needs an argument
+# function, whether it needs an argument
 BEHAVIOURS = {
     "ok": (ok, False),
     "chunked": (chunked, False),
@@ -559,7 +559,7 @@ BEHAVIOURS = {
 
 
 class Behaviour:
-    """One NAME[:ARG][*K]."""
+    """A parsed NAME[:ARG][*K]."""
 
     def __init__(self, spec):
         match = re.fullmatch(r"(?s)([a-z-]+)(?::(.*?))?(?:\*(\d+))?", spec)

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A debuginfod that misbehaves as it is told, for the tests of everything that fetches.
+"""A debuginfod that misbehaves on request, for tests of downloads.
 
 It serves ROOT/<id>/{debuginfo,executable,source/PATH,section/NAME} as debuginfod(8) would: one thread per connection, HTTP/1.1 with
-keep-alive, on the loopback interface only. A behaviour is NAME[:ARG][*K]: it is in force for K answers, or for ever. Several make a
-list; when it is used up the server is healthy. Behaviours can be given for one id only, which then go before those for all. Which
-there are is told at the end.
+keep-alive, on the loopback interface only. A behaviour is NAME[:ARG][*K]: it applies to K answers, or for ever. A list is used up
+in order; after its last behaviour the server is healthy. A list for one id takes precedence over the list for all ids. The
+behaviours are listed below.
 
-The running server is controlled by requests:
+Requests control the running server:
 
   POST /control?behaviour=B[&behaviour=B...][&id=ID]   replace the list, for all or for ID. No behaviour: healthy again
   POST /control/release                                end all stalls and holds
   POST /control/reset                                  forget behaviours and counts
-  GET  /control/count[?path=PATH]                      how many times PATH was asked for, or any artifact
+  GET  /control/count[?path=PATH]                      number of requests for PATH, or for any artifact
   GET  /control/headers?path=PATH                      the header of the last request for PATH, as JSON
   GET  /control/stats                                  JSON: requests, connections, active and peak (requests at once),
                                                        paths (in the order of the first request for each)
@@ -39,7 +39,7 @@ import behaviours
 
 
 class State:
-    """What all connections share."""
+    """The state that all connections share."""
 
     def __init__(self, root, log):
         self.root = root
@@ -60,7 +60,7 @@ class State:
         self.behaviours[ident] = [behaviours.Behaviour(spec) for spec in specs]
 
     def next_behaviour(self, ident):
-        """The behaviour for one answer about that id."""
+        """Return the behaviour for the next answer about that id, and count it."""
         with self.lock:
             for listed in (self.behaviours.get(ident), self.behaviours.get(None)):
                 if listed:
@@ -73,7 +73,7 @@ class State:
         return behaviours.Behaviour("ok")
 
     def is_silent(self):
-        """Does the server say nothing to anybody, for ever?"""
+        """Return whether the server answers nobody, for ever."""
         listed = self.behaviours.get(None)
         return bool(listed) and listed[0].left is None and listed[0].name == "stall-headers"
 
@@ -85,7 +85,7 @@ class State:
 
 
 class Gone(Exception):
-    """The connection is over, and nothing may be sent on it any more."""
+    """The connection is over; nothing may be sent on it any more."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -104,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *arguments):
         pass
 
-    # answers
+    # sending of answers
 
     def begin(self, status, fields=()):
         self.status = status
@@ -137,14 +137,14 @@ class Handler(BaseHTTPRequestHandler):
         fields.append(("X-DEBUGINFOD-FILE", os.fsencode(self.file).decode("latin-1")))
         return fields
 
-    # the ends that no well-behaved server makes
+    # abrupt ends of connections
 
     def unsent(self):
-        """Bytes that the other end has not acknowledged."""
+        """Return the number of bytes that the client has not acknowledged."""
         return struct.unpack("i", fcntl.ioctl(self.connection, termios.TIOCOUTQ, bytes(4)))[0]
 
     def reset(self):
-        # the reset drops what the client's system has not taken; and the client is to read what that has
+        # RST drops all bytes that the client's kernel has not accepted; the client must get the bytes before it
         deadline = time.monotonic() + 10
         while self.unsent() and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -154,10 +154,10 @@ class Handler(BaseHTTPRequestHandler):
         raise Gone
 
     def hold(self):
-        """Until /control/release, or the end of the connection."""
+        """Wait for /control/release, or for the end of the connection."""
         while not self.server.state.release.wait(0.05):
             readable, _, _ = select.select([self.connection], [], [], 0)
-            # the plain recv(): that of a TLS connection cannot peek
+            # the plain recv(), because recv() of a TLS connection cannot peek
             if readable and not socket.socket.recv(self.connection, 1, socket.MSG_PEEK):
                 break
 
@@ -173,7 +173,7 @@ class Handler(BaseHTTPRequestHandler):
         if url.path.startswith("/control"):
             self.control(url)
         elif f"/buildid/{b'bidfs-loop'.hex()}" in url.path:
-            # store/broker/request_loop.h; when one of these comes depends on how fast the machine is
+            # probes for a request loop (store/broker/request_loop.h) come at any time and are not counted
             if self.server.state.is_silent():
                 self.stall()
             else:
@@ -192,7 +192,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_HEAD(self):
         self.status, self.sent = 0, 0
-        # as debuginfod does it, but for the body, which no answer to HEAD has
+        # debuginfod answers HEAD with the same status
         self.begin(400, [("Content-Length", "0")])
 
     def counted(self, answer):
@@ -213,7 +213,7 @@ class Handler(BaseHTTPRequestHandler):
             state.log(f"{self.command} {self.path} {self.status} {self.sent}")
 
     def answer(self):
-        # a proxy is asked with the whole URL; a query is for others who look at it
+        # a proxy gets the whole URL; the query is for log readers
         path = re.sub("^http://[^/]*", "", self.path).partition("?")[0]
         if path == "/":
             return self.send_text(200, "debuginfod of the tests")
@@ -237,7 +237,7 @@ class Handler(BaseHTTPRequestHandler):
         return behaviour.function(self, behaviour.arg)
 
     def read_artifact(self):
-        """The file; or None, and then 404 was sent."""
+        """Return the content of the file, or None after sending a 404."""
         try:
             with open(self.file, "rb") as file:
                 return file.read()
@@ -250,11 +250,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def control(self, url):
         try:
-            self.obey(url.path, urllib.parse.parse_qs(url.query))
-        except (ValueError, KeyError) as trouble:
-            self.send_text(400, f"{trouble}\n")
+            self.run_control(url.path, urllib.parse.parse_qs(url.query))
+        except (ValueError, KeyError) as error:
+            self.send_text(400, f"{error}\n")
 
-    def obey(self, path, query):
+    def run_control(self, path, query):
         state = self.server.state
         text = "ok\n"
         with state.lock:
@@ -295,7 +295,7 @@ class Server(ThreadingHTTPServer):
     def get_request(self):
         connection, address = super().get_request()
         if self.tls:
-            # the handshake is for the connection's own thread
+            # handshake in the connection's own thread
             connection = self.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         return connection, address
 
@@ -304,8 +304,8 @@ class Server(ThreadingHTTPServer):
             super().shutdown_request(request)
 
     def handle_error(self, request, client_address):
-        trouble = sys.exc_info()[1]
-        if not isinstance(trouble, (ConnectionError, ssl.SSLError, TimeoutError)) and request.fileno() >= 0:
+        error = sys.exc_info()[1]
+        if not isinstance(error, (ConnectionError, ssl.SSLError, TimeoutError)) and request.fileno() >= 0:
             super().handle_error(request, client_address)
 
 
@@ -332,8 +332,8 @@ def main():
         state.set_behaviours(None, arguments.behaviour)
         for ident in {ident for ident, _ in arguments.behaviour_for}:
             state.set_behaviours(ident, [spec for other, spec in arguments.behaviour_for if other == ident])
-    except ValueError as trouble:
-        parser.error(str(trouble))
+    except ValueError as error:
+        parser.error(str(error))
 
     server = Server(arguments.port, state, arguments.tls)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))

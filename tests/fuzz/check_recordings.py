@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Record with the perf at hand in every form that it can write, and feed mutants of it to the reader under the sanitizers.
+"""Record with the installed perf in each form that it can write, and feed mutants to the reader under the sanitizers.
 
 usage: check_recordings.py FUZZ_PERFDATA [--mutants=N] [--seed=N]
 
-N mutants of each (200; 100,000 with BIDFS_FULL=1), by a seed that is printed. What the reader does not survive is printed, too,
-because the next recording is another. Exits 0 if it survives all, 1 if not, 77 without perf, a compiler, or the right to record.
+Make N mutants of each form (200; 100,000 with BIDFS_FULL=1) from the printed seed. A mutant that kills the reader is printed, as
+the next run records other data. Exit status: 0 if the reader survives all, 1 if not, 77 without perf, a compiler, or the right to
+record.
 """
 import argparse
 import base64
@@ -22,12 +23,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "unit"))
 from check_perf_data import FORMS, ID, NEEDED, SKIP, Scene  # noqa: E402
 from make_perfdata import directory  # noqa: E402
 
-RUN_MS = 3  # some samples, so that most of a recording is what the reader looks at
-INPUT_MAX, MEMBERS_MAX = 1 << 20, 8  # of fuzz_perfdata.c
+RUN_MS = 3  # few samples, so that the reader parses most bytes of a recording
+INPUT_MAX, MEMBERS_MAX = 1 << 20, 8  # limits of fuzz_perfdata.c
 
 
 def as_input(recording):
-    """A file as it is, and a directory as fuzz_perfdata.c wants it."""
+    """Return the input for fuzz_perfdata.c, which has a form of its own for a directory."""
     if recording.is_file():
         return recording.read_bytes()
     parts = sorted(recording.glob("data.*"), key=lambda part: -part.stat().st_size)
@@ -35,13 +36,13 @@ def as_input(recording):
 
 
 def record(scene):
-    """{form: input}, of the forms that this perf has."""
+    """Return {form: input} for each form that this perf can write."""
     recordings = {form: scene.record(form) for form in FORMS}
     return {form: as_input(recording) for form, recording in recordings.items() if recording}
 
 
 def survives(program, inputs, arguments, scratch, timeout):
-    """Whether the reader does, in a process that sees one form after the other, so that there are pieces of another to splice."""
+    """Run all forms in one process, which can then splice pieces of them. Return whether the reader survives."""
     mutant = scratch / "mutant"
     done = subprocess.run([program, *arguments, "-o", mutant, *inputs], env={**os.environ, "TMPDIR": str(scratch)},
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",

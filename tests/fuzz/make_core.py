@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Write the hand-made core files of corpus/core, which are committed: one of each class and byte order, and odd ones.
+"""Write the hand-made core files of corpus/core, which are committed: one of each class and byte order, and malformed ones.
 
 usage: make_core.py [--check] DIRECTORY
 
-With --check nothing is written, and the exit status is 1 if DIRECTORY holds other files than these.
+With --check write nothing; the exit status is 1 if the files of DIRECTORY differ.
 """
 import struct
 import sys
@@ -23,7 +23,7 @@ def pad(data):
 
 
 class Elf:
-    """How one class and byte order writes."""
+    """The layout of a class and byte order."""
 
     def __init__(self, wide=True, big=False):
         self.wide, self.order = wide, ">" if big else "<"
@@ -49,7 +49,7 @@ class Elf:
         return self.pack("III", len(name), len(desc), kind) + pad(name) + pad(desc)
 
     def library(self, ident):
-        """What the first page of a library tells."""
+        """Return the first page of a library."""
         note = self.note(b"GNU\0", NT_BUILD_ID, ident) if ident else b""
         at = self.header_size + self.segment_size
         return self.header(ET_DYN, 1) + self.segment(PT_NOTE, at, len(note), at) + note
@@ -59,7 +59,7 @@ class Elf:
                          + b"".join(name + b"\0" for name in names))
 
     def core(self, libraries, notes=None):
-        """A core of a process that had these mapped, each twice: (name, id)."""
+        """Return a core of a process that mapped these libraries [(name, id)], each twice."""
         pages = [self.library(ident) for _, ident in libraries]
         starts = [BASE * (number + 1) for number in range(len(pages))]
         if notes is None:

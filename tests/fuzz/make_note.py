@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Write the hand-made ELF files of corpus/note, which are committed: they are what compilers and linkers at hand do not make.
+"""Write the hand-made ELF files of corpus/note, which are committed: files that installed compilers and linkers do not make.
 
 usage: make_note.py [--check] DIRECTORY
 
-With --check nothing is written, and the exit status is 1 if DIRECTORY holds other files than these.
+With --check write nothing; the exit status is 1 if the files of DIRECTORY differ.
 """
 
 import struct
@@ -29,7 +29,7 @@ def pad(data, align):
 
 
 class Elf:
-    """A file in the making. Its header is written last, by finish()."""
+    """An ELF file under construction; finish() writes its header."""
 
     def __init__(self, bits=64, big=False, kind=ET_DYN):
         self.wide, self.kind, self.big = bits == 64, kind, big
@@ -52,7 +52,7 @@ class Elf:
         return 64 if self.wide else 40
 
     def reserve(self, count):
-        """Room for program headers, right behind the file header as linkers have it."""
+        """Reserve space for program headers behind the file header, as linkers do."""
         self.phdr_room = count
         return self
 
@@ -61,7 +61,7 @@ class Elf:
         return pad(pad(head + owner, align) + desc, align)
 
     def add(self, data, align=4):
-        """Bytes behind those so far; returns their offset."""
+        """Append bytes; return their offset."""
         start = self.ehdr_size + self.phdr_room * self.phentsize
         self.body += bytes(-(start + len(self.body)) % align)
         offset = start + len(self.body)
@@ -83,13 +83,16 @@ class Elf:
         return struct.pack(form, name, kind, flags, 0, offset, size, link, info, align, 0)
 
     def compress(self, data, claim, align):
-        """As eu-elfcompress does it, but with a claim of the size."""
+        """Append a compressed section as eu-elfcompress writes it, with any claim of its size."""
         head = (ELFCOMPRESS_ZLIB, 0, claim, align) if self.wide else (ELFCOMPRESS_ZLIB, claim, align)
         return struct.pack(self.order + ("2I2Q" if self.wide else "3I"), *head) + zlib.compress(data, 9)
 
     def finish(self, phnum=None, shnum=None, zero_size=0, zero_info=0, claim=None, claim_align=1, claim_flags=0, claim_rest=b"",
                **ehdr):
-        """@claim: compress the table of names, and claim so many bytes more than it has. @claim_rest follows the stream."""
+        """
+        Write section headers and file header. With @claim the table of names is compressed and claims that many bytes more than it
+        has; @claim_rest follows the stream.
+        """
         shoff, count, names_index = 0, 0, 0
         if self.sections:
             names = b"\0" + b"".join(name.encode() + b"\0" for name, *_ in self.sections) + b".shstrtab\0"
@@ -120,7 +123,7 @@ class Elf:
 
 
 def linked(bits=64, big=False, desc=SHA1, align=4, **finish):
-    """As from a linker: one note, named by a segment and by a section, and a little code."""
+    """Make the file that a linker writes: one note in a segment and a section, and a little code."""
     elf = Elf(bits, big).reserve(2)
     note = elf.note(desc, align=align)
     offset = elf.add(note, align)
@@ -144,7 +147,7 @@ def sections_only(bits=64, big=False):
 
 
 def stale_segments(bits=64):
-    """As eu-strip -f leaves it: the segment's offset is that of another file, and hits what are no notes here."""
+    """Make a file of eu-strip -f: the segment keeps the offset of another file, where no notes are."""
     elf = Elf(bits).reserve(1)
     note = elf.note(SHA1)
     offset = elf.add(note)
@@ -162,7 +165,7 @@ def stale_segments_past_end():
 
 
 def several_notes(align=4):
-    """The id is the last of three notes of one segment; the padding between them is of @align bytes."""
+    """Make a segment of three notes, the last one with the id, with padding of @align bytes."""
     elf = Elf().reserve(1)
     notes = elf.note(b"\2\0\0\xc0\4\0\0\0\3\0\0\0\0\0\0\0", NT_GNU_PROPERTY, align=align)
     notes += elf.note(b"like", NT_GNU_BUILD_ID, b"Go\0\0", align=align) + elf.note(SHA1, align=align)
@@ -171,7 +174,7 @@ def several_notes(align=4):
 
 
 def two_ids():
-    """Segments and sections name two ids in opposite order: the sections' order counts."""
+    """Make sections and segments that name two ids in opposite order: the order of the sections counts."""
     elf = Elf().reserve(2)
     first, second = elf.note(OTHER), elf.note(SHA1)
     at_first, at_second = elf.add(first), elf.add(second)
@@ -180,7 +183,7 @@ def two_ids():
 
 
 def bad_note_behind(sections):
-    """The id comes before a note that is longer than its segment."""
+    """Place a note that is longer than its segment behind the id."""
     elf = Elf().reserve(1)
     notes = elf.note(SHA1) + struct.pack("<3I", 4, 4000, NT_GNU_ABI_TAG) + b"GNU\0"
     offset = elf.add(notes)
@@ -191,14 +194,14 @@ def bad_note_behind(sections):
 
 
 def hidden_note():
-    """A bad note before the id: where the next one begins cannot be known."""
+    """Place a malformed note before the id, so that nobody can tell where the next note begins."""
     elf = Elf().reserve(1)
     notes = struct.pack("<3I", 0xfffffff0, 0xfffffff0, NT_GNU_BUILD_ID) + b"GNU\0" + elf.note(SHA1)
     return elf.segment(elf.add(notes), len(notes)).finish()
 
 
 def sections_without_id():
-    """A sound segment has the id, and the section that describes notes does not."""
+    """Make a valid segment with the id, and a note section without it."""
     elf = Elf().reserve(1)
     note, tag = elf.note(SHA1), elf.note(bytes(16), NT_GNU_ABI_TAG)
     offset, other = elf.add(note), elf.add(tag)
@@ -206,7 +209,7 @@ def sections_without_id():
 
 
 def no_note_sections():
-    """An unsound segment, sections, and none of them describes notes: the segment is not believed."""
+    """Make a malformed segment, and sections without notes: the segment must be ignored."""
     elf = Elf().reserve(1)
     notes = elf.note(SHA1) + b"\xff" * 12
     offset = elf.add(notes)
@@ -214,7 +217,7 @@ def no_note_sections():
 
 
 def extended(bits=64):
-    """Numbers that do not fit the header are in the section header at index 0."""
+    """Put numbers that do not fit the header into the section header at index 0."""
     elf = Elf(bits).reserve(1)
     note = elf.note(SHA1)
     offset = elf.add(note)
@@ -229,7 +232,7 @@ def extended_sections():
 
 
 def sections_at_0():
-    """No section headers, by their offset of 0, but a count: the file header begins no table, whatever is behind it."""
+    """Make a file with a count of section headers at offset 0: the file header is not a table."""
     elf = Elf()
     note = elf.note(SHA1)
     elf.add(elf.pack_section(0, SHT_NOTE, SHF_ALLOC, 128, len(note), 4) + note)

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Write the hand-made recordings of corpus/perfdata, which are committed: one of each form that perf writes, and broken ones.
+"""Write the hand-made recordings of corpus/perfdata, which are committed: one of each form that perf writes, and malformed ones.
 
 usage: make_perfdata.py [--check] DIRECTORY
 
-With --check nothing is written, and the exit status is 1 if DIRECTORY holds other files than these.
+With --check write nothing; the exit status is 1 if the files of DIRECTORY differ.
 """
 
 import struct
@@ -24,7 +24,7 @@ DIRECTORY = b"directory of perf.data\n"
 
 
 def directory(*members):
-    """What fuzz_perfdata.c takes for the directory of these: data, data.0 ..."""
+    """Pack the files data, data.0 ... of a recording into an input for fuzz_perfdata.c."""
     return DIRECTORY + b"".join(struct.pack("<I", len(member)) + member for member in members)
 
 
@@ -33,13 +33,13 @@ def pad(data, align=8):
 
 
 def frame(content):
-    """A zstd frame (RFC 8878) of one raw block, so that a flipped bit in it is one in the content."""
+    """Return a zstd frame (RFC 8878) of one raw block, so that a flipped bit in it is a flipped bit in the content."""
     block = struct.pack("<I", len(content) << 3 | 1)[:3]
     return b"\x28\xb5\x2f\xfd" + b"\0\x58" + block + content
 
 
 class Perf:
-    """How one machine writes."""
+    """The records of a machine."""
 
     def __init__(self, big=False):
         self.order = ">" if big else "<"
@@ -77,7 +77,7 @@ class Perf:
         return bytes(24) + self.pack("Q", kind) + bytes(32)
 
     def at(self, name, pid, start, length, ident=None, misc=USER):
-        """A mapping that has a place."""
+        """Make a mapping with the path of a file."""
         where = self.pack("2I3Q", pid, pid, start, length, 0)
         found = self.mmap2(name, ident, misc)
         return found[:8] + where + found[8 + len(where):]
@@ -86,7 +86,7 @@ class Perf:
         return number * self.record(SAMPLE, misc, self.pack("QII", address, pid, pid))
 
     def hot(self):
-        """Samples of mappings that lie above each other, of the kernel, and of what was forked."""
+        """Make samples in overlapping mappings, in the kernel, and in a forked process."""
         return (self.sampled(USER, 7, 0x401000, 3) + self.at(b"/bin/a", 7, 0x400000, 0x3000, ID)
                 + self.at(b"/bin/b", 7, 0x401000, 0x1000, OTHER) + self.at(b"//anon", 7, 0x402000, 0x1000)
                 + self.at(b"[kernel.kallsyms]_text", 2 ** 32 - 1, 2 ** 63, 2 ** 63 - 1, None, KERNEL)
@@ -124,7 +124,7 @@ class Perf:
         return self.magic + self.pack("Q", 16) + records
 
     def compressed(self, content, cuts=(), kind=COMPRESSED):
-        """A frame of @content, cut into records."""
+        """Cut a frame of @content into records."""
         data, records = frame(content), b""
         for begin, end in zip((0, *cuts), (*cuts, len(data))):
             part = data[begin:end]

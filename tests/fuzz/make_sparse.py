@@ -1,17 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Write the changes of corpus/sparse, which are committed: what makes a small ELF file say that it is large.
+"""Write the changes of corpus/sparse, which are committed: each makes a small ELF file claim to be large.
 
 usage: make_sparse.py [--check] DIRECTORY
 
-With --check nothing is written, and the exit status is 1 if DIRECTORY holds other files than these.
+With --check write nothing; the exit status is 1 if the files of DIRECTORY differ.
 """
 import struct
 import sys
 
 import writer
 
-# the fields of fuzz_sparse.c, in its order
+# fields of fuzz_sparse.c, in its order
 SECTION = ("name", "type", "flags", "offset", "size", "link", "entsize", "addralign")
 FIELDS = ["type", "phoff", "phnum", "shoff", "shnum", "shstrndx"]
 FIELDS += [f"segment{n}.{field}" for n in range(2) for field in ("type", "offset", "filesz", "align")]
@@ -22,22 +22,22 @@ NAMES, SYMBOLS, STRINGS, PROBES = "section1", "section2", "section3", "section5"
 
 
 def change(field, power, more=0):
-    """To 2**power and a little more; None is 0."""
+    """Set a field to 2**power and a little more; None sets 0."""
     return struct.pack("<BBb", FIELDS.index(field), 0 if power is None else power + 1, more)
 
 
 def many(power, more=0):
-    """As many sections, and a file that may have them."""
+    """Claim that many sections, in a file that is large enough for them."""
     return change("shnum", None) + change("section0.size", power, more) + change("length", power + 7)
 
 
 def hole(section, power):
-    """A table of so many bytes, behind what there is."""
+    """Append a section of that many zeros."""
     return change(f"{section}.offset", 13) + change(f"{section}.size", power) + change("length", 50)
 
 
 def punched(section, power):
-    """The same with a byte in each 256 KiB, which ends no table as zeros do."""
+    """Append the same section with a byte in each 256 KiB, which does not end a string table as zeros do."""
     return hole(section, power) + change("step", 18)
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Write the hand-made files of corpus/stapsdt, which are committed: programs with static probes, whole and odd ones.
+"""Write the hand-made files of corpus/stapsdt, which are committed: programs with static probes, valid and malformed ones.
 
 usage: make_stapsdt.py [--check] DIRECTORY
 
-With --check nothing is written, and the exit status is 1 if DIRECTORY holds other files than these.
+With --check write nothing; the exit status is 1 if the files of DIRECTORY differ.
 """
 import sys
 
@@ -18,7 +18,7 @@ NAMES = b"\0.shstrtab\0.stapsdt.base\0.note.stapsdt\0"
 
 
 class Probed(Elf):
-    """How one class and byte order writes a program that has one segment, and its sections behind it."""
+    """The layout of a class and byte order: a program with one segment, and its sections behind it."""
 
     def probe(self, provider, name, arguments=b"", place=TEXT, base=BASE, semaphore=0, owner=b"stapsdt\0", kind=3):
         texts = b"".join(text + b"\0" for text in (provider, name, arguments) if text is not None)

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Write the pairs of corpus/unstrip, which are committed: an ELF file and a debug file, right ones and hostile ones.
+"""Write the pairs of corpus/unstrip, which are committed: an ELF file and its debug file, valid and hostile ones.
 
 usage: make_unstrip.py [--check] DIRECTORY
 
-With --check nothing is written, and the exit status is 1 if DIRECTORY holds other files than these.
+With --check write nothing; the exit status is 1 if the files of DIRECTORY differ.
 """
 import struct
 import sys
@@ -24,7 +24,7 @@ class Section:
 
 
 def elf(sections, wide=True, big=False, kind=3, **header):
-    """A file with one segment, which begins with the file and ends with the last section in memory."""
+    """Make a file whose only segment spans from the file header to the last section in memory."""
     order = ">" if big else "<"
     head, entry, word = (64, 56, "Q") if wide else (52, 32, "I")
     sections = [Section("", 0), *sections, Section(".shstrtab", STRTAB)]

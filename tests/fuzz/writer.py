@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the writers of hand-made inputs share: writing them to a directory of the corpus, or comparing it with them."""
+"""Write hand-made inputs to a directory of the corpus, or compare them with it."""
 import pathlib
 import sys
 
 
 def run(wanted, limit, usage):
-    """Write the files @wanted (name: bytes), or with --check compare. All are smaller than @limit bytes, to be committed."""
+    """
+    Write the files @wanted (name: bytes), or compare them with --check. A file is smaller than @limit bytes, as it is committed.
+    """
     arguments = [argument for argument in sys.argv[1:] if argument != "--check"]
     if len(arguments) != 1:
         sys.exit(usage)
@@ -18,7 +20,7 @@ def run(wanted, limit, usage):
         for name, data in wanted.items():
             (directory / name).write_bytes(data)
         return 0
-    # regressions are kept beside them, as found
+    # regressions of found bugs lie in the same directory
     there = {path.name: path.read_bytes() for path in directory.iterdir() if not path.name.startswith("regression-")}
     wrong = sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
     if wrong:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Compare the completions of a shell with --help: completions.py SHELL BIDCTL [MOUNT.BIDFS]
 
-The shell itself is asked, with the files of contrib/completions: for commands, for the long options of each, for some values.
+Run the shell with the files of contrib/completions and complete commands, the long options of each, and some values.
 """
 import contextlib
 import fcntl
@@ -28,12 +28,12 @@ def help_of(*command):
 
 
 def values_in(text):
-    """Of "id, time (newest first) or size (default: id)"."""
+    """Split "id, time (newest first) or size (default: id)" into values."""
     return set(re.split(r", | or ", re.sub(r" \([^)]*\)", "", text).strip()))
 
 
 def of_bidctl(program):
-    """The expected words for each typed line."""
+    """Return the expected words for each line: {line: words}."""
     text = help_of(program)
     found = {"bidctl ": set(re.findall(r"^  ([a-z]+) ", text, re.M))}
     for command in found["bidctl "]:
@@ -44,7 +44,7 @@ def of_bidctl(program):
             if named:
                 found[f"bidctl {command} --{option}="] = found[f"bidctl {command} --{option} "] = values_in(named[1])
         verbs = re.match(r"Usage: \S+ \S+ \[OPTION\.\.\.\] \[?([a-z]+(?:(?: [A-Z.]+)?\|[a-z]+)+)", helped)
-        # before a list of "on" and "off" zsh completes the "o"
+        # zsh completes the common "o" of "on" and "off" first
         if verbs and command != "offline":
             found[f"bidctl {command} "] = set(re.findall("[a-z]+", verbs[1]))
     kinds = re.search(r"KIND is ([^;]*);", help_of(program, "get"))
@@ -64,7 +64,7 @@ def of_mount(program):
 
 
 def of_directories(home):
-    """links= takes a directory; fish completes none."""
+    """Return the expected directories of links=; fish completes none."""
     for name in ("one", "two"):
         pathlib.Path(home, name).mkdir()
     return {f"mount.bidfs -o links={home}/": {"one", "two"}}
@@ -72,7 +72,7 @@ def of_directories(home):
 
 def ask_bash(lines):
     for line in lines:
-        # "=" is a word of its own
+        # bash makes "=" a word
         words = line.replace("=", " = ").split() + [""] * line.endswith(" ")
         function = "_" + words[0].replace(".", "_")
         script = f'. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); {function} 2>/dev/null; printf "%s\\n"'
@@ -90,7 +90,7 @@ def ask_fish(lines):
 
 
 class Terminal:
-    """An interactive zsh: without a terminal it completes nothing."""
+    """An interactive zsh: without a terminal zsh completes nothing."""
 
     def __init__(self, functions):
         self.master, slave = pty.openpty()
@@ -102,21 +102,21 @@ class Terminal:
         self.run(f"unsetopt zle_bracketed_paste; unset zle_bracketed_paste; setopt no_beep no_prompt_sp; LISTMAX=0; "
                  f"fpath=({functions} $fpath); autoload -Uz compinit; compinit -D -u; PS1='<''go>'")
 
-    def until(self, what):
-        while what not in self.out:
+    def read_until(self, end):
+        while end not in self.out:
             self.out += os.read(self.master, 65536)
-        before, _, self.out = self.out.partition(what)
+        before, _, self.out = self.out.partition(end)
         return before.decode()
 
     def run(self, line):
         os.write(self.master, line.encode() + b"\n")
-        self.until(PROMPT)
+        self.read_until(PROMPT)
 
     def complete(self, line):
-        """The lines that are shown below the one with the cursor."""
+        """Return the lines below the cursor."""
         os.write(self.master, line.encode() + b"\t\x15echo do''ne\n")
-        shown = self.until(b"done\r\n").splitlines()
-        self.until(PROMPT)
+        shown = self.read_until(b"done\r\n").splitlines()
+        self.read_until(PROMPT)
         return [text for text in shown[1:] if text.strip() and not text.startswith(PROMPT.decode()) and "do''ne" not in text]
 
     def close(self):
@@ -131,17 +131,17 @@ def ask_zsh(lines):
             pathlib.Path(functions, f"_{file.stem}").symlink_to(file)
         with contextlib.closing(Terminal(functions)) as terminal:
             for line in lines:
-                # names, and what they are
+                # "NAME -- DESCRIPTION"
                 yield [name for text in terminal.complete(line) for name in re.split(r"\s--\s", text)[0].split()]
 
 
 def names_in(line, offered):
-    """The words without prefixes and suffixes, which differ between shells."""
+    """Return the words without prefixes and suffixes, which differ between shells."""
     if line.endswith("/"):
         return {pathlib.Path(item).name for item in offered}
     begin = line.split(" ")[-1] if "=" in line else ""
     names = {item.strip().removeprefix(begin).removesuffix("=") for item in offered} - {""}
-    # only long options were typed
+    # only long options are complete in --help
     return {name for name in names if name.startswith("--")} if line.endswith("--") else names
 
 
@@ -150,14 +150,14 @@ if not shutil.which(shell):
     skip(f"no {shell} here")
 expected = of_bidctl(programs[0])
 if shell != "zsh":
-    # the word behind an option is not the command; zsh takes options of a command behind it alone
+    # bash and fish must skip an option before the command; zsh offers options behind the command alone
     expected["bidctl --kind elf quarantine "] = expected["bidctl quarantine "]
 if len(programs) > 1:
     expected |= of_mount(programs[1])
 os.environ["PATH"] = ":".join([*(str(pathlib.Path(program).parent) for program in programs), os.environ["PATH"]])
 problems = []
 with tempfile.TemporaryDirectory() as home:
-    # fish leaves directories there
+    # fish writes into its home
     os.environ["HOME"] = home
     if len(programs) > 1 and shell != "fish":
         expected |= of_directories(home)

@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Check C sources with clang-format. The column of a comment behind code is free, so comments can be aligned.
-
-Versions disagree in details, so one decides: that of Debian 12.
+"""Check C sources with clang-format. The column of a comment behind code is free, so comments can be aligned. Versions of
+clang-format disagree in details; the version of Debian 12 decides.
 """
 import difflib
 import pathlib
@@ -34,7 +33,7 @@ def find_tool():
 
 tool, problems, sources = find_tool(), [], files(".c", ".h")
 with tempfile.TemporaryDirectory(prefix="bidfs-format-") as scratch:
-    # copies, all at once: to start it takes much longer than to format a file
+    # format copies with one start, which takes much longer than a file
     copies = {path: pathlib.Path(scratch) / name_of(path) for path in [ROOT / ".clang-format", *sources]}
     for path, copy in copies.items():
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from lint import finish
 ALLOWED = {"libbid-base.a": r"base_log\.c\.o"}
 # objdump -t: value, seven flags (the last is O for data), section, size, name
 DATA = re.compile(r"^[0-9a-f]+ .{6}O (?P<section>\S+)\s+(?P<size>[0-9a-f]+)\s+(?:\.hidden )?(?P<name>\S+)$")
-# constants, and tables of pointers to them, which the dynamic linker makes read-only
+# constants, and tables of pointers to constants, which the dynamic linker makes read-only
 HARMLESS = re.compile(r"\.rodata.*|\.data\.rel\.ro.*")
 
 

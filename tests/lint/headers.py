@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Compile each header alone: headers.py --build DIR FOLDER...
 
-Without the force-included header too, which brings in a few of the C library's and so hides what a header forgot.
+The force-included header is left out, because it includes headers of the C library and so hides missing includes.
 """
 import argparse
 import itertools
@@ -19,7 +19,7 @@ STRICT = ["-Wall", "-Wextra", "-Wmissing-prototypes", "-Wno-unused-parameter", "
 
 
 def flags_of(build, folder):
-    """The compiler and the flags with which the build compiles this folder's sources; those of the target with the most."""
+    """Return the compiler and flags of the sources of a folder, from the target with most flags."""
     found = []
     for entry in json.loads((build / "compile_commands.json").read_text()):
         source = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()
@@ -38,7 +38,7 @@ def main():
 
     problems, count = [], 0
     for folder in args.folders:
-        # the headers between the layers, and those for programs, have no sources beside them
+        # public headers and those between the layers have no sources beside them
         command = flags_of(args.build, "store" if folder in CONTRACTS else folder)
         if command is None:
             problems.append(f"{folder}: the build compiles nothing here, so its flags are not known")

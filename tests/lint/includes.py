@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Check that each foreign library has one user, and that layers include only lower ones (docs/ARCHITECTURE.md).
-
-Headers are followed through our own, so that a file cannot get at a library by way of somebody else's header.
+"""Check that each foreign library has one user, and that layers include only lower ones (docs/ARCHITECTURE.md). Headers of ours are
+followed, so that no file reaches a library through somebody else's header.
 """
 import re
 
@@ -28,7 +27,7 @@ LIBRARIES = {
     "cmocka": re.compile(r"cmocka.*\.h"),
 }
 
-# The first rule that fits a file holds: the foreign libraries it may use, and where the headers of ours that it may include lie.
+# The first rule that matches a file applies: the foreign libraries it may use, and the folders of our headers that it may include.
 RULES = [
     (r"include/bid/.*", "", ["include/bid"]),
     (r"store/api/.*", "", CONTRACTS),
@@ -66,7 +65,7 @@ def includes(path):
 
 
 def resolve(path, bracket, header):
-    """The file of ours that is meant, or None. As the compiler looks: beside the file, then -I."""
+    """Return the included file of ours, or None. Search as the compiler does: beside the file, then -I."""
     places = [path.parent] if bracket == '"' else []
     for place in places + [ROOT / "include", ROOT / "store", ROOT / "fs"]:
         if (place / header).is_file():
@@ -75,7 +74,7 @@ def resolve(path, bracket, header):
 
 
 def reached(path, seen):
-    """Every system header that @path includes, itself or through ours: (header, by way of)."""
+    """Yield each system header that @path includes, itself or through our headers: (header, includer)."""
     seen.add(path)
     for _, bracket, header in includes(path):
         ours = resolve(path, bracket, header)
@@ -90,7 +89,7 @@ def library_of(header):
 
 
 def is_below(path, home):
-    """A rule names folders without what is below them; the store on disk is one whole, and so are the tests."""
+    """Return whether a rule covers @path. A rule names folders without subfolders, except for store/disk and tests."""
     return path.parent == ROOT / home or (home in ("store/disk", "tests") and ROOT / home in path.parents)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Shared by the lint tests: the files of the tree, and the report of problems."""
+"""Helpers of the lint tests: the files of the tree, and the report of problems."""
 import os
 import pathlib
 import re
@@ -10,14 +10,14 @@ SKIP = 77
 
 
 def is_built(folder):
-    """Directories of tools, and build directories of any name."""
+    """Match directories of tools and build directories, whatever their name."""
     at_top = folder.parent == ROOT
     return (folder.name in (".git", "__pycache__", ".pytest_cache") or (folder / "meson-private").exists()
             or (at_top and folder.name.startswith("build")))
 
 
 def files(*suffixes, below=""):
-    """The sorted source files of the tree, with one of these suffixes if any is given."""
+    """Return the sorted source files of the tree, of these suffixes if any is given."""
     found = []
     for folder, folders, names in os.walk(ROOT / below):
         folders[:] = [name for name in folders if not is_built(pathlib.Path(folder, name))]
@@ -30,7 +30,7 @@ def name_of(path):
 
 
 def without_comments(text):
-    """C source with its comments blanked, lines kept. String literals are respected."""
+    """Blank the comments of C source, but keep its lines and string literals."""
     token = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
     return token.sub(lambda m: m[0] if m[0][0] in "\"'" else " " + "\n" * m[0].count("\n"), text)
 
@@ -39,7 +39,7 @@ PUBLIC, CONTRACTS = ("include/bid",), ("include/bid", "store/api")
 
 
 def declared_functions(folders):
-    """The functions that the headers of @folders declare: {name: header}."""
+    """Return the functions that the headers of @folders declare: {name: header}."""
     found = {}
     for header in (header for folder in folders for header in files(".h", below=folder)):
         text = re.sub(r"^\s*#(?:.*\\\n)*.*$", "", without_comments(header.read_text()), flags=re.M)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Compare a program's --help with its manual pages: options.py PROGRAM PAGE
 
-Compared are options ("-s", "--store"), mount options ("-o url") and commands. A command has a page of its own beside PAGE,
-PROGRAM-COMMAND.1, which has its options, and which its help names. In the page, which is mdoc(7), the head of a list's item
-documents an option; a mention in the text is not enough.
+Options ("-s", "--store"), mount options ("-o url") and commands must be the same. A command has a page of its own beside PAGE,
+PROGRAM-COMMAND.1, with its options; its help names that page. In a page, which is mdoc(7), only the head of a list item documents
+an option; a mention in the text does not.
 """
 import pathlib
 import re
@@ -16,7 +16,7 @@ from lint import finish
 
 
 def options_in(words):
-    """The options in the head of an item: "-o" with its name is one, and so is each name after a comma."""
+    """Return the options in the head of an item: "-o" with its name is one, and so is each name after a comma."""
     mount, found = False, set()
     for word in words:
         name = re.split(r"[=\[]", word.strip(","))[0]
@@ -35,16 +35,16 @@ def help_of(*command):
 
 
 def in_help(text):
-    """The names by the section of the help they are in."""
+    """Return the names by their section of the help."""
     found, section = {}, ""
     for line in text.splitlines():
-        # an item is indented a little, its explanation stands behind two blanks or on a line that is indented more
+        # an item is indented a little; its explanation follows two blanks, or stands on a line with more indentation
         item = re.match(r" {2,8}(\S.*?)(?:  |$)", line)
         if line and not line.startswith(" "):
             section = line
         elif item and item[1].startswith("-"):
             words = item[1].split()
-            # an argument that fills its column leaves one blank only
+            # an argument that fills its column is followed by one blank
             found.setdefault(section, set()).update(
                 options_in(words[:2] if words[0] == "-o" and not words[1].endswith(",") else words))
         elif item and section == "Commands:":
@@ -53,7 +53,9 @@ def in_help(text):
 
 
 def head_of(line):
-    """The words of an mdoc item's head: macros resolved as far as options need it, "Fl s , Fl \\-store Ns = Ns Ar DIR"."""
+    r"""
+    Return the words of an mdoc item's head, with macros resolved as far as options need it: "Fl s , Fl \-store Ns = Ns Ar DIR".
+    """
     words, macro, joined = [], "", False
     for token in shlex.split(line.replace("\\-", "-").replace("\\&", "").replace("'", "")):
         if token in ("Fl", "Cm", "Ar", "Ns", "Op", "Pa", "Oo", "Oc", "No", "Li", "Sy"):
@@ -98,7 +100,7 @@ def compare(command, page, helped):
 
 
 def check_command(program, name, shared, page):
-    """The page of a command."""
+    """Check the page of a command."""
     if not page.is_file():
         return [f"'{name}' has no page '{page}'"]
     text = help_of(program, name)
@@ -112,7 +114,7 @@ def main():
     program, page = sys.argv[1], pathlib.Path(sys.argv[2])
     sections = in_help(help_of(program))
     commands = {name.split()[1] for name in sections.get("Commands:", ())}
-    # the help of a program with commands may have the options of each, too
+    # the help of a program with commands may name the options of each
     shared = set().union(*(names for section, names in sections.items()
                            if not re.fullmatch(r"Options of (\w+):", section) or section.split()[-1][:-1] not in commands))
     problems, both = compare(program, page, shared)

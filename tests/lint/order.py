@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Check that the includes of each paragraph are sorted. cmocka.h needs other headers before it."""
+"""Check that the includes of each paragraph are sorted. Only cmocka.h comes behind the headers that it needs."""
 import re
 
 from lint import files, finish, name_of
@@ -10,7 +10,7 @@ CMOCKA = ("setjmp.h", "stdarg.h", "cmocka.h")
 
 
 def paragraphs(path):
-    """Blocks of consecutive includes: (line of the first, names)."""
+    """Yield blocks of consecutive includes: (line of the first, names)."""
     names = []
     for number, line in enumerate([*path.read_text().splitlines(), ""], 1):
         if match := INCLUDE.match(line):

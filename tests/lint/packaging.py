@@ -12,11 +12,11 @@ except ImportError:
 
 
 def needed():
-    """{file: the libraries that a build without tests needs by it}"""
+    """Return the libraries that a build without tests needs, by file that lists them: {file: libraries}."""
     control = (ROOT / "debian/control").read_text().split("Build-Depends:")[1].split("Standards-Version")[0]
     texts = {
         "contrib/packages": "\n".join(re.findall(r"^build\t.*", (ROOT / "contrib/packages").read_text(), re.M)),
-        # without alternatives, and without what the tests need
+        # without alternatives, and without packages for tests
         "debian/control": re.sub(r"\|[^,]*|\S+ <!nocheck>", "", control),
         "contrib/container/Containerfile": (ROOT / "contrib/container/Containerfile").read_text(),
     }
@@ -24,7 +24,7 @@ def needed():
 
 
 def incomplete(document):
-    """The volumes that a container of a pod names, and the pod lacks."""
+    """Return the volumes that a container of a pod names and the pod lacks."""
     spec = document["spec"].get("template", document)["spec"]
     there = {volume["name"] for volume in spec["volumes"]}
     for container in spec["containers"]:

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Check that a function with one user is static, and that each has a user besides tests: private.py BUILD_ROOT
 
-Programs outside of the tree use what include/bid/ declares. The handlers are in fs/fuse/ops.h, by file, wherever their table is.
+Functions of include/bid/ have users outside of the tree. The handlers of fs/fuse/ops.h are declared by file, wherever their table
+is.
 """
 import json
 import pathlib
@@ -17,7 +18,7 @@ INSTRUMENTS = re.compile(r"__(asan|odr_asan|ubsan|tsan|lsan|gcov)\w*")
 
 
 def symbols(objects):
-    """(object, type, name) of each symbol."""
+    """Yield (object, type, name) of each symbol."""
     output = subprocess.run(["nm", "--print-file-name", "--format=posix", "--extern-only", *objects],
                             check=True, capture_output=True, text=True).stdout
     for line in output.splitlines():
@@ -26,7 +27,7 @@ def symbols(objects):
 
 
 root = pathlib.Path(sys.argv[1])
-# those of this build: a file that was renamed leaves its object
+# only objects of this build: a renamed file leaves its object behind
 outputs = [command["output"] for command in json.loads((root / "compile_commands.json").read_text())]
 objects = sorted(str(root / output) for output in outputs if output.startswith(("store/", "fs/")))
 found = list(symbols(objects)) if objects else []

@@ -20,7 +20,7 @@ def is_python(path):
 
 
 def fixtures(tree):
-    """The fixtures that pytest finds by name."""
+    """Return the fixtures that pytest finds by name."""
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
             and any("fixture" in ast.unparse(decorator) for decorator in node.decorator_list)}
 

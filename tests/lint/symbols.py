@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Check the undefined symbols of each archive, layer by layer: symbols.py --cc CC... --archive FILE...
 
-Includes can lie (a declaration by hand, a header of somebody else's); undefined symbols cannot.
+Includes can lie (a hand-written declaration, a foreign header); undefined symbols cannot.
 """
 import argparse
 import pathlib
@@ -11,7 +11,7 @@ import subprocess
 
 from lint import CONTRACTS, declared_functions, finish
 
-# archive: the foreign symbols that it may need, beside the C library's
+# archive: the foreign symbols that it may need besides the C library
 FOREIGN = {
     "libbid-base.a": None,
     "libbid-store.a": None,
@@ -23,12 +23,12 @@ FOREIGN = {
     "libbid-perfdata.a": r"ZSTD_\w+",
     "libbid-names.a": r"XXH\w+",
 }
-# from the compiler, in whatever way the tree is built
+# symbols that the compiler adds
 INSTRUMENTS = re.compile(r"__(asan|ubsan|tsan|lsan|msan|sanitizer|sanitizer_cov|gcov)_\w+|llvm_\w+|_GLOBAL_OFFSET_TABLE_")
 
 
 def nm(path, *options):
-    """{symbol: type} of an archive or library."""
+    """Return {symbol: type} of an archive or library."""
     output = subprocess.run(["nm", "--portability", *options, path], check=True, capture_output=True, text=True).stdout
     lines = (line.split() for line in output.splitlines() if not line.endswith(":"))
     return {words[0].partition("@")[0]: words[1] for words in lines if len(words) >= 2}

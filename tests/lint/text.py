@@ -12,7 +12,7 @@ SPDX = "SPDX-License-Identifier: LGPL-2.1-or-later"
 CODE = {".c", ".h", ".py", ".sh", ".map", ".build", ".urls", ".gdb", ".bash", ".fish", ".zsh"}
 MAN = re.compile(r"\.[1-8]")
 CURLY = re.compile("[\u2018\u2019\u201a-\u201f\u00ab\u00bb\u00a0]")
-# lines that cannot be broken: prose of one paragraph a line, data
+# files whose lines cannot be broken: prose with one paragraph a line, data
 LONG = {".md", ".json", ".svg"}
 
 
@@ -37,7 +37,7 @@ def check(path, text):
 
 
 def read(path):
-    """The text of a file, or None for a binary one."""
+    """Return the text of a file, or None for a binary one."""
     data = path.read_bytes()
     try:
         return None if b"\0" in data else data.decode()

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Compare the commands of systemd units with --help: units.py PROGRAM... -- UNIT...
 
-Nor do they want a file with their environment that nobody may have made, and the man page says which it is. And systemd has nothing
-to say against them, where there is one to ask. A unit for users is called NAME.user.service here.
+A unit must also start without its environment file, which the man page names, and systemd-analyze, if installed, must accept the
+unit. A unit for users is called NAME.user.service here.
 """
 import os
 import pathlib
@@ -21,12 +21,12 @@ def helped(program):
 
 
 def is_offered(option, text):
-    """An option "--store", a mount option "-o url", a command or an operand of the --help @text."""
+    """Return whether the --help @text has an option "--store", a mount option "-o url", a command or an operand."""
     return bool(re.search(rf"^ .*{re.escape(option)}(?![\w-])", text, re.MULTILINE))
 
 
 def options_in(words):
-    """The options and commands of a command line, without their values."""
+    """Return the options and commands of a command line, without their values."""
     found, words = [], list(words)
     while words:
         word = words.pop(0)
@@ -38,7 +38,7 @@ def options_in(words):
 
 
 def started(unit, programs):
-    """Wrong options in the commands of @unit."""
+    """Yield the wrong options in the commands of @unit."""
     lines = re.findall(r"^ExecStart=(\S+)(.*)$", unit.read_text(encoding="utf-8"), re.MULTILINE)
     ours = [(programs[pathlib.Path(path).name], words.split()) for path, words in lines if pathlib.Path(path).name in programs]
     if not ours:
@@ -48,7 +48,7 @@ def started(unit, programs):
 
 
 def environment(unit):
-    """Environment files that @unit cannot do without, or that mount.bidfs(8) does not name."""
+    """Yield the environment files that @unit requires, or that mount.bidfs(8) does not name."""
     page = (ROOT / "docs/mount.bidfs.8").read_text(encoding="utf-8")
     files = re.findall(r"^EnvironmentFile=(-?)(.*)$", unit.read_text(encoding="utf-8"), re.MULTILINE)
     return [f"{unit.name}: does not start without '{path}'" for optional, path in files if not optional] + \
@@ -56,7 +56,7 @@ def environment(unit):
 
 
 def verified(unit, programs, place):
-    """The complaints of systemd about @unit. It wants to see the programs, which are not installed."""
+    """Yield the complaints of systemd-analyze about @unit. Programs must exist for it, though they are not installed."""
     name = unit.name.replace(".user.", ".")
     copy = place / name
     copy.write_text(re.sub(r"^(ExecStart=)\S*/(\S+)", lambda found: found[1] + programs.get(found[2], found[2]),
@@ -64,9 +64,9 @@ def verified(unit, programs, place):
     done = subprocess.run(["systemd-analyze", "--user" if name != unit.name else "--system", "verify", "--man=no", copy],
                           env={**os.environ, "XDG_RUNTIME_DIR": str(place)}, stderr=subprocess.PIPE, text=True)
     lines = done.stderr.splitlines()
-    # it may complain of other units of this machine, and only warn of ours
-    said = [line for line in lines if name in line] or (lines[-1:] if done.returncode != 0 else [])
-    return [f"{unit.name}: {line}" for line in said]
+    # complaints about other units are ignored, and warnings about ours
+    complaints = [line for line in lines if name in line] or (lines[-1:] if done.returncode != 0 else [])
+    return [f"{unit.name}: {line}" for line in complaints]
 
 
 split = sys.argv.index("--")

@@ -28,7 +28,7 @@ CLEAN = ["fs", "include/bid", "store", "tests"]
 # actors that are not named: "is told", "are asked"
 PASSIVE = re.compile(r"\b(?:is|are|was|were|be|been)\s+(?:not\s+)?(?:told|asked|said|heard)\b", re.I)
 OPENING = re.compile(r"(?:What|Whatever|Who|Whom|Whoever|Whose|That|Of|So|Not|Neither|Nor|Nobody|Somebody|Whether)\b")
-# a comment of less words is a name of a field, as "of the next object"
+# a shorter comment is the name of a field, as "of the next object"
 SENTENCE_MIN = 4
 COMMENT = re.compile(r"/\*(.*?)\*/", re.S)
 SUBJECT = re.compile(r"[\w/.,+ -]+: [a-z]\S* \S.*")
@@ -37,7 +37,7 @@ MAIN = "origin/main"
 
 
 def paragraphs_of_markdown(text):
-    """The prose, with its first line number; a cell of a table and an item of a list are paragraphs of their own."""
+    """Yield the prose with its first line number; a cell of a table and an item of a list are paragraphs."""
     text = re.sub(r"^ *```.*?^ *```$", lambda match: "\n" * match[0].count("\n"), text, flags=re.M | re.S)
     text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "X", text))
     paragraph, first = [], 0
@@ -55,7 +55,7 @@ def paragraphs_of_markdown(text):
 
 
 def paragraphs_of_man(text):
-    """The same of mdoc(7): a macro of a line stands for a word, another one ends a paragraph."""
+    """Yield the prose of mdoc(7) likewise: a macro line stands for a word, or ends a paragraph."""
     paragraph, first, literal = [], 0, False
     for number, line in enumerate(text.split("\n") + [".Pp"], 1):
         literal = (literal or line.startswith(".Bd")) and not line.startswith(".Ed")
