@@ -117,7 +117,7 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 	/* OPEN does not truncate files */
 	refuse_capability(conn, FUSE_CAP_ATOMIC_O_TRUNC);
 #ifdef FUSE_CAP_HANDLE_KILLPRIV_V2 /* libfuse 3.17 */
-	/* files here have no privileges for a write to drop; the kernel would send GETXATTR before each write */
+	/* files here have no privileges for a write to drop */
 	want_capability(conn, FUSE_CAP_HANDLE_KILLPRIV_V2);
 #endif
 	/* a pipe costs more than it saves */
@@ -160,7 +160,7 @@ static ssize_t write_reply(int fd, struct iovec *iov, int count, void *userdata)
 
 	if (!atomic_flag_test_and_set(&replied) && count == 2 && header->error == 0 &&
 	    iov[1].iov_len >= offsetof(struct fuse_init_out, flags) + sizeof(uint32_t))
-		((struct fuse_init_out *)iov[1].iov_base)->flags |= FUSE_PARALLEL_DIROPS;
+		((struct fuse_init_out *)iov[1].iov_base)->flags |= FUSE_PARALLEL_DIROPS | FUSE_HANDLE_KILLPRIV_V2;
 	return writev(fd, iov, count);
 }
 

@@ -73,8 +73,9 @@ const char *bid_mode_name(enum bid_mode mode);
 const char *bid_mode_obstacle(void);
 
 /*
- * init.c: Add FUSE_PARALLEL_DIROPS to the answer to FUSE_INIT, where libfuse before 3.17 leaves the bit out. Without the bit a
- * pending cache miss blocks cache hits in its directory. Call between mounting and the loop.
+ * init.c: Add to the answer to FUSE_INIT what libfuse before 3.17 leaves out. Without FUSE_PARALLEL_DIROPS a pending cache miss
+ * blocks cache hits in its directory; without FUSE_HANDLE_KILLPRIV_V2 the kernel sends GETXATTR before each write. Call between
+ * mounting and the loop.
  */
 void bid_fix_init_reply(struct fuse_session *session);
 

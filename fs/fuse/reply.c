@@ -11,7 +11,10 @@
 #include "base/clock.h"
 #include "synthetic.h"
 
-enum { FILE_MODE = 0555 }; /* mode bits of a file of the store: never setuid, never writable */
+enum {
+	FILE_MODE = 0555, /* mode bits of a file of the store: never setuid, never writable */
+	BLOCK = 1 << 17, /* bytes that a program is to write at a time: each write is a request */
+};
 
 static struct timespec changed_at(const struct bid_fs *fs, const struct bid_listed *listed)
 {
@@ -90,6 +93,7 @@ struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *in
 	attr.st_ino = inode->number;
 	if (inode->node.type == BID_NODE_TMPFILE) {
 		attr.st_mode = S_IFREG | (st->st_mode & 0777);
+		attr.st_blksize = BLOCK;
 	} else {
 		attr.st_mode = S_IFREG | (st->st_mode & (FILE_MODE | writable));
 		bid_fs_narrow(fs, &attr);
