@@ -175,9 +175,12 @@ void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_file_info *fi)
 {
 	struct bid_file_handle *handle = bid_file_handle_of(fi);
+	struct bid_fs *fs = bid_fs_of(req);
 	int r = 0;
 
-	if (handle && handle->tmpfile && fsync(bid_stage_fd(handle->tmpfile->stage)) < 0)
-		r = -errno;
+	if (handle && handle->tmpfile)
+		r = fsync(bid_stage_fd(handle->tmpfile->stage)) < 0 ? -errno : 0;
+	else if (fs->writable)
+		r = bid_store_sync(fs->store); /* the kernel may read the file by itself */
 	fuse_reply_err(req, -r);
 }

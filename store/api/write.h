@@ -33,8 +33,8 @@ int bid_stage_write(struct bid_stage *stage, const void *data, size_t len, off_t
 
 /*
  * Publish the written file as the artifact @request in the directory @path, "usr/bin/ls/ID". An existing artifact stays, and gets
- * this name too. The bytes are on disk on return, the names after the next bid_store_sync(). The caller vouches for the kernel of a
- * symbol table: the table does not name it. Returns 0, or
+ * this name too. Its names are not on disk before its bytes; bid_store_sync() waits for both. The caller vouches for the kernel of
+ * a symbol table: the table does not name it. Returns 0, or
  *   -EBADMSG	not an ELF file, damaged, with another id, or debuginfo without debug sections or symbol table; as a kernel's symbol
  *   		table, not in its format (proc(5), /proc/kallsyms), or without addresses, which the kernel hides from some users
  *   -EINVAL	@path is no path of this form, or @request has a kind that cannot be added

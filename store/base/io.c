@@ -44,6 +44,13 @@ int bid_pwrite_full(int fd, const void *buffer, size_t len, off_t offset)
 	return 0;
 }
 
+int bid_write_back(int fd)
+{
+	unsigned flags = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+
+	return sync_file_range(fd, 0, 0, flags) < 0 ? -errno : 0;
+}
+
 static size_t at_most(uint64_t left, size_t chunk)
 {
 	return left < chunk ? (size_t)left : chunk;

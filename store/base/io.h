@@ -32,6 +32,12 @@ int bid_same_bytes(int one, int other);
 /* Read the whole file, of @max bytes at most (-EFBIG above), into memory with a NUL behind it. The caller frees @ret_data. */
 int bid_read_file(int fd, size_t max, char **ret_data, size_t *ret_len);
 
+/*
+ * Write the bytes of @fd back, and wait for that. A name that the file gets afterwards is not on disk before the bytes, so that a
+ * crash leaves the whole file or none. Unlike fsync(2), this waits for no journal and no flush of the disk.
+ */
+int bid_write_back(int fd);
+
 /* Set the times of the regular file @name in @dir, as futimens(3) does. */
 int bid_touch(int dir, const char *name, const struct timespec times[2]);
 

@@ -11,18 +11,22 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 
-static bool is_whole(const struct power_trial *trial, struct bid_store *store, uint32_t number)
+enum state { ABSENT, TORN, WHOLE };
+
+static enum state state_of(const struct power_trial *trial, struct bid_store *store, uint32_t number)
 {
 	struct bid_request request = { .kind = BID_KIND_ELF };
 	struct bid_file file = BID_FILE_NONE;
 	size_t len, stored_len = 0;
 	bid_auto_free char *data = object_make(trial, number, &request.id, &len), *stored = NULL;
-	bool whole;
+	enum state state = TORN;
 
-	whole = bid_store_find(store, &request, &file) == 0 && bid_read_file(file.fd, len + 1, &stored, &stored_len) == 0 &&
-		stored_len == len && memcmp(stored, data, len) == 0;
+	if (bid_store_find(store, &request, &file) < 0)
+		return ABSENT;
+	if (bid_read_file(file.fd, len + 1, &stored, &stored_len) == 0 && stored_len == len && memcmp(stored, data, len) == 0)
+		state = WHOLE;
 	bid_file_release(&file);
-	return whole;
+	return state;
 }
 
 static int note_finding(void *user, const struct bid_finding *finding)
@@ -57,9 +61,17 @@ int look(const struct power_trial *trial, const struct acknowledgement *acks, si
 		totals->torn++;
 	}
 	for (size_t i = 0; i < n; i++) {
+		enum state state = state_of(trial, store, acks[i].number);
+
+		if (acks[i].unsynced && state == TORN) {
+			printf("torn: number %u, written as through a mount\n", acks[i].number);
+			totals->torn++;
+		}
+		if (acks[i].unsynced)
+			continue;
 		totals->acknowledged++;
 		totals->together += acks[i].together;
-		if (!is_whole(trial, store, acks[i].number)) {
+		if (state != WHOLE) {
 			printf("lost: number %u, whose addition%s was acknowledged\n", acks[i].number,
 			       acks[i].together ? " together with others" : "");
 			totals->lost++;

@@ -4,11 +4,12 @@
  * evictions (row R25): the file system on a loop image is shut down (ioctl, nothing flushed), unmounted, and mounted again as after
  * a crash.
  *
- *	power-cut FSTYPE [--cuts=N] [--seed=N] [--without-fsync | --without-syncfs | --without-known]
+ *	power-cut FSTYPE [--cuts=N] [--seed=N] [--without-fsync | --without-syncfs | --without-known | --without-write-back]
  *
  * After each cut, no file under a final name may have other bytes than it should, and everything whose addition was acknowledged
- * before the cut must be there. --without-fsync, --without-syncfs and --without-known are the saboteurs: with one of them this must
- * fail. The second spares single additions, the third all but perf's files. Exits 0, 1, or 77 where it cannot run.
+ * before the cut must be there. --without-... are the saboteurs: with one of them this must fail. The second spares single
+ * additions, the third all but perf's files, the fourth all but files written as through a mount. Exits 0, 1, or 77 where it
+ * cannot run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -171,9 +172,13 @@ static int run(const char *type, unsigned cuts, uint64_t seed, const struct temp
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{ "cuts", required_argument, NULL, 'c' },    { "seed", required_argument, NULL, 's' },
-		{ "without-fsync", no_argument, NULL, 'w' }, { "without-syncfs", no_argument, NULL, 'y' },
-		{ "without-known", no_argument, NULL, 'k' }, { 0 },
+		{ "cuts", required_argument, NULL, 'c' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "without-fsync", no_argument, NULL, 'w' },
+		{ "without-syncfs", no_argument, NULL, 'y' },
+		{ "without-known", no_argument, NULL, 'k' },
+		{ "without-write-back", no_argument, NULL, 'b' },
+		{ 0 },
 	};
 	uint64_t seed = (uint64_t)time(NULL);
 	struct template template;
@@ -191,11 +196,15 @@ int main(int argc, char **argv)
 			without_syncfs = true;
 		else if (key == 'k')
 			without_known = true;
+		else if (key == 'b')
+			without_write_back = true;
 		else
 			return 2;
 	}
 	if (optind + 1 != argc || cuts == 0) {
-		fprintf(stderr, "usage: %s FSTYPE [--cuts=N] [--seed=N] [--without-fsync | --without-syncfs | --without-known]\n",
+		fprintf(stderr,
+			"usage: %s FSTYPE [--cuts=N] [--seed=N] [--without-fsync | --without-syncfs | --without-known | "
+			"--without-write-back]\n",
 			argv[0]);
 		return 2;
 	}

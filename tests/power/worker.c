@@ -14,6 +14,7 @@
 #include "api/evict.h"
 #include "api/remove.h"
 #include "api/store.h"
+#include "api/write.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
@@ -29,7 +30,7 @@ struct power_worker {
 };
 
 /* Replace the C library's functions, so that a saboteur can disable them. */
-bool without_fsync, without_syncfs, without_known;
+bool without_fsync, without_syncfs, without_known, without_write_back;
 static bool adds_known; /* at the moment */
 
 int fsync(int fd)
@@ -40,6 +41,11 @@ int fsync(int fd)
 int syncfs(int fd)
 {
 	return without_fsync || without_syncfs || (without_known && adds_known) ? 0 : (int)syscall(SYS_syncfs, fd);
+}
+
+int sync_file_range(int fd, off64_t offset, off64_t n, unsigned flags)
+{
+	return without_fsync || without_write_back ? 0 : (int)syscall(SYS_sync_file_range, fd, offset, n, flags);
 }
 
 /* The next object, as an unsynced file: "DIRECTORY/NUMBER". */
@@ -227,13 +233,34 @@ static int fetch(struct power_worker *worker, struct bid_id *ret_id)
 	return r;
 }
 
+/* Write the next object as a program does through a mount. It may be lost, but not torn. */
+static int publish_staged(struct power_worker *worker)
+{
+	struct acknowledgement acknowledgement = { .number = worker->number++, .unsynced = true };
+	struct bid_request request = { .kind = BID_KIND_ELF };
+	char hex[BID_ID_HEX_MAX], path[PATH_MAX];
+	struct bid_stage *stage;
+	size_t len;
+	bid_auto_free char *data = object_make(worker->trial, acknowledgement.number, &request.id, &len);
+	int r = bid_stage_new(worker->store, &stage);
+
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "usr/bin/staged-%u/%s", acknowledgement.number, bid_id_format(&request.id, hex));
+	r = bid_stage_write(stage, data, len, 0);
+	if (r == 0)
+		r = bid_stage_publish(stage, &request, path);
+	bid_stage_free(stage);
+	return r < 0 ? r : write(worker->pipe, &acknowledgement, sizeof(acknowledgement)) < 0 ? -errno : 0;
+}
+
 /* One operation on a store. */
 static int step(struct power_worker *worker)
 {
 	struct bid_evict_config all = { .limits = { .cache_size = 1 } };
 	struct bid_evict_stats evicted;
 	struct bid_removal removal = { .id = { 0 } };
-	unsigned what = next_random(&worker->state) % 12;
+	unsigned what = next_random(&worker->state) % 14;
 	bool near = next_random(&worker->state) % 5 < 3;
 	unsigned n = 2 + next_random(&worker->state) % (TOGETHER_MAX - 1);
 	int r;
@@ -246,6 +273,8 @@ static int step(struct power_worker *worker)
 		return scan(worker, near, n);
 	if (what == 11)
 		return add_known(worker, near, n);
+	if (what > 11)
+		return publish_staged(worker);
 	r = fetch(worker, &removal.id);
 	if (r == 0 && what == 8) {
 		/* the same object, which gets its path now */

@@ -19,10 +19,11 @@ enum {
 struct acknowledgement {
 	uint32_t number;
 	bool together; /* with others */
+	bool unsynced; /* as through a mount */
 };
 
-/* Syncs that a saboteur disables: all, those of batches, those of perf's files. */
-extern bool without_fsync, without_syncfs, without_known;
+/* Syncs that a saboteur disables: all, those of batches, those of perf's files, those of files written through a mount. */
+extern bool without_fsync, without_syncfs, without_known, without_write_back;
 
 /* Work until the disk is gone, and write acknowledgements to @pipe. Does not return. */
 void worker_run(const struct power_trial *trial, int pipe) __attribute__((noreturn));

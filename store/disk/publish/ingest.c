@@ -572,6 +572,8 @@ static int clean_source(const struct bid_ingest *ingest)
 
 	if (changed->tv_sec < clean->tv_sec || (changed->tv_sec == clean->tv_sec && changed->tv_nsec < clean->tv_nsec))
 		return 0;
+	if (ingest->is_staged)
+		return bid_write_back(ingest->fd);
 	/* a file without support for fsync(2) has no dirty data */
 	return fsync(ingest->fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
 }

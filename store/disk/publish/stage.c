@@ -184,7 +184,10 @@ static int publish_beside(struct bid_stage *stage, const struct bid_request *req
 		if (r < 0)
 			return r == -EBADMSG || r == -EPERM ? refuse_file(stage, bid_kallsyms_why(r)) : r;
 	}
-	if (fsync(stage->temp.fd) < 0 || fstat(stage->temp.fd, &st) < 0)
+	r = bid_write_back(stage->temp.fd);
+	if (r < 0)
+		return r;
+	if (fstat(stage->temp.fd, &st) < 0)
 		return -errno;
 	/* debug files go beside their ELF file; readers look for kernel files also in their well-known directory */
 	if (request->kind == BID_KIND_DEBUGINFO && bid_store_where(stage->store, &filed, where, sizeof(where)) == 0)
