@@ -25,7 +25,7 @@ WORDS = {
 WORD = re.compile(rf"(?<![A-Za-z])(?<!in (?=flight))({'|'.join(WORDS)})s?(?![A-Za-z])", re.I)
 # folders of C without these words
 CLEAN = ["fs", "include/bid", "store", "tests"]
-# actors that are not named: "is told", "are asked"
+# passives that name no actor
 PASSIVE = re.compile(r"\b(?:is|are|was|were|be|been)\s+(?:not\s+)?(?:told|asked|said|heard)\b", re.I)
 OPENING = re.compile(r"(?:What|Whatever|Who|Whom|Whoever|Whose|That|Of|So|Not|Neither|Nor|Nobody|Somebody|Whether)\b")
 # a shorter comment is the name of a field, as "of the next object"

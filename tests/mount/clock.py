@@ -11,12 +11,12 @@ class Clock:
         path.write_bytes(struct.pack("q", 0))
         self.path = path
         sanitizer = os.environ.get("ASAN_OPTIONS", "")
-        # the sanitizer's runtime is in the program, and so need not be loaded first
+        # the program contains the sanitizer's runtime, which need not be loaded first
         self.env = {"LD_PRELOAD": str(tools.BUILD / "tests/clock/bid-test-clock.so"), "BID_TEST_CLOCK": str(path),
                     "ASAN_OPTIONS": f"{sanitizer}:verify_asan_link_order=0".strip(":")}
 
     def advance(self, seconds):
-        """Move the clock forward: what has a deadline until then is over within milliseconds."""
+        """Move the clock forward; deadlines until then expire within milliseconds."""
         with open(self.path, "r+b", buffering=0) as file:
             offset, = struct.unpack("q", file.read(8))
             file.seek(0)

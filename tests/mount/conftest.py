@@ -19,8 +19,8 @@ from machine import Machine, why_none
 
 sys.dont_write_bytecode = True
 
-LIMIT = 60  # seconds, unless a test says otherwise by the marker "limit"
-GRACE = 5  # seconds more, after which the daemons are killed, so that what waits for them without hearing signals goes on
+LIMIT = 60  # seconds, unless the marker "limit" names others
+GRACE = 5  # seconds later the daemons are killed, to end a wait that no signal interrupts
 
 
 class TimeLimit(Exception):
@@ -28,7 +28,7 @@ class TimeLimit(Exception):
 
 
 def pytest_collection_modifyitems(config, items):
-    """The tests that the list release names run with the full numbers only."""
+    """Leave out the tests of the list release, unless BIDFS_FULL is set."""
     if os.environ.get("BIDFS_FULL"):
         return
     release = {line.strip() for line in (tools.ROOT / "tests/lists/release").read_text().splitlines()}
@@ -41,7 +41,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): how long the test may take")
     for mode in ("passthrough", "server", "no_open"):
         config.addinivalue_line("markers", f"{mode}: in that mode")
-    # who is started in the background of a shell ignores it, and so would all that is started from here
+    # a shell starts background programs with SIGINT ignored, which all children would inherit
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -105,7 +105,7 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture
 def place():
-    """A directory of the test's own. Its path is short, and open to other users."""
+    """Make a directory for the test. Its path is short, and other users may enter it."""
     path = pathlib.Path(tempfile.mkdtemp(prefix="bm-", dir="/tmp"))
     path.chmod(0o755)
     yield path
@@ -131,7 +131,7 @@ def store(place):
 
 @pytest.fixture
 def memory():
-    """A directory in memory, if there is a file system there: a disk takes half a minute to forget ten thousand ids."""
+    """Make a directory in memory, if possible: a disk takes half a minute to delete ten thousand ids."""
     there = "/dev/shm"
     with tempfile.TemporaryDirectory(prefix="bm-", dir=there if os.access(there, os.W_OK) else None) as path:
         yield pathlib.Path(path)
@@ -145,13 +145,15 @@ def needs_root():
 
 @pytest.fixture(params=[pytest.param(mode, marks=getattr(pytest.mark, mode)) for mode in tools.MODES])
 def mode(request):
-    """How data gets to readers; mounts of a test that asks for it are in that mode, "no_open" ones read-only."""
+    """Set how mounts of the test read files; "no_open" mounts are read-only."""
     return request.param
 
 
 @pytest.fixture
 def mount(request, place, store, env):
-    """Mounts a store, by default the test's; everything is unmounted and every log is read at the end."""
+    """
+    Return a function that mounts a store, by default that of the test. At the end all mounts are unmounted and all logs checked.
+    """
     mounts = request.node.bidfs_mounts = []
     mode = request.getfixturevalue("mode") if "mode" in request.fixturenames else None
 
@@ -181,13 +183,13 @@ def mount(request, place, store, env):
 
 @pytest.fixture
 def clock(place):
-    """A clock that the test moves: mount(..., env_more=clock.env)."""
+    """Make a clock that the test moves: mount(..., env_more=clock.env)."""
     return Clock(place / "clock")
 
 
 @pytest.fixture
 def with_descriptors(place):
-    """Makes the mount helper one that may have so many descriptors."""
+    """Return a function that makes a mount.bidfs with a limit of descriptors."""
     def make(descriptors):
         program = place / f"with-{descriptors}"
         program.write_text(f'#!/bin/sh\nulimit -n {descriptors}\nexec {tools.MOUNT_BIDFS} "$@"\n')
@@ -199,7 +201,7 @@ def with_descriptors(place):
 
 @pytest.fixture
 def machine(place):
-    """A machine that systemd has started."""
+    """Start a container with systemd."""
     if why_none():
         pytest.skip(why_none())
     made = Machine(place)
@@ -209,12 +211,12 @@ def machine(place):
 
 @pytest.fixture
 def mountpoint(place):
-    """A directory for a mount in the background, whose daemon is found by its command line."""
+    """Make a directory for a mount in the background, whose daemon is found by its command line."""
     path = place / "mnt"
     path.mkdir()
     yield path
     if daemon.is_mounted(path):
-        # others' `bidctl status` looks into every mount there is
+        # `bidctl status` of other tests reads every mount of the machine
         tools.wait_until(lambda: daemon.unmount(path).returncode == 0, f"unmounting '{path}'", 10)
     if daemon.other_namespaces_with(path):
         for pid in daemon.daemons_of(path):
@@ -224,7 +226,7 @@ def mountpoint(place):
 
 @pytest.fixture
 def faults(place):
-    """Starts a server that misbehaves as it is told."""
+    """Return a function that starts a misbehaving server (tests/faults/server.py)."""
     with servers.stopping() as keep:
         def start(*behaviours, root=None, port=0, certificate=None):
             root = pathlib.Path(root or place / "served")
@@ -236,7 +238,7 @@ def faults(place):
 
 @pytest.fixture
 def certificate(place):
-    """A key and a certificate of this machine, in one file, that nobody vouches for."""
+    """Make a self-signed certificate of this machine and its key, in one file."""
     path = place / "front.pem"
     tools.run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-batch", "-days", "2",
               "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path, "-out", path)
@@ -245,6 +247,6 @@ def certificate(place):
 
 @pytest.fixture(scope="session", autouse=True)
 def built():
-    """The programs that are tested are there."""
+    """Fail unless the tested programs are built."""
     missing = [str(path) for path in (tools.MOUNT_BIDFS, tools.BIDCTL) if not os.access(path, os.X_OK)]
     assert not missing, f"not built: {missing}: name the build directory in BIDFS_BUILD"

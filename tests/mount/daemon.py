@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A mount with its daemon, from the start to the final check of the log."""
+"""A mount and its daemon, from the start to the final check of the log."""
 import collections
 import contextlib
 import json
@@ -14,13 +14,13 @@ import time
 import tools
 
 TROUBLE = re.compile(r"(^|: )(error|warning): |^fuse: ")
-CACHED = 1.05  # seconds, more than the kernel caches names and attributes of the store
+CACHED = 1.05  # seconds, longer than the kernel caches names and attributes of the store
 CRASH = re.compile(r"Sanitizer|runtime error:|Assertion .* failed|stack smashing|double free|corrupted")
 
 
 def mount_points():
-    """Every mount point there is, in the order of mounting."""
-    # others' mount points need not be text
+    """Return all mount points in the order of mounting."""
+    # a foreign mount point need not be text
     return [os.fsdecode(line.split(b" ")[4]) for line in pathlib.Path("/proc/self/mountinfo").read_bytes().splitlines()]
 
 
@@ -29,12 +29,12 @@ def is_mounted(path):
 
 
 def is_unmounter(pid):
-    """Is it the process that unmounts for a daemon, and has its command line?"""
+    """Return whether the process is the unmount helper of a daemon, which shares its command line."""
     return pathlib.Path(f"/proc/{pid}/comm").read_text() == "bidfs-unmount\n"
 
 
 def unmounters_of(pid):
-    """The processes that unmount when the daemon `pid` is gone."""
+    """Return the unmount helpers of a daemon."""
     found = []
     for children in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
         found += [int(child) for child in children.read_text().split() if is_unmounter(child)]
@@ -42,7 +42,7 @@ def unmounters_of(pid):
 
 
 def daemons_of(path):
-    """The processes that serve the mount at `path`, by their command line."""
+    """Return the processes that serve the mount at `path`, by their command line."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -57,7 +57,7 @@ def daemons_of(path):
 
 @contextlib.contextmanager
 def stopped(m):
-    """The daemon of the mount `m` answers nothing."""
+    """Stop the daemon of @m for the duration of a block."""
     tools.stop(m.pid)
     try:
         yield
@@ -66,19 +66,19 @@ def stopped(m):
 
 
 def requests(m):
-    """The number of requests that a daemon without busy polling has read."""
+    """Return the number of requests that a daemon without busy polling has read."""
     return int(re.search(r"syscr: (\d+)", pathlib.Path(f"/proc/{m.pid}/io").read_text())[1])
 
 
 def unmount(path, *options):
-    """As an administrator does it, or, with no other option than -l, as a user."""
+    """Unmount as root with umount, or with "-l" alone as a user with fusermount3."""
     user = ["fusermount3", "-u", *("-z" for option in options if option == "-l")]
     argv = ["umount", *options] if tools.IS_ROOT else user
     return subprocess.run([*argv, str(path)], capture_output=True, text=True, check=False)
 
 
 def users_of(path):
-    """The processes that have something of that mount open or mapped, or are in it."""
+    """Return the processes with open or mapped files or a working directory in that mount."""
     users = []
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -92,8 +92,8 @@ def users_of(path):
 
 
 def other_namespaces_with(path):
-    """Other mount namespaces that still have the mount, by a process of each: somebody made them while it was there."""
-    # the oldest process of each, because a young one may be gone at once
+    """Return the mount namespaces that copied the mount, by one process of each."""
+    # take the oldest process of each, as a young one may end at once
     ours, others = os.stat("/proc/self/ns/mnt").st_ino, {}
     for entry in pathlib.Path("/proc").iterdir():
         with contextlib.suppress(OSError):
@@ -104,8 +104,8 @@ def other_namespaces_with(path):
 
 def has_mount(process, path):
     """
-    Is there the mount in its namespace? What the process tells of are the mounts below its root directory; whoever enters sees all,
-    with more before the path if that of this test is below a root directory, too.
+    Return whether the mount is in the namespace of the process. /proc/PID/mountinfo shows mounts below the process's root only;
+    enter the namespace to see all, with a longer path if the test itself runs in a chroot.
     """
     entered = subprocess.run(["nsenter", f"--mount={process}/ns/mnt", "cat", "/proc/self/mountinfo"], stdin=subprocess.DEVNULL,
                              capture_output=True, check=False).stdout
@@ -115,13 +115,13 @@ def has_mount(process, path):
 
 
 def stacks_of(pid):
-    """What each thread of a process that should have ended is doing."""
+    """Return the kernel stack of each thread of a process that should have ended."""
     argv = ["gdb", "-p", str(pid), "--batch", "-nx", "-iex", "set debuginfod enabled off", "-ex", "thread apply all bt"]
     return tools.run(*argv, status=None, errors="replace", timeout=30).stdout
 
 
 def descriptors_of(pid):
-    """What a process has open: what each descriptor leads to, and its flags."""
+    """Return the descriptors of a process, with their targets and flags."""
     found = []
     for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):
@@ -150,7 +150,7 @@ class Mount:
         return str(self.path)
 
     def await_ready(self, deadline=30):
-        """The daemon's helper prints the mount point when the mount answers; without it, the daemon said why."""
+        """Wait until the mount helper prints the mount point; without that line, fail with the daemon's message."""
         readable, _, _ = select.select([self.process.stdout], [], [], deadline)
         line = self.process.stdout.readline().decode() if readable else ""
         if line.rstrip("\n") != str(self.path):
@@ -160,7 +160,7 @@ class Mount:
         self.held_at_first = self.held()
 
     def held(self):
-        """Counts what the daemon has open and no cache of it keeps: directories, and whatever is in a tree that is a server."""
+        """Count the open descriptors that no cache of the daemon explains: directories, and files of file:// servers."""
         options = ",".join(self.options).split(",")
         servers = tuple(option.removeprefix("url=file://") for option in options if option.startswith("url=file://"))
         return collections.Counter(target for target, flags in descriptors_of(self.pid)
@@ -169,7 +169,7 @@ class Mount:
                                    and (flags & os.O_TMPFILE == os.O_DIRECTORY or target.startswith(servers)))
 
     def leaked(self):
-        """What the daemon has open beyond what it had when the mount was ready, if it stays so."""
+        """Return the descriptors that the daemon still holds beyond those at the time of mounting."""
         end = time.monotonic() + 2
         while (more := self.held() - self.held_at_first) and time.monotonic() < end:
             time.sleep(0.02)
@@ -188,37 +188,37 @@ class Mount:
         return self / "buildid" / ident / kind
 
     def link(self, ident):
-        """perf's."""
+        """Return the path that perf uses."""
         return self / ".build-id" / ident[:2] / ident[2:]
 
     def elf_file(self, ident):
-        """The debuggers' name for the program."""
+        """Return the path that debuggers use."""
         return self / "usr/lib/debug/.build-id" / ident[:2] / ident[2:]
 
     def debug_file(self, ident):
         return self.elf_file(ident).with_name(f"{ident[2:]}.debug")
 
     def expect(self, pattern):
-        """The log must have a warning or an error that matches."""
+        """Require a warning or an error in the log that matches."""
         self.expected.append(pattern)
 
     def permit(self, pattern):
-        """The log may have warnings and errors that match."""
+        """Permit warnings and errors in the log that match."""
         self.permitted.append(pattern)
 
     def permit_open(self, *paths):
-        """Threads may wait for a file system that does not answer, with something of these mounts open, until the daemon ends."""
+        """Permit open files until the daemon ends, for threads that wait for a hung file system."""
         self.permitted_open = tuple(str(path) for path in paths)
 
     def kill(self):
-        """As the kernel does when memory is short: what unmounts for the daemon is left, and does so."""
+        """Kill the daemon as the kernel does without memory; the unmount helper survives and unmounts."""
         self.process.kill()
         self.process.wait(20)
         self.process.stdout.close()
         self.gone = True
 
     def die(self):
-        """As a crash of all of it would end it: the mount stays, without a daemon."""
+        """Kill the daemon and its unmount helper: the mount stays, without a daemon."""
         for pid in unmounters_of(self.pid):
             os.kill(pid, signal.SIGKILL)
         self.process.kill()
@@ -227,15 +227,15 @@ class Mount:
         self.gone = True
 
     def unmount(self, deadline=20):
-        """End the mount as an administrator does, and look at what the daemon left."""
+        """Unmount as an administrator does, and check for leaks of the daemon."""
         if self.gone:
             return
         self.gone = True
         leaked = self.leaked()
-        # a program that has ended may take a moment to let go
+        # an ended process may take a moment to close its files
         end = time.monotonic() + 10
         done = None
-        # what was cut off by force, the daemon's helper may have unmounted
+        # the unmount helper may have unmounted an aborted mount already
         while is_mounted(self.path) and (done := unmount(self.path)).returncode != 0 and time.monotonic() < end:
             time.sleep(0.05)
         busy = done and done.returncode and is_mounted(self.path) and f"{done.stderr.strip()}; in use by {users_of(self.path)}"
@@ -260,11 +260,11 @@ class Mount:
         while time.monotonic() < end:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return self.process.wait(1)
-            # such a mount is none of ours any more, and does not end by itself
+            # a lazily unmounted mount does not end by itself
             if other_namespaces_with(self.path):
                 self.permit("fuse: failed to unmount")
                 self.process.terminate()
-                # it may be ending already, and catch no signal any more
+                # a daemon that is ending may catch no further signal
                 status = self.process.wait(deadline)
                 return 0 if status == -signal.SIGTERM else status
         return self.process.wait(deadline)
@@ -281,7 +281,7 @@ class Mount:
         assert not silent, f"the log does not have what was expected: {silent}\n{self.log()}"
 
     def end(self, sig=signal.SIGTERM, deadline=30):
-        """End the daemon by a signal. Returns its exit status and the seconds it took."""
+        """End the daemon with a signal. Return its exit status and the seconds it took."""
         begun = time.monotonic()
         self.process.send_signal(sig)
         status = self.process.wait(deadline)

@@ -51,7 +51,7 @@ class Step:
 
 
 def sections(page):
-    """The text of each section of a page, by heading. What comes before the first is under the title."""
+    """Return {heading: text} of a page; the text before the first heading is under the title."""
     parts = re.split(r"^##? (.+)$", (tools.ROOT / page).read_text(), flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2]))
 
@@ -61,7 +61,7 @@ def blocks(text):
 
 
 def steps(text):
-    """The commands of all blocks that are run, each with the output that is written below it."""
+    """Return the commands of all blocks that are run, each with the output below it."""
     found = []
     for block in blocks(text):
         assert block.language in ("console", "sh"), f"a block in the language {block.language!r}"
@@ -80,7 +80,7 @@ def steps(text):
 
 
 def missing_program(wanted):
-    """A program that these commands begin with and that is not installed."""
+    """Return the first program of these commands that is not installed."""
     for step in wanted:
         for part in re.split(r"\||;|&&", re.sub(r"\$\(([^)]*)\)", r"; \1", step.command)):
             words = [word for word in part.split() if not re.match(r"\w+=|#", word)]
@@ -90,7 +90,7 @@ def missing_program(wanted):
 
 
 def pattern_of(line):
-    """What an expected line matches."""
+    """Return a regular expression for an expected line."""
     parts = re.split(f"({'|'.join(VARIES)})", line.strip())
     return r"\s*" + "".join(next((stands for pattern, stands in VARIES.items() if re.fullmatch(pattern, part)), re.escape(part))
                             for part in parts) + r"\s*"
@@ -104,7 +104,7 @@ def is_as_expected(output, expected):
 
 
 class Stage:
-    """The stripped program of the sessions, a later build of it, and a server that alone has its debug information and source."""
+    """A stripped program, a later build, and the only server with the debug information and source of the program."""
 
     def __init__(self, place):
         self.place = place
@@ -125,14 +125,14 @@ class Stage:
         return output
 
     def named(self, text):
-        """A text of a page, with the names of this stage."""
+        """Replace the names of a page with those of this stage."""
         return text.replace(SERVER, self.server.url).replace(SOURCES, str(self.source))
 
     def run(self, place, text, is_mounted=True, is_installed=False):
         """
-        The status and the output of each command of a text, in a directory with the program and a home directory of its own.
-        Without `is_mounted`, mount.bidfs does nothing but print the mount point. With `is_installed`, the debug information is in
-        /usr/lib/debug, as packages put it there.
+        Run the commands of a text and return their status and output. The working directory has the program, and the home directory
+        is new. Without `is_mounted`, mount.bidfs only prints the mount point. With `is_installed`, the debug information is in
+        /usr/lib/debug, as packages install it.
         """
         names, work, home = place / "bin", place / "work", place / "home"
         for directory in (names, work, home):
@@ -149,7 +149,7 @@ class Stage:
         script = place / "script"
         script.write_text("exec 2>&1\n" + "".join(f"{step.command}\nprintf '\\n\\036%d\\n' $?\n" for step in wanted))
         env = tools.environment(home)
-        # nothing of this machine is used or changed, and the source is where no tool finds it
+        # hide the home, the debug information and the source of this machine from the tools
         hidden = "".join(f"mount -t tmpfs none '{path}'; " for path in (self.source, self.place / "shelf", "/mnt", "/var/lib"))
         if is_installed:
             debug = f"/usr/lib/debug/.build-id/{self.crunch.id[:2]}"
@@ -164,7 +164,7 @@ class Stage:
 
 
 def check(results):
-    """Each command printed what the page says."""
+    """Compare the output of each command with the page."""
     said = "".join(f"$ {step.command}\n{text}" for step, _, text in results)
     for step, status, text in results:
         if step.expected:
@@ -176,7 +176,7 @@ def check(results):
 
 @contextlib.contextmanager
 def opened():
-    """A stage in a place of its own, with its server running."""
+    """Run a stage and its server in a new directory."""
     place = pathlib.Path(tempfile.mkdtemp(prefix="bm-page-", dir="/tmp"))
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, place)

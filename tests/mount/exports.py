@@ -21,7 +21,7 @@ def end(process):
 
 
 def filled_in(template, **values):
-    """A configuration of contrib/, each `name value` in it with another value."""
+    """Return a configuration of contrib/ with other values: each `name value` is replaced."""
     text = (tools.ROOT / "contrib" / template).read_text()
     for pattern, value in values.items():
         text, count = re.subn(pattern, value.replace("\\", "\\\\"), text)
@@ -30,18 +30,18 @@ def filled_in(template, **values):
 
 
 def team_options():
-    """What docs/TEAM.md mounts with, apart from what is the server's own; a second is long enough to wait here."""
+    """Return the mount options of docs/TEAM.md, without those that name the server, and with a wait of one second."""
     options = re.search(r"ExecStart=\S+ \S+ \S+ -o (\S+)", (tools.ROOT / "docs/TEAM.md").read_text())[1].split(",")
     return [option for option in options if not re.match("url=|cache_size=|wait=|foreground|allow_other", option)] + ["wait=1"]
 
 
 def team_wait():
-    """How long it waits there."""
+    """Return the value of wait= in docs/TEAM.md."""
     return re.search(r",(wait=\d+),", (tools.ROOT / "docs/TEAM.md").read_text())[1]
 
 
 class Nginx:
-    """nginx with a site of the test's own: `site(port)` is a server block that listens to 127.0.0.1 and answers `/` with 404."""
+    """An nginx with a site of the test: `site(port)` is a server block that listens to 127.0.0.1 and answers `/` with 404."""
 
     scheme, log_format = "http", "$request $status"
 
@@ -49,7 +49,7 @@ class Nginx:
         self.place = pathlib.Path(place)
         self.place.mkdir()
         self.processes = []
-        for _ in range(5):  # somebody else may take the port in between
+        for _ in range(5):  # another program may take the port before nginx binds it
             port = servers.free_port()
             self.url = f"{self.scheme}://127.0.0.1:{port}"
             self.start(port)
@@ -62,11 +62,11 @@ class Nginx:
         return servers.http(self.url)[0] == 404
 
     def is_gone(self):
-        """Has one of them ended?"""
+        """Return whether a process has ended."""
         return any(process.poll() is not None for process in self.processes)
 
     def places(self):
-        """Where it puts what it writes, apart from logs."""
+        """Return the configuration that moves all files of nginx but logs to the test's directory."""
         return "".join(f"{name}_temp_path {self.place}/{name};\n" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
 
     def start(self, port):
@@ -101,10 +101,10 @@ class Nginx:
 
 
 class NginxOverMount(Nginx):
-    """With contrib/nginx: one that serves what is there, by the mount `here`, and one behind it that waits for what is not."""
+    """The two servers of contrib/nginx: one serves stored files from the mount `here`, the other one waits for downloads."""
 
     def __init__(self, mount, here, place, soon=None):
-        """`soon` is how long bidfs is let wait, in place of what is shipped; that is less than the 10 s that it waits itself."""
+        """`soon` replaces the shipped time that nginx waits for bidfs; it must stay below wait= of the mount (10 s)."""
         self.mount, self.here = mount, here
         self.soon = {r"(?<=proxy_read_timeout )\ds": soon} if soon else {}
         super().__init__(place)
@@ -130,27 +130,24 @@ class NginxOverMount(Nginx):
 
 
 def unprivileged(config):
-    """
-    Newer ones of NFS-Ganesha stop where they may not say that they flush (no CAP_SYS_RESOURCE), unless told to go on; older ones
-    do not know these words.
-    """
+    """Let a newer NFS-Ganesha run without CAP_SYS_RESOURCE; older ones do not know these options."""
     if "Release = V4." in tools.run("ganesha.nfsd", "-v").stdout:
         return config
     return config.replace("NFS_CORE_PARAM {", "NFS_CORE_PARAM {\n\tallow_set_io_flusher_fail = true;")
 
 
 class Ganesha:
-    """NFS-Ganesha with contrib/nfs/ganesha.conf over a mount, in a network of its own with its rpcbind, D-Bus and clients."""
+    """NFS-Ganesha with contrib/nfs/ganesha.conf over a mount, in a network namespace with its rpcbind, D-Bus and clients."""
 
     def __init__(self, mount, place):
         self.place = pathlib.Path(place)
         self.place.mkdir()
         (self.place / "recovery").mkdir()
         config = filled_in("nfs/ganesha.conf", **{"/run/bidfs(?=;)": str(mount)})
-        # its places of the system are not ours to write to
+        # the test must not write to the system's directories
         config = config.replace("NFSV4 {", f"NFSV4 {{\n\tRecoveryBackend = fs;\n\tRecoveryRoot = {self.place}/recovery;")
         (self.place / "conf").write_text(unprivileged(config))
-        # of its own, too: /run, in which rpcbind has its one socket; mounts come and go as outside
+        # a /run for the socket of rpcbind; mounts propagate from outside
         self.network = subprocess.Popen(["unshare", "--net", "--mount", "--propagation", "slave", "sh", "-c",
                                          "ip link set lo up && mount -t tmpfs tmpfs /run && echo up && exec sleep infinity"],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
@@ -168,7 +165,7 @@ class Ganesha:
             raise
 
     def command(self, *argv):
-        # its root, too: in a chroot, the mounts' own root is another
+        # enter its root as well: in a chroot, the root of the mount namespace is another directory
         return ["nsenter", f"--target={self.network.pid}", "--net", "--mount", "--root", *map(str, argv)]
 
     def run(self, *argv, **options):
@@ -184,7 +181,7 @@ class Ganesha:
         self.server = self.spawn("ganesha.nfsd", "-F", "-f", self.place / "conf", "-L", self.place / "log",
                                  "-p", self.place / "pid")
         try:
-            # one protocol may be there before the other
+            # one protocol may be ready before the other
             tools.wait_until(lambda: self.server.poll() is not None or
                              all(self.run("nfs-ls", self.url(version), status=None).returncode == 0 for version in (3, 4)),
                              "NFS-Ganesha", 60)
@@ -193,7 +190,7 @@ class Ganesha:
             raise AssertionError(f"{trouble}:\n{self.log()}") from None
 
     def tell(self, method, *arguments):
-        """By D-Bus, while it goes on."""
+        """Call a method over D-Bus."""
         return self.run("busctl", "call", "org.ganesha.nfsd", "/org/ganesha/nfsd/ExportMgr", "org.ganesha.nfsd.exportmgr", method,
                         *arguments)
 
@@ -209,7 +206,7 @@ class Ganesha:
 
     @staticmethod
     def url(version, name=""):
-        """For libnfs: the file's name is the last part, the rest is what is mounted."""
+        """Return the URL for libnfs: the last part is the file, the rest is the export."""
         return f"nfs://127.0.0.1/bid{'/' if name else ''}{name}?version={version}"
 
     def names(self, version, name=""):
@@ -228,7 +225,7 @@ class Ganesha:
 
 
 def why_no_nfs():
-    """What is missing for an NFS server; None if nothing is."""
+    """Return what an NFS server lacks here, or None."""
     if not tools.IS_ROOT:
         return "NFS-Ganesha opens by file handles, which needs root"
     wanted = ("ganesha.nfsd", "rpcbind", "nfs-ls", "nfs-cat", "ip", "dbus-daemon", "busctl")

@@ -8,8 +8,8 @@ import tools
 
 SYSTEMD = pathlib.Path("/lib/systemd/systemd")
 
-# A copy of another test's mount would keep its daemon alive. What is written is in memory. systemd wants a tree of control groups
-# that is its own.
+# Unmount copies of other tests' mounts, which would keep their daemons alive. All written files are in memory. systemd needs a
+# control group of its own.
 START = r"""
 top=$1 group=$2 build=$3
 shift 3
@@ -50,7 +50,7 @@ exec unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup --prop
 ' sh "$top/root"
 """
 
-# the groups that systemd made are empty once it is gone, which the kernel notices a little later
+# the kernel empties the control groups of systemd a moment after its end
 REMOVE = r"""
 mount -t cgroup2 cgroup2 "$1"
 [ ! -e "$1/$2" ] || find "$1/$2" -depth -type d -exec rmdir {} +
@@ -58,7 +58,7 @@ mount -t cgroup2 cgroup2 "$1"
 
 
 def why_none():
-    """What is missing for a machine; None if it must work."""
+    """Return why no container can run here, or None."""
     if not tools.IS_ROOT:
         return "needs root"
     if not SYSTEMD.exists():
@@ -69,7 +69,7 @@ def why_none():
 
 
 class Machine:
-    """A machine in which `packages` are installed, or what was built."""
+    """A container with `packages` installed, or with the built programs."""
 
     def __init__(self, place, packages=()):
         self.place = place / "machine"
@@ -85,7 +85,7 @@ class Machine:
                          "a machine that is up", 60)
 
     def find_init(self):
-        """The process that is the first one in there, as this namespace numbers it."""
+        """Return the pid of the container's init, as this namespace numbers it."""
         assert self.process.poll() is None, self.log_path.read_text(errors="replace")
         children = tools.run("ps", "-o", "pid=,comm=", "--ppid", self.process.pid, status=None).stdout.split()
         return children[0] if children[1:] == ["systemd"] else None

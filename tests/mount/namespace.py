@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Scripts in namespaces with other devices, mounts and rights than this machine's. They leave nothing behind."""
+"""Scripts in namespaces with other devices, mounts and privileges than this machine's, which leave nothing behind."""
 import os
 import shutil
 
@@ -9,7 +9,7 @@ NOBODY = 65534
 
 
 def as_user(user):
-    """What to put before a command so that this user runs it, with no right of root's left."""
+    """Return the command prefix that drops all privileges of root and becomes this user."""
     return f"setpriv --reuid={user} --regid={user} --clear-groups"
 
 
@@ -29,6 +29,6 @@ def fuse_device(place, mode=666):
 
 
 def isolated(script, env, status=0):
-    """Run a shell script in its own namespaces of mounts and processes; all that it leaves running is killed."""
+    """Run a shell script in new mount and PID namespaces; processes that it leaves running are killed."""
     return tools.run("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private",
                      "sh", "-ec", script, env=env, status=status)

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""An NFS client that continues to read by its handles.
+"""An NFS client that keeps reading by its file handles.
 
 usage: nfs_client.py VERSION EXPORT FILE...
 
-Looks up the files, and prints the SHA-256 of each in one line. For each line on standard input, reads the same handles again over a
-new connection, and prints the same; a refused read becomes "status" and the NFS status.
+Look up the files, and print the SHA-256 of each in one line. For each line on standard input, read the same handles again over a
+new connection, and print the same; a refused read becomes "status" and the NFS status.
 """
 import hashlib
 import struct

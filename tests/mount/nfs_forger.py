@@ -21,7 +21,7 @@ CHUNK, FILEID_AT, FILEID4, EVERYTHING = 4096, 52, 20, 0x3f
 
 
 class Three:
-    """What is asked by NFSv3; each gives the status, or a word, and what there is."""
+    """Requests of NFSv3; each returns a status or an error word, and a result."""
 
     handle_max = 64
 
@@ -48,7 +48,7 @@ class Three:
 
 
 class Four:
-    """The same by NFSv4."""
+    """The same requests of NFSv4."""
 
     handle_max = 128
 
@@ -60,7 +60,7 @@ class Four:
 
     def fileid(self, handle):
         status, result = compound(self.nfs, (PUTFH, opaque(handle)), (GETATTR4, struct.pack(">II", 1, 1 << FILEID4)))
-        # behind the list of what it gives
+        # skip the bitmap of returned attributes
         at = 4 + 4 * struct.unpack_from(">I", result)[0] if status == 0 else 0
         return status, struct.unpack(">Q", opaque_in(result, at))[0] if status == 0 else None
 
@@ -74,7 +74,7 @@ class Four:
 class Forger:
     def __init__(self, handle, handle_max, inode):
         self.handle, self.handle_max, self.chance = handle, handle_max, random.Random(29)
-        # as the kernel's FUSE encodes the number: the server keeps that in its own handle
+        # the kernel's FUSE handle has the inode number here, and NFS-Ganesha wraps that handle
         self.at = handle.find(struct.pack("=II", inode >> 32, inode & 0xffffffff))
         assert self.at >= 0, f"there is no {inode:x} in {handle.hex()}"
 

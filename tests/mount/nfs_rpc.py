@@ -7,7 +7,7 @@ PORTMAPPER, MOUNTD, NFS3, NFS4 = (100000, 2), (100005, 3), (100003, 3), (100003,
 GETPORT, MNT, GETATTR, LOOKUP, ACCESS, READ = 3, 1, 1, 3, 4, 6
 COMPOUND, ACCESS4, GETATTR4, GETFH, LOOKUP4, PUTFH, PUTROOTFH, READ4 = 1, 3, 9, 10, 15, 22, 24, 25
 TCP, PORT, ATTR_SIZE = 6, 2049, 84
-ANONYMOUS = bytes(16)  # NFSv4 reads without an open by this: what is open is a state of the server, and not asked for
+ANONYMOUS = bytes(16)  # the anonymous state id, with which NFSv4 reads a file that is not open
 
 
 def opaque(data):
@@ -29,9 +29,9 @@ class Connection:
         return data
 
     def call(self, procedure, arguments):
-        """The results; or, as a word, why there are none."""
+        """Return the results, or an error word."""
         self.xid += 1
-        # AUTH_SYS: root, who is nobody there
+        # AUTH_SYS of root, whom the server maps to nobody
         credentials = struct.pack(">I", 1) + opaque(struct.pack(">I", 0) + opaque(b"client") + struct.pack(">III", 0, 0, 0))
         message = struct.pack(">IIIIII", self.xid, 0, 2, *self.program, procedure) + credentials + struct.pack(">II", 0, 0)
         message += arguments
@@ -61,7 +61,7 @@ def take_handle(result):
 
 
 def look_up(nfs, export, path):
-    """The handle of a file, by NFSv3."""
+    """Return the handle of a file by NFSv3."""
     handle = take_handle(Connection(MOUNTD, port_of(MOUNTD)).call(MNT, opaque(export.encode())))
     for name in path.split("/"):
         handle = take_handle(nfs.call(LOOKUP, opaque(handle) + opaque(name.encode())))
@@ -70,8 +70,8 @@ def look_up(nfs, export, path):
 
 def compound(nfs, *operations):
     """
-    The status, or as a word why there is none, and what the last of NFSv4's operations gives, each of which is a number and
-    arguments; those before it give nothing.
+    Run operations of NFSv4, each (number, arguments). Return the status, or an error word, and the results of the last operation;
+    the other operations must have none.
     """
     arguments = opaque(b"") + struct.pack(">II", 0, len(operations))
     result = nfs.call(COMPOUND, arguments + b"".join(struct.pack(">I", number) + rest for number, rest in operations))
@@ -82,7 +82,7 @@ def compound(nfs, *operations):
 
 
 def look_up4(nfs, export, path):
-    """The handle of a file, by NFSv4."""
+    """Return the handle of a file by NFSv4."""
     names = [(LOOKUP4, opaque(name.encode())) for name in f"{export}/{path}".strip("/").split("/")]
     status, result = compound(nfs, (PUTROOTFH, b""), *names, (GETFH, b""))
     assert status == 0, f"status {status}"
@@ -90,7 +90,7 @@ def look_up4(nfs, export, path):
 
 
 def read4(nfs, handle, offset, size):
-    """The status, and what is read."""
+    """Return the status and the read bytes."""
     status, result = compound(nfs, (PUTFH, opaque(handle)), (READ4, ANONYMOUS + struct.pack(">QI", offset, size)))
     return status, opaque_in(result, 4) if status == 0 else None
 
@@ -100,7 +100,7 @@ def opaque_in(result, at=0):
 
 
 def data_of(result):
-    """What READ of NFSv3 has read, after its status."""
+    """Return the bytes of a READ result of NFSv3, without its status."""
     at = 4 + ATTR_SIZE * struct.unpack_from(">I", result)[0]
     size = struct.unpack_from(">I", result, at + 8)[0]
     return result[at + 12:at + 12 + size]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A cache of perf and the mount of a store, side by side: programs to add, perf's output, and the resulting files."""
+"""A cache directory of perf beside the mount of a store: programs to add, perf's output, and the resulting files."""
 import os
 import pathlib
 import shutil
@@ -12,12 +12,12 @@ import programs
 import tools
 
 ROUNDS = 300_000_000
-READS_OR_WRITES = ("Writing cache: ", "Cache committed: ", "symbol:")  # perf -v, of probe definitions
-OWN = {"buildid", "by-path", ".bidfs", ".debug", "debug"}  # names of the mount, which are not perf's
+READS_OR_WRITES = ("Writing cache: ", "Cache committed: ", "symbol:")  # lines of perf -v about probe definitions
+OWN = {"buildid", "by-path", ".bidfs", ".debug", "debug"}  # directories of the mount that perf does not know
 
 
 class Scene:
-    """Programs to add, one of them the same build at two paths."""
+    """Programs to add; `copy` is the build of `burn` at another path."""
 
     def __init__(self, place, env):
         self.place, self.env = place, env
@@ -43,7 +43,7 @@ def scene(place, env):
 
 @pytest.fixture
 def native():
-    """A cache of perf's own, on another file system than the programs: perf copies into it, as it must into a mount."""
+    """Make a cache directory for perf on another file system than the programs, so that perf must copy, as it must into a mount."""
     path = pathlib.Path(tempfile.mkdtemp(prefix="bm-native-", dir="/dev/shm"))
     yield path
     shutil.rmtree(path)
@@ -51,7 +51,7 @@ def native():
 
 @pytest.fixture(params=["beside", "in place"])
 def view(request, mount, mode, store):
-    """A writable mount: at a place of its own, or over the store itself."""
+    """Mount for writing, at a separate directory or over the store itself."""
     return mount(at=store) if request.param == "in place" else mount()
 
 
@@ -60,7 +60,7 @@ def fail(error):
 
 
 def seen(top, modes=True):
-    """Path -> mode and content or text of every file and link below `top` that is perf's."""
+    """Return {path: (mode, content or link)} of perf's files and links below `top`."""
     found = {}
     for at, dirs, files in os.walk(top, onerror=fail):
         if at == str(top):
@@ -77,8 +77,10 @@ def seen(top, modes=True):
 
 
 def said(done, cache):
-    """What perf printed, without the name of its cache; lists come in the order of a directory. That it writes probe definitions,
-    or reads them, is left out: in the mount they are there before perf looks for them."""
+    """
+    Return perf's output without the name of its cache, with lists sorted. Lines about reading or writing probe definitions are left
+    out, because the mount has the definitions before perf looks for them.
+    """
     lines = (text.replace(str(cache), "CACHE").splitlines() for text in (done.stdout, done.stderr))
     return done.returncode, *(sorted(line for line in some if not line.startswith(READS_OR_WRITES)) for some in lines)
 
@@ -88,7 +90,7 @@ def place_of(m, program, ident=None):
 
 
 def write_as_perf(directory, content, kind="elf"):
-    """The steps of perf's copy (util/copyfile.c), of which the link is the last but one."""
+    """Copy a file as perf does (util/copyfile.c): write a temporary file, link it to its name, unlink it."""
     os.makedirs(directory, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{kind}.", dir=directory)
     os.fchmod(descriptor, 0o755)

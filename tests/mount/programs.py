@@ -12,11 +12,11 @@ import tempfile
 import tools
 
 SOURCES = pathlib.Path(__file__).resolve().parent / "src"
-IDS = {}  # of what was read: digest -> build-id
+IDS = {}  # digest of the content -> build-id
 
 
 def build_id(path):
-    """The build-id as readelf prints it; None if there is none. Most files are copies of a few: each content is read once."""
+    """Return the build-id that readelf prints, or None. Equal contents are read once, as most files are copies of a few."""
     key = hashlib.sha256(pathlib.Path(path).read_bytes()).digest()
     if key not in IDS:
         match = re.search(r"Build ID: ([0-9a-f]+)", tools.run("readelf", "-n", path).stdout)
@@ -25,7 +25,7 @@ def build_id(path):
 
 
 class Program:
-    """An ELF file, and if it was split its debug file."""
+    """An ELF file and, if split, its debug file."""
 
     def __init__(self, path, debug=None, ident=None):
         self.path = pathlib.Path(path)
@@ -38,7 +38,7 @@ class Program:
 
 @functools.cache
 def cache():
-    """A directory for what was compiled, of all tests of a run."""
+    """Return the directory of compiled programs, which all tests of a run share."""
     if directory := os.environ.get("BID_TEST_CACHE"):
         return pathlib.Path(directory)
     made = tempfile.TemporaryDirectory(prefix="bidfs-programs-")
@@ -50,13 +50,13 @@ def compile_c(source, output, *flags):
     """Compile a source once for the same flags; each output is a copy."""
     output = pathlib.Path(output)
     output.parent.mkdir(parents=True, exist_ok=True)
-    # an earlier build may run
+    # tests of an earlier build may run at the same time
     output.unlink(missing_ok=True)
     command = ["gcc", "-O1", "-D_GNU_SOURCE", *flags]
     key = hashlib.sha256("\0".join([*command, str(SOURCES / source)]).encode() + (SOURCES / source).read_bytes()).hexdigest()
     compiled = cache() / key
     if not compiled.exists():
-        # a name of this process: another may compile the same
+        # a name per process, as another test may compile the same source
         made = cache() / f"{key}.{os.getpid()}"
         tools.run(*command, "-o", made, SOURCES / source)
         made.rename(compiled)
@@ -65,24 +65,24 @@ def compile_c(source, output, *flags):
 
 
 def burn(output, name="burn", seed=1, *flags):
-    """A program that spends its time in the function `name`, not stripped."""
+    """Make an unstripped program that spends its time in the function `name`."""
     return Program(compile_c("burn.c", output, "-g", f"-DHOT={name}", f"-DSEED={seed}", *flags))
 
 
 def small(output, seed=1, *flags):
-    """Another build for each seed."""
+    """Make a small program; each seed gives another build."""
     return Program(compile_c("small.c", output, "-g", f"-DSEED={seed}", *flags))
 
 
 def module(output, seed=1):
-    """A relocatable object with a build-id, as kernel modules are."""
+    """Make a relocatable object with a build-id, as kernel modules are."""
     plain = compile_c("small.c", f"{output}.o", "-g", "-c", f"-DSEED={seed}")
     tools.run("ld", "-r", "--build-id=sha1", "-o", output, plain)
     return Program(output)
 
 
 def split(program, debug):
-    """As packagers do: the debug information goes into a file of its own."""
+    """Move the debug information into a separate file, as packages do."""
     tools.run("objcopy", "--only-keep-debug", program.path, debug)
     tools.run("strip", "--strip-all", program.path)
     tools.run("objcopy", f"--add-gnu-debuglink={debug}", program.path)
@@ -91,7 +91,10 @@ def split(program, debug):
 
 
 def shrunk(directory):
-    """Two programs whose debug files refer to a third file, which dwz made of what they had in common: the programs, and that."""
+    """
+    Make two programs whose debug files refer to a third file, into which dwz moved their common part. Return the programs and that
+    file.
+    """
     made = [split(Program(compile_c("shared.c", directory / name, "-g", "-O0", f"-DNAME={name}")), directory / f"{name}.debug")
             for name in ("one", "two")]
     tools.run("dwz", "-m", directory / "common.debug", "-M", "/nowhere/common.debug", *(program.debug for program in made))
@@ -99,7 +102,7 @@ def shrunk(directory):
 
 
 def sections(file):
-    """The bytes of each section that has some, by name, compressed ones as they are; the first of a name counts."""
+    """Return {name: bytes} of the sections, compressed ones as stored; the first section of a name counts."""
     found, content = {}, file.read_bytes()
     for name, kind, offset, size in re.findall(r"\d\] (\S+) +([A-Z]\S+) +[0-9a-f]+ ([0-9a-f]+) ([0-9a-f]+)",
                                                tools.run("readelf", "-SW", file).stdout):
@@ -109,7 +112,7 @@ def sections(file):
 
 
 def forge(program, ident, output):
-    """The same program under another build-id of the same length."""
+    """Copy a program with another build-id of the same length."""
     content = program.read()
     assert content.count(bytes.fromhex(program.id)) == 1 and len(ident) == len(program.id)
     output = pathlib.Path(output)
@@ -118,7 +121,7 @@ def forge(program, ident, output):
 
 
 def into_store(store, ident, original, file, kind="elf"):
-    """Put a file, or bytes, into a store as perf lays it out, without perf."""
+    """Put a file or bytes into a store in perf's layout, without perf."""
     store, original = pathlib.Path(store), str(original).lstrip("/")
     directory = store / original / ident
     directory.mkdir(parents=True, exist_ok=True)
@@ -134,7 +137,7 @@ def into_store(store, ident, original, file, kind="elf"):
 def _assembled(output, lines, *flags):
     source, text = pathlib.Path(f"{output}.s"), "\n".join(lines) + "\n"
     source.write_text(text)
-    # ld's own does not take symbols into account
+    # ld's own build-id does not depend on symbols
     ident = hashlib.sha1(text.encode()).hexdigest()
     tools.run("gcc", "-nostdlib", f"-Wl,--build-id=0x{ident}", *flags, "-o", output, source)
     source.unlink()
@@ -146,7 +149,7 @@ def _functions(names, each):
 
 
 def kernel(output, name, start, size, each=1 << 20):
-    """A vmlinux that has code from `start` on, where a recording's samples are; its functions are called `name`_0, `name`_1, ..."""
+    """Make a vmlinux with code from `start` on, where the samples of a recording are, in functions `name`_0, `name`_1, ..."""
     names = [f"{name}_{number}" for number in range(size // each + 1)]
     return _assembled(output, [".text; .globl _text, _stext; _text: _stext:", *_functions(names, each),
                                ".globl _etext; _etext:"], "-static", "-no-pie",
@@ -154,5 +157,5 @@ def kernel(output, name, start, size, each=1 << 20):
 
 
 def kernel_module(output, name, size):
-    """A module of one function, `name`, of that size."""
+    """Make a module with one function, `name`, of that size."""
     return _assembled(output, [".text", *_functions([name], size)], "-r")

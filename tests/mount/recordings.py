@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Recordings of the running kernel, turned into ones of another kernel. The stream permits new and altered records."""
+"""Turn recordings of the running kernel into recordings of another kernel. The pipe form permits new and altered records."""
 import struct
 
 import tools
 
 MMAP, HEADER_BUILD_ID = 1, 67  # perf, lib/perf/include/perf/event.h
 KERNEL, HAS_SIZE = 1, 0x8000
-HEADER = 16  # of a stream, tools/perf/util/header.c
+HEADER = 16  # pipe form: tools/perf/util/header.c
 
 
 def record_kernel(env):
-    """A stream whose samples are of the kernel for the most part; or a reason why there can be none."""
+    """Return a recording in pipe form with samples mostly of the kernel, or the reason why none can be made."""
     done = tools.run("perf", "record", "-q", "-N", "--no-buildid-mmap", "-e", "cpu-clock:k", "-o", "-", "dd", "if=/dev/zero",
                      "of=/dev/null", "bs=1", "count=200000", status=None, env=env, text=False)
     stream = Stream(done.stdout) if done.returncode == 0 else None
@@ -24,19 +24,19 @@ def padded(text):
 
 
 def record(kind, misc, payload):
-    """Of a multiple of 8 bytes, or newer perf does not take it."""
+    """Return a record, padded to 8 bytes as newer perf requires."""
     payload += bytes(-len(payload) % 8)
     return struct.pack("<IHH", kind, misc, 8 + len(payload)) + payload
 
 
 def build_id(name, ident):
-    """perf_record_header_build_id: which build `name`, of the kernel's, is."""
+    """Return a perf_record_header_build_id for the kernel file `name`."""
     content = bytes.fromhex(ident)
     return record(HEADER_BUILD_ID, KERNEL | HAS_SIZE, struct.pack("<i20sB3x", -1, content, len(content)) + padded(name.encode()))
 
 
 def mmap(like, name, start, size):
-    """perf_record_mmap: `name` is code of the kernel's, in that place, since when the record `like` was made."""
+    """Return a perf_record_mmap that maps `name` as kernel code, at the time of the record `like`."""
     when = like[40 + len(padded(like[40:].split(b"\0")[0])):]
     return record(MMAP, KERNEL, struct.pack("<iIQQQ", -1, 0, start, size, 0) + padded(name.encode()) + when)
 
@@ -50,7 +50,7 @@ class Stream:
             at += size
 
     def kernel(self):
-        """Number, start and size of the record that says where the kernel is."""
+        """Return index, start and size of the record that maps the kernel."""
         for number, one in enumerate(self.records):
             kind, misc, _ = struct.unpack_from("<IHH", one)
             if kind == MMAP and misc & 7 == KERNEL and one[40:].startswith(b"[kernel.kallsyms]"):
@@ -59,8 +59,8 @@ class Stream:
 
     def save(self, path, ident, module=None):
         """
-        As a recording of the kernel `ident`, whichever it was; with `module`, a triple of name, id and address, the upper part of
-        the kernel from that address on is said to be that module.
+        Write the recording as one of the kernel `ident`. With `module` (name, id, address) the kernel's code from that address on
+        belongs to the module.
         """
         number, start, size = self.kernel()
         records = list(self.records)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Servers for the mounts: a real debuginfod, and one that misbehaves on command."""
+"""Servers for the mounts: a real debuginfod and a misbehaving one."""
 import contextlib
 import json
 import pathlib
@@ -18,7 +18,7 @@ import tools
 
 @contextlib.contextmanager
 def stopping():
-    """A function that keeps the server that it is given, and returns it; all are stopped at the end, the last one first."""
+    """Yield a function that keeps a server and returns it; all servers are stopped at the end, the last one first."""
     with contextlib.ExitStack() as stack:
         def keep(server):
             stack.callback(server.stop)
@@ -28,7 +28,7 @@ def stopping():
 
 
 def http(url, data=None, timeout=20):
-    """Status and body; the status is 0 if there is no answer."""
+    """Return status and body; the status is 0 without a response."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(urllib.request.Request(url, data=data), timeout=timeout) as answer:
@@ -46,7 +46,7 @@ def free_port():
 
 
 class Faults:
-    """tests/faults/server.py; see its --help."""
+    """A running tests/faults/server.py; see its --help."""
 
     def __init__(self, root, behaviours=(), port=0, certificate=None):
         self.root = pathlib.Path(root)
@@ -62,7 +62,7 @@ class Faults:
         self.url = f"{'https' if certificate else 'http'}://127.0.0.1:{self.port}"
 
     def serve(self, program, *kinds):
-        """Offer a program, or what it was split into, under its id."""
+        """Offer a program, or the files it was split into, under its id."""
         directory = self.root / program.id
         directory.mkdir(parents=True, exist_ok=True)
         for kind in kinds or ("executable", "debuginfo"):
@@ -81,18 +81,18 @@ class Faults:
         assert status == 200, body
 
     def count(self, ident=None, kind="executable"):
-        """How many requests there were, for one artifact or any."""
+        """Return the number of requests, for one artifact or any."""
         path = f"?path=/buildid/{ident}/{kind}" if ident else ""
         status, body = http(f"{self.url}/control/count{path}")
         assert status == 200, body
         return int(body)
 
     def active(self):
-        """How many requests there are at the moment."""
+        """Return the number of requests in flight."""
         return json.loads(http(f"{self.url}/control/stats")[1])["active"]
 
     def wait_active(self):
-        """Wait until somebody waits for an answer."""
+        """Wait until a request is in flight."""
         tools.wait_until(lambda: self.active() > 0, "a request")
 
     def stop(self):
@@ -105,7 +105,7 @@ class Debuginfod:
     def __init__(self, directories, place, env):
         library = programs.compile_c("loopback.c", place / "loopback.so", "-shared", "-fPIC", "-ldl")
         self.log_path = place / f"debuginfod-{len(list(place.glob('debuginfod-*.log')))}.log"
-        # somebody else may take the port in between
+        # another program may take the port before debuginfod binds it
         for _ in range(5):
             self.port = free_port()
             self.url = f"http://127.0.0.1:{self.port}"

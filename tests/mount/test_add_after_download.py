@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A server may have what perf adds: perf's view shows what the store has, and a build that was fetched first gets its path."""
+"""Builds that perf adds and a server has: perf's view shows the store, and a build that was downloaded first gets its path."""
 import os
 
 import pytest
@@ -9,7 +9,7 @@ import tools
 from fetching import contents
 from perf_scene import place_of, scene, write_as_perf  # noqa: F401  fixtures
 
-DEAD = "http://127.0.0.1:1"  # refuses connections
+DEAD = "http://127.0.0.1:1"  # a port that refuses connections
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def links_to(m, program):
 
 
 def assert_known_by_path(m, store, scene, program):
-    """To perf, to bidctl and in by-path; nothing is left of what had no path."""
+    """Check that perf, bidctl and by-path know the path, and that no name of the pathless build is left."""
     path = str(program.path)
     assert links_to(m, program) == f"../..{path}/{program.id}"
     assert os.listdir(m / "by-path" / path[1:]) == [program.id]
@@ -74,7 +74,7 @@ def test_add_and_lookup_below_a_path_send_no_request(mount, mode, server, scene)
                  m / "[kernel.kallsyms]" / scene.other.id, m / "[vdso]" / scene.other.id, m / "[kernel.kcore]" / scene.other.id,
                  m / "by-path" / str(scene.burn.path)[1:] / scene.other.id):
         assert not path.exists(), path
-    # one that is made is empty, until something is written to it
+    # a new directory stays empty until a file is written
     os.makedirs(place_of(m, scene.other))
     assert not (place_of(m, scene.other) / "elf").exists() and os.listdir(place_of(m, scene.other)) == []
     assert server.count() == 0
@@ -93,7 +93,7 @@ def test_link_exists_after_a_download(mount, mode, server, scene, kinds):
 
 
 def test_debug_file_of_added_build_is_fetched_by_its_link(mount, mode, server, scene, place):
-    """Which perf looks for when the program that it added has been stripped."""
+    """perf opens this link of a stripped program that it added."""
     split = programs.split(programs.burn(scene.place / "split", "hot_split", 5), place / "split.debug")
     server.serve(split)
     m = mount(f"url={server.url}")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Servers that deliver something else, or less, or nothing: never served, never kept, and the next is asked in the same open."""
+"""Servers that send wrong bytes, fewer bytes, or none: nothing of them is served or kept, and the same open uses the next server.
+"""
 import errno
 import json
 import os
@@ -11,13 +12,13 @@ import programs
 import tools
 from fetching import contents, evict_all, leftovers, names, read, read_all
 
-# what a server does instead of answering, and whether the mount must say each time that it refused a body
+# behaviour of the server; whether the mount must warn of each refused body
 BAD = {
     "wrong-id:{other}": True,
     "flip-note": True,
     "html": True,
     "empty": True,
-    "truncate-bare:5000": True,  # only the file itself can tell
+    "truncate-bare:5000": True,  # cut without a size in the header: only the file itself shows it
     "truncate-bare:{most}": True,
     "truncate:5000": False,
     "truncate-noclen:5000": False,
@@ -41,7 +42,7 @@ BAD = {
 
 @pytest.fixture
 def cases(place):
-    """Behaviour -> a program of its own that is asked for."""
+    """Return {behaviour: a program of its own}."""
     original, other = programs.small(place / "app"), programs.small(place / "other", 2)
     most = original.path.stat().st_size - 100
     return {behaviour.format(other=other.path, most=most): programs.forge(original, f"{number:02x}" * 20, place / f"app-{number}")
@@ -64,13 +65,13 @@ def test_bad_response_leads_to_the_next_server(mount, mode, faults, place, cases
     m = mount(f"url={bad.url}", f"url={good.url}", "wait=30", "max_size=8M")
     m.permit(bad.url)
     for number, (behaviour, program) in enumerate(cases.items()):
-        # who delivered last is asked first: something that only the bad one has makes it that
+        # a file that only the bad server has makes it the preferred source
         bait = programs.forge(program, f"{number:02x}" * 20, place / "bait")
         bad.serve(bait)
         assert read(m.artifact(bait.id)) == bait.read(), behaviour
         assert read(m.artifact(program.id)) == program.read(), behaviour
         assert good.count(program.id) == 1, behaviour
-        # where it stood still meanwhile, the other one was faster
+        # after a stall the hedged request to the other server may win
         tools.wait_until(lambda program=program: bad.count(program.id) >= 1, f"its answer '{behaviour}'")
     assert m.counter("fetched") == 2 * len(cases) and leftovers(store) == []
 
@@ -80,9 +81,9 @@ def test_bad_response_of_only_server_publishes_nothing(mount, mode, faults, plac
     bad = misbehave(faults, place, cases)
     m = mount(f"url={bad.url}", "wait=30", "max_size=8M")
     m.permit(bad.url)
-    # too large is too large, whoever says so
+    # "too large" is the result, whichever server reports it
     assert read(m.artifact(cases["big-length"].id)) == errno.EFBIG
-    # two that are wrong: with five in a row it would not be asked for the others
+    # two wrong files: after five in a row the server would get no request for the others
     wrong = [program for behaviour, program in zip(BAD, cases.values()) if BAD[behaviour]]
     assert read_all([m.artifact(program.id) for program in wrong[:2]]) == [errno.ENOENT] * 2
     answers = dict(zip(cases, read_all([m.artifact(program.id) for program in cases.values()])))
@@ -92,20 +93,20 @@ def test_bad_response_of_only_server_publishes_nothing(mount, mode, faults, plac
     assert [path for path in contents(store) if not path.startswith(".bidfs/quarantine/")] == []
     assert leftovers(store) == []
     status = m.status()
-    # one says that it has a file of 1 TiB, which is remembered as too large; what the others did is no answer
+    # the announced 1 TiB becomes a "too large" in the negative cache; the other failures leave no record
     assert status["counters"]["fetched"] == 0 and status["counters"]["remembered_absent"] == 1
-    # after a few wrong answers it is not asked for the others any more
+    # after a few wrong files the server is in backoff
     refused = [program.id for program in wrong if bad.count(program.id)]
     assert status["counters"]["rejected"] >= len(refused) >= 2
     log = m.log()
     assert [ident for ident in refused if f"'{ident}/elf'" not in log] == []
     assert "root:" not in log
     refused += [cases["error:403"].id] if bad.count(cases["error:403"].id) else []
-    # it is the server, not the request: the same files are taken once it is well, and has been found to be
+    # the fault is the server's: the same files are accepted once the server is healthy and its backoff is over
     bad.control("/reset")
     del cases["big-length"]
     for behaviour, program in cases.items():
-        # what was wrong, or not to be had, is not asked for again so soon
+        # ids with wrong or missing files have a backoff of their own
         if program.id in refused:
             assert read(m.elf_file(program.id)) == errno.ENOENT
             assert bad.count(program.id) == 0
@@ -116,7 +117,7 @@ def test_bad_response_of_only_server_publishes_nothing(mount, mode, faults, plac
 @pytest.mark.parametrize("first", ["reset:5000", "truncate:5000", "truncate-chunked:5000", "truncate-noclen:5000", "error:503",
                                    "hang-up"])
 def test_second_attempt_drops_the_first_body(mount, mode, faults, place, first):
-    """The only server fails once: its second answer is not put behind what there was of the first."""
+    """The only server fails once; the body of the retry must not follow the first, partial one."""
     program = programs.small(place / "app")
     server = faults(f"{first}*1")
     server.serve(program)
@@ -126,7 +127,7 @@ def test_second_attempt_drops_the_first_body(mount, mode, faults, place, first):
 
 
 def test_strict_mode_reports_the_server_error(mount, faults, place):
-    """With errors=strict a reader learns what happened; what is absent is absent in either case."""
+    """With errors=strict readers get the error of the server; an absent file is ENOENT in both modes."""
     program = programs.small(place / "app")
     files = {behaviour: programs.forge(program, f"{number:02x}" * 20, place / f"app-{number}")
              for number, behaviour in enumerate(("absent", "gone", "error:503", "flip-note", "html", "reset-headers"), 0x30)}
@@ -136,14 +137,14 @@ def test_strict_mode_reports_the_server_error(mount, faults, place):
     answers = dict(zip(files, read_all([m.artifact(one.id) for one in files.values()])))
     assert answers == {"absent": errno.ENOENT, "gone": errno.ENOENT, "error:503": errno.EHOSTUNREACH,
                        "reset-headers": errno.EHOSTUNREACH, "flip-note": errno.EIO, "html": errno.EIO}
-    # nobody at all at that port
+    # a port without a server
     server.stop()
     late = programs.forge(program, "77" * 20, place / "late")
     assert read_all([m.artifact(late.id)]) == [errno.EHOSTUNREACH]
 
 
 def test_server_file_name_is_shown_escaped(mount, faults, place, store):
-    """X-DEBUGINFOD-FILE is what the server says; here it is the path of a file on this machine, with what a terminal obeys."""
+    """X-DEBUGINFOD-FILE comes from the server; here it is a path of this machine with control characters."""
     program = programs.small(place / "app")
     server = faults(root=place / "served\u009b31m\u202egpj")
     server.serve(program)
@@ -156,7 +157,7 @@ def test_server_file_name_is_shown_escaped(mount, faults, place, store):
 
 
 def test_changed_bytes_are_refused_and_quarantined(mount, mode, faults, place, store, env):
-    """The same id, sound, but other bytes than were fetched first: refused, and quarantined, until the user takes them."""
+    """A valid file with other bytes than the first download of its id is refused and quarantined until the user accepts it."""
     program = programs.small(place / "app")
     server = faults()
     server.serve(program)

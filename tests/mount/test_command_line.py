@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""mount.bidfs as a command: how it mounts, for whom, and what it refuses to do. Exit statuses are those of mount.bidfs(8)."""
+"""mount.bidfs as a command: mounting, users, and errors. Exit statuses are those of mount.bidfs(8)."""
 import fcntl
 import json
 import os
@@ -32,11 +32,11 @@ def artifact(path, program):
 
 def test_mount_returns_and_daemonizes(store, mountpoint, program, env):
     done = tools.run(tools.MOUNT_BIDFS, store, mountpoint, env=env)
-    # at once, without waiting: that is what the return means
+    # no waiting: the mount is ready when the command returns
     assert artifact(mountpoint, program).read_bytes() == program.path.read_bytes()
     assert done.stdout == f"{mountpoint}\n" and done.stderr == ""
     assert len(daemon.daemons_of(mountpoint)) == 1
-    # it holds nothing of the caller's: not the terminal, not the working directory
+    # the daemon keeps neither the terminal nor the working directory of its caller
     process = pathlib.Path("/proc") / str(daemon.daemons_of(mountpoint)[0])
     assert os.readlink(process / "cwd") == "/"
     assert {os.readlink(process / "fd" / str(fd)) for fd in range(3)} == {"/dev/null"}
@@ -45,9 +45,9 @@ def test_mount_returns_and_daemonizes(store, mountpoint, program, env):
 
 @pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_standard_streams_do_not_reach_the_store(store, mountpoint, program, env, closed):
-    """The store does not come to lie where the background puts /dev/null."""
+    """The descriptor of the store must not become a standard stream, which the daemon replaces with /dev/null."""
     done = tools.run("sh", "-c", f'exec "$@" {closed}', "sh", tools.MOUNT_BIDFS, store, mountpoint, env=env, status=None)
-    # that the mount point could not be told is an error, and the mount is there
+    # the mount point could not be printed, which is an error; the mount works
     assert done.returncode == (SYSTEM if ">&- " in closed else 0), done.stderr
     assert artifact(mountpoint, program).read_bytes() == program.path.read_bytes()
 
@@ -63,7 +63,7 @@ def test_signal_unmounts(mount, sig):
 
 @pytest.fixture
 def helper(needs_root):
-    """mount(8) finds us in /sbin; the tests of another build wait for their turn."""
+    """Install mount.bidfs as the helper of mount(8) in /sbin; tests of another build wait for their turn."""
     installed = json.loads((tools.BUILD / "meson-info/intro-installed.json").read_text()).values()
     paths = [pathlib.Path("/sbin") / name for name in {pathlib.Path(path).name for path in installed}
              if name.startswith("mount.") and name.endswith("bidfs")]
@@ -85,7 +85,7 @@ def helper(needs_root):
 
 @pytest.mark.parametrize("kind", ["bidfs", "fuse.bidfs"])
 def test_mount_command_mounts(helper, store, mountpoint, program, env, kind):
-    """By its own name, and by that of /proc/mounts."""
+    """Mount by the name of the helper, and by the type in /proc/mounts."""
     done = tools.run("mount", "-t", kind, store, mountpoint, "-o", "log_level=info,ro,noatime", env=env)
     assert done.stdout.strip() == str(mountpoint)
     assert artifact(mountpoint, program).exists()
@@ -125,7 +125,7 @@ def test_help_and_version(env):
 
 
 def refused(env, *arguments, program=tools.MOUNT_BIDFS, prefix=()):
-    """Status and message of what must fail: with one line, from us, and nothing mounted."""
+    """Run a command that must fail with one line and without a mount. Return status and message."""
     done = tools.run(*prefix, program, *arguments, status=None, env=env)
     lines = done.stderr.splitlines()
     assert done.returncode > 0, f"{arguments}: {done}"
@@ -153,16 +153,16 @@ def test_bad_store_or_mount_point_is_refused(store, mountpoint, env, place):
     for arguments, wanted in cases:
         status, message = refused(env, *arguments)
         assert status == FAILED and re.search(wanted, message), message
-    # good ones in the same places are taken
+    # valid values in the same places are accepted
     shutil.rmtree(mountpoint / "store")
     tools.run(tools.MOUNT_BIDFS, "-f", store, mountpoint, env=env)
     tools.run(tools.MOUNT_BIDFS, "-f", "-o", "nonempty", store, place / "full", env=env)
 
 
 def test_default_store_is_created(mountpoint, env):
-    """As perf does, and 'bidctl add'; one that somebody named may be misspelt."""
+    """perf and 'bidctl add' create it, too; a store that was named may be misspelt and is not created."""
     store = pathlib.Path(env["HOME"], ".debug")
-    # who asks whether it would do is told so, and makes nothing
+    # a check of the options says so and creates nothing
     done = tools.run(tools.MOUNT_BIDFS, "-f", "none", mountpoint, env=env)
     assert done.stdout == done.stderr == "" and not store.exists()
     nowhere = env | {"HOME": f"{env['HOME']}/nowhere"}
@@ -179,10 +179,10 @@ def test_default_store_is_created(mountpoint, env):
 
 
 def test_missing_openat2_is_reported(store, mountpoint, env):
-    """Or a filter that takes it away, as RestrictSUIDSGID= of systemd does: said at once, not by whatever is looked for first."""
+    """A seccomp filter, as of RestrictSUIDSGID= in systemd, may refuse it: fail at the start, not at the first lookup."""
     if tools.is_sanitized():
         pytest.skip("the leak sanitizer traces its own process, which fails under strace")
-    # who only reads needs it, too, and would take all for absent
+    # a read-only mount needs it, too, or would take every file for absent
     for status, *argv in ((FAILED, tools.MOUNT_BIDFS, store, mountpoint), (3, tools.BIDCTL, "-s", store, "list")):
         done = tools.run("strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=openat2", "-e", "inject=openat2:error=ENOSYS",
                          *argv, env=env, status=status)
@@ -192,7 +192,7 @@ def test_missing_openat2_is_reported(store, mountpoint, env):
 def test_second_mount_is_refused(mount, store, env, place):
     m = mount()
     assert refused(env, store, m.path)[1].startswith(f"already mounted: there is a file system of type 'fuse.bidfs' on '{m.path}'")
-    # a store may be mounted twice, but elsewhere
+    # a store may be mounted twice, at different directories
     (place / "other").mkdir()
     tools.run(tools.MOUNT_BIDFS, "-f", store, place / "other", env=env)
 
@@ -203,7 +203,7 @@ def test_dead_mount_is_refused(mount, store, env):
     for arguments in ((store, m.path), (m.path, "/tmp")):
         status, message = refused(env, *arguments)
         assert status == FAILED and "daemon died" in message and f"umount -l {m.path}" in message, message
-    # the remedy helps
+    # the suggested remedy works
     assert daemon.unmount(m.path, "-l").returncode == 0
     tools.run(tools.MOUNT_BIDFS, "-f", store, m.path, env=env)
 
@@ -275,7 +275,7 @@ def test_foreign_mount_option_is_accepted(store, mountpoint, env):
 @pytest.mark.parametrize("options", ["noatime", "nodiratime", "noatime,nodiratime", "default_permissions,auto_unmount,kernel_cache",
                                      "subtype=bidfs,user=root,nofail,x-systemd.requires=network-online.target"])
 def test_common_mount_options_are_accepted(mount, store, options):
-    """Not with -f alone: libfuse sees them, too."""
+    """libfuse parses them, too, even without -f."""
     assert store.name in mount(*options.split(",")).status()["store"]
 
 
@@ -298,7 +298,7 @@ def test_allow_root_of_a_user_is_ignored_with_a_warning(needs_root, store, mount
 
 
 def test_missing_file_server_is_warned_of(mount):
-    """Only a tree on the file system of the root directory is looked for: another one may wait for another machine."""
+    """Only trees on the root file system are checked: another file system may hang."""
     m = mount("url=file:///usr/typo")
     m.expect("No such file or directory: '/usr/typo': nothing is fetched from 'file:///usr/typo' until it is there")
 
@@ -330,7 +330,7 @@ def test_passthrough_on_fails_without_support(store, mountpoint, env):
 
 
 def test_short_mount_point_is_refused_for_writing(needs_root, store, env):
-    """perf writes before the beginning of a build-id directory's name of less than 5 characters."""
+    """perf writes before the start of a build-id directory name with less than 5 characters."""
     done = isolated(f"{tools.MOUNT_BIDFS} {store} /mnt", env, status=FAILED)
     assert re.fullmatch(r"mount\.bidfs: error: mount point too short: '/mnt': .*name a longer one\n", done.stderr)
     isolated(f"mount -t tmpfs none /mnt; mkdir /mnt/b; {tools.MOUNT_BIDFS} {store} /mnt/b; umount /mnt/b", env)
@@ -340,7 +340,7 @@ def test_missing_fuse_device_is_reported(needs_root, store, mountpoint, env):
     script = f"mount -t tmpfs none /dev; mknod /dev/null c 1 3; {tools.MOUNT_BIDFS} {store} {mountpoint}"
     done = isolated(script, env, status=FAILED)
     assert re.fullmatch(r"mount\.bidfs: error: no '/dev/fuse': .*modprobe fuse.*--device /dev/fuse.*\n", done.stderr)
-    # with the device, the same goes well
+    # with /dev/fuse the same command works
     isolated(script.replace("null c 1 3;", "null c 1 3; mknod /dev/fuse c 10 229;") + f"; umount {mountpoint}", env)
 
 
@@ -364,7 +364,7 @@ def test_default_store_and_mount_point_are_used(needs_root, env, place):
 
 
 def test_unprivileged_user_mounts_by_fusermount(needs_root, store, program, mountpoint, env, place):
-    """Through fusermount3, by somebody who may do nothing but that."""
+    """The user has no privileges but the setuid fusermount3."""
     secret = programs.small(place / "secret", 7)
     programs.into_store(store, secret.id, "/root/secret", secret.path).chmod(0o600)
     mine, user = mount_program_of_nobody(place, mountpoint), as_user(NOBODY)
@@ -378,7 +378,7 @@ def test_unprivileged_user_mounts_by_fusermount(needs_root, store, program, moun
         ! findmnt -n {mountpoint}""", env)
     assert done.stdout == f'{mountpoint}\n"mode": "no_open"\nrefused\n'
     assert "Permission denied" in done.stderr
-    # what such a user cannot have
+    # options that need privileges are refused
     os.chmod(store, 0o700)
     done = isolated(f"{fuse_device(place)}; {user} {mine} {store} {mountpoint}", env, status=FAILED)
     assert re.fullmatch(f"mount\\.bidfs: error: permission denied: '{store}': .*give you the rights.*\n", done.stderr)
@@ -388,7 +388,7 @@ def test_unprivileged_user_mounts_by_fusermount(needs_root, store, program, moun
 
 
 def test_file_mode_holds_for_other_users(needs_root, mount, mode, store, program, place):
-    """A stored file is for whom its mode says, even when somebody else has just read it."""
+    """The mode of a stored file is checked for each user, even if another user has just read the file."""
     alice, bob = 20001, 20002
     private = programs.small(place / "private", 5)
     stored = programs.into_store(store, private.id, "/home/alice/private", private.path)
@@ -405,6 +405,6 @@ def test_file_mode_holds_for_other_users(needs_root, mount, mode, store, program
         assert "Permission denied" in read(bob, artifact(shared, private)).stderr
         assert "Permission denied" in read(bob, shared / "home/alice/private" / private.id / "elf").stderr
         assert read(bob, artifact(shared, program)).returncode == 0
-    # without allow_other nobody else comes in
+    # without allow_other other users cannot enter the mount
     assert "Permission denied" in read(bob, artifact(closed, program)).stderr
     assert artifact(closed, program).read_bytes() == program.path.read_bytes()

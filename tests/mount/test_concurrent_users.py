@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""perf, several bidctls, a server and readers through a mount, all at once on one store. BIDFS_FULL=1 lets them for ten minutes."""
+"""perf, several bidctl, a server and readers through a mount, all at once on one store; for ten minutes with BIDFS_FULL=1."""
 import os
 import shutil
 import sys

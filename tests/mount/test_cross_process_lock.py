@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""One store, several processes that want the same: one of them fetches it."""
+"""Several processes that want the same artifact of one store: one of them downloads it."""
 import contextlib
 import os
 import pathlib
@@ -12,7 +12,7 @@ import programs
 import tools
 from fetching import await_waiters, leftovers, reader
 
-PATIENT = {"DEBUGINFOD_TIMEOUT": "600"}  # with a server that says nothing
+PATIENT = {"DEBUGINFOD_TIMEOUT": "600"}  # with a server that does not respond
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def ends(process):
 
 
 def is_idle(process, store):
-    """Can it know who fetches what, and has none of its threads anything to do?"""
+    """Return whether the process has taken part in the lock, and all of its threads sleep."""
     proc = pathlib.Path(f"/proc/{process.pid}")
     with contextlib.suppress(OSError):
         return any(os.readlink(fd) == f"{store}/.bidfs/fetching" for fd in (proc / "fd").iterdir()) and \
@@ -41,7 +41,7 @@ def is_idle(process, store):
 
 
 def await_idle(processes, store):
-    """Wait until all of them wait for another, and so for a while have nothing to do."""
+    """Wait until all processes wait for another one and are idle for a while."""
     looks = 0
 
     def are_idle():
@@ -71,7 +71,7 @@ def test_mount_downloads_for_two_programs(mount, mode, faults, store, program, e
 
 
 def test_program_downloads_for_a_mount(mount, faults, store, program, env):
-    """Who comes last waits for a program as for a mount."""
+    """A mount waits for the download of a program as for that of another mount."""
     server = faults("hold")
     server.serve(program)
     m = mount(f"url={server.url}", "wait=60")
@@ -83,7 +83,7 @@ def test_program_downloads_for_a_mount(mount, faults, store, program, env):
     server.release()
     assert all(map(ends, (first, second, view)))
     assert server.count() == 1
-    # and nothing of that is foreign to the store
+    # the lock files are not foreign to the store
     assert "foreign files 0" in tools.run(tools.BIDCTL, "--store", store, "verify").stderr
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Debuggers, unmodified, over a mount whose store is empty at first and whose server is a real debuginfod."""
+"""Unmodified debuggers over a mount whose store is empty at first, with a real debuginfod as its server."""
 import os
 import pathlib
 import re
@@ -18,7 +18,7 @@ NO_DEBUGINFOD = ("-iex", "set debuginfod enabled off")
 
 
 class Shop:
-    """A stripped program, this system's libc, and a server that has the debug information of both."""
+    """A stripped program, this system's libc, and a server with the debug information of both."""
 
     def __init__(self, place):
         self.place = place
@@ -31,7 +31,7 @@ class Shop:
         self.installed = place / "installed/app"
         self.installed.parent.mkdir()
         shutil.copy(self.app.path, self.installed)
-        # where the function begins, as only the debug information knows
+        # the start of the function, as only the debug information knows it
         symbol = re.search(rf"^([0-9a-f]+) \w {HOT}$", tools.run("nm", self.app.debug).stdout, re.MULTILINE)
         self.address = f"0x{symbol[1]}"
         self.server = servers.Debuginfod([shelf], place, self.env)
@@ -46,7 +46,7 @@ class Shop:
         return programs.Program(shelf / "libc.so.6", shelf / "debug/libc.debug")
 
     def gdb(self, directory, *commands, program=None, first=NO_DEBUGINFOD, env=None):
-        """What gdb prints, which finds debug information below `directory` and nowhere else."""
+        """Return the output of gdb, which searches debug information below `directory` only."""
         argv = ["gdb", "--batch", "-nx", *first, "-iex", f"set debug-file-directory {directory}"]
         for command in commands:
             argv += ["-ex", command]
@@ -64,7 +64,7 @@ def shop():
 
 
 def session(shop, directory):
-    """A session with names, lines and a variable of the program, and a line of libc."""
+    """Run a session that shows names, lines and a variable of the program, and a line of libc."""
     return shop.gdb(directory, f"break {HOT}", "run", "next 3", "print local_sum", "backtrace", "info line puts", "kill",
                     program=shop.installed)
 
@@ -82,7 +82,7 @@ def test_gdb_finds_debuginfo_and_source(mount, mode, shop, place):
     assert is_resolved(text), text
     assert m.counter("fetched") >= 2
     m.unmount()
-    # the store has it all now; through the short name, and without any server
+    # now the store has every file: use the short name, without any server
     again = mount("offline")
     text = session(shop, again / "debug")
     assert is_resolved(text), text
@@ -94,7 +94,7 @@ def test_gdb_finds_program_of_core(mount, mode, shop, place):
              program=shop.installed)
     away = shop.installed.rename(place / "away")
     try:
-        # without its program and its symbols a core is a heap of numbers
+        # a core without program and symbols shows addresses only
         assert HOT not in shop.gdb(place / "nothing", f"core-file {core}", "backtrace")
         m = mount(f"url={shop.server.url}", "wait=30")
         for opened in (m, mount("offline")):
@@ -106,7 +106,7 @@ def test_gdb_finds_program_of_core(mount, mode, shop, place):
 
 
 def elfutils_and_binutils(shop, m):
-    """What the tools say of the function, each from another name of the mount."""
+    """Run each tool on the function, by different names of the mount, and return their outputs."""
     app, address = shop.app.id, shop.address
     return {
         "eu-addr2line": shop.tool("eu-addr2line", f"--debuginfo-path={m}/usr/lib/debug", "-f", "-e", shop.installed, address),
@@ -114,7 +114,7 @@ def elfutils_and_binutils(shop, m):
         "eu-readelf": shop.tool("eu-readelf", "-n", m.artifact(app)),
         "addr2line": shop.tool("addr2line", "-f", "-e", m.artifact(app, "debuginfo"), address),
         "objdump": shop.tool("objdump", "-d", m.artifact(app)),
-        # binutils look for .build-id/xx/rest.debug where they are
+        # binutils search .build-id/xx/rest.debug
         "objdump -l": shop.tool("objdump", "-d", "-l", m.artifact(app, "executable"), cwd=m / "usr/lib/debug"),
         "readelf": shop.tool("readelf", "--debug-dump=info", m.debug_file(app)),
         "nm": shop.tool("nm", m.artifact(app, "debuginfo")),
@@ -142,7 +142,7 @@ def test_elfutils_and_binutils_find_debuginfo(mount, mode, shop, place):
 
 
 def test_mount_serves_libdebuginfod_as_file_url(mount, mode, shop, place):
-    """DEBUGINFOD_URLS=file://M, for whatever uses libdebuginfod."""
+    """DEBUGINFOD_URLS=file://M works for all users of libdebuginfod."""
     m = mount(f"url={shop.server.url}", "wait=30")
     env = {**shop.env, "DEBUGINFOD_URLS": f"file://{m}", "DEBUGINFOD_CACHE_PATH": str(place / "cache")}
     for kind, wanted in (("debuginfo", shop.app.debug), ("executable", shop.app.path)):
@@ -158,7 +158,7 @@ def test_mount_serves_libdebuginfod_as_file_url(mount, mode, shop, place):
 
 
 def test_large_debuginfo_is_equal_byte_for_byte(mount, shop, store):
-    """The largest there is: libc's debug information, byte for byte, and it is the store's file that is served."""
+    """Compare libc's debug information, the largest file here, and check that it is served from the store."""
     m = mount(f"url={shop.server.url}", "wait=30")
     assert m.artifact(shop.libc.id, "debuginfo").read_bytes() == shop.libc.debug.read_bytes()
     stored = store / "[debuginfod]" / shop.libc.id / "debug"

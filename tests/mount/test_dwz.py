@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Debug files that dwz has shrunk: what several have in common is in a file of its own, which comes along."""
+"""Debug files that dwz has shrunk: the common part is in a file of its own, which is prefetched."""
 import pathlib
 
 import pytest
@@ -10,7 +10,7 @@ import tools
 
 @pytest.fixture
 def shrunk(place, faults):
-    """The programs, what they share, and a server of all that."""
+    """Return the programs, their common file, and a server of all three."""
     (place / "built").mkdir()
     one, two, common = programs.shrunk(place / "built")
     server = faults()
@@ -31,7 +31,7 @@ def test_dwz_file_is_prefetched(mount, shrunk):
     assert m.debug_file(one.id).read_bytes() == one.debug.read_bytes()
     tools.wait_until(lambda: m.counter("fetched") == 2, "what was not asked for")
     assert server.count(common.id, "debuginfo") == 1 and server.count() == 2
-    # the second program needs it, too, and it is here
+    # the second program needs the common file as well and finds it stored
     assert m.debug_file(two.id).read_bytes() == two.debug.read_bytes()
     await_quiet(m)
     m.unmount()
@@ -52,7 +52,7 @@ def test_absent_dwz_file_is_no_error(mount, shrunk):
 
 
 def test_stripped_program_prefetches_nothing(mount, shrunk, place):
-    """strip(1) leaves the link, and nothing that refers to it."""
+    """strip(1) keeps the link to the common file, but no debug information that refers to it."""
     one, _, common, server = shrunk
     link = place / "link"
     link.write_bytes(b"common.debug\0" + bytes.fromhex(common.id))
@@ -64,7 +64,7 @@ def test_stripped_program_prefetches_nothing(mount, shrunk, place):
 
 
 def test_prefetched_file_prefetches_nothing(mount, shrunk, place):
-    """A server could have each file refer to another one, for ever: what was not asked for brings nothing along."""
+    """A server could chain such links for ever, so a prefetched file starts no prefetch."""
     one, two, common, server = shrunk
     link = place / "link"
     link.write_bytes(b"next\0" + bytes.fromhex(two.id))
@@ -74,7 +74,7 @@ def test_prefetched_file_prefetches_nothing(mount, shrunk, place):
     tools.wait_until(lambda: m.counter("fetched") == 2, "what was not asked for")
     await_quiet(m)
     assert server.count(two.id, "debuginfo") == 0
-    # it is asked for by whoever wants the link's end himself
+    # a reader of the linked file requests it
     assert m.debug_file(two.id).read_bytes() == two.debug.read_bytes()
 
 
@@ -90,7 +90,7 @@ def test_gdb_reads_dwz_file(mount, mode, shrunk, place, env):
     text = types(m / "debug")
     assert "struct shared_item items[4];" in text and 'shared.c" starts at address' in text, text
     assert server.count(common.id, "debuginfo") == 1
-    # without that file there is nothing to be read
+    # without the common file the debug file is useless
     pathlib.Path(place / "debug/.build-id" / one.id[:2]).mkdir(parents=True)
     (place / "debug/.build-id" / one.id[:2] / f"{one.id[2:]}.debug").write_bytes(one.debug.read_bytes())
     assert "items[4]" not in types(place / "debug")

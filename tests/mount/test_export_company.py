@@ -20,7 +20,7 @@ CLIENTS, OPENS, BUILDS = 1000, 20, 300
 
 
 class Tree(exports.Nginx):
-    """A web server of a directory."""
+    """A web server for a directory."""
 
     def __init__(self, root, place):
         self.root = root
@@ -31,7 +31,7 @@ class Tree(exports.Nginx):
 
 
 class Cache(exports.Nginx):
-    """The configuration of contrib/nginx, in front of a tree."""
+    """The configuration of contrib/nginx in front of a tree."""
 
     log_format = "$request_uri $upstream_cache_status"
 
@@ -45,13 +45,13 @@ class Cache(exports.Nginx):
             "/var/cache/nginx/bidfs": str(self.place / "cache"), "max_size=2000g": "max_size=1g"})
 
     def answers(self):
-        """How many requests for builds were answered in each way."""
+        """Count the requests for builds by cache status."""
         return collections.Counter(re.findall(r"^/buildid/\S+ (\w+)$", self.log("access.log"), re.MULTILINE))
 
 
 @pytest.fixture
 def served(place):
-    """A tree of a directory, and the cache in front of it."""
+    """Return the tree of a directory, and the cache in front of it."""
     root = place / "symbols"
     (root / "buildid").mkdir(parents=True)
     with servers.stopping() as keep:
@@ -70,7 +70,7 @@ def await_file(path, program):
 
 
 def run_page(place, root, releases):
-    """Run the steps of the publisher, with other directories."""
+    """Run the steps of the publisher with other directories."""
     script, = re.findall(r"^```sh\n(.*?)^```$", (tools.ROOT / "docs/COMPANY.md").read_text(), re.MULTILINE | re.DOTALL)
     (place / "mnt").mkdir()
     for name, path in {"/var/lib/bidfs": place / "publisher", "/run/bidfs": place / "mnt", "/srv/symbols": root, "/srv/releases":
@@ -140,7 +140,7 @@ def test_thousand_clients_get_each_build_from_tree_once(served):
     popularity = [1 / (rank + 1) for rank in range(BUILDS)]
 
     def be_client(seed):
-        """What the client's own store lacks, it requests."""
+        """Request each file that the client's store lacks."""
         own, chosen = set(), random.Random(seed).choices(ids, popularity, k=OPENS)
         connection = http.client.HTTPConnection(cache.url.removeprefix("http://"))
         try:

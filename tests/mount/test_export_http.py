@@ -24,7 +24,7 @@ def nginx(mount, place):
     numbers = itertools.count()
     with servers.stopping() as keep:
         def start(exported, **options):
-            """The other mount is of the same store, and asks nobody."""
+            """The second mount of the same store uses no server."""
             here = mount("offline", "ro", on=exported.store)
             return keep(exports.NginxOverMount(exported, here, place / f"nginx{next(numbers)}", **options))
 
@@ -46,7 +46,7 @@ def split(place, store):
 
 
 def get(url, method="GET", **headers):
-    """The status, the headers and the body."""
+    """Return status, headers and body."""
     request = urllib.request.Request(url, method=method, headers={name.replace("_", "-"): value for name, value in headers.items()})
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:
@@ -100,7 +100,7 @@ def test_debuginfod_clients_get_all_kinds(mount, mode, nginx, split, env, place)
 
 
 def test_sources_and_sections_are_served(mount, mode, nginx, shop, place):
-    """As every client spells their names, fetched and there; what is a directory of the mount is nothing here."""
+    """Clients spell these names in different ways; each works before and after the download. Directories of the mount are 404."""
     server = nginx(mount(f"url={shop.server.url}", *exports.team_options(), "wait=30"))
     of_app = f"{server.url}/buildid/{shop.app.id}"
     line = programs.sections(shop.app.debug)[".debug_line"]
@@ -110,7 +110,7 @@ def test_sources_and_sections_are_served(mount, mode, nginx, shop, place):
     for url, content in [*wanted.items(), *wanted.items()]:
         status, headers, body = get(f"{of_app}/{url}")
         assert (status, body, headers["X-DEBUGINFOD-SIZE"]) == (200, content, str(len(content))), url
-        # the other nginx, which opened it before it was there, says nothing of it
+        # the other nginx, which opened the name before the download, does not keep its 404
         assert headers["Content-Type"] == "application/octet-stream" and headers.get_all("Accept-Ranges") == ["bytes"], headers
     for name, text in shop.texts.items():
         assert get(f"{of_app}/source{urllib.parse.quote(str(shop.source / name))}")[2] == text
@@ -160,7 +160,10 @@ def test_team_downloads_once(mount, mode, nginx, faults, place, env):
 @pytest.mark.limit(60)
 @pytest.mark.parametrize("way", ["url=http", "url=file", "lower=", "lower=,url=http"])
 def test_member_store_has_copies_or_views(mount, nginx, faults, place, store, way):
-    """As docs/TEAM.md has it: what the server has is copied or not, and listed from the start or not; and who fetches the rest."""
+    """
+    The options of docs/TEAM.md: files of the server are copied or not, and listed from the start or not; another server has the
+    rest.
+    """
     upstream = faults()
     kept, far = (programs.small(place / f"app{number}", number) for number in range(2))
     programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
@@ -181,14 +184,14 @@ def test_member_store_has_copies_or_views(mount, nginx, faults, place, store, wa
 
 
 def behind_a_slow_one(mount, nginx, faults, place, **options):
-    """A program that its server holds, that server, the team's of it with the options of TEAM.md, and a new member."""
-    # a kept connection that is silent for a second gets its request repeated
+    """Return a program, the server that holds it, the team's server with the options of docs/TEAM.md, and a new member."""
+    # curl repeats a request on a kept connection that is silent for a second
     upstream = faults("close")
     program, other = (programs.small(place / f"app{number}", number) for number in range(2))
     upstream.serve(program, "executable")
     upstream.serve(other, "executable")
     exported = mount(f"url={upstream.url}", *exports.team_options(), exports.team_wait())
-    # it knows its server
+    # let the member learn that the server responds
     assert fetching.read(exported.artifact(other.id)) == other.read()
     upstream.behave("hold")
     server = nginx(exported, **options)
@@ -199,7 +202,9 @@ def behind_a_slow_one(mount, nginx, faults, place, **options):
 
 @pytest.mark.limit(60)
 def test_slow_download_answers_424_then_file(mount, nginx, faults, place, env):
-    """Who waits gets it; who does not, asks again, and has not remembered that it was not there."""
+    """
+    One client waits and gets the file; the other one does not wait, keeps no negative cache entry and requests the file again.
+    """
     program, upstream, server, member = behind_a_slow_one(mount, nginx, faults, place)
 
     def find(name, **more):
@@ -211,7 +216,7 @@ def test_slow_download_answers_424_then_file(mount, nginx, faults, place, env):
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         waiting = pool.submit(find, "patient"), pool.submit(fetching.read, member.artifact(program.id))
         try:
-            # the first thing that the one does, and the last one that the other does before it asks
+            # the first step of one client, and the last step of the other client before its request
             tools.wait_until((place / "patient").exists, "a client")
             fetching.await_waiters(member, 1)
         finally:
@@ -224,13 +229,13 @@ def test_slow_download_answers_424_then_file(mount, nginx, faults, place, env):
 @pytest.mark.limit(120)
 def test_member_gets_response_before_its_time_limit(mount, nginx, faults, place, store):
     """
-    A new mount of bidfs gives a server up early that it has never heard. With what is shipped it does not so with the shared one,
-    which has something slow to say: it has all hits meanwhile, nor is a file absent that is on its way.
+    A new mount gives a server without any response up early. The shared mount with the shipped options responds in time while its
+    upstream is slow: hits are served meanwhile, and a file in download is not absent.
     """
     kept = programs.small(place / "kept", 3)
     programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
     program, upstream, server, member = behind_a_slow_one(mount, nginx, faults, place, soon="3s")
-    # and no more: that it is left alone, nobody may say
+    # the server is not in backoff
     member.permit(f"HTTP 424, refused: '{server.url}'")
     assert fetching.read(member.artifact(program.id)) == errno.ENOENT
     assert upstream.active() == 1
@@ -243,8 +248,8 @@ def test_member_gets_response_before_its_time_limit(mount, nginx, faults, place,
 @pytest.mark.limit(90)
 def test_hit_does_not_wait_for_misses(mount, mode, nginx, faults, place, store):
     """
-    More misses than are waited for at once, of a server that is silent: what is there is served as if there were none, and so is
-    the rest of what was fetched before them.
+    The upstream is silent and there are more misses than waiting places: hits are served at once, and so is the rest of an earlier
+    download.
     """
     upstream = faults()
     program, kept = (programs.small(place / f"app{number}", number) for number in range(2))
@@ -259,13 +264,13 @@ def test_hit_does_not_wait_for_misses(mount, mode, nginx, faults, place, store):
     def ask(one):
         return get(f"{server.url}/buildid/{one.id}/executable")
 
-    # who reads it has time; nothing on the way to him keeps so much
+    # this client reads slowly; no buffer on the way holds so many bytes
     transfer = urllib.request.urlopen(f"{server.url}/buildid/{large.id}/executable", timeout=60)
     upstream.behave("stall-headers")
     with concurrent.futures.ThreadPoolExecutor(len(missing)) as pool:
         answers = [pool.submit(ask, one) for one in missing]
         try:
-            # all that may wait do, one each
+            # one request is in each waiting place
             fetching.await_waiters(exported, server.waiting)
             for _ in range(server.waiting):
                 assert ask(kept)[2] == kept.read()
@@ -279,7 +284,7 @@ def test_hit_does_not_wait_for_misses(mount, mode, nginx, faults, place, store):
 
 
 def test_missing_fetch_server_leaves_hits_served(mount, nginx, split, place, store):
-    """Without the nginx that waits there is what is there; nothing is absent for that, nor is the server left alone."""
+    """Without the nginx that waits, stored files are served; no missing file is absent, and the server is not put into backoff."""
     exported = mount(*exports.team_options())
     server, url = nginx(exported), f"/buildid/{split.id}/debuginfo"
     gone, front = server.processes
@@ -287,7 +292,7 @@ def test_missing_fetch_server_leaves_hits_served(mount, nginx, split, place, sto
     assert get(server.url + url)[2] == split.debug.read_bytes()
     assert get(f"{server.url}/buildid/{'0' * 40}/debuginfo")[0] == get(f"{server.url}/metrics")[0] == 424
     exports.end(front)
-    # nothing is mounted there
+    # a directory without a mount
     other = exports.NginxOverMount(exported, store / "nowhere", place / "other")
     try:
         status, headers, body = get(other.url + url, Range="bytes=10-19")
@@ -300,14 +305,14 @@ def test_missing_fetch_server_leaves_hits_served(mount, nginx, split, place, sto
 @pytest.mark.limit(90)
 @pytest.mark.parametrize("trouble", ["error:503", "stall-headers"])
 def test_upstream_outage_is_not_cached_by_members(mount, nginx, faults, place, trouble):
-    """What the shared mount could not ask for, or not yet, no member remembers as absent; and all else is there all the time."""
+    """No member caches an absence that the shared mount could not confirm, and stored files are served all the time."""
     upstream = faults()
     program, kept, *others = [programs.small(place / f"app{number}", number) for number in range(8)]
     upstream.serve(program, "executable")
     upstream.serve(kept, "executable")
     exported = mount(f"url={upstream.url}", *exports.team_options())
     shared = nginx(exported)
-    # of which it waits for a second only
+    # wait for one second only
     tools.wait_until(lambda: fetching.read(exported.artifact(kept.id)) == kept.read(), "what there is")
     own = place / "own"
     own.mkdir()
@@ -315,7 +320,7 @@ def test_upstream_outage_is_not_cached_by_members(mount, nginx, faults, place, t
     exported.permit(upstream.url)
     member.permit(shared.url)
     upstream.behave(trouble)
-    # more than it takes to leave a server alone that has nothing but trouble
+    # more failures than put a server into backoff
     assert fetching.read_all([member.artifact(one.id) for one in (program, *others)]) == [errno.ENOENT] * 7
     assert fetching.read(member.artifact(kept.id)) == kept.read()
     upstream.behave()

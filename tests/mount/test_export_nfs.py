@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A team reads one mount by NFS: a real server, with the configuration of contrib/nfs."""
+"""A team reads a mount over NFS: a real server with the configuration of contrib/nfs."""
 import hashlib
 import itertools
 import json
@@ -31,7 +31,7 @@ def ganesha(mount, place):
 @pytest.mark.limit(180)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_thousand_files_are_equal_over_nfs(ganesha, mount, mode, store, place, version):
-    """Each byte of each file, of which some are real programs and the others are small and many."""
+    """Compare every byte of some real programs and many small files."""
     count = int(os.environ.get("BID_TEST_NFS_FILES", "1000"))
     sample = programs.small(place / "app", 1)
     contents = {}
@@ -68,7 +68,7 @@ def test_miss_is_downloaded_once_for_all_clients(ganesha, mount, mode, faults, p
 
 @pytest.mark.limit(60)
 def test_status_is_readable_over_nfs(ganesha, mount, mode, faults, place):
-    """All of it, though it grows while the server may remember how long it was; as it is, by NFSv4 (docs/TEAM.md)."""
+    """The status is read to its end though it grows while the server caches its size; it is current with NFSv4 (docs/TEAM.md)."""
     version = 4
     upstream = faults()
     exported = mount("allow_other", f"url={upstream.url}")
@@ -102,18 +102,21 @@ def test_simultaneous_clients_download_once(ganesha, mount, mode, faults, place,
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("trouble", ["error:503", "stall-headers"])
 def test_upstream_outage_is_an_error_not_absence(ganesha, mount, faults, place, store, version, trouble):
-    """With the options of docs/TEAM.md no client takes it for absence; what is there is read meanwhile, and all after it."""
+    """
+    With the options of docs/TEAM.md no client takes an outage for absence; stored files are readable meanwhile, and all files
+    afterwards.
+    """
     upstream = faults()
     program, kept = (programs.small(place / f"app{number}", number) for number in range(2))
     upstream.serve(program, "executable")
     programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
-    # three answers of the one kind come within a second but for a busy machine, and of the other kind none ever does
+    # three responses of one kind come within a second except on a busy machine; responses of the other kind never come
     wait = ["wait=60"] if trouble == "error:503" else []
     exported = mount("allow_other", f"url={upstream.url}", *exports.team_options(), *wait)
     exported.permit(upstream.url)
     nfs, name = ganesha(exported), f"buildid/{program.id}/elf"
     upstream.behave(trouble)
-    # not within wait=: the clients of kernels ask again, until it is there
+    # kernel clients retry for longer than wait=, until the file is there
     said = "SERVERFAULT" if trouble == "error:503" else "NFS3ERR_JUKEBOX" if version == 3 else "NFS4ERR_DELAY"
     assert said in nfs.run("nfs-cat", nfs.url(version, name), status=10).stderr
     assert nfs.cat(version, f"buildid/{kept.id}/elf") == kept.read()
@@ -125,7 +128,7 @@ def test_upstream_outage_is_an_error_not_absence(ganesha, mount, faults, place, 
 
 @pytest.fixture
 def shared(needs_root, place):
-    """A directory in which mounts come and go in the server's namespace as they do here."""
+    """Make a directory whose mounts propagate into the server's namespace."""
     path = place / "shared"
     path.mkdir()
     tools.run("mount", "--bind", path, path)
@@ -135,7 +138,7 @@ def shared(needs_root, place):
 
 
 def take_device(shared, device):
-    """Takes what was given back, and all below it that others give back: a mount gets the lowest number that is free."""
+    """Occupy the lowest free device numbers up to @device, as a new mount gets the lowest one."""
     for _ in range(50):
         other = shared / f"other{len(list(shared.iterdir()))}"
         other.mkdir()
@@ -149,8 +152,8 @@ def take_device(shared, device):
 @pytest.mark.parametrize("how", ["killed", "told"])
 def test_client_survives_remount(shared, ganesha, mount, mode, store, place, version, how):
     """
-    The daemon and the server are killed and come back, or the server goes on and is told to let go of the mount and to take the
-    new one, which has another device number. The client reads on by its handles.
+    Daemon and server are killed and restarted, or the running server releases the mount and takes the new one, which has another
+    device number. The client keeps reading by its handles.
     """
     built = [programs.small(place / f"app{seed}", seed) for seed in range(3)]
     for program in built:
@@ -172,7 +175,7 @@ def test_client_survives_remount(shared, ganesha, mount, mode, store, place, ver
             m.unmount()
         take_device(shared, device)
         while os.stat((again := mount("allow_other", "ro", at=m.path)).path).st_dev == device:
-            # somebody else had it, who gave it back in between
+            # another mount had the number and has released it
             again.unmount()
             take_device(shared, device)
         if how == "killed":
@@ -191,7 +194,7 @@ def test_client_survives_remount(shared, ganesha, mount, mode, store, place, ver
 @pytest.mark.limit(60)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_private_file_is_refused_to_clients(ganesha, mount, store, place, version):
-    """All_Squash: a client is nobody, whoever it says it is."""
+    """All_Squash maps each client to nobody, whatever user it claims."""
     program = programs.small(place / "app", 1)
     programs.into_store(store, program.id, "/usr/bin/app", program.path).chmod(0o700)
     server = ganesha(mount("allow_other", "ro"))
@@ -202,7 +205,10 @@ def test_private_file_is_refused_to_clients(ganesha, mount, store, place, versio
 @pytest.mark.limit(900 if os.environ.get("BIDFS_FULL") else 60)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_forged_nfs_handle_is_refused(ganesha, mount, store, place, version):
-    """R29: cut, flipped, random ones, near to a right one and far from it. The server says that they are none, and both live on."""
+    """
+    R29: truncated, flipped and random handles, near a valid one and far from it. The server refuses them, and server and daemon
+    survive.
+    """
     program = programs.small(place / "app", 1)
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
     m = mount("allow_other", "ro")
@@ -211,7 +217,7 @@ def test_forged_nfs_handle_is_refused(ganesha, mount, store, place, version):
     forger = ["/usr/bin/python3", tools.ROOT / "tests/mount/nfs_forger.py", version, "/bid", name, os.stat(m / name).st_ino, count]
     answers = json.loads(server.run(*forger, timeout=880).stdout)
     print(answers)
-    # each is asked about three times: NFS3ERR_STALE, NFS3ERR_BADHANDLE; and some numbers are right, by another bit of their kind
+    # three requests for each handle give NFS3ERR_STALE or NFS3ERR_BADHANDLE; some forged numbers are valid by chance
     assert answers["70"] > count and answers["10001"] > count and answers.get("0", 0) < count / 10, answers
     assert server.server.poll() is None and server.cat(version, name) == program.read()
     assert m.end(signal.SIGTERM)[0] == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The steps of docs/TEAM.md, word by word, in a machine that systemd has started."""
+"""The steps of docs/TEAM.md, word for word, in a container with systemd."""
 import re
 import textwrap
 
@@ -17,7 +17,7 @@ def page():
 
 
 def steps():
-    """The scripts, by the number of their step."""
+    """Return the scripts by the number of their step."""
     server = page().split("## The server")[1]
     return {int(number): textwrap.dedent(script) for number, script in
             re.findall(r"^(\d)\. (?:(?!^\d\.).)*?^   ```sh\n(.*?)^   ```$", server, re.MULTILINE | re.DOTALL)}
@@ -32,13 +32,13 @@ def test_team_page_commands_work():
 
 
 def asked(machine, path):
-    """The status and the size of what nginx answers."""
+    """Return status and size of nginx's response."""
     return machine.run("curl", "-s", "-o", "/dev/null", "-w", "%{http_code} %{size_download}", f"http://localhost:8002/{path}",
                        status=None).stdout
 
 
 def statuses(machine, path, script):
-    """All that nginx answers with while a script is run, and behind it."""
+    """Return all statuses of nginx during a script, and one after it."""
     ask = f"curl -s -o /dev/null -w '%{{http_code}}\\n' http://localhost:8002/{path}"
     return set(machine.run("sh", "-euc", f"({script}) & while kill -0 $! 2>/dev/null; do {ask}; sleep 0.02; done; wait $!; {ask}")
                .stdout.split())
@@ -57,7 +57,7 @@ until new=$(daemon) && [ "$new" -ne 0 ] && [ "$new" -ne "$old" ]; do sleep 0.1; 
 def test_team_server_survives_restarts(machine):
     machine.run("install", "-D", "/usr/bin/true", TRUE)
     script = steps()
-    # there is no network: whoever is asked does not answer
+    # there is no network: no server responds
     machine.run("sh", "-euxc", script[1].replace("https://debuginfod.debian.net", "http://127.0.0.1:1"))
     ident = machine.run("bidctl", f"--store={STORE}", "list").stdout.split("\t")[0]
     size = machine.run("stat", "-c", "%s", TRUE).stdout.strip()
@@ -70,7 +70,7 @@ def test_team_server_survives_restarts(machine):
     assert asked(machine, absent).startswith("424")
     machine.run("systemctl", "stop", "bidfs-fetch")
     assert asked(machine, f"buildid/{ident}/executable") == f"200 {size}" and asked(machine, absent).startswith("424")
-    # as the start of the machine does it
+    # as at the start of the machine
     machine.run("umount", "/run/bidfs-here")
     machine.run("systemctl", "daemon-reload")
     machine.run("systemctl", "start", "run-bidfs\\x2dhere.mount", "bidfs-fetch")
@@ -78,12 +78,12 @@ def test_team_server_survives_restarts(machine):
     script_of_member, = scripts_of_members()
     machine.run("sh", "-euxc", script_of_member)
     assert "/etc/default/bidfs" in machine.run("systemctl", "show", "-p", "EnvironmentFiles", "run-bidfs.mount").stdout
-    # nor is anything absent that no mount is there to tell of
+    # without a mount no file is absent
     for trouble in (KILL, "umount /run/bidfs", "systemctl restart bidfs", "systemctl stop bidfs"):
         assert statuses(machine, absent, trouble) == {"424"}, trouble
     assert asked(machine, "metrics").startswith("424")
     machine.run("systemctl", "start", "bidfs")
-    # where TEAM.md says that the error is: EHOSTUNREACH
+    # the error that TEAM.md names: EHOSTUNREACH
     assert "(113: " in machine.journal("bidfs-fetch")
 
     if exports.why_no_nfs():
@@ -99,13 +99,13 @@ def test_team_server_survives_restarts(machine):
                                status=None).returncode == 0 for version in (3, 4))
 
     tools.wait_until(is_exported, "an export", 40)
-    # A daemon that is gone later than what is exported: by Wants=nfs-ganesha.service, which looks like the thing to say, it would
-    # be started again at once, without RestartSec=, and soon "too quickly" for systemd to start it at all.
+    # A daemon that outlives its export: Wants=nfs-ganesha.service, the obvious setting, would start nfs-ganesha again at once,
+    # without RestartSec=, and soon too often for systemd's start limit.
     machine.run("sh", "-euc", "printf '[Service]\nExecStopPost=sleep 1\n' >/etc/systemd/system/bidfs.service.d/late.conf; "
                 "systemctl daemon-reload")
     pid = machine.property("bidfs", "MainPID")
     machine.run("kill", "-KILL", pid)
-    # nfs-ganesha ends before, and has 90 s for that (DefaultTimeoutStopSec=)
+    # nfs-ganesha ends before, within 90 s (DefaultTimeoutStopSec=)
     tools.wait_until(lambda: machine.property("bidfs", "MainPID") not in (pid, "0"), "another daemon", 120)
     tools.wait_until(is_exported, "an export of the other mount", 40)
     assert "Scheduled restart job" in (log := machine.journal("bidfs")) and "immediately" not in log, log
@@ -114,5 +114,5 @@ def test_team_server_survives_restarts(machine):
     assert asked(machine, f"buildid/{ident}/executable") == f"200 {size}"
     machine.run("systemctl", "stop", "bidfs")
     assert machine.property("bidfs", "Result") == "success", machine.journal("bidfs")
-    # "failed" is what it is called when nfs-ganesha aborts while it ends, as it does now and then
+    # the state is "failed" if nfs-ganesha aborts while it ends, as it sometimes does
     assert machine.property("nfs-ganesha", "ActiveState") in ("inactive", "failed"), machine.journal("nfs-ganesha")

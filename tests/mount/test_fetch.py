@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What is missing comes from a server: once, right, and so that the store is perf's as before."""
+"""Downloads of missing artifacts: requested once, complete, and stored in perf's layout."""
 import errno
 import os
 import pathlib
@@ -31,7 +31,7 @@ def test_one_download_for_many_readers(mount, mode, faults, place, program):
     assert crowd.communicate()[0] == f"{CROWD} right\n"
     assert server.count() == server.count(program.id) == 1
     assert m.counter("fetched") == 1
-    # the other artifact of that build is another download, and a stored one is none
+    # the other artifact of the build is another download, and a stored artifact needs none
     assert read_all(names(m, program.id, "debuginfo")) == [program.debug.read_bytes()] * 2
     assert read_all(names(m, program.id)) == [program.read()] * 2
     assert server.count() == 2
@@ -42,13 +42,13 @@ def test_downloaded_file_is_listed(mount, mode, faults, program, store):
     server.serve(program)
     m = mount(f"url={server.url}")
     assert os.listdir(m / "buildid") == []
-    # a look at the name is enough, and tells the true size
+    # a stat(2) of the name downloads the file and returns its size
     assert os.stat(m.artifact(program.id, "debuginfo")).st_size == program.debug.stat().st_size
     assert os.listdir(m / "buildid") == [program.id]
     tools.wait_until(lambda: sorted(os.listdir(m / "buildid" / program.id)) == ["debuginfo", "info", "section"], "the listing")
     assert read(m / "buildid" / program.id / "executable") == program.read()
     assert sorted(os.listdir(m / "buildid" / program.id)) == ["debuginfo", "elf", "executable", "info", "section"]
-    # and it is there without the server, under every name
+    # the file is there without the server, under every name
     server.stop()
     m.unmount()
     again = mount("offline")
@@ -61,7 +61,7 @@ def test_downloaded_file_is_listed(mount, mode, faults, program, store):
 
 @pytest.mark.parametrize("beside", ("store", "lower"))
 def test_stripped_debug_file_yields_to_the_servers(mount, faults, place, program, store, beside):
-    """A debug file with neither DWARF nor symbols is served only without a better one."""
+    """A debug file with neither DWARF nor symbols is served only if no server has a better one."""
     stripped = place / "stripped.debug"
     tools.run("objcopy", "--only-keep-debug", program.path, stripped)
     tree = place / "lower" if beside == "lower" else store
@@ -94,7 +94,7 @@ def test_stripped_debug_file_is_served_if_no_server_delivers(mount, faults, plac
 
 
 def test_long_id_is_fetched_once(mount, faults, place):
-    """Asked for by all of its 32 bytes; perf then asks by 20."""
+    """Readers open all of its 32 bytes; perf then opens the first 20."""
     program = programs.small(place / "app", 1, f"-Wl,--build-id=0x{'0123456789abcdef' * 4}")
     server = faults()
     server.serve(program)
@@ -114,7 +114,7 @@ def test_downloaded_build_is_found_by_perf(mount, mode, faults, store, place, en
         pytest.skip(f"perf cannot record here: {done.stderr.strip()[:200]}")
     server = faults()
     server.serve(recorded)
-    # another build takes its place, and a server has the one that ran
+    # another build replaces the program; the server has the recorded one
     programs.burn(place / "prog", "hot_other", 2)
 
     def perf(cache, *arguments):
@@ -126,13 +126,13 @@ def test_downloaded_build_is_found_by_perf(mount, mode, faults, store, place, en
     m = mount(f"url={server.url}")
     m.permit(r"404|absent")
     assert "hot_recorded" in perf(m, *report)
-    # perf's own store has it now, in perf's own layout
+    # now the store has the build in perf's layout
     assert "hot_recorded" in perf(store, *report)
     assert recorded.id not in perf(store, "buildid-cache", "-M", "perf.data")
 
 
 def keep_reading(paths):
-    """What readers see in a time in which the kernel and the mount forget what they keep for a moment only."""
+    """Return the results of reads over a time in which the short caches of kernel and mount expire."""
     end = time.monotonic() + 1.3
     seen = set()
     while time.monotonic() < end:
@@ -143,7 +143,7 @@ def keep_reading(paths):
 
 @pytest.mark.parametrize("modified", [1577836800, int(time.time()) + 10 ** 6], ids=["past", "future"])
 def test_file_time_is_last_modified(mount, faults, place, program, modified):
-    """gdb warns of a source that is more recent than its program. A time to come is none."""
+    """gdb warns of a source that is newer than its program. A time in the future is ignored."""
     server = faults()
     server.serve(program)
     source = server.root / program.id / "source/usr/src/a.c"
@@ -162,10 +162,10 @@ def test_absence_is_cached(mount, faults, program):
     m = mount(f"url={server.url}", "errors=strict")
     first, second = names(m, program.id)
     assert read(first) == errno.ENOENT and server.count(program.id) == 1
-    # by its other name the kernel does not know it, but the mount does
+    # the kernel does not know the other name; the mount does
     assert keep_reading([first, second]) == {errno.ENOENT} and server.count(program.id) == 1
     assert m.counter("remembered_absent") == 1
-    # of the one kind only
+    # the negative entry is for one kind only
     server.serve(program)
     assert read(m.artifact(program.id, "debuginfo")) == program.debug.read_bytes()
     assert read(second) == errno.ENOENT
@@ -191,13 +191,13 @@ def test_file_above_size_limit_is_refused(mount, mode, faults, place, program, s
     server.serve(program)
     m = mount(f"url={server.url}", "max_size=1M")
     assert read(m.artifact(large.id)) == errno.EFBIG
-    # what does not say how large it is is cut off on the way
+    # a body without Content-Length is cut off at the limit
     unsaid = programs.forge(large, "ab" * 20, place / "unsaid")
     server.serve(unsaid)
     server.behave("chunked", ident=unsaid.id)
     assert read(m.artifact(unsaid.id)) == errno.EFBIG
     assert not [path for path in contents(store) if large.id in path or unsaid.id in path] and leftovers(store) == []
-    # what fits is served, and the large file where it may be
+    # a small file is served; the large one is served by a mount with a larger limit
     assert read(m.artifact(program.id)) == program.read()
     assert read(mount(f"url={server.url}", "max_size=4M").artifact(large.id)) == large.read()
 
@@ -215,10 +215,10 @@ def test_two_mounts_share_downloads(mount, mode, faults, program, store):
     server = faults("delay:0.5*2")
     server.serve(program)
     first, second = mount(f"url={server.url}"), mount(f"url={server.url}")
-    # both fetch, as they do not know of each other; one of the two files is kept
+    # the mounts share no download: both fetch, and one of the two files is kept
     assert read_all([first.artifact(program.id), second.artifact(program.id)]) == [program.read()] * 2
     assert len([path for path in contents(store) if path.endswith(f"{program.id}/elf")]) == 1
-    # what the one fetched, the other has
+    # a file that one mount downloads appears in the other
     assert read(first.artifact(program.id, "debuginfo")) == program.debug.read_bytes()
     tools.wait_until(lambda: server.count(program.id, "debuginfo") == 1 and read(second.artifact(program.id, "debuginfo")) ==
                      program.debug.read_bytes(), "the other mount's file", 2)
@@ -242,12 +242,12 @@ def test_full_disk_is_enospc_and_recovers(needs_root, mount, mode, faults, place
         m.permit("no space left for .*: evicted 0")
         assert read(m.artifact(kept.id)) == kept.read()
         assert contents(store) == before
-        # the room is free again, and what fits is fetched
+        # the space is free again, and a small file is downloaded
         tools.wait_until(lambda: os.statvfs(store).f_bfree * os.statvfs(store).f_frsize > 15 << 20, "the room")
         assert read(m.artifact(program.id)) == program.read()
         m.unmount()
     finally:
-        # with what failed before, the daemon may still have it
+        # the daemon may still hold files of the failed download
         tools.run("umount", "-l", store)
 
 
@@ -258,12 +258,11 @@ def test_offline_mount_downloads_nothing(mount, faults, program):
     assert read(m.artifact(program.id)) == errno.ENOENT
     assert not (m / "buildid" / program.id).exists()
     assert server.count() == 0
-    # the same server, by the environment
+    # the same server from the environment
     assert read(mount(env_more={"DEBUGINFOD_URLS": server.url}).artifact(program.id)) == program.read()
 
 
 def test_unwritable_store_is_served_without_downloads(needs_root, mount, faults, program, store):
-    """It is served as it is; nothing can be fetched into it, and nothing is broken."""
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
     tools.run("mount", "--bind", store, store)
     try:

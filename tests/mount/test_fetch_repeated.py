@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a server may do wrong, a few times each; with BIDFS_FULL=1 as often as it takes to believe it (R2, R3, R5 to R9, R12)."""
+"""Faults of servers, a few times each; with BIDFS_FULL=1 in the numbers of the requirements (R2, R3, R5 to R9, R12)."""
 import contextlib
 import errno
 import itertools
@@ -25,7 +25,7 @@ def ids():
 
 
 def serve(server, program, ident, content=None):
-    """The program under another id; @content is its, if it is known."""
+    """Serve the program under another id; @content is the id of its content, if known."""
     directory = server.root / ident
     directory.mkdir()
     (directory / "executable").write_bytes((content or program.read()).replace(bytes.fromhex(program.id), bytes.fromhex(ident)))
@@ -37,13 +37,13 @@ def published(store):
 
 
 def forget(m, server, ident):
-    """Neither the server nor the store has it any more: thousands of them would fill a disk."""
+    """Remove the files of server and store, as thousands of them would fill a disk."""
     for directory in (server.root / ident, m.store / "[debuginfod]" / ident):
         shutil.rmtree(directory, ignore_errors=True)
 
 
 def refused(m, server, program, ident, behaviour):
-    """Of what a server sends so, nothing is published; and it is forgiven, so that it will be asked the next time."""
+    """Check that nothing of the server's response is published, and end its backoff."""
     one, whole = next(ident), next(ident)
     serve(server, program, one)
     path = serve(server, program, whole)
@@ -62,7 +62,10 @@ CUTS |= dict.fromkeys(("truncate", "truncate-noclen", "truncate-chunked"), 211 i
 @pytest.mark.limit(HOUR if FULL else 60)
 @pytest.mark.parametrize("form", CUTS)
 def test_truncated_body_is_never_published(mount, faults, place, store, form):
-    """R2: cut anywhere, with a length, without, and without the last chunk. Of a bare one, the file alone can tell."""
+    """
+    R2: cut anywhere, with Content-Length, without it, and without the last chunk. Without any size only the file itself shows the
+    cut.
+    """
     program, server, ident = programs.small(place / "app", 1, "-s", *(["-DBALLAST=8000"] if FULL else [])), faults(), ids()
     m = mount(f"url={server.url}", "wait=30")
     m.permit(server.url)
@@ -73,7 +76,7 @@ def test_truncated_body_is_never_published(mount, faults, place, store, form):
 
 @pytest.mark.limit(HOUR)
 def test_large_truncated_body_is_never_published(mount, faults, place, store):
-    """R2: the same of 8 MiB, at random."""
+    """R2: files of 8 MiB, cut at random."""
     program, server, ident, dice = programs.small(place / "app", 1, "-s", "-DBALLAST=8388608"), faults(), ids(), random.Random(2)
     m = mount(f"url={server.url}", "wait=30")
     m.permit(server.url)
@@ -85,14 +88,14 @@ def test_large_truncated_body_is_never_published(mount, faults, place, store):
 
 @pytest.fixture
 def wrong(place):
-    """Behaviours of a server that sends something else, over and over."""
+    """Return behaviours of a server that sends something else."""
     no_id, zeros = place / "no_id", place / "zeros"
     program, other = programs.small(place / "app"), programs.small(place / "other", 2)
     tools.run("objcopy", "--remove-section", ".note.gnu.build-id", program.path, no_id)
     zeros.write_bytes(bytes(16384))
     at = program.read().index(bytes.fromhex(program.id))
     note = [f"flip:{at + byte}" for byte in range(20)]
-    # the class, the byte order, where the sections are
+    # class, byte order, offset of the sections
     head = [f"flip:{byte}" for byte in (4, 5, 40)]
     return itertools.cycle([f"wrong-id:{other.path}", "html", *head[:1], *note[:1], f"wrong-id:{no_id}", f"wrong-id:{zeros}",
                             *head[1:], *note[1:], "flip-note", "empty"])
@@ -100,12 +103,12 @@ def wrong(place):
 
 @pytest.mark.limit(HOUR if FULL else 60)
 def test_wrong_content_leads_to_the_next_server(mount, faults, place, store, wrong):
-    """R3: what is not what was asked for is had from another server, in the same open."""
+    """R3: another server has the requested file, and the same open returns it."""
     program, bad, good, ident = programs.small(place / "app"), faults(root=place / "bad"), faults(root=place / "good"), ids()
     m = mount(f"url={bad.url}", f"url={good.url}", "wait=30")
     m.permit(bad.url)
     for behaviour in itertools.islice(wrong, 1000 if FULL else 6):
-        # who delivered last is asked first
+        # the preferred source comes first
         bait, one = next(ident), next(ident)
         path = serve(bad, program, bait)
         assert read(m.artifact(bait)) == path.read_bytes(), behaviour
@@ -114,7 +117,7 @@ def test_wrong_content_leads_to_the_next_server(mount, faults, place, store, wro
         bad.behave(behaviour, ident=one)
         assert read(m.artifact(one)) == path.read_bytes(), behaviour
         assert good.count(one) == 1, behaviour
-        # where it stood still meanwhile, the other one was faster
+        # after a stall the hedged request to the other server may win
         tools.wait_until(lambda one=one: bad.count(one) > 0, "its answer")
         assert bad.count(one) == 1, behaviour
         for server, had in ((bad, bait), (bad, one), (good, one)):
@@ -128,7 +131,7 @@ CODES = ["503:1", "429:120", "502:junk", "500", "503:date3", "429:-1", "504:0", 
 @pytest.mark.limit(HOUR if FULL else 60)
 @pytest.mark.parametrize("code", CODES if FULL else CODES[:3])
 def test_error_is_retried_and_is_not_absence(mount, faults, place, env, code):
-    """R5: asked three times at most, once if the server wants a long rest, and never taken for absent."""
+    """R5: three attempts at most, one if Retry-After is long, and no negative cache entry."""
     program, server = programs.small(place / "app"), faults()
     server.serve(program)
     for _ in range(23 if FULL else 1):
@@ -147,7 +150,7 @@ def test_error_is_retried_and_is_not_absence(mount, faults, place, env, code):
 
 @pytest.mark.limit(HOUR if FULL else 60)
 def test_redirect_is_followed_only_to_http(mount, faults, place, store):
-    """R6: nowhere but to HTTP, and not for ever; the file at the other end is never seen."""
+    """R6: to HTTP alone, and a limited number of times; a file:// target is never read."""
     secret, server, ident = place / "secret", faults(), ids()
     program = programs.small(secret)
     targets = ["file:///etc/passwd", f"file://{secret}", "ftp://127.0.0.1/{path}", "gopher://127.0.0.1:70/_", "//[bad",
@@ -155,7 +158,7 @@ def test_redirect_is_followed_only_to_http(mount, faults, place, store):
                "tftp://127.0.0.1/x"]
     behaviours = ["redirect-loop", "redirect-chain:6", *(f"redirect:{target}" for target in targets)]
     for behaviour in itertools.islice(itertools.cycle(behaviours), 50 if FULL else len(behaviours)):
-        # one that is refused often is not asked for a while
+        # a source that is refused often is in backoff
         m = mount(f"url={server.url}", "wait=30")
         m.permit(server.url)
         one = next(ident)
@@ -173,14 +176,14 @@ BOMBS = ["big-length", "endless", "encoded", "bomb", "many-headers:1048576", "ma
 
 
 def memory(m):
-    """The most that the daemon has had, in bytes."""
+    """Return the peak resident bytes of the daemon."""
     with open(f"/proc/{m.pid}/status", encoding="ascii") as file:
         return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM:"))
 
 
 @pytest.mark.limit(HOUR if FULL else 60)
 def test_endless_body_is_bounded(mount, faults, place, store):
-    """R7: however much comes, what is taken of it is bounded, on the disk and in memory."""
+    """R7: the accepted bytes are bounded, on the disk and in memory."""
     program, server, ident = programs.small(place / "app"), faults(), ids()
     m = mount(f"url={server.url}", "wait=30", "max_size=4M")
     m.permit(server.url)
@@ -190,20 +193,20 @@ def test_endless_body_is_bounded(mount, faults, place, store):
         path = serve(server, program, one)
         server.behave(behaviour, ident=one)
         assert read(m.artifact(one)) in (errno.ENOENT, errno.EFBIG, path.read_bytes()), behaviour
-        # it is forgiven what it did, so that it is asked the next time
+        # end the backoff of the server
         bait = next(ident)
         path = serve(server, program, bait)
         tools.wait_until(lambda bait=bait, path=path: read(m.elf_file(bait)) == path.read_bytes(), "another file", 20)
         assert server.count(one) > 0, behaviour
         most = memory(m) if number == 0 else most
         assert sum(os.path.getsize(store / name) for name in published(store)) < (number + 1) * 65536, behaviour
-    # the sanitizer keeps what was freed for a while
+    # the sanitizer keeps freed memory for a while
     assert memory(m) - most < (32 if tools.is_sanitized() else 8) << 20 and leftovers(store) == []
 
 
 @pytest.mark.limit(HOUR if FULL else 60)
 def test_absence_is_requested_once_per_server(mount, faults, place, env):
-    """R8: each server is asked once for each id, whatever is asked how often; what comes to be there is had after a refresh."""
+    """R8: each server gets one request for each id, whatever name is opened; a file that appears later is found after a refresh."""
     program = programs.small(place / "app")
     servers = [faults(*behaviours, root=place / f"s{number}") for number, behaviours in enumerate((["absent"], ["gone"], []))]
     m = mount(*[f"url={server.url}" for server in servers], "wait=60", "miss_rate=0")
@@ -220,7 +223,7 @@ def test_absence_is_requested_once_per_server(mount, faults, place, env):
 
 @contextlib.contextmanager
 def black_hole():
-    """An address that answers no SYN: nobody takes what is connected, and there is no room for more."""
+    """Yield an address that answers no SYN: the backlog of the listening socket is full."""
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(socket.socket())
         server.bind(("127.0.0.1", 0))
@@ -235,10 +238,10 @@ def black_hole():
 @pytest.mark.limit(HOUR if FULL else 60)
 @pytest.mark.parametrize("how", ["name", "refused", "black hole", "certificate"])
 def test_unreachable_server_costs_one_connect_limit(mount, faults, certificate, how):
-    """R9: an open costs one time limit for connecting at most, and after the first there is none for a while."""
+    """R9: an open costs one connect timeout at most, and the next opens cost none during the backoff."""
     with contextlib.ExitStack() as stack:
         if how == "certificate":
-            # nobody vouches for it
+            # a self-signed certificate
             url = faults(certificate=certificate).url
         elif how == "black hole":
             url = stack.enter_context(black_hole())
@@ -255,14 +258,14 @@ def test_unreachable_server_costs_one_connect_limit(mount, faults, certificate, 
             assert answer["attempts"] <= 1, answer
         print(f"{how}: the slowest open took {slowest:.2f} s, all {time.monotonic() - begun:.2f} s")
         (source,) = m.status()["sources"]
-        # each pause is of 5 s and more
+        # each backoff takes 5 s or more
         assert source["breaker"] == "open" and 1 <= source["requests"] <= 1 + (time.monotonic() - begun) // 5, source
         assert m.counter("remembered_absent") == 0
 
 
 @pytest.mark.limit(HOUR)
 def test_changed_bytes_are_refused_until_accepted(mount, faults, place, store, env):
-    """R12: sound, but other bytes than were had first under that id: refused, until the user takes them."""
+    """R12: a valid file with other bytes than the first download of its id is refused until the user accepts it."""
     program, server = programs.small(place / "app"), faults()
     many = list(itertools.islice(ids(), 100))
     paths = [serve(server, program, one) for one in many]

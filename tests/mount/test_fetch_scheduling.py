@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Servers in trouble, many times over: dying in the middle, dripping, in every pairing. BIDFS_FULL=1 runs the full numbers."""
+"""Servers that fail many times over: killed in a body, dripping, in each combination. BIDFS_FULL=1 runs the full numbers."""
 import errno
 import itertools
 import os
@@ -29,7 +29,7 @@ def of_size(program, ident, size, output):
 @pytest.mark.limit(3600 if FULL else 60)
 @pytest.mark.parametrize("size", SIZES)
 def test_server_killed_in_body_leaves_no_partial_file(mount, faults, place, store, size):
-    """No part of a file is ever seen, it is not taken for absent, and once the server is back so is the file."""
+    """No part of a file is visible, the file is not absent, and it comes once the server is back."""
     original, rng = programs.small(place / "app"), random.Random(1)
     server = faults()
     m = mount(f"url={server.url}", "wait=50")
@@ -37,7 +37,7 @@ def test_server_killed_in_body_leaves_no_partial_file(mount, faults, place, stor
     for number in range(500 if FULL else 6):
         program = of_size(original, f"{number:04x}" * 10, size, place / "made")
         server.serve(program, "executable")
-        # more often than it is tried again
+        # more often than a download is retried
         server.behave(f"reset:{rng.randrange(size)}*3", ident=program.id)
         path = m.artifact(program.id)
         assert read(path) == errno.ENOENT
@@ -48,13 +48,13 @@ def test_server_killed_in_body_leaves_no_partial_file(mount, faults, place, stor
 
 
 def test_slow_first_byte_prefers_the_other_server(mount, faults, place):
-    """What begins slowly is had from another server, which is asked first from then on; what does not is fetched once."""
+    """A server that starts slowly loses to another one, which is preferred from then on."""
     original, numbers = programs.small(place / "app"), itertools.count()
     slow, quick = faults("slow:5000", root=place / "slow"), faults(root=place / "quick")
     m = mount(f"url={slow.url}", f"url={quick.url}", "wait=60")
 
     def fetched(size, *behaviours):
-        """How often each was asked for one more."""
+        """Download another file and return the requests of both servers."""
         program, before = of_size(original, f"{next(numbers):02x}" * 20, size, place / "made"), (slow.count(), quick.count())
         for server in (slow, quick):
             server.serve(program, "executable")
@@ -66,19 +66,21 @@ def test_slow_first_byte_prefers_the_other_server(mount, faults, place):
     def only_from_quick(*what):
         assert fetched(*what) == (0, 1)
 
-    # two minutes from the slow one, and thirteen seconds for its first 64 KiB
+    # the slow server would need two minutes, thirteen seconds of them for the first 64 KiB
     assert fetched(600 << 10) == (1, 1)
     assert [source.get("found", 0) for source in m.status()["sources"]] == [0, 1]
-    # a server that delivers is asked alone
+    # the preferred source gets the only request
     for _ in range(2):
         only_from_quick(600 << 10)
-    # at a rate that will do for it, and takes two seconds
+    # at an acceptable rate, for two seconds
     only_from_quick(4 << 20, "slow:2000000")
 
 
 @pytest.mark.limit(90)
 def test_dripping_bodies_are_given_up(mount, faults, place, store):
-    """64 answers that come byte by byte: each is given up, hits do not notice, and other servers' files are had meanwhile."""
+    """
+    64 responses that come byte by byte are given up; hits keep their speed, and files of another server are downloaded meanwhile.
+    """
     names = [f"{number:04x}" * 10 for number in range(64)]
     original = programs.small(place / "app")
     here, there = (programs.forge(original, f"{byte}" * 20, place / byte) for byte in ("ee", "ef"))
@@ -89,7 +91,7 @@ def test_dripping_bodies_are_given_up(mount, faults, place, store):
     m.permit(drip.url)
 
     def hits():
-        """How long the slowest of many took, but for one in a hundred."""
+        """Return the 99th percentile of the times of many hits."""
         times = []
         for _ in range(500):
             begun = time.perf_counter()
@@ -102,9 +104,9 @@ def test_dripping_bodies_are_given_up(mount, faults, place, store):
                for name in names]
     try:
         drip.wait_active()
-        # no time is asserted: a hit that waited for a miss would take as long as the time limit of one
+        # a generous limit: a hit that waited for a miss would take a whole time limit
         assert hits() < 1.5
-        # what is too late for the time limit comes once the server is asked again
+        # a file that misses the time limit comes with a later request
         m.permit(good.url)
         tools.wait_until(lambda: read(m.artifact(there.id)) == there.read(), "the other server's file", 30)
         for process in waiting:
@@ -114,12 +116,12 @@ def test_dripping_bodies_are_given_up(mount, faults, place, store):
             process.kill()
             process.wait(10)
     assert m.counter("absent") == 0
-    # the silence of the first was noticed; the others were not even tried
+    # the first requests put the silent server into backoff; it gets no request for the other files
     assert drip.count() <= 16
 
 
 def test_stalled_server_is_hedged(mount, faults, place):
-    """One that stops sending in the middle is left to try again; whoever waits need not wait for that."""
+    """A server that stops in the body is retried; a hedged request to another server serves the reader."""
     silent, good = faults("stall:100000", root=place / "silent"), faults(root=place / "good")
     program = of_size(programs.small(place / "app"), "1" * 40, 200000, place / "made")
     for server in (silent, good):
@@ -127,12 +129,12 @@ def test_stalled_server_is_hedged(mount, faults, place):
     m = mount(f"url={silent.url}", f"url={good.url}", "wait=30", env_more={"DEBUGINFOD_TIMEOUT": "1"})
     m.permit("http://127.0.0.1")
     assert read(m.artifact(program.id)) == program.read()
-    # by itself it would be asked three times
+    # without the other server it would get three attempts
     assert silent.count(program.id) <= 2 and good.count(program.id) == 1
 
 
 def test_slow_bodies_do_not_delay_a_small_file(mount, mode, faults, place):
-    """As many large files as a server is asked for at once come slowly, and nobody waits for them: a small one is had meanwhile."""
+    """Slow downloads of large files without a reader use all connections of a server; a small file is downloaded meanwhile."""
     original, server = programs.small(place / "app"), faults()
     m = mount(f"url={server.url}", "wait=30", "errors=strict")
     m.permit(server.url)
@@ -154,7 +156,7 @@ def test_slow_bodies_do_not_delay_a_small_file(mount, mode, faults, place):
 
 @pytest.mark.limit(240)
 def test_slow_unpacking_server_is_waited_for(mount, faults, place, store, env):
-    """A server that unpacks a package before it says anything: who waits gets it, and who does not finds it later."""
+    """A server unpacks a package before its first byte: a patient reader gets the file, and an impatient one finds it later."""
     original, server = programs.small(place / "app"), faults("delay:40")
     early, late = (programs.forge(original, f"{byte}" * 20, place / byte) for byte in ("ee", "ef"))
     server.serve(early)
@@ -175,7 +177,10 @@ ORDERS = list(itertools.product([*STATES, "dead"], repeat=3))
 
 @pytest.mark.limit(1200 if FULL else 90)
 def test_three_servers_in_every_state_give_the_right_result(mount, faults, place, store):
-    """Three servers in each state: the file comes if one is well, or slow; it is absent if all say so; else nobody knows."""
+    """
+    The file comes if one of three servers has it, even slowly; it is absent if all three report that; otherwise the result is an
+    error.
+    """
     original = programs.small(place / "app")
     servers = {state: [faults(*behaviours, root=place / state) for _ in range(3)] for state, behaviours in STATES.items()}
     with socket.socket() as closed:
@@ -200,8 +205,8 @@ READERS, ROUNDS, SIZE = (1000, 20, 50 << 20) if FULL else (40, 1, 1 << 20)
 
 @pytest.mark.limit(7200 if FULL else 60)
 def test_processes_share_one_download(mount, mode, faults, place):
-    """R18: processes that open one missing file at once; each gets all of it, out of one download."""
-    # a kept connection that is silent for a second gets its request repeated
+    """R18: processes that open one missing file at once all get it from one download."""
+    # curl repeats a request on a kept connection that is silent for a second
     original, server = programs.small(place / "app"), faults("close")
     m = mount(f"url={server.url}", "wait=0", "miss_rate=0")
     for number in range(ROUNDS):
@@ -213,7 +218,7 @@ def test_processes_share_one_download(mount, mode, faults, place):
         assert read(m.artifact(single.id)) == single.read()
         alone, begun = time.monotonic() - begun, time.monotonic()
         server.behave("delay:2", ident=program.id)
-        # what they share is the file, not the time that a thousand programs take to start
+        # the download is shared; the start of a thousand programs takes its own time
         waiting = [subprocess.Popen(["cmp", "-s", m.artifact(program.id), program.path]) for _ in range(READERS)]
         assert [process.wait(600) for process in waiting] == READERS * [0]
         print(f"alone {alone:.2f} s, {READERS} of them {time.monotonic() - begun:.2f} s, with 2 s until the answer")
@@ -227,7 +232,7 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGALRM]
 
 @pytest.mark.limit(3600 if FULL else 60)
 def test_signal_interrupts_a_waiting_reader(mount, mode, faults, place):
-    """R21: a signal at any moment ends a reader of what is missing, whether it looks it up, opens or reads it."""
+    """R21: a signal ends a lookup, an open or a read of a missing file at any moment."""
     program, server, dice = programs.small(place / "app", 1, "-DBALLAST=300000"), faults(), random.Random(21)
     m = mount(f"url={server.url}", "wait=60", "miss_rate=0", env_more={"DEBUGINFOD_TIMEOUT": "60"})
     took = []

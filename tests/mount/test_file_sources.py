@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""url=file://DIR: a directory as a server, also where it is another mount."""
+"""url=file://DIR: a directory as a server, which may be another mount."""
 import errno
 import os
 import pathlib
@@ -28,7 +28,9 @@ def test_debug_directory_serves_debuginfo(mount, place):
 
 
 def test_perf_cache_as_server_leaves_no_descriptor(mount, place):
-    """perf's link leads to a directory, where the debuggers have a file; the end of the mount looks at what is open."""
+    """
+    In perf's cache a link leads to a directory, where debuggers expect a file. The end of the mount checks the open descriptors.
+    """
     program = programs.small(place / "app")
     build = place / "cache/usr/bin/app" / program.id
     build.mkdir(parents=True)
@@ -42,7 +44,7 @@ def test_perf_cache_as_server_leaves_no_descriptor(mount, place):
 
 @pytest.fixture
 def packages(place):
-    """A profile whose debug files, or a directory of them, are links into a store of packages, as with Nix, Guix and stow."""
+    """Make a profile of links to debug files, or to their directory, in a store of packages, as Nix, Guix and stow do."""
     made = []
     for number, linked in enumerate(["file", "directory"]):
         split = programs.split(programs.small(place / f"app{number}", number), place / f"app{number}.debug")
@@ -80,12 +82,12 @@ def test_directory_in_a_lower_store_names_that_store(mount, place, packages, nam
 
 
 def test_lower_store_that_fetches_is_refused(mount, place, env):
-    """Look-ups in it would wait for its servers, or for this mount, which may be one of them."""
+    """Lookups would wait for its servers, or for this very mount."""
     (place / "second").mkdir()
     (place / "m1").mkdir()
     first = mount(f"url=file://{place}/m1")
     first.permit(f"file://{place}/m1")
-    # one that fetches nothing is a store like others
+    # a mount that downloads nothing is a store like others
     local = mount(on=place / "second", at=place / "local")
 
     def check(lower, status):
@@ -102,7 +104,7 @@ def test_lower_store_without_ids_is_reported(mount, place):
 
 
 def test_missing_tree_is_unreachable_until_mounted(mount, place):
-    """A tree that is not mounted proves nothing; once it is, it is found."""
+    """A tree that is not mounted proves no absence; once mounted, its files are found."""
     program = programs.small(place / "app")
     m = mount(f"url=file://{place}/later")
     assert read(m.artifact(program.id)) == errno.ENOENT
@@ -116,7 +118,7 @@ def test_missing_tree_is_unreachable_until_mounted(mount, place):
 
 @pytest.mark.parametrize("closed", ["file", "directory", "tree", "nothing"])
 def test_private_file_of_a_tree_is_not_served(needs_root, mount, place, closed):
-    """What is fetched is everybody's where others may use the mount, so it is not taken from a file that is not."""
+    """Other users may read all downloads of a mount with allow_other, so a private file must not become one."""
     program = programs.small(place / "app")
     tree = place / "tree"
     directory = tree / "buildid" / program.id
@@ -137,7 +139,7 @@ def test_private_file_of_a_tree_is_not_served(needs_root, mount, place, closed):
 
 
 def test_mount_serves_a_mount_without_false_absence(mount, faults, place):
-    """One machine's mount fetches for another's. That it has not got a file is no proof."""
+    """The mount of one machine downloads for that of another. A missing file in it proves no absence."""
     program, absent = programs.small(place / "app"), "ab" * 20
     server = faults()
     server.serve(program)
@@ -153,19 +155,19 @@ def test_mount_serves_a_mount_without_false_absence(mount, faults, place):
 
 
 def test_hung_tree_leads_to_the_next_server(mount, faults, place):
-    """As a server that is gone leaves an NFS mount: no request is left waiting, another server is asked, and the mount ends."""
+    """The tree hangs as NFS does without its server: no request stays waiting, the next server is used, and the mount ends."""
     made = [programs.small(place / f"app{number}", number) for number in range(4)]
     server = faults()
     for program in made:
         server.serve(program)
     (place / "front").mkdir()
     (place / "silent").mkdir()
-    # each has one of its own: the kernel lets the second who looks up a name wait for the first, even at his end
+    # a tree for each mount: the kernel lets a second lookup of a name wait for the first, even when its process is killed
     back, other = mount(), mount(on=place / "silent")
-    # who looks for leaks stops all threads, and would wait for those that are left behind
+    # the leak checker would wait for the hung threads
     env = {"ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"}
     front = mount(f"url=file://{back}", f"url={server.url}", on=place / "front", env_more=env)
-    # a wait of its own that is over first would let the next one ask before the first has failed
+    # wait= is longer than the time limit of the tree, so that each request fails before the next one starts
     alone = mount(f"url=file://{other}", "wait=5", on=place / "front", env_more={**env, "DEBUGINFOD_TIMEOUT": "1"})
     for m in (back, other):
         tools.stop(m.pid)
@@ -177,12 +179,12 @@ def test_hung_tree_leads_to_the_next_server(mount, faults, place):
             tools.wait_until(lambda m=m: m.status()["downloads"] == [], "the end of all requests")
         alone.expect("the file system does not answer")
         assert alone.counter("remembered_absent") == 0
-        # one of them has paid for all, or one for those of each pause
+        # one request has waited for the tree, or one in each half-open state
         (tree,) = alone.status()["sources"]
         assert (tree["breaker"], tree["trouble"]) == ("open", "the file system does not answer"), tree
         paid = tree["failures_in_a_row"]
         assert 1 <= paid <= 1 + (time.monotonic() - begun) // 5 and paid + tree["breaker_refusals"] == 5, tree
-        # more than there are threads that wait for it
+        # more readers than threads that may wait for the tree
         absent = [alone.artifact(f"{number:02x}" * 20) for number in range(16, 24)]
         assert read_all(absent) == [errno.ENOENT] * 8
         tools.wait_until(lambda: alone.status()["downloads"] == [], "the end of these, too")
@@ -196,7 +198,7 @@ def test_hung_tree_leads_to_the_next_server(mount, faults, place):
 
 
 def test_recovered_tree_answers_waiting_readers(mount, place):
-    """It is not its next turn that is waited for: that it answers is seen by those who still wait for it."""
+    """The breaker closes as soon as the hung request returns, without waiting for the end of the backoff."""
     program = programs.small(place / "app")
     (place / "front").mkdir()
     back = mount()
@@ -214,9 +216,9 @@ def test_recovered_tree_answers_waiting_readers(mount, place):
 
 
 def test_slow_file_does_not_delay_others(mount, faults, place):
-    """A tree that has to fetch one file for longer than it is waited for, and has the others."""
+    """The tree downloads one file for longer than the time limit, and serves the others."""
     sample, server = programs.small(place / "app"), faults()
-    # it has to answer others in the later half of the three seconds
+    # enough files for the second half of the three seconds
     slow, *others = made = [programs.forge(sample, f"{number:040x}", place / f"{number:040x}") for number in range(60)]
     for program in made:
         server.serve(program)
@@ -226,7 +228,7 @@ def test_slow_file_does_not_delay_others(mount, faults, place):
     back = mount(f"url={server.url}", "wait=30")
     front = mount(f"url=file://{back}", "wait=30", on=own, env_more={"DEBUGINFOD_TIMEOUT": "3"})
     front.expect("the file system does not answer")
-    # for its end the server may be gone first
+    # the server may end before the mount
     back.permit(server.url)
     reader = threading.Thread(target=read, args=(front.artifact(slow.id),))
     reader.start()
@@ -244,7 +246,7 @@ def test_slow_file_does_not_delay_others(mount, faults, place):
 
 
 def test_mount_as_its_own_server_is_ignored(mount, faults, place, env):
-    """DEBUGINFOD_URLS=file://M is in the environment of whoever uses M, and perhaps of the one who mounts it."""
+    """DEBUGINFOD_URLS=file://M may be set for the users of M and for the mount itself."""
     program = programs.small(place / "app")
     server = faults()
     server.serve(program)
@@ -255,7 +257,7 @@ def test_mount_as_its_own_server_is_ignored(mount, faults, place, env):
 
 
 def test_mount_as_its_own_server_by_link_is_absent(mount, faults, place):
-    """A link to the mount point cannot be told from another tree by its name: it is asked, and has nothing."""
+    """A link to the mount point looks like any other tree: the mount requests the file from itself, in vain."""
     program = programs.small(place / "app")
     server = faults()
     server.serve(program)
@@ -263,16 +265,16 @@ def test_mount_as_its_own_server_by_link_is_absent(mount, faults, place):
     (place / "way").symlink_to(place)
     m = mount(f"url=file://{place}/link", f"url=file://{place}/way/m0", f"url={server.url}", "wait=30")
     assert read(m.artifact(program.id)) == program.read()
-    # proven, and so remembered
+    # all three servers confirm the absence, which is cached
     assert read(m.artifact("ab" * 20)) == errno.ENOENT
-    # of the first, too, unless the server was quicker
+    # the first file may also have negative entries, unless the server was faster
     assert 3 <= m.counter("remembered_absent") <= 2 + 3, m.status()
     assert all(1 <= source["requests"] <= 2 for source in m.status()["sources"][:2]), m.status()
 
 
 @pytest.mark.parametrize("readers", [1, 2])
 def test_two_mounts_naming_each_other_do_not_deadlock(mount, place, readers):
-    """Each waits for the other, until one notices; for the second reader of one name the kernel asks nobody."""
+    """Each mount waits for the other until one detects the loop; the kernel sends no request for a second reader of a name."""
     program, absent = programs.small(place / "app"), [f"{number:02x}" * 20 for number in range(16, 18)]
     (place / "second").mkdir()
     programs.into_store(place / "second", program.id, "/usr/bin/app", program.path)
@@ -283,7 +285,7 @@ def test_two_mounts_naming_each_other_do_not_deadlock(mount, place, readers):
     for m in (first, second):
         m.permit(f"file://{place}/m")
     assert "requests the same from this mount" in first.log() + second.log()
-    # what one of them has, the other has
+    # the loop does not hide the files of the other mount
     assert read(first.artifact(program.id)) == program.read()
 
 
@@ -301,7 +303,7 @@ def test_mount_and_debuginfod_naming_each_other_do_not_deadlock(mount, place, en
 
 
 def test_source_threads_block_signals(mount, faults, place):
-    """A signal is for the thread that ends the mount; all others block them."""
+    """Only the thread that ends the mount takes signals."""
     (place / "tree").mkdir()
     m = mount(f"url={faults().url}", f"url=file://{place}/tree", "cache_size=1G")
     blocked = {}

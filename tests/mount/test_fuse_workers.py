@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Those who answer the kernel: one that is held up holds up nobody else, as long as there is another."""
+"""Worker threads: a blocked one delays no others as long as one is free."""
 import concurrent.futures
 import os
 import time
@@ -10,7 +10,7 @@ import programs
 from daemon import stopped
 
 THREADS = 3
-LIMIT = 15  # seconds; the rest of the test's time is for a request that was lost
+LIMIT = 15  # seconds; the rest of the time limit is for a lost request
 HITS = 60
 
 
@@ -32,7 +32,7 @@ def builds(place):
 @pytest.mark.parametrize("polling", ["busy_poll=50", "busy_poll=0"])
 @pytest.mark.parametrize("held", range(1, THREADS))
 def test_blocked_worker_does_not_delay_others(mount, mode, place, builds, held, polling):
-    """What a stopped file system has not answered keeps its thread; the others answer, at once and after they fell asleep."""
+    """A hung file system holds one thread; the others respond at once, also after they fell asleep."""
     slow, quick = builds
     lower = mount(on=place / "slow")
     m = mount(f"lower={lower}", f"max_threads={THREADS}", polling, on=place / "quick")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What servers said of an id: told by the mount, and by bidctl where a mount covers the store."""
+"""Responses of servers for an id, as reported by the mount, and by bidctl on a store below a mount."""
 import errno
 import json
 import os
@@ -25,7 +25,7 @@ def answers(m, ident):
 
 
 def test_verbose_get_names_who_said_absent(mount, mode, faults, program, env, store):
-    """Who said no, in which words, and when that is asked again; also of a "no" from before the daemon was started."""
+    """Report the server, its status and the time of the next request, also of a negative entry from before the daemon's start."""
     server = faults()
     m = mount(f"url={server.url}", at=store)
     directory = m / "buildid" / program.id
@@ -41,7 +41,7 @@ def test_verbose_get_names_who_said_absent(mount, mode, faults, program, env, st
     assert re.search(r"that was \d+ s ago; asked again in \d\d s, or with '--refresh'\n", story), story
     (told,) = tools.rows(get(env, store, "--json", program.id, "elf", status=1))[0]["servers"]
     assert told["reason"] == "HTTP 404" and 0 < told["retry_s"] <= 90, told
-    # of the one kind alone, and of no other id
+    # the response is for one kind and one id
     assert "debuginfo" not in {answer["kind"] for answer in answers(m, program.id)}
     assert tools.errno_of(os.getxattr, m / "buildid" / ("ab" * 20), ANSWERS) == errno.ENODATA
     m.unmount()
@@ -66,7 +66,7 @@ def test_verbose_get_shows_retries(mount, mode, faults, program, env, store):
 
 
 def test_verbose_get_shows_errors_and_sources(mount, faults, place, program, env, store):
-    """Each server's last word, and that of a source file by its name."""
+    """Report the last error of each server, and a source file by its name."""
     servers = [faults(root=place / "a"), faults("error:503", root=place / "b")]
     m = mount(*(f"url={server.url}" for server in servers), at=store)
     m.expect("HTTP 503")
@@ -81,7 +81,7 @@ def test_verbose_get_shows_errors_and_sources(mount, faults, place, program, env
 
 
 def test_get_uses_the_servers_of_a_mount_of_the_same_store(mount, mode, faults, program, env, store):
-    """A server that only the mount's options name; no other store has it."""
+    """Only the options of the mount name the server; a get in another store does not use it."""
     server = faults()
     server.serve(program)
     m = mount(f"url={server.url}")
@@ -93,7 +93,7 @@ def test_get_uses_the_servers_of_a_mount_of_the_same_store(mount, mode, faults, 
 
 
 def test_get_does_not_use_the_servers_of_a_mount_by_another_user(needs_root, store, place, faults, program, env):
-    """With user_allow_other in fuse.conf any user can mount any store, with servers of their own."""
+    """With user_allow_other in fuse.conf any user can mount any store, with any servers."""
     server = faults()
     server.serve(program)
     point = place / "mnt"

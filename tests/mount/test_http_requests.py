@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the environment says to every client of debuginfod, it says to ours: debuginfod-client-config(7), curl(1)."""
+"""The environment of debuginfod clients applies to our requests: debuginfod-client-config(7), curl(1)."""
 import base64
 import json
 import pathlib
@@ -16,7 +16,7 @@ from test_xattr import attributes
 
 @pytest.fixture
 def shop(place, faults):
-    """A program and a server of it."""
+    """Return a program and a server that has it."""
     program = programs.small(place / "built/app")
     server = faults()
     server.serve(program)
@@ -25,7 +25,7 @@ def shop(place, faults):
 
 @pytest.fixture
 def get(shop, store, env):
-    """bidctl get of the program, by an environment alone."""
+    """Return a function that runs bidctl get for the program with only the given environment."""
     def run(*options, status=0, **more):
         return tools.run(tools.BIDCTL, "--store", store, "get", *options, shop[0].id, "elf", env={**env, **more}, status=status)
 
@@ -43,7 +43,7 @@ def secret(path, text):
 
 
 def test_request_has_only_its_headers(shop, get, place):
-    """Who asks, what for, and with which right; and nothing else."""
+    """User agent, host, accepted types and authorization, nothing else."""
     program, server = shop
     done = get(DEBUGINFOD_URLS=f"  ima:ignore {server.url}/ {server.url} ima:ignore",
                DEBUGINFOD_HEADERS_FILE=secret(place / "headers", "X-Key: open sesame\n"),
@@ -56,7 +56,7 @@ def test_request_has_only_its_headers(shop, get, place):
 
 
 def test_unnamed_netrc_and_headers_are_not_sent(shop, get, place):
-    """A netrc file that nobody named, and headers that anybody could have written."""
+    """A netrc file that no variable names, and a headers file that everybody can write."""
     program, server = shop
     secret(place / "home/.netrc", "machine 127.0.0.1 login user password word\n")
     headers = pathlib.Path(secret(place / "headers", "X-Key: open sesame\n"))
@@ -80,7 +80,7 @@ def test_time_and_size_limits_hold(shop, get):
     server.behave("slow:4000")
     assert "not done within 1 s" in get(status=3, **every, DEBUGINFOD_MAXTIME="1").stderr
     server.behave("stall-headers")
-    # it is the time limit for connecting, too
+    # DEBUGINFOD_TIMEOUT limits connecting, too
     assert "no answer within 1 s" in get(status=3, **every, DEBUGINFOD_TIMEOUT="1").stderr
     server.behave("ok")
     assert "larger" in get(status=1, **every, DEBUGINFOD_MAXSIZE=str(program.path.stat().st_size - 1)).stderr
@@ -88,7 +88,6 @@ def test_time_and_size_limits_hold(shop, get):
 
 
 def test_proxy_resolves_the_server_name(shop, get):
-    """The name of the server is the proxy's to look up."""
     _, server = shop
     far = {"DEBUGINFOD_URLS": "http://debuginfod.invalid", "http_proxy": server.url}
     get(status=3, **far, no_proxy=".invalid")
@@ -98,7 +97,7 @@ def test_proxy_resolves_the_server_name(shop, get):
 
 
 def test_server_files_count_without_environment(shop, store, place, env, needs_root):
-    """/etc/debuginfod, which a login shell would have read, counts only if the environment says nothing."""
+    """The files of /etc/debuginfod, which login shells read, count only if the environment names no server."""
     program, server = shop
     if not pathlib.Path("/etc/debuginfod").is_dir():
         pytest.skip("there is no /etc/debuginfod to put files into")
@@ -113,7 +112,7 @@ def test_server_files_count_without_environment(shop, store, place, env, needs_r
 
 
 def test_ima_signature_is_an_attribute(mount, shop):
-    """Without ima:enforcing nobody has checked it, but it is there for who can."""
+    """Without ima:enforcing nothing verifies the signature; the attribute lets a reader verify it."""
     program, server = shop
     server.behave("ima:030204d7E2ab")
     m = mount(f"url={server.url}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Real web servers: nginx with TLS and HTTP/2 before a real debuginfod, and nginx with plain files."""
+"""Real web servers: nginx with TLS and HTTP/2 in front of a real debuginfod, and nginx with plain files."""
 import errno
 import itertools
 import os
@@ -19,7 +19,7 @@ from fetching import leftovers, read, read_all
 
 
 class Front(exports.Nginx):
-    """What public servers have: HTTPS and HTTP/2 before a debuginfod that knows neither."""
+    """nginx with HTTPS and HTTP/2 in front of a debuginfod without either, as public servers have it."""
 
     scheme, log_format = "https", "$server_protocol $status $uri"
 
@@ -59,14 +59,14 @@ class Plain(exports.Nginx):
         return f"server {{ listen 127.0.0.1:{port}; root {self.root}; {self.more} location = / {{ return 404; }} }}"
 
     def kill_workers(self):
-        """All connections break; the master starts others at once, and keeps the port."""
+        """Break all connections; the master keeps the port and starts new workers at once."""
         for pid in tools.run("ps", "-o", "pid=", "--ppid", self.processes[0].pid).stdout.split():
             os.kill(int(pid), signal.SIGKILL)
 
 
 @pytest.fixture
 def front(place, env, certificate):
-    """Takes a directory of programs; gives nginx before a debuginfod that has looked through it."""
+    """Return a function that starts nginx in front of a debuginfod that has scanned a directory."""
     with servers.stopping() as keep:
         def start(directory):
             backend = keep(servers.Debuginfod([directory], place, env))
@@ -85,7 +85,7 @@ def plain(place):
 
 @pytest.mark.limit(60)
 def test_http2_downloads_many_at_once(mount, mode, front, place, store, certificate):
-    """Many at once over one connection; names of header fields come in lower case; certificates of one's own are named."""
+    """Many downloads over one connection; HTTP/2 has field names in lower case; SSL_CERT_FILE names the certificate."""
     (place / "bin").mkdir()
     wanted = [programs.small(place / "bin" / f"app-{seed}", seed) for seed in range(1, 13)]
     server = front(place / "bin")
@@ -99,16 +99,15 @@ def test_http2_downloads_many_at_once(mount, mode, front, place, store, certific
     def logged():
         return [line for line in server.log("access.log").splitlines() if "/buildid/" in line]
 
-    # it is written after the answer
+    # nginx writes its log after the response
     tools.wait_until(lambda: len(logged()) >= 13, "all that was asked is in the log")
     lines = logged()
     assert len(lines) == 13 and all(line.startswith("HTTP/2.0 ") for line in lines), lines
-    # what the header says of the file came through
+    # the time of the header reached the store
     assert "app-1" in (m / "buildid" / wanted[0].id / "info").read_text()
 
 
 def test_untrusted_certificate_sends_no_request(mount, front, place):
-    """Without the certificate nothing is asked."""
     (place / "bin").mkdir()
     program = programs.small(place / "bin/app")
     server = front(place / "bin")
@@ -121,7 +120,7 @@ def test_untrusted_certificate_sends_no_request(mount, front, place):
 
 @pytest.fixture
 def between(place, env):
-    """Takes a server; gives a debuginfod that has next to nothing but what it gets from that."""
+    """Return a function that starts a debuginfod whose files come from another server."""
     (place / "own").mkdir()
     programs.small(place / "own/app", 99)
     with servers.stopping() as keep:
@@ -135,7 +134,7 @@ def between(place, env):
 
 
 def test_doubled_body_of_upstream_is_refused(mount, faults, between, place):
-    """A debuginfod whose own server broke off puts the second answer behind what there was of the first, and serves both as one."""
+    """After a broken download, a debuginfod appends the retried body to the first part and serves both as one file."""
     original = programs.burn(place / "app")
     size = original.path.stat().st_size
     made = {cut: programs.forge(original, f"{cut:08x}" * 5, place / f"app-{cut}") for cut in (64, size // 2, size - 64)}
@@ -148,19 +147,21 @@ def test_doubled_body_of_upstream_is_refused(mount, faults, between, place):
     m.permit(server.url)
     answers = {cut: read(m.artifact(program.id)) for cut, program in made.items()}
     assert {cut: answer for cut, answer in answers.items() if answer not in (errno.ENOENT, made[cut].read())} == {}
-    # a version that minds what it keeps may come
+    # a later debuginfod may detect the broken file
     assert m.counter("rejected") + m.counter("fetched") == len(made)
     assert all(upstream.count(program.id) > 1 for program in made.values())
 
 
 def test_late_response_of_forwarding_server_is_used(mount, faults, between, place):
-    """It begins to answer when it has all of the file: what does not come in time comes later, and is fetched once."""
+    """
+    A forwarding server responds once it has the whole file: after the time limit of the reader the download goes on and is stored.
+    """
     program = programs.small(place / "app")
     upstream = faults("delay:3")
     upstream.serve(program)
     server = between(upstream)
     m = mount(f"url={server.url}", "wait=1")
-    # who was never heard is to say something within 10 s
+    # a server without any response yet must start within 10 s
     m.permit(server.url)
     assert read(m.artifact(program.id)) == errno.ENOENT
     tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "the file", 30)
@@ -168,7 +169,6 @@ def test_late_response_of_forwarding_server_is_used(mount, faults, between, plac
 
 
 def test_redirect_from_https_to_http_is_refused(mount, faults, place, certificate):
-    """A server with HTTPS that leads to one without is not followed."""
     program = programs.small(place / "app")
     plain = faults(root=place / "plain")
     plain.serve(program)
@@ -180,7 +180,7 @@ def test_redirect_from_https_to_http_is_refused(mount, faults, place, certificat
 
 
 def test_silence_after_tls_handshake_costs_one_time_limit(mount, faults, place, certificate):
-    """A server that agrees on a key and says nothing more is paid for once; another is asked meanwhile."""
+    """A server is silent after the handshake: one request waits for it, and another server is used meanwhile."""
     wanted = [programs.small(place / f"app{seed}", seed) for seed in range(4)]
     good = faults(root=place / "good")
     for program in wanted:
@@ -200,7 +200,7 @@ def test_silence_after_tls_handshake_costs_one_time_limit(mount, faults, place, 
 
 @pytest.mark.limit(60)
 def test_broken_body_is_resumed(mount, plain, place, store):
-    """A mirror whose connections break in the middle: what is here already is not sent again."""
+    """The connections of a mirror break in the body; received bytes are not sent again."""
     program = programs.small(place / "app", 0)
     with open(program.path, "ab") as file:
         file.write(os.urandom(6 << 20))
@@ -224,7 +224,7 @@ def test_broken_body_is_resumed(mount, plain, place, store):
     finally:
         reader.kill()
         reader.wait(10)
-    # it is written after the answer
+    # nginx writes its log after the response
     tools.wait_until(parts, "the rest in the log", 5)
     size = program.path.stat().st_size
     assert len(parts()) == 1
@@ -234,7 +234,7 @@ def test_broken_body_is_resumed(mount, plain, place, store):
 
 
 def test_plain_404_is_absence(mount, plain, place):
-    """nginx says 404 with a page of its own, with or without a name that looks like it."""
+    """nginx sends an HTML page with its 404, whatever suffix the name has."""
     (place / "files/buildid").mkdir(parents=True)
     m = mount(f"url={plain().url}")
     assert read(m.artifact("ab" * 20)) == errno.ENOENT

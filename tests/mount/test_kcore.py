@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""perf's copies of /proc/kcore: those that it makes, natively and through the mount, and the one that it is offered."""
+"""perf's copies of /proc/kcore: those that perf makes, natively and through the mount, and the derived one."""
 import errno
 import os
 import pathlib
@@ -22,7 +22,9 @@ MODULES = "first 8192 0 - Live 0xffffffffc0200000\nsecond 4096 0 - Live 0xffffff
 
 
 def host(place, name="host"):
-    """What perf wants beside a kcore: the directories /proc and /sys of a kernel with two modules. Its build-id and directory."""
+    """
+    Make the /proc and /sys that perf reads beside a kcore, of a kernel with two modules. Return the build-id and the directory.
+    """
     proc, notes = place / name / "proc", place / name / "sys/kernel"
     for directory in (proc, notes):
         directory.mkdir(parents=True)
@@ -42,7 +44,7 @@ def modules_of(m, ident):
 
 
 def test_derived_kcore_copy_is_listed(mount, mode, place, store):
-    """docs/PERF.md, 9: the table in the place where perf looks first, and the modules as the table tells them."""
+    """docs/PERF.md, 9: the symbol table where perf looks first, and the modules that this table names."""
     ident, proc = host(place)
     programs.into_store(store, ident, "[kernel.kallsyms]", proc / "kallsyms", "kallsyms")
     m = mount()
@@ -55,24 +57,24 @@ def test_derived_kcore_copy_is_listed(mount, mode, place, store):
     assert (top / timestamp / "kallsyms").read_bytes() == (proc / "kallsyms").read_bytes()
     assert os.stat(top / timestamp / "kallsyms").st_ino == os.stat(m.artifact(ident, "kallsyms")).st_ino
     assert [(top / timestamp / "modules").read_text() for _ in range(2)] == [MODULES] * 2
-    # what a table says of modules is remembered, and what another one says there is not taken for it
+    # the cached modules of a table must not be used for another table
     shorter = place / "shorter"
     shorter.write_text("".join(line for line in (proc / "kallsyms").open() if "[second]" not in line))
     os.utime(shorter, ns=(0, (proc / "kallsyms").stat().st_mtime_ns))
     os.replace(shorter, store / "[kernel.kallsyms]" / ident / "kallsyms")
     tools.wait_until(lambda: modules_of(m, ident) == MODULES.splitlines()[:1],
                      "the modules of another table")
-    # nobody has to ask, and nothing is there for other ids
+    # the path works without a lookup of the id before; other ids have none
     assert "[kernel.kcore]" not in os.listdir(m.path) and not (m / "by-path/[kernel.kcore]").exists()
     assert not (m / "[kernel.kcore]" / UNKNOWN).exists()
-    # of what is no kernel there is no table
+    # only kernels have a table
     program = programs.small(place / "small")
     programs.into_store(store, program.id, program.path, program.path)
     assert not list((m / "[kernel.kcore]" / program.id).glob("*/kallsyms"))
 
 
 def test_perfs_kcore_copy_is_shown(mount, mode, place, store, env):
-    """perf buildid-cache -k, natively; the mount shows it as it is, and the one that is offered beside it."""
+    """perf makes the copy natively; the mount shows it unchanged beside the derived one."""
     ident, proc = host(place)
     perf = ["perf", "--buildid-dir", store, "buildid-cache", "-v", "-k", proc / "kcore"]
     done = tools.run(*perf, env=env)
@@ -84,7 +86,7 @@ def test_perfs_kcore_copy_is_shown(mount, mode, place, store, env):
     for name in os.listdir(copy):
         assert (mounted / name).read_bytes() == (copy / name).read_bytes(), name
         assert os.stat(mounted / name).st_mode == os.stat(copy / name).st_mode, name
-    # perf knows it again, by its modules and its first address
+    # perf recognizes the copy by its modules and first address
     done = tools.run("perf", "--buildid-dir", m, "buildid-cache", "-v", "-k", proc / "kcore", env=env)
     assert "same kcore found" in done.stdout + done.stderr
     m.unmount()
@@ -94,12 +96,12 @@ def test_perfs_kcore_copy_is_shown(mount, mode, place, store, env):
 
 @pytest.fixture(params=["beside", "in place"])
 def view(request, mount, mode, store):
-    """A writable mount: at a place of its own, or over the store itself."""
+    """Mount for writing, at a separate directory or over the store itself."""
     return mount(at=store) if request.param == "in place" else mount()
 
 
 def files_of(top):
-    """Mode and bytes of each file of the copies below `top`; the timestamps, which are times, by their order."""
+    """Return mode and bytes of each file of the copies below `top`, by the order of their timestamps."""
     copies = sorted(path for path in top.glob("*/*") if path.name != OFFERED)
     return [{path.name: (stat.S_IMODE(path.stat().st_mode), path.read_bytes()) for path in copy.iterdir()} for copy in copies]
 
@@ -110,7 +112,10 @@ def perf_adds(cache, kcore, env, *options):
 
 
 def test_perf_adds_kcore_copy(view, place, store, env):
-    """docs/PERF.md, 13: the same words and the same files as natively; then again, and by force, which makes another."""
+    """
+    docs/PERF.md, 13: the output and the files are those of a native run; so are those of a second run, and of a forced one, which
+    makes another copy.
+    """
     ident, proc = host(place)
     native = place / "native"
     native.mkdir()
@@ -122,7 +127,7 @@ def test_perf_adds_kcore_copy(view, place, store, env):
     assert [sorted(copy) for copy in wanted] == [FILES] * 2
     top = view / "[kernel.kcore]"
     assert sorted(os.listdir(top)) == [ident] and "[kernel.kcore]" in os.listdir(view.path)
-    # what perf cannot purge, its user removes
+    # perf cannot purge the copy, so the user removes it
     shutil.rmtree(sorted((top / ident).iterdir())[1])
     view.unmount()
     assert files_of(store / "[kernel.kcore]") == wanted[:1]
@@ -131,7 +136,7 @@ def test_perf_adds_kcore_copy(view, place, store, env):
 
 
 def test_kcore_of_running_kernel_is_used_by_perf(mount, mode, place, store, env, needs_root):
-    """The real /proc/kcore, of which perf takes the code."""
+    """perf reads code from the real /proc/kcore."""
     try:
         with open("/proc/kcore", "rb") as file:
             file.read(4096)
@@ -149,7 +154,7 @@ def test_kcore_of_running_kernel_is_used_by_perf(mount, mode, place, store, env,
 
 @pytest.fixture
 def copied(place, env):
-    """The directory of one copy, made by perf natively: `[kernel.kcore]/ID/TIMESTAMP`."""
+    """Return the directory of one copy, made by perf natively: `[kernel.kcore]/ID/TIMESTAMP`."""
     ident, proc = host(place)
     native = place / "native"
     native.mkdir()
@@ -169,7 +174,7 @@ COPIES = {
 
 @pytest.mark.parametrize("how", COPIES)
 def test_kcore_copy_is_copied_into_the_mount(view, store, copied, how):
-    """Not perf alone writes there: each file comes under its own name, in one piece or in many, with mode and times after it."""
+    """Other programs copy, too: each file under its final name, in one piece or many, with mode and times set after it."""
     wanted = files_of(copied.parents[1])
     target = view / "[kernel.kcore]" / copied.parent.name
     os.makedirs(target)
@@ -183,7 +188,7 @@ def test_kcore_copy_is_copied_into_the_mount(view, store, copied, how):
 
 
 def test_signal_during_kcore_copy_loses_nothing(view, store, copied):
-    """By a signal nothing is lost of what had its place, nor said to be."""
+    """A published file survives the signal, and no file is reported lost."""
     wanted = files_of(copied.parents[1])
     target = view / "[kernel.kcore]" / copied.parent.name
     os.makedirs(target)
@@ -197,7 +202,7 @@ def test_signal_during_kcore_copy_loses_nothing(view, store, copied):
 
 
 def test_kcore_appears_when_it_is_complete(view, store, copied):
-    """A kcore has its place when it is whole; one that is not is none, for readers of the mount as of the store."""
+    """Readers of mount and store see no partial kcore."""
     content = (copied / "kcore").read_bytes()
     target = view / "[kernel.kcore]" / copied.parent.name / copied.name
     os.makedirs(target)
@@ -210,7 +215,7 @@ def test_kcore_appears_when_it_is_complete(view, store, copied):
     os.close(descriptor)
     assert os.listdir(target) == ["kcore"] and (target / "kcore").read_bytes() == content
     assert stat.S_IMODE(os.stat(target / "kcore").st_mode) == 0o444
-    # what perf gives up it takes away again
+    # perf removes a copy that it gives up
     descriptor = os.open(target / "modules", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
     os.write(descriptor, b"half a li")
     os.unlink(target / "modules")
@@ -224,7 +229,7 @@ def test_kcore_appears_when_it_is_complete(view, store, copied):
 
 
 def test_truncated_kcore_is_not_served(mount, mode, store, copied):
-    """What perf left half-written beside the mount is not served, and is gone with its directory."""
+    """A partial copy, which perf left in the store itself, is not served and disappears with its directory."""
     shutil.copytree(copied.parents[1], store / "[kernel.kcore]")
     there = store / "[kernel.kcore]" / copied.parent.name / copied.name
     there.joinpath("kcore").chmod(0o600)
@@ -239,7 +244,6 @@ def test_truncated_kcore_is_not_served(mount, mode, store, copied):
 
 
 def test_truncated_kcore_fails_close(view, copied):
-    """Whoever closes it is told."""
     content = (copied / "kcore").read_bytes()
     target = view / "[kernel.kcore]" / copied.parent.name / copied.name
     os.makedirs(target)
@@ -252,7 +256,7 @@ def test_truncated_kcore_fails_close(view, copied):
 
 
 def test_derived_kcore_copy_is_not_overwritten(view, place, store, env):
-    """It is made of what the store has: nobody writes over it, and nothing is made in its name."""
+    """The derived copy comes from other files of the store: nothing can be written to it or created in it."""
     ident, proc = host(place)
     directory = view / "[kernel.kallsyms]" / ident
     os.makedirs(directory)
@@ -270,7 +274,7 @@ def test_derived_kcore_copy_is_not_overwritten(view, place, store, env):
     os.mkdir(top / UNKNOWN)
     assert tools.errno_of(os.mkdir, top / UNKNOWN / OFFERED) == errno.EPERM
     os.makedirs(top / ident / "2026112108080800")
-    # a file of another name has no place there
+    # a file of another name is refused in a copy
     with open(top / ident / "2026112108080800/.x", "wb"):
         pass
     for name in ("elf", "probes", "x"):
@@ -283,7 +287,7 @@ def test_derived_kcore_copy_is_not_overwritten(view, place, store, env):
 
 
 def test_read_only_mount_refuses_kcore(mount, place, env):
-    """perf takes it as from a disk that is read-only."""
+    """perf gets the errors of a read-only disk."""
     _, proc = host(place)
     m = mount("ro")
     assert "Couldn't add" in perf_adds(m.path, proc / "kcore", env)

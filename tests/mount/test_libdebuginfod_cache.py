@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What debuginfod's own client has fetched need not be fetched again."""
+"""Files in the cache of libdebuginfod need no download."""
 import os
 import pathlib
 import shutil
@@ -12,7 +12,7 @@ import tools
 
 @pytest.fixture
 def world(place, env, faults):
-    """Two programs on a server. The client has one of them in its cache, and of the other that no server has it."""
+    """Return a cached program, a program with a negative entry in the client's cache, their server, and the cache."""
     here, absent = (programs.small(place / f"built/{seed}", seed) for seed in (1, 2))
     server = faults()
     server.serve(here)
@@ -24,7 +24,7 @@ def world(place, env, faults):
     find(absent, 1)
     server.serve(absent)
     cache = pathlib.Path(env["DEBUGINFOD_CACHE_PATH"])
-    # 0.188 and later; the others make none
+    # since 0.188 the client has negative entries
     negative = cache / absent.id / "executable"
     assert negative.exists() and negative.stat().st_size == 0, "the client remembers it otherwise now"
     negative.chmod(0)
@@ -39,16 +39,16 @@ def test_libdebuginfod_cache_saves_a_download(mount, mode, world, store):
     assert server.count(here.id) == 1, "the client's request is the only one"
     assert m.artifact(absent.id).read_bytes() == absent.read(), "an empty file is no answer"
     assert not list(store.rglob(here.id))
-    # newer clients keep the header of an answer, too
+    # newer clients cache response headers, too
     names = sorted(path.name for path in cache.glob("*/*") if not path.name.startswith("hdr-"))
     assert names == ["executable", "executable"]
     m.unmount()
-    # no server, no client: it is found all the same
+    # found without any server
     assert mount("offline").artifact(here.id).read_bytes() == here.read()
 
 
 def test_wrong_file_in_libdebuginfod_cache_is_refused(mount, world):
-    """The client believes whatever a server sent."""
+    """The client verifies no download."""
     here, absent, server, cache = world
     os.chmod(cache / here.id / "executable", 0o600)
     shutil.copy(absent.path, cache / here.id / "executable")
@@ -60,7 +60,7 @@ def test_wrong_file_in_libdebuginfod_cache_is_refused(mount, world):
 def test_no_lower_option_disables_libdebuginfod_cache(mount, world):
     here, _, server, _ = world
     assert not mount("offline", "lower=none").artifact(here.id).exists()
-    # it is one user's, so it is not for others, unless he says so
+    # the cache belongs to one user, so other users see it only if an option says so
     if tools.IS_ROOT:
         assert not mount("offline", "allow_other").artifact(here.id).exists()
     assert mount("offline", "lower=debuginfod").artifact(here.id).exists()

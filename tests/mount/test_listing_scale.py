@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Many ids: what a listing costs, and that it stays right."""
+"""Listings of many ids: cost and correctness."""
 import itertools
 import os
 import pathlib
@@ -11,7 +11,7 @@ import programs
 import tools
 
 MANY = 10000
-TICK = 0.1  # nothing is kept that changed in this very moment, and what is kept is to be tested
+TICK = 0.1  # seconds: directories that changed within the clock's resolution are not cached
 MAKE_STORE = tools.BUILD / "tests" / "bench" / "make-store"
 
 
@@ -20,7 +20,7 @@ def ids_in(store):
 
 
 def requests_of(m):
-    """Requests that a daemon without busy polling has read."""
+    """Return the requests that a daemon without busy polling has read."""
     lines = pathlib.Path(f"/proc/{m.pid}/io").read_text().splitlines()
     return int(dict(line.split(": ") for line in lines)["syscr"])
 
@@ -37,7 +37,7 @@ def store(memory):
 
 
 def test_listing_of_many_ids_is_cached_until_changed(mount, mode, store, place):
-    """The kernel lists again by itself, until the store has other ids."""
+    """The kernel caches the listing until the ids of the store change."""
     m = mount("busy_poll=0")
     listed = m / "buildid"
     before = memory_of(m)
@@ -45,10 +45,10 @@ def test_listing_of_many_ids_is_cached_until_changed(mount, mode, store, place):
     for _ in range(6):
         assert set(os.listdir(listed)) == ids_in(store)
         counts.append(requests_of(m))
-    # the first of these came from us; one was at most looked at whether it holds, but on a full machine that may be over soon
+    # the daemon sends the first listing; later ones cost a revalidation, unless memory pressure drops the cache
     first, *again = (after - before for before, after in itertools.pairwise(counts))
     assert min(again) < first / 2, counts
-    # a name and its number would be a megabyte; AddressSanitizer keeps as much of what was freed
+    # with a kept name and number for each id this would be a megabyte; AddressSanitizer keeps as much freed memory
     assert tools.is_sanitized() or memory_of(m) - before < 512
 
     program = programs.small(place / "app", 1)

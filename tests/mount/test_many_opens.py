@@ -15,11 +15,11 @@ from fetching import read
 
 IDS, HELD = 1000, 10000
 FULL = bool(os.environ.get("BIDFS_FULL"))
-PROCESSES, OPENS = 64, 100000 if FULL else 6400  # of all of them together
-OURS = 100  # descriptors that the daemon may have besides those of files
+PROCESSES, OPENS = 64, 100000 if FULL else 6400  # opens of all processes together
+OURS = 100  # descriptors of the daemon besides those of open files
 # the limit of the daemon: without passthrough each open file costs it a descriptor
 MAY_HAVE = {"passthrough": 2048, "server": HELD + 10000}
-KEPT = {mode: limit // 4 for mode, limit in MAY_HAVE.items()}  # of files that nobody has open: raise_limit() in fs/session.c
+KEPT = {mode: limit // 4 for mode, limit in MAY_HAVE.items()}  # cached descriptors of closed files: raise_limit() in fs/session.c
 SCRIPT = """
 import itertools, random, sys
 paths = sys.stdin.read().split()
@@ -47,7 +47,7 @@ def descriptors_of(m):
 
 
 def ran(m):
-    """Nanoseconds of processor time."""
+    """Return nanoseconds of processor time."""
     return sum(int(path.read_text().split()[0]) for path in pathlib.Path(f"/proc/{m.pid}/task").glob("*/schedstat"))
 
 
@@ -58,7 +58,9 @@ def is_idle(m):
 
 
 def test_ten_thousand_open_files_work(mount, mode, with_descriptors, ids):
-    """No open fails; with passthrough the daemon holds a descriptor for each file, else one for each open, and gives them back."""
+    """
+    No open fails; the daemon holds a descriptor for each file with passthrough, else for each open, and closes them afterwards.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     held = min(HELD, hard - 200)
     if held < 4 * IDS:
@@ -77,13 +79,13 @@ def test_ten_thousand_open_files_work(mount, mode, with_descriptors, ids):
             os.close(fd)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     tools.wait_until(lambda: descriptors_of(m) <= KEPT[mode] + OURS, "files are let go")
-    # the kernel tells of closed files when it has time to, and not at all once it is unmounted
+    # the kernel reports closed files with a delay, and not at all after the unmount
     tools.wait_until(lambda: is_idle(m), "the kernel has told of all that were closed")
 
 
 @pytest.mark.limit(300 if FULL else 90)
 def test_many_processes_read_at_once(mount, mode, with_descriptors, ids):
-    """BIDFS_FULL=1 makes it as many as R19 asks for."""
+    """BIDFS_FULL=1 runs the numbers of R19."""
     m = mount(program=with_descriptors(MAY_HAVE[mode]))
     paths = "\n".join(str(m.artifact(ident)) for ident in ids)
 
@@ -98,7 +100,7 @@ def test_many_processes_read_at_once(mount, mode, with_descriptors, ids):
 
 
 def test_exhausted_descriptors_are_emfile_for_one_call(needs_root, mount, mode, ids):
-    """EMFILE is an error of one call; what is asked for later is served."""
+    """EMFILE is an error of one call; later calls succeed."""
     m = mount()
     soft, hard = resource.prlimit(m.pid, resource.RLIMIT_NOFILE)
     assert pathlib.Path(m.artifact(ids[0])).read_bytes()

@@ -19,23 +19,23 @@ MOUNT_BIDFS = BUILD / "fs/mount.bidfs"
 BIDCTL = BUILD / "store/ctl/bidctl"
 FAULTS = ROOT / "tests/faults/server.py"
 
-# times the limits of tests: beside other suites, or on a slow host, they take as long
+# factor for all time limits, for slow or busy hosts
 PATIENCE = int(os.environ.get("BID_TEST_PATIENCE") or 1)
 
 IS_ROOT = os.geteuid() == 0
 
 
 def environment(home, **more):
-    """What a program of the tests runs in: one language, and no server that nobody named."""
+    """Return the environment of tested programs: the C locale, and no server."""
     kept = {name: value for name, value in os.environ.items() if name.startswith(("ASAN_", "UBSAN_", "LSAN_", "TSAN_"))}
     return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(home), "LC_ALL": "C.UTF-8", "TERM": "dumb",
             "DEBUGINFOD_URLS": "", "DEBUGINFOD_CACHE_PATH": f"{home}/debuginfod-cache", **kept, **more}
 
 
 def run(*argv, status=0, timeout=60, **options):
-    """Run a program to its end. An exit status other than `status` (None: any) fails the test with what the program said.
-
-    A test that needs a program which is not installed is skipped.
+    """
+    Run a program to its end. An exit status other than `status` (None: any) fails the test with the program's output. A test of a
+    program that is not installed is skipped.
     """
     if "/" not in str(argv[0]) and not shutil.which(argv[0], path=(options.get("env") or os.environ).get("PATH")):
         pytest.skip(f"needs {argv[0]}")
@@ -47,12 +47,12 @@ def run(*argv, status=0, timeout=60, **options):
 
 
 def rows(done):
-    """The result of bidctl --json."""
+    """Return the result of bidctl --json."""
     return json.loads(done.stdout)["result"]
 
 
 def wait_until(condition, what, deadline=20.0):
-    """Poll until the condition holds, and return what it returned. It is looked at once more after the deadline."""
+    """Poll until the condition holds, once more after the deadline, and return its value."""
     end = time.monotonic() + deadline
     while True:
         late = time.monotonic() >= end
@@ -63,7 +63,7 @@ def wait_until(condition, what, deadline=20.0):
 
 
 def await_status(env, store, *words):
-    """All of these are in what `bidctl status` prints, which of a mount that has not answered within 2 s knows nothing."""
+    """Wait until `bidctl status` prints all of these. A mount that does not answer within 2 s has no state in it."""
     def is_complete():
         text = run(BIDCTL, "--store", store, "status", env=env).stdout
         return all(word in text for word in words)
@@ -72,7 +72,7 @@ def await_status(env, store, *words):
 
 
 def stop(pid):
-    """Stop a process; on return none of its threads runs, which a signal alone does not say."""
+    """Stop a process and wait until no thread of it runs."""
     os.kill(pid, signal.SIGSTOP)
     tasks = pathlib.Path(f"/proc/{pid}/task")
     wait_until(lambda: all((task / "stat").read_text().rpartition(")")[2].split()[0] == "T" for task in tasks.iterdir()),
@@ -80,7 +80,7 @@ def stop(pid):
 
 
 def errno_of(function, *args, **kwargs):
-    """The errno with which a call fails; 0 if it does not."""
+    """Return the errno of a failing call, or 0."""
     try:
         result = function(*args, **kwargs)
     except OSError as trouble:
@@ -96,13 +96,13 @@ def version(text):
 
 @functools.cache
 def is_sanitized():
-    """Is what is tested built with the address sanitizer?"""
+    """Return whether the tested programs are built with the address sanitizer."""
     return b"__asan_init" in MOUNT_BIDFS.read_bytes()
 
 
 @functools.cache
 def why_no_passthrough():
-    """What passthrough lacks here; None if it must work."""
+    """Return what passthrough lacks here, or None."""
     libfuse = run("pkg-config", "--modversion", "fuse3").stdout.strip()
     if version(libfuse) < (3, 17):
         return f"passthrough needs libfuse 3.17, this is {libfuse}"
@@ -114,4 +114,4 @@ def why_no_passthrough():
 
 
 MODES = ("server",) if why_no_passthrough() else ("passthrough", "server")
-READ_MODES = (*MODES, "no_open")  # for tests whose mounts nobody writes to
+READ_MODES = (*MODES, "no_open")  # for tests that do not write to their mounts

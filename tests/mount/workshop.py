@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A program with sources on a server alone."""
+"""A program whose sources only a server has."""
 import contextlib
 import pathlib
 import shutil
@@ -10,12 +10,12 @@ import programs
 import servers
 import tools
 
-# a path that has to be escaped in URLs, and one without a suffix
+# a path that URLs must escape, and a path without a suffix
 NAMES = "lib/inner.h", "lib/wörk +1%.c", "lib/extensionless", "main.c"
 
 
 class Workshop:
-    """A program of several source files, stripped, and a server that indexed it and them. Nothing else knows the sources."""
+    """A stripped program of several source files, and a server that indexed program and sources."""
 
     def __init__(self, place):
         self.place = place
@@ -40,14 +40,14 @@ class Workshop:
         self.texts = {name: (self.source / name).read_bytes() for name in NAMES}
 
     def path(self, mount, name):
-        """Where the mount has a source file; outside of a mount nobody finds it."""
+        """Return the path of a source file in the mount."""
         return mount.artifact(self.app.id, "source") / str(self.source / name).lstrip("/")
 
     def section(self, mount, name):
         return mount.artifact(self.app.id, "section") / name
 
     def listed(self, urls, cache):
-        """What gdb lists of the program, where the sources are not, so that it has them from `urls` or not at all."""
+        """Return gdb's listing of the program where the sources are hidden, so that gdb can only get them from `urls`."""
         gdb = f"gdb --batch -nx -iex 'set debuginfod enabled on' -iex 'set debug-file-directory /nothing' -ex 'list main' " \
               f"-ex 'list work' {self.installed}"
         env = {**self.env, "DEBUGINFOD_URLS": urls, "DEBUGINFOD_CACHE_PATH": str(cache)}
@@ -56,7 +56,7 @@ class Workshop:
 
 @contextlib.contextmanager
 def opened(kind=Workshop):
-    """One of that kind, in a place of its own, with its server running."""
+    """Make a @kind in a new directory, with its server running."""
     place = pathlib.Path(tempfile.mkdtemp(prefix="bm-work-", dir="/tmp"))
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, place)
