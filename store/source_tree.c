@@ -202,12 +202,10 @@ static void *keep_time(void *argument)
 	return NULL;
 }
 
-static int tree_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
-		      uint64_t *ret_transfer)
+static int tree_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user)
 {
 	struct bid_source_tree *tree = tree_of(source);
 	struct bid_tree_job *job;
-	char text[256];
 
 	if (!bid_kind_fetchable(request->kind))
 		return -EOPNOTSUPP;
@@ -219,44 +217,37 @@ static int tree_start(struct bid_source *source, const struct bid_request *reque
 	job->user = user;
 
 	pthread_mutex_lock(&tree->lock);
-	job->number = ++tree->last_number;
-	*ret_transfer = job->number;
 	TAILQ_INSERT_TAIL(&tree->waiting, job, link);
-	if (is_refused(tree, text, sizeof(text)))
-		refuse(tree, job, text);
-	else
-		pthread_cond_signal(&tree->has_job);
-	/* with all threads beyond their deadlines, the timer thread sleeps */
-	if (tree->rests && !TAILQ_EMPTY(&tree->running))
+	pthread_cond_signal(&tree->has_job);
+	/* the timer thread ends it if the breaker refuses it, or all threads are beyond their deadlines */
+	if (tree->breaker.open || (tree->rests && !TAILQ_EMPTY(&tree->running)))
 		pthread_cond_signal(&tree->has_time);
 	pthread_mutex_unlock(&tree->lock);
 	return 0;
 }
 
-/* Mark the request with @number, or all for 0. Called with the lock. */
-static void mark_cancelled(struct bid_tree_jobs *jobs, uint64_t number)
+/* Mark the request of @user, or all for NULL. Called with the lock. */
+static void mark_cancelled(struct bid_tree_jobs *jobs, const void *user)
 {
 	struct bid_tree_job *job;
 
 	for (job = TAILQ_FIRST(jobs); job; job = TAILQ_NEXT(job, link))
-		job->cancelled = job->cancelled || !number || job->number == number;
+		job->cancelled = job->cancelled || !user || job->user == user;
 }
 
-static void cancel(struct bid_source_tree *tree, uint64_t number)
+static void cancel(struct bid_source_tree *tree, const void *user)
 {
-	mark_cancelled(&tree->waiting, number);
-	mark_cancelled(&tree->running, number);
+	mark_cancelled(&tree->waiting, user);
+	mark_cancelled(&tree->running, user);
 	pthread_cond_signal(&tree->has_time);
 }
 
-static void tree_cancel(struct bid_source *source, uint64_t transfer)
+static void tree_cancel(struct bid_source *source, const void *user)
 {
 	struct bid_source_tree *tree = tree_of(source);
 
-	if (!transfer)
-		return;
 	pthread_mutex_lock(&tree->lock);
-	cancel(tree, transfer);
+	cancel(tree, user);
 	pthread_mutex_unlock(&tree->lock);
 }
 
@@ -281,7 +272,7 @@ static void tree_free(struct bid_source *source)
 
 	pthread_mutex_lock(&tree->lock);
 	tree->stopping = true;
-	cancel(tree, 0);
+	cancel(tree, NULL);
 	pthread_cond_broadcast(&tree->has_job);
 	pthread_cond_signal(&tree->has_time);
 	/* wait for all threads that call a receiver or are about to end; wait for the file system only END_MS */

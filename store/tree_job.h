@@ -19,7 +19,6 @@
  */
 struct bid_tree_job {
 	TAILQ_ENTRY(bid_tree_job) link; /* in one of the lists below */
-	uint64_t number;
 	struct bid_request request; /* kept */
 	struct bid_receiver receiver;
 	void *user;
@@ -50,7 +49,6 @@ struct bid_source_tree {
 	pthread_cond_t ends; /* while stopping: a thread ended, or began to wait */
 	struct bid_tree_jobs waiting;
 	struct bid_tree_jobs running; /* as many as there are threads, at most */
-	uint64_t last_number;
 	struct bid_breaker breaker; /* breaker for a file system that does not respond */
 	uint64_t refused; /* requests ended by the breaker */
 	int64_t answered_ms; /* when the file system answered last */

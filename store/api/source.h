@@ -11,7 +11,7 @@
  *   receiver->broke_off	when the body broke off and the source retries: a head may follow, or the rest of the body
  *   receiver->done		exactly once, last
  *
- * from one thread at a time; it may be from inside start(), but not from inside cancel(), nor under a lock that cancel() takes.
+ * from one thread at a time, but not from inside start(), cancel() or resume(), nor under a lock that these take.
  */
 #ifndef BID_API_SOURCE_H
 #define BID_API_SOURCE_H
@@ -126,21 +126,17 @@ struct bid_source_health {
 /* The head of every source, and all that the broker uses of it. */
 struct bid_source_ops {
 	/*
-	 * Ask for @request. Returns 0 and a number for cancel() in @ret_transfer, written before anything of @receiver is called;
-	 * or a negative errno, and then nothing of @receiver is called. Never blocks on the network.
+	 * start(), cancel() and resume() do not block: the caller may hold a lock that the receiver takes. @user identifies a
+	 * transfer until its done().
 	 */
-	int (*start)(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
-		     uint64_t *ret_transfer);
+	/* Ask for @request. Returns 0, or a negative errno; then nothing of @receiver is called. */
+	int (*start)(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user);
 	/*
-	 * Cancel the transfer: done() still comes, from another thread, as BID_OUTCOME_CANCELLED unless the transfer ended by
-	 * itself. Ignores unknown numbers. Does not block: the caller may hold a lock that the receiver takes.
+	 * Cancel the transfer of @user, if any: done() still comes, as BID_OUTCOME_CANCELLED unless the transfer ended by itself.
 	 */
-	void (*cancel)(struct bid_source *source, uint64_t transfer);
-	/*
-	 * Resume a transfer paused by body(). Ignores unknown numbers. NULL for a source without pauses: its thread waits inside
-	 * body().
-	 */
-	void (*resume)(struct bid_source *source, uint64_t transfer);
+	void (*cancel)(struct bid_source *source, const void *user);
+	/* Resume the transfer of @user, if body() paused it. NULL for a source without pauses: its thread waits inside body(). */
+	void (*resume)(struct bid_source *source, const void *user);
 	/*
 	 * Report the check of a delivered artifact: correct if @right, else wrong for the reason @text. NULL for a source that
 	 * ignores it. From any thread, but not from inside a receiver; does not block.

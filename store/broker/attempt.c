@@ -202,11 +202,7 @@ static void receive_done(void *user, const struct bid_answer *answer)
 
 	keep_response(&attempt->response, answer);
 	pthread_mutex_lock(&broker->lock);
-	/* bid_scheduler_start() handles it after start() */
-	if (attempt->starting)
-		attempt->answered = true;
-	else
-		bid_scheduler_done(attempt);
+	bid_scheduler_done(attempt);
 	pthread_mutex_unlock(&broker->lock);
 }
 
@@ -222,7 +218,6 @@ void bid_attempt_make_room(struct bid_attempt *attempt)
 {
 	struct bid_broker *broker = attempt->download->broker;
 	struct bid_source *source = source_of(attempt);
-	uint64_t transfer = 0;
 
 	/* done() follows */
 	if (bid_scheduler_state(attempt) == BID_ATTEMPT_STOPPED) {
@@ -236,14 +231,6 @@ void bid_attempt_make_room(struct bid_attempt *attempt)
 	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
 	if (bid_scheduler_state(attempt) == BID_ATTEMPT_DECIDING)
 		bid_scheduler_done(attempt);
-	else if (attempt->starting)
-		attempt->room = BID_ATTEMPT_ROOM_MADE;
 	else
-		transfer = attempt->transfer;
-	if (!transfer)
-		return;
-	/* the source ignores numbers of ended transfers */
-	pthread_mutex_unlock(&broker->lock);
-	source->ops->resume(source, transfer);
-	pthread_mutex_lock(&broker->lock);
+		source->ops->resume(source, attempt);
 }

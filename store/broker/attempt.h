@@ -22,7 +22,6 @@ enum bid_attempt_room {
 	BID_ATTEMPT_ROOM_ENOUGH,
 	BID_ATTEMPT_ROOM_WANTED, /* in the broker's jobs */
 	BID_ATTEMPT_ROOM_MAKING, /* a commit worker evicts */
-	BID_ATTEMPT_ROOM_MADE, /* room was made before start() returned the number to resume */
 };
 
 /* Result of a source's done(), for the commit worker. Strings are owned and may be NULL. */
@@ -48,10 +47,7 @@ struct bid_attempt {
 	int64_t started_ms;
 
 	/* under the broker's lock */
-	bool starting; /* start() of the source has not returned */
 	enum bid_attempt_room room;
-	uint64_t transfer; /* number for cancel() and resume(), after start() */
-	bool answered; /* done() came before start() returned */
 	bool looped; /* cancelled: the source requests from this broker (request_loop.h) */
 	TAILQ_ENTRY(bid_attempt) job; /* in the broker's jobs */
 

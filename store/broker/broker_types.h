@@ -76,7 +76,7 @@ struct bid_broker {
 	uint64_t sources_hold; /* bid_hold_source() of all */
 	_Atomic bool offline; /* no source gets a request */
 
-	/* Guards all fields below but the counters. Released during I/O, in callbacks, or in functions of a source but cancel(). */
+	/* Guards all fields below but the counters. Released during I/O and in callbacks. */
 	pthread_mutex_t lock;
 	struct bid_handles handles;
 	size_t n_waiting;

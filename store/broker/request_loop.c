@@ -32,34 +32,6 @@ int bid_loop_init(struct bid_loop *loop, size_t source)
 	return 0;
 }
 
-size_t bid_loop_look(struct bid_download *download, uint64_t *ret_looped)
-{
-	struct bid_broker *broker = download->broker;
-	int64_t hedge_ms = broker->config.hedge_ms, now = bid_clock_ms();
-	size_t due = BID_LOOP_NONE;
-
-	*ret_looped = 0;
-	for (size_t i = 0; i < download->machine.n && broker->config.loops; i++) {
-		const struct bid_candidate *candidate = &download->machine.candidates[i];
-		struct bid_source_state *state = &broker->sources[candidate->source];
-		struct bid_attempt *attempt = candidate->attempt;
-
-		if (candidate->state != BID_ATTEMPT_SENT || attempt->starting || now - attempt->started_ms < LOOP_HEDGES * hedge_ms)
-			continue;
-		if (now - state->loop.recognised_ms < LOOP_KNOWN_MS) {
-			attempt->looped = true;
-			*ret_looped |= UINT64_C(1) << i;
-		} else if (now - state->loop.probed_ms >= LOOP_PROBE_MS && !state->loop.probing && !broker->offline) {
-			due = candidate->source;
-		}
-	}
-	if (due != BID_LOOP_NONE) {
-		broker->sources[due].loop.probing = true;
-		broker->sources[due].loop.probed_ms = now;
-	}
-	return due;
-}
-
 static int receive_head(void *user, uint64_t size)
 {
 	return -ECANCELED;
@@ -77,15 +49,39 @@ static void receive_done(void *user, const struct bid_answer *answer)
 	loop->probing = false;
 }
 
-void bid_loop_probe(struct bid_broker *broker, size_t source)
+/* Request the id of @state. Under the lock. */
+static void send_probe(struct bid_source_state *state, int64_t now)
 {
 	static const struct bid_receiver receiver = { .head = receive_head, .body = receive_body, .done = receive_done };
-	struct bid_source_state *state = &broker->sources[source];
 	struct bid_request request = { .id = state->loop.id, .kind = BID_KIND_ELF };
-	uint64_t transfer;
 
-	if (state->source->ops->start(state->source, &request, &receiver, &state->loop, &transfer) < 0)
+	state->loop.probed_ms = now;
+	state->loop.probing = true;
+	if (state->source->ops->start(state->source, &request, &receiver, &state->loop) < 0)
 		state->loop.probing = false;
+}
+
+uint64_t bid_loop_look(struct bid_download *download)
+{
+	struct bid_broker *broker = download->broker;
+	int64_t hedge_ms = broker->config.hedge_ms, now = bid_clock_ms();
+	uint64_t looped = 0;
+
+	for (size_t i = 0; i < download->machine.n && broker->config.loops; i++) {
+		const struct bid_candidate *candidate = &download->machine.candidates[i];
+		struct bid_source_state *state = &broker->sources[candidate->source];
+		struct bid_attempt *attempt = candidate->attempt;
+
+		if (candidate->state != BID_ATTEMPT_SENT || now - attempt->started_ms < LOOP_HEDGES * hedge_ms)
+			continue;
+		if (now - state->loop.recognised_ms < LOOP_KNOWN_MS) {
+			attempt->looped = true;
+			looped |= UINT64_C(1) << i;
+		} else if (now - state->loop.probed_ms >= LOOP_PROBE_MS && !state->loop.probing && !broker->offline) {
+			send_probe(state, now);
+		}
+	}
+	return looped;
 }
 
 bool bid_loop_recognise(struct bid_broker *broker, const struct bid_id *id)

@@ -13,19 +13,11 @@
 
 #include "broker/broker_types.h"
 
-#define BID_LOOP_NONE SIZE_MAX
-
 /* Make the id of @loop. Returns 0 or a negative errno. */
 int bid_loop_init(struct bid_loop *loop, size_t source);
 
-/*
- * Set in @ret_looped the bits of the candidates without a response because of a loop. Returns the index of a source for
- * bid_loop_probe(), or BID_LOOP_NONE. Under the lock.
- */
-size_t bid_loop_look(struct bid_download *download, uint64_t *ret_looped);
-
-/* Request the id of the source @source. Without the lock. */
-void bid_loop_probe(struct bid_broker *broker, size_t source);
+/* Send the probes that are due. Returns the bits of the candidates without a response because of a loop. Under the lock. */
+uint64_t bid_loop_look(struct bid_download *download);
 
 /* Returns whether @id is the id of a source, which therefore leads back. From any thread. */
 bool bid_loop_recognise(struct bid_broker *broker, const struct bid_id *id);

@@ -16,14 +16,6 @@
 /* time for the first 64 KiB after the header, in multiples of hedge_ms: a connection starts slowly */
 enum { HEAD_HEDGES = 3 };
 
-/* Cancel @attempt, which has started. Under the lock. */
-static void cancel_attempt(const struct bid_attempt *attempt)
-{
-	struct bid_source *source = attempt->download->broker->sources[attempt->source].source;
-
-	source->ops->cancel(source, attempt->transfer);
-}
-
 /* Report a reason of the negative cache against @source. Returns false without a reason. Without the lock. */
 static bool is_negative(struct bid_download *download, size_t source)
 {
@@ -91,36 +83,40 @@ static void line_up(struct bid_download *download)
 			machine->candidates[i].state = BID_ATTEMPT_OVER;
 }
 
-/* Make the attempt of candidate @i. Returns NULL, with a report, if its source gets no request now. Under the lock. */
-static struct bid_attempt *attempt_new(struct bid_download *download, size_t i)
+/* Send the request of candidate @i. Returns the next event: START, or SKIPPED after a report without a request. Under the lock. */
+static enum bid_machine_event start_attempt(struct bid_download *download, size_t i)
 {
 	struct bid_candidate *candidate = &download->machine.candidates[i];
-	enum bid_outcome outcome = BID_OUTCOME_NONE;
-	struct bid_attempt *attempt = NULL;
-	char text[BID_TEXT_MAX];
+	struct bid_broker *broker = download->broker;
+	struct bid_source *source = broker->sources[candidate->source].source;
+	struct bid_attempt *attempt;
+	int r;
 
-	if (atomic_load(&download->broker->offline)) {
-		outcome = BID_OUTCOME_UNREACHABLE;
-		snprintf(text, sizeof(text), "offline, no request is sent");
-	} else if (!(attempt = calloc(1, sizeof(*attempt)))) {
-		outcome = BID_OUTCOME_FAILED;
-		snprintf(text, sizeof(text), "out of memory");
+	if (atomic_load(&broker->offline)) {
+		bid_download_report_skipped(download, candidate->source, BID_OUTCOME_UNREACHABLE, "offline, no request is sent");
+		return BID_EVENT_SKIPPED;
 	}
-	if (outcome != BID_OUTCOME_NONE) {
-		bid_download_report_skipped(download, candidate->source, outcome, text);
-		return NULL;
+	attempt = calloc(1, sizeof(*attempt));
+	if (!attempt) {
+		bid_download_report_skipped(download, candidate->source, BID_OUTCOME_FAILED, "out of memory");
+		return BID_EVENT_SKIPPED;
 	}
 	attempt->download = download;
 	attempt->candidate = i;
 	attempt->source = candidate->source;
-	attempt->starting = true;
 	attempt->started_ms = bid_clock_ms();
 	attempt->size = BID_SIZE_UNKNOWN;
 	attempt->head_checked = !bid_kind_is_elf(download->request.kind);
+	r = source->ops->start(source, &download->request, &bid_attempt_receiver, attempt);
+	if (r < 0) {
+		free(attempt);
+		bid_download_report_skipped(download, candidate->source, BID_OUTCOME_UNREACHABLE, bid_strerror(r));
+		return BID_EVENT_SKIPPED;
+	}
 	bid_download_ref(download);
 	candidate->attempt = attempt;
-	download->broker->n_attempts++;
-	return attempt;
+	broker->n_attempts++;
+	return BID_EVENT_START;
 }
 
 /* Under the lock. */
@@ -164,31 +160,56 @@ static void cancel_fallback(struct bid_download *download)
 	bid_fallback_answer(download, given_up ? -ETIMEDOUT : -EINTR, NULL);
 }
 
+/* Report a source after too many broken, overtaken bodies. Under the lock. */
+static void report_broken(struct bid_download *download, const struct bid_candidate *candidate)
+{
+	char text[BID_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "what it sent broke off, %u times", candidate->broken);
+	bid_download_report_skipped(download, candidate->source, BID_OUTCOME_UNREACHABLE, text);
+}
+
+/* Cancel the attempts of @candidates, and the fallback. Under the lock. */
+static void stop(struct bid_download *download, uint64_t candidates, bool fallback)
+{
+	for (size_t i = 0; i < download->machine.n; i++) {
+		struct bid_candidate *candidate = &download->machine.candidates[i];
+		struct bid_source *source = download->broker->sources[candidate->source].source;
+
+		if (!(candidates & UINT64_C(1) << i))
+			continue;
+		candidate->overtaken_ms = (unsigned)(bid_clock_ms() - candidate->attempt->started_ms);
+		source->ops->cancel(source, candidate->attempt);
+	}
+	if (fallback)
+		cancel_fallback(download);
+}
+
 struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_machine_event event, size_t candidate)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_machine *machine = &download->machine;
 	struct bid_actions actions;
+	bool starts;
 
-	machine->hedges = broker->config.hedge_ms != BID_HEDGE_NEVER;
-	machine->unwanted = broker->ending || bid_download_abandoned(download);
-	actions = bid_machine_take(machine, event, candidate);
-	for (size_t i = 0; i < machine->n; i++) {
-		const struct bid_attempt *attempt = machine->candidates[i].attempt;
-
-		if (!(actions.cancel & UINT64_C(1) << i))
-			continue;
-		machine->candidates[i].overtaken_ms = (unsigned)(bid_clock_ms() - attempt->started_ms);
-		/* otherwise started() cancels it, with the number of start() */
-		if (!attempt->starting)
-			cancel_attempt(attempt);
-	}
-	if (actions.cancel_fallback)
-		cancel_fallback(download);
-	/* under the same lock, because a new waiter could join a download that ends as interrupted */
-	if (machine->state == BID_DOWNLOAD_CANCELLED || (actions.end && actions.ended_as == BID_DOWNLOAD_CANCELLED))
-		bid_download_retire(download);
-	set_timer(download, actions.timer, event, actions.start != BID_NO_CANDIDATE);
+	do {
+		machine->hedges = broker->config.hedge_ms != BID_HEDGE_NEVER;
+		machine->unwanted = broker->ending || bid_download_abandoned(download);
+		actions = bid_machine_take(machine, event, candidate);
+		starts = actions.start != BID_NO_CANDIDATE;
+		stop(download, actions.cancel, actions.cancel_fallback);
+		if (event == BID_EVENT_LEFT && machine->candidates[candidate].state == BID_ATTEMPT_OVER)
+			report_broken(download, &machine->candidates[candidate]);
+		if (actions.fallback)
+			bid_download_queue(download);
+		/* under the same lock, because a new waiter could join a download that ends as interrupted */
+		if (machine->state == BID_DOWNLOAD_CANCELLED || (actions.end && actions.ended_as == BID_DOWNLOAD_CANCELLED))
+			bid_download_retire(download);
+		set_timer(download, actions.timer, event, starts);
+		if (starts)
+			event = start_attempt(download, actions.start);
+		candidate = event == BID_EVENT_SKIPPED ? actions.start : BID_NO_CANDIDATE;
+	} while (starts);
 	return actions;
 }
 
@@ -210,47 +231,6 @@ void bid_scheduler_done(struct bid_attempt *attempt)
 	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
 	/* a broadcast, because one worker alone may be too small for it */
 	pthread_cond_broadcast(&broker->has_job);
-}
-
-/* Note that start() has returned. @attempt may be freed then. */
-static void started(struct bid_attempt *attempt, uint64_t transfer)
-{
-	struct bid_download *download = attempt->download;
-	struct bid_broker *broker = download->broker;
-	struct bid_source *source = download->broker->sources[attempt->source].source;
-	bool resumes = false;
-
-	pthread_mutex_lock(&broker->lock);
-	attempt->starting = false;
-	attempt->transfer = transfer;
-	if (attempt->answered) {
-		bid_scheduler_done(attempt);
-	} else {
-		resumes = attempt->room == BID_ATTEMPT_ROOM_MADE;
-		if (resumes)
-			attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-		if (bid_scheduler_state(attempt) == BID_ATTEMPT_STOPPED)
-			cancel_attempt(attempt);
-		else if (broker->ending || bid_download_abandoned(download))
-			bid_download_cancel(download);
-		else if (atomic_load(&broker->offline))
-			bid_scheduler_take(download, BID_EVENT_OFFLINE, BID_NO_CANDIDATE);
-	}
-	pthread_mutex_unlock(&broker->lock);
-	if (resumes)
-		source->ops->resume(source, transfer);
-}
-
-static int start_attempt(struct bid_attempt *attempt)
-{
-	struct bid_download *download = attempt->download;
-	struct bid_source *source = download->broker->sources[attempt->source].source;
-	uint64_t transfer = 0;
-	int r = source->ops->start(source, &download->request, &bid_attempt_receiver, attempt, &transfer);
-
-	if (r == 0)
-		started(attempt, transfer);
-	return r;
 }
 
 static void attempt_free(struct bid_attempt *attempt)
@@ -286,20 +266,6 @@ static void drop_attempt(struct bid_attempt *attempt)
 	pthread_mutex_unlock(&broker->lock);
 }
 
-/* Start @attempt. Returns the event that follows. Without the lock. */
-static enum bid_machine_event start(struct bid_download *download, struct bid_attempt *attempt)
-{
-	int r = attempt ? start_attempt(attempt) : 0;
-
-	if (!attempt)
-		return BID_EVENT_SKIPPED;
-	if (r == 0)
-		return BID_EVENT_START;
-	bid_download_report(download, attempt, BID_OUTCOME_UNREACHABLE, bid_strerror(r));
-	drop_attempt(attempt);
-	return BID_EVENT_REPORTED;
-}
-
 void bid_download_end(struct bid_download *download, int error, struct bid_file *file)
 {
 	struct bid_broker *broker = download->broker;
@@ -324,15 +290,6 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 	bid_download_put(download);
 }
 
-/* Report a source after too many broken, overtaken bodies. Under the lock. */
-static void report_broken(struct bid_download *download, const struct bid_candidate *candidate)
-{
-	char text[BID_TEXT_MAX];
-
-	snprintf(text, sizeof(text), "what it sent broke off, %u times", candidate->broken);
-	bid_download_report_skipped(download, candidate->source, BID_OUTCOME_UNREACHABLE, text);
-}
-
 /* Under the lock. */
 static int error_of(const struct bid_download *download, enum bid_download_state ended_as)
 {
@@ -354,26 +311,11 @@ void bid_scheduler_step(struct bid_download *download, enum bid_machine_event ev
 	struct bid_actions actions;
 	int error = 0;
 
-	do {
-		struct bid_attempt *attempt = NULL;
-
-		pthread_mutex_lock(&broker->lock);
-		actions = bid_scheduler_take(download, event, candidate);
-		if (event == BID_EVENT_LEFT && download->machine.candidates[candidate].state == BID_ATTEMPT_OVER)
-			report_broken(download, &download->machine.candidates[candidate]);
-		if (actions.start != BID_NO_CANDIDATE)
-			attempt = attempt_new(download, actions.start);
-		if (actions.fallback)
-			bid_download_queue(download);
-		if (actions.end)
-			error = error_of(download, actions.ended_as);
-		pthread_mutex_unlock(&broker->lock);
-
-		if (actions.start == BID_NO_CANDIDATE)
-			break;
-		event = start(download, attempt);
-		candidate = event == BID_EVENT_START ? BID_NO_CANDIDATE : actions.start;
-	} while (true);
+	pthread_mutex_lock(&broker->lock);
+	actions = bid_scheduler_take(download, event, candidate);
+	if (actions.end)
+		error = error_of(download, actions.ended_as);
+	pthread_mutex_unlock(&broker->lock);
 	if (actions.end)
 		bid_download_end(download, error, NULL);
 }
@@ -414,20 +356,17 @@ static void hedge(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
 	uint64_t looped;
-	size_t source;
 
 	if (download->lock_wait.polls) {
 		bid_download_queue(download);
 		return;
 	}
-	source = bid_loop_look(download, &looped);
+	looped = bid_loop_look(download);
 	for (size_t i = 0; i < download->machine.n; i++)
 		if (looped & UINT64_C(1) << i)
 			bid_scheduler_take(download, BID_EVENT_LOOPED, i);
 	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
-	if (source != BID_LOOP_NONE)
-		bid_loop_probe(broker, source);
 	bid_scheduler_step(download, BID_EVENT_TIMER, BID_NO_CANDIDATE);
 	pthread_mutex_lock(&broker->lock);
 	bid_download_unref(download);

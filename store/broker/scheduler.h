@@ -4,8 +4,8 @@
  * the last delivery.
  *
  * bid_scheduler_start()	first event
- * bid_scheduler_note()	event of an attempt without actions
- * bid_scheduler_step()	event with actions
+ * bid_scheduler_note()	event of an attempt that ends nothing
+ * bid_scheduler_step()	event that may end the download
  * bid_scheduler_done()	the source is done
  * bid_scheduler_leave()	the commit worker is done
  * bid_download_claim(), bid_download_end()	the result
@@ -17,15 +17,15 @@
 #include "broker/download.h"
 
 /*
- * Feed @event of @candidate, or BID_NO_CANDIDATE, to @download, and cancel attempts. Events with other actions are for
+ * Feed @event of @candidate, or BID_NO_CANDIDATE, to @download; start and cancel attempts. Events that may end the download are for
  * bid_scheduler_step(). Under the lock.
  */
 struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_machine_event event, size_t candidate);
 
-/* Feed @event to @download and run its actions. By the owner of a reference, without the lock. */
+/* The same, with the end of @download. By the owner of a reference, without the lock. */
 void bid_scheduler_step(struct bid_download *download, enum bid_machine_event event, size_t candidate);
 
-/* Feed an @event without actions to @attempt. Returns its new state. By the thread of the source, without the lock. */
+/* Feed an @event of @attempt that does not end the download. Returns its new state. By the source, without the lock. */
 enum bid_attempt_state bid_scheduler_note(struct bid_attempt *attempt, enum bid_machine_event event);
 
 /*

@@ -438,11 +438,9 @@ void *bid_network_main(void *argument)
 	return NULL;
 }
 
-void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer, uint64_t *ret_number)
+void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	pthread_mutex_lock(&fetch->lock);
-	transfer->number = ++fetch->last_number;
-	*ret_number = transfer->number;
 	transfer->server->live++;
 	TAILQ_INSERT_TAIL(&fetch->live, transfer, live);
 	TAILQ_INSERT_TAIL(&fetch->arrivals, transfer, queue);
@@ -450,28 +448,27 @@ void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer, 
 	curl_multi_wakeup(fetch->multi);
 }
 
-/* Under the lock. */
-static void set_order(struct bid_server *server, uint64_t number, enum bid_transfer_order order)
+/* Set the order of the transfer of @user, or of all with @user NULL. Under the lock. */
+static void set_order(struct bid_server *server, const void *user, enum bid_transfer_order order)
 {
 	struct bid_transfer *transfer;
 
+	/* an ended transfer may have had the same @user */
 	for (transfer = TAILQ_FIRST(&server->fetch->live); transfer; transfer = TAILQ_NEXT(transfer, live)) {
-		if (transfer->server != server || (number && transfer->number != number))
+		if (transfer->server != server || (user && transfer->user != user))
 			continue;
 		if (transfer->order < order)
 			transfer->order = order;
 		server->fetch->ordered = true;
-		if (number)
-			return;
 	}
 }
 
-void bid_network_order(struct bid_server *server, uint64_t number, enum bid_transfer_order order)
+void bid_network_order(struct bid_server *server, const void *user, enum bid_transfer_order order)
 {
 	struct bid_fetch *fetch = server->fetch;
 
 	pthread_mutex_lock(&fetch->lock);
-	set_order(server, number, order);
+	set_order(server, user, order);
 	pthread_mutex_unlock(&fetch->lock);
 	curl_multi_wakeup(fetch->multi);
 }
@@ -481,7 +478,7 @@ void bid_network_drain(struct bid_server *server)
 	struct bid_fetch *fetch = server->fetch;
 
 	pthread_mutex_lock(&fetch->lock);
-	set_order(server, 0, BID_TRANSFER_CANCEL);
+	set_order(server, NULL, BID_TRANSFER_CANCEL);
 	curl_multi_wakeup(fetch->multi);
 	while (server->live)
 		pthread_cond_wait(&fetch->settled, &fetch->lock);

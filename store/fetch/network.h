@@ -31,7 +31,6 @@ struct bid_fetch {
 	pthread_cond_t settled; /* a server's `live` became 0 */
 	struct bid_transfer_list arrivals; /* started, but unknown to the network thread; under the lock */
 	struct bid_transfer_list live; /* all, in the order of start(); under the lock */
-	uint64_t last_number; /* under the lock */
 	bool ordered; /* some transfer has an order; under the lock */
 	bool stopping; /* under the lock */
 
@@ -78,11 +77,11 @@ static inline void bid_transfer_connect(struct bid_transfer *transfer)
 /* Run the network thread of @fetch, a struct bid_fetch, until fetch->stopping. */
 void *bid_network_main(void *fetch);
 
-/* Hand @transfer over to the network thread. Sets its number and @ret_number before any call of its receiver. */
-void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer, uint64_t *ret_number);
+/* Hand @transfer over to the network thread. */
+void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer);
 
-/* Set the order of @server's transfer @number, or of all if it is 0. */
-void bid_network_order(struct bid_server *server, uint64_t number, enum bid_transfer_order order);
+/* Set the order of @server's transfer of @user. */
+void bid_network_order(struct bid_server *server, const void *user, enum bid_transfer_order order);
 
 /* Cancel all transfers of @server, and block until their done() have returned. Deadlocks on the network thread. */
 void bid_network_drain(struct bid_server *server);

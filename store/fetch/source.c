@@ -18,7 +18,7 @@ static struct bid_server *server_of(struct bid_source *source)
 }
 
 static int server_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver,
-			void *user, uint64_t *ret_transfer)
+			void *user)
 {
 	struct bid_server *server = server_of(source);
 	struct bid_transfer *transfer;
@@ -27,20 +27,18 @@ static int server_start(struct bid_source *source, const struct bid_request *req
 	r = bid_transfer_new(server, request, receiver, user, &transfer);
 	if (r < 0)
 		return r;
-	bid_network_submit(server->fetch, transfer, ret_transfer);
+	bid_network_submit(server->fetch, transfer);
 	return 0;
 }
 
-static void server_cancel(struct bid_source *source, uint64_t transfer)
+static void server_cancel(struct bid_source *source, const void *user)
 {
-	/* zero would mean all transfers to bid_network_order() */
-	if (transfer)
-		bid_network_order(server_of(source), transfer, BID_TRANSFER_CANCEL);
+	bid_network_order(server_of(source), user, BID_TRANSFER_CANCEL);
 }
 
-static void server_resume(struct bid_source *source, uint64_t transfer)
+static void server_resume(struct bid_source *source, const void *user)
 {
-	bid_network_order(server_of(source), transfer, BID_TRANSFER_RESUME);
+	bid_network_order(server_of(source), user, BID_TRANSFER_RESUME);
 }
 
 static void server_checked(struct bid_source *source, bool right, const char *text)

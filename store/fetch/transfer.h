@@ -70,7 +70,6 @@ struct bid_transfer {
 	TAILQ_ENTRY(bid_transfer) live; /* under fetch->lock */
 	TAILQ_ENTRY(bid_transfer) queue;
 	enum bid_transfer_state state; /* for the network thread, from QUEUED on */
-	uint64_t number;
 	enum bid_transfer_order order; /* pending order; under fetch->lock */
 
 	struct bid_server *server;

@@ -103,8 +103,8 @@ extern const struct bid_fetch_config calm;
 void set_up(struct setting *setting, const struct bid_fetch_config *config);
 void tear_down(struct setting *setting);
 
-/* Start a transfer into @capture, and return its number; or start one and wait for its end. */
-uint64_t start(struct bid_source *source, const char *id, enum bid_kind kind, struct capture *capture);
+/* Start a transfer into @capture; or start one and wait for its end. */
+void start(struct bid_source *source, const char *id, enum bid_kind kind, struct capture *capture);
 void ask(struct bid_source *source, const char *id, struct capture *capture);
 
 /* Is done() of @capture over? */

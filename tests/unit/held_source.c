@@ -20,16 +20,15 @@ static struct held_source *held_of(struct bid_source *source)
 /* Wait until the test continues. Returns whether the transfer goes on. Under the lock. */
 static bool hold_here(struct held_source *held, struct held_transfer *transfer, enum hold_point here)
 {
-	if (transfer && transfer->number < held->hold_from)
+	if (transfer->number < held->hold_from)
 		return !transfer->cancelled;
 	if (held->hold == here) {
 		held->held++;
 		pthread_cond_broadcast(&held->changed);
 	}
-	while (held->hold == here && !held->stop && (!transfer || transfer->number >= held->hold_from) &&
-	       (!transfer || !transfer->cancelled || held->deaf))
+	while (held->hold == here && !held->stop && transfer->number >= held->hold_from && (!transfer->cancelled || held->deaf))
 		pthread_cond_wait(&held->changed, &held->lock);
-	return !transfer || !transfer->cancelled;
+	return !transfer->cancelled;
 }
 
 static void tell_sent(const struct held_transfer *transfer)
@@ -145,49 +144,35 @@ static void *held_work(void *user)
 	return NULL;
 }
 
-static int held_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
-		      uint64_t *ret_transfer)
+static int held_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user)
 {
 	struct held_source *held = held_of(source);
 	struct held_transfer *transfer = calloc(1, sizeof(*transfer)), **at = &held->transfers;
-	bool first;
 	int r;
 
 	assert_non_null(transfer);
-	if (held->in_start)
-		held->in_start();
 	pthread_mutex_lock(&held->lock);
 	held->asked++;
-	pthread_cond_broadcast(&held->changed);
-	hold_here(held, NULL, HOLD_START);
 	r = held->start_error;
 	if (r == 0) {
-		transfer->number = *ret_transfer = ++held->last;
-		transfer->receiver = receiver;
-		transfer->user = user;
-		first = !*at;
-		/* the first is sent at once, however late the thread is; without the lock, which cancel() takes */
-		pthread_mutex_unlock(&held->lock);
-		if (first)
-			tell_sent(transfer);
-		pthread_mutex_lock(&held->lock);
+		*transfer = (struct held_transfer){ .number = ++held->last, .receiver = receiver, .user = user };
 		while (*at)
 			at = &(*at)->next;
 		*at = transfer;
-		pthread_cond_broadcast(&held->changed);
 	} else {
 		free(transfer);
 	}
+	pthread_cond_broadcast(&held->changed);
 	pthread_mutex_unlock(&held->lock);
 	return r;
 }
 
-/* Remove the transfer @number from the queue behind the first. Under the lock. */
-static struct held_transfer *take_from_line(struct held_source *held, uint64_t number)
+/* Remove the transfer of @user from the queue behind the first. Under the lock. */
+static struct held_transfer *take_from_line(struct held_source *held, const void *user)
 {
 	struct held_transfer **at = &held->transfers, *transfer;
 
-	while (*at && (*at == held->transfers || (*at)->number != number))
+	while (*at && (*at == held->transfers || (*at)->user != user))
 		at = &(*at)->next;
 	transfer = *at;
 	if (transfer)
@@ -229,16 +214,16 @@ static void start_leaver(struct held_source *held, struct held_transfer *transfe
 	pthread_detach(thread);
 }
 
-static void held_cancel(struct bid_source *source, uint64_t number)
+static void held_cancel(struct bid_source *source, const void *user)
 {
 	struct held_source *held = held_of(source);
 	struct held_transfer *in_line;
 
 	pthread_mutex_lock(&held->lock);
 	held->cancels++;
-	if (held->transfers && held->transfers->number == number)
+	if (held->transfers && held->transfers->user == user)
 		held->transfers->cancelled = true;
-	in_line = take_from_line(held, number);
+	in_line = held->deaf ? NULL : take_from_line(held, user);
 	held->leaving += in_line != NULL;
 	pthread_cond_broadcast(&held->changed);
 	pthread_mutex_unlock(&held->lock);
@@ -246,12 +231,12 @@ static void held_cancel(struct bid_source *source, uint64_t number)
 		start_leaver(held, in_line);
 }
 
-static void held_resume(struct bid_source *source, uint64_t number)
+static void held_resume(struct bid_source *source, const void *user)
 {
 	struct held_source *held = held_of(source);
 
 	pthread_mutex_lock(&held->lock);
-	if (held->transfers && held->transfers->number == number)
+	if (held->transfers && held->transfers->user == user)
 		held->transfers->resumed = true;
 	pthread_cond_broadcast(&held->changed);
 	pthread_mutex_unlock(&held->lock);

@@ -8,7 +8,6 @@
 /* Point at which a held_source stops. */
 enum hold_point {
 	HOLD_NOWHERE,
-	HOLD_START,			/* inside start() */
 	HOLD_HEAD,			/* before the body */
 	HOLD_MIDDLE,			/* after the first half of the body */
 	HOLD_END,			/* after the whole body, before done() */
@@ -31,7 +30,7 @@ struct held_source {
 	/* set by the test */
 	enum hold_point hold;
 	unsigned hold_from;		/* first held transfer; lower numbers (from 1 on) pass */
-	bool deaf;			/* cancel() does not wake the thread */
+	bool deaf;			/* cancel() ends no transfer at once */
 	int start_error;
 	enum bid_outcome outcome;	/* outcome without a body */
 	const char *text;
@@ -43,7 +42,6 @@ struct held_source {
 	bool no_head;			/* never calls head() */
 	uint64_t announce;		/* announced size, if not 0 */
 	void (*before_head)(void);	/* called by the source's thread */
-	void (*in_start)(void);		/* called by the caller of start() */
 
 	/* read by the test */
 	unsigned asked;

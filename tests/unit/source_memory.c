@@ -25,8 +25,10 @@ struct memory {
 	char *name;
 	atomic_uint asked;
 
-	pthread_mutex_t lock;		/* guards everything below; not held while a receiver is called */
-	struct artifact *artifacts;	/* the last one put comes first. free none early: a transfer may be reading one */
+	pthread_mutex_t lock; /* guards everything below; not held while a receiver is called */
+	pthread_cond_t ended;
+	unsigned running; /* transfers, each with its thread */
+	struct artifact *artifacts; /* the last one put comes first. free none early: a transfer may be reading one */
 	enum bid_outcome otherwise;
 };
 
@@ -58,34 +60,71 @@ static int deliver(const struct artifact *artifact, const struct bid_receiver *r
 	return r;
 }
 
-static int memory_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver,
-			void *user, uint64_t *ret_transfer)
-{
-	struct memory *memory = memory_of(source);
-	struct bid_answer answer = { .url = source->name };
-	const struct artifact *artifact;
+struct transfer {
+	struct memory *memory;
+	struct bid_request request;
+	const struct bid_receiver *receiver;
+	void *user;
+};
 
-	*ret_transfer = atomic_fetch_add(&memory->asked, 1) + 1;
-	artifact = find(memory, request, &answer.outcome);
+static void *run_transfer(void *argument)
+{
+	struct transfer *transfer = argument;
+	struct memory *memory = transfer->memory;
+	struct bid_answer answer = { .url = memory->name };
+	const struct artifact *artifact = find(memory, &transfer->request, &answer.outcome);
+
+	if (transfer->receiver->sent)
+		transfer->receiver->sent(transfer->user);
 	if (artifact) {
-		int r = deliver(artifact, receiver, user);
+		int r = deliver(artifact, transfer->receiver, transfer->user);
 
 		answer.outcome = r == 0 ? BID_OUTCOME_FOUND : r == -EBADMSG ? BID_OUTCOME_REJECTED : BID_OUTCOME_FAILED;
 	}
 	answer.text = bid_outcome_name(answer.outcome);
-	receiver->done(user, &answer);
+	transfer->receiver->done(transfer->user, &answer);
+	bid_request_release(&transfer->request);
+	free(transfer);
+	pthread_mutex_lock(&memory->lock);
+	memory->running--;
+	pthread_cond_broadcast(&memory->ended);
+	pthread_mutex_unlock(&memory->lock);
+	return NULL;
+}
+
+static int memory_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver,
+			void *user)
+{
+	struct transfer *transfer = malloc(sizeof(*transfer));
+	struct memory *memory = memory_of(source);
+	pthread_t thread;
+
+	if (!transfer)
+		return -ENOMEM;
+	*transfer = (struct transfer){ memory, bid_request_keep(request), receiver, user };
+	atomic_fetch_add(&memory->asked, 1);
+	pthread_mutex_lock(&memory->lock);
+	memory->running++;
+	pthread_mutex_unlock(&memory->lock);
+	if (pthread_create(&thread, NULL, run_transfer, transfer) != 0)
+		abort();
+	pthread_detach(thread);
 	return 0;
 }
 
-static void memory_cancel(struct bid_source *source, uint64_t transfer)
+static void memory_cancel(struct bid_source *source, const void *user)
 {
-	/* every transfer is over when start() returns */
+	/* every transfer ends soon */
 }
 
 static void memory_free(struct bid_source *source)
 {
 	struct memory *memory = memory_of(source);
 
+	pthread_mutex_lock(&memory->lock);
+	while (memory->running > 0)
+		pthread_cond_wait(&memory->ended, &memory->lock);
+	pthread_mutex_unlock(&memory->lock);
 	while (memory->artifacts) {
 		struct artifact *artifact = memory->artifacts;
 
@@ -93,6 +132,7 @@ static void memory_free(struct bid_source *source)
 		bid_request_release(&artifact->request);
 		free(artifact);
 	}
+	pthread_cond_destroy(&memory->ended);
 	pthread_mutex_destroy(&memory->lock);
 	free(memory->name);
 	free(memory);
@@ -116,6 +156,7 @@ int source_memory_new(const char *name, struct bid_source **ret_source)
 	memory->source = (struct bid_source){ .ops = &memory_ops, .name = memory->name };
 	memory->otherwise = BID_OUTCOME_ABSENT;
 	pthread_mutex_init(&memory->lock, NULL);
+	pthread_cond_init(&memory->ended, NULL);
 
 	*ret_source = &bid_steal(memory)->source;
 	return 0;

@@ -123,28 +123,6 @@ static void test_request_during_cancel_starts_a_new_download(void **state)
 	assert_int_equal(stats_of(scene).fetched, 1);
 }
 
-/* Give up while the source's start() has not even returned. */
-static void test_cancel_during_start_ends_the_request(void **state)
-{
-	struct scene *scene = *state;
-	struct held_source *held;
-	struct caller caller;
-
-	scene_broker(scene, &patient);
-	held = scene_held_elf(scene, 0xa, HOLD_START);
-	caller_start(&caller, scene, 0xa);
-	held_wait(held, 1);
-	bid_broker_cancel(scene->broker, caller.call->handle);
-	assert_true(call_over(caller.call));
-	assert_int_equal(caller.call->error, -EINTR);
-	held_hold(held, HOLD_HEAD);
-	assert_int_equal(pthread_join(caller.thread, NULL), 0);
-	held_wait_done(held, 1);
-	assert_int_equal(held->cancels, 1);
-	assert_int_equal(held->ended, BID_OUTCOME_CANCELLED);
-	wait_for_no_downloads(scene);
-}
-
 /* Keeps commit workers from their other work for as long as a test wants. */
 struct gate {
 	pthread_mutex_t lock;
@@ -325,7 +303,6 @@ int main(void)
 		scene_test(test_cancel_of_one_caller_keeps_the_download),
 		scene_test(test_cancel_of_last_caller_ends_the_transfer),
 		scene_test(test_request_during_cancel_starts_a_new_download),
-		scene_test(test_cancel_during_start_ends_the_request),
 		scene_test(test_cancel_between_sources_ends_the_request),
 		scene_test(test_cancel_at_any_moment_answers_once),
 		scene_test(test_free_answers_all_callers),

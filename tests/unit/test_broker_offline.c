@@ -158,26 +158,6 @@ static void test_queued_request_is_not_sent_offline(void **state)
 	end_in_line(scene, held, call, behind);
 }
 
-static struct bid_broker *to_go_offline;
-
-static void go_offline(void)
-{
-	bid_broker_set_offline(to_go_offline, true);
-}
-
-/* The same for a request queued after the others were cancelled. */
-static void test_request_queued_during_offline_is_not_sent(void **state)
-{
-	struct bid_request next = elf_of(0xb);
-	struct scene *scene = *state;
-	struct held_source *held;
-	struct call *call = call_held(scene, &held);
-
-	to_go_offline = scene->broker;
-	held->in_start = go_offline;
-	end_in_line(scene, held, call, call_for(scene, &next));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -186,7 +166,6 @@ int main(void)
 		scene_test(test_running_request_may_deliver_offline),
 		scene_test(test_offline_broker_sends_no_probe),
 		scene_test(test_queued_request_is_not_sent_offline),
-		scene_test(test_request_queued_during_offline_is_not_sent),
 	};
 
 	return cmocka_run_group_tests(tests, scene_compile, scene_clean);

@@ -206,23 +206,23 @@ static void test_later_caller_gets_the_continued_download(void **state)
 /* A download that was given up ends with its attempt, perhaps late. A later reader does not wait for that end. */
 static void test_reader_after_a_given_up_download_starts_another(void **state)
 {
+	struct bid_request running = elf_of(0xb), queued = elf_of(0xa);
 	struct scene *scene = *state;
-	struct caller first, second;
 	struct held_source *held;
+	struct call *call;
 
 	scene_broker(scene, &hasty);
-	held = scene_held_elf(scene, 0xa, HOLD_START);
-	caller_start(&first, scene, 0xa);
+	held = scene_held_elf(scene, 0xa, HOLD_HEAD);
+	held->deaf = true;
+	call_for(scene, &running);
 	held_wait(held, 1);
-	assert_int_equal(call_wait(first.call), -ETIMEDOUT);
+	assert_int_equal(fetch(scene, &queued, NULL), -ETIMEDOUT);
 	sleep_ms(BID_WINDOW_GRACE + 50);
 	scene_wait_ms(scene, 2 * PATIENCE_MS);
-	caller_start(&second, scene, 0xa);
-	held_wait_asked(held, 2);
+	call = call_for(scene, &queued);
+	held_wait_asked(held, 3);
 	held_hold(held, HOLD_NOWHERE);
-	assert_int_equal(call_wait(second.call), 0);
-	assert_int_equal(pthread_join(first.thread, NULL), 0);
-	assert_int_equal(pthread_join(second.thread, NULL), 0);
+	assert_int_equal(call_wait(call), 0);
 }
 
 static void test_timed_out_download_continues(void **state)

@@ -178,18 +178,17 @@ static void test_probe_succeeds_with_its_header(void **state)
 {
 	static struct capture slow, other;
 	struct setting setting;
-	uint64_t number;
 
 	set_up(&setting, &calm);
 	open_breaker(setting.source);
 	await_end_of_pause(setting.source);
 	behave("slow:10000*1");
 	capture_init(&slow);
-	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &slow);
+	start(setting.source, ID, BID_KIND_DEBUGINFO, &slow);
 	await_breaker(setting.source, BID_BREAKER_CLOSED);
 	ask(setting.source, OTHER_ID, &other);
 	assert_int_equal(other.outcome, BID_OUTCOME_FOUND);
-	setting.source->ops->cancel(setting.source, number);
+	setting.source->ops->cancel(setting.source, &slow);
 	await_done(&slow);
 	assert_int_equal(slow.outcome, BID_OUTCOME_CANCELLED);
 	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
@@ -242,16 +241,15 @@ static void test_cancelled_probe(void **state)
 {
 	struct capture probe, next;
 	struct setting setting;
-	uint64_t number;
 
 	set_up(&setting, &calm);
 	open_breaker(setting.source);
 	await_end_of_pause(setting.source);
 	behave("hold*1");
 	capture_init(&probe);
-	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &probe);
+	start(setting.source, ID, BID_KIND_DEBUGINFO, &probe);
 	await_requests(1);
-	setting.source->ops->cancel(setting.source, number);
+	setting.source->ops->cancel(setting.source, &probe);
 	await_done(&probe);
 	assert_int_equal(probe.outcome, BID_OUTCOME_CANCELLED);
 	ask(setting.source, OTHER_ID, &next);
@@ -267,7 +265,6 @@ static bool cancelled_and_well(int variant)
 	enum { N = 4 };
 	static struct capture captures[N];
 	struct setting setting;
-	uint64_t numbers[N];
 	double began = now();
 	bool in_time;
 
@@ -275,12 +272,12 @@ static bool cancelled_and_well(int variant)
 	behave("hold*2");
 	for (size_t i = 0; i < N; i++) {
 		capture_init(&captures[i]);
-		numbers[i] = start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
+		start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
 	}
 	await_requests(2);
 	/* the queued one first, or it would be sent */
 	for (size_t i = N - 1; i-- > 0;)
-		setting.source->ops->cancel(setting.source, numbers[i]);
+		setting.source->ops->cancel(setting.source, &captures[i]);
 	for (size_t i = 0; i < N; i++)
 		await_done(&captures[i]);
 	/* a long wait would send one more request */
@@ -491,7 +488,6 @@ static void test_open_breaker_sends_no_request(void **state)
 	static struct capture first, second, third;
 	struct bid_fetch_config config = calm;
 	struct setting setting;
-	uint64_t number;
 	double began;
 
 	config.retries = 1;
@@ -506,14 +502,14 @@ static void test_open_breaker_sends_no_request(void **state)
 	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &second);
 	await_requests(1);
 	began = now();
-	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
+	start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
 	await_requests(2);
 	await_answer(setting.source);
 	/* the other one breaks off, and has its own backoff, which would end earlier */
 	control("POST", "/release");
 	usleep(100000);
 	start(setting.source, ID, BID_KIND_DEBUGINFO, &third);
-	setting.source->ops->cancel(setting.source, number);
+	setting.source->ops->cancel(setting.source, &first);
 	await_done(&first);
 	/* after the backoff the source requests the kind again */
 	if (now() - began < 1.9)

@@ -94,20 +94,18 @@ static void test_cancel_in_body_ends_the_transfer(void **state)
 {
 	struct capture capture;
 	struct setting setting;
-	uint64_t number;
 	double began;
 
 	set_up(&setting, &calm);
 	behave("stall:5000");
 	capture_init(&capture);
-	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
+	start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
 	await(&capture, &capture.heads, 1);
 	began = now();
-	setting.source->ops->cancel(setting.source, number);
+	setting.source->ops->cancel(setting.source, &capture);
 	/* cancelled twice, and an unknown transfer */
-	setting.source->ops->cancel(setting.source, number);
-	setting.source->ops->cancel(setting.source, number + 1000);
-	setting.source->ops->cancel(setting.source, 0);
+	setting.source->ops->cancel(setting.source, &capture);
+	setting.source->ops->cancel(setting.source, &setting);
 	await_done(&capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_CANCELLED);
 	assert_true(capture.done_at - began < 15);
@@ -122,7 +120,6 @@ static bool cancel_in_line(int variant)
 	static struct capture captures[N];
 	struct bid_fetch_config config = calm;
 	struct setting setting;
-	uint64_t numbers[N];
 	double began;
 	bool in_time;
 
@@ -133,12 +130,12 @@ static bool cancel_in_line(int variant)
 	began = now();
 	for (size_t i = 0; i < N; i++) {
 		capture_init(&captures[i]);
-		numbers[i] = start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
+		start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
 	}
 	await_requests(1);
-	setting.source->ops->cancel(setting.source, numbers[3]);
+	setting.source->ops->cancel(setting.source, &captures[3]);
 	await_done(&captures[3]);
-	setting.source->ops->cancel(setting.source, numbers[0]);
+	setting.source->ops->cancel(setting.source, &captures[0]);
 	await_done(&captures[0]);
 	in_time = captures[0].done_at - began < 0.9;
 	for (size_t i = 0; in_time && i < N; i++) {
@@ -285,14 +282,13 @@ static void test_paused_body_continues(void **state)
 	struct bid_fetch_config config = calm;
 	struct capture capture, other;
 	struct setting setting;
-	uint64_t number;
 
 	config.stall_ms = STALL_MS;
 	set_up(&setting, &config);
 	behave("ok");
 	capture_init(&capture);
 	capture.pauses = 2;
-	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
+	start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
 	for (unsigned pauses = 1; pauses <= capture.pauses; pauses++) {
 		await(&capture, &capture.paused, pauses);
 		ask(setting.source, OTHER_ID, &other);
@@ -300,7 +296,7 @@ static void test_paused_body_continues(void **state)
 		/* stall_ms does not count while the body is paused */
 		usleep(3 * STALL_MS * 1000);
 		assert_false(is_done(&capture));
-		setting.source->ops->resume(setting.source, number);
+		setting.source->ops->resume(setting.source, &capture);
 	}
 	await_done(&capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
@@ -309,10 +305,10 @@ static void test_paused_body_continues(void **state)
 
 	capture_init(&capture);
 	capture.pauses = 1;
-	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
+	start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
 	await(&capture, &capture.paused, 1);
-	setting.source->ops->cancel(setting.source, number);
-	setting.source->ops->resume(setting.source, number);
+	setting.source->ops->cancel(setting.source, &capture);
+	setting.source->ops->resume(setting.source, &capture);
 	await_done(&capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_CANCELLED);
 	tear_down(&setting);
@@ -361,13 +357,11 @@ static void *worker_main(void *argument)
 
 	bid_id_parse_str(ABSENT_ID, &request.id);
 	for (unsigned i = 0; i < EACH; i++) {
-		uint64_t number = 0;
-
 		capture_init(&worker->captures[i]);
-		if (worker->source->ops->start(worker->source, &request, &receiver, &worker->captures[i], &number) < 0)
+		if (worker->source->ops->start(worker->source, &request, &receiver, &worker->captures[i]) < 0)
 			return worker;
 		if (i % 3 == 0)
-			worker->source->ops->cancel(worker->source, number);
+			worker->source->ops->cancel(worker->source, &worker->captures[i]);
 	}
 	return NULL;
 }

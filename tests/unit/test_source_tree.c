@@ -158,7 +158,6 @@ static void test_sources_and_sections_are_found(void **state)
 		struct bid_request request = { .kind = cases[i].kind };
 		struct bid_detail *detail;
 		struct capture capture;
-		uint64_t number;
 
 		assert_int_equal(bid_id_parse_str(WEB_ID, &request.id), 0);
 		assert_int_equal(cases[i].kind == BID_KIND_SOURCE ? bid_detail_source(cases[i].detail, &detail)
@@ -166,7 +165,7 @@ static void test_sources_and_sections_are_found(void **state)
 				 0);
 		request.detail = detail;
 		capture_init(&capture);
-		assert_int_equal(setting.source->ops->start(setting.source, &request, &receiver, &capture, &number), 0);
+		assert_int_equal(setting.source->ops->start(setting.source, &request, &receiver, &capture), 0);
 		bid_detail_unref(detail);
 		await_done(&capture);
 		if (capture.outcome != cases[i].outcome)
@@ -228,12 +227,10 @@ static void test_free_ends_running_transfers(void **state)
 
 	set_up_tree(&setting, "tree");
 	for (size_t i = 0; i < N; i++) {
-		uint64_t number;
-
 		capture_init(&captures[i]);
-		number = start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
+		start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
 		if (i % 3 == 0)
-			setting.source->ops->cancel(setting.source, number);
+			setting.source->ops->cancel(setting.source, &captures[i]);
 	}
 	tear_down(&setting);
 	for (size_t i = 0; i < N; i++) {
@@ -260,14 +257,13 @@ static void test_receiver_may_submit_a_request(void **state)
 	struct bid_receiver looks = receiver;
 	struct capture capture;
 	struct setting setting;
-	uint64_t number;
 
 	set_up_tree(&setting, "tree");
 	capture_init(&capture);
 	capture.next_source = setting.source;
 	looks.sent = look_at_health;
 	assert_int_equal(bid_id_parse_str(WEB_ID, &request.id), 0);
-	assert_int_equal(setting.source->ops->start(setting.source, &request, &looks, &capture, &number), 0);
+	assert_int_equal(setting.source->ops->start(setting.source, &request, &looks, &capture), 0);
 	await_done(&capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 	tear_down(&setting);
