@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The tree of the mount: every path, its type, size, content, inode number, and what it refuses."""
+"""The tree of the mount: each path with its type, size, content and inode number, and the refused operations."""
 import ctypes
 import errno
 import mmap
@@ -22,7 +22,7 @@ KERNEL = "4eb1" * 10
 
 @pytest.fixture
 def world(store, place):
-    """A store with one of everything, as perf lays it out. What is in it, by name."""
+    """Fill a store with one artifact of each kind in perf's layout; return them by name."""
     split = programs.split(programs.burn(place / "app", "split_hot"), place / "app.debug")
     whole = programs.burn(place / "whole", "whole_hot", 2)
     vdso = programs.small(place / "vdso.so", 3, "-shared", "-fPIC")
@@ -40,7 +40,7 @@ def in_section(sections):
 
 
 def expected_tree(world):
-    """Path -> None for a directory, the text of a link, or the content of a file."""
+    """Return {path: None for a directory, target of a link, or content of a file}."""
     elf, debug = world["split"].path.read_bytes(), world["split"].debug.read_bytes()
     whole, vdso = world["whole"].path.read_bytes(), world["vdso"].path.read_bytes()
     tree = {".debug": ".", "debug": "usr/lib/debug"}
@@ -74,14 +74,14 @@ def expected_tree(world):
 
 
 def walk(top):
-    """Every path below `top`, without following links, with its DirEntry."""
+    """Yield (path, DirEntry) of the tree below `top`, without following links."""
     for entry in os.scandir(top):
         yield entry
         if entry.is_dir(follow_symlinks=False):
             yield from walk(entry.path)
 
 
-OWN = (".bidfs", "info")  # what the mount says itself, which other tests look at
+OWN = (".bidfs", "info")  # files about the mount itself have tests of their own
 
 
 def seen_tree(mount):
@@ -105,7 +105,7 @@ def test_every_path_of_the_mount_is_right(mount, mode, world):
 
 
 def test_lower_stores_are_merged(mount, mode, world, store, place):
-    """The same tree, wherever its parts lie: what the store has, and again in a lower one, is there once."""
+    """The tree is the same wherever its parts are stored; a build in two stores is listed once."""
     lowers = [place / "first", place / "second"]
     for lower in lowers:
         shutil.copytree(store, lower, symlinks=True)
@@ -119,7 +119,7 @@ def test_lower_stores_are_merged(mount, mode, world, store, place):
 
 
 def test_foreign_lower_stores_are_served_by_id(mount, world, place, env):
-    """A tree of debug files and libdebuginfod's cache have no paths, but all that goes by the id."""
+    """A tree of debug files and libdebuginfod's cache have no original paths, but ids."""
     app, whole = world["split"], world["whole"]
     tree, cache = place / "tree", pathlib.Path(env["DEBUGINFOD_CACHE_PATH"])
     (tree / ".build-id" / app.id[:2]).mkdir(parents=True)
@@ -142,7 +142,7 @@ def test_foreign_lower_stores_are_served_by_id(mount, world, place, env):
 
 
 def test_bidctl_lists_mount_and_store_alike(mount, world, store):
-    """With kinds, sizes and paths; but for the definitions that are made of a program's own notes, which only the mount has."""
+    """The lists have the same kinds, sizes and paths; only the mount adds derived probe definitions."""
     def listed(path):
         return tools.run(tools.BIDCTL, "--store", path, "list").stdout
 
@@ -152,24 +152,24 @@ def test_bidctl_lists_mount_and_store_alike(mount, world, store):
 
 
 def test_unlisted_names_are_found(mount, world):
-    """The names that a listing does not show, and links to where they lead."""
+    """Names that no listing shows can be opened, and links lead to them."""
     m = mount()
     split = world["split"]
     assert (m / ".debug" / ".build-id" / split.id[:2] / split.id[2:] / "elf").read_bytes() == split.path.read_bytes()
     assert (m.link(split.id) / "debug").read_bytes() == split.debug.read_bytes()
     assert (m / "debug/.build-id" / split.id[:2] / f"{split.id[2:]}.debug").read_bytes() == split.debug.read_bytes()
-    # perf's view of an unstripped file has one name, but whoever asks for the other is served
+    # perf's view lists one name of an unstripped file, and serves the other one, too
     assert not (m / "opt/whole" / world["whole"].id / "nothing").exists()
 
 
-# of containers, of caches and of builders, the last two also with a name of an artifact in them
+# containers, caches and builders have a path component like an id; caches and builders with the name of an artifact below it
 HEX_DIRS = ["/var/lib/overlay2/" + "5e" * 32 + "/diff/usr/bin/app", "/home/u/.cache/" + "5e" * 20 + "/executable",
             "/home/u/target/" + "5e" * 8 + "/debug/app", "/home/u/" + "5e" * 20 + "/elf"]
 
 
 @pytest.mark.parametrize("original", HEX_DIRS)
 def test_directory_named_like_an_id_stays_a_directory(mount, faults, mode, store, place, original):
-    """It is what the store has it for, with a server and without one."""
+    """The store has a directory of that name; servers do not change this."""
     program = programs.small(place / "app", 1)
     programs.into_store(store, program.id, original, program.path)
     for options in ((), (f"url={faults().url}",)):
@@ -201,7 +201,7 @@ def test_id_aliases_lead_to_one_directory(mount, faults, store, place, server):
 
 
 def test_directory_without_a_build_is_not_in_by_path(mount, faults, mode, store, place):
-    """Nor is the build fetched by its path."""
+    """The directory is not listed, and a lookup in it starts no download."""
     program = programs.small(place / "app", 1)
     server = faults()
     server.serve(program)
@@ -237,7 +237,7 @@ def test_info_has_the_time_of_its_last_change(mount, mode, world, store, env, pl
 
     before, now = told(), time.time_ns()
     assert before[1] == before[2] < now
-    # longer than the kernel keeps what it was told of it
+    # longer than the kernel caches names
     time.sleep(1.1)
     assert told() == before
     copy = place / "copy"
@@ -276,7 +276,7 @@ def test_sizes_times_and_modes_match_the_store(mount, mode, world, store):
 
 
 def raw_types(path):
-    """Name -> d_type, by getdents64(2), which is what perf trusts."""
+    """Return {name: d_type} from getdents64(2), whose types perf uses."""
     libc = ctypes.CDLL(None, use_errno=True)
     getdents64 = {"x86_64": 217, "aarch64": 61}[os.uname().machine]
     buffer = ctypes.create_string_buffer(512)  # small, so that a directory takes several calls
@@ -296,7 +296,7 @@ def raw_types(path):
 
 
 def test_listing_has_entry_types(mount, world):
-    """perf goes by d_type in [kernel.kcore]; DT_UNKNOWN makes it blind."""
+    """perf uses d_type in [kernel.kcore] and skips DT_UNKNOWN."""
     m = mount()
     directories = [m.path] + [pathlib.Path(entry.path) for entry in walk(m.path) if entry.is_dir(follow_symlinks=False)]
     assert len(directories) > 20
@@ -313,7 +313,7 @@ def inodes(m):
 
 
 def test_rewinddir_shows_new_entries(mount, mode, world, store, place):
-    """rewinddir(3) shows what is there now, as POSIX wants it, and not what was there when the directory was opened."""
+    """POSIX: rewinddir(3) shows the current entries, not those at the time of opendir(3)."""
     m = mount("offline")
     other = programs.forge(world["whole"], world["whole"].id[:-2] + "00", place / "other")
     first = other.id[:2]
@@ -325,7 +325,7 @@ def test_rewinddir_shows_new_entries(mount, mode, world, store, place):
         programs.into_store(store, other.id, "/opt/whole", other.path)
         programs.into_store(store, other.id, "/srv/whole", other.path)
         for name, fd in opened.items():
-            # listdir() of a descriptor begins at the beginning again
+            # listdir() of a descriptor rewinds it
             tools.wait_until(lambda name=name, fd=fd: set(os.listdir(fd)) == set(os.listdir(m / name)) > before[name],
                              f"what is new in '{name}'")
     finally:
@@ -337,24 +337,24 @@ def test_inode_numbers_are_stable_and_unique(mount, mode, world):
     m = mount()
     split, whole = world["split"].id, world["whole"].id
     numbers = inodes(m)
-    # elfutils takes a debug file with the inode number of the main file for the main file, and skips it
+    # elfutils skips a debug file that has the inode number of its main file
     assert numbers[f"buildid/{split}/elf"] != numbers[f"buildid/{split}/debuginfo"]
     assert numbers[f"buildid/{whole}/elf"] == numbers[f"buildid/{whole}/debuginfo"]
     for one in (f"buildid/{split}/executable", f"by-path/usr/bin/app/{split}", f"usr/bin/app/{split}/elf"):
         assert numbers[one] == numbers[f"buildid/{split}/elf"], one
-    # names that share a number are names of one file
+    # names with the same number are links to one file
     tree = expected_tree(world)
     contents = {}
     for path in tree:
         contents.setdefault(numbers[path], []).append(tree[path])
     shared = [names for names in contents.values() if len(names) > 1]
     assert shared and all(isinstance(names[0], bytes) and names.count(names[0]) == len(names) for names in shared)
-    # what a listing says is what a look says
+    # readdir(3) and stat(2) agree
     for entry in walk(m.path):
         assert entry.inode() == os.lstat(entry.path).st_ino, entry.path
     m.unmount()
     again = mount()
-    # in another order than the first time
+    # in another order than before
     for path in sorted(numbers, reverse=True):
         assert os.lstat(again / path).st_ino == numbers[path], path
 
@@ -370,7 +370,7 @@ def test_mmap_reads_the_file(mount, mode, world):
                                 (mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)):
                 with mmap.mmap(opened.fileno(), 0, flags, prot) as mapped:
                     assert mapped[:] == content
-    # it can even be run
+    # the file can be executed
     program = m / "by-path/opt/whole" / world["whole"].id
     tools.run(program, "10")
 
@@ -398,20 +398,20 @@ MALFORMED = [
 
 
 def test_malformed_names_reach_no_server(mount, faults, world):
-    """They are absent, and a server that answers nothing is not asked."""
+    """Malformed names are absent at once, though the server does not respond."""
     server = faults("stall-headers")
     m = mount(f"url={server.url}")
     for name in MALFORMED:
         assert tools.errno_of(os.stat, m / name.format(id="ab" * 20)) == errno.ENOENT, name
     assert server.count() == 0
-    # a well-formed one does reach it
+    # a well-formed name does reach the server
     server.behave()
     assert tools.errno_of(os.stat, m.artifact("ab" * 20)) == errno.ENOENT
     assert server.count() == 1
 
 
 def writes(top, file, directory, link):
-    """Every call that would change something, by its name."""
+    """Return {name: call} of each call that would change something."""
     new = f"{top}/{directory}/new"
     return {
         "open O_RDWR": lambda: os.close(os.open(f"{top}/{file}", os.O_RDWR)),
@@ -448,7 +448,7 @@ def test_read_only_mount_refuses_all_writes(mount, mode, world, place):
         for name, call in writes(m.path, file, directory, ".debug").items():
             assert tools.errno_of(call) == errno.EROFS, f"{name}: {file}"
     assert seen_tree(m) == before
-    # each of these calls does work where writing is allowed
+    # each call succeeds on a writable directory
     plain = place / "plain"
     plain.mkdir()
     (plain / "file").write_text("content")

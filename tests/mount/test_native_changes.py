@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The kernel caches names and attributes of the store for a second: changes that are made natively are seen after that."""
+"""Native changes of the store appear in the mount after a second, for which the kernel caches names and attributes."""
 import errno
 import os
 import subprocess
@@ -40,7 +40,7 @@ def test_names_and_attributes_are_cached_for_a_second(mount, mode, program):
     for _ in range(times):
         for path in paths:
             os.lstat(path)
-    # with passthrough the kernel asks once more for the time of the last access
+    # with passthrough the kernel sends another request for the access time
     assert requests(m) - before <= 2 * len(paths)
     time.sleep(CACHED)
     before = requests(m)
@@ -49,7 +49,7 @@ def test_names_and_attributes_are_cached_for_a_second(mount, mode, program):
 
 
 def rewrite(place, store, program):
-    """In place, by another name of the same file."""
+    """Rewrite the file in place, by another name of it."""
     with open(place / "another", "ab") as file:
         file.write(b"\0" * 16)
 
@@ -68,7 +68,7 @@ def is_gone(m, program):
 
 
 def is_unnamed(m, program):
-    """Without perf's link a build is at its original path alone."""
+    """Return whether the build has no link and only its original path."""
     there = m / "usr/bin/app" / program.id / "elf"
     return there.exists() and not any(os.path.lexists(path) for path in names_of(m, program) if path != there)
 
@@ -133,7 +133,7 @@ def test_changed_link_is_seen_after_a_second(mount, mode, store, program):
 
 @pytest.mark.parametrize("known", [True, False])
 def test_open_link_keeps_its_text(mount, mode, store, program, known):
-    """The kernel keeps the text that it read, as long as it has memory for that."""
+    """The kernel keeps the text of an open link, unless memory is short."""
     m = mount()
     link, native = m.link(program.id), store / ".build-id" / program.id[:2] / program.id[2:]
     held = os.open(link, os.O_PATH | os.O_NOFOLLOW)
@@ -178,7 +178,7 @@ def test_change_of_a_lower_store_is_seen_after_a_second(mount, mode, place, stor
 
 @pytest.mark.parametrize("last", ["there", "away"])
 def test_last_of_many_changes_is_seen(mount, mode, store, program, last):
-    """While names are looked up they come and go."""
+    """Names are created and removed while readers look them up."""
     m = mount()
     paths = names_of(m, program)
     use(paths)
@@ -202,7 +202,7 @@ def test_last_of_many_changes_is_seen(mount, mode, store, program, last):
 
 
 def test_build_without_link_is_removed_by_its_names(mount, mode, store, program):
-    """As perf does: the link first, then what is in the directory it led to, and that, however long each of these takes."""
+    """As perf does: first the link, then the files of its directory, then the directory, with any delay between the steps."""
     m = mount()
     place = m / "usr/bin/app" / program.id
     use(names_of(m, program))
@@ -219,7 +219,7 @@ def test_build_without_link_is_removed_by_its_names(mount, mode, store, program)
 
 
 def test_directories_of_one_id_show_their_own_files(mount, mode, place, store, program):
-    """perf's link leads to the first of them."""
+    """perf's link leads to the first directory."""
     other = program.read() + b"\0" * 16
     programs.into_store(store, program.id, "/opt/app", other)
     m = mount()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Links and probe definitions, which perf's listings look at, are changed natively."""
+"""Native changes of links and probe definitions, which perf lists."""
 import os
 import shutil
 import time
@@ -15,23 +15,23 @@ PROBES = "%sdt_app:one=one\np:sdt_app/one /usr/bin/app:0x1000\n"
 
 @pytest.fixture
 def ids(place, store):
-    """Builds with probe definitions, each at an original path of its own."""
+    """Add builds with probe definitions, each at a path of its own."""
     sample = programs.small(place / "app", 1)
     made = [f"{number:040x}" for number in range(1, 31)]
     for ident in made:
         programs.into_store(store, ident, f"/usr/bin/app{ident}", programs.forge(sample, ident, place / "forged").path)
         programs.into_store(store, ident, f"/usr/bin/app{ident}", PROBES.encode(), "probes")
-    time.sleep(0.05)  # a file may be written once more in the tick of its last time, without showing it
+    time.sleep(0.05)  # a later write within the clock tick of a file's time does not change that time
     return made
 
 
 def look(m, ids):
-    """As 'perf list' does: every link, its text, and the definitions behind it."""
+    """Read every link and the definitions behind it, as 'perf list' does."""
     return [(os.readlink(m.link(ident)), os.stat(m.link(ident) / "probes").st_size) for ident in ids]
 
 
 def read(path):
-    """As perf reads definitions: for writing, with a look at their attributes."""
+    """Open for writing, stat and read definitions, as perf does."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT)
     try:
         return os.read(fd, os.fstat(fd).st_size)
@@ -40,7 +40,7 @@ def read(path):
 
 
 def content(path, flags):
-    """Without a look at its attributes."""
+    """Read without a stat(2)."""
     fd = os.open(path, flags)
     try:
         return os.read(fd, 4096)
@@ -51,7 +51,7 @@ def content(path, flags):
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR])
 @pytest.mark.parametrize("change", ["rewrite", "replace"])
 def test_native_probes_are_seen_at_open(mount, mode, store, ids, change, flags):
-    """At once, because the mount is asked."""
+    """New definitions are visible at once in modes in which each open is a request."""
     m = mount()
     for ident in ids:
         path, place = m / f"usr/bin/app{ident}" / ident / "probes", store / f"usr/bin/app{ident}" / ident
@@ -66,7 +66,7 @@ def test_native_probes_are_seen_at_open(mount, mode, store, ids, change, flags):
 
 
 def beside(store, ident):
-    """Definitions in a place that needs no link."""
+    """Return a path for definitions that needs no link."""
     place = store / "[debuginfod]" / ident
     place.mkdir(parents=True, exist_ok=True)
     return place / "probes"
@@ -74,10 +74,7 @@ def beside(store, ident):
 
 @pytest.mark.parametrize("mode", ["passthrough"], indirect=True)
 def test_native_probes_beside_empty_ones_are_read_for_writing(mount, mode, store, ids):
-    """
-    At once, where the mount is asked for each open. With a look at their attributes, of which the kernel drops the answer for a
-    reader if it is told in the same moment that they are others.
-    """
+    """A fresh open reads them at once. An fstat(2) within the same moment could make the kernel drop the pages for a reader."""
     m = mount()
     for ident in ids[:10]:
         (store / f"usr/bin/app{ident}" / ident / "probes").write_bytes(b"")
@@ -89,7 +86,7 @@ def test_native_probes_beside_empty_ones_are_read_for_writing(mount, mode, store
 
 
 def test_written_empty_probes_are_the_ones_read(mount, mode, store, ids):
-    """Of two, of which the one that was not found is written; nothing but its directory tells."""
+    """The write goes to the empty file that the mount did not serve, in a directory that the kernel has cached."""
     m, ident = mount(), ids[0]
     own, path = store / f"usr/bin/app{ident}" / ident / "probes", m.link(ident) / "probes"
     own.write_bytes(b"")
@@ -104,7 +101,7 @@ def test_written_empty_probes_are_the_ones_read(mount, mode, store, ids):
 
 
 def test_link_directories_are_cached_until_changed(mount, mode, store, ids):
-    """The kernel lists them again by itself, until there are others, wherever those come from."""
+    """The kernel caches these listings until a link changes, by whatever way."""
     m = mount("busy_poll=0")
     fanouts = sorted({ident[:2] for ident in ids})
 
@@ -114,13 +111,13 @@ def test_link_directories_are_cached_until_changed(mount, mode, store, ids):
     times = [os.stat(m / ".build-id" / fanout).st_mtime_ns for fanout in fanouts]
     for _ in range(2):
         assert listed() == set(ids)
-    # to be listed is no change
+    # a listing does not change the times
     assert [os.stat(m / ".build-id" / fanout).st_mtime_ns for fanout in fanouts] == times
 
     def is_kept():
         before = requests(m)
         assert listed() == set(ids)
-        # who opens one asks, and closes it: the kernel may drop what it keeps
+        # an opendir(3) and a closedir(3) are requests: the kernel may drop its cache
         return requests(m) - before <= 2 * len(fanouts)
 
     tools.wait_until(is_kept, "a listing that asks for no name")
@@ -158,7 +155,7 @@ CHANGES = {
     "no link": (lambda store, place: link(store, place.name).unlink(), lambda m, ident: not os.path.lexists(m.link(ident))),
     "no build": (lambda store, place: (link(store, place.name).unlink(), shutil.rmtree(place.parent)),
                  lambda m, ident: not os.path.lexists(m.link(ident)) and not (m / f"usr/bin/app{ident}").exists()),
-    # the directory of the original path tells by its time that there is one more
+    # the time of the directory of the original path shows the new entry
     "one more": (lambda store, place: shutil.copytree(place, place.with_name("f" * 40)),
                  lambda m, ident: (m / f"usr/bin/app{ident}").stat().st_mtime_ns ==
                  (m.store / f"usr/bin/app{ident}").stat().st_mtime_ns),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What servers said they do not have: asked once, remembered over restarts and by all programs, forgotten on request."""
+"""Negative cache entries: one request for each absent artifact, kept over restarts, shared by all programs, dropped on request."""
 import errno
 import os
 import time
@@ -30,34 +30,34 @@ def test_absence_is_cached_over_restarts(mount, mode, faults, program, env):
     m = mount(f"url={server.url}")
     first, second = names(m, program.id)
     assert read(first) == errno.ENOENT and read(second) == errno.ENOENT
-    # bidctl knows it, too, and says how to ask again
+    # bidctl uses the entry, too, and names the option for a retry
     said = get(m, env, program, f"--url={server.url}", status=1)
     assert "--refresh" in said.stderr
     assert server.count(program.id) == 1
 
 
 def test_refused_request_is_not_cached_as_absent(mount, mode, faults, place, program, env):
-    """403, which storage services say of what is not there, too: not asked again so soon, nor taken for a no, and others are."""
+    """Storage services send 403 for absent files, too: the id has a backoff and no negative entry; other ids are requested."""
     server, other = faults("error:403"), programs.forge(program, "ab" * 20, place / "other")
     m = mount(f"url={server.url}", "errors=strict")
     m.permit(server.url)
     first, second = names(m, program.id)
     assert read(first) == errno.EHOSTUNREACH
-    time.sleep(0.3)  # a result lingers for a moment in any case
+    time.sleep(0.3)  # longer than the result lingers for other readers
     assert read(second) == errno.EHOSTUNREACH
     assert server.count(program.id) == 1 and m.counter("remembered_absent") == 0
     assert m.status()["sources"][0]["breaker"] == "closed"
     server.serve(other)
     server.behave("ok")
     assert read(m.artifact(other.id)) == other.read()
-    # a program that begins anew does not know it
+    # another process does not share the backoff
     server.serve(program)
     get(m, env, program, f"--url={server.url}")
     tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "what is in the store")
 
 
 def test_refresh_drops_the_negative_entry_for_all_programs(mount, mode, faults, program, env):
-    """404, then the file: after `bidctl get --refresh` the mount has it, without waiting for its own "no" to pass."""
+    """After a 404, `bidctl get --refresh` finds the file, and the mount has it at once, too."""
     server = faults()
     m = mount(f"url={server.url}")
     first, second = names(m, program.id)
@@ -72,7 +72,7 @@ def test_refresh_drops_the_negative_entry_for_all_programs(mount, mode, faults, 
 
 
 def test_absence_is_cached_per_server(mount, faults, place, program):
-    """404 of one, 410 of the second, and the third has it or not."""
+    """The first server responds 404 and the second one 410; the third one has the file or not."""
     servers = [faults(root=place / f"server-{number}") for number in range(3)]
     servers[1].behave("gone")
     forged = [programs.forge(program, f"{number:02x}" * 20, place / f"app-{number}") for number in range(40)]
@@ -98,13 +98,13 @@ def test_outage_is_not_cached_as_absence(mount, faults, place, program):
     sick.serve(program)
     sick.behave()
     tools.wait_until(lambda: read(second) == program.read(), "the file", 20)
-    # the healthy one has said all that it had to say
+    # nothing further happens at the healthy server
     assert healthy.count(program.id) == 1
 
 
 @pytest.mark.parametrize("answer", ["error:501", "error:405", "error:422", "error:503::invalid buildid"])
 def test_unsupported_request_is_not_cached_as_absence(mount, mode, faults, program, answer):
-    """That a server does not offer this, or not under this name, keeps it from being asked in a burst; it is no "no" that stays."""
+    """The server does not support the request or its form: requests have a backoff, but no lasting negative entry."""
     server = faults(answer)
     m = mount(f"url={server.url}")
     for name in names(m, program.id) * 3:
@@ -119,7 +119,7 @@ def test_unsupported_request_is_not_cached_as_absence(mount, mode, faults, progr
 
 
 def test_damaged_negative_cache_is_ignored(mount, faults, program, store):
-    """Whatever is in the file: it is a memory of "no", not a reason to fail."""
+    """A damaged file counts as an empty cache."""
     server = faults()
     (store / ".bidfs").mkdir(exist_ok=True)
     (store / ".bidfs/absent").write_bytes(bytes(range(256)) * 20)
@@ -131,7 +131,7 @@ def test_damaged_negative_cache_is_ignored(mount, faults, program, store):
 
 
 def test_status_counts_hits_misses_and_absences(mount, mode, faults, program, env):
-    """What a server had is told of what it answered, and what it did not answer beside that."""
+    """Found artifacts are a part of the responses; requests without a response are counted apart."""
     server = faults("hang-up")
     m = mount(f"url={server.url}")
     m.expect("broke off without an answer")
@@ -147,14 +147,14 @@ def forget(m, text):
 
 
 def every_name(m, ident):
-    """Of both files, in each view of them."""
+    """Return the names of both files in each view."""
     build, perf, debug = m / "buildid" / ident, m / "[debuginfod]" / ident, m / "usr/lib/debug/.build-id" / ident[:2]
     return ([build / "elf", build / "executable", perf / "elf", debug / ident[2:]],
             [build / "debuginfo", perf / "debug", debug / f"{ident[2:]}.debug"])
 
 
 def test_refresh_requests_absent_file_again(mount, mode, faults, place, program, store):
-    """R8: under all names that were looked up before, once the kernel has forgotten them; kept over a restart."""
+    """R8: under all names that were looked up before, once the kernel's negative names expired; kept over a restart."""
     server = faults()
     m = mount(f"url={server.url}", at=store)
     elfs, debugs = every_name(m, program.id)
@@ -167,7 +167,7 @@ def test_refresh_requests_absent_file_again(mount, mode, faults, place, program,
     time.sleep(CACHED)
     assert all(read(name) == program.read() for name in elfs + debugs)
     m.unmount()
-    # and no other mount of the store remembers
+    # other mounts of the store have dropped the entry, too
     other = mount(f"url={server.url}")
     assert other.counter("remembered_absent") == 0
 
@@ -175,10 +175,10 @@ def test_refresh_requests_absent_file_again(mount, mode, faults, place, program,
 def test_refresh_of_one_kind_keeps_the_others(mount, mode, faults):
     server = faults()
     m = mount(f"url={server.url}")
-    # of a build that is absent there is no part, so that is forgotten with a part
+    # an absent build has no sections, so a refresh of a section includes the build
     for number, (what, count) in enumerate((("executable", 1), ("debuginfo", 1), ("source/usr/src/a.c", 3)), 1):
         ident, before = f"{number:02x}" * 20, m.counter("remembered_absent")
-        # the source first: once the files are known to be absent it is not asked for
+        # the source first: a build with two absent files causes no request for sources
         paths = [m / "buildid" / ident / "source/usr/src/a.c", m.artifact(ident), m.artifact(ident, "debuginfo")]
         assert [read(path) for path in paths] == 3 * [errno.ENOENT]
         assert m.counter("remembered_absent") == before + 3
@@ -210,7 +210,7 @@ def test_refresh_needs_the_owner_or_root(mount, faults, program, store):
 
 
 def test_refresh_of_covered_store_reaches_the_mount(mount, mode, faults, place, program, env, store):
-    """Where a mount covers the store, bidctl has it ask again, and does not see what the kernel has cached."""
+    """With a mount over the store, bidctl lets the mount refresh, past the names that the kernel cached."""
     server = faults()
     m = mount(f"url={server.url}", at=store)
 
@@ -224,13 +224,13 @@ def test_refresh_of_covered_store_reaches_the_mount(mount, mode, faults, place, 
     assert server.count(one.id) == 1
     path = refresh(one.id, "elf").stdout.strip()
     assert read(path) == one.read() and server.count(one.id) == 2
-    # of many
+    # a list of ids
     covered(env, store, other.id, "debuginfo", status=1)
     server.serve(other)
     many = tools.run("sh", "-c", f'echo {other.id} | "$@"', "sh", tools.BIDCTL, "--store", store, "get", "--refresh", "-",
                      "debuginfo", env=env).stderr
     assert "here 1" in many and read(m.artifact(other.id, "debuginfo")) == other.read()
-    # of a source, which is not known by the store alone
+    # a source file, whose negative entry only the mount knows
     ident, what = "03" * 20, ["source", "/usr/src/a.c"]
     for _ in range(2):
         covered(env, store, ident, *what, status=1)
@@ -240,7 +240,7 @@ def test_refresh_of_covered_store_reaches_the_mount(mount, mode, faults, place, 
 
 
 def test_refused_refresh_names_reason_and_remedy(mount, faults, program, env, store):
-    """Nothing is said to be done that is not: one line says why, and what helps."""
+    """One line names the reason and the remedy, and nothing is reported as refreshed."""
     server = faults()
     m = mount(f"url={server.url}", "ro", at=store)
     assert read(m.artifact(program.id)) == errno.ENOENT
@@ -254,13 +254,13 @@ def test_refused_refresh_names_reason_and_remedy(mount, faults, program, env, st
     server.serve(program)
     covered(env, store, "--refresh", program.id, "elf")
     m.unmount()
-    # what is there need not be asked for
+    # a stored file needs no request
     m = mount(f"url={server.url}", "ro", at=store)
     assert covered(env, store, "--refresh", program.id, "elf").stderr == ""
 
 
 def test_accept_in_covered_store_takes_the_new_digest(mount, mode, faults, program, env, store):
-    """Other bytes than were fetched first are taken at a word, and are the first ones from then on."""
+    """Other bytes than the first download are accepted by an option and become the first-seen digest."""
     server = faults()
     server.serve(program)
 
@@ -283,7 +283,7 @@ def test_accept_in_covered_store_takes_the_new_digest(mount, mode, faults, progr
         covered(env, store, *option, program.id, "elf", status=3)
     path = covered(env, store, "--accept", program.id, "elf").stdout.strip()
     assert read(path) == served.read_bytes() != program.read()
-    # those that were taken are the first ones from now on
+    # the digest of the accepted file counts from now on
     evict(m)
     served.write_bytes(program.read() + bytes(32))
     covered(env, store, program.id, "elf", status=3)

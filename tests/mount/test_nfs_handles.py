@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""R29: file handles, as an NFS server keeps them: over a remount and a restart of the daemon, and forged ones."""
+"""R29: file handles as NFS servers keep them: over a remount, over a restart of the daemon, and forged ones."""
 import ctypes
 import errno
 import os
@@ -23,7 +23,7 @@ class FileHandle(ctypes.Structure):
 
 
 def handle_of(path):
-    """name_to_handle_at(2), as (type, bytes)."""
+    """Call name_to_handle_at(2); return (type, bytes)."""
     handle, mount_id = FileHandle(bytes=HANDLE_MAX), ctypes.c_int()
     if LIBC.name_to_handle_at(AT_FDCWD, os.fsencode(path), ctypes.byref(handle), ctypes.byref(mount_id), 0) < 0:
         raise OSError(ctypes.get_errno(), "name_to_handle_at", str(path))
@@ -31,7 +31,7 @@ def handle_of(path):
 
 
 def open_handle(mount, handle, flags=os.O_RDONLY):
-    """open_by_handle_at(2): a descriptor."""
+    """Call open_by_handle_at(2); return a descriptor."""
     wanted = FileHandle(bytes=len(handle[1]), type=handle[0], handle=(ctypes.c_ubyte * HANDLE_MAX)(*handle[1]))
     root = os.open(mount.path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -58,7 +58,7 @@ def inode_of_handle(mount, handle):
 
 @pytest.fixture
 def builds(place, store):
-    """Some programs, one of them with a separate debug file."""
+    """Store some programs, one of them with a separate debug file."""
     made = [programs.small(place / f"app{seed}", seed) for seed in range(4)]
     made.append(programs.split(programs.small(place / "split", 9), place / "split.debug"))
     for number, program in enumerate(made):
@@ -68,7 +68,7 @@ def builds(place, store):
 
 
 def restart(mount, at, how):
-    """Another daemon for the same store at the same place."""
+    """Mount the store again at the same directory."""
     if how == "kill":
         at.die()
         tools.run("umount", "-l", at.path)
@@ -99,7 +99,7 @@ def test_handles_are_valid_after_a_restart(needs_root, mount, mode, builds, how)
 
 
 def test_handles_of_paths_and_pieces_are_stale_after_a_restart(needs_root, mount, mode, store, place, builds):
-    """Of original paths, sections, sources and copies of /proc/kcore: open by the daemon that gave them out, and by no other."""
+    """Handles of original paths, sections, sources and kcore copies are valid only with the daemon that returned them."""
     sources = store / ".bidfs/source" / builds[0].id[:2] / builds[0].id[2:] / "usr/src"
     sources.mkdir(parents=True)
     (sources / "a.c").write_text("int a;\n")
@@ -118,7 +118,7 @@ def test_handles_of_paths_and_pieces_are_stale_after_a_restart(needs_root, mount
     m = restart(mount, m, "kill")
     for path, handle in handles.items():
         assert tools.errno_of(open_handle, m, handle, os.O_PATH) == errno.ESTALE, path
-    # the client walks the path again
+    # an NFS client then looks the path up again
     for path, handle in handles.items():
         assert handle_of(path) == handle and inode_of_handle(m, handle) == os.stat(path, follow_symlinks=False).st_ino
 
@@ -134,7 +134,7 @@ def test_handle_of_padded_short_id_is_valid_after_a_restart(needs_root, mount, s
 
 @pytest.mark.parametrize("parent", ["buildid", "usr/lib/debug/.build-id"])
 def test_directory_is_reached_by_its_handle_alone(needs_root, mount, builds, parent):
-    """Nothing of the path is known to the kernel: it asks for ".." up to the root, and for the name in each of them."""
+    """The kernel has no name of the path cached and looks up ".." as far as the root, and a name in each directory."""
     m = mount()
     path = f"{m}/{parent}/{builds[0].id if parent == 'buildid' else builds[0].id[:2]}"
     handle, names = handle_of(path), set(os.listdir(path))
@@ -158,10 +158,7 @@ def test_handle_of_removed_file_is_stale(needs_root, mount, store, builds):
 
 @pytest.mark.limit(600 if FULL else 60)
 def test_handle_of_every_id_opens_its_file(needs_root, mount, mode, memory):
-    """
-    A handle of every id of a large store, each opened by another daemon: it is the file of that id. BIDFS_FULL=1 makes ten
-    thousand.
-    """
+    """Another daemon opens a handle of each id of a large store, and the content fits the id. BIDFS_FULL=1 uses ten thousand."""
     count = int(os.environ.get("BID_TEST_IDS", "10000" if FULL else "1000"))
     tools.run(tools.BUILD / "tests/bench/make-store", memory / "store", count)
     m = mount(on=memory / "store")
@@ -173,7 +170,7 @@ def test_handle_of_every_id_opens_its_file(needs_root, mount, mode, memory):
 
 
 def test_handle_is_valid_again_after_a_new_download(needs_root, mount, mode, faults, store, place):
-    """Stale while it is not there, and the same handle when it is: without a table, a daemon that never saw it knows it."""
+    """The handle is stale without the file. After the download a new daemon, which has no table of handles, opens it."""
     program = programs.small(place / "app")
     server = faults()
     server.serve(program)
@@ -191,7 +188,7 @@ def test_handle_is_valid_again_after_a_new_download(needs_root, mount, mode, fau
 
 @pytest.mark.limit(1200 if FULL else 120)
 def test_forged_handles_are_stale(needs_root, mount, mode, builds):
-    """Whatever the number: the daemon lives, and what opens is what its own handle says. BIDFS_FULL=1 makes a million."""
+    """Any number is stale, or opens the file of that number, and the daemon survives. BIDFS_FULL=1 tries a million."""
     m = mount()
     kind, sample = handle_of(m.artifact(builds[0].id))
     chance = random.Random(29)
@@ -201,7 +198,7 @@ def test_forged_handles_are_stale(needs_root, mount, mode, builds):
         if number % 2:
             forged = chance.randbytes(len(sample))
         else:
-            # near to a right one: other bits of its number, the generation as it is
+            # numbers near a valid one: other bits, the same generation
             forged = bytearray(sample)
             forged[chance.randrange(8)] ^= 1 << chance.randrange(8)
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A mount that has servers is told to leave them alone for a while."""
+"""Servers of a mount are switched off for a while."""
 import errno
 import os
 import signal
@@ -41,14 +41,14 @@ def test_offline_sends_no_request(mount, mode, faults, program, place, env):
 
     assert tools.rows(offline(env, "--json", "offline", "off", m.path)) == \
         [{"mount": str(m.path), "state": "online", "reason": None}]
-    # at once: that nobody was asked is nothing that the kernel keeps
+    # no delay: the kernel caches no name for a lookup without a request
     assert [read(name) for name in names(m, wanted.id)] == [wanted.read()] * 2
     assert not m.status()["offline"] and "bidfs_offline 0\n" in (m / ".bidfs/metrics").read_text()
     assert server.count() == asked + 1
 
 
 def test_offline_absence_is_not_cached(mount, faults, program, store, env):
-    """Who wants to know whether there was one is told: by an error, and by bidctl."""
+    """An error of the read and the output of bidctl distinguish offline from absent."""
     server = faults()
     server.serve(program)
     cause = "the mount that covers the store is offline ('bidctl offline off' ends that)"
@@ -61,7 +61,7 @@ def test_offline_absence_is_not_cached(mount, faults, program, store, env):
         assert cause in covered_many(env, store, program.id, "-", "elf", status=3).stdout
         assert server.count() == 0
         m.unmount()
-    # but what each server has said stands
+    # the responses of servers stay known
     m = mount(f"url={server.url}", at=store)
     absent = "ab" * 20
     assert read(m.artifact(absent)) == errno.ENOENT
@@ -78,14 +78,14 @@ def test_offline_needs_the_owner_or_root(mount, faults, env, tmp_path):
         argv = ["setpriv", "--reuid=20001", "--regid=20001", "--clear-groups", tools.BIDCTL, "offline", "on", m.path]
         assert "only its owner may tell it" in tools.run(*argv, status=1).stderr
     assert not m.status()["offline"]
-    # with a slash, as completion writes it, and by another name
+    # with a slash, as shells complete it, and by another name
     (tmp_path / "link").symlink_to(m.path)
     alone = mount()
     told = offline(env, "offline", "on", f"{alone.path}/", tmp_path / "link").stdout
     assert sorted(told.splitlines()) == sorted([f"{alone.path}: asks no server (it has none)",
                                                 f"{m.path}: asks no server (it is offline)"])
     offline(env, "offline", "off", alone.path, status=1)
-    # nobody can set anything of one that is read-only, which asks its servers all the same
+    # a read-only mount cannot be switched and keeps using its servers
     kept, before = mount(f"url={server.url}", "ro"), server.count()
     failed = offline(env, "offline", "on", kept.path, status=1)
     assert failed.stdout == "" and "it is read-only here, so it cannot be told" in failed.stderr
@@ -95,7 +95,7 @@ def test_offline_needs_the_owner_or_root(mount, faults, env, tmp_path):
 
 
 def test_offline_fails_without_a_mount_to_change(needs_root, mount, faults, env, place):
-    """That a mount asks nobody is said of none that may ask."""
+    """No mount is reported offline that still uses its servers."""
     server = faults()
     m = mount(f"url={server.url}")
     other = place / "other"
@@ -110,7 +110,7 @@ def test_offline_fails_without_a_mount_to_change(needs_root, mount, faults, env,
             assert words in failed.stderr and not m.status()["offline"]
         finally:
             tools.run("umount", other)
-    # one over the other: the one that the name leads to is told, and of the one below it is said that it was not
+    # one mount over another: the visible one is switched, and the hidden one is reported as failed
     above = mount(f"url={server.url}")
     tools.run("mount", "--bind", above.path, m.path)
     try:

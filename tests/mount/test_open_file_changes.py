@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What lies under an id is changed, moved or removed while it is being read."""
+"""A stored file is changed, moved or removed while it is open."""
 import errno
 import json
 import mmap
@@ -16,7 +16,7 @@ from daemon import CACHED
 BALLAST = "-DBALLAST=4000000"
 CHUNK = 65536
 MAY_HAVE = 128  # descriptors of a daemon
-KEPT = MAY_HAVE // 4  # of files: raise_limit() in fs/session.c
+KEPT = MAY_HAVE // 4  # cached descriptors: raise_limit() in fs/session.c
 
 every_mode = pytest.mark.parametrize("mode", tools.READ_MODES, indirect=True)
 
@@ -29,7 +29,7 @@ def stored(store, program, path="/usr/bin/app"):
 @pytest.mark.parametrize("lose", [lambda elf: elf.rename(elf.parent / "elsewhere"), lambda elf: elf.unlink()],
                          ids=["rename", "unlink"])
 def test_open_file_survives_removal_and_eviction(mount, mode, store, place, lose):
-    """perf -r and -u, and an eviction, take the name away; who reads goes on reading."""
+    """perf -r and -u and an eviction remove the name; an open descriptor keeps reading."""
     program = programs.small(place / "app", 1, BALLAST)
     content = program.read()
     elf = stored(store, program)
@@ -47,7 +47,7 @@ def test_open_file_survives_removal_and_eviction(mount, mode, store, place, lose
 
 @every_mode
 def test_file_changed_in_place_is_not_served(mount, mode, store, place):
-    """A file is open and changed in place (row R17), and a right copy turns up elsewhere: an open gets the copy."""
+    """A file is changed in place while open (row R17), and a valid copy appears elsewhere: a new open gets the copy."""
     program, other = programs.small(place / "app", 1), programs.small(place / "other", 2)
     right, wrong = program.read(), bytearray(program.read())
     wrong[right.index(bytes.fromhex(program.id))] ^= 0xff
@@ -69,7 +69,7 @@ def test_file_changed_in_place_is_not_served(mount, mode, store, place):
 
 
 def other_content(content, how):
-    """The same build, told apart by its last bytes: of the same size, or larger."""
+    """Return the same build with other bytes at its end, of the same or a larger size."""
     return content[:-16] + b"\xff" * 16 if how == "same size" else content + b"\0" * 16
 
 
@@ -78,8 +78,8 @@ def other_content(content, how):
 @pytest.mark.parametrize("held", [False, True], ids=["closed", "held"])
 def test_replaced_file_is_served_to_new_opens(mount, mode, store, place, how, held):
     """
-    As a repair does it, which keeps the bad file apart, and an update: who opens it now reads the new file, however many hold the
-    old one, and these go on reading that.
+    A repair, which keeps the bad file apart, or an update replaces the file: new opens read the new file, and existing descriptors
+    the old one.
     """
     program = programs.small(place / "app", 1, BALLAST)
     old = program.read()
@@ -99,7 +99,7 @@ def test_replaced_file_is_served_to_new_opens(mount, mode, store, place, how, he
         tools.wait_until(lambda: path.read_bytes() == new, "the new file is served")
         for name in (path, m.elf_file(program.id)):
             assert name.read_bytes() == new and name.stat().st_size == len(new)
-        # without passthrough the pages are those of the inode, and with the same id and size one file is as good as another
+        # without passthrough pages belong to the inode, and two files of the same id and size share one
         if held and (mode, how) != ("no_open", "same size"):
             assert os.fstat(file.fileno()).st_size == len(old)
             assert os.pread(file.fileno(), len(old) + 16, 0) == old and mapped[:] == old
@@ -107,7 +107,7 @@ def test_replaced_file_is_served_to_new_opens(mount, mode, store, place, how, he
 
 
 def reads(path):
-    """Its content, or None if it was opened as the one that it was before, which in no_open mode only the first read finds out."""
+    """Return the content, or None if the old file was opened, which the first read detects in no_open mode."""
     try:
         return path.read_bytes()
     except OSError as trouble:
@@ -118,7 +118,7 @@ def reads(path):
 @every_mode
 @pytest.mark.parametrize("how", ["same size", "larger"])
 def test_replaced_file_is_served_after_fd_cache_eviction(mount, mode, with_descriptors, store, place, how):
-    """The daemon has closed the old file, the kernel has not: the new one is served all the same."""
+    """The daemon has closed its descriptor of the old file, but a reader has it open."""
     program = programs.small(place / "app", 1)
     old, new = program.read(), other_content(program.read(), how)
     elf = stored(store, program)
@@ -144,7 +144,7 @@ def test_replaced_file_is_served_after_fd_cache_eviction(mount, mode, with_descr
 @every_mode
 @pytest.mark.parametrize("how", ["same size", "larger"])
 def test_file_replaced_between_lookup_and_open_is_read_whole(mount, mode, store, place, how):
-    """Once looked up it is opened, however often it was replaced since: as one of the files that it was, and all of that."""
+    """The open may read either file, but all bytes and attributes are of the same file."""
     program = programs.small(place / "app", 1, BALLAST)
     old, elf = program.read(), stored(store, program)
     new = other_content(old, how)
@@ -159,13 +159,13 @@ def test_file_replaced_between_lookup_and_open_is_read_whole(mount, mode, store,
         os.rename(place / name, elf)
     with open(f"/proc/self/fd/{looked_up}", "rb", buffering=0) as file:
         content = file.read(len(new) + 16)
-        # in no_open mode the daemon has the old file at hand, and what is told to be open is that
+        # in no_open mode the daemon has a descriptor of the old file, whose attributes it returned
         assert content == (old if mode == "no_open" else new)
         assert os.fstat(file.fileno()).st_size == len(content)
         assert os.fstat(file.fileno()).st_ino == os.fstat(looked_up).st_ino
         with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
             assert mapped[:] == content
-        # as which it is not read by who opens the old one, which is back
+        # an open of the old file, which is back, must not read the new one's pages
         (elf.parent / "apart").rename(elf)
         tools.wait_until(lambda: path.stat().st_mtime_ns == elf.stat().st_mtime_ns, "the old one is back")
         assert path.read_bytes() == old and os.pread(file.fileno(), len(new) + 16, 0) == content
@@ -174,14 +174,13 @@ def test_file_replaced_between_lookup_and_open_is_read_whole(mount, mode, store,
 
 @every_mode
 def test_file_evicted_between_lookup_and_open_is_downloaded_again(mount, mode, faults, store, place):
-    """What was fetched, looked up and evicted is fetched by who opens it, and is as good."""
     program = programs.small(place / "app", 1)
     server = faults()
     server.serve(program)
     m = mount(f"url={server.url}")
     looked_up = os.open(m.artifact(program.id), os.O_PATH)
     assert server.count(program.id) == 1
-    # not removed, or its inode might be that of the next one
+    # kept, as the next file might otherwise get its inode
     next(store.glob(f"**/{program.id}/elf")).rename(place / "evicted")
     with open(f"/proc/self/fd/{looked_up}", "rb") as file:
         assert file.read() == program.read()
@@ -192,7 +191,7 @@ def test_file_evicted_between_lookup_and_open_is_downloaded_again(mount, mode, f
 
 @every_mode
 def test_removed_open_file_survives_fd_cache_eviction(needs_root, mount, mode, with_descriptors, store, place):
-    """As above; one that is open and has no name any more is what it was, for the kernel too."""
+    """The daemon closed its cached descriptor; the open file keeps its content and attributes."""
     if mode != "passthrough":
         pytest.skip("only with passthrough does the kernel hold what it reads")
     program = programs.small(place / "app", 1)
@@ -220,7 +219,7 @@ def test_removed_open_file_survives_fd_cache_eviction(needs_root, mount, mode, w
 
 @every_mode
 def test_derived_table_in_memory_opens_twice(mount, mode, store, place):
-    """A symbol table that is not kept, because others may not read what it is made of: each open makes another one."""
+    """A symbol table derived from a private file is not stored: each open derives it again."""
     kernel = programs.kernel(place / "vmlinux", "work", 0xffffffff81000000, 1 << 20)
     stored(store, kernel, "/[kernel.kallsyms]").chmod(0o600)
     m = mount()
@@ -242,7 +241,7 @@ def test_status_shows_any_store_name(mount, place):
 
 
 def test_mount_protects_files_below_private_directories(needs_root, mount, place):
-    """What is protected by a directory above the store alone is protected in the mount."""
+    """Only a directory above the store protects the files; the mount does, too."""
     program = programs.small(place / "app", 1)
     closed, opened = place / "closed", place / "opened"
     for directory, mode in ((closed, 0o700), (opened, 0o755)):
@@ -264,7 +263,7 @@ def test_mount_protects_files_below_private_directories(needs_root, mount, place
 
 
 def test_daemon_inherits_no_lock_of_its_caller(mountpoint, store):
-    """A lock that a script holds ends with the script."""
+    """A lock on a descriptor of a script ends with the script."""
     read, write = os.pipe()
     os.set_inheritable(write, True)
     try:
@@ -282,7 +281,7 @@ def test_daemon_inherits_no_lock_of_its_caller(mountpoint, store):
 @every_mode
 @pytest.mark.limit(60)
 def test_more_files_than_cached_descriptors_read_right(mount, mode, store, place):
-    """More of them than a daemon keeps at hand, read again and again, while other files take their places."""
+    """Read more files than the daemon caches descriptors, again and again."""
     sample = programs.small(place / "app", 1)
     contents, elfs = {}, {}
     for number in range(700):

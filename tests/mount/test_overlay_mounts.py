@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Passthrough to a store that lies on other file systems: beyond one layer of them the daemon reads, and says so."""
+"""Passthrough to a store on stacked file systems: beyond one layer the daemon reads by itself, and reports so."""
 import pathlib
 
 import pytest
@@ -22,7 +22,10 @@ def needs_passthrough():
 
 @pytest.fixture
 def layers(place):
-    """Makes an overlay over the last one, the first over a file system in memory. Named before `mount`, to go after it."""
+    """
+    Return a function that adds an overlay; the first one lies over a tmpfs. List this fixture before `mount`, to be removed after
+    it.
+    """
     base = place / "base"
     base.mkdir()
     tools.run("mount", "-t", "tmpfs", "tmpfs", base)
@@ -40,7 +43,7 @@ def layers(place):
 
     yield make
     for path in [*reversed(made), base]:
-        # whoever lists all mounts looks into this one for a moment
+        # `bidctl status` of other tests opens each mount for a moment
         tools.wait_until(lambda path=path: daemon.unmount(path).returncode == 0, f"unmounting '{path}'")
 
 
@@ -52,7 +55,7 @@ def build_in(place, store):
 
 
 def read_by_daemon(m, build):
-    """How many bytes the daemon reads while the whole file is read, which must be that of the store."""
+    """Return the bytes that the daemon reads while a reader reads the whole file, and check the content."""
     def bytes_read():
         return int(dict(line.split(": ") for line in pathlib.Path(f"/proc/{m.pid}/io").read_text().splitlines())["rchar"])
 
@@ -88,7 +91,7 @@ def test_store_on_two_overlays_works(layers, mount, place):
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_mount_over_mount_exceeds_passthrough_depth(layers, mount, place, store, more):
-    """The first one's passthrough is a layer, and the second's another; with an overlay below them they are one too many."""
+    """Passthrough of each mount is a layer; with an overlay below them they exceed the kernel's limit."""
     lower_store = layers() / "store" if more else place / "team"
     build = build_in(place, lower_store)
     lower = mount("passthrough=on", on=lower_store)
@@ -100,7 +103,7 @@ def test_mount_over_mount_exceeds_passthrough_depth(layers, mount, place, store,
 
 
 def test_overlayfs_on_mount_works(layers, mount, place, store):
-    """Containers are made so."""
+    """Container engines stack overlayfs like this."""
     build = build_in(place, store)
     m = mount("passthrough=on")
     at = layers().parent / "over"

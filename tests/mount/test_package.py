@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The packages of debian/: built without root and without a network, installed and removed in a machine of their own."""
+"""The packages of debian/: built without root and without network, installed and removed in a container."""
 import contextlib
 import os
 import pathlib
@@ -14,17 +14,17 @@ from machine import Machine, why_none
 
 OWN = ("bidfs", "bidfs-keep", "libbid0", "libbid-dev")
 BUILDER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs")
-# no bug of Debian's asks for the package yet
+# Debian has no bug number for the package yet
 SUPPRESSED = "initial-upload-closes-no-bugs"
-# who distributes signs, names himself and his groups; Debian's linker and rpm leave out the old hash table and the dependency on
-# a library of the same build; the text of the licence is that of its publisher; SUSE alone names libraries by their version
+# the distributor signs, names himself and his groups; Debian's linker and rpm decide about old hash tables and dependencies on
+# libraries of the same build; the license text is that of its publisher; SUSE alone names libraries by their version
 NO_ERRORS = {"no-signature", "no-packager-tag", "no-group-tag", "missing-hash-section", "no-library-dependency-for",
              "incorrect-fsf-address", "spelling-error", "shlib-policy-name-error", "outside-libdir-files"}
 
 
 @contextlib.contextmanager
 def builder(*needed):
-    """A directory with a copy of the sources, of another user than root, and how to run a program there without a network."""
+    """Return a copy of the sources that another user owns, and a function that runs a program there without network."""
     why = why_none() or next((f"needs {name}" for name in needed if not shutil.which(name)), None)
     if why:
         pytest.skip(why)
@@ -53,16 +53,16 @@ def prepare(top):
 
 @pytest.fixture(scope="module")
 def packages():
-    """The directory with the .deb and .changes files."""
+    """Return the directory with the .deb and .changes files."""
     with builder("dpkg-buildpackage", "dh") as (top, run):
-        # -d: of what builds, C++ of build-essential is not needed
+        # -d: the build needs no C++ compiler, which build-essential requires
         run("dpkg-buildpackage", "-d", "-us", "-uc", "-b")
         yield top
 
 
 @pytest.fixture
 def installed(place, packages):
-    """A machine with the packages."""
+    """Return a container with the packages installed."""
     made = Machine(place, [next(packages.glob(f"{name}_*.deb")) for name in OWN])
     yield made
     made.end()
@@ -99,7 +99,7 @@ def test_purged_packages_leave_nothing(installed):
     assert left == []
 
 
-# The same packages with a later version, and another text in one of their files. Root owns all that dpkg unpacks and packs.
+# The same packages with a later version, and a change in one of their files. Root must own all files that dpkg unpacks and packs.
 NEXT_VERSION = """
 cd /packages
 for file in *.deb; do
@@ -118,7 +118,7 @@ def test_upgrade_leaves_mount_and_open_file_alone(installed):
     machine.run("systemctl", "enable", "--now", "bidfs", "bidfs-watch")
     daemon = machine.property("bidfs", "MainPID")
     machine.run("sh", "-euxc", NEXT_VERSION)
-    # what it reads before and after the upgrade is one file
+    # one file, read before and after the upgrade
     machine.run("sh", "-euc", 'exec 3<"$(echo /run/bidfs/by-path/usr/bin/true/*)"; dpkg --install /packages/next-*.deb; '
                 "cmp /proc/self/fd/3 /usr/bin/true")
     version = machine.run("dpkg-query", "--show", "--showformat=${Version} ", *OWN).stdout.split()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""perf, unmodified: what it prints with the mount as its build-id directory is what it prints with its own."""
+"""Unmodified perf prints the same with the mount as its build-id directory as with its own directory."""
 import contextlib
 import os
 import pathlib
@@ -15,11 +15,11 @@ import programs
 import tools
 
 ROUNDS = 300_000_000
-BUILDS = ("alpha", "beta", "gamma")  # three builds of one program at one path; the hot function is called hot_NAME
+BUILDS = ("alpha", "beta", "gamma")  # three builds of one program at one path; the hot function is hot_NAME
 
 
 class Profile:
-    """Three recordings of three builds, of which only the last is still at its path, and the store that perf filled."""
+    """Recordings of three builds, of which only the last one is still at its path, and the store that perf filled."""
 
     def __init__(self, place):
         self.place = place
@@ -63,7 +63,7 @@ def profile():
 
 @pytest.fixture
 def own_store(profile, store):
-    """A copy of the store, to be changed."""
+    """Copy the store, for changes."""
     store.rmdir()
     shutil.copytree(profile.store, store, symlinks=True)
     return store
@@ -73,13 +73,13 @@ COMMANDS = {
     "report": ["report", "--stdio"],
     "report --sort": ["report", "--stdio", "--sort", "dso,sym", "--no-children"],
     "script": ["script"],
-    # of all functions at once, perf 6.12 crashes at the kernel's, with or without a mount
+    # without a function name perf 6.12 crashes at those of the kernel, with or without a mount
     "annotate": ["annotate", "--stdio", "hot_{name}"],
 }
 
 
 def of_the_cache(text):
-    """perf report ends with a piece of advice, chosen by chance; perf list has the probes that somebody just set in the kernel."""
+    """Remove the random tip of perf report, and from perf list the probes that the kernel has at the moment."""
     return [line for line in text.splitlines() if not line.startswith("# (Tip: ") and "[Tracepoint event]" not in line]
 
 
@@ -97,7 +97,7 @@ def test_perf_prints_the_same_as_natively(mount, mode, profile, command):
 
 
 def test_empty_store_gives_no_symbols(profile, store):
-    """What was printed the same above did come out of the store: two of the builds are nowhere else."""
+    """The symbols above come from the store: two of the builds exist nowhere else."""
     for name in BUILDS[:-1]:
         assert f"hot_{name}" not in profile.perf(store, "report", "--stdio", "-i", profile.data(name)).stdout
 
@@ -107,7 +107,7 @@ def test_symfs_finds_symbols(mount, profile, store):
     for name in BUILDS:
         arguments = ["report", "--stdio", "-i", profile.data(name)]
         assert f"hot_{name}" in profile.perf(store, *arguments, f"--symfs={m}").stdout
-    # a directory that is no mount gives none
+    # a directory without a mount gives no symbols
     (profile.place / "empty").mkdir(exist_ok=True)
     arguments = ["report", "--stdio", "-i", profile.data("alpha"), f"--symfs={profile.place}/empty"]
     assert "hot_alpha" not in profile.perf(store, *arguments).stdout
@@ -127,7 +127,7 @@ def test_perf_lists_the_same_as_natively(mount, mode, profile):
 
 
 def archive(profile, cache, name):
-    """Name -> content or link, of what `perf archive` packs."""
+    """Return {name: content or link} of the files that `perf archive` packs."""
     data = profile.data(name)
     tools.run("perf", "--buildid-dir", cache, "archive", data, env=profile.env, cwd=profile.place)
     packed = pathlib.Path(f"{data}.tar.bz2")
@@ -139,7 +139,7 @@ def archive(profile, cache, name):
 
 
 def script(profile):
-    """What perf reads of its cache, by command; what it writes has tests of its own (test_perf_cache_commands.py)."""
+    """Return {name: command} of perf's commands that read the cache; test_perf_cache_commands.py has those that write."""
     alpha, beta, injected = profile.data("alpha"), profile.data("beta"), profile.place / "injected"
     kernel = programs.kernel(profile.place / "vmlinux", "part", 0xffffffff81000000, 1 << 20)
     return [
@@ -167,7 +167,7 @@ def says(profile, cache, arguments):
 
 @pytest.fixture(scope="module")
 def archived(profile):
-    """What perf packs of its own cache."""
+    """Return the files that perf packs from its own cache."""
     members = archive(profile, profile.store, "alpha")
     assert any(name.endswith(f"{profile.builds['alpha'].id}/elf") for name in members)
     return members
@@ -185,11 +185,11 @@ def read_only(path):
 
 @pytest.mark.parametrize("where", ["ro", "rw", "in place"])
 def test_every_perf_command_prints_the_same(needs_root, mount, profile, own_store, archived, where):
-    """Every command of perf's that reads the cache, on a native one and on each kind of mount: the same bytes."""
+    """Compare each command that reads the cache between a native cache and each kind of mount, byte for byte."""
     native = profile.place / f"native-{where.split()[0]}"
     shutil.copytree(profile.store, native, symlinks=True)
     m = mount("ro") if where == "ro" else mount(at=own_store if where == "in place" else None)
-    # before the script, of which `list` makes probe caches
+    # before the script, whose `list` writes probe caches
     assert archive(profile, m.path, "alpha") == archived
     with read_only(native) if where == "ro" else contextlib.nullcontext():
         for arguments in script(profile):
@@ -198,7 +198,7 @@ def test_every_perf_command_prints_the_same(needs_root, mount, profile, own_stor
 
 
 def test_perf_top_works_with_the_mount(mount, profile, own_store, place):
-    """It looks at what runs, and finds its symbols in the program itself; the cache is not to get in its way."""
+    """perf top shows running programs and reads symbols from the program itself; the cache must not disturb it."""
     m = mount()
     shown = place / "shown"
     with open(shown, "wb") as output, contextlib.ExitStack() as stack:
@@ -224,7 +224,7 @@ def test_native_perf_add_is_seen(mount, mode, profile, own_store, place):
     def is_gone():
         return not any(path.exists() for path in names) and fresh.id not in os.listdir(m / "buildid")
 
-    # the kernel now remembers each as absent, and all listings
+    # the kernel has now cached absent names and all listings
     assert is_gone()
     profile.perf(own_store, "buildid-cache", "-a", fresh.path)
     tools.wait_until(is_there, "what perf added", 10)
@@ -234,13 +234,13 @@ def test_native_perf_add_is_seen(mount, mode, profile, own_store, place):
 
     profile.perf(own_store, "buildid-cache", "-r", fresh.path)
     tools.wait_until(is_gone, "end of what perf removed", 10)
-    # and it may come back
+    # the build may be added again
     profile.perf(own_store, "buildid-cache", "-a", fresh.path)
     tools.wait_until(is_there, "what perf added again", 10)
 
 
 def test_perf_writes_nothing_through_the_mount(mount, profile, place):
-    """The mount is read-only: perf says so, and works on."""
+    """The mount is read-only: perf reports it and continues."""
     m = mount("ro", on=profile.store)
     before = cached(profile, profile.store)
     fresh = programs.burn(place / "fresh", "hot_fresh", 10)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""perf writes: whatever it does to a cache of its own, it does to the mount of a store, with the same words and the same result."""
+"""Commands of perf that write: each has the same output and result on the mount of a store as on perf's own cache."""
 import errno
 import os
 import shutil
@@ -20,7 +20,9 @@ from test_perf import of_the_cache, why_no_recording
 
 
 def script(scene):
-    """Every way of perf's to write to its cache, and to look at what it wrote (contract, sections 2.1, 2.2 and 2.4)."""
+    """
+    Return all commands of perf that write its cache, and those that show the result.
+    """
     cache = "buildid-cache"
     return [
         (cache, "-v", "-a", scene.burn.path),
@@ -50,22 +52,24 @@ def script(scene):
 
 
 def test_perf_add_and_remove_match_native(view, native, scene, store):
-    """docs/PERF.md, 3, 4, 5 and 6: every step of an add and a removal, by what perf says and by what is there afterwards."""
+    """docs/PERF.md, 3, 4, 5 and 6: compare output and files after each step of an add and a removal."""
     for number, arguments in enumerate(script(scene)):
         wanted, got = (said(scene.perf(cache, *arguments, status=None), cache) for cache in (native, view.path))
         assert got == wanted, f"{number}: perf {' '.join(map(str, arguments))}"
         assert seen(view.path, False) == seen(native, False), f"{number}: perf {' '.join(map(str, arguments))}"
-    # what is below is what perf would have made, with what we remember of it
+    # the store below has perf's files and bidfs's records
     view.unmount()
     assert seen(store) == seen(native)
     assert tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=scene.env).returncode == 0
-    # and it is perf's, as before
+    # perf can still use the store directly
     assert said(scene.perf(store, "buildid-cache", "-l"), store) == said(scene.perf(native, "buildid-cache", "-l"), native)
 
 
 @pytest.mark.parametrize("ident", ["112233", "112233445566", "11223344556677"])
 def test_padded_short_id_is_updated(view, scene, store, place, ident):
-    """perf fills an id up with zeros to a multiple of four bytes; what it removes to add it anew it must not still see there."""
+    """
+    perf pads an id with zeros to a multiple of four bytes. After it removed the build to add it again, the build must be gone.
+    """
     path = programs.compile_c("small.c", place / "short", "-DSEED=1", f"-Wl,--build-id=0x{ident}")
     for step in ("-a", "-u", "-u", "-a"):
         done = scene.perf(view.path, "buildid-cache", "-v", step, path)
@@ -76,19 +80,19 @@ def test_padded_short_id_is_updated(view, scene, store, place, ident):
     assert not list(store.glob(f"{str(path)[1:]}/*/elf"))
 
 
-# of an output base of bazel's, a layer of docker's, a package of conan's, and of a file that is called by its digest
+# an output base of bazel, a layer of docker, a package of conan, and a file whose name is its digest
 HASHED = [f"cache/{'0123456789abcdef' * 2}/execroot/bin/prog", f"overlay2/{'0f' * 32}/debug/prog",
           f"package/{'6a' * 20}/lib/elf/prog", f"objects/ab/{'c3' * 20}"]
 
 
 def test_path_with_an_id_as_component_is_added_and_found(view, native, scene, store, place):
-    """A part of a path that could be an id is a directory like any other: what is below it is added, found and removed."""
+    """A path component that could be an id is a directory: builds below it are added, found and removed."""
     paths = [programs.burn(scene.place / name, "hot", 10 + number).path for number, name in enumerate(HASHED)]
     for arguments in [("-a", path) for path in paths] + [("-l",), ("-u", paths[0]), ("-r", paths[1]), ("-p", paths[2])]:
         wanted, got = (said(scene.perf(cache, "buildid-cache", "-v", *arguments), cache) for cache in (native, view.path))
         assert got == wanted, arguments
         assert seen(view.path, False) == seen(native, False), arguments
-    # whoever removes all, by what there is to be listed, leaves as much as natively
+    # `rm -r` by listing leaves the same files as natively
     tops = [str(scene.place / name.split("/")[0])[1:] for name in HASHED]
     for cache in (native, view.path):
         tools.run("rm", "-rf", *(cache / top for top in tops))
@@ -111,14 +115,14 @@ def test_native_path_with_an_id_as_component_is_found(mount, mode, scene, store)
 
 @pytest.mark.parametrize("name", HASHED)
 def test_path_with_an_id_as_component_works_with_a_server(mount, mode, faults, native, scene, store, name):
-    """Where any id may be asked for, too. Of a directory that is empty nobody knows yet what it will be."""
+    """The server may have any id, so an empty directory named like an id could still become a build."""
     m = mount(f"url={faults().url}")
     program = programs.burn(scene.place / name, "hot", 10)
     for step in (("-v", "-a", program.path), ("-l",), ("-v", "-r", program.path), ("-v", "-a", program.path)):
         wanted, got = (said(scene.perf(cache, "buildid-cache", *step, status=None), cache) for cache in (native, m.path))
         assert got == wanted
         assert seen(m.path, False) == seen(native, False)
-    # a build has no directories in it
+    # a build contains no directories
     with pytest.raises(PermissionError):
         (place_of(m, program) / "new").mkdir()
     m.unmount()
@@ -138,7 +142,7 @@ def test_purge_all_empties_the_cache(view, native, scene, store):
 
 
 def test_kernel_removal_removes_derived_table(view, native, scene, store):
-    """What was made of its symbols goes with it."""
+    """The derived table goes with the symbols it comes from."""
     kernel = programs.kernel(scene.place / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
     for cache in (native, view.path):
         scene.perf(cache, "buildid-cache", "-a", f"{kernel.path},{scene.burn.path}")
@@ -155,11 +159,11 @@ def test_kernel_removal_removes_derived_table(view, native, scene, store):
 
 
 def test_rm_r_empties_a_directory(view, scene, store):
-    """As `rm -r` does it: there is nothing in a listing that cannot be removed."""
+    """`rm -r` can remove every listed name."""
     kernel = programs.kernel(scene.place / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
     tools.run("perf", "--buildid-dir", view.path, "buildid-cache", "-a", kernel.path, env=scene.env)
     directory = place_of(view, kernel)
-    # one that is filed goes before what is made
+    # remove a stored file before derived ones
     assert b" T foreign_0\n" in view.artifact(kernel.id, "kallsyms").read_bytes()
     assert not (view / "[kernel.kallsyms]" / kernel.id / "kallsyms").exists()
     write_as_perf(view / "[kernel.kallsyms]" / kernel.id, b"ffffffff9a000000 T _text\n", "kallsyms")
@@ -173,14 +177,14 @@ def test_rm_r_empties_a_directory(view, scene, store):
 
 
 def lasting(path, what):
-    """Of the kernel's symbols, its own: those of modules, and of whoever traces, come and go."""
+    """Return the kernel's own symbols: those of modules and tracers come and go."""
     if not path.endswith("/kallsyms"):
         return what
     return what[0], b"".join(line for line in what[1].splitlines(True) if b"\t[" not in line)
 
 
 def take_over_vdso(native, view):
-    """The second recording may have samples of the vDSO, which is in its cache then, where the first has none."""
+    """Copy the vDSO from one cache to the other, as only one recording may have samples in it."""
     for kept in view.path.glob("[[]vdso]/*"):
         link = native / ".build-id" / kept.name[:2] / kept.name[2:]
         if not link.is_symlink():
@@ -190,13 +194,13 @@ def take_over_vdso(native, view):
 
 
 def test_perf_record_fills_the_mount(view, native, scene, store):
-    """What perf record adds at its end, and what is made of the recording then."""
+    """Compare the files that perf record adds at its end, and the report of the recording."""
     if reason := why_no_recording():
         pytest.skip(reason)
     scene.record(native)
     scene.record(view.path)
     burnt = str(scene.burn.path)[1:]
-    # not all that was sampled: a call of the vDSO is in one recording, perhaps, and not in the other
+    # without the vDSO, which only one recording may have samples in
     wanted = {path: lasting(path, what) for path, what in seen(native, False).items() if path.startswith((burnt, "[kernel"))}
     assert any(path.endswith("/elf") for path in wanted)
     got = {path: lasting(path, what) for path, what in seen(view.path, False).items()}
@@ -204,8 +208,7 @@ def test_perf_record_fills_the_mount(view, native, scene, store):
     ident = scene.burn.id
     assert os.readlink(view / ".build-id" / ident[:2] / ident[2:]) == f"../../{burnt}/{ident}"
     take_over_vdso(native, view)
-    # the same recording, from the one and from the other
-    # (not -M: the two recordings have sampled other libraries, perhaps)
+    # the same recording with each cache (not -M: the two recordings may have samples of different libraries)
     for arguments in (["report", "--stdio"], ["script"], ["annotate", "--stdio", "hot_burn"],
                       ["inject", "-b", "-o", scene.place / "injected"], ["buildid-list"]):
         native_says, view_says = (scene.perf(cache, *arguments, "-i", scene.data, status=None) for cache in (native, view.path))
@@ -215,7 +218,10 @@ def test_perf_record_fills_the_mount(view, native, scene, store):
 
 
 def test_perf_record_without_addresses_is_refused(needs_root, view, native, scene):
-    """Who may not see the kernel's addresses files zeros, natively (not by perf 6.12). They are refused, and perf says nothing."""
+    """
+    Without access to kernel addresses perf stores zeros, natively (not perf 6.12). The mount refuses the table, and perf is silent
+    about it.
+    """
     if reason := why_no_recording():
         pytest.skip(reason)
     hidden = scene.place / "kallsyms"
@@ -233,7 +239,7 @@ def test_perf_record_without_addresses_is_refused(needs_root, view, native, scen
 
 
 def test_removed_path_keeps_the_other_path(view, scene, store):
-    """Contract 2.5: it is a name of one object. perf removes the name that its link leads to, and the other stays as natively."""
+    """Both paths name one object. perf removes the path that its link names; the other path stays, as natively."""
     for program in (scene.burn, scene.copy):
         scene.perf(view.path, "buildid-cache", "-a", program.path)
     first, second = (view / str(program.path)[1:] / scene.burn.id / "elf" for program in (scene.burn, scene.copy))
@@ -247,7 +253,7 @@ def test_removed_path_keeps_the_other_path(view, scene, store):
 
 
 def test_read_only_mount_is_erofs(mount, mode, native, scene, store):
-    """With -o ro every write is EROFS, and perf takes it as from a disk that is read-only."""
+    """With -o ro each write fails with EROFS, and perf behaves as on a read-only disk."""
     for cache in (native, store):
         scene.perf(cache, "buildid-cache", "-a", scene.probed.path)
     m = mount("ro")
@@ -268,7 +274,7 @@ def test_read_only_mount_is_erofs(mount, mode, native, scene, store):
 
 
 def test_unwritable_store_is_read_only(needs_root, mount, scene, store):
-    """Nobody has to say so."""
+    """No option is needed."""
     tools.run("mount", "--bind", store, store)
     tools.run("mount", "-o", "remount,bind,ro", store)
     try:
@@ -281,13 +287,13 @@ def test_unwritable_store_is_read_only(needs_root, mount, scene, store):
 
 
 def test_bidctl_on_covered_store_reads_or_names_remedy(mount, scene, store):
-    """What reads goes through the mount; what writes says what to do."""
+    """Commands that read use the mount; commands that write name the remedy."""
     m = mount(at=store)
     scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
     assert scene.burn.id in tools.run(tools.BIDCTL, "--store", store, "list", env=scene.env).stdout
     done = tools.run(tools.BIDCTL, "--store", store, "add", scene.other.path, env=scene.env, status=3)
     assert f"umount {store}" in done.stderr and len(done.stderr.splitlines()) == 1
-    # nor is what is on disk to be judged by what a mount shows
+    # verify cannot check files through a mount either
     for command in (["verify"], ["verify", scene.burn.id], ["verify", "--repair"], ["gc", "--dry-run"], ["gc"]):
         done = tools.run(tools.BIDCTL, "--store", store, *command, env=scene.env, status=3)
         assert f"umount {store}" in done.stderr and len(done.stderr.splitlines()) == 1 and not done.stdout, (command, done)
@@ -297,7 +303,10 @@ def test_bidctl_on_covered_store_reads_or_names_remedy(mount, scene, store):
 
 
 def test_show_of_covered_store_has_records_and_sections(mount, scene, store, tmp_path):
-    """Records and sections are kept where only the mount sees them, and so that tells of them; its paths are not of builds."""
+    """
+    Only the mount sees the records and sections below it, so show uses the mount; paths inside the mount are not reported as
+    builds.
+    """
     def bidctl(*arguments, status=0):
         return tools.run(tools.BIDCTL, "--store", store, *arguments, env=scene.env, status=status)
 
@@ -330,7 +339,7 @@ def test_show_of_covered_store_has_records_and_sections(mount, scene, store, tmp
 
 
 def get(store, env, ident, *arguments, status):
-    """One by its id, and the same as one of many; what either says."""
+    """Run get for an id, and in a list; return the outputs."""
     one = covered(env, store, ident, *arguments, status=status)
     many = covered_many(env, store, ident, "-", *arguments, status=status)
     assert one.stderr.count("\n") == (status != 0), one.stderr
@@ -338,7 +347,7 @@ def get(store, env, ident, *arguments, status):
 
 
 def test_get_from_covered_store_asks_the_mount(mount, scene, store, faults):
-    """It is the mount that asks. What it could not ask for is not called absent, though a program sees it so."""
+    """The mount downloads. A file that it could not request is not reported absent, though stat(2) returns ENOENT."""
     server = faults()
     server.serve(scene.burn)
     m = mount(f"url={server.url}", at=store)
@@ -352,14 +361,14 @@ def test_get_from_covered_store_asks_the_mount(mount, scene, store, faults):
     _, why, many = get(store, scene.env, "22" * 20, "debuginfo", status=3)
     assert "the mount that covers" in why and "absent 0" in many, (why, many)
     m.unmount()
-    # it answers, but not yet
+    # the server accepts requests and does not respond yet
     server.behave("stall-headers")
     m = mount(f"url={server.url},wait=1", at=store)
     m.permit(server.url)
     _, why, many = get(store, scene.env, "11" * 20, "debuginfo", status=3)
     assert "the mount that covers" in why and "'bidctl status'" in why and "failed 1" in many, (why, many)
     m.unmount()
-    # nor does one that is not there
+    # a refused connection proves no absence either
     server.stop()
     m = mount(f"url={server.url}", at=store)
     m.expect("could not connect")
@@ -374,7 +383,7 @@ def test_get_from_covered_store_asks_the_mount(mount, scene, store, faults):
 
 
 def test_dead_mount_over_store_is_reported(mount, scene, store):
-    """What is to be done is said, and status shows the mount all the same."""
+    """The error names the remedy, and status lists the mount."""
     m = mount(at=store)
     m.die()
     try:
@@ -390,7 +399,6 @@ def test_dead_mount_over_store_is_reported(mount, scene, store):
 
 
 def test_status_of_stopped_mount_does_not_wait(mount, scene, store):
-    """It does not wait for who says nothing."""
     m = mount(at=store)
     with stopped(m):
         done = tools.run(tools.BIDCTL, "--store", store, "status", env=scene.env, status=3)
@@ -401,7 +409,7 @@ def test_status_of_stopped_mount_does_not_wait(mount, scene, store):
 
 
 def test_perf_downloads_through_a_mount_over_home(mount, mode, scene, place, env, faults):
-    """In place of ~/.debug every perf fetches what it misses, and nobody has to configure anything."""
+    """A mount over ~/.debug downloads missing builds for every perf, without configuration."""
     if reason := why_no_recording():
         pytest.skip(reason)
     home = place / "home/.debug"
@@ -417,13 +425,13 @@ def test_perf_downloads_through_a_mount_over_home(mount, mode, scene, place, env
     assert "hot_burn" in tools.run(*report, env=env).stdout
     assert m.counter("fetched") >= 1
     m.unmount()
-    # what was fetched is in perf's cache now
+    # the downloads are in perf's cache now
     assert "hot_burn" in tools.run(*report, env=env).stdout
 
 
 @pytest.mark.limit(60)
 def test_native_and_mounted_perf_work_at_once(mount, mode, scene, store):
-    """Two perfs, one of which knows nothing of the mount."""
+    """Two perfs use the mount and one uses the store below it."""
     m = mount()
     builds = [programs.small(scene.place / f"b{seed}", seed) for seed in range(12)]
     troubles = []
@@ -442,8 +450,7 @@ def test_native_and_mounted_perf_work_at_once(mount, mode, scene, store):
     for worker in workers:
         worker.join()
     assert not troubles
-    # whoever came last, every build can be had again, and what is there is right; for a second, or until the daemon has heard of
-    # it, perf may see what is gone, and add nothing
+    # all builds can be added again and have the right bytes; for a second perf may still see removed builds and add nothing
     time.sleep(1.1)
 
     def all_can_be_had():
@@ -465,7 +472,7 @@ SLOW = {"look": "?lstat,?newfstatat,?statx", "open": "openat", "unlink": "?unlin
 
 @pytest.mark.parametrize("calls", SLOW.values(), ids=SLOW.keys())
 def test_slow_perf_remove_empties_the_build(mount, mode, scene, store, calls):
-    """Before it looks at the directory of the build, opens it or removes it, all that the kernel cached is forgotten."""
+    """The kernel's caches expire before perf opens, lists or removes the directory of the build."""
     m = mount()
     scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
     link, log = m.link(scene.burn.id), scene.place / "calls"
@@ -480,7 +487,7 @@ def test_slow_perf_remove_empties_the_build(mount, mode, scene, store, calls):
 
 
 def test_add_during_removal_keeps_the_directory(mount, mode, scene, store):
-    """Whoever removed the link wants it back, and leaves the directory where it is."""
+    """The link is created again between the steps of a removal, which must leave the directory."""
     m = mount()
     left = m / str(scene.burn.path)[1:] / scene.burn.id
     for _ in range(2):
@@ -496,7 +503,7 @@ def test_add_during_removal_keeps_the_directory(mount, mode, scene, store):
 
 @pytest.mark.limit(90)
 def test_kill_during_perf_add_leaves_whole_builds(mount, mode, scene, store):
-    """kill -9 of the daemon at many moments: each build is there as a whole or not at all, and nothing else is."""
+    """Kill the daemon at many moments: each build is complete or absent, and no other file is left."""
     builds = [programs.small(scene.place / f"k{seed}", seed) for seed in range(6)]
     joined = ",".join(str(program.path) for program in builds)
     whole = 0
@@ -516,7 +523,7 @@ def test_kill_during_perf_add_leaves_whole_builds(mount, mode, scene, store):
                 assert content == owner[0].read(), path
             elif path.endswith("/probes"):
                 assert content == b""
-        # whoever adds again makes whole what may lack its link, and then it can be removed
+        # another add repairs a build without its link, and then perf can remove it
         again = mount()
         scene.perf(again.path, "buildid-cache", "-a", joined)
         assert all(again.artifact(program.id).read_bytes() == program.read() for program in builds)
@@ -527,26 +534,26 @@ def test_kill_during_perf_add_leaves_whole_builds(mount, mode, scene, store):
 
 
 def test_moved_link_is_seen(mount, mode, scene, store):
-    """The kernel keeps the texts of links; one that is another now is seen soon, whoever changed it."""
+    """The kernel caches link targets; a changed target is visible soon, whoever changed it."""
     m = mount()
     scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
     link = m.link(scene.burn.id)
     first, second = (f"../..{program.path}/{scene.burn.id}" for program in (scene.burn, scene.copy))
     assert [os.readlink(link) for _ in range(3)] == [first] * 3
-    # natively, beside the mount: removed, and added from another path
+    # natively, below the mount: removed, and added from another path
     scene.perf(store, "buildid-cache", "-r", scene.burn.path)
     scene.perf(store, "buildid-cache", "-a", scene.copy.path)
     tools.wait_until(lambda: link.is_symlink() and os.readlink(link) == second, "the new text")
     scene.perf(m.path, "buildid-cache", "-r", scene.copy.path)
     tools.wait_until(lambda: not link.is_symlink(), "the end of the link")
-    # perf adds no file that it sees, and for a second it may see what was removed beside the mount
+    # perf does not add a file that it sees, and may see the removed one for a second
     tools.wait_until(lambda: not os.path.lexists(link.parent / first / "elf"), "the end of the file")
     scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
     tools.wait_until(lambda: link.is_symlink() and os.readlink(link) == first, "the old text")
 
 
 def test_directory_made_again_while_old_one_is_open(mount, mode, store):
-    """By whoever has it open, or is about to let go of it: 'perf buildid-cache -u' is fast enough to meet that."""
+    """'perf buildid-cache -u' is fast enough to create a directory whose old namesake is still open."""
     m = mount()
     directory = m / "usr/bin/app" / ("ab" * 20)
     held = []

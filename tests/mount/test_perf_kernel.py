@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""perf and the kernel: samples in a kernel are resolved with the symbols of that build, never with those of the running one."""
+"""perf resolves kernel samples with the symbols of the recorded build, never with those of the running kernel."""
 import os
 import pathlib
 import re
@@ -35,12 +35,12 @@ def report(place, env):
 
 
 def symbols(text):
-    """What the samples are said to be in: names, and addresses that nobody knew a name for."""
+    """Return the names of the samples, and the addresses without a name."""
     return set(re.findall(r"\[k\] (\S+)", text))
 
 
 def are_named(text, prefix):
-    """Are all samples in such? But for one in a hundred, which an interrupt in a module may have."""
+    """Return whether all samples have such names, except for one in a hundred, as of an interrupt in a module."""
     shares = [(float(share), name) for share, name in re.findall(r"([\d.]+)% .*\[k\] (\S+)", text)]
     others = sum(share for share, name in shares if not name.startswith(prefix))
     return others <= 1 and any(name.startswith(prefix) for _, name in shares)
@@ -52,12 +52,12 @@ def are_addresses(text):
 
 @pytest.fixture
 def guesses(kernel_samples, place, report):
-    """Does this perf, as 7.2, take the running kernel's symbols for those of one that it finds nothing of, with no cache at all?"""
+    """Return whether this perf, as 7.2, uses the running kernel's symbols for a build that it cannot find."""
     return not are_addresses(report(place / "nothing", kernel_samples.save(place / "guess.data", UNKNOWN)))
 
 
 def foreign(samples, place, name="foreign", elsewhere=0):
-    """A kernel whose code is where that of the running one was, or so many bytes away."""
+    """Make a kernel with code where the running kernel has it, or at an offset."""
     _, start, size = samples.kernel()
     return programs.kernel(place / f"vmlinux-{name}", name, start + elsewhere, size)
 
@@ -89,7 +89,7 @@ VDSO32 = r"""
 
 @pytest.fixture(params=[64, 32])
 def vdso(request, place, store, env):
-    """The image of the one kind or the other, in the store: 64 bit as bidctl finds it, 32 bit as a program of that kind has it."""
+    """Return a 64-bit image, as bidctl adds it, or a 32-bit one, as a program prints it; both are in the store."""
     if request.param == 64:
         tools.run(tools.BIDCTL, "--store", store, "add", "--kernel", env=env, status=None)
         image, = (store / "[vdso]").glob("*/vdso")
@@ -108,7 +108,7 @@ def vdso(request, place, store, env):
 
 
 def test_vdso_is_served_by_its_id(mount, mode, vdso, place, env):
-    """By its id, whatever its size, and only by it."""
+    """The id alone finds an image of any size."""
     m = mount()
     linked = m.link(vdso.id) / "vdso"
     assert m.artifact(vdso.id, "vdso").read_bytes() == linked.read_bytes() == vdso.read()
@@ -120,7 +120,7 @@ def test_vdso_is_served_by_its_id(mount, mode, vdso, place, env):
 @pytest.mark.parametrize("name, soname, within", [("vdso32.so", "linux-gate.so.1", False), ("vdso64.so", "linux-vdso.so.1", True),
                                                   ("vdso-tools.so", "libvdso.so.1", False)])
 def test_vdso_file_is_added_as_vdso(mount, place, store, env, name, soname, within):
-    """Of whichever machine, as /lib/modules has it, named or found below a directory: it is that, and an ELF file as any other."""
+    """An image of any machine from /lib/modules, named or found in a directory, is added as vDSO and as ELF file."""
     directory = place / "lib/modules/6.1.0/vdso"
     directory.mkdir(parents=True)
     (place / "vdso.c").write_text("int __vdso_time(void) { return 1; }")
@@ -140,7 +140,7 @@ def test_vdso_file_is_added_as_vdso(mount, place, store, env, name, soname, with
 
 
 def test_foreign_vdso_symbols_resolve(mount, place, store, env, report):
-    """Of another machine's, whose id is not that of this one, from a file; and under no other id."""
+    """An image of another machine is added from a file; no other id gets its symbols."""
     source = place / "clock.c"
     source.write_text("#include <time.h>\nint main(void) { struct timespec t; for (int i = 0; i < 3000000; i++)"
                       " clock_gettime(CLOCK_MONOTONIC, &t); return 0; }")
@@ -161,13 +161,13 @@ def test_foreign_vdso_symbols_resolve(mount, place, store, env, report):
 
 
 def table_of(kernel):
-    """As the kernel itself would print its symbols."""
+    """Return a symbol table in the form of /proc/kallsyms."""
     lines = tools.run("nm", "-n", kernel.path).stdout.splitlines()
     return "".join(f"{line}\n" for line in lines if re.search(r" T (_[se]?text|\w+_\d+)$", line))
 
 
 def test_vmlinux_resolves_only_its_kernel(mount, mode, kernel_samples, place, store, env, report, guesses):
-    """By vmlinux: two kernels in one store, and a third of which nothing is known."""
+    """Two kernels are in one store as vmlinux, and a third one is missing."""
     kernels = [foreign(kernel_samples, place, name) for name in ("one", "two")]
     for kernel in kernels:
         tools.run(tools.BIDCTL, "--store", store, "add", kernel.path, env=env)
@@ -191,7 +191,7 @@ def file_table(kernel, store, _):
 
 
 def file_both(kernel, store, env):
-    """As Debian's kernels are: the image has no symbols."""
+    """Store image and vmlinux as Debian packages them: the image has no symbols."""
     file_table(kernel, store, env)
     tools.run("strip", "--strip-all", kernel.path)
     file_vmlinux(kernel, store, env)
@@ -199,7 +199,7 @@ def file_both(kernel, store, env):
 
 
 def test_kallsyms_resolves_kernel_symbols(mount, mode, kernel_samples, place, store, env, report, guesses):
-    """By kallsyms, as `perf record` filed it: newer perf looks for a copy of /proc/kcore that goes with it (contract 3.4)."""
+    """`perf record` stored the table; newer perf looks for a matching copy of /proc/kcore."""
     kernel = foreign(kernel_samples, place)
     file_table(kernel, store, env)
     m = mount()
@@ -212,10 +212,7 @@ def test_kallsyms_resolves_kernel_symbols(mount, mode, kernel_samples, place, st
 
 @pytest.mark.parametrize("file", [file_vmlinux, file_table, file_both])
 def test_moved_kernel_resolves_the_same(mount, kernel_samples, place, store, env, report, guesses, file):
-    """
-    Recorded after another boot, somewhere else in memory (KASLR): the same functions as of one that is where it was. A perf that
-    guesses has to be told of the table.
-    """
+    """The recording is of another boot with another address (KASLR). A perf that guesses needs the table by option."""
     kernels = {name: foreign(kernel_samples, place, name, elsewhere) for name, elsewhere in (("here", 0), ("moved", 0x4000000))}
     for kernel in kernels.values():
         file(kernel, store, env)
@@ -233,7 +230,7 @@ WORK = "__attribute__((noinline)) int kernel_work(int first) { return first * 3;
 
 @pytest.mark.parametrize("separate", [False, True])
 def test_perf_probe_finds_kernel_by_id(mount, place, store, env, separate):
-    """docs/PERF.md, 9: perf probe looks for a kernel by its release; by its id it is told where it is."""
+    """docs/PERF.md, 9: perf probe looks for a kernel by its release, so an option names the file."""
     source, kernel = place / "work.c", place / "vmlinux"
     source.write_text(WORK)
     tools.run("gcc", "-g", "-O1", "-nostdlib", "-static", "-no-pie", "-fno-pic", "-ffreestanding", "-mcmodel=kernel",
@@ -253,7 +250,7 @@ def test_perf_probe_finds_kernel_by_id(mount, place, store, env, separate):
 
 
 def test_running_kernel_resolves_only_its_recording(mount, kernel_samples, place, store, env, report, guesses):
-    """Its own symbols are the right ones only for a recording of it."""
+    """The running kernel's symbols fit only a recording of it."""
     tools.run(tools.BIDCTL, "--store", store, "add", "--kernel", env=env, status=None)
     notes = pathlib.Path("/sys/kernel/notes").read_bytes()
     ident = notes[notes.index(b"GNU\0") + 4:][:20].hex()
@@ -268,7 +265,7 @@ PACKERS = {"": None, ".gz": ["gzip"], ".xz": ["xz", "--check=crc32"], ".zst": ["
 
 @pytest.mark.parametrize("suffix", PACKERS)
 def test_module_of_any_compression_resolves(mount, kernel_samples, place, store, env, report, guesses, suffix):
-    """docs/PERF.md, 9: whatever it was packed with. One that perf cannot unpack, it knows by its short name."""
+    """docs/PERF.md, 9. A module that perf cannot unpack gets its short name."""
     _, start, size = kernel_samples.kernel()
     address = start + size // 2 & ~0xfff
     directory = place / "lib/modules/6.1.0/kernel"
@@ -289,7 +286,7 @@ def test_module_of_any_compression_resolves(mount, kernel_samples, place, store,
 
 
 def largest_function(module):
-    """Its name, and where the middle of it is in the module's code, which is loaded where the module begins."""
+    """Return its name, and the address of its middle relative to the module's code."""
     text = re.search(r"\[ *(\d+)\] \.text ", tools.run("readelf", "-SW", module).stdout)
     functions = re.findall(rf": ([0-9a-f]+) +(\d+) FUNC +\w+ +\w+ +{text[1]} (\S+)", tools.run("readelf", "-sW", module).stdout)
     value, size, name = max(functions, key=lambda one: int(one[1]))
@@ -299,9 +296,9 @@ def largest_function(module):
 @pytest.mark.limit(180)
 def test_packaged_kernels_resolve_side_by_side(mount, kernel_samples, place, store, env, report, guesses):
     """
-    Of packaged kernels, one beside the other. Their images have no symbols, so there are none. A module of the same name is in
-    both, packed or not; a sample gets the name that the recorded build has there. BID_TEST_KERNELS is the directory with the
-    packages that contrib/kernels fetched.
+    Packaged images have no symbols, so kernel samples have none. Both kernels have a module of the same name, compressed or not,
+    and a sample gets the name that the recorded build has there. BID_TEST_KERNELS is the directory of packages from
+    contrib/kernels.
     """
     if guesses:
         pytest.skip("this perf takes the running kernel's symbols for those of any")
@@ -322,7 +319,7 @@ def test_packaged_kernels_resolve_side_by_side(mount, kernel_samples, place, sto
                         if build["path"].startswith(f"{root}/") and "/xfs.ko" in build["path"])
         text = report(m, kernel_samples.save(place / "kernel.data", kernel))
         assert are_addresses(text), text
-        # the hottest sample is said to be in a module that begins so far before it
+        # map a module so that the hottest sample falls into it
         hottest = int(re.search(r"\[k\] 0x([0-9a-f]+)", text)[1], 16)
         name, offset = largest_function(m.artifact(xfs))
         shutil.rmtree(root)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""R20: a file that not everybody reads where it was found is read through the mount by its owner and root alone."""
+"""R20: a file that not everybody can read is readable through the mount by its owner and root alone."""
 import gzip
 import hashlib
 import json
@@ -12,10 +12,10 @@ import pytest
 import programs
 import tools
 
-ALICE, BOB, CAROL, GROUP = 20001, 20002, 20003, 20100  # the owner, one of the file's group, and somebody else
+ALICE, BOB, CAROL, GROUP = 20001, 20002, 20003, 20100  # the owner, a member of the file's group, and another user
 USERS = {"root": (0, 0), "alice": (ALICE, ALICE), "bob": (BOB, GROUP), "carol": (CAROL, CAROL)}
 MODES = (0o400, 0o440, 0o444, 0o040, 0o004, 0o000, 0o555, 0o604)
-EVERYBODY = (0o444, 0o555)  # of these, those that are not their owner's and root's alone
+EVERYBODY = (0o444, 0o555)  # modes with which everybody can read
 READ = """
 import hashlib, json, sys
 def tell(path):
@@ -28,7 +28,7 @@ print(json.dumps([tell(path) for path in sys.argv[1:]]))
 
 
 def told(user, paths):
-    """What each of the files is to a user: a digest, or an errno."""
+    """Read the files as a user; return a digest or an errno for each."""
     uid, gid = USERS[user]
     drop = [] if user == "root" else ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
     return json.loads(tools.run(*drop, "/usr/bin/python3", "-c", READ, *paths).stdout)
@@ -36,7 +36,7 @@ def told(user, paths):
 
 @pytest.fixture
 def files(place, store):
-    """[(build, its file in the store)], one for each mode."""
+    """Store a build for each mode; return [(build, stored file)]."""
     first = programs.small(place / "first")
     made = []
     for number, mode in enumerate(MODES):
@@ -51,7 +51,9 @@ def files(place, store):
 
 @pytest.mark.parametrize("option", ["allow_other", "alone"])
 def test_permissions_hold_for_each_user_and_mode(needs_root, mount, mode, files, option):
-    """64 cases: everybody reads a file, or its owner and root do, also after root has read it; without allow_other, root alone."""
+    """
+    64 cases: everybody can read a file, or its owner and root can, also after root has read it; without allow_other only root can.
+    """
     m = mount(*([option] if option == "allow_other" else []))
     mounted = [m.artifact(build.id) for build, _ in files]
     right = [hashlib.sha256(build.read()).hexdigest() for build, _ in files]
@@ -62,7 +64,7 @@ def test_permissions_hold_for_each_user_and_mode(needs_root, mount, mode, files,
     assert told("root", mounted) == right
 
 
-# what stands between a user and a file: the mode and the group of its directory, and of one above
+# permissions on the path to the file: mode and group of its directory, and of one above
 WAYS = {
     "open": (0o755, 0, 0o755),
     "not listed": (0o711, 0, 0o755),
@@ -75,7 +77,7 @@ WAYS = {
 
 
 def below(place, number, way, mode):
-    """A program of alice's of this mode, and this way to it."""
+    """Make a program of alice's with this mode, below a path with these permissions."""
     directory, group, above = WAYS[way]
     home = place / f"way{number}"
     (home / "here").mkdir(parents=True)
@@ -91,7 +93,9 @@ def below(place, number, way, mode):
 
 @pytest.mark.parametrize("how", ["auto", "copy", "scan"])
 def test_added_file_is_read_by_all_or_by_who_added_it(needs_root, mount, mode, place, store, how):
-    """Everybody reads it if everybody gets to it and reads it where it is found; else root does, who adds it, and not its owner."""
+    """
+    Everybody can read it if everybody could reach and read the original; otherwise root can, who added it, and its owner cannot.
+    """
     cases = [(way, bits) for way in WAYS for bits in (0o755, 0o4755, 0o750, 0o640, 0o700)]
     builds = [below(place, number, way, bits) for number, (way, bits) in enumerate(cases)]
     everybody = [way in ("open", "not listed") and bits in (0o755, 0o4755) for way, bits in cases]
@@ -109,14 +113,14 @@ def test_added_file_is_read_by_all_or_by_who_added_it(needs_root, mount, mode, p
         assert shared == (how != "copy" and does and case[1] == 0o755), case
         assert does or (st.st_mode & 0o7777, st.st_uid) == (0o400, 0), case
         assert not st.st_mode & 0o6000, case
-    # what is made of a file is of its class
+    # derived files have the readers of their source
     pieces = [m / "buildid" / build.id / "section" / ".text" for build in builds]
     assert 13 not in told("root", pieces)
     assert [answer != 13 for answer in told("carol", pieces)] == everybody
 
 
 def test_file_stays_public_when_its_directories_are_closed_later(needs_root, mount, mode, place, store):
-    """The class is decided when the file is added; neither the directories it came from nor those in the store change it."""
+    """The readers are decided when the file is added; later changes of directories do not matter."""
     build = below(place, 1, "open", 0o755)
     tools.run(tools.BIDCTL, "--store", store, "add", build.path)
     m = mount("allow_other")
@@ -130,7 +134,7 @@ def test_file_stays_public_when_its_directories_are_closed_later(needs_root, mou
 
 
 def test_unpacked_module_keeps_its_class(needs_root, mount, mode, place, store):
-    """What is in a compressed module of alice's store is of its class, and is kept so."""
+    """A module unpacked from alice's store has the readers of the compressed file, and is stored so."""
     lower, packed = place / "lower", []
     builds = [programs.small(place / f"module{bits:o}", bits) for bits in (0o444, 0o440, 0o400)]
     for build, bits in zip(builds, (0o444, 0o440, 0o400)):
@@ -149,7 +153,7 @@ def test_unpacked_module_keeps_its_class(needs_root, mount, mode, place, store):
 
 
 def test_lock_file_has_the_mode_of_the_private_directory(needs_root, mount, mode, faults, place, store):
-    """The daemon makes it, though it may not let others write files anywhere else."""
+    """The group of the directory may write the lock file, and no other file that the daemon creates."""
     program = programs.small(place / "app")
     server = faults()
     server.serve(program)
@@ -165,7 +169,7 @@ def test_lock_file_has_the_mode_of_the_private_directory(needs_root, mount, mode
 
 @pytest.mark.parametrize("mode_wanted", [0o755, 0o444], ids=oct)
 def test_temporary_file_is_private(needs_root, mount, mode, place, mode_wanted):
-    """perf makes its copy 0755 before it fills it, and inotify tells the name."""
+    """perf makes its copy 0755 before it fills it, and inotify shows the name."""
     build = programs.small(place / "program")
     m = mount("allow_other")
     directory = m / str(build.path)[1:] / build.id
@@ -182,7 +186,7 @@ def test_temporary_file_is_private(needs_root, mount, mode, place, mode_wanted):
 
 
 def test_copy_by_perf_is_private_until_added_by_bidctl(needs_root, mount, mode, place, store, env):
-    """perf gives its copies mode 0755, whoever reads the originals; bidctl looks whether everybody does."""
+    """perf's copies have mode 0755, whoever can read the originals; bidctl checks whether everybody can."""
     build = programs.small(place / "program")
     build.path.chmod(0o755)
     m = mount("allow_other")
@@ -198,13 +202,13 @@ TABLE = b"ffffffff81000000 T _text\nffffffffc0200000 t init\t[ext4]\n"
 
 
 def of_a_kernel(m, ident):
-    """The table, by its two names, and what is made of it."""
+    """Return the paths of a symbol table and of the files derived from it."""
     offered = m / "[kernel.kcore]" / ident / "1970010100000000"
     return [m.artifact(ident, "kallsyms"), m / "[kernel.kallsyms]" / ident / "kallsyms", offered / "kallsyms", offered / "modules"]
 
 
 def test_kernel_addresses_stay_private(needs_root, mount, mode, store):
-    """Who may not read a kernel's table does not learn from what is made of it where the kernel's code is."""
+    """Files derived from a private symbol table do not reveal kernel addresses."""
     idents = {mode: f"{mode:040x}" for mode in (0o400, 0o440, 0o444)}
     for table, ident in idents.items():
         stored = programs.into_store(store, ident, "[kernel.kallsyms]", TABLE, "kallsyms")
@@ -220,12 +224,12 @@ def test_kernel_addresses_stay_private(needs_root, mount, mode, store):
             assert told(user, paths) == (right if reads else [13] * len(paths)), (user, oct(table))
         for path in paths:
             assert (os.stat(path).st_mode & 0o777, os.stat(path).st_uid) == (0o444 if table == 0o444 else 0o400, ALICE), path
-        # what is known of it is not what is in it
+        # facts about the table are not its content
         assert told("carol", [m.artifact(ident, "info")]) != [13]
 
 
 def test_table_written_by_perf_is_private(needs_root, mount, mode, store):
-    """perf lets everybody read its copy of /proc/kallsyms, which is the owner's alone here."""
+    """perf makes its copy of /proc/kallsyms readable by everybody; here only the owner can read it."""
     m, ident = mount("allow_other"), "ab" * 20
     directory = m / "[kernel.kallsyms]" / ident
     os.makedirs(directory)
@@ -242,7 +246,7 @@ def test_table_written_by_perf_is_private(needs_root, mount, mode, store):
 @pytest.mark.parametrize("closed", ["the store", "above it"])
 @pytest.mark.parametrize("bits", [0o700, 0o750], ids=oct)
 def test_private_store_is_private(needs_root, mount, mode, place, closed, bits):
-    """Nothing that is in it, or made of it, is read by others than its owner and root."""
+    """Only owner and root can read its files and files derived from them."""
     store = place / "alices" / "store"
     store.mkdir(parents=True)
     table = programs.into_store(store, "ab" * 20, "[kernel.kallsyms]", TABLE, "kallsyms")
@@ -260,7 +264,7 @@ def test_private_store_is_private(needs_root, mount, mode, place, closed, bits):
 
 
 def test_mapped_root_sees_what_others_may(needs_root, mount, mode, files):
-    """Root of a user namespace is who he is outside, and sees what others may."""
+    """Root of a user namespace has the rights of the outer user."""
     m = mount("allow_other")
     paths = [m.artifact(build.id) for build, _ in files]
     assert told("root", paths).count(13) == 0
@@ -268,13 +272,13 @@ def test_mapped_root_sees_what_others_may(needs_root, mount, mode, files):
     done = tools.run(*drop, "unshare", "--user", "--map-root-user", "/usr/bin/python3", "-c", READ, *paths, status=None)
     if "unshare failed" in done.stderr:
         pytest.skip("users may make no namespaces here")
-    # the kernel may refuse such a user altogether, but gives him no more than Carol
+    # the kernel may refuse such a user, but never grants more than Carol has
     for inside, outside in zip(json.loads(done.stdout), told("carol", [stored for _, stored in files])):
         assert inside in (outside, 13)
 
 
 def acl(owner, group, mask, other, named):
-    """system.posix_acl_access as the kernel takes it: acl(5) in the form of <linux/posix_acl_xattr.h>."""
+    """Return system.posix_acl_access for the kernel: acl(5) in the form of <linux/posix_acl_xattr.h>."""
     nobody = 0xffffffff
     entries = [(1, owner, nobody), *[(2, rights, user) for user, rights in sorted(named.items())], (4, group, nobody),
                (16, mask, nobody), (32, other, nobody)]
@@ -290,7 +294,7 @@ LISTS = {
 
 @pytest.mark.parametrize("what", LISTS)
 def test_acl_of_source_is_respected(needs_root, mount, mode, files, what):
-    """Nobody is let in whom a list at the source refuses."""
+    """An access control list of the source may refuse a user, who must not get access through the mount."""
     build, stored = files[0]
     try:
         os.setxattr(stored, "system.posix_acl_access", LISTS[what])
@@ -309,19 +313,19 @@ def test_acl_of_source_is_respected(needs_root, mount, mode, files, what):
 
 
 def test_later_acl_of_cached_file_is_respected(needs_root, mount, mode, files):
-    """The rights of a file that was read before, and is kept open, are looked at again."""
+    """The access rights of an open, cached file are read again."""
     build, stored = files[MODES.index(0o444)]
     m = mount("allow_other")
     path = m.artifact(build.id)
     with open(path, "rb") as file:
         for _ in range(3):
             assert told("carol", [path]) == told("carol", [stored]) != [13]
-            time.sleep(0.03)  # longer than a tick: what is younger is looked at each time anyway
+            time.sleep(0.03)  # longer than the clock's resolution: younger files are never cached
         try:
             os.setxattr(stored, "system.posix_acl_access", LISTS["a user refused whom the mode lets in"])
         except OSError as trouble:
             pytest.skip(f"no access control lists on this file system: {trouble}")
         assert told("carol", [stored]) == [13]
-        # what is open is not looked up: its rights are those of the descriptor that is kept
+        # the daemon uses its cached descriptor, without a lookup, and must check the rights of that
         tools.wait_until(lambda: os.fstat(file.fileno()).st_mode & 0o077 == 0, "the list is seen")
     tools.wait_until(lambda: told("carol", [path]) == [13], "carol is refused")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Static probes of what bidctl has added: perf finds them in the mount as if it had cached them itself."""
+"""Static probes of programs that bidctl added: perf finds them in the mount as if it had cached them itself."""
 import fcntl
 import os
 import pathlib
@@ -14,7 +14,7 @@ import tools
 
 @pytest.fixture
 def probed(place, store, env):
-    """A program in the store, which perf has not looked at."""
+    """Store a program that perf has not read."""
     program = programs.Program(programs.compile_c("probed.c", place / "probed", "-g", "-DSEED=1"))
     tools.run(tools.BIDCTL, "--store", store, "add", program.path, env=env)
     return program
@@ -25,7 +25,7 @@ def views(m, program):
 
 
 def wanted(program, place, env):
-    """What perf caches of it."""
+    """Return the definitions that perf caches of it."""
     cache = place / "cache"
     tools.run("perf", "--buildid-dir", cache, "buildid-cache", "-a", program.path, env=env)
     return next(cache.rglob("probes")).read_text()
@@ -42,7 +42,7 @@ def test_derived_probes_equal_perfs(mount, mode, probed, place, store, env, opti
 
 
 def test_perf_reads_and_extends_probes(mount, mode, probed, env):
-    """perf reads the definitions for writing, and adds its own."""
+    """perf opens the definitions for writing and appends to them."""
     m = mount()
     perf = ["perf", "--buildid-dir", m.path]
     assert "sdt_probed:done_1" in tools.run(*perf, "list", "sdt", env=env).stdout
@@ -62,7 +62,7 @@ REPLACE = {
 
 @pytest.mark.parametrize("how", REPLACE)
 def test_written_probes_replace_derived_ones(mount, mode, probed, place, env, how):
-    """They would be made anew as soon as they are removed, and who removes them to write others would never come to that."""
+    """Derived definitions reappear at once after a removal, so writers that remove the file first must succeed as well."""
     perf = ["perf", "--buildid-dir", place / "cache"]
     tools.run(*perf, "buildid-cache", "-a", probed.path, env=env)
     probes = next((place / "cache").rglob("probes"))
@@ -76,7 +76,7 @@ def test_written_probes_replace_derived_ones(mount, mode, probed, place, env, ho
 
 
 def test_changed_probes_of_same_size_are_read(mount, mode, place, store):
-    """What is made in memory, as others may not read what it is made of, is not what was made under the name it had before."""
+    """Definitions derived in memory, from a private file, must not have the pages of their predecessor."""
     program = programs.Program(programs.compile_c("probed.c", place / "probed", "-g", "-DSEED=1"))
     programs.into_store(store, program.id, "/usr/bin/one", program.path).chmod(0o600)
     m = mount()
@@ -90,7 +90,7 @@ def test_changed_probes_of_same_size_are_read(mount, mode, place, store):
         link.symlink_to(f"../../usr/bin/two/{program.id}")
         if mode == "no_open":
             tools.wait_until(lambda: path.read_bytes() == old.replace(b"/usr/bin/one", b"/usr/bin/two"), "the new definitions")
-    # with passthrough the kernel reads one file for all who have it open
+    # with passthrough all readers share the pages of one file
     tools.wait_until(lambda: path.read_bytes() == old.replace(b"/usr/bin/one", b"/usr/bin/two"), "the new definitions")
 
 
@@ -104,7 +104,9 @@ def can_be_leased(path):
 
 
 def test_open_probes_allow_a_write_lease(mount, mode, probed, store, env):
-    """A mount that has looked at them keeps nobody off; whoever has them open in it for writing does, where it is told of that."""
+    """
+    A mount that has read the definitions blocks no lease; a writer through the mount does, in modes in which the daemon sees opens.
+    """
     m = mount()
     stored = store / str(probed.path)[1:] / probed.id / "probes"
     add = [tools.BIDCTL, "--store", store, "probe", "add", probed.id]
@@ -126,7 +128,7 @@ def test_open_probes_allow_a_write_lease(mount, mode, probed, store, env):
     def are_seen():
         return [path.read_text() for path in views(m, probed)] == [text] * 3
 
-    # where no open asks, the kernel has to be told
+    # without requests for opens, the mount must invalidate the kernel's cache
     if mode == "no_open":
         tools.wait_until(are_seen, "the other definitions")
     assert are_seen()
@@ -137,7 +139,7 @@ UPROBES = pathlib.Path("/sys/kernel/tracing/uprobe_events")
 
 @pytest.fixture
 def group():
-    """A name for events of the kernel that nobody else has; what is left of them is removed."""
+    """Return an unused group for kernel events, and remove its events at the end."""
     if not os.access(UPROBES, os.W_OK):
         pytest.skip("only root may set uprobes, in a kernel that has them, with tracefs mounted")
     name = f"bid{uuid.uuid4().hex[:12]}"
@@ -149,7 +151,7 @@ def group():
 
 
 def set_and_count(directory, program, group, static, env):
-    """What perf says that sets probes of both kinds, counts them in one run of the program, and removes them; with the counts."""
+    """Set a probe of each kind, count both in a run of the program, and remove them; return perf's output with the counts."""
     perf, said = ["perf", "--buildid-dir", directory], []
 
     def say(*arguments):
@@ -157,14 +159,14 @@ def set_and_count(directory, program, group, static, env):
         said.append((arguments, done.stdout, done.stderr))
         return done
 
-    # perf names an event anew that the kernel has in another group, so no other test calls one so
+    # perf renames an event that the kernel has in another group, so each test uses its own name
     mine = f"{group}:counted"
     say("probe", "-x", program.path, "--cache", "--add", f"{mine}=hot n")
     say("probe", "-x", program.path, "--add", f"%{static}")
     count = tools.run("perf", "stat", "-x,", "-e", f"{mine},{static}", program.path, "a", env=env)
     counts = {line.split(",")[2]: line.split(",")[0] for line in count.stderr.splitlines() if line.count(",") > 3}
     say("probe", "--cache", "--list")
-    # without --cache in the kernel, with it in the cache
+    # without --cache the probe is in the kernel, with it in the cache
     say("probe", "--del", mine, "--del", static)
     assert program.path.name not in UPROBES.read_text()
     say("probe", "--cache", "--list")
@@ -174,7 +176,7 @@ def set_and_count(directory, program, group, static, env):
 
 
 def test_perf_sets_and_counts_probes(mount, mode, place, store, env, group):
-    """In the kernel, where they count, and out of it again: as on a cache of its own."""
+    """Set in the kernel, counted, and removed, as with a native cache."""
     path = programs.compile_c("probed.c", place / group, "-g", f"-DSEED={os.getpid()}", f"-DPROVIDER={group}")
     program, static = programs.Program(path), f"sdt_{group}:done_{os.getpid()}"
     native = place / "native"
@@ -184,7 +186,7 @@ def test_perf_sets_and_counts_probes(mount, mode, place, store, env, group):
     wanted = set_and_count(native, program, group, static, env)
     assert wanted[1] == {f"{group}:counted": "1", static: "1"}, wanted
     assert set_and_count(m.path, program, group, static, env) == wanted
-    # and by ours, from the definitions of the mount
+    # and by bidctl, from the definitions of the mount
     tools.run("perf", "--buildid-dir", m.path, "probe", "-n", "-x", path, "--cache", "--add", f"{group}:counted=hot n", env=env)
     assert tools.run(tools.BIDCTL, "--store", store, "probe", "apply", path, "counted", env=env).stdout == f"{group}/counted\n"
     counted = tools.run("perf", "stat", "-x,", "-e", f"{group}:counted", path, env=env).stderr
@@ -200,7 +202,7 @@ def test_program_without_probes_has_none(mount, mode, place, store, env):
 
 
 def test_probes_of_unnamed_build_name_the_stored_file(mount, mode, probed, place, store, env):
-    """Of what was fetched, before anybody said where it is run from, they name the file in the store, and are not kept."""
+    """A downloaded build has no path yet: its definitions name the file in the store, and are not kept."""
     directory = store / "[debuginfod]" / probed.id
     text = wanted(probed, place, env).replace(f" {probed.path}:", f" {directory}/elf:")
     directory.mkdir(parents=True)
@@ -213,7 +215,7 @@ def test_probes_of_unnamed_build_name_the_stored_file(mount, mode, probed, place
         assert path.read_text() == text
         assert path.stat().st_size == len(text)
     assert not (directory / "probes").exists()
-    # perf writes its own over them
+    # perf replaces them with its own
     with open(m.link(probed.id) / "probes", "r+", encoding="ascii") as file:
         file.truncate(0)
         file.write("#mine:one=main\n")
@@ -221,7 +223,9 @@ def test_probes_of_unnamed_build_name_the_stored_file(mount, mode, probed, place
 
 
 def test_kernel_probes_in_two_directories_are_read(mount, mode, store):
-    """docs/FORMAT.md: perf adds the kernel's under its own name, natively, and reads and leaves empty what its link leads to."""
+    """
+    docs/FORMAT.md: perf appends natively to the definitions under the kernel's name, and reads the empty file behind its link.
+    """
     ident, perfs = "ab" * 20, "#probe:open=do_sys_open\np:probe/open _text+4096\n"
     place = programs.into_store(store, ident, "/boot/vmlinux", b"", "probes").parent
     stored = programs.into_store(store, ident, "[kernel.kallsyms]", perfs.encode(), "probes")
@@ -230,7 +234,7 @@ def test_kernel_probes_in_two_directories_are_read(mount, mode, store):
     m = mount()
     paths = [m.artifact(ident, "probes"), m.link(ident) / "probes", m / "[kernel.kallsyms]" / ident / "probes"]
     assert [path.read_text() for path in paths] == [perfs] * 3
-    # as perf does it: all of it anew
+    # as perf does: it writes the whole file again
     with open(paths[0], "r+", encoding="ascii") as file:
         file.truncate()
         file.write("#mine:one=main\n" + perfs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Whatever is written, and whoever writes it: what gets into the store is whole, is what its name says, and stays what it is."""
+"""Written files, by any writer: the store gets only complete files with the id of their name, and they stay as they are."""
 import contextlib
 import errno
 import fcntl
@@ -28,14 +28,14 @@ BAD = {
 
 
 def placed(m, program):
-    """Its file; a writer that inherited its descriptor is gone a moment before the file is published."""
+    """Return the path of the program's file; a process that inherited its descriptor ends before the file is published."""
     tools.wait_until(m.artifact(program.id).exists, "its place")
     return m.artifact(program.id)
 
 
 @pytest.mark.parametrize("what", BAD)
 def test_file_without_its_id_is_refused(view, scene, store, what):
-    """docs/PERF.md, 7: under an id there is nothing that does not carry it, whoever writes."""
+    """docs/PERF.md, 7: a file must have the id of its directory, whoever writes it."""
     content = BAD[what](scene)
     directory = place_of(view, scene.burn)
     view.expect("refused as")
@@ -43,7 +43,7 @@ def test_file_without_its_id_is_refused(view, scene, store, what):
         assert tools.errno_of(write_as_perf, directory, content, kind) == errno.EBADMSG, kind
         assert not (directory / kind).exists()
     assert not view.link(scene.burn.id).is_symlink()
-    # the same steps with the right bytes are well
+    # the same steps with the right bytes succeed
     write_as_perf(directory, scene.burn.read())
     assert (directory / "elf").read_bytes() == scene.burn.read()
     tools.wait_until(view.link(scene.burn.id).is_symlink, "perf's link")
@@ -54,7 +54,7 @@ def test_file_without_its_id_is_refused(view, scene, store, what):
 
 
 def test_every_way_of_writing_publishes(view, scene):
-    """Not perf alone writes: under the name itself, or renaming to it."""
+    """Other writers than perf write under the final name, or rename to it."""
     content, directory = scene.burn.read(), place_of(view, scene.burn)
     os.makedirs(directory)
     with open(directory / "elf", "wb") as file:
@@ -85,7 +85,7 @@ UNPACK = {
 
 @pytest.fixture
 def cache(scene):
-    """One of perf's own, to be copied: a program with definitions."""
+    """Make a native cache for a copy: a program with definitions."""
     path = scene.place / "cache"
     path.mkdir()
     scene.perf(path, "buildid-cache", "-a", scene.other.path)
@@ -95,7 +95,7 @@ def cache(scene):
 
 @pytest.mark.parametrize("how", UNPACK)
 def test_copied_cache_gives_the_same_tree(view, mode, store, scene, cache, how):
-    """Links are removed and made anew, and nothing goes with them: no second path, and no definitions that only this one has."""
+    """Links are replaced, without effects on other files: a second path stays, and so do definitions that only the mount has."""
     kept = b"p:my/keep 0x1159\n"
     scene.perf(view, "buildid-cache", "-a", scene.burn.path)
     scene.perf(view, "buildid-cache", "-a", scene.copy.path)
@@ -110,23 +110,23 @@ def test_copied_cache_gives_the_same_tree(view, mode, store, scene, cache, how):
         assert (link / "elf").read_bytes() == program.read(), os.readlink(link)
         assert placed(view, program).read_bytes() == program.read()
     assert place_of(view, scene.copy, scene.burn.id).is_dir()
-    # perf writes definitions for what it adds, if it has any, and those of the cache are unpacked over what was there
+    # perf writes definitions if it finds probes, and the copy of the cache overwrites them
     if not (cache / probes.relative_to(view.path)).exists():
         assert probes.read_bytes() == kept
     if how != "links":
         assert b"mine" in (place_of(view, scene.other) / "probes").read_bytes()
     scene.perf(view, "buildid-cache", "-r", scene.burn.path)
     assert not (view / ".build-id" / scene.burn.id[:2] / scene.burn.id[2:]).exists()
-    # of its other names the kernel is told behind its back
+    # the mount invalidates the other names in the kernel a moment later
     tools.wait_until(lambda: not view.artifact(scene.burn.id).exists(), "the build's end")
-    # the other path is a name that no link leads to any more
+    # no link leads to the other path any more
     shutil.rmtree(place_of(view, scene.copy, scene.burn.id))
     view.unmount()
     assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stderr
 
 
 def archived(env):
-    """A program, a cache of perf's own that a recording of it filled, and what perf packs of both: made once for all tests."""
+    """Make once for all tests: a program, a native cache filled by a recording, and its perf archive. Return them."""
     place = programs.cache() / f"archived-{platform.release()}"
     far, done = place / "far", place / "done"
     with open(f"{place}.lock", "wb") as lock:
@@ -143,7 +143,7 @@ def archived(env):
 
 
 def test_unpacked_archive_gives_the_same_tree(view, store, env):
-    """perf's own, by perf's own command, or what that says to do where it has none."""
+    """Unpack as perf archive --unpack does, or as perf archive says where it cannot."""
     if reason := why_no_recording():
         pytest.skip(reason)
     burn, far, archive = archived(env)
@@ -170,13 +170,13 @@ def write_in_parts(m, program):
         os.stat(place / "elf")
         tools.run("true", pass_fds=[file.fileno()])
         assert not m.artifact(program.id).exists()
-        # EPERM if it has its place
+        # EPERM once the file is published
         assert tools.errno_of(os.pwrite, file.fileno(), content[end:], end) == 0
     assert placed(m, program).read_bytes() == content
 
 
 def test_file_is_published_at_its_last_close(view, store, scene):
-    """Who looks at what is being written, or inherits it, does not end it: neither in the middle, nor before what follows."""
+    """A reader, or a process that inherits the descriptor, does not end the writing."""
     write_in_parts(view, programs.burn(scene.place / "large", "hot_large", 5, "-static"))
     view.unmount()
     assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stderr
@@ -184,14 +184,14 @@ def test_file_is_published_at_its_last_close(view, store, scene):
 
 @pytest.fixture
 def beneath(store):
-    """The store, also where a mount covers it that is made after this."""
+    """Return a path of the store that no later mount covers."""
     descriptor = os.open(store, os.O_PATH)
     yield pathlib.Path(f"/proc/self/fd/{descriptor}")
     os.close(descriptor)
 
 
 def test_closed_file_survives_a_kill(beneath, view, store, scene):
-    """It has its place when close(2) returns."""
+    """The file is published when close(2) returns."""
     place = place_of(view, scene.burn)
     place.mkdir(parents=True)
     shutil.copyfile(scene.burn.path, place / "elf")
@@ -203,14 +203,14 @@ def test_closed_file_survives_a_kill(beneath, view, store, scene):
 
 @pytest.mark.parametrize("content, offset", [(b"", 0), (b"junk", 0), (b"junk", 1 << 20)], ids=["empty", "junk", "with a hole"])
 def test_refused_file_fails_close_and_leaves_no_name(view, scene, content, offset):
-    """perf would take it for the file of the build that it is about to add. RELEASE refuses an empty one, which has no error."""
+    """perf would take the file for that of its build. An empty file is refused at RELEASE, which returns no error."""
     place = place_of(view, scene.burn)
     view.expect("refused as")
     place.mkdir(parents=True)
     descriptor = os.open(place / "elf", os.O_WRONLY | os.O_CREAT, 0o644)
     os.pwrite(descriptor, content, offset)
     assert tools.errno_of(os.close, descriptor) == (errno.EBADMSG if content else 0)
-    # the daemon hears of the last close a moment after the writer
+    # the daemon sees the last close a moment after the writer
     tools.wait_until(lambda: not (place / "elf").exists(), "the end of what was refused")
     assert not view.artifact(scene.burn.id).exists() and os.listdir(place) == []
     place.rmdir()
@@ -220,7 +220,7 @@ def test_refused_file_fails_close_and_leaves_no_name(view, scene, content, offse
 
 @pytest.mark.parametrize("how", ["close", "link", "rename", "inherited"])
 def test_publish_error_reaches_the_writer_and_the_log(beneath, mount, mode, scene, how):
-    """A link in the place of the directory stands for a full disk. What cannot be published leaves no name."""
+    """A link in place of the directory causes an error, as a full disk would. No name is left."""
     m = mount()
     place = place_of(m, scene.burn)
     place.mkdir(parents=True)
@@ -247,7 +247,7 @@ def test_publish_error_reaches_the_writer_and_the_log(beneath, mount, mode, scen
 
 
 def test_rmdir_waits_for_an_open_writer(view, scene):
-    """A temporary name is not listed, but what is written under it is not lost."""
+    """The directory looks empty, because temporary names are not listed."""
     directory = place_of(view, scene.burn)
     directory.mkdir(parents=True)
     with open(directory / ".elf.AbCdEf", "wb", buffering=0) as file:
@@ -258,7 +258,7 @@ def test_rmdir_waits_for_an_open_writer(view, scene):
 
 
 def test_published_file_is_not_writable(view, scene):
-    """Not by the name it had before either, which perf removes, and others may not."""
+    """perf removes the temporary name, by which the file cannot be written either."""
     place, content = place_of(view, scene.burn), scene.burn.read()
     place.mkdir(parents=True)
     with open(place / ".elf.tmp", "w+b", buffering=0) as file:
@@ -273,7 +273,7 @@ def test_published_file_is_not_writable(view, scene):
 
 
 def test_mv_publishes(view, scene):
-    """coreutils ask for a name that nothing has (RENAME_NOREPLACE)."""
+    """coreutils rename with RENAME_NOREPLACE."""
     place = place_of(view, scene.burn)
     place.mkdir(parents=True)
     shutil.copyfile(scene.burn.path, place / ".elf.tmp")
@@ -283,7 +283,7 @@ def test_mv_publishes(view, scene):
 
 @pytest.mark.parametrize("steps", ["install -m 755 $0 $1", "head -c 5000 $0 >$1; tail -c +5001 $0 >>$1"], ids=["install", "in two"])
 def test_mv_of_file_written_in_steps_publishes(view, scene, steps):
-    """mount.bidfs(8): under its own name it would have been examined after the first of them."""
+    """mount.bidfs(8): under its final name the file would be checked after the first step."""
     place = place_of(view, scene.burn)
     place.mkdir(parents=True)
     tools.run("sh", "-ec", f"{steps}; mv $1 $2", scene.burn.path, place / ".elf.tmp", place / "elf")
@@ -291,7 +291,7 @@ def test_mv_of_file_written_in_steps_publishes(view, scene, steps):
 
 
 def test_signal_drops_open_temporary_files(view, scene):
-    """Nobody has closed it, so it may have more to come; the log tells of it."""
+    """An open file may be incomplete; the log names it."""
     place = place_of(view, scene.burn)
     place.mkdir(parents=True)
     descriptor = os.open(place / "elf", os.O_WRONLY | os.O_CREAT, 0o644)
@@ -306,7 +306,7 @@ def test_signal_drops_open_temporary_files(view, scene):
 
 
 def test_link_before_its_target_is_accepted(view, store, scene):
-    """cp(1) may make it first, and goes on with it, whatever the kernel has been told meanwhile."""
+    """cp(1) may create the link first, and then uses it, whatever the kernel has cached."""
     link, directory = view / ".build-id" / scene.burn.id[:2] / scene.burn.id[2:], place_of(view, scene.burn)
     text = f"../../{directory.relative_to(view.path)}"
     os.symlink(text, link)
@@ -314,7 +314,7 @@ def test_link_before_its_target_is_accepted(view, store, scene):
         os.chown(link, os.getuid(), os.getgid(), follow_symlinks=False)
         assert os.readlink(link) == text and not link.exists() and not view.artifact(scene.burn.id).exists()
         time.sleep(0.01)
-    # whatever is listed is there
+    # every listed name exists
     assert scene.burn.id in os.listdir(view / "buildid") and os.listdir(view / "buildid" / scene.burn.id) == ["info"]
     os.unlink(link)
     assert not os.path.lexists(link) and not os.path.lexists(store / link.relative_to(view.path))
@@ -326,7 +326,7 @@ def test_link_before_its_target_is_accepted(view, store, scene):
 
 
 def test_removed_link_stays_removed_and_leaves_the_files(mount, mode, store, place):
-    """unlink(2) of a link removes the link, of as many builds as there are, and nothing else."""
+    """unlink(2) removes the link of any number of builds, and nothing else."""
     first, links, dirs = programs.small(place / "first"), [], []
     for number in range(41):
         build = programs.forge(first, f"{number:08x}{first.id[8:]}", place / f"app{number}")
@@ -342,14 +342,14 @@ def test_removed_link_stays_removed_and_leaves_the_files(mount, mode, store, pla
         assert os.listdir(m / path) == ["elf"] and (m / path / "elf").read_bytes() == build.read()
         assert not m.artifact(build.id).exists()
     assert [link for link in links if os.path.lexists(m / ".build-id" / link) or os.path.lexists(store / ".build-id" / link)] == []
-    # made again, it leads to what is still there
+    # a new link leads to the files that are still stored
     os.symlink(f"../../{dirs[0][0]}", m / ".build-id" / links[0])
     assert (m / ".build-id" / links[0] / "elf").read_bytes() == dirs[0][1].read()
     tools.wait_until(m.artifact(dirs[0][1].id).exists, "the build")
 
 
 def test_rmdir_of_a_build_with_files_is_refused(view, scene):
-    """Also after its link was removed: files may have been added meanwhile."""
+    """After the removal of its link as well, because files may have been added meanwhile."""
     scene.perf(view, "buildid-cache", "-a", scene.burn.path)
     directory = place_of(view, scene.burn)
     (directory / "probes").write_bytes(b"p:my/keep 0x1159\n")
@@ -364,7 +364,7 @@ def test_rmdir_of_a_build_with_files_is_refused(view, scene):
 
 
 def test_open_directory_survives_other_removals(view):
-    """Its name was removed once and made again; then 300 others go."""
+    """The name is removed and created again; then 300 others are removed."""
     top = view / "opt/things"
     top.mkdir(parents=True)
     (top / "kept").mkdir()
@@ -385,7 +385,7 @@ def test_open_directory_survives_other_removals(view):
 
 
 def test_derived_probes_are_unlinked_and_written_anew(view, scene):
-    """tar(1) unlinks what is in its way, and then makes a file that must not be there yet."""
+    """tar(1) unlinks an existing file and creates it with O_EXCL."""
     scene.perf(view, "buildid-cache", "-a", scene.probed.path)
     probes = place_of(view, scene.probed) / "probes"
     with contextlib.suppress(FileNotFoundError):
@@ -400,7 +400,7 @@ def test_derived_probes_are_unlinked_and_written_anew(view, scene):
 
 
 def test_symbol_table_is_published_at_close(mount, mode):
-    """It does not say whether it is whole: the writer's close does."""
+    """The content does not show its end; the close of the writer does."""
     m, ident, lines = mount(), "ab" * 20, b"ffffffff81000000 T _text\n" * 1000
     directory = m / "[kernel.kallsyms]" / ident
     os.makedirs(directory)
@@ -414,13 +414,13 @@ def test_symbol_table_is_published_at_close(mount, mode):
 
 
 def test_shell_redirection_publishes(mount, mode, scene):
-    """A redirection is closed by the shell, which has it twice, before anything is written, and then by each program in turn."""
+    """A shell closes a second descriptor of a redirection before anything is written; then each program closes its own."""
     m, ident, source = mount(), "ab" * 20, scene.place / "table"
     source.write_bytes(b"ffffffff81000000 T _text\n" * 1000)
     table, elf = m / "[kernel.kallsyms]" / ident / "kallsyms", place_of(m, scene.burn) / "elf"
     for path in (table, elf):
         os.makedirs(path.parent)
-    # within a line, or where these programs are slow to start it is taken for whole
+    # cut within a line, as a table that ends with a line counts as complete when a slow second program starts late
     tools.run("sh", "-euc", '(head -c 110 "$1"; tail -c +111 "$1") >"$2"', "sh", source, table)
     tools.run("sh", "-euc", 'cat "$1" >"$2"', "sh", scene.burn.path, elf)
     tools.wait_until(lambda: table.exists() and m.artifact(ident, "kallsyms").exists(), "the table")
@@ -431,7 +431,7 @@ def test_shell_redirection_publishes(mount, mode, scene):
 
 @pytest.mark.parametrize("content", [b"0000000000000000 T _text\n" * 1000, b"hello\n"], ids=["hidden", "no table"])
 def test_table_without_addresses_is_refused(mount, mode, store, content):
-    """And does not stand in the way of one that is."""
+    """A later table with addresses is accepted."""
     m, ident, good = mount(), "ab" * 20, b"ffffffff81000000 T _text\n"
     directory = m / "[kernel.kallsyms]" / ident
     m.expect("refused as")
@@ -440,7 +440,7 @@ def test_table_without_addresses_is_refused(mount, mode, store, content):
     write_as_perf(directory, good, "kallsyms")
     tools.wait_until(m.artifact(ident, "kallsyms").exists, "the symbol table")
     assert m.artifact(ident, "kallsyms").read_bytes() == good
-    # one that perf filed by itself, beside the mount, gives way, too
+    # it also replaces a table without addresses that perf stored natively
     other = programs.into_store(store, "cd" * 20, "[kernel.kallsyms]", content, "kallsyms")
     assert not m.artifact("cd" * 20, "kallsyms").exists()
     m.expect("quarantined")
@@ -450,7 +450,7 @@ def test_table_without_addresses_is_refused(mount, mode, store, content):
 
 
 def test_unmount_publishes_quiescent_files(mount, mode, scene, store):
-    """Nobody looks at it before the end."""
+    """No reader looks at the file before the unmount."""
     m, lines = mount(), b"ffffffff81000000 T _text\n"
     for directory, name, content in ((place_of(m, scene.burn), "elf", scene.burn.read()),
                                      (m / "[kernel.kallsyms]" / ("ab" * 20), "kallsyms", lines)):
@@ -471,7 +471,7 @@ def test_file_with_an_id_is_immutable(view, scene):
     elf = place_of(view, scene.burn) / "elf"
     for call in (lambda: os.truncate(elf, 1), lambda: overwrite(elf), lambda: open(elf, "wb")):
         assert tools.errno_of(call) == errno.EPERM
-    # no write bits are shown, whatever is asked; times are the owner's to set
+    # write bits are never shown; the owner may set times
     os.chmod(elf, 0o755)
     os.utime(elf, (5, 5))
     assert elf.stat().st_mode & 0o777 & ~0o555 == 0 and elf.stat().st_mtime == 5
@@ -497,7 +497,7 @@ def test_rsync_of_a_cache_gives_the_same_tree(view, scene, cache, store, options
     tools.run("rsync", "-a", *options, f"{cache}/", f"{view}/")
     wanted = seen(cache, False)
     assert {path: what for path, what in seen(view.path, False).items() if path in wanted} == wanted
-    # a second run finds nothing to do
+    # a second run copies nothing
     tools.run("rsync", "-a", *options, f"{cache}/", f"{view}/")
     view.unmount()
     assert {path: what for path, what in seen(store, False).items() if not path.startswith(".bidfs/")} == wanted
@@ -507,7 +507,7 @@ def test_rsync_of_a_cache_gives_the_same_tree(view, scene, cache, store, options
 @pytest.mark.parametrize("content", [b"", b"#own\np:my/own 0x1129\n"], ids=["empty", "text"])
 @pytest.mark.parametrize("there", [False, True], ids=["new", "replaced"])
 def test_temporary_name_becomes_probes(view, scene, there, content):
-    """As careful programs write them."""
+    """Write and rename."""
     scene.perf(view, "buildid-cache", "-a", scene.burn.path)
     probes = place_of(view, scene.burn) / "probes"
     if there:
@@ -520,7 +520,7 @@ def test_temporary_name_becomes_probes(view, scene, there, content):
 
 
 def test_file_moves_from_a_temporary_directory(view, scene):
-    """As with rsync --delay-updates: nothing in it is published under its name there."""
+    """As rsync --delay-updates: a file in the temporary directory is not published under its name there."""
     place = place_of(view, scene.burn)
     (place / ".~tmp~").mkdir(parents=True)
     shutil.copyfile(scene.burn.path, place / ".~tmp~/elf")
@@ -533,7 +533,7 @@ def test_file_moves_from_a_temporary_directory(view, scene):
 
 
 def test_temporary_directory_stays_until_it_is_empty(view, scene):
-    """rsync(1) removes the directory after each file that it moved, and rm -r what rsync(1) left."""
+    """rsync(1) calls rmdir(2) after each file that it moved, and rm -r removes the rest."""
     place = place_of(view, scene.burn)
     temporary = place / ".~tmp~"
     temporary.mkdir(parents=True)

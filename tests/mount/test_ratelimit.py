@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""One user asks for ids of his choice without end: servers see little of it, and the others nothing."""
+"""A user requests random ids without end: servers get few requests, and other users notice nothing."""
 import errno
 import os
 import subprocess
@@ -14,7 +14,7 @@ from fetching import read
 
 NOBODY = 65534
 
-# asks for as many ids as he can, from several threads, until he is killed
+# a program that requests ids from several threads until it is killed
 FLOOD = """
 import os, sys, threading
 def ask(number):
@@ -32,7 +32,7 @@ threading.Event().wait()
 
 @pytest.fixture
 def flood(place):
-    """Starts one, as nobody."""
+    """Return a function that starts the flood as nobody."""
     started = []
 
     def start(m):
@@ -57,18 +57,18 @@ def test_flood_of_misses_is_limited(mount, mode, needs_root, faults, place, floo
     assert read(m.artifact(local.id)) == local.read()
     flood(m)
     tools.wait_until(lambda: m.counter("rate_limited") > 2000, "a flood", 40)
-    # who has no part in it is served as ever: what is here, and what is not
+    # other users get stored and missing files as always
     for program in missed:
         assert read(m.artifact(local.id)) == local.read()
         assert read(m.artifact(program.id)) == program.read()
     assert read(m.artifact("77" * 20)) == errno.ENOENT
-    # a burst of 20, and 5 a second since
+    # a burst of 20, then 5 a second
     asked, status = server.count(), m.status()
     assert asked <= 7 + 20 + 5 * (status["uptime_s"] + 2)
     assert status["counters"]["rate_limited"] > 20 * asked
     metrics = dict(line.rsplit(" ", 1) for line in (m / ".bidfs/metrics").read_text().splitlines())
     assert int(metrics["bidfs_rate_limited_total"]) >= status["counters"]["rate_limited"]
-    # what was refused is not remembered as absent
+    # a refused request leaves no negative cache entry
     assert status["counters"]["remembered_absent"] <= server.count()
 
 
@@ -86,14 +86,14 @@ def test_stripped_debug_file_is_served_above_the_rate(mount, needs_root, faults,
 
 
 def resident(m):
-    """Bytes."""
+    """Return resident bytes."""
     with open(f"/proc/{m.pid}/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 @pytest.mark.limit(300)
 def test_long_flood_keeps_memory_bounded(mount, mode, needs_root, faults, place, flood):
-    """R26: a minute of it. What others notice is told, and the memory that it takes is bounded."""
+    """R26: one minute; print the delays of other users, and bound the memory."""
     local, server = programs.small(place / "local"), faults()
     server.serve(local)
     m = mount(f"url={server.url}", "allow_other", "wait=20")
@@ -119,7 +119,7 @@ def test_long_flood_keeps_memory_bounded(mount, mode, needs_root, faults, place,
     refused = m.counter("rate_limited")
     more = resident(m) - before
     print(f"{refused} refused; {more / 1e6:.1f} MB more, {m.counter('remembered_absent')} remembered as absent")
-    # each id is a directory that the kernel knows until it needs the room
+    # the kernel keeps an inode for each looked up id until memory is short
     assert refused > 10000 and more < 64 * refused + (16 << 20)
 
 

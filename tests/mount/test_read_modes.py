@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""R35: whatever this machine lacks, what is read is the same, only slower, and status says what is used and why."""
+"""R35: on machines without passthrough or other features reads are slower and return the same, and status shows mode and reason."""
 import hashlib
 import mmap
 import os
@@ -12,8 +12,8 @@ import tools
 from fetching import read
 from namespace import NOBODY, as_user, fuse_device, isolated, mount_program_of_nobody
 
-BALLAST = 3_000_000  # more than the kernel reads ahead
-# all artifacts under each of their names, with size and bytes; info tells what is known at the moment
+BALLAST = 3_000_000  # more than the kernel's readahead
+# all artifacts under each of their names, with size and bytes, without info, whose content grows
 DIGEST = "(cd {} && find -L buildid debug by-path usr -type f ! -name info -printf '%p %s\\n' -exec sha256sum {{}} + " \
     "| sort | sha256sum)"
 WAYS = {
@@ -28,7 +28,7 @@ WAYS = {
 
 @pytest.fixture
 def builds(place, store):
-    """A program with separate debug information, one without, and a large one."""
+    """Store a program with separate debug information, one without, and a large one."""
     made = [programs.small(place / "app"), programs.split(programs.small(place / "split", 2), place / "split.debug"),
             programs.small(place / "large", 3, f"-DBALLAST={BALLAST}")]
     for build in made:
@@ -44,7 +44,7 @@ def digest_of(m):
 
 
 def test_every_mode_reads_the_same_bytes(mount, builds):
-    """One digest of the whole tree, and the bytes of the store."""
+    """Compare a digest of the whole tree, and the bytes of the store."""
     digests = {}
     for way, option in WAYS.items():
         m = mount(option)
@@ -61,7 +61,7 @@ def test_every_mode_reads_the_same_bytes(mount, builds):
 
 
 def test_unprivileged_daemon_reads_the_same_bytes(needs_root, mount, builds, store, place, env):
-    """A user who may do nothing but call fusermount3(1) reads what root reads with all that there is."""
+    """A user who can only call fusermount3(1) reads the same as root with all features."""
     m = mount("ro")
     expected = digest_of(m)
     m.unmount()
@@ -79,10 +79,7 @@ def test_unprivileged_daemon_reads_the_same_bytes(needs_root, mount, builds, sto
 
 @pytest.mark.parametrize("how", ["remove", "evict"])
 def test_open_and_mapped_files_survive_eviction(mount, mode, store, place, faults, builds, how):
-    """
-    What goes from the store while it is open and mapped, of which nothing was read yet, is read to its end. To be evicted does not
-    make it go.
-    """
+    """A file is removed while open and mapped, before its first read. An eviction spares open files."""
     build = builds[2]
     right = hashlib.sha256(build.read()).hexdigest()
     if how == "evict":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The sessions of README.md and of the tutorial print what the pages say, and README.md leads to each page."""
+"""The sessions of README.md and of the tutorial print what the pages show, and README.md links to each page."""
 import re
 
 import pytest
@@ -27,7 +27,7 @@ def pages():
 
 
 def links_of(page):
-    """The files that a page leads to."""
+    """Return the files that a page links to."""
     return [page.parent.joinpath(link).resolve() for link in re.findall(r"\]\(((?!https?:)[^)#]+)", page.read_text())]
 
 

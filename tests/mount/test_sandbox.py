@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""R28: what a daemon that somebody else has got hold of could do; and that what it is for goes on as ever."""
+"""R28: limits of a daemon under foreign control, and normal work within them."""
 import contextlib
 import errno
 import os
@@ -19,14 +19,14 @@ from fetching import read
 from namespace import NOBODY, as_user, fuse_device, isolated, mount_program_of_nobody
 
 DENIED = {errno.EPERM, errno.EACCES}
-REFUSED = DENIED | {errno.ENOSYS}  # which is what seccomp says
+REFUSED = DENIED | {errno.ENOSYS}  # the error of seccomp
 SECCOMP = "built without libseccomp"
-# what these do themselves when the daemon ends
+# programs that the sanitizers start when the daemon ends
 SANITIZERS = {"trace", "signal", "clone", "read-beside", "list-beside", "read-process"}
 
 
 def has_ended(pid):
-    """Nobody may be there to reap it."""
+    """Return whether the process ended; it may stay a zombie, without a parent that reaps it."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -35,13 +35,13 @@ def has_ended(pid):
 
 @pytest.fixture(scope="session")
 def inside(tmp_path_factory):
-    """What is preloaded into the daemon; the whole of it is in src/inside.c."""
+    """Build the library that is preloaded into the daemon, src/inside.c."""
     return programs.compile_c("inside.c", tmp_path_factory.mktemp("inside") / "inside.so", "-shared", "-fPIC")
 
 
 @pytest.fixture
 def confined(mount):
-    """This machine has something to confine a daemon by."""
+    """Skip unless this machine can confine a daemon."""
     reason = mount().status()
     if reason["sandbox"] == "none":
         pytest.skip(reason["sandbox_reason"])
@@ -49,7 +49,10 @@ def confined(mount):
 
 @pytest.fixture
 def probed(mount, inside, place, store, env):
-    """Mounts with the probes in the daemon. Returns the mount, and a function that tries them: {name: (tags, errno)}."""
+    """
+    Return a function that mounts with the preloaded library and returns the mount, and a function that runs the attempts: {name:
+    (tags, errno)}.
+    """
     beside = place / "beside"
     beside.mkdir()
     theirs, ours = ("file", "old", "theirs", "text"), ("mine", "mine2", "text")
@@ -71,7 +74,7 @@ def probed(mount, inside, place, store, env):
             m = mount("offline", *options, env_more={
                 "LD_PRELOAD": str(inside), "PROBE_BESIDE": str(beside), "PROBE_STORE": str(store), "PROBE_VICTIM": str(victim.pid),
                 "PROBE_PORT": str(listening.getsockname()[1]), "PROBE_SOCKET": str(place),
-                # or the sanitizer insists on being the first library
+                # the sanitizer would insist on being the first library
                 "ASAN_OPTIONS": f"{env.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0", **more})
 
             def probe():
@@ -86,7 +89,7 @@ def probed(mount, inside, place, store, env):
 
 
 def expected(tags, status):
-    """Is what has these tags to be refused by the sandbox of a mount with that status?"""
+    """Return whether the sandbox with this status must refuse an attempt with these tags."""
     version = re.search(r"landlock (\d+)", status["sandbox"])
     for tag in tags:
         if tag == "S" and "seccomp" in status["sandbox"] or tag == "N" and version and status["mode"] == "server":
@@ -97,7 +100,7 @@ def expected(tags, status):
 
 
 def test_sandbox_refuses_every_attempt(probed, mode):
-    """Each that the sandbox is said to hold against, and the daemon serves on."""
+    """Try each attempt that the sandbox should refuse; the daemon keeps serving."""
     m, probe = probed()
     status = m.status()
     results = probe()
@@ -111,7 +114,7 @@ def test_sandbox_refuses_every_attempt(probed, mode):
 
 
 def test_attempts_succeed_without_sandbox(probed):
-    """Or those who refuse above are not the sandbox."""
+    """The refusals above come from the sandbox."""
     m, probe = probed("sandbox=off")
     assert (m.status()["sandbox"], m.status()["sandbox_reason"]) == ("none", "switched off by sandbox=off")
     refused = {name for name, (tags, number) in probe().items() if number in DENIED and (tools.IS_ROOT or "R" not in tags)}
@@ -119,7 +122,7 @@ def test_attempts_succeed_without_sandbox(probed):
 
 
 def test_missing_landlock_is_reported(needs_root, probed, mount, store, place, env):
-    """As on an older kernel: what else there is holds, the reason is told, and who insists is refused."""
+    """As on an older kernel: the rest of the sandbox works, status names the reason, and sandbox=on fails."""
     m, probe = probed(PROBE_NO_LANDLOCK="1")
     status = m.status()
     compiled = SECCOMP not in status["sandbox_reason"]
@@ -131,7 +134,7 @@ def test_missing_landlock_is_reported(needs_root, probed, mount, store, place, e
 
 
 def test_sandbox_on_is_complete_or_fails(mount, store, mountpoint, env):
-    """sandbox=on mounts with all that there can be, or says what is missing."""
+    """sandbox=on mounts with the complete sandbox, or names the missing part."""
     reason = mount().status()["sandbox_reason"]
     done = tools.run(tools.MOUNT_BIDFS, store, mountpoint, "-o", "sandbox=on", env=env, status=None)
     if reason:
@@ -142,7 +145,7 @@ def test_sandbox_on_is_complete_or_fails(mount, store, mountpoint, env):
 
 
 def test_all_threads_are_confined(confined, mount, faults, place):
-    """Those of the network, of the broker, of the kernel's requests, and the first."""
+    """The main thread, and those of downloads, broker and FUSE requests."""
     program = programs.small(place / "app")
     server = faults()
     server.serve(program)
@@ -153,17 +156,17 @@ def test_all_threads_are_confined(confined, mount, faults, place):
     for text in threads:
         assert "\nNoNewPrivs:\t1\n" in text
         assert ("\nSeccomp:\t2\n" in text) == ("seccomp" in m.status()["sandbox"])
-        # of root's rights, those over files, and what passthrough needs
+        # root's capabilities over files, and the one that passthrough needs
         assert int(re.search(r"CapPrm:\t(\w+)", text)[1], 16) & ~0x120000f == 0
 
 
 @pytest.mark.parametrize("way", ["umount", "umount -l", "fusermount3 -u", "SIGTERM", "SIGINT", "SIGKILL"])
 def test_every_end_of_the_daemon_unmounts(confined, mount, mode, way, place):
-    """Nothing is left: not the mount, not the process that unmounts for it."""
+    """No mount and no unmount helper is left."""
     m = mount()
     (helper,) = daemon.unmounters_of(m.pid)
     if way.startswith("SIG"):
-        # as from a terminal, to the whole group; what unmounts goes on until it has done so
+        # signal the process group, as a terminal does; the unmount helper ignores it until it has unmounted
         if way != "SIGKILL":
             os.kill(helper, getattr(signal, way))
         status, _ = m.end(getattr(signal, way))
@@ -171,7 +174,7 @@ def test_every_end_of_the_daemon_unmounts(confined, mount, mode, way, place):
     else:
         if way.startswith("umount") and not tools.IS_ROOT:
             pytest.skip("needs root")
-        # others' `bidctl status` looks into every mount there is
+        # `bidctl status` of other tests opens each mount for a moment
         tools.wait_until(lambda: tools.run(*way.split(), m.path, status=None).returncode == 0, way, 10)
         assert m.wait_end(20) == 0
         m.gone = True
@@ -183,7 +186,7 @@ def test_every_end_of_the_daemon_unmounts(confined, mount, mode, way, place):
 
 
 def test_background_daemon_logs_to_syslog(needs_root, confined, store, place, env):
-    """By the process that unmounts, in the daemon's name: the daemon has no socket for it."""
+    """The unmount helper logs in the daemon's name, because the daemon has no socket for it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
         log.bind(f"{place}/log")
         log.settimeout(20 * tools.PATIENCE)
@@ -203,7 +206,7 @@ def test_background_daemon_logs_to_syslog(needs_root, confined, store, place, en
 
 
 def test_helper_leaves_a_later_mount_alone(confined, mount, store):
-    """Somebody unmounts what a killed daemon left, and mounts again, before the process comes to it."""
+    """A user unmounts the dead mount and mounts again before the unmount helper does."""
     first = mount()
     (helper,) = daemon.unmounters_of(first.pid)
     tools.stop(helper)
@@ -216,7 +219,7 @@ def test_helper_leaves_a_later_mount_alone(confined, mount, store):
 
 
 def test_killed_daemon_ends_open_files_without_a_wait(confined, mount, place, store):
-    """What is open when the dead mount goes: with passthrough it is read on, without it is an error, never a wait."""
+    """Files are open when the dead mount is removed: with passthrough reads succeed, without it they fail, and none hangs."""
     program = programs.small(place / "app", 1, "-DBALLAST=3000000")
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
     m = mount()
@@ -229,7 +232,7 @@ def test_killed_daemon_ends_open_files_without_a_wait(confined, mount, place, st
 
 
 def test_file_server_mounted_later_is_read(needs_root, store, place, env):
-    """A rule for a directory does not hold for what is mounted on it; what a file:// server names may be."""
+    """A Landlock rule does not cover later mounts on its directory; trees of file:// servers may be mounted later."""
     program = programs.small(place / "app")
     tree = place / "made/buildid" / program.id
     tree.mkdir(parents=True)
@@ -243,7 +246,7 @@ def test_file_server_mounted_later_is_read(needs_root, store, place, env):
 
 
 def test_file_server_directory_alone_is_allowed(mount, store, place):
-    """Of it, and not of what is beside it, there is a rule."""
+    """The rule covers the tree, and not its siblings."""
     program = programs.small(place / "app")
     tree = place / "made/buildid" / program.id
     tree.mkdir(parents=True)
@@ -253,7 +256,7 @@ def test_file_server_directory_alone_is_allowed(mount, store, place):
 
 
 def test_killed_daemon_of_a_user_unmounts(needs_root, confined, store, env, place):
-    """A user's daemon cannot call fusermount3(1), and its mount goes with it all the same, whether it ends or is killed."""
+    """A user's confined daemon cannot call fusermount3(1); its mount still ends with it."""
     point = place / "mnt"
     mine, user = mount_program_of_nobody(place, point), as_user(NOBODY)
     wait = f"for i in $(seq 200); do findmnt -n {point} || break; sleep 0.05; done; ! findmnt -n {point}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The units, in a machine that systemd has started."""
+"""The units, in a container with systemd."""
 import json
 import re
 
@@ -15,13 +15,13 @@ def is_mounted(machine):
 
 
 def stored(machine):
-    """The ids in the store, by path."""
+    """Return {path: id} of the store."""
     rows = [line.split("\t") for line in machine.run("bidctl", f"--store={STORE}", "list").stdout.splitlines()]
     return {row[-1]: row[0] for row in rows}
 
 
 def is_served(machine, path):
-    """Is it what is read under its id?"""
+    """Return whether the mount serves the content of this path under its id."""
     served = f"{POINT}/buildid/{stored(machine)[path]}/elf"
     return machine.run("cmp", path, served, status=None).returncode == 0
 
@@ -32,7 +32,7 @@ def test_unit_mounts_and_restarts(machine):
     assert is_mounted(machine)
     machine.run("bidctl", f"--store={STORE}", "add", "/usr/bin/true")
     assert is_served(machine, "/usr/bin/true")
-    # others than root look, too
+    # as another user than root
     machine.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "ls", f"{POINT}/buildid")
 
     pid = machine.property("bidfs", "MainPID")
@@ -49,9 +49,9 @@ def test_unit_mounts_and_restarts(machine):
 
 @pytest.mark.limit(120)
 def test_unit_reads_its_environment_file(machine):
-    """mount.bidfs(8): the unit reads it from a file, and what systemd mounts of fstab(5) with a file beside it."""
+    """mount.bidfs(8): the unit has an environment file, and a mount of fstab(5) gets one by a drop-in."""
     def reason():
-        """Why the file was not to be had."""
+        """Return the reason why the file could not be downloaded."""
         machine.run("cat", f"{POINT}/buildid/{'00' * 20}/debuginfo", status=1)
         source, = json.loads(machine.run("cat", f"{POINT}/.bidfs/status").stdout)["sources"]
         assert source["name"] == "https://debuginfod.invalid"
@@ -81,7 +81,7 @@ def test_watch_unit_adds_running_programs(machine):
     machine.run("cp", "/usr/bin/true", "/usr/local/bin/started-later")
     machine.run("/usr/local/bin/started-later")
     tools.wait_until(lambda: "/usr/local/bin/started-later" in stored(machine), "what was started", 40)
-    # what not everybody gets to is its adder's
+    # a file that not everybody can reach belongs to its adder
     hidden = "/var/tmp/home/hidden"
     machine.run("install", "-d", "-m", "700", "-o", "65534", "-g", "65534", "/var/tmp/home")
     machine.run("sh", "-c", f"cp /usr/bin/false {hidden} && chown 65534:65534 {hidden}")
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
 	return answer(argc, malloc(8));
 }
 """
-# a stripped program, and a tree that has its debug information as a server does
+# a stripped program, and a tree with its debug information, as a server has it
 BUILD = r"""
 mkdir -p /srv/work && cd /srv/work && printf %s "$1" >program.c && cc -g -Wl,--build-id -o program program.c
 id=$(readelf -n program | sed -n 's/.*Build ID: //p')
@@ -139,7 +139,7 @@ printf 'Package: some-dbgsym\nVersion: 1\nArchitecture: all\nMaintainer: nobody\
 cc -g -Wl,--build-id=0x0011223344556677 -o p/usr/lib/debug/.build-id/00/11223344556677.debug /srv/work/program.c
 dpkg-deb --root-owner-group --build p p.deb && dpkg --install p.deb
 """
-# what prints the line, or else the name, of a function of that program, in a directory of its own
+# commands that print the line, or the name, of a function of that program, each in a new directory
 TOOLS = {
     "gdb": (r"gdb -batch -nx -ex 'info line answer' /srv/work/program", "program.c"),
     "lldb": (r"lldb -b -x -o 'breakpoint set -n answer' /srv/work/program", "program.c:"),
@@ -155,7 +155,7 @@ TOOLS = {
 @pytest.mark.limit(180)
 def test_setup_configures_tools_until_undo(machine, record_property):
     def shown(name):
-        """What a tool knows of the program, with no setting of its own."""
+        """Return a tool's output for the program, without settings by the test."""
         return machine.run("sh", "-c", f"cd $(mktemp -d); export HOME=$PWD; {TOOLS[name][0]}", status=None).stdout
 
     def files():
@@ -174,7 +174,7 @@ def test_setup_configures_tools_until_undo(machine, record_property):
         assert TOOLS[name][1] in shown(name), (name, shown(name), machine.journal("bidfs"))
     assert machine.run("ls", "/usr/lib/debug").stdout == listed
     machine.run("touch", "/usr/lib/debug/.build-id/x", status=1)
-    # a package installs there, and the view shows what it installed, too
+    # packages install there, and the view shows their files, too
     machine.run("sh", "-euc", PACKAGE)
     machine.run("test", "-e", "/usr/lib/debug/.build-id/00/11223344556677.debug")
     for name in names:

@@ -31,7 +31,7 @@ class Signer:
         self.env = {"DEBUGINFOD_IMA_CERT_PATH": f"/nonexistent:{self.certificates}"}
 
     def sign(self, path, algorithm="sha256"):
-        """The signature of a file, in hex."""
+        """Return the signature of a file in hex."""
         copy = self.place / "to-sign"
         shutil.copy(path, copy)
         tools.run("evmctl", "ima_sign", "--sigfile", "--hashalgo", algorithm, "--key", self.key, copy)
@@ -49,14 +49,14 @@ def program(place):
 
 
 def code_of(program):
-    """The offset of its code in the file."""
+    """Return the offset of the program's code in its file."""
     match = re.search(r" \.text +PROGBITS +\w+ (\w+)", tools.run("readelf", "-SW", program.path).stdout)
     return int(match[1], 16)
 
 
 @pytest.fixture
 def get(store, env):
-    """bidctl get, by an environment alone."""
+    """Return a function that runs bidctl get with only the given environment."""
     def run(program, urls, *arguments, status=0, more=None, kind=("elf",)):
         return tools.run(tools.BIDCTL, "--store", store, "get", *arguments, program.id, *kind, status=status,
                          env={**env, "DEBUGINFOD_URLS": urls, **(more or {})})
@@ -81,12 +81,12 @@ def test_flipped_code_is_refused_and_healed_in_the_same_open(mount, mode, faults
     assert attributes(path)["signer"] == wanted
     assert json.loads(m.artifact(program.id, "info").read_text())["artifacts"]["elf"]["signer"] == wanted
     assert [source["ima"] for source in m.status()["sources"]] == ["enforcing"] * 2
-    # the answer of a server without the tag has no effect on its sources
+    # a response of a server without the tag does not affect the sources of the tagged one
     assert m.counter("fetched") == 1 and m.counter("rejected") == 1
 
 
 def test_flipped_code_is_served_without_the_tag(get, faults, program, signer):
-    """A build-id is what a file says of itself."""
+    """A build-id is a claim of the file itself."""
     server = faults(f"ima:{signer.sign(program.path)}:{code_of(program)}")
     server.serve(program)
     path = pathlib.Path(get(program, server.url, more=signer.env).stdout.rstrip("\n"))
@@ -194,7 +194,7 @@ def test_directory_with_the_tag_is_ignored(get, place, program, signer):
 
 
 def test_bidctl_takes_the_tag_of_the_mount(mount, faults, program, env, store, signer):
-    """Sources of the mount's servers come to bidctl by its own servers: these are the mount's."""
+    """bidctl downloads sources by itself, from the servers of the mount."""
     server = faults()
     (server.root / program.id / "source").mkdir(parents=True)
     (server.root / program.id / "source/app.c").write_text("int main;\n")
@@ -207,7 +207,7 @@ def test_bidctl_takes_the_tag_of_the_mount(mount, faults, program, env, store, s
 
 @pytest.fixture
 def altered(get, faults, place, program):
-    """The store has a download with altered code and a section of it, both without a signature."""
+    """Store a download with altered code and one of its sections, both without a signature."""
     server = faults(f"flip:{code_of(program)}", root=place / "altered")
     server.serve(program)
     path = pathlib.Path(get(program, server.url).stdout.rstrip("\n"))

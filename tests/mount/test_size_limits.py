@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A mount keeps its store within limits, and no reader notices."""
+"""A mount keeps its store within limits, and readers do not notice."""
 import concurrent.futures
 import contextlib
 import errno
@@ -20,7 +20,7 @@ SIZE = 1_000_000
 
 
 def used_below(directory):
-    """Bytes on disk of the files there, while some of them may go."""
+    """Return the bytes on disk of the files there; files may disappear meanwhile."""
     used = 0
     for folder, _, names in os.walk(directory):
         for name in names:
@@ -45,22 +45,22 @@ def test_cache_size_evicts_least_recently_used(mount, mode, faults, place, store
     mapped = mmap.mmap(first, 0, prot=mmap.PROT_READ)
     for build in builds:
         assert read(m.artifact(build.id)) == build.read()
-    # behind the readers' backs, so it may take a moment
+    # the eviction runs in the background
     tools.wait_until(lambda: fetched(store) <= 3 << 20, "the eviction")
     assert 0 < fetched(store) <= 3 << 20
     assert "\tcache-size\t" in (store / ".bidfs/evicted").read_text()
-    # who has a file open keeps it, and what was evicted comes again
+    # an open file stays readable, and an evicted one is downloaded again
     assert os.pread(first, SIZE * 2, 0) == mapped[:] == builds[0].read()
     mapped.close()
     os.close(first)
     assert [read(m.artifact(build.id)) for build in builds] == [build.read() for build in builds]
-    # what somebody put in is not asked for again, however large it is
+    # a file that was added by perf stays, however large it is
     assert read(m.artifact(kept.id)) == kept.read() and server.count(kept.id) == 0
     assert leftovers(store) == []
 
 
 def test_derived_modules_count_and_expire(mount, mode, place, store):
-    """Modules of a lower store that were unpacked go by the same limit, and are unpacked again; and what is old goes."""
+    """Unpacked modules of a lower store count for the same limit, are unpacked again, and expire."""
     lower = place / "lower"
     builds = [programs.small(place / f"large{seed}", seed, f"-DBALLAST={SIZE}") for seed in range(1, 7)]
     for build in builds:
@@ -81,7 +81,7 @@ def test_derived_modules_count_and_expire(mount, mode, place, store):
 
 @pytest.mark.parametrize("how", ["open", "mapped", "native"])
 def test_open_file_is_not_evicted(mount, mode, faults, place, store, how):
-    """Beyond the limit, others go first, however long ago it was opened; closed, it goes as any."""
+    """Other files are evicted first, however long ago it was opened; after its close it is evicted as well."""
     if mode == "no_open" and how != "native":
         pytest.skip("without passthrough the kernel does not tell of who opens files of the mount")
     builds = [programs.small(place / f"large{seed}", seed, f"-DBALLAST={SIZE}") for seed in range(1, 5)]
@@ -110,9 +110,9 @@ def test_open_file_is_not_evicted(mount, mode, faults, place, store, how):
 
 
 def test_min_free_evicts_and_refuses(mount, faults, place, store):
-    """With more to be free than the file system has, nothing that was fetched stays, nor is fetched if its size is said."""
+    """min_free is larger than the file system: no download stays, and none with an announced size starts."""
     build = programs.small(place / "large", 1, f"-DBALLAST={SIZE}")
-    server = faults("truncate-bare:99999999")  # all of it, without saying how much
+    server = faults("truncate-bare:99999999")  # the whole file, without a size
     server.serve(build)
     m = mount(f"url={server.url}", "min_free=1000000G")
     for _ in range(3):
@@ -124,12 +124,12 @@ def test_min_free_evicts_and_refuses(mount, faults, place, store):
 
 
 def test_announced_size_above_space_is_refused(needs_root, mount, mode, faults, place, store):
-    """A file that is said to be larger than what is free is refused before it fills the disk; nothing is evicted for nothing."""
+    """A file with an announced size above the free space is refused before it fills the disk, and nothing is evicted."""
     large, small = (programs.small(place / f"app{size}", size, f"-DBALLAST={size * SIZE}") for size in (24, 3))
     server = faults()
     server.serve(small)
     server.serve(large)
-    # it would never be had: whoever begins with it waits
+    # a limit that no eviction can satisfy
     server.behave("stall:100000", ident=large.id)
     tools.run("mount", "-t", "tmpfs", "-o", "size=16m", "store", store)
     try:
@@ -140,12 +140,12 @@ def test_announced_size_above_space_is_refused(needs_root, mount, mode, faults, 
         assert read(m.elf_file(small.id)) == small.read() and server.count(small.id) == 1
         m.unmount()
     finally:
-        # the daemon of a test that failed may still have it
+        # the daemon of a failed test may still use the mount
         tools.run("umount", "-l", store)
 
 
 def test_endless_body_is_cut_at_the_limit(needs_root, mount, mode, faults, place, store):
-    """A body that does not say how large it is gets no more than may be used, and what was fetched is not evicted for nothing."""
+    """A body without a size is cut at the usable space, and no download is evicted for it."""
     endless, small = (programs.small(place / f"app{size}", size, f"-DBALLAST={size * SIZE}") for size in (1, 3))
     liar, good = faults(root=place / "liar"), faults(root=place / "good")
     liar.serve(endless)
@@ -157,13 +157,13 @@ def test_endless_body_is_cut_at_the_limit(needs_root, mount, mode, faults, place
         m = mount(f"url={liar.url}", f"url={good.url}", "min_free=16M", "wait=0")
         m.permit(f"nothing tells how many there are.*'{endless.id}")
         assert read(m.artifact(small.id)) == small.read()
-        # another one is asked in the same open
+        # the same open uses another server
         assert read(m.artifact(endless.id)) == endless.read()
         assert liar.count(endless.id) == 1
         assert read(m.elf_file(small.id)) == small.read() and liar.count(small.id) == 1
         m.unmount()
     finally:
-        # the daemon of a test that failed may still have it
+        # the daemon of a failed test may still use the mount
         tools.run("umount", "-l", store)
 
 
@@ -172,7 +172,7 @@ BUILDS, QUOTA = 40, 8 << 20
 
 
 def watch_usage(store, over):
-    """What was fetched uses, looked at ten times a second."""
+    """Sample the used bytes of downloads ten times a second."""
     used = []
     while not over.wait(0.1):
         used.append(fetched(store))
@@ -180,14 +180,14 @@ def watch_usage(store, over):
 
 
 def read_often(m, ids, right, seed, over):
-    """Open, map and read artifacts as long as it goes on, holding some of them open; the bytes are those of the id, always."""
+    """Open, map and read artifacts until `over`, with some of them held open; each must have the bytes of its id."""
     choice = random.Random(seed)
     while not over.is_set():
         ident = choice.choice(ids)
         try:
             fd = os.open(m.artifact(ident), os.O_RDONLY)
         except FileNotFoundError:
-            continue  # absent is right, too: this one is fetched and evicted again at this moment
+            continue  # absent is valid, too: the file may be evicted at this moment
         try:
             size = os.fstat(fd).st_size
             with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as mapped:
@@ -199,13 +199,13 @@ def read_often(m, ids, right, seed, over):
 
 
 def fetch_often(m, ids, right, seed, times):
-    """Read whole artifacts, most of which have to be fetched; how many bytes there were."""
+    """Read whole artifacts, most of which need a download; return the number of bytes."""
     choice = random.Random(seed)
     size = 0
     for _ in range(times):
         ident = choice.choice(ids)
         while (content := read(m.artifact(ident))) == errno.ENOENT:
-            pass  # as above
+            pass  # evicted at this moment
         assert isinstance(content, bytes), errno.errorcode[content]
         assert hashlib.sha256(content).digest() == right[ident]
         size += len(content)
@@ -213,7 +213,7 @@ def fetch_often(m, ids, right, seed, times):
 
 
 def test_quota_holds_under_load(mount, mode, faults, place, store):
-    """A store of five times its quota, with many readers and fetchers (row R14): all bytes are right, and the quota holds."""
+    """The builds are five times the quota, with many readers and downloads (row R14): all bytes are right, and the quota holds."""
     build = programs.small(place / "one", 1, f"-DBALLAST={SIZE}")
     server = faults()
     right = {}
@@ -227,7 +227,7 @@ def test_quota_holds_under_load(mount, mode, faults, place, store):
     over = threading.Event()
     with concurrent.futures.ThreadPoolExecutor(READERS + FETCHERS + 1) as pool:
         usage = pool.submit(watch_usage, store, over)
-        # readers stay with a few builds, fetchers go through all of them
+        # readers use a few builds, fetchers all of them
         readers = [pool.submit(read_often, m, ids[:4], right, seed, over) for seed in range(READERS)]
         try:
             turnover = sum(pool.map(lambda seed: fetch_often(m, ids, right, seed, 8), range(FETCHERS)))
@@ -236,9 +236,9 @@ def test_quota_holds_under_load(mount, mode, faults, place, store):
         for reader in readers:
             reader.result()
     assert turnover > 5 * QUOTA
-    # what is in flight comes on top, and what is published while the eviction before is going on: one of each fetcher
+    # running downloads exceed the quota, and so do those that are published during an eviction: one for each fetcher
     largest = max(path.stat().st_size for path in place.glob("forged*"))
-    # what evicts may stand still for a while, and they do not wait for it
+    # the evicting thread may be delayed while downloads go on
     usual = sorted(usage.result())[-len(usage.result()) // 10]
     assert usual <= QUOTA + 2 * FETCHERS * largest < BUILDS * largest
     tools.wait_until(lambda: fetched(store) <= QUOTA, "the eviction", 20)

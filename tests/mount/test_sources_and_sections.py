@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Source files and sections, from a real debuginfod and from what is here, to the tools that want them."""
+"""Source files and sections, from a real debuginfod and from the store, for the tools that use them."""
 import contextlib
 import errno
 import json
@@ -45,7 +45,7 @@ def test_source_is_downloaded_and_read(mount, mode, shop):
 
 
 def test_downloaded_sources_verify_and_evict(mount, mode, shop, store, env):
-    """Sources and sections are artifacts as any: verify finds nothing to say of them, and they count, and are evicted."""
+    """verify accepts sources and sections, the size limit counts them, and they are evicted."""
     m = mount(f"url={shop.server.url}", "wait=30")
     for name, text in shop.texts.items():
         assert shop.path(m, name).read_bytes() == text
@@ -86,7 +86,7 @@ def test_rotten_source_is_downloaded_again(mount, shop, store, env):
 
 
 def test_walk_requests_only_names_with_a_dot(mount, mode, faults, place):
-    """A server says whether one is a file, and is asked once; below one that is none there are files."""
+    """One request to the server decides whether such a name is a file; otherwise it is a directory."""
     program, content = programs.small(place / "app"), b"int main;\n"
     server = faults()
     for path in ("src/llama.cpp/src/p.c", "src/llama.cpp/src/q.c", "lib-1.2/foo.rs/Makefile"):
@@ -99,9 +99,9 @@ def test_walk_requests_only_names_with_a_dot(mount, mode, faults, place):
     for path in ("src/llama.cpp/src/p.c", "src/llama.cpp/src/q.c", "lib-1.2/foo.rs/Makefile"):
         assert (top / path).read_bytes() == content, path
         requests.append(server.count())
-    # llama.cpp and p.c; q.c; lib-1.2, foo.rs and Makefile
+    # requests for llama.cpp and p.c; then q.c; then lib-1.2, foo.rs and Makefile
     assert requests == [2, 3, 6]
-    # FUSE does not tell which name is the last: one that nobody has is a directory to look at, and absent to read
+    # FUSE does not tell which component is the last: a missing file is a directory for stat(2), and absent for read(2)
     assert (top / "src/none.c").is_dir() and fetching.read(top / "src/none.c") == errno.ENOENT
     assert server.count() == 7
 
@@ -126,7 +126,7 @@ def test_walk_of_stored_sources_sends_no_request(mount, mode, shop):
     with contextlib.suppress(NotADirectoryError):
         os.close(os.open(shop.path(m, "lib"), os.O_RDONLY | os.O_DIRECTORY))
     assert asked(shop) == before and m.status()["sources"][0]["requests"] == 0
-    # whoever reads, asks: once, and for what it reads
+    # a read sends one request, for the path that it reads
     assert fetching.read(top / "usr/src/nothing") == errno.ENOENT
     assert fetching.read(top / "usr/src/nothing") == errno.ENOENT
     assert m.status()["sources"][0]["requests"] == 1
@@ -159,7 +159,7 @@ def test_section_is_downloaded(mount, mode, shop):
         assert shop.section(m, name).read_bytes() == programs.sections(shop.app.debug)[name]
     assert shop.section(m, ".text").read_bytes() == programs.sections(shop.app.path)[".text"]
     assert not any(path.endswith(("/elf", "/debug")) for path in fetching.contents(m.store)), "a whole file was fetched"
-    # nobody has it: proven by the files themselves, which are here then
+    # the stored files prove the absence
     assert fetching.read(shop.section(m, ".none")) == errno.ENOENT
     count = m.status()["sources"][0]["requests"]
     assert fetching.read(shop.section(m, ".none")) == errno.ENOENT
@@ -168,7 +168,7 @@ def test_section_is_downloaded(mount, mode, shop):
 
 @pytest.mark.parametrize("answer", ["error:404*1", "error:403*1", "error:400*1", "html*1", "empty*1", "empty-chunked*1"])
 def test_section_falls_back_to_the_whole_file(mount, faults, place, answer):
-    """Whatever it says instead, and whoever else is dead: it has the file that the section is in."""
+    """The only server with the file fails each request for the section."""
     program = programs.small(place / "app")
     server = faults(answer)
     server.serve(program)
@@ -179,7 +179,7 @@ def test_section_falls_back_to_the_whole_file(mount, faults, place, answer):
 
 
 def test_empty_source_is_kept_only_with_its_length(mount, mode, faults, place, store):
-    """They are kept only if that is said to be all of it, and are no obstacle to what comes later."""
+    """An empty source is stored only with Content-Length: 0, and may be replaced later."""
     program = programs.small(place / "app")
     server = faults("empty")
     server.serve(program)
@@ -191,7 +191,7 @@ def test_empty_source_is_kept_only_with_its_length(mount, mode, faults, place, s
     source = m.artifact(program.id, "source") / "usr/src"
     assert fetching.read(source / "a.c") == errno.ENOENT and not fetching.contents(store)
     server.behave()
-    # an answer stands a moment, for who asks at the same time
+    # the response is shared for a moment with simultaneous readers
     tools.wait_until(lambda: fetching.read(source / "a.c") == b"int a;\n", "the file")
     assert (source / "empty.h").read_bytes() == b""
 
@@ -212,7 +212,7 @@ def test_section_is_derived_from_stored_file(mount, mode, shop, store):
 
 
 def file_of_large_sections(path, ident, count, size):
-    """An ELF file whose sections .s0, .s1, ... share `size` bytes of a hole."""
+    """Make an ELF file whose sections .s0, .s1, ... share `size` bytes of a hole."""
     note = struct.pack("<III", 4, len(ident) // 2, 3) + b"GNU\0" + bytes.fromhex(ident)
     names = b"\0.shstrtab\0.note.gnu.build-id\0" + b"".join(b".s%d\0" % number for number in range(count))
     at_names, hole = 120 + len(note), 1 << 16
@@ -234,7 +234,7 @@ def file_of_large_sections(path, ident, count, size):
 
 
 def test_unused_sections_in_memory_are_freed(needs_root, mount, store):
-    """512 MiB of them at most; in no_open mode the kernel does not say when one is closed."""
+    """512 MiB at most; in no_open mode the kernel does not report closes."""
     ident, size = "ab" * 20, 250 << 20
     elf = programs.into_store(store, ident, "/usr/bin/large", b"")
     file_of_large_sections(elf, ident, 4, size)
@@ -252,7 +252,7 @@ def test_unused_sections_in_memory_are_freed(needs_root, mount, store):
 
 
 def test_derived_section_replaces_the_servers(mount, mode, shop, store, faults):
-    """A server's section cannot be checked; one that is cut out of a file that carries the id can."""
+    """A section from a server cannot be verified; a section cut out of a file with the id can."""
     server = faults()
     lie = server.root / shop.app.id / "section/.debug_line"
     lie.parent.mkdir(parents=True)
@@ -266,7 +266,7 @@ def test_derived_section_replaces_the_servers(mount, mode, shop, store, faults):
 
 
 def test_false_404_for_section_is_not_cached(mount, mode, shop, faults):
-    """elfutils 0.192 says 404 to a section that it has just served: it is neither believed nor remembered."""
+    """elfutils 0.192 sends 404 for a section that it has just served; the 404 neither counts nor stays."""
     server = faults()
     server.serve(shop.app)
     m = mount(f"url={server.url}", "wait=30")
@@ -277,13 +277,13 @@ def test_false_404_for_section_is_not_cached(mount, mode, shop, faults):
 
 
 def bidctl_get(shop, store, *arguments, status=0):
-    """Standard output and standard error of bidctl get."""
+    """Return standard output and standard error of bidctl get."""
     done = tools.run(tools.BIDCTL, "--store", store, "get", shop.app.id, *arguments, env=shop.env, status=status)
     return done.stdout, done.stderr
 
 
 def row(text):
-    """The one row of get --json."""
+    """Return the row of get --json."""
     found, = json.loads(text)["result"]
     return found
 
@@ -305,7 +305,7 @@ def test_get_downloads_sections(shop, store):
     assert pathlib.Path(out.rstrip("\n")).read_bytes() == programs.sections(shop.app.debug)[".debug_line"]
     assert story.startswith(f"section .debug_line of {shop.app.id}\n"), story
     assert f"{shop.server.url}/buildid/{shop.app.id}/section/.debug_line\n" in story and "nothing in it says" in story, story
-    # cut out of a file that is here, which carries the id
+    # cut out of a stored file with the id
     programs.into_store(store, shop.app.id, "/usr/bin/app", shop.app.path)
     out, story = bidctl_get(shop, store, "section", ".text", "--offline", "-v")
     assert pathlib.Path(out.rstrip("\n")).read_bytes() == programs.sections(shop.app.path)[".text"] and "it is there" in story
@@ -314,7 +314,7 @@ def test_get_downloads_sections(shop, store):
 
 
 def test_get_derives_a_section_from_the_file(shop, store, faults):
-    """The server has the files, but no sections of them."""
+    """The server has the files, and no sections."""
     server = faults()
     server.serve(shop.app)
     told = row(bidctl_get(shop, store, "section", ".debug_line", f"--url={server.url}", "--json", "-v")[0])
@@ -322,7 +322,7 @@ def test_get_derives_a_section_from_the_file(shop, store, faults):
     assert [answer["state"] for answer in told["servers"]] == ["absent", "found"], told
     assert told["servers"][1]["url"].endswith(f"/{shop.app.id}/debuginfo"), told
     bidctl_get(shop, store, "section", ".text", f"--url={server.url}")
-    # whoever has both knows that there is no more
+    # with both files stored, a missing section is absent
     _, errors = bidctl_get(shop, store, "section", ".none", f"--url={server.url}", status=1)
     assert "as the files of the build in the store show: section '.none'" in errors, errors
     assert not server.count(shop.app.id, "section/.none")
@@ -368,7 +368,7 @@ def test_debuginfod_clients_read_sources_and_sections(mount, mode, shop, place):
 
 
 def test_gdb_lists_source_from_mount(mount, mode, shop, place, needs_root):
-    """Where the sources are not, so that whoever shows them has them from the mount."""
+    """The sources are hidden from gdb, which can only read them through the mount."""
     m = mount(f"url={shop.server.url}", "wait=30")
     assert "return work(argc)" not in shop.listed("", place / "cache")
     text = shop.listed(f"file://{m}", place / "cache")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the mount says of itself: .bidfs/status, .bidfs/metrics, .bidfs/README, and info of each build."""
+"""Reports of the mount: .bidfs/status, .bidfs/metrics, .bidfs/README, and info of each build."""
 import concurrent.futures
 import itertools
 import json
@@ -23,7 +23,7 @@ READERS, READS = 8, 25  # 200 in all
 
 
 def parse_metrics(text):
-    """Name with labels -> value. Strict: each metric has HELP, then TYPE, once, and behind them all of its samples."""
+    """Return {name with labels: value}. Strict: each metric has one HELP, one TYPE, and then all of its samples."""
     values, current, seen = {}, None, set()
     label = r'[a-zA-Z_]\w*="(?:[^"\\\n]|\\[\\"n])*"'
     assert text.endswith("\n") and "\n\n" not in text
@@ -54,13 +54,13 @@ def program(place):
 def test_status_has_all_keys(mount, mode, store, env):
     m = mount()
     status = m.status()
-    # new keys may come, these stay
+    # new keys may come, and these stay
     assert KEYS <= status.keys() and COUNTERS <= status["counters"].keys()
     assert (status["mount_point"], status["store"], status["mode"], status["read_only"]) == (str(m), str(store), mode, False)
     assert (status["mode_reason"] == "") == (mode == "passthrough")
     assert re.fullmatch(r"\d+\.\d+\.\d+([+-]\S+)?", status["version"])
     assert status["sources"] == status["downloads"] == [] and 0 <= status["uptime_s"] < 30
-    # bidctl, which looks for the mounts of a store, finds it
+    # bidctl finds the mount when it looks for the mounts of a store
     shown, = (row for row in tools.rows(tools.run(tools.BIDCTL, "--json", "--store", store, "status", env=env))
               if row.get("mount") == str(m))
     assert (shown["store"], shown["state"], shown["status"]["mode"]) == (str(store), "up", mode), shown
@@ -97,7 +97,7 @@ def test_counters_follow_opens_and_downloads(mount, mode, faults, place, store, 
     (source,) = status["sources"]
     assert source["name"] == server.url and source["requests"] == 3 and source["found"] == source["absent"] == 1
     assert source["bytes"] == len(program.read()) and "503" in source["last_trouble"]
-    # the other format tells the same
+    # the other format has the same values
     metrics = parse_metrics((m / ".bidfs/metrics").read_text())
     for name in COUNTERS - {"remembered_absent", "hits"}:
         assert metrics[f"bidfs_{name}_total"] == status["counters"][name], name
@@ -125,7 +125,7 @@ def test_running_download_is_shown(mount, mode, faults, store, env, program):
 
 
 def test_failing_server_is_shown(mount, faults, store, env, program):
-    """How it fares, what its last failures were, and the same for people."""
+    """State and last failures of the server are in status, and in readable form in bidctl status."""
     well, dead = faults(), "http://127.0.0.1:1"
     well.serve(program)
     m = mount(f"url={dead}", f"url={well.url}")
@@ -136,7 +136,7 @@ def test_failing_server_is_shown(mount, faults, store, env, program):
     status = m.status()
     first, second = status["sources"]
     assert first["breaker"] in ("closed", "open", "probing") and first["failures_in_a_row"] > 0 and first["trouble"], first
-    # what its breaker kept from it was not asked of it
+    # requests that the breaker refused did not reach the server
     assert first["requests"] == first["unreachable"] < 4 and first["requests"] + first["breaker_refusals"] == 4, first
     assert (second["breaker"], second["failures_in_a_row"], second["found"]) == ("closed", 0, 1) and second["latency_ms"] >= 0
     assert second["preferred"] and not first.get("preferred") and not first.get("strikes"), status["sources"]
@@ -152,7 +152,7 @@ def test_failing_server_is_shown(mount, faults, store, env, program):
 
 
 def test_server_capabilities_are_shown(mount, faults, place, store, env, program):
-    """As its answers tell: nobody asks it for that."""
+    """Capabilities are learned from normal responses."""
     server = faults("static")
     server.serve(program)
     server.behave("error:501", ident="ab" * 20)
@@ -199,7 +199,7 @@ def test_info_has_artifacts_and_records(mount, mode, faults, place, store, progr
     assert info["id"] == both.id and info["paths"] == ["/usr/bin/both"]
     assert {kind: one["size"] for kind, one in info["artifacts"].items()} == \
         {"elf": both.path.stat().st_size, "debuginfo": both.debug.stat().st_size}
-    # one that nobody has asked for yet, and what is known of it afterwards
+    # a server without any request yet, and its state afterwards
     assert json.loads(m.artifact(program.id, "info").read_text()) == {"artifacts": {}, "id": program.id, "paths": []}
     assert server.count() == 0
     assert read(m.artifact(program.id)) == program.read()
@@ -208,7 +208,7 @@ def test_info_has_artifacts_and_records(mount, mode, faults, place, store, progr
 
 
 def test_stat_and_read_gather_info_once(mount, mode, store, program):
-    """All that is known of the id, to tell the size: not again for each look at what was just opened."""
+    """stat(2) needs the whole content for its size; a following open and read reuse it."""
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
     m = mount("busy_poll=0")
     with open(m.artifact(program.id, "info"), "rb") as file:
@@ -219,16 +219,16 @@ def test_stat_and_read_gather_info_once(mount, mode, store, program):
         assert requests(m) - before < 20
         text = file.read()
     assert sizes == {len(text)} and json.loads(text)["id"] == program.id
-    # by its name it is what is known now
+    # a lookup by name returns the current state
     programs.into_store(store, program.id, "/usr/bin/app", b"{}" * 9000, "probes")
     assert json.loads(m.artifact(program.id, "info").read_text())["artifacts"]["probes"]["size"] == 18000
 
 
 def read_under_churn(mount, server, program, misses):
-    """Many reads by several at once, while what they read grows and shrinks. Returns the sizes that were seen."""
+    """Read from several processes while the content grows and shrinks. Return the sizes that they saw."""
     for number in range(1, 1 + misses):
         server.serve(programs.forge(program, f"{number:040x}", f"{program.path}-{number}"))
-    # bodies that begin and do not go on: such a server is not taken for a dead one, however long all of this takes
+    # responses that begin and stop: such a server counts as alive, however long this takes
     server.behave("stall:100")
     m = mount(f"url={server.url}", "wait=60", env_more={"DEBUGINFOD_TIMEOUT": "90"})
     paths = [m.artifact(f"{number:040x}") for number in range(1, 1 + misses)]
@@ -240,7 +240,7 @@ def read_under_churn(mount, server, program, misses):
 
     def churn():
         while not done.is_set():
-            # one shell starts them: to start a process takes long where so many threads want the interpreter
+            # one shell starts all readers: fork from a busy interpreter is slow
             readers = subprocess.Popen(["sh", "-c", 'for path; do cat "$path" & done; wait', "sh", *paths], start_new_session=True,
                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
@@ -277,13 +277,13 @@ def test_growing_status_is_read_whole(mount, mode, faults, program):
 
 
 def test_status_growing_by_pages_is_read_whole(mount, mode, faults, program):
-    """The same, when it grows and shrinks by more than a page."""
+    """The content grows and shrinks by more than a page."""
     sizes = read_under_churn(mount, faults(), program, 30)
     assert max(sizes) - min(sizes) > 4096, sizes
 
 
 def test_open_status_keeps_its_text(mount, mode, faults, place):
-    """What was opened stays what it was, however slowly it is read, and the next one who looks gets what is so then."""
+    """A slow reader gets the text of its open; the next open gets the current one."""
     m = mount(f"url={faults('stall-headers').url}", "wait=60")
     with open(m / ".bidfs/status", "rb", buffering=0) as file:
         first = file.read(10)
@@ -295,7 +295,7 @@ def test_open_status_keeps_its_text(mount, mode, faults, place):
     process.kill()
     process.wait(20)
     process.stderr.close()
-    # the number of the file is that of its name, which cp(1) insists on
+    # fstat(2) has the inode number of the name, as cp(1) requires
     numbers = {os.stat(m / ".bidfs/status").st_ino for _ in range(3)}
     assert len(numbers) == 1 and os.stat(m / ".bidfs/metrics").st_ino not in numbers
     tools.run("cp", m / ".bidfs/status", m / ".bidfs/metrics", place)
@@ -311,7 +311,7 @@ def test_reading_status_leaks_nothing(mount, mode):
 
 
 def test_small_reads_get_the_whole_status(mount, faults):
-    """Read in pieces through one handle, as a pager does, it is one text."""
+    """Small reads of one descriptor, as of a pager, give one consistent text."""
     m = mount(f"url={faults().url}")
     for name in ("status", "metrics", "README"):
         with open(m / ".bidfs" / name, "rb", buffering=0) as file:
@@ -322,7 +322,7 @@ def test_small_reads_get_the_whole_status(mount, faults):
 
 
 def test_bind_mount_of_a_part_is_no_mount_of_its_own(mount, place, env, needs_root):
-    """The debuggers' view over another directory, as 'bidctl setup system' puts it there."""
+    """The debuggers' view over another directory, as 'bidctl setup system' mounts it."""
     m = mount()
     part = place / "part"
     part.mkdir()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a store may hold beside the usual: compressed modules, odd ids, perf's old layouts, and what somebody put there to harm."""
+"""Unusual store contents: compressed modules, odd ids, perf's old layouts, and entries planted for an attack."""
 import errno
 import os
 import pathlib
@@ -49,7 +49,7 @@ def with_id(place, ident, name="app"):
 
 
 def test_long_id_is_found_by_its_first_20_bytes(mount, store, place):
-    """perf knows the first 20 bytes of a longer id; gdb and elfutils all of them."""
+    """perf uses the first 20 bytes of a longer id; gdb and elfutils use all of them."""
     ident = "0123456789abcdef" * 4
     program = with_id(place, ident)
     assert program.id == ident
@@ -59,10 +59,10 @@ def test_long_id_is_found_by_its_first_20_bytes(mount, store, place):
         assert m.artifact(asked).read_bytes() == program.path.read_bytes()
         assert m.debug_file(asked).read_bytes() == program.path.read_bytes()
         assert (m.link(asked) / "elf").read_bytes() == program.path.read_bytes()
-    # another end, and a prefix that perf does not write, are other ids
+    # another end, or a prefix that perf does not use, is another id
     for asked in (ident[:-2] + "00", ident[:42]):
         assert not m.artifact(asked).exists(), asked
-    # told only while the file is looked at for the first time
+    # the link leads there until the first check of the file
     m.permit(f"wrong content: .* does not carry the build-id '{ident[:32]}")
 
 
@@ -90,7 +90,7 @@ def test_padded_short_id_is_found(mount, store, place, filed):
 
 
 def test_old_perf_layouts_are_served(mount, mode, store, place):
-    """perf still reads them, so they are still there."""
+    """perf still reads these layouts."""
     linked = programs.small(place / "a", 1)
     (store / ".build-id" / linked.id[:2]).mkdir(parents=True)
     (store / ".build-id" / linked.id[:2] / linked.id[2:]).write_bytes(linked.path.read_bytes())
@@ -114,7 +114,7 @@ def test_old_perf_layouts_are_served(mount, mode, store, place):
 
 
 def test_temporary_names_are_hidden(mount, mode, store, place):
-    """What an interrupted perf left beside an artifact is not shown."""
+    """An interrupted perf left temporary files beside an artifact."""
     program = programs.small(place / "app")
     directory = programs.into_store(store, program.id, "/usr/bin/app", program.path).parent
     left = [f".{kind}.aB3dEf" for kind in ("elf", "debug", "kallsyms", "vdso", "modules")]
@@ -128,7 +128,7 @@ def test_temporary_names_are_hidden(mount, mode, store, place):
 
 
 def plant(store, place, victim):
-    """Entries that try to lead out of the store, or to block, or to deceive. Name -> id."""
+    """Plant entries that lead out of the store, block, or deceive. Return {name: id}."""
     outside = place / "outside"
     planted = {}
 
@@ -142,7 +142,7 @@ def plant(store, place, victim):
         fanout.mkdir(parents=True, exist_ok=True)
         (fanout / ident[2:]).symlink_to(link.format(id=ident) if link else f"../../evil/{name}/{ident}")
 
-    # what lies outside would be served by a mount that follows: it carries the right id
+    # a mount that followed the links would serve the outer file, which has the right id
     for number in range(1, 12):
         directory = outside / f"{number:040x}"
         directory.mkdir(parents=True)
@@ -170,11 +170,11 @@ def plant(store, place, victim):
 
 
 def test_hostile_store_opens_nothing_outside(mount, mode, store, place):
-    """A store full of what does not belong there (row R15): nothing outside of it is opened, and what is right is found."""
+    """A store full of foreign entries (row R15): nothing outside of it is opened, and valid builds are found."""
     victim = programs.small(place / "app")
     programs.into_store(store, victim.id, "/usr/bin/app", victim.path)
     planted = plant(store, place, victim)
-    # junk where ids are expected, and a name that a terminal would act on
+    # junk in place of ids, and a name with control characters
     (store / ".build-id/AB").mkdir()
     (store / ".build-id/ab").mkdir()
     for junk in ("XYZ", "c" * 200, "cd.debug", "line\nbreak", "\udcff\udcfe", "CD" * 19):
@@ -185,24 +185,24 @@ def test_hostile_store_opens_nothing_outside(mount, mode, store, place):
     for name, ident in planted.items():
         for path in (m.artifact(ident), m.artifact(ident, "debuginfo"), m.debug_file(ident)):
             assert tools.errno_of(open, path, "rb") == errno.ENOENT, f"{name}: {path}"
-        # in the tree of original paths, a directory without artifacts is just a directory
+        # a directory of the original paths without artifacts is an empty directory
         for path in (m / "evil" / name / ident / "elf", m / "by-path/evil" / name / ident, m.link(ident) / "elf"):
             assert tools.errno_of(open, path, "rb") in (errno.ENOENT, errno.EISDIR), f"{name}: {path}"
     everything = [pathlib.Path(at) / file for at, _, files in os.walk(m.path) for file in files]
-    # perf's links are listed without a second look, other names only if they stand for something
+    # the listing shows perf's links without a check, and other names only if they have an artifact
     for path in everything:
         assert path.is_relative_to(m / ".build-id") or path.exists(), path
     served = [path for path in everything if path.is_file()]
     assert not [path for path in served if CANARY in path.read_bytes()]
     assert not [path for path in served for ident in planted.values() if ident in str(path) and path.name != "info"]
-    # the others are served as if nothing was
+    # other builds are served as always
     assert m.artifact(victim.id).read_bytes() == victim.path.read_bytes()
     assert sorted(os.listdir(m / "usr/bin")) == ["app", "line\nbreak\x1b[31m"]
     assert os.listdir(m / ".build-id/ab") == []
     for name in ("text", "wrong-id", "no-id", "empty", "sparse"):
         m.expect(f"evil/{name}/.*(does not carry|not an ELF)")
     m.unmount()
-    # what was planted is a trap indeed: the same files inside the store are served
+    # the traps work: the same files inside the store are served
     for number in range(1, 12):
         ident = f"{number:040x}"
         programs.into_store(place / "open", ident, "/usr/bin/app", place / "outside" / ident / "elf")
@@ -212,14 +212,14 @@ def test_hostile_store_opens_nothing_outside(mount, mode, store, place):
 
 
 def overwrite(path, program):
-    """In place, and at no moment empty."""
+    """Rewrite the file in place, without truncating it."""
     with open(path, "r+b", buffering=0) as file:
         file.write(program.read())
         file.truncate()
 
 
 def test_changed_content_is_checked_again(mount, mode, store, place):
-    """A file that was right when it was first opened, and then was changed in place."""
+    """A valid file is changed in place after its first open."""
     first, second = programs.small(place / "a", 1), programs.small(place / "b", 2)
     stored = programs.into_store(store, first.id, "/usr/bin/app", first.path)
     m = mount()

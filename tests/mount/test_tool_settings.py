@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Each tool of docs/TOOLS.md, unmodified, with the setting that the page gives: it prints what the page says, and only then."""
+"""The unmodified tools of docs/TOOLS.md: with the setting of the page they print what it shows, and without it they do not."""
 import importlib.util
 
 import pytest
@@ -26,7 +26,7 @@ def stage():
 
 
 def text_of(tool):
-    """The section, with a mount before it."""
+    """Return the section, after a command that mounts."""
     wanted = documents.steps(SECTIONS[tool])
     if program := documents.missing_program(wanted):
         pytest.skip(f"needs {program}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What is open while its name goes, or becomes another file; and what becomes of it when nobody has it open any more."""
+"""Files that are open while their name is removed or replaced, and their end at the last close."""
 import contextlib
 import errno
 import os
@@ -15,7 +15,7 @@ from test_publish import placed
 
 
 def read_again(descriptor, size, offset):
-    """From the file system: what the kernel has of it is dropped."""
+    """Read from the file system, past the kernel's page cache."""
     os.fsync(descriptor)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     return os.pread(descriptor, size, offset)
@@ -35,7 +35,7 @@ def unlinked(view, place, scene):
 
 @pytest.mark.parametrize("name, how", [("elf", settled), (".elf.tmp", renamed), (".elf.tmp", unlinked)])
 def test_writer_keeps_the_file_after_its_name_changes(view, scene, name, how):
-    """Whatever becomes of its name in the middle of a read: there are the bytes that were written, and no others."""
+    """The name changes in the middle of a read, which returns exactly the written bytes."""
     place, content = place_of(view, scene.burn), scene.burn.read()
     place.mkdir(parents=True)
     half = len(content) // 2
@@ -44,7 +44,7 @@ def test_writer_keeps_the_file_after_its_name_changes(view, scene, name, how):
         writer.write(content)
     assert read_again(file, half, 0) == content[:half]
     how(view, place, scene)
-    time.sleep(1.1)  # the kernel asks again for what was said of the size
+    time.sleep(1.1)  # the kernel's cached attributes expire
     assert read_again(file, len(content), half) == content[half:]
     assert os.fstat(file).st_size == len(content)
     if how is unlinked:
@@ -56,7 +56,7 @@ def test_writer_keeps_the_file_after_its_name_changes(view, scene, name, how):
 
 
 def test_closed_unlinked_file_frees_its_space(view):
-    """Neither a descriptor that it was written by nor, of what was removed, its room on the disk."""
+    """The daemon keeps no descriptor of it, and a removed file's space is free again."""
     def kept():
         number = 0
         for path in pathlib.Path(f"/proc/{view.pid}/fd").iterdir():
@@ -83,7 +83,7 @@ def test_closed_unlinked_file_frees_its_space(view):
 
 
 def test_unlinked_file_stays_writable(view, store, scene):
-    """It is written and read as anywhere, and becomes nothing; and what has its place by another name is not written."""
+    """Its writes and reads work, it is not published, and a file that took its name stays unchanged."""
     place, content = place_of(view, scene.burn), scene.burn.read()
     place.mkdir(parents=True)
     half = len(content) // 2
@@ -92,7 +92,7 @@ def test_unlinked_file_stays_writable(view, store, scene):
         os.unlink(place / "elf")
         file.write(content[half:])
         assert read_again(file.fileno(), len(content), 0) == content
-        # nor has it a place by a link to what is open
+        # a link to the open file does not publish it either
         argv = ["ln", "-L", f"/proc/self/fd/{file.fileno()}", place / "elf"]
         refused = tools.run(*argv, pass_fds=[file.fileno()], status=1).stderr
         assert os.strerror(errno.ENOENT) in refused or os.strerror(errno.ESTALE) in refused
@@ -108,7 +108,7 @@ def test_unlinked_file_stays_writable(view, store, scene):
 
 
 def test_file_removed_at_close_stays_removed(view):
-    """The daemon hears of the last close while the name is removed."""
+    """The daemon sees the last close during the removal of the name."""
     content, ids = b"ffffffff81000000 T _text\n" * 100, [f"{number:02x}" * 20 for number in range(1, 41)]
 
     def remove(ident):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""An ELF file and its debuginfo put together: as eu-unstrip does it, for tools that read one file."""
+"""An ELF file joined with its debuginfo as by eu-unstrip, for tools that read one file."""
 import errno
 import json
 import os
@@ -23,7 +23,7 @@ SPLITS = {
 
 
 def built(place, name="app", split="strip", *flags):
-    """A program, and its debug file from a real tool."""
+    """Make a program, and its debug file with a real tool."""
     program = programs.Program(programs.burn(place / name, "burn", len(name), *flags).path, place / f"{name}.debug")
     for command in SPLITS[split]:
         tools.run(*command.format(program.path).split())
@@ -31,7 +31,7 @@ def built(place, name="app", split="strip", *flags):
 
 
 def reference(program, place):
-    """The file that eu-unstrip makes of the pair."""
+    """Return eu-unstrip's result for the pair."""
     path = place / "reference"
     tools.run("eu-unstrip", "-o", path, program.path, program.debug)
     return path
@@ -42,7 +42,7 @@ def symbols(file):
 
 
 def headers(file):
-    """Name, type, address, size, flags of each section, without its offset and its links."""
+    """Return name, type, address, size and flags of each section, without offsets and links."""
     text = tools.run("readelf", "-SW", file).stdout
     return sorted(re.sub(r" [0-9a-f]{6} ", " ", line.split("]", 1)[1]) for line in text.splitlines()
                   if re.match(r" +\[ *\d+\]", line) and ".symtab" not in line and ".shstrtab" not in line)
@@ -53,13 +53,13 @@ def source_lines(file):
 
 
 def complaints(file):
-    """What eu-elflint says of a file, without the index of a symbol."""
+    """Return eu-elflint's complaints about a file, without symbol indices."""
     told = subprocess.run(["eu-elflint", "--gnu-ld", file], capture_output=True, text=True, check=False).stdout
     return set(re.sub(r"symbol \d+", "symbol", told).splitlines())
 
 
 def assert_equal(file, expected, debug):
-    """Section by section, with the symbols, the lines, and the opinion of eu-elflint."""
+    """Compare sections, symbols, lines, and eu-elflint's complaints."""
     ours, theirs = programs.sections(file), programs.sections(expected)
     assert sorted(ours) == sorted(theirs)
     loose = (".symtab", ".strtab", ".shstrtab")
@@ -73,7 +73,7 @@ def assert_equal(file, expected, debug):
     if wanted > 0:
         assert symbols(file) == symbols(expected) and found == wanted and complaints(file) <= complaints(expected)
     else:
-        # eu-unstrip 0.192 writes zeros for the addresses, if both files have symbols: objdump finds no function there
+        # eu-unstrip 0.192 writes zero addresses if both files have symbols: objdump finds no function there
         assert symbols(debug) <= symbols(file)
 
 

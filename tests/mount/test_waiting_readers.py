@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Nothing hangs: what waits for a server can be interrupted and comes to an end, and nobody else waits with it."""
+"""No reader hangs: each wait for a server has an end, can be interrupted, and delays no other reader."""
 import errno
 import os
 import signal
@@ -16,12 +16,12 @@ MISSES = 100
 
 
 def still_waiting(processes):
-    """A request that waits behind these would not have been answered before them."""
+    """Return whether all processes still wait: no request was queued behind theirs."""
     return all(process.poll() is None for process in processes)
 
 
 def replace(path, content):
-    """As who mends a file does, so that whoever reads the old one goes on with that."""
+    """Replace a file by rename, so that readers keep the old one."""
     path.with_name("new").write_bytes(content)
     path.with_name("new").chmod(0o755)
     os.rename(path.with_name("new"), path)
@@ -37,7 +37,7 @@ def finish(processes, sig=signal.SIGKILL):
 
 @pytest.mark.limit(60)
 def test_hit_does_not_wait_for_misses(mount, mode, faults, place, store):
-    """A hundred misses hang on a server that says nothing; half of them in the directory in which hits are looked up."""
+    """A hundred misses wait for a silent server; half of them are in the directory of the hits."""
     program = programs.small(place / "app")
     stored = [f"ab{number:038x}" for number in range(100)]
     for ident in stored:
@@ -45,7 +45,7 @@ def test_hit_does_not_wait_for_misses(mount, mode, faults, place, store):
     server = faults()
     server.serve(program)
     m = mount(f"url={server.url}", "wait=60", "errors=strict")
-    # a server that has answered once is given more time than one that never did
+    # a server with an earlier response has a longer time limit than a new one
     assert read(m.artifact(program.id)) == program.read()
     server.behave("stall-headers")
     fanout = m / "usr/lib/debug/.build-id/ab"
@@ -56,12 +56,12 @@ def test_hit_does_not_wait_for_misses(mount, mode, faults, place, store):
     server.wait_active()
 
     for number, ident in enumerate(stored):
-        # the first look at a name, so that the mount itself has to answer
+        # a new name for each read, which the kernel has not cached
         path = (fanout / ident[2:], m.artifact(ident), fanout / f"{ident[2:]}.debug")[number % 3]
         content = read(path)
         assert isinstance(content, bytes) and bytes.fromhex(ident) in content
         if number % 10 == 0:
-            # the kernel is told of that, also in the directory in which they wait
+            # the kernel's cache is invalidated, also in the directory with waiting lookups
             replace(store / "usr/bin/app" / ident / "elf", content + bytes(16))
             tools.wait_until(lambda at=m.artifact(ident), size=len(content): at.stat().st_size > size, ident)
     for directory in (fanout, m / "buildid", m / ".build-id/ab", m / "by-path/usr/bin/app", m / "buildid" / stored[0]):
@@ -73,7 +73,9 @@ def test_hit_does_not_wait_for_misses(mount, mode, faults, place, store):
 
 
 def test_change_beside_a_miss_is_seen(mount, mode, faults, place, store):
-    """While the debug information of a build is waited for, its program is replaced: no hit waits, nor is any other change late."""
+    """
+    A program is replaced during the download of its debug information: hits do not wait, and other changes are visible at once.
+    """
     builds = [programs.split(programs.small(place / f"app{seed}", seed), place / "debug") for seed in range(2)]
     elfs = [programs.into_store(store, build.id, f"/usr/bin/{build.path.name}", build.path) for build in builds]
     m = mount(f"url={faults('stall-headers').url}", "wait=60")
@@ -98,20 +100,20 @@ def test_waiting_reader_is_interruptible(mount, faults, place, sig, behaviour):
     server = faults()
     for build in (program, first):
         server.serve(build)
-    # which gives up nothing by itself meanwhile
+    # no time limit ends the download meanwhile
     m = mount(f"url={server.url}", "wait=60", env_more={"DEBUGINFOD_TIMEOUT": "60"})
-    # a server that has answered once is given more time than one that never did
+    # a server with an earlier response has a longer time limit than a new one
     assert read(m.artifact(first.id)) == first.read()
     server.behave(behaviour)
     process = reader(m.artifact(program.id))
     await_waiters(m, 1)
     process.send_signal(sig)
-    # the mount waits for longer
+    # the mount itself would wait longer
     assert process.wait(50) == -sig
     process.stderr.close()
     # a download without readers is cancelled, and its request with it
     tools.wait_until(lambda: not m.status()["downloads"] and server.active() == 0, "end of the download")
-    # that was no answer: the next one gets the file
+    # a cancelled download leaves no negative entry: the next reader gets the file
     server.behave()
     assert read(names(m, program.id)[1]) == program.read()
 
@@ -146,14 +148,14 @@ def test_wait_ends_at_its_limit(mount, mode, faults, place, store, clock, strict
     assert os.strerror(errno.ETIMEDOUT if strict else errno.ENOENT) in error, error
     assert contents(store) == set() and not (m / "by-path/[debuginfod]").exists()
     assert program.id not in os.listdir(m / "buildid")
-    # a server that is well again delivers, although the stalled download may still be under way
+    # a healthy server delivers, even if the stalled download still runs
     server.behave()
     server.release()
     tools.wait_until(lambda: read(names(m, program.id)[1]) == program.read(), "the file")
 
 
 def test_timed_out_download_continues(mount, mode, faults, place):
-    """Who cannot wait gets it the next time, from the same download."""
+    """A later reader gets the file from the same download."""
     program = programs.small(place / "app", 1, "-DBALLAST=200000")
     server = faults("hold")
     server.serve(program)
@@ -180,9 +182,9 @@ def test_server_death_ends_the_wait(mount, mode, faults, place, store, clock):
     assert contents(store) == set()
     assert not (m / "buildid" / program.id / "elf").exists() and os.listdir(m / "buildid") == []
     assert m.counter("remembered_absent") == 0
-    # it comes back, at the same place
+    # a server at the same port again
     again = faults(port=server.port)
-    clock.advance(300)  # the longest pause of a circuit breaker
+    clock.advance(300)  # the longest backoff of a circuit breaker
     tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "the file")
     assert again.count() >= 1 and leftovers(store) == []
 

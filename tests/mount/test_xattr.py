@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Where a file came from, as extended attributes."""
+"""Origins of files as extended attributes."""
 import errno
 import os
 import shutil
@@ -30,9 +30,9 @@ def test_downloaded_file_has_attributes(mount, mode, faults, place):
     assert server.url in found.pop("url")
     assert {name: found[name] for name in ("id", "kind", "origin", "server")} == \
         {"id": program.id, "kind": "elf", "origin": "fetched", "server": server.url}
-    # one file under another name
+    # another name of the file
     assert attributes(names(m, program.id)[1])["origin"] == "fetched"
-    # and they go along with a copy
+    # cp copies the attributes
     if shutil.which("getfattr"):
         text = tools.run("getfattr", "-d", path).stdout
         assert f'user.bidfs.server="{server.url}"' in text, text
@@ -46,7 +46,7 @@ def test_added_file_has_attributes(mount, mode, store, place, env):
 
 
 def test_file_without_record_has_no_attributes(mount, mode, store, place):
-    """perf put it there."""
+    """perf added the file."""
     program = programs.small(place / "app")
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
     m = mount()
