@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the programs that check adding share: trees of programs, things that run."""
+"""Helpers of the tests of `bidctl add`: trees of programs, and running processes."""
 import contextlib
 import os
 import pathlib
@@ -19,7 +19,7 @@ HEADLESS = """#include <pthread.h>
 static void *sleeps(void *none) { for (;;) pause(); return none; }
 int main(void) { pthread_t thread; pthread_create(&thread, NULL, sleeps, NULL); pthread_exit(NULL); }
 """
-# a file system with one program, which is silent from when a file is there on
+# a file system with one program, which stops responding once a given file exists
 SILENT = """#define FUSE_USE_VERSION 31
 #include <errno.h>
 #include <fcntl.h>
@@ -50,40 +50,40 @@ int main(int argc, char **argv)
 }
 """
 RUN = secrets.token_hex(19)
-# of this run alone: what looks at all that runs on a machine finds what other tests run, too
+# names of this run alone, as tests that scan all processes see those of other tests
 IDS = [f"{number:02x}" + RUN for number in range(1, 40)]
 
 
 def call(*command, env=None, **keywords):
-    """Run it, to its end and whatever that is."""
+    """Run a command, and return its outcome whatever the status."""
     return subprocess.run([*map(str, command)], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, errors="surrogateescape", timeout=TIMEOUT, check=False, **keywords)
 
 
 def let_nobody_in(scene):
-    """Others come as far as what the scene has in its home."""
+    """Let other users pass through the parents of the scene's home."""
     need(os.geteuid() == 0, "needs root, to become somebody else")
     for path in (scene.home.parent.parent, scene.home.parent):
         path.chmod(0o755)
 
 
 def as_nobody(scene, *arguments):
-    """call() of bidctl on the scene's store, by somebody who has no rights but his own."""
+    """Run bidctl on the scene's store as a user without privileges."""
     return divide(call(scene.bidctl, "-s", scene.store, *arguments, env=scene.environment, user=NOBODY, group=NOBODY,
                        extra_groups=[]))
 
 
 def without_leaks(scene):
-    """An environment without the leak sanitizer: it traces its own process, which fails under strace."""
+    """Return an environment without the leak sanitizer, which fails under strace because it traces its own process."""
     options = ":".join(filter(None, [scene.environment.get("ASAN_OPTIONS"), "detect_leaks=0"]))
     return scene.environment | {"ASAN_OPTIONS": options}
 
 
 def summary(done):
-    """The last line as numbers, and as the reasons behind them."""
+    """Return the counts of the last line, and the reasons behind them."""
     match = re.fullmatch(r"seen (\d+), added (\d+), known (\d+), refused (\d+)(?:: (.*))?", done.stdout.splitlines()[-1])
     assert match, done.stdout
-    # a reason may have a comma of its own
+    # a reason may contain a comma
     reasons = dict(reversed(reason.split(" ", 1)) for reason in re.split(r", (?=\d)", match[5])) if match[5] else {}
     return tuple(int(number) for number in match.groups()[:4]), {why: int(number) for why, number in reasons.items()}
 
@@ -102,13 +102,13 @@ def entry_of(scene, path, build_id):
 
 
 def stored(scene, build_id):
-    """Where perf's link for that id leads."""
+    """Return the target of perf's link for that id."""
     link = link_of(scene, build_id)
     return pathlib.Path(os.path.normpath(link.parent / os.readlink(link)))
 
 
 def everything_is_right(scene):
-    """Every file under an id carries it: nothing torn, nothing mixed up. Returns how many there are."""
+    """Check that every file under an id has that id, and return the number of files."""
     files = [path for name in ("elf", "debug") for path in scene.store.rglob(name)
              if path.is_file() and ".bidfs" not in path.parts]
     for path in files:
@@ -117,7 +117,7 @@ def everything_is_right(scene):
 
 
 def read_if_any(path):
-    """What a file of /proc says: nothing if the kernel has nothing to say."""
+    """Return the content of a /proc file, or nothing after an error."""
     try:
         return path.read_text(encoding="ascii", errors="replace")
     except ProcessLookupError:
@@ -125,7 +125,7 @@ def read_if_any(path):
 
 
 def system_tree(scene, count=40):
-    """Copies of programs of this system, each with an id of its own, which are returned."""
+    """Copy programs of this system, each with an id of its own, and return them."""
     tree = scene.home / "tree"
     (tree / "bin").mkdir(parents=True)
     ids = set()
@@ -142,7 +142,7 @@ def system_tree(scene, count=40):
 
 
 def module_tree(scene, directory):
-    """Modules as distributions pack them; something else that is compressed is of no interest."""
+    """Copy compressed modules of distributions; other compressed files are not wanted."""
     directory.mkdir(parents=True)
     packers = {"plain": None, "gnu": ["gzip"], "xzip": ["xz"], "zst": ["zstd", "-q", "--rm"]}
     suffixes = {"gnu": ".gz", "xzip": ".xz", "zst": ".zst"}
@@ -163,7 +163,7 @@ def module_tree(scene, directory):
 
 
 def in_namespace(script, *arguments, scene):
-    """Run a shell script, as root, with mounts of its own."""
+    """Run a shell script as root in a new mount namespace."""
     need(os.geteuid() == 0, "needs root, for a mount namespace")
     done = call("unshare", "-m", "sh", "-euc", script, "sh", *arguments, env=scene.environment)
     if "unshare failed" in done.stderr:
@@ -190,7 +190,7 @@ def sleeper(directory, name, build_id, text=SLEEPER):
 
 @contextlib.contextmanager
 def silent_file_system(scene, program):
-    """A file system that does not answer any more, from which @program is running; its path there."""
+    """Start @program on a file system that then stops responding; yield its path."""
     need(os.geteuid() == 0 and os.path.exists("/dev/fuse"), "needs root and FUSE")
     flags = call("pkg-config", "--cflags", "--libs", "fuse3")
     need(flags.returncode == 0, "needs libfuse")
@@ -218,7 +218,7 @@ def silent_file_system(scene, program):
 
 @contextlib.contextmanager
 def headless(directory, name, build_id):
-    """Such a program, and the process of it, whose first thread has ended while another one sleeps."""
+    """Start a program whose first thread has ended while a second one sleeps."""
     path = sleeper(directory, name, build_id, HEADLESS)
     with running(path) as process:
         maps = pathlib.Path(f"/proc/{process.pid}/maps")

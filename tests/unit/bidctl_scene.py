@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What tests of bidctl have before them: a home, programs that are compiled here, a store, bidctl, and a server."""
+"""The environment of tests of bidctl: a home, compiled programs, a store, bidctl, and a server."""
 import contextlib
 import fcntl
 import functools
@@ -24,7 +24,7 @@ SUMMARY = re.compile(r"(seen|added|removed|would remove|would be \w+|replaced|na
                      r"not evicted, as |wrong files in |results of scans ")
 SERVER = pathlib.Path(__file__).resolve().parent.parent / "faults" / "server.py"
 
-# long enough to tell apart, with pairs that begin alike: by 8 digits, and by 9
+# full ids with pairs that share a prefix of 8 digits, and of 9
 ID_ONE = "abcdef0112345678901234567890123456789012"
 ID_TWO = "abcdef0198765432109876543210987654321098"
 ID_ODD = "abcdef0198000000000000000000000000000000"
@@ -32,12 +32,11 @@ ID_FAR = "1234567890123456789012345678901234567890"
 ID_SHORT = "fedcba9876543210"
 ID_NOT_STORED = "00112233445566778899aabbccddeeff00112233"
 
-COMPILED = {}  # name -> the program
+COMPILED = {}  # {name: content of the program}
 
 
 def divide(done):
-    """The summary is for people, on standard error behind the messages: it becomes done.summary, and follows the rows in
-    done.stdout, too."""
+    """Move the summary, which follows the messages on standard error, to done.summary, and append it to done.stdout."""
     lines = done.stderr.splitlines(keepends=True)
     done.summary = "".join(line for line in lines if SUMMARY.match(line))
     done.stderr = "".join(line for line in lines if not SUMMARY.match(line))
@@ -46,7 +45,7 @@ def divide(done):
 
 
 def read_json(text):
-    """The JSON value of a command, whose form is checked."""
+    """Parse and check the JSON of a command."""
     value = json.loads(text)
     assert list(value) == ["schema", "command", "result", "totals", "errors"] and value["schema"] == "bidfs.v1", value
     assert all(list(error) == ["subject", "reason", "errno"] and error["subject"] for error in value["errors"]), value["errors"]
@@ -54,7 +53,7 @@ def read_json(text):
 
 
 def build(directory, name, build_id, flags=()):
-    """A program of that id."""
+    """Compile a program with that id."""
     path = directory / name
     source = directory / f"{name}.c"
     source.write_text(f'const char name[] = "{name}";\nint main(void) {{ return name[0] == 0; }}\n')
@@ -64,7 +63,7 @@ def build(directory, name, build_id, flags=()):
 
 
 def build_once(directory, name, build_id, flags=()):
-    """As build(), but a copy of what an earlier case compiled under that name."""
+    """Call build(), or copy the program that an earlier case compiled under that name."""
     path = directory / name
     if name not in COMPILED:
         COMPILED[name] = build(directory, name, build_id, flags).read_bytes()
@@ -104,11 +103,11 @@ class Scene:
             setattr(self, name, path)
         self.environment = {"HOME": str(self.home), "PATH": os.environ["PATH"], "TERM": "xterm", "LC_ALL": "C",
                             "PERF_CONFIG_NOSYSTEM": "1", "DEBUGINFOD_URLS": ""}
-        # of a sanitizer, if it was built with one
+        # options of a sanitizer, if bidctl was built with one
         self.environment |= {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}
 
     def run(self, *arguments, status=DONE, **environment):
-        """Run it, and check what holds for every run: its exit status, and that errors are lines of its own."""
+        """Run bidctl; check its exit status, and that each error is one line."""
         done = subprocess.run([self.bidctl, *map(str, arguments)], env=self.environment | environment, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="surrogateescape", timeout=TIMEOUT)
         assert status in (None, done.returncode), \
@@ -126,7 +125,7 @@ class Scene:
         return self.run("--store", self.store, *arguments, **keywords)
 
     def json(self, *arguments, **keywords):
-        """What it prints with --json: {"schema", "command", "result", "totals", "errors"}."""
+        """Return the JSON output: {"schema", "command", "result", "totals", "errors"}."""
         return read_json(self.on_store("--json", *arguments, **keywords).stdout)
 
     def rows(self, *arguments, **keywords):
@@ -145,7 +144,7 @@ class Scene:
         assert done.stderr.count("\n") == 1 and has in done.stderr, done.stderr
 
     def on_terminal(self, *arguments, columns=120, **environment):
-        """What it writes if standard output and error are a terminal."""
+        """Run bidctl on a terminal; return its status and output."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
         with subprocess.Popen([self.bidctl, *map(str, arguments)], env=self.environment | environment, stdin=subprocess.DEVNULL,
@@ -160,14 +159,14 @@ class Scene:
         return process.returncode, text.decode()
 
     def files(self):
-        """What lies in the store, but for its private folder."""
+        """Return the files of the store outside of .bidfs."""
         return sorted(str(path.relative_to(self.store)) for path in self.store.rglob("*")
                       if path.is_file() and ".bidfs" not in path.parts)
 
 
 @contextlib.contextmanager
 def server(scene, *behaviours):
-    """A debuginfod that has "stripped" as an executable, and as its debug information."""
+    """Run a server that has "stripped" as executable and its debug information."""
     root = scene.home / "served"
     (root / ID_NOT_STORED).mkdir(parents=True, exist_ok=True)
     shutil.copy(scene.stripped, root / ID_NOT_STORED / "executable")
@@ -182,18 +181,17 @@ def server(scene, *behaviours):
 
 
 def stats(url):
-    """What the server has seen."""
+    """Return the counters of the server."""
     return json.load(urllib.request.urlopen(f"{url}/control/stats", timeout=TIMEOUT))
 
 
 def asked(url):
-    """How many requests the server has seen."""
+    """Return the number of requests to the server."""
     return stats(url)["requests"]
 
 
 def interrupted(scene, url, *arguments, caught=signal.SIGINT):
-    """Run bidctl and send it a signal when it has asked the server at @url. It ends by that, though the server is silent; returns
-    what it printed."""
+    """Run bidctl, send it a signal during its request to the silent server at @url, and check that it ends. Return its output."""
     process = subprocess.Popen([scene.bidctl, "-s", scene.store, *arguments], env=scene.environment, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + TIMEOUT

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""How the programs here that run bidctl run their cases, and count them: each in a scene of its own.
+"""Run the cases of a program that tests bidctl, each in a scene of its own, and count them.
 
 usage: check_SOMETHING.py BIDCTL [--no-fetch] [CASE...]
 """
@@ -18,7 +18,7 @@ SKIPPED = 77
 
 
 class Skip(Exception):
-    """Why a case cannot be run here."""
+    """The reason why a case cannot run here."""
 
 
 def need(condition, reason):
@@ -27,14 +27,14 @@ def need(condition, reason):
 
 
 def choose(functions, arguments, fetching, without_fetch):
-    """The cases among @functions that the command line wants, and that this build of bidctl can do."""
+    """Return the cases of @functions that the command line selects and this build of bidctl supports."""
     other = fetching if arguments.no_fetch else without_fetch
     cases = [function for name, function in functions.items() if name.startswith("case_") and function not in other]
     return [case for case in cases if not arguments.case or case.__name__ in arguments.case]
 
 
 def run_one(case, make_scene):
-    """True if it did not fail."""
+    """Run a case; return whether it passed or was skipped."""
     begun = time.monotonic()
     try:
         case(make_scene())
@@ -48,9 +48,11 @@ def run_one(case, make_scene):
 
 
 def main(functions, scene, tools=("cc", "objcopy"), fetching=(), without_fetch=(), own_programs=False):
-    """Run what is named case_ in @functions. @scene(bidctl, built, directory) makes the scene of one; what it compiles into @built
-    is common to all, unless they want @own_programs because they change them. @fetching are for a bidctl that can fetch, and
-    @without_fetch for one that cannot. Ends the program."""
+    """
+    Run all functions whose names begin with case_. @scene(bidctl, built, directory) makes the scene of a case. All cases share the
+    programs compiled into @built, unless they change them (@own_programs). Cases of @fetching need a bidctl that can fetch, and
+    those of @without_fetch one that cannot. End the program.
+    """
     parser = argparse.ArgumentParser(usage=__doc__.splitlines()[-1])
     parser.add_argument("bidctl")
     parser.add_argument("case", nargs="*")

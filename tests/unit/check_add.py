@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Add whole trees with bidctl, as they are found in the wild.
+"""Add whole trees with bidctl, as real systems have them.
 
 usage: check_add.py BIDCTL [CASE...]
 
-Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs root, strace or perf is left out without it, and said
-so.
+Exit status: 0 if all cases pass, 1 if one fails, 77 without a compiler. Cases that need root, strace or perf are skipped without
+it.
 """
 import contextlib
 import os
@@ -39,7 +39,7 @@ def case_usage(scene):
 
 
 def case_tree_is_added_with_all_its_builds(scene):
-    """A tree of programs of this system, and what else lies around in trees."""
+    """The tree has programs of this system, and files of every other kind."""
     tree, ids = system_tree(scene)
     (tree / "doc").mkdir()
     for number in range(20):
@@ -64,9 +64,9 @@ def case_tree_is_added_with_all_its_builds(scene):
     done = scene.on_store("add", tree)
     (seen, added, known, refused), reasons = summary(done)
     assert done.stderr == "", done.stderr
-    # of the two names of one inode, which one comes first is not said
+    # two names of one inode may come in any order
     assert (added, known) == (len(ids) + 2, 1), done.stdout
-    # what is left of a file that was cut may be without its notes, as the linker lays it out
+    # a linker may place the note behind the cut
     assert reasons in ({"no build-id in it": 1, "damaged or cut short": 1}, {"no build-id in it": 2}) and refused == 2, reasons
     assert seen == len(ids) + 21 + 5, (seen, len(ids))
     assert everything_is_right(scene) == len(ids) + 3, "two names of one id are two files"
@@ -85,7 +85,7 @@ def case_tree_is_added_with_all_its_builds(scene):
 
 
 def case_each_link_mode_stores_the_bytes(scene):
-    """Each way to get bytes into the store, and a tree in another file system than the store."""
+    """One tree is on another file system than the store."""
     tree, ids = system_tree(scene, 10)
     for way in ("copy", "hard", "auto"):
         (scene.home / way).mkdir()
@@ -98,7 +98,7 @@ def case_each_link_mode_stores_the_bytes(scene):
 
 
 def elf32(directory, name, build_id):
-    """A 32-bit ELF file, by the assembler and the linker alone: no C library for it need be there."""
+    """Make a 32-bit ELF file with assembler and linker alone, as its C library may be missing."""
     source, unlinked, path = directory / f"{name}.s", directory / f"{name}.o", directory / name
     source.write_text(".globl _start\n_start: nop\n")
     subprocess.run(["as", "--32", "-o", unlinked, source], check=True, timeout=TIMEOUT)
@@ -108,7 +108,7 @@ def elf32(directory, name, build_id):
 
 
 def case_copies_become_paths_of_one_build(scene):
-    """Copies of one program that several threads come upon at the same time are names of one object."""
+    """Several threads find copies of one program at the same time."""
     tree = scene.home / "copies"
     for number in range(40):
         (tree / str(number)).mkdir(parents=True)
@@ -141,7 +141,7 @@ def case_compressed_modules_are_stored(scene):
 
 
 def case_module_is_found_by_each_added_path(scene):
-    """A compressed module has as many names as it was added by, and goes by any of them."""
+    """A compressed module gets a name for each path of an addition."""
     for path, (build_id, _) in module_tree(scene, scene.home / "tree").items():
         other = scene.home / f"other-{path.name}"
         shutil.copy(path, other)
@@ -156,7 +156,7 @@ def case_module_is_found_by_each_added_path(scene):
 
 
 def whole_calls(log):
-    """The lines of an strace, those that overlap calls of other threads joined where they ended."""
+    """Return the lines of a strace log, with interrupted calls joined."""
     begun = {}
     for line in log:
         thread, _, rest = line.partition(" ")
@@ -170,7 +170,7 @@ def whole_calls(log):
 
 
 def traced(scene, *arguments, calls):
-    """The lines that strace has of it."""
+    """Return strace's lines for these calls."""
     need(shutil.which("strace"), "no strace")
     log = scene.home / "trace"
     done = call("strace", "-f", "-qq", "-y", "-s", "400", "-e", f"trace={calls}", "-o", log,
@@ -182,12 +182,12 @@ def traced(scene, *arguments, calls):
 
 
 def case_rescan_opens_only_changed_files(scene):
-    """What did not change is not opened, what did is found, and the store is what counts."""
+    """Unchanged files are not opened and changed files are found, if the store still has the builds."""
     tree, ids = system_tree(scene, 20)
     shutil.copy(scene.no_id, tree / "no_id")
     (tree / "text").write_text("text\n")
     shutil.copy(scene.one, tree / "changes")
-    time.sleep(0.05)  # what changed a moment ago is not remembered
+    time.sleep(0.05)  # the scan cache skips files of the last clock tick
     scene.on_store("add", tree)
     opens = re.compile(rf"<{re.escape(str(tree))}[^>]*>, \"[^\"]+\", [^)]*O_RDONLY[^)]*\)")
 
@@ -197,7 +197,7 @@ def case_rescan_opens_only_changed_files(scene):
     assert opened == [], opened
     assert sum("newfstatat" in line and str(tree) in line for line in log) >= len(ids) + 3, "the trace shows nothing"
 
-    # other contents, in place, of the same size and with the old mtime
+    # other bytes, in place, of the same size and with the old mtime
     times = os.stat(tree / "changes").st_mtime_ns
     changed = bytearray(scene.two.read_bytes())
     (tree / "changes").unlink()
@@ -208,14 +208,14 @@ def case_rescan_opens_only_changed_files(scene):
     opened = [line for line in log if opens.search(line) and "O_DIRECTORY" not in line]
     assert len(opened) == 1 and "changes" in opened[0], opened
 
-    # an id that is gone from the store
+    # an id that the store no longer has
     gone = sorted(ids)[0]
     shutil.rmtree(stored(scene, gone))
     (scene.store / ".build-id" / gone[:2] / gone[2:]).unlink()
     assert summary(scene.on_store("add", tree))[0] == (len(ids) + 3, 1, len(ids), 1)
     assert everything_is_right(scene) >= len(ids) + 2
 
-    # a name that was removed, of a build that has another one
+    # one path less of a build with two
     twin = tree / "twin"
     shutil.copy(tree / "changes", twin)
     time.sleep(0.05)
@@ -228,14 +228,14 @@ def case_rescan_opens_only_changed_files(scene):
     assert place.is_file(), "the name that is left was taken for it"
     twin.unlink()
 
-    # another name of a known file, and a tree that was moved as a whole
+    # another name of a cached file, and a tree that was moved as a whole
     os.rename(tree / "bin", tree / "moved")
     scene.on_store("add", tree)
     assert len(list((scene.store / str(tree)[1:] / "moved").iterdir())) == len(ids)
 
 
 def case_lost_scan_cache_recognizes_copies(scene):
-    """Without what was seen before, a copy is known by its id alone, if it is the same still and what the store has is right."""
+    """Without the scan cache, a stored copy is recognized by its id, if both files are intact."""
     tree = scene.home / "tree"
     tree.mkdir()
     names = ["same", "shorter", "wrong"]
@@ -255,13 +255,13 @@ def case_lost_scan_cache_recognizes_copies(scene):
     (seen, added, known, refused), reasons = summary(done)
     assert (seen, added, known, refused) == (3, 1, 1, 1) and set(reasons) == {"damaged or cut short"}, done
     assert wrong.read_bytes() == (tree / "wrong").read_bytes() and "quarantined" in done.stderr, done
-    # the link leads to it: nothing else is looked for
+    # the link leads to it, and no other name is read
     read = [line for line in log if f"/same/{IDS[0]}" in line]
     assert len(read) == 1, read
 
 
 def case_removed_link_is_added_again(scene):
-    """What is there by its own name is not known as long as nobody finds it: the next scan gives perf its link again."""
+    """A build without perf's link does not count as stored: the next scan restores the link."""
     need(shutil.which("perf"), "needs perf")
     tree = scene.home / "tree"
     tree.mkdir()
@@ -273,7 +273,7 @@ def case_removed_link_is_added_again(scene):
         assert stored(scene, ID_ONE).parent.name == left.name
         assert scene.on_store("get", "--offline", ID_ONE, "elf").stdout
 
-    time.sleep(0.05)  # what changed a moment ago is not remembered
+    time.sleep(0.05)  # the scan cache skips files of the last clock tick
     scene.on_store("add", tree)
     scene.on_store("add", tree)
     went = tree / stored(scene, ID_ONE).parent.name
@@ -282,13 +282,13 @@ def case_removed_link_is_added_again(scene):
     left, = tree.iterdir()
     assert not (scene.store / ".build-id" / ID_ONE[:2] / ID_ONE[2:]).is_symlink()
     found()
-    # with and without what earlier scans saw
+    # with and without the scan cache
     for forgotten in (False, True):
         if forgotten:
             shutil.rmtree(scene.store / ".bidfs" / "scan")
         shutil.rmtree(scene.store / ".build-id")
         found()
-        # where nothing is, as after somebody tidied up
+        # a link to a removed directory
         link = scene.store / ".build-id" / ID_ONE[:2] / ID_ONE[2:]
         link.unlink()
         link.symlink_to(f"../..{went}/{ID_ONE}")
@@ -296,7 +296,7 @@ def case_removed_link_is_added_again(scene):
 
 
 def case_damaged_scan_cache_is_ignored(scene):
-    """Whatever becomes of the cache, the result is the same."""
+    """Each kind of damage leaves the result the same."""
     tree, ids = system_tree(scene, 5)
     time.sleep(0.05)
     expected = summary(scene.on_store("add", tree))[0]
@@ -318,7 +318,7 @@ def case_damaged_scan_cache_is_ignored(scene):
 
 
 def case_store_in_a_tree_is_skipped(scene):
-    """The store itself is not searched, wherever it is; its insides are refused by name."""
+    """A scan skips the store wherever it is; its files are refused as arguments."""
     tree = scene.home / "tree"
     tree.mkdir()
     shutil.copy(scene.one, tree)
@@ -334,7 +334,7 @@ def case_store_in_a_tree_is_skipped(scene):
 
 
 def case_own_file_gets_no_second_path(scene):
-    """A file of the store gets no name in it after the one that it has there."""
+    """A file of the store gets no path like that in the store."""
     scene.on_store("add", scene.one)
     elf = stored(scene, ID_ONE) / "elf"
     before = scene.json("show", ID_ONE), sorted(scene.store.rglob("*"))
@@ -346,7 +346,7 @@ def case_own_file_gets_no_second_path(scene):
 
 
 def case_blocked_path_is_reported(scene):
-    """The reason that is told is the one."""
+    """The message has the true reason."""
     (scene.home / "loop").symlink_to("loop")
     done = scene.on_store("add", scene.home / "loop", status=REFUSED)
     assert done.stderr == f"bidctl: error: Too many levels of symbolic links: '{scene.home / 'loop'}'\n", done
@@ -355,7 +355,7 @@ def case_blocked_path_is_reported(scene):
 
 
 def case_unreadable_files_do_not_fail_a_scan(scene):
-    """Others' files that may not be read are counted, and do not fail a scan."""
+    """Unreadable files of other users are counted."""
     need(os.geteuid() == 0, "needs root, to become somebody else")
     tree = scene.home / "tree"
     (tree / "closed").mkdir(parents=True)
@@ -377,7 +377,7 @@ def case_unreadable_files_do_not_fail_a_scan(scene):
 
 
 def case_verify_by_another_user_removes_nothing(scene):
-    """Who may not read a file takes nothing away."""
+    """A user who cannot read a file must not repair it."""
     let_nobody_in(scene)
     scene.one.chmod(0o700)
     scene.on_store("add", "--link=copy", scene.one)
@@ -390,7 +390,7 @@ def case_verify_by_another_user_removes_nothing(scene):
 
 
 def case_verify_continues_past_unreadable_directories(scene):
-    """A directory that cannot be read is named, and the rest is checked; of what may be in it nothing is taken for gone."""
+    """The directory is reported, the rest is checked, and no record of its files counts as orphaned."""
     let_nobody_in(scene)
     scene.on_store("add", "--link=copy", scene.one, scene.two, scene.far)
     closed = [stored(scene, ID_ONE).parent, stored(scene, ID_FAR).parent]
@@ -416,7 +416,7 @@ def case_verify_continues_past_unreadable_directories(scene):
 
 
 def case_added_files_are_synced_before_the_report(scene):
-    """One file is synced by itself; of several, and of a tree, all names are on disk before it is said that they are."""
+    """One file is synced by itself; for several files, and for a tree, all names are on disk before the report."""
     calls = "fsync,syncfs,linkat,symlinkat,renameat,write"
     _, log = traced(scene, "add", scene.one, "--link=copy", calls=calls)
     names = [re.search(r"\d+ +(\w+)\(", line)[1] for line in log]
@@ -442,12 +442,12 @@ def case_added_files_are_synced_before_the_report(scene):
             assert len(syncs) == 1 and len(fsyncs) == len(ids), (way, log)
             assert all(sync < artifact for sync, artifact in zip(fsyncs, artifacts)), (way, log)
         else:
-            # that others have to be linked is not known when the first is
+            # the first file is synced before the others are known
             assert len(syncs) == 2 and len(fsyncs) == 1 and fsyncs[0] < artifacts[0] < syncs[0] < artifacts[1], (way, log)
 
 
 def case_deepest_paths_are_added(scene):
-    """As deep as a path can be, and deeper."""
+    """As deep as PATH_MAX allows, and deeper."""
     tree = scene.home / "tree"
     tree.mkdir()
     shutil.copy(scene.one, tree / "top")
@@ -476,7 +476,7 @@ def case_progress_is_drawn_on_a_terminal(scene):
         (tree / f"text{number}").write_text("text")
     status, text = scene.on_terminal("add", "-s", scene.store, tree, "--jobs=1")
     assert status == DONE and re.search(r"seen 3005, added 5, known 0, refused 0\s*$", text), text
-    # drawn over and over, and taken away; a fast machine may be done before the first time
+    # drawn repeatedly, then erased; a fast machine may be done before the first drawing
     drawn = re.findall(r"\r(\d+) files, \d+ added, \d+ known\033\[K", text)
     assert all(int(number) <= 3005 for number in drawn) and (not drawn or "\r\033[K" in text), text
 
@@ -494,7 +494,7 @@ def case_cross_enters_other_file_systems(scene):
 
 
 def case_perf_reads_added_builds(scene):
-    """perf reads what was added: lists it, and names the functions of a program that is gone."""
+    """perf lists the builds, and names the functions of a removed program."""
     need(shutil.which("perf"), "no perf")
     tree, ids = system_tree(scene, 5)
     burner = tree / "bin" / "burner"
@@ -509,7 +509,7 @@ def case_perf_reads_added_builds(scene):
     recorded = call(*perf, "record", "-N", "-q", "-e", "cpu-clock:u", "-o", data, burner, env=scene.environment)
     need(recorded.returncode == 0, f"perf does not record here: {recorded.stderr.strip()}")
     assert summary(scene.on_store("add", tree))[0][1] == len(ids)
-    # perf lists what it finds under its path, too
+    # perf also lists the path
     listed = call(*perf, "buildid-cache", "-l", env=scene.environment)
     assert {line.split()[0] for line in listed.stdout.splitlines()} == ids, listed.stdout
     shutil.rmtree(tree)

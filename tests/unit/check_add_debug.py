@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Add separate debug files with bidctl: in the tree that is added, beside a program, and where debuggers look.
+"""Add separate debug files with bidctl: from the added tree, beside a program, and from the directories of debuggers.
 
 usage: check_add_debug.py BIDCTL [CASE...]
 
-Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs root is left out without it, and said so.
+Exit status: 0 if all cases pass, 1 if one fails, 77 without a compiler. Cases that need root are skipped without it.
 """
 import os
 import shutil
@@ -16,7 +16,7 @@ from bidctl_scene import DONE, REFUSED, TIMEOUT, Scene, build
 
 
 def case_debug_file_joins_its_program(scene):
-    """A separate debug file goes to its program, whichever of them comes first."""
+    """In either order."""
     tree = scene.home / "tree"
     (tree / "usr" / "lib" / "debug").mkdir(parents=True)
     (tree / "bin").mkdir()
@@ -35,7 +35,7 @@ def case_debug_file_joins_its_program(scene):
 
 
 def case_program_joins_its_earlier_debug_file(scene):
-    """A program that comes after its debug file, or after it was itself fetched, gives the build its path, for perf, too."""
+    """A program added after its debug file, or after its own download, gives the build a path, for perf as well."""
     for way in ("one by one", "in a tree", "fetched"):
         tree = scene.home / way.replace(" ", "-")
         tree.mkdir()
@@ -58,22 +58,22 @@ def case_program_joins_its_earlier_debug_file(scene):
         if shutil.which("perf"):
             assert f"{IDS[0]} {program}" in call("perf", "--buildid-dir", scene.store, "buildid-cache", "-l").stdout
         assert scene.on_store("verify", "--deep").stdout.count("\n") == 1
-        # its only path
+        # the only path of the build
         scene.on_store("remove", program)
         assert scene.files() == [], scene.files()
 
 
 def stripped(path, how="--strip-all"):
-    """A copy of the program, without what strip(1) takes from it."""
+    """Copy the program without the parts that strip(1) removes."""
     output = path.with_name(path.name + how)
     subprocess.run(["strip", how, "-o", output, path], check=True, timeout=TIMEOUT)
     return output
 
 
 def case_later_unstripped_program_is_kept_beside_it(scene):
-    """A program that was not stripped, after one of the same id that was: what the first has not is kept beside it, once."""
+    """The stored program of the same id is stripped: the unstripped one is kept for the missing parts, once."""
     full = [build(scene.home, f"full{number}", IDS[number]) for number in range(3)]
-    # with symbols and nothing else it is of use beside one that has none, and not beside one that has them
+    # symbols alone are kept beside a program without symbols, and not beside one with them
     named = [stripped(path, "--strip-debug") for path in full]
     longer = scene.home / "longer"
     longer.write_bytes(named[2].read_bytes() + b"other bytes")
@@ -88,7 +88,7 @@ def case_later_unstripped_program_is_kept_beside_it(scene):
         assert (place / "elf").read_bytes() == first.read_bytes()
         assert (place / "debug").exists() == useful and (not useful or (place / "debug").read_bytes() == then.read_bytes())
         assert scene.on_store("get", "--offline", IDS[number], status=None).stdout.endswith("/debug\n") == useful
-    # the other way round it is all there
+    # the unstripped program first: the stripped one adds nothing
     full = build(scene.home, "whole", IDS[3])
     for path in (full, stripped(full)):
         scene.on_store("add", path)
@@ -99,7 +99,7 @@ def case_later_unstripped_program_is_kept_beside_it(scene):
 
 
 def case_unstripped_program_in_a_tree_is_kept_beside_it(scene):
-    """Whichever comes first there; and a scan that knows them says so."""
+    """In either order; the next scan reports both as known."""
     tree = scene.home / "tree"
     tree.mkdir()
     for number in range(6):
@@ -119,7 +119,7 @@ def case_unstripped_program_in_a_tree_is_kept_beside_it(scene):
 
 
 def with_debug_file(directory, name, build_id, debug, *options, **keywords):
-    """A program without its debug information, which is in @debug, and a link to it."""
+    """Make a stripped program with a debug link to @debug, which has its debug information."""
     program = build(directory, name, build_id, **keywords)
     (directory / f"{name}.c").unlink()
     debug.parent.mkdir(parents=True, exist_ok=True)
@@ -129,17 +129,17 @@ def with_debug_file(directory, name, build_id, debug, *options, **keywords):
 
 
 def case_debug_link_finds_the_debug_file(scene):
-    """A debug file that is elsewhere is found by the program's link, and taken if its build-id and its checksum are right."""
+    """The program's link names a debug file elsewhere, which is added if its build-id and checksum are right."""
     tree = scene.home / "tree"
     tree.mkdir()
     with_debug_file(tree, "beside", IDS[0], tree / "beside.debug")
     with_debug_file(tree, "below", IDS[1], tree / ".debug" / "below.debug")
     alone = with_debug_file(scene.home, "alone", IDS[2], scene.home / ".debug" / "alone.debug")
-    # with the right name and checksum, and without an id
+    # right name and checksum, and no id
     with_debug_file(scene.home, "no-id-debug", IDS[3], scene.home / ".debug" / "none", "--remove-section=.note.gnu.build-id")
     other = with_debug_file(scene.home, "other", IDS[4], scene.home / ".debug" / "other.debug")
     shutil.copy(tree / "beside.debug", scene.home / ".debug" / "other.debug")
-    # the right build, in which a bit has flipped that no header tells of
+    # the right build, with a flipped bit that no header shows
     rotten = with_debug_file(scene.home, "rotten", IDS[10], scene.home / "rotten.debug")
     content = bytearray((scene.home / "rotten.debug").read_bytes())
     content[content.index(b"GNU C")] ^= 1
@@ -147,7 +147,7 @@ def case_debug_link_finds_the_debug_file(scene):
     lost = with_debug_file(scene.home, "lost", IDS[5], scene.home / "lost.debug")
     (scene.home / "lost.debug").unlink()
 
-    # of a tree that has them they are no more than its files
+    # debug files of the tree itself are added as its files
     assert summary(scene.on_store("add", tree))[0] == (4, 4, 0, 0)
     done = scene.on_store("add", alone)
     assert summary(done) == ((2, 2, 0, 0), {}), done.stdout
@@ -157,7 +157,7 @@ def case_debug_link_finds_the_debug_file(scene):
                                             "a debug file with another checksum than its program has": 1}), done.stdout
     for build_id in (*IDS[3:6], IDS[10]):
         assert set(scene.row("show", build_id)["artifacts"]) == {"elf"}, build_id
-    # with the program known, and the file there at last
+    # the program is known, and the debug file appears later
     shutil.copy(scene.home / ".debug" / "alone.debug", scene.home / "lost.debug")
     assert summary(scene.on_store("add", lost))[1] == {"a debug file of another build": 1}
 
@@ -169,9 +169,9 @@ def case_debug_link_finds_the_debug_file(scene):
         (bare / f"bare{number}.debug").symlink_to(scene.home / "away" / f"bare{number}.debug")
     done = scene.on_store("add", bare)
     assert summary(done)[0] == (6, 6, 0, 0), done.stdout
-    # a debug file that came before its program keeps a place of its own
+    # a debug file that came before its program keeps its own place
     assert everything_is_right(scene) >= 2 * 2 + 2 + 3 + 3 * 2, scene.files()
-    # an endless name, and one that leads elsewhere
+    # an endless name, and a name that leads elsewhere
     for name in (b"../../etc/passwd\0", b"x" * 300):
         (scene.home / "section").write_bytes(name + b"\0" * 8)
         program = build(scene.home, "strange", IDS[9])
@@ -182,7 +182,7 @@ def case_debug_link_finds_the_debug_file(scene):
 
 
 def case_usr_lib_debug_has_the_debug_file(scene):
-    """And below /usr/lib/debug, by its build-id or by the path and the link of the program."""
+    """Found by the build-id, or by the path and the debug link of the program."""
     debug = scene.home / "debug"
     by_id = with_debug_file(scene.home, "by-id", IDS[0], debug / ".build-id" / IDS[0][:2] / f"{IDS[0][2:]}.debug")
     by_path = with_debug_file(scene.home, "by-path", IDS[1], debug / str(scene.home)[1:] / "by-path.debug")
@@ -191,7 +191,7 @@ def case_usr_lib_debug_has_the_debug_file(scene):
     assert done.returncode == DONE and summary(done)[0] == (4, 4, 0, 0), done
     for build_id in IDS[:2]:
         assert (stored(scene, build_id) / "debug").is_file()
-    # one of many in a tree: that there is none for the others says nothing of this one
+    # one debug file for a tree of many programs: a missing file of one must not hide that of another
     tree = scene.home / "tree"
     tree.mkdir()
     for number in range(2, 9):
@@ -203,7 +203,7 @@ def case_usr_lib_debug_has_the_debug_file(scene):
 
 
 def case_few_debug_directories_in_a_tree_are_found(scene):
-    """In a tree of many directories there are debug files in some: what is remembered of one is not true of the others."""
+    """Some of many directories have debug files: a cached lookup in one is not used for another."""
     tree, few = scene.home / "tree", (3, 6)
     for number in range(9):
         directory = tree / f"directory{number}"
@@ -227,7 +227,7 @@ __attribute__((constructor)) static void burn(void)
 
 
 def case_add_of_recording_matches_perf_record(scene):
-    """What perf record files at its end, bidctl add --perf-data files later: the separate debug file, too."""
+    """bidctl add --perf-data later adds the files that perf record adds at its end, with separate debug files."""
     cases.need(shutil.which("perf"), "no perf")
     debug = scene.home / "debug" / ".build-id" / IDS[0][:2] / f"{IDS[0][2:]}.debug"
     burns = scene.home / "burns.h"
@@ -251,7 +251,7 @@ def case_add_of_recording_matches_perf_record(scene):
 
 
 def case_split_dwarf_is_refused_by_name(scene):
-    """The store has no place for what carries no id: that is said by name, and what is left of the DWARF is marked."""
+    """A .dwo file has no id and cannot be stored: the message names it, and the remaining DWARF is reported as incomplete."""
     tree = scene.home / "tree"
     tree.mkdir()
     program = build(tree, "program", IDS[0], ["-c", "-gsplit-dwarf"])

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Add files that are not like others: that give rights, cannot be linked, or change at the moment.
+"""Add special files: privileged, impossible to link, or changing meanwhile.
 
 usage: check_add_files.py BIDCTL [CASE...]
 
-Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs root or perf is left out without it, and said so.
+Exit status: 0 if all cases pass, 1 if one fails, 77 without a compiler. Cases that need root or perf are skipped without it.
 """
 import contextlib
 import os
@@ -19,12 +19,12 @@ from add_scene import IDS, call, everything_is_right, readelf_id, stored, summar
 from bidctl_scene import DONE, ID_ONE, ID_TWO, REFUSED, Scene, build
 from cases import need
 
-# of struct vfs_cap_data, linux/capability.h: revision 2, effective, CAP_NET_RAW
+# struct vfs_cap_data, linux/capability.h: revision 2, effective, CAP_NET_RAW
 NET_RAW = struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0)
 
 
 def case_second_build_with_other_bytes_is_known(scene):
-    """Debian has builds twice, with some other bytes: the one that comes second is known, and nothing is wrong with it."""
+    """Debian has some ids twice with other bytes: the second file is known, and is no error."""
     content = scene.stripped.read_bytes()
     assert b"GCC: (" in content
     for name, bytes_there in ("a", content), ("b", content.replace(b"GCC: (", b"GCC; (")):
@@ -41,7 +41,7 @@ def case_second_build_with_other_bytes_is_known(scene):
 
 
 def case_privileged_file_is_copied_without_privileges(scene):
-    """What gives rights, or is not for all, is copied without them; what cannot be linked is copied, too (row R16)."""
+    """Privileged and private files are copied without privileges, and so are files that cannot be linked (row R16)."""
     need(os.geteuid() == 0, "needs root, for files that give rights")
     tree = scene.home / "tree"
     tree.mkdir()
@@ -52,7 +52,7 @@ def case_privileged_file_is_copied_without_privileges(scene):
     for name, mode in (("setuid", 0o4755), ("setgid", 0o2755), ("both", 0o6755), ("private", 0o700)):
         programs[name].chmod(mode)
     copied = {"setuid", "setgid", "both", "private"}
-    with contextlib.suppress(OSError):  # not on every file system
+    with contextlib.suppress(OSError):  # some file systems have none
         os.setxattr(programs["capable"], "security.capability", NET_RAW)
         copied.add("capable")
     immutable = shutil.which("chattr") and call("chattr", "+i", programs["immutable"]).returncode == 0
@@ -83,7 +83,7 @@ def case_privileged_file_is_copied_without_privileges(scene):
 
 
 def give(path, how):
-    """Let it be setuid, or capable. False if this file system has no such thing."""
+    """Make the file setuid, or give it a capability. Return False if the file system does not support it."""
     if how == "setuid":
         path.chmod(0o4755)
         return True
@@ -98,7 +98,7 @@ def gives_rights(path):
 
 
 def case_file_privileged_later_is_replaced_by_a_copy(scene):
-    """What was linked and is setuid or capable now is replaced by a copy, by whoever comes upon it: under all its names."""
+    """A hard-linked file that became privileged is replaced under all its names by the next command that finds it."""
     need(os.geteuid() == 0, "needs root, for files that give rights")
     tree = scene.home / "tree"
     for how in ("setuid", "capable"):
@@ -114,7 +114,7 @@ def case_file_privileged_later_is_replaced_by_a_copy(scene):
                 continue
             assert all(gives_rights(elf) for elf in names)
             if comes == "other":
-                # an upgrade has come, and only the store has the old one now
+                # after an upgrade only the store has the old file
                 shutil.rmtree(tree)
                 assert summary(scene.on_store("add", scene.one))[0] == (1, 0, 1, 0)
             elif comes == "verify":
@@ -137,7 +137,10 @@ def names_in(scene, path, ident):
 
 
 def case_private_file_is_copied_for_its_user(scene):
-    """A file that not everybody gets to and reads is copied for who adds it; directories that hide the store, too, do not count."""
+    """
+    A file that not everybody can reach and read is copied for its adder; private directories above both tree and store do not
+    count.
+    """
     user, group = 20001, 20100
     home, program = scene.home / "home", scene.home / "home" / "tree" / "program"
     need(os.geteuid() == 0, "needs root, for other users")
@@ -148,7 +151,7 @@ def case_private_file_is_copied_for_its_user(scene):
     for path in (home, program.parent, program):
         os.chown(path, user, group)
     elf = names_in(scene, program, ID_ONE)
-    cases = {  # (of the directory, of the file) -> is it everybody's?
+    cases = {  # (mode of the directory, of the file) -> everybody can read it
         (0o755, 0o755): True, (0o711, 0o744): True, (0o700, 0o755): False, (0o710, 0o755): False, (0o701, 0o755): False,
         (0o755, 0o640): False, (0o755, 0o604): False, (0o700, 0o640): False,
     }
@@ -162,7 +165,7 @@ def case_private_file_is_copied_for_its_user(scene):
             assert elf.samefile(program) == everybodys, case
             assert everybodys or (st.st_mode & 0o777, st.st_uid) == (0o400, 0), case
             scene.on_store("remove", ID_ONE)
-    # an access control list may refuse somebody: <linux/posix_acl_xattr.h>
+    # an access control list may refuse a user: <linux/posix_acl_xattr.h>
     entries = ((1, 7, -1), (2, 0, 20002), (4, 5, -1), (16, 5, -1), (32, 5, -1))
     refuses = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
     for listed in (home, program):
@@ -183,7 +186,7 @@ def case_private_file_is_copied_for_its_user(scene):
 
 
 def case_class_of_file_changes_with_the_next_add(scene):
-    """A file that is everybody's stays that; one that was copied for who adds it becomes everybody's once that is met so."""
+    """A public file stays public; a private copy becomes public when the file is found in a public place."""
     tree = scene.home / "tree"
     for path in (scene.home.parent.parent, scene.home.parent, scene.home, scene.store):
         path.chmod(0o755)
@@ -196,7 +199,7 @@ def case_class_of_file_changes_with_the_next_add(scene):
         assert summary(scene.on_store("add", what))[0] == (1, 0, 1, 0)
         assert elf.samefile(tree / "program") and elf.stat().st_mode & 0o777 == 0o755
         scene.on_store("remove", ID_ONE)
-        # a scan remembers what it has seen, once that is older than a tick
+        # older than a clock tick, so that the scan cache has it
         time.sleep(0.05)
         scene.on_store("add", what)
         assert elf.stat().st_mode & 0o777 == 0o400
@@ -216,7 +219,7 @@ def case_class_of_file_changes_with_the_next_add(scene):
 
 
 def churn(scene, tree, number, builds, stop):
-    """Until @stop is set, write, replace and remove files of @builds in @tree."""
+    """Write, replace and remove files of @builds in @tree until @stop is set."""
     whole = scene.one.read_bytes()
     turn = 0
     while not stop.is_set():
@@ -227,7 +230,7 @@ def churn(scene, tree, number, builds, stop):
             (directory / "grows").write_bytes(whole[:turn * 997 % len(whole)])
             with open(directory / "grows", "ab") as file:
                 file.write(whole[file.tell():])
-            # of the same id and size, and nothing in it tells
+            # the same id and size, without a visible difference
             with open(directory / "rewritten", "r+b" if (directory / "rewritten").exists() else "wb", buffering=0) as file:
                 data = builds[IDS[number]][turn // 5 % 2]
                 for at in range(0, len(data), 4096):
@@ -258,7 +261,7 @@ def restless(scene, tree, builds):
 
 
 def case_changing_files_are_added_whole_or_refused(scene):
-    """Files that come, go, grow and are replaced while they are added (row R17)."""
+    """Files appear, disappear, grow and are replaced during the additions (row R17)."""
     tree, ids = system_tree(scene, 10)
     builds = {ID_ONE: [scene.one.read_bytes()], ID_TWO: [scene.two.read_bytes()]}
     for number in range(2):
@@ -271,14 +274,14 @@ def case_changing_files_are_added_whole_or_refused(scene):
             assert seen >= len(ids), seen
             expected = {"damaged or cut short", "it is being written", "not an ELF file", "no build-id in it"}
             assert set(reasons) <= expected, reasons
-            # copied to an empty store: what there is of each is what was written at one time
+            # copied to an empty store: each stored file has the bytes of one moment
             for build_id, contents in builds.items() if link == "copy" and turn < 20 else ():
                 path = scene.store / ".build-id" / build_id[:2] / build_id[2:] / "elf"
                 assert not path.exists() or path.read_bytes() in contents, f"{build_id} is a mixture"
             if turn < 20:
                 shutil.rmtree(scene.store)
                 scene.store.mkdir()
-    # a hard link to a file that was written in place afterwards may be anything, but it is not served
+    # a hard link to a file that was then written in place may have any bytes, but is not served
     for build_id in (*builds, *ids):
         got = call(scene.bidctl, "-s", scene.store, "get", "--offline", build_id, "elf", env=scene.environment)
         assert got.returncode in (DONE, REFUSED), got
@@ -286,7 +289,7 @@ def case_changing_files_are_added_whole_or_refused(scene):
 
 
 def case_changed_hard_link_is_quarantined(scene):
-    """What was hard-linked and is another file now goes to the quarantine, as soon as the right one is there to be added."""
+    """A hard link whose file became another build is quarantined when the right file is added."""
     tree, copies = scene.home / "tree", scene.home / "copies"
     for how in ("by name", "in a tree"):
         for directory in (tree, copies):
@@ -311,7 +314,7 @@ def case_changed_hard_link_is_quarantined(scene):
 
 
 def case_first_of_ids_with_equal_beginning_stays(scene):
-    """Of ids that begin alike, whichever came first stays under the 20 bytes that perf's layout has room for."""
+    """Two ids share the first 20 bytes, which are all that perf's layout can hold: the first one stays."""
     longer, another = (build(scene.home, name, ID_ONE + name[-2:]) for name in ("longer-00", "another-ff"))
     scene.on_store("add", "--link=copy", scene.one)
     elf = stored(scene, ID_ONE) / "elf"
@@ -323,7 +326,7 @@ def case_first_of_ids_with_equal_beginning_stays(scene):
     assert added == 0 and refused == 2 and len(reasons) == 1, reasons
     assert scene.on_store("get", "--offline", ID_ONE, "elf").stdout == f"{elf}\n"
     assert everything_is_right(scene) == 1 and not (scene.store / ".bidfs/quarantine").exists()
-    # alone it is found by both, and no other of that length takes its place either
+    # both ids find it while it is alone, and another file of that length does not replace it
     scene.on_store("remove", ID_ONE)
     scene.on_store("add", longer)
     scene.on_store("add", another, status=REFUSED)
@@ -332,7 +335,7 @@ def case_first_of_ids_with_equal_beginning_stays(scene):
 
 
 def case_edited_hard_link_is_not_served(scene):
-    """A hard-linked program that was edited is not served, and stays where it is until "verify --repair" looks at it."""
+    """The edited file stays until "verify --repair" finds it."""
     tree = scene.home / "tree"
     tree.mkdir()
     shutil.copy(scene.one, tree / "program")
@@ -349,7 +352,7 @@ def case_edited_hard_link_is_not_served(scene):
     scene.on_store("verify", "--repair", status=REFUSED)
     (quarantined,) = (scene.store / ".bidfs/quarantine").iterdir()
     assert quarantined.samefile(tree / "program") and not elf.exists(), "nothing is lost"
-    # and there is room for the right one
+    # the right file can be added now
     shutil.copy(scene.one, scene.home / "program")
     assert summary(scene.on_store("add", scene.home / "program"))[0] == (1, 1, 0, 0)
     assert everything_is_right(scene) == 1

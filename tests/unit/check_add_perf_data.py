@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run bidctl add --perf-data on recordings that are made by hand, so that they name what no perf at hand would.
+"""Run bidctl add --perf-data on hand-made recordings, which have contents that installed perfs do not write.
 
 usage: check_add_perf_data.py BIDCTL [--no-fetch]
 """
@@ -29,7 +29,7 @@ def identify(hexadecimal):
 
 
 class Recording:
-    """A perf.data that lists what was sampled."""
+    """A perf.data with a list of sampled builds."""
 
     def __init__(self, directory, name="perf.data", big=False):
         self.path = directory / name
@@ -50,7 +50,7 @@ class Recording:
 
 
 def read(scene, recording, *arguments, status=DONE, **environment):
-    """{path: build} of what was made of it, and all of it."""
+    """Read the recording; return {path: build} and the whole JSON."""
     value = scene.json("add", "--perf-data", recording.write(), *arguments, status=status, **environment)
     found, builds = value["totals"], value["result"]
     assert found["named"] == len(builds) == sum(
@@ -108,7 +108,7 @@ def case_recorded_builds_are_added(scene):
 
 
 def case_module_without_path_is_found_by_name(scene):
-    """A module that perf has no path of, because it is packed as perf knows nothing of, is found where modules are."""
+    """perf has no path of a module with an unknown compression; it is found among the modules."""
     modules = scene.home / "modules"
     packed = module_tree(scene, modules / "6.1.0" / "kernel")
     shutil.copytree(modules / "6.1.0", modules / "5.0")
@@ -120,7 +120,7 @@ def case_module_without_path_is_found_by_name(scene):
     for path, (build_id, _) in packed.items():
         recording.lists(f"[{path.name.partition('.')[0]}]", build_id, KERNEL | SIZED)
     recording.lists("[plain]", ID_GONE, KERNEL | SIZED)
-    # a machine without modules may have no directory for them
+    # a machine without modules may lack the directory
     script = '''mkdir -p /lib/modules; mount --bind "$1" /lib/modules; shift; r=0; "$@" || r=$?
         umount /lib/modules; rmdir /lib/modules 2>/dev/null || :; exit "$r"'''
     done = in_namespace(script, modules, scene.bidctl, "-s", scene.store, "add", "--perf-data", recording.write(), scene=scene)
@@ -139,16 +139,16 @@ def case_recorded_names_are_escaped_on_a_terminal(scene):
 
 
 def case_cut_and_padded_ids_are_found(scene):
-    """A long id that perf cut, a short one that it padded, with zeros or with what was in memory."""
+    """perf cut a long id, and padded short ones with zeros or with old memory."""
     long = build(scene.home, "long", ID_LONG)
     padded, garbage = (pathlib.Path(shutil.copy(scene.short, scene.home / name)) for name in ("padded", "garbage"))
     recording = Recording(scene.home).lists(long, ID_LONG[:40]).lists(padded, ID_SHORT, USER)
     recording.lists(garbage, ID_SHORT + "0123456789ab0123456789ab", USER)
     builds, _ = read(scene, recording)
-    # one object, whatever it is called: the first name in the alphabet brings it in
+    # one object under several names; the first one in the alphabet is added
     assert [builds[str(path)]["state"] for path in (long, garbage, padded)] == ["added", "added", "known"], builds
     assert builds[str(long)]["id"] == ID_LONG[:40] and builds[str(padded)]["id"] == ID_SHORT + "0" * 24, builds
-    # with its size told, what is behind the id is no padding
+    # the recording has the size of the id, so bytes behind it are no padding
     builds, _ = read(scene, Recording(scene.home).lists(garbage, ID_SHORT + "0123456789ab0123456789ab"), status=REFUSED)
     assert builds[str(garbage)]["state"] == "replaced", builds
 
@@ -175,7 +175,7 @@ def case_replaced_program_is_not_added(scene):
     assert found["totals"]["time"] == 1600000000, found
     assert (builds[str(scene.two)]["found_id"], builds[str(scene.two)]["mtime"]) == (ID_TWO, after), builds
     assert builds[str(scene.no_id)]["found_id"] is None, builds
-    # what is in the store is not missed
+    # stored builds are not missing
     kept = build(scene.home, "kept", ID_GONE)
     scene.on_store("add", kept)
     builds, _ = read(scene, recording, status=REFUSED)
@@ -183,7 +183,7 @@ def case_replaced_program_is_not_added(scene):
 
 
 def case_missing_builds_are_listed(scene):
-    """What is not here is listed; what only looks as if it were is left alone."""
+    """The list has missing builds, and no entries that only look like builds."""
     fifo = scene.home / "fifo"
     os.mkfifo(fifo)
     loop = scene.home / "loop"
@@ -195,14 +195,14 @@ def case_missing_builds_are_listed(scene):
     builds, found = read(scene, recording, status=REFUSED)
     assert found["missing"] == 10 and scene.files() == [], found
     assert builds[str(scene.one)]["mode"] == "guest" and builds["[module]"]["mode"] == "kernel", builds
-    # a file that was unlinked may be there again, and one may be named so
+    # an unlinked file may exist again, and a file may have such a name
     deleted = pathlib.Path(shutil.copy(scene.two, scene.home / "odd (deleted)"))
     builds, _ = read(scene, Recording(scene.home).lists(f"{scene.one} (deleted)", ID_ONE).lists(deleted, ID_TWO))
     assert [builds[path]["state"] for path in (f"{scene.one} (deleted)", str(deleted))] == ["added", "added"], builds
 
 
 def case_recorded_names_stay_text(scene):
-    """Text from outside stays text."""
+    """Names from a recording are never interpreted."""
     strange = scene.home / "new\nline\ttab\033[31m"
     shutil.copy(scene.one, strange)
     recording = Recording(scene.home).lists(strange, ID_ONE).lists(b"/latin\xe9", ID_GONE)
@@ -230,7 +230,6 @@ def case_unreadable_files_are_refused(scene):
 
 
 def case_compressed_module_is_identified_by_content(scene):
-    """A compressed module is known by what is in it."""
     module = scene.home / "module.ko"
     shutil.copy(scene.one, module)
     subprocess.run(["xz", "-k", module], check=True, timeout=TIMEOUT)
@@ -243,7 +242,7 @@ def case_compressed_module_is_identified_by_content(scene):
 
 
 def vdso_image():
-    """As this process has it, or None without one."""
+    """Return the vDSO of this process, or None."""
     line = re.search(r"^([0-9a-f]+)-([0-9a-f]+) .*\[vdso\]$", pathlib.Path("/proc/self/maps").read_text(), re.M)
     if not line:
         return None
@@ -254,7 +253,7 @@ def vdso_image():
 
 
 def case_running_kernel_and_vdso_are_added(scene):
-    """The kernel that runs is taken, with its vDSO; another one is missing, and one that is in the store is known."""
+    """The running kernel is added with its vDSO; another kernel is missing, and a stored one is known."""
     notes = pathlib.Path("/sys/kernel/notes")
     found = re.search(rb"\x04\0\0\0(.)\0\0\0\x03\0\0\0GNU\0", notes.read_bytes(), re.S) if notes.exists() else None
     kernel = notes.read_bytes()[found.end():found.end() + found[1][0]].hex()[:40] if found else None
@@ -284,7 +283,7 @@ def case_running_kernel_and_vdso_are_added(scene):
 
 
 def case_names_without_id_are_reported(scene):
-    """Names without an id: an alarm, unless the recording lists what was sampled."""
+    """An error, unless the recording has a list of sampled builds."""
     done = scene.on_store("add", "--perf-data", Recording(scene.home).maps(scene.one).maps("[vdso]").write(), status=REFUSED)
     assert f"-\tunidentified\t{scene.one}\t-\n" in done.stdout and scene.files() == [], done
     assert done.stderr.startswith("bidctl: warning: no build-id for 1 paths"), done.stderr
@@ -300,7 +299,7 @@ def case_names_without_id_are_reported(scene):
 
 
 def case_archive_without_the_vdso_names_it(scene):
-    """No store needs to have a vDSO: the rest is packed, and nothing failed."""
+    """Stores often lack the vDSO: the rest is packed, with success."""
     scene.on_store("add", scene.two)
     recording, target = Recording(scene.home).lists("[vdso]", ID_GONE).lists(scene.two, ID_TWO), scene.home / "a.tar"
     done = scene.on_store("archive", "-o", target, "--perf-data", recording.write())
@@ -308,22 +307,21 @@ def case_archive_without_the_vdso_names_it(scene):
     assert done.stderr == f"bidctl: warning: not in the store: '{ID_GONE}' of '[vdso]'\n", done.stderr
     rows = scene.rows("archive", "-o", target, "--perf-data", recording.path)
     assert {row["path"]: row["reason"] for row in rows} == {"[vdso]": "not in the store", str(scene.two): None}, rows
-    # anything else that is absent is an error, and nothing at all is no archive
+    # another absent build is an error, and an empty archive is not written
     for other in (Recording(scene.home).lists("[ext4]", ID_GONE, KERNEL | SIZED).lists(scene.two, ID_TWO),
                   Recording(scene.home).lists("[vdso]", ID_GONE)):
         scene.on_store("archive", "-o", target, "--perf-data", other.write(), status=REFUSED)
 
 
 def case_missing_reports_names_without_id(scene):
-    """Who asks what is missing is told that not all is known."""
+    """`missing` reports that its list is incomplete."""
     path = Recording(scene.home).maps(scene.no_id).maps(scene.text).write()
     done = scene.on_store("missing", "--perf-data", path, status=REFUSED)
     assert "no build-id for 2 paths" in done.stderr and done.stdout == "", done
 
 
 def case_file_without_id_is_kept_as_a_guess(scene):
-    """A file without a build-id is kept under a content key, from perf and the mount apart, and called a guess wherever it is
-    seen."""
+    """A file without a build-id is stored under a content key, apart from perf and the mount, and shown as a guess."""
     recording = Recording(scene.home).maps(scene.no_id).maps(scene.text).lists(scene.two, ID_TWO)
     path = recording.write()
     done = scene.on_store("add", "--perf-data", path)
@@ -336,7 +334,7 @@ def case_file_without_id_is_kept_as_a_guess(scene):
     kept = scene.store / ".bidfs" / "content-key" / str(scene.no_id)[1:] / key
     assert kept.read_bytes() == scene.no_id.read_bytes() and not kept.samefile(scene.no_id)
     assert not any("no_id" in name for name in scene.files()), "perf would find it"
-    # once, however often, until it changes
+    # once, until the file changes
     scene.on_store("add", "--perf-data", path)
     listed = scene.on_store("list", "--content-keys").stdout
     assert listed == f"{key}\tguess\t{st.st_size}\t{scene.no_id}\n", listed
@@ -347,8 +345,8 @@ def case_file_without_id_is_kept_as_a_guess(scene):
     assert key not in scene.on_store("list").stdout and [row["id"] for row in scene.rows("list")] == [ID_TWO]
     scene.on_store("verify", "--deep")
     damaged = damage(kept)
-    assert "content key" in scene.on_store("verify", "--deep", status=REFUSED).stdout  # corrupt
-    # what is damaged is quarantined, and kept anew from the next recording that names it
+    assert "content key" in scene.on_store("verify", "--deep", status=REFUSED).stdout  # corrupt the stored file
+    # a damaged file is quarantined, and stored again with the next recording that names it
     scene.on_store("verify", "--deep", "--repair", status=REFUSED)
     quarantined, = (scene.store / ".bidfs" / "quarantine").iterdir()
     assert quarantined.name.startswith(f"{key}.content-key.") and quarantined.read_bytes() == damaged, quarantined
@@ -356,12 +354,12 @@ def case_file_without_id_is_kept_as_a_guess(scene):
     scene.on_store("verify", "--deep")
     scene.on_store("add", "--perf-data", path)
     assert kept.read_bytes() == scene.no_id.read_bytes() and scene.on_store("list", "--content-keys").stdout == listed
-    # what was changed after the recording is not it
+    # a file that changed after the recording is another one
     shutil.rmtree(scene.store / ".bidfs" / "content-key")
     os.utime(path, (1500000000, 1500000000))
     builds, found = read_as_it_is(scene, path)
     assert (builds[str(scene.no_id)]["state"], found["guessed"]) == ("unidentified", 0), builds
-    # one that does not list what was sampled is answered in part only
+    # a recording without a list of sampled builds gets a partial result
     read(scene, Recording(scene.home).maps(scene.no_id), status=REFUSED)
 
 
@@ -372,7 +370,7 @@ def damage(kept):
 
 
 def case_changed_program_without_id_is_warned_about(scene):
-    """A recording that lists what was sampled has no id of it; of what was not sampled it does not matter."""
+    """Only if it is in the recording's list of sampled builds."""
     perf, path = Perf(), scene.home / "perf.data"
     head = perf.attr(1 | 2)  # PERF_SAMPLE_IP, PERF_SAMPLE_TID
     for program in (scene.no_id, scene.one):
@@ -387,7 +385,7 @@ def case_changed_program_without_id_is_warned_about(scene):
         line, = [line for line in done.stdout.splitlines() if str(program) in line]
         assert line.startswith(f"-\tunidentified\t{program}\t") and line.endswith(", after the recording"), line
         assert str(scene.text) not in done.stdout, done.stdout
-    # a file of any time is another one if it is shorter than what was mapped
+    # a file that is shorter than its mapping is another one, whatever its time
     for mapped, status in ((1 << 16, DONE), (1 << 20, REFUSED)):
         places = perf.at(os.fsencode(scene.no_id), 7, 0x400000, mapped) + perf.sampled(USER, 7, 0x400000, 3)
         path.write_bytes(perf.pipe(perf.record(ATTR, 0, head) + places + table))
@@ -396,7 +394,7 @@ def case_changed_program_without_id_is_warned_about(scene):
 
 
 def case_guess_is_removed_by_key_path_or_file(scene):
-    """By its content key, by the path that was kept and by the file, sound or damaged; and beside builds of the same path."""
+    """By content key, path and file, intact or damaged, beside builds of the same path."""
     recording = Recording(scene.home).maps(scene.no_id).maps(scene.text).lists(scene.two, ID_TWO).write()
 
     def keep():
@@ -431,7 +429,7 @@ def read_as_it_is(scene, path):
 
 
 def case_truncated_recording_is_used_and_reported(scene):
-    """What is left of a recording is used, and that it is not all is said."""
+    """The intact part is used, and the truncation is reported."""
     recording = Recording(scene.home).maps(scene.one, ID_ONE).lists(scene.two, ID_TWO)
     path = recording.write()
     whole = path.read_bytes()
@@ -455,7 +453,7 @@ def case_recording_is_read_from_standard_input(scene):
 
 
 def case_missing_builds_are_downloaded(scene):
-    """What is not here is fetched, the others are not asked for."""
+    """Only missing builds are requested."""
     recording = Recording(scene.home).lists(scene.one, ID_ONE).lists("/gone/stripped", ID_NOT_STORED).lists(scene.two, ID_GONE)
     recording.lists("/guest", ID_NOT_STORED, GUEST | SIZED).lists("[vdso]", ID_FAR)
     with server(scene) as url:
@@ -472,7 +470,7 @@ def case_missing_builds_are_downloaded(scene):
 
 
 def case_padded_short_id_is_requested_unpadded(scene):
-    """Servers know a short id as it is, and not as perf pads it."""
+    """perf pads short ids; servers know them unpadded."""
     with server(scene) as url:
         root = scene.home / "served" / ID_SHORT
         root.mkdir()
@@ -482,7 +480,7 @@ def case_padded_short_id_is_requested_unpadded(scene):
 
 
 def case_outage_is_not_absence(scene):
-    """An outage is not absence, and many misses are asked for at once."""
+    """Many misses are requested at once, and an outage is not reported as absence."""
     recording = Recording(scene.home)
     for i in range(1, 101):
         recording.lists(f"/gone/{i}", f"{i:02x}" * 20)

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Add whole trees with bidctl that is killed, or has no room: what is there afterwards is whole.
+"""Kill bidctl while it adds a tree, or fill the disk: the store then has whole artifacts only.
 
 usage: check_add_trouble.py BIDCTL [CASE...]
 
-Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs root or strace is left out without it, and said so.
+Exit status: 0 if all cases pass, 1 if one fails, 77 without a compiler. Cases that need root or strace are skipped without it.
 """
 import fcntl
 import os
@@ -25,7 +25,7 @@ from cases import need
 
 
 def case_kill_leaves_whole_artifacts(scene):
-    """Killed at any moment, it leaves whole artifacts, and nothing else."""
+    """Killed at any moment, bidctl leaves whole artifacts and no other file."""
     tree, ids = system_tree(scene, 40)
     for way in ("copy", "auto"):
         for delay in (0.001, 0.003, 0.005, 0.008, 0.012, 0.02):
@@ -45,7 +45,7 @@ def empty_directories(scene):
 
 
 def no_links_between(scene, tree, log, error, **keywords):
-    """Where hard links fail, that is learnt from one; what is killed with the first of the copies leaves nothing of the others."""
+    """Let hard links fail: bidctl tries one, then copies, and a kill during the first copy leaves nothing of the rest."""
     traced_add = ["strace", "-f", "-qq", "-o", log, "-e", "trace=linkat,symlinkat"]
     add = [scene.bidctl, "-s", scene.store, "add", "--jobs=1", tree]
     call(*traced_add, "-e", "inject=symlinkat:signal=KILL:when=1", *add, env=scene.environment, **keywords)
@@ -59,7 +59,7 @@ def case_kill_during_copy_leaves_whole_artifacts(scene):
     need(shutil.which("strace") and os.path.isdir("/dev/shm"), "no strace, or no /dev/shm")
     need(os.stat("/dev/shm").st_dev != scene.home.stat().st_dev, "all is on one file system")
     tree, _ = system_tree(scene, 10)
-    # of files that not everybody gets to no link is tried
+    # bidctl does not try to link private files
     for path in (scene.home.parent.parent, scene.home.parent, scene.home):
         path.chmod(0o755)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as other:
@@ -85,12 +85,12 @@ def case_kill_beside_other_files_leaves_whole_artifacts(scene):
     no_links_between(scene, tree, log, "EPERM", user=NOBODY, group=NOBODY, extra_groups=[])
 
 
-# so that most are before it when it waits for somebody to read of the first ones
+# most files are added before bidctl blocks on its output
 FEW_FILES = ["prlimit", "--nofile=512:512"]
 
 
 def many_programs(scene, count):
-    """A tree of as many programs, each with an id and a long name of its own. Returns it and the ids."""
+    """Make a tree of @count programs with ids and long names; return it and the ids."""
     tree = scene.home / "many"
     tree.mkdir()
     marker = "5a" * 20
@@ -105,7 +105,7 @@ def many_programs(scene, count):
 
 
 def add_and_signal(scene, number, prefix, *arguments):
-    """Add, send it the signal when it waits for who reads what it prints, and read. Returns its status and what it printed."""
+    """Run add, send a signal while it blocks on its output, then read. Return status and output."""
     with subprocess.Popen([*map(str, [*prefix, scene.bidctl, "-s", scene.store, "add", "-v", *arguments])], env=scene.environment,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -122,7 +122,7 @@ def add_and_signal(scene, number, prefix, *arguments):
 
 
 def case_interrupt_reports_what_was_added(scene):
-    """By Ctrl-C it says what it did and that it is not all; what is there has its record; and the rest can follow."""
+    """Ctrl-C: bidctl reports the partial result, each added build has its record, and the rest can be added later."""
     count = 800
     tree, ids = many_programs(scene, count)
     status, output, errors = add_and_signal(scene, signal.SIGINT, FEW_FILES, "--jobs=1", "--link=copy", tree)
@@ -137,14 +137,14 @@ def case_interrupt_reports_what_was_added(scene):
 
 
 def case_ignored_signal_ends_nothing(scene):
-    """What is to be ignored, as SIGHUP is for nohup(1), ends nothing."""
+    """A signal that the parent ignores stays ignored, as SIGHUP for nohup(1)."""
     tree, ids = many_programs(scene, 800)
     status, output, errors = add_and_signal(scene, signal.SIGHUP, ["nohup", *FEW_FILES], "--jobs=1", "--link=copy", tree)
     assert status == DONE and f"added {len(ids)}," in output.splitlines()[-1], (status, errors)
 
 
 def case_full_disk_is_an_error_without_torn_files(scene):
-    """A store that fills up while it is added to (row R13): nothing torn, an error, and what was said to be added is there."""
+    """The store fills up during an addition (row R13): an error, no torn file, and all reported files are stored."""
     tree, ids = system_tree(scene, 40)
     script = ('mount -t tmpfs -o size=2m tmpfs "$1"; status=0; "$2" -s "$1" --verbose add --link=copy "$3" || status=$?; '
               'for file in $(find "$1" -name elf); do '
@@ -158,7 +158,7 @@ def case_full_disk_is_an_error_without_torn_files(scene):
 
 
 def case_file_above_the_space_is_refused_alone(scene):
-    """Of a tree with one file that does not fit, the others are added."""
+    """The other files of the tree are added."""
     tree = scene.home / "tree"
     tree.mkdir()
     for number in range(5):

@@ -24,14 +24,15 @@ def elf_of(path, build_id):
 
 
 def against(scene, which, status=DONE, **environment):
-    """The lines of a check with -v, without their order, and its summary."""
+    """Return the sorted lines of verify -v --against, and its summary."""
     done = scene.on_store("verify", "-v", f"--against={which}", status=status, **environment)
     return sorted(done.stdout.removesuffix(done.summary).splitlines()), done.summary
 
 
 def dpkg_database(scene, **packages):
-    """A database of dpkg with these packages, each with the text of its md5sums. Returns the environment that selects it, with
-    an rpm that has no database."""
+    """
+    Make a database of dpkg with these packages and their md5sums. Return the environment for it, with an rpm without database.
+    """
     admin = scene.home / "dpkg"
     (admin / "info").mkdir(parents=True)
     (admin / "info" / "format").write_text("1\n")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Carry builds from store to store with bidctl archive and unarchive, with tar, and with archives that nobody should trust.
+"""Move builds between stores with bidctl archive and unarchive and with tar, and refuse hostile archives.
 
 usage: check_archive.py BIDCTL [--no-fetch] [CASE...]
 """
@@ -33,7 +33,7 @@ def member(name, content=b"", **fields):
 
 
 def forge(scene, *members, name="forged.tar", packing=""):
-    """An archive of just these, in that order."""
+    """Write an archive of these members in that order."""
     path = scene.home / name
     with tarfile.open(path, f"w:{packing}", format=tarfile.GNU_FORMAT) as archive:
         for info, content in members:
@@ -46,12 +46,12 @@ def elf_of(scene, program, build_id, path="usr/bin/app"):
 
 
 def outside(scene):
-    """What lies beside the store: no archive may ever change it."""
+    """Return the files beside the store, which no archive may change."""
     return sorted(str(path) for path in scene.store.parent.rglob("*") if scene.store not in path.parents)
 
 
 def unarchive(scene, path, status=DONE):
-    """{member's name: what became of it}; and nothing but artifacts came into the store."""
+    """Return {member: result}, and check that only artifacts were stored."""
     before = outside(scene)
     rows = scene.rows("unarchive", path, status=status)
     assert outside(scene) == before
@@ -86,7 +86,7 @@ def case_usage(scene):
 
 
 def case_archive_round_trip_restores_the_store(scene):
-    """With each packing: into another store, and with tar into a directory that perf would read."""
+    """With each compression: into another store, and with tar into perf's cache directory."""
     scene.on_store("add", scene.one, scene.two, scene.short)
     ids = [ID_ONE, ID_TWO, ID_SHORT]
     for packing in PACKINGS:
@@ -112,7 +112,7 @@ def case_archive_is_reproducible(scene):
     scene.on_store("add", scene.one, scene.two, scene.far)
     first, again = scene.home / "first.tar.gz", scene.home / "again.tar.gz"
     scene.on_store("archive", "-o", first, ID_ONE, ID_TWO, ID_FAR)
-    # whoever packs, in whatever order and place
+    # packed by any program, in any order and place
     scene.on_store("archive", "-o", again, ID_FAR, ID_ONE, ID_TWO, ID_ONE, LC_ALL="C.UTF-8", TZ="Asia/Tokyo")
     assert first.read_bytes() == again.read_bytes()
     with tarfile.open(first) as archive:
@@ -146,18 +146,18 @@ def case_archive_works_through_pipes(scene):
                           text=True, timeout=TIMEOUT)
     assert done.returncode == DONE and sorted(done.stderr.splitlines()) == ["added 1, known 0, refused 0, 17 KiB",
                                                                             "packed 1, missing 0, 17 KiB"], done
-    # what is not there is said, and the rest is packed
+    # a missing build is reported, and the rest is packed
     done = scene.on_store("archive", "-o", scene.home / "a.tar", ID_ONE, ID_NOT_STORED, status=REFUSED)
     assert done.summary.startswith("packed 1, missing 1, ") and f"not in the store: '{ID_NOT_STORED}'" in done.stderr, done
     assert done.stderr.endswith(f"'{ID_NOT_STORED}'\n"), done.stderr
-    # nothing at all is no archive, and does not take the place of one
+    # an empty archive is not written and replaces no older one
     before = (scene.home / "a.tar").read_bytes()
     scene.on_store("archive", "-o", scene.home / "a.tar", ID_NOT_STORED, status=REFUSED)
     assert (scene.home / "a.tar").read_bytes() == before
 
 
 def case_failed_archive_leaves_the_old_one(scene):
-    """An archive that cannot be written leaves the older one, and nothing else."""
+    """A failed write leaves the older archive and no other file."""
     scene.on_store("add", scene.one)
     target = scene.home / "a.tar"
     target.write_text("older")
@@ -173,7 +173,7 @@ def case_failed_archive_leaves_the_old_one(scene):
 
 
 def case_full_store_refuses_unarchive(scene):
-    """It is the store that has no space left, and not what is added to it."""
+    """The error names the store, not the added file."""
     cases.need(os.geteuid() == 0, "needs root to mount a small file system")
     path, full = scene.home / "both.tar", scene.home / "full"
     scene.on_store("add", scene.one, scene.two)
@@ -189,7 +189,7 @@ def case_full_store_refuses_unarchive(scene):
 
 
 def case_closed_output_keeps_text_out_of_the_archive(scene):
-    """What is said on a standard output that is closed does not end up in the archive."""
+    """Text for a closed standard output must not go into the archive's descriptor."""
     scene.on_store("add", scene.one)
     path = scene.home / "quiet.tar.gz"
     argv = [scene.bidctl, "--store", scene.store, "archive", "-v", "--output", path, ID_ONE]
@@ -200,7 +200,7 @@ def case_closed_output_keeps_text_out_of_the_archive(scene):
 
 
 def case_every_kind_is_archived(scene):
-    """Whatever a build may have, in perf's order or any other."""
+    """All kinds of files of a build, in any order."""
     debug, code = scene.home / "debug", scene.home / "code"
     subprocess.run(["objcopy", "--only-keep-debug", scene.one, debug], check=True, timeout=TIMEOUT)
     subprocess.run(["strip", "-o", code, scene.one], check=True, timeout=TIMEOUT)
@@ -214,14 +214,14 @@ def case_every_kind_is_archived(scene):
     found = unarchive(scene, forged)
     assert {name: row["state"] for name, row in found.items()} == {
         name: "known" if content == b"" else "added" for name, content in members.items()}, found
-    # all of it is known then, and so are perf's empty probe caches where there is none yet
+    # all files are known then, and so are perf's empty probe caches
     assert {row["state"] for row in unarchive(scene, forged).values()} == {"known"}
     for name in list(members)[:4]:
         assert (scene.store / name).read_bytes() == members[name], name
     assert (scene.store / f"lib/modules/6/two.ko.xz/{ID_TWO}/elf").read_bytes() == scene.two.read_bytes(), "not unpacked"
     assert scene.on_store("get", ID_ONE).stdout.endswith("/debug\n")
     assert [row["path"] for row in scene.rows("list") if row["id"] == ID_ONE] == ["/usr/bin/app"]
-    # and all of it goes on from there
+    # and the second store makes the same archive
     archive, other = scene.home / "a.tar.zst", scene.home / "other"
     scene.on_store("archive", "-o", archive, ID_ONE, ID_TWO, ID_FAR, ID_SHORT, KERNEL)
     other.mkdir()
@@ -230,7 +230,7 @@ def case_every_kind_is_archived(scene):
 
 
 def case_unreadable_artifact_is_reported(scene):
-    """What is there of a build and cannot be had is told, though the rest of it is packed."""
+    """The unreadable file of a build is named, though the rest of the build is packed."""
     debug, archive = scene.home / "debug", scene.home / "a.tar"
     subprocess.run(["objcopy", "--only-keep-debug", scene.one, debug], check=True, timeout=TIMEOUT)
     scene.on_store("add", "--link=copy", scene.one, debug, scene.two)
@@ -248,7 +248,7 @@ def case_unreadable_artifact_is_reported(scene):
 
 
 def case_unarchive_adds_the_path_to_a_stored_build(scene):
-    """A build that is there gets the archive's path as another name; what was fetched is somebody's from now on."""
+    """A stored build gets the archive's path as another name; a download becomes an added build."""
     archive = forge(scene, elf_of(scene, "one", ID_ONE), elf_of(scene, "one", ID_ONE, "opt/app"),
                     member(f"opt/app/{ID_ONE}/elf", type=tarfile.LNKTYPE, linkname=f"usr/bin/app/{ID_ONE}/elf"))
     scene.on_store("unarchive", archive)
@@ -258,7 +258,7 @@ def case_unarchive_adds_the_path_to_a_stored_build(scene):
 
 
 def hostile(scene):
-    """{what it is: a member that must be refused}"""
+    """Return {description: member that must be refused}."""
     one, far = scene.one.read_bytes(), scene.far.read_bytes()
     return {
         "absolute": member(f"/usr/bin/app/{ID_ONE}/elf", one),
@@ -311,7 +311,7 @@ def hostile(scene):
 
 
 def case_hostile_member_is_refused_alone(scene):
-    """Each is refused by itself, leaves nothing, and the good one behind it is taken."""
+    """Nothing of the member is left, and the good member behind it is stored."""
     for what, bad in hostile(scene).items():
         shutil.rmtree(scene.store)
         scene.store.mkdir()
@@ -323,7 +323,7 @@ def case_hostile_member_is_refused_alone(scene):
 
 
 def case_many_refusals_are_counted(scene):
-    """Many complaints are counted, not all shown."""
+    """The first complaints are shown, the others counted."""
     bad = list(hostile(scene).values())
     done = scene.on_store("unarchive", forge(scene, *bad, elf_of(scene, "far", ID_FAR)), status=REFUSED)
     assert done.summary.startswith(f"added 1, known 0, refused {len(bad)}, "), done.stdout
@@ -333,7 +333,7 @@ def case_many_refusals_are_counted(scene):
 
 
 def huge(name, size):
-    """The header of a member that claims this size, of which nothing but a hole is there: GNU's sparse format."""
+    """Return a header of a sparse member (GNU format) with this size, which has no data."""
     info = tarfile.TarInfo(name)
     header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
     header[156:157] = b"S"
@@ -347,7 +347,7 @@ def huge(name, size):
 
 
 def case_huge_member_is_refused(scene):
-    """A tebibyte that is not there is refused, and so is one that is claimed to come."""
+    """A tebibyte of hole is refused, and so is a tebibyte of claimed data."""
     path = forge(scene, elf_of(scene, "far", ID_FAR))
     good = path.read_bytes()
     path.write_bytes(huge(f"usr/bin/app/{ID_ONE}/elf", 1 << 40) + good)
@@ -364,7 +364,7 @@ def case_huge_member_is_refused(scene):
 
 
 def case_compression_bomb_is_refused(scene):
-    """Much of nothing in a few kibibytes ends it, whether anybody wants the member or not."""
+    """A few kibibytes that unpack to a lot end the archive, whether their member is wanted or not."""
     cases.need(shutil.which("zstd"), "no zstd")
     for name, head in ((f"usr/bin/app/{ID_ONE}/elf", scene.one.read_bytes()), ("anything", b"")):
         plain = scene.home / "bomb.tar"
@@ -381,7 +381,7 @@ def case_compression_bomb_is_refused(scene):
 
 
 def case_bomb_of_many_modules_is_refused(scene):
-    """Many modules of a few kibibytes that unpack to as much as one may: together they are a bomb, and end it."""
+    """Many small modules that unpack to the limit each exceed the limit for all."""
     cases.need(shutil.which("zstd"), "no zstd")
     large, ids = scene.home / "large.ko", [f"{n:02x}" * 20 for n in range(8)]
     members, head = [], scene.one.read_bytes()
@@ -412,7 +412,7 @@ def case_other_file_is_no_archive(scene):
 
 
 def case_damaged_header_ends_the_archive(scene):
-    """Behind a header that is not whole nothing is believed; and nothing of it is shown as a member."""
+    """Nothing behind a damaged header is used or shown as a member."""
     path = forge(scene, elf_of(scene, "one", ID_ONE), elf_of(scene, "far", ID_FAR))
     data = bytearray(path.read_bytes())
     data[data.index(b"usr/bin/app/" + ID_FAR.encode()) + 3] ^= 1
@@ -423,7 +423,7 @@ def case_damaged_header_ends_the_archive(scene):
 
 
 def all_of(scene, symbols, name="perf.symbols.tar.bz2", recording="perf.data"):
-    """What perf archive --all packs: the recording, and the archive of its builds."""
+    """Make a recording and the archive of its builds, packed as perf archive --all does."""
     return forge(scene, member(recording, b"PERFILE2" + bytes(4096)), member(name, symbols), name="all.tar.bz2", packing="bz2")
 
 
@@ -441,13 +441,13 @@ def case_archive_with_its_recording_is_taken(scene):
 
 
 def case_hostile_archive_with_its_recording_is_refused(scene):
-    """An archive in the archive is held to the same limits as the one around it."""
+    """The limits of an archive hold for an archive inside it."""
     scene.on_store("add", scene.one)
     symbols = scene.home / "symbols.tar"
     scene.on_store("archive", "-o", symbols, ID_ONE)
     scene.on_store("remove", ID_ONE)
     good = symbols.read_bytes()
-    # in the nested one nothing but builds is taken
+    # only builds are taken from the nested archive
     for bad in (member("perf.symbols.tar", good), member("perf.data", b"PERFILE2")):
         found = unarchive(scene, all_of(scene, forge(scene, bad).read_bytes()), status=REFUSED)
         assert {row["state"] for row in found.values()} == {"refused"} and scene.files() == [], found
@@ -460,7 +460,7 @@ def case_hostile_archive_with_its_recording_is_refused(scene):
 
 
 def case_archive_with_changed_bytes_is_refused(scene):
-    """What was fetched first under an id is remembered when it is gone, and an archive that has other bytes is refused for that."""
+    """The first-seen digest of an id outlives its file, and other bytes are refused."""
     with server(scene) as url:
         scene.on_store("get", f"--url={url}", ID_NOT_STORED)
     scene.on_store("remove", ID_NOT_STORED)
@@ -470,7 +470,7 @@ def case_archive_with_changed_bytes_is_refused(scene):
 
 
 def case_damaged_archive_yields_its_right_members(scene):
-    """Cut off anywhere, or with bytes changed: what is taken is right, and what is lost is said."""
+    """Cut off anywhere, or with changed bytes: stored members are right, and lost ones are reported."""
     scene.on_store("add", scene.one, scene.far)
     seed = int(os.environ.get("BID_TEST_SEED", "1"))
     rounds = int(os.environ.get("BID_TEST_ROUNDS", "12"))
@@ -482,7 +482,7 @@ def case_damaged_archive_yields_its_right_members(scene):
         for number in range(rounds):
             damaged = bytearray(content)
             if number % 2:
-                # without the end of the tar archive, too, which is 10 KiB of zeros at most
+                # a cut within the end of the tar archive counts as well, which is 10 KiB of zeros at most
                 del damaged[generator.randrange(len(damaged) * 2 // 3):]
             else:
                 for _ in range(generator.randrange(1, 20)):
@@ -519,14 +519,14 @@ def case_builds_of_lower_stores_are_archived(scene):
 
 
 def refers(scene, path, build_id):
-    """Let the debug information of that file refer to the file of that id, as dwz -m does."""
+    """Let the debug information of a file refer to the file of that id, as dwz -m does."""
     link = scene.home / "link"
     link.write_bytes(b"common.debug\0" + bytes.fromhex(build_id))
     subprocess.run(["objcopy", "--add-section", f".gnu_debugaltlink={link}", path], check=True, timeout=TIMEOUT)
 
 
 def case_dwz_file_is_archived_once(scene):
-    """What debug information refers to comes along, once, and is missing if it is not there."""
+    """The file that debug information refers to is packed once, or reported missing."""
     for program in (scene.one, scene.far):
         copy = scene.home / f"{program.name}.dwz"
         shutil.copy(program, copy)
@@ -562,9 +562,9 @@ def case_missing_builds_are_downloaded_into_the_archive(scene):
     other = pathlib.Path(scene.home / "other")
     other.mkdir()
     assert scene.run("--store", other, "unarchive", archive).summary.startswith("added 2, ")
-    # it is his own now who carried it along, and no eviction takes it
+    # the unarchived file counts as added, and no eviction removes it
     assert "evicted 0" in scene.run("--store", other, "gc", "--cache-size=1").stdout
-    # the same where it was fetched before it came along
+    # an earlier download counts as added, too
     told = scene.on_store("gc", "--cache-size=1", "--dry-run").stdout
     assert "would evict 2" in told, told
     assert {row["state"] for row in unarchive(scene, archive).values()} == {"known"}

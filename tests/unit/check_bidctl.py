@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run bidctl as people and scripts do, on stores that are filled with programs compiled here.
+"""Run bidctl as users and scripts do, on stores filled with programs compiled here.
 
 usage: check_bidctl.py BIDCTL [--no-fetch] [CASE...]
 
-Exits 0 if all is as it should be, 1 if not, 77 without a compiler.
+Exit status: 0 if all cases pass, 1 if one fails, 77 without a compiler.
 """
 import os
 import pathlib
@@ -100,7 +100,7 @@ def case_add_reports_each_file(scene):
     assert os.readlink(link) == f"../..{scene.one}/{ID_ONE}", "perf would not find it"
 
     files = scene.rows("add", scene.far, scene.one, scene.text, status=REFUSED)
-    # what is refused is said at once
+    # an error comes before any work
     text, one, known = files
     assert (one["file"], one["id"], one["kind"], one["state"]) == (str(scene.far), ID_FAR, "elf", "added"), one
     assert known["state"] == "known" and known["link"] is None, known
@@ -114,7 +114,7 @@ def case_add_verbose_names_link_and_path(scene):
 
 
 def case_add_link_is_done_or_refused(scene):
-    """What was asked for is done or refused, and never something else."""
+    """The requested link mode is used, or the file is refused."""
     scene.on_store("add", "--link=copy", scene.one)
     assert (scene.store / str(scene.one)[1:] / ID_ONE / "elf").stat().st_ino != scene.one.stat().st_ino
     # the store of a test and its programs are on one file system
@@ -126,7 +126,7 @@ def case_add_link_is_done_or_refused(scene):
 
 
 def case_add_takes_names_with_a_dash(scene):
-    """A file whose name begins with a dash, and one with what a terminal obeys in it, of which some has two bytes in UTF-8."""
+    """Names that begin with a dash, that contain control characters, and some of these in two bytes of UTF-8."""
     hostile = "new\nline\033\u009b31m\x7f\u202egpj"
     shutil.copy(scene.one, scene.home / "-dash")
     shutil.copy(scene.two, scene.home / hostile)
@@ -145,7 +145,7 @@ def case_add_takes_names_with_a_dash(scene):
 
 
 def case_store_is_chosen_by_option_and_environment(scene):
-    """Which store is used, and which one is made."""
+    """Check which store is used, and which one is created."""
     default = scene.home / ".debug"
     assert scene.run("list").stdout == "" and not default.exists(), "listing must not make a store"
     assert read_json(scene.run("list", "--json").stdout)["result"] == []
@@ -181,7 +181,7 @@ def case_list_prints_one_line_per_build(scene):
     assert all(abs(row.pop("time") - time.time()) < 100 for row in found)
     assert found == [{"id": row[0], "kinds": ["elf"], "size": int(row[2]), "path": row[3]} for row in rows]
 
-    # perf's other kinds, and a link that leads to nothing
+    # perf's other kinds, and a dangling link
     directory = scene.store / str(scene.one)[1:] / ID_ONE
     (directory / "probes").write_text("#x\n")
     (scene.store / ".build-id" / "00").mkdir()
@@ -241,7 +241,7 @@ def case_show_prints_artifacts_and_paths(scene):
     assert re.search(r"^debuginfo +the same file as elf$", text, re.M), text
     info = scene.row("show", ID_ONE)
     assert info["id"] == ID_ONE and info["paths"] == [str(scene.one)], info
-    # further names, in order; one that is gone is not named
+    # further names, in order, without removed ones
     copies = [shutil.copy(scene.one, f"{scene.home}/{name}") for name in ("b", "a", "c")]
     scene.on_store("add", *copies)
     assert scene.row("show", ID_ONE)["paths"] == [str(scene.one), *sorted(copies)] == \
@@ -249,10 +249,10 @@ def case_show_prints_artifacts_and_paths(scene):
     scene.on_store("remove", copies[1])
     scene.on_store("verify")
     assert scene.row("show", ID_ONE)["paths"] == [str(scene.one), copies[0], copies[2]]
-    # perf's link leads to another name then
+    # perf's link then leads to another name
     scene.on_store("remove", scene.one)
     assert sorted(scene.row("show", ID_ONE)["paths"]) == [copies[0], copies[2]]
-    # what was lost is found again
+    # the lost name is restored
     shutil.rmtree(scene.store / ".bidfs/name")
     assert len(scene.row("show", ID_ONE)["paths"]) == 1
     scene.on_store("verify", "--repair", "--offline")
@@ -264,7 +264,7 @@ def case_show_prints_artifacts_and_paths(scene):
     assert info["artifacts"]["elf"]["size"] == scene.one.stat().st_size and info["artifacts"]["elf"]["how"] == "added", info
     assert "debuginfo" not in scene.row("show", ID_NOT_STORED)["artifacts"], "a stripped program has none"
 
-    # another build under this name: it is said, and not served
+    # a different build under this name is reported and not served
     elf = scene.store / str(scene.stripped)[1:] / ID_NOT_STORED / "elf"
     elf.unlink()
     shutil.copy(scene.two, elf)
@@ -292,7 +292,7 @@ def case_abbreviated_id_is_accepted(scene):
 
 
 def case_id_in_capitals_is_accepted(scene):
-    """An id is the same in capitals, whole or not."""
+    """Whole ids and abbreviations."""
     scene.on_store("add", scene.one)
     for text in (ID_ONE.upper(), ID_ONE.capitalize(), ID_ONE[:9].upper()):
         assert scene.row("show", text)["id"] == ID_ONE, text
@@ -304,7 +304,7 @@ def case_id_in_capitals_is_accepted(scene):
 
 
 def case_operands_name_the_same_build(scene):
-    """An id, a file, a path whose file is gone, and the kind before or behind."""
+    """An id, a file, the path of a removed file, and the kind before or behind it."""
     program = pathlib.Path(shutil.copy(scene.one, scene.home / "program"))
     scene.on_store("add", "--link=copy", program, scene.far)
     path = scene.on_store("get", ID_ONE, "elf").stdout
@@ -351,7 +351,7 @@ def case_doctor_names_what_is_bad(scene):
     assert results(status=None)["server"]["reason"] in ("no server is configured", "this bidctl is built without fetching")
     text = scene.on_store("doctor", "--offline", status=None).stdout
     assert re.search(rf"^ok +store +{scene.store}$", text, re.M), text
-    # a configuration of perf that cannot be read names no store
+    # an unreadable configuration of perf names no store
     (scene.home / ".perfconfig").mkdir()
     text = scene.run("-q", "doctor", "--offline", status=REFUSED).stdout
     assert re.search("^bad +store ", text, re.M) and not re.search("^ok", text, re.M), text
@@ -457,7 +457,7 @@ def case_mount_runs_the_helper_beside_it(scene):
 
 
 def case_ambiguous_id_shows_ten_candidates(scene):
-    """Twelve links that begin alike: ten are shown."""
+    """Twelve links have this prefix."""
     directory = scene.store / ".build-id" / "aa"
     directory.mkdir(parents=True)
     for i in range(12):
@@ -469,7 +469,7 @@ def case_ambiguous_id_shows_ten_candidates(scene):
 
 
 def case_show_path_prints_every_build(scene):
-    """Every build of a path, whatever is there now, and by a link to it too."""
+    """All builds of a path, whatever is there now, also by a link to it."""
     program = scene.home / "program"
     for made in (scene.one, scene.two):
         program.unlink(missing_ok=True)
@@ -480,7 +480,7 @@ def case_show_path_prints_every_build(scene):
         text = scene.on_store("show", scene.home / name).stdout
         assert sorted(re.findall("^build-id +([0-9a-f]+)$", text, re.M)) == sorted([ID_ONE, ID_TWO]), text
     assert sorted(row["id"] for row in scene.rows("show", program)) == sorted([ID_ONE, ID_TWO])
-    # as a shell has it; and perf's own names, as a list shows them
+    # in the form of a shell, and perf's own names in the form of a list
     for name in ("alias", "./alias"):
         found = subprocess.run([scene.bidctl, "--store", scene.store, "--json", "show", name], env=scene.environment,
                                cwd=scene.home, stdout=subprocess.PIPE, check=True, timeout=TIMEOUT)
@@ -498,7 +498,7 @@ def case_show_path_prints_every_build(scene):
 
 
 def case_one_byte_id_is_refused(scene):
-    """One byte leaves nothing for the name of perf's link: such a file is refused, and leaves nothing."""
+    """perf's link would have an empty name: the file is refused, and nothing is stored."""
     tiny, two = build(scene.home, "tiny", "ab"), build(scene.home, "tiny2", "abcd")
     done = scene.on_store("add", "--verbose", tiny, two, status=REFUSED)
     assert f"no build-id in it: '{tiny}'" in done.stderr and "added 1, known 0, refused 1" in done.summary, done

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What one more build costs whoever looks through a whole store: system calls, of which there are as many on every machine.
+"""Count the system calls that each build costs commands that read a whole store, a figure that is the same on all machines.
 
 usage: check_costs.py BIDCTL
 
-Exits 0 if all is as it should be, 1 if not, 77 without strace.
+Exit status: 0 if all costs are below their limits, 1 if not, 77 without strace.
 """
 import hashlib
 import os
@@ -22,22 +22,22 @@ TIMEOUT = 120
 FILES_WANTED, SYNCS_MAX = 4096, 6
 DISARMING_MORE = 20
 
-# system calls a build; of a directory with an ELF file in it, and perf's link to it
+# system calls for each build: a directory with an ELF file, and perf's link to it
 LIMITS = {
-    # the link; the directory: open, stat, close; which of five files are there
+    # the link; the directory: open, stat, close; and a stat for each of five files
     ("list",): 9.1,
     ("list", "--json"): 9.1,
     ("list", "--by=size"): 9.1,
     ("list", "--by=time"): 9.1,
     ("list", "--by=path"): 9.1,
     # the directory: open, two reads, close; the file: open, stat, read, capabilities, close; the link; and a tenth of the directory
-    # that this is in
+    # of the path
     ("verify", "--jobs=1"): 10.6,
-    # all is read at once
+    # the whole file is read at once
     ("verify", "--deep", "--jobs=1"): 12.6,
 }
 
-# the same where each has a path of its own
+# builds with a path of their own
 ADDED_LIMITS = {
     ("verify", "--jobs=1"): 14.2,
     ("verify", "--deep", "--jobs=1"): 17.2,
@@ -45,14 +45,14 @@ ADDED_LIMITS = {
 
 
 def image(ident):
-    """The smallest file that carries an id."""
+    """Return the smallest ELF file with an id."""
     note = struct.pack("<III4s", 4, len(ident), 3, b"GNU\0") + ident
     segment = struct.pack("<IIQQQQQQ", 4, 4, 64 + 56, 0, 0, len(note), len(note), 4)
     return struct.pack("<4sBBB9xHHIQQQIHHHHHH", b"\x7fELF", 2, 1, 1, 3, 62, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0) + segment + note
 
 
 def ident_of(number):
-    """All of one first byte: what a directory of links costs is not what a build costs."""
+    """Return an id; all ids share the first byte, so that the cost of link directories does not count."""
     return b"\xab" + hashlib.sha1(str(number).encode()).digest()[:18] + b"\x01"
 
 
@@ -82,22 +82,22 @@ def add(bidctl, store, tree, builds):
 
 
 def syncs(bidctl, store, tree, log):
-    """How often all is brought to disk to add the files of a tree as copies: twice for each 512, once more in the end."""
+    """Count the syncfs calls of an addition of copies: twice for each 512, and once at the end."""
     store.mkdir()
     run("strace", "-f", "-qq", "-e", "trace=syncfs", "-o", log, bidctl, "--store", store, "add", "--link=copy", tree)
     return sum(" syncfs(" in line for line in log.read_text(encoding="utf-8", errors="replace").splitlines())
 
 
 def calls(bidctl, store, command, log):
-    """How many it makes."""
+    """Count the system calls of a command."""
     run("strace", "-f", "-qq", "-o", log, bidctl, "--store", store, *command)
-    # a call that another thread interrupted has a line for its end; memory is nobody's business
+    # do not count the second half of an interrupted call, nor calls that manage memory and locks
     return sum("resumed>" not in line and not any(f" {name}(" in line for name in ("futex", "mmap", "munmap", "brk", "madvise"))
                for line in log.read_text(encoding="utf-8", errors="replace").splitlines())
 
 
 def disarming(bidctl, store, program, log):
-    """How many system calls it takes to add a program that is there, and setuid: its names are known, and are not looked for."""
+    """Count the system calls of adding a program whose stored copy is setuid: its known names need no search."""
     elf = store / "usr" / "lib" / "lib0.so" / ident_of(0).hex() / "elf"
     program.write_bytes(image(ident_of(0)))
     run(bidctl, "--store", store, "add", "--link=copy", program)
@@ -127,7 +127,7 @@ def main():
         few, many = (disarming(bidctl, top / f"plain-{builds}", top / "program", top / "log") for builds in (FEW, MANY))
         print(f"bidctl add of what is setuid in the store: {few} calls with {FEW} builds, {many} with {MANY}")
         failed += many > few + DISARMING_MORE
-        # those who may not open so many files at once do with smaller batches
+        # a lower limit of open files makes smaller batches
         if resource.getrlimit(resource.RLIMIT_NOFILE)[1] >= FILES_WANTED:
             n = syncs(bidctl, top / "copies", top / f"tree-{MANY}", top / "log")
             print(f"bidctl add --link=copy of {MANY}: {n} times syncfs, {SYNCS_MAX} at most")

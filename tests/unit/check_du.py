@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run bidctl du, which shows what a store takes.
+"""Run bidctl du, which shows the space that a store takes.
 
 usage: check_du.py BIDCTL [--no-fetch] [CASE...]
 """
@@ -16,7 +16,7 @@ def on_disk(path):
 
 
 def rows(scene, *arguments):
-    """(kind, origin) -> (files, bytes), and the sum."""
+    """Return {(kind, origin): (files, bytes)}, and the sum."""
     done = scene.on_store("du", *arguments)
     lines = [line.split("\t") for line in done.stdout.removesuffix(done.summary).splitlines()]
     return {(kind, origin): (int(files), int(size)) for kind, origin, files, size in lines}, done.summary

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run bidctl gc, which evicts what was fetched.
+"""Run bidctl gc, which evicts downloads.
 
 usage: check_gc.py BIDCTL [--no-fetch]
 """
@@ -32,21 +32,21 @@ def case_gc_removes_old_quarantined_files(scene):
 
 
 def case_gc_expires_scan_caches(scene):
-    """What was found of a tree goes when no scan has looked at it for a month, and not while scans find nothing new."""
+    """The cache of a tree expires a month after its last scan; scans without new files count."""
     place = scene.store / ".bidfs" / "scan"
     trees = [scene.home / "one", scene.home / "two"]
     caches = []
     for tree in trees:
         tree.mkdir()
         (tree / "text").touch()
-        time.sleep(0.05)  # longer than a tick of the clock, so that what is found of it is remembered
+        time.sleep(0.05)  # longer than a clock tick, so that the scan cache has it
         scene.on_store("add", tree)
         caches += [path for path in place.iterdir() if path not in caches]
     (place / "notes").touch()
     old = time.time() - 31 * 86400
     for path in caches + [place / "notes"]:
         os.utime(path, (old, old))
-    # nothing new: it is looked at, and stays as it is
+    # nothing new: the scan leaves the cache as it is, and marks it as used
     scene.on_store("add", trees[0])
     assert caches[0].stat().st_mtime > old + 86400, "its use was not noted"
     just = time.time() - 3600
@@ -62,7 +62,7 @@ def case_gc_expires_scan_caches(scene):
 
 
 def case_gc_continues_past_unreadable_directories(scene):
-    """A directory that cannot be read, as of another who keeps builds in the same store, has nothing to say to what is evicted."""
+    """A private directory of another user in the same store hinders no eviction."""
     let_nobody_in(scene)
     scene.on_store("add", "--link=copy", scene.one)
     with server(scene) as url:
@@ -78,7 +78,7 @@ def case_gc_continues_past_unreadable_directories(scene):
 
 
 def case_gc_evicts_derived_files(scene):
-    """A compressed module of a lower store is unpacked once, and that goes like what was fetched: least recently used first."""
+    """A compressed module of a lower store is unpacked once, and evicted as downloads are: least recently used first."""
     place = scene.store / ".bidfs" / "unpacked"
     lower = scene.home / "lower"
     scene.store.mkdir(exist_ok=True)
@@ -105,13 +105,13 @@ def case_gc_evicts_derived_files(scene):
     assert [(gone["id"], gone["origin"]) for gone in done["result"]] == [(ID_ONE, "derived")], done
     assert done["totals"]["derived"] == 2, done
     assert not kept[ID_ONE].exists() and kept[ID_TWO].exists()
-    # who has it open keeps it
+    # an open file is kept
     with open(kept[ID_TWO], "rb"):
         done = scene.totals("gc", "--cache-size=1", status=REFUSED)
         assert done["in_use"] == 1 and kept[ID_TWO].exists(), done
     done = scene.totals("gc", "--cache-size=1")
     assert done["evicted"] == 1 and not kept[ID_TWO].exists(), done
-    # and it is made again
+    # it is unpacked again
     scene.on_store("get", f"--lower={lower}", ID_ONE, "elf")
     assert kept[ID_ONE].exists()
 
@@ -137,7 +137,7 @@ def case_gc_evicts_to_its_limits(scene):
     before = scene.files()
     text = scene.on_store("gc").stdout
     assert text.startswith("fetched 2 artifacts, ") and text.endswith("; evicted 0, 0 B\n"), text
-    # who writes sweeps this away; who only wants to know does not write
+    # a writer removes it; a dry run does not write
     abandoned = scene.store / ".bidfs" / "tmp" / "temp-0123456789abcdef"
     abandoned.parent.mkdir(exist_ok=True)
     abandoned.touch()
@@ -152,7 +152,7 @@ def case_gc_evicts_to_its_limits(scene):
     for size, evicted in ((fetched / 1024, 0), ((fetched - 1) / 1024, 1)):
         assert scene.totals("gc", "-n", f"--cache-size={size:.10f}K")["evicted"] == evicted
     assert scene.files() == before
-    # the one that was used last stays
+    # the most recently used file stays
     record = scene.store / ".bidfs" / "record" / ID_NOT_STORED[:2] / f"{ID_NOT_STORED[2:]}.elf"
     os.utime(record, (0, 0))
     scene.on_store("get", ID_NOT_STORED, "elf")

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run bidctl get for one artifact: what is here, what a server has, and what nobody has.
+"""Run bidctl get for one artifact: stored, on a server, or absent.
 
 usage: check_get.py BIDCTL [--no-fetch]
 
-With --no-fetch BIDCTL was built without fetching, and must say so.
+With --no-fetch BIDCTL was built without fetching, and must report so.
 """
 import functools
 import os
@@ -40,13 +40,12 @@ def case_get_prints_the_stored_path(scene):
 
 
 def case_get_finds_files_of_a_read_only_store(scene):
-    """What is there is found in a store that cannot be written."""
     scene.on_store("add", scene.one)
     shutil.rmtree(scene.store / ".bidfs")
     scene.store.chmod(0o555)
     try:
         if os.geteuid() == 0:
-            # another user, to whom modes mean something
+            # another user, because modes do not limit root
             command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", scene.bidctl]
             for parent in (scene.store.parent, scene.store.parent.parent):
                 parent.chmod(0o755)
@@ -63,7 +62,7 @@ def case_get_finds_files_of_a_read_only_store(scene):
 
 
 def case_get_cannot_download_into_a_read_only_store(scene):
-    """What is not in a store that cannot be written is not known to be absent if there are servers, of which none is asked."""
+    """With servers in the environment, an artifact that is not stored is unknown rather than absent; no server gets a request."""
     scene.on_store("add", scene.one)
     shutil.rmtree(scene.store / ".bidfs")
     scene.store.chmod(0o555)
@@ -86,9 +85,9 @@ def case_get_cannot_download_into_a_read_only_store(scene):
             assert done.stderr == f"bidctl: error: the store cannot be written, so no server is asked: '{scene.store}'\n", done
             assert "absent" not in done.stdout.replace("absent 0", "").replace('"absent":0', ""), done
             assert done.stdout.count("nobody was asked") == 4, done
-            # what is here is here
+            # stored files are served
             assert run("-", url, urls=urls, lines=f"{ID_ONE}\n", status=DONE).stderr == ""
-        # who has no servers, or wants none, has the answer
+        # without servers, or with --offline, the artifact is absent
         for arguments in ([], ["--offline"]):
             assert "no such artifact in the store" in run(ID_FAR, *arguments, status=REFUSED).stderr
             assert "absent 2" in run("-", *arguments, lines=f"{ID_FAR}\n", status=REFUSED).stdout
@@ -97,7 +96,7 @@ def case_get_cannot_download_into_a_read_only_store(scene):
 
 
 def case_get_accepts_debuginfo_without_dwarf(scene):
-    """It carries the id, and nothing to debug with: it is not said that it were another build."""
+    """The file has the id and no debug information: it is not reported as another build."""
     with server(scene) as url:
         bare = scene.home / "served" / ID_NOT_STORED / "debuginfo"
         shutil.copy(scene.stripped, bare)
@@ -107,7 +106,7 @@ def case_get_accepts_debuginfo_without_dwarf(scene):
 
 
 def case_get_replaces_a_stripped_debug_file(scene):
-    """A debug file without DWARF and symbols is served only if no server has a better one."""
+    """A debug file with neither DWARF nor symbols is served only if no server has a better one."""
     local = scene.store / "usr/bin/stripped" / ID_NOT_STORED / "debug"
     local.parent.mkdir(parents=True)
     subprocess.run(["objcopy", "--only-keep-debug", scene.stripped, local], check=True, timeout=TIMEOUT)
@@ -137,14 +136,16 @@ def case_get_downloads_a_missing_file(scene):
         before = asked(url)
         assert scene.on_store("get", f"--url={url}", ID_NOT_STORED[:9]).stdout == done.stdout, "fetched: now it can be abbreviated"
         assert asked(url) == before, "it was asked for again"
-        # the environment's servers, and more than one of them
+        # several servers from the environment
         done = scene.on_store("get", ID_NOT_STORED, "elf", DEBUGINFOD_URLS=f"http://127.0.0.1:1 {url}")
         assert done.stderr == "" and pathlib.Path(done.stdout.rstrip("\n")).read_bytes() == scene.stripped.read_bytes(), done
     assert scene.row("show", ID_NOT_STORED)["artifacts"]["debuginfo"]["how"] == "fetched"
 
 
 def case_get_refuses_changed_bytes(scene):
-    """Sound, but not what was fetched first under that id: refused, and told by what option it is taken."""
+    """
+    A valid file with other bytes than the first download of its id is refused, and the message names the option that accepts it.
+    """
     with server(scene) as url:
         scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf")
         scene.on_store("gc", "--cache-size=1")
@@ -158,7 +159,7 @@ def case_get_refuses_changed_bytes(scene):
 
 
 def case_get_names_an_unused_headers_file(scene):
-    """One that is not used is named, with why and what to do; and what is in it is not shown."""
+    """The message has the reason and the remedy, and nothing of the file's content."""
     path = scene.home / "headers"
     with server(scene) as url:
         def warnings(where=path, mode=0o600, text=b"X-Key: secret\n"):
@@ -184,7 +185,7 @@ def case_get_names_an_unused_headers_file(scene):
 
 
 def case_get_failure_has_a_line_per_server(scene):
-    """Each server has its line, and the exit status tells "no" from "not known"."""
+    """Each server has its line, and the exit status distinguishes absent from unknown."""
     with server(scene, "absent") as no, server(scene, "wrong-id:" + str(scene.one)) as wrong:
         done = scene.on_store("get", f"--url={no}", ID_FAR, status=REFUSED)
         assert done.stderr.count("\n") == 2 and f"server '{no}" in done.stderr and "absent" in done.stderr, done.stderr
@@ -211,7 +212,7 @@ def case_get_draws_progress(scene):
     size = scene.stripped.stat().st_size
     with server(scene, f"slow:{size}") as url:
         status, text = scene.on_terminal("get", "-s", scene.store, f"--url={url}", ID_NOT_STORED, "elf", columns=70)
-    # the line is taken back, and the path is the last that stands there
+    # the progress line is erased, and the path is the last output
     *drawn, last = text.split("\r\033[K") if "\r\033[K" in text else [text]
     assert status == DONE and last.strip().endswith("/elf"), text
     lines = re.findall(r"\r([^\r\033]+)\033\[K", "".join(drawn) + "\033[K")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run bidctl get of all that a profile, a core file, a process or a list names.
+"""Run bidctl get for all artifacts of a profile, a core file, a process or a list.
 
 usage: check_get_many.py BIDCTL [--no-fetch] [CASE...]
 """
@@ -31,7 +31,7 @@ def serve(scene, *paths):
 
 
 def get(scene, *arguments, status=DONE, lines=None):
-    """{(id, kind): item} of what came of it, and all of it."""
+    """Return the results {(id, kind): item}, and the whole JSON."""
     command = [scene.bidctl, "--json", "--store", scene.store, "get", *map(str, arguments)]
     done = subprocess.run(command, env=scene.environment, input=lines or "", capture_output=True, text=True, timeout=TIMEOUT,
                           check=False)
@@ -75,7 +75,7 @@ def case_offline_list_finds_stored_files(scene):
 
 
 def case_bad_lines_are_reported_alone(scene):
-    """They are told, and keep nothing from the others."""
+    """The other lines are processed."""
     scene.on_store("add", scene.one)
     lines = f"NONSENSE\n{ID_ONE} /usr/bin/one\nmore of it\n{ID_FAR}\n??\n"
     for command in (["get", "-", "elf", "--offline"], ["missing"]):
@@ -95,10 +95,10 @@ def case_list_downloads_missing_files(scene):
         assert items[ID_GONE, "elf"]["reason"] == f"{url}: HTTP 404", items
         assert items[ID_FAR, "elf"]["received"] == scene.far.stat().st_size, items
         assert asked(url) == 6, "what is here costs nothing"
-        # once more: what is here is here, and only what was absent is asked for
+        # again: stored files need no request, and absent ones get another
         items, found = get(scene, "-", f"--url={url}", lines=f"{ID_ONE}\n{ID_NOT_STORED}\n{ID_FAR}\n")
         assert found["here"] == found["needed"] == 6 and asked(url) == 6, found
-    # for people
+    # the readable output
     done = subprocess.run([scene.bidctl, "-s", scene.store, "get", "-", "--offline"], env=scene.environment,
                           input=f"{ID_ONE}\n{ID_TWO}\n", capture_output=True, text=True, timeout=TIMEOUT, check=False)
     lines = divide(done).stdout.splitlines()
@@ -107,20 +107,19 @@ def case_list_downloads_missing_files(scene):
 
 
 def case_list_reports_outage_and_absence_apart(scene):
-    """An outage is told from absence, for each of them."""
     with server(scene, f"wrong-id:{scene.one}") as url:
         items, _ = get(scene, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n", status=REFUSED)
         assert items[ID_NOT_STORED, "elf"]["state"] == "refused" and ID_ONE in items[ID_NOT_STORED, "elf"]["reason"], items
     items, found = get(scene, "-", "--url=http://127.0.0.1:1", lines=f"{ID_FAR}\n", status=TROUBLE)
     assert found["failed"] == 2 and "127.0.0.1:1" in items[ID_FAR, "elf"]["reason"], items
-    # nor is the one who has nothing the reason if another could not be asked
+    # a server without the file is not the reason while another server is unreachable
     with server(scene, "absent") as url:
         items, _ = get(scene, "-", "elf", "--url=http://127.0.0.1:1", f"--url={url}", lines=f"{ID_FAR}\n", status=TROUBLE)
         assert "127.0.0.1:1" in items[ID_FAR, "elf"]["reason"], items
 
 
 def case_list_refuses_changed_bytes(scene):
-    """What was fetched first under that id was another file: it is told by what option this one is taken."""
+    """Other bytes than the first download of the id: the message names the option that accepts them."""
     with server(scene) as url:
         get(scene, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n")
         scene.on_store("gc", "--cache-size=1")
@@ -135,7 +134,7 @@ def case_list_refuses_changed_bytes(scene):
 
 
 def case_dwz_file_is_downloaded_with_debuginfo(scene):
-    """Debug information that refers to another file (dwz -m) is of no use without that."""
+    """Debug information that refers to another file (dwz -m) is useless without it."""
     serve(scene, (scene.far, ID_FAR), (scene.two, ID_TWO))
     (scene.home / "link").write_bytes(b"common.debug\0" + bytes.fromhex(ID_TWO))
     subprocess.run(["objcopy", "--add-section", f".gnu_debugaltlink={scene.home}/link",
@@ -146,12 +145,12 @@ def case_dwz_file_is_downloaded_with_debuginfo(scene):
         assert items[ID_TWO, "debuginfo"]["path"] == "/usr/bin/far" and asked(url) == 3, items
         items, _ = get(scene, "-", "debuginfo", f"--url={url}", lines=f"{ID_FAR}\n{ID_TWO}\n")
         assert len(items) == 2 and set(states(items).values()) == {"here"} and asked(url) == 3, items
-        # what has been here without it, and one alone
+        # debug information that was stored without it, and one alone
         scene.on_store("remove", ID_TWO)
         done = scene.on_store("get", f"--url={url}", ID_FAR)
         assert done.stderr == "" and done.stdout.count("\n") == 1 and asked(url) == 4, done
         assert scene.row("show", ID_TWO)["artifacts"]["debuginfo"]["how"] == "fetched"
-        # and if nobody has it
+        # no server has it
         scene.on_store("remove", ID_TWO)
         shutil.rmtree(scene.home / "served" / ID_TWO)
         done = scene.on_store("get", f"--url={url}", ID_FAR)
@@ -175,7 +174,7 @@ def case_dwz_of_strings_is_debuginfo_fetched_or_added(scene):
 
 
 def case_offline_recording_adds_local_files(scene):
-    """What is still where it was recorded is added; what was replaced there is not."""
+    """Unchanged files at the recorded paths are added; replaced ones are not."""
     recording = Recording(scene.home).lists(scene.one, ID_ONE).lists(scene.two, ID_FAR)
     recording.lists("/gone", ID_GONE).lists("[vdso]", ID_TWO)
     items, found = get(scene, "--perf-data", recording.write(), "--offline", status=REFUSED)
@@ -188,7 +187,7 @@ def case_offline_recording_adds_local_files(scene):
 
 
 def case_recording_without_ids_is_incomplete(scene):
-    """All that is known of it is there, but that is not all of it."""
+    """All its known builds are stored, but others have no id."""
     scene.on_store("add", scene.one)
     recording = Recording(scene.home).maps(scene.one, ID_ONE).maps(scene.two).write()
     done = scene.on_store("get", "--perf-data", recording, "elf", "--offline", status=REFUSED)
@@ -209,7 +208,7 @@ AT_ONCE = 8  # requests to a server
 
 
 def libraries(scene):
-    """More of them than are asked for at once, the last of which is what is run; {path: id}."""
+    """Make more libraries than requests run at once, the last of which has the samples; return {path: id}."""
     source = scene.home / "spin.c"
     source.write_text("void spin(void) { for (volatile long i = 0; i < 300000000; i++); }\n")
     found = {}
@@ -227,7 +226,7 @@ def libraries(scene):
 
 
 def record_libraries(scene, found, file):
-    """A recording of a program that has all of them, and runs in the last."""
+    """Record a program that maps all of them and runs in the last."""
     source, path = scene.home / "spinner.c", scene.home / "spinner"
     source.write_text("void spin(void);\nint main(void) { spin(); }\n")
     hot = list(found)[-1]
@@ -239,7 +238,7 @@ def record_libraries(scene, found, file):
 
 
 def case_most_sampled_build_is_requested_first(scene):
-    """What has the most samples is asked for first, from a file and from a stream."""
+    """From a file and from a pipe."""
     need(shutil.which("perf"), "needs perf")
     found = libraries(scene)
     hot = list(found.values())[-1]
@@ -255,14 +254,14 @@ def case_most_sampled_build_is_requested_first(scene):
         samples = [item["samples"] for item in items.values()]
         assert set(found.values()) <= set(order) and samples == sorted(samples, reverse=True), (recording, items)
         assert next(iter(items)) == (hot, "debuginfo") and items[hot, "debuginfo"]["samples"] > sum(samples[1:]), items
-        # those that are asked at once may come in any order
+        # simultaneous requests may arrive in any order
         assert order.index(hot) < AT_ONCE, (recording, order)
         shutil.rmtree(scene.store)
         scene.store.mkdir()
 
 
 def zipped_library(scene):
-    """A program that maps code of a zip archive, where it has a library, as Android's does; and the archive."""
+    """Make a program that maps a library inside a zip archive, as on Android; return it and the archive."""
     archive = scene.home / "base.apk"
     text = scene.one.read_bytes()
     archive.write_bytes(b"PK\3\4".ljust(4096, b"\0") + text.ljust(-(-len(text) // 4096) * 4096, b"\0"))
@@ -279,7 +278,7 @@ def zipped_library(scene):
 
 
 def program(scene, *flags):
-    """One that waits, or dies if it is told to, and its id."""
+    """Make a program that waits, or crashes by option; return it and its id."""
     source = scene.home / "victim.c"
     source.write_text("#include <signal.h>\n#include <unistd.h>\n"
                       "int main(int n, char **v) { if (n > 1) raise(SIGSEGV); write(1, \"x\", 1); pause(); }\n")
@@ -302,13 +301,13 @@ def gcore(scene, path):
 
 
 def build_id_of(path):
-    """As readelf reads it."""
+    """Return the id that readelf prints."""
     notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
     return notes.split("Build ID: ")[1].split()[0]
 
 
 def mapped_libraries(path):
-    """{path: id} of what the dynamic linker brings in."""
+    """Return {path: id} of the libraries that the dynamic linker loads."""
     text = subprocess.run(["ldd", path], capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
     paths = [os.path.realpath(word) for word in text.split() if word.startswith("/")]
     return {path: build_id_of(path) for path in paths}
@@ -330,7 +329,7 @@ def case_core_of_gdb_names_its_builds(scene):
 
 
 def kernel_core(scene, *command, dumped="0x33"):
-    """The core that the kernel writes of @command, with the kinds of memory that the bits of @dumped say: core(5)."""
+    """Let the kernel write a core of @command with the kinds of memory of the bits @dumped: core(5)."""
     pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
     need(not pattern.startswith(("|", "/")) and "%" not in pattern, f"cores go to '{pattern}'")
     where = scene.home / f"died-{dumped}"
@@ -351,7 +350,7 @@ def case_core_of_the_kernel_names_its_builds(scene):
     path = program(scene)
     core = kernel_core(scene, path)
     check_core(scene, core, path)
-    # replaced on disk: the core still tells which build it was
+    # replaced on disk: the core still has the id of the build
     build(scene.home, "victim", ID_FAR)
     shutil.rmtree(scene.store)
     scene.store.mkdir()
@@ -360,13 +359,13 @@ def case_core_of_the_kernel_names_its_builds(scene):
 
 
 def case_core_with_distant_note_identifies_the_program(scene):
-    """The note is in a segment of its own, far from the beginning, as patchelf(1) and large notes leave it."""
+    """The note is in a segment far from the file header, as patchelf(1) and large notes leave it."""
     path = program(scene, "-Wl,--section-start=.note.gnu.build-id=0x500000")
     check_core(scene, kernel_core(scene, path, dumped="0x37"), path)
 
 
 def case_core_without_the_note_names_the_program(scene):
-    """The core has the headers and not the note: what is missing is named, and it is no success."""
+    """The core has the headers without the note: the program is reported, and the status is not success."""
     path = program(scene, "-Wl,--section-start=.note.gnu.build-id=0x500000")
     core = kernel_core(scene, path)
     _, found = get(scene, "--core", core, "elf", "--offline", status=REFUSED)
@@ -377,7 +376,7 @@ def case_core_without_the_note_names_the_program(scene):
 
 
 def case_core_of_library_in_archive_names_the_archive(scene):
-    """Twice mapped, named once."""
+    """It is mapped twice and named once."""
     path, archive = zipped_library(scene)
     core = kernel_core(scene, path)
     _, found = get(scene, "--core", core, "elf", "--offline", status=REFUSED)
@@ -385,7 +384,7 @@ def case_core_of_library_in_archive_names_the_archive(scene):
 
 
 def case_core_packed_is_read(scene):
-    """As systemd-coredump stores it, and from a pipe, packed or not."""
+    """As systemd-coredump stores it, and from a pipe, compressed or not."""
     path = program(scene)
     core = kernel_core(scene, path)
     for packer, suffix in (("zstd", ".zst"), ("lz4", ".lz4"), ("xz", ".xz"), ("cat", "")):
@@ -406,7 +405,7 @@ def case_core_packed_is_read(scene):
 
 
 def case_core_of_container_takes_the_files_of_a_process_in_it(scene):
-    """The paths in the core are those of another root, that of the process."""
+    """The paths of the core are relative to the root of the process."""
     need(os.geteuid() == 0, "needs root, for chroot(2)")
     inside = scene.home / "inside"
     inside.mkdir()
@@ -424,7 +423,7 @@ def case_core_of_container_takes_the_files_of_a_process_in_it(scene):
 
 
 def case_damaged_core_is_read_or_refused(scene):
-    """Whatever is in it, it is read to an end or refused, and nothing crashes."""
+    """No damage makes bidctl crash."""
     scene.one_error("get", "--core", scene.one, status=REFUSED, has="not a core file")
     scene.one_error("get", "--core", scene.text, status=REFUSED, has="not a core file")
     scene.one_error("get", "--core", scene.home / "none", status=REFUSED, has="no such file")
@@ -447,7 +446,7 @@ def case_damaged_core_is_read_or_refused(scene):
 
 
 def case_interrupt_keeps_finished_downloads(scene):
-    """Ctrl-C ends it cleanly; what came in by then is kept, and the next run goes on from there."""
+    """Ctrl-C ends the run, finished downloads are kept, and the next run downloads the rest."""
     serve(scene, (scene.far, ID_FAR))
     size = (scene.home / "served" / ID_FAR / "executable").stat().st_size
     with server(scene) as url:
@@ -462,7 +461,7 @@ def case_interrupt_keeps_finished_downloads(scene):
             while asked(url) < 2 or not any(name.endswith("/elf") for name in scene.files()):
                 assert time.monotonic() < deadline and process.poll() is None, process.communicate()
                 time.sleep(0.02)
-            time.sleep(1)  # it is in the store, and bidctl has to be told
+            time.sleep(1)  # after its file is stored, bidctl still has to notice
             process.send_signal(signal.SIGINT)
             out, errors = process.communicate(timeout=TIMEOUT)
         found = read_json(out)["totals"]
@@ -502,7 +501,7 @@ def case_process_names_its_builds(scene):
 
 
 def case_pid_of_library_in_archive_names_the_archive(scene):
-    """And what has no build-id at all."""
+    """And the mapped files without a build-id."""
     path, archive = zipped_library(scene)
     with running(path) as process:
         try:

@@ -1,9 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Everything is installed beneath the prefix, and what is installed runs from there.
-
-usage: BID_BUILD_ROOT=DIR check_install.py
-"""
+"""Check that everything is installed beneath the prefix and runs from there. usage: BID_BUILD_ROOT=DIR check_install.py"""
 import json
 import os
 import pathlib

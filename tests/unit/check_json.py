@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Compare the JSON of each command with tests/unit/golden/NAME.json, without what changes: paths, times, sizes.
+"""Compare the JSON of each command with tests/unit/golden/NAME.json, without values that change: paths, times, sizes.
 
-With BIDFS_GOLDEN=write in the environment the files are written. A changed or removed key is a new schema: docs/JSON.md.
+With BIDFS_GOLDEN=write in the environment, write these files. A changed or removed key is a new schema: docs/JSON.md.
 """
 import json
 import os
@@ -19,7 +19,7 @@ TIMES = {"time", "mtime"}
 
 
 def normal(scene, value, key=None):
-    """@value with a word in place of what differs from run to run."""
+    """Return @value with a word in place of each value that differs from run to run."""
     if isinstance(value, dict):
         return {name: normal(scene, inner, name) for name, inner in value.items()}
     if isinstance(value, list):
@@ -37,7 +37,7 @@ def normal(scene, value, key=None):
 
 
 def compare(scene, name, *arguments, status=DONE, rows=None, totals=True):
-    """Compare one command. @rows chooses rows that each machine has; without @totals they are not compared."""
+    """Compare the output of a command. @rows selects rows that each machine has; without @totals they are not compared."""
     value = read_json(scene.on_store("--json", *arguments, status=status).stdout)
     if rows:
         value["result"] = [row for row in value["result"] if rows(row)]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run those commands of bidctl that keep the builds of a store in order: remove, update, missing, list by path.
+"""Run the commands of bidctl that maintain the builds of a store: remove, update, missing, list by path.
 
 usage: check_keep.py BIDCTL [--no-fetch]
 """
@@ -56,14 +56,14 @@ def case_remove_removes_builds(scene):
     scene.one_error("remove", f"--path={scene.one}", status=REFUSED, has="no build of this path")
     scene.on_store("remove", scene.one, status=REFUSED)
     scene.on_store("remove", scene.text, status=REFUSED)
-    # what can be removed is, beside what cannot
+    # builds are removed although another one cannot be
     scene.on_store("add", scene.one)
     scene.on_store("remove", scene.text, scene.one, status=REFUSED)
     assert scene.files() == []
 
 
 def case_remove_removes_sources_and_sections(scene):
-    """A source file and a section, of a build of which there is nothing else: they are shown, and go."""
+    """A build with nothing but a source file and a section is shown and removed."""
     tree = scene.home / "tree" / "buildid" / ID_NOT_STORED
     for name in ("source/src/a.c", "section/.debug_line"):
         (tree / name).parent.mkdir(parents=True)
@@ -81,7 +81,7 @@ def case_remove_removes_sources_and_sections(scene):
 
 
 def case_remove_keeps_unseen_files(scene):
-    """What the search for names does not come upon stays whole, be it added in that moment, or so deep down that nobody looks."""
+    """Files that the search for names misses stay intact: added in that moment, or too deep."""
     deep = scene.home.joinpath(*(["d"] * 450))
     deep.mkdir(parents=True)
     shutil.copy(scene.one, deep / "program")
@@ -99,18 +99,18 @@ def case_remove_takes_one_path_of_a_build(scene):
     assert (removed["paths_removed"], removed["paths_left"], removed["id"], removed["reason"]) == (1, 1, ID_ONE, None), removed
     assert os.readlink(link_of(scene, ID_ONE)) == f"../..{copy}/{ID_ONE}", "perf is led to nothing"
     assert scene.on_store("get", ID_ONE, "elf").stdout == f"{entry_of(scene, copy, ID_ONE)}/elf\n"
-    # every build of a path that is no file any more
+    # every build of a path that no longer exists
     copy.unlink()
     assert scene.rows("remove", f"--path={copy}")[0]["paths_left"] == 0
     assert scene.files() == []
-    # a file that was added from elsewhere stands for its build
+    # a file that was added by another path names its build
     scene.on_store("add", scene.one)
     scene.on_store("remove", shutil.copy(scene.one, scene.home / "elsewhere"))
     assert scene.files() == []
 
 
 def case_file_in_place_of_a_private_folder_is_replaced(scene):
-    """A file where a folder of the private ones should be is no store's end: it goes, and what was in the folder is made anew."""
+    """The store stays usable: the file is removed, and the folder is created again."""
     private = scene.store / ".bidfs"
     for name in ("tmp", "record", "scan", "quarantine", "unpacked", "content-key", "source", "section"):
         shutil.rmtree(private / name, ignore_errors=True)
@@ -121,7 +121,7 @@ def case_file_in_place_of_a_private_folder_is_replaced(scene):
         assert not (private / name).is_file(), name
         scene.on_store("remove", ID_ONE)
     scene.on_store("add", scene.one)
-    # who only reads does without
+    # readers do without the folder
     shutil.rmtree(private)
     private.write_text("in the way")
     assert scene.on_store("get", "--offline", ID_ONE, "elf").stdout
@@ -140,7 +140,7 @@ def case_update_replaces_the_build(scene):
     assert done["totals"] == {"replaced": 1, "added": 0, "refused": 1} and done["result"][0]["state"] == "replaced", done
     assert stored.read_bytes() == program.read_bytes()
     assert scene.on_store("verify", "--deep").stdout.count("\n") == 1
-    # what is a link to it, and so the same whatever was written to it, is not copied
+    # a hard link to the file, which has the same bytes whatever was written to it, is not copied
     scene.on_store("add", "--link=hard", scene.two)
     done = scene.on_store("-v", "update", scene.two)
     assert done.summary == "replaced 1, added 0, refused 0\n"
@@ -149,7 +149,7 @@ def case_update_replaces_the_build(scene):
 
 
 def case_update_survives_a_sweep(scene):
-    """Whoever opens the store sweeps what no writer holds: not what is about to take another's place."""
+    """Each command that opens the store removes stale temporary files, but not the one of a running update."""
     need(shutil.which("strace"), "no strace")
     program = pathlib.Path(shutil.copy(scene.one, scene.home / "program"))
     scene.on_store("add", "--link=copy", program)
@@ -170,7 +170,7 @@ def case_missing_lists_absent_builds(scene):
     scene.on_store("add", scene.one)
     shutil.copytree(entry_of(scene, scene.one, ID_ONE), entry_of(scene, scene.two, ID_TWO))
     link_of(scene, ID_TWO).symlink_to(f"../..{scene.two}/{ID_TWO}")
-    # what is there under another's id is missing, too
+    # a file with another id is missing, too
     done = scene.on_store("missing", ID_ONE, ID_TWO, ID_FAR, status=REFUSED)
     assert done.stdout == f"{ID_TWO}\n{ID_FAR}\n", done
     assert scene.on_store("missing", ID_ONE).stdout == ""

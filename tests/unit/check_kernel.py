@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Kernels in a store: their images, symbol tables that are made from theirs, and what Debian packages of them.
+"""Kernels in a store: images, derived symbol tables, and Debian packages.
 
 usage: check_kernel.py BIDCTL
 
@@ -28,12 +28,12 @@ SOURCE = r"""
             "$mapped: __ksymtab_x: __crc_x: LONGEST: LONGEST_:\n.popsection");
     void _start(void) { zeros[0] = local_code(weak_code()); }
 """.replace("LONGEST", "l" * 511)
-# what scripts/mksysmap of the kernel takes out of what "nm -n" prints, and what is longer than KSYM_NAME_LEN
+# symbols that scripts/mksysmap of the kernel removes from the output of "nm -n", and those longer than KSYM_NAME_LEN
 LEFT_OUT = re.compile(r" [aNUw] | \S{512,}$| (\$|\.L|__crc_|__ksymtab_|__kstrtab_|__kstrtabns_)")
 
 
 def vmlinux(directory, build_id, *flags):
-    """A program where a kernel is, in the upper half of the address space."""
+    """Make a program at the addresses of a kernel, in the upper half of the address space."""
     source, output = directory / "vmlinux.c", directory / f"vmlinux-{build_id[:2]}"
     source.write_text(SOURCE)
     subprocess.run(["cc", "-g", "-O1", "-nostdlib", "-static", "-no-pie", "-fno-pic", "-ffreestanding", "-mcmodel=kernel",
@@ -43,7 +43,7 @@ def vmlinux(directory, build_id, *flags):
 
 
 def bz_image(directory, kernel, compress, sized):
-    """As the kernel's build makes it: Documentation/arch/x86/boot.rst."""
+    """Pack it as the kernel's build does: Documentation/arch/x86/boot.rst."""
     payload = subprocess.run(compress, stdin=open(kernel, "rb"), stdout=subprocess.PIPE, check=True).stdout
     if sized:
         payload += struct.pack("<I", kernel.stat().st_size)
@@ -56,17 +56,17 @@ def bz_image(directory, kernel, compress, sized):
 
 
 def from_nm(path):
-    """The same table by other means."""
+    """Return the same table from nm."""
     listed = subprocess.run(["nm", "-n", path], stdout=subprocess.PIPE, text=True, check=True).stdout
     return [line for line in listed.splitlines() if not LEFT_OUT.search(line)]
 
 
-# of one address, in the order that the kernel has them in
+# symbols of one address, in the kernel's order
 ALIASES = ["first", "second", "twice_end", "__third", "__start_all", "__twice_end", "weak_alias"]
 
 
 def rank(line):
-    """What scripts/kallsyms.c of the kernel sorts by; what is the same stays as nm has it."""
+    """Return the sort key of scripts/kallsyms.c of the kernel; equal symbols keep nm's order."""
     address, letter, name = line.split()
     mark = len(name) >= 8 and re.match(r"__(start_|stop_|end_|.*_start$|.*_end$)", name) is not None
     return address, letter in "wW", mark, len(name) - len(name.lstrip("_"))
@@ -77,7 +77,7 @@ def in_order(lines):
 
 
 def case_derived_table_has_per_cpu_symbols(scene):
-    """What is said of data of a CPU that begins at address 0 is what the kernel says."""
+    """Symbols of per-CPU data from address 0 on have the kernel's types."""
     data = (".pushsection percpu,\"aw\"\n.globl __per_cpu_start, __per_cpu_end\n__per_cpu_start: fixed_percpu_data: .quad 0\n"
             ".weak maybe\nmaybe: .quad 0\n__per_cpu_end:\n.popsection\n.section .note.GNU-stack\n")
     source = scene.home / "percpu.s"
@@ -88,12 +88,12 @@ def case_derived_table_has_per_cpu_symbols(scene):
         table[start] = {name: letter for _, letter, name in map(str.split, made_table(scene, build_id))}
     names = ["__per_cpu_start", "fixed_percpu_data", "maybe", "__per_cpu_end", "counter", "_start"]
     assert [table["0"][name] for name in names] == ["A", "A", "A", "A", "D", "T"], table["0"]
-    # where it has addresses, as in newer kernels, it is data as any other
+    # in newer kernels per-CPU data has addresses and is ordinary data
     assert [table["0xffffffff90000000"][name] for name in names] == ["D", "d", "W", "D", "D", "T"], table
 
 
 def case_derived_table_has_the_kernels_order(scene):
-    """The running kernel's own table, if it shows it, is in that order."""
+    """The running kernel's table, if it is visible, has this order."""
     lines = [line for line in pathlib.Path("/proc/kallsyms").read_text().splitlines() if not re.search(r"\]$| [aNUw] ", line)]
     cases.need(lines and lines[-1].split()[0].strip("0"), "the kernel hides its addresses")
     assert in_order(lines) == lines
@@ -111,14 +111,14 @@ def case_derived_table_matches_the_kernels(scene):
     assert table == in_order(wanted) and len(table) > 8, (table, wanted)
     assert [line.split()[2] for line in table if line.split()[2] in ALIASES] == ALIASES, table
     assert {line.split()[1] for line in table} >= set("TtDdBRWA"), table
-    # what was made is not made again
+    # a stored table is not derived again
     stored = scene.store / ".bidfs/kallsyms" / IDS[0][:2] / IDS[0][2:]
     inode = stored.stat().st_ino
     assert made_table(scene, IDS[0]) == table and stored.stat().st_ino == inode
-    # perf does not see it: it would not file that of the kernel that runs
+    # perf must not see it, or it would not store the table of the running kernel
     assert not (scene.store / "[kernel.kallsyms]").exists()
     scene.on_store("verify")
-    # what is none is made again
+    # a damaged table is derived again
     stored.chmod(0o644)
     stored.write_text("none\n")
     assert "is no symbol table" in scene.on_store("verify", status=None).stdout
@@ -129,7 +129,7 @@ def case_derived_table_matches_the_kernels(scene):
 
 
 def case_added_table_replaces_the_derived_one(scene):
-    """A table that was made gives way to the one that the kernel shows, which has modules, and other addresses."""
+    """The table of the running kernel, with modules and other addresses, replaces a derived one."""
     cases.need(os.geteuid() == 0, "needs root, to lay something over /proc/kallsyms")
     kernel, shown = id_in(pathlib.Path("/sys/kernel/notes").read_bytes()), scene.home / "shown"
     table = "0000000000000000 A fixed_percpu_data\nffffffff9a000000 T _text\nffffffffc0200000 t init\t[ext4]\n"
@@ -141,10 +141,10 @@ def case_added_table_replaces_the_derived_one(scene):
     assert in_namespace(script, shown, scene.bidctl, scene.store, scene=scene).returncode == DONE
     assert made_table(scene, kernel) == table.splitlines()
     scene.on_store("verify")
-    # without it, there is the other
+    # without the added table the derived one is served
     (scene.store / "[kernel.kallsyms]" / kernel / "kallsyms").unlink()
     assert made_table(scene, kernel) == made
-    # and of what is not there there is none
+    # a missing kernel has no table
     for path in list(scene.store.glob(f"**/{kernel}")):
         shutil.rmtree(path)
     scene.on_store("get", "--offline", kernel, "kallsyms", status=REFUSED)
@@ -153,7 +153,7 @@ def case_added_table_replaces_the_derived_one(scene):
 
 
 def case_debug_file_gives_a_stripped_kernel_symbols(scene):
-    """A stripped kernel has none, until its debug file is there."""
+    """The debug file comes later."""
     kernel = vmlinux(scene.home, IDS[1])
     wanted, debug = from_nm(kernel), scene.home / "vmlinux.debug"
     subprocess.run(["objcopy", "--only-keep-debug", kernel, debug], check=True)
@@ -161,13 +161,13 @@ def case_debug_file_gives_a_stripped_kernel_symbols(scene):
     scene.on_store("add", kernel)
     scene.on_store("get", "--offline", IDS[1], "kallsyms", status=REFUSED)
     scene.on_store("add", debug)
-    # sections without bytes count as data that is zero, but for code
+    # sections without bytes count as zeroed data, except for code
     assert [line.split()[::2] for line in made_table(scene, IDS[1])] and \
         {line.split()[2] for line in made_table(scene, IDS[1])} == {line.split()[2] for line in wanted}
 
 
 def case_later_unstripped_kernel_gives_symbols(scene):
-    """/boot has a stripped kernel, and what was built, or the debug package, all of it: that has the symbols, whenever it comes."""
+    """/boot has a stripped kernel; the build directory, or the debug package, has the symbols."""
     for build_id, flags in ((IDS[2], ()), (IDS[3], ("-Wl,-S",))):
         kernel = vmlinux(scene.home, build_id, *flags)
         image = scene.home / "stripped"
@@ -180,7 +180,7 @@ def case_later_unstripped_kernel_gives_symbols(scene):
 
 
 def case_program_gets_no_kernel_table(scene):
-    """A program has symbols too, and they are no kernel's."""
+    """Its symbols are not those of a kernel."""
     scene.on_store("add", scene.one)
     build_id = scene.rows("list")[0]["id"]
     scene.on_store("get", "--offline", build_id, "kallsyms", status=REFUSED)
@@ -188,7 +188,7 @@ def case_program_gets_no_kernel_table(scene):
 
 
 def case_kernel_images_are_stored_by_their_id(scene):
-    """Found in a tree by their names, whatever they are packed with, and filed under the id of what is in them."""
+    """Found in a tree by name, with any compression, and stored under the id of their content."""
     boot = scene.home / "boot"
     boot.mkdir()
     packings = [(["gzip", "-nc"], False), (["xz", "--check=crc32", "--x86", "--lzma2"], True), (["zstd", "-qc"], True),
@@ -214,13 +214,13 @@ def case_kernel_images_are_stored_by_their_id(scene):
 
 
 def id_in(notes):
-    """The build-id among notes, by its head: the lengths of owner and id, type 3, the owner."""
+    """Return the build-id of notes, which follows the sizes of owner and id, type 3, and the owner."""
     found = re.search(re.escape(struct.pack("=I", 4)) + b"(....)" + re.escape(struct.pack("=I4s", 3, b"GNU\0")), notes, re.S)
     return notes[found.end():found.end() + struct.unpack("=I", found[1])[0]].hex() if found else None
 
 
 def vdso():
-    """The image that this process has."""
+    """Return the image in this process."""
     maps = re.search(r"^([0-9a-f]+)-([0-9a-f]+) .*\[vdso\]$", pathlib.Path("/proc/self/maps").read_text(), re.M)
     with open("/proc/self/mem", "rb") as memory:
         begin, end = (int(number, 16) for number in maps.groups())
@@ -229,12 +229,12 @@ def vdso():
 
 
 def own_symbols(text):
-    """Without those of modules, which come and go."""
+    """Return the symbols without those of modules, which come and go."""
     return [line for line in text.splitlines() if not line.endswith("]")]
 
 
 def case_running_kernel_is_added_once(scene):
-    """What there is of the running kernel is there under its ids, and once."""
+    """The files of the running kernel are stored under their ids, once."""
     notes, symbols = pathlib.Path("/sys/kernel/notes"), own_symbols(pathlib.Path("/proc/kallsyms").read_text())
     kernel = id_in(notes.read_bytes()) if notes.exists() else None
     shown = kernel and any(line.strip("0")[0] != " " for line in symbols)
@@ -252,7 +252,7 @@ def case_running_kernel_is_added_once(scene):
     if shown:
         assert files["[kernel.kallsyms]"]["id"] == kernel and files["[kernel.kallsyms]"]["kind"] == "kallsyms", files
         assert own_symbols("\n".join(made_table(scene, kernel))) == symbols
-        # who may not see this does not see it in the store
+        # a user without access to the original must not read it in the store
         assert (scene.store / "[kernel.kallsyms]" / kernel / "kallsyms").stat().st_mode & 0o777 == 0o400
     else:
         assert files["/proc/kallsyms"]["state"] == "refused", files
@@ -266,7 +266,7 @@ def case_running_kernel_is_added_once(scene):
 
 
 def case_vdso_files_are_stored_as_vdso(scene):
-    """The images of a kernel's own build, one for each kind of program, are filed as what perf looks for."""
+    """The images from a kernel build, one for each kind of program, get perf's name for a vDSO."""
     cases.need(os.geteuid() == 0, "not root, who may mount")
     image, top, release = vdso(), scene.home / "top", os.uname().release
     other = bytes(byte ^ 0xff for byte in bytes.fromhex(id_in(image)))
@@ -286,7 +286,7 @@ def case_vdso_files_are_stored_as_vdso(scene):
 
 
 def case_table_without_addresses_is_refused(scene):
-    """What shows no addresses is refused, which is what was asked for; what perf filed of it gives way to what has some."""
+    """bidctl refuses it, and an added table with addresses replaces such a table that perf stored."""
     cases.need(os.geteuid() == 0, "needs root, to lay something over /proc/kallsyms")
     notes, (hidden, shown) = pathlib.Path("/sys/kernel/notes").read_bytes(), (scene.home / name for name in ("hidden", "shown"))
     hidden.write_text("0000000000000000 T _text\n" * 5000)
@@ -305,7 +305,7 @@ def case_table_without_addresses_is_refused(scene):
 
 
 def case_table_of_another_boot_is_kept(scene):
-    """The table that was there first stays, which perf moves; that it is not this boot's is said."""
+    """perf relocates the first table; bidctl reports that it is not of this boot."""
     cases.need(os.geteuid() == 0, "needs root, to lay something over /proc/kallsyms")
     script = 'mount --bind "$1" /proc/kallsyms; "$2" -s "$3" add --kernel'
     shown = scene.home / "shown"
@@ -320,7 +320,7 @@ def case_table_of_another_boot_is_kept(scene):
 
 
 def case_table_added_by_root_belongs_to_the_store_owner(scene):
-    """To a store that is somebody else's: the table is for him, and for nobody else."""
+    """The store belongs to another user, who alone can read the table."""
     cases.need(os.geteuid() == 0, "needs root, to act for others")
     shown = scene.home / "shown"
     shown.write_text("0000000000000000 A fixed_percpu_data\nffffffff81000000 T _stext\n")
@@ -333,7 +333,7 @@ def case_table_added_by_root_belongs_to_the_store_owner(scene):
 
 
 def case_symbols_replace_a_table_without_addresses(scene):
-    """Of a kernel that is there with its symbols, they are served in the place of a table without addresses."""
+    """The table is derived from the stored kernel instead."""
     kernel = vmlinux(scene.home, IDS[4])
     table = scene.store / "[kernel.kallsyms]" / IDS[4] / "kallsyms"
     table.parent.mkdir(parents=True)
@@ -344,7 +344,7 @@ def case_symbols_replace_a_table_without_addresses(scene):
 
 
 def debian_kernels(scene):
-    """Unpacked packages, or why not."""
+    """Return the unpacked packages, or the reason why there are none."""
     source = os.environ.get("BID_TEST_KERNELS")
     if not source:
         raise cases.Skip("set BID_TEST_KERNELS to a directory that contrib/kernels has put Debian's kernels into")
@@ -355,12 +355,12 @@ def debian_kernels(scene):
 
 
 def embedded(image):
-    """What is in an image, by other means, as scripts/extract-vmlinux of the kernel does: what has a packer's magic is tried."""
+    """Unpack an image as scripts/extract-vmlinux of the kernel does: try each position with the magic of a compression."""
     content = image.read_bytes()
     for magic, command in ((b"\x02\x21\x4c\x18", ["lz4", "-dc"]), (b"\x28\xb5\x2f\xfd", ["zstd", "-dcq"]),
                            (b"\xfd7zXZ\0", ["xz", "-dc", "--single-stream"])):
         for found in re.finditer(re.escape(magic), content):
-            # by a file, because what follows the kernel is not read
+            # from a file, because bytes behind the kernel are not read
             with open(image, "rb") as file:
                 file.seek(found.start())
                 kernel = subprocess.run(command, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
@@ -370,7 +370,7 @@ def embedded(image):
 
 
 def case_packaged_kernels_are_stored_side_by_side(scene):
-    """Two builds of a real kernel, with all their modules, side by side."""
+    """Two builds of a real kernel with all their modules."""
     seen = set()
     for root in debian_kernels(scene):
         image, = (root / "boot").glob("vmlinuz-*")
@@ -385,7 +385,7 @@ def case_packaged_kernels_are_stored_side_by_side(scene):
         assert stored.read_bytes() == unpacked.read_bytes()[:stored.stat().st_size]
         assert len(modules) > 100
         seen.add(build_id)
-        # a module is there, unpacked
+        # the module is stored unpacked
         for module in modules[:20]:
             plain = subprocess.run(["xz", "-dc", module], stdout=subprocess.PIPE, check=True).stdout if module.suffix == ".xz" \
                 else module.read_bytes()

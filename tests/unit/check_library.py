@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The program of docs/LIBRARY.md compiles against the installed files, finds an artifact in the store, and fetches another. Each
-installed header compiles alone.
+"""Compile the program of docs/LIBRARY.md against the installed files, let it find a stored artifact and download another one.
+Compile each installed header alone.
 
 usage: BID_BUILD_ROOT=DIR BID_SOURCE_ROOT=DIR check_library.py BIDCTL CC...
 """
@@ -24,7 +24,7 @@ def option(name):
 
 
 def compile_page(cc, root):
-    """The program of the page, linked to the library that is installed in @root, and the environment to run it in."""
+    """Compile the program of the page against the library installed in @root; return it and the environment to run it."""
     libdir = pathlib.Path(f"{root}{option('prefix')}") / option("libdir")
     environment = {**os.environ, "PKG_CONFIG_PATH": str(libdir / "pkgconfig"), "PKG_CONFIG_SYSROOT_DIR": root}
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "bid"], env=environment, check=True, capture_output=True,

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run bidctl log, which shows what was fetched, refused and evicted.
+"""Run bidctl log, which shows downloads, refusals and evictions.
 
 usage: check_log.py BIDCTL [--no-fetch] [CASE...]
 """
@@ -11,7 +11,7 @@ from cases import main
 
 
 def events(scene, *arguments):
-    """Without the time."""
+    """Return the events without their time."""
     return [tuple(line.split("\t")[1:]) for line in scene.on_store("log", *arguments).stdout.splitlines()]
 
 

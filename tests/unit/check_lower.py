@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run bidctl with lower stores: what they have is listed, shown and found as if it were the store's, and nothing else.
+"""Run bidctl with lower stores: their artifacts are listed, shown and found like those of the store.
 
 usage: check_lower.py BIDCTL [--no-fetch] [CASE...]
 """
@@ -14,7 +14,7 @@ from bidctl_scene import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, T
 
 
 def fill(scene):
-    """One in the store, one and another in another store, a third in libdebuginfod's cache."""
+    """Put a build into the store, two into another store with one of them the same, and one into libdebuginfod's cache."""
     other = scene.home / "other"
     other.mkdir()
     scene.on_store("add", scene.one)
@@ -46,7 +46,7 @@ def case_get_finds_files_of_lower_stores(scene):
     assert scene.on_store("get", *lowers, ID_FAR).stdout == f"{cache}/{ID_FAR}/executable\n", "not stripped"
     shown = scene.row("show", *lowers, ID_FAR)
     assert shown["artifacts"]["elf"]["path"] == f"{cache}/{ID_FAR}/executable", shown
-    # what both have is told of once
+    # a build in both stores is shown once
     for name, ident, how in ((ID_TWO, ID_TWO, "added"), (scene.two, ID_TWO, "added"), (scene.one, ID_ONE, "added")):
         shown = scene.row("show", *lowers, name)
         shown = shown if name is ident else shown[0] if len(shown) == 1 else shown
@@ -54,29 +54,29 @@ def case_get_finds_files_of_lower_stores(scene):
         assert shown["paths"][0] == str(scene.two if ident == ID_TWO else scene.one), shown
     scene.on_store("show", scene.two, status=REFUSED)
     assert scene.on_store("missing", *lowers, ID_ONE, ID_TWO, ID_FAR, status=DONE).stdout == ""
-    # what is there under another id is not served
+    # a file with another id is not served
     shutil.copy(scene.one, cache / ID_FAR / "executable")
     scene.on_store("get", *lowers, ID_FAR, "elf", status=REFUSED)
 
 
 def case_libdebuginfod_cache_is_found_without_option(scene):
-    """What libdebuginfod has fetched is not missing, nor fetched again; but what is in the store is told of the store alone."""
+    """Its files are not missing and need no download; list and show cover the store alone."""
     cache = scene.home / ".cache" / "debuginfod_client"
     (cache / ID_FAR).mkdir(parents=True)
     shutil.copy(scene.far, cache / ID_FAR / "executable")
     (cache / ID_TWO).mkdir()
-    (cache / ID_TWO / "debuginfo").touch(mode=0)  # no server had it a while ago
+    (cache / ID_TWO / "debuginfo").touch(mode=0)  # a recent negative entry
     assert scene.on_store("get", ID_FAR, "elf").stdout == f"{cache}/{ID_FAR}/executable\n"
     assert scene.on_store("missing", ID_FAR, ID_TWO, status=REFUSED).stdout == f"{ID_TWO}\n"
     assert scene.rows("list") == [] and scene.on_store("archive", ID_FAR, "-o", scene.home / "a.tar").returncode == DONE
     scene.on_store("get", "--lower=none", ID_FAR, "elf", status=REFUSED)
     assert scene.on_store("missing", "--lower=none", ID_FAR, status=REFUSED).stdout == f"{ID_FAR}\n"
-    # nobody named it: that it cannot be read is no trouble
+    # no option names the cache, so it may be unreadable
     scene.run("missing", ID_FAR, status=REFUSED, DEBUGINFOD_CACHE_PATH="/dev/null/cache")
 
 
 def case_missing_store_is_empty(scene):
-    """Without a store, and without a cache of libdebuginfod: nothing is there, which is no trouble."""
+    """Without a store and a cache of libdebuginfod results are empty, without an error."""
     assert scene.run("list", "--lower=debuginfod").stdout == ""
     scene.one_error("list", f"--lower={scene.home}/missing", status=REFUSED, has="no such directory")
     scene.one_error("add", "--lower=/usr/lib/debug", scene.one, status=USAGE, has="'--lower'")
@@ -91,7 +91,7 @@ def case_missing_store_is_empty(scene):
 
 
 def link_into_packages(scene):
-    """A debug file that is a link into a store of packages. Returns the tree with it, and the option that lets it lead there."""
+    """Make a debug file that is a link into a store of packages. Return its tree, and the option that permits the link."""
     (scene.home / "packages").mkdir()
     (scene.home / "other").mkdir()
     shutil.copy(scene.one, scene.home / "packages" / "one.debug")
@@ -128,7 +128,7 @@ def case_links_of_a_file_tree(scene):
 
 
 def case_lower_file_on_other_file_system_gets_no_path(scene):
-    """What a lower store has on another file system gets no other name, and so no directory for one."""
+    """A hard link is impossible, so no directory for it may be left."""
     cases.need(os.access("/dev/shm", os.W_OK) and os.stat("/dev/shm").st_dev != scene.home.stat().st_dev, "one file system only")
     sleep = shutil.which("sleep")
     with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="bid-lower.") as other, subprocess.Popen([sleep, "1000"]) as process:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Archives between bidctl and the perf at hand: each takes in what the other packed, and perf reads a profile with it.
+"""Exchange archives between bidctl and the installed perf: each unpacks the other's, and perf reads a profile with the result.
 
 usage: check_perf_archive.py BIDCTL [CASE...]
 """
@@ -31,7 +31,7 @@ int main(void)
 
 
 class PerfScene(Scene):
-    """A recording of a program whose symbols are nowhere but in the store that perf record filled: made once, and copied."""
+    """A recording of a program whose symbols only perf record's store has; it is made once and copied."""
 
     def __init__(self, bidctl, built, directory):
         super().__init__(bidctl, built, directory)
@@ -57,7 +57,7 @@ class PerfScene(Scene):
         subprocess.run(["cc", "-g", "-O1", "-o", program, source], check=True, timeout=TIMEOUT)
         recorded = self.perf("record", "-e", "cpu-clock:u", "-o", self.data, "--", program, status=None)
         cases.need(recorded.returncode in (0, 1) and self.data.exists(), f"perf does not record here: {recorded.stderr.strip()}")
-        # this perf may keep the vDSO that was sampled, or not
+        # this perf may store a sampled vDSO
         self.on_store("add", "--perf-data", self.data)
         program.rename(self.home / "gone")
 
@@ -68,9 +68,9 @@ class PerfScene(Scene):
         return done
 
     def symbols(self, store):
-        """What perf makes of the recording with that store."""
+        """Return perf's report of the recording with that store."""
         text = self.perf("report", "-i", self.data, "--stdio", "--sort", "dso,symbol", store=store).stdout
-        return [line for line in text.splitlines() if line and line[0] != "#"]  # the last line is a tip that changes
+        return [line for line in text.splitlines() if line and line[0] != "#"]  # the last line is a random tip
 
     def perf_archive(self):
         done = self.perf("archive", self.data, status=None)
@@ -86,14 +86,14 @@ def case_unarchive_takes_perfs_archive(scene):
     done = scene.run("--store", other, "unarchive", scene.archive)
     assert re.match(r"added [1-9]\d*, known \d+, refused 0, ", done.stdout), done.stdout
     assert scene.symbols(other) == scene.report
-    # what was mapped and not sampled is not in perf's archive
+    # perf's archive lacks builds without samples
     lacking = scene.rows("missing", "--perf-data", scene.data, "--store", other, status=None)
     assert [row["path"] for row in lacking if row["name"] not in ("[vdso]", "[kernel.kallsyms]")] == [], lacking
     assert scene.run("--store", other, "verify", "--deep").stdout.count("\n") == 1
 
 
 def case_archive_all_of_perf_is_taken(scene):
-    """perf 6.8 and later pack the recording too, and the builds into an archive of their own."""
+    """perf 6.8 and later pack the recording, and the builds into an inner archive."""
     scene.perf("archive", "--all", scene.data, status=None)
     path = next(scene.home.glob("perf.all-*.tar.bz2"), None)
     cases.need(path, "this perf has no perf archive --all")
@@ -105,7 +105,7 @@ def case_archive_all_of_perf_is_taken(scene):
 
 
 def case_build_with_two_paths_is_taken_once(scene):
-    """A build that was sampled under two paths is in perf's archive again, as hard links to themselves."""
+    """perf packs a build sampled under two paths twice, as hard links to themselves."""
     one, two = scene.home / "one", scene.home / "two"
     for path in (one, two):
         shutil.copy(scene.home / "gone", path)
@@ -123,7 +123,7 @@ def case_build_with_two_paths_is_taken_once(scene):
 
 
 def case_perf_unpacks_an_archive(scene):
-    """As perf archive says one should; and by itself where it can."""
+    """By the command that perf archive prints, and by perf archive --unpack if available."""
     scene.on_store("archive", "--perf-data", scene.data, "-o", scene.archive)
     other = scene.home / ".debug"
     other.mkdir()
@@ -134,12 +134,12 @@ def case_perf_unpacks_an_archive(scene):
         assert done.stderr == "", done.stderr
     assert scene.symbols(other) == scene.report, (scene.symbols(other), scene.report)
     lists = [sorted(scene.perf("buildid-cache", "--list", store=store).stdout.splitlines()) for store in (scene.store, other)]
-    # perf stores the running kernel's symbols, whether they are sampled or not
+    # perf always stores the running kernel's symbols
     assert [line for line in lists[0] if " [kernel" not in line] == lists[1] != [], lists
 
 
 def case_archive_has_perfs_members(scene):
-    """What perf packs of a recording, this packs too, under the same names and with the same bytes."""
+    """The same names and bytes as in perf's archive of the recording."""
     scene.perf_archive()
     ours, theirs = scene.home / "ours", scene.home / "theirs"
     for place, path in ((theirs, scene.archive), (ours, scene.home / "ours.tar.gz")):
@@ -159,7 +159,7 @@ def case_archive_has_perfs_members(scene):
 
 
 def case_missing_agrees_with_perf(scene):
-    """By perf's meaning: buildid-cache --missing names what a recording has and the cache does not."""
+    """`perf buildid-cache --missing` lists builds of a recording that the cache lacks."""
     empty = scene.home / "empty"
     empty.mkdir()
     for store, lacking in ((scene.store, False), (empty, True)):
@@ -167,7 +167,7 @@ def case_missing_agrees_with_perf(scene):
                   if re.match(r"[0-9a-f]{40} ", line)}
         done = scene.run("--store", store, "missing", "--perf-data", scene.data, status=REFUSED if lacking else DONE)
         ours = {line.split()[0] for line in done.stdout.splitlines()}
-        # perf knows only what was sampled, and takes what is at the path for what is in the cache
+        # perf lists sampled builds only, and accepts the file at the path as the cached one
         assert theirs <= ours, (theirs, ours)
         assert bool(ours) == lacking
     names = [row["path"] for row in scene.rows("missing", "--lower", empty, "--perf-data", scene.data)]
@@ -175,7 +175,7 @@ def case_missing_agrees_with_perf(scene):
 
 
 def case_update_and_remove_agree_with_perf(scene):
-    """Of perf's meaning, on stores that perf made: -u replaces what is there of the build, -r takes it out."""
+    """On stores of perf: -u replaces the files of the build, -r removes them."""
     program = scene.home / "gone"
     for how, ours in (("-u", "update"), ("-r", "remove")):
         trees = []

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Record with the perf at hand in every form that it can write, and compare what bidctl reads with what perf and readelf say.
+"""Record with the installed perf in each form that it can write, and compare bidctl's reading with perf's and readelf's.
 
 usage: check_perf_data.py BIDCTL
 
-Exits 0 if all is as it should be, 1 if not, 77 without perf, a compiler, or the right to record. A form that this perf does not
-have is named, and at least the oldest ones must be there.
+Exit status: 0 if all agree, 1 if not, 77 without perf, a compiler, or the right to record. A form that this perf does not have is
+named; the oldest forms must exist.
 """
 import os
 import pathlib
@@ -35,7 +35,7 @@ int main(void)
 	return 0;
 }
 """
-# name: how to record, and what to do with the stream; FILE is replaced, and so is PROGRAM
+# name: commands that record; FILE and PROGRAM are replaced
 FORMS = {
     "default": "perf record -o FILE -- PROGRAM",
     "buildid-mmap": "perf record --buildid-mmap -o FILE -- PROGRAM",
@@ -53,7 +53,7 @@ FORMS = {
     "switched": "perf record --switch-output=signal --buildid-mmap -o FILE -- PROGRAM; mv FILE.2* FILE",
 }
 NEEDED = {"default", "no-buildid", "redirected", "injected"}
-# these name what ran, whatever else they do
+# forms in which the program has samples
 WITH_IDS = {"default", "buildid-mmap", "compressed-mmap", "call-graph", "piped", "injected", "injected-file", "injected-over",
             "threads", "threads-compressed", "switched"}
 
@@ -67,7 +67,7 @@ class Scene:
         self.environment |= {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}
 
     def build(self, build_id, milliseconds=250):
-        """The program, which runs that long."""
+        """Compile the program, which runs for that time."""
         source = self.top / "program.c"
         source.write_text(SOURCE)
         self.program.unlink(missing_ok=True)
@@ -80,7 +80,7 @@ class Scene:
                               timeout=TIMEOUT)
 
     def record(self, form):
-        """The recording, or None if this perf cannot make it."""
+        """Return the recording, or None if this perf cannot make it."""
         file = self.top / f"{form}.data"
         command = FORMS[form].replace("FILE", str(file)).replace("PROGRAM", str(self.program))
         done = self.shell(command)
@@ -90,7 +90,7 @@ class Scene:
         return None
 
     def read(self, file, stdin=None, store=None):
-        """What bidctl makes of it, in a new store: exit status and JSON."""
+        """Read the recording with bidctl and a new store; return exit status and JSON."""
         store = store or pathlib.Path(tempfile.mkdtemp(prefix="store.", dir=self.top))
         done = subprocess.run([self.bidctl, "--store", store, "--json", "add", "--perf-data", "-" if stdin else file],
                               env=self.environment, stdin=stdin or subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -101,7 +101,7 @@ class Scene:
 
 
 def ids_of_perf(scene, file):
-    """{(id, name)} that perf reads: those of what was sampled."""
+    """Return the sampled builds {(id, name)} that perf reads."""
     done = scene.shell(f"perf buildid-list -i '{file}'")
     rows = [line.split(" ", 1) for line in done.stdout.splitlines() if re.match(r"[0-9a-f]{40} ", line)]
     return {(build_id, re.sub(r"\](_s?text)$", "]", name)) for build_id, name in rows}
@@ -117,11 +117,11 @@ def check_form(scene, form, file):
     status, read, store = scene.read(file)
     ours = {(build["id"], build["path"]) for build in read["builds"] if build["id"]}
     perfs = ids_of_perf(scene, file)
-    # perf names a vDSO by the file that it copied it to
+    # perf names a vDSO by its copied file
     perfs = {(build_id, re.sub(r"^/tmp/perf-(vdso\w*)\.so-\w{6}$", r"[\1]", name)) for build_id, name in perfs}
     assert perfs <= ours, f"perf reads more: {perfs - ours}"
     assert not read["truncated"] and not read["unfinished"], read
-    # perf inject up to 6.1 writes a header over the first records of a stream
+    # perf inject up to 6.1 overwrites the first records of a stream with a header
     assert read["damaged"] == 0 or form == "injected-over", read
     for build in read["builds"]:
         if build["id"] and build["path"].startswith("/"):
@@ -139,7 +139,7 @@ def check_form(scene, form, file):
 
 
 def samples_of_perf(scene, file):
-    """{name: samples}, by the last part of a path."""
+    """Return {name: samples}; the name is the last component of a path."""
     done = scene.shell(f"perf report -i '{file}' -F sample,dso --stdio")
     rows = re.findall(r"^ *(\d+) +(\S+) *$", done.stdout, re.MULTILINE)
     assert rows, done
@@ -147,7 +147,7 @@ def samples_of_perf(scene, file):
 
 
 def check_samples(scene, file):
-    """As many samples of each build as perf counts, and the most come first; from a stream as well."""
+    """Compare the sample counts and their order with perf's, from a file and from a pipe."""
     perfs = samples_of_perf(scene, file)
     store = pathlib.Path(tempfile.mkdtemp(prefix="store.", dir=scene.top))
     for source in (file,) if file.is_dir() else (file, "-"):
@@ -162,7 +162,7 @@ def check_samples(scene, file):
 
 
 def check_streamed(scene, file):
-    """A file is read the same through a pipe and from standard input, whatever its form is."""
+    """A file is read equally through a pipe and from standard input, in any form."""
     _, _, store = scene.read(file)
     _, direct, _ = scene.read(file, store=store)
     with subprocess.Popen(["cat", file], stdout=subprocess.PIPE) as cat:
@@ -170,7 +170,7 @@ def check_streamed(scene, file):
     with open(file, "rb") as opened:
         _, given, _ = scene.read(None, stdin=opened, store=store)
     if direct["damaged"]:
-        # samples behind the damage count in what can be read twice, and so the order by samples differs
+        # only a file that can be read twice shows the samples behind the damage, so the order may differ
         for read in direct, piped, given:
             read["builds"].sort(key=lambda build: build["path"])
     assert direct["builds"] == piped["builds"] == given["builds"], (direct, piped, given)
@@ -178,7 +178,7 @@ def check_streamed(scene, file):
 
 
 def check_replaced(scene, file):
-    """Another build at the path is told as such, and so is none."""
+    """Another build at the recorded path is reported as such, and so is a file without an id."""
     recorded = file.stat().st_mtime
     try:
         scene.build(OTHER_ID)
@@ -197,12 +197,12 @@ def check_replaced(scene, file):
 
 
 def check_killed(scene):
-    """perf record that could not end: no table, and what is there is read."""
+    """A killed perf record leaves no table of builds; the records are read."""
     file = scene.top / "killed.data"
     with subprocess.Popen(["perf", "record", "-m", "1", "-F", "5000", "-o", file, "--", scene.program], env=scene.environment,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + TIMEOUT
-        # with so small a buffer it writes while it records
+        # with such a small buffer perf writes during the recording
         while not file.exists() or file.stat().st_size < 8192:
             assert time.monotonic() < deadline and process.poll() is None, "it wrote nothing before its end"
             time.sleep(0.005)

@@ -23,7 +23,7 @@ KERNEL = "4eb1" * 10
 
 
 class Probed(Scene):
-    """A program with two static probes, in the store."""
+    """A stored program with two static probes."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -54,12 +54,12 @@ def case_list_and_show(scene):
     scene.one_error("probe", "show", scene.id, "sdt_app:other", status=REFUSED, has="'sdt_app:other'")
     scene.one_error("probe", "list", scene.one, status=REFUSED, has="no probe definitions")
     scene.one_error("probe", "list", scene.home / "missing", status=REFUSED, has="nor a file")
-    # a name that is no text for JSON
+    # a name that is not valid text for JSON
     static = scene.file.read_bytes()
     scene.file.write_bytes(b"#a:caf\xe9=main\np:a/b /x:0x1\n" + static)
     assert [row["event"] for row in scene.rows("probe", "show", scene.id)] == ["a:caf\ufffd", "sdt_app:twice"]
     scene.file.write_bytes(static)
-    # a file that the store does not know
+    # a file that the store does not have
     other = pathlib.Path(shutil.copy(scene.program, scene.home / "other"))
     scene.on_store("remove", scene.id)
     assert scene.on_store("probe", "show", other).stdout.splitlines()[1].startswith(f"p:sdt_app/twice {other}:")
@@ -67,7 +67,7 @@ def case_list_and_show(scene):
 
 
 def case_probe_of_stored_copy_names_its_path(scene):
-    """The store's own copy stands for the build: what is defined is to be set where that is run from."""
+    """The store's copy selects the build, and the definition has the original path."""
     (kept,) = scene.store.glob(f"**/{scene.id}/elf")
     scene.on_store("probe", "add", kept, f"p:{scene.group}/ours {scene.place:#x}")
     done = scene.on_store("probe", "show", scene.id).stdout
@@ -75,7 +75,7 @@ def case_probe_of_stored_copy_names_its_path(scene):
 
 
 def case_definitions_emptied_by_perf_are_replaced(scene):
-    """An empty file of definitions is what 'perf list' leaves of a build that had none; what is in the way is named."""
+    """'perf list' leaves an empty file for a build without probes; another obstacle is named."""
     scene.file.write_bytes(b"")
     done = scene.on_store("probe", "apply", scene.id, status=REFUSED)
     assert f"in '{scene.file}'" in done.stderr and "and no static probes" not in done.stderr, done.stderr
@@ -114,7 +114,7 @@ def case_add_and_remove(scene):
     assert scene.on_store("probe", "remove", scene.id, f"{scene.group}:b*").summary == "removed 1\n"
     scene.one_error("probe", "remove", scene.id, "x*", status=REFUSED, has="'x*'")
     assert scene.events(scene.id) == ["sdt_app:twice", f"{scene.group}:one"]
-    # which is no fault of the store, though the file was recorded as it was made
+    # the recorded path is wrong, and the store is right
     assert scene.rows("verify") == [] and scene.rows("verify", "--deep") == []
     scene.one_error("probe", "add", scene.one, scene.define("one"), status=REFUSED, has="bidctl add")
     scene.file.write_text("p:a/b /x:0x1\n")
@@ -123,7 +123,7 @@ def case_add_and_remove(scene):
 
 
 def case_perf_and_bidctl_share_definitions(scene):
-    """What one of the two writes the other reads, uses and removes."""
+    """Each one reads, uses and removes definitions of the other."""
     scene.on_store("probe", "add", scene.id, scene.define("ours"), f"r:{scene.group}/back {hex(scene.place)} $retval")
     scene.perf("probe", "-n", "-x", scene.program, "--cache", "--add", f"{scene.group}:perfs=main argc")
     events = ["sdt_app:twice", f"{scene.group}:ours", f"{scene.group}:back", f"{scene.group}:perfs"]
@@ -139,7 +139,7 @@ def case_perf_and_bidctl_share_definitions(scene):
 
 
 def case_unreadable_probe_points_are_refused(scene):
-    """A place is one that perf reads as what it is: one that it cannot read hides all of the build."""
+    """A point that perf cannot parse would hide all probes of the build."""
     good = ["0x1159", f"{scene.program}:0x1159", "0x0000000000001159", f"{scene.program}:0x1159(0x4020)", "0x1159(0x4020)"]
     scene.on_store("probe", "add", scene.id, *(f"p:{scene.group}/good{number} {place} x=%di"
                                                for number, place in enumerate(good)))
@@ -162,18 +162,18 @@ def case_unreadable_probe_points_are_refused(scene):
 
 
 def store_kernel(scene):
-    """A kernel of which the store has the symbol table alone; its directory."""
+    """Store the symbol table of a kernel, without its image; return the directory."""
     place = scene.store / "[kernel.kallsyms]" / KERNEL
     place.mkdir(parents=True)
     (place / "kallsyms").write_text("ffffffff81000000 T _text\n")
     link = scene.store / ".build-id" / KERNEL[:2] / KERNEL[2:]
-    link.parent.mkdir(parents=True, exist_ok=True)  # the program's id may begin like the kernel's
+    link.parent.mkdir(parents=True, exist_ok=True)  # the kernel's id must not share a prefix with the program's
     link.symlink_to(f"../../[kernel.kallsyms]/{KERNEL}")
     return place
 
 
 def case_kernel_probe_points_have_symbols(scene):
-    """Those have names there, and perf takes an offset for decimal, whatever it looks like."""
+    """Points of a kernel need a symbol; perf reads an offset as decimal, whatever its form."""
     place = store_kernel(scene)
     add = ["probe", "add", KERNEL]
     scene.on_store(*add, "p:mine/hex vfs_read+0x1b n=%si", "p:mine/same vfs_read+27 n=%si", "p:mine/in ext4:ext4_open.cold+0x10",
@@ -188,7 +188,7 @@ def case_kernel_probe_points_have_symbols(scene):
                   "ext4:0x10", "ext4:", "a*"):
         scene.one_error(*add, f"p:mine/bad {wrong}", status=USAGE, has=f"{wrong}'")
     assert (place / "probes").read_text() == text
-    # perf tells what it makes of the running kernel's, without setting any
+    # perf shows its reading of a definition for the running kernel, without setting a probe
     if os.geteuid() == 0 and os.access("/sys/kernel/notes", os.R_OK):
         kernel = pathlib.Path("/sys/kernel/notes").read_bytes()
         kernel = kernel[kernel.index(b"GNU\0") + 4:][:20].hex()
@@ -202,7 +202,7 @@ def case_kernel_probe_points_have_symbols(scene):
 
 
 def case_kernel_image_is_recognized(scene):
-    """As it is installed: packed, and without symbols. That it is a kernel is seen by where it runs."""
+    """The installed image is compressed and has no symbols; its addresses show that it is a kernel."""
     cases.need(shutil.which("gzip"), "no gzip")
     kernel = vmlinux(scene.home, KERNEL, "-s")
     image = bz_image(scene.home, kernel, ["gzip"], sized=False)
@@ -215,7 +215,7 @@ def case_kernel_image_is_recognized(scene):
 
 
 def case_kernel_probes_are_stored_by_id(scene):
-    """By the kernel's id, which perf files under its own name."""
+    """Under the kernel's id, though perf stores them under its own name."""
     assert scene.run("add", "--kernel", status=None) is not None
     place = store_kernel(scene)
     scene.on_store("probe", "add", KERNEL, "p:mine/open do_sys_open+4 name=%si", "p:mine/in ext4:ext4_fill_super")
@@ -226,11 +226,11 @@ def case_kernel_probes_are_stored_by_id(scene):
 
 
 def case_kernel_probes_in_two_directories_are_merged(scene):
-    """perf files what it adds for the kernel under its own name, wherever the link leads, and leaves an empty file there."""
+    """perf adds kernel probes under its own name, wherever the link leads, and leaves an empty file behind the link."""
     place, boot = scene.store / "[kernel.kallsyms]" / KERNEL, scene.store / "boot/vmlinux" / KERNEL
     link = scene.store / ".build-id" / KERNEL[:2] / KERNEL[2:]
     for directory in (place, boot, link.parent):
-        directory.mkdir(parents=True, exist_ok=True)  # the program's id may begin like the kernel's
+        directory.mkdir(parents=True, exist_ok=True)  # the kernel's id must not share a prefix with the program's
     link.symlink_to(f"../../boot/vmlinux/{KERNEL}")
     perfs = "#probe:open=do_sys_open\np:probe/open _text+4096\n"
     (place / "probes").write_text(perfs)
@@ -238,14 +238,14 @@ def case_kernel_probes_in_two_directories_are_merged(scene):
     scene.on_store("probe", "add", KERNEL, "p:mine/in do_sys_open+4")
     assert scene.events(KERNEL) == ["probe:open", "mine:in"]
     assert (place / "probes").read_text().startswith(perfs) and not (boot / "probes").exists()
-    # perf list was here
+    # perf list has created the empty file
     (boot / "probes").touch()
     assert scene.events(KERNEL) == ["probe:open", "mine:in"]
-    # what is removed does not come back from elsewhere
+    # a removed probe does not reappear from the other directory
     scene.on_store("probe", "add", KERNEL, "p:mine/out do_sys_open+8")
     scene.on_store("probe", "remove", KERNEL, "*:*")
     scene.one_error("probe", "list", KERNEL, status=REFUSED, has="no probe definitions")
-    # and where perf has none of its own, they go where it reads them
+    # without perf's own directory the probes go where perf reads them
     (place / "probes").unlink()
     scene.on_store("probe", "add", KERNEL, "p:mine/in do_sys_open+4")
     assert scene.events(KERNEL) == ["mine:in"] and (boot / "probes").stat().st_size > 0
@@ -260,7 +260,7 @@ def note(build_id):
 
 
 def case_concurrent_writers_lose_no_event(scene):
-    """Both write at once; each event that either said was added is there in the end."""
+    """bidctl and perf write at once, and all reported events are there afterwards."""
     rounds = 6
     failed = []
 
@@ -289,7 +289,7 @@ def case_concurrent_writers_lose_no_event(scene):
 
 
 def case_add_waits_for_a_writer(scene):
-    """While somebody has the file open as perf does, nothing is written to it; what he writes is kept."""
+    """bidctl waits while another process has the file open as perf does, and keeps its changes."""
     cases.need(leases(scene.home), "no leases in the file system of the test's directory")
     theirs = f"#{scene.group}:theirs=main\n{scene.define('theirs')}\n"
     with open(scene.file, "r+", encoding="ascii") as file:
@@ -307,7 +307,7 @@ def case_add_waits_for_a_writer(scene):
 
 
 def case_open_file_refuses_add(scene):
-    """Who keeps the file open to write would overwrite what is written meanwhile; beside who reads it nobody hears of him."""
+    """A process that keeps the file open for writing would overwrite the addition; a reader does not matter."""
     cases.need(leases(scene.home), "no leases in the file system of the test's directory")
     add = ["probe", "add", scene.id, scene.define("ours")]
     for how in ("r+", "r"):
@@ -320,7 +320,7 @@ def case_open_file_refuses_add(scene):
 
 
 def case_slow_perf_loses_no_event(scene):
-    """A perf that takes long between reading and writing loses nothing, and nothing is lost by it."""
+    """perf is slow between reading and writing, and loses no event of either side."""
     cases.need(leases(scene.home), "no leases in the file system of the test's directory")
     cases.need(shutil.which("perf") and shutil.which("strace"), "no perf, or no strace")
     with subprocess.Popen(["strace", "-qq", "-f", "-o", scene.home / "trace", "-e", "trace=ftruncate",

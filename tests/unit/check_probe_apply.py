@@ -18,12 +18,12 @@ from check_probe import Probed, note
 from check_probes import compiled
 
 TRACING = "/sys/kernel/tracing"
-# tracefs in a mount namespace of its own, wherever it is or is not outside
+# mount tracefs in a new mount namespace, as it may be absent outside
 PRIVATE = f'[ -e {TRACING}/trace ] || mount -t tracefs tracefs {TRACING} || exit 99; exec "$@"'
 
 
 class Uprobes:
-    """The kernel's events of one group, which are of everybody; here they are removed again, whatever happens."""
+    """An event group of the running kernel, removed at the end."""
 
     def __init__(self, scene):
         cases.need(os.geteuid() == 0, "only root may set uprobes")
@@ -39,7 +39,7 @@ class Uprobes:
             self.shell(f"echo -:{event} >>{TRACING}/uprobe_events")
 
     def shell(self, command, status=0):
-        """What it writes; with @status None its exit status."""
+        """Return the output, or with @status None the exit status."""
         done = subprocess.run(["unshare", "--mount", "sh", "-c", PRIVATE, "sh", "sh", "-c", command], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL if status is None else None, env=without_leaks(self.scene), text=True,
                               check=False, timeout=TIMEOUT)
@@ -59,7 +59,7 @@ class Uprobes:
         return done
 
     def hits(self, event):
-        """How often it is hit in one run of the program."""
+        """Return the hits of an event in one run of the program."""
         self.shell(f"mkdir {self.instance} && echo 1 >{self.instance}/events/{self.scene.group}/{event}/enable && "
                    f"{self.scene.program} || echo 0 >{self.instance}/events/{self.scene.group}/{event}/enable", status=None)
         self.shell(f"echo 0 >{self.instance}/events/{self.scene.group}/{event}/enable; rmdir {self.instance}")
@@ -69,7 +69,7 @@ class Uprobes:
 
 
 def case_apply_sets_probes_in_the_kernel(scene):
-    """In the kernel, where it counts."""
+    """A run of the program counts."""
     scene.on_store("probe", "add", scene.id, scene.define("one"))
     with Uprobes(scene) as kernel:
         event = f"{scene.group}/one"
@@ -90,7 +90,7 @@ def case_apply_all_or_none(scene):
 
 
 def rebuilt(scene):
-    """Another build in the program's place, and its id."""
+    """Replace the program by another build; return its id."""
     scene.program.unlink()
     shutil.copy(scene.two, scene.program)
     return re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", scene.program], stdout=subprocess.PIPE, text=True,
@@ -98,11 +98,11 @@ def rebuilt(scene):
 
 
 def case_apply_refuses_another_build(scene):
-    """Refused, naming both builds."""
+    """The message names both builds."""
     scene.on_store("probe", "add", scene.id, scene.define("one"))
     with Uprobes(scene) as kernel:
         other = rebuilt(scene)
-        # by its path there is nothing of this build
+        # the path has no file of this build
         for operand in (scene.id, scene.program):
             done = kernel.bidctl("probe", "apply", operand, "one", status=REFUSED)
             assert other in done.stderr and scene.id in done.stderr and done.stderr.count("\n") == 1, done.stderr
@@ -112,7 +112,7 @@ def case_apply_refuses_another_build(scene):
 
 
 def case_existing_events_stay(scene):
-    """An event that is there is neither added to nor removed, whatever else is to be set."""
+    """An existing event is neither extended nor removed."""
     one, two, bad = scene.define("one"), scene.define("two"), scene.define("xbad") + " x=%nothing"
     scene.on_store("probe", "add", scene.id, two, one, bad)
     with Uprobes(scene) as kernel:
@@ -127,13 +127,13 @@ def case_existing_events_stay(scene):
 
 
 def case_points_added_by_others_stay(scene):
-    """What somebody else has added to our event before it is taken back stays."""
+    """Another process extends the new event before a failed apply removes it."""
     cases.need(shutil.which("strace"), "no strace")
     scene.on_store("probe", "add", scene.id, scene.define("one"), scene.define("xbad") + " x=%nothing")
     with Uprobes(scene) as kernel:
         join = scene.home / "join"
         other = scene.define("one", 1)
-        # it is held up before its second definition
+        # bidctl is stopped before its second definition
         join.write_text(f"strace -qq -o {scene.home}/trace -e trace=write -P {TRACING}/uprobe_events "
                         f"-e inject=write:delay_enter=1500000:when=2 {scene.bidctl} --store {scene.store} probe apply {scene.id} "
                         f"'{scene.group}:*' & for i in $(seq 100); do grep -q {scene.group}/one {TRACING}/uprobe_events && "
@@ -166,7 +166,9 @@ def case_apply_accepts_id_aliases(scene):
 
 
 class Modules:
-    """A machine with the running kernel and the modules that a directory has notes of; its lists of events are plain files."""
+    """
+    A fake machine with a running kernel and loaded modules, described by notes in a directory; its lists of events are plain files.
+    """
 
     def __init__(self, scene):
         cases.need(os.geteuid() == 0 and os.path.isdir(TRACING) and os.path.isdir("/sys/module"), "only root may mount over /sys")
@@ -186,7 +188,7 @@ class Modules:
         (notes / ".note.gnu.build-id").write_bytes(note(build_id))
 
     def run(self, *command, status=DONE):
-        """What it says; and what it has set."""
+        """Run apply; return its output and the set events."""
         over = f'mount --bind {self.tracing} {TRACING} && mount --bind {self.module} /sys/module || exit 99; exec "$@"'
         done = subprocess.run(["unshare", "--mount", "sh", "-c", over, "sh", *map(str, command)], env=self.scene.environment,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=TIMEOUT)
@@ -196,7 +198,7 @@ class Modules:
         return done, listed
 
     def apply(self, build, *arguments, status=DONE):
-        """What bidctl says."""
+        """Run apply; return its output."""
         command = [self.scene.bidctl, "--store", self.scene.store, "probe", "apply", build, f"{self.scene.group}:*", *arguments]
         done, listed = self.run(*command, status=status)
         assert bool(listed) == (status == DONE), listed
@@ -204,11 +206,11 @@ class Modules:
 
 
 def case_module_build_is_checked(scene):
-    """It is the module that has to be the build, and not the kernel; whichever is loaded by then, it is named with the other."""
+    """The loaded module's build counts, and not the kernel's; another build is named."""
     machine = Modules(scene)
     scene.on_store("probe", "add", scene.id, f"p:{scene.group}/in worker:work+0x1b", f"r:{scene.group}/out worker:work")
     other = ID_NOT_STORED
-    # nothing is loaded
+    # no module is loaded
     said = machine.apply(scene.id, status=REFUSED)
     assert "/sys/module/worker/" in said and scene.id in said and said.count("\n") == 1, said
     machine.load("worker", scene.id)
@@ -221,7 +223,7 @@ def case_module_build_is_checked(scene):
 
 
 def case_module_under_the_kernels_id_is_refused(scene):
-    """Under the kernel's id nobody wrote down which build of the module it was, so there is no id that says it is that one."""
+    """A definition under the kernel's id does not say which build of the module it means."""
     machine = Modules(scene)
     kernel = pathlib.Path("/sys/kernel/notes").read_bytes()
     kernel = kernel[kernel.index(b"GNU\0") + 4:][:20].hex()
@@ -235,13 +237,13 @@ def case_module_under_the_kernels_id_is_refused(scene):
     machine.load("worker", scene.id)
     said = machine.apply("kernel", status=REFUSED)
     assert "/sys/module/worker/" in said and kernel in said and said.count("\n") == 1, said
-    # what is in the kernel itself is as ever
+    # probes of the kernel itself work
     scene.on_store("probe", "remove", "kernel", "in")
     assert machine.apply("kernel") == ""
 
 
 def case_refusal_of_the_kernel_is_explained(scene):
-    """What is said when the kernel does not take a definition."""
+    """The message explains why the kernel refused a definition."""
     scene.on_store("probe", "add", scene.id, scene.define("one"))
     spaced = scene.home / "with blank"
     spaced.mkdir()

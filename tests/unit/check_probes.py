@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Probe definitions in a store: those made of static probes, against what perf makes of the same files.
+"""Probe definitions in a store: those derived from static probes, against perf's for the same files.
 
 usage: check_probes.py BIDCTL [CASE...]
 """
@@ -12,7 +12,7 @@ import subprocess
 import cases
 from bidctl_scene import ID_ONE, REFUSED, TIMEOUT, Scene
 
-# A note as sys/sdt.h makes it, of any arguments: systemtap, includes/sys/sdt.h
+# A note as sys/sdt.h writes it, with any arguments: systemtap, includes/sys/sdt.h
 SOURCE = r"""
     __asm__(".section .stapsdt.base, \"aG\", \"progbits\", .stapsdt.base, comdat\n.weak _.stapsdt.base\n"
             ".hidden _.stapsdt.base\n_.stapsdt.base: .space 1\n.size _.stapsdt.base, 1\n.previous\n");
@@ -33,11 +33,11 @@ WIDTHS = ["1@%al", "-1@%ah", "2@%ax", "-2@%bx", "4@%eax", "-4@%ebx", "8@%rcx", "
 REGISTERS = ["8@%rsi", "4@%edi", "8@%rbp", "8@%rsp", "8@%r8", "4@%r9d", "2@%r10w", "1@%r11b", "8@%r12", "8@%r15"]
 MEMORY = ["4@(%rax)", "4@8(%rax)", "4@+8(%rbx)", "-4@-8(%rbp)", "8@0(%rsp)", "1@120(%r13)", "4@8(%rax,%rbx,4)", "-8@x(%rip)",
           "-4@$5", "4@$-1", "4@%fs:8"]
-# where perf gives up on all that follows, or writes what the kernel refuses
+# arguments at which perf stops, or which the kernel refuses
 NOT_PERFS = ["16@%rax", "8@%xmm0", "8@16(%rip)", "8@24%rax", "8@(%rax", "8@", "@%rax", "8@%", "8@-", "8@()", "8@(%)"]
 AARCH64 = {"-4@x0": "%x0:s32", "8@x29": "%x29:u64", "8@[sp]": "+0(%sp):u64", "-4@[sp, 12]": "+12(%sp):s32", "8@x31": None,
            "4@w0": None, "8@[x1]": None, "8@[sp,": None, "8@[sp, x1]": None, "8@[sp": None, "2@[sp, 6]": "+6(%sp):u16"}
-# of Debian's packages, whichever are there
+# programs of Debian's packages, if installed
 SYSTEM = ["/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0",
           "/usr/lib/x86_64-linux-gnu/libpython3.13.so.1.0"]
 
@@ -55,13 +55,13 @@ def compiled(scene, name, probes, *flags):
 
 
 def made(scene, path):
-    """What the store has of the file's probes, once it is asked."""
+    """Return the definitions that the store derives."""
     build_id = scene.rows("add", path)[0]["id"]
     return pathlib.Path(scene.on_store("get", "--offline", build_id, "probes").stdout.strip()).read_text()
 
 
 def by_perf(scene, path):
-    """What perf makes of them, in a cache of its own."""
+    """Return the definitions that perf derives in a cache of its own."""
     cases.need(shutil.which("perf"), "no perf")
     cache = scene.home / "cache"
     subprocess.run(["perf", "--buildid-dir", cache, "buildid-cache", "-a", path], env=scene.environment, check=True,
@@ -73,7 +73,7 @@ def by_perf(scene, path):
 
 
 def case_derived_probes_equal_perfs(scene):
-    """All that perf can express, byte for byte: forms of arguments, semaphores, one event at several places, a long name."""
+    """Byte for byte, for all that perf can express: forms of arguments, semaphores, several places of an event, a long name."""
     cases.need(os.uname().machine == "x86_64", "perf knows the operands of the machine it runs on")
     probes = [probe("widths", WIDTHS), probe("registers", REGISTERS), probe("memory", MEMORY), probe("none", []),
               probe("missing", None), probe("colon", [":"]), probe("counted", ["8@%rdi"], semaphore="second_semaphore"),
@@ -95,14 +95,14 @@ def case_probes_of_packages_equal_perfs(scene):
 
 
 def case_unusable_probes_are_left_out(scene):
-    """What perf or the kernel would refuse is left out, and what follows is not."""
+    """Probes that perf or the kernel refuses are left out, and the following ones are not."""
     text = made(scene, compiled(scene, "odd", [probe("odd", [*NOT_PERFS, "8@%rdi"]), probe("next", ["8@%rsi"])]))
     assert [line.split()[2:] for line in text.splitlines() if line.startswith("p:") and "twice" not in line] == \
         [[f"arg{len(NOT_PERFS) + 1}=%di:u64"], ["arg1=%si:u64"]], text
 
 
 def case_probes_use_file_offsets(scene):
-    """Places are offsets in the file, also where text and data do not lie in it as in memory."""
+    """Places are file offsets, also if text and data are mapped at other distances."""
     path = compiled(scene, "moved", [probe("here", [], semaphore="first_semaphore")], "-no-pie", "-Wl,-Tdata=0x900000",
                     "-Wl,-z,separate-code")
     line = next(line for line in made(scene, path).splitlines() if line.startswith("p:sdt_app/here "))
@@ -122,18 +122,18 @@ def case_aarch64_arguments_are_converted(scene):
     path.write_bytes(content)
     line = next(line for line in made(scene, path).splitlines() if line.startswith("p:sdt_app/all "))
     forms = list(AARCH64)
-    # "[sp," goes with the word behind it
+    # "[sp," joins the next word
     forms[forms.index("8@[sp,"):forms.index("8@[sp, x1]") + 1] = ["8@[sp, 8@[sp,", "x1]"]
     wanted = [f"arg{number}={AARCH64[form]}" for number, form in enumerate(forms, 1) if AARCH64.get(form)]
     assert line.split()[2:] == wanted, line
 
 
 def case_derived_probes_are_stored_once(scene):
-    """What is made is stored as perf's, and perf's own is left alone, even if it is empty."""
+    """Stored in perf's form; perf's own file stays, even if empty."""
     path = compiled(scene, "once", [])
     build_id = scene.rows("add", path)[0]["id"]
     stored = scene.store / str(path)[1:] / build_id / "probes"
-    # what is derived to be shown is in memory
+    # show derives the definitions in memory
     assert not stored.exists() and "path" not in scene.row("show", build_id)["artifacts"]["probes"]
     scene.on_store("get", "--offline", build_id, "probes")
     assert stored.stat().st_mode & 0o777 == 0o644 and scene.row("show", build_id)["artifacts"]["probes"]["how"] == "added"
@@ -147,7 +147,7 @@ def case_derived_probes_are_stored_once(scene):
 
 
 def unnamed(scene, path):
-    """Make of a build that is added one that was fetched, before anybody said where it is run from. Its id and place."""
+    """Turn an added build into a download without a known path; return its id and directory."""
     build_id = scene.rows("add", path)[0]["id"]
     place = scene.store / "[debuginfod]" / build_id
     place.mkdir(parents=True)
@@ -159,7 +159,7 @@ def unnamed(scene, path):
 
 
 def case_probes_of_unnamed_build_name_the_stored_file(scene):
-    """Of a build without a known path they name the file in the store, and are made anew when the path is known."""
+    """They name the file in the store, and are derived again once the path is known."""
     path = compiled(scene, "unnamed-build", [])
     wanted = by_perf(scene, path)
     build_id, place = unnamed(scene, path)
@@ -168,9 +168,9 @@ def case_probes_of_unnamed_build_name_the_stored_file(scene):
     own = f" {scene.store.resolve()}/[debuginfod]/{build_id}/elf:0x"
     assert scene.on_store("probe", "show", build_id).stdout == wanted.replace(f" {path}:0x", own)
     assert not (place / "probes").exists()
-    # nobody runs that file; what runs is named by its path, and its id is checked
+    # no process runs the stored file; running programs have the path, and their id is checked
     scene.one_error("probe", "apply", build_id, status=REFUSED, has="name its file")
-    # perf's link leads to the path that somebody gave it
+    # perf's link leads to the path that was added
     shutil.rmtree(place)
     (scene.store / ".build-id" / build_id[:2] / build_id[2:]).unlink()
     scene.on_store("add", path)

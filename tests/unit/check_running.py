@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Add whatever runs with bidctl add --running: programs as they are mapped, the kernel and its modules.
+"""Add all running code with bidctl add --running: mapped programs, the kernel and its modules.
 
 usage: check_running.py BIDCTL [CASE...]
 
-Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs root is left out without it, and said so.
+Exit status: 0 if all cases pass, 1 if one fails, 77 without a compiler. Cases that need root are skipped without it.
 """
 import contextlib
 import os
@@ -21,7 +21,7 @@ from cases import Skip, need
 
 
 def case_deleted_programs_are_added(scene):
-    """A program that was deleted, one that was replaced by another build, and one that is as it was."""
+    """A deleted program, one replaced by another build, and an unchanged one."""
     program = {name: sleeper(scene.home, name, IDS[number]) for number, name in enumerate(("deleted", "replaced", "same"))}
     with contextlib.ExitStack() as stack:
         for path in program.values():
@@ -47,7 +47,7 @@ def case_deleted_programs_are_added(scene):
 
 
 def case_process_without_first_thread_is_added(scene):
-    """The first thread of a process may end before the others: the program runs, though its /proc/PID/maps is empty."""
+    """The first thread may end before the others: the program runs, though its /proc/PID/maps is empty."""
     with headless(scene.home, "headless", IDS[0]) as (path, process):
         path.unlink()
         items = scene.rows("get", "--pid", process.pid, "elf", "--offline")
@@ -69,7 +69,7 @@ def case_running_from_silent_file_system_is_passed_over(scene):
 
 
 def case_unprivileged_user_adds_own_programs(scene):
-    """Without any privilege: one's own programs, even deleted ones; of others nothing, and a warning."""
+    """The user's programs are added, even deleted ones; a warning covers the others."""
     need(os.geteuid() == 0, "needs root, to become somebody else")
     for path in (scene.home.parent.parent, scene.home.parent):
         path.chmod(0o755)
@@ -85,7 +85,7 @@ def case_unprivileged_user_adds_own_programs(scene):
 
 
 def case_program_of_another_namespace_is_added(scene):
-    """A program of another mount namespace, in which alone its path leads to it."""
+    """The path leads to the program in its mount namespace only."""
     program = sleeper(scene.home, "inside", IDS[0])
     place = scene.home / "place"
     place.mkdir()
@@ -100,7 +100,7 @@ def case_program_of_another_namespace_is_added(scene):
         scene.on_store("add", "--running")
         assert not (place / "opt").exists(), "not in another namespace"
     assert stored(scene, IDS[0]) == scene.store / str(place)[1:] / "opt" / "tool" / IDS[0]
-    # and one whose root is there, as in a container
+    # a program whose root has the file, as in a container
     shutil.rmtree(scene.store)
     scene.store.mkdir()
     script = ('mount -t tmpfs tmpfs "$1"; mkdir "$1/opt" "$1/old" "$1/lib64"; cp "$2" "$1/opt/tool"; cd "$1"; pivot_root . old; '
@@ -116,7 +116,7 @@ def case_program_of_another_namespace_is_added(scene):
 
 
 def case_private_program_stays_private(scene):
-    """Who could not get to a program at its path does not read it in the store, also if it is there no more."""
+    """A user without access to the path gets no access in the store, even after the program is gone."""
     need(os.geteuid() == 0, "needs root, for a mount namespace")
     for path in (scene.home.parent.parent, scene.home.parent, scene.home):
         path.chmod(0o755)
@@ -142,7 +142,7 @@ def case_private_program_stays_private(scene):
 
 
 def case_kernel_symbols_are_added_if_shown(scene):
-    """The kernel's symbols are kept if it shows them, and refused if it hides them."""
+    """Visible symbols are stored, hidden ones refused."""
     notes = pathlib.Path("/sys/kernel/notes")
     need(notes.exists() and os.access("/proc/kallsyms", os.R_OK), "the kernel's notes and symbols are not to be read here")
     hidden = scene.home / "hidden"
@@ -163,7 +163,7 @@ def case_kernel_symbols_are_added_if_shown(scene):
 
 
 def case_modules_are_identified_by_their_notes(scene):
-    """Loaded modules by their own notes: a file that is another build is told apart, and so is one that is not there."""
+    """Loaded modules have notes: a file of another build is reported, and so is a missing one."""
     tree = scene.home / "modules"
     ids = module_tree(scene, tree / "kernel" / "fs")
     index = "".join(f"{path.relative_to(tree)}: \n" for path in ids)

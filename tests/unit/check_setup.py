@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run bidctl setup on a directory that stands for a machine, and in a home, with a systemctl that notes how it is called.
+"""Run bidctl setup on a directory that stands for a machine, and in a home, with a systemctl that logs its calls.
 
 usage: check_setup.py BIDCTL [--no-fetch] [CASE...]
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run bidctl get with --verbose: it tells how an artifact was looked for.
+"""Run bidctl get --verbose, which reports the search for an artifact.
 
 usage: check_story.py BIDCTL [--no-fetch] [CASE...]
 """
@@ -12,7 +12,7 @@ from cases import main
 
 
 def tell(scene, *arguments, status=DONE, **environment):
-    """What it writes on standard output, and the lines of its story, without the errors."""
+    """Return standard output, and the lines of the report without errors."""
     done = subprocess.run([scene.bidctl, "-s", scene.store, "get", *map(str, arguments)], env=scene.environment | environment,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
@@ -21,7 +21,7 @@ def tell(scene, *arguments, status=DONE, **environment):
 
 
 def servers(text):
-    """The servers of the one row of get --json."""
+    """Return the servers of the single row of get --json."""
     row, = read_json(text)["result"]
     return row["servers"]
 
@@ -57,7 +57,7 @@ def case_verbose_get_names_the_server(scene):
 
 
 def case_verbose_get_counts_attempts(scene):
-    """What broke off is told of, and not counted as bytes of the file."""
+    """An interrupted body is reported, and its bytes do not count."""
     size = scene.stripped.stat().st_size
     with server(scene, "reset:1000*2") as url:
         out, story = tell(scene, "-v", "--json", ID_NOT_STORED, "elf", f"--url={url}")
@@ -70,14 +70,14 @@ def case_verbose_get_counts_attempts(scene):
     with server(scene, "reset:1000") as url:
         done = scene.run("-s", scene.store, "get", ID_NOT_STORED, "elf", f"--url={url}", status=TROUBLE)
         assert re.search(r"unreachable in \d attempts: ", done.stderr), done.stderr
-    # one that was never heard and lets nobody in is no server that is being restarted
+    # a refused connection without any earlier response is not a restarting server
     out = scene.run("-s", scene.store, "--json", "get", ID_NOT_STORED, "elf", "--url=http://127.0.0.1:1", status=TROUBLE).stdout
     (answer,) = servers(out)
     assert answer["attempts"] == 1 and "refused" in answer["reason"], answer
 
 
 def case_verbose_get_names_the_redirect(scene):
-    """Where it was led to is told, without what gives the right to read there."""
+    """The target is shown without its credentials."""
     with server(scene) as url, server(scene, f"redirect:{url}/plain{{path}}?signature=secret") as front:
         out, story = tell(scene, "-v", "--json", ID_NOT_STORED, "elf", f"--url={front}")
         (answer,) = servers(out)

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Compare the build-ids that libbid reads with those of readelf -n, file and perf, over every ELF file below a directory (row R32).
+"""Compare the build-ids of libbid with those of readelf -n, file and perf, over each ELF file below a directory (row R32).
 
 usage: check_system_ids.py IDENTIFY DIRECTORY...
 
-IDENTIFY is the program of identify_tool.c. Both of its answers, by the bounded reader and by libelf, must be readelf's for every
-file,
-and what file(1) finds, and perf in one of PERFS_SHARE files, must be the same. Exits 0 if they are, 1 if not, 77 without readelf.
+IDENTIFY is the program of identify_tool.c. Its two results, from the bounded reader and from libelf, must equal readelf's for each
+file. They must equal the result of file(1), if there is one, and that of perf for one in PERFS_SHARE files. Exit status: 0 if they
+do, 1 if not, 77 without readelf.
 """
 
 import os
@@ -17,12 +17,12 @@ import subprocess
 import sys
 
 FILES_A_CALL = 400
-PERFS_SHARE = 20  # it takes a process for each
+PERFS_SHARE = 20  # a process for each file
 BUILD_ID = re.compile(rb"Build ID: ([0-9a-f]+)")
 
 
 def elf_files(roots):
-    """Every regular file that begins as ELF files do, each inode once."""
+    """Yield each regular file with the ELF magic, each inode once."""
     seen = set()
     for root in roots:
         for directory, _, names in os.walk(os.fsencode(root)):
@@ -50,11 +50,11 @@ def ids_of_libbid(identify, paths):
 
 
 def ids_of_readelf(paths):
-    """readelf names each file before what it says of it, if it is given more than one."""
+    """Return {path: id}; with several files readelf prints a name before each."""
     answers = {}
     for begin in range(0, len(paths), FILES_A_CALL):
         batch = paths[begin:begin + FILES_A_CALL]
-        # its exit status tells of a file it does not like, which is no reason to give up the others
+        # a status other than 0 is for one bad file, and the others are printed
         process = subprocess.run(
             ["readelf", "-n", "-W", *batch, "/dev/null"], env={**os.environ, "LC_ALL": "C"},
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
@@ -66,7 +66,7 @@ def ids_of_readelf(paths):
 
 
 def ids_of_file(paths):
-    """Of those that it finds one in; it does not look at all notes of a large file."""
+    """Return {path: id} of the files in which file(1) finds an id; it does not read all notes of a large file."""
     text = subprocess.run(["file", "--brief", "--raw", "--no-buffer", "--files-from", "-"], input=b"\n".join(paths) + b"\n",
                           stdout=subprocess.PIPE, check=True).stdout
     lines = text.splitlines()
@@ -76,7 +76,7 @@ def ids_of_file(paths):
 
 
 def ids_of_perf(paths):
-    """Of a part of them."""
+    """Return {path: id} of a part of the files."""
     answers = {}
     for path in paths[::PERFS_SHARE]:
         said = subprocess.run(["perf", "buildid-list", "-i", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -87,7 +87,7 @@ def ids_of_perf(paths):
 
 
 def compare(tool, answers, theirs, least):
-    """How many are different from what readelf says; at least so many of those with an id must have been found at all."""
+    """Return the number of differences from readelf; at least @least of the ids must have been found."""
     different = [path for path, answer in answers.items() if answer != theirs[path]]
     for path in different:
         print("'%s' is %s to %s, %s to readelf" % tuple(map(os.fsdecode, (path, answers[path], tool, theirs[path]))))

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""perf, several bidctls and a reader on one store at once: no wrong byte, no crash, and nothing that cannot be put right after it.
+"""Run perf, several bidctls and a reader on one store at once: no wrong byte, no crash, and a final repair succeeds.
 
 usage: check_together.py BIDCTL [--seconds=N]
 
-perf adds and removes; bidctl adds, updates, removes, evicts, checks and repairs, and fetches if it can.
+perf adds and removes; bidctl adds, updates, removes, evicts, checks, repairs, and fetches if it can.
 """
 import argparse
 import collections
@@ -24,12 +24,12 @@ import time
 from bidctl_scene import ID_NOT_STORED, TIMEOUT, TROUBLE, Scene, build, server
 
 IDS = [f"{digit:02x}" * 20 for digit in (0x11, 0x22, 0x33, 0x44)]
-# what bidctl may end with here: found, not found, refused; verify's bits; and 3 when a file went away under its hands
+# expected exit statuses of bidctl: found, not found, refused; the bits of verify; and 3 for a file that disappeared meanwhile
 TOLERATED = set(range(0, 128)) - {2}
 
 
 class Crowd:
-    """Threads that run programs until the time is over, and on a slow machine longer: until each has done what it is for."""
+    """Threads that run programs until the time is over, and at least until each program has done its work once."""
 
     def __init__(self, scene, seconds):
         self.scene = scene
@@ -37,16 +37,16 @@ class Crowd:
         self.last = time.monotonic() + 10 * seconds
         self.faults = []
         self.done = {}
-        self.reads = collections.defaultdict(collections.Counter)  # of each reader, how often it had what
-        self.ended = collections.defaultdict(collections.Counter)  # with which exit status, how often
-        self.troubled = []  # what a program said that did not know what had come of it
+        self.reads = collections.defaultdict(collections.Counter)  # reader -> result -> count
+        self.ended = collections.defaultdict(collections.Counter)  # command -> exit status -> count
+        self.troubled = []  # outputs of programs with an unexpected status
         self.threads = []
 
     def came_to_something(self, name):
         if name in self.reads:
             return self.reads[name]["read"] > 0
         ended = set(self.ended.get(name, ()))
-        # verify and gc end with 1 for findings and for a limit that is exceeded by files in use
+        # verify and gc end with 1 for findings, and for a limit that open files exceed
         return 0 in ended or (name in ("verify", "gc") and ended - {TROUBLE} != set())
 
     def is_over(self):
@@ -86,7 +86,7 @@ class Crowd:
 
 
 def make_programs(scene):
-    """Of each id a program under two names, with and without symbols: {id: [paths]}, and the bytes that an id may have."""
+    """Make two programs for each id, with and without symbols: return {id: [paths]}, and the bytes that an id may have."""
     found, right = {}, {}
     for number, build_id in enumerate(IDS):
         first = build(scene.home, f"program{number}", build_id)
@@ -104,9 +104,9 @@ def perfs_name(top, build_id):
 
 
 def check_reader(crowd, name, right, path_of):
-    """A program that knows nothing of any of it, and reads what @path_of says of an id."""
+    """Read the file that @path_of returns for an id, again and again."""
     def read(generator):
-        # not all of the processor: the others are to come as far
+        # leave processor time to the others
         time.sleep(0.001)
         build_id = generator.choice(sorted(right))
         try:
@@ -120,8 +120,10 @@ def check_reader(crowd, name, right, path_of):
 
 
 def together(scene, perf, seconds, url, caches=(), readers=None):
-    """All of them on the store of @scene; perf by the names @caches, too, and beside its own names those that @readers tell: {name:
-    path_of}. Returns the bytes that each id may have."""
+    """
+    Run all programs on the store of @scene. perf also uses the caches @caches; @readers {name: path_of} reads by further names.
+    Return the bytes that each id may have.
+    """
     found, right = make_programs(scene)
     crowd = Crowd(scene, seconds)
     any_of = lambda generator: generator.choice(found[generator.choice(IDS)])
@@ -156,8 +158,8 @@ def together(scene, perf, seconds, url, caches=(), readers=None):
 
 
 def check_afterwards(scene, right):
-    """What is left can be put right, and then nothing is wrong; and all of it can be removed."""
-    # what a writer has just made may be on its way for a moment, and nobody is now
+    """Repair the store, check it, and remove everything."""
+    # an added file may be in transit for a moment, but no writer is left now
     crowd = Crowd(scene, 0)
     done = crowd.bidctl("verify", "--deep", "--repair", "--offline")
     print(done.stdout, end="")

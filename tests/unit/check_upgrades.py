@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Upgrade and remove packages with real package managers, in a root of their own, and find what was replaced in the store.
+"""Upgrade and remove packages with real package managers in a private root, and find the replaced builds in the store.
 
 usage: BID_BUILD_ROOT=DIR check_upgrades.py BIDCTL [CASE...]
 
-Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What is not installed is left out, and said so.
+Exit status: 0 if all cases pass, 1 if one fails, 77 without a compiler. Cases of package managers that are not installed are
+skipped.
 """
 import os
 import pathlib
@@ -21,7 +22,7 @@ CONTRIB = pathlib.Path(os.environ["BID_BUILD_ROOT"]) / "contrib"
 
 
 class Root:
-    """A system with a store, in which nothing is installed."""
+    """A system with a store and without packages."""
 
     def __init__(self, scene):
         self.top = scene.home / "root"
@@ -34,25 +35,25 @@ class Root:
         self.scene = scene
         self.environment = scene.environment | {"PATH": "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin",
                                                 "BIDFS_STORE": str(scene.store)}
-        # as installed, but for where bidctl is
+        # as installed, except for the path of bidctl
         self.hook = scene.home / "keep-replaced"
         text = (CONTRIB / "keep-replaced").read_text()
         self.hook.write_text(re.sub(r"/\S*/bidctl$", str(scene.bidctl), text, flags=re.MULTILINE))
         assert str(scene.bidctl) in self.hook.read_text(), text
         self.hook.chmod(0o755)
-        # what dpkg reads its configuration from, with nothing but ours in it
+        # a configuration of dpkg with our settings alone
         self.dpkg_config = scene.home / "dpkg.cfg.d"
         self.dpkg_config.mkdir()
         (self.dpkg_config / "bidfs-keep-dpkg").write_text(self.config("bidfs-keep-dpkg"))
 
     def config(self, name):
-        """The file as installed, but for where the hook is."""
+        """Return the installed file, with the path of the hook changed."""
         text = (CONTRIB / name).read_text()
         assert "/keep-replaced" in text, text
         return re.sub(r"[^\s\":=]*/keep-replaced", str(self.hook), text)
 
     def run_dpkg(self, *arguments, **environment):
-        """With the hook in its place in /etc."""
+        """Run dpkg with the hook in its /etc."""
         script = 'mount --bind "$1" /etc/dpkg/dpkg.cfg.d; shift; exec dpkg "$@"'
         done = call("unshare", "-m", "sh", "-euc", script, "sh", self.dpkg_config, f"--root={self.top}", "--force-not-root",
                     "--log=/dev/null", *arguments, env=self.environment | environment)
@@ -71,7 +72,7 @@ class Root:
 
 
 def package(scene, name, version, build_id, arch=None):
-    """A .deb of one program, a text and a link; with @arch, one that may be installed for several."""
+    """Make a .deb of a program, a text and a link; with @arch, one of several architectures."""
     tree = scene.home / f"{name}-{version}-{arch}"
     place = tree / "usr" / (f"lib/{arch}" if arch else "bin")
     (tree / "DEBIAN").mkdir(parents=True)
@@ -116,7 +117,7 @@ def case_dpkg_upgrade_and_removal_are_kept(scene):
 
 
 def case_dpkg_options_are_not_packages(scene):
-    """Neither dpkg's own name nor the value of an option is a package that goes; and a directory is searched if dpkg does."""
+    """dpkg's own name and values of options are no package names; a directory is searched if dpkg does so."""
     need_dpkg()
     root = Root(scene)
     dpkg, one, two = (package(scene, *what) for what in (("dpkg", "1", IDS[0]), ("tool", "1", IDS[1]), ("tool", "2", IDS[2])))
@@ -132,7 +133,7 @@ def case_dpkg_options_are_not_packages(scene):
 
 
 def case_packages_of_two_architectures_are_kept(scene):
-    """A library for two architectures at once, from a directory of archives; and a package that changes its own."""
+    """A library of two architectures, from a directory of archives; and a package that changes its architecture."""
     need_dpkg()
     root, own = Root(scene), architecture()
     foreign = "i386" if own != "i386" else "amd64"
@@ -151,7 +152,7 @@ def case_packages_of_two_architectures_are_kept(scene):
 
 
 def case_missing_store_does_not_stop_an_upgrade(scene):
-    """A machine without a store upgrades as ever, and so does one on which it cannot be written."""
+    """Without a store, or with an unwritable one, the upgrade works as always."""
     need_dpkg()
     root = Root(scene)
     one, two = (package(scene, "tool", version, IDS[number]) for number, version in enumerate("12"))
@@ -163,7 +164,7 @@ def case_missing_store_does_not_stop_an_upgrade(scene):
     (broken / ".bidfs").write_text("in the way")
     done = root.run_dpkg("--install", one, BIDFS_STORE=str(broken))
     assert done.returncode == DONE and (root.top / "usr" / "bin" / "tool").read_bytes() == (scene.home / "tool1").read_bytes(), done
-    # without bidctl the hook says nothing; and who removes bidfs may leave the hook's configuration behind
+    # without bidctl the hook is silent; a removal of bidfs may leave the hook's configuration behind
     root.hook.write_text(root.hook.read_text().replace(str(scene.bidctl), str(scene.home / "no-bidctl")))
     assert root.dpkg("--install", two).stderr == ""
     root.hook.unlink()
@@ -171,7 +172,7 @@ def case_missing_store_does_not_stop_an_upgrade(scene):
 
 
 def case_apt_hook_keeps_builds(scene):
-    """apt, which tells its hook what it is about to do."""
+    """apt tells its hook about the packages."""
     need_dpkg()
     need(shutil.which("apt-get"), "no apt-get")
     root = Root(scene)
@@ -181,7 +182,7 @@ def case_apt_hook_keeps_builds(scene):
     config.write_text(f'Dir "{root.top}";\nDir::State::status "{root.admin}/status";\nDir::Bin::dpkg "/usr/bin/dpkg";\n'
                       f'Dir::Bin::Methods "/usr/lib/apt/methods";\nDPkg::Options {{ "--root={root.top}"; "--log=/dev/null"; }};\n'
                       'APT::Sandbox::User "root";\nDir::Log::Terminal "";\nDPkg::Use-Pty "false";\n'
-                      # outside of apt's own roots it asks dpkg for the architectures
+                      # with another root apt asks dpkg for the architectures
                       f'APT::Architecture "{architecture()}";\n')
     environment = root.environment | {"APT_CONFIG": str(config), "DPKG_ROOT": str(root.top), "DPKG_ADMINDIR": str(root.admin)}
 
@@ -204,7 +205,7 @@ def case_apt_hook_keeps_builds(scene):
 
 
 def case_list_of_paths_is_kept(scene):
-    """A list of paths, as rpm's triggers have it."""
+    """A list of paths, as rpm's triggers get it."""
     listed = f"{scene.one}\n{scene.text}\n{scene.home}\n{scene.home}/none\n{scene.no_id}\n"
     root = Root(scene)
     done = subprocess.run([root.hook, "files"], input=listed, text=True, capture_output=True, timeout=TIMEOUT, check=False,
@@ -216,7 +217,7 @@ def case_list_of_paths_is_kept(scene):
 
 
 def case_rpm_trigger_keeps_builds(scene):
-    """rpm, with the package of the trigger installed."""
+    """rpm with the trigger's package installed."""
     need(shutil.which("rpmbuild") and shutil.which("rpm"), "no rpm and rpmbuild")
     need(os.geteuid() == 0, "needs root, for chroot(2)")
     root = Root(scene)
@@ -224,7 +225,7 @@ def case_rpm_trigger_keeps_builds(scene):
     spec = (pathlib.Path(os.environ["BID_SOURCE_ROOT"]) / "contrib/bidfs.spec").read_text()
     prefixes, command = spec.split("%transfiletriggerun keep -- ")[1].splitlines()[:2]
     assert "/usr" in prefixes.split() and command == "%{_libexecdir}/bidfs/keep-replaced files", spec
-    # in a database of its own and a place of its own: in a root of its own there is no shell for the trigger
+    # a private database and prefix, as a private root would lack a shell for the trigger
     keep = rpm_package(scene, "bidfs-keep", f"Name: bidfs-keep\nVersion: 1\nRelease: 1\nSummary: the trigger\nLicense: none\n"
                        f"%description\nThe trigger.\n%files\n%transfiletriggerun -- {place}\n{root.hook} files\n")
     programs = [build(scene.home, f"tool{version}", IDS[number]) for number, version in enumerate("12")]
@@ -234,7 +235,7 @@ def case_rpm_trigger_keeps_builds(scene):
                 for number, version in enumerate("12"))
 
     def rpm(*arguments):
-        # one of its plugins hides /tmp, where all of this is
+        # a plugin of rpm hides /tmp, which has the test's directory
         return root.done(call("rpm", "--noplugins", "--dbpath", scene.home / "rpmdb", "--nodeps", *arguments, env=root.environment))
 
     rpm("--install", keep, one)

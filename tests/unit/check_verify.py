@@ -13,7 +13,7 @@ import cases
 from add_scene import NOBODY, as_nobody, entry_of, let_nobody_in, link_of
 from bidctl_scene import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TROUBLE, USAGE, Scene, server
 
-# the bits of verify's exit status, as bidctl(1) has them
+# bits of verify's exit status, as in bidctl(1)
 
 
 def case_verify_reports_and_repairs(scene):
@@ -41,7 +41,7 @@ def case_verify_reports_and_repairs(scene):
     assert done.stdout.count("[repaired]") == 3 and "repaired 3, fetched again 0" in done.summary, done.stdout
     scene.on_store("add", scene.one)
     assert scene.on_store("verify", "--deep").summary.startswith("checked 3 names"), "repaired, but not clean"
-    # what is not ours to repair
+    # foreign files, which verify must not repair
     link_of(scene, ID_ONE).unlink()
     link_of(scene, ID_ONE).symlink_to("/etc/passwd")
     scene.on_store("verify", status=REFUSED)
@@ -51,7 +51,7 @@ def case_verify_reports_and_repairs(scene):
 
 
 def case_wrong_file_is_quarantined_and_added_by_add(scene):
-    """verify does not add: the right file is where it was, and "add" takes it."""
+    """verify does not add; `add` then takes the right file from its path."""
     elf = entry_of(scene, scene.one, ID_ONE) / "elf"
     scene.on_store("add", "--link=copy", scene.one)
     elf.chmod(0o644)
@@ -64,7 +64,6 @@ def case_wrong_file_is_quarantined_and_added_by_add(scene):
 
 
 def case_wrong_file_is_wrong_under_all_paths(scene):
-    """What is wrong under one name of a file is wrong under all."""
     places = [scene.home / name for name in ("first", "second", "third")]
     for path in places:
         shutil.copy(scene.one, path)
@@ -98,7 +97,7 @@ def case_wrong_file_under_one_name_leaves_the_right_one_under_another(scene):
 
 
 def case_rights_are_taken_from_one_file_alone(scene):
-    """Another file that lies under another name of the id is another matter."""
+    """Another file under another name of the id keeps its mode."""
     places = {name: scene.home / name for name in ("first", "second")}
     for path in places.values():
         shutil.copy(scene.one, path)
@@ -119,7 +118,7 @@ def case_verify_draws_progress(scene):
 
 
 def case_verify_keeps_private_derived_files(scene):
-    """What was unpacked is for those who read the packed file: of it others know nothing, and take nothing away."""
+    """Only readers of a compressed file can read its unpacked copy, and other users must not remove it."""
     let_nobody_in(scene)
     lower = scene.home / "lower"
     entry, link = lower / "lib/modules/6/a.ko.gz" / ID_ONE, lower / ".build-id" / ID_ONE[:2] / ID_ONE[2:]
@@ -158,7 +157,7 @@ def case_verify_repair_downloads_again(scene):
 
 
 def case_against_needs_openssl(scene):
-    """A build without OpenSSL says so, and does not pass for a check."""
+    """A build without OpenSSL reports it and fails."""
     scene.on_store("add", scene.one)
     done = scene.on_store("verify", "--against", scene.one, status=TROUBLE)
     assert "it lacks OpenSSL" in done.stderr or "not a line of sha256sum(1): line 1" in done.stderr, done.stderr

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Let bidctl watch keep what runs, while it starts, ends and is replaced.
+"""Let bidctl watch keep running programs while they start, end and are replaced.
 
 usage: BID_BUILD_ROOT=DIR check_watch.py BIDCTL [CASE...]
 
-Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs root is left out without it, and said so.
+Exit status: 0 if all cases pass, 1 if one fails, 77 without a compiler. Cases that need root are skipped without it.
 """
 import contextlib
 import os
@@ -25,7 +25,7 @@ from cases import need
 
 
 class Watch:
-    """bidctl watch, from when it is ready on."""
+    """A bidctl watch that is ready."""
 
     def __init__(self, scene, *arguments, command=(), **keywords):
         self.lines, self.messages, self.arrived = [], [], queue.Queue()
@@ -53,7 +53,7 @@ class Watch:
         return self.notified.recv(100).decode()
 
     def wait_for(self, pattern, lines=None):
-        """The line in which it is, once there is one."""
+        """Wait for a line with @pattern and return it."""
         until = time.monotonic() + TIMEOUT
         while True:
             for line in list(self.lines if lines is None else lines):
@@ -100,7 +100,7 @@ def case_usage(scene):
 
 
 def case_once_adds_all_running_programs(scene):
-    """One look through all processes: a line for each file that is new, and the sum."""
+    """One scan of all processes: a line for each new file, and the sum."""
     program = sleeper(scene.home, "program", IDS[0])
     with running(program, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"up\n"
@@ -113,13 +113,13 @@ def case_once_adds_all_running_programs(scene):
     *values, last = [read_json(line) for line in again.stdout.splitlines()]
     mine, = [file for value in values for file in value["result"] if file["id"] == IDS[0]]
     assert mine["state"] == "known" and mine["file"] == str(program) and abs(mine["time"] - time.time()) < 3600, mine
-    # what else runs here may have ended meanwhile
+    # other processes may have ended meanwhile
     assert last["totals"]["known"] >= 1 and last["result"] == [], last
     assert everything_is_right(scene) >= 2
 
 
 def case_short_lived_programs_are_added(scene):
-    """A program that ends at once and is deleted is kept, and so are those that are executed by a script and a loader."""
+    """Programs that end at once and are deleted, and those started by a script or a loader."""
     need_events()
     with Watch(scene, "--interval=3600") as watch:
         assert not any("not tell" in message for message in watch.messages), watch.messages
@@ -141,7 +141,7 @@ def case_short_lived_programs_are_added(scene):
 
 
 def case_loaded_libraries_are_added(scene):
-    """What a program has loaded, too, before any of it is replaced under it."""
+    """Libraries of a program are kept before they are replaced."""
     need_events()
     library = build(scene.home, "libpart.so", IDS[1], ["-shared", "-fPIC"])
     later = build(scene.home, "liblater.so", IDS[2], ["-shared", "-fPIC"])
@@ -151,7 +151,7 @@ def case_loaded_libraries_are_added(scene):
                       '\tif (!dlopen(argv[2], RTLD_NOW))\n\t\treturn 1;\n\tgetchar();\n\treturn 0;\n}\n')
     host = scene.home / "host"
     subprocess.run(["cc", f"-Wl,--build-id=0x{IDS[0]}", "-o", host, source, "-ldl"], check=True, timeout=TIMEOUT)
-    # mapped by the loader: looked for as soon as the program has started
+    # mapped by the loader: found when the program has started
     with Watch(scene, "--interval=3600") as watch, running(host, library, later, stdout=subprocess.PIPE) as process:
         watch.wait_for(IDS[0])
         watch.wait_for(IDS[1])
@@ -165,7 +165,7 @@ def case_loaded_libraries_are_added(scene):
         process.stdin.write(b"\n")
         process.stdin.flush()
         watch.wait_for(IDS[2])
-        # an upgrade, under the running program
+        # an upgrade under the running program
         for path, build_id in ((host, IDS[0]), (library, IDS[1]), (later, IDS[2])):
             shutil.copy(scene.one, scene.home / "new")
             os.rename(scene.home / "new", path)
@@ -174,7 +174,7 @@ def case_loaded_libraries_are_added(scene):
 
 
 def case_each_program_gets_its_time_to_load(scene):
-    """Each program is looked at when it has had the time to load its libraries, whenever the one before was started."""
+    """Each program is scanned after the time it needs to load its libraries, even when several start in a row."""
     need_events()
     source = scene.home / "host.c"
     source.write_text('#include <dlfcn.h>\n#include <unistd.h>\nint main(int argc, char **argv)\n{\n'
@@ -183,7 +183,7 @@ def case_each_program_gets_its_time_to_load(scene):
     subprocess.run(["cc", "-o", host, source, "-ldl"], check=True, timeout=TIMEOUT)
     libraries = [build(scene.home, f"libpart{number}.so", IDS[number], ["-shared", "-fPIC"]) for number in range(3)]
     with Watch(scene, "--interval=3600") as watch:
-        # where the machine is too busy for one, there are others
+        # one of many, as a busy machine may be too slow for some
         for number, library in enumerate(libraries):
             call("true")
             time.sleep(0.2)
@@ -199,7 +199,7 @@ def case_each_program_gets_its_time_to_load(scene):
 
 
 def case_file_is_added_only_once(scene):
-    """Nothing is added or read twice, however often it is looked at."""
+    """Further scans neither read nor add it."""
     program = sleeper(scene.home, "program", IDS[0])
     with running(program, stdout=subprocess.PIPE) as process, Watch(scene, "--interval=1", "--verbose") as watch:
         assert process.stdout.readline() == b"up\n"
@@ -209,12 +209,12 @@ def case_file_is_added_only_once(scene):
             with running(other, stdout=subprocess.PIPE) as another:
                 assert another.stdout.readline() == b"up\n"
                 watch.wait_for(IDS[number])
-                # the last one comes after a look at all processes, more than a second after the program was linked
+                # the last one comes after a scan of all processes, more than a second after the program was linked
                 mine = [line for line in watch.lines if IDS[0] in line]
                 time.sleep(1.1)
         # a file is read again until its last change, by the link too, is 20 ms old
         assert " known " not in mine[0] and all(" known " in line for line in mine[1:]), mine
-        # the same inode, with other contents
+        # the same inode with other bytes
         process.kill()
         process.wait()
         shutil.copyfile(sleeper(scene.home, "changed", IDS[5]), program)
@@ -226,7 +226,7 @@ def case_file_is_added_only_once(scene):
 
 
 def case_silent_file_system_is_passed_over(scene):
-    """A program that runs from one keeps nothing else from being kept, nor the watch from ending."""
+    """The other programs are kept, and the watch can end."""
     with silent_file_system(scene, sleeper(scene.home, "silenced", IDS[0])) as path, Watch(scene, "--interval=1") as watch:
         assert str(path) in watch.wait_for("its file system does not answer", watch.messages)
         other = sleeper(scene.home, "other", IDS[1])
@@ -236,7 +236,7 @@ def case_silent_file_system_is_passed_over(scene):
 
 
 def case_signal_ends_watch_of_silent_file_system(scene):
-    """At once, though it waits for an answer."""
+    """The signal interrupts the wait for the file system."""
     with silent_file_system(scene, sleeper(scene.home, "silenced", IDS[0])):
         process = subprocess.Popen([scene.bidctl, "-s", scene.store, "watch"], env=scene.environment, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, text=True)
@@ -252,7 +252,7 @@ def case_signal_ends_watch_of_silent_file_system(scene):
 
 
 def case_unprivileged_watch_polls(scene):
-    """Without any privilege, one's own programs by looking now and then, and it says so."""
+    """The watch scans the user's programs at intervals, and reports so."""
     need(os.geteuid() == 0, "needs root, to become somebody else")
     for path in (scene.home.parent.parent, scene.home.parent):
         path.chmod(0o755)
@@ -272,7 +272,7 @@ def case_unprivileged_watch_polls(scene):
 
 
 def case_signal_ends_watch_with_a_sum(scene):
-    """A signal ends it, with what it has, and the sum."""
+    """All found programs are kept."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         for form in ([], ["--json"]):
             with Watch(scene, *form) as watch:
@@ -287,7 +287,7 @@ def case_signal_ends_watch_with_a_sum(scene):
 
 
 def case_full_disk_is_reported_once(scene):
-    """A full disk is told of once, and when there is room again, nothing is missing that still runs."""
+    """Once there is space again, all programs that still run are kept."""
     need(os.geteuid() == 0, "needs root, for a mount namespace")
     program = sleeper(scene.home, "program", IDS[0])
     mount = ["unshare", "-m", "sh", "-euc", 'mount -t tmpfs -o size=200k tmpfs "$1"; shift; exec "$@"', "sh", scene.store]
@@ -303,19 +303,19 @@ def case_full_disk_is_reported_once(scene):
         assert IDS[0] in kept.stdout, kept
         assert watch.end() == DONE
     assert sum("No space left" in message for message in watch.messages) == 1, watch.messages
-    # nothing is tried again by who looks once
+    # a single scan retries nothing
     done = call(*mount, scene.bidctl, "-s", scene.store, "watch", "--once", env=scene.environment)
     assert done.returncode == TROUBLE and f"No space left on device: adding what runs to '{scene.store}'\n" in done.stderr, done
 
 
 def case_large_program_is_refused_alone(scene):
-    """One program that does not fit is refused alone, once; holes take no room at all."""
+    """It is reported once; holes of a file need no space."""
     need_events()
     large, sparse = sleeper(scene.home, "large", IDS[0]), sleeper(scene.home, "sparse", IDS[1])
     with large.open("ab") as file:
         os.posix_fallocate(file.fileno(), 0, 1 << 30)
     os.truncate(sparse, 1 << 32)
-    # room for all else that runs
+    # space for all other running programs
     mount = ["unshare", "-m", "sh", "-euc", 'mount -t tmpfs -o size=900m tmpfs "$1"; shift; exec "$@"', "sh", scene.store]
     with running(large, stdout=subprocess.PIPE) as process, running(sparse, stdout=subprocess.PIPE) as other:
         assert process.stdout.readline() == other.stdout.readline() == b"up\n"
@@ -331,7 +331,7 @@ def case_large_program_is_refused_alone(scene):
 
 
 def case_removed_store_is_made_again(scene):
-    """A store that is removed and made anew under its hands."""
+    """The store is removed and created again during the watch."""
     program = sleeper(scene.home, "program", IDS[0])
     with running(program, stdout=subprocess.PIPE) as process, Watch(scene, "--interval=1") as watch:
         assert process.stdout.readline() == b"up\n"
@@ -348,7 +348,7 @@ def case_removed_store_is_made_again(scene):
 
 
 def case_units_are_valid(scene):
-    """systemd takes the units, with what they call in its place."""
+    """systemd-analyze accepts the units, with their programs in place."""
     need(shutil.which("systemd-analyze"), "no systemd-analyze")
     contrib = pathlib.Path(os.environ["BID_BUILD_ROOT"]) / "contrib"
     for name, *mode in (("bidfs-watch.service", "--system"), ("bidfs-watch.user.service", "--user")):
@@ -359,14 +359,14 @@ def case_units_are_valid(scene):
         verify = ["systemd-analyze", *mode, "--man=no", "verify"]
         done = call(*verify, unit, env=scene.environment | {"XDG_RUNTIME_DIR": str(scene.home)})
         assert done.returncode == 0 and name not in done.stderr, done
-        # the check can fail
+        # the check itself can fail
         unit.write_text(unit.read_text().replace("Type=notify", "Type=nonsense\nNonsense=yes"))
         done = call(*verify, unit, env=scene.environment | {"XDG_RUNTIME_DIR": str(scene.home)})
         assert "nonsense" in done.stderr, done
 
 
 def case_confined_unit_makes_hard_links(scene):
-    """It has all it needs with the privileges that its unit leaves it, and makes hard links."""
+    """The privileges of the unit suffice for hard links."""
     need(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
     unit = (pathlib.Path(os.environ["BID_BUILD_ROOT"]) / "contrib" / "bidfs-watch.service").read_text()
     kept = re.search(r"^CapabilityBoundingSet=(.*)$", unit, re.M)[1].lower().replace("cap_", "+").replace(" ", ",")
