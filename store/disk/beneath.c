@@ -201,13 +201,6 @@ static int make_below(int dir, const char *rest, struct bid_touched *touched, in
 	return 0;
 }
 
-int bid_beneath_mkdirs_below(int dir, const char *path, struct bid_touched *touched, int *ret_fd)
-{
-	int r = make_below(dir, path, touched, ret_fd);
-
-	return r == -ESTALE ? -ENOENT : r;
-}
-
 int bid_beneath_mkdirs_touching(int root, const char *path, struct bid_touched *touched, int *ret_fd)
 {
 	int r = -ESTALE;

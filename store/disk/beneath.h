@@ -60,10 +60,4 @@ void bid_touched_release(struct bid_touched *touched);
 /* As bid_beneath_mkdirs(), but add the directories to @touched instead of syncing; @touched may be NULL. */
 int bid_beneath_mkdirs_touching(int root, const char *path, struct bid_touched *touched, int *ret_fd);
 
-/*
- * As bid_beneath_mkdirs_touching(), beneath the open directory @dir, optimised for a @path of which nothing exists. -ENOENT if
- * another process removed @dir.
- */
-int bid_beneath_mkdirs_below(int dir, const char *path, struct bid_touched *touched, int *ret_fd);
-
 #endif

@@ -12,7 +12,6 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "disk/beneath.h"
-#include "disk/dirs.h"
 #include "disk/layout.h"
 #include "disk/store.h"
 
@@ -23,17 +22,18 @@ enum {
 
 /* Open the directory of a fact and set its name. Creates the directory if @make. */
 static int open_parent(struct bid_store *store, const char *folder, const struct bid_request *request, const char *more, bool make,
-		       struct bid_dir *ret_dir, char ret_name[static BID_LAYOUT_MAX + BID_FACT_MORE_MAX])
+		       int *ret_dir, char ret_name[static BID_LAYOUT_MAX + BID_FACT_MORE_MAX])
 {
 	struct bid_id filed = bid_layout_filed(&request->id);
 	char path[BID_LAYOUT_MAX], suffix[BID_LAYOUT_SUFFIX_MAX];
-	char *slash;
+	const char *name;
+	int r;
 
 	bid_layout_fanout_path(folder, &filed, bid_layout_suffix(request, suffix), path);
-	slash = strrchr(path, '/');
-	*slash = '\0';
-	snprintf(ret_name, BID_LAYOUT_MAX + BID_FACT_MORE_MAX, "%s%s%s", slash + 1, *more ? "." : "", more);
-	return bid_dir_open(store, path, make, NULL, ret_dir);
+	r = bid_beneath_parent(bid_store_root(store), path, make ? O_CREAT : O_PATH, ret_dir, &name);
+	if (r == 0)
+		snprintf(ret_name, BID_LAYOUT_MAX + BID_FACT_MORE_MAX, "%s%s%s", name, *more ? "." : "", more);
+	return r;
 }
 
 /* Does @error mean that another kind of file lies in the place of a fact or of its directory? */
@@ -58,11 +58,11 @@ int bid_fact_read(struct bid_store *store, const char *folder, const struct bid_
 		  char ret_text[static BID_FACT_MAX])
 {
 	char name[BID_LAYOUT_MAX + BID_FACT_MORE_MAX];
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	bid_auto_fd int dir = -1;
 	int r = open_parent(store, folder, request, more, false, &dir, name);
 
 	if (r == 0)
-		r = read_text(dir.fd, name, ret_text);
+		r = read_text(dir, name, ret_text);
 	return is_something_else(r) ? -ENOENT : r;
 }
 
@@ -70,17 +70,17 @@ int bid_fact_write(struct bid_store *store, const char *folder, const struct bid
 		   const char *text)
 {
 	char name[BID_LAYOUT_MAX + BID_FACT_MORE_MAX];
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	bid_auto_fd int dir = -1;
 	int r;
 
 	if (!bid_store_writable(store))
 		return -EROFS;
 	r = open_parent(store, folder, request, more, true, &dir, name);
 	for (int i = 0; r == 0 && i < ATTEMPTS; i++) {
-		if (symlinkat(text, dir.fd, name) == 0)
+		if (symlinkat(text, dir, name) == 0)
 			return 0;
 		if (errno != EEXIST ||
-		    (unlinkat(dir.fd, name, 0) < 0 && errno != ENOENT && unlinkat(dir.fd, name, AT_REMOVEDIR) < 0))
+		    (unlinkat(dir, name, 0) < 0 && errno != ENOENT && unlinkat(dir, name, AT_REMOVEDIR) < 0))
 			r = -errno;
 	}
 	return r == 0 ? -EEXIST : r;
@@ -89,10 +89,10 @@ int bid_fact_write(struct bid_store *store, const char *folder, const struct bid
 void bid_fact_drop(struct bid_store *store, const char *folder, const struct bid_request *request, const char *more)
 {
 	char name[BID_LAYOUT_MAX + BID_FACT_MORE_MAX];
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	bid_auto_fd int dir = -1;
 
 	if (bid_store_writable(store) && open_parent(store, folder, request, more, false, &dir, name) == 0)
-		unlinkat(dir.fd, name, 0);
+		unlinkat(dir, name, 0);
 }
 
 /* Open the directory of the facts whose ids begin with the byte @fanout. Returns 1, 0 if there is none, or a negative errno. */

@@ -9,19 +9,18 @@
 
 #include "base/cleanup.h"
 #include "disk/beneath.h"
-#include "disk/dirs.h"
 #include "disk/layout.h"
 #include "disk/store.h"
 
 /* Read perf's link for @id. Returns -EINVAL if it is no symbolic link, -ENAMETOOLONG if its text is too long for a path. */
 static int read_link(struct bid_store *store, const struct bid_id *id, char ret_text[static PATH_MAX])
 {
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	bid_auto_fd int dir = -1;
 	char link[BID_LAYOUT_MAX];
 	const char *name;
-	int r = bid_dir_open_parent(store, bid_layout_link(id, link), false, NULL, &dir, &name);
+	int r = bid_beneath_parent(bid_store_root(store), bid_layout_link(id, link), O_PATH, &dir, &name);
 
-	return r < 0 ? r : bid_beneath_readlink(dir.fd, name, ret_text);
+	return r < 0 ? r : bid_beneath_readlink(dir, name, ret_text);
 }
 
 /* Return the target of perf's link for @id, if its form keeps it inside the store. */

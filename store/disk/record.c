@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/beneath.h"
-#include "disk/dirs.h"
 #include "disk/layout.h"
 #include "disk/publish/temp.h"
 #include "disk/store.h"
@@ -64,18 +63,19 @@ bool bid_record_has_name(const struct bid_request *request, const char *name)
 }
 
 /* Open the directory of a record and set its name. Creates the directory if @make. */
-static int open_parent(struct bid_store *store, const struct bid_request *request, bool make, struct bid_dir *ret_dir,
+static int open_parent(struct bid_store *store, const struct bid_request *request, bool make, int *ret_dir,
 		       char name[static BID_LAYOUT_MAX])
 {
 	struct bid_id filed = bid_layout_filed(&request->id);
 	char path[BID_LAYOUT_MAX], suffix[BID_LAYOUT_SUFFIX_MAX];
-	char *slash;
+	const char *last;
+	int r;
 
 	bid_layout_fanout_path(BID_LAYOUT_RECORDS, &filed, bid_layout_suffix(request, suffix), path);
-	slash = strrchr(path, '/');
-	*slash = '\0';
-	memcpy(name, slash + 1, strlen(slash + 1) + 1);
-	return bid_dir_open(store, path, make, NULL, ret_dir);
+	r = bid_beneath_parent(bid_store_root(store), path, make ? O_CREAT : O_PATH, ret_dir, &last);
+	if (r == 0)
+		memcpy(name, last, strlen(last) + 1);
+	return r;
 }
 
 /* Set a string. Leaves out NULL, and a server's string that is not UTF-8, to save the rest of the record. */
@@ -177,7 +177,7 @@ static int write_text(struct bid_store *store, const char *text, int dir, const 
 
 int bid_record_write(struct bid_store *store, const struct bid_record *record)
 {
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	bid_auto_fd int dir = -1;
 	bid_auto_free char *text = NULL;
 	char name[BID_LAYOUT_MAX];
 	int r = format_record(record, &text);
@@ -185,45 +185,45 @@ int bid_record_write(struct bid_store *store, const struct bid_record *record)
 	if (r == 0)
 		r = open_parent(store, &record->request, true, &dir, name);
 	if (r == 0)
-		r = write_text(store, text, dir.fd, name, false);
-	return r == -EEXIST ? write_text(store, text, dir.fd, name, true) : r;
+		r = write_text(store, text, dir, name, false);
+	return r == -EEXIST ? write_text(store, text, dir, name, true) : r;
 }
 
 int bid_record_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat)
 {
 	char name[BID_LAYOUT_MAX];
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	bid_auto_fd int dir = -1;
 	int r = open_parent(store, request, false, &dir, name);
 
 	if (r < 0)
 		return r;
-	return fstatat(dir.fd, name, ret_stat, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	return fstatat(dir, name, ret_stat, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
 int bid_record_drop(struct bid_store *store, const struct bid_request *request)
 {
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	bid_auto_fd int dir = -1;
 	char name[BID_LAYOUT_MAX];
 	int r = open_parent(store, request, false, &dir, name);
 
-	return r == 0 && unlinkat(dir.fd, name, 0) < 0 ? -errno : r;
+	return r == 0 && unlinkat(dir, name, 0) < 0 ? -errno : r;
 }
 
 int bid_record_used(struct bid_store *store, const struct bid_request *request, time_t if_before)
 {
 	char name[BID_LAYOUT_MAX];
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	bid_auto_fd int dir = -1;
 	struct stat st;
 	int r;
 
 	r = open_parent(store, request, false, &dir, name);
 	if (r < 0)
 		return r;
-	if (fstatat(dir.fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if (st.st_mtim.tv_sec >= if_before || !S_ISREG(st.st_mode))
 		return 0;
-	return bid_touch(dir.fd, name, NULL);
+	return bid_touch(dir, name, NULL);
 }
 
 /* The record called @name in @dir. */
@@ -244,11 +244,11 @@ static int read_named(int dir, const char *name, json_t **ret_json)
 
 int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
 {
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	bid_auto_fd int dir = -1;
 	char name[BID_LAYOUT_MAX];
 	int r = open_parent(store, request, false, &dir, name);
 
-	return r < 0 ? r : read_named(dir.fd, name, ret_json);
+	return r < 0 ? r : read_named(dir, name, ret_json);
 }
 
 bool bid_record_lacks_signer(struct bid_store *store, const struct bid_request *request)

@@ -7,7 +7,6 @@
 
 #include "api/store.h"
 
-struct bid_dirs;
 struct bid_space;
 struct bid_modules;
 struct bid_id_cache;
@@ -27,7 +26,6 @@ struct bid_store {
 	unsigned flags; /* enum bid_store_flags */
 	char *path; /* absolute; owned */
 	struct bid_id_cache *id_cache; /* on the files of this store; owned */
-	struct bid_dirs *dirs; /* cache of open directories; owned */
 	struct bid_modules *modules; /* list of modules of the last kernel; owned */
 	struct bid_denied denied;
 	long long dirty_for_s; /* age in seconds after which the kernel has written a file; 0: never */

@@ -14,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "disk/dirs.h"
 #include "disk/scan/scan_cache.h"
 #include "disk/walk.h"
 
@@ -328,50 +327,6 @@ static void test_large_directory_is_shared_by_threads(void **state)
 	run(scene, "rm -r flat");
 }
 
-static ino_t inode_of(const struct bid_dir *dir)
-{
-	struct stat st;
-
-	assert_int_equal(fstat(dir->fd, &st), 0);
-	assert_true(st.st_nlink > 0);
-	return st.st_ino;
-}
-
-static void test_removed_cached_directory_is_opened_again(void **state)
-{
-	struct store_scene *scene = *state;
-	struct bid_dir one, two, three, four;
-	struct rlimit limit;
-
-	/* nothing is kept where descriptors are few */
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	limit.rlim_cur = limit.rlim_max;
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	bid_dirs_keep(scene->store);
-	assert_int_equal(bid_dir_open(scene->store, "usr/bin", false, NULL, &one), -ENOENT);
-	assert_int_equal(bid_dir_open(scene->store, "usr/bin", true, NULL, &one), 0);
-	assert_int_equal(bid_dir_open(scene->store, "usr/bin", false, NULL, &two), 0);
-	assert_int_equal(one.fd, two.fd);
-	run(scene, "rmdir store/usr/bin");
-	assert_int_equal(bid_dir_open(scene->store, "usr/bin", false, NULL, &three), -ENOENT);
-	assert_int_equal(bid_dir_open(scene->store, "usr/bin", true, NULL, &three), 0);
-	inode_of(&three);
-	/* an open descriptor keeps the file */
-	assert_true(fcntl(one.fd, F_GETFD) >= 0 && one.fd != three.fd);
-	bid_dir_release(&one);
-	assert_true(fcntl(two.fd, F_GETFD) >= 0);
-	bid_dir_release(&two);
-	bid_dirs_drop(scene->store);
-	/* one's own from now on */
-	assert_int_equal(bid_dir_open(scene->store, "usr/bin", false, NULL, &four), 0);
-	assert_true(four.fd != three.fd && inode_of(&four) == inode_of(&three));
-	bid_dir_release(&four);
-	bid_dir_release(&three);
-	/* and a link is none */
-	run(scene, "ln -s bin store/usr/sbin");
-	assert_int_equal(bid_dir_open(scene->store, "usr/sbin", false, NULL, &one), -ENOENT);
-}
-
 static void test_exhausted_descriptors_are_an_error(void **state)
 {
 	struct store_scene *scene = *state;
@@ -507,7 +462,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_file_that_fstat_fails_on_is_refused_alone, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(test_stopped_scan_ends, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(test_large_directory_is_shared_by_threads, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_removed_cached_directory_is_opened_again, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(test_exhausted_descriptors_are_an_error, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(test_scan_of_no_tree_is_refused, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(test_deleted_file_keeps_its_path, store_scene_begin, store_scene_end),

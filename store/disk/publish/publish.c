@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "disk/beneath.h"
 #include "disk/check.h"
-#include "disk/dirs.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
@@ -95,17 +94,21 @@ bool bid_publish_make_way(struct bid_store *store, const char *place, const stru
 static int publish_link(struct bid_store *store, const struct bid_id *id, const char *target, struct bid_touched *touched)
 {
 	struct bid_id filed = bid_layout_filed(id);
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	bid_auto_fd int dir = -1;
 	char text[PATH_MAX + 8], link[BID_LAYOUT_MAX];
-	const char *name;
-	int r = bid_dir_open_parent(store, bid_layout_link(&filed, link), true, touched, &dir, &name);
+	char *slash;
+	int r;
 
+	bid_layout_link(&filed, link);
+	slash = strrchr(link, '/');
+	*slash = '\0';
+	r = bid_beneath_mkdirs_touching(bid_store_root(store), link, touched, &dir);
 	if (r < 0)
 		return r;
 	snprintf(text, sizeof(text), BID_LAYOUT_UP "%s", target);
-	if (symlinkat(text, dir.fd, name) < 0)
+	if (symlinkat(text, dir, slash + 1) < 0)
 		return errno == EEXIST ? 0 : -errno;
-	r = touched ? bid_touched_add(touched, dir.fd) : 0;
+	r = touched ? bid_touched_add(touched, dir) : 0;
 	return r < 0 ? r : 1;
 }
 
@@ -125,23 +128,6 @@ void bid_publish_where(struct bid_store *store, const struct bid_id *id, char re
 		snprintf(ret_path, PATH_MAX, "%s", bid_layout_under(BID_STORE_UNNAMED, &filed, unnamed));
 }
 
-/* Create and open "<path>/<id>". The next file probably goes below <path> too. */
-static int make_objdir(struct bid_store *store, const char *path, struct bid_touched *touched, int *ret_fd)
-{
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
-	const char *last = strrchr(path, '/'), *slash = last ? memrchr(path, '/', (size_t)(last - path)) : NULL;
-	char parent[PATH_MAX];
-	int r;
-
-	if (!slash)
-		return bid_beneath_mkdirs_touching(bid_store_root(store), path, touched, ret_fd);
-	if ((size_t)(slash - path) >= sizeof(parent))
-		return -ENAMETOOLONG;
-	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path);
-	r = bid_dir_open(store, parent, true, touched, &dir);
-	return r < 0 ? r : bid_beneath_mkdirs_below(dir.fd, slash + 1, touched, ret_fd);
-}
-
 static int try_to_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
 			  const struct bid_temp *file, bool *ret_linked)
 {
@@ -150,7 +136,7 @@ static int try_to_publish(struct bid_store *store, const struct bid_id *id, enum
 	int r, after, taken = 0;
 	bool linked = false;
 
-	r = make_objdir(store, path, durable ? &touched : NULL, &dir);
+	r = bid_beneath_mkdirs_touching(bid_store_root(store), path, durable ? &touched : NULL, &dir);
 	if (r == 0)
 		r = bid_temp_link(file, dir, bid_kind_store_name(kind));
 	if (r == -EEXIST)

@@ -14,7 +14,6 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "disk/beneath.h"
-#include "disk/dirs.h"
 #include "disk/layout.h"
 #include "disk/store.h"
 
@@ -60,22 +59,22 @@ static int open_named(struct bid_temp *temp)
 
 int bid_temp_new(struct bid_store *store, bool named, struct bid_temp *ret_temp)
 {
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	bid_auto_fd int dir = -1;
 	struct bid_temp temp = BID_TEMP_NONE;
 	int r;
 
 	if (!bid_store_writable(store))
 		return -EROFS;
-	r = bid_dir_open(store, BID_LAYOUT_TEMP, true, NULL, &dir);
+	r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_TEMP, false, &dir);
 	if (r < 0)
 		return r;
 	if (!named && !(bid_store_flags(store) & BID_STORE_NAMED_TEMP)) {
-		temp.fd = openat(dir.fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+		temp.fd = openat(dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 		if (temp.fd < 0 && errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
 			r = -errno;
 	}
 	if (r >= 0 && temp.fd < 0) {
-		temp.dir = fcntl(dir.fd, F_DUPFD_CLOEXEC, 3);
+		temp.dir = fcntl(dir, F_DUPFD_CLOEXEC, 3);
 		r = temp.dir < 0 ? -errno : open_named(&temp);
 	}
 	if (r < 0) {

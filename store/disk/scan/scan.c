@@ -30,7 +30,6 @@
 #include "base/thread.h"
 #include "base/trouble.h"
 #include "disk/beneath.h"
-#include "disk/dirs.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/links.h"
@@ -238,7 +237,7 @@ static int push_file(struct scan *scan, const struct bid_walk_file *file, int er
 static int stat_stored(struct scan *scan, const struct bid_walk_file *file, const struct bid_id *id, enum bid_kind kind,
 		       struct stat *ret_stat)
 {
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	bid_auto_fd int dir = -1;
 	struct bid_id filed = bid_layout_filed(id);
 	char path[PATH_MAX], hex[BID_ID_HEX_MAX];
 	int r;
@@ -247,25 +246,25 @@ static int stat_stored(struct scan *scan, const struct bid_walk_file *file, cons
 	    (int)sizeof(path))
 		return -ENAMETOOLONG;
 	/* the first character of a directory's path is its slash, and the root's path is empty */
-	r = bid_dir_open(scan->store, *file->dir_path ? file->dir_path + 1 : ".", false, NULL, &dir);
-	return r < 0 ? r : bid_beneath_stat(dir.fd, path, ret_stat);
+	r = bid_beneath_open(bid_store_root(scan->store), *file->dir_path ? file->dir_path + 1 : "", O_PATH | O_DIRECTORY, &dir);
+	return r < 0 ? r : bid_beneath_stat(dir, path, ret_stat);
 }
 
 /* Does perf's link for @id lead to the file's own name, or to another existing name? Without the link no reader finds the build. */
 static bool is_linked(struct scan *scan, const struct bid_walk_file *file, const struct bid_id *id)
 {
-	bid_auto_kept struct bid_dir fanout = BID_DIR_NONE;
+	bid_auto_fd int fanout = -1;
 	struct bid_id filed = bid_layout_filed(id);
 	char link[BID_LAYOUT_MAX], hex[BID_ID_HEX_MAX], own[PATH_MAX], target[PATH_MAX];
 	enum bid_link_state state;
 	const char *name;
 
 	if (snprintf(own, sizeof(own), "%s/%s/%s", file->dir_path, file->name, bid_id_format(&filed, hex)) >= (int)sizeof(own) ||
-	    bid_dir_open_parent(scan->store, bid_layout_link(&filed, link), false, NULL, &fanout, &name) < 0)
+	    bid_beneath_parent(bid_store_root(scan->store), bid_layout_link(&filed, link), O_PATH, &fanout, &name) < 0)
 		return false;
-	if (bid_link_leads(fanout.fd, &filed, own + 1))
+	if (bid_link_leads(fanout, &filed, own + 1))
 		return true;
-	state = bid_link_look_in(scan->store, fanout.fd, &filed, target);
+	state = bid_link_look_in(scan->store, fanout, &filed, target);
 	return state != BID_LINK_NONE && state != BID_LINK_DANGLING && state != BID_LINK_MISMATCHED;
 }
 
@@ -860,11 +859,8 @@ int bid_store_scan(struct bid_store *store, const char *path, const struct bid_s
 		r = bid_walk_new(bid_steal_fd(&fd), strcmp(real, "/") == 0 ? "" : real,
 				 !bid_all_get_to(below, bid_store_path(store)), &ops, &scan.walk);
 	}
-	if (r == 0) {
-		bid_dirs_keep(store);
+	if (r == 0)
 		r = run_scan(&scan);
-		bid_dirs_drop(store);
-	}
 	if (r == 0)
 		save_results(&scan, real);
 	sum_counts(&scan);
