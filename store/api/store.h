@@ -279,7 +279,6 @@ struct bid_scan_counts {
 struct bid_scan_config {
 	unsigned jobs; /* threads; 0 is one per CPU available to this process */
 	bool cross; /* cross into other file systems, except those without users' files, such as proc */
-	bool forget; /* do as if there had not been an earlier scan */
 	enum bid_link link;
 	/* Report a file, in the scanning thread. A non-zero return ends the scan. May be NULL. */
 	int (*file)(void *user, const struct bid_scan_file *file);

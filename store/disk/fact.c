@@ -79,8 +79,7 @@ int bid_fact_write(struct bid_store *store, const char *folder, const struct bid
 	for (int i = 0; r == 0 && i < ATTEMPTS; i++) {
 		if (symlinkat(text, dir, name) == 0)
 			return 0;
-		if (errno != EEXIST ||
-		    (unlinkat(dir, name, 0) < 0 && errno != ENOENT && unlinkat(dir, name, AT_REMOVEDIR) < 0))
+		if (errno != EEXIST || (unlinkat(dir, name, 0) < 0 && errno != ENOENT && unlinkat(dir, name, AT_REMOVEDIR) < 0))
 			r = -errno;
 	}
 	return r == 0 ? -EEXIST : r;

@@ -58,7 +58,7 @@ struct pending {
 	struct bid_ingest *ingest; /* owned; NULL unless prepared */
 	bool is_fresh; /* known, but perhaps not on disk before the next sync */
 	bool keep; /* save in the cache, under key, after a report without error */
-	struct bid_scan_key key;
+	uint64_t key;
 	char path[];
 };
 
@@ -213,9 +213,18 @@ static bool is_racy(const struct stat *st)
 	return bid_stat_data_of(st).racy;
 }
 
-/* @stored is the stat of the stored file; NULL for a file of a lower store or for none. */
+static void keep_key(struct pending *pending, const struct bid_walk_file *file, const struct stat *st)
+{
+	pending->keep = true;
+	pending->key = bid_scan_key(file->dir_path, file->note, file->name, st);
+}
+
+/*
+ * @stored is the stat of the stored file; NULL for a file of a lower store or for none. @st is the stat of a file with a new result
+ * to save, else NULL.
+ */
 static int push_file(struct scan *scan, const struct bid_walk_file *file, int error, const struct bid_added *added,
-		     const struct stat *stored, const struct bid_scan_key *key)
+		     const struct stat *stored, const struct stat *st)
 {
 	struct pending *pending = pending_new(file->dir_path, file->name);
 
@@ -225,10 +234,8 @@ static int push_file(struct scan *scan, const struct bid_walk_file *file, int er
 	if (added)
 		pending->added = *added;
 	pending->is_fresh = stored && bid_store_is_fresh(scan->store, stored);
-	if (key) {
-		pending->keep = true;
-		pending->key = *key;
-	}
+	if (st && !is_racy(st))
+		keep_key(pending, file, st);
 	push_pending(scan, pending);
 	return 0;
 }
@@ -295,39 +302,40 @@ static bool is_stored(struct scan *scan, const struct bid_walk_file *file, const
 /* Look the file up in the results of an earlier scan. Returns 1 if they suffice. */
 static int recall_file(struct scan *scan, struct worker *worker, const struct bid_walk_file *file)
 {
-	struct bid_scan_result result;
-	struct bid_scan_key key;
+	const struct bid_scan_entry *entry;
 	struct stat st;
 	int r = 0;
 
 	if (fstatat(file->dir, file->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 		return 0;
-	key = bid_scan_key(file->dir_path, file->note, file->name, &st);
-	result = bid_scan_cache_find(scan->cache, &key);
-	if (result.what == BID_SCAN_UNKNOWN)
+	entry = bid_scan_cache_find(scan->cache, bid_scan_key(file->dir_path, file->note, file->name, &st));
+	if (!entry)
 		return 0;
-	if (result.what == BID_SCAN_KNOWN) {
-		struct bid_added added = { .id = result.id, .kind = result.kind, .known = true };
+	if (entry->what == BID_SCAN_KNOWN) {
+		struct bid_added added = { .kind = (enum bid_kind)entry->kind, .known = true };
 		struct stat stored;
 
-		if (!is_stored(scan, file, &result.id, result.kind, &stored))
+		if ((added.kind != BID_KIND_ELF && added.kind != BID_KIND_DEBUGINFO) || entry->id_len > sizeof(entry->id) ||
+		    bid_id_from_bytes(entry->id, entry->id_len, &added.id) < 0 ||
+		    !is_stored(scan, file, &added.id, added.kind, &stored))
 			return 0;
 		r = push_file(scan, file, 0, &added, &stored, NULL);
-	} else if (result.what == BID_SCAN_NO_ID) {
+	} else if (entry->what == BID_SCAN_NO_ID) {
 		r = push_file(scan, file, -ENODATA, NULL, NULL, NULL);
 	}
 	if (r == 0)
-		r = bid_scan_found_add(&worker->found, &key, &result, false);
+		r = bid_scan_found_add(&worker->found, entry, false);
 	atomic_fetch_add_explicit(&worker->seen, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&worker->recalled, 1, memory_order_relaxed);
 	return r < 0 ? r : 1;
 }
 
-static int keep_result(struct worker *worker, const struct bid_walk_file *file, const struct stat *st, int what)
+/* Save that the file has no build-id. */
+static int keep_result(struct worker *worker, const struct bid_walk_file *file, const struct stat *st, enum bid_scan_what what)
 {
-	struct bid_scan_key key = bid_scan_key(file->dir_path, file->note, file->name, st);
+	struct bid_scan_entry entry = { .key = bid_scan_key(file->dir_path, file->note, file->name, st), .what = what };
 
-	return bid_scan_found_add(&worker->found, &key, &(struct bid_scan_result){ .what = what }, true);
+	return is_racy(st) ? 0 : bid_scan_found_add(&worker->found, &entry, true);
 }
 
 /*
@@ -405,10 +413,9 @@ static int place_file(struct scan *scan, const struct bid_walk_file *file, struc
 	if (r < 0)
 		return r;
 	/* linking changes only ctime; any other change came from outside */
-	pending->keep = !is_racy(st) && fstat(ingest->fd, &after) == 0 && after.st_size == st->st_size &&
-			after.st_mtim.tv_sec == st->st_mtim.tv_sec && after.st_mtim.tv_nsec == st->st_mtim.tv_nsec;
-	if (pending->keep)
-		pending->key = bid_scan_key(file->dir_path, file->note, file->name, &after);
+	if (!is_racy(st) && fstat(ingest->fd, &after) == 0 && after.st_size == st->st_size &&
+	    after.st_mtim.tv_sec == st->st_mtim.tv_sec && after.st_mtim.tv_nsec == st->st_mtim.tv_nsec)
+		keep_key(pending, file, &after);
 	return 0;
 }
 
@@ -479,7 +486,6 @@ static int examine_file(struct scan *scan, struct worker *worker, const struct b
 	int opened = open_file(scan, file), r, pushed;
 	bid_auto_fd int fd = opened < 0 ? -1 : opened;
 	struct bid_added added = { .kind = BID_KIND_ELF, .known = true };
-	struct bid_scan_key key;
 	struct stat st, stored;
 
 	if (opened == -ENOENT || opened == -ELOOP || opened == -ENXIO)
@@ -493,18 +499,16 @@ static int examine_file(struct scan *scan, struct worker *worker, const struct b
 		return is_fatal(opened) ? opened : push_file(scan, file, opened, NULL, NULL, NULL);
 
 	r = identify_elf(fd, &added.id);
-	if (r == 0 && is_placed(scan, file, fd, &added.id, &st, &stored)) {
-		key = bid_scan_key(file->dir_path, file->note, file->name, &st);
-		return push_file(scan, file, 0, &added, &stored, is_racy(&st) ? NULL : &key);
-	}
+	if (r == 0 && is_placed(scan, file, fd, &added.id, &st, &stored))
+		return push_file(scan, file, 0, &added, &stored, &st);
 	if (r == 0 || (r == -ENOEXEC && is_packed_kernel_file(file->name)))
 		return add_file(scan, file, bid_steal_fd(&fd), &st, r == 0);
 	if (r == -ENOEXEC)
-		return is_racy(&st) ? 0 : keep_result(worker, file, &st, BID_SCAN_OTHER);
+		return keep_result(worker, file, &st, BID_SCAN_OTHER);
 	if (is_fatal(r))
 		return r;
 	pushed = push_file(scan, file, r, NULL, NULL, NULL);
-	if (pushed == 0 && r == -ENODATA && !is_racy(&st))
+	if (pushed == 0 && r == -ENODATA)
 		pushed = keep_result(worker, file, &st, BID_SCAN_NO_ID);
 	return pushed;
 }
@@ -575,7 +579,9 @@ static int push_error(void *user, const char *path, int error)
 static int report_file(struct scan *scan, struct pending *pending)
 {
 	struct bid_scan_file file = { .path = pending->path, .error = pending->error, .added = pending->added };
-	struct bid_scan_result result = { .what = BID_SCAN_KNOWN, .kind = pending->added.kind, .id = pending->added.id };
+	struct bid_scan_entry entry = {
+		.key = pending->key, .what = BID_SCAN_KNOWN, .kind = (uint8_t)pending->added.kind, .id_len = pending->added.id.len
+	};
 	int r = 0;
 
 	if (pending->error < 0)
@@ -584,8 +590,11 @@ static int report_file(struct scan *scan, struct pending *pending)
 		scan->counts.known++;
 	else
 		scan->counts.added++;
-	if (pending->keep && pending->error == 0)
-		r = bid_scan_found_add(&scan->settled, &pending->key, &result, true);
+	/* an entry has room for perf's ids alone; a file with a longer one is opened again */
+	if (pending->keep && pending->error == 0 && entry.id_len <= sizeof(entry.id)) {
+		memcpy(entry.id, pending->added.id.bytes, entry.id_len);
+		r = bid_scan_found_add(&scan->settled, &entry, true);
+	}
 	if (r == 0 && scan->config->file)
 		r = scan->config->file(scan->config->user, &file);
 	pending_free(pending);
@@ -820,9 +829,9 @@ static int init_scan(struct scan *scan)
 static void release_scan(struct scan *scan)
 {
 	for (unsigned i = 0; scan->workers && i < scan->jobs; i++)
-		bid_scan_found_release(&scan->workers[i].found);
+		free(scan->workers[i].found.entries);
 	free(scan->workers);
-	bid_scan_found_release(&scan->settled);
+	free(scan->settled.entries);
 	bid_walk_free(scan->walk);
 	drop_list(&scan->queue);
 	drop_list(&scan->unsynced);
@@ -853,7 +862,7 @@ int bid_store_scan(struct bid_store *store, const char *path, const struct bid_s
 		return r;
 	r = open_tree(&scan, path, &fd, &real);
 	if (r == 0)
-		r = bid_scan_cache_load(store, real, config->forget, &scan.cache);
+		r = bid_scan_cache_load(store, real, &scan.cache);
 	if (r == 0) {
 		snprintf(below, sizeof(below), "%s/", real);
 		r = bid_walk_new(bid_steal_fd(&fd), strcmp(real, "/") == 0 ? "" : real,

@@ -19,53 +19,32 @@
 #include "disk/store.h"
 
 enum {
-	SLOTS_MIN = 1024,
-	STEPS_MAX = 1024, /* bound of probing for a key, against damaged files */
 	CACHE_MAX = 1 << 30, /* bytes: some 30 million files */
 	DAY_S = 24 * 60 * 60,
 };
 
-/* the bytes of the last number tell the machine's byte order, too */
-static const struct {
-	char magic[8];
-	uint32_t version;
-	uint32_t order;
-} form = { "bidscan", 2, 0x01020304 };
-
-/* On disk: this, then the slots, then the ids; all in the byte order of the machine. */
+/* On disk: this, then the entries by their keys; all in the byte order of the machine. */
 struct cache_header {
 	char magic[8];
 	uint32_t version;
-	uint32_t order;
-	uint64_t n_slots; /* a power of two */
-	uint64_t n_used; /* slots in use */
-	uint64_t n_ids;
-	uint64_t digest; /* over the tree's path, the header and the rest of the file */
+	uint32_t order; /* shows the byte order of the machine */
+	uint64_t digest; /* over the entries, seeded with the hash of the tree's path */
 };
 
-/* An open-addressed table: a key stands in the first free slot from its hash on. */
-struct bid_scan_slot {
-	struct bid_scan_key key;
-	uint32_t value; /* BID_SCAN_*, from BID_SCAN_KNOWN on plus the number of its id; 0 is free */
-};
+static const struct cache_header form = { .magic = "bidscan", .version = 3, .order = 0x01020304 };
 
-struct bid_scan_named {
-	uint8_t kind;
-	uint8_t len;
-	uint8_t bytes[BID_ID_MAX];
-};
+_Static_assert(sizeof(struct bid_scan_entry) == 32, "as in docs/FORMAT.md");
 
 struct bid_scan_cache {
 	char name[32]; /* in BID_LAYOUT_SCANS */
 	uint64_t path_hash;
 	time_t used; /* time of the last write or read */
 	char *data; /* owned; content of the file, NULL if empty */
-	const struct cache_header *header; /* the following three: in data */
-	const struct bid_scan_slot *slots;
-	const struct bid_scan_named *ids;
+	const struct bid_scan_entry *entries; /* in data */
+	size_t n;
 };
 
-struct bid_scan_key bid_scan_key(const char *dir_path, uint64_t way, const char *name, const struct stat *st)
+uint64_t bid_scan_key(const char *dir_path, uint64_t way, const char *name, const struct stat *st)
 {
 	const struct {
 		uint64_t dev, ino, size;
@@ -83,60 +62,28 @@ struct bid_scan_key bid_scan_key(const char *dir_path, uint64_t way, const char 
 		.name = XXH3_64bits(name, strlen(name)),
 		.way = way,
 	};
-	XXH128_hash_t hash = XXH3_128bits(&file, sizeof(file));
 
-	return (struct bid_scan_key){ { (uint32_t)hash.low64, (uint32_t)(hash.low64 >> 32), (uint32_t)hash.high64 } };
-}
-
-static bool same_key(const struct bid_scan_key *a, const struct bid_scan_key *b)
-{
-	return a->words[0] == b->words[0] && a->words[1] == b->words[1] && a->words[2] == b->words[2];
-}
-
-/*
- * Digest the tree's path, the header up to the digest, and the @len bytes at @rest behind it. Each digest is the seed of the next.
- */
-static uint64_t digest_of(const struct bid_scan_cache *cache, const struct cache_header *header, const void *rest, size_t len)
-{
-	return XXH3_64bits_withSeed(rest, len,
-				    XXH3_64bits_withSeed(header, offsetof(struct cache_header, digest), cache->path_hash));
+	return XXH3_64bits(&file, sizeof(file));
 }
 
 /* Use @data of @len bytes as the cache if it is valid. */
-static bool adopt_data(struct bid_scan_cache *cache, char *data, size_t len)
+static bool adopt_data(struct bid_scan_cache *cache, const char *data, size_t len)
 {
 	const struct cache_header *header = (const void *)data;
-	size_t rest;
+	size_t size = len - sizeof(*header);
 
-	if (len < sizeof(*header))
+	if (len < sizeof(*header) || memcmp(header, &form, offsetof(struct cache_header, digest)) != 0 ||
+	    size % sizeof(struct bid_scan_entry) != 0 || XXH3_64bits_withSeed(header + 1, size, cache->path_hash) != header->digest)
 		return false;
-	rest = len - sizeof(*header);
-	if (memcmp(header, &form, sizeof(form)) != 0 || header->n_slots < SLOTS_MIN || (header->n_slots & (header->n_slots - 1)) ||
-	    header->n_slots > rest / sizeof(struct bid_scan_slot) || header->n_used >= header->n_slots)
-		return false;
-	if (header->n_ids > rest / sizeof(struct bid_scan_named) ||
-	    header->n_slots * sizeof(struct bid_scan_slot) + header->n_ids * sizeof(struct bid_scan_named) != rest)
-		return false;
-	if (digest_of(cache, header, data + sizeof(*header), rest) != header->digest)
-		return false;
-	cache->header = header;
-	cache->slots = (const void *)(data + sizeof(*header));
-	cache->ids = (const void *)(cache->slots + header->n_slots);
+	cache->entries = (const void *)(header + 1);
+	cache->n = size / sizeof(*cache->entries);
 	return true;
 }
 
-static int open_cache(struct bid_store *store, const char *name, int *ret_fd)
-{
-	bid_auto_fd int dir = -1;
-	int r = bid_beneath_open(bid_store_root(store), BID_LAYOUT_SCANS, O_PATH | O_DIRECTORY, &dir);
-
-	return r < 0 ? r : bid_beneath_open(dir, name, O_RDONLY | O_NONBLOCK, ret_fd);
-}
-
-int bid_scan_cache_load(struct bid_store *store, const char *path, bool forget, struct bid_scan_cache **ret_cache)
+int bid_scan_cache_load(struct bid_store *store, const char *path, struct bid_scan_cache **ret_cache)
 {
 	struct bid_scan_cache *cache = calloc(1, sizeof(*cache));
-	bid_auto_fd int fd = -1;
+	bid_auto_fd int dir = -1, fd = -1;
 	bid_auto_free char *data = NULL;
 	struct stat st;
 	size_t len;
@@ -145,7 +92,8 @@ int bid_scan_cache_load(struct bid_store *store, const char *path, bool forget, 
 		return -ENOMEM;
 	cache->path_hash = XXH3_64bits(path, strlen(path));
 	snprintf(cache->name, sizeof(cache->name), "%016llx", (unsigned long long)cache->path_hash);
-	if (!forget && open_cache(store, cache->name, &fd) == 0 && fstat(fd, &st) == 0 &&
+	if (bid_beneath_open(bid_store_root(store), BID_LAYOUT_SCANS, O_PATH | O_DIRECTORY, &dir) == 0 &&
+	    bid_beneath_open(dir, cache->name, O_RDONLY | O_NONBLOCK, &fd) == 0 && fstat(fd, &st) == 0 &&
 	    bid_read_file(fd, CACHE_MAX, &data, &len) == 0 && adopt_data(cache, data, len)) {
 		cache->data = bid_steal(data);
 		cache->used = st.st_mtim.tv_sec;
@@ -159,162 +107,77 @@ bool bid_scan_cache_is_empty(const struct bid_scan_cache *cache)
 	return !cache->data;
 }
 
-struct bid_scan_result bid_scan_cache_find(const struct bid_scan_cache *cache, const struct bid_scan_key *key)
+static int by_key(const void *a, const void *b)
 {
-	struct bid_scan_result result = { .what = BID_SCAN_UNKNOWN };
-	const struct bid_scan_named *named;
-	const struct bid_scan_slot *slot;
-	uint64_t mask, index;
+	const struct bid_scan_entry *one = a, *other = b;
 
-	if (!cache->data)
-		return result;
-	mask = cache->header->n_slots - 1;
-	for (uint64_t i = 0;; i++) {
-		slot = &cache->slots[(key->words[0] + i) & mask];
-		if (slot->value == BID_SCAN_UNKNOWN || i == STEPS_MAX)
-			return result;
-		if (same_key(&slot->key, key))
-			break;
-	}
-	if (slot->value < BID_SCAN_KNOWN) {
-		result.what = slot->value;
-		return result;
-	}
-	index = slot->value - BID_SCAN_KNOWN;
-	if (index >= cache->header->n_ids)
-		return result;
-	named = &cache->ids[index];
-	if ((named->kind != BID_KIND_ELF && named->kind != BID_KIND_DEBUGINFO) ||
-	    bid_id_from_bytes(named->bytes, named->len, &result.id) < 0)
-		return result;
-	result.kind = (enum bid_kind)named->kind;
-	result.what = BID_SCAN_KNOWN;
-	return result;
+	return (one->key > other->key) - (one->key < other->key);
 }
 
-int bid_scan_found_add(struct bid_scan_found *found, const struct bid_scan_key *key, const struct bid_scan_result *result,
-		       bool is_new)
+const struct bid_scan_entry *bid_scan_cache_find(const struct bid_scan_cache *cache, uint64_t key)
 {
-	uint32_t value = result->what;
-	int r = bid_array_grow(found->slots, found->n, found->room);
+	struct bid_scan_entry wanted = { .key = key };
 
-	if (r == 0 && result->what == BID_SCAN_KNOWN) {
-		struct bid_scan_named *named;
+	return cache->data ? bsearch(&wanted, cache->entries, cache->n, sizeof(wanted), by_key) : NULL;
+}
 
-		r = bid_array_grow(found->ids, found->n_ids, found->room_ids);
-		if (r < 0)
-			return r;
-		value += (uint32_t)found->n_ids;
-		named = &found->ids[found->n_ids++];
-		named->kind = (uint8_t)result->kind;
-		named->len = result->id.len;
-		memcpy(named->bytes, result->id.bytes, sizeof(named->bytes));
-	}
-	if (r < 0)
-		return r;
-	found->slots[found->n++] = (struct bid_scan_slot){ .key = *key, .value = value };
+int bid_scan_found_add(struct bid_scan_found *found, const struct bid_scan_entry *entry, bool is_new)
+{
+	if (bid_array_grow(found->entries, found->n, found->room) < 0)
+		return -ENOMEM;
+	found->entries[found->n++] = *entry;
 	found->n_new += is_new;
 	return 0;
 }
 
-void bid_scan_found_release(struct bid_scan_found *found)
+static int write_cache(struct bid_store *store, const struct bid_scan_cache *cache, int dir, const struct bid_scan_found *found,
+		       size_t n, size_t n_entries)
 {
-	free(found->slots);
-	free(found->ids);
-	*found = (struct bid_scan_found){ 0 };
-}
-
-static void put_slot(struct bid_scan_slot *slots, uint64_t mask, const struct bid_scan_slot *slot, size_t first_id)
-{
-	uint64_t at = slot->key.words[0] & mask;
-
-	while (slots[at].value)
-		at = (at + 1) & mask;
-	slots[at] = *slot;
-	if (slot->value >= BID_SCAN_KNOWN)
-		slots[at].value += (uint32_t)first_id;
-}
-
-/* The file's bytes. The caller frees @ret_data. */
-static int build_file(const struct bid_scan_cache *cache, const struct bid_scan_found *found, size_t n, char **ret_data,
-		      size_t *ret_len)
-{
-	struct cache_header header = { .n_slots = SLOTS_MIN };
-	struct bid_scan_slot *slots;
-	struct bid_scan_named *ids;
-	size_t len, first_id = 0;
-	char *data;
-
-	memcpy(&header, &form, sizeof(form));
-	for (size_t i = 0; i < n; i++) {
-		header.n_used += found[i].n;
-		header.n_ids += found[i].n_ids;
-	}
-	while (header.n_slots < header.n_used + header.n_used / 3)
-		header.n_slots *= 2;
-	len = sizeof(header) + header.n_slots * sizeof(*slots) + header.n_ids * sizeof(*ids);
-	if (len > CACHE_MAX)
-		return -EFBIG;
-	data = calloc(1, len);
-	if (!data)
-		return -ENOMEM;
-	slots = (void *)(data + sizeof(header));
-	ids = (void *)(slots + header.n_slots);
-	for (size_t i = 0; i < n; i++) {
-		for (size_t j = 0; j < found[i].n; j++)
-			put_slot(slots, header.n_slots - 1, &found[i].slots[j], first_id);
-		if (found[i].n_ids)
-			memcpy(ids + first_id, found[i].ids, found[i].n_ids * sizeof(*ids));
-		first_id += found[i].n_ids;
-	}
-	header.digest = digest_of(cache, &header, data + sizeof(header), len - sizeof(header));
-	memcpy(data, &header, sizeof(header));
-	*ret_data = data;
-	*ret_len = len;
-	return 0;
-}
-
-/* Does the file say this already: is there nothing new, and nothing gone? */
-static bool is_saved(const struct bid_scan_cache *cache, const struct bid_scan_found *found, size_t n)
-{
-	size_t used = 0;
-
-	if (!cache->data)
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		if (found[i].n_new > 0)
-			return false;
-		used += found[i].n;
-	}
-	return used == cache->header->n_used;
-}
-
-int bid_scan_cache_save(struct bid_store *store, struct bid_scan_cache *cache, const struct bid_scan_found *found, size_t n)
-{
+	size_t size = n_entries * sizeof(struct bid_scan_entry);
+	bid_auto_free struct cache_header *header = calloc(1, sizeof(*header) + size);
+	struct bid_scan_entry *entries, *to;
 	struct bid_temp temp = BID_TEMP_NONE;
-	bid_auto_free char *data = NULL;
-	bid_auto_fd int dir = -1;
-	size_t len;
 	int r;
 
-	r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_SCANS, false, &dir);
-	if (r == 0 && is_saved(cache, found, n)) {
-		if (time(NULL) - cache->used >= DAY_S)
-			bid_touch(dir, cache->name, NULL);
-		return 0;
-	}
+	if (!header)
+		return -ENOMEM;
+	entries = to = (void *)(header + 1);
+	for (size_t i = 0; i < n; i++)
+		if (found[i].n > 0)
+			to = (struct bid_scan_entry *)mempcpy(to, found[i].entries, found[i].n * sizeof(*to));
+	qsort(entries, n_entries, sizeof(*entries), by_key);
+	*header = form;
+	header->digest = XXH3_64bits_withSeed(entries, size, cache->path_hash);
+	r = bid_temp_new(store, true, &temp);
 	if (r == 0)
-		r = build_file(cache, found, n, &data, &len);
-	if (r == 0)
-		r = bid_temp_new(store, true, &temp);
-	if (r == 0)
-		r = bid_pwrite_full(temp.fd, data, len, 0);
+		r = bid_pwrite_full(temp.fd, header, sizeof(*header) + size, 0);
 	if (r == 0 && fchmod(temp.fd, 0644) < 0)
 		r = -errno;
 	if (r == 0)
 		r = bid_temp_replace(&temp, dir, cache->name);
 	bid_temp_release(&temp);
 	return r;
+}
+
+int bid_scan_cache_save(struct bid_store *store, struct bid_scan_cache *cache, const struct bid_scan_found *found, size_t n)
+{
+	size_t n_entries = 0, n_new = 0;
+	bid_auto_fd int dir = -1;
+	int r;
+
+	for (size_t i = 0; i < n; i++) {
+		n_entries += found[i].n;
+		n_new += found[i].n_new;
+	}
+	r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_SCANS, false, &dir);
+	if (r < 0)
+		return r;
+	if (!cache->data || n_new > 0 || n_entries != cache->n)
+		return n_entries < CACHE_MAX / sizeof(struct bid_scan_entry) ? write_cache(store, cache, dir, found, n, n_entries)
+									     : -EFBIG;
+	if (time(NULL) - cache->used >= DAY_S)
+		bid_touch(dir, cache->name, NULL);
+	return 0;
 }
 
 /* Is @name the name of a cache: 16 hex digits? */
