@@ -38,9 +38,8 @@ static int path_in(const struct bid_node *dir, const char *name, char ret_path[s
 {
 	const char *path = bid_node_path(dir);
 
-	if (dir->type == BID_NODE_KCORE || (dir->type == BID_NODE_PATH && strcmp(path, BID_KCORE_PATH) == 0))
-		return bid_kcore_directory(dir, name, ret_path);
-	if (dir->type != BID_NODE_PATH)
+	/* copies of /proc/kcore are not written through the mount */
+	if (dir->type != BID_NODE_PATH || strcmp(path, BID_KCORE_PATH) == 0)
 		return -EPERM;
 	return snprintf(ret_path, PATH_MAX, "%s%s%s", path, *path ? "/" : "", name) >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
@@ -148,8 +147,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		fuse_reply_err(req, -r);
 		return;
 	}
-	if (parent->node.type != BID_NODE_KCORE_COPY && !bid_tree_is_temporary(bid_node_path(&parent->node)) &&
-	    strcmp(name, bid_kind_store_name(BID_KIND_PROBES)) == 0) {
+	if (!bid_tree_is_temporary(bid_node_path(&parent->node)) && strcmp(name, bid_kind_store_name(BID_KIND_PROBES)) == 0) {
 		node = (struct bid_node){ .type = BID_NODE_FILE, .kind = BID_KIND_PROBES, .id = id };
 		r = create_probes(fs, &id, bid_node_path(&parent->node), &fd);
 		if (r < 0)
@@ -159,7 +157,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		return;
 	}
 	/* temporary names begin with a dot: perf's ".elf.XXXXXX", rsync's */
-	if (!placeholder && name[0] != '.' && !bid_tree_is_final_name(&parent->node, name))
+	if (!placeholder && name[0] != '.' && bid_tree_kind(name) == BID_KIND_NONE)
 		r = -EPERM;
 	if (r == 0) {
 		bid_publish_sweep(fs);
@@ -176,24 +174,6 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 	if (r < 0 && tmpfile)
 		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
 	bid_tmpfile_put(fs->tmpfiles, tmpfile);
-}
-
-/* Answer with the file @name of @to, a copy of /proc/kcore. */
-static void reply_copied(fuse_req_t req, fuse_ino_t to, const char *name)
-{
-	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
-	struct bid_node node = { 0 };
-	struct stat st;
-	int r = lookup_child(fs, parent, name, &node);
-
-	if (r == 0)
-		r = bid_store_stat(fs->store, bid_node_path(&node), &st);
-	if (r < 0)
-		fuse_reply_err(req, -r);
-	else
-		bid_reply_node(req, &node, &(struct bid_found){ .st = st });
-	bid_node_release(&node);
 }
 
 /*
@@ -261,8 +241,6 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 		r = publish_in(fs, to, name, tmpfile, &request);
 	if (r < 0)
 		fuse_reply_err(req, -r);
-	else if (request.kind == BID_KIND_NONE)
-		reply_copied(req, to, name);
 	else
 		reply_published(req, to, request);
 	bid_tmpfile_put(fs->tmpfiles, tmpfile);

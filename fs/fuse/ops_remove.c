@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "vfs/kcore.h"
 #include "write/publish_tmpfile.h"
 
 /*
@@ -88,8 +87,6 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 	r = bid_tree_lookup(&fs->tree, &parent->node, name, &node, NULL);
 	if (r == 0 && node.type == BID_NODE_LINK)
 		r = unlink_link(fs, &node);
-	else if (r == 0 && node.type == BID_NODE_KCORE_FILE)
-		r = bid_store_unlink_kcore(fs->store, node.path);
 	else if (r == 0 && node.type == BID_NODE_FILE && parent->node.type == BID_NODE_PATH_ID)
 		r = unlink_artifact(fs, &node, bid_node_path(&parent->node));
 	else if (r == 0)
@@ -107,11 +104,7 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 	int r = parent ? bid_tree_lookup(&fs->tree, &parent->node, name, &node, NULL) : -ESTALE;
 
 	path[0] = '\0';
-	if (r == 0 && (node.type == BID_NODE_KCORE || node.type == BID_NODE_KCORE_COPY)) {
-		r = bid_kcore_directory(&parent->node, name, path);
-		if (r == 0)
-			r = bid_store_rmdir_kcore(fs->store, path);
-	} else if (r == 0 && node.type != BID_NODE_PATH && node.type != BID_NODE_PATH_ID) {
+	if (r == 0 && node.type != BID_NODE_PATH && node.type != BID_NODE_PATH_ID) {
 		r = -EPERM;
 	} else if (r == 0) {
 		snprintf(path, sizeof(path), "%s", bid_node_path(&node));

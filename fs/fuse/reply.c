@@ -29,8 +29,7 @@ static struct timespec changed_at(const struct bid_fs *fs, const struct bid_list
 static bool is_perfs(const struct bid_node *node)
 {
 	return node->type == BID_NODE_PATH || node->type == BID_NODE_PATH_ID || node->type == BID_NODE_LINKS ||
-	       node->type == BID_NODE_LINKS_FANOUT || node->type == BID_NODE_KCORE ||
-	       (node->type == BID_NODE_KCORE_COPY && node->path);
+	       node->type == BID_NODE_LINKS_FANOUT;
 }
 
 mode_t bid_dir_mode(const struct bid_fs *fs, const struct bid_node *node)

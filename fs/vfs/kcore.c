@@ -48,34 +48,13 @@ int bid_kcore_has(const struct bid_tree *tree, const struct bid_id *id)
 	return there ? 1 : bid_store_has(tree->store, id);
 }
 
-bool bid_kcore_is_copy(const char *dir)
-{
-	return strncmp(dir, BID_KCORE_PATH "/", strlen(BID_KCORE_PATH "/")) == 0;
-}
-
-bool bid_kcore_is_file(const char *name)
+static bool is_file(const char *name)
 {
 	bool known = false;
 
 	for (size_t i = 0; i < BID_COUNT(files); i++)
 		known |= strcmp(name, files[i]) == 0;
 	return known;
-}
-
-int bid_kcore_directory(const struct bid_node *dir, const char *name, char ret_path[static PATH_MAX])
-{
-	char hex[BID_ID_HEX_MAX];
-	struct bid_id id = dir->id;
-
-	if (dir->type != BID_NODE_KCORE) {
-		if (bid_id_parse_str(name, &id) < 0)
-			return -EPERM;
-		name = "";
-	} else if (strcmp(name, timestamp) == 0 || strlen(name) != strlen(timestamp) || name[strspn(name, "0123456789")] != '\0') {
-		return -EPERM;
-	}
-	snprintf(ret_path, PATH_MAX, BID_KCORE_PATH "/%s%s%s", bid_id_format(&id, hex), *name ? "/" : "", name);
-	return 0;
 }
 
 /* May the kernel @id have a symbol table? */
@@ -100,7 +79,7 @@ static int lookup_copy(const struct bid_tree *tree, const struct bid_id *id, con
 
 static int lookup_file(const struct bid_tree *tree, const struct bid_node *copy, const char *name, struct bid_node *child)
 {
-	if (!bid_kcore_is_file(name))
+	if (!is_file(name))
 		return -EINVAL;
 	child->id = copy->id;
 	if (copy->path) {

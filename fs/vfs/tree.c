@@ -503,7 +503,7 @@ int bid_tree_dir_id(const struct bid_node *node, struct bid_id *ret_id)
 {
 	const char *path = bid_node_path(node), *slash = strrchr(path, '/'), *end;
 
-	if (node->type == BID_NODE_PATH_ID || (node->type == BID_NODE_KCORE_COPY && node->path)) {
+	if (node->type == BID_NODE_PATH_ID) {
 		*ret_id = node->id;
 		return 0;
 	}
@@ -517,11 +517,6 @@ int bid_tree_dir_id(const struct bid_node *node, struct bid_id *ret_id)
 	while (slash > path && slash[-1] != '/')
 		slash--;
 	return bid_id_parse(slash, (size_t)(end - slash), ret_id) < 0 ? -EPERM : 0;
-}
-
-bool bid_tree_is_final_name(const struct bid_node *node, const char *name)
-{
-	return node->type == BID_NODE_KCORE_COPY ? bid_kcore_is_file(name) : bid_tree_kind(name) != BID_KIND_NONE;
 }
 
 int bid_tree_readlink(const struct bid_tree *tree, const struct bid_node *node, char *ret_text, size_t size)

@@ -44,7 +44,7 @@ void bid_found_release(struct bid_found *found);
 int bid_tree_lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *ret_child,
 		    struct bid_found *found);
 
-/* May a writer make files in @node, "<path>/ID" or a copy of /proc/kcore? Returns 0 and its id, or -EPERM. */
+/* May a writer make files in @node, "<path>/ID"? Returns 0 and its id, or -EPERM. */
 int bid_tree_dir_id(const struct bid_node *node, struct bid_id *ret_id);
 
 /* The kind of the file @name in "<path>/ID", or BID_KIND_NONE. */
@@ -55,9 +55,6 @@ enum bid_kind bid_tree_kind(const char *name);
  * temporary files. Nothing in it is published, and everything is listed.
  */
 bool bid_tree_is_temporary(const char *path);
-
-/* Is @name the final name of a file in @node, a directory as of bid_tree_dir_id()? */
-bool bid_tree_is_final_name(const struct bid_node *node, const char *name);
 
 /* Was the link of @id unlinked through the mount, and not made again? */
 bool bid_tree_is_unlinked(const struct bid_tree *tree, const struct bid_id *id);

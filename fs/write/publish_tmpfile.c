@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "vfs/kcore.h"
 
 enum { ABANDONED_S = 3600 };
 
@@ -20,9 +19,7 @@ mode_t bid_tmpfile_mode(const struct bid_fs *fs)
 /* Is @name, in the directory @dir, the final name of a file? */
 static bool is_final(const char *dir, const char *name)
 {
-	if (bid_tree_is_temporary(dir))
-		return false;
-	return bid_kcore_is_copy(dir) ? bid_kcore_is_file(name) : bid_tree_kind(name) != BID_KIND_NONE;
+	return !bid_tree_is_temporary(dir) && bid_tree_kind(name) != BID_KIND_NONE;
 }
 
 /* Replace the probe definitions, as perf does: text without an id. */
@@ -46,11 +43,8 @@ static int publish_probes(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const 
 	return r;
 }
 
-static int publish_file(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_request *request, const char *dir,
-			const char *name)
+static int publish_file(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_request *request, const char *dir)
 {
-	if (bid_kcore_is_copy(dir))
-		return bid_stage_publish_kcore(tmpfile->stage, dir, name);
 	if (request->kind == BID_KIND_PROBES)
 		return publish_probes(fs, tmpfile, &request->id, dir);
 	return bid_stage_publish(tmpfile->stage, request, dir);
@@ -67,12 +61,12 @@ static void log_error(const struct bid_tmpfile *tmpfile, const char *dir, const 
 int bid_publish_as(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir, const char *name,
 		   struct bid_request *ret_request)
 {
-	struct bid_request request = { .id = *id, .kind = bid_kcore_is_copy(dir) ? BID_KIND_NONE : bid_tree_kind(name) };
+	struct bid_request request = { .id = *id, .kind = bid_tree_kind(name) };
 	int r;
 
 	if (!is_final(dir, name))
 		return -EXDEV;
-	r = publish_file(fs, tmpfile, &request, dir, name);
+	r = publish_file(fs, tmpfile, &request, dir);
 	if (r < 0 && r != -ESTALE)
 		log_error(tmpfile, dir, name, r);
 	if (r == 0)
@@ -87,7 +81,7 @@ static int publish_own(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
 	int r = -ESTALE;
 
 	if (bid_tmpfile_has_name(fs->tmpfiles, tmpfile))
-		r = publish_file(fs, tmpfile, &request, tmpfile->dir, tmpfile->name);
+		r = publish_file(fs, tmpfile, &request, tmpfile->dir);
 	if (r == 0)
 		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
 	return r;

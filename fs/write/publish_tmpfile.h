@@ -24,8 +24,8 @@
 mode_t bid_tmpfile_mode(const struct bid_fs *fs);
 
 /*
- * Publish @tmpfile as @name in the directory @dir of @id, and log an error. Returns 0 and the artifact, of no kind for a file of
- * a copy of /proc/kcore; -EXDEV if @name is not final, so that a program copies; or as bid_stage_publish().
+ * Publish @tmpfile as @name in the directory @dir of @id, and log an error. Returns 0 and the artifact; -EXDEV if
+ * @name is not final, so that a program copies; or as bid_stage_publish().
  */
 int bid_publish_as(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir, const char *name,
 		   struct bid_request *ret_request);

@@ -44,19 +44,12 @@ int bid_stage_write(struct bid_stage *stage, const void *data, size_t len, off_t
 int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request, const char *path);
 
 /*
- * As bid_stage_publish(), as the file @name, "kcore", "kallsyms" or "modules", of perf's copy @dir of /proc/kcore:
- * "[kernel.kcore]/ID/TIMESTAMP" (perf, builtin-buildid-cache.c: build_id_cache__add_kcore()). The file names no kernel, so there is
- * no check, except that a truncated kcore returns -EBADMSG. Returns -EEXIST for another file of this name.
- */
-int bid_stage_publish_kcore(struct bid_stage *stage, const char *dir, const char *name);
-
-/*
  * Refuse bid_stage_publish() from now on; reading and writing @stage stay possible. Waits for a running one. Returns 0, or -EPERM
  * after publishing.
  */
 int bid_stage_end(struct bid_stage *stage);
 
-/* Return the reason of the last -EBADMSG of bid_stage_publish() or bid_stage_publish_kcore(), in words. Lives as long as @stage. */
+/* Return the reason of the last -EBADMSG of bid_stage_publish(), in words. Lives as long as @stage. */
 const char *bid_stage_reason(const struct bid_stage *stage);
 
 /* mkdir(2) and rmdir(2). The former creates missing parents. */
@@ -79,10 +72,6 @@ int bid_store_unlink(struct bid_store *store, const struct bid_request *request,
  * Is @found the file of @request in @store itself, not in a lower store, and without another name, for example that of its source?
  */
 bool bid_store_has_alone(struct bid_store *store, const struct bid_request *request, const struct stat *found);
-
-/* unlink(2) a file, rmdir(2) the directory of perf's copy of /proc/kcore; hidden files do not count as contents. */
-int bid_store_unlink_kcore(struct bid_store *store, const char *path);
-int bid_store_rmdir_kcore(struct bid_store *store, const char *path);
 
 /*
  * Open the probe definitions of @id for reading and writing: the file that bid_store_find() finds in the store, else at the target

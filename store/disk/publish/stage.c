@@ -16,7 +16,6 @@
 #include "base/io.h"
 #include "base/kallsyms.h"
 #include "disk/beneath.h"
-#include "disk/derive/kcore_copy.h"
 #include "disk/layout.h"
 #include "disk/publish/ingest.h"
 #include "disk/publish/merge.h"
@@ -221,34 +220,6 @@ int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request
 	r = stage->ended ? -ESTALE : set_mode(stage, request);
 	if (r == 0)
 		r = request->kind == BID_KIND_ELF ? publish_elf(stage, request, path) : publish_beside(stage, request, path);
-	stage->sealed |= r == 0;
-	pthread_mutex_unlock(&stage->lock);
-	return r;
-}
-
-/* With the lock held. */
-static int publish_kcore(struct bid_stage *stage, const char *dir, const char *name)
-{
-	bid_auto_fd int fd = -1;
-	struct stat st;
-	int r = bid_kcore_check(stage->temp.fd, name);
-
-	if (r < 0)
-		return r == -EBADMSG ? refuse_file(stage, "a damaged or truncated copy of /proc/kcore") : r;
-	if (fstat(stage->temp.fd, &st) < 0 || fchmod(stage->temp.fd, st.st_mode & MODE) < 0 || fsync(stage->temp.fd) < 0)
-		return -errno;
-	r = bid_beneath_mkdirs(bid_store_root(stage->store), dir, false, &fd);
-	return r == 0 ? bid_temp_link(&stage->temp, fd, name) : r;
-}
-
-int bid_stage_publish_kcore(struct bid_stage *stage, const char *dir, const char *name)
-{
-	int r;
-
-	if (!bid_kcore_has_file(name))
-		return -EINVAL;
-	pthread_mutex_lock(&stage->lock);
-	r = stage->ended ? -ESTALE : publish_kcore(stage, dir, name);
 	stage->sealed |= r == 0;
 	pthread_mutex_unlock(&stage->lock);
 	return r;
