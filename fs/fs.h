@@ -8,7 +8,6 @@
 
 #include "api/broker.h"
 #include "options.h"
-#include "vfs/dirlist.h"
 #include "vfs/fd_cache.h"
 #include "vfs/inode.h"
 #include "vfs/ratelimit.h"
@@ -44,7 +43,6 @@ struct bid_fs {
 	struct bid_sandbox *sandbox; /* owned; entered after the fork */
 	struct bid_tree tree;
 	struct bid_unlinked unlinked_probes, unlinked_links; /* ids whose name was unlinked through the mount; own locks */
-	struct bid_dirlists listings; /* own lock */
 	struct bid_inodes *inodes; /* owned; own lock */
 	struct bid_ratelimit ratelimit; /* limit of cache misses, by user; own lock */
 	struct bid_fd_cache *fd_cache; /* owned; own lock */

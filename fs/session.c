@@ -168,7 +168,6 @@ static int serve_mount(struct session *session, int ready)
 		bid_close(ready);
 		bid_close(manager);
 	}
-	bid_dirlists_end(&fs->listings);
 	/* answers pending requests, which need the session */
 	bid_broker_free(fs->broker);
 	bid_store_on_let_go(fs->store, NULL, NULL);
@@ -313,7 +312,6 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 			.options = options,
 			.store = store,
 			.tree = { .store = store },
-			.listings = BID_DIRLISTS_INIT,
 			.writable = bid_store_writable(store) && !options->read_only,
 			.stacked = bid_mode_stacked(store, options),
 			.uid = geteuid(),

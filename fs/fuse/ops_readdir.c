@@ -44,7 +44,7 @@ static void open_listing(fuse_req_t req, const struct bid_inode *inode, fuse_ino
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_dirlist *list = NULL;
-	int r = inode ? bid_dirlist_open(&fs->listings, &fs->tree, &inode->node, number, &list) : -ESTALE;
+	int r = inode ? bid_dirlist_open(&fs->tree, &inode->node, number, &list) : -ESTALE;
 
 	if (r < 0) {
 		fuse_reply_err(req, -r);

@@ -14,7 +14,7 @@
 #include "vfs/inode.h"
 
 enum { IDS = 600, DOTS = 2 };
-/* a store with long parts: the first two, which start a thread, and every seventh have this many ids, the others none */
+/* a store with long parts: the first two and every seventh have this many ids, the others none */
 enum { PARTS = 256, THICK = 24, EVERY = 7 };
 
 /* An id by its number; neighbours have different first bytes. */
@@ -62,14 +62,12 @@ static int fill(void **state)
 	return r;
 }
 
-static struct bid_dirlists lists = BID_DIRLISTS_INIT;
-
 static struct bid_dirlist *list_ids(const struct bid_tree *tree)
 {
 	struct bid_node ids = { .type = BID_NODE_IDS };
 	struct bid_dirlist *list;
 
-	assert_int_equal(bid_dirlist_open(&lists, tree, &ids, bid_inode_number(&ids), &list), 0);
+	assert_int_equal(bid_dirlist_open(tree, &ids, bid_inode_number(&ids), &list), 0);
 	return list;
 }
 
@@ -113,7 +111,7 @@ static void test_links_are_read_on_the_first_readdir(void **state)
 	unsigned seen[2 * IDS] = { 0 };
 	struct bid_dirlist *list;
 
-	assert_int_equal(bid_dirlist_open(&lists, &tree, &fanout, bid_inode_number(&fanout), &list), 0);
+	assert_int_equal(bid_dirlist_open(&tree, &fanout, bid_inode_number(&fanout), &list), 0);
 	/* ids with a number whose low byte is zero */
 	add_id(scene, 768);
 	assert_int_equal(count(list, 0, seen), DOTS + 4);
@@ -207,7 +205,7 @@ static void test_each_rewind_reads_again(void **state)
 	unsigned seen[2 * IDS] = { 0 };
 	struct bid_dirlist *list;
 
-	assert_int_equal(bid_dirlist_open(&lists, &tree, &fanout, bid_inode_number(&fanout), &list), 0);
+	assert_int_equal(bid_dirlist_open(&tree, &fanout, bid_inode_number(&fanout), &list), 0);
 	assert_int_equal(count(list, 0, seen), DOTS + 3);
 	/* ids with a number whose low byte is zero */
 	add_id(scene, 768);
@@ -268,48 +266,7 @@ static void list_part(struct bid_dirlist *list, unsigned part, unsigned expected
 	}
 }
 
-/* Threads that read ahead. */
-static unsigned threads(void)
-{
-	unsigned n;
-
-	pthread_mutex_lock(&lists.lock);
-	n = lists.threads;
-	pthread_mutex_unlock(&lists.lock);
-	return n;
-}
-
-static void test_listing_of_long_parts_is_read_ahead_by_one_thread(void **state)
-{
-	const struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store };
-	struct bid_dirlist *list = list_ids(&tree);
-
-	for (unsigned part = 0; part < PARTS; part++) {
-		if (!is_thick(part))
-			continue;
-		list_part(list, part, names_in(part));
-		/* none for one part alone */
-		assert_int_equal(threads(), part > 0);
-	}
-	bid_dirlist_close(list);
-	assert_int_equal(threads(), 0);
-}
-
-/* As NFS lists, which has no open directories. */
-static void test_listing_here_and_there_starts_no_thread(void **state)
-{
-	const struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store };
-	struct bid_dirlist *list = list_ids(&tree);
-
-	for (unsigned part = 0; part < PARTS; part += EVERY)
-		list_part(list, part, names_in(part));
-	assert_int_equal(threads(), 0);
-	bid_dirlist_close(list);
-}
-
-/* Back by one, far away, the same once more, and to the end, with the thread anywhere; closed at any time. */
+/* Back by one, far away, the same once more, and to the end; closed at any time. */
 static void test_listing_in_any_order_has_the_names_of_each_part(void **state)
 {
 	const struct store_scene *scene = *state;
@@ -333,33 +290,9 @@ static void test_listing_in_any_order_has_the_names_of_each_part(void **state)
 		}
 		bid_dirlist_close(list);
 	}
-	assert_int_equal(threads(), 0);
 }
 
-/* A rewound listing drops the parts read ahead. */
-static void test_beginning_is_read_anew_with_what_is_read_ahead(void **state)
-{
-	const struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store };
-	struct bid_dirlist *list = list_ids(&tree);
-	struct bid_dirname name;
-	uint64_t offset = 0;
-	unsigned n = 0;
-	char path[256];
-
-	for (unsigned part = 0; part <= 2 * EVERY; part++)
-		list_part(list, part, names_in(part));
-	for (unsigned part = 0; part < PARTS; part += EVERY) {
-		thick_path(scene, part, 0, path);
-		assert_int_equal(unlink(path), 0);
-	}
-	for (; bid_dirlist_at(list, offset, &name) == 1; offset = name.next)
-		n++;
-	assert_int_equal(n, DOTS + THICK + (PARTS / EVERY + 1) * (THICK - 1));
-	bid_dirlist_close(list);
-}
-
-/* The error of a part ends with its cause, if the thread or the reader met it first. */
+/* The error of a part ends with its cause. */
 static void test_unreadable_part_is_an_error_until_it_is_readable(void **state)
 {
 	const struct store_scene *scene = *state;
@@ -378,31 +311,6 @@ static void test_unreadable_part_is_an_error_until_it_is_readable(void **state)
 	for (unsigned part = 100; part < PARTS; part++)
 		list_part(list, part, names_in(part));
 	bid_dirlist_close(list);
-}
-
-/* Many listings share a few threads, and each gets all names; the end of all threads does not wait for a close. */
-static void test_many_listings_share_a_few_threads(void **state)
-{
-	const struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store };
-	struct bid_dirlist *all[3 * BID_DIRLIST_THREADS];
-
-	for (unsigned n = 0; n < 3 * BID_DIRLIST_THREADS; n++)
-		all[n] = list_ids(&tree);
-	for (unsigned part = 0; part < PARTS; part++) {
-		/* the first ones end halfway */
-		for (unsigned n = 0; n < BID_DIRLIST_THREADS && part == PARTS / 2; n++)
-			bid_dirlist_close(all[n]);
-		for (unsigned n = part < PARTS / 2 ? 0 : BID_DIRLIST_THREADS; n < 3 * BID_DIRLIST_THREADS; n++)
-			list_part(all[n], part, names_in(part));
-		if (part >= EVERY && part < PARTS / 2)
-			assert_int_equal(threads(), BID_DIRLIST_THREADS);
-	}
-	bid_dirlists_end(&lists);
-	assert_int_equal(threads(), 0);
-	for (unsigned n = BID_DIRLIST_THREADS; n < 3 * BID_DIRLIST_THREADS; n++)
-		bid_dirlist_close(all[n]);
-	lists.ended = false;
 }
 
 /* The change cookie changes with the ids, and with nothing else. */
@@ -443,12 +351,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_each_rewind_reads_again, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(test_links_are_read_on_the_first_readdir, fill, store_scene_end),
 #define THICK_TEST(function) cmocka_unit_test_setup_teardown(function, fill_thick, store_scene_end)
-		THICK_TEST(test_listing_of_long_parts_is_read_ahead_by_one_thread),
-		THICK_TEST(test_listing_here_and_there_starts_no_thread),
 		THICK_TEST(test_listing_in_any_order_has_the_names_of_each_part),
-		THICK_TEST(test_beginning_is_read_anew_with_what_is_read_ahead),
 		THICK_TEST(test_unreadable_part_is_an_error_until_it_is_readable),
-		THICK_TEST(test_many_listings_share_a_few_threads),
 		cmocka_unit_test_setup_teardown(test_change_cookie_follows_the_ids, fill, store_scene_end),
 	};
 
