@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # bash completion of bidctl(1); needs nothing but bash.
 
-# the ids in the store that begin with $1; a list of all would help nobody
+# the ids in the store that begin with $1; a list of all ids is of no use
 _bidctl_ids()
 {
 	local store=() i
@@ -178,7 +178,7 @@ _bidctl()
 			compgen -W 'debuginfo elf executable kallsyms probes vdso unstripped source section' -- "$current")
 		;;
 	get:2)
-		# what debuggers ask for; a source's path is one of the machine that compiled it
+		# sections that debuggers read; a source path exists only on the machine that compiled it
 		[[ $previous == section ]] && mapfile -t COMPREPLY < <(compgen -W '.debug_abbrev .debug_info .debug_line .debug_str
 			.eh_frame .gdb_index .symtab .strtab .text' -- "$current")
 		;;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# fish completion of bidctl(1). What it offers it reads from the program's own help.
+# fish completion of bidctl(1). The words come from the program's --help.
 
 # the command among the words before the cursor, and the operands behind it
 function __bidctl_words
@@ -28,7 +28,7 @@ function __bidctl_options
     bidctl $argv[1] --help | string replace -rf '^  (?:-., |    )(--[a-z-]+=?)\S* +(.*)' '$1\t$2'
 end
 
-# the ids in the store that begin with what is there; a list of all would help nobody
+# the ids in the store that begin with the current word; a list of all ids is of no use
 function __bidctl_ids
     set -l begin (commandline -ct)
     set -l words (commandline -opc)
@@ -92,7 +92,7 @@ function __bidctl
     end
 end
 
-# where a file may be meant fish completes its name, too
+# operands that may be files: fish completes file names, too
 function __bidctl_takes_file
     set -l words (__bidctl_words)
     set -l last (commandline -opc)[-1]

@@ -1,8 +1,8 @@
 #compdef bidctl
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# zsh completion of bidctl(1). What it offers it reads from the program's own help.
+# zsh completion of bidctl(1). The words come from the program's --help.
 
-# into "specs", for _arguments: the options of the command $1
+# put the options of the command $1 into "specs", for _arguments
 _bidctl_specs()
 {
 	local line argument about
@@ -21,7 +21,7 @@ _bidctl_specs()
 	done
 }
 
-# the ids in the store that begin with what is there; a list of all would help nobody
+# the ids in the store that begin with the current word; a list of all ids is of no use
 _bidctl_ids()
 {
 	local -a store found
@@ -59,7 +59,7 @@ _bidctl()
 	local -A opt_args
 
 	_bidctl_specs ''
-	# before the command those of every command are taken, as they are behind it
+	# the options of every command may stand before it, too
 	_arguments -C -A '-*' ${(M)specs:#(-|--(store|json|verbose|quiet|color|progress|help|version))*} '1: :->command' \
 		'*:: :->operand'
 	case $state in

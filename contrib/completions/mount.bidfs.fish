@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# fish completion of mount.bidfs(8). What it offers it reads from the program's own help.
+# fish completion of mount.bidfs(8). The words come from the program's --help.
 
-# what "-o" takes; what has an argument ends with "="
+# the options of "-o"; those with an argument end with "="
 function __mount_bidfs_mount_options
     set -l before (commandline -ct | string replace -r '[^,]*$' '')
     switch (commandline -ct | string replace -r '.*,' '')

@@ -1,6 +1,6 @@
 #compdef mount.bidfs
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# zsh completion of mount.bidfs(8). What it offers it reads from the program's own help.
+# zsh completion of mount.bidfs(8). The words come from the program's --help.
 
 _mount_bidfs()
 {
