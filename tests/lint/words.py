@@ -1,13 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-Words and sentences: the words of the field instead of our own, sentences with a named subject, subjects of commits in one form.
+Check words and sentences: the words of the field instead of our own, sentences with a named subject, one form of commit subjects.
 
-Pages are checked for words and for how their sentences begin; comments in C, also of tests, for how theirs begin; code and comments
-in the folders of CLEAN for words; subjects of the commits that origin/main does not have for their form.
+In pages, comments and docstrings, sentences begin with their subject, and passives name their actor.
+Pages and the code in the folders of CLEAN have no word of WORDS. Subjects are checked for the commits that origin/main lacks.
 """
+import ast
+import io
 import re
 import subprocess
+import tokenize
 
 from lint import ROOT, files, finish, name_of
 
@@ -30,6 +33,8 @@ PASSIVE = re.compile(r"\b(?:is|are|was|were|be|been)\s+(?:not\s+)?(?:told|asked|
 OPENING = re.compile(r"(?:What|Whatever|Who|Whom|Whoever|Whose|That|Of|So|Not|Neither|Nor|Nobody|Somebody|Whether)\b")
 # a shorter comment is the name of a field, as "of the next object"
 SENTENCE_MIN = 4
+# suffixes of files besides scripts whose comments begin with #
+HASH = {".bash", ".build", ".conf", ".fish", ".in", ".service", ".yaml", ".zsh"}
 COMMENT = re.compile(r"/\*(.*?)\*/", re.S)
 SUBJECT = re.compile(r"[\w/.,+ -]+: [a-z]\S* \S.*")
 SUBJECT_MAX = 65
@@ -88,15 +93,55 @@ def problems_of_code(path):
             yield f"{name_of(path)}:{number}: '{match[0]}': use '{WORDS[match[1].lower()]}'"
 
 
-def problems_of_comments(path):
-    text = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', path.read_text())
+def comments_of_c(text):
+    text = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', text)
     for match in COMMENT.finditer(text):
-        number = text.count("\n", 0, match.start()) + 1
-        comment = " ".join(re.sub(r"^\s*\*+ ?", "", match[1], flags=re.M).split())
-        for sentence in re.split(r"(?<=[.!?:;])\s+(?=[A-Z\"'(`@/-])", comment):
+        yield text.count("\n", 0, match.start()) + 1, re.sub(r"^\s*\*+ ?", "", match[1], flags=re.M)
+
+
+def comments_of_python(text):
+    """Yield docstrings and comments; comments in consecutive lines are one."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+            yield node.body[0].lineno, ast.get_docstring(node)
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    yield from joined((token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT)
+
+
+def comments_of_shell(text):
+    """Yield comments that have their lines to themselves, without the lines on top of the file."""
+    yield from joined((number, line) for number, line in enumerate(text.split("\n"), 1) if re.match(r"\s*#(?!!| SPDX)", line))
+
+
+def joined(lines):
+    first, last, comment = 0, -1, ""
+    for number, line in lines:
+        if number != last + 1:
+            yield first, comment
+            first, comment = number, ""
+        last, comment = number, f"{comment} {line.strip().lstrip('# ')}"
+    yield first, comment
+
+
+def problems_of_comments(path, reader):
+    for number, comment in reader(path.read_text()):
+        for sentence in re.split(r"(?<=[.!?:;])\s+(?=[A-Z\"'(`@/-])", " ".join(comment.split())):
             capital = sentence[:1].upper() + sentence[1:]
             if len(sentence.split()) >= SENTENCE_MIN and OPENING.match(capital) and not sentence.endswith("?"):
                 yield f"{name_of(path)}:{number}: a sentence begins without its subject: '{sentence[:60]}'"
+            for match in PASSIVE.finditer(sentence):
+                yield f"{name_of(path)}:{number}: '{match[0]}': name who does it"
+
+
+def reader_of(path):
+    """Return the reader of a file's comments, or None."""
+    if path.suffix in (".c", ".h"):
+        return comments_of_c
+    with open(path, "rb") as file:
+        program = re.match(rb"#!.*", file.readline(100))
+    if path.suffix == ".py" or program and b"python3" in program[0]:
+        return comments_of_python
+    return comments_of_shell if program or path.suffix in HASH else None
 
 
 def problems_of_subjects():
@@ -114,10 +159,10 @@ def problems_of_subjects():
 def main():
     pages = [path for path in files(".md", ".1", ".7", ".8") if path.parent in (ROOT, ROOT / "docs")]
     sources = [path for folder in CLEAN for path in files(".c", ".h", below=folder)]
-    comments = files(".c", ".h")
+    readers = {path: reader_of(path) for path in files()}
     problems = [problem for page in pages for problem in problems_of_page(page)]
     problems += [problem for source in sources for problem in problems_of_code(source)]
-    problems += [problem for comment in comments for problem in problems_of_comments(comment)]
+    problems += [problem for path, reader in readers.items() if reader for problem in problems_of_comments(path, reader)]
     problems += problems_of_subjects()
     finish(problems, f"{len(pages)} pages, {len(sources)} files")
 
