@@ -40,11 +40,18 @@ static int begin(int fd, Elf **ret_elf, GElf_Ehdr *ret_ehdr)
 	return 0;
 }
 
-/* The bytes of the table @scn. NULL if it has none. */
+/*
+ * The bytes of the table @scn. NULL if it has none, or a compressed one that zlib did not make: libelf allocates any size that
+ * another claims.
+ */
 static Elf_Data *data_of(Elf_Scn *scn, const GElf_Shdr *shdr)
 {
+	GElf_Chdr chdr;
+
 	if (!(shdr->sh_flags & SHF_COMPRESSED))
 		return elf_rawdata(scn, NULL);
+	if (!gelf_getchdr(scn, &chdr) || chdr.ch_type != ELFCOMPRESS_ZLIB)
+		return NULL;
 	return elf_compress(scn, 0, 0) < 0 ? NULL : elf_getdata(scn, NULL);
 }
 
