@@ -96,6 +96,12 @@ static int drop_descriptors(void *user, const struct stat *st)
 	return bid_fd_cache_drop(fs->fd_cache, st, may_be_read, fs);
 }
 
+/* Other processes can evict the files then. */
+static void drop_idle_descriptors(void *user)
+{
+	drop_descriptors(user, NULL);
+}
+
 /* Start the gc thread of the store. */
 static int keep_limits(struct bid_fs *fs)
 {
@@ -124,7 +130,7 @@ static int run_loop(struct bid_fs *fs)
 	int r;
 
 	bid_fix_init_reply(fs->session);
-	r = bid_loop_run(fs->session, fs->options->busy_poll_us, fs->options->max_threads);
+	r = bid_loop_run(fs->session, fs->options->busy_poll_us, fs->options->max_threads, drop_idle_descriptors, fs);
 	if (r < 0)
 		bid_error("%s: cannot serve the mount", bid_strerror(r));
 	return r;

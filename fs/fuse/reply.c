@@ -341,7 +341,7 @@ void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_an
 	struct bid_fs *fs = bid_fs_of(req);
 	int r = bid_broker_find(fs->broker, &local.artifact, &file, NULL);
 
-	/* in no_open mode no RELEASE frees the sections in memory */
+	/* in no_open mode no RELEASE frees what is in memory */
 	if (r == -ENOMEM && bid_fd_cache_drop_memory(fs->fd_cache))
 		r = bid_broker_find(fs->broker, &local.artifact, &file, NULL);
 	if (r == -EINPROGRESS)

@@ -30,6 +30,8 @@ struct loop {
 	atomic_bool polling; /* one worker polls */
 	int64_t no_poll_until; /* bid_clock_ns(); owned by the polling worker */
 	atomic_int error; /* result of a worker: 0 or a negative errno */
+	void (*each_minute)(void *user);
+	void *user; /* borrowed */
 };
 
 /*
@@ -114,8 +116,11 @@ static void end_loop(struct loop *loop)
 static int wait_for_end(const struct loop *loop, const sigset_t *unblocked)
 {
 	struct pollfd end = { .fd = loop->end, .events = POLLIN };
+	int n;
 
-	return ppoll(&end, 1, NULL, unblocked) < 0 ? -errno : 0;
+	while ((n = ppoll(&end, 1, &(struct timespec){ .tv_sec = 60 }, unblocked)) == 0)
+		loop->each_minute(loop->user);
+	return n < 0 ? -errno : 0;
 }
 
 static void close_loop(struct loop *loop)
@@ -197,13 +202,15 @@ static int run_threads(struct loop *loop, unsigned n)
 	return r < 0 ? r : waited < 0;
 }
 
-int bid_loop_run(struct fuse_session *session, unsigned busy_poll_us, unsigned n)
+int bid_loop_run(struct fuse_session *session, unsigned busy_poll_us, unsigned n, void (*each_minute)(void *user), void *user)
 {
 	struct loop loop;
 	int r = open_loop(&loop, session, busy_poll_us);
 
 	if (r < 0)
 		return r;
+	loop.each_minute = each_minute;
+	loop.user = user;
 	r = run_threads(&loop, n);
 	close_loop(&loop);
 	return r;

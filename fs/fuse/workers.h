@@ -13,8 +13,8 @@
 
 /*
  * Run @n workers, each with a busy poll of @busy_poll_us, until the session is over or a signal of libfuse's handlers ends it.
- * Blocks. Returns 0 after an unmount, 1 after a signal, or a negative errno.
+ * Calls @each_minute in the calling thread. Blocks. Returns 0 after an unmount, 1 after a signal, or a negative errno.
  */
-int bid_loop_run(struct fuse_session *session, unsigned busy_poll_us, unsigned n);
+int bid_loop_run(struct fuse_session *session, unsigned busy_poll_us, unsigned n, void (*each_minute)(void *user), void *user);
 
 #endif

@@ -286,6 +286,12 @@ static void put_all(struct bid_fd_cache *cache, struct bid_fd *gone)
 	}
 }
 
+/* Is the file in memory, because the store could not keep it? */
+static bool is_in_memory(const struct bid_fd *fd)
+{
+	return fd->file.st.st_nlink == 0;
+}
+
 int bid_fd_cache_drop(struct bid_fd_cache *cache, const struct stat *st, bool (*is_held)(void *user, uint64_t number), void *user)
 {
 	int64_t used_s = bid_clock_s() - IDLE_S;
@@ -299,7 +305,7 @@ int bid_fd_cache_drop(struct bid_fd_cache *cache, const struct stat *st, bool (*
 			continue;
 		if (fd->users > 1)
 			continue;
-		if (!is_held(user, fd->number)) {
+		if (!is_held(user, fd->number) || (!st && is_in_memory(fd))) {
 			remove_fd(cache, fd);
 			fd->next = gone;
 			gone = fd;
@@ -321,7 +327,7 @@ bool bid_fd_cache_drop_memory(struct bid_fd_cache *cache)
 	pthread_mutex_lock(&cache->lock);
 	for (struct bid_fd *fd = cache->ends.newer; fd != &cache->ends; fd = newer) {
 		newer = fd->newer;
-		if (fd->users > 1 || fd->file.kind != BID_KIND_SECTION || fd->file.st.st_nlink > 0)
+		if (fd->users > 1 || !is_in_memory(fd))
 			continue;
 		remove_fd(cache, fd);
 		fd->next = gone;

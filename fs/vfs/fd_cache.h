@@ -48,12 +48,12 @@ struct bid_fd *bid_fd_cache_keep(struct bid_fd_cache *cache, uint64_t number, st
 
 /*
  * Drop the unused descriptors of the file @st, which the store is about to remove; with NULL all that are unused for a minute.
- * Inodes for which @is_held is true keep theirs: in no_open mode a reader may need it. Returns a duplicate of such a descriptor
- * of @st for the caller to close, or -1.
+ * Inodes for which @is_held is true keep theirs, except idle files in memory: in no_open mode a reader may need it. Returns a
+ * duplicate of such a descriptor of @st for the caller to close, or -1.
  */
 int bid_fd_cache_drop(struct bid_fd_cache *cache, const struct stat *st, bool (*is_held)(void *user, uint64_t number), void *user);
 
-/* Drop unused sections in memory, which can be made again. Returns whether there were any. */
+/* Drop unused files in memory, which can be made again. Returns whether there were any. */
 bool bid_fd_cache_drop_memory(struct bid_fd_cache *cache);
 
 void bid_fd_cache_put(struct bid_fd_cache *cache, struct bid_fd *fd);

@@ -52,9 +52,9 @@ struct bid_evict_stats {
 int bid_store_evict(struct bid_store *store, const struct bid_evict_config *config, struct bid_evict_stats *ret_stats);
 
 /*
- * Drop the cached descriptors of the file with the attributes @st; with NULL, those of all files unused for a minute. A cached
- * descriptor must not count as open. Returns -1, or a copy of the descriptor that the process keeps for readers of this file; the
- * eviction does not count this file description as open. The caller closes it. Any thread that writes to the store calls this.
+ * Drop the cached descriptors of the file with the attributes @st. A cached descriptor must not count as open. Returns -1, or a
+ * copy of the descriptor that the process keeps for readers of this file; the eviction does not count this file description as
+ * open. The caller closes it. Any thread that writes to the store calls this.
  */
 typedef int (*bid_let_go_fn)(void *user, const struct stat *st);
 
@@ -63,7 +63,7 @@ void bid_store_on_let_go(struct bid_store *store, bid_let_go_fn let_go, void *us
 
 /*
  * Start the gc thread. It evicts at the start, after each artifact published through @store, and every hour for other processes,
- * each time a little more than the limits require. It calls the bid_let_go_fn every minute and bid_store_forget() every hour.
+ * each time a little more than the limits require. It calls bid_store_forget() every hour.
  * bid_store_free() ends the thread. Call it once, after daemonising. Without this thread too, a transaction that meets a full disk
  * evicts once before it fails. Returns 0, -EROFS, or as pthread_create(3).
  */

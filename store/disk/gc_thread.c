@@ -21,7 +21,6 @@ enum {
 	FIRST_MAX = 200000, /* first-seen digests of downloads, approximately */
 	ABSENT_MAX = 100000, /* negative cache entries, approximately */
 	HOUR_S = 3600,
-	LET_GO_S = 60, /* interval of dropping idle cached descriptors */
 	RETRY_S = 5, /* an open file may be closed after this time */
 	REST = 20, /* the pause is at least this many times as long as the last collection */
 };
@@ -94,16 +93,15 @@ static void forget_old(struct bid_space *space)
 static void *run_gc_thread(void *user)
 {
 	struct bid_space *space = user;
-	int64_t pause_s, look_s, let_go_s;
+	int64_t pause_s, look_s;
 	bool kicked;
 	uint64_t used = evict_above_limits(space, 0, &pause_s);
 
 	forget_old(space);
 	look_s = seconds() + pause_s;
-	let_go_s = seconds() + LET_GO_S;
 	pthread_mutex_lock(&space->lock);
 	while (!space->stopping) {
-		struct timespec until = { .tv_sec = look_s < let_go_s ? look_s : let_go_s };
+		struct timespec until = { .tv_sec = look_s };
 
 		if (!space->kicked)
 			pthread_cond_timedwait(&space->kick, &space->lock, &until);
@@ -114,11 +112,6 @@ static void *run_gc_thread(void *user)
 		space->pending = 0;
 		space->kicked = false;
 		pthread_mutex_unlock(&space->lock);
-		/* other processes can evict the files then */
-		if (seconds() >= let_go_s) {
-			bid_space_let_go(space, NULL);
-			let_go_s = seconds() + LET_GO_S;
-		}
 		/* every hour, or after a pause: other processes fetch, evict and remove, too */
 		if (seconds() >= look_s || (kicked && is_over(space, used))) {
 			if (seconds() >= look_s)

@@ -18,6 +18,7 @@
 #define YEAR_2001 1000000000
 
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout_ms, size_t size);
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *unblocked, size_t size);
 
 static atomic_llong own_offset;
 static atomic_llong *offset = &own_offset; /* ns */
@@ -109,25 +110,39 @@ int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const s
 	return pthread_cond_clockwait(cond, mutex, until->tv_sec < YEAR_2001 ? CLOCK_MONOTONIC : CLOCK_REALTIME, until);
 }
 
-int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *unblocked)
 {
+	static int (*_Atomic wait)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
 	struct timespec until;
 	int64_t left;
+	int r;
 
-	if (timeout_ms <= 0)
-		return ppoll(fds, n, timeout_ms < 0 ? NULL : &(struct timespec){ 0 }, NULL);
+	if (!wait)
+		wait = dlsym(RTLD_NEXT, "ppoll");
+	if (!timeout)
+		return wait(fds, n, NULL, unblocked);
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until = plus(until, timeout_ms * INT64_C(1000000));
-	while ((left = left_ns(CLOCK_MONOTONIC, &until)) > 0) {
-		int r = ppoll(fds, n, &(struct timespec){ .tv_nsec = left < STEP_NS ? left : STEP_NS }, NULL);
-
-		if (r != 0)
-			return r;
-	}
-	return 0;
+	until = plus(until, timeout->tv_sec * SECOND_NS + timeout->tv_nsec);
+	do {
+		left = left_ns(CLOCK_MONOTONIC, &until);
+		r = wait(fds, n, &(struct timespec){ .tv_nsec = left < 0 ? 0 : left < STEP_NS ? left : STEP_NS }, unblocked);
+	} while (r == 0 && left > 0);
+	return r;
 }
 
-/* Name of poll(2) in programs built with _FORTIFY_SOURCE. */
+int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	struct timespec timeout = { .tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L };
+
+	return ppoll(fds, n, timeout_ms < 0 ? NULL : &timeout, NULL);
+}
+
+/* Names of ppoll(2) and poll(2) in programs built with _FORTIFY_SOURCE. */
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *unblocked, size_t size)
+{
+	return ppoll(fds, n, timeout, unblocked);
+}
+
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout_ms, size_t size)
 {
 	return poll(fds, n, timeout_ms);

@@ -2,9 +2,11 @@
 /* Descriptors kept for the next reader, and their release. */
 #include "store_scene.h"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../clock/test_clock.h"
 #include "vfs/fd_cache.h"
 
 enum { A = 1, B, SHORT };
@@ -87,12 +89,42 @@ static void test_readable_unlinked_file_is_evicted_last(void **state)
 	bid_fd_cache_free(fds);
 }
 
+static void keep_in_memory(struct bid_fd_cache *fds, uint64_t number)
+{
+	struct bid_file file = { .fd = memfd_create("unpacked", MFD_CLOEXEC), .kind = BID_KIND_ELF };
+
+	assert_int_equal(fstat(file.fd, &file.st), 0);
+	bid_fd_cache_put(fds, bid_fd_cache_keep(fds, number, &file));
+}
+
+/* An unpacked module of a store that cannot be written. Readers without handles get it again. */
+static void test_file_in_memory_is_dropped_although_held(void **state)
+{
+	struct store_scene *scene = *state;
+	uint64_t held = B;
+	struct bid_fd_cache *fds;
+
+	assert_int_equal(bid_fd_cache_new(2, &fds), 0);
+	keep(fds, scene, A, NULL);
+	keep_in_memory(fds, B);
+	assert_true(bid_fd_cache_drop_memory(fds));
+	assert_false(bid_fd_cache_drop_memory(fds));
+	assert_true(is_kept(fds, scene, A));
+
+	keep_in_memory(fds, B);
+	test_clock_advance_ms(61000);
+	assert_int_equal(bid_fd_cache_drop(fds, NULL, is_held, &held), -1);
+	assert_false(bid_fd_cache_drop_memory(fds));
+	bid_fd_cache_free(fds);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
 		TEST(test_unused_descriptor_is_closed),
 		TEST(test_readable_unlinked_file_is_evicted_last),
+		TEST(test_file_in_memory_is_dropped_although_held),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
