@@ -118,6 +118,9 @@ static int locate_section(struct bid_store *store, const struct bid_request *req
 		}
 		if (r != -ENOENT)
 			return r;
+		/* an unstripped ELF file is its debuginfo, too */
+		if (whole.kind == BID_KIND_ELF)
+			break;
 	}
 	return complete ? -ENODATA : -ENOENT;
 }
@@ -260,6 +263,8 @@ int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int
 
 		if (bid_find_stored(store, &asked, &whole) == 0)
 			r = bid_elf_each_section(whole.fd, add_name, &names);
+		if (whole.kind == BID_KIND_ELF)
+			break;
 	}
 	if (r == 0 && names.n > 0)
 		qsort(names.names, names.n, sizeof(*names.names), by_name);
