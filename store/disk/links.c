@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -13,6 +12,7 @@
 #include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
+#include "disk/publish/temp.h"
 #include "disk/store.h"
 
 bool bid_link_stays_inside(const char *path)
@@ -86,10 +86,9 @@ enum bid_link_state bid_link_look_in(struct bid_store *store, int fanout, const 
 
 int bid_link_point(struct bid_store *store, const struct bid_id *filed, const char *target)
 {
-	char text[PATH_MAX + 8], link[BID_LAYOUT_MAX], temp[32];
+	char text[PATH_MAX + 8], link[BID_LAYOUT_MAX], temp[BID_TEMP_NAME_MAX];
 	bid_auto_fd int fanout = -1, dir = -1;
 	const char *name;
-	uint64_t number;
 	int r;
 
 	r = bid_beneath_parent(bid_store_root(store), bid_layout_link(filed, link), O_CREAT, &fanout, &name);
@@ -103,9 +102,9 @@ int bid_link_point(struct bid_store *store, const struct bid_id *filed, const ch
 	if (errno != EEXIST)
 		return -errno;
 	/* rename(2) replaces the old link atomically: readers always see a link */
-	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-		return -errno;
-	snprintf(temp, sizeof(temp), "temp-%016llx", (unsigned long long)number);
+	r = bid_temp_name(temp);
+	if (r < 0)
+		return r;
 	if (symlinkat(text, dir, temp) < 0)
 		return -errno;
 	if (renameat(dir, temp, fanout, name) < 0) {

@@ -190,11 +190,11 @@ static int pass_on(struct bid_store *store, const struct name *names, size_t n, 
 	char target[PATH_MAX];
 	int r = 0;
 
-	for (size_t i = 0; i < n && r == 0; i++) {
+	for (size_t i = 0; i < n && r >= 0; i++) {
 		if (!names[i].goes || !bid_id_equal(&names[i].filed, &to->filed))
 			continue;
 		make_way(store, &names[i], to);
-		r = bid_merge_missing(store, names[i].path, to->path, names[i].kinds);
+		r = bid_merge(store, names[i].path, to->path, names[i].kinds, false);
 	}
 	if (r < 0)
 		return r == -ENOENT ? -EAGAIN : r; /* another process is removing the remaining name */

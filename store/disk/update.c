@@ -10,29 +10,29 @@
 #include "api/remove.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "disk/layout.h"
+#include "base/stat_data.h"
+#include "disk/find.h"
 #include "disk/publish/ingest.h"
-#include "disk/publish/replace.h"
+#include "disk/publish/merge.h"
 #include "disk/store.h"
 
+/* Replace the stored artifact. */
 static int update_file(struct bid_store *store, struct bid_ingest *ingest, bool *ret_replaced)
 {
 	const struct bid_elf_info *info = &ingest->info;
 	struct bid_request request = { .id = info->id };
-	unsigned names, others;
+	bid_cleanup(bid_file_release) struct bid_file stored = BID_FILE_NONE;
 	int r;
 
 	request.kind = !info->has_code && (info->has_dwarf || info->has_symtab) ? BID_KIND_DEBUGINFO : BID_KIND_ELF;
-	r = bid_replaceable(store, &request, &ingest->st, &names, &others);
-	*ret_replaced = names > 0;
-	if (r < 0 || names == 0)
-		return r;
+	if (bid_find_stored(store, &request, &stored) < 0 || stored.kind != request.kind)
+		return 0;
 	/* a hard link is the file already */
-	if (others > 0)
-		r = bid_ingest_fill(store, ingest, false, BID_DURABLE_EACH);
-	if (r == 0 && others > 0)
-		r = bid_replace(store, &request, NULL, ingest->temp.fd);
-	return r == 0 ? bid_store_mark_added(store, &request) : r;
+	r = bid_same_inode(&stored.st, &ingest->st) ? 1 : bid_ingest_fill(store, ingest, false, BID_DURABLE_EACH);
+	if (r == 0)
+		r = bid_replace(store, &request, NULL, NULL, ingest->temp.fd);
+	*ret_replaced = r > 0;
+	return r > 0 ? bid_store_mark_added(store, &request) : r;
 }
 
 int bid_store_update(struct bid_store *store, const char *path, struct bid_added *ret_added, bool *ret_replaced)

@@ -129,17 +129,6 @@ static void test_written_debug_file_replaces_a_stripped_one(void **state)
 	run(scene, "cmp a.debug " LINK "/debug");
 }
 
-static void test_unstripped_orphan_replaces_a_stripped_debug_file(void **state)
-{
-	struct store_scene *scene = *state;
-
-	perf_names(scene, "a.stripped", "a.stripped");
-	perf_adds(scene, "a", "opt/a", ID_A, "elf");
-	verify_repairs_once(scene, 1);
-	is_served(scene, "a");
-	run(scene, "cmp a " LINK "/debug && cmp a.stripped store/opt/a/" ID_A "/elf");
-}
-
 static void test_right_files_that_differ_keep_their_names(void **state)
 {
 	struct store_scene *scene = *state;
@@ -180,7 +169,6 @@ int main(void)
 		TEST(test_added_debug_file_replaces_a_stripped_one),
 		TEST(test_added_unstripped_program_replaces_a_stripped_debug_file),
 		TEST(test_written_debug_file_replaces_a_stripped_one),
-		TEST(test_unstripped_orphan_replaces_a_stripped_debug_file),
 		TEST(test_right_files_that_differ_keep_their_names),
 		TEST(test_name_that_stays_inherits_the_better_debug_file),
 	};

@@ -31,6 +31,7 @@
 #include "base/trouble.h"
 #include "disk/beneath.h"
 #include "disk/check.h"
+#include "disk/entries.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/links.h"
@@ -38,7 +39,6 @@
 #include "disk/objdir.h"
 #include "disk/publish/merge.h"
 #include "disk/publish/publish.h"
-#include "disk/publish/replace.h"
 #include "disk/record.h"
 #include "disk/store.h"
 
@@ -363,19 +363,18 @@ static void mend_class(struct bid_store *store, const struct bid_ingest *ingest,
 {
 	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
 	bool linked = bid_same_inode(&file->st, &ingest->st), gives = bid_rights_given(file->fd, &file->st);
-	/* the file to be added has a name of its own */
-	struct bid_rights rights = { .mode = mode_of(store, ingest), .elsewhere = linked };
+	mode_t mode = mode_of(store, ingest);
 	char hex[BID_ID_HEX_MAX];
 	struct stat st;
 	int r;
 
 	/* perf also links files that grant privileges; files of a lower store stay as they are */
-	if ((!gives && !opens_to_all(ingest, file, rights.mode)) || bid_find_stat(store, &request, &st) < 0 ||
+	if ((!gives && !opens_to_all(ingest, file, mode)) || bid_find_stat(store, &request, &st) < 0 ||
 	    !bid_same_inode(&st, &file->st))
 		return;
 	if (gives && !linked)
-		rights.mode = file->st.st_mode;
-	r = bid_rights_take(store, &request, file->fd, &rights);
+		mode = file->st.st_mode;
+	r = bid_rights_take(store, &request, file->fd, NULL, mode);
 	if (r < 0)
 		bid_warning("%s: '%s' has other rights in the store '%s' than where it is, and no copy with its own could be made",
 			    bid_strerror(r), bid_id_format(&request.id, hex), bid_store_path(store));
@@ -431,32 +430,6 @@ static int choose_objdir(struct bid_store *store, struct bid_ingest *ingest)
 	return own_objdir(ingest, ingest->where);
 }
 
-/* Merge with @target: another copy of the build got perf's link first. Returns true if one object now has both names. */
-static bool join_copies(struct bid_store *store, const struct bid_ingest *ingest, const char *target)
-{
-	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
-	struct bid_objdir entry = {
-		.path = ingest->where, .id = bid_layout_filed(&request.id), .kinds = 1U << request.kind, .fd = -1
-	};
-	struct bid_file file = BID_FILE_NONE;
-	bid_auto_fd int dir = -1;
-	char path[BID_LAYOUT_FILE_MAX];
-	bool joined = false;
-
-	bid_layout_file(target, request.kind, path);
-	/* not checked yet */
-	if (bid_check_open(store, path, &request, &file) == 0 &&
-	    bid_beneath_open(bid_store_root(store), ingest->where, O_RDONLY | O_DIRECTORY, &dir) == 0) {
-		entry.fd = dir;
-		/* the source is a file elsewhere, and stays separate; a build may exist twice with different bytes */
-		joined = bid_merge(store, &entry, target, !ingest->is_staged) == 0;
-		if (joined)
-			bid_names_note(store, &request.id, ingest->where);
-	}
-	bid_file_release(&file);
-	return joined;
-}
-
 /*
  * Publish the file in its object directory. Another process may point perf's link elsewhere meanwhile, for example for the debug
  * file of the same build. The file then goes there too, because readers follow the link.
@@ -483,10 +456,15 @@ static int publish_file(struct bid_store *store, struct bid_ingest *ingest, enum
 	if (r == 0 && ingest->added.kind == BID_KIND_ELF && bid_is_unnamed(where) && !bid_is_unnamed(ingest->where) &&
 	    bid_merge_unnamed(store, id, ingest->where, durable) == 0)
 		return 0;
-	if (r == 0 && strcmp(where, ingest->where) != 0 &&
-	    bid_publish(store, id, ingest->added.kind, where, durable, file, NULL) == -EEXIST)
-		ingest->added.known = ingest->is_fresh = join_copies(store, ingest, where);
-	return r;
+	if (r < 0 || strcmp(where, ingest->where) == 0)
+		return r;
+	/* another copy of the build got the link first, and serves both names */
+	if (bid_publish(store, id, ingest->added.kind, where, durable, file, NULL) == -EEXIST) {
+		bid_entry_take(store, ingest->where, 1U << ingest->added.kind);
+		return -EEXIST;
+	}
+	bid_names_note(store, id, ingest->where);
+	return 0;
 }
 
 /* Publish the file. If a wrong file has its name, replace that file: no reader gets it, and it would block the name. */
@@ -516,6 +494,36 @@ static bool is_taken(struct bid_store *store, const struct bid_ingest *ingest)
 	return bid_check_anothers(store, bid_layout_file(ingest->where, request.kind, path), &request);
 }
 
+/* Does the store have an unstripped debug file of @id? */
+static bool has_debug(struct bid_store *store, const struct bid_id *id)
+{
+	struct bid_request request = { .id = *id, .kind = BID_KIND_DEBUGINFO };
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+
+	return bid_find_stored(store, &request, &file) == 0 && file.kind == BID_KIND_DEBUGINFO && !file.stripped;
+}
+
+/*
+ * Does the store have an ELF file of the id without the debuginfo or symbols of @ingest, and no debug file beside it? Then the file
+ * of @ingest becomes its debug file.
+ */
+static bool becomes_debug(struct bid_store *store, struct bid_ingest *ingest)
+{
+	struct bid_request request = { .id = ingest->added.id, .kind = BID_KIND_ELF };
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	struct bid_elf_info stored;
+
+	if (ingest->added.kind != BID_KIND_ELF || !(ingest->info.has_dwarf || ingest->info.has_symtab) ||
+	    has_debug(store, &request.id) || bid_find_stored(store, &request, &file) < 0)
+		return false;
+	if (bid_same_inode(&file.st, &ingest->st) || bid_elf_examine(file.fd, &stored) < 0 || stored.has_dwarf ||
+	    (!ingest->info.has_dwarf && stored.has_symtab))
+		return false;
+	ingest->added.kind = BID_KIND_DEBUGINFO;
+	ingest->added.known = false;
+	return true;
+}
+
 /* Finish publishing after the result @published: 0, or -EEXIST for another file of that name. Adds the other name of the file. */
 static int finish_publishing(struct bid_store *store, struct bid_ingest *ingest, int published, enum bid_durability durability)
 {
@@ -530,6 +538,8 @@ static int finish_publishing(struct bid_store *store, struct bid_ingest *ingest,
 		/* the existing file is wrong and stays, or could not be moved to the quarantine */
 		if (r == 0)
 			r = is_taken(store, ingest) ? -ENOTUNIQ : -EBADMSG;
+		else if (r > 0 && becomes_debug(store, ingest))
+			r = -EBADMSG;
 	} else if (r == 0 && own_objdir(ingest, own) == 0 && strcmp(own, ingest->where) != 0) {
 		r = recognise_file(store, ingest, durability);
 		ingest->added.known = false;
@@ -555,7 +565,7 @@ static int publish_names(struct bid_store *store, struct bid_ingest *ingest, enu
 
 	/* a file of the user has no record, and none of an earlier download */
 	bid_record_drop(store, &(struct bid_request){ .id = ingest->added.id, .kind = ingest->added.kind });
-	/* the wrong file may have been removed just now: try again */
+	/* again: the wrong file was removed just now, or the file becomes a debug file */
 	for (int attempts = 0; attempts < PUBLISH_TRIES && r == -EBADMSG; attempts++) {
 		r = choose_objdir(store, ingest);
 		if (r == 0)
@@ -576,30 +586,6 @@ static int clean_source(const struct bid_ingest *ingest)
 		return bid_write_back(ingest->fd);
 	/* a file without support for fsync(2) has no dirty data */
 	return fsync(ingest->fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
-}
-
-/* Does the store have an unstripped debug file of @id? */
-static bool has_debug(struct bid_store *store, const struct bid_id *id)
-{
-	struct bid_request request = { .id = *id, .kind = BID_KIND_DEBUGINFO };
-	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-
-	return bid_find_stored(store, &request, &file) == 0 && file.kind == BID_KIND_DEBUGINFO && !file.stripped;
-}
-
-/* Does the store have an ELF file of the id without the debuginfo or symbols of @ingest, and no debug file beside it? */
-static bool completes_build(struct bid_store *store, const struct bid_ingest *ingest)
-{
-	struct bid_request request = { .id = ingest->added.id, .kind = BID_KIND_ELF };
-	struct bid_file file = BID_FILE_NONE;
-	bool does;
-
-	if (ingest->added.kind != BID_KIND_ELF || !(ingest->info.has_dwarf || ingest->info.has_symtab) ||
-	    has_debug(store, &request.id) || bid_find_stored(store, &request, &file) < 0)
-		return false;
-	does = !bid_same_inode(&file.st, &ingest->st) && bid_merge_completes(&ingest->info, file.fd);
-	bid_file_release(&file);
-	return does;
 }
 
 int bid_ingest_finish(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability)
@@ -692,14 +678,10 @@ int bid_ingest_store(struct bid_store *store, struct bid_ingest *ingest, enum bi
 	r = ingest->is_new ? 0 : recognise_file(store, ingest, durability);
 	if (r < 0)
 		return r;
-	if (r > 0 && completes_build(store, ingest)) {
-		ingest->added.kind = BID_KIND_DEBUGINFO;
-		ingest->added.known = false;
-	} else if (r > 0) {
-		ingest->stage = BID_INGEST_PUBLISHED;
-		return sync_known(store, ingest, durability);
-	}
-	return put_file(store, ingest, wanted, durability);
+	if (r == 0 || becomes_debug(store, ingest))
+		return put_file(store, ingest, wanted, durability);
+	ingest->stage = BID_INGEST_PUBLISHED;
+	return sync_known(store, ingest, durability);
 }
 
 /* Let all users read @fd if @mode lets all users read. Make the owner of the store its owner if possible. */

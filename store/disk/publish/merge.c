@@ -3,13 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "api/elf.h"
+#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/path.h"
@@ -19,35 +21,34 @@
 #include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/links.h"
+#include "disk/names.h"
+#include "disk/objdir.h"
+#include "disk/publish/temp.h"
 #include "disk/store.h"
 
-enum { SWEPT_MAX = 8 };
-
-int bid_merge_file(struct bid_store *store, int fd, int to, const char *name)
+/*
+ * Put the file at @fd under @name in the directory @to, in place of any other file. The file has a name already: a file without
+ * names cannot get a second one.
+ */
+static int link_over(struct bid_store *store, int fd, int to, const char *name)
 {
+	char temp_name[BID_TEMP_NAME_MAX];
 	bid_auto_fd int temp = -1;
-	char temp_name[32];
-	uint64_t number;
-	int r;
+	int r = bid_fd_link(fd, to, name);
 
-	r = bid_fd_link(fd, to, name);
 	if (r != -EEXIST)
 		return r;
 	r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_TEMP, false, &temp);
+	if (r == 0)
+		r = bid_temp_name(temp_name);
+	if (r == 0)
+		r = bid_fd_link(fd, temp, temp_name);
 	if (r < 0)
 		return r;
-	/* a process that opens the store sweeps files without a writer's lock, and may be faster than the rename */
-	r = -ENOENT;
-	for (int attempts = 0; attempts < SWEPT_MAX && r == -ENOENT; attempts++) {
-		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-			return -errno;
-		snprintf(temp_name, sizeof(temp_name), "temp-%016llx", (unsigned long long)number);
-		r = bid_fd_link(fd, temp, temp_name);
-		if (r == 0 && renameat(temp, temp_name, to, name) < 0)
-			r = -errno;
-		/* rename(2) leaves both names if they are one inode, and the first name if the directory was removed */
-		unlinkat(temp, temp_name, 0);
-	}
+	if (renameat(temp, temp_name, to, name) < 0)
+		r = -errno;
+	/* rename(2) leaves both names if they are one inode, and the first name if the directory was removed */
+	unlinkat(temp, temp_name, 0);
 	return r;
 }
 
@@ -63,65 +64,11 @@ static int open_file(int dir, const char *name, int *ret_fd, struct stat *ret_st
 	return 0;
 }
 
-bool bid_merge_completes(const struct bid_elf_info *info, int fd)
-{
-	struct bid_elf_info other;
-
-	if (!(info->has_dwarf || info->has_symtab) || bid_elf_examine(fd, &other) < 0 || other.has_dwarf)
-		return false;
-	return info->has_dwarf || !other.has_symtab;
-}
-
-/* the result for two files of one kind: ours in the entry, theirs in its target */
-enum merge_outcome {
-	APART, /* each keeps its own */
-	OURS, /* the entry's serves both */
-	THEIRS, /* the target's serves both */
-	BESIDE, /* like THEIRS, and our file becomes the target's debug file */
-};
-
 static bool is_stripped(int fd)
 {
 	struct bid_elf_info info;
 
 	return bid_elf_examine(fd, &info) == 0 && !info.has_dwarf && !info.has_symtab;
-}
-
-/* Has the directory @to room for a debug file? A stripped one takes none. */
-static bool lacks_debug(int to)
-{
-	bid_auto_fd int fd = -1;
-	struct stat st;
-	int r = open_file(to, bid_kind_store_name(BID_KIND_DEBUGINFO), &fd, &st);
-
-	return r == -ENOENT || (r == 0 && is_stripped(fd));
-}
-
-/* Put the file at @fd there. */
-static int put_debug(struct bid_store *store, int fd, int to)
-{
-	const char *name = bid_kind_store_name(BID_KIND_DEBUGINFO);
-	int r = bid_fd_link(fd, to, name);
-
-	return r == -EEXIST && lacks_debug(to) ? bid_merge_file(store, fd, to, name) : r;
-}
-
-static int choose_file(int ours, int theirs, int to, enum bid_kind kind, bool expendable)
-{
-	struct bid_elf_info info;
-	int r = bid_same_bytes(ours, theirs);
-
-	if (r != 0)
-		return r < 0 ? r : THEIRS;
-	if (kind == BID_KIND_DEBUGINFO && is_stripped(theirs))
-		return is_stripped(ours) ? THEIRS : OURS;
-	if (kind == BID_KIND_DEBUGINFO && is_stripped(ours))
-		return THEIRS;
-	if (kind == BID_KIND_ELF && bid_elf_examine(ours, &info) == 0 && (info.has_dwarf || bid_merge_completes(&info, theirs)) &&
-	    lacks_debug(to))
-		return BESIDE;
-	/* probe definitions are text written by users */
-	return expendable && kind != BID_KIND_PROBES ? THEIRS : APART;
 }
 
 static bool is_one_file(int from, int to, const char *name)
@@ -132,13 +79,14 @@ static bool is_one_file(int from, int to, const char *name)
 	       bid_same_inode(&st, &other);
 }
 
-/* Join the files of one kind. Returns 1 if there is something to join; only looks if @store is NULL. */
-static int join_kind(struct bid_store *store, int from, int to, enum bid_kind kind, bool expendable)
+/* bid_merge() of one kind */
+static int merge_kind(struct bid_store *store, int from, int to, enum bid_kind kind, bool dry_run)
 {
 	const char *name = bid_kind_store_name(kind);
 	bid_auto_fd int ours = -1, theirs = -1;
+	bool ours_wins = false;
 	struct stat st;
-	int r, outcome;
+	int r;
 
 	if (is_one_file(from, to, name))
 		return 0;
@@ -146,82 +94,40 @@ static int join_kind(struct bid_store *store, int from, int to, enum bid_kind ki
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	r = open_file(to, name, &theirs, &st);
-	if (r == -ENOENT && store)
-		r = bid_fd_link(ours, to, name);
-	if (theirs < 0)
-		return r < 0 && r != -ENOENT ? r : 1;
-	outcome = choose_file(ours, theirs, to, kind, expendable);
-	if (outcome <= APART || !store)
-		return outcome < 0 ? outcome : outcome != APART;
-	if (outcome == BESIDE)
-		r = put_debug(store, ours, to);
+	if (r == -ENOENT) {
+		r = dry_run ? 0 : bid_fd_link(ours, to, name);
+		/* another process published one meanwhile */
+		return r == 0 || r == -EEXIST ? 1 : r;
+	}
 	if (r == 0)
-		r = outcome == OURS ? bid_merge_file(store, ours, to, name) : bid_merge_file(store, theirs, from, name);
+		r = bid_same_bytes(ours, theirs);
+	if (r == 0 && kind == BID_KIND_DEBUGINFO) {
+		ours_wins = is_stripped(theirs);
+		r = ours_wins != is_stripped(ours);
+	}
+	if (r <= 0 || dry_run)
+		return r;
+	r = ours_wins ? link_over(store, ours, to, name) : link_over(store, theirs, from, name);
 	return r < 0 ? r : 1;
 }
 
-/* As join_kind(), of all kinds. */
-static int join_kinds(struct bid_store *store, const struct bid_objdir *entry, int to, bool expendable)
-{
-	int r = 0, joined = 0;
-
-	for (int kind = BID_KIND_NONE + 1; r >= 0 && kind < BID_KIND_COUNT; kind++) {
-		if (!(entry->kinds & 1U << kind))
-			continue;
-		r = join_kind(store, entry->fd, to, (enum bid_kind)kind, expendable);
-		joined |= r > 0;
-	}
-	return r < 0 ? r : joined;
-}
-
-int bid_merge(struct bid_store *store, const struct bid_objdir *entry, const char *target, bool expendable)
-{
-	bid_auto_fd int to = -1;
-	int r;
-
-	/* perf's old layout has room for one file only */
-	if (entry->is_file)
-		return -EOPNOTSUPP;
-	r = bid_beneath_open(bid_store_root(store), target, O_RDONLY | O_DIRECTORY, &to);
-	if (r == 0)
-		r = join_kinds(store, entry, to, expendable);
-	return r < 0 ? r : 0;
-}
-
-bool bid_merge_pending(struct bid_store *store, const struct bid_objdir *entry, const char *target)
-{
-	bid_auto_fd int to = -1;
-
-	return bid_beneath_open(bid_store_root(store), target, O_RDONLY | O_DIRECTORY, &to) < 0 ||
-	       join_kinds(NULL, entry, to, false) != 0;
-}
-
-int bid_merge_missing(struct bid_store *store, const char *from, const char *to, unsigned kinds)
+int bid_merge(struct bid_store *store, const char *from, const char *to, unsigned kinds, bool dry_run)
 {
 	bid_auto_fd int source = -1, target = -1;
-	int r;
+	int r, merged = 0;
 
-	r = bid_beneath_open(bid_store_root(store), from, O_RDONLY | O_DIRECTORY, &source);
-	if (r == -ENOENT)
-		return 0;
+	r = bid_beneath_open(bid_store_root(store), to, O_RDONLY | O_DIRECTORY, &target);
 	if (r == 0)
-		r = bid_beneath_open(bid_store_root(store), to, O_RDONLY | O_DIRECTORY, &target);
-	for (int kind = BID_KIND_NONE + 1; r == 0 && kind < BID_KIND_COUNT; kind++) {
-		const char *name = bid_kind_store_name((enum bid_kind)kind);
-		bid_auto_fd int fd = -1;
-		struct stat st;
-
+		r = bid_beneath_open(bid_store_root(store), from, O_RDONLY | O_DIRECTORY, &source);
+	if (r == -ENOENT && target >= 0)
+		return 0;
+	for (int kind = BID_KIND_NONE + 1; r >= 0 && kind < BID_KIND_COUNT; kind++) {
 		if (!(kinds & 1U << kind))
 			continue;
-		r = open_file(source, name, &fd, &st);
-		if (r == 0)
-			r = bid_fd_link(fd, target, name);
-		else if (r == -ENOENT)
-			r = 0; /* another process removed it */
-		if (r == -EEXIST)
-			r = 0;
+		r = merge_kind(store, source, target, (enum bid_kind)kind, dry_run);
+		merged |= r > 0;
 	}
-	return r;
+	return r < 0 ? r : merged;
 }
 
 /* Does @objdir have a correct file of @kind? */
@@ -245,19 +151,14 @@ static bool is_build(struct bid_store *store, const char *path, const struct bid
 }
 
 /* Add the correct files of the unnamed directory to @path. Returns as bid_merge(). */
-static int join_unnamed(struct bid_store *store, const struct bid_id *filed, const char *unnamed, const char *path)
+static int merge_correct(struct bid_store *store, const struct bid_id *filed, const char *unnamed, const char *path)
 {
-	struct bid_objdir entry = { .path = unnamed, .id = *filed };
-	bid_auto_fd int dir = -1;
-	int r = bid_beneath_open(bid_store_root(store), unnamed, O_RDONLY | O_DIRECTORY, &dir);
+	unsigned kinds = 0;
 
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	entry.fd = dir;
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (!bid_kind_is_elf((enum bid_kind)kind) || is_right(store, unnamed, filed, (enum bid_kind)kind))
-			entry.kinds |= 1U << kind;
-	return bid_merge(store, &entry, path, false);
+			kinds |= 1U << kind;
+	return bid_merge(store, unnamed, path, kinds, false);
 }
 
 /* Remove from the unnamed directory the files that @path has too. Files published there since stay, and readers find them. */
@@ -286,15 +187,103 @@ int bid_merge_unnamed(struct bid_store *store, const struct bid_id *id, const ch
 	if (!is_build(store, path, &filed))
 		return -EBADMSG;
 	bid_layout_under(BID_STORE_UNNAMED, &filed, unnamed);
-	r = join_unnamed(store, &filed, unnamed, path);
-	if (r == 0)
+	r = merge_correct(store, &filed, unnamed, path);
+	if (r >= 0)
 		r = bid_link_point(store, &filed, path);
 	/* again, for files that another process published there before the link changed */
 	if (r == 0)
-		r = join_unnamed(store, &filed, unnamed, path);
-	if (r == 0 && durable)
+		r = merge_correct(store, &filed, unnamed, path);
+	if (r >= 0 && durable)
 		r = bid_store_sync(store);
-	if (r == 0)
-		take_away(store, unnamed, path);
+	if (r < 0)
+		return r;
+	take_away(store, unnamed, path);
+	return 0;
+}
+
+struct replacing {
+	struct bid_store *store;
+	const struct bid_request *request;
+	const struct stat *only; /* the only file to replace; NULL for any */
+	int fd; /* the new file */
+	int names; /* replaced */
+};
+
+/* Replace the file @path, if it exists and is not of another build whose id begins alike. */
+static int replace_file(struct replacing *replacing, const char *path)
+{
+	bid_auto_fd int parent = -1;
+	const char *name;
+	struct stat st;
+	int r = bid_beneath_parent(bid_store_root(replacing->store), path, O_RDONLY, &parent, &name);
+
+	if (r == 0 && fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		r = -errno;
+	if (r < 0)
+		return r == -ENOENT || r == -ENOTDIR ? 0 : r;
+	if (!S_ISREG(st.st_mode) || (replacing->only && !bid_same_inode(&st, replacing->only)) ||
+	    bid_check_anothers(replacing->store, path, replacing->request))
+		return 0;
+	r = link_over(replacing->store, replacing->fd, parent, name);
+	if (r == 0 && fsync(parent) < 0)
+		r = -errno;
+	replacing->names += r == 0;
 	return r;
+}
+
+/* Replace the file in @objdir; in perf's old layout @objdir is the file. */
+static int replace_in(struct replacing *replacing, const char *objdir)
+{
+	char path[BID_LAYOUT_FILE_MAX];
+	int r = replace_file(replacing, bid_layout_file(objdir, replacing->request->kind, path));
+
+	return r == 0 ? replace_file(replacing, objdir) : r;
+}
+
+static int replace_noted(void *user, const char *note, const char *path, bool there)
+{
+	return there ? replace_in(user, path) : 0;
+}
+
+int bid_replace(struct bid_store *store, const struct bid_request *request, const char *path, const struct stat *only, int fd)
+{
+	struct replacing replacing = { .store = store, .request = request, .only = only, .fd = fd };
+	struct bid_id filed = bid_layout_filed(&request->id);
+	struct bid_objdir_iter objdir = { 0 };
+	int r = 0;
+
+	while (r == 0 && bid_objdir_next(&objdir, store, &filed, request->kind))
+		r = replace_in(&replacing, objdir.path);
+	if (r == 0)
+		r = bid_names_each(store, &filed, replace_noted, &replacing);
+	if (r == 0 && path)
+		r = replace_file(&replacing, path);
+	return r < 0 ? r : replacing.names;
+}
+
+bool bid_rights_given(int fd, const struct stat *st)
+{
+	if (st->st_mode & (S_ISUID | S_ISGID))
+		return true;
+	return fgetxattr(fd, "security.capability", NULL, 0) >= 0 || (errno != ENODATA && errno != EOPNOTSUPP);
+}
+
+int bid_rights_take(struct bid_store *store, const struct bid_request *request, int fd, const char *path, mode_t mode)
+{
+	struct bid_temp temp = BID_TEMP_NONE;
+	struct stat st;
+	int r = bid_temp_new(store, true, &temp);
+
+	if (r == 0)
+		r = bid_copy_file(fd, temp.fd);
+	if (r == 0 && fstat(fd, &st) < 0)
+		r = -errno;
+	if (r == 0)
+		r = bid_set_readers(temp.fd, mode & (bid_rights_given(fd, &st) ? 0444 : 0555), st.st_uid);
+	if (r == 0 && fsync(temp.fd) < 0)
+		r = -errno;
+	if (r == 0)
+		r = bid_replace(store, request, path, &st, temp.fd);
+	bid_temp_release(&temp);
+	return r < 0 ? r : 0;
 }

@@ -1,40 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Several names of one id become names of one object. */
+/* Several names of one id become names of one object, or of another object. */
 #ifndef BID_DISK_MERGE_H
 #define BID_DISK_MERGE_H
 
-#include "api/elf.h"
-#include "disk/entries.h"
+#include "api/store.h"
 
 /*
- * Merge @entry into @target, another "<path>/<id>" of the same id: link missing files into it, and give the better of two files
- * both names. Any other debug file replaces a stripped one. An ELF file with debug information or symbols that @target's ELF file
- * lacks becomes @target's debug file, if @target has none, and @target's ELF file takes its name. Other differing files keep their
- * names, unless @entry's files are @expendable: copies exist elsewhere. The caller has checked both. Returns 0, or an error,
- * perhaps after a part of the work.
+ * Merge the files of @kinds in the object directory @from into @to, another one of the same id; both are relative to the store.
+ * Links files that @to lacks, and gives one object both names if the bytes are the same. A debug file replaces a stripped one.
+ * Other files keep their names. The caller has checked both. With @dry_run, only look. Returns whether there was something to
+ * merge, -ENOENT if @to does not exist, or an error, perhaps after a part of the work.
  */
-int bid_merge(struct bid_store *store, const struct bid_objdir *entry, const char *target, bool expendable);
-
-/* Would bid_merge() change anything, @entry being of directories, or cannot tell? */
-bool bid_merge_pending(struct bid_store *store, const struct bid_objdir *entry, const char *target);
-
-/*
- * Does a file of @info have debug information or a symbol table that the ELF file of the same id at @fd lacks? It then serves as
- * its debuginfo. An ELF file with debug information needs none.
- */
-bool bid_merge_completes(const struct bid_elf_info *info, int fd);
-
-/*
- * Put the file at @fd under @name in the directory @to, in place of any other file. The file must have a name already: a first name
- * may be swept, and a file without names cannot get another one.
- */
-int bid_merge_file(struct bid_store *store, int fd, int to, const char *name);
-
-/*
- * Link the files of @kinds from @from into @to, if @to lacks them. Both are relative to the store. Returns 0 only if @to then has
- * all of them; -ENOENT if @to no longer exists.
- */
-int bid_merge_missing(struct bid_store *store, const char *from, const char *to, unsigned kinds);
+int bid_merge(struct bid_store *store, const char *from, const char *to, unsigned kinds, bool dry_run);
 
 /*
  * Move a build from the unnamed directory to the path of its addition. The build was unnamed because it was fetched, or its debug
@@ -43,5 +20,24 @@ int bid_merge_missing(struct bid_store *store, const char *from, const char *to,
  * moment, and after a crash. Returns 0, -EBADMSG if @path has a wrong file, or an error, perhaps after a part of the work.
  */
 int bid_merge_unnamed(struct bid_store *store, const struct bid_id *id, const char *path, bool durable);
+
+/*
+ * Replace the store's file of @request by the file at @fd, which has a name already, under the known names: the target of perf's
+ * link, the recorded names, and @path, which may be NULL. With @only, only the file with these attributes. The result is on disk
+ * on return of the number of replaced names; else a negative errno.
+ */
+int bid_replace(struct bid_store *store, const struct bid_request *request, const char *path, const struct stat *only, int fd);
+
+/*
+ * Does the file at @fd, with @st, grant privileges: setuid, setgid or capabilities? A hard link in the store keeps such a file
+ * alive after an update for security. A file may get privileges after its link.
+ */
+bool bid_rights_given(int fd, const struct stat *st);
+
+/*
+ * Replace the file of @request at @fd by a copy without privileges, under the names of bid_replace(), for the readers of @mode
+ * (bid_set_readers()). The copy is on disk on return of 0.
+ */
+int bid_rights_take(struct bid_store *store, const struct bid_request *request, int fd, const char *path, mode_t mode);
 
 #endif

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Temporary files of writers. Where the file system permits, a file has no name before it is published, so a crash leaves nothing.
- * Elsewhere it has a name in ".bidfs/tmp", and its writer holds an flock(2) for life; the next writer sweeps files without a lock.
- * On NFS and the like, locks of other machines are invisible: there a file must also be unchanged for a day.
+ * Elsewhere it has a name in ".bidfs/tmp". The next writer that opens the store sweeps files without a change for a day.
  */
 #ifndef BID_DISK_TEMP_H
 #define BID_DISK_TEMP_H
 
 #include "api/store.h"
 
+enum { BID_TEMP_NAME_MAX = 32 };
+
 struct bid_temp {
 	int fd; /* O_RDWR; -1 in a released one */
 	int dir; /* ".bidfs/tmp", of one with a name; else -1 */
-	char name[32]; /* name in dir; "" without a name */
+	char name[BID_TEMP_NAME_MAX]; /* name in dir; "" without a name */
 };
 
 #define BID_TEMP_NONE ((struct bid_temp){ .fd = -1, .dir = -1 })
@@ -31,13 +32,16 @@ int bid_temp_replace(struct bid_temp *temp, int dir, const char *name);
 
 void bid_temp_release(struct bid_temp *temp);
 
-/* Is @name a name of bid_temp_new()? */
+/* Make a name in ".bidfs/tmp" for a file or link that replaces another one by rename(2). */
+int bid_temp_name(char ret_name[static BID_TEMP_NAME_MAX]);
+
+/* Is @name a name of bid_temp_name()? */
 bool bid_temp_is_named(const char *name);
 
-/* Is @name in @dir a file without a living writer? With @remove, remove it and return whether that worked. */
+/* Is @name in @dir unchanged for a day? With @remove, remove it and return whether that worked. */
 bool bid_temp_is_abandoned(int dir, const char *name, bool remove);
 
-/* Remove the files without a living writer from the open directory @dir. */
+/* Remove the files that are unchanged for a day from the open directory @dir. */
 void bid_temp_sweep(int dir);
 
 #endif

@@ -22,7 +22,6 @@
 #include "disk/names.h"
 #include "disk/objdir.h"
 #include "disk/publish/merge.h"
-#include "disk/publish/replace.h"
 #include "disk/quarantine.h"
 #include "disk/record.h"
 #include "disk/store.h"
@@ -199,12 +198,11 @@ static int check_rights(struct bid_verify *verify, const struct object *object, 
 	struct bid_finding finding = {
 		.kind = BID_FINDING_RIGHTS, .path = path, .request = *request, .text = "gives rights to whoever runs it"
 	};
-	/* the dirwalk reaches its other names later */
-	struct bid_rights rights = { .mode = object->st.st_mode, .path = path, .elsewhere = BID_NAMES_ANY };
 
 	if (!bid_rights_given(object->fd, &object->st))
 		return 0;
-	finding.repaired = verify->config->repair && bid_rights_take(verify->store, request, object->fd, &rights) == 0;
+	finding.repaired = verify->config->repair &&
+			   bid_rights_take(verify->store, request, object->fd, path, object->st.st_mode) == 0;
 	return bid_verify_found(verify, &finding);
 }
 
@@ -276,14 +274,11 @@ static int check_object(struct bid_verify *verify, int dir, const char *name, co
 /* Does the target of the link have all files of the entry? Probe definitions do not count: each name has its own. */
 static bool is_joined(struct bid_verify *verify, const struct bid_objdir *entry, const char *target)
 {
-	struct bid_objdir files = *entry;
 	struct stat one, other;
 	char path[BID_LAYOUT_FILE_MAX];
 
-	if (!entry->is_file) {
-		files.kinds &= ~(1U << BID_KIND_PROBES);
-		return !bid_merge_pending(verify->store, &files, target);
-	}
+	if (!entry->is_file)
+		return bid_merge(verify->store, entry->path, target, entry->kinds & ~(1U << BID_KIND_PROBES), true) == 0;
 	bid_layout_file(target, bid_objdir_file_kind(entry->path), path);
 	return bid_beneath_stat(bid_store_root(verify->store), entry->path, &one) == 0 &&
 	       bid_beneath_stat(bid_store_root(verify->store), path, &other) == 0 && bid_same_inode(&one, &other);
@@ -406,7 +401,8 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_objdir *entr
 			return 0;
 		}
 		finding.text = "has other files than the name to which the link of its id leads";
-		finding.repaired = repair && is_right(verify, entry, target) && bid_merge(verify->store, entry, target, false) == 0;
+		finding.repaired = repair && !entry->is_file && is_right(verify, entry, target) &&
+				   bid_merge(verify->store, entry->path, target, entry->kinds, false) >= 0;
 		if (finding.repaired)
 			bid_names_note(verify->store, &entry->id, entry->path);
 		break;

@@ -429,7 +429,7 @@ static int check_temps(struct bid_verify *verify)
 		return r == -ENOENT ? 0 : r;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
 		char path[64 + NAME_MAX];
-		struct bid_finding finding = { .kind = BID_FINDING_TEMP, .path = path, .text = "nobody writes it" };
+		struct bid_finding finding = { .kind = BID_FINDING_TEMP, .path = path, .text = "has not changed for a day" };
 
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
