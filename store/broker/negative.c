@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "broker/negative.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,18 +9,13 @@
 
 #include "api/piece.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "broker/request.h"
 
-#define ENTRIES_MAX 100000
-
 struct bid_negative_entry {
-	struct bid_negative_entry *next; /* in its bucket */
-	TAILQ_ENTRY(bid_negative_entry) link;
 	struct bid_request request; /* kept */
-	enum bid_outcome reason;
+	const char *source;
+	enum bid_outcome reason; /* BID_OUTCOME_NONE for a free entry */
 	int64_t until_ms;
-	char source[];
 };
 
 static int64_t limit_ms(enum bid_outcome reason)
@@ -29,86 +25,59 @@ static int64_t limit_ms(enum bid_outcome reason)
 
 int bid_negative_init(struct bid_negative *negative, struct bid_store *store)
 {
-	TAILQ_INIT(&negative->entries);
 	pthread_mutex_init(&negative->lock, NULL);
 	if (getrandom(&negative->seed, sizeof(negative->seed), 0) < 0)
 		negative->seed = (uint64_t)bid_clock_ms();
-	return bid_absences_new(store, NULL, NULL, &negative->absences);
+	negative->entries = calloc(BID_NEGATIVE_ENTRIES, sizeof(*negative->entries));
+	return negative->entries ? bid_absences_new(store, NULL, NULL, &negative->absences) : -ENOMEM;
 }
 
-/* Returns the slot of the entry, present or not. Under the lock. */
-static struct bid_negative_entry **find_slot(struct bid_negative *negative, const struct bid_request *request, const char *source)
+/* Returns the entry for @request and @source, which may be that of others. */
+static struct bid_negative_entry *entry_of(struct bid_negative *negative, const struct bid_request *request, const char *source)
 {
-	struct bid_negative_entry **at = &negative->buckets[bid_request_hash(request, negative->seed) % BID_NEGATIVE_BUCKETS];
+	uint64_t hash = bid_request_hash(request, negative->seed);
 
-	while (*at && (!bid_request_equal(&(*at)->request, request) || strcmp((*at)->source, source) != 0))
-		at = &(*at)->next;
-	return at;
+	for (; *source; source++)
+		hash = hash * 31 + (unsigned char)*source;
+	return &negative->entries[hash % BID_NEGATIVE_ENTRIES];
 }
 
-/* Under the lock. */
-static void drop_entry(struct bid_negative *negative, struct bid_negative_entry **at)
+static bool is_of(const struct bid_negative_entry *entry, const struct bid_request *request, const char *source)
 {
-	struct bid_negative_entry *entry = *at;
+	return entry->reason != BID_OUTCOME_NONE && bid_request_equal(&entry->request, request) &&
+	       strcmp(entry->source, source) == 0;
+}
 
-	if (!entry)
-		return;
-	*at = entry->next;
-	TAILQ_REMOVE(&negative->entries, entry, link);
-	negative->n--;
+static void clear_entry(struct bid_negative_entry *entry)
+{
 	bid_request_release(&entry->request);
-	free(entry);
-}
-
-static void drop_oldest(struct bid_negative *negative)
-{
-	struct bid_negative_entry *oldest = TAILQ_FIRST(&negative->entries);
-
-	drop_entry(negative, find_slot(negative, &oldest->request, oldest->source));
+	*entry = (struct bid_negative_entry){ 0 };
 }
 
 void bid_negative_release(struct bid_negative *negative)
 {
-	while (!TAILQ_EMPTY(&negative->entries))
-		drop_oldest(negative);
+	for (size_t i = 0; negative->entries && i < BID_NEGATIVE_ENTRIES; i++)
+		clear_entry(&negative->entries[i]);
+	free(negative->entries);
 	bid_absences_free(negative->absences);
 	pthread_mutex_destroy(&negative->lock);
-}
-
-/* Under the lock. */
-static void add_entry(struct bid_negative *negative, const struct bid_request *request, const char *source, enum bid_outcome reason)
-{
-	size_t size = strlen(source) + 1;
-	struct bid_negative_entry *entry = malloc(sizeof(*entry) + size), **at;
-
-	if (!entry) {
-		bid_warning("out of memory: a reason against a source is not remembered");
-		return;
-	}
-	if (negative->n >= ENTRIES_MAX)
-		drop_oldest(negative);
-	at = find_slot(negative, request, source);
-	*entry = (struct bid_negative_entry){
-		.next = *at,
-		.request = bid_request_keep(request),
-		.reason = reason,
-		.until_ms = bid_clock_ms() + limit_ms(reason),
-	};
-	memcpy(entry->source, source, size);
-	*at = entry;
-	TAILQ_INSERT_TAIL(&negative->entries, entry, link);
-	negative->n++;
 }
 
 void bid_negative_add(struct bid_negative *negative, const struct bid_request *request, const char *source, enum bid_outcome reason)
 {
 	/* in memory if the store cannot be written */
 	bool written = reason == BID_OUTCOME_ABSENT && bid_absences_add(negative->absences, request, source) == 0;
+	struct bid_negative_entry *entry;
 
 	pthread_mutex_lock(&negative->lock);
-	drop_entry(negative, find_slot(negative, request, source));
-	if (!written)
-		add_entry(negative, request, source, reason);
+	entry = entry_of(negative, request, source);
+	if (!written) {
+		clear_entry(entry);
+		*entry = (struct bid_negative_entry){ bid_request_keep(request), source, reason,
+						      bid_clock_ms() + limit_ms(reason) };
+	} else if (is_of(entry, request, source)) {
+		clear_entry(entry);
+	}
 	pthread_mutex_unlock(&negative->lock);
 }
 
@@ -123,8 +92,8 @@ static enum bid_outcome lookup(struct bid_negative *negative, const struct bid_r
 
 	if (reason == BID_OUTCOME_NONE) {
 		pthread_mutex_lock(&negative->lock);
-		entry = *find_slot(negative, request, source);
-		left = entry ? entry->until_ms - bid_clock_ms() : 0;
+		entry = entry_of(negative, request, source);
+		left = is_of(entry, request, source) ? entry->until_ms - bid_clock_ms() : 0;
 		if (left > 0) {
 			reason = entry->reason;
 			ttl = (unsigned)((left + 999) / 1000);
@@ -155,8 +124,12 @@ enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct
 
 void bid_negative_forget(struct bid_negative *negative, const struct bid_request *request, const char *source)
 {
+	struct bid_negative_entry *entry;
+
 	pthread_mutex_lock(&negative->lock);
-	drop_entry(negative, find_slot(negative, request, source));
+	entry = entry_of(negative, request, source);
+	if (is_of(entry, request, source))
+		clear_entry(entry);
 	pthread_mutex_unlock(&negative->lock);
 	if (*source)
 		bid_absences_forget(negative->absences, request, source);
@@ -164,13 +137,15 @@ void bid_negative_forget(struct bid_negative *negative, const struct bid_request
 
 size_t bid_negative_count(struct bid_negative *negative)
 {
-	int64_t now = bid_clock_ms();
-	const struct bid_negative_entry *entry;
 	size_t n = bid_absences_count(negative->absences);
+	int64_t now = bid_clock_ms();
 
 	pthread_mutex_lock(&negative->lock);
-	for (entry = TAILQ_FIRST(&negative->entries); entry; entry = TAILQ_NEXT(entry, link))
+	for (size_t i = 0; i < BID_NEGATIVE_ENTRIES; i++) {
+		const struct bid_negative_entry *entry = &negative->entries[i];
+
 		n += (entry->reason == BID_OUTCOME_TOO_LARGE || entry->reason == BID_OUTCOME_ABSENT) && entry->until_ms > now;
+	}
 	pthread_mutex_unlock(&negative->lock);
 	return n;
 }

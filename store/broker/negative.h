@@ -13,27 +13,23 @@
 #ifndef BID_BROKER_NEGATIVE_H
 #define BID_BROKER_NEGATIVE_H
 
-#include <stdint.h>
-#include <sys/queue.h>
-
 #include <pthread.h>
+#include <stdint.h>
 
 #include "api/absence.h"
 #include "api/source.h"
 
 #define BID_NEGATIVE_ALL "" /* in place of a source: all of them */
 
-#define BID_NEGATIVE_BUCKETS 4096
+#define BID_NEGATIVE_ENTRIES 16384 /* in memory; a new entry may replace one with the same hash */
 
 struct bid_negative_entry;
 
 struct bid_negative {
 	struct bid_absences *absences; /* absent artifacts */
-	pthread_mutex_t lock; /* guards the fields below */
 	uint64_t seed;
-	struct bid_negative_entry *buckets[BID_NEGATIVE_BUCKETS];
-	TAILQ_HEAD(bid_negative_entries, bid_negative_entry) entries; /* in the order of their times */
-	size_t n;
+	pthread_mutex_t lock; /* guards the entries */
+	struct bid_negative_entry *entries; /* by hash; owned */
 };
 
 /* Returns 0 or -ENOMEM; bid_negative_release() is due in both cases. */
@@ -41,7 +37,7 @@ int bid_negative_init(struct bid_negative *negative, struct bid_store *store);
 
 void bid_negative_release(struct bid_negative *negative);
 
-/* Add @reason, one of those above, or BID_OUTCOME_FOUND for an artifact whose digest may change. */
+/* Add @reason, one of those above, or BID_OUTCOME_FOUND for an artifact whose digest may change. Keeps @source. */
 void bid_negative_add(struct bid_negative *negative, const struct bid_request *request, const char *source,
 		      enum bid_outcome reason);
 
