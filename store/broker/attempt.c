@@ -17,12 +17,6 @@ static struct bid_source *source_of(const struct bid_attempt *attempt)
 	return attempt->download->broker->sources[attempt->source].source;
 }
 
-static void begun(struct bid_attempt *attempt)
-{
-	attempt->broke_off = false;
-	bid_scheduler_note(attempt, BID_EVENT_HEAD);
-}
-
 int bid_attempt_begin_body(struct bid_attempt *attempt, uint64_t size)
 {
 	struct bid_broker *broker = attempt->download->broker;
@@ -36,7 +30,7 @@ int bid_attempt_begin_body(struct bid_attempt *attempt, uint64_t size)
 	attempt->head_checked = !bid_kind_is_elf(attempt->download->request.kind);
 	if (max > 0 && size != BID_SIZE_UNKNOWN && size > max)
 		return -EFBIG;
-	begun(attempt);
+	bid_scheduler_note(attempt, BID_EVENT_HEAD);
 	/* as late as here: a request in a queue, or a 404, needs no descriptor */
 	r = attempt->txn ? bid_txn_reset(attempt->txn) : bid_txn_begin(broker->store, &attempt->download->request, &attempt->txn);
 	if (r == 0 && (broker->config.accept || bid_negative_lookup(&broker->negative, &attempt->download->request,
@@ -100,13 +94,11 @@ static int take_body(struct bid_attempt *attempt, const void *data, size_t len)
 		return r;
 	attempt->received += len;
 	attempt->delivered += len;
-	if (attempt->broke_off)
-		begun(attempt);
 	if (!attempt->head_checked)
 		r = keep_head(attempt, data, len);
 	/* the id of the bytes, if known, is the right one */
 	if (r == 0 && attempt->head_checked && !attempt->leads)
-		attempt->leads = bid_scheduler_note(attempt, BID_EVENT_VERIFIED) != BID_ATTEMPT_BODY;
+		attempt->leads = bid_scheduler_note(attempt, BID_EVENT_VERIFIED) >= BID_ATTEMPT_LEADING;
 	return r;
 }
 
@@ -172,27 +164,27 @@ static void receive_broke_off(void *user)
 {
 	struct bid_attempt *attempt = user;
 
-	attempt->broke_off = true;
 	/* the next source with bytes leads */
 	attempt->leads = false;
 	bid_scheduler_step(attempt->download, BID_EVENT_BROKE_OFF, attempt->candidate);
 }
 
-static void keep_response(struct bid_source_response *response, const struct bid_answer *answer)
+static const char *copy_of(const char *text)
 {
-	response->outcome = answer->outcome;
-	response->not_sent = answer->not_sent;
-	response->lasting = answer->lasting;
-	response->modified = answer->modified;
-	snprintf(response->text, sizeof(response->text), "%s", answer->text ? answer->text : bid_outcome_name(answer->outcome));
-	/* without memory the origin is lost, the body is not */
-	response->attempts = answer->attempts;
-	response->url = answer->url ? strdup(answer->url) : NULL;
-	response->led_to = answer->led_to ? strdup(answer->led_to) : NULL;
-	response->before = answer->before ? strdup(answer->before) : NULL;
-	response->file = answer->file ? strdup(answer->file) : NULL;
-	response->archive = answer->archive ? strdup(answer->archive) : NULL;
-	response->ima_signature = answer->ima_signature ? strdup(answer->ima_signature) : NULL;
+	return text ? strdup(text) : NULL;
+}
+
+/* Without memory the origin is lost, the body is not. */
+static void keep_answer(struct bid_attempt *attempt, const struct bid_answer *answer)
+{
+	attempt->answer = *answer;
+	attempt->answer.text = copy_of(answer->text);
+	attempt->answer.url = copy_of(answer->url);
+	attempt->answer.led_to = copy_of(answer->led_to);
+	attempt->answer.before = copy_of(answer->before);
+	attempt->answer.file = copy_of(answer->file);
+	attempt->answer.archive = copy_of(answer->archive);
+	attempt->answer.ima_signature = copy_of(answer->ima_signature);
 }
 
 static void receive_done(void *user, const struct bid_answer *answer)
@@ -200,7 +192,7 @@ static void receive_done(void *user, const struct bid_answer *answer)
 	struct bid_attempt *attempt = user;
 	struct bid_broker *broker = attempt->download->broker;
 
-	keep_response(&attempt->response, answer);
+	keep_answer(attempt, answer);
 	pthread_mutex_lock(&broker->lock);
 	bid_scheduler_done(attempt);
 	pthread_mutex_unlock(&broker->lock);

@@ -24,22 +24,6 @@ enum bid_attempt_room {
 	BID_ATTEMPT_ROOM_MAKING, /* a commit worker evicts */
 };
 
-/* Result of a source's done(), for the commit worker. Strings are owned and may be NULL. */
-struct bid_source_response {
-	enum bid_outcome outcome;
-	bool not_sent;
-	bool lasting;
-	int64_t modified;
-	char text[BID_TEXT_MAX];
-	unsigned attempts;
-	char *url;
-	char *led_to;
-	char *before;
-	char *file;
-	char *archive;
-	char *ima_signature;
-};
-
 struct bid_attempt {
 	struct bid_download *download; /* a reference */
 	size_t candidate; /* index in the download's */
@@ -60,11 +44,10 @@ struct bid_attempt {
 	bool endless; /* and above BID_TXN_UNSAID_MAX */
 	bool changed; /* right id, but other bytes than the first download */
 	bool leads; /* the attempts of other sources are cancelled */
-	bool broke_off; /* no bytes since */
 	uint64_t delivered; /* bytes from this source, with repeated ones */
 	int receive_error; /* negative errno that ended the transfer */
 	char reason[BID_TEXT_MAX]; /* the same as a text */
-	struct bid_source_response response;
+	struct bid_answer answer; /* of done(); its strings are owned, or NULL */
 
 	/* shared by all threads */
 	_Atomic uint64_t received; /* bytes of the current body */

@@ -13,15 +13,15 @@
 /* Returns the outcome of the source, or of the receiver. */
 static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret_text)
 {
-	const struct bid_source_response *response = &attempt->response;
+	const struct bid_answer *answer = &attempt->answer;
 
-	if (attempt->looped && response->outcome == BID_OUTCOME_CANCELLED) {
+	if (attempt->looped && answer->outcome == BID_OUTCOME_CANCELLED) {
 		*ret_text = "requests the same from this mount";
 		return BID_OUTCOME_UNREACHABLE;
 	}
 	if (attempt->receive_error == 0) {
-		*ret_text = response->text;
-		return response->outcome;
+		*ret_text = answer->text ? answer->text : bid_outcome_name(answer->outcome);
+		return answer->outcome;
 	}
 	*ret_text = attempt->reason;
 	/* the artifact may really be as large, but each attempt would cost as much */
@@ -45,11 +45,11 @@ static struct bid_origin origin_of(const struct bid_attempt *attempt)
 		.how = "fetched",
 		.server = source->name,
 		.signers = source->signers,
-		.url = attempt->response.url,
-		.file = attempt->response.file,
-		.archive = attempt->response.archive,
-		.ima_signature = attempt->response.ima_signature,
-		.modified = attempt->response.modified,
+		.url = attempt->answer.url,
+		.file = attempt->answer.file,
+		.archive = attempt->answer.archive,
+		.ima_signature = attempt->answer.ima_signature,
+		.modified = attempt->answer.modified,
 	};
 }
 
@@ -108,7 +108,7 @@ static void note_negative(const struct bid_attempt *attempt, enum bid_outcome ou
 	const struct bid_request *request = &attempt->download->request;
 	struct bid_broker *broker = attempt->download->broker;
 	bool lasts = outcome == BID_OUTCOME_UNSUPPORTED || outcome == BID_OUTCOME_REJECTED ||
-		     (outcome == BID_OUTCOME_REFUSED && attempt->response.lasting) ||
+		     (outcome == BID_OUTCOME_REFUSED && attempt->answer.lasting) ||
 		     (outcome == BID_OUTCOME_ABSENT && request->kind != BID_KIND_SECTION);
 
 	if (lasts)
@@ -168,12 +168,8 @@ static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const 
 	over = outcome == BID_OUTCOME_FOUND || (outcome == BID_OUTCOME_FAILED && error != 0 && !bid_attempt_has_no_room(attempt));
 	/* before the attempt leaves, because another thread would find a download without attempts */
 	if (over)
-		bid_download_claim(download);
-	if (outcome == BID_OUTCOME_FOUND)
-		bid_download_report_overtaken(download, attempt->source);
-	bid_scheduler_leave(attempt, BID_EVENT_REPORTED);
-	if (over)
 		bid_download_end(download, error, &file);
+	bid_scheduler_leave(attempt, BID_EVENT_REPORTED);
 	if (alt.len > 0)
 		prefetch_dwz(download, &alt);
 }
@@ -203,7 +199,7 @@ static uint64_t work_of(const struct bid_attempt *attempt)
 {
 	if (attempt->room != BID_ATTEMPT_ROOM_ENOUGH)
 		return UINT64_MAX;
-	return attempt->response.outcome == BID_OUTCOME_FOUND && attempt->receive_error == 0 ? attempt->received : 0;
+	return attempt->answer.outcome == BID_OUTCOME_FOUND && attempt->receive_error == 0 ? attempt->received : 0;
 }
 
 /* Poll a lock, or start or end a fallback. Under the lock, which is released meanwhile. */

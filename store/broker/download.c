@@ -31,9 +31,6 @@ static void download_free(struct bid_download *download)
 	for (size_t i = 0; i < download->n_reports; i++)
 		if (download->responses[i])
 			bid_response_unref(download->responses[i]);
-	for (size_t i = 0; i < download->fallback.n; i++)
-		bid_download_unref(download->fallback.downloads[i]);
-	free(download->fallback.reports);
 	bid_request_release(&download->request);
 	free(download->responses);
 	free(download->machine.candidates);
@@ -42,12 +39,15 @@ static void download_free(struct bid_download *download)
 
 static struct bid_download *download_new(struct bid_broker *broker, const struct bid_request *request)
 {
-	struct bid_download *download = calloc(1, sizeof(*download) + broker->n_sources * sizeof(*download->reports));
+	size_t max_reports = broker->n_sources * (1 + BID_FALLBACKS_MAX);
+	struct bid_download *download = calloc(1, sizeof(*download) + max_reports * sizeof(*download->reports));
 	struct bid_download **at = bucket(broker, request);
 
 	if (!download)
 		return NULL;
-	download->responses = calloc(broker->n_sources, sizeof(struct bid_kept_response *));
+	download->max_reports = max_reports;
+	download->winner = BID_NO_CANDIDATE;
+	download->responses = calloc(max_reports, sizeof(struct bid_kept_response *));
 	download->machine.candidates = calloc(broker->n_sources, sizeof(*download->machine.candidates));
 	if (!download->responses || !download->machine.candidates) {
 		download_free(download);
@@ -149,14 +149,13 @@ void bid_download_queue(struct bid_download *download)
 	pthread_cond_broadcast(&broker->has_job);
 }
 
-void bid_fallback_answer(struct bid_download *download, int answer, struct bid_download *whole)
+void bid_fallback_answer(struct bid_download *download, int answer, const struct bid_download *whole)
 {
 	struct bid_fallback *fallback = &download->fallback;
 
-	if (whole && fallback->n < BID_FALLBACKS_MAX) {
-		bid_download_ref(whole);
-		fallback->downloads[fallback->n++] = whole;
-	}
+	fallback->first_report = download->n_reports;
+	if (whole)
+		bid_download_take_reports(download, whole);
 	fallback->answered = true;
 	fallback->answer = answer;
 	bid_download_queue(download);
@@ -270,33 +269,26 @@ static void report(struct bid_broker *broker, struct bid_waiter *waiter, struct 
 	free(waiter);
 }
 
-/* Set the reports of @download in @result: with those of its fallbacks, if it has ended. Under the lock. */
-static void set_reports(const struct bid_download *download, struct bid_result *result)
-{
-	const struct bid_fallback *fallback = &download->fallback;
-
-	result->reports = fallback->reports ? fallback->reports : download->reports;
-	result->n_reports = fallback->reports ? fallback->n_reports : download->n_reports;
-	result->waited_ms = download->lock_wait.waited_ms;
-}
-
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
 		       struct bid_download *download)
 {
 	struct bid_result result = { .error = error, .file = file };
-	bool is_fallback = waiter->fallback_of;
 
 	/* no source delivered */
 	if (error < 0 && error != -EINTR && waiter->stripped.fd >= 0)
 		result = (struct bid_result){ .file = &waiter->stripped };
-	pthread_mutex_lock(&broker->lock);
-	if (is_fallback)
+	if (waiter->fallback_of) {
+		pthread_mutex_lock(&broker->lock);
 		bid_fallback_answer(waiter->fallback_of, error, download);
-	else if (download)
-		set_reports(download, &result);
-	pthread_mutex_unlock(&broker->lock);
-	if (!is_fallback)
-		report(broker, waiter, &result);
+		pthread_mutex_unlock(&broker->lock);
+		return;
+	}
+	if (download) {
+		result.reports = download->reports;
+		result.n_reports = download->n_reports;
+		result.waited_ms = download->lock_wait.waited_ms;
+	}
+	report(broker, waiter, &result);
 }
 
 void bid_download_answer(struct bid_download *download, struct bid_waiters *waiters, int error, struct bid_file *file)
@@ -318,34 +310,11 @@ void bid_download_answer(struct bid_download *download, struct bid_waiters *wait
 	}
 }
 
-/* Put the reports of @download and of its fallbacks into one array. Under the lock. */
-static void collect_reports(struct bid_download *download)
-{
-	struct bid_fallback *fallback = &download->fallback;
-	size_t n = download->n_reports;
-
-	for (size_t i = 0; i < fallback->n; i++)
-		n += fallback->downloads[i]->n_reports;
-	fallback->reports = calloc(n + 1, sizeof(*fallback->reports));
-	if (!fallback->reports) {
-		bid_warning("out of memory: the reports of servers are not complete");
-		return;
-	}
-	for (size_t k = 0; k < download->n_reports && fallback->n_reports < n; k++)
-		fallback->reports[fallback->n_reports++] = download->reports[k];
-	/* other waiters of that download may add reports */
-	for (size_t i = 0; i < fallback->n; i++)
-		for (size_t k = 0; k < fallback->downloads[i]->n_reports && fallback->n_reports < n; k++)
-			fallback->reports[fallback->n_reports++] = fallback->downloads[i]->reports[k];
-}
-
 void bid_download_settle(struct bid_download *download, int error, struct bid_waiters *waiters)
 {
 	struct bid_broker *broker = download->broker;
 
 	bid_timer_disarm(&download->timer);
-	if (download->fallback.n > 0)
-		collect_reports(download);
 	bid_download_take_waiters(download, waiters);
 	TAILQ_REMOVE(&broker->downloads, download, link);
 	broker->n_downloads--;

@@ -4,8 +4,7 @@
  *
  * bid_download_join()	a waiter joins, or leads
  * bid_download_lead()	the leader starts it
- * bid_download_claim()	the result is known (scheduler.h)
- * bid_download_end()	answers the waiters
+ * bid_download_end()	the result is known; answers the waiters (scheduler.h)
  *
  * The machine (machine.h) has the states; scheduler.c runs it. An attempt (attempt.h) is a request to one source.
  *
@@ -34,10 +33,7 @@ struct bid_fallback {
 	bool answered; /* the waiter has its answer */
 	int answer; /* the answer */
 	int error; /* first error other than an absence; the section's error counts until a file is found */
-	size_t n; /* number of downloads of files */
-	struct bid_download *downloads[BID_FALLBACKS_MAX]; /* a reference each */
-	struct bid_report *reports; /* reports of this download and of the fallbacks, also for late waiters; owned */
-	size_t n_reports;
+	size_t first_report; /* index of the first report of the file's download */
 };
 
 /* Wait for the download of another process: lock.c. */
@@ -74,10 +70,12 @@ struct bid_download {
 	struct bid_timer hedge; /* start of another source, or poll of the lock */
 	struct bid_lock_wait lock_wait;
 	struct bid_fallback fallback;
+	size_t winner; /* index of the source that delivered the artifact; or BID_NO_CANDIDATE */
 	struct bid_kept_response **responses; /* the reports, a reference each; or NULL without memory */
+	size_t max_reports;
 	/* shared by all threads */
 	_Atomic size_t n_reports; /* entries below are constant */
-	struct bid_report reports[]; /* one per source, with the strings of its response */
+	struct bid_report reports[]; /* one per source and request, also those of fallbacks; with the strings of its response */
 };
 
 /*
@@ -133,8 +131,8 @@ void bid_download_put(struct bid_download *download);
 /* Let a commit worker poll the lock of @download, or run its fallback. Under the lock. */
 void bid_download_queue(struct bid_download *download);
 
-/* Record @answer for the waiter of @download's fallback, from the download @whole, or NULL. Under the lock. */
-void bid_fallback_answer(struct bid_download *download, int answer, struct bid_download *whole);
+/* Record @answer for the waiter of @download's fallback, with the reports of the download @whole, or NULL. Under the lock. */
+void bid_fallback_answer(struct bid_download *download, int answer, const struct bid_download *whole);
 
 /* lock.c */
 
@@ -165,8 +163,11 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 /* Report a @source without a request, for the reason @text. Not counted. Under the lock. */
 void bid_download_report_skipped(struct bid_download *download, size_t source, enum bid_outcome outcome, const char *text);
 
-/* Report the attempts that the source @winner has overtaken. By the thread that claimed the download, without the lock. */
-void bid_download_report_overtaken(struct bid_download *download, size_t winner);
+/* Report the attempts that the winner has overtaken. Under the lock. */
+void bid_download_report_overtaken(struct bid_download *download);
+
+/* Take over the reports of @other. Under the lock. */
+void bid_download_take_reports(struct bid_download *download, const struct bid_download *other);
 
 /* Count an @attempt without a report: it was cancelled. Without the lock. */
 void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outcome);
@@ -174,7 +175,7 @@ void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outco
 /* Returns the result of all reports, without a found one among them. */
 int bid_download_conclusion(const struct bid_download *download);
 
-/* Is the artifact too large at a source, and at each other one too large or absent? Ignores the reports of a fallback. */
+/* Is the artifact too large at a source, and at each other one too large or absent? False after a fallback. */
 bool bid_download_is_too_large(const struct bid_download *download);
 
 #endif

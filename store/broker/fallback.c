@@ -12,16 +12,16 @@
 #include "broker/scheduler.h"
 
 /*
- * May another file have the section, after @error of @download (may be NULL)? Servers without sections send any response, and one
- * of several servers may be dead. If all are dead, another request is useless.
+ * May another file have the section, after @error of the last request of @download? Servers without sections send any response, and
+ * one of several servers may be dead. If all are dead, another request is useless.
  */
 static bool leaves_hope(int error, const struct bid_download *download)
 {
 	if (error == 0 || error == -ENOENT || bid_is_unusable(error))
 		return true;
-	if (error != -EHOSTUNREACH || !download)
+	if (error != -EHOSTUNREACH)
 		return false;
-	for (size_t i = 0; i < download->n_reports; i++) {
+	for (size_t i = download->fallback.first_report; i < download->n_reports; i++) {
 		enum bid_outcome outcome = download->reports[i].outcome;
 
 		if (bid_outcome_is_no(outcome) || outcome == BID_OUTCOME_REFUSED || outcome == BID_OUTCOME_REJECTED)
@@ -34,12 +34,6 @@ static void note_error(struct bid_fallback *fallback, int error)
 {
 	if (error != 0 && error != -ENOENT && fallback->error == 0)
 		fallback->error = error;
-}
-
-static void end(struct bid_download *download, int error, struct bid_file *file)
-{
-	bid_download_claim(download);
-	bid_download_end(download, error, file);
 }
 
 /*
@@ -67,7 +61,7 @@ static void submit(struct bid_download *download, enum bid_kind kind)
 	if (held)
 		bid_holds_drop(broker->holds, download->lock_wait.key);
 	if (late)
-		end(download, -ETIMEDOUT, NULL);
+		bid_download_end(download, -ETIMEDOUT, NULL);
 	else
 		bid_broker_submit(broker, waiter, &whole);
 }
@@ -78,7 +72,7 @@ static void start(struct bid_download *download, size_t index)
 	int error = index == 0 ? bid_download_conclusion(download) : 0;
 
 	if (!leaves_hope(error, download)) {
-		end(download, error, NULL);
+		bid_download_end(download, error, NULL);
 		return;
 	}
 	note_error(&download->fallback, error);
@@ -96,7 +90,7 @@ static void finish_unstripped(struct bid_download *download, size_t index)
 	if (r == -ENOENT && download->fallback.answer == 0 && index + 1 < BID_FALLBACKS_MAX)
 		bid_scheduler_step(download, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE);
 	else
-		end(download, r, &file);
+		bid_download_end(download, r, &file);
 }
 
 /* Look up the section in the result of a fallback. @index is its number. */
@@ -104,13 +98,12 @@ static void finish(struct bid_download *download, size_t index)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	struct bid_fallback *fallback = &download->fallback;
-	const struct bid_download *last = fallback->n > 0 ? fallback->downloads[fallback->n - 1] : NULL;
 	int r = fallback->answer;
 
-	if (leaves_hope(r, last))
+	if (leaves_hope(r, download))
 		r = bid_broker_lookup(download->broker, &download->request, &file, NULL);
 	if (r != -EINPROGRESS) {
-		end(download, r, &file);
+		bid_download_end(download, r, &file);
 		return;
 	}
 	/* the debuginfo's section headers decide */

@@ -58,6 +58,11 @@ static bool falls_back(const struct bid_download *download)
 	return download->request.kind == BID_KIND_SECTION || download->request.kind == BID_KIND_UNSTRIPPED;
 }
 
+static bool has_fallen_back(const struct bid_download *download)
+{
+	return falls_back(download) && download->machine.fallbacks < BID_FALLBACKS_MAX;
+}
+
 /* Choose the order of the sources for @download, before its first attempt. Without the lock. */
 static void line_up(struct bid_download *download)
 {
@@ -237,12 +242,13 @@ static void attempt_free(struct bid_attempt *attempt)
 {
 	bid_txn_free(attempt->txn);
 	free(attempt->head);
-	free(attempt->response.url);
-	free(attempt->response.led_to);
-	free(attempt->response.before);
-	free(attempt->response.file);
-	free(attempt->response.archive);
-	free(attempt->response.ima_signature);
+	free((char *)attempt->answer.text);
+	free((char *)attempt->answer.url);
+	free((char *)attempt->answer.led_to);
+	free((char *)attempt->answer.before);
+	free((char *)attempt->answer.file);
+	free((char *)attempt->answer.archive);
+	free((char *)attempt->answer.ima_signature);
 	free(attempt);
 }
 
@@ -273,12 +279,13 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 	bool held;
 
 	/* a server may announce a wrong size, and a server without a response may have a smaller artifact */
-	if (error == -EFBIG && bid_download_is_too_large(download))
+	if (error == -EFBIG && !has_fallen_back(download) && bid_download_is_too_large(download))
 		bid_negative_add(&broker->negative, &download->request, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
 
 	pthread_mutex_lock(&broker->lock);
 	bid_download_ref(download);
 	bid_scheduler_take(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE);
+	bid_download_report_overtaken(download);
 	bid_download_settle(download, error, &waiters);
 	held = download->lock_wait.holds;
 	download->lock_wait.holds = false;
@@ -299,7 +306,7 @@ static int error_of(const struct bid_download *download, enum bid_download_state
 	case BID_DOWNLOAD_GIVEN_UP:
 		return -ETIMEDOUT;
 	default:
-		if (download->machine.fallbacks < BID_FALLBACKS_MAX && falls_back(download))
+		if (has_fallen_back(download))
 			return download->fallback.error ? download->fallback.error : -ENOENT;
 		return bid_download_conclusion(download);
 	}
@@ -377,13 +384,6 @@ void bid_download_cancel(struct bid_download *download)
 	bid_scheduler_take(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
 }
 
-void bid_download_claim(struct bid_download *download)
-{
-	pthread_mutex_lock(&download->broker->lock);
-	bid_scheduler_take(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE);
-	pthread_mutex_unlock(&download->broker->lock);
-}
-
 void bid_scheduler_dismiss(struct bid_download *download, enum bid_machine_event event, int error)
 {
 	struct bid_broker *broker = download->broker;
@@ -426,7 +426,6 @@ void bid_scheduler_start(struct bid_download *download, bool look)
 			r = -ENOENT;
 		if (r == 0)
 			atomic_fetch_add(&broker->counts.hits, 1);
-		bid_download_claim(download);
 		bid_download_end(download, r, &file);
 	}
 	bid_download_put(download);

@@ -8,7 +8,7 @@
  * bid_scheduler_step()	event that may end the download
  * bid_scheduler_done()	the source is done
  * bid_scheduler_leave()	the commit worker is done
- * bid_download_claim(), bid_download_end()	the result
+ * bid_download_end()	the result
  */
 #ifndef BID_BROKER_SCHEDULER_H
 #define BID_BROKER_SCHEDULER_H
@@ -47,14 +47,8 @@ enum bid_attempt_state bid_scheduler_state(const struct bid_attempt *attempt);
 void bid_scheduler_start(struct bid_download *download, bool look);
 
 /*
- * Claim the end of @download: its attempts are cancelled. By the commit worker of an attempt that has not left, or before the
- * first attempt. Without the lock.
- */
-void bid_download_claim(struct bid_download *download);
-
-/*
- * Answer all waiters with @error or a copy of @file, and cancel the attempts. By the thread that claimed @download or set it to
- * ENDING, without the lock.
+ * Answer all waiters with @error or a copy of @file, and cancel the attempts. By the commit worker of an attempt that has not left,
+ * before the first attempt, or by the thread that set it to ENDING; without the lock.
  */
 void bid_download_end(struct bid_download *download, int error, struct bid_file *file);
 

@@ -14,7 +14,7 @@ static void count(const struct bid_attempt *attempt, enum bid_outcome outcome)
 {
 	struct bid_source_stats *stats = &attempt->download->broker->sources[attempt->source].stats;
 
-	if (attempt->response.not_sent)
+	if (attempt->answer.not_sent)
 		return;
 	stats->asked++;
 	stats->outcomes[(unsigned)outcome < BID_OUTCOME_COUNT ? outcome : BID_OUTCOME_NONE]++;
@@ -80,13 +80,13 @@ static void tell_source(const struct bid_attempt *attempt, enum bid_outcome outc
 		source->ops->checked(source, right, text);
 }
 
-/* Add @report with its response (NULL without memory). Each source has room for one report. Under the lock. */
+/* Add @report with its response (NULL without memory). Under the lock. */
 static void add_report(struct bid_download *download, const struct bid_report *report, struct bid_kept_response *response)
 {
 	size_t n = download->n_reports;
 
-	/* no room for an overtaken attempt with a failed start() */
-	if (n == download->machine.n) {
+	/* a source has more than one report after an overtaken attempt */
+	if (n == download->max_reports) {
 		if (response)
 			bid_response_unref(response);
 		return;
@@ -97,6 +97,15 @@ static void add_report(struct bid_download *download, const struct bid_report *r
 							       .outcome = report->outcome,
 							       .text = bid_outcome_name(report->outcome) };
 	download->n_reports = n + 1;
+}
+
+void bid_download_take_reports(struct bid_download *download, const struct bid_download *other)
+{
+	for (size_t i = 0; i < other->n_reports; i++) {
+		if (other->responses[i])
+			other->responses[i]->refs++;
+		add_report(download, &other->reports[i], other->responses[i]);
+	}
 }
 
 static void add_simple_report(struct bid_download *download, const struct bid_report *report)
@@ -111,18 +120,19 @@ void bid_download_report_skipped(struct bid_download *download, size_t source, e
 	add_simple_report(download, &(struct bid_report){ .source = name, .outcome = outcome, .text = text });
 }
 
-void bid_download_report_overtaken(struct bid_download *download, size_t winner)
+void bid_download_report_overtaken(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
 	char text[BID_TEXT_MAX];
 
-	snprintf(text, sizeof(text), "%s was faster", broker->sources[winner].source->name);
-	pthread_mutex_lock(&broker->lock);
+	if (download->winner == BID_NO_CANDIDATE)
+		return;
+	snprintf(text, sizeof(text), "%s was faster", broker->sources[download->winner].source->name);
 	for (size_t i = 0; i < download->machine.n; i++) {
 		const struct bid_candidate *candidate = &download->machine.candidates[i];
 
 		/* a source with a response has its report, and so has the winner */
-		if (!candidate->overtaken || candidate->state == BID_ATTEMPT_OVER || candidate->source == winner)
+		if (!candidate->overtaken || candidate->state == BID_ATTEMPT_OVER || candidate->source == download->winner)
 			continue;
 		add_simple_report(download, &(struct bid_report){
 						    .source = broker->sources[candidate->source].source->name,
@@ -131,7 +141,6 @@ void bid_download_report_overtaken(struct bid_download *download, size_t winner)
 						    .elapsed_ms = candidate->overtaken_ms,
 					    });
 	}
-	pthread_mutex_unlock(&broker->lock);
 }
 
 void bid_download_report(struct bid_download *download, struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
@@ -143,10 +152,10 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		.outcome = outcome,
 		.changed = attempt->changed,
 		.text = text,
-		.url = attempt->response.url,
-		.led_to = attempt->response.led_to,
-		.attempts = attempt->response.attempts,
-		.before = attempt->response.before,
+		.url = attempt->answer.url,
+		.led_to = attempt->answer.led_to,
+		.attempts = attempt->answer.attempts,
+		.before = attempt->answer.before,
 		.bytes = attempt->delivered,
 		.received = attempt->received,
 		.elapsed_ms = (unsigned)(bid_clock_ms() - attempt->started_ms),
@@ -165,7 +174,7 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 	if (trouble)
 		note_trouble(&state->stats, text);
 	if (outcome == BID_OUTCOME_FOUND)
-		broker->preferred = attempt->source;
+		broker->preferred = download->winner = attempt->source;
 	pthread_mutex_unlock(&broker->lock);
 	tell_source(attempt, outcome, text);
 	/* a message for each wrong body, because each is another artifact */
