@@ -47,7 +47,7 @@ struct bid_attempt {
 	uint64_t delivered; /* bytes from this source, with repeated ones */
 	int receive_error; /* negative errno that ended the transfer */
 	char reason[BID_TEXT_MAX]; /* the same as a text */
-	struct bid_answer answer; /* of done(); its strings are owned, or NULL */
+	struct bid_answer answer; /* answer of the source; its strings are owned, or NULL */
 
 	/* shared by all threads */
 	_Atomic uint64_t received; /* bytes of the current body */
