@@ -82,40 +82,40 @@ void ctl_add_stats_begin(struct ctl_add_stats *stats, const struct ctl *ctl, enu
 	};
 }
 
-/* Write the row of one file. */
-static void write_row(struct ctl_add_stats *stats, json_t *file)
+/* Write the row of one file; @added is NULL for a refused one. A row of a stream has its time. */
+static void write_row(struct ctl_add_stats *stats, const char *path, const struct bid_added *added, const char *why)
 {
+	bool new = added && !added->known, stream = stats->form == CTL_ADD_STREAM;
+	const struct ctl_field fields[] = {
+		CTL_ID("id", 40, added ? &added->id : NULL),
+		CTL_KIND("kind", 9, added ? added->kind : BID_KIND_NONE),
+		CTL_TEXT("state", 7,
+			 new	 ? "added"
+			 : added ? "known"
+				 : "refused"),
+		CTL_TEXT("link", 7, new ? link_name(added->link) : NULL),
+		CTL_TEXT("file", 0, path),
+		CTL_TEXT("reason", CTL_HIDDEN, why),
+		CTL_TIME(stream ? "time" : NULL, CTL_HIDDEN, time(NULL)),
+		{ .key = NULL },
+	};
+
 	ctl_progress_clear(&stats->progress);
-	if (file && stats->form == CTL_ADD_STREAM)
-		json_object_set_new(file, "time", json_integer((json_int_t)time(NULL)));
-	ctl_row(stats->ctl, file);
+	ctl_row_of(stats->ctl, fields);
 }
 
 void ctl_add_stats_taken(struct ctl_add_stats *stats, const char *path, const struct bid_added *added)
 {
-	const char *kind = bid_kind_name(added->kind);
-	char hex[BID_ID_HEX_MAX];
-
 	if (added->known)
 		stats->known++;
 	else
 		stats->added++;
 	if (stats->form == CTL_ADD_SILENT)
 		return;
-	bid_id_format(&added->id, hex);
 	/* a stream reports new files alone */
 	if (!stats->ctl->verbose && (stats->form == CTL_ADD_STREAM ? added->known : !stats->ctl->json))
 		return;
-	if (stats->ctl->json) {
-		write_row(stats, json_pack("{s:o, s:s, s:s, s:s, s:s?, s:n}", "file", ctl_json_text(path), "id", hex, "kind", kind,
-					   "state", added->known ? "known" : "added", "link",
-					   added->known ? NULL : link_name(added->link), "reason"));
-	} else {
-		ctl_progress_clear(&stats->progress);
-		printf("%s %s %s ", hex, kind, added->known ? "known" : link_name(added->link));
-		ctl_print_text(stdout, path);
-		putchar('\n');
-	}
+	write_row(stats, path, added, NULL);
 }
 
 /* Count one more refusal for @why. Without memory the total stays right, and some reasons are missing. */
@@ -149,8 +149,7 @@ void ctl_add_stats_refused(struct ctl_add_stats *stats, const char *path, int er
 	if (!named)
 		count_reason(stats, why);
 	if (stats->ctl->json && stats->form != CTL_ADD_SILENT)
-		write_row(stats, json_pack("{s:o, s:n, s:n, s:s, s:n, s:s}", "file", ctl_json_text(path), "id", "kind", "state",
-					   "refused", "link", "reason", why));
+		write_row(stats, path, NULL, why);
 }
 
 void ctl_add_stats_progress(struct ctl_add_stats *stats, size_t seen)
@@ -174,14 +173,14 @@ static int by_number(const void *a, const void *b)
 	return one->n < two->n ? 1 : one->n > two->n ? -1 : strcmp(one->why, two->why);
 }
 
-static json_t *totals_of(const struct ctl_add_stats *stats)
+/* Return the reasons of refused files with their counts. */
+static json_t *reasons_of(const struct ctl_add_stats *stats)
 {
 	json_t *reasons = json_object();
 
 	for (size_t i = 0; i < stats->n_reasons; i++)
 		json_object_set_new(reasons, stats->reasons[i].why, json_integer((json_int_t)stats->reasons[i].n));
-	return json_pack("{s:I, s:I, s:I, s:I, s:o}", "seen", (json_int_t)stats->seen, "added", (json_int_t)stats->added, "known",
-			 (json_int_t)stats->known, "refused", (json_int_t)stats->refused, "reasons", reasons);
+	return reasons;
 }
 
 void ctl_add_stats_release(struct ctl_add_stats *stats)
@@ -198,15 +197,9 @@ enum ctl_status ctl_add_stats_end(struct ctl_add_stats *stats, enum ctl_status s
 	ctl_progress_clear(&stats->progress);
 	if (stats->n_reasons > 0)
 		qsort(stats->reasons, stats->n_reasons, sizeof(*stats->reasons), by_number);
-	if (stats->ctl->json) {
-		ctl_totals(stats->ctl, totals_of(stats));
-	} else {
-		ctl_summary(stats->ctl, "seen %zu, added %zu, known %zu, refused %zu", stats->seen, stats->added, stats->known,
-			    stats->refused);
-		for (size_t i = 0; i < stats->n_reasons; i++)
-			ctl_summary(stats->ctl, "%s%zu %s", i ? ", " : ": ", stats->reasons[i].n, stats->reasons[i].why);
-		ctl_summary(stats->ctl, "\n");
-	}
+	ctl_totals(stats->ctl, CTL_NUMBER("seen", 0, stats->seen), CTL_NUMBER("added", 0, stats->added),
+		   CTL_NUMBER("known", 0, stats->known), CTL_NUMBER("refused", 0, stats->refused),
+		   { .key = "reasons", .type = CTL_AS_JSON, .json = reasons_of(stats) });
 	ctl_add_stats_release(stats);
 	return status;
 }

@@ -149,31 +149,24 @@ static const char *why_not(const struct bid_archive_build *build)
 	return build->error == -ENOENT ? "not in the store" : bid_strerror(build->error);
 }
 
-static void kinds_of(const struct bid_archive_build *build, char *text, size_t size)
-{
-	text[0] = '\0';
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
-		if (build->kinds & 1U << kind)
-			snprintf(text + strlen(text), size - strlen(text), "%s%s", *text ? "," : "",
-				 bid_kind_name((enum bid_kind)kind));
-}
-
 /* Does the packed build lack an artifact that may exist? */
 static bool is_partial(const struct bid_archive_build *build)
 {
 	return build->error == 0 && build->left_out != BID_KIND_NONE;
 }
 
-static json_t *build_to_json(const struct bid_archive_build *build, const char *path)
+static void print_build(const struct ctl *ctl, const struct bid_archive_build *build, const char *path)
 {
 	const char *why = build->error ? why_not(build) : is_partial(build) ? bid_strerror(build->why) : NULL;
 
-	return json_pack("{s:o, s:o, s:o, s:I, s:s, s:o, s:s?}", "id", ctl_json_id(&build->id), "path", ctl_json_text(path),
-			 "kinds", ctl_json_kinds(build->error ? 0 : build->kinds), "size", (json_int_t)build->size, "state",
+	ctl_row(ctl, CTL_ID("id", 40, &build->id), CTL_KINDS("kinds", 14, build->error ? 0 : build->kinds),
+		CTL_SIZE("size", -9, build->size), CTL_TEXT("path", 0, path),
+		CTL_TEXT("state", CTL_HIDDEN,
 			 build->error	     ? "missing"
 			 : is_partial(build) ? "partial"
-					     : "packed",
-			 "left_out", ctl_json_kind(is_partial(build) ? build->left_out : BID_KIND_NONE), "reason", why);
+					     : "packed"),
+		CTL_KIND("left_out", CTL_HIDDEN, is_partial(build) ? build->left_out : BID_KIND_NONE),
+		CTL_TEXT("reason", CTL_HIDDEN, why));
 }
 
 /* Is the build a vDSO that is absent? A vDSO is no file: only its kernel has it, and most versions of perf keep none. */
@@ -197,16 +190,6 @@ static void print_failure(const struct bid_archive_build *build, bool dwz)
 		bid_error_about(hex, build->error, "%s", why_not(build));
 }
 
-static void print_build(const struct bid_archive_build *build, const char *path)
-{
-	char hex[BID_ID_HEX_MAX], kinds[64];
-
-	kinds_of(build, kinds, sizeof(kinds));
-	printf("%s\t%s\t%" PRIu64 "\t", bid_id_format(&build->id, hex), kinds, build->size);
-	ctl_print_text(stdout, path ? path : "-");
-	putchar('\n');
-}
-
 /* Return the original path of a build: the recorded one, else the store's, in @path; or NULL. */
 static const char *path_of(const struct packing *packing, const struct bid_archive_build *build, char path[static PATH_MAX + 1])
 {
@@ -228,7 +211,7 @@ static const char *path_of(const struct packing *packing, const struct bid_archi
 static enum ctl_status report(const struct packing *packing, size_t packed, uint64_t size)
 {
 	const struct ctl *ctl = packing->ctl;
-	char text[CTL_SIZE_MAX], hex[BID_ID_HEX_MAX], buf[PATH_MAX + 1];
+	char hex[BID_ID_HEX_MAX], buf[PATH_MAX + 1];
 	bool is_stdout = strcmp(ctl->output, "-") == 0, lacks = packed == 0;
 
 	for (size_t i = 0; i < packing->n; i++) {
@@ -237,20 +220,15 @@ static enum ctl_status report(const struct packing *packing, size_t packed, uint
 
 		if (build->error < 0)
 			print_failure(build, i >= packing->n_named);
-		else if (!ctl->json && !is_stdout && ctl->verbose)
-			print_build(build, path);
 		if (is_partial(build))
 			bid_error_about(bid_id_format(&build->id, hex), build->why, "%s: %s of '%s' is left out",
 					bid_strerror(build->why), bid_kind_name(build->left_out), hex);
 		lacks |= is_partial(build) || (build->error < 0 && !is_absent_vdso(build));
-		if (ctl->json)
-			ctl_row(ctl, build_to_json(build, path));
+		if (ctl->json || (ctl->verbose && !is_stdout && build->error == 0))
+			print_build(ctl, build, path);
 	}
-	if (ctl->json)
-		ctl_totals(ctl, json_pack("{s:o, s:I, s:I, s:I}", "file", ctl_json_text(ctl->output), "packed", (json_int_t)packed,
-					  "missing", (json_int_t)(packing->n - packed), "size", (json_int_t)size));
-	else
-		ctl_summary(ctl, "packed %zu, missing %zu, %s\n", packed, packing->n - packed, ctl_format_size(size, text));
+	ctl_totals(ctl, CTL_TEXT("file", CTL_HIDDEN, ctl->output), CTL_NUMBER("packed", 0, packed),
+		   CTL_NUMBER("missing", 0, packing->n - packed), CTL_SIZE("size", 0, size));
 	return lacks ? CTL_REFUSED : CTL_DONE;
 }
 

@@ -20,12 +20,6 @@ struct key_listing {
 	uint64_t size; /* bytes */
 };
 
-static json_t *to_json(const struct bid_content_key *key)
-{
-	return json_pack("{s:s, s:I, s:I, s:o, s:o}", "content_key", key->name, "size", (json_int_t)key->size, "mtime",
-			 (json_int_t)key->mtime, "path", ctl_json_text(key->path), "stored", ctl_json_text(key->stored));
-}
-
 static void print_in_full(const struct key_listing *listing, const struct bid_content_key *key)
 {
 	char size[CTL_SIZE_MAX], date[CTL_TIME_MAX];
@@ -53,26 +47,20 @@ static int print_content_key(void *user, const struct bid_content_key *key)
 		return 0;
 	listing->n++;
 	listing->size += key->size;
-	if (listing->ctl->json)
-		return ctl_row(listing->ctl, to_json(key));
-	if (listing->in_full) {
+	if (!listing->ctl->json && listing->in_full) {
 		print_in_full(listing, key);
 		return 0;
 	}
-	printf("%s\tguess\t%" PRIu64 "\t", key->name, key->size);
-	ctl_print_text(stdout, key->path);
-	putchar('\n');
-	return 0;
+	return ctl_row(listing->ctl, CTL_TEXT("content_key", 40, key->name), CTL_SIZE("size", -9, key->size),
+		       CTL_TIME("mtime", CTL_HIDDEN, key->mtime), CTL_TEXT("path", 0, key->path),
+		       CTL_TEXT("stored", CTL_HIDDEN, key->stored));
 }
 
 static enum ctl_status list(struct key_listing *listing)
 {
 	int r = listing->store ? bid_store_each_content_key(listing->store, print_content_key, listing) : 0;
 
-	if (r == 0)
-		return CTL_DONE;
-	bid_error_about(bid_store_path(listing->store), r, "%s: reading the store", strerror(-r));
-	return CTL_TROUBLE;
+	return r < 0 ? ctl_trouble(bid_store_path(listing->store), r, "reading the store") : CTL_DONE;
 }
 
 enum ctl_status ctl_list_content_keys(const struct ctl *ctl, struct bid_store *store)
@@ -80,8 +68,7 @@ enum ctl_status ctl_list_content_keys(const struct ctl *ctl, struct bid_store *s
 	struct key_listing listing = { .ctl = ctl, .store = store };
 	enum ctl_status status = list(&listing);
 
-	if (ctl->json)
-		ctl_totals(ctl, json_pack("{s:I, s:I}", "files", (json_int_t)listing.n, "size", (json_int_t)listing.size));
+	ctl_totals(ctl, CTL_NUMBER("files", CTL_HIDDEN, listing.n), CTL_SIZE("size", CTL_HIDDEN, listing.size));
 	return status;
 }
 
@@ -120,17 +107,9 @@ static int take(void *user, const struct bid_content_key *key)
 		taking->taken.n++;
 		taking->taken.size += key->size;
 	}
-	if (taking->ctl->json)
-		return ctl_row(taking->ctl,
-			       json_pack("{s:o, s:n, s:s, s:o, s:s, s:i, s:i, s:I, s:s?}", "operand", ctl_json_text(which->operand),
-					 "id", "content_key", key->name, "path", ctl_json_text(key->path), "state",
-					 r == 0 ? "removed" : "failed", "paths_removed", r == 0, "paths_left", r < 0, "size",
-					 (json_int_t)(r == 0 ? key->size : 0), "reason", r < 0 ? strerror(-r) : NULL));
-	if (r == 0 && (taking->ctl->verbose || taking->ctl->dry_run)) {
-		printf("%s\t%s\t", key->name, taking->ctl->dry_run ? "would be removed" : "removed 1 of 1 path");
-		ctl_print_text(stdout, which->operand);
-		putchar('\n');
-	}
+	ctl_removed(taking->ctl, which->operand, NULL, key->name,
+		    &(struct bid_removal){
+			    .path = key->path, .error = r, .names = r == 0, .left = r < 0, .size = r == 0 ? key->size : 0 });
 	return 0;
 }
 
@@ -142,6 +121,6 @@ enum ctl_status ctl_remove_content_keys(const struct ctl *ctl, struct bid_store 
 
 	*taken = taking.taken;
 	if (r < 0)
-		bid_error_about(bid_store_path(store), r, "%s: reading the store", strerror(-r));
-	return r < 0 || taking.failed ? CTL_TROUBLE : CTL_DONE;
+		return ctl_trouble(bid_store_path(store), r, "reading the store");
+	return taking.failed ? CTL_TROUBLE : CTL_DONE;
 }

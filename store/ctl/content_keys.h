@@ -3,6 +3,7 @@
 #ifndef BID_CTL_CONTENT_KEYS_H
 #define BID_CTL_CONTENT_KEYS_H
 
+#include "api/remove.h"
 #include "ctl/ctl.h"
 
 /* Run "list --content-keys". A NULL @store is an empty one. */
@@ -17,6 +18,10 @@ struct ctl_content_keys {
 	const char *name; /* NULL: any */
 	const char *operand;
 };
+
+/* Print the row of a removed build or content key, @id or @key, for @operand: with --json, --verbose or --dry-run. */
+void ctl_removed(const struct ctl *ctl, const char *operand, const struct bid_id *id, const char *key,
+		 const struct bid_removal *removal);
 
 /* Totals of removed artifacts. */
 struct ctl_taken {

@@ -35,7 +35,7 @@ struct ctl_words {
 struct ctl {
 	const char *store; /* --store, or NULL for the default */
 	bool json;
-	struct ctl_envelope *envelope; /* with --json: the value to print; else NULL. Owned by main() */
+	struct ctl_envelope *envelope; /* state of the output; owned by main() */
 	bool verbose, quiet, help, version;
 	unsigned color, progress; /* words of --color and --progress */
 	enum bid_link link; /* add, watch */

@@ -33,23 +33,11 @@ struct exam {
 static void report(struct exam *exam, enum result result, const char *check, const char *text, const char *remedy)
 {
 	static const char *const names[] = { [WELL] = "ok", [WISH] = "note", [BAD] = "bad" };
-	static const enum ctl_colour colours[] = { [WELL] = CTL_GREEN, [WISH] = CTL_BOLD, [BAD] = CTL_RED };
 
 	exam->counts[result]++;
-	if (exam->ctl->json) {
-		ctl_row(exam->ctl, json_pack("{s:s, s:s, s:o, s:o}", "check", check, "state", names[result], "reason",
-					     ctl_json_text(text), "remedy", ctl_json_text(remedy)));
-		return;
-	}
-	if (result == WELL && exam->ctl->quiet)
-		return;
-	printf("%s%-4s%s  %-12s  ", ctl_colour(stdout, colours[result]), names[result], ctl_colour(stdout, CTL_PLAIN), check);
-	ctl_print_text(stdout, text);
-	if (remedy) {
-		fputs(" - ", stdout);
-		ctl_print_text(stdout, remedy);
-	}
-	putchar('\n');
+	if (exam->ctl->json || result != WELL || !exam->ctl->quiet)
+		ctl_row(exam->ctl, CTL_TEXT("state", 5, names[result]), CTL_TEXT("check", 12, check), CTL_TEXT("reason", 0, text),
+			CTL_TEXT("remedy", 0, remedy));
 }
 
 /* Does PATH have a program @name? */
@@ -227,8 +215,7 @@ enum ctl_status ctl_doctor(const struct ctl *ctl, int argc, char **argv)
 	ctl_each_mount(CTL_MOUNTINFO, check_mount, &exam);
 	if (!ctl->offline)
 		check_servers(&exam);
-	if (ctl->json)
-		ctl_totals(ctl, json_pack("{s:I, s:I, s:I}", "ok", (json_int_t)exam.counts[WELL], "note",
-					  (json_int_t)exam.counts[WISH], "bad", (json_int_t)exam.counts[BAD]));
+	ctl_totals(ctl, CTL_NUMBER("ok", CTL_HIDDEN, exam.counts[WELL]), CTL_NUMBER("note", CTL_HIDDEN, exam.counts[WISH]),
+		   CTL_NUMBER("bad", CTL_HIDDEN, exam.counts[BAD]));
 	return exam.counts[BAD] > 0 ? CTL_REFUSED : CTL_DONE;
 }

@@ -332,77 +332,29 @@ static void usage_release(struct usage *usage)
 	free(usage->builds);
 }
 
-static void print_json(const struct ctl *ctl, const struct usage *usage)
+/* Print the sums by kind and origin. */
+static void print_sums(const struct ctl *ctl, const struct usage *usage)
 {
-	for (unsigned row = 0; row < ROWS; row++)
-		for (int origin = 0; origin < ORIGINS; origin++)
-			if (usage->sums[row][origin].files > 0)
-				ctl_row(ctl, json_pack("{s:s, s:s?, s:I, s:I}", "kind", row_name(row), "origin",
-						       row <= KEY ? origin_names[origin] : NULL, "files",
-						       (json_int_t)usage->sums[row][origin].files, "size",
-						       (json_int_t)usage->sums[row][origin].bytes));
-	for (size_t i = 0; i < usage->n && i < LARGEST; i++)
-		ctl_row(ctl, json_pack("{s:s, s:o, s:I}", "id", usage->builds[i]->id, "path",
-				       ctl_json_text(*usage->builds[i]->path ? usage->builds[i]->path : NULL), "size",
-				       (json_int_t)usage->builds[i]->bytes));
-	ctl_totals(ctl, json_pack("{s:I, s:I, s:I}", "files", (json_int_t)usage->all.files, "size", (json_int_t)usage->all.bytes,
-				  "shared_size", (json_int_t)usage->shared));
-}
-
-static void print_lines(const struct usage *usage)
-{
-	for (unsigned row = 0; row < ROWS; row++)
-		for (int origin = 0; origin < ORIGINS; origin++)
-			if (usage->sums[row][origin].files > 0)
-				printf("%s\t%s\t%" PRIu64 "\t%" PRIu64 "\n", row_name(row), row <= KEY ? origin_names[origin] : "-",
-				       usage->sums[row][origin].files, usage->sums[row][origin].bytes);
-}
-
-static void print_table(const struct usage *usage)
-{
-	const char *bold = ctl_colour(stdout, CTL_BOLD), *plain = ctl_colour(stdout, CTL_PLAIN);
-	char size[CTL_SIZE_MAX];
-
-	printf("%s%-10s  %8s  %9s  %9s  %9s%s\n", bold, "KIND", "FILES", "ADDED", "FETCHED", "DERIVED", plain);
 	for (unsigned row = 0; row < ROWS; row++) {
-		uint64_t files = 0;
-
-		for (int origin = 0; origin < ORIGINS; origin++)
-			files += usage->sums[row][origin].files;
-		if (files == 0)
-			continue;
-		printf("%-10s  %8" PRIu64, row_name(row), files);
 		for (int origin = 0; origin < ORIGINS; origin++) {
 			const struct sum *sum = &usage->sums[row][origin];
 
-			printf("  %9s", sum->files ? ctl_format_size(sum->bytes, size) : "-");
+			if (sum->files > 0)
+				ctl_row(ctl, CTL_TEXT("kind", 11, row_name(row)),
+					CTL_TEXT("origin", 7, row <= KEY ? origin_names[origin] : NULL),
+					CTL_NUMBER("files", -8, sum->files), CTL_SIZE("size", -9, sum->bytes));
 		}
-		putchar('\n');
-	}
-	if (usage->n > 0)
-		printf("\n%s%9s  %-40s  %s%s\n", bold, "SIZE", "BUILD-ID", "PATH", plain);
-	for (size_t i = 0; i < usage->n && i < LARGEST; i++) {
-		const struct build *build = usage->builds[i];
-
-		printf("%9s  %-40s  ", ctl_format_size(build->bytes, size), build->id);
-		ctl_print_text(stdout, *build->path ? build->path : "-");
-		putchar('\n');
 	}
 }
 
 static void report(const struct ctl *ctl, const struct usage *usage)
 {
-	char size[CTL_SIZE_MAX];
-
-	if (ctl->json)
-		print_json(ctl, usage);
-	else
-		(ctl_is_terminal(stdout) ? print_table : print_lines)(usage);
-	ctl_summary(ctl, "takes %s in %" PRIu64 " file%s", ctl_format_size(usage->all.bytes, size), usage->all.files,
-		    usage->all.files == 1 ? "" : "s");
-	if (usage->shared > 0)
-		ctl_summary(ctl, ", %s of it hard links of files outside", ctl_format_size(usage->shared, size));
-	ctl_summary(ctl, "\n");
+	print_sums(ctl, usage);
+	for (size_t i = 0; i < usage->n && i < LARGEST && (ctl->json || ctl_is_terminal(stdout)); i++)
+		ctl_row(ctl, CTL_TEXT("id", 40, usage->builds[i]->id), CTL_SIZE("size", -9, usage->builds[i]->bytes),
+			CTL_TEXT("path", 0, usage->builds[i]->path));
+	ctl_totals(ctl, CTL_NUMBER("files", 0, usage->all.files), CTL_SIZE("size", 0, usage->all.bytes),
+		   CTL_SIZE("shared_size", usage->shared ? 0 : CTL_HIDDEN, usage->shared));
 }
 
 enum ctl_status ctl_du(const struct ctl *ctl, int argc, char **argv)
@@ -418,10 +370,8 @@ enum ctl_status ctl_du(const struct ctl *ctl, int argc, char **argv)
 	r = store ? walk(&usage) : 0;
 	if (r == 0)
 		r = sort(&usage);
-	if (r < 0) {
-		bid_error_about(bid_store_path(store), r, "%s: looking through the store", strerror(-r));
-		return CTL_TROUBLE;
-	}
+	if (r < 0)
+		return ctl_trouble(bid_store_path(store), r, "looking through the store");
 	report(ctl, &usage);
 	return usage.incomplete ? CTL_TROUBLE : CTL_DONE;
 }

@@ -21,27 +21,12 @@ struct aged {
 static void evicted(void *user, const struct bid_eviction *eviction)
 {
 	const struct ctl *ctl = user;
-	const char *kind = bid_kind_name(eviction->request.kind);
-	char hex[BID_ID_HEX_MAX], size[CTL_SIZE_MAX], date[CTL_TIME_MAX];
 
-	bid_id_format(&eviction->request.id, hex);
-	if (ctl->json) {
-		ctl_row(ctl, json_pack("{s:s, s:s, s:s, s:o, s:s, s:I, s:I}", "id", hex, "kind", kind, "state", "evicted", "stored",
-				       ctl_json_text(eviction->path), "origin", eviction->made ? "derived" : "fetched", "size",
-				       (json_int_t)eviction->size, "time", (json_int_t)eviction->last_use));
-		return;
-	}
-	/* an unpacked file is a copy, and not the user's module */
-	if (eviction->made && eviction->request.kind == BID_KIND_ELF)
-		kind = "unpacked";
-	if (!ctl->dry_run && !ctl->verbose)
-		return;
-	ctl_format_time((time_t)eviction->last_use, date);
-	if (ctl_is_terminal(stdout))
-		printf("%s  %-9s  %8s  %s", hex, kind, ctl_format_size(eviction->size, size), date);
-	else
-		printf("%s\t%s\t%" PRIu64 "\t%s", hex, kind, eviction->size, date);
-	puts(ctl->dry_run ? "\twould be evicted" : "");
+	if (ctl->json || ctl->dry_run || ctl->verbose)
+		ctl_row(ctl, CTL_ID("id", 40, &eviction->request.id), CTL_KIND("kind", 9, eviction->request.kind),
+			CTL_TEXT("origin", 7, eviction->made ? "derived" : "fetched"), CTL_SIZE("size", -8, eviction->size),
+			CTL_TIME("time", 19, eviction->last_use), CTL_STATE("state", 0, "evicted"),
+			CTL_TEXT("stored", CTL_HIDDEN, eviction->path));
 }
 
 /* Drop quarantined files and scan results without a use for BID_FORGET_S. */
@@ -55,33 +40,17 @@ static void forget(const struct ctl *ctl, struct bid_store *store, struct aged *
 
 static void report(const struct ctl *ctl, const struct bid_evict_stats *stats, const struct aged *aged)
 {
-	const char *dropped = ctl->dry_run ? "would be dropped" : "dropped";
-	uint64_t fetched = stats->artifacts - stats->made, fetched_size = stats->size - stats->made_size;
-	char before[CTL_SIZE_MAX], made[CTL_SIZE_MAX], gone[CTL_SIZE_MAX], free_size[CTL_SIZE_MAX];
-
-	if (ctl->json) {
-		ctl_totals(ctl, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:b}", "fetched",
-					  (json_int_t)fetched, "fetched_size", (json_int_t)fetched_size, "derived",
-					  (json_int_t)stats->made, "derived_size", (json_int_t)stats->made_size, "free",
-					  (json_int_t)stats->free, "evicted", (json_int_t)stats->evicted, "evicted_size",
-					  (json_int_t)stats->evicted_size, "in_use", (json_int_t)stats->in_use, "in_use_size",
-					  (json_int_t)stats->in_use_size, "quarantined", (int)aged->left.quarantined,
-					  "quarantined_dropped", (int)aged->gone.quarantined, "scans", (int)aged->left.scans,
-					  "scans_dropped", (int)aged->gone.scans, "dry_run", ctl->dry_run));
-		return;
-	}
-	ctl_summary(ctl, "fetched %" PRIu64 " artifacts, %s; made %" PRIu64 ", %s; free %s; %s %" PRIu64 ", %s\n", fetched,
-		    ctl_format_size(fetched_size, before), stats->made, ctl_format_size(stats->made_size, made),
-		    ctl_format_size(stats->free, free_size), ctl->dry_run ? "would evict" : "evicted", stats->evicted,
-		    ctl_format_size(stats->evicted_size, gone));
-	if (stats->in_use > 0)
-		ctl_summary(ctl, "not evicted, as they are open: %" PRIu64 ", %s\n", stats->in_use,
-			    ctl_format_size(stats->in_use_size, gone));
-	if (aged->left.quarantined + aged->gone.quarantined > 0)
-		ctl_summary(ctl, "wrong files in quarantine: %u kept, %u %s\n", aged->left.quarantined, aged->gone.quarantined,
-			    dropped);
-	if (aged->gone.scans > 0)
-		ctl_summary(ctl, "results of scans of trees: %u kept, %u %s\n", aged->left.scans, aged->gone.scans, dropped);
+	ctl_totals(ctl, CTL_NUMBER("fetched", 0, stats->artifacts - stats->made),
+		   CTL_SIZE("fetched_size", 0, stats->size - stats->made_size), CTL_NUMBER("derived", 0, stats->made),
+		   CTL_SIZE("derived_size", 0, stats->made_size), CTL_SIZE("free", 0, stats->free),
+		   CTL_NUMBER("evicted", 0, stats->evicted), CTL_SIZE("evicted_size", 0, stats->evicted_size),
+		   CTL_NUMBER("in_use", stats->in_use ? 0 : CTL_HIDDEN, stats->in_use),
+		   CTL_SIZE("in_use_size", stats->in_use ? 0 : CTL_HIDDEN, stats->in_use_size),
+		   CTL_NUMBER("quarantined", aged->left.quarantined ? 0 : CTL_HIDDEN, aged->left.quarantined),
+		   CTL_NUMBER("quarantined_dropped", aged->gone.quarantined ? 0 : CTL_HIDDEN, aged->gone.quarantined),
+		   CTL_NUMBER("scans", aged->gone.scans ? 0 : CTL_HIDDEN, aged->left.scans),
+		   CTL_NUMBER("scans_dropped", aged->gone.scans ? 0 : CTL_HIDDEN, aged->gone.scans),
+		   CTL_BOOL("dry_run", ctl->dry_run));
 }
 
 /* Does the store keep its limits now? Otherwise print the difference. */
@@ -128,10 +97,8 @@ enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv)
 		forget(ctl, store, &aged);
 		r = bid_store_evict(store, &config, &stats);
 	}
-	if (r < 0) {
-		bid_error_about(bid_store_path(store), r, "%s: looking through the store", bid_strerror(r));
-		return CTL_TROUBLE;
-	}
+	if (r < 0)
+		return ctl_trouble(bid_store_path(store), r, "looking through the store");
 	report(ctl, &stats, &aged);
 	return are_kept(&config.limits, &stats) ? CTL_DONE : CTL_REFUSED;
 }

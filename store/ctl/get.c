@@ -107,12 +107,11 @@ static void write_row(const struct ctl *ctl, const struct bid_request *request, 
 	const struct bid_file *file = &answer->file;
 	bool all = ctl->verbose || !path;
 
-	ctl_row(ctl, json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:I, s:s?, s:o}", "id", ctl_json_id(&request->id), "kind",
-			       ctl_json_kind(request->kind), "name",
-			       ctl_json_text(request->detail ? bid_detail_text(request->detail) : NULL), "state", state,
-			       "served_as", ctl_json_kind(path ? file->kind : BID_KIND_NONE), "file", ctl_json_text(path), "size",
-			       (json_int_t)(path ? file->st.st_size : 0), "reason", cause, "servers",
-			       all ? ctl_story_servers(&answer->story) : json_array()));
+	ctl_row(ctl, CTL_ID("id", CTL_HIDDEN, &request->id), CTL_KIND("kind", CTL_HIDDEN, request->kind),
+		CTL_TEXT("name", CTL_HIDDEN, request->detail ? bid_detail_text(request->detail) : NULL),
+		CTL_TEXT("state", CTL_HIDDEN, state), CTL_KIND("served_as", CTL_HIDDEN, path ? file->kind : BID_KIND_NONE),
+		CTL_TEXT("file", CTL_HIDDEN, path), CTL_SIZE("size", CTL_HIDDEN, path ? (uint64_t)file->st.st_size : 0),
+		CTL_TEXT("reason", CTL_HIDDEN, cause), CTL_JSON("servers", all ? ctl_story_servers(&answer->story) : json_array()));
 }
 
 /* Look into the store. The broker does so too, but does not report the result. */

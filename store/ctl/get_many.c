@@ -302,73 +302,43 @@ static const char *why(const struct getting *getting, const struct ctl_wanted *w
 				    : ctl_sources_why_none(getting->ctl, getting->store, wanted->request.kind);
 }
 
-static void print_table(const struct getting *getting)
+static void print_row(const struct getting *getting, const struct bid_id *id, enum bid_kind kind, const struct ctl_build *build,
+		      const char *state, uint64_t received, const char *reason)
 {
-	bool terminal = ctl_is_terminal(stdout);
+	ctl_row(getting->ctl, CTL_ID("id", 40, id), CTL_KIND("kind", 9, kind), CTL_TEXT("state", 11, state),
+		CTL_TEXT("path", 0, build->path), CTL_TEXT("reason", 0, reason), CTL_NUMBER("samples", CTL_HIDDEN, build->samples),
+		CTL_SIZE("received", CTL_HIDDEN, received));
+}
+
+static void print_rows(const struct getting *getting)
+{
+	const struct ctl *ctl = getting->ctl;
 
 	for (size_t i = 0; i < getting->n; i++) {
 		const struct ctl_wanted *wanted = &getting->wanted[i];
 		enum state state = state_of(getting, i);
-		const char *reason = why(getting, wanted), *path = getting->builds[i]->path;
-		char hex[BID_ID_HEX_MAX];
 
-		if ((state == HERE || state == ADDED) && !getting->ctl->verbose)
-			continue;
-		printf(terminal ? "%-40s  %-9s  %-11s  " : "%s\t%s\t%s\t", bid_id_format(&wanted->request.id, hex),
-		       bid_kind_name(wanted->request.kind), state_names[state]);
-		ctl_print_text(stdout, *path ? path : "-");
-		if (!terminal)
-			fputs("\t", stdout);
-		else if (reason)
-			fputs("  ", stdout);
-		fputs(ctl_colour(stdout, CTL_DIM), stdout);
-		ctl_print_text(stdout, reason ? reason : terminal ? "" : "-");
-		puts(ctl_colour(stdout, CTL_PLAIN));
+		if (ctl->json || ctl->verbose || (state != HERE && state != ADDED))
+			print_row(getting, &wanted->request.id, wanted->request.kind, getting->builds[i], state_names[state],
+				  wanted->bytes, why(getting, wanted));
 	}
-}
-
-static void print_summary(const struct getting *getting)
-{
-	char size[CTL_SIZE_MAX];
-
-	ctl_summary(getting->ctl, "needed %zu", getting->n);
-	for (int state = 0; state < STATES; state++) {
-		ctl_summary(getting->ctl, ", %s %zu", state_names[state], getting->counts[state]);
-		if (state == FETCHED && getting->counts[state])
-			ctl_summary(getting->ctl, " (%s)", ctl_format_size(getting->bytes, size));
-	}
-	ctl_summary(getting->ctl, ", unidentified %zu\n", getting->unidentified);
-}
-
-static json_t *row_of(const struct bid_id *id, enum bid_kind kind, const struct ctl_build *build, const char *state,
-		      uint64_t received, const char *reason)
-{
-	return json_pack("{s:o, s:o, s:o, s:I, s:s, s:I, s:o}", "id", ctl_json_id(id), "kind", ctl_json_kind(kind), "path",
-			 ctl_json_text(*build->path ? build->path : NULL), "samples", (json_int_t)build->samples, "state", state,
-			 "received", (json_int_t)received, "reason", ctl_json_text(reason));
-}
-
-static void print_json(const struct getting *getting)
-{
-	json_t *totals;
-
-	for (size_t i = 0; i < getting->n; i++) {
-		const struct ctl_wanted *wanted = &getting->wanted[i];
-
-		ctl_row(getting->ctl, row_of(&wanted->request.id, wanted->request.kind, getting->builds[i],
-					     state_names[state_of(getting, i)], wanted->bytes, why(getting, wanted)));
-	}
-	for (size_t i = 0; i < getting->needs.n; i++) {
+	for (size_t i = 0; i < getting->needs.n && ctl->json; i++) {
 		const struct ctl_build *build = &getting->needs.builds[i];
 
 		if (ctl_build_is_needed_without_id(&getting->needs, build))
-			ctl_row(getting->ctl, row_of(&build->id, BID_KIND_NONE, build, "unidentified", 0, build->why));
+			print_row(getting, &build->id, BID_KIND_NONE, build, "unidentified", 0, build->why);
 	}
-	totals = json_pack("{s:I, s:I, s:I}", "needed", (json_int_t)getting->n, "received", (json_int_t)getting->bytes,
-			   "unidentified", (json_int_t)getting->unidentified);
+}
+
+static void print_totals(const struct getting *getting)
+{
+	struct ctl_field fields[STATES + 4] = { CTL_NUMBER("needed", 0, getting->n) };
+
 	for (int state = 0; state < STATES; state++)
-		json_object_set_new(totals, state_names[state], json_integer((json_int_t)getting->counts[state]));
-	ctl_totals(getting->ctl, totals);
+		fields[1 + state] = (struct ctl_field)CTL_NUMBER(state_names[state], 0, getting->counts[state]);
+	fields[1 + STATES] = (struct ctl_field)CTL_NUMBER("unidentified", 0, getting->unidentified);
+	fields[2 + STATES] = (struct ctl_field)CTL_SIZE("received", getting->bytes ? 0 : CTL_HIDDEN, getting->bytes);
+	ctl_totals_of(getting->ctl, fields);
 }
 
 static enum ctl_status report(struct getting *getting)
@@ -379,12 +349,8 @@ static enum ctl_status report(struct getting *getting)
 	}
 	for (size_t i = 0; i < getting->needs.n; i++)
 		getting->unidentified += ctl_build_is_needed_without_id(&getting->needs, &getting->needs.builds[i]);
-	if (getting->ctl->json) {
-		print_json(getting);
-	} else {
-		print_table(getting);
-		print_summary(getting);
-	}
+	print_rows(getting);
+	print_totals(getting);
 	if (getting->counts[FAILED] > 0)
 		return CTL_TROUBLE;
 	return getting->counts[ABSENT] > 0 || getting->counts[REFUSED] > 0 || getting->unidentified > 0 || getting->needs.partial

@@ -14,8 +14,6 @@
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
-enum { KINDS_TEXT = 64 };
-
 /* Ids of one first byte. One bucket at a time is in memory, sorted. */
 struct bucket {
 	struct bid_id *ids; /* owned */
@@ -34,8 +32,7 @@ struct build_listing {
 	struct bid_store *store;
 	struct bid_summaries *summaries;
 	const struct ctl *ctl;
-	bool terminal;
-	bool times; /* show times, and sort by them */
+	bool times; /* show times on a terminal */
 	bool nul; /* NUL ends a row */
 	const char *format; /* checked by check_format(), or NULL */
 	const char *pattern; /* as of ctl_matches(), or NULL */
@@ -87,27 +84,6 @@ static void fill_row(struct bid_summaries *summaries, const struct bid_id *id, s
 		snprintf(path, PATH_MAX + 1, "%s", summary.where[0] ? "" : BID_STORE_UNNAMED);
 }
 
-/* Format "elf,debuginfo". Returns @buf. */
-static const char *kinds_text(unsigned kinds, char buf[static KINDS_TEXT])
-{
-	snprintf(buf, KINDS_TEXT, "%s", kinds ? "" : "-");
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		size_t at = strlen(buf);
-
-		if (kinds & 1U << kind)
-			snprintf(buf + at, KINDS_TEXT - at, "%s%s", at ? "," : "", bid_kind_name((enum bid_kind)kind));
-	}
-	return buf;
-}
-
-static json_t *row_to_json(const struct row *row)
-{
-	return json_pack("{s:o, s:o, s:I, s:o, s:o}", "id", ctl_json_id(&row->id), "kinds", ctl_json_kinds(row->kinds), "size",
-			 (json_int_t)row->size, "time",
-			 row->changed.tv_sec ? json_integer((json_int_t)row->changed.tv_sec) : json_null(), "path",
-			 ctl_json_text(row->path[0] ? row->path : NULL));
-}
-
 static bool is_wanted(const struct build_listing *listing, const struct row *row)
 {
 	char hex[BID_ID_HEX_MAX];
@@ -145,7 +121,7 @@ static enum ctl_status check_format(const char *format)
 
 static void print_formatted(const char *format, const struct row *row)
 {
-	char hex[BID_ID_HEX_MAX], kinds[KINDS_TEXT];
+	char hex[BID_ID_HEX_MAX];
 
 	for (const char *at = format; *at; at++) {
 		if (*at != '%') {
@@ -157,7 +133,7 @@ static void print_formatted(const char *format, const struct row *row)
 		else if (is_field(at, "id"))
 			fputs(bid_id_format(&row->id, hex), stdout);
 		else if (is_field(at, "kinds"))
-			fputs(kinds_text(row->kinds, kinds), stdout);
+			ctl_print_kinds(stdout, row->kinds);
 		else if (is_field(at, "size"))
 			printf("%" PRIu64, row->size);
 		else if (is_field(at, "time"))
@@ -171,32 +147,18 @@ static void print_formatted(const char *format, const struct row *row)
 
 static int print_row(struct build_listing *listing, const struct row *row)
 {
-	char hex[BID_ID_HEX_MAX], kinds[KINDS_TEXT], size[CTL_SIZE_MAX], date[CTL_TIME_MAX];
-
 	if (!is_wanted(listing, row))
 		return 0;
 	listing->n++;
 	listing->size += row->size;
-	if (listing->ctl->json)
-		return ctl_row(listing->ctl, row_to_json(row));
 	if (listing->format) {
 		print_formatted(listing->format, row);
 		putchar(listing->nul ? '\0' : '\n');
 		return 0;
 	}
-	bid_id_format(&row->id, hex);
-	if (listing->terminal)
-		printf("%-40s  %-14s  %9s  ", hex, kinds_text(row->kinds, kinds), ctl_format_size(row->size, size));
-	else
-		printf("%s\t%s\t%" PRIu64 "\t", hex, kinds_text(row->kinds, kinds), row->size);
-	if (listing->terminal && listing->times)
-		printf("%-19s  ", ctl_format_time(row->changed.tv_sec, date));
-	if (listing->nul)
-		fputs(row->path, stdout);
-	else
-		ctl_print_text(stdout, row->path[0] ? row->path : "-");
-	putchar(listing->nul ? '\0' : '\n');
-	return 0;
+	return ctl_row(listing->ctl, CTL_ID("id", 40, &row->id), CTL_KINDS("kinds", 14, row->kinds),
+		       CTL_SIZE("size", -9, row->size), CTL_TIME("time", listing->times ? 19 : CTL_HIDDEN, row->changed.tv_sec),
+		       CTL_TEXT("path", 0, row->path));
 }
 
 static int list_bucket(struct build_listing *listing, struct bucket *bucket)
@@ -313,9 +275,8 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
 	struct build_listing listing = { .ctl = ctl,
-					 .terminal = ctl_is_terminal(stdout) && !ctl->nul && !ctl->format,
 					 .format = ctl->format,
-					 .times = ctl->order == CTL_BY_TIME,
+					 .times = ctl->order == CTL_BY_TIME && ctl_is_terminal(stdout) && !ctl->nul,
 					 .nul = ctl->nul,
 					 .pattern = argc > 0 ? argv[0] : NULL,
 					 .kind = ctl->kind,
@@ -338,15 +299,7 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 		return ctl_list_content_keys(ctl, store);
 	listing.store = store;
 
-	if (!ctl->json && listing.terminal)
-		printf("%s%-40s  %-14s  %9s  %s%s%s\n", ctl_colour(stdout, CTL_BOLD), "BUILD-ID", "KINDS", "SIZE",
-		       listing.times ? "CHANGED              " : "", "PATH", ctl_colour(stdout, CTL_PLAIN));
 	r = store ? list(&listing, ctl->order) : 0;
-	if (ctl->json)
-		ctl_totals(ctl, json_pack("{s:I, s:I}", "builds", (json_int_t)listing.n, "size", (json_int_t)listing.size));
-	if (r < 0) {
-		bid_error_about(bid_store_path(store), r, "%s: reading the store", strerror(-r));
-		return CTL_TROUBLE;
-	}
-	return CTL_DONE;
+	ctl_totals(ctl, CTL_NUMBER("builds", CTL_HIDDEN, listing.n), CTL_SIZE("size", CTL_HIDDEN, listing.size));
+	return r < 0 ? ctl_trouble(bid_store_path(store), r, "reading the store") : CTL_DONE;
 }

@@ -109,28 +109,11 @@ static int by_time(const void *a, const void *b)
 	return (one->time > other->time) - (one->time < other->time);
 }
 
-static json_t *row_to_json(const struct log_row *row)
+static void print_row(const struct ctl *ctl, const struct log_row *row)
 {
-	return json_pack("{s:I, s:s, s:s?, s:s?, s:o, s:o, s:o}", "time", (json_int_t)row->time, "state", row->what, "id",
-			 row->id[0] ? row->id : NULL, "kind", row->kind, "name", ctl_json_text(row->name[0] ? row->name : NULL),
-			 "size", row->size ? json_integer((json_int_t)row->size) : json_null(), "reason",
-			 ctl_json_text(row->text[0] ? row->text : NULL));
-}
-
-static void print_row(const struct log_row *row, bool terminal)
-{
-	char date[CTL_TIME_MAX], size[32] = "-";
-
-	if (row->size > 0 && terminal)
-		ctl_format_size(row->size, size);
-	else if (row->size > 0)
-		snprintf(size, sizeof(size), "%" PRIu64, row->size);
-	printf(terminal ? "%s  %-11s  %-40s  %-9s  %8s  " : "%s\t%s\t%s\t%s\t%s\t", ctl_format_time(row->time, date), row->what,
-	       row->id[0] ? row->id : "-", row->kind ? row->kind : "-", size);
-	ctl_print_text(stdout, row->text[0] ? row->text : "-");
-	fputs(terminal ? "  " : "\t", stdout);
-	ctl_print_text(stdout, row->name[0] ? row->name : terminal ? "" : "-");
-	putchar('\n');
+	ctl_row(ctl, CTL_TIME("time", 19, row->time), CTL_TEXT("state", 11, row->what), CTL_TEXT("id", 40, row->id),
+		CTL_TEXT("kind", 9, row->kind), CTL_SIZE("size", -8, row->size ? row->size : CTL_NONE),
+		CTL_TEXT("reason", 0, row->text), CTL_TEXT("name", 0, row->name));
 }
 
 enum ctl_status ctl_log(const struct ctl *ctl, int argc, char **argv)
@@ -151,21 +134,14 @@ enum ctl_status ctl_log(const struct ctl *ctl, int argc, char **argv)
 	}
 	if (r == 0)
 		r = history.error;
-	if (r < 0) {
-		bid_error_about(history.store, r, "%s: reading the store", strerror(-r));
-		return CTL_TROUBLE;
-	}
+	if (r < 0)
+		return ctl_trouble(history.store, r, "reading the store");
 	if (history.n > 0)
 		qsort(history.rows, history.n, sizeof(*history.rows), by_time);
 	if (ctl->lines > 0 && history.n > ctl->lines)
 		first = history.n - ctl->lines;
-	for (size_t i = first; i < history.n; i++) {
-		if (ctl->json)
-			ctl_row(ctl, row_to_json(&history.rows[i]));
-		else
-			print_row(&history.rows[i], ctl_is_terminal(stdout));
-	}
-	if (ctl->json)
-		ctl_totals(ctl, json_pack("{s:I}", "events", (json_int_t)(history.n - first)));
+	for (size_t i = first; i < history.n; i++)
+		print_row(ctl, &history.rows[i]);
+	ctl_totals(ctl, CTL_NUMBER("events", CTL_HIDDEN, history.n - first));
 	return CTL_DONE;
 }

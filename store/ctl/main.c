@@ -627,8 +627,9 @@ static bool asks_for_json(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct ctl ctl = { 0 };
-	struct ctl_envelope envelope;
+	struct ctl_envelope envelope = { 0 };
+	struct ctl ctl = { .envelope = &envelope };
+	bool json = asks_for_json(argc, argv);
 	struct wanted wanted = { 0 };
 	enum ctl_status status;
 
@@ -638,10 +639,8 @@ int main(int argc, char **argv)
 	if (bid_stdio_occupy() < 0)
 		return CTL_TROUBLE;
 	/* before the options: errors in them, too */
-	if (asks_for_json(argc, argv)) {
+	if (json)
 		ctl_envelope_begin(&envelope);
-		ctl.envelope = &envelope;
-	}
 	status = parse(&ctl, &wanted, argc, argv);
 	set_when(ctl.color, CTL_COLOUR_ALWAYS, CTL_COLOUR_NEVER);
 	set_when(ctl.progress, CTL_PROGRESS_ALWAYS, CTL_PROGRESS_NEVER);
@@ -651,8 +650,8 @@ int main(int argc, char **argv)
 	envelope.command = wanted.command ? wanted.command->name : NULL;
 	/* help has no other form than text */
 	if (status == CTL_DONE && (!ctl.json || ctl.help || ctl.version || (wanted.command && !wanted.command->run)))
-		ctl.envelope = NULL;
-	ctl.json = ctl.envelope != NULL;
+		json = false;
+	ctl.json = json;
 	if (status == CTL_DONE)
 		status = run(&ctl, &wanted, argc - optind, argv + optind);
 	if (ctl.json && ctl_envelope_end(&envelope) < 0)

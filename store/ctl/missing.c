@@ -50,15 +50,13 @@ static enum ctl_status ask(void *user, const struct bid_id *id, const char *rest
 	int r = is_missing(asking->store, id);
 
 	bid_id_format(id, hex);
-	if (r < 0) {
-		bid_error_about(hex, r, "%s: looking for '%s'", bid_strerror(r), hex);
-		return CTL_TROUBLE;
-	}
+	if (r < 0)
+		return ctl_trouble(hex, r, "looking for it");
 	if (r == 0)
 		return CTL_DONE;
 	asking->n++;
 	if (asking->ctl->json) {
-		ctl_row(asking->ctl, json_pack("{s:s, s:o}", "id", hex, "path", ctl_json_text(*rest ? rest : NULL)));
+		ctl_row(asking->ctl, CTL_ID("id", 40, id), CTL_TEXT("path", 0, rest));
 	} else {
 		printf("%s%s", hex, *rest ? " " : "");
 		ctl_print_text(stdout, rest);
@@ -104,7 +102,6 @@ enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv)
 		status = ask_recording(&asking, ctl->perf_data);
 	else if (status == CTL_DONE && argc == 0)
 		status = ctl_each_id_line(ask, &asking);
-	if (ctl->json)
-		ctl_totals(ctl, json_pack("{s:I}", "missing", (json_int_t)asking.n));
+	ctl_totals(ctl, CTL_NUMBER("missing", CTL_HIDDEN, asking.n));
 	return status == CTL_DONE && (asking.n > 0 || asking.partial) ? CTL_REFUSED : status;
 }

@@ -88,7 +88,7 @@ static enum ctl_status unmount(const struct ctl *ctl, const char *point)
 	if (r > 0)
 		bid_error_about(point, 0, "%s failed, see above", argv[0]);
 	if (ctl->json)
-		ctl_row(ctl, json_pack("{s:o, s:s}", "mount", ctl_json_text(point), "state", r == 0 ? "unmounted" : "failed"));
+		ctl_row(ctl, CTL_TEXT("mount", 0, point), CTL_TEXT("state", 0, r == 0 ? "unmounted" : "failed"));
 	return r == 0 ? CTL_DONE : CTL_REFUSED;
 }
 

@@ -103,21 +103,15 @@ static void report(struct mount_order *telling, const struct ctl_mount *mount, c
 {
 	const char *trouble = error < 0 ? why_not(error) : NULL;
 
-	if (telling->ctl->json)
-		ctl_row(telling->ctl, json_pack("{s:o, s:s, s:s?}", "mount", ctl_json_text(mount->point), "state",
-						trouble	 ? "failed"
-						: silent ? "offline"
-							 : "online",
-						"reason", trouble ? trouble : silent));
 	if (trouble)
 		bid_error_about(mount->point, error, "%s", trouble);
-	if (trouble || telling->ctl->json)
-		return;
-	ctl_print_text(stdout, mount->point);
-	if (silent)
-		printf(": asks no server (%s)\n", silent);
-	else
-		puts(": asks its servers");
+	if (!trouble || telling->ctl->json)
+		ctl_row(telling->ctl, CTL_TEXT("mount", 30, mount->point),
+			CTL_TEXT("state", 7,
+				 trouble  ? "failed"
+				 : silent ? "offline"
+					  : "online"),
+			CTL_TEXT("reason", 0, trouble ? trouble : silent));
 }
 
 static enum ctl_status status_of(int error)
@@ -211,7 +205,6 @@ enum ctl_status ctl_offline(const struct ctl *ctl, int argc, char **argv)
 		bid_error_about(CTL_MOUNTINFO, -ENOENT, "no mount of bidfs");
 		telling.status = CTL_REFUSED;
 	}
-	if (ctl->json)
-		ctl_totals(ctl, json_pack("{s:I}", "mounts", (json_int_t)telling.n));
+	ctl_totals(ctl, CTL_NUMBER("mounts", CTL_HIDDEN, telling.n));
 	return telling.status;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "ctl/output.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -53,17 +54,6 @@ void ctl_print_text(FILE *file, const char *text)
 	fputs(shown ? shown : "?", file);
 }
 
-void ctl_summary(const struct ctl *ctl, const char *format, ...)
-{
-	va_list arguments;
-
-	if (ctl->json || ctl->quiet)
-		return;
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-}
-
 void ctl_print_label(const char *label)
 {
 	printf("%s%-11s%s", ctl_colour(stdout, CTL_BOLD), label, ctl_colour(stdout, CTL_PLAIN));
@@ -93,24 +83,14 @@ const char *ctl_format_time(time_t when, char buf[static CTL_TIME_MAX])
 	return buf;
 }
 
-json_t *ctl_json_text(const char *text)
-{
-	return bid_json_text(text);
-}
-
 json_t *ctl_json_id(const struct bid_id *id)
 {
 	char hex[BID_ID_HEX_MAX];
 
-	return id->len ? json_string(bid_id_format(id, hex)) : json_null();
+	return id && id->len ? json_string(bid_id_format(id, hex)) : json_null();
 }
 
-json_t *ctl_json_kind(enum bid_kind kind)
-{
-	return kind ? json_string(bid_kind_name(kind)) : json_null();
-}
-
-json_t *ctl_json_kinds(unsigned kinds)
+static json_t *kinds_to_json(unsigned kinds)
 {
 	json_t *names = json_array();
 
@@ -118,6 +98,182 @@ json_t *ctl_json_kinds(unsigned kinds)
 		if (kinds & 1U << kind)
 			json_array_append_new(names, json_string(bid_kind_name((enum bid_kind)kind)));
 	return names;
+}
+
+static bool is_null(const struct ctl_field *field)
+{
+	switch (field->type) {
+	case CTL_AS_TEXT:
+	case CTL_AS_STATE:
+		return !field->text || !*field->text;
+	case CTL_AS_ID:
+		return !field->id || field->id->len == 0;
+	case CTL_AS_KIND:
+	case CTL_AS_TIME:
+		return field->number == 0;
+	case CTL_AS_JSON:
+		return !field->json;
+	default:
+		return field->number == CTL_NONE;
+	}
+}
+
+static json_t *value_to_json(const struct ctl_field *field)
+{
+	if (is_null(field))
+		return json_null();
+	switch (field->type) {
+	case CTL_AS_TEXT:
+	case CTL_AS_STATE:
+		return bid_json_text(field->text);
+	case CTL_AS_ID:
+		return ctl_json_id(field->id);
+	case CTL_AS_KIND:
+		return json_string(bid_kind_name((enum bid_kind)field->number));
+	case CTL_AS_KINDS:
+		return kinds_to_json((unsigned)field->number);
+	case CTL_AS_BOOL:
+		return json_boolean(field->number);
+	case CTL_AS_JSON:
+		return field->json;
+	default:
+		return json_integer((json_int_t)field->number);
+	}
+}
+
+static json_t *fields_to_json(const struct ctl_field *fields)
+{
+	json_t *object = json_object();
+
+	for (; fields->key; fields++)
+		json_object_set_new(object, fields->key, value_to_json(fields));
+	return object;
+}
+
+void ctl_print_kinds(FILE *file, unsigned kinds)
+{
+	const char *comma = "";
+
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
+		if (!(kinds & 1U << kind))
+			continue;
+		fprintf(file, "%s%s", comma, bid_kind_name((enum bid_kind)kind));
+		comma = ",";
+	}
+	fputs(*comma ? "" : "-", file);
+}
+
+/* Print one value for people, or @exact for scripts: sizes in bytes, and with --null the bytes of a path. */
+static void print_value(const struct ctl *ctl, FILE *file, const struct ctl_field *field, bool exact)
+{
+	char hex[BID_ID_HEX_MAX], size[CTL_SIZE_MAX], date[CTL_TIME_MAX];
+
+	if (is_null(field))
+		fputs(ctl->nul && field->type == CTL_AS_TEXT ? "" : "-", file);
+	else if (field->type == CTL_AS_TEXT && ctl->nul)
+		fputs(field->text, file);
+	else if (field->type == CTL_AS_TEXT || field->type == CTL_AS_STATE) {
+		fputs(field->type == CTL_AS_STATE && ctl->dry_run ? "would be " : "", file);
+		ctl_print_text(file, field->text);
+	} else if (field->type == CTL_AS_ID)
+		fputs(bid_id_format(field->id, hex), file);
+	else if (field->type == CTL_AS_KIND)
+		fputs(bid_kind_name((enum bid_kind)field->number), file);
+	else if (field->type == CTL_AS_KINDS)
+		ctl_print_kinds(file, (unsigned)field->number);
+	else if (field->type == CTL_AS_TIME)
+		fputs(ctl_format_time((time_t)field->number, date), file);
+	else if (field->type == CTL_AS_SIZE && !exact)
+		fputs(ctl_format_size(field->number, size), file);
+	else
+		fprintf(file, "%" PRIu64, field->number);
+}
+
+/* Print a key as words: "paths removed", or in capitals. */
+static void print_key(FILE *file, const char *key, bool capitals)
+{
+	for (; *key; key++)
+		fputc(*key == '_' ? ' ' : capitals ? toupper((unsigned char)*key) : *key, file);
+}
+
+/* Print the columns of a row, or with @heading their names, aligned as on a terminal. */
+static void print_aligned(const struct ctl *ctl, const struct ctl_field *fields, bool heading)
+{
+	int blanks = 0;
+
+	for (; fields->key; fields++) {
+		bid_auto_free char *cell = NULL;
+		size_t len = 0;
+		FILE *file = fields->width == CTL_HIDDEN ? NULL : open_memstream(&cell, &len);
+
+		if (!file)
+			continue;
+		if (heading)
+			print_key(file, fields->key, true);
+		else if (fields[1].key || !is_null(fields))
+			print_value(ctl, file, fields, false);
+		fclose(file);
+		/* no blanks behind the last column */
+		printf("%*s%*s", blanks, "", fields->width < 0 ? -fields->width : 0, cell);
+		blanks = (fields->width > (int)len ? fields->width - (int)len : 0) + 2;
+	}
+}
+
+static void print_row(const struct ctl *ctl, const struct ctl_field *fields)
+{
+	struct ctl_envelope *envelope = ctl->envelope;
+	bool first = true;
+
+	if (envelope->n++ == 0)
+		envelope->aligned = ctl_is_terminal(stdout) && !ctl->nul;
+	if (envelope->aligned) {
+		if (!envelope->heading || strcmp(envelope->heading, fields->key) != 0) {
+			fputs(envelope->heading ? "\n" : "", stdout);
+			fputs(ctl_colour(stdout, CTL_BOLD), stdout);
+			print_aligned(ctl, fields, true);
+			puts(ctl_colour(stdout, CTL_PLAIN));
+		}
+		envelope->heading = fields->key;
+		print_aligned(ctl, fields, false);
+		putchar('\n');
+		return;
+	}
+	for (; fields->key; fields++) {
+		if (fields->width == CTL_HIDDEN)
+			continue;
+		fputs(first ? "" : "\t", stdout);
+		print_value(ctl, stdout, fields, true);
+		first = false;
+	}
+	putchar(ctl->nul ? '\0' : '\n');
+}
+
+/* Print "KEY VALUE, KEY VALUE: COUNT REASON, ..." on standard error. */
+static void print_summary(const struct ctl *ctl, const struct ctl_field *fields)
+{
+	const char *comma = ctl->dry_run ? "dry run: " : "", *reason;
+	json_t *count;
+
+	for (; fields->key; fields++) {
+		if (fields->width == CTL_HIDDEN)
+			continue;
+		if (fields->type != CTL_AS_JSON) {
+			fputs(comma, stderr);
+			comma = ", ";
+			print_key(stderr, fields->key, false);
+			fputc(' ', stderr);
+			print_value(ctl, stderr, fields, false);
+			continue;
+		}
+		comma = ": ";
+		json_object_foreach(fields->json, reason, count)
+		{
+			fprintf(stderr, "%s%" JSON_INTEGER_FORMAT " %s", comma, json_integer_value(count), reason);
+			comma = ", ";
+		}
+	}
+	if (*comma == ',' || *comma == ':')
+		fputc('\n', stderr);
 }
 
 /* bid_log_error_fn */
@@ -129,7 +285,7 @@ static void collect_error(void *user, const char *subject, int error, const char
 	if (!envelope->errors)
 		envelope->errors = json_array();
 	json_array_append_new(envelope->errors,
-			      json_pack("{s:o, s:o, s:s?}", "subject", ctl_json_text(subject), "reason", ctl_json_text(text),
+			      json_pack("{s:o, s:o, s:s?}", "subject", bid_json_text(subject), "reason", bid_json_text(text),
 					"errno", error ? strerrorname_np(error < 0 ? -error : error) : NULL));
 	pthread_mutex_unlock(&envelope->lock);
 }
@@ -155,7 +311,7 @@ static void open_result(struct ctl_envelope *envelope)
 {
 	if (!envelope->begun) {
 		fputs("{\"schema\":\"" CTL_SCHEMA "\",\"command\":", stdout);
-		write_json(ctl_json_text(envelope->command));
+		write_json(bid_json_text(envelope->command));
 		fputs(",\"result\":[", stdout);
 	}
 	envelope->begun = true;
@@ -181,7 +337,7 @@ static void close_result(struct ctl_envelope *envelope)
 	envelope->n = 0;
 }
 
-int ctl_row(const struct ctl *ctl, json_t *row)
+int ctl_row_json(const struct ctl *ctl, json_t *row)
 {
 	struct ctl_envelope *envelope = ctl->envelope;
 
@@ -196,16 +352,38 @@ int ctl_row(const struct ctl *ctl, json_t *row)
 	return envelope->failed ? -ENOMEM : 0;
 }
 
-void ctl_totals(const struct ctl *ctl, json_t *totals)
+/* Drop the values that the call owns. */
+static void fields_release(const struct ctl_field *fields)
 {
-	ctl->envelope->failed |= !totals;
-	ctl->envelope->totals = totals;
+	for (; fields->key; fields++)
+		if (fields->type == CTL_AS_JSON)
+			json_decref(fields->json);
+}
+
+int ctl_row_of(const struct ctl *ctl, const struct ctl_field *fields)
+{
+	if (ctl->json)
+		return ctl_row_json(ctl, fields_to_json(fields));
+	print_row(ctl, fields);
+	fields_release(fields);
+	return 0;
+}
+
+void ctl_totals_of(const struct ctl *ctl, const struct ctl_field *fields)
+{
+	if (ctl->json) {
+		ctl->envelope->totals = fields_to_json(fields);
+		ctl->envelope->failed |= !ctl->envelope->totals;
+		return;
+	}
+	if (!ctl->quiet)
+		print_summary(ctl, fields);
+	fields_release(fields);
 }
 
 void ctl_stream(const struct ctl *ctl)
 {
-	if (ctl->envelope)
-		ctl->envelope->stream = true;
+	ctl->envelope->stream = true;
 }
 
 int ctl_envelope_end(struct ctl_envelope *envelope)

@@ -4,6 +4,7 @@
 #define BID_CTL_OUTPUT_H
 
 #include <jansson.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,8 +31,8 @@ const char *ctl_colour(FILE *file, enum ctl_colour colour);
 /* Print @text on one line, with bid_escape(). */
 void ctl_print_text(FILE *file, const char *text);
 
-/* Print a part of the summary on standard error, for people: nothing with --json or --quiet. */
-void ctl_summary(const struct ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Print "elf,debuginfo" for a bit mask of kinds, or "-". */
+void ctl_print_kinds(FILE *file, unsigned kinds);
 
 /* Print "label     " before a value, in bold on a terminal. */
 void ctl_print_label(const char *label);
@@ -46,8 +47,77 @@ const char *ctl_format_size(uint64_t bytes, char buf[static CTL_SIZE_MAX]);
 /* Format local time as "2026-01-31 17:05:00", or "-" for 0. Returns @buf. */
 const char *ctl_format_time(time_t when, char buf[static CTL_TIME_MAX]);
 
-/* Return a path or similar bytes as a JSON string. Each byte outside UTF-8 becomes U+FFFD; NULL becomes null. */
-json_t *ctl_json_text(const char *text);
+enum ctl_field_type {
+	CTL_AS_TEXT,
+	CTL_AS_STATE,
+	CTL_AS_ID,
+	CTL_AS_KIND,
+	CTL_AS_KINDS,
+	CTL_AS_NUMBER,
+	CTL_AS_SIZE,
+	CTL_AS_TIME,
+	CTL_AS_BOOL,
+	CTL_AS_JSON
+};
+
+/* One value of a row or of the totals: a key with --json, else a column or a part of the summary. */
+struct ctl_field {
+	const char *key; /* NULL behind the last one */
+	enum ctl_field_type type;
+	int width; /* width of the column on a terminal, negative for numbers; CTL_HIDDEN: with --json alone */
+	union {
+		const char *text; /* any bytes; NULL or "" is null */
+		const struct bid_id *id; /* NULL or an empty one is null */
+		uint64_t number; /* CTL_NONE, no kind and no time are null */
+		json_t *json; /* owned by the call; NULL is null */
+	};
+};
+
+#define CTL_HIDDEN INT_MAX
+#define CTL_NONE   UINT64_MAX
+
+#define CTL_TEXT(name, columns, value) \
+	{ \
+		.key = name, .type = CTL_AS_TEXT, .width = columns, .text = value \
+	}
+/* A change that --dry-run only announces: "would be evicted" for people. */
+#define CTL_STATE(name, columns, value) \
+	{ \
+		.key = name, .type = CTL_AS_STATE, .width = columns, .text = value \
+	}
+#define CTL_ID(name, columns, value) \
+	{ \
+		.key = name, .type = CTL_AS_ID, .width = columns, .id = value \
+	}
+#define CTL_KIND(name, columns, value) \
+	{ \
+		.key = name, .type = CTL_AS_KIND, .width = columns, .number = value \
+	}
+/* A bit mask of kinds. */
+#define CTL_KINDS(name, columns, value) \
+	{ \
+		.key = name, .type = CTL_AS_KINDS, .width = columns, .number = value \
+	}
+#define CTL_NUMBER(name, columns, value) \
+	{ \
+		.key = name, .type = CTL_AS_NUMBER, .width = columns, .number = value \
+	}
+#define CTL_SIZE(name, columns, value) \
+	{ \
+		.key = name, .type = CTL_AS_SIZE, .width = columns, .number = value \
+	}
+#define CTL_TIME(name, columns, value) \
+	{ \
+		.key = name, .type = CTL_AS_TIME, .width = columns, .number = (uint64_t)(value) \
+	}
+#define CTL_BOOL(name, value) \
+	{ \
+		.key = name, .type = CTL_AS_BOOL, .width = CTL_HIDDEN, .number = value \
+	}
+#define CTL_JSON(name, value) \
+	{ \
+		.key = name, .type = CTL_AS_JSON, .width = CTL_HIDDEN, .json = value \
+	}
 
 #define CTL_SCHEMA "bidfs.v1" /* output format of --json: changes with the meaning or the name of a key */
 
@@ -61,6 +131,8 @@ struct ctl_envelope {
 	bool begun; /* standard output has the beginning */
 	bool failed; /* out of memory: something is missing */
 	size_t n; /* rows on standard output */
+	bool aligned; /* columns for a terminal; set with the first row */
+	const char *heading; /* without --json: first key of the heading above the last row; NULL before */
 	json_t *totals; /* owned; NULL for none */
 	json_t *errors; /* owned; NULL for none */
 	pthread_mutex_t lock; /* guards @errors: any thread may report one */
@@ -72,23 +144,25 @@ void ctl_envelope_begin(struct ctl_envelope *envelope);
 /* Write the rest, and stop collecting. Returns 0 or -ENOMEM. */
 int ctl_envelope_end(struct ctl_envelope *envelope);
 
-/* Write the next row of "result" on standard output, and drop it: only one row is in memory. Returns 0 or -ENOMEM. */
-int ctl_row(const struct ctl *ctl, json_t *row);
+/*
+ * Write the next row: with --json of "result", else columns, aligned on a terminal, separated by tabs in a pipe. Only one row is in
+ * memory. Returns 0 or -ENOMEM.
+ */
+int ctl_row_of(const struct ctl *ctl, const struct ctl_field *fields);
+#define ctl_row(ctl, ...) ctl_row_of(ctl, (const struct ctl_field[]){ __VA_ARGS__, { .key = NULL } })
 
-/* Set "totals". Takes @totals. */
-void ctl_totals(const struct ctl *ctl, json_t *totals);
+/* Write a row of "result" with keys of its own, and drop it. With --json alone. */
+int ctl_row_json(const struct ctl *ctl, json_t *row);
+
+/* Set "totals"; without --json, and unless --quiet, print "KEY VALUE, ..." on standard error. */
+void ctl_totals_of(const struct ctl *ctl, const struct ctl_field *fields);
+#define ctl_totals(ctl, ...) ctl_totals_of(ctl, (const struct ctl_field[]){ __VA_ARGS__, { .key = NULL } })
 
 /* Write an envelope for each row from now on, for a command without an end. */
 void ctl_stream(const struct ctl *ctl);
 
 /* Return the build-id as a JSON string, or null for an empty one. */
 json_t *ctl_json_id(const struct bid_id *id);
-
-/* Return the name of the kind as a JSON string, or null for BID_KIND_NONE. */
-json_t *ctl_json_kind(enum bid_kind kind);
-
-/* Return the names of the kinds in the bit mask @kinds as an array. */
-json_t *ctl_json_kinds(unsigned kinds);
 
 /*
  * Status line on standard error, redrawn in place. Without a terminal the default is no output; DEBUGINFOD_PROGRESS

@@ -58,80 +58,40 @@ static bool is_shown(const struct ctl *ctl, const struct ctl_recording *recordin
 	       ctl_build_is_changed(recording, build);
 }
 
-static void print_table(const struct ctl *ctl, const struct ctl_recording *recording)
+static void print_builds(const struct ctl *ctl, const struct ctl_recording *recording)
 {
-	bool terminal = ctl_is_terminal(stdout);
-
-	if (terminal)
-		printf("%s%-40s  %-12s  %s%s\n", ctl_colour(stdout, CTL_BOLD), "BUILD-ID", "STATE", "PATH",
-		       ctl_colour(stdout, CTL_PLAIN));
 	for (size_t i = 0; i < recording->n; i++) {
 		const struct ctl_build *build = &recording->builds[i];
-		char hex[BID_ID_HEX_MAX], text[512];
+		char text[512];
 
-		if (!is_shown(ctl, recording, build))
-			continue;
-		printf(terminal ? "%-40s  %-12s  " : "%s\t%s\t", build->id.len ? bid_id_format(&build->id, hex) : "-",
-		       state_name(build->state));
-		ctl_print_text(stdout, build->path);
-		describe(recording, build, text, sizeof(text));
-		if (!terminal)
-			fputs("\t", stdout);
-		else if (text[0])
-			fputs("  ", stdout);
-		fputs(ctl_colour(stdout, CTL_DIM), stdout);
-		ctl_print_text(stdout, text[0] || terminal ? text : "-");
-		puts(ctl_colour(stdout, CTL_PLAIN));
+		if (ctl->json || is_shown(ctl, recording, build))
+			ctl_row(ctl, CTL_ID("id", 40, &build->id), CTL_TEXT("state", 12, state_name(build->state)),
+				CTL_TEXT("path", 0, build->path),
+				CTL_TEXT("reason", 0, describe(recording, build, text, sizeof(text))),
+				CTL_TEXT("mode", CTL_HIDDEN, bid_perfdata_mode_name(build->mode)),
+				CTL_ID("found_id", CTL_HIDDEN, build->looked ? &build->found : NULL),
+				CTL_TIME("mtime", CTL_HIDDEN, build->looked ? build->mtime : 0));
 	}
 }
 
-static void count(const struct ctl_recording *recording, size_t counts[static CTL_BUILD_STATES])
-{
-	memset(counts, 0, CTL_BUILD_STATES * sizeof(counts[0]));
-	for (size_t i = 0; i < recording->n; i++)
-		counts[recording->builds[i].state]++;
-}
-
-static json_t *build_to_json(const struct ctl_build *build)
-{
-	json_t *json = json_pack("{s:o, s:o, s:s, s:s, s:o}", "id", ctl_json_id(&build->id), "path", ctl_json_text(build->path),
-				 "mode", bid_perfdata_mode_name(build->mode), "state", state_name(build->state), "reason",
-				 ctl_json_text(build->why));
-
-	if (build->looked) {
-		json_object_set_new(json, "found_id", ctl_json_id(&build->found));
-		json_object_set_new(json, "mtime", json_integer((json_int_t)build->mtime));
-	}
-	return json;
-}
-
-static void print_json(const struct ctl *ctl, const struct ctl_recording *recording)
+static void print_totals(const struct ctl *ctl, const struct ctl_recording *recording)
 {
 	const struct bid_perfdata_summary *summary = &recording->summary;
-	size_t counts[CTL_BUILD_STATES];
-	json_t *totals;
+	struct ctl_field fields[CTL_BUILD_STATES + 8] = {
+		CTL_NUMBER("named", 0, recording->n),
+		CTL_TEXT("file", CTL_HIDDEN, recording->path),
+		CTL_TIME("time", CTL_HIDDEN, summary->modified),
+		CTL_BOOL("lists_sampled", summary->lists_sampled),
+		CTL_BOOL("unfinished", summary->interrupted),
+		CTL_BOOL("truncated", summary->cut),
+		CTL_NUMBER("damaged", CTL_HIDDEN, summary->damaged),
+	};
 
+	for (int state = 0; state < CTL_BUILD_STATES; state++)
+		fields[7 + state] = (struct ctl_field)CTL_NUMBER(state_name(state), 0, 0);
 	for (size_t i = 0; i < recording->n; i++)
-		ctl_row(ctl, build_to_json(&recording->builds[i]));
-	totals = json_pack("{s:o, s:o, s:b, s:b, s:b, s:I, s:I}", "file", ctl_json_text(recording->path), "time",
-			   summary->modified ? json_integer((json_int_t)summary->modified) : json_null(), "lists_sampled",
-			   summary->lists_sampled, "unfinished", summary->interrupted, "truncated", summary->cut, "damaged",
-			   (json_int_t)summary->damaged, "named", (json_int_t)recording->n);
-	count(recording, counts);
-	for (int state = 0; state < CTL_BUILD_STATES; state++)
-		json_object_set_new(totals, state_name(state), json_integer((json_int_t)counts[state]));
-	ctl_totals(ctl, totals);
-}
-
-static void print_summary(const struct ctl *ctl, const struct ctl_recording *recording)
-{
-	size_t counts[CTL_BUILD_STATES];
-
-	count(recording, counts);
-	ctl_summary(ctl, "named %zu", recording->n);
-	for (int state = 0; state < CTL_BUILD_STATES; state++)
-		ctl_summary(ctl, ", %s %zu", state_name(state), counts[state]);
-	ctl_summary(ctl, "\n");
+		fields[7 + recording->builds[i].state].number++;
+	ctl_totals_of(ctl, fields);
 }
 
 bool ctl_build_is_needed_without_id(const struct ctl_recording *recording, const struct ctl_build *build)
@@ -179,10 +139,6 @@ void ctl_recording_warn(struct ctl_recording *recording)
 void ctl_recording_print(const struct ctl *ctl, struct ctl_recording *recording)
 {
 	ctl_recording_warn(recording);
-	if (ctl->json) {
-		print_json(ctl, recording);
-		return;
-	}
-	print_table(ctl, recording);
-	print_summary(ctl, recording);
+	print_builds(ctl, recording);
+	print_totals(ctl, recording);
 }

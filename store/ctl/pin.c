@@ -40,7 +40,6 @@ enum ctl_status ctl_pin(const struct ctl *ctl, int argc, char **argv)
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_status status = ctl_open_store(ctl, ctl->dry_run ? CTL_READ_ITSELF : CTL_WRITE, &store), worst = status;
 	size_t n = 0;
-	char hex[BID_ID_HEX_MAX];
 	struct bid_id id;
 
 	if (status != CTL_DONE)
@@ -57,16 +56,11 @@ enum ctl_status ctl_pin(const struct ctl *ctl, int argc, char **argv)
 		worst = status > worst ? status : worst;
 		if (status != CTL_DONE)
 			continue;
-		bid_id_format(&id, hex);
 		n++;
-		if (ctl->json)
-			ctl_row(ctl, json_pack("{s:o, s:s, s:s}", "operand", ctl_json_text(argv[i]), "id", hex, "state", "pinned"));
-		else if (ctl->dry_run)
-			printf("%s\twould be pinned\n", hex);
-		else if (ctl->verbose)
-			puts(hex);
+		if (ctl->json || ctl->dry_run || ctl->verbose)
+			ctl_row(ctl, CTL_ID("id", 40, &id), CTL_STATE("state", 0, "pinned"),
+				CTL_TEXT("operand", CTL_HIDDEN, argv[i]));
 	}
-	if (ctl->json)
-		ctl_totals(ctl, json_pack("{s:I, s:b}", "pinned", (json_int_t)n, "dry_run", ctl->dry_run));
+	ctl_totals(ctl, CTL_NUMBER("pinned", CTL_HIDDEN, n), CTL_BOOL("dry_run", ctl->dry_run));
 	return worst;
 }

@@ -10,6 +10,7 @@
 #include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "ctl/output.h"
 #include "ctl/probe.h"
@@ -17,15 +18,15 @@
 
 enum { INPUT_MAX = 16 << 20 };
 
-static json_t *to_json(const struct bid_id *id, const struct ctl_probe *probe)
+static int print_row(const struct ctl *ctl, const struct bid_id *id, const struct ctl_probe *probe)
 {
 	bid_auto_free char *event = strndup(probe->text, ctl_probe_name_len(probe));
 	json_t *definitions = json_array();
 
 	for (size_t i = 0; i < probe->n; i++)
-		json_array_append_new(definitions, ctl_json_text(probe->definitions[i]));
-	return json_pack("{s:o, s:o, s:o, s:b, s:o}", "id", ctl_json_id(id), "event", ctl_json_text(event), "command",
-			 ctl_json_text(probe->command), "static", probe->sdt, "definitions", definitions);
+		json_array_append_new(definitions, bid_json_text(probe->definitions[i]));
+	return ctl_row(ctl, CTL_ID("id", 40, id), CTL_TEXT("event", 20, event), CTL_TEXT("command", 0, probe->command),
+		       CTL_BOOL("static", probe->sdt), CTL_JSON("definitions", definitions));
 }
 
 struct probe_listing {
@@ -36,25 +37,11 @@ struct probe_listing {
 
 static int print_rows(struct probe_listing *listing, const struct bid_id *id, const struct ctl_probe_file *file)
 {
-	char hex[BID_ID_HEX_MAX];
 	int r = 0;
 
-	for (size_t i = 0; i < file->n && r == 0; i++) {
-		const struct ctl_probe *probe = &file->probes[i];
-		bid_auto_free char *event = NULL;
-
-		listing->n++;
-		if (listing->ctl->json) {
-			r = ctl_row(listing->ctl, to_json(id, probe));
-			continue;
-		}
-		event = strndup(probe->text, ctl_probe_name_len(probe));
-		printf("%s\t", bid_id_format(id, hex));
-		ctl_print_text(stdout, event ? event : "");
-		putchar('\t');
-		ctl_print_text(stdout, probe->command);
-		putchar('\n');
-	}
+	for (size_t i = 0; i < file->n && r == 0; i++)
+		r = print_row(listing->ctl, id, &file->probes[i]);
+	listing->n += file->n;
 	return r;
 }
 
@@ -96,8 +83,7 @@ static enum ctl_status list(const struct ctl *ctl, int argc, char **argv)
 		r = print_rows(&listing, &probed.id, &file);
 	else if (store)
 		r = bid_store_each_id(store, list_id, &listing);
-	if (ctl->json)
-		ctl_totals(ctl, json_pack("{s:I}", "probes", (json_int_t)listing.n));
+	ctl_totals(ctl, CTL_NUMBER("probes", CTL_HIDDEN, listing.n));
 	if (r < 0)
 		return ctl_trouble(bid_store_path(store), r, "listing probe definitions");
 	return CTL_DONE;
@@ -133,12 +119,11 @@ static enum ctl_status show(const struct ctl *ctl, int argc, char **argv)
 			continue;
 		n++;
 		if (ctl->json)
-			ctl_row(ctl, to_json(&probed.id, &file.probes[i]));
+			print_row(ctl, &probed.id, &file.probes[i]);
 		else
 			ctl_probe_print(stdout, &file.probes[i]);
 	}
-	if (ctl->json)
-		ctl_totals(ctl, json_pack("{s:I}", "probes", (json_int_t)n));
+	ctl_totals(ctl, CTL_NUMBER("probes", CTL_HIDDEN, n));
 	return CTL_DONE;
 }
 
@@ -373,14 +358,9 @@ static void report_change(const struct ctl *ctl, const struct bid_id *id, const 
 {
 	const char *state = adding ? "added" : "removed";
 
-	if (ctl->json) {
-		ctl_row(ctl, json_pack("{s:o, s:s}", "id", ctl_json_id(id), "state", change->done > 0 ? state : "known"));
-		ctl_totals(ctl, json_pack("{s:I, s:I}", state, (json_int_t)change->done, "known", (json_int_t)change->known));
-	} else if (adding) {
-		ctl_summary(ctl, "added %zu, known %zu\n", change->done, change->known);
-	} else {
-		ctl_summary(ctl, "removed %zu\n", change->done);
-	}
+	if (ctl->json)
+		ctl_row(ctl, CTL_ID("id", 40, id), CTL_TEXT("state", 0, change->done > 0 ? state : "known"));
+	ctl_totals(ctl, CTL_NUMBER(state, 0, change->done), CTL_NUMBER("known", adding ? 0 : CTL_HIDDEN, change->known));
 }
 
 static enum ctl_status change(const struct ctl *ctl, int argc, char **argv, bool adding)

@@ -320,15 +320,10 @@ static void report(const struct ctl *ctl, const struct bid_id *id, const struct 
 	for (size_t i = 0; i < events->n; i++) {
 		const struct event *event = &events->events[i];
 
-		if (ctl->json)
-			ctl_row(ctl,
-				json_pack("{s:o, s:s, s:s, s:o, s:o}", "id", ctl_json_id(id), "event", event->name, "state", "set",
-					  "file", ctl_json_text(event->path), "definition", ctl_json_text(event->line)));
-		else
-			puts(event->name);
+		ctl_row(ctl, CTL_TEXT("event", 0, event->name), CTL_ID("id", CTL_HIDDEN, id), CTL_TEXT("state", CTL_HIDDEN, "set"),
+			CTL_TEXT("file", CTL_HIDDEN, event->path), CTL_TEXT("definition", CTL_HIDDEN, event->line));
 	}
-	if (ctl->json)
-		ctl_totals(ctl, json_pack("{s:I}", "set", (json_int_t)events->n));
+	ctl_totals(ctl, CTL_NUMBER("set", CTL_HIDDEN, events->n));
 }
 
 /* Does the event name the store's own file, which never runs? Definitions of a build without an original path do. */

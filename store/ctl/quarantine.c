@@ -39,24 +39,17 @@ static bool is_name(const char *name)
 static int print_file(struct quarantine *quarantine, const char *name)
 {
 	bid_auto_fd int fd = openat(quarantine->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	char hex[BID_ID_HEX_MAX] = "-", date[CTL_TIME_MAX];
 	struct bid_id id = { 0 };
 	struct stat st;
 
 	if (fstatat(quarantine->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	if (fd >= 0 && S_ISREG(st.st_mode) && bid_elf_identify(fd, &id) == 0)
-		bid_id_format(&id, hex);
+	if (fd >= 0 && S_ISREG(st.st_mode))
+		(void)bid_elf_identify(fd, &id);
 	quarantine->n++;
 	quarantine->size += (uint64_t)st.st_size;
-	if (quarantine->ctl->json)
-		return ctl_row(quarantine->ctl, json_pack("{s:o, s:I, s:I, s:o}", "name", ctl_json_text(name), "size",
-							  (json_int_t)st.st_size, "time", (json_int_t)st.st_ctim.tv_sec, "id",
-							  hex[0] == '-' ? json_null() : json_string(hex)));
-	printf("%s\t%" PRIu64 "\t%s\t", ctl_format_time(st.st_ctim.tv_sec, date), (uint64_t)st.st_size, hex);
-	ctl_print_text(stdout, name);
-	putchar('\n');
-	return 0;
+	return ctl_row(quarantine->ctl, CTL_TIME("time", 19, st.st_ctim.tv_sec), CTL_SIZE("size", -8, (uint64_t)st.st_size),
+		       CTL_ID("id", 40, &id), CTL_TEXT("name", 0, name));
 }
 
 static int by_name(const struct dirent **one, const struct dirent **other)
@@ -146,13 +139,8 @@ static enum ctl_status change(struct quarantine *quarantine, int argc, char **ar
 
 		if (r == 0) {
 			quarantine->n++;
-			if (ctl->json) {
-				ctl_row(ctl, json_pack("{s:o, s:s}", "name", ctl_json_text(argv[i]), "state", state));
-			} else if (ctl->dry_run) {
-				printf("would be %s\t", state);
-				ctl_print_text(stdout, argv[i]);
-				putchar('\n');
-			}
+			if (ctl->json || ctl->dry_run || ctl->verbose)
+				ctl_row(ctl, CTL_STATE("state", 17, state), CTL_TEXT("name", 0, argv[i]));
 			continue;
 		}
 		bid_error_about(argv[i], r, "%s",
@@ -161,10 +149,7 @@ static enum ctl_status change(struct quarantine *quarantine, int argc, char **ar
 					       : bid_strerror(r));
 		status = bid_is_trouble(r) || status == CTL_TROUBLE ? CTL_TROUBLE : CTL_REFUSED;
 	}
-	if (ctl->json)
-		ctl_totals(ctl, json_pack("{s:I, s:b}", state, (json_int_t)quarantine->n, "dry_run", ctl->dry_run));
-	else if (quarantine->n > 0)
-		ctl_summary(ctl, "%s%s %zu\n", ctl->dry_run ? "would be " : "", state, quarantine->n);
+	ctl_totals(ctl, CTL_NUMBER(state, quarantine->n ? 0 : CTL_HIDDEN, quarantine->n), CTL_BOOL("dry_run", ctl->dry_run));
 	return status;
 }
 
@@ -202,9 +187,6 @@ enum ctl_status ctl_quarantine(const struct ctl *ctl, int argc, char **argv)
 	if (!lists)
 		return change(&quarantine, argc - 1, argv + 1, drops ? drop : restore);
 	r = each_file(&quarantine, print_file);
-	if (ctl->json)
-		ctl_totals(ctl, json_pack("{s:I, s:I}", "files", (json_int_t)quarantine.n, "size", (json_int_t)quarantine.size));
-	if (r < 0)
-		bid_error_about(bid_store_path(store), r, "%s: reading the quarantine", strerror(-r));
-	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+	ctl_totals(ctl, CTL_NUMBER("files", CTL_HIDDEN, quarantine.n), CTL_SIZE("size", CTL_HIDDEN, quarantine.size));
+	return r < 0 ? ctl_trouble(bid_store_path(store), r, "reading the quarantine") : CTL_DONE;
 }

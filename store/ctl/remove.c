@@ -180,34 +180,36 @@ static enum ctl_status add_operand(struct bid_store *store, const char *operand,
 	return list_add(list, &id, NULL, operand) < 0 ? CTL_TROUBLE : CTL_DONE;
 }
 
-static json_t *removal_to_json(const struct bid_removal *removal, const char *operand)
+void ctl_removed(const struct ctl *ctl, const char *operand, const struct bid_id *id, const char *key,
+		 const struct bid_removal *removal)
 {
-	return json_pack("{s:o, s:o, s:n, s:o, s:s, s:I, s:I, s:I, s:s?}", "operand", ctl_json_text(operand), "id",
-			 ctl_json_id(&removal->id), "content_key", "path", ctl_json_text(removal->path), "state",
-			 removal->error == 0	     ? "removed"
-			 : removal->error == -ENOENT ? "absent"
-						     : "failed",
-			 "paths_removed", (json_int_t)removal->names, "paths_left", (json_int_t)removal->left, "size",
-			 (json_int_t)removal->size, "reason", removal->error ? bid_strerror(removal->error) : NULL);
+	if (!ctl->json && (removal->error < 0 || (!ctl->verbose && !ctl->dry_run)))
+		return;
+	ctl_row(ctl, CTL_ID("id", id ? 40 : CTL_HIDDEN, id), CTL_TEXT("content_key", key ? 40 : CTL_HIDDEN, key),
+		CTL_STATE("state", 16,
+			  removal->error == 0	      ? "removed"
+			  : removal->error == -ENOENT ? "absent"
+						      : "failed"),
+		CTL_NUMBER("paths_removed", CTL_HIDDEN, removal->names), CTL_NUMBER("paths_left", CTL_HIDDEN, removal->left),
+		CTL_SIZE("size", CTL_HIDDEN, removal->size), CTL_TEXT("path", CTL_HIDDEN, removal->path),
+		CTL_TEXT("operand", 0, operand),
+		CTL_TEXT("reason", CTL_HIDDEN, removal->error ? bid_strerror(removal->error) : NULL));
 }
 
 static enum ctl_status report(const struct removal_list *list)
 {
 	const struct ctl *ctl = list->ctl;
 	enum ctl_status status = CTL_DONE;
-	char hex[BID_ID_HEX_MAX], size[CTL_SIZE_MAX];
 	uint64_t freed = list->keys.size;
 	size_t names = list->keys.n, found = list->keys.n;
 
 	for (size_t i = 0; i < list->n; i++) {
 		const struct bid_removal *removal = &list->removals[i];
 
-		bid_id_format(&removal->id, hex);
 		freed += removal->size;
 		names += removal->names;
 		found += removal->error == 0;
-		if (ctl->json)
-			ctl_row(ctl, removal_to_json(removal, list->texts[i]));
+		ctl_removed(ctl, list->texts[i], &removal->id, NULL, removal);
 		if (removal->error == -ENOENT)
 			bid_error_about(list->texts[i], removal->error, "not in the store");
 		else if (removal->error < 0)
@@ -215,24 +217,9 @@ static enum ctl_status report(const struct removal_list *list)
 					list->texts[i]);
 		if (removal->error < 0 && status != CTL_TROUBLE)
 			status = removal->error == -ENOENT ? CTL_REFUSED : CTL_TROUBLE;
-		if (!ctl->json && ctl->dry_run && removal->error == 0) {
-			printf("%s\twould be removed\t", hex);
-			ctl_print_text(stdout, list->texts[i]);
-			putchar('\n');
-		} else if (!ctl->json && ctl->verbose && removal->error == 0) {
-			printf("%s\tremoved %u of %u path%s\t", hex, removal->names, removal->names + removal->left,
-			       removal->names + removal->left == 1 ? "" : "s");
-			ctl_print_text(stdout, list->texts[i]);
-			putchar('\n');
-		}
 	}
-	if (ctl->json)
-		ctl_totals(ctl, json_pack("{s:I, s:I, s:I, s:b}", "builds", (json_int_t)found, "paths_removed", (json_int_t)names,
-					  "size", (json_int_t)freed, "dry_run", ctl->dry_run));
-	else if (ctl->dry_run)
-		ctl_summary(ctl, "would remove %zu build%s\n", found, found == 1 ? "" : "s");
-	else
-		ctl_summary(ctl, "removed %zu path%s, %s\n", names, names == 1 ? "" : "s", ctl_format_size(freed, size));
+	ctl_totals(ctl, CTL_NUMBER("builds", 0, found), CTL_NUMBER("paths_removed", 0, names), CTL_SIZE("size", 0, freed),
+		   CTL_BOOL("dry_run", ctl->dry_run));
 	return status;
 }
 
@@ -267,9 +254,7 @@ enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv)
 	}
 	if (status != CTL_TROUBLE && list.n + list.keys.n > 0) {
 		r = ctl->dry_run ? look(store, &list) : bid_store_remove(store, list.removals, list.n);
-		if (r < 0)
-			bid_error_about(bid_store_path(store), r, "%s: looking through the store", bid_strerror(r));
-		status = r < 0 ? CTL_TROUBLE : report(&list);
+		status = r < 0 ? ctl_trouble(bid_store_path(store), r, "looking through the store") : report(&list);
 	}
 	worst = status > worst ? status : worst;
 	list_release(&list);
@@ -281,7 +266,6 @@ enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv)
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_status status = ctl_open_store(ctl, CTL_WRITE, &store);
 	size_t replaced = 0, added = 0, refused = 0;
-	char hex[BID_ID_HEX_MAX];
 
 	for (int i = 0; store && status != CTL_TROUBLE && i < argc; i++) {
 		struct bid_added done;
@@ -294,29 +278,20 @@ enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv)
 			refused++;
 			bid_error_about(argv[i], r, "%s", why);
 			if (ctl->json)
-				ctl_row(ctl, json_pack("{s:o, s:n, s:n, s:s, s:s}", "file", ctl_json_text(argv[i]), "id", "kind",
-						       "state", "refused", "reason", why));
+				ctl_row(ctl, CTL_ID("id", 40, NULL), CTL_KIND("kind", 9, BID_KIND_NONE),
+					CTL_TEXT("state", 8, "refused"), CTL_TEXT("file", 0, argv[i]),
+					CTL_TEXT("reason", CTL_HIDDEN, why));
 			status = r == -ENOSPC || r == -EDQUOT || r == -EIO || r == -ENOMEM || r == -EROFS ? CTL_TROUBLE
 													  : CTL_REFUSED;
 			continue;
 		}
 		replaced += was_there;
 		added += !was_there;
-		if (ctl->verbose && !ctl->json) {
-			printf("%s\t%s\t%s\t", bid_id_format(&done.id, hex), bid_kind_name(done.kind),
-			       was_there ? "replaced" : "added");
-			ctl_print_text(stdout, argv[i]);
-			putchar('\n');
-		}
-		if (ctl->json)
-			ctl_row(ctl,
-				json_pack("{s:o, s:o, s:s, s:s, s:n}", "file", ctl_json_text(argv[i]), "id", ctl_json_id(&done.id),
-					  "kind", bid_kind_name(done.kind), "state", was_there ? "replaced" : "added", "reason"));
+		if (ctl->verbose || ctl->json)
+			ctl_row(ctl, CTL_ID("id", 40, &done.id), CTL_KIND("kind", 9, done.kind),
+				CTL_TEXT("state", 8, was_there ? "replaced" : "added"), CTL_TEXT("file", 0, argv[i]),
+				CTL_TEXT("reason", CTL_HIDDEN, NULL));
 	}
-	if (ctl->json)
-		ctl_totals(ctl, json_pack("{s:I, s:I, s:I}", "replaced", (json_int_t)replaced, "added", (json_int_t)added,
-					  "refused", (json_int_t)refused));
-	else if (store)
-		ctl_summary(ctl, "replaced %zu, added %zu, refused %zu\n", replaced, added, refused);
+	ctl_totals(ctl, CTL_NUMBER("replaced", 0, replaced), CTL_NUMBER("added", 0, added), CTL_NUMBER("refused", 0, refused));
 	return status;
 }

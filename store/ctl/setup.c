@@ -63,18 +63,7 @@ struct setup {
 
 static void report(struct setup *setup, const char *action, const char *subject)
 {
-	static const char *const planned[][2] = {
-		{ "wrote", "would write" },    { "removed", "would remove" },	{ "changed", "would change" },
-		{ "enabled", "would enable" }, { "disabled", "would disable" },
-	};
-
-	for (size_t i = 0; !setup->ctl->json && setup->ctl->dry_run && i < sizeof(planned) / sizeof(planned[0]); i++)
-		if (strcmp(planned[i][0], action) == 0)
-			action = planned[i][1];
-	if (setup->ctl->json)
-		ctl_row(setup->ctl, json_pack("{s:o, s:s}", "subject", ctl_json_text(subject), "state", action));
-	else
-		printf("%s %s\n", action, subject);
+	ctl_row(setup->ctl, CTL_STATE("state", 17, action), CTL_TEXT("subject", 0, subject));
 }
 
 static int fail(const char *action, const char *path, int r)
@@ -131,7 +120,7 @@ static int write_file(struct setup *setup, char *path, const char *text)
 	int r = setup->ctl->dry_run ? 0 : make_parents(path);
 
 	if (setup->ctl->dry_run) {
-		report(setup, "wrote", path);
+		report(setup, "written", path);
 		return 0;
 	}
 	if (r == 0)
@@ -145,7 +134,7 @@ static int write_file(struct setup *setup, char *path, const char *text)
 	ctl_outfile_release(&file);
 	if (r < 0)
 		return fail("write", path, r);
-	report(setup, "wrote", path);
+	report(setup, "written", path);
 	return 0;
 }
 
@@ -335,7 +324,7 @@ static int write_drop_in(struct setup *setup, bool enabled)
 		return -ENOMEM;
 	r = write_file(setup, setup->drop_in, text);
 	if (r == 0)
-		report(setup, "servers", *urls ? urls : "of /etc/debuginfod");
+		report(setup, "set up for", *urls ? urls : "servers of /etc/debuginfod");
 	return r;
 }
 
@@ -509,7 +498,6 @@ enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv)
 		bid_error_about("systemctl", 0,
 				"'systemctl' failed: see the line above - 'bidctl setup %s --undo' removes what was written",
 				argv[0]);
-	if (ctl->json)
-		ctl_totals(ctl, json_pack("{s:b}", "dry_run", ctl->dry_run));
+	ctl_totals(ctl, CTL_BOOL("dry_run", ctl->dry_run));
 	return r != 0 ? CTL_TROUBLE : ctl->undo && !there ? CTL_REFUSED : CTL_DONE;
 }

@@ -162,7 +162,7 @@ static int show_build(void *user, const struct bid_id *id)
 		return r == -ENOENT ? 0 : r;
 	if (showing->n++ > 0 && !showing->ctl->json)
 		putchar('\n');
-	return showing->ctl->json ? ctl_row(showing->ctl, json_loads(text, 0, NULL)) : show_text(text);
+	return showing->ctl->json ? ctl_row_json(showing->ctl, json_loads(text, 0, NULL)) : show_text(text);
 }
 
 /* Show every build of the original path @path, or of a file that leads to one, and its content keys. */
@@ -216,6 +216,6 @@ enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv)
 	}
 	if (r < 0)
 		return ctl_which_failed(argv[0], r);
-	r = ctl->json ? ctl_row(ctl, json_loads(text, 0, NULL)) : show_text(text);
+	r = ctl->json ? ctl_row_json(ctl, json_loads(text, 0, NULL)) : show_text(text);
 	return r < 0 ? ctl_which_failed(argv[0], r) : CTL_DONE;
 }

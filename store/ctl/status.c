@@ -51,15 +51,6 @@ static int summarise(struct bid_store *store, struct summary *summary)
 	return 0;
 }
 
-static json_t *summary_to_json(const struct summary *summary)
-{
-	const char *state = !summary->readable ? "unreadable" : summary->exists ? "ok" : "absent";
-
-	return json_pack("{s:o, s:s, s:b, s:I, s:I, s:I}", "store", ctl_json_text(summary->path), "state", state, "writable",
-			 summary->writable, "builds", (json_int_t)summary->ids, "free", (json_int_t)summary->free, "size",
-			 (json_int_t)summary->size);
-}
-
 static void print_summary(const struct summary *summary)
 {
 	char available[CTL_SIZE_MAX], total[CTL_SIZE_MAX];
@@ -120,10 +111,10 @@ static int report_mount(void *user, const struct ctl_mount *mount)
 	}
 	mounts->n++;
 	if (mounts->ctl->json)
-		ctl_row(mounts->ctl,
-			json_pack("{s:o, s:o, s:s, s:b, s:O?, s:s?}", "mount", ctl_json_text(mount->point), "store",
-				  ctl_json_text(mount->source), "state", r == 0 ? "up" : "unknown", "writable", !mount->read_only,
-				  "status", r == 0 ? state : NULL, "reason", r < 0 ? ctl_mount_trouble(r) : NULL));
+		ctl_row(mounts->ctl, CTL_TEXT("mount", 0, mount->point), CTL_TEXT("store", 0, mount->source),
+			CTL_TEXT("state", 0, r == 0 ? "up" : "unknown"), CTL_BOOL("writable", !mount->read_only),
+			CTL_JSON("status", r == 0 ? json_incref(state) : NULL),
+			CTL_TEXT("reason", 0, r < 0 ? ctl_mount_trouble(r) : NULL));
 	else
 		print_mount(mount, r, state);
 	json_decref(state);
@@ -143,9 +134,8 @@ static enum ctl_status report_mounts(const struct ctl *ctl)
 		bid_error_about(CTL_MOUNTINFO, r, "%s", strerror(-r));
 		return CTL_TROUBLE;
 	}
-	if (ctl->json)
-		ctl_totals(ctl, json_pack("{s:I}", "mounts", (json_int_t)mounts.n));
-	else if (mounts.n == 0)
+	ctl_totals(ctl, CTL_NUMBER("mounts", CTL_HIDDEN, mounts.n));
+	if (!ctl->json && mounts.n == 0)
 		puts("\nno mount of bidfs");
 	return CTL_DONE;
 }
@@ -180,7 +170,13 @@ static enum ctl_status show(const struct ctl *ctl)
 	status = look(ctl, &summary);
 	summary.readable = status == CTL_DONE;
 	if (ctl->json)
-		ctl_row(ctl, summary_to_json(&summary));
+		ctl_row(ctl, CTL_TEXT("store", 0, summary.path),
+			CTL_TEXT("state", 0,
+				 !summary.readable ? "unreadable"
+				 : summary.exists  ? "ok"
+						   : "absent"),
+			CTL_BOOL("writable", summary.writable), CTL_NUMBER("builds", 0, summary.ids),
+			CTL_SIZE("free", 0, summary.free), CTL_SIZE("size", 0, summary.size));
 	else
 		print_summary(&summary);
 	mounts = report_mounts(ctl);

@@ -9,6 +9,7 @@
 
 #include <bid/error.h>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "ctl/output.h"
 
@@ -188,10 +189,10 @@ void ctl_story_complain(const struct ctl_story *story)
 
 static json_t *json_of(const struct ctl_answer *answer)
 {
-	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "server", ctl_json_text(answer->source), "state",
-			 bid_outcome_name(answer->outcome), "reason", ctl_json_text(answer->text), "url",
-			 ctl_json_text(answer->url), "redirect", ctl_json_text(answer->led_to), "attempts",
-			 (json_int_t)answer->attempts, "before", ctl_json_text(answer->before), "bytes", (json_int_t)answer->bytes,
+	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "server", bid_json_text(answer->source), "state",
+			 bid_outcome_name(answer->outcome), "reason", bid_json_text(answer->text), "url",
+			 bid_json_text(answer->url), "redirect", bid_json_text(answer->led_to), "attempts",
+			 (json_int_t)answer->attempts, "before", bid_json_text(answer->before), "bytes", (json_int_t)answer->bytes,
 			 "received", (json_int_t)answer->received, "elapsed_ms", (json_int_t)answer->elapsed_ms);
 }
 

@@ -34,20 +34,14 @@ static const char *state_name(enum bid_member_state state)
 static int show(void *user, const struct bid_archive_member *member)
 {
 	struct unarchiving *taking = user;
-	char hex[BID_ID_HEX_MAX] = "-";
-
-	if (member->id.len)
-		bid_id_format(&member->id, hex);
 	ctl_progress_clear(&taking->progress);
 	if (member->state == BID_MEMBER_REFUSED && ++taking->refused <= SHOWN_MAX)
 		bid_warning("%s: '%s'", member->why, member->name);
-	if (taking->ctl->json)
-		return ctl_row(taking->ctl, json_pack("{s:o, s:s, s:o, s:o, s:I, s:s?}", "name", ctl_json_text(member->name),
-						      "state", state_name(member->state), "id", ctl_json_id(&member->id), "kind",
-						      ctl_json_kind(member->kind), "size", (json_int_t)member->size, "reason",
-						      member->state == BID_MEMBER_REFUSED ? member->why : NULL));
-	if (taking->ctl->verbose && member->state != BID_MEMBER_REFUSED)
-		printf("%s %s %s\n", hex, bid_kind_name(member->kind), state_name(member->state));
+	if (taking->ctl->json || (taking->ctl->verbose && member->state != BID_MEMBER_REFUSED))
+		return ctl_row(taking->ctl, CTL_ID("id", 40, &member->id), CTL_KIND("kind", 9, member->kind),
+			       CTL_STATE("state", 14, state_name(member->state)), CTL_SIZE("size", CTL_HIDDEN, member->size),
+			       CTL_TEXT("name", 0, member->name),
+			       CTL_TEXT("reason", CTL_HIDDEN, member->state == BID_MEMBER_REFUSED ? member->why : NULL));
 	return 0;
 }
 
@@ -91,7 +85,6 @@ static enum ctl_status unpack(struct unarchiving *taking, struct bid_store *stor
 	const char *slash = strrchr(path, '/');
 	struct bid_unpack_config config = { .member = show, .tick = tick, .user = taking };
 	struct bid_archive_counts counts;
-	char size[CTL_SIZE_MAX];
 	int r;
 
 	if (strcmp(path, "-") != 0)
@@ -100,13 +93,8 @@ static enum ctl_status unpack(struct unarchiving *taking, struct bid_store *stor
 	ctl_progress_clear(&taking->progress);
 	if (taking->refused > SHOWN_MAX)
 		bid_warning("and %" PRIu64 " more that were refused: '%s'", taking->refused - SHOWN_MAX, path);
-	if (taking->ctl->json)
-		ctl_totals(taking->ctl,
-			   json_pack("{s:I, s:I, s:I, s:I}", "added", (json_int_t)counts.added, "known", (json_int_t)counts.known,
-				     "refused", (json_int_t)counts.refused, "size", (json_int_t)counts.size));
-	else
-		ctl_summary(taking->ctl, "added %" PRIu64 ", known %" PRIu64 ", refused %" PRIu64 ", %s\n", counts.added,
-			    counts.known, counts.refused, ctl_format_size(counts.size, size));
+	ctl_totals(taking->ctl, CTL_NUMBER("added", 0, counts.added), CTL_NUMBER("known", 0, counts.known),
+		   CTL_NUMBER("refused", 0, counts.refused), CTL_SIZE("size", 0, counts.size));
 	if (r < 0)
 		return complain(store, path, r);
 	if (counts.added + counts.known + counts.refused == 0)

@@ -11,7 +11,6 @@
 #include "api/verify.h"
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
@@ -19,13 +18,9 @@
 #include "ctl/sources.h"
 #include "ctl/verify_against.h"
 
-enum { REDRAW_MS = 100 };
-
 struct checking {
 	const struct ctl *ctl;
 	struct ctl_progress progress;
-	bool terminal; /* draw progress */
-	int64_t drawn_ms;
 	struct ctl_against *against; /* NULL without --against; owned */
 	struct bid_request *removed; /* artifacts that a repair removed, to download again; owned, with their details */
 	size_t n_removed, room;
@@ -40,30 +35,16 @@ static int remember(struct checking *checking, const struct bid_request *request
 	return 0;
 }
 
-static json_t *finding_to_json(const struct bid_finding *finding)
-{
-	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "finding", bid_finding_name(finding->kind), "state",
-			 finding->repaired ? "repaired" : "left", "stored", ctl_json_text(finding->path), "id",
-			 ctl_json_id(&finding->request.id), "kind", ctl_json_kind(finding->request.kind), "reason",
-			 ctl_json_text(finding->text));
-}
-
 static int found(void *user, const struct bid_finding *finding)
 {
 	struct checking *checking = user;
 	const struct ctl *ctl = checking->ctl;
 
 	ctl_progress_clear(&checking->progress);
-	if (ctl->json) {
-		ctl_row(ctl, finding_to_json(finding));
-	} else {
-		printf("%s%s%s: ", ctl_colour(stdout, finding->repaired ? CTL_BOLD : CTL_RED), bid_finding_name(finding->kind),
-		       ctl_colour(stdout, CTL_PLAIN));
-		ctl_print_text(stdout, finding->path);
-		printf(": ");
-		ctl_print_text(stdout, finding->text);
-		puts(!ctl->repair ? "" : finding->repaired ? " [repaired]" : " [left as it is]");
-	}
+	ctl_row(ctl, CTL_TEXT("finding", 10, bid_finding_name(finding->kind)), CTL_TEXT("stored", 0, finding->path),
+		CTL_TEXT("reason", 0, finding->text),
+		CTL_TEXT("state", ctl->repair ? 0 : CTL_HIDDEN, finding->repaired ? "repaired" : "left"),
+		CTL_ID("id", CTL_HIDDEN, &finding->request.id), CTL_KIND("kind", CTL_HIDDEN, finding->request.kind));
 	return finding->name_free && bid_kind_fetchable(finding->request.kind) ? remember(checking, &finding->request) : 0;
 }
 
@@ -78,18 +59,10 @@ static int compare(void *user, const struct bid_request *request, const char *pa
 static int show_progress(void *user, const struct bid_verify_stats *stats)
 {
 	struct checking *checking = user;
-	int64_t now = bid_clock_ms();
 	char bytes[CTL_SIZE_MAX];
 
-	if (now - checking->drawn_ms < REDRAW_MS || !checking->terminal)
-		return 0;
-	checking->drawn_ms = now;
-	fprintf(stderr, "\rchecking: %" PRIu64 " objects, %" PRIu64 " links", stats->objects, stats->links);
-	if (stats->bytes)
-		fprintf(stderr, ", %s", ctl_format_size(stats->bytes, bytes));
-	fputs("\033[K", stderr);
-	fflush(stderr);
-	checking->progress.drawn = true;
+	ctl_progress_text(&checking->progress, "checking: %" PRIu64 " objects, %" PRIu64 " links%s%s", stats->objects, stats->links,
+			  stats->bytes ? ", " : "", stats->bytes ? ctl_format_size(stats->bytes, bytes) : "");
 	return 0;
 }
 
@@ -140,43 +113,28 @@ static uint64_t sum_of(const struct bid_verify_stats *stats)
 static void report(const struct checking *checking, struct bid_store *store, const struct bid_verify_stats *stats)
 {
 	struct bid_forgotten kept = { 0 }, gone;
-	uint64_t sum = sum_of(stats);
-	json_t *counts, *totals;
+	const struct ctl *ctl = checking->ctl;
+	size_t vouched = 0, unlisted = 0;
+	json_t *counts = json_object();
 
 	/* quarantined files are no fault of the store, but of interest here; an absent default store has none */
 	if (store)
 		bid_store_forget(store, INT64_MIN, true, &kept, &gone);
 	if (checking->against)
-		ctl_against_report(checking->against);
-	if (!checking->ctl->json) {
-		ctl_summary(checking->ctl, "checked %" PRIu64 " names, %" PRIu64 " objects, %" PRIu64 " links, %" PRIu64 " records",
-			    stats->names, stats->objects, stats->links, stats->records);
-		if (checking->ctl->deep)
-			ctl_summary(checking->ctl, ", %" PRIu64 " digests", stats->digests);
-		ctl_summary(checking->ctl, "; found %" PRIu64, sum);
-		if (checking->ctl->repair)
-			ctl_summary(checking->ctl, ", repaired %" PRIu64 ", fetched again %zu", sum - stats->left,
-				    checking->fetched);
-		if (checking->against)
-			ctl_against_summarise(checking->against);
-		ctl_summary(checking->ctl, "; foreign files %" PRIu64 "\n", stats->foreign);
-		if (kept.quarantined > 0)
-			ctl_summary(checking->ctl, "wrong files in quarantine: %u - 'bidctl quarantine' lists them\n",
-				    kept.quarantined);
-		return;
-	}
-	counts = json_object();
+		ctl_against_report(checking->against, &vouched, &unlisted);
 	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
 		json_object_set_new(counts, bid_finding_name((enum bid_finding_kind)kind),
 				    json_integer((json_int_t)stats->found[kind]));
-	totals = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:i}", "names", (json_int_t)stats->names, "objects",
-			   (json_int_t)stats->objects, "links", (json_int_t)stats->links, "records", (json_int_t)stats->records,
-			   "digests", (json_int_t)stats->digests, "size", (json_int_t)stats->bytes, "foreign",
-			   (json_int_t)stats->foreign, "found", counts, "left", (json_int_t)stats->left, "fetched",
-			   (json_int_t)checking->fetched, "quarantined", (int)kept.quarantined);
-	if (checking->against)
-		ctl_against_add_totals(checking->against, totals);
-	ctl_totals(checking->ctl, totals);
+	ctl_totals(ctl, CTL_NUMBER("names", 0, stats->names), CTL_NUMBER("objects", 0, stats->objects),
+		   CTL_NUMBER("links", 0, stats->links), CTL_NUMBER("records", 0, stats->records),
+		   CTL_NUMBER("digests", ctl->deep ? 0 : CTL_HIDDEN, stats->digests), CTL_SIZE("size", CTL_HIDDEN, stats->bytes),
+		   CTL_NUMBER("found", 0, sum_of(stats)), CTL_JSON("findings", counts),
+		   CTL_NUMBER("repaired", ctl->repair ? 0 : CTL_HIDDEN, sum_of(stats) - stats->left),
+		   CTL_NUMBER("left", CTL_HIDDEN, stats->left),
+		   CTL_NUMBER("fetched", ctl->repair ? 0 : CTL_HIDDEN, checking->fetched),
+		   CTL_NUMBER("vouched", checking->against ? 0 : CTL_HIDDEN, vouched),
+		   CTL_NUMBER("unlisted", checking->against ? 0 : CTL_HIDDEN, unlisted), CTL_NUMBER("foreign", 0, stats->foreign),
+		   CTL_NUMBER("quarantined", kept.quarantined ? 0 : CTL_HIDDEN, kept.quarantined));
 }
 
 static enum ctl_status check(struct checking *checking, struct bid_store *store, const struct bid_id *ids, size_t n)
@@ -198,10 +156,8 @@ static enum ctl_status check(struct checking *checking, struct bid_store *store,
 	int r = store ? bid_store_verify(store, &config, &stats) : 0;
 
 	ctl_progress_clear(&checking->progress);
-	if (r < 0) {
-		bid_error_about(bid_store_path(store), r, "%s: checking the store", bid_strerror(r));
-		return CTL_TROUBLE;
-	}
+	if (r < 0)
+		return ctl_trouble(bid_store_path(store), r, "checking the store");
 	status = fetch_again(checking, store);
 	report(checking, store, &stats);
 	if (status == CTL_DONE && n > 0 && stats.names + stats.objects + stats.links + stats.records == 0) {
@@ -214,7 +170,7 @@ static enum ctl_status check(struct checking *checking, struct bid_store *store,
 
 enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv)
 {
-	struct checking checking = { .ctl = ctl, .terminal = ctl_progress_is_drawn() };
+	struct checking checking = { .ctl = ctl };
 	bid_auto_free struct bid_id *ids = calloc((size_t)argc + 1, sizeof(*ids));
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_status status;

@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "ctl/child.h"
 #include "ctl/output.h"
@@ -244,10 +245,10 @@ static void count(struct ctl_against *against, const struct entry *entry, const 
 	pthread_mutex_lock(&against->lock);
 	*(entry ? &against->vouched : &against->unlisted) += 1;
 	if (against->files)
-		json_array_append_new(against->files, json_pack("{s:n, s:s, s:o, s:o, s:o, s:o}", "finding", "state",
-								entry ? "vouched" : "unlisted", "stored", ctl_json_text(path), "id",
-								ctl_json_id(&request->id), "kind", ctl_json_kind(request->kind),
-								"reason", ctl_json_text(entry ? owner : NULL)));
+		json_array_append_new(against->files, json_pack("{s:n, s:o, s:o, s:s, s:o, s:s}", "finding", "stored",
+								bid_json_text(path), "reason", bid_json_text(entry ? owner : NULL),
+								"state", entry ? "vouched" : "unlisted", "id",
+								ctl_json_id(&request->id), "kind", bid_kind_name(request->kind)));
 	pthread_mutex_unlock(&against->lock);
 }
 
@@ -276,36 +277,20 @@ int ctl_against_compare(struct ctl_against *against, const struct bid_request *r
 	return 0;
 }
 
-void ctl_against_report(const struct ctl_against *against)
+void ctl_against_report(const struct ctl_against *against, size_t *ret_vouched, size_t *ret_unlisted)
 {
 	json_t *file;
 	size_t i;
 
+	*ret_vouched = against->vouched;
+	*ret_unlisted = against->unlisted;
 	json_array_foreach(against->files, i, file)
 	{
-		const char *owner = json_string_value(json_object_get(file, "reason"));
-
-		if (against->ctl->json) {
-			ctl_row(against->ctl, json_incref(file));
-			continue;
-		}
-		printf("%s: ", json_string_value(json_object_get(file, "state")));
-		ctl_print_text(stdout, json_string_value(json_object_get(file, "stored")));
-		if (owner) {
-			printf(": ");
-			ctl_print_text(stdout, owner);
-		}
-		putchar('\n');
+		if (against->ctl->json)
+			ctl_row_json(against->ctl, json_incref(file));
+		else
+			ctl_row(against->ctl, CTL_TEXT("finding", 10, json_string_value(json_object_get(file, "state"))),
+				CTL_TEXT("stored", 0, json_string_value(json_object_get(file, "stored"))),
+				CTL_TEXT("reason", 0, json_string_value(json_object_get(file, "reason"))));
 	}
-}
-
-void ctl_against_summarise(const struct ctl_against *against)
-{
-	ctl_summary(against->ctl, "; vouched for %zu, unlisted %zu", against->vouched, against->unlisted);
-}
-
-void ctl_against_add_totals(const struct ctl_against *against, json_t *totals)
-{
-	json_object_set_new(totals, "vouched", json_integer((json_int_t)against->vouched));
-	json_object_set_new(totals, "unlisted", json_integer((json_int_t)against->unlisted));
 }

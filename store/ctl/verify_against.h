@@ -3,8 +3,6 @@
 #ifndef BID_CTL_VERIFY_AGAINST_H
 #define BID_CTL_VERIFY_AGAINST_H
 
-#include <jansson.h>
-
 #include "api/verify.h"
 #include "ctl/ctl.h"
 
@@ -23,13 +21,7 @@ void ctl_against_free(struct ctl_against *against);
 int ctl_against_compare(struct ctl_against *against, const struct bid_request *request, const char *path, int fd,
 			char ret_text[static BID_VERIFY_TEXT_MAX]);
 
-/* With --verbose or --json, print the files that match, and those that are not listed. */
-void ctl_against_report(const struct ctl_against *against);
-
-/* Print the counts of both as a part of the summary. */
-void ctl_against_summarise(const struct ctl_against *against);
-
-/* Add the counts of both to the totals of --json. */
-void ctl_against_add_totals(const struct ctl_against *against, json_t *totals);
+/* With --verbose or --json, print the files that match, and those that are not listed. Returns their numbers. */
+void ctl_against_report(const struct ctl_against *against, size_t *ret_vouched, size_t *ret_unlisted);
 
 #endif

@@ -30,7 +30,7 @@ def test_offline_sends_no_request(mount, mode, faults, program, place, env):
     server.serve(wanted)
     asked = server.count()
 
-    assert offline(env, "offline", "on", m.path).stdout == f"{m.path}: asks no server (it is offline)\n"
+    assert offline(env, "offline", "on", m.path).stdout == f"{m.path}\toffline\tit is offline\n"
     for _ in range(2):
         for name in (*names(m, wanted.id), *names(m, absent.id)):
             assert read(name) == errno.ENOENT
@@ -82,8 +82,8 @@ def test_offline_needs_the_owner_or_root(mount, faults, env, tmp_path):
     (tmp_path / "link").symlink_to(m.path)
     alone = mount()
     told = offline(env, "offline", "on", f"{alone.path}/", tmp_path / "link").stdout
-    assert sorted(told.splitlines()) == sorted([f"{alone.path}: asks no server (it has none)",
-                                                f"{m.path}: asks no server (it is offline)"])
+    assert sorted(told.splitlines()) == sorted([f"{alone.path}\toffline\tit has none",
+                                                f"{m.path}\toffline\tit is offline"])
     offline(env, "offline", "off", alone.path, status=1)
     # a read-only mount cannot be switched and keeps using its servers
     kept, before = mount(f"url={server.url}", "ro"), server.count()
@@ -115,7 +115,7 @@ def test_offline_fails_without_a_mount_to_change(needs_root, mount, faults, env,
     tools.run("mount", "--bind", above.path, m.path)
     try:
         failed = offline(env, "offline", "on", m.path, status=1)
-        assert failed.stdout == f"{m.path}: asks no server (it is offline)\n"
+        assert failed.stdout == f"{m.path}\toffline\tit is offline\n"
         assert failed.stderr == f"bidctl: error: another mount lies over it: '{m.path}'\n"
     finally:
         tools.run("umount", m.path)

@@ -81,7 +81,7 @@ def test_rotten_source_is_downloaded_again(mount, shop, store, env):
     told = tools.run(*repair, env=env, status=None)
     assert told.returncode == 1, told.stderr
     told = json.loads(told.stdout)["totals"]
-    assert told["found"]["corrupt"] == 2 and told["left"] == 0 and told["fetched"] == 2
+    assert told["findings"]["corrupt"] == 2 and told["left"] == 0 and told["fetched"] == 2
     assert [path.read_bytes() for path in kept] == before
     tools.run(*bidctl, "verify", "--deep", env=env)
 

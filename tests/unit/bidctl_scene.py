@@ -19,9 +19,8 @@ import urllib.request
 
 DONE, REFUSED, USAGE, TROUBLE = 0, 1, 2, 3
 TIMEOUT = 60
-SUMMARY = re.compile(r"(seen|added|removed|would remove|would be \w+|replaced|named|needed|packed|checked|fetched|restored|"
-                     r"dropped|takes) \d|"
-                     r"not evicted, as |wrong files in |results of scans ")
+SUMMARY = re.compile(r"(dry run: )?(seen|added|removed|replaced|named|needed|packed|names|fetched|restored|dropped|files|builds) "
+                     r"\d")
 SERVER = pathlib.Path(__file__).resolve().parent.parent / "faults" / "server.py"
 
 # full ids with pairs that share a prefix of 8 digits, and of 9

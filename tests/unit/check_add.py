@@ -149,9 +149,9 @@ def case_module_is_found_by_each_added_path(scene):
             assert summary(scene.on_store("add", "--link=copy", file))[0] == expected, file
         names = [scene.store / str(file)[1:] / build_id / "elf" for file in (path, other)]
         assert names[0].samefile(names[1]), path
-        assert scene.on_store("remove", path).summary.startswith("removed 1 path, "), path
+        assert scene.on_store("remove", path).summary.startswith("builds 1, paths removed 1, "), path
         assert not names[0].exists() and names[1].exists()
-        assert scene.on_store("remove", other).summary.startswith("removed 1 path, "), path
+        assert scene.on_store("remove", other).summary.startswith("builds 1, paths removed 1, "), path
         assert not names[1].exists()
 
 
@@ -385,7 +385,7 @@ def case_verify_by_another_user_removes_nothing(scene):
         if path.is_dir() or ".bidfs" in path.parts:
             os.chown(path, NOBODY, NOBODY)
     done = as_nobody(scene, "verify", "--repair", "--offline")
-    assert "unreadable: " in done.stdout and "found 1," in done.summary and "stale" not in done.stdout, done
+    assert "unreadable\t" in done.stdout and "found 1," in done.summary and "stale" not in done.stdout, done
     assert "added" in scene.on_store("show", ID_ONE).stdout
 
 
@@ -403,11 +403,11 @@ def case_verify_continues_past_unreadable_directories(scene):
         path.chmod(0o700)
     wrong.chmod(0o755)
     wrong.write_bytes(b"-" * wrong.stat().st_size)
-    expected = [f"unreadable: {path.relative_to(scene.store)}" for path in closed] + [f"wrong: {wrong.relative_to(scene.store)}"]
+    expected = [f"unreadable\t{path.relative_to(scene.store)}" for path in closed] + [f"wrong\t{wrong.relative_to(scene.store)}"]
     for options in ([], ["--jobs=4"], ["--repair", "--offline"]):
         done = as_nobody(scene, "verify", *options)
-        lines = done.stdout.partition("checked ")[0].splitlines()
-        assert sorted(": ".join(line.split(": ")[:2]) for line in lines) == sorted(expected), (options, done)
+        lines = done.stdout.partition("names ")[0].splitlines()
+        assert sorted("\t".join(line.split("\t")[:2]) for line in lines) == sorted(expected), (options, done)
     for path in closed:
         path.chmod(0o755)
     assert "found 1, repaired 1" in scene.on_store("verify", "--repair", "--offline", status=REFUSED).summary

@@ -119,7 +119,7 @@ def case_file_privileged_later_is_replaced_by_a_copy(scene):
                 assert summary(scene.on_store("add", scene.one))[0] == (1, 0, 1, 0)
             elif comes == "verify":
                 found = scene.on_store("verify", status=REFUSED).stdout.splitlines()
-                assert len([line for line in found if line.startswith("rights: ")]) == 2, found
+                assert len([line for line in found if line.startswith("rights\t")]) == 2, found
                 scene.on_store("verify", "--repair", status=REFUSED)
             else:
                 added = summary(scene.on_store("add", tree / "program" if comes == "add" else tree))[0]

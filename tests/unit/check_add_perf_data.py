@@ -134,7 +134,7 @@ def case_recorded_names_are_escaped_on_a_terminal(scene):
     recording = Recording(scene.home).lists(scene.one, ID_ONE).lists(scene.two, ID_GONE)
     status, text = scene.on_terminal("--store", scene.store, "add", "--perf-data", recording.write())
     heading, *rows, summary = re.sub(r"\033\[[0-9;]*m", "", text.replace("\r", "")).splitlines()
-    assert status == REFUSED and heading.split() == ["BUILD-ID", "STATE", "PATH"] and len(rows) == 2, text
+    assert status == REFUSED and heading.split() == ["ID", "STATE", "PATH", "REASON"] and len(rows) == 2, text
     assert all(row.index("/") == heading.index("PATH") for row in rows) and summary.startswith("named 2, "), text
 
 
@@ -294,8 +294,8 @@ def case_names_without_id_are_reported(scene):
     assert done.stderr == "" and str(scene.one) not in done.stdout and "unidentified 1, guessed 0\n" in done.stdout, done
     assert f"-\tunidentified\t{scene.one}\t-\n" in scene.on_store("-v", "add", "--perf-data", listed.write()).stdout
     builds, _ = read(scene, listed)
-    assert builds[str(scene.one)] == {"id": None, "path": str(scene.one), "mode": "user", "state": "unidentified",
-                                        "reason": None}, builds
+    assert builds[str(scene.one)] == {"id": None, "path": str(scene.one), "state": "unidentified", "reason": None, "mode": "user",
+                                      "found_id": None, "mtime": None}, builds
 
 
 def case_archive_without_the_vdso_names_it(scene):
@@ -337,7 +337,7 @@ def case_file_without_id_is_kept_as_a_guess(scene):
     # once, until the file changes
     scene.on_store("add", "--perf-data", path)
     listed = scene.on_store("list", "--content-keys").stdout
-    assert listed == f"{key}\tguess\t{st.st_size}\t{scene.no_id}\n", listed
+    assert listed == f"{key}\t{st.st_size}\t{scene.no_id}\n", listed
     as_json, = scene.rows("list", "--content-keys")
     assert scene.store / as_json["stored"] == kept and as_json["content_key"] == key, as_json
     assert "a guess" in scene.on_store("show", scene.no_id).stdout
@@ -409,8 +409,8 @@ def case_guess_is_removed_by_key_path_or_file(scene):
                 damage(scene.store / kept["stored"])
             done = scene.on_store("--verbose", "remove", operand(kept)).stdout.splitlines()
             named = operand(kept).removeprefix("--path=")
-            assert done[0] == f"{kept['content_key']}\tremoved 1 of 1 path\t{named}", done
-            assert done[1].startswith("removed 1 path, "), done
+            assert done[0] == f"{kept['content_key']}\tremoved\t{named}", done
+            assert done[1].startswith("builds 1, paths removed 1, "), done
             assert not (scene.store / ".bidfs" / "content-key").exists() and scene.on_store("list", "--content-keys").stdout == ""
     kept = keep()
     removed = {row["operand"]: row for row in scene.rows("remove", kept["content_key"], ID_TWO)}

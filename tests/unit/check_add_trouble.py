@@ -128,7 +128,7 @@ def case_interrupt_reports_what_was_added(scene):
     status, output, errors = add_and_signal(scene, signal.SIGINT, FEW_FILES, "--jobs=1", "--link=copy", tree)
     assert status == 128 + signal.SIGINT and f"interrupted: not all of '{tree}' was looked at" in errors, (status, errors)
     *lines, last = output.splitlines()
-    added = {line.split(" ", 1)[0] for line in lines}
+    added = {line.split("\t", 1)[0] for line in lines}
     seen, told = map(int, re.fullmatch(r"seen (\d+), added (\d+), known 0, refused 0", last).groups())
     assert 0 < told == len(added) == seen < count and added < ids, last
     assert everything_is_right(scene) == told
@@ -153,7 +153,7 @@ def case_full_disk_is_an_error_without_torn_files(scene):
     done = in_namespace(script, scene.store, scene.bidctl, tree, scene=scene)
     assert done.returncode == TROUBLE and "no space left" in done.stderr.lower(), done
     assert "torn" not in done.stdout, done.stdout
-    said = len(re.findall(r"^[0-9a-f]+ elf copy ", done.stdout, re.M))
+    said = len(re.findall(r"^[0-9a-f]+ elf\tadded\tcopy\t", done.stdout, re.M))
     assert said <= int(re.search(r"^stored (\d+)$", done.stdout, re.M)[1]) < len(ids), done.stdout
 
 

@@ -51,10 +51,10 @@ def case_list_with_a_right_a_wrong_and_a_missing_entry(scene):
     sums.write_text(f"# of a release\n{sum_of(scene.one).upper()}  ./one\n{sum_of(scene.one, 'sha256')[::-1]} *two\n")
     before = scene.files()
     lines, summary = against(scene, sums, status=REFUSED)
-    assert lines == [f"altered: {elf_of(scene.two, ID_TWO)}: has another digest in '{sums}'",
-                     f"unlisted: {elf_of(scene.far, ID_FAR)}",
-                     f"vouched: {elf_of(scene.one, ID_ONE)}: '{sums}'"], lines
-    assert "; found 1; vouched for 1, unlisted 1;" in summary, summary
+    assert lines == [f"altered\t{elf_of(scene.two, ID_TWO)}\thas another digest in '{sums}'",
+                     f"unlisted\t{elf_of(scene.far, ID_FAR)}\t-",
+                     f"vouched\t{elf_of(scene.one, ID_ONE)}\t'{sums}'"], lines
+    assert "found 1, vouched 1, unlisted 1," in summary, summary
     assert scene.on_store("verify", f"--against={sums}", ID_FAR).stdout.count("\n") == 1, "without -v only a summary"
     result = scene.json("verify", f"--against={sums}", status=REFUSED)
     assert {row["id"]: (row["finding"], row["state"], row["reason"]) for row in result["result"]} == {
@@ -69,7 +69,7 @@ def case_digest_decides_before_the_path(scene):
     scene.on_store("add", scene.one)
     sums = scene.home / "SHA256SUMS"
     sums.write_text(f"{sum_of(scene.two)}  {scene.one}\n{sum_of(scene.one)}  /elsewhere\n")
-    assert against(scene, sums)[0][0].startswith("vouched: ")
+    assert against(scene, sums)[0][0].startswith("vouched\t")
 
 
 def case_name_with_escapes(scene):
@@ -80,9 +80,9 @@ def case_name_with_escapes(scene):
     printed = subprocess.run(["sha256sum", odd], check=True, capture_output=True, timeout=TIMEOUT, text=True).stdout
     assert printed.startswith("\\"), printed
     sums.write_text(printed)
-    assert against(scene, sums)[0][0].startswith("vouched: ")
+    assert against(scene, sums)[0][0].startswith("vouched\t")
     sums.write_text(printed[0] + 64 * "0" + printed[65:])
-    assert against(scene, sums, status=REFUSED)[0][0].startswith("altered: ")
+    assert against(scene, sums, status=REFUSED)[0][0].startswith("altered\t")
 
 
 def case_debug_file_is_not_compared_with_its_program(scene):
@@ -97,7 +97,7 @@ def case_debug_file_is_not_compared_with_its_program(scene):
     sums = scene.home / "SHA256SUMS"
     sums.write_text(f"{sum_of(stripped)}  bin/one\n")
     lines, _ = against(scene, sums)
-    assert [line.partition(":")[0] for line in lines] == ["unlisted", "vouched"], lines
+    assert [line.partition("\t")[0] for line in lines] == ["unlisted", "vouched"], lines
 
 
 def case_list_that_is_none(scene):
@@ -121,10 +121,10 @@ def case_packages_of_dpkg(scene):
     database = dpkg_database(scene, nothing=None, right=f"{sum_of(scene.one, 'md5')}  elsewhere/one\n",
                              wrong=f"{sum_of(scene.one, 'md5')[::-1]}  {str(scene.two)[1:]}\n")
     lines, summary = against(scene, "packages", status=REFUSED, **database)
-    assert lines == [f"altered: {elf_of(scene.two, ID_TWO)}: has another digest in package wrong",
-                     f"unlisted: {elf_of(scene.far, ID_FAR)}",
-                     f"vouched: {elf_of(scene.one, ID_ONE)}: package right"], lines
-    assert "; found 1; vouched for 1, unlisted 1;" in summary, summary
+    assert lines == [f"altered\t{elf_of(scene.two, ID_TWO)}\thas another digest in package wrong",
+                     f"unlisted\t{elf_of(scene.far, ID_FAR)}\t-",
+                     f"vouched\t{elf_of(scene.one, ID_ONE)}\tpackage right"], lines
+    assert "found 1, vouched 1, unlisted 1," in summary, summary
 
 
 def case_packages_of_rpm(scene):
@@ -146,9 +146,9 @@ def case_packages_of_rpm(scene):
     scene.on_store("add", scene.one, scene.two, scene.far)
     lines, _ = against(scene, "packages", status=REFUSED, **admin)
     name = package.name.removesuffix(".rpm")
-    assert lines == [f"altered: {elf_of(scene.two, ID_TWO)}: has another digest in package {name}",
-                     f"unlisted: {elf_of(scene.far, ID_FAR)}",
-                     f"vouched: {elf_of(scene.one, ID_ONE)}: package {name}"], lines
+    assert lines == [f"altered\t{elf_of(scene.two, ID_TWO)}\thas another digest in package {name}",
+                     f"unlisted\t{elf_of(scene.far, ID_FAR)}\t-",
+                     f"vouched\t{elf_of(scene.one, ID_ONE)}\tpackage {name}"], lines
 
 
 def case_packages_of_this_machine(scene):
@@ -158,7 +158,7 @@ def case_packages_of_this_machine(scene):
     cases.need(true.is_file() and f"{sum_of(true, 'md5')}  " in shown, "needs /usr/bin/true of dpkg's coreutils")
     scene.on_store("add", true)
     lines, _ = against(scene, "packages")
-    assert any(line.startswith("vouched: usr/bin/true/") and line.endswith("/elf: package coreutils") for line in lines), lines
+    assert any(line.startswith("vouched\tusr/bin/true/") and line.endswith("/elf\tpackage coreutils") for line in lines), lines
     assert not (scene.home / ".rpmdb").exists(), "rpm has made a database"
     stored = next(scene.store.glob("usr/bin/true/*/elf"))
     content = bytearray(stored.read_bytes())
@@ -166,7 +166,7 @@ def case_packages_of_this_machine(scene):
     stored.unlink()
     stored.write_bytes(content)
     lines, _ = against(scene, "packages", status=REFUSED)
-    assert any(line.startswith("altered: usr/bin/true/") and line.endswith("package coreutils") for line in lines), lines
+    assert any(line.startswith("altered\tusr/bin/true/") and line.endswith("package coreutils") for line in lines), lines
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def case_add_reports_each_file(scene):
 
 def case_add_verbose_names_link_and_path(scene):
     lines = scene.on_store("--verbose", "add", scene.one, "--link=copy").stdout.splitlines()
-    assert lines == [f"{ID_ONE} elf copy {scene.one}", "seen 1, added 1, known 0, refused 0"], lines
+    assert lines == [f"{ID_ONE}\telf\tadded\tcopy\t{scene.one}", "seen 1, added 1, known 0, refused 0"], lines
 
 
 def case_add_link_is_done_or_refused(scene):
@@ -227,7 +227,7 @@ def case_list_on_a_terminal_is_a_table(scene):
     heading, *rows = text.replace("\r", "").splitlines()
     assert status == DONE and "\033[1m" in heading, heading
     heading = re.sub(r"\033\[[0-9;]*m", "", heading)
-    assert heading.split() == ["BUILD-ID", "KINDS", "SIZE", "PATH"] and len(rows) == 2, text
+    assert heading.split() == ["ID", "KINDS", "SIZE", "PATH"] and len(rows) == 2, text
     assert all(row.index(str(path)) == heading.index("PATH") for row, path in zip(rows, (scene.one, scene.short))), text
     assert "\033" not in scene.on_terminal("list", "-s", scene.store, NO_COLOR="1")[1]
     assert "\033" not in scene.on_terminal("list", "-s", scene.store, TERM="dumb")[1]
@@ -300,7 +300,7 @@ def case_id_in_capitals_is_accepted(scene):
     scene.one_error("get", "--offline", ID_NOT_STORED.upper(), status=REFUSED, has=f"'{ID_NOT_STORED}'")
     assert scene.on_store("missing", ID_ONE.upper()).stdout == ""
     scene.on_store("verify", ID_ONE.upper())
-    assert scene.on_store("remove", ID_ONE.upper()).summary.startswith("removed 1 path, ")
+    assert scene.on_store("remove", ID_ONE.upper()).summary.startswith("builds 1, paths removed 1, ")
 
 
 def case_operands_name_the_same_build(scene):
@@ -310,7 +310,7 @@ def case_operands_name_the_same_build(scene):
     path = scene.on_store("get", ID_ONE, "elf").stdout
     assert path == scene.on_store("get", "elf", ID_ONE).stdout == scene.on_store("get", program, "elf").stdout
     assert path == scene.on_store("get", scene.one, "elf").stdout
-    assert scene.on_store("verify", program).summary.startswith("checked 1 names")
+    assert scene.on_store("verify", program).summary.startswith("names 1,")
     program.unlink()
     assert scene.on_store("get", program, "elf").stdout == path
     scene.one_error("get", scene.home / "no-such", status=REFUSED, has="no such file, and no build of this path")
@@ -350,11 +350,11 @@ def case_doctor_names_what_is_bad(scene):
     assert all((row["state"] == "ok") == (row["remedy"] is None) for row in found.values()), found
     assert results(status=None)["server"]["reason"] in ("no server is configured", "this bidctl is built without fetching")
     text = scene.on_store("doctor", "--offline", status=None).stdout
-    assert re.search(rf"^ok +store +{scene.store}$", text, re.M), text
+    assert re.search(rf"^ok\tstore\t{scene.store}\t-$", text, re.M), text
     # an unreadable configuration of perf names no store
     (scene.home / ".perfconfig").mkdir()
     text = scene.run("-q", "doctor", "--offline", status=REFUSED).stdout
-    assert re.search("^bad +store ", text, re.M) and not re.search("^ok", text, re.M), text
+    assert re.search("^bad\tstore\t", text, re.M) and not re.search("^ok", text, re.M), text
 
 
 def case_doctor_reports_a_server_that_it_cannot_check(scene):
@@ -434,7 +434,7 @@ def case_operand_of_pin_that_is_no_utf8_is_text_in_json(scene):
 def case_dry_run_of_remove_counts_what_the_store_has(scene):
     scene.on_store("add", scene.one)
     done = scene.on_store("remove", "-n", ID_ONE, ID_FAR, status=REFUSED)
-    assert "would remove 1 build\n" in done.stdout, done
+    assert "dry run: builds 1, " in done.stdout, done
 
 
 def case_mount_runs_the_helper_beside_it(scene):

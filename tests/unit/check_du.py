@@ -60,7 +60,7 @@ def case_pattern_is_a_path_or_an_id(scene):
         found, _ = rows(scene, pattern)
         assert set(found) == {("elf", "added")} and found["elf", "added"][0] == 1, (pattern, found)
         assert [line.split("\t")[0] for line in scene.on_store("list", pattern).stdout.splitlines()] == [ID_ONE]
-    assert rows(scene, "none") == ({}, "takes 0 B in 0 files\n")
+    assert rows(scene, "none") == ({}, "files 0, size 0 B\n")
     assert ID_TWO not in scene.on_store("du", ID_ONE[:9]).stdout
 
 
@@ -76,7 +76,7 @@ def case_downloads_and_derived_files_are_told_apart(scene):
 
 
 def case_absent_default_store_takes_nothing(scene):
-    assert scene.run("du").summary == "takes 0 B in 0 files\n"
+    assert scene.run("du").summary == "files 0, size 0 B\n"
     assert not (scene.home / ".debug").exists()
 
 

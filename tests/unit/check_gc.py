@@ -25,10 +25,10 @@ def case_gc_removes_old_quarantined_files(scene):
         (place / name).write_bytes(b"x")
     done = scene.on_store("gc", "--dry-run")
     assert {path.name for path in place.iterdir()} == old | young, done.stdout
-    assert "wrong files in quarantine: 1 kept, 4 would be dropped" in done.stdout, done.stdout
+    assert "quarantined 1, quarantined dropped 4" in done.stdout, done.stdout
     done = scene.on_store("gc")
     assert {path.name for path in place.iterdir()} == young, done.stdout
-    assert "wrong files in quarantine: 1 kept, 4 dropped" in done.stdout, done.stdout
+    assert "quarantined 1, quarantined dropped 4" in done.stdout, done.stdout
 
 
 def case_gc_expires_scan_caches(scene):
@@ -54,7 +54,7 @@ def case_gc_expires_scan_caches(scene):
     scene.on_store("add", trees[0])
     assert abs(caches[0].stat().st_mtime - just) < 1, "written more than once a day"
     done = scene.on_store("gc", "--dry-run")
-    assert "results of scans of trees: 1 kept, 1 would be dropped" in done.stdout and caches[1].exists(), done.stdout
+    assert "scans 1, scans dropped 1" in done.stdout and caches[1].exists(), done.stdout
     done = scene.totals("gc")
     assert (done["scans"], done["scans_dropped"]) == (1, 1), done
     assert {path.name for path in place.iterdir()} == {caches[0].name, "notes"}
@@ -98,8 +98,8 @@ def case_gc_evicts_derived_files(scene):
     assert kept[ID_TWO].stat().st_atime > 1000, "its use was not noted"
     assert {path: path.stat().st_mtime for path in kept.values()} == times
     done = scene.on_store("gc", "--dry-run", "--cache-size=1").stdout.splitlines()
-    assert [line.split("\t")[:2] for line in done[:2]] == [[ID_ONE, "unpacked"], [ID_TWO, "unpacked"]], done
-    assert done[2].startswith("fetched 0 artifacts, 0 B; made 2, ") and "would evict 2" in done[2], done
+    assert [line.split("\t")[:2] for line in done[:2]] == [[ID_ONE, "elf"], [ID_TWO, "elf"]], done
+    assert done[2].startswith("dry run: fetched 0, fetched size 0 B, derived 2, ") and "evicted 2" in done[2], done
     size = kept[ID_TWO].stat().st_blocks * 512
     done = scene.json("gc", f"--cache-size={size}")
     assert [(gone["id"], gone["origin"]) for gone in done["result"]] == [(ID_ONE, "derived")], done
@@ -123,7 +123,7 @@ def case_pinned_build_is_not_evicted(scene):
     assert scene.totals("gc", "-n", "--cache-size=1")["fetched"] == 1
     assert "not in the store" in scene.run("pin", "-n", ID_ONE, status=REFUSED).stderr
     assert not (scene.home / ".debug").exists(), "a dry run made the default store"
-    assert scene.on_store("-v", "pin", ID_NOT_STORED[:8]).stdout == f"{ID_NOT_STORED}\n"
+    assert scene.on_store("-v", "pin", ID_NOT_STORED[:8]).stdout == f"{ID_NOT_STORED}\tpinned\n"
     assert scene.totals("gc", "--cache-size=1")["fetched"] == 0
     assert scene.on_store("list").stdout.startswith(ID_NOT_STORED)
     scene.one_error("pin", ID_ONE, ID_NOT_STORED, status=REFUSED, has="not in the store")
@@ -136,7 +136,7 @@ def case_gc_evicts_to_its_limits(scene):
         scene.on_store("get", f"--url={url}", ID_NOT_STORED)
     before = scene.files()
     text = scene.on_store("gc").stdout
-    assert text.startswith("fetched 2 artifacts, ") and text.endswith("; evicted 0, 0 B\n"), text
+    assert text.startswith("fetched 2, ") and text.endswith(", evicted 0, evicted size 0 B\n"), text
     # a writer removes it; a dry run does not write
     abandoned = scene.store / ".bidfs" / "tmp" / "temp-0123456789abcdef"
     abandoned.parent.mkdir(exist_ok=True)
@@ -145,9 +145,9 @@ def case_gc_evicts_to_its_limits(scene):
     assert abandoned.exists()
     abandoned.unlink()
     assert read_json(scene.run("gc", "--dry-run", "--json").stdout)["totals"]["evicted"] == 0, "the default store is not there"
-    assert len(lines) == 3 and lines[0].split("\t")[:2] == [ID_NOT_STORED, "elf"] and "would evict 2" in lines[2], lines
+    assert len(lines) == 3 and lines[0].split("\t")[:2] == [ID_NOT_STORED, "elf"] and "evicted 2" in lines[2], lines
     assert [line.split("\t")[-1] for line in lines[:2]] == ["would be evicted"] * 2, lines
-    assert scene.on_store("gc", "--cache-size=1G").summary.endswith("evicted 0, 0 B\n")
+    assert scene.on_store("gc", "--cache-size=1G").summary.endswith("evicted 0, evicted size 0 B\n")
     fetched = scene.totals("gc", "-n")["fetched_size"]
     for size, evicted in ((fetched / 1024, 0), ((fetched - 1) / 1024, 1)):
         assert scene.totals("gc", "-n", f"--cache-size={size:.10f}K")["evicted"] == evicted

@@ -86,7 +86,7 @@ def case_watch_prints_an_object_for_each_line(scene):
     lines = scene.on_store("--json", "watch", "--once").stdout.splitlines()
     *values, last = [read_json(line) for line in lines]
     assert all(len(value["result"]) == 1 and value["totals"] == {} for value in values) and last["result"] == [], lines
-    assert list(values[0]["result"][0]) == ["file", "id", "kind", "state", "link", "reason", "time"], values[0]
+    assert list(values[0]["result"][0]) == ["id", "kind", "state", "link", "file", "reason", "time"], values[0]
 
 
 def case_damage(scene):

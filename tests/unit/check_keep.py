@@ -45,10 +45,10 @@ def case_remove_dry_run_changes_nothing(scene):
 
 def case_remove_removes_builds(scene):
     scene.on_store("add", scene.one, scene.two, scene.far)
-    assert scene.on_store("remove", ID_FAR[:8]).summary.startswith("removed 1 path, "), "by an abbreviated id"
+    assert scene.on_store("remove", ID_FAR[:8]).summary.startswith("builds 1, paths removed 1, "), "by an abbreviated id"
     by_file = scene.on_store("--verbose", "remove", scene.one).stdout.splitlines()
-    assert by_file[0] == f"{ID_ONE}\tremoved 1 of 1 path\t{scene.one}", by_file
-    assert scene.on_store("remove", f"--path={scene.two}").summary.startswith("removed 1 path, ")
+    assert by_file[0] == f"{ID_ONE}\tremoved\t{scene.one}", by_file
+    assert scene.on_store("remove", f"--path={scene.two}").summary.startswith("builds 1, paths removed 1, ")
     assert scene.files() == [] and scene.on_store("list").stdout == "" and scene.one.exists()
     assert f"not in the store: '{ID_ONE}'" in scene.on_store("remove", ID_ONE, status=REFUSED).stderr
     scene.one_error("remove", ID_ONE[:9], status=REFUSED, has="no such build-id in the store")
@@ -203,7 +203,7 @@ def case_list_by_sorts(scene):
     assert [row["id"] for row in scene.rows("list", "--by=time")] == order("--by=time")
     assert [row["time"] for row in scene.rows("list", "--by=time")] == [10**9 - age for age in range(4)]
     shown = scene.on_terminal("list", "--by=time", "--store", scene.store, TZ="UTC")[1].splitlines()
-    assert "CHANGED" in shown[0] and "  2001-09-09 01:46:40  /" in shown[1], shown
+    assert "TIME" in shown[0] and "  2001-09-09 01:46:40  /" in shown[1], shown
     scene.one_error("list", "--by=colour", status=USAGE, has="'colour'")
     assert scene.run("list", "--by=size").stdout == "", "a default store that is not there"
 

@@ -108,7 +108,7 @@ def case_once_adds_all_running_programs(scene):
         (_, added, _, _), _ = summary(done)
         lines = done.stdout.splitlines()[:-1]
         assert len(lines) == added >= 2, done.stdout
-        assert any(line.startswith(f"{IDS[0]} elf ") and line.endswith(f" {program}") for line in lines), done.stdout
+        assert any(line.startswith(f"{IDS[0]}\telf\t") and line.endswith(f"\t{program}") for line in lines), done.stdout
         again = scene.on_store("--json", "watch", "--once", "--verbose")
     *values, last = [read_json(line) for line in again.stdout.splitlines()]
     mine, = [file for value in values for file in value["result"] if file["id"] == IDS[0]]
@@ -128,7 +128,7 @@ def case_short_lived_programs_are_added(scene):
             subprocess.run([program], check=True, timeout=TIMEOUT)
             program.unlink()
             line = watch.wait_for(IDS[number])
-            assert line.endswith(f" {program}"), line
+            assert line.endswith(f"\t{program}"), line
             assert stored(scene, IDS[number]) == scene.store / str(program)[1:] / IDS[number]
         script = scene.home / "script"
         script.write_text(f"#!{build(scene.home, 'interpreter', IDS[3])}\n")
@@ -377,7 +377,7 @@ def case_confined_unit_makes_hard_links(scene):
     confine = ["setpriv", "--no-new-privs", f"--bounding-set=-all,{kept}", "--inh-caps=-all"]
     with Watch(scene, "--interval=3600", command=confine) as watch:
         subprocess.run([program], check=True, timeout=TIMEOUT, user=NOBODY, group=NOBODY, extra_groups=[])
-        assert " hard " in watch.wait_for(IDS[0])
+        assert "\thard\t" in watch.wait_for(IDS[0])
         assert watch.end() == DONE
     assert not any("error" in message or "not tell" in message for message in watch.messages), watch.messages
 
