@@ -91,7 +91,7 @@ def test_offline_needs_the_owner_or_root(mount, faults, env, tmp_path):
     assert failed.stdout == "" and "it is read-only here, so it cannot be told" in failed.stderr
     assert read(kept.artifact("cd" * 20)) == errno.ENOENT and server.count() > before
     assert "no mount of bidfs" in offline(env, "offline", "on", tmp_path, status=1).stderr
-    assert "neither 'on' nor 'off'" in offline(env, "offline", "perhaps", status=2).stderr
+    assert "one of off, on" in offline(env, "offline", "perhaps", status=2).stderr
 
 
 def test_offline_fails_without_a_mount_to_change(needs_root, mount, faults, env, place):
