@@ -262,7 +262,7 @@ def test_get_requires_a_signature(get, mount, faults, altered, program, store, s
     done = get(program, server.url, "--require=signed", more=signer.env)
     assert pathlib.Path(done.stdout.rstrip("\n")).read_bytes() == program.read()
     get(program, "", "--require=signed", more=signer.env)
-    assert "neither 'signed' nor 'any'" in get(program, "", "--require=sealed", status=2).stderr
+    assert "one of any, signed" in get(program, "", "--require=sealed", status=2).stderr
     mount(at=store)
     assert "mount it with '-o require=signed'" in get(program, "", "--require=signed", status=1).stderr
 
