@@ -173,47 +173,14 @@ static bool evict_for(struct bid_space *space, uint64_t needed)
 	return enough && r == 0;
 }
 
-/* Return the bytes that @bytes more lack, beside all reservations and the bytes to keep free. */
-static uint64_t lacking_bytes(struct bid_space *space, uint64_t bytes, uint64_t *ret_needed)
-{
-	*ret_needed = space->limits.min_free + atomic_load(&space->reserved) + bytes;
-	return bid_space_missing(space, *ret_needed);
-}
-
-/*
- * Check the next @bytes of a file of unknown size with @written bytes so far. The disk must have room for them, and the file must
- * stay below the size limit of all downloads. @evict and the result are as in reserve_bytes(). @space may be NULL.
- */
-static int check_more(struct bid_space *space, uint64_t written, uint64_t bytes, bool evict)
+int bid_space_reserve(struct bid_space *space, uint64_t bytes, bool evict, uint64_t *ret_left)
 {
 	uint64_t needed, lacks;
 
 	if (!space)
 		return 0;
-	if (space->limits.cache_size > 0 && written > space->limits.cache_size)
-		return -ENOSPC;
-	lacks = lacking_bytes(space, bytes, &needed);
-	if (lacks == 0)
-		return 0;
-	if (!may_search(space, lacks))
-		return -ENOSPC;
-	if (!evict)
-		return -EAGAIN;
-	return evict_for(space, needed) ? 0 : -ENOSPC;
-}
-
-/*
- * Reserve room for @bytes until release_bytes(), beside other reservations and the bytes to keep free. Returns 0, or -ENOSPC
- * with the available bytes in *@ret_left. If eviction can make room, @evict evicts, and may block for long; without @evict the
- * result is -EAGAIN. @space may be NULL: a store without writes.
- */
-static int reserve_bytes(struct bid_space *space, uint64_t bytes, bool evict, uint64_t *ret_left)
-{
-	uint64_t needed, lacks;
-
-	if (!space)
-		return 0;
-	lacks = lacking_bytes(space, bytes, &needed);
+	needed = space->limits.min_free + atomic_load(&space->reserved) + bytes;
+	lacks = bid_space_missing(space, needed);
 	if (lacks > 0) {
 		bool may = may_search(space, lacks);
 
@@ -228,87 +195,8 @@ static int reserve_bytes(struct bid_space *space, uint64_t bytes, bool evict, ui
 	return 0;
 }
 
-/* Release @bytes of a reservation: they were written, or never will be. @space may be NULL. */
-static void release_bytes(struct bid_space *space, uint64_t bytes)
+void bid_space_release(struct bid_space *space, uint64_t bytes)
 {
 	if (space)
 		atomic_fetch_sub(&space->reserved, bytes);
-}
-
-static int set_need(struct bid_reservation *reservation, enum bid_reserve_need what, uint64_t wanted)
-{
-	reservation->need = what;
-	reservation->wanted = wanted;
-	return -EAGAIN;
-}
-
-static int reserve_whole(struct bid_reservation *reservation, uint64_t size, bool evict, uint64_t *ret_left)
-{
-	int r = size > 0 ? reserve_bytes(reservation->space, size, evict, ret_left) : 0;
-
-	if (r == 0)
-		reservation->reserved = size;
-	return r;
-}
-
-int bid_reservation_expect(struct bid_reservation *reservation, uint64_t size, uint64_t *ret_left)
-{
-	int r;
-
-	bid_reservation_release(reservation);
-	r = reserve_whole(reservation, size, false, ret_left);
-	return r == -EAGAIN ? set_need(reservation, BID_RESERVE_EXPECTED, size) : r;
-}
-
-int bid_reservation_took(struct bid_reservation *reservation, uint64_t len)
-{
-	uint64_t reserved = len < reservation->reserved ? len : reservation->reserved;
-	uint64_t steps = reservation->unsaid / BID_RESERVE_STEP;
-	int r;
-
-	reservation->reserved -= reserved;
-	release_bytes(reservation->space, reserved);
-	reservation->unsaid += len - reserved;
-	if (reservation->unsaid / BID_RESERVE_STEP == steps)
-		return 0;
-	r = check_more(reservation->space, reservation->unsaid, BID_RESERVE_STEP, false);
-	if (r == -EAGAIN)
-		r = reservation->unsaid <= BID_TXN_UNSAID_MAX ? set_need(reservation, BID_RESERVE_NEXT_STEP, 0) : -ENOSPC;
-	return r;
-}
-
-int bid_reservation_full(struct bid_reservation *reservation, int r, uint64_t len)
-{
-	if ((r != -ENOSPC && r != -EDQUOT) || reservation->made)
-		return r;
-	reservation->made = true;
-	len *= 2;
-	if (reservation->unsaid > 0 && len > BID_TXN_UNSAID_MAX)
-		len = BID_TXN_UNSAID_MAX;
-	return set_need(reservation, BID_RESERVE_DISK_FULL, len);
-}
-
-int bid_reservation_make(struct bid_reservation *reservation, uint64_t *ret_left)
-{
-	enum bid_reserve_need what = reservation->need;
-
-	reservation->need = BID_RESERVE_ENOUGH;
-	switch (what) {
-	case BID_RESERVE_ENOUGH:
-		break;
-	case BID_RESERVE_EXPECTED:
-		return reserve_whole(reservation, reservation->wanted, true, ret_left);
-	case BID_RESERVE_NEXT_STEP:
-		return check_more(reservation->space, reservation->unsaid, BID_RESERVE_STEP, true);
-	case BID_RESERVE_DISK_FULL:
-		return bid_space_make_room(reservation->space, reservation->wanted) ? 0 : -ENOSPC;
-	}
-	return 0;
-}
-
-void bid_reservation_release(struct bid_reservation *reservation)
-{
-	release_bytes(reservation->space, reservation->reserved);
-	reservation->reserved = reservation->unsaid = 0;
-	reservation->need = BID_RESERVE_ENOUGH;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The space of a store on its disk: limits, and reservations of writers. gc_thread.c evicts when they require it. */
+/* The space of a store on its disk: limits, and reservations of downloads. gc_thread.c evicts when they require it. */
 #ifndef BID_DISK_SPACE_H
 #define BID_DISK_SPACE_H
 
@@ -66,51 +66,13 @@ void bid_space_published(struct bid_space *space, uint64_t bytes);
 bool bid_space_make_room(struct bid_space *space, uint64_t bytes);
 
 /*
- * The space of one transaction:
- *
- *   bid_reservation_expect()	with an announced size
- *   bid_reservation_took()	after each write
- *   bid_reservation_full()	after a failed write
- *   bid_reservation_make()	after -EAGAIN of one of these; the only one that evicts and blocks
- *   bid_reservation_release()
- *
- * A body without an announced size, or beyond it, reserves BID_RESERVE_STEP at a time. Evictions serve the first BID_TXN_UNSAID_MAX
- * of such a body: an endless one must not evict the whole cache.
+ * Reserve room for @bytes beside other reservations and the bytes to keep free, until bid_space_release(). Returns 0, or -ENOSPC
+ * and the available bytes in @ret_left. If an eviction can help, evicts with @evict, which may block for long, and returns -EAGAIN
+ * without. @space may be NULL.
  */
-#define BID_RESERVE_STEP (64ULL << 20)
+int bid_space_reserve(struct bid_space *space, uint64_t bytes, bool evict, uint64_t *ret_left);
 
-enum bid_reserve_need {
-	BID_RESERVE_ENOUGH = 0,
-	BID_RESERVE_EXPECTED, /* bid_reservation_expect() */
-	BID_RESERVE_NEXT_STEP, /* bid_reservation_took() */
-	BID_RESERVE_DISK_FULL, /* bid_reservation_full() */
-};
-
-struct bid_reservation {
-	struct bid_space *space; /* borrowed; NULL for a store without writes */
-	uint64_t reserved; /* announced bytes not yet written */
-	uint64_t unsaid; /* written bytes beyond the announced ones */
-	enum bid_reserve_need need; /* reason of the last -EAGAIN */
-	uint64_t wanted; /* bytes, for BID_RESERVE_EXPECTED and BID_RESERVE_DISK_FULL */
-	bool made; /* an eviction for a full disk has run */
-};
-
-/*
- * Reserve @size bytes in place of an earlier reservation. Returns 0; -EAGAIN; or -ENOSPC if evicting cannot help. Except with 0,
- * @ret_left has the free bytes.
- */
-int bid_reservation_expect(struct bid_reservation *reservation, uint64_t size, uint64_t *ret_left);
-
-/* Count @len written bytes. Returns 0; -EAGAIN or -ENOSPC if there is no space for the next step of an unannounced body. */
-int bid_reservation_took(struct bid_reservation *reservation, uint64_t len);
-
-/* Returns -EAGAIN, once for each transaction, if @r of a write of @len bytes means a full disk; else @r. */
-int bid_reservation_full(struct bid_reservation *reservation, int r, uint64_t len);
-
-/* Evict after -EAGAIN. Blocks. Returns 0, or -ENOSPC and, with BID_RESERVE_EXPECTED, the free bytes in @ret_left. */
-int bid_reservation_make(struct bid_reservation *reservation, uint64_t *ret_left);
-
-/* End the reservation. */
-void bid_reservation_release(struct bid_reservation *reservation);
+/* Release @bytes of reservations: they were written, or never will be. @space may be NULL. */
+void bid_space_release(struct bid_space *space, uint64_t bytes);
 
 #endif

@@ -35,31 +35,28 @@
 #include "disk/store.h"
 
 enum {
-	PIECE = 64 << 10, /* bytes to write at a time */
+	PIECE = 64 << 10, /* bytes of a write: libcurl delivers 16 KiB, and each call costs */
 	PUSH = 1 << 20, /* bytes per early writeback; a smaller rest waits for the end */
 	SAMPLE = 1 << 20, /* bytes of a rejected download that go to the quarantine */
 };
 
-/*
- * The way of a transaction's bytes into its temporary file. They come in small pieces (16 KiB from libcurl), but a file system
- * takes large pieces with less work. Writeback starts while more bytes come, because a client waits for the final fsync(2).
- */
-struct writer {
-	int fd; /* borrowed */
-	XXH3_state_t *digest; /* owned; state over the bytes in the file */
-	uint8_t *buffer; /* owned; bytes not in the file yet; NULL before the first byte */
-	size_t held; /* bytes in the buffer */
-	uint64_t written; /* bytes in the file */
-	uint64_t pushed; /* bytes in the file with writeback started */
-};
+#define STEP (64ULL << 20) /* bytes to reserve at a time for a body of unknown size */
 
 struct bid_txn {
 	struct bid_store *store;
 	struct bid_request request;
 	struct bid_temp temp;
-	struct writer writer; /* writer of temp */
-	struct bid_reservation reservation; /* reservation for temp */
-	size_t interrupted; /* bytes accepted from a write that waits for room */
+	XXH3_state_t *digest; /* owned; state over the bytes in temp */
+	uint8_t buffer[PIECE]; /* bytes not in temp yet */
+	size_t held; /* bytes in buffer */
+	uint64_t written; /* bytes in temp */
+	uint64_t pushed; /* bytes in temp with writeback started */
+	uint64_t expected; /* announced bytes; 0 if unknown */
+	uint64_t allowed; /* size of temp that needs no further reservation */
+	uint64_t reserved; /* bytes reserved and not yet written */
+	uint64_t lacking; /* bytes to make room for before the next write; 0 for none */
+	bool disk_full; /* the last write has failed, not a reservation */
+	bool evicted; /* an eviction for a failed write has run, or will */
 	int no_room; /* result of making room: 0 or a negative errno */
 	bool accept; /* other bytes than the first ones */
 	char path[PATH_MAX]; /* requested path below the store; "" if none */
@@ -67,214 +64,178 @@ struct bid_txn {
 	char reason[256];
 };
 
-/* Fill the empty file @fd. Returns 0 or -ENOMEM; released in either case. */
-static int writer_init(struct writer *writer, int fd)
-{
-	*writer = (struct writer){ .fd = fd, .digest = XXH3_createState() };
-	if (!writer->digest)
-		return -ENOMEM;
-	XXH3_128bits_reset(writer->digest);
-	return 0;
-}
-
-static void writer_release(struct writer *writer)
-{
-	XXH3_freeState(writer->digest);
-	free(writer->buffer);
-	*writer = (struct writer){ .fd = -1 };
-}
-
-/* Start writeback of the file, to shorten the later fsync(2). */
-static void writer_push(struct writer *writer)
+/* Start writeback of the file while more bytes come: a client waits for the final fsync(2). */
+static void push_bytes(struct bid_txn *txn)
 {
 	/* some file systems lack it, at no loss; a write error shows in fsync(2) */
-	sync_file_range(writer->fd, (off_t)writer->pushed, (off_t)(writer->written - writer->pushed), SYNC_FILE_RANGE_WRITE);
-	writer->pushed = writer->written;
+	sync_file_range(txn->temp.fd, (off_t)txn->pushed, (off_t)(txn->written - txn->pushed), SYNC_FILE_RANGE_WRITE);
+	txn->pushed = txn->written;
 }
 
-static int put_bytes(struct writer *writer, const void *data, size_t len)
+static void release_space(struct bid_txn *txn, uint64_t bytes)
 {
-	int r = bid_pwrite_full(writer->fd, data, len, (off_t)writer->written);
-
-	if (r < 0)
-		return r;
-	XXH3_128bits_update(writer->digest, data, len);
-	writer->written += len;
-	if (writer->written - writer->pushed >= PUSH)
-		writer_push(writer);
-	return 0;
-}
-
-/* Write all accepted bytes to the file. The caller may repeat a failed call. */
-static int writer_flush(struct writer *writer)
-{
-	int r = writer->held > 0 ? put_bytes(writer, writer->buffer, writer->held) : 0;
-
-	if (r == 0)
-		writer->held = 0;
-	return r;
-}
-
-/*
- * Accept some of @len bytes, and set their number. A negative errno means none; the caller may try again. Writes short pieces to
- * the disk.
- */
-static int writer_take(struct writer *writer, const void *data, size_t len, size_t *ret_taken)
-{
-	int r = writer->held == PIECE ? writer_flush(writer) : 0;
-
-	if (r == 0 && writer->held == 0 && len >= PIECE) {
-		len = PIECE;
-		r = put_bytes(writer, data, len);
-	} else if (r == 0) {
-		if (!writer->buffer)
-			writer->buffer = malloc(PIECE);
-		if (!writer->buffer)
-			return -ENOMEM;
-		if (len > PIECE - writer->held)
-			len = PIECE - writer->held;
-		memcpy(writer->buffer + writer->held, data, len);
-		writer->held += len;
-	}
-	if (r == 0)
-		*ret_taken = len;
-	return r;
-}
-
-/* Begin anew, with an empty file. Returns 0 or as ftruncate(2). */
-static int writer_reset(struct writer *writer)
-{
-	if (ftruncate(writer->fd, 0) < 0)
-		return -errno;
-	writer->held = 0;
-	writer->written = writer->pushed = 0;
-	XXH3_128bits_reset(writer->digest);
-	return 0;
-}
-
-/* Bytes taken. */
-static uint64_t writer_size(const struct writer *writer)
-{
-	return writer->written + writer->held;
-}
-
-/* Translate the result @r of @len more bytes: -EAGAIN if bid_txn_make_room() may help, else @r. */
-static int without_room(struct bid_txn *txn, int r, size_t len)
-{
-	return bid_reservation_full(&txn->reservation, r, writer_size(&txn->writer) + len);
-}
-
-/* As without_room(), and make room. Returns true if the caller can try again. Blocks. */
-static bool may_retry(struct bid_txn *txn, int r, size_t len)
-{
-	return without_room(txn, r, len) == -EAGAIN && bid_txn_make_room(txn) == 0;
+	if (bytes > txn->reserved)
+		bytes = txn->reserved;
+	bid_space_release(bid_store_space(txn->store), bytes);
+	txn->reserved -= bytes;
 }
 
 /* Open the temporary file once. */
 static int open_temp(struct bid_txn *txn)
 {
-	int r = txn->temp.fd < 0 ? bid_temp_new(txn->store, false, &txn->temp) : 0;
+	return txn->temp.fd < 0 ? bid_temp_new(txn->store, false, &txn->temp) : 0;
+}
+
+static int write_bytes(struct bid_txn *txn, const void *data, size_t len)
+{
+	int r = open_temp(txn);
 
 	if (r == 0)
-		txn->writer.fd = txn->temp.fd;
+		r = bid_pwrite_full(txn->temp.fd, data, len, (off_t)txn->written);
+	if (r < 0)
+		return r;
+	XXH3_128bits_update(txn->digest, data, len);
+	txn->written += len;
+	release_space(txn, len);
+	if (txn->written - txn->pushed >= PUSH)
+		push_bytes(txn);
+	return 0;
+}
+
+/* Write all accepted bytes to the file. The caller may repeat a failed call. */
+static int flush_bytes(struct bid_txn *txn)
+{
+	int r = write_bytes(txn, txn->buffer, txn->held);
+
+	if (r == 0)
+		txn->held = 0;
 	return r;
+}
+
+/* Accept all bytes, or none. */
+static int put_bytes(struct bid_txn *txn, const void *data, size_t len)
+{
+	int r = txn->held + len > sizeof(txn->buffer) ? flush_bytes(txn) : 0;
+
+	if (r < 0 || len > sizeof(txn->buffer))
+		return r < 0 ? r : write_bytes(txn, data, len);
+	memcpy(txn->buffer + txn->held, data, len);
+	txn->held += len;
+	return 0;
+}
+
+/* Bytes accepted. */
+static uint64_t size_of(const struct bid_txn *txn)
+{
+	return txn->written + txn->held;
 }
 
 int bid_txn_begin(struct bid_store *store, const struct bid_request *request, struct bid_txn **ret_txn)
 {
 	struct bid_txn *txn;
-	int r;
 
 	if (!bid_request_valid(request) || (!bid_kind_is_elf(request->kind) && !bid_kind_has_detail(request->kind)))
 		return -EINVAL;
+	if (!bid_store_writable(store))
+		return -EROFS;
 	txn = calloc(1, sizeof(*txn));
 	if (!txn)
 		return -ENOMEM;
 	txn->store = store;
 	txn->request = bid_request_keep(request);
 	txn->temp = BID_TEMP_NONE;
-	txn->reservation.space = bid_store_space(store);
-	r = writer_init(&txn->writer, -1);
-	/* on a full disk the first write opens the file */
-	if (r == 0)
-		r = without_room(txn, open_temp(txn), 0);
-	if (r < 0 && r != -EAGAIN) {
+	txn->allowed = STEP;
+	txn->digest = XXH3_createState();
+	if (!txn->digest) {
 		bid_txn_free(txn);
-		return r;
+		return -ENOMEM;
 	}
+	XXH3_128bits_reset(txn->digest);
 	*ret_txn = txn;
 	return 0;
 }
 
-static int explain_expected(struct bid_txn *txn, int r, uint64_t size, uint64_t left)
+/* Translate the result @r of a write of @len bytes: -EAGAIN if bid_txn_make_room() may help, once for each transaction; else @r. */
+static int without_room(struct bid_txn *txn, int r, size_t len)
 {
-	if (r == -ENOSPC)
-		snprintf(txn->reason, sizeof(txn->reason), "%s for %llu bytes, but for %llu", strerror(ENOSPC),
-			 (unsigned long long)size, (unsigned long long)left);
-	return r;
+	if ((r != -ENOSPC && r != -EDQUOT) || txn->evicted)
+		return r;
+	txn->evicted = txn->disk_full = true;
+	txn->lacking = 2 * (size_of(txn) + len);
+	if (txn->expected == 0 && txn->lacking > BID_TXN_UNSAID_MAX)
+		txn->lacking = BID_TXN_UNSAID_MAX;
+	return -EAGAIN;
 }
 
-static int explain_next_step(struct bid_txn *txn, int r)
+/* As without_room(), and make room. Returns true if the caller can try again. Blocks. */
+static bool may_retry(struct bid_txn *txn, int r)
 {
-	if (r == -ENOSPC)
+	return without_room(txn, r, 0) == -EAGAIN && bid_txn_make_room(txn) == 0;
+}
+
+/* Reserve @bytes more. Returns as bid_space_reserve(), and explains -ENOSPC. */
+static int reserve_space(struct bid_txn *txn, uint64_t bytes, bool evict)
+{
+	uint64_t left = 0;
+	int r = bid_space_reserve(bid_store_space(txn->store), bytes, evict, &left);
+
+	/* an endless body must not evict the whole cache */
+	if (r == -EAGAIN && size_of(txn) > txn->expected + BID_TXN_UNSAID_MAX)
+		r = -ENOSPC;
+	if (r == -EAGAIN) {
+		txn->disk_full = false;
+		txn->lacking = bytes;
+	} else if (r == 0) {
+		txn->reserved += bytes;
+		txn->allowed += bytes;
+	} else if (bytes == txn->expected) {
+		snprintf(txn->reason, sizeof(txn->reason), "%s for %llu bytes, but for %llu", strerror(-r),
+			 (unsigned long long)bytes, (unsigned long long)left);
+	} else {
 		snprintf(txn->reason, sizeof(txn->reason), "%s for more than %llu bytes, and nothing tells how many there are",
-			 strerror(-r), (unsigned long long)writer_size(&txn->writer));
+			 strerror(-r), (unsigned long long)size_of(txn));
+	}
 	return r;
 }
 
 int bid_txn_make_room(struct bid_txn *txn)
 {
-	enum bid_reserve_need need = txn->reservation.need;
-	uint64_t left = 0;
-	int r = bid_reservation_make(&txn->reservation, &left);
+	uint64_t bytes = txn->lacking;
 
-	if (need == BID_RESERVE_EXPECTED)
-		txn->no_room = explain_expected(txn, r, txn->reservation.wanted, left);
-	else if (need == BID_RESERVE_NEXT_STEP)
-		txn->no_room = explain_next_step(txn, r);
+	txn->lacking = 0;
+	if (bytes == 0)
+		return 0;
 	/* else the write itself says so once more */
-	return r;
+	if (txn->disk_full)
+		return bid_space_make_room(bid_store_space(txn->store), bytes) ? 0 : -ENOSPC;
+	txn->no_room = reserve_space(txn, bytes, true);
+	return txn->no_room;
 }
 
 int bid_txn_expect(struct bid_txn *txn, uint64_t size)
 {
-	uint64_t left = 0;
-	int r = explain_expected(txn, bid_reservation_expect(&txn->reservation, size, &left), size, left);
-
-	/* the caller has this error; the next write must not repeat it */
+	release_space(txn, txn->reserved);
+	txn->lacking = 0;
+	/* the caller has the error of an earlier one; the next write must not repeat it */
 	txn->no_room = 0;
-	return r;
-}
-
-/* Accept as many of @len bytes as fit without evicting. */
-static int take_bytes(struct bid_txn *txn, const uint8_t *data, size_t len, size_t *ret_taken)
-{
-	int r = open_temp(txn);
-
-	if (r == 0)
-		r = writer_take(&txn->writer, data, len, ret_taken);
-	if (r < 0)
-		return without_room(txn, r, len);
-	return explain_next_step(txn, bid_reservation_took(&txn->reservation, *ret_taken));
+	txn->expected = size;
+	txn->allowed = size > 0 ? 0 : STEP;
+	return size > 0 ? reserve_space(txn, size, false) : 0;
 }
 
 int bid_txn_try_write(struct bid_txn *txn, const void *data, size_t len)
 {
-	size_t at = txn->interrupted < len ? txn->interrupted : len;
+	struct bid_space *space = bid_store_space(txn->store);
 	int r = txn->no_room;
 
-	if (r == 0 && txn->reservation.need != BID_RESERVE_ENOUGH)
+	if (r == 0 && txn->lacking > 0)
 		return -EAGAIN;
-	txn->interrupted -= at;
-	while (r == 0 && at < len) {
-		size_t taken = 0;
-
-		r = take_bytes(txn, (const uint8_t *)data + at, len - at, &taken);
-		at += taken;
+	if (r == 0 && size_of(txn) + len > txn->allowed) {
+		if (space && space->limits.cache_size > 0 && size_of(txn) > space->limits.cache_size)
+			return -ENOSPC;
+		r = reserve_space(txn, len > STEP ? len : STEP, false);
 	}
-	if (r == -EAGAIN)
-		txn->interrupted = at;
-	return r;
+	return r < 0 ? r : without_room(txn, put_bytes(txn, data, len), len);
 }
 
 int bid_txn_write(struct bid_txn *txn, const void *data, size_t len)
@@ -283,18 +244,6 @@ int bid_txn_write(struct bid_txn *txn, const void *data, size_t len)
 
 	while ((r = bid_txn_try_write(txn, data, len)) == -EAGAIN)
 		bid_txn_make_room(txn);
-	return r;
-}
-
-static int flush_writer(struct bid_txn *txn)
-{
-	int r;
-
-	do {
-		r = open_temp(txn);
-		if (r == 0)
-			r = writer_flush(&txn->writer);
-	} while (may_retry(txn, r, 0));
 	return r;
 }
 
@@ -312,10 +261,11 @@ int bid_txn_set_path(struct bid_txn *txn, const char *path)
 
 int bid_txn_reset(struct bid_txn *txn)
 {
-	bid_reservation_release(&txn->reservation);
-	txn->interrupted = 0;
-	txn->no_room = 0;
-	return txn->temp.fd < 0 ? 0 : writer_reset(&txn->writer);
+	bid_txn_expect(txn, 0);
+	txn->held = 0;
+	txn->written = txn->pushed = 0;
+	XXH3_128bits_reset(txn->digest);
+	return txn->temp.fd >= 0 && ftruncate(txn->temp.fd, 0) < 0 ? -errno : 0;
 }
 
 struct bid_id bid_txn_alt(const struct bid_txn *txn)
@@ -337,11 +287,11 @@ int bid_txn_quarantine(struct bid_txn *txn)
 {
 	char name[NAME_MAX + 1];
 	bid_auto_fd int dir = -1;
-	int r = flush_writer(txn);
+	int r = flush_bytes(txn);
 
 	if (r == 0)
 		r = bid_quarantine_open(txn->store, &txn->request, &dir, name);
-	if (r == 0 && writer_size(&txn->writer) > SAMPLE && ftruncate(txn->temp.fd, SAMPLE) < 0)
+	if (r == 0 && txn->written > SAMPLE && ftruncate(txn->temp.fd, SAMPLE) < 0)
 		r = -errno;
 	if (r == 0 && fchmod(txn->temp.fd, 0400) < 0)
 		r = -errno;
@@ -352,8 +302,8 @@ void bid_txn_free(struct bid_txn *txn)
 {
 	if (!txn)
 		return;
-	bid_reservation_release(&txn->reservation);
-	writer_release(&txn->writer);
+	release_space(txn, txn->reserved);
+	XXH3_freeState(txn->digest);
 	bid_temp_release(&txn->temp);
 	bid_request_release(&txn->request);
 	free(txn);
@@ -471,7 +421,7 @@ static int write_record(struct bid_txn *txn, const struct bid_request *request, 
 						     .request = *request,
 						     .origin = origin,
 						     .digest = digest,
-						     .size = writer_size(&txn->writer),
+						     .size = txn->written,
 					     });
 
 	if (r < 0)
@@ -549,11 +499,13 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *given, struct b
 	bool ours;
 	int r;
 
-	r = flush_writer(txn);
+	do
+		r = flush_bytes(txn);
+	while (may_retry(txn, r));
 	if (r < 0)
 		return r;
 	/* the whole of a small file: the disk works during the examination */
-	writer_push(&txn->writer);
+	push_bytes(txn);
 	r = bid_examine_for(txn->temp.fd, &txn->request, txn->reason, sizeof(txn->reason), &info);
 	if (r == 0 && origin)
 		r = check_signature(txn, origin, signer);
@@ -561,7 +513,7 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *given, struct b
 		return r;
 	txn->alt = info.alt;
 	request = (struct bid_request){ .id = info.id, .kind = txn->request.kind, .detail = txn->request.detail };
-	bid_digest_format(XXH3_128bits_digest(txn->writer.digest), digest);
+	bid_digest_format(XXH3_128bits_digest(txn->digest), digest);
 	/* a signature is better evidence than the order of two downloads */
 	txn->accept |= origin && origin->signer;
 	r = check_first(txn, &request, digest);
@@ -575,13 +527,13 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *given, struct b
 		bid_evict_unsigned(txn->store, &request);
 	do
 		r = publish_recorded(txn, &request, origin, digest, &file, &ours);
-	while (may_retry(txn, r, 0));
+	while (may_retry(txn, r));
 	if (r < 0)
 		return r;
 	if (ours && origin) {
 		note_first(txn, &request, digest);
 		/* only after the record, which makes the file count */
-		bid_space_published(bid_store_space(txn->store), writer_size(&txn->writer));
+		bid_space_published(bid_store_space(txn->store), txn->written);
 	}
 	*ret_file = file;
 	return 0;
