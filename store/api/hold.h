@@ -30,8 +30,8 @@ uint64_t bid_hold_source(const char *name);
 uint64_t bid_hold_key(const struct bid_request *request, uint64_t sources);
 
 /*
- * Take the lock of @key without waiting. Returns 0, also if @holds already has it: each take needs its drop. Returns -EBUSY if
- * another process has it, or another negative errno on a file system without locks, or with locks that hang.
+ * Take the lock of @key without waiting. Returns 0, also if @holds already has it: the first drop then releases it. Returns
+ * -EBUSY if another process has it, or another negative errno on a file system without locks, or with locks that hang.
  */
 int bid_holds_take(struct bid_holds *holds, uint64_t key);
 

@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,23 +20,12 @@
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 
-/* a key held by this process */
-struct hold {
-	uint64_t key;
-	unsigned times;
-	LIST_ENTRY(hold) link;
-};
-
-LIST_HEAD(hold_list, hold);
-
 #define HANG_S 1
 
 struct bid_holds {
 	struct bid_store *store; /* borrowed */
-	pthread_mutex_t lock; /* guards everything below */
+	pthread_mutex_t lock; /* guards fd; held during a system call for a lock */
 	int fd; /* -1 until the first use */
-	size_t n;
-	struct hold_list held;
 };
 
 int bid_holds_new(struct bid_store *store, struct bid_holds **ret_holds)
@@ -55,14 +43,8 @@ int bid_holds_new(struct bid_store *store, struct bid_holds **ret_holds)
 
 void bid_holds_free(struct bid_holds *holds)
 {
-	struct hold *hold;
-
 	if (!holds)
 		return;
-	while ((hold = LIST_FIRST(&holds->held))) {
-		LIST_REMOVE(hold, link);
-		free(hold);
-	}
 	bid_close(holds->fd);
 	pthread_mutex_destroy(&holds->lock);
 	free(holds);
@@ -91,24 +73,14 @@ uint64_t bid_hold_key(const struct bid_request *request, uint64_t sources)
 	return XXH3_64bits(&what, sizeof(what)) >> 2;
 }
 
-static struct hold *find_hold(struct bid_holds *holds, uint64_t key)
-{
-	struct hold *hold = LIST_FIRST(&holds->held);
-
-	while (hold && hold->key != key)
-		hold = LIST_NEXT(hold, link);
-	return hold;
-}
-
-/* Open the file, again if another process has removed it. */
+/* Open the file, again if another process has removed it. The locks in a removed file end: they cost a second download at most. */
 static int open_file(struct bid_holds *holds)
 {
 	struct stat st;
 
-	if (holds->fd >= 0 && (holds->n > 0 || (fstat(holds->fd, &st) == 0 && st.st_nlink > 0)))
+	if (holds->fd >= 0 && fstat(holds->fd, &st) == 0 && st.st_nlink > 0)
 		return 0;
-	bid_close(holds->fd);
-	holds->fd = -1;
+	bid_close(bid_steal_fd(&holds->fd));
 	return bid_lock_file_open(holds->store, BID_LAYOUT_FETCHING, BID_LAYOUT_PRIVATE, &holds->fd);
 }
 
@@ -119,33 +91,6 @@ static int set_lock(int fd, uint64_t key, short type)
 	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
 		return 0;
 	return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
-}
-
-/* Under the lock. */
-static int take_hold(struct bid_holds *holds, uint64_t key)
-{
-	struct hold *known = find_hold(holds, key);
-	bid_auto_free struct hold *hold = NULL;
-	int r;
-
-	if (known) {
-		known->times++;
-		return 0;
-	}
-	hold = calloc(1, sizeof(*hold));
-	if (!hold)
-		return -ENOMEM;
-	r = open_file(holds);
-	if (r == 0)
-		r = set_lock(holds->fd, key, F_WRLCK);
-	if (r < 0)
-		return r;
-	hold->key = key;
-	hold->times = 1;
-	LIST_INSERT_HEAD(&holds->held, hold, link);
-	holds->n++;
-	bid_steal(hold);
-	return 0;
 }
 
 /* Lock @holds, unless another thread has it for long: the lock service of an NFS server may hang. */
@@ -164,24 +109,18 @@ int bid_holds_take(struct bid_holds *holds, uint64_t key)
 
 	if (!lock_holds(holds))
 		return -ETIMEDOUT;
-	r = take_hold(holds, key);
+	r = open_file(holds);
+	if (r == 0)
+		r = set_lock(holds->fd, key, F_WRLCK);
 	pthread_mutex_unlock(&holds->lock);
 	return r;
 }
 
 void bid_holds_drop(struct bid_holds *holds, uint64_t key)
 {
-	struct hold *hold;
-
 	/* otherwise the lock ends with the process */
 	if (!lock_holds(holds))
 		return;
-	hold = find_hold(holds, key);
-	if (hold && --hold->times == 0) {
-		set_lock(holds->fd, key, F_UNLCK);
-		LIST_REMOVE(hold, link);
-		holds->n--;
-		free(hold);
-	}
+	set_lock(holds->fd, key, F_UNLCK);
 	pthread_mutex_unlock(&holds->lock);
 }
