@@ -37,33 +37,16 @@ static int note_path(int dir, const char *path)
 	return 1;
 }
 
-/*
- * Update the time of the fan-out directory, because caches of names watch it. A second name for an id does not change it otherwise.
- */
-static void touch_fanout(struct bid_store *store, const char *notes)
-{
-	bid_auto_fd int fanout = -1;
-	char path[BID_LAYOUT_MAX];
-
-	snprintf(path, sizeof(path), "%.*s", (int)(strrchr(notes, '/') - notes), notes);
-	if (bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &fanout) == 0)
-		futimens(fanout, NULL);
-}
-
 int bid_names_note(struct bid_store *store, const struct bid_id *id, const char *path)
 {
 	char notes[BID_LAYOUT_MAX], where[PATH_MAX];
 	bid_auto_fd int dir = -1;
 	int r = bid_beneath_mkdirs(bid_store_root(store), notes_of(id, notes), false, &dir);
-	bool new;
 
 	if (r == 0)
 		r = note_path(dir, path);
-	new = r > 0;
-	if (new &&bid_one_where(store, id, where, sizeof(where)) == 0)
+	if (r > 0 && bid_one_where(store, id, where, sizeof(where)) == 0)
 		r = note_path(dir, where);
-	if (new)
-		touch_fanout(store, notes);
 	return r < 0 ? r : 0;
 }
 
