@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 
+#include "api/absence.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -54,6 +55,8 @@ static void take_answer(void *user, const struct bid_result *result)
 		if (asprintf(&wanted->why, "%s: %s", why->source, why->text ? why->text : bid_outcome_name(why->outcome)) < 0)
 			wanted->why = NULL;
 	}
+	if (wanted->story)
+		ctl_story_take(wanted->story, result);
 	eventfd_write(wanted->event, 1);
 }
 
@@ -98,7 +101,12 @@ static void draw(const struct fetching *fetching, struct ctl_progress *line)
 {
 	struct ctl_progress_sum sum = { .done = fetching->ended, .all = fetching->n };
 	struct bid_source_stats stats;
+	struct bid_progress one;
 
+	if (fetching->n == 1 && bid_broker_progress(fetching->broker, fetching->wanted->handle, &one) == 0) {
+		ctl_progress_draw(line, &one);
+		return;
+	}
 	for (size_t i = 0; bid_broker_source_stats(fetching->broker, i, &stats) == 0; i++)
 		sum.received += stats.bytes;
 	bid_broker_each_download(fetching->broker, add_received, &sum);
@@ -121,6 +129,19 @@ static void wait_for_some(struct fetching *fetching, struct ctl_progress *line)
 		fetching->redraw_ms = bid_clock_ms() + REDRAW_MS;
 		draw(fetching, line);
 	}
+}
+
+/* Copy the negative cache entries of the servers behind a result without requests into its story. */
+static void recall(struct bid_broker *broker, struct bid_store *store, const struct ctl_wanted *wanted)
+{
+	struct bid_absences *absences = NULL;
+	struct bid_source_stats stats;
+
+	if (wanted->remembered_s == 0 || bid_absences_new(store, NULL, NULL, &absences) < 0)
+		return;
+	for (size_t i = 0; bid_broker_source_stats(broker, i, &stats) == 0; i++)
+		ctl_story_recall(wanted->story, stats.name, bid_absences_ttl(absences, &wanted->request, stats.name));
+	bid_absences_free(absences);
 }
 
 static enum ctl_status fetch(struct fetching *fetching, const sigset_t *interrupts)
@@ -155,14 +176,15 @@ enum ctl_status ctl_fetch_all(const struct ctl *ctl, struct bid_store *store, st
 	status = ctl_sources_init(&sources, ctl, store);
 	fetching.broker = sources.broker;
 	/* the report of each artifact includes the servers' responses, so the broker's warnings would repeat them */
-	if (!ctl->verbose)
+	if (!ctl->verbose || wanted->story)
 		bid_log_init("bidctl", BID_LOG_ERROR);
 	if (status == CTL_DONE)
 		status = fetch(&fetching, &interrupts);
+	if (status == CTL_DONE && ctl->verbose && wanted->story)
+		recall(sources.broker, store, wanted);
 	/* joins the threads, which write to @wanted */
 	ctl_sources_release(&sources);
-	if (!ctl->verbose)
-		bid_log_init("bidctl", BID_LOG_WARNING);
+	bid_log_init("bidctl", ctl->quiet ? BID_LOG_ERROR : ctl->verbose ? BID_LOG_INFO : BID_LOG_WARNING);
 	bid_close(fetching.event);
 	bid_close(fetching.signals);
 	sigprocmask(SIG_SETMASK, &before, NULL);

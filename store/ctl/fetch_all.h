@@ -4,6 +4,7 @@
 #define BID_CTL_FETCH_ALL_H
 
 #include "ctl/ctl.h"
+#include "ctl/story.h"
 
 struct ctl_wanted {
 	struct bid_request request;
@@ -13,6 +14,7 @@ struct ctl_wanted {
 	bool changed; /* @why says that this server has other bytes than the first download */
 	unsigned remembered_s; /* with -ENOENT: remaining seconds of the negative cache entry; 0 without one */
 	uint64_t bytes; /* received, successful or not */
+	struct ctl_story *story; /* receives all responses, for the caller to report; NULL for none. Borrowed */
 	uint64_t handle; /* request handle; 0 without a request */
 	int event; /* eventfd that signals its end; borrowed */
 };

@@ -2,12 +2,8 @@
 /* bidctl get */
 #include <errno.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/signalfd.h>
 #include <time.h>
 
 #include <bid/error.h>
@@ -18,17 +14,15 @@
 #include "base/mount.h"
 #include "base/path.h"
 #include "ctl/cover.h"
+#include "ctl/fetch_all.h"
 #include "ctl/get_many.h"
 #include "ctl/output.h"
-#include "ctl/signals.h"
 #include "ctl/sources.h"
 #include "ctl/story.h"
 
-enum { REDRAW_MS = 100, NAME_MAX_SIZE = BID_DETAIL_MAX + BID_ID_HEX_MAX + 64 };
+enum { NAME_MAX_SIZE = BID_DETAIL_MAX + BID_ID_HEX_MAX + 64 };
 
-/* Result. The broker's thread writes it before it signals the event. */
 struct get_answer {
-	int event; /* eventfd; owned */
 	int error;
 	int untold; /* error of the refresh of the mount over the store, or 0 */
 	bool offline; /* the mount over the store has orders to use no server */
@@ -40,50 +34,6 @@ static void answer_release(struct get_answer *answer)
 {
 	ctl_story_release(&answer->story);
 	bid_file_release(&answer->file);
-	bid_close(answer->event);
-}
-
-/* bid_broker_fn */
-static void take_answer(void *user, const struct bid_result *result)
-{
-	struct get_answer *answer = user;
-	uint64_t count = 1;
-
-	answer->error = result->error;
-	if (result->error == 0) {
-		answer->file = *result->file;
-		result->file->fd = -1;
-	}
-	ctl_story_take(&answer->story, result);
-	if (write(answer->event, &count, sizeof(count)) < 0)
-		bid_debug("%s: an answer is not announced", strerror(errno));
-}
-
-/* Wait for the result. Returns the signal that cancelled the request, or 0. */
-static int wait_for(struct bid_broker *broker, uint64_t handle, const struct get_answer *answer, int signals)
-{
-	struct pollfd fds[] = { { .fd = answer->event, .events = POLLIN }, { .fd = signals, .events = POLLIN } };
-	struct ctl_progress line = { 0 };
-	struct bid_progress progress;
-	struct signalfd_siginfo caught;
-	uint64_t count;
-	int given_up = 0;
-
-	while (!(fds[0].revents & POLLIN)) {
-		if (poll(fds, 2, ctl_progress_wanted() ? REDRAW_MS : -1) < 0 && errno != EINTR)
-			break;
-		if (fds[1].revents & POLLIN && read(signals, &caught, sizeof(caught)) == sizeof(caught)) {
-			given_up = (int)caught.ssi_signo;
-			bid_broker_cancel(broker, handle);
-		} else if (!(fds[0].revents & POLLIN) && bid_broker_progress(broker, handle, &progress) == 0) {
-			ctl_progress_draw(&line, &progress);
-		}
-	}
-	/* the read orders this thread after the writes of the broker's thread */
-	if (read(answer->event, &count, sizeof(count)) < 0)
-		bid_debug("%s: an answer is not read", strerror(errno));
-	ctl_progress_clear(&line);
-	return given_up;
 }
 
 /* Name the artifact for a message: "elf of 'ID'", "section '.text' of 'ID'". Returns @buf. */
@@ -130,38 +80,22 @@ static int refresh(const struct ctl *ctl, const struct bid_store *store, const s
 	return ctl->refresh || ctl->accept ? ctl_cover_refresh(bid_store_path(store), request, ctl->accept) : 0;
 }
 
-/*
- * Submit the request to the broker, and wait for the result or a signal. Returns 0 or a signal's number; fills @answer in either
- * case.
- */
-static int ask(struct ctl_sources *sources, const struct bid_request *request, const sigset_t *interrupts,
-	       struct get_answer *answer)
+/* Download the artifact unless it is stored, and open it. Returns CTL_DONE whatever the result, or as ctl_fetch_all(). */
+static enum ctl_status fetch(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request,
+			     struct get_answer *answer)
 {
-	bid_auto_fd int signals = -1;
-	uint64_t handle;
+	struct ctl_wanted wanted = { .request = *request, .story = &answer->story };
+	enum ctl_status status = ctl_fetch_all(ctl, store, &wanted, 1);
 
-	answer->error = bid_broker_find(sources->broker, request, &answer->file, &answer->story.remembered_s);
-	if (answer->error != -EINPROGRESS)
-		return 0;
-
-	signals = signalfd(-1, interrupts, SFD_CLOEXEC);
-	if (signals >= 0)
-		answer->event = eventfd(0, EFD_CLOEXEC);
-	if (answer->event < 0) {
-		answer->error = -errno;
-		return 0;
-	}
-	answer->error = bid_broker_handle(sources->broker, take_answer, answer, &handle);
-	if (answer->error < 0)
-		return 0;
-	/* bidctl reports the servers' responses at the end, one line for each, so the broker's warnings would repeat them */
-	bid_log_init("bidctl", BID_LOG_ERROR);
-	bid_broker_fetch(sources->broker, handle, request);
-	return wait_for(sources->broker, handle, answer, signals);
+	free(wanted.why);
+	answer->error = wanted.error;
+	answer->story.remembered_s = wanted.remembered_s;
+	if (status == CTL_DONE && answer->error == 0)
+		answer->error = bid_store_find(store, request, &answer->file);
+	return status;
 }
 
-/* Return the path that opens @file again. */
-static int path_of(const struct bid_file *file, char *ret_path, size_t size)
+int ctl_file_path(const struct bid_file *file, char *ret_path, size_t size)
 {
 	struct stat st;
 	int r = bid_path_of(file->fd, ret_path, size);
@@ -174,35 +108,33 @@ static int path_of(const struct bid_file *file, char *ret_path, size_t size)
 	return 0;
 }
 
-/* Download the dwz file that @file refers to: debug information shrunk by dwz(1) needs it. Returns 0 or a signal's number. */
-static int get_along(const struct ctl *ctl, struct bid_store *store, struct ctl_sources *sources, const struct bid_file *file,
-		     const sigset_t *interrupts)
+/* Download the dwz file that debug information refers to: debug information shrunk by dwz(1) needs it. */
+static enum ctl_status get_along(const struct ctl *ctl, struct bid_store *store, const struct bid_file *file)
 {
-	struct get_answer answer = { .event = -1, .file = BID_FILE_NONE };
+	struct get_answer answer = { .file = BID_FILE_NONE };
 	struct bid_request request = { .kind = BID_KIND_DEBUGINFO };
 	struct bid_elf_info info;
 	char hex[BID_ID_HEX_MAX];
-	int caught;
+	enum ctl_status status;
 
 	if (!bid_kind_is_elf(file->kind) || bid_elf_examine(file->fd, &info) < 0 || info.alt.len == 0)
-		return 0;
+		return CTL_DONE;
 	request.id = info.alt;
 	/* the refresh for the file itself reported a lack of permission, if the file was absent */
 	refresh(ctl, store, &request);
-	caught = ask(sources, &request, interrupts, &answer);
-	bid_log_init("bidctl", BID_LOG_WARNING);
-	if (answer.error < 0 && answer.error != -EINTR)
+	status = fetch(ctl, store, &request, &answer);
+	if (status == CTL_DONE && answer.error < 0)
 		bid_warning("%s: the dwz file that it refers to, without which most of it cannot be read: debuginfo of '%s'",
 			    bid_strerror(answer.error), bid_id_format(&info.alt, hex));
 	answer_release(&answer);
-	return caught;
+	return status;
 }
 
 static enum ctl_status deliver(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request,
 			       const struct get_answer *answer)
 {
 	char path[PATH_MAX], name[NAME_MAX_SIZE], hex[BID_ID_HEX_MAX];
-	int r = path_of(&answer->file, path, sizeof(path));
+	int r = ctl_file_path(&answer->file, path, sizeof(path));
 
 	if (r < 0) {
 		bid_error_about(bid_id_format(&request->id, hex), r,
@@ -246,6 +178,8 @@ static const char *cause_of(const struct bid_request *request, const struct get_
 	/* EBADMSG of a server is explained in the server's line */
 	if (answer->error == -EBADMSG && answer->story.n > 0 && !answer->story.of_mount)
 		return "no server delivered what was asked for";
+	if (answer->error == -EACCES && answer->story.n == 0)
+		return "permission denied in the store or a lower store - '--lower=none' reads no lower store";
 	if (unstripped && answer->error == -EBADMSG)
 		return "the ELF file and the debuginfo in the store do not belong together";
 	if (unstripped && answer->error == -EOPNOTSUPP)
@@ -350,7 +284,7 @@ static void doubt_silence(const struct ctl *ctl, const struct bid_store *store, 
  */
 static enum ctl_status get_from_cover(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request)
 {
-	struct get_answer answer = { .event = -1, .file = BID_FILE_NONE };
+	struct get_answer answer = { .file = BID_FILE_NONE };
 	int64_t began = time(NULL);
 	enum ctl_status status;
 
@@ -367,41 +301,30 @@ static enum ctl_status get_from_cover(const struct ctl *ctl, struct bid_store *s
 
 static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request)
 {
-	struct get_answer answer = { .event = -1, .file = BID_FILE_NONE };
-	struct ctl_sources sources = CTL_SOURCES_NONE;
+	struct get_answer answer = { .file = BID_FILE_NONE };
 	int64_t began = time(NULL);
 	enum ctl_status status;
-	sigset_t interrupts;
-	int caught = 0;
 
 	if (bid_is_mount(bid_store_path(store)))
 		return get_from_cover(ctl, store, request);
-	/* before the threads start, so that they inherit the mask */
-	ctl_end_signals(&interrupts);
-	sigprocmask(SIG_BLOCK, &interrupts, NULL);
-
 	answer.untold = refresh(ctl, store, request);
 	answer.story.stored = look(store, request);
-	status = ctl_sources_init(&sources, ctl, store);
-	if (status == CTL_DONE)
-		caught = ask(&sources, request, &interrupts, &answer);
+	status = fetch(ctl, store, request, &answer);
 	if (status == CTL_DONE && answer.error == 0)
-		caught = get_along(ctl, store, &sources, &answer.file, &interrupts);
-	if (status == CTL_DONE)
+		status = get_along(ctl, store, &answer.file);
+	if (status == CTL_DONE) {
 		hear(ctl, store, request, &answer);
-	if (status == CTL_DONE)
 		doubt(store, request, began, &answer);
-	if (status == CTL_DONE)
 		doubt_silence(ctl, store, request, &answer);
-	/* joins the threads, which write to @answer */
-	ctl_sources_release(&sources);
+	}
+	/* a file that came before the signal is delivered */
+	if (answer.error == 0 && status != CTL_TROUBLE && status != CTL_USAGE) {
+		enum ctl_status delivered = deliver(ctl, store, request, &answer);
 
-	if (status == CTL_DONE && answer.error == 0)
-		status = deliver(ctl, store, request, &answer);
-	else if (status == CTL_DONE && (caught == 0 || answer.error != -EINTR))
+		status = status == CTL_DONE ? delivered : status;
+	} else if (status == CTL_DONE) {
 		status = fail(ctl, store, request, &answer);
-	if (status == CTL_DONE && caught > 0)
-		status = (enum ctl_status)(CTL_SIGNAL + caught);
+	}
 	answer_release(&answer);
 	return status;
 }

@@ -3,7 +3,7 @@
 #include "ctl/get_many.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -303,11 +303,11 @@ static const char *why(const struct getting *getting, const struct ctl_wanted *w
 }
 
 static void print_row(const struct getting *getting, const struct bid_id *id, enum bid_kind kind, const struct ctl_build *build,
-		      const char *state, uint64_t received, const char *reason)
+		      const char *state, const char *file, uint64_t received, const char *reason)
 {
 	ctl_row(getting->ctl, CTL_ID("id", 40, id), CTL_KIND("kind", 9, kind), CTL_TEXT("state", 11, state),
-		CTL_TEXT("path", 0, build->path), CTL_TEXT("reason", 0, reason), CTL_NUMBER("samples", CTL_HIDDEN, build->samples),
-		CTL_SIZE("received", CTL_HIDDEN, received));
+		CTL_TEXT("file", 0, file), CTL_TEXT("path", 0, build->path), CTL_TEXT("reason", 0, reason),
+		CTL_NUMBER("samples", CTL_HIDDEN, build->samples), CTL_SIZE("received", CTL_HIDDEN, received));
 }
 
 static void print_rows(const struct getting *getting)
@@ -316,17 +316,21 @@ static void print_rows(const struct getting *getting)
 
 	for (size_t i = 0; i < getting->n; i++) {
 		const struct ctl_wanted *wanted = &getting->wanted[i];
+		bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 		enum state state = state_of(getting, i);
+		char path[PATH_MAX];
+		bool found = false;
 
-		if (ctl->json || ctl->verbose || (state != HERE && state != ADDED))
-			print_row(getting, &wanted->request.id, wanted->request.kind, getting->builds[i], state_names[state],
-				  wanted->bytes, why(getting, wanted));
+		if (wanted->error == 0 && bid_store_find(getting->store, &wanted->request, &file) == 0)
+			found = ctl_file_path(&file, path, sizeof(path)) == 0;
+		print_row(getting, &wanted->request.id, wanted->request.kind, getting->builds[i], state_names[state],
+			  found ? path : NULL, wanted->bytes, why(getting, wanted));
 	}
 	for (size_t i = 0; i < getting->needs.n && ctl->json; i++) {
 		const struct ctl_build *build = &getting->needs.builds[i];
 
 		if (ctl_build_is_needed_without_id(&getting->needs, build))
-			print_row(getting, &build->id, BID_KIND_NONE, build, "unidentified", 0, build->why);
+			print_row(getting, &build->id, BID_KIND_NONE, build, "unidentified", NULL, 0, build->why);
 	}
 }
 

@@ -10,4 +10,7 @@
  */
 enum ctl_status ctl_get_many(const struct ctl *ctl, struct bid_store *store, enum ctl_needs_from from, enum bid_kind kind);
 
+/* Copy the path that opens @file again. Returns 0, or -ENOENT for a file in memory, or removed since. */
+int ctl_file_path(const struct bid_file *file, char *ret_path, size_t size);
+
 #endif

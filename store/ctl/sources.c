@@ -14,6 +14,20 @@
 #include "base/mount.h"
 #include "ctl/mounts.h"
 
+/* Count the servers of the command line, or else of the environment. */
+static int count_servers(const struct ctl *ctl)
+{
+	int n = (int)ctl->urls.n;
+
+#if BID_HAVE_FETCH
+	char **urls;
+
+	if (n == 0 && (n = bid_fetch_urls_from_environment(NULL, &urls)) >= 0)
+		bid_fetch_urls_free(urls);
+#endif
+	return n;
+}
+
 const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *store, enum bid_kind kind)
 {
 	if (!bid_kind_fetchable(kind) && kind != BID_KIND_UNSTRIPPED)
@@ -30,6 +44,8 @@ const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *
 		return "the store cannot be written, so none is fetched";
 	if (!BID_HAVE_FETCH)
 		return "this is built without fetching";
+	if (count_servers(ctl) > 0)
+		return "each configured server is ignored, see above";
 	return "no server is configured (name one with '--url=URL' or DEBUGINFOD_URLS)";
 }
 
@@ -108,17 +124,7 @@ static enum ctl_status add_environment(struct ctl_sources *sources, const char *
 
 bool ctl_sources_are_barred(const struct ctl *ctl, const struct bid_store *store)
 {
-	char **urls;
-	int n = (int)ctl->urls.n;
-
-	if (ctl->offline || bid_store_writable(store) || bid_is_mount(bid_store_path(store)))
-		return false;
-	if (n == 0) {
-		n = bid_fetch_urls_from_environment(NULL, &urls);
-		if (n >= 0)
-			bid_fetch_urls_free(urls);
-	}
-	return n > 0;
+	return !ctl->offline && !bid_store_writable(store) && !bid_is_mount(bid_store_path(store)) && count_servers(ctl) > 0;
 }
 
 enum ctl_status ctl_sources_check(const struct ctl *ctl)

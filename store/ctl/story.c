@@ -88,6 +88,17 @@ void ctl_story_take(struct ctl_story *story, const struct bid_result *result)
 	}
 }
 
+void ctl_story_recall(struct ctl_story *story, const char *source, unsigned again_s)
+{
+	struct ctl_answer answer = { .outcome = BID_OUTCOME_ABSENT, .again_s = again_s };
+
+	if (again_s == 0)
+		return;
+	answer.source = strdup(source);
+	answer.text = strdup("as it said before");
+	add(story, &answer);
+}
+
 static char *text_in(const json_t *json, const char *name)
 {
 	return copy_of(json_string_value(json_object_get(json, name)));
@@ -319,7 +330,10 @@ void ctl_story_tell(const struct ctl_story *story, struct bid_store *store, cons
 	ctl_print_text(stderr, bid_detail_text(request->detail));
 	fprintf(stderr, " of %s\n", bid_id_format(&request->id, hex));
 	tell("store", bid_store_path(store));
-	tell("", what_was_stored(story->stored));
+	if (story->stored == 0 && path && strncmp(path, bid_store_path(store), strlen(bid_store_path(store))) != 0)
+		tell("lower", path);
+	else
+		tell("", what_was_stored(story->stored));
 	if (story->remembered_s) {
 		snprintf(text, sizeof(text), "that no server has it; they are asked again in %u s", story->remembered_s);
 		tell("remembered", text);

@@ -22,6 +22,9 @@ void ctl_story_release(struct ctl_story *story);
 /* Copy the servers' responses out of @result. Responses beyond the memory are left out. */
 void ctl_story_take(struct ctl_story *story, const struct bid_result *result);
 
+/* Add the negative cache entry of the server @source, which ends in @again_s seconds; 0 for none. */
+void ctl_story_recall(struct ctl_story *story, const char *source, unsigned again_s);
+
 /* As ctl_story_take(), from the @responses of ctl_cover_responses() that are about @request. */
 void ctl_story_take_responses(struct ctl_story *story, const json_t *responses, const struct bid_request *request);
 

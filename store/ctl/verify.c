@@ -13,8 +13,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/ctl.h"
+#include "ctl/fetch_all.h"
 #include "ctl/output.h"
-#include "ctl/refetch.h"
 #include "ctl/sources.h"
 #include "ctl/verify_against.h"
 
@@ -77,27 +77,26 @@ static bool is_stored(struct bid_store *store, const struct bid_request *request
 /* Download the artifacts again that the repair moved to the quarantine. */
 static enum ctl_status fetch_again(struct checking *checking, struct bid_store *store)
 {
-	struct ctl_sources sources = CTL_SOURCES_NONE;
+	bid_auto_free struct ctl_wanted *wanted = calloc(checking->n_removed + 1, sizeof(*wanted));
 	enum ctl_status status = CTL_DONE;
+	char hex[BID_ID_HEX_MAX];
+	size_t n = 0;
 
-	if (checking->n_removed == 0 || checking->ctl->offline)
-		return CTL_DONE;
-	status = ctl_sources_init(&sources, checking->ctl, store);
-	for (size_t i = 0; status == CTL_DONE && bid_broker_has_sources(sources.broker) && i < checking->n_removed; i++) {
-		const struct bid_request *request = &checking->removed[i];
-		char hex[BID_ID_HEX_MAX];
-		int r;
-
-		if (is_stored(store, request))
-			continue;
-		r = ctl_refetch(sources.broker, request);
-		if (r == 0)
-			checking->fetched++;
-		else
-			bid_warning("%s: fetching %s of '%s' again", bid_strerror(r), bid_kind_name(request->kind),
-				    bid_id_format(&request->id, hex));
+	if (!wanted)
+		return ctl_no_memory();
+	for (size_t i = 0; i < checking->n_removed && !checking->ctl->offline; i++)
+		if (!is_stored(store, &checking->removed[i]))
+			wanted[n++].request = checking->removed[i];
+	if (n > 0)
+		status = ctl_fetch_all(checking->ctl, store, wanted, n);
+	for (size_t i = 0; i < n; i++) {
+		checking->fetched += status == CTL_DONE && wanted[i].error == 0;
+		/* without a response no server is configured */
+		if (status == CTL_DONE && wanted[i].error < 0 && wanted[i].why)
+			bid_warning("%s: fetching %s of '%s' again", wanted[i].why, bid_kind_name(wanted[i].request.kind),
+				    bid_id_format(&wanted[i].request.id, hex));
+		free(wanted[i].why);
 	}
-	ctl_sources_release(&sources);
 	return status;
 }
 

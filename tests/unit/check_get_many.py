@@ -81,7 +81,7 @@ def case_bad_lines_are_reported_alone(scene):
     for command in (["get", "-", "elf", "--offline"], ["missing"]):
         done = subprocess.run([scene.bidctl, "-s", scene.store, *command], env=scene.environment, input=lines, capture_output=True,
                               text=True, timeout=TIMEOUT, check=False)
-        assert done.returncode == USAGE and ID_FAR in done.stdout and ID_ONE not in done.stdout, done
+        assert done.returncode == USAGE and ID_FAR in done.stdout and f"{ID_ONE}\telf\tabsent" not in done.stdout, done
         assert "line 1: 'NONSENSE'" in done.stderr and "2 more lines" in done.stderr and "more of it" not in done.stderr, done
 
 
@@ -102,8 +102,11 @@ def case_list_downloads_missing_files(scene):
     done = subprocess.run([scene.bidctl, "-s", scene.store, "get", "-", "--offline"], env=scene.environment,
                           input=f"{ID_ONE}\n{ID_TWO}\n", capture_output=True, text=True, timeout=TIMEOUT, check=False)
     lines = divide(done).stdout.splitlines()
-    assert len(lines) == 3 and lines[0].split("\t")[:4] == [ID_TWO, "debuginfo", "absent", "-"], done
-    assert lines[2] == "needed 4, here 2, added 0, fetched 0, absent 2, refused 0, failed 0, interrupted 0, unidentified 0", done
+    rows = [line.split("\t")[:4] for line in lines[:-1]]
+    stored = scene.on_store("get", "--offline", ID_ONE, "elf").stdout.strip()
+    assert rows == [[ID_ONE, "debuginfo", "here", stored], [ID_ONE, "elf", "here", stored], [ID_TWO, "debuginfo", "absent", "-"],
+                    [ID_TWO, "elf", "absent", "-"]], done
+    assert lines[-1] == "needed 4, here 2, added 0, fetched 0, absent 2, refused 0, failed 0, interrupted 0, unidentified 0", done
 
 
 def case_list_reports_outage_and_absence_apart(scene):

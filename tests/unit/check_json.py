@@ -12,6 +12,7 @@ import shutil
 
 from bidctl_scene import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, USAGE, Scene, read_json
 from cases import main
+from check_add_perf_data import Recording
 
 GOLDEN = pathlib.Path(__file__).resolve().parent / "golden"
 SIZES = {"size", "free", "fetched_size", "derived_size", "evicted_size", "in_use_size", "shared_size", "files"}
@@ -99,6 +100,8 @@ def case_damage(scene):
     place.mkdir(parents=True, exist_ok=True)
     shutil.copy(scene.far, place / f"{ID_TWO}.elf.1")
     compare(scene, "quarantine", "quarantine")
+    shutil.copy(scene.far, place / "wrong")
+    compare(scene, "quarantine-drop", "quarantine", "drop", "wrong")
     compare(scene, "quarantine-restore", "quarantine", "restore", f"{ID_TWO}.elf.1", "none", status=REFUSED)
 
 
@@ -106,7 +109,18 @@ def case_probes(scene):
     scene.on_store("add", scene.one)
     (scene.store / str(scene.one)[1:] / ID_ONE / "probes").write_text(f"#a:b=main\np:a/b {scene.one}:0x10\n")
     compare(scene, "probe-list", "probe", "list")
+    compare(scene, "probe-show", "probe", "show", ID_ONE)
+    compare(scene, "probe-add", "probe", "add", ID_ONE, f"p:a/c {scene.one}:0x10")
+    compare(scene, "probe-apply", "probe", "apply", ID_ONE, "none", status=REFUSED)
     compare(scene, "probe-remove", "probe", "remove", ID_ONE, "a:b")
+
+
+def case_recording(scene):
+    recording = Recording(scene.home).lists(scene.one, ID_ONE).lists("/gone", ID_FAR).write()
+    compare(scene, "get-many", "get", "--perf-data", recording, "--offline", status=REFUSED)
+    compare(scene, "add-perf-data", "add", "--perf-data", recording, status=REFUSED)
+    scene.on_store("add", "--perf-data", Recording(scene.home).maps(scene.no_id).write(), status=REFUSED)
+    compare(scene, "list-content-keys", "list", "--content-keys")
 
 
 def case_usage(scene):

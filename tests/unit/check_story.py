@@ -56,6 +56,22 @@ def case_verbose_get_names_the_server(scene):
         assert answer["url"].endswith("/executable") and answer["bytes"] == size and answer["elapsed_ms"] >= 0, answer
 
 
+def case_verbose_get_names_the_server_of_a_negative_cache_entry(scene):
+    with server(scene, "absent") as url:
+        scene.run("-s", scene.store, "get", ID_NOT_STORED, "elf", f"--url={url}", status=REFUSED)
+        _, story = tell(scene, "-v", ID_NOT_STORED, "elf", f"--url={url}", status=REFUSED)
+        text = "\n".join(story)
+        assert f"  asked      {url}\n             absent: as it said before\n" in text and "asked again in" in text, text
+
+
+def case_verbose_get_names_the_file_of_a_lower_store(scene):
+    other = scene.home / "other"
+    other.mkdir()
+    scene.run("-s", other, "add", scene.one)
+    path, story = tell(scene, "-v", ID_ONE, "elf", f"--lower={other}", "--offline")
+    assert story[1:] == [f"  store      {scene.store}", f"  lower      {path.strip()}"] and path.startswith(str(other)), story
+
+
 def case_verbose_get_counts_attempts(scene):
     """An interrupted body is reported, and its bytes do not count."""
     size = scene.stripped.stat().st_size
