@@ -70,7 +70,6 @@ static void answer_lookup(fuse_req_t req, struct bid_pending *pending, int error
 		}
 		/* The next READ must return the file of this answer. Readers share one of the equal files in memory. */
 		bid_fd_cache_drop_other(fs->fd_cache, entry.ino, &file->st, fs->mode != BID_MODE_NO_OPEN && file->st.st_nlink == 0);
-		bid_fd_cache_set_access(fs->fd_cache, entry.ino, &file->st);
 		keep_for_open(fs, entry.ino, file, pending->in_place);
 		bid_reply_entry(req, &entry);
 	}

@@ -118,10 +118,6 @@ static int set_artifact(struct bid_fs *fs, const struct bid_inode *inode, const 
 		r = -EPERM;
 	} else if (!is_set(&file.st, &wanted, to_set)) {
 		r = bid_store_has_alone(fs->store, &request, &file.st) ? set_file(file.fd, &wanted, to_set, ALLPERMS) : -EPERM;
-		/* the handles check the readers of the file again */
-		bid_file_release(&file);
-		if (r == 0 && bid_store_find(fs->store, &request, &file) == 0)
-			bid_fd_cache_set_access(fs->fd_cache, inode->number, &file.st);
 	}
 	bid_file_release(&file);
 	return r;

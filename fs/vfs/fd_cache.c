@@ -18,18 +18,10 @@ enum {
 	IDLE_S = 60, /* seconds without use until a descriptor is dropped */
 };
 
-/* Owner and mode: the readers of a file. */
-struct access {
-	mode_t mode;
-	uid_t uid;
-	gid_t gid;
-};
-
 struct bid_fd {
 	uint64_t number;
-	struct bid_file file; /* owned; the lock guards its stat and all below */
+	struct bid_file file; /* owned; its stat has the readers of the last check; the lock guards that and all below */
 	struct bid_stat_data stat_data; /* stat data of the last check */
-	struct access access; /* result of the last check; chmod(2) changes the stat data */
 	unsigned users; /* the table is one */
 	bool by_path; /* an O_PATH descriptor */
 	bool last; /* the file has no name, and a reader may still need it */
@@ -140,21 +132,17 @@ static void drop_fd(struct bid_fd_cache *cache, struct bid_fd *fd)
 		bid_fd_cache_put(cache, fd);
 }
 
-static struct access access_of(const struct stat *st)
+/* Copy the readers of a file: chmod(2) changes its stat data. */
+static void set_readers(struct stat *st, const struct stat *from)
 {
-	return (struct access){ .mode = st->st_mode, .uid = st->st_uid, .gid = st->st_gid };
+	st->st_mode = from->st_mode;
+	st->st_uid = from->st_uid;
+	st->st_gid = from->st_gid;
 }
 
-static void set_access(struct stat *st, const struct access *access)
-{
-	st->st_mode = access->mode;
-	st->st_uid = access->uid;
-	st->st_gid = access->gid;
-}
-
-/* Check that the file of @fd is still the artifact. @stat_data and @access are of the last check. */
+/* Check that the file of @fd is still the artifact. @stat_data and @last are of the last check. */
 static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct bid_fd *fd, const struct bid_stat_data *stat_data,
-		    struct access access, const struct bid_request *request, struct stat *ret_stat, bool *ret_same)
+		    const struct stat *last, const struct bid_request *request, struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_file file = { .fd = fd->file.fd };
 	struct bid_stat_data now;
@@ -173,17 +161,17 @@ static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct 
 	if (file.st.st_nlink == 0 && !bid_kind_is_elf(request->kind))
 		return -ENOENT;
 	if (!same) {
-		access = access_of(&file.st);
 		now = bid_stat_data_of(&file.st);
 		r = bid_store_recheck(store, request, &file);
 		if (r < 0)
 			return r;
 		pthread_mutex_lock(&cache->lock);
 		fd->stat_data = now;
-		fd->access = access;
+		set_readers(&fd->file.st, &file.st);
 		pthread_mutex_unlock(&cache->lock);
+	} else {
+		set_readers(&file.st, last);
 	}
-	set_access(&file.st, &access);
 	if (ret_stat)
 		*ret_stat = file.st;
 	if (ret_same)
@@ -195,8 +183,8 @@ struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *st
 				const struct bid_request *request, struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_stat_data stat_data;
-	struct access access = { 0 };
 	struct bid_fd *fd;
+	struct stat last;
 
 	pthread_mutex_lock(&cache->lock);
 	fd = find_fd(cache, number);
@@ -205,12 +193,12 @@ struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *st
 		remove_from_order(fd);
 		make_newest(cache, fd);
 		stat_data = fd->stat_data;
-		access = fd->access;
+		last = fd->file.st;
 	}
 	pthread_mutex_unlock(&cache->lock);
 	if (!fd)
 		return NULL;
-	if (check_fd(cache, store, fd, &stat_data, access, request, ret_stat, ret_same) == 0)
+	if (check_fd(cache, store, fd, &stat_data, &last, request, ret_stat, ret_same) == 0)
 		return fd;
 	drop_fd(cache, fd);
 	bid_fd_cache_put(cache, fd);
@@ -243,17 +231,6 @@ void bid_fd_cache_drop_other(struct bid_fd_cache *cache, uint64_t number, const 
 	pthread_mutex_unlock(&cache->lock);
 	if (fd)
 		bid_fd_cache_put(cache, fd);
-}
-
-void bid_fd_cache_set_access(struct bid_fd_cache *cache, uint64_t number, const struct stat *st)
-{
-	struct bid_fd *fd;
-
-	pthread_mutex_lock(&cache->lock);
-	fd = find_fd(cache, number);
-	if (fd)
-		fd->access = access_of(st);
-	pthread_mutex_unlock(&cache->lock);
 }
 
 void bid_fd_cache_forget(struct bid_fd_cache *cache, uint64_t number)
@@ -379,7 +356,6 @@ struct bid_fd *bid_fd_cache_keep(struct bid_fd_cache *cache, uint64_t number, st
 	fd->file.fd = kept;
 	fd->by_path = by_path;
 	fd->stat_data = bid_stat_data_of(&file->st);
-	fd->access = access_of(&file->st);
 	if (!by_path)
 		file->fd = -1;
 	fd->users = 2; /* the table and the caller */

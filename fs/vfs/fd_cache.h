@@ -33,9 +33,6 @@ struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *st
 /* Drop the descriptor of the inode @number if its file is not @st; with @made, of a file in memory, if size or time differ. */
 void bid_fd_cache_drop_other(struct bid_fd_cache *cache, uint64_t number, const struct stat *st, bool made);
 
-/* Set owner, group and mode of the inode @number to those of @st. A descriptor alone does not show the permissions of the path. */
-void bid_fd_cache_set_access(struct bid_fd_cache *cache, uint64_t number, const struct stat *st);
-
 /* Drop the descriptor of the inode @number if its file has no name. For inodes that the kernel forgets. */
 void bid_fd_cache_forget(struct bid_fd_cache *cache, uint64_t number);
 
