@@ -281,6 +281,31 @@ static void test_foreign_files_stay(void **state)
 	run(scene, "find store ! -name lock >after && cmp before after");
 }
 
+static int keep_orphan(void *user, const struct bid_finding *finding)
+{
+	char *text = user;
+
+	if (finding->kind == BID_FINDING_ORPHAN)
+		snprintf(text, 128, "%s", finding->text);
+	return 0;
+}
+
+static void test_orphan_reports_its_foreign_link(void **state)
+{
+	struct store_scene *scene = *state;
+	char text[128] = "";
+	struct bid_verify_config config = { .found = keep_orphan, .user = text };
+	struct bid_verify_stats stats;
+
+	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	run(scene, "ln -sfn /usr/bin/a store/" LINK_A);
+	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	assert_non_null(strstr(text, "does not have the form"));
+	run(scene, "rm store/" LINK_A " && mkdir store/" LINK_A);
+	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	assert_non_null(strstr(text, "no symbolic link"));
+}
+
 /* A writer may still be alive, and a new directory about to be filled. */
 static void test_leftovers_are_removed_after_a_day(void **state)
 {
@@ -498,6 +523,7 @@ int main(void)
 		TEST(test_dangling_and_wrong_links_are_repaired),
 		TEST(test_empty_directories_are_removed),
 		TEST(test_foreign_files_stay),
+		TEST(test_orphan_reports_its_foreign_link),
 		TEST(test_leftovers_are_removed_after_a_day),
 		TEST(test_damaged_record_is_removed_by_repair),
 		TEST(test_file_replaced_by_perf_is_right),

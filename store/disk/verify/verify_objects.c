@@ -412,8 +412,11 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_objdir *entr
 		finding.text = "no link leads to it";
 		finding.repaired = repair && link_orphan(verify->store, entry);
 		break;
+	case BID_LINK_FOREIGN:
+		finding.text = "the link of its id does not have the form '../../PATH/ID'";
+		break;
 	default:
-		finding.text = "not a symbolic link, where its link should be";
+		finding.text = "no symbolic link has its id";
 	}
 	if (verify->again && !finding.repaired && !later)
 		return 0;
