@@ -294,6 +294,10 @@ static char *choose_servers(const struct setup *setup)
 
 	for (size_t i = 0; out && i < (setup->ctl->urls.n ? setup->ctl->urls.n : 1); i++) {
 		fputs(i ? " " : "", out);
+		/* a policy holds for all servers behind it */
+		if (i && strncasecmp(setup->ctl->urls.at[i], "ima:", 4) != 0 &&
+		    strncasecmp(setup->ctl->urls.at[i - 1], "ima:", 4) == 0)
+			fputs("ima:ignore ", out);
 		for (const char *at = setup->ctl->urls.n ? setup->ctl->urls.at[i] : url; *at; at++)
 			fprintf(out, *at == '%' ? "%%%c" : "%c", *at);
 	}

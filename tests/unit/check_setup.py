@@ -87,6 +87,8 @@ def case_system_takes_the_servers_of_the_distribution(scene):
         assert scene.servers() == url
     scene.setup("system", "--url=http://one/%41", "--url=http://two")
     assert scene.servers() == "http://one/%%41 http://two"
+    scene.setup("system", "--url=ima:enforcing http://one", "--url=http://two", "--url=http://three")
+    assert scene.servers() == "ima:enforcing http://one ima:ignore http://two http://three"
     scene.setup("system", DEBUGINFOD_URLS="http://three")
     assert scene.servers() == "http://three"
     (scene.top / "etc/debuginfod").mkdir()
