@@ -82,6 +82,51 @@ def case_usage(scene):
         assert scene.run(*arguments, status=USAGE).hint == "list --help'.\n"
 
 
+# command, case, operands, exit status; {...} is a name of the scene, and FULL and CLOSED are stores
+EXITS = (
+    ("add", "a file", ["{one}"], DONE), ("add", "no program", ["{text}"], REFUSED), ("add", "no operand", [], USAGE),
+    ("add", "a file with an unreadable store", ["-s", "{home}/none", "{one}"], REFUSED),
+    ("list", "all", [], DONE), ("list", "no such store", ["-s", "{home}/none"], REFUSED), ("list", "no order", ["--by=x"], USAGE),
+    ("show", "a build", [ID_ONE], DONE), ("show", "no build", [ID_FAR], REFUSED), ("show", "no operand", [], USAGE),
+    ("get", "a stored file", ["--offline", ID_ONE, "elf"], DONE), ("get", "an absent file", ["--offline", ID_FAR], REFUSED),
+    ("get", "no kind", [ID_ONE, "x"], USAGE), ("get", "no answer", ["--url=http://127.0.0.1:1", ID_FAR], TROUBLE),
+    ("remove", "a build", ["-n", ID_ONE], DONE), ("remove", "no build", [ID_FAR], REFUSED), ("remove", "no operand", [], USAGE),
+    ("update", "a file", ["-n", "{one}"], DONE), ("update", "no program", ["{text}"], REFUSED), ("update", "none", [], USAGE),
+    ("missing", "a build", [ID_ONE], DONE), ("missing", "no build", [ID_FAR], REFUSED), ("missing", "no id", ["x"], USAGE),
+    ("archive", "a build", ["-o", "{home}/a.tar", ID_ONE], DONE), ("archive", "no build", ["-o", "{home}/b.tar", ID_FAR], REFUSED),
+    ("archive", "no output", [ID_ONE], USAGE), ("archive", "no directory", ["-o", "{home}/none/a.tar", ID_ONE], TROUBLE),
+    ("unarchive", "an archive", ["{home}/a.tar"], DONE), ("unarchive", "no archive", ["{text}"], REFUSED),
+    ("unarchive", "no operand", [], USAGE), ("unarchive", "a directory", ["{home}"], TROUBLE),
+    ("probe", "list", ["list"], DONE), ("probe", "no definition", ["show", ID_ONE], REFUSED), ("probe", "no verb", ["x"], USAGE),
+    ("verify", "all", [], DONE), ("verify", "no build", [ID_FAR], REFUSED), ("verify", "no repair", ["--offline"], USAGE),
+    ("du", "all", [], DONE), ("du", "no such store", ["-s", "{home}/none"], REFUSED), ("du", "two patterns", ["x", "y"], USAGE),
+    ("gc", "no limit", [], DONE), ("gc", "a limit out of reach", ["--min-free=100%"], REFUSED),
+    ("gc", "no size", ["--min-free=x"], USAGE),
+    ("log", "all", [], DONE), ("log", "no such store", ["-s", "{home}/none"], REFUSED), ("log", "no number", ["-n", "x"], USAGE),
+    ("pin", "a build", [ID_ONE], DONE), ("pin", "no build", [ID_FAR], REFUSED), ("pin", "no operand", [], USAGE),
+    ("quarantine", "all", [], DONE), ("quarantine", "no file", ["drop", "x"], REFUSED), ("quarantine", "no verb", ["x"], USAGE),
+    ("mount", "json", ["--json"], USAGE), ("umount", "no mount", ["{home}"], REFUSED),
+    ("watch", "two ways", ["--once", "--interval=1"], USAGE), ("watch", "no such store", ["-s", "{home}/none", "--once"], REFUSED),
+    ("offline", "no mount", ["on", "{home}"], REFUSED), ("offline", "no state", ["x"], USAGE),
+    ("setup", "nothing to undo", ["system", "--undo", "--root={home}"], REFUSED), ("setup", "no name", ["x"], USAGE),
+    ("status", "the store", [], DONE), ("status", "no such store", ["-s", "{home}/none"], REFUSED),
+    ("status", "no watch", ["--interval=1"], USAGE), ("doctor", "an operand", ["x"], USAGE),
+    ("help", "all", [], DONE), ("help", "no command", ["x"], USAGE),
+)
+
+
+def case_exit_status_of_each_command(scene):
+    scene.on_store("add", scene.one)
+    wrong = []
+    for command, case, operands, status in EXITS:
+        words = [word.format(one=scene.one, text=scene.text, home=scene.home) for word in operands]
+        done = scene.on_store(command, *words, status=None)
+        wrong += [(command, case, done.returncode, done.stderr)] if done.returncode != status else []
+    assert not wrong, wrong
+    listed = re.findall(r"^  ([a-z]+) ", scene.run("--help").stdout, re.M)
+    assert set(listed) <= {command for command, *_ in EXITS}, "a command without a row"
+
+
 def case_add_reports_each_file(scene):
     missing, fifo = scene.home / "missing", scene.home / "fifo"
     os.mkfifo(fifo)
