@@ -106,7 +106,10 @@ _bidctl()
 	esac
 	if [[ $current == -* ]]; then
 		case $command in
-		add) options+=' --perf-data= --fetch --url= --links= --link= --jobs= --cross --running --kernel --files-from=' ;;
+		add)
+			options+=' --perf-data= --fetch --url= --links= --link= --jobs= --cross --running --kernel --files-from='
+			options+=' --dry-run'
+			;;
 		get) options+=' --lower= --links= --url= --offline --refresh --accept --require= --perf-data= --core= --pid=' ;;
 		archive) options+=' --output= --perf-data= --fetch --url= --lower= --links=' ;;
 		list) options+=' --content-keys --by= --kind= --missing= --format= --null --lower= --links=' ;;
@@ -121,6 +124,7 @@ _bidctl()
 		gc) options+=' --cache-size= --min-free= --dry-run' ;;
 		log) options+=' --lines=' ;;
 		watch) options+=' --link= --interval= --once' ;;
+		update) options+=' --link= --dry-run' ;;
 		verify) options+=' --jobs= --deep --against= --repair --url= --links= --offline' ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")

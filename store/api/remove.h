@@ -26,8 +26,9 @@ int bid_store_remove(struct bid_store *store, struct bid_removal *removals, size
 /*
  * Add the file at @path and replace the stored file of its kind and build-id, atomically, by a copy: under the name to which perf's
  * link leads, and under all names that an addition has recorded. A stored file that is a hard link of @path stays. An error leaves
- * the store as it is. Returns as bid_store_add(), and whether a file was replaced.
+ * the store as it is. A new build is added by @link. Returns as bid_store_add(), and whether a file was replaced.
  */
-int bid_store_update(struct bid_store *store, const char *path, struct bid_added *ret_added, bool *ret_replaced);
+int bid_store_update(struct bid_store *store, const char *path, enum bid_link link, struct bid_added *ret_added,
+		     bool *ret_replaced);
 
 #endif

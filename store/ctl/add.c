@@ -8,6 +8,7 @@
 
 #include <bid/error.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/trouble.h"
@@ -135,6 +136,40 @@ static bool is_tree(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+int ctl_foresee(struct bid_store *store, const char *path, struct bid_added *ret_added)
+{
+	struct bid_added added = { .kind = BID_KIND_ELF, .link = BID_LINK_AUTO };
+	bid_auto_free char *real = NULL;
+	struct bid_elf_info info;
+	bid_auto_fd int fd = -1;
+	int r = is_tree(path) ? -EISDIR : ctl_open_real(path, &fd, &real);
+
+	if (r == 0)
+		r = ctl_identify(fd, &added.id);
+	if (r == 0 && bid_elf_examine(fd, &info) == 0 && !info.has_code && (info.has_dwarf || info.has_symtab))
+		added.kind = BID_KIND_DEBUGINFO;
+	if (r < 0)
+		return r;
+	r = store ? bid_store_kinds(store, &added.id) : 0;
+	added.known = r > 0 && r & 1 << added.kind;
+	*ret_added = added;
+	return 0;
+}
+
+/* Report what the add of the file @path would do. */
+static enum ctl_status foresee(struct ctl_add_stats *stats, struct bid_store *store, const char *path)
+{
+	struct bid_added added;
+	int r = ctl_foresee(store, path, &added);
+
+	stats->seen++;
+	if (r == 0)
+		ctl_add_stats_taken(stats, path, &added);
+	else
+		ctl_add_stats_refused(stats, path, r, ctl_add_file_reason(path, r, stats->ctl->link), true);
+	return r == 0 ? CTL_DONE : bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
+}
+
 static const char *reason(const struct adding_files *tree, const char *path, int error)
 {
 	if (error == -ENOEXEC && is_kernels(path))
@@ -181,6 +216,13 @@ static enum ctl_status add_operands(struct ctl_add_stats *stats, struct bid_stor
 	enum ctl_status status = CTL_DONE;
 	int r;
 
+	for (int i = 0; i < argc && stats->ctl->dry_run; i++) {
+		enum ctl_status one = foresee(stats, store, argv[i]);
+
+		status = one > status ? one : status;
+	}
+	if (stats->ctl->dry_run)
+		return status;
 	ctl_batch_begin(&batch, stats, store);
 	for (int i = 0; i < argc && status < CTL_TROUBLE; i++) {
 		enum ctl_status one = add(&files, store, argv[i]);
@@ -230,11 +272,18 @@ enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv)
 				 : ctl->kernel	? "--kernel"
 						: "--files-from",
 				 "'--perf-data' takes nothing beside");
+	if (ctl->dry_run && ctl->perf_data)
+		return ctl_usage("--dry-run", "'--dry-run' is of files");
 	if (ctl->perf_data)
 		return ctl_add_perf_data(ctl);
 	if (argc == 0 && !ctl->running && !ctl->kernel && !ctl->files_from)
 		return ctl_usage("add", "'add' needs FILE|DIR..., '--running', '--kernel', '--files-from' or '--perf-data'");
-	status = ctl_open_store(ctl, CTL_WRITE, &store);
+	if (ctl->dry_run && (ctl->running || ctl->kernel || ctl->files_from))
+		return ctl_usage("--dry-run", "'--dry-run' is of files");
+	for (int i = 0; i < argc && ctl->dry_run; i++)
+		if (is_tree(argv[i]))
+			return ctl_usage(argv[i], "'--dry-run' is of files, and this is a directory");
+	status = ctl_open_store(ctl, ctl->dry_run ? CTL_READ_ITSELF : CTL_WRITE, &store);
 	if (status != CTL_DONE)
 		return status;
 	allow_many_files();

@@ -45,6 +45,9 @@ const char *ctl_add_reason(int error, enum bid_link link);
 /* Return the same for the file @path, which may have split DWARF. */
 const char *ctl_add_file_reason(const char *path, int error, enum bid_link link);
 
+/* Find out for --dry-run what the file @path would be in @store (NULL is an empty one). Returns 0, or as bid_store_add(). */
+int ctl_foresee(struct bid_store *store, const char *path, struct bid_added *ret_added);
+
 /* Add all running programs and libraries, the kernel and its modules. Returns the status. */
 enum ctl_status ctl_add_running(struct ctl_add_stats *stats, struct bid_store *store);
 

@@ -89,11 +89,13 @@ static void write_row(struct ctl_add_stats *stats, const char *path, const struc
 	const struct ctl_field fields[] = {
 		CTL_ID("id", 40, added ? &added->id : NULL),
 		CTL_KIND("kind", 9, added ? added->kind : BID_KIND_NONE),
-		CTL_TEXT("state", 7,
-			 new	 ? "added"
-			 : added ? "known"
-				 : "refused"),
-		CTL_TEXT("link", 7, new ? link_name(added->link) : NULL),
+		{ .key = "state",
+		  .type = new ? CTL_AS_STATE : CTL_AS_TEXT,
+		  .width = 14,
+		  .text = new	  ? "added"
+			  : added ? "known"
+				  : "refused" },
+		CTL_TEXT("link", 7, new && !stats->ctl->dry_run ? link_name(added->link) : NULL),
 		CTL_TEXT("file", 0, path),
 		CTL_TEXT("reason", CTL_HIDDEN, why),
 		CTL_TIME(stream ? "time" : NULL, CTL_HIDDEN, time(NULL)),
@@ -113,7 +115,7 @@ void ctl_add_stats_taken(struct ctl_add_stats *stats, const char *path, const st
 	if (stats->form == CTL_ADD_SILENT)
 		return;
 	/* a stream reports new files alone */
-	if (!stats->ctl->verbose && (stats->form == CTL_ADD_STREAM ? added->known : !stats->ctl->json))
+	if (!stats->ctl->verbose && !stats->ctl->dry_run && (stats->form == CTL_ADD_STREAM ? added->known : !stats->ctl->json))
 		return;
 	write_row(stats, path, added, NULL);
 }

@@ -38,7 +38,7 @@ struct ctl {
 	struct ctl_envelope *envelope; /* state of the output; owned by main() */
 	bool verbose, quiet, help, version;
 	unsigned color, progress; /* words of --color and --progress */
-	enum bid_link link; /* add, watch */
+	enum bid_link link; /* add, update, watch */
 	const char *perf_data; /* add, archive, get, missing: a recording in place of operands, or NULL */
 	const char *core, *pid; /* get: a core file or a process in place of operands, or NULL */
 	bool fetch; /* add, archive */
@@ -68,7 +68,7 @@ struct ctl {
 	bool deep; /* verify */
 	bool repair; /* verify */
 	const char *against; /* verify: a list of digests, "packages", or NULL */
-	bool dry_run; /* gc, pin, quarantine, remove, setup */
+	bool dry_run; /* add, update, gc, pin, quarantine, remove, setup */
 	bool undo; /* setup */
 	const char *root; /* setup: a directory, or NULL */
 	struct ctl_size cache_size, min_free; /* gc */

@@ -190,7 +190,7 @@ static const struct option_row {
 	{ "fetch", 0, NULL, "archive", "fetch what the store lacks", FLAG, AT(fetch) },
 	{ "output", 'o', "FILE", "archive", "write FILE.tar.zst, .tar.gz, .tar.xz, .tar.bz2, .tar, or '-'", TEXT, AT(output) },
 	{ "options", 'o', "OPTIONS", "mount", "mount options, as mount.bidfs(8) has them", LIST, AT(options) },
-	{ "link", 0, "WAY", "add watch", "auto, reflink, hard or copy (default: auto)", WORD, AT(link), link_words },
+	{ "link", 0, "WAY", "add update watch", "auto, reflink, hard or copy (default: auto)", WORD, AT(link), link_words },
 	{ "jobs", 0, "N", "add", "search with N threads (default: one per CPU)", NUMBER, AT(jobs), .max = JOBS_MAX },
 	{ "jobs", 0, "N", "verify", "check with N threads (default: one per CPU)" },
 	{ "cross", 0, NULL, "add", "search other file systems below a directory, too", FLAG, AT(cross) },
@@ -228,7 +228,7 @@ static const struct option_row {
 	{ "min-free", 0, "SIZE", "gc", "evict until SIZE is free on the file system", SIZE, AT(min_free) },
 	{ "undo", 0, NULL, "setup", "undo what 'setup' has changed", FLAG, AT(undo) },
 	{ "root", 0, "DIR", "setup", "change the machine whose files are in DIR, such as an image", TEXT, AT(root) },
-	{ "dry-run", 'n', NULL, "gc pin quarantine remove setup", "change nothing, only show what would change", FLAG,
+	{ "dry-run", 'n', NULL, "add gc pin quarantine remove setup update", "change nothing, only show what would change", FLAG,
 	  AT(dry_run) },
 	/* behind --dry-run, to which -n belongs before the command */
 	{ "lines", 'n', "N", "log", "show only the last N events", NUMBER, AT(lines), .max = UINT_MAX },

@@ -13,6 +13,8 @@
 #include "api/remove.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/trouble.h"
+#include "ctl/add.h"
 #include "ctl/content_keys.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
@@ -177,6 +179,13 @@ static enum ctl_status add_operand(struct bid_store *store, const char *operand,
 		r = ctl_which_whole(store, operand, &id);
 	if (r < 0)
 		return ctl_which_failed(operand, r);
+	if (strlen(operand) < 2 * (size_t)id.len && !list->ctl->dry_run) {
+		char hex[BID_ID_HEX_MAX];
+
+		bid_error_about(operand, -EINVAL, "abbreviated: '%s' begins '%s' - remove it by its whole build-id", operand,
+				bid_id_format(&id, hex));
+		return CTL_REFUSED;
+	}
 	return list_add(list, &id, NULL, operand) < 0 ? CTL_TROUBLE : CTL_DONE;
 }
 
@@ -261,37 +270,45 @@ enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv)
 	return worst;
 }
 
+/* Find out what update would do with the file @path. */
+static int foresee(struct bid_store *store, const char *path, struct bid_added *ret_added, bool *ret_replaced)
+{
+	int r = ctl_foresee(store, path, ret_added);
+
+	*ret_replaced = r == 0 && ret_added->known;
+	return r;
+}
+
 enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
-	enum ctl_status status = ctl_open_store(ctl, CTL_WRITE, &store);
+	enum ctl_status status = ctl_open_store(ctl, ctl->dry_run ? CTL_READ_ITSELF : CTL_WRITE, &store);
 	size_t replaced = 0, added = 0, refused = 0;
 
-	for (int i = 0; store && status != CTL_TROUBLE && i < argc; i++) {
-		struct bid_added done;
-		bool was_there;
-		int r = bid_store_update(store, argv[i], &done, &was_there);
+	for (int i = 0; status != CTL_TROUBLE && i < argc && (store || ctl->dry_run); i++) {
+		struct bid_added done = { 0 };
+		const char *why = NULL;
+		bool was_there = false;
+		int r = ctl->dry_run ? foresee(store, argv[i], &done, &was_there)
+				     : bid_store_update(store, argv[i], ctl->link, &done, &was_there);
 
 		if (r < 0) {
-			const char *why = r == -EINVAL ? "not a regular file" : r == -ENOENT ? "no such file" : bid_strerror(r);
-
-			refused++;
+			why = ctl_add_reason(r, ctl->link);
 			bid_error_about(argv[i], r, "%s", why);
-			if (ctl->json)
-				ctl_row(ctl, CTL_ID("id", 40, NULL), CTL_KIND("kind", 9, BID_KIND_NONE),
-					CTL_TEXT("state", 8, "refused"), CTL_TEXT("file", 0, argv[i]),
-					CTL_TEXT("reason", CTL_HIDDEN, why));
-			status = r == -ENOSPC || r == -EDQUOT || r == -EIO || r == -ENOMEM || r == -EROFS ? CTL_TROUBLE
-													  : CTL_REFUSED;
-			continue;
+			status = bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
 		}
-		replaced += was_there;
-		added += !was_there;
-		if (ctl->verbose || ctl->json)
+		refused += r < 0;
+		replaced += r == 0 && was_there;
+		added += r == 0 && !was_there;
+		if (ctl->json || (r == 0 && (ctl->verbose || ctl->dry_run)))
 			ctl_row(ctl, CTL_ID("id", 40, &done.id), CTL_KIND("kind", 9, done.kind),
-				CTL_TEXT("state", 8, was_there ? "replaced" : "added"), CTL_TEXT("file", 0, argv[i]),
-				CTL_TEXT("reason", CTL_HIDDEN, NULL));
+				CTL_STATE("state", 17,
+					  r < 0	      ? "refused"
+					  : was_there ? "replaced"
+						      : "added"),
+				CTL_TEXT("file", 0, argv[i]), CTL_TEXT("reason", CTL_HIDDEN, why));
 	}
-	ctl_totals(ctl, CTL_NUMBER("replaced", 0, replaced), CTL_NUMBER("added", 0, added), CTL_NUMBER("refused", 0, refused));
+	ctl_totals(ctl, CTL_NUMBER("replaced", 0, replaced), CTL_NUMBER("added", 0, added), CTL_NUMBER("refused", 0, refused),
+		   CTL_BOOL("dry_run", ctl->dry_run));
 	return status;
 }

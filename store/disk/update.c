@@ -35,7 +35,7 @@ static int update_file(struct bid_store *store, struct bid_ingest *ingest, bool 
 	return r > 0 ? bid_store_mark_added(store, &request) : r;
 }
 
-int bid_store_update(struct bid_store *store, const char *path, struct bid_added *ret_added, bool *ret_replaced)
+int bid_store_update(struct bid_store *store, const char *path, enum bid_link link, struct bid_added *ret_added, bool *ret_replaced)
 {
 	struct bid_add add = { .path = path, .fd = -1 };
 	struct bid_ingest ingest = { .fd = -1, .temp = BID_TEMP_NONE };
@@ -59,7 +59,7 @@ int bid_store_update(struct bid_store *store, const char *path, struct bid_added
 	bid_ingest_release(&ingest);
 	/* now the file needs only its own name, unless the build is new */
 	if (r == 0)
-		r = bid_store_add(store, path, BID_LINK_AUTO, &added);
+		r = bid_store_add(store, path, link, &added);
 	if (r < 0)
 		return r;
 	*ret_added = added;

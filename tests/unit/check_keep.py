@@ -45,7 +45,10 @@ def case_remove_dry_run_changes_nothing(scene):
 
 def case_remove_removes_builds(scene):
     scene.on_store("add", scene.one, scene.two, scene.far)
-    assert scene.on_store("remove", ID_FAR[:8]).summary.startswith("builds 1, paths removed 1, "), "by an abbreviated id"
+    done = scene.on_store("remove", ID_FAR[:8], status=REFUSED)
+    assert ID_FAR in done.stderr and ID_FAR in scene.on_store("list").stdout, "removed by an abbreviated id"
+    assert scene.on_store("remove", "--dry-run", ID_FAR[:8]).stdout.startswith(f"{ID_FAR}\twould be removed\t")
+    scene.on_store("remove", ID_FAR)
     by_file = scene.on_store("--verbose", "remove", scene.one).stdout.splitlines()
     assert by_file[0] == f"{ID_ONE}\tremoved\t{scene.one}", by_file
     assert scene.on_store("remove", f"--path={scene.two}").summary.startswith("builds 1, paths removed 1, ")
@@ -137,7 +140,8 @@ def case_update_replaces_the_build(scene):
     stored = entry_of(scene, program, ID_ONE) / "elf"
     assert stored.read_bytes() == scene.one.read_bytes() != program.read_bytes()
     done = scene.json("update", program, scene.text, status=REFUSED)
-    assert done["totals"] == {"replaced": 1, "added": 0, "refused": 1} and done["result"][0]["state"] == "replaced", done
+    assert done["totals"] == {"replaced": 1, "added": 0, "refused": 1, "dry_run": False}, done
+    assert done["result"][0]["state"] == "replaced", done
     assert stored.read_bytes() == program.read_bytes()
     assert scene.on_store("verify", "--deep").stdout.count("\n") == 1
     # a hard link to the file, which has the same bytes whatever was written to it, is not copied
@@ -145,6 +149,19 @@ def case_update_replaces_the_build(scene):
     done = scene.on_store("-v", "update", scene.two)
     assert done.summary == "replaced 1, added 0, refused 0\n"
     assert done.stdout.startswith(f"{ID_TWO}\telf\treplaced\t{scene.two}\n"), done
+    assert (entry_of(scene, scene.two, ID_TWO) / "elf").samefile(scene.two)
+
+
+def case_dry_run_of_add_and_update_changes_nothing(scene):
+    scene.on_store("add", scene.one)
+    files = scene.files()
+    for command, states in (("add", ("known", "would be added")), ("update", ("would be replaced", "would be added"))):
+        done = scene.on_store(command, "-n", scene.one, scene.two, scene.text, status=REFUSED)
+        assert [line.split("\t")[2] for line in done.stdout.splitlines()[:2]] == list(states), done
+        assert "not an ELF file" in done.stderr and done.summary.startswith("dry run: ") and scene.files() == files, done
+    scene.one_error("add", "-n", scene.home, status=USAGE, has="directory")
+    scene.one_error("add", "-n", "--kernel", status=USAGE, has="'--dry-run'")
+    scene.on_store("update", "--link=hard", scene.two)
     assert (entry_of(scene, scene.two, ID_TWO) / "elf").samefile(scene.two)
 
 

@@ -104,9 +104,9 @@ static void test_update_copies_one_state(void **state)
 	assert_int_equal(add(scene), 0);
 	moves = 100;
 	move('z');
-	assert_int_equal(bid_store_update(scene->store, moving, &added, &replaced), -EAGAIN);
+	assert_int_equal(bid_store_update(scene->store, moving, BID_LINK_AUTO, &added, &replaced), -EAGAIN);
 	moves = 1;
-	assert_int_equal(bid_store_update(scene->store, moving, &added, &replaced), 0);
+	assert_int_equal(bid_store_update(scene->store, moving, BID_LINK_AUTO, &added, &replaced), 0);
 	assert_true(replaced);
 	is_stored(scene);
 }

@@ -292,7 +292,7 @@ static int update(const struct store_scene *scene)
 	bool replaced;
 
 	snprintf(path, sizeof(path), "%s/a", scene->directory);
-	return bid_store_update(scene->store, path, &added, &replaced);
+	return bid_store_update(scene->store, path, BID_LINK_AUTO, &added, &replaced);
 }
 
 static int remove_name(const struct store_scene *scene)

@@ -211,17 +211,17 @@ static void test_update_replaces_under_every_path(void **state)
 
 	run(scene, "cp a.stripped file && cp a.stripped other");
 	snprintf(path, sizeof(path), "%s/file", scene->directory);
-	assert_int_equal(bid_store_update(scene->store, path, &added, &replaced), 0);
+	assert_int_equal(bid_store_update(scene->store, path, BID_LINK_AUTO, &added, &replaced), 0);
 	assert_false(replaced);
 	add(scene, "other");
 	run(scene, "cp a file");
-	assert_int_equal(bid_store_update(scene->store, path, &added, &replaced), 0);
+	assert_int_equal(bid_store_update(scene->store, path, BID_LINK_AUTO, &added, &replaced), 0);
 	assert_true(replaced);
 	run(scene, "cmp a store/$PWD/file/" ID_A "/elf && cmp a store/$PWD/other/" ID_A "/elf");
 	nothing_is_wrong(scene);
 	/* a refused file replaces nothing */
 	run(scene, "rm file && head -c 5000 a >file");
-	assert_int_equal(bid_store_update(scene->store, path, &added, &replaced), -EBADMSG);
+	assert_int_equal(bid_store_update(scene->store, path, BID_LINK_AUTO, &added, &replaced), -EBADMSG);
 	run(scene, "cmp a store/" LINK_A "/elf");
 	run(scene, "test -z \"$(ls store/.bidfs/tmp)\"");
 }
