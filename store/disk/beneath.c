@@ -102,70 +102,42 @@ int bid_beneath_stat(int root, const char *path, struct stat *ret_stat)
 	return fstat(fd, ret_stat) < 0 ? -errno : 0;
 }
 
-int bid_touched_add(struct bid_touched *touched, int dir)
+int bid_beneath_sync(int root, const char *path, unsigned above)
 {
-	int r = 0;
+	char there[PATH_MAX];
 
-	if (touched->n == BID_TOUCHED_MAX)
-		r = bid_touched_sync(touched);
-	if (r < 0)
-		return r;
-	touched->dirs[touched->n] = fcntl(dir, F_DUPFD_CLOEXEC, 3);
-	if (touched->dirs[touched->n] < 0)
-		return -errno;
-	touched->n++;
-	return 0;
-}
-
-int bid_touched_sync(struct bid_touched *touched)
-{
-	int r = 0;
-
-	/* deepest first: after a power cut a durable name leads to a durable directory */
-	while (touched->n > 0) {
-		int dir = touched->dirs[--touched->n];
+	if (snprintf(there, sizeof(there), "%s", path) >= (int)sizeof(there))
+		return -ENAMETOOLONG;
+	for (;; above--) {
+		bid_auto_fd int dir = -1;
+		int r = bid_beneath_open(root, there, O_RDONLY | O_DIRECTORY, &dir);
+		char *slash;
 
 		if (r == 0 && fsync(dir) < 0)
 			r = -errno;
-		close(dir);
+		/* another process removed it as empty */
+		if (r < 0 && r != -ENOENT)
+			return r;
+		if (above == 0 || !*there)
+			return 0;
+		slash = strrchr(there, '/');
+		*(slash ? slash : there) = '\0';
 	}
-	return r;
 }
 
-void bid_touched_release(struct bid_touched *touched)
+static unsigned count_components(const char *path)
 {
-	while (touched->n > 0)
-		bid_close(touched->dirs[--touched->n]);
-}
+	unsigned n = 1;
 
-/* Open the deepest existing directory on the way to @path. @ret_rest is the rest of @path. */
-static int open_deepest(int root, const char *path, int *ret_fd, const char **ret_rest)
-{
-	size_t len = strlen(path);
-	char there[PATH_MAX];
-	int r;
-
-	if (len >= sizeof(there))
-		return -ENAMETOOLONG;
-	memcpy(there, path, len + 1);
-	for (;;) {
-		const char *slash;
-
-		r = bid_beneath_open(root, there, O_RDONLY | O_DIRECTORY, ret_fd);
-		if (r != -ENOENT || len == 0)
-			break;
-		slash = memrchr(there, '/', len);
-		len = slash ? (size_t)(slash - there) : 0;
-		there[len] = '\0';
+	while ((path = strchr(path, '/'))) {
+		path++;
+		n++;
 	}
-	if (r < 0)
-		return r;
-	*ret_rest = path + len + (len > 0 && path[len] == '/');
-	return 0;
+	return n;
 }
 
-/* Returns -ESTALE if a directory on the way was removed meanwhile. */
-static int make_below(int dir, const char *rest, struct bid_touched *touched, int *ret_fd)
+/* Make the missing directories of @path below @dir. Returns -ESTALE if a directory on the way was removed meanwhile. */
+static int make_below(int dir, const char *rest, unsigned *made, int *ret_fd)
 {
 	bid_auto_fd int at = -1;
 	char name[NAME_MAX + 1];
@@ -181,9 +153,10 @@ static int make_below(int dir, const char *rest, struct bid_touched *touched, in
 		memcpy(name, rest, len);
 		name[len] = '\0';
 		if (mkdirat(dir, name, 0755) == 0) {
-			r = touched ? bid_touched_add(touched, dir) : 0;
-			if (r < 0)
-				return r;
+			unsigned n = count_components(rest);
+
+			if (n > *made)
+				*made = n;
 		} else if (errno != EEXIST) {
 			return errno == ENOENT ? -ESTALE : -errno;
 		}
@@ -201,34 +174,27 @@ static int make_below(int dir, const char *rest, struct bid_touched *touched, in
 	return 0;
 }
 
-int bid_beneath_mkdirs_touching(int root, const char *path, struct bid_touched *touched, int *ret_fd)
+int bid_beneath_make(int root, const char *path, unsigned *made, int *ret_fd)
 {
 	int r = -ESTALE;
 
 	/* other processes remove empty directories while this one creates directories below them */
 	for (int attempts = 0; attempts < 16 && r == -ESTALE; attempts++) {
-		bid_auto_fd int dir = -1;
-		const char *rest;
-
-		r = open_deepest(root, path, &dir, &rest);
-		if (r == 0 && *rest)
-			r = make_below(dir, rest, touched, ret_fd);
-		else if (r == 0)
-			*ret_fd = bid_steal_fd(&dir);
+		r = bid_beneath_open(root, path, O_RDONLY | O_DIRECTORY, ret_fd);
+		if (r == -ENOENT)
+			r = make_below(root, path, made, ret_fd);
 	}
 	return r;
 }
 
 int bid_beneath_mkdirs(int root, const char *path, bool durable, int *ret_fd)
 {
-	struct bid_touched touched = { 0 };
+	unsigned made = 0;
 	bid_auto_fd int dir = -1;
-	int r;
+	int r = bid_beneath_make(root, path, &made, &dir);
 
-	r = bid_beneath_mkdirs_touching(root, path, durable ? &touched : NULL, &dir);
-	if (r == 0)
-		r = bid_touched_sync(&touched);
-	bid_touched_release(&touched);
+	if (r == 0 && durable && made > 0)
+		r = bid_beneath_sync(root, path, made);
 	if (r < 0)
 		return r;
 	*ret_fd = bid_steal_fd(&dir);

@@ -37,27 +37,13 @@ int bid_beneath_stat(int root, const char *path, struct stat *ret_stat);
 /* Make the directory @path and its parents, mode 0755, and open it. With @durable, sync the new names. */
 int bid_beneath_mkdirs(int root, const char *path, bool durable, int *ret_fd);
 
+/* As bid_beneath_mkdirs(), without a sync. Raises @made to the number of new directories, which are the last ones of @path. */
+int bid_beneath_make(int root, const char *path, unsigned *made, int *ret_fd);
+
 /*
- * Directories to sync: the writer gives all names first, then bid_touched_sync() waits for the disk once for each directory. Begin
- * with a zeroed struct.
+ * fsync(2) the directory @path and as many directories @above it, deepest first: after a power cut a durable name leads to a
+ * durable directory. A directory removed meanwhile is no error.
  */
-#define BID_TOUCHED_MAX 16
-
-struct bid_touched {
-	int dirs[BID_TOUCHED_MAX]; /* owned */
-	unsigned n;
-};
-
-/* Add a copy of the descriptor @dir. A full set is synced first. */
-int bid_touched_add(struct bid_touched *touched, int dir);
-
-/* fsync(2) all directories and empty the set, also on an error. */
-int bid_touched_sync(struct bid_touched *touched);
-
-/* Empty the set. */
-void bid_touched_release(struct bid_touched *touched);
-
-/* As bid_beneath_mkdirs(), but add the directories to @touched instead of syncing; @touched may be NULL. */
-int bid_beneath_mkdirs_touching(int root, const char *path, struct bid_touched *touched, int *ret_fd);
+int bid_beneath_sync(int root, const char *path, unsigned above);
 
 #endif

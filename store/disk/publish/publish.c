@@ -90,8 +90,8 @@ bool bid_publish_make_way(struct bid_store *store, const char *place, const stru
 	return true;
 }
 
-/* Create perf's link. Returns 1 if it is new. */
-static int publish_link(struct bid_store *store, const struct bid_id *id, const char *target, struct bid_touched *touched)
+/* Create perf's link. Returns 1 if it is new. Raises @made as bid_beneath_make(). */
+static int publish_link(struct bid_store *store, const struct bid_id *id, const char *target, unsigned *made)
 {
 	struct bid_id filed = bid_layout_filed(id);
 	bid_auto_fd int dir = -1;
@@ -102,21 +102,36 @@ static int publish_link(struct bid_store *store, const struct bid_id *id, const 
 	bid_layout_link(&filed, link);
 	slash = strrchr(link, '/');
 	*slash = '\0';
-	r = bid_beneath_mkdirs_touching(bid_store_root(store), link, touched, &dir);
+	r = bid_beneath_make(bid_store_root(store), link, made, &dir);
 	if (r < 0)
 		return r;
 	snprintf(text, sizeof(text), BID_LAYOUT_UP "%s", target);
 	if (symlinkat(text, dir, slash + 1) < 0)
 		return errno == EEXIST ? 0 : -errno;
-	r = touched ? bid_touched_add(touched, dir) : 0;
-	return r < 0 ? r : 1;
+	return 1;
 }
 
 int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target)
 {
-	int r = publish_link(store, id, target, NULL);
+	unsigned made = 0;
+	int r = publish_link(store, id, target, &made);
 
 	return r < 0 ? r : 0;
+}
+
+/* Sync the names that try_to_publish() has made: all together, because the first fsync(2) waits for the journal of all. */
+static int sync_names(struct bid_store *store, const struct bid_id *id, const char *path, unsigned made, bool linked,
+		      unsigned made_links)
+{
+	struct bid_id filed = bid_layout_filed(id);
+	char link[BID_LAYOUT_MAX];
+	int r = bid_beneath_sync(bid_store_root(store), path, made);
+
+	if (r < 0 || !linked)
+		return r;
+	bid_layout_link(&filed, link);
+	*strrchr(link, '/') = '\0';
+	return bid_beneath_sync(bid_store_root(store), link, made_links);
 }
 
 void bid_publish_where(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX])
@@ -131,28 +146,25 @@ void bid_publish_where(struct bid_store *store, const struct bid_id *id, char re
 static int try_to_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
 			  const struct bid_temp *file, bool *ret_linked)
 {
-	struct bid_touched touched = { 0 };
+	unsigned made = 0, made_links = 0;
 	bid_auto_fd int dir = -1;
-	int r, after, taken = 0;
-	bool linked = false;
+	int r, linked;
 
-	r = bid_beneath_mkdirs_touching(bid_store_root(store), path, durable ? &touched : NULL, &dir);
+	r = bid_beneath_make(bid_store_root(store), path, &made, &dir);
 	if (r == 0)
 		r = bid_temp_link(file, dir, bid_kind_store_name(kind));
-	if (r == -EEXIST)
-		taken = r;
-	if (r == 0 || taken) {
-		after = r == 0 && durable ? bid_touched_add(&touched, dir) : 0;
-		if (after == 0)
-			after = publish_link(store, id, path, durable ? &touched : NULL);
-		linked = after > 0;
-		if (after >= 0)
-			after = bid_touched_sync(&touched);
-		r = after < 0 ? after : taken;
-	}
-	bid_touched_release(&touched);
+	if (r < 0 && r != -EEXIST)
+		return r;
+	linked = publish_link(store, id, path, &made_links);
+	if (linked < 0)
+		return linked;
 	if (ret_linked)
 		*ret_linked = linked;
+	if (durable && (r == 0 || linked)) {
+		int synced = sync_names(store, id, path, made, linked, made_links);
+
+		return synced < 0 ? synced : r;
+	}
 	return r;
 }
 
@@ -161,6 +173,8 @@ int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind 
 {
 	int r = -ENOENT;
 
+	if (ret_linked)
+		*ret_linked = false;
 	/* a new directory is empty, and another process may remove it together with its neighbour */
 	for (int attempts = 0; attempts < 8 && (r == -ENOENT || r == -ENOTDIR); attempts++)
 		r = try_to_publish(store, id, kind, path, durable, file, ret_linked);
