@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "api/store.h"
 #include "api/verify.h"
@@ -43,14 +44,30 @@ static int note_finding(void *user, const struct bid_finding *finding)
 	return 0;
 }
 
+/* seconds by which the clock is ahead, when the store is opened: a day has passed for temporary files */
+static time_t ahead;
+
+time_t time(time_t *ret_now)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (ret_now)
+		*ret_now = now.tv_sec + ahead;
+	return now.tv_sec + ahead;
+}
+
 int look(const struct power_trial *trial, const struct acknowledgement *acks, size_t n, struct totals *totals)
 {
 	struct bid_verify_config config = { .deep = true, .found = note_finding, .user = totals };
 	struct bid_verify_stats stats;
 	struct bid_store *store;
 	bid_auto_free char *command = NULL;
-	int r = bid_store_open(trial->store, BID_STORE_WRITE, &store);
+	int r;
 
+	ahead = 25 * 3600;
+	r = bid_store_open(trial->store, BID_STORE_WRITE, &store);
+	ahead = 0;
 	/* the cut came before there was a store */
 	if (r == -ENOENT && n == 0)
 		return 0;
