@@ -176,28 +176,34 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 	bid_tmpfile_put(fs->tmpfiles, tmpfile);
 }
 
-/*
- * Was a file of @kind published elsewhere, as of a short id that perf pads with zeros? After perf removes the build it looks at
- * that name again, and takes a cached entry for its copy.
- */
-static bool is_elsewhere(const struct bid_fs *fs, const struct bid_node *dir, enum bid_kind kind)
+/* Find the published file by id. The store keeps a separate debug file as debuginfo, whatever its name. */
+static int find_published(struct bid_fs *fs, struct bid_request request, struct bid_file *ret_file)
 {
-	return !bid_tree_has_file(&fs->tree, dir, bid_kind_store_name(kind)) && !bid_tree_is_target(&fs->tree, dir);
+	int r = bid_store_find(fs->store, &request, ret_file);
+
+	if (r != -ENOENT || request.kind != BID_KIND_ELF)
+		return r;
+	request.kind = BID_KIND_DEBUGINFO;
+	return bid_store_find(fs->store, &request, ret_file);
 }
 
-/* Answer with the published file. The store keeps a separate debug file as debuginfo, whatever its name in @to. */
-static void reply_published(fuse_req_t req, fuse_ino_t to, struct bid_request request)
+/*
+ * Answer with the published file. It may be elsewhere than in @to, as of a short id that perf pads with zeros: after perf removes
+ * the build it looks at the name in @to again, and takes a cached entry for its copy.
+ */
+static void reply_published(fuse_req_t req, fuse_ino_t to, const struct bid_request *request)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
 	struct fuse_entry_param entry;
-	struct bid_node node = { .type = BID_NODE_FILE, .id = request.id };
+	struct bid_node node = { .type = BID_NODE_FILE, .id = request->id };
 	struct bid_file file = BID_FILE_NONE;
-	int r = bid_store_find(fs->store, &request, &file);
+	bool here = parent && bid_store_find_in(fs->store, bid_node_path(&parent->node), request, &file) == 0 && !file.stripped;
+	int r = 0;
 
-	if (r == -ENOENT && request.kind == BID_KIND_ELF) {
-		request.kind = BID_KIND_DEBUGINFO;
-		r = bid_store_find(fs->store, &request, &file);
+	if (!here) {
+		bid_file_release(&file);
+		r = find_published(fs, *request, &file);
 	}
 	if (r < 0) {
 		fuse_reply_err(req, -r);
@@ -207,7 +213,7 @@ static void reply_published(fuse_req_t req, fuse_ino_t to, struct bid_request re
 	if (bid_entry_make(fs, &node, &(struct bid_found){ .st = file.st }, &entry) < 0) {
 		fuse_reply_err(req, ENOMEM);
 	} else {
-		if (parent && is_elsewhere(fs, &parent->node, file.kind))
+		if (!here && parent && !bid_tree_is_target(&fs->tree, &parent->node))
 			entry.entry_timeout = 0;
 		bid_reply_entry(req, &entry);
 	}
@@ -242,7 +248,7 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else
-		reply_published(req, to, request);
+		reply_published(req, to, &request);
 	bid_tmpfile_put(fs->tmpfiles, tmpfile);
 }
 

@@ -125,15 +125,6 @@ bool bid_tree_is_target(const struct bid_tree *tree, const struct bid_node *dir)
 	return strcmp(where, path) == 0;
 }
 
-bool bid_tree_has_file(const struct bid_tree *tree, const struct bid_node *dir, const char *name)
-{
-	char path[PATH_MAX];
-	struct stat st;
-
-	return snprintf(path, sizeof(path), "%s/%s", bid_node_path(dir), name) < (int)sizeof(path) &&
-	       bid_store_stat(tree->store, path, &st) == 0 && S_ISREG(st.st_mode);
-}
-
 static int lookup_kcore(const struct bid_tree *tree, const char *name, struct bid_node *child)
 {
 	int r = bid_id_parse_str(name, &child->id);

@@ -62,9 +62,6 @@ bool bid_tree_is_unlinked(const struct bid_tree *tree, const struct bid_id *id);
 /* Is @dir, a BID_NODE_PATH_ID, the target of perf's link for its id? */
 bool bid_tree_is_target(const struct bid_tree *tree, const struct bid_node *dir);
 
-/* Has the store a file @name in @dir, a BID_NODE_PATH_ID? */
-bool bid_tree_has_file(const struct bid_tree *tree, const struct bid_node *dir, const char *name);
-
 /* The node of perf's link @name in @dir, ".build-id/xx", existing or not. -EINVAL if @name does not make an id. */
 int bid_tree_link(const struct bid_node *dir, const char *name, struct bid_node *ret_link);
 
