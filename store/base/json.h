@@ -27,4 +27,18 @@ static inline char *bid_json_dump(const json_t *json, size_t flags)
 	return text ? bid_escape(text, BID_ESCAPE_JSON) : NULL;
 }
 
+/* The text of @key in @object; "" without one. */
+static inline const char *bid_json_string(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+/* The number of @key in @object; 0 without one. */
+static inline json_int_t bid_json_number(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
 #endif

@@ -20,7 +20,6 @@ struct ctl_add_stats {
 	struct ctl_add_refusals *reasons; /* reasons of files refused without a message; owned */
 	size_t n_reasons;
 	struct ctl_progress progress;
-	int64_t drawn_ms; /* clock at the last drawing of the progress */
 };
 
 void ctl_add_stats_begin(struct ctl_add_stats *stats, const struct ctl *ctl, enum ctl_add_form form);

@@ -8,11 +8,8 @@
 #include <bid/error.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "ctl/add.h"
-
-enum { REDRAW_MS = 100 };
 
 struct ctl_add_refusals {
 	char *why; /* owned */
@@ -156,16 +153,9 @@ void ctl_add_stats_refused(struct ctl_add_stats *stats, const char *path, int er
 
 void ctl_add_stats_progress(struct ctl_add_stats *stats, size_t seen)
 {
-	int64_t now = bid_clock_ms();
-
-	if (stats->form != CTL_ADD_WHOLE || now < stats->drawn_ms + REDRAW_MS)
-		return;
-	stats->drawn_ms = now;
-	if (!ctl_progress_is_drawn())
-		return;
-	fprintf(stderr, "\r%zu files, %zu added, %zu known\033[K", stats->seen + seen, stats->added, stats->known);
-	fflush(stderr);
-	stats->progress.drawn = true;
+	if (stats->form == CTL_ADD_WHOLE)
+		ctl_progress_text(&stats->progress, "%zu files, %zu added, %zu known", stats->seen + seen, stats->added,
+				  stats->known);
 }
 
 static int by_number(const void *a, const void *b)

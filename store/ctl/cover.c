@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/json.h"
 #include "base/mount.h"
 #include "ctl/mounts.h"
 
@@ -26,9 +27,11 @@ enum {
 static int is_silent_cover(void *user, const struct ctl_mount *mount)
 {
 	const uint64_t *id = user;
-	bid_auto_free char *text = NULL;
+	json_t *state = NULL;
+	bool silent = mount->id == *id && ctl_mount_state(mount, &state) == -ETIMEDOUT;
 
-	return mount->id == *id && ctl_mount_status(mount, CTL_MOUNT_TIMEOUT_MS, &text) == -ETIMEDOUT;
+	json_decref(state);
+	return silent;
 }
 
 bool ctl_cover_is_silent(const char *path)
@@ -45,16 +48,13 @@ bool ctl_cover_is_silent(const char *path)
 
 json_t *ctl_cover_state(const char *path)
 {
-	bid_auto_free char *text = NULL;
 	struct ctl_mount mount = { 0 };
 	json_t *state = NULL;
 
 	if (!bid_is_mount(path))
 		return NULL;
 	snprintf(mount.point, sizeof(mount.point), "%s", path);
-	if (ctl_mount_status(&mount, CTL_MOUNT_TIMEOUT_MS, &text) == 0)
-		state = json_loads(text, 0, NULL);
-	return state ? state : json_object();
+	return ctl_mount_state(&mount, &state) == 0 ? state : json_object();
 }
 
 /* Open the file @name of @id in the mount @path. */
@@ -155,13 +155,6 @@ const char *ctl_cover_refusal(int error)
 	}
 }
 
-static const char *string_of(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-
-	return text ? text : "";
-}
-
 bool ctl_cover_is_offline(const json_t *state)
 {
 	return json_is_true(json_object_get(state, "offline")) && json_array_size(json_object_get(state, "sources")) > 0;
@@ -177,9 +170,9 @@ bool ctl_cover_is_sure(const json_t *state, const struct bid_request *request, i
 	bid_id_format(&request->id, hex);
 	if (ctl_cover_is_offline(state))
 		return false;
-	json_array_foreach(sources, i, one) if (strcmp(string_of(one, "breaker"), "closed") != 0) return false;
-	json_array_foreach(downloads, i, one) if (strcmp(string_of(one, "id"), hex) == 0) return false;
+	json_array_foreach(sources, i, one) if (strcmp(bid_json_string(one, "breaker"), "closed") != 0) return false;
+	json_array_foreach(downloads, i, one) if (strcmp(bid_json_string(one, "id"), hex) == 0) return false;
 	/* several failures of one cause share a record with the last id */
-	json_array_foreach(failures, i, one) if (json_integer_value(json_object_get(one, "last_time")) >= since) return false;
+	json_array_foreach(failures, i, one) if (bid_json_number(one, "last_time") >= since) return false;
 	return sources && downloads && failures;
 }

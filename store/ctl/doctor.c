@@ -114,13 +114,14 @@ static void check_store(struct exam *exam)
 static int check_mount(void *user, const struct ctl_mount *mount)
 {
 	struct exam *exam = user;
-	bid_auto_free char *status = NULL;
 	char text[PATH_MAX + TEXT_MAX];
+	json_t *state = NULL;
 	int r;
 
 	if (!mount->whole)
 		return 0;
-	r = ctl_mount_status(mount, CTL_MOUNT_TIMEOUT_MS, &status);
+	r = ctl_mount_state(mount, &state);
+	json_decref(state);
 	snprintf(text, sizeof(text), "'%s'%s%s", mount->point, r < 0 ? ": " : "", r < 0 ? ctl_mount_trouble(r) : " answers");
 	report(exam,
 	       r == 0	      ? WELL

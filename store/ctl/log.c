@@ -8,6 +8,7 @@
 #include "api/history.h"
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "ctl/ctl.h"
 #include "ctl/mounts.h"
@@ -68,34 +69,25 @@ static void take_event(void *user, const struct bid_event *event)
 	add_row(user, &row, bid_detail_text(event->request.detail), event->text);
 }
 
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
 /* Take the last failures of the servers of a mount of the store. */
 static int take_mount(void *user, const struct ctl_mount *mount)
 {
 	struct history *history = user;
-	bid_auto_free char *answer = NULL;
 	json_t *state, *failure;
 	size_t i;
 
-	if (strcmp(mount->source, history->store) != 0 || ctl_mount_status(mount, CTL_MOUNT_TIMEOUT_MS, &answer) < 0)
+	if (strcmp(mount->source, history->store) != 0 || ctl_mount_state(mount, &state) < 0)
 		return 0;
-	state = json_loads(answer, 0, NULL);
 	json_array_append_new(history->states, state);
 	json_array_foreach(json_object_get(state, "failures"), i, failure)
 	{
-		struct log_row row = { .time = json_integer_value(json_object_get(failure, "last_time")),
-				       .what = text_of(failure, "outcome"),
-				       .kind = text_of(failure, "kind") };
+		struct log_row row = { .time = bid_json_number(failure, "last_time"),
+				       .what = bid_json_string(failure, "outcome"),
+				       .kind = bid_json_string(failure, "kind") };
 		bid_auto_free char *text = NULL;
 
-		snprintf(row.id, sizeof(row.id), "%s", text_of(failure, "id"));
-		if (asprintf(&text, "%s: %s", text_of(failure, "source"), text_of(failure, "text")) < 0)
+		snprintf(row.id, sizeof(row.id), "%s", bid_json_string(failure, "id"));
+		if (asprintf(&text, "%s: %s", bid_json_string(failure, "source"), bid_json_string(failure, "text")) < 0)
 			return -ENOMEM;
 		add_row(history, &row, "", text);
 	}

@@ -6,23 +6,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/json.h"
 #include "ctl/output.h"
-
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
-static json_int_t number_of(const json_t *object, const char *key)
-{
-	return json_integer_value(json_object_get(object, key));
-}
 
 static uint64_t size_of(const json_t *object, const char *key)
 {
-	json_int_t size = number_of(object, key);
+	json_int_t size = bid_json_number(object, key);
 
 	return size > 0 ? (uint64_t)size : 0;
 }
@@ -54,7 +43,7 @@ static const char *format_duration(int64_t ms, char buf[static DURATION_MAX])
 /* Print the mode in use, and the reason against a better one. */
 static void print_choice(const json_t *state, const char *label, const char *key, const char *reason_key)
 {
-	const char *used = text_of(state, key), *reason = text_of(state, reason_key);
+	const char *used = bid_json_string(state, key), *reason = bid_json_string(state, reason_key);
 
 	if (!*used)
 		return;
@@ -76,17 +65,17 @@ static void print_counters(const json_t *counters)
 		{ "hits", "hits" },	  { "fetched", "fetched" },   { "absent", "absent" },
 		{ "unknown", "unknown" }, { "rejected", "rejected" }, { "interrupted", "interrupted" },
 	};
-	json_int_t hits = number_of(counters, "hits"), all = 0;
+	json_int_t hits = bid_json_number(counters, "hits"), all = 0;
 
 	ctl_print_label("  requests");
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
-		all += number_of(counters, shown[i].key);
+		all += bid_json_number(counters, shown[i].key);
 	printf("%" JSON_INTEGER_FORMAT, all);
 	if (all > 0)
 		printf(", hit ratio %.0f%%", 100.0 * (double)hits / (double)all);
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
-		if (number_of(counters, shown[i].key) > 0)
-			printf(", %" JSON_INTEGER_FORMAT " %s", number_of(counters, shown[i].key), shown[i].words);
+		if (bid_json_number(counters, shown[i].key) > 0)
+			printf(", %" JSON_INTEGER_FORMAT " %s", bid_json_number(counters, shown[i].key), shown[i].words);
 	putchar('\n');
 }
 
@@ -101,7 +90,7 @@ static void print_abilities(const json_t *source)
 		{ "sent", "resumes transfers" },
 		{ "ignored", "does not resume transfers, though it offers to" },
 	};
-	const char *protocol = text_of(source, "protocol"), *ranges = text_of(source, "ranges");
+	const char *protocol = bid_json_string(source, "protocol"), *ranges = bid_json_string(source, "ranges");
 	const json_t *lacks = json_object_get(source, "lacks");
 
 	if (!*protocol)
@@ -131,26 +120,26 @@ static void print_health(const json_t *source, bool offline, bool up)
 	       : up    ? "up"
 		       : "down");
 	if (!offline && !up && json_object_get(source, "next_probe_s"))
-		printf(" (retry in %s)", format_duration(1000 * number_of(source, "next_probe_s"), duration));
+		printf(" (retry in %s)", format_duration(1000 * bid_json_number(source, "next_probe_s"), duration));
 	fputs(ctl_colour(stdout, CTL_PLAIN), stdout);
 	if (!offline && up && json_is_true(json_object_get(source, "preferred")))
 		fputs(", preferred", stdout);
-	if (*text_of(source, "ima"))
-		printf(", ima:%s", text_of(source, "ima"));
+	if (*bid_json_string(source, "ima"))
+		printf(", ima:%s", bid_json_string(source, "ima"));
 }
 
 static void print_source(const json_t *source, bool offline)
 {
-	json_int_t found = number_of(source, "found"), latency = number_of(source, "latency_ms");
+	json_int_t found = bid_json_number(source, "found"), latency = bid_json_number(source, "latency_ms");
 	/* a rejected file counts as a response */
-	json_int_t answers = found + number_of(source, "absent") + number_of(source, "rejected");
-	json_int_t unreachable = number_of(source, "unreachable"), requests = number_of(source, "requests");
-	const char *breaker = text_of(source, "breaker"), *trouble = text_of(source, "trouble");
+	json_int_t answers = found + bid_json_number(source, "absent") + bid_json_number(source, "rejected");
+	json_int_t unreachable = bid_json_number(source, "unreachable"), requests = bid_json_number(source, "requests");
+	const char *breaker = bid_json_string(source, "breaker"), *trouble = bid_json_string(source, "trouble");
 	bool up = strcmp(breaker, "open") != 0 && strcmp(breaker, "probing") != 0;
 	char size[CTL_SIZE_MAX], duration[DURATION_MAX];
 
 	ctl_print_label("  server");
-	ctl_print_text(stdout, text_of(source, "name"));
+	ctl_print_text(stdout, bid_json_string(source, "name"));
 	print_health(source, offline, up);
 	printf(": %" JSON_INTEGER_FORMAT " request%s", requests, requests == 1 ? "" : "s");
 	if (answers > 0)
@@ -174,37 +163,34 @@ static void print_download(const json_t *download)
 	char text[CTL_SIZE_MAX], duration[DURATION_MAX];
 
 	ctl_print_label("  download");
-	ctl_print_text(stdout, text_of(download, "id"));
-	printf(" %s%s", text_of(download, "kind"), *text_of(download, "detail") ? " " : "");
-	ctl_print_text(stdout, text_of(download, "detail"));
+	ctl_print_text(stdout, bid_json_string(download, "id"));
+	printf(" %s%s", bid_json_string(download, "kind"), *bid_json_string(download, "detail") ? " " : "");
+	ctl_print_text(stdout, bid_json_string(download, "detail"));
 	printf("\n%11s%s", "", ctl_format_size(received, text));
 	if (size > 0)
 		printf(" of %s (%.0f%%)", ctl_format_size(size, text), 100.0 * (double)received / (double)size);
-	printf(" in %s, %" JSON_INTEGER_FORMAT " waiting", format_duration(number_of(download, "age_ms"), duration),
-	       number_of(download, "waiters"));
-	if (*text_of(download, "source"))
+	printf(" in %s, %" JSON_INTEGER_FORMAT " waiting", format_duration(bid_json_number(download, "age_ms"), duration),
+	       bid_json_number(download, "waiters"));
+	if (*bid_json_string(download, "source"))
 		fputs(", from ", stdout);
-	ctl_print_text(stdout, text_of(download, "source"));
+	ctl_print_text(stdout, bid_json_string(download, "source"));
 	putchar('\n');
 }
 
 static void print_failure(const json_t *failure)
 {
-	json_int_t count = number_of(failure, "count");
-	time_t last = (time_t)number_of(failure, "last_time");
-	char date[32] = "";
-	struct tm local;
+	json_int_t count = bid_json_number(failure, "count");
+	char date[CTL_TIME_MAX];
 
-	if (localtime_r(&last, &local))
-		strftime(date, sizeof(date), "%F %T", &local);
 	ctl_print_label("  failure");
-	printf("%s  %s: ", date, text_of(failure, "outcome"));
-	ctl_print_text(stdout, text_of(failure, "text"));
+	printf("%s  %s: ", ctl_format_time((time_t)bid_json_number(failure, "last_time"), date),
+	       bid_json_string(failure, "outcome"));
+	ctl_print_text(stdout, bid_json_string(failure, "text"));
 	if (count > 1)
 		printf(" (%" JSON_INTEGER_FORMAT " times)", count);
 	printf("\n%11s", "");
-	ctl_print_text(stdout, text_of(failure, "source"));
-	printf(", %s %s\n", text_of(failure, "kind"), text_of(failure, "id"));
+	ctl_print_text(stdout, bid_json_string(failure, "source"));
+	printf(", %s %s\n", bid_json_string(failure, "kind"), bid_json_string(failure, "id"));
 }
 
 static void print_each(const json_t *array, void (*print)(const json_t *element))
@@ -216,7 +202,7 @@ static void print_each(const json_t *array, void (*print)(const json_t *element)
 void ctl_print_mount_state(const json_t *state)
 {
 	char duration[DURATION_MAX];
-	json_int_t uptime = number_of(state, "uptime_s");
+	json_int_t uptime = bid_json_number(state, "uptime_s");
 	const json_t *sources = json_object_get(state, "sources");
 	bool offline = json_is_true(json_object_get(state, "offline"));
 

@@ -13,7 +13,10 @@
 #include "base/io.h"
 #include "ctl/child.h"
 
-enum { STATUS_MAX = 4 << 20 }; /* bytes */
+enum {
+	STATUS_MAX = 4 << 20, /* bytes */
+	TIMEOUT_MS = 2000, /* time for a daemon to answer */
+};
 
 /* Copy @text, and decode blank, tab, newline and backslash, which the kernel writes as "\ooo". */
 static int unescape(const char *text, char *ret_path, size_t size)
@@ -150,19 +153,31 @@ static int copy_file(void *user)
 	return r == 0 ? bid_pwrite_full(copying->to, text, len, 0) : r;
 }
 
-int ctl_mount_status(const struct ctl_mount *mount, int timeout_ms, char **ret_text)
+int ctl_mount_state(const struct ctl_mount *mount, json_t **ret_state)
 {
 	char path[PATH_MAX + sizeof("/.bidfs/status")];
-	bid_auto_fd int text = memfd_create("status", MFD_CLOEXEC);
-	struct attribute_copy copying = { .path = path, .to = text };
+	bid_auto_fd int shared = memfd_create("status", MFD_CLOEXEC);
+	struct attribute_copy copying = { .path = path, .to = shared };
+	bid_auto_free char *text = NULL;
+	json_t *state;
 	size_t len;
 	int r;
 
-	if (text < 0)
+	if (shared < 0)
 		return -errno;
 	snprintf(path, sizeof(path), "%s/.bidfs/status", mount->point);
-	r = ctl_child_run(copy_file, &copying, timeout_ms, -1);
-	return r < 0 ? r : bid_read_file(text, STATUS_MAX, ret_text, &len);
+	r = ctl_child_run(copy_file, &copying, TIMEOUT_MS, -1);
+	if (r == 0)
+		r = bid_read_file(shared, STATUS_MAX, &text, &len);
+	if (r < 0)
+		return r;
+	state = json_loads(text, 0, NULL);
+	if (!json_is_object(state)) {
+		json_decref(state);
+		return -EBADMSG;
+	}
+	*ret_state = state;
+	return 0;
 }
 
 const char *ctl_mount_trouble(int error)

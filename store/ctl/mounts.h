@@ -3,13 +3,13 @@
 #ifndef BID_CTL_MOUNTS_H
 #define BID_CTL_MOUNTS_H
 
+#include <jansson.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CTL_MOUNTINFO	     "/proc/self/mountinfo"
-#define CTL_MOUNT_TIMEOUT_MS 2000 /* time for a daemon to answer */
+#define CTL_MOUNTINFO "/proc/self/mountinfo"
 
 struct ctl_mount {
 	uint64_t id; /* the kernel's id, as in statx(2) */
@@ -37,10 +37,10 @@ int ctl_each_mount(const char *path, int (*fn)(void *user, const struct ctl_moun
 int ctl_each_mount_of_all(int (*fn)(void *user, const struct ctl_mount *mount), void *user);
 
 /*
- * Read @mount's .bidfs/status. A daemon without an answer within @timeout_ms fails with -ETIMEDOUT. Returns 0 and text for the
- * caller to free.
+ * Read the state that @mount reports in .bidfs/status, an object, for the caller to release. Returns 0; -ETIMEDOUT for a daemon
+ * without an answer; -EBADMSG for something else than JSON; or as open(2).
  */
-int ctl_mount_status(const struct ctl_mount *mount, int timeout_ms, char **ret_text);
+int ctl_mount_state(const struct ctl_mount *mount, json_t **ret_state);
 
 /* Return the cause behind errno @error of a report or an order to a mount. Static, or as strerror(3). */
 const char *ctl_mount_trouble(int error);

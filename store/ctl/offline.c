@@ -52,24 +52,6 @@ static bool is_covered(const struct ctl_mount *mount)
 	       stx.stx_mnt_id != mount->id;
 }
 
-static int ask(const struct ctl_mount *mount, json_t **ret_state)
-{
-	bid_auto_free char *text = NULL;
-	json_t *state;
-	int r = ctl_mount_status(mount, CTL_MOUNT_TIMEOUT_MS, &text);
-
-	if (r < 0)
-		return r;
-	state = json_loads(text, 0, NULL);
-	if (!json_is_object(state)) {
-		json_decref(state);
-		return -EBADMSG;
-	}
-	json_decref(*ret_state);
-	*ret_state = state;
-	return 0;
-}
-
 /* Order @mount into the state. @ret_state receives its report, from before or after, for the caller to release. */
 static int set(const struct ctl_mount *mount, bool offline, json_t **ret_state)
 {
@@ -79,13 +61,14 @@ static int set(const struct ctl_mount *mount, bool offline, json_t **ret_state)
 	if (is_covered(mount))
 		return -EBUSY;
 	/* a first request with a timeout, because setxattr(2) on a stuck mount never returns */
-	r = ask(mount, ret_state);
+	r = ctl_mount_state(mount, ret_state);
 	if (r < 0)
 		return r;
 	snprintf(dir, sizeof(dir), "%s/.bidfs", mount->point);
 	if (setxattr(dir, "user.bidfs.offline", offline ? "1" : "0", 1, 0) < 0)
 		return -errno;
-	return ask(mount, ret_state);
+	json_decref(bid_steal(*ret_state));
+	return ctl_mount_state(mount, ret_state);
 }
 
 /* Return the reason why the mount with @state (may be NULL) uses no server; NULL if it may use its servers. */

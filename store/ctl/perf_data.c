@@ -30,17 +30,14 @@ bool ctl_build_lacks(enum ctl_build_state state)
 /* Describe the result for @build, except its path. Returns @text. */
 static const char *describe(const struct ctl_recording *recording, const struct ctl_build *build, char *text, size_t size)
 {
-	char hex[BID_ID_HEX_MAX], date[32] = "";
+	char hex[BID_ID_HEX_MAX], date[CTL_TIME_MAX];
 	time_t recorded = recording->summary.modified;
-	struct tm local;
 
 	snprintf(text, size, "%s", build->why ? build->why : "");
 	if (!build->looked)
 		return text;
-	if (localtime_r(&build->mtime, &local))
-		strftime(date, sizeof(date), "%F %T", &local);
 	snprintf(text, size, "%s%s is there, last changed %s%s%s%s", build->found.len ? "build " : "a file without a build-id",
-		 build->found.len ? bid_id_format(&build->found, hex) : "", date,
+		 build->found.len ? bid_id_format(&build->found, hex) : "", ctl_format_time(build->mtime, date),
 		 recorded == 0		   ? ""
 		 : build->mtime > recorded ? ", after the recording"
 					   : ", before the recording",

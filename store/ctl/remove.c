@@ -11,6 +11,7 @@
 
 #include "api/content_key.h"
 #include "api/remove.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/trouble.h"
@@ -40,20 +41,10 @@ static void list_release(struct removal_list *list)
 
 static int list_add(struct removal_list *list, const struct bid_id *id, const char *path, const char *text)
 {
-	if (list->n == list->room) {
-		size_t room = list->room ? 2 * list->room : 16;
-		struct bid_removal *removals = reallocarray(list->removals, room, sizeof(*removals));
-		char **texts;
+	size_t room = list->room;
 
-		if (!removals)
-			return -ENOMEM;
-		list->removals = removals;
-		texts = reallocarray(list->texts, room, sizeof(*texts));
-		if (!texts)
-			return -ENOMEM;
-		list->texts = texts;
-		list->room = room;
-	}
+	if (bid_array_grow(list->removals, list->n, list->room) < 0 || bid_array_grow(list->texts, list->n, room) < 0)
+		return -ENOMEM;
 	list->removals[list->n] = (struct bid_removal){ .id = *id, .path = path ? strdup(path) : NULL };
 	list->texts[list->n] = strdup(text);
 	list->n++;

@@ -42,15 +42,14 @@ static void print_history(const json_t *artifact)
 {
 	const char *how = string_of(artifact, "how");
 	time_t when = (time_t)json_integer_value(json_object_get(artifact, "time"));
-	struct tm local;
-	char date[32];
+	char date[CTL_TIME_MAX];
 
 	if (!how)
 		return;
 	fputs(", ", stdout);
 	ctl_print_text(stdout, how);
-	if (when > 0 && localtime_r(&when, &local) && strftime(date, sizeof(date), "%F %T", &local) > 0)
-		printf(" %s", date);
+	if (when > 0)
+		printf(" %s", ctl_format_time(when, date));
 }
 
 static void print_skeleton(const json_t *artifact)

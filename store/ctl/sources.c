@@ -76,15 +76,13 @@ struct mounted {
 static int add_mounted(void *user, const struct ctl_mount *mount)
 {
 	struct mounted *mounted = user;
-	bid_auto_free char *text = NULL;
 	json_t *state, *sources, *source;
 	size_t i;
 
 	if (mount->owner != 0 && mount->owner != geteuid())
 		return 0;
-	if (strcmp(mount->source, mounted->store) != 0 || ctl_mount_status(mount, CTL_MOUNT_TIMEOUT_MS, &text) < 0)
+	if (strcmp(mount->source, mounted->store) != 0 || ctl_mount_state(mount, &state) < 0)
 		return 0;
-	state = json_loads(text, 0, NULL);
 	sources = json_is_true(json_object_get(state, "offline")) ? NULL : json_object_get(state, "sources");
 	json_array_foreach(sources, i, source)
 	{

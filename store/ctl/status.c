@@ -97,18 +97,12 @@ static void print_mount(const struct ctl_mount *mount, int error, const json_t *
 static int report_mount(void *user, const struct ctl_mount *mount)
 {
 	struct mounts *mounts = user;
-	bid_auto_free char *text = NULL;
 	json_t *state = NULL;
 	int r;
 
 	if (!mount->whole)
 		return 0;
-	r = ctl_mount_status(mount, CTL_MOUNT_TIMEOUT_MS, &text);
-	if (r == 0) {
-		state = json_loads(text, 0, NULL);
-		if (!json_is_object(state))
-			r = -EBADMSG;
-	}
+	r = ctl_mount_state(mount, &state);
 	mounts->n++;
 	if (mounts->ctl->json)
 		ctl_row(mounts->ctl, CTL_TEXT("mount", 0, mount->point), CTL_TEXT("store", 0, mount->source),
