@@ -15,7 +15,7 @@ import daemon
 import servers
 import tools
 from clock import Clock
-from machine import Machine, why_none
+from container import Container, why_no_container
 
 sys.dont_write_bytecode = True
 
@@ -172,13 +172,13 @@ def mount(request, place, store, env):
         return made
 
     yield make
-    troubles = []
+    failures = []
     for made in reversed(mounts):
         try:
             made.unmount()
-        except AssertionError as trouble:
-            troubles.append(str(trouble))
-    assert not troubles, "\n".join(troubles)
+        except AssertionError as error:
+            failures.append(str(error))
+    assert not failures, "\n".join(failures)
 
 
 @pytest.fixture
@@ -200,11 +200,11 @@ def with_descriptors(place):
 
 
 @pytest.fixture
-def machine(place):
+def container(place):
     """Start a container with systemd."""
-    if why_none():
-        pytest.skip(why_none())
-    made = Machine(place)
+    if why_no_container():
+        pytest.skip(why_no_container())
+    made = Container(place)
     yield made
     made.end()
 

@@ -13,7 +13,7 @@ import time
 
 import tools
 
-TROUBLE = re.compile(r"(^|: )(error|warning): |^fuse: ")
+COMPLAINT = re.compile(r"(^|: )(error|warning): |^fuse: ")
 CACHED = 1.05  # seconds, longer than the kernel caches names and attributes of the store
 CRASH = re.compile(r"Sanitizer|runtime error:|Assertion .* failed|stack smashing|double free|corrupted")
 
@@ -273,11 +273,11 @@ class Mount:
         lines = self.log().splitlines()
         crashes = [line for line in lines if CRASH.search(line)]
         assert not crashes, "the daemon crashed:\n" + self.log()
-        trouble = [line for line in lines if TROUBLE.search(line)]
+        complaints = [line for line in lines if COMPLAINT.search(line)]
         known = self.expected + self.permitted
-        strange = [line for line in trouble if not any(re.search(pattern, line) for pattern in known)]
+        strange = [line for line in complaints if not any(re.search(pattern, line) for pattern in known)]
         assert not strange, "the log has what nobody expected:\n" + "\n".join(strange)
-        silent = [pattern for pattern in self.expected if not any(re.search(pattern, line) for line in trouble)]
+        silent = [pattern for pattern in self.expected if not any(re.search(pattern, line) for line in complaints)]
         assert not silent, f"the log does not have what was expected: {silent}\n{self.log()}"
 
     def end(self, sig=signal.SIGTERM, deadline=30):

@@ -165,17 +165,17 @@ class Stage:
 
 def check(results):
     """Compare the output of each command with the page."""
-    said = "".join(f"$ {step.command}\n{text}" for step, _, text in results)
+    transcript = "".join(f"$ {step.command}\n{text}" for step, _, text in results)
     for step, status, text in results:
         if step.expected:
             expected = "\n".join(step.expected)
-            assert is_as_expected(text, step.expected), f"{step.command}\n{text}\nexpected:\n{expected}\n\n{said}"
+            assert is_as_expected(text, step.expected), f"{step.command}\n{text}\nexpected:\n{expected}\n\n{transcript}"
         else:
-            assert status == 0, f"{step.command}: exit status {status}\n{text}\n\n{said}"
+            assert status == 0, f"{step.command}: exit status {status}\n{text}\n\n{transcript}"
 
 
 @contextlib.contextmanager
-def opened():
+def running():
     """Run a stage and its server in a new directory."""
     place = pathlib.Path(tempfile.mkdtemp(prefix="bm-page-", dir="/tmp"))
     with contextlib.ExitStack() as stack:

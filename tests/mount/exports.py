@@ -186,8 +186,8 @@ class Ganesha:
                              all(self.run("nfs-ls", self.url(version), status=None).returncode == 0 for version in (3, 4)),
                              "NFS-Ganesha", 60)
             assert self.server.poll() is None, "NFS-Ganesha does not start"
-        except AssertionError as trouble:
-            raise AssertionError(f"{trouble}:\n{self.log()}") from None
+        except AssertionError as error:
+            raise AssertionError(f"{error}:\n{self.log()}") from None
 
     def tell(self, method, *arguments):
         """Call a method over D-Bus."""

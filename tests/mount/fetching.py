@@ -18,8 +18,8 @@ def read(path):
     """Return the content or the errno."""
     try:
         return pathlib.Path(path).read_bytes()
-    except OSError as trouble:
-        return trouble.errno
+    except OSError as error:
+        return error.errno
 
 
 def read_all(paths):

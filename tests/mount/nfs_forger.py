@@ -20,7 +20,7 @@ from nfs_rpc import (ACCESS, ACCESS4, GETATTR, GETATTR4, NFS3, NFS4, PORT, PUTFH
 CHUNK, FILEID_AT, FILEID4, EVERYTHING = 4096, 52, 20, 0x3f
 
 
-class Three:
+class Nfs3Requests:
     """Requests of NFSv3; each returns a status or an error word, and a result."""
 
     handle_max = 64
@@ -47,7 +47,7 @@ class Three:
         return status, data_of(result) if status == 0 else None
 
 
-class Four:
+class Nfs4Requests:
     """The same requests of NFSv4."""
 
     handle_max = 128
@@ -104,7 +104,7 @@ class Forger:
 def main():
     version, export, path = sys.argv[1:4]
     inode, count = int(sys.argv[4]), int(sys.argv[5])
-    nfs = {"3": Three, "4": Four}[version]()
+    nfs = {"3": Nfs3Requests, "4": Nfs4Requests}[version]()
     handle = nfs.look_up(export, path)
     forger = Forger(handle, nfs.handle_max, inode)
     answers = {}

@@ -33,8 +33,8 @@ def http(url, data=None, timeout=20):
     try:
         with opener.open(urllib.request.Request(url, data=data), timeout=timeout) as answer:
             return answer.status, answer.read()
-    except urllib.error.HTTPError as trouble:
-        return trouble.code, trouble.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
     except OSError:
         return 0, b""
 

@@ -101,7 +101,7 @@ def test_fstab_line_mounts(helper, store, mountpoint, program, env, place):
     assert artifact(mountpoint, program).read_bytes() == program.path.read_bytes()
 
 
-def test_fake_mounts_nothing(store, mountpoint, env):
+def test_fake_option_mounts_nothing(store, mountpoint, env):
     done = tools.run(tools.MOUNT_BIDFS, "-f", store, mountpoint, env=env)
     assert done.stdout == done.stderr == ""
     assert not daemon.is_mounted(mountpoint)

@@ -26,8 +26,8 @@ def get(store, server, program, env):
 
 
 def ends(process):
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 0, said
+    _, output = process.communicate(timeout=60)
+    assert process.returncode == 0, output
     return True
 
 
@@ -64,8 +64,8 @@ def test_mount_downloads_for_two_programs(mount, mode, faults, store, program, e
     server.release()
     assert ends(view)
     for other in others:
-        _, said = other.communicate(timeout=60)
-        assert other.returncode == 0 and "ms for another process that was fetching it" in said, said
+        _, output = other.communicate(timeout=60)
+        assert other.returncode == 0 and "ms for another process that was fetching it" in output, output
     assert server.count() == 1
     assert m.artifact(program.id).read_bytes() == program.read() and leftovers(store) == []
 
@@ -108,7 +108,7 @@ def test_killed_downloader_is_replaced(mount, faults, store, program, env, clock
     first.communicate()
 
 
-def test_other_servers_mean_no_wait(faults, store, program, env):
+def test_process_with_other_servers_does_not_wait(faults, store, program, env):
     silent, sound = faults("stall-headers"), faults()
     for server in (silent, sound):
         server.serve(program)

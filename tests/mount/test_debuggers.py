@@ -10,14 +10,14 @@ import pytest
 import programs
 import servers
 import tools
-import workshop
+import served_program
 
 HOT = "shipped_hot"
 FRAME = rf"^#0 +{HOT} \(rounds=1000\) at .*burn\.c:\d+"
 NO_DEBUGINFOD = ("-iex", "set debuginfod enabled off")
 
 
-class Shop:
+class DebuggedProgram:
     """A stripped program, this system's libc, and a server with the debug information of both."""
 
     def __init__(self, place):
@@ -58,15 +58,15 @@ class Shop:
 
 
 @pytest.fixture(scope="module")
-def shop():
-    with workshop.opened(Shop) as made:
+def served():
+    with served_program.running(DebuggedProgram) as made:
         yield made
 
 
-def session(shop, directory):
+def session(served, directory):
     """Run a session that shows names, lines and a variable of the program, and a line of libc."""
-    return shop.gdb(directory, f"break {HOT}", "run", "next 3", "print local_sum", "backtrace", "info line puts", "kill",
-                    program=shop.installed)
+    return served.gdb(directory, f"break {HOT}", "run", "next 3", "print local_sum", "backtrace", "info line puts", "kill",
+                      program=served.installed)
 
 
 def is_resolved(text):
@@ -74,93 +74,93 @@ def is_resolved(text):
     return all(re.search(pattern, text, re.MULTILINE) for pattern in wanted)
 
 
-def test_gdb_finds_debuginfo_and_source(mount, mode, shop, place):
-    blind = session(shop, place / "nothing")
+def test_gdb_finds_debuginfo_and_source(mount, mode, served, place):
+    blind = session(served, place / "nothing")
     assert "exited normally" in blind and HOT not in blind and not is_resolved(blind), blind
-    m = mount(f"url={shop.server.url}", "wait=30")
-    text = session(shop, m / "usr/lib/debug")
+    m = mount(f"url={served.server.url}", "wait=30")
+    text = session(served, m / "usr/lib/debug")
     assert is_resolved(text), text
     assert m.counter("fetched") >= 2
     m.unmount()
     # now the store has every file: use the short name, without any server
     again = mount("offline")
-    text = session(shop, again / "debug")
+    text = session(served, again / "debug")
     assert is_resolved(text), text
 
 
-def test_gdb_finds_program_of_core(mount, mode, shop, place):
+def test_gdb_finds_program_of_core(mount, mode, served, place):
     core = place / "core"
-    shop.gdb(place / "nothing", f"symbol-file {shop.app.debug}", f"break {HOT}", "run", f"generate-core-file {core}", "kill",
-             program=shop.installed)
-    away = shop.installed.rename(place / "away")
+    served.gdb(place / "nothing", f"symbol-file {served.app.debug}", f"break {HOT}", "run", f"generate-core-file {core}", "kill",
+               program=served.installed)
+    away = served.installed.rename(place / "away")
     try:
         # a core without program and symbols shows addresses only
-        assert HOT not in shop.gdb(place / "nothing", f"core-file {core}", "backtrace")
-        m = mount(f"url={shop.server.url}", "wait=30")
+        assert HOT not in served.gdb(place / "nothing", f"core-file {core}", "backtrace")
+        m = mount(f"url={served.server.url}", "wait=30")
         for opened in (m, mount("offline")):
-            text = shop.gdb(opened / "usr/lib/debug", f"core-file {core}", "backtrace", "info inferiors")
+            text = served.gdb(opened / "usr/lib/debug", f"core-file {core}", "backtrace", "info inferiors")
             assert re.search(FRAME, text, re.MULTILINE), text
             assert str(opened / "usr/lib/debug/.build-id") in text
     finally:
-        away.rename(shop.installed)
+        away.rename(served.installed)
 
 
-def elfutils_and_binutils(shop, m):
+def elfutils_and_binutils(served, m):
     """Run each tool on the function, by different names of the mount, and return their outputs."""
-    app, address = shop.app.id, shop.address
+    app, address = served.app.id, served.address
     return {
-        "eu-addr2line": shop.tool("eu-addr2line", f"--debuginfo-path={m}/usr/lib/debug", "-f", "-e", shop.installed, address),
-        "eu-addr2line -e": shop.tool("eu-addr2line", "-f", "-e", m.artifact(app, "debuginfo"), address),
-        "eu-readelf": shop.tool("eu-readelf", "-n", m.artifact(app)),
-        "addr2line": shop.tool("addr2line", "-f", "-e", m.artifact(app, "debuginfo"), address),
-        "objdump": shop.tool("objdump", "-d", m.artifact(app)),
+        "eu-addr2line": served.tool("eu-addr2line", f"--debuginfo-path={m}/usr/lib/debug", "-f", "-e", served.installed, address),
+        "eu-addr2line -e": served.tool("eu-addr2line", "-f", "-e", m.artifact(app, "debuginfo"), address),
+        "eu-readelf": served.tool("eu-readelf", "-n", m.artifact(app)),
+        "addr2line": served.tool("addr2line", "-f", "-e", m.artifact(app, "debuginfo"), address),
+        "objdump": served.tool("objdump", "-d", m.artifact(app)),
         # binutils search .build-id/xx/rest.debug
-        "objdump -l": shop.tool("objdump", "-d", "-l", m.artifact(app, "executable"), cwd=m / "usr/lib/debug"),
-        "readelf": shop.tool("readelf", "--debug-dump=info", m.debug_file(app)),
-        "nm": shop.tool("nm", m.artifact(app, "debuginfo")),
+        "objdump -l": served.tool("objdump", "-d", "-l", m.artifact(app, "executable"), cwd=m / "usr/lib/debug"),
+        "readelf": served.tool("readelf", "--debug-dump=info", m.debug_file(app)),
+        "nm": served.tool("nm", m.artifact(app, "debuginfo")),
     }
 
 
-def check_elfutils_and_binutils(shop, said):
+def check_elfutils_and_binutils(served, outputs):
     line = re.compile(rf"{HOT}\n.*burn\.c:\d+")
     for name in ("eu-addr2line", "eu-addr2line -e", "addr2line"):
-        assert line.search(said[name]), f"{name}: {said[name]}"
-    assert f"Build ID: {shop.app.id}" in said["eu-readelf"]
-    assert f"{int(shop.address, 16):x}:" in said["objdump"] and HOT not in said["objdump"]
-    assert re.search(r"burn\.c:\d+", said["objdump -l"]), said["objdump -l"][:2000]
-    assert HOT in said["readelf"] and f" {HOT}" in said["nm"]
+        assert line.search(outputs[name]), f"{name}: {outputs[name]}"
+    assert f"Build ID: {served.app.id}" in outputs["eu-readelf"]
+    assert f"{int(served.address, 16):x}:" in outputs["objdump"] and HOT not in outputs["objdump"]
+    assert re.search(r"burn\.c:\d+", outputs["objdump -l"]), outputs["objdump -l"][:2000]
+    assert HOT in outputs["readelf"] and f" {HOT}" in outputs["nm"]
 
 
-def test_elfutils_and_binutils_find_debuginfo(mount, mode, shop, place):
-    unresolved = shop.tool("eu-addr2line", f"--debuginfo-path={place}", "-f", "-e", shop.installed, shop.address)
+def test_elfutils_and_binutils_find_debuginfo(mount, mode, served, place):
+    unresolved = served.tool("eu-addr2line", f"--debuginfo-path={place}", "-f", "-e", served.installed, served.address)
     assert HOT not in unresolved and "burn.c" not in unresolved
-    m = mount(f"url={shop.server.url}", "wait=30")
-    said = elfutils_and_binutils(shop, m)
-    check_elfutils_and_binutils(shop, said)
+    m = mount(f"url={served.server.url}", "wait=30")
+    outputs = elfutils_and_binutils(served, m)
+    check_elfutils_and_binutils(served, outputs)
     m.unmount()
-    assert elfutils_and_binutils(shop, mount("offline", at=m.path)) == said
+    assert elfutils_and_binutils(served, mount("offline", at=m.path)) == outputs
 
 
-def test_mount_serves_libdebuginfod_as_file_url(mount, mode, shop, place):
+def test_mount_serves_libdebuginfod_as_file_url(mount, mode, served, place):
     """DEBUGINFOD_URLS=file://M works for all users of libdebuginfod."""
-    m = mount(f"url={shop.server.url}", "wait=30")
-    env = {**shop.env, "DEBUGINFOD_URLS": f"file://{m}", "DEBUGINFOD_CACHE_PATH": str(place / "cache")}
-    for kind, wanted in (("debuginfo", shop.app.debug), ("executable", shop.app.path)):
-        found = tools.run("debuginfod-find", kind, shop.app.id, env=env).stdout.strip()
+    m = mount(f"url={served.server.url}", "wait=30")
+    env = {**served.env, "DEBUGINFOD_URLS": f"file://{m}", "DEBUGINFOD_CACHE_PATH": str(place / "cache")}
+    for kind, wanted in (("debuginfo", served.app.debug), ("executable", served.app.path)):
+        found = tools.run("debuginfod-find", kind, served.app.id, env=env).stdout.strip()
         assert found.startswith(str(place / "cache"))
         assert pathlib.Path(found).read_bytes() == wanted.read_bytes()
     absent = tools.run("debuginfod-find", "debuginfo", "ab" * 20, env=env, status=None)
     assert absent.returncode == 1 and "No such file" in absent.stderr
     env["DEBUGINFOD_CACHE_PATH"] = str(place / "another-cache")
-    text = shop.gdb(place / "nothing", f"info line {HOT}", program=shop.installed, first=("-iex", "set debuginfod enabled on"),
-                    env=env)
+    text = served.gdb(place / "nothing", f"info line {HOT}", program=served.installed, first=("-iex", "set debuginfod enabled on"),
+                      env=env)
     assert re.search(r'Line \d+ of ".*burn\.c" starts at address', text), text
 
 
-def test_large_debuginfo_is_equal_byte_for_byte(mount, shop, store):
+def test_large_debuginfo_is_equal_byte_for_byte(mount, served, store):
     """Compare libc's debug information, the largest file here, and check that it is served from the store."""
-    m = mount(f"url={shop.server.url}", "wait=30")
-    assert m.artifact(shop.libc.id, "debuginfo").read_bytes() == shop.libc.debug.read_bytes()
-    stored = store / "[debuginfod]" / shop.libc.id / "debug"
-    assert stored.read_bytes() == shop.libc.debug.read_bytes()
-    assert os.stat(stored).st_mtime == os.stat(m.artifact(shop.libc.id, "debuginfo")).st_mtime
+    m = mount(f"url={served.server.url}", "wait=30")
+    assert m.artifact(served.libc.id, "debuginfo").read_bytes() == served.libc.debug.read_bytes()
+    stored = store / "[debuginfod]" / served.libc.id / "debug"
+    assert stored.read_bytes() == served.libc.debug.read_bytes()
+    assert os.stat(stored).st_mtime == os.stat(m.artifact(served.libc.id, "debuginfo")).st_mtime

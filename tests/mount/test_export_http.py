@@ -16,7 +16,7 @@ import fetching
 import programs
 import servers
 import tools
-import workshop
+import served_program
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def nginx(mount, place):
 
 
 @pytest.fixture(scope="module")
-def shop():
-    with workshop.opened() as made:
+def served():
+    with served_program.running() as made:
         yield made
 
 
@@ -99,42 +99,42 @@ def test_debuginfod_clients_get_all_kinds(mount, mode, nginx, split, env, place)
     assert "burn.c" in gdb.stdout, gdb.stdout + gdb.stderr
 
 
-def test_sources_and_sections_are_served(mount, mode, nginx, shop, place):
+def test_sources_and_sections_are_served(mount, mode, nginx, served, place):
     """Clients spell these names in different ways; each works before and after the download. Directories of the mount are 404."""
-    server = nginx(mount(f"url={shop.server.url}", *exports.team_options(), "wait=30"))
-    of_app = f"{server.url}/buildid/{shop.app.id}"
-    line = programs.sections(shop.app.debug)[".debug_line"]
-    wanted = {"section/.debug_line": line, **{f"source{urllib.parse.quote(str(shop.source / name), safe='')}": text
-                                              for name, text in shop.texts.items()}}
+    server = nginx(mount(f"url={served.server.url}", *exports.team_options(), "wait=30"))
+    of_app = f"{server.url}/buildid/{served.app.id}"
+    line = programs.sections(served.app.debug)[".debug_line"]
+    wanted = {"section/.debug_line": line, **{f"source{urllib.parse.quote(str(served.source / name), safe='')}": text
+                                              for name, text in served.texts.items()}}
     wanted = {name.replace("source%2F", "source/%2F"): content for name, content in wanted.items()}
     for url, content in [*wanted.items(), *wanted.items()]:
         status, headers, body = get(f"{of_app}/{url}")
         assert (status, body, headers["X-DEBUGINFOD-SIZE"]) == (200, content, str(len(content))), url
         # the other nginx, which opened the name before the download, does not keep its 404
         assert headers["Content-Type"] == "application/octet-stream" and headers.get_all("Accept-Ranges") == ["bytes"], headers
-    for name, text in shop.texts.items():
-        assert get(f"{of_app}/source{urllib.parse.quote(str(shop.source / name))}")[2] == text
-    for path in ("source", "source/", f"source{place.parent}", f"source{shop.source}/lib", f"source{shop.source}/lib/", "section",
-                 "section/", f"source{shop.source}/never.c", "section/.never", f"source{shop.source}/main.c/"):
+    for name, text in served.texts.items():
+        assert get(f"{of_app}/source{urllib.parse.quote(str(served.source / name))}")[2] == text
+    for path in ("source", "source/", f"source{place.parent}", f"source{served.source}/lib", f"source{served.source}/lib/",
+                 "section", "section/", f"source{served.source}/never.c", "section/.never", f"source{served.source}/main.c/"):
         assert get(f"{of_app}/{path}")[0] == 404, path
-    client = {**shop.env, "DEBUGINFOD_URLS": server.url, "DEBUGINFOD_CACHE_PATH": str(place / "client")}
-    for name, text in shop.texts.items():
-        found = tools.run("debuginfod-find", "source", shop.app.id, shop.source / name, env=client).stdout.strip()
+    client = {**served.env, "DEBUGINFOD_URLS": server.url, "DEBUGINFOD_CACHE_PATH": str(place / "client")}
+    for name, text in served.texts.items():
+        found = tools.run("debuginfod-find", "source", served.app.id, served.source / name, env=client).stdout.strip()
         assert pathlib.Path(found).read_bytes() == text
-    found = tools.run("debuginfod-find", "section", shop.app.id, ".debug_line", env=client).stdout.strip()
+    found = tools.run("debuginfod-find", "section", served.app.id, ".debug_line", env=client).stdout.strip()
     assert pathlib.Path(found).read_bytes() == line
     own = place / "own"
     own.mkdir()
     member = mount(f"url={server.url}", on=own)
-    for name, text in shop.texts.items():
-        assert shop.path(member, name).read_bytes() == text
-    assert shop.section(member, ".debug_line").read_bytes() == line
-    assert fetching.read(shop.path(member, "never.c")) == fetching.read(shop.section(member, ".never")) == errno.ENOENT
+    for name, text in served.texts.items():
+        assert served.path(member, name).read_bytes() == text
+    assert served.section(member, ".debug_line").read_bytes() == line
+    assert fetching.read(served.path(member, "never.c")) == fetching.read(served.section(member, ".never")) == errno.ENOENT
     assert member.counter("unknown") == 0
 
 
-def test_gdb_lists_source_from_export(mount, mode, nginx, shop, place, needs_root):
-    text = shop.listed(nginx(mount(f"url={shop.server.url}", *exports.team_options(), "wait=30")).url, place / "cache")
+def test_gdb_lists_source_from_export(mount, mode, nginx, served, place, needs_root):
+    text = served.listed(nginx(mount(f"url={served.server.url}", *exports.team_options(), "wait=30")).url, place / "cache")
     assert "return work(argc) == 0;" in text and "return inner(x) * other(x);" in text, text
 
 
@@ -303,8 +303,8 @@ def test_missing_fetch_server_leaves_hits_served(mount, nginx, split, place, sto
 
 
 @pytest.mark.limit(90)
-@pytest.mark.parametrize("trouble", ["error:503", "stall-headers"])
-def test_upstream_outage_is_not_cached_by_members(mount, nginx, faults, place, trouble):
+@pytest.mark.parametrize("failure", ["error:503", "stall-headers"])
+def test_upstream_outage_is_not_cached_by_members(mount, nginx, faults, place, failure):
     """No member caches an absence that the shared mount could not confirm, and stored files are served all the time."""
     upstream = faults()
     program, kept, *others = [programs.small(place / f"app{number}", number) for number in range(8)]
@@ -319,7 +319,7 @@ def test_upstream_outage_is_not_cached_by_members(mount, nginx, faults, place, t
     member = mount(f"url={shared.url}", on=own)
     exported.permit(upstream.url)
     member.permit(shared.url)
-    upstream.behave(trouble)
+    upstream.behave(failure)
     # more failures than put a server into backoff
     assert fetching.read_all([member.artifact(one.id) for one in (program, *others)]) == [errno.ENOENT] * 7
     assert fetching.read(member.artifact(kept.id)) == kept.read()

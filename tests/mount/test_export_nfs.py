@@ -100,8 +100,8 @@ def test_simultaneous_clients_download_once(ganesha, mount, mode, faults, place,
 
 @pytest.mark.limit(90)
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("trouble", ["error:503", "stall-headers"])
-def test_upstream_outage_is_an_error_not_absence(ganesha, mount, faults, place, store, version, trouble):
+@pytest.mark.parametrize("failure", ["error:503", "stall-headers"])
+def test_upstream_outage_is_an_error_not_absence(ganesha, mount, faults, place, store, version, failure):
     """
     With the options of docs/TEAM.md no client takes an outage for absence; stored files are readable meanwhile, and all files
     afterwards.
@@ -111,14 +111,14 @@ def test_upstream_outage_is_an_error_not_absence(ganesha, mount, faults, place, 
     upstream.serve(program, "executable")
     programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
     # three responses of one kind come within a second except on a busy machine; responses of the other kind never come
-    wait = ["wait=60"] if trouble == "error:503" else []
+    wait = ["wait=60"] if failure == "error:503" else []
     exported = mount("allow_other", f"url={upstream.url}", *exports.team_options(), *wait)
     exported.permit(upstream.url)
     nfs, name = ganesha(exported), f"buildid/{program.id}/elf"
-    upstream.behave(trouble)
+    upstream.behave(failure)
     # kernel clients retry for longer than wait=, until the file is there
-    said = "SERVERFAULT" if trouble == "error:503" else "NFS3ERR_JUKEBOX" if version == 3 else "NFS4ERR_DELAY"
-    assert said in nfs.run("nfs-cat", nfs.url(version, name), status=10).stderr
+    error = "SERVERFAULT" if failure == "error:503" else "NFS3ERR_JUKEBOX" if version == 3 else "NFS4ERR_DELAY"
+    assert error in nfs.run("nfs-cat", nfs.url(version, name), status=10).stderr
     assert nfs.cat(version, f"buildid/{kept.id}/elf") == kept.read()
     upstream.behave()
     upstream.release()
@@ -149,7 +149,7 @@ def take_device(shared, device):
 
 @pytest.mark.limit(120)
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("how", ["killed", "told"])
+@pytest.mark.parametrize("how", ["killed", "reexported"])
 def test_client_survives_remount(shared, ganesha, mount, mode, store, place, version, how):
     """
     Daemon and server are killed and restarted, or the running server releases the mount and takes the new one, which has another

@@ -31,16 +31,16 @@ def test_team_page_commands_work():
     assert page().count("```sh") == len(steps()) + len(scripts_of_members()) == 4
 
 
-def asked(machine, path):
+def response(container, path):
     """Return status and size of nginx's response."""
-    return machine.run("curl", "-s", "-o", "/dev/null", "-w", "%{http_code} %{size_download}", f"http://localhost:8002/{path}",
-                       status=None).stdout
+    return container.run("curl", "-s", "-o", "/dev/null", "-w", "%{http_code} %{size_download}", f"http://localhost:8002/{path}",
+                         status=None).stdout
 
 
-def statuses(machine, path, script):
+def statuses(container, path, script):
     """Return all statuses of nginx during a script, and one after it."""
     ask = f"curl -s -o /dev/null -w '%{{http_code}}\\n' http://localhost:8002/{path}"
-    return set(machine.run("sh", "-euc", f"({script}) & while kill -0 $! 2>/dev/null; do {ask}; sleep 0.02; done; wait $!; {ask}")
+    return set(container.run("sh", "-euc", f"({script}) & while kill -0 $! 2>/dev/null; do {ask}; sleep 0.02; done; wait $!; {ask}")
                .stdout.split())
 
 
@@ -54,65 +54,65 @@ until new=$(daemon) && [ "$new" -ne 0 ] && [ "$new" -ne "$old" ]; do sleep 0.1; 
 
 
 @pytest.mark.limit(300)
-def test_team_server_survives_restarts(machine):
-    machine.run("install", "-D", "/usr/bin/true", TRUE)
+def test_team_server_survives_restarts(container):
+    container.run("install", "-D", "/usr/bin/true", TRUE)
     script = steps()
     # there is no network: no server responds
-    machine.run("sh", "-euxc", script[1].replace("https://debuginfod.debian.net", "http://127.0.0.1:1"))
-    ident = machine.run("bidctl", f"--store={STORE}", "list").stdout.split("\t")[0]
-    size = machine.run("stat", "-c", "%s", TRUE).stdout.strip()
-    assert machine.run("findmnt", "-no", "FSTYPE", "/run/bidfs").stdout == "fuse.bidfs\n"
+    container.run("sh", "-euxc", script[1].replace("https://debuginfod.debian.net", "http://127.0.0.1:1"))
+    ident = container.run("bidctl", f"--store={STORE}", "list").stdout.split("\t")[0]
+    size = container.run("stat", "-c", "%s", TRUE).stdout.strip()
+    assert container.run("findmnt", "-no", "FSTYPE", "/run/bidfs").stdout == "fuse.bidfs\n"
     absent = f"buildid/{'00' * 20}/executable"
 
-    machine.run("systemctl", "start", "nginx")
-    machine.run("sh", "-euxc", script[2])
-    tools.wait_until(lambda: asked(machine, f"buildid/{ident}/executable") == f"200 {size}", "a hit")
-    assert asked(machine, absent).startswith("424")
-    machine.run("systemctl", "stop", "bidfs-fetch")
-    assert asked(machine, f"buildid/{ident}/executable") == f"200 {size}" and asked(machine, absent).startswith("424")
+    container.run("systemctl", "start", "nginx")
+    container.run("sh", "-euxc", script[2])
+    tools.wait_until(lambda: response(container, f"buildid/{ident}/executable") == f"200 {size}", "a hit")
+    assert response(container, absent).startswith("424")
+    container.run("systemctl", "stop", "bidfs-fetch")
+    assert response(container, f"buildid/{ident}/executable") == f"200 {size}" and response(container, absent).startswith("424")
     # as at the start of the machine
-    machine.run("umount", "/run/bidfs-here")
-    machine.run("systemctl", "daemon-reload")
-    machine.run("systemctl", "start", "run-bidfs\\x2dhere.mount", "bidfs-fetch")
-    assert machine.run("findmnt", "-no", "FSTYPE", "/run/bidfs-here").stdout == "fuse.bidfs\n"
+    container.run("umount", "/run/bidfs-here")
+    container.run("systemctl", "daemon-reload")
+    container.run("systemctl", "start", "run-bidfs\\x2dhere.mount", "bidfs-fetch")
+    assert container.run("findmnt", "-no", "FSTYPE", "/run/bidfs-here").stdout == "fuse.bidfs\n"
     script_of_member, = scripts_of_members()
-    machine.run("sh", "-euxc", script_of_member)
-    assert "/etc/default/bidfs" in machine.run("systemctl", "show", "-p", "EnvironmentFiles", "run-bidfs.mount").stdout
+    container.run("sh", "-euxc", script_of_member)
+    assert "/etc/default/bidfs" in container.run("systemctl", "show", "-p", "EnvironmentFiles", "run-bidfs.mount").stdout
     # without a mount no file is absent
-    for trouble in (KILL, "umount /run/bidfs", "systemctl restart bidfs", "systemctl stop bidfs"):
-        assert statuses(machine, absent, trouble) == {"424"}, trouble
-    assert asked(machine, "metrics").startswith("424")
-    machine.run("systemctl", "start", "bidfs")
+    for failure in (KILL, "umount /run/bidfs", "systemctl restart bidfs", "systemctl stop bidfs"):
+        assert statuses(container, absent, failure) == {"424"}, failure
+    assert response(container, "metrics").startswith("424")
+    container.run("systemctl", "start", "bidfs")
     # the error that TEAM.md names: EHOSTUNREACH
-    assert "(113: " in machine.journal("bidfs-fetch")
+    assert "(113: " in container.journal("bidfs-fetch")
 
     if exports.why_no_nfs():
         pytest.skip(exports.why_no_nfs())
     installed = "/usr/local/share/doc/bidfs/nfs/ganesha.conf"
-    config = exports.unprivileged(machine.run("cat", installed).stdout)
-    machine.run("sh", "-c", f'printf %s "$1" >{installed}', "sh", config)
-    machine.run("systemctl", "start", "dbus", "rpcbind")
-    machine.run("sh", "-euxc", script[3])
+    config = exports.unprivileged(container.run("cat", installed).stdout)
+    container.run("sh", "-c", f'printf %s "$1" >{installed}', "sh", config)
+    container.run("systemctl", "start", "dbus", "rpcbind")
+    container.run("sh", "-euxc", script[3])
 
     def is_exported():
-        return all(machine.run("sh", "-c", f"nfs-cat 'nfs://127.0.0.1/bid/buildid/{ident}/elf?version={version}' | cmp - {TRUE}",
-                               status=None).returncode == 0 for version in (3, 4))
+        return all(container.run("sh", "-c", f"nfs-cat 'nfs://127.0.0.1/bid/buildid/{ident}/elf?version={version}' | cmp - {TRUE}",
+                                 status=None).returncode == 0 for version in (3, 4))
 
     tools.wait_until(is_exported, "an export", 40)
     # A daemon that outlives its export: Wants=nfs-ganesha.service, the obvious setting, would start nfs-ganesha again at once,
     # without RestartSec=, and soon too often for systemd's start limit.
-    machine.run("sh", "-euc", "printf '[Service]\nExecStopPost=sleep 1\n' >/etc/systemd/system/bidfs.service.d/late.conf; "
-                "systemctl daemon-reload")
-    pid = machine.property("bidfs", "MainPID")
-    machine.run("kill", "-KILL", pid)
+    container.run("sh", "-euc", "printf '[Service]\nExecStopPost=sleep 1\n' >/etc/systemd/system/bidfs.service.d/late.conf; "
+                  "systemctl daemon-reload")
+    pid = container.property("bidfs", "MainPID")
+    container.run("kill", "-KILL", pid)
     # nfs-ganesha ends before, within 90 s (DefaultTimeoutStopSec=)
-    tools.wait_until(lambda: machine.property("bidfs", "MainPID") not in (pid, "0"), "another daemon", 120)
+    tools.wait_until(lambda: container.property("bidfs", "MainPID") not in (pid, "0"), "another daemon", 120)
     tools.wait_until(is_exported, "an export of the other mount", 40)
-    assert "Scheduled restart job" in (log := machine.journal("bidfs")) and "immediately" not in log, log
-    machine.run("systemctl", "restart", "bidfs")
+    assert "Scheduled restart job" in (log := container.journal("bidfs")) and "immediately" not in log, log
+    container.run("systemctl", "restart", "bidfs")
     tools.wait_until(is_exported, "an export of a third one", 40)
-    assert asked(machine, f"buildid/{ident}/executable") == f"200 {size}"
-    machine.run("systemctl", "stop", "bidfs")
-    assert machine.property("bidfs", "Result") == "success", machine.journal("bidfs")
+    assert response(container, f"buildid/{ident}/executable") == f"200 {size}"
+    container.run("systemctl", "stop", "bidfs")
+    assert container.property("bidfs", "Result") == "success", container.journal("bidfs")
     # the state is "failed" if nfs-ganesha aborts while it ends, as it sometimes does
-    assert machine.property("nfs-ganesha", "ActiveState") in ("inactive", "failed"), machine.journal("nfs-ganesha")
+    assert container.property("nfs-ganesha", "ActiveState") in ("inactive", "failed"), container.journal("nfs-ganesha")

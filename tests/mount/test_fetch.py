@@ -171,9 +171,9 @@ def test_absence_is_cached(mount, faults, program):
     assert read(second) == errno.ENOENT
 
 
-@pytest.mark.parametrize("trouble", ["error:503", "error:500", "error:429:1", "error:401", "reset-headers", "hang-up", "garbage"])
-def test_server_error_is_not_cached(mount, faults, program, trouble):
-    server = faults(trouble)
+@pytest.mark.parametrize("failure", ["error:503", "error:500", "error:429:1", "error:401", "reset-headers", "hang-up", "garbage"])
+def test_server_error_is_not_cached(mount, faults, program, failure):
+    server = faults(failure)
     server.serve(program)
     m = mount(f"url={server.url}")
     first, second = names(m, program.id)

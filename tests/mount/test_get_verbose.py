@@ -24,7 +24,7 @@ def answers(m, ident):
     return json.loads(os.getxattr(m / "buildid" / ident, ANSWERS))
 
 
-def test_verbose_get_names_who_said_absent(mount, mode, faults, program, env, store):
+def test_verbose_get_names_the_source_of_an_absence(mount, mode, faults, program, env, store):
     """Report the server, its status and the time of the next request, also of a negative entry from before the daemon's start."""
     server = faults()
     m = mount(f"url={server.url}", at=store)
@@ -35,19 +35,19 @@ def test_verbose_get_names_who_said_absent(mount, mode, faults, program, env, st
     (answer,) = answers(m, program.id)
     assert (answer["source"], answer["kind"], answer["outcome"], answer["text"]) == (server.url, "elf", "absent", "HTTP 404")
     assert 80 <= answer["retry_s"] <= 90 and answer["url"] == f"{server.url}/buildid/{program.id}/executable", answer
-    story = get(env, store, "-v", program.id, "elf", status=1).stderr
-    assert "it is not there\n" in story, story
-    assert f"asked      {server.url}\n" in story and re.search(r"absent after \d+ ms: HTTP 404\n", story), story
-    assert re.search(r"that was \d+ s ago; asked again in \d\d s, or with '--refresh'\n", story), story
-    (told,) = tools.rows(get(env, store, "--json", program.id, "elf", status=1))[0]["servers"]
-    assert told["reason"] == "HTTP 404" and 0 < told["retry_s"] <= 90, told
+    report = get(env, store, "-v", program.id, "elf", status=1).stderr
+    assert "it is not there\n" in report, report
+    assert f"asked      {server.url}\n" in report and re.search(r"absent after \d+ ms: HTTP 404\n", report), report
+    assert re.search(r"that was \d+ s ago; asked again in \d\d s, or with '--refresh'\n", report), report
+    (shown,) = tools.rows(get(env, store, "--json", program.id, "elf", status=1))[0]["servers"]
+    assert shown["reason"] == "HTTP 404" and 0 < shown["retry_s"] <= 90, shown
     # the response is for one kind and one id
     assert "debuginfo" not in {answer["kind"] for answer in answers(m, program.id)}
     assert tools.errno_of(os.getxattr, m / "buildid" / ("ab" * 20), ANSWERS) == errno.ENODATA
     m.unmount()
     m = mount(f"url={server.url}", at=store)
-    story = get(env, store, "-v", program.id, "elf", status=1).stderr
-    assert "absent: same response earlier\n" in story and re.search(r" asked again in \d\d s", story), story
+    report = get(env, store, "-v", program.id, "elf", status=1).stderr
+    assert "absent: same response earlier\n" in report and re.search(r" asked again in \d\d s", report), report
     assert server.count(program.id) == 1
     # the kernel caches the absent name for a second
     os.setxattr(m / ".bidfs", "user.bidfs.refresh", program.id.encode())
@@ -60,9 +60,10 @@ def test_verbose_get_shows_retries(mount, mode, faults, program, env, store):
     server = faults("reset:1000*2")
     server.serve(program)
     mount(f"url={server.url}", at=store)
-    story = get(env, store, "-v", program.id, "elf").stderr
+    report = get(env, store, "-v", program.id, "elf").stderr
     size = len(program.read())
-    assert re.search(rf"found after \d+ ms in 3 attempts: HTTP 200, .*; before: broke off after 1000 of {size} bytes", story), story
+    attempts = rf"found after \d+ ms in 3 attempts: HTTP 200, .*; before: broke off after 1000 of {size} bytes"
+    assert re.search(attempts, report), report
 
 
 def test_verbose_get_shows_errors_and_sources(mount, faults, place, program, env, store):
@@ -70,14 +71,14 @@ def test_verbose_get_shows_errors_and_sources(mount, faults, place, program, env
     servers = [faults(root=place / "a"), faults("error:503", root=place / "b")]
     m = mount(*(f"url={server.url}" for server in servers), at=store)
     m.expect("HTTP 503")
-    story = get(env, store, "-v", program.id, "elf", status=3).stderr
-    assert "HTTP 404" in story and re.search(r"unreachable after \d+ ms( in \d attempts)?: HTTP 503", story), story
+    report = get(env, store, "-v", program.id, "elf", status=3).stderr
+    assert "HTTP 404" in report and re.search(r"unreachable after \d+ ms( in \d attempts)?: HTTP 503", report), report
     servers[1].behave()
     assert read(m / "buildid" / program.id / "source/usr/src/a.c") == errno.ENOENT
-    told = [(answer["kind"], answer.get("name"), answer["text"]) for answer in answers(m, program.id)]
-    assert told[:2] == 2 * [("source", "/usr/src/a.c", "HTTP 404")] and len(told) == 4, told
-    story = get(env, store, "-v", program.id, "source", "/usr/src/a.c", status=1).stderr
-    assert story.count("HTTP 404") == 2 and "HTTP 503" not in story, story
+    shown = [(answer["kind"], answer.get("name"), answer["text"]) for answer in answers(m, program.id)]
+    assert shown[:2] == 2 * [("source", "/usr/src/a.c", "HTTP 404")] and len(shown) == 4, shown
+    report = get(env, store, "-v", program.id, "source", "/usr/src/a.c", status=1).stderr
+    assert report.count("HTTP 404") == 2 and "HTTP 503" not in report, report
 
 
 def test_get_uses_the_servers_of_a_mount_of_the_same_store(mount, mode, faults, program, env, store):

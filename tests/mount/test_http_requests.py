@@ -15,7 +15,7 @@ from test_xattr import attributes
 
 
 @pytest.fixture
-def shop(place, faults):
+def served(place, faults):
     """Return a program and a server that has it."""
     program = programs.small(place / "built/app")
     server = faults()
@@ -24,10 +24,10 @@ def shop(place, faults):
 
 
 @pytest.fixture
-def get(shop, store, env):
+def get(served, store, env):
     """Return a function that runs bidctl get for the program with only the given environment."""
     def run(*options, status=0, **more):
-        return tools.run(tools.BIDCTL, "--store", store, "get", *options, shop[0].id, "elf", env={**env, **more}, status=status)
+        return tools.run(tools.BIDCTL, "--store", store, "get", *options, served[0].id, "elf", env={**env, **more}, status=status)
 
     return run
 
@@ -42,9 +42,9 @@ def secret(path, text):
     return str(path)
 
 
-def test_request_has_only_its_headers(shop, get, place):
+def test_request_has_only_its_headers(served, get, place):
     """User agent, host, accepted types and authorization, nothing else."""
-    program, server = shop
+    program, server = served
     done = get(DEBUGINFOD_URLS=f"  ima:ignore {server.url}/ {server.url} ima:ignore",
                DEBUGINFOD_HEADERS_FILE=secret(place / "headers", "X-Key: open sesame\n"),
                NETRC=secret(place / "netrc", "machine 127.0.0.1 login user password word\n"), DEBUGINFOD_MAXSIZE="99999999")
@@ -55,9 +55,9 @@ def test_request_has_only_its_headers(shop, get, place):
     assert sent == {"Host": f"127.0.0.1:{server.port}", "Accept": "*/*", "X-DEBUGINFOD-MAXSIZE": "99999999", "X-Key": "open sesame"}
 
 
-def test_unnamed_netrc_and_headers_are_not_sent(shop, get, place):
+def test_unnamed_netrc_and_headers_are_not_sent(served, get, place):
     """A netrc file that no variable names, and a headers file that everybody can write."""
-    program, server = shop
+    program, server = served
     secret(place / "home/.netrc", "machine 127.0.0.1 login user password word\n")
     headers = pathlib.Path(secret(place / "headers", "X-Key: open sesame\n"))
     headers.chmod(0o666)
@@ -67,15 +67,15 @@ def test_unnamed_netrc_and_headers_are_not_sent(shop, get, place):
 
 
 @pytest.mark.parametrize("limit", [0, 1])
-def test_retry_limit_bounds_the_attempts(shop, get, limit):
-    _, server = shop
+def test_retry_limit_bounds_the_attempts(served, get, limit):
+    _, server = served
     server.behave("error:503")
     assert "HTTP 503" in get(status=3, DEBUGINFOD_URLS=server.url, DEBUGINFOD_RETRY_LIMIT=str(limit)).stderr
     assert server.count() == 1 + limit
 
 
-def test_time_and_size_limits_hold(shop, get):
-    program, server = shop
+def test_time_and_size_limits_hold(served, get):
+    program, server = served
     every = {"DEBUGINFOD_URLS": server.url, "DEBUGINFOD_RETRY_LIMIT": "0"}
     server.behave("slow:4000")
     assert "not done within 1 s" in get(status=3, **every, DEBUGINFOD_MAXTIME="1").stderr
@@ -87,8 +87,8 @@ def test_time_and_size_limits_hold(shop, get):
     get(**every, DEBUGINFOD_MAXSIZE=str(program.path.stat().st_size))
 
 
-def test_proxy_resolves_the_server_name(shop, get):
-    _, server = shop
+def test_proxy_resolves_the_server_name(served, get):
+    _, server = served
     far = {"DEBUGINFOD_URLS": "http://debuginfod.invalid", "http_proxy": server.url}
     get(status=3, **far, no_proxy=".invalid")
     assert server.count() == 0
@@ -96,9 +96,9 @@ def test_proxy_resolves_the_server_name(shop, get):
     assert server.count() == 1
 
 
-def test_server_files_count_without_environment(shop, store, place, env, needs_root):
+def test_server_files_count_without_environment(served, store, place, env, needs_root):
     """The files of /etc/debuginfod, which login shells read, count only if the environment names no server."""
-    program, server = shop
+    program, server = served
     if not pathlib.Path("/etc/debuginfod").is_dir():
         pytest.skip("there is no /etc/debuginfod to put files into")
     (place / "etc").mkdir()
@@ -111,9 +111,9 @@ def test_server_files_count_without_environment(shop, store, place, env, needs_r
     assert server.count() == 1
 
 
-def test_ima_signature_is_an_attribute(mount, shop):
+def test_ima_signature_is_an_attribute(mount, served):
     """Without ima:enforcing nothing verifies the signature; the attribute lets a reader verify it."""
-    program, server = shop
+    program, server = served
     server.behave("ima:030204d7E2ab")
     m = mount(f"url={server.url}")
     assert m.artifact(program.id).read_bytes() == program.read()

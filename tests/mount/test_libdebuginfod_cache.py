@@ -11,7 +11,7 @@ import tools
 
 
 @pytest.fixture
-def world(place, env, faults):
+def client_cache(place, env, faults):
     """Return a cached program, a program with a negative entry in the client's cache, their server, and the cache."""
     here, absent = (programs.small(place / f"built/{seed}", seed) for seed in (1, 2))
     server = faults()
@@ -31,8 +31,8 @@ def world(place, env, faults):
     return here, absent, server, cache
 
 
-def test_libdebuginfod_cache_saves_a_download(mount, mode, world, store):
-    here, absent, server, cache = world
+def test_libdebuginfod_cache_saves_a_download(mount, mode, client_cache, store):
+    here, absent, server, cache = client_cache
     m = mount(f"url={server.url}", "wait=30")
     assert os.listdir(m / "buildid") == [here.id]
     assert m.artifact(here.id).read_bytes() == here.read()
@@ -47,9 +47,9 @@ def test_libdebuginfod_cache_saves_a_download(mount, mode, world, store):
     assert mount("offline").artifact(here.id).read_bytes() == here.read()
 
 
-def test_wrong_file_in_libdebuginfod_cache_is_refused(mount, world):
+def test_wrong_file_in_libdebuginfod_cache_is_refused(mount, client_cache):
     """The client verifies no download."""
-    here, absent, server, cache = world
+    here, absent, server, cache = client_cache
     os.chmod(cache / here.id / "executable", 0o600)
     shutil.copy(absent.path, cache / here.id / "executable")
     m = mount(f"url={server.url}", "wait=30")
@@ -57,8 +57,8 @@ def test_wrong_file_in_libdebuginfod_cache_is_refused(mount, world):
     assert m.artifact(here.id).read_bytes() == here.read() and server.count(here.id) == 2
 
 
-def test_no_lower_option_disables_libdebuginfod_cache(mount, world):
-    here, _, server, _ = world
+def test_no_lower_option_disables_libdebuginfod_cache(mount, client_cache):
+    here, _, server, _ = client_cache
     assert not mount("offline", "lower=none").artifact(here.id).exists()
     # the cache belongs to one user, so other users see it only if an option says so
     if tools.IS_ROOT:

@@ -21,7 +21,7 @@ KERNEL = "4eb1" * 10
 
 
 @pytest.fixture
-def world(store, place):
+def stored(store, place):
     """Fill a store with one artifact of each kind in perf's layout; return them by name."""
     split = programs.split(programs.burn(place / "app", "split_hot"), place / "app.debug")
     whole = programs.burn(place / "whole", "whole_hot", 2)
@@ -39,10 +39,10 @@ def in_section(sections):
     return {f"section/{name}": content for name, content in sections.items()}
 
 
-def expected_tree(world):
+def expected_tree(stored):
     """Return {path: None for a directory, target of a link, or content of a file}."""
-    elf, debug = world["split"].path.read_bytes(), world["split"].debug.read_bytes()
-    whole, vdso = world["whole"].path.read_bytes(), world["vdso"].path.read_bytes()
+    elf, debug = stored["split"].path.read_bytes(), stored["split"].debug.read_bytes()
+    whole, vdso = stored["whole"].path.read_bytes(), stored["vdso"].path.read_bytes()
     tree = {".debug": ".", "debug": "usr/lib/debug"}
 
     def artifacts(ident, original, by_path, **kinds):
@@ -56,15 +56,15 @@ def expected_tree(world):
             tree[f"usr/lib/debug/.build-id/{ident[:2]}/{ident[2:]}"] = kinds["elf"]
             tree[f"usr/lib/debug/.build-id/{ident[:2]}/{ident[2:]}.debug"] = kinds["debuginfo"]
 
-    split, other = world["split"].id, world["whole"].id
-    sections = {**programs.sections(world["split"].path), **programs.sections(world["split"].debug)}
+    split, other = stored["split"].id, stored["whole"].id
+    sections = {**programs.sections(stored["split"].path), **programs.sections(stored["split"].debug)}
     artifacts(split, "usr/bin/app", elf, elf=elf, executable=elf, debuginfo=debug, probes=PROBES, **in_section(sections))
     artifacts(other, "opt/whole", whole, elf=whole, executable=whole, debuginfo=whole, unstripped=whole,
-              **in_section(programs.sections(world["whole"].path)))
-    artifacts(world["vdso"].id, "[vdso]", vdso, vdso=vdso)
+              **in_section(programs.sections(stored["whole"].path)))
+    artifacts(stored["vdso"].id, "[vdso]", vdso, vdso=vdso)
     artifacts(KERNEL, "[kernel.kallsyms]", KALLSYMS, kallsyms=KALLSYMS)
     tree |= {f"usr/bin/app/{split}/elf": elf, f"usr/bin/app/{split}/debug": debug, f"usr/bin/app/{split}/probes": PROBES}
-    tree |= {f"opt/whole/{other}/elf": whole, f"[vdso]/{world['vdso'].id}/vdso": vdso,
+    tree |= {f"opt/whole/{other}/elf": whole, f"[vdso]/{stored['vdso'].id}/vdso": vdso,
              f"[kernel.kallsyms]/{KERNEL}/kallsyms": KALLSYMS}
     for path in list(tree):
         for parent in pathlib.PurePath(path).parents:
@@ -97,30 +97,30 @@ def seen_tree(mount):
     return tree
 
 
-def test_every_path_of_the_mount_is_right(mount, mode, world):
+def test_every_path_of_the_mount_is_right(mount, mode, stored):
     seen = seen_tree(mount())
-    expected = expected_tree(world)
+    expected = expected_tree(stored)
     assert sorted(seen) == sorted(expected)
     assert [path for path in expected if seen[path] != expected[path]] == []
 
 
-def test_lower_stores_are_merged(mount, mode, world, store, place):
+def test_lower_stores_are_merged(mount, mode, stored, store, place):
     """The tree is the same wherever its parts are stored; a build in two stores is listed once."""
     lowers = [place / "first", place / "second"]
     for lower in lowers:
         shutil.copytree(store, lower, symlinks=True)
     shutil.rmtree(store / "opt")
-    os.unlink(store / ".build-id" / world["whole"].id[:2] / world["whole"].id[2:])
+    os.unlink(store / ".build-id" / stored["whole"].id[:2] / stored["whole"].id[2:])
     shutil.rmtree(lowers[0] / "usr")
     seen = seen_tree(mount(*[f"lower={lower}" for lower in lowers]))
-    expected = expected_tree(world)
+    expected = expected_tree(stored)
     assert sorted(seen) == sorted(expected)
     assert [path for path in expected if seen[path] != expected[path]] == []
 
 
-def test_foreign_lower_stores_are_served_by_id(mount, world, place, env):
+def test_foreign_lower_stores_are_served_by_id(mount, stored, place, env):
     """A tree of debug files and libdebuginfod's cache have no original paths, but ids."""
-    app, whole = world["split"], world["whole"]
+    app, whole = stored["split"], stored["whole"]
     tree, cache = place / "tree", pathlib.Path(env["DEBUGINFOD_CACHE_PATH"])
     (tree / ".build-id" / app.id[:2]).mkdir(parents=True)
     shutil.copy(app.debug, tree / ".build-id" / app.id[:2] / f"{app.id[2:]}.debug")
@@ -141,25 +141,25 @@ def test_foreign_lower_stores_are_served_by_id(mount, world, place, env):
     assert os.listdir(place / "empty") == [".bidfs"], "something was written"
 
 
-def test_bidctl_lists_mount_and_store_alike(mount, world, store):
+def test_bidctl_lists_mount_and_store_alike(mount, stored, store):
     """The lists have the same kinds, sizes and paths; only the mount adds derived probe definitions."""
     def listed(path):
         return tools.run(tools.BIDCTL, "--store", path, "list").stdout
 
     expected = listed(store)
-    assert f"{world['whole'].id}\telf\t{len(world['whole'].read())}\t/opt/whole\n" in expected
+    assert f"{stored['whole'].id}\telf\t{len(stored['whole'].read())}\t/opt/whole\n" in expected
     assert listed(mount().path) == expected
 
 
-def test_unlisted_names_are_found(mount, world):
+def test_unlisted_names_are_found(mount, stored):
     """Names that no listing shows can be opened, and links lead to them."""
     m = mount()
-    split = world["split"]
+    split = stored["split"]
     assert (m / ".debug" / ".build-id" / split.id[:2] / split.id[2:] / "elf").read_bytes() == split.path.read_bytes()
     assert (m.link(split.id) / "debug").read_bytes() == split.debug.read_bytes()
     assert (m / "debug/.build-id" / split.id[:2] / f"{split.id[2:]}.debug").read_bytes() == split.debug.read_bytes()
     # perf's view lists one name of an unstripped file, and serves the other one, too
-    assert not (m / "opt/whole" / world["whole"].id / "nothing").exists()
+    assert not (m / "opt/whole" / stored["whole"].id / "nothing").exists()
 
 
 # containers, caches and builders have a path component like an id; caches and builders with the name of an artifact below it
@@ -227,24 +227,24 @@ def test_errors_match_other_file_systems(mount, mode, store):
         assert stat.S_IMODE(directory.stat().st_mode) == mode_before
 
 
-def test_info_has_the_time_of_its_last_change(mount, mode, world, store, env, place):
+def test_info_has_the_time_of_its_last_change(mount, mode, stored, store, env, place):
     m = mount()
-    split = world["split"]
+    split = stored["split"]
     path = m / "buildid" / split.id / "info"
 
-    def told():
+    def content_and_times():
         return path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ctime_ns
 
-    before, now = told(), time.time_ns()
+    before, now = content_and_times(), time.time_ns()
     assert before[1] == before[2] < now
     # longer than the kernel caches names
     time.sleep(1.1)
-    assert told() == before
+    assert content_and_times() == before
     copy = place / "copy"
     shutil.copy(split.path, copy)
     tools.run(tools.BIDCTL, "--store", store, "add", copy, env=env)
-    tools.wait_until(lambda: told()[0] != before[0], "the other path")
-    assert told()[1] > before[1]
+    tools.wait_until(lambda: content_and_times()[0] != before[0], "the other path")
+    assert content_and_times()[1] > before[1]
 
 
 def test_listing_has_stored_derived_files(mount, mode, store, place, env):
@@ -259,7 +259,7 @@ def test_listing_has_stored_derived_files(mount, mode, store, place, env):
     assert listed == f"{kernel.id}\telf,kallsyms\t{len(kernel.read()) + len(table)}\t{kernel.path}\n"
 
 
-def test_sizes_times_and_modes_match_the_store(mount, mode, world, store):
+def test_sizes_times_and_modes_match_the_store(mount, mode, stored, store):
     m = mount("ro")
     for entry in walk(m.path):
         info = os.lstat(entry.path)
@@ -268,7 +268,7 @@ def test_sizes_times_and_modes_match_the_store(mount, mode, world, store):
             assert not info.st_mode & 0o7222, f"{entry.path}: {oct(info.st_mode)}"
         elif stat.S_ISLNK(info.st_mode):
             assert info.st_size == len(os.readlink(entry.path)), entry.path
-    split = world["split"]
+    split = stored["split"]
     below = os.stat(store / "usr/bin/app" / split.id / "elf")
     info = os.stat(m.artifact(split.id))
     assert (info.st_size, info.st_mtime_ns, info.st_uid, info.st_gid) == \
@@ -295,7 +295,7 @@ def raw_types(path):
     return types
 
 
-def test_listing_has_entry_types(mount, world):
+def test_listing_has_entry_types(mount, stored):
     """perf uses d_type in [kernel.kcore] and skips DT_UNKNOWN."""
     m = mount()
     directories = [m.path] + [pathlib.Path(entry.path) for entry in walk(m.path) if entry.is_dir(follow_symlinks=False)]
@@ -312,10 +312,10 @@ def inodes(m):
     return {os.path.relpath(entry.path, m.path): os.lstat(entry.path).st_ino for entry in walk(m.path)}
 
 
-def test_rewinddir_shows_new_entries(mount, mode, world, store, place):
+def test_rewinddir_shows_new_entries(mount, mode, stored, store, place):
     """POSIX: rewinddir(3) shows the current entries, not those at the time of opendir(3)."""
     m = mount("offline")
-    other = programs.forge(world["whole"], world["whole"].id[:-2] + "00", place / "other")
+    other = programs.forge(stored["whole"], stored["whole"].id[:-2] + "00", place / "other")
     first = other.id[:2]
     directories = ["", "buildid", "by-path", "by-path/opt/whole", "opt/whole", f".build-id/{first}",
                    f"usr/lib/debug/.build-id/{first}"]
@@ -333,9 +333,9 @@ def test_rewinddir_shows_new_entries(mount, mode, world, store, place):
             os.close(fd)
 
 
-def test_inode_numbers_are_stable_and_unique(mount, mode, world):
+def test_inode_numbers_are_stable_and_unique(mount, mode, stored):
     m = mount()
-    split, whole = world["split"].id, world["whole"].id
+    split, whole = stored["split"].id, stored["whole"].id
     numbers = inodes(m)
     # elfutils skips a debug file that has the inode number of its main file
     assert numbers[f"buildid/{split}/elf"] != numbers[f"buildid/{split}/debuginfo"]
@@ -343,7 +343,7 @@ def test_inode_numbers_are_stable_and_unique(mount, mode, world):
     for one in (f"buildid/{split}/executable", f"by-path/usr/bin/app/{split}", f"usr/bin/app/{split}/elf"):
         assert numbers[one] == numbers[f"buildid/{split}/elf"], one
     # names with the same number are links to one file
-    tree = expected_tree(world)
+    tree = expected_tree(stored)
     contents = {}
     for path in tree:
         contents.setdefault(numbers[path], []).append(tree[path])
@@ -359,9 +359,9 @@ def test_inode_numbers_are_stable_and_unique(mount, mode, world):
         assert os.lstat(again / path).st_ino == numbers[path], path
 
 
-def test_mmap_reads_the_file(mount, mode, world):
+def test_mmap_reads_the_file(mount, mode, stored):
     m = mount()
-    split = world["split"]
+    split = stored["split"]
     for path, file in ((m.artifact(split.id), split.path), (m.debug_file(split.id), split.debug)):
         content = file.read_bytes()
         with open(path, "rb") as opened:
@@ -371,11 +371,11 @@ def test_mmap_reads_the_file(mount, mode, world):
                 with mmap.mmap(opened.fileno(), 0, flags, prot) as mapped:
                     assert mapped[:] == content
     # the file can be executed
-    program = m / "by-path/opt/whole" / world["whole"].id
+    program = m / "by-path/opt/whole" / stored["whole"].id
     tools.run(program, "10")
 
 
-def test_statfs_reports_the_store(mount, store, world):
+def test_statfs_reports_the_store(mount, store, stored):
     m = mount("ro")
     above, below = os.statvfs(m.path), os.statvfs(store)
     assert (above.f_frsize, above.f_blocks, above.f_files, above.f_namemax) == \
@@ -397,7 +397,7 @@ MALFORMED = [
 ]
 
 
-def test_malformed_names_reach_no_server(mount, faults, world):
+def test_malformed_names_reach_no_server(mount, faults, stored):
     """Malformed names are absent at once, though the server does not respond."""
     server = faults("stall-headers")
     m = mount(f"url={server.url}")
@@ -438,9 +438,9 @@ def writes(top, file, directory, link):
     }
 
 
-def test_read_only_mount_refuses_all_writes(mount, mode, world, place):
+def test_read_only_mount_refuses_all_writes(mount, mode, stored, place):
     m = mount("ro")
-    split = world["split"].id
+    split = stored["split"].id
     before = seen_tree(m)
     for file, directory in ((f"buildid/{split}/elf", f"buildid/{split}"), (".bidfs/status", ".bidfs"),
                             (f"usr/bin/app/{split}/probes", "usr/bin"),

@@ -31,8 +31,8 @@ def test_absence_is_cached_over_restarts(mount, mode, faults, program, env):
     first, second = names(m, program.id)
     assert read(first) == errno.ENOENT and read(second) == errno.ENOENT
     # bidctl uses the entry, too, and names the option for a retry
-    said = get(m, env, program, f"--url={server.url}", status=1)
-    assert "--refresh" in said.stderr
+    done = get(m, env, program, f"--url={server.url}", status=1)
+    assert "--refresh" in done.stderr
     assert server.count(program.id) == 1
 
 
@@ -182,12 +182,12 @@ def test_refresh_of_one_kind_keeps_the_others(mount, mode, faults):
         paths = [m / "buildid" / ident / "source/usr/src/a.c", m.artifact(ident), m.artifact(ident, "debuginfo")]
         assert [read(path) for path in paths] == 3 * [errno.ENOENT]
         assert m.counter("remembered_absent") == before + 3
-        asked = server.count()
+        requests = server.count()
         forget(m, f"{ident}/{what}")
         assert m.counter("remembered_absent") == before + 3 - count
         time.sleep(CACHED)
         assert [read(path) for path in paths] == 3 * [errno.ENOENT]
-        assert server.count() == asked + count
+        assert server.count() == requests + count
 
 
 def test_refresh_needs_the_owner_or_root(mount, faults, program, store):
@@ -245,10 +245,10 @@ def test_refused_refresh_names_reason_and_remedy(mount, faults, program, env, st
     m = mount(f"url={server.url}", "ro", at=store)
     assert read(m.artifact(program.id)) == errno.ENOENT
     for option in ("--refresh", "--accept"):
-        said = covered(env, store, option, program.id, "elf", status=1)
-        assert "read-only" in said.stderr and "mount it without 'ro'" in said.stderr and said.stderr.count("\n") == 1, said.stderr
-        said = covered_many(env, store, program.id, option, "-", "elf", status=1)
-        assert "read-only" in said.stderr and "absent 1" in said.stderr and said.stderr.count("\n") == 2, said
+        done = covered(env, store, option, program.id, "elf", status=1)
+        assert "read-only" in done.stderr and "mount it without 'ro'" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+        done = covered_many(env, store, program.id, option, "-", "elf", status=1)
+        assert "read-only" in done.stderr and "absent 1" in done.stderr and done.stderr.count("\n") == 2, done
     m.unmount()
     m = mount(f"url={server.url}", at=store)
     server.serve(program)

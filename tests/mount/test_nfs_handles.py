@@ -98,7 +98,7 @@ def test_handles_are_valid_after_a_restart(needs_root, mount, mode, builds, how)
         assert inode_of_handle(m, handle) == inode
 
 
-def test_handles_of_paths_and_pieces_are_stale_after_a_restart(needs_root, mount, mode, store, place, builds):
+def test_handles_of_paths_and_sections_are_stale_after_a_restart(needs_root, mount, mode, store, place, builds):
     """Handles of original paths, sections, sources and kcore copies are valid only with the daemon that returned them."""
     sources = store / ".bidfs/source" / builds[0].id[:2] / builds[0].id[2:] / "usr/src"
     sources.mkdir(parents=True)
@@ -203,8 +203,8 @@ def test_forged_handles_are_stale(needs_root, mount, mode, builds):
             forged[chance.randrange(8)] ^= 1 << chance.randrange(8)
         try:
             fd = open_handle(m, (kind, bytes(forged)), os.O_PATH)
-        except OSError as trouble:
-            assert trouble.errno == errno.ESTALE, (bytes(forged).hex(), trouble)
+        except OSError as error:
+            assert error.errno == errno.ESTALE, (bytes(forged).hex(), error)
             continue
         opened += 1
         upper, lower = struct.unpack_from("=II", forged)

@@ -28,14 +28,14 @@ def test_offline_sends_no_request(mount, mode, faults, program, place, env):
     assert read(m.artifact(program.id)) == program.read() and read(m.artifact(absent.id)) == errno.ENOENT
     server.serve(absent)
     server.serve(wanted)
-    asked = server.count()
+    requests = server.count()
 
     assert offline(env, "offline", "on", m.path).stdout == f"{m.path}\toffline\tit is offline\n"
     for _ in range(2):
         for name in (*names(m, wanted.id), *names(m, absent.id)):
             assert read(name) == errno.ENOENT
     assert [read(name) for name in names(m, program.id)] == [program.read()] * 2
-    assert server.count() == asked and m.counter("remembered_absent") == 1
+    assert server.count() == requests and m.counter("remembered_absent") == 1
     assert m.status()["offline"] and "bidfs_offline 1\n" in (m / ".bidfs/metrics").read_text()
     tools.wait_until(lambda: "'bidctl offline off' ends it" in tools.run(tools.BIDCTL, "status", env=env).stdout, "the state")
 
@@ -44,7 +44,7 @@ def test_offline_sends_no_request(mount, mode, faults, program, place, env):
     # no delay: the kernel caches no name for a lookup without a request
     assert [read(name) for name in names(m, wanted.id)] == [wanted.read()] * 2
     assert not m.status()["offline"] and "bidfs_offline 0\n" in (m / ".bidfs/metrics").read_text()
-    assert server.count() == asked + 1
+    assert server.count() == requests + 1
 
 
 def test_offline_absence_is_not_cached(mount, faults, program, store, env):
@@ -52,10 +52,10 @@ def test_offline_absence_is_not_cached(mount, faults, program, store, env):
     server = faults()
     server.serve(program)
     cause = "the mount that covers the store is offline ('bidctl offline off' ends that)"
-    for errors, trouble in ("strict", errno.EHOSTUNREACH), ("enoent", errno.ENOENT):
+    for errors, result in ("strict", errno.EHOSTUNREACH), ("enoent", errno.ENOENT):
         m = mount(f"url={server.url}", f"errors={errors}", at=store)
         offline(env, "offline", "on", m.path)
-        assert read(m.artifact(program.id)) == trouble
+        assert read(m.artifact(program.id)) == result
         for what in (["elf"], ["source", "/usr/src/a.c"]):
             assert cause in covered(env, store, program.id, *what, status=3).stderr
         assert cause in covered_many(env, store, program.id, "-", "elf", status=3).stdout
@@ -81,8 +81,8 @@ def test_offline_needs_the_owner_or_root(mount, faults, env, tmp_path):
     # with a slash, as shells complete it, and by another name
     (tmp_path / "link").symlink_to(m.path)
     alone = mount()
-    told = offline(env, "offline", "on", f"{alone.path}/", tmp_path / "link").stdout
-    assert sorted(told.splitlines()) == sorted([f"{alone.path}\toffline\tit has none",
+    output = offline(env, "offline", "on", f"{alone.path}/", tmp_path / "link").stdout
+    assert sorted(output.splitlines()) == sorted([f"{alone.path}\toffline\tit has none",
                                                 f"{m.path}\toffline\tit is offline"])
     offline(env, "offline", "off", alone.path, status=1)
     # a read-only mount cannot be switched and keeps using its servers

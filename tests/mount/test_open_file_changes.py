@@ -110,8 +110,8 @@ def reads(path):
     """Return the content, or None if the old file was opened, which the first read detects in no_open mode."""
     try:
         return path.read_bytes()
-    except OSError as trouble:
-        assert trouble.errno == errno.ESTALE
+    except OSError as error:
+        assert error.errno == errno.ESTALE
         return None
 
 

@@ -10,7 +10,7 @@ import tempfile
 import pytest
 
 import tools
-from machine import Machine, why_none
+from container import Container, why_no_container
 
 OWN = ("bidfs", "bidfs-keep", "libbid0", "libbid-dev")
 BUILDER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs")
@@ -25,7 +25,7 @@ NO_ERRORS = {"no-signature", "no-packager-tag", "no-group-tag", "missing-hash-se
 @contextlib.contextmanager
 def builder(*needed):
     """Return a copy of the sources that another user owns, and a function that runs a program there without network."""
-    why = why_none() or next((f"needs {name}" for name in needed if not shutil.which(name)), None)
+    why = why_no_container() or next((f"needs {name}" for name in needed if not shutil.which(name)), None)
     if why:
         pytest.skip(why)
     with tempfile.TemporaryDirectory(prefix="bid-packages-") as name:
@@ -63,7 +63,7 @@ def packages():
 @pytest.fixture
 def installed(place, packages):
     """Return a container with the packages installed."""
-    made = Machine(place, [next(packages.glob(f"{name}_*.deb")) for name in OWN])
+    made = Container(place, [next(packages.glob(f"{name}_*.deb")) for name in OWN])
     yield made
     made.end()
 
@@ -87,15 +87,15 @@ def test_installed_package_passes_its_own_test(installed, name):
 
 @pytest.mark.limit(300)
 def test_purged_packages_leave_nothing(installed):
-    machine = installed
-    machine.run("systemctl", "enable", "--now", "bidfs", "bidfs-watch")
-    assert machine.run("findmnt", "-nt", "fuse.bidfs").stdout
-    machine.run("bidctl", "setup", "system")
-    machine.run("ls", "/usr/lib/debug/.build-id")
-    machine.run("dpkg", "--purge", *OWN)
-    assert machine.run("findmnt", "-nt", "fuse.bidfs", status=None).stdout == ""
-    assert machine.run("pgrep", "-x", "bidctl|mount.bidfs", status=None).stdout == ""
-    left = machine.run("find", "/usr", "/etc", "/var/lib", "/run", "/mnt", "-xdev", "-name", "*bidfs*").stdout.split()
+    container = installed
+    container.run("systemctl", "enable", "--now", "bidfs", "bidfs-watch")
+    assert container.run("findmnt", "-nt", "fuse.bidfs").stdout
+    container.run("bidctl", "setup", "system")
+    container.run("ls", "/usr/lib/debug/.build-id")
+    container.run("dpkg", "--purge", *OWN)
+    assert container.run("findmnt", "-nt", "fuse.bidfs", status=None).stdout == ""
+    assert container.run("pgrep", "-x", "bidctl|mount.bidfs", status=None).stdout == ""
+    left = container.run("find", "/usr", "/etc", "/var/lib", "/run", "/mnt", "-xdev", "-name", "*bidfs*").stdout.split()
     assert left == []
 
 
@@ -113,21 +113,21 @@ done
 
 @pytest.mark.limit(300)
 def test_upgrade_leaves_mount_and_open_file_alone(installed):
-    machine = installed
-    machine.run("bidctl", "--store", "/var/lib/bidfs", "add", "/usr/bin/true")
-    machine.run("systemctl", "enable", "--now", "bidfs", "bidfs-watch")
-    daemon = machine.property("bidfs", "MainPID")
-    machine.run("sh", "-euxc", NEXT_VERSION)
+    container = installed
+    container.run("bidctl", "--store", "/var/lib/bidfs", "add", "/usr/bin/true")
+    container.run("systemctl", "enable", "--now", "bidfs", "bidfs-watch")
+    daemon = container.property("bidfs", "MainPID")
+    container.run("sh", "-euxc", NEXT_VERSION)
     # one file, read before and after the upgrade
-    machine.run("sh", "-euc", 'exec 3<"$(echo /run/bidfs/by-path/usr/bin/true/*)"; dpkg --install /packages/next-*.deb; '
-                "cmp /proc/self/fd/3 /usr/bin/true")
-    version = machine.run("dpkg-query", "--show", "--showformat=${Version} ", *OWN).stdout.split()
+    container.run("sh", "-euc", 'exec 3<"$(echo /run/bidfs/by-path/usr/bin/true/*)"; dpkg --install /packages/next-*.deb; '
+                  "cmp /proc/self/fd/3 /usr/bin/true")
+    version = container.run("dpkg-query", "--show", "--showformat=${Version} ", *OWN).stdout.split()
     assert len(version) == len(OWN) and all(text.endswith("+next") for text in version)
-    assert machine.property("bidfs", "MainPID") == daemon != "0"
-    assert machine.run("systemctl", "is-enabled", "bidfs", "bidfs-watch").stdout.split() == ["enabled", "enabled"]
-    machine.run("systemctl", "restart", "bidfs")
-    assert machine.property("bidfs", "MainPID") != daemon
-    machine.run("sh", "-c", "cmp /run/bidfs/by-path/usr/bin/true/* /usr/bin/true")
+    assert container.property("bidfs", "MainPID") == daemon != "0"
+    assert container.run("systemctl", "is-enabled", "bidfs", "bidfs-watch").stdout.split() == ["enabled", "enabled"]
+    container.run("systemctl", "restart", "bidfs")
+    assert container.property("bidfs", "MainPID") != daemon
+    container.run("sh", "-c", "cmp /run/bidfs/by-path/usr/bin/true/* /usr/bin/true")
 
 
 @pytest.mark.limit(900)

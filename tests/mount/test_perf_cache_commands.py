@@ -14,69 +14,69 @@ import programs
 import tools
 from daemon import stopped
 from fetching import covered, covered_many, leftovers
-from perf_scene import native, scene, view  # noqa: F401  fixtures
-from perf_scene import place_of, ROUNDS, said, seen, write_as_perf
+from perf_cache import native, perf, view  # noqa: F401  fixtures
+from perf_cache import place_of, ROUNDS, output_of, perf_files, write_as_perf
 from test_perf import of_the_cache, why_no_recording
 
 
-def script(scene):
+def script(perf):
     """
     Return all commands of perf that write its cache, and those that show the result.
     """
     cache = "buildid-cache"
     return [
-        (cache, "-v", "-a", scene.burn.path),
-        (cache, "-v", "-a", scene.burn.path),
-        (cache, "-v", "-a", f"{scene.other.path},{scene.probed.path}"),
-        (cache, "-v", "-a", scene.plain),
+        (cache, "-v", "-a", perf.burn.path),
+        (cache, "-v", "-a", perf.burn.path),
+        (cache, "-v", "-a", f"{perf.other.path},{perf.probed.path}"),
+        (cache, "-v", "-a", perf.plain),
         (cache, "-l"),
         ("list", "sdt"),
         ("probe", "-n", "%sdt_probed:done_1"),
-        ("probe", "-n", "-x", scene.probed.path, "--cache", "--add", "mine=hot n"),
-        ("probe", "-n", "-x", scene.probed.path, "--cache", "--add", "mine=hot n"),
-        ("probe", "-n", "-x", scene.probed.path, "--cache", "--force", "--add", "mine=hot n"),
-        ("probe", "-n", "-x", scene.probed.path, "--cache", "--add", "more=main argc"),
+        ("probe", "-n", "-x", perf.probed.path, "--cache", "--add", "mine=hot n"),
+        ("probe", "-n", "-x", perf.probed.path, "--cache", "--add", "mine=hot n"),
+        ("probe", "-n", "-x", perf.probed.path, "--cache", "--force", "--add", "mine=hot n"),
+        ("probe", "-n", "-x", perf.probed.path, "--cache", "--add", "more=main argc"),
         ("probe", "--cache", "--list"),
         ("probe", "--cache", "--del", "probe_probed:more"),
         ("probe", "--cache", "--list"),
         ("list", "sdt"),
-        (cache, "-v", "-u", scene.probed.path),
+        (cache, "-v", "-u", perf.probed.path),
         ("probe", "--cache", "--list"),
-        (cache, "-v", "-r", scene.other.path),
-        (cache, "-v", "-r", scene.other.path),
+        (cache, "-v", "-r", perf.other.path),
+        (cache, "-v", "-r", perf.other.path),
         (cache, "-l"),
-        (cache, "-v", "-a", scene.other.path),
-        (cache, "-v", "-p", scene.other.path),
+        (cache, "-v", "-a", perf.other.path),
+        (cache, "-v", "-p", perf.other.path),
         (cache, "-l"),
     ]
 
 
-def test_perf_add_and_remove_match_native(view, native, scene, store):
+def test_perf_add_and_remove_match_native(view, native, perf, store):
     """docs/PERF.md, 3, 4, 5 and 6: compare output and files after each step of an add and a removal."""
-    for number, arguments in enumerate(script(scene)):
-        wanted, got = (said(scene.perf(cache, *arguments, status=None), cache) for cache in (native, view.path))
+    for number, arguments in enumerate(script(perf)):
+        wanted, got = (output_of(perf.run(cache, *arguments, status=None), cache) for cache in (native, view.path))
         assert got == wanted, f"{number}: perf {' '.join(map(str, arguments))}"
-        assert seen(view.path, False) == seen(native, False), f"{number}: perf {' '.join(map(str, arguments))}"
+        assert perf_files(view.path, False) == perf_files(native, False), f"{number}: perf {' '.join(map(str, arguments))}"
     # the store below has perf's files and bidfs's records
     view.unmount()
-    assert seen(store) == seen(native)
-    assert tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=scene.env).returncode == 0
+    assert perf_files(store) == perf_files(native)
+    assert tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=perf.env).returncode == 0
     # perf can still use the store directly
-    assert said(scene.perf(store, "buildid-cache", "-l"), store) == said(scene.perf(native, "buildid-cache", "-l"), native)
+    assert output_of(perf.run(store, "buildid-cache", "-l"), store) == output_of(perf.run(native, "buildid-cache", "-l"), native)
 
 
 @pytest.mark.parametrize("ident", ["112233", "112233445566", "11223344556677"])
-def test_padded_short_id_is_updated(view, scene, store, place, ident):
+def test_padded_short_id_is_updated(view, perf, store, place, ident):
     """
     perf pads an id with zeros to a multiple of four bytes. After it removed the build to add it again, the build must be gone.
     """
     path = programs.compile_c("small.c", place / "short", "-DSEED=1", f"-Wl,--build-id=0x{ident}")
     for step in ("-a", "-u", "-u", "-a"):
-        done = scene.perf(view.path, "buildid-cache", "-v", step, path)
+        done = perf.run(view.path, "buildid-cache", "-v", step, path)
         assert ": Ok" in done.stderr + done.stdout, step
         assert {found.read_bytes() for found in store.glob(f"{str(path)[1:]}/*/elf")} == {path.read_bytes()}, step
         assert view.artifact(ident).read_bytes() == path.read_bytes(), step
-    scene.perf(view.path, "buildid-cache", "-r", path)
+    perf.run(view.path, "buildid-cache", "-r", path)
     assert not list(store.glob(f"{str(path)[1:]}/*/elf"))
 
 
@@ -85,83 +85,83 @@ HASHED = [f"cache/{'0123456789abcdef' * 2}/execroot/bin/prog", f"overlay2/{'0f' 
           f"package/{'6a' * 20}/lib/elf/prog", f"objects/ab/{'c3' * 20}"]
 
 
-def test_path_with_an_id_as_component_is_added_and_found(view, native, scene, store, place):
+def test_path_with_an_id_as_component_is_added_and_found(view, native, perf, store, place):
     """A path component that could be an id is a directory: builds below it are added, found and removed."""
-    paths = [programs.burn(scene.place / name, "hot", 10 + number).path for number, name in enumerate(HASHED)]
+    paths = [programs.burn(perf.place / name, "hot", 10 + number).path for number, name in enumerate(HASHED)]
     for arguments in [("-a", path) for path in paths] + [("-l",), ("-u", paths[0]), ("-r", paths[1]), ("-p", paths[2])]:
-        wanted, got = (said(scene.perf(cache, "buildid-cache", "-v", *arguments), cache) for cache in (native, view.path))
+        wanted, got = (output_of(perf.run(cache, "buildid-cache", "-v", *arguments), cache) for cache in (native, view.path))
         assert got == wanted, arguments
-        assert seen(view.path, False) == seen(native, False), arguments
+        assert perf_files(view.path, False) == perf_files(native, False), arguments
     # `rm -r` by listing leaves the same files as natively
-    tops = [str(scene.place / name.split("/")[0])[1:] for name in HASHED]
+    tops = [str(perf.place / name.split("/")[0])[1:] for name in HASHED]
     for cache in (native, view.path):
         tools.run("rm", "-rf", *(cache / top for top in tops))
-    assert seen(view.path, False) == seen(native, False)
+    assert perf_files(view.path, False) == perf_files(native, False)
     view.unmount()
-    assert [path for path in seen(store) if not path.startswith(".build-id/")] == []
+    assert [path for path in perf_files(store) if not path.startswith(".build-id/")] == []
 
 
-def test_native_path_with_an_id_as_component_is_found(mount, mode, scene, store):
+def test_native_path_with_an_id_as_component_is_found(mount, mode, perf, store):
     for number, name in enumerate(HASHED):
-        program = programs.burn(scene.place / name, "hot", 10 + number)
-        scene.perf(store, "buildid-cache", "-a", program.path)
+        program = programs.burn(perf.place / name, "hot", 10 + number)
+        perf.run(store, "buildid-cache", "-a", program.path)
     m = mount()
-    assert seen(m.path, False) == seen(store, False)
+    assert perf_files(m.path, False) == perf_files(store, False)
     for name in HASHED:
-        program = programs.Program(scene.place / name)
+        program = programs.Program(perf.place / name)
         assert (m.link(program.id) / "elf").read_bytes() == program.read(), name
         assert (m / "by-path" / str(program.path)[1:] / program.id).read_bytes() == program.read(), name
 
 
 @pytest.mark.parametrize("name", HASHED)
-def test_path_with_an_id_as_component_works_with_a_server(mount, mode, faults, native, scene, store, name):
+def test_path_with_an_id_as_component_works_with_a_server(mount, mode, faults, native, perf, store, name):
     """The server may have any id, so an empty directory named like an id could still become a build."""
     m = mount(f"url={faults().url}")
-    program = programs.burn(scene.place / name, "hot", 10)
+    program = programs.burn(perf.place / name, "hot", 10)
     for step in (("-v", "-a", program.path), ("-l",), ("-v", "-r", program.path), ("-v", "-a", program.path)):
-        wanted, got = (said(scene.perf(cache, "buildid-cache", *step, status=None), cache) for cache in (native, m.path))
+        wanted, got = (output_of(perf.run(cache, "buildid-cache", *step, status=None), cache) for cache in (native, m.path))
         assert got == wanted
-        assert seen(m.path, False) == seen(native, False)
+        assert perf_files(m.path, False) == perf_files(native, False)
     # a build contains no directories
     with pytest.raises(PermissionError):
         (place_of(m, program) / "new").mkdir()
     m.unmount()
-    assert seen(store) == seen(native)
+    assert perf_files(store) == perf_files(native)
 
 
-def test_purge_all_empties_the_cache(view, native, scene, store):
+def test_purge_all_empties_the_cache(view, native, perf, store):
     for cache in (native, view.path):
-        for program in (scene.burn, scene.other, scene.probed):
-            scene.perf(cache, "buildid-cache", "-a", program.path)
-    wanted, got = (said(scene.perf(cache, "buildid-cache", "-v", "-P"), cache) for cache in (native, view.path))
+        for program in (perf.burn, perf.other, perf.probed):
+            perf.run(cache, "buildid-cache", "-a", program.path)
+    wanted, got = (output_of(perf.run(cache, "buildid-cache", "-v", "-P"), cache) for cache in (native, view.path))
     assert got == wanted and any("Purged all: Ok" in line for line in got[1] + got[2])
-    assert seen(view.path) == seen(native) == {}
+    assert perf_files(view.path) == perf_files(native) == {}
     view.unmount()
-    assert seen(store) == {}
+    assert perf_files(store) == {}
     assert not [path for path in (store / ".bidfs/record").rglob("*") if path.is_file()]
 
 
-def test_kernel_removal_removes_derived_table(view, native, scene, store):
+def test_kernel_removal_removes_derived_table(view, native, perf, store):
     """The derived table goes with the symbols it comes from."""
-    kernel = programs.kernel(scene.place / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
+    kernel = programs.kernel(perf.place / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
     for cache in (native, view.path):
-        scene.perf(cache, "buildid-cache", "-a", f"{kernel.path},{scene.burn.path}")
+        perf.run(cache, "buildid-cache", "-a", f"{kernel.path},{perf.burn.path}")
     table = view.artifact(kernel.id, "kallsyms")
     for arguments in (("-u", kernel.path), ("-u", kernel.path), ("-r", kernel.path), ("-a", kernel.path), ("-P",)):
         if arguments[0] != "-a":
             assert b" T foreign_0\n" in table.read_bytes()
-        wanted, got = (said(scene.perf(cache, "buildid-cache", "-v", *arguments, status=None), cache)
+        wanted, got = (output_of(perf.run(cache, "buildid-cache", "-v", *arguments, status=None), cache)
                        for cache in (native, view.path))
         assert got == wanted, arguments
-        assert seen(view.path, False) == seen(native, False), arguments
+        assert perf_files(view.path, False) == perf_files(native, False), arguments
     view.unmount()
-    assert seen(store) == {} and not [path for path in (store / ".bidfs/record").rglob("*") if path.is_file()]
+    assert perf_files(store) == {} and not [path for path in (store / ".bidfs/record").rglob("*") if path.is_file()]
 
 
-def test_rm_r_empties_a_directory(view, scene, store):
+def test_rm_r_empties_a_directory(view, perf, store):
     """`rm -r` can remove every listed name."""
-    kernel = programs.kernel(scene.place / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
-    tools.run("perf", "--buildid-dir", view.path, "buildid-cache", "-a", kernel.path, env=scene.env)
+    kernel = programs.kernel(perf.place / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
+    tools.run("perf", "--buildid-dir", view.path, "buildid-cache", "-a", kernel.path, env=perf.env)
     directory = place_of(view, kernel)
     # remove a stored file before derived ones
     assert b" T foreign_0\n" in view.artifact(kernel.id, "kallsyms").read_bytes()
@@ -173,7 +173,7 @@ def test_rm_r_empties_a_directory(view, scene, store):
             (emptied / name).unlink()
             assert name not in os.listdir(emptied)
     view.unmount()
-    assert [path for path in seen(store) if not path.startswith(".build-id/")] == []
+    assert [path for path in perf_files(store) if not path.startswith(".build-id/")] == []
 
 
 def lasting(path, what):
@@ -193,87 +193,87 @@ def take_over_vdso(native, view):
             link.symlink_to(f"../../[vdso]/{kept.name}")
 
 
-def test_perf_record_fills_the_mount(view, native, scene, store):
+def test_perf_record_fills_the_mount(view, native, perf, store):
     """Compare the files that perf record adds at its end, and the report of the recording."""
     if reason := why_no_recording():
         pytest.skip(reason)
-    scene.record(native)
-    scene.record(view.path)
-    burnt = str(scene.burn.path)[1:]
+    perf.record(native)
+    perf.record(view.path)
+    burnt = str(perf.burn.path)[1:]
     # without the vDSO, which only one recording may have samples in
-    wanted = {path: lasting(path, what) for path, what in seen(native, False).items() if path.startswith((burnt, "[kernel"))}
+    wanted = {path: lasting(path, what) for path, what in perf_files(native, False).items() if path.startswith((burnt, "[kernel"))}
     assert any(path.endswith("/elf") for path in wanted)
-    got = {path: lasting(path, what) for path, what in seen(view.path, False).items()}
+    got = {path: lasting(path, what) for path, what in perf_files(view.path, False).items()}
     assert {path: got.get(path) for path in wanted} == wanted
-    ident = scene.burn.id
+    ident = perf.burn.id
     assert os.readlink(view / ".build-id" / ident[:2] / ident[2:]) == f"../../{burnt}/{ident}"
     take_over_vdso(native, view)
     # the same recording with each cache (not -M: the two recordings may have samples of different libraries)
     for arguments in (["report", "--stdio"], ["script"], ["annotate", "--stdio", "hot_burn"],
-                      ["inject", "-b", "-o", scene.place / "injected"], ["buildid-list"]):
-        native_says, view_says = (scene.perf(cache, *arguments, "-i", scene.data, status=None) for cache in (native, view.path))
+                      ["inject", "-b", "-o", perf.place / "injected"], ["buildid-list"]):
+        native_says, view_says = (perf.run(cache, *arguments, "-i", perf.data, status=None) for cache in (native, view.path))
         assert of_the_cache(view_says.stdout) == of_the_cache(native_says.stdout), arguments
         assert view_says.stderr.replace(str(view), "") == native_says.stderr.replace(str(native), ""), arguments
-    assert "hot_burn" in scene.perf(view.path, "report", "--stdio", "-i", scene.data).stdout
+    assert "hot_burn" in perf.run(view.path, "report", "--stdio", "-i", perf.data).stdout
 
 
-def test_perf_record_without_addresses_is_refused(needs_root, view, native, scene):
+def test_perf_record_without_addresses_is_refused(needs_root, view, native, perf):
     """
     Without access to kernel addresses perf stores zeros, natively (not perf 6.12). The mount refuses the table, and perf is silent
     about it.
     """
     if reason := why_no_recording():
         pytest.skip(reason)
-    hidden = scene.place / "kallsyms"
+    hidden = perf.place / "kallsyms"
     hidden.write_text("0000000000000000 T _text\n0000000000000000 T _stext\n" * 1000)
     done = {}
     for cache in (native, view.path):
         done[cache] = tools.run("unshare", "-m", "sh", "-euc", 'mount --bind "$1" /proc/kallsyms; shift; exec "$@"', "sh", hidden,
-                                "perf", "--buildid-dir", cache, "record", "-q", "-e", "cpu-clock", "-o", scene.place / "data",
-                                scene.burn.path, ROUNDS, env=scene.env, cwd=scene.place)
+                                "perf", "--buildid-dir", cache, "record", "-q", "-e", "cpu-clock", "-o", perf.place / "data",
+                                perf.burn.path, ROUNDS, env=perf.env, cwd=perf.place)
     assert done[native].stderr == done[view.path].stderr and done[native].stdout == done[view.path].stdout
     if list(native.glob("[[]kernel.kallsyms]/*/kallsyms")):
         view.expect("its addresses are hidden .*: refused as")
     assert not list(view.path.glob("[[]kernel.kallsyms]/*/kallsyms"))
-    assert (place_of(view, scene.burn) / "elf").exists()
+    assert (place_of(view, perf.burn) / "elf").exists()
 
 
-def test_removed_path_keeps_the_other_path(view, scene, store):
+def test_removed_path_keeps_the_other_path(view, perf, store):
     """Both paths name one object. perf removes the path that its link names; the other path stays, as natively."""
-    for program in (scene.burn, scene.copy):
-        scene.perf(view.path, "buildid-cache", "-a", program.path)
-    first, second = (view / str(program.path)[1:] / scene.burn.id / "elf" for program in (scene.burn, scene.copy))
-    assert first.read_bytes() == second.read_bytes() == scene.burn.read()
+    for program in (perf.burn, perf.copy):
+        perf.run(view.path, "buildid-cache", "-a", program.path)
+    first, second = (view / str(program.path)[1:] / perf.burn.id / "elf" for program in (perf.burn, perf.copy))
+    assert first.read_bytes() == second.read_bytes() == perf.burn.read()
     assert os.stat(first).st_ino == os.stat(second).st_ino
-    scene.perf(view.path, "buildid-cache", "-r", scene.copy.path)
-    second_only = {f"{str(scene.copy.path)[1:]}/{scene.burn.id}/elf"}
-    assert set(seen(view.path)) == second_only and second.read_bytes() == scene.burn.read()
+    perf.run(view.path, "buildid-cache", "-r", perf.copy.path)
+    second_only = {f"{str(perf.copy.path)[1:]}/{perf.burn.id}/elf"}
+    assert set(perf_files(view.path)) == second_only and second.read_bytes() == perf.burn.read()
     view.unmount()
-    assert set(seen(store)) == second_only
+    assert set(perf_files(store)) == second_only
 
 
-def test_read_only_mount_is_erofs(mount, mode, native, scene, store):
+def test_read_only_mount_is_erofs(mount, mode, native, perf, store):
     """With -o ro each write fails with EROFS, and perf behaves as on a read-only disk."""
     for cache in (native, store):
-        scene.perf(cache, "buildid-cache", "-a", scene.probed.path)
+        perf.run(cache, "buildid-cache", "-a", perf.probed.path)
     m = mount("ro")
     assert m.status()["read_only"] is True
-    before = seen(store)
+    before = perf_files(store)
     if tools.IS_ROOT:
         tools.run("mount", "--bind", native, native)
         tools.run("mount", "-o", "remount,bind,ro", native)
     try:
-        for arguments in script(scene):
-            got = said(scene.perf(m.path, *arguments, status=None), m.path)
+        for arguments in script(perf):
+            got = output_of(perf.run(m.path, *arguments, status=None), m.path)
             if tools.IS_ROOT:
-                assert got == said(scene.perf(native, *arguments, status=None), native), arguments
+                assert got == output_of(perf.run(native, *arguments, status=None), native), arguments
     finally:
         if tools.IS_ROOT:
             tools.run("umount", native)
-    assert seen(store) == before
+    assert perf_files(store) == before
 
 
-def test_unwritable_store_is_read_only(needs_root, mount, scene, store):
+def test_unwritable_store_is_read_only(needs_root, mount, perf, store):
     """No option is needed."""
     tools.run("mount", "--bind", store, store)
     tools.run("mount", "-o", "remount,bind,ro", store)
@@ -286,38 +286,38 @@ def test_unwritable_store_is_read_only(needs_root, mount, scene, store):
         tools.run("umount", store)
 
 
-def test_bidctl_on_covered_store_reads_or_names_remedy(mount, scene, store):
+def test_bidctl_on_covered_store_reads_or_names_remedy(mount, perf, store):
     """Commands that read use the mount; commands that write name the remedy."""
     m = mount(at=store)
-    scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
-    assert scene.burn.id in tools.run(tools.BIDCTL, "--store", store, "list", env=scene.env).stdout
-    done = tools.run(tools.BIDCTL, "--store", store, "add", scene.other.path, env=scene.env, status=3)
+    perf.run(m.path, "buildid-cache", "-a", perf.burn.path)
+    assert perf.burn.id in tools.run(tools.BIDCTL, "--store", store, "list", env=perf.env).stdout
+    done = tools.run(tools.BIDCTL, "--store", store, "add", perf.other.path, env=perf.env, status=3)
     assert f"umount {store}" in done.stderr and len(done.stderr.splitlines()) == 1
     # verify cannot check files through a mount either
-    for command in (["verify"], ["verify", scene.burn.id], ["verify", "--repair"], ["gc", "--dry-run"], ["gc"]):
-        done = tools.run(tools.BIDCTL, "--store", store, *command, env=scene.env, status=3)
+    for command in (["verify"], ["verify", perf.burn.id], ["verify", "--repair"], ["gc", "--dry-run"], ["gc"]):
+        done = tools.run(tools.BIDCTL, "--store", store, *command, env=perf.env, status=3)
         assert f"umount {store}" in done.stderr and len(done.stderr.splitlines()) == 1 and not done.stdout, (command, done)
     m.unmount()
-    tools.run(tools.BIDCTL, "--store", store, "add", scene.other.path, env=scene.env)
-    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stderr
+    tools.run(tools.BIDCTL, "--store", store, "add", perf.other.path, env=perf.env)
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=perf.env).stderr
 
 
-def test_show_of_covered_store_has_records_and_sections(mount, scene, store, tmp_path):
+def test_show_of_covered_store_has_records_and_sections(mount, perf, store, tmp_path):
     """
     Only the mount sees the records and sections below it, so show uses the mount; paths inside the mount are not reported as
     builds.
     """
     def bidctl(*arguments, status=0):
-        return tools.run(tools.BIDCTL, "--store", store, *arguments, env=scene.env, status=status)
+        return tools.run(tools.BIDCTL, "--store", store, *arguments, env=perf.env, status=status)
 
-    ident, path = scene.burn.id, scene.burn.path
+    ident, path = perf.burn.id, perf.burn.path
     bidctl("add", path)
-    told, = tools.rows(bidctl("show", "--json", ident))
+    shown, = tools.rows(bidctl("show", "--json", ident))
     m = mount(at=store)
     for arguments in (ident, path):
         covered, = tools.rows(bidctl("show", "--json", arguments))
         assert covered["artifacts"]["elf"]["how"] == "added", covered
-        assert covered["paths"] == told["paths"]
+        assert covered["paths"] == shown["paths"]
     assert ", added\n" in bidctl("show", ident).stdout
     section = bidctl("get", ident, "section", ".text").stdout
     assert section == f"{store}/buildid/{ident}/section/.text\n"
@@ -327,13 +327,13 @@ def test_show_of_covered_store_has_records_and_sections(mount, scene, store, tmp
     (other := tmp_path / "other").mkdir()
     elsewhere = [tools.BIDCTL, "--store", other]
     for counts in ("added 1, known 0", "added 0, known 1"):
-        assert counts in tools.run(*elsewhere, "add", f"{store}/buildid/{ident}/elf", env=scene.env).stderr
-        shown, = tools.rows(tools.run(*elsewhere, "show", "--json", ident, env=scene.env))
+        assert counts in tools.run(*elsewhere, "add", f"{store}/buildid/{ident}/elf", env=perf.env).stderr
+        shown, = tools.rows(tools.run(*elsewhere, "show", "--json", ident, env=perf.env))
         assert shown["paths"] == ["[debuginfod]"] and shown["artifacts"]["elf"]["how"] == "added", shown
-    tools.run(*elsewhere, "add", path, env=scene.env)
-    assert tools.rows(tools.run(*elsewhere, "show", "--json", ident, env=scene.env))[0]["paths"] == [str(path)]
-    tools.run(*elsewhere, "add", f"{store}/buildid/{ident}/elf", env=scene.env)
-    assert tools.rows(tools.run(*elsewhere, "show", "--json", ident, env=scene.env))[0]["paths"] == [str(path)]
+    tools.run(*elsewhere, "add", path, env=perf.env)
+    assert tools.rows(tools.run(*elsewhere, "show", "--json", ident, env=perf.env))[0]["paths"] == [str(path)]
+    tools.run(*elsewhere, "add", f"{store}/buildid/{ident}/elf", env=perf.env)
+    assert tools.rows(tools.run(*elsewhere, "show", "--json", ident, env=perf.env))[0]["paths"] == [str(path)]
     m.unmount()
     assert bidctl("get", ident, "section", ".text").stdout != section
 
@@ -346,26 +346,26 @@ def get(store, env, ident, *arguments, status):
     return one.stdout, one.stderr, many.stdout + many.stderr
 
 
-def test_get_from_covered_store_asks_the_mount(mount, scene, store, faults):
+def test_get_from_covered_store_asks_the_mount(mount, perf, store, faults):
     """The mount downloads. A file that it could not request is not reported absent, though stat(2) returns ENOENT."""
     server = faults()
-    server.serve(scene.burn)
+    server.serve(perf.burn)
     m = mount(f"url={server.url}", at=store)
-    path, _, many = get(store, scene.env, scene.burn.id, "debuginfo", status=0)
+    path, _, many = get(store, perf.env, perf.burn.id, "debuginfo", status=0)
     assert path.startswith(f"{store}/") and open(path.strip(), "rb").read(4) == b"\x7fELF" and "here 1" in many
     for _ in range(2):
-        _, why, many = get(store, scene.env, "00" * 20, "debuginfo", status=1)
+        _, why, many = get(store, perf.env, "00" * 20, "debuginfo", status=1)
         assert "the mount that covers it" in why and "cannot be written" not in why + many and "absent 1" in many, (why, many)
     server.behave("error:503")
     m.expect("HTTP 503")
-    _, why, many = get(store, scene.env, "22" * 20, "debuginfo", status=3)
+    _, why, many = get(store, perf.env, "22" * 20, "debuginfo", status=3)
     assert "the mount that covers" in why and "absent 0" in many, (why, many)
     m.unmount()
     # the server accepts requests and does not respond yet
     server.behave("stall-headers")
     m = mount(f"url={server.url},wait=1", at=store)
     m.permit(server.url)
-    _, why, many = get(store, scene.env, "11" * 20, "debuginfo", status=3)
+    _, why, many = get(store, perf.env, "11" * 20, "debuginfo", status=3)
     assert "the mount that covers" in why and "'bidctl status'" in why and "failed 1" in many, (why, many)
     m.unmount()
     # a refused connection proves no absence either
@@ -373,52 +373,52 @@ def test_get_from_covered_store_asks_the_mount(mount, scene, store, faults):
     m = mount(f"url={server.url}", at=store)
     m.expect("could not connect")
     for ident in ("33" * 20, "33" * 20, "44" * 20):
-        _, why, many = get(store, scene.env, ident, "debuginfo", status=3)
+        _, why, many = get(store, perf.env, ident, "debuginfo", status=3)
         assert "the mount that covers" in why and "failed 1" in many, (why, many)
-    assert get(store, scene.env, scene.burn.id, "debuginfo", status=0)[0] == path
+    assert get(store, perf.env, perf.burn.id, "debuginfo", status=0)[0] == path
     m.unmount()
     m = mount("offline", at=store)
-    assert "the mount that covers it" in get(store, scene.env, "33" * 20, "debuginfo", status=1)[1]
+    assert "the mount that covers it" in get(store, perf.env, "33" * 20, "debuginfo", status=1)[1]
     m.unmount()
 
 
-def test_dead_mount_over_store_is_reported(mount, scene, store):
+def test_dead_mount_over_store_is_reported(mount, perf, store):
     """The error names the remedy, and status lists the mount."""
     m = mount(at=store)
     m.die()
     try:
         for command in ("list", "status"):
-            done = tools.run(tools.BIDCTL, "--store", store, command, env=scene.env, status=3)
+            done = tools.run(tools.BIDCTL, "--store", store, command, env=perf.env, status=3)
             assert f"umount -l {store}" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
         assert f"mount      {m}" in done.stdout and "its daemon is gone" in done.stdout, done.stdout
-        done = tools.run(tools.BIDCTL, "--json", "--store", store, "status", env=scene.env, status=3)
+        done = tools.run(tools.BIDCTL, "--json", "--store", store, "status", env=perf.env, status=3)
         shown = tools.rows(done)[0]
         assert (shown["store"], shown["state"]) == (str(store), "unreadable"), shown
     finally:
         tools.run("umount", "-l", store) if tools.IS_ROOT else tools.run("fusermount3", "-uz", store)
 
 
-def test_status_of_stopped_mount_does_not_wait(mount, scene, store):
+def test_status_of_stopped_mount_does_not_wait(mount, perf, store):
     m = mount(at=store)
     with stopped(m):
-        done = tools.run(tools.BIDCTL, "--store", store, "status", env=scene.env, status=3)
+        done = tools.run(tools.BIDCTL, "--store", store, "status", env=perf.env, status=3)
         assert done.stderr.count("\n") == 1 and str(store) in done.stderr and "does not answer" in done.stderr, done.stderr
         assert "cannot be read" in done.stdout and "its daemon does not answer" in done.stdout, done.stdout
-    tools.await_status(scene.env, store, "writable")
+    tools.await_status(perf.env, store, "writable")
     m.unmount()
 
 
-def test_perf_downloads_through_a_mount_over_home(mount, mode, scene, place, env, faults):
+def test_perf_downloads_through_a_mount_over_home(mount, mode, perf, place, env, faults):
     """A mount over ~/.debug downloads missing builds for every perf, without configuration."""
     if reason := why_no_recording():
         pytest.skip(reason)
     home = place / "home/.debug"
     home.mkdir()
     server = faults()
-    server.serve(scene.burn)
+    server.serve(perf.burn)
     data = place / "home.data"
-    tools.run("perf", "record", "-q", "-N", "-e", "cpu-clock", "-o", data, scene.burn.path, ROUNDS, env=env)
-    scene.burn.path.unlink()
+    tools.run("perf", "record", "-q", "-N", "-e", "cpu-clock", "-o", data, perf.burn.path, ROUNDS, env=env)
+    perf.burn.path.unlink()
     report = ["perf", "report", "--stdio", "-i", data]
     assert "hot_burn" not in tools.run(*report, env=env).stdout
     m = mount(f"url={server.url}", at=home, on=home)
@@ -430,18 +430,18 @@ def test_perf_downloads_through_a_mount_over_home(mount, mode, scene, place, env
 
 
 @pytest.mark.limit(60)
-def test_native_and_mounted_perf_work_at_once(mount, mode, scene, store):
+def test_native_and_mounted_perf_work_at_once(mount, mode, perf, store):
     """Two perfs use the mount and one uses the store below it."""
     m = mount()
-    builds = [programs.small(scene.place / f"b{seed}", seed) for seed in range(12)]
-    troubles = []
+    builds = [programs.small(perf.place / f"b{seed}", seed) for seed in range(12)]
+    errors = []
 
     def work(cache, order):
         for program in order:
             for option in ("-a", "-r", "-a"):
-                done = scene.perf(cache, "buildid-cache", option, program.path, status=None)
+                done = perf.run(cache, "buildid-cache", option, program.path, status=None)
                 if done.returncode:
-                    troubles.append(done.stderr)
+                    errors.append(done.stderr)
 
     workers = [threading.Thread(target=work, args=(cache, order)) for cache, order in
                ((store, builds), (m.path, builds), (m.path, builds[::-1]))]
@@ -449,13 +449,13 @@ def test_native_and_mounted_perf_work_at_once(mount, mode, scene, store):
         worker.start()
     for worker in workers:
         worker.join()
-    assert not troubles
+    assert not errors
     # all builds can be added again and have the right bytes; for a second perf may still see removed builds and add nothing
     time.sleep(1.1)
 
     def all_can_be_had():
         for program in builds:
-            scene.perf(m.path, "buildid-cache", "-a", program.path)
+            perf.run(m.path, "buildid-cache", "-a", program.path)
         return all(m.artifact(program.id).exists() for program in builds)
 
     tools.wait_until(all_can_be_had, "all builds")
@@ -463,59 +463,59 @@ def test_native_and_mounted_perf_work_at_once(mount, mode, scene, store):
         assert m.artifact(program.id).read_bytes() == program.read()
     m.unmount()
     assert leftovers(store) == []
-    tools.run(tools.BIDCTL, "--store", store, "verify", "--repair", status=None, env=scene.env)
-    tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=scene.env)
+    tools.run(tools.BIDCTL, "--store", store, "verify", "--repair", status=None, env=perf.env)
+    tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=perf.env)
 
 
 SLOW = {"look": "?lstat,?newfstatat,?statx", "open": "openat", "unlink": "?unlink,?unlinkat", "rmdir": "?rmdir,?unlinkat"}
 
 
 @pytest.mark.parametrize("calls", SLOW.values(), ids=SLOW.keys())
-def test_slow_perf_remove_empties_the_build(mount, mode, scene, store, calls):
+def test_slow_perf_remove_empties_the_build(mount, mode, perf, store, calls):
     """The kernel's caches expire before perf opens, lists or removes the directory of the build."""
     m = mount()
-    scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
-    link, log = m.link(scene.burn.id), scene.place / "calls"
-    done = tools.run("strace", "-f", "-o", log, "-P", link, "-P", f"{link.parent}/../..{scene.burn.path}/{scene.burn.id}",
+    perf.run(m.path, "buildid-cache", "-a", perf.burn.path)
+    link, log = m.link(perf.burn.id), perf.place / "calls"
+    done = tools.run("strace", "-f", "-o", log, "-P", link, "-P", f"{link.parent}/../..{perf.burn.path}/{perf.burn.id}",
                      "-e", f"trace={calls}", "-e", f"inject={calls}:delay_enter=1300000",
-                     "perf", "--buildid-dir", m.path, "buildid-cache", "-v", "-r", scene.burn.path, env=scene.env, cwd=scene.place)
+                     "perf", "--buildid-dir", m.path, "buildid-cache", "-v", "-r", perf.burn.path, env=perf.env, cwd=perf.place)
     assert "(DELAYED)" in log.read_text()
-    assert f"Removing {scene.burn.id} {scene.burn.path}: Ok" in done.stderr.splitlines()
-    assert not os.path.lexists(m / str(scene.burn.path)[1:] / scene.burn.id) and not os.path.lexists(link)
+    assert f"Removing {perf.burn.id} {perf.burn.path}: Ok" in done.stderr.splitlines()
+    assert not os.path.lexists(m / str(perf.burn.path)[1:] / perf.burn.id) and not os.path.lexists(link)
     m.unmount()
-    assert not list(store.rglob(scene.burn.id))
+    assert not list(store.rglob(perf.burn.id))
 
 
-def test_add_during_removal_keeps_the_directory(mount, mode, scene, store):
+def test_add_during_removal_keeps_the_directory(mount, mode, perf, store):
     """The link is created again between the steps of a removal, which must leave the directory."""
     m = mount()
-    left = m / str(scene.burn.path)[1:] / scene.burn.id
+    left = m / str(perf.burn.path)[1:] / perf.burn.id
     for _ in range(2):
-        scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
-        assert (left / "elf").read_bytes() == scene.burn.read()
-        m.link(scene.burn.id).unlink()
+        perf.run(m.path, "buildid-cache", "-a", perf.burn.path)
+        assert (left / "elf").read_bytes() == perf.burn.read()
+        m.link(perf.burn.id).unlink()
         assert "elf" in os.listdir(left)
-    scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
+    perf.run(m.path, "buildid-cache", "-a", perf.burn.path)
     m.unmount()
-    assert tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=scene.env).returncode == 0
-    assert (store / ".build-id" / scene.burn.id[:2] / scene.burn.id[2:] / "elf").read_bytes() == scene.burn.read()
+    assert tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=perf.env).returncode == 0
+    assert (store / ".build-id" / perf.burn.id[:2] / perf.burn.id[2:] / "elf").read_bytes() == perf.burn.read()
 
 
 @pytest.mark.limit(90)
-def test_kill_during_perf_add_leaves_whole_builds(mount, mode, scene, store):
+def test_kill_during_perf_add_leaves_whole_builds(mount, mode, perf, store):
     """Kill the daemon at many moments: each build is complete or absent, and no other file is left."""
-    builds = [programs.small(scene.place / f"k{seed}", seed) for seed in range(6)]
+    builds = [programs.small(perf.place / f"k{seed}", seed) for seed in range(6)]
     joined = ",".join(str(program.path) for program in builds)
     whole = 0
     for moment in range(12):
         m = mount()
-        perf = subprocess.Popen(["perf", "--buildid-dir", str(m.path), "buildid-cache", "-a", joined], env=scene.env,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        tools.wait_until(lambda: len(list(store.rglob("elf"))) >= moment % 6 or perf.poll() is not None, "some builds")
+        process = subprocess.Popen(["perf", "--buildid-dir", str(m.path), "buildid-cache", "-a", joined], env=perf.env,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        tools.wait_until(lambda: len(list(store.rglob("elf"))) >= moment % 6 or process.poll() is not None, "some builds")
         m.kill()
-        perf.wait(20)
+        process.wait(20)
         tools.wait_until(lambda: not daemon.is_mounted(m.path), "the end of the mount")
-        for path, (_, content) in seen(store).items():
+        for path, (_, content) in perf_files(store).items():
             owner = [program for program in builds if program.id in path or program.id[2:] in path]
             assert len(owner) == 1, path
             if path.endswith("/elf"):
@@ -525,30 +525,30 @@ def test_kill_during_perf_add_leaves_whole_builds(mount, mode, scene, store):
                 assert content == b""
         # another add repairs a build without its link, and then perf can remove it
         again = mount()
-        scene.perf(again.path, "buildid-cache", "-a", joined)
+        perf.run(again.path, "buildid-cache", "-a", joined)
         assert all(again.artifact(program.id).read_bytes() == program.read() for program in builds)
-        scene.perf(again.path, "buildid-cache", "-P")
+        perf.run(again.path, "buildid-cache", "-P")
         again.unmount()
-        assert leftovers(store) == [] and seen(store) == {}
+        assert leftovers(store) == [] and perf_files(store) == {}
     assert whole > 0
 
 
-def test_moved_link_is_seen(mount, mode, scene, store):
+def test_moved_link_is_seen(mount, mode, perf, store):
     """The kernel caches link targets; a changed target is visible soon, whoever changed it."""
     m = mount()
-    scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
-    link = m.link(scene.burn.id)
-    first, second = (f"../..{program.path}/{scene.burn.id}" for program in (scene.burn, scene.copy))
+    perf.run(m.path, "buildid-cache", "-a", perf.burn.path)
+    link = m.link(perf.burn.id)
+    first, second = (f"../..{program.path}/{perf.burn.id}" for program in (perf.burn, perf.copy))
     assert [os.readlink(link) for _ in range(3)] == [first] * 3
     # natively, below the mount: removed, and added from another path
-    scene.perf(store, "buildid-cache", "-r", scene.burn.path)
-    scene.perf(store, "buildid-cache", "-a", scene.copy.path)
+    perf.run(store, "buildid-cache", "-r", perf.burn.path)
+    perf.run(store, "buildid-cache", "-a", perf.copy.path)
     tools.wait_until(lambda: link.is_symlink() and os.readlink(link) == second, "the new text")
-    scene.perf(m.path, "buildid-cache", "-r", scene.copy.path)
+    perf.run(m.path, "buildid-cache", "-r", perf.copy.path)
     tools.wait_until(lambda: not link.is_symlink(), "the end of the link")
     # perf does not add a file that it sees, and may see the removed one for a second
     tools.wait_until(lambda: not os.path.lexists(link.parent / first / "elf"), "the end of the file")
-    scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
+    perf.run(m.path, "buildid-cache", "-a", perf.burn.path)
     tools.wait_until(lambda: link.is_symlink() and os.readlink(link) == first, "the old text")
 
 

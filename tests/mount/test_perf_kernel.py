@@ -100,8 +100,8 @@ def vdso(request, place, store, env):
               place / "vdso32", source)
     try:
         image = tools.run(place / "vdso32", text=False).stdout
-    except OSError as trouble:
-        pytest.skip(f"the kernel runs no 32-bit programs: {trouble}")
+    except OSError as error:
+        pytest.skip(f"the kernel runs no 32-bit programs: {error}")
     (place / "image").write_bytes(image)
     ident = programs.build_id(place / "image")
     return programs.Program(programs.into_store(store, ident, "[vdso]", image, "vdso"), ident=ident)
@@ -218,8 +218,8 @@ def test_moved_kernel_resolves_the_same(mount, kernel_samples, place, store, env
         file(kernel, store, env)
     m, found = mount(), {}
     for name, kernel in kernels.items():
-        told = ["--kallsyms", m.artifact(kernel.id, "kallsyms")] if guesses and name == "moved" and file != file_vmlinux else []
-        text = report(m, kernel_samples.save(place / f"{name}.data", kernel.id), *told)
+        options = ["--kallsyms", m.artifact(kernel.id, "kallsyms")] if guesses and name == "moved" and file != file_vmlinux else []
+        text = report(m, kernel_samples.save(place / f"{name}.data", kernel.id), *options)
         assert are_named(text, f"{name}_"), text
         found[name] = re.findall(r"(\S+%) .*\[k\] [a-z]+_(\d+)", text)
     assert found["here"] == found["moved"] != [], found

@@ -27,7 +27,7 @@ print(json.dumps([tell(path) for path in sys.argv[1:]]))
 """
 
 
-def told(user, paths):
+def read_as(user, paths):
     """Read the files as a user; return a digest or an errno for each."""
     uid, gid = USERS[user]
     drop = [] if user == "root" else ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
@@ -57,11 +57,11 @@ def test_permissions_hold_for_each_user_and_mode(needs_root, mount, mode, files,
     m = mount(*([option] if option == "allow_other" else []))
     mounted = [m.artifact(build.id) for build, _ in files]
     right = [hashlib.sha256(build.read()).hexdigest() for build, _ in files]
-    assert told("root", mounted) == right
+    assert read_as("root", mounted) == right
     for user in ("alice", "bob", "carol"):
         reads = [option == "allow_other" and (bits in EVERYBODY or (user == "alice" and bits & 0o400 != 0)) for bits in MODES]
-        assert told(user, mounted) == [whole if does else 13 for whole, does in zip(right, reads)], user
-    assert told("root", mounted) == right
+        assert read_as(user, mounted) == [whole if does else 13 for whole, does in zip(right, reads)], user
+    assert read_as("root", mounted) == right
 
 
 # permissions on the path to the file: mode and group of its directory, and of one above
@@ -92,7 +92,7 @@ def below(place, number, way, mode):
 
 
 @pytest.mark.parametrize("how", ["auto", "copy", "scan"])
-def test_added_file_is_read_by_all_or_by_who_added_it(needs_root, mount, mode, place, store, how):
+def test_added_file_is_readable_by_all_or_by_its_adder(needs_root, mount, mode, place, store, how):
     """
     Everybody can read it if everybody could reach and read the original; otherwise root can, who added it, and its owner cannot.
     """
@@ -103,10 +103,10 @@ def test_added_file_is_read_by_all_or_by_who_added_it(needs_root, mount, mode, p
     tools.run(tools.BIDCTL, "--store", store, "add", *(["--link=copy"] if how == "copy" else []), *what)
     m = mount("allow_other")
     mounted = [m.artifact(build.id) for build in builds]
-    right = told("root", mounted)
-    assert right == told("root", [build.path for build in builds]) and 13 not in right
+    right = read_as("root", mounted)
+    assert right == read_as("root", [build.path for build in builds]) and 13 not in right
     for user in ("alice", "bob", "carol"):
-        assert told(user, mounted) == [whole if does else 13 for whole, does in zip(right, everybody)], user
+        assert read_as(user, mounted) == [whole if does else 13 for whole, does in zip(right, everybody)], user
     for case, build, does in zip(cases, builds, everybody):
         (elf,) = store.glob(f"**/{build.id}/elf")
         shared, st = os.path.samefile(elf, build.path), elf.stat()
@@ -115,8 +115,8 @@ def test_added_file_is_read_by_all_or_by_who_added_it(needs_root, mount, mode, p
         assert not st.st_mode & 0o6000, case
     # derived files have the readers of their source
     pieces = [m / "buildid" / build.id / "section" / ".text" for build in builds]
-    assert 13 not in told("root", pieces)
-    assert [answer != 13 for answer in told("carol", pieces)] == everybody
+    assert 13 not in read_as("root", pieces)
+    assert [answer != 13 for answer in read_as("carol", pieces)] == everybody
 
 
 def test_file_stays_public_when_its_directories_are_closed_later(needs_root, mount, mode, place, store):
@@ -125,15 +125,15 @@ def test_file_stays_public_when_its_directories_are_closed_later(needs_root, mou
     tools.run(tools.BIDCTL, "--store", store, "add", build.path)
     m = mount("allow_other")
     path = m.artifact(build.id)
-    right = told("root", [path])
+    right = read_as("root", [path])
     (elf,) = store.glob(f"**/{build.id}/elf")
     build.path.parent.chmod(0o700)
     elf.parents[1].chmod(0o700)
     tools.run(tools.BIDCTL, "--store", store, "add", build.path)
-    assert told("carol", [path]) == right != [13]
+    assert read_as("carol", [path]) == right != [13]
 
 
-def test_unpacked_module_keeps_its_class(needs_root, mount, mode, place, store):
+def test_unpacked_module_keeps_its_readers(needs_root, mount, mode, place, store):
     """A module unpacked from alice's store has the readers of the compressed file, and is stored so."""
     lower, packed = place / "lower", []
     builds = [programs.small(place / f"module{bits:o}", bits) for bits in (0o444, 0o440, 0o400)]
@@ -144,11 +144,11 @@ def test_unpacked_module_keeps_its_class(needs_root, mount, mode, place, store):
     os.chown(lower, ALICE, GROUP)
     m = mount("allow_other", f"lower={lower}")
     paths = [m.artifact(build.id) for build in builds]
-    assert told("root", paths) == [hashlib.sha256(build.read()).hexdigest() for build in builds]
+    assert read_as("root", paths) == [hashlib.sha256(build.read()).hexdigest() for build in builds]
     kept = [path for path in (store / ".bidfs/unpacked").rglob("*") if path.is_file()]
     assert len(kept) == len(builds)
     for user, reads in (("alice", 3), ("bob", 1), ("carol", 1)):
-        assert [answer != 13 for answer in told(user, paths)] == [number < reads for number in range(3)], user
+        assert [answer != 13 for answer in read_as(user, paths)] == [number < reads for number in range(3)], user
     assert sorted(path.stat().st_mode & 0o777 for path in kept) == [0o400, 0o400, 0o444]
 
 
@@ -179,9 +179,9 @@ def test_temporary_file_is_private(needs_root, mount, mode, place, mode_wanted):
             os.fchmod(file.fileno(), mode_wanted)
             file.write(b"secret")
             assert os.stat(directory / temporary).st_mode & 0o077 == 0
-            assert told("carol", [directory / temporary]) == [13]
+            assert read_as("carol", [directory / temporary]) == [13]
             os.chmod(directory / temporary, mode_wanted)
-            assert told("carol", [directory / temporary]) == [13]
+            assert read_as("carol", [directory / temporary]) == [13]
             os.unlink(directory / temporary)
 
 
@@ -192,10 +192,10 @@ def test_copy_by_perf_is_private_until_added_by_bidctl(needs_root, mount, mode, 
     m = mount("allow_other")
     copy = m.artifact(build.id)
     tools.run("perf", "--buildid-dir", m, "buildid-cache", "-a", build.path, env=env)
-    right = told("root", [copy])
-    assert 13 not in right and told("carol", [copy, m.elf_file(build.id)]) == [13, 13]
+    right = read_as("root", [copy])
+    assert 13 not in right and read_as("carol", [copy, m.elf_file(build.id)]) == [13, 13]
     tools.run(tools.BIDCTL, "--store", store, "add", build.path, env=env)
-    tools.wait_until(lambda: told("carol", [copy]) == right, "carol is let in")
+    tools.wait_until(lambda: read_as("carol", [copy]) == right, "carol is let in")
 
 
 TABLE = b"ffffffff81000000 T _text\nffffffffc0200000 t init\t[ext4]\n"
@@ -217,15 +217,15 @@ def test_kernel_addresses_stay_private(needs_root, mount, mode, store):
     m = mount("allow_other")
     for table, ident in idents.items():
         paths = of_a_kernel(m, ident)
-        right = told("root", paths)
+        right = read_as("root", paths)
         assert 2 not in right and 13 not in right
         for user in ("alice", "bob", "carol"):
             reads = user == "alice" or table == 0o444
-            assert told(user, paths) == (right if reads else [13] * len(paths)), (user, oct(table))
+            assert read_as(user, paths) == (right if reads else [13] * len(paths)), (user, oct(table))
         for path in paths:
             assert (os.stat(path).st_mode & 0o777, os.stat(path).st_uid) == (0o444 if table == 0o444 else 0o400, ALICE), path
         # facts about the table are not its content
-        assert told("carol", [m.artifact(ident, "info")]) != [13]
+        assert read_as("carol", [m.artifact(ident, "info")]) != [13]
 
 
 def test_table_written_by_perf_is_private(needs_root, mount, mode, store):
@@ -238,8 +238,8 @@ def test_table_written_by_perf_is_private(needs_root, mount, mode, store):
     os.link(directory / ".kallsyms.AbCdEf", directory / "kallsyms")
     os.unlink(directory / ".kallsyms.AbCdEf")
     paths = of_a_kernel(m, ident)
-    assert told("root", paths)[:3] == [hashlib.sha256(TABLE).hexdigest()] * 3
-    assert told("carol", paths) == [13] * len(paths)
+    assert read_as("root", paths)[:3] == [hashlib.sha256(TABLE).hexdigest()] * 3
+    assert read_as("carol", paths) == [13] * len(paths)
     assert (store / "[kernel.kallsyms]" / ident / "kallsyms").stat().st_mode & 0o077 == 0
 
 
@@ -257,23 +257,23 @@ def test_private_store_is_private(needs_root, mount, mode, place, closed, bits):
     m = mount("allow_other", on=store)
     m.expect("closed to other users")
     paths = [*of_a_kernel(m, "ab" * 20), m.artifact("ab" * 20, "info")]
-    right = told("root", paths)
-    assert 13 not in right and told("alice", paths)[:4] == right[:4] and told("alice", paths)[4] != 13
+    right = read_as("root", paths)
+    assert 13 not in right and read_as("alice", paths)[:4] == right[:4] and read_as("alice", paths)[4] != 13
     for user in ("bob", "carol"):
-        assert told(user, paths) == [13] * len(paths), user
+        assert read_as(user, paths) == [13] * len(paths), user
 
 
-def test_mapped_root_sees_what_others_may(needs_root, mount, mode, files):
+def test_mapped_root_has_the_rights_of_its_outer_user(needs_root, mount, mode, files):
     """Root of a user namespace has the rights of the outer user."""
     m = mount("allow_other")
     paths = [m.artifact(build.id) for build, _ in files]
-    assert told("root", paths).count(13) == 0
+    assert read_as("root", paths).count(13) == 0
     drop = ["setpriv", f"--reuid={CAROL}", f"--regid={CAROL}", "--clear-groups"]
     done = tools.run(*drop, "unshare", "--user", "--map-root-user", "/usr/bin/python3", "-c", READ, *paths, status=None)
     if "unshare failed" in done.stderr:
         pytest.skip("users may make no namespaces here")
     # the kernel may refuse such a user, but never grants more than Carol has
-    for inside, outside in zip(json.loads(done.stdout), told("carol", [stored for _, stored in files])):
+    for inside, outside in zip(json.loads(done.stdout), read_as("carol", [stored for _, stored in files])):
         assert inside in (outside, 13)
 
 
@@ -298,16 +298,16 @@ def test_acl_of_source_is_respected(needs_root, mount, mode, files, what):
     build, stored = files[0]
     try:
         os.setxattr(stored, "system.posix_acl_access", LISTS[what])
-    except OSError as trouble:
-        pytest.skip(f"no access control lists on this file system: {trouble}")
+    except OSError as error:
+        pytest.skip(f"no access control lists on this file system: {error}")
     m = mount("allow_other")
     paths = [m.artifact(build.id), m.elf_file(build.id)]
     if os.path.exists(section := m / "buildid" / build.id / "section" / ".text"):
         paths.append(section)
-    told("root", paths)
+    read_as("root", paths)
     for user in ("alice", "bob", "carol"):
-        (source,) = told(user, [stored])
-        for path, through in zip(paths, told(user, paths)):
+        (source,) = read_as(user, [stored])
+        for path, through in zip(paths, read_as(user, paths)):
             assert source != 13 or through == 13, (user, path)
             assert user != "alice" or through != 13
 
@@ -319,13 +319,13 @@ def test_later_acl_of_cached_file_is_respected(needs_root, mount, mode, files):
     path = m.artifact(build.id)
     with open(path, "rb") as file:
         for _ in range(3):
-            assert told("carol", [path]) == told("carol", [stored]) != [13]
+            assert read_as("carol", [path]) == read_as("carol", [stored]) != [13]
             time.sleep(0.03)  # longer than the clock's resolution: younger files are never cached
         try:
             os.setxattr(stored, "system.posix_acl_access", LISTS["a user refused whom the mode lets in"])
-        except OSError as trouble:
-            pytest.skip(f"no access control lists on this file system: {trouble}")
-        assert told("carol", [stored]) == [13]
+        except OSError as error:
+            pytest.skip(f"no access control lists on this file system: {error}")
+        assert read_as("carol", [stored]) == [13]
         # the daemon uses its cached descriptor, without a lookup, and must check the rights of that
         tools.wait_until(lambda: os.fstat(file.fileno()).st_mode & 0o077 == 0, "the list is seen")
-    tools.wait_until(lambda: told("carol", [path]) == [13], "carol is refused")
+    tools.wait_until(lambda: read_as("carol", [path]) == [13], "carol is refused")

@@ -152,11 +152,11 @@ def group():
 
 def set_and_count(directory, program, group, static, env):
     """Set a probe of each kind, count both in a run of the program, and remove them; return perf's output with the counts."""
-    perf, said = ["perf", "--buildid-dir", directory], []
+    perf, outputs = ["perf", "--buildid-dir", directory], []
 
     def say(*arguments):
         done = tools.run(*perf, *arguments, env=env)
-        said.append((arguments, done.stdout, done.stderr))
+        outputs.append((arguments, done.stdout, done.stderr))
         return done
 
     # perf renames an event that the kernel has in another group, so each test uses its own name
@@ -172,7 +172,7 @@ def set_and_count(directory, program, group, static, env):
     say("probe", "--cache", "--list")
     say("probe", "--cache", "--del", mine)
     say("probe", "--cache", "--list")
-    return said, counts
+    return outputs, counts
 
 
 def test_perf_sets_and_counts_probes(mount, mode, place, store, env, group):

@@ -14,16 +14,16 @@ import pytest
 import programs
 import tools
 from daemon import is_mounted
-from perf_scene import scene, view  # noqa: F401  fixtures
-from perf_scene import place_of, Scene, seen, write_as_perf
+from perf_cache import perf, view  # noqa: F401  fixtures
+from perf_cache import place_of, Perf, perf_files, write_as_perf
 from test_perf import why_no_recording
 
 BAD = {
-    "another build": lambda scene: scene.other.read(),
-    "a build without id": lambda scene: scene.plain.read_bytes(),
-    "no ELF file": lambda scene: b"not an ELF file",
-    "nothing": lambda scene: b"",
-    "a part": lambda scene: scene.burn.read()[:-500],
+    "another build": lambda perf: perf.other.read(),
+    "a build without id": lambda perf: perf.plain.read_bytes(),
+    "no ELF file": lambda perf: b"not an ELF file",
+    "nothing": lambda perf: b"",
+    "a part": lambda perf: perf.burn.read()[:-500],
 }
 
 
@@ -34,28 +34,28 @@ def placed(m, program):
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_file_without_its_id_is_refused(view, scene, store, what):
+def test_file_without_its_id_is_refused(view, perf, store, what):
     """docs/PERF.md, 7: a file must have the id of its directory, whoever writes it."""
-    content = BAD[what](scene)
-    directory = place_of(view, scene.burn)
+    content = BAD[what](perf)
+    directory = place_of(view, perf.burn)
     view.expect("refused as")
     for kind in ("elf", "debug"):
         assert tools.errno_of(write_as_perf, directory, content, kind) == errno.EBADMSG, kind
         assert not (directory / kind).exists()
-    assert not view.link(scene.burn.id).is_symlink()
+    assert not view.link(perf.burn.id).is_symlink()
     # the same steps with the right bytes succeed
-    write_as_perf(directory, scene.burn.read())
-    assert (directory / "elf").read_bytes() == scene.burn.read()
-    tools.wait_until(view.link(scene.burn.id).is_symlink, "perf's link")
+    write_as_perf(directory, perf.burn.read())
+    assert (directory / "elf").read_bytes() == perf.burn.read()
+    tools.wait_until(view.link(perf.burn.id).is_symlink, "perf's link")
     assert sorted(os.listdir(directory)) == ["elf"]
     view.unmount()
-    assert sorted(path for path in seen(store)) == sorted([f"{str(scene.burn.path)[1:]}/{scene.burn.id}/elf",
-                                                           f".build-id/{scene.burn.id[:2]}/{scene.burn.id[2:]}"])
+    assert sorted(path for path in perf_files(store)) == sorted([f"{str(perf.burn.path)[1:]}/{perf.burn.id}/elf",
+                                                                 f".build-id/{perf.burn.id[:2]}/{perf.burn.id[2:]}"])
 
 
-def test_every_way_of_writing_publishes(view, scene):
+def test_every_way_of_writing_publishes(view, perf):
     """Other writers than perf write under the final name, or rename to it."""
-    content, directory = scene.burn.read(), place_of(view, scene.burn)
+    content, directory = perf.burn.read(), place_of(view, perf.burn)
     os.makedirs(directory)
     with open(directory / "elf", "wb") as file:
         half = len(content) // 2
@@ -65,13 +65,13 @@ def test_every_way_of_writing_publishes(view, scene):
         file.seek(0)
         file.write(content[:half])
     assert (directory / "elf").read_bytes() == content
-    assert placed(view, scene.burn).read_bytes() == content
-    other = place_of(view, scene.other)
+    assert placed(view, perf.burn).read_bytes() == content
+    other = place_of(view, perf.other)
     os.makedirs(other)
-    (other / ".elf.AbCdEf").write_bytes(scene.other.read())
+    (other / ".elf.AbCdEf").write_bytes(perf.other.read())
     os.rename(other / ".elf.AbCdEf", other / "elf")
     assert sorted(os.listdir(other)) == ["elf"]
-    assert view.artifact(scene.other.id).read_bytes() == scene.other.read()
+    assert view.artifact(perf.other.id).read_bytes() == perf.other.read()
 
 
 UNPACK = {
@@ -84,45 +84,45 @@ UNPACK = {
 
 
 @pytest.fixture
-def cache(scene):
+def cache(perf):
     """Make a native cache for a copy: a program with definitions."""
-    path = scene.place / "cache"
+    path = perf.place / "cache"
     path.mkdir()
-    scene.perf(path, "buildid-cache", "-a", scene.other.path)
-    scene.perf(path, "probe", "-q", "-n", "-x", scene.other.path, "--cache", "--add", "mine=hot_other")
+    perf.run(path, "buildid-cache", "-a", perf.other.path)
+    perf.run(path, "probe", "-q", "-n", "-x", perf.other.path, "--cache", "--add", "mine=hot_other")
     return path
 
 
 @pytest.mark.parametrize("how", UNPACK)
-def test_copied_cache_gives_the_same_tree(view, mode, store, scene, cache, how):
+def test_copied_cache_gives_the_same_tree(view, mode, store, perf, cache, how):
     """Links are replaced, without effects on other files: a second path stays, and so do definitions that only the mount has."""
     kept = b"p:my/keep 0x1159\n"
-    scene.perf(view, "buildid-cache", "-a", scene.burn.path)
-    scene.perf(view, "buildid-cache", "-a", scene.copy.path)
-    scene.perf(cache, "buildid-cache", "-a", scene.burn.path)
-    probes = place_of(view, scene.burn) / "probes"
+    perf.run(view, "buildid-cache", "-a", perf.burn.path)
+    perf.run(view, "buildid-cache", "-a", perf.copy.path)
+    perf.run(cache, "buildid-cache", "-a", perf.burn.path)
+    probes = place_of(view, perf.burn) / "probes"
     probes.write_bytes(kept)
 
-    tools.run("sh", "-euc", UNPACK[how], "sh", cache, view, f"{scene.burn.id[:2]}/{scene.burn.id[2:]}")
-    for program in [scene.burn] if how == "links" else [scene.burn, scene.other]:
+    tools.run("sh", "-euc", UNPACK[how], "sh", cache, view, f"{perf.burn.id[:2]}/{perf.burn.id[2:]}")
+    for program in [perf.burn] if how == "links" else [perf.burn, perf.other]:
         link = view / ".build-id" / program.id[:2] / program.id[2:]
         tools.wait_until((link / "elf").exists, "the program")
         assert (link / "elf").read_bytes() == program.read(), os.readlink(link)
         assert placed(view, program).read_bytes() == program.read()
-    assert place_of(view, scene.copy, scene.burn.id).is_dir()
+    assert place_of(view, perf.copy, perf.burn.id).is_dir()
     # perf writes definitions if it finds probes, and the copy of the cache overwrites them
     if not (cache / probes.relative_to(view.path)).exists():
         assert probes.read_bytes() == kept
     if how != "links":
-        assert b"mine" in (place_of(view, scene.other) / "probes").read_bytes()
-    scene.perf(view, "buildid-cache", "-r", scene.burn.path)
-    assert not (view / ".build-id" / scene.burn.id[:2] / scene.burn.id[2:]).exists()
+        assert b"mine" in (place_of(view, perf.other) / "probes").read_bytes()
+    perf.run(view, "buildid-cache", "-r", perf.burn.path)
+    assert not (view / ".build-id" / perf.burn.id[:2] / perf.burn.id[2:]).exists()
     # the mount invalidates the other names in the kernel a moment later
-    tools.wait_until(lambda: not view.artifact(scene.burn.id).exists(), "the build's end")
+    tools.wait_until(lambda: not view.artifact(perf.burn.id).exists(), "the build's end")
     # no link leads to the other path any more
-    shutil.rmtree(place_of(view, scene.copy, scene.burn.id))
+    shutil.rmtree(place_of(view, perf.copy, perf.burn.id))
     view.unmount()
-    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stderr
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=perf.env).stderr
 
 
 def archived(env):
@@ -134,9 +134,9 @@ def archived(env):
         if not done.exists():
             shutil.rmtree(place, ignore_errors=True)
             far.mkdir(parents=True)
-            scene = Scene(place, env)
-            scene.record(far)
-            scene.perf(far, "archive", scene.data)
+            perf = Perf(place, env)
+            perf.record(far)
+            perf.run(far, "archive", perf.data)
             done.touch()
     (archive,) = place.glob("perf.data.tar*")
     return programs.Program(place / "burn"), far, archive
@@ -175,11 +175,11 @@ def write_in_parts(m, program):
     assert placed(m, program).read_bytes() == content
 
 
-def test_file_is_published_at_its_last_close(view, store, scene):
+def test_file_is_published_at_its_last_close(view, store, perf):
     """A reader, or a process that inherits the descriptor, does not end the writing."""
-    write_in_parts(view, programs.burn(scene.place / "large", "hot_large", 5, "-static"))
+    write_in_parts(view, programs.burn(perf.place / "large", "hot_large", 5, "-static"))
     view.unmount()
-    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stderr
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=perf.env).stderr
 
 
 @pytest.fixture
@@ -190,21 +190,21 @@ def beneath(store):
     os.close(descriptor)
 
 
-def test_closed_file_survives_a_kill(beneath, view, store, scene):
+def test_closed_file_survives_a_kill(beneath, view, store, perf):
     """The file is published when close(2) returns."""
-    place = place_of(view, scene.burn)
+    place = place_of(view, perf.burn)
     place.mkdir(parents=True)
-    shutil.copyfile(scene.burn.path, place / "elf")
+    shutil.copyfile(perf.burn.path, place / "elf")
     assert (beneath / place.relative_to(view.path) / "elf").exists()
     view.kill()
     tools.wait_until(lambda: not is_mounted(view.path), "the end of the mount")
-    assert (store / place.relative_to(view.path) / "elf").read_bytes() == scene.burn.read()
+    assert (store / place.relative_to(view.path) / "elf").read_bytes() == perf.burn.read()
 
 
 @pytest.mark.parametrize("content, offset", [(b"", 0), (b"junk", 0), (b"junk", 1 << 20)], ids=["empty", "junk", "with a hole"])
-def test_refused_file_fails_close_and_leaves_no_name(view, scene, content, offset):
+def test_refused_file_fails_close_and_leaves_no_name(view, perf, content, offset):
     """perf would take the file for that of its build. An empty file is refused at RELEASE, which returns no error."""
-    place = place_of(view, scene.burn)
+    place = place_of(view, perf.burn)
     view.expect("refused as")
     place.mkdir(parents=True)
     descriptor = os.open(place / "elf", os.O_WRONLY | os.O_CREAT, 0o644)
@@ -212,22 +212,22 @@ def test_refused_file_fails_close_and_leaves_no_name(view, scene, content, offse
     assert tools.errno_of(os.close, descriptor) == (errno.EBADMSG if content else 0)
     # the daemon sees the last close a moment after the writer
     tools.wait_until(lambda: not (place / "elf").exists(), "the end of what was refused")
-    assert not view.artifact(scene.burn.id).exists() and os.listdir(place) == []
+    assert not view.artifact(perf.burn.id).exists() and os.listdir(place) == []
     place.rmdir()
-    scene.perf(view.path, "buildid-cache", "-a", scene.burn.path)
-    assert placed(view, scene.burn).read_bytes() == scene.burn.read()
+    perf.run(view.path, "buildid-cache", "-a", perf.burn.path)
+    assert placed(view, perf.burn).read_bytes() == perf.burn.read()
 
 
 @pytest.mark.parametrize("how", ["close", "link", "rename", "inherited"])
-def test_publish_error_reaches_the_writer_and_the_log(beneath, mount, mode, scene, how):
+def test_publish_error_reaches_the_writer_and_the_log(beneath, mount, mode, perf, how):
     """A link in place of the directory causes an error, as a full disk would. No name is left."""
     m = mount()
-    place = place_of(m, scene.burn)
+    place = place_of(m, perf.burn)
     place.mkdir(parents=True)
     m.expect("cannot publish .*/elf'")
     name = place / (".elf.AbCdEf" if how in ("link", "rename") else "elf")
     descriptor = os.open(name, os.O_WRONLY | os.O_CREAT, 0o644)
-    os.write(descriptor, scene.burn.read())
+    os.write(descriptor, perf.burn.read())
     os.fsync(descriptor)
     stored = beneath / place.relative_to(m.path)
     stored.rmdir()
@@ -241,25 +241,25 @@ def test_publish_error_reaches_the_writer_and_the_log(beneath, mount, mode, scen
         os.close(descriptor)
         assert tools.errno_of(getattr(os, how), name, place / "elf") == errno.ENOTDIR
     tools.wait_until(lambda: not os.path.lexists(place / "elf"), "the end of the name")
-    assert not m.artifact(scene.burn.id).exists()
+    assert not m.artifact(perf.burn.id).exists()
     m.unmount()
     assert len([line for line in m.log().splitlines() if "cannot publish" in line]) == 1
 
 
-def test_rmdir_waits_for_an_open_writer(view, scene):
+def test_rmdir_waits_for_an_open_writer(view, perf):
     """The directory looks empty, because temporary names are not listed."""
-    directory = place_of(view, scene.burn)
+    directory = place_of(view, perf.burn)
     directory.mkdir(parents=True)
     with open(directory / ".elf.AbCdEf", "wb", buffering=0) as file:
-        file.write(scene.burn.read())
+        file.write(perf.burn.read())
         assert tools.errno_of(os.rmdir, directory) == errno.ENOTEMPTY
         os.link(directory / ".elf.AbCdEf", directory / "elf")
-    assert (directory / "elf").read_bytes() == scene.burn.read()
+    assert (directory / "elf").read_bytes() == perf.burn.read()
 
 
-def test_published_file_is_not_writable(view, scene):
+def test_published_file_is_not_writable(view, perf):
     """perf removes the temporary name, by which the file cannot be written either."""
-    place, content = place_of(view, scene.burn), scene.burn.read()
+    place, content = place_of(view, perf.burn), perf.burn.read()
     place.mkdir(parents=True)
     with open(place / ".elf.tmp", "w+b", buffering=0) as file:
         file.write(content)
@@ -269,33 +269,33 @@ def test_published_file_is_not_writable(view, scene):
         assert tools.errno_of(os.fchmod, file.fileno(), 0o777) == errno.EPERM
         os.utime(file.fileno())
     os.unlink(place / ".elf.tmp")
-    assert view.artifact(scene.burn.id).read_bytes() == (place / "elf").read_bytes() == content
+    assert view.artifact(perf.burn.id).read_bytes() == (place / "elf").read_bytes() == content
 
 
-def test_mv_publishes(view, scene):
+def test_mv_publishes(view, perf):
     """coreutils rename with RENAME_NOREPLACE."""
-    place = place_of(view, scene.burn)
+    place = place_of(view, perf.burn)
     place.mkdir(parents=True)
-    shutil.copyfile(scene.burn.path, place / ".elf.tmp")
+    shutil.copyfile(perf.burn.path, place / ".elf.tmp")
     tools.run("mv", place / ".elf.tmp", place / "elf")
-    assert os.listdir(place) == ["elf"] and view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
+    assert os.listdir(place) == ["elf"] and view.artifact(perf.burn.id).read_bytes() == perf.burn.read()
 
 
 @pytest.mark.parametrize("steps", ["install -m 755 $0 $1", "head -c 5000 $0 >$1; tail -c +5001 $0 >>$1"], ids=["install", "in two"])
-def test_mv_of_file_written_in_steps_publishes(view, scene, steps):
+def test_mv_of_file_written_in_steps_publishes(view, perf, steps):
     """mount.bidfs(8): under its final name the file would be checked after the first step."""
-    place = place_of(view, scene.burn)
+    place = place_of(view, perf.burn)
     place.mkdir(parents=True)
-    tools.run("sh", "-ec", f"{steps}; mv $1 $2", scene.burn.path, place / ".elf.tmp", place / "elf")
-    assert os.listdir(place) == ["elf"] and view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
+    tools.run("sh", "-ec", f"{steps}; mv $1 $2", perf.burn.path, place / ".elf.tmp", place / "elf")
+    assert os.listdir(place) == ["elf"] and view.artifact(perf.burn.id).read_bytes() == perf.burn.read()
 
 
-def test_signal_drops_open_temporary_files(view, scene):
+def test_signal_drops_open_temporary_files(view, perf):
     """An open file may be incomplete; the log names it."""
-    place = place_of(view, scene.burn)
+    place = place_of(view, perf.burn)
     place.mkdir(parents=True)
     descriptor = os.open(place / "elf", os.O_WRONLY | os.O_CREAT, 0o644)
-    os.write(descriptor, scene.burn.read())
+    os.write(descriptor, perf.burn.read())
     view.expect("not kept: it was open for writing")
     assert view.end()[0] == 0
     view.check_log()
@@ -305,24 +305,24 @@ def test_signal_drops_open_temporary_files(view, scene):
     assert not (view.store / place.relative_to(view.path) / "elf").exists()
 
 
-def test_link_before_its_target_is_accepted(view, store, scene):
+def test_link_before_its_target_is_accepted(view, store, perf):
     """cp(1) may create the link first, and then uses it, whatever the kernel has cached."""
-    link, directory = view / ".build-id" / scene.burn.id[:2] / scene.burn.id[2:], place_of(view, scene.burn)
+    link, directory = view / ".build-id" / perf.burn.id[:2] / perf.burn.id[2:], place_of(view, perf.burn)
     text = f"../../{directory.relative_to(view.path)}"
     os.symlink(text, link)
     for _ in range(20):
         os.chown(link, os.getuid(), os.getgid(), follow_symlinks=False)
-        assert os.readlink(link) == text and not link.exists() and not view.artifact(scene.burn.id).exists()
+        assert os.readlink(link) == text and not link.exists() and not view.artifact(perf.burn.id).exists()
         time.sleep(0.01)
     # every listed name exists
-    assert scene.burn.id in os.listdir(view / "buildid") and os.listdir(view / "buildid" / scene.burn.id) == ["info"]
+    assert perf.burn.id in os.listdir(view / "buildid") and os.listdir(view / "buildid" / perf.burn.id) == ["info"]
     os.unlink(link)
     assert not os.path.lexists(link) and not os.path.lexists(store / link.relative_to(view.path))
     os.symlink(text, link)
     directory.mkdir(parents=True)
-    shutil.copyfile(scene.burn.path, directory / "elf")
+    shutil.copyfile(perf.burn.path, directory / "elf")
     tools.wait_until((link / "elf").exists, "the program")
-    assert (link / "elf").read_bytes() == placed(view, scene.burn).read_bytes() == scene.burn.read()
+    assert (link / "elf").read_bytes() == placed(view, perf.burn).read_bytes() == perf.burn.read()
 
 
 def test_removed_link_stays_removed_and_leaves_the_files(mount, mode, store, place):
@@ -348,19 +348,19 @@ def test_removed_link_stays_removed_and_leaves_the_files(mount, mode, store, pla
     tools.wait_until(m.artifact(dirs[0][1].id).exists, "the build")
 
 
-def test_rmdir_of_a_build_with_files_is_refused(view, scene):
+def test_rmdir_of_a_build_with_files_is_refused(view, perf):
     """After the removal of its link as well, because files may have been added meanwhile."""
-    scene.perf(view, "buildid-cache", "-a", scene.burn.path)
-    directory = place_of(view, scene.burn)
+    perf.run(view, "buildid-cache", "-a", perf.burn.path)
+    directory = place_of(view, perf.burn)
     (directory / "probes").write_bytes(b"p:my/keep 0x1159\n")
-    os.unlink(view.link(scene.burn.id))
+    os.unlink(view.link(perf.burn.id))
     assert tools.errno_of(os.rmdir, directory) == errno.ENOTEMPTY
-    assert sorted(os.listdir(directory)) == ["elf", "probes"] and (directory / "elf").read_bytes() == scene.burn.read()
+    assert sorted(os.listdir(directory)) == ["elf", "probes"] and (directory / "elf").read_bytes() == perf.burn.read()
     os.unlink(directory / "elf")
     assert tools.errno_of(os.rmdir, directory) == errno.ENOTEMPTY
     os.unlink(directory / "probes")
     os.rmdir(directory)
-    assert not directory.exists() and not view.artifact(scene.burn.id).exists()
+    assert not directory.exists() and not view.artifact(perf.burn.id).exists()
 
 
 def test_open_directory_survives_other_removals(view):
@@ -384,10 +384,10 @@ def test_open_directory_survives_other_removals(view):
     os.close(gone)
 
 
-def test_derived_probes_are_unlinked_and_written_anew(view, scene):
+def test_derived_probes_are_unlinked_and_written_anew(view, perf):
     """tar(1) unlinks an existing file and creates it with O_EXCL."""
-    scene.perf(view, "buildid-cache", "-a", scene.probed.path)
-    probes = place_of(view, scene.probed) / "probes"
+    perf.run(view, "buildid-cache", "-a", perf.probed.path)
+    probes = place_of(view, perf.probed) / "probes"
     with contextlib.suppress(FileNotFoundError):
         (view.store if view.store != view.path else view.path).joinpath(probes.relative_to(view.path)).unlink()
     for _ in range(2):
@@ -413,20 +413,20 @@ def test_symbol_table_is_published_at_close(mount, mode):
     assert m.artifact(ident, "kallsyms").read_bytes() == lines
 
 
-def test_shell_redirection_publishes(mount, mode, scene):
+def test_shell_redirection_publishes(mount, mode, perf):
     """A shell closes a second descriptor of a redirection before anything is written; then each program closes its own."""
-    m, ident, source = mount(), "ab" * 20, scene.place / "table"
+    m, ident, source = mount(), "ab" * 20, perf.place / "table"
     source.write_bytes(b"ffffffff81000000 T _text\n" * 1000)
-    table, elf = m / "[kernel.kallsyms]" / ident / "kallsyms", place_of(m, scene.burn) / "elf"
+    table, elf = m / "[kernel.kallsyms]" / ident / "kallsyms", place_of(m, perf.burn) / "elf"
     for path in (table, elf):
         os.makedirs(path.parent)
     # cut within a line, as a table that ends with a line counts as complete when a slow second program starts late
     tools.run("sh", "-euc", '(head -c 110 "$1"; tail -c +111 "$1") >"$2"', "sh", source, table)
-    tools.run("sh", "-euc", 'cat "$1" >"$2"', "sh", scene.burn.path, elf)
+    tools.run("sh", "-euc", 'cat "$1" >"$2"', "sh", perf.burn.path, elf)
     tools.wait_until(lambda: table.exists() and m.artifact(ident, "kallsyms").exists(), "the table")
-    tools.wait_until(lambda: elf.exists() and m.artifact(scene.burn.id).exists(), "the program")
+    tools.wait_until(lambda: elf.exists() and m.artifact(perf.burn.id).exists(), "the program")
     assert m.artifact(ident, "kallsyms").read_bytes() == source.read_bytes()
-    assert m.artifact(scene.burn.id).read_bytes() == elf.read_bytes() == scene.burn.read()
+    assert m.artifact(perf.burn.id).read_bytes() == elf.read_bytes() == perf.burn.read()
 
 
 @pytest.mark.parametrize("content", [b"0000000000000000 T _text\n" * 1000, b"hello\n"], ids=["hidden", "no table"])
@@ -449,15 +449,15 @@ def test_table_without_addresses_is_refused(mount, mode, store, content):
     assert m.artifact("cd" * 20, "kallsyms").read_bytes() == other.read_bytes() == good
 
 
-def test_unmount_publishes_quiescent_files(mount, mode, scene, store):
+def test_unmount_publishes_quiescent_files(mount, mode, perf, store):
     """No reader looks at the file before the unmount."""
     m, lines = mount(), b"ffffffff81000000 T _text\n"
-    for directory, name, content in ((place_of(m, scene.burn), "elf", scene.burn.read()),
+    for directory, name, content in ((place_of(m, perf.burn), "elf", perf.burn.read()),
                                      (m / "[kernel.kallsyms]" / ("ab" * 20), "kallsyms", lines)):
         os.makedirs(directory)
         (directory / name).write_bytes(content)
     m.unmount()
-    assert (store / str(scene.burn.path)[1:] / scene.burn.id / "elf").read_bytes() == scene.burn.read()
+    assert (store / str(perf.burn.path)[1:] / perf.burn.id / "elf").read_bytes() == perf.burn.read()
     assert (store / "[kernel.kallsyms]" / ("ab" * 20) / "kallsyms").read_bytes() == lines
 
 
@@ -466,9 +466,9 @@ def overwrite(path):
         file.write(b"x")
 
 
-def test_file_with_an_id_is_immutable(view, scene):
-    scene.perf(view.path, "buildid-cache", "-a", scene.burn.path)
-    elf = place_of(view, scene.burn) / "elf"
+def test_file_with_an_id_is_immutable(view, perf):
+    perf.run(view.path, "buildid-cache", "-a", perf.burn.path)
+    elf = place_of(view, perf.burn) / "elf"
     for call in (lambda: os.truncate(elf, 1), lambda: overwrite(elf), lambda: open(elf, "wb")):
         assert tools.errno_of(call) == errno.EPERM
     # write bits are never shown; the owner may set times
@@ -479,7 +479,7 @@ def test_file_with_an_id_is_immutable(view, scene):
     os.chown(elf, elf.stat().st_uid, elf.stat().st_gid)
     os.chmod(elf, 0o500)
     assert elf.stat().st_mode & 0o777 == 0o500
-    assert elf.read_bytes() == scene.burn.read()
+    assert elf.read_bytes() == perf.burn.read()
     for path in (view / "buildid/new", view / "by-path/new", view / ".bidfs/new", view / "usr/lib/debug/.build-id/ab/new"):
         assert tools.errno_of(os.mkdir, path) in (errno.EPERM, errno.ENOENT), path
     for path in (view / "file", view / ".build-id/ab/cdef", view / "usr/file"):
@@ -489,27 +489,27 @@ def test_file_with_an_id_is_immutable(view, scene):
 
 
 @pytest.mark.parametrize("options", [[], ["--inplace"], ["--delay-updates"]], ids=lambda options: " ".join(options) or "plain")
-def test_rsync_of_a_cache_gives_the_same_tree(view, scene, cache, store, options):
+def test_rsync_of_a_cache_gives_the_same_tree(view, perf, cache, store, options):
     """rsync(1) writes under temporary names, in place, or in a temporary directory."""
     if not shutil.which("rsync"):
         pytest.skip("rsync is missing")
-    scene.perf(cache, "buildid-cache", "-a", scene.burn.path)
+    perf.run(cache, "buildid-cache", "-a", perf.burn.path)
     tools.run("rsync", "-a", *options, f"{cache}/", f"{view}/")
-    wanted = seen(cache, False)
-    assert {path: what for path, what in seen(view.path, False).items() if path in wanted} == wanted
+    wanted = perf_files(cache, False)
+    assert {path: what for path, what in perf_files(view.path, False).items() if path in wanted} == wanted
     # a second run copies nothing
     tools.run("rsync", "-a", *options, f"{cache}/", f"{view}/")
     view.unmount()
-    assert {path: what for path, what in seen(store, False).items() if not path.startswith(".bidfs/")} == wanted
-    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stderr
+    assert {path: what for path, what in perf_files(store, False).items() if not path.startswith(".bidfs/")} == wanted
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=perf.env).stderr
 
 
 @pytest.mark.parametrize("content", [b"", b"#own\np:my/own 0x1129\n"], ids=["empty", "text"])
 @pytest.mark.parametrize("there", [False, True], ids=["new", "replaced"])
-def test_temporary_name_becomes_probes(view, scene, there, content):
+def test_temporary_name_becomes_probes(view, perf, there, content):
     """Write and rename."""
-    scene.perf(view, "buildid-cache", "-a", scene.burn.path)
-    probes = place_of(view, scene.burn) / "probes"
+    perf.run(view, "buildid-cache", "-a", perf.burn.path)
+    probes = place_of(view, perf.burn) / "probes"
     if there:
         probes.write_bytes(b"p:my/keep 0x1159\n" * 10)
     elif probes.exists():
@@ -519,22 +519,22 @@ def test_temporary_name_becomes_probes(view, scene, there, content):
     assert probes.read_bytes() == content and not (probes.parent / ".probes.AbCdEf").exists()
 
 
-def test_file_moves_from_a_temporary_directory(view, scene):
+def test_file_moves_from_a_temporary_directory(view, perf):
     """As rsync --delay-updates: a file in the temporary directory is not published under its name there."""
-    place = place_of(view, scene.burn)
+    place = place_of(view, perf.burn)
     (place / ".~tmp~").mkdir(parents=True)
-    shutil.copyfile(scene.burn.path, place / ".~tmp~/elf")
-    assert not view.artifact(scene.burn.id).exists()
+    shutil.copyfile(perf.burn.path, place / ".~tmp~/elf")
+    assert not view.artifact(perf.burn.id).exists()
     os.rename(place / ".~tmp~/elf", place / "elf")
     (place / ".~tmp~").rmdir()
     # the kernel caches absent names for a second
-    tools.wait_until(view.artifact(scene.burn.id).exists, "the published file under its id")
-    assert (place / "elf").read_bytes() == view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
+    tools.wait_until(view.artifact(perf.burn.id).exists, "the published file under its id")
+    assert (place / "elf").read_bytes() == view.artifact(perf.burn.id).read_bytes() == perf.burn.read()
 
 
-def test_temporary_directory_stays_until_it_is_empty(view, scene):
+def test_temporary_directory_stays_until_it_is_empty(view, perf):
     """rsync(1) calls rmdir(2) after each file that it moved, and rm -r removes the rest."""
-    place = place_of(view, scene.burn)
+    place = place_of(view, perf.burn)
     temporary = place / ".~tmp~"
     temporary.mkdir(parents=True)
     for name in ("elf", "probes", ".elf.x"):

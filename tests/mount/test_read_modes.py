@@ -94,8 +94,8 @@ def test_open_and_mapped_files_survive_eviction(mount, mode, store, place, fault
     fd = os.open(m.artifact(build.id), os.O_RDONLY)
     with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as mapped:
         if how == "evict":
-            told = tools.run(tools.BIDCTL, "-s", store, "gc", "--cache-size", "1", status=1).stderr
-            assert "evicted 0" in told and "in use 1, " in told, told
+            message = tools.run(tools.BIDCTL, "-s", store, "gc", "--cache-size", "1", status=1).stderr
+            assert "evicted 0" in message and "in use 1, " in message, message
         else:
             tools.run(tools.BIDCTL, "-s", store, "remove", build.id)
         assert bool(list(store.glob(f"**/{build.id}/elf"))) == (how == "evict")

@@ -11,7 +11,7 @@ from test_perf import why_no_recording
 
 @pytest.fixture(scope="module")
 def stage():
-    with documents.opened() as made:
+    with documents.running() as made:
         yield made
 
 

@@ -10,50 +10,50 @@ import tools
 STORE, POINT = "/var/lib/bidfs", "/run/bidfs"
 
 
-def is_mounted(machine):
-    return machine.run("findmnt", "--noheadings", "--types", "fuse.bidfs", POINT, status=None).returncode == 0
+def is_mounted(container):
+    return container.run("findmnt", "--noheadings", "--types", "fuse.bidfs", POINT, status=None).returncode == 0
 
 
-def stored(machine):
+def stored(container):
     """Return {path: id} of the store."""
-    rows = [line.split("\t") for line in machine.run("bidctl", f"--store={STORE}", "list").stdout.splitlines()]
+    rows = [line.split("\t") for line in container.run("bidctl", f"--store={STORE}", "list").stdout.splitlines()]
     return {row[-1]: row[0] for row in rows}
 
 
-def is_served(machine, path):
+def is_served(container, path):
     """Return whether the mount serves the content of this path under its id."""
-    served = f"{POINT}/buildid/{stored(machine)[path]}/elf"
-    return machine.run("cmp", path, served, status=None).returncode == 0
+    served = f"{POINT}/buildid/{stored(container)[path]}/elf"
+    return container.run("cmp", path, served, status=None).returncode == 0
 
 
 @pytest.mark.limit(120)
-def test_unit_mounts_and_restarts(machine):
-    machine.run("systemctl", "start", "bidfs")
-    assert is_mounted(machine)
-    machine.run("bidctl", f"--store={STORE}", "add", "/usr/bin/true")
-    assert is_served(machine, "/usr/bin/true")
+def test_unit_mounts_and_restarts(container):
+    container.run("systemctl", "start", "bidfs")
+    assert is_mounted(container)
+    container.run("bidctl", f"--store={STORE}", "add", "/usr/bin/true")
+    assert is_served(container, "/usr/bin/true")
     # as another user than root
-    machine.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "ls", f"{POINT}/buildid")
+    container.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "ls", f"{POINT}/buildid")
 
-    pid = machine.property("bidfs", "MainPID")
-    machine.run("kill", "-KILL", pid)
-    tools.wait_until(lambda: machine.property("bidfs", "MainPID") not in (pid, "0"), "another daemon", 40)
-    tools.wait_until(lambda: machine.property("bidfs", "ActiveState") == "active", "a mount", 40)
-    assert is_served(machine, "/usr/bin/true")
+    pid = container.property("bidfs", "MainPID")
+    container.run("kill", "-KILL", pid)
+    tools.wait_until(lambda: container.property("bidfs", "MainPID") not in (pid, "0"), "another daemon", 40)
+    tools.wait_until(lambda: container.property("bidfs", "ActiveState") == "active", "a mount", 40)
+    assert is_served(container, "/usr/bin/true")
 
-    machine.run("systemctl", "stop", "bidfs")
-    tools.wait_until(lambda: not is_mounted(machine), "the end of the mount")
-    assert machine.property("bidfs", "Result") == "success", machine.journal("bidfs")
-    tools.wait_until(lambda: machine.run("pgrep", "-x", "mount.bidfs", status=None).returncode == 1, "the end of the daemon")
+    container.run("systemctl", "stop", "bidfs")
+    tools.wait_until(lambda: not is_mounted(container), "the end of the mount")
+    assert container.property("bidfs", "Result") == "success", container.journal("bidfs")
+    tools.wait_until(lambda: container.run("pgrep", "-x", "mount.bidfs", status=None).returncode == 1, "the end of the daemon")
 
 
 @pytest.mark.limit(120)
-def test_unit_reads_its_environment_file(machine):
+def test_unit_reads_its_environment_file(container):
     """mount.bidfs(8): the unit has an environment file, and a mount of fstab(5) gets one by a drop-in."""
     def reason():
         """Return the reason why the file could not be downloaded."""
-        machine.run("cat", f"{POINT}/buildid/{'00' * 20}/debuginfo", status=1)
-        source, = json.loads(machine.run("cat", f"{POINT}/.bidfs/status").stdout)["sources"]
+        container.run("cat", f"{POINT}/buildid/{'00' * 20}/debuginfo", status=1)
+        source, = json.loads(container.run("cat", f"{POINT}/.bidfs/status").stdout)["sources"]
         assert source["name"] == "https://debuginfod.invalid"
         return source["last_trouble"]
 
@@ -61,48 +61,49 @@ def test_unit_reads_its_environment_file(machine):
     path, text = re.search(r"^# cat (\S+)\n(\[Mount\]\n.*?)^#", page, re.MULTILINE | re.DOTALL).groups()
     defaults = re.search(r"^EnvironmentFile=-(.*)", text, re.MULTILINE)[1]
     write = 'mkdir -p "$(dirname "$1")"; printf %s "$2" >>"$1"'
-    machine.run("sh", "-euc", write, "sh", defaults, "DEBUGINFOD_URLS=https://debuginfod.invalid\nhttps_proxy=http://127.0.0.1:9\n")
-    machine.run("systemctl", "start", "bidfs")
+    container.run("sh", "-euc", write, "sh", defaults,
+                  "DEBUGINFOD_URLS=https://debuginfod.invalid\nhttps_proxy=http://127.0.0.1:9\n")
+    container.run("systemctl", "start", "bidfs")
     assert "could not connect to 127.0.0.1:9" in reason()
-    machine.run("systemctl", "stop", "bidfs")
+    container.run("systemctl", "stop", "bidfs")
 
-    machine.run("sh", "-euc", write, "sh", path, text)
-    machine.run("sh", "-euc", write, "sh", "/etc/fstab", f"{STORE} {POINT} bidfs allow_other 0 0\n")
-    machine.run("systemctl", "daemon-reload")
-    machine.run("systemctl", "start", "run-bidfs.mount")
-    assert is_mounted(machine) and "could not connect to 127.0.0.1:9" in reason()
-    machine.run("systemctl", "stop", "run-bidfs.mount")
+    container.run("sh", "-euc", write, "sh", path, text)
+    container.run("sh", "-euc", write, "sh", "/etc/fstab", f"{STORE} {POINT} bidfs allow_other 0 0\n")
+    container.run("systemctl", "daemon-reload")
+    container.run("systemctl", "start", "run-bidfs.mount")
+    assert is_mounted(container) and "could not connect to 127.0.0.1:9" in reason()
+    container.run("systemctl", "stop", "run-bidfs.mount")
 
 
 @pytest.mark.limit(120)
-def test_watch_unit_adds_running_programs(machine):
-    machine.run("systemctl", "start", "bidfs-watch")
-    assert "/usr/lib/systemd/systemd" in stored(machine), machine.journal("bidfs-watch")
-    machine.run("cp", "/usr/bin/true", "/usr/local/bin/started-later")
-    machine.run("/usr/local/bin/started-later")
-    tools.wait_until(lambda: "/usr/local/bin/started-later" in stored(machine), "what was started", 40)
+def test_watch_unit_adds_running_programs(container):
+    container.run("systemctl", "start", "bidfs-watch")
+    assert "/usr/lib/systemd/systemd" in stored(container), container.journal("bidfs-watch")
+    container.run("cp", "/usr/bin/true", "/usr/local/bin/started-later")
+    container.run("/usr/local/bin/started-later")
+    tools.wait_until(lambda: "/usr/local/bin/started-later" in stored(container), "what was started", 40)
     # a file that not everybody can reach belongs to its adder
     hidden = "/var/tmp/home/hidden"
-    machine.run("install", "-d", "-m", "700", "-o", "65534", "-g", "65534", "/var/tmp/home")
-    machine.run("sh", "-c", f"cp /usr/bin/false {hidden} && chown 65534:65534 {hidden}")
-    machine.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", hidden, status=1)
-    tools.wait_until(lambda: hidden in stored(machine), "what was started in a home", 40)
-    copy = f"{STORE}{hidden}/{stored(machine)[hidden]}/elf"
-    assert machine.run("stat", "-c", "%a %u", copy).stdout == "400 0\n"
-    machine.run("systemctl", "stop", "bidfs-watch")
-    assert machine.property("bidfs-watch", "Result") == "success", machine.journal("bidfs-watch")
+    container.run("install", "-d", "-m", "700", "-o", "65534", "-g", "65534", "/var/tmp/home")
+    container.run("sh", "-c", f"cp /usr/bin/false {hidden} && chown 65534:65534 {hidden}")
+    container.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", hidden, status=1)
+    tools.wait_until(lambda: hidden in stored(container), "what was started in a home", 40)
+    copy = f"{STORE}{hidden}/{stored(container)[hidden]}/elf"
+    assert container.run("stat", "-c", "%a %u", copy).stdout == "400 0\n"
+    container.run("systemctl", "stop", "bidfs-watch")
+    assert container.property("bidfs-watch", "Result") == "success", container.journal("bidfs-watch")
 
 
 @pytest.mark.limit(120)
-def test_timers_start_gc_and_verify(machine):
-    machine.run("mkdir", STORE)
-    machine.run("bidctl", f"--store={STORE}", "add", "/usr/bin/true")
+def test_timers_start_gc_and_verify(container):
+    container.run("mkdir", STORE)
+    container.run("bidctl", f"--store={STORE}", "add", "/usr/bin/true")
     for name in ("bidfs-gc", "bidfs-verify"):
-        machine.run("systemctl", "enable", "--now", f"{name}.timer")
-        assert machine.property(f"{name}.timer", "NextElapseUSecRealtime")
-        machine.run("systemctl", "start", name, status=None)
-        assert machine.property(name, "Result") == "success", machine.journal(name)
-    assert "found 0" in machine.journal("bidfs-verify")
+        container.run("systemctl", "enable", "--now", f"{name}.timer")
+        assert container.property(f"{name}.timer", "NextElapseUSecRealtime")
+        container.run("systemctl", "start", name, status=None)
+        assert container.property(name, "Result") == "success", container.journal(name)
+    assert "found 0" in container.journal("bidfs-verify")
 
 
 PROGRAM = r"""
@@ -153,34 +154,34 @@ TOOLS = {
 
 
 @pytest.mark.limit(180)
-def test_setup_configures_tools_until_undo(machine, record_property):
+def test_setup_configures_tools_until_undo(container, record_property):
     def shown(name):
         """Return a tool's output for the program, without settings by the test."""
-        return machine.run("sh", "-c", f"cd $(mktemp -d); export HOME=$PWD; {TOOLS[name][0]}", status=None).stdout
+        return container.run("sh", "-c", f"cd $(mktemp -d); export HOME=$PWD; {TOOLS[name][0]}", status=None).stdout
 
     def files():
-        return machine.run("find", "/etc", "/usr", "/run/bidfs", "/run/bidfs.lower", "-newer", "/srv/work/program.c",
-                           "-not", "-type", "d", status=None).stdout
+        return container.run("find", "/etc", "/usr", "/run/bidfs", "/run/bidfs.lower", "-newer", "/srv/work/program.c",
+                             "-not", "-type", "d", status=None).stdout
 
-    names = [name for name in TOOLS if machine.run("which", name, status=None).returncode == 0]
+    names = [name for name in TOOLS if container.run("which", name, status=None).returncode == 0]
     record_property("not installed", " ".join(sorted(set(TOOLS) - set(names))))
-    machine.run("sh", "-euc", BUILD, "sh", PROGRAM)
-    machine.run("mkdir", "-p", "/usr/lib/debug/of-a-package")
+    container.run("sh", "-euc", BUILD, "sh", PROGRAM)
+    container.run("mkdir", "-p", "/usr/lib/debug/of-a-package")
     for name in names:
         assert TOOLS[name][1] not in shown(name), name
-    listed, before = machine.run("ls", "/usr/lib/debug").stdout, files()
-    machine.run("bidctl", "setup", "system", "--url=file:///srv/tree")
+    listed, before = container.run("ls", "/usr/lib/debug").stdout, files()
+    container.run("bidctl", "setup", "system", "--url=file:///srv/tree")
     for name in names:
-        assert TOOLS[name][1] in shown(name), (name, shown(name), machine.journal("bidfs"))
-    assert machine.run("ls", "/usr/lib/debug").stdout == listed
-    machine.run("touch", "/usr/lib/debug/.build-id/x", status=1)
+        assert TOOLS[name][1] in shown(name), (name, shown(name), container.journal("bidfs"))
+    assert container.run("ls", "/usr/lib/debug").stdout == listed
+    container.run("touch", "/usr/lib/debug/.build-id/x", status=1)
     # packages install there, and the view shows their files, too
-    machine.run("sh", "-euc", PACKAGE)
-    machine.run("test", "-e", "/usr/lib/debug/.build-id/00/11223344556677.debug")
+    container.run("sh", "-euc", PACKAGE)
+    container.run("test", "-e", "/usr/lib/debug/.build-id/00/11223344556677.debug")
     for name in names:
         assert TOOLS[name][1] in shown(name), name
-    machine.run("dpkg", "--purge", "some-dbgsym")
-    machine.run("bidctl", "setup", "system", "--undo")
+    container.run("dpkg", "--purge", "some-dbgsym")
+    container.run("bidctl", "setup", "system", "--undo")
     for name in names:
         assert TOOLS[name][1] not in shown(name), name
-    assert files() == before and not is_mounted(machine)
+    assert files() == before and not is_mounted(container)

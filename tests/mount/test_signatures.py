@@ -140,7 +140,7 @@ def test_invalid_signatures_are_refused(get, faults, place, program, store, sign
     assert rejected.read_bytes() == program.read()
 
 
-def test_policy_holds_for_the_urls_behind_it(get, faults, place, program, signer):
+def test_policy_applies_to_later_urls(get, faults, place, program, signer):
     """As in libdebuginfod 0.192: an unknown policy changes nothing, and the first of two equal URLs counts."""
     server = faults()
     server.serve(program)
@@ -267,7 +267,7 @@ def test_get_requires_a_signature(get, mount, faults, altered, program, store, s
     assert "mount it with '-o require=signed'" in get(program, "", "--require=signed", status=1).stderr
 
 
-def test_verdicts_are_those_of_libdebuginfod(get, faults, place, program, signer, env):
+def test_signature_results_match_libdebuginfod(get, faults, place, program, signer, env):
     library = tools.run("sh", "-c", "ldconfig -p | sed -n 's/.*libdebuginfod.so.1.*=> //p' | head -n 1").stdout.strip()
     if not library or b"IMA verification policy" not in pathlib.Path(library).read_bytes():
         pytest.skip("libdebuginfod here checks no signatures: it is built without IMA")

@@ -14,74 +14,75 @@ import daemon
 import fetching
 import programs
 import tools
-import workshop
+import served_program
 
 
 @pytest.fixture(scope="module")
-def shop():
-    with workshop.opened() as made:
+def served():
+    with served_program.running() as made:
         yield made
 
 
-def asked(shop):
-    return sum(shop.server.metric(f'http_requests_total{{type="{kind}"}}') or 0
+def request_count(served):
+    return sum(served.server.metric(f'http_requests_total{{type="{kind}"}}') or 0
                for kind in ("source", "section", "debuginfo", "executable", "unknown"))
 
 
-def test_source_is_downloaded_and_read(mount, mode, shop):
-    m = mount(f"url={shop.server.url}", "wait=30")
-    for name, text in shop.texts.items():
-        assert shop.path(m, name).read_bytes() == text
-    assert m.counter("fetched") == len(workshop.NAMES)
+def test_source_is_downloaded_and_read(mount, mode, served):
+    m = mount(f"url={served.server.url}", "wait=30")
+    for name, text in served.texts.items():
+        assert served.path(m, name).read_bytes() == text
+    assert m.counter("fetched") == len(served_program.NAMES)
     # by any spelling that the kernel makes canonical
-    assert (shop.path(m, "lib") / ".." / "main.c").read_bytes() == shop.texts["main.c"]
-    assert sorted(os.listdir(shop.path(m, "lib"))) == sorted(os.path.basename(name) for name in workshop.NAMES if "/" in name)
-    assert sorted(os.listdir(m.artifact(shop.app.id, "source"))) == ["tmp"]
+    assert (served.path(m, "lib") / ".." / "main.c").read_bytes() == served.texts["main.c"]
+    names = sorted(os.path.basename(name) for name in served_program.NAMES if "/" in name)
+    assert sorted(os.listdir(served.path(m, "lib"))) == names
+    assert sorted(os.listdir(m.artifact(served.app.id, "source"))) == ["tmp"]
     again = mount("offline")
-    for name, text in shop.texts.items():
-        path = shop.path(again, name)
+    for name, text in served.texts.items():
+        path = served.path(again, name)
         assert path.is_file() and path.stat().st_size == len(text) and path.read_bytes() == text
-    assert fetching.read(shop.path(again, "lib/never.c")) == errno.ENOENT
-    assert fetching.read(shop.path(again, "nowhere/never.c")) == errno.ENOENT
+    assert fetching.read(served.path(again, "lib/never.c")) == errno.ENOENT
+    assert fetching.read(served.path(again, "nowhere/never.c")) == errno.ENOENT
 
 
-def test_downloaded_sources_verify_and_evict(mount, mode, shop, store, env):
+def test_downloaded_sources_verify_and_evict(mount, mode, served, store, env):
     """verify accepts sources and sections, the size limit counts them, and they are evicted."""
-    m = mount(f"url={shop.server.url}", "wait=30")
-    for name, text in shop.texts.items():
-        assert shop.path(m, name).read_bytes() == text
-    assert shop.section(m, ".debug_str").read_bytes()
+    m = mount(f"url={served.server.url}", "wait=30")
+    for name, text in served.texts.items():
+        assert served.path(m, name).read_bytes() == text
+    assert served.section(m, ".debug_str").read_bytes()
     m.unmount()
     bidctl = [tools.BIDCTL, "--store", store]
     tools.run(*bidctl, "verify", "--deep", env=env)
-    told = json.loads(tools.run(*bidctl, "--json", "gc", "--cache-size=1", "--dry-run", env=env).stdout)["totals"]
-    assert told["evicted"] == len(workshop.NAMES) + 1, told
+    result = json.loads(tools.run(*bidctl, "--json", "gc", "--cache-size=1", "--dry-run", env=env).stdout)["totals"]
+    assert result["evicted"] == len(served_program.NAMES) + 1, result
     fetching.evict_all(env, store)
-    assert not (store / ".bidfs/source" / shop.app.id[:2] / shop.app.id[2:]).exists()
-    assert not (store / ".bidfs/section" / shop.app.id[:2] / shop.app.id[2:]).exists()
+    assert not (store / ".bidfs/source" / served.app.id[:2] / served.app.id[2:]).exists()
+    assert not (store / ".bidfs/section" / served.app.id[:2] / served.app.id[2:]).exists()
     assert not list((store / ".bidfs/record").rglob("*.s*-*"))
     tools.run(*bidctl, "verify", "--deep", env=env)
 
 
-def test_rotten_source_is_downloaded_again(mount, shop, store, env):
-    m = mount(f"url={shop.server.url}", "wait=30")
-    shop.path(m, "main.c").read_bytes()
-    shop.section(m, ".debug_str").read_bytes()
+def test_rotten_source_is_downloaded_again(mount, served, store, env):
+    m = mount(f"url={served.server.url}", "wait=30")
+    served.path(m, "main.c").read_bytes()
+    served.section(m, ".debug_str").read_bytes()
     m.unmount()
     bidctl = [tools.BIDCTL, "--store", store]
-    of = pathlib.Path(shop.app.id[:2]) / shop.app.id[2:]
-    kept = [store / ".bidfs/source" / of / str(shop.source / "main.c").lstrip("/"), store / ".bidfs/section" / of / ".debug_str"]
+    of = pathlib.Path(served.app.id[:2]) / served.app.id[2:]
+    kept = [store / ".bidfs/source" / of / str(served.source / "main.c").lstrip("/"), store / ".bidfs/section" / of / ".debug_str"]
     before = [path.read_bytes() for path in kept]
     for path, text in zip(kept, before):
         path.chmod(0o644)
         path.write_bytes(bytes([text[0] ^ 1]) + text[1:])
     tools.run(*bidctl, "verify", env=env)
     assert tools.run(*bidctl, "verify", "--deep", env=env, status=None).returncode == 1
-    repair = [*bidctl, "--json", "verify", "--deep", "--repair", f"--url={shop.server.url}"]
-    told = tools.run(*repair, env=env, status=None)
-    assert told.returncode == 1, told.stderr
-    told = json.loads(told.stdout)["totals"]
-    assert told["findings"]["corrupt"] == 2 and told["left"] == 0 and told["fetched"] == 2
+    repair = [*bidctl, "--json", "verify", "--deep", "--repair", f"--url={served.server.url}"]
+    result = tools.run(*repair, env=env, status=None)
+    assert result.returncode == 1, result.stderr
+    result = json.loads(result.stdout)["totals"]
+    assert result["findings"]["corrupt"] == 2 and result["left"] == 0 and result["fetched"] == 2
     assert [path.read_bytes() for path in kept] == before
     tools.run(*bidctl, "verify", "--deep", env=env)
 
@@ -117,53 +118,53 @@ def test_source_below_dotted_name_is_read_beside_a_dead_server(mount, mode, faul
     assert (m.artifact(program.id, "source") / "src/llama.cpp/p.c").read_bytes() == b"int p;\n"
 
 
-def test_walk_of_stored_sources_sends_no_request(mount, mode, shop):
-    m = mount(f"url={shop.server.url}")
-    before = asked(shop)
-    top = m.artifact(shop.app.id, "source")
+def test_walk_of_stored_sources_sends_no_request(mount, mode, served):
+    m = mount(f"url={served.server.url}")
+    before = request_count(served)
+    top = m.artifact(served.app.id, "source")
     assert (top / "usr/src/glibc/xyz/c++").is_dir()
     assert os.listdir(top / "usr/src") == [] and os.listdir(top) == []
-    os.stat(shop.path(m, "lib"))
+    os.stat(served.path(m, "lib"))
     with contextlib.suppress(NotADirectoryError):
-        os.close(os.open(shop.path(m, "lib"), os.O_RDONLY | os.O_DIRECTORY))
-    assert asked(shop) == before and m.status()["sources"][0]["requests"] == 0
+        os.close(os.open(served.path(m, "lib"), os.O_RDONLY | os.O_DIRECTORY))
+    assert request_count(served) == before and m.status()["sources"][0]["requests"] == 0
     # a read sends one request, for the path that it reads
     assert fetching.read(top / "usr/src/nothing") == errno.ENOENT
     assert fetching.read(top / "usr/src/nothing") == errno.ENOENT
     assert m.status()["sources"][0]["requests"] == 1
-    assert shop.path(m, "main.c").read_bytes() == shop.texts["main.c"]
+    assert served.path(m, "main.c").read_bytes() == served.texts["main.c"]
     assert m.status()["sources"][0]["requests"] == 2
 
 
-def test_malformed_source_path_is_absent(mount, shop):
-    m = mount(f"url={shop.server.url}")
-    top = m.artifact(shop.app.id, "source")
+def test_malformed_source_path_is_absent(mount, served):
+    m = mount(f"url={served.server.url}")
+    top = m.artifact(served.app.id, "source")
     for bad in ("a\nb.c", "\x7f.c", "/".join("a" * 65) + "/b.c"):
         assert fetching.read(top / bad) == errno.ENOENT
     for bad in ("a\tb", "\x01"):
-        assert fetching.read(shop.section(m, bad)) == errno.ENOENT
+        assert fetching.read(served.section(m, bad)) == errno.ENOENT
     assert m.status()["sources"][0]["requests"] == 0
 
 
-def test_source_attributes_name_their_origin(mount, shop):
-    m = mount(f"url={shop.server.url}", "wait=30")
-    shop.path(m, "main.c").read_bytes()
-    info, = tools.rows(tools.run(tools.BIDCTL, "--store", m.store, "show", "--json", shop.app.id, env=shop.env))
+def test_source_attributes_name_their_origin(mount, served):
+    m = mount(f"url={served.server.url}", "wait=30")
+    served.path(m, "main.c").read_bytes()
+    info, = tools.rows(tools.run(tools.BIDCTL, "--store", m.store, "show", "--json", served.app.id, env=served.env))
     (path, what), = info["sources"].items()
-    assert path == str(shop.source / "main.c") and what["verified"] is False
-    assert what["digest"].startswith("xxh3-128:") and what["server"] == shop.server.url
+    assert path == str(served.source / "main.c") and what["verified"] is False
+    assert what["digest"].startswith("xxh3-128:") and what["server"] == served.server.url
 
 
-def test_section_is_downloaded(mount, mode, shop):
-    m = mount(f"url={shop.server.url}", "wait=30")
+def test_section_is_downloaded(mount, mode, served):
+    m = mount(f"url={served.server.url}", "wait=30")
     for name in (".debug_line", ".debug_info"):
-        assert shop.section(m, name).read_bytes() == programs.sections(shop.app.debug)[name]
-    assert shop.section(m, ".text").read_bytes() == programs.sections(shop.app.path)[".text"]
+        assert served.section(m, name).read_bytes() == programs.sections(served.app.debug)[name]
+    assert served.section(m, ".text").read_bytes() == programs.sections(served.app.path)[".text"]
     assert not any(path.endswith(("/elf", "/debug")) for path in fetching.contents(m.store)), "a whole file was fetched"
     # the stored files prove the absence
-    assert fetching.read(shop.section(m, ".none")) == errno.ENOENT
+    assert fetching.read(served.section(m, ".none")) == errno.ENOENT
     count = m.status()["sources"][0]["requests"]
-    assert fetching.read(shop.section(m, ".none")) == errno.ENOENT
+    assert fetching.read(served.section(m, ".none")) == errno.ENOENT
     assert m.status()["sources"][0]["requests"] == count
 
 
@@ -197,18 +198,18 @@ def test_empty_source_is_kept_only_with_its_length(mount, mode, faults, place, s
     assert (source / "empty.h").read_bytes() == b""
 
 
-def test_section_is_derived_from_stored_file(mount, mode, shop, store):
-    programs.into_store(store, shop.app.id, "/usr/bin/app", shop.app.path)
-    programs.into_store(store, shop.app.id, "/usr/bin/app", shop.app.debug, "debug")
+def test_section_is_derived_from_stored_file(mount, mode, served, store):
+    programs.into_store(store, served.app.id, "/usr/bin/app", served.app.path)
+    programs.into_store(store, served.app.id, "/usr/bin/app", served.app.debug, "debug")
     m = mount("offline")
-    here = {**programs.sections(shop.app.path), **programs.sections(shop.app.debug)}
-    assert set(os.listdir(m.artifact(shop.app.id, "section"))) == set(here) and ".debug_info" in here
-    sizes = {name: shop.section(m, name).stat().st_size for name in here}
+    here = {**programs.sections(served.app.path), **programs.sections(served.app.debug)}
+    assert set(os.listdir(m.artifact(served.app.id, "section"))) == set(here) and ".debug_info" in here
+    sizes = {name: served.section(m, name).stat().st_size for name in here}
     assert sizes == {name: len(content) for name, content in here.items()}
     assert not (store / ".bidfs/section").exists(), "cut out for somebody who only looked"
-    assert {name: shop.section(m, name).read_bytes() for name in here} == here
-    assert {name: shop.section(m, name).stat().st_size for name in here} == sizes
-    assert fetching.read(shop.section(m, ".bss")) == errno.ENOENT
+    assert {name: served.section(m, name).read_bytes() for name in here} == here
+    assert {name: served.section(m, name).stat().st_size for name in here} == sizes
+    assert fetching.read(served.section(m, ".bss")) == errno.ENOENT
     assert not fetching.leftovers(store)
 
 
@@ -259,34 +260,34 @@ def test_unused_sections_in_memory_are_freed(needs_root, mount, store, clock):
         tools.run("umount", store)
 
 
-def test_derived_section_replaces_the_servers(mount, mode, shop, store, faults):
+def test_derived_section_replaces_the_servers(mount, mode, served, store, faults):
     """A section from a server cannot be verified; a section cut out of a file with the id can."""
     server = faults()
-    lie = server.root / shop.app.id / "section/.debug_line"
+    lie = server.root / served.app.id / "section/.debug_line"
     lie.parent.mkdir(parents=True)
     lie.write_bytes(b"a lie")
     m = mount(f"url={server.url}", "wait=30")
-    assert shop.section(m, ".debug_line").read_bytes() == b"a lie"
+    assert served.section(m, ".debug_line").read_bytes() == b"a lie"
     m.unmount()
-    programs.into_store(store, shop.app.id, "/usr/bin/app", shop.app.debug, "debug")
+    programs.into_store(store, served.app.id, "/usr/bin/app", served.app.debug, "debug")
     again = mount("offline")
-    assert shop.section(again, ".debug_line").read_bytes() == programs.sections(shop.app.debug)[".debug_line"]
+    assert served.section(again, ".debug_line").read_bytes() == programs.sections(served.app.debug)[".debug_line"]
 
 
-def test_false_404_for_section_is_not_cached(mount, mode, shop, faults):
+def test_false_404_for_section_is_not_cached(mount, mode, served, faults):
     """elfutils 0.192 sends 404 for a section that it has just served; the 404 neither counts nor stays."""
     server = faults()
-    server.serve(shop.app)
+    server.serve(served.app)
     m = mount(f"url={server.url}", "wait=30")
-    assert shop.section(m, ".debug_line").read_bytes() == programs.sections(shop.app.debug)[".debug_line"]
-    assert server.count(shop.app.id, "section/.debug_line") == 1 and server.count(shop.app.id, "debuginfo") == 1
-    assert shop.section(m, ".text").read_bytes() == programs.sections(shop.app.path)[".text"]
-    assert server.count(shop.app.id, "debuginfo") == 1 and server.count(shop.app.id, "executable") == 1
+    assert served.section(m, ".debug_line").read_bytes() == programs.sections(served.app.debug)[".debug_line"]
+    assert server.count(served.app.id, "section/.debug_line") == 1 and server.count(served.app.id, "debuginfo") == 1
+    assert served.section(m, ".text").read_bytes() == programs.sections(served.app.path)[".text"]
+    assert server.count(served.app.id, "debuginfo") == 1 and server.count(served.app.id, "executable") == 1
 
 
-def bidctl_get(shop, store, *arguments, status=0):
+def bidctl_get(served, store, *arguments, status=0):
     """Return standard output and standard error of bidctl get."""
-    done = tools.run(tools.BIDCTL, "--store", store, "get", shop.app.id, *arguments, env=shop.env, status=status)
+    done = tools.run(tools.BIDCTL, "--store", store, "get", served.app.id, *arguments, env=served.env, status=status)
     return done.stdout, done.stderr
 
 
@@ -296,63 +297,65 @@ def row(text):
     return found
 
 
-def test_get_downloads_sources(shop, store):
-    for name, text in shop.texts.items():
-        out, errors = bidctl_get(shop, store, "source", shop.source / name, f"--url={shop.server.url}")
+def test_get_downloads_sources(served, store):
+    for name, text in served.texts.items():
+        out, errors = bidctl_get(served, store, "source", served.source / name, f"--url={served.server.url}")
         assert pathlib.Path(out.rstrip("\n")).read_bytes() == text and errors == "", errors
-        assert bidctl_get(shop, store, "source", f"//{shop.source}/./{name}", "--offline") == (out, "")
-    told = row(bidctl_get(shop, store, "source", shop.source / "main.c", "--json")[0])
-    assert told == {"id": shop.app.id, "kind": "source", "name": str(shop.source / "main.c"), "state": "here",
-                    "served_as": "source", "file": told["file"], "size": len(shop.texts["main.c"]), "reason": None, "servers": []}
-    assert pathlib.Path(told["file"]).read_bytes() == shop.texts["main.c"]
+        assert bidctl_get(served, store, "source", f"//{served.source}/./{name}", "--offline") == (out, "")
+    result = row(bidctl_get(served, store, "source", served.source / "main.c", "--json")[0])
+    assert result == {"id": served.app.id, "kind": "source", "name": str(served.source / "main.c"), "state": "here",
+                      "served_as": "source", "file": result["file"], "size": len(served.texts["main.c"]), "reason": None,
+                      "servers": []}
+    assert pathlib.Path(result["file"]).read_bytes() == served.texts["main.c"]
     assert not fetching.leftovers(store)
 
 
-def test_get_downloads_sections(shop, store):
-    out, story = bidctl_get(shop, store, "section", ".debug_line", f"--url={shop.server.url}", "-v")
-    assert pathlib.Path(out.rstrip("\n")).read_bytes() == programs.sections(shop.app.debug)[".debug_line"]
-    assert story.startswith(f"section .debug_line of {shop.app.id}\n"), story
-    assert f"{shop.server.url}/buildid/{shop.app.id}/section/.debug_line\n" in story and "nothing in it says" in story, story
+def test_get_downloads_sections(served, store):
+    out, report = bidctl_get(served, store, "section", ".debug_line", f"--url={served.server.url}", "-v")
+    assert pathlib.Path(out.rstrip("\n")).read_bytes() == programs.sections(served.app.debug)[".debug_line"]
+    assert report.startswith(f"section .debug_line of {served.app.id}\n"), report
+    assert f"{served.server.url}/buildid/{served.app.id}/section/.debug_line\n" in report and "nothing in it says" in report, report
     # cut out of a stored file with the id
-    programs.into_store(store, shop.app.id, "/usr/bin/app", shop.app.path)
-    out, story = bidctl_get(shop, store, "section", ".text", "--offline", "-v")
-    assert pathlib.Path(out.rstrip("\n")).read_bytes() == programs.sections(shop.app.path)[".text"] and "it is there" in story
-    told = row(bidctl_get(shop, store, "section", ".text", "--offline", "--json")[0])
-    assert (told["kind"], told["name"], told["size"]) == ("section", ".text", len(programs.sections(shop.app.path)[".text"]))
+    programs.into_store(store, served.app.id, "/usr/bin/app", served.app.path)
+    out, report = bidctl_get(served, store, "section", ".text", "--offline", "-v")
+    assert pathlib.Path(out.rstrip("\n")).read_bytes() == programs.sections(served.app.path)[".text"] and "it is there" in report
+    result = row(bidctl_get(served, store, "section", ".text", "--offline", "--json")[0])
+    size = len(programs.sections(served.app.path)[".text"])
+    assert (result["kind"], result["name"], result["size"]) == ("section", ".text", size)
 
 
-def test_get_derives_a_section_from_the_file(shop, store, faults):
+def test_get_derives_a_section_from_the_file(served, store, faults):
     """The server has the files, and no sections."""
     server = faults()
-    server.serve(shop.app)
-    told = row(bidctl_get(shop, store, "section", ".debug_line", f"--url={server.url}", "--json", "-v")[0])
-    assert pathlib.Path(told["file"]).read_bytes() == programs.sections(shop.app.debug)[".debug_line"]
-    assert [answer["state"] for answer in told["servers"]] == ["absent", "found"], told
-    assert told["servers"][1]["url"].endswith(f"/{shop.app.id}/debuginfo"), told
-    bidctl_get(shop, store, "section", ".text", f"--url={server.url}")
+    server.serve(served.app)
+    result = row(bidctl_get(served, store, "section", ".debug_line", f"--url={server.url}", "--json", "-v")[0])
+    assert pathlib.Path(result["file"]).read_bytes() == programs.sections(served.app.debug)[".debug_line"]
+    assert [answer["state"] for answer in result["servers"]] == ["absent", "found"], result
+    assert result["servers"][1]["url"].endswith(f"/{served.app.id}/debuginfo"), result
+    bidctl_get(served, store, "section", ".text", f"--url={server.url}")
     # with both files stored, a missing section is absent
-    _, errors = bidctl_get(shop, store, "section", ".none", f"--url={server.url}", status=1)
+    _, errors = bidctl_get(served, store, "section", ".none", f"--url={server.url}", status=1)
     assert "as the files of the build in the store show: section '.none'" in errors, errors
-    assert not server.count(shop.app.id, "section/.none")
+    assert not server.count(served.app.id, "section/.none")
 
 
-def test_get_reports_why_source_or_section_is_missing(shop, store, faults):
-    url = shop.server.url
-    _, errors = bidctl_get(shop, store, "source", "/never.c", f"--url={url}", "--url=http://127.0.0.1:1", status=3)
+def test_get_reports_why_source_or_section_is_missing(served, store, faults):
+    url = served.server.url
+    _, errors = bidctl_get(served, store, "source", "/never.c", f"--url={url}", "--url=http://127.0.0.1:1", status=3)
     assert f"server '{url}'" in errors and "server 'http://127.0.0.1:1'" in errors, errors
-    assert f"source '/never.c' of '{shop.app.id}'" in errors, errors
-    out, errors = bidctl_get(shop, store, "section", ".none", f"--url={faults().url}", "--json", status=1)
-    told = row(out)
-    assert (told["kind"], told["name"]) == ("section", ".none"), told
-    assert [answer["url"].rsplit("/", 1)[1] for answer in told["servers"]] == [".none", "debuginfo", "executable"], told
+    assert f"source '/never.c' of '{served.app.id}'" in errors, errors
+    out, errors = bidctl_get(served, store, "section", ".none", f"--url={faults().url}", "--json", status=1)
+    result = row(out)
+    assert (result["kind"], result["name"]) == ("section", ".none"), result
+    assert [answer["url"].rsplit("/", 1)[1] for answer in result["servers"]] == [".none", "debuginfo", "executable"], result
     assert [errors.count(f"/{name}'") for name in (".none", "debuginfo", "executable")] == [1, 1, 1], errors
-    _, errors = bidctl_get(shop, store, "source", "/never.c", "--offline", status=1)
+    _, errors = bidctl_get(served, store, "source", "/never.c", "--offline", status=1)
     assert "no server is asked with '--offline'" in errors, errors
     for wrong in (["source"], ["section"], ["source", "relative.c"], ["source", "/directory/"], ["section", "a/b"],
                   ["section", ".."], ["source", "/a\nb"], ["elf", "/a"], ["source", "/a", "/b"]):
-        _, errors = bidctl_get(shop, store, *wrong, status=2)
+        _, errors = bidctl_get(served, store, *wrong, status=2)
         assert "Try" in errors or "help" in errors, errors
-    done = tools.run(tools.BIDCTL, "--store", store, "get", "-", "source", "/a.c", env=shop.env, status=2)
+    done = tools.run(tools.BIDCTL, "--store", store, "get", "-", "source", "/a.c", env=served.env, status=2)
     assert "one build" in done.stderr, done.stderr
 
 
@@ -360,24 +363,24 @@ def clients(version):
     return tools.version(re.search(r"[\d.]+", tools.run("debuginfod-find", "--version").stdout)[0]) >= version
 
 
-def test_debuginfod_clients_read_sources_and_sections(mount, mode, shop, place):
-    m = mount(f"url={shop.server.url}", "wait=30")
-    env = {**shop.env, "DEBUGINFOD_URLS": f"file://{m}", "DEBUGINFOD_CACHE_PATH": str(place / "cache")}
-    for name, text in shop.texts.items():
-        found = tools.run("debuginfod-find", "source", shop.app.id, shop.source / name, env=env).stdout.strip()
+def test_debuginfod_clients_read_sources_and_sections(mount, mode, served, place):
+    m = mount(f"url={served.server.url}", "wait=30")
+    env = {**served.env, "DEBUGINFOD_URLS": f"file://{m}", "DEBUGINFOD_CACHE_PATH": str(place / "cache")}
+    for name, text in served.texts.items():
+        found = tools.run("debuginfod-find", "source", served.app.id, served.source / name, env=env).stdout.strip()
         assert pathlib.Path(found).read_bytes() == text
-    odd = f"{shop.source}/lib/../lib//./inner.h"
-    found = tools.run("debuginfod-find", "source", shop.app.id, odd, env=env).stdout.strip()
-    assert pathlib.Path(found).read_bytes() == shop.texts["lib/inner.h"]
+    odd = f"{served.source}/lib/../lib//./inner.h"
+    found = tools.run("debuginfod-find", "source", served.app.id, odd, env=env).stdout.strip()
+    assert pathlib.Path(found).read_bytes() == served.texts["lib/inner.h"]
     if not clients((0, 188)):
         pytest.skip("debuginfod-find before 0.188 has no sections")
-    found = tools.run("debuginfod-find", "section", shop.app.id, ".debug_line", env=env).stdout.strip()
-    assert pathlib.Path(found).read_bytes() == programs.sections(shop.app.debug)[".debug_line"]
+    found = tools.run("debuginfod-find", "section", served.app.id, ".debug_line", env=env).stdout.strip()
+    assert pathlib.Path(found).read_bytes() == programs.sections(served.app.debug)[".debug_line"]
 
 
-def test_gdb_lists_source_from_mount(mount, mode, shop, place, needs_root):
+def test_gdb_lists_source_from_mount(mount, mode, served, place, needs_root):
     """The sources are hidden from gdb, which can only read them through the mount."""
-    m = mount(f"url={shop.server.url}", "wait=30")
-    assert "return work(argc)" not in shop.listed("", place / "cache")
-    text = shop.listed(f"file://{m}", place / "cache")
+    m = mount(f"url={served.server.url}", "wait=30")
+    assert "return work(argc)" not in served.listed("", place / "cache")
+    text = served.listed(f"file://{m}", place / "cache")
     assert "return work(argc) == 0;" in text and "return inner(x) * other(x);" in text, text

@@ -321,7 +321,7 @@ def test_small_reads_get_the_whole_status(mount, faults):
             json.loads(text)
 
 
-def test_bind_mount_of_a_part_is_no_mount_of_its_own(mount, place, env, needs_root):
+def test_bind_mount_of_a_part_is_not_reported(mount, place, env, needs_root):
     """The debuggers' view over another directory, as 'bidctl setup system' mounts it."""
     m = mount()
     part = place / "part"

@@ -55,13 +55,13 @@ def test_long_id_is_found_by_its_first_20_bytes(mount, store, place):
     assert program.id == ident
     programs.into_store(store, ident[:40], "/usr/bin/app", program.path)
     m = mount()
-    for asked in (ident, ident[:40]):
-        assert m.artifact(asked).read_bytes() == program.path.read_bytes()
-        assert m.debug_file(asked).read_bytes() == program.path.read_bytes()
-        assert (m.link(asked) / "elf").read_bytes() == program.path.read_bytes()
+    for name in (ident, ident[:40]):
+        assert m.artifact(name).read_bytes() == program.path.read_bytes()
+        assert m.debug_file(name).read_bytes() == program.path.read_bytes()
+        assert (m.link(name) / "elf").read_bytes() == program.path.read_bytes()
     # another end, or a prefix that perf does not use, is another id
-    for asked in (ident[:-2] + "00", ident[:42]):
-        assert not m.artifact(asked).exists(), asked
+    for name in (ident[:-2] + "00", ident[:42]):
+        assert not m.artifact(name).exists(), name
     # the link leads there until the first check of the file
     m.permit(f"wrong content: .* does not carry the build-id '{ident[:32]}")
 
@@ -82,10 +82,10 @@ def test_padded_short_id_is_found(mount, store, place, filed):
     program = with_id(place, ident)
     programs.into_store(store, ident if filed == "short" else padded, "/usr/bin/app", program.path)
     m = mount()
-    for asked in (ident, padded):
-        assert m.artifact(asked).read_bytes() == program.path.read_bytes(), asked
-        assert m.debug_file(asked).exists(), asked
-        assert (m.link(asked) / "elf").exists(), asked
+    for name in (ident, padded):
+        assert m.artifact(name).read_bytes() == program.path.read_bytes(), name
+        assert m.debug_file(name).exists(), name
+        assert (m.link(name) / "elf").exists(), name
     assert not m.artifact(ident + "00" * 11 + "01").exists()
 
 

@@ -21,7 +21,7 @@ TOOLS = [name for name, text in SECTIONS.items() if name != "The mount" and docu
 
 @pytest.fixture(scope="module")
 def stage():
-    with documents.opened() as made:
+    with documents.running() as made:
         yield made
 
 

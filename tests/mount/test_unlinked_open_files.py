@@ -9,8 +9,8 @@ import time
 import pytest
 
 import tools
-from perf_scene import scene, view  # noqa: F401  fixtures
-from perf_scene import place_of
+from perf_cache import perf, view  # noqa: F401  fixtures
+from perf_cache import place_of
 from test_publish import placed
 
 
@@ -21,37 +21,37 @@ def read_again(descriptor, size, offset):
     return os.pread(descriptor, size, offset)
 
 
-def settled(view, place, scene):
-    return placed(view, scene.burn)
+def settled(view, place, perf):
+    return placed(view, perf.burn)
 
 
-def renamed(view, place, scene):
+def renamed(view, place, perf):
     os.rename(place / ".elf.tmp", place / "elf")
 
 
-def unlinked(view, place, scene):
+def unlinked(view, place, perf):
     os.unlink(place / ".elf.tmp")
 
 
 @pytest.mark.parametrize("name, how", [("elf", settled), (".elf.tmp", renamed), (".elf.tmp", unlinked)])
-def test_writer_keeps_the_file_after_its_name_changes(view, scene, name, how):
+def test_writer_keeps_the_file_after_its_name_changes(view, perf, name, how):
     """The name changes in the middle of a read, which returns exactly the written bytes."""
-    place, content = place_of(view, scene.burn), scene.burn.read()
+    place, content = place_of(view, perf.burn), perf.burn.read()
     place.mkdir(parents=True)
     half = len(content) // 2
     with open(place / name, "wb") as writer:
         file = os.open(place / name, os.O_RDONLY)
         writer.write(content)
     assert read_again(file, half, 0) == content[:half]
-    how(view, place, scene)
+    how(view, place, perf)
     time.sleep(1.1)  # the kernel's cached attributes expire
     assert read_again(file, len(content), half) == content[half:]
     assert os.fstat(file).st_size == len(content)
     if how is unlinked:
-        assert not (place / name).exists() and not view.artifact(scene.burn.id).exists()
+        assert not (place / name).exists() and not view.artifact(perf.burn.id).exists()
     else:
         assert (place / "elf").stat().st_ino != os.fstat(file).st_ino
-        assert (place / "elf").read_bytes() == placed(view, scene.burn).read_bytes() == content
+        assert (place / "elf").read_bytes() == placed(view, perf.burn).read_bytes() == content
     os.close(file)
 
 
@@ -82,9 +82,9 @@ def test_closed_unlinked_file_frees_its_space(view):
     tools.wait_until(lambda: kept() == 0, "the end of what nobody has open")
 
 
-def test_unlinked_file_stays_writable(view, store, scene):
+def test_unlinked_file_stays_writable(view, store, perf):
     """Its writes and reads work, it is not published, and a file that took its name stays unchanged."""
-    place, content = place_of(view, scene.burn), scene.burn.read()
+    place, content = place_of(view, perf.burn), perf.burn.read()
     place.mkdir(parents=True)
     half = len(content) // 2
     with open(place / "elf", "w+b", buffering=0) as file:
@@ -96,7 +96,7 @@ def test_unlinked_file_stays_writable(view, store, scene):
         argv = ["ln", "-L", f"/proc/self/fd/{file.fileno()}", place / "elf"]
         refused = tools.run(*argv, pass_fds=[file.fileno()], status=1).stderr
         assert os.strerror(errno.ENOENT) in refused or os.strerror(errno.ESTALE) in refused
-    assert not (place / "elf").exists() and not view.artifact(scene.burn.id).exists()
+    assert not (place / "elf").exists() and not view.artifact(perf.burn.id).exists()
     with open(place / ".elf.tmp", "w+b", buffering=0) as file:
         file.write(content)
         os.rename(place / ".elf.tmp", place / "elf")
@@ -104,7 +104,7 @@ def test_unlinked_file_stays_writable(view, store, scene):
         os.utime(file.fileno())
         assert read_again(file.fileno(), len(content), 0) == content
     view.unmount()
-    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stderr
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=perf.env).stderr
 
 
 def test_file_removed_at_close_stays_removed(view):

@@ -54,8 +54,8 @@ def source_lines(file):
 
 def complaints(file):
     """Return eu-elflint's complaints about a file, without symbol indices."""
-    told = subprocess.run(["eu-elflint", "--gnu-ld", file], capture_output=True, text=True, check=False).stdout
-    return set(re.sub(r"symbol \d+", "symbol", told).splitlines())
+    output = subprocess.run(["eu-elflint", "--gnu-ld", file], capture_output=True, text=True, check=False).stdout
+    return set(re.sub(r"symbol \d+", "symbol", output).splitlines())
 
 
 def assert_equal(file, expected, debug):
@@ -83,7 +83,7 @@ def kept(store):
 
 @pytest.mark.parametrize("flags", [(), ("-gz=zlib",), ("-static",)], ids=["plain", "compressed", "static"])
 @pytest.mark.parametrize("split", SPLITS)
-def test_result_equals_that_of_eu_unstrip(place, store, env, split, flags):
+def test_unstripped_file_equals_that_of_eu_unstrip(place, store, env, split, flags):
     program = built(place, "app", split, *flags)
     bidctl = [tools.BIDCTL, "--store", store]
     tools.run(*bidctl, "add", program.path, program.debug, env=env)
@@ -123,7 +123,7 @@ def test_both_files_are_downloaded_and_tools_read_the_result(mount, mode, faults
     assert fetching.read(mount("offline").artifact(program.id, "unstripped")) == kept(store)[0].read_bytes()
 
 
-def test_absent_file_makes_it_absent(mount, mode, faults, place, store):
+def test_absent_debuginfo_makes_unstripped_absent(mount, mode, faults, place, store):
     program = built(place)
     server = faults()
     server.serve(program, "executable")
@@ -135,7 +135,7 @@ def test_absent_file_makes_it_absent(mount, mode, faults, place, store):
     assert not kept(store)
 
 
-def test_evicted_file_is_made_again(mount, mode, place, store, env):
+def test_evicted_unstripped_file_is_derived_again(mount, mode, place, store, env):
     program = built(place)
     tools.run(tools.BIDCTL, "--store", store, "add", program.path, program.debug, env=env)
     m = mount()
@@ -150,17 +150,17 @@ def test_evicted_file_is_made_again(mount, mode, place, store, env):
     assert not kept(store)
 
 
-def test_gc_evicts_it_and_nothing_else(place, store, env):
+def test_gc_evicts_only_the_unstripped_file(place, store, env):
     program = built(place)
     bidctl = [tools.BIDCTL, "--store", store]
     tools.run(*bidctl, "add", program.path, program.debug, env=env)
     tools.run(*bidctl, "get", "--offline", program.id, "unstripped", env=env)
-    told = json.loads(tools.run(*bidctl, "--json", "gc", "--cache-size=1", env=env).stdout)
-    assert [(row["kind"], row["origin"], row["state"]) for row in told["result"]] == [("unstripped", "derived", "evicted")]
+    output = json.loads(tools.run(*bidctl, "--json", "gc", "--cache-size=1", env=env).stdout)
+    assert [(row["kind"], row["origin"], row["state"]) for row in output["result"]] == [("unstripped", "derived", "evicted")]
     assert not kept(store) and len(list(store.glob(f"**/{program.id}/*"))) == 2
 
 
-def test_listing_and_stat_of_others_make_none(mount, mode, place, store, env):
+def test_listing_derives_no_unstripped_file(mount, mode, place, store, env):
     program = built(place)
     tools.run(tools.BIDCTL, "--store", store, "add", program.path, program.debug, env=env)
     m = mount()
@@ -190,7 +190,7 @@ def test_files_of_different_builds_are_refused(mount, mode, place, store, env):
     assert fetching.read(m.artifact(program.id)) == program.read() and not kept(store)
 
 
-def test_module_is_refused_with_a_reason(place, store, env):
+def test_unstripped_module_is_refused_with_a_reason(place, store, env):
     module = programs.module(place / "module.ko")
     tools.run("objcopy", "--only-keep-debug", module.path, place / "module.debug")
     tools.run("strip", "-g", module.path)
@@ -200,7 +200,7 @@ def test_module_is_refused_with_a_reason(place, store, env):
     assert "relocatable" in done.stderr and not kept(store)
 
 
-def test_store_that_cannot_be_written_serves_it_from_memory(needs_root, mount, place, store, env):
+def test_unwritable_store_serves_unstripped_from_memory(needs_root, mount, place, store, env):
     program = built(place)
     tools.run(tools.BIDCTL, "--store", store, "add", program.path, program.debug, env=env)
     expected = reference(program, place)
@@ -215,7 +215,7 @@ def test_store_that_cannot_be_written_serves_it_from_memory(needs_root, mount, p
     assert not kept(store)
 
 
-def test_verify_finds_a_damaged_and_an_orphaned_one(place, store, env):
+def test_verify_finds_damaged_and_orphaned_unstripped_files(place, store, env):
     program = built(place)
     bidctl = [tools.BIDCTL, "--store", store]
     tools.run(*bidctl, "add", program.path, program.debug, env=env)

@@ -83,8 +83,8 @@ def errno_of(function, *args, **kwargs):
     """Return the errno of a failing call, or 0."""
     try:
         result = function(*args, **kwargs)
-    except OSError as trouble:
-        return trouble.errno
+    except OSError as error:
+        return error.errno
     if hasattr(result, "close"):
         result.close()
     return 0

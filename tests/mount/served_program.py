@@ -14,7 +14,7 @@ import tools
 NAMES = "lib/inner.h", "lib/wörk +1%.c", "lib/extensionless", "main.c"
 
 
-class Workshop:
+class ServedProgram:
     """A stripped program of several source files, and a server that indexed program and sources."""
 
     def __init__(self, place):
@@ -55,7 +55,7 @@ class Workshop:
 
 
 @contextlib.contextmanager
-def opened(kind=Workshop):
+def running(kind=ServedProgram):
     """Make a @kind in a new directory, with its server running."""
     place = pathlib.Path(tempfile.mkdtemp(prefix="bm-work-", dir="/tmp"))
     with contextlib.ExitStack() as stack:

@@ -16,8 +16,8 @@ READS_OR_WRITES = ("Writing cache: ", "Cache committed: ", "symbol:")  # lines o
 OWN = {"buildid", "by-path", ".bidfs", ".debug", "debug"}  # directories of the mount that perf does not know
 
 
-class Scene:
-    """Programs to add; `copy` is the build of `burn` at another path."""
+class Perf:
+    """Runs perf with a cache directory, and has programs to add; `copy` is the build of `burn` at another path."""
 
     def __init__(self, place, env):
         self.place, self.env = place, env
@@ -28,17 +28,17 @@ class Scene:
         self.plain = programs.compile_c("small.c", place / "plain", "-DSEED=1", "-Wl,--build-id=none")
         self.data = None
 
-    def perf(self, cache, *arguments, status=0, **options):
+    def run(self, cache, *arguments, status=0, **options):
         return tools.run("perf", "--buildid-dir", cache, *arguments, status=status, env=self.env, cwd=self.place, **options)
 
     def record(self, cache, *options):
         self.data = self.place / "perf.data"
-        self.perf(cache, "record", "-q", "-e", "cpu-clock", *options, "-o", self.data, self.burn.path, ROUNDS)
+        self.run(cache, "record", "-q", "-e", "cpu-clock", *options, "-o", self.data, self.burn.path, ROUNDS)
 
 
 @pytest.fixture
-def scene(place, env):
-    return Scene(place, env)
+def perf(place, env):
+    return Perf(place, env)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def fail(error):
     raise error
 
 
-def seen(top, modes=True):
+def perf_files(top, modes=True):
     """Return {path: (mode, content or link)} of perf's files and links below `top`."""
     found = {}
     for at, dirs, files in os.walk(top, onerror=fail):
@@ -76,7 +76,7 @@ def seen(top, modes=True):
     return found
 
 
-def said(done, cache):
+def output_of(done, cache):
     """
     Return perf's output without the name of its cache, with lists sorted. Lines about reading or writing probe definitions are left
     out, because the mount has the definitions before perf looks for them.

@@ -57,7 +57,7 @@ mount -t cgroup2 cgroup2 "$1"
 """
 
 
-def why_none():
+def why_no_container():
     """Return why no container can run here, or None."""
     if not tools.IS_ROOT:
         return "needs root"
@@ -68,21 +68,21 @@ def why_none():
     return None
 
 
-class Machine:
+class Container:
     """A container with `packages` installed, or with the built programs."""
 
     def __init__(self, place, packages=()):
-        self.place = place / "machine"
+        self.place = place / "container"
         self.place.mkdir()
         self.group = f"bidfs-test-{self.place.parent.name}"
-        self.log_path = place / "machine-log"
+        self.log_path = place / "container-log"
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-euc", START, "sh",
                                              str(self.place), self.group, str(tools.BUILD), *packages],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.init = tools.wait_until(self.find_init, "systemd", 60)
         tools.wait_until(lambda: self.run("systemctl", "is-system-running", status=None).stdout in ("running\n", "degraded\n"),
-                         "a machine that is up", 60)
+                         "a running system", 60)
 
     def find_init(self):
         """Return the pid of the container's init, as this namespace numbers it."""
@@ -104,4 +104,4 @@ class Machine:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         tools.wait_until(lambda: tools.run("unshare", "--mount", "--propagation", "private", "sh", "-euc", REMOVE, "sh",
-                                           self.place, self.group, status=None).returncode == 0, "the end of the machine", 60)
+                                           self.place, self.group, status=None).returncode == 0, "the end of the container", 60)
