@@ -23,7 +23,7 @@ from bidctl_scene import DONE, ID_FAR, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE
 from cases import Skip, need
 
 
-def case_usage(scene):
+def case_wrong_usage_is_refused(scene):
     for arguments, has in (
             (["add", "--jobs=0", "x"], "'0'"),
             (["add", "--jobs=2x", "x"], "'2x'"),
@@ -120,7 +120,7 @@ def case_copies_become_paths_of_one_build(scene):
     assert scene.on_store("verify", "--deep").stdout.count("\n") == 1
 
 
-def case_classes(scene):
+def case_32_bit_program_is_added(scene):
     need(os.uname().machine == "x86_64" and shutil.which("as"), "needs an assembler that knows i386")
     (scene.home / "tree").mkdir()
     elf32(scene.home / "tree", "small", IDS[0])

@@ -185,7 +185,7 @@ def case_private_file_is_copied_for_its_user(scene):
     assert (own / elf.relative_to(scene.store)).samefile(program)
 
 
-def case_class_of_file_changes_with_the_next_add(scene):
+def case_private_copy_becomes_public_with_the_next_add(scene):
     """A public file stays public; a private copy becomes public when the file is found in a public place."""
     tree = scene.home / "tree"
     for path in (scene.home.parent.parent, scene.home.parent, scene.home, scene.store):

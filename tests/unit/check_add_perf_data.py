@@ -59,7 +59,7 @@ def read(scene, recording, *arguments, status=DONE, **environment):
     return {build["path"]: build for build in builds}, found
 
 
-def case_usage(scene):
+def case_wrong_usage_is_refused(scene):
     recording = Recording(scene.home).write()
     for arguments, has in (
             (["add", "--perf-data"], "missing"),
@@ -79,7 +79,7 @@ def case_usage(scene):
     assert "--perf-data=FILE" in text and "--fetch" in text and "--url=URL" in text, text
 
 
-def case_not_a_recording(scene):
+def case_other_file_is_no_recording(scene):
     scene.one_error("add", "--perf-data", scene.one, status=REFUSED, has=f"not a recording of perf: '{scene.one}'")
     scene.one_error("add", "--perf-data", scene.home, status=REFUSED, has="not a recording of perf")
     scene.one_error("add", "--perf-data", scene.home / "none", status=REFUSED, has="no such file")
@@ -504,7 +504,7 @@ def case_interrupt_ends_downloads(scene):
     assert [name.rsplit("/", 2)[1] for name in scene.files()] == [ID_ONE], "something was left behind"
 
 
-def case_without_fetch(scene):
+def case_build_without_fetching_reports_it(scene):
     recording = Recording(scene.home).lists("/gone/stripped", ID_NOT_STORED)
     builds, _ = read(scene, recording, "--fetch", status=REFUSED)
     assert builds["/gone/stripped"]["state"] == "missing", builds
@@ -512,6 +512,7 @@ def case_without_fetch(scene):
 
 
 if __name__ == "__main__":
-    cases.main(globals(), Scene, tools=["cc", "objcopy", "xz"], own_programs=True, without_fetch=[case_without_fetch],
+    cases.main(globals(), Scene, tools=["cc", "objcopy", "xz"], own_programs=True,
+               without_fetch=[case_build_without_fetching_reports_it],
                fetching=[case_missing_builds_are_downloaded, case_padded_short_id_is_requested_unpadded, case_outage_is_not_absence,
                          case_interrupt_ends_downloads])

@@ -121,7 +121,7 @@ def add_and_signal(scene, number, prefix, *arguments):
     return process.returncode, done.stdout, done.stderr
 
 
-def case_interrupt_reports_what_was_added(scene):
+def case_interrupt_reports_the_added_files(scene):
     """Ctrl-C: bidctl reports the partial result, each added build has its record, and the rest can be added later."""
     count = 800
     tree, ids = many_programs(scene, count)

@@ -72,7 +72,7 @@ def case_digest_decides_before_the_path(scene):
     assert against(scene, sums)[0][0].startswith("vouched\t")
 
 
-def case_name_with_escapes(scene):
+def case_name_with_escapes_is_compared(scene):
     odd = scene.home / "a\\b\nc"
     shutil.copy(scene.two, odd)
     scene.on_store("add", odd)
@@ -100,7 +100,7 @@ def case_debug_file_is_not_compared_with_its_program(scene):
     assert [line.partition("\t")[0] for line in lines] == ["unlisted", "vouched"], lines
 
 
-def case_list_that_is_none(scene):
+def case_malformed_list_is_refused(scene):
     scene.on_store("add", scene.one)
     sums = scene.home / "SHA256SUMS"
     scene.one_error("verify", f"--against={sums}", status=REFUSED, has="no such file")
@@ -111,7 +111,7 @@ def case_list_that_is_none(scene):
         scene.one_error("verify", f"--against={sums}", status=TROUBLE, has=message)
 
 
-def case_packages_of_dpkg(scene):
+def case_packages_of_dpkg_are_compared(scene):
     cases.need(shutil.which("dpkg-query"), "needs dpkg")
     scene.on_store("add", scene.one, scene.two, scene.far)
     empty = dpkg_database(scene)
@@ -127,7 +127,7 @@ def case_packages_of_dpkg(scene):
     assert "found 1, vouched 1, unlisted 1," in summary, summary
 
 
-def case_packages_of_rpm(scene):
+def case_packages_of_rpm_are_compared(scene):
     cases.need(shutil.which("rpmbuild"), "needs rpm")
     database = scene.home / "rpmdb"
     admin = dpkg_database(scene)
@@ -151,7 +151,7 @@ def case_packages_of_rpm(scene):
                      f"vouched\t{elf_of(scene.one, ID_ONE)}\tpackage {name}"], lines
 
 
-def case_packages_of_this_machine(scene):
+def case_packages_of_this_machine_are_compared(scene):
     true = pathlib.Path("/usr/bin/true")
     shown = subprocess.run(["sh", "-c", "dpkg-query --control-show coreutils md5sums"], capture_output=True, timeout=TIMEOUT,
                            text=True, check=False).stdout

@@ -62,7 +62,7 @@ def unarchive(scene, path, status=DONE):
     return {row["name"]: row for row in rows}
 
 
-def case_usage(scene):
+def case_wrong_usage_is_refused(scene):
     scene.on_store("add", scene.one)
     for arguments, has in (
             (["archive", ID_ONE], "'--output'"),
@@ -156,7 +156,7 @@ def case_archive_works_through_pipes(scene):
     assert (scene.home / "a.tar").read_bytes() == before
 
 
-def case_failed_archive_leaves_the_old_one(scene):
+def case_failed_archive_keeps_the_old_archive(scene):
     """A failed write leaves the older archive and no other file."""
     scene.on_store("add", scene.one)
     target = scene.home / "a.tar"

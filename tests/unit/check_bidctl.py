@@ -32,7 +32,7 @@ def case_help_prints_commands_and_options(scene):
     assert scene.run("-V").stdout == scene.run("--version").stdout
 
 
-def case_usage(scene):
+def case_wrong_usage_is_refused(scene):
     for arguments, has in (
             ([], "no command"),
             (["frobnicate"], "'frobnicate'"),
@@ -384,7 +384,7 @@ def case_colours_are_forced_or_off(scene):
     assert status == DONE and "\033" not in text, text
 
 
-def case_doctor_names_what_is_bad(scene):
+def case_doctor_names_each_problem(scene):
     def results(*options, status):
         return {row["check"]: row for row in scene.rows("doctor", *options, status=status)}
 
@@ -402,7 +402,7 @@ def case_doctor_names_what_is_bad(scene):
     assert re.search("^bad\tstore\t", text, re.M) and not re.search("^ok", text, re.M), text
 
 
-def case_doctor_reports_a_server_that_it_cannot_check(scene):
+def case_doctor_reports_an_uncheckable_server(scene):
     url = "http://127.0.0.1:1"
     row, = (row for row in scene.rows("doctor", f"--url={url}", TMPDIR="/nowhere", status=REFUSED) if row["check"] == "server")
     assert row["state"] == "bad" and f"{url} is not checked: '/nowhere/" in row["reason"], row
@@ -470,19 +470,19 @@ def case_quarantined_file_stays_if_the_store_has_other_bytes_of_its_build(scene)
     assert not quarantined.exists()
 
 
-def case_operand_of_pin_that_is_no_utf8_is_text_in_json(scene):
+def case_pin_operand_without_utf8_is_text_in_json(scene):
     paths = [shutil.copy(made, f"{scene.home}/\udcff{made.name}") for made in (scene.one, scene.two)]
     scene.on_store("add", scene.one, scene.two)
     assert [row["id"] for row in scene.rows("pin", *paths)] == [ID_ONE, ID_TWO]
 
 
-def case_dry_run_of_remove_counts_what_the_store_has(scene):
+def case_dry_run_of_remove_counts_stored_files(scene):
     scene.on_store("add", scene.one)
     done = scene.on_store("remove", "-n", ID_ONE, ID_FAR, status=REFUSED)
     assert "dry run: builds 1, " in done.stdout, done
 
 
-def case_mount_runs_the_helper_beside_it(scene):
+def case_mount_runs_the_adjacent_helper(scene):
     place = scene.home / "bin"
     place.mkdir()
     bidctl = pathlib.Path(shutil.copy(scene.bidctl, place / "bidctl"))
@@ -550,7 +550,7 @@ def case_one_byte_id_is_refused(scene):
     assert len(scene.files()) == 1 and scene.on_store("verify").stdout.count("\n") == 1
 
 
-def case_status_of_no_mount_is_empty(scene):
+def case_status_without_mounts_is_empty(scene):
     scene.on_store("add", scene.one, scene.two)
     store, *mounts = scene.rows("status")
     assert store["store"] == str(scene.store) and store["writable"] is True and store["builds"] == 2, store
@@ -559,7 +559,7 @@ def case_status_of_no_mount_is_empty(scene):
     assert re.search(rf"^store +{re.escape(str(scene.store))}$", text, re.M) and re.search(r"^  ids +2$", text, re.M), text
 
 
-def case_watched_status_comes_again(scene):
+def case_watched_status_is_printed_again(scene):
     with subprocess.Popen([scene.bidctl, "-s", scene.store, "status", "--watch", "--interval=1"], env=scene.environment,
                           stdout=subprocess.PIPE, text=True) as process:
         seen = 0
@@ -584,4 +584,4 @@ def case_write_error_is_reported(scene):
 
 
 if __name__ == "__main__":
-    cases.main(globals(), Scene, fetching=[case_doctor_reports_a_server_that_it_cannot_check])
+    cases.main(globals(), Scene, fetching=[case_doctor_reports_an_uncheckable_server])

@@ -22,7 +22,7 @@ def rows(scene, *arguments):
     return {(kind, origin): (int(files), int(size)) for kind, origin, files, size in lines}, done.summary
 
 
-def case_sum_is_that_of_du(scene):
+def case_total_equals_that_of_du(scene):
     scene.on_store("add", scene.one, scene.two, "--link=hard")
     scene.on_store("add", scene.no_id, scene.text, status=None)
     (scene.store / "notes").write_bytes(bytes(9000))

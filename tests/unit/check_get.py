@@ -225,13 +225,13 @@ def case_bad_url_is_refused(scene):
         scene.one_error("get", f"--url={url}", ID_ONE, status=USAGE, has="'ftp://127.0.0.1'")
 
 
-def case_without_fetch(scene):
+def case_build_without_fetching_reports_it(scene):
     scene.one_error("get", ID_NOT_STORED, "--url=http://127.0.0.1:1", status=USAGE, has="without fetching")
     scene.one_error("get", ID_NOT_STORED, status=REFUSED, has="without fetching")
 
 
 if __name__ == "__main__":
-    cases.main(globals(), Scene, without_fetch=[case_without_fetch],
+    cases.main(globals(), Scene, without_fetch=[case_build_without_fetching_reports_it],
                fetching=[case_bad_url_is_refused, case_get_downloads_a_missing_file,
                          case_get_cannot_download_into_a_read_only_store,
                          case_get_accepts_debuginfo_without_dwarf, case_get_replaces_a_stripped_debug_file,

@@ -48,7 +48,7 @@ def states(items):
     return {key: item["state"] for key, item in items.items()}
 
 
-def case_usage(scene):
+def case_wrong_usage_is_refused(scene):
     for arguments, has in (
             (["get"], "ID"),
             (["get", "--core=a", "--perf-data=b"], "together"),

@@ -123,7 +123,7 @@ def case_recording(scene):
     compare(scene, "list-content-keys", "list", "--content-keys")
 
 
-def case_usage(scene):
+def case_wrong_usage_is_refused(scene):
     compare(scene, "usage", "list", "--no-such-option", status=USAGE)
     compare(scene, "usage-command", "no-such-command", status=USAGE)
     compare(scene, "no-store", "--store", "/nowhere", "list", status=REFUSED)

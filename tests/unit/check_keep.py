@@ -15,7 +15,7 @@ from bidctl_scene import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, T
 from cases import need
 
 
-def case_usage(scene):
+def case_wrong_usage_is_refused(scene):
     for arguments, has in (
             (["remove"], "'remove' needs"),
             (["remove", "--path"], "missing"),

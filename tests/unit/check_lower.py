@@ -111,7 +111,7 @@ def case_reading_makes_no_default_store(scene):
     assert list(home.iterdir()) == []
 
 
-def case_links_of_a_lower_store(scene):
+def case_lower_store_needs_the_links_option(scene):
     tree, links = link_into_packages(scene)
     refused = scene.on_store("get", f"--lower={tree}", f"--links={scene.home}/other", ID_ONE, status=REFUSED)
     assert refused.stderr.count("links=DIR") == 1, refused
@@ -120,7 +120,7 @@ def case_links_of_a_lower_store(scene):
     scene.one_error("list", f"{links}:{scene.home}/missing", status=USAGE, has=f"'{scene.home}/missing'")
 
 
-def case_links_of_a_file_tree(scene):
+def case_file_server_needs_the_links_option(scene):
     tree, links = link_into_packages(scene)
     refused = scene.on_store("get", f"--url=file://{tree}", ID_ONE, status=TROUBLE)
     assert "links=DIR" in refused.stderr, refused
@@ -141,4 +141,4 @@ def case_lower_file_on_other_file_system_gets_no_path(scene):
 
 
 if __name__ == "__main__":
-    cases.main(globals(), Scene, fetching=[case_links_of_a_file_tree])
+    cases.main(globals(), Scene, fetching=[case_file_server_needs_the_links_option])

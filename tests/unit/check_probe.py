@@ -45,7 +45,7 @@ class Probed(Scene):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT, **keywords).stdout
 
 
-def case_list_and_show(scene):
+def case_list_and_show_print_definitions(scene):
     rows = scene.rows("probe", "list", scene.program)
     assert [(row["id"], row["event"], row["static"], len(row["definitions"])) for row in rows] == \
         [(scene.id, "sdt_app:twice", True, 2)], rows
@@ -83,7 +83,7 @@ def case_definitions_emptied_by_perf_are_replaced(scene):
     assert "sdt_app:twice" in scene.on_store("probe", "list", scene.id).stdout
 
 
-def case_usage(scene):
+def case_wrong_usage_is_refused(scene):
     for arguments, has in (
             (["probe"], "VERB"), (["probe", "show"], "ID"),
             (["probe", "add", scene.id], "DEFINITION"),
@@ -96,7 +96,7 @@ def case_usage(scene):
         assert done.stderr.count("\n") == 1 and has in done.stderr, (arguments, done.stderr)
 
 
-def case_add_and_remove(scene):
+def case_added_definition_is_removed(scene):
     add = ["probe", "add", scene.program]
     done = scene.on_store(*add, scene.define("one"), f"r:{scene.group}/back {hex(scene.place)} $retval")
     assert done.summary == "added 2, known 0\n"

@@ -80,7 +80,7 @@ def case_apply_sets_probes_in_the_kernel(scene):
         assert len(kernel.listed()) == 1
 
 
-def case_apply_all_or_none(scene):
+def case_failed_apply_sets_no_probe(scene):
     scene.on_store("probe", "add", scene.id, scene.define("good"), scene.define("bad") + " x=%nothing")
     with Uprobes(scene) as kernel:
         done = kernel.bidctl("probe", "apply", scene.program, f"{scene.group}:*", status=REFUSED)

@@ -145,7 +145,7 @@ def case_undo_takes_the_line_out_of_each_file_of_gdb(scene):
     assert not (scene.home / ".gdbinit").exists() and (scene.home / ".config/gdb/gdbinit").read_text() == "set confirm off\n"
 
 
-def case_what_cannot_be_set_up_is_refused(scene):
+def case_impossible_setup_is_refused(scene):
     scene.one_error("setup", "nobody", f"--root={scene.top}", status=USAGE, has="'nobody'")
     scene.one_error("setup", "user", f"--root={scene.top}", status=USAGE, has="--root")
     scene.one_error("setup", "system", f"--root={scene.top}", "--undo", status=REFUSED, has="nothing to undo")
@@ -174,7 +174,7 @@ def case_undo_keeps_the_empty_directory_of_a_package(scene):
     assert (scene.top / "usr/lib/debug/.build-id").is_dir()
 
 
-def case_nothing_changes_without_a_service_manager(scene):
+def case_missing_service_manager_changes_nothing(scene):
     before = tree(scene.home)
     done = scene.setup("user", status=TROUBLE, FAIL="1")
     assert done.stderr == "bidctl: error: 'systemctl' failed: see the line above\n" and tree(scene.home) == before, done

@@ -86,7 +86,7 @@ def need_events():
     need(os.geteuid() == 0, "needs root, to be told of programs that are started")
 
 
-def case_usage(scene):
+def case_wrong_usage_is_refused(scene):
     for arguments, has in (
             (["watch", "--interval=0"], "'0'"),
             (["watch", "--interval=x"], "'x'"),
