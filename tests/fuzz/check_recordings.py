@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "unit"))
-from check_perf_data import FORMS, ID, NEEDED, SKIP, Scene  # noqa: E402
+from check_perf_data import FORMS, ID, NEEDED, SKIP, Env  # noqa: E402
 from make_perfdata import directory  # noqa: E402
 
 RUN_MS = 3  # few samples, so that the reader parses most bytes of a recording
@@ -35,9 +35,9 @@ def as_input(recording):
     return directory(*(part.read_bytes() for part in (recording / "data", *parts[:MEMBERS_MAX - 1])))
 
 
-def record(scene):
+def record(env):
     """Return {form: input} for each form that this perf can write."""
-    recordings = {form: scene.record(form) for form in FORMS}
+    recordings = {form: env.record(form) for form in FORMS}
     return {form: as_input(recording) for form, recording in recordings.items() if recording}
 
 
@@ -67,9 +67,9 @@ def main():
             print(f"skipped: needs {tool}")
             return SKIP
     with tempfile.TemporaryDirectory(prefix="recordings.") as top:
-        scene = Scene(None, pathlib.Path(os.path.realpath(top)))
-        scene.build(ID, RUN_MS)
-        recordings = record(scene)
+        env = Env(None, pathlib.Path(os.path.realpath(top)))
+        env.build(ID, RUN_MS)
+        recordings = record(env)
         if "default" not in recordings:
             print("skipped: perf may not record here")
             return SKIP
@@ -78,11 +78,11 @@ def main():
         for form, data in recordings.items():
             assert len(data) <= INPUT_MAX, f"{form}: {len(data)} bytes are more than the reader is given"
             print(f"{form}: {len(data)} bytes")
-            inputs.append(scene.top / f"{form}.input")
+            inputs.append(env.top / f"{form}.input")
             inputs[-1].write_bytes(data)
         print(f"seed {arguments.seed}, {arguments.mutants} mutants of each of {len(inputs)} forms", flush=True)
         passed = survives(os.path.realpath(arguments.program), inputs, ["-m", str(arguments.mutants), "-s", str(arguments.seed)],
-                          scene.top, 60 + len(inputs) * arguments.mutants / 100)
+                          env.top, 60 + len(inputs) * arguments.mutants / 100)
     return 0 if passed else 1
 
 

@@ -9,21 +9,21 @@ import pytest
 import tools
 
 sys.path.insert(0, str(tools.ROOT / "tests/unit"))
-from bidctl_scene import Scene, server  # noqa: E402
-from check_together import check_afterwards, perfs_name, together  # noqa: E402
+from bidctl_env import Env, server  # noqa: E402
+from check_concurrent import check_afterwards, perfs_name, together  # noqa: E402
 
 SECONDS = 600 if os.environ.get("BIDFS_FULL") else 8
 
 
 @pytest.mark.limit(SECONDS + 90)
 def test_concurrent_perf_bidctl_and_readers_stay_consistent(mount, mode, place):
-    for name in ("built", "scene"):
+    for name in ("built", "env"):
         (place / name).mkdir()
-    scene = Scene(tools.BIDCTL, place / "built", place / "scene")
-    with server(scene) as url:
-        view = mount(f"url={url}", on=scene.store)
+    env = Env(tools.BIDCTL, place / "built", place / "env")
+    with server(env) as url:
+        view = mount(f"url={url}", on=env.store)
         names = [lambda ident: perfs_name(view.path, ident), view.artifact, view.elf_file]
-        right = together(scene, shutil.which("perf"), SECONDS, url, caches=[view.path],
+        right = together(env, shutil.which("perf"), SECONDS, url, caches=[view.path],
                          readers={f"mount-{number}": lambda g, ident: g.choice(names)(ident) for number in range(2)})
         view.unmount()
-    check_afterwards(scene, right)
+    check_afterwards(env, right)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run the cases of a program that tests bidctl, each in a scene of its own, and count them.
+"""Run the cases of a program that tests bidctl, each in a new environment, and count them.
 
 usage: check_SOMETHING.py BIDCTL [--no-fetch] [CASE...]
 """
@@ -33,11 +33,11 @@ def choose(functions, arguments, fetching, without_fetch):
     return [case for case in cases if not arguments.case or case.__name__ in arguments.case]
 
 
-def run_one(case, make_scene):
+def run_one(case, make_env):
     """Run a case; return whether it passed or was skipped."""
     begun = time.monotonic()
     try:
-        case(make_scene())
+        case(make_env())
         print(f"ok {case.__name__} ({time.monotonic() - begun:.1f} s)", flush=True)
     except Skip as reason:
         print(f"skipped {case.__name__}: {reason}", flush=True)
@@ -47,10 +47,10 @@ def run_one(case, make_scene):
     return True
 
 
-def main(functions, scene, tools=("cc", "objcopy"), fetching=(), without_fetch=(), own_programs=False):
+def main(functions, env, tools=("cc", "objcopy"), fetching=(), without_fetch=(), own_programs=False):
     """
-    Run all functions whose names begin with case_. @scene(bidctl, built, directory) makes the scene of a case. All cases share the
-    programs compiled into @built, unless they change them (@own_programs). Cases of @fetching need a bidctl that can fetch, and
+    Run all functions whose names begin with case_. @env(bidctl, built, directory) makes the environment of a case. All cases share
+    the programs compiled into @built, unless they change them (@own_programs). Cases of @fetching need a bidctl that can fetch, and
     those of @without_fetch one that cannot. End the program.
     """
     parser = argparse.ArgumentParser(usage=__doc__.splitlines()[-1])
@@ -71,6 +71,6 @@ def main(functions, scene, tools=("cc", "objcopy"), fetching=(), without_fetch=(
             built = directory / "built" if own_programs else directory.parent / "built"
             directory.mkdir()
             built.mkdir(exist_ok=True)
-            failed += not run_one(case, functools.partial(scene, os.path.realpath(arguments.bidctl), built, directory))
+            failed += not run_one(case, functools.partial(env, os.path.realpath(arguments.bidctl), built, directory))
     print(f"{len(cases) - failed} of {len(cases)} cases passed")
     sys.exit(1 if failed or not cases else 0)

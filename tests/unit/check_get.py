@@ -15,74 +15,74 @@ import signal
 import subprocess
 
 import cases
-from bidctl_scene import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, asked, divide,
-                          interrupted, server)
+from bidctl_env import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, ERROR, USAGE, Env, request_count, divide,
+                        interrupted, server)
 
 
-def case_get_prints_the_stored_path(scene):
-    scene.on_store("add", scene.one, scene.stripped)
-    stored = scene.store / str(scene.one)[1:] / ID_ONE / "elf"
+def case_get_prints_the_stored_path(env):
+    env.on_store("add", env.one, env.stripped)
+    stored = env.store / str(env.one)[1:] / ID_ONE / "elf"
     for kind in ("elf", "executable", "debuginfo"):
-        assert scene.on_store("get", ID_ONE, kind).stdout == f"{stored}\n"
-    assert scene.on_store("get", ID_ONE).stdout == f"{stored}\n", "debuginfo is the default"
-    assert scene.row("get", ID_ONE) == {
+        assert env.on_store("get", ID_ONE, kind).stdout == f"{stored}\n"
+    assert env.on_store("get", ID_ONE).stdout == f"{stored}\n", "debuginfo is the default"
+    assert env.row("get", ID_ONE) == {
         "id": ID_ONE, "kind": "debuginfo", "name": None, "state": "here", "served_as": "elf", "file": str(stored),
         "size": stored.stat().st_size, "reason": None, "servers": []}
-    scene.one_error("get", ID_NOT_STORED, "--offline", status=REFUSED, has="no server is asked with '--offline'")
-    scene.one_error("get", ID_ONE, "kallsyms", status=REFUSED, has="no server has this kind")
-    failed = scene.row("get", ID_NOT_STORED, "--offline", status=REFUSED)
+    env.one_error("get", ID_NOT_STORED, "--offline", status=REFUSED, has="no server is asked with '--offline'")
+    env.one_error("get", ID_ONE, "kallsyms", status=REFUSED, has="no server has this kind")
+    failed = env.row("get", ID_NOT_STORED, "--offline", status=REFUSED)
     assert (failed["id"], failed["kind"], failed["servers"]) == (ID_NOT_STORED, "debuginfo", []), failed
     # a wrong file is not served, whatever its name
     stored.unlink()
-    shutil.copy(scene.two, stored)
-    done = scene.on_store("get", ID_ONE, "elf", "--offline", status=REFUSED)
+    shutil.copy(env.two, stored)
+    done = env.on_store("get", ID_ONE, "elf", "--offline", status=REFUSED)
     assert done.stdout == "" and "does not carry this build-id" in done.stderr, done.stderr
 
 
-def case_get_finds_files_of_a_read_only_store(scene):
-    scene.on_store("add", scene.one)
-    shutil.rmtree(scene.store / ".bidfs")
-    scene.store.chmod(0o555)
+def case_get_finds_files_of_a_read_only_store(env):
+    env.on_store("add", env.one)
+    shutil.rmtree(env.store / ".bidfs")
+    env.store.chmod(0o555)
     try:
         if os.geteuid() == 0:
             # another user, because modes do not limit root
-            command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", scene.bidctl]
-            for parent in (scene.store.parent, scene.store.parent.parent):
+            command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", env.bidctl]
+            for parent in (env.store.parent, env.store.parent.parent):
                 parent.chmod(0o755)
         else:
-            command = [scene.bidctl]
-        run = functools.partial(subprocess.run, env=scene.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        done = run([*command, "-s", scene.store, "get", ID_ONE], check=True)
+            command = [env.bidctl]
+        run = functools.partial(subprocess.run, env=env.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        done = run([*command, "-s", env.store, "get", ID_ONE], check=True)
         assert done.stdout.endswith(f"/{ID_ONE}/elf\n") and done.stderr == "", done
-        done = run([*command, "-s", scene.store, "add", scene.two], check=False)
-        wanted = f"permission denied: '{scene.store}': let its owner give you the rights, or name another store"
-        assert done.returncode == TROUBLE and done.stderr == f"bidctl: error: {wanted}\n", done
+        done = run([*command, "-s", env.store, "add", env.two], check=False)
+        wanted = f"permission denied: '{env.store}': let its owner give you the rights, or name another store"
+        assert done.returncode == ERROR and done.stderr == f"bidctl: error: {wanted}\n", done
     finally:
-        scene.store.chmod(0o755)
+        env.store.chmod(0o755)
 
 
-def case_get_cannot_download_into_a_read_only_store(scene):
+def case_get_cannot_download_into_a_read_only_store(env):
     """With servers in the environment, an artifact that is not stored is unknown rather than absent; no server gets a request."""
-    scene.on_store("add", scene.one)
-    shutil.rmtree(scene.store / ".bidfs")
-    scene.store.chmod(0o555)
-    for parent in (scene.store.parent, scene.store.parent.parent):
+    env.on_store("add", env.one)
+    shutil.rmtree(env.store / ".bidfs")
+    env.store.chmod(0o555)
+    for parent in (env.store.parent, env.store.parent.parent):
         parent.chmod(0o755)
     other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
 
     def run(*arguments, status, lines="", urls=""):
-        done = subprocess.run([*other, scene.bidctl, "-s", scene.store, "get", *arguments], input=lines, text=True,
-                              env=scene.environment | {"DEBUGINFOD_URLS": urls}, capture_output=True, check=False, timeout=TIMEOUT)
+        done = subprocess.run([*other, env.bidctl, "-s", env.store, "get", *arguments], input=lines, text=True,
+                              env=env.environment | {"DEBUGINFOD_URLS": urls}, capture_output=True, check=False, timeout=TIMEOUT)
         divide(done)
         assert done.returncode == status and done.stderr.count("\n") <= 1, done
         return done
 
     try:
         for url, urls in ("--url=http://127.0.0.1:1", ""), ("--json", "http://127.0.0.1:1"):
-            done = run(ID_FAR, url, urls=urls, status=TROUBLE)
+            done = run(ID_FAR, url, urls=urls, status=ERROR)
             assert "no server is asked, as the store cannot be written" in done.stderr, done
-            done = run("-", url, urls=urls, lines=f"{ID_ONE}\n{ID_FAR}\n{ID_TWO}\n", status=TROUBLE)
-            assert done.stderr == f"bidctl: error: the store cannot be written, so no server is asked: '{scene.store}'\n", done
+            done = run("-", url, urls=urls, lines=f"{ID_ONE}\n{ID_FAR}\n{ID_TWO}\n", status=ERROR)
+            assert done.stderr == f"bidctl: error: the store cannot be written, so no server is asked: '{env.store}'\n", done
             assert "absent" not in done.stdout.replace("absent 0", "").replace('"absent":0', ""), done
             assert done.stdout.count("nobody was asked") == 4, done
             # stored files are served
@@ -92,88 +92,88 @@ def case_get_cannot_download_into_a_read_only_store(scene):
             assert "no such artifact in the store" in run(ID_FAR, *arguments, status=REFUSED).stderr
             assert "absent 2" in run("-", *arguments, lines=f"{ID_FAR}\n", status=REFUSED).stdout
     finally:
-        scene.store.chmod(0o755)
+        env.store.chmod(0o755)
 
 
-def case_get_accepts_debuginfo_without_dwarf(scene):
+def case_get_accepts_debuginfo_without_dwarf(env):
     """The file has the id and no debug information: it is not reported as another build."""
-    with server(scene) as url:
-        bare = scene.home / "served" / ID_NOT_STORED / "debuginfo"
-        shutil.copy(scene.stripped, bare)
-        done = scene.on_store("get", f"--url={url}", ID_NOT_STORED, status=REFUSED)
+    with server(env) as url:
+        bare = env.home / "served" / ID_NOT_STORED / "debuginfo"
+        shutil.copy(env.stripped, bare)
+        done = env.on_store("get", f"--url={url}", ID_NOT_STORED, status=REFUSED)
     assert "no server delivered what was asked for" in done.stderr and "without debug sections" in done.stderr, done
     assert "carry" not in done.stderr and done.stdout == "", done
 
 
-def case_get_replaces_a_stripped_debug_file(scene):
+def case_get_replaces_a_stripped_debug_file(env):
     """A debug file with neither DWARF nor symbols is served only if no server has a better one."""
-    local = scene.store / "usr/bin/stripped" / ID_NOT_STORED / "debug"
+    local = env.store / "usr/bin/stripped" / ID_NOT_STORED / "debug"
     local.parent.mkdir(parents=True)
-    subprocess.run(["objcopy", "--only-keep-debug", scene.stripped, local], check=True, timeout=TIMEOUT)
-    link = scene.store / ".build-id" / ID_NOT_STORED[:2] / ID_NOT_STORED[2:]
+    subprocess.run(["objcopy", "--only-keep-debug", env.stripped, local], check=True, timeout=TIMEOUT)
+    link = env.store / ".build-id" / ID_NOT_STORED[:2] / ID_NOT_STORED[2:]
     link.parent.mkdir(parents=True)
     link.symlink_to(f"../../usr/bin/stripped/{ID_NOT_STORED}")
-    assert scene.on_store("get", ID_NOT_STORED).stdout == f"{local}\n"
-    with server(scene) as url:
-        better = scene.home / "served" / ID_NOT_STORED / "debuginfo"
-        better.rename(scene.home / "better")
-        assert scene.on_store("get", f"--url={url}", ID_NOT_STORED).stdout == f"{local}\n"
-        requests = asked(url)
-        assert scene.on_store("get", f"--url={url}", ID_NOT_STORED).stdout == f"{local}\n"
-        assert asked(url) == requests, "the servers' 404 is remembered"
-        (scene.home / "better").rename(better)
-        found = scene.on_store("get", f"--url={url}", "--refresh", ID_NOT_STORED).stdout.rstrip("\n")
+    assert env.on_store("get", ID_NOT_STORED).stdout == f"{local}\n"
+    with server(env) as url:
+        better = env.home / "served" / ID_NOT_STORED / "debuginfo"
+        better.rename(env.home / "better")
+        assert env.on_store("get", f"--url={url}", ID_NOT_STORED).stdout == f"{local}\n"
+        requests = request_count(url)
+        assert env.on_store("get", f"--url={url}", ID_NOT_STORED).stdout == f"{local}\n"
+        assert request_count(url) == requests, "the servers' 404 is remembered"
+        (env.home / "better").rename(better)
+        found = env.on_store("get", f"--url={url}", "--refresh", ID_NOT_STORED).stdout.rstrip("\n")
         assert pathlib.Path(found).read_bytes() == better.read_bytes()
-    assert scene.on_store("get", ID_NOT_STORED).stdout == f"{found}\n"
+    assert env.on_store("get", ID_NOT_STORED).stdout == f"{found}\n"
 
 
-def case_get_downloads_a_missing_file(scene):
-    with server(scene) as url:
-        done = scene.on_store("get", f"--url={url}", ID_NOT_STORED)
+def case_get_downloads_a_missing_file(env):
+    with server(env) as url:
+        done = env.on_store("get", f"--url={url}", ID_NOT_STORED)
         path = pathlib.Path(done.stdout.rstrip("\n"))
-        assert done.stderr == "" and path.is_relative_to(scene.store), done
-        assert path.read_bytes() == (scene.home / "served" / ID_NOT_STORED / "debuginfo").read_bytes()
-        before = asked(url)
-        assert scene.on_store("get", f"--url={url}", ID_NOT_STORED[:9]).stdout == done.stdout, "fetched: now it can be abbreviated"
-        assert asked(url) == before, "it was asked for again"
+        assert done.stderr == "" and path.is_relative_to(env.store), done
+        assert path.read_bytes() == (env.home / "served" / ID_NOT_STORED / "debuginfo").read_bytes()
+        before = request_count(url)
+        assert env.on_store("get", f"--url={url}", ID_NOT_STORED[:9]).stdout == done.stdout, "fetched: now it can be abbreviated"
+        assert request_count(url) == before, "it was asked for again"
         # several servers from the environment
-        done = scene.on_store("get", ID_NOT_STORED, "elf", DEBUGINFOD_URLS=f"http://127.0.0.1:1 {url}")
-        assert done.stderr == "" and pathlib.Path(done.stdout.rstrip("\n")).read_bytes() == scene.stripped.read_bytes(), done
-    assert scene.row("show", ID_NOT_STORED)["artifacts"]["debuginfo"]["how"] == "fetched"
+        done = env.on_store("get", ID_NOT_STORED, "elf", DEBUGINFOD_URLS=f"http://127.0.0.1:1 {url}")
+        assert done.stderr == "" and pathlib.Path(done.stdout.rstrip("\n")).read_bytes() == env.stripped.read_bytes(), done
+    assert env.row("show", ID_NOT_STORED)["artifacts"]["debuginfo"]["how"] == "fetched"
 
 
-def case_get_refuses_changed_bytes(scene):
+def case_get_refuses_changed_bytes(env):
     """
     A valid file with other bytes than the first download of its id is refused, and the message names the option that accepts it.
     """
-    with server(scene) as url:
-        scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf")
-        scene.on_store("gc", "--cache-size=1")
-        served = scene.home / "served" / ID_NOT_STORED / "executable"
+    with server(env) as url:
+        env.on_store("get", f"--url={url}", ID_NOT_STORED, "elf")
+        env.on_store("gc", "--cache-size=1")
+        served = env.home / "served" / ID_NOT_STORED / "executable"
         served.write_bytes(served.read_bytes() + bytes(16))
-        done = scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf", status=REFUSED)
+        done = env.on_store("get", f"--url={url}", ID_NOT_STORED, "elf", status=REFUSED)
         assert "other bytes than were fetched first" in done.stderr.splitlines()[0], done
         assert "'--accept' takes" in done.stderr.splitlines()[-1] and done.stderr.count("\n") == 2, done
-        path = scene.on_store("get", f"--url={url}", "--accept", ID_NOT_STORED, "elf").stdout.rstrip("\n")
+        path = env.on_store("get", f"--url={url}", "--accept", ID_NOT_STORED, "elf").stdout.rstrip("\n")
         assert pathlib.Path(path).read_bytes() == served.read_bytes()
 
 
-def case_get_names_an_unused_headers_file(scene):
+def case_get_names_an_unused_headers_file(env):
     """The message has the reason and the remedy, and nothing of the file's content."""
-    path = scene.home / "headers"
-    with server(scene) as url:
+    path = env.home / "headers"
+    with server(env) as url:
         def warnings(where=path, mode=0o600, text=b"X-Key: secret\n"):
             path.write_bytes(text)
             path.chmod(mode)
-            done = scene.on_store("get", "--refresh", f"--url={url}", ID_NOT_STORED, "elf", DEBUGINFOD_HEADERS_FILE=str(where))
+            done = env.on_store("get", "--refresh", f"--url={url}", ID_NOT_STORED, "elf", DEBUGINFOD_HEADERS_FILE=str(where))
             assert "secret" not in done.stderr and done.stderr.count(str(where)) == done.stderr.count("\n"), done
             return done.stderr
 
         assert warnings() == ""
         assert "others may write it" in warnings(mode=0o602) and "'chmod o-w'" in warnings(mode=0o602)
         assert "others can read" in warnings(mode=0o644) and "'chmod go-r'" in warnings(mode=0o644)
-        assert "no regular file" in warnings(scene.home) and "put them into one" in warnings(scene.home)
-        assert "No such file" in warnings(scene.home / "none") and "name a file" in warnings(scene.home / "none")
+        assert "no regular file" in warnings(env.home) and "put them into one" in warnings(env.home)
+        assert "No such file" in warnings(env.home / "none") and "name a file" in warnings(env.home / "none")
         text = warnings(text=b"X: secret\n" * 8192)
         assert "larger than 64 KiB" in text and "shorten it" in text, text
         assert "no text" in warnings(text=b"X: secret\0\n")
@@ -184,34 +184,34 @@ def case_get_names_an_unused_headers_file(scene):
             assert "another user's file" in warnings() and "'chown' it" in warnings()
 
 
-def case_get_failure_has_a_line_per_server(scene):
+def case_get_failure_has_a_line_per_server(env):
     """Each server has its line, and the exit status distinguishes absent from unknown."""
-    with server(scene, "absent") as no, server(scene, "wrong-id:" + str(scene.one)) as wrong:
-        done = scene.on_store("get", f"--url={no}", ID_FAR, status=REFUSED)
+    with server(env, "absent") as no, server(env, "wrong-id:" + str(env.one)) as wrong:
+        done = env.on_store("get", f"--url={no}", ID_FAR, status=REFUSED)
         assert done.stderr.count("\n") == 2 and f"server '{no}" in done.stderr and "absent" in done.stderr, done.stderr
-        done = scene.on_store("get", f"--url={no}", "--url=http://127.0.0.1:1", ID_FAR, status=TROUBLE)
+        done = env.on_store("get", f"--url={no}", "--url=http://127.0.0.1:1", ID_FAR, status=ERROR)
         assert done.stderr.count("\n") == 3 and "unreachable" in done.stderr and "could not be asked" in done.stderr, done.stderr
-        failed = scene.row("get", f"--url={no}", f"--url={wrong}", ID_NOT_STORED, "elf", status=REFUSED)
+        failed = env.row("get", f"--url={no}", f"--url={wrong}", ID_NOT_STORED, "elf", status=REFUSED)
         assert [answer["state"] for answer in failed["servers"]] == ["absent", "rejected"], failed
         assert failed["servers"][0]["server"].startswith(no), failed
-        scene.one_error("get", f"--url={no}", ID_FAR[:10], status=REFUSED, has="no such build-id in the store")
-    assert scene.files() == [], "something was left behind"
+        env.one_error("get", f"--url={no}", ID_FAR[:10], status=REFUSED, has="no such build-id in the store")
+    assert env.files() == [], "something was left behind"
     # libdebuginfod shares the list, and takes URLs of other kinds too
-    done = scene.on_store("get", ID_FAR, status=REFUSED, DEBUGINFOD_URLS="gopher://a")
+    done = env.on_store("get", ID_FAR, status=REFUSED, DEBUGINFOD_URLS="gopher://a")
     assert "warning: " in done.stderr and "gopher://a" in done.stderr and "no server is configured" in done.stderr, done.stderr
 
 
-def case_get_ends_on_interrupt(scene):
+def case_get_ends_on_interrupt(env):
     for caught in (signal.SIGINT, signal.SIGTERM):
-        with server(scene, "slow:200") as url:
-            assert interrupted(scene, url, "get", f"--url={url}", ID_NOT_STORED, caught=caught) == ""
-    assert scene.files() == [] and scene.on_store("list").stdout == ""
+        with server(env, "slow:200") as url:
+            assert interrupted(env, url, "get", f"--url={url}", ID_NOT_STORED, caught=caught) == ""
+    assert env.files() == [] and env.on_store("list").stdout == ""
 
 
-def case_get_draws_progress(scene):
-    size = scene.stripped.stat().st_size
-    with server(scene, f"slow:{size}") as url:
-        status, text = scene.on_terminal("get", "-s", scene.store, f"--url={url}", ID_NOT_STORED, "elf", columns=70)
+def case_get_draws_progress(env):
+    size = env.stripped.stat().st_size
+    with server(env, f"slow:{size}") as url:
+        status, text = env.on_terminal("get", "-s", env.store, f"--url={url}", ID_NOT_STORED, "elf", columns=70)
     # the progress line is erased, and the path is the last output
     *drawn, last = text.split("\r\033[K") if "\r\033[K" in text else [text]
     assert status == DONE and last.strip().endswith("/elf"), text
@@ -220,18 +220,18 @@ def case_get_draws_progress(scene):
     assert all(len(line) < 70 for line in lines), lines
 
 
-def case_bad_url_is_refused(scene):
+def case_bad_url_is_refused(env):
     for url in ("ftp://127.0.0.1", "ftp://user:secret@127.0.0.1"):
-        scene.one_error("get", f"--url={url}", ID_ONE, status=USAGE, has="'ftp://127.0.0.1'")
+        env.one_error("get", f"--url={url}", ID_ONE, status=USAGE, has="'ftp://127.0.0.1'")
 
 
-def case_build_without_fetching_reports_it(scene):
-    scene.one_error("get", ID_NOT_STORED, "--url=http://127.0.0.1:1", status=USAGE, has="without fetching")
-    scene.one_error("get", ID_NOT_STORED, status=REFUSED, has="without fetching")
+def case_build_without_fetching_reports_it(env):
+    env.one_error("get", ID_NOT_STORED, "--url=http://127.0.0.1:1", status=USAGE, has="without fetching")
+    env.one_error("get", ID_NOT_STORED, status=REFUSED, has="without fetching")
 
 
 if __name__ == "__main__":
-    cases.main(globals(), Scene, without_fetch=[case_build_without_fetching_reports_it],
+    cases.main(globals(), Env, without_fetch=[case_build_without_fetching_reports_it],
                fetching=[case_bad_url_is_refused, case_get_downloads_a_missing_file,
                          case_get_cannot_download_into_a_read_only_store,
                          case_get_accepts_debuginfo_without_dwarf, case_get_replaces_a_stripped_debug_file,

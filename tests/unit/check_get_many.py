@@ -13,27 +13,27 @@ import signal
 import subprocess
 import time
 
-from bidctl_scene import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, asked, build,
-                          divide, read_json, server, stats)
+from bidctl_env import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, ERROR, USAGE, Env, request_count, build,
+                        divide, read_json, server, stats)
 from cases import main, need
 from check_add_perf_data import ID_GONE, Recording
 
 COUNTS = ("here", "added", "fetched", "absent", "refused", "failed", "interrupted")
 
 
-def serve(scene, *paths):
-    """Let the server of the scene have these programs, too."""
+def serve(env, *paths):
+    """Let the server have these programs, too."""
     for path, build_id in paths:
-        root = scene.home / "served" / build_id
+        root = env.home / "served" / build_id
         root.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, root / "executable")
         subprocess.run(["objcopy", "--only-keep-debug", path, root / "debuginfo"], check=True, timeout=TIMEOUT)
 
 
-def get(scene, *arguments, status=DONE, lines=None):
+def get(env, *arguments, status=DONE, lines=None):
     """Return the results {(id, kind): item}, and the whole JSON."""
-    command = [scene.bidctl, "--json", "--store", scene.store, "get", *map(str, arguments)]
-    done = subprocess.run(command, env=scene.environment, input=lines or "", capture_output=True, text=True, timeout=TIMEOUT,
+    command = [env.bidctl, "--json", "--store", env.store, "get", *map(str, arguments)]
+    done = subprocess.run(command, env=env.environment, input=lines or "", capture_output=True, text=True, timeout=TIMEOUT,
                           check=False)
     assert status in (None, done.returncode), (done.returncode, done.stdout, done.stderr)
     value = read_json(done.stdout)
@@ -48,7 +48,7 @@ def states(items):
     return {key: item["state"] for key, item in items.items()}
 
 
-def case_wrong_usage_is_refused(scene):
+def case_wrong_usage_is_refused(env):
     for arguments, has in (
             (["get"], "ID"),
             (["get", "--core=a", "--perf-data=b"], "together"),
@@ -57,166 +57,166 @@ def case_wrong_usage_is_refused(scene):
             (["get", "--core=a", "elf", "more"], "'more'"),
             (["get", "--core=a", "source"], "'source'"),
             (["get", "-", "no-kind"], "'no-kind'"),
-            (["add", "--core=a", scene.one], "'--core'"),
+            (["add", "--core=a", env.one], "'--core'"),
     ):
-        scene.one_error(*arguments, status=USAGE, has=has)
+        env.one_error(*arguments, status=USAGE, has=has)
 
 
-def case_offline_list_finds_stored_files(scene):
-    scene.on_store("add", scene.one)
-    items, found = get(scene, "-", "--offline", lines=f"{ID_ONE} /usr/bin/one\n\n{ID_FAR}\n{ID_ONE}\n", status=REFUSED)
+def case_offline_list_finds_stored_files(env):
+    env.on_store("add", env.one)
+    items, found = get(env, "-", "--offline", lines=f"{ID_ONE} /usr/bin/one\n\n{ID_FAR}\n{ID_ONE}\n", status=REFUSED)
     assert states(items) == {(ID_ONE, "debuginfo"): "here", (ID_ONE, "elf"): "here", (ID_FAR, "debuginfo"): "absent",
                              (ID_FAR, "elf"): "absent"}, items
     assert found["needed"] == 4 and items[ID_FAR, "elf"]["path"] is None and "--offline" in items[ID_FAR, "elf"]["reason"], found
     assert items[ID_ONE, "elf"]["path"] == "/usr/bin/one" and items[ID_ONE, "elf"]["reason"] is None
-    items, found = get(scene, "-", "elf", "--offline", lines=f"{ID_ONE}\n{ID_ONE.upper()}\n")
+    items, found = get(env, "-", "elf", "--offline", lines=f"{ID_ONE}\n{ID_ONE.upper()}\n")
     assert states(items) == {(ID_ONE, "elf"): "here"}, "in capitals it is the same"
-    assert get(scene, "-", "--offline")[1]["needed"] == 0
+    assert get(env, "-", "--offline")[1]["needed"] == 0
 
 
-def case_bad_lines_are_reported_alone(scene):
+def case_bad_lines_are_reported_alone(env):
     """The other lines are processed."""
-    scene.on_store("add", scene.one)
+    env.on_store("add", env.one)
     lines = f"NONSENSE\n{ID_ONE} /usr/bin/one\nmore of it\n{ID_FAR}\n??\n"
     for command in (["get", "-", "elf", "--offline"], ["missing"]):
-        done = subprocess.run([scene.bidctl, "-s", scene.store, *command], env=scene.environment, input=lines, capture_output=True,
+        done = subprocess.run([env.bidctl, "-s", env.store, *command], env=env.environment, input=lines, capture_output=True,
                               text=True, timeout=TIMEOUT, check=False)
         assert done.returncode == USAGE and ID_FAR in done.stdout and f"{ID_ONE}\telf\tabsent" not in done.stdout, done
         assert "line 1: 'NONSENSE'" in done.stderr and "2 more lines" in done.stderr and "more of it" not in done.stderr, done
 
 
-def case_list_downloads_missing_files(scene):
-    serve(scene, (scene.far, ID_FAR))
-    scene.on_store("add", scene.one)
-    with server(scene) as url:
-        items, found = get(scene, "-", f"--url={url}", lines=f"{ID_ONE}\n{ID_NOT_STORED}\n{ID_FAR}\n{ID_GONE}\n", status=REFUSED)
+def case_list_downloads_missing_files(env):
+    serve(env, (env.far, ID_FAR))
+    env.on_store("add", env.one)
+    with server(env) as url:
+        items, found = get(env, "-", f"--url={url}", lines=f"{ID_ONE}\n{ID_NOT_STORED}\n{ID_FAR}\n{ID_GONE}\n", status=REFUSED)
         assert found["fetched"] == 4 and found["here"] == 2 and found["absent"] == 2, found
-        assert found["received"] == sum(path.stat().st_size for path in (scene.home / "served").rglob("*") if path.is_file()), found
+        assert found["received"] == sum(path.stat().st_size for path in (env.home / "served").rglob("*") if path.is_file()), found
         assert items[ID_GONE, "elf"]["reason"] == f"{url}: HTTP 404", items
-        assert items[ID_FAR, "elf"]["received"] == scene.far.stat().st_size, items
-        assert asked(url) == 6, "what is here costs nothing"
+        assert items[ID_FAR, "elf"]["received"] == env.far.stat().st_size, items
+        assert request_count(url) == 6, "what is here costs nothing"
         # again: stored files need no request, and absent ones get another
-        items, found = get(scene, "-", f"--url={url}", lines=f"{ID_ONE}\n{ID_NOT_STORED}\n{ID_FAR}\n")
-        assert found["here"] == found["needed"] == 6 and asked(url) == 6, found
+        items, found = get(env, "-", f"--url={url}", lines=f"{ID_ONE}\n{ID_NOT_STORED}\n{ID_FAR}\n")
+        assert found["here"] == found["needed"] == 6 and request_count(url) == 6, found
     # the readable output
-    done = subprocess.run([scene.bidctl, "-s", scene.store, "get", "-", "--offline"], env=scene.environment,
+    done = subprocess.run([env.bidctl, "-s", env.store, "get", "-", "--offline"], env=env.environment,
                           input=f"{ID_ONE}\n{ID_TWO}\n", capture_output=True, text=True, timeout=TIMEOUT, check=False)
     lines = divide(done).stdout.splitlines()
     rows = [line.split("\t")[:4] for line in lines[:-1]]
-    stored = scene.on_store("get", "--offline", ID_ONE, "elf").stdout.strip()
+    stored = env.on_store("get", "--offline", ID_ONE, "elf").stdout.strip()
     assert rows == [[ID_ONE, "debuginfo", "here", stored], [ID_ONE, "elf", "here", stored], [ID_TWO, "debuginfo", "absent", "-"],
                     [ID_TWO, "elf", "absent", "-"]], done
     assert lines[-1] == "needed 4, here 2, added 0, fetched 0, absent 2, refused 0, failed 0, interrupted 0, unidentified 0", done
 
 
-def case_list_reports_outage_and_absence_apart(scene):
-    with server(scene, f"wrong-id:{scene.one}") as url:
-        items, _ = get(scene, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n", status=REFUSED)
+def case_list_reports_outage_and_absence_apart(env):
+    with server(env, f"wrong-id:{env.one}") as url:
+        items, _ = get(env, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n", status=REFUSED)
         assert items[ID_NOT_STORED, "elf"]["state"] == "refused" and ID_ONE in items[ID_NOT_STORED, "elf"]["reason"], items
-    items, found = get(scene, "-", "--url=http://127.0.0.1:1", lines=f"{ID_FAR}\n", status=TROUBLE)
+    items, found = get(env, "-", "--url=http://127.0.0.1:1", lines=f"{ID_FAR}\n", status=ERROR)
     assert found["failed"] == 2 and "127.0.0.1:1" in items[ID_FAR, "elf"]["reason"], items
     # a server without the file is not the reason while another server is unreachable
-    with server(scene, "absent") as url:
-        items, _ = get(scene, "-", "elf", "--url=http://127.0.0.1:1", f"--url={url}", lines=f"{ID_FAR}\n", status=TROUBLE)
+    with server(env, "absent") as url:
+        items, _ = get(env, "-", "elf", "--url=http://127.0.0.1:1", f"--url={url}", lines=f"{ID_FAR}\n", status=ERROR)
         assert "127.0.0.1:1" in items[ID_FAR, "elf"]["reason"], items
 
 
-def case_list_refuses_changed_bytes(scene):
+def case_list_refuses_changed_bytes(env):
     """Other bytes than the first download of the id: the message names the option that accepts them."""
-    with server(scene) as url:
-        get(scene, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n")
-        scene.on_store("gc", "--cache-size=1")
-        served = scene.home / "served" / ID_NOT_STORED / "executable"
+    with server(env) as url:
+        get(env, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n")
+        env.on_store("gc", "--cache-size=1")
+        served = env.home / "served" / ID_NOT_STORED / "executable"
         served.write_bytes(served.read_bytes() + bytes(16))
-        items, _ = get(scene, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n{ID_FAR}\n", status=REFUSED)
+        items, _ = get(env, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n{ID_FAR}\n", status=REFUSED)
         why = items[ID_NOT_STORED, "elf"]["reason"]
         assert items[ID_NOT_STORED, "elf"]["state"] == "refused" and why.endswith("; '--accept' takes them"), items
         assert "--accept" not in items[ID_FAR, "elf"]["reason"], items
-        items, _ = get(scene, "-", "elf", "--accept", f"--url={url}", lines=f"{ID_NOT_STORED}\n")
+        items, _ = get(env, "-", "elf", "--accept", f"--url={url}", lines=f"{ID_NOT_STORED}\n")
         assert states(items) == {(ID_NOT_STORED, "elf"): "fetched"}, items
 
 
-def case_dwz_file_is_downloaded_with_debuginfo(scene):
+def case_dwz_file_is_downloaded_with_debuginfo(env):
     """Debug information that refers to another file (dwz -m) is useless without it."""
-    serve(scene, (scene.far, ID_FAR), (scene.two, ID_TWO))
-    (scene.home / "link").write_bytes(b"common.debug\0" + bytes.fromhex(ID_TWO))
-    subprocess.run(["objcopy", "--add-section", f".gnu_debugaltlink={scene.home}/link",
-                    scene.home / "served" / ID_FAR / "debuginfo"], check=True, timeout=TIMEOUT)
-    with server(scene) as url:
-        items, _ = get(scene, "-", f"--url={url}", lines=f"{ID_FAR} /usr/bin/far\n{ID_FAR}\n")
+    serve(env, (env.far, ID_FAR), (env.two, ID_TWO))
+    (env.home / "link").write_bytes(b"common.debug\0" + bytes.fromhex(ID_TWO))
+    subprocess.run(["objcopy", "--add-section", f".gnu_debugaltlink={env.home}/link",
+                    env.home / "served" / ID_FAR / "debuginfo"], check=True, timeout=TIMEOUT)
+    with server(env) as url:
+        items, _ = get(env, "-", f"--url={url}", lines=f"{ID_FAR} /usr/bin/far\n{ID_FAR}\n")
         assert states(items) == {(ID_FAR, "debuginfo"): "fetched", (ID_FAR, "elf"): "fetched", (ID_TWO, "debuginfo"): "fetched"}
-        assert items[ID_TWO, "debuginfo"]["path"] == "/usr/bin/far" and asked(url) == 3, items
-        items, _ = get(scene, "-", "debuginfo", f"--url={url}", lines=f"{ID_FAR}\n{ID_TWO}\n")
-        assert len(items) == 2 and set(states(items).values()) == {"here"} and asked(url) == 3, items
+        assert items[ID_TWO, "debuginfo"]["path"] == "/usr/bin/far" and request_count(url) == 3, items
+        items, _ = get(env, "-", "debuginfo", f"--url={url}", lines=f"{ID_FAR}\n{ID_TWO}\n")
+        assert len(items) == 2 and set(states(items).values()) == {"here"} and request_count(url) == 3, items
         # debug information that was stored without it, and one alone
-        scene.on_store("remove", ID_TWO)
-        done = scene.on_store("get", f"--url={url}", ID_FAR)
-        assert done.stderr == "" and done.stdout.count("\n") == 1 and asked(url) == 4, done
-        assert scene.row("show", ID_TWO)["artifacts"]["debuginfo"]["how"] == "fetched"
+        env.on_store("remove", ID_TWO)
+        done = env.on_store("get", f"--url={url}", ID_FAR)
+        assert done.stderr == "" and done.stdout.count("\n") == 1 and request_count(url) == 4, done
+        assert env.row("show", ID_TWO)["artifacts"]["debuginfo"]["how"] == "fetched"
         # no server has it
-        scene.on_store("remove", ID_TWO)
-        shutil.rmtree(scene.home / "served" / ID_TWO)
-        done = scene.on_store("get", f"--url={url}", ID_FAR)
+        env.on_store("remove", ID_TWO)
+        shutil.rmtree(env.home / "served" / ID_TWO)
+        done = env.on_store("get", f"--url={url}", ID_FAR)
         assert "dwz" in done.stderr and ID_TWO in done.stderr and done.stdout.count("\n") == 1, done
-        assert states(get(scene, "-", "debuginfo", "--offline", lines=ID_FAR, status=REFUSED)[0])[ID_TWO, "debuginfo"] == "absent"
+        assert states(get(env, "-", "debuginfo", "--offline", lines=ID_FAR, status=REFUSED)[0])[ID_TWO, "debuginfo"] == "absent"
 
 
-def case_dwz_of_strings_is_debuginfo_fetched_or_added(scene):
+def case_dwz_of_strings_is_debuginfo_fetched_or_added(env):
     """dwz -m makes such a file for programs that share strings and no types."""
-    strings = scene.home / "strings"
-    subprocess.run(["objcopy", "-j", ".note.gnu.build-id", "-j", ".debug_str", scene.far, strings], check=True, timeout=TIMEOUT)
-    root = scene.home / "served" / ID_FAR
+    strings = env.home / "strings"
+    subprocess.run(["objcopy", "-j", ".note.gnu.build-id", "-j", ".debug_str", env.far, strings], check=True, timeout=TIMEOUT)
+    root = env.home / "served" / ID_FAR
     root.mkdir(parents=True)
     shutil.copy(strings, root / "debuginfo")
-    with server(scene) as url:
-        items, _ = get(scene, "-", "debuginfo", f"--url={url}", lines=f"{ID_FAR}\n")
+    with server(env) as url:
+        items, _ = get(env, "-", "debuginfo", f"--url={url}", lines=f"{ID_FAR}\n")
     assert states(items) == {(ID_FAR, "debuginfo"): "fetched"}, items
-    scene.on_store("remove", ID_FAR)
-    scene.on_store("add", strings)
-    assert list(scene.row("show", ID_FAR)["artifacts"]) == ["debuginfo"]
+    env.on_store("remove", ID_FAR)
+    env.on_store("add", strings)
+    assert list(env.row("show", ID_FAR)["artifacts"]) == ["debuginfo"]
 
 
-def case_offline_recording_adds_local_files(scene):
+def case_offline_recording_adds_local_files(env):
     """Unchanged files at the recorded paths are added; replaced ones are not."""
-    recording = Recording(scene.home).lists(scene.one, ID_ONE).lists(scene.two, ID_FAR)
+    recording = Recording(env.home).lists(env.one, ID_ONE).lists(env.two, ID_FAR)
     recording.lists("/gone", ID_GONE).lists("[vdso]", ID_TWO)
-    items, found = get(scene, "--perf-data", recording.write(), "--offline", status=REFUSED)
+    items, found = get(env, "--perf-data", recording.write(), "--offline", status=REFUSED)
     assert states(items) == {(ID_ONE, "debuginfo"): "here", (ID_ONE, "elf"): "added", (ID_FAR, "debuginfo"): "absent",
                              (ID_FAR, "elf"): "absent", (ID_GONE, "debuginfo"): "absent", (ID_GONE, "elf"): "absent"}, items
     assert items[ID_GONE, "elf"]["path"] == "/gone" and found["needed"] == 6
-    assert (scene.store / str(scene.one)[1:] / ID_ONE / "elf").read_bytes() == scene.one.read_bytes()
-    scene.one_error("get", "--perf-data", scene.text, status=REFUSED, has="not a recording")
-    scene.one_error("get", "--perf-data", scene.home / "none", status=REFUSED, has="no such file")
+    assert (env.store / str(env.one)[1:] / ID_ONE / "elf").read_bytes() == env.one.read_bytes()
+    env.one_error("get", "--perf-data", env.text, status=REFUSED, has="not a recording")
+    env.one_error("get", "--perf-data", env.home / "none", status=REFUSED, has="no such file")
 
 
-def case_recording_without_ids_is_incomplete(scene):
+def case_recording_without_ids_is_incomplete(env):
     """All its known builds are stored, but others have no id."""
-    scene.on_store("add", scene.one)
-    recording = Recording(scene.home).maps(scene.one, ID_ONE).maps(scene.two).write()
-    done = scene.on_store("get", "--perf-data", recording, "elf", "--offline", status=REFUSED)
+    env.on_store("add", env.one)
+    recording = Recording(env.home).maps(env.one, ID_ONE).maps(env.two).write()
+    done = env.on_store("get", "--perf-data", recording, "elf", "--offline", status=REFUSED)
     assert done.summary == ("needed 1, here 1, added 0, fetched 0, absent 0, refused 0, failed 0, interrupted 0, "
                            "unidentified 1\n"), done.stdout
     assert "no build-id for 1 paths" in done.stderr and "--buildid-mmap" in done.stderr, done.stderr
 
 
-def case_recording_downloads_missing_files(scene):
-    serve(scene, (scene.far, ID_FAR))
-    recording = Recording(scene.home).lists(scene.one, ID_ONE).lists(scene.two, ID_FAR).lists("/gone", ID_NOT_STORED)
-    with server(scene) as url:
-        _, found = get(scene, "--perf-data", recording.write(), f"--url={url}")
-        assert found["added"] == 1 and found["here"] == 1 and found["fetched"] == 4 and asked(url) == 4, found
+def case_recording_downloads_missing_files(env):
+    serve(env, (env.far, ID_FAR))
+    recording = Recording(env.home).lists(env.one, ID_ONE).lists(env.two, ID_FAR).lists("/gone", ID_NOT_STORED)
+    with server(env) as url:
+        _, found = get(env, "--perf-data", recording.write(), f"--url={url}")
+        assert found["added"] == 1 and found["here"] == 1 and found["fetched"] == 4 and request_count(url) == 4, found
 
 
 AT_ONCE = 8  # requests to a server
 
 
-def libraries(scene):
+def libraries(env):
     """Make more libraries than requests run at once, the last of which has the samples; return {path: id}."""
-    source = scene.home / "spin.c"
+    source = env.home / "spin.c"
     source.write_text("void spin(void) { for (volatile long i = 0; i < 300000000; i++); }\n")
     found = {}
     for number in range(AT_ONCE + 2):
-        path = scene.home / f"lib{number:02}.so"
+        path = env.home / f"lib{number:02}.so"
         found[path] = f"{0xA0 + number:02x}" * 20
         if number == 0:
             subprocess.run(["cc", "-O1", "-g", "-shared", "-fPIC", f"-Wl,--build-id=0x{found[path]}", "-o", path, source],
@@ -228,64 +228,64 @@ def libraries(scene):
     return found
 
 
-def record_libraries(scene, found, file):
+def record_libraries(env, found, file):
     """Record a program that maps all of them and runs in the last."""
-    source, path = scene.home / "spinner.c", scene.home / "spinner"
+    source, path = env.home / "spinner.c", env.home / "spinner"
     source.write_text("void spin(void);\nint main(void) { spin(); }\n")
     hot = list(found)[-1]
     subprocess.run(["cc", "-o", path, source, hot], check=True, timeout=TIMEOUT)
     preload = ":".join(map(str, [hot, *found]))
     done = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "--buildid-all", "-o", file, "env",
-                           f"LD_PRELOAD={preload}", path], env=scene.environment, check=False, capture_output=True, timeout=TIMEOUT)
+                           f"LD_PRELOAD={preload}", path], env=env.environment, check=False, capture_output=True, timeout=TIMEOUT)
     need(done.returncode == 0, f"perf cannot record: {done.stderr[:200]}")
 
 
-def case_most_sampled_build_is_requested_first(scene):
+def case_most_sampled_build_is_requested_first(env):
     """From a file and from a pipe."""
     need(shutil.which("perf"), "needs perf")
-    found = libraries(scene)
+    found = libraries(env)
     hot = list(found.values())[-1]
-    serve(scene, *found.items())
-    file, streamed = (scene.home / f"{name}.data" for name in ("file", "streamed"))
-    record_libraries(scene, found, file)
-    streamed.write_bytes(subprocess.run(["perf", "inject", "--buildid-all", "-i", file, "-o", "-"], env=scene.environment,
+    serve(env, *found.items())
+    file, streamed = (env.home / f"{name}.data" for name in ("file", "streamed"))
+    record_libraries(env, found, file)
+    streamed.write_bytes(subprocess.run(["perf", "inject", "--buildid-all", "-i", file, "-o", "-"], env=env.environment,
                                         check=True, capture_output=True, timeout=TIMEOUT).stdout)
     for recording in (file, streamed):
-        with server(scene) as url:
-            items, _ = get(scene, "--perf-data", recording, "debuginfo", f"--url={url}", status=None)
+        with server(env) as url:
+            items, _ = get(env, "--perf-data", recording, "debuginfo", f"--url={url}", status=None)
             order = [path.split("/")[2] for path in stats(url)["paths"]]
         samples = [item["samples"] for item in items.values()]
         assert set(found.values()) <= set(order) and samples == sorted(samples, reverse=True), (recording, items)
         assert next(iter(items)) == (hot, "debuginfo") and items[hot, "debuginfo"]["samples"] > sum(samples[1:]), items
         # simultaneous requests may arrive in any order
         assert order.index(hot) < AT_ONCE, (recording, order)
-        shutil.rmtree(scene.store)
-        scene.store.mkdir()
+        shutil.rmtree(env.store)
+        env.store.mkdir()
 
 
-def zipped_library(scene):
+def zipped_library(env):
     """Make a program that maps a library inside a zip archive, as on Android; return it and the archive."""
-    archive = scene.home / "base.apk"
-    text = scene.one.read_bytes()
+    archive = env.home / "base.apk"
+    text = env.one.read_bytes()
     archive.write_bytes(b"PK\3\4".ljust(4096, b"\0") + text.ljust(-(-len(text) // 4096) * 4096, b"\0"))
-    source = scene.home / "maps.c"
+    source = env.home / "maps.c"
     source.write_text("#include <fcntl.h>\n#include <signal.h>\n#include <sys/mman.h>\n#include <unistd.h>\n"
                       "int main(int n, char **v) {\n"
                       f'int fd = open("{archive}", O_RDONLY);\n'
                       "for (int i = 0; i < 2; i++) mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 8192);\n"
                       "mmap(0, 4096, PROT_READ, MAP_PRIVATE, fd, 4096);\n"
                       'if (n > 1) raise(SIGSEGV);\nwrite(1, "x", 1);\npause(); }\n')
-    path = scene.home / "maps"
+    path = env.home / "maps"
     subprocess.run(["cc", f"-Wl,--build-id=0x{ID_TWO}", "-o", path, source], check=True, timeout=TIMEOUT)
     return path, archive
 
 
-def program(scene, *flags):
+def program(env, *flags):
     """Make a program that waits, or crashes by option; return it and its id."""
-    source = scene.home / "victim.c"
+    source = env.home / "victim.c"
     source.write_text("#include <signal.h>\n#include <unistd.h>\n"
                       "int main(int n, char **v) { if (n > 1) raise(SIGSEGV); write(1, \"x\", 1); pause(); }\n")
-    path = scene.home / "victim"
+    path = env.home / "victim"
     subprocess.run(["cc", "-g", f"-Wl,--build-id=0x{ID_TWO}", *flags, "-o", path, source], check=True, timeout=TIMEOUT)
     return path
 
@@ -296,11 +296,11 @@ def running(*command):
     return process
 
 
-def gcore(scene, path):
+def gcore(env, path):
     with running(path) as process:
-        subprocess.run(["gcore", "-o", scene.home / "saved", str(process.pid)], check=True, capture_output=True, timeout=TIMEOUT)
+        subprocess.run(["gcore", "-o", env.home / "saved", str(process.pid)], check=True, capture_output=True, timeout=TIMEOUT)
         process.kill()
-    return scene.home / f"saved.{process.pid}"
+    return env.home / f"saved.{process.pid}"
 
 
 def build_id_of(path):
@@ -316,26 +316,26 @@ def mapped_libraries(path):
     return {path: build_id_of(path) for path in paths}
 
 
-def check_core(scene, core, path):
+def check_core(env, core, path):
     expected = {str(path): ID_TWO, **mapped_libraries(path)}
-    items, found = get(scene, "--core", core, "elf", "--offline")
+    items, found = get(env, "--core", core, "elf", "--offline")
     assert {item["path"]: item["id"] for item in items.values()} == expected, (items, expected)
     assert found["items"][0]["id"] == ID_TWO, "the program comes first"
     assert found["added"] + found["here"] == found["needed"], found
-    assert states(get(scene, "--core", core, "--offline", status=None)[0])[ID_TWO, "debuginfo"] == "here"
+    assert states(get(env, "--core", core, "--offline", status=None)[0])[ID_TWO, "debuginfo"] == "here"
 
 
-def case_core_of_gdb_names_its_builds(scene):
+def case_core_of_gdb_names_its_builds(env):
     need(shutil.which("gcore"), "needs gcore")
-    path = program(scene)
-    check_core(scene, gcore(scene, path), path)
+    path = program(env)
+    check_core(env, gcore(env, path), path)
 
 
-def kernel_core(scene, *command, dumped="0x33"):
+def kernel_core(env, *command, dumped="0x33"):
     """Let the kernel write a core of @command with the kinds of memory of the bits @dumped: core(5)."""
     pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
     need(not pattern.startswith(("|", "/")) and "%" not in pattern, f"cores go to '{pattern}'")
-    where = scene.home / f"died-{dumped}"
+    where = env.home / f"died-{dumped}"
     where.mkdir()
 
     def prepare():
@@ -349,90 +349,90 @@ def kernel_core(scene, *command, dumped="0x33"):
     return cores[0]
 
 
-def case_core_of_the_kernel_names_its_builds(scene):
-    path = program(scene)
-    core = kernel_core(scene, path)
-    check_core(scene, core, path)
+def case_core_of_the_kernel_names_its_builds(env):
+    path = program(env)
+    core = kernel_core(env, path)
+    check_core(env, core, path)
     # replaced on disk: the core still has the id of the build
-    build(scene.home, "victim", ID_FAR)
-    shutil.rmtree(scene.store)
-    scene.store.mkdir()
-    items, _ = get(scene, "--core", core, "elf", "--offline", status=REFUSED)
+    build(env.home, "victim", ID_FAR)
+    shutil.rmtree(env.store)
+    env.store.mkdir()
+    items, _ = get(env, "--core", core, "elf", "--offline", status=REFUSED)
     assert items[ID_TWO, "elf"]["state"] == "absent" and (ID_FAR, "elf") not in items, items
 
 
-def case_core_with_distant_note_identifies_the_program(scene):
+def case_core_with_distant_note_identifies_the_program(env):
     """The note is in a segment far from the file header, as patchelf(1) and large notes leave it."""
-    path = program(scene, "-Wl,--section-start=.note.gnu.build-id=0x500000")
-    check_core(scene, kernel_core(scene, path, dumped="0x37"), path)
+    path = program(env, "-Wl,--section-start=.note.gnu.build-id=0x500000")
+    check_core(env, kernel_core(env, path, dumped="0x37"), path)
 
 
-def case_core_without_the_note_names_the_program(scene):
+def case_core_without_the_note_names_the_program(env):
     """The core has the headers without the note: the program is reported, and the status is not success."""
-    path = program(scene, "-Wl,--section-start=.note.gnu.build-id=0x500000")
-    core = kernel_core(scene, path)
-    _, found = get(scene, "--core", core, "elf", "--offline", status=REFUSED)
+    path = program(env, "-Wl,--section-start=.note.gnu.build-id=0x500000")
+    core = kernel_core(env, path)
+    _, found = get(env, "--core", core, "elf", "--offline", status=REFUSED)
     assert found["paths"] == [str(path)] and found["added"] == found["needed"] > 0, found
-    done = scene.on_store("get", "--core", core, "elf", "--offline", status=REFUSED)
+    done = env.on_store("get", "--core", core, "elf", "--offline", status=REFUSED)
     assert done.stderr == f"bidctl: warning: '{path}': the core file has no build-id of it\n", done.stderr
     assert done.stdout.endswith(", unidentified 1\n"), done.stdout
 
 
-def case_core_of_library_in_archive_names_the_archive(scene):
+def case_core_of_library_in_archive_names_the_archive(env):
     """It is mapped twice and named once."""
-    path, archive = zipped_library(scene)
-    core = kernel_core(scene, path)
-    _, found = get(scene, "--core", core, "elf", "--offline", status=REFUSED)
+    path, archive = zipped_library(env)
+    core = kernel_core(env, path)
+    _, found = get(env, "--core", core, "elf", "--offline", status=REFUSED)
     assert found["paths"] == [str(archive)], found
 
 
-def case_core_packed_is_read(scene):
+def case_core_packed_is_read(env):
     """As systemd-coredump stores it, and from a pipe, compressed or not."""
-    path = program(scene)
-    core = kernel_core(scene, path)
+    path = program(env)
+    core = kernel_core(env, path)
     for packer, suffix in (("zstd", ".zst"), ("lz4", ".lz4"), ("xz", ".xz"), ("cat", "")):
         if not shutil.which(packer):
             continue
         text = subprocess.run([packer, *(["-c"] if suffix else []), core], capture_output=True, check=True, timeout=TIMEOUT).stdout
-        packed = scene.home / f"packed{suffix}"
+        packed = env.home / f"packed{suffix}"
         packed.write_bytes(text)
-        check_core(scene, packed, path)
+        check_core(env, packed, path)
         with packed.open("rb") as stream:
-            done = subprocess.run([scene.bidctl, "-s", scene.store, "get", "--core=-", "elf", "--offline"], env=scene.environment,
+            done = subprocess.run([env.bidctl, "-s", env.store, "get", "--core=-", "elf", "--offline"], env=env.environment,
                                   input=stream.read(), capture_output=True, timeout=TIMEOUT, check=False)
         assert done.returncode == DONE and b"needed 3, here 3" in done.stderr, (packer, done)
         packed.write_bytes(text[:len(text) // 2])
-        done = scene.on_store("get", "--core", packed, "elf", "--offline", status=None)
+        done = env.on_store("get", "--core", packed, "elf", "--offline", status=None)
         assert not suffix or (done.returncode == REFUSED and "damaged or cut short" in done.stderr), (packer, done)
-    assert not list(scene.home.glob("bid*")), "a copy stayed"
+    assert not list(env.home.glob("bid*")), "a copy stayed"
 
 
-def case_core_of_container_takes_the_files_of_a_process_in_it(scene):
+def case_core_of_container_takes_the_files_of_a_process_in_it(env):
     """The paths of the core are relative to the root of the process."""
     need(os.geteuid() == 0, "needs root, for chroot(2)")
-    inside = scene.home / "inside"
+    inside = env.home / "inside"
     inside.mkdir()
-    program(scene, "-static").rename(inside / "victim")
+    program(env, "-static").rename(inside / "victim")
     chroot = ["chroot", inside, "/victim"]
-    core = kernel_core(scene, *chroot)
-    assert get(scene, "--core", core, "elf", "--offline", status=REFUSED)[1]["absent"] == 1
+    core = kernel_core(env, *chroot)
+    assert get(env, "--core", core, "elf", "--offline", status=REFUSED)[1]["absent"] == 1
     with running(*chroot) as process:
         try:
-            items, found = get(scene, "--core", core, "--pid", process.pid, "elf", "--offline")
+            items, found = get(env, "--core", core, "--pid", process.pid, "elf", "--offline")
         finally:
             process.kill()
     assert found["added"] == found["needed"] == 1 and items[ID_TWO, "elf"]["path"] == "/victim", found
-    scene.one_error("get", "--core", core, "--pid", process.pid, status=REFUSED, has="no such process")
+    env.one_error("get", "--core", core, "--pid", process.pid, status=REFUSED, has="no such process")
 
 
-def case_damaged_core_is_read_or_refused(scene):
+def case_damaged_core_is_read_or_refused(env):
     """No damage makes bidctl crash."""
-    scene.one_error("get", "--core", scene.one, status=REFUSED, has="not a core file")
-    scene.one_error("get", "--core", scene.text, status=REFUSED, has="not a core file")
-    scene.one_error("get", "--core", scene.home / "none", status=REFUSED, has="no such file")
+    env.one_error("get", "--core", env.one, status=REFUSED, has="not a core file")
+    env.one_error("get", "--core", env.text, status=REFUSED, has="not a core file")
+    env.one_error("get", "--core", env.home / "none", status=REFUSED, has="no such file")
     need(shutil.which("gcore"), "needs gcore")
-    whole = gcore(scene, program(scene)).read_bytes()
-    core = scene.home / "damaged"
+    whole = gcore(env, program(env)).read_bytes()
+    core = env.home / "damaged"
     seed = random.randrange(1 << 32)
     dice = random.Random(seed)
     for number in range(60):
@@ -443,25 +443,25 @@ def case_damaged_core_is_read_or_refused(scene):
             for _ in range(dice.choice((1, 8, 64))):
                 data[dice.randrange(min(len(data), 16384))] = dice.choice((0, 1, 0x7F, 0x80, 0xFF))
         core.write_bytes(data)
-        done = subprocess.run([scene.bidctl, "-s", scene.store, "get", "--core", core, "elf", "--offline"], env=scene.environment,
+        done = subprocess.run([env.bidctl, "-s", env.store, "get", "--core", core, "elf", "--offline"], env=env.environment,
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT, check=False)
         assert done.returncode in (DONE, REFUSED), (seed, number, done)
 
 
-def case_interrupt_keeps_finished_downloads(scene):
+def case_interrupt_keeps_finished_downloads(env):
     """Ctrl-C ends the run, finished downloads are kept, and the next run downloads the rest."""
-    serve(scene, (scene.far, ID_FAR))
-    size = (scene.home / "served" / ID_FAR / "executable").stat().st_size
-    with server(scene) as url:
+    serve(env, (env.far, ID_FAR))
+    size = (env.home / "served" / ID_FAR / "executable").stat().st_size
+    with server(env) as url:
         urllib_control(url, f"behaviour=stall:{size // 2}&id={ID_NOT_STORED}")
-        command = [scene.bidctl, "--json", "-s", scene.store, "get", f"--url={url}", "-", "elf"]
-        with subprocess.Popen(command, env=scene.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        command = [env.bidctl, "--json", "-s", env.store, "get", f"--url={url}", "-", "elf"]
+        with subprocess.Popen(command, env=env.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True) as process:
             process.stdin.write(f"{ID_FAR}\n{ID_NOT_STORED}\n")
             process.stdin.close()
             process.stdin = None
             deadline = time.monotonic() + TIMEOUT
-            while asked(url) < 2 or not any(name.endswith("/elf") for name in scene.files()):
+            while request_count(url) < 2 or not any(name.endswith("/elf") for name in env.files()):
                 assert time.monotonic() < deadline and process.poll() is None, process.communicate()
                 time.sleep(0.02)
             time.sleep(1)  # after its file is stored, bidctl still has to notice
@@ -471,7 +471,7 @@ def case_interrupt_keeps_finished_downloads(scene):
         assert process.returncode == 128 + signal.SIGINT and errors == "", (process.returncode, errors)
         assert found["fetched"] == 1 and found["interrupted"] == 1, found
         urllib_control(url, f"id={ID_NOT_STORED}")
-        _, found = get(scene, "-", "elf", f"--url={url}", lines=f"{ID_FAR}\n{ID_NOT_STORED}\n")
+        _, found = get(env, "-", "elf", f"--url={url}", lines=f"{ID_FAR}\n{ID_NOT_STORED}\n")
         assert found["here"] == found["fetched"] == 1, found
 
 
@@ -479,62 +479,62 @@ def urllib_control(url, query):
     subprocess.run(["curl", "-sf", "-X", "POST", f"{url}/control?{query}"], check=True, timeout=TIMEOUT)
 
 
-def case_downloads_draw_progress(scene):
-    recording = Recording(scene.home).lists("/gone", ID_NOT_STORED).write()
-    size = scene.stripped.stat().st_size
-    with server(scene, f"slow:{size}") as url:
-        status, text = scene.on_terminal("get", "-s", scene.store, f"--url={url}", "--perf-data", recording, columns=70)
+def case_downloads_draw_progress(env):
+    recording = Recording(env.home).lists("/gone", ID_NOT_STORED).write()
+    size = env.stripped.stat().st_size
+    with server(env, f"slow:{size}") as url:
+        status, text = env.on_terminal("get", "-s", env.store, f"--url={url}", "--perf-data", recording, columns=70)
     assert status == DONE and "needed 2" in text, text
     assert "of 2, 2 under way" in text and "\r\033[K" in text, text
 
 
-def case_process_names_its_builds(scene):
-    path = program(scene)
+def case_process_names_its_builds(env):
+    path = program(env)
     libraries = mapped_libraries(path)
     with running(path) as process:
         path.unlink()
         try:
-            items, found = get(scene, "--pid", process.pid, "elf", "--offline")
+            items, found = get(env, "--pid", process.pid, "elf", "--offline")
         finally:
             process.kill()
     assert items[ID_TWO, "elf"]["state"] == "added" and found["items"][0]["id"] == ID_TWO, "it was removed, and runs still"
     assert set(libraries.values()) <= {item["id"] for item in items.values()}, items
-    scene.one_error("get", "--pid", process.pid, status=REFUSED, has=f"no such process: process '{process.pid}'")
-    scene.one_error("get", "--pid", "1x", status=USAGE, has="'1x'")
+    env.one_error("get", "--pid", process.pid, status=REFUSED, has=f"no such process: process '{process.pid}'")
+    env.one_error("get", "--pid", "1x", status=USAGE, has="'1x'")
 
 
-def case_pid_of_library_in_archive_names_the_archive(scene):
+def case_pid_of_library_in_archive_names_the_archive(env):
     """And the mapped files without a build-id."""
-    path, archive = zipped_library(scene)
+    path, archive = zipped_library(env)
     with running(path) as process:
         try:
-            _, found = get(scene, "--pid", process.pid, "elf", "--offline", status=REFUSED)
+            _, found = get(env, "--pid", process.pid, "elf", "--offline", status=REFUSED)
         finally:
             process.kill()
     assert found["paths"] == [str(archive)] and found["added"] == found["needed"] > 0, found
-    plain = program(scene, "-Wl,--build-id=none")
+    plain = program(env, "-Wl,--build-id=none")
     with running(plain) as process:
         try:
-            _, found = get(scene, "--pid", process.pid, "elf", "--offline", status=REFUSED)
-            done = scene.on_store("add", "--running", status=None)
+            _, found = get(env, "--pid", process.pid, "elf", "--offline", status=REFUSED)
+            done = env.on_store("add", "--running", status=None)
         finally:
             process.kill()
     assert found["paths"] == [str(plain)], found
     assert "no build-id" in done.stdout, done
 
 
-def case_running_library_in_archive_is_refused(scene):
-    path, archive = zipped_library(scene)
+def case_running_library_in_archive_is_refused(env):
+    path, archive = zipped_library(env)
     with running(path) as process:
         try:
-            done = scene.on_store("add", "--running", status=REFUSED)
+            done = env.on_store("add", "--running", status=REFUSED)
         finally:
             process.kill()
     assert f"inside an archive, of which no build-id is read: '{archive}'" in done.stderr, done
 
 
 if __name__ == "__main__":
-    main(globals(), Scene, tools=("cc", "objcopy", "readelf", "ldd"), own_programs=True,
+    main(globals(), Env, tools=("cc", "objcopy", "readelf", "ldd"), own_programs=True,
          fetching=[case_list_downloads_missing_files, case_list_reports_outage_and_absence_apart, case_list_refuses_changed_bytes,
                    case_dwz_file_is_downloaded_with_debuginfo, case_dwz_of_strings_is_debuginfo_fetched_or_added,
                    case_recording_downloads_missing_files, case_most_sampled_build_is_requested_first,

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 import cases
-from bidctl_scene import DONE, REFUSED, TIMEOUT, Scene
+from bidctl_env import DONE, REFUSED, TIMEOUT, Env
 
 PROGRAM = """
 #include <string.h>
@@ -30,7 +30,7 @@ int main(void)
 """
 
 
-class PerfScene(Scene):
+class PerfEnv(Env):
     """A recording of a program whose symbols only perf record's store has; it is made once and copied."""
 
     def __init__(self, bidctl, built, directory):
@@ -78,74 +78,74 @@ class PerfScene(Scene):
         assert self.archive.exists(), done
 
 
-def case_unarchive_takes_perfs_archive(scene):
-    scene.perf_archive()
-    other = scene.home / "other"
+def case_unarchive_takes_perfs_archive(env):
+    env.perf_archive()
+    other = env.home / "other"
     other.mkdir()
-    assert "burns_time" not in str(scene.symbols(other)), "symbols come from elsewhere"
-    done = scene.run("--store", other, "unarchive", scene.archive)
+    assert "burns_time" not in str(env.symbols(other)), "symbols come from elsewhere"
+    done = env.run("--store", other, "unarchive", env.archive)
     assert re.match(r"added [1-9]\d*, known \d+, refused 0, ", done.stdout), done.stdout
-    assert scene.symbols(other) == scene.report
+    assert env.symbols(other) == env.report
     # perf's archive lacks builds without samples
-    lacking = scene.rows("missing", "--perf-data", scene.data, "--store", other, status=None)
+    lacking = env.rows("missing", "--perf-data", env.data, "--store", other, status=None)
     assert [row["path"] for row in lacking if row["name"] not in ("[vdso]", "[kernel.kallsyms]")] == [], lacking
-    assert scene.run("--store", other, "verify", "--deep").stdout.count("\n") == 1
+    assert env.run("--store", other, "verify", "--deep").stdout.count("\n") == 1
 
 
-def case_archive_all_of_perf_is_taken(scene):
+def case_archive_all_of_perf_is_taken(env):
     """perf 6.8 and later pack the recording, and the builds into an inner archive."""
-    scene.perf("archive", "--all", scene.data, status=None)
-    path = next(scene.home.glob("perf.all-*.tar.bz2"), None)
+    env.perf("archive", "--all", env.data, status=None)
+    path = next(env.home.glob("perf.all-*.tar.bz2"), None)
     cases.need(path, "this perf has no perf archive --all")
-    other = scene.home / "other"
+    other = env.home / "other"
     other.mkdir()
-    done = scene.run("--store", other, "unarchive", path)
+    done = env.run("--store", other, "unarchive", path)
     assert re.match(r"added [1-9]\d*, known \d+, refused 0, ", done.stdout) and done.stderr == "", done
-    assert scene.symbols(other) == scene.report
+    assert env.symbols(other) == env.report
 
 
-def case_build_with_two_paths_is_taken_once(scene):
+def case_build_with_two_paths_is_taken_once(env):
     """perf packs a build sampled under two paths twice, as hard links to themselves."""
-    one, two = scene.home / "one", scene.home / "two"
+    one, two = env.home / "one", env.home / "two"
     for path in (one, two):
-        shutil.copy(scene.home / "gone", path)
-    scene.perf("record", "-e", "cpu-clock:u", "-o", scene.data, "--", "sh", "-c", f"{one}; {two}; true")
-    scene.perf_archive()
-    packed = subprocess.run(["tar", "tvf", scene.archive], check=True, capture_output=True, text=True, timeout=TIMEOUT).stdout
+        shutil.copy(env.home / "gone", path)
+    env.perf("record", "-e", "cpu-clock:u", "-o", env.data, "--", "sh", "-c", f"{one}; {two}; true")
+    env.perf_archive()
+    packed = subprocess.run(["tar", "tvf", env.archive], check=True, capture_output=True, text=True, timeout=TIMEOUT).stdout
     again = re.findall(r"^h.* (\S+) link to \1$", packed, re.M)
     cases.need(again, "this perf names each build once")
     assert any(name.startswith(".build-id/") for name in again) and any(name.endswith("/probes") for name in again), packed
-    other = scene.home / "other"
+    other = env.home / "other"
     other.mkdir()
-    done = scene.run("--store", other, "unarchive", scene.archive)
+    done = env.run("--store", other, "unarchive", env.archive)
     assert re.match(r"added [1-9]\d*, known [1-9]\d*, refused 0, ", done.stdout) and done.stderr == "", done
-    assert scene.symbols(other) == scene.symbols(scene.store)
+    assert env.symbols(other) == env.symbols(env.store)
 
 
-def case_perf_unpacks_an_archive(scene):
+def case_perf_unpacks_an_archive(env):
     """By the command that perf archive prints, and by perf archive --unpack if available."""
-    scene.on_store("archive", "--perf-data", scene.data, "-o", scene.archive)
-    other = scene.home / ".debug"
+    env.on_store("archive", "--perf-data", env.data, "-o", env.archive)
+    other = env.home / ".debug"
     other.mkdir()
-    done = scene.perf("archive", "--unpack", scene.archive, status=None, store=other)
+    done = env.perf("archive", "--unpack", env.archive, status=None, store=other)
     if not (other / ".build-id").exists():
-        done = subprocess.run(["tar", "xvf", scene.archive, "-C", other], check=True, capture_output=True, text=True,
+        done = subprocess.run(["tar", "xvf", env.archive, "-C", other], check=True, capture_output=True, text=True,
                               timeout=TIMEOUT)
         assert done.stderr == "", done.stderr
-    assert scene.symbols(other) == scene.report, (scene.symbols(other), scene.report)
-    lists = [sorted(scene.perf("buildid-cache", "--list", store=store).stdout.splitlines()) for store in (scene.store, other)]
+    assert env.symbols(other) == env.report, (env.symbols(other), env.report)
+    lists = [sorted(env.perf("buildid-cache", "--list", store=store).stdout.splitlines()) for store in (env.store, other)]
     # perf always stores the running kernel's symbols
     assert [line for line in lists[0] if " [kernel" not in line] == lists[1] != [], lists
 
 
-def case_archive_has_perfs_members(scene):
+def case_archive_has_perfs_members(env):
     """The same names and bytes as in perf's archive of the recording."""
-    scene.perf_archive()
-    ours, theirs = scene.home / "ours", scene.home / "theirs"
-    for place, path in ((theirs, scene.archive), (ours, scene.home / "ours.tar.gz")):
+    env.perf_archive()
+    ours, theirs = env.home / "ours", env.home / "theirs"
+    for place, path in ((theirs, env.archive), (ours, env.home / "ours.tar.gz")):
         place.mkdir()
         if place == ours:
-            scene.on_store("archive", "--perf-data", scene.data, "-o", path)
+            env.on_store("archive", "--perf-data", env.data, "-o", path)
         subprocess.run(["tar", "xf", path, "-C", place], check=True, timeout=TIMEOUT)
     compared = 0
     for path in theirs.rglob("*"):
@@ -158,35 +158,35 @@ def case_archive_has_perfs_members(scene):
     assert compared > 0
 
 
-def case_missing_agrees_with_perf(scene):
+def case_missing_agrees_with_perf(env):
     """`perf buildid-cache --missing` lists builds of a recording that the cache lacks."""
-    empty = scene.home / "empty"
+    empty = env.home / "empty"
     empty.mkdir()
-    for store, lacking in ((scene.store, False), (empty, True)):
-        theirs = {line.split()[0] for line in scene.perf("buildid-cache", "--missing", scene.data, store=store).stdout.splitlines()
+    for store, lacking in ((env.store, False), (empty, True)):
+        theirs = {line.split()[0] for line in env.perf("buildid-cache", "--missing", env.data, store=store).stdout.splitlines()
                   if re.match(r"[0-9a-f]{40} ", line)}
-        done = scene.run("--store", store, "missing", "--perf-data", scene.data, status=REFUSED if lacking else DONE)
+        done = env.run("--store", store, "missing", "--perf-data", env.data, status=REFUSED if lacking else DONE)
         ours = {line.split()[0] for line in done.stdout.splitlines()}
         # perf lists sampled builds only, and accepts the file at the path as the cached one
         assert theirs <= ours, (theirs, ours)
         assert bool(ours) == lacking
-    names = [row["path"] for row in scene.rows("missing", "--lower", empty, "--perf-data", scene.data)]
+    names = [row["path"] for row in env.rows("missing", "--lower", empty, "--perf-data", env.data)]
     assert names == []
 
 
-def case_update_and_remove_agree_with_perf(scene):
+def case_update_and_remove_agree_with_perf(env):
     """On stores of perf: -u replaces the files of the build, -r removes them."""
-    program = scene.home / "gone"
+    program = env.home / "gone"
     for how, ours in (("-u", "update"), ("-r", "remove")):
         trees = []
         for index, command in enumerate((how, ours)):
-            store = scene.home / f"{ours}{index}"
+            store = env.home / f"{ours}{index}"
             store.mkdir()
-            scene.perf("buildid-cache", "-a", program, store=store)
+            env.perf("buildid-cache", "-a", program, store=store)
             if index:
-                scene.run("--store", store, command, program)
+                env.run("--store", store, command, program)
             else:
-                scene.perf("buildid-cache", command, program, store=store)
+                env.perf("buildid-cache", command, program, store=store)
             trees.append(sorted((str(path.relative_to(store)), path.read_bytes()) for path in store.rglob("*")
                                 if path.is_file() and not path.is_symlink() and ".bidfs" not in path.parts
                                 and ".build-id" not in path.parts and path.name != "probes"))
@@ -196,4 +196,4 @@ def case_update_and_remove_agree_with_perf(scene):
 
 
 if __name__ == "__main__":
-    cases.main(globals(), PerfScene, tools=["cc", "objcopy", "tar", "bzip2"])
+    cases.main(globals(), PerfEnv, tools=["cc", "objcopy", "tar", "bzip2"])

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from bidctl_scene import read_json
+from bidctl_env import read_json
 
 TIMEOUT = 60
 SKIP = 77
@@ -58,7 +58,7 @@ WITH_IDS = {"default", "buildid-mmap", "compressed-mmap", "call-graph", "piped",
             "threads", "threads-compressed", "switched"}
 
 
-class Scene:
+class Env:
     def __init__(self, bidctl, top):
         self.bidctl, self.top = bidctl, top
         self.program = top / "program"
@@ -100,9 +100,9 @@ class Scene:
         return done.returncode, value["totals"] | {"builds": value["result"]}, store
 
 
-def ids_of_perf(scene, file):
+def ids_of_perf(env, file):
     """Return the sampled builds {(id, name)} that perf reads."""
-    done = scene.shell(f"perf buildid-list -i '{file}'")
+    done = env.shell(f"perf buildid-list -i '{file}'")
     rows = [line.split(" ", 1) for line in done.stdout.splitlines() if re.match(r"[0-9a-f]{40} ", line)]
     return {(build_id, re.sub(r"\](_s?text)$", "]", name)) for build_id, name in rows}
 
@@ -113,10 +113,10 @@ def id_of_readelf(path):
     return re.search(r"Build ID: ([0-9a-f]+)", text)[1]
 
 
-def check_form(scene, form, file):
-    status, read, store = scene.read(file)
+def check_form(env, form, file):
+    status, read, store = env.read(file)
     ours = {(build["id"], build["path"]) for build in read["builds"] if build["id"]}
-    perfs = ids_of_perf(scene, file)
+    perfs = ids_of_perf(env, file)
     # perf names a vDSO by its copied file
     perfs = {(build_id, re.sub(r"^/tmp/perf-(vdso\w*)\.so-\w{6}$", r"[\1]", name)) for build_id, name in perfs}
     assert perfs <= ours, f"perf reads more: {perfs - ours}"
@@ -130,30 +130,30 @@ def check_form(scene, form, file):
             elf = store / build["path"][1:] / build["id"] / "elf"
             assert elf.read_bytes() == pathlib.Path(build["path"]).read_bytes(), elf
     if form in WITH_IDS:
-        assert (ID, str(scene.program)) in ours, f"the program is missing: {ours}"
+        assert (ID, str(env.program)) in ours, f"the program is missing: {ours}"
         assert status == (1 if read["damaged"] else 0), read
     elif not ours:
         assert status == 1, "nothing is known of what ran, and it says that all is well"
-    assert scene.read(file, store=store)[1]["added"] == 0, "it was added twice"
+    assert env.read(file, store=store)[1]["added"] == 0, "it was added twice"
     return len(ours)
 
 
-def samples_of_perf(scene, file):
+def samples_of_perf(env, file):
     """Return {name: samples}; the name is the last component of a path."""
-    done = scene.shell(f"perf report -i '{file}' -F sample,dso --stdio")
+    done = env.shell(f"perf report -i '{file}' -F sample,dso --stdio")
     rows = re.findall(r"^ *(\d+) +(\S+) *$", done.stdout, re.MULTILINE)
     assert rows, done
     return {name: int(samples) for samples, name in rows}
 
 
-def check_samples(scene, file):
+def check_samples(env, file):
     """Compare the sample counts and their order with perf's, from a file and from a pipe."""
-    perfs = samples_of_perf(scene, file)
-    store = pathlib.Path(tempfile.mkdtemp(prefix="store.", dir=scene.top))
+    perfs = samples_of_perf(env, file)
+    store = pathlib.Path(tempfile.mkdtemp(prefix="store.", dir=env.top))
     for source in (file,) if file.is_dir() else (file, "-"):
-        command = [scene.bidctl, "--store", store, "--json", "get", "--offline", "--perf-data", source, "debuginfo"]
+        command = [env.bidctl, "--store", store, "--json", "get", "--offline", "--perf-data", source, "debuginfo"]
         with open(os.devnull if file.is_dir() else file, "rb") as opened:
-            done = subprocess.run(command, env=scene.environment, stdin=opened, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT,
+            done = subprocess.run(command, env=env.environment, stdin=opened, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT,
                                   check=False)
         items = read_json(done.stdout)["result"]
         ours = {os.path.basename(item["path"]): item["samples"] for item in items}
@@ -161,14 +161,14 @@ def check_samples(scene, file):
         assert list(ours.values()) == sorted(ours.values(), reverse=True), ours
 
 
-def check_streamed(scene, file):
+def check_streamed(env, file):
     """A file is read equally through a pipe and from standard input, in any form."""
-    _, _, store = scene.read(file)
-    _, direct, _ = scene.read(file, store=store)
+    _, _, store = env.read(file)
+    _, direct, _ = env.read(file, store=store)
     with subprocess.Popen(["cat", file], stdout=subprocess.PIPE) as cat:
-        _, piped, _ = scene.read(None, stdin=cat.stdout, store=store)
+        _, piped, _ = env.read(None, stdin=cat.stdout, store=store)
     with open(file, "rb") as opened:
-        _, given, _ = scene.read(None, stdin=opened, store=store)
+        _, given, _ = env.read(None, stdin=opened, store=store)
     if direct["damaged"]:
         # only a file that can be read twice shows the samples behind the damage, so the order may differ
         for read in direct, piped, given:
@@ -177,29 +177,29 @@ def check_streamed(scene, file):
     assert direct["time"] == given["time"] and piped["time"] is None
 
 
-def check_replaced(scene, file):
+def check_replaced(env, file):
     """Another build at the recorded path is reported as such, and so is a file without an id."""
     recorded = file.stat().st_mtime
     try:
-        scene.build(OTHER_ID)
-        os.utime(scene.program, (recorded + 100, recorded + 100))
-        status, read, store = scene.read(file)
-        build = next(build for build in read["builds"] if build["path"] == str(scene.program))
+        env.build(OTHER_ID)
+        os.utime(env.program, (recorded + 100, recorded + 100))
+        status, read, store = env.read(file)
+        build = next(build for build in read["builds"] if build["path"] == str(env.program))
         assert (status, build["state"], build["id"], build["found_id"]) == (1, "replaced", ID, OTHER_ID), build
         assert build["mtime"] == int(recorded + 100) and read["time"] == int(recorded), (build, read)
         assert not list(store.glob(f"**/{ID}")) and not list(store.glob(f"**/{OTHER_ID}")), "it was added"
-        scene.program.unlink()
-        status, read, _ = scene.read(file)
-        build = next(build for build in read["builds"] if build["path"] == str(scene.program))
+        env.program.unlink()
+        status, read, _ = env.read(file)
+        build = next(build for build in read["builds"] if build["path"] == str(env.program))
         assert (status, build["state"]) == (1, "missing"), build
     finally:
-        scene.build(ID)
+        env.build(ID)
 
 
-def check_killed(scene):
+def check_killed(env):
     """A killed perf record leaves no table of builds; the records are read."""
-    file = scene.top / "killed.data"
-    with subprocess.Popen(["perf", "record", "-m", "1", "-F", "5000", "-o", file, "--", scene.program], env=scene.environment,
+    file = env.top / "killed.data"
+    with subprocess.Popen(["perf", "record", "-m", "1", "-F", "5000", "-o", file, "--", env.program], env=env.environment,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + TIMEOUT
         # with such a small buffer perf writes during the recording
@@ -207,7 +207,7 @@ def check_killed(scene):
             assert time.monotonic() < deadline and process.poll() is None, "it wrote nothing before its end"
             time.sleep(0.005)
         process.kill()
-    _, read, _ = scene.read(file)
+    _, read, _ = env.read(file)
     assert read["unfinished"] and read["damaged"] == 0, read
 
 
@@ -219,19 +219,19 @@ def main():
             return SKIP
     failed = passed = 0
     with tempfile.TemporaryDirectory(prefix="perfdata.") as top:
-        scene = Scene(bidctl, pathlib.Path(os.path.realpath(top)))
-        scene.build(ID)
-        files = {form: scene.record(form) for form in FORMS}
+        env = Env(bidctl, pathlib.Path(os.path.realpath(top)))
+        env.build(ID)
+        files = {form: env.record(form) for form in FORMS}
         if files["default"] is None:
             print("skipped: perf may not record here")
             return SKIP
         assert all(files[form] for form in NEEDED), "perf cannot write what every perf can"
-        checks = [(form, lambda form=form: check_form(scene, form, files[form])) for form in FORMS if files[form]]
-        checks += [(f"{form}, streamed", lambda form=form: check_streamed(scene, files[form]))
+        checks = [(form, lambda form=form: check_form(env, form, files[form])) for form in FORMS if files[form]]
+        checks += [(f"{form}, streamed", lambda form=form: check_streamed(env, files[form]))
                    for form in FORMS if files[form] and files[form].is_file()]
-        checks += [(f"{form}, samples", lambda form=form: check_samples(scene, files[form]))
+        checks += [(f"{form}, samples", lambda form=form: check_samples(env, files[form]))
                    for form in FORMS if files[form] and form in WITH_IDS - {"injected-over"}]
-        checks += [("replaced", lambda: check_replaced(scene, files["default"])), ("killed", lambda: check_killed(scene))]
+        checks += [("replaced", lambda: check_replaced(env, files["default"])), ("killed", lambda: check_killed(env))]
         for name, check in checks:
             try:
                 count = check()

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 
 import cases
-from bidctl_scene import ID_ONE, REFUSED, TIMEOUT, Scene
+from bidctl_env import ID_ONE, REFUSED, TIMEOUT, Env
 
 # A note as sys/sdt.h writes it, with any arguments: systemtap, includes/sys/sdt.h
 SOURCE = r"""
@@ -47,24 +47,24 @@ def probe(name, arguments, provider="app", semaphore="0"):
     return f'PROBE("{provider}", "{name}", "{semaphore}", {text});'
 
 
-def compiled(scene, name, probes, *flags):
-    source, path = scene.home / f"{name}.c", scene.home / name
+def compiled(env, name, probes, *flags):
+    source, path = env.home / f"{name}.c", env.home / name
     source.write_text(SOURCE.replace("PROBES", "\n".join(probes)))
     subprocess.run(["cc", "-O1", "-Wl,--build-id", *flags, source, "-o", path], check=True, timeout=TIMEOUT)
     return path
 
 
-def made(scene, path):
+def made(env, path):
     """Return the definitions that the store derives."""
-    build_id = scene.rows("add", path)[0]["id"]
-    return pathlib.Path(scene.on_store("get", "--offline", build_id, "probes").stdout.strip()).read_text()
+    build_id = env.rows("add", path)[0]["id"]
+    return pathlib.Path(env.on_store("get", "--offline", build_id, "probes").stdout.strip()).read_text()
 
 
-def by_perf(scene, path):
+def by_perf(env, path):
     """Return the definitions that perf derives in a cache of its own."""
     cases.need(shutil.which("perf"), "no perf")
-    cache = scene.home / "cache"
-    subprocess.run(["perf", "--buildid-dir", cache, "buildid-cache", "-a", path], env=scene.environment, check=True,
+    cache = env.home / "cache"
+    subprocess.run(["perf", "--buildid-dir", cache, "buildid-cache", "-a", path], env=env.environment, check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=TIMEOUT)
     found = [file for file in cache.rglob("probes") if str(file).startswith(f"{cache}{os.path.realpath(path)}/")]
     text = found[0].read_text() if found else ""
@@ -72,40 +72,40 @@ def by_perf(scene, path):
     return text
 
 
-def case_derived_probes_equal_perfs(scene):
+def case_derived_probes_equal_perfs(env):
     """Byte for byte, for all that perf can express: forms of arguments, semaphores, several places of an event, a long name."""
     cases.need(os.uname().machine == "x86_64", "perf knows the operands of the machine it runs on")
     probes = [probe("widths", WIDTHS), probe("registers", REGISTERS), probe("memory", MEMORY), probe("none", []),
               probe("missing", None), probe("colon", [":"]), probe("counted", ["8@%rdi"], semaphore="second_semaphore"),
               probe("other", ["8@%rdi"], "other", "first_semaphore"), probe("long", [], "provider" * 9)]
     for name, flags in {"pie": [], "fixed": ["-no-pie"], "stripped": ["-s"]}.items():
-        path = compiled(scene, name, probes, *flags)
-        wanted = by_perf(scene, path)
-        assert made(scene, path) == wanted, f"{name}:\n{made(scene, path)}\nperf:\n{wanted}"
+        path = compiled(env, name, probes, *flags)
+        wanted = by_perf(env, path)
+        assert made(env, path) == wanted, f"{name}:\n{made(env, path)}\nperf:\n{wanted}"
         assert wanted.count("\np:sdt_app/twice ") > 1 and "(0x" in wanted and " arg9=" in wanted, wanted
 
 
-def case_probes_of_packages_equal_perfs(scene):
+def case_probes_of_packages_equal_perfs(env):
     cases.need(os.uname().machine == "x86_64", "perf knows the operands of the machine it runs on")
     there = [path for path in SYSTEM if os.path.exists(path)]
     cases.need(there, "none of these libraries is installed")
     for path in there:
-        wanted = by_perf(scene, path)
-        assert made(scene, path) == wanted, path
+        wanted = by_perf(env, path)
+        assert made(env, path) == wanted, path
 
 
-def case_unusable_probes_are_left_out(scene):
+def case_unusable_probes_are_left_out(env):
     """Probes that perf or the kernel refuses are left out, and the following ones are not."""
-    text = made(scene, compiled(scene, "odd", [probe("odd", [*NOT_PERFS, "8@%rdi"]), probe("next", ["8@%rsi"])]))
+    text = made(env, compiled(env, "odd", [probe("odd", [*NOT_PERFS, "8@%rdi"]), probe("next", ["8@%rsi"])]))
     assert [line.split()[2:] for line in text.splitlines() if line.startswith("p:") and "twice" not in line] == \
         [[f"arg{len(NOT_PERFS) + 1}=%di:u64"], ["arg1=%si:u64"]], text
 
 
-def case_probes_use_file_offsets(scene):
+def case_probes_use_file_offsets(env):
     """Places are file offsets, also if text and data are mapped at other distances."""
-    path = compiled(scene, "moved", [probe("here", [], semaphore="first_semaphore")], "-no-pie", "-Wl,-Tdata=0x900000",
+    path = compiled(env, "moved", [probe("here", [], semaphore="first_semaphore")], "-no-pie", "-Wl,-Tdata=0x900000",
                     "-Wl,-z,separate-code")
-    line = next(line for line in made(scene, path).splitlines() if line.startswith("p:sdt_app/here "))
+    line = next(line for line in made(env, path).splitlines() if line.startswith("p:sdt_app/here "))
     place, semaphore = (int(number, 16) for number in line.rsplit(":", 1)[1].rstrip(")").split("("))
     assert path.read_bytes()[place] == 0x90, line
     symbols = subprocess.run(["nm", path], stdout=subprocess.PIPE, text=True, check=True).stdout
@@ -115,12 +115,12 @@ def case_probes_use_file_offsets(scene):
     assert semaphore in [address - start + offset for offset, start, _, size, _ in loads if start <= address < start + size], line
 
 
-def case_aarch64_arguments_are_converted(scene):
-    path = compiled(scene, "arm", [probe("all", AARCH64)])
+def case_aarch64_arguments_are_converted(env):
+    path = compiled(env, "arm", [probe("all", AARCH64)])
     content = bytearray(path.read_bytes())
     content[18:20] = (183).to_bytes(2, "little")
     path.write_bytes(content)
-    line = next(line for line in made(scene, path).splitlines() if line.startswith("p:sdt_app/all "))
+    line = next(line for line in made(env, path).splitlines() if line.startswith("p:sdt_app/all "))
     forms = list(AARCH64)
     # "[sp," joins the next word
     forms[forms.index("8@[sp,"):forms.index("8@[sp, x1]") + 1] = ["8@[sp, 8@[sp,", "x1]"]
@@ -128,54 +128,54 @@ def case_aarch64_arguments_are_converted(scene):
     assert line.split()[2:] == wanted, line
 
 
-def case_derived_probes_are_stored_once(scene):
+def case_derived_probes_are_stored_once(env):
     """Stored in perf's form; perf's own file stays, even if empty."""
-    path = compiled(scene, "once", [])
-    build_id = scene.rows("add", path)[0]["id"]
-    stored = scene.store / str(path)[1:] / build_id / "probes"
+    path = compiled(env, "once", [])
+    build_id = env.rows("add", path)[0]["id"]
+    stored = env.store / str(path)[1:] / build_id / "probes"
     # show derives the definitions in memory
-    assert not stored.exists() and "path" not in scene.row("show", build_id)["artifacts"]["probes"]
-    scene.on_store("get", "--offline", build_id, "probes")
-    assert stored.stat().st_mode & 0o777 == 0o644 and scene.row("show", build_id)["artifacts"]["probes"]["how"] == "added"
-    listed = subprocess.run(["perf", "--buildid-dir", scene.store, "probe", "--cache", "--list"], env=scene.environment,
+    assert not stored.exists() and "path" not in env.row("show", build_id)["artifacts"]["probes"]
+    env.on_store("get", "--offline", build_id, "probes")
+    assert stored.stat().st_mode & 0o777 == 0o644 and env.row("show", build_id)["artifacts"]["probes"]["how"] == "added"
+    listed = subprocess.run(["perf", "--buildid-dir", env.store, "probe", "--cache", "--list"], env=env.environment,
                             stdout=subprocess.PIPE, text=True, check=True).stdout if shutil.which("perf") else "sdt_app:twice"
     assert "sdt_app:twice" in listed, listed
     stored.write_text("")
-    assert pathlib.Path(scene.on_store("get", "--offline", build_id, "probes").stdout.strip()).read_text() == ""
-    scene.on_store("add", scene.one)
-    scene.on_store("get", "--offline", ID_ONE, "probes", status=REFUSED)
+    assert pathlib.Path(env.on_store("get", "--offline", build_id, "probes").stdout.strip()).read_text() == ""
+    env.on_store("add", env.one)
+    env.on_store("get", "--offline", ID_ONE, "probes", status=REFUSED)
 
 
-def unnamed(scene, path):
+def unnamed(env, path):
     """Turn an added build into a download without a known path; return its id and directory."""
-    build_id = scene.rows("add", path)[0]["id"]
-    place = scene.store / "[debuginfod]" / build_id
+    build_id = env.rows("add", path)[0]["id"]
+    place = env.store / "[debuginfod]" / build_id
     place.mkdir(parents=True)
-    (scene.store / str(path)[1:] / build_id / "elf").rename(place / "elf")
-    link = scene.store / ".build-id" / build_id[:2] / build_id[2:]
+    (env.store / str(path)[1:] / build_id / "elf").rename(place / "elf")
+    link = env.store / ".build-id" / build_id[:2] / build_id[2:]
     link.unlink()
     link.symlink_to(f"../../[debuginfod]/{build_id}")
     return build_id, place
 
 
-def case_probes_of_unnamed_build_name_the_stored_file(scene):
+def case_probes_of_unnamed_build_name_the_stored_file(env):
     """They name the file in the store, and are derived again once the path is known."""
-    path = compiled(scene, "unnamed-build", [])
-    wanted = by_perf(scene, path)
-    build_id, place = unnamed(scene, path)
-    listed = scene.rows("probe", "list", build_id)
+    path = compiled(env, "unnamed-build", [])
+    wanted = by_perf(env, path)
+    build_id, place = unnamed(env, path)
+    listed = env.rows("probe", "list", build_id)
     assert [row["event"] for row in listed] == ["sdt_app:twice"], listed
-    own = f" {scene.store.resolve()}/[debuginfod]/{build_id}/elf:0x"
-    assert scene.on_store("probe", "show", build_id).stdout == wanted.replace(f" {path}:0x", own)
+    own = f" {env.store.resolve()}/[debuginfod]/{build_id}/elf:0x"
+    assert env.on_store("probe", "show", build_id).stdout == wanted.replace(f" {path}:0x", own)
     assert not (place / "probes").exists()
     # no process runs the stored file; running programs have the path, and their id is checked
-    scene.one_error("probe", "apply", build_id, status=REFUSED, has="name its file")
+    env.one_error("probe", "apply", build_id, status=REFUSED, has="name its file")
     # perf's link leads to the path that was added
     shutil.rmtree(place)
-    (scene.store / ".build-id" / build_id[:2] / build_id[2:]).unlink()
-    scene.on_store("add", path)
-    assert scene.on_store("probe", "show", build_id).stdout == wanted
+    (env.store / ".build-id" / build_id[:2] / build_id[2:]).unlink()
+    env.on_store("add", path)
+    assert env.on_store("probe", "show", build_id).stdout == wanted
 
 
 if __name__ == "__main__":
-    cases.main(globals(), Scene, tools=("cc", "nm", "readelf"))
+    cases.main(globals(), Env, tools=("cc", "nm", "readelf"))

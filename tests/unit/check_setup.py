@@ -7,13 +7,13 @@ usage: check_setup.py BIDCTL [--no-fetch] [CASE...]
 import os
 
 import cases
-from bidctl_scene import REFUSED, TROUBLE, USAGE, Scene
+from bidctl_env import REFUSED, ERROR, USAGE, Env
 
 DROP_IN = "bidfs.service.d/setup.conf"
 SYSTEMCTL = '#!/bin/sh\necho "$*" >>"$HOME/../calls"\ncase "$*" in *is-enabled*) exit ${ENABLED:-1} ;; esac\nexit ${FAIL:-0}\n'
 
 
-class Machine(Scene):
+class Machine(Env):
     """A home, and a machine in a directory."""
 
     def __init__(self, bidctl, built, directory):
@@ -45,36 +45,36 @@ def tree(top):
     return {path: path.read_bytes() if path.is_file() else None for path in sorted(top.rglob("*"))}
 
 
-def case_undo_of_system_leaves_nothing_behind(scene):
-    (scene.top / "etc/dpkg/dpkg.cfg.d").mkdir(parents=True)
-    (scene.top / "etc/systemd/system").mkdir(parents=True)
-    (scene.top / "usr/lib/debug").mkdir()
-    (scene.top / "usr/lib/debug/kept").touch()
-    before = tree(scene.top)
-    done = scene.setup("system", "--dry-run").stdout
-    assert f"would be written\t{scene.top}/etc/systemd/system/{DROP_IN}\n" in done and "bidfs-setup" in done, done
+def case_undo_of_system_leaves_nothing_behind(env):
+    (env.top / "etc/dpkg/dpkg.cfg.d").mkdir(parents=True)
+    (env.top / "etc/systemd/system").mkdir(parents=True)
+    (env.top / "usr/lib/debug").mkdir()
+    (env.top / "usr/lib/debug/kept").touch()
+    before = tree(env.top)
+    done = env.setup("system", "--dry-run").stdout
+    assert f"would be written\t{env.top}/etc/systemd/system/{DROP_IN}\n" in done and "bidfs-setup" in done, done
     assert all(line.startswith("would be ") for line in done.splitlines()), done
-    assert tree(scene.top) == before and not scene.called()
-    done = scene.setup("system").stdout
-    assert f"written\t{scene.top}/etc/systemd/system/{DROP_IN}\n" in done, done
-    assert scene.called() == [f"--root={scene.top} enable usr-lib-debug-.build\\x2did.automount"]
-    assert "lower=/run/bidfs.lower/debug" in (scene.top / "etc/systemd/system" / DROP_IN).read_text()
-    hook = (scene.top / "etc/dpkg/dpkg.cfg.d/bidfs-setup").read_text()
+    assert tree(env.top) == before and not env.called()
+    done = env.setup("system").stdout
+    assert f"written\t{env.top}/etc/systemd/system/{DROP_IN}\n" in done, done
+    assert env.called() == [f"--root={env.top} enable usr-lib-debug-.build\\x2did.automount"]
+    assert "lower=/run/bidfs.lower/debug" in (env.top / "etc/systemd/system" / DROP_IN).read_text()
+    hook = (env.top / "etc/dpkg/dpkg.cfg.d/bidfs-setup").read_text()
     assert "pre-invoke=systemctl stop 'usr-lib-debug-.build\\x2did.automount" in hook and "post-invoke=" in hook
-    once = tree(scene.top)
-    done = scene.setup("system", "--undo", "-n").stdout
-    assert f"would be removed\t{scene.top}/etc/systemd/system/{DROP_IN}\n" in done, done
-    assert tree(scene.top) == once and not scene.called()
-    scene.setup("system")
-    assert tree(scene.top) == once
-    scene.called()
-    done = scene.setup("system", "--undo", "--json").stdout
+    once = tree(env.top)
+    done = env.setup("system", "--undo", "-n").stdout
+    assert f"would be removed\t{env.top}/etc/systemd/system/{DROP_IN}\n" in done, done
+    assert tree(env.top) == once and not env.called()
+    env.setup("system")
+    assert tree(env.top) == once
+    env.called()
+    done = env.setup("system", "--undo", "--json").stdout
     assert '"disabled"' in done, done
-    assert scene.called() == [f"--root={scene.top} disable usr-lib-debug-.build\\x2did.automount"]
-    assert tree(scene.top) == before
+    assert env.called() == [f"--root={env.top} disable usr-lib-debug-.build\\x2did.automount"]
+    assert tree(env.top) == before
 
 
-def case_system_takes_the_servers_of_the_distribution(scene):
+def case_system_takes_the_servers_of_the_distribution(env):
     for text, url in (('ID=debian\n', "https://debuginfod.debian.net"),
                       ('NAME="Linux Mint"\nID=linuxmint\nID_LIKE="ubuntu debian"\n', "https://debuginfod.ubuntu.com"),
                       ('ID_LIKE=debian\nID=ubuntu\n', "https://debuginfod.ubuntu.com"),
@@ -82,107 +82,107 @@ def case_system_takes_the_servers_of_the_distribution(scene):
                       ('ID="opensuse-leap"\n', "https://debuginfod.opensuse.org"),
                       ('ID=archaic\n', "https://debuginfod.elfutils.org"),
                       ('ID=', "https://debuginfod.elfutils.org")):
-        (scene.top / "etc/os-release").write_text(text)
-        assert f"set up for\t{url}\n" in scene.setup("system").stdout
-        assert scene.servers() == url
-    scene.setup("system", "--url=http://one/%41", "--url=http://two")
-    assert scene.servers() == "http://one/%%41 http://two"
-    scene.setup("system", "--url=ima:enforcing http://one", "--url=http://two", "--url=http://three")
-    assert scene.servers() == "ima:enforcing http://one ima:ignore http://two http://three"
-    scene.setup("system", DEBUGINFOD_URLS="http://three")
-    assert scene.servers() == "http://three"
-    (scene.top / "etc/debuginfod").mkdir()
-    (scene.top / "etc/debuginfod/own.urls").write_text("http://four\n")
-    assert "set up for\tservers of /etc/debuginfod\n" in scene.setup("system").stdout
-    assert scene.servers() == ""
+        (env.top / "etc/os-release").write_text(text)
+        assert f"set up for\t{url}\n" in env.setup("system").stdout
+        assert env.servers() == url
+    env.setup("system", "--url=http://one/%41", "--url=http://two")
+    assert env.servers() == "http://one/%%41 http://two"
+    env.setup("system", "--url=ima:enforcing http://one", "--url=http://two", "--url=http://three")
+    assert env.servers() == "ima:enforcing http://one ima:ignore http://two http://three"
+    env.setup("system", DEBUGINFOD_URLS="http://three")
+    assert env.servers() == "http://three"
+    (env.top / "etc/debuginfod").mkdir()
+    (env.top / "etc/debuginfod/own.urls").write_text("http://four\n")
+    assert "set up for\tservers of /etc/debuginfod\n" in env.setup("system").stdout
+    assert env.servers() == ""
 
 
-def case_undo_of_user_leaves_nothing_behind(scene):
-    (scene.home / ".gdbinit").write_text("set history save on")
-    (scene.home / ".config/systemd/user").mkdir(parents=True)
-    before = tree(scene.home)
+def case_undo_of_user_leaves_nothing_behind(env):
+    (env.home / ".gdbinit").write_text("set history save on")
+    (env.home / ".config/systemd/user").mkdir(parents=True)
+    before = tree(env.home)
     for enabled in ("1", "0"):
-        assert "would be changed" in scene.setup("user", "-n", ENABLED=enabled).stdout and tree(scene.home) == before
-        scene.setup("user", ENABLED=enabled)
-        scene.setup("user", ENABLED=enabled)
-        gdb = (scene.home / ".gdbinit").read_text().splitlines()
+        assert "would be changed" in env.setup("user", "-n", ENABLED=enabled).stdout and tree(env.home) == before
+        env.setup("user", ENABLED=enabled)
+        env.setup("user", ENABLED=enabled)
+        gdb = (env.home / ".gdbinit").read_text().splitlines()
         assert gdb[0] == "set history save on", gdb
         assert gdb[-1] == "set debug-file-directory /run/user/7/bid/debug:/usr/lib/debug", gdb
-        assert "target.debug-file-search-paths /run/user/7/bid/debug\n" in (scene.home / ".lldbinit").read_text()
-        assert scene.called()[-2:] == ["--user enable bidfs.service", "--user restart bidfs.service"]
-        with open(scene.home / ".gdbinit", "a") as file:
+        assert "target.debug-file-search-paths /run/user/7/bid/debug\n" in (env.home / ".lldbinit").read_text()
+        assert env.called()[-2:] == ["--user enable bidfs.service", "--user restart bidfs.service"]
+        with open(env.home / ".gdbinit", "a") as file:
             file.write("set pagination off\n")
-        after = tree(scene.home)
-        scene.called()
-        done = scene.setup("user", "--undo", "--dry-run").stdout
-        assert done.count("would ") >= 3 and tree(scene.home) == after and not scene.called(), done
-        scene.setup("user", "--undo")
-        assert ("--user disable bidfs.service" in scene.called()) == (enabled == "1")
-        assert (scene.home / ".gdbinit").read_text() == "set history save on\nset pagination off\n"
-        (scene.home / ".gdbinit").write_text("set history save on")
-        assert tree(scene.home) == before
+        after = tree(env.home)
+        env.called()
+        done = env.setup("user", "--undo", "--dry-run").stdout
+        assert done.count("would ") >= 3 and tree(env.home) == after and not env.called(), done
+        env.setup("user", "--undo")
+        assert ("--user disable bidfs.service" in env.called()) == (enabled == "1")
+        assert (env.home / ".gdbinit").read_text() == "set history save on\nset pagination off\n"
+        (env.home / ".gdbinit").write_text("set history save on")
+        assert tree(env.home) == before
 
 
-def case_gdb_reads_the_file_that_setup_changes(scene):
-    (scene.home / ".config/gdb").mkdir(parents=True)
-    (scene.home / ".config/gdb/gdbinit").touch()
-    scene.setup("user")
-    assert "bid/debug" in (scene.home / ".config/gdb/gdbinit").read_text() and not (scene.home / ".gdbinit").exists()
-    other = scene.home / "other/gdb/gdbinit"
+def case_gdb_reads_the_file_that_setup_changes(env):
+    (env.home / ".config/gdb").mkdir(parents=True)
+    (env.home / ".config/gdb/gdbinit").touch()
+    env.setup("user")
+    assert "bid/debug" in (env.home / ".config/gdb/gdbinit").read_text() and not (env.home / ".gdbinit").exists()
+    other = env.home / "other/gdb/gdbinit"
     other.parent.mkdir(parents=True)
     other.write_text("set confirm off\n")
-    scene.setup("user", XDG_CONFIG_HOME=str(other.parent.parent))
-    assert "bid/debug" in other.read_text() and not (scene.home / ".gdbinit").exists()
-    scene.setup("user", "--undo", XDG_CONFIG_HOME=str(other.parent.parent))
+    env.setup("user", XDG_CONFIG_HOME=str(other.parent.parent))
+    assert "bid/debug" in other.read_text() and not (env.home / ".gdbinit").exists()
+    env.setup("user", "--undo", XDG_CONFIG_HOME=str(other.parent.parent))
     assert other.read_text() == "set confirm off\n"
 
 
-def case_undo_takes_the_line_out_of_each_file_of_gdb(scene):
-    scene.setup("user")
-    (scene.home / ".config/gdb").mkdir(parents=True)
-    (scene.home / ".config/gdb/gdbinit").write_text("set confirm off\n")
-    scene.setup("user", "--undo")
-    assert not (scene.home / ".gdbinit").exists() and (scene.home / ".config/gdb/gdbinit").read_text() == "set confirm off\n"
+def case_undo_takes_the_line_out_of_each_file_of_gdb(env):
+    env.setup("user")
+    (env.home / ".config/gdb").mkdir(parents=True)
+    (env.home / ".config/gdb/gdbinit").write_text("set confirm off\n")
+    env.setup("user", "--undo")
+    assert not (env.home / ".gdbinit").exists() and (env.home / ".config/gdb/gdbinit").read_text() == "set confirm off\n"
 
 
-def case_impossible_setup_is_refused(scene):
-    scene.one_error("setup", "nobody", f"--root={scene.top}", status=USAGE, has="'nobody'")
-    scene.one_error("setup", "user", f"--root={scene.top}", status=USAGE, has="--root")
-    scene.one_error("setup", "system", f"--root={scene.top}", "--undo", status=REFUSED, has="nothing to undo")
-    scene.one_error("setup", "system", f"--root={scene.top}", "--url=http://x/\"", status=USAGE, has="quotes")
-    assert "'bidctl setup system --undo' removes" in scene.setup("system", status=TROUBLE, FAIL="4").stderr
-    scene.setup("system", "--undo")
-    (scene.top / "usr/lib/debug").mkdir()
-    (scene.top / "usr/lib/debug/.build-id").symlink_to("elsewhere")
-    scene.one_error("setup", "system", f"--root={scene.top}", status=TROUBLE, has="cannot mount on")
+def case_impossible_setup_is_refused(env):
+    env.one_error("setup", "nobody", f"--root={env.top}", status=USAGE, has="'nobody'")
+    env.one_error("setup", "user", f"--root={env.top}", status=USAGE, has="--root")
+    env.one_error("setup", "system", f"--root={env.top}", "--undo", status=REFUSED, has="nothing to undo")
+    env.one_error("setup", "system", f"--root={env.top}", "--url=http://x/\"", status=USAGE, has="quotes")
+    assert "'bidctl setup system --undo' removes" in env.setup("system", status=ERROR, FAIL="4").stderr
+    env.setup("system", "--undo")
+    (env.top / "usr/lib/debug").mkdir()
+    (env.top / "usr/lib/debug/.build-id").symlink_to("elsewhere")
+    env.one_error("setup", "system", f"--root={env.top}", status=ERROR, has="cannot mount on")
 
 
-def case_url_with_a_password_is_refused_before_a_change(scene):
-    scene.setup("system", "--url=http://one")
-    before = tree(scene.top)
+def case_url_with_a_password_is_refused_before_a_change(env):
+    env.setup("system", "--url=http://one")
+    before = tree(env.top)
     for arguments, variable in ((["--url=http://me:secret@one"], ""), ([], "http://two http://me:secret@one")):
-        done = scene.setup("system", *arguments, status=USAGE, DEBUGINFOD_URLS=variable)
+        done = env.setup("system", *arguments, status=USAGE, DEBUGINFOD_URLS=variable)
         assert "netrc" in done.stderr and "secret" not in done.stdout + done.stderr, done
-        assert tree(scene.top) == before
-    scene.setup("system", "--undo", DEBUGINFOD_URLS="http://me:secret@one")
+        assert tree(env.top) == before
+    env.setup("system", "--undo", DEBUGINFOD_URLS="http://me:secret@one")
 
 
-def case_undo_keeps_the_empty_directory_of_a_package(scene):
-    (scene.top / "usr/lib/debug/.build-id").mkdir(parents=True)
-    scene.setup("system")
-    scene.setup("system", "--undo")
-    assert (scene.top / "usr/lib/debug/.build-id").is_dir()
+def case_undo_keeps_the_empty_directory_of_a_package(env):
+    (env.top / "usr/lib/debug/.build-id").mkdir(parents=True)
+    env.setup("system")
+    env.setup("system", "--undo")
+    assert (env.top / "usr/lib/debug/.build-id").is_dir()
 
 
-def case_missing_service_manager_changes_nothing(scene):
-    before = tree(scene.home)
-    done = scene.setup("user", status=TROUBLE, FAIL="1")
-    assert done.stderr == "bidctl: error: 'systemctl' failed: see the line above\n" and tree(scene.home) == before, done
+def case_missing_service_manager_changes_nothing(env):
+    before = tree(env.home)
+    done = env.setup("user", status=ERROR, FAIL="1")
+    assert done.stderr == "bidctl: error: 'systemctl' failed: see the line above\n" and tree(env.home) == before, done
 
 
-def case_wrong_url_is_refused(scene):
-    scene.one_error("setup", "system", f"--root={scene.top}", "--url=http://one two", status=USAGE, has="not a server's URL")
-    assert list((scene.top / "etc").iterdir()) == []
+def case_wrong_url_is_refused(env):
+    env.one_error("setup", "system", f"--root={env.top}", "--url=http://one two", status=USAGE, has="not a server's URL")
+    assert list((env.top / "etc").iterdir()) == []
 
 
 if __name__ == "__main__":

@@ -79,10 +79,10 @@ def ids_of_perf(paths):
     """Return {path: id} of a part of the files."""
     answers = {}
     for path in paths[::PERFS_SHARE]:
-        said = subprocess.run(["perf", "buildid-list", "-i", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, check=False).stdout.strip()
-        if re.fullmatch(rb"[0-9a-f]+", said):
-            answers[path] = said
+        output = subprocess.run(["perf", "buildid-list", "-i", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, check=False).stdout.strip()
+        if re.fullmatch(rb"[0-9a-f]+", output):
+            answers[path] = output
     return answers
 
 

@@ -19,37 +19,37 @@ import threading
 import time
 
 import cases
-from add_scene import IDS, NOBODY, call, everything_is_right, readelf_id, running, silent_file_system, sleeper, stored, summary
-from bidctl_scene import DONE, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, build, read_json
+from add_helpers import IDS, NOBODY, call, everything_is_right, readelf_id, running, silent_file_system, sleeper, stored, summary
+from bidctl_env import DONE, REFUSED, TIMEOUT, ERROR, USAGE, Env, build, read_json
 from cases import need
 
 
 class Watch:
     """A bidctl watch that is ready."""
 
-    def __init__(self, scene, *arguments, command=(), **keywords):
+    def __init__(self, env, *arguments, command=(), **keywords):
         self.lines, self.messages, self.arrived = [], [], queue.Queue()
-        name = scene.home / "notify"
+        name = env.home / "notify"
         name.unlink(missing_ok=True)
         self.notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notified.settimeout(TIMEOUT)
         self.notified.bind(str(name))
         name.chmod(0o777)
-        self.process = subprocess.Popen([*command, scene.bidctl, "-s", scene.store, "watch", *arguments], text=True, bufsize=1,
-                                        env=scene.environment | {"NOTIFY_SOCKET": str(name)}, stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen([*command, env.bidctl, "-s", env.store, "watch", *arguments], text=True, bufsize=1,
+                                        env=env.environment | {"NOTIFY_SOCKET": str(name)}, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, **keywords)
         self.threads = [threading.Thread(target=self.read, args=pair, daemon=True)
                         for pair in ((self.process.stdout, self.lines), (self.process.stderr, self.messages))]
         for thread in self.threads:
             thread.start()
-        assert self.told() == "READY=1"
+        assert self.notification() == "READY=1"
 
     def read(self, stream, lines):
         for line in stream:
             lines.append(line.rstrip("\n"))
             self.arrived.put(None)
 
-    def told(self):
+    def notification(self):
         return self.notified.recv(100).decode()
 
     def wait_for(self, pattern, lines=None):
@@ -86,7 +86,7 @@ def need_events():
     need(os.geteuid() == 0, "needs root, to be told of programs that are started")
 
 
-def case_wrong_usage_is_refused(scene):
+def case_wrong_usage_is_refused(env):
     for arguments, has in (
             (["watch", "--interval=0"], "'0'"),
             (["watch", "--interval=x"], "'x'"),
@@ -95,70 +95,70 @@ def case_wrong_usage_is_refused(scene):
             (["watch", "file"], "'file'"),
             (["add", "--once", "file"], "'--once'"),
     ):
-        done = scene.run(*arguments, status=USAGE)
+        done = env.run(*arguments, status=USAGE)
         assert done.stderr.count("\n") == 1 and has in done.stderr and done.stdout == "", done
 
 
-def case_once_adds_all_running_programs(scene):
+def case_once_adds_all_running_programs(env):
     """One scan of all processes: a line for each new file, and the sum."""
-    program = sleeper(scene.home, "program", IDS[0])
+    program = sleeper(env.home, "program", IDS[0])
     with running(program, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"up\n"
-        done = scene.on_store("watch", "--once")
+        done = env.on_store("watch", "--once")
         (_, added, _, _), _ = summary(done)
         lines = done.stdout.splitlines()[:-1]
         assert len(lines) == added >= 2, done.stdout
         assert any(line.startswith(f"{IDS[0]}\telf\t") and line.endswith(f"\t{program}") for line in lines), done.stdout
-        again = scene.on_store("--json", "watch", "--once", "--verbose")
+        again = env.on_store("--json", "watch", "--once", "--verbose")
     *values, last = [read_json(line) for line in again.stdout.splitlines()]
     mine, = [file for value in values for file in value["result"] if file["id"] == IDS[0]]
     assert mine["state"] == "known" and mine["file"] == str(program) and abs(mine["time"] - time.time()) < 3600, mine
     # other processes may have ended meanwhile
     assert last["totals"]["known"] >= 1 and last["result"] == [], last
-    assert everything_is_right(scene) >= 2
+    assert everything_is_right(env) >= 2
 
 
-def case_short_lived_programs_are_added(scene):
+def case_short_lived_programs_are_added(env):
     """Programs that end at once and are deleted, and those started by a script or a loader."""
     need_events()
-    with Watch(scene, "--interval=3600") as watch:
+    with Watch(env, "--interval=3600") as watch:
         assert not any("not tell" in message for message in watch.messages), watch.messages
         for number in range(3):
-            program = build(scene.home, f"short{number}", IDS[number])
+            program = build(env.home, f"short{number}", IDS[number])
             subprocess.run([program], check=True, timeout=TIMEOUT)
             program.unlink()
             line = watch.wait_for(IDS[number])
             assert line.endswith(f"\t{program}"), line
-            assert stored(scene, IDS[number]) == scene.store / str(program)[1:] / IDS[number]
-        script = scene.home / "script"
-        script.write_text(f"#!{build(scene.home, 'interpreter', IDS[3])}\n")
+            assert stored(env, IDS[number]) == env.store / str(program)[1:] / IDS[number]
+        script = env.home / "script"
+        script.write_text(f"#!{build(env.home, 'interpreter', IDS[3])}\n")
         script.chmod(0o755)
         subprocess.run([script], check=True, timeout=TIMEOUT)
         watch.wait_for(IDS[3])
         assert watch.end() == DONE
-    assert everything_is_right(scene) >= 4
+    assert everything_is_right(env) >= 4
     assert not any(str(script) in line and "interpreter" not in line for line in watch.lines), "a script is no program"
 
 
-def case_loaded_libraries_are_added(scene):
+def case_loaded_libraries_are_added(env):
     """Libraries of a program are kept before they are replaced."""
     need_events()
-    library = build(scene.home, "libpart.so", IDS[1], ["-shared", "-fPIC"])
-    later = build(scene.home, "liblater.so", IDS[2], ["-shared", "-fPIC"])
-    source = scene.home / "host.c"
+    library = build(env.home, "libpart.so", IDS[1], ["-shared", "-fPIC"])
+    later = build(env.home, "liblater.so", IDS[2], ["-shared", "-fPIC"])
+    source = env.home / "host.c"
     source.write_text('#include <dlfcn.h>\n#include <stdio.h>\nint main(int argc, char **argv)\n{\n'
                       '\tif (!dlopen(argv[1], RTLD_NOW))\n\t\treturn 1;\n\tputs("up");\n\tfflush(stdout);\n\tgetchar();\n'
                       '\tif (!dlopen(argv[2], RTLD_NOW))\n\t\treturn 1;\n\tgetchar();\n\treturn 0;\n}\n')
-    host = scene.home / "host"
+    host = env.home / "host"
     subprocess.run(["cc", f"-Wl,--build-id=0x{IDS[0]}", "-o", host, source, "-ldl"], check=True, timeout=TIMEOUT)
     # mapped by the loader: found when the program has started
-    with Watch(scene, "--interval=3600") as watch, running(host, library, later, stdout=subprocess.PIPE) as process:
+    with Watch(env, "--interval=3600") as watch, running(host, library, later, stdout=subprocess.PIPE) as process:
         watch.wait_for(IDS[0])
         watch.wait_for(IDS[1])
         assert process.stdout.readline() == b"up\n" and watch.end() == DONE
-    shutil.rmtree(scene.store)
-    scene.store.mkdir()
-    with Watch(scene, "--interval=1") as watch, running(host, library, later, stdout=subprocess.PIPE) as process:
+    shutil.rmtree(env.store)
+    env.store.mkdir()
+    with Watch(env, "--interval=1") as watch, running(host, library, later, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"up\n"
         watch.wait_for(IDS[0])
         watch.wait_for(IDS[1])
@@ -167,22 +167,22 @@ def case_loaded_libraries_are_added(scene):
         watch.wait_for(IDS[2])
         # an upgrade under the running program
         for path, build_id in ((host, IDS[0]), (library, IDS[1]), (later, IDS[2])):
-            shutil.copy(scene.one, scene.home / "new")
-            os.rename(scene.home / "new", path)
-            assert readelf_id(stored(scene, build_id) / "elf") == build_id
+            shutil.copy(env.one, env.home / "new")
+            os.rename(env.home / "new", path)
+            assert readelf_id(stored(env, build_id) / "elf") == build_id
         assert watch.end() == DONE
 
 
-def case_each_program_gets_its_time_to_load(scene):
+def case_each_program_gets_its_time_to_load(env):
     """Each program is scanned after the time it needs to load its libraries, even when several start in a row."""
     need_events()
-    source = scene.home / "host.c"
+    source = env.home / "host.c"
     source.write_text('#include <dlfcn.h>\n#include <unistd.h>\nint main(int argc, char **argv)\n{\n'
                       '\tusleep(150000);\n\treturn dlopen(argv[1], RTLD_NOW) ? pause() : 1;\n}\n')
-    host = scene.home / "host"
+    host = env.home / "host"
     subprocess.run(["cc", "-o", host, source, "-ldl"], check=True, timeout=TIMEOUT)
-    libraries = [build(scene.home, f"libpart{number}.so", IDS[number], ["-shared", "-fPIC"]) for number in range(3)]
-    with Watch(scene, "--interval=3600") as watch:
+    libraries = [build(env.home, f"libpart{number}.so", IDS[number], ["-shared", "-fPIC"]) for number in range(3)]
+    with Watch(env, "--interval=3600") as watch:
         # one of many, as a busy machine may be too slow for some
         for number, library in enumerate(libraries):
             call("true")
@@ -198,14 +198,14 @@ def case_each_program_gets_its_time_to_load(scene):
         assert watch.end() == DONE
 
 
-def case_file_is_added_only_once(scene):
+def case_file_is_added_only_once(env):
     """Further scans neither read nor add it."""
-    program = sleeper(scene.home, "program", IDS[0])
-    with running(program, stdout=subprocess.PIPE) as process, Watch(scene, "--interval=1", "--verbose") as watch:
+    program = sleeper(env.home, "program", IDS[0])
+    with running(program, stdout=subprocess.PIPE) as process, Watch(env, "--interval=1", "--verbose") as watch:
         assert process.stdout.readline() == b"up\n"
         watch.wait_for(IDS[0])
         for number in range(1, 4):
-            other = sleeper(scene.home, f"other{number}", IDS[number])
+            other = sleeper(env.home, f"other{number}", IDS[number])
             with running(other, stdout=subprocess.PIPE) as another:
                 assert another.stdout.readline() == b"up\n"
                 watch.wait_for(IDS[number])
@@ -217,7 +217,7 @@ def case_file_is_added_only_once(scene):
         # the same inode with other bytes
         process.kill()
         process.wait()
-        shutil.copyfile(sleeper(scene.home, "changed", IDS[5]), program)
+        shutil.copyfile(sleeper(env.home, "changed", IDS[5]), program)
         with running(program, stdout=subprocess.PIPE) as another:
             assert another.stdout.readline() == b"up\n"
             watch.wait_for(IDS[5])
@@ -225,20 +225,20 @@ def case_file_is_added_only_once(scene):
         assert [line for line in watch.lines if IDS[0] in line] == mine, watch.lines
 
 
-def case_silent_file_system_is_passed_over(scene):
+def case_silent_file_system_is_passed_over(env):
     """The other programs are kept, and the watch can end."""
-    with silent_file_system(scene, sleeper(scene.home, "silenced", IDS[0])) as path, Watch(scene, "--interval=1") as watch:
+    with silent_file_system(env, sleeper(env.home, "silenced", IDS[0])) as path, Watch(env, "--interval=1") as watch:
         assert str(path) in watch.wait_for("its file system does not answer", watch.messages)
-        other = sleeper(scene.home, "other", IDS[1])
+        other = sleeper(env.home, "other", IDS[1])
         with running(other):
             watch.wait_for(IDS[1])
         assert watch.end() == DONE
 
 
-def case_signal_ends_watch_of_silent_file_system(scene):
+def case_signal_ends_watch_of_silent_file_system(env):
     """The signal interrupts the wait for the file system."""
-    with silent_file_system(scene, sleeper(scene.home, "silenced", IDS[0])):
-        process = subprocess.Popen([scene.bidctl, "-s", scene.store, "watch"], env=scene.environment, stdout=subprocess.DEVNULL,
+    with silent_file_system(env, sleeper(env.home, "silenced", IDS[0])):
+        process = subprocess.Popen([env.bidctl, "-s", env.store, "watch"], env=env.environment, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, text=True)
         children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
         until = time.monotonic() + TIMEOUT
@@ -251,15 +251,15 @@ def case_signal_ends_watch_of_silent_file_system(scene):
         assert "does not answer" not in errors, "it waited until the file system's time was over"
 
 
-def case_unprivileged_watch_polls(scene):
+def case_unprivileged_watch_polls(env):
     """The watch scans the user's programs at intervals, and reports so."""
     need(os.geteuid() == 0, "needs root, to become somebody else")
-    for path in (scene.home.parent.parent, scene.home.parent):
+    for path in (env.home.parent.parent, env.home.parent):
         path.chmod(0o755)
-    os.chown(scene.store, NOBODY, NOBODY)
-    program = sleeper(scene.home, "program", IDS[0])
+    os.chown(env.store, NOBODY, NOBODY)
+    program = sleeper(env.home, "program", IDS[0])
     as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-    with Watch(scene, "--interval=1", **as_nobody) as watch:
+    with Watch(env, "--interval=1", **as_nobody) as watch:
         watch.wait_for("does not tell of programs", watch.messages)
         watch.wait_for("processes of others", watch.messages)
         with running(program, stdout=subprocess.PIPE, **as_nobody) as process:
@@ -268,60 +268,60 @@ def case_unprivileged_watch_polls(scene):
             watch.wait_for(IDS[0])
         assert watch.end() == DONE
         assert len([text for text in watch.messages if "warning: " in text]) == 2, watch.messages
-    assert stored(scene, IDS[0]) == scene.store / str(program)[1:] / IDS[0]
+    assert stored(env, IDS[0]) == env.store / str(program)[1:] / IDS[0]
 
 
-def case_signal_ends_watch_with_a_sum(scene):
+def case_signal_ends_watch_with_a_sum(env):
     """All found programs are kept."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         for form in ([], ["--json"]):
-            with Watch(scene, *form) as watch:
+            with Watch(env, *form) as watch:
                 assert watch.end(number) == DONE
-                assert watch.told() == "STOPPING=1"
+                assert watch.notification() == "STOPPING=1"
             last = (watch.lines if form else watch.messages)[-1]
             if form:
                 assert set(read_json(last)["totals"]) == {"seen", "added", "known", "refused", "reasons"}, last
             else:
                 assert re.match(r"seen \d+, added \d+, known \d+, refused \d+", last), last
-    assert list((scene.store / ".bidfs" / "tmp").iterdir()) == []
+    assert list((env.store / ".bidfs" / "tmp").iterdir()) == []
 
 
-def case_full_disk_is_reported_once(scene):
+def case_full_disk_is_reported_once(env):
     """Once there is space again, all programs that still run are kept."""
     need(os.geteuid() == 0, "needs root, for a mount namespace")
-    program = sleeper(scene.home, "program", IDS[0])
-    mount = ["unshare", "-m", "sh", "-euc", 'mount -t tmpfs -o size=200k tmpfs "$1"; shift; exec "$@"', "sh", scene.store]
-    with running(program, stdout=subprocess.PIPE) as process, Watch(scene, "--interval=1", command=mount) as watch:
+    program = sleeper(env.home, "program", IDS[0])
+    mount = ["unshare", "-m", "sh", "-euc", 'mount -t tmpfs -o size=200k tmpfs "$1"; shift; exec "$@"', "sh", env.store]
+    with running(program, stdout=subprocess.PIPE) as process, Watch(env, "--interval=1", command=mount) as watch:
         assert process.stdout.readline() == b"up\n"
         watch.wait_for("No space left on device: adding", watch.messages)
         time.sleep(2.5)
         inside = ["nsenter", "-t", str(watch.process.pid), "-m", "-r"]
-        subprocess.run([*inside, "mount", "-o", "remount,size=1g", scene.store], check=True, timeout=TIMEOUT)
+        subprocess.run([*inside, "mount", "-o", "remount,size=1g", env.store], check=True, timeout=TIMEOUT)
         watch.wait_for("out of trouble", watch.messages)
         watch.wait_for(IDS[0])
-        kept = call(*inside, "readelf", "-n", scene.store / ".build-id" / IDS[0][:2] / IDS[0][2:] / "elf")
+        kept = call(*inside, "readelf", "-n", env.store / ".build-id" / IDS[0][:2] / IDS[0][2:] / "elf")
         assert IDS[0] in kept.stdout, kept
         assert watch.end() == DONE
     assert sum("No space left" in message for message in watch.messages) == 1, watch.messages
     # a single scan retries nothing
-    done = call(*mount, scene.bidctl, "-s", scene.store, "watch", "--once", env=scene.environment)
-    assert done.returncode == TROUBLE and f"No space left on device: adding what runs to '{scene.store}'\n" in done.stderr, done
+    done = call(*mount, env.bidctl, "-s", env.store, "watch", "--once", env=env.environment)
+    assert done.returncode == ERROR and f"No space left on device: adding what runs to '{env.store}'\n" in done.stderr, done
 
 
-def case_large_program_is_refused_alone(scene):
+def case_large_program_is_refused_alone(env):
     """It is reported once; holes of a file need no space."""
     need_events()
-    large, sparse = sleeper(scene.home, "large", IDS[0]), sleeper(scene.home, "sparse", IDS[1])
+    large, sparse = sleeper(env.home, "large", IDS[0]), sleeper(env.home, "sparse", IDS[1])
     with large.open("ab") as file:
         os.posix_fallocate(file.fileno(), 0, 1 << 30)
     os.truncate(sparse, 1 << 32)
     # space for all other running programs
-    mount = ["unshare", "-m", "sh", "-euc", 'mount -t tmpfs -o size=900m tmpfs "$1"; shift; exec "$@"', "sh", scene.store]
+    mount = ["unshare", "-m", "sh", "-euc", 'mount -t tmpfs -o size=900m tmpfs "$1"; shift; exec "$@"', "sh", env.store]
     with running(large, stdout=subprocess.PIPE) as process, running(sparse, stdout=subprocess.PIPE) as other:
         assert process.stdout.readline() == other.stdout.readline() == b"up\n"
-        with Watch(scene, "--interval=1", "--link=copy", command=mount) as watch:
+        with Watch(env, "--interval=1", "--link=copy", command=mount) as watch:
             watch.wait_for(IDS[1])
-            short = build(scene.home, "short", IDS[2])
+            short = build(env.home, "short", IDS[2])
             subprocess.run([short], check=True, timeout=TIMEOUT)
             watch.wait_for(IDS[2])
             time.sleep(2.5)
@@ -330,62 +330,62 @@ def case_large_program_is_refused_alone(scene):
     assert not any("trouble" in message or "No space" in message for message in watch.messages), watch.messages
 
 
-def case_removed_store_is_made_again(scene):
+def case_removed_store_is_made_again(env):
     """The store is removed and created again during the watch."""
-    program = sleeper(scene.home, "program", IDS[0])
-    with running(program, stdout=subprocess.PIPE) as process, Watch(scene, "--interval=1") as watch:
+    program = sleeper(env.home, "program", IDS[0])
+    with running(program, stdout=subprocess.PIPE) as process, Watch(env, "--interval=1") as watch:
         assert process.stdout.readline() == b"up\n"
         watch.wait_for(IDS[0])
-        os.rename(scene.store, scene.home / "gone")
+        os.rename(env.store, env.home / "gone")
         watch.wait_for("adding what runs to", watch.messages)
-        scene.store.mkdir()
+        env.store.mkdir()
         watch.wait_for("out of trouble", watch.messages)
         until = time.monotonic() + TIMEOUT
-        while not (scene.store / ".build-id" / IDS[0][:2] / IDS[0][2:]).exists():
+        while not (env.store / ".build-id" / IDS[0][:2] / IDS[0][2:]).exists():
             assert time.monotonic() < until, "not added to the new store"
             time.sleep(0.1)
         assert watch.end() == DONE
 
 
-def case_units_are_valid(scene):
+def case_units_are_valid(env):
     """systemd-analyze accepts the units, with their programs in place."""
     need(shutil.which("systemd-analyze"), "no systemd-analyze")
     contrib = pathlib.Path(os.environ["BID_BUILD_ROOT"]) / "contrib"
     for name, *mode in (("bidfs-watch.service", "--system"), ("bidfs-watch.user.service", "--user")):
         text = (contrib / name).read_text()
-        unit = scene.home / name
-        unit.write_text(re.sub(r"^(ExecStart=)\S+", rf"\g<1>{scene.bidctl}", text, flags=re.M))
-        assert f"{scene.bidctl} " in unit.read_text(), text
+        unit = env.home / name
+        unit.write_text(re.sub(r"^(ExecStart=)\S+", rf"\g<1>{env.bidctl}", text, flags=re.M))
+        assert f"{env.bidctl} " in unit.read_text(), text
         verify = ["systemd-analyze", *mode, "--man=no", "verify"]
-        done = call(*verify, unit, env=scene.environment | {"XDG_RUNTIME_DIR": str(scene.home)})
+        done = call(*verify, unit, env=env.environment | {"XDG_RUNTIME_DIR": str(env.home)})
         assert done.returncode == 0 and name not in done.stderr, done
         # the check itself can fail
         unit.write_text(unit.read_text().replace("Type=notify", "Type=nonsense\nNonsense=yes"))
-        done = call(*verify, unit, env=scene.environment | {"XDG_RUNTIME_DIR": str(scene.home)})
+        done = call(*verify, unit, env=env.environment | {"XDG_RUNTIME_DIR": str(env.home)})
         assert "nonsense" in done.stderr, done
 
 
-def case_confined_unit_makes_hard_links(scene):
+def case_confined_unit_makes_hard_links(env):
     """The privileges of the unit suffice for hard links."""
     need(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
     unit = (pathlib.Path(os.environ["BID_BUILD_ROOT"]) / "contrib" / "bidfs-watch.service").read_text()
     kept = re.search(r"^CapabilityBoundingSet=(.*)$", unit, re.M)[1].lower().replace("cap_", "+").replace(" ", ",")
-    program = build(scene.home, "program", IDS[0])
+    program = build(env.home, "program", IDS[0])
     os.chown(program, NOBODY, NOBODY)
-    for path in (scene.home.parent.parent, scene.home.parent):
+    for path in (env.home.parent.parent, env.home.parent):
         path.chmod(0o755)
     confine = ["setpriv", "--no-new-privs", f"--bounding-set=-all,{kept}", "--inh-caps=-all"]
-    with Watch(scene, "--interval=3600", command=confine) as watch:
+    with Watch(env, "--interval=3600", command=confine) as watch:
         subprocess.run([program], check=True, timeout=TIMEOUT, user=NOBODY, group=NOBODY, extra_groups=[])
         assert "\thard\t" in watch.wait_for(IDS[0])
         assert watch.end() == DONE
     assert not any("error" in message or "not tell" in message for message in watch.messages), watch.messages
 
 
-def case_missing_store_is_an_error(scene):
-    done = scene.run("-s", scene.home / "none", "watch", "--once", status=REFUSED)
+def case_missing_store_is_an_error(env):
+    done = env.run("-s", env.home / "none", "watch", "--once", status=REFUSED)
     assert "no such store" in done.stderr, done
 
 
 if __name__ == "__main__":
-    cases.main(globals(), Scene)
+    cases.main(globals(), Env)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Count the system calls that each build costs commands that read a whole store, a figure that is the same on all machines.
 
-usage: check_costs.py BIDCTL
+usage: check_syscalls.py BIDCTL
 
 Exit status: 0 if all costs are below their limits, 1 if not, 77 without strace.
 """

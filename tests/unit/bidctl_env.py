@@ -17,7 +17,7 @@ import termios
 import time
 import urllib.request
 
-DONE, REFUSED, USAGE, TROUBLE = 0, 1, 2, 3
+DONE, REFUSED, USAGE, ERROR = 0, 1, 2, 3
 TIMEOUT = 60
 SUMMARY = re.compile(r"(dry run: )?(seen|added|removed|replaced|named|needed|packed|names|fetched|restored|dropped|files|builds) "
                      r"\d")
@@ -89,7 +89,7 @@ def programs(directory):
     return {**found, "text": text, "cut": cut}
 
 
-class Scene:
+class Env:
     """A home directory, programs to add, and bidctl."""
 
     def __init__(self, bidctl, built, directory):
@@ -164,12 +164,12 @@ class Scene:
 
 
 @contextlib.contextmanager
-def server(scene, *behaviours):
+def server(env, *behaviours):
     """Run a server that has "stripped" as executable and its debug information."""
-    root = scene.home / "served"
+    root = env.home / "served"
     (root / ID_NOT_STORED).mkdir(parents=True, exist_ok=True)
-    shutil.copy(scene.stripped, root / ID_NOT_STORED / "executable")
-    unstripped = build_once(scene.home, "unstripped", ID_NOT_STORED)
+    shutil.copy(env.stripped, root / ID_NOT_STORED / "executable")
+    unstripped = build_once(env.home, "unstripped", ID_NOT_STORED)
     subprocess.run(["objcopy", "--only-keep-debug", unstripped, root / ID_NOT_STORED / "debuginfo"], check=True, timeout=TIMEOUT)
     arguments = [item for behaviour in behaviours for item in ("--behaviour", behaviour)]
     with subprocess.Popen([sys.executable, SERVER, "--root", root, *arguments], stdout=subprocess.PIPE, text=True) as process:
@@ -184,17 +184,17 @@ def stats(url):
     return json.load(urllib.request.urlopen(f"{url}/control/stats", timeout=TIMEOUT))
 
 
-def asked(url):
+def request_count(url):
     """Return the number of requests to the server."""
     return stats(url)["requests"]
 
 
-def interrupted(scene, url, *arguments, caught=signal.SIGINT):
+def interrupted(env, url, *arguments, caught=signal.SIGINT):
     """Run bidctl, send it a signal during its request to the silent server at @url, and check that it ends. Return its output."""
-    process = subprocess.Popen([scene.bidctl, "-s", scene.store, *arguments], env=scene.environment, stdout=subprocess.PIPE,
+    process = subprocess.Popen([env.bidctl, "-s", env.store, *arguments], env=env.environment, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + TIMEOUT
-    while asked(url) == 0:
+    while request_count(url) == 0:
         assert time.monotonic() < deadline and process.poll() is None, "it never asked"
         time.sleep(0.02)
     process.send_signal(caught)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Run perf, several bidctls and a reader on one store at once: no wrong byte, no crash, and a final repair succeeds.
 
-usage: check_together.py BIDCTL [--seconds=N]
+usage: check_concurrent.py BIDCTL [--seconds=N]
 
 perf adds and removes; bidctl adds, updates, removes, evicts, checks, repairs, and fetches if it can.
 """
@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 
-from bidctl_scene import ID_NOT_STORED, TIMEOUT, TROUBLE, Scene, build, server
+from bidctl_env import ID_NOT_STORED, TIMEOUT, ERROR, Env, build, server
 
 IDS = [f"{digit:02x}" * 20 for digit in (0x11, 0x22, 0x33, 0x44)]
 # expected exit statuses of bidctl: found, not found, refused; the bits of verify; and 3 for a file that disappeared meanwhile
@@ -31,8 +31,8 @@ TOLERATED = set(range(0, 128)) - {2}
 class Crowd:
     """Threads that run programs until the time is over, and at least until each program has done its work once."""
 
-    def __init__(self, scene, seconds):
-        self.scene = scene
+    def __init__(self, env, seconds):
+        self.env = env
         self.end = time.monotonic() + seconds
         self.last = time.monotonic() + 10 * seconds
         self.faults = []
@@ -47,7 +47,7 @@ class Crowd:
             return self.reads[name]["read"] > 0
         ended = set(self.ended.get(name, ()))
         # verify and gc end with 1 for findings, and for a limit that open files exceed
-        return 0 in ended or (name in ("verify", "gc") and ended - {TROUBLE} != set())
+        return 0 in ended or (name in ("verify", "gc") and ended - {ERROR} != set())
 
     def is_over(self):
         now = time.monotonic()
@@ -67,16 +67,16 @@ class Crowd:
         self.threads.append(threading.Thread(target=run, name=name))
 
     def program(self, *arguments):
-        run = subprocess.run([*map(str, arguments)], env=self.scene.environment, stdin=subprocess.DEVNULL, capture_output=True,
+        run = subprocess.run([*map(str, arguments)], env=self.env.environment, stdin=subprocess.DEVNULL, capture_output=True,
                              text=True, errors="replace", timeout=TIMEOUT)
         self.ended[threading.current_thread().name][run.returncode] += 1
-        if run.returncode == TROUBLE:
+        if run.returncode == ERROR:
             self.troubled.append(run.stderr.strip())
         assert run.returncode in TOLERATED, f"exit status {run.returncode}: {arguments}\n{run.stdout}{run.stderr}"
         return run
 
     def bidctl(self, *arguments):
-        return self.program(self.scene.bidctl, "--store", self.scene.store, *arguments)
+        return self.program(self.env.bidctl, "--store", self.env.store, *arguments)
 
     def run(self):
         for thread in self.threads:
@@ -85,17 +85,17 @@ class Crowd:
             thread.join()
 
 
-def make_programs(scene):
+def make_programs(env):
     """Make two programs for each id, with and without symbols: return {id: [paths]}, and the bytes that an id may have."""
     found, right = {}, {}
     for number, build_id in enumerate(IDS):
-        first = build(scene.home, f"program{number}", build_id)
-        second = pathlib.Path(shutil.copy(first, scene.home / f"copy{number}"))
-        stripped = scene.home / f"stripped{number}"
+        first = build(env.home, f"program{number}", build_id)
+        second = pathlib.Path(shutil.copy(first, env.home / f"copy{number}"))
+        stripped = env.home / f"stripped{number}"
         subprocess.run(["strip", "-o", stripped, first], check=True, timeout=TIMEOUT)
         found[build_id] = [first, second, stripped]
         right[build_id] = {first.read_bytes(), stripped.read_bytes()}
-    right[ID_NOT_STORED] = {scene.stripped.read_bytes()}
+    right[ID_NOT_STORED] = {env.stripped.read_bytes()}
     return found, right
 
 
@@ -119,17 +119,17 @@ def check_reader(crowd, name, right, path_of):
     crowd.loop(name, read)
 
 
-def together(scene, perf, seconds, url, caches=(), readers=None):
+def together(env, perf, seconds, url, caches=(), readers=None):
     """
-    Run all programs on the store of @scene. perf also uses the caches @caches; @readers {name: path_of} reads by further names.
+    Run all programs on the store of @env. perf also uses the caches @caches; @readers {name: path_of} reads by further names.
     Return the bytes that each id may have.
     """
-    found, right = make_programs(scene)
-    crowd = Crowd(scene, seconds)
+    found, right = make_programs(env)
+    crowd = Crowd(env, seconds)
     any_of = lambda generator: generator.choice(found[generator.choice(IDS)])
 
     if perf:
-        cache = lambda g: [perf, "--buildid-dir", g.choice([scene.store, *caches]), "buildid-cache"]
+        cache = lambda g: [perf, "--buildid-dir", g.choice([env.store, *caches]), "buildid-cache"]
         crowd.loop("perf-add", lambda g: crowd.program(*cache(g), "-a", any_of(g)))
         crowd.loop("perf-remove", lambda g: crowd.program(*cache(g), "-r", any_of(g)))
     crowd.loop("add", lambda g: crowd.bidctl("add", "--link=" + g.choice(["auto", "copy"]), any_of(g), any_of(g)))
@@ -139,7 +139,7 @@ def together(scene, perf, seconds, url, caches=(), readers=None):
     crowd.loop("gc", lambda g: crowd.bidctl("gc", "--cache-size=1"))
     if url:
         crowd.loop("get", lambda g: crowd.bidctl("get", f"--url={url}", ID_NOT_STORED, "elf"))
-    for name, path_of in ({"reader": lambda g, build_id: perfs_name(scene.store, build_id)} | (readers or {})).items():
+    for name, path_of in ({"reader": lambda g, build_id: perfs_name(env.store, build_id)} | (readers or {})).items():
         check_reader(crowd, name, right, path_of)
     crowd.run()
     print(", ".join(f"{name} {number}" for name, number in sorted(crowd.done.items())))
@@ -152,25 +152,25 @@ def together(scene, perf, seconds, url, caches=(), readers=None):
     for name, ended in crowd.ended.items():
         assert crowd.came_to_something(name), f"'{name}' never did what it is for: {dict(ended)}"
         if name != "verify":
-            assert ended[TROUBLE] <= max(3, sum(ended.values()) / 4), f"'{name}' fails too often: {dict(ended)}"
+            assert ended[ERROR] <= max(3, sum(ended.values()) / 4), f"'{name}' fails too often: {dict(ended)}"
     assert all(reads["read"] for reads in crowd.reads.values()) and all(crowd.done.values()), "nothing was done"
     return right
 
 
-def check_afterwards(scene, right):
+def check_afterwards(env, right):
     """Repair the store, check it, and remove everything."""
     # an added file may be in transit for a moment, but no writer is left now
-    crowd = Crowd(scene, 0)
+    crowd = Crowd(env, 0)
     done = crowd.bidctl("verify", "--deep", "--repair", "--offline")
     print(done.stdout, end="")
     assert not done.returncode & 64, f"not all could be repaired\n{done.stdout}{done.stderr}"
     assert "wrong: " not in done.stdout and "corrupt: " not in done.stdout, done.stdout
     done = crowd.bidctl("verify", "--deep")
     assert done.returncode == 0, f"repaired, and not clean\n{done.stdout}{done.stderr}"
-    assert os.listdir(scene.store / ".bidfs" / "tmp") == []
+    assert os.listdir(env.store / ".bidfs" / "tmp") == []
     for build_id in right:
         crowd.bidctl("remove", build_id)
-    left = [path for path in scene.files() if not path.endswith("/probes")]
+    left = [path for path in env.files() if not path.endswith("/probes")]
     assert left == [], left
 
 
@@ -186,15 +186,15 @@ def main():
         return 77
     if not perf:
         print("without perf, which is not installed")
-    with tempfile.TemporaryDirectory(prefix="bidctl-together.") as top:
+    with tempfile.TemporaryDirectory(prefix="bidctl-concurrent.") as top:
         top = pathlib.Path(os.path.realpath(top))
         (top / "built").mkdir()
-        (top / "scene").mkdir()
-        scene = Scene(os.path.realpath(arguments.bidctl), top / "built", top / "scene")
+        (top / "env").mkdir()
+        env = Env(os.path.realpath(arguments.bidctl), top / "built", top / "env")
         try:
-            with contextlib.nullcontext() if arguments.no_fetch else server(scene) as url:
-                right = together(scene, perf, arguments.seconds, url)
-            check_afterwards(scene, right)
+            with contextlib.nullcontext() if arguments.no_fetch else server(env) as url:
+                right = together(env, perf, arguments.seconds, url)
+            check_afterwards(env, right)
         except AssertionError as error:
             print(f"FAILED: {error}")
             return 1

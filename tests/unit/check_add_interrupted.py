@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Kill bidctl while it adds a tree, or fill the disk: the store then has whole artifacts only.
 
-usage: check_add_trouble.py BIDCTL [CASE...]
+usage: check_add_interrupted.py BIDCTL [CASE...]
 
 Exit status: 0 if all cases pass, 1 if one fails, 77 without a compiler. Cases that need root or strace are skipped without it.
 """
@@ -19,82 +19,82 @@ import termios
 import time
 
 import cases
-from add_scene import IDS, NOBODY, call, everything_is_right, in_namespace, summary, system_tree
-from bidctl_scene import DONE, TIMEOUT, TROUBLE, Scene, build, divide
+from add_helpers import IDS, NOBODY, call, everything_is_right, in_namespace, summary, system_tree
+from bidctl_env import DONE, TIMEOUT, ERROR, Env, build, divide
 from cases import need
 
 
-def case_kill_leaves_whole_artifacts(scene):
+def case_kill_leaves_whole_artifacts(env):
     """Killed at any moment, bidctl leaves whole artifacts and no other file."""
-    tree, ids = system_tree(scene, 40)
+    tree, ids = system_tree(env, 40)
     for way in ("copy", "auto"):
         for delay in (0.001, 0.003, 0.005, 0.008, 0.012, 0.02):
-            with subprocess.Popen([scene.bidctl, "-s", scene.store, "add", f"--link={way}", tree], env=scene.environment,
+            with subprocess.Popen([env.bidctl, "-s", env.store, "add", f"--link={way}", tree], env=env.environment,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
                 time.sleep(delay)
                 process.kill()
-            everything_is_right(scene)
-    scene.on_store("add", tree)
-    assert everything_is_right(scene) == len(ids)
-    assert list((scene.store / ".bidfs" / "tmp").iterdir()) == [], "something was left behind"
+            everything_is_right(env)
+    env.on_store("add", tree)
+    assert everything_is_right(env) == len(ids)
+    assert list((env.store / ".bidfs" / "tmp").iterdir()) == [], "something was left behind"
 
 
-def empty_directories(scene):
-    return [path for path in scene.store.rglob("*") if path.is_dir() and not any(path.iterdir())
+def empty_directories(env):
+    return [path for path in env.store.rglob("*") if path.is_dir() and not any(path.iterdir())
             and not {".bidfs", ".build-id"} & set(path.parts)]
 
 
-def no_links_between(scene, tree, log, error, **keywords):
+def no_links_between(env, tree, log, error, **keywords):
     """Let hard links fail: bidctl tries one, then copies, and a kill during the first copy leaves nothing of the rest."""
     traced_add = ["strace", "-f", "-qq", "-o", log, "-e", "trace=linkat,symlinkat"]
-    add = [scene.bidctl, "-s", scene.store, "add", "--jobs=1", tree]
-    call(*traced_add, "-e", "inject=symlinkat:signal=KILL:when=1", *add, env=scene.environment, **keywords)
-    assert len(list(scene.store.rglob("elf"))) == 1 and empty_directories(scene) == [], empty_directories(scene)
-    done = divide(call(*traced_add, *add, env=scene.environment, **keywords))
+    add = [env.bidctl, "-s", env.store, "add", "--jobs=1", tree]
+    call(*traced_add, "-e", "inject=symlinkat:signal=KILL:when=1", *add, env=env.environment, **keywords)
+    assert len(list(env.store.rglob("elf"))) == 1 and empty_directories(env) == [], empty_directories(env)
+    done = divide(call(*traced_add, *add, env=env.environment, **keywords))
     lines = log.read_text().splitlines()
     assert summary(done)[0][1] == 9 and sum(error in line for line in lines) == 1, (done, lines)
 
 
-def case_kill_during_copy_leaves_whole_artifacts(scene):
+def case_kill_during_copy_leaves_whole_artifacts(env):
     need(shutil.which("strace") and os.path.isdir("/dev/shm"), "no strace, or no /dev/shm")
-    need(os.stat("/dev/shm").st_dev != scene.home.stat().st_dev, "all is on one file system")
-    tree, _ = system_tree(scene, 10)
+    need(os.stat("/dev/shm").st_dev != env.home.stat().st_dev, "all is on one file system")
+    tree, _ = system_tree(env, 10)
     # bidctl does not try to link private files
-    for path in (scene.home.parent.parent, scene.home.parent, scene.home):
+    for path in (env.home.parent.parent, env.home.parent, env.home):
         path.chmod(0o755)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as other:
-        scene.store = pathlib.Path(other)
-        no_links_between(scene, tree, scene.home / "log", "EXDEV")
-        for path in scene.store.iterdir():
+        env.store = pathlib.Path(other)
+        no_links_between(env, tree, env.home / "log", "EXDEV")
+        for path in env.store.iterdir():
             shutil.rmtree(path)
-        scene.on_store("add", "--link=hard", tree)
-        left = [path for path in scene.store.iterdir() if path.name != ".bidfs"]
+        env.on_store("add", "--link=hard", tree)
+        left = [path for path in env.store.iterdir() if path.name != ".bidfs"]
         assert left == [], "of what was refused there is a directory"
 
 
-def case_kill_beside_other_files_leaves_whole_artifacts(scene):
+def case_kill_beside_other_files_leaves_whole_artifacts(env):
     need(os.geteuid() == 0 and shutil.which("strace"), "needs root, to become somebody else, and strace")
     need(pathlib.Path("/proc/sys/fs/protected_hardlinks").read_text() == "1\n", "links to others' files are allowed")
-    tree, _ = system_tree(scene, 10)
-    for path in (scene.home.parent.parent, scene.home.parent, scene.home):
+    tree, _ = system_tree(env, 10)
+    for path in (env.home.parent.parent, env.home.parent, env.home):
         path.chmod(0o755)
-    log = scene.home / "log"
-    for path in (scene.store, log):
+    log = env.home / "log"
+    for path in (env.store, log):
         path.touch()
         os.chown(path, NOBODY, NOBODY)
-    no_links_between(scene, tree, log, "EPERM", user=NOBODY, group=NOBODY, extra_groups=[])
+    no_links_between(env, tree, log, "EPERM", user=NOBODY, group=NOBODY, extra_groups=[])
 
 
 # most files are added before bidctl blocks on its output
 FEW_FILES = ["prlimit", "--nofile=512:512"]
 
 
-def many_programs(scene, count):
+def many_programs(env, count):
     """Make a tree of @count programs with ids and long names; return it and the ids."""
-    tree = scene.home / "many"
+    tree = env.home / "many"
     tree.mkdir()
     marker = "5a" * 20
-    template = build(scene.home, "template", marker).read_bytes()
+    template = build(env.home, "template", marker).read_bytes()
     assert template.count(bytes.fromhex(marker)) == 1
     ids = {f"{number:040x}" for number in range(1, count + 1)}
     for build_id in ids:
@@ -104,9 +104,9 @@ def many_programs(scene, count):
     return tree, ids
 
 
-def add_and_signal(scene, number, prefix, *arguments):
+def add_and_signal(env, number, prefix, *arguments):
     """Run add, send a signal while it blocks on its output, then read. Return status and output."""
-    with subprocess.Popen([*map(str, [*prefix, scene.bidctl, "-s", scene.store, "add", "-v", *arguments])], env=scene.environment,
+    with subprocess.Popen([*map(str, [*prefix, env.bidctl, "-s", env.store, "add", "-v", *arguments])], env=env.environment,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             deadline = time.monotonic() + TIMEOUT
@@ -121,45 +121,45 @@ def add_and_signal(scene, number, prefix, *arguments):
     return process.returncode, done.stdout, done.stderr
 
 
-def case_interrupt_reports_the_added_files(scene):
+def case_interrupt_reports_the_added_files(env):
     """Ctrl-C: bidctl reports the partial result, each added build has its record, and the rest can be added later."""
     count = 800
-    tree, ids = many_programs(scene, count)
-    status, output, errors = add_and_signal(scene, signal.SIGINT, FEW_FILES, "--jobs=1", "--link=copy", tree)
+    tree, ids = many_programs(env, count)
+    status, output, errors = add_and_signal(env, signal.SIGINT, FEW_FILES, "--jobs=1", "--link=copy", tree)
     assert status == 128 + signal.SIGINT and f"interrupted: not all of '{tree}' was looked at" in errors, (status, errors)
     *lines, last = output.splitlines()
     added = {line.split("\t", 1)[0] for line in lines}
-    seen, told = map(int, re.fullmatch(r"seen (\d+), added (\d+), known 0, refused 0", last).groups())
-    assert 0 < told == len(added) == seen < count and added < ids, last
-    assert everything_is_right(scene) == told
-    assert summary(scene.on_store("add", tree))[0] == (count, count - told, told, 0)
-    assert everything_is_right(scene) == count
+    seen, added_count = map(int, re.fullmatch(r"seen (\d+), added (\d+), known 0, refused 0", last).groups())
+    assert 0 < added_count == len(added) == seen < count and added < ids, last
+    assert everything_is_right(env) == added_count
+    assert summary(env.on_store("add", tree))[0] == (count, count - added_count, added_count, 0)
+    assert everything_is_right(env) == count
 
 
-def case_ignored_signal_ends_nothing(scene):
+def case_ignored_signal_ends_nothing(env):
     """A signal that the parent ignores stays ignored, as SIGHUP for nohup(1)."""
-    tree, ids = many_programs(scene, 800)
-    status, output, errors = add_and_signal(scene, signal.SIGHUP, ["nohup", *FEW_FILES], "--jobs=1", "--link=copy", tree)
+    tree, ids = many_programs(env, 800)
+    status, output, errors = add_and_signal(env, signal.SIGHUP, ["nohup", *FEW_FILES], "--jobs=1", "--link=copy", tree)
     assert status == DONE and f"added {len(ids)}," in output.splitlines()[-1], (status, errors)
 
 
-def case_full_disk_is_an_error_without_torn_files(scene):
+def case_full_disk_is_an_error_without_torn_files(env):
     """The store fills up during an addition (row R13): an error, no torn file, and all reported files are stored."""
-    tree, ids = system_tree(scene, 40)
+    tree, ids = system_tree(env, 40)
     script = ('mount -t tmpfs -o size=2m tmpfs "$1"; status=0; "$2" -s "$1" --verbose add --link=copy "$3" || status=$?; '
               'for file in $(find "$1" -name elf); do '
               'readelf -n "$file" | grep -q "$(basename $(dirname "$file"))" || echo "torn $file"; done; '
               'echo "stored $(find "$1" -name elf | wc -l)"; exit $status')
-    done = in_namespace(script, scene.store, scene.bidctl, tree, scene=scene)
-    assert done.returncode == TROUBLE and "no space left" in done.stderr.lower(), done
+    done = in_namespace(script, env.store, env.bidctl, tree, env=env)
+    assert done.returncode == ERROR and "no space left" in done.stderr.lower(), done
     assert "torn" not in done.stdout, done.stdout
-    said = len(re.findall(r"^[0-9a-f]+ elf\tadded\tcopy\t", done.stdout, re.M))
-    assert said <= int(re.search(r"^stored (\d+)$", done.stdout, re.M)[1]) < len(ids), done.stdout
+    reported = len(re.findall(r"^[0-9a-f]+ elf\tadded\tcopy\t", done.stdout, re.M))
+    assert reported <= int(re.search(r"^stored (\d+)$", done.stdout, re.M)[1]) < len(ids), done.stdout
 
 
-def case_file_above_the_space_is_refused_alone(scene):
+def case_file_above_the_space_is_refused_alone(env):
     """The other files of the tree are added."""
-    tree = scene.home / "tree"
+    tree = env.home / "tree"
     tree.mkdir()
     for number in range(5):
         build(tree, f"program{number}", IDS[number])
@@ -168,11 +168,11 @@ def case_file_above_the_space_is_refused_alone(scene):
     os.truncate(tree / "program1", 1 << 30)
     script = ('mount -t tmpfs -o size=5m tmpfs "$1"; status=0; "$2" -s "$1" --verbose add --link=copy "$3" || status=$?; '
               'stat -c %s "$1"/"$3"/program1/*/elf >&2; exit $status')
-    done = in_namespace(script, scene.store, scene.bidctl, tree, scene=scene)
+    done = in_namespace(script, env.store, env.bidctl, tree, env=env)
     assert done.returncode == DONE and done.stderr.splitlines()[-1] == str(1 << 30), done
     counts, reasons = summary(done)
     assert counts[1:] == (4, 0, 1) and reasons == {"larger than the room that is left where the store is": 1}, done.stdout
 
 
 if __name__ == "__main__":
-    cases.main(globals(), Scene)
+    cases.main(globals(), Env)

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import time
 
-from bidctl_scene import TIMEOUT, build, divide
+from bidctl_env import TIMEOUT, build, divide
 from cases import Skip, need
 
 NOBODY = 65534
@@ -60,23 +60,23 @@ def call(*command, env=None, **keywords):
                           text=True, errors="surrogateescape", timeout=TIMEOUT, check=False, **keywords)
 
 
-def let_nobody_in(scene):
-    """Let other users pass through the parents of the scene's home."""
+def let_nobody_in(env):
+    """Let other users pass through the parents of the home."""
     need(os.geteuid() == 0, "needs root, to become somebody else")
-    for path in (scene.home.parent.parent, scene.home.parent):
+    for path in (env.home.parent.parent, env.home.parent):
         path.chmod(0o755)
 
 
-def as_nobody(scene, *arguments):
-    """Run bidctl on the scene's store as a user without privileges."""
-    return divide(call(scene.bidctl, "-s", scene.store, *arguments, env=scene.environment, user=NOBODY, group=NOBODY,
+def as_nobody(env, *arguments):
+    """Run bidctl on the store as a user without privileges."""
+    return divide(call(env.bidctl, "-s", env.store, *arguments, env=env.environment, user=NOBODY, group=NOBODY,
                        extra_groups=[]))
 
 
-def without_leaks(scene):
+def without_leaks(env):
     """Return an environment without the leak sanitizer, which fails under strace because it traces its own process."""
-    options = ":".join(filter(None, [scene.environment.get("ASAN_OPTIONS"), "detect_leaks=0"]))
-    return scene.environment | {"ASAN_OPTIONS": options}
+    options = ":".join(filter(None, [env.environment.get("ASAN_OPTIONS"), "detect_leaks=0"]))
+    return env.environment | {"ASAN_OPTIONS": options}
 
 
 def summary(done):
@@ -93,23 +93,23 @@ def readelf_id(path):
     return match[1] if match else None
 
 
-def link_of(scene, build_id):
-    return scene.store / ".build-id" / build_id[:2] / build_id[2:]
+def link_of(env, build_id):
+    return env.store / ".build-id" / build_id[:2] / build_id[2:]
 
 
-def entry_of(scene, path, build_id):
-    return scene.store / str(path)[1:] / build_id
+def entry_of(env, path, build_id):
+    return env.store / str(path)[1:] / build_id
 
 
-def stored(scene, build_id):
+def stored(env, build_id):
     """Return the target of perf's link for that id."""
-    link = link_of(scene, build_id)
+    link = link_of(env, build_id)
     return pathlib.Path(os.path.normpath(link.parent / os.readlink(link)))
 
 
-def everything_is_right(scene):
+def everything_is_right(env):
     """Check that every file under an id has that id, and return the number of files."""
-    files = [path for name in ("elf", "debug") for path in scene.store.rglob(name)
+    files = [path for name in ("elf", "debug") for path in env.store.rglob(name)
              if path.is_file() and ".bidfs" not in path.parts]
     for path in files:
         assert readelf_id(path) == path.parent.name, path
@@ -124,9 +124,9 @@ def read_if_any(path):
         return ""
 
 
-def system_tree(scene, count=40):
+def system_tree(env, count=40):
     """Copy programs of this system, each with an id of its own, and return them."""
-    tree = scene.home / "tree"
+    tree = env.home / "tree"
     (tree / "bin").mkdir(parents=True)
     ids = set()
     for path in sorted(pathlib.Path("/usr/bin").iterdir()):
@@ -141,7 +141,7 @@ def system_tree(scene, count=40):
     return tree, ids
 
 
-def module_tree(scene, directory):
+def module_tree(env, directory):
     """Copy compressed modules of distributions; other compressed files are not wanted."""
     directory.mkdir(parents=True)
     packers = {"plain": None, "gnu": ["gzip"], "xzip": ["xz"], "zst": ["zstd", "-q", "--rm"]}
@@ -150,22 +150,22 @@ def module_tree(scene, directory):
     for number, (name, packer) in enumerate(packers.items()):
         if packer and not shutil.which(packer[0]):
             continue
-        built = build(scene.home, f"{name}.ko", IDS[number])
+        built = build(env.home, f"{name}.ko", IDS[number])
         path = directory / f"{name}.ko"
         shutil.copy(built, path)
         if packer:
             subprocess.run([*packer, path], check=True, timeout=TIMEOUT)
             path = path.with_name(path.name + suffixes[name])
         ids[path] = (IDS[number], built)
-    shutil.copy(scene.one, directory / "page.1")
+    shutil.copy(env.one, directory / "page.1")
     subprocess.run(["gzip", directory / "page.1"], check=True, timeout=TIMEOUT)
     return ids
 
 
-def in_namespace(script, *arguments, scene):
+def in_namespace(script, *arguments, env):
     """Run a shell script as root in a new mount namespace."""
     need(os.geteuid() == 0, "needs root, for a mount namespace")
-    done = call("unshare", "-m", "sh", "-euc", script, "sh", *arguments, env=scene.environment)
+    done = call("unshare", "-m", "sh", "-euc", script, "sh", *arguments, env=env.environment)
     if "unshare failed" in done.stderr:
         raise Skip(done.stderr.strip())
     return divide(done)
@@ -189,12 +189,12 @@ def sleeper(directory, name, build_id, text=SLEEPER):
 
 
 @contextlib.contextmanager
-def silent_file_system(scene, program):
+def silent_file_system(env, program):
     """Start @program on a file system that then stops responding; yield its path."""
     need(os.geteuid() == 0 and os.path.exists("/dev/fuse"), "needs root and FUSE")
     flags = call("pkg-config", "--cflags", "--libs", "fuse3")
     need(flags.returncode == 0, "needs libfuse")
-    source, server, point, silent = (scene.home / name for name in ("silent.c", "silent", "point", "silence"))
+    source, server, point, silent = (env.home / name for name in ("silent.c", "silent", "point", "silence"))
     source.write_text(SILENT)
     subprocess.run(["cc", "-D_FILE_OFFSET_BITS=64", "-o", server, source, *flags.stdout.split()], check=True, timeout=TIMEOUT)
     point.mkdir()
