@@ -24,9 +24,9 @@ WORDS = {
     "sharer": "handle", "tally": "stats", "ticket": "request handle", "timekeeper": "timer thread", "unmounter": "unmount helper",
     "unvoid": "tombstone", "vacated": "relocated", "verdict": "cached ELF check", "witness": "probe request",
 }
-# a download may be in flight
-WORD = re.compile(rf"(?<![A-Za-z])(?<!in (?=flight))({'|'.join(WORDS)})s?(?![A-Za-z])", re.I)
-# folders of C without these words
+# a download may be in flight, and sockets have SO_LINGER
+WORD = re.compile(rf"(?<![A-Za-z])(?<!SO_)(?<!in (?=flight))({'|'.join(WORDS)})s?(?![A-Za-z])", re.I)
+# folders of code without these words
 CLEAN = ["fs", "include/bid", "store", "tests"]
 # passives that name no actor
 PASSIVE = re.compile(r"\b(?:is|are|was|were|be|been)\s+(?:not\s+)?(?:told|asked|said|heard)\b", re.I)
@@ -158,7 +158,7 @@ def problems_of_subjects():
 
 def main():
     pages = [path for path in files(".md", ".1", ".7", ".8") if path.parent in (ROOT, ROOT / "docs")]
-    sources = [path for folder in CLEAN for path in files(".c", ".h", below=folder)]
+    sources = [path for folder in CLEAN for path in files(".c", ".h", ".py", below=folder) if path.name != "words.py"]
     readers = {path: reader_of(path) for path in files()}
     problems = [problem for page in pages for problem in problems_of_page(page)]
     problems += [problem for source in sources for problem in problems_of_code(source)]

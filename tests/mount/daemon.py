@@ -28,16 +28,16 @@ def is_mounted(path):
     return str(path) in mount_points()
 
 
-def is_unmounter(pid):
+def is_unmount_helper(pid):
     """Return whether the process is the unmount helper of a daemon, which shares its command line."""
     return pathlib.Path(f"/proc/{pid}/comm").read_text() == "bidfs-unmount\n"
 
 
-def unmounters_of(pid):
+def unmount_helpers_of(pid):
     """Return the unmount helpers of a daemon."""
     found = []
     for children in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-        found += [int(child) for child in children.read_text().split() if is_unmounter(child)]
+        found += [int(child) for child in children.read_text().split() if is_unmount_helper(child)]
     return found
 
 
@@ -50,7 +50,7 @@ def daemons_of(path):
         with contextlib.suppress(OSError):
             argv = (entry / "cmdline").read_bytes().split(b"\0")
             if os.path.basename(argv[0]) in (b"mount.bidfs", b"bidfs") and os.fsencode(str(path)) in argv \
-                    and not is_unmounter(entry.name):
+                    and not is_unmount_helper(entry.name):
                 found.append(int(entry.name))
     return found
 
@@ -219,7 +219,7 @@ class Mount:
 
     def die(self):
         """Kill the daemon and its unmount helper: the mount stays, without a daemon."""
-        for pid in unmounters_of(self.pid):
+        for pid in unmount_helpers_of(self.pid):
             os.kill(pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait(10)

@@ -43,7 +43,7 @@ def test_refused_request_is_not_cached_as_absent(mount, mode, faults, place, pro
     m.permit(server.url)
     first, second = names(m, program.id)
     assert read(first) == errno.EHOSTUNREACH
-    time.sleep(0.3)  # longer than the result lingers for other readers
+    time.sleep(0.3)  # longer than the result stays for other readers
     assert read(second) == errno.EHOSTUNREACH
     assert server.count(program.id) == 1 and m.counter("remembered_absent") == 0
     assert m.status()["sources"][0]["breaker"] == "closed"
@@ -53,7 +53,7 @@ def test_refused_request_is_not_cached_as_absent(mount, mode, faults, place, pro
     # another process does not share the backoff
     server.serve(program)
     get(m, env, program, f"--url={server.url}")
-    tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "what is in the store")
+    tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "the stored file")
 
 
 def test_refresh_drops_the_negative_entry_for_all_programs(mount, mode, faults, program, env):
@@ -77,16 +77,16 @@ def test_absence_is_cached_per_server(mount, faults, place, program):
     servers[1].behave("gone")
     forged = [programs.forge(program, f"{number:02x}" * 20, place / f"app-{number}") for number in range(40)]
     here = forged[::2]
-    for one in here:
-        servers[2].serve(one)
+    for build in here:
+        servers[2].serve(build)
     m = mount(*(f"url={server.url}" for server in servers), "wait=30")
     for _ in range(3):
-        answers = read_all([m.artifact(one.id) for one in forged])
-        assert answers == [one.read() if one in here else errno.ENOENT for one in forged]
-    for one in forged:
-        assert servers[2].count(one.id) == 1
-        assert all(server.count(one.id) <= 1 for server in servers[:2])
-        assert one in here or all(server.count(one.id) == 1 for server in servers)
+        answers = read_all([m.artifact(build.id) for build in forged])
+        assert answers == [build.read() if build in here else errno.ENOENT for build in forged]
+    for build in forged:
+        assert servers[2].count(build.id) == 1
+        assert all(server.count(build.id) <= 1 for server in servers[:2])
+        assert build in here or all(server.count(build.id) == 1 for server in servers)
 
 
 def test_outage_is_not_cached_as_absence(mount, faults, place, program):
@@ -217,13 +217,13 @@ def test_refresh_of_covered_store_reaches_the_mount(mount, mode, faults, place, 
     def refresh(ident, *what, status=0):
         return tools.run(tools.BIDCTL, "--store", store, "get", "--refresh", ident, *what, env=env, status=status)
 
-    one, other = (programs.forge(program, ident * 20, place / ident) for ident in ("01", "02"))
-    covered(env, store, one.id, "elf", status=1)
-    server.serve(one)
-    covered(env, store, one.id, "elf", status=1)
-    assert server.count(one.id) == 1
-    path = refresh(one.id, "elf").stdout.strip()
-    assert read(path) == one.read() and server.count(one.id) == 2
+    first, other = (programs.forge(program, ident * 20, place / ident) for ident in ("01", "02"))
+    covered(env, store, first.id, "elf", status=1)
+    server.serve(first)
+    covered(env, store, first.id, "elf", status=1)
+    assert server.count(first.id) == 1
+    path = refresh(first.id, "elf").stdout.strip()
+    assert read(path) == first.read() and server.count(first.id) == 2
     # a list of ids
     covered(env, store, other.id, "debuginfo", status=1)
     server.serve(other)

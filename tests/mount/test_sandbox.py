@@ -67,8 +67,8 @@ def probed(mount, inside, place, store, env):
         abstract, service = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
         abstract.bind(f"\0{place}")
         service.bind(f"{beside}/socket")
-        for one in (listening, abstract, service):
-            one.listen()
+        for listener in (listening, abstract, service):
+            listener.listen()
 
         def make(*options, **more):
             m = mount("offline", *options, env_more={
@@ -164,7 +164,7 @@ def test_all_threads_are_confined(confined, mount, faults, place):
 def test_every_end_of_the_daemon_unmounts(confined, mount, mode, way, place):
     """No mount and no unmount helper is left."""
     m = mount()
-    (helper,) = daemon.unmounters_of(m.pid)
+    (helper,) = daemon.unmount_helpers_of(m.pid)
     if way.startswith("SIG"):
         # signal the process group, as a terminal does; the unmount helper ignores it until it has unmounted
         if way != "SIGKILL":
@@ -208,7 +208,7 @@ def test_background_daemon_logs_to_syslog(needs_root, confined, store, place, en
 def test_helper_leaves_a_later_mount_alone(confined, mount, store):
     """A user unmounts the dead mount and mounts again before the unmount helper does."""
     first = mount()
-    (helper,) = daemon.unmounters_of(first.pid)
+    (helper,) = daemon.unmount_helpers_of(first.pid)
     tools.stop(helper)
     first.end(signal.SIGKILL)
     assert daemon.unmount(first.path, "-l").returncode == 0
