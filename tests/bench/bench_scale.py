@@ -82,13 +82,13 @@ class Bench:
 
     def __init__(self, build, store, point, ids, cold, smallest):
         self.build, self.store, self.point, self.cold, self.smallest = build, store, point, cold, smallest
-        self.one = store.with_name(f"{store.name}.names")  # one native directory with as many names
+        self.names_directory = store.with_name(f"{store.name}.names")  # one native directory with as many names
         self.figures = figures.Figures()
         self.ids = [fanout.name + link for fanout in os.scandir(store / ".build-id") for link in os.listdir(fanout)]
         self.random = random.Random(1)
-        self.one.mkdir()
+        self.names_directory.mkdir()
         for ident in self.ids:
-            os.symlink("x", self.one / ident)
+            os.symlink("x", self.names_directory / ident)
 
     def lookup(self, paths, times):
         """Return the microseconds of a stat(2)."""
@@ -140,11 +140,11 @@ class Bench:
     def listings(self):
         """List both sides with the same program, as ls(1) and find(1) spend most of their time on other work."""
         fanouts = list((self.store / ".build-id").iterdir())
-        for directories in ((self.one,), fanouts):
+        for directories in ((self.names_directory,), fanouts):
             self.floor("names", *directories)
-        links, one = self.floor("names", *fanouts), self.floor("names", self.one)
+        links, native = self.floor("names", *fanouts), self.floor("names", self.names_directory)
         for name in ("first", "repeated"):
-            self.figures.note(f"names, {name}", "s", {"bidfs": self.floor("names", self.point / "buildid"), "directory": one,
+            self.figures.note(f"names, {name}", "s", {"bidfs": self.floor("names", self.point / "buildid"), "directory": native,
                                                       "links": links})
         # find(1) calls stat(2) for directories: links spare it some of these calls, on both sides
         native, took = (timed("find", top / ".build-id", "-type", "f") for top in (self.store, self.point))

@@ -11,11 +11,11 @@ NATIVE = ("native", "directory", "links")
 
 # the rows of targets and their subjects
 ROWS = {
-    "P1": "stat of a name that the kernel knows",
+    "P1": "stat of a cached name",
     "P2": "open and close, no_open mode",
     "P3": "open, read 4 KiB, close, no_open mode",
     "P4": "the same with passthrough",
-    "P5": "what a reader of ELF files does with one",
+    "P5": "ELF file read by a tool",
     "P6": "a large file from end to end",
     "P7": "a large file here and there, and mapped",
     "P8": "memory",
@@ -27,13 +27,13 @@ ROWS = {
     "P14": "adding a tree",
     "P15": "the id of a file",
     "P16": "a miss",
-    "P17": "what was fetched, once more",
-    "P18": "what nobody has",
+    "P17": "repeated open of a download",
+    "P18": "absent artifact",
     "P19": "many openers of one missing file",
     "P20": "many misses, distinct ones",
     "P21": "perf's commands, and debuggers",
     "P22": "durable additions",
-    "P25": "checking the store",
+    "P25": "verify of the store",
     "P26": "the daemon confines itself",
     "data": "the builds of a recording",
 }
@@ -157,7 +157,7 @@ def percent(missed):
 
 def summary(lines):
     """Return for each row the number of targets that are met, and the one that is missed by most."""
-    rows = [f"{'row':4} {'what':42} {'met':>9}  missed by most"]
+    rows = [f"{'row':4} {'subject':42} {'met':>9}  missed by most"]
     all_met = all_targets = 0
     for row, what in ROWS.items():
         mine = [line for line in lines if line["row"] == row]

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
-GENTLE = "not asked for"
+GENTLE = "left out by --gentle"
 LL = pathlib.Path("/usr/share/doc/libfuse3-dev/examples/passthrough_ll.c")
 SOURCE = HERE.parents[1] / "contrib" / "fuse3-source"
 

@@ -68,7 +68,7 @@ def main():
     problems = [f"{name}: no rule for this archive" for name in undefined if name not in FOREIGN]
     problems += [f"{name}: needs nothing at all: not the archive it should be" for name, needed in undefined.items() if not needed]
     if "printf" not in plain:
-        problems.append("the C library was not found, so nothing can be told apart from it")
+        problems.append("the C library was not found, so its symbols are unknown")
     for name, needed in undefined.items():
         if name in FOREIGN:
             problems += check(name, needed, homes, plain, public)

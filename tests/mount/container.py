@@ -64,7 +64,7 @@ def why_no_container():
     if not SYSTEMD.exists():
         return f"not installed: '{SYSTEMD}'"
     if tools.is_sanitized():
-        return "what is installed is not built with sanitizers"
+        return "an installed build has no sanitizers"
     return None
 
 

@@ -51,10 +51,10 @@ class Stream:
 
     def kernel(self):
         """Return index, start and size of the record that maps the kernel."""
-        for number, one in enumerate(self.records):
-            kind, misc, _ = struct.unpack_from("<IHH", one)
-            if kind == MMAP and misc & 7 == KERNEL and one[40:].startswith(b"[kernel.kallsyms]"):
-                return number, *struct.unpack_from("<QQ", one, 16)
+        for number, data in enumerate(self.records):
+            kind, misc, _ = struct.unpack_from("<IHH", data)
+            if kind == MMAP and misc & 7 == KERNEL and data[40:].startswith(b"[kernel.kallsyms]"):
+                return number, *struct.unpack_from("<QQ", data, 16)
         return None
 
     def save(self, path, ident, module=None):

@@ -134,7 +134,7 @@ def test_strict_mode_reports_the_server_error(mount, faults, place):
     server = misbehave(faults, place, files)
     m = mount(f"url={server.url}", "errors=strict", "wait=20")
     m.permit(server.url)
-    answers = dict(zip(files, read_all([m.artifact(one.id) for one in files.values()])))
+    answers = dict(zip(files, read_all([m.artifact(program.id) for program in files.values()])))
     assert answers == {"absent": errno.ENOENT, "gone": errno.ENOENT, "error:503": errno.EHOSTUNREACH,
                        "reset-headers": errno.EHOSTUNREACH, "flip-note": errno.EIO, "html": errno.EIO}
     # a port without a server

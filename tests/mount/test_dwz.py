@@ -29,7 +29,7 @@ def test_dwz_file_is_prefetched(mount, shrunk):
     one, two, common, server = shrunk
     m = mount(f"url={server.url}", "wait=30")
     assert m.debug_file(one.id).read_bytes() == one.debug.read_bytes()
-    tools.wait_until(lambda: m.counter("fetched") == 2, "what was not asked for")
+    tools.wait_until(lambda: m.counter("fetched") == 2, "the prefetched file")
     assert server.count(common.id, "debuginfo") == 1 and server.count() == 2
     # the second program needs the common file as well and finds it stored
     assert m.debug_file(two.id).read_bytes() == two.debug.read_bytes()
@@ -47,7 +47,7 @@ def test_absent_dwz_file_is_no_error(mount, shrunk):
     assert m.debug_file(one.id).read_bytes() == one.debug.read_bytes()
     tools.wait_until(lambda: server.count(common.id, "debuginfo") == 1, "a request for it")
     await_quiet(m)
-    assert m.counter("fetched") == 1 and m.counter("absent") == 0, "nobody was told that"
+    assert m.counter("fetched") == 1 and m.counter("absent") == 0, "the absent file is counted"
     assert tools.errno_of(m.debug_file(common.id).read_bytes) and server.count(common.id, "debuginfo") == 1, "remembered"
 
 
@@ -71,7 +71,7 @@ def test_prefetched_file_prefetches_nothing(mount, shrunk, place):
     tools.run("objcopy", "--add-section", f".gnu_debugaltlink={link}", common.path, server.root / common.id / "debuginfo")
     m = mount(f"url={server.url}", "wait=30")
     assert m.debug_file(one.id).read_bytes() == one.debug.read_bytes()
-    tools.wait_until(lambda: m.counter("fetched") == 2, "what was not asked for")
+    tools.wait_until(lambda: m.counter("fetched") == 2, "the prefetched file")
     await_quiet(m)
     assert server.count(two.id, "debuginfo") == 0
     # a reader of the linked file requests it

@@ -221,7 +221,7 @@ def test_slow_download_answers_424_then_file(mount, nginx, faults, place, env):
             fetching.await_waiters(member, 1)
         finally:
             upstream.release()
-        assert [one.result() for one in waiting] == 2 * [program.read()]
+        assert [reader.result() for reader in waiting] == 2 * [program.read()]
     assert find("hasty") == program.read()
     assert upstream.count(program.id) == 1
 
@@ -255,32 +255,32 @@ def test_hit_does_not_wait_for_misses(mount, mode, nginx, faults, place, store):
     program, kept = (programs.small(place / f"app{number}", number) for number in range(2))
     missing = [programs.forge(program, f"{number:02x}" * 20, place / f"missing{number}") for number in range(40)]
     large = programs.small(place / "large", 2, "-DBALLAST=24000000")
-    for one in (large, *missing):
-        upstream.serve(one, "executable")
+    for build in (large, *missing):
+        upstream.serve(build, "executable")
     programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
     exported = mount(f"url={upstream.url}", *exports.team_options(), "wait=60")
     server = nginx(exported)
 
-    def ask(one):
-        return get(f"{server.url}/buildid/{one.id}/executable")
+    def get_executable(build):
+        return get(f"{server.url}/buildid/{build.id}/executable")
 
     # this client reads slowly; no buffer on the way holds so many bytes
     transfer = urllib.request.urlopen(f"{server.url}/buildid/{large.id}/executable", timeout=60)
     upstream.behave("stall-headers")
     with concurrent.futures.ThreadPoolExecutor(len(missing)) as pool:
-        answers = [pool.submit(ask, one) for one in missing]
+        answers = [pool.submit(get_executable, build) for build in missing]
         try:
             # one request is in each waiting place
             fetching.await_waiters(exported, server.waiting)
             for _ in range(server.waiting):
-                assert ask(kept)[2] == kept.read()
+                assert get_executable(kept)[2] == kept.read()
             with transfer:
                 assert transfer.read() == large.read()
             assert not any(answer.done() for answer in answers), "hits wait for misses"
         finally:
             upstream.behave()
             upstream.release()
-        assert [answer.result()[::2] for answer in answers] == [(200, one.read()) for one in missing]
+        assert [answer.result()[::2] for answer in answers] == [(200, build.read()) for build in missing]
 
 
 def test_missing_fetch_server_leaves_hits_served(mount, nginx, split, place, store):
@@ -313,7 +313,7 @@ def test_upstream_outage_is_not_cached_by_members(mount, nginx, faults, place, f
     exported = mount(f"url={upstream.url}", *exports.team_options())
     shared = nginx(exported)
     # wait for one second only
-    tools.wait_until(lambda: fetching.read(exported.artifact(kept.id)) == kept.read(), "what there is")
+    tools.wait_until(lambda: fetching.read(exported.artifact(kept.id)) == kept.read(), "the stored files")
     own = place / "own"
     own.mkdir()
     member = mount(f"url={shared.url}", on=own)
@@ -321,7 +321,7 @@ def test_upstream_outage_is_not_cached_by_members(mount, nginx, faults, place, f
     member.permit(shared.url)
     upstream.behave(failure)
     # more failures than put a server into backoff
-    assert fetching.read_all([member.artifact(one.id) for one in (program, *others)]) == [errno.ENOENT] * 7
+    assert fetching.read_all([member.artifact(build.id) for build in (program, *others)]) == [errno.ENOENT] * 7
     assert fetching.read(member.artifact(kept.id)) == kept.read()
     upstream.behave()
     upstream.release()

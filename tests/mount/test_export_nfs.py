@@ -82,7 +82,7 @@ def test_status_is_readable_over_nfs(ganesha, mount, mode, faults, place):
     for ident in idents:
         nfs.cat(version, f"buildid/{ident}/elf", status=None)
         json.loads(nfs.cat(version, ".bidfs/status"))
-    tools.wait_until(lambda: absent() == exported.status()["sources"][0].get("absent", 0) >= len(idents), "what it says itself")
+    tools.wait_until(lambda: absent() == exported.status()["sources"][0].get("absent", 0) >= len(idents), "the content")
 
 
 @pytest.mark.limit(90)

@@ -44,14 +44,14 @@ def forget(m, server, ident):
 
 def refused(m, server, program, ident, behaviour):
     """Check that nothing of the server's response is published, and end its backoff."""
-    one, whole = next(ident), next(ident)
-    serve(server, program, one)
+    wanted, whole = next(ident), next(ident)
+    serve(server, program, wanted)
     path = serve(server, program, whole)
-    server.behave(behaviour, ident=one)
-    assert read(m.artifact(one)) == errno.ENOENT, behaviour
-    assert server.count(one) > 0, f"{behaviour}: it was not even asked"
+    server.behave(behaviour, ident=wanted)
+    assert read(m.artifact(wanted)) == errno.ENOENT, behaviour
+    assert server.count(wanted) > 0, f"{behaviour}: it got no request"
     assert read(m.artifact(whole)) == path.read_bytes(), behaviour
-    forget(m, server, one)
+    forget(m, server, wanted)
     forget(m, server, whole)
 
 
@@ -109,18 +109,18 @@ def test_wrong_content_leads_to_the_next_server(mount, faults, place, store, wro
     m.permit(bad.url)
     for behaviour in itertools.islice(wrong, 1000 if FULL else 6):
         # the preferred source comes first
-        bait, one = next(ident), next(ident)
+        bait, wanted = next(ident), next(ident)
         path = serve(bad, program, bait)
         assert read(m.artifact(bait)) == path.read_bytes(), behaviour
-        serve(bad, program, one)
-        path = serve(good, program, one)
-        bad.behave(behaviour, ident=one)
-        assert read(m.artifact(one)) == path.read_bytes(), behaviour
-        assert good.count(one) == 1, behaviour
+        serve(bad, program, wanted)
+        path = serve(good, program, wanted)
+        bad.behave(behaviour, ident=wanted)
+        assert read(m.artifact(wanted)) == path.read_bytes(), behaviour
+        assert good.count(wanted) == 1, behaviour
         # after a stall the hedged request to the other server may win
-        tools.wait_until(lambda one=one: bad.count(one) > 0, "its answer")
-        assert bad.count(one) == 1, behaviour
-        for server, had in ((bad, bait), (bad, one), (good, one)):
+        tools.wait_until(lambda wanted=wanted: bad.count(wanted) > 0, "its answer")
+        assert bad.count(wanted) == 1, behaviour
+        for server, had in ((bad, bait), (bad, wanted), (good, wanted)):
             forget(m, server, had)
     assert leftovers(store) == []
 
@@ -161,11 +161,11 @@ def test_redirect_is_followed_only_to_http(mount, faults, place, store):
         # a source that is refused often is in backoff
         m = mount(f"url={server.url}", "wait=30")
         m.permit(server.url)
-        one = next(ident)
-        serve(server, program, one)
+        wanted = next(ident)
+        serve(server, program, wanted)
         before = server.count()
-        server.behave(behaviour, ident=one)
-        assert read(m.artifact(one)) == errno.ENOENT, behaviour
+        server.behave(behaviour, ident=wanted)
+        assert read(m.artifact(wanted)) == errno.ENOENT, behaviour
         assert 1 <= server.count() - before <= 6, behaviour
         m.unmount()
     assert published(store) == []
@@ -189,15 +189,15 @@ def test_endless_body_is_bounded(mount, faults, place, store):
     m.permit(server.url)
     most = 0
     for number, behaviour in enumerate(itertools.islice(itertools.cycle(BOMBS), 100 if FULL else len(BOMBS))):
-        one = next(ident)
-        path = serve(server, program, one)
-        server.behave(behaviour, ident=one)
-        assert read(m.artifact(one)) in (errno.ENOENT, errno.EFBIG, path.read_bytes()), behaviour
+        wanted = next(ident)
+        path = serve(server, program, wanted)
+        server.behave(behaviour, ident=wanted)
+        assert read(m.artifact(wanted)) in (errno.ENOENT, errno.EFBIG, path.read_bytes()), behaviour
         # end the backoff of the server
         bait = next(ident)
         path = serve(server, program, bait)
         tools.wait_until(lambda bait=bait, path=path: read(m.elf_file(bait)) == path.read_bytes(), "another file", 20)
-        assert server.count(one) > 0, behaviour
+        assert server.count(wanted) > 0, behaviour
         most = memory(m) if number == 0 else most
         assert sum(os.path.getsize(store / name) for name in published(store)) < (number + 1) * 65536, behaviour
     # the sanitizer keeps freed memory for a while
@@ -213,7 +213,7 @@ def test_absence_is_requested_once_per_server(mount, faults, place, env):
     many = list(itertools.islice(ids(), 10000 if FULL else 60))
     for _ in range(2):
         for at in range(0, len(many), 20):
-            assert set(read_all([m.artifact(one) for one in many[at:at + 20]])) == {errno.ENOENT}
+            assert set(read_all([m.artifact(wanted) for wanted in many[at:at + 20]])) == {errno.ENOENT}
         assert [server.count() for server in servers] == 3 * [len(many)]
     path = serve(servers[2], program, many[0])
     assert read(m.artifact(many[0])) == errno.ENOENT
@@ -250,11 +250,11 @@ def test_unreachable_server_costs_one_connect_limit(mount, faults, certificate, 
         slowest, begun = 0, time.monotonic()
         m = mount(f"url={url}", "errors=strict", "wait=30")
         m.permit(url)
-        for one in itertools.islice(ids(), 100 if FULL else 5):
+        for wanted in itertools.islice(ids(), 100 if FULL else 5):
             before = time.monotonic()
-            assert read(m.artifact(one)) == errno.EHOSTUNREACH
+            assert read(m.artifact(wanted)) == errno.EHOSTUNREACH
             slowest = max(slowest, time.monotonic() - before)
-            (answer,) = json.loads(os.getxattr(m / "buildid" / one, "user.bidfs.responses"))
+            (answer,) = json.loads(os.getxattr(m / "buildid" / wanted, "user.bidfs.responses"))
             assert answer["attempts"] <= 1, answer
         print(f"{how}: the slowest open took {slowest:.2f} s, all {time.monotonic() - begun:.2f} s")
         (source,) = m.status()["sources"]
@@ -268,16 +268,16 @@ def test_changed_bytes_are_refused_until_accepted(mount, faults, place, store, e
     """R12: a valid file with other bytes than the first download of its id is refused until the user accepts it."""
     program, server = programs.small(place / "app"), faults()
     many = list(itertools.islice(ids(), 100))
-    paths = [serve(server, program, one) for one in many]
+    paths = [serve(server, program, wanted) for wanted in many]
     m = mount(f"url={server.url}", "wait=30")
-    assert read_all([m.artifact(one) for one in many]) == [path.read_bytes() for path in paths]
+    assert read_all([m.artifact(wanted) for wanted in many]) == [path.read_bytes() for path in paths]
     m.unmount()
     evict_all(env, store)
     for path in paths:
         path.write_bytes(path.read_bytes() + bytes(16))
     m = mount(f"url={server.url}", "wait=30")
     m.permit("other bytes than were fetched first")
-    assert set(read_all([m.artifact(one) for one in many])) == {errno.ENOENT}
-    for one, path in zip(many, paths):
-        tools.run(tools.BIDCTL, "--store", store, "get", f"--url={server.url}", "--accept", one, "elf", env=env)
-        assert (store / "[debuginfod]" / one / "elf").read_bytes() == path.read_bytes()
+    assert set(read_all([m.artifact(wanted) for wanted in many])) == {errno.ENOENT}
+    for wanted, path in zip(many, paths):
+        tools.run(tools.BIDCTL, "--store", store, "get", f"--url={server.url}", "--accept", wanted, "elf", env=env)
+        assert (store / "[debuginfod]" / wanted / "elf").read_bytes() == path.read_bytes()

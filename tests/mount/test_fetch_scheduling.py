@@ -145,7 +145,7 @@ def test_slow_bodies_do_not_delay_a_small_file(mount, mode, faults, place):
     server.serve(original, "executable")
     waiting = [reader(m.artifact(program.id)) for program in large]
     try:
-        tools.wait_until(lambda: server.count() == len(large), "all of the large ones to be asked for")
+        tools.wait_until(lambda: server.count() == len(large), "requests for all large files")
         assert read(m.artifact(original.id)) == original.read()
         assert len(m.status()["downloads"]) == len(large)
     finally:

@@ -100,7 +100,7 @@ def test_http2_downloads_many_at_once(mount, mode, front, place, store, certific
         return [line for line in server.log("access.log").splitlines() if "/buildid/" in line]
 
     # nginx writes its log after the response
-    tools.wait_until(lambda: len(logged()) >= 13, "all that was asked is in the log")
+    tools.wait_until(lambda: len(logged()) >= 13, "all requests in the log")
     lines = logged()
     assert len(lines) == 13 and all(line.startswith("HTTP/2.0 ") for line in lines), lines
     # the time of the header reached the store

@@ -327,7 +327,7 @@ def test_rewinddir_shows_new_entries(mount, mode, stored, store, place):
         for name, fd in opened.items():
             # listdir() of a descriptor rewinds it
             tools.wait_until(lambda name=name, fd=fd: set(os.listdir(fd)) == set(os.listdir(m / name)) > before[name],
-                             f"what is new in '{name}'")
+                             f"new entries of '{name}'")
     finally:
         for fd in opened.values():
             os.close(fd)

@@ -227,7 +227,7 @@ def test_native_perf_add_is_seen(mount, mode, profile, own_store, place):
     # the kernel has now cached absent names and all listings
     assert is_gone()
     profile.perf(own_store, "buildid-cache", "-a", fresh.path)
-    tools.wait_until(is_there, "what perf added", 10)
+    tools.wait_until(is_there, "the added build", 10)
     assert os.readlink(m.link(fresh.id)) == f"../..{fresh.path}/{fresh.id}"
     assert m.artifact(fresh.id).read_bytes() == fresh.path.read_bytes()
     assert cached(profile, m) == cached(profile, own_store)
@@ -236,7 +236,7 @@ def test_native_perf_add_is_seen(mount, mode, profile, own_store, place):
     tools.wait_until(is_gone, "end of what perf removed", 10)
     # the build may be added again
     profile.perf(own_store, "buildid-cache", "-a", fresh.path)
-    tools.wait_until(is_there, "what perf added again", 10)
+    tools.wait_until(is_there, "the build added again", 10)
 
 
 def test_perf_writes_nothing_through_the_mount(mount, profile, place):

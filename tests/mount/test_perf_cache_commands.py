@@ -340,10 +340,10 @@ def test_show_of_covered_store_has_records_and_sections(mount, perf, store, tmp_
 
 def get(store, env, ident, *arguments, status):
     """Run get for an id, and in a list; return the outputs."""
-    one = covered(env, store, ident, *arguments, status=status)
+    single = covered(env, store, ident, *arguments, status=status)
     many = covered_many(env, store, ident, "-", *arguments, status=status)
-    assert one.stderr.count("\n") == (status != 0), one.stderr
-    return one.stdout, one.stderr, many.stdout + many.stderr
+    assert single.stderr.count("\n") == (status != 0), single.stderr
+    return single.stdout, single.stderr, many.stdout + many.stderr
 
 
 def test_get_from_covered_store_asks_the_mount(mount, perf, store, faults):

@@ -289,7 +289,7 @@ def largest_function(module):
     """Return its name, and the address of its middle relative to the module's code."""
     text = re.search(r"\[ *(\d+)\] \.text ", tools.run("readelf", "-SW", module).stdout)
     functions = re.findall(rf": ([0-9a-f]+) +(\d+) FUNC +\w+ +\w+ +{text[1]} (\S+)", tools.run("readelf", "-sW", module).stdout)
-    value, size, name = max(functions, key=lambda one: int(one[1]))
+    value, size, name = max(functions, key=lambda function: int(function[1]))
     return name, int(value, 16) + int(size) // 2
 
 

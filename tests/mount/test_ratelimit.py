@@ -104,9 +104,9 @@ def test_long_flood_keeps_memory_bounded(mount, mode, needs_root, faults, place,
         while time.monotonic() < end:
             missed = programs.forge(local, f"{first + len(misses):08x}" * 5, place / "missed")
             server.serve(missed, "executable")
-            for one, times in ((missed, misses), *100 * [(local, hits)]):
-                begun, path = time.perf_counter(), m.artifact(one.id)
-                assert read(path) == one.read()
+            for program, times in ((missed, misses), *100 * [(local, hits)]):
+                begun, path = time.perf_counter(), m.artifact(program.id)
+                assert read(path) == program.read()
                 times.append(time.perf_counter() - begun)
         hits, misses = sorted(hits), sorted(misses)
         print(f"{what}: a hit {hits[len(hits) // 2] * 1e6:.0f} us (p99 {hits[len(hits) * 99 // 100] * 1e6:.0f} us), "

@@ -33,8 +33,8 @@ def test_compressed_module_is_served_unpacked(mount, mode, store, place, suffix)
 def test_damaged_module_is_an_error(mount, store, place):
     module = programs.module(place / "foo.ko")
     good = programs.module(place / "good.ko", 2)
-    for one in (module, good):
-        tools.run("xz", one.path)
+    for built in (module, good):
+        tools.run("xz", built.path)
     packed = pathlib.Path(f"{module.path}.xz").read_bytes()
     programs.into_store(store, module.id, "/lib/modules/6.1.0/foo.ko.xz", packed[:len(packed) // 2])
     programs.into_store(store, good.id, "/lib/modules/6.1.0/good.ko.xz", f"{good.path}.xz")
