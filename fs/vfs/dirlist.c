@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/limits.h"
 #include "vfs/inode.h"
 
 enum {
 	DOTS = 2, /* "." and ".."; they precede all parts */
 	PART_BITS = 47, /* hash bits of an inode number, see inode.h */
+	SMALL = 16 << 10, /* bytes that a listing may take despite the limit: some 200 names */
 };
 
 struct dirlist_entry {
@@ -21,9 +23,10 @@ struct dirlist_entry {
 };
 
 struct bid_dirlist {
-	const struct bid_tree *tree; /* borrowed */
+	struct bid_tree *tree; /* borrowed */
 	struct bid_node node; /* owned */
 	uint64_t number;
+	size_t counted; /* bytes in tree->listed */
 	unsigned n_parts;
 	bool begun; /* the first name was requested */
 	unsigned part; /* index of the part in memory; n_parts for none */
@@ -40,6 +43,18 @@ static uint64_t begin_of(unsigned index)
 	return DOTS + ((uint64_t)index << PART_BITS);
 }
 
+/* Count the memory of @list. -ENOMEM if it is large, and all listings together are above the limit. */
+static int count_memory(struct bid_dirlist *list)
+{
+	size_t bytes = list->room * sizeof(*list->entries) + list->names_room, all;
+
+	if (bytes == list->counted)
+		return 0;
+	all = atomic_fetch_add(&list->tree->listed, bytes - list->counted) + bytes - list->counted;
+	list->counted = bytes;
+	return bytes > SMALL && all > BID_LIMIT_LISTINGS ? -ENOMEM : 0;
+}
+
 static int add_entry(struct bid_dirlist *list, const char *name, uint64_t number, mode_t format, uint64_t offset)
 {
 	size_t len = strlen(name) + 1;
@@ -51,7 +66,7 @@ static int add_entry(struct bid_dirlist *list, const char *name, uint64_t number
 		(struct dirlist_entry){ .number = number, .offset = offset, .format = format, .name = (uint32_t)list->names_len };
 	memcpy(list->names + list->names_len, name, len);
 	list->names_len += len;
-	return 0;
+	return count_memory(list);
 }
 
 /* bid_tree_fn. A directory of one part numbers its entries. */
@@ -110,7 +125,7 @@ static bool is_read_later(const struct bid_dirlist *list)
 	return list->n_parts > 1 || list->node.type == BID_NODE_LINKS_FANOUT;
 }
 
-int bid_dirlist_open(const struct bid_tree *tree, const struct bid_node *node, uint64_t number, struct bid_dirlist **ret_list)
+int bid_dirlist_open(struct bid_tree *tree, const struct bid_node *node, uint64_t number, struct bid_dirlist **ret_list)
 {
 	struct bid_dirlist *list = calloc(1, sizeof(*list));
 	int r = list ? bid_node_copy(node, &list->node) : -ENOMEM;
@@ -181,6 +196,7 @@ int bid_dirlist_at(struct bid_dirlist *list, uint64_t offset, struct bid_dirname
 
 void bid_dirlist_close(struct bid_dirlist *list)
 {
+	atomic_fetch_sub(&list->tree->listed, list->counted);
 	free(list->entries);
 	free(list->names);
 	bid_node_release(&list->node);

@@ -24,8 +24,11 @@ struct bid_dirname {
 	const char *name; /* valid until the next call */
 };
 
-/* Open a listing of @node, whose number is @number. Borrows @tree. May block on disk. Errors as of bid_tree_list(), and -ENOMEM. */
-int bid_dirlist_open(const struct bid_tree *tree, const struct bid_node *node, uint64_t number, struct bid_dirlist **ret_list);
+/*
+ * Open a listing of @node, whose number is @number. Borrows @tree. May block on disk. Errors as of bid_tree_list(), and -ENOMEM:
+ * for a large listing also while all those of @tree together are above BID_LIMIT_LISTINGS.
+ */
+int bid_dirlist_open(struct bid_tree *tree, const struct bid_node *node, uint64_t number, struct bid_dirlist **ret_list);
 
 /*
  * Get the first name at or behind @offset, which is 0 or the .next of a name. Returns 1, 0 at the end, or a negative errno. May

@@ -9,6 +9,8 @@
 #ifndef BID_FS_TREE_H
 #define BID_FS_TREE_H
 
+#include <stdatomic.h>
+
 #include "api/store.h"
 #include "vfs/node.h"
 
@@ -20,6 +22,7 @@ struct bid_tree {
 	struct bid_unlinked *probes, *links; /* names unlinked through the mount; borrowed; NULL for none */
 	struct bid_tmpfiles *tmpfiles; /* borrowed; NULL for none */
 	bool any_id; /* there are sources, so that each id has a directory */
+	atomic_size_t listed; /* bytes of open listings: dirlist.h */
 };
 
 /* By-products of a LOOKUP, which spare the caller a second look. */

@@ -35,6 +35,9 @@
 #define BID_LIMIT_UNPACKED	 (64u << 20)
 #define BID_LIMIT_UNPACKED_RATIO 100u
 
+/* Bytes of names that programs with open directories hold in a mount, all together. A listing of a few hundred names is free. */
+#define BID_LIMIT_LISTINGS (256u << 20)
+
 /* Bytes of artifacts that one store, where it cannot be written, holds in memory, all together. */
 #define BID_LIMIT_MEMORY (512u << 20)
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "vfs/dirlist.h"
 #include "vfs/inode.h"
 
@@ -62,7 +63,7 @@ static int fill(void **state)
 	return r;
 }
 
-static struct bid_dirlist *list_ids(const struct bid_tree *tree)
+static struct bid_dirlist *list_ids(struct bid_tree *tree)
 {
 	struct bid_node ids = { .type = BID_NODE_IDS };
 	struct bid_dirlist *list;
@@ -116,6 +117,27 @@ static void test_links_are_read_on_the_first_readdir(void **state)
 	add_id(scene, 768);
 	assert_int_equal(count(list, 0, seen), DOTS + 4);
 	assert_int_equal(seen[768], 1);
+	bid_dirlist_close(list);
+}
+
+/* A program that opens a directory and does not read on makes the daemon keep its names. */
+static void test_large_listings_share_a_limit(void **state)
+{
+	const struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store };
+	struct bid_node path = { .type = BID_NODE_PATH, .path = (char *)"a" };
+	struct bid_dirlist *large, *list;
+	struct bid_dirname name;
+
+	run(scene, "mkdir store/a && cd store/a && seq 1000 | xargs mkdir");
+	assert_int_equal(bid_dirlist_open(&tree, &path, 1, &large), 0);
+	tree.listed += BID_LIMIT_LISTINGS - tree.listed;
+	assert_int_equal(bid_dirlist_open(&tree, &path, 1, &list), -ENOMEM);
+	list = list_ids(&tree);
+	assert_int_equal(bid_dirlist_at(list, 0, &name), 1);
+	bid_dirlist_close(list);
+	bid_dirlist_close(large);
+	assert_int_equal(bid_dirlist_open(&tree, &path, 1, &list), 0);
 	bid_dirlist_close(list);
 }
 
@@ -350,6 +372,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_rewind_reads_again, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(test_each_rewind_reads_again, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(test_links_are_read_on_the_first_readdir, fill, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_large_listings_share_a_limit, fill, store_scene_end),
 #define THICK_TEST(function) cmocka_unit_test_setup_teardown(function, fill_thick, store_scene_end)
 		THICK_TEST(test_listing_in_any_order_has_the_names_of_each_part),
 		THICK_TEST(test_unreadable_part_is_an_error_until_it_is_readable),
