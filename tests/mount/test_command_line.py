@@ -261,7 +261,7 @@ BAD_OPTIONS = {
 def test_bad_option_is_refused(store, mountpoint, env, option):
     status, message = refused(env, store, mountpoint, "-o", option)
     assert status == USAGE and re.search(BAD_OPTIONS[option], message), message
-    assert re.search("see 'mount.bidfs --help'|wanted|anew with the new options", message), message
+    assert re.search("see 'mount.bidfs --help'|did you mean|wanted|anew with the new options", message), message
 
 
 def test_foreign_mount_option_is_accepted(store, mountpoint, env):
