@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <zlib.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -20,32 +21,11 @@ struct packed_input {
 	uint8_t buffer[64 << 10];
 };
 
-/* libarchive skips the checksum of gzip files (RFC 1952, 2.3.1 and 8), but verifies the checksums of other formats. */
-struct checksum {
-	uint32_t table[256];
-	uint32_t crc;
-};
-
-static void checksum_init(struct checksum *checksum)
-{
-	for (uint32_t i = 0; i < 256; i++) {
-		uint32_t value = i;
-
-		for (int bit = 0; bit < 8; bit++)
-			value = value >> 1 ^ (value & 1 ? 0xedb88320u : 0);
-		checksum->table[i] = value;
-	}
-	checksum->crc = ~0u;
-}
-
-static void checksum_add(struct checksum *checksum, const uint8_t *data, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		checksum->crc = checksum->table[(checksum->crc ^ data[i]) & 0xff] ^ checksum->crc >> 8;
-}
-
-/* Does the input end as a gzip file of one member with these contents does? 0, -EBADMSG or as pread(2). */
-static int checksum_verify(const struct checksum *checksum, uint64_t total, const struct packed_input *input)
+/*
+ * Does the input end as a gzip file of one member with these contents does (RFC 1952, 2.3.1 and 8)? libarchive skips this checksum,
+ * and verifies those of other formats. 0, -EBADMSG or as pread(2).
+ */
+static int check_gzip_end(uLong crc, uint64_t total, const struct packed_input *input)
 {
 	uint32_t trailer[2];
 	ssize_t n;
@@ -53,7 +33,7 @@ static int checksum_verify(const struct checksum *checksum, uint64_t total, cons
 	n = bid_pread_full(input->fd, trailer, sizeof(trailer), input->end - (off_t)sizeof(trailer));
 	if (n < 0)
 		return (int)n;
-	if (n != sizeof(trailer) || le32toh(trailer[0]) != ~checksum->crc || le32toh(trailer[1]) != (uint32_t)total)
+	if (n != sizeof(trailer) || le32toh(trailer[0]) != (uint32_t)crc || le32toh(trailer[1]) != (uint32_t)total)
 		return -EBADMSG;
 	return 0;
 }
@@ -166,10 +146,11 @@ static int open_archive(struct archive *archive, int filter, struct packed_input
 	return 0;
 }
 
-static int copy_content(struct archive *archive, struct packed_input *input, struct checksum *checksum, uint64_t max,
+static int copy_content(struct archive *archive, struct packed_input *input, int filter, uint64_t max,
 			int (*write)(void *user, const void *data, size_t len), void *user)
 {
 	uint64_t total = 0;
+	uLong crc = 0;
 
 	for (;;) {
 		const void *data;
@@ -179,7 +160,7 @@ static int copy_content(struct archive *archive, struct packed_input *input, str
 
 		r = archive_read_data_block(archive, &data, &len, &offset);
 		if (r == ARCHIVE_EOF)
-			return checksum ? checksum_verify(checksum, total, input) : 0;
+			return filter == ARCHIVE_FILTER_GZIP ? check_gzip_end(crc, total, input) : 0;
 		if (r != ARCHIVE_OK)
 			return archive_error(archive, input);
 		if (len > max - total)
@@ -188,8 +169,8 @@ static int copy_content(struct archive *archive, struct packed_input *input, str
 		/* a few KiB may unpack to many MiB, but not to @max bytes */
 		if (total > BID_LIMIT_UNPACKED + (uint64_t)(input->offset - input->begin) * BID_LIMIT_UNPACKED_RATIO)
 			return -EFBIG;
-		if (checksum)
-			checksum_add(checksum, data, len);
+		if (filter == ARCHIVE_FILTER_GZIP)
+			crc = crc32_z(crc, data, len);
 		r = write(user, data, len);
 		if (r < 0)
 			return r;
@@ -200,7 +181,6 @@ int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *da
 {
 	bid_cleanup(cleanup_archive) struct archive *archive = NULL;
 	bid_auto_free struct packed_input *input = NULL;
-	struct checksum checksum;
 	struct bid_packed packed;
 	int filter, r;
 
@@ -215,11 +195,7 @@ int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *da
 	input->begin = input->offset = packed.offset;
 	input->end = packed.end;
 	r = open_archive(archive, filter, input);
-	if (r < 0)
-		return r;
-	if (filter == ARCHIVE_FILTER_GZIP)
-		checksum_init(&checksum);
-	return copy_content(archive, input, filter == ARCHIVE_FILTER_GZIP ? &checksum : NULL, max, write, user);
+	return r < 0 ? r : copy_content(archive, input, filter, max, write, user);
 }
 
 struct sink {
