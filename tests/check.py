@@ -33,11 +33,13 @@ HANG = 3600  # seconds after which mount tests hang
 REPEATS = 3  # failed tests that are run a second time, alone; if more failed, none is
 PROGRAMS = ("bidctl", "mount.bidfs", "bid-test-clock", "make-store")  # programs that mount tests start
 TAIL = 60  # lines of a failed test's output that are printed
+MACHINES = ("arm64", "i386", "s390x")  # what contrib/check --machines builds for
 OPTIONS = {
     "full": [],
     "reduced": ["-Dfuse=disabled", "-Dfetch=disabled", "-Dima=disabled"],
     # libbid.so leaves the symbols of the sanitizers to the program
     "sanitized": ["-Db_sanitize=address,undefined", "-Db_lundef=false"],
+    **{arch: ["--cross-file", DIR / f"{arch}.ini"] for arch in MACHINES},
 }
 SUPPRESSIONS = ROOT / "tests/mount/leaks.supp"
 # settings of the user that must not reach the tests
@@ -245,8 +247,32 @@ def check_all(results, which):
     for lane in lanes:
         lane.join()
     repeat_failed(results, which == "full")
+    if which == "full":
+        check_machines_apart(results)
     if (DIR / "home").exists() and any((DIR / "home").iterdir()):
         results.fail("check", "home", f"a test wrote into the home of its user: '{DIR / 'home'}'")
+
+
+def check_machines(results):
+    """Build for other machines and run the compiled unit tests under qemu-user."""
+    for arch in MACHINES:
+        file, log = DIR / f"{arch}.ini", DIR / f"{arch}-packages.log"
+        if log_command([ROOT / "contrib/cross", arch, file], log):
+            results.fail(arch, "packages", f"contrib/cross failed: see '{log}'", log.read_text(errors="replace"))
+        elif build(results, arch):
+            run_meson(results, arch, [name for name, test in meson_tests(arch).items() if "bidfs:compiled" in test["suite"]])
+
+
+def check_machines_apart(results):
+    """The same in a Debian of its own, as one test: foreign architectures are not for the dpkg of this machine."""
+    log, command = DIR / "machines.log", "git archive HEAD | .ci/debian bookworm contrib/check --machines"
+    log.unlink(missing_ok=True)
+    if os.geteuid():
+        results.add("skipped", "machines", command, "needs root, for .ci/debian")
+    elif log_command(["sh", "-c", command], log, cwd=ROOT):
+        results.fail("machines", command, f"see '{log}'", log.read_text(errors="replace"))
+    else:
+        results.add("passed", "machines", command)
 
 
 def of_files(files):
@@ -311,6 +337,7 @@ def main():
     parser.add_argument("-v", action="store_true", dest="verbose", help="name each skipped test")
     parser.add_argument("--full", action="store_const", const="full", dest="which", default="commit")
     parser.add_argument("--versions", action="store_const", const="versions", dest="which")
+    parser.add_argument("--machines", action="store_const", const="machines", dest="which")
     parser.add_argument("-k", metavar="NAME", dest="name", help="run the tests whose names contain NAME")
     parser.add_argument("files", nargs="*", metavar="FILE", help="run the tests of these files")
     args = parser.parse_args()
@@ -325,6 +352,8 @@ def main():
     results = Results()
     if args.name or args.files:
         check_some(results, args.name, args.files)
+    elif args.which == "machines":
+        check_machines(results)
     else:
         check_all(results, args.which)
     return print_end(results, args.verbose)

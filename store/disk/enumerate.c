@@ -189,7 +189,7 @@ static int mix_store(struct bid_store *store, unsigned first, unsigned last, uin
 	for (; first <= last && r == 0; first++) {
 		char name[3];
 
-		snprintf(name, sizeof(name), "%02x", first);
+		snprintf(name, sizeof(name), "%02hhx", (unsigned char)first);
 		/* in a lower store the directory may be a symbolic link */
 		if (fstatat(links, name, &st, bid_store_flags(store) & BID_STORE_LOWER ? 0 : AT_SYMLINK_NOFOLLOW) == 0)
 			r = mix_dir(&st, cookie);
