@@ -127,7 +127,7 @@ static void lookup_kcore_file(fuse_req_t req, const struct bid_node *node)
 
 /*
  * Answer with the file in @dir, "<path>/ID". Keep its descriptor if perf's link leads elsewhere, because OPEN finds files by id.
- * Return false for stripped debuginfo and empty definitions: the store may have better ones by id.
+ * Return false, unless it leads elsewhere, for stripped debuginfo and probes: the store may have better ones by id.
  */
 static bool answer_at_once(fuse_req_t req, struct bid_pending *pending, const struct bid_inode *dir, struct bid_file *file)
 {
