@@ -133,6 +133,6 @@ def case_verbose_get_prints_progress_to_a_pipe(env):
 
 if __name__ == "__main__":
     main(globals(), Env, fetching=[
-        case_verbose_get_names_the_server, case_verbose_get_counts_attempts, case_verbose_get_names_the_redirect,
-        case_verbose_get_names_the_overtaken_server, case_verbose_get_names_each_failure,
-        case_verbose_get_prints_progress_to_a_pipe])
+        case_verbose_get_names_the_server, case_verbose_get_names_the_server_of_a_negative_cache_entry,
+        case_verbose_get_counts_attempts, case_verbose_get_names_the_redirect, case_verbose_get_names_the_overtaken_server,
+        case_verbose_get_names_each_failure, case_verbose_get_prints_progress_to_a_pipe])
