@@ -84,7 +84,7 @@ def test_program_downloads_for_a_mount(mount, faults, store, program, env):
     assert all(map(ends, (first, second, view)))
     assert server.count() == 1
     # the lock files are not foreign to the store
-    assert "foreign files 0" in tools.run(tools.BIDCTL, "--store", store, "verify").stderr
+    assert "foreign 0" in tools.run(tools.BIDCTL, "--store", store, "verify").stderr
 
 
 @pytest.mark.parametrize("end", (signal.SIGKILL, signal.SIGSTOP), ids=("killed", "stopped"))
