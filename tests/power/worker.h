@@ -12,7 +12,7 @@ enum {
 	TOGETHER_MAX = 12, /* objects added by one command */
 };
 
-/* Also the trees of perf's additions. A cut may tear that as long as nobody else says that it is there. */
+/* Also the trees of perf's additions. A power cut may tear such a file until another process reports it as stored. */
 #define OF_PERF "source-perf-"
 
 /* Message of the worker on its pipe after an addition. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Sections. A reader wants a file with exactly the bytes of a section. The store cuts one out on demand and keeps it like a
- * download, with a record for eviction. A store that cannot keep it serves it from memory while it is open.
+ * download, with a record for eviction. In a store that cannot be written, a section stays in memory until a minute after its last
+ * reader.
  */
 #include "disk/derive/derive_section.h"
 
