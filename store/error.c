@@ -18,7 +18,7 @@ const char *bid_strerror(int error)
 	case EBADMSG:
 		return "the content does not carry this build-id";
 	case ENOTUNIQ:
-		return "another build is filed under the first 20 bytes of its build-id";
+		return "another build is stored under the first 20 bytes of its build-id";
 	case EFBIG:
 		return "larger than the limit";
 	case ENOEXEC:

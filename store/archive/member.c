@@ -103,11 +103,11 @@ bool bid_member_is_symbols(const char *name)
 bool bid_member_is_link(const char *name, const char *target)
 {
 	static const char up[] = "../../";
-	struct bid_id id, filed;
+	struct bid_id id, disk_id;
 	size_t dir_len;
 
 	if (!bid_member_parse_link(name, &id) || strncmp(target, up, strlen(up)) != 0)
 		return false;
 	target += strlen(up);
-	return bid_member_is_plain(target) && ends_in_id(target, strlen(target), &filed, &dir_len) && bid_id_equal(&id, &filed);
+	return bid_member_is_plain(target) && ends_in_id(target, strlen(target), &disk_id, &dir_len) && bid_id_equal(&id, &disk_id);
 }

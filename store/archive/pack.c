@@ -113,7 +113,7 @@ static void find_place(struct bid_store *store, const struct bid_archive_build *
 /* Open all artifacts of @build. Returns 0, or an error that concerns only this build. */
 static int gather(struct bid_store *store, struct bid_archive_build *build, struct open_build *load)
 {
-	struct bid_id filed = build->id;
+	struct bid_id disk_id = build->id;
 
 	build->kinds = 0;
 	build->size = 0;
@@ -136,9 +136,9 @@ static int gather(struct bid_store *store, struct bid_archive_build *build, stru
 			build->why = r;
 		}
 	}
-	if (filed.len > BID_ID_PERF_MAX)
-		bid_id_from_bytes(build->id.bytes, BID_ID_PERF_MAX, &filed);
-	bid_id_format(&filed, load->hex);
+	if (disk_id.len > BID_ID_PERF_MAX)
+		bid_id_from_bytes(build->id.bytes, BID_ID_PERF_MAX, &disk_id);
+	bid_id_format(&disk_id, load->hex);
 	find_place(store, build, load);
 	return build->kinds & ~(1U << BID_KIND_PROBES) ? 0 : build->why;
 }

@@ -154,7 +154,7 @@ static int unpack_file(struct bid_store *store, const struct bid_id *asked, stru
  */
 static int check_file(struct bid_store *store, const struct bid_id *asked, struct bid_file *file, bool *ret_wrong)
 {
-	struct bid_id filed = bid_layout_filed(asked);
+	struct bid_id disk_id = bid_layout_disk_id(asked);
 	bool debuginfo = file->kind == BID_KIND_DEBUGINFO;
 	struct bid_identity identity;
 	int r;
@@ -165,7 +165,7 @@ static int check_file(struct bid_store *store, const struct bid_id *asked, struc
 	file->skeleton = debuginfo && identity.is_skeleton;
 	file->stripped = debuginfo && !identity.packed && !identity.has_dwarf && !identity.has_symtab;
 	/* @asked may be longer than the on-disk id: a file may be correct at its path and still not answer @asked */
-	*ret_wrong = !bid_id_answers(&identity.id, &filed);
+	*ret_wrong = !bid_id_answers(&identity.id, &disk_id);
 	if (identity.fault < 0)
 		return identity.fault;
 	if (identity.packed && !identity.unpacked)
@@ -219,7 +219,7 @@ int bid_check_open(struct bid_store *store, const char *path, const struct bid_r
 
 bool bid_check_anothers(struct bid_store *store, const char *path, const struct bid_request *request)
 {
-	struct bid_request there = { .id = bid_layout_filed(&request->id), .kind = request->kind };
+	struct bid_request there = { .id = bid_layout_disk_id(&request->id), .kind = request->kind };
 	struct bid_file file = BID_FILE_NONE;
 	int right, wanted;
 

@@ -28,21 +28,21 @@ static const struct {
 
 const char *bid_derived_path(const struct bid_request *request, char buf[static BID_LAYOUT_MAX])
 {
-	struct bid_id filed = bid_layout_filed(&request->id);
+	struct bid_id disk_id = bid_layout_disk_id(&request->id);
 	const char *folder = BID_LAYOUT_UNPACKED;
 
 	for (size_t sort = 0; sort < SORTS; sort++)
 		if (sorts[sort].kind == request->kind)
 			folder = sorts[sort].folder;
-	return bid_layout_fanout_path(folder, &filed, "", buf);
+	return bid_layout_fanout_path(folder, &disk_id, "", buf);
 }
 
-bool bid_derived_has_table(struct bid_store *store, const struct bid_id *filed)
+bool bid_derived_has_table(struct bid_store *store, const struct bid_id *disk_id)
 {
 	char path[BID_LAYOUT_MAX];
 	struct stat st;
 
-	bid_derived_path(&(struct bid_request){ .id = *filed, .kind = BID_KIND_KALLSYMS }, path);
+	bid_derived_path(&(struct bid_request){ .id = *disk_id, .kind = BID_KIND_KALLSYMS }, path);
 	return bid_beneath_stat(bid_store_root(store), path, &st) == 0;
 }
 
@@ -118,10 +118,10 @@ int bid_derived_each(struct bid_store *store, int (*fn)(void *user, const struct
 	return r;
 }
 
-void bid_derived_forget(struct bid_store *store, const struct bid_id *filed)
+void bid_derived_forget(struct bid_store *store, const struct bid_id *disk_id)
 {
 	char path[BID_LAYOUT_MAX];
 
 	for (size_t sort = 0; sort < SORTS; sort++)
-		bid_entry_unlink(store, bid_derived_path(&(struct bid_request){ .id = *filed, .kind = sorts[sort].kind }, path));
+		bid_entry_unlink(store, bid_derived_path(&(struct bid_request){ .id = *disk_id, .kind = sorts[sort].kind }, path));
 }

@@ -20,8 +20,8 @@
  */
 const char *bid_derived_path(const struct bid_request *request, char buf[static BID_LAYOUT_MAX]);
 
-/* Does the store have a derived symbol table of @filed? */
-bool bid_derived_has_table(struct bid_store *store, const struct bid_id *filed);
+/* Does the store have a derived symbol table of @disk_id? */
+bool bid_derived_has_table(struct bid_store *store, const struct bid_id *disk_id);
 
 /* Give @temp that path, replacing an earlier file. The bytes are on disk on return. */
 int bid_derived_keep(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp);
@@ -33,7 +33,7 @@ void bid_derived_used(struct bid_store *store, const struct bid_request *request
 int bid_derived_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
 		     void *user);
 
-/* Remove the derived artifacts of @filed. */
-void bid_derived_forget(struct bid_store *store, const struct bid_id *filed);
+/* Remove the derived artifacts of @disk_id. */
+void bid_derived_forget(struct bid_store *store, const struct bid_id *disk_id);
 
 #endif

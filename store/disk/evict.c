@@ -306,20 +306,20 @@ static int remove_section(void *user, const struct bid_request *section)
 
 void bid_evict_unsigned(struct bid_store *store, const struct bid_request *request)
 {
-	struct bid_request filed = { .id = bid_layout_filed(&request->id), .kind = request->kind, .detail = request->detail };
+	struct bid_request stored = { .id = bid_layout_disk_id(&request->id), .kind = request->kind, .detail = request->detail };
 	bid_auto_fd int lock = bid_store_lock(store, true);
 	struct found found;
 	off_t size;
 	bool made;
 
-	if (!bid_record_lacks_signer(store, &filed) || !was_got(store, &filed, &made, &size) ||
-	    !locate_artifact(store, &filed, size, &found) || bid_entry_unlink(store, found.path) < 0)
+	if (!bid_record_lacks_signer(store, &stored) || !was_got(store, &stored, &made, &size) ||
+	    !locate_artifact(store, &stored, size, &found) || bid_entry_unlink(store, found.path) < 0)
 		return;
-	bid_record_drop(store, &filed);
-	if (filed.detail)
+	bid_record_drop(store, &stored);
+	if (stored.detail)
 		return;
-	bid_derived_forget(store, &filed.id);
-	bid_store_each_piece(store, &filed.id, BID_KIND_SECTION, remove_section, store);
+	bid_derived_forget(store, &stored.id);
+	bid_store_each_piece(store, &stored.id, BID_KIND_SECTION, remove_section, store);
 }
 
 struct heirs {

@@ -24,12 +24,12 @@ enum {
 static int open_parent(struct bid_store *store, const char *folder, const struct bid_request *request, const char *more, bool make,
 		       int *ret_dir, char ret_name[static BID_LAYOUT_MAX + BID_FACT_MORE_MAX])
 {
-	struct bid_id filed = bid_layout_filed(&request->id);
+	struct bid_id disk_id = bid_layout_disk_id(&request->id);
 	char path[BID_LAYOUT_MAX], suffix[BID_LAYOUT_SUFFIX_MAX];
 	const char *name;
 	int r;
 
-	bid_layout_fanout_path(folder, &filed, bid_layout_suffix(request, suffix), path);
+	bid_layout_fanout_path(folder, &disk_id, bid_layout_suffix(request, suffix), path);
 	r = bid_beneath_parent(bid_store_root(store), path, make ? O_CREAT : O_PATH, ret_dir, &name);
 	if (r == 0)
 		snprintf(ret_name, BID_LAYOUT_MAX + BID_FACT_MORE_MAX, "%s%s%s", name, *more ? "." : "", more);

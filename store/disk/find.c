@@ -30,24 +30,24 @@ static int skip_stripped(struct bid_file *file, struct bid_file *stripped)
 	return -ENOENT;
 }
 
-/* Is @kind of @filed a download without a signer, and a signer required? */
-static bool is_refused(struct bid_store *store, const struct bid_id *filed, enum bid_kind kind)
+/* Is @kind of @disk_id a download without a signer, and a signer required? */
+static bool is_refused(struct bid_store *store, const struct bid_id *disk_id, enum bid_kind kind)
 {
 	return bid_store_requires_signed(store) &&
-	       bid_record_lacks_signer(store, &(struct bid_request){ .id = *filed, .kind = kind });
+	       bid_record_lacks_signer(store, &(struct bid_request){ .id = *disk_id, .kind = kind });
 }
 
 /* Open the file of @request in @objdir; in perf's old layout @objdir is the file itself. */
-static int find_in_objdir(struct bid_store *store, const char *objdir, const struct bid_id *filed,
+static int find_in_objdir(struct bid_store *store, const char *objdir, const struct bid_id *disk_id,
 			  const struct bid_request *request, struct bid_file *ret_file)
 {
 	char path[BID_LAYOUT_FILE_MAX];
 	int r;
 
-	if (is_refused(store, filed, request->kind))
+	if (is_refused(store, disk_id, request->kind))
 		return -ENOENT;
 	/* only ELF files carry an id; for others the name must match */
-	if (!bid_kind_is_elf(request->kind) && !bid_layout_is_named_after(objdir, filed))
+	if (!bid_kind_is_elf(request->kind) && !bid_layout_is_named_after(objdir, disk_id))
 		return -ENOENT;
 	r = bid_check_open(store, bid_layout_file(objdir, request->kind, path), request, ret_file);
 	if (r == -ENOENT && request->kind == bid_objdir_file_kind(objdir))
@@ -64,15 +64,15 @@ bool bid_find_instead(const struct stat *st, const struct stat *before)
 }
 
 /* Find one kind in all object directories of one on-disk id. @objdir iterates over them, and begins with step 0. */
-static int find_filed(struct bid_store *store, struct bid_objdir_iter *objdir, const struct bid_id *filed,
-		      const struct bid_request *request, struct bid_file *stripped, struct bid_file *ret_file)
+static int find_on_disk(struct bid_store *store, struct bid_objdir_iter *objdir, const struct bid_id *disk_id,
+			const struct bid_request *request, struct bid_file *stripped, struct bid_file *ret_file)
 {
 	struct bid_file file = BID_FILE_NONE, best = BID_FILE_NONE;
 	struct bid_foreign foreign = { 0 };
 	int result = -ENOENT;
 
-	while (bid_objdir_next(objdir, store, filed, request->kind)) {
-		int r = find_in_objdir(store, objdir->path, filed, request, &file);
+	while (bid_objdir_next(objdir, store, disk_id, request->kind)) {
+		int r = find_in_objdir(store, objdir->path, disk_id, request, &file);
 
 		if (r == 0)
 			r = skip_stripped(&file, stripped);
@@ -91,7 +91,7 @@ static int find_filed(struct bid_store *store, struct bid_objdir_iter *objdir, c
 		*ret_file = best;
 		return 0;
 	}
-	while (bid_store_flags(store) & BID_STORE_LOWER && bid_foreign_next(&foreign, filed, request->kind)) {
+	while (bid_store_flags(store) & BID_STORE_LOWER && bid_foreign_next(&foreign, disk_id, request->kind)) {
 		int r = bid_foreign_is_there(store, &foreign) ? bid_check_open(store, foreign.path, request, &file) : -ENOENT;
 
 		if (r == 0)
@@ -107,7 +107,7 @@ static int find_filed(struct bid_store *store, struct bid_objdir_iter *objdir, c
 }
 
 /* Find an ELF file that was not stripped: it is its own debuginfo. */
-static int find_unstripped(struct bid_store *store, struct bid_objdir_iter *objdir, const struct bid_id *filed,
+static int find_unstripped(struct bid_store *store, struct bid_objdir_iter *objdir, const struct bid_id *disk_id,
 			   const struct bid_id *id, struct bid_file *ret_file)
 {
 	struct bid_request request = { .id = *id, .kind = BID_KIND_ELF };
@@ -116,7 +116,7 @@ static int find_unstripped(struct bid_store *store, struct bid_objdir_iter *objd
 	int r;
 
 	objdir->step = 0;
-	r = find_filed(store, objdir, filed, &request, NULL, &file);
+	r = find_on_disk(store, objdir, disk_id, &request, NULL, &file);
 	if (r < 0)
 		return r;
 	r = bid_id_cache_get(bid_store_id_cache(store), file.fd, &file.st, true, &identity);
@@ -134,16 +134,16 @@ static int find_unstripped(struct bid_store *store, struct bid_objdir_iter *objd
 static int find_here(struct bid_store *store, const struct bid_request *request, struct bid_file *stripped,
 		     struct bid_file *ret_file)
 {
-	struct bid_spelling spelling = { 0 };
-	struct bid_id filed;
+	struct bid_alias_iter alias = { 0 };
+	struct bid_id disk_id;
 	int result = -ENOENT;
 
-	while (bid_spelling_next(&spelling, &request->id, &filed)) {
+	while (bid_alias_next(&alias, &request->id, &disk_id)) {
 		struct bid_objdir_iter objdir = { 0 };
-		int r = find_filed(store, &objdir, &filed, request, stripped, ret_file), unstripped = -ENOENT;
+		int r = find_on_disk(store, &objdir, &disk_id, request, stripped, ret_file), unstripped = -ENOENT;
 
 		if (r < 0 && request->kind == BID_KIND_DEBUGINFO)
-			unstripped = find_unstripped(store, &objdir, &filed, &request->id, ret_file);
+			unstripped = find_unstripped(store, &objdir, &disk_id, &request->id, ret_file);
 		if (r == 0 || unstripped == 0)
 			return 0;
 		if (r != -ENOENT || unstripped != -ENOENT)
@@ -173,11 +173,11 @@ int bid_find_stored(struct bid_store *store, const struct bid_request *request, 
 
 int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid_request *request, struct bid_file *ret_file)
 {
-	struct bid_id filed = bid_layout_filed(&request->id);
+	struct bid_id disk_id = bid_layout_disk_id(&request->id);
 	int result = -ENOENT;
 
 	for (; store; store = bid_store_lower(store)) {
-		int r = bid_store_has_paths(store) ? find_in_objdir(store, dir, &filed, request, ret_file) : -ENOENT;
+		int r = bid_store_has_paths(store) ? find_in_objdir(store, dir, &disk_id, request, ret_file) : -ENOENT;
 
 		if (r == 0)
 			return 0;
@@ -187,30 +187,30 @@ int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid
 	return result;
 }
 
-/* Does the store have a file or a directory for @filed that may contain @kind? */
-static int has_filed(struct bid_store *store, const struct bid_id *filed, enum bid_kind kind)
+/* Does the store have a file or a directory for @disk_id that may contain @kind? */
+static int has_on_disk(struct bid_store *store, const struct bid_id *disk_id, enum bid_kind kind)
 {
 	struct bid_objdir_iter objdir = { 0 };
 	struct stat st;
 
-	while (bid_objdir_next(&objdir, store, filed, kind)) {
+	while (bid_objdir_next(&objdir, store, disk_id, kind)) {
 		int r = bid_beneath_stat(bid_store_root(store), objdir.path, &st);
 
 		if (r != -ENOENT)
 			return r < 0 ? r : 1;
 	}
-	return bid_one_foreign_kinds(store, filed) != 0;
+	return bid_one_foreign_kinds(store, disk_id) != 0;
 }
 
 /* In the store and the lower ones. */
 static int has_kind(struct bid_store *store, const struct bid_id *id, enum bid_kind kind)
 {
 	for (; store; store = bid_store_lower(store)) {
-		struct bid_spelling spelling = { 0 };
-		struct bid_id filed;
+		struct bid_alias_iter alias = { 0 };
+		struct bid_id disk_id;
 
-		while (bid_spelling_next(&spelling, id, &filed)) {
-			int r = has_filed(store, &filed, kind);
+		while (bid_alias_next(&alias, id, &disk_id)) {
+			int r = has_on_disk(store, &disk_id, kind);
 
 			if (r != 0)
 				return r;
@@ -233,8 +233,8 @@ int bid_find_has_image(struct bid_store *store, const struct bid_id *id)
 
 int bid_find_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat)
 {
-	struct bid_spelling spelling = { 0 };
-	struct bid_id filed;
+	struct bid_alias_iter alias = { 0 };
+	struct bid_id disk_id;
 
 	if (request->detail) {
 		char piece[PATH_MAX];
@@ -242,11 +242,11 @@ int bid_find_stat(struct bid_store *store, const struct bid_request *request, st
 		bid_piece_path(request, piece);
 		return bid_beneath_stat(bid_store_root(store), piece, ret_stat) == 0 ? 0 : -ENOENT;
 	}
-	while (bid_spelling_next(&spelling, &request->id, &filed)) {
+	while (bid_alias_next(&alias, &request->id, &disk_id)) {
 		struct bid_objdir_iter objdir = { 0 };
 		char path[BID_LAYOUT_FILE_MAX];
 
-		while (bid_objdir_next(&objdir, store, &filed, request->kind)) {
+		while (bid_objdir_next(&objdir, store, &disk_id, request->kind)) {
 			bid_layout_file(objdir.path, request->kind, path);
 			if (bid_beneath_stat(bid_store_root(store), path, ret_stat) == 0)
 				return 0;
@@ -260,20 +260,20 @@ int bid_store_kinds(struct bid_store *store, const struct bid_id *id)
 	int kinds = 0;
 
 	for (; store; store = bid_store_lower(store)) {
-		struct bid_spelling spelling = { 0 };
-		struct bid_id filed;
+		struct bid_alias_iter alias = { 0 };
+		struct bid_id disk_id;
 
-		while (bid_spelling_next(&spelling, id, &filed)) {
+		while (bid_alias_next(&alias, id, &disk_id)) {
 			struct bid_objdir_iter objdir = { 0 };
 
-			while (bid_objdir_next(&objdir, store, &filed, BID_KIND_NONE))
+			while (bid_objdir_next(&objdir, store, &disk_id, BID_KIND_NONE))
 				kinds |= bid_objdir_kinds(store, objdir.path);
-			kinds |= bid_one_foreign_kinds(store, &filed);
+			kinds |= bid_one_foreign_kinds(store, &disk_id);
 			for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
-				if (kinds & 1 << kind && is_refused(store, &filed, (enum bid_kind)kind))
+				if (kinds & 1 << kind && is_refused(store, &disk_id, (enum bid_kind)kind))
 					kinds &= ~(1 << kind);
 			/* a derived file belongs to a file of the store */
-			if (kinds & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO) && bid_derived_has_table(store, &filed))
+			if (kinds & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO) && bid_derived_has_table(store, &disk_id))
 				kinds |= 1 << BID_KIND_KALLSYMS;
 		}
 	}

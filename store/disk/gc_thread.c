@@ -151,8 +151,8 @@ static uint64_t hash_of(const struct bid_request *request)
 
 static void note_use(struct bid_space *space, const struct bid_request *request)
 {
-	struct bid_spelling spelling = { 0 };
-	struct bid_request filed = { .kind = request->kind, .detail = request->detail };
+	struct bid_alias_iter alias = { 0 };
+	struct bid_request stored = { .kind = request->kind, .detail = request->detail };
 	uint64_t hash = hash_of(request);
 	struct bid_use *use = &space->uses[hash >> 32 & (BID_SPACE_USES - 1)];
 	int64_t now = seconds();
@@ -166,9 +166,9 @@ static void note_use(struct bid_space *space, const struct bid_request *request)
 	pthread_mutex_unlock(&space->lock);
 	if (noted)
 		return;
-	while (bid_spelling_next(&spelling, &request->id, &filed.id)) {
-		bid_derived_used(space->store, &filed, before);
-		recorded = recorded || bid_record_used(space->store, &filed, before) != -ENOENT;
+	while (bid_alias_next(&alias, &request->id, &stored.id)) {
+		bid_derived_used(space->store, &stored, before);
+		recorded = recorded || bid_record_used(space->store, &stored, before) != -ENOENT;
 	}
 }
 

@@ -18,7 +18,7 @@ static int compare_ids(const struct bid_id *a, const struct bid_id *b)
 static int compare_members(const void *a, const void *b)
 {
 	const struct bid_idset_member *one = a, *other = b;
-	int r = compare_ids(&one->filed, &other->filed);
+	int r = compare_ids(&one->disk_id, &other->disk_id);
 
 	return r ? r : (one->index > other->index) - (one->index < other->index);
 }
@@ -29,15 +29,15 @@ int bid_idset_init(struct bid_idset *set, const struct bid_id *ids, size_t n)
 	size_t room = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		struct bid_spelling spelling = { 0 };
-		struct bid_id filed;
+		struct bid_alias_iter alias = { 0 };
+		struct bid_id disk_id;
 
-		while (bid_spelling_next(&spelling, &ids[i], &filed)) {
+		while (bid_alias_next(&alias, &ids[i], &disk_id)) {
 			if (bid_array_grow(made.members, made.n, room) < 0) {
 				bid_idset_release(&made);
 				return -ENOMEM;
 			}
-			made.members[made.n++] = (struct bid_idset_member){ .filed = filed, .index = i };
+			made.members[made.n++] = (struct bid_idset_member){ .disk_id = disk_id, .index = i };
 		}
 	}
 	if (made.n > 0)
@@ -52,24 +52,24 @@ void bid_idset_release(struct bid_idset *set)
 	*set = (struct bid_idset){ 0 };
 }
 
-const struct bid_idset_member *bid_idset_find(const struct bid_idset *set, const struct bid_id *filed)
+const struct bid_idset_member *bid_idset_find(const struct bid_idset *set, const struct bid_id *disk_id)
 {
 	size_t low = 0, high = set->n;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (compare_ids(&set->members[middle].filed, filed) < 0)
+		if (compare_ids(&set->members[middle].disk_id, disk_id) < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < set->n && bid_id_equal(&set->members[low].filed, filed) ? &set->members[low] : NULL;
+	return low < set->n && bid_id_equal(&set->members[low].disk_id, disk_id) ? &set->members[low] : NULL;
 }
 
 const struct bid_idset_member *bid_idset_next(const struct bid_idset *set, const struct bid_idset_member *member)
 {
 	const struct bid_idset_member *next = member + 1;
 
-	return next < set->members + set->n && bid_id_equal(&next->filed, &member->filed) ? next : NULL;
+	return next < set->members + set->n && bid_id_equal(&next->disk_id, &member->disk_id) ? next : NULL;
 }

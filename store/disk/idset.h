@@ -8,7 +8,7 @@
 #include <bid/id.h>
 
 struct bid_idset_member {
-	struct bid_id filed; /* an on-disk id */
+	struct bid_id disk_id; /* an on-disk id */
 	size_t index; /* index of its id in the array of bid_idset_init() */
 };
 
@@ -22,8 +22,8 @@ int bid_idset_init(struct bid_idset *set, const struct bid_id *ids, size_t n);
 
 void bid_idset_release(struct bid_idset *set);
 
-/* The first member with the on-disk id @filed, or NULL. bid_idset_next() has the others. */
-const struct bid_idset_member *bid_idset_find(const struct bid_idset *set, const struct bid_id *filed);
+/* The first member with the on-disk id @disk_id, or NULL. bid_idset_next() has the others. */
+const struct bid_idset_member *bid_idset_find(const struct bid_idset *set, const struct bid_id *disk_id);
 
 /* The next member with the on-disk id of @member, or NULL. */
 const struct bid_idset_member *bid_idset_next(const struct bid_idset *set, const struct bid_idset_member *member);

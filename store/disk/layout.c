@@ -5,15 +5,15 @@
 #include <string.h>
 #include <xxhash.h>
 
-struct bid_id bid_layout_filed(const struct bid_id *id)
+struct bid_id bid_layout_disk_id(const struct bid_id *id)
 {
-	struct bid_id filed = *id;
+	struct bid_id disk_id = *id;
 
-	if (filed.len > BID_ID_PERF_MAX) {
-		memset(filed.bytes + BID_ID_PERF_MAX, 0, sizeof(filed.bytes) - BID_ID_PERF_MAX);
-		filed.len = BID_ID_PERF_MAX;
+	if (disk_id.len > BID_ID_PERF_MAX) {
+		memset(disk_id.bytes + BID_ID_PERF_MAX, 0, sizeof(disk_id.bytes) - BID_ID_PERF_MAX);
+		disk_id.len = BID_ID_PERF_MAX;
 	}
-	return filed;
+	return disk_id;
 }
 
 const char *bid_layout_fanout_path(const char *dir, const struct bid_id *id, const char *suffix, char buf[static BID_LAYOUT_MAX])
@@ -56,21 +56,21 @@ const char *bid_layout_file(const char *objdir, enum bid_kind kind, char buf[sta
 	return buf;
 }
 
-bool bid_layout_is_named_after(const char *objdir, const struct bid_id *filed)
+bool bid_layout_is_named_after(const char *objdir, const struct bid_id *disk_id)
 {
 	const char *slash = strrchr(objdir, '/');
 	char hex[BID_ID_HEX_MAX];
 
-	return strcmp(slash ? slash + 1 : objdir, bid_id_format(filed, hex)) == 0;
+	return strcmp(slash ? slash + 1 : objdir, bid_id_format(disk_id, hex)) == 0;
 }
 
 bool bid_layout_is_mismatched(const char *objdir, const struct bid_id *id)
 {
-	struct bid_spelling spelling = { 0 };
-	struct bid_id filed;
+	struct bid_alias_iter alias = { 0 };
+	struct bid_id disk_id;
 
-	while (bid_spelling_next(&spelling, id, &filed))
-		if (bid_layout_is_named_after(objdir, &filed))
+	while (bid_alias_next(&alias, id, &disk_id))
+		if (bid_layout_is_named_after(objdir, &disk_id))
 			return false;
 	return true;
 }
@@ -87,12 +87,12 @@ static bool resize_id(const struct bid_id *id, unsigned len, struct bid_id *ret_
 	return true;
 }
 
-bool bid_spelling_next(struct bid_spelling *spelling, const struct bid_id *id, struct bid_id *ret_id)
+bool bid_alias_next(struct bid_alias_iter *alias, const struct bid_id *id, struct bid_id *ret_id)
 {
 	unsigned rounded = (id->len + 3U) & ~3U;
 
 	for (;;) {
-		unsigned step = spelling->step++;
+		unsigned step = alias->step++;
 
 		if (step == 0) {
 			*ret_id = *id;

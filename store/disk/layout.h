@@ -32,13 +32,13 @@
 #define BID_LAYOUT_MAX (BID_ID_HEX_MAX + 32) /* bytes of the longest name of an id without a path */
 
 /* The on-disk id of @id: its first 20 bytes, as perf has it. */
-struct bid_id bid_layout_filed(const struct bid_id *id);
+struct bid_id bid_layout_disk_id(const struct bid_id *id);
 
 /* Is @path absolute, and inside the tree of original paths when appended to the path of the store? */
 bool bid_layout_is_original(const char *path);
 
-/* Is the last component of @objdir the on-disk id @filed? */
-bool bid_layout_is_named_after(const char *objdir, const struct bid_id *filed);
+/* Is the last component of @objdir the on-disk id @disk_id? */
+bool bid_layout_is_named_after(const char *objdir, const struct bid_id *disk_id);
 
 /* Is @objdir, the target of perf's link for @id, the directory of another id, by all aliases of @id? */
 bool bid_layout_is_mismatched(const char *objdir, const struct bid_id *id);
@@ -73,10 +73,10 @@ const char *bid_layout_fanout_path(const char *dir, const struct bid_id *id, con
  * The aliases of an id on disk, in the order of search: the id, its first 20 bytes, the id without perf's zero padding, and the id
  * with it. Begin with a zeroed struct; returns false after the last.
  */
-struct bid_spelling {
+struct bid_alias_iter {
 	unsigned step;
 };
-bool bid_spelling_next(struct bid_spelling *spelling, const struct bid_id *id, struct bid_id *ret_id);
+bool bid_alias_next(struct bid_alias_iter *alias, const struct bid_id *id, struct bid_id *ret_id);
 
 /* Return the kind of @path in perf's old layout, where a file replaces the object directory. */
 enum bid_kind bid_objdir_file_kind(const char *path);

@@ -30,11 +30,11 @@ bool bid_link_stays_inside(const char *path)
 	}
 }
 
-bool bid_link_leads(int fanout, const struct bid_id *filed, const char *path)
+bool bid_link_leads(int fanout, const struct bid_id *disk_id, const char *path)
 {
 	char hex[BID_ID_HEX_MAX], text[PATH_MAX];
 
-	return bid_beneath_readlink(fanout, bid_id_format(filed, hex) + 2, text) == 0 &&
+	return bid_beneath_readlink(fanout, bid_id_format(disk_id, hex) + 2, text) == 0 &&
 	       strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) == 0 && strcmp(text + strlen(BID_LAYOUT_UP), path) == 0;
 }
 
@@ -47,24 +47,24 @@ static bool is_absent(struct bid_store *store, const char *path)
 	return r == -ENOENT || r == -ENAMETOOLONG;
 }
 
-enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *filed, char ret_target[static PATH_MAX])
+enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *disk_id, char ret_target[static PATH_MAX])
 {
 	char link[BID_LAYOUT_MAX];
 	bid_auto_fd int fanout = -1;
 	const char *name;
 
-	if (bid_beneath_parent(bid_store_root(store), bid_layout_link(filed, link), O_PATH, &fanout, &name) < 0)
+	if (bid_beneath_parent(bid_store_root(store), bid_layout_link(disk_id, link), O_PATH, &fanout, &name) < 0)
 		return BID_LINK_NONE;
-	return bid_link_look_in(store, fanout, filed, ret_target);
+	return bid_link_look_in(store, fanout, disk_id, ret_target);
 }
 
-enum bid_link_state bid_link_look_in(struct bid_store *store, int fanout, const struct bid_id *filed,
+enum bid_link_state bid_link_look_in(struct bid_store *store, int fanout, const struct bid_id *disk_id,
 				     char ret_target[static PATH_MAX])
 {
 	char text[PATH_MAX], hex[BID_ID_HEX_MAX];
 	const char *target, *last;
 	struct stat st;
-	int r = bid_beneath_readlink(fanout, bid_id_format(filed, hex) + 2, text);
+	int r = bid_beneath_readlink(fanout, bid_id_format(disk_id, hex) + 2, text);
 
 	if (r == -EINVAL)
 		return fstatat(fanout, hex + 2, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) ? BID_LINK_FILE
@@ -84,14 +84,14 @@ enum bid_link_state bid_link_look_in(struct bid_store *store, int fanout, const 
 	return strcmp(last, hex) == 0 ? BID_LINK_GOOD : BID_LINK_MISMATCHED;
 }
 
-int bid_link_point(struct bid_store *store, const struct bid_id *filed, const char *target)
+int bid_link_point(struct bid_store *store, const struct bid_id *disk_id, const char *target)
 {
 	char text[PATH_MAX + 8], link[BID_LAYOUT_MAX], temp[BID_TEMP_NAME_MAX];
 	bid_auto_fd int fanout = -1, dir = -1;
 	const char *name;
 	int r;
 
-	r = bid_beneath_parent(bid_store_root(store), bid_layout_link(filed, link), O_CREAT, &fanout, &name);
+	r = bid_beneath_parent(bid_store_root(store), bid_layout_link(disk_id, link), O_CREAT, &fanout, &name);
 	if (r == 0)
 		r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_TEMP, false, &dir);
 	if (r < 0)
@@ -114,22 +114,22 @@ int bid_link_point(struct bid_store *store, const struct bid_id *filed, const ch
 	return r;
 }
 
-int bid_link_drop(struct bid_store *store, const struct bid_id *filed, const char *target)
+int bid_link_drop(struct bid_store *store, const struct bid_id *disk_id, const char *target)
 {
 	char link[BID_LAYOUT_MAX];
 	bid_auto_fd int fanout = -1;
 	const char *name;
-	int r = bid_beneath_parent(bid_store_root(store), bid_layout_link(filed, link), O_PATH, &fanout, &name);
+	int r = bid_beneath_parent(bid_store_root(store), bid_layout_link(disk_id, link), O_PATH, &fanout, &name);
 
 	if (r < 0)
 		return r;
-	if (!bid_link_leads(fanout, filed, target))
+	if (!bid_link_leads(fanout, disk_id, target))
 		return -ENOENT;
 	return unlinkat(fanout, name, 0) < 0 ? -errno : 0;
 }
 
-void bid_link_leave(struct bid_store *store, const struct bid_id *filed, const char *path)
+void bid_link_leave(struct bid_store *store, const struct bid_id *disk_id, const char *path)
 {
-	if (bid_link_drop(store, filed, path) == 0 && bid_objdir_kinds(store, path) != 0)
-		bid_link_point(store, filed, path);
+	if (bid_link_drop(store, disk_id, path) == 0 && bid_objdir_kinds(store, path) != 0)
+		bid_link_point(store, disk_id, path);
 }

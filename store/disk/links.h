@@ -22,23 +22,23 @@ enum bid_link_state {
 /* Is @path relative, without a component that is empty, "." or ".."? Two such paths of one name are the same text. */
 bool bid_link_stays_inside(const char *path);
 
-/* Read the link of the on-disk id @filed. Sets @ret_target with GOOD, DANGLING and MISMATCHED. */
-enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *filed, char ret_target[static PATH_MAX]);
+/* Read the link of the on-disk id @disk_id. Sets @ret_target with GOOD, DANGLING and MISMATCHED. */
+enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *disk_id, char ret_target[static PATH_MAX]);
 
 /* As bid_link_look(), with the fan-out directory of the link, open at @fanout. */
-enum bid_link_state bid_link_look_in(struct bid_store *store, int fanout, const struct bid_id *filed,
+enum bid_link_state bid_link_look_in(struct bid_store *store, int fanout, const struct bid_id *disk_id,
 				     char ret_target[static PATH_MAX]);
 
-/* Does the link of @filed, in the fan-out directory open at @fanout, lead to @path? */
-bool bid_link_leads(int fanout, const struct bid_id *filed, const char *path);
+/* Does the link of @disk_id, in the fan-out directory open at @fanout, lead to @path? */
+bool bid_link_leads(int fanout, const struct bid_id *disk_id, const char *path);
 
-/* Point the link of @filed to @target; atomically replaces another target. */
-int bid_link_point(struct bid_store *store, const struct bid_id *filed, const char *target);
+/* Point the link of @disk_id to @target; atomically replaces another target. */
+int bid_link_point(struct bid_store *store, const struct bid_id *disk_id, const char *target);
 
-/* Remove the link of @filed if it leads to @target. Returns 0, or -ENOENT for another link. */
-int bid_link_drop(struct bid_store *store, const struct bid_id *filed, const char *target);
+/* Remove the link of @disk_id if it leads to @target. Returns 0, or -ENOENT for another link. */
+int bid_link_drop(struct bid_store *store, const struct bid_id *disk_id, const char *target);
 
 /* Remove the link to the empty directory @path. The link stays if another process filled the directory meanwhile. */
-void bid_link_leave(struct bid_store *store, const struct bid_id *filed, const char *path);
+void bid_link_leave(struct bid_store *store, const struct bid_id *disk_id, const char *path);
 
 #endif

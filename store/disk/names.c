@@ -21,9 +21,9 @@
 /* ".bidfs/name/xx/rest" */
 static const char *notes_of(const struct bid_id *id, char buf[static BID_LAYOUT_MAX])
 {
-	struct bid_id filed = bid_layout_filed(id);
+	struct bid_id disk_id = bid_layout_disk_id(id);
 
-	return bid_layout_fanout_path(BID_LAYOUT_NAMES, &filed, "", buf);
+	return bid_layout_fanout_path(BID_LAYOUT_NAMES, &disk_id, "", buf);
 }
 
 /* Record @path as a symbolic link, because symlink(2) is atomic. Nothing follows the link. Returns 1 if it is new. */
@@ -54,10 +54,10 @@ int bid_names_note(struct bid_store *store, const struct bid_id *id, const char 
 static bool is_name_of(const struct bid_id *id, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	struct bid_id filed = bid_layout_filed(id);
+	struct bid_id disk_id = bid_layout_disk_id(id);
 	char hex[BID_ID_HEX_MAX];
 
-	return slash && bid_link_stays_inside(path) && strcmp(slash + 1, bid_id_format(&filed, hex)) == 0;
+	return slash && bid_link_stays_inside(path) && strcmp(slash + 1, bid_id_format(&disk_id, hex)) == 0;
 }
 
 int bid_names_each(struct bid_store *store, const struct bid_id *id,

@@ -86,15 +86,15 @@ bool bid_objdir_next(struct bid_objdir_iter *objdir, struct bid_store *store, co
 
 int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
 {
-	struct bid_spelling spelling = { 0 };
-	struct bid_id filed;
+	struct bid_alias_iter alias = { 0 };
+	struct bid_id disk_id;
 	char text[PATH_MAX];
 
-	while (bid_spelling_next(&spelling, id, &filed)) {
+	while (bid_alias_next(&alias, id, &disk_id)) {
 		const char *target;
 		int r;
 
-		r = read_link(store, &filed, text);
+		r = read_link(store, &disk_id, text);
 		if (r == -ENOENT)
 			continue;
 		if (r < 0)
@@ -135,12 +135,12 @@ bool bid_foreign_is_there(struct bid_store *store, const struct bid_foreign *for
 	       st.st_size > 0;
 }
 
-int bid_one_foreign_kinds(struct bid_store *store, const struct bid_id *filed)
+int bid_one_foreign_kinds(struct bid_store *store, const struct bid_id *disk_id)
 {
 	struct bid_foreign foreign = { 0 };
 	int kinds = 0;
 
-	while (bid_store_flags(store) & BID_STORE_LOWER && bid_foreign_next(&foreign, filed, BID_KIND_NONE))
+	while (bid_store_flags(store) & BID_STORE_LOWER && bid_foreign_next(&foreign, disk_id, BID_KIND_NONE))
 		kinds |= bid_foreign_is_there(store, &foreign) ? 1 << foreign.kind : 0;
 	return kinds;
 }

@@ -39,7 +39,7 @@ int bid_objdir_kinds(struct bid_store *store, const char *path);
  */
 bool bid_foreign_is_there(struct bid_store *store, const struct bid_foreign *foreign);
 
-/* The kinds of @filed in the foreign layouts of a lower store, as a mask of 1 << enum bid_kind. */
-int bid_one_foreign_kinds(struct bid_store *store, const struct bid_id *filed);
+/* The kinds of @disk_id in the foreign layouts of a lower store, as a mask of 1 << enum bid_kind. */
+int bid_one_foreign_kinds(struct bid_store *store, const struct bid_id *disk_id);
 
 #endif

@@ -17,11 +17,11 @@
 
 const char *bid_piece_path(const struct bid_request *request, char buf[static PATH_MAX])
 {
-	struct bid_id filed = bid_layout_filed(&request->id);
+	struct bid_id disk_id = bid_layout_disk_id(&request->id);
 	bool source = request->kind == BID_KIND_SOURCE;
 	char dir[BID_LAYOUT_MAX];
 
-	bid_layout_fanout_path(source ? BID_LAYOUT_SOURCES : BID_LAYOUT_SECTIONS, &filed, "", dir);
+	bid_layout_fanout_path(source ? BID_LAYOUT_SOURCES : BID_LAYOUT_SECTIONS, &disk_id, "", dir);
 	/* BID_DETAIL_MAX leaves room */
 	snprintf(buf, PATH_MAX, "%s%s%s", dir, source || !request->detail ? "" : "/", bid_detail_text(request->detail));
 	return buf;

@@ -66,12 +66,12 @@ bool bid_record_has_name(const struct bid_request *request, const char *name)
 static int open_parent(struct bid_store *store, const struct bid_request *request, bool make, int *ret_dir,
 		       char name[static BID_LAYOUT_MAX])
 {
-	struct bid_id filed = bid_layout_filed(&request->id);
+	struct bid_id disk_id = bid_layout_disk_id(&request->id);
 	char path[BID_LAYOUT_MAX], suffix[BID_LAYOUT_SUFFIX_MAX];
 	const char *last;
 	int r;
 
-	bid_layout_fanout_path(BID_LAYOUT_RECORDS, &filed, bid_layout_suffix(request, suffix), path);
+	bid_layout_fanout_path(BID_LAYOUT_RECORDS, &disk_id, bid_layout_suffix(request, suffix), path);
 	r = bid_beneath_parent(bid_store_root(store), path, make ? O_CREAT : O_PATH, ret_dir, &last);
 	if (r == 0)
 		memcpy(name, last, strlen(last) + 1);

@@ -29,22 +29,22 @@
 
 enum { ALL_KINDS = (1U << BID_KIND_COUNT) - 1 };
 
-void bid_records_drop(struct bid_store *store, const struct bid_id *filed, unsigned kinds, bool last)
+void bid_records_drop(struct bid_store *store, const struct bid_id *disk_id, unsigned kinds, bool last)
 {
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (kinds & 1U << kind)
-			bid_record_drop(store, &(struct bid_request){ .id = *filed, .kind = (enum bid_kind)kind });
+			bid_record_drop(store, &(struct bid_request){ .id = *disk_id, .kind = (enum bid_kind)kind });
 	if (last) {
-		bid_pieces_remove(store, filed);
-		bid_names_forget(store, filed);
-		bid_derived_forget(store, filed);
+		bid_pieces_remove(store, disk_id);
+		bid_names_forget(store, disk_id);
+		bid_derived_forget(store, disk_id);
 	}
 }
 
 /* a name of a build to remove */
 struct name {
 	size_t removal; /* index of its removal */
-	struct bid_id filed;
+	struct bid_id disk_id;
 	unsigned kinds;
 	bool goes;
 	char *path; /* relative to the store; owned */
@@ -91,7 +91,7 @@ static int collect_name(void *user, const struct bid_objdir *entry)
 
 	for (; member; member = bid_idset_next(names->wanted, member)) {
 		const struct bid_removal *removal = &names->removals[member->index];
-		struct name name = { .removal = member->index, .filed = entry->id, .kinds = entry->kinds };
+		struct name name = { .removal = member->index, .disk_id = entry->id, .kinds = entry->kinds };
 		int r;
 
 		name.goes = !removal->path || is_of_path(entry->path, removal->path);
@@ -174,7 +174,7 @@ static const struct name *choose_heir(const struct name *names, size_t n)
 static void make_way(struct bid_store *store, const struct name *from, const struct name *to)
 {
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		struct bid_request request = { .id = to->filed, .kind = (enum bid_kind)kind };
+		struct bid_request request = { .id = to->disk_id, .kind = (enum bid_kind)kind };
 		struct stat ours, theirs;
 
 		if (!bid_kind_is_elf(request.kind) || !stat_file(store, from, kind, &ours) ||
@@ -191,23 +191,23 @@ static int pass_on(struct bid_store *store, const struct name *names, size_t n, 
 	int r = 0;
 
 	for (size_t i = 0; i < n && r >= 0; i++) {
-		if (!names[i].goes || !bid_id_equal(&names[i].filed, &to->filed))
+		if (!names[i].goes || !bid_id_equal(&names[i].disk_id, &to->disk_id))
 			continue;
 		make_way(store, &names[i], to);
 		r = bid_merge(store, names[i].path, to->path, names[i].kinds, false);
 	}
 	if (r < 0)
 		return r == -ENOENT ? -EAGAIN : r; /* another process is removing the remaining name */
-	switch (bid_link_look(store, &to->filed, target)) {
+	switch (bid_link_look(store, &to->disk_id, target)) {
 	case BID_LINK_GOOD:
 		for (size_t i = 0; i < n; i++)
 			if (names[i].goes && strcmp(target, names[i].path) == 0)
-				return bid_link_point(store, &to->filed, to->path);
+				return bid_link_point(store, &to->disk_id, to->path);
 		return 0;
 	case BID_LINK_NONE:
 	case BID_LINK_DANGLING:
 	case BID_LINK_MISMATCHED:
-		return bid_link_point(store, &to->filed, to->path);
+		return bid_link_point(store, &to->disk_id, to->path);
 	default:
 		return 0;
 	}
@@ -227,26 +227,26 @@ static bool leads_elsewhere(struct bid_store *store, const struct name *names, s
 }
 
 /* Remove the link of a build without a remaining name. perf's old layout has the file at the path of the link. */
-static int remove_link(struct bid_store *store, const struct bid_id *filed, const struct name *names, size_t n,
+static int remove_link(struct bid_store *store, const struct bid_id *disk_id, const struct name *names, size_t n,
 		       struct bid_removal *removal)
 {
 	char target[PATH_MAX], link[BID_LAYOUT_MAX];
 	struct stat st;
 	int r;
 
-	switch (bid_link_look(store, filed, target)) {
+	switch (bid_link_look(store, disk_id, target)) {
 	case BID_LINK_FILE:
-		if (bid_beneath_stat(bid_store_root(store), bid_layout_link(filed, link), &st) == 0)
+		if (bid_beneath_stat(bid_store_root(store), bid_layout_link(disk_id, link), &st) == 0)
 			removal->size += (uint64_t)st.st_size;
-		r = bid_entry_unlink(store, bid_layout_link(filed, link));
+		r = bid_entry_unlink(store, bid_layout_link(disk_id, link));
 		if (r == 0)
 			removal->names++;
 		return r == -ENOENT ? 0 : r;
 	case BID_LINK_GOOD:
-		r = leads_elsewhere(store, names, n, target) ? 0 : bid_link_drop(store, filed, target);
+		r = leads_elsewhere(store, names, n, target) ? 0 : bid_link_drop(store, disk_id, target);
 		return r == -ENOENT ? 0 : r;
 	case BID_LINK_DANGLING:
-		r = bid_link_drop(store, filed, target);
+		r = bid_link_drop(store, disk_id, target);
 		if (r == 0)
 			removal->names++; /* the last remains of a name */
 		return r == -ENOENT ? 0 : r;
@@ -261,8 +261,8 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 	bid_auto_fd int lock = bid_store_lock(store, true);
 	bool pieces = n == 0 && !removal->path && bid_pieces_any(store, &removal->id);
 	const struct name *to;
-	struct bid_spelling spelling = { 0 };
-	struct bid_id filed;
+	struct bid_alias_iter alias = { 0 };
+	struct bid_id disk_id;
 	bool any = false;
 	int r = 0;
 
@@ -273,8 +273,8 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 	if (to && any)
 		r = pass_on(store, names, n, to);
 	/* without a remaining name, remove the link first, as perf does: no reader then follows it to a vanishing file */
-	while (r == 0 && !to && (any || !removal->path) && bid_spelling_next(&spelling, &removal->id, &filed))
-		r = remove_link(store, &filed, names, n, removal);
+	while (r == 0 && !to && (any || !removal->path) && bid_alias_next(&alias, &removal->id, &disk_id))
+		r = remove_link(store, &disk_id, names, n, removal);
 	for (size_t i = 0; i < n && !to; i++)
 		removal->size += size_of(store, names, i);
 	for (size_t i = 0; i < n && r >= 0; i++) {
@@ -286,7 +286,7 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 		if (r >= 0)
 			removal->names++;
 		if (r >= 0 && !to)
-			bid_records_drop(store, &names[i].filed, ALL_KINDS, true);
+			bid_records_drop(store, &names[i].disk_id, ALL_KINDS, true);
 	}
 	/* pieces of a build without other artifacts */
 	if (pieces && r == 0) {

@@ -6,7 +6,7 @@
 
 #include "api/store.h"
 
-/* Remove the records of @filed for @kinds; with @last, also its other files in our folder. */
-void bid_records_drop(struct bid_store *store, const struct bid_id *filed, unsigned kinds, bool last);
+/* Remove the records of @disk_id for @kinds; with @last, also its other files in our folder. */
+void bid_records_drop(struct bid_store *store, const struct bid_id *disk_id, unsigned kinds, bool last);
 
 #endif

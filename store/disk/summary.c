@@ -152,7 +152,7 @@ static void look_at(const struct one *one, int dir, const char *path, enum bid_k
 	}
 }
 
-/* Follow perf's link for @filed. */
+/* Follow perf's link for @disk_id. */
 static void look_along_link(const struct one *one, const char *rest, struct bid_summary *summary)
 {
 	struct timespec changed = { 0 };
@@ -173,12 +173,12 @@ static void look_along_link(const struct one *one, const char *rest, struct bid_
 }
 
 /* Stat the artifacts in foreign layouts. */
-static void look_at_foreign_files(struct bid_store *store, const struct bid_id *filed, struct bid_summary *summary)
+static void look_at_foreign_files(struct bid_store *store, const struct bid_id *disk_id, struct bid_summary *summary)
 {
-	unsigned kinds = (unsigned)bid_one_foreign_kinds(store, filed) & ~summary->kinds;
+	unsigned kinds = (unsigned)bid_one_foreign_kinds(store, disk_id) & ~summary->kinds;
 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		struct bid_request request = { .id = *filed, .kind = (enum bid_kind)kind };
+		struct bid_request request = { .id = *disk_id, .kind = (enum bid_kind)kind };
 		struct bid_file file = BID_FILE_NONE;
 
 		if (!(kinds & 1U << kind))
@@ -190,22 +190,22 @@ static void look_at_foreign_files(struct bid_store *store, const struct bid_id *
 	}
 }
 
-static void look_for(const struct one *one, const struct bid_id *filed, struct bid_summary *summary)
+static void look_for(const struct one *one, const struct bid_id *disk_id, struct bid_summary *summary)
 {
 	char hex[BID_ID_HEX_MAX];
 	struct stat st;
 
-	bid_id_format(filed, hex);
+	bid_id_format(disk_id, hex);
 	if (one->fanout >= 0)
 		look_along_link(one, hex + 2, summary);
 	for (unsigned i = 0; i < BID_OBJDIR_KNOWN_MAX; i++) {
 		char known[BID_LAYOUT_MAX];
 		struct timespec changed;
 
-		if (one->known[i] >= 0 && strcmp(bid_layout_under(bid_objdir_known(i), filed, known), summary->where) != 0)
+		if (one->known[i] >= 0 && strcmp(bid_layout_under(bid_objdir_known(i), disk_id, known), summary->where) != 0)
 			look_at(one, one->known[i], hex, bid_objdir_file_kind(known), summary, &changed);
 	}
-	look_at_foreign_files(one->store, filed, summary);
+	look_at_foreign_files(one->store, disk_id, summary);
 	if (one->tables >= 0 && summary->kinds & (1U << BID_KIND_ELF | 1U << BID_KIND_DEBUGINFO) &&
 	    fstatat(one->tables, hex + 2, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		note_file(summary, BID_KIND_KALLSYMS, &st);
@@ -220,10 +220,10 @@ void bid_summary_of(struct bid_summaries *summaries, const struct bid_id *id, st
 	if (summaries->first != id->bytes[0])
 		open_fanouts(summaries, id->bytes[0]);
 	for (size_t i = 0; i < summaries->n; i++) {
-		struct bid_spelling spelling = { 0 };
-		struct bid_id filed;
+		struct bid_alias_iter alias = { 0 };
+		struct bid_id disk_id;
 
-		while (bid_spelling_next(&spelling, id, &filed))
-			look_for(&summaries->ones[i], &filed, ret_summary);
+		while (bid_alias_next(&alias, id, &disk_id))
+			look_for(&summaries->ones[i], &disk_id, ret_summary);
 	}
 }

@@ -135,9 +135,9 @@ class Recorded:
         self.perf(cache, "record", "-q", "--no-bpf-event", "-e", "cpu-clock:u", "-o", self.data, self.program, self.ended)
         took = time.monotonic() - float(self.ended.read_text())
         # perf stores objects with samples only
-        filed = len(list(cache.glob(f"{str(self.program.parent)[1:]}/libwork*.so/*/elf")))
-        if filed < OBJECTS * 3 // 4:
-            raise SystemExit(f"bench_perf: perf filed {filed} of {OBJECTS} shared objects")
+        stored = len(list(cache.glob(f"{str(self.program.parent)[1:]}/libwork*.so/*/elf")))
+        if stored < OBJECTS * 3 // 4:
+            raise SystemExit(f"bench_perf: perf stored {stored} of {OBJECTS} shared objects")
         return took
 
     def new(self, cache):

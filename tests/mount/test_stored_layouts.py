@@ -74,13 +74,13 @@ def test_added_long_id_is_found_by_all_its_bytes(mount, store, place):
     assert m.artifact(ident).read_bytes() == m.artifact(ident[:40]).read_bytes() == program.path.read_bytes()
 
 
-@pytest.mark.parametrize("filed", ["short", "padded"])
-def test_padded_short_id_is_found(mount, store, place, filed):
+@pytest.mark.parametrize("stored", ["short", "padded"])
+def test_padded_short_id_is_found(mount, store, place, stored):
     """lld's fast ids have 8 bytes; perf pads them with zeros when it reads them from perf.data."""
     ident = "1122334455667788"
     padded = ident + "00" * 12
     program = with_id(place, ident)
-    programs.into_store(store, ident if filed == "short" else padded, "/usr/bin/app", program.path)
+    programs.into_store(store, ident if stored == "short" else padded, "/usr/bin/app", program.path)
     m = mount()
     for name in (ident, padded):
         assert m.artifact(name).read_bytes() == program.path.read_bytes(), name

@@ -134,7 +134,7 @@ def case_compressed_modules_are_stored(env):
     assert summary(done) == ((len(ids) + 1, len(ids), 0, 0), {}), done.stdout
     for path, (build_id, built) in ids.items():
         assert (stored(env, build_id) / "elf").read_bytes() == built.read_bytes(), f"not unpacked: {path}"
-        assert stored(env, build_id).parent == env.store / str(path)[1:], "not filed under its own path"
+        assert stored(env, build_id).parent == env.store / str(path)[1:], "not stored under its own path"
     (env.home / "tree" / "kernel" / "bad.ko.xz").write_bytes(b"\xfd7zXZ\x00" + b"\0" * 50)
     done = env.on_store("add", env.home / "tree")
     assert summary(done)[0] == (len(ids) + 2, 0, len(ids), 1), done.stdout

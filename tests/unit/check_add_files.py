@@ -320,7 +320,7 @@ def case_first_of_ids_with_equal_beginning_stays(env):
     elf = stored(env, ID_ONE) / "elf"
     for command in (["add", longer], ["add", "--link=copy", longer], ["update", longer], ["update", another]):
         done = env.on_store(*command, status=REFUSED)
-        assert "another build is filed under the first 20 bytes" in done.stderr, done
+        assert "another build is stored under the first 20 bytes" in done.stderr, done
         assert "wrong content" not in done.stderr and elf.read_bytes() == env.one.read_bytes(), done
     (_, added, _, refused), reasons = summary(env.on_store("add", env.home))
     assert added == 0 and refused == 2 and len(reasons) == 1, reasons

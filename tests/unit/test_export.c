@@ -67,7 +67,7 @@ static void test_number_of_an_id_finds_its_node(void **state)
 		"buildid/" ID_A "/source",
 		"buildid/" ID_LONG,
 		".build-id/aa/" REST_A,
-		/* perf's spellings */
+		/* perf's aliases */
 		"buildid/" ID_SHORT "0000000000000000000000000000",
 		"buildid/" ID_SHORT "00000000/elf",
 	};

@@ -98,7 +98,7 @@ static void test_mapping_ids_are_read(void **state)
 				 "user - [vdso]\n");
 }
 
-/* One id in two spellings is one, and a name in two modes is two. */
+/* One id in two forms is one, and a name in two modes is two. */
 static void test_id_sizes_and_padding_are_read(void **state)
 {
 	auto_recording recording = { .big = is_big(state) };

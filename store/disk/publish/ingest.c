@@ -291,15 +291,15 @@ static bool is_unsupported(int r)
 /* Point perf's link for @id at @path, for readers. The link led to @mismatched: the directory of another id, or nothing. */
 static int mend_link(struct bid_store *store, const struct bid_id *id, const char *mismatched, const char *path, bool durable)
 {
-	struct bid_id filed = bid_layout_filed(id);
+	struct bid_id disk_id = bid_layout_disk_id(id);
 	char link[BID_LAYOUT_MAX];
-	int r = bid_link_point(store, &filed, path);
+	int r = bid_link_point(store, &disk_id, path);
 
 	if (r == 0 && durable)
 		r = bid_store_sync(store);
 	if (r == 0)
 		bid_warning("wrong link: '%s/%s' led to '%s', %s; it leads to '%s' now", bid_store_path(store),
-			    bid_layout_link(&filed, link), mismatched,
+			    bid_layout_link(&disk_id, link), mismatched,
 			    bid_layout_is_mismatched(mismatched, id) ? "of another build" : "where nothing is", path);
 	return r;
 }
@@ -338,14 +338,15 @@ static int add_name(struct bid_store *store, const struct bid_ingest *ingest, st
 /* Format the object directory below the file's own path: "usr/bin/ls/ID". */
 static int own_objdir(const struct bid_ingest *ingest, char ret_path[static PATH_MAX])
 {
-	struct bid_id filed = bid_layout_filed(&ingest->info.id);
+	struct bid_id disk_id = bid_layout_disk_id(&ingest->info.id);
 	char hex[BID_ID_HEX_MAX];
 
 	if (ingest->is_unnamed) {
-		bid_layout_under(BID_STORE_UNNAMED, &filed, ret_path);
+		bid_layout_under(BID_STORE_UNNAMED, &disk_id, ret_path);
 		return 0;
 	}
-	return snprintf(ret_path, PATH_MAX, "%s/%s", ingest->path + 1, bid_id_format(&filed, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
+	return snprintf(ret_path, PATH_MAX, "%s/%s", ingest->path + 1, bid_id_format(&disk_id, hex)) >= PATH_MAX ? -ENAMETOOLONG
+														 : 0;
 }
 
 /* May all users read the added file, but not the same artifact in the store? */
@@ -704,12 +705,12 @@ static int publish_data(struct bid_store *store, const struct bid_request *reque
 {
 	static const char *const dirs[BID_KIND_COUNT] = { [BID_KIND_VDSO] = "[vdso]", [BID_KIND_KALLSYMS] = "[kernel.kallsyms]" };
 	const char *dir = dirs[request->kind];
-	struct bid_id filed = bid_layout_filed(&request->id);
+	struct bid_id disk_id = bid_layout_disk_id(&request->id);
 	char path[PATH_MAX], under[BID_LAYOUT_MAX];
 	int r;
 
 	if (dir)
-		snprintf(path, sizeof(path), "%s", bid_layout_under(dir, &filed, under));
+		snprintf(path, sizeof(path), "%s", bid_layout_under(dir, &disk_id, under));
 	else if (bid_one_where(store, &request->id, path, sizeof(path)) < 0)
 		return -ENOENT;
 	r = set_readers(store, request, mode, temp->fd);

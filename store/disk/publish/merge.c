@@ -131,9 +131,9 @@ int bid_merge(struct bid_store *store, const char *from, const char *to, unsigne
 }
 
 /* Does @objdir have a correct file of @kind? */
-static bool is_right(struct bid_store *store, const char *objdir, const struct bid_id *filed, enum bid_kind kind)
+static bool is_right(struct bid_store *store, const char *objdir, const struct bid_id *disk_id, enum bid_kind kind)
 {
-	struct bid_request request = { .id = *filed, .kind = kind };
+	struct bid_request request = { .id = *disk_id, .kind = kind };
 	struct bid_file file = BID_FILE_NONE;
 	char path[BID_LAYOUT_FILE_MAX];
 	int r;
@@ -144,19 +144,19 @@ static bool is_right(struct bid_store *store, const char *objdir, const struct b
 }
 
 /* Does @path have a file by which perf finds a build? */
-static bool is_build(struct bid_store *store, const char *path, const struct bid_id *filed)
+static bool is_build(struct bid_store *store, const char *path, const struct bid_id *disk_id)
 {
-	return is_right(store, path, filed, BID_KIND_ELF) || is_right(store, path, filed, BID_KIND_KALLSYMS) ||
-	       is_right(store, path, filed, BID_KIND_VDSO);
+	return is_right(store, path, disk_id, BID_KIND_ELF) || is_right(store, path, disk_id, BID_KIND_KALLSYMS) ||
+	       is_right(store, path, disk_id, BID_KIND_VDSO);
 }
 
 /* Add the correct files of the unnamed directory to @path. Returns as bid_merge(). */
-static int merge_correct(struct bid_store *store, const struct bid_id *filed, const char *unnamed, const char *path)
+static int merge_correct(struct bid_store *store, const struct bid_id *disk_id, const char *unnamed, const char *path)
 {
 	unsigned kinds = 0;
 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
-		if (!bid_kind_is_elf((enum bid_kind)kind) || is_right(store, unnamed, filed, (enum bid_kind)kind))
+		if (!bid_kind_is_elf((enum bid_kind)kind) || is_right(store, unnamed, disk_id, (enum bid_kind)kind))
 			kinds |= 1U << kind;
 	return bid_merge(store, unnamed, path, kinds, false);
 }
@@ -180,19 +180,19 @@ static void take_away(struct bid_store *store, const char *unnamed, const char *
 
 int bid_merge_unnamed(struct bid_store *store, const struct bid_id *id, const char *path, bool durable)
 {
-	struct bid_id filed = bid_layout_filed(id);
+	struct bid_id disk_id = bid_layout_disk_id(id);
 	char unnamed[BID_LAYOUT_MAX];
 	int r;
 
-	if (!is_build(store, path, &filed))
+	if (!is_build(store, path, &disk_id))
 		return -EBADMSG;
-	bid_layout_under(BID_STORE_UNNAMED, &filed, unnamed);
-	r = merge_correct(store, &filed, unnamed, path);
+	bid_layout_under(BID_STORE_UNNAMED, &disk_id, unnamed);
+	r = merge_correct(store, &disk_id, unnamed, path);
 	if (r >= 0)
-		r = bid_link_point(store, &filed, path);
+		r = bid_link_point(store, &disk_id, path);
 	/* again, for files that another process published there before the link changed */
 	if (r == 0)
-		r = merge_correct(store, &filed, unnamed, path);
+		r = merge_correct(store, &disk_id, unnamed, path);
 	if (r >= 0 && durable)
 		r = bid_store_sync(store);
 	if (r < 0)
@@ -248,14 +248,14 @@ static int replace_noted(void *user, const char *note, const char *path, bool th
 int bid_replace(struct bid_store *store, const struct bid_request *request, const char *path, const struct stat *only, int fd)
 {
 	struct replacing replacing = { .store = store, .request = request, .only = only, .fd = fd };
-	struct bid_id filed = bid_layout_filed(&request->id);
+	struct bid_id disk_id = bid_layout_disk_id(&request->id);
 	struct bid_objdir_iter objdir = { 0 };
 	int r = 0;
 
-	while (r == 0 && bid_objdir_next(&objdir, store, &filed, request->kind))
+	while (r == 0 && bid_objdir_next(&objdir, store, &disk_id, request->kind))
 		r = replace_in(&replacing, objdir.path);
 	if (r == 0)
-		r = bid_names_each(store, &filed, replace_noted, &replacing);
+		r = bid_names_each(store, &disk_id, replace_noted, &replacing);
 	if (r == 0 && path)
 		r = replace_file(&replacing, path);
 	return r < 0 ? r : replacing.names;

@@ -73,7 +73,7 @@ static bool is_stripped(struct bid_store *store, const char *path, const struct 
 bool bid_publish_make_way(struct bid_store *store, const char *place, const struct bid_request *request)
 {
 	/* an object directory of ids that begin alike answers only for the on-disk id, not for a longer one */
-	struct bid_request there = { .id = bid_layout_filed(&request->id), .kind = request->kind };
+	struct bid_request there = { .id = bid_layout_disk_id(&request->id), .kind = request->kind };
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	char path[BID_LAYOUT_FILE_MAX], moved[PATH_MAX];
 	bid_auto_fd int fd = -1;
@@ -93,13 +93,13 @@ bool bid_publish_make_way(struct bid_store *store, const char *place, const stru
 /* Create perf's link. Returns 1 if it is new. Raises @made as bid_beneath_make(). */
 static int publish_link(struct bid_store *store, const struct bid_id *id, const char *target, unsigned *made)
 {
-	struct bid_id filed = bid_layout_filed(id);
+	struct bid_id disk_id = bid_layout_disk_id(id);
 	bid_auto_fd int dir = -1;
 	char text[PATH_MAX + 8], link[BID_LAYOUT_MAX];
 	char *slash;
 	int r;
 
-	bid_layout_link(&filed, link);
+	bid_layout_link(&disk_id, link);
 	slash = strrchr(link, '/');
 	*slash = '\0';
 	r = bid_beneath_make(bid_store_root(store), link, made, &dir);
@@ -123,24 +123,24 @@ int bid_publish_link(struct bid_store *store, const struct bid_id *id, const cha
 static int sync_names(struct bid_store *store, const struct bid_id *id, const char *path, unsigned made, bool linked,
 		      unsigned made_links)
 {
-	struct bid_id filed = bid_layout_filed(id);
+	struct bid_id disk_id = bid_layout_disk_id(id);
 	char link[BID_LAYOUT_MAX];
 	int r = bid_beneath_sync(bid_store_root(store), path, made);
 
 	if (r < 0 || !linked)
 		return r;
-	bid_layout_link(&filed, link);
+	bid_layout_link(&disk_id, link);
 	*strrchr(link, '/') = '\0';
 	return bid_beneath_sync(bid_store_root(store), link, made_links);
 }
 
 void bid_publish_where(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX])
 {
-	struct bid_id filed = bid_layout_filed(id);
+	struct bid_id disk_id = bid_layout_disk_id(id);
 	char unnamed[BID_LAYOUT_MAX];
 
-	if (bid_one_where(store, &filed, ret_path, PATH_MAX) < 0 || bid_layout_is_mismatched(ret_path, &filed))
-		snprintf(ret_path, PATH_MAX, "%s", bid_layout_under(BID_STORE_UNNAMED, &filed, unnamed));
+	if (bid_one_where(store, &disk_id, ret_path, PATH_MAX) < 0 || bid_layout_is_mismatched(ret_path, &disk_id))
+		snprintf(ret_path, PATH_MAX, "%s", bid_layout_under(BID_STORE_UNNAMED, &disk_id, unnamed));
 }
 
 static int try_to_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,

@@ -165,7 +165,7 @@ static int publish_elf(struct bid_stage *stage, const struct bid_request *reques
 /* Publish a file whose object directory follows from its kind and id alone. */
 static int publish_beside(struct bid_stage *stage, const struct bid_request *request, const char *path)
 {
-	struct bid_id filed = bid_layout_filed(&request->id);
+	struct bid_id disk_id = bid_layout_disk_id(&request->id);
 	struct bid_request carried = *request;
 	struct bid_elf_info info;
 	char where[PATH_MAX];
@@ -189,13 +189,13 @@ static int publish_beside(struct bid_stage *stage, const struct bid_request *req
 	if (fstat(stage->temp.fd, &st) < 0)
 		return -errno;
 	/* debug files go beside their ELF file; readers look for kernel files also in their well-known directory */
-	if (request->kind == BID_KIND_DEBUGINFO && bid_store_where(stage->store, &filed, where, sizeof(where)) == 0)
+	if (request->kind == BID_KIND_DEBUGINFO && bid_store_where(stage->store, &disk_id, where, sizeof(where)) == 0)
 		path = where;
 	r = bid_publish_instead(stage->store, &carried, path, false, &stage->temp);
 	if (r < 0 && r != -EEXIST)
 		return r;
 	/* an earlier unnamed download moves along */
-	if (request->kind != BID_KIND_DEBUGINFO && bid_store_where(stage->store, &filed, where, sizeof(where)) == 0 &&
+	if (request->kind != BID_KIND_DEBUGINFO && bid_store_where(stage->store, &disk_id, where, sizeof(where)) == 0 &&
 	    bid_is_unnamed(where) && !bid_is_unnamed(path))
 		bid_merge_unnamed(stage->store, &carried.id, path, false);
 	return 0;

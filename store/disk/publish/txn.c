@@ -357,21 +357,21 @@ static int publish_at(struct bid_txn *txn, const struct bid_id *id, const char *
 }
 
 /* "<path>/<id>" */
-static int under_path(const struct bid_txn *txn, const struct bid_id *filed, char ret_path[static PATH_MAX])
+static int under_path(const struct bid_txn *txn, const struct bid_id *disk_id, char ret_path[static PATH_MAX])
 {
 	char hex[BID_ID_HEX_MAX];
 
-	return snprintf(ret_path, PATH_MAX, "%s/%s", txn->path, bid_id_format(filed, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
+	return snprintf(ret_path, PATH_MAX, "%s/%s", txn->path, bid_id_format(disk_id, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
 /* Follow a name given meanwhile: its process did not see the file in the unnamed directory. */
-static void follow_name(struct bid_txn *txn, const struct bid_id *id, const struct bid_id *filed)
+static void follow_name(struct bid_txn *txn, const struct bid_id *id, const struct bid_id *disk_id)
 {
 	char where[PATH_MAX];
 	int r;
 
-	if (bid_one_where(txn->store, filed, where, sizeof(where)) < 0 || bid_is_unnamed(where) ||
-	    bid_layout_is_mismatched(where, filed))
+	if (bid_one_where(txn->store, disk_id, where, sizeof(where)) < 0 || bid_is_unnamed(where) ||
+	    bid_layout_is_mismatched(where, disk_id))
 		return;
 	r = bid_merge_unnamed(txn->store, id, where, false);
 	if (r < 0)
@@ -382,7 +382,7 @@ static void follow_name(struct bid_txn *txn, const struct bid_id *id, const stru
 static int publish_object(struct bid_txn *txn, const struct bid_id *id, struct bid_file *ret_file)
 {
 	char path[PATH_MAX], unnamed[BID_LAYOUT_MAX];
-	struct bid_id filed = bid_layout_filed(id);
+	struct bid_id disk_id = bid_layout_disk_id(id);
 	int r;
 
 	if (bid_kind_has_detail(txn->request.kind)) {
@@ -390,16 +390,16 @@ static int publish_object(struct bid_txn *txn, const struct bid_id *id, struct b
 		return r == 0 || r == -EEXIST ? bid_piece_open(txn->store, &txn->request, ret_file) : r;
 	}
 	r = -ENOENT;
-	if (txn->path[0] && bid_one_where(txn->store, &filed, path, sizeof(path)) < 0)
-		r = under_path(txn, &filed, path);
+	if (txn->path[0] && bid_one_where(txn->store, &disk_id, path, sizeof(path)) < 0)
+		r = under_path(txn, &disk_id, path);
 	if (r < 0)
 		bid_publish_where(txn->store, id, path);
 	r = publish_at(txn, id, path, ret_file);
 	if (r == 0 && bid_is_unnamed(path))
-		follow_name(txn, id, &filed);
+		follow_name(txn, id, &disk_id);
 	if (r == 0 || is_of_the_disk(r))
 		return r;
-	bid_layout_under(BID_STORE_UNNAMED, &filed, unnamed);
+	bid_layout_under(BID_STORE_UNNAMED, &disk_id, unnamed);
 	for (int attempts = 0; attempts < 2; attempts++) {
 		r = publish_at(txn, id, unnamed, ret_file);
 		if (r != -EBADMSG)

@@ -45,47 +45,47 @@ int bid_store_rmdir(struct bid_store *store, const char *path)
 	return bid_store_writable(store) ? bid_entry_rmdir(store, path) : -EROFS;
 }
 
-/* Is @target the directory "<path>/<id>" of @filed? */
-static bool is_objdir_of(const char *target, const struct bid_id *filed)
+/* Is @target the directory "<path>/<id>" of @disk_id? */
+static bool is_objdir_of(const char *target, const struct bid_id *disk_id)
 {
 	const char *slash = strrchr(target, '/');
 	char hex[BID_ID_HEX_MAX];
 
-	return slash && slash > target && strcmp(slash + 1, bid_id_format(filed, hex)) == 0;
+	return slash && slash > target && strcmp(slash + 1, bid_id_format(disk_id, hex)) == 0;
 }
 
 int bid_store_symlink(struct bid_store *store, const struct bid_id *id, const char *text)
 {
-	struct bid_id filed = bid_layout_filed(id);
+	struct bid_id disk_id = bid_layout_disk_id(id);
 	const char *target = text + strlen(BID_LAYOUT_UP);
 	char there[PATH_MAX];
 
 	if (!bid_store_writable(store))
 		return -EROFS;
 	if (strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) != 0 || strlen(target) >= PATH_MAX ||
-	    !bid_link_stays_inside(target) || !is_objdir_of(target, &filed))
+	    !bid_link_stays_inside(target) || !is_objdir_of(target, &disk_id))
 		return -EINVAL;
-	if (bid_link_look(store, &filed, there) != BID_LINK_NONE)
+	if (bid_link_look(store, &disk_id, there) != BID_LINK_NONE)
 		return -EEXIST;
-	return bid_publish_link(store, &filed, target);
+	return bid_publish_link(store, &disk_id, target);
 }
 
 int bid_store_unlink_link(struct bid_store *store, const struct bid_id *id)
 {
-	struct bid_spelling spelling = { 0 };
-	struct bid_id filed;
+	struct bid_alias_iter alias = { 0 };
+	struct bid_id disk_id;
 	int result = -ENOENT;
 
 	if (!bid_store_writable(store))
 		return -EROFS;
-	while (bid_spelling_next(&spelling, id, &filed)) {
+	while (bid_alias_next(&alias, id, &disk_id)) {
 		char target[PATH_MAX], link[BID_LAYOUT_MAX];
-		enum bid_link_state state = bid_link_look(store, &filed, target);
+		enum bid_link_state state = bid_link_look(store, &disk_id, target);
 		int r;
 
 		if (state == BID_LINK_NONE)
 			continue;
-		r = state == BID_LINK_ODD ? -EPERM : bid_entry_unlink(store, bid_layout_link(&filed, link));
+		r = state == BID_LINK_ODD ? -EPERM : bid_entry_unlink(store, bid_layout_link(&disk_id, link));
 		if (r < 0 && r != -ENOENT)
 			return r;
 		result = 0;
@@ -95,7 +95,7 @@ int bid_store_unlink_link(struct bid_store *store, const struct bid_id *id)
 
 int bid_store_unlink(struct bid_store *store, const struct bid_request *request, const char *path)
 {
-	struct bid_id filed = bid_layout_filed(&request->id);
+	struct bid_id disk_id = bid_layout_disk_id(&request->id);
 	char file[BID_LAYOUT_FILE_MAX];
 	int r, kinds;
 
@@ -106,18 +106,18 @@ int bid_store_unlink(struct bid_store *store, const struct bid_request *request,
 		return r;
 	kinds = bid_store_kinds(store, &request->id);
 	if (kinds >= 0 && !(kinds & 1 << request->kind))
-		bid_records_drop(store, &filed, 1U << request->kind, kinds == 0);
+		bid_records_drop(store, &disk_id, 1U << request->kind, kinds == 0);
 	return 0;
 }
 
 bool bid_store_has_alone(struct bid_store *store, const struct bid_request *request, const struct stat *found)
 {
-	struct bid_id filed = bid_layout_filed(&request->id);
+	struct bid_id disk_id = bid_layout_disk_id(&request->id);
 	struct bid_objdir_iter objdir = { 0 };
 
 	if (!bid_store_writable(store) || found->st_nlink != 1)
 		return false;
-	while (bid_objdir_next(&objdir, store, &filed, request->kind)) {
+	while (bid_objdir_next(&objdir, store, &disk_id, request->kind)) {
 		char path[BID_LAYOUT_FILE_MAX];
 		struct stat st;
 
@@ -148,18 +148,18 @@ static int make_probes(struct bid_store *store, const struct bid_id *id, int dir
 }
 
 /* Open the file that a reader finds, for writing. */
-static int open_found(struct bid_store *store, const struct bid_id *filed, int *ret_fd)
+static int open_found(struct bid_store *store, const struct bid_id *disk_id, int *ret_fd)
 {
 	struct bid_objdir_iter objdir = { 0 };
 	bid_auto_fd int best = -1;
 	struct stat st, before = { 0 };
 
-	while ((best < 0 || before.st_size == 0) && bid_objdir_next(&objdir, store, filed, BID_KIND_PROBES)) {
+	while ((best < 0 || before.st_size == 0) && bid_objdir_next(&objdir, store, disk_id, BID_KIND_PROBES)) {
 		char path[BID_LAYOUT_FILE_MAX];
 		bid_auto_fd int fd = -1;
 		int r;
 
-		if (!bid_layout_is_named_after(objdir.path, filed))
+		if (!bid_layout_is_named_after(objdir.path, disk_id))
 			continue;
 		bid_layout_file(objdir.path, BID_KIND_PROBES, path);
 		r = bid_beneath_open(bid_store_root(store), path, O_RDWR | O_NONBLOCK, &fd);
@@ -184,18 +184,18 @@ static int open_found(struct bid_store *store, const struct bid_id *filed, int *
 int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, const char *path, bool create, int *ret_fd)
 {
 	const char *name = bid_kind_store_name(BID_KIND_PROBES);
-	struct bid_id filed = bid_layout_filed(id);
+	struct bid_id disk_id = bid_layout_disk_id(id);
 	bid_auto_fd int dir = -1, fd = -1;
 	char where[PATH_MAX];
 	int r;
 
 	if (!bid_store_writable(store))
 		return -EROFS;
-	r = open_found(store, &filed, ret_fd);
+	r = open_found(store, &disk_id, ret_fd);
 	if (r != -ENOENT)
 		return r;
-	if (bid_store_where(store, &filed, where, sizeof(where)) < 0 || !is_objdir_of(where, &filed)) {
-		if (!path || !is_objdir_of(path, &filed))
+	if (bid_store_where(store, &disk_id, where, sizeof(where)) < 0 || !is_objdir_of(where, &disk_id)) {
+		if (!path || !is_objdir_of(path, &disk_id))
 			return create ? -EPERM : -ENOENT;
 		snprintf(where, sizeof(where), "%s", path);
 	}

@@ -245,11 +245,11 @@ static int stat_stored(struct scan *scan, const struct bid_walk_file *file, cons
 		       struct stat *ret_stat)
 {
 	bid_auto_fd int dir = -1;
-	struct bid_id filed = bid_layout_filed(id);
+	struct bid_id disk_id = bid_layout_disk_id(id);
 	char path[PATH_MAX], hex[BID_ID_HEX_MAX];
 	int r;
 
-	if (snprintf(path, sizeof(path), "%s/%s/%s", file->name, bid_id_format(&filed, hex), bid_kind_store_name(kind)) >=
+	if (snprintf(path, sizeof(path), "%s/%s/%s", file->name, bid_id_format(&disk_id, hex), bid_kind_store_name(kind)) >=
 	    (int)sizeof(path))
 		return -ENAMETOOLONG;
 	/* the first character of a directory's path is its slash, and the root's path is empty */
@@ -261,17 +261,17 @@ static int stat_stored(struct scan *scan, const struct bid_walk_file *file, cons
 static bool is_linked(struct scan *scan, const struct bid_walk_file *file, const struct bid_id *id)
 {
 	bid_auto_fd int fanout = -1;
-	struct bid_id filed = bid_layout_filed(id);
+	struct bid_id disk_id = bid_layout_disk_id(id);
 	char link[BID_LAYOUT_MAX], hex[BID_ID_HEX_MAX], own[PATH_MAX], target[PATH_MAX];
 	enum bid_link_state state;
 	const char *name;
 
-	if (snprintf(own, sizeof(own), "%s/%s/%s", file->dir_path, file->name, bid_id_format(&filed, hex)) >= (int)sizeof(own) ||
-	    bid_beneath_parent(bid_store_root(scan->store), bid_layout_link(&filed, link), O_PATH, &fanout, &name) < 0)
+	if (snprintf(own, sizeof(own), "%s/%s/%s", file->dir_path, file->name, bid_id_format(&disk_id, hex)) >= (int)sizeof(own) ||
+	    bid_beneath_parent(bid_store_root(scan->store), bid_layout_link(&disk_id, link), O_PATH, &fanout, &name) < 0)
 		return false;
-	if (bid_link_leads(fanout, &filed, own + 1))
+	if (bid_link_leads(fanout, &disk_id, own + 1))
 		return true;
-	state = bid_link_look_in(scan->store, fanout, &filed, target);
+	state = bid_link_look_in(scan->store, fanout, &disk_id, target);
 	return state != BID_LINK_NONE && state != BID_LINK_DANGLING && state != BID_LINK_MISMATCHED;
 }
 

@@ -78,8 +78,8 @@ static inline int bid_verify_end(struct bid_verify *verify, int r)
 	return r;
 }
 
-/* Does the check cover the on-disk id @filed? */
-bool bid_verify_wants(const struct bid_verify *verify, const struct bid_id *filed);
+/* Does the check cover the on-disk id @disk_id? */
+bool bid_verify_wants(const struct bid_verify *verify, const struct bid_id *disk_id);
 
 /* Count and tell. The return value is the callback's. */
 int bid_verify_found(struct bid_verify *verify, const struct bid_finding *finding);
@@ -101,17 +101,17 @@ struct bid_verify_folder {
 /* Visit the entries of the subfolders that no other thread has claimed; each thread calls it. */
 int bid_verify_fanouts(struct bid_verify *verify, const struct bid_verify_folder *folder);
 
-/* Has a pass seen the link of @filed lead to a checked name? */
-bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *filed);
+/* Has a pass seen the link of @disk_id lead to a checked name? */
+bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *disk_id);
 
-/* Remember that the link of @filed leads to a checked name. */
-int bid_verify_linked(struct bid_verify *verify, const struct bid_id *filed);
+/* Remember that the link of @disk_id leads to a checked name. */
+int bid_verify_linked(struct bid_verify *verify, const struct bid_id *disk_id);
 
 /* Merge the orphans and links of the @n threads into the first and the shared state. */
 int bid_verify_merge(struct bid_verify *members, unsigned n);
 
-/* Return the directory with the link of @filed, or a negative errno without one. It stays open until the end of the check. */
-int bid_verify_fanout(struct bid_verify *verify, const struct bid_id *filed);
+/* Return the directory with the link of @disk_id, or a negative errno without one. It stays open until the end of the check. */
+int bid_verify_fanout(struct bid_verify *verify, const struct bid_id *disk_id);
 
 /* Check a name and all files below it. @user, here and below, is a struct bid_verify. */
 int bid_verify_entry(void *user, const struct bid_objdir *entry);

@@ -499,31 +499,31 @@ int bid_verify_entry(void *user, const struct bid_objdir *entry)
 }
 
 /* Remove a link that leads nowhere or to another id, unless it was repaired meanwhile. */
-static bool remove_link(struct bid_verify *verify, const struct bid_id *filed, const char *target)
+static bool remove_link(struct bid_verify *verify, const struct bid_id *disk_id, const char *target)
 {
 	bid_auto_fd int lock = bid_store_lock(verify->store, true);
 	char now[PATH_MAX];
-	enum bid_link_state state = bid_link_look(verify->store, filed, now);
+	enum bid_link_state state = bid_link_look(verify->store, disk_id, now);
 
-	if ((state != BID_LINK_DANGLING && state != BID_LINK_MISMATCHED) || bid_link_drop(verify->store, filed, target) < 0)
+	if ((state != BID_LINK_DANGLING && state != BID_LINK_MISMATCHED) || bid_link_drop(verify->store, disk_id, target) < 0)
 		return state == BID_LINK_GOOD;
 	verify->unlinked = true;
 	return true;
 }
 
-/* Check the link of @filed in the directory open at @fanout. */
-static int check_link(struct bid_verify *verify, int fanout, const struct bid_id *filed)
+/* Check the link of @disk_id in the directory open at @fanout. */
+static int check_link(struct bid_verify *verify, int fanout, const struct bid_id *disk_id)
 {
 	char link[BID_LAYOUT_MAX], target[PATH_MAX], text[PATH_MAX + 64];
-	struct bid_request request = { .id = *filed, .kind = BID_KIND_ELF };
-	struct bid_finding finding = { .path = bid_layout_link(filed, link), .request = { .id = *filed }, .text = text };
+	struct bid_request request = { .id = *disk_id, .kind = BID_KIND_ELF };
+	struct bid_finding finding = { .path = bid_layout_link(disk_id, link), .request = { .id = *disk_id }, .text = text };
 	bool right;
 
-	if (bid_verify_is_linked(verify, filed)) {
+	if (bid_verify_is_linked(verify, disk_id)) {
 		verify->stats.links++;
 		return 0;
 	}
-	switch (bid_link_look_in(verify->store, fanout, filed, target)) {
+	switch (bid_link_look_in(verify->store, fanout, disk_id, target)) {
 	case BID_LINK_NONE:
 		return 0;
 	case BID_LINK_GOOD:
@@ -551,7 +551,7 @@ static int check_link(struct bid_verify *verify, int fanout, const struct bid_id
 	}
 	verify->stats.links++;
 	if (verify->config->repair && (finding.kind == BID_FINDING_DANGLING || finding.kind == BID_FINDING_MISMATCHED))
-		finding.repaired = remove_link(verify, filed, target);
+		finding.repaired = remove_link(verify, disk_id, target);
 	return bid_verify_found(verify, &finding);
 }
 
@@ -570,6 +570,6 @@ int bid_verify_links(struct bid_verify *verify)
 	if (!verify->config->ids)
 		return bid_verify_fanouts(verify, &links);
 	for (size_t i = 0; r == 0 && verify->worker == 0 && i < verify->wanted->n; i++)
-		r = visit_link(verify, NULL, &verify->wanted->members[i].filed);
+		r = visit_link(verify, NULL, &verify->wanted->members[i].disk_id);
 	return r;
 }

@@ -21,9 +21,9 @@
 
 enum { TOLD_MS = 50 }; /* how often a thread tells of its progress */
 
-bool bid_verify_wants(const struct bid_verify *verify, const struct bid_id *filed)
+bool bid_verify_wants(const struct bid_verify *verify, const struct bid_id *disk_id)
 {
-	return !verify->config->ids || bid_idset_find(verify->wanted, filed);
+	return !verify->config->ids || bid_idset_find(verify->wanted, disk_id);
 }
 
 int bid_verify_found(struct bid_verify *verify, const struct bid_finding *finding)
@@ -88,15 +88,15 @@ int bid_verify_progress(struct bid_verify *verify)
 	return r;
 }
 
-int bid_verify_fanout(struct bid_verify *verify, const struct bid_id *filed)
+int bid_verify_fanout(struct bid_verify *verify, const struct bid_id *disk_id)
 {
-	atomic_int *fanout = &verify->shared->fanouts[filed->bytes[0]];
+	atomic_int *fanout = &verify->shared->fanouts[disk_id->bytes[0]];
 	char path[sizeof(BID_LAYOUT_LINKS) + 4];
 	int fd = atomic_load(fanout), none = -1;
 
 	if (fd >= 0)
 		return fd;
-	snprintf(path, sizeof(path), BID_LAYOUT_LINKS "/%02x", filed->bytes[0]);
+	snprintf(path, sizeof(path), BID_LAYOUT_LINKS "/%02x", disk_id->bytes[0]);
 	if (bid_beneath_open(bid_store_root(verify->store), path, O_PATH | O_DIRECTORY, &fd) < 0)
 		return -ENOENT;
 	if (atomic_compare_exchange_strong(fanout, &none, fd))
@@ -106,9 +106,9 @@ int bid_verify_fanout(struct bid_verify *verify, const struct bid_id *filed)
 }
 
 /* Hash with a seed: an attacker can construct ids with equal plain hashes, and the check would skip one. */
-static uint64_t hash_id(const struct bid_verify *verify, const struct bid_id *filed)
+static uint64_t hash_id(const struct bid_verify *verify, const struct bid_id *disk_id)
 {
-	return XXH3_64bits_withSeed(filed->bytes, filed->len, verify->shared->seed);
+	return XXH3_64bits_withSeed(disk_id->bytes, disk_id->len, verify->shared->seed);
 }
 
 static int by_hash(const void *a, const void *b)
@@ -118,18 +118,18 @@ static int by_hash(const void *a, const void *b)
 	return (*one > *other) - (*one < *other);
 }
 
-int bid_verify_linked(struct bid_verify *verify, const struct bid_id *filed)
+int bid_verify_linked(struct bid_verify *verify, const struct bid_id *disk_id)
 {
 	if (bid_array_grow(verify->linked, verify->n_linked, verify->linked_room) < 0)
 		return -ENOMEM;
-	verify->linked[verify->n_linked++] = hash_id(verify, filed);
+	verify->linked[verify->n_linked++] = hash_id(verify, disk_id);
 	return 0;
 }
 
-bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *filed)
+bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *disk_id)
 {
 	const struct bid_verify_shared *shared = verify->shared;
-	uint64_t wanted = hash_id(verify, filed);
+	uint64_t wanted = hash_id(verify, disk_id);
 
 	return shared->n_linked > 0 && bsearch(&wanted, shared->linked, shared->n_linked, sizeof(wanted), by_hash);
 }
@@ -163,12 +163,12 @@ const char *bid_verify_record_fault(const json_t *record, const struct bid_reque
 	const char *id = json_string_value(json_object_get(record, "id")),
 		   *kind = json_string_value(json_object_get(record, "kind"));
 	const json_t *digest = json_object_get(record, "digest");
-	struct bid_id named, filed;
+	struct bid_id named, disk_id;
 
 	if (!id || bid_id_parse_str(id, &named) < 0)
 		return "has no id";
-	filed = bid_layout_filed(&named);
-	if (!bid_id_equal(&filed, &request->id) || !kind || strcmp(kind, bid_kind_name(request->kind)) != 0)
+	disk_id = bid_layout_disk_id(&named);
+	if (!bid_id_equal(&disk_id, &request->id) || !kind || strcmp(kind, bid_kind_name(request->kind)) != 0)
 		return "is of something else than its name says";
 	if (digest && (!json_is_string(digest) || !bid_digest_valid(json_string_value(digest))))
 		return "has no digest of the known form";
