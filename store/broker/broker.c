@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "api/evict.h"
-#include "api/hold.h"
+#include "api/download_lock.h"
 #include "api/piece.h"
 #include "base/cleanup.h"
 #include "base/clock.h"

@@ -70,10 +70,10 @@ struct bid_broker {
 	struct bid_store *store; /* not owned */
 	struct bid_broker_config config;
 	struct bid_negative negative; /* has its own lock */
-	struct bid_holds *holds; /* locks of all processes that fetch into the store; locked inside */
+	struct bid_download_locks *download_locks; /* locks of all processes that fetch into the store; locked inside */
 	struct bid_source_state *sources; /* constant from the first request on */
 	size_t n_sources;
-	uint64_t sources_hold; /* bid_hold_source() of all */
+	uint64_t sources_hash; /* bid_download_lock_source() of all */
 	_Atomic bool offline; /* no source gets a request */
 
 	/* Guards all fields below but the counters. Released during I/O and in callbacks. */

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "api/hold.h"
+#include "api/download_lock.h"
 #include "api/piece.h"
 #include "base/cleanup.h"
 #include "base/trouble.h"
@@ -59,7 +59,7 @@ static void submit(struct bid_download *download, enum bid_kind kind)
 	};
 	pthread_mutex_unlock(&broker->lock);
 	if (held)
-		bid_holds_drop(broker->holds, download->lock_wait.key);
+		bid_download_lock_release(broker->download_locks, download->lock_wait.key);
 	if (late)
 		bid_download_end(download, -ETIMEDOUT, NULL);
 	else

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "api/hold.h"
+#include "api/download_lock.h"
 #include "base/thread.h"
 #include "broker/request_loop.h"
 #include "broker/scheduler.h"
@@ -72,7 +72,7 @@ static void release(struct bid_broker *broker)
 	bid_responses_release(&broker->responses);
 	bid_handles_release(&broker->handles);
 	bid_negative_release(&broker->negative);
-	bid_holds_free(broker->holds);
+	bid_download_locks_free(broker->download_locks);
 	pthread_cond_destroy(&broker->has_time);
 	pthread_cond_destroy(&broker->idle);
 	pthread_cond_destroy(&broker->has_job);
@@ -98,7 +98,7 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 
 	r = bid_negative_init(&broker->negative, store);
 	if (r == 0)
-		r = bid_holds_new(store, &broker->holds);
+		r = bid_download_locks_new(store, &broker->download_locks);
 	if (r == 0)
 		r = start_threads(broker);
 	if (r < 0) {
@@ -126,7 +126,7 @@ int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source)
 		return r;
 	}
 	broker->n_sources++;
-	broker->sources_hold += bid_hold_source(source->name);
+	broker->sources_hash += bid_download_lock_source(source->name);
 	return 0;
 }
 

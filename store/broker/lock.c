@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Downloads of other processes. A download starts no attempt while another process holds the lock of its request ("api/hold.h"). It
- * polls the lock for half a minute, or half its readers' wait if shorter. Then it looks into the store, and downloads by itself.
+ * Downloads of other processes. A download starts no attempt while another process holds the lock of its request
+ * ("api/download_lock.h"). It polls the lock for half a minute, or half its readers' wait if shorter. Then it looks into the store,
+ * and downloads by itself.
  */
 #include <errno.h>
 
-#include "api/hold.h"
+#include "api/download_lock.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "broker/scheduler.h"
@@ -19,8 +20,8 @@ static int take_lock(struct bid_download *download)
 	struct bid_broker *broker = download->broker;
 	int r;
 
-	download->lock_wait.key = bid_hold_key(&download->request, broker->sources_hold);
-	r = bid_holds_take(broker->holds, download->lock_wait.key);
+	download->lock_wait.key = bid_download_lock_key(&download->request, broker->sources_hash);
+	r = bid_download_lock_take(broker->download_locks, download->lock_wait.key);
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&broker->lock);

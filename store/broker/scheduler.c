@@ -7,7 +7,7 @@
 
 #include <bid/error.h>
 
-#include "api/hold.h"
+#include "api/download_lock.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/trouble.h"
@@ -292,7 +292,7 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 	pthread_mutex_unlock(&broker->lock);
 
 	if (held)
-		bid_holds_drop(broker->holds, download->lock_wait.key);
+		bid_download_lock_release(broker->download_locks, download->lock_wait.key);
 	bid_download_answer(download, &waiters, error, file);
 	bid_download_put(download);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * One file for all: a hold is an open file description lock (fcntl(2)) of the byte at the key, so there is nothing to clean up. A
+ * One file for all: a lock is an open file description lock (fcntl(2)) of the byte at the key, so there is nothing to clean up. A
  * key is used as an offset alone: nothing is written.
  */
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "api/hold.h"
+#include "api/download_lock.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/layout.h"
@@ -22,40 +22,40 @@
 
 #define HANG_S 1
 
-struct bid_holds {
+struct bid_download_locks {
 	struct bid_store *store; /* borrowed */
 	pthread_mutex_t lock; /* guards fd; held during a system call for a lock */
 	int fd; /* -1 until the first use */
 };
 
-int bid_holds_new(struct bid_store *store, struct bid_holds **ret_holds)
+int bid_download_locks_new(struct bid_store *store, struct bid_download_locks **ret_locks)
 {
-	struct bid_holds *holds = calloc(1, sizeof(*holds));
+	struct bid_download_locks *locks = calloc(1, sizeof(*locks));
 
-	if (!holds)
+	if (!locks)
 		return -ENOMEM;
-	holds->store = store;
-	holds->fd = -1;
-	pthread_mutex_init(&holds->lock, NULL);
-	*ret_holds = holds;
+	locks->store = store;
+	locks->fd = -1;
+	pthread_mutex_init(&locks->lock, NULL);
+	*ret_locks = locks;
 	return 0;
 }
 
-void bid_holds_free(struct bid_holds *holds)
+void bid_download_locks_free(struct bid_download_locks *locks)
 {
-	if (!holds)
+	if (!locks)
 		return;
-	bid_close(holds->fd);
-	pthread_mutex_destroy(&holds->lock);
-	free(holds);
+	bid_close(locks->fd);
+	pthread_mutex_destroy(&locks->lock);
+	free(locks);
 }
 
-uint64_t bid_hold_source(const char *name)
+uint64_t bid_download_lock_source(const char *name)
 {
 	return XXH3_64bits(name, strlen(name));
 }
 
-uint64_t bid_hold_key(const struct bid_request *request, uint64_t sources)
+uint64_t bid_download_lock_key(const struct bid_request *request, uint64_t sources)
 {
 	const char *detail = request->detail ? bid_detail_text(request->detail) : "";
 	struct {
@@ -74,14 +74,14 @@ uint64_t bid_hold_key(const struct bid_request *request, uint64_t sources)
 }
 
 /* Open the file, again if another process has removed it. The locks in a removed file end: they cost a second download at most. */
-static int open_file(struct bid_holds *holds)
+static int open_file(struct bid_download_locks *locks)
 {
 	struct stat st;
 
-	if (holds->fd >= 0 && fstat(holds->fd, &st) == 0 && st.st_nlink > 0)
+	if (locks->fd >= 0 && fstat(locks->fd, &st) == 0 && st.st_nlink > 0)
 		return 0;
-	bid_close(bid_steal_fd(&holds->fd));
-	return bid_lock_file_open(holds->store, BID_LAYOUT_FETCHING, BID_LAYOUT_PRIVATE, &holds->fd);
+	bid_close(bid_steal_fd(&locks->fd));
+	return bid_lock_file_open(locks->store, BID_LAYOUT_FETCHING, BID_LAYOUT_PRIVATE, &locks->fd);
 }
 
 static int set_lock(int fd, uint64_t key, short type)
@@ -93,34 +93,34 @@ static int set_lock(int fd, uint64_t key, short type)
 	return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
 }
 
-/* Lock @holds, unless another thread has it for long: the lock service of an NFS server may hang. */
-static bool lock_holds(struct bid_holds *holds)
+/* Lock @locks, unless another thread has it for long: the lock service of an NFS server may hang. */
+static bool lock_in_time(struct bid_download_locks *locks)
 {
 	struct timespec deadline;
 
 	clock_gettime(CLOCK_REALTIME, &deadline);
 	deadline.tv_sec += HANG_S;
-	return pthread_mutex_timedlock(&holds->lock, &deadline) == 0;
+	return pthread_mutex_timedlock(&locks->lock, &deadline) == 0;
 }
 
-int bid_holds_take(struct bid_holds *holds, uint64_t key)
+int bid_download_lock_take(struct bid_download_locks *locks, uint64_t key)
 {
 	int r;
 
-	if (!lock_holds(holds))
+	if (!lock_in_time(locks))
 		return -ETIMEDOUT;
-	r = open_file(holds);
+	r = open_file(locks);
 	if (r == 0)
-		r = set_lock(holds->fd, key, F_WRLCK);
-	pthread_mutex_unlock(&holds->lock);
+		r = set_lock(locks->fd, key, F_WRLCK);
+	pthread_mutex_unlock(&locks->lock);
 	return r;
 }
 
-void bid_holds_drop(struct bid_holds *holds, uint64_t key)
+void bid_download_lock_release(struct bid_download_locks *locks, uint64_t key)
 {
 	/* otherwise the lock ends with the process */
-	if (!lock_holds(holds))
+	if (!lock_in_time(locks))
 		return;
-	set_lock(holds->fd, key, F_UNLCK);
-	pthread_mutex_unlock(&holds->lock);
+	set_lock(locks->fd, key, F_UNLCK);
+	pthread_mutex_unlock(&locks->lock);
 }

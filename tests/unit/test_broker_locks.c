@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "../clock/test_clock.h"
-#include "api/hold.h"
+#include "api/download_lock.h"
 #include "base/cleanup.h"
 #include "broker/download.h"
 #include "scratch.h"
@@ -303,8 +303,8 @@ static void test_abandoned_download_blocks_no_caller(void **state)
 /* Start a process that holds the lock of @request at the source "held". */
 static pid_t hold_elsewhere(const char *directory, const struct bid_request *request)
 {
-	uint64_t key = bid_hold_key(request, bid_hold_source("held"));
-	struct bid_holds *holds;
+	uint64_t key = bid_download_lock_key(request, bid_download_lock_source("held"));
+	struct bid_download_locks *locks;
 	struct bid_store *store;
 	int ready[2];
 	char byte;
@@ -314,8 +314,8 @@ static pid_t hold_elsewhere(const char *directory, const struct bid_request *req
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		if (bid_store_open(directory, BID_STORE_WRITE, &store) < 0 || bid_holds_new(store, &holds) < 0 ||
-		    bid_holds_take(holds, key) < 0 || write(ready[1], "", 1) != 1)
+		if (bid_store_open(directory, BID_STORE_WRITE, &store) < 0 || bid_download_locks_new(store, &locks) < 0 ||
+		    bid_download_lock_take(locks, key) < 0 || write(ready[1], "", 1) != 1)
 			_exit(1);
 		for (;;)
 			pause();
