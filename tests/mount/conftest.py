@@ -104,7 +104,7 @@ def pytest_runtest_makereport(item, call):
 
 
 @pytest.fixture
-def place():
+def workdir():
     """Make a directory for the test. Its path is short, and other users may enter it."""
     path = pathlib.Path(tempfile.mkdtemp(prefix="bm-", dir="/tmp"))
     path.chmod(0o755)
@@ -117,14 +117,14 @@ def place():
 
 
 @pytest.fixture
-def env(place):
-    (place / "home").mkdir(mode=0o700)
-    return tools.environment(place / "home")
+def env(workdir):
+    (workdir / "home").mkdir(mode=0o700)
+    return tools.environment(workdir / "home")
 
 
 @pytest.fixture
-def store(place):
-    path = place / "store"
+def store(workdir):
+    path = workdir / "store"
     path.mkdir()
     return path
 
@@ -150,7 +150,7 @@ def mode(request):
 
 
 @pytest.fixture
-def mount(request, place, store, env):
+def mount(request, workdir, store, env):
     """
     Return a function that mounts a store, by default that of the test. At the end all mounts are unmounted and all logs checked.
     """
@@ -158,12 +158,12 @@ def mount(request, place, store, env):
     mode = request.getfixturevalue("mode") if "mode" in request.fixturenames else None
 
     def make(*options, at=None, on=None, env_more=None, program=tools.MOUNT_BIDFS):
-        path = pathlib.Path(at or place / f"m{len(mounts)}")
+        path = pathlib.Path(at or workdir / f"m{len(mounts)}")
         path.mkdir(exist_ok=True)
         if mode:
             read_only = ["ro"] if mode == "no_open" else []
             options = [f"passthrough={'auto' if mode == 'passthrough' else 'off'}", *read_only, *options]
-        made = daemon.Mount(on or store, path, options, {**env, **(env_more or {})}, place / f"log-{len(mounts)}", program)
+        made = daemon.Mount(on or store, path, options, {**env, **(env_more or {})}, workdir / f"log-{len(mounts)}", program)
         mounts.append(made)
         made.await_ready()
         if mode:
@@ -182,16 +182,16 @@ def mount(request, place, store, env):
 
 
 @pytest.fixture
-def clock(place):
+def clock(workdir):
     """Make a clock that the test moves: mount(..., env_more=clock.env)."""
-    return Clock(place / "clock")
+    return Clock(workdir / "clock")
 
 
 @pytest.fixture
-def with_descriptors(place):
+def with_descriptors(workdir):
     """Return a function that makes a mount.bidfs with a limit of descriptors."""
     def make(descriptors):
-        program = place / f"with-{descriptors}"
+        program = workdir / f"with-{descriptors}"
         program.write_text(f'#!/bin/sh\nulimit -n {descriptors}\nexec {tools.MOUNT_BIDFS} "$@"\n')
         program.chmod(0o755)
         return program
@@ -200,19 +200,19 @@ def with_descriptors(place):
 
 
 @pytest.fixture
-def container(place):
+def container(workdir):
     """Start a container with systemd."""
     if why_no_container():
         pytest.skip(why_no_container())
-    made = Container(place)
+    made = Container(workdir)
     yield made
     made.end()
 
 
 @pytest.fixture
-def mountpoint(place):
+def mountpoint(workdir):
     """Make a directory for a mount in the background, whose daemon is found by its command line."""
-    path = place / "mnt"
+    path = workdir / "mnt"
     path.mkdir()
     yield path
     if daemon.is_mounted(path):
@@ -225,11 +225,11 @@ def mountpoint(place):
 
 
 @pytest.fixture
-def faults(place):
+def faults(workdir):
     """Return a function that starts a misbehaving server (tests/faults/server.py)."""
     with servers.stopping() as keep:
         def start(*behaviours, root=None, port=0, certificate=None):
-            root = pathlib.Path(root or place / "served")
+            root = pathlib.Path(root or workdir / "served")
             root.mkdir(exist_ok=True)
             return keep(servers.Faults(root, behaviours, port, certificate))
 
@@ -237,9 +237,9 @@ def faults(place):
 
 
 @pytest.fixture
-def certificate(place):
+def certificate(workdir):
     """Make a self-signed certificate of this machine and its key, in one file."""
-    path = place / "front.pem"
+    path = workdir / "front.pem"
     tools.run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-batch", "-days", "2",
               "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path, "-out", path)
     return path

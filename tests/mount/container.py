@@ -71,14 +71,14 @@ def why_no_container():
 class Container:
     """A container with `packages` installed, or with the built programs."""
 
-    def __init__(self, place, packages=()):
-        self.place = place / "container"
-        self.place.mkdir()
-        self.group = f"bidfs-test-{self.place.parent.name}"
-        self.log_path = place / "container-log"
+    def __init__(self, workdir, packages=()):
+        self.workdir = workdir / "container"
+        self.workdir.mkdir()
+        self.group = f"bidfs-test-{self.workdir.parent.name}"
+        self.log_path = workdir / "container-log"
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-euc", START, "sh",
-                                             str(self.place), self.group, str(tools.BUILD), *packages],
+                                             str(self.workdir), self.group, str(tools.BUILD), *packages],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.init = tools.wait_until(self.find_init, "systemd", 60)
         tools.wait_until(lambda: self.run("systemctl", "is-system-running", status=None).stdout in ("running\n", "degraded\n"),
@@ -104,4 +104,4 @@ class Container:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         tools.wait_until(lambda: tools.run("unshare", "--mount", "--propagation", "private", "sh", "-euc", REMOVE, "sh",
-                                           self.place, self.group, status=None).returncode == 0, "the end of the container", 60)
+                                           self.workdir, self.group, status=None).returncode == 0, "the end of the container", 60)

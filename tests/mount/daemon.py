@@ -56,18 +56,18 @@ def daemons_of(path):
 
 
 @contextlib.contextmanager
-def stopped(m):
-    """Stop the daemon of @m for the duration of a block."""
-    tools.stop(m.pid)
+def stopped(mnt):
+    """Stop the daemon of @mnt for the duration of a block."""
+    tools.stop(mnt.pid)
     try:
         yield
     finally:
-        m.process.send_signal(signal.SIGCONT)
+        mnt.process.send_signal(signal.SIGCONT)
 
 
-def requests(m):
+def requests(mnt):
     """Return the number of requests that a daemon without busy polling has read."""
-    return int(re.search(r"syscr: (\d+)", pathlib.Path(f"/proc/{m.pid}/io").read_text())[1])
+    return int(re.search(r"syscr: (\d+)", pathlib.Path(f"/proc/{mnt.pid}/io").read_text())[1])
 
 
 def unmount(path, *options):

@@ -106,18 +106,18 @@ def is_as_expected(output, expected):
 class Stage:
     """A stripped program, a later build, and the only server with the debug information and source of the program."""
 
-    def __init__(self, place):
-        self.place = place
-        self.source = place / "src"
-        shelf = place / "shelf"
+    def __init__(self, workdir):
+        self.workdir = workdir
+        self.source = workdir / "src"
+        shelf = workdir / "shelf"
         shelf.mkdir()
         self.source.mkdir()
         shutil.copy(programs.SOURCES / "crunch.c", self.source)
         program = programs.Program(self.build(shelf / "crunch"))
         self.crunch = programs.split(program, shelf / "crunch.debug")
-        self.later = self.build(place / "later", "-O1")
+        self.later = self.build(workdir / "later", "-O1")
         tools.run("strip", self.later)
-        self.server = servers.Debuginfod([shelf, self.source], place, tools.environment(place))
+        self.server = servers.Debuginfod([shelf, self.source], workdir, tools.environment(workdir))
         self.server.await_scan()
 
     def build(self, output, *flags):
@@ -128,13 +128,13 @@ class Stage:
         """Replace the names of a page with those of this stage."""
         return text.replace(SERVER, self.server.url).replace(SOURCES, str(self.source))
 
-    def run(self, place, text, is_mounted=True, is_installed=False):
+    def run(self, workdir, text, is_mounted=True, is_installed=False):
         """
         Run the commands of a text and return their status and output. The working directory has the program, and the home directory
         is new. Without `is_mounted`, mount.bidfs only prints the mount point. With `is_installed`, the debug information is in
         /usr/lib/debug, as packages install it.
         """
-        names, work, home = place / "bin", place / "work", place / "home"
+        names, work, home = workdir / "bin", workdir / "work", workdir / "home"
         for directory in (names, work, home):
             directory.mkdir()
         if is_mounted:
@@ -146,16 +146,16 @@ class Stage:
         shutil.copy(self.crunch.path, work / "crunch")
         shutil.copy(self.later, work / "crunch-2.0")
         wanted = steps(self.named(text))
-        script = place / "script"
+        script = workdir / "script"
         script.write_text("exec 2>&1\n" + "".join(f"{step.command}\nprintf '\\n\\036%d\\n' $?\n" for step in wanted))
         env = tools.environment(home)
         # hide the home, the debug information and the source of this machine from the tools
-        hidden = "".join(f"mount -t tmpfs none '{path}'; " for path in (self.source, self.place / "shelf", "/mnt", "/var/lib"))
+        hidden = "".join(f"mount -t tmpfs none '{path}'; " for path in (self.source, self.workdir / "shelf", "/mnt", "/var/lib"))
         if is_installed:
             debug = f"/usr/lib/debug/.build-id/{self.crunch.id[:2]}"
-            shutil.copy(self.crunch.debug, place / "debug")
+            shutil.copy(self.crunch.debug, workdir / "debug")
             hidden += f"mount -t tmpfs none /usr/lib/debug; mkdir -p {debug}; " \
-                      f"cp '{place}/debug' {debug}/{self.crunch.id[2:]}.debug; "
+                      f"cp '{workdir}/debug' {debug}/{self.crunch.id[2:]}.debug; "
         env["PATH"] = f"{names}:{env['PATH']}"
         done = namespace.isolated(f"{hidden}cd '{work}'; exec bash '{script}'", env, status=None).stdout
         output = re.findall(r"(.*?)\n\036(\d+)\n", done, re.DOTALL)
@@ -177,9 +177,9 @@ def check(results):
 @contextlib.contextmanager
 def running():
     """Run a stage and its server in a new directory."""
-    place = pathlib.Path(tempfile.mkdtemp(prefix="bm-page-", dir="/tmp"))
+    workdir = pathlib.Path(tempfile.mkdtemp(prefix="bm-page-", dir="/tmp"))
     with contextlib.ExitStack() as stack:
-        stack.callback(shutil.rmtree, place)
-        stage = Stage(place)
+        stack.callback(shutil.rmtree, workdir)
+        stage = Stage(workdir)
         stack.callback(stage.server.stop)
         yield stage

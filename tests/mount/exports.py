@@ -45,9 +45,9 @@ class Nginx:
 
     scheme, log_format = "http", "$request $status"
 
-    def __init__(self, place):
-        self.place = pathlib.Path(place)
-        self.place.mkdir()
+    def __init__(self, workdir):
+        self.workdir = pathlib.Path(workdir)
+        self.workdir.mkdir()
         self.processes = []
         for _ in range(5):  # another program may take the port before nginx binds it
             port = servers.free_port()
@@ -67,32 +67,33 @@ class Nginx:
 
     def places(self):
         """Return the configuration that moves all files of nginx but logs to the test's directory."""
-        return "".join(f"{name}_temp_path {self.place}/{name};\n" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        names = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        return "".join(f"{name}_temp_path {self.workdir}/{name};\n" for name in names)
 
     def start(self, port):
-        (self.place / "site.conf").write_text(self.site(port))
-        (self.place / "nginx.conf").write_text(f"""
+        (self.workdir / "site.conf").write_text(self.site(port))
+        (self.workdir / "nginx.conf").write_text(f"""
             daemon off;
             {'user root;' if tools.IS_ROOT else ''}
             worker_processes 4;
-            pid {self.place}/pid;
-            error_log {self.place}/error.log;
+            pid {self.workdir}/pid;
+            error_log {self.workdir}/error.log;
             events {{ worker_connections 256; }}
             http {{
                 log_format test '{self.log_format}';
-                access_log {self.place}/access.log test;
+                access_log {self.workdir}/access.log test;
                 {self.places()}
-                include {self.place}/site.conf;
+                include {self.workdir}/site.conf;
             }}""")
         self.spawn("nginx.conf")
 
     def spawn(self, config):
-        self.processes.append(subprocess.Popen(["/usr/sbin/nginx", "-p", self.place, "-c", self.place / config,
-                                                "-e", self.place / "error.log"], stdin=subprocess.DEVNULL,
+        self.processes.append(subprocess.Popen(["/usr/sbin/nginx", "-p", self.workdir, "-c", self.workdir / config,
+                                                "-e", self.workdir / "error.log"], stdin=subprocess.DEVNULL,
                                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
     def log(self, name="error.log"):
-        path = self.place / name
+        path = self.workdir / name
         return path.read_text() if path.exists() else ""
 
     def stop(self):
@@ -103,20 +104,20 @@ class Nginx:
 class NginxOverMount(Nginx):
     """The two servers of contrib/nginx: one serves stored files from the mount `here`, the other one waits for downloads."""
 
-    def __init__(self, mount, here, place, soon=None):
+    def __init__(self, mount, here, workdir, soon=None):
         """`soon` replaces the shipped time that nginx waits for bidfs; it must stay below wait= of the mount (10 s)."""
         self.mount, self.here = mount, here
         self.soon = {r"(?<=proxy_read_timeout )\ds": soon} if soon else {}
-        super().__init__(place)
+        super().__init__(workdir)
 
     def start(self, port):
         self.behind = servers.free_port()
         config = filled_in("nginx/bidfs-fetch.conf", **{
             r"127\.0\.0\.1:8003": f"127.0.0.1:{self.behind}", "/run/bidfs(?=;)": str(self.mount), "user www-data;":
-            "user root;" if tools.IS_ROOT else "", "/run/bidfs-fetch.pid": f"{self.place}/pid-fetch",
-            "error_log stderr;": f"error_log {self.place}/error.log;", r"http \{": f"http {{ {self.places()}"})
+            "user root;" if tools.IS_ROOT else "", "/run/bidfs-fetch.pid": f"{self.workdir}/pid-fetch",
+            "error_log stderr;": f"error_log {self.workdir}/error.log;", r"http \{": f"http {{ {self.places()}"})
         self.waiting = int(re.search(r"worker_processes (\d+);", config)[1])
-        (self.place / "fetch.conf").write_text(config)
+        (self.workdir / "fetch.conf").write_text(config)
         self.spawn("fetch.conf")
         super().start(port)
 
@@ -139,14 +140,14 @@ def unprivileged(config):
 class Ganesha:
     """NFS-Ganesha with contrib/nfs/ganesha.conf over a mount, in a network namespace with its rpcbind, D-Bus and clients."""
 
-    def __init__(self, mount, place):
-        self.place = pathlib.Path(place)
-        self.place.mkdir()
-        (self.place / "recovery").mkdir()
+    def __init__(self, mount, workdir):
+        self.workdir = pathlib.Path(workdir)
+        self.workdir.mkdir()
+        (self.workdir / "recovery").mkdir()
         config = filled_in("nfs/ganesha.conf", **{"/run/bidfs(?=;)": str(mount)})
         # the test must not write to the system's directories
-        config = config.replace("NFSV4 {", f"NFSV4 {{\n\tRecoveryBackend = fs;\n\tRecoveryRoot = {self.place}/recovery;")
-        (self.place / "conf").write_text(unprivileged(config))
+        config = config.replace("NFSV4 {", f"NFSV4 {{\n\tRecoveryBackend = fs;\n\tRecoveryRoot = {self.workdir}/recovery;")
+        (self.workdir / "conf").write_text(unprivileged(config))
         # a /run for the socket of rpcbind; mounts propagate from outside
         self.network = subprocess.Popen(["unshare", "--net", "--mount", "--propagation", "slave", "sh", "-c",
                                          "ip link set lo up && mount -t tmpfs tmpfs /run && echo up && exec sleep infinity"],
@@ -178,8 +179,8 @@ class Ganesha:
         return process
 
     def start(self):
-        self.server = self.spawn("ganesha.nfsd", "-F", "-f", self.place / "conf", "-L", self.place / "log",
-                                 "-p", self.place / "pid")
+        self.server = self.spawn("ganesha.nfsd", "-F", "-f", self.workdir / "conf", "-L", self.workdir / "log",
+                                 "-p", self.workdir / "pid")
         try:
             # one protocol may be ready before the other
             tools.wait_until(lambda: self.server.poll() is not None or
@@ -198,10 +199,10 @@ class Ganesha:
         self.tell("RemoveExport", "q", 1)
 
     def take(self):
-        self.tell("AddExport", "ss", self.place / "conf", "EXPORT(Export_Id=1)")
+        self.tell("AddExport", "ss", self.workdir / "conf", "EXPORT(Export_Id=1)")
 
     def log(self):
-        path = self.place / "log"
+        path = self.workdir / "log"
         return path.read_text(errors="replace") if path.exists() else ""
 
     @staticmethod

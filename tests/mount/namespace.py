@@ -13,19 +13,19 @@ def as_user(user):
     return f"setpriv --reuid={user} --regid={user} --clear-groups"
 
 
-def mount_program_of_nobody(place, point):
+def mount_program_of_nobody(workdir, point):
     """Let NOBODY own the mount point, and return the path of a copy of mount.bidfs that NOBODY may run."""
     point.mkdir(exist_ok=True)
     os.chown(point, NOBODY, NOBODY)
-    copy = shutil.copyfile(tools.MOUNT_BIDFS, place / "mount.bidfs")
+    copy = shutil.copyfile(tools.MOUNT_BIDFS, workdir / "mount.bidfs")
     copy.chmod(0o755)
     return copy
 
 
-def fuse_device(place, mode=666):
+def fuse_device(workdir, mode=666):
     """Return shell commands for isolated() that give /dev/fuse this mode. They hide what is in the home directory."""
-    return f"mount -t tmpfs -o mode=755 none {place}/home; mknod -m {mode} {place}/home/fuse c 10 229; " \
-        f"mount --bind {place}/home/fuse /dev/fuse"
+    return f"mount -t tmpfs -o mode=755 none {workdir}/home; mknod -m {mode} {workdir}/home/fuse c 10 229; " \
+        f"mount --bind {workdir}/home/fuse /dev/fuse"
 
 
 def isolated(script, env, status=0):

@@ -19,26 +19,26 @@ OWN = {"buildid", "by-path", ".bidfs", ".debug", "debug"}  # directories of the 
 class Perf:
     """Runs perf with a cache directory, and has programs to add; `copy` is the build of `burn` at another path."""
 
-    def __init__(self, place, env):
-        self.place, self.env = place, env
-        self.burn = programs.burn(place / "burn", "hot_burn", 3)
-        self.other = programs.burn(place / "other", "hot_other", 4)
-        self.copy = programs.Program(shutil.copy(self.burn.path, place / "copy"))
-        self.probed = programs.Program(programs.compile_c("probed.c", place / "probed", "-g", "-DSEED=1"))
-        self.plain = programs.compile_c("small.c", place / "plain", "-DSEED=1", "-Wl,--build-id=none")
+    def __init__(self, workdir, env):
+        self.workdir, self.env = workdir, env
+        self.burn = programs.burn(workdir / "burn", "hot_burn", 3)
+        self.other = programs.burn(workdir / "other", "hot_other", 4)
+        self.copy = programs.Program(shutil.copy(self.burn.path, workdir / "copy"))
+        self.probed = programs.Program(programs.compile_c("probed.c", workdir / "probed", "-g", "-DSEED=1"))
+        self.plain = programs.compile_c("small.c", workdir / "plain", "-DSEED=1", "-Wl,--build-id=none")
         self.data = None
 
     def run(self, cache, *arguments, status=0, **options):
-        return tools.run("perf", "--buildid-dir", cache, *arguments, status=status, env=self.env, cwd=self.place, **options)
+        return tools.run("perf", "--buildid-dir", cache, *arguments, status=status, env=self.env, cwd=self.workdir, **options)
 
     def record(self, cache, *options):
-        self.data = self.place / "perf.data"
+        self.data = self.workdir / "perf.data"
         self.run(cache, "record", "-q", "-e", "cpu-clock", *options, "-o", self.data, self.burn.path, ROUNDS)
 
 
 @pytest.fixture
-def perf(place, env):
-    return Perf(place, env)
+def perf(workdir, env):
+    return Perf(workdir, env)
 
 
 @pytest.fixture
@@ -85,8 +85,8 @@ def output_of(done, cache):
     return done.returncode, *(sorted(line for line in some if not line.startswith(READS_OR_WRITES)) for some in lines)
 
 
-def place_of(m, program, ident=None):
-    return m / str(program.path)[1:] / (ident or program.id)
+def objdir_of(mnt, program, ident=None):
+    return mnt / str(program.path)[1:] / (ident or program.id)
 
 
 def write_as_perf(directory, content, kind="elf"):

@@ -17,25 +17,25 @@ NAMES = "lib/inner.h", "lib/wörk +1%.c", "lib/extensionless", "main.c"
 class ServedProgram:
     """A stripped program of several source files, and a server that indexed program and sources."""
 
-    def __init__(self, place):
-        self.place = place
-        (place / "home").mkdir()
-        self.env = tools.environment(place / "home")
-        self.source = place / "src"
+    def __init__(self, workdir):
+        self.workdir = workdir
+        (workdir / "home").mkdir()
+        self.env = tools.environment(workdir / "home")
+        self.source = workdir / "src"
         (self.source / "lib").mkdir(parents=True)
         (self.source / "lib/inner.h").write_text("static inline int inner(int x) { return x + 1; }\n")
         (self.source / "lib/extensionless").write_text("static inline int other(int x) { return x + 2; }\n")
         (self.source / "lib/wörk +1%.c").write_text('#include "inner.h"\n#include "extensionless"\nint work(int x);\n'
                                                     "int work(int x)\n{\n\treturn inner(x) * other(x);\n}\n")
         (self.source / "main.c").write_text("int work(int x);\nint main(int argc, char **argv)\n{\n\treturn work(argc) == 0;\n}\n")
-        shelf = place / "shelf"
+        shelf = workdir / "shelf"
         shelf.mkdir()
         program = shelf / "app"
         tools.run("gcc", "-g", "-O0", "-gz=zlib", "-o", program, self.source / "main.c", self.source / NAMES[1])
         self.app = programs.split(programs.Program(program), shelf / "app.debug")
-        self.installed = place / "installed"
+        self.installed = workdir / "installed"
         shutil.copy(self.app.path, self.installed)
-        self.server = servers.Debuginfod([shelf, self.source], place, self.env)
+        self.server = servers.Debuginfod([shelf, self.source], workdir, self.env)
         self.server.await_scan()
         self.texts = {name: (self.source / name).read_bytes() for name in NAMES}
 
@@ -57,9 +57,9 @@ class ServedProgram:
 @contextlib.contextmanager
 def running(kind=ServedProgram):
     """Make a @kind in a new directory, with its server running."""
-    place = pathlib.Path(tempfile.mkdtemp(prefix="bm-work-", dir="/tmp"))
+    workdir = pathlib.Path(tempfile.mkdtemp(prefix="bm-work-", dir="/tmp"))
     with contextlib.ExitStack() as stack:
-        stack.callback(shutil.rmtree, place)
-        made = kind(place)
+        stack.callback(shutil.rmtree, workdir)
+        made = kind(workdir)
         stack.callback(made.server.stop)
         yield made

@@ -102,9 +102,9 @@ class Faults:
 
 
 class Debuginfod:
-    def __init__(self, directories, place, env):
-        library = programs.compile_c("loopback.c", place / "loopback.so", "-shared", "-fPIC", "-ldl")
-        self.log_path = place / f"debuginfod-{len(list(place.glob('debuginfod-*.log')))}.log"
+    def __init__(self, directories, workdir, env):
+        library = programs.compile_c("loopback.c", workdir / "loopback.so", "-shared", "-fPIC", "-ldl")
+        self.log_path = workdir / f"debuginfod-{len(list(workdir.glob('debuginfod-*.log')))}.log"
         # another program may take the port before debuginfod binds it
         for _ in range(5):
             self.port = free_port()

@@ -7,7 +7,7 @@ import pytest
 import programs
 import tools
 from fetching import contents
-from perf_cache import place_of, perf, write_as_perf  # noqa: F401  fixtures
+from perf_cache import objdir_of, perf, write_as_perf  # noqa: F401  fixtures
 
 DEAD = "http://127.0.0.1:1"  # a port that refuses connections
 
@@ -17,66 +17,66 @@ def server(faults):
     return faults()
 
 
-def links_to(m, program):
-    return os.readlink(m.link(program.id))
+def links_to(mnt, program):
+    return os.readlink(mnt.link(program.id))
 
 
-def assert_known_by_path(m, store, perf, program):
+def assert_known_by_path(mnt, store, perf, program):
     """Check that perf, bidctl and by-path know the path, and that no name of the pathless build is left."""
     path = str(program.path)
-    assert links_to(m, program) == f"../..{path}/{program.id}"
-    assert os.listdir(m / "by-path" / path[1:]) == [program.id]
-    assert f"{program.id} {path}" in perf.run(m.path, "buildid-cache", "-l").stdout
+    assert links_to(mnt, program) == f"../..{path}/{program.id}"
+    assert os.listdir(mnt / "by-path" / path[1:]) == [program.id]
+    assert f"{program.id} {path}" in perf.run(mnt.path, "buildid-cache", "-l").stdout
     assert path in tools.run(tools.BIDCTL, "--store", store, "show", path, env=perf.env).stdout
     assert not [name for name in contents(store) if name.startswith("[debuginfod]")]
 
 
 def test_perf_add_of_download_adds_its_path(mount, mode, server, perf, store):
     server.serve(perf.probed)
-    m = mount(f"url={server.url}")
-    assert m.artifact(perf.probed.id).read_bytes() == perf.probed.read()
-    assert links_to(m, perf.probed) == f"../../[debuginfod]/{perf.probed.id}"
-    perf.run(m.path, "buildid-cache", "-a", perf.probed.path)
-    assert_known_by_path(m, store, perf, perf.probed)
-    assert "sdt_probed:done_1" in perf.run(m.path, "list", "sdt").stdout
-    perf.run(m.path, "probe", "-n", "-x", perf.probed.path, "--cache", "--add", "mine=hot n")
-    assert "mine=hot n" in (place_of(m, perf.probed) / "probes").read_text()
+    mnt = mount(f"url={server.url}")
+    assert mnt.artifact(perf.probed.id).read_bytes() == perf.probed.read()
+    assert links_to(mnt, perf.probed) == f"../../[debuginfod]/{perf.probed.id}"
+    perf.run(mnt.path, "buildid-cache", "-a", perf.probed.path)
+    assert_known_by_path(mnt, store, perf, perf.probed)
+    assert "sdt_probed:done_1" in perf.run(mnt.path, "list", "sdt").stdout
+    perf.run(mnt.path, "probe", "-n", "-x", perf.probed.path, "--cache", "--add", "mine=hot n")
+    assert "mine=hot n" in (objdir_of(mnt, perf.probed) / "probes").read_text()
     assert server.count() == 1
 
 
 def test_bidctl_add_of_download_adds_its_path(mount, mode, server, perf, store):
     server.serve(perf.burn)
-    m = mount(f"url={server.url}")
-    assert m.artifact(perf.burn.id).read_bytes() == perf.burn.read()
+    mnt = mount(f"url={server.url}")
+    assert mnt.artifact(perf.burn.id).read_bytes() == perf.burn.read()
     tools.run(tools.BIDCTL, "--store", store, "add", perf.burn.path, env=perf.env)
-    tools.wait_until(lambda: links_to(m, perf.burn) == f"../..{perf.burn.path}/{perf.burn.id}", "the link's new text")
-    assert_known_by_path(m, store, perf, perf.burn)
+    tools.wait_until(lambda: links_to(mnt, perf.burn) == f"../..{perf.burn.path}/{perf.burn.id}", "the link's new text")
+    assert_known_by_path(mnt, store, perf, perf.burn)
 
 
 def test_added_table_gives_downloaded_kernel_its_path(mount, mode, server, perf, store):
-    kernel = programs.kernel(perf.place / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
+    kernel = programs.kernel(perf.workdir / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
     server.serve(kernel)
-    m = mount(f"url={server.url}")
-    assert m.artifact(kernel.id).read_bytes() == kernel.read()
-    assert not (m / "[kernel.kallsyms]" / kernel.id).exists()
-    write_as_perf(m / "[kernel.kallsyms]" / kernel.id, b"ffffffff81000000 T _text\n", "kallsyms")
-    assert links_to(m, kernel) == f"../../[kernel.kallsyms]/{kernel.id}"
-    assert (m.link(kernel.id) / "elf").read_bytes() == kernel.read()
+    mnt = mount(f"url={server.url}")
+    assert mnt.artifact(kernel.id).read_bytes() == kernel.read()
+    assert not (mnt / "[kernel.kallsyms]" / kernel.id).exists()
+    write_as_perf(mnt / "[kernel.kallsyms]" / kernel.id, b"ffffffff81000000 T _text\n", "kallsyms")
+    assert links_to(mnt, kernel) == f"../../[kernel.kallsyms]/{kernel.id}"
+    assert (mnt.link(kernel.id) / "elf").read_bytes() == kernel.read()
     assert not [name for name in contents(store) if name.startswith("[debuginfod]")]
 
 
 def test_add_and_lookup_below_a_path_send_no_request(mount, mode, server, perf):
     for program in (perf.burn, perf.other):
         server.serve(program)
-    m = mount(f"url={server.url}")
-    perf.run(m.path, "buildid-cache", "-a", perf.burn.path)
-    for path in (place_of(m, perf.other), m / str(perf.burn.path)[1:] / perf.other.id, m / "[debuginfod]" / perf.other.id,
-                 m / "[kernel.kallsyms]" / perf.other.id, m / "[vdso]" / perf.other.id, m / "[kernel.kcore]" / perf.other.id,
-                 m / "by-path" / str(perf.burn.path)[1:] / perf.other.id):
+    mnt = mount(f"url={server.url}")
+    perf.run(mnt.path, "buildid-cache", "-a", perf.burn.path)
+    for path in (objdir_of(mnt, perf.other), mnt / str(perf.burn.path)[1:] / perf.other.id, mnt / "[debuginfod]" / perf.other.id,
+                 mnt / "[kernel.kallsyms]" / perf.other.id, mnt / "[vdso]" / perf.other.id, mnt / "[kernel.kcore]" / perf.other.id,
+                 mnt / "by-path" / str(perf.burn.path)[1:] / perf.other.id):
         assert not path.exists(), path
     # a new directory stays empty until a file is written
-    os.makedirs(place_of(m, perf.other))
-    assert not (place_of(m, perf.other) / "elf").exists() and os.listdir(place_of(m, perf.other)) == []
+    os.makedirs(objdir_of(mnt, perf.other))
+    assert not (objdir_of(mnt, perf.other) / "elf").exists() and os.listdir(objdir_of(mnt, perf.other)) == []
     assert server.count() == 0
 
 
@@ -84,36 +84,36 @@ def test_add_and_lookup_below_a_path_send_no_request(mount, mode, server, perf):
 def test_link_exists_after_a_download(mount, mode, server, perf, kinds):
     if kinds:
         server.serve(perf.burn, *kinds)
-    m = mount(f"url={server.url}")
-    assert os.path.lexists(m.link(perf.burn.id)) == m.link(perf.burn.id).is_dir() == bool(kinds)
+    mnt = mount(f"url={server.url}")
+    assert os.path.lexists(mnt.link(perf.burn.id)) == mnt.link(perf.burn.id).is_dir() == bool(kinds)
     if kinds:
-        assert (m.link(perf.burn.id) / ("elf" if "executable" in kinds else "debug")).read_bytes() == perf.burn.read()
+        assert (mnt.link(perf.burn.id) / ("elf" if "executable" in kinds else "debug")).read_bytes() == perf.burn.read()
     counts = [server.count(perf.burn.id, kind) for kind in ("executable", "debuginfo")]
     assert counts == [1, 0 if "executable" in kinds else 1]
 
 
-def test_debug_file_of_added_build_is_fetched_by_its_link(mount, mode, server, perf, place):
+def test_debug_file_of_added_build_is_fetched_by_its_link(mount, mode, server, perf, workdir):
     """perf opens this link of a stripped program that it added."""
-    split = programs.split(programs.burn(perf.place / "split", "hot_split", 5), place / "split.debug")
+    split = programs.split(programs.burn(perf.workdir / "split", "hot_split", 5), workdir / "split.debug")
     server.serve(split)
-    m = mount(f"url={server.url}")
-    perf.run(m.path, "buildid-cache", "-a", split.path)
-    assert server.count() == 0 and not (place_of(m, split) / "elf").is_symlink()
-    assert (m.link(split.id) / "debug").read_bytes() == split.debug.read_bytes()
+    mnt = mount(f"url={server.url}")
+    perf.run(mnt.path, "buildid-cache", "-a", split.path)
+    assert server.count() == 0 and not (objdir_of(mnt, split) / "elf").is_symlink()
+    assert (mnt.link(split.id) / "debug").read_bytes() == split.debug.read_bytes()
     assert server.count() == server.count(split.id, "debuginfo") == 1
 
 
 def test_perf_probe_works_beside_a_dead_server(mount, mode, perf):
-    m = mount(f"url={DEAD}")
-    m.permit("127.0.0.1")
-    perf.run(m.path, "probe", "-n", "-x", perf.probed.path, "--cache", "--add", "mine=hot n")
-    assert sorted(os.listdir(m.link(perf.probed.id))) == ["elf", "probes"]
-    assert "probe_probed:mine=hot n" in perf.run(m.path, "probe", "--cache", "--list").stdout
+    mnt = mount(f"url={DEAD}")
+    mnt.permit("127.0.0.1")
+    perf.run(mnt.path, "probe", "-n", "-x", perf.probed.path, "--cache", "--add", "mine=hot n")
+    assert sorted(os.listdir(mnt.link(perf.probed.id))) == ["elf", "probes"]
+    assert "probe_probed:mine=hot n" in perf.run(mnt.path, "probe", "--cache", "--list").stdout
 
 
-def test_list_and_show_of_covered_store_download_nothing(mount, mode, server, perf, store, place):
-    split = programs.split(programs.burn(perf.place / "split", "hot_split", 5), place / "split.debug")
-    split.debug = split.debug.rename(place / "elsewhere")
+def test_list_and_show_of_covered_store_download_nothing(mount, mode, server, perf, store, workdir):
+    split = programs.split(programs.burn(perf.workdir / "split", "hot_split", 5), workdir / "split.debug")
+    split.debug = split.debug.rename(workdir / "elsewhere")
     server.serve(split)
     tools.run(tools.BIDCTL, "--store", store, "add", split.path, env=perf.env)
     mount(f"url={server.url}", at=store)

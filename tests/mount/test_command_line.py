@@ -20,8 +20,8 @@ USAGE, SYSTEM, FAILED = 1, 2, 32  # exit statuses
 
 
 @pytest.fixture
-def program(store, place):
-    made = programs.small(place / "app")
+def program(store, workdir):
+    made = programs.small(workdir / "app")
     programs.into_store(store, made.id, "/usr/bin/app", made.path)
     return made
 
@@ -54,11 +54,11 @@ def test_closed_standard_streams_do_not_reach_the_store(store, mountpoint, progr
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signal_unmounts(mount, sig):
-    m = mount()
-    status, _ = m.end(sig)
+    mnt = mount()
+    status, _ = mnt.end(sig)
     assert status == 0
-    assert not daemon.is_mounted(m.path)
-    m.check_log()
+    assert not daemon.is_mounted(mnt.path)
+    mnt.check_log()
 
 
 @pytest.fixture
@@ -94,8 +94,8 @@ def test_mount_command_mounts(helper, store, mountpoint, program, env, kind):
     assert {"ro", "nosuid", "nodev", "noatime"} <= set(found[2].split(","))
 
 
-def test_fstab_line_mounts(helper, store, mountpoint, program, env, place):
-    fstab = place / "fstab"
+def test_fstab_line_mounts(helper, store, mountpoint, program, env, workdir):
+    fstab = workdir / "fstab"
     fstab.write_text(f"{store}\t{mountpoint}\tbidfs\tnoauto,_netdev,nofail,x-systemd.automount,comment=x,allow_other\t0\t0\n")
     tools.run("mount", "-T", fstab, mountpoint, env=env)
     assert artifact(mountpoint, program).read_bytes() == program.path.read_bytes()
@@ -133,19 +133,19 @@ def refused(env, *arguments, program=tools.MOUNT_BIDFS, prefix=()):
     return done.returncode, lines[0].removeprefix("mount.bidfs: error: ")
 
 
-def test_bad_store_or_mount_point_is_refused(store, mountpoint, env, place):
-    (place / "file").touch()
-    (place / "full").mkdir()
-    (place / "full/file").touch()
+def test_bad_store_or_mount_point_is_refused(store, mountpoint, env, workdir):
+    (workdir / "file").touch()
+    (workdir / "full").mkdir()
+    (workdir / "full/file").touch()
     (store / "inside").mkdir()
     (mountpoint / "store").mkdir()
-    missing = place / "missing"
+    missing = workdir / "missing"
     cases = [
         ([missing, mountpoint], f"no such store: '{missing}'.*mkdir -p"),
-        ([place / "file", mountpoint], f"not a directory: '{place}/file'.*name a"),
+        ([workdir / "file", mountpoint], f"not a directory: '{workdir}/file'.*name a"),
         ([store, missing], f"no such mount point '{missing}'.*mkdir -p"),
-        ([store, place / "file"], f"not a directory: '{place}/file'.*name an empty directory"),
-        ([store, place / "full"], f"not empty: '{place}/full'.*nonempty"),
+        ([store, workdir / "file"], f"not a directory: '{workdir}/file'.*name an empty directory"),
+        ([store, workdir / "full"], f"not empty: '{workdir}/full'.*nonempty"),
         ([store, "/proc"], "already mounted: .*'/proc'.*umount"),
         ([store, store / "inside"], "overlap.*name a mount point outside"),
         ([mountpoint / "store", mountpoint], "overlap.*name a mount point outside"),
@@ -156,7 +156,7 @@ def test_bad_store_or_mount_point_is_refused(store, mountpoint, env, place):
     # valid values in the same places are accepted
     shutil.rmtree(mountpoint / "store")
     tools.run(tools.MOUNT_BIDFS, "-f", store, mountpoint, env=env)
-    tools.run(tools.MOUNT_BIDFS, "-f", "-o", "nonempty", store, place / "full", env=env)
+    tools.run(tools.MOUNT_BIDFS, "-f", "-o", "nonempty", store, workdir / "full", env=env)
 
 
 def test_default_store_is_created(mountpoint, env):
@@ -189,34 +189,35 @@ def test_missing_openat2_is_reported(store, mountpoint, env):
         assert f"{argv[0].name}: error: no openat2(2), " in done.stderr and "Linux 5.6" in done.stderr
 
 
-def test_second_mount_is_refused(mount, store, env, place):
-    m = mount()
-    assert refused(env, store, m.path)[1].startswith(f"already mounted: there is a file system of type 'fuse.bidfs' on '{m.path}'")
+def test_second_mount_is_refused(mount, store, env, workdir):
+    mnt = mount()
+    message = refused(env, store, mnt.path)[1]
+    assert message.startswith(f"already mounted: there is a file system of type 'fuse.bidfs' on '{mnt.path}'")
     # a store may be mounted twice, at different directories
-    (place / "other").mkdir()
-    tools.run(tools.MOUNT_BIDFS, "-f", store, place / "other", env=env)
+    (workdir / "other").mkdir()
+    tools.run(tools.MOUNT_BIDFS, "-f", store, workdir / "other", env=env)
 
 
 def test_dead_mount_is_refused(mount, store, env):
-    m = mount()
-    m.die()
-    for arguments in ((store, m.path), (m.path, "/tmp")):
+    mnt = mount()
+    mnt.die()
+    for arguments in ((store, mnt.path), (mnt.path, "/tmp")):
         status, message = refused(env, *arguments)
-        assert status == FAILED and "daemon died" in message and f"umount -l {m.path}" in message, message
+        assert status == FAILED and "daemon died" in message and f"umount -l {mnt.path}" in message, message
     # the suggested remedy works
-    assert daemon.unmount(m.path, "-l").returncode == 0
-    tools.run(tools.MOUNT_BIDFS, "-f", store, m.path, env=env)
+    assert daemon.unmount(mnt.path, "-l").returncode == 0
+    tools.run(tools.MOUNT_BIDFS, "-f", store, mnt.path, env=env)
 
 
 @pytest.mark.parametrize("by", ["mount point", "store"])
 def test_umount_command_unmounts(mount, store, env, by):
-    m = mount()
-    argv = [tools.BIDCTL, "-s", store, "umount", *([m.path] if by == "mount point" else [])]
+    mnt = mount()
+    argv = [tools.BIDCTL, "-s", store, "umount", *([mnt.path] if by == "mount point" else [])]
     done = tools.run(*argv, env=env | {"PATH": "/nowhere"}, status=3)
     assert re.fullmatch(r"bidctl: error: .*: running it: '(umount|fusermount3)'\n", done.stderr), done.stderr
-    assert daemon.is_mounted(m.path)
+    assert daemon.is_mounted(mnt.path)
     tools.run(*argv, env=env)
-    assert not daemon.is_mounted(m.path)
+    assert not daemon.is_mounted(mnt.path)
 
 
 BAD_OPTIONS = {
@@ -282,15 +283,15 @@ def test_common_mount_options_are_accepted(mount, store, options):
 def test_options_of_other_fuse_file_systems_are_ignored_with_a_warning(mount, store):
     options = {"fsname=bid": "shows the store", "subtype=sshfs": "shows 'fuse.bidfs'", "max_read=131072": "the kernel chooses",
                "umask=022": "mode that it has in the store", "uid=0": "owner", "attr_timeout=1": "may cache"}
-    m = mount(*options)
+    mnt = mount(*options)
     for option, reason in options.items():
-        m.expect(f"option '{option.partition('=')[0]}' ignored: .*{reason}")
-    found = tools.run("findmnt", "-n", "-o", "SOURCE,FSTYPE", m.path).stdout.split()
+        mnt.expect(f"option '{option.partition('=')[0]}' ignored: .*{reason}")
+    found = tools.run("findmnt", "-n", "-o", "SOURCE,FSTYPE", mnt.path).stdout.split()
     assert found == [str(store), "fuse.bidfs"]
 
 
-def test_allow_root_of_a_user_is_ignored_with_a_warning(needs_root, store, mountpoint, place, env):
-    mine = mount_program_of_nobody(place, mountpoint)
+def test_allow_root_of_a_user_is_ignored_with_a_warning(needs_root, store, mountpoint, workdir, env):
+    mine = mount_program_of_nobody(workdir, mountpoint)
     warnings = [isolated(f"{user} {mine} -f {store} {mountpoint} -o allow_root || true", env).stderr
                 for user in ("", as_user(NOBODY))]
     assert "allow_root" not in warnings[0]
@@ -299,8 +300,8 @@ def test_allow_root_of_a_user_is_ignored_with_a_warning(needs_root, store, mount
 
 def test_missing_file_server_is_warned_of(mount):
     """Only trees on the root file system are checked: another file system may hang."""
-    m = mount("url=file:///usr/typo")
-    m.expect("No such file or directory: '/usr/typo': nothing is fetched from 'file:///usr/typo' until it is there")
+    mnt = mount("url=file:///usr/typo")
+    mnt.expect("No such file or directory: '/usr/typo': nothing is fetched from 'file:///usr/typo' until it is there")
 
 
 BAD_ARGUMENTS = {
@@ -347,29 +348,29 @@ def test_missing_fuse_device_is_reported(needs_root, store, mountpoint, env):
 DEFAULTS = "mount -t tmpfs none /run; "
 
 
-def test_default_store_and_mount_point_are_used(needs_root, env, place):
-    home, run = place / "home", place / "run"
+def test_default_store_and_mount_point_are_used(needs_root, env, workdir):
+    home, run = workdir / "home", workdir / "run"
     (home / ".debug").mkdir()
-    (place / "perf").mkdir()
+    (workdir / "perf").mkdir()
     run.mkdir()
     env["XDG_RUNTIME_DIR"] = str(run)
     show = f"{tools.MOUNT_BIDFS} | while read at; do echo $at; grep -o '\"store\": \"[^\"]*' $at/.bidfs/status; umount $at; done"
     assert isolated(DEFAULTS + show, env).stdout == f'{run}/bid\n"store": "{home}/.debug\n'
     assert isolated(DEFAULTS + "mkdir /run/bidfs; " + show, env).stdout == f'/run/bidfs\n"store": "{home}/.debug\n'
-    (home / ".perfconfig").write_text(f"[buildid]\n\tdir = {place}/perf\n")
-    assert isolated(DEFAULTS + show, env).stdout == f'{run}/bid\n"store": "{place}/perf\n'
+    (home / ".perfconfig").write_text(f"[buildid]\n\tdir = {workdir}/perf\n")
+    assert isolated(DEFAULTS + show, env).stdout == f'{run}/bid\n"store": "{workdir}/perf\n'
     del env["XDG_RUNTIME_DIR"]
     done = isolated(DEFAULTS + f"{tools.MOUNT_BIDFS}", env, status=USAGE)
     assert re.fullmatch(r"mount\.bidfs: error: no mount point named.*name one\n", done.stderr)
 
 
-def test_unprivileged_user_mounts_by_fusermount(needs_root, store, program, mountpoint, env, place):
+def test_unprivileged_user_mounts_by_fusermount(needs_root, store, program, mountpoint, env, workdir):
     """The user has no privileges but the setuid fusermount3."""
-    secret = programs.small(place / "secret", 7)
+    secret = programs.small(workdir / "secret", 7)
     programs.into_store(store, secret.id, "/root/secret", secret.path).chmod(0o600)
-    mine, user = mount_program_of_nobody(place, mountpoint), as_user(NOBODY)
+    mine, user = mount_program_of_nobody(workdir, mountpoint), as_user(NOBODY)
     done = isolated(f"""
-        {fuse_device(place)}
+        {fuse_device(workdir)}
         {user} {mine} {store} {mountpoint}
         {user} cmp {artifact(mountpoint, program)} {program.path}
         {user} grep -o '"mode": ".*"' {mountpoint}/.bidfs/status
@@ -380,17 +381,17 @@ def test_unprivileged_user_mounts_by_fusermount(needs_root, store, program, moun
     assert "Permission denied" in done.stderr
     # options that need privileges are refused
     os.chmod(store, 0o700)
-    done = isolated(f"{fuse_device(place)}; {user} {mine} {store} {mountpoint}", env, status=FAILED)
+    done = isolated(f"{fuse_device(workdir)}; {user} {mine} {store} {mountpoint}", env, status=FAILED)
     assert re.fullmatch(f"mount\\.bidfs: error: permission denied: '{store}': .*give you the rights.*\n", done.stderr)
     os.chmod(store, 0o755)
-    done = isolated(f"{fuse_device(place, 600)}; {user} {mine} {store} {mountpoint}", env, status=FAILED)
+    done = isolated(f"{fuse_device(workdir, 600)}; {user} {mine} {store} {mountpoint}", env, status=FAILED)
     assert re.fullmatch(r"mount\.bidfs: error: no access to '/dev/fuse': .*chmod 666.*\n", done.stderr)
 
 
-def test_file_mode_holds_for_other_users(needs_root, mount, mode, store, program, place):
+def test_file_mode_holds_for_other_users(needs_root, mount, mode, store, program, workdir):
     """The mode of a stored file is checked for each user, even if another user has just read the file."""
     alice, bob = 20001, 20002
-    private = programs.small(place / "private", 5)
+    private = programs.small(workdir / "private", 5)
     stored = programs.into_store(store, private.id, "/home/alice/private", private.path)
     os.chown(stored, alice, alice)
     stored.chmod(0o700)

@@ -16,10 +16,10 @@ SECONDS = 600 if os.environ.get("BIDFS_FULL") else 8
 
 
 @pytest.mark.limit(SECONDS + 90)
-def test_concurrent_perf_bidctl_and_readers_stay_consistent(mount, mode, place):
+def test_concurrent_perf_bidctl_and_readers_stay_consistent(mount, mode, workdir):
     for name in ("built", "env"):
-        (place / name).mkdir()
-    env = Env(tools.BIDCTL, place / "built", place / "env")
+        (workdir / name).mkdir()
+    env = Env(tools.BIDCTL, workdir / "built", workdir / "env")
     with server(env) as url:
         view = mount(f"url={url}", on=env.store)
         names = [lambda ident: perfs_name(view.path, ident), view.artifact, view.elf_file]

@@ -16,8 +16,8 @@ PATIENT = {"DEBUGINFOD_TIMEOUT": "600"}  # with a server that does not respond
 
 
 @pytest.fixture
-def program(place):
-    return programs.burn(place / "app", "fetched_once")
+def program(workdir):
+    return programs.burn(workdir / "app", "fetched_once")
 
 
 def get(store, server, program, env):
@@ -55,9 +55,9 @@ def await_idle(processes, store):
 def test_mount_downloads_for_two_programs(mount, mode, faults, store, program, env):
     server = faults("hold")
     server.serve(program)
-    m = mount(f"url={server.url}", "wait=60")
-    m.permit(server.url)
-    view = reader(m.artifact(program.id))
+    mnt = mount(f"url={server.url}", "wait=60")
+    mnt.permit(server.url)
+    view = reader(mnt.artifact(program.id))
     server.wait_active()
     others = [get(store, server, program, env) for _ in range(2)]
     await_idle(others, store)
@@ -67,18 +67,18 @@ def test_mount_downloads_for_two_programs(mount, mode, faults, store, program, e
         _, output = other.communicate(timeout=60)
         assert other.returncode == 0 and "ms for another process that was fetching it" in output, output
     assert server.count() == 1
-    assert m.artifact(program.id).read_bytes() == program.read() and leftovers(store) == []
+    assert mnt.artifact(program.id).read_bytes() == program.read() and leftovers(store) == []
 
 
 def test_program_downloads_for_a_mount(mount, faults, store, program, env):
     """A mount waits for the download of a program as for that of another mount."""
     server = faults("hold")
     server.serve(program)
-    m = mount(f"url={server.url}", "wait=60")
+    mnt = mount(f"url={server.url}", "wait=60")
     first = get(store, server, program, env)
     server.wait_active()
-    second, view = get(store, server, program, env), reader(m.artifact(program.id))
-    await_waiters(m, 1)
+    second, view = get(store, server, program, env), reader(mnt.artifact(program.id))
+    await_waiters(mnt, 1)
     await_idle([second], store)
     server.release()
     assert all(map(ends, (first, second, view)))
@@ -91,18 +91,18 @@ def test_program_downloads_for_a_mount(mount, faults, store, program, env):
 def test_killed_downloader_is_replaced(mount, faults, store, program, env, clock, end):
     server = faults("stall:1000*1")
     server.serve(program)
-    m = mount(f"url={server.url}", "wait=60", env_more=clock.env)
-    m.permit(r".")
+    mnt = mount(f"url={server.url}", "wait=60", env_more=clock.env)
+    mnt.permit(r".")
     first = get(store, server, program, {**env, **PATIENT})
     server.wait_active()
-    view = reader(m.artifact(program.id))
-    await_waiters(m, 1)
+    view = reader(mnt.artifact(program.id))
+    await_waiters(mnt, 1)
     assert server.count() == 1
     first.send_signal(end)
     if end == signal.SIGSTOP:
         clock.advance(30)  # half of wait=
     assert ends(view)
-    assert ("another process has not fetched it in time" in m.log()) == (end == signal.SIGSTOP), m.log()
+    assert ("another process has not fetched it in time" in mnt.log()) == (end == signal.SIGSTOP), mnt.log()
     assert server.count() == 2
     first.kill()
     first.communicate()

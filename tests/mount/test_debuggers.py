@@ -20,21 +20,21 @@ NO_DEBUGINFOD = ("-iex", "set debuginfod enabled off")
 class DebuggedProgram:
     """A stripped program, this system's libc, and a server with the debug information of both."""
 
-    def __init__(self, place):
-        self.place = place
-        (place / "home").mkdir()
-        self.env = tools.environment(place / "home")
-        shelf = place / "shelf"
+    def __init__(self, workdir):
+        self.workdir = workdir
+        (workdir / "home").mkdir()
+        self.env = tools.environment(workdir / "home")
+        shelf = workdir / "shelf"
         (shelf / "debug").mkdir(parents=True)
         self.app = programs.split(programs.burn(shelf / "app", HOT, 5, "-O0"), shelf / "debug/app.debug")
         self.libc = self.stock_libc(shelf)
-        self.installed = place / "installed/app"
+        self.installed = workdir / "installed/app"
         self.installed.parent.mkdir()
         shutil.copy(self.app.path, self.installed)
         # the start of the function, as only the debug information knows it
         symbol = re.search(rf"^([0-9a-f]+) \w {HOT}$", tools.run("nm", self.app.debug).stdout, re.MULTILINE)
         self.address = f"0x{symbol[1]}"
-        self.server = servers.Debuginfod([shelf], place, self.env)
+        self.server = servers.Debuginfod([shelf], workdir, self.env)
         self.server.await_scan()
 
     @staticmethod
@@ -50,7 +50,7 @@ class DebuggedProgram:
         argv = ["gdb", "--batch", "-nx", *first, "-iex", f"set debug-file-directory {directory}"]
         for command in commands:
             argv += ["-ex", command]
-        return tools.run(*argv, *([program] if program else []), env={**self.env, **(env or {})}, status=None, cwd=self.place,
+        return tools.run(*argv, *([program] if program else []), env={**self.env, **(env or {})}, status=None, cwd=self.workdir,
                          errors="replace").stdout
 
     def tool(self, *argv, **options):
@@ -74,30 +74,30 @@ def is_resolved(text):
     return all(re.search(pattern, text, re.MULTILINE) for pattern in wanted)
 
 
-def test_gdb_finds_debuginfo_and_source(mount, mode, served, place):
-    blind = session(served, place / "nothing")
+def test_gdb_finds_debuginfo_and_source(mount, mode, served, workdir):
+    blind = session(served, workdir / "nothing")
     assert "exited normally" in blind and HOT not in blind and not is_resolved(blind), blind
-    m = mount(f"url={served.server.url}", "wait=30")
-    text = session(served, m / "usr/lib/debug")
+    mnt = mount(f"url={served.server.url}", "wait=30")
+    text = session(served, mnt / "usr/lib/debug")
     assert is_resolved(text), text
-    assert m.counter("fetched") >= 2
-    m.unmount()
+    assert mnt.counter("fetched") >= 2
+    mnt.unmount()
     # now the store has every file: use the short name, without any server
     again = mount("offline")
     text = session(served, again / "debug")
     assert is_resolved(text), text
 
 
-def test_gdb_finds_program_of_core(mount, mode, served, place):
-    core = place / "core"
-    served.gdb(place / "nothing", f"symbol-file {served.app.debug}", f"break {HOT}", "run", f"generate-core-file {core}", "kill",
+def test_gdb_finds_program_of_core(mount, mode, served, workdir):
+    core = workdir / "core"
+    served.gdb(workdir / "nothing", f"symbol-file {served.app.debug}", f"break {HOT}", "run", f"generate-core-file {core}", "kill",
                program=served.installed)
-    away = served.installed.rename(place / "away")
+    away = served.installed.rename(workdir / "away")
     try:
         # a core without program and symbols shows addresses only
-        assert HOT not in served.gdb(place / "nothing", f"core-file {core}", "backtrace")
-        m = mount(f"url={served.server.url}", "wait=30")
-        for opened in (m, mount("offline")):
+        assert HOT not in served.gdb(workdir / "nothing", f"core-file {core}", "backtrace")
+        mnt = mount(f"url={served.server.url}", "wait=30")
+        for opened in (mnt, mount("offline")):
             text = served.gdb(opened / "usr/lib/debug", f"core-file {core}", "backtrace", "info inferiors")
             assert re.search(FRAME, text, re.MULTILINE), text
             assert str(opened / "usr/lib/debug/.build-id") in text
@@ -105,19 +105,19 @@ def test_gdb_finds_program_of_core(mount, mode, served, place):
         away.rename(served.installed)
 
 
-def elfutils_and_binutils(served, m):
+def elfutils_and_binutils(served, mnt):
     """Run each tool on the function, by different names of the mount, and return their outputs."""
     app, address = served.app.id, served.address
     return {
-        "eu-addr2line": served.tool("eu-addr2line", f"--debuginfo-path={m}/usr/lib/debug", "-f", "-e", served.installed, address),
-        "eu-addr2line -e": served.tool("eu-addr2line", "-f", "-e", m.artifact(app, "debuginfo"), address),
-        "eu-readelf": served.tool("eu-readelf", "-n", m.artifact(app)),
-        "addr2line": served.tool("addr2line", "-f", "-e", m.artifact(app, "debuginfo"), address),
-        "objdump": served.tool("objdump", "-d", m.artifact(app)),
+        "eu-addr2line": served.tool("eu-addr2line", f"--debuginfo-path={mnt}/usr/lib/debug", "-f", "-e", served.installed, address),
+        "eu-addr2line -e": served.tool("eu-addr2line", "-f", "-e", mnt.artifact(app, "debuginfo"), address),
+        "eu-readelf": served.tool("eu-readelf", "-n", mnt.artifact(app)),
+        "addr2line": served.tool("addr2line", "-f", "-e", mnt.artifact(app, "debuginfo"), address),
+        "objdump": served.tool("objdump", "-d", mnt.artifact(app)),
         # binutils search .build-id/xx/rest.debug
-        "objdump -l": served.tool("objdump", "-d", "-l", m.artifact(app, "executable"), cwd=m / "usr/lib/debug"),
-        "readelf": served.tool("readelf", "--debug-dump=info", m.debug_file(app)),
-        "nm": served.tool("nm", m.artifact(app, "debuginfo")),
+        "objdump -l": served.tool("objdump", "-d", "-l", mnt.artifact(app, "executable"), cwd=mnt / "usr/lib/debug"),
+        "readelf": served.tool("readelf", "--debug-dump=info", mnt.debug_file(app)),
+        "nm": served.tool("nm", mnt.artifact(app, "debuginfo")),
     }
 
 
@@ -131,36 +131,37 @@ def check_elfutils_and_binutils(served, outputs):
     assert HOT in outputs["readelf"] and f" {HOT}" in outputs["nm"]
 
 
-def test_elfutils_and_binutils_find_debuginfo(mount, mode, served, place):
-    unresolved = served.tool("eu-addr2line", f"--debuginfo-path={place}", "-f", "-e", served.installed, served.address)
+def test_elfutils_and_binutils_find_debuginfo(mount, mode, served, workdir):
+    unresolved = served.tool("eu-addr2line", f"--debuginfo-path={workdir}", "-f", "-e", served.installed, served.address)
     assert HOT not in unresolved and "burn.c" not in unresolved
-    m = mount(f"url={served.server.url}", "wait=30")
-    outputs = elfutils_and_binutils(served, m)
+    mnt = mount(f"url={served.server.url}", "wait=30")
+    outputs = elfutils_and_binutils(served, mnt)
     check_elfutils_and_binutils(served, outputs)
-    m.unmount()
-    assert elfutils_and_binutils(served, mount("offline", at=m.path)) == outputs
+    mnt.unmount()
+    assert elfutils_and_binutils(served, mount("offline", at=mnt.path)) == outputs
 
 
-def test_mount_serves_libdebuginfod_as_file_url(mount, mode, served, place):
+def test_mount_serves_libdebuginfod_as_file_url(mount, mode, served, workdir):
     """DEBUGINFOD_URLS=file://M works for all users of libdebuginfod."""
-    m = mount(f"url={served.server.url}", "wait=30")
-    env = {**served.env, "DEBUGINFOD_URLS": f"file://{m}", "DEBUGINFOD_CACHE_PATH": str(place / "cache")}
+    mnt = mount(f"url={served.server.url}", "wait=30")
+    env = {**served.env, "DEBUGINFOD_URLS": f"file://{mnt}", "DEBUGINFOD_CACHE_PATH": str(workdir / "cache")}
     for kind, wanted in (("debuginfo", served.app.debug), ("executable", served.app.path)):
         found = tools.run("debuginfod-find", kind, served.app.id, env=env).stdout.strip()
-        assert found.startswith(str(place / "cache"))
+        assert found.startswith(str(workdir / "cache"))
         assert pathlib.Path(found).read_bytes() == wanted.read_bytes()
     absent = tools.run("debuginfod-find", "debuginfo", "ab" * 20, env=env, status=None)
     assert absent.returncode == 1 and "No such file" in absent.stderr
-    env["DEBUGINFOD_CACHE_PATH"] = str(place / "another-cache")
-    text = served.gdb(place / "nothing", f"info line {HOT}", program=served.installed, first=("-iex", "set debuginfod enabled on"),
+    env["DEBUGINFOD_CACHE_PATH"] = str(workdir / "another-cache")
+    text = served.gdb(workdir / "nothing", f"info line {HOT}", program=served.installed,
+                      first=("-iex", "set debuginfod enabled on"),
                       env=env)
     assert re.search(r'Line \d+ of ".*burn\.c" starts at address', text), text
 
 
 def test_large_debuginfo_is_equal_byte_for_byte(mount, served, store):
     """Compare libc's debug information, the largest file here, and check that it is served from the store."""
-    m = mount(f"url={served.server.url}", "wait=30")
-    assert m.artifact(served.libc.id, "debuginfo").read_bytes() == served.libc.debug.read_bytes()
+    mnt = mount(f"url={served.server.url}", "wait=30")
+    assert mnt.artifact(served.libc.id, "debuginfo").read_bytes() == served.libc.debug.read_bytes()
     stored = store / "[debuginfod]" / served.libc.id / "debug"
     assert stored.read_bytes() == served.libc.debug.read_bytes()
-    assert os.stat(stored).st_mtime == os.stat(m.artifact(served.libc.id, "debuginfo")).st_mtime
+    assert os.stat(stored).st_mtime == os.stat(mnt.artifact(served.libc.id, "debuginfo")).st_mtime

@@ -22,9 +22,9 @@ CLIENTS, OPENS, BUILDS = 1000, 20, 300
 class Tree(exports.Nginx):
     """A web server for a directory."""
 
-    def __init__(self, root, place):
+    def __init__(self, root, workdir):
         self.root = root
-        super().__init__(place)
+        super().__init__(workdir)
 
     def site(self, port):
         return f"server {{ listen 127.0.0.1:{port}; root {self.root}; location = / {{ return 404; }} }}"
@@ -35,14 +35,14 @@ class Cache(exports.Nginx):
 
     log_format = "$request_uri $upstream_cache_status"
 
-    def __init__(self, tree, place):
+    def __init__(self, tree, workdir):
         self.tree = tree
-        super().__init__(place)
+        super().__init__(workdir)
 
     def site(self, port):
         return exports.filled_in("nginx/bidfs-cache.conf", **{
             "listen 8004": f"listen 127.0.0.1:{port}", r"http://symbols\.example\.com": self.tree.url,
-            "/var/cache/nginx/bidfs": str(self.place / "cache"), "max_size=2000g": "max_size=1g"})
+            "/var/cache/nginx/bidfs": str(self.workdir / "cache"), "max_size=2000g": "max_size=1g"})
 
     def answers(self):
         """Count the requests for builds by cache status."""
@@ -50,13 +50,13 @@ class Cache(exports.Nginx):
 
 
 @pytest.fixture
-def served(place):
+def served(workdir):
     """Return the tree of a directory, and the cache in front of it."""
-    root = place / "symbols"
+    root = workdir / "symbols"
     (root / "buildid").mkdir(parents=True)
     with servers.stopping() as keep:
-        tree = keep(Tree(root, place / "tree"))
-        yield root, tree, keep(Cache(tree, place / "nginx"))
+        tree = keep(Tree(root, workdir / "tree"))
+        yield root, tree, keep(Cache(tree, workdir / "nginx"))
 
 
 def await_file(path, program):
@@ -69,45 +69,46 @@ def await_file(path, program):
     tools.wait_until(is_there, "the build")
 
 
-def run_page(place, root, releases):
+def run_page(workdir, root, releases):
     """Run the steps of the publisher with other directories."""
     script, = re.findall(r"^```sh\n(.*?)^```$", (tools.ROOT / "docs/COMPANY.md").read_text(), re.MULTILINE | re.DOTALL)
-    (place / "mnt").mkdir()
-    for name, path in {"/var/lib/bidfs": place / "publisher", "/run/bidfs": place / "mnt", "/srv/symbols": root, "/srv/releases":
+    (workdir / "mnt").mkdir()
+    for name, path in {"/var/lib/bidfs": workdir / "publisher", "/run/bidfs": workdir / "mnt", "/srv/symbols": root,
+                       "/srv/releases":
                        releases, "mount.bidfs ": f"{tools.MOUNT_BIDFS} ", "bidctl ": f"{tools.BIDCTL} "}.items():
         script = script.replace(name, str(path))
     try:
         tools.run("sh", "-euc", script)
     finally:
-        daemon.unmount(place / "mnt")
+        daemon.unmount(workdir / "mnt")
 
 
-def test_published_build_reaches_client_once_for_all(mount, place, served):
+def test_published_build_reaches_client_once_for_all(mount, workdir, served):
     root, tree, cache = served
-    releases = place / "releases"
+    releases = workdir / "releases"
     releases.mkdir()
     program = programs.split(programs.small(releases / "app"), releases / "app.debug")
-    run_page(place, root, releases)
+    run_page(workdir, root, releases)
     found = sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
     assert found == [f"buildid/{program.id}/{name}" for name in ("debuginfo", "executable")]
     for name in ("first", "second"):
-        (place / name).mkdir()
-        client = mount(f"url={cache.url}", on=place / name)
+        (workdir / name).mkdir()
+        client = mount(f"url={cache.url}", on=workdir / name)
         assert (client / "buildid" / program.id / "elf").read_bytes() == program.read()
         assert (client / "debug/.build-id" / program.id[:2] / f"{program.id[2:]}.debug").read_bytes() == program.debug.read_bytes()
     assert cache.answers() == {"MISS": 2, "HIT": 2}
 
 
-def test_build_published_after_404_is_found_by_refresh(mount, place, served):
+def test_build_published_after_404_is_found_by_refresh(mount, workdir, served):
     root, _, cache = served
-    program = programs.small(place / "app")
+    program = programs.small(workdir / "app")
     client = mount(f"url={cache.url}")
     path = client / "buildid" / program.id / "elf"
     assert tools.errno_of(path.stat) == errno.ENOENT
     (root / "buildid" / program.id).mkdir()
     (root / "buildid" / program.id / "executable").write_bytes(program.read())
     # the cache keeps its 404 for a minute
-    (cache.place / "cache").rename(cache.place / "old")
+    (cache.workdir / "cache").rename(cache.workdir / "old")
     cache.stop()
     cache.start(int(cache.url.rpartition(":")[2]))
     tools.wait_until(cache.is_ready, "nginx")
@@ -115,9 +116,9 @@ def test_build_published_after_404_is_found_by_refresh(mount, place, served):
     await_file(path, program)
 
 
-def test_outage_of_tree_is_not_absence(mount, place, served):
+def test_outage_of_tree_is_not_absence(mount, workdir, served):
     root, tree, cache = served
-    program = programs.small(place / "app")
+    program = programs.small(workdir / "app")
     client = mount(f"url={cache.url}", "errors=strict")
     client.permit("unavailable|424|cannot be asked|unknown")
     tree.stop()

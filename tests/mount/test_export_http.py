@@ -20,13 +20,13 @@ import served_program
 
 
 @pytest.fixture
-def nginx(mount, place):
+def nginx(mount, workdir):
     numbers = itertools.count()
     with servers.stopping() as keep:
         def start(exported, **options):
             """The second mount of the same store uses no server."""
             here = mount("offline", "ro", on=exported.store)
-            return keep(exports.NginxOverMount(exported, here, place / f"nginx{next(numbers)}", **options))
+            return keep(exports.NginxOverMount(exported, here, workdir / f"nginx{next(numbers)}", **options))
 
         yield start
 
@@ -38,8 +38,8 @@ def served():
 
 
 @pytest.fixture
-def split(place, store):
-    program = programs.split(programs.burn(place / "burn"), place / "burn.debug")
+def split(workdir, store):
+    program = programs.split(programs.burn(workdir / "burn"), workdir / "burn.debug")
     programs.into_store(store, program.id, "/usr/bin/burn", program.path)
     programs.into_store(store, program.id, "/usr/bin/burn", program.debug, "debug")
     return program
@@ -75,8 +75,8 @@ def test_response_has_the_headers_of_debuginfod(mount, mode, nginx, split):
 
 
 def test_other_paths_are_not_served(mount, nginx, split):
-    m = mount()
-    server = nginx(m)
+    mnt = mount()
+    server = nginx(mnt)
     for path in ("", "buildid/", f"buildid/{split.id}/", f"buildid/{split.id}/info", f"buildid/{split.id}/elf", ".bidfs/status",
                  f"by-path/usr/bin/burn/{split.id}", f"buildid/{split.id.upper()}/debuginfo", f"buildid/../buildid/{split.id}/x",
                  "buildid/zz/debuginfo", f"buildid/{'0' * 40}/debuginfo"):
@@ -86,7 +86,7 @@ def test_other_paths_are_not_served(mount, nginx, split):
     assert metrics[0] == 200 and b"# TYPE bidfs_" in metrics[2] and metrics[1]["Cache-Control"] == "no-store"
 
 
-def test_debuginfod_clients_get_all_kinds(mount, mode, nginx, split, env, place):
+def test_debuginfod_clients_get_all_kinds(mount, mode, nginx, split, env, workdir):
     server = nginx(mount())
     client = {**env, "DEBUGINFOD_URLS": server.url}
     found = tools.run("debuginfod-find", "debuginfo", split.id, env=client).stdout.strip()
@@ -95,11 +95,11 @@ def test_debuginfod_clients_get_all_kinds(mount, mode, nginx, split, env, place)
     assert open(found, "rb").read() == split.read()
     assert tools.run("debuginfod-find", "debuginfo", "00" * 20, env=client, status=None).returncode != 0
     gdb = tools.run("gdb", "-nx", "-batch", "-ex", "set debuginfod enabled on", "-ex", f"file {split.path}",
-                    "-ex", "info line burn", env={**client, "DEBUGINFOD_CACHE_PATH": str(place / "gdb")})
+                    "-ex", "info line burn", env={**client, "DEBUGINFOD_CACHE_PATH": str(workdir / "gdb")})
     assert "burn.c" in gdb.stdout, gdb.stdout + gdb.stderr
 
 
-def test_sources_and_sections_are_served(mount, mode, nginx, served, place):
+def test_sources_and_sections_are_served(mount, mode, nginx, served, workdir):
     """Clients spell these names in different ways; each works before and after the download. Directories of the mount are 404."""
     server = nginx(mount(f"url={served.server.url}", *exports.team_options(), "wait=30"))
     of_app = f"{server.url}/buildid/{served.app.id}"
@@ -114,16 +114,16 @@ def test_sources_and_sections_are_served(mount, mode, nginx, served, place):
         assert headers["Content-Type"] == "application/octet-stream" and headers.get_all("Accept-Ranges") == ["bytes"], headers
     for name, text in served.texts.items():
         assert get(f"{of_app}/source{urllib.parse.quote(str(served.source / name))}")[2] == text
-    for path in ("source", "source/", f"source{place.parent}", f"source{served.source}/lib", f"source{served.source}/lib/",
+    for path in ("source", "source/", f"source{workdir.parent}", f"source{served.source}/lib", f"source{served.source}/lib/",
                  "section", "section/", f"source{served.source}/never.c", "section/.never", f"source{served.source}/main.c/"):
         assert get(f"{of_app}/{path}")[0] == 404, path
-    client = {**served.env, "DEBUGINFOD_URLS": server.url, "DEBUGINFOD_CACHE_PATH": str(place / "client")}
+    client = {**served.env, "DEBUGINFOD_URLS": server.url, "DEBUGINFOD_CACHE_PATH": str(workdir / "client")}
     for name, text in served.texts.items():
         found = tools.run("debuginfod-find", "source", served.app.id, served.source / name, env=client).stdout.strip()
         assert pathlib.Path(found).read_bytes() == text
     found = tools.run("debuginfod-find", "section", served.app.id, ".debug_line", env=client).stdout.strip()
     assert pathlib.Path(found).read_bytes() == line
-    own = place / "own"
+    own = workdir / "own"
     own.mkdir()
     member = mount(f"url={server.url}", on=own)
     for name, text in served.texts.items():
@@ -133,20 +133,20 @@ def test_sources_and_sections_are_served(mount, mode, nginx, served, place):
     assert member.counter("unknown") == 0
 
 
-def test_gdb_lists_source_from_export(mount, mode, nginx, served, place, needs_root):
-    text = served.listed(nginx(mount(f"url={served.server.url}", *exports.team_options(), "wait=30")).url, place / "cache")
+def test_gdb_lists_source_from_export(mount, mode, nginx, served, workdir, needs_root):
+    text = served.listed(nginx(mount(f"url={served.server.url}", *exports.team_options(), "wait=30")).url, workdir / "cache")
     assert "return work(argc) == 0;" in text and "return inner(x) * other(x);" in text, text
 
 
 @pytest.mark.limit(60)
-def test_team_downloads_once(mount, mode, nginx, faults, place, env):
+def test_team_downloads_once(mount, mode, nginx, faults, workdir, env):
     """Members with mounts and stores of their own, one shared mount behind nginx, one server upstream."""
     upstream = faults()
-    program = programs.small(place / "app", 1)
+    program = programs.small(workdir / "app", 1)
     upstream.serve(program, "executable")
     shared = nginx(mount(f"url={upstream.url}", "wait=30"))
     for number in range(3):
-        own = place / f"own{number}"
+        own = workdir / f"own{number}"
         own.mkdir()
         member = mount(f"url={shared.url}", on=own)
         assert fetching.read(member.artifact(program.id)) == program.read()
@@ -159,17 +159,17 @@ def test_team_downloads_once(mount, mode, nginx, faults, place, env):
 
 @pytest.mark.limit(60)
 @pytest.mark.parametrize("way", ["url=http", "url=file", "lower=", "lower=,url=http"])
-def test_member_store_has_copies_or_views(mount, nginx, faults, place, store, way):
+def test_member_store_has_copies_or_views(mount, nginx, faults, workdir, store, way):
     """
     The options of docs/TEAM.md: files of the server are copied or not, and listed from the start or not; another server has the
     rest.
     """
     upstream = faults()
-    kept, far = (programs.small(place / f"app{number}", number) for number in range(2))
+    kept, far = (programs.small(workdir / f"app{number}", number) for number in range(2))
     programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
     upstream.serve(far, "executable")
     shared = mount(f"url={upstream.url}", *exports.team_options(), "wait=30")
-    (own := place / "own").mkdir()
+    (own := workdir / "own").mkdir()
     options = {"url=http": [f"url={nginx(shared).url}"], "url=file": [f"url=file://{shared}"], "lower=": [f"lower={store}"]}
     member = mount(*itertools.chain(*(options[part] for part in way.split(","))), on=own)
     below, asks = "lower=" in way, "url=" in way
@@ -183,11 +183,11 @@ def test_member_store_has_copies_or_views(mount, nginx, faults, place, store, wa
     assert any(far.id in name for name in fetching.contents(own)) == asks
 
 
-def behind_a_slow_one(mount, nginx, faults, place, **options):
+def behind_a_slow_one(mount, nginx, faults, workdir, **options):
     """Return a program, the server that holds it, the team's server with the options of docs/TEAM.md, and a new member."""
     # curl repeats a request on a kept connection that is silent for a second
     upstream = faults("close")
-    program, other = (programs.small(place / f"app{number}", number) for number in range(2))
+    program, other = (programs.small(workdir / f"app{number}", number) for number in range(2))
     upstream.serve(program, "executable")
     upstream.serve(other, "executable")
     exported = mount(f"url={upstream.url}", *exports.team_options(), exports.team_wait())
@@ -195,20 +195,20 @@ def behind_a_slow_one(mount, nginx, faults, place, **options):
     assert fetching.read(exported.artifact(other.id)) == other.read()
     upstream.behave("hold")
     server = nginx(exported, **options)
-    own = place / "own"
+    own = workdir / "own"
     own.mkdir()
     return program, upstream, server, mount(f"url={server.url}", on=own)
 
 
 @pytest.mark.limit(60)
-def test_slow_download_answers_424_then_file(mount, nginx, faults, place, env):
+def test_slow_download_answers_424_then_file(mount, nginx, faults, workdir, env):
     """
     One client waits and gets the file; the other one does not wait, keeps no negative cache entry and requests the file again.
     """
-    program, upstream, server, member = behind_a_slow_one(mount, nginx, faults, place)
+    program, upstream, server, member = behind_a_slow_one(mount, nginx, faults, workdir)
 
     def find(name, **more):
-        client = {**env, "DEBUGINFOD_URLS": server.url, "DEBUGINFOD_CACHE_PATH": str(place / name), **more}
+        client = {**env, "DEBUGINFOD_URLS": server.url, "DEBUGINFOD_CACHE_PATH": str(workdir / name), **more}
         found = tools.run("debuginfod-find", "executable", program.id, env=client, status=None)
         return found.returncode == 0 and pathlib.Path(found.stdout.strip()).read_bytes()
 
@@ -217,7 +217,7 @@ def test_slow_download_answers_424_then_file(mount, nginx, faults, place, env):
         waiting = pool.submit(find, "patient"), pool.submit(fetching.read, member.artifact(program.id))
         try:
             # the first step of one client, and the last step of the other client before its request
-            tools.wait_until((place / "patient").exists, "a client")
+            tools.wait_until((workdir / "patient").exists, "a client")
             fetching.await_waiters(member, 1)
         finally:
             upstream.release()
@@ -227,14 +227,14 @@ def test_slow_download_answers_424_then_file(mount, nginx, faults, place, env):
 
 
 @pytest.mark.limit(120)
-def test_member_gets_response_before_its_time_limit(mount, nginx, faults, place, store):
+def test_member_gets_response_before_its_time_limit(mount, nginx, faults, workdir, store):
     """
     A new mount gives a server without any response up early. The shared mount with the shipped options responds in time while its
     upstream is slow: hits are served meanwhile, and a file in download is not absent.
     """
-    kept = programs.small(place / "kept", 3)
+    kept = programs.small(workdir / "kept", 3)
     programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
-    program, upstream, server, member = behind_a_slow_one(mount, nginx, faults, place, soon="3s")
+    program, upstream, server, member = behind_a_slow_one(mount, nginx, faults, workdir, soon="3s")
     # the server is not in backoff
     member.permit(f"HTTP 424, refused: '{server.url}'")
     assert fetching.read(member.artifact(program.id)) == errno.ENOENT
@@ -246,15 +246,15 @@ def test_member_gets_response_before_its_time_limit(mount, nginx, faults, place,
 
 
 @pytest.mark.limit(90)
-def test_hit_does_not_wait_for_misses(mount, mode, nginx, faults, place, store):
+def test_hit_does_not_wait_for_misses(mount, mode, nginx, faults, workdir, store):
     """
     The upstream is silent and there are more misses than waiting places: hits are served at once, and so is the rest of an earlier
     download.
     """
     upstream = faults()
-    program, kept = (programs.small(place / f"app{number}", number) for number in range(2))
-    missing = [programs.forge(program, f"{number:02x}" * 20, place / f"missing{number}") for number in range(40)]
-    large = programs.small(place / "large", 2, "-DBALLAST=24000000")
+    program, kept = (programs.small(workdir / f"app{number}", number) for number in range(2))
+    missing = [programs.forge(program, f"{number:02x}" * 20, workdir / f"missing{number}") for number in range(40)]
+    large = programs.small(workdir / "large", 2, "-DBALLAST=24000000")
     for build in (large, *missing):
         upstream.serve(build, "executable")
     programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
@@ -283,7 +283,7 @@ def test_hit_does_not_wait_for_misses(mount, mode, nginx, faults, place, store):
         assert [answer.result()[::2] for answer in answers] == [(200, build.read()) for build in missing]
 
 
-def test_missing_fetch_server_leaves_hits_served(mount, nginx, split, place, store):
+def test_missing_fetch_server_leaves_hits_served(mount, nginx, split, workdir, store):
     """Without the nginx that waits, stored files are served; no missing file is absent, and the server is not put into backoff."""
     exported = mount(*exports.team_options())
     server, url = nginx(exported), f"/buildid/{split.id}/debuginfo"
@@ -293,7 +293,7 @@ def test_missing_fetch_server_leaves_hits_served(mount, nginx, split, place, sto
     assert get(f"{server.url}/buildid/{'0' * 40}/debuginfo")[0] == get(f"{server.url}/metrics")[0] == 424
     exports.end(front)
     # a directory without a mount
-    other = exports.NginxOverMount(exported, store / "nowhere", place / "other")
+    other = exports.NginxOverMount(exported, store / "nowhere", workdir / "other")
     try:
         status, headers, body = get(other.url + url, Range="bytes=10-19")
         assert (status, body) == (206, split.debug.read_bytes()[10:20])
@@ -304,17 +304,17 @@ def test_missing_fetch_server_leaves_hits_served(mount, nginx, split, place, sto
 
 @pytest.mark.limit(90)
 @pytest.mark.parametrize("failure", ["error:503", "stall-headers"])
-def test_upstream_outage_is_not_cached_by_members(mount, nginx, faults, place, failure):
+def test_upstream_outage_is_not_cached_by_members(mount, nginx, faults, workdir, failure):
     """No member caches an absence that the shared mount could not confirm, and stored files are served all the time."""
     upstream = faults()
-    program, kept, *others = [programs.small(place / f"app{number}", number) for number in range(8)]
+    program, kept, *others = [programs.small(workdir / f"app{number}", number) for number in range(8)]
     upstream.serve(program, "executable")
     upstream.serve(kept, "executable")
     exported = mount(f"url={upstream.url}", *exports.team_options())
     shared = nginx(exported)
     # wait for one second only
     tools.wait_until(lambda: fetching.read(exported.artifact(kept.id)) == kept.read(), "the stored files")
-    own = place / "own"
+    own = workdir / "own"
     own.mkdir()
     member = mount(f"url={shared.url}", on=own)
     exported.permit(upstream.url)

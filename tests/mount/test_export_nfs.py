@@ -19,25 +19,25 @@ CLIENT = ["/usr/bin/python3", tools.ROOT / "tests/mount/nfs_client.py"]
 
 
 @pytest.fixture
-def ganesha(mount, place):
+def ganesha(mount, workdir):
     missing = exports.why_no_nfs()
     if missing:
         pytest.skip(missing)
     numbers = itertools.count()
     with servers.stopping() as keep:
-        yield lambda exported: keep(exports.Ganesha(exported, place / f"nfs{next(numbers)}"))
+        yield lambda exported: keep(exports.Ganesha(exported, workdir / f"nfs{next(numbers)}"))
 
 
 @pytest.mark.limit(180)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_thousand_files_are_equal_over_nfs(ganesha, mount, mode, store, place, version):
+def test_thousand_files_are_equal_over_nfs(ganesha, mount, mode, store, workdir, version):
     """Compare every byte of some real programs and many small files."""
     count = int(os.environ.get("BID_TEST_NFS_FILES", "1000"))
-    sample = programs.small(place / "app", 1)
+    sample = programs.small(workdir / "app", 1)
     contents = {}
     for number in range(count):
         ident = f"{number % 256:02x}{number:038x}"
-        forged = programs.forge(sample, ident, place / "forged")
+        forged = programs.forge(sample, ident, workdir / "forged")
         programs.into_store(store, ident, f"/usr/bin/app{number}", forged.path)
         contents[ident] = forged.read()
     server = ganesha(mount("allow_other", "ro"))
@@ -52,9 +52,9 @@ def test_thousand_files_are_equal_over_nfs(ganesha, mount, mode, store, place, v
 
 @pytest.mark.limit(90)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_miss_is_downloaded_once_for_all_clients(ganesha, mount, mode, faults, place, version):
+def test_miss_is_downloaded_once_for_all_clients(ganesha, mount, mode, faults, workdir, version):
     server = faults()
-    program = programs.small(place / "app", 1)
+    program = programs.small(workdir / "app", 1)
     server.serve(program, "executable")
     nfs = ganesha(mount("allow_other", f"url={server.url}"))
     for _ in range(3):
@@ -67,7 +67,7 @@ def test_miss_is_downloaded_once_for_all_clients(ganesha, mount, mode, faults, p
 
 
 @pytest.mark.limit(60)
-def test_status_is_readable_over_nfs(ganesha, mount, mode, faults, place):
+def test_status_is_readable_over_nfs(ganesha, mount, mode, faults, workdir):
     """The status is read to its end though it grows while the server caches its size; it is current with NFSv4 (docs/TEAM.md)."""
     version = 4
     upstream = faults()
@@ -87,9 +87,9 @@ def test_status_is_readable_over_nfs(ganesha, mount, mode, faults, place):
 
 @pytest.mark.limit(90)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_simultaneous_clients_download_once(ganesha, mount, mode, faults, place, version):
+def test_simultaneous_clients_download_once(ganesha, mount, mode, faults, workdir, version):
     upstream = faults("delay:1")
-    program = programs.small(place / "app", 1, "-DBALLAST=1000000")
+    program = programs.small(workdir / "app", 1, "-DBALLAST=1000000")
     upstream.serve(program, "executable")
     nfs = ganesha(mount("allow_other", f"url={upstream.url}", "wait=60"))
     herd = [subprocess.Popen(nfs.command("nfs-cat", nfs.url(version, f"buildid/{program.id}/elf")), stdin=subprocess.DEVNULL,
@@ -101,13 +101,13 @@ def test_simultaneous_clients_download_once(ganesha, mount, mode, faults, place,
 @pytest.mark.limit(90)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("failure", ["error:503", "stall-headers"])
-def test_upstream_outage_is_an_error_not_absence(ganesha, mount, faults, place, store, version, failure):
+def test_upstream_outage_is_an_error_not_absence(ganesha, mount, faults, workdir, store, version, failure):
     """
     With the options of docs/TEAM.md no client takes an outage for absence; stored files are readable meanwhile, and all files
     afterwards.
     """
     upstream = faults()
-    program, kept = (programs.small(place / f"app{number}", number) for number in range(2))
+    program, kept = (programs.small(workdir / f"app{number}", number) for number in range(2))
     upstream.serve(program, "executable")
     programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
     # three responses of one kind come within a second except on a busy machine; responses of the other kind never come
@@ -127,9 +127,9 @@ def test_upstream_outage_is_an_error_not_absence(ganesha, mount, faults, place, 
 
 
 @pytest.fixture
-def shared(needs_root, place):
+def shared(needs_root, workdir):
     """Make a directory whose mounts propagate into the server's namespace."""
-    path = place / "shared"
+    path = workdir / "shared"
     path.mkdir()
     tools.run("mount", "--bind", path, path)
     tools.run("mount", "--make-shared", path)
@@ -150,31 +150,31 @@ def take_device(shared, device):
 @pytest.mark.limit(120)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("how", ["killed", "reexported"])
-def test_client_survives_remount(shared, ganesha, mount, mode, store, place, version, how):
+def test_client_survives_remount(shared, ganesha, mount, mode, store, workdir, version, how):
     """
     Daemon and server are killed and restarted, or the running server releases the mount and takes the new one, which has another
     device number. The client keeps reading by its handles.
     """
-    built = [programs.small(place / f"app{seed}", seed) for seed in range(3)]
+    built = [programs.small(workdir / f"app{seed}", seed) for seed in range(3)]
     for program in built:
         programs.into_store(store, program.id, f"/usr/bin/{program.path.name}", program.path)
-    m = mount("allow_other", "ro", at=shared / "m")
-    server, device = ganesha(m), os.stat(m.path).st_dev
+    mnt = mount("allow_other", "ro", at=shared / "m")
+    server, device = ganesha(mnt), os.stat(mnt.path).st_dev
     names = [f"buildid/{program.id}/elf" for program in built]
     with subprocess.Popen(server.command(*CLIENT, version, "/bid", *names),
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
         expected = [hashlib.sha256(program.read()).hexdigest() for program in built]
         assert client.stdout.readline().split() == expected
         if how == "killed":
-            m.die()
+            mnt.die()
             server.server.kill()
             server.server.wait(20)
-            tools.run("umount", "-l", m.path)
+            tools.run("umount", "-l", mnt.path)
         else:
             server.let_go()
-            m.unmount()
+            mnt.unmount()
         take_device(shared, device)
-        while os.stat((again := mount("allow_other", "ro", at=m.path)).path).st_dev == device:
+        while os.stat((again := mount("allow_other", "ro", at=mnt.path)).path).st_dev == device:
             # another mount had the number and has released it
             again.unmount()
             take_device(shared, device)
@@ -193,9 +193,9 @@ def test_client_survives_remount(shared, ganesha, mount, mode, store, place, ver
 
 @pytest.mark.limit(60)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_private_file_is_refused_to_clients(ganesha, mount, store, place, version):
+def test_private_file_is_refused_to_clients(ganesha, mount, store, workdir, version):
     """All_Squash maps each client to nobody, whatever user it claims."""
-    program = programs.small(place / "app", 1)
+    program = programs.small(workdir / "app", 1)
     programs.into_store(store, program.id, "/usr/bin/app", program.path).chmod(0o700)
     server = ganesha(mount("allow_other", "ro"))
     refused = server.run("nfs-cat", server.url(version, f"buildid/{program.id}/elf"), status=None, text=False)
@@ -204,20 +204,21 @@ def test_private_file_is_refused_to_clients(ganesha, mount, store, place, versio
 
 @pytest.mark.limit(900 if os.environ.get("BIDFS_FULL") else 60)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_forged_nfs_handle_is_refused(ganesha, mount, store, place, version):
+def test_forged_nfs_handle_is_refused(ganesha, mount, store, workdir, version):
     """
     R29: truncated, flipped and random handles, near a valid one and far from it. The server refuses them, and server and daemon
     survive.
     """
-    program = programs.small(place / "app", 1)
+    program = programs.small(workdir / "app", 1)
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
-    m = mount("allow_other", "ro")
-    server, name = ganesha(m), f"buildid/{program.id}/elf"
+    mnt = mount("allow_other", "ro")
+    server, name = ganesha(mnt), f"buildid/{program.id}/elf"
     count = 100000 if os.environ.get("BIDFS_FULL") else 2000
-    forger = ["/usr/bin/python3", tools.ROOT / "tests/mount/nfs_forger.py", version, "/bid", name, os.stat(m / name).st_ino, count]
+    forger = ["/usr/bin/python3", tools.ROOT / "tests/mount/nfs_forger.py", version, "/bid", name,
+              os.stat(mnt / name).st_ino, count]
     answers = json.loads(server.run(*forger, timeout=880).stdout)
     print(answers)
     # three requests for each handle give NFS3ERR_STALE or NFS3ERR_BADHANDLE; some forged numbers are valid by chance
     assert answers["70"] > count and answers["10001"] > count and answers.get("0", 0) < count / 10, answers
     assert server.server.poll() is None and server.cat(version, name) == program.read()
-    assert m.end(signal.SIGTERM)[0] == 0
+    assert mnt.end(signal.SIGTERM)[0] == 0

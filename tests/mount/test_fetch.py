@@ -16,41 +16,41 @@ CROWD = 200
 
 
 @pytest.fixture
-def program(place):
-    return programs.split(programs.burn(place / "app", "fetched_hot"), place / "app.debug")
+def program(workdir):
+    return programs.split(programs.burn(workdir / "app", "fetched_hot"), workdir / "app.debug")
 
 
-def test_one_download_for_many_readers(mount, mode, faults, place, program):
+def test_one_download_for_many_readers(mount, mode, faults, workdir, program):
     server = faults("delay:2*1")
     server.serve(program)
-    m = mount(f"url={server.url}")
-    argv = [programs.compile_c("crowd.c", place / "crowd"), str(CROWD), m.artifact(program.id), program.path]
+    mnt = mount(f"url={server.url}")
+    argv = [programs.compile_c("crowd.c", workdir / "crowd"), str(CROWD), mnt.artifact(program.id), program.path]
     crowd = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     assert crowd.stdout.readline() == "go\n"
     tools.wait_until(server.count, "the request")
     assert crowd.communicate()[0] == f"{CROWD} right\n"
     assert server.count() == server.count(program.id) == 1
-    assert m.counter("fetched") == 1
+    assert mnt.counter("fetched") == 1
     # the other artifact of the build is another download, and a stored artifact needs none
-    assert read_all(names(m, program.id, "debuginfo")) == [program.debug.read_bytes()] * 2
-    assert read_all(names(m, program.id)) == [program.read()] * 2
+    assert read_all(names(mnt, program.id, "debuginfo")) == [program.debug.read_bytes()] * 2
+    assert read_all(names(mnt, program.id)) == [program.read()] * 2
     assert server.count() == 2
 
 
 def test_downloaded_file_is_listed(mount, mode, faults, program, store):
     server = faults()
     server.serve(program)
-    m = mount(f"url={server.url}")
-    assert os.listdir(m / "buildid") == []
+    mnt = mount(f"url={server.url}")
+    assert os.listdir(mnt / "buildid") == []
     # a stat(2) of the name downloads the file and returns its size
-    assert os.stat(m.artifact(program.id, "debuginfo")).st_size == program.debug.stat().st_size
-    assert os.listdir(m / "buildid") == [program.id]
-    tools.wait_until(lambda: sorted(os.listdir(m / "buildid" / program.id)) == ["debuginfo", "info", "section"], "the listing")
-    assert read(m / "buildid" / program.id / "executable") == program.read()
-    assert sorted(os.listdir(m / "buildid" / program.id)) == ["debuginfo", "elf", "executable", "info", "section"]
+    assert os.stat(mnt.artifact(program.id, "debuginfo")).st_size == program.debug.stat().st_size
+    assert os.listdir(mnt / "buildid") == [program.id]
+    tools.wait_until(lambda: sorted(os.listdir(mnt / "buildid" / program.id)) == ["debuginfo", "info", "section"], "the listing")
+    assert read(mnt / "buildid" / program.id / "executable") == program.read()
+    assert sorted(os.listdir(mnt / "buildid" / program.id)) == ["debuginfo", "elf", "executable", "info", "section"]
     # the file is there without the server, under every name
     server.stop()
-    m.unmount()
+    mnt.unmount()
     again = mount("offline")
     assert read_all(names(again, program.id)) == [program.read()] * 2
     assert read_all(names(again, program.id, "debuginfo")) == [program.debug.read_bytes()] * 2
@@ -60,11 +60,11 @@ def test_downloaded_file_is_listed(mount, mode, faults, program, store):
 
 
 @pytest.mark.parametrize("beside", ("store", "lower"))
-def test_stripped_debug_file_yields_to_the_servers(mount, faults, place, program, store, beside):
+def test_stripped_debug_file_yields_to_the_servers(mount, faults, workdir, program, store, beside):
     """A debug file with neither DWARF nor symbols is served only if no server has a better one."""
-    stripped = place / "stripped.debug"
+    stripped = workdir / "stripped.debug"
     tools.run("objcopy", "--only-keep-debug", program.path, stripped)
-    tree = place / "lower" if beside == "lower" else store
+    tree = workdir / "lower" if beside == "lower" else store
     tree.mkdir(exist_ok=True)
     programs.into_store(tree, program.id, "/usr/bin/app", stripped, "debug")
     options = [f"lower={tree}"] if beside == "lower" else []
@@ -73,41 +73,41 @@ def test_stripped_debug_file_yields_to_the_servers(mount, faults, place, program
     alone.unmount()
     server = faults()
     server.serve(program)
-    m = mount(f"url={server.url}", *options)
-    assert read_all(names(m, program.id, "debuginfo")) == [program.debug.read_bytes()] * 2
-    assert read(m.link(program.id) / "debug") == program.debug.read_bytes()
+    mnt = mount(f"url={server.url}", *options)
+    assert read_all(names(mnt, program.id, "debuginfo")) == [program.debug.read_bytes()] * 2
+    assert read(mnt.link(program.id) / "debug") == program.debug.read_bytes()
     assert server.count() == 1
 
 
 @pytest.mark.parametrize("behaviour", ("absent", "error:503", "hang-up", "flip-note", "stall-headers"))
-def test_stripped_debug_file_is_served_if_no_server_delivers(mount, faults, place, program, store, behaviour):
-    stripped = place / "stripped.debug"
+def test_stripped_debug_file_is_served_if_no_server_delivers(mount, faults, workdir, program, store, behaviour):
+    stripped = workdir / "stripped.debug"
     tools.run("objcopy", "--only-keep-debug", program.path, stripped)
     programs.into_store(store, program.id, "/usr/bin/app", stripped, "debug")
     server = faults(behaviour)
     server.serve(program)
-    m = mount(f"url={server.url}", "wait=2")
-    m.permit("unreachable|refused what")
-    assert read_all(names(m, program.id, "debuginfo")) == [stripped.read_bytes()] * 2
-    assert read(m.link(program.id) / "debug") == stripped.read_bytes()
+    mnt = mount(f"url={server.url}", "wait=2")
+    mnt.permit("unreachable|refused what")
+    assert read_all(names(mnt, program.id, "debuginfo")) == [stripped.read_bytes()] * 2
+    assert read(mnt.link(program.id) / "debug") == stripped.read_bytes()
     assert server.count() > 0
 
 
-def test_long_id_is_fetched_once(mount, faults, place):
+def test_long_id_is_fetched_once(mount, faults, workdir):
     """Readers open all of its 32 bytes; perf then opens the first 20."""
-    program = programs.small(place / "app", 1, f"-Wl,--build-id=0x{'0123456789abcdef' * 4}")
+    program = programs.small(workdir / "app", 1, f"-Wl,--build-id=0x{'0123456789abcdef' * 4}")
     server = faults()
     server.serve(program)
-    m = mount(f"url={server.url}")
-    assert read(m.artifact(program.id)) == program.read()
-    assert read(m.artifact(program.id[:40])) == program.read()
+    mnt = mount(f"url={server.url}")
+    assert read(mnt.artifact(program.id)) == program.read()
+    assert read(mnt.artifact(program.id[:40])) == program.read()
     assert server.count() == 1
 
 
-def test_downloaded_build_is_found_by_perf(mount, mode, faults, store, place, env):
-    recorded = programs.burn(place / "prog", "hot_recorded")
+def test_downloaded_build_is_found_by_perf(mount, mode, faults, store, workdir, env):
+    recorded = programs.burn(workdir / "prog", "hot_recorded")
     # newer perf has ids beside the mappings, where "buildid-cache -M" does not look
-    record = ["perf", "record", "-q", "-N", "--no-buildid-mmap", "-e", "cpu-clock", "-o", place / "perf.data", recorded.path,
+    record = ["perf", "record", "-q", "-N", "--no-buildid-mmap", "-e", "cpu-clock", "-o", workdir / "perf.data", recorded.path,
               200_000_000]
     done = tools.run(*record, status=None, env=env)
     if done.returncode:
@@ -115,17 +115,17 @@ def test_downloaded_build_is_found_by_perf(mount, mode, faults, store, place, en
     server = faults()
     server.serve(recorded)
     # another build replaces the program; the server has the recorded one
-    programs.burn(place / "prog", "hot_other", 2)
+    programs.burn(workdir / "prog", "hot_other", 2)
 
     def perf(cache, *arguments):
-        return tools.run("perf", "--buildid-dir", cache, *arguments, env=env, cwd=place).stdout
+        return tools.run("perf", "--buildid-dir", cache, *arguments, env=env, cwd=workdir).stdout
 
     report = ["report", "--stdio", "-i", "perf.data"]
     assert "hot_recorded" not in perf(store, *report)
     assert recorded.id in perf(store, "buildid-cache", "-M", "perf.data")
-    m = mount(f"url={server.url}")
-    m.permit(r"404|absent")
-    assert "hot_recorded" in perf(m, *report)
+    mnt = mount(f"url={server.url}")
+    mnt.permit(r"404|absent")
+    assert "hot_recorded" in perf(mnt, *report)
     # now the store has the build in perf's layout
     assert "hot_recorded" in perf(store, *report)
     assert recorded.id not in perf(store, "buildid-cache", "-M", "perf.data")
@@ -142,7 +142,7 @@ def keep_reading(paths):
 
 
 @pytest.mark.parametrize("modified", [1577836800, int(time.time()) + 10 ** 6], ids=["past", "future"])
-def test_file_time_is_last_modified(mount, faults, place, program, modified):
+def test_file_time_is_last_modified(mount, faults, workdir, program, modified):
     """gdb warns of a source that is newer than its program. A time in the future is ignored."""
     server = faults()
     server.serve(program)
@@ -150,24 +150,24 @@ def test_file_time_is_last_modified(mount, faults, place, program, modified):
     source.parent.mkdir(parents=True)
     source.write_text("int main;\n")
     server.behave(f"modified:{modified}")
-    m = mount(f"url={server.url}")
+    mnt = mount(f"url={server.url}")
     begun = int(time.time())
     for name in ("elf", "source/usr/src/a.c"):
-        found = m.artifact(program.id, name).stat().st_mtime
+        found = mnt.artifact(program.id, name).stat().st_mtime
         assert found == modified if modified < begun else begun - 1 <= found <= time.time() + 1
 
 
 def test_absence_is_cached(mount, faults, program):
     server = faults()
-    m = mount(f"url={server.url}", "errors=strict")
-    first, second = names(m, program.id)
+    mnt = mount(f"url={server.url}", "errors=strict")
+    first, second = names(mnt, program.id)
     assert read(first) == errno.ENOENT and server.count(program.id) == 1
     # the kernel does not know the other name; the mount does
     assert keep_reading([first, second]) == {errno.ENOENT} and server.count(program.id) == 1
-    assert m.counter("remembered_absent") == 1
+    assert mnt.counter("remembered_absent") == 1
     # the negative entry is for one kind only
     server.serve(program)
-    assert read(m.artifact(program.id, "debuginfo")) == program.debug.read_bytes()
+    assert read(mnt.artifact(program.id, "debuginfo")) == program.debug.read_bytes()
     assert read(second) == errno.ENOENT
 
 
@@ -175,39 +175,39 @@ def test_absence_is_cached(mount, faults, program):
 def test_server_error_is_not_cached(mount, faults, program, failure):
     server = faults(failure)
     server.serve(program)
-    m = mount(f"url={server.url}")
-    first, second = names(m, program.id)
+    mnt = mount(f"url={server.url}")
+    first, second = names(mnt, program.id)
     assert read(first) == errno.ENOENT
-    m.expect(server.url)
-    assert m.counter("remembered_absent") == 0 and m.counter("unknown") == 1
+    mnt.expect(server.url)
+    assert mnt.counter("remembered_absent") == 0 and mnt.counter("unknown") == 1
     server.behave()
     tools.wait_until(lambda: read(second) == program.read(), "the file, once the server is well")
 
 
-def test_file_above_size_limit_is_refused(mount, mode, faults, place, program, store):
-    large = programs.small(place / "large", 1, "-DBALLAST=2000000")
+def test_file_above_size_limit_is_refused(mount, mode, faults, workdir, program, store):
+    large = programs.small(workdir / "large", 1, "-DBALLAST=2000000")
     server = faults()
     server.serve(large)
     server.serve(program)
-    m = mount(f"url={server.url}", "max_size=1M")
-    assert read(m.artifact(large.id)) == errno.EFBIG
+    mnt = mount(f"url={server.url}", "max_size=1M")
+    assert read(mnt.artifact(large.id)) == errno.EFBIG
     # a body without Content-Length is cut off at the limit
-    unsaid = programs.forge(large, "ab" * 20, place / "unsaid")
+    unsaid = programs.forge(large, "ab" * 20, workdir / "unsaid")
     server.serve(unsaid)
     server.behave("chunked", ident=unsaid.id)
-    assert read(m.artifact(unsaid.id)) == errno.EFBIG
+    assert read(mnt.artifact(unsaid.id)) == errno.EFBIG
     assert not [path for path in contents(store) if large.id in path or unsaid.id in path] and leftovers(store) == []
     # a small file is served; the large one is served by a mount with a larger limit
-    assert read(m.artifact(program.id)) == program.read()
+    assert read(mnt.artifact(program.id)) == program.read()
     assert read(mount(f"url={server.url}", "max_size=4M").artifact(large.id)) == large.read()
 
 
-def test_refused_size_is_cached(mount, faults, place):
-    large = programs.small(place / "large", 1, "-DBALLAST=2000000")
+def test_refused_size_is_cached(mount, faults, workdir):
+    large = programs.small(workdir / "large", 1, "-DBALLAST=2000000")
     server = faults()
     server.serve(large)
-    m = mount(f"url={server.url}", "max_size=1M")
-    assert keep_reading(names(m, large.id)) == {errno.EFBIG}
+    mnt = mount(f"url={server.url}", "max_size=1M")
+    assert keep_reading(names(mnt, large.id)) == {errno.EFBIG}
     assert server.count() == 1
 
 
@@ -226,26 +226,26 @@ def test_two_mounts_share_downloads(mount, mode, faults, program, store):
     assert leftovers(store) == []
 
 
-def test_full_disk_is_enospc_and_recovers(needs_root, mount, mode, faults, place, program, store):
-    large = programs.small(place / "large", 1, "-DBALLAST=24000000")
+def test_full_disk_is_enospc_and_recovers(needs_root, mount, mode, faults, workdir, program, store):
+    large = programs.small(workdir / "large", 1, "-DBALLAST=24000000")
     server = faults()
     server.serve(large)
     server.serve(program)
     tools.run("mount", "-t", "tmpfs", "-o", "size=16m", "store", store)
     try:
-        kept = programs.small(place / "kept", 2)
+        kept = programs.small(workdir / "kept", 2)
         programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
         before = contents(store)
-        m = mount(f"url={server.url}")
-        assert read(m.artifact(large.id)) == errno.ENOSPC
-        m.expect(f"No space left on device.*{large.id}")
-        m.permit("no space left for .*: evicted 0")
-        assert read(m.artifact(kept.id)) == kept.read()
+        mnt = mount(f"url={server.url}")
+        assert read(mnt.artifact(large.id)) == errno.ENOSPC
+        mnt.expect(f"No space left on device.*{large.id}")
+        mnt.permit("no space left for .*: evicted 0")
+        assert read(mnt.artifact(kept.id)) == kept.read()
         assert contents(store) == before
         # the space is free again, and a small file is downloaded
         tools.wait_until(lambda: os.statvfs(store).f_bfree * os.statvfs(store).f_frsize > 15 << 20, "the room")
-        assert read(m.artifact(program.id)) == program.read()
-        m.unmount()
+        assert read(mnt.artifact(program.id)) == program.read()
+        mnt.unmount()
     finally:
         # the daemon may still hold files of the failed download
         tools.run("umount", "-l", store)
@@ -254,9 +254,9 @@ def test_full_disk_is_enospc_and_recovers(needs_root, mount, mode, faults, place
 def test_offline_mount_downloads_nothing(mount, faults, program):
     server = faults()
     server.serve(program)
-    m = mount("offline", f"url={server.url}", env_more={"DEBUGINFOD_URLS": server.url})
-    assert read(m.artifact(program.id)) == errno.ENOENT
-    assert not (m / "buildid" / program.id).exists()
+    mnt = mount("offline", f"url={server.url}", env_more={"DEBUGINFOD_URLS": server.url})
+    assert read(mnt.artifact(program.id)) == errno.ENOENT
+    assert not (mnt / "buildid" / program.id).exists()
     assert server.count() == 0
     # the same server from the environment
     assert read(mount(env_more={"DEBUGINFOD_URLS": server.url}).artifact(program.id)) == program.read()
@@ -269,11 +269,11 @@ def test_unwritable_store_is_served_without_downloads(needs_root, mount, faults,
         tools.run("mount", "-o", "remount,bind,ro", store)
         server = faults()
         server.serve(program)
-        m = mount(f"url={server.url}")
-        assert read(m.artifact(program.id)) == program.read()
-        assert read(m.artifact(program.id, "debuginfo")) == errno.ENOENT and server.count() == 0
-        m.expect(f"the store '{store}' is read-only: nothing will be fetched")
-        m.unmount()
+        mnt = mount(f"url={server.url}")
+        assert read(mnt.artifact(program.id)) == program.read()
+        assert read(mnt.artifact(program.id, "debuginfo")) == errno.ENOENT and server.count() == 0
+        mnt.expect(f"the store '{store}' is read-only: nothing will be fetched")
+        mnt.unmount()
     finally:
         tools.run("umount", store)
     assert list(pathlib.Path(store).glob(".bidfs/tmp/*")) == []

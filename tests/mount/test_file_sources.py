@@ -16,40 +16,40 @@ import tools
 from fetching import read, read_all
 
 
-def test_debug_directory_serves_debuginfo(mount, place):
-    split = programs.split(programs.small(place / "app"), place / "app.debug")
-    directory = place / "debug/.build-id" / split.id[:2]
+def test_debug_directory_serves_debuginfo(mount, workdir):
+    split = programs.split(programs.small(workdir / "app"), workdir / "app.debug")
+    directory = workdir / "debug/.build-id" / split.id[:2]
     directory.mkdir(parents=True)
     shutil.copyfile(split.debug, directory / f"{split.id[2:]}.debug")
-    m = mount(f"url=file://{place}/debug")
-    assert (m / "buildid" / split.id / "debuginfo").read_bytes() == split.debug.read_bytes()
-    assert read(m.artifact(split.id)) == errno.ENOENT
-    assert m.counter("fetched") == 1 and m.counter("remembered_absent") == 1
+    mnt = mount(f"url=file://{workdir}/debug")
+    assert (mnt / "buildid" / split.id / "debuginfo").read_bytes() == split.debug.read_bytes()
+    assert read(mnt.artifact(split.id)) == errno.ENOENT
+    assert mnt.counter("fetched") == 1 and mnt.counter("remembered_absent") == 1
 
 
-def test_perf_cache_as_server_leaves_no_descriptor(mount, place):
+def test_perf_cache_as_server_leaves_no_descriptor(mount, workdir):
     """
     In perf's cache a link leads to a directory, where debuggers expect a file. The end of the mount checks the open descriptors.
     """
-    program = programs.small(place / "app")
-    build = place / "cache/usr/bin/app" / program.id
+    program = programs.small(workdir / "app")
+    build = workdir / "cache/usr/bin/app" / program.id
     build.mkdir(parents=True)
     shutil.copyfile(program.path, build / "elf")
-    link = place / "cache/.build-id" / program.id[:2] / program.id[2:]
+    link = workdir / "cache/.build-id" / program.id[:2] / program.id[2:]
     link.parent.mkdir(parents=True)
     link.symlink_to(f"../../usr/bin/app/{program.id}")
-    m = mount(f"url=file://{place}/cache")
-    assert read(m.artifact(program.id)) == program.read()
+    mnt = mount(f"url=file://{workdir}/cache")
+    assert read(mnt.artifact(program.id)) == program.read()
 
 
 @pytest.fixture
-def packages(place):
+def packages(workdir):
     """Make a profile of links to debug files, or to their directory, in a store of packages, as Nix, Guix and stow do."""
     made = []
     for number, linked in enumerate(["file", "directory"]):
-        split = programs.split(programs.small(place / f"app{number}", number), place / f"app{number}.debug")
+        split = programs.split(programs.small(workdir / f"app{number}", number), workdir / f"app{number}.debug")
         name = pathlib.Path("lib/debug/.build-id", split.id[:2], f"{split.id[2:]}.debug")
-        target, link = place / "packages" / f"app{number}" / name, place / "profile" / name
+        target, link = workdir / "packages" / f"app{number}" / name, workdir / "profile" / name
         target.parent.mkdir(parents=True)
         shutil.copyfile(split.debug, target)
         if linked == "directory":
@@ -61,89 +61,90 @@ def packages(place):
 
 
 @pytest.mark.parametrize("way", ["lower=", "url=file://"])
-def test_links_option_allows_links_into_a_package_store(mount, place, packages, way):
+def test_links_option_allows_links_into_a_package_store(mount, workdir, packages, way):
     paths = [f"buildid/{split.id}/debuginfo" for split in packages]
-    with_name = mount(f"{way}{place}/profile/lib/debug", f"links={place}/packages", at=place / "named")
+    with_name = mount(f"{way}{workdir}/profile/lib/debug", f"links={workdir}/packages", at=workdir / "named")
     if way == "lower=":
         assert sorted(os.listdir(with_name / "buildid")) == sorted(split.id for split in packages)
     assert [read(with_name / path) for path in paths] == [split.debug.read_bytes() for split in packages]
-    (place / "other").mkdir()
-    without = mount(f"{way}{place}/profile/lib/debug", f"links={place}/other", at=place / "unnamed", on=place / "other")
+    (workdir / "other").mkdir()
+    without = mount(f"{way}{workdir}/profile/lib/debug", f"links={workdir}/other", at=workdir / "unnamed", on=workdir / "other")
     assert [read(without / path) for path in paths] == [errno.ENOENT] * 2
     without.expect("links=DIR")
     assert without.log().count("links=DIR") == 1
 
 
 @pytest.mark.parametrize("named", ["profile", "profile/lib/debug/.build-id"])
-def test_directory_in_a_lower_store_names_that_store(mount, place, packages, named):
-    m = mount(f"lower={place}/{named}", f"links={place}/packages")
-    m.expect(f"'{place}/profile/lib/debug'.* is used - name")
-    assert read(m.artifact(packages[0].id, "debuginfo")) == packages[0].debug.read_bytes()
+def test_directory_in_a_lower_store_names_that_store(mount, workdir, packages, named):
+    mnt = mount(f"lower={workdir}/{named}", f"links={workdir}/packages")
+    mnt.expect(f"'{workdir}/profile/lib/debug'.* is used - name")
+    assert read(mnt.artifact(packages[0].id, "debuginfo")) == packages[0].debug.read_bytes()
 
 
-def test_lower_store_that_fetches_is_refused(mount, place, env):
+def test_lower_store_that_fetches_is_refused(mount, workdir, env):
     """Lookups would wait for its servers, or for this very mount."""
-    (place / "second").mkdir()
-    (place / "m1").mkdir()
-    first = mount(f"url=file://{place}/m1")
-    first.permit(f"file://{place}/m1")
+    (workdir / "second").mkdir()
+    (workdir / "m1").mkdir()
+    first = mount(f"url=file://{workdir}/m1")
+    first.permit(f"file://{workdir}/m1")
     # a mount that downloads nothing is a store like others
-    local = mount(on=place / "second", at=place / "local")
+    local = mount(on=workdir / "second", at=workdir / "local")
 
     def check(lower, status):
-        return tools.run(tools.MOUNT_BIDFS, "-f", "-o", f"lower={lower}", place / "second", place / "m1", env=env, status=status)
+        return tools.run(tools.MOUNT_BIDFS, "-f", "-o", f"lower={lower}", workdir / "second", workdir / "m1", env=env,
+                         status=status)
 
     assert f"url=file://{first}" in check(first, 32).stderr
     check(local, 0)
 
 
-def test_lower_store_without_ids_is_reported(mount, place):
-    (place / "sources/src").mkdir(parents=True)
-    m = mount(f"lower={place}/sources")
-    m.expect("no '.build-id' in the lower store .* - name a directory that has one")
+def test_lower_store_without_ids_is_reported(mount, workdir):
+    (workdir / "sources/src").mkdir(parents=True)
+    mnt = mount(f"lower={workdir}/sources")
+    mnt.expect("no '.build-id' in the lower store .* - name a directory that has one")
 
 
-def test_missing_tree_is_unreachable_until_mounted(mount, place):
+def test_missing_tree_is_unreachable_until_mounted(mount, workdir):
     """A tree that is not mounted proves no absence; once mounted, its files are found."""
-    program = programs.small(place / "app")
-    m = mount(f"url=file://{place}/later")
-    assert read(m.artifact(program.id)) == errno.ENOENT
-    m.expect(f"file://{place}/later")
-    assert m.counter("remembered_absent") == 0
-    directory = place / "later/buildid" / program.id
+    program = programs.small(workdir / "app")
+    mnt = mount(f"url=file://{workdir}/later")
+    assert read(mnt.artifact(program.id)) == errno.ENOENT
+    mnt.expect(f"file://{workdir}/later")
+    assert mnt.counter("remembered_absent") == 0
+    directory = workdir / "later/buildid" / program.id
     directory.mkdir(parents=True)
     shutil.copyfile(program.path, directory / "executable")
-    tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "the file, once it is there")
+    tools.wait_until(lambda: read(mnt.artifact(program.id)) == program.read(), "the file, once it is there")
 
 
 @pytest.mark.parametrize("closed", ["file", "directory", "tree", "nothing"])
-def test_private_file_of_a_tree_is_not_served(needs_root, mount, place, closed):
+def test_private_file_of_a_tree_is_not_served(needs_root, mount, workdir, closed):
     """Other users may read all downloads of a mount with allow_other, so a private file must not become one."""
-    program = programs.small(place / "app")
-    tree = place / "tree"
+    program = programs.small(workdir / "app")
+    tree = workdir / "tree"
     directory = tree / "buildid" / program.id
     directory.mkdir(parents=True)
-    place.chmod(0o755)
+    workdir.chmod(0o755)
     shutil.copyfile(program.path, directory / "executable")
     if closed != "nothing":
         {"file": directory / "executable", "directory": directory, "tree": tree}[closed].chmod(0o750 if closed == "tree" else 0o700)
-    m = mount("allow_other", f"url=file://{tree}")
+    mnt = mount("allow_other", f"url=file://{tree}")
     if closed == "nothing":
-        assert read(m.artifact(program.id)) == program.read()
+        assert read(mnt.artifact(program.id)) == program.read()
         return
-    assert read(m.artifact(program.id)) == errno.ENOENT
-    m.expect(f"file://{tree}")
-    assert m.counter("remembered_absent") == 0
-    m.unmount()
+    assert read(mnt.artifact(program.id)) == errno.ENOENT
+    mnt.expect(f"file://{tree}")
+    assert mnt.counter("remembered_absent") == 0
+    mnt.unmount()
     assert read(mount(f"url=file://{tree}").artifact(program.id)) == program.read()
 
 
-def test_mount_serves_a_mount_without_false_absence(mount, faults, place):
+def test_mount_serves_a_mount_without_false_absence(mount, faults, workdir):
     """The mount of one machine downloads for that of another. A missing file in it proves no absence."""
-    program, absent = programs.small(place / "app"), "ab" * 20
+    program, absent = programs.small(workdir / "app"), "ab" * 20
     server = faults()
     server.serve(program)
-    front_store = place / "front"
+    front_store = workdir / "front"
     front_store.mkdir()
     back = mount(f"url={server.url}")
     front = mount(f"url=file://{back}", on=front_store)
@@ -154,29 +155,29 @@ def test_mount_serves_a_mount_without_false_absence(mount, faults, place):
     assert front.counter("fetched") == 1 and front.counter("remembered_absent") == 0
 
 
-def test_hung_tree_leads_to_the_next_server(mount, faults, place):
+def test_hung_tree_leads_to_the_next_server(mount, faults, workdir):
     """The tree hangs as NFS does without its server: no request stays waiting, the next server is used, and the mount ends."""
-    made = [programs.small(place / f"app{number}", number) for number in range(4)]
+    made = [programs.small(workdir / f"app{number}", number) for number in range(4)]
     server = faults()
     for program in made:
         server.serve(program)
-    (place / "front").mkdir()
-    (place / "silent").mkdir()
+    (workdir / "front").mkdir()
+    (workdir / "silent").mkdir()
     # a tree for each mount: the kernel lets a second lookup of a name wait for the first, even when its process is killed
-    back, other = mount(), mount(on=place / "silent")
+    back, other = mount(), mount(on=workdir / "silent")
     # the leak checker would wait for the hung threads
     env = {"ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"}
-    front = mount(f"url=file://{back}", f"url={server.url}", on=place / "front", env_more=env)
+    front = mount(f"url=file://{back}", f"url={server.url}", on=workdir / "front", env_more=env)
     # wait= is longer than the time limit of the tree, so that each request fails before the next one starts
-    alone = mount(f"url=file://{other}", "wait=5", on=place / "front", env_more={**env, "DEBUGINFOD_TIMEOUT": "1"})
-    for m in (back, other):
-        tools.stop(m.pid)
+    alone = mount(f"url=file://{other}", "wait=5", on=workdir / "front", env_more={**env, "DEBUGINFOD_TIMEOUT": "1"})
+    for mnt in (back, other):
+        tools.stop(mnt.pid)
     try:
         assert [read(front.artifact(program.id)) for program in made] == [program.read() for program in made]
         begun = time.monotonic()
         assert [read(alone.artifact(f"{number:02x}" * 20)) for number in range(5)] == [errno.ENOENT] * 5
-        for m in (front, alone):
-            tools.wait_until(lambda m=m: m.status()["downloads"] == [], "the end of all requests")
+        for mnt in (front, alone):
+            tools.wait_until(lambda mnt=mnt: mnt.status()["downloads"] == [], "the end of all requests")
         alone.expect("the file system does not answer")
         assert alone.counter("remembered_absent") == 0
         # one request has waited for the tree, or one in each half-open state
@@ -193,17 +194,17 @@ def test_hung_tree_leads_to_the_next_server(mount, faults, place):
         front.unmount()
         alone.unmount()
     finally:
-        for m in (back, other):
-            m.process.send_signal(signal.SIGCONT)
+        for mnt in (back, other):
+            mnt.process.send_signal(signal.SIGCONT)
 
 
-def test_recovered_tree_answers_waiting_readers(mount, place):
+def test_recovered_tree_answers_waiting_readers(mount, workdir):
     """The breaker closes as soon as the hung request returns, without waiting for the end of the backoff."""
-    program = programs.small(place / "app")
-    (place / "front").mkdir()
+    program = programs.small(workdir / "app")
+    (workdir / "front").mkdir()
     back = mount()
-    programs.into_store(place / "store", program.id, "/usr/bin/app", program.path)
-    front = mount(f"url=file://{back}", on=place / "front", env_more={"DEBUGINFOD_TIMEOUT": "3"})
+    programs.into_store(workdir / "store", program.id, "/usr/bin/app", program.path)
+    front = mount(f"url=file://{back}", on=workdir / "front", env_more={"DEBUGINFOD_TIMEOUT": "3"})
     tools.stop(back.pid)
     try:
         assert read(front.artifact("ab" * 20)) == errno.ENOENT
@@ -215,15 +216,15 @@ def test_recovered_tree_answers_waiting_readers(mount, place):
     front.expect("the file system does not answer")
 
 
-def test_slow_file_does_not_delay_others(mount, faults, place):
+def test_slow_file_does_not_delay_others(mount, faults, workdir):
     """The tree downloads one file for longer than the time limit, and serves the others."""
-    sample, server = programs.small(place / "app"), faults()
+    sample, server = programs.small(workdir / "app"), faults()
     # enough files for the second half of the three seconds
-    slow, *others = made = [programs.forge(sample, f"{number:040x}", place / f"{number:040x}") for number in range(60)]
+    slow, *others = made = [programs.forge(sample, f"{number:040x}", workdir / f"{number:040x}") for number in range(60)]
     for program in made:
         server.serve(program)
     server.behave("stall-headers", ident=slow.id)
-    own = place / "front"
+    own = workdir / "front"
     own.mkdir()
     back = mount(f"url={server.url}", "wait=30")
     front = mount(f"url=file://{back}", "wait=30", on=own, env_more={"DEBUGINFOD_TIMEOUT": "3"})
@@ -245,69 +246,69 @@ def test_slow_file_does_not_delay_others(mount, faults, place):
     assert (tree["breaker"], tree["breaker_refusals"], tree["unreachable"], tree["found"]) == ("closed", 0, 1, found), tree
 
 
-def test_mount_as_its_own_server_is_ignored(mount, faults, place, env):
+def test_mount_as_its_own_server_is_ignored(mount, faults, workdir, env):
     """DEBUGINFOD_URLS=file://M may be set for the users of M and for the mount itself."""
-    program = programs.small(place / "app")
+    program = programs.small(workdir / "app")
     server = faults()
     server.serve(program)
-    m = mount(f"url=file://{place}/m0", f"url=file://localhost{place}/m0/", f"url={server.url}")
-    m.expect("this mount itself, server ignored: 'file:///")
-    m.expect("this mount itself, server ignored: 'file://localhost")
-    assert read(m.artifact(program.id)) == program.read()
+    mnt = mount(f"url=file://{workdir}/m0", f"url=file://localhost{workdir}/m0/", f"url={server.url}")
+    mnt.expect("this mount itself, server ignored: 'file:///")
+    mnt.expect("this mount itself, server ignored: 'file://localhost")
+    assert read(mnt.artifact(program.id)) == program.read()
 
 
-def test_mount_as_its_own_server_by_link_is_absent(mount, faults, place):
+def test_mount_as_its_own_server_by_link_is_absent(mount, faults, workdir):
     """A link to the mount point looks like any other tree: the mount requests the file from itself, in vain."""
-    program = programs.small(place / "app")
+    program = programs.small(workdir / "app")
     server = faults()
     server.serve(program)
-    (place / "link").symlink_to(place / "m0")
-    (place / "way").symlink_to(place)
-    m = mount(f"url=file://{place}/link", f"url=file://{place}/way/m0", f"url={server.url}", "wait=30")
-    assert read(m.artifact(program.id)) == program.read()
+    (workdir / "link").symlink_to(workdir / "m0")
+    (workdir / "way").symlink_to(workdir)
+    mnt = mount(f"url=file://{workdir}/link", f"url=file://{workdir}/way/m0", f"url={server.url}", "wait=30")
+    assert read(mnt.artifact(program.id)) == program.read()
     # all three servers confirm the absence, which is cached
-    assert read(m.artifact("ab" * 20)) == errno.ENOENT
+    assert read(mnt.artifact("ab" * 20)) == errno.ENOENT
     # the first file may also have negative entries, unless the server was faster
-    assert 3 <= m.counter("remembered_absent") <= 2 + 3, m.status()
-    assert all(1 <= source["requests"] <= 2 for source in m.status()["sources"][:2]), m.status()
+    assert 3 <= mnt.counter("remembered_absent") <= 2 + 3, mnt.status()
+    assert all(1 <= source["requests"] <= 2 for source in mnt.status()["sources"][:2]), mnt.status()
 
 
 @pytest.mark.parametrize("readers", [1, 2])
-def test_two_mounts_naming_each_other_do_not_deadlock(mount, place, readers):
+def test_two_mounts_naming_each_other_do_not_deadlock(mount, workdir, readers):
     """Each mount waits for the other until one detects the loop; the kernel sends no request for a second reader of a name."""
-    program, absent = programs.small(place / "app"), [f"{number:02x}" * 20 for number in range(16, 18)]
-    (place / "second").mkdir()
-    programs.into_store(place / "second", program.id, "/usr/bin/app", program.path)
-    first = mount(f"url=file://{place}/m1", "wait=600")
-    second = mount(f"url=file://{first}", "wait=600", on=place / "second")
-    assert second.path == place / "m1"
-    assert read_all([m.artifact(ident) for m in (first, second)[:readers] for ident in absent]) == [errno.ENOENT] * 2 * readers
-    for m in (first, second):
-        m.permit(f"file://{place}/m")
+    program, absent = programs.small(workdir / "app"), [f"{number:02x}" * 20 for number in range(16, 18)]
+    (workdir / "second").mkdir()
+    programs.into_store(workdir / "second", program.id, "/usr/bin/app", program.path)
+    first = mount(f"url=file://{workdir}/m1", "wait=600")
+    second = mount(f"url=file://{first}", "wait=600", on=workdir / "second")
+    assert second.path == workdir / "m1"
+    assert read_all([mnt.artifact(ident) for mnt in (first, second)[:readers] for ident in absent]) == [errno.ENOENT] * 2 * readers
+    for mnt in (first, second):
+        mnt.permit(f"file://{workdir}/m")
     assert "requests the same from this mount" in first.log() + second.log()
     # the loop does not hide the files of the other mount
     assert read(first.artifact(program.id)) == program.read()
 
 
 @pytest.mark.parametrize("readers", [1, 2])
-def test_mount_and_debuginfod_naming_each_other_do_not_deadlock(mount, place, env, readers):
-    program, absent = programs.small(place / "scanned" / "app"), "ab" * 20
+def test_mount_and_debuginfod_naming_each_other_do_not_deadlock(mount, workdir, env, readers):
+    program, absent = programs.small(workdir / "scanned" / "app"), "ab" * 20
     with servers.stopping() as keep:
-        server = keep(servers.Debuginfod([place / "scanned"], place, {**env, "DEBUGINFOD_URLS": f"file://{place}/m0",
+        server = keep(servers.Debuginfod([workdir / "scanned"], workdir, {**env, "DEBUGINFOD_URLS": f"file://{workdir}/m0",
                                                                       "DEBUGINFOD_TIMEOUT": "600"}))
         server.await_scan()
-        m = mount(f"url={server.url}", "wait=600")
-        assert read_all([m.artifact(absent), m.artifact(absent, "executable")][:readers]) == [errno.ENOENT] * readers
-        m.expect("requests the same from this mount")
-        assert read(m.artifact(program.id)) == program.read()
+        mnt = mount(f"url={server.url}", "wait=600")
+        assert read_all([mnt.artifact(absent), mnt.artifact(absent, "executable")][:readers]) == [errno.ENOENT] * readers
+        mnt.expect("requests the same from this mount")
+        assert read(mnt.artifact(program.id)) == program.read()
 
 
-def test_source_threads_block_signals(mount, faults, place):
+def test_source_threads_block_signals(mount, faults, workdir):
     """Only the thread that ends the mount takes signals."""
-    (place / "tree").mkdir()
-    m = mount(f"url={faults().url}", f"url=file://{place}/tree", "cache_size=1G")
+    (workdir / "tree").mkdir()
+    mnt = mount(f"url={faults().url}", f"url=file://{workdir}/tree", "cache_size=1G")
     blocked = {}
-    for task in pathlib.Path(f"/proc/{m.pid}/task").iterdir():
+    for task in pathlib.Path(f"/proc/{mnt.pid}/task").iterdir():
         status = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines())
         if status["Name"].startswith("bid-"):
             blocked[status["Name"]] = int(status["SigBlk"], 16)

@@ -16,23 +16,23 @@ ANSWERS = "user.bidfs.responses"
 
 
 @pytest.fixture
-def program(place):
-    return programs.small(place / "app")
+def program(workdir):
+    return programs.small(workdir / "app")
 
 
-def answers(m, ident):
-    return json.loads(os.getxattr(m / "buildid" / ident, ANSWERS))
+def answers(mnt, ident):
+    return json.loads(os.getxattr(mnt / "buildid" / ident, ANSWERS))
 
 
 def test_verbose_get_names_the_source_of_an_absence(mount, mode, faults, program, env, store):
     """Report the server, its status and the time of the next request, also of a negative entry from before the daemon's start."""
     server = faults()
-    m = mount(f"url={server.url}", at=store)
-    directory = m / "buildid" / program.id
+    mnt = mount(f"url={server.url}", at=store)
+    directory = mnt / "buildid" / program.id
     assert tools.errno_of(os.getxattr, directory, ANSWERS) == errno.ENODATA and os.listxattr(directory) == []
-    assert read(m.artifact(program.id)) == errno.ENOENT
+    assert read(mnt.artifact(program.id)) == errno.ENOENT
     assert os.listxattr(directory) == [ANSWERS]
-    (answer,) = answers(m, program.id)
+    (answer,) = answers(mnt, program.id)
     assert (answer["source"], answer["kind"], answer["outcome"], answer["text"]) == (server.url, "elf", "absent", "HTTP 404")
     assert 80 <= answer["retry_s"] <= 90 and answer["url"] == f"{server.url}/buildid/{program.id}/executable", answer
     report = get(env, store, "-v", program.id, "elf", status=1).stderr
@@ -42,17 +42,17 @@ def test_verbose_get_names_the_source_of_an_absence(mount, mode, faults, program
     (shown,) = tools.rows(get(env, store, "--json", program.id, "elf", status=1))[0]["servers"]
     assert shown["reason"] == "HTTP 404" and 0 < shown["retry_s"] <= 90, shown
     # the response is for one kind and one id
-    assert "debuginfo" not in {answer["kind"] for answer in answers(m, program.id)}
-    assert tools.errno_of(os.getxattr, m / "buildid" / ("ab" * 20), ANSWERS) == errno.ENODATA
-    m.unmount()
-    m = mount(f"url={server.url}", at=store)
+    assert "debuginfo" not in {answer["kind"] for answer in answers(mnt, program.id)}
+    assert tools.errno_of(os.getxattr, mnt / "buildid" / ("ab" * 20), ANSWERS) == errno.ENODATA
+    mnt.unmount()
+    mnt = mount(f"url={server.url}", at=store)
     report = get(env, store, "-v", program.id, "elf", status=1).stderr
     assert "absent: same response earlier\n" in report and re.search(r" asked again in \d\d s", report), report
     assert server.count(program.id) == 1
     # the kernel caches the absent name for a second
-    os.setxattr(m / ".bidfs", "user.bidfs.refresh", program.id.encode())
-    tools.wait_until(lambda: read(m.artifact(program.id)) == errno.ENOENT and server.count(program.id) > 1, "another request")
-    (answer,) = answers(m, program.id)
+    os.setxattr(mnt / ".bidfs", "user.bidfs.refresh", program.id.encode())
+    tools.wait_until(lambda: read(mnt.artifact(program.id)) == errno.ENOENT and server.count(program.id) > 1, "another request")
+    (answer,) = answers(mnt, program.id)
     assert answer["text"] == "HTTP 404" and answer["time"] > 0
 
 
@@ -66,16 +66,16 @@ def test_verbose_get_shows_retries(mount, mode, faults, program, env, store):
     assert re.search(attempts, report), report
 
 
-def test_verbose_get_shows_errors_and_sources(mount, faults, place, program, env, store):
+def test_verbose_get_shows_errors_and_sources(mount, faults, workdir, program, env, store):
     """Report the last error of each server, and a source file by its name."""
-    servers = [faults(root=place / "a"), faults("error:503", root=place / "b")]
-    m = mount(*(f"url={server.url}" for server in servers), at=store)
-    m.expect("HTTP 503")
+    servers = [faults(root=workdir / "a"), faults("error:503", root=workdir / "b")]
+    mnt = mount(*(f"url={server.url}" for server in servers), at=store)
+    mnt.expect("HTTP 503")
     report = get(env, store, "-v", program.id, "elf", status=3).stderr
     assert "HTTP 404" in report and re.search(r"unreachable after \d+ ms( in \d attempts)?: HTTP 503", report), report
     servers[1].behave()
-    assert read(m / "buildid" / program.id / "source/usr/src/a.c") == errno.ENOENT
-    shown = [(answer["kind"], answer.get("name"), answer["text"]) for answer in answers(m, program.id)]
+    assert read(mnt / "buildid" / program.id / "source/usr/src/a.c") == errno.ENOENT
+    shown = [(answer["kind"], answer.get("name"), answer["text"]) for answer in answers(mnt, program.id)]
     assert shown[:2] == 2 * [("source", "/usr/src/a.c", "HTTP 404")] and len(shown) == 4, shown
     report = get(env, store, "-v", program.id, "source", "/usr/src/a.c", status=1).stderr
     assert report.count("HTTP 404") == 2 and "HTTP 503" not in report, report
@@ -85,24 +85,24 @@ def test_get_uses_the_servers_of_a_mount_of_the_same_store(mount, mode, faults, 
     """Only the options of the mount name the server; a get in another store does not use it."""
     server = faults()
     server.serve(program)
-    m = mount(f"url={server.url}")
+    mnt = mount(f"url={server.url}")
     (other := store.parent / "other").mkdir()
     assert "no server is configured" in get(env, other, program.id, "elf", status=1).stderr
-    path = get(env, m.store, program.id, "elf").stdout.rstrip("\n")
-    assert path.startswith(f"{m.store}/") and open(path, "rb").read() == program.read()
-    assert read(m.artifact(program.id)) == program.read() and server.count(program.id) == 1
+    path = get(env, mnt.store, program.id, "elf").stdout.rstrip("\n")
+    assert path.startswith(f"{mnt.store}/") and open(path, "rb").read() == program.read()
+    assert read(mnt.artifact(program.id)) == program.read() and server.count(program.id) == 1
 
 
-def test_get_does_not_use_the_servers_of_a_mount_by_another_user(needs_root, store, place, faults, program, env):
+def test_get_does_not_use_the_servers_of_a_mount_by_another_user(needs_root, store, workdir, faults, program, env):
     """With user_allow_other in fuse.conf any user can mount any store, with any servers."""
     server = faults()
     server.serve(program)
-    point = place / "mnt"
-    mine, user = mount_program_of_nobody(place, point), as_user(NOBODY)
+    point = workdir / "mnt"
+    mine, user = mount_program_of_nobody(workdir, point), as_user(NOBODY)
     done = isolated(f"""
-        {fuse_device(place)}
-        echo user_allow_other >{place}/home/fuse.conf
-        mount --bind {place}/home/fuse.conf /etc/fuse.conf
+        {fuse_device(workdir)}
+        echo user_allow_other >{workdir}/home/fuse.conf
+        mount --bind {workdir}/home/fuse.conf /etc/fuse.conf
         {user} {mine} {store} {point} -o ro,allow_other,url={server.url} >&2
         grep -q {server.url} {point}/.bidfs/status
         {tools.BIDCTL} --store {store} get {program.id} elf""", env, status=1)

@@ -15,9 +15,9 @@ from test_xattr import attributes
 
 
 @pytest.fixture
-def served(place, faults):
+def served(workdir, faults):
     """Return a program and a server that has it."""
-    program = programs.small(place / "built/app")
+    program = programs.small(workdir / "built/app")
     server = faults()
     server.serve(program)
     return program, server
@@ -42,12 +42,12 @@ def secret(path, text):
     return str(path)
 
 
-def test_request_has_only_its_headers(served, get, place):
+def test_request_has_only_its_headers(served, get, workdir):
     """User agent, host, accepted types and authorization, nothing else."""
     program, server = served
     done = get(DEBUGINFOD_URLS=f"  ima:ignore {server.url}/ {server.url} ima:ignore",
-               DEBUGINFOD_HEADERS_FILE=secret(place / "headers", "X-Key: open sesame\n"),
-               NETRC=secret(place / "netrc", "machine 127.0.0.1 login user password word\n"), DEBUGINFOD_MAXSIZE="99999999")
+               DEBUGINFOD_HEADERS_FILE=secret(workdir / "headers", "X-Key: open sesame\n"),
+               NETRC=secret(workdir / "netrc", "machine 127.0.0.1 login user password word\n"), DEBUGINFOD_MAXSIZE="99999999")
     assert done.stderr == "" and server.count() == 1, "the same server twice"
     sent = header(server, program)
     assert re.fullmatch(r"bidfs/[\d.]+ \(debuginfod client\)", sent.pop("User-Agent"))
@@ -55,11 +55,11 @@ def test_request_has_only_its_headers(served, get, place):
     assert sent == {"Host": f"127.0.0.1:{server.port}", "Accept": "*/*", "X-DEBUGINFOD-MAXSIZE": "99999999", "X-Key": "open sesame"}
 
 
-def test_unnamed_netrc_and_headers_are_not_sent(served, get, place):
+def test_unnamed_netrc_and_headers_are_not_sent(served, get, workdir):
     """A netrc file that no variable names, and a headers file that everybody can write."""
     program, server = served
-    secret(place / "home/.netrc", "machine 127.0.0.1 login user password word\n")
-    headers = pathlib.Path(secret(place / "headers", "X-Key: open sesame\n"))
+    secret(workdir / "home/.netrc", "machine 127.0.0.1 login user password word\n")
+    headers = pathlib.Path(secret(workdir / "headers", "X-Key: open sesame\n"))
     headers.chmod(0o666)
     done = get(DEBUGINFOD_URLS=server.url, DEBUGINFOD_HEADERS_FILE=str(headers))
     assert "headers for servers ignored" in done.stderr
@@ -96,18 +96,18 @@ def test_proxy_resolves_the_server_name(served, get):
     assert server.count() == 1
 
 
-def test_server_files_count_without_environment(served, store, place, env, needs_root):
+def test_server_files_count_without_environment(served, store, workdir, env, needs_root):
     """The files of /etc/debuginfod, which login shells read, count only if the environment names no server."""
     program, server = served
     if not pathlib.Path("/etc/debuginfod").is_dir():
         pytest.skip("there is no /etc/debuginfod to put files into")
-    (place / "etc").mkdir()
-    (place / "etc/site.urls").write_text(f"ima:ignore {server.url}\n")
+    (workdir / "etc").mkdir()
+    (workdir / "etc/site.urls").write_text(f"ima:ignore {server.url}\n")
     bidctl = f"'{tools.BIDCTL}' --store '{store}'"
     env = {name: value for name, value in env.items() if name != "DEBUGINFOD_URLS"}
-    namespace.isolated(f"mount --bind '{place}/etc' /etc/debuginfod; ! DEBUGINFOD_URLS= {bidctl} get {program.id} elf", env)
+    namespace.isolated(f"mount --bind '{workdir}/etc' /etc/debuginfod; ! DEBUGINFOD_URLS= {bidctl} get {program.id} elf", env)
     assert server.count() == 0
-    namespace.isolated(f"mount --bind '{place}/etc' /etc/debuginfod; {bidctl} get {program.id} elf", env)
+    namespace.isolated(f"mount --bind '{workdir}/etc' /etc/debuginfod; {bidctl} get {program.id} elf", env)
     assert server.count() == 1
 
 
@@ -115,8 +115,8 @@ def test_ima_signature_is_an_attribute(mount, served):
     """Without ima:enforcing nothing verifies the signature; the attribute lets a reader verify it."""
     program, server = served
     server.behave("ima:030204d7E2ab")
-    m = mount(f"url={server.url}")
-    assert m.artifact(program.id).read_bytes() == program.read()
-    info = json.loads(m.artifact(program.id, "info").read_text())
-    assert info["artifacts"]["elf"]["ima_signature"] == "030204d7e2ab" == attributes(m.artifact(program.id))["ima_signature"]
+    mnt = mount(f"url={server.url}")
+    assert mnt.artifact(program.id).read_bytes() == program.read()
+    info = json.loads(mnt.artifact(program.id, "info").read_text())
+    assert info["artifacts"]["elf"]["ima_signature"] == "030204d7e2ab" == attributes(mnt.artifact(program.id))["ima_signature"]
     assert "signer" not in info["artifacts"]["elf"]

@@ -11,9 +11,9 @@ import tools
 
 
 @pytest.fixture
-def client_cache(place, env, faults):
+def client_cache(workdir, env, faults):
     """Return a cached program, a program with a negative entry in the client's cache, their server, and the cache."""
-    here, absent = (programs.small(place / f"built/{seed}", seed) for seed in (1, 2))
+    here, absent = (programs.small(workdir / f"built/{seed}", seed) for seed in (1, 2))
     server = faults()
     server.serve(here)
 
@@ -33,16 +33,16 @@ def client_cache(place, env, faults):
 
 def test_libdebuginfod_cache_saves_a_download(mount, mode, client_cache, store):
     here, absent, server, cache = client_cache
-    m = mount(f"url={server.url}", "wait=30")
-    assert os.listdir(m / "buildid") == [here.id]
-    assert m.artifact(here.id).read_bytes() == here.read()
+    mnt = mount(f"url={server.url}", "wait=30")
+    assert os.listdir(mnt / "buildid") == [here.id]
+    assert mnt.artifact(here.id).read_bytes() == here.read()
     assert server.count(here.id) == 1, "the client's request is the only one"
-    assert m.artifact(absent.id).read_bytes() == absent.read(), "an empty file is no answer"
+    assert mnt.artifact(absent.id).read_bytes() == absent.read(), "an empty file is no answer"
     assert not list(store.rglob(here.id))
     # newer clients cache response headers, too
     names = sorted(path.name for path in cache.glob("*/*") if not path.name.startswith("hdr-"))
     assert names == ["executable", "executable"]
-    m.unmount()
+    mnt.unmount()
     # found without any server
     assert mount("offline").artifact(here.id).read_bytes() == here.read()
 
@@ -52,9 +52,9 @@ def test_wrong_file_in_libdebuginfod_cache_is_refused(mount, client_cache):
     here, absent, server, cache = client_cache
     os.chmod(cache / here.id / "executable", 0o600)
     shutil.copy(absent.path, cache / here.id / "executable")
-    m = mount(f"url={server.url}", "wait=30")
-    m.expect(f"wrong content: '{cache}/{here.id}/executable'")
-    assert m.artifact(here.id).read_bytes() == here.read() and server.count(here.id) == 2
+    mnt = mount(f"url={server.url}", "wait=30")
+    mnt.expect(f"wrong content: '{cache}/{here.id}/executable'")
+    assert mnt.artifact(here.id).read_bytes() == here.read() and server.count(here.id) == 2
 
 
 def test_no_lower_option_disables_libdebuginfod_cache(mount, client_cache):

@@ -19,14 +19,14 @@ def ids_in(store):
     return {fanout.name + link.name for fanout in (store / ".build-id").iterdir() for link in fanout.iterdir()}
 
 
-def requests_of(m):
+def requests_of(mnt):
     """Return the requests that a daemon without busy polling has read."""
-    lines = pathlib.Path(f"/proc/{m.pid}/io").read_text().splitlines()
+    lines = pathlib.Path(f"/proc/{mnt.pid}/io").read_text().splitlines()
     return int(dict(line.split(": ") for line in lines)["syscr"])
 
 
-def memory_of(m):
-    lines = pathlib.Path(f"/proc/{m.pid}/status").read_text().splitlines()
+def memory_of(mnt):
+    lines = pathlib.Path(f"/proc/{mnt.pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 
 
@@ -36,22 +36,22 @@ def store(memory):
     return memory / "store"
 
 
-def test_listing_of_many_ids_is_cached_until_changed(mount, mode, store, place):
+def test_listing_of_many_ids_is_cached_until_changed(mount, mode, store, workdir):
     """The kernel caches the listing until the ids of the store change."""
-    m = mount("busy_poll=0")
-    listed = m / "buildid"
-    before = memory_of(m)
-    counts = [requests_of(m)]
+    mnt = mount("busy_poll=0")
+    listed = mnt / "buildid"
+    before = memory_of(mnt)
+    counts = [requests_of(mnt)]
     for _ in range(6):
         assert set(os.listdir(listed)) == ids_in(store)
-        counts.append(requests_of(m))
+        counts.append(requests_of(mnt))
     # the daemon sends the first listing; later ones cost a revalidation, unless memory pressure drops the cache
     first, *again = (after - before for before, after in itertools.pairwise(counts))
     assert min(again) < first / 2, counts
     # with a kept name and number for each id this would be a megabyte; AddressSanitizer keeps as much freed memory
-    assert tools.is_sanitized() or memory_of(m) - before < 512
+    assert tools.is_sanitized() or memory_of(mnt) - before < 512
 
-    program = programs.small(place / "app", 1)
+    program = programs.small(workdir / "app", 1)
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
     time.sleep(TICK)
     assert set(os.listdir(listed)) == ids_in(store)

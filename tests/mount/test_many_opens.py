@@ -42,19 +42,19 @@ def ids(store):
     return [fanout.name + link.name for fanout in (store / ".build-id").iterdir() for link in fanout.iterdir()]
 
 
-def descriptors_of(m):
-    return len(os.listdir(f"/proc/{m.pid}/fd"))
+def descriptors_of(mnt):
+    return len(os.listdir(f"/proc/{mnt.pid}/fd"))
 
 
-def ran(m):
+def ran(mnt):
     """Return nanoseconds of processor time."""
-    return sum(int(path.read_text().split()[0]) for path in pathlib.Path(f"/proc/{m.pid}/task").glob("*/schedstat"))
+    return sum(int(path.read_text().split()[0]) for path in pathlib.Path(f"/proc/{mnt.pid}/task").glob("*/schedstat"))
 
 
-def is_idle(m):
-    before = ran(m)
+def is_idle(mnt):
+    before = ran(mnt)
     time.sleep(0.3)
-    return ran(m) - before < 1_000_000
+    return ran(mnt) - before < 1_000_000
 
 
 def test_ten_thousand_open_files_work(mount, mode, with_descriptors, ids):
@@ -66,28 +66,28 @@ def test_ten_thousand_open_files_work(mount, mode, with_descriptors, ids):
     if held < 4 * IDS:
         pytest.skip(f"a process may have {hard} files open")
     resource.setrlimit(resource.RLIMIT_NOFILE, (held + 200, hard))
-    m = mount(program=with_descriptors(MAY_HAVE[mode]))
+    mnt = mount(program=with_descriptors(MAY_HAVE[mode]))
     files = []
     try:
         for ident in itertools.islice(itertools.cycle(ids), held):
-            files.append(os.open(m.artifact(ident), os.O_RDONLY))
+            files.append(os.open(mnt.artifact(ident), os.O_RDONLY))
         for number, fd in enumerate(files):
             assert bytes.fromhex(ids[number % IDS]) in os.pread(fd, 4096, 0)
-        assert descriptors_of(m) <= IDS + OURS + (held if mode == "server" else 0)
+        assert descriptors_of(mnt) <= IDS + OURS + (held if mode == "server" else 0)
     finally:
         for fd in files:
             os.close(fd)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    tools.wait_until(lambda: descriptors_of(m) <= KEPT[mode] + OURS, "files are let go")
+    tools.wait_until(lambda: descriptors_of(mnt) <= KEPT[mode] + OURS, "files are let go")
     # the kernel reports closed files with a delay, and not at all after the unmount
-    tools.wait_until(lambda: is_idle(m), "the kernel has told of all that were closed")
+    tools.wait_until(lambda: is_idle(mnt), "the kernel has told of all that were closed")
 
 
 @pytest.mark.limit(300 if FULL else 90)
 def test_many_processes_read_at_once(mount, mode, with_descriptors, ids):
     """BIDFS_FULL=1 runs the numbers of R19."""
-    m = mount(program=with_descriptors(MAY_HAVE[mode]))
-    paths = "\n".join(str(m.artifact(ident)) for ident in ids)
+    mnt = mount(program=with_descriptors(MAY_HAVE[mode]))
+    paths = "\n".join(str(mnt.artifact(ident)) for ident in ids)
 
     def client(seed):
         argv = ["/usr/bin/python3", "-c", SCRIPT, seed, -(-OPENS // PROCESSES)]
@@ -96,19 +96,19 @@ def test_many_processes_read_at_once(mount, mode, with_descriptors, ids):
     with concurrent.futures.ThreadPoolExecutor(PROCESSES) as pool:
         for done in pool.map(client, range(PROCESSES)):
             assert done.returncode == 0, done.stderr
-    tools.wait_until(lambda: descriptors_of(m) <= KEPT[mode] + OURS, "files are let go")
+    tools.wait_until(lambda: descriptors_of(mnt) <= KEPT[mode] + OURS, "files are let go")
 
 
 def test_exhausted_descriptors_are_emfile_for_one_call(needs_root, mount, mode, ids):
     """EMFILE is an error of one call; later calls succeed."""
-    m = mount()
-    soft, hard = resource.prlimit(m.pid, resource.RLIMIT_NOFILE)
-    assert pathlib.Path(m.artifact(ids[0])).read_bytes()
-    resource.prlimit(m.pid, resource.RLIMIT_NOFILE, (descriptors_of(m), hard))
-    results = [read(m.artifact(ident)) for ident in ids[:50]]
-    resource.prlimit(m.pid, resource.RLIMIT_NOFILE, (soft, hard))
-    m.permit("Too many open files")
+    mnt = mount()
+    soft, hard = resource.prlimit(mnt.pid, resource.RLIMIT_NOFILE)
+    assert pathlib.Path(mnt.artifact(ids[0])).read_bytes()
+    resource.prlimit(mnt.pid, resource.RLIMIT_NOFILE, (descriptors_of(mnt), hard))
+    results = [read(mnt.artifact(ident)) for ident in ids[:50]]
+    resource.prlimit(mnt.pid, resource.RLIMIT_NOFILE, (soft, hard))
+    mnt.permit("Too many open files")
     assert any(isinstance(result, int) for result in results), "nothing ran out"
     for ident, result in zip(ids, results):
         assert isinstance(result, int) or bytes.fromhex(ident) in result
-    tools.wait_until(lambda: all(isinstance(read(m.artifact(ident)), bytes) for ident in ids[:50]), "all is served again")
+    tools.wait_until(lambda: all(isinstance(read(mnt.artifact(ident)), bytes) for ident in ids[:50]), "all is served again")

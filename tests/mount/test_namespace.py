@@ -21,11 +21,11 @@ KERNEL = "4eb1" * 10
 
 
 @pytest.fixture
-def stored(store, place):
+def stored(store, workdir):
     """Fill a store with one artifact of each kind in perf's layout; return them by name."""
-    split = programs.split(programs.burn(place / "app", "split_hot"), place / "app.debug")
-    whole = programs.burn(place / "whole", "whole_hot", 2)
-    vdso = programs.small(place / "vdso.so", 3, "-shared", "-fPIC")
+    split = programs.split(programs.burn(workdir / "app", "split_hot"), workdir / "app.debug")
+    whole = programs.burn(workdir / "whole", "whole_hot", 2)
+    vdso = programs.small(workdir / "vdso.so", 3, "-shared", "-fPIC")
     programs.into_store(store, split.id, "/usr/bin/app", split.path)
     programs.into_store(store, split.id, "/usr/bin/app", split.debug, "debug")
     programs.into_store(store, split.id, "/usr/bin/app", PROBES, "probes")
@@ -104,9 +104,9 @@ def test_every_path_of_the_mount_is_right(mount, mode, stored):
     assert [path for path in expected if seen[path] != expected[path]] == []
 
 
-def test_lower_stores_are_merged(mount, mode, stored, store, place):
+def test_lower_stores_are_merged(mount, mode, stored, store, workdir):
     """The tree is the same wherever its parts are stored; a build in two stores is listed once."""
-    lowers = [place / "first", place / "second"]
+    lowers = [workdir / "first", workdir / "second"]
     for lower in lowers:
         shutil.copytree(store, lower, symlinks=True)
     shutil.rmtree(store / "opt")
@@ -118,10 +118,10 @@ def test_lower_stores_are_merged(mount, mode, stored, store, place):
     assert [path for path in expected if seen[path] != expected[path]] == []
 
 
-def test_foreign_lower_stores_are_served_by_id(mount, stored, place, env):
+def test_foreign_lower_stores_are_served_by_id(mount, stored, workdir, env):
     """A tree of debug files and libdebuginfod's cache have no original paths, but ids."""
     app, whole = stored["split"], stored["whole"]
-    tree, cache = place / "tree", pathlib.Path(env["DEBUGINFOD_CACHE_PATH"])
+    tree, cache = workdir / "tree", pathlib.Path(env["DEBUGINFOD_CACHE_PATH"])
     (tree / ".build-id" / app.id[:2]).mkdir(parents=True)
     shutil.copy(app.debug, tree / ".build-id" / app.id[:2] / f"{app.id[2:]}.debug")
     (tree / "usr/lib").mkdir(parents=True)
@@ -130,15 +130,15 @@ def test_foreign_lower_stores_are_served_by_id(mount, stored, place, env):
         (cache / ident).mkdir(parents=True)
         (cache / ident / name).write_bytes(whole.read() if ident == whole.id else b"")
     (cache / absent / "debuginfo").chmod(0)
-    (place / "empty").mkdir()
-    m = mount(f"lower={tree}", "lower=debuginfod", on=place / "empty")
-    assert sorted(os.listdir(m / "buildid")) == sorted([app.id, whole.id])
-    assert sorted(os.listdir(m / "buildid" / app.id)) == ["debuginfo", "info", "section"]
-    assert (m / "buildid" / app.id / "debuginfo").read_bytes() == app.debug.read_bytes()
-    assert (m.link(whole.id) / "elf").read_bytes() == whole.read()
-    assert sorted(os.listdir(m / ".build-id")) == sorted({app.id[:2], whole.id[:2]})
-    assert "usr" in os.listdir(m.path) and os.listdir(m / "usr") == ["lib"] and os.listdir(m / "usr/lib") == ["debug"]
-    assert os.listdir(place / "empty") == [".bidfs"], "something was written"
+    (workdir / "empty").mkdir()
+    mnt = mount(f"lower={tree}", "lower=debuginfod", on=workdir / "empty")
+    assert sorted(os.listdir(mnt / "buildid")) == sorted([app.id, whole.id])
+    assert sorted(os.listdir(mnt / "buildid" / app.id)) == ["debuginfo", "info", "section"]
+    assert (mnt / "buildid" / app.id / "debuginfo").read_bytes() == app.debug.read_bytes()
+    assert (mnt.link(whole.id) / "elf").read_bytes() == whole.read()
+    assert sorted(os.listdir(mnt / ".build-id")) == sorted({app.id[:2], whole.id[:2]})
+    assert "usr" in os.listdir(mnt.path) and os.listdir(mnt / "usr") == ["lib"] and os.listdir(mnt / "usr/lib") == ["debug"]
+    assert os.listdir(workdir / "empty") == [".bidfs"], "something was written"
 
 
 def test_bidctl_lists_mount_and_store_alike(mount, stored, store):
@@ -153,13 +153,13 @@ def test_bidctl_lists_mount_and_store_alike(mount, stored, store):
 
 def test_unlisted_names_are_found(mount, stored):
     """Names that no listing shows can be opened, and links lead to them."""
-    m = mount()
+    mnt = mount()
     split = stored["split"]
-    assert (m / ".debug" / ".build-id" / split.id[:2] / split.id[2:] / "elf").read_bytes() == split.path.read_bytes()
-    assert (m.link(split.id) / "debug").read_bytes() == split.debug.read_bytes()
-    assert (m / "debug/.build-id" / split.id[:2] / f"{split.id[2:]}.debug").read_bytes() == split.debug.read_bytes()
+    assert (mnt / ".debug" / ".build-id" / split.id[:2] / split.id[2:] / "elf").read_bytes() == split.path.read_bytes()
+    assert (mnt.link(split.id) / "debug").read_bytes() == split.debug.read_bytes()
+    assert (mnt / "debug/.build-id" / split.id[:2] / f"{split.id[2:]}.debug").read_bytes() == split.debug.read_bytes()
     # perf's view lists one name of an unstripped file, and serves the other one, too
-    assert not (m / "opt/whole" / stored["whole"].id / "nothing").exists()
+    assert not (mnt / "opt/whole" / stored["whole"].id / "nothing").exists()
 
 
 # containers, caches and builders have a path component like an id; caches and builders with the name of an artifact below it
@@ -168,53 +168,54 @@ HEX_DIRS = ["/var/lib/overlay2/" + "5e" * 32 + "/diff/usr/bin/app", "/home/u/.ca
 
 
 @pytest.mark.parametrize("original", HEX_DIRS)
-def test_directory_named_like_an_id_stays_a_directory(mount, faults, mode, store, place, original):
+def test_directory_named_like_an_id_stays_a_directory(mount, faults, mode, store, workdir, original):
     """The store has a directory of that name; servers do not change this."""
-    program = programs.small(place / "app", 1)
+    program = programs.small(workdir / "app", 1)
     programs.into_store(store, program.id, original, program.path)
     for options in ((), (f"url={faults().url}",)):
-        m = mount(*options)
+        mnt = mount(*options)
         names = [path for path in pathlib.Path(original[1:]).parents if path.name]
         for path in reversed(names):
-            assert os.listdir(m / path), path
-            assert stat.S_ISDIR(os.stat(m / "by-path" / path).st_mode)
-        for path in (m.link(program.id) / "elf", m / original[1:] / program.id / "elf", m / "by-path" / original[1:] / program.id):
+            assert os.listdir(mnt / path), path
+            assert stat.S_ISDIR(os.stat(mnt / "by-path" / path).st_mode)
+        for path in (mnt.link(program.id) / "elf", mnt / original[1:] / program.id / "elf",
+                     mnt / "by-path" / original[1:] / program.id):
             assert path.read_bytes() == program.read(), path
-        assert os.stat(m / original[1:]).st_ino == os.stat(m.link(program.id) / "..").st_ino
-        m.unmount()
+        assert os.stat(mnt / original[1:]).st_ino == os.stat(mnt.link(program.id) / "..").st_ino
+        mnt.unmount()
 
 
 @pytest.mark.parametrize("server", ["without a server", "with a server"])
-def test_id_aliases_lead_to_one_directory(mount, faults, store, place, server):
-    sample = programs.small(place / "app")
-    ours, other = (programs.forge(sample, "abcdef12" + rest * 16, place / rest) for rest in ("a0", "b0"))
+def test_id_aliases_lead_to_one_directory(mount, faults, store, workdir, server):
+    sample = programs.small(workdir / "app")
+    ours, other = (programs.forge(sample, "abcdef12" + rest * 16, workdir / rest) for rest in ("a0", "b0"))
     programs.into_store(store, ours.id, "/usr/bin/app", ours.path)
-    m = mount(*[f"url={faults().url}"] if server == "with a server" else [])
+    mnt = mount(*[f"url={faults().url}"] if server == "with a server" else [])
     for spelling in (ours.id.upper(), ours.id[:7], ours.id[:8], ours.id[:9].upper()):
-        assert os.readlink(m / "buildid" / spelling) == ours.id
-        assert (m / "buildid" / spelling / "elf").read_bytes() == ours.read()
-    assert tools.errno_of(os.stat, m / "buildid" / ours.id[:7].replace("f", "0")) == errno.ENOENT
-    assert sorted(os.listdir(m / "buildid")) == [ours.id]
+        assert os.readlink(mnt / "buildid" / spelling) == ours.id
+        assert (mnt / "buildid" / spelling / "elf").read_bytes() == ours.read()
+    assert tools.errno_of(os.stat, mnt / "buildid" / ours.id[:7].replace("f", "0")) == errno.ENOENT
+    assert sorted(os.listdir(mnt / "buildid")) == [ours.id]
     programs.into_store(store, other.id, "/usr/bin/app", other.path)
-    tools.wait_until(lambda: tools.errno_of(os.stat, m / "buildid" / ours.id[:8]) == errno.ENOENT, "two that begin so")
-    assert os.readlink(m / "buildid" / ours.id[:9]) == ours.id
+    tools.wait_until(lambda: tools.errno_of(os.stat, mnt / "buildid" / ours.id[:8]) == errno.ENOENT, "two that begin so")
+    assert os.readlink(mnt / "buildid" / ours.id[:9]) == ours.id
 
 
-def test_directory_without_a_build_is_not_in_by_path(mount, faults, mode, store, place):
+def test_directory_without_a_build_is_not_in_by_path(mount, faults, mode, store, workdir):
     """The directory is not listed, and a lookup in it starts no download."""
-    program = programs.small(place / "app", 1)
+    program = programs.small(workdir / "app", 1)
     server = faults()
     server.serve(program)
     (store / "opt/app" / program.id).mkdir(parents=True)
-    m = mount(f"url={server.url}")
-    assert os.listdir(m / "by-path/opt/app") == [] and not (m / "by-path/opt/app" / program.id).exists()
+    mnt = mount(f"url={server.url}")
+    assert os.listdir(mnt / "by-path/opt/app") == [] and not (mnt / "by-path/opt/app" / program.id).exists()
     assert server.count() == 0
 
 
 def test_errors_match_other_file_systems(mount, mode, store):
     (store / "opt/app").mkdir(parents=True)
-    m = mount()
-    for directory in (m.path, m / "buildid", m / "opt/app"):
+    mnt = mount()
+    for directory in (mnt.path, mnt / "buildid", mnt / "opt/app"):
         for call in (os.stat, os.mkdir):
             assert tools.errno_of(call, directory / ("a" * 256)) == errno.ENAMETOOLONG, directory
         assert tools.errno_of(os.stat, directory / ("a" * 255)) == errno.ENOENT
@@ -227,10 +228,10 @@ def test_errors_match_other_file_systems(mount, mode, store):
         assert stat.S_IMODE(directory.stat().st_mode) == mode_before
 
 
-def test_info_has_the_time_of_its_last_change(mount, mode, stored, store, env, place):
-    m = mount()
+def test_info_has_the_time_of_its_last_change(mount, mode, stored, store, env, workdir):
+    mnt = mount()
     split = stored["split"]
-    path = m / "buildid" / split.id / "info"
+    path = mnt / "buildid" / split.id / "info"
 
     def content_and_times():
         return path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ctime_ns
@@ -240,28 +241,28 @@ def test_info_has_the_time_of_its_last_change(mount, mode, stored, store, env, p
     # longer than the kernel caches names
     time.sleep(1.1)
     assert content_and_times() == before
-    copy = place / "copy"
+    copy = workdir / "copy"
     shutil.copy(split.path, copy)
     tools.run(tools.BIDCTL, "--store", store, "add", copy, env=env)
     tools.wait_until(lambda: content_and_times()[0] != before[0], "the other path")
     assert content_and_times()[1] > before[1]
 
 
-def test_listing_has_stored_derived_files(mount, mode, store, place, env):
-    kernel = programs.kernel(place / "vmlinux", "part", 0xffffffff81000000, 1 << 20)
+def test_listing_has_stored_derived_files(mount, mode, store, workdir, env):
+    kernel = programs.kernel(workdir / "vmlinux", "part", 0xffffffff81000000, 1 << 20)
     tools.run(tools.BIDCTL, "--store", store, "add", kernel.path, env=env)
-    m = mount()
-    directory = m / "buildid" / kernel.id
+    mnt = mount()
+    directory = mnt / "buildid" / kernel.id
     assert "kallsyms" not in os.listdir(directory)
-    table = m.artifact(kernel.id, "kallsyms").read_bytes()
+    table = mnt.artifact(kernel.id, "kallsyms").read_bytes()
     tools.wait_until(lambda: "kallsyms" in os.listdir(directory), "the table")
     listed = tools.run(tools.BIDCTL, "--store", store, "list", env=env).stdout
     assert listed == f"{kernel.id}\telf,kallsyms\t{len(kernel.read()) + len(table)}\t{kernel.path}\n"
 
 
 def test_sizes_times_and_modes_match_the_store(mount, mode, stored, store):
-    m = mount("ro")
-    for entry in walk(m.path):
+    mnt = mount("ro")
+    for entry in walk(mnt.path):
         info = os.lstat(entry.path)
         if stat.S_ISREG(info.st_mode):
             assert info.st_size == len(pathlib.Path(entry.path).read_bytes()), entry.path
@@ -270,7 +271,7 @@ def test_sizes_times_and_modes_match_the_store(mount, mode, stored, store):
             assert info.st_size == len(os.readlink(entry.path)), entry.path
     split = stored["split"]
     below = os.stat(store / "usr/bin/app" / split.id / "elf")
-    info = os.stat(m.artifact(split.id))
+    info = os.stat(mnt.artifact(split.id))
     assert (info.st_size, info.st_mtime_ns, info.st_uid, info.st_gid) == \
         (below.st_size, below.st_mtime_ns, below.st_uid, below.st_gid)
 
@@ -297,8 +298,8 @@ def raw_types(path):
 
 def test_listing_has_entry_types(mount, stored):
     """perf uses d_type in [kernel.kcore] and skips DT_UNKNOWN."""
-    m = mount()
-    directories = [m.path] + [pathlib.Path(entry.path) for entry in walk(m.path) if entry.is_dir(follow_symlinks=False)]
+    mnt = mount()
+    directories = [mnt.path] + [pathlib.Path(entry.path) for entry in walk(mnt.path) if entry.is_dir(follow_symlinks=False)]
     assert len(directories) > 20
     for directory in directories:
         types = raw_types(directory)
@@ -308,25 +309,25 @@ def test_listing_has_entry_types(mount, stored):
             assert kind << 12 == stat.S_IFMT(os.lstat(directory / name).st_mode), f"{directory}/{name}"
 
 
-def inodes(m):
-    return {os.path.relpath(entry.path, m.path): os.lstat(entry.path).st_ino for entry in walk(m.path)}
+def inodes(mnt):
+    return {os.path.relpath(entry.path, mnt.path): os.lstat(entry.path).st_ino for entry in walk(mnt.path)}
 
 
-def test_rewinddir_shows_new_entries(mount, mode, stored, store, place):
+def test_rewinddir_shows_new_entries(mount, mode, stored, store, workdir):
     """POSIX: rewinddir(3) shows the current entries, not those at the time of opendir(3)."""
-    m = mount("offline")
-    other = programs.forge(stored["whole"], stored["whole"].id[:-2] + "00", place / "other")
+    mnt = mount("offline")
+    other = programs.forge(stored["whole"], stored["whole"].id[:-2] + "00", workdir / "other")
     first = other.id[:2]
     directories = ["", "buildid", "by-path", "by-path/opt/whole", "opt/whole", f".build-id/{first}",
                    f"usr/lib/debug/.build-id/{first}"]
-    opened = {name: os.open(m / name, os.O_RDONLY | os.O_DIRECTORY) for name in directories}
+    opened = {name: os.open(mnt / name, os.O_RDONLY | os.O_DIRECTORY) for name in directories}
     try:
         before = {name: set(os.listdir(fd)) for name, fd in opened.items()}
         programs.into_store(store, other.id, "/opt/whole", other.path)
         programs.into_store(store, other.id, "/srv/whole", other.path)
         for name, fd in opened.items():
             # listdir() of a descriptor rewinds it
-            tools.wait_until(lambda name=name, fd=fd: set(os.listdir(fd)) == set(os.listdir(m / name)) > before[name],
+            tools.wait_until(lambda name=name, fd=fd: set(os.listdir(fd)) == set(os.listdir(mnt / name)) > before[name],
                              f"new entries of '{name}'")
     finally:
         for fd in opened.values():
@@ -334,9 +335,9 @@ def test_rewinddir_shows_new_entries(mount, mode, stored, store, place):
 
 
 def test_inode_numbers_are_stable_and_unique(mount, mode, stored):
-    m = mount()
+    mnt = mount()
     split, whole = stored["split"].id, stored["whole"].id
-    numbers = inodes(m)
+    numbers = inodes(mnt)
     # elfutils skips a debug file that has the inode number of its main file
     assert numbers[f"buildid/{split}/elf"] != numbers[f"buildid/{split}/debuginfo"]
     assert numbers[f"buildid/{whole}/elf"] == numbers[f"buildid/{whole}/debuginfo"]
@@ -350,9 +351,9 @@ def test_inode_numbers_are_stable_and_unique(mount, mode, stored):
     shared = [names for names in contents.values() if len(names) > 1]
     assert shared and all(isinstance(names[0], bytes) and names.count(names[0]) == len(names) for names in shared)
     # readdir(3) and stat(2) agree
-    for entry in walk(m.path):
+    for entry in walk(mnt.path):
         assert entry.inode() == os.lstat(entry.path).st_ino, entry.path
-    m.unmount()
+    mnt.unmount()
     again = mount()
     # in another order than before
     for path in sorted(numbers, reverse=True):
@@ -360,9 +361,9 @@ def test_inode_numbers_are_stable_and_unique(mount, mode, stored):
 
 
 def test_mmap_reads_the_file(mount, mode, stored):
-    m = mount()
+    mnt = mount()
     split = stored["split"]
-    for path, file in ((m.artifact(split.id), split.path), (m.debug_file(split.id), split.debug)):
+    for path, file in ((mnt.artifact(split.id), split.path), (mnt.debug_file(split.id), split.debug)):
         content = file.read_bytes()
         with open(path, "rb") as opened:
             for flags, prot in ((mmap.MAP_PRIVATE, mmap.PROT_READ), (mmap.MAP_SHARED, mmap.PROT_READ),
@@ -371,13 +372,13 @@ def test_mmap_reads_the_file(mount, mode, stored):
                 with mmap.mmap(opened.fileno(), 0, flags, prot) as mapped:
                     assert mapped[:] == content
     # the file can be executed
-    program = m / "by-path/opt/whole" / stored["whole"].id
+    program = mnt / "by-path/opt/whole" / stored["whole"].id
     tools.run(program, "10")
 
 
 def test_statfs_reports_the_store(mount, store, stored):
-    m = mount("ro")
-    above, below = os.statvfs(m.path), os.statvfs(store)
+    mnt = mount("ro")
+    above, below = os.statvfs(mnt.path), os.statvfs(store)
     assert (above.f_frsize, above.f_blocks, above.f_files, above.f_namemax) == \
         (below.f_frsize, below.f_blocks, below.f_files, below.f_namemax)
     assert above.f_flag & os.ST_RDONLY and above.f_flag & os.ST_NOSUID and above.f_flag & os.ST_NODEV
@@ -400,13 +401,13 @@ MALFORMED = [
 def test_malformed_names_reach_no_server(mount, faults, stored):
     """Malformed names are absent at once, though the server does not respond."""
     server = faults("stall-headers")
-    m = mount(f"url={server.url}")
+    mnt = mount(f"url={server.url}")
     for name in MALFORMED:
-        assert tools.errno_of(os.stat, m / name.format(id="ab" * 20)) == errno.ENOENT, name
+        assert tools.errno_of(os.stat, mnt / name.format(id="ab" * 20)) == errno.ENOENT, name
     assert server.count() == 0
     # a well-formed name does reach the server
     server.behave()
-    assert tools.errno_of(os.stat, m.artifact("ab" * 20)) == errno.ENOENT
+    assert tools.errno_of(os.stat, mnt.artifact("ab" * 20)) == errno.ENOENT
     assert server.count() == 1
 
 
@@ -438,18 +439,18 @@ def writes(top, file, directory, link):
     }
 
 
-def test_read_only_mount_refuses_all_writes(mount, mode, stored, place):
-    m = mount("ro")
+def test_read_only_mount_refuses_all_writes(mount, mode, stored, workdir):
+    mnt = mount("ro")
     split = stored["split"].id
-    before = seen_tree(m)
+    before = seen_tree(mnt)
     for file, directory in ((f"buildid/{split}/elf", f"buildid/{split}"), (".bidfs/status", ".bidfs"),
                             (f"usr/bin/app/{split}/probes", "usr/bin"),
                             (f"usr/lib/debug/.build-id/{split[:2]}/{split[2:]}.debug", "usr/lib/debug/.build-id")):
-        for name, call in writes(m.path, file, directory, ".debug").items():
+        for name, call in writes(mnt.path, file, directory, ".debug").items():
             assert tools.errno_of(call) == errno.EROFS, f"{name}: {file}"
-    assert seen_tree(m) == before
+    assert seen_tree(mnt) == before
     # each call succeeds on a writable directory
-    plain = place / "plain"
+    plain = workdir / "plain"
     plain.mkdir()
     (plain / "file").write_text("content")
     (plain / "link").symlink_to("file")

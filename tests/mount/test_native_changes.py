@@ -14,15 +14,15 @@ from fetching import read
 
 
 @pytest.fixture
-def program(place, store):
-    made = programs.small(place / "app", 1, "-g")
+def program(workdir, store):
+    made = programs.small(workdir / "app", 1, "-g")
     programs.into_store(store, made.id, "/usr/bin/app", made.path)
     return made
 
 
-def names_of(m, program):
-    return [m.artifact(program.id), m.artifact(program.id, "debuginfo"), m.link(program.id), m.link(program.id) / "elf",
-            m / "usr/bin/app" / program.id / "elf", m.elf_file(program.id), m.debug_file(program.id)]
+def names_of(mnt, program):
+    return [mnt.artifact(program.id), mnt.artifact(program.id, "debuginfo"), mnt.link(program.id), mnt.link(program.id) / "elf",
+            mnt / "usr/bin/app" / program.id / "elf", mnt.elf_file(program.id), mnt.debug_file(program.id)]
 
 
 def use(paths):
@@ -33,94 +33,97 @@ def use(paths):
 
 
 def test_names_and_attributes_are_cached_for_a_second(mount, mode, program):
-    m = mount("busy_poll=0")
-    paths, times = names_of(m, program), 50
+    mnt = mount("busy_poll=0")
+    paths, times = names_of(mnt, program), 50
     use(paths)
-    before = requests(m)
+    before = requests(mnt)
     for _ in range(times):
         for path in paths:
             os.lstat(path)
     # with passthrough the kernel sends another request for the access time
-    assert requests(m) - before <= 2 * len(paths)
+    assert requests(mnt) - before <= 2 * len(paths)
     time.sleep(CACHED)
-    before = requests(m)
+    before = requests(mnt)
     os.lstat(paths[0])
-    assert requests(m) > before
+    assert requests(mnt) > before
 
 
-def rewrite(place, store, program):
+def rewrite(workdir, store, program):
     """Rewrite the file in place, by another name of it."""
-    with open(place / "another", "ab") as file:
+    with open(workdir / "another", "ab") as file:
         file.write(b"\0" * 16)
 
 
-def replace(place, store, program):
-    (place / "other").write_bytes(program.read() + b"\0" * 16)
-    os.rename(place / "other", store / "usr/bin/app" / program.id / "elf")
+def replace(workdir, store, program):
+    (workdir / "other").write_bytes(program.read() + b"\0" * 16)
+    os.rename(workdir / "other", store / "usr/bin/app" / program.id / "elf")
 
 
-def is_longer(m, program):
-    return all(path.stat().st_size == len(program.read()) + 16 for path in names_of(m, program) if not path.is_symlink())
+def is_longer(mnt, program):
+    return all(path.stat().st_size == len(program.read()) + 16 for path in names_of(mnt, program) if not path.is_symlink())
 
 
-def is_gone(m, program):
-    return not any(os.path.lexists(path) for path in names_of(m, program))
+def is_gone(mnt, program):
+    return not any(os.path.lexists(path) for path in names_of(mnt, program))
 
 
-def is_unnamed(m, program):
+def is_unnamed(mnt, program):
     """Return whether the build has no link and only its original path."""
-    there = m / "usr/bin/app" / program.id / "elf"
-    return there.exists() and not any(os.path.lexists(path) for path in names_of(m, program) if path != there)
+    there = mnt / "usr/bin/app" / program.id / "elf"
+    return there.exists() and not any(os.path.lexists(path) for path in names_of(mnt, program) if path != there)
+
+
+def is_removed(mnt, program):
+    return read(mnt.artifact(program.id)) == read(mnt / "usr/bin/app" / program.id / "elf") == errno.ENOENT
 
 
 CHANGES = {
     "rewrite": (rewrite, is_longer),
     "replace": (replace, is_longer),
-    "unlink": (lambda place, store, program: (store / "usr/bin/app" / program.id / "elf").unlink(),
-               lambda m, program: read(m.artifact(program.id)) == read(m / "usr/bin/app" / program.id / "elf") == errno.ENOENT),
-    "purge": (lambda place, store, program: tools.run("rm", "-r", store / "usr", store / ".build-id"), is_gone),
-    "move": (lambda place, store, program: (store / "usr").rename(place / "usr"),
-             lambda m, program: read(m.artifact(program.id)) == read(m / "usr/bin/app" / program.id / "elf") == errno.ENOENT),
-    "unnamed": (lambda place, store, program: (store / ".build-id" / program.id[:2]).rename(place / "links"), is_unnamed),
-    "debug": (lambda place, store, program: programs.into_store(store, program.id, "/usr/bin/app", place / "app.debug", "debug"),
-              lambda m, program: m.artifact(program.id, "debuginfo").stat().st_ino != m.artifact(program.id).stat().st_ino and
-              read(m.debug_file(program.id)) == read(m.artifact(program.id, "debuginfo"))),
-    "wrong": (lambda place, store, program: (place / "another").write_bytes(b"\x7fELF" + b"\0" * 60),
-              lambda m, program: read(m.artifact(program.id)) == read(m.elf_file(program.id)) == errno.ENOENT),
+    "unlink": (lambda workdir, store, program: (store / "usr/bin/app" / program.id / "elf").unlink(), is_removed),
+    "purge": (lambda workdir, store, program: tools.run("rm", "-r", store / "usr", store / ".build-id"), is_gone),
+    "move": (lambda workdir, store, program: (store / "usr").rename(workdir / "usr"), is_removed),
+    "unnamed": (lambda workdir, store, program: (store / ".build-id" / program.id[:2]).rename(workdir / "links"), is_unnamed),
+    "debug": (lambda workdir, store, program: programs.into_store(store, program.id, "/usr/bin/app", workdir / "app.debug",
+                                                                             "debug"),
+              lambda mnt, program: mnt.artifact(program.id, "debuginfo").stat().st_ino != mnt.artifact(program.id).stat().st_ino and
+              read(mnt.debug_file(program.id)) == read(mnt.artifact(program.id, "debuginfo"))),
+    "wrong": (lambda workdir, store, program: (workdir / "another").write_bytes(b"\x7fELF" + b"\0" * 60),
+              lambda mnt, program: read(mnt.artifact(program.id)) == read(mnt.elf_file(program.id)) == errno.ENOENT),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_native_change_is_seen_after_a_second(mount, mode, place, store, program, change):
-    tools.run("objcopy", "--only-keep-debug", program.path, place / "app.debug")
-    os.link(store / "usr/bin/app" / program.id / "elf", place / "another")
-    m = mount()
-    m.permit("wrong content")
-    use(names_of(m, program))
+def test_native_change_is_seen_after_a_second(mount, mode, workdir, store, program, change):
+    tools.run("objcopy", "--only-keep-debug", program.path, workdir / "app.debug")
+    os.link(store / "usr/bin/app" / program.id / "elf", workdir / "another")
+    mnt = mount()
+    mnt.permit("wrong content")
+    use(names_of(mnt, program))
     act, seen = CHANGES[change]
-    act(place, store, program)
+    act(workdir, store, program)
     time.sleep(CACHED)
-    assert seen(m, program)
+    assert seen(mnt, program)
 
 
 @pytest.mark.parametrize("others", [True, False], ids=["another build", "empty store"])
-def test_new_native_name_is_seen_after_a_second(mount, mode, place, store, others):
-    program, other = programs.small(place / "app", 1, "-g"), programs.small(place / "other", 2)
+def test_new_native_name_is_seen_after_a_second(mount, mode, workdir, store, others):
+    program, other = programs.small(workdir / "app", 1, "-g"), programs.small(workdir / "other", 2)
     if others:
         programs.into_store(store, other.id, "/usr/bin/app", other.path)
-    m = mount()
-    absent = [*names_of(m, program), m / "buildid" / program.id, m / "usr/bin/app" / program.id,
-              m / "by-path/usr/bin/app" / program.id]
+    mnt = mount()
+    absent = [*names_of(mnt, program), mnt / "buildid" / program.id, mnt / "usr/bin/app" / program.id,
+              mnt / "by-path/usr/bin/app" / program.id]
     assert not any(os.path.lexists(path) for path in absent)
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
     time.sleep(CACHED)
     assert all(os.path.lexists(path) for path in absent)
-    assert m.artifact(program.id).read_bytes() == program.read()
+    assert mnt.artifact(program.id).read_bytes() == program.read()
 
 
 def test_changed_link_is_seen_after_a_second(mount, mode, store, program):
-    m = mount()
-    link = m.link(program.id)
+    mnt = mount()
+    link = mnt.link(program.id)
     native = store / ".build-id" / program.id[:2] / program.id[2:]
     for path in ("usr/bin/other", "usr/bin/app"):
         use([link, link / "elf"])
@@ -134,8 +137,8 @@ def test_changed_link_is_seen_after_a_second(mount, mode, store, program):
 @pytest.mark.parametrize("known", [True, False])
 def test_open_link_keeps_its_text(mount, mode, store, program, known):
     """The kernel keeps the text of an open link, unless memory is short."""
-    m = mount()
-    link, native = m.link(program.id), store / ".build-id" / program.id[:2] / program.id[2:]
+    mnt = mount()
+    link, native = mnt.link(program.id), store / ".build-id" / program.id[:2] / program.id[2:]
     held = os.open(link, os.O_PATH | os.O_NOFOLLOW)
     try:
         if known:
@@ -153,23 +156,23 @@ def test_open_link_keeps_its_text(mount, mode, store, program, known):
 
 
 def test_change_by_bidctl_is_seen_after_a_second(mount, mode, store, program):
-    m = mount()
-    use(names_of(m, program))
+    mnt = mount()
+    use(names_of(mnt, program))
     tools.run(tools.BIDCTL, "--store", store, "remove", program.id)
     time.sleep(CACHED)
-    assert is_gone(m, program)
+    assert is_gone(mnt, program)
     tools.run(tools.BIDCTL, "--store", store, "add", program.path)
     time.sleep(CACHED)
-    assert read(m.artifact(program.id)) == program.read()
+    assert read(mnt.artifact(program.id)) == program.read()
 
 
-def test_change_of_a_lower_store_is_seen_after_a_second(mount, mode, place, store):
-    program = programs.small(place / "app", 1)
-    lower = place / "lower"
+def test_change_of_a_lower_store_is_seen_after_a_second(mount, mode, workdir, store):
+    program = programs.small(workdir / "app", 1)
+    lower = workdir / "lower"
     lower.mkdir()
     elf = programs.into_store(lower, program.id, "/usr/bin/app", program.path)
-    m = mount(f"lower={lower}")
-    path = m.artifact(program.id)
+    mnt = mount(f"lower={lower}")
+    path = mnt.artifact(program.id)
     use([path])
     elf.unlink()
     time.sleep(CACHED)
@@ -179,8 +182,8 @@ def test_change_of_a_lower_store_is_seen_after_a_second(mount, mode, place, stor
 @pytest.mark.parametrize("last", ["there", "away"])
 def test_last_of_many_changes_is_seen(mount, mode, store, program, last):
     """Names are created and removed while readers look them up."""
-    m = mount()
-    paths = names_of(m, program)
+    mnt = mount()
+    paths = names_of(mnt, program)
     use(paths)
     elf = store / "usr/bin/app" / program.id / "elf"
     away = elf.with_name("away")
@@ -198,33 +201,33 @@ def test_last_of_many_changes_is_seen(mount, mode, store, program, last):
         for process in asking:
             process.kill()
             process.wait()
-    tools.wait_until(lambda: all(read(path) == expected for path in paths if path != m.link(program.id)), "the last change")
+    tools.wait_until(lambda: all(read(path) == expected for path in paths if path != mnt.link(program.id)), "the last change")
 
 
 def test_build_without_link_is_removed_by_its_names(mount, mode, store, program):
     """As perf does: first the link, then the files of its directory, then the directory, with any delay between the steps."""
-    m = mount()
-    place = m / "usr/bin/app" / program.id
-    use(names_of(m, program))
-    m.link(program.id).unlink()
+    mnt = mount()
+    workdir = mnt / "usr/bin/app" / program.id
+    use(names_of(mnt, program))
+    mnt.link(program.id).unlink()
     for _ in range(2):
         time.sleep(CACHED)
-        assert os.listdir(place) == ["elf"] and (place / "elf").read_bytes() == program.read()
-    (place / "elf").unlink()
+        assert os.listdir(workdir) == ["elf"] and (workdir / "elf").read_bytes() == program.read()
+    (workdir / "elf").unlink()
     time.sleep(CACHED)
-    place.rmdir()
+    workdir.rmdir()
     assert list((store / "usr/bin/app").iterdir()) == []
-    assert tools.errno_of(os.lstat, place) == errno.ENOENT
-    tools.wait_until(lambda: is_gone(m, program), "the end of all names")
+    assert tools.errno_of(os.lstat, workdir) == errno.ENOENT
+    tools.wait_until(lambda: is_gone(mnt, program), "the end of all names")
 
 
-def test_directories_of_one_id_show_their_own_files(mount, mode, place, store, program):
+def test_directories_of_one_id_show_their_own_files(mount, mode, workdir, store, program):
     """perf's link leads to the first directory."""
     other = program.read() + b"\0" * 16
     programs.into_store(store, program.id, "/opt/app", other)
-    m = mount()
+    mnt = mount()
     for _ in range(2):
-        assert (m / "usr/bin/app" / program.id / "elf").read_bytes() == program.read()
-        assert (m / "opt/app" / program.id / "elf").read_bytes() == other
-        assert m.artifact(program.id).read_bytes() == program.read()
+        assert (mnt / "usr/bin/app" / program.id / "elf").read_bytes() == program.read()
+        assert (mnt / "opt/app" / program.id / "elf").read_bytes() == other
+        assert mnt.artifact(program.id).read_bytes() == program.read()
         time.sleep(CACHED)

@@ -14,20 +14,20 @@ PROBES = "%sdt_app:one=one\np:sdt_app/one /usr/bin/app:0x1000\n"
 
 
 @pytest.fixture
-def ids(place, store):
+def ids(workdir, store):
     """Add builds with probe definitions, each at a path of its own."""
-    sample = programs.small(place / "app", 1)
+    sample = programs.small(workdir / "app", 1)
     made = [f"{number:040x}" for number in range(1, 31)]
     for ident in made:
-        programs.into_store(store, ident, f"/usr/bin/app{ident}", programs.forge(sample, ident, place / "forged").path)
+        programs.into_store(store, ident, f"/usr/bin/app{ident}", programs.forge(sample, ident, workdir / "forged").path)
         programs.into_store(store, ident, f"/usr/bin/app{ident}", PROBES.encode(), "probes")
     time.sleep(0.05)  # a later write within the clock tick of a file's time does not change that time
     return made
 
 
-def look(m, ids):
+def look(mnt, ids):
     """Read every link and the definitions behind it, as 'perf list' does."""
-    return [(os.readlink(m.link(ident)), os.stat(m.link(ident) / "probes").st_size) for ident in ids]
+    return [(os.readlink(mnt.link(ident)), os.stat(mnt.link(ident) / "probes").st_size) for ident in ids]
 
 
 def read(path):
@@ -52,12 +52,12 @@ def content(path, flags):
 @pytest.mark.parametrize("change", ["rewrite", "replace"])
 def test_native_probes_are_seen_at_open(mount, mode, store, ids, change, flags):
     """New definitions are visible at once in modes in which each open is a request."""
-    m = mount()
+    mnt = mount()
     for ident in ids:
-        path, place = m / f"usr/bin/app{ident}" / ident / "probes", store / f"usr/bin/app{ident}" / ident
+        path, workdir = mnt / f"usr/bin/app{ident}" / ident / "probes", store / f"usr/bin/app{ident}" / ident
         assert [read(path), content(path, flags)] == [PROBES.encode()] * 2
-        CHANGES[change][0](store, place)
-        wanted = (place / "probes").read_bytes()
+        CHANGES[change][0](store, workdir)
+        wanted = (workdir / "probes").read_bytes()
         if mode != "no_open":
             assert content(path, flags) == wanted
     if mode == "no_open":
@@ -67,19 +67,19 @@ def test_native_probes_are_seen_at_open(mount, mode, store, ids, change, flags):
 
 def beside(store, ident):
     """Return a path for definitions that needs no link."""
-    place = store / "[debuginfod]" / ident
-    place.mkdir(parents=True, exist_ok=True)
-    return place / "probes"
+    workdir = store / "[debuginfod]" / ident
+    workdir.mkdir(parents=True, exist_ok=True)
+    return workdir / "probes"
 
 
 @pytest.mark.parametrize("mode", ["passthrough"], indirect=True)
 def test_native_probes_beside_empty_ones_are_read_for_writing(mount, mode, store, ids):
     """A fresh open reads them at once. An fstat(2) within the same moment could make the kernel drop the pages for a reader."""
-    m = mount()
+    mnt = mount()
     for ident in ids[:10]:
         (store / f"usr/bin/app{ident}" / ident / "probes").write_bytes(b"")
         time.sleep(0.05)
-        path = m.link(ident) / "probes"
+        path = mnt.link(ident) / "probes"
         assert [read(path), read(path)] == [b""] * 2
         beside(store, ident).write_text(PROBES)
         assert read(path) == PROBES.encode()
@@ -87,8 +87,8 @@ def test_native_probes_beside_empty_ones_are_read_for_writing(mount, mode, store
 
 def test_written_empty_probes_are_the_ones_read(mount, mode, store, ids):
     """The write goes to the empty file that the mount did not serve, in a directory that the kernel has cached."""
-    m, ident = mount(), ids[0]
-    own, path = store / f"usr/bin/app{ident}" / ident / "probes", m.link(ident) / "probes"
+    mnt, ident = mount(), ids[0]
+    own, path = store / f"usr/bin/app{ident}" / ident / "probes", mnt.link(ident) / "probes"
     own.write_bytes(b"")
     os.utime(own, (1, 1))
     beside(store, ident).write_bytes(b"")
@@ -102,23 +102,23 @@ def test_written_empty_probes_are_the_ones_read(mount, mode, store, ids):
 
 def test_link_directories_are_cached_until_changed(mount, mode, store, ids):
     """The kernel caches these listings until a link changes, by whatever way."""
-    m = mount("busy_poll=0")
+    mnt = mount("busy_poll=0")
     fanouts = sorted({ident[:2] for ident in ids})
 
     def listed():
-        return {fanout + rest for fanout in fanouts for rest in os.listdir(m / ".build-id" / fanout)}
+        return {fanout + rest for fanout in fanouts for rest in os.listdir(mnt / ".build-id" / fanout)}
 
-    times = [os.stat(m / ".build-id" / fanout).st_mtime_ns for fanout in fanouts]
+    times = [os.stat(mnt / ".build-id" / fanout).st_mtime_ns for fanout in fanouts]
     for _ in range(2):
         assert listed() == set(ids)
     # a listing does not change the times
-    assert [os.stat(m / ".build-id" / fanout).st_mtime_ns for fanout in fanouts] == times
+    assert [os.stat(mnt / ".build-id" / fanout).st_mtime_ns for fanout in fanouts] == times
 
     def is_kept():
-        before = requests(m)
+        before = requests(mnt)
         assert listed() == set(ids)
         # an opendir(3) and a closedir(3) are requests: the kernel may drop its cache
-        return requests(m) - before <= 2 * len(fanouts)
+        return requests(mnt) - before <= 2 * len(fanouts)
 
     tools.wait_until(is_kept, "a listing that asks for no name")
     for _ in range(3):
@@ -126,7 +126,7 @@ def test_link_directories_are_cached_until_changed(mount, mode, store, ids):
         assert listed() == set(ids[1:])
         link(store, ids[0]).symlink_to(f"../../usr/bin/app{ids[0]}/{ids[0]}")
         assert listed() == set(ids)
-    m.link(ids[0]).unlink()
+    mnt.link(ids[0]).unlink()
     assert listed() == set(ids[1:])
 
 
@@ -134,72 +134,73 @@ def link(store, ident):
     return store / ".build-id" / ident[:2] / ident[2:]
 
 
-def rewrite(store, place):
-    with open(place / "probes", "a", encoding="ascii") as file:
+def rewrite(store, workdir):
+    with open(workdir / "probes", "a", encoding="ascii") as file:
         file.write("%sdt_app:two=two\n")
 
 
-def replace(store, place):
-    (place / "new").write_text(PROBES * 2)
-    (place / "new").rename(place / "probes")
+def replace(store, workdir):
+    (workdir / "new").write_text(PROBES * 2)
+    (workdir / "new").rename(workdir / "probes")
 
 
-def size_of(m, ident):
-    return os.stat(m.link(ident) / "probes").st_size
+def size_of(mnt, ident):
+    return os.stat(mnt.link(ident) / "probes").st_size
 
 
 CHANGES = {
-    "rewrite": (rewrite, lambda m, ident: size_of(m, ident) == len(PROBES) + len("%sdt_app:two=two\n")),
-    "replace": (replace, lambda m, ident: size_of(m, ident) == 2 * len(PROBES)),
-    "no probes": (lambda store, place: (place / "probes").unlink(), lambda m, ident: not (m.link(ident) / "probes").exists()),
-    "no link": (lambda store, place: link(store, place.name).unlink(), lambda m, ident: not os.path.lexists(m.link(ident))),
-    "no build": (lambda store, place: (link(store, place.name).unlink(), shutil.rmtree(place.parent)),
-                 lambda m, ident: not os.path.lexists(m.link(ident)) and not (m / f"usr/bin/app{ident}").exists()),
+    "rewrite": (rewrite, lambda mnt, ident: size_of(mnt, ident) == len(PROBES) + len("%sdt_app:two=two\n")),
+    "replace": (replace, lambda mnt, ident: size_of(mnt, ident) == 2 * len(PROBES)),
+    "no probes": (lambda store, workdir: (workdir / "probes").unlink(),
+                   lambda mnt, ident: not (mnt.link(ident) / "probes").exists()),
+    "no link": (lambda store, workdir: link(store, workdir.name).unlink(), lambda mnt, ident: not os.path.lexists(mnt.link(ident))),
+    "no build": (lambda store, workdir: (link(store, workdir.name).unlink(), shutil.rmtree(workdir.parent)),
+                 lambda mnt, ident: not os.path.lexists(mnt.link(ident)) and not (mnt / f"usr/bin/app{ident}").exists()),
     # the time of the directory of the original path shows the new entry
-    "one more": (lambda store, place: shutil.copytree(place, place.with_name("f" * 40)),
-                 lambda m, ident: (m / f"usr/bin/app{ident}").stat().st_mtime_ns ==
-                 (m.store / f"usr/bin/app{ident}").stat().st_mtime_ns),
-    "one more file": (lambda store, place: (place / "kallsyms").touch(),
-                      lambda m, ident: (m / f"usr/bin/app{ident}" / ident).stat().st_mtime_ns ==
-                      (m.store / f"usr/bin/app{ident}" / ident).stat().st_mtime_ns),
+    "one more": (lambda store, workdir: shutil.copytree(workdir, workdir.with_name("f" * 40)),
+                 lambda mnt, ident: (mnt / f"usr/bin/app{ident}").stat().st_mtime_ns ==
+                 (mnt.store / f"usr/bin/app{ident}").stat().st_mtime_ns),
+    "one more file": (lambda store, workdir: (workdir / "kallsyms").touch(),
+                      lambda mnt, ident: (mnt / f"usr/bin/app{ident}" / ident).stat().st_mtime_ns ==
+                      (mnt.store / f"usr/bin/app{ident}" / ident).stat().st_mtime_ns),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_native_change_of_listed_build_is_seen_after_a_second(mount, mode, store, ids, change):
-    m = mount()
+    mnt = mount()
     ident = ids[0]
-    place = store / f"usr/bin/app{ident}" / ident
+    workdir = store / f"usr/bin/app{ident}" / ident
     act, seen = CHANGES[change]
-    look(m, ids)
-    assert not seen(m, ident) or change.startswith("one more")
-    act(store, place)
+    look(mnt, ids)
+    assert not seen(mnt, ident) or change.startswith("one more")
+    act(store, workdir)
     time.sleep(CACHED)
-    assert seen(m, ident)
+    assert seen(mnt, ident)
 
 
-def test_changes_by_perf_and_bidctl_are_seen(mount, mode, place, store):
-    program = programs.small(place / "app", 1, "-g")
-    m, env = mount(), tools.environment(place)
+def test_changes_by_perf_and_bidctl_are_seen(mount, mode, workdir, store):
+    program = programs.small(workdir / "app", 1, "-g")
+    mnt, env = mount(), tools.environment(workdir)
     tools.run("perf", "--buildid-dir", store, "buildid-cache", "-a", program.path, env=env)
     for argv in (["perf", "--buildid-dir", store, "buildid-cache", "-r", program.path],
                  [tools.BIDCTL, "--store", store, "remove", program.id]):
-        tools.wait_until(lambda: os.path.lexists(m.link(program.id)), "it again")
-        assert (m.link(program.id) / "elf").exists()
+        tools.wait_until(lambda: os.path.lexists(mnt.link(program.id)), "it again")
+        assert (mnt.link(program.id) / "elf").exists()
         tools.run(*argv, env=env)
-        tools.wait_until(lambda: not os.path.lexists(m.link(program.id)), "its end")
+        tools.wait_until(lambda: not os.path.lexists(mnt.link(program.id)), "its end")
         tools.run(tools.BIDCTL, "--store", store, "add", program.path)
 
 
 def test_probes_written_through_the_mount_are_seen(mount, mode, store, ids):
-    m = mount()
+    mnt = mount()
     for ident in ids:
-        look(m, [ident])
-        with open(m.link(ident) / "probes", "r+", encoding="ascii") as file:
+        look(mnt, [ident])
+        with open(mnt.link(ident) / "probes", "r+", encoding="ascii") as file:
             assert file.read() == PROBES
             file.seek(0)
             file.truncate()
             file.write("%sdt_app:other=other\n")
-        assert (m.link(ident) / "probes").read_text() == "%sdt_app:other=other\n"
-        assert os.stat(m.link(ident) / "probes").st_size == len("%sdt_app:other=other\n")
+        assert (mnt.link(ident) / "probes").read_text() == "%sdt_app:other=other\n"
+        assert os.stat(mnt.link(ident) / "probes").st_size == len("%sdt_app:other=other\n")
         assert (store / f"usr/bin/app{ident}" / ident / "probes").read_text() == "%sdt_app:other=other\n"

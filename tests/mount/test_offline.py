@@ -12,38 +12,38 @@ from fetching import covered, covered_many, names, read
 
 
 @pytest.fixture
-def program(place):
-    return programs.small(place / "app")
+def program(workdir):
+    return programs.small(workdir / "app")
 
 
 def offline(env, *arguments, status=0):
     return tools.run(tools.BIDCTL, *arguments, env=env, status=status)
 
 
-def test_offline_sends_no_request(mount, mode, faults, program, place, env):
+def test_offline_sends_no_request(mount, mode, faults, program, workdir, env):
     server = faults()
-    absent, wanted = (programs.forge(program, byte * 20, place / byte) for byte in ("ab", "cd"))
+    absent, wanted = (programs.forge(program, byte * 20, workdir / byte) for byte in ("ab", "cd"))
     server.serve(program)
-    m = mount(f"url={server.url}")
-    assert read(m.artifact(program.id)) == program.read() and read(m.artifact(absent.id)) == errno.ENOENT
+    mnt = mount(f"url={server.url}")
+    assert read(mnt.artifact(program.id)) == program.read() and read(mnt.artifact(absent.id)) == errno.ENOENT
     server.serve(absent)
     server.serve(wanted)
     requests = server.count()
 
-    assert offline(env, "offline", "on", m.path).stdout == f"{m.path}\toffline\tit is offline\n"
+    assert offline(env, "offline", "on", mnt.path).stdout == f"{mnt.path}\toffline\tit is offline\n"
     for _ in range(2):
-        for name in (*names(m, wanted.id), *names(m, absent.id)):
+        for name in (*names(mnt, wanted.id), *names(mnt, absent.id)):
             assert read(name) == errno.ENOENT
-    assert [read(name) for name in names(m, program.id)] == [program.read()] * 2
-    assert server.count() == requests and m.counter("remembered_absent") == 1
-    assert m.status()["offline"] and "bidfs_offline 1\n" in (m / ".bidfs/metrics").read_text()
+    assert [read(name) for name in names(mnt, program.id)] == [program.read()] * 2
+    assert server.count() == requests and mnt.counter("remembered_absent") == 1
+    assert mnt.status()["offline"] and "bidfs_offline 1\n" in (mnt / ".bidfs/metrics").read_text()
     tools.wait_until(lambda: "'bidctl offline off' ends it" in tools.run(tools.BIDCTL, "status", env=env).stdout, "the state")
 
-    assert tools.rows(offline(env, "--json", "offline", "off", m.path)) == \
-        [{"mount": str(m.path), "state": "online", "reason": None}]
+    assert tools.rows(offline(env, "--json", "offline", "off", mnt.path)) == \
+        [{"mount": str(mnt.path), "state": "online", "reason": None}]
     # no delay: the kernel caches no name for a lookup without a request
-    assert [read(name) for name in names(m, wanted.id)] == [wanted.read()] * 2
-    assert not m.status()["offline"] and "bidfs_offline 0\n" in (m / ".bidfs/metrics").read_text()
+    assert [read(name) for name in names(mnt, wanted.id)] == [wanted.read()] * 2
+    assert not mnt.status()["offline"] and "bidfs_offline 0\n" in (mnt / ".bidfs/metrics").read_text()
     assert server.count() == requests + 1
 
 
@@ -53,37 +53,37 @@ def test_offline_absence_is_not_cached(mount, faults, program, store, env):
     server.serve(program)
     cause = "the mount that covers the store is offline ('bidctl offline off' ends that)"
     for errors, result in ("strict", errno.EHOSTUNREACH), ("enoent", errno.ENOENT):
-        m = mount(f"url={server.url}", f"errors={errors}", at=store)
-        offline(env, "offline", "on", m.path)
-        assert read(m.artifact(program.id)) == result
+        mnt = mount(f"url={server.url}", f"errors={errors}", at=store)
+        offline(env, "offline", "on", mnt.path)
+        assert read(mnt.artifact(program.id)) == result
         for what in (["elf"], ["source", "/usr/src/a.c"]):
             assert cause in covered(env, store, program.id, *what, status=3).stderr
         assert cause in covered_many(env, store, program.id, "-", "elf", status=3).stdout
         assert server.count() == 0
-        m.unmount()
+        mnt.unmount()
     # the responses of servers stay known
-    m = mount(f"url={server.url}", at=store)
+    mnt = mount(f"url={server.url}", at=store)
     absent = "ab" * 20
-    assert read(m.artifact(absent)) == errno.ENOENT
-    offline(env, "offline", "on", m.path)
+    assert read(mnt.artifact(absent)) == errno.ENOENT
+    offline(env, "offline", "on", mnt.path)
     assert "offline" not in covered(env, store, absent, "elf", status=1).stderr
 
 
 def test_offline_needs_the_owner_or_root(mount, faults, env, tmp_path):
     server = faults()
-    m = mount(f"url={server.url}", "allow_other" if tools.IS_ROOT else "rw")
+    mnt = mount(f"url={server.url}", "allow_other" if tools.IS_ROOT else "rw")
     for text in (b"", b"2", b"on", b"10"):
-        assert tools.errno_of(os.setxattr, m / ".bidfs", "user.bidfs.offline", text) == errno.EINVAL
+        assert tools.errno_of(os.setxattr, mnt / ".bidfs", "user.bidfs.offline", text) == errno.EINVAL
     if tools.IS_ROOT:
-        argv = ["setpriv", "--reuid=20001", "--regid=20001", "--clear-groups", tools.BIDCTL, "offline", "on", m.path]
+        argv = ["setpriv", "--reuid=20001", "--regid=20001", "--clear-groups", tools.BIDCTL, "offline", "on", mnt.path]
         assert "only its owner may tell it" in tools.run(*argv, status=1).stderr
-    assert not m.status()["offline"]
+    assert not mnt.status()["offline"]
     # with a slash, as shells complete it, and by another name
-    (tmp_path / "link").symlink_to(m.path)
+    (tmp_path / "link").symlink_to(mnt.path)
     alone = mount()
     output = offline(env, "offline", "on", f"{alone.path}/", tmp_path / "link").stdout
     assert sorted(output.splitlines()) == sorted([f"{alone.path}\toffline\tit has none",
-                                                f"{m.path}\toffline\tit is offline"])
+                                                f"{mnt.path}\toffline\tit is offline"])
     offline(env, "offline", "off", alone.path, status=1)
     # a read-only mount cannot be switched and keeps using its servers
     kept, before = mount(f"url={server.url}", "ro"), server.count()
@@ -94,38 +94,38 @@ def test_offline_needs_the_owner_or_root(mount, faults, env, tmp_path):
     assert "one of off, on" in offline(env, "offline", "perhaps", status=2).stderr
 
 
-def test_offline_fails_without_a_mount_to_change(needs_root, mount, faults, env, place):
+def test_offline_fails_without_a_mount_to_change(needs_root, mount, faults, env, workdir):
     """No mount is reported offline that still uses its servers."""
     server = faults()
-    m = mount(f"url={server.url}")
-    other = place / "other"
-    for what, flags, words in (m.path, ["bind", "bind,remount,ro"], "it is read-only here, so it cannot be told"), \
-                              (m / "buildid", ["bind"], "it shows a part of a mount only"):
+    mnt = mount(f"url={server.url}")
+    other = workdir / "other"
+    for what, flags, words in (mnt.path, ["bind", "bind,remount,ro"], "it is read-only here, so it cannot be told"), \
+                              (mnt / "buildid", ["bind"], "it shows a part of a mount only"):
         other.mkdir(exist_ok=True)
         for flag in flags:
             tools.run("mount", "-o", flag, what, other)
         try:
             failed = offline(env, "--json", "offline", "on", other, status=1)
             assert tools.rows(failed) == [{"mount": str(other), "state": "failed", "reason": words}]
-            assert words in failed.stderr and not m.status()["offline"]
+            assert words in failed.stderr and not mnt.status()["offline"]
         finally:
             tools.run("umount", other)
     # one mount over another: the visible one is switched, and the hidden one is reported as failed
     above = mount(f"url={server.url}")
-    tools.run("mount", "--bind", above.path, m.path)
+    tools.run("mount", "--bind", above.path, mnt.path)
     try:
-        failed = offline(env, "offline", "on", m.path, status=1)
-        assert failed.stdout == f"{m.path}\toffline\tit is offline\n"
-        assert failed.stderr == f"bidctl: error: another mount lies over it: '{m.path}'\n"
+        failed = offline(env, "offline", "on", mnt.path, status=1)
+        assert failed.stdout == f"{mnt.path}\toffline\tit is offline\n"
+        assert failed.stderr == f"bidctl: error: another mount lies over it: '{mnt.path}'\n"
     finally:
-        tools.run("umount", m.path)
-    assert above.status()["offline"] and not m.status()["offline"]
+        tools.run("umount", mnt.path)
+    assert above.status()["offline"] and not mnt.status()["offline"]
 
 
 def test_offline_of_hung_daemon_times_out(mount, faults, env):
-    m = mount(f"url={faults().url}")
-    tools.stop(m.pid)
+    mnt = mount(f"url={faults().url}")
+    tools.stop(mnt.pid)
     try:
-        assert "its daemon does not answer" in offline(env, "offline", "on", m.path, status=3).stderr
+        assert "its daemon does not answer" in offline(env, "offline", "on", mnt.path, status=3).stderr
     finally:
-        os.kill(m.pid, signal.SIGCONT)
+        os.kill(mnt.pid, signal.SIGCONT)

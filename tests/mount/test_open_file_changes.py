@@ -28,13 +28,13 @@ def stored(store, program, path="/usr/bin/app"):
 
 @pytest.mark.parametrize("lose", [lambda elf: elf.rename(elf.parent / "elsewhere"), lambda elf: elf.unlink()],
                          ids=["rename", "unlink"])
-def test_open_file_survives_removal_and_eviction(mount, mode, store, place, lose):
+def test_open_file_survives_removal_and_eviction(mount, mode, store, workdir, lose):
     """perf -r and -u and an eviction remove the name; an open descriptor keeps reading."""
-    program = programs.small(place / "app", 1, BALLAST)
+    program = programs.small(workdir / "app", 1, BALLAST)
     content = program.read()
     elf = stored(store, program)
-    m = mount()
-    path = m.artifact(program.id)
+    mnt = mount()
+    path = mnt.artifact(program.id)
     with open(path, "rb", buffering=0) as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
         assert file.read(CHUNK) == content[:CHUNK]
         lose(elf)
@@ -46,18 +46,18 @@ def test_open_file_survives_removal_and_eviction(mount, mode, store, place, lose
 
 
 @every_mode
-def test_file_changed_in_place_is_not_served(mount, mode, store, place):
+def test_file_changed_in_place_is_not_served(mount, mode, store, workdir):
     """A file is changed in place while open (row R17), and a valid copy appears elsewhere: a new open gets the copy."""
-    program, other = programs.small(place / "app", 1), programs.small(place / "other", 2)
+    program, other = programs.small(workdir / "app", 1), programs.small(workdir / "other", 2)
     right, wrong = program.read(), bytearray(program.read())
     wrong[right.index(bytes.fromhex(program.id))] ^= 0xff
     elf = stored(store, program)
-    lower = place / "lower"
+    lower = workdir / "lower"
     lower.mkdir()
     programs.into_store(lower, program.id, "/usr/bin/app", program.path)
-    m = mount(f"lower={lower}")
-    m.permit("wrong content")
-    path = m.artifact(program.id)
+    mnt = mount(f"lower={lower}")
+    mnt.permit("wrong content")
+    path = mnt.artifact(program.id)
     with open(path, "rb", buffering=0) as first:
         assert first.read(16) == right[:16]
         with open(elf, "r+b") as file:
@@ -76,28 +76,28 @@ def other_content(content, how):
 @every_mode
 @pytest.mark.parametrize("how", ["same size", "larger"])
 @pytest.mark.parametrize("held", [False, True], ids=["closed", "held"])
-def test_replaced_file_is_served_to_new_opens(mount, mode, store, place, how, held):
+def test_replaced_file_is_served_to_new_opens(mount, mode, store, workdir, how, held):
     """
     A repair, which keeps the bad file apart, or an update replaces the file: new opens read the new file, and existing descriptors
     the old one.
     """
-    program = programs.small(place / "app", 1, BALLAST)
+    program = programs.small(workdir / "app", 1, BALLAST)
     old = program.read()
     new = other_content(old, how)
     elf = stored(store, program)
-    m = mount()
-    path = m.artifact(program.id)
+    mnt = mount()
+    path = mnt.artifact(program.id)
     with open(path, "rb", buffering=0) as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
         assert mapped[:] == old
         if not held:
             mapped.close()
             file.close()
-        (place / "new").write_bytes(new)
-        (place / "new").chmod(0o755)
+        (workdir / "new").write_bytes(new)
+        (workdir / "new").chmod(0o755)
         elf.rename(elf.parent / "apart")
-        os.rename(place / "new", elf)
+        os.rename(workdir / "new", elf)
         tools.wait_until(lambda: path.read_bytes() == new, "the new file is served")
-        for name in (path, m.elf_file(program.id)):
+        for name in (path, mnt.elf_file(program.id)):
             assert name.read_bytes() == new and name.stat().st_size == len(new)
         # without passthrough pages belong to the inode, and two files of the same id and size share one
         if held and (mode, how) != ("no_open", "same size"):
@@ -117,23 +117,23 @@ def reads(path):
 
 @every_mode
 @pytest.mark.parametrize("how", ["same size", "larger"])
-def test_replaced_file_is_served_after_fd_cache_eviction(mount, mode, with_descriptors, store, place, how):
+def test_replaced_file_is_served_after_fd_cache_eviction(mount, mode, with_descriptors, store, workdir, how):
     """The daemon has closed its descriptor of the old file, but a reader has it open."""
-    program = programs.small(place / "app", 1)
+    program = programs.small(workdir / "app", 1)
     old, new = program.read(), other_content(program.read(), how)
     elf = stored(store, program)
     others = [f"{number:040x}" for number in range(KEPT + 1)]
     for other in others:
-        programs.into_store(store, other, f"/usr/bin/{other}", programs.forge(program, other, place / "forged").path)
-    m = mount(program=with_descriptors(MAY_HAVE))
-    path = m.artifact(program.id)
+        programs.into_store(store, other, f"/usr/bin/{other}", programs.forge(program, other, workdir / "forged").path)
+    mnt = mount(program=with_descriptors(MAY_HAVE))
+    path = mnt.artifact(program.id)
     with open(path, "rb", buffering=0) as file:
         assert file.read() == old
         for other in others:
-            assert m.artifact(other).read_bytes()
-        (place / "new").write_bytes(new)
-        (place / "new").chmod(0o755)
-        os.rename(place / "new", elf)
+            assert mnt.artifact(other).read_bytes()
+        (workdir / "new").write_bytes(new)
+        (workdir / "new").chmod(0o755)
+        os.rename(workdir / "new", elf)
         tools.wait_until(lambda: reads(path) == new, "the new file is served")
         assert path.read_bytes() == new
         if mode != "no_open":
@@ -143,20 +143,20 @@ def test_replaced_file_is_served_after_fd_cache_eviction(mount, mode, with_descr
 
 @every_mode
 @pytest.mark.parametrize("how", ["same size", "larger"])
-def test_file_replaced_between_lookup_and_open_is_read_whole(mount, mode, store, place, how):
+def test_file_replaced_between_lookup_and_open_is_read_whole(mount, mode, store, workdir, how):
     """The open may read either file, but all bytes and attributes are of the same file."""
-    program = programs.small(place / "app", 1, BALLAST)
+    program = programs.small(workdir / "app", 1, BALLAST)
     old, elf = program.read(), stored(store, program)
     new = other_content(old, how)
-    m = mount()
-    path = m.artifact(program.id)
+    mnt = mount()
+    path = mnt.artifact(program.id)
     looked_up = os.open(path, os.O_PATH)
-    (place / "between").write_bytes(old)
-    (place / "new").write_bytes(new)
+    (workdir / "between").write_bytes(old)
+    (workdir / "new").write_bytes(new)
     elf.rename(elf.parent / "apart")
     for name in ("between", "new"):
-        (place / name).chmod(0o755)
-        os.rename(place / name, elf)
+        (workdir / name).chmod(0o755)
+        os.rename(workdir / name, elf)
     with open(f"/proc/self/fd/{looked_up}", "rb", buffering=0) as file:
         content = file.read(len(new) + 16)
         # in no_open mode the daemon has a descriptor of the old file, whose attributes it returned
@@ -173,15 +173,15 @@ def test_file_replaced_between_lookup_and_open_is_read_whole(mount, mode, store,
 
 
 @every_mode
-def test_file_evicted_between_lookup_and_open_is_downloaded_again(mount, mode, faults, store, place):
-    program = programs.small(place / "app", 1)
+def test_file_evicted_between_lookup_and_open_is_downloaded_again(mount, mode, faults, store, workdir):
+    program = programs.small(workdir / "app", 1)
     server = faults()
     server.serve(program)
-    m = mount(f"url={server.url}")
-    looked_up = os.open(m.artifact(program.id), os.O_PATH)
+    mnt = mount(f"url={server.url}")
+    looked_up = os.open(mnt.artifact(program.id), os.O_PATH)
     assert server.count(program.id) == 1
     # kept, as the next file might otherwise get its inode
-    next(store.glob(f"**/{program.id}/elf")).rename(place / "evicted")
+    next(store.glob(f"**/{program.id}/elf")).rename(workdir / "evicted")
     with open(f"/proc/self/fd/{looked_up}", "rb") as file:
         assert file.read() == program.read()
         assert os.fstat(file.fileno()).st_size == len(program.read())
@@ -190,21 +190,21 @@ def test_file_evicted_between_lookup_and_open_is_downloaded_again(mount, mode, f
 
 
 @every_mode
-def test_removed_open_file_survives_fd_cache_eviction(needs_root, mount, mode, with_descriptors, store, place):
+def test_removed_open_file_survives_fd_cache_eviction(needs_root, mount, mode, with_descriptors, store, workdir):
     """The daemon closed its cached descriptor; the open file keeps its content and attributes."""
     if mode != "passthrough":
         pytest.skip("only with passthrough does the kernel hold what it reads")
-    program = programs.small(place / "app", 1)
+    program = programs.small(workdir / "app", 1)
     elf, old = stored(store, program), program.read()
     others = [f"{number:040x}" for number in range(2 * KEPT)]
     for other in others:
-        programs.into_store(store, other, f"/usr/bin/{other}", programs.forge(program, other, place / "forged").path)
-    m = mount(program=with_descriptors(MAY_HAVE))
-    for path in (m.artifact(program.id), m / "by-path/usr/bin/app" / program.id):
+        programs.into_store(store, other, f"/usr/bin/{other}", programs.forge(program, other, workdir / "forged").path)
+    mnt = mount(program=with_descriptors(MAY_HAVE))
+    for path in (mnt.artifact(program.id), mnt / "by-path/usr/bin/app" / program.id):
         with open(path, "rb", buffering=0) as file:
             st = os.fstat(file.fileno())
             for other in others:
-                assert m.artifact(other).read_bytes()
+                assert mnt.artifact(other).read_bytes()
             elf.rename(elf.parent / "elsewhere")
             tools.wait_until(lambda path=path: not path.is_file(), "the name is gone")
             for _ in range(2):
@@ -218,12 +218,12 @@ def test_removed_open_file_survives_fd_cache_eviction(needs_root, mount, mode, w
 
 
 @every_mode
-def test_derived_table_in_memory_opens_twice(mount, mode, store, place):
+def test_derived_table_in_memory_opens_twice(mount, mode, store, workdir):
     """A symbol table derived from a private file is not stored: each open derives it again."""
-    kernel = programs.kernel(place / "vmlinux", "work", 0xffffffff81000000, 1 << 20)
+    kernel = programs.kernel(workdir / "vmlinux", "work", 0xffffffff81000000, 1 << 20)
     stored(store, kernel, "/[kernel.kallsyms]").chmod(0o600)
-    m = mount()
-    path = m.artifact(kernel.id, "kallsyms")
+    mnt = mount()
+    path = mnt.artifact(kernel.id, "kallsyms")
     with open(path, "rb", buffering=0) as file:
         table = file.read()
         assert b" work_0\n" in table
@@ -232,34 +232,34 @@ def test_derived_table_in_memory_opens_twice(mount, mode, store, place):
     assert not list(store.glob("**/kallsyms"))
 
 
-def test_status_shows_any_store_name(mount, place):
-    store = os.fsencode(place) + b"/st\xff\n8"
+def test_status_shows_any_store_name(mount, workdir):
+    store = os.fsencode(workdir) + b"/st\xff\n8"
     os.mkdir(store)
-    m = mount(on=os.fsdecode(store))
-    status = json.loads((m / ".bidfs/status").read_text())
+    mnt = mount(on=os.fsdecode(store))
+    status = json.loads((mnt / ".bidfs/status").read_text())
     assert status["store"].endswith("\n8") and "\ufffd" in status["store"]
 
 
-def test_mount_protects_files_below_private_directories(needs_root, mount, place):
+def test_mount_protects_files_below_private_directories(needs_root, mount, workdir):
     """Only a directory above the store protects the files; the mount does, too."""
-    program = programs.small(place / "app", 1)
-    closed, opened = place / "closed", place / "opened"
+    program = programs.small(workdir / "app", 1)
+    closed, opened = workdir / "closed", workdir / "opened"
     for directory, mode in ((closed, 0o700), (opened, 0o755)):
         (directory / "store").mkdir(parents=True)
         stored(directory / "store", program)
         directory.chmod(mode)
 
-    def as_nobody(m):
-        return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "cat", m.artifact(program.id)],
+    def as_nobody(mnt):
+        return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "cat", mnt.artifact(program.id)],
                               capture_output=True, check=False)
 
-    m = mount("allow_other", on=opened / "store")
-    assert as_nobody(m).stdout == program.read()
-    m = mount("allow_other", on=closed / "store")
-    m.expect("closed to other users")
-    refused = as_nobody(m)
+    mnt = mount("allow_other", on=opened / "store")
+    assert as_nobody(mnt).stdout == program.read()
+    mnt = mount("allow_other", on=closed / "store")
+    mnt.expect("closed to other users")
+    refused = as_nobody(mnt)
     assert refused.returncode != 0 and b"Permission denied" in refused.stderr and not refused.stdout
-    assert m.artifact(program.id).read_bytes() == program.read()
+    assert mnt.artifact(program.id).read_bytes() == program.read()
 
 
 def test_daemon_inherits_no_lock_of_its_caller(mountpoint, store):
@@ -280,24 +280,24 @@ def test_daemon_inherits_no_lock_of_its_caller(mountpoint, store):
 
 @every_mode
 @pytest.mark.limit(60)
-def test_more_files_than_cached_descriptors_read_right(mount, mode, store, place):
+def test_more_files_than_cached_descriptors_read_right(mount, mode, store, workdir):
     """Read more files than the daemon caches descriptors, again and again."""
-    sample = programs.small(place / "app", 1)
+    sample = programs.small(workdir / "app", 1)
     contents, elfs = {}, {}
     for number in range(700):
         ident = f"{number:040x}"
-        forged = programs.forge(sample, ident, place / "forged")
+        forged = programs.forge(sample, ident, workdir / "forged")
         elfs[ident] = programs.into_store(store, ident, f"/usr/bin/app{number}", forged.path)
         contents[ident] = forged.read()
-    m = mount()
+    mnt = mount()
     for turn in range(3):
         for ident, content in contents.items():
-            assert m.artifact(ident).read_bytes() == content
+            assert mnt.artifact(ident).read_bytes() == content
         changed = list(contents)[turn::7]
         for ident in changed:
             contents[ident] += b"\0" * 16
-            (place / "other").write_bytes(contents[ident])
-            (place / "other").chmod(0o755)
-            os.rename(place / "other", elfs[ident])
-        tools.wait_until(lambda idents=changed: all(m.artifact(ident).stat().st_size == len(contents[ident]) for ident in idents),
+            (workdir / "other").write_bytes(contents[ident])
+            (workdir / "other").chmod(0o755)
+            os.rename(workdir / "other", elfs[ident])
+        tools.wait_until(lambda idents=changed: all(mnt.artifact(ident).stat().st_size == len(contents[ident]) for ident in idents),
                          "the new sizes", 20)

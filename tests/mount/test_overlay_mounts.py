@@ -21,12 +21,12 @@ def needs_passthrough():
 
 
 @pytest.fixture
-def layers(place):
+def layers(workdir):
     """
     Return a function that adds an overlay; the first one lies over a tmpfs. List this fixture before `mount`, to be removed after
     it.
     """
-    base = place / "base"
+    base = workdir / "base"
     base.mkdir()
     tools.run("mount", "-t", "tmpfs", "tmpfs", base)
     made = []
@@ -47,68 +47,68 @@ def layers(place):
         tools.wait_until(lambda path=path: daemon.unmount(path).returncode == 0, f"unmounting '{path}'")
 
 
-def build_in(place, store):
+def build_in(workdir, store):
     store.mkdir(parents=True, exist_ok=True)
-    build = programs.small(place / "large", 3, f"-DBALLAST={BALLAST}")
+    build = programs.small(workdir / "large", 3, f"-DBALLAST={BALLAST}")
     programs.into_store(store, build.id, "/usr/bin/large", build.path)
     return build
 
 
-def read_by_daemon(m, build):
+def read_by_daemon(mnt, build):
     """Return the bytes that the daemon reads while a reader reads the whole file, and check the content."""
     def bytes_read():
-        return int(dict(line.split(": ") for line in pathlib.Path(f"/proc/{m.pid}/io").read_text().splitlines())["rchar"])
+        return int(dict(line.split(": ") for line in pathlib.Path(f"/proc/{mnt.pid}/io").read_text().splitlines())["rchar"])
 
     before = bytes_read()
-    assert m.artifact(build.id).read_bytes() == build.read()
+    assert mnt.artifact(build.id).read_bytes() == build.read()
     return bytes_read() - before
 
 
-def not_taken(m):
-    return parse_metrics((m / ".bidfs/metrics").read_text())["bidfs_not_passed_through_total"]
+def not_taken(mnt):
+    return parse_metrics((mnt / ".bidfs/metrics").read_text())["bidfs_not_passed_through_total"]
 
 
-def test_store_on_overlayfs_works(layers, mount, place):
+def test_store_on_overlayfs_works(layers, mount, workdir):
     store = layers() / "store"
-    build = build_in(place, store)
-    m = mount("passthrough=on", on=store)
-    assert read_by_daemon(m, build) < BALLAST / 10
-    assert (m.status()["mode"], m.status()["mode_reason"], not_taken(m)) == ("passthrough", "", 0)
+    build = build_in(workdir, store)
+    mnt = mount("passthrough=on", on=store)
+    assert read_by_daemon(mnt, build) < BALLAST / 10
+    assert (mnt.status()["mode"], mnt.status()["mode_reason"], not_taken(mnt)) == ("passthrough", "", 0)
 
 
-def test_store_on_two_overlays_works(layers, mount, place):
+def test_store_on_two_overlays_works(layers, mount, workdir):
     layers()
     store = layers() / "store"
-    build = build_in(place, store)
-    m = mount("passthrough=on", on=store)
-    m.expect("read by the daemon, because the kernel does not: they lie on too many file systems")
+    build = build_in(workdir, store)
+    mnt = mount("passthrough=on", on=store)
+    mnt.expect("read by the daemon, because the kernel does not: they lie on too many file systems")
     for _ in range(3):
-        assert read_by_daemon(m, build) > 0
-    assert m.status()["mode_reason"] == f"but for {not_taken(m):.0f} opens of files that the kernel did not take: " \
-                                        "Too many levels of symbolic links" and not_taken(m) >= 1
-    assert m.log().count("because the kernel does not") == 1
+        assert read_by_daemon(mnt, build) > 0
+    assert mnt.status()["mode_reason"] == f"but for {not_taken(mnt):.0f} opens of files that the kernel did not take: " \
+                                        "Too many levels of symbolic links" and not_taken(mnt) >= 1
+    assert mnt.log().count("because the kernel does not") == 1
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_mount_over_mount_exceeds_passthrough_depth(layers, mount, place, store, more):
+def test_mount_over_mount_exceeds_passthrough_depth(layers, mount, workdir, store, more):
     """Passthrough of each mount is a layer; with an overlay below them they exceed the kernel's limit."""
-    lower_store = layers() / "store" if more else place / "team"
-    build = build_in(place, lower_store)
+    lower_store = layers() / "store" if more else workdir / "team"
+    build = build_in(workdir, lower_store)
     lower = mount("passthrough=on", on=lower_store)
-    m = mount("passthrough=on", f"lower={lower}")
+    mnt = mount("passthrough=on", f"lower={lower}")
     if more:
-        m.expect("because the kernel does not: they lie on too many file systems")
-    passed = read_by_daemon(m, build) < BALLAST / 10
-    assert passed == (not more) == (not_taken(m) == 0)
+        mnt.expect("because the kernel does not: they lie on too many file systems")
+    passed = read_by_daemon(mnt, build) < BALLAST / 10
+    assert passed == (not more) == (not_taken(mnt) == 0)
 
 
-def test_overlayfs_on_mount_works(layers, mount, place, store):
+def test_overlayfs_on_mount_works(layers, mount, workdir, store):
     """Container engines stack overlayfs like this."""
-    build = build_in(place, store)
-    m = mount("passthrough=on")
+    build = build_in(workdir, store)
+    mnt = mount("passthrough=on")
     at = layers().parent / "over"
     at.mkdir()
-    tools.run("mount", "-t", "overlay", "-o", f"lowerdir={m}:{place}/base/on0/lower", "overlay", at)
+    tools.run("mount", "-t", "overlay", "-o", f"lowerdir={mnt}:{workdir}/base/on0/lower", "overlay", at)
     try:
         assert (at / "buildid" / build.id / "elf").read_bytes() == build.read()
     finally:

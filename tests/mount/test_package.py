@@ -61,9 +61,9 @@ def packages():
 
 
 @pytest.fixture
-def installed(place, packages):
+def installed(workdir, packages):
     """Return a container with the packages installed."""
-    made = Container(place, [next(packages.glob(f"{name}_*.deb")) for name in OWN])
+    made = Container(workdir, [next(packages.glob(f"{name}_*.deb")) for name in OWN])
     yield made
     made.end()
 

@@ -21,14 +21,14 @@ BUILDS = ("alpha", "beta", "gamma")  # three builds of one program at one path; 
 class Profile:
     """Recordings of three builds, of which only the last one is still at its path, and the store that perf filled."""
 
-    def __init__(self, place):
-        self.place = place
-        self.store = place / "store"
-        (place / "home").mkdir()
-        self.env = tools.environment(place / "home")
+    def __init__(self, workdir):
+        self.workdir = workdir
+        self.store = workdir / "store"
+        (workdir / "home").mkdir()
+        self.env = tools.environment(workdir / "home")
         self.builds = {}
         for seed, name in enumerate(BUILDS):
-            program = programs.burn(place / "prog", f"hot_{name}", seed)
+            program = programs.burn(workdir / "prog", f"hot_{name}", seed)
             if name != BUILDS[-1]:
                 self.record(name)
             else:
@@ -37,13 +37,13 @@ class Profile:
             self.builds[name] = program
 
     def data(self, name):
-        return self.place / f"{name}.data"
+        return self.workdir / f"{name}.data"
 
     def record(self, name, *options):
-        self.perf(self.store, "record", "-q", "-e", "cpu-clock", *options, "-o", self.data(name), self.place / "prog", ROUNDS)
+        self.perf(self.store, "record", "-q", "-e", "cpu-clock", *options, "-o", self.data(name), self.workdir / "prog", ROUNDS)
 
     def perf(self, cache, *arguments, status=0):
-        return tools.run("perf", "--buildid-dir", cache, *arguments, status=status, env=self.env, cwd=self.place)
+        return tools.run("perf", "--buildid-dir", cache, *arguments, status=status, env=self.env, cwd=self.workdir)
 
 
 def why_no_recording():
@@ -56,9 +56,9 @@ def why_no_recording():
 def profile():
     if reason := why_no_recording():
         pytest.skip(reason)
-    place = pathlib.Path(tempfile.mkdtemp(prefix="bm-perf-", dir="/tmp"))
-    yield Profile(place)
-    shutil.rmtree(place)
+    workdir = pathlib.Path(tempfile.mkdtemp(prefix="bm-perf-", dir="/tmp"))
+    yield Profile(workdir)
+    shutil.rmtree(workdir)
 
 
 @pytest.fixture
@@ -85,15 +85,15 @@ def of_the_cache(text):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_perf_prints_the_same_as_natively(mount, mode, profile, command):
-    m = mount(on=profile.store)
+    mnt = mount(on=profile.store)
     for name in BUILDS:
         arguments = [*(word.format(name=name) for word in COMMANDS[command]), "-i", profile.data(name)]
-        native, mounted = profile.perf(profile.store, *arguments), profile.perf(m, *arguments)
+        native, mounted = profile.perf(profile.store, *arguments), profile.perf(mnt, *arguments)
         assert f"hot_{name}" in native.stdout
         assert of_the_cache(mounted.stdout) == of_the_cache(native.stdout)
         assert mounted.stderr == native.stderr
         assert not [other for other in BUILDS if other != name and f"hot_{other}" in mounted.stdout]
-    assert m.counter("hits") > 0
+    assert mnt.counter("hits") > 0
 
 
 def test_empty_store_gives_no_symbols(profile, store):
@@ -103,13 +103,13 @@ def test_empty_store_gives_no_symbols(profile, store):
 
 
 def test_symfs_finds_symbols(mount, profile, store):
-    m = mount(on=profile.store)
+    mnt = mount(on=profile.store)
     for name in BUILDS:
         arguments = ["report", "--stdio", "-i", profile.data(name)]
-        assert f"hot_{name}" in profile.perf(store, *arguments, f"--symfs={m}").stdout
+        assert f"hot_{name}" in profile.perf(store, *arguments, f"--symfs={mnt}").stdout
     # a directory without a mount gives no symbols
-    (profile.place / "empty").mkdir(exist_ok=True)
-    arguments = ["report", "--stdio", "-i", profile.data("alpha"), f"--symfs={profile.place}/empty"]
+    (profile.workdir / "empty").mkdir(exist_ok=True)
+    arguments = ["report", "--stdio", "-i", profile.data("alpha"), f"--symfs={profile.workdir}/empty"]
     assert "hot_alpha" not in profile.perf(store, *arguments).stdout
 
 
@@ -118,18 +118,19 @@ def cached(profile, cache):
 
 
 def test_perf_lists_the_same_as_natively(mount, mode, profile):
-    m = mount(on=profile.store)
+    mnt = mount(on=profile.store)
     native = cached(profile, profile.store)
     assert any(profile.builds["gamma"].id in line for line in native)
-    assert cached(profile, m) == native
-    assert set(os.listdir(m / "buildid")) >= {program.id for program in profile.builds.values()}
-    assert set(os.listdir(m / "by-path" / str(profile.place)[1:] / "prog")) == {program.id for program in profile.builds.values()}
+    assert cached(profile, mnt) == native
+    assert set(os.listdir(mnt / "buildid")) >= {program.id for program in profile.builds.values()}
+    listed = os.listdir(mnt / "by-path" / str(profile.workdir)[1:] / "prog")
+    assert set(listed) == {program.id for program in profile.builds.values()}
 
 
 def archive(profile, cache, name):
     """Return {name: content or link} of the files that `perf archive` packs."""
     data = profile.data(name)
-    tools.run("perf", "--buildid-dir", cache, "archive", data, env=profile.env, cwd=profile.place)
+    tools.run("perf", "--buildid-dir", cache, "archive", data, env=profile.env, cwd=profile.workdir)
     packed = pathlib.Path(f"{data}.tar.bz2")
     with tarfile.open(packed) as tar:
         members = {entry.name: entry.linkname if entry.issym() else tar.extractfile(entry).read()
@@ -140,8 +141,8 @@ def archive(profile, cache, name):
 
 def script(profile):
     """Return {name: command} of perf's commands that read the cache; test_perf_cache_commands.py has those that write."""
-    alpha, beta, injected = profile.data("alpha"), profile.data("beta"), profile.place / "injected"
-    kernel = programs.kernel(profile.place / "vmlinux", "part", 0xffffffff81000000, 1 << 20)
+    alpha, beta, injected = profile.data("alpha"), profile.data("beta"), profile.workdir / "injected"
+    kernel = programs.kernel(profile.workdir / "vmlinux", "part", 0xffffffff81000000, 1 << 20)
     return [
         ["report", "--stdio", "-i", alpha],
         ["report", "--stdio", "-k", kernel.path, "-i", alpha],
@@ -186,51 +187,51 @@ def read_only(path):
 @pytest.mark.parametrize("where", ["ro", "rw", "in place"])
 def test_every_perf_command_prints_the_same(needs_root, mount, profile, own_store, archived, where):
     """Compare each command that reads the cache between a native cache and each kind of mount, byte for byte."""
-    native = profile.place / f"native-{where.split()[0]}"
+    native = profile.workdir / f"native-{where.split()[0]}"
     shutil.copytree(profile.store, native, symlinks=True)
-    m = mount("ro") if where == "ro" else mount(at=own_store if where == "in place" else None)
+    mnt = mount("ro") if where == "ro" else mount(at=own_store if where == "in place" else None)
     # before the script, whose `list` writes probe caches
-    assert archive(profile, m.path, "alpha") == archived
+    assert archive(profile, mnt.path, "alpha") == archived
     with read_only(native) if where == "ro" else contextlib.nullcontext():
         for arguments in script(profile):
             wanted = says(profile, native, arguments)
-            assert says(profile, m.path, arguments) == wanted, arguments
+            assert says(profile, mnt.path, arguments) == wanted, arguments
 
 
-def test_perf_top_works_with_the_mount(mount, profile, own_store, place):
+def test_perf_top_works_with_the_mount(mount, profile, own_store, workdir):
     """perf top shows running programs and reads symbols from the program itself; the cache must not disturb it."""
-    m = mount()
-    shown = place / "shown"
+    mnt = mount()
+    shown = workdir / "shown"
     with open(shown, "wb") as output, contextlib.ExitStack() as stack:
         running = stack.enter_context(subprocess.Popen([profile.builds["gamma"].path, str(1 << 40)], stdin=subprocess.DEVNULL))
         stack.callback(running.kill)
-        argv = ["perf", "--buildid-dir", m.path, "top", "--stdio", "-e", "cpu-clock", "-d", "1", "-p", str(running.pid)]
+        argv = ["perf", "--buildid-dir", mnt.path, "top", "--stdio", "-e", "cpu-clock", "-d", "1", "-p", str(running.pid)]
         top = stack.enter_context(subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=profile.env,
-                                                   cwd=place))
+                                                   cwd=workdir))
         stack.callback(top.send_signal, signal.SIGINT)
         tools.wait_until(lambda: top.poll() is not None or b"hot_gamma" in shown.read_bytes(), "its function", 40)
     assert b"hot_gamma" in shown.read_bytes(), shown.read_text()
 
 
-def test_native_perf_add_is_seen(mount, mode, profile, own_store, place):
-    m = mount()
-    fresh = programs.burn(place / "fresh", "hot_fresh", 9)
-    names = (m.artifact(fresh.id), m.artifact(fresh.id, "debuginfo"), m.debug_file(fresh.id), m.link(fresh.id) / "elf",
-             m / "by-path" / str(fresh.path)[1:] / fresh.id)
+def test_native_perf_add_is_seen(mount, mode, profile, own_store, workdir):
+    mnt = mount()
+    fresh = programs.burn(workdir / "fresh", "hot_fresh", 9)
+    names = (mnt.artifact(fresh.id), mnt.artifact(fresh.id, "debuginfo"), mnt.debug_file(fresh.id), mnt.link(fresh.id) / "elf",
+             mnt / "by-path" / str(fresh.path)[1:] / fresh.id)
 
     def is_there():
-        return all(path.exists() for path in names) and fresh.id in os.listdir(m / "buildid")
+        return all(path.exists() for path in names) and fresh.id in os.listdir(mnt / "buildid")
 
     def is_gone():
-        return not any(path.exists() for path in names) and fresh.id not in os.listdir(m / "buildid")
+        return not any(path.exists() for path in names) and fresh.id not in os.listdir(mnt / "buildid")
 
     # the kernel has now cached absent names and all listings
     assert is_gone()
     profile.perf(own_store, "buildid-cache", "-a", fresh.path)
     tools.wait_until(is_there, "the added build", 10)
-    assert os.readlink(m.link(fresh.id)) == f"../..{fresh.path}/{fresh.id}"
-    assert m.artifact(fresh.id).read_bytes() == fresh.path.read_bytes()
-    assert cached(profile, m) == cached(profile, own_store)
+    assert os.readlink(mnt.link(fresh.id)) == f"../..{fresh.path}/{fresh.id}"
+    assert mnt.artifact(fresh.id).read_bytes() == fresh.path.read_bytes()
+    assert cached(profile, mnt) == cached(profile, own_store)
 
     profile.perf(own_store, "buildid-cache", "-r", fresh.path)
     tools.wait_until(is_gone, "end of what perf removed", 10)
@@ -239,12 +240,12 @@ def test_native_perf_add_is_seen(mount, mode, profile, own_store, place):
     tools.wait_until(is_there, "the build added again", 10)
 
 
-def test_perf_writes_nothing_through_the_mount(mount, profile, place):
+def test_perf_writes_nothing_through_the_mount(mount, profile, workdir):
     """The mount is read-only: perf reports it and continues."""
-    m = mount("ro", on=profile.store)
+    mnt = mount("ro", on=profile.store)
     before = cached(profile, profile.store)
-    fresh = programs.burn(place / "fresh", "hot_fresh", 10)
-    done = profile.perf(m, "buildid-cache", "-a", fresh.path, status=None)
+    fresh = programs.burn(workdir / "fresh", "hot_fresh", 10)
+    done = profile.perf(mnt, "buildid-cache", "-a", fresh.path, status=None)
     assert "Read-only file system" in done.stdout + done.stderr
-    profile.perf(m, "record", "-q", "-e", "cpu-clock", "-o", place / "fresh.data", fresh.path, ROUNDS)
+    profile.perf(mnt, "record", "-q", "-e", "cpu-clock", "-o", workdir / "fresh.data", fresh.path, ROUNDS)
     assert cached(profile, profile.store) == before

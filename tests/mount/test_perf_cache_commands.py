@@ -15,7 +15,7 @@ import tools
 from daemon import stopped
 from fetching import covered, covered_many, leftovers
 from perf_cache import native, perf, view  # noqa: F401  fixtures
-from perf_cache import place_of, ROUNDS, output_of, perf_files, write_as_perf
+from perf_cache import objdir_of, ROUNDS, output_of, perf_files, write_as_perf
 from test_perf import of_the_cache, why_no_recording
 
 
@@ -66,11 +66,11 @@ def test_perf_add_and_remove_match_native(view, native, perf, store):
 
 
 @pytest.mark.parametrize("ident", ["112233", "112233445566", "11223344556677"])
-def test_padded_short_id_is_updated(view, perf, store, place, ident):
+def test_padded_short_id_is_updated(view, perf, store, workdir, ident):
     """
     perf pads an id with zeros to a multiple of four bytes. After it removed the build to add it again, the build must be gone.
     """
-    path = programs.compile_c("small.c", place / "short", "-DSEED=1", f"-Wl,--build-id=0x{ident}")
+    path = programs.compile_c("small.c", workdir / "short", "-DSEED=1", f"-Wl,--build-id=0x{ident}")
     for step in ("-a", "-u", "-u", "-a"):
         done = perf.run(view.path, "buildid-cache", "-v", step, path)
         assert ": Ok" in done.stderr + done.stdout, step
@@ -85,15 +85,15 @@ HASHED = [f"cache/{'0123456789abcdef' * 2}/execroot/bin/prog", f"overlay2/{'0f' 
           f"package/{'6a' * 20}/lib/elf/prog", f"objects/ab/{'c3' * 20}"]
 
 
-def test_path_with_an_id_as_component_is_added_and_found(view, native, perf, store, place):
+def test_path_with_an_id_as_component_is_added_and_found(view, native, perf, store, workdir):
     """A path component that could be an id is a directory: builds below it are added, found and removed."""
-    paths = [programs.burn(perf.place / name, "hot", 10 + number).path for number, name in enumerate(HASHED)]
+    paths = [programs.burn(perf.workdir / name, "hot", 10 + number).path for number, name in enumerate(HASHED)]
     for arguments in [("-a", path) for path in paths] + [("-l",), ("-u", paths[0]), ("-r", paths[1]), ("-p", paths[2])]:
         wanted, got = (output_of(perf.run(cache, "buildid-cache", "-v", *arguments), cache) for cache in (native, view.path))
         assert got == wanted, arguments
         assert perf_files(view.path, False) == perf_files(native, False), arguments
     # `rm -r` by listing leaves the same files as natively
-    tops = [str(perf.place / name.split("/")[0])[1:] for name in HASHED]
+    tops = [str(perf.workdir / name.split("/")[0])[1:] for name in HASHED]
     for cache in (native, view.path):
         tools.run("rm", "-rf", *(cache / top for top in tops))
     assert perf_files(view.path, False) == perf_files(native, False)
@@ -103,29 +103,29 @@ def test_path_with_an_id_as_component_is_added_and_found(view, native, perf, sto
 
 def test_native_path_with_an_id_as_component_is_found(mount, mode, perf, store):
     for number, name in enumerate(HASHED):
-        program = programs.burn(perf.place / name, "hot", 10 + number)
+        program = programs.burn(perf.workdir / name, "hot", 10 + number)
         perf.run(store, "buildid-cache", "-a", program.path)
-    m = mount()
-    assert perf_files(m.path, False) == perf_files(store, False)
+    mnt = mount()
+    assert perf_files(mnt.path, False) == perf_files(store, False)
     for name in HASHED:
-        program = programs.Program(perf.place / name)
-        assert (m.link(program.id) / "elf").read_bytes() == program.read(), name
-        assert (m / "by-path" / str(program.path)[1:] / program.id).read_bytes() == program.read(), name
+        program = programs.Program(perf.workdir / name)
+        assert (mnt.link(program.id) / "elf").read_bytes() == program.read(), name
+        assert (mnt / "by-path" / str(program.path)[1:] / program.id).read_bytes() == program.read(), name
 
 
 @pytest.mark.parametrize("name", HASHED)
 def test_path_with_an_id_as_component_works_with_a_server(mount, mode, faults, native, perf, store, name):
     """The server may have any id, so an empty directory named like an id could still become a build."""
-    m = mount(f"url={faults().url}")
-    program = programs.burn(perf.place / name, "hot", 10)
+    mnt = mount(f"url={faults().url}")
+    program = programs.burn(perf.workdir / name, "hot", 10)
     for step in (("-v", "-a", program.path), ("-l",), ("-v", "-r", program.path), ("-v", "-a", program.path)):
-        wanted, got = (output_of(perf.run(cache, "buildid-cache", *step, status=None), cache) for cache in (native, m.path))
+        wanted, got = (output_of(perf.run(cache, "buildid-cache", *step, status=None), cache) for cache in (native, mnt.path))
         assert got == wanted
-        assert perf_files(m.path, False) == perf_files(native, False)
+        assert perf_files(mnt.path, False) == perf_files(native, False)
     # a build contains no directories
     with pytest.raises(PermissionError):
-        (place_of(m, program) / "new").mkdir()
-    m.unmount()
+        (objdir_of(mnt, program) / "new").mkdir()
+    mnt.unmount()
     assert perf_files(store) == perf_files(native)
 
 
@@ -143,7 +143,7 @@ def test_purge_all_empties_the_cache(view, native, perf, store):
 
 def test_kernel_removal_removes_derived_table(view, native, perf, store):
     """The derived table goes with the symbols it comes from."""
-    kernel = programs.kernel(perf.place / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
+    kernel = programs.kernel(perf.workdir / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
     for cache in (native, view.path):
         perf.run(cache, "buildid-cache", "-a", f"{kernel.path},{perf.burn.path}")
     table = view.artifact(kernel.id, "kallsyms")
@@ -160,9 +160,9 @@ def test_kernel_removal_removes_derived_table(view, native, perf, store):
 
 def test_rm_r_empties_a_directory(view, perf, store):
     """`rm -r` can remove every listed name."""
-    kernel = programs.kernel(perf.place / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
+    kernel = programs.kernel(perf.workdir / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
     tools.run("perf", "--buildid-dir", view.path, "buildid-cache", "-a", kernel.path, env=perf.env)
-    directory = place_of(view, kernel)
+    directory = objdir_of(view, kernel)
     # remove a stored file before derived ones
     assert b" T foreign_0\n" in view.artifact(kernel.id, "kallsyms").read_bytes()
     assert not (view / "[kernel.kallsyms]" / kernel.id / "kallsyms").exists()
@@ -210,7 +210,7 @@ def test_perf_record_fills_the_mount(view, native, perf, store):
     take_over_vdso(native, view)
     # the same recording with each cache (not -M: the two recordings may have samples of different libraries)
     for arguments in (["report", "--stdio"], ["script"], ["annotate", "--stdio", "hot_burn"],
-                      ["inject", "-b", "-o", perf.place / "injected"], ["buildid-list"]):
+                      ["inject", "-b", "-o", perf.workdir / "injected"], ["buildid-list"]):
         native_says, view_says = (perf.run(cache, *arguments, "-i", perf.data, status=None) for cache in (native, view.path))
         assert of_the_cache(view_says.stdout) == of_the_cache(native_says.stdout), arguments
         assert view_says.stderr.replace(str(view), "") == native_says.stderr.replace(str(native), ""), arguments
@@ -224,18 +224,18 @@ def test_perf_record_without_addresses_is_refused(needs_root, view, native, perf
     """
     if reason := why_no_recording():
         pytest.skip(reason)
-    hidden = perf.place / "kallsyms"
+    hidden = perf.workdir / "kallsyms"
     hidden.write_text("0000000000000000 T _text\n0000000000000000 T _stext\n" * 1000)
     done = {}
     for cache in (native, view.path):
         done[cache] = tools.run("unshare", "-m", "sh", "-euc", 'mount --bind "$1" /proc/kallsyms; shift; exec "$@"', "sh", hidden,
-                                "perf", "--buildid-dir", cache, "record", "-q", "-e", "cpu-clock", "-o", perf.place / "data",
-                                perf.burn.path, ROUNDS, env=perf.env, cwd=perf.place)
+                                "perf", "--buildid-dir", cache, "record", "-q", "-e", "cpu-clock", "-o", perf.workdir / "data",
+                                perf.burn.path, ROUNDS, env=perf.env, cwd=perf.workdir)
     assert done[native].stderr == done[view.path].stderr and done[native].stdout == done[view.path].stdout
     if list(native.glob("[[]kernel.kallsyms]/*/kallsyms")):
         view.expect("its addresses are hidden .*: refused as")
     assert not list(view.path.glob("[[]kernel.kallsyms]/*/kallsyms"))
-    assert (place_of(view, perf.burn) / "elf").exists()
+    assert (objdir_of(view, perf.burn) / "elf").exists()
 
 
 def test_removed_path_keeps_the_other_path(view, perf, store):
@@ -256,15 +256,15 @@ def test_read_only_mount_is_erofs(mount, mode, native, perf, store):
     """With -o ro each write fails with EROFS, and perf behaves as on a read-only disk."""
     for cache in (native, store):
         perf.run(cache, "buildid-cache", "-a", perf.probed.path)
-    m = mount("ro")
-    assert m.status()["read_only"] is True
+    mnt = mount("ro")
+    assert mnt.status()["read_only"] is True
     before = perf_files(store)
     if tools.IS_ROOT:
         tools.run("mount", "--bind", native, native)
         tools.run("mount", "-o", "remount,bind,ro", native)
     try:
         for arguments in script(perf):
-            got = output_of(perf.run(m.path, *arguments, status=None), m.path)
+            got = output_of(perf.run(mnt.path, *arguments, status=None), mnt.path)
             if tools.IS_ROOT:
                 assert got == output_of(perf.run(native, *arguments, status=None), native), arguments
     finally:
@@ -278,18 +278,18 @@ def test_unwritable_store_is_read_only(needs_root, mount, perf, store):
     tools.run("mount", "--bind", store, store)
     tools.run("mount", "-o", "remount,bind,ro", store)
     try:
-        m = mount()
-        assert m.status()["read_only"] is True
-        assert tools.errno_of(os.mkdir, m / "new") == errno.EROFS
-        m.unmount()
+        mnt = mount()
+        assert mnt.status()["read_only"] is True
+        assert tools.errno_of(os.mkdir, mnt / "new") == errno.EROFS
+        mnt.unmount()
     finally:
         tools.run("umount", store)
 
 
 def test_bidctl_on_covered_store_reads_or_names_remedy(mount, perf, store):
     """Commands that read use the mount; commands that write name the remedy."""
-    m = mount(at=store)
-    perf.run(m.path, "buildid-cache", "-a", perf.burn.path)
+    mnt = mount(at=store)
+    perf.run(mnt.path, "buildid-cache", "-a", perf.burn.path)
     assert perf.burn.id in tools.run(tools.BIDCTL, "--store", store, "list", env=perf.env).stdout
     done = tools.run(tools.BIDCTL, "--store", store, "add", perf.other.path, env=perf.env, status=3)
     assert f"umount {store}" in done.stderr and len(done.stderr.splitlines()) == 1
@@ -297,7 +297,7 @@ def test_bidctl_on_covered_store_reads_or_names_remedy(mount, perf, store):
     for command in (["verify"], ["verify", perf.burn.id], ["verify", "--repair"], ["gc", "--dry-run"], ["gc"]):
         done = tools.run(tools.BIDCTL, "--store", store, *command, env=perf.env, status=3)
         assert f"umount {store}" in done.stderr and len(done.stderr.splitlines()) == 1 and not done.stdout, (command, done)
-    m.unmount()
+    mnt.unmount()
     tools.run(tools.BIDCTL, "--store", store, "add", perf.other.path, env=perf.env)
     assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=perf.env).stderr
 
@@ -313,7 +313,7 @@ def test_show_of_covered_store_has_records_and_sections(mount, perf, store, tmp_
     ident, path = perf.burn.id, perf.burn.path
     bidctl("add", path)
     shown, = tools.rows(bidctl("show", "--json", ident))
-    m = mount(at=store)
+    mnt = mount(at=store)
     for arguments in (ident, path):
         covered, = tools.rows(bidctl("show", "--json", arguments))
         assert covered["artifacts"]["elf"]["how"] == "added", covered
@@ -334,7 +334,7 @@ def test_show_of_covered_store_has_records_and_sections(mount, perf, store, tmp_
     assert tools.rows(tools.run(*elsewhere, "show", "--json", ident, env=perf.env))[0]["paths"] == [str(path)]
     tools.run(*elsewhere, "add", f"{store}/buildid/{ident}/elf", env=perf.env)
     assert tools.rows(tools.run(*elsewhere, "show", "--json", ident, env=perf.env))[0]["paths"] == [str(path)]
-    m.unmount()
+    mnt.unmount()
     assert bidctl("get", ident, "section", ".text").stdout != section
 
 
@@ -350,47 +350,47 @@ def test_get_from_covered_store_asks_the_mount(mount, perf, store, faults):
     """The mount downloads. A file that it could not request is not reported absent, though stat(2) returns ENOENT."""
     server = faults()
     server.serve(perf.burn)
-    m = mount(f"url={server.url}", at=store)
+    mnt = mount(f"url={server.url}", at=store)
     path, _, many = get(store, perf.env, perf.burn.id, "debuginfo", status=0)
     assert path.startswith(f"{store}/") and open(path.strip(), "rb").read(4) == b"\x7fELF" and "here 1" in many
     for _ in range(2):
         _, why, many = get(store, perf.env, "00" * 20, "debuginfo", status=1)
         assert "the mount that covers it" in why and "cannot be written" not in why + many and "absent 1" in many, (why, many)
     server.behave("error:503")
-    m.expect("HTTP 503")
+    mnt.expect("HTTP 503")
     _, why, many = get(store, perf.env, "22" * 20, "debuginfo", status=3)
     assert "the mount that covers" in why and "absent 0" in many, (why, many)
-    m.unmount()
+    mnt.unmount()
     # the server accepts requests and does not respond yet
     server.behave("stall-headers")
-    m = mount(f"url={server.url},wait=1", at=store)
-    m.permit(server.url)
+    mnt = mount(f"url={server.url},wait=1", at=store)
+    mnt.permit(server.url)
     _, why, many = get(store, perf.env, "11" * 20, "debuginfo", status=3)
     assert "the mount that covers" in why and "'bidctl status'" in why and "failed 1" in many, (why, many)
-    m.unmount()
+    mnt.unmount()
     # a refused connection proves no absence either
     server.stop()
-    m = mount(f"url={server.url}", at=store)
-    m.expect("could not connect")
+    mnt = mount(f"url={server.url}", at=store)
+    mnt.expect("could not connect")
     for ident in ("33" * 20, "33" * 20, "44" * 20):
         _, why, many = get(store, perf.env, ident, "debuginfo", status=3)
         assert "the mount that covers" in why and "failed 1" in many, (why, many)
     assert get(store, perf.env, perf.burn.id, "debuginfo", status=0)[0] == path
-    m.unmount()
-    m = mount("offline", at=store)
+    mnt.unmount()
+    mnt = mount("offline", at=store)
     assert "the mount that covers it" in get(store, perf.env, "33" * 20, "debuginfo", status=1)[1]
-    m.unmount()
+    mnt.unmount()
 
 
 def test_dead_mount_over_store_is_reported(mount, perf, store):
     """The error names the remedy, and status lists the mount."""
-    m = mount(at=store)
-    m.die()
+    mnt = mount(at=store)
+    mnt.die()
     try:
         for command in ("list", "status"):
             done = tools.run(tools.BIDCTL, "--store", store, command, env=perf.env, status=3)
             assert f"umount -l {store}" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
-        assert f"mount      {m}" in done.stdout and "its daemon is gone" in done.stdout, done.stdout
+        assert f"mount      {mnt}" in done.stdout and "its daemon is gone" in done.stdout, done.stdout
         done = tools.run(tools.BIDCTL, "--json", "--store", store, "status", env=perf.env, status=3)
         shown = tools.rows(done)[0]
         assert (shown["store"], shown["state"]) == (str(store), "unreadable"), shown
@@ -399,32 +399,32 @@ def test_dead_mount_over_store_is_reported(mount, perf, store):
 
 
 def test_status_of_stopped_mount_does_not_wait(mount, perf, store):
-    m = mount(at=store)
-    with stopped(m):
+    mnt = mount(at=store)
+    with stopped(mnt):
         done = tools.run(tools.BIDCTL, "--store", store, "status", env=perf.env, status=3)
         assert done.stderr.count("\n") == 1 and str(store) in done.stderr and "does not answer" in done.stderr, done.stderr
         assert "cannot be read" in done.stdout and "its daemon does not answer" in done.stdout, done.stdout
     tools.await_status(perf.env, store, "writable")
-    m.unmount()
+    mnt.unmount()
 
 
-def test_perf_downloads_through_a_mount_over_home(mount, mode, perf, place, env, faults):
+def test_perf_downloads_through_a_mount_over_home(mount, mode, perf, workdir, env, faults):
     """A mount over ~/.debug downloads missing builds for every perf, without configuration."""
     if reason := why_no_recording():
         pytest.skip(reason)
-    home = place / "home/.debug"
+    home = workdir / "home/.debug"
     home.mkdir()
     server = faults()
     server.serve(perf.burn)
-    data = place / "home.data"
+    data = workdir / "home.data"
     tools.run("perf", "record", "-q", "-N", "-e", "cpu-clock", "-o", data, perf.burn.path, ROUNDS, env=env)
     perf.burn.path.unlink()
     report = ["perf", "report", "--stdio", "-i", data]
     assert "hot_burn" not in tools.run(*report, env=env).stdout
-    m = mount(f"url={server.url}", at=home, on=home)
+    mnt = mount(f"url={server.url}", at=home, on=home)
     assert "hot_burn" in tools.run(*report, env=env).stdout
-    assert m.counter("fetched") >= 1
-    m.unmount()
+    assert mnt.counter("fetched") >= 1
+    mnt.unmount()
     # the downloads are in perf's cache now
     assert "hot_burn" in tools.run(*report, env=env).stdout
 
@@ -432,8 +432,8 @@ def test_perf_downloads_through_a_mount_over_home(mount, mode, perf, place, env,
 @pytest.mark.limit(60)
 def test_native_and_mounted_perf_work_at_once(mount, mode, perf, store):
     """Two perfs use the mount and one uses the store below it."""
-    m = mount()
-    builds = [programs.small(perf.place / f"b{seed}", seed) for seed in range(12)]
+    mnt = mount()
+    builds = [programs.small(perf.workdir / f"b{seed}", seed) for seed in range(12)]
     errors = []
 
     def work(cache, order):
@@ -444,7 +444,7 @@ def test_native_and_mounted_perf_work_at_once(mount, mode, perf, store):
                     errors.append(done.stderr)
 
     workers = [threading.Thread(target=work, args=(cache, order)) for cache, order in
-               ((store, builds), (m.path, builds), (m.path, builds[::-1]))]
+               ((store, builds), (mnt.path, builds), (mnt.path, builds[::-1]))]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -455,13 +455,13 @@ def test_native_and_mounted_perf_work_at_once(mount, mode, perf, store):
 
     def all_can_be_had():
         for program in builds:
-            perf.run(m.path, "buildid-cache", "-a", program.path)
-        return all(m.artifact(program.id).exists() for program in builds)
+            perf.run(mnt.path, "buildid-cache", "-a", program.path)
+        return all(mnt.artifact(program.id).exists() for program in builds)
 
     tools.wait_until(all_can_be_had, "all builds")
     for program in builds:
-        assert m.artifact(program.id).read_bytes() == program.read()
-    m.unmount()
+        assert mnt.artifact(program.id).read_bytes() == program.read()
+    mnt.unmount()
     assert leftovers(store) == []
     tools.run(tools.BIDCTL, "--store", store, "verify", "--repair", status=None, env=perf.env)
     tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=perf.env)
@@ -473,30 +473,30 @@ SLOW = {"look": "?lstat,?newfstatat,?statx", "open": "openat", "unlink": "?unlin
 @pytest.mark.parametrize("calls", SLOW.values(), ids=SLOW.keys())
 def test_slow_perf_remove_empties_the_build(mount, mode, perf, store, calls):
     """The kernel's caches expire before perf opens, lists or removes the directory of the build."""
-    m = mount()
-    perf.run(m.path, "buildid-cache", "-a", perf.burn.path)
-    link, log = m.link(perf.burn.id), perf.place / "calls"
+    mnt = mount()
+    perf.run(mnt.path, "buildid-cache", "-a", perf.burn.path)
+    link, log = mnt.link(perf.burn.id), perf.workdir / "calls"
     done = tools.run("strace", "-f", "-o", log, "-P", link, "-P", f"{link.parent}/../..{perf.burn.path}/{perf.burn.id}",
                      "-e", f"trace={calls}", "-e", f"inject={calls}:delay_enter=1300000",
-                     "perf", "--buildid-dir", m.path, "buildid-cache", "-v", "-r", perf.burn.path, env=perf.env, cwd=perf.place)
+                     "perf", "--buildid-dir", mnt.path, "buildid-cache", "-v", "-r", perf.burn.path, env=perf.env, cwd=perf.workdir)
     assert "(DELAYED)" in log.read_text()
     assert f"Removing {perf.burn.id} {perf.burn.path}: Ok" in done.stderr.splitlines()
-    assert not os.path.lexists(m / str(perf.burn.path)[1:] / perf.burn.id) and not os.path.lexists(link)
-    m.unmount()
+    assert not os.path.lexists(mnt / str(perf.burn.path)[1:] / perf.burn.id) and not os.path.lexists(link)
+    mnt.unmount()
     assert not list(store.rglob(perf.burn.id))
 
 
 def test_add_during_removal_keeps_the_directory(mount, mode, perf, store):
     """The link is created again between the steps of a removal, which must leave the directory."""
-    m = mount()
-    left = m / str(perf.burn.path)[1:] / perf.burn.id
+    mnt = mount()
+    left = mnt / str(perf.burn.path)[1:] / perf.burn.id
     for _ in range(2):
-        perf.run(m.path, "buildid-cache", "-a", perf.burn.path)
+        perf.run(mnt.path, "buildid-cache", "-a", perf.burn.path)
         assert (left / "elf").read_bytes() == perf.burn.read()
-        m.link(perf.burn.id).unlink()
+        mnt.link(perf.burn.id).unlink()
         assert "elf" in os.listdir(left)
-    perf.run(m.path, "buildid-cache", "-a", perf.burn.path)
-    m.unmount()
+    perf.run(mnt.path, "buildid-cache", "-a", perf.burn.path)
+    mnt.unmount()
     assert tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=perf.env).returncode == 0
     assert (store / ".build-id" / perf.burn.id[:2] / perf.burn.id[2:] / "elf").read_bytes() == perf.burn.read()
 
@@ -504,17 +504,17 @@ def test_add_during_removal_keeps_the_directory(mount, mode, perf, store):
 @pytest.mark.limit(90)
 def test_kill_during_perf_add_leaves_whole_builds(mount, mode, perf, store):
     """Kill the daemon at many moments: each build is complete or absent, and no other file is left."""
-    builds = [programs.small(perf.place / f"k{seed}", seed) for seed in range(6)]
+    builds = [programs.small(perf.workdir / f"k{seed}", seed) for seed in range(6)]
     joined = ",".join(str(program.path) for program in builds)
     whole = 0
     for moment in range(12):
-        m = mount()
-        process = subprocess.Popen(["perf", "--buildid-dir", str(m.path), "buildid-cache", "-a", joined], env=perf.env,
+        mnt = mount()
+        process = subprocess.Popen(["perf", "--buildid-dir", str(mnt.path), "buildid-cache", "-a", joined], env=perf.env,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         tools.wait_until(lambda: len(list(store.rglob("elf"))) >= moment % 6 or process.poll() is not None, "some builds")
-        m.kill()
+        mnt.kill()
         process.wait(20)
-        tools.wait_until(lambda: not daemon.is_mounted(m.path), "the end of the mount")
+        tools.wait_until(lambda: not daemon.is_mounted(mnt.path), "the end of the mount")
         for path, (_, content) in perf_files(store).items():
             owner = [program for program in builds if program.id in path or program.id[2:] in path]
             assert len(owner) == 1, path
@@ -535,27 +535,27 @@ def test_kill_during_perf_add_leaves_whole_builds(mount, mode, perf, store):
 
 def test_moved_link_is_seen(mount, mode, perf, store):
     """The kernel caches link targets; a changed target is visible soon, whoever changed it."""
-    m = mount()
-    perf.run(m.path, "buildid-cache", "-a", perf.burn.path)
-    link = m.link(perf.burn.id)
+    mnt = mount()
+    perf.run(mnt.path, "buildid-cache", "-a", perf.burn.path)
+    link = mnt.link(perf.burn.id)
     first, second = (f"../..{program.path}/{perf.burn.id}" for program in (perf.burn, perf.copy))
     assert [os.readlink(link) for _ in range(3)] == [first] * 3
     # natively, below the mount: removed, and added from another path
     perf.run(store, "buildid-cache", "-r", perf.burn.path)
     perf.run(store, "buildid-cache", "-a", perf.copy.path)
     tools.wait_until(lambda: link.is_symlink() and os.readlink(link) == second, "the new text")
-    perf.run(m.path, "buildid-cache", "-r", perf.copy.path)
+    perf.run(mnt.path, "buildid-cache", "-r", perf.copy.path)
     tools.wait_until(lambda: not link.is_symlink(), "the end of the link")
     # perf does not add a file that it sees, and may see the removed one for a second
     tools.wait_until(lambda: not os.path.lexists(link.parent / first / "elf"), "the end of the file")
-    perf.run(m.path, "buildid-cache", "-a", perf.burn.path)
+    perf.run(mnt.path, "buildid-cache", "-a", perf.burn.path)
     tools.wait_until(lambda: link.is_symlink() and os.readlink(link) == first, "the old text")
 
 
 def test_directory_made_again_while_old_one_is_open(mount, mode, store):
     """'perf buildid-cache -u' is fast enough to create a directory whose old namesake is still open."""
-    m = mount()
-    directory = m / "usr/bin/app" / ("ab" * 20)
+    mnt = mount()
+    directory = mnt / "usr/bin/app" / ("ab" * 20)
     held = []
     directory.parent.mkdir(parents=True)
     try:

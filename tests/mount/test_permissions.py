@@ -35,14 +35,14 @@ def read_as(user, paths):
 
 
 @pytest.fixture
-def files(place, store):
+def files(workdir, store):
     """Store a build for each mode; return [(build, stored file)]."""
-    first = programs.small(place / "first")
+    first = programs.small(workdir / "first")
     made = []
     for number, mode in enumerate(MODES):
-        build = programs.forge(first, f"{number:08x}{first.id[8:]}", place / f"app{number}")
+        build = programs.forge(first, f"{number:08x}{first.id[8:]}", workdir / f"app{number}")
         build.path.chmod(0)
-        stored = programs.into_store(store, build.id, f"/usr/bin/app{number}", (place / f"app{number}").read_bytes())
+        stored = programs.into_store(store, build.id, f"/usr/bin/app{number}", (workdir / f"app{number}").read_bytes())
         os.chown(stored, ALICE, GROUP)
         stored.chmod(mode)
         made.append((build, stored))
@@ -54,8 +54,8 @@ def test_permissions_hold_for_each_user_and_mode(needs_root, mount, mode, files,
     """
     64 cases: everybody can read a file, or its owner and root can, also after root has read it; without allow_other only root can.
     """
-    m = mount(*([option] if option == "allow_other" else []))
-    mounted = [m.artifact(build.id) for build, _ in files]
+    mnt = mount(*([option] if option == "allow_other" else []))
+    mounted = [mnt.artifact(build.id) for build, _ in files]
     right = [hashlib.sha256(build.read()).hexdigest() for build, _ in files]
     assert read_as("root", mounted) == right
     for user in ("alice", "bob", "carol"):
@@ -76,10 +76,10 @@ WAYS = {
 }
 
 
-def below(place, number, way, mode):
+def below(workdir, number, way, mode):
     """Make a program of alice's with this mode, below a path with these permissions."""
     directory, group, above = WAYS[way]
-    home = place / f"way{number}"
+    home = workdir / f"way{number}"
     (home / "here").mkdir(parents=True)
     build = programs.small(home / "here" / "program", number)
     os.chown(build.path, ALICE, GROUP)
@@ -92,17 +92,17 @@ def below(place, number, way, mode):
 
 
 @pytest.mark.parametrize("how", ["auto", "copy", "scan"])
-def test_added_file_is_readable_by_all_or_by_its_adder(needs_root, mount, mode, place, store, how):
+def test_added_file_is_readable_by_all_or_by_its_adder(needs_root, mount, mode, workdir, store, how):
     """
     Everybody can read it if everybody could reach and read the original; otherwise root can, who added it, and its owner cannot.
     """
     cases = [(way, bits) for way in WAYS for bits in (0o755, 0o4755, 0o750, 0o640, 0o700)]
-    builds = [below(place, number, way, bits) for number, (way, bits) in enumerate(cases)]
+    builds = [below(workdir, number, way, bits) for number, (way, bits) in enumerate(cases)]
     everybody = [way in ("open", "not listed") and bits in (0o755, 0o4755) for way, bits in cases]
-    what = [place / f"way{number}" for number in range(len(builds))] if how == "scan" else [build.path for build in builds]
+    what = [workdir / f"way{number}" for number in range(len(builds))] if how == "scan" else [build.path for build in builds]
     tools.run(tools.BIDCTL, "--store", store, "add", *(["--link=copy"] if how == "copy" else []), *what)
-    m = mount("allow_other")
-    mounted = [m.artifact(build.id) for build in builds]
+    mnt = mount("allow_other")
+    mounted = [mnt.artifact(build.id) for build in builds]
     right = read_as("root", mounted)
     assert right == read_as("root", [build.path for build in builds]) and 13 not in right
     for user in ("alice", "bob", "carol"):
@@ -114,17 +114,17 @@ def test_added_file_is_readable_by_all_or_by_its_adder(needs_root, mount, mode, 
         assert does or (st.st_mode & 0o7777, st.st_uid) == (0o400, 0), case
         assert not st.st_mode & 0o6000, case
     # derived files have the readers of their source
-    pieces = [m / "buildid" / build.id / "section" / ".text" for build in builds]
+    pieces = [mnt / "buildid" / build.id / "section" / ".text" for build in builds]
     assert 13 not in read_as("root", pieces)
     assert [answer != 13 for answer in read_as("carol", pieces)] == everybody
 
 
-def test_file_stays_public_when_its_directories_are_closed_later(needs_root, mount, mode, place, store):
+def test_file_stays_public_when_its_directories_are_closed_later(needs_root, mount, mode, workdir, store):
     """The readers are decided when the file is added; later changes of directories do not matter."""
-    build = below(place, 1, "open", 0o755)
+    build = below(workdir, 1, "open", 0o755)
     tools.run(tools.BIDCTL, "--store", store, "add", build.path)
-    m = mount("allow_other")
-    path = m.artifact(build.id)
+    mnt = mount("allow_other")
+    path = mnt.artifact(build.id)
     right = read_as("root", [path])
     (elf,) = store.glob(f"**/{build.id}/elf")
     build.path.parent.chmod(0o700)
@@ -133,17 +133,17 @@ def test_file_stays_public_when_its_directories_are_closed_later(needs_root, mou
     assert read_as("carol", [path]) == right != [13]
 
 
-def test_unpacked_module_keeps_its_readers(needs_root, mount, mode, place, store):
+def test_unpacked_module_keeps_its_readers(needs_root, mount, mode, workdir, store):
     """A module unpacked from alice's store has the readers of the compressed file, and is stored so."""
-    lower, packed = place / "lower", []
-    builds = [programs.small(place / f"module{bits:o}", bits) for bits in (0o444, 0o440, 0o400)]
+    lower, packed = workdir / "lower", []
+    builds = [programs.small(workdir / f"module{bits:o}", bits) for bits in (0o444, 0o440, 0o400)]
     for build, bits in zip(builds, (0o444, 0o440, 0o400)):
         packed.append(programs.into_store(lower, build.id, f"/lib/{bits:o}.ko.gz", gzip.compress(build.read())))
         os.chown(packed[-1], ALICE, GROUP)
         packed[-1].chmod(bits)
     os.chown(lower, ALICE, GROUP)
-    m = mount("allow_other", f"lower={lower}")
-    paths = [m.artifact(build.id) for build in builds]
+    mnt = mount("allow_other", f"lower={lower}")
+    paths = [mnt.artifact(build.id) for build in builds]
     assert read_as("root", paths) == [hashlib.sha256(build.read()).hexdigest() for build in builds]
     kept = [path for path in (store / ".bidfs/unpacked").rglob("*") if path.is_file()]
     assert len(kept) == len(builds)
@@ -152,27 +152,27 @@ def test_unpacked_module_keeps_its_readers(needs_root, mount, mode, place, store
     assert sorted(path.stat().st_mode & 0o777 for path in kept) == [0o400, 0o400, 0o444]
 
 
-def test_lock_file_has_the_mode_of_the_private_directory(needs_root, mount, mode, faults, place, store):
+def test_lock_file_has_the_mode_of_the_private_directory(needs_root, mount, mode, faults, workdir, store):
     """The group of the directory may write the lock file, and no other file that the daemon creates."""
-    program = programs.small(place / "app")
+    program = programs.small(workdir / "app")
     server = faults()
     server.serve(program)
     private = store / ".bidfs"
     private.mkdir()
     os.chown(private, ALICE, GROUP)
     private.chmod(0o2775)
-    m = mount(f"url={server.url}")
-    assert m.artifact(program.id).read_bytes() == program.read()
+    mnt = mount(f"url={server.url}")
+    assert mnt.artifact(program.id).read_bytes() == program.read()
     found = (private / "lock").stat()
     assert (oct(found.st_mode & 0o7777), found.st_uid, found.st_gid) == ("0o660", ALICE, GROUP)
 
 
 @pytest.mark.parametrize("mode_wanted", [0o755, 0o444], ids=oct)
-def test_temporary_file_is_private(needs_root, mount, mode, place, mode_wanted):
+def test_temporary_file_is_private(needs_root, mount, mode, workdir, mode_wanted):
     """perf makes its copy 0755 before it fills it, and inotify shows the name."""
-    build = programs.small(place / "program")
-    m = mount("allow_other")
-    directory = m / str(build.path)[1:] / build.id
+    build = programs.small(workdir / "program")
+    mnt = mount("allow_other")
+    directory = mnt / str(build.path)[1:] / build.id
     os.makedirs(directory)
     for temporary in (".elf.AbCdEf", "elf"):
         with open(directory / temporary, "wb", buffering=0) as file:
@@ -185,15 +185,15 @@ def test_temporary_file_is_private(needs_root, mount, mode, place, mode_wanted):
             os.unlink(directory / temporary)
 
 
-def test_copy_by_perf_is_private_until_added_by_bidctl(needs_root, mount, mode, place, store, env):
+def test_copy_by_perf_is_private_until_added_by_bidctl(needs_root, mount, mode, workdir, store, env):
     """perf's copies have mode 0755, whoever can read the originals; bidctl checks whether everybody can."""
-    build = programs.small(place / "program")
+    build = programs.small(workdir / "program")
     build.path.chmod(0o755)
-    m = mount("allow_other")
-    copy = m.artifact(build.id)
-    tools.run("perf", "--buildid-dir", m, "buildid-cache", "-a", build.path, env=env)
+    mnt = mount("allow_other")
+    copy = mnt.artifact(build.id)
+    tools.run("perf", "--buildid-dir", mnt, "buildid-cache", "-a", build.path, env=env)
     right = read_as("root", [copy])
-    assert 13 not in right and read_as("carol", [copy, m.elf_file(build.id)]) == [13, 13]
+    assert 13 not in right and read_as("carol", [copy, mnt.elf_file(build.id)]) == [13, 13]
     tools.run(tools.BIDCTL, "--store", store, "add", build.path, env=env)
     tools.wait_until(lambda: read_as("carol", [copy]) == right, "carol is let in")
 
@@ -201,10 +201,11 @@ def test_copy_by_perf_is_private_until_added_by_bidctl(needs_root, mount, mode, 
 TABLE = b"ffffffff81000000 T _text\nffffffffc0200000 t init\t[ext4]\n"
 
 
-def of_a_kernel(m, ident):
+def of_a_kernel(mnt, ident):
     """Return the paths of a symbol table and of the files derived from it."""
-    offered = m / "[kernel.kcore]" / ident / "1970010100000000"
-    return [m.artifact(ident, "kallsyms"), m / "[kernel.kallsyms]" / ident / "kallsyms", offered / "kallsyms", offered / "modules"]
+    offered = mnt / "[kernel.kcore]" / ident / "1970010100000000"
+    return [mnt.artifact(ident, "kallsyms"), mnt / "[kernel.kallsyms]" / ident / "kallsyms",
+            offered / "kallsyms", offered / "modules"]
 
 
 def test_kernel_addresses_stay_private(needs_root, mount, mode, store):
@@ -214,9 +215,9 @@ def test_kernel_addresses_stay_private(needs_root, mount, mode, store):
         stored = programs.into_store(store, ident, "[kernel.kallsyms]", TABLE, "kallsyms")
         os.chown(stored, ALICE, GROUP)
         stored.chmod(table)
-    m = mount("allow_other")
+    mnt = mount("allow_other")
     for table, ident in idents.items():
-        paths = of_a_kernel(m, ident)
+        paths = of_a_kernel(mnt, ident)
         right = read_as("root", paths)
         assert 2 not in right and 13 not in right
         for user in ("alice", "bob", "carol"):
@@ -225,19 +226,19 @@ def test_kernel_addresses_stay_private(needs_root, mount, mode, store):
         for path in paths:
             assert (os.stat(path).st_mode & 0o777, os.stat(path).st_uid) == (0o444 if table == 0o444 else 0o400, ALICE), path
         # facts about the table are not its content
-        assert read_as("carol", [m.artifact(ident, "info")]) != [13]
+        assert read_as("carol", [mnt.artifact(ident, "info")]) != [13]
 
 
 def test_table_written_by_perf_is_private(needs_root, mount, mode, store):
     """perf makes its copy of /proc/kallsyms readable by everybody; here only the owner can read it."""
-    m, ident = mount("allow_other"), "ab" * 20
-    directory = m / "[kernel.kallsyms]" / ident
+    mnt, ident = mount("allow_other"), "ab" * 20
+    directory = mnt / "[kernel.kallsyms]" / ident
     os.makedirs(directory)
     (directory / ".kallsyms.AbCdEf").write_bytes(TABLE)
     os.chmod(directory / ".kallsyms.AbCdEf", 0o755)
     os.link(directory / ".kallsyms.AbCdEf", directory / "kallsyms")
     os.unlink(directory / ".kallsyms.AbCdEf")
-    paths = of_a_kernel(m, ident)
+    paths = of_a_kernel(mnt, ident)
     assert read_as("root", paths)[:3] == [hashlib.sha256(TABLE).hexdigest()] * 3
     assert read_as("carol", paths) == [13] * len(paths)
     assert (store / "[kernel.kallsyms]" / ident / "kallsyms").stat().st_mode & 0o077 == 0
@@ -245,18 +246,18 @@ def test_table_written_by_perf_is_private(needs_root, mount, mode, store):
 
 @pytest.mark.parametrize("closed", ["the store", "above it"])
 @pytest.mark.parametrize("bits", [0o700, 0o750], ids=oct)
-def test_private_store_is_private(needs_root, mount, mode, place, closed, bits):
+def test_private_store_is_private(needs_root, mount, mode, workdir, closed, bits):
     """Only owner and root can read its files and files derived from them."""
-    store = place / "alices" / "store"
+    store = workdir / "alices" / "store"
     store.mkdir(parents=True)
     table = programs.into_store(store, "ab" * 20, "[kernel.kallsyms]", TABLE, "kallsyms")
     for path in (store.parent, store, table):
         os.chown(path, ALICE, GROUP)
     table.chmod(0o444)
     (store if closed == "the store" else store.parent).chmod(bits)
-    m = mount("allow_other", on=store)
-    m.expect("closed to other users")
-    paths = [*of_a_kernel(m, "ab" * 20), m.artifact("ab" * 20, "info")]
+    mnt = mount("allow_other", on=store)
+    mnt.expect("closed to other users")
+    paths = [*of_a_kernel(mnt, "ab" * 20), mnt.artifact("ab" * 20, "info")]
     right = read_as("root", paths)
     assert 13 not in right and read_as("alice", paths)[:4] == right[:4] and read_as("alice", paths)[4] != 13
     for user in ("bob", "carol"):
@@ -265,8 +266,8 @@ def test_private_store_is_private(needs_root, mount, mode, place, closed, bits):
 
 def test_mapped_root_has_the_rights_of_its_outer_user(needs_root, mount, mode, files):
     """Root of a user namespace has the rights of the outer user."""
-    m = mount("allow_other")
-    paths = [m.artifact(build.id) for build, _ in files]
+    mnt = mount("allow_other")
+    paths = [mnt.artifact(build.id) for build, _ in files]
     assert read_as("root", paths).count(13) == 0
     drop = ["setpriv", f"--reuid={CAROL}", f"--regid={CAROL}", "--clear-groups"]
     done = tools.run(*drop, "unshare", "--user", "--map-root-user", "/usr/bin/python3", "-c", READ, *paths, status=None)
@@ -300,9 +301,9 @@ def test_acl_of_source_is_respected(needs_root, mount, mode, files, what):
         os.setxattr(stored, "system.posix_acl_access", LISTS[what])
     except OSError as error:
         pytest.skip(f"no access control lists on this file system: {error}")
-    m = mount("allow_other")
-    paths = [m.artifact(build.id), m.elf_file(build.id)]
-    if os.path.exists(section := m / "buildid" / build.id / "section" / ".text"):
+    mnt = mount("allow_other")
+    paths = [mnt.artifact(build.id), mnt.elf_file(build.id)]
+    if os.path.exists(section := mnt / "buildid" / build.id / "section" / ".text"):
         paths.append(section)
     read_as("root", paths)
     for user in ("alice", "bob", "carol"):
@@ -315,8 +316,8 @@ def test_acl_of_source_is_respected(needs_root, mount, mode, files, what):
 def test_later_acl_of_cached_file_is_respected(needs_root, mount, mode, files):
     """The access rights of an open, cached file are read again."""
     build, stored = files[MODES.index(0o444)]
-    m = mount("allow_other")
-    path = m.artifact(build.id)
+    mnt = mount("allow_other")
+    path = mnt.artifact(build.id)
     with open(path, "rb") as file:
         for _ in range(3):
             assert read_as("carol", [path]) == read_as("carol", [stored]) != [13]

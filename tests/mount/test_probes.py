@@ -13,43 +13,44 @@ import tools
 
 
 @pytest.fixture
-def probed(place, store, env):
+def probed(workdir, store, env):
     """Store a program that perf has not read."""
-    program = programs.Program(programs.compile_c("probed.c", place / "probed", "-g", "-DSEED=1"))
+    program = programs.Program(programs.compile_c("probed.c", workdir / "probed", "-g", "-DSEED=1"))
     tools.run(tools.BIDCTL, "--store", store, "add", program.path, env=env)
     return program
 
 
-def views(m, program):
-    return [m / "buildid" / program.id / "probes", m.link(program.id) / "probes", m / str(program.path)[1:] / program.id / "probes"]
+def views(mnt, program):
+    return [mnt / "buildid" / program.id / "probes", mnt.link(program.id) / "probes",
+            mnt / str(program.path)[1:] / program.id / "probes"]
 
 
-def wanted(program, place, env):
+def wanted(program, workdir, env):
     """Return the definitions that perf caches of it."""
-    cache = place / "cache"
+    cache = workdir / "cache"
     tools.run("perf", "--buildid-dir", cache, "buildid-cache", "-a", program.path, env=env)
     return next(cache.rglob("probes")).read_text()
 
 
 @pytest.mark.parametrize("options", ["", "ro"])
-def test_derived_probes_equal_perfs(mount, mode, probed, place, store, env, options):
-    m = mount(options) if options else mount()
-    text = wanted(probed, place, env)
+def test_derived_probes_equal_perfs(mount, mode, probed, workdir, store, env, options):
+    mnt = mount(options) if options else mount()
+    text = wanted(probed, workdir, env)
     assert text.startswith("%sdt_probed:done_1=done_1\n")
-    assert [path.read_text() for path in views(m, probed)] == [text] * 3
+    assert [path.read_text() for path in views(mnt, probed)] == [text] * 3
     stored = store / str(probed.path)[1:] / probed.id / "probes"
     assert stored.read_text() == text
 
 
 def test_perf_reads_and_extends_probes(mount, mode, probed, env):
     """perf opens the definitions for writing and appends to them."""
-    m = mount()
-    perf = ["perf", "--buildid-dir", m.path]
+    mnt = mount()
+    perf = ["perf", "--buildid-dir", mnt.path]
     assert "sdt_probed:done_1" in tools.run(*perf, "list", "sdt", env=env).stdout
     tools.run(*perf, "probe", "-n", "-x", probed.path, "--cache", "--add", "mine=hot n", env=env)
     listed = tools.run(*perf, "probe", "--cache", "--list", env=env).stdout
     assert "sdt_probed:done_1=done_1" in listed and "probe_probed:mine=hot n" in listed, listed
-    lines = views(m, probed)[0].read_text().splitlines()
+    lines = views(mnt, probed)[0].read_text().splitlines()
     assert lines[0] == "%sdt_probed:done_1=done_1" and lines[2] == "#probe_probed:mine=hot n", lines
 
 
@@ -61,26 +62,26 @@ REPLACE = {
 
 
 @pytest.mark.parametrize("how", REPLACE)
-def test_written_probes_replace_derived_ones(mount, mode, probed, place, env, how):
+def test_written_probes_replace_derived_ones(mount, mode, probed, workdir, env, how):
     """Derived definitions reappear at once after a removal, so writers that remove the file first must succeed as well."""
-    perf = ["perf", "--buildid-dir", place / "cache"]
+    perf = ["perf", "--buildid-dir", workdir / "cache"]
     tools.run(*perf, "buildid-cache", "-a", probed.path, env=env)
-    probes = next((place / "cache").rglob("probes"))
+    probes = next((workdir / "cache").rglob("probes"))
     probes.write_text("%sdt_probed:done_1=done_1\n")
-    m = mount()
-    made = [path.read_text() for path in views(m, probed)]
-    tools.run("sh", "-euc", REPLACE[how], "sh", place / "cache", m, probes.relative_to(place / "cache"),
+    mnt = mount()
+    made = [path.read_text() for path in views(mnt, probed)]
+    tools.run("sh", "-euc", REPLACE[how], "sh", workdir / "cache", mnt, probes.relative_to(workdir / "cache"),
               f"buildid/{probed.id}/probes", env=env)
     assert made[0].startswith("%sdt_probed:done_1=done_1\np:"), made
-    assert [path.read_text() for path in views(m, probed)] == [probes.read_text()] * 3
+    assert [path.read_text() for path in views(mnt, probed)] == [probes.read_text()] * 3
 
 
-def test_changed_probes_of_same_size_are_read(mount, mode, place, store):
+def test_changed_probes_of_same_size_are_read(mount, mode, workdir, store):
     """Definitions derived in memory, from a private file, must not have the pages of their predecessor."""
-    program = programs.Program(programs.compile_c("probed.c", place / "probed", "-g", "-DSEED=1"))
+    program = programs.Program(programs.compile_c("probed.c", workdir / "probed", "-g", "-DSEED=1"))
     programs.into_store(store, program.id, "/usr/bin/one", program.path).chmod(0o600)
-    m = mount()
-    path = m / "buildid" / program.id / "probes"
+    mnt = mount()
+    path = mnt / "buildid" / program.id / "probes"
     with open(path, "rb", buffering=0) as file:
         old = file.read()
         assert b" /usr/bin/one:" in old
@@ -107,15 +108,15 @@ def test_open_probes_allow_a_write_lease(mount, mode, probed, store, env):
     """
     A mount that has read the definitions blocks no lease; a writer through the mount does, in modes in which the daemon sees opens.
     """
-    m = mount()
+    mnt = mount()
     stored = store / str(probed.path)[1:] / probed.id / "probes"
     add = [tools.BIDCTL, "--store", store, "probe", "add", probed.id]
-    for path in views(m, probed):
+    for path in views(mnt, probed):
         text = path.read_text()
         assert path.stat().st_size == len(text)
         tools.wait_until(lambda: can_be_leased(stored), "a lease")
     if mode != "no_open":
-        with open(views(m, probed)[0], "r+", encoding="ascii") as file:
+        with open(views(mnt, probed)[0], "r+", encoding="ascii") as file:
             assert file.read() == text and not can_be_leased(stored)
             assert "open" in tools.run(*add, "p:some/other 0x1129", env=env, status=3).stderr
             assert stored.read_text() == text
@@ -126,7 +127,7 @@ def test_open_probes_allow_a_write_lease(mount, mode, probed, store, env):
     assert "p:some/other" in text and ("p:some/one" in text) == (mode != "no_open")
 
     def are_seen():
-        return [path.read_text() for path in views(m, probed)] == [text] * 3
+        return [path.read_text() for path in views(mnt, probed)] == [text] * 3
 
     # without requests for opens, the mount must invalidate the kernel's cache
     if mode == "no_open":
@@ -175,48 +176,48 @@ def set_and_count(directory, program, group, static, env):
     return outputs, counts
 
 
-def test_perf_sets_and_counts_probes(mount, mode, place, store, env, group):
+def test_perf_sets_and_counts_probes(mount, mode, workdir, store, env, group):
     """Set in the kernel, counted, and removed, as with a native cache."""
-    path = programs.compile_c("probed.c", place / group, "-g", f"-DSEED={os.getpid()}", f"-DPROVIDER={group}")
+    path = programs.compile_c("probed.c", workdir / group, "-g", f"-DSEED={os.getpid()}", f"-DPROVIDER={group}")
     program, static = programs.Program(path), f"sdt_{group}:done_{os.getpid()}"
-    native = place / "native"
+    native = workdir / "native"
     tools.run("perf", "--buildid-dir", native, "buildid-cache", "-a", path, env=env)
     tools.run(tools.BIDCTL, "--store", store, "add", path, env=env)
-    m = mount()
+    mnt = mount()
     wanted = set_and_count(native, program, group, static, env)
     assert wanted[1] == {f"{group}:counted": "1", static: "1"}, wanted
-    assert set_and_count(m.path, program, group, static, env) == wanted
+    assert set_and_count(mnt.path, program, group, static, env) == wanted
     # and by bidctl, from the definitions of the mount
-    tools.run("perf", "--buildid-dir", m.path, "probe", "-n", "-x", path, "--cache", "--add", f"{group}:counted=hot n", env=env)
+    tools.run("perf", "--buildid-dir", mnt.path, "probe", "-n", "-x", path, "--cache", "--add", f"{group}:counted=hot n", env=env)
     assert tools.run(tools.BIDCTL, "--store", store, "probe", "apply", path, "counted", env=env).stdout == f"{group}/counted\n"
     counted = tools.run("perf", "stat", "-x,", "-e", f"{group}:counted", path, env=env).stderr
     assert counted.startswith("1,"), counted
     tools.run("perf", "probe", "--del", f"{group}:counted", env=env)
 
 
-def test_program_without_probes_has_none(mount, mode, place, store, env):
-    program = programs.Program(shutil.copy(programs.burn(place / "built", "hot_burn", 3).path, place / "burn"))
+def test_program_without_probes_has_none(mount, mode, workdir, store, env):
+    program = programs.Program(shutil.copy(programs.burn(workdir / "built", "hot_burn", 3).path, workdir / "burn"))
     tools.run(tools.BIDCTL, "--store", store, "add", program.path, env=env)
-    m = mount()
-    assert not any(path.exists() for path in views(m, program))
+    mnt = mount()
+    assert not any(path.exists() for path in views(mnt, program))
 
 
-def test_probes_of_unnamed_build_name_the_stored_file(mount, mode, probed, place, store, env):
+def test_probes_of_unnamed_build_name_the_stored_file(mount, mode, probed, workdir, store, env):
     """A downloaded build has no path yet: its definitions name the file in the store, and are not kept."""
     directory = store / "[debuginfod]" / probed.id
-    text = wanted(probed, place, env).replace(f" {probed.path}:", f" {directory}/elf:")
+    text = wanted(probed, workdir, env).replace(f" {probed.path}:", f" {directory}/elf:")
     directory.mkdir(parents=True)
     (store / str(probed.path)[1:] / probed.id / "elf").rename(directory / "elf")
     link = store / ".build-id" / probed.id[:2] / probed.id[2:]
     link.unlink()
     link.symlink_to(f"../../[debuginfod]/{probed.id}")
-    m = mount()
-    for path in (m / "buildid" / probed.id / "probes", m.link(probed.id) / "probes"):
+    mnt = mount()
+    for path in (mnt / "buildid" / probed.id / "probes", mnt.link(probed.id) / "probes"):
         assert path.read_text() == text
         assert path.stat().st_size == len(text)
     assert not (directory / "probes").exists()
     # perf replaces them with its own
-    with open(m.link(probed.id) / "probes", "r+", encoding="ascii") as file:
+    with open(mnt.link(probed.id) / "probes", "r+", encoding="ascii") as file:
         file.truncate(0)
         file.write("#mine:one=main\n")
     assert (directory / "probes").read_text() == "#mine:one=main\n"
@@ -227,12 +228,12 @@ def test_kernel_probes_in_two_directories_are_read(mount, mode, store):
     docs/FORMAT.md: perf appends natively to the definitions under the kernel's name, and reads the empty file behind its link.
     """
     ident, perfs = "ab" * 20, "#probe:open=do_sys_open\np:probe/open _text+4096\n"
-    place = programs.into_store(store, ident, "/boot/vmlinux", b"", "probes").parent
+    workdir = programs.into_store(store, ident, "/boot/vmlinux", b"", "probes").parent
     stored = programs.into_store(store, ident, "[kernel.kallsyms]", perfs.encode(), "probes")
     link = store / ".build-id" / ident[:2] / ident[2:]
     assert os.readlink(link) == f"../../boot/vmlinux/{ident}"
-    m = mount()
-    paths = [m.artifact(ident, "probes"), m.link(ident) / "probes", m / "[kernel.kallsyms]" / ident / "probes"]
+    mnt = mount()
+    paths = [mnt.artifact(ident, "probes"), mnt.link(ident) / "probes", mnt / "[kernel.kallsyms]" / ident / "probes"]
     assert [path.read_text() for path in paths] == [perfs] * 3
     # as perf does: it writes the whole file again
     with open(paths[0], "r+", encoding="ascii") as file:
@@ -240,4 +241,4 @@ def test_kernel_probes_in_two_directories_are_read(mount, mode, store):
         file.write("#mine:one=main\n" + perfs)
         file.flush()
     assert [path.read_text() for path in paths] == ["#mine:one=main\n" + perfs] * 3
-    assert sorted(path.stat().st_size for path in (stored, place / "probes")) == [0, len("#mine:one=main\n" + perfs)]
+    assert sorted(path.stat().st_size for path in (stored, workdir / "probes")) == [0, len("#mine:one=main\n" + perfs)]

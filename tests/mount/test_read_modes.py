@@ -27,18 +27,18 @@ WAYS = {
 
 
 @pytest.fixture
-def builds(place, store):
+def builds(workdir, store):
     """Store a program with separate debug information, one without, and a large one."""
-    made = [programs.small(place / "app"), programs.split(programs.small(place / "split", 2), place / "split.debug"),
-            programs.small(place / "large", 3, f"-DBALLAST={BALLAST}")]
+    made = [programs.small(workdir / "app"), programs.split(programs.small(workdir / "split", 2), workdir / "split.debug"),
+            programs.small(workdir / "large", 3, f"-DBALLAST={BALLAST}")]
     for build in made:
         programs.into_store(store, build.id, f"/usr/bin/{build.path.name}", build.path)
     programs.into_store(store, made[1].id, "/usr/bin/split", made[1].debug, "debug")
     return made
 
 
-def digest_of(m):
-    text = tools.run("sh", "-ec", DIGEST.format(m)).stdout
+def digest_of(mnt):
+    text = tools.run("sh", "-ec", DIGEST.format(mnt)).stdout
     assert re.match(r"[0-9a-f]{64} ", text)
     return text
 
@@ -47,28 +47,28 @@ def test_every_mode_reads_the_same_bytes(mount, builds):
     """Compare a digest of the whole tree, and the bytes of the store."""
     digests = {}
     for way, option in WAYS.items():
-        m = mount(option)
-        status = m.status()
+        mnt = mount(option)
+        status = mnt.status()
         served = "no_open" if way == "ro" else "server"
         assert status["mode"] in ("passthrough", served), way
         assert (status["mode"] == served) == bool(status["mode_reason"]), way
         assert (tools.why_no_passthrough() or way == "no passthrough") == (status["mode"] == served) or status["mode_reason"]
         for build in builds:
-            assert m.artifact(build.id).read_bytes() == build.read()
-        digests[way] = digest_of(m)
-        m.unmount()
+            assert mnt.artifact(build.id).read_bytes() == build.read()
+        digests[way] = digest_of(mnt)
+        mnt.unmount()
     assert len(set(digests.values())) == 1, digests
 
 
-def test_unprivileged_daemon_reads_the_same_bytes(needs_root, mount, builds, store, place, env):
+def test_unprivileged_daemon_reads_the_same_bytes(needs_root, mount, builds, store, workdir, env):
     """A user who can only call fusermount3(1) reads the same as root with all features."""
-    m = mount("ro")
-    expected = digest_of(m)
-    m.unmount()
-    point = place / "mnt"
-    mine, user = mount_program_of_nobody(place, point), as_user(NOBODY)
+    mnt = mount("ro")
+    expected = digest_of(mnt)
+    mnt.unmount()
+    point = workdir / "mnt"
+    mine, user = mount_program_of_nobody(workdir, point), as_user(NOBODY)
     done = isolated(f"""
-        {fuse_device(place)}
+        {fuse_device(workdir)}
         {user} {mine} {store} {point} -o ro >&2
         {user} grep -o '"mode[a-z_]*": ".*"' {point}/.bidfs/status >&2
         {user} sh -ec "{DIGEST.format(point)}"
@@ -78,20 +78,20 @@ def test_unprivileged_daemon_reads_the_same_bytes(needs_root, mount, builds, sto
 
 
 @pytest.mark.parametrize("how", ["remove", "evict"])
-def test_open_and_mapped_files_survive_eviction(mount, mode, store, place, faults, builds, how):
+def test_open_and_mapped_files_survive_eviction(mount, mode, store, workdir, faults, builds, how):
     """A file is removed while open and mapped, before its first read. An eviction spares open files."""
     build = builds[2]
     right = hashlib.sha256(build.read()).hexdigest()
     if how == "evict":
-        build = programs.small(place / "fetched", 4, f"-DBALLAST={BALLAST}")
+        build = programs.small(workdir / "fetched", 4, f"-DBALLAST={BALLAST}")
         right = hashlib.sha256(build.read()).hexdigest()
         server = faults()
         server.serve(build)
-        m = mount(f"url={server.url}")
-        assert m.artifact(build.id).stat().st_size == len(build.read())
+        mnt = mount(f"url={server.url}")
+        assert mnt.artifact(build.id).stat().st_size == len(build.read())
     else:
-        m = mount()
-    fd = os.open(m.artifact(build.id), os.O_RDONLY)
+        mnt = mount()
+    fd = os.open(mnt.artifact(build.id), os.O_RDONLY)
     with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as mapped:
         if how == "evict":
             message = tools.run(tools.BIDCTL, "-s", store, "gc", "--cache-size", "1", status=1).stderr
@@ -103,4 +103,4 @@ def test_open_and_mapped_files_survive_eviction(mount, mode, store, place, fault
     assert hashlib.sha256(os.pread(fd, 2 * BALLAST, 0)).hexdigest() == right
     os.close(fd)
     if how == "remove":
-        tools.wait_until(lambda: read(m.artifact(build.id)) == 2, "its name is gone")
+        tools.wait_until(lambda: read(mnt.artifact(build.id)) == 2, "its name is gone")

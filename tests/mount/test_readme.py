@@ -16,10 +16,10 @@ def stage():
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/TUTORIAL.md"])
-def test_page_session_prints_the_shown_output(needs_root, stage, place, page):
+def test_page_session_prints_the_shown_output(needs_root, stage, workdir, page):
     if reason := why_no_recording():
         pytest.skip(reason)
-    documents.check(stage.run(place, (tools.ROOT / page).read_text()))
+    documents.check(stage.run(workdir, (tools.ROOT / page).read_text()))
 
 
 def pages():

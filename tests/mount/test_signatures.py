@@ -20,32 +20,32 @@ SECTION = ".text"
 class Signer:
     """A key, and its certificate in a directory for DEBUGINFOD_IMA_CERT_PATH."""
 
-    def __init__(self, place, kind="rsa", form="DER", days=2):
-        self.place, self.key, self.certificates = place, place / "key.pem", place / "certificates"
+    def __init__(self, workdir, kind="rsa", form="DER", days=2):
+        self.workdir, self.key, self.certificates = workdir, workdir / "key.pem", workdir / "certificates"
         self.certificates.mkdir(parents=True)
         self.certificate = self.certificates / f"signer.{form.lower()}"
         tools.run("openssl", "req", "-new", "-newkey", *KINDS[kind], "-nodes", "-batch", "-subj", "/CN=signer", "-keyout", self.key,
-                  "-out", place / "request.pem")
-        tools.run("openssl", "x509", "-req", "-in", place / "request.pem", "-signkey", self.key, "-days", days, "-outform", form,
+                  "-out", workdir / "request.pem")
+        tools.run("openssl", "x509", "-req", "-in", workdir / "request.pem", "-signkey", self.key, "-days", days, "-outform", form,
                   "-out", self.certificate)
         self.env = {"DEBUGINFOD_IMA_CERT_PATH": f"/nonexistent:{self.certificates}"}
 
     def sign(self, path, algorithm="sha256"):
         """Return the signature of a file in hex."""
-        copy = self.place / "to-sign"
+        copy = self.workdir / "to-sign"
         shutil.copy(path, copy)
         tools.run("evmctl", "ima_sign", "--sigfile", "--hashalgo", algorithm, "--key", self.key, copy)
         return pathlib.Path(f"{copy}.sig").read_bytes().hex()
 
 
 @pytest.fixture
-def signer(place):
-    return Signer(place / "signer")
+def signer(workdir):
+    return Signer(workdir / "signer")
 
 
 @pytest.fixture
-def program(place):
-    return programs.small(place / "app")
+def program(workdir):
+    return programs.small(workdir / "app")
 
 
 def code_of(program):
@@ -65,24 +65,25 @@ def get(store, env):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_flipped_code_is_refused_and_healed_in_the_same_open(mount, mode, faults, place, program, store, kind):
-    signer = Signer(place / "signer", kind, "PEM")
+def test_flipped_code_is_refused_and_healed_in_the_same_open(mount, mode, faults, workdir, program, store, kind):
+    signer = Signer(workdir / "signer", kind, "PEM")
     signature = signer.sign(program.path)
-    bad, good = faults(f"ima:{signature}:{code_of(program)}", root=place / "bad"), faults(f"ima:{signature}", root=place / "good")
+    bad, good = faults(f"ima:{signature}:{code_of(program)}", root=workdir / "bad"), \
+        faults(f"ima:{signature}", root=workdir / "good")
     for server in (bad, good):
         server.serve(program)
-    m = mount(f"url=ima:enforcing {bad.url}", f"url=ima:enforcing {good.url}", env_more=signer.env)
-    m.permit(bad.url)
-    path = m.artifact(program.id)
+    mnt = mount(f"url=ima:enforcing {bad.url}", f"url=ima:enforcing {good.url}", env_more=signer.env)
+    mnt.permit(bad.url)
+    path = mnt.artifact(program.id)
     assert read(path) == program.read()
     assert bad.count(program.id) == 1 and good.count(program.id) == 1
-    assert "is not that of these bytes" in m.log()
+    assert "is not that of these bytes" in mnt.log()
     wanted = f"key {signature[6:14]} of '{signer.certificate}'"
     assert attributes(path)["signer"] == wanted
-    assert json.loads(m.artifact(program.id, "info").read_text())["artifacts"]["elf"]["signer"] == wanted
-    assert [source["ima"] for source in m.status()["sources"]] == ["enforcing"] * 2
+    assert json.loads(mnt.artifact(program.id, "info").read_text())["artifacts"]["elf"]["signer"] == wanted
+    assert [source["ima"] for source in mnt.status()["sources"]] == ["enforcing"] * 2
     # a response of a server without the tag does not affect the sources of the tagged one
-    assert m.counter("fetched") == 1 and m.counter("rejected") == 1
+    assert mnt.counter("fetched") == 1 and mnt.counter("rejected") == 1
 
 
 def test_flipped_code_is_served_without_the_tag(get, faults, program, signer):
@@ -93,16 +94,16 @@ def test_flipped_code_is_served_without_the_tag(get, faults, program, signer):
     assert path.read_bytes() != program.read()
 
 
-def test_valid_signatures_are_accepted(get, faults, place, program, env, store):
-    keys = {"rsa": Signer(place / "rsa"), "ec": Signer(place / "ec", "ec"), "expired": Signer(place / "expired", days=0)}
-    only_key = Signer(place / "only-key")
+def test_valid_signatures_are_accepted(get, faults, workdir, program, env, store):
+    keys = {"rsa": Signer(workdir / "rsa"), "ec": Signer(workdir / "ec", "ec"), "expired": Signer(workdir / "expired", days=0)}
+    only_key = Signer(workdir / "only-key")
     only_key.certificate.unlink()
     tools.run("openssl", "pkey", "-in", only_key.key, "-pubout", "-out", only_key.certificates / "key.pem")
     server = faults()
     for number, (name, signer, algorithm) in enumerate([*((name, signer, "sha256") for name, signer in keys.items()),
                                                          ("only the key", only_key, "sha256"), ("sha1", keys["rsa"], "sha1"),
                                                          ("sha512", keys["ec"], "sha512")]):
-        forged = programs.forge(program, f"{number:02x}" * 20, place / f"app-{number}")
+        forged = programs.forge(program, f"{number:02x}" * 20, workdir / f"app-{number}")
         signature = signer.sign(forged.path, algorithm)
         server.serve(forged)
         server.behave(f"ima:{signature}", ident=forged.id)
@@ -116,11 +117,11 @@ def test_valid_signatures_are_accepted(get, faults, place, program, env, store):
 
 @pytest.mark.parametrize("bad", ["wrong key", "other file", "truncated", "trailing", "altered", "version", "none",
                                  "no certificate"])
-def test_invalid_signatures_are_refused(get, faults, place, program, store, signer, bad):
+def test_invalid_signatures_are_refused(get, faults, workdir, program, store, signer, bad):
     signature = signer.sign(program.path)
-    other = programs.small(place / "other", 2)
+    other = programs.small(workdir / "other", 2)
     sent, reason = {
-        "wrong key": (Signer(place / "wrong").sign(program.path), "of which there is no certificate"),
+        "wrong key": (Signer(workdir / "wrong").sign(program.path), "of which there is no certificate"),
         "other file": (signer.sign(other.path), "is not that of these bytes"),
         "truncated": (signature[:-2], "truncated"),
         "trailing": (signature + "00", "truncated"),
@@ -140,7 +141,7 @@ def test_invalid_signatures_are_refused(get, faults, place, program, store, sign
     assert rejected.read_bytes() == program.read()
 
 
-def test_policy_applies_to_later_urls(get, faults, place, program, signer):
+def test_policy_applies_to_later_urls(get, faults, workdir, program, signer):
     """As in libdebuginfod 0.192: an unknown policy changes nothing, and the first of two equal URLs counts."""
     server = faults()
     server.serve(program)
@@ -169,15 +170,15 @@ def test_section_is_cut_from_a_verified_file(mount, faults, program, signer):
     server.serve(program)
     (server.root / program.id / "section").mkdir()
     (server.root / program.id / "section" / SECTION).write_bytes(b"wrong")
-    m = mount(f"url=ima:enforcing {server.url}", env_more=signer.env)
+    mnt = mount(f"url=ima:enforcing {server.url}", env_more=signer.env)
     start = code_of(program)
-    section = read(m.artifact(program.id, f"section/{SECTION}"))
+    section = read(mnt.artifact(program.id, f"section/{SECTION}"))
     assert section == program.read()[start:start + len(section)]
     assert server.count(program.id, f"section/{SECTION}") == 0 and server.count() > 0
 
 
-def test_source_needs_a_signature_of_its_own(get, faults, program, place, signer):
-    (text := place / "app.c").write_text("int main;\n")
+def test_source_needs_a_signature_of_its_own(get, faults, program, workdir, signer):
+    (text := workdir / "app.c").write_text("int main;\n")
     server = faults()
     (server.root / program.id / "source").mkdir(parents=True)
     (server.root / program.id / "source/app.c").write_bytes(text.read_bytes())
@@ -188,8 +189,8 @@ def test_source_needs_a_signature_of_its_own(get, faults, program, place, signer
     get(program, f"ima:enforcing {server.url}", "--refresh", more=signer.env, kind=source)
 
 
-def test_directory_with_the_tag_is_ignored(get, place, program, signer):
-    done = get(program, f"ima:enforcing file://{place}", status=1, more=signer.env)
+def test_directory_with_the_tag_is_ignored(get, workdir, program, signer):
+    done = get(program, f"ima:enforcing file://{workdir}", status=1, more=signer.env)
     assert "a directory has no signatures, server with ima:enforcing ignored" in done.stderr
 
 
@@ -206,9 +207,9 @@ def test_bidctl_takes_the_tag_of_the_mount(mount, faults, program, env, store, s
 
 
 @pytest.fixture
-def altered(get, faults, place, program):
+def altered(get, faults, workdir, program):
     """Store a download with altered code and one of its sections, both without a signature."""
-    server = faults(f"flip:{code_of(program)}", root=place / "altered")
+    server = faults(f"flip:{code_of(program)}", root=workdir / "altered")
     server.serve(program)
     path = pathlib.Path(get(program, server.url).stdout.rstrip("\n"))
     get(program, "", kind=("section", SECTION))
@@ -220,37 +221,37 @@ def test_signed_download_replaces_an_unsigned_one(mount, mode, faults, altered, 
     plain, path = altered
     server = faults(f"ima:{signer.sign(program.path)}")
     server.serve(program)
-    m = mount(f"url={plain.url}", f"url={server.url}", "require=signed", env_more=signer.env)
-    m.permit(plain.url)
+    mnt = mount(f"url={plain.url}", f"url={server.url}", "require=signed", env_more=signer.env)
+    mnt.permit(plain.url)
     start = code_of(program)
-    assert read(m.artifact(program.id)) == program.read() == path.read_bytes()
-    section = read(m.artifact(program.id, f"section/{SECTION}"))
+    assert read(mnt.artifact(program.id)) == program.read() == path.read_bytes()
+    section = read(mnt.artifact(program.id, f"section/{SECTION}"))
     assert section == program.read()[start:start + len(section)]
     assert not [file for file in (store / ".bidfs/section").rglob("*") if file.is_file()]
-    assert attributes(m.artifact(program.id))["signer"]
+    assert attributes(mnt.artifact(program.id))["signer"]
 
 
-def test_unsigned_download_counts_as_absent_and_stays(mount, altered, program, place, signer):
+def test_unsigned_download_counts_as_absent_and_stays(mount, altered, program, workdir, signer):
     plain, path = altered
     before = path.stat()
-    m = mount("require=signed")
+    mnt = mount("require=signed")
     for name in ("elf", "debuginfo", f"section/{SECTION}"):
-        assert read(m.artifact(program.id, name)) == errno.ENOENT, name
-    assert "elf" not in [entry.name for entry in (m / "buildid" / program.id).iterdir()]
-    m.unmount()
-    m = mount(f"url={plain.url}", "require=signed", at=place / "asked", env_more=signer.env)
-    m.permit(plain.url)
-    assert read(m.artifact(program.id)) == errno.ENOENT and "no signature" in m.log()
-    m.unmount()
+        assert read(mnt.artifact(program.id, name)) == errno.ENOENT, name
+    assert "elf" not in [entry.name for entry in (mnt / "buildid" / program.id).iterdir()]
+    mnt.unmount()
+    mnt = mount(f"url={plain.url}", "require=signed", at=workdir / "asked", env_more=signer.env)
+    mnt.permit(plain.url)
+    assert read(mnt.artifact(program.id)) == errno.ENOENT and "no signature" in mnt.log()
+    mnt.unmount()
     assert path.stat().st_ino == before.st_ino
-    assert read(mount(at=place / "any").artifact(program.id)) == path.read_bytes()
+    assert read(mount(at=workdir / "any").artifact(program.id)) == path.read_bytes()
 
 
 def test_added_file_is_served(mount, program, env, store):
     tools.run(tools.BIDCTL, "--store", store, "add", program.path, env=env)
-    m = mount("require=signed")
-    assert read(m.artifact(program.id)) == program.read()
-    assert read(m.artifact(program.id, f"section/{SECTION}")) in program.read()
+    mnt = mount("require=signed")
+    assert read(mnt.artifact(program.id)) == program.read()
+    assert read(mnt.artifact(program.id, f"section/{SECTION}")) in program.read()
 
 
 def test_get_requires_a_signature(get, mount, faults, altered, program, store, signer):
@@ -267,19 +268,19 @@ def test_get_requires_a_signature(get, mount, faults, altered, program, store, s
     assert "mount it with '-o require=signed'" in get(program, "", "--require=signed", status=1).stderr
 
 
-def test_signature_results_match_libdebuginfod(get, faults, place, program, signer, env):
+def test_signature_results_match_libdebuginfod(get, faults, workdir, program, signer, env):
     library = tools.run("sh", "-c", "ldconfig -p | sed -n 's/.*libdebuginfod.so.1.*=> //p' | head -n 1").stdout.strip()
     if not library or b"IMA verification policy" not in pathlib.Path(library).read_bytes():
         pytest.skip("libdebuginfod here checks no signatures: it is built without IMA")
     signature = signer.sign(program.path)
-    old = Signer(place / "old", days=0)
+    old = Signer(workdir / "old", days=0)
     for behaviour, certificates in ((f"ima:{signature}", signer), (f"ima:{signature}:{code_of(program)}", signer),
                                     (f"ima:{signature[:-2]}", signer), ("ok", signer), (f"ima:{old.sign(program.path)}", old),
                                     (f"ima:{signature}", old)):
-        server = faults(behaviour, root=place / "served")
+        server = faults(behaviour, root=workdir / "served")
         server.serve(program)
         urls = f"ima:enforcing {server.url}"
         theirs = tools.run("debuginfod-find", "executable", program.id, status=None, env={
-            **env, **certificates.env, "DEBUGINFOD_URLS": urls, "DEBUGINFOD_CACHE_PATH": str(place / f"cache-{server.port}")})
-        ours = get(program, urls, f"--store={place / f'store-{server.port}'}", status=None, more=certificates.env)
+            **env, **certificates.env, "DEBUGINFOD_URLS": urls, "DEBUGINFOD_CACHE_PATH": str(workdir / f"cache-{server.port}")})
+        ours = get(program, urls, f"--store={workdir / f'store-{server.port}'}", status=None, more=certificates.env)
         assert (theirs.returncode == 0) == (ours.returncode == 0), (behaviour, theirs.stderr, ours.stderr)

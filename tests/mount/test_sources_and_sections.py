@@ -29,15 +29,15 @@ def request_count(served):
 
 
 def test_source_is_downloaded_and_read(mount, mode, served):
-    m = mount(f"url={served.server.url}", "wait=30")
+    mnt = mount(f"url={served.server.url}", "wait=30")
     for name, text in served.texts.items():
-        assert served.path(m, name).read_bytes() == text
-    assert m.counter("fetched") == len(served_program.NAMES)
+        assert served.path(mnt, name).read_bytes() == text
+    assert mnt.counter("fetched") == len(served_program.NAMES)
     # by any spelling that the kernel makes canonical
-    assert (served.path(m, "lib") / ".." / "main.c").read_bytes() == served.texts["main.c"]
+    assert (served.path(mnt, "lib") / ".." / "main.c").read_bytes() == served.texts["main.c"]
     names = sorted(os.path.basename(name) for name in served_program.NAMES if "/" in name)
-    assert sorted(os.listdir(served.path(m, "lib"))) == names
-    assert sorted(os.listdir(m.artifact(served.app.id, "source"))) == ["tmp"]
+    assert sorted(os.listdir(served.path(mnt, "lib"))) == names
+    assert sorted(os.listdir(mnt.artifact(served.app.id, "source"))) == ["tmp"]
     again = mount("offline")
     for name, text in served.texts.items():
         path = served.path(again, name)
@@ -48,11 +48,11 @@ def test_source_is_downloaded_and_read(mount, mode, served):
 
 def test_downloaded_sources_verify_and_evict(mount, mode, served, store, env):
     """verify accepts sources and sections, the size limit counts them, and they are evicted."""
-    m = mount(f"url={served.server.url}", "wait=30")
+    mnt = mount(f"url={served.server.url}", "wait=30")
     for name, text in served.texts.items():
-        assert served.path(m, name).read_bytes() == text
-    assert served.section(m, ".debug_str").read_bytes()
-    m.unmount()
+        assert served.path(mnt, name).read_bytes() == text
+    assert served.section(mnt, ".debug_str").read_bytes()
+    mnt.unmount()
     bidctl = [tools.BIDCTL, "--store", store]
     tools.run(*bidctl, "verify", "--deep", env=env)
     result = json.loads(tools.run(*bidctl, "--json", "gc", "--cache-size=1", "--dry-run", env=env).stdout)["totals"]
@@ -65,10 +65,10 @@ def test_downloaded_sources_verify_and_evict(mount, mode, served, store, env):
 
 
 def test_rotten_source_is_downloaded_again(mount, served, store, env):
-    m = mount(f"url={served.server.url}", "wait=30")
-    served.path(m, "main.c").read_bytes()
-    served.section(m, ".debug_str").read_bytes()
-    m.unmount()
+    mnt = mount(f"url={served.server.url}", "wait=30")
+    served.path(mnt, "main.c").read_bytes()
+    served.section(mnt, ".debug_str").read_bytes()
+    mnt.unmount()
     bidctl = [tools.BIDCTL, "--store", store]
     of = pathlib.Path(served.app.id[:2]) / served.app.id[2:]
     kept = [store / ".bidfs/source" / of / str(served.source / "main.c").lstrip("/"), store / ".bidfs/section" / of / ".debug_str"]
@@ -87,16 +87,16 @@ def test_rotten_source_is_downloaded_again(mount, served, store, env):
     tools.run(*bidctl, "verify", "--deep", env=env)
 
 
-def test_walk_requests_only_names_with_a_dot(mount, mode, faults, place):
+def test_walk_requests_only_names_with_a_dot(mount, mode, faults, workdir):
     """One request to the server decides whether such a name is a file; otherwise it is a directory."""
-    program, content = programs.small(place / "app"), b"int main;\n"
+    program, content = programs.small(workdir / "app"), b"int main;\n"
     server = faults()
     for path in ("src/llama.cpp/src/p.c", "src/llama.cpp/src/q.c", "lib-1.2/foo.rs/Makefile"):
         file = server.root / program.id / "source" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
-    m = mount(f"url={server.url}")
-    top = m.artifact(program.id, "source")
+    mnt = mount(f"url={server.url}")
+    top = mnt.artifact(program.id, "source")
     requests = []
     for path in ("src/llama.cpp/src/p.c", "src/llama.cpp/src/q.c", "lib-1.2/foo.rs/Makefile"):
         assert (top / path).read_bytes() == content, path
@@ -108,89 +108,89 @@ def test_walk_requests_only_names_with_a_dot(mount, mode, faults, place):
     assert server.count() == 7
 
 
-def test_source_below_dotted_name_is_read_beside_a_dead_server(mount, mode, faults, place):
-    program = programs.small(place / "app")
+def test_source_below_dotted_name_is_read_beside_a_dead_server(mount, mode, faults, workdir):
+    program = programs.small(workdir / "app")
     server = faults()
     (server.root / program.id / "source/src/llama.cpp").mkdir(parents=True)
     (server.root / program.id / "source/src/llama.cpp/p.c").write_bytes(b"int p;\n")
-    m = mount("url=http://127.0.0.1:1", f"url={server.url}")
-    m.permit("127.0.0.1")
-    assert (m.artifact(program.id, "source") / "src/llama.cpp/p.c").read_bytes() == b"int p;\n"
+    mnt = mount("url=http://127.0.0.1:1", f"url={server.url}")
+    mnt.permit("127.0.0.1")
+    assert (mnt.artifact(program.id, "source") / "src/llama.cpp/p.c").read_bytes() == b"int p;\n"
 
 
 def test_walk_of_stored_sources_sends_no_request(mount, mode, served):
-    m = mount(f"url={served.server.url}")
+    mnt = mount(f"url={served.server.url}")
     before = request_count(served)
-    top = m.artifact(served.app.id, "source")
+    top = mnt.artifact(served.app.id, "source")
     assert (top / "usr/src/glibc/xyz/c++").is_dir()
     assert os.listdir(top / "usr/src") == [] and os.listdir(top) == []
-    os.stat(served.path(m, "lib"))
+    os.stat(served.path(mnt, "lib"))
     with contextlib.suppress(NotADirectoryError):
-        os.close(os.open(served.path(m, "lib"), os.O_RDONLY | os.O_DIRECTORY))
-    assert request_count(served) == before and m.status()["sources"][0]["requests"] == 0
+        os.close(os.open(served.path(mnt, "lib"), os.O_RDONLY | os.O_DIRECTORY))
+    assert request_count(served) == before and mnt.status()["sources"][0]["requests"] == 0
     # a read sends one request, for the path that it reads
     assert fetching.read(top / "usr/src/nothing") == errno.ENOENT
     assert fetching.read(top / "usr/src/nothing") == errno.ENOENT
-    assert m.status()["sources"][0]["requests"] == 1
-    assert served.path(m, "main.c").read_bytes() == served.texts["main.c"]
-    assert m.status()["sources"][0]["requests"] == 2
+    assert mnt.status()["sources"][0]["requests"] == 1
+    assert served.path(mnt, "main.c").read_bytes() == served.texts["main.c"]
+    assert mnt.status()["sources"][0]["requests"] == 2
 
 
 def test_malformed_source_path_is_absent(mount, served):
-    m = mount(f"url={served.server.url}")
-    top = m.artifact(served.app.id, "source")
+    mnt = mount(f"url={served.server.url}")
+    top = mnt.artifact(served.app.id, "source")
     for bad in ("a\nb.c", "\x7f.c", "/".join("a" * 65) + "/b.c"):
         assert fetching.read(top / bad) == errno.ENOENT
     for bad in ("a\tb", "\x01"):
-        assert fetching.read(served.section(m, bad)) == errno.ENOENT
-    assert m.status()["sources"][0]["requests"] == 0
+        assert fetching.read(served.section(mnt, bad)) == errno.ENOENT
+    assert mnt.status()["sources"][0]["requests"] == 0
 
 
 def test_source_attributes_name_their_origin(mount, served):
-    m = mount(f"url={served.server.url}", "wait=30")
-    served.path(m, "main.c").read_bytes()
-    info, = tools.rows(tools.run(tools.BIDCTL, "--store", m.store, "show", "--json", served.app.id, env=served.env))
+    mnt = mount(f"url={served.server.url}", "wait=30")
+    served.path(mnt, "main.c").read_bytes()
+    info, = tools.rows(tools.run(tools.BIDCTL, "--store", mnt.store, "show", "--json", served.app.id, env=served.env))
     (path, what), = info["sources"].items()
     assert path == str(served.source / "main.c") and what["verified"] is False
     assert what["digest"].startswith("xxh3-128:") and what["server"] == served.server.url
 
 
 def test_section_is_downloaded(mount, mode, served):
-    m = mount(f"url={served.server.url}", "wait=30")
+    mnt = mount(f"url={served.server.url}", "wait=30")
     for name in (".debug_line", ".debug_info"):
-        assert served.section(m, name).read_bytes() == programs.sections(served.app.debug)[name]
-    assert served.section(m, ".text").read_bytes() == programs.sections(served.app.path)[".text"]
-    assert not any(path.endswith(("/elf", "/debug")) for path in fetching.contents(m.store)), "a whole file was fetched"
+        assert served.section(mnt, name).read_bytes() == programs.sections(served.app.debug)[name]
+    assert served.section(mnt, ".text").read_bytes() == programs.sections(served.app.path)[".text"]
+    assert not any(path.endswith(("/elf", "/debug")) for path in fetching.contents(mnt.store)), "a whole file was fetched"
     # the stored files prove the absence
-    assert fetching.read(served.section(m, ".none")) == errno.ENOENT
-    count = m.status()["sources"][0]["requests"]
-    assert fetching.read(served.section(m, ".none")) == errno.ENOENT
-    assert m.status()["sources"][0]["requests"] == count
+    assert fetching.read(served.section(mnt, ".none")) == errno.ENOENT
+    count = mnt.status()["sources"][0]["requests"]
+    assert fetching.read(served.section(mnt, ".none")) == errno.ENOENT
+    assert mnt.status()["sources"][0]["requests"] == count
 
 
 @pytest.mark.parametrize("answer", ["error:404*1", "error:403*1", "error:400*1", "html*1", "empty*1", "empty-chunked*1"])
-def test_section_falls_back_to_the_whole_file(mount, faults, place, answer):
+def test_section_falls_back_to_the_whole_file(mount, faults, workdir, answer):
     """The only server with the file fails each request for the section."""
-    program = programs.small(place / "app")
+    program = programs.small(workdir / "app")
     server = faults(answer)
     server.serve(program)
-    m = mount("url=http://127.0.0.1:1", f"url={server.url}", "wait=30")
-    m.permit("127.0.0.1")
-    path = m.artifact(program.id, "section") / ".debug_line"
+    mnt = mount("url=http://127.0.0.1:1", f"url={server.url}", "wait=30")
+    mnt.permit("127.0.0.1")
+    path = mnt.artifact(program.id, "section") / ".debug_line"
     assert path.read_bytes() == programs.sections(program.path)[".debug_line"] != b""
 
 
-def test_empty_source_is_kept_only_with_its_length(mount, mode, faults, place, store):
+def test_empty_source_is_kept_only_with_its_length(mount, mode, faults, workdir, store):
     """An empty source is stored only with Content-Length: 0, and may be replaced later."""
-    program = programs.small(place / "app")
+    program = programs.small(workdir / "app")
     server = faults("empty")
     server.serve(program)
     (server.root / program.id / "source/usr/src").mkdir(parents=True)
     for name, content in (("a.c", b"int a;\n"), ("empty.h", b"")):
         (server.root / program.id / "source/usr/src" / name).write_bytes(content)
-    m = mount(f"url={server.url}")
-    m.permit("no bytes, which need not be what is there")
-    source = m.artifact(program.id, "source") / "usr/src"
+    mnt = mount(f"url={server.url}")
+    mnt.permit("no bytes, which need not be what is there")
+    source = mnt.artifact(program.id, "source") / "usr/src"
     assert fetching.read(source / "a.c") == errno.ENOENT and not fetching.contents(store)
     server.behave()
     # the response is shared for a moment with simultaneous readers
@@ -201,15 +201,15 @@ def test_empty_source_is_kept_only_with_its_length(mount, mode, faults, place, s
 def test_section_is_derived_from_stored_file(mount, mode, served, store):
     programs.into_store(store, served.app.id, "/usr/bin/app", served.app.path)
     programs.into_store(store, served.app.id, "/usr/bin/app", served.app.debug, "debug")
-    m = mount("offline")
+    mnt = mount("offline")
     here = {**programs.sections(served.app.path), **programs.sections(served.app.debug)}
-    assert set(os.listdir(m.artifact(served.app.id, "section"))) == set(here) and ".debug_info" in here
-    sizes = {name: served.section(m, name).stat().st_size for name in here}
+    assert set(os.listdir(mnt.artifact(served.app.id, "section"))) == set(here) and ".debug_info" in here
+    sizes = {name: served.section(mnt, name).stat().st_size for name in here}
     assert sizes == {name: len(content) for name, content in here.items()}
     assert not (store / ".bidfs/section").exists(), "cut out for somebody who only looked"
-    assert {name: served.section(m, name).read_bytes() for name in here} == here
-    assert {name: served.section(m, name).stat().st_size for name in here} == sizes
-    assert fetching.read(served.section(m, ".bss")) == errno.ENOENT
+    assert {name: served.section(mnt, name).read_bytes() for name in here} == here
+    assert {name: served.section(mnt, name).stat().st_size for name in here} == sizes
+    assert fetching.read(served.section(mnt, ".bss")) == errno.ENOENT
     assert not fetching.leftovers(store)
 
 
@@ -235,8 +235,8 @@ def file_of_large_sections(path, ident, count, size):
         file.truncate(hole + size)
 
 
-def files_in_memory(m):
-    return [target for target, _ in daemon.descriptors_of(m.pid) if target.startswith("/memfd:")]
+def files_in_memory(mnt):
+    return [target for target, _ in daemon.descriptors_of(mnt.pid) if target.startswith("/memfd:")]
 
 
 def test_unused_sections_in_memory_are_freed(needs_root, mount, store, clock):
@@ -247,15 +247,15 @@ def test_unused_sections_in_memory_are_freed(needs_root, mount, store, clock):
     tools.run("mount", "--bind", store, store)
     try:
         tools.run("mount", "-o", "remount,bind,ro", store)
-        m = mount("ro", "offline", "passthrough=off", env_more=clock.env)
+        mnt = mount("ro", "offline", "passthrough=off", env_more=clock.env)
         for number in range(4):
-            with open(m.artifact(ident, "section") / f".s{number}", "rb") as file:
+            with open(mnt.artifact(ident, "section") / f".s{number}", "rb") as file:
                 assert file.read(4096) == bytes(4096)
                 assert os.fstat(file.fileno()).st_size == size
-        assert files_in_memory(m)
+        assert files_in_memory(mnt)
         # a worker may not have put the last one back yet
-        tools.wait_until(lambda: clock.advance(61) or not files_in_memory(m), "sections are freed")
-        m.unmount()
+        tools.wait_until(lambda: clock.advance(61) or not files_in_memory(mnt), "sections are freed")
+        mnt.unmount()
     finally:
         tools.run("umount", store)
 
@@ -266,9 +266,9 @@ def test_derived_section_replaces_the_servers(mount, mode, served, store, faults
     lie = server.root / served.app.id / "section/.debug_line"
     lie.parent.mkdir(parents=True)
     lie.write_bytes(b"a lie")
-    m = mount(f"url={server.url}", "wait=30")
-    assert served.section(m, ".debug_line").read_bytes() == b"a lie"
-    m.unmount()
+    mnt = mount(f"url={server.url}", "wait=30")
+    assert served.section(mnt, ".debug_line").read_bytes() == b"a lie"
+    mnt.unmount()
     programs.into_store(store, served.app.id, "/usr/bin/app", served.app.debug, "debug")
     again = mount("offline")
     assert served.section(again, ".debug_line").read_bytes() == programs.sections(served.app.debug)[".debug_line"]
@@ -278,10 +278,10 @@ def test_false_404_for_section_is_not_cached(mount, mode, served, faults):
     """elfutils 0.192 sends 404 for a section that it has just served; the 404 neither counts nor stays."""
     server = faults()
     server.serve(served.app)
-    m = mount(f"url={server.url}", "wait=30")
-    assert served.section(m, ".debug_line").read_bytes() == programs.sections(served.app.debug)[".debug_line"]
+    mnt = mount(f"url={server.url}", "wait=30")
+    assert served.section(mnt, ".debug_line").read_bytes() == programs.sections(served.app.debug)[".debug_line"]
     assert server.count(served.app.id, "section/.debug_line") == 1 and server.count(served.app.id, "debuginfo") == 1
-    assert served.section(m, ".text").read_bytes() == programs.sections(served.app.path)[".text"]
+    assert served.section(mnt, ".text").read_bytes() == programs.sections(served.app.path)[".text"]
     assert server.count(served.app.id, "debuginfo") == 1 and server.count(served.app.id, "executable") == 1
 
 
@@ -363,9 +363,9 @@ def clients(version):
     return tools.version(re.search(r"[\d.]+", tools.run("debuginfod-find", "--version").stdout)[0]) >= version
 
 
-def test_debuginfod_clients_read_sources_and_sections(mount, mode, served, place):
-    m = mount(f"url={served.server.url}", "wait=30")
-    env = {**served.env, "DEBUGINFOD_URLS": f"file://{m}", "DEBUGINFOD_CACHE_PATH": str(place / "cache")}
+def test_debuginfod_clients_read_sources_and_sections(mount, mode, served, workdir):
+    mnt = mount(f"url={served.server.url}", "wait=30")
+    env = {**served.env, "DEBUGINFOD_URLS": f"file://{mnt}", "DEBUGINFOD_CACHE_PATH": str(workdir / "cache")}
     for name, text in served.texts.items():
         found = tools.run("debuginfod-find", "source", served.app.id, served.source / name, env=env).stdout.strip()
         assert pathlib.Path(found).read_bytes() == text
@@ -378,9 +378,9 @@ def test_debuginfod_clients_read_sources_and_sections(mount, mode, served, place
     assert pathlib.Path(found).read_bytes() == programs.sections(served.app.debug)[".debug_line"]
 
 
-def test_gdb_lists_source_from_mount(mount, mode, served, place, needs_root):
+def test_gdb_lists_source_from_mount(mount, mode, served, workdir, needs_root):
     """The sources are hidden from gdb, which can only read them through the mount."""
-    m = mount(f"url={served.server.url}", "wait=30")
-    assert "return work(argc)" not in served.listed("", place / "cache")
-    text = served.listed(f"file://{m}", place / "cache")
+    mnt = mount(f"url={served.server.url}", "wait=30")
+    assert "return work(argc)" not in served.listed("", workdir / "cache")
+    text = served.listed(f"file://{mnt}", workdir / "cache")
     assert "return work(argc) == 0;" in text and "return inner(x) * other(x);" in text, text

@@ -47,58 +47,58 @@ def parse_metrics(text):
 
 
 @pytest.fixture
-def program(place):
-    return programs.small(place / "app")
+def program(workdir):
+    return programs.small(workdir / "app")
 
 
 def test_status_has_all_keys(mount, mode, store, env):
-    m = mount()
-    status = m.status()
+    mnt = mount()
+    status = mnt.status()
     # new keys may come, and these stay
     assert KEYS <= status.keys() and COUNTERS <= status["counters"].keys()
-    assert (status["mount_point"], status["store"], status["mode"], status["read_only"]) == (str(m), str(store), mode, False)
+    assert (status["mount_point"], status["store"], status["mode"], status["read_only"]) == (str(mnt), str(store), mode, False)
     assert (status["mode_reason"] == "") == (mode == "passthrough")
     assert re.fullmatch(r"\d+\.\d+\.\d+([+-]\S+)?", status["version"])
     assert status["sources"] == status["downloads"] == [] and 0 <= status["uptime_s"] < 30
     # bidctl finds the mount when it looks for the mounts of a store
     shown, = (row for row in tools.rows(tools.run(tools.BIDCTL, "--json", "--store", store, "status", env=env))
-              if row.get("mount") == str(m))
+              if row.get("mount") == str(mnt))
     assert (shown["store"], shown["state"], shown["status"]["mode"]) == (str(store), "up", mode), shown
 
 
 def test_bidctl_unmounts_by_mount_point_and_by_store(mount, store, env):
     for operands in (["umount", "m0"], ["--store", store, "umount"]):
-        m = mount(at=store.parent / "m0")
-        tools.run(tools.BIDCTL, *operands, env=env, cwd=m.path.parent)
-        assert not is_mounted(m.path)
-        m.unmount()
+        mnt = mount(at=store.parent / "m0")
+        tools.run(tools.BIDCTL, *operands, env=env, cwd=mnt.path.parent)
+        assert not is_mounted(mnt.path)
+        mnt.unmount()
 
 
-def test_counters_follow_opens_and_downloads(mount, mode, faults, place, store, program):
-    stored = programs.small(place / "stored", 2)
+def test_counters_follow_opens_and_downloads(mount, mode, faults, workdir, store, program):
+    stored = programs.small(workdir / "stored", 2)
     programs.into_store(store, stored.id, "/usr/bin/stored", stored.path)
     server = faults()
     server.serve(program)
-    m = mount(f"url={server.url}")
-    assert set(m.status()["counters"].values()) == {0}
-    assert read(m.artifact(stored.id)) == stored.read()
-    hits = m.counter("hits")
-    assert hits > 0 and m.counter("fetched") == 0
-    assert read(m.artifact(program.id)) == program.read()
-    assert m.counter("fetched") == 1
-    absent = m.counter("absent")
-    assert read(m.artifact("ab" * 20)) == 2
-    assert m.counter("absent") == absent + 1 and m.counter("remembered_absent") == 1
+    mnt = mount(f"url={server.url}")
+    assert set(mnt.status()["counters"].values()) == {0}
+    assert read(mnt.artifact(stored.id)) == stored.read()
+    hits = mnt.counter("hits")
+    assert hits > 0 and mnt.counter("fetched") == 0
+    assert read(mnt.artifact(program.id)) == program.read()
+    assert mnt.counter("fetched") == 1
+    absent = mnt.counter("absent")
+    assert read(mnt.artifact("ab" * 20)) == 2
+    assert mnt.counter("absent") == absent + 1 and mnt.counter("remembered_absent") == 1
     server.behave("error:503")
-    assert read(m.artifact("cd" * 20)) == 2
-    m.expect(f"503.*{server.url}")
-    status = m.status()
+    assert read(mnt.artifact("cd" * 20)) == 2
+    mnt.expect(f"503.*{server.url}")
+    status = mnt.status()
     assert status["counters"]["unknown"] == 1 and status["counters"]["rejected"] == 0
     (source,) = status["sources"]
     assert source["name"] == server.url and source["requests"] == 3 and source["found"] == source["absent"] == 1
     assert source["bytes"] == len(program.read()) and "503" in source["last_trouble"]
     # the other format has the same values
-    metrics = parse_metrics((m / ".bidfs/metrics").read_text())
+    metrics = parse_metrics((mnt / ".bidfs/metrics").read_text())
     for name in COUNTERS - {"remembered_absent", "hits"}:
         assert metrics[f"bidfs_{name}_total"] == status["counters"][name], name
     assert metrics["bidfs_hits_total"] >= hits
@@ -110,30 +110,30 @@ def test_counters_follow_opens_and_downloads(mount, mode, faults, place, store, 
 def test_running_download_is_shown(mount, mode, faults, store, env, program):
     server = faults("stall:5000")
     server.serve(program)
-    m = mount(f"url={server.url}", "wait=60", env_more={"DEBUGINFOD_TIMEOUT": "60"})
-    process = reader(m.artifact(program.id))
-    await_waiters(m, 1)
-    (download,) = tools.wait_until(lambda: [one for one in m.status()["downloads"] if one["received"] == 5000], "the first bytes")
+    mnt = mount(f"url={server.url}", "wait=60", env_more={"DEBUGINFOD_TIMEOUT": "60"})
+    process = reader(mnt.artifact(program.id))
+    await_waiters(mnt, 1)
+    (download,) = tools.wait_until(lambda: [one for one in mnt.status()["downloads"] if one["received"] == 5000], "the first bytes")
     assert (download["id"], download["kind"], download["waiters"], download["source"]) == (program.id, "elf", 1, server.url)
     assert download["size"] == len(program.read()) and download["age_ms"] >= 0
     tools.await_status(env, store, f"download {program.id} elf\n", "1 waiting, from")
-    assert parse_metrics((m / ".bidfs/metrics").read_text())["bidfs_waiters"] == 1
+    assert parse_metrics((mnt / ".bidfs/metrics").read_text())["bidfs_waiters"] == 1
     process.kill()
     process.wait(20)
     process.stderr.close()
-    tools.wait_until(lambda: m.status()["downloads"] == [], "the end of the download")
+    tools.wait_until(lambda: mnt.status()["downloads"] == [], "the end of the download")
 
 
 def test_failing_server_is_shown(mount, faults, store, env, program):
     """State and last failures of the server are in status, and in readable form in bidctl status."""
     well, dead = faults(), "http://127.0.0.1:1"
     well.serve(program)
-    m = mount(f"url={dead}", f"url={well.url}")
-    m.permit(dead)
-    assert read(m.artifact(program.id)) == program.read()
+    mnt = mount(f"url={dead}", f"url={well.url}")
+    mnt.permit(dead)
+    assert read(mnt.artifact(program.id)) == program.read()
     for number in range(3):
-        assert read(m.artifact(f"{number:040x}")) == 2
-    status = m.status()
+        assert read(mnt.artifact(f"{number:040x}")) == 2
+    status = mnt.status()
     first, second = status["sources"]
     assert first["breaker"] in ("closed", "open", "probing") and first["failures_in_a_row"] > 0 and first["trouble"], first
     # requests that the breaker refused did not reach the server
@@ -143,7 +143,7 @@ def test_failing_server_is_shown(mount, faults, store, env, program):
     assert 1 <= len(status["failures"]) <= 16
     assert any(one["source"] == dead and one["text"] and one["first_time"] <= one["last_time"]
                for one in status["failures"]), status["failures"]
-    metrics = parse_metrics((m / ".bidfs/metrics").read_text())
+    metrics = parse_metrics((mnt / ".bidfs/metrics").read_text())
     assert metrics[f'bidfs_source_breaker_open{{source="{well.url}"}}'] == 0
     assert metrics[f'bidfs_source_breaker_open{{source="{dead}"}}'] == (first["breaker"] != "closed")
     assert metrics.get(f'bidfs_source_latency_seconds{{source="{well.url}"}}', 0) < 60
@@ -151,77 +151,77 @@ def test_failing_server_is_shown(mount, faults, store, env, program):
                        "up, preferred: ", "failure ")
 
 
-def test_server_capabilities_are_shown(mount, faults, place, store, env, program):
+def test_server_capabilities_are_shown(mount, faults, workdir, store, env, program):
     """Capabilities are learned from normal responses."""
     server = faults("static")
     server.serve(program)
     server.behave("error:501", ident="ab" * 20)
-    m = mount(f"url={server.url}")
-    (before,) = m.status()["sources"]
+    mnt = mount(f"url={server.url}")
+    (before,) = mnt.status()["sources"]
     assert not {"protocol", "ranges", "lacks"} & before.keys(), before
-    assert read(m.artifact(program.id)) == program.read()
-    assert read(m / "buildid" / ("ab" * 20) / "section/.text") == 2
-    (after,) = m.status()["sources"]
+    assert read(mnt.artifact(program.id)) == program.read()
+    assert read(mnt / "buildid" / ("ab" * 20) / "section/.text") == 2
+    (after,) = mnt.status()["sources"]
     assert (after["protocol"], after["ranges"], after["lacks"]) == ("HTTP/1.1", "offered", ["elf", "debuginfo", "section"]), after
     tools.await_status(env, store,
                        "\n           HTTP/1.1, offers to resume transfers, no elf, no debuginfo, no section\n")
-    m.permit(server.url)
+    mnt.permit(server.url)
 
 
 def test_url_password_is_hidden(mount, faults, program):
     server = faults()
     server.serve(program)
-    m = mount(f"url={server.url.replace('http://', 'http://user:secret@')}")
-    assert read(m.artifact(program.id)) == program.read()
-    files = (m / ".bidfs/status", m / ".bidfs/metrics", m.artifact(program.id, "info"))
-    shown = "".join(path.read_text() for path in files) + m.log()
+    mnt = mount(f"url={server.url.replace('http://', 'http://user:secret@')}")
+    assert read(mnt.artifact(program.id)) == program.read()
+    files = (mnt / ".bidfs/status", mnt / ".bidfs/metrics", mnt.artifact(program.id, "info"))
+    shown = "".join(path.read_text() for path in files) + mnt.log()
     assert server.url in shown and "secret" not in shown
 
 
 def test_readme_names_the_store(mount):
-    m = mount()
-    text = (m / ".bidfs/README").read_text()
+    mnt = mount()
+    text = (mnt / ".bidfs/README").read_text()
     for path in ("buildid/ID/elf", "by-path", ".build-id", "usr/lib/debug", ".bidfs/status"):
         assert path in text
-    assert sorted(os.listdir(m / ".bidfs")) == ["README", "metrics", "status"]
+    assert sorted(os.listdir(mnt / ".bidfs")) == ["README", "metrics", "status"]
 
 
-def test_info_has_artifacts_and_records(mount, mode, faults, place, store, program):
-    both = programs.split(programs.burn(place / "both", "both_hot"), place / "both.debug")
+def test_info_has_artifacts_and_records(mount, mode, faults, workdir, store, program):
+    both = programs.split(programs.burn(workdir / "both", "both_hot"), workdir / "both.debug")
     programs.into_store(store, both.id, "/usr/bin/both", both.path)
     programs.into_store(store, both.id, "/usr/bin/both", both.debug, "debug")
     server = faults()
     server.serve(program)
-    m = mount(f"url={server.url}")
-    text = m.artifact(both.id, "info").read_text()
+    mnt = mount(f"url={server.url}")
+    text = mnt.artifact(both.id, "info").read_text()
     assert text.count("\n") == text.rstrip().count("\n") + 2, "on a terminal it ends with one empty line"
     info = json.loads(text)
     assert info["id"] == both.id and info["paths"] == ["/usr/bin/both"]
     assert {kind: one["size"] for kind, one in info["artifacts"].items()} == \
         {"elf": both.path.stat().st_size, "debuginfo": both.debug.stat().st_size}
     # a server without any request yet, and its state afterwards
-    assert json.loads(m.artifact(program.id, "info").read_text()) == {"artifacts": {}, "id": program.id, "paths": []}
+    assert json.loads(mnt.artifact(program.id, "info").read_text()) == {"artifacts": {}, "id": program.id, "paths": []}
     assert server.count() == 0
-    assert read(m.artifact(program.id)) == program.read()
-    fetched = json.loads(m.artifact(program.id, "info").read_text())["artifacts"]["elf"]
+    assert read(mnt.artifact(program.id)) == program.read()
+    fetched = json.loads(mnt.artifact(program.id, "info").read_text())["artifacts"]["elf"]
     assert fetched["size"] == len(program.read()) and server.url in json.dumps(fetched)
 
 
 def test_stat_and_read_gather_info_once(mount, mode, store, program):
     """stat(2) needs the whole content for its size; a following open and read reuse it."""
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
-    m = mount("busy_poll=0")
-    with open(m.artifact(program.id, "info"), "rb") as file:
+    mnt = mount("busy_poll=0")
+    with open(mnt.artifact(program.id, "info"), "rb") as file:
         sizes = set()
-        before = requests(m)
+        before = requests(mnt)
         sizes.update(os.fstat(file.fileno()).st_size for _ in range(20))
         # one or two on a full machine, where this may take more than a second
-        assert requests(m) - before < 20
+        assert requests(mnt) - before < 20
         text = file.read()
     assert sizes == {len(text)} and json.loads(text)["id"] == program.id
     # a lookup by name returns the current state
     programs.into_store(store, program.id, "/usr/bin/app", b"{}" * 9000, "probes")
-    assert json.loads(m.artifact(program.id, "info").read_text())["artifacts"]["probes"]["size"] == 18000
+    assert json.loads(mnt.artifact(program.id, "info").read_text())["artifacts"]["probes"]["size"] == 18000
 
 
 def read_under_churn(mount, server, program, misses):
@@ -230,8 +230,8 @@ def read_under_churn(mount, server, program, misses):
         server.serve(programs.forge(program, f"{number:040x}", f"{program.path}-{number}"))
     # responses that begin and stop: such a server counts as alive, however long this takes
     server.behave("stall:100")
-    m = mount(f"url={server.url}", "wait=60", env_more={"DEBUGINFOD_TIMEOUT": "90"})
-    paths = [m.artifact(f"{number:040x}") for number in range(1, 1 + misses)]
+    mnt = mount(f"url={server.url}", "wait=60", env_more={"DEBUGINFOD_TIMEOUT": "90"})
+    paths = [mnt.artifact(f"{number:040x}") for number in range(1, 1 + misses)]
     done, rounds, sizes = threading.Event(), [], []
 
     def let_them_look():
@@ -244,7 +244,7 @@ def read_under_churn(mount, server, program, misses):
             readers = subprocess.Popen(["sh", "-c", 'for path; do cat "$path" & done; wait', "sh", *paths], start_new_session=True,
                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
-                await_waiters(m, misses)
+                await_waiters(mnt, misses)
                 let_them_look()
             finally:
                 os.killpg(readers.pid, signal.SIGKILL)
@@ -256,9 +256,9 @@ def read_under_churn(mount, server, program, misses):
         for number in itertools.count():
             if number >= READS and (len(rounds) > 1 or churning.done()):
                 break
-            text = (m / ".bidfs/status").read_text()
+            text = (mnt / ".bidfs/status").read_text()
             assert KEYS <= json.loads(text).keys()
-            assert parse_metrics((m / ".bidfs/metrics").read_text())
+            assert parse_metrics((mnt / ".bidfs/metrics").read_text())
             sizes.append(len(text.rstrip()))
 
     with concurrent.futures.ThreadPoolExecutor(READERS + 1) as pool:
@@ -282,55 +282,56 @@ def test_status_growing_by_pages_is_read_whole(mount, mode, faults, program):
     assert max(sizes) - min(sizes) > 4096, sizes
 
 
-def test_open_status_keeps_its_text(mount, mode, faults, place):
+def test_open_status_keeps_its_text(mount, mode, faults, workdir):
     """A slow reader gets the text of its open; the next open gets the current one."""
-    m = mount(f"url={faults('stall-headers').url}", "wait=60")
-    with open(m / ".bidfs/status", "rb", buffering=0) as file:
+    mnt = mount(f"url={faults('stall-headers').url}", "wait=60")
+    with open(mnt / ".bidfs/status", "rb", buffering=0) as file:
         first = file.read(10)
-        process = reader(m.artifact("ab" * 20))
-        await_waiters(m, 1)
+        process = reader(mnt.artifact("ab" * 20))
+        await_waiters(mnt, 1)
         rest = b"".join(iter(lambda: file.read(100), b""))
-        assert json.loads(first + rest)["downloads"] == [] and len(m.status()["downloads"]) == 1
+        assert json.loads(first + rest)["downloads"] == [] and len(mnt.status()["downloads"]) == 1
         assert os.fstat(file.fileno()).st_size == len(first + rest)
     process.kill()
     process.wait(20)
     process.stderr.close()
     # fstat(2) has the inode number of the name, as cp(1) requires
-    numbers = {os.stat(m / ".bidfs/status").st_ino for _ in range(3)}
-    assert len(numbers) == 1 and os.stat(m / ".bidfs/metrics").st_ino not in numbers
-    tools.run("cp", m / ".bidfs/status", m / ".bidfs/metrics", place)
-    assert json.loads((place / "status").read_text())["mode"] == mode
+    numbers = {os.stat(mnt / ".bidfs/status").st_ino for _ in range(3)}
+    assert len(numbers) == 1 and os.stat(mnt / ".bidfs/metrics").st_ino not in numbers
+    tools.run("cp", mnt / ".bidfs/status", mnt / ".bidfs/metrics", workdir)
+    assert json.loads((workdir / "status").read_text())["mode"] == mode
 
 
 def test_reading_status_leaks_nothing(mount, mode):
-    m = mount()
-    before = m.status()["inodes"]
+    mnt = mount()
+    before = mnt.status()["inodes"]
     for _ in range(500):
-        m.status()
-    tools.wait_until(lambda: m.status()["inodes"] < before + 10, "the kernel to forget")
+        mnt.status()
+    tools.wait_until(lambda: mnt.status()["inodes"] < before + 10, "the kernel to forget")
 
 
 def test_small_reads_get_the_whole_status(mount, faults):
     """Small reads of one descriptor, as of a pager, give one consistent text."""
-    m = mount(f"url={faults().url}")
+    mnt = mount(f"url={faults().url}")
     for name in ("status", "metrics", "README"):
-        with open(m / ".bidfs" / name, "rb", buffering=0) as file:
+        with open(mnt / ".bidfs" / name, "rb", buffering=0) as file:
             text = b"".join(iter(lambda: file.read(100), b""))
         assert len(text) > 100 and text.rstrip().endswith((b"}", b".", b"0", b"(8).")), text[-200:]
         if name == "status":
             json.loads(text)
 
 
-def test_bind_mount_of_a_part_is_not_reported(mount, place, env, needs_root):
+def test_bind_mount_of_a_part_is_not_reported(mount, workdir, env, needs_root):
     """The debuggers' view over another directory, as 'bidctl setup system' mounts it."""
-    m = mount()
-    part = place / "part"
+    mnt = mount()
+    part = workdir / "part"
     part.mkdir()
-    tools.run("mount", "--bind", m / "debug", part)
+    tools.run("mount", "--bind", mnt / "debug", part)
     try:
         for command in ("status", "doctor"):
-            rows = json.loads(tools.run(tools.BIDCTL, "--json", "--store", m.store, command, env=env, status=None).stdout)["result"]
-            assert any(str(m.path) in str(row) for row in rows), rows
+            done = tools.run(tools.BIDCTL, "--json", "--store", mnt.store, command, env=env, status=None)
+            rows = json.loads(done.stdout)["result"]
+            assert any(str(mnt.path) in str(row) for row in rows), rows
             assert not any(str(part) in str(row) for row in rows), rows
     finally:
         tools.run("umount", part)

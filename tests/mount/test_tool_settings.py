@@ -39,18 +39,18 @@ def text_of(tool):
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_setting_resolves_symbols(needs_root, stage, place, tool):
-    documents.check(stage.run(place, text_of(tool)))
+def test_setting_resolves_symbols(needs_root, stage, workdir, tool):
+    documents.check(stage.run(workdir, text_of(tool)))
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_missing_mount_gives_no_symbols(needs_root, stage, place, tool):
-    results = stage.run(place, text_of(tool), is_mounted=False)
+def test_missing_mount_gives_no_symbols(needs_root, stage, workdir, tool):
+    results = stage.run(workdir, text_of(tool), is_mounted=False)
     assert [step for step, _, text in results if step.expected and not documents.is_as_expected(text, step.expected)]
 
 
 @pytest.mark.parametrize("tool", ["gdb", "elfutils"])
-def test_setting_keeps_installed_debug_information_visible(needs_root, stage, place, tool):
+def test_setting_keeps_installed_debug_information_visible(needs_root, stage, workdir, tool):
     text = text_of(tool).removeprefix(MOUNT)
     first = documents.FENCE.search(text)[0]
-    documents.check(stage.run(place, NO_SERVER + first, is_installed=True))
+    documents.check(stage.run(workdir, NO_SERVER + first, is_installed=True))

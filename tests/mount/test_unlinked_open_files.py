@@ -10,7 +10,7 @@ import pytest
 
 import tools
 from perf_cache import perf, view  # noqa: F401  fixtures
-from perf_cache import place_of
+from perf_cache import objdir_of
 from test_publish import placed
 
 
@@ -21,37 +21,37 @@ def read_again(descriptor, size, offset):
     return os.pread(descriptor, size, offset)
 
 
-def settled(view, place, perf):
+def settled(view, workdir, perf):
     return placed(view, perf.burn)
 
 
-def renamed(view, place, perf):
-    os.rename(place / ".elf.tmp", place / "elf")
+def renamed(view, workdir, perf):
+    os.rename(workdir / ".elf.tmp", workdir / "elf")
 
 
-def unlinked(view, place, perf):
-    os.unlink(place / ".elf.tmp")
+def unlinked(view, workdir, perf):
+    os.unlink(workdir / ".elf.tmp")
 
 
 @pytest.mark.parametrize("name, how", [("elf", settled), (".elf.tmp", renamed), (".elf.tmp", unlinked)])
 def test_writer_keeps_the_file_after_its_name_changes(view, perf, name, how):
     """The name changes in the middle of a read, which returns exactly the written bytes."""
-    place, content = place_of(view, perf.burn), perf.burn.read()
-    place.mkdir(parents=True)
+    workdir, content = objdir_of(view, perf.burn), perf.burn.read()
+    workdir.mkdir(parents=True)
     half = len(content) // 2
-    with open(place / name, "wb") as writer:
-        file = os.open(place / name, os.O_RDONLY)
+    with open(workdir / name, "wb") as writer:
+        file = os.open(workdir / name, os.O_RDONLY)
         writer.write(content)
     assert read_again(file, half, 0) == content[:half]
-    how(view, place, perf)
+    how(view, workdir, perf)
     time.sleep(1.1)  # the kernel's cached attributes expire
     assert read_again(file, len(content), half) == content[half:]
     assert os.fstat(file).st_size == len(content)
     if how is unlinked:
-        assert not (place / name).exists() and not view.artifact(perf.burn.id).exists()
+        assert not (workdir / name).exists() and not view.artifact(perf.burn.id).exists()
     else:
-        assert (place / "elf").stat().st_ino != os.fstat(file).st_ino
-        assert (place / "elf").read_bytes() == placed(view, perf.burn).read_bytes() == content
+        assert (workdir / "elf").stat().st_ino != os.fstat(file).st_ino
+        assert (workdir / "elf").read_bytes() == placed(view, perf.burn).read_bytes() == content
     os.close(file)
 
 
@@ -84,22 +84,22 @@ def test_closed_unlinked_file_frees_its_space(view):
 
 def test_unlinked_file_stays_writable(view, store, perf):
     """Its writes and reads work, it is not published, and a file that took its name stays unchanged."""
-    place, content = place_of(view, perf.burn), perf.burn.read()
-    place.mkdir(parents=True)
+    workdir, content = objdir_of(view, perf.burn), perf.burn.read()
+    workdir.mkdir(parents=True)
     half = len(content) // 2
-    with open(place / "elf", "w+b", buffering=0) as file:
+    with open(workdir / "elf", "w+b", buffering=0) as file:
         file.write(content[:half])
-        os.unlink(place / "elf")
+        os.unlink(workdir / "elf")
         file.write(content[half:])
         assert read_again(file.fileno(), len(content), 0) == content
         # a link to the open file does not publish it either
-        argv = ["ln", "-L", f"/proc/self/fd/{file.fileno()}", place / "elf"]
+        argv = ["ln", "-L", f"/proc/self/fd/{file.fileno()}", workdir / "elf"]
         refused = tools.run(*argv, pass_fds=[file.fileno()], status=1).stderr
         assert os.strerror(errno.ENOENT) in refused or os.strerror(errno.ESTALE) in refused
-    assert not (place / "elf").exists() and not view.artifact(perf.burn.id).exists()
-    with open(place / ".elf.tmp", "w+b", buffering=0) as file:
+    assert not (workdir / "elf").exists() and not view.artifact(perf.burn.id).exists()
+    with open(workdir / ".elf.tmp", "w+b", buffering=0) as file:
         file.write(content)
-        os.rename(place / ".elf.tmp", place / "elf")
+        os.rename(workdir / ".elf.tmp", workdir / "elf")
         assert tools.errno_of(os.pwrite, file.fileno(), b"garbage", 0x800) == errno.EPERM
         os.utime(file.fileno())
         assert read_again(file.fileno(), len(content), 0) == content

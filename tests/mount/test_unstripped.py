@@ -22,17 +22,17 @@ SPLITS = {
 }
 
 
-def built(place, name="app", split="strip", *flags):
+def built(workdir, name="app", split="strip", *flags):
     """Make a program, and its debug file with a real tool."""
-    program = programs.Program(programs.burn(place / name, "burn", len(name), *flags).path, place / f"{name}.debug")
+    program = programs.Program(programs.burn(workdir / name, "burn", len(name), *flags).path, workdir / f"{name}.debug")
     for command in SPLITS[split]:
         tools.run(*command.format(program.path).split())
     return program
 
 
-def reference(program, place):
+def reference(program, workdir):
     """Return eu-unstrip's result for the pair."""
-    path = place / "reference"
+    path = workdir / "reference"
     tools.run("eu-unstrip", "-o", path, program.path, program.debug)
     return path
 
@@ -83,75 +83,75 @@ def kept(store):
 
 @pytest.mark.parametrize("flags", [(), ("-gz=zlib",), ("-static",)], ids=["plain", "compressed", "static"])
 @pytest.mark.parametrize("split", SPLITS)
-def test_unstripped_file_equals_that_of_eu_unstrip(place, store, env, split, flags):
-    program = built(place, "app", split, *flags)
+def test_unstripped_file_equals_that_of_eu_unstrip(workdir, store, env, split, flags):
+    program = built(workdir, "app", split, *flags)
     bidctl = [tools.BIDCTL, "--store", store]
     tools.run(*bidctl, "add", program.path, program.debug, env=env)
     path = pathlib.Path(tools.run(*bidctl, "get", "--offline", program.id, "unstripped", env=env).stdout.strip())
-    assert_equal(path, reference(program, place), program.debug)
+    assert_equal(path, reference(program, workdir), program.debug)
     assert kept(store) == [path]
     tools.run(*bidctl, "verify", "--deep", env=env)
     shown, = json.loads(tools.run(*bidctl, "--json", "show", program.id, env=env).stdout)["result"]
     assert shown["artifacts"]["unstripped"]["size"] == path.stat().st_size
 
 
-def test_dwz_file_stays_referenced(place, store, env):
-    one, _, common = programs.shrunk(place)
+def test_dwz_file_stays_referenced(workdir, store, env):
+    one, _, common = programs.shrunk(workdir)
     tools.run(tools.BIDCTL, "--store", store, "add", one.path, one.debug, common.path, env=env)
     path = pathlib.Path(tools.run(tools.BIDCTL, "--store", store, "get", "--offline", one.id, "unstripped", env=env).stdout.strip())
-    assert programs.sections(path) == programs.sections(reference(one, place))
+    assert programs.sections(path) == programs.sections(reference(one, workdir))
     assert common.id in tools.run("readelf", "--debug-dump=links", path).stdout.replace(" ", "")
 
 
 @pytest.mark.limit(120)
-def test_both_files_are_downloaded_and_tools_read_the_result(mount, mode, faults, place, store):
-    program = built(place)
+def test_both_files_are_downloaded_and_tools_read_the_result(mount, mode, faults, workdir, store):
+    program = built(workdir)
     server = faults()
     server.serve(program)
-    m = mount(f"url={server.url}", "wait=30")
-    path = m.artifact(program.id, "unstripped")
-    assert "unstripped" not in os.listdir(m / f"buildid/{program.id}")
-    assert_equal(path, reference(program, place), program.debug)
+    mnt = mount(f"url={server.url}", "wait=30")
+    path = mnt.artifact(program.id, "unstripped")
+    assert "unstripped" not in os.listdir(mnt / f"buildid/{program.id}")
+    assert_equal(path, reference(program, workdir), program.debug)
     assert (server.count(program.id), server.count(program.id, "debuginfo")) == (1, 1)
     assert os.access(path, os.X_OK) and fetching.read(path) == kept(store)[0].read_bytes()
-    assert "unstripped" in os.listdir(m / f"buildid/{program.id}")
+    assert "unstripped" in os.listdir(mnt / f"buildid/{program.id}")
     assert "burn.c" in tools.run("gdb", "-batch", "-nx", "-ex", "info line burn", path).stdout
     assert "return local_sum;" in tools.run("objdump", "-dS", "--disassemble=burn", path).stdout
     assert tools.run("eu-addr2line", "-e", path, "burn").stdout.startswith("/")
     assert server.count() == 2
-    m.unmount()
+    mnt.unmount()
     assert fetching.read(mount("offline").artifact(program.id, "unstripped")) == kept(store)[0].read_bytes()
 
 
-def test_absent_debuginfo_makes_unstripped_absent(mount, mode, faults, place, store):
-    program = built(place)
+def test_absent_debuginfo_makes_unstripped_absent(mount, mode, faults, workdir, store):
+    program = built(workdir)
     server = faults()
     server.serve(program, "executable")
-    m = mount(f"url={server.url}", "wait=30")
-    path = m.artifact(program.id, "unstripped")
+    mnt = mount(f"url={server.url}", "wait=30")
+    path = mnt.artifact(program.id, "unstripped")
     assert tools.errno_of(path.stat) == errno.ENOENT and server.count(program.id, "debuginfo") == 1
-    assert tools.errno_of(m.artifact("12" * 20, "unstripped").stat) == errno.ENOENT
+    assert tools.errno_of(mnt.artifact("12" * 20, "unstripped").stat) == errno.ENOENT
     assert tools.errno_of(mount().artifact("12" * 20, "unstripped").stat) == errno.ENOENT
     assert not kept(store)
 
 
-def test_evicted_unstripped_file_is_derived_again(mount, mode, place, store, env):
-    program = built(place)
+def test_evicted_unstripped_file_is_derived_again(mount, mode, workdir, store, env):
+    program = built(workdir)
     tools.run(tools.BIDCTL, "--store", store, "add", program.path, program.debug, env=env)
-    m = mount()
-    path = m.artifact(program.id, "unstripped")
+    mnt = mount()
+    path = mnt.artifact(program.id, "unstripped")
     before = fetching.read(path)
     with path.open("rb") as opened:
         kept(store)[0].unlink()
         assert opened.read() == before
-    m.unmount()
+    mnt.unmount()
     assert fetching.read(mount().artifact(program.id, "unstripped")) == before and len(kept(store)) == 1
     tools.run(tools.BIDCTL, "--store", store, "remove", program.id, env=env)
     assert not kept(store)
 
 
-def test_gc_evicts_only_the_unstripped_file(place, store, env):
-    program = built(place)
+def test_gc_evicts_only_the_unstripped_file(workdir, store, env):
+    program = built(workdir)
     bidctl = [tools.BIDCTL, "--store", store]
     tools.run(*bidctl, "add", program.path, program.debug, env=env)
     tools.run(*bidctl, "get", "--offline", program.id, "unstripped", env=env)
@@ -160,63 +160,63 @@ def test_gc_evicts_only_the_unstripped_file(place, store, env):
     assert not kept(store) and len(list(store.glob(f"**/{program.id}/*"))) == 2
 
 
-def test_listing_derives_no_unstripped_file(mount, mode, place, store, env):
-    program = built(place)
+def test_listing_derives_no_unstripped_file(mount, mode, workdir, store, env):
+    program = built(workdir)
     tools.run(tools.BIDCTL, "--store", store, "add", program.path, program.debug, env=env)
-    m = mount()
-    tools.run("ls", "-lR", m / f"buildid/{program.id}")
+    mnt = mount()
+    tools.run("ls", "-lR", mnt / f"buildid/{program.id}")
     assert not kept(store)
 
 
-def test_unstripped_program_is_the_file_itself(mount, mode, place, store, env):
-    program = programs.burn(place / "app")
+def test_unstripped_program_is_the_file_itself(mount, mode, workdir, store, env):
+    program = programs.burn(workdir / "app")
     tools.run(tools.BIDCTL, "--store", store, "add", program.path, env=env)
-    m = mount()
-    paths = [m.artifact(program.id, kind) for kind in ("elf", "debuginfo", "unstripped")]
+    mnt = mount()
+    paths = [mnt.artifact(program.id, kind) for kind in ("elf", "debuginfo", "unstripped")]
     assert len({path.stat().st_ino for path in paths}) == 1 and fetching.read(paths[2]) == program.read()
     assert not kept(store)
 
 
-def test_files_of_different_builds_are_refused(mount, mode, place, store, env):
-    program, other = built(place), built(place, "other", "strip", "-O0")
-    forged = programs.forge(programs.Program(other.debug, ident=other.id), program.id, place / "forged")
+def test_files_of_different_builds_are_refused(mount, mode, workdir, store, env):
+    program, other = built(workdir), built(workdir, "other", "strip", "-O0")
+    forged = programs.forge(programs.Program(other.debug, ident=other.id), program.id, workdir / "forged")
     programs.into_store(store, program.id, program.path, program.path)
     programs.into_store(store, program.id, program.path, forged.path, "debug")
     done = tools.run(tools.BIDCTL, "--store", store, "get", "--offline", program.id, "unstripped", env=env, status=1)
     assert "do not belong together" in done.stderr
-    m = mount()
-    m.expect("not put together: .* do not belong together")
-    assert tools.errno_of(m.artifact(program.id, "unstripped").stat) == errno.ENOENT
-    assert fetching.read(m.artifact(program.id)) == program.read() and not kept(store)
+    mnt = mount()
+    mnt.expect("not put together: .* do not belong together")
+    assert tools.errno_of(mnt.artifact(program.id, "unstripped").stat) == errno.ENOENT
+    assert fetching.read(mnt.artifact(program.id)) == program.read() and not kept(store)
 
 
-def test_unstripped_module_is_refused_with_a_reason(place, store, env):
-    module = programs.module(place / "module.ko")
-    tools.run("objcopy", "--only-keep-debug", module.path, place / "module.debug")
+def test_unstripped_module_is_refused_with_a_reason(workdir, store, env):
+    module = programs.module(workdir / "module.ko")
+    tools.run("objcopy", "--only-keep-debug", module.path, workdir / "module.debug")
     tools.run("strip", "-g", module.path)
     bidctl = [tools.BIDCTL, "--store", store]
-    tools.run(*bidctl, "add", module.path, place / "module.debug", env=env)
+    tools.run(*bidctl, "add", module.path, workdir / "module.debug", env=env)
     done = tools.run(*bidctl, "get", "--offline", module.id, "unstripped", env=env, status=1)
     assert "relocatable" in done.stderr and not kept(store)
 
 
-def test_unwritable_store_serves_unstripped_from_memory(needs_root, mount, place, store, env):
-    program = built(place)
+def test_unwritable_store_serves_unstripped_from_memory(needs_root, mount, workdir, store, env):
+    program = built(workdir)
     tools.run(tools.BIDCTL, "--store", store, "add", program.path, program.debug, env=env)
-    expected = reference(program, place)
+    expected = reference(program, workdir)
     tools.run("mount", "--bind", store, store)
     try:
         tools.run("mount", "-o", "remount,bind,ro", store)
-        m = mount("ro")
-        assert_equal(m.artifact(program.id, "unstripped"), expected, program.debug)
-        m.unmount()
+        mnt = mount("ro")
+        assert_equal(mnt.artifact(program.id, "unstripped"), expected, program.debug)
+        mnt.unmount()
     finally:
         tools.run("umount", store)
     assert not kept(store)
 
 
-def test_verify_finds_damaged_and_orphaned_unstripped_files(place, store, env):
-    program = built(place)
+def test_verify_finds_damaged_and_orphaned_unstripped_files(workdir, store, env):
+    program = built(workdir)
     bidctl = [tools.BIDCTL, "--store", store]
     tools.run(*bidctl, "add", program.path, program.debug, env=env)
     for damage, kind in ((lambda path: os.truncate(path, 4096), "record"), (None, "stale")):
