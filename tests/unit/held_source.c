@@ -284,7 +284,7 @@ static const struct bid_source_ops held_ops = {
 	.free = held_free,
 };
 
-struct held_source *scene_held(struct scene *scene, const char *name)
+struct held_source *fixture_held(struct fixture *fixture, const char *name)
 {
 	struct held_source *held = calloc(1, sizeof(*held));
 
@@ -294,10 +294,10 @@ struct held_source *scene_held(struct scene *scene, const char *name)
 	held->text = "as told";
 	pthread_mutex_init(&held->lock, NULL);
 	pthread_cond_init(&held->changed, NULL);
-	held->next = scene->held;
-	scene->held = held;
+	held->next = fixture->held;
+	fixture->held = held;
 	assert_int_equal(pthread_create(&held->thread, NULL, held_work, held), 0);
-	assert_int_equal(bid_broker_add_source(scene->broker, &held->source), 0);
+	assert_int_equal(bid_broker_add_source(fixture->broker, &held->source), 0);
 	return held;
 }
 
@@ -315,9 +315,9 @@ void held_hold(struct held_source *held, enum hold_point hold)
 	pthread_mutex_unlock(&held->lock);
 }
 
-struct held_source *scene_held_elf(struct scene *scene, uint8_t byte, enum hold_point hold)
+struct held_source *fixture_held_elf(struct fixture *fixture, uint8_t byte, enum hold_point hold)
 {
-	struct held_source *held = scene_held(scene, "held");
+	struct held_source *held = fixture_held(fixture, "held");
 
 	held_elf(held, byte);
 	held_hold(held, hold);

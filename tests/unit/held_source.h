@@ -3,7 +3,7 @@
 #ifndef BID_TEST_HELD_SOURCE_H
 #define BID_TEST_HELD_SOURCE_H
 
-#include "broker_scene.h"
+#include "broker_fixture.h"
 
 /* Point at which a held_source stops. */
 enum hold_point {
@@ -21,7 +21,7 @@ struct held_source {
 	pthread_t thread;
 	pthread_mutex_t lock;		/* guards everything below */
 	pthread_cond_t changed;
-	struct held_source *next;	/* in the scene */
+	struct held_source *next;	/* in the fixture */
 	struct held_transfer *transfers;
 	bool stop;
 	unsigned last;
@@ -55,14 +55,14 @@ struct held_source {
 	bool freed_clean;		/* free() found no transfer */
 };
 
-/* Add a held source to the scene's broker. The scene owns the struct, which stays readable after the broker freed the source. */
-struct held_source *scene_held(struct scene *scene, const char *name);
+/* Add a held source to the fixture's broker. The fixture owns the struct, which stays readable after the broker freed the source. */
+struct held_source *fixture_held(struct fixture *fixture, const char *name);
 
 /* Let the source deliver the file with the id of elf_of(@byte). */
 void held_elf(struct held_source *held, uint8_t byte);
 
 /* Add the source "held", which delivers the file with the id of elf_of(@byte) and is held at @hold. */
-struct held_source *scene_held_elf(struct scene *scene, uint8_t byte, enum hold_point hold);
+struct held_source *fixture_held_elf(struct fixture *fixture, uint8_t byte, enum hold_point hold);
 
 /* Change the holding point; HOLD_NOWHERE releases held transfers. */
 void held_hold(struct held_source *held, enum hold_point hold);

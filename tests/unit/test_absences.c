@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Negative cache entries: their TTL, shared and private ones, and damaged facts. */
-#include "store_scene.h"
+#include "store_fixture.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -25,12 +25,12 @@ static int64_t read_clock(void *user)
 	return now;
 }
 
-static struct bid_absences *begin(const struct store_scene *scene)
+static struct bid_absences *begin(const struct store_fixture *fixture)
 {
 	struct bid_absences *absences;
 
 	now = 1000000;
-	assert_int_equal(bid_absences_new(scene->store, read_clock, NULL, &absences), 0);
+	assert_int_equal(bid_absences_new(fixture->store, read_clock, NULL, &absences), 0);
 	return absences;
 }
 
@@ -138,8 +138,8 @@ static void test_dropped_entry_restarts_the_backoff(void **state)
 
 static void test_entries_survive_restarts(void **state)
 {
-	struct store_scene *scene = *state;
-	struct bid_absences *absences = begin(scene);
+	struct store_fixture *fixture = *state;
+	struct bid_absences *absences = begin(fixture);
 
 	add(absences, 1);
 	add(absences, 2);
@@ -148,7 +148,7 @@ static void test_entries_survive_restarts(void **state)
 	add(absences, 1);
 	bid_absences_free(absences);
 
-	absences = begin(scene);
+	absences = begin(fixture);
 	now += 160;
 	assert_int_equal(ttl(absences, 1), 10 * MINUTE - 60);
 	assert_int_equal(ttl(absences, 2), 0);
@@ -158,8 +158,8 @@ static void test_entries_survive_restarts(void **state)
 /* The mount and bidctl: each sees the other's entries at once. */
 static void test_entries_are_shared_by_programs(void **state)
 {
-	struct store_scene *scene = *state;
-	struct bid_absences *one = begin(scene), *other = begin(scene);
+	struct store_fixture *fixture = *state;
+	struct bid_absences *one = begin(fixture), *other = begin(fixture);
 
 	add(one, 1);
 	assert_true(ttl(other, 1) > 0);
@@ -172,7 +172,7 @@ static void test_entries_are_shared_by_programs(void **state)
 	assert_true(ttl(one, 4) > 0);
 
 	/* a user who removes the folder removes all entries */
-	run(scene, "rm -r " ABSENT);
+	run(fixture, "rm -r " ABSENT);
 	assert_int_equal(ttl(one, 3), 0);
 	add(one, 5);
 	assert_true(ttl(other, 5) > 0);
@@ -193,19 +193,19 @@ static void test_clock_set_back_expires_entries(void **state)
 
 static void test_read_only_store_stays_unchanged(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_request one = request(1, BID_KIND_ELF);
 	struct bid_absences *absences;
 	struct bid_store *store;
 	char path[128];
 
-	snprintf(path, sizeof(path), "%s/store", scene->directory);
+	snprintf(path, sizeof(path), "%s/store", fixture->directory);
 	assert_int_equal(bid_store_open(path, 0, &store), 0);
 	now = 5000;
 	assert_int_equal(bid_absences_new(store, read_clock, NULL, &absences), 0);
 	assert_int_equal(bid_absences_add(absences, &one, "server"), -EROFS);
 	assert_int_equal(ttl(absences, 1), 0);
-	assert_false(has_path(scene, ".bidfs/absent"));
+	assert_false(has_path(fixture, ".bidfs/absent"));
 	bid_absences_free(absences);
 	bid_store_free(store);
 }
@@ -213,7 +213,7 @@ static void test_read_only_store_stays_unchanged(void **state)
 /* Anything in the place of a fact is none, and makes room for one. */
 static void test_other_file_counts_as_no_entry(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	static const char *const odd[] = { "ln -s /etc/passwd",
 					   "ln -s '1000090 9'",
 					   "ln -s '1000090 -1'",
@@ -222,11 +222,11 @@ static void test_other_file_counts_as_no_entry(void **state)
 					   "mkdir",
 					   "mkfifo",
 					   "touch" };
-	struct bid_absences *absences = begin(scene);
+	struct bid_absences *absences = begin(fixture);
 
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		add(absences, 1);
-		run(scene, "fact=$(ls " ABSENT "/01/*) && rm \"$fact\" && %s \"$fact\"", odd[i]);
+		run(fixture, "fact=$(ls " ABSENT "/01/*) && rm \"$fact\" && %s \"$fact\"", odd[i]);
 		assert_int_equal(ttl(absences, 1), 0);
 		assert_int_equal(bid_absences_count(absences), 0);
 		add(absences, 1);
@@ -235,7 +235,7 @@ static void test_other_file_counts_as_no_entry(void **state)
 		forget(absences, 1);
 	}
 	/* a file in the place of the folder keeps all from being written, until the store is opened again */
-	run(scene, "rm -r " ABSENT " && touch " ABSENT);
+	run(fixture, "rm -r " ABSENT " && touch " ABSENT);
 	assert_int_equal(ttl(absences, 1), 0);
 	bid_absences_free(absences);
 }
@@ -243,16 +243,17 @@ static void test_other_file_counts_as_no_entry(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_repeated_absence_backs_off, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_entries_are_per_kind_id_detail_and_source, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_lookups_do_not_extend_the_backoff, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_dropped_entry_restarts_the_backoff, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_entries_survive_restarts, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_entries_are_shared_by_programs, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_clock_set_back_expires_entries, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_read_only_store_stays_unchanged, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_other_file_counts_as_no_entry, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_repeated_absence_backs_off, store_fixture_begin, store_fixture_end),
+		cmocka_unit_test_setup_teardown(test_entries_are_per_kind_id_detail_and_source, store_fixture_begin,
+						store_fixture_end),
+		cmocka_unit_test_setup_teardown(test_lookups_do_not_extend_the_backoff, store_fixture_begin, store_fixture_end),
+		cmocka_unit_test_setup_teardown(test_dropped_entry_restarts_the_backoff, store_fixture_begin, store_fixture_end),
+		cmocka_unit_test_setup_teardown(test_entries_survive_restarts, store_fixture_begin, store_fixture_end),
+		cmocka_unit_test_setup_teardown(test_entries_are_shared_by_programs, store_fixture_begin, store_fixture_end),
+		cmocka_unit_test_setup_teardown(test_clock_set_back_expires_entries, store_fixture_begin, store_fixture_end),
+		cmocka_unit_test_setup_teardown(test_read_only_store_stays_unchanged, store_fixture_begin, store_fixture_end),
+		cmocka_unit_test_setup_teardown(test_other_file_counts_as_no_entry, store_fixture_begin, store_fixture_end),
 	};
 
-	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);
 }

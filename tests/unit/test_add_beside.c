@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Additions while others add and remove the same file, which may vanish between two steps. */
 #include "api/write.h"
-#include "store_scene.h"
+#include "store_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,26 +28,26 @@ int linkat(int from, const char *path, int to, const char *name, int flags)
 	return r;
 }
 
-static void begin(const struct store_scene *scene, unsigned times)
+static void begin(const struct store_fixture *fixture, unsigned times)
 {
-	run(scene, "cp a theirs");
-	snprintf(theirs, sizeof(theirs), "%s/theirs", scene->directory);
+	run(fixture, "cp a theirs");
+	snprintf(theirs, sizeof(theirs), "%s/theirs", fixture->directory);
 	rivals = times;
 }
 
-static int add(const struct store_scene *scene, enum bid_link link)
+static int add(const struct store_fixture *fixture, enum bid_link link)
 {
 	struct bid_added added;
 	char path[96];
 
-	snprintf(path, sizeof(path), "%s/a", scene->directory);
-	return bid_store_add(scene->store, path, link, &added);
+	snprintf(path, sizeof(path), "%s/a", fixture->directory);
+	return bid_store_add(fixture->store, path, link, &added);
 }
 
-static void is_stored(const struct store_scene *scene)
+static void is_stored(const struct store_fixture *fixture)
 {
 	assert_int_equal(rivals, 0);
-	run(scene, "cmp a store/.build-id/aa/%s/elf", ID_A + 2);
+	run(fixture, "cmp a store/.build-id/aa/%s/elf", ID_A + 2);
 }
 
 static void test_vanished_link_is_made_again(void **state)
@@ -66,33 +66,33 @@ static void test_vanished_copy_is_made_again(void **state)
 
 static void test_vanished_staged_file_is_made_again(void **state)
 {
-	const struct store_scene *scene = *state;
+	const struct store_fixture *fixture = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
 	struct bid_stage *stage;
 	char path[96];
 
-	assert_int_equal(bid_stage_new(scene->store, &stage), 0);
-	snprintf(path, sizeof(path), "%s/a", scene->directory);
-	run(scene, "cp a /proc/%d/fd/%d", getpid(), bid_stage_fd(stage));
-	begin(scene, 2);
+	assert_int_equal(bid_stage_new(fixture->store, &stage), 0);
+	snprintf(path, sizeof(path), "%s/a", fixture->directory);
+	run(fixture, "cp a /proc/%d/fd/%d", getpid(), bid_stage_fd(stage));
+	begin(fixture, 2);
 	assert_int_equal(bid_stage_publish(stage, &request, "usr/bin/a/" ID_A), 0);
-	is_stored(scene);
+	is_stored(fixture);
 	bid_stage_free(stage);
 }
 
 static void test_endless_race_is_reported(void **state)
 {
-	const struct store_scene *scene = *state;
+	const struct store_fixture *fixture = *state;
 
-	begin(scene, 1000);
-	assert_int_equal(add(scene, BID_LINK_COPY), -EBADMSG);
+	begin(fixture, 1000);
+	assert_int_equal(add(fixture, BID_LINK_COPY), -EBADMSG);
 	rivals = 0;
-	run(scene, "test -z \"$(find store -name elf)\"");
+	run(fixture, "test -z \"$(find store -name elf)\"");
 }
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_fixture_begin, store_fixture_end)
 	const struct CMUnitTest tests[] = {
 		TEST(test_vanished_link_is_made_again),
 		TEST(test_vanished_copy_is_made_again),
@@ -100,5 +100,5 @@ int main(void)
 		TEST(test_endless_race_is_reported),
 	};
 
-	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);
 }

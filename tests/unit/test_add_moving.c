@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Copies of files during writes: the copy is of one moment, or refused. */
-#include "store_scene.h"
+#include "store_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,99 +40,99 @@ ssize_t copy_file_range(int in, off64_t *in_offset, int out, off64_t *out_offset
 	return n;
 }
 
-static void begin(const struct store_scene *scene, const char *program)
+static void begin(const struct store_fixture *fixture, const char *program)
 {
-	run(scene, "cp %s moving && head -c 16384 /dev/zero >> moving", program);
-	snprintf(moving, sizeof(moving), "%s/moving", scene->directory);
+	run(fixture, "cp %s moving && head -c 16384 /dev/zero >> moving", program);
+	snprintf(moving, sizeof(moving), "%s/moving", fixture->directory);
 	moves = 0;
 }
 
-static int add(const struct store_scene *scene)
+static int add(const struct store_fixture *fixture)
 {
 	struct bid_added added;
 
-	return bid_store_add(scene->store, moving, BID_LINK_COPY, &added);
+	return bid_store_add(fixture->store, moving, BID_LINK_COPY, &added);
 }
 
-static void is_stored(const struct store_scene *scene)
+static void is_stored(const struct store_fixture *fixture)
 {
-	run(scene, "cmp moving store/.build-id/aa/%s/elf", ID_A + 2);
+	run(fixture, "cmp moving store/.build-id/aa/%s/elf", ID_A + 2);
 }
 
 static void test_file_changed_once_is_copied_again(void **state)
 {
-	const struct store_scene *scene = *state;
+	const struct store_fixture *fixture = *state;
 
-	begin(scene, "a");
+	begin(fixture, "a");
 	moves = 1;
-	assert_int_equal(add(scene), 0);
-	is_stored(scene);
+	assert_int_equal(add(fixture), 0);
+	is_stored(fixture);
 }
 
 static void test_changing_file_is_refused(void **state)
 {
-	const struct store_scene *scene = *state;
+	const struct store_fixture *fixture = *state;
 
-	begin(scene, "a");
+	begin(fixture, "a");
 	moves = 100;
-	assert_int_equal(add(scene), -EAGAIN);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
-	run(scene, "test -z \"$(find store -name elf)\"");
+	assert_int_equal(add(fixture), -EAGAIN);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -ENOENT);
+	run(fixture, "test -z \"$(find store -name elf)\"");
 }
 
 static void test_file_open_for_writing_is_refused(void **state)
 {
-	const struct store_scene *scene = *state;
+	const struct store_fixture *fixture = *state;
 	int fd;
 
-	begin(scene, "a");
+	begin(fixture, "a");
 	fd = open(moving, O_WRONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
-	assert_int_equal(add(scene), -EAGAIN);
+	assert_int_equal(add(fixture), -EAGAIN);
 	close(fd);
-	assert_int_equal(add(scene), 0);
-	is_stored(scene);
+	assert_int_equal(add(fixture), 0);
+	is_stored(fixture);
 }
 
 static void test_update_copies_one_state(void **state)
 {
-	const struct store_scene *scene = *state;
+	const struct store_fixture *fixture = *state;
 	struct bid_added added;
 	bool replaced;
 
-	begin(scene, "a");
-	assert_int_equal(add(scene), 0);
+	begin(fixture, "a");
+	assert_int_equal(add(fixture), 0);
 	moves = 100;
 	move('z');
-	assert_int_equal(bid_store_update(scene->store, moving, BID_LINK_AUTO, &added, &replaced), -EAGAIN);
+	assert_int_equal(bid_store_update(fixture->store, moving, BID_LINK_AUTO, &added, &replaced), -EAGAIN);
 	moves = 1;
-	assert_int_equal(bid_store_update(scene->store, moving, BID_LINK_AUTO, &added, &replaced), 0);
+	assert_int_equal(bid_store_update(fixture->store, moving, BID_LINK_AUTO, &added, &replaced), 0);
 	assert_true(replaced);
-	is_stored(scene);
+	is_stored(fixture);
 }
 
 static void test_file_without_id_copies_one_state(void **state)
 {
-	const struct store_scene *scene = *state;
+	const struct store_fixture *fixture = *state;
 	struct bid_content_key key;
 
-	run(scene, "objcopy -R .note.gnu.build-id a none");
-	begin(scene, "none");
+	run(fixture, "objcopy -R .note.gnu.build-id a none");
+	begin(fixture, "none");
 	moves = 100;
-	assert_int_equal(bid_store_keep_content_key(scene->store, moving, &key), -EAGAIN);
+	assert_int_equal(bid_store_keep_content_key(fixture->store, moving, &key), -EAGAIN);
 	moves = 1;
-	assert_int_equal(bid_store_keep_content_key(scene->store, moving, &key), 0);
-	run(scene, "cmp moving 'store/%s'", key.stored);
+	assert_int_equal(bid_store_keep_content_key(fixture->store, moving, &key), 0);
+	run(fixture, "cmp moving 'store/%s'", key.stored);
 }
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_fixture_begin, store_fixture_end)
 	const struct CMUnitTest tests[] = {
 		TEST(test_file_changed_once_is_copied_again), TEST(test_changing_file_is_refused),
 		TEST(test_file_open_for_writing_is_refused),  TEST(test_update_copies_one_state),
 		TEST(test_file_without_id_copies_one_state),
 	};
 
-	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);
 }

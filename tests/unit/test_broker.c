@@ -12,59 +12,59 @@
 
 static void test_downloaded_file_is_a_cache_hit(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source_stats of_source;
 	struct bid_source *source;
 	struct call *call, *again;
 
-	scene_broker(scene, &patient);
-	source = scene_memory(scene, "memory");
+	fixture_broker(fixture, &patient);
+	source = fixture_memory(fixture, "memory");
 	put_elf(source, 0xa, 0xa);
-	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
-	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
+	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_content(call->fd, 0xa);
 	assert_int_equal(call->n_reports, 1);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_FOUND);
 	assert_string_equal(call->sources[0], "memory");
 
-	assert_int_equal(find(scene, &request, NULL), 0);
-	again = call_for(scene, &request);
+	assert_int_equal(find(fixture, &request, NULL), 0);
+	again = call_for(fixture, &request);
 	assert_true(call_over(again));
 	assert_content(again->fd, 0xa);
 	assert_int_equal(again->n_reports, 0);
 	assert_int_equal(source_memory_asked(source), 1);
-	assert_int_equal(stats_of(scene).fetched, 1);
-	assert_int_equal(stats_of(scene).hits, 2);
+	assert_int_equal(stats_of(fixture).fetched, 1);
+	assert_int_equal(stats_of(fixture).hits, 2);
 
-	assert_int_equal(bid_broker_source_stats(scene->broker, 0, &of_source), 0);
+	assert_int_equal(bid_broker_source_stats(fixture->broker, 0, &of_source), 0);
 	assert_string_equal(of_source.name, "memory");
 	assert_int_equal(of_source.asked, 1);
 	assert_int_equal(of_source.outcomes[BID_OUTCOME_FOUND], 1);
 	assert_int_equal(of_source.bytes, call->size);
 	assert_string_equal(of_source.last_trouble, "");
-	assert_int_equal(bid_broker_source_stats(scene->broker, 1, &of_source), -ENOENT);
+	assert_int_equal(bid_broker_source_stats(fixture->broker, 1, &of_source), -ENOENT);
 }
 
 /* Another process publishes the file between lookup and download: no request is sent. */
 static void test_leader_finds_a_file_published_meanwhile(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_download *lead = NULL, *seen = NULL;
 	struct bid_source *source;
 	struct call *call;
 	int r;
 
-	scene_broker(scene, &patient);
-	source = scene_memory(scene, "memory");
+	fixture_broker(fixture, &patient);
+	source = fixture_memory(fixture, "memory");
 	put_elf(source, 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &request, NULL), 0);
 
-	call = call_begin(scene);
-	pthread_mutex_lock(&scene->broker->lock);
-	r = bid_download_join(scene->broker, &request, bid_handles_get(&scene->broker->handles, call->handle), &lead, &seen);
-	pthread_mutex_unlock(&scene->broker->lock);
+	call = call_begin(fixture);
+	pthread_mutex_lock(&fixture->broker->lock);
+	r = bid_download_join(fixture->broker, &request, bid_handles_get(&fixture->broker->handles, call->handle), &lead, &seen);
+	pthread_mutex_unlock(&fixture->broker->lock);
 	assert_int_equal(r, -EINPROGRESS);
 	assert_non_null(lead);
 	bid_download_lead(lead, true);
@@ -76,18 +76,18 @@ static void test_leader_finds_a_file_published_meanwhile(void **state)
 
 static void test_sources_get_requests_in_order(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *source[3];
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	source[0] = scene_memory(scene, "first");
-	source[1] = scene_memory(scene, "second");
-	source[2] = scene_memory(scene, "third");
+	fixture_broker(fixture, &patient);
+	source[0] = fixture_memory(fixture, "first");
+	source[1] = fixture_memory(fixture, "second");
+	source[2] = fixture_memory(fixture, "third");
 	put_elf(source[1], 0xa, 0xa);
 	put_elf(source[2], 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_int_equal(call->n_reports, 2);
 	assert_string_equal(call->sources[0], "first");
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
@@ -98,57 +98,57 @@ static void test_sources_get_requests_in_order(void **state)
 
 static void test_wrong_build_goes_to_the_next_source(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *wrong, *right;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	wrong = scene_memory(scene, "wrong");
-	right = scene_memory(scene, "right");
+	fixture_broker(fixture, &patient);
+	wrong = fixture_memory(fixture, "wrong");
+	right = fixture_memory(fixture, "right");
 	put_elf(wrong, 0xa, 0xb);
 	put_elf(right, 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_content(call->fd, 0xa);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_non_null(strstr(call->texts[0], "0b0b0b"));
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_FOUND);
-	assert_int_equal(stats_of(scene).rejected, 1);
-	assert_int_equal(stats_of(scene).fetched, 1);
+	assert_int_equal(stats_of(fixture).rejected, 1);
+	assert_int_equal(stats_of(fixture).fetched, 1);
 }
 
 static void test_only_wrong_builds_end_as_rejected(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *wrong;
 
-	scene_broker(scene, &patient);
-	wrong = scene_memory(scene, "wrong");
-	scene_memory(scene, "empty");
+	fixture_broker(fixture, &patient);
+	wrong = fixture_memory(fixture, "wrong");
+	fixture_memory(fixture, "empty");
 	put_elf(wrong, 0xa, 0xb);
-	assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
+	assert_int_equal(fetch(fixture, &request, NULL), -EBADMSG);
 	/* the source that lacks it has a negative cache entry; the artifact is unknown */
-	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
-	assert_int_equal(stats_of(scene).negative_entries, 1);
+	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
+	assert_int_equal(stats_of(fixture).negative_entries, 1);
 }
 
 /* A cut file begins well: only the commit can tell. */
 static void test_truncated_is_rejected(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *cut, *whole;
 	struct call *call;
 	size_t len;
 	const void *data = elf_bytes(0xa, &len);
 
-	scene_broker(scene, &patient);
-	cut = scene_memory(scene, "cut");
-	whole = scene_memory(scene, "whole");
+	fixture_broker(fixture, &patient);
+	cut = fixture_memory(fixture, "cut");
+	whole = fixture_memory(fixture, "whole");
 	assert_int_equal(source_memory_put(cut, &request, data, len - 1000), 0);
 	put_elf(whole, 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_content(call->fd, 0xa);
 }
@@ -156,7 +156,7 @@ static void test_truncated_is_rejected(void **state)
 /* A login page of a megabyte is not downloaded to its end. */
 static void test_html_is_rejected_early(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	bid_auto_free char *html = malloc(1 << 20);
 	struct held_source *portal;
@@ -166,13 +166,13 @@ static void test_html_is_rejected_early(void **state)
 	assert_non_null(html);
 	memset(html, ' ', 1 << 20);
 	memcpy(html, "<!DOCTYPE html>", 15);
-	scene_broker(scene, &patient);
-	portal = scene_held(scene, "portal");
-	right = scene_memory(scene, "right");
+	fixture_broker(fixture, &patient);
+	portal = fixture_held(fixture, "portal");
+	right = fixture_memory(fixture, "right");
 	put_elf(right, 0xa, 0xa);
 	portal->body = html;
 	portal->body_len = 1 << 20;
-	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_content(call->fd, 0xa);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_non_null(strstr(call->texts[0], "not an ELF file"));
@@ -182,14 +182,14 @@ static void test_html_is_rejected_early(void **state)
 
 static void test_wrong_build_is_rejected_early(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct held_source *held;
 
-	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
+	fixture_broker(fixture, &patient);
+	held = fixture_held(fixture, "held");
 	held_elf(held, 0xb);
-	assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
+	assert_int_equal(fetch(fixture, &request, NULL), -EBADMSG);
 	assert_int_equal(held->ended, BID_OUTCOME_REJECTED);
 	assert_in_range(held->accepted, 0, 64 * 1024);
 }
@@ -197,7 +197,7 @@ static void test_wrong_build_is_rejected_early(void **state)
 /* The partial body of one source must not become the beginning, or the whole, of the next one's file. */
 static void test_second_source_starts_an_empty_body(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
 	struct held_source *headless, *empty;
 	struct bid_source *cut;
@@ -205,15 +205,15 @@ static void test_second_source_starts_an_empty_body(void **state)
 	const void *data = elf_bytes(0xa, &len);
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	cut = scene_memory(scene, "cut");
-	empty = scene_held(scene, "empty");
-	headless = scene_held(scene, "headless");
+	fixture_broker(fixture, &patient);
+	cut = fixture_memory(fixture, "cut");
+	empty = fixture_held(fixture, "empty");
+	headless = fixture_held(fixture, "headless");
 	assert_int_equal(source_memory_put(cut, &request, data, len - 1), 0);
 	empty->outcome = BID_OUTCOME_FOUND;
 	held_elf(headless, 0xa);
 	headless->no_head = true;
-	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_content(call->fd, 0xa);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_REJECTED);
@@ -221,48 +221,48 @@ static void test_second_source_starts_an_empty_body(void **state)
 
 	/* the wrong file is not kept for another id */
 	put_elf(cut, 0xb, 0xa);
-	assert_int_equal(fetch(scene, &other, NULL), -EBADMSG);
-	assert_int_equal(find(scene, &other, NULL), -EINPROGRESS);
+	assert_int_equal(fetch(fixture, &other, NULL), -EBADMSG);
+	assert_int_equal(find(fixture, &other, NULL), -EINPROGRESS);
 }
 
 /* Servers limit sizes themselves: an unreachable one may have a smaller file. */
 static void test_too_large_is_not_cached_while_others_are_unknown(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *large, *other;
 
-	scene_broker(scene, &patient);
-	large = scene_memory(scene, "large");
-	other = scene_memory(scene, "other");
+	fixture_broker(fixture, &patient);
+	large = fixture_memory(fixture, "large");
+	other = fixture_memory(fixture, "other");
 	source_memory_set_default(large, BID_OUTCOME_TOO_LARGE);
 	source_memory_set_default(other, BID_OUTCOME_UNREACHABLE);
-	assert_int_equal(fetch(scene, &request, NULL), -EFBIG);
-	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
-	assert_int_equal(stats_of(scene).negative_entries, 0);
+	assert_int_equal(fetch(fixture, &request, NULL), -EFBIG);
+	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
+	assert_int_equal(stats_of(fixture).negative_entries, 0);
 
 	put_elf(other, 0xa, 0xa);
 	sleep_ms(300);
-	assert_int_equal(fetch(scene, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &request, NULL), 0);
 }
 
 static void test_too_large_is_refused_and_cached(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request told = elf_of(0x1), announced = elf_of(0xa), silent = elf_of(0xb), other = elf_of(0x2);
 	struct held_source *held;
 	struct bid_source *memory;
 	struct call *call;
 	unsigned asked;
 
-	scene_broker(scene, &(struct bid_broker_config){ .max_size = 100 * 1024, .hedge_ms = BID_HEDGE_NEVER });
-	held = scene_held(scene, "held");
-	memory = scene_memory(scene, "memory");
+	fixture_broker(fixture, &(struct bid_broker_config){ .max_size = 100 * 1024, .hedge_ms = BID_HEDGE_NEVER });
+	held = fixture_held(fixture, "held");
+	memory = fixture_memory(fixture, "memory");
 	held->outcome = BID_OUTCOME_TOO_LARGE;
-	assert_int_equal(fetch(scene, &told, NULL), -EFBIG);
+	assert_int_equal(fetch(fixture, &told, NULL), -EFBIG);
 
 	held_elf(held, 0xa);
-	assert_int_equal(fetch(scene, &announced, &call), -EFBIG);
+	assert_int_equal(fetch(fixture, &announced, &call), -EFBIG);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_TOO_LARGE);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
 	assert_non_null(strstr(call->texts[0], " bytes, the limit is 102400"));
@@ -270,63 +270,63 @@ static void test_too_large_is_refused_and_cached(void **state)
 
 	held_elf(held, 0xb);
 	held->announce = BID_SIZE_UNKNOWN;
-	assert_int_equal(fetch(scene, &silent, &call), -EFBIG);
+	assert_int_equal(fetch(fixture, &silent, &call), -EFBIG);
 	assert_string_equal(call->texts[0], "more than the limit of 102400 bytes");
 	assert_int_equal(held->accepted, 100 * 1024);
 	/* and three responses of the other one: absent */
-	assert_int_equal(stats_of(scene).negative_entries, 3 + 3);
-	assert_int_equal(stats_of(scene).rejected, 0);
+	assert_int_equal(stats_of(fixture).negative_entries, 3 + 3);
+	assert_int_equal(stats_of(fixture).rejected, 0);
 
 	/* cached, with its reason */
 	asked = source_memory_asked(memory);
 	sleep_ms(300);
-	assert_int_equal(fetch(scene, &told, NULL), -EFBIG);
+	assert_int_equal(fetch(fixture, &told, NULL), -EFBIG);
 	assert_int_equal(source_memory_asked(memory), asked);
 
 	/* an error elsewhere does not hide it */
 	held->body = NULL;
 	source_memory_set_default(memory, BID_OUTCOME_UNREACHABLE);
-	assert_int_equal(fetch(scene, &other, NULL), -EFBIG);
+	assert_int_equal(fetch(fixture, &other, NULL), -EFBIG);
 	assert_int_equal(source_memory_asked(memory), asked + 1);
 }
 
 static void test_kind_of_no_source_is_absent(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request kallsyms = request_of(0xa, BID_KIND_KALLSYMS), elf = elf_of(0xa), nothing = { .kind = BID_KIND_ELF };
 	struct bid_source *source;
 	unsigned ttl = 7;
 
-	scene_broker(scene, &patient);
-	assert_false(bid_broker_has_sources(scene->broker));
-	assert_int_equal(find(scene, &elf, &ttl), -ENOENT);
+	fixture_broker(fixture, &patient);
+	assert_false(bid_broker_has_sources(fixture->broker));
+	assert_int_equal(find(fixture, &elf, &ttl), -ENOENT);
 	assert_int_equal(ttl, 0);
-	assert_int_equal(fetch(scene, &elf, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &elf, NULL), -ENOENT);
 
-	source = scene_memory(scene, "memory");
-	assert_true(bid_broker_has_sources(scene->broker));
+	source = fixture_memory(fixture, "memory");
+	assert_true(bid_broker_has_sources(fixture->broker));
 	ttl = 7;
-	assert_int_equal(find(scene, &kallsyms, &ttl), -ENOENT);
+	assert_int_equal(find(fixture, &kallsyms, &ttl), -ENOENT);
 	assert_int_equal(ttl, 0);
-	assert_int_equal(fetch(scene, &kallsyms, NULL), -ENOENT);
-	assert_true(fetch(scene, &nothing, NULL) < 0);
+	assert_int_equal(fetch(fixture, &kallsyms, NULL), -ENOENT);
+	assert_true(fetch(fixture, &nothing, NULL) < 0);
 	assert_int_equal(source_memory_asked(source), 0);
-	assert_int_equal(stats_of(scene).negative_entries, 0);
+	assert_int_equal(stats_of(fixture).negative_entries, 0);
 }
 
 static void test_read_only_store_downloads_nothing(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *source;
 
-	bid_store_free(scene->store);
-	assert_int_equal(bid_store_open(scene->directory, 0, &scene->store), 0);
-	scene_broker(scene, &patient);
-	source = scene_memory(scene, "memory");
+	bid_store_free(fixture->store);
+	assert_int_equal(bid_store_open(fixture->directory, 0, &fixture->store), 0);
+	fixture_broker(fixture, &patient);
+	source = fixture_memory(fixture, "memory");
 	put_elf(source, 0xa, 0xa);
-	assert_int_equal(find(scene, &request, NULL), -ENOENT);
-	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	assert_int_equal(find(fixture, &request, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
 	assert_int_equal(source_memory_asked(source), 0);
 }
 
@@ -344,35 +344,35 @@ static void test_source_beyond_the_limit_is_freed(void **state)
 {
 	static const struct bid_source_ops ops = { .free = note_free };
 	struct freeable one = { .source = { .ops = &ops, .name = "one too many" } };
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 
-	scene_broker(scene, &patient);
+	fixture_broker(fixture, &patient);
 	for (unsigned i = 0; i < BID_CANDIDATES_MAX; i++)
-		scene_memory(scene, "memory");
-	assert_int_equal(bid_broker_add_source(scene->broker, &one.source), -E2BIG);
+		fixture_memory(fixture, "memory");
+	assert_int_equal(bid_broker_add_source(fixture->broker, &one.source), -E2BIG);
 	assert_true(one.freed);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_downloaded_file_is_a_cache_hit),
-		scene_test(test_leader_finds_a_file_published_meanwhile),
-		scene_test(test_sources_get_requests_in_order),
-		scene_test(test_wrong_build_goes_to_the_next_source),
-		scene_test(test_only_wrong_builds_end_as_rejected),
-		scene_test(test_truncated_is_rejected),
-		scene_test(test_html_is_rejected_early),
-		scene_test(test_wrong_build_is_rejected_early),
-		scene_test(test_second_source_starts_an_empty_body),
-		scene_test(test_too_large_is_refused_and_cached),
-		scene_test(test_too_large_is_not_cached_while_others_are_unknown),
-		scene_test(test_kind_of_no_source_is_absent),
-		scene_test(test_read_only_store_downloads_nothing),
-		scene_test(test_source_beyond_the_limit_is_freed),
+		fixture_test(test_downloaded_file_is_a_cache_hit),
+		fixture_test(test_leader_finds_a_file_published_meanwhile),
+		fixture_test(test_sources_get_requests_in_order),
+		fixture_test(test_wrong_build_goes_to_the_next_source),
+		fixture_test(test_only_wrong_builds_end_as_rejected),
+		fixture_test(test_truncated_is_rejected),
+		fixture_test(test_html_is_rejected_early),
+		fixture_test(test_wrong_build_is_rejected_early),
+		fixture_test(test_second_source_starts_an_empty_body),
+		fixture_test(test_too_large_is_refused_and_cached),
+		fixture_test(test_too_large_is_not_cached_while_others_are_unknown),
+		fixture_test(test_kind_of_no_source_is_absent),
+		fixture_test(test_read_only_store_downloads_nothing),
+		fixture_test(test_source_beyond_the_limit_is_freed),
 	};
 
 	/* the tests provoke warnings */
 	bid_log_init("test", BID_LOG_ERROR);
-	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+	return cmocka_run_group_tests(tests, fixture_compile, fixture_clean);
 }

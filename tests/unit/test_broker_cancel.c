@@ -12,38 +12,38 @@ static const struct bid_broker_config windowed = { .wait_ms = 2 * PATIENCE_MS };
 
 static void test_cancel_before_use(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *source;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	source = scene_memory(scene, "memory");
+	fixture_broker(fixture, &patient);
+	source = fixture_memory(fixture, "memory");
 	put_elf(source, 0xa, 0xa);
-	call = call_begin(scene);
-	bid_broker_cancel(scene->broker, call->handle);
+	call = call_begin(fixture);
+	bid_broker_cancel(fixture->broker, call->handle);
 	assert_false(call_over(call));
-	bid_broker_fetch(scene->broker, call->handle, &request);
+	bid_broker_fetch(fixture->broker, call->handle, &request);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
-	bid_broker_cancel(scene->broker, call->handle);
+	bid_broker_cancel(fixture->broker, call->handle);
 	assert_int_equal(source_memory_asked(source), 0);
-	assert_int_equal(stats_of(scene).interrupted, 1);
+	assert_int_equal(stats_of(fixture).interrupted, 1);
 }
 
 static void test_cancel_of_one_caller_keeps_the_download(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct call *first, *second;
 	struct held_source *held;
 
-	scene_broker(scene, &patient);
-	held = scene_held_elf(scene, 0xa, HOLD_MIDDLE);
-	first = call_for(scene, &request);
-	second = call_for(scene, &request);
+	fixture_broker(fixture, &patient);
+	held = fixture_held_elf(fixture, 0xa, HOLD_MIDDLE);
+	first = call_for(fixture, &request);
+	second = call_for(fixture, &request);
 	held_wait(held, 1);
-	bid_broker_cancel(scene->broker, first->handle);
+	bid_broker_cancel(fixture->broker, first->handle);
 	assert_true(call_over(first));
 	assert_int_equal(first->error, -EINTR);
 	assert_false(call_over(second));
@@ -52,75 +52,75 @@ static void test_cancel_of_one_caller_keeps_the_download(void **state)
 	assert_int_equal(held->cancels, 0);
 
 	/* after the fact nothing happens */
-	bid_broker_cancel(scene->broker, first->handle);
-	bid_broker_cancel(scene->broker, second->handle);
-	bid_broker_cancel(scene->broker, 0);
-	bid_broker_cancel(scene->broker, UINT64_MAX);
+	bid_broker_cancel(fixture->broker, first->handle);
+	bid_broker_cancel(fixture->broker, second->handle);
+	bid_broker_cancel(fixture->broker, 0);
+	bid_broker_cancel(fixture->broker, UINT64_MAX);
 }
 
 static void test_cancel_of_last_caller_ends_the_transfer(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct call *first, *second;
 	struct bid_source_stats stats;
 	struct held_source *held;
 	struct bid_source *next;
 
-	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
-	next = scene_memory(scene, "next");
+	fixture_broker(fixture, &patient);
+	held = fixture_held(fixture, "held");
+	next = fixture_memory(fixture, "next");
 	held_elf(held, 0xa);
 	held_hold(held, HOLD_MIDDLE);
-	first = call_for(scene, &request);
-	second = call_for(scene, &request);
+	first = call_for(fixture, &request);
+	second = call_for(fixture, &request);
 	held_wait(held, 1);
-	bid_broker_cancel(scene->broker, first->handle);
-	bid_broker_cancel(scene->broker, second->handle);
+	bid_broker_cancel(fixture->broker, first->handle);
+	bid_broker_cancel(fixture->broker, second->handle);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), -EINTR);
 	held_wait_done(held, 1);
-	wait_for_no_downloads(scene);
+	wait_for_no_downloads(fixture);
 	assert_int_equal(held->cancels, 1);
 	assert_int_equal(held->ended, BID_OUTCOME_CANCELLED);
 	assert_int_equal(source_memory_asked(next), 0);
-	assert_int_equal(stats_of(scene).interrupted, 2);
-	assert_int_equal(stats_of(scene).negative_entries, 0);
-	assert_int_equal(bid_broker_source_stats(scene->broker, 0, &stats), 0);
+	assert_int_equal(stats_of(fixture).interrupted, 2);
+	assert_int_equal(stats_of(fixture).negative_entries, 0);
+	assert_int_equal(bid_broker_source_stats(fixture->broker, 0, &stats), 0);
 	assert_int_equal(stats.outcomes[BID_OUTCOME_CANCELLED], 1);
 	assert_string_equal(stats.last_trouble, "");
 
 	/* the result is not kept: the next one is served */
 	held_hold(held, HOLD_NOWHERE);
-	assert_int_equal(fetch(scene, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &request, NULL), 0);
 	assert_int_equal(held->asked, 2);
 }
 
 /* A caller that comes while a cancelled transfer ends gets a transfer of its own. */
 static void test_request_during_cancel_starts_a_new_download(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct call *first, *second;
 	struct held_source *held;
 
-	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
+	fixture_broker(fixture, &patient);
+	held = fixture_held(fixture, "held");
 	held_elf(held, 0xa);
 	held->deaf = true;
 	held->hold = HOLD_MIDDLE;
-	first = call_for(scene, &request);
+	first = call_for(fixture, &request);
 	held_wait(held, 1);
-	bid_broker_cancel(scene->broker, first->handle);
+	bid_broker_cancel(fixture->broker, first->handle);
 	assert_int_equal(call_wait(first), -EINTR);
-	second = call_for(scene, &request);
-	assert_int_equal(stats_of(scene).downloads, 2);
+	second = call_for(fixture, &request);
+	assert_int_equal(stats_of(fixture).downloads, 2);
 	assert_int_equal(held->asked, 2);
 	assert_false(call_over(second));
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(second), 0);
-	wait_for_no_downloads(scene);
-	assert_int_equal(stats_of(scene).fetched, 1);
+	wait_for_no_downloads(fixture);
+	assert_int_equal(stats_of(fixture).fetched, 1);
 }
 
 /* Keeps commit workers from their other work for as long as a test wants. */
@@ -154,7 +154,7 @@ static void open_gate(struct gate *gate)
 /* Cancel after the end of one source and before the request to the next. Only a wanted download sends that. */
 static void test_cancel_between_sources_ends_the_request(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request unwanted = elf_of(0x1), wanted = elf_of(0xb);
 	/* a worker may leave the gate after the end of this function */
 	static struct gate gate = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, false };
@@ -163,92 +163,92 @@ static void test_cancel_between_sources_ends_the_request(void **state)
 	struct bid_source *next;
 	uint64_t handle;
 
-	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
-	next = scene_memory(scene, "next");
+	fixture_broker(fixture, &patient);
+	held = fixture_held(fixture, "held");
+	next = fixture_memory(fixture, "next");
 	put_elf(next, 0x1, 0xa);
 	put_elf(next, 0xb, 0xb);
 	for (uint8_t i = 0; i < BID_COMMIT_WORKERS; i++) {
 		struct bid_request nowhere = elf_of(0x20 + i);
 
-		assert_int_equal(bid_broker_handle(scene->broker, stand_at_gate, &gate, &handle), 0);
-		bid_broker_fetch(scene->broker, handle, &nowhere);
+		assert_int_equal(bid_broker_handle(fixture->broker, stand_at_gate, &gate, &handle), 0);
+		bid_broker_fetch(fixture->broker, handle, &nowhere);
 	}
 	pthread_mutex_lock(&gate.lock);
 	while (gate.reached < BID_COMMIT_WORKERS)
 		wait_changed(&gate.changed, &gate.lock);
 	pthread_mutex_unlock(&gate.lock);
 
-	first = call_for(scene, &unwanted);
-	second = call_for(scene, &wanted);
+	first = call_for(fixture, &unwanted);
+	second = call_for(fixture, &wanted);
 	held_wait_done(held, BID_COMMIT_WORKERS + 2);
-	bid_broker_cancel(scene->broker, first->handle);
-	bid_broker_cancel(scene->broker, second->handle);
+	bid_broker_cancel(fixture->broker, first->handle);
+	bid_broker_cancel(fixture->broker, second->handle);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), -EINTR);
-	third = call_for(scene, &wanted);
+	third = call_for(fixture, &wanted);
 	open_gate(&gate);
 	assert_int_equal(call_wait(third), 0);
-	wait_for_no_downloads(scene);
+	wait_for_no_downloads(fixture);
 	assert_int_equal(held->asked, BID_COMMIT_WORKERS + 2);
 	assert_int_equal(held->cancels, 0);
 	assert_int_equal(source_memory_asked(next), BID_COMMIT_WORKERS + 1);
 	/* a late reader is not interrupted: the source has another build */
-	assert_int_equal(fetch(scene, &unwanted, NULL), -EBADMSG);
+	assert_int_equal(fetch(fixture, &unwanted, NULL), -EBADMSG);
 }
 
 /* Cancels at any moment of a fetch(): one answer each, and the broker is usable afterwards. */
 static void test_cancel_at_any_moment_answers_once(void **state)
 {
 	enum { N = 300 };
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct held_source *held;
 	unsigned interrupted = 0;
 
-	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
+	fixture_broker(fixture, &patient);
+	held = fixture_held(fixture, "held");
 	held->outcome = BID_OUTCOME_UNREACHABLE;
 	for (int i = 0; i < N; i++) {
 		struct caller caller;
 		int error;
 
-		caller_start(&caller, scene, 0xa);
+		caller_start(&caller, fixture, 0xa);
 		for (volatile int spin = 0; spin < i * 300; spin++)
 			continue;
-		bid_broker_cancel(scene->broker, caller.call->handle);
+		bid_broker_cancel(fixture->broker, caller.call->handle);
 		assert_int_equal(pthread_join(caller.thread, NULL), 0);
 		error = call_wait(caller.call);
 		assert_true(error == -EINTR || error == -EHOSTUNREACH);
 		interrupted += error == -EINTR;
 	}
-	assert_int_equal(stats_of(scene).interrupted, interrupted);
-	wait_for_no_downloads(scene);
+	assert_int_equal(stats_of(fixture).interrupted, interrupted);
+	wait_for_no_downloads(fixture);
 	held_elf(held, 0xa);
 	sleep_ms(300);
-	assert_int_equal(fetch(scene, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &request, NULL), 0);
 }
 
 /* Free with a call in each state: every one is answered, once, and no transfer outlives it. */
 static void test_free_answers_all_callers(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request known = elf_of(0xa), running = elf_of(0xb), queued = elf_of(0x1);
 	struct call *over, *unused, *given_up, *wait[3];
 	struct held_source *held;
 
-	scene_broker(scene, &windowed);
-	held = scene_held(scene, "held");
+	fixture_broker(fixture, &windowed);
+	held = fixture_held(fixture, "held");
 	held_elf(held, 0xa);
-	assert_int_equal(fetch(scene, &known, &over), 0);
+	assert_int_equal(fetch(fixture, &known, &over), 0);
 	held_hold(held, HOLD_MIDDLE);
-	unused = call_begin(scene);
-	given_up = call_begin(scene);
-	bid_broker_cancel(scene->broker, given_up->handle);
-	wait[0] = call_for(scene, &running);
-	wait[1] = call_for(scene, &running);
-	wait[2] = call_for(scene, &queued);
-	scene_end_broker(scene);
+	unused = call_begin(fixture);
+	given_up = call_begin(fixture);
+	bid_broker_cancel(fixture->broker, given_up->handle);
+	wait[0] = call_for(fixture, &running);
+	wait[1] = call_for(fixture, &running);
+	wait[2] = call_for(fixture, &queued);
+	fixture_end_broker(fixture);
 
 	assert_int_equal(over->error, 0);
 	assert_int_equal(unused->error, -EINTR);
@@ -262,24 +262,24 @@ static void test_free_answers_all_callers(void **state)
 /* Free while downloads end, one after the other, by themselves. */
 static void test_free_at_the_end_answers_once(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 
 	for (int round = 0; round < 30; round++) {
 		struct held_source *held;
 		struct call *calls[8];
 
-		scene_broker(scene, &patient);
-		scene_memory(scene, "empty");
-		held = scene_held(scene, "held");
+		fixture_broker(fixture, &patient);
+		fixture_memory(fixture, "empty");
+		held = fixture_held(fixture, "held");
 		held->outcome = BID_OUTCOME_UNREACHABLE;
 		for (uint8_t i = 0; i < 8; i++) {
 			struct bid_request request = elf_of(0x20 + i);
 
-			calls[i] = call_for(scene, &request);
+			calls[i] = call_for(fixture, &request);
 		}
 		for (volatile int spin = 0; spin < round * 3000; spin++)
 			continue;
-		scene_end_broker(scene);
+		fixture_end_broker(fixture);
 		for (int i = 0; i < 8; i++)
 			assert_true(calls[i]->error == -EINTR || calls[i]->error == -EHOSTUNREACH);
 		assert_true(held->freed_clean);
@@ -288,29 +288,29 @@ static void test_free_at_the_end_answers_once(void **state)
 
 static void test_free_of_idle_broker_works(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 
 	bid_broker_free(NULL);
-	scene_broker(scene, &patient);
-	scene_memory(scene, "memory");
-	scene_end_broker(scene);
+	fixture_broker(fixture, &patient);
+	fixture_memory(fixture, "memory");
+	fixture_end_broker(fixture);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_cancel_before_use),
-		scene_test(test_cancel_of_one_caller_keeps_the_download),
-		scene_test(test_cancel_of_last_caller_ends_the_transfer),
-		scene_test(test_request_during_cancel_starts_a_new_download),
-		scene_test(test_cancel_between_sources_ends_the_request),
-		scene_test(test_cancel_at_any_moment_answers_once),
-		scene_test(test_free_answers_all_callers),
-		scene_test(test_free_at_the_end_answers_once),
-		scene_test(test_free_of_idle_broker_works),
+		fixture_test(test_cancel_before_use),
+		fixture_test(test_cancel_of_one_caller_keeps_the_download),
+		fixture_test(test_cancel_of_last_caller_ends_the_transfer),
+		fixture_test(test_request_during_cancel_starts_a_new_download),
+		fixture_test(test_cancel_between_sources_ends_the_request),
+		fixture_test(test_cancel_at_any_moment_answers_once),
+		fixture_test(test_free_answers_all_callers),
+		fixture_test(test_free_at_the_end_answers_once),
+		fixture_test(test_free_of_idle_broker_works),
 	};
 
 	/* the tests provoke warnings */
 	bid_log_init("test", BID_LOG_ERROR);
-	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+	return cmocka_run_group_tests(tests, fixture_compile, fixture_clean);
 }

@@ -25,45 +25,45 @@
 /* Two on one directory, each with a store, a broker and a source of its own. */
 enum { ONE, OTHER, N };
 
-struct scenes {
-	struct scene *scene[N];
+struct fixtures {
+	struct fixture *fixture[N];
 	struct held_source *held[N];
 };
 
 static int begin(void **state)
 {
-	struct scenes *scenes = calloc(1, sizeof(*scenes));
-	struct scene *other;
+	struct fixtures *fixtures = calloc(1, sizeof(*fixtures));
+	struct fixture *other;
 
-	assert_non_null(scenes);
+	assert_non_null(fixtures);
 	for (int i = 0; i < N; i++)
-		scene_begin((void **)&scenes->scene[i]);
-	other = scenes->scene[OTHER];
+		fixture_begin((void **)&fixtures->fixture[i]);
+	other = fixtures->fixture[OTHER];
 	bid_store_free(other->store);
 	assert_int_equal(scratch_remove(other->directory), 0);
-	memcpy(other->directory, scenes->scene[ONE]->directory, sizeof(other->directory));
+	memcpy(other->directory, fixtures->fixture[ONE]->directory, sizeof(other->directory));
 	assert_int_equal(bid_store_open(other->directory, BID_STORE_WRITE, &other->store), 0);
-	*state = scenes;
+	*state = fixtures;
 	return 0;
 }
 
 static int end(void **state)
 {
-	struct scenes *scenes = *state;
+	struct fixtures *fixtures = *state;
 
-	scene_end_broker(scenes->scene[ONE]);
-	scene_end_broker(scenes->scene[OTHER]);
+	fixture_end_broker(fixtures->fixture[ONE]);
+	fixture_end_broker(fixtures->fixture[OTHER]);
 	for (int i = 0; i < N; i++)
-		scene_end((void **)&scenes->scene[i]);
-	free(scenes);
+		fixture_end((void **)&fixtures->fixture[i]);
+	free(fixtures);
 	return 0;
 }
 
-static void equip(struct scenes *scenes, int which, const struct bid_broker_config *config)
+static void equip(struct fixtures *fixtures, int which, const struct bid_broker_config *config)
 {
-	scene_broker(scenes->scene[which], config);
-	scenes->held[which] = scene_held(scenes->scene[which], "held");
-	held_elf(scenes->held[which], 0xa);
+	fixture_broker(fixtures->fixture[which], config);
+	fixtures->held[which] = fixture_held(fixtures->fixture[which], "held");
+	held_elf(fixtures->held[which], 0xa);
 }
 
 /* Number of requests to @held. Its broker may be asking it. */
@@ -77,8 +77,8 @@ static unsigned asked_of(struct held_source *held)
 	return asked;
 }
 
-/* Wait until a download of @scene waits for another process. */
-static void wait_for_awaiting(struct scene *scene)
+/* Wait until a download of @fixture waits for another process. */
+static void wait_for_awaiting(struct fixture *fixture)
 {
 	int64_t begun = now_ms();
 	const struct bid_download *download;
@@ -87,94 +87,94 @@ static void wait_for_awaiting(struct scene *scene)
 	do {
 		assert_true(now_ms() - begun < PATIENCE_MS);
 		sleep_ms(1);
-		pthread_mutex_lock(&scene->broker->lock);
-		download = TAILQ_FIRST(&scene->broker->downloads);
+		pthread_mutex_lock(&fixture->broker->lock);
+		download = TAILQ_FIRST(&fixture->broker->downloads);
 		polls = download && download->lock_wait.polls;
-		pthread_mutex_unlock(&scene->broker->lock);
+		pthread_mutex_unlock(&fixture->broker->lock);
 	} while (!polls);
 }
 
 /* The first fetches, and is held at @hold. */
-static struct call *first_asks(struct scenes *scenes, const struct bid_request *request, enum hold_point hold)
+static struct call *first_asks(struct fixtures *fixtures, const struct bid_request *request, enum hold_point hold)
 {
 	struct call *first;
 
-	held_hold(scenes->held[ONE], hold);
-	first = call_for(scenes->scene[ONE], request);
-	held_wait(scenes->held[ONE], 1);
+	held_hold(fixtures->held[ONE], hold);
+	first = call_for(fixtures->fixture[ONE], request);
+	held_wait(fixtures->held[ONE], 1);
 	return first;
 }
 
 /* The first fetches, and the second asks for the same. */
-static struct call *both_ask(struct scenes *scenes, const struct bid_request *request, struct call **ret_first)
+static struct call *both_ask(struct fixtures *fixtures, const struct bid_request *request, struct call **ret_first)
 {
 	struct call *second;
 
-	*ret_first = first_asks(scenes, request, HOLD_MIDDLE);
-	second = call_for(scenes->scene[OTHER], request);
-	wait_for_awaiting(scenes->scene[OTHER]);
+	*ret_first = first_asks(fixtures, request, HOLD_MIDDLE);
+	second = call_for(fixtures->fixture[OTHER], request);
+	wait_for_awaiting(fixtures->fixture[OTHER]);
 	sleep_ms(300);
 	assert_false(call_over(second));
-	assert_int_equal(asked_of(scenes->held[OTHER]), 0);
+	assert_int_equal(asked_of(fixtures->held[OTHER]), 0);
 	return second;
 }
 
 static void test_two_brokers_download_once(void **state)
 {
-	struct scenes *scenes = *state;
+	struct fixtures *fixtures = *state;
 	struct bid_request request = elf_of(0xa);
 	struct call *first, *second;
 
-	equip(scenes, ONE, &patient);
-	equip(scenes, OTHER, &patient);
-	second = both_ask(scenes, &request, &first);
-	held_hold(scenes->held[ONE], HOLD_NOWHERE);
+	equip(fixtures, ONE, &patient);
+	equip(fixtures, OTHER, &patient);
+	second = both_ask(fixtures, &request, &first);
+	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), 0);
 	assert_int_equal(call_wait(second), 0);
 	assert_content(second->fd, 0xa);
-	assert_int_equal(asked_of(scenes->held[OTHER]), 0);
+	assert_int_equal(asked_of(fixtures->held[OTHER]), 0);
 }
 
 static void test_lock_wait_does_not_delay_other_requests(void **state)
 {
-	struct scenes *scenes = *state;
+	struct fixtures *fixtures = *state;
 	struct bid_request request = elf_of(0xa), another = elf_of(0xb);
 	struct call *first, *second;
 
-	equip(scenes, ONE, &patient);
-	equip(scenes, OTHER, &patient);
-	second = both_ask(scenes, &request, &first);
-	held_elf(scenes->held[OTHER], 0xb);
-	assert_int_equal(fetch(scenes->scene[OTHER], &another, NULL), 0);
+	equip(fixtures, ONE, &patient);
+	equip(fixtures, OTHER, &patient);
+	second = both_ask(fixtures, &request, &first);
+	held_elf(fixtures->held[OTHER], 0xb);
+	assert_int_equal(fetch(fixtures->fixture[OTHER], &another, NULL), 0);
 	assert_false(call_over(second));
-	held_hold(scenes->held[ONE], HOLD_NOWHERE);
+	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(second), 0);
 }
 
 static void test_absence_reaches_both_brokers(void **state)
 {
-	struct scenes *scenes = *state;
+	struct fixtures *fixtures = *state;
 	struct bid_request request = elf_of(0xa);
 	struct call *first, *second;
 
-	equip(scenes, ONE, &patient);
-	equip(scenes, OTHER, &patient);
-	scenes->held[ONE]->body = NULL;
-	first = first_asks(scenes, &request, HOLD_HEAD);
-	second = call_for(scenes->scene[OTHER], &request);
-	wait_for_awaiting(scenes->scene[OTHER]);
-	held_hold(scenes->held[ONE], HOLD_NOWHERE);
+	equip(fixtures, ONE, &patient);
+	equip(fixtures, OTHER, &patient);
+	fixtures->held[ONE]->body = NULL;
+	first = first_asks(fixtures, &request, HOLD_HEAD);
+	second = call_for(fixtures->fixture[OTHER], &request);
+	wait_for_awaiting(fixtures->fixture[OTHER]);
+	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), -ENOENT);
 	assert_int_equal(call_wait(second), -ENOENT);
-	assert_int_equal(asked_of(scenes->held[OTHER]), 0);
+	assert_int_equal(asked_of(fixtures->held[OTHER]), 0);
 }
 
 /* A lock waiter for a section gets -ENOENT if the other process has stored the files and they lack the section. */
 static void test_section_missing_in_downloaded_file_is_absent(void **state)
 {
-	struct scenes *scenes = *state;
+	struct fixtures *fixtures = *state;
 	struct bid_request section = request_of(0xa, BID_KIND_SECTION);
-	struct scene *scene = scenes->scene[ONE];
+	struct fixture *fixture = fixtures->fixture[ONE];
 	struct call *first, *second;
 	struct bid_detail *name;
 	struct bid_added added;
@@ -185,117 +185,117 @@ static void test_section_missing_in_downloaded_file_is_absent(void **state)
 
 	assert_int_equal(bid_detail_section(".nope", &name), 0);
 	section.detail = name;
-	equip(scenes, ONE, &patient);
-	equip(scenes, OTHER, &patient);
-	second = both_ask(scenes, &section, &first);
-	snprintf(path, sizeof(path), "%s.elf", scene->directory);
+	equip(fixtures, ONE, &patient);
+	equip(fixtures, OTHER, &patient);
+	second = both_ask(fixtures, &section, &first);
+	snprintf(path, sizeof(path), "%s.elf", fixture->directory);
 	file = fopen(path, "we");
 	assert_non_null(file);
 	bytes = elf_bytes(0xa, &len);
 	assert_int_equal(fwrite(bytes, 1, len, file), len);
 	assert_int_equal(fclose(file), 0);
-	assert_int_equal(bid_store_add(scene->store, path, BID_LINK_COPY, &added), 0);
+	assert_int_equal(bid_store_add(fixture->store, path, BID_LINK_COPY, &added), 0);
 	assert_int_equal(unlink(path), 0);
-	bid_broker_cancel(scene->broker, first->handle);
+	bid_broker_cancel(fixture->broker, first->handle);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), -ENOENT);
-	assert_int_equal(asked_of(scenes->held[OTHER]), 0);
+	assert_int_equal(asked_of(fixtures->held[OTHER]), 0);
 	bid_request_release(&section);
 }
 
 /* The breaker of each process limits its cost of an outage. */
 static void test_second_process_requests_after_failed_first(void **state)
 {
-	struct scenes *scenes = *state;
+	struct fixtures *fixtures = *state;
 	struct bid_request request = elf_of(0xa);
 	struct call *first, *second;
 
-	equip(scenes, ONE, &patient);
-	equip(scenes, OTHER, &patient);
-	scenes->held[ONE]->body = NULL;
-	scenes->held[ONE]->outcome = BID_OUTCOME_UNREACHABLE;
-	first = first_asks(scenes, &request, HOLD_HEAD);
-	second = call_for(scenes->scene[OTHER], &request);
-	wait_for_awaiting(scenes->scene[OTHER]);
-	held_hold(scenes->held[ONE], HOLD_NOWHERE);
+	equip(fixtures, ONE, &patient);
+	equip(fixtures, OTHER, &patient);
+	fixtures->held[ONE]->body = NULL;
+	fixtures->held[ONE]->outcome = BID_OUTCOME_UNREACHABLE;
+	first = first_asks(fixtures, &request, HOLD_HEAD);
+	second = call_for(fixtures->fixture[OTHER], &request);
+	wait_for_awaiting(fixtures->fixture[OTHER]);
+	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), -EHOSTUNREACH);
 	assert_int_equal(call_wait(second), 0);
-	assert_int_equal(asked_of(scenes->held[OTHER]), 1);
+	assert_int_equal(asked_of(fixtures->held[OTHER]), 1);
 }
 
 static void test_other_sources_mean_no_lock_wait(void **state)
 {
-	struct scenes *scenes = *state;
+	struct fixtures *fixtures = *state;
 	struct bid_request request = elf_of(0xa);
 	struct call *first;
 
-	equip(scenes, ONE, &patient);
-	scene_broker(scenes->scene[OTHER], &patient);
-	scenes->held[OTHER] = scene_held(scenes->scene[OTHER], "sound");
-	held_elf(scenes->held[OTHER], 0xa);
-	first = first_asks(scenes, &request, HOLD_HEAD);
-	assert_int_equal(fetch(scenes->scene[OTHER], &request, NULL), 0);
+	equip(fixtures, ONE, &patient);
+	fixture_broker(fixtures->fixture[OTHER], &patient);
+	fixtures->held[OTHER] = fixture_held(fixtures->fixture[OTHER], "sound");
+	held_elf(fixtures->held[OTHER], 0xa);
+	first = first_asks(fixtures, &request, HOLD_HEAD);
+	assert_int_equal(fetch(fixtures->fixture[OTHER], &request, NULL), 0);
 	assert_false(call_over(first));
-	held_hold(scenes->held[ONE], HOLD_NOWHERE);
+	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), 0);
 }
 
 static void test_next_process_takes_over_the_download(void **state)
 {
-	struct scenes *scenes = *state;
+	struct fixtures *fixtures = *state;
 	struct bid_request request = elf_of(0xa);
 	struct call *first, *second;
 
-	equip(scenes, ONE, &patient);
-	equip(scenes, OTHER, &patient);
-	second = both_ask(scenes, &request, &first);
-	scene_end_broker(scenes->scene[ONE]);
+	equip(fixtures, ONE, &patient);
+	equip(fixtures, OTHER, &patient);
+	second = both_ask(fixtures, &request, &first);
+	fixture_end_broker(fixtures->fixture[ONE]);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), 0);
-	assert_int_equal(asked_of(scenes->held[OTHER]), 1);
+	assert_int_equal(asked_of(fixtures->held[OTHER]), 1);
 }
 
 static void test_end_of_broker_or_caller_ends_wait_for_holder(void **state)
 {
-	struct scenes *scenes = *state;
+	struct fixtures *fixtures = *state;
 	struct bid_request request = elf_of(0xa);
 	struct call *first, *second;
 
-	equip(scenes, ONE, &patient);
-	equip(scenes, OTHER, &patient);
-	first = first_asks(scenes, &request, HOLD_MIDDLE);
-	second = call_for(scenes->scene[OTHER], &request);
-	wait_for_awaiting(scenes->scene[OTHER]);
-	bid_broker_cancel(scenes->scene[OTHER]->broker, second->handle);
+	equip(fixtures, ONE, &patient);
+	equip(fixtures, OTHER, &patient);
+	first = first_asks(fixtures, &request, HOLD_MIDDLE);
+	second = call_for(fixtures->fixture[OTHER], &request);
+	wait_for_awaiting(fixtures->fixture[OTHER]);
+	bid_broker_cancel(fixtures->fixture[OTHER]->broker, second->handle);
 	assert_int_equal(call_wait(second), -EINTR);
-	wait_for_no_downloads(scenes->scene[OTHER]);
-	second = call_for(scenes->scene[OTHER], &request);
-	wait_for_awaiting(scenes->scene[OTHER]);
-	scene_end_broker(scenes->scene[OTHER]);
+	wait_for_no_downloads(fixtures->fixture[OTHER]);
+	second = call_for(fixtures->fixture[OTHER], &request);
+	wait_for_awaiting(fixtures->fixture[OTHER]);
+	fixture_end_broker(fixtures->fixture[OTHER]);
 	assert_int_equal(call_wait(second), -EINTR);
-	assert_int_equal(scenes->held[OTHER]->asked, 0);
-	held_hold(scenes->held[ONE], HOLD_NOWHERE);
+	assert_int_equal(fixtures->held[OTHER]->asked, 0);
+	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), 0);
 }
 
 /* A caller that cancels and comes back within one process gets a new download, without waiting for the old one. */
 static void test_abandoned_download_blocks_no_caller(void **state)
 {
-	struct scenes *scenes = *state;
-	struct scene *scene = scenes->scene[ONE];
+	struct fixtures *fixtures = *state;
+	struct fixture *fixture = fixtures->fixture[ONE];
 	struct bid_request request = elf_of(0xa);
 	struct call *first, *second;
 
-	equip(scenes, ONE, &patient);
-	held_hold(scenes->held[ONE], HOLD_HEAD);
-	scenes->held[ONE]->deaf = true;
-	first = call_for(scene, &request);
-	held_wait(scenes->held[ONE], 1);
-	bid_broker_cancel(scene->broker, first->handle);
-	second = call_for(scene, &request);
+	equip(fixtures, ONE, &patient);
+	held_hold(fixtures->held[ONE], HOLD_HEAD);
+	fixtures->held[ONE]->deaf = true;
+	first = call_for(fixture, &request);
+	held_wait(fixtures->held[ONE], 1);
+	bid_broker_cancel(fixture->broker, first->handle);
+	second = call_for(fixture, &request);
 	/* the source, busy with the first, has the second queued */
-	held_wait_asked(scenes->held[ONE], 2);
-	held_hold(scenes->held[ONE], HOLD_NOWHERE);
+	held_wait_asked(fixtures->held[ONE], 2);
+	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), 0);
 }
@@ -334,50 +334,50 @@ static void end_elsewhere(pid_t pid)
 
 static void test_killed_holder_is_not_waited_for(void **state)
 {
-	struct scenes *scenes = *state;
+	struct fixtures *fixtures = *state;
 	struct bid_request request = elf_of(0xa);
-	pid_t pid = hold_elsewhere(scenes->scene[ONE]->directory, &request);
+	pid_t pid = hold_elsewhere(fixtures->fixture[ONE]->directory, &request);
 	struct call *call;
 
-	equip(scenes, ONE, &patient);
-	call = call_for(scenes->scene[ONE], &request);
-	wait_for_awaiting(scenes->scene[ONE]);
-	assert_int_equal(asked_of(scenes->held[ONE]), 0);
+	equip(fixtures, ONE, &patient);
+	call = call_for(fixtures->fixture[ONE], &request);
+	wait_for_awaiting(fixtures->fixture[ONE]);
+	assert_int_equal(asked_of(fixtures->held[ONE]), 0);
 	end_elsewhere(pid);
 	assert_int_equal(call_wait(call), 0);
 }
 
 static void test_stopped_holder_is_waited_for_half_a_minute(void **state)
 {
-	struct scenes *scenes = *state;
+	struct fixtures *fixtures = *state;
 	struct bid_request request = elf_of(0xa);
-	pid_t pid = hold_elsewhere(scenes->scene[ONE]->directory, &request);
+	pid_t pid = hold_elsewhere(fixtures->fixture[ONE]->directory, &request);
 	struct call *call;
 
 	assert_int_equal(kill(pid, SIGSTOP), 0);
-	equip(scenes, ONE, &patient);
-	call = call_for(scenes->scene[ONE], &request);
-	wait_for_awaiting(scenes->scene[ONE]);
+	equip(fixtures, ONE, &patient);
+	call = call_for(fixtures->fixture[ONE], &request);
+	wait_for_awaiting(fixtures->fixture[ONE]);
 	test_clock_advance_ms(AWAIT_MS / 2);
 	sleep_ms(300);
-	assert_int_equal(asked_of(scenes->held[ONE]), 0);
+	assert_int_equal(asked_of(fixtures->held[ONE]), 0);
 	test_clock_advance_ms(AWAIT_MS / 2);
 	assert_int_equal(call_wait(call), 0);
-	assert_int_equal(asked_of(scenes->held[ONE]), 1);
+	assert_int_equal(asked_of(fixtures->held[ONE]), 1);
 	end_elsewhere(pid);
 }
 
 static void test_readers_have_half_their_wait_left_when_holder_is_stopped(void **state)
 {
 	static const struct bid_broker_config config = { .wait_ms = 20000 };
-	struct scenes *scenes = *state;
+	struct fixtures *fixtures = *state;
 	struct bid_request request = elf_of(0xa);
-	pid_t pid = hold_elsewhere(scenes->scene[ONE]->directory, &request);
+	pid_t pid = hold_elsewhere(fixtures->fixture[ONE]->directory, &request);
 	struct call *call;
 
-	equip(scenes, ONE, &config);
-	call = call_for(scenes->scene[ONE], &request);
-	wait_for_awaiting(scenes->scene[ONE]);
+	equip(fixtures, ONE, &config);
+	call = call_for(fixtures->fixture[ONE], &request);
+	wait_for_awaiting(fixtures->fixture[ONE]);
 	test_clock_advance_ms(10000);
 	assert_int_equal(call_wait(call), 0);
 	end_elsewhere(pid);
@@ -386,36 +386,36 @@ static void test_readers_have_half_their_wait_left_when_holder_is_stopped(void *
 /* The file only coordinates processes: after its loss, later requests use a new one. */
 static void test_removed_lock_file_is_replaced(void **state)
 {
-	struct scenes *scenes = *state;
+	struct fixtures *fixtures = *state;
 	struct bid_request request = elf_of(0xa), nowhere = elf_of(0x1);
 	char path[128];
 	struct call *first, *second;
 
-	equip(scenes, ONE, &patient);
-	equip(scenes, OTHER, &patient);
-	scenes->held[ONE]->body = NULL;
-	assert_int_equal(fetch(scenes->scene[ONE], &nowhere, NULL), -ENOENT);
-	held_elf(scenes->held[ONE], 0xa);
-	snprintf(path, sizeof(path), "%s/.bidfs/fetching", scenes->scene[ONE]->directory);
+	equip(fixtures, ONE, &patient);
+	equip(fixtures, OTHER, &patient);
+	fixtures->held[ONE]->body = NULL;
+	assert_int_equal(fetch(fixtures->fixture[ONE], &nowhere, NULL), -ENOENT);
+	held_elf(fixtures->held[ONE], 0xa);
+	snprintf(path, sizeof(path), "%s/.bidfs/fetching", fixtures->fixture[ONE]->directory);
 	assert_int_equal(unlink(path), 0);
-	second = both_ask(scenes, &request, &first);
-	held_hold(scenes->held[ONE], HOLD_NOWHERE);
+	second = both_ask(fixtures, &request, &first);
+	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(second), 0);
-	assert_int_equal(asked_of(scenes->held[OTHER]), 0);
+	assert_int_equal(asked_of(fixtures->held[OTHER]), 0);
 }
 
 static void test_missing_lock_support_still_downloads(void **state)
 {
-	struct scenes *scenes = *state;
+	struct fixtures *fixtures = *state;
 	struct bid_request request = elf_of(0xa);
 	char path[128];
 
-	snprintf(path, sizeof(path), "%s/.bidfs", scenes->scene[ONE]->directory);
+	snprintf(path, sizeof(path), "%s/.bidfs", fixtures->fixture[ONE]->directory);
 	assert_true(mkdir(path, 0755) == 0 || errno == EEXIST);
-	snprintf(path, sizeof(path), "%s/.bidfs/fetching", scenes->scene[ONE]->directory);
+	snprintf(path, sizeof(path), "%s/.bidfs/fetching", fixtures->fixture[ONE]->directory);
 	assert_int_equal(mkdir(path, 0755), 0);
-	equip(scenes, ONE, &patient);
-	assert_int_equal(fetch(scenes->scene[ONE], &request, NULL), 0);
+	equip(fixtures, ONE, &patient);
+	assert_int_equal(fetch(fixtures->fixture[ONE], &request, NULL), 0);
 }
 
 /* The gate of fcntl(2): a lock service that hangs. */
@@ -455,46 +455,46 @@ static void set_gate(bool closed)
 
 static void test_a_lock_service_that_hangs_costs_others_a_second(void **state)
 {
-	struct scenes *scenes = *state;
-	struct scene *scene = scenes->scene[ONE];
+	struct fixtures *fixtures = *state;
+	struct fixture *fixture = fixtures->fixture[ONE];
 	struct bid_request request = elf_of(0xa);
 	struct caller caller;
 
-	equip(scenes, ONE, &patient);
+	equip(fixtures, ONE, &patient);
 	set_gate(true);
-	caller_start(&caller, scene, 0xb);
+	caller_start(&caller, fixture, 0xb);
 	pthread_mutex_lock(&gate.lock);
 	while (gate.waiting == 0)
 		wait_changed(&gate.changed, &gate.lock);
 	pthread_mutex_unlock(&gate.lock);
-	assert_int_equal(fetch(scene, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &request, NULL), 0);
 	set_gate(false);
 	assert_int_equal(pthread_join(caller.thread, NULL), 0);
 	call_wait(caller.call);
 }
 
-#define scenes_test(function) cmocka_unit_test_setup_teardown(function, begin, end)
+#define fixtures_test(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		/* before a test moves the clock, which the mutex does not follow */
-		scenes_test(test_a_lock_service_that_hangs_costs_others_a_second),
-		scenes_test(test_two_brokers_download_once),
-		scenes_test(test_lock_wait_does_not_delay_other_requests),
-		scenes_test(test_absence_reaches_both_brokers),
-		scenes_test(test_section_missing_in_downloaded_file_is_absent),
-		scenes_test(test_other_sources_mean_no_lock_wait),
-		scenes_test(test_next_process_takes_over_the_download),
-		scenes_test(test_end_of_broker_or_caller_ends_wait_for_holder),
-		scenes_test(test_abandoned_download_blocks_no_caller),
-		scenes_test(test_second_process_requests_after_failed_first),
-		scenes_test(test_killed_holder_is_not_waited_for),
-		scenes_test(test_stopped_holder_is_waited_for_half_a_minute),
-		scenes_test(test_readers_have_half_their_wait_left_when_holder_is_stopped),
-		scenes_test(test_removed_lock_file_is_replaced),
-		scenes_test(test_missing_lock_support_still_downloads),
+		fixtures_test(test_a_lock_service_that_hangs_costs_others_a_second),
+		fixtures_test(test_two_brokers_download_once),
+		fixtures_test(test_lock_wait_does_not_delay_other_requests),
+		fixtures_test(test_absence_reaches_both_brokers),
+		fixtures_test(test_section_missing_in_downloaded_file_is_absent),
+		fixtures_test(test_other_sources_mean_no_lock_wait),
+		fixtures_test(test_next_process_takes_over_the_download),
+		fixtures_test(test_end_of_broker_or_caller_ends_wait_for_holder),
+		fixtures_test(test_abandoned_download_blocks_no_caller),
+		fixtures_test(test_second_process_requests_after_failed_first),
+		fixtures_test(test_killed_holder_is_not_waited_for),
+		fixtures_test(test_stopped_holder_is_waited_for_half_a_minute),
+		fixtures_test(test_readers_have_half_their_wait_left_when_holder_is_stopped),
+		fixtures_test(test_removed_lock_file_is_replaced),
+		fixtures_test(test_missing_lock_support_still_downloads),
 	};
 
-	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+	return cmocka_run_group_tests(tests, fixture_compile, fixture_clean);
 }

@@ -16,9 +16,9 @@ static const struct bid_broker_config racing = { .hedge_ms = RACE };
 /* Longer than any test: a hedged request follows an event of the first source, and not its duration. */
 static const struct bid_broker_config unhurried = { .hedge_ms = 2 * PATIENCE_MS };
 
-static struct held_source *silent(struct scene *scene, const char *name)
+static struct held_source *silent(struct fixture *fixture, const char *name)
 {
-	struct held_source *held = scene_held(scene, name);
+	struct held_source *held = fixture_held(fixture, name);
 
 	held_hold(held, HOLD_HEAD);
 	return held;
@@ -28,51 +28,51 @@ static struct held_source *silent(struct scene *scene, const char *name)
  * Ask for elf_of(0xa), and wait until @held is held at HOLD_MIDDLE. Others may race with it from its headers on, and not sooner,
  * however late those are.
  */
-static struct call *race_from_headers(struct scene *scene, struct held_source *held)
+static struct call *race_from_headers(struct fixture *fixture, struct held_source *held)
 {
 	struct bid_request request = elf_of(0xa);
 	struct call *call;
 
 	held_hold(held, HOLD_HEAD);
-	call = call_for(scene, &request);
+	call = call_for(fixture, &request);
 	held_wait(held, 1);
-	scene_hedge_ms(scene, RACE);
+	fixture_hedge_ms(fixture, RACE);
 	held_hold(held, HOLD_MIDDLE);
 	held_wait(held, 2);
 	return call;
 }
 
 /* Wait until @held of silent() has a request, too. From then on no source is late, or slow. */
-static void wait_for_race_with(struct scene *scene, struct held_source *held)
+static void wait_for_race_with(struct fixture *fixture, struct held_source *held)
 {
 	held_wait(held, 1);
-	scene_hedge_ms(scene, BID_HEDGE_NEVER);
+	fixture_hedge_ms(fixture, BID_HEDGE_NEVER);
 }
 
-static bool is_preferred(struct scene *scene, size_t source)
+static bool is_preferred(struct fixture *fixture, size_t source)
 {
 	struct bid_source_stats stats;
 
-	assert_int_equal(bid_broker_source_stats(scene->broker, source, &stats), 0);
+	assert_int_equal(bid_broker_source_stats(fixture->broker, source, &stats), 0);
 	return stats.preferred;
 }
 
 static void test_silent_source_is_hedged(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
 	struct bid_source *second, *third;
 	struct held_source *first;
 	struct call *call;
 
-	scene_broker(scene, &racing);
-	first = silent(scene, "first");
-	second = scene_memory(scene, "second");
-	third = scene_memory(scene, "third");
+	fixture_broker(fixture, &racing);
+	first = silent(fixture, "first");
+	second = fixture_memory(fixture, "second");
+	third = fixture_memory(fixture, "third");
 	put_elf(second, 0xa, 0xa);
 	put_elf(second, 0xb, 0xb);
 	put_elf(third, 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_content(call->fd, 0xa);
 	/* the loser sent no response and is reported all the same; the third got no request */
 	assert_int_equal(call->n_reports, 2);
@@ -85,25 +85,25 @@ static void test_silent_source_is_hedged(void **state)
 	assert_int_equal(source_memory_asked(third), 0);
 
 	/* the source that delivered last is preferred */
-	assert_true(is_preferred(scene, 1));
-	scene_hedge_ms(scene, BID_HEDGE_NEVER);
-	assert_int_equal(fetch(scene, &other, NULL), 0);
+	assert_true(is_preferred(fixture, 1));
+	fixture_hedge_ms(fixture, BID_HEDGE_NEVER);
+	assert_int_equal(fetch(fixture, &other, NULL), 0);
 	assert_int_equal(first->asked, 1);
 }
 
 static void test_responding_source_is_not_hedged(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct held_source *first;
 	struct bid_source *second;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	first = scene_held(scene, "first");
-	second = scene_memory(scene, "second");
+	fixture_broker(fixture, &patient);
+	first = fixture_held(fixture, "first");
+	second = fixture_memory(fixture, "second");
 	held_elf(first, 0xa);
 	put_elf(second, 0xa, 0xa);
-	call = race_from_headers(scene, first);
+	call = race_from_headers(fixture, first);
 	sleep_ms(5 * RACE);
 	assert_int_equal(source_memory_asked(second), 0);
 	held_hold(first, HOLD_NOWHERE);
@@ -113,16 +113,16 @@ static void test_responding_source_is_not_hedged(void **state)
 
 static void test_race_0_requests_one_after_the_other(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct held_source *first;
 	struct bid_source *second;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	first = silent(scene, "first");
-	second = scene_memory(scene, "second");
-	call = call_for(scene, &request);
+	fixture_broker(fixture, &patient);
+	first = silent(fixture, "first");
+	second = fixture_memory(fixture, "second");
+	call = call_for(fixture, &request);
 	held_wait(first, 1);
 	sleep_ms(2 * BID_HEDGE_MS);
 	assert_int_equal(source_memory_asked(second), 0);
@@ -133,19 +133,19 @@ static void test_race_0_requests_one_after_the_other(void **state)
 /* The winner broke off: the cancelled source gets a second request, in the same call. */
 static void test_failed_winner_is_replaced(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct held_source *first, *second;
 	struct call *call;
 
-	scene_broker(scene, &racing);
-	first = silent(scene, "first");
+	fixture_broker(fixture, &racing);
+	first = silent(fixture, "first");
 	held_elf(first, 0xa);
-	second = silent(scene, "second");
+	second = silent(fixture, "second");
 	held_elf(second, 0xa);
 	second->body_len -= 1000;
-	call = call_for(scene, &request);
-	wait_for_race_with(scene, second);
+	call = call_for(fixture, &request);
+	wait_for_race_with(fixture, second);
 	held_hold(second, HOLD_MIDDLE);
 	held_wait_done(first, 1);
 	assert_int_equal(first->cancels, 1);
@@ -163,19 +163,19 @@ static void test_failed_winner_is_replaced(void **state)
 /* ... also if the cancelled one has not ended yet. */
 static void test_failed_winner_is_replaced_by_the_cancelled_loser(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct held_source *first, *second;
 	struct call *call;
 
-	scene_broker(scene, &racing);
-	first = silent(scene, "first");
+	fixture_broker(fixture, &racing);
+	first = silent(fixture, "first");
 	first->deaf = true;
-	second = silent(scene, "second");
+	second = silent(fixture, "second");
 	held_elf(second, 0xa);
 	second->body_len -= 1000;
-	call = call_for(scene, &request);
-	wait_for_race_with(scene, second);
+	call = call_for(fixture, &request);
+	wait_for_race_with(fixture, second);
 	held_hold(second, HOLD_NOWHERE);
 	held_wait_done(second, 1);
 	assert_int_equal(first->asked, 1);
@@ -187,9 +187,9 @@ static void test_failed_winner_is_replaced_by_the_cancelled_loser(void **state)
 	assert_int_equal(first->asked, 2);
 }
 
-static struct held_source *breaking_off(struct scene *scene, const char *name, size_t after)
+static struct held_source *breaking_off(struct fixture *fixture, const char *name, size_t after)
 {
-	struct held_source *held = scene_held(scene, name);
+	struct held_source *held = fixture_held(fixture, name);
 
 	held_elf(held, 0xa);
 	held->breaks_off = true;
@@ -201,15 +201,15 @@ static struct held_source *breaking_off(struct scene *scene, const char *name, s
 /* A source in backoff with more bytes than the next one stays: else the two would replace each other for ever. */
 static void test_broken_bodies_are_resumed(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct held_source *first, *second;
 	struct call *call;
 
-	scene_broker(scene, &unhurried);
-	first = breaking_off(scene, "first", 3 * BID_HEAD_MAX);
-	second = breaking_off(scene, "second", 2 * BID_HEAD_MAX);
-	call = call_for(scene, &request);
+	fixture_broker(fixture, &unhurried);
+	first = breaking_off(fixture, "first", 3 * BID_HEAD_MAX);
+	second = breaking_off(fixture, "second", 2 * BID_HEAD_MAX);
+	call = call_for(fixture, &request);
 	held_wait(first, 1);
 	held_wait(second, 1);
 	assert_int_equal(first->cancels, 0);
@@ -223,17 +223,17 @@ static void test_broken_bodies_are_resumed(void **state)
 /* Two sources that overtake each other end, too. */
 static void test_sources_that_overtake_each_other_end(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct held_source *candidates[2];
 	struct call *call;
 
-	scene_broker(scene, &unhurried);
-	candidates[0] = breaking_off(scene, "first", BID_HEAD_MAX + 8192);
-	candidates[1] = breaking_off(scene, "second", BID_HEAD_MAX + 2 * 8192);
+	fixture_broker(fixture, &unhurried);
+	candidates[0] = breaking_off(fixture, "first", BID_HEAD_MAX + 8192);
+	candidates[1] = breaking_off(fixture, "second", BID_HEAD_MAX + 2 * 8192);
 	for (int i = 0; i < 2; i++)
 		candidates[i]->first_step = 2 * 8192;
-	call = call_for(scene, &request);
+	call = call_for(fixture, &request);
 	for (unsigned turn = 0; turn < 4; turn++)
 		held_wait(candidates[turn % 2], turn / 2 + 1);
 	/* the last request goes to the second one: the first broke off twice, and was overtaken */
@@ -252,20 +252,20 @@ static void test_sources_that_overtake_each_other_end(void **state)
 /* While the leader retries, a hedged request goes to another source, which may be faster. */
 static void test_broken_winner_gets_a_hedge(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct held_source *first;
 	struct bid_source *second;
 	struct call *call;
 
-	scene_broker(scene, &unhurried);
-	first = scene_held(scene, "first");
+	fixture_broker(fixture, &unhurried);
+	first = fixture_held(fixture, "first");
 	held_elf(first, 0xa);
 	first->breaks_off = true;
 	held_hold(first, HOLD_MIDDLE);
-	second = scene_memory(scene, "second");
+	second = fixture_memory(fixture, "second");
 	put_elf(second, 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_content(call->fd, 0xa);
 	held_wait_done(first, 1);
 	assert_int_equal(first->ended, BID_OUTCOME_CANCELLED);
@@ -277,18 +277,18 @@ static void test_broken_winner_gets_a_hedge(void **state)
 /* ... or not. */
 static void test_resumed_winner_wins(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct held_source *first, *second;
 	struct call *call;
 
-	scene_broker(scene, &unhurried);
-	first = scene_held(scene, "first");
+	fixture_broker(fixture, &unhurried);
+	first = fixture_held(fixture, "first");
 	held_elf(first, 0xa);
 	first->breaks_off = true;
 	held_hold(first, HOLD_MIDDLE);
-	second = silent(scene, "second");
-	call = call_for(scene, &request);
+	second = silent(fixture, "second");
+	call = call_for(fixture, &request);
 	held_wait(first, 1);
 	held_wait(second, 1);
 	assert_int_equal(first->cancels, 0);
@@ -303,41 +303,41 @@ static void test_resumed_winner_wins(void **state)
 /* A loser that does not end delays no caller. */
 static void test_loser_without_end_delays_no_caller(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *second;
 	struct held_source *first;
 	struct call *call;
 
-	scene_broker(scene, &racing);
-	first = silent(scene, "first");
+	fixture_broker(fixture, &racing);
+	first = silent(fixture, "first");
 	first->deaf = true;
-	second = scene_memory(scene, "second");
+	second = fixture_memory(fixture, "second");
 	put_elf(second, 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_content(call->fd, 0xa);
-	wait_for_no_downloads(scene);
+	wait_for_no_downloads(fixture);
 	assert_int_equal(first->done, 0);
 	held_hold(first, HOLD_NOWHERE);
-	scene_end_broker(scene);
+	fixture_end_broker(fixture);
 	assert_true(first->freed_clean);
 }
 
 /* A "no" frees a place in the race. */
 static void test_absence_starts_the_next_source(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *second, *third;
 	struct held_source *first;
 	struct call *call;
 
-	scene_broker(scene, &racing);
-	first = silent(scene, "first");
-	second = scene_memory(scene, "second");
-	third = scene_memory(scene, "third");
+	fixture_broker(fixture, &racing);
+	first = silent(fixture, "first");
+	second = fixture_memory(fixture, "second");
+	third = fixture_memory(fixture, "third");
 	put_elf(third, 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_int_equal(source_memory_asked(second), 1);
 	assert_int_equal(call->n_reports, 3);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
@@ -348,16 +348,16 @@ static void test_absence_starts_the_next_source(void **state)
 
 static void test_absence_waits_for_the_silent_source(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
 	struct held_source *first;
 	struct bid_source *second;
 	struct call *call;
 
-	scene_broker(scene, &racing);
-	first = silent(scene, "first");
-	second = scene_memory(scene, "second");
-	call = call_for(scene, &request);
+	fixture_broker(fixture, &racing);
+	first = silent(fixture, "first");
+	second = fixture_memory(fixture, "second");
+	call = call_for(fixture, &request);
 	held_wait(first, 1);
 	for (int64_t begun = now_ms(); source_memory_asked(second) == 0; sleep_ms(1))
 		assert_true(now_ms() - begun < 20000);
@@ -369,23 +369,23 @@ static void test_absence_waits_for_the_silent_source(void **state)
 	assert_int_equal(call->n_reports, 2);
 
 	first->outcome = BID_OUTCOME_UNREACHABLE;
-	assert_int_equal(fetch(scene, &other, NULL), -EHOSTUNREACH);
-	assert_int_equal(find(scene, &other, NULL), -EINPROGRESS);
+	assert_int_equal(fetch(fixture, &other, NULL), -EHOSTUNREACH);
+	assert_int_equal(find(fixture, &other, NULL), -EINPROGRESS);
 }
 
 /* While no source responds, one more gets a request: any may be the first to respond. */
 static void test_last_of_many_sources_delivers(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct held_source *others[9];
 	struct call *call;
 
-	scene_broker(scene, &racing);
+	fixture_broker(fixture, &racing);
 	for (int i = 0; i < 9; i++)
-		others[i] = silent(scene, "other");
-	put_elf(scene_memory(scene, "last"), 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, &call), 0);
+		others[i] = silent(fixture, "other");
+	put_elf(fixture_memory(fixture, "last"), 0xa, 0xa);
+	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_content(call->fd, 0xa);
 	for (int i = 0; i < 9; i++) {
 		held_wait_done(others[i], 1);
@@ -398,14 +398,14 @@ static void test_last_of_many_sources_delivers(void **state)
 static void test_many_races_answer_once(void **state)
 {
 	static const enum bid_outcome outcomes[] = { BID_OUTCOME_ABSENT, BID_OUTCOME_UNREACHABLE };
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct held_source *held[3];
 	struct bid_source *memory;
 
-	scene_broker(scene, &(struct bid_broker_config){ .hedge_ms = 1 });
+	fixture_broker(fixture, &(struct bid_broker_config){ .hedge_ms = 1 });
 	for (int i = 0; i < 3; i++)
-		held[i] = scene_held(scene, "held");
-	memory = scene_memory(scene, "memory");
+		held[i] = fixture_held(fixture, "held");
+	memory = fixture_memory(fixture, "memory");
 	put_elf(memory, 0xa, 0xa);
 	put_elf(memory, 0xb, 0xb);
 	for (unsigned round = 0; round < 60; round++) {
@@ -418,11 +418,11 @@ static void test_many_races_answer_once(void **state)
 		for (uint8_t i = 0; i < 16; i++) {
 			struct bid_request request = elf_of((uint8_t)(round + i));
 
-			calls[i] = call_for(scene, &request);
+			calls[i] = call_for(fixture, &request);
 		}
 		sleep_ms(round % 4);
 		for (unsigned i = 0; i < 16; i += 3)
-			bid_broker_cancel(scene->broker, calls[i]->handle);
+			bid_broker_cancel(fixture->broker, calls[i]->handle);
 		for (int i = 0; i < 3; i++)
 			held_hold(held[i], HOLD_NOWHERE);
 		for (int i = 0; i < 16; i++) {
@@ -430,31 +430,31 @@ static void test_many_races_answer_once(void **state)
 
 			assert_true(error == 0 || error == -EINTR || error == -EHOSTUNREACH || error == -ENOENT);
 		}
-		wait_for_no_downloads(scene);
+		wait_for_no_downloads(fixture);
 	}
-	assert_int_equal(stats_of(scene).fetched, 2);
+	assert_int_equal(stats_of(fixture).fetched, 2);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_silent_source_is_hedged),
-		scene_test(test_responding_source_is_not_hedged),
-		scene_test(test_race_0_requests_one_after_the_other),
-		scene_test(test_failed_winner_is_replaced),
-		scene_test(test_failed_winner_is_replaced_by_the_cancelled_loser),
-		scene_test(test_broken_bodies_are_resumed),
-		scene_test(test_sources_that_overtake_each_other_end),
-		scene_test(test_broken_winner_gets_a_hedge),
-		scene_test(test_resumed_winner_wins),
-		scene_test(test_loser_without_end_delays_no_caller),
-		scene_test(test_absence_starts_the_next_source),
-		scene_test(test_absence_waits_for_the_silent_source),
-		scene_test(test_last_of_many_sources_delivers),
-		scene_test(test_many_races_answer_once),
+		fixture_test(test_silent_source_is_hedged),
+		fixture_test(test_responding_source_is_not_hedged),
+		fixture_test(test_race_0_requests_one_after_the_other),
+		fixture_test(test_failed_winner_is_replaced),
+		fixture_test(test_failed_winner_is_replaced_by_the_cancelled_loser),
+		fixture_test(test_broken_bodies_are_resumed),
+		fixture_test(test_sources_that_overtake_each_other_end),
+		fixture_test(test_broken_winner_gets_a_hedge),
+		fixture_test(test_resumed_winner_wins),
+		fixture_test(test_loser_without_end_delays_no_caller),
+		fixture_test(test_absence_starts_the_next_source),
+		fixture_test(test_absence_waits_for_the_silent_source),
+		fixture_test(test_last_of_many_sources_delivers),
+		fixture_test(test_many_races_answer_once),
 	};
 
 	/* the tests provoke warnings */
 	bid_log_init("test", BID_LOG_ERROR);
-	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+	return cmocka_run_group_tests(tests, fixture_compile, fixture_clean);
 }

@@ -12,36 +12,36 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-/* Room for one of the files of scene_compile(), but not for two. */
+/* Room for one of the files of fixture_compile(), but not for two. */
 static int begin(void **state)
 {
-	struct scene *scene;
+	struct fixture *fixture;
 
-	scene_begin(state);
-	scene = *state;
-	bid_store_free(scene->store);
-	assert_int_equal(mount("tmpfs", scene->directory, "tmpfs", 0, "size=500k"), 0);
-	assert_int_equal(bid_store_open(scene->directory, BID_STORE_WRITE, &scene->store), 0);
-	scene_broker(scene, &patient);
+	fixture_begin(state);
+	fixture = *state;
+	bid_store_free(fixture->store);
+	assert_int_equal(mount("tmpfs", fixture->directory, "tmpfs", 0, "size=500k"), 0);
+	assert_int_equal(bid_store_open(fixture->directory, BID_STORE_WRITE, &fixture->store), 0);
+	fixture_broker(fixture, &patient);
 	return 0;
 }
 
 static int end(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 
-	scene_end_broker(scene);
-	umount2(scene->directory, MNT_DETACH);
-	return scene_end(state);
+	fixture_end_broker(fixture);
+	umount2(fixture->directory, MNT_DETACH);
+	return fixture_end(state);
 }
 
-static struct held_source *fetch_first(struct scene *scene, struct call **ret_call)
+static struct held_source *fetch_first(struct fixture *fixture, struct call **ret_call)
 {
-	struct held_source *held = scene_held(scene, "held");
+	struct held_source *held = fixture_held(fixture, "held");
 	struct bid_request first = elf_of(0xa);
 
 	held_elf(held, 0xa);
-	assert_int_equal(fetch(scene, &first, ret_call), 0);
+	assert_int_equal(fetch(fixture, &first, ret_call), 0);
 	return held;
 }
 
@@ -93,26 +93,26 @@ static void test_full_disk_pauses_body_until_evicted(void **state)
 	for (size_t i = 0; i < sizeof(no_head) / sizeof(no_head[0]); i++) {
 		struct slow slow = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 		struct bid_request first = elf_of(0xa), second = elf_of(0xb);
-		struct scene *scene;
+		struct fixture *fixture;
 		struct held_source *held;
 		struct call *call;
 
 		if (i > 0)
 			begin(state);
-		scene = *state;
-		held = fetch_first(scene, &slow.call);
-		bid_store_on_let_go(scene->store, let_go_slowly, &slow);
+		fixture = *state;
+		held = fetch_first(fixture, &slow.call);
+		bid_store_on_let_go(fixture->store, let_go_slowly, &slow);
 		held_elf(held, 0xb);
 		held->no_head = no_head[i];
-		call = call_for(scene, &second);
+		call = call_for(fixture, &second);
 		await_work(&slow);
 		held_wait_paused(held, 1);
 		assert_false(call_over(call));
 		let_end(&slow);
 		assert_int_equal(call_wait(call), 0);
 		assert_content(call->fd, 0xb);
-		assert_int_equal(find(scene, &first, NULL), -EINPROGRESS);
-		bid_store_on_let_go(scene->store, NULL, NULL);
+		assert_int_equal(find(fixture, &first, NULL), -EINPROGRESS);
+		bid_store_on_let_go(fixture->store, NULL, NULL);
 		/* each once */
 		assert_int_equal(held->asked, 2);
 		assert_int_equal(held->paused, 1);
@@ -126,53 +126,53 @@ static void test_cancel_of_paused_download_ends_at_once(void **state)
 {
 	static struct slow slow = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 	struct bid_request second = elf_of(0xb);
-	struct scene *scene = *state;
-	struct held_source *held = fetch_first(scene, &slow.call);
+	struct fixture *fixture = *state;
+	struct held_source *held = fetch_first(fixture, &slow.call);
 	struct call *call;
 
-	bid_store_on_let_go(scene->store, let_go_slowly, &slow);
+	bid_store_on_let_go(fixture->store, let_go_slowly, &slow);
 	held_elf(held, 0xb);
-	call = call_for(scene, &second);
+	call = call_for(fixture, &second);
 	await_work(&slow);
 	held_wait_paused(held, 1);
-	bid_broker_cancel(scene->broker, call->handle);
+	bid_broker_cancel(fixture->broker, call->handle);
 	assert_int_equal(call_wait(call), -EINTR);
 	held_wait_done(held, 2);
 	let_end(&slow);
-	scene_end_broker(scene);
-	scene->broker = NULL;
-	bid_store_on_let_go(scene->store, NULL, NULL);
+	fixture_end_broker(fixture);
+	fixture->broker = NULL;
+	bid_store_on_let_go(fixture->store, NULL, NULL);
 }
 
 static void test_file_that_never_fits_is_refused(void **state)
 {
 	struct bid_request first = elf_of(0xa), second = elf_of(0xb);
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct held_source *held;
 	struct call *call;
 
-	held = fetch_first(scene, &call);
+	held = fetch_first(fixture, &call);
 	bid_close(call->fd);
 	call->fd = -1;
 	held_elf(held, 0xb);
 	held->announce = 1 << 20;
-	assert_int_equal(fetch(scene, &second, &call), -ENOSPC);
+	assert_int_equal(fetch(fixture, &second, &call), -ENOSPC);
 	assert_int_equal(held->asked, 2);
 	assert_non_null(strstr(call->texts[0], "No space left on device for 1048576 bytes"));
-	assert_int_equal(find(scene, &first, NULL), 0);
+	assert_int_equal(find(fixture, &first, NULL), 0);
 }
 
 /* The eviction finds once that an open file must stay, and the request is refused. */
 static void test_disk_without_candidates_refuses(void **state)
 {
 	struct bid_request second = elf_of(0xb);
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct held_source *held;
 	struct call *call;
 
-	held = fetch_first(scene, &call);
+	held = fetch_first(fixture, &call);
 	held_elf(held, 0xb);
-	assert_int_equal(fetch(scene, &second, NULL), -ENOSPC);
+	assert_int_equal(fetch(fixture, &second, NULL), -ENOSPC);
 	assert_int_equal(held->asked, 2);
 }
 
@@ -193,5 +193,5 @@ int main(void)
 		print_message("skipped: no small file system can be mounted: %s\n", strerror(errno));
 		return 77;
 	}
-	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+	return cmocka_run_group_tests(tests, fixture_compile, fixture_clean);
 }

@@ -21,9 +21,9 @@ static struct bid_request section_of(uint8_t byte)
 }
 
 /* Add a source that answers the request for the section, and is held at the head of its second transfer, a whole file. */
-static struct held_source *scene_held_fallback(struct scene *scene)
+static struct held_source *fixture_held_fallback(struct fixture *fixture)
 {
-	struct held_source *held = scene_held(scene, "held");
+	struct held_source *held = fixture_held(fixture, "held");
 
 	held->hold = HOLD_HEAD;
 	held->hold_from = 2;
@@ -32,15 +32,15 @@ static struct held_source *scene_held_fallback(struct scene *scene)
 
 static void test_section_is_derived_from_downloaded_file(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa);
 	struct bid_source *source;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	source = scene_memory(scene, "memory");
+	fixture_broker(fixture, &patient);
+	source = fixture_memory(fixture, "memory");
 	put_elf(source, 0xa, 0xa);
-	assert_int_equal(fetch(scene, &section, &call), 0);
+	assert_int_equal(fetch(fixture, &section, &call), 0);
 	assert_true(call->size > 0 && call->size < LARGE);
 	/* the reports of all three requests, in order */
 	assert_int_equal(call->n_reports, 3);
@@ -48,34 +48,34 @@ static void test_section_is_derived_from_downloaded_file(void **state)
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
 	assert_int_equal(call->outcomes[2], BID_OUTCOME_FOUND);
 	assert_int_equal(source_memory_asked(source), 3);
-	assert_int_equal(stats_of(scene).absent, 0);
-	assert_int_equal(find(scene, &section, NULL), 0);
+	assert_int_equal(stats_of(fixture).absent, 0);
+	assert_int_equal(find(fixture, &section, NULL), 0);
 	bid_request_release(&section);
 }
 
 static void test_section_of_no_file_is_absent(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa), source_file = request_of(0xa, BID_KIND_SOURCE);
 	struct bid_source *one, *other;
 	struct bid_detail *name;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	one = scene_memory(scene, "one");
+	fixture_broker(fixture, &patient);
+	one = fixture_memory(fixture, "one");
 	assert_int_equal(bid_detail_source("/a.c", &name), 0);
 	source_file.detail = name;
-	assert_int_equal(fetch(scene, &section, &call), -ENOENT);
+	assert_int_equal(fetch(fixture, &section, &call), -ENOENT);
 	assert_int_equal(call->n_reports, 3);
-	assert_int_equal(stats_of(scene).absent, 1);
+	assert_int_equal(stats_of(fixture).absent, 1);
 	/* negative cache entries of the files answer for sections and source files, too */
 	sleep_ms(300);
-	assert_int_equal(fetch(scene, &section, &call), -ENOENT);
-	assert_int_equal(fetch(scene, &source_file, &call), -ENOENT);
+	assert_int_equal(fetch(fixture, &section, &call), -ENOENT);
+	assert_int_equal(fetch(fixture, &source_file, &call), -ENOENT);
 	assert_int_equal(source_memory_asked(one), 3);
 	/* a source without a negative cache entry gets a request */
-	other = scene_memory(scene, "other");
-	assert_int_equal(fetch(scene, &source_file, &call), -ENOENT);
+	other = fixture_memory(fixture, "other");
+	assert_int_equal(fetch(fixture, &source_file, &call), -ENOENT);
 	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(source_memory_asked(one), 3);
 	assert_int_equal(source_memory_asked(other), 1);
@@ -85,14 +85,14 @@ static void test_section_of_no_file_is_absent(void **state)
 
 static void test_outage_starts_no_fallback(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa);
 	struct bid_source *source;
 
-	scene_broker(scene, &patient);
-	source = scene_memory(scene, "memory");
+	fixture_broker(fixture, &patient);
+	source = fixture_memory(fixture, "memory");
 	source_memory_set_default(source, BID_OUTCOME_UNREACHABLE);
-	assert_int_equal(fetch(scene, &section, NULL), -EHOSTUNREACH);
+	assert_int_equal(fetch(fixture, &section, NULL), -EHOSTUNREACH);
 	assert_int_equal(source_memory_asked(source), 1);
 	bid_request_release(&section);
 }
@@ -101,12 +101,12 @@ static void test_outage_starts_no_fallback(void **state)
 static void test_dead_source_keeps_the_fallback(void **state)
 {
 	static const enum bid_outcome outcomes[] = { BID_OUTCOME_ABSENT, BID_OUTCOME_REFUSED };
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_source *alive;
 
-	scene_broker(scene, &patient);
-	source_memory_set_default(scene_memory(scene, "dead"), BID_OUTCOME_UNREACHABLE);
-	alive = scene_memory(scene, "alive");
+	fixture_broker(fixture, &patient);
+	source_memory_set_default(fixture_memory(fixture, "dead"), BID_OUTCOME_UNREACHABLE);
+	alive = fixture_memory(fixture, "alive");
 	for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
 		uint8_t byte = (uint8_t)(0xa + i);
 		struct bid_request section = section_of(byte);
@@ -114,7 +114,7 @@ static void test_dead_source_keeps_the_fallback(void **state)
 
 		put_elf(alive, byte, byte);
 		source_memory_set_default(alive, outcomes[i]);
-		assert_int_equal(fetch(scene, &section, &call), 0);
+		assert_int_equal(fetch(fixture, &section, &call), 0);
 		assert_true(call->size > 0 && call->size < LARGE);
 		bid_request_release(&section);
 	}
@@ -123,14 +123,14 @@ static void test_dead_source_keeps_the_fallback(void **state)
 /* A section is unknown, and not absent, if one source was unreachable. */
 static void test_unknown_section_is_not_absent(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa);
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	source_memory_set_default(scene_memory(scene, "dead"), BID_OUTCOME_UNREACHABLE);
-	scene_memory(scene, "alive");
-	assert_int_equal(fetch(scene, &section, &call), -EHOSTUNREACH);
+	fixture_broker(fixture, &patient);
+	source_memory_set_default(fixture_memory(fixture, "dead"), BID_OUTCOME_UNREACHABLE);
+	fixture_memory(fixture, "alive");
+	assert_int_equal(fetch(fixture, &section, &call), -EHOSTUNREACH);
 	assert_int_equal(call->n_reports, 6);
 	bid_request_release(&section);
 }
@@ -138,16 +138,16 @@ static void test_unknown_section_is_not_absent(void **state)
 /* A source that cannot be reached may have a smaller file: the section is not remembered as too large. */
 static void test_too_large_file_and_outage_are_not_cached(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa);
 	struct bid_source *other;
 	struct held_source *large;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	large = scene_held_fallback(scene);
-	other = scene_memory(scene, "other");
-	call = call_for(scene, &section);
+	fixture_broker(fixture, &patient);
+	large = fixture_held_fallback(fixture);
+	other = fixture_memory(fixture, "other");
+	call = call_for(fixture, &section);
 	held_wait(large, 1);
 	source_memory_set_default(other, BID_OUTCOME_UNREACHABLE);
 	pthread_mutex_lock(&large->lock);
@@ -155,49 +155,49 @@ static void test_too_large_file_and_outage_are_not_cached(void **state)
 	pthread_mutex_unlock(&large->lock);
 	held_hold(large, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), -EFBIG);
-	assert_int_equal(find(scene, &section, NULL), -EINPROGRESS);
-	assert_int_equal(stats_of(scene).negative_entries, 0);
+	assert_int_equal(find(fixture, &section, NULL), -EINPROGRESS);
+	assert_int_equal(stats_of(fixture).negative_entries, 0);
 	bid_request_release(&section);
 }
 
 /* The handle is the same all the way. */
 static void test_cancel_ends_the_fallback_download(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa);
 	struct bid_progress progress;
 	struct held_source *held;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	held = scene_held_fallback(scene);
-	call = call_for(scene, &section);
+	fixture_broker(fixture, &patient);
+	held = fixture_held_fallback(fixture);
+	call = call_for(fixture, &section);
 	held_wait(held, 1);
 	assert_false(call_over(call));
-	assert_int_equal(bid_broker_progress(scene->broker, call->handle, &progress), 0);
+	assert_int_equal(bid_broker_progress(fixture->broker, call->handle, &progress), 0);
 	assert_int_equal(progress.request.kind, BID_KIND_DEBUGINFO);
-	bid_broker_cancel(scene->broker, call->handle);
+	bid_broker_cancel(fixture->broker, call->handle);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
 	held_wait_done(held, 2);
-	wait_for_no_downloads(scene);
+	wait_for_no_downloads(fixture);
 	assert_int_equal(held->cancels, 1);
 	assert_int_equal(held->asked, 2);
 	/* used up */
-	assert_int_equal(bid_broker_progress(scene->broker, call->handle, &progress), -ENOENT);
-	bid_broker_cancel(scene->broker, call->handle);
+	assert_int_equal(bid_broker_progress(fixture->broker, call->handle, &progress), -ENOENT);
+	bid_broker_cancel(fixture->broker, call->handle);
 	bid_request_release(&section);
 }
 
 static void test_wait_for_fallback_is_bounded(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa);
 	struct held_source *held;
 
-	scene_broker(scene, &hasty);
-	held = scene_held_fallback(scene);
-	assert_int_equal(fetch(scene, &section, NULL), -ETIMEDOUT);
+	fixture_broker(fixture, &hasty);
+	held = fixture_held_fallback(fixture);
+	assert_int_equal(fetch(fixture, &section, NULL), -ETIMEDOUT);
 	held_hold(held, HOLD_NOWHERE);
 	bid_request_release(&section);
 }
@@ -206,21 +206,21 @@ static void test_wait_for_fallback_is_bounded(void **state)
 static void test_section_and_fallback_share_one_wait(void **state)
 {
 	static const struct bid_broker_config config = { .wait_ms = 1000 };
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
 	struct held_source *held;
 	struct call *call, *whole;
 
-	scene_broker(scene, &config);
-	held = scene_held(scene, "held");
+	fixture_broker(fixture, &config);
+	held = fixture_held(fixture, "held");
 	held->hold = HOLD_HEAD;
-	call = call_for(scene, &section);
+	call = call_for(fixture, &section);
 	held_wait(held, 1);
-	scene_wait_ms(scene, 2 * PATIENCE_MS);
+	fixture_wait_ms(fixture, 2 * PATIENCE_MS);
 	held_hold_from(held, 2);
 	held_wait_done(held, 1);
 	/* a caller of the whole file has its own wait */
-	whole = call_for(scene, &debuginfo);
+	whole = call_for(fixture, &debuginfo);
 	held_wait(held, 2);
 	assert_int_equal(call_wait(call), -ETIMEDOUT);
 	assert_false(call_over(whole));
@@ -230,60 +230,60 @@ static void test_section_and_fallback_share_one_wait(void **state)
 }
 
 /* End the wait of the caller of a section. */
-static void end_wait(struct scene *scene)
+static void end_wait(struct fixture *fixture)
 {
 	struct bid_download *download;
 
-	pthread_mutex_lock(&scene->broker->lock);
-	download = TAILQ_FIRST(&scene->broker->downloads);
+	pthread_mutex_lock(&fixture->broker->lock);
+	download = TAILQ_FIRST(&fixture->broker->downloads);
 	while (!download->fallback.waiter.download)
 		download = TAILQ_NEXT(download, link);
-	bid_broker_arm(scene->broker, &download->timer, 1);
-	pthread_mutex_unlock(&scene->broker->lock);
+	bid_broker_arm(fixture->broker, &download->timer, 1);
+	pthread_mutex_unlock(&fixture->broker->lock);
 }
 
 /* A fallback without waiters leaves the queue of the source. A later caller of the file has a whole wait. */
 static void test_queued_section_ends_at_its_limit(void **state)
 {
 	static const struct bid_broker_config config = { .wait_ms = 2 * PATIENCE_MS };
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO), other = elf_of(0xb);
 	struct held_source *held;
 	struct call *call, *whole;
 
-	scene_broker(scene, &config);
-	held = scene_held(scene, "held");
+	fixture_broker(fixture, &config);
+	held = fixture_held(fixture, "held");
 	held->hold = HOLD_HEAD;
-	call = call_for(scene, &section);
+	call = call_for(fixture, &section);
 	held_wait(held, 1);
-	call_for(scene, &other);
+	call_for(fixture, &other);
 	held_hold_from(held, 2);
 	held_wait(held, 2);
 	held_wait_asked(held, 3);
-	end_wait(scene);
+	end_wait(fixture);
 	assert_int_equal(call_wait(call), -ETIMEDOUT);
 	held_wait_cancels(held, 1);
-	whole = call_for(scene, &debuginfo);
+	whole = call_for(fixture, &debuginfo);
 	assert_false(call_over(whole));
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(whole), -ENOENT);
-	wait_for_no_downloads(scene);
+	wait_for_no_downloads(fixture);
 	assert_int_equal(held->asked, 4);
 	bid_request_release(&section);
 }
 
 static void test_free_answers_waiting_sections(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa);
 	struct held_source *held;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	held = scene_held_fallback(scene);
-	call = call_for(scene, &section);
+	fixture_broker(fixture, &patient);
+	held = fixture_held_fallback(fixture);
+	call = call_for(fixture, &section);
 	held_wait(held, 1);
-	scene_end_broker(scene);
+	fixture_end_broker(fixture);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
 	bid_request_release(&section);
@@ -291,16 +291,16 @@ static void test_free_answers_waiting_sections(void **state)
 
 static void test_cancel_before_use(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa);
 	struct bid_source *source;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	source = scene_memory(scene, "memory");
-	call = call_begin(scene);
-	bid_broker_cancel(scene->broker, call->handle);
-	bid_broker_fetch(scene->broker, call->handle, &section);
+	fixture_broker(fixture, &patient);
+	source = fixture_memory(fixture, "memory");
+	call = call_begin(fixture);
+	bid_broker_cancel(fixture->broker, call->handle);
+	bid_broker_fetch(fixture->broker, call->handle, &section);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
 	assert_int_equal(source_memory_asked(source), 0);
@@ -310,22 +310,22 @@ static void test_cancel_before_use(void **state)
 /* Callers of one section, and one of the whole file, share the download. */
 static void test_section_and_file_share_a_download(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
 	struct call *calls[4], *whole;
 	struct held_source *held;
 
-	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
+	fixture_broker(fixture, &patient);
+	held = fixture_held(fixture, "held");
 	held->hold = HOLD_HEAD;
 	for (int i = 0; i < 4; i++)
-		calls[i] = call_for(scene, &section);
+		calls[i] = call_for(fixture, &section);
 	held_wait(held, 1);
-	whole = call_for(scene, &debuginfo);
+	whole = call_for(fixture, &debuginfo);
 	held_hold_from(held, 2);
-	while (stats_of(scene).downloads > 1)
+	while (stats_of(fixture).downloads > 1)
 		sleep_ms(5);
-	wait_for_waiters(scene, 5);
+	wait_for_waiters(fixture, 5);
 	held_hold(held, HOLD_NOWHERE);
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(call_wait(calls[i]), -ENOENT);
@@ -339,20 +339,20 @@ static void test_section_and_file_share_a_download(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_section_is_derived_from_downloaded_file),
-		scene_test(test_section_of_no_file_is_absent),
-		scene_test(test_outage_starts_no_fallback),
-		scene_test(test_dead_source_keeps_the_fallback),
-		scene_test(test_unknown_section_is_not_absent),
-		scene_test(test_too_large_file_and_outage_are_not_cached),
-		scene_test(test_cancel_ends_the_fallback_download),
-		scene_test(test_wait_for_fallback_is_bounded),
-		scene_test(test_section_and_fallback_share_one_wait),
-		scene_test(test_queued_section_ends_at_its_limit),
-		scene_test(test_free_answers_waiting_sections),
-		scene_test(test_cancel_before_use),
-		scene_test(test_section_and_file_share_a_download),
+		fixture_test(test_section_is_derived_from_downloaded_file),
+		fixture_test(test_section_of_no_file_is_absent),
+		fixture_test(test_outage_starts_no_fallback),
+		fixture_test(test_dead_source_keeps_the_fallback),
+		fixture_test(test_unknown_section_is_not_absent),
+		fixture_test(test_too_large_file_and_outage_are_not_cached),
+		fixture_test(test_cancel_ends_the_fallback_download),
+		fixture_test(test_wait_for_fallback_is_bounded),
+		fixture_test(test_section_and_fallback_share_one_wait),
+		fixture_test(test_queued_section_ends_at_its_limit),
+		fixture_test(test_free_answers_waiting_sections),
+		fixture_test(test_cancel_before_use),
+		fixture_test(test_section_and_file_share_a_download),
 	};
 
-	return cmocka_run_group_tests_name("broker-section", tests, scene_compile, scene_clean);
+	return cmocka_run_group_tests_name("broker-section", tests, fixture_compile, fixture_clean);
 }

@@ -16,14 +16,14 @@
 #include "broker/broker_types.h"
 
 /* Count the files of the quarantine. @ret_st: fstat(2) of the last file with the id @hex in its name, if any. */
-static unsigned quarantined(struct scene *scene, const char *hex, struct stat *ret_st)
+static unsigned quarantined(struct fixture *fixture, const char *hex, struct stat *ret_st)
 {
 	char path[256];
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	unsigned n = 0;
 
-	snprintf(path, sizeof(path), "%s/.bidfs/quarantine", scene->directory);
+	snprintf(path, sizeof(path), "%s/.bidfs/quarantine", fixture->directory);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir))) {
 		if (entry->d_name[0] == '.')
@@ -37,19 +37,19 @@ static unsigned quarantined(struct scene *scene, const char *hex, struct stat *r
 
 static void test_download_with_another_id_goes_to_the_quarantine(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct stat st = { 0 };
 	struct call *call;
 	size_t len;
 
 	elf_bytes(0xb, &len);
-	scene_broker(scene, &patient);
-	put_elf(scene_memory(scene, "wrong"), 0xa, 0xb);
-	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
+	fixture_broker(fixture, &patient);
+	put_elf(fixture_memory(fixture, "wrong"), 0xa, 0xb);
+	assert_int_equal(fetch(fixture, &request, &call), -EBADMSG);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_non_null(strstr(call->texts[0], "0b0b0b0b"));
-	assert_int_equal(quarantined(scene, "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a.elf.", &st), 1);
+	assert_int_equal(quarantined(fixture, "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a.elf.", &st), 1);
 	/* refused early, with the bytes that had come */
 	assert_in_range(st.st_size, 64 * 1024, len - 1);
 	assert_int_equal(st.st_mode & 07777, 0400);
@@ -57,7 +57,7 @@ static void test_download_with_another_id_goes_to_the_quarantine(void **state)
 
 static void test_quarantine_takes_64_files_of_1_mib(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	bid_auto_free char *page = calloc(1, 3 << 20);
 	struct bid_request large = elf_of(0xc0);
 	struct bid_forgotten left, gone;
@@ -65,44 +65,44 @@ static void test_quarantine_takes_64_files_of_1_mib(void **state)
 	struct bid_source *wrong;
 
 	assert_non_null(page);
-	scene_broker(scene, &patient);
-	wrong = scene_memory(scene, "wrong");
+	fixture_broker(fixture, &patient);
+	wrong = fixture_memory(fixture, "wrong");
 	/* the first bytes are those of an ELF file */
 	memcpy(page, elf_bytes(0xb, &(size_t){ 0 }), 64);
 	assert_int_equal(source_memory_put(wrong, &large, page, 3 << 20), 0);
-	assert_int_equal(fetch(scene, &large, NULL), -EBADMSG);
-	assert_int_equal(quarantined(scene, "c0c0c0c0", &st), 1);
+	assert_int_equal(fetch(fixture, &large, NULL), -EBADMSG);
+	assert_int_equal(quarantined(fixture, "c0c0c0c0", &st), 1);
 	assert_in_range(st.st_size, 1, 1 << 20);
 	for (uint8_t byte = 0x10; byte < 0x10 + 80; byte++) {
 		struct bid_request request = elf_of(byte);
 
 		assert_int_equal(source_memory_put(wrong, &request, "<html>", 6), 0);
-		assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
+		assert_int_equal(fetch(fixture, &request, NULL), -EBADMSG);
 	}
-	assert_int_equal(quarantined(scene, "c0c0c0c0", &st), 64);
-	assert_int_equal(bid_store_forget(scene->store, INT64_MAX, false, &left, &gone), 0);
+	assert_int_equal(quarantined(fixture, "c0c0c0c0", &st), 64);
+	assert_int_equal(bid_store_forget(fixture->store, INT64_MAX, false, &left, &gone), 0);
 	assert_int_equal(gone.quarantined, 64);
-	assert_int_equal(quarantined(scene, "c0c0c0c0", &st), 0);
+	assert_int_equal(quarantined(fixture, "c0c0c0c0", &st), 0);
 }
 
 /* A login page is detected in place of a program, and undetectable in place of a source file. */
 static void test_source_gets_the_result_of_the_check(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request wrong = elf_of(1), right = elf_of(0xa), file = { .id = right.id, .kind = BID_KIND_SOURCE };
 	struct held_source *held;
 	struct bid_detail *detail;
 
 	assert_int_equal(bid_detail_source("/a.c", &detail), 0);
 	file.detail = detail;
-	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
+	fixture_broker(fixture, &patient);
+	held = fixture_held(fixture, "held");
 	held_elf(held, 0xa);
-	assert_int_equal(fetch(scene, &wrong, NULL), -EBADMSG);
+	assert_int_equal(fetch(fixture, &wrong, NULL), -EBADMSG);
 	assert_int_equal(held->wrong, 1);
-	assert_int_equal(fetch(scene, &file, NULL), 0);
+	assert_int_equal(fetch(fixture, &file, NULL), 0);
 	assert_int_equal(held->right, 0);
-	assert_int_equal(fetch(scene, &right, NULL), 0);
+	assert_int_equal(fetch(fixture, &right, NULL), 0);
 	assert_int_equal(held->right, 1);
 	assert_int_equal(held->wrong, 1);
 	bid_detail_unref(detail);
@@ -111,71 +111,71 @@ static void test_source_gets_the_result_of_the_check(void **state)
 /* A source that sent a wrong file gets no request for it for a while. The artifact is not absent. */
 static void test_wrong_file_is_cached_per_source(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *wrong;
 	struct call *call;
 	unsigned ttl;
 
-	scene_broker(scene, &patient);
-	wrong = scene_memory(scene, "wrong");
+	fixture_broker(fixture, &patient);
+	wrong = fixture_memory(fixture, "wrong");
 	put_elf(wrong, 0xa, 0xb);
-	assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
+	assert_int_equal(fetch(fixture, &request, NULL), -EBADMSG);
 	sleep_ms(300); /* the result expires */
-	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
+	assert_int_equal(fetch(fixture, &request, &call), -EBADMSG);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_non_null(strstr(call->texts[0], "wrong content earlier"));
 	assert_int_equal(source_memory_asked(wrong), 1);
-	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
-	assert_int_equal(bid_negative_lookup(&scene->broker->negative, &request, "wrong", &ttl), BID_OUTCOME_REJECTED);
+	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
+	assert_int_equal(bid_negative_lookup(&fixture->broker->negative, &request, "wrong", &ttl), BID_OUTCOME_REJECTED);
 	assert_in_range(ttl, 30, 90);
-	bid_negative_forget(&scene->broker->negative, &request, "wrong");
+	bid_negative_forget(&fixture->broker->negative, &request, "wrong");
 	put_elf(wrong, 0xa, 0xa);
 	sleep_ms(300);
-	assert_int_equal(fetch(scene, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &request, NULL), 0);
 }
 
 /* All sections are there, but fewer bytes than announced. */
 static void test_body_shorter_than_announced_is_rejected(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct held_source *held;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
+	fixture_broker(fixture, &patient);
+	held = fixture_held(fixture, "held");
 	held_elf(held, 0xa);
 	held->announce = held->body_len + 1;
-	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
+	assert_int_equal(fetch(fixture, &request, &call), -EBADMSG);
 	assert_non_null(strstr(call->texts[0], "announced"));
 	sleep_ms(300); /* the result expires */
-	bid_negative_forget(&scene->broker->negative, &request, "held");
+	bid_negative_forget(&fixture->broker->negative, &request, "held");
 	held->announce = held->body_len - 1;
-	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
+	assert_int_equal(fetch(fixture, &request, &call), -EBADMSG);
 	sleep_ms(300);
-	bid_negative_forget(&scene->broker->negative, &request, "held");
+	bid_negative_forget(&fixture->broker->negative, &request, "held");
 	held->announce = BID_SIZE_UNKNOWN;
-	assert_int_equal(fetch(scene, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &request, NULL), 0);
 }
 
-static void evict_all(struct scene *scene)
+static void evict_all(struct fixture *fixture)
 {
 	struct bid_evict_config config = { .limits.cache_size = 1 };
 	struct bid_evict_stats stats;
 
 	/* open files are not evicted: the broker has closed this one */
-	for (struct call *call = scene->calls; call; call = call->next) {
+	for (struct call *call = fixture->calls; call; call = call->next) {
 		bid_close(call->fd);
 		call->fd = -1;
 	}
-	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+	assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
 	assert_int_equal(stats.evicted, 1);
 }
 
 static void test_changed_bytes_are_refused_until_accepted(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *first, *second;
 	size_t len;
@@ -185,58 +185,58 @@ static void test_changed_bytes_are_refused_until_accepted(void **state)
 
 	assert_non_null(changed);
 	memcpy(changed, original, len);
-	scene_broker(scene, &patient);
-	first = scene_memory(scene, "first");
+	fixture_broker(fixture, &patient);
+	first = fixture_memory(fixture, "first");
 	put_elf(first, 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, NULL), 0);
-	scene_end_broker(scene);
-	evict_all(scene);
+	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	fixture_end_broker(fixture);
+	evict_all(fixture);
 
 	/* the same build by its id, and sound, but another file */
-	scene_broker(scene, &patient);
-	first = scene_memory(scene, "first");
+	fixture_broker(fixture, &patient);
+	first = fixture_memory(fixture, "first");
 	assert_int_equal(source_memory_put(first, &request, changed, len + 16), 0);
-	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
+	assert_int_equal(fetch(fixture, &request, &call), -EBADMSG);
 	assert_non_null(strstr(call->texts[0], "other bytes"));
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
-	scene_end_broker(scene);
+	fixture_end_broker(fixture);
 
 	/* another server has the first bytes */
-	scene_broker(scene, &patient);
-	first = scene_memory(scene, "first");
+	fixture_broker(fixture, &patient);
+	first = fixture_memory(fixture, "first");
 	assert_int_equal(source_memory_put(first, &request, changed, len + 16), 0);
-	second = scene_memory(scene, "second");
+	second = fixture_memory(fixture, "second");
 	put_elf(second, 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_content(call->fd, 0xa);
-	scene_end_broker(scene);
-	evict_all(scene);
+	fixture_end_broker(fixture);
+	evict_all(fixture);
 
 	/* the user accepts the new bytes, and from then on they are the expected ones */
-	scene_broker(scene, &(struct bid_broker_config){ .accept = true });
-	first = scene_memory(scene, "first");
+	fixture_broker(fixture, &(struct bid_broker_config){ .accept = true });
+	first = fixture_memory(fixture, "first");
 	assert_int_equal(source_memory_put(first, &request, changed, len + 16), 0);
-	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_int_equal(call->size, len + 16);
-	scene_end_broker(scene);
-	evict_all(scene);
-	scene_broker(scene, &patient);
-	put_elf(scene_memory(scene, "first"), 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
+	fixture_end_broker(fixture);
+	evict_all(fixture);
+	fixture_broker(fixture, &patient);
+	put_elf(fixture_memory(fixture, "first"), 0xa, 0xa);
+	assert_int_equal(fetch(fixture, &request, NULL), -EBADMSG);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_download_with_another_id_goes_to_the_quarantine),
-		scene_test(test_quarantine_takes_64_files_of_1_mib),
-		scene_test(test_source_gets_the_result_of_the_check),
-		scene_test(test_wrong_file_is_cached_per_source),
-		scene_test(test_body_shorter_than_announced_is_rejected),
-		scene_test(test_changed_bytes_are_refused_until_accepted),
+		fixture_test(test_download_with_another_id_goes_to_the_quarantine),
+		fixture_test(test_quarantine_takes_64_files_of_1_mib),
+		fixture_test(test_source_gets_the_result_of_the_check),
+		fixture_test(test_wrong_file_is_cached_per_source),
+		fixture_test(test_body_shorter_than_announced_is_rejected),
+		fixture_test(test_changed_bytes_are_refused_until_accepted),
 	};
 
 	/* the tests provoke warnings */
 	bid_log_init("test", BID_LOG_ERROR);
-	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+	return cmocka_run_group_tests(tests, fixture_compile, fixture_clean);
 }

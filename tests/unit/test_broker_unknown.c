@@ -18,29 +18,29 @@
 
 static void test_absence_everywhere_is_cached(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
 	struct bid_source *source[2];
 	unsigned ttl = 0;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	source[0] = scene_memory(scene, "first");
-	source[1] = scene_memory(scene, "second");
-	assert_int_equal(fetch(scene, &request, &call), -ENOENT);
+	fixture_broker(fixture, &patient);
+	source[0] = fixture_memory(fixture, "first");
+	source[1] = fixture_memory(fixture, "second");
+	assert_int_equal(fetch(fixture, &request, &call), -ENOENT);
 	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
 
-	assert_int_equal(find(scene, &request, &ttl), -ENOENT);
+	assert_int_equal(find(fixture, &request, &ttl), -ENOENT);
 	assert_in_range(ttl, 80, 90);
-	call = call_for(scene, &request);
+	call = call_for(fixture, &request);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -ENOENT);
 	assert_int_equal(source_memory_asked(source[0]), 1);
 	assert_int_equal(source_memory_asked(source[1]), 1);
-	assert_int_equal(stats_of(scene).negative_entries, 2);
-	assert_int_equal(stats_of(scene).absent, 3);
-	assert_int_equal(find(scene, &debuginfo, NULL), -EINPROGRESS);
+	assert_int_equal(stats_of(fixture).negative_entries, 2);
+	assert_int_equal(stats_of(fixture).absent, 3);
+	assert_int_equal(find(fixture, &debuginfo, NULL), -EINPROGRESS);
 }
 
 static int64_t read_clock(void *user)
@@ -50,139 +50,140 @@ static int64_t read_clock(void *user)
 
 static void test_cached_absence_expires(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *source;
 	int64_t now = 5000;
 	unsigned ttl = 1;
 
-	scene_broker(scene, &patient);
-	source = scene_memory(scene, "memory");
-	bid_absences_free(scene->broker->negative.absences);
-	assert_int_equal(bid_absences_new(scene->store, read_clock, &now, &scene->broker->negative.absences), 0);
+	fixture_broker(fixture, &patient);
+	source = fixture_memory(fixture, "memory");
+	bid_absences_free(fixture->broker->negative.absences);
+	assert_int_equal(bid_absences_new(fixture->store, read_clock, &now, &fixture->broker->negative.absences), 0);
 
-	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
 	now += 90;
-	assert_int_equal(find(scene, &request, &ttl), -EINPROGRESS);
+	assert_int_equal(find(fixture, &request, &ttl), -EINPROGRESS);
 	assert_int_equal(ttl, 1);
 	sleep_ms(300); /* the result expires */
-	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
 	assert_int_equal(source_memory_asked(source), 2);
-	assert_int_equal(find(scene, &request, &ttl), -ENOENT);
+	assert_int_equal(find(fixture, &request, &ttl), -ENOENT);
 	assert_int_equal(ttl, 10 * 60);
 
 	put_elf(source, 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
 	now += 10 * 60;
 	sleep_ms(300);
-	assert_int_equal(fetch(scene, &request, NULL), 0);
-	assert_int_equal(stats_of(scene).negative_entries, 0);
+	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	assert_int_equal(stats_of(fixture).negative_entries, 0);
 
 	/* the file appeared: earlier absences no longer count */
-	assert_int_equal(bid_absences_add(scene->broker->negative.absences, &request, "memory"), 0);
-	assert_int_equal(bid_absences_ttl(scene->broker->negative.absences, &request, "memory"), 90);
+	assert_int_equal(bid_absences_add(fixture->broker->negative.absences, &request, "memory"), 0);
+	assert_int_equal(bid_absences_ttl(fixture->broker->negative.absences, &request, "memory"), 90);
 }
 
 static void test_no_negative_ignores_the_cache(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *source;
 
-	scene_broker(scene, &(struct bid_broker_config){ .no_negative = true });
-	source = scene_memory(scene, "memory");
-	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
-	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
+	fixture_broker(fixture, &(struct bid_broker_config){ .no_negative = true });
+	source = fixture_memory(fixture, "memory");
+	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
+	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
 	sleep_ms(300);
-	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
 	assert_int_equal(source_memory_asked(source), 2);
 }
 
 /* A negative cache entry of one source outlives the program, and saves a request while another source is unreachable. */
 static void test_absence_is_cached_per_source(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *has_not, *down;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	has_not = scene_memory(scene, "has not");
-	down = scene_memory(scene, "down");
+	fixture_broker(fixture, &patient);
+	has_not = fixture_memory(fixture, "has not");
+	down = fixture_memory(fixture, "down");
 	source_memory_set_default(down, BID_OUTCOME_UNREACHABLE);
-	assert_int_equal(fetch(scene, &request, NULL), -EHOSTUNREACH);
+	assert_int_equal(fetch(fixture, &request, NULL), -EHOSTUNREACH);
 	sleep_ms(300); /* the result expires */
-	assert_int_equal(fetch(scene, &request, &call), -EHOSTUNREACH);
+	assert_int_equal(fetch(fixture, &request, &call), -EHOSTUNREACH);
 	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_non_null(strstr(call->texts[0], "same response earlier"));
 	assert_int_equal(source_memory_asked(has_not), 1);
 	assert_int_equal(source_memory_asked(down), 2);
-	scene_end_broker(scene);
+	fixture_end_broker(fixture);
 
-	scene_broker(scene, &patient);
-	has_not = scene_memory(scene, "has not");
-	scene_memory(scene, "down");
-	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	fixture_broker(fixture, &patient);
+	has_not = fixture_memory(fixture, "has not");
+	fixture_memory(fixture, "down");
+	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
 	assert_int_equal(source_memory_asked(has_not), 0);
-	assert_int_equal(find(scene, &request, NULL), -ENOENT);
-	scene_end_broker(scene);
+	assert_int_equal(find(fixture, &request, NULL), -ENOENT);
+	fixture_end_broker(fixture);
 
 	/* an added server has had no request yet */
-	scene_broker(scene, &patient);
-	scene_memory(scene, "has not");
-	scene_memory(scene, "down");
-	put_elf(scene_memory(scene, "new"), 0xa, 0xa);
-	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
-	assert_int_equal(fetch(scene, &request, NULL), 0);
+	fixture_broker(fixture, &patient);
+	fixture_memory(fixture, "has not");
+	fixture_memory(fixture, "down");
+	put_elf(fixture_memory(fixture, "new"), 0xa, 0xa);
+	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
+	assert_int_equal(fetch(fixture, &request, NULL), 0);
 }
 
 /* An unsupported kind gets an entry of this process alone, for a short time, against a burst of requests. */
 static void test_unsupported_is_not_cached_as_absence(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *source;
 	struct call *call;
 	unsigned ttl;
 
-	scene_broker(scene, &patient);
-	source = scene_memory(scene, "memory");
+	fixture_broker(fixture, &patient);
+	source = fixture_memory(fixture, "memory");
 	source_memory_set_default(source, BID_OUTCOME_UNSUPPORTED);
 	/* however often: its time does not grow */
 	for (unsigned times = 1; times <= 3; times++) {
-		assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+		assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
 		sleep_ms(300); /* the result expires */
-		assert_int_equal(fetch(scene, &request, &call), -ENOENT);
+		assert_int_equal(fetch(fixture, &request, &call), -ENOENT);
 		assert_int_equal(call->n_reports, 1);
 		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNSUPPORTED);
 		assert_int_equal(source_memory_asked(source), times);
-		assert_int_equal(stats_of(scene).negative_entries, 0);
-		assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
-		assert_int_equal(bid_negative_lookup(&scene->broker->negative, &request, "memory", &ttl), BID_OUTCOME_UNSUPPORTED);
+		assert_int_equal(stats_of(fixture).negative_entries, 0);
+		assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
+		assert_int_equal(bid_negative_lookup(&fixture->broker->negative, &request, "memory", &ttl),
+				 BID_OUTCOME_UNSUPPORTED);
 		assert_in_range(ttl, 30, 90);
-		bid_negative_forget(&scene->broker->negative, &request, "memory");
+		bid_negative_forget(&fixture->broker->negative, &request, "memory");
 		sleep_ms(300);
 	}
 	put_elf(source, 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, NULL), 0);
-	scene_end_broker(scene);
+	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	fixture_end_broker(fixture);
 
 	/* the entry is not for the next process */
 	request = elf_of(0xb);
-	scene_broker(scene, &patient);
-	source_memory_set_default(scene_memory(scene, "memory"), BID_OUTCOME_UNSUPPORTED);
-	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
-	scene_end_broker(scene);
-	scene_broker(scene, &patient);
-	put_elf(scene_memory(scene, "memory"), 0xb, 0xb);
-	assert_int_equal(fetch(scene, &request, NULL), 0);
+	fixture_broker(fixture, &patient);
+	source_memory_set_default(fixture_memory(fixture, "memory"), BID_OUTCOME_UNSUPPORTED);
+	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
+	fixture_end_broker(fixture);
+	fixture_broker(fixture, &patient);
+	put_elf(fixture_memory(fixture, "memory"), 0xb, 0xb);
+	assert_int_equal(fetch(fixture, &request, NULL), 0);
 }
 
 /* A known bug of servers: "no" for a section that they have. */
 static void test_section_absence_is_not_cached(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = request_of(0xa, BID_KIND_SECTION), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
 	struct bid_detail *name;
 	struct bid_source *source;
@@ -191,15 +192,15 @@ static void test_section_absence_is_not_cached(void **state)
 
 	assert_int_equal(bid_detail_section(".none", &name), 0);
 	request.detail = name;
-	scene_broker(scene, &patient);
-	source = scene_memory(scene, "memory");
+	fixture_broker(fixture, &patient);
+	source = fixture_memory(fixture, "memory");
 	assert_int_equal(source_memory_put(source, &debuginfo, elf, len), 0);
-	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
 	sleep_ms(300); /* the result expires */
-	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
 	/* two requests for the section, and one for each file that may contain it, of which one is cached as absent */
 	assert_int_equal(source_memory_asked(source), 4);
-	assert_int_equal(stats_of(scene).negative_entries, 1);
+	assert_int_equal(stats_of(fixture).negative_entries, 1);
 	bid_detail_unref(name);
 }
 
@@ -207,44 +208,44 @@ static void test_unreachable_is_not_cached(void **state)
 {
 	static const enum bid_outcome outcomes[] = { BID_OUTCOME_UNREACHABLE, BID_OUTCOME_REFUSED, BID_OUTCOME_CANCELLED,
 						     BID_OUTCOME_FAILED, BID_OUTCOME_NONE };
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_source *bad;
 
-	scene_broker(scene, &patient);
-	bad = scene_memory(scene, "bad");
-	scene_memory(scene, "good");
+	fixture_broker(fixture, &patient);
+	bad = fixture_memory(fixture, "bad");
+	fixture_memory(fixture, "good");
 	for (uint8_t i = 0; i < sizeof(outcomes) / sizeof(*outcomes); i++) {
 		struct bid_request request = elf_of(0x10 + i);
 		struct call *call;
 
 		source_memory_set_default(bad, outcomes[i]);
-		assert_int_equal(fetch(scene, &request, &call), -EHOSTUNREACH);
+		assert_int_equal(fetch(fixture, &request, &call), -EHOSTUNREACH);
 		assert_int_equal(call->n_reports, 2);
 		assert_int_equal(call->outcomes[0], outcomes[i]);
 		assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
-		assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
+		assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
 	}
 	/* but that the other one said "no" is */
-	assert_int_equal(stats_of(scene).negative_entries, sizeof(outcomes) / sizeof(*outcomes));
-	assert_int_equal(stats_of(scene).unknown, sizeof(outcomes) / sizeof(*outcomes));
+	assert_int_equal(stats_of(fixture).negative_entries, sizeof(outcomes) / sizeof(*outcomes));
+	assert_int_equal(stats_of(fixture).unknown, sizeof(outcomes) / sizeof(*outcomes));
 }
 
 /* Lookups queued behind the first get its result, without attempts of their own. */
 static void test_unknown_result_is_kept_for_its_ttl(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *source;
 	struct call *call;
 	int64_t begun;
 	unsigned asked;
 
-	scene_broker(scene, &patient);
-	source = scene_memory(scene, "memory");
+	fixture_broker(fixture, &patient);
+	source = fixture_memory(fixture, "memory");
 	source_memory_set_default(source, BID_OUTCOME_UNREACHABLE);
 	begun = now_ms();
 	for (int i = 0; i < 50; i++) {
-		assert_int_equal(fetch(scene, &request, &call), -EHOSTUNREACH);
+		assert_int_equal(fetch(fixture, &request, &call), -EHOSTUNREACH);
 		assert_int_equal(call->n_reports, 1);
 		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNREACHABLE);
 	}
@@ -252,34 +253,34 @@ static void test_unknown_result_is_kept_for_its_ttl(void **state)
 	assert_in_range(asked, 1, 1 + (now_ms() - begun) / BID_DOWNLOAD_TTL_MS);
 	sleep_ms(300);
 	put_elf(source, 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &request, NULL), 0);
 	assert_int_equal(source_memory_asked(source), asked + 1);
 }
 
 /* Add two sources: @ret_held, the first candidate, and one in memory, which is returned. */
-static struct bid_source *second_to_held(struct scene *scene, struct held_source **ret_held)
+static struct bid_source *second_to_held(struct fixture *fixture, struct held_source **ret_held)
 {
-	scene_broker(scene, &patient);
-	*ret_held = scene_held(scene, "held");
-	return scene_memory(scene, "second");
+	fixture_broker(fixture, &patient);
+	*ret_held = fixture_held(fixture, "held");
+	return fixture_memory(fixture, "second");
 }
 
 static void test_source_that_cannot_start_is_unknown(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
 	struct bid_source *second;
 	struct held_source *held;
 	struct call *call;
 
-	second = second_to_held(scene, &held);
+	second = second_to_held(fixture, &held);
 	held->start_error = -ENOBUFS;
 	put_elf(second, 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_UNREACHABLE);
 	assert_string_equal(call->texts[0], strerror(ENOBUFS));
-	assert_int_equal(fetch(scene, &other, NULL), -EHOSTUNREACH);
-	assert_int_equal(find(scene, &other, NULL), -EINPROGRESS);
+	assert_int_equal(fetch(fixture, &other, NULL), -EHOSTUNREACH);
+	assert_int_equal(find(fixture, &other, NULL), -EINPROGRESS);
 }
 
 static struct rlimit files_before;
@@ -295,59 +296,59 @@ static void exhaust_descriptors(void)
 /* A local error ends the download, and the caller gets it: no other source gets a request. */
 static void test_local_error_ends_the_download(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *second;
 	struct held_source *held;
 	struct call *call;
 
-	second = second_to_held(scene, &held);
+	second = second_to_held(fixture, &held);
 	held_elf(held, 0xa);
 	held->before_head = exhaust_descriptors;
 	put_elf(second, 0xa, 0xa);
 
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files_before), 0);
-	call = call_for(scene, &request);
+	call = call_for(fixture, &request);
 	call_wait(call);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files_before), 0);
 	assert_int_equal(call->error, -EMFILE);
 	assert_int_equal(call->n_reports, 1);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_FAILED);
 	assert_int_equal(source_memory_asked(second), 0);
-	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
+	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
 }
 
 /* A body announced as larger than the disk is refused before its first byte. It may be wrong, so others get a request. */
 static void test_announced_size_above_space_is_refused(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
 	struct bid_source *second;
 	struct held_source *held;
 	struct call *call;
 
-	second = second_to_held(scene, &held);
+	second = second_to_held(fixture, &held);
 	held_elf(held, 0xa);
 	held->announce = UINT64_MAX / 16;
 	put_elf(second, 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_FAILED);
 	assert_int_equal(held->accepted, 0);
 
 	/* the second delivered last, and gets the first request */
-	assert_int_equal(fetch(scene, &other, &call), -ENOSPC);
+	assert_int_equal(fetch(fixture, &other, &call), -ENOSPC);
 	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_FAILED);
 	assert_non_null(strstr(call->texts[1], "No space left on device for 1152921504606846975 bytes"));
 	assert_int_equal(held->accepted, 0);
-	assert_int_equal(find(scene, &other, NULL), -EINPROGRESS);
+	assert_int_equal(find(fixture, &other, NULL), -EINPROGRESS);
 }
 
 /* A disk that fills up during a body of unknown size is no failure of the source, however often. */
 static void test_unknown_size_above_space_is_refused(void **state)
 {
 	struct bid_limits limits = { .min_free = 1ULL << 60 };
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	bid_auto_free char *large = calloc(1, 65 << 20);
 	struct held_source *held;
@@ -358,15 +359,15 @@ static void test_unknown_size_above_space_is_refused(void **state)
 	assert_non_null(large);
 	memcpy(large, elf, len);
 	bid_log_init("test", BID_LOG_ERROR);
-	scene_broker(scene, &patient);
-	assert_int_equal(bid_store_keep_limits(scene->store, &limits), 0);
-	held = scene_held(scene, "held");
-	scene_memory(scene, "has nothing");
+	fixture_broker(fixture, &patient);
+	assert_int_equal(bid_store_keep_limits(fixture->store, &limits), 0);
+	held = fixture_held(fixture, "held");
+	fixture_memory(fixture, "has nothing");
 	held->body = large;
 	held->body_len = 65 << 20;
 	held->no_head = true;
 	for (unsigned n = 1; n <= 2; n++) {
-		assert_int_equal(fetch(scene, &request, &call), -ENOSPC);
+		assert_int_equal(fetch(fixture, &request, &call), -ENOSPC);
 		assert_int_equal(call->n_reports, 2);
 		/* the other's "no" is cached the second time */
 		assert_int_equal(call->outcomes[n - 1], BID_OUTCOME_FAILED);
@@ -397,22 +398,22 @@ static void remove_store(void)
 /* -ENOENT from the disk is no proof of absence. */
 static void test_vanished_store_is_not_absence(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct held_source *held;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
+	fixture_broker(fixture, &patient);
+	held = fixture_held(fixture, "held");
 	held_elf(held, 0xa);
 	held->before_head = remove_store;
-	doomed = scene->directory;
-	fetch(scene, &request, &call);
-	assert_int_not_equal(access(scene->directory, F_OK), 0);
+	doomed = fixture->directory;
+	fetch(fixture, &request, &call);
+	assert_int_not_equal(access(fixture->directory, F_OK), 0);
 	/* the store may have another errno for it, but not that one */
 	assert_true(call->error == -EIO || call->error == -ESTALE);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_FAILED);
-	assert_int_equal(stats_of(scene).negative_entries, 0);
+	assert_int_equal(stats_of(fixture).negative_entries, 0);
 }
 
 /* Does @log have @count lines with @text in them? */
@@ -428,7 +429,7 @@ static void assert_lines(const char *log, const char *text, int count)
 /* One line per fetch and per wrong body; the same error of one source is logged once, not once per library. */
 static void test_each_failure_is_logged_once(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	bid_auto_free char *log = NULL;
 	struct bid_source *down, *lying;
 	struct bid_source_stats stats;
@@ -437,9 +438,9 @@ static void test_each_failure_is_logged_once(void **state)
 	size_t len;
 
 	assert_true(file >= 0 && before >= 0);
-	scene_broker(scene, &patient);
-	down = scene_memory(scene, "down");
-	lying = scene_memory(scene, "lying");
+	fixture_broker(fixture, &patient);
+	down = fixture_memory(fixture, "down");
+	lying = fixture_memory(fixture, "lying");
 	source_memory_set_default(down, BID_OUTCOME_UNREACHABLE);
 	put_elf(lying, 0x1, 0xa);
 	put_elf(lying, 0x2, 0xa);
@@ -450,7 +451,7 @@ static void test_each_failure_is_logged_once(void **state)
 	for (uint8_t byte = 1; byte < 0xc; byte++) {
 		struct bid_request request = elf_of(byte);
 
-		fetch(scene, &request, NULL);
+		fetch(fixture, &request, NULL);
 	}
 	dup2(before, STDERR_FILENO);
 	bid_log_init("test", BID_LOG_ERROR);
@@ -462,7 +463,7 @@ static void test_each_failure_is_logged_once(void **state)
 	assert_lines(log, "bytes from lying: '0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a/elf'", 1);
 	assert_lines(log, "\n", 4);
 
-	assert_int_equal(bid_broker_source_stats(scene->broker, 0, &stats), 0);
+	assert_int_equal(bid_broker_source_stats(fixture->broker, 0, &stats), 0);
 	assert_int_equal(stats.outcomes[BID_OUTCOME_UNREACHABLE], 11);
 	assert_string_equal(stats.last_trouble, "unreachable");
 	assert_true(stats.last_trouble_time > 0);
@@ -471,23 +472,23 @@ static void test_each_failure_is_logged_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_absence_everywhere_is_cached),
-		scene_test(test_cached_absence_expires),
-		scene_test(test_absence_is_cached_per_source),
-		scene_test(test_unsupported_is_not_cached_as_absence),
-		scene_test(test_section_absence_is_not_cached),
-		scene_test(test_no_negative_ignores_the_cache),
-		scene_test(test_unreachable_is_not_cached),
-		scene_test(test_unknown_result_is_kept_for_its_ttl),
-		scene_test(test_source_that_cannot_start_is_unknown),
-		scene_test(test_local_error_ends_the_download),
-		scene_test(test_announced_size_above_space_is_refused),
-		scene_test(test_unknown_size_above_space_is_refused),
-		scene_test(test_vanished_store_is_not_absence),
-		scene_test(test_each_failure_is_logged_once),
+		fixture_test(test_absence_everywhere_is_cached),
+		fixture_test(test_cached_absence_expires),
+		fixture_test(test_absence_is_cached_per_source),
+		fixture_test(test_unsupported_is_not_cached_as_absence),
+		fixture_test(test_section_absence_is_not_cached),
+		fixture_test(test_no_negative_ignores_the_cache),
+		fixture_test(test_unreachable_is_not_cached),
+		fixture_test(test_unknown_result_is_kept_for_its_ttl),
+		fixture_test(test_source_that_cannot_start_is_unknown),
+		fixture_test(test_local_error_ends_the_download),
+		fixture_test(test_announced_size_above_space_is_refused),
+		fixture_test(test_unknown_size_above_space_is_refused),
+		fixture_test(test_vanished_store_is_not_absence),
+		fixture_test(test_each_failure_is_logged_once),
 	};
 
 	/* log errors only: the tests provoke warnings */
 	bid_log_init("test", BID_LOG_ERROR);
-	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+	return cmocka_run_group_tests(tests, fixture_compile, fixture_clean);
 }

@@ -15,18 +15,18 @@ static const struct bid_broker_config hasty = { .wait_ms = WAIT };
 static void test_200_callers_share_one_download(void **state)
 {
 	enum { N = 200 };
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	bid_auto_free struct caller *callers = calloc(N, sizeof(*callers));
 	bid_auto_free bool *seen = calloc(4096, sizeof(*seen));
 	struct held_source *held;
 
 	assert_true(callers && seen);
-	scene_broker(scene, &patient);
-	held = scene_held_elf(scene, 0xa, HOLD_MIDDLE);
+	fixture_broker(fixture, &patient);
+	held = fixture_held_elf(fixture, 0xa, HOLD_MIDDLE);
 	for (int i = 0; i < N; i++)
-		caller_start(&callers[i], scene, 0xa);
-	wait_for_waiters(scene, N);
-	assert_int_equal(stats_of(scene).downloads, 1);
+		caller_start(&callers[i], fixture, 0xa);
+	wait_for_waiters(fixture, N);
+	assert_int_equal(stats_of(fixture).downloads, 1);
 	held_hold(held, HOLD_NOWHERE);
 	for (int i = 0; i < N; i++) {
 		struct call *call = callers[i].call;
@@ -38,8 +38,8 @@ static void test_200_callers_share_one_download(void **state)
 		seen[call->fd] = true;
 	}
 	assert_int_equal(held->asked, 1);
-	assert_int_equal(stats_of(scene).fetched, 1);
-	assert_int_equal(stats_of(scene).waiters, 0);
+	assert_int_equal(stats_of(fixture).fetched, 1);
+	assert_int_equal(stats_of(fixture).waiters, 0);
 }
 
 static void stand_still(void *user, const struct bid_result *result)
@@ -51,92 +51,92 @@ static void stand_still(void *user, const struct bid_result *result)
 /* A commit that a slow disk delays blocks no other download. */
 static void test_slow_commit_delays_no_other_download(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request large = elf_of(0xa), other = elf_of(0xb), nowhere = elf_of(0x1);
 	pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 	struct bid_source *source;
 	uint64_t handle;
 
-	scene_broker(scene, &patient);
-	source = scene_memory(scene, "memory");
+	fixture_broker(fixture, &patient);
+	source = fixture_memory(fixture, "memory");
 	put_elf(source, 0xa, 0xa);
 	put_elf(source, 0xb, 0xb);
 	pthread_mutex_lock(&gate);
-	assert_int_equal(bid_broker_handle(scene->broker, stand_still, &gate, &handle), 0);
-	bid_broker_fetch(scene->broker, handle, &large);
-	wait_for_waiters(scene, 0);
-	assert_int_equal(fetch(scene, &nowhere, NULL), -ENOENT);
-	assert_int_equal(fetch(scene, &other, NULL), 0);
+	assert_int_equal(bid_broker_handle(fixture->broker, stand_still, &gate, &handle), 0);
+	bid_broker_fetch(fixture->broker, handle, &large);
+	wait_for_waiters(fixture, 0);
+	assert_int_equal(fetch(fixture, &nowhere, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &other, NULL), 0);
 	pthread_mutex_unlock(&gate);
 	/* before the gate is gone */
-	scene_end_broker(scene);
+	fixture_end_broker(fixture);
 }
 
 /* The same without holding the download: every interleaving of joining, publishing and finding. */
 static void test_200_callers_at_the_end_get_one_answer_each(void **state)
 {
 	enum { N = 200 };
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	bid_auto_free struct caller *callers = calloc(N, sizeof(*callers));
 	struct held_source *held;
 
 	assert_non_null(callers);
-	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
+	fixture_broker(fixture, &patient);
+	held = fixture_held(fixture, "held");
 	held_elf(held, 0xa);
 	for (int i = 0; i < N; i++)
-		caller_start(&callers[i], scene, 0xa);
+		caller_start(&callers[i], fixture, 0xa);
 	for (int i = 0; i < N; i++) {
 		assert_int_equal(pthread_join(callers[i].thread, NULL), 0);
 		assert_int_equal(call_wait(callers[i].call), 0);
 	}
 	assert_int_equal(held->asked, 1);
-	assert_int_equal(stats_of(scene).fetched, 1);
+	assert_int_equal(stats_of(fixture).fetched, 1);
 }
 
 /* When does the open window end? 0 if none is open. */
-static int64_t window_end(struct scene *scene)
+static int64_t window_end(struct fixture *fixture)
 {
 	const struct bid_download *download;
 	int64_t end;
 
-	pthread_mutex_lock(&scene->broker->lock);
-	download = TAILQ_FIRST(&scene->broker->downloads);
+	pthread_mutex_lock(&fixture->broker->lock);
+	download = TAILQ_FIRST(&fixture->broker->downloads);
 	end = download && download->timer.timers ? download->until_ms : 0;
-	pthread_mutex_unlock(&scene->broker->lock);
+	pthread_mutex_unlock(&fixture->broker->lock);
 	return end;
 }
 
 static void test_callers_leave_at_the_end_of_their_window(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct call *first, *second, *late, *later;
 	struct held_source *held;
 	int64_t begun, ends[2];
 	bool in_time;
 
-	scene_broker(scene, &hasty);
-	held = scene_held_elf(scene, 0xa, HOLD_HEAD);
+	fixture_broker(fixture, &hasty);
+	held = fixture_held_elf(fixture, 0xa, HOLD_HEAD);
 
 	/* all callers within the window leave at its end: both join before the first gets its answer */
 	begun = now_ms();
-	first = call_for(scene, &request);
-	ends[0] = window_end(scene);
+	first = call_for(fixture, &request);
+	ends[0] = window_end(fixture);
 	sleep_ms(WAIT / 2);
-	second = call_for(scene, &request);
-	ends[1] = window_end(scene);
+	second = call_for(fixture, &request);
+	ends[1] = window_end(fixture);
 	in_time = now_ms() - begun < WAIT;
 	assert_int_equal(call_wait(first), -ETIMEDOUT);
 	if (in_time) {
 		assert_int_equal(ends[1], ends[0]);
-		assert_int_equal(stats_of(scene).waiters, 0);
+		assert_int_equal(stats_of(fixture).waiters, 0);
 	}
 	assert_int_equal(call_wait(second), -ETIMEDOUT);
 	assert_true(first->answered_ms - begun >= WAIT - 1);
 
 	/* a caller shortly after the window gets its answer at once */
-	late = call_for(scene, &request);
+	late = call_for(fixture, &request);
 	in_time = now_ms() - begun < WAIT + BID_WINDOW_GRACE;
 	assert_true(call_over(late) || !in_time);
 	assert_int_equal(call_wait(late), -ETIMEDOUT);
@@ -144,59 +144,59 @@ static void test_callers_leave_at_the_end_of_their_window(void **state)
 	/* a later caller has a new window: the download goes on without waiters */
 	sleep_ms(300);
 	begun = now_ms();
-	later = call_for(scene, &request);
+	later = call_for(fixture, &request);
 	assert_int_equal(call_wait(later), -ETIMEDOUT);
 	assert_true(later->answered_ms - begun >= WAIT - 1);
 	assert_int_equal(held->asked, 1);
 	assert_int_equal(held->cancels, 0);
-	assert_int_equal(stats_of(scene).unknown, 4);
+	assert_int_equal(stats_of(fixture).unknown, 4);
 
 	held_hold(held, HOLD_NOWHERE);
-	wait_for_no_downloads(scene);
-	assert_int_equal(fetch(scene, &request, NULL), 0);
+	wait_for_no_downloads(fixture);
+	assert_int_equal(fetch(fixture, &request, NULL), 0);
 	assert_int_equal(held->asked, 1);
 }
 
 /* A request without waiters leaves the queue of its source, where others wait. */
 static void test_queued_caller_leaves_in_time(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), in_line = elf_of(0x1);
 	struct call *first, *second, *late;
 	struct held_source *held;
 
-	scene_broker(scene, &hasty);
-	held = scene_held_elf(scene, 0xa, HOLD_HEAD);
-	first = call_for(scene, &request);
+	fixture_broker(fixture, &hasty);
+	held = fixture_held_elf(fixture, 0xa, HOLD_HEAD);
+	first = call_for(fixture, &request);
 	held_wait(held, 1);
-	second = call_for(scene, &in_line);
+	second = call_for(fixture, &in_line);
 	assert_int_equal(call_wait(first), -ETIMEDOUT);
 	assert_int_equal(call_wait(second), -ETIMEDOUT);
-	late = call_for(scene, &in_line);
+	late = call_for(fixture, &in_line);
 	assert_int_equal(call_wait(late), -ETIMEDOUT);
 	held_wait_cancels(held, 1);
 	held_hold(held, HOLD_NOWHERE);
-	wait_for_no_downloads(scene);
+	wait_for_no_downloads(fixture);
 	assert_int_equal(held->asked, 2);
 	assert_int_equal(held->cancels, 1);
-	assert_int_equal(find(scene, &in_line, NULL), -EINPROGRESS);
-	assert_int_equal(find(scene, &request, NULL), 0);
+	assert_int_equal(find(fixture, &in_line, NULL), -EINPROGRESS);
+	assert_int_equal(find(fixture, &request, NULL), 0);
 }
 
 /* A new window does not keep the next one's waiters from the artifact. */
 static void test_later_caller_gets_the_continued_download(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct held_source *held;
 	struct call *call;
 
-	scene_broker(scene, &hasty);
-	held = scene_held_elf(scene, 0xa, HOLD_MIDDLE);
-	assert_int_equal(fetch(scene, &request, NULL), -ETIMEDOUT);
+	fixture_broker(fixture, &hasty);
+	held = fixture_held_elf(fixture, 0xa, HOLD_MIDDLE);
+	assert_int_equal(fetch(fixture, &request, NULL), -ETIMEDOUT);
 	sleep_ms(300);
-	scene_wait_ms(scene, 2 * PATIENCE_MS);
-	call = call_for(scene, &request);
+	fixture_wait_ms(fixture, 2 * PATIENCE_MS);
+	call = call_for(fixture, &request);
 	assert_false(call_over(call));
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
@@ -207,19 +207,19 @@ static void test_later_caller_gets_the_continued_download(void **state)
 static void test_reader_after_a_given_up_download_starts_another(void **state)
 {
 	struct bid_request running = elf_of(0xb), queued = elf_of(0xa);
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct held_source *held;
 	struct call *call;
 
-	scene_broker(scene, &hasty);
-	held = scene_held_elf(scene, 0xa, HOLD_HEAD);
+	fixture_broker(fixture, &hasty);
+	held = fixture_held_elf(fixture, 0xa, HOLD_HEAD);
 	held->deaf = true;
-	call_for(scene, &running);
+	call_for(fixture, &running);
 	held_wait(held, 1);
-	assert_int_equal(fetch(scene, &queued, NULL), -ETIMEDOUT);
+	assert_int_equal(fetch(fixture, &queued, NULL), -ETIMEDOUT);
 	sleep_ms(BID_WINDOW_GRACE + 50);
-	scene_wait_ms(scene, 2 * PATIENCE_MS);
-	call = call_for(scene, &queued);
+	fixture_wait_ms(fixture, 2 * PATIENCE_MS);
+	call = call_for(fixture, &queued);
 	held_wait_asked(held, 3);
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
@@ -227,41 +227,41 @@ static void test_reader_after_a_given_up_download_starts_another(void **state)
 
 static void test_timed_out_download_continues(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct held_source *held;
 	struct call *call;
 
-	scene_broker(scene, &hasty);
-	held = scene_held_elf(scene, 0xa, HOLD_MIDDLE);
-	assert_int_equal(fetch(scene, &request, NULL), -ETIMEDOUT);
+	fixture_broker(fixture, &hasty);
+	held = fixture_held_elf(fixture, 0xa, HOLD_MIDDLE);
+	assert_int_equal(fetch(fixture, &request, NULL), -ETIMEDOUT);
 	sleep_ms(300);
-	scene_wait_ms(scene, 2 * PATIENCE_MS);
-	call = call_for(scene, &request);
-	bid_broker_cancel(scene->broker, call->handle);
+	fixture_wait_ms(fixture, 2 * PATIENCE_MS);
+	call = call_for(fixture, &request);
+	bid_broker_cancel(fixture->broker, call->handle);
 	assert_int_equal(call_wait(call), -EINTR);
 	assert_int_equal(held->cancels, 0);
 	held_hold(held, HOLD_NOWHERE);
-	wait_for_no_downloads(scene);
-	assert_int_equal(stats_of(scene).fetched, 1);
+	wait_for_no_downloads(fixture);
+	assert_int_equal(stats_of(fixture).fetched, 1);
 }
 
 static void test_progress_counts_bytes(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_progress progress;
 	struct held_source *held;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	scene_memory(scene, "empty");
-	held = scene_held_elf(scene, 0xa, HOLD_MIDDLE);
-	call = call_begin(scene);
-	assert_int_equal(bid_broker_progress(scene->broker, call->handle, &progress), -ENOENT);
-	bid_broker_fetch(scene->broker, call->handle, &request);
+	fixture_broker(fixture, &patient);
+	fixture_memory(fixture, "empty");
+	held = fixture_held_elf(fixture, 0xa, HOLD_MIDDLE);
+	call = call_begin(fixture);
+	assert_int_equal(bid_broker_progress(fixture->broker, call->handle, &progress), -ENOENT);
+	bid_broker_fetch(fixture->broker, call->handle, &request);
 	held_wait(held, 1);
-	assert_int_equal(bid_broker_progress(scene->broker, call->handle, &progress), 0);
+	assert_int_equal(bid_broker_progress(fixture->broker, call->handle, &progress), 0);
 	assert_int_equal(progress.received, held->body_len / 2);
 	assert_int_equal(progress.size, held->body_len);
 	assert_string_equal(progress.source, "held");
@@ -269,7 +269,7 @@ static void test_progress_counts_bytes(void **state)
 	assert_true(bid_id_equal(&progress.request.id, &request.id));
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
-	assert_int_equal(bid_broker_progress(scene->broker, call->handle, &progress), -ENOENT);
+	assert_int_equal(bid_broker_progress(fixture->broker, call->handle, &progress), -ENOENT);
 }
 
 struct download_listing {
@@ -288,21 +288,21 @@ static int list_one(void *user, const struct bid_progress *progress)
 
 static void test_each_download_is_listed(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct download_listing all = { 0 }, one = { .stop_at = 1 }, none = { 0 };
 	struct held_source *held;
 	struct call *calls[3];
 
-	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
+	fixture_broker(fixture, &patient);
+	held = fixture_held(fixture, "held");
 	held_hold(held, HOLD_HEAD);
 	for (uint8_t i = 0; i < 3; i++) {
 		struct bid_request request = elf_of(0x20 + i);
 
-		calls[i] = call_for(scene, &request);
+		calls[i] = call_for(fixture, &request);
 	}
-	bid_broker_each_download(scene->broker, list_one, &all);
-	bid_broker_each_download(scene->broker, list_one, &one);
+	bid_broker_each_download(fixture->broker, list_one, &all);
+	bid_broker_each_download(fixture->broker, list_one, &one);
 	assert_int_equal(all.n, 3);
 	assert_int_equal(all.seen[0].request.id.bytes[0], 0x20);
 	assert_int_equal(all.seen[2].request.id.bytes[0], 0x22);
@@ -311,13 +311,13 @@ static void test_each_download_is_listed(void **state)
 	held_hold(held, HOLD_NOWHERE);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(call_wait(calls[i]), -ENOENT);
-	bid_broker_each_download(scene->broker, list_one, &none);
+	bid_broker_each_download(fixture->broker, list_one, &none);
 	assert_int_equal(none.n, 0);
 }
 
 /* A callback may ask for more. */
 struct chain {
-	struct scene *scene;
+	struct fixture *fixture;
 	struct bid_request next;
 	struct call *call;
 };
@@ -327,23 +327,23 @@ static void ask_next(void *user, const struct bid_result *result)
 	struct chain *chain = user;
 
 	assert_int_equal(result->error, -ENOENT);
-	bid_broker_fetch(chain->scene->broker, chain->call->handle, &chain->next);
+	bid_broker_fetch(chain->fixture->broker, chain->call->handle, &chain->next);
 }
 
 static void test_callback_may_submit_a_request(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request first = elf_of(0x1);
-	struct chain chain = { .scene = scene, .next = elf_of(0xa) };
+	struct chain chain = { .fixture = fixture, .next = elf_of(0xa) };
 	struct bid_source *source;
 	uint64_t handle;
 
-	scene_broker(scene, &patient);
-	source = scene_memory(scene, "memory");
+	fixture_broker(fixture, &patient);
+	source = fixture_memory(fixture, "memory");
 	put_elf(source, 0xa, 0xa);
-	chain.call = call_begin(scene);
-	assert_int_equal(bid_broker_handle(scene->broker, ask_next, &chain, &handle), 0);
-	bid_broker_fetch(scene->broker, handle, &first);
+	chain.call = call_begin(fixture);
+	assert_int_equal(bid_broker_handle(fixture->broker, ask_next, &chain, &handle), 0);
+	bid_broker_fetch(fixture->broker, handle, &first);
 	assert_int_equal(call_wait(chain.call), 0);
 }
 
@@ -351,40 +351,40 @@ static void test_callback_may_submit_a_request(void **state)
 static void test_request_loop_ends_as_unreachable(void **state)
 {
 	static const struct bid_broker_config config = { .hedge_ms = 20, .loops = true };
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), own = { .kind = BID_KIND_ELF };
 	struct held_source *held;
 	struct call *call;
 
-	scene_broker(scene, &config);
-	held = scene_held_elf(scene, 0xa, HOLD_HEAD);
-	call = call_for(scene, &request);
+	fixture_broker(fixture, &config);
+	held = fixture_held_elf(fixture, 0xa, HOLD_HEAD);
+	call = call_for(fixture, &request);
 	/* also for the broker's own id, which arrives here as with any request */
 	held_wait_asked(held, 2);
 	assert_false(call_over(call));
-	own.id = scene->broker->sources[0].loop.id;
-	assert_int_equal(find(scene, &own, NULL), -ENOENT);
+	own.id = fixture->broker->sources[0].loop.id;
+	assert_int_equal(find(fixture, &own, NULL), -ENOENT);
 	assert_int_equal(call_wait(call), -EHOSTUNREACH);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_200_callers_share_one_download),
-		scene_test(test_slow_commit_delays_no_other_download),
-		scene_test(test_200_callers_at_the_end_get_one_answer_each),
-		scene_test(test_callers_leave_at_the_end_of_their_window),
-		scene_test(test_queued_caller_leaves_in_time),
-		scene_test(test_later_caller_gets_the_continued_download),
-		scene_test(test_reader_after_a_given_up_download_starts_another),
-		scene_test(test_timed_out_download_continues),
-		scene_test(test_progress_counts_bytes),
-		scene_test(test_each_download_is_listed),
-		scene_test(test_callback_may_submit_a_request),
-		scene_test(test_request_loop_ends_as_unreachable),
+		fixture_test(test_200_callers_share_one_download),
+		fixture_test(test_slow_commit_delays_no_other_download),
+		fixture_test(test_200_callers_at_the_end_get_one_answer_each),
+		fixture_test(test_callers_leave_at_the_end_of_their_window),
+		fixture_test(test_queued_caller_leaves_in_time),
+		fixture_test(test_later_caller_gets_the_continued_download),
+		fixture_test(test_reader_after_a_given_up_download_starts_another),
+		fixture_test(test_timed_out_download_continues),
+		fixture_test(test_progress_counts_bytes),
+		fixture_test(test_each_download_is_listed),
+		fixture_test(test_callback_may_submit_a_request),
+		fixture_test(test_request_loop_ends_as_unreachable),
 	};
 
 	/* the tests provoke warnings */
 	bid_log_init("test", BID_LOG_ERROR);
-	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+	return cmocka_run_group_tests(tests, fixture_compile, fixture_clean);
 }

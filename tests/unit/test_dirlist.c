@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The directory with all ids: read part by part, from any offset, while the store changes. */
-#include "store_scene.h"
+#include "store_fixture.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,42 +24,42 @@ static void name_id(unsigned number, char ret_hex[static 41])
 	snprintf(ret_hex, 41, "%02x%038x", number * 7 & 0xff, number);
 }
 
-static void link_path(const struct store_scene *scene, unsigned number, char ret_path[static 256])
+static void link_path(const struct store_fixture *fixture, unsigned number, char ret_path[static 256])
 {
 	char hex[41];
 
 	name_id(number, hex);
-	snprintf(ret_path, 256, "%s/store/.build-id/%.2s", scene->directory, hex);
+	snprintf(ret_path, 256, "%s/store/.build-id/%.2s", fixture->directory, hex);
 	mkdir(ret_path, 0755);
-	snprintf(ret_path, 256, "%s/store/.build-id/%.2s/%s", scene->directory, hex, hex + 2);
+	snprintf(ret_path, 256, "%s/store/.build-id/%.2s/%s", fixture->directory, hex, hex + 2);
 }
 
-static void add_id(const struct store_scene *scene, unsigned number)
+static void add_id(const struct store_fixture *fixture, unsigned number)
 {
 	char path[256], target[128], hex[41];
 
-	link_path(scene, number, path);
+	link_path(fixture, number, path);
 	name_id(number, hex);
 	snprintf(target, sizeof(target), "../../usr/bin/a/%s", hex);
 	assert_int_equal(symlink(target, path), 0);
 }
 
-static void remove_id(const struct store_scene *scene, unsigned number)
+static void remove_id(const struct store_fixture *fixture, unsigned number)
 {
 	char path[256];
 
-	link_path(scene, number, path);
+	link_path(fixture, number, path);
 	assert_int_equal(unlink(path), 0);
 }
 
 static int fill(void **state)
 {
-	int r = store_scene_begin(state);
-	const struct store_scene *scene = *state;
+	int r = store_fixture_begin(state);
+	const struct store_fixture *fixture = *state;
 
-	run(scene, "mkdir -p store/.build-id");
+	run(fixture, "mkdir -p store/.build-id");
 	for (unsigned i = 0; i < IDS; i++)
-		add_id(scene, i);
+		add_id(fixture, i);
 	return r;
 }
 
@@ -92,8 +92,8 @@ static unsigned count(struct bid_dirlist *list, uint64_t offset, unsigned seen[s
 
 static void test_listing_has_every_id_once(void **state)
 {
-	const struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store };
+	const struct store_fixture *fixture = *state;
+	struct bid_tree tree = { .store = fixture->store };
 	struct bid_dirlist *list = list_ids(&tree);
 	unsigned seen[2 * IDS] = { 0 };
 
@@ -106,15 +106,15 @@ static void test_listing_has_every_id_once(void **state)
 /* OPENDIR reads no links, because the kernel caches their names: the first READDIR reads them. */
 static void test_links_are_read_on_the_first_readdir(void **state)
 {
-	const struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store };
+	const struct store_fixture *fixture = *state;
+	struct bid_tree tree = { .store = fixture->store };
 	struct bid_node fanout = { .type = BID_NODE_LINKS_FANOUT };
 	unsigned seen[2 * IDS] = { 0 };
 	struct bid_dirlist *list;
 
 	assert_int_equal(bid_dirlist_open(&tree, &fanout, bid_inode_number(&fanout), &list), 0);
 	/* ids with a number whose low byte is zero */
-	add_id(scene, 768);
+	add_id(fixture, 768);
 	assert_int_equal(count(list, 0, seen), DOTS + 4);
 	assert_int_equal(seen[768], 1);
 	bid_dirlist_close(list);
@@ -123,13 +123,13 @@ static void test_links_are_read_on_the_first_readdir(void **state)
 /* A program that opens a directory and does not read on makes the daemon keep its names. */
 static void test_large_listings_share_a_limit(void **state)
 {
-	const struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store };
+	const struct store_fixture *fixture = *state;
+	struct bid_tree tree = { .store = fixture->store };
 	struct bid_node path = { .type = BID_NODE_PATH, .path = (char *)"a" };
 	struct bid_dirlist *large, *list;
 	struct bid_dirname name;
 
-	run(scene, "mkdir store/a && cd store/a && seq 1000 | xargs mkdir");
+	run(fixture, "mkdir store/a && cd store/a && seq 1000 | xargs mkdir");
 	assert_int_equal(bid_dirlist_open(&tree, &path, 1, &large), 0);
 	tree.listed += BID_LIMIT_LISTINGS - tree.listed;
 	assert_int_equal(bid_dirlist_open(&tree, &path, 1, &list), -ENOMEM);
@@ -144,8 +144,8 @@ static void test_large_listings_share_a_limit(void **state)
 /* telldir(3) at every place, seekdir(3) in another handle. */
 static void test_offsets_are_valid_in_every_handle(void **state)
 {
-	const struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store };
+	const struct store_fixture *fixture = *state;
+	struct bid_tree tree = { .store = fixture->store };
 	struct bid_dirlist *list = list_ids(&tree), *other = list_ids(&tree);
 	struct bid_dirname name, again;
 	uint64_t offset = 0;
@@ -169,8 +169,8 @@ static void test_offsets_are_valid_in_every_handle(void **state)
 /* A listing has each name that exists throughout once, despite other names that come and go. */
 static void test_changes_do_not_move_other_names(void **state)
 {
-	const struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store };
+	const struct store_fixture *fixture = *state;
+	struct bid_tree tree = { .store = fixture->store };
 	struct bid_dirlist *list = list_ids(&tree);
 	unsigned seen[2 * IDS] = { 0 };
 	struct bid_dirname name;
@@ -186,8 +186,8 @@ static void test_changes_do_not_move_other_names(void **state)
 		bid_dirlist_close(list);
 		list = list_ids(&tree);
 		if (n % 2 == 0 && n / 2 < IDS / 2) {
-			remove_id(scene, n);
-			add_id(scene, IDS + n);
+			remove_id(fixture, n);
+			add_id(fixture, IDS + n);
 		}
 		n++;
 	}
@@ -202,17 +202,17 @@ static void test_changes_do_not_move_other_names(void **state)
 /* rewinddir(3), wherever the listing is. */
 static void test_rewind_reads_again(void **state)
 {
-	const struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store };
+	const struct store_fixture *fixture = *state;
+	struct bid_tree tree = { .store = fixture->store };
 	struct bid_dirlist *list = list_ids(&tree);
 	unsigned seen[2 * IDS] = { 0 };
 	struct bid_dirname name;
 
 	assert_int_equal(bid_dirlist_at(list, 0, &name), 1);
-	remove_id(scene, 0);
+	remove_id(fixture, 0);
 	assert_int_equal(count(list, 0, seen), IDS - 1 + DOTS);
 	assert_int_equal(seen[0], 0);
-	add_id(scene, IDS);
+	add_id(fixture, IDS);
 	assert_int_equal(count(list, 0, seen), IDS + DOTS);
 	assert_int_equal(seen[IDS], 1);
 	bid_dirlist_close(list);
@@ -221,8 +221,8 @@ static void test_rewind_reads_again(void **state)
 /* A rewound listing of a directory that is read at once is read again, too. */
 static void test_each_rewind_reads_again(void **state)
 {
-	const struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store };
+	const struct store_fixture *fixture = *state;
+	struct bid_tree tree = { .store = fixture->store };
 	struct bid_node fanout = { .type = BID_NODE_LINKS_FANOUT };
 	unsigned seen[2 * IDS] = { 0 };
 	struct bid_dirlist *list;
@@ -230,8 +230,8 @@ static void test_each_rewind_reads_again(void **state)
 	assert_int_equal(bid_dirlist_open(&tree, &fanout, bid_inode_number(&fanout), &list), 0);
 	assert_int_equal(count(list, 0, seen), DOTS + 3);
 	/* ids with a number whose low byte is zero */
-	add_id(scene, 768);
-	remove_id(scene, 256);
+	add_id(fixture, 768);
+	remove_id(fixture, 256);
 	assert_int_equal(count(list, 0, seen), DOTS + 3);
 	assert_true(seen[768] == 1 && seen[256] == 1 && seen[512] == 2);
 	bid_dirlist_close(list);
@@ -247,25 +247,25 @@ static unsigned names_in(unsigned part)
 	return (is_thick(part) ? THICK : 0) + (part == 0 ? DOTS : 0);
 }
 
-static void thick_path(const struct store_scene *scene, unsigned part, unsigned i, char ret_path[static 256])
+static void thick_path(const struct store_fixture *fixture, unsigned part, unsigned i, char ret_path[static 256])
 {
-	snprintf(ret_path, 256, "%s/store/.build-id/%02x/%038x", scene->directory, part, i * 0x01234567 + part);
+	snprintf(ret_path, 256, "%s/store/.build-id/%02x/%038x", fixture->directory, part, i * 0x01234567 + part);
 }
 
 static int fill_thick(void **state)
 {
-	int r = store_scene_begin(state);
-	const struct store_scene *scene = *state;
+	int r = store_fixture_begin(state);
+	const struct store_fixture *fixture = *state;
 	char path[256];
 
-	run(scene, "mkdir -p store/.build-id");
+	run(fixture, "mkdir -p store/.build-id");
 	for (unsigned part = 0; part < PARTS; part++) {
 		if (!is_thick(part))
 			continue;
-		snprintf(path, sizeof(path), "%s/store/.build-id/%02x", scene->directory, part);
+		snprintf(path, sizeof(path), "%s/store/.build-id/%02x", fixture->directory, part);
 		assert_int_equal(mkdir(path, 0755), 0);
 		for (unsigned i = 0; i < THICK; i++) {
-			thick_path(scene, part, i, path);
+			thick_path(fixture, part, i, path);
 			assert_int_equal(symlink("../../usr/bin/a", path), 0);
 		}
 	}
@@ -291,8 +291,8 @@ static void list_part(struct bid_dirlist *list, unsigned part, unsigned expected
 /* Back by one, far away, the same once more, and to the end; closed at any time. */
 static void test_listing_in_any_order_has_the_names_of_each_part(void **state)
 {
-	const struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store };
+	const struct store_fixture *fixture = *state;
+	struct bid_tree tree = { .store = fixture->store };
 
 	srandom(1);
 	for (unsigned turn = 0; turn < 20; turn++) {
@@ -317,8 +317,8 @@ static void test_listing_in_any_order_has_the_names_of_each_part(void **state)
 /* The error of a part ends with its cause. */
 static void test_unreadable_part_is_an_error_until_it_is_readable(void **state)
 {
-	const struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store };
+	const struct store_fixture *fixture = *state;
+	struct bid_tree tree = { .store = fixture->store };
 	struct bid_dirlist *list = list_ids(&tree);
 	struct bid_dirname name;
 	struct rlimit before;
@@ -338,27 +338,27 @@ static void test_unreadable_part_is_an_error_until_it_is_readable(void **state)
 /* The change cookie changes with the ids, and with nothing else. */
 static void test_change_cookie_follows_the_ids(void **state)
 {
-	const struct store_scene *scene = *state;
+	const struct store_fixture *fixture = *state;
 	uint64_t before = 0, after = 0;
 	int r;
 
 	/* a directory changed in this tick of the clock has no cookie yet */
-	while ((r = bid_store_ids_cookie(scene->store, &before)) == -EAGAIN)
+	while ((r = bid_store_ids_cookie(fixture->store, &before)) == -EAGAIN)
 		usleep(10000);
 	assert_int_equal(r, 0);
-	run(scene, "mkdir -p store/usr/bin/other");
-	assert_int_equal(bid_store_ids_cookie(scene->store, &after), 0);
+	run(fixture, "mkdir -p store/usr/bin/other");
+	assert_int_equal(bid_store_ids_cookie(fixture->store, &after), 0);
 	assert_int_equal(after, before);
 
-	add_id(scene, IDS);
-	while ((r = bid_store_ids_cookie(scene->store, &after)) == -EAGAIN)
+	add_id(fixture, IDS);
+	while ((r = bid_store_ids_cookie(fixture->store, &after)) == -EAGAIN)
 		usleep(10000);
 	assert_int_equal(r, 0);
 	assert_int_not_equal(after, before);
 
 	before = after;
-	remove_id(scene, IDS);
-	while (bid_store_ids_cookie(scene->store, &after) == -EAGAIN)
+	remove_id(fixture, IDS);
+	while (bid_store_ids_cookie(fixture->store, &after) == -EAGAIN)
 		usleep(10000);
 	assert_int_not_equal(after, before);
 }
@@ -366,18 +366,18 @@ static void test_change_cookie_follows_the_ids(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_listing_has_every_id_once, fill, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_offsets_are_valid_in_every_handle, fill, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_changes_do_not_move_other_names, fill, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_rewind_reads_again, fill, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_each_rewind_reads_again, fill, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_links_are_read_on_the_first_readdir, fill, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_large_listings_share_a_limit, fill, store_scene_end),
-#define THICK_TEST(function) cmocka_unit_test_setup_teardown(function, fill_thick, store_scene_end)
+		cmocka_unit_test_setup_teardown(test_listing_has_every_id_once, fill, store_fixture_end),
+		cmocka_unit_test_setup_teardown(test_offsets_are_valid_in_every_handle, fill, store_fixture_end),
+		cmocka_unit_test_setup_teardown(test_changes_do_not_move_other_names, fill, store_fixture_end),
+		cmocka_unit_test_setup_teardown(test_rewind_reads_again, fill, store_fixture_end),
+		cmocka_unit_test_setup_teardown(test_each_rewind_reads_again, fill, store_fixture_end),
+		cmocka_unit_test_setup_teardown(test_links_are_read_on_the_first_readdir, fill, store_fixture_end),
+		cmocka_unit_test_setup_teardown(test_large_listings_share_a_limit, fill, store_fixture_end),
+#define THICK_TEST(function) cmocka_unit_test_setup_teardown(function, fill_thick, store_fixture_end)
 		THICK_TEST(test_listing_in_any_order_has_the_names_of_each_part),
 		THICK_TEST(test_unreadable_part_is_an_error_until_it_is_readable),
-		cmocka_unit_test_setup_teardown(test_change_cookie_follows_the_ids, fill, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_change_cookie_follows_the_ids, fill, store_fixture_end),
 	};
 
-	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);
 }

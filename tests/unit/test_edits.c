@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A file hard-linked into the store is edited in place, again and again (row R17): no id ever has another's file. */
-#include "store_scene.h"
+#include "store_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static struct file_content read_fd(int fd)
 	return content;
 }
 
-static struct file_content read_content(const struct store_scene *scene, const char *name, const char *hex)
+static struct file_content read_content(const struct store_fixture *fixture, const char *name, const char *hex)
 {
 	struct bid_id id = id_of(hex);
 	struct file_content content;
@@ -36,7 +36,7 @@ static struct file_content read_content(const struct store_scene *scene, const c
 	char *at;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	snprintf(path, sizeof(path), "%s/%s", fixture->directory, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	content = read_fd(fd);
@@ -89,13 +89,13 @@ static void edit(int fd, const struct file_content *own, const struct file_conte
 }
 
 /* The file served as @hex carries the id at @id_at, or a copy of the whole build is there. Is it served? */
-static bool is_right(const struct store_scene *scene, const char *hex, const struct file_content *own,
+static bool is_right(const struct store_fixture *fixture, const char *hex, const struct file_content *own,
 		     const struct file_content *other)
 {
 	struct bid_request request = request_for(hex, BID_KIND_ELF);
 	struct bid_file file = BID_FILE_NONE;
 	struct file_content content;
-	int r = bid_store_find(scene->store, &request, &file);
+	int r = bid_store_find(fixture->store, &request, &file);
 
 	if (r < 0) {
 		assert_true(r == -EBADMSG || r == -ENOENT);
@@ -112,8 +112,8 @@ static bool is_right(const struct store_scene *scene, const char *hex, const str
 
 static void test_edited_file_never_serves_another_id(void **state)
 {
-	struct store_scene *scene = *state;
-	struct file_content a = read_content(scene, "a", ID_A), b = read_content(scene, "b", ID_B);
+	struct store_fixture *fixture = *state;
+	struct file_content a = read_content(fixture, "a", ID_A), b = read_content(fixture, "b", ID_B);
 	unsigned served = 0;
 	struct bid_added added;
 	char path[96];
@@ -121,9 +121,9 @@ static void test_edited_file_never_serves_another_id(void **state)
 
 	/* a note that is elsewhere after an edit would be another test */
 	assert_int_equal(a.id_at, b.id_at);
-	snprintf(path, sizeof(path), "%s/plain", scene->directory);
-	run(scene, "cp a plain && chmod 755 plain");
-	assert_int_equal(bid_store_add(scene->store, path, BID_LINK_HARD, &added), 0);
+	snprintf(path, sizeof(path), "%s/plain", fixture->directory);
+	run(fixture, "cp a plain && chmod 755 plain");
+	assert_int_equal(bid_store_add(fixture->store, path, BID_LINK_HARD, &added), 0);
 	assert_int_equal(added.link, BID_LINK_HARD);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
@@ -131,13 +131,13 @@ static void test_edited_file_never_serves_another_id(void **state)
 	srand(17);
 	for (unsigned i = 0; i < EDITS; i++) {
 		edit(fd, &a, &b);
-		served += is_right(scene, ID_A, &a, &b);
-		is_right(scene, ID_B, &b, &a);
+		served += is_right(fixture, ID_A, &a, &b);
+		is_right(fixture, ID_B, &b, &a);
 	}
 	assert_true(served > EDITS / 20 && served < EDITS - EDITS / 20);
 	/* a repaired file is served again */
 	put_all(fd, &a);
-	assert_true(is_right(scene, ID_A, &a, &b));
+	assert_true(is_right(fixture, ID_A, &a, &b));
 	close(fd);
 	free(a.data);
 	free(b.data);
@@ -145,10 +145,10 @@ static void test_edited_file_never_serves_another_id(void **state)
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_fixture_begin, store_fixture_end)
 	const struct CMUnitTest tests[] = {
 		TEST(test_edited_file_never_serves_another_id),
 	};
 
-	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);
 }

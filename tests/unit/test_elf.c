@@ -2,7 +2,7 @@
 /*
  * store/elf on files built here by the tools of this system. The linker gets the ids, so that no other reader has to be trusted.
  */
-#include "elf_scene.h"
+#include "elf_fixture.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 
-#define ID     ELF_SCENE_ID
+#define ID     ELF_FIXTURE_ID
 #define ALT_ID "00ff7e57a17e57a17e57a17e57a17e57a17e57ff"
 
 static void assert_id(const struct bid_id *id, const char *hex)
@@ -26,7 +26,7 @@ static void assert_id(const struct bid_id *id, const char *hex)
 /* Both readers and the reader of heads return @hex, without moving the offset. */
 static void check_id(const char *name, const char *hex)
 {
-	bid_auto_fd int fd = elf_scene_open(name);
+	bid_auto_fd int fd = elf_fixture_open(name);
 	bid_auto_free char *data = NULL;
 	struct bid_elf_info info;
 	struct bid_id id;
@@ -40,7 +40,7 @@ static void check_id(const char *name, const char *hex)
 	assert_id(&info.id, hex);
 	assert_int_equal(lseek(fd, 0, SEEK_CUR), 3);
 
-	elf_scene_read(name, &data, &len);
+	elf_fixture_read(name, &data, &len);
 	r = bid_elf_identify_head(data, len, &id);
 	if (r == 0)
 		assert_id(&id, hex);
@@ -52,7 +52,7 @@ enum elf_content { DWARF = 1, SYMTAB = 2, CODE = 4 };
 
 static void check_content(const char *name, int content, const char *alt)
 {
-	bid_auto_fd int fd = elf_scene_open(name);
+	bid_auto_fd int fd = elf_fixture_open(name);
 	struct bid_elf_info info;
 
 	assert_int_equal(bid_elf_examine(fd, &info), 0);
@@ -96,7 +96,7 @@ static void test_separate_debug_files_have_stale_segments(void **state)
 	check_id("eu-stripped", ID);
 	check_content("eu-stripped", CODE, "");
 
-	elf_scene_read("program.eu-debug", &data, &len);
+	elf_fixture_read("program.eu-debug", &data, &len);
 	if (!is_read_as_it_is(data))
 		return;
 	/* the tested case: a segment of notes outside all sections of notes */
@@ -127,7 +127,7 @@ static void test_debug_file_with_one_section_of_dwarf_has_dwarf(void **state)
 
 static bool is_skeleton(const char *name)
 {
-	bid_auto_fd int fd = elf_scene_open(name);
+	bid_auto_fd int fd = elf_fixture_open(name);
 	struct bid_elf_info info;
 
 	assert_int_equal(bid_elf_examine(fd, &info), 0);
@@ -139,7 +139,7 @@ static void test_split_dwarf_leaves_a_skeleton(void **state)
 {
 	static const char source[] = "int main(void) { return 0; }\n", *const versions[] = { "-gdwarf-4", "-gdwarf-5" };
 
-	elf_scene_write("split.c", source, strlen(source));
+	elf_fixture_write("split.c", source, strlen(source));
 	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
 		RUN("gcc", versions[i], "-gsplit-dwarf", "-o", "split", "split.c");
 		assert_true(is_skeleton("split"));
@@ -157,7 +157,7 @@ static void test_compressed_split_dwarf_leaves_a_skeleton(void **state)
 	static const char *const split[] = { "-gsplit-dwarf", "-gno-split-dwarf" };
 	static const char source[] = "__attribute__((used)) static int unit(void) { return 0; }\n";
 
-	elf_scene_write("unit.c", source, strlen(source));
+	elf_fixture_write("unit.c", source, strlen(source));
 	for (size_t i = 0; i < 4; i++) {
 		bool is_split = i < 2;
 
@@ -188,7 +188,7 @@ static void test_32_bit_files_have_their_id(void **state)
 {
 	static const char source[] = ".globl _start\n.text\n_start: ret\n";
 
-	elf_scene_write("small.s", source, strlen(source));
+	elf_fixture_write("small.s", source, strlen(source));
 	RUN("as", "--32", "-g", "-o", "small.o", "small.s");
 	RUN("ld", "-m", "elf_i386", "--build-id=0x" ID, "-o", "small", "small.o");
 	check_id("small", ID);
@@ -216,7 +216,7 @@ static void test_file_without_id_is_enodata(void **state)
 	struct bid_id id;
 
 	RUN("cc", "-Wl,--build-id=none", "-o", "without", "program.c");
-	fd = elf_scene_open("without");
+	fd = elf_fixture_open("without");
 	assert_int_equal(bid_elf_identify(fd, &id), -ENODATA);
 	assert_int_equal(bid_elf_examine(fd, &info), 0);
 	assert_int_equal(info.id.len, 0);
@@ -230,7 +230,7 @@ static void test_altlink_names_the_dwz_file(void **state)
 
 	assert_int_equal(bid_id_parse_str(ALT_ID, &id), 0);
 	memcpy(link + strlen("common.dwz") + 1, id.bytes, id.len);
-	elf_scene_write("altlink", link, strlen("common.dwz") + 1 + id.len);
+	elf_fixture_write("altlink", link, strlen("common.dwz") + 1 + id.len);
 	RUN("objcopy", "--add-section", ".gnu_debugaltlink=altlink", "program", "with-altlink");
 	check_id("with-altlink", ID);
 	check_content("with-altlink", DWARF | SYMTAB | CODE, ALT_ID);
@@ -250,7 +250,7 @@ static void test_more_than_65535_sections_are_read(void **state)
 	RUN("as", "-o", "many.o", "many.s");
 	RUN("ld", "-r", "--unique", "--build-id=0x" ID, "-o", "many.ko", "many.o");
 
-	fd = elf_scene_open("many.ko");
+	fd = elf_fixture_open("many.ko");
 	assert_int_equal(bid_pread_full(fd, &header, sizeof(header), 0), sizeof(header));
 	assert_int_equal(header.e_shnum, 0);
 	check_id("many.ko", ID);
@@ -269,7 +269,7 @@ static void test_distant_notes_are_read(void **state)
 		print_message("it makes a file of 64 bits in this machine's order, little-endian\n");
 		skip();
 	}
-	elf_scene_read("program", &data, &len);
+	elf_fixture_read("program", &data, &len);
 	far = (len + 7) & ~(size_t)7;
 	data = realloc(data, far + sizeof(note));
 	assert_non_null(data);
@@ -287,7 +287,7 @@ static void test_distant_notes_are_read(void **state)
 	}
 	assert_true(notes > 0);
 
-	bid_auto_fd int fd = elf_scene_memory(data, far + sizeof(note) - 1);
+	bid_auto_fd int fd = elf_fixture_memory(data, far + sizeof(note) - 1);
 	struct bid_id id;
 
 	assert_int_equal(bid_elf_identify(fd, &id), 0);
@@ -309,7 +309,7 @@ static void test_head_gives_the_files_id_or_none(void **state)
 		size_t len, told = 0;
 		struct bid_id id;
 
-		elf_scene_read(names[i], &data, &len);
+		elf_fixture_read(names[i], &data, &len);
 		for (size_t n = 0; n <= len; n++) {
 			int r = bid_elf_identify_head(data, n, &id);
 
@@ -340,8 +340,8 @@ static void test_every_truncation_is_detected(void **state)
 		bid_auto_fd int fd = -1;
 		size_t len, step;
 
-		elf_scene_read(names[i], &data, &len);
-		fd = elf_scene_memory(data, len);
+		elf_fixture_read(names[i], &data, &len);
+		fd = elf_fixture_memory(data, len);
 		step = len / 500 + 1;
 		for (size_t n = len - 1; n < len; n -= step) {
 			struct bid_elf_info info;
@@ -362,7 +362,7 @@ static void test_section_outside_the_file_is_damage(void **state)
 	Elf64_Shdr *sections;
 	size_t len, tried = 0;
 
-	elf_scene_read("program", &data, &len);
+	elf_fixture_read("program", &data, &len);
 	if (!is_read_as_it_is(data)) {
 		print_message("it changes a file of 64 bits in the order of this machine\n");
 		skip();
@@ -381,7 +381,7 @@ static void test_section_outside_the_file_is_damage(void **state)
 				sections[i].sh_offset = len - before.sh_size + 1;
 			else
 				sections[i].sh_size = UINT64_MAX - before.sh_offset + 1;
-			fd = elf_scene_memory(data, len);
+			fd = elf_fixture_memory(data, len);
 			assert_int_equal(bid_elf_examine(fd, &info), -EBADMSG);
 			sections[i] = before;
 			tried++;
@@ -427,5 +427,5 @@ int main(void)
 		cmocka_unit_test(test_other_files_are_errors),
 	};
 
-	return cmocka_run_group_tests(tests, elf_scene_enter, elf_scene_leave);
+	return cmocka_run_group_tests(tests, elf_fixture_enter, elf_fixture_leave);
 }

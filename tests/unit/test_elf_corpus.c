@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* store/elf on the hand-made files of tests/fuzz/corpus/note: byte orders, damage, and rare output of linkers. */
-#include "elf_scene.h"
+#include "elf_fixture.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -79,7 +79,7 @@ static int open_corpus(const char *name)
 	if (!root)
 		fail_msg("BID_SOURCE_ROOT is not set");
 	snprintf(path, sizeof(path), "%s/tests/fuzz/corpus/note/%s", root, name);
-	return elf_scene_open(path);
+	return elf_fixture_open(path);
 }
 
 static void test_corpus_has_its_ids(void **state)

@@ -3,7 +3,7 @@
  * Files made to be slow, or to need much memory: the maximum of sections, each of little cost. Each file takes a moment if the work
  * grows with its size. Faster growth takes minutes to hours, and meets the time limit.
  */
-#include "elf_scene.h"
+#include "elf_fixture.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -50,7 +50,7 @@ static int many_sections(size_t n, Elf64_Shdr each, uint64_t step, const char *n
 	uint64_t sections = data_at + n * step + each.sh_size;
 	bid_auto_free Elf64_Shdr *table = calloc(n + 3, sizeof(*table));
 	Elf64_Ehdr header = header_of(sections);
-	int fd = elf_scene_memory("", 0);
+	int fd = elf_fixture_memory("", 0);
 
 	assert_non_null(table);
 	table[0].sh_size = n + 3;
@@ -126,7 +126,7 @@ static void test_notes_in_every_section_take_linear_time(void **state)
 /* More sections than any file has, all of them in a hole. */
 static void test_sections_in_a_hole_take_linear_time(void **state)
 {
-	bid_auto_fd int fd = elf_scene_memory("", 0);
+	bid_auto_fd int fd = elf_fixture_memory("", 0);
 	Elf64_Ehdr header = header_of(4096);
 	Elf64_Shdr first = { .sh_size = UINT64_C(1) << 30 };
 	struct bid_elf_section section;

@@ -4,7 +4,7 @@
 
 #include "api/elf.h"
 #include "base/cleanup.h"
-#include "elf_scene.h"
+#include "elf_fixture.h"
 
 static int count_section(void *user, const char *name)
 {
@@ -22,9 +22,9 @@ static void test_section_is_read_by_name(void **state)
 	char read[sizeof(content)];
 	unsigned seen = 0;
 
-	elf_scene_write("content", content, sizeof(content));
+	elf_fixture_write("content", content, sizeof(content));
 	RUN("objcopy", "--add-section", "extra=content", "program", "with-section");
-	with = elf_scene_open("with-section");
+	with = elf_fixture_open("with-section");
 	assert_int_equal(bid_elf_find_section(with, "extra", &section), 0);
 	assert_int_equal(section.size, sizeof(content));
 	assert_int_equal(pread(with, read, sizeof(read), (off_t)section.offset), sizeof(read));
@@ -37,7 +37,7 @@ static void test_section_is_read_by_name(void **state)
 	assert_int_equal(bid_elf_each_section(with, count_section, &seen), 0);
 	assert_int_equal(seen, 1);
 
-	source = elf_scene_open("program.c");
+	source = elf_fixture_open("program.c");
 	assert_int_equal(bid_elf_find_section(source, ".text", &section), -ENOEXEC);
 	assert_int_equal(bid_elf_each_section(source, count_section, &seen), -ENOEXEC);
 }
@@ -50,7 +50,7 @@ static void test_compressed_section_is_read(void **state)
 	struct bid_elf_info info;
 
 	RUN("eu-elfcompress", "-f", "--name=.shstrtab", "-o", "compressed", "program");
-	fd = elf_scene_open("compressed");
+	fd = elf_fixture_open("compressed");
 	assert_int_equal(bid_elf_find_section(fd, ".text", &section), 0);
 	assert_int_equal(bid_elf_examine(fd, &info), 0);
 	assert_true(info.has_dwarf);
@@ -58,7 +58,7 @@ static void test_compressed_section_is_read(void **state)
 
 static void check_debuglink(const char *name, const char *linked, uint32_t crc)
 {
-	bid_auto_fd int fd = elf_scene_open(name);
+	bid_auto_fd int fd = elf_fixture_open(name);
 	struct bid_elf_debuglink link;
 
 	assert_int_equal(bid_elf_debuglink(fd, &link), 0);
@@ -69,7 +69,7 @@ static void check_debuglink(const char *name, const char *linked, uint32_t crc)
 static void test_debug_link_has_name_and_crc(void **state)
 {
 	static const char debug[] = "123456789"; /* the standard check input of a CRC-32 */
-	bid_auto_fd int fd = elf_scene_memory(debug, strlen(debug)), without = elf_scene_open("program");
+	bid_auto_fd int fd = elf_fixture_memory(debug, strlen(debug)), without = elf_fixture_open("program");
 	bid_auto_free char *data = NULL;
 	struct bid_elf_debuglink link;
 	uint32_t crc;
@@ -78,8 +78,8 @@ static void test_debug_link_has_name_and_crc(void **state)
 
 	assert_int_equal(bid_elf_checksum(fd, &crc), 0);
 	assert_int_equal(crc, 0xcbf43926);
-	elf_scene_write("a.debug", debug, strlen(debug));
-	elf_scene_write("ab.debug", debug, strlen(debug));
+	elf_fixture_write("a.debug", debug, strlen(debug));
+	elf_fixture_write("ab.debug", debug, strlen(debug));
 	RUN("objcopy", "--add-gnu-debuglink=a.debug", "program", "linked");
 	check_debuglink("linked", "a.debug", crc);
 	RUN("objcopy", "-I", "binary", "-O", "elf32-big", "a.debug", "big");
@@ -89,12 +89,12 @@ static void test_debug_link_has_name_and_crc(void **state)
 	assert_int_equal(bid_elf_debuglink(without, &link), -ENOENT);
 	assert_int_equal(bid_elf_debuglink(fd, &link), -ENOEXEC);
 	/* a link that must not be followed elsewhere */
-	elf_scene_read("linked", &data, &len);
+	elf_fixture_read("linked", &data, &len);
 	at = memmem(data, len, "a.debug", sizeof("a.debug"));
 	assert_non_null(at);
 	at[1] = '/';
 	bid_close(fd);
-	fd = elf_scene_memory(data, len);
+	fd = elf_fixture_memory(data, len);
 	assert_int_equal(bid_elf_debuglink(fd, &link), -ENOENT);
 }
 
@@ -106,5 +106,5 @@ int main(void)
 		cmocka_unit_test(test_debug_link_has_name_and_crc),
 	};
 
-	return cmocka_run_group_tests(tests, elf_scene_enter, elf_scene_leave);
+	return cmocka_run_group_tests(tests, elf_fixture_enter, elf_fixture_leave);
 }

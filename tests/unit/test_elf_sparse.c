@@ -4,7 +4,7 @@
  * memory for sizes that only the file claims. The limit is on the most memory that this program has ever had, so no test may need
  * much.
  */
-#include "elf_scene.h"
+#include "elf_fixture.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -52,7 +52,7 @@ static int make_kernel(const Elf64_Shdr *table, size_t in_table, uint64_t n, uin
 	};
 	Elf64_Phdr segment = { .p_type = PT_LOAD, .p_flags = PF_X, .p_vaddr = 0xffffffff81000000, .p_filesz = 16 };
 	Elf64_Shdr first = { .sh_size = n };
-	int fd = elf_scene_memory(&header, sizeof(header));
+	int fd = elf_fixture_memory(&header, sizeof(header));
 
 	put(fd, &segment, sizeof(segment), sizeof(header));
 	put(fd, names, sizeof(names), NAMES);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Eviction: candidates, files that always stay, and a full disk. */
-#include "store_scene.h"
+#include "store_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +59,7 @@ int mkdirat(int dir, const char *name, mode_t mode)
 
 #define REST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-static int try_fetch(const struct store_scene *scene, const char *hex, enum bid_kind kind, const char *name, size_t padding)
+static int try_fetch(const struct store_fixture *fixture, const char *hex, enum bid_kind kind, const char *name, size_t padding)
 {
 	struct bid_request request = request_for(hex, kind);
 	struct bid_file file = BID_FILE_NONE;
@@ -68,12 +68,12 @@ static int try_fetch(const struct store_scene *scene, const char *hex, enum bid_
 	size_t len;
 	int fd, r;
 
-	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	snprintf(path, sizeof(path), "%s/%s", fixture->directory, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(bid_read_file(fd, 1 << 20, &data, &len), 0);
 	close(fd);
-	r = bid_txn_begin(scene->store, &request, &txn);
+	r = bid_txn_begin(fixture->store, &request, &txn);
 	if (r == 0)
 		r = bid_txn_write(txn, data, len);
 	for (size_t at = 0; r == 0 && at < padding; at += sizeof(zeros))
@@ -86,39 +86,39 @@ static int try_fetch(const struct store_scene *scene, const char *hex, enum bid_
 	return r;
 }
 
-static void fetch(const struct store_scene *scene, const char *hex, enum bid_kind kind, const char *name)
+static void fetch(const struct store_fixture *fixture, const char *hex, enum bid_kind kind, const char *name)
 {
-	assert_int_equal(try_fetch(scene, hex, kind, name, 0), 0);
+	assert_int_equal(try_fetch(fixture, hex, kind, name, 0), 0);
 }
 
-static void add(const struct store_scene *scene, const char *name)
+static void add(const struct store_fixture *fixture, const char *name)
 {
 	struct bid_added added;
 	char path[96];
 
-	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
-	assert_int_equal(bid_store_add(scene->store, path, BID_LINK_COPY, &added), 0);
+	snprintf(path, sizeof(path), "%s/%s", fixture->directory, name);
+	assert_int_equal(bid_store_add(fixture->store, path, BID_LINK_COPY, &added), 0);
 }
 
 /* Evict all candidates. Returns their number. */
-static unsigned evict_all(const struct store_scene *scene, bool dry_run)
+static unsigned evict_all(const struct store_fixture *fixture, bool dry_run)
 {
 	struct bid_evict_config config = { .limits = { .cache_size = 1 }, .dry_run = dry_run };
 	struct bid_evict_stats stats;
 
-	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+	assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
 	assert_int_equal(stats.evicted, stats.artifacts);
 	assert_int_equal(stats.evicted_size, stats.size);
 	return (unsigned)stats.evicted;
 }
 
-static void who_only_reads_is_told_what_would_go(const struct store_scene *scene, unsigned n)
+static void who_only_reads_is_told_what_would_go(const struct store_fixture *fixture, unsigned n)
 {
 	struct bid_evict_config config = { .limits = { .cache_size = 1 }, .dry_run = true };
 	struct bid_evict_stats stats;
 	struct bid_store *reader;
 
-	assert_int_equal(bid_store_open(bid_store_path(scene->store), 0, &reader), 0);
+	assert_int_equal(bid_store_open(bid_store_path(fixture->store), 0, &reader), 0);
 	assert_int_equal(bid_store_evict(reader, &config, &stats), 0);
 	assert_int_equal(stats.evicted, n);
 	config.dry_run = false;
@@ -128,136 +128,136 @@ static void who_only_reads_is_told_what_would_go(const struct store_scene *scene
 
 static void what_was_fetched_leaves_a_digest_and_a_line_in_the_log(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
-	fetch(scene, ID_A, BID_KIND_ELF, "a.stripped");
-	fetch(scene, ID_A, BID_KIND_DEBUGINFO, "a.debug");
-	fetch(scene, ID_LONG, BID_KIND_ELF, "long");
-	run(scene, "touch 'store/[debuginfod]/" ID_A "/probes'"); /* as perf does whenever it looks */
-	assert_int_equal(evict_all(scene, true), 3);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-	who_only_reads_is_told_what_would_go(scene, 3);
-	assert_int_equal(evict_all(scene, false), 3);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
-	run(scene, "! test -e 'store/[debuginfod]' && test -z \"$(find store ! -path 'store/.bidfs/first/*' ! -name evicted "
-		   "! -name lock '(' -type f -o -type l ')')\"");
-	nothing_is_wrong(scene);
+	fetch(fixture, ID_A, BID_KIND_ELF, "a.stripped");
+	fetch(fixture, ID_A, BID_KIND_DEBUGINFO, "a.debug");
+	fetch(fixture, ID_LONG, BID_KIND_ELF, "long");
+	run(fixture, "touch 'store/[debuginfod]/" ID_A "/probes'"); /* as perf does whenever it looks */
+	assert_int_equal(evict_all(fixture, true), 3);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
+	who_only_reads_is_told_what_would_go(fixture, 3);
+	assert_int_equal(evict_all(fixture, false), 3);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -ENOENT);
+	run(fixture, "! test -e 'store/[debuginfod]' && test -z \"$(find store ! -path 'store/.bidfs/first/*' ! -name evicted "
+		     "! -name lock '(' -type f -o -type l ')')\"");
+	nothing_is_wrong(fixture);
 }
 
 static void test_added_file_is_not_evicted(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
-	add(scene, "a");
-	perf_adds(scene, "b", "usr/bin/b", ID_B, "elf");
+	add(fixture, "a");
+	perf_adds(fixture, "b", "usr/bin/b", ID_B, "elf");
 	/* downloaded, and then linked by a user */
-	fetch(scene, ID_LONG, BID_KIND_ELF, "long");
-	add(scene, "long");
-	assert_int_equal(evict_all(scene, false), 0);
+	fetch(fixture, ID_LONG, BID_KIND_ELF, "long");
+	add(fixture, "long");
+	assert_int_equal(evict_all(fixture, false), 0);
 	/* fetched, and then added as a file that the store has already */
-	fetch(scene, ID_B, BID_KIND_DEBUGINFO, "b");
-	fetch(scene, ID_A, BID_KIND_DEBUGINFO, "a.debug");
-	add(scene, "a.debug");
-	assert_int_equal(evict_all(scene, false), 1);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
-	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), 0);
-	assert_true(has_path(scene, ".build-id/aa/" REST_A "/debug"));
-	nothing_is_wrong(scene);
+	fetch(fixture, ID_B, BID_KIND_DEBUGINFO, "b");
+	fetch(fixture, ID_A, BID_KIND_DEBUGINFO, "a.debug");
+	add(fixture, "a.debug");
+	assert_int_equal(evict_all(fixture, false), 1);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, ID_LONG, BID_KIND_ELF), 0);
+	assert_true(has_path(fixture, ".build-id/aa/" REST_A "/debug"));
+	nothing_is_wrong(fixture);
 }
 
 static void test_downloaded_debuginfo_beside_added_file_is_evicted(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
-	perf_adds(scene, "a.stripped", "usr/bin/a", ID_A, "elf");
-	fetch(scene, ID_A, BID_KIND_DEBUGINFO, "a.debug");
-	assert_true(has_path(scene, "usr/bin/a/" ID_A "/debug"));
-	assert_int_equal(evict_all(scene, false), 1);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), -ENOENT);
-	nothing_is_wrong(scene);
+	perf_adds(fixture, "a.stripped", "usr/bin/a", ID_A, "elf");
+	fetch(fixture, ID_A, BID_KIND_DEBUGINFO, "a.debug");
+	assert_true(has_path(fixture, "usr/bin/a/" ID_A "/debug"));
+	assert_int_equal(evict_all(fixture, false), 1);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_DEBUGINFO), -ENOENT);
+	nothing_is_wrong(fixture);
 }
 
 static void test_file_without_record_is_not_evicted(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
-	fetch(scene, ID_A, BID_KIND_ELF, "a");
-	fetch(scene, ID_B, BID_KIND_ELF, "b");
-	fetch(scene, ID_LONG, BID_KIND_ELF, "long");
+	fetch(fixture, ID_A, BID_KIND_ELF, "a");
+	fetch(fixture, ID_B, BID_KIND_ELF, "b");
+	fetch(fixture, ID_LONG, BID_KIND_ELF, "long");
 	/* no record, a damaged one, and one of a file that is another by now */
-	run(scene, "rm -r store/.bidfs/record/aa && echo '{}' >$(echo store/.bidfs/record/bb/*) && "
-		   "echo more >>$(echo store/.build-id/cc/*/elf)");
-	assert_int_equal(evict_all(scene, false), 0);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	run(fixture, "rm -r store/.bidfs/record/aa && echo '{}' >$(echo store/.bidfs/record/bb/*) && "
+		     "echo more >>$(echo store/.build-id/cc/*/elf)");
+	assert_int_equal(evict_all(fixture, false), 0);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
 }
 
 static void test_copy_by_perf_gets_the_link(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
-	fetch(scene, ID_A, BID_KIND_ELF, "a");
-	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
-	run(scene, "readlink store/.build-id/aa/" REST_A " | grep -q debuginfod");
-	assert_int_equal(evict_all(scene, false), 1);
-	run(scene, "test \"$(readlink store/.build-id/aa/" REST_A ")\" = ../../usr/bin/a/" ID_A);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-	nothing_is_wrong(scene);
+	fetch(fixture, ID_A, BID_KIND_ELF, "a");
+	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
+	run(fixture, "readlink store/.build-id/aa/" REST_A " | grep -q debuginfod");
+	assert_int_equal(evict_all(fixture, false), 1);
+	run(fixture, "test \"$(readlink store/.build-id/aa/" REST_A ")\" = ../../usr/bin/a/" ID_A);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
+	nothing_is_wrong(fixture);
 }
 
 static void test_least_recently_used_is_evicted_first(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_evict_config config = { 0 };
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
 	struct bid_evict_stats stats;
 
-	fetch(scene, ID_A, BID_KIND_ELF, "a");
-	fetch(scene, ID_B, BID_KIND_ELF, "b");
-	fetch(scene, ID_LONG, BID_KIND_ELF, "long");
-	run(scene, "touch -d '3 days ago' store/.bidfs/record/aa/* && touch -d '2 days ago' store/.bidfs/record/bb/* && "
-		   "touch -d '1 day ago' store/.bidfs/record/cc/*");
+	fetch(fixture, ID_A, BID_KIND_ELF, "a");
+	fetch(fixture, ID_B, BID_KIND_ELF, "b");
+	fetch(fixture, ID_LONG, BID_KIND_ELF, "long");
+	run(fixture, "touch -d '3 days ago' store/.bidfs/record/aa/* && touch -d '2 days ago' store/.bidfs/record/bb/* && "
+		     "touch -d '1 day ago' store/.bidfs/record/cc/*");
 	/* the oldest is served: now it is the youngest */
-	bid_store_used(scene->store, &request);
-	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+	bid_store_used(fixture->store, &request);
+	assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
 	assert_int_equal(stats.artifacts, 3);
 	assert_int_equal(stats.evicted, 0);
 	config.limits.cache_size = stats.size - 1;
-	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+	assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
 	assert_int_equal(stats.evicted, 1);
-	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), -ENOENT);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), -ENOENT);
 	config.limits.cache_size = stats.size - stats.evicted_size - 1;
-	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+	assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
 	assert_int_equal(stats.evicted, 1);
-	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), -ENOENT);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, ID_LONG, BID_KIND_ELF), -ENOENT);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
 }
 
 static void test_use_is_recorded_once_an_hour(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
 	struct stat st;
 	char path[160];
 	time_t begun;
 
-	fetch(scene, ID_A, BID_KIND_ELF, "a");
-	snprintf(path, sizeof(path), "%s/store/.bidfs/record/aa/" REST_A ".elf", scene->directory);
-	run(scene, "touch -d '2 hours ago' store/.bidfs/record/aa/*");
+	fetch(fixture, ID_A, BID_KIND_ELF, "a");
+	snprintf(path, sizeof(path), "%s/store/.bidfs/record/aa/" REST_A ".elf", fixture->directory);
+	run(fixture, "touch -d '2 hours ago' store/.bidfs/record/aa/*");
 	begun = time(NULL);
-	bid_store_used(scene->store, &request);
+	bid_store_used(fixture->store, &request);
 	assert_int_equal(stat(path, &st), 0);
 	assert_true(st.st_mtim.tv_sec >= begun - 1);
-	run(scene, "touch -d '2 hours ago' store/.bidfs/record/aa/*");
-	bid_store_used(scene->store, &request);
+	run(fixture, "touch -d '2 hours ago' store/.bidfs/record/aa/*");
+	bid_store_used(fixture->store, &request);
 	assert_int_equal(stat(path, &st), 0);
 	assert_true(st.st_mtim.tv_sec < time(NULL) - 3600);
 }
 
 static void test_open_file_is_not_evicted(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_evict_config config = { .limits = { .cache_size = 1 }, .dry_run = true };
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
 	struct bid_file file = BID_FILE_NONE;
@@ -265,33 +265,33 @@ static void test_open_file_is_not_evicted(void **state)
 	struct stat record;
 	void *mapped;
 
-	fetch(scene, ID_A, BID_KIND_ELF, "a");
-	fetch(scene, ID_B, BID_KIND_ELF, "b");
-	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
-	run(scene, "touch -d '1 day ago' store/.bidfs/record/aa/*");
+	fetch(fixture, ID_A, BID_KIND_ELF, "a");
+	fetch(fixture, ID_B, BID_KIND_ELF, "b");
+	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+	run(fixture, "touch -d '1 day ago' store/.bidfs/record/aa/*");
 	/* the longest unused; of the two candidates the other one is evicted */
-	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+	assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
 	assert_int_equal(stats.evicted, 1);
 	assert_int_equal(stats.in_use, 1);
 	assert_int_equal(stats.in_use_size + stats.evicted_size, stats.size);
 	config.limits.cache_size = stats.size - 1;
 	config.dry_run = false;
-	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+	assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
 	assert_int_equal(stats.evicted, 1);
-	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), -ENOENT);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), -ENOENT);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
 	/* an open file is in use */
-	assert_int_equal(bid_record_stat(scene->store, &request, &record), 0);
+	assert_int_equal(bid_record_stat(fixture->store, &request, &record), 0);
 	assert_true(record.st_mtim.tv_sec >= time(NULL) - 60);
 	/* a mapping is as good */
 	mapped = mmap(NULL, (size_t)file.st.st_size, PROT_READ, MAP_PRIVATE, file.fd, 0);
 	assert_ptr_not_equal(mapped, MAP_FAILED);
 	bid_file_release(&file);
 	config.limits.cache_size = 1;
-	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+	assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
 	assert_int_equal(stats.evicted, 0);
 	assert_int_equal(munmap(mapped, (size_t)file.st.st_size), 0);
-	assert_int_equal(evict_all(scene, false), 1);
+	assert_int_equal(evict_all(fixture, false), 1);
 }
 
 /* A cached descriptor stays open while a reader may have it. */
@@ -314,59 +314,59 @@ static int let_go(void *user, const struct stat *st)
 
 static void test_cached_descriptor_does_not_stop_eviction(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct kept kept = { .file = BID_FILE_NONE };
 	struct bid_evict_config config = { .limits = { .cache_size = 1 } };
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_evict_stats stats;
 
-	bid_store_on_let_go(scene->store, let_go, &kept);
+	bid_store_on_let_go(fixture->store, let_go, &kept);
 	for (int i = 0; i < 2; i++) {
 		kept.may_be_read = i == 1;
-		fetch(scene, ID_A, BID_KIND_ELF, "a");
-		assert_int_equal(bid_store_find(scene->store, &request, &kept.file), 0);
+		fetch(fixture, ID_A, BID_KIND_ELF, "a");
+		assert_int_equal(bid_store_find(fixture->store, &request, &kept.file), 0);
 		/* a reader has the file open, beside the cache */
-		assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
-		assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+		assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+		assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
 		assert_int_equal(stats.in_use, 1);
 		bid_file_release(&file);
 		if (kept.file.fd < 0)
-			assert_int_equal(bid_store_find(scene->store, &request, &kept.file), 0);
-		assert_int_equal(evict_all(scene, false), 1);
+			assert_int_equal(bid_store_find(fixture->store, &request, &kept.file), 0);
+		assert_int_equal(evict_all(fixture, false), 1);
 		assert_int_equal(kept.file.fd >= 0, kept.may_be_read);
 		bid_file_release(&kept.file);
 	}
-	bid_store_on_let_go(scene->store, NULL, NULL);
+	bid_store_on_let_go(fixture->store, NULL, NULL);
 }
 
 static void test_record_of_lost_download_does_not_evict_added_file(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
-	fetch(scene, ID_A, BID_KIND_ELF, "a.stripped");
-	run(scene, "rm -r 'store/[debuginfod]' store/.build-id && ls store/.bidfs/record/aa/*.elf");
-	add(scene, "a.stripped");
-	run(scene, "rmdir store/.bidfs/record/aa");
-	assert_int_equal(evict_all(scene, false), 0);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	fetch(fixture, ID_A, BID_KIND_ELF, "a.stripped");
+	run(fixture, "rm -r 'store/[debuginfod]' store/.build-id && ls store/.bidfs/record/aa/*.elf");
+	add(fixture, "a.stripped");
+	run(fixture, "rmdir store/.bidfs/record/aa");
+	assert_int_equal(evict_all(fixture, false), 0);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
 }
 
 /* Fetch and evict in a process that is killed at the call number @n. Returns whether eviction happened. */
-static bool is_killed(const struct store_scene *scene, unsigned n, bool evicting)
+static bool is_killed(const struct store_fixture *fixture, unsigned n, bool evicting)
 {
 	pid_t child;
 	int status;
 
 	if (evicting)
-		fetch(scene, ID_A, BID_KIND_ELF, "a.stripped");
+		fetch(fixture, ID_A, BID_KIND_ELF, "a.stripped");
 	child = fork();
 	if (child == 0) {
 		until_killed = n;
 		if (evicting)
-			evict_all(scene, false);
+			evict_all(fixture, false);
 		else
-			fetch(scene, ID_A, BID_KIND_ELF, "a.stripped");
+			fetch(fixture, ID_A, BID_KIND_ELF, "a.stripped");
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -377,29 +377,29 @@ static bool is_killed(const struct store_scene *scene, unsigned n, bool evicting
 /* Each downloaded file has its record, by which it counts; the next eviction removes the rest. */
 static void test_leftovers_of_a_kill_are_counted_or_removed(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	unsigned n[2] = { 0 };
 
-	fetch(scene, ID_B, BID_KIND_ELF, "b");
+	fetch(fixture, ID_B, BID_KIND_ELF, "b");
 	for (int evicting = 0; evicting < 2; evicting++) {
-		while (is_killed(scene, ++n[evicting], evicting)) {
-			evict_all(scene, false);
-			run(scene,
+		while (is_killed(fixture, ++n[evicting], evicting)) {
+			evict_all(fixture, false);
+			run(fixture,
 			    "find store ! -path 'store/.bidfs/first/*' ! -name evicted ! -name lock '(' -type f -o -type l -o "
 			    "-name 'aaaa*' ')' | "
 			    "if read path; then "
 			    "echo \"after call %u: $path\"; exit 1; fi",
 			    n[evicting]);
-			nothing_is_wrong(scene);
+			nothing_is_wrong(fixture);
 		}
-		evict_all(scene, false);
+		evict_all(fixture, false);
 	}
 	assert_true(n[0] > 4 && n[1] > 3);
 }
 
 /* Events between the choice of an artifact and its removal. */
 struct between {
-	const struct store_scene *scene;
+	const struct store_fixture *fixture;
 	struct bid_file file; /* the cached descriptor that the eviction drops */
 	int marked;
 };
@@ -411,89 +411,89 @@ static int add_between(void *user, const struct stat *st)
 
 	if (between->file.fd < 0)
 		return -1;
-	between->marked = bid_store_mark_added(between->scene->store, &request);
+	between->marked = bid_store_mark_added(between->fixture->store, &request);
 	return bid_steal_fd(&between->file.fd);
 }
 
 static void test_file_added_during_eviction_stays(void **state)
 {
-	struct store_scene *scene = *state;
-	struct between between = { .scene = scene, .file = BID_FILE_NONE, .marked = -1 };
+	struct store_fixture *fixture = *state;
+	struct between between = { .fixture = fixture, .file = BID_FILE_NONE, .marked = -1 };
 	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
 	struct bid_evict_config config = { .limits = { .cache_size = 1 } };
 	struct bid_evict_stats stats;
 
-	fetch(scene, ID_A, BID_KIND_DEBUGINFO, "a.debug");
-	assert_int_equal(bid_store_find(scene->store, &request, &between.file), 0);
-	bid_store_on_let_go(scene->store, add_between, &between);
-	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
-	bid_store_on_let_go(scene->store, NULL, NULL);
+	fetch(fixture, ID_A, BID_KIND_DEBUGINFO, "a.debug");
+	assert_int_equal(bid_store_find(fixture->store, &request, &between.file), 0);
+	bid_store_on_let_go(fixture->store, add_between, &between);
+	assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
+	bid_store_on_let_go(fixture->store, NULL, NULL);
 	assert_int_equal(between.marked, 0);
 	assert_int_equal(stats.evicted, 0);
-	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
-	run(scene, "rmdir store/.bidfs/record/aa");
-	assert_int_equal(evict_all(scene, false), 0);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_DEBUGINFO), 0);
+	run(fixture, "rmdir store/.bidfs/record/aa");
+	assert_int_equal(evict_all(fixture, false), 0);
 	/* and an evicted file cannot be added */
-	fetch(scene, ID_B, BID_KIND_ELF, "b");
+	fetch(fixture, ID_B, BID_KIND_ELF, "b");
 	request = request_for(ID_B, BID_KIND_ELF);
-	assert_int_equal(evict_all(scene, false), 1);
-	assert_int_equal(bid_store_mark_added(scene->store, &request), -ENOENT);
+	assert_int_equal(evict_all(fixture, false), 1);
+	assert_int_equal(bid_store_mark_added(fixture->store, &request), -ENOENT);
 }
 
 /* A section and an unpacked module can be derived again; their origins stay. */
 static void test_derived_file_is_evicted_and_derived_again(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_SECTION);
 	struct bid_detail *text;
 
 	assert_int_equal(bid_detail_section(".text", &text), 0);
 	request.detail = text;
-	run(scene, "xz -kc a > packed");
-	perf_adds(scene, "packed", "lib/modules/6/a.ko.xz", ID_A, "elf");
-	add(scene, "b");
+	run(fixture, "xz -kc a > packed");
+	perf_adds(fixture, "packed", "lib/modules/6/a.ko.xz", ID_A, "elf");
+	add(fixture, "b");
 	for (int i = 0; i < 2; i++) {
 		struct bid_file file = BID_FILE_NONE;
 
-		assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-		assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+		assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
+		assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
 		bid_file_release(&file);
-		assert_int_equal(evict_all(scene, true), 2);
-		assert_int_equal(evict_all(scene, false), 2);
-		run(scene, "test -z \"$(find store/.bidfs/unpacked store/.bidfs/section -type f)\"");
-		nothing_is_wrong(scene);
+		assert_int_equal(evict_all(fixture, true), 2);
+		assert_int_equal(evict_all(fixture, false), 2);
+		run(fixture, "test -z \"$(find store/.bidfs/unpacked store/.bidfs/section -type f)\"");
+		nothing_is_wrong(fixture);
 	}
-	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), 0);
 	bid_detail_unref(text);
 }
 
 static void test_gc_thread_keeps_the_limits(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_limits limits = { .cache_size = 100 * 1024 };
 
-	assert_int_equal(bid_store_keep_limits(scene->store, &limits), 0);
-	assert_int_equal(try_fetch(scene, ID_A, BID_KIND_ELF, "a", 64 * 1024), 0);
-	run(scene, "touch -d '1 day ago' store/.bidfs/record/aa/*");
-	assert_int_equal(try_fetch(scene, ID_B, BID_KIND_ELF, "b", 64 * 1024), 0);
+	assert_int_equal(bid_store_keep_limits(fixture->store, &limits), 0);
+	assert_int_equal(try_fetch(fixture, ID_A, BID_KIND_ELF, "a", 64 * 1024), 0);
+	run(fixture, "touch -d '1 day ago' store/.bidfs/record/aa/*");
+	assert_int_equal(try_fetch(fixture, ID_B, BID_KIND_ELF, "b", 64 * 1024), 0);
 	/* another thread evicts: wait for it; a file open at that moment would stay */
-	for (int i = 0; has_path(scene, ".build-id/aa/" REST_A "/elf"); i++) {
+	for (int i = 0; has_path(fixture, ".build-id/aa/" REST_A "/elf"); i++) {
 		assert_true(i < 3000);
 		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
 	}
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
-	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -ENOENT);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), 0);
 }
 
 static void test_read_only_store_does_not_evict(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_evict_config config = { .limits = { .cache_size = 1 } };
 	struct bid_evict_stats stats;
 	struct bid_store *reader;
 	char path[96];
 
-	snprintf(path, sizeof(path), "%s/store", scene->directory);
+	snprintf(path, sizeof(path), "%s/store", fixture->directory);
 	assert_int_equal(bid_store_open(path, 0, &reader), 0);
 	assert_int_equal(bid_store_evict(reader, &config, &stats), -EROFS);
 	assert_int_equal(bid_store_keep_limits(reader, &config.limits), -EROFS);
@@ -502,14 +502,14 @@ static void test_read_only_store_does_not_evict(void **state)
 }
 
 /* A store on a file system of one MiB. */
-static void small_disk_begin(struct store_scene *scene)
+static void small_disk_begin(struct store_fixture *fixture)
 {
 	char path[96];
 	int r;
 
-	bid_store_free(scene->store);
-	scene->store = NULL;
-	snprintf(path, sizeof(path), "%s/store", scene->directory);
+	bid_store_free(fixture->store);
+	fixture->store = NULL;
+	snprintf(path, sizeof(path), "%s/store", fixture->directory);
 	r = unshare(CLONE_NEWNS);
 	if (r == 0)
 		r = mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
@@ -517,42 +517,42 @@ static void small_disk_begin(struct store_scene *scene)
 		r = mount("tmpfs", path, "tmpfs", 0, "size=1m");
 	if (r < 0)
 		print_message("skipped: no small file system can be mounted: %s\n", strerror(errno));
-	assert_int_equal(bid_store_open(path, BID_STORE_WRITE, &scene->store), 0);
+	assert_int_equal(bid_store_open(path, BID_STORE_WRITE, &fixture->store), 0);
 	if (r < 0)
 		skip();
 	bid_log_init("test", BID_LOG_ERROR);
 }
 
-static void small_disk_end(struct store_scene *scene)
+static void small_disk_end(struct store_fixture *fixture)
 {
 	char path[96];
 
 	bid_log_init("test", BID_LOG_WARNING);
-	snprintf(path, sizeof(path), "%s/store", scene->directory);
-	bid_store_free(scene->store);
-	scene->store = NULL;
+	snprintf(path, sizeof(path), "%s/store", fixture->directory);
+	bid_store_free(fixture->store);
+	fixture->store = NULL;
 	assert_int_equal(umount2(path, MNT_DETACH), 0);
 }
 
 /* The third file of 400 KiB has no room, unless one of the others goes. */
 static void test_full_disk_evicts_once(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
-	small_disk_begin(scene);
-	assert_int_equal(try_fetch(scene, ID_A, BID_KIND_ELF, "a", 400 * 1024), 0);
-	run(scene, "touch -d '1 day ago' store/.bidfs/record/aa/*");
-	assert_int_equal(try_fetch(scene, ID_B, BID_KIND_ELF, "b", 400 * 1024), 0);
-	assert_int_equal(try_fetch(scene, ID_LONG, BID_KIND_ELF, "long", 400 * 1024), 0);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
-	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), 0);
-	nothing_is_wrong(scene);
+	small_disk_begin(fixture);
+	assert_int_equal(try_fetch(fixture, ID_A, BID_KIND_ELF, "a", 400 * 1024), 0);
+	run(fixture, "touch -d '1 day ago' store/.bidfs/record/aa/*");
+	assert_int_equal(try_fetch(fixture, ID_B, BID_KIND_ELF, "b", 400 * 1024), 0);
+	assert_int_equal(try_fetch(fixture, ID_LONG, BID_KIND_ELF, "long", 400 * 1024), 0);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -ENOENT);
+	assert_int_equal(find(fixture, ID_LONG, BID_KIND_ELF), 0);
+	nothing_is_wrong(fixture);
 	/* a file larger than the limit is refused, and leaves nothing behind */
-	assert_int_equal(try_fetch(scene, ID_SHORT, BID_KIND_ELF, "short", 2 << 20), -ENOSPC);
-	assert_int_equal(find(scene, ID_SHORT, BID_KIND_ELF), -ENOENT);
-	run(scene, "test -z \"$(ls store/.bidfs/tmp)\"");
-	nothing_is_wrong(scene);
-	small_disk_end(scene);
+	assert_int_equal(try_fetch(fixture, ID_SHORT, BID_KIND_ELF, "short", 2 << 20), -ENOSPC);
+	assert_int_equal(find(fixture, ID_SHORT, BID_KIND_ELF), -ENOENT);
+	run(fixture, "test -z \"$(ls store/.bidfs/tmp)\"");
+	nothing_is_wrong(fixture);
+	small_disk_end(fixture);
 }
 
 /* Reserve space, with an eviction if it needs one. */
@@ -567,37 +567,37 @@ static int expect_room(struct bid_txn *txn, uint64_t size)
 static void test_space_is_reserved_before_writing(void **state)
 {
 	struct bid_request request = request_for(ID_B, BID_KIND_ELF);
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_txn *txn, *other;
 
-	small_disk_begin(scene);
-	assert_int_equal(try_fetch(scene, ID_A, BID_KIND_ELF, "a", 400 * 1024), 0);
-	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
-	assert_int_equal(bid_txn_begin(scene->store, &request, &other), 0);
+	small_disk_begin(fixture);
+	assert_int_equal(try_fetch(fixture, ID_A, BID_KIND_ELF, "a", 400 * 1024), 0);
+	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), 0);
+	assert_int_equal(bid_txn_begin(fixture->store, &request, &other), 0);
 	assert_int_equal(expect_room(txn, 500 * 1024), 0);
 	assert_int_equal(expect_room(txn, 2 << 20), -ENOSPC);
 	assert_non_null(strstr(bid_txn_reason(txn), "No space left on device for 2097152 bytes"));
 	assert_int_equal(expect_room(txn, UINT64_MAX / 16), -ENOSPC);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
 	assert_int_equal(expect_room(txn, 800 * 1024), 0);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
-	nothing_is_wrong(scene);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -ENOENT);
+	nothing_is_wrong(fixture);
 	bid_txn_free(txn);
 	bid_txn_free(other);
-	small_disk_end(scene);
+	small_disk_end(fixture);
 }
 
 /* Two files that each fit do not fit at once, until the reservation of the first is used or released. */
 static void test_space_is_reserved_only_once(void **state)
 {
 	struct bid_request request = request_for(ID_B, BID_KIND_ELF);
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	char zeros[300 * 1024] = { 1 };
 	struct bid_txn *txn, *other;
 
-	small_disk_begin(scene);
-	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
-	assert_int_equal(bid_txn_begin(scene->store, &request, &other), 0);
+	small_disk_begin(fixture);
+	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), 0);
+	assert_int_equal(bid_txn_begin(fixture->store, &request, &other), 0);
 	assert_int_equal(expect_room(txn, 600 * 1024), 0);
 	assert_int_equal(expect_room(other, 600 * 1024), -ENOSPC);
 	assert_int_equal(expect_room(other, 300 * 1024), 0);
@@ -611,28 +611,28 @@ static void test_space_is_reserved_only_once(void **state)
 	bid_txn_free(other);
 	assert_int_equal(expect_room(txn, 900 * 1024), 0);
 	bid_txn_free(txn);
-	small_disk_end(scene);
+	small_disk_end(fixture);
 }
 
 static void test_min_free_is_not_available(void **state)
 {
 	struct bid_limits limits = { .min_free = 512 * 1024 };
 	struct bid_request request = request_for(ID_B, BID_KIND_ELF);
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_txn *txn;
 
-	small_disk_begin(scene);
-	assert_int_equal(bid_store_keep_limits(scene->store, &limits), 0);
-	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
+	small_disk_begin(fixture);
+	assert_int_equal(bid_store_keep_limits(fixture->store, &limits), 0);
+	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), 0);
 	assert_int_equal(expect_room(txn, 600 * 1024), -ENOSPC);
 	assert_int_equal(expect_room(txn, 400 * 1024), 0);
 	bid_txn_free(txn);
-	small_disk_end(scene);
+	small_disk_end(fixture);
 }
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_fixture_begin, store_fixture_end)
 	const struct CMUnitTest tests[] = {
 		TEST(what_was_fetched_leaves_a_digest_and_a_line_in_the_log),
 		TEST(test_record_of_lost_download_does_not_evict_added_file),
@@ -655,5 +655,5 @@ int main(void)
 		TEST(test_min_free_is_not_available),
 	};
 
-	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);
 }

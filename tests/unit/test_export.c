@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* From an inode number back to its node, by a daemon that has seen neither. */
-#include "store_scene.h"
+#include "store_fixture.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -44,21 +44,21 @@ static void check(const struct bid_tree *tree, const char *path, int expected)
 
 static int fill(void **state)
 {
-	int r = store_scene_begin(state);
-	const struct store_scene *scene = *state;
+	int r = store_fixture_begin(state);
+	const struct store_fixture *fixture = *state;
 
-	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
-	perf_adds(scene, "short", "usr/bin/short", ID_SHORT, "elf");
-	run(scene, "mkdir -p 'store/[debuginfod]/" ID_LONG "' && cp long 'store/[debuginfod]/" ID_LONG "/elf'");
-	run(scene, "mkdir -p store/.build-id/cc && ln -s '../../[debuginfod]/" ID_LONG "' store/.build-id/cc/%s", ID_LONG + 2);
-	run(scene, "mkdir -p store/.bidfs/source/aa/" REST_A "/usr/src && touch store/.bidfs/source/aa/" REST_A "/usr/src/a.c");
+	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
+	perf_adds(fixture, "short", "usr/bin/short", ID_SHORT, "elf");
+	run(fixture, "mkdir -p 'store/[debuginfod]/" ID_LONG "' && cp long 'store/[debuginfod]/" ID_LONG "/elf'");
+	run(fixture, "mkdir -p store/.build-id/cc && ln -s '../../[debuginfod]/" ID_LONG "' store/.build-id/cc/%s", ID_LONG + 2);
+	run(fixture, "mkdir -p store/.bidfs/source/aa/" REST_A "/usr/src && touch store/.bidfs/source/aa/" REST_A "/usr/src/a.c");
 	return r;
 }
 
 static void test_number_of_an_id_finds_its_node(void **state)
 {
-	const struct store_scene *scene = *state;
-	const struct bid_tree tree = { .store = scene->store };
+	const struct store_fixture *fixture = *state;
+	const struct bid_tree tree = { .store = fixture->store };
 	static const char *const paths[] = {
 		"buildid/" ID_A,
 		"buildid/" ID_A "/elf",
@@ -78,8 +78,8 @@ static void test_number_of_an_id_finds_its_node(void **state)
 
 static void test_number_of_a_name_in_every_store_finds_its_node(void **state)
 {
-	const struct store_scene *scene = *state;
-	const struct bid_tree tree = { .store = scene->store };
+	const struct store_fixture *fixture = *state;
+	const struct bid_tree tree = { .store = fixture->store };
 	static const char *const paths[] = {
 		"buildid", ".build-id",	    ".build-id/aa", "by-path", "usr/lib/debug/.build-id", "usr/lib/debug/.build-id/aa",
 		".bidfs",  ".bidfs/README",
@@ -91,8 +91,8 @@ static void test_number_of_a_name_in_every_store_finds_its_node(void **state)
 
 static void test_number_of_a_path_or_a_piece_is_stale(void **state)
 {
-	const struct store_scene *scene = *state;
-	const struct bid_tree tree = { .store = scene->store };
+	const struct store_fixture *fixture = *state;
+	const struct bid_tree tree = { .store = fixture->store };
 	static const char *const paths[] = {
 		"usr/bin",
 		"usr/bin/a",
@@ -115,8 +115,8 @@ static void test_number_of_a_path_or_a_piece_is_stale(void **state)
 /* The number of a node without id, path and text is a constant that anybody can find out. */
 static void test_number_without_an_id_finds_no_node_of_an_id(void **state)
 {
-	const struct store_scene *scene = *state;
-	const struct bid_tree tree = { .store = scene->store };
+	const struct store_fixture *fixture = *state;
+	const struct bid_tree tree = { .store = fixture->store };
 
 	for (enum bid_node_type type = BID_NODE_NONE; type <= BID_NODE_TMPFILE; type++) {
 		for (enum bid_kind kind = BID_KIND_NONE; kind < BID_KIND_COUNT; kind++) {
@@ -138,26 +138,26 @@ static void test_number_without_an_id_finds_no_node_of_an_id(void **state)
 
 static void test_number_of_a_removed_id_is_stale(void **state)
 {
-	const struct store_scene *scene = *state;
-	const struct bid_tree tree = { .store = scene->store };
+	const struct store_fixture *fixture = *state;
+	const struct bid_tree tree = { .store = fixture->store };
 	const struct bid_node node = { .type = BID_NODE_ID, .id = id_of(ID_B) };
 	struct bid_node found;
 
 	assert_int_equal(bid_export_find(&tree, bid_inode_number(&node), &found), -ESTALE);
-	perf_adds(scene, "b", "usr/bin/b", ID_B, "elf");
+	perf_adds(fixture, "b", "usr/bin/b", ID_B, "elf");
 	check(&tree, "buildid/" ID_B, 0);
-	run(scene, "rm -r store/usr/bin/b store/.build-id/bb");
+	run(fixture, "rm -r store/usr/bin/b store/.build-id/bb");
 	assert_int_equal(bid_export_find(&tree, bid_inode_number(&node), &found), -ESTALE);
 }
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, fill, store_scene_end)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, fill, store_fixture_end)
 	const struct CMUnitTest tests[] = {
 		TEST(test_number_of_an_id_finds_its_node),	 TEST(test_number_of_a_name_in_every_store_finds_its_node),
 		TEST(test_number_of_a_path_or_a_piece_is_stale), TEST(test_number_without_an_id_finds_no_node_of_an_id),
 		TEST(test_number_of_a_removed_id_is_stale),
 	};
 
-	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);
 }

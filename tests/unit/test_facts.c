@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Facts, and the use of the fact of the first download of an id. */
-#include "store_scene.h"
+#include "store_fixture.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,61 +26,61 @@ ssize_t readlinkat(int dir, const char *restrict path, char *restrict buf, size_
 	return syscall(SYS_readlinkat, dir, path, buf, size);
 }
 
-static int fetch(const struct store_scene *scene, const char *name, bool accept)
+static int fetch(const struct store_fixture *fixture, const char *name, bool accept)
 {
-	int r = store_scene_try_fetch(scene, request_for(ID_A, BID_KIND_ELF), name, accept);
+	int r = store_fixture_try_fetch(fixture, request_for(ID_A, BID_KIND_ELF), name, accept);
 
-	run(scene, "rm -rf 'store/[debuginfod]' store/.build-id store/.bidfs/record");
+	run(fixture, "rm -rf 'store/[debuginfod]' store/.build-id store/.bidfs/record");
 	return r;
 }
 
 static void test_changed_bytes_are_refused(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
-	assert_int_equal(fetch(scene, "a", false), 0);
-	assert_int_equal(fetch(scene, "a", false), 0);
-	assert_int_equal(fetch(scene, "a.stripped", false), -ESTALE);
-	assert_int_equal(fetch(scene, "a.stripped", true), 0);
-	assert_int_equal(fetch(scene, "a", false), -ESTALE);
+	assert_int_equal(fetch(fixture, "a", false), 0);
+	assert_int_equal(fetch(fixture, "a", false), 0);
+	assert_int_equal(fetch(fixture, "a.stripped", false), -ESTALE);
+	assert_int_equal(fetch(fixture, "a.stripped", true), 0);
+	assert_int_equal(fetch(fixture, "a", false), -ESTALE);
 	/* a user may remove the digests */
-	run(scene, "rm -r " FIRST);
-	assert_int_equal(fetch(scene, "a", false), 0);
+	run(fixture, "rm -r " FIRST);
+	assert_int_equal(fetch(fixture, "a", false), 0);
 }
 
 static void test_unreadable_digest_refuses_every_file(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
-	assert_int_equal(fetch(scene, "a", false), 0);
+	assert_int_equal(fetch(fixture, "a", false), 0);
 	read_error = EIO;
-	assert_int_equal(fetch(scene, "a", false), -EIO);
+	assert_int_equal(fetch(fixture, "a", false), -EIO);
 	read_error = 0;
-	assert_int_equal(fetch(scene, "a.stripped", false), -ESTALE);
-	assert_int_equal(fetch(scene, "a", false), 0);
+	assert_int_equal(fetch(fixture, "a.stripped", false), -ESTALE);
+	assert_int_equal(fetch(fixture, "a", false), 0);
 }
 
 static void test_malformed_digest_counts_as_none(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	static const char *const odd[] = { "ln -s rubbish", "mkdir", "touch" };
 
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
-		assert_int_equal(fetch(scene, "a", false), 0);
-		run(scene, "rm " FIRST "/aa/* && %s $(printf " FIRST "/aa/%s.elf)", odd[i], ID_A + 2);
-		assert_int_equal(fetch(scene, "a.stripped", false), 0);
-		assert_int_equal(fetch(scene, "a", false), -ESTALE);
-		run(scene, "rm -r " FIRST);
+		assert_int_equal(fetch(fixture, "a", false), 0);
+		run(fixture, "rm " FIRST "/aa/* && %s $(printf " FIRST "/aa/%s.elf)", odd[i], ID_A + 2);
+		assert_int_equal(fetch(fixture, "a.stripped", false), 0);
+		assert_int_equal(fetch(fixture, "a", false), -ESTALE);
+		run(fixture, "rm -r " FIRST);
 	}
 }
 
-static size_t count(const struct store_scene *scene)
+static size_t count(const struct store_fixture *fixture)
 {
 	size_t n = 0;
 	DIR *dir;
 	char path[96];
 
-	snprintf(path, sizeof(path), "%s/" FIRST "/aa", scene->directory);
+	snprintf(path, sizeof(path), "%s/" FIRST "/aa", fixture->directory);
 	dir = opendir(path);
 	assert_non_null(dir);
 	for (const struct dirent *entry; (entry = readdir(dir));)
@@ -89,39 +89,39 @@ static size_t count(const struct store_scene *scene)
 	return n;
 }
 
-static void write_fact(const struct store_scene *scene, const char *more)
+static void write_fact(const struct store_fixture *fixture, const char *more)
 {
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
 
-	assert_int_equal(bid_fact_write(scene->store, BID_LAYOUT_FIRST, &request, more, "text"), 0);
+	assert_int_equal(bid_fact_write(fixture->store, BID_LAYOUT_FIRST, &request, more, "text"), 0);
 }
 
 static void test_trim_keeps_the_newer_half(void **state)
 {
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	char text[BID_FACT_MAX], more[BID_FACT_MORE_MAX];
 
 	for (int i = 0; i < 20; i++) {
 		snprintf(more, sizeof(more), "%d", i);
-		write_fact(scene, more);
-		run(scene, "touch -h -d '%d days ago' " FIRST "/aa/%s.elf.%d", 40 - i, ID_A + 2, i);
+		write_fact(fixture, more);
+		run(fixture, "touch -h -d '%d days ago' " FIRST "/aa/%s.elf.%d", 40 - i, ID_A + 2, i);
 	}
-	assert_int_equal(bid_fact_trim(scene->store, BID_LAYOUT_FIRST, 256 * 20, INT64_MIN), 0);
-	assert_int_equal(count(scene), 20);
-	assert_int_equal(bid_fact_trim(scene->store, BID_LAYOUT_FIRST, 256 * 10, INT64_MIN), 0);
-	assert_int_equal(count(scene), 5);
-	assert_int_equal(bid_fact_read(scene->store, BID_LAYOUT_FIRST, &request, "14", text), -ENOENT);
-	assert_int_equal(bid_fact_read(scene->store, BID_LAYOUT_FIRST, &request, "15", text), 0);
+	assert_int_equal(bid_fact_trim(fixture->store, BID_LAYOUT_FIRST, 256 * 20, INT64_MIN), 0);
+	assert_int_equal(count(fixture), 20);
+	assert_int_equal(bid_fact_trim(fixture->store, BID_LAYOUT_FIRST, 256 * 10, INT64_MIN), 0);
+	assert_int_equal(count(fixture), 5);
+	assert_int_equal(bid_fact_read(fixture->store, BID_LAYOUT_FIRST, &request, "14", text), -ENOENT);
+	assert_int_equal(bid_fact_read(fixture->store, BID_LAYOUT_FIRST, &request, "15", text), 0);
 	assert_string_equal(text, "text");
 	/* by age alone */
-	assert_int_equal(bid_fact_trim(scene->store, BID_LAYOUT_FIRST, 256 * 10, INT64_MAX), 0);
-	assert_int_equal(count(scene), 0);
+	assert_int_equal(bid_fact_trim(fixture->store, BID_LAYOUT_FIRST, 256 * 10, INT64_MAX), 0);
+	assert_int_equal(count(fixture), 0);
 }
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_fixture_begin, store_fixture_end)
 	const struct CMUnitTest tests[] = {
 		TEST(test_changed_bytes_are_refused),
 		TEST(test_unreadable_digest_refuses_every_file),
@@ -129,5 +129,5 @@ int main(void)
 		TEST(test_trim_keeps_the_newer_half),
 	};
 
-	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);
 }

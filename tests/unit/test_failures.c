@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Reports of the broker: responses of sources, and the last failures. */
-#include "broker_scene.h"
+#include "broker_fixture.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,37 +22,37 @@ static int see(void *user, const struct bid_failure *failure)
 }
 
 /* Add the response @text of @source to @request at @now to the ring. */
-static void keep(struct scene *scene, size_t source, const struct bid_request *request, const char *text, int64_t now)
+static void keep(struct fixture *fixture, size_t source, const struct bid_request *request, const char *text, int64_t now)
 {
 	struct bid_kept_response *response;
 	struct bid_report report = {
-		.source = scene->broker->sources[source].source->name,
+		.source = fixture->broker->sources[source].source->name,
 		.outcome = BID_OUTCOME_UNREACHABLE,
 		.text = text,
 	};
 
-	pthread_mutex_lock(&scene->broker->lock);
+	pthread_mutex_lock(&fixture->broker->lock);
 	response = bid_response_new(request, &report, now);
 	assert_non_null(response);
-	bid_responses_add(&scene->broker->responses, response);
+	bid_responses_add(&fixture->broker->responses, response);
 	bid_response_unref(response);
-	pthread_mutex_unlock(&scene->broker->lock);
+	pthread_mutex_unlock(&fixture->broker->lock);
 }
 
 static void test_equal_failures_are_counted(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request one = elf_of(1), two = elf_of(2);
 	struct seen seen = { 0 };
 
-	scene_broker(scene, &patient);
-	scene_memory(scene, "a");
-	scene_memory(scene, "b");
-	keep(scene, 0, &one, "HTTP 503", 10);
-	keep(scene, 0, &one, "HTTP 401", 11);
-	keep(scene, 1, &one, "HTTP 503", 11);
-	keep(scene, 0, &two, "HTTP 503", 12);
-	bid_broker_each_failure(scene->broker, see, &seen);
+	fixture_broker(fixture, &patient);
+	fixture_memory(fixture, "a");
+	fixture_memory(fixture, "b");
+	keep(fixture, 0, &one, "HTTP 503", 10);
+	keep(fixture, 0, &one, "HTTP 401", 11);
+	keep(fixture, 1, &one, "HTTP 503", 11);
+	keep(fixture, 0, &two, "HTTP 503", 12);
+	bid_broker_each_failure(fixture->broker, see, &seen);
 	assert_int_equal(seen.n, 3);
 	assert_string_equal(seen.all[0].text, "HTTP 503");
 	assert_string_equal(seen.all[0].source, "a");
@@ -67,19 +67,19 @@ static void test_equal_failures_are_counted(void **state)
 
 static void test_oldest_failure_is_dropped(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(1);
 	struct seen seen = { 0 };
 	char text[32];
 
-	scene_broker(scene, &patient);
-	scene_memory(scene, "a");
+	fixture_broker(fixture, &patient);
+	fixture_memory(fixture, "a");
 	for (int i = 0; i < BID_RESPONSES_MAX + 5; i++) {
 		snprintf(text, sizeof(text), "trouble %d", i);
-		keep(scene, 0, &request, text, i);
+		keep(fixture, 0, &request, text, i);
 	}
-	keep(scene, 0, &request, "trouble 250", 300);
-	bid_broker_each_failure(scene->broker, see, &seen);
+	keep(fixture, 0, &request, "trouble 250", 300);
+	bid_broker_each_failure(fixture->broker, see, &seen);
 	assert_int_equal(seen.n, BID_FAILURES_MAX);
 	assert_int_equal(seen.all[0].count, 2);
 	assert_int_equal(seen.all[0].first_time, 250);
@@ -89,20 +89,20 @@ static void test_oldest_failure_is_dropped(void **state)
 
 static void test_broker_lists_failures_without_absences(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request absent = elf_of(1), bad = elf_of(2);
 	struct seen seen = { 0 };
 	struct bid_source *source;
 
-	scene_broker(scene, &patient);
-	source = scene_memory(scene, "memory");
-	assert_int_equal(fetch(scene, &absent, NULL), -ENOENT);
-	bid_broker_each_failure(scene->broker, see, &seen);
+	fixture_broker(fixture, &patient);
+	source = fixture_memory(fixture, "memory");
+	assert_int_equal(fetch(fixture, &absent, NULL), -ENOENT);
+	bid_broker_each_failure(fixture->broker, see, &seen);
 	assert_int_equal(seen.n, 0);
 
 	source_memory_set_default(source, BID_OUTCOME_REFUSED);
-	assert_int_equal(fetch(scene, &bad, NULL), -EHOSTUNREACH);
-	bid_broker_each_failure(scene->broker, see, &seen);
+	assert_int_equal(fetch(fixture, &bad, NULL), -EHOSTUNREACH);
+	bid_broker_each_failure(fixture->broker, see, &seen);
 	assert_int_equal(seen.n, 1);
 	assert_string_equal(seen.all[0].source, "memory");
 	assert_int_equal(seen.all[0].outcome, BID_OUTCOME_REFUSED);
@@ -112,16 +112,16 @@ static void test_broker_lists_failures_without_absences(void **state)
 
 static void test_report_counts_bytes(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *source;
 	struct call *call;
 	size_t len;
 
-	scene_broker(scene, &patient);
-	source = scene_memory(scene, "memory");
+	fixture_broker(fixture, &patient);
+	source = fixture_memory(fixture, "memory");
 	put_elf(source, 0xa, 0xa);
-	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_int_equal(call->n_reports, 1);
 	elf_bytes(0xa, &len);
 	assert_int_equal(call->bytes[0], len);
@@ -130,11 +130,11 @@ static void test_report_counts_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_equal_failures_are_counted),
-		scene_test(test_oldest_failure_is_dropped),
-		scene_test(test_broker_lists_failures_without_absences),
-		scene_test(test_report_counts_bytes),
+		fixture_test(test_equal_failures_are_counted),
+		fixture_test(test_oldest_failure_is_dropped),
+		fixture_test(test_broker_lists_failures_without_absences),
+		fixture_test(test_report_counts_bytes),
 	};
 
-	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+	return cmocka_run_group_tests(tests, fixture_compile, fixture_clean);
 }

@@ -3,7 +3,7 @@
  * A disk that fails (row R13): the n-th system call of an operation on a store returns an error, for every n, one error each.
  * The operation may fail then; the store may not be wrong after it, and nothing may be left behind.
  */
-#include "store_scene.h"
+#include "store_fixture.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -145,12 +145,12 @@ int openat(int dir, const char *path, int flags, ...)
 	return fails() ? -1 : (int)syscall(SYS_openat, dir, path, flags, mode);
 }
 
-static void read_file(const struct store_scene *scene, const char *name, char **ret_data, size_t *ret_len)
+static void read_file(const struct store_fixture *fixture, const char *name, char **ret_data, size_t *ret_len)
 {
 	char path[96];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	snprintf(path, sizeof(path), "%s/%s", fixture->directory, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(bid_read_file(fd, 1 << 20, ret_data, ret_len), 0);
@@ -159,7 +159,7 @@ static void read_file(const struct store_scene *scene, const char *name, char **
 
 /* The operations. Each begins with a store filled by prepare(), and returns 0 or a negative errno. */
 
-static int fetch(const struct store_scene *scene)
+static int fetch(const struct store_fixture *fixture)
 {
 	struct bid_request request = request_for(ID_B, BID_KIND_ELF);
 	struct bid_file file = BID_FILE_NONE;
@@ -170,9 +170,9 @@ static int fetch(const struct store_scene *scene)
 	int r;
 
 	countdown = 0;
-	read_file(scene, "b", &data, &len);
+	read_file(fixture, "b", &data, &len);
 	countdown = kept;
-	r = bid_txn_begin(scene->store, &request, &txn);
+	r = bid_txn_begin(fixture->store, &request, &txn);
 	for (size_t at = 0; r == 0 && at < len; at += 8192)
 		r = bid_txn_write(txn, data + at, len - at < 8192 ? len - at : 8192);
 	if (r == 0)
@@ -183,16 +183,16 @@ static int fetch(const struct store_scene *scene)
 	return r;
 }
 
-static int add(const struct store_scene *scene)
+static int add(const struct store_fixture *fixture)
 {
 	struct bid_added added;
 	char path[96];
 
-	snprintf(path, sizeof(path), "%s/b", scene->directory);
-	return bid_store_add(scene->store, path, BID_LINK_COPY, &added);
+	snprintf(path, sizeof(path), "%s/b", fixture->directory);
+	return bid_store_add(fixture->store, path, BID_LINK_COPY, &added);
 }
 
-static int add_batch(const struct store_scene *scene)
+static int add_batch(const struct store_fixture *fixture)
 {
 	static const char *const names[] = { "b", "f" };
 	int r = 0;
@@ -202,48 +202,48 @@ static int add_batch(const struct store_scene *scene)
 		struct bid_add file = { .path = path, .fd = -1, .link = BID_LINK_COPY, .batch = true };
 		struct bid_added added;
 
-		snprintf(path, sizeof(path), "%s/%s", scene->directory, names[i]);
-		r = bid_store_add_file(scene->store, &file, &added);
+		snprintf(path, sizeof(path), "%s/%s", fixture->directory, names[i]);
+		r = bid_store_add_file(fixture->store, &file, &added);
 	}
-	return r < 0 ? r : bid_store_sync(scene->store);
+	return r < 0 ? r : bid_store_sync(fixture->store);
 }
 
 /* Hard-linked, or copied as a fallback. */
-static int add_link(const struct store_scene *scene)
+static int add_link(const struct store_fixture *fixture)
 {
 	struct bid_added added;
 	char path[96];
 
-	snprintf(path, sizeof(path), "%s/b", scene->directory);
-	return bid_store_add(scene->store, path, BID_LINK_AUTO, &added);
+	snprintf(path, sizeof(path), "%s/b", fixture->directory);
+	return bid_store_add(fixture->store, path, BID_LINK_AUTO, &added);
 }
 
 /* An unnamed file gets a path. */
-static int add_fetched(const struct store_scene *scene)
+static int add_fetched(const struct store_fixture *fixture)
 {
 	struct bid_added added;
 	char path[96];
 
-	snprintf(path, sizeof(path), "%s/long", scene->directory);
-	return bid_store_add(scene->store, path, BID_LINK_COPY, &added);
+	snprintf(path, sizeof(path), "%s/long", fixture->directory);
+	return bid_store_add(fixture->store, path, BID_LINK_COPY, &added);
 }
 
-static int add_memory(const struct store_scene *scene)
+static int add_memory(const struct store_fixture *fixture)
 {
 	static const char symbols[] = "ffffffff81000000 T _text\n";
 	struct bid_request request = request_for(ID_B, BID_KIND_KALLSYMS);
 	struct bid_added added;
 
-	return bid_store_add_data(scene->store, &request, 0400, symbols, sizeof(symbols) - 1, &added);
+	return bid_store_add_data(fixture->store, &request, 0400, symbols, sizeof(symbols) - 1, &added);
 }
 
-static int keep_by_content(const struct store_scene *scene)
+static int keep_by_content(const struct store_fixture *fixture)
 {
 	struct bid_content_key key;
 	char path[96];
 
-	snprintf(path, sizeof(path), "%s/none", scene->directory);
-	return bid_store_keep_content_key(scene->store, path, &key);
+	snprintf(path, sizeof(path), "%s/none", fixture->directory);
+	return bid_store_keep_content_key(fixture->store, path, &key);
 }
 
 static int64_t now(void *user)
@@ -251,11 +251,11 @@ static int64_t now(void *user)
 	return 1700000000;
 }
 
-static int remember_absence(const struct store_scene *scene)
+static int remember_absence(const struct store_fixture *fixture)
 {
 	struct bid_request request = request_for(ID_B, BID_KIND_DEBUGINFO);
 	struct bid_absences *absences = NULL;
-	int r = bid_absences_new(scene->store, now, NULL, &absences);
+	int r = bid_absences_new(fixture->store, now, NULL, &absences);
 
 	if (r == 0)
 		r = bid_absences_add(absences, &request, "http://a");
@@ -272,7 +272,7 @@ static int note_error(void *user, const struct bid_scan_file *file)
 	return 0;
 }
 
-static int scan(const struct store_scene *scene)
+static int scan(const struct store_fixture *fixture)
 {
 	int error = 0;
 	struct bid_scan_config config = { .jobs = 1, .file = note_error, .user = &error };
@@ -280,48 +280,48 @@ static int scan(const struct store_scene *scene)
 	char path[96];
 	int r;
 
-	snprintf(path, sizeof(path), "%s/tree", scene->directory);
-	r = bid_store_scan(scene->store, path, &config, &counts);
+	snprintf(path, sizeof(path), "%s/tree", fixture->directory);
+	r = bid_store_scan(fixture->store, path, &config, &counts);
 	return r < 0 ? r : error;
 }
 
-static int update(const struct store_scene *scene)
+static int update(const struct store_fixture *fixture)
 {
 	struct bid_added added;
 	char path[96];
 	bool replaced;
 
-	snprintf(path, sizeof(path), "%s/a", scene->directory);
-	return bid_store_update(scene->store, path, BID_LINK_AUTO, &added, &replaced);
+	snprintf(path, sizeof(path), "%s/a", fixture->directory);
+	return bid_store_update(fixture->store, path, BID_LINK_AUTO, &added, &replaced);
 }
 
-static int remove_name(const struct store_scene *scene)
+static int remove_name(const struct store_fixture *fixture)
 {
 	struct bid_removal removal = { .id = id_of(ID_A), .path = "/usr/bin/a" };
-	int r = bid_store_remove(scene->store, &removal, 1);
+	int r = bid_store_remove(fixture->store, &removal, 1);
 
 	return r < 0 ? r : removal.error;
 }
 
-static int evict(const struct store_scene *scene)
+static int evict(const struct store_fixture *fixture)
 {
 	struct bid_evict_config config = { .limits = { .cache_size = 1 } };
 	struct bid_evict_stats stats;
 
-	return bid_store_evict(scene->store, &config, &stats);
+	return bid_store_evict(fixture->store, &config, &stats);
 }
 
-static int repair(const struct store_scene *scene)
+static int repair(const struct store_fixture *fixture)
 {
 	struct bid_verify_config config = { .deep = true, .repair = true };
 	struct bid_verify_stats stats;
 
-	return bid_store_verify(scene->store, &config, &stats);
+	return bid_store_verify(fixture->store, &config, &stats);
 }
 
 static const struct operation {
 	const char *name;
-	int (*run)(const struct store_scene *scene);
+	int (*run)(const struct store_fixture *fixture);
 	const char *served; /* id that the store has after a success */
 } operations[] = {
 	{ "fetch", fetch, ID_B },
@@ -340,20 +340,20 @@ static const struct operation {
 };
 
 /* A build under two names, one an orphan of perf's; a fetched one; and two that a scan has added. */
-static void prepare(struct store_scene *scene, unsigned flags)
+static void prepare(struct store_fixture *fixture, unsigned flags)
 {
 	char path[96], prepared[96];
 
-	bid_store_free(scene->store);
-	scene->store = NULL;
-	snprintf(path, sizeof(path), "%s/store", scene->directory);
-	snprintf(prepared, sizeof(prepared), "%s/prepared", scene->directory);
+	bid_store_free(fixture->store);
+	fixture->store = NULL;
+	snprintf(path, sizeof(path), "%s/store", fixture->directory);
+	snprintf(prepared, sizeof(prepared), "%s/prepared", fixture->directory);
 	assert_int_equal(scratch_remove(path), 0);
 	assert_int_equal(scratch_copy(prepared, path), 0);
-	assert_int_equal(bid_store_open(path, BID_STORE_WRITE | flags, &scene->store), 0);
+	assert_int_equal(bid_store_open(path, BID_STORE_WRITE | flags, &fixture->store), 0);
 }
 
-static void prepare_once(struct store_scene *scene)
+static void prepare_once(struct store_fixture *fixture)
 {
 	struct bid_request request = request_for(ID_LONG, BID_KIND_ELF);
 	struct bid_file file = BID_FILE_NONE;
@@ -361,30 +361,30 @@ static void prepare_once(struct store_scene *scene)
 	char *data;
 	size_t len;
 
-	perf_adds(scene, "a.stripped", "usr/bin/a", ID_A, "elf");
-	perf_adds(scene, "a.debug", "usr/bin/a", ID_A, "debug");
-	perf_adds(scene, "a.stripped", "opt/a", ID_A, "elf");
-	read_file(scene, "long", &data, &len);
-	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
+	perf_adds(fixture, "a.stripped", "usr/bin/a", ID_A, "elf");
+	perf_adds(fixture, "a.debug", "usr/bin/a", ID_A, "debug");
+	perf_adds(fixture, "a.stripped", "opt/a", ID_A, "elf");
+	read_file(fixture, "long", &data, &len);
+	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), 0);
 	assert_int_equal(bid_txn_write(txn, data, len), 0);
 	assert_int_equal(bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched" }, &file), 0);
 	bid_file_release(&file);
 	bid_txn_free(txn);
 	free(data);
-	run(scene,
+	run(fixture,
 	    "gcc -Wl,--build-id=0x" ID_E " -o e a.c && gcc -Wl,--build-id=0x" ID_F " -o f a.c && rm -rf tree && mkdir tree && "
 	    "cp e short tree");
-	assert_int_equal(scan(scene), 0);
-	run(scene, "rm -rf prepared && cp -a store prepared && cp b f long tree");
+	assert_int_equal(scan(fixture), 0);
+	run(fixture, "rm -rf prepared && cp -a store prepared && cp b f long tree");
 }
 
-static bool has_temporaries(const struct store_scene *scene)
+static bool has_temporaries(const struct store_fixture *fixture)
 {
 	char path[96];
 	bid_auto_dir DIR *dir = NULL;
 	const struct dirent *entry;
 
-	snprintf(path, sizeof(path), "%s/store/.bidfs/tmp", scene->directory);
+	snprintf(path, sizeof(path), "%s/store/.bidfs/tmp", fixture->directory);
 	dir = opendir(path);
 	assert_non_null(dir);
 	while ((entry = readdir(dir)))
@@ -394,48 +394,48 @@ static bool has_temporaries(const struct store_scene *scene)
 }
 
 /* After any fault nothing is wrong or lost, and verify repairs the leftovers. */
-static void check_after(struct store_scene *scene, const struct operation *operation, int r, unsigned n)
+static void check_after(struct store_fixture *fixture, const struct operation *operation, int r, unsigned n)
 {
 	struct bid_verify_config config = { .deep = true, .jobs = 1 };
 	struct bid_verify_stats stats;
 	char path[96];
 
-	bid_store_free(scene->store);
-	scene->store = NULL;
-	snprintf(path, sizeof(path), "%s/store", scene->directory);
-	assert_int_equal(bid_store_open(path, BID_STORE_WRITE, &scene->store), 0);
-	if (has_temporaries(scene))
+	bid_store_free(fixture->store);
+	fixture->store = NULL;
+	snprintf(path, sizeof(path), "%s/store", fixture->directory);
+	assert_int_equal(bid_store_open(path, BID_STORE_WRITE, &fixture->store), 0);
+	if (has_temporaries(fixture))
 		fail_msg("%s, call %u, %s: a temporary file is left", operation->name, n, bid_strerror(-fault));
-	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	assert_int_equal(bid_store_verify(fixture->store, &config, &stats), 0);
 	if (stats.found[BID_FINDING_WRONG] || stats.found[BID_FINDING_CORRUPT] || stats.found[BID_FINDING_UNREADABLE])
 		fail_msg("%s, call %u, %s: a wrong file under a final name", operation->name, n, bid_strerror(-fault));
 	/* the store keeps its earlier files, after a success or a failure */
-	if (find(scene, ID_A, BID_KIND_ELF) != 0 || find(scene, ID_A, BID_KIND_DEBUGINFO) != 0 ||
+	if (find(fixture, ID_A, BID_KIND_ELF) != 0 || find(fixture, ID_A, BID_KIND_DEBUGINFO) != 0 ||
 	    /* downloaded files may be evicted for want of space */
-	    (operation->run == add_fetched && fault != ENOSPC && find(scene, ID_LONG, BID_KIND_ELF) != 0))
+	    (operation->run == add_fetched && fault != ENOSPC && find(fixture, ID_LONG, BID_KIND_ELF) != 0))
 		fail_msg("%s, call %u, %s: something is lost that was there before", operation->name, n, bid_strerror(-fault));
-	if (r == 0 && find(scene, operation->served, BID_KIND_ELF) != 0)
+	if (r == 0 && find(fixture, operation->served, BID_KIND_ELF) != 0)
 		fail_msg("%s, call %u, %s: done, and not there", operation->name, n, bid_strerror(-fault));
 	config.repair = true;
-	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	assert_int_equal(bid_store_verify(fixture->store, &config, &stats), 0);
 	assert_int_equal(stats.left, 0);
 	config.repair = false;
-	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	assert_int_equal(bid_store_verify(fixture->store, &config, &stats), 0);
 	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
 		if (stats.found[kind])
 			fail_msg("%s, call %u, %s: repaired, and still %s", operation->name, n, bid_strerror(-fault),
 				 bid_finding_name((enum bid_finding_kind)kind));
-	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_DEBUGINFO), 0);
 }
 
 static void test_failing_call_harms_no_store(void **state)
 {
 	static const int faults[] = { ENOSPC, EIO, EINTR, EMFILE, ENOMEM, EDQUOT, EMLINK };
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	unsigned tried = 0, failed = 0;
 
 	bid_log_init("test", BID_LOG_ERROR);
-	prepare_once(scene);
+	prepare_once(fixture);
 	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
 		for (size_t j = 0; j < sizeof(faults) / sizeof(faults[0]); j++) {
 			unsigned left = 0;
@@ -444,11 +444,11 @@ static void test_failing_call_harms_no_store(void **state)
 			for (unsigned n = 1 + (unsigned)(i + j) % STRIDE; left == 0; n += STRIDE) {
 				int r;
 
-				prepare(scene, j % 2 ? BID_STORE_NAMED_TEMP : 0);
+				prepare(fixture, j % 2 ? BID_STORE_NAMED_TEMP : 0);
 				fault = faults[j];
 				of_links = fault == EMLINK;
 				countdown = n;
-				r = operations[i].run(scene);
+				r = operations[i].run(fixture);
 				left = countdown;
 				countdown = 0;
 				/* the caller gets the injected error */
@@ -456,7 +456,7 @@ static void test_failing_call_harms_no_store(void **state)
 					fail_msg("%s, call %u, %s: it returns %d", operations[i].name, n, bid_strerror(-fault), r);
 				tried++;
 				failed += r < 0;
-				check_after(scene, &operations[i], r, n);
+				check_after(fixture, &operations[i], r, n);
 				assert_true(n < 500);
 			}
 		}
@@ -470,8 +470,8 @@ static void test_failing_call_harms_no_store(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_failing_call_harms_no_store, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_failing_call_harms_no_store, store_fixture_begin, store_fixture_end),
 	};
 
-	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Descriptors kept for the next reader, and their release. */
-#include "store_scene.h"
+#include "store_fixture.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,14 +15,14 @@ static const struct {
 	const char *id, *file;
 } builds[] = { [A] = { ID_A, "a" }, [B] = { ID_B, "b" }, [SHORT] = { ID_SHORT, "short" } };
 
-static void keep(struct bid_fd_cache *fds, const struct store_scene *scene, uint64_t number, struct stat *ret_st)
+static void keep(struct bid_fd_cache *fds, const struct store_fixture *fixture, uint64_t number, struct stat *ret_st)
 {
 	struct bid_request request = request_for(builds[number].id, BID_KIND_ELF);
 	struct bid_file file;
 	struct bid_fd *fd;
 
-	perf_adds(scene, builds[number].file, builds[number].file, builds[number].id, "elf");
-	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+	perf_adds(fixture, builds[number].file, builds[number].file, builds[number].id, "elf");
+	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
 	if (ret_st)
 		*ret_st = file.st;
 	fd = bid_fd_cache_keep(fds, number, &file);
@@ -30,10 +30,10 @@ static void keep(struct bid_fd_cache *fds, const struct store_scene *scene, uint
 	bid_fd_cache_put(fds, fd);
 }
 
-static bool is_kept(struct bid_fd_cache *fds, const struct store_scene *scene, uint64_t number)
+static bool is_kept(struct bid_fd_cache *fds, const struct store_fixture *fixture, uint64_t number)
 {
 	struct bid_request request = request_for(builds[number].id, BID_KIND_ELF);
-	struct bid_fd *fd = bid_fd_cache_get(fds, scene->store, number, &request, NULL, NULL);
+	struct bid_fd *fd = bid_fd_cache_get(fds, fixture->store, number, &request, NULL, NULL);
 
 	if (fd)
 		bid_fd_cache_put(fds, fd);
@@ -48,44 +48,44 @@ static bool is_held(void *user, uint64_t number)
 
 static void test_unused_descriptor_is_closed(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	uint64_t none = 0;
 	struct bid_fd_cache *fds;
 	struct stat st;
 
 	assert_int_equal(bid_fd_cache_new(8, &fds), 0);
-	keep(fds, scene, A, &st);
-	keep(fds, scene, B, NULL);
+	keep(fds, fixture, A, &st);
+	keep(fds, fixture, B, NULL);
 	/* used within the minute */
 	assert_int_equal(bid_fd_cache_drop(fds, NULL, is_held, &none), -1);
-	assert_true(is_kept(fds, scene, A));
+	assert_true(is_kept(fds, fixture, A));
 	assert_int_equal(bid_fd_cache_drop(fds, &st, is_held, &none), -1);
-	assert_false(is_kept(fds, scene, A));
-	assert_true(is_kept(fds, scene, B));
+	assert_false(is_kept(fds, fixture, A));
+	assert_true(is_kept(fds, fixture, B));
 	bid_fd_cache_free(fds);
 }
 
 static void test_readable_unlinked_file_is_evicted_last(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	uint64_t held = A;
 	struct bid_fd_cache *fds;
 	struct stat st;
 	int fd;
 
 	assert_int_equal(bid_fd_cache_new(2, &fds), 0);
-	keep(fds, scene, A, &st);
+	keep(fds, fixture, A, &st);
 	fd = bid_fd_cache_drop(fds, &st, is_held, &held);
 	assert_true(fd >= 0);
 	close(fd);
-	run(scene, "rm store/a/" ID_A "/elf");
-	keep(fds, scene, B, NULL);
-	keep(fds, scene, SHORT, NULL);
-	assert_true(is_kept(fds, scene, A));
-	assert_false(is_kept(fds, scene, B));
+	run(fixture, "rm store/a/" ID_A "/elf");
+	keep(fds, fixture, B, NULL);
+	keep(fds, fixture, SHORT, NULL);
+	assert_true(is_kept(fds, fixture, A));
+	assert_false(is_kept(fds, fixture, B));
 	/* the cache has no descriptor then */
 	bid_fd_cache_forget(fds, A);
-	assert_false(is_kept(fds, scene, A));
+	assert_false(is_kept(fds, fixture, A));
 	bid_fd_cache_free(fds);
 }
 
@@ -100,16 +100,16 @@ static void keep_in_memory(struct bid_fd_cache *fds, uint64_t number)
 /* An unpacked module of a store that cannot be written. Readers without handles get it again. */
 static void test_file_in_memory_is_dropped_although_held(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	uint64_t held = B;
 	struct bid_fd_cache *fds;
 
 	assert_int_equal(bid_fd_cache_new(2, &fds), 0);
-	keep(fds, scene, A, NULL);
+	keep(fds, fixture, A, NULL);
 	keep_in_memory(fds, B);
 	assert_true(bid_fd_cache_drop_memory(fds));
 	assert_false(bid_fd_cache_drop_memory(fds));
-	assert_true(is_kept(fds, scene, A));
+	assert_true(is_kept(fds, fixture, A));
 
 	keep_in_memory(fds, B);
 	test_clock_advance_ms(61000);
@@ -120,12 +120,12 @@ static void test_file_in_memory_is_dropped_although_held(void **state)
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_fixture_begin, store_fixture_end)
 	const struct CMUnitTest tests[] = {
 		TEST(test_unused_descriptor_is_closed),
 		TEST(test_readable_unlinked_file_is_evicted_last),
 		TEST(test_file_in_memory_is_dropped_although_held),
 	};
 
-	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The HTTP source: all forms of a server's response. */
-#include "fetch_scene.h"
+#include "fetch_fixture.h"
 
 #include <errno.h>
 #include <inttypes.h>

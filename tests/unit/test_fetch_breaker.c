@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The HTTP source: the breaker of a failing server opens, and closes again. */
-#include "fetch_scene.h"
+#include "fetch_fixture.h"
 
 #include <inttypes.h>
 #include <string.h>

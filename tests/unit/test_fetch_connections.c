@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The HTTP source: the connections that it makes, keeps and closes. */
-#include "fetch_scene.h"
+#include "fetch_fixture.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

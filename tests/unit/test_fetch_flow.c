@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The HTTP source: slots, threads, cancelling, and its end. */
-#include "fetch_scene.h"
+#include "fetch_fixture.h"
 
 #include <errno.h>
 #include <string.h>

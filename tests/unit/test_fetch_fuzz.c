@@ -3,7 +3,7 @@
  * The HTTP source against thousands of malformed responses. Each must end, once and in time, and none may count as a valid file.
  * BID_FUZZ_RESPONSES is their number, BID_FUZZ_FIRST the first; each run has the same ones.
  */
-#include "fetch_scene.h"
+#include "fetch_fixture.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The HTTP source: headers and secrets of a request, proxies, and requests for the rest of a body. */
-#include "fetch_scene.h"
+#include "fetch_fixture.h"
 
 #include <fcntl.h>
 #include <string.h>

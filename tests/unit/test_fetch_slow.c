@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The HTTP source: wait for a slow server, and detect a dead one. */
-#include "fetch_scene.h"
+#include "fetch_fixture.h"
 
 #include <string.h>
 #include <unistd.h>

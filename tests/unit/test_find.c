@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The read side of the store, over files of perf and of saboteurs. */
 #include "api/write.h"
-#include "store_scene.h"
+#include "store_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,62 +20,62 @@ enum { NAMES_MAX = 4096 };
 
 static void test_file_added_by_perf_is_found(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_id id = id_of(ID_A);
 	char where[PATH_MAX];
 
-	perf_adds(scene, "a.stripped", "usr/bin/a", ID_A, "elf");
-	perf_adds(scene, "a.debug", "usr/bin/a", ID_A, "debug");
-	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+	perf_adds(fixture, "a.stripped", "usr/bin/a", ID_A, "elf");
+	perf_adds(fixture, "a.debug", "usr/bin/a", ID_A, "debug");
+	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
 	assert_int_equal(file.kind, BID_KIND_ELF);
 	assert_true(file.st.st_size > 0);
 	bid_file_release(&file);
-	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
-	assert_int_equal(find(scene, ID_A, BID_KIND_KALLSYMS), -ENOENT);
-	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), -ENOENT);
-	assert_int_equal(bid_store_has(scene->store, &id), 1);
-	assert_int_equal(bid_store_where(scene->store, &id, where, sizeof(where)), 0);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_DEBUGINFO), 0);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_KALLSYMS), -ENOENT);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), -ENOENT);
+	assert_int_equal(bid_store_has(fixture->store, &id), 1);
+	assert_int_equal(bid_store_where(fixture->store, &id, where, sizeof(where)), 0);
 	assert_string_equal(where, "usr/bin/a/" ID_A);
-	assert_int_equal(bid_store_kinds(scene->store, &id), 1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO);
+	assert_int_equal(bid_store_kinds(fixture->store, &id), 1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO);
 }
 
 static void test_unstripped_file_is_its_own_debuginfo(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
 	struct bid_file file = BID_FILE_NONE;
 
-	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
-	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
+	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
 	assert_int_equal(file.kind, BID_KIND_ELF);
 	bid_file_release(&file);
 
-	run(scene, "cp a.stripped store/usr/bin/a/" ID_A "/elf");
-	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), -ENOENT);
+	run(fixture, "cp a.stripped store/usr/bin/a/" ID_A "/elf");
+	assert_int_equal(find(fixture, ID_A, BID_KIND_DEBUGINFO), -ENOENT);
 }
 
 static void test_stripped_debug_file_comes_last(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
 	struct bid_file file = BID_FILE_NONE;
 
-	perf_adds(scene, "a.stripped", "usr/bin/a", ID_A, "debug");
-	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+	perf_adds(fixture, "a.stripped", "usr/bin/a", ID_A, "debug");
+	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
 	assert_int_equal(file.kind, BID_KIND_DEBUGINFO);
 	assert_true(file.stripped);
 	bid_file_release(&file);
 
-	run(scene, "cp a store/usr/bin/a/" ID_A "/elf");
-	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+	run(fixture, "cp a store/usr/bin/a/" ID_A "/elf");
+	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
 	assert_int_equal(file.kind, BID_KIND_ELF);
 	assert_false(file.stripped);
 	bid_file_release(&file);
 
-	run(scene, "mkdir -p 'store/[debuginfod]/" ID_A "' && cp a.debug 'store/[debuginfod]/" ID_A "/debug'");
-	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+	run(fixture, "mkdir -p 'store/[debuginfod]/" ID_A "' && cp a.debug 'store/[debuginfod]/" ID_A "/debug'");
+	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
 	assert_int_equal(file.kind, BID_KIND_DEBUGINFO);
 	assert_false(file.stripped);
 	bid_file_release(&file);
@@ -83,123 +83,123 @@ static void test_stripped_debug_file_comes_last(void **state)
 
 static void test_wrong_content_is_not_served(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
-	perf_adds(scene, "b", "usr/bin/a", ID_A, "elf");
-	perf_adds(scene, "none", "usr/bin/n", ID_B, "elf");
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EBADMSG);
-	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), -EBADMSG);
-	run(scene, "cp a.c store/usr/bin/n/" ID_B "/elf");
-	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), -EBADMSG);
-	run(scene, ": > store/usr/bin/n/" ID_B "/elf");
-	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), -EBADMSG);
+	perf_adds(fixture, "b", "usr/bin/a", ID_A, "elf");
+	perf_adds(fixture, "none", "usr/bin/n", ID_B, "elf");
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -EBADMSG);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), -EBADMSG);
+	run(fixture, "cp a.c store/usr/bin/n/" ID_B "/elf");
+	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), -EBADMSG);
+	run(fixture, ": > store/usr/bin/n/" ID_B "/elf");
+	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), -EBADMSG);
 	/* the control: the right file in the same place */
-	run(scene, "cp b store/usr/bin/n/" ID_B "/elf");
-	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
+	run(fixture, "cp b store/usr/bin/n/" ID_B "/elf");
+	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), 0);
 }
 
 static void test_file_changed_in_place_is_not_served(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
-	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
-	run(scene, "touch -d '1 hour ago' store/usr/bin/a/" ID_A "/elf");
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
+	run(fixture, "touch -d '1 hour ago' store/usr/bin/a/" ID_A "/elf");
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
 	usleep(50 * 1000); /* past the age at which a identity is kept */
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
 	/* same inode, same size, even the same time of modification */
-	run(scene,
+	run(fixture,
 	    "cp b new && touch -r store/usr/bin/a/" ID_A "/elf new && "
 	    "dd if=new of=store/usr/bin/a/" ID_A "/elf conv=notrunc status=none && touch -r new store/usr/bin/a/" ID_A "/elf");
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EBADMSG);
-	run(scene, "cmp b store/usr/bin/a/" ID_A "/elf && ! test -e store/.bidfs/quarantine");
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -EBADMSG);
+	run(fixture, "cmp b store/usr/bin/a/" ID_A "/elf && ! test -e store/.bidfs/quarantine");
 }
 
 /* A reader writes nothing: neither the link that a crash lost, nor a quarantine. */
 static void test_read_store_stays_as_it_is(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
-	perf_adds(scene, "b", "usr/bin/a", ID_A, "elf");
-	perf_adds(scene, "b", "[debuginfod]", ID_B, "elf");
-	run(scene, "rm store/.build-id/bb/* && find store -exec touch -h -d '1 hour ago' {} + && find store -ls >before");
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EBADMSG);
-	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
-	run(scene, "find store -ls | cmp before -");
+	perf_adds(fixture, "b", "usr/bin/a", ID_A, "elf");
+	perf_adds(fixture, "b", "[debuginfod]", ID_B, "elf");
+	run(fixture, "rm store/.build-id/bb/* && find store -exec touch -h -d '1 hour ago' {} + && find store -ls >before");
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -EBADMSG);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), 0);
+	run(fixture, "find store -ls | cmp before -");
 }
 
 static void test_id_aliases_are_found(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
 	/* perf files a 32-byte id under its first 20 bytes, and pads a 6-byte one to 8 */
-	perf_adds(scene, "long", "usr/bin/long", "cccccccccccccccccccccccccccccccccccccccc", "elf");
-	perf_adds(scene, "short", "usr/bin/short", ID_SHORT "0000", "elf");
-	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), 0);
-	assert_int_equal(find(scene, "cccccccccccccccccccccccccccccccccccccccc", BID_KIND_ELF), 0);
-	assert_int_equal(find(scene, ID_SHORT, BID_KIND_ELF), 0);
-	assert_int_equal(find(scene, ID_SHORT "0000", BID_KIND_ELF), 0);
-	assert_int_equal(find(scene, ID_SHORT "0000000000000000000000000000", BID_KIND_ELF), 0);
+	perf_adds(fixture, "long", "usr/bin/long", "cccccccccccccccccccccccccccccccccccccccc", "elf");
+	perf_adds(fixture, "short", "usr/bin/short", ID_SHORT "0000", "elf");
+	assert_int_equal(find(fixture, ID_LONG, BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, "cccccccccccccccccccccccccccccccccccccccc", BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, ID_SHORT, BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, ID_SHORT "0000", BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, ID_SHORT "0000000000000000000000000000", BID_KIND_ELF), 0);
 	/* another long id with the same first 20 bytes is another build, and the file there is valid */
-	run(scene, "touch -d '1 hour ago' store/usr/bin/long/*/elf");
-	assert_int_equal(find(scene, "cccccccccccccccccccccccccccccccccccccccc000000000000000000000000", BID_KIND_ELF), -EBADMSG);
-	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), 0);
+	run(fixture, "touch -d '1 hour ago' store/usr/bin/long/*/elf");
+	assert_int_equal(find(fixture, "cccccccccccccccccccccccccccccccccccccccc000000000000000000000000", BID_KIND_ELF), -EBADMSG);
+	assert_int_equal(find(fixture, ID_LONG, BID_KIND_ELF), 0);
 }
 
 static void test_old_perf_layouts_are_found(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
-	run(scene,
+	run(fixture,
 	    "mkdir -p store/.build-id/aa 'store/[kernel.kallsyms]' && cp a store/.build-id/aa/%s && "
 	    "echo 'f T _stext' > 'store/[kernel.kallsyms]/" ID_B "'",
 	    ID_A + 2);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
-	assert_int_equal(find(scene, ID_B, BID_KIND_KALLSYMS), 0);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_DEBUGINFO), 0);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_KALLSYMS), 0);
 }
 
 static void test_uncheckable_file_needs_its_name(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
 	/* an ELF file in the place of perf's directory is no symbol table */
-	run(scene, "mkdir -p store/usr/bin/p store/.build-id/aa store/.build-id/bb 'store/[kernel.kallsyms]/" ID_A "'");
-	run(scene, "cp b store/usr/bin/p/" ID_B " && ln -s ../../usr/bin/p/" ID_B " store/.build-id/bb/%s", ID_B + 2);
-	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
-	assert_int_equal(find(scene, ID_B, BID_KIND_KALLSYMS), -ENOENT);
+	run(fixture, "mkdir -p store/usr/bin/p store/.build-id/aa store/.build-id/bb 'store/[kernel.kallsyms]/" ID_A "'");
+	run(fixture, "cp b store/usr/bin/p/" ID_B " && ln -s ../../usr/bin/p/" ID_B " store/.build-id/bb/%s", ID_B + 2);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_KALLSYMS), -ENOENT);
 	/* a link does not make the table of one kernel that of another */
-	run(scene, "echo 'f T _stext' > 'store/[kernel.kallsyms]/" ID_A "/kallsyms'");
-	assert_int_equal(find(scene, ID_A, BID_KIND_KALLSYMS), 0);
-	run(scene, "ln -sfn '../../[kernel.kallsyms]/" ID_A "' store/.build-id/bb/%s", ID_B + 2);
-	assert_int_equal(find(scene, ID_B, BID_KIND_KALLSYMS), -ENOENT);
+	run(fixture, "echo 'f T _stext' > 'store/[kernel.kallsyms]/" ID_A "/kallsyms'");
+	assert_int_equal(find(fixture, ID_A, BID_KIND_KALLSYMS), 0);
+	run(fixture, "ln -sfn '../../[kernel.kallsyms]/" ID_A "' store/.build-id/bb/%s", ID_B + 2);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_KALLSYMS), -ENOENT);
 }
 
 static void test_link_out_of_the_store_is_not_followed(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
 	/* a file with the right id, outside: reached by no kind of link */
-	run(scene, "mkdir -p outside/" ID_A " store/.build-id/aa store/usr && cp a outside/" ID_A "/elf");
-	run(scene, "ln -s ../../../outside/" ID_A " store/.build-id/aa/%s", ID_A + 2);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
-	run(scene, "ln -sfn $PWD/outside/" ID_A " store/.build-id/aa/%s", ID_A + 2);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
-	run(scene, "ln -sfn ../../usr/out/" ID_A " store/.build-id/aa/%s && ln -s $PWD/outside store/usr/out", ID_A + 2);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
-	run(scene,
+	run(fixture, "mkdir -p outside/" ID_A " store/.build-id/aa store/usr && cp a outside/" ID_A "/elf");
+	run(fixture, "ln -s ../../../outside/" ID_A " store/.build-id/aa/%s", ID_A + 2);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -ENOENT);
+	run(fixture, "ln -sfn $PWD/outside/" ID_A " store/.build-id/aa/%s", ID_A + 2);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -ENOENT);
+	run(fixture, "ln -sfn ../../usr/out/" ID_A " store/.build-id/aa/%s && ln -s $PWD/outside store/usr/out", ID_A + 2);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -ENOENT);
+	run(fixture,
 	    "rm store/usr/out && mkdir -p store/usr/out/" ID_A " && ln -s $PWD/outside/" ID_A "/elf store/usr/out/" ID_A "/elf");
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
-	run(scene, "rm store/usr/out/" ID_A "/elf && mkfifo store/usr/out/" ID_A "/elf");
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -ENOENT);
+	run(fixture, "rm store/usr/out/" ID_A "/elf && mkfifo store/usr/out/" ID_A "/elf");
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -ENOENT);
 	/* the control */
-	run(scene, "rm store/usr/out/" ID_A "/elf && cp a store/usr/out/" ID_A "/elf");
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	run(fixture, "rm store/usr/out/" ID_A "/elf && cp a store/usr/out/" ID_A "/elf");
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
 }
 
 static void test_compressed_module_is_unpacked(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
 	static const char *const packers[] = { "xz -kc", "gzip -kc", "zstd -qc" };
 
@@ -208,29 +208,29 @@ static void test_compressed_module_is_unpacked(void **state)
 		struct stat st;
 		char path[96];
 
-		run(scene, "rm -rf store/* store/.build-id && %s a > packed", packers[i]);
-		perf_adds(scene, "packed", "lib/modules/6/a.ko.xz", ID_A, "elf");
-		snprintf(path, sizeof(path), "%s/a", scene->directory);
+		run(fixture, "rm -rf store/* store/.build-id && %s a > packed", packers[i]);
+		perf_adds(fixture, "packed", "lib/modules/6/a.ko.xz", ID_A, "elf");
+		snprintf(path, sizeof(path), "%s/a", fixture->directory);
 		assert_int_equal(stat(path, &st), 0);
 		for (int times = 0; times < 2; times++) {
-			assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+			assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
 			assert_int_equal(file.st.st_size, st.st_size);
 			bid_file_release(&file);
 		}
 	}
-	run(scene, "xz -kc b > packed && cp packed store/lib/modules/6/a.ko.xz/" ID_A "/elf && rm -r store/.bidfs/unpacked");
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EBADMSG);
+	run(fixture, "xz -kc b > packed && cp packed store/lib/modules/6/a.ko.xz/" ID_A "/elf && rm -r store/.bidfs/unpacked");
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -EBADMSG);
 }
 
 /* A lack of descriptors, for the store and for memory, is no fault of the packed file. */
 static void test_module_not_unpacked_now_is_retried(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct rlimit before, few;
 	int first_free, r;
 
-	run(scene, "xz -kc a > packed");
-	perf_adds(scene, "packed", "lib/modules/6/a.ko.xz", ID_A, "elf");
+	run(fixture, "xz -kc a > packed");
+	perf_adds(fixture, "packed", "lib/modules/6/a.ko.xz", ID_A, "elf");
 	/* longer than a tick of the clock, so that the result is cached */
 	usleep(50 * 1000);
 	first_free = dup(STDIN_FILENO);
@@ -241,10 +241,10 @@ static void test_module_not_unpacked_now_is_retried(void **state)
 	/* one descriptor for the packed file, and none for anything else */
 	few.rlim_cur = (rlim_t)(first_free + 1);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	r = find(scene, ID_A, BID_KIND_ELF);
+	r = find(fixture, ID_A, BID_KIND_ELF);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(r, -EMFILE);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
 }
 
 static int count(void *user, const struct bid_id *id)
@@ -264,69 +264,69 @@ static int collect(void *user, const char *name, enum bid_entry entry)
 
 static void test_ids_and_paths_are_listed(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	char names[256] = "";
 	unsigned n = 0;
 
-	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
-	perf_adds(scene, "b", "usr/bin/a", ID_B, "elf");
-	run(scene, "mkdir -p store/usr/bin/ab/deep && touch store/.build-id/aa/nothex store/usr/bin/file && mkdir store/jit");
-	assert_int_equal(bid_store_each_id(scene->store, count, &n), 0);
+	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
+	perf_adds(fixture, "b", "usr/bin/a", ID_B, "elf");
+	run(fixture, "mkdir -p store/usr/bin/ab/deep && touch store/.build-id/aa/nothex store/usr/bin/file && mkdir store/jit");
+	assert_int_equal(bid_store_each_id(fixture->store, count, &n), 0);
 	assert_int_equal(n, 2);
 	n = 0;
-	assert_int_equal(bid_store_each_id_in(scene->store, 0xaa, count, &n), 0);
+	assert_int_equal(bid_store_each_id_in(fixture->store, 0xaa, count, &n), 0);
 	assert_int_equal(n, 1);
 
-	assert_int_equal(bid_store_classify(scene->store, "usr/bin", NULL), BID_ENTRY_DIR);
-	assert_int_equal(bid_store_classify(scene->store, "usr/bin/a/" ID_A, NULL), BID_ENTRY_ID);
-	assert_int_equal(bid_store_classify(scene->store, "usr/bin/ab", NULL), BID_ENTRY_DIR); /* a name that could be an id */
-	assert_int_equal(bid_store_classify(scene->store, "usr/bin/file", NULL), BID_ENTRY_NONE);
-	assert_int_equal(bid_store_classify(scene->store, ".build-id/aa", NULL), BID_ENTRY_NONE);
-	assert_int_equal(bid_store_classify(scene->store, "../store", NULL), BID_ENTRY_NONE);
-	assert_int_equal(bid_store_each_entry(scene->store, "usr/bin", collect, names), 0);
+	assert_int_equal(bid_store_classify(fixture->store, "usr/bin", NULL), BID_ENTRY_DIR);
+	assert_int_equal(bid_store_classify(fixture->store, "usr/bin/a/" ID_A, NULL), BID_ENTRY_ID);
+	assert_int_equal(bid_store_classify(fixture->store, "usr/bin/ab", NULL), BID_ENTRY_DIR); /* a name that could be an id */
+	assert_int_equal(bid_store_classify(fixture->store, "usr/bin/file", NULL), BID_ENTRY_NONE);
+	assert_int_equal(bid_store_classify(fixture->store, ".build-id/aa", NULL), BID_ENTRY_NONE);
+	assert_int_equal(bid_store_classify(fixture->store, "../store", NULL), BID_ENTRY_NONE);
+	assert_int_equal(bid_store_each_entry(fixture->store, "usr/bin", collect, names), 0);
 	assert_non_null(strstr(names, "a=1 "));
 	assert_non_null(strstr(names, "ab=1 "));
 	assert_null(strstr(names, "file"));
 	names[0] = '\0';
-	assert_int_equal(bid_store_each_entry(scene->store, "", collect, names), 0);
+	assert_int_equal(bid_store_each_entry(fixture->store, "", collect, names), 0);
 	assert_null(strstr(names, ".build-id"));
 	assert_null(strstr(names, ".bidfs"));
 	assert_non_null(strstr(names, "usr=1 "));
-	assert_int_equal(bid_store_each_entry(scene->store, "nowhere", collect, names), -ENOENT);
+	assert_int_equal(bid_store_each_entry(fixture->store, "nowhere", collect, names), -ENOENT);
 }
 
 static void test_store_is_searched_before_lower_stores(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	char path[96];
 
 	/* a tree of debug files with a link inside and a link out of the tree, a cache of libdebuginfod, another cache of perf */
-	run(scene, "rm -rf tree cache perf && mkdir -p tree/.build-id/aa tree/.build-id/bb tree/usr cache/" ID_LONG
-		   " perf/.build-id/bb perf/b/" ID_B);
-	run(scene, "cp a.debug tree/usr/a.debug && ln -s ../../usr/a.debug tree/.build-id/aa/%s.debug", ID_A + 2);
-	run(scene, "ln -s $PWD/b tree/.build-id/bb/%s", ID_B + 2);
-	run(scene, "cp a cache/" ID_LONG "/executable");
+	run(fixture, "rm -rf tree cache perf && mkdir -p tree/.build-id/aa tree/.build-id/bb tree/usr cache/" ID_LONG
+		     " perf/.build-id/bb perf/b/" ID_B);
+	run(fixture, "cp a.debug tree/usr/a.debug && ln -s ../../usr/a.debug tree/.build-id/aa/%s.debug", ID_A + 2);
+	run(fixture, "ln -s $PWD/b tree/.build-id/bb/%s", ID_B + 2);
+	run(fixture, "cp a cache/" ID_LONG "/executable");
 	for (const char *const *name = (const char *const[]){ "tree", "cache", "perf", NULL }; *name; name++) {
-		snprintf(path, sizeof(path), "%s/%s", scene->directory, *name);
-		assert_int_equal(bid_store_add_lower(scene->store, path), 0);
+		snprintf(path, sizeof(path), "%s/%s", fixture->directory, *name);
+		assert_int_equal(bid_store_add_lower(fixture->store, path), 0);
 	}
-	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
-	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), -ENOENT);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_DEBUGINFO), 0);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -ENOENT);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), -ENOENT);
 	/* the cache of libdebuginfod does not check ids, the store does */
-	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), -EBADMSG);
-	run(scene, "cp long cache/" ID_LONG "/executable");
-	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), 0);
-	run(scene, "cp b perf/b/" ID_B "/elf && ln -s ../../b/" ID_B " perf/.build-id/bb/%s", ID_B + 2);
-	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
-	assert_int_equal(bid_store_has(scene->store, (struct bid_id[]){ id_of(ID_A) }), 1);
-	assert_int_equal(bid_store_kinds(scene->store, (struct bid_id[]){ id_of(ID_A) }), 1 << BID_KIND_DEBUGINFO);
+	assert_int_equal(find(fixture, ID_LONG, BID_KIND_ELF), -EBADMSG);
+	run(fixture, "cp long cache/" ID_LONG "/executable");
+	assert_int_equal(find(fixture, ID_LONG, BID_KIND_ELF), 0);
+	run(fixture, "cp b perf/b/" ID_B "/elf && ln -s ../../b/" ID_B " perf/.build-id/bb/%s", ID_B + 2);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), 0);
+	assert_int_equal(bid_store_has(fixture->store, (struct bid_id[]){ id_of(ID_A) }), 1);
+	assert_int_equal(bid_store_kinds(fixture->store, (struct bid_id[]){ id_of(ID_A) }), 1 << BID_KIND_DEBUGINFO);
 	/* nothing was written into any of them */
-	run(scene, "test ! -e tree/.bidfs -a ! -e cache/.bidfs -a ! -e perf/.bidfs");
+	run(fixture, "test ! -e tree/.bidfs -a ! -e cache/.bidfs -a ! -e perf/.bidfs");
 	/* the store itself comes first */
-	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-	assert_int_equal(bid_store_add_lower(scene->store, "/nowhere"), -ENOENT);
+	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(bid_store_add_lower(fixture->store, "/nowhere"), -ENOENT);
 }
 
 static int remember_entry(void *user, const char *name, enum bid_entry entry)
@@ -358,91 +358,92 @@ static unsigned times(const char *names, const char *word)
 
 static void test_unreadable_probes_hide_nothing(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_PROBES);
 	struct rlimit unlimited, small;
 	char path[96], place[64];
 	int fd = -1, r;
 
-	run(scene,
+	run(fixture,
 	    "rm -rf low && mkdir -p low/usr/bin/a/" ID_A " low/.build-id/aa && yes '#probe' | head -c 8192 >low/usr/bin/a/" ID_A
 	    "/probes && ln -s ../../usr/bin/a/" ID_A " low/.build-id/aa/%s",
 	    ID_A + 2);
-	snprintf(path, sizeof(path), "%s/low", scene->directory);
+	snprintf(path, sizeof(path), "%s/low", fixture->directory);
 	snprintf(place, sizeof(place), "usr/bin/a/%s", ID_A);
-	assert_int_equal(bid_store_add_lower(scene->store, path), 0);
+	assert_int_equal(bid_store_add_lower(fixture->store, path), 0);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
 	small = unlimited;
 	small.rlim_cur = 4096;
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-	r = bid_store_open_probes(scene->store, &request.id, place, true, &fd);
+	r = bid_store_open_probes(fixture->store, &request.id, place, true, &fd);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
 	assert_true(r < 0);
-	run(scene, "! test -e store/usr/bin/a/" ID_A "/probes");
-	assert_int_equal(bid_store_open_probes(scene->store, &request.id, place, true, &fd), 0);
+	run(fixture, "! test -e store/usr/bin/a/" ID_A "/probes");
+	assert_int_equal(bid_store_open_probes(fixture->store, &request.id, place, true, &fd), 0);
 	close(fd);
-	run(scene, "cmp low/usr/bin/a/" ID_A "/probes store/usr/bin/a/" ID_A "/probes");
+	run(fixture, "cmp low/usr/bin/a/" ID_A "/probes store/usr/bin/a/" ID_A "/probes");
 }
 
 static void test_lower_stores_are_listed(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	char path[96], names[NAMES_MAX] = "", where[128];
 	struct bid_id id = id_of(ID_B);
 	struct stat st;
 
 	/* the same id in all of them, one more in each, and a negative entry of libdebuginfod */
-	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
-	run(scene, "rm -rf tree cache perf && mkdir -p tree/.build-id/aa tree/.build-id/cc tree/usr cache/" ID_A " cache/" ID_SHORT
-		   " cache/" ABSENT " perf/.build-id/aa perf/.build-id/bb perf/usr/bin/b/" ID_B " perf/usr/bin/a/" ID_A);
-	run(scene, "cp a.debug tree/.build-id/aa/%s.debug && cp a tree/.build-id/aa/%s", ID_A + 2, ID_A + 2);
-	run(scene, "cp long tree/.build-id/cc/%s.debug", ID_LONG + 2);
-	run(scene, "cp a cache/" ID_A "/executable && cp short cache/" ID_SHORT "/executable && : >cache/" ABSENT "/debuginfo && "
-		   "chmod 0 cache/" ABSENT "/debuginfo");
-	run(scene, "cp b perf/usr/bin/b/" ID_B "/elf && ln -s ../../usr/bin/b/" ID_B " perf/.build-id/bb/%s", ID_B + 2);
-	run(scene, "cp a perf/usr/bin/a/" ID_A "/elf && ln -s ../../usr/bin/a/" ID_A " perf/.build-id/aa/%s", ID_A + 2);
+	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
+	run(fixture,
+	    "rm -rf tree cache perf && mkdir -p tree/.build-id/aa tree/.build-id/cc tree/usr cache/" ID_A " cache/" ID_SHORT
+	    " cache/" ABSENT " perf/.build-id/aa perf/.build-id/bb perf/usr/bin/b/" ID_B " perf/usr/bin/a/" ID_A);
+	run(fixture, "cp a.debug tree/.build-id/aa/%s.debug && cp a tree/.build-id/aa/%s", ID_A + 2, ID_A + 2);
+	run(fixture, "cp long tree/.build-id/cc/%s.debug", ID_LONG + 2);
+	run(fixture, "cp a cache/" ID_A "/executable && cp short cache/" ID_SHORT "/executable && : >cache/" ABSENT "/debuginfo && "
+		     "chmod 0 cache/" ABSENT "/debuginfo");
+	run(fixture, "cp b perf/usr/bin/b/" ID_B "/elf && ln -s ../../usr/bin/b/" ID_B " perf/.build-id/bb/%s", ID_B + 2);
+	run(fixture, "cp a perf/usr/bin/a/" ID_A "/elf && ln -s ../../usr/bin/a/" ID_A " perf/.build-id/aa/%s", ID_A + 2);
 	for (const char *const *name = (const char *const[]){ "tree", "cache", "perf", NULL }; *name; name++) {
-		snprintf(path, sizeof(path), "%s/%s", scene->directory, *name);
-		assert_int_equal(bid_store_add_lower(scene->store, path), 0);
+		snprintf(path, sizeof(path), "%s/%s", fixture->directory, *name);
+		assert_int_equal(bid_store_add_lower(fixture->store, path), 0);
 	}
 
-	assert_int_equal(bid_store_each_id(scene->store, remember_id, names), 0);
+	assert_int_equal(bid_store_each_id(fixture->store, remember_id, names), 0);
 	assert_int_equal(times(names, "="), 4);
 	assert_true(times(names, ID_A) == 1 && times(names, ID_B) == 1 && times(names, ID_LONG) == 1 &&
 		    times(names, ID_SHORT) == 1);
 	names[0] = '\0';
-	assert_int_equal(bid_store_each_id_in(scene->store, 0xaa, remember_id, names), 0);
+	assert_int_equal(bid_store_each_id_in(fixture->store, 0xaa, remember_id, names), 0);
 	assert_string_equal(names, ID_A "=2 ");
 	names[0] = '\0';
-	assert_int_equal(bid_store_each_id_in(scene->store, 0xdd, remember_id, names), 0);
+	assert_int_equal(bid_store_each_id_in(fixture->store, 0xdd, remember_id, names), 0);
 	assert_string_equal(names, ID_SHORT "=2 ");
 
 	/* paths are those of perf's stores alone */
 	names[0] = '\0';
-	assert_int_equal(bid_store_each_entry(scene->store, "", remember_entry, names), 0);
+	assert_int_equal(bid_store_each_entry(fixture->store, "", remember_entry, names), 0);
 	assert_string_equal(names, "usr=1 ");
 	names[0] = '\0';
-	assert_int_equal(bid_store_each_entry(scene->store, "usr/bin", remember_entry, names), 0);
+	assert_int_equal(bid_store_each_entry(fixture->store, "usr/bin", remember_entry, names), 0);
 	assert_true(times(names, "=") == 2 && times(names, "a=1 ") == 1 && times(names, "b=1 ") == 1);
 	names[0] = '\0';
-	assert_int_equal(bid_store_each_entry(scene->store, "usr/bin/a", remember_entry, names), 0);
+	assert_int_equal(bid_store_each_entry(fixture->store, "usr/bin/a", remember_entry, names), 0);
 	assert_string_equal(names, ID_A "=2 ");
-	assert_int_equal(bid_store_classify(scene->store, "usr/bin/b/" ID_B, NULL), BID_ENTRY_ID);
-	assert_int_equal(bid_store_classify(scene->store, ID_SHORT, NULL), BID_ENTRY_NONE);
-	assert_int_equal(bid_store_where(scene->store, &id, where, sizeof(where)), 0);
+	assert_int_equal(bid_store_classify(fixture->store, "usr/bin/b/" ID_B, NULL), BID_ENTRY_ID);
+	assert_int_equal(bid_store_classify(fixture->store, ID_SHORT, NULL), BID_ENTRY_NONE);
+	assert_int_equal(bid_store_where(fixture->store, &id, where, sizeof(where)), 0);
 	assert_string_equal(where, "usr/bin/b/" ID_B);
-	assert_int_equal(bid_store_stat(scene->store, where, &st), 0);
+	assert_int_equal(bid_store_stat(fixture->store, where, &st), 0);
 
 	/* an empty file in libdebuginfod's cache means absent, and not unreadable */
-	assert_int_equal(find(scene, ABSENT, BID_KIND_DEBUGINFO), -ENOENT);
+	assert_int_equal(find(fixture, ABSENT, BID_KIND_DEBUGINFO), -ENOENT);
 	id = id_of(ABSENT);
-	assert_int_equal(bid_store_has(scene->store, &id), 0);
+	assert_int_equal(bid_store_has(fixture->store, &id), 0);
 }
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_fixture_begin, store_fixture_end)
 	const struct CMUnitTest tests[] = {
 		TEST(test_file_added_by_perf_is_found),
 		TEST(test_unstripped_file_is_its_own_debuginfo),
@@ -462,5 +463,5 @@ int main(void)
 		TEST(test_lower_stores_are_listed),
 	};
 
-	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);
 }

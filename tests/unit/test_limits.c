@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A hostile store costs at most what store/base/limits.h allows. */
-#include "store_scene.h"
+#include "store_fixture.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -23,12 +23,12 @@ enum { LARGE = 300 << 20 };
 #define TABLE "store/[kernel.kallsyms]/" ID_A "/kallsyms"
 #define LINE  "ffffffffc0000000 t a\\t[m]\\n"
 
-static int modules_of_a(const struct store_scene *scene, char **ret_text)
+static int modules_of_a(const struct store_fixture *fixture, char **ret_text)
 {
 	struct bid_id id = id_of(ID_A);
 	struct stat table;
 
-	return bid_store_modules(scene->store, &id, ret_text, &table);
+	return bid_store_modules(fixture->store, &id, ret_text, &table);
 }
 
 static long memory_kib(void)
@@ -46,19 +46,19 @@ static void test_hole_in_kallsyms_takes_no_memory(void **state)
 		"truncate -s 1T '" TABLE "'",
 		"head -c 100000 /dev/zero | tr '\\0' x >> '" TABLE "'",
 	};
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	bid_auto_free char *text = NULL;
 	long before = memory_kib();
 
-	run(scene, "printf 'ffffffff81000000 T _text\\n" LINE "' > table");
-	perf_adds(scene, "table", "[kernel.kallsyms]", ID_A, "kallsyms");
-	assert_int_equal(modules_of_a(scene, &text), 0);
+	run(fixture, "printf 'ffffffff81000000 T _text\\n" LINE "' > table");
+	perf_adds(fixture, "table", "[kernel.kallsyms]", ID_A, "kallsyms");
+	assert_int_equal(modules_of_a(fixture, &text), 0);
 	assert_string_equal(text, "m 4096 0 - Live 0xffffffffc0000000\n");
 	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
 		bid_auto_free char *other = NULL;
 
-		run(scene, "cp table '" TABLE "' && %s", tails[i]);
-		assert_int_equal(modules_of_a(scene, &other), -ENOENT);
+		run(fixture, "cp table '" TABLE "' && %s", tails[i]);
+		assert_int_equal(modules_of_a(fixture, &other), -ENOENT);
 	}
 	assert_true(memory_kib() - before < 32 << 10);
 }
@@ -66,14 +66,14 @@ static void test_hole_in_kallsyms_takes_no_memory(void **state)
 /* Lines are cut at any byte where the table is read piece by piece. */
 static void test_modules_of_a_long_table_are_complete(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	bid_auto_free char *text = NULL;
 	size_t lines = 0;
 
-	run(scene, "awk 'BEGIN { for (i = 1; i <= 5000; i++) printf \"ffffffff%%05x000 t symbol_%%d\\t[module_%%d]\\n\", i, i, i "
-		   "}' > table");
-	perf_adds(scene, "table", "[kernel.kallsyms]", ID_A, "kallsyms");
-	assert_int_equal(modules_of_a(scene, &text), 0);
+	run(fixture, "awk 'BEGIN { for (i = 1; i <= 5000; i++) printf \"ffffffff%%05x000 t symbol_%%d\\t[module_%%d]\\n\", i, i, i "
+		     "}' > table");
+	perf_adds(fixture, "table", "[kernel.kallsyms]", ID_A, "kallsyms");
+	assert_int_equal(modules_of_a(fixture, &text), 0);
 	for (const char *at = text; (at = strchr(at, '\n')); at++)
 		lines++;
 	assert_int_equal(lines, 5000);
@@ -94,7 +94,7 @@ static int open_section(struct bid_store *store, const char *id, const char *nam
 }
 
 /* "large": an ELF file with the id ID_A, and a section ".s" of 300 MiB in a hole. */
-static void make_large_section(const struct store_scene *scene)
+static void make_large_section(const struct store_fixture *fixture)
 {
 	static const char names[] = "\0.s";
 	struct {
@@ -129,7 +129,7 @@ static void make_large_section(const struct store_scene *scene)
 
 	memset(file.id, 0xaa, sizeof(file.id));
 	memcpy(file.names, names, sizeof(file.names));
-	snprintf(path, sizeof(path), "%s/large", scene->directory);
+	snprintf(path, sizeof(path), "%s/large", fixture->directory);
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	assert_true(fd >= 0 && write(fd, &file, sizeof(file)) == sizeof(file) && ftruncate(fd, 4096 + LARGE) == 0);
 }
@@ -137,14 +137,14 @@ static void make_large_section(const struct store_scene *scene)
 static void test_memory_of_sections_is_limited_in_sum(void **state)
 {
 	struct bid_file first = BID_FILE_NONE, second = BID_FILE_NONE;
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_store *store;
 	char path[96];
 	int copy;
 
-	make_large_section(scene);
-	perf_adds(scene, "large", "usr/bin/a", ID_A, "elf");
-	snprintf(path, sizeof(path), "%s/store", scene->directory);
+	make_large_section(fixture);
+	perf_adds(fixture, "large", "usr/bin/a", ID_A, "elf");
+	snprintf(path, sizeof(path), "%s/store", fixture->directory);
 	assert_int_equal(bid_store_open(path, 0, &store), 0);
 	assert_int_equal(open_section(store, ID_A, ".s", &first), 0);
 	assert_int_equal(first.st.st_size, LARGE);
@@ -160,13 +160,13 @@ static void test_memory_of_sections_is_limited_in_sum(void **state)
 }
 
 /* @depth directories below each other, below @path. */
-static void make_deep(const struct store_scene *scene, const char *path, unsigned depth)
+static void make_deep(const struct store_fixture *fixture, const char *path, unsigned depth)
 {
 	bid_auto_fd int dir = -1;
 	char whole[256];
 
-	run(scene, "mkdir -p %s", path);
-	snprintf(whole, sizeof(whole), "%s/%s", scene->directory, path);
+	run(fixture, "mkdir -p %s", path);
+	snprintf(whole, sizeof(whole), "%s/%s", fixture->directory, path);
 	dir = open(whole, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	for (unsigned i = 0; i < depth; i++) {
 		int next;
@@ -208,7 +208,7 @@ static int take_deep(void *user, const struct bid_finding *finding)
 
 static void test_deep_directories_are_reported_and_not_walked(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	unsigned found = 0;
 	struct bid_verify_config config = { .found = take_deep, .user = &found };
 	struct bid_verify_stats stats;
@@ -217,40 +217,40 @@ static void test_deep_directories_are_reported_and_not_walked(void **state)
 	struct timespec changed;
 	char *info;
 
-	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
-	make_deep(scene, "store/.bidfs/source/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 1950);
-	make_deep(scene, "store/.bidfs/content-key", 1950);
-	assert_int_equal(bid_store_each_piece(scene->store, &id, BID_KIND_SOURCE, no_piece, NULL), 0);
-	assert_int_equal(bid_store_each_content_key(scene->store, no_content_key, NULL), 0);
-	assert_int_equal(bid_store_info(scene->store, &id, &info, &changed), 0);
+	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
+	make_deep(fixture, "store/.bidfs/source/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 1950);
+	make_deep(fixture, "store/.bidfs/content-key", 1950);
+	assert_int_equal(bid_store_each_piece(fixture->store, &id, BID_KIND_SOURCE, no_piece, NULL), 0);
+	assert_int_equal(bid_store_each_content_key(fixture->store, no_content_key, NULL), 0);
+	assert_int_equal(bid_store_info(fixture->store, &id, &info, &changed), 0);
 	free(info);
-	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	assert_int_equal(bid_store_verify(fixture->store, &config, &stats), 0);
 	assert_int_equal(found, 1);
-	assert_int_equal(bid_store_remove(scene->store, &removal, 1), 0);
+	assert_int_equal(bid_store_remove(fixture->store, &removal, 1), 0);
 	assert_int_equal(removal.error, 0);
 }
 
 /* The deepest source that has a name is listed. */
 static void test_source_as_deep_as_may_be_is_listed(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_id id = id_of(ID_A);
 	unsigned found = 0;
 
-	make_deep(scene, "store/.bidfs/source/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", BID_DETAIL_DEPTH - 1);
-	run(scene, "d=$(find store/.bidfs/source -type d | tail -n 1) && touch $d/a.c");
-	assert_int_equal(bid_store_each_piece(scene->store, &id, BID_KIND_SOURCE, count_piece, &found), 0);
+	make_deep(fixture, "store/.bidfs/source/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", BID_DETAIL_DEPTH - 1);
+	run(fixture, "d=$(find store/.bidfs/source -type d | tail -n 1) && touch $d/a.c");
+	assert_int_equal(bid_store_each_piece(fixture->store, &id, BID_KIND_SOURCE, count_piece, &found), 0);
 	assert_int_equal(found, 1);
 }
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_fixture_begin, store_fixture_end)
 	static const struct CMUnitTest tests[] = {
 		TEST(test_hole_in_kallsyms_takes_no_memory),	 TEST(test_modules_of_a_long_table_are_complete),
 		TEST(test_memory_of_sections_is_limited_in_sum), TEST(test_deep_directories_are_reported_and_not_walked),
 		TEST(test_source_as_deep_as_may_be_is_listed),
 	};
 
-	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);
 }

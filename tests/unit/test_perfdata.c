@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Every form of a recording, in both byte orders. */
-#include "perfdata_scene.h"
+#include "perfdata_fixture.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Cut and damaged recordings: the builds found are right, and the result reports the damage. */
-#include "perfdata_scene.h"
+#include "perfdata_fixture.h"
 
 #include <errno.h>
 #include <pthread.h>

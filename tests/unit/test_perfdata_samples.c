@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The build with the most samples comes first, in both byte orders. */
-#include "perfdata_scene.h"
+#include "perfdata_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

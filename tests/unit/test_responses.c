@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The last response of each source for an artifact. */
-#include "broker_scene.h"
+#include "broker_fixture.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,41 +23,41 @@ static int tell(void *user, const struct bid_last_response *answer)
 	return 0;
 }
 
-static struct told responses_of(struct scene *scene, uint8_t byte)
+static struct told responses_of(struct fixture *fixture, uint8_t byte)
 {
 	struct bid_request request = elf_of(byte);
 	struct told told = { .n = 0 };
 
-	assert_int_equal(bid_broker_each_response(scene->broker, &request.id, tell, &told), 0);
+	assert_int_equal(bid_broker_each_response(fixture->broker, &request.id, tell, &told), 0);
 	return told;
 }
 
 static void test_last_response_of_each_source_is_kept(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *second;
 	struct told told;
 
-	scene_broker(scene, &patient);
-	scene_memory(scene, "first");
-	second = scene_memory(scene, "second");
+	fixture_broker(fixture, &patient);
+	fixture_memory(fixture, "first");
+	second = fixture_memory(fixture, "second");
 	source_memory_set_default(second, BID_OUTCOME_UNREACHABLE);
-	assert_int_equal(responses_of(scene, 0xa).n, 0);
-	assert_int_equal(fetch(scene, &request, NULL), -EHOSTUNREACH);
-	told = responses_of(scene, 0xa);
+	assert_int_equal(responses_of(fixture, 0xa).n, 0);
+	assert_int_equal(fetch(fixture, &request, NULL), -EHOSTUNREACH);
+	told = responses_of(fixture, 0xa);
 	assert_int_equal(told.n, 2);
 	assert_int_equal(told.answers[0].report.outcome, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(told.answers[0].again_s, 0);
 	assert_string_equal(told.answers[1].report.source, "first");
 	assert_in_range(told.answers[1].again_s, 80, 90);
 	assert_true(told.answers[1].time > 0);
-	assert_int_equal(responses_of(scene, 0xb).n, 0);
+	assert_int_equal(responses_of(fixture, 0xb).n, 0);
 	/* the delivery replaces the earlier response of the source */
 	put_elf(second, 0xa, 0xa);
 	sleep_ms(300); /* the result expires */
-	assert_int_equal(fetch(scene, &request, NULL), 0);
-	told = responses_of(scene, 0xa);
+	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	told = responses_of(fixture, 0xa);
 	assert_int_equal(told.n, 2);
 	assert_int_equal(told.answers[0].report.outcome, BID_OUTCOME_FOUND);
 	assert_int_equal(told.answers[0].report.received, told.answers[0].report.bytes);
@@ -66,17 +66,17 @@ static void test_last_response_of_each_source_is_kept(void **state)
 
 static void test_earlier_entries_are_listed(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct told told;
 
-	scene_broker(scene, &patient);
-	scene_memory(scene, "memory");
-	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
-	scene_end_broker(scene);
-	scene_broker(scene, &patient);
-	scene_memory(scene, "memory");
-	told = responses_of(scene, 0xa);
+	fixture_broker(fixture, &patient);
+	fixture_memory(fixture, "memory");
+	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
+	fixture_end_broker(fixture);
+	fixture_broker(fixture, &patient);
+	fixture_memory(fixture, "memory");
+	told = responses_of(fixture, 0xa);
 	assert_int_equal(told.n, 1);
 	assert_int_equal(told.answers[0].request.kind, BID_KIND_ELF);
 	assert_int_equal(told.answers[0].time, 0);
@@ -85,36 +85,36 @@ static void test_earlier_entries_are_listed(void **state)
 
 static void test_oldest_response_is_dropped(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	struct bid_request one = elf_of(0xa), source = request_of(0xb, BID_KIND_SOURCE);
 
-	scene_broker(scene, &patient);
-	source_memory_set_default(scene_memory(scene, "memory"), BID_OUTCOME_UNREACHABLE);
-	assert_int_equal(fetch(scene, &one, NULL), -EHOSTUNREACH);
+	fixture_broker(fixture, &patient);
+	source_memory_set_default(fixture_memory(fixture, "memory"), BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(fetch(fixture, &one, NULL), -EHOSTUNREACH);
 	for (unsigned i = 0; i < BID_RESPONSES_MAX; i++) {
 		struct bid_detail *detail;
 		char name[32];
 
-		assert_int_equal(responses_of(scene, 0xa).n, 1);
+		assert_int_equal(responses_of(fixture, 0xa).n, 1);
 		snprintf(name, sizeof(name), "/%u.c", i);
 		assert_int_equal(bid_detail_source(name, &detail), 0);
 		source.detail = detail;
-		assert_int_equal(fetch(scene, &source, NULL), -EHOSTUNREACH);
+		assert_int_equal(fetch(fixture, &source, NULL), -EHOSTUNREACH);
 		bid_detail_unref(detail);
 	}
-	assert_int_equal(responses_of(scene, 0xa).n, 0);
-	assert_int_equal(responses_of(scene, 0xb).n, BID_RESPONSES_MAX);
+	assert_int_equal(responses_of(fixture, 0xa).n, 0);
+	assert_int_equal(responses_of(fixture, 0xb).n, BID_RESPONSES_MAX);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_last_response_of_each_source_is_kept),
-		scene_test(test_earlier_entries_are_listed),
-		scene_test(test_oldest_response_is_dropped),
+		fixture_test(test_last_response_of_each_source_is_kept),
+		fixture_test(test_earlier_entries_are_listed),
+		fixture_test(test_oldest_response_is_dropped),
 	};
 
 	/* the tests provoke warnings */
 	bid_log_init("test", BID_LOG_ERROR);
-	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+	return cmocka_run_group_tests(tests, fixture_compile, fixture_clean);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Rot (row R30): every flipped bit under a digest is found, and damaged records do no harm. */
-#include "store_scene.h"
+#include "store_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,11 +27,11 @@ struct target {
 	size_t len;
 };
 
-static struct target open_target(const struct store_scene *scene, const char *path)
+static struct target open_target(const struct store_fixture *fixture, const char *path)
 {
 	struct target target;
 
-	snprintf(target.path, sizeof(target.path), "%s/store/%s", scene->directory, path);
+	snprintf(target.path, sizeof(target.path), "%s/store/%s", fixture->directory, path);
 	assert_int_equal(chmod(target.path, 0644), 0);
 	target.fd = open(target.path, O_RDWR | O_CLOEXEC);
 	assert_true(target.fd >= 0);
@@ -57,12 +57,12 @@ static char flipped(const struct target *target, size_t at)
 	return (char)(target->data[at] ^ 1 << at % 8);
 }
 
-static struct bid_verify_stats verify(const struct store_scene *scene, bool deep, bool repair)
+static struct bid_verify_stats verify(const struct store_fixture *fixture, bool deep, bool repair)
 {
 	struct bid_verify_config config = { .deep = deep, .repair = repair };
 	struct bid_verify_stats stats;
 
-	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	assert_int_equal(bid_store_verify(fixture->store, &config, &stats), 0);
 	return stats;
 }
 
@@ -77,35 +77,35 @@ static uint64_t sum(struct bid_verify_stats stats)
 
 static void test_every_flipped_bit_is_found(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct target target;
 
-	store_scene_fetch(scene, request_for(ID_A, BID_KIND_ELF), "a.stripped");
-	target = open_target(scene, OBJECT_A);
+	store_fixture_fetch(fixture, request_for(ID_A, BID_KIND_ELF), "a.stripped");
+	target = open_target(fixture, OBJECT_A);
 	for (size_t at = 0; at < target.len; at += STRIDE) {
 		struct bid_verify_stats stats;
 
 		put_byte(&target, at, flipped(&target, at));
-		stats = verify(scene, true, false);
+		stats = verify(fixture, true, false);
 		if (stats.found[BID_FINDING_WRONG] + stats.found[BID_FINDING_CORRUPT] != 1 || sum(stats) != 1)
 			fail_msg("a flipped bit in byte %zu of %zu: %llu findings", at, target.len, (unsigned long long)sum(stats));
 		put_byte(&target, at, target.data[at]);
 	}
-	assert_int_equal(verify(scene, true, false).digests, 1);
-	assert_int_equal(verify(scene, true, false).left, 0);
+	assert_int_equal(verify(fixture, true, false).digests, 1);
+	assert_int_equal(verify(fixture, true, false).left, 0);
 	close_target(&target);
 }
 
 /* Damage to the id needs no digest: the magic number, the class, the note. */
 static void test_flips_in_header_and_note_are_found_early(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	static const unsigned char note[] = { 4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, 0xaa };
 	struct target target;
 	const char *begin;
 
-	store_scene_fetch(scene, request_for(ID_A, BID_KIND_ELF), "a.stripped");
-	target = open_target(scene, OBJECT_A);
+	store_fixture_fetch(fixture, request_for(ID_A, BID_KIND_ELF), "a.stripped");
+	target = open_target(fixture, OBJECT_A);
 	begin = memmem(target.data, target.len, note, sizeof(note));
 	assert_non_null(begin);
 	for (size_t i = 0; i < 6 + 36; i++) {
@@ -113,7 +113,7 @@ static void test_flips_in_header_and_note_are_found_early(void **state)
 		struct bid_verify_stats stats;
 
 		put_byte(&target, at, flipped(&target, at));
-		stats = verify(scene, false, false);
+		stats = verify(fixture, false, false);
 		if (stats.found[BID_FINDING_WRONG] != 1)
 			fail_msg("a flipped bit in byte %zu was not found", at);
 		put_byte(&target, at, target.data[at]);
@@ -123,45 +123,45 @@ static void test_flips_in_header_and_note_are_found_early(void **state)
 
 static void test_every_truncation_is_found(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct target target;
 
-	store_scene_fetch(scene, request_for(ID_A, BID_KIND_ELF), "a.stripped");
-	target = open_target(scene, OBJECT_A);
+	store_fixture_fetch(fixture, request_for(ID_A, BID_KIND_ELF), "a.stripped");
+	target = open_target(fixture, OBJECT_A);
 	for (size_t len = 0; len < target.len; len += len < 1024 ? STRIDE : 61) {
 		assert_int_equal(ftruncate(target.fd, (off_t)len), 0);
-		if (sum(verify(scene, true, false)) == 0)
+		if (sum(verify(fixture, true, false)) == 0)
 			fail_msg("cut to %zu of %zu bytes, and not found", len, target.len);
 		assert_int_equal(bid_pwrite_full(target.fd, target.data, target.len, 0), 0);
 	}
-	assert_int_equal(verify(scene, true, false).left, 0);
+	assert_int_equal(verify(fixture, true, false).left, 0);
 	close_target(&target);
 }
 
 /* Serve, list, check and repair with the current record. Sound files stay. */
-static void no_harm(const struct store_scene *scene, const struct target *object)
+static void no_harm(const struct store_fixture *fixture, const struct target *object)
 {
 	struct bid_id id = id_of(ID_A);
 	struct stat st;
 	char *text;
 	struct timespec changed;
 
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-	assert_int_equal(bid_store_info(scene->store, &id, &text, &changed), 0);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(bid_store_info(fixture->store, &id, &text, &changed), 0);
 	free(text);
-	assert_int_equal(verify(scene, true, true).left, 0);
-	assert_int_equal(verify(scene, true, false).left, 0);
+	assert_int_equal(verify(fixture, true, true).left, 0);
+	assert_int_equal(verify(fixture, true, false).left, 0);
 	assert_int_equal(stat(object->path, &st), 0);
 	assert_int_equal(st.st_size, object->len);
 }
 
-static void put_record(const struct store_scene *scene, const char *path, const char *data, size_t len)
+static void put_record(const struct store_fixture *fixture, const char *path, const char *data, size_t len)
 {
 	char whole[PATH_MAX];
 	int fd;
 
 	/* a new file each time: the repaired record has another inode */
-	snprintf(whole, sizeof(whole), "%s/store/%s", scene->directory, path);
+	snprintf(whole, sizeof(whole), "%s/store/%s", fixture->directory, path);
 	fd = open(whole, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	assert_true(fd >= 0);
 	assert_int_equal(bid_pwrite_full(fd, data, len, 0), 0);
@@ -170,27 +170,27 @@ static void put_record(const struct store_scene *scene, const char *path, const 
 
 static void test_damaged_record_does_no_harm(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct target object, record;
 	uint64_t found = 0;
 
-	store_scene_fetch(scene, request_for(ID_A, BID_KIND_ELF), "a.stripped");
-	object = open_target(scene, OBJECT_A);
-	record = open_target(scene, RECORD_A);
+	store_fixture_fetch(fixture, request_for(ID_A, BID_KIND_ELF), "a.stripped");
+	object = open_target(fixture, OBJECT_A);
+	record = open_target(fixture, RECORD_A);
 	for (size_t at = 0; at < record.len; at += STRIDE) {
 		char byte = record.data[at];
 
 		record.data[at] = flipped(&record, at);
-		put_record(scene, RECORD_A, record.data, record.len);
+		put_record(fixture, RECORD_A, record.data, record.len);
 		record.data[at] = byte;
-		found += sum(verify(scene, false, false));
-		no_harm(scene, &object);
+		found += sum(verify(fixture, false, false));
+		no_harm(fixture, &object);
 	}
 	/* but for the white space between its parts, and the name of its sum, every byte counts */
 	assert_true(found > record.len / STRIDE * 8 / 10);
 	for (size_t len = 0; len < record.len; len += STRIDE) {
-		put_record(scene, RECORD_A, record.data, len);
-		no_harm(scene, &object);
+		put_record(fixture, RECORD_A, record.data, len);
+		no_harm(fixture, &object);
 	}
 	close_target(&record);
 	close_target(&object);
@@ -199,51 +199,51 @@ static void test_damaged_record_does_no_harm(void **state)
 /* A damaged record may have any content. */
 static void test_record_that_is_no_file_does_no_harm(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_id id = id_of(ID_A);
 	char *text;
 	struct timespec changed;
 
-	store_scene_fetch(scene, request_for(ID_A, BID_KIND_ELF), "a.stripped");
-	run(scene, "rm store/" RECORD_A " && mkdir store/" RECORD_A);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-	verify(scene, true, true);
+	store_fixture_fetch(fixture, request_for(ID_A, BID_KIND_ELF), "a.stripped");
+	run(fixture, "rm store/" RECORD_A " && mkdir store/" RECORD_A);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
+	verify(fixture, true, true);
 	/* the file is the user's then */
-	run(scene, "mkfifo store/" RECORD_A);
-	assert_int_equal(bid_store_info(scene->store, &id, &text, &changed), 0);
+	run(fixture, "mkfifo store/" RECORD_A);
+	assert_int_equal(bid_store_info(fixture->store, &id, &text, &changed), 0);
 	free(text);
-	assert_int_equal(verify(scene, true, true).found[BID_FINDING_RECORD], 1);
-	run(scene, "ln -s /etc/passwd store/" RECORD_A);
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-	assert_int_equal(verify(scene, true, true).found[BID_FINDING_RECORD], 1);
-	assert_int_equal(verify(scene, true, true).found[BID_FINDING_RECORD], 0);
+	assert_int_equal(verify(fixture, true, true).found[BID_FINDING_RECORD], 1);
+	run(fixture, "ln -s /etc/passwd store/" RECORD_A);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(verify(fixture, true, true).found[BID_FINDING_RECORD], 1);
+	assert_int_equal(verify(fixture, true, true).found[BID_FINDING_RECORD], 0);
 	/* a directory that is not empty stays, and the downloads go on without a record */
-	run(scene, "mkdir -p store/" RECORD_A "/x");
-	assert_int_equal(verify(scene, true, true).found[BID_FINDING_RECORD], 1);
-	run(scene, "rm -rf 'store/[debuginfod]' store/.build-id");
-	store_scene_fetch(scene, request_for(ID_A, BID_KIND_ELF), "a.stripped");
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-	assert_true(has_path(scene, RECORD_A "/x"));
-	run(scene, "rm -rf store/.bidfs/record/aa && touch store/.bidfs/record/aa");
-	assert_int_equal(verify(scene, true, true).found[BID_FINDING_RECORD], 1);
-	assert_false(has_path(scene, ".bidfs/record/aa"));
-	run(scene, "rm -rf store/.bidfs/record && touch store/.bidfs/record");
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-	verify(scene, true, true);
-	run(scene, "head -c 65537 /dev/zero >huge && rm store/.bidfs/record && mkdir -p store/.bidfs/record/aa && mv huge "
-		   "store/" RECORD_A);
-	assert_int_equal(verify(scene, true, true).found[BID_FINDING_RECORD], 1);
-	assert_int_equal(verify(scene, true, true).found[BID_FINDING_RECORD], 0);
+	run(fixture, "mkdir -p store/" RECORD_A "/x");
+	assert_int_equal(verify(fixture, true, true).found[BID_FINDING_RECORD], 1);
+	run(fixture, "rm -rf 'store/[debuginfod]' store/.build-id");
+	store_fixture_fetch(fixture, request_for(ID_A, BID_KIND_ELF), "a.stripped");
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
+	assert_true(has_path(fixture, RECORD_A "/x"));
+	run(fixture, "rm -rf store/.bidfs/record/aa && touch store/.bidfs/record/aa");
+	assert_int_equal(verify(fixture, true, true).found[BID_FINDING_RECORD], 1);
+	assert_false(has_path(fixture, ".bidfs/record/aa"));
+	run(fixture, "rm -rf store/.bidfs/record && touch store/.bidfs/record");
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
+	verify(fixture, true, true);
+	run(fixture, "head -c 65537 /dev/zero >huge && rm store/.bidfs/record && mkdir -p store/.bidfs/record/aa && mv huge "
+		     "store/" RECORD_A);
+	assert_int_equal(verify(fixture, true, true).found[BID_FINDING_RECORD], 1);
+	assert_int_equal(verify(fixture, true, true).found[BID_FINDING_RECORD], 0);
 }
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_fixture_begin, store_fixture_end)
 	const struct CMUnitTest tests[] = {
 		TEST(test_every_flipped_bit_is_found),		TEST(test_flips_in_header_and_note_are_found_early),
 		TEST(test_every_truncation_is_found),		TEST(test_damaged_record_does_no_harm),
 		TEST(test_record_that_is_no_file_does_no_harm),
 	};
 
-	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);
 }

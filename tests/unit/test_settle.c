@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Reported additions are on disk and have a record: also files published by another process, and the first of many files. */
-#include "store_scene.h"
+#include "store_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,23 +28,23 @@ int syncfs(int fd)
 	return (int)syscall(SYS_syncfs, fd);
 }
 
-static void add(const struct store_scene *scene, const char *name, bool known)
+static void add(const struct store_fixture *fixture, const char *name, bool known)
 {
 	struct bid_added added;
 	char path[96];
 
-	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
-	assert_int_equal(bid_store_add(scene->store, path, BID_LINK_AUTO, &added), 0);
+	snprintf(path, sizeof(path), "%s/%s", fixture->directory, name);
+	assert_int_equal(bid_store_add(fixture->store, path, BID_LINK_AUTO, &added), 0);
 	assert_int_equal(added.known, known);
 }
 
 static void test_file_of_another_process_is_synced(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
-	perf_adds(scene, "a", "somewhere", ID_A, "elf");
+	perf_adds(fixture, "a", "somewhere", ID_A, "elf");
 	syncs = 0;
-	add(scene, "a", true);
+	add(fixture, "a", true);
 	assert_true(syncs > 0);
 }
 
@@ -52,13 +52,13 @@ static void test_memory_file_is_synced(void **state)
 {
 	static const char symbols[] = "ffffffff81000000 T _text\n";
 	struct bid_request request = request_for(ID_B, BID_KIND_KALLSYMS);
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_added added;
 
-	run(scene, "mkdir -p 'store/[kernel.kallsyms]/%s' && printf '%s' > 'store/[kernel.kallsyms]/%s/kallsyms'", ID_B, symbols,
+	run(fixture, "mkdir -p 'store/[kernel.kallsyms]/%s' && printf '%s' > 'store/[kernel.kallsyms]/%s/kallsyms'", ID_B, symbols,
 	    ID_B);
 	syncs = 0;
-	assert_int_equal(bid_store_add_data(scene->store, &request, 0444, symbols, strlen(symbols), &added), 0);
+	assert_int_equal(bid_store_add_data(fixture->store, &request, 0444, symbols, strlen(symbols), &added), 0);
 	assert_true(added.known && syncs == 1);
 }
 
@@ -90,44 +90,44 @@ static int look(void *user, const struct bid_scan_file *file)
 	return 0;
 }
 
-static struct reader scan(const struct store_scene *scene, const char *name)
+static struct reader scan(const struct store_fixture *fixture, const char *name)
 {
 	struct reader reader = { 0 };
 	struct bid_scan_config config = { .jobs = 2, .link = BID_LINK_COPY, .file = look, .user = &reader };
 	struct bid_scan_counts counts;
 	char path[96];
 
-	snprintf(path, sizeof(path), "%s/store", scene->directory);
+	snprintf(path, sizeof(path), "%s/store", fixture->directory);
 	assert_int_equal(bid_store_open(path, 0, &reader.store), 0);
-	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	snprintf(path, sizeof(path), "%s/%s", fixture->directory, name);
 	syncs = 0;
-	assert_int_equal(bid_store_scan(scene->store, path, &config, &counts), 0);
+	assert_int_equal(bid_store_scan(fixture->store, path, &config, &counts), 0);
 	bid_store_free(reader.store);
 	return reader;
 }
 
 static void test_scan_syncs_files_of_others(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct reader reader;
 	char place[128];
 
-	run(scene, "rm -rf tree && mkdir tree && cp a tree/one && cp b tree/other && cp a.debug tree/debug");
+	run(fixture, "rm -rf tree && mkdir tree && cp a tree/one && cp b tree/other && cp a.debug tree/debug");
 	for (int turn = 0; turn < 2; turn++) {
-		snprintf(place, sizeof(place), "%s/tree/one", scene->directory + 1);
-		perf_adds(scene, "a", place, ID_A, "elf");
-		perf_adds(scene, "a.debug", place, ID_A, "debug");
-		perf_adds(scene, "b", "elsewhere", ID_B, "elf");
-		reader = scan(scene, "tree");
+		snprintf(place, sizeof(place), "%s/tree/one", fixture->directory + 1);
+		perf_adds(fixture, "a", place, ID_A, "elf");
+		perf_adds(fixture, "a.debug", place, ID_A, "debug");
+		perf_adds(fixture, "b", "elsewhere", ID_B, "elf");
+		reader = scan(fixture, "tree");
 		assert_int_equal(reader.known, 3);
 		assert_int_equal(reader.unsynced, 0);
 		/* the second time by the cache of the first */
-		run(scene, "rm -rf store/.build-id store/%s/tree store/elsewhere", scene->directory + 1);
+		run(fixture, "rm -rf store/.build-id store/%s/tree store/elsewhere", fixture->directory + 1);
 	}
 }
 
 /* Copies of "a", each with an id of its own. */
-static void make_tree(const struct store_scene *scene)
+static void make_tree(const struct store_fixture *fixture)
 {
 	struct bid_id id = id_of(ID_A);
 	bid_auto_free char *data = NULL;
@@ -135,8 +135,8 @@ static void make_tree(const struct store_scene *scene)
 	char path[96], *at;
 	size_t len;
 
-	run(scene, "rm -rf tree && mkdir tree");
-	snprintf(path, sizeof(path), "%s/a", scene->directory);
+	run(fixture, "rm -rf tree && mkdir tree");
+	snprintf(path, sizeof(path), "%s/a", fixture->directory);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0 && bid_read_file(fd, 1 << 20, &data, &len) == 0);
 	at = memmem(data, len, id.bytes, id.len);
@@ -145,7 +145,7 @@ static void make_tree(const struct store_scene *scene)
 		bid_auto_fd int file = -1;
 
 		memcpy(at, &i, sizeof(i));
-		snprintf(path, sizeof(path), "%s/tree/%u", scene->directory, (unsigned)i);
+		snprintf(path, sizeof(path), "%s/tree/%u", fixture->directory, (unsigned)i);
 		file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
 		assert_true(file >= 0 && bid_pwrite_full(file, data, len, 0) == 0);
 	}
@@ -153,15 +153,15 @@ static void make_tree(const struct store_scene *scene)
 
 static void test_first_of_many_files_has_its_record(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct rlimit before, few;
 	struct reader reader;
 
-	make_tree(scene);
+	make_tree(fixture);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	few = (struct rlimit){ .rlim_cur = before.rlim_cur < FEW ? before.rlim_cur : FEW, .rlim_max = before.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	reader = scan(scene, "tree");
+	reader = scan(fixture, "tree");
 	setrlimit(RLIMIT_NOFILE, &before);
 	assert_int_equal(reader.added, N_FILES);
 	assert_int_equal(reader.unsynced, 0);
@@ -170,7 +170,7 @@ static void test_first_of_many_files_has_its_record(void **state)
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_fixture_begin, store_fixture_end)
 	const struct CMUnitTest tests[] = {
 		TEST(test_file_of_another_process_is_synced),
 		TEST(test_memory_file_is_synced),
@@ -178,5 +178,5 @@ int main(void)
 		TEST(test_first_of_many_files_has_its_record),
 	};
 
-	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);
 }

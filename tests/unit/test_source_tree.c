@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The directory source: lookup, and the meaning of its ENOENT. */
-#include "fetch_scene.h"
+#include "fetch_fixture.h"
 
 #include <dirent.h>
 #include <errno.h>

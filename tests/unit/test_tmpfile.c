@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Temporary files: which have a name, and how long each lives. */
-#include "store_scene.h"
+#include "store_fixture.h"
 
 #include <errno.h>
 
@@ -13,7 +13,7 @@ static const struct bid_id id = { .len = 20, .bytes = { 0xaa } };
 
 static int begin(void **state)
 {
-	int r = store_scene_begin(state);
+	int r = store_fixture_begin(state);
 
 	return r < 0 ? r : bid_tmpfiles_new(&tmpfiles);
 }
@@ -21,15 +21,15 @@ static int begin(void **state)
 static int end(void **state)
 {
 	bid_tmpfiles_free(tmpfiles);
-	return store_scene_end(state);
+	return store_fixture_end(state);
 }
 
 /* The caller puts it. */
-static struct bid_tmpfile *file(const struct store_scene *scene, const char *dir, const char *name)
+static struct bid_tmpfile *file(const struct store_fixture *fixture, const char *dir, const char *name)
 {
 	struct bid_tmpfile *tmpfile;
 
-	assert_int_equal(bid_tmpfiles_begin(tmpfiles, scene->store, &id, dir, name, &tmpfile), 0);
+	assert_int_equal(bid_tmpfiles_begin(tmpfiles, fixture->store, &id, dir, name, &tmpfile), 0);
 	return tmpfile;
 }
 
@@ -58,7 +58,7 @@ static void test_unlinked_file_lives_until_its_last_close(void **state)
 	uint32_t number = handle->number;
 
 	assert_true(has_name("a", "elf") && has_number(number) && bid_tmpfile_has_name(tmpfiles, handle));
-	assert_int_equal(bid_tmpfiles_begin(tmpfiles, ((struct store_scene *)*state)->store, &id, "a", "elf", &next), -EEXIST);
+	assert_int_equal(bid_tmpfiles_begin(tmpfiles, ((struct store_fixture *)*state)->store, &id, "a", "elf", &next), -EEXIST);
 	bid_tmpfile_unname(tmpfiles, handle);
 	bid_tmpfile_unname(tmpfiles, handle);
 	assert_true(!has_name("a", "elf") && has_number(number) && !bid_tmpfile_has_name(tmpfiles, handle));
@@ -116,5 +116,5 @@ int main(void)
 		TEST(test_directory_waits_for_its_writer),
 	};
 
-	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);
 }

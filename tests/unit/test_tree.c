@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The namespace, without a mount. */
-#include "store_scene.h"
+#include "store_fixture.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -49,8 +49,8 @@ static int type_of(const struct bid_tree *tree, const char *path)
 
 static void test_every_path_has_its_node(void **state)
 {
-	struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store };
+	struct store_fixture *fixture = *state;
+	struct bid_tree tree = { .store = fixture->store };
 	static const struct {
 		const char *path;
 		int type;
@@ -130,15 +130,15 @@ static void test_every_path_has_its_node(void **state)
 		{ "nowhere", -ENOENT },
 	};
 
-	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
-	run(scene, "mkdir -p store/usr/bin/copy/" ID_A " store/usr/bin/made/" ID_A " && cp a store/usr/bin/copy/" ID_A "/elf");
-	run(scene, "mkdir -p store/.bidfs/source/aa/" REST_A "/usr && touch store/.bidfs/source/aa/" REST_A "/usr/a.c"
-		   " store/.bidfs/source/aa/" REST_A "/usr/vector");
-	run(scene, "mkdir -p 'store/[kernel.kallsyms]/" ID_B "' && touch 'store/[kernel.kallsyms]/" ID_B "/kallsyms'");
-	run(scene, "mkdir -p 'store/[kernel.kcore]/" ID_B "/2026112108080800'");
-	run(scene, "cp a 'store/[kernel.kcore]/" ID_B "/2026112108080800/kcore'");
-	run(scene, "mkdir 'store/[kernel.kcore]/" ID_B "/2026112108080802'");
-	run(scene, "head -c 1000 a >'store/[kernel.kcore]/" ID_B "/2026112108080802/kcore'");
+	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
+	run(fixture, "mkdir -p store/usr/bin/copy/" ID_A " store/usr/bin/made/" ID_A " && cp a store/usr/bin/copy/" ID_A "/elf");
+	run(fixture, "mkdir -p store/.bidfs/source/aa/" REST_A "/usr && touch store/.bidfs/source/aa/" REST_A "/usr/a.c"
+		     " store/.bidfs/source/aa/" REST_A "/usr/vector");
+	run(fixture, "mkdir -p 'store/[kernel.kallsyms]/" ID_B "' && touch 'store/[kernel.kallsyms]/" ID_B "/kallsyms'");
+	run(fixture, "mkdir -p 'store/[kernel.kcore]/" ID_B "/2026112108080800'");
+	run(fixture, "cp a 'store/[kernel.kcore]/" ID_B "/2026112108080800/kcore'");
+	run(fixture, "mkdir 'store/[kernel.kcore]/" ID_B "/2026112108080802'");
+	run(fixture, "head -c 1000 a >'store/[kernel.kcore]/" ID_B "/2026112108080802/kcore'");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (type_of(&tree, cases[i].path) != cases[i].type)
 			fail_msg("'%s' is %d, not %d", cases[i].path, type_of(&tree, cases[i].path), cases[i].type);
@@ -147,8 +147,8 @@ static void test_every_path_has_its_node(void **state)
 /* The servers decide if the file exists. */
 static void test_name_with_a_dot_may_be_a_source(void **state)
 {
-	struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store, .any_id = true };
+	struct store_fixture *fixture = *state;
+	struct bid_tree tree = { .store = fixture->store, .any_id = true };
 	static const struct {
 		const char *path;
 		int type;
@@ -167,7 +167,7 @@ static void test_name_with_a_dot_may_be_a_source(void **state)
 		{ "kept.c/vector", BID_NODE_FILE },
 	};
 
-	run(scene, "mkdir -p store/.bidfs/source/aa/" REST_A "/kept.c && touch store/.bidfs/source/aa/" REST_A "/kept.c/vector");
+	run(fixture, "mkdir -p store/.bidfs/source/aa/" REST_A "/kept.c && touch store/.bidfs/source/aa/" REST_A "/kept.c/vector");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char path[512];
 
@@ -179,10 +179,10 @@ static void test_name_with_a_dot_may_be_a_source(void **state)
 
 static void test_only_buildid_has_any_id(void **state)
 {
-	struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store, .any_id = true };
+	struct store_fixture *fixture = *state;
+	struct bid_tree tree = { .store = fixture->store, .any_id = true };
 
-	run(scene, "mkdir -p store/usr/bin/a/" ID_LONG);
+	run(fixture, "mkdir -p store/usr/bin/a/" ID_LONG);
 	assert_int_equal(type_of(&tree, "buildid/" ID_B), BID_NODE_ID);
 	assert_int_equal(type_of(&tree, "buildid/" ID_LONG), BID_NODE_ID);
 	assert_int_equal(type_of(&tree, "buildid/xyz"), -EINVAL);
@@ -199,26 +199,26 @@ static void test_only_buildid_has_any_id(void **state)
 	assert_int_equal(type_of(&tree, "by-path/usr/bin/a/" ID_B), -ENOENT);
 	assert_int_equal(type_of(&tree, "by-path/usr/bin/a/" ID_LONG), -ENOENT);
 	/* the target of the link is below .build-id, too */
-	perf_adds(scene, "b", "usr/bin/b", ID_B, "elf");
+	perf_adds(fixture, "b", "usr/bin/b", ID_B, "elf");
 	assert_int_equal(type_of(&tree, ".build-id/bb/" REST_B), BID_NODE_LINK);
 	assert_int_equal(type_of(&tree, "usr/bin/b/" ID_B "/debug"), BID_NODE_FILE);
 }
 
 static void test_links_have_perfs_targets(void **state)
 {
-	struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store, .any_id = true };
+	struct store_fixture *fixture = *state;
+	struct bid_tree tree = { .store = fixture->store, .any_id = true };
 	struct bid_node link = { .type = BID_NODE_LINK, .id = id_of(ID_A) };
 	char text[PATH_MAX];
 
 	assert_int_equal(bid_tree_readlink(&tree, &link, text, sizeof(text)), 0);
 	assert_string_equal(text, "../../[debuginfod]/" ID_A);
-	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
 	assert_int_equal(bid_tree_readlink(&tree, &link, text, sizeof(text)), 0);
 	assert_string_equal(text, "../../usr/bin/a/" ID_A);
 	assert_int_equal(bid_tree_readlink(&tree, &link, text, 10), -ENAMETOOLONG);
 	/* a path that the mount has for itself */
-	perf_adds(scene, "b", "debug/b", ID_B, "elf");
+	perf_adds(fixture, "b", "debug/b", ID_B, "elf");
 	link.id = id_of(ID_B);
 	assert_int_equal(bid_tree_readlink(&tree, &link, text, sizeof(text)), 0);
 	assert_string_equal(text, "../../[debuginfod]/" ID_B);
@@ -248,10 +248,10 @@ static void assert_lists(const struct bid_tree *tree, const char *path, const ch
 
 static void test_listing_has_only_stored_files(void **state)
 {
-	struct store_scene *scene = *state;
-	struct bid_tree tree = { .store = scene->store, .any_id = true };
+	struct store_fixture *fixture = *state;
+	struct bid_tree tree = { .store = fixture->store, .any_id = true };
 
-	perf_adds(scene, "a.stripped", "usr/bin/a", ID_A, "elf");
+	perf_adds(fixture, "a.stripped", "usr/bin/a", ID_A, "elf");
 	assert_lists(&tree, "buildid", ID_A " ");
 	assert_lists(&tree, "buildid/" ID_A, "elf executable section info ");
 	assert_lists(&tree, "usr/bin/a", ID_A " ");
@@ -261,24 +261,24 @@ static void test_listing_has_only_stored_files(void **state)
 	assert_lists(&tree, "", "buildid by-path .build-id .bidfs .debug debug usr ");
 	assert_lists(&tree, "by-path", "usr ");
 
-	perf_adds(scene, "a.debug", "usr/bin/a", ID_A, "debug");
+	perf_adds(fixture, "a.debug", "usr/bin/a", ID_A, "debug");
 	assert_lists(&tree, "buildid/" ID_A, "elf executable debuginfo section info ");
 	assert_lists(&tree, "usr/bin/a/" ID_A, "elf debug ");
 	/* wrong files are not listed either */
-	run(scene, "cp b store/usr/bin/a/" ID_A "/elf");
+	run(fixture, "cp b store/usr/bin/a/" ID_A "/elf");
 	assert_lists(&tree, "buildid/" ID_A, "debuginfo section info ");
 }
 
 /* As bazel, conan and docker have them in their paths. */
 static void test_path_may_have_an_id_as_component(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 	struct bid_node early = { .type = BID_NODE_PATH_ID, .id = id_of(ID_B), .path = (char *)"opt/" ID_B }, child;
 	char names[1024] = "";
 
-	run(scene, "mkdir -p store/opt/" ID_B "/debug/x store/opt/" ID_LONG);
+	run(fixture, "mkdir -p store/opt/" ID_B "/debug/x store/opt/" ID_LONG);
 	for (int any_id = 0; any_id < 2; any_id++) {
-		struct bid_tree tree = { .store = scene->store, .any_id = any_id };
+		struct bid_tree tree = { .store = fixture->store, .any_id = any_id };
 
 		assert_int_equal(type_of(&tree, "opt/" ID_B), BID_NODE_PATH);
 		assert_int_equal(type_of(&tree, "opt/" ID_B "/debug"), BID_NODE_PATH);
@@ -291,11 +291,11 @@ static void test_path_may_have_an_id_as_component(void **state)
 		assert_int_equal(type_of(&tree, "opt/" ID_LONG "/x"), -EINVAL);
 	}
 	/* the kernel may have cached it while it was empty */
-	run(scene, "mkdir store/opt/" ID_B "/y");
-	assert_int_equal(bid_tree_lookup(&(struct bid_tree){ .store = scene->store }, &early, "y", &child, NULL), 0);
+	run(fixture, "mkdir store/opt/" ID_B "/y");
+	assert_int_equal(bid_tree_lookup(&(struct bid_tree){ .store = fixture->store }, &early, "y", &child, NULL), 0);
 	assert_int_equal(child.type, BID_NODE_PATH);
 	bid_node_release(&child);
-	assert_int_equal(bid_tree_list(&(struct bid_tree){ .store = scene->store }, &early, 0, collect, names), 0);
+	assert_int_equal(bid_tree_list(&(struct bid_tree){ .store = fixture->store }, &early, 0, collect, names), 0);
 	assert_int_equal(strlen(names), strlen("debug y "));
 }
 
@@ -315,7 +315,7 @@ static void test_number_depends_only_on_the_node(void **state)
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_fixture_begin, store_fixture_end)
 	const struct CMUnitTest tests[] = {
 		TEST(test_every_path_has_its_node),	    TEST(test_only_buildid_has_any_id),
 		TEST(test_name_with_a_dot_may_be_a_source), TEST(test_links_have_perfs_targets),
@@ -323,5 +323,5 @@ int main(void)
 		TEST(test_number_depends_only_on_the_node),
 	};
 
-	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);
 }

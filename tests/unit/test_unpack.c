@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* store/elf/unpack.c, on a module packed by gzip(1), xz(1) and zstd(1). */
-#include "elf_scene.h"
+#include "elf_fixture.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -32,7 +32,7 @@ static int write_output(void *user, const void *data, size_t len)
 
 static int unpack(const char *data, size_t len, uint64_t max, struct test_unpack_output *output)
 {
-	bid_auto_fd int fd = elf_scene_memory(data, len);
+	bid_auto_fd int fd = elf_fixture_memory(data, len);
 	int r;
 
 	assert_int_equal(lseek(fd, 5, SEEK_SET), 5);
@@ -43,7 +43,7 @@ static int unpack(const char *data, size_t len, uint64_t max, struct test_unpack
 
 static bool is_packed(const char *data, size_t len)
 {
-	bid_auto_fd int fd = elf_scene_memory(data, len);
+	bid_auto_fd int fd = elf_fixture_memory(data, len);
 	int r = bid_elf_is_packed(fd);
 
 	assert_true(r >= 0);
@@ -65,13 +65,13 @@ static void test_each_compression_is_unpacked(void **state)
 	bid_auto_free char *wanted = NULL;
 	size_t wanted_len;
 
-	elf_scene_read("module.ko", &wanted, &wanted_len);
+	elf_fixture_read("module.ko", &wanted, &wanted_len);
 	for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++) {
 		struct test_unpack_output output = { .fail_at = SIZE_MAX };
 		bid_auto_free char *data = NULL;
 		size_t len;
 
-		elf_scene_read(packed[i], &data, &len);
+		elf_fixture_read(packed[i], &data, &len);
 		assert_true(is_packed(data, len));
 		assert_int_equal(unpack(data, len, wanted_len, &output), 0);
 		assert_int_equal(output.len, wanted_len);
@@ -95,7 +95,7 @@ static void test_truncated_file_is_an_error(void **state)
 		bid_auto_free char *data = NULL;
 		size_t len;
 
-		elf_scene_read(packed[i], &data, &len);
+		elf_fixture_read(packed[i], &data, &len);
 		for (size_t n = 0; n < len; n = next_byte(n, len)) {
 			struct test_unpack_output output = { .fail_at = SIZE_MAX };
 
@@ -112,12 +112,12 @@ static void test_damaged_file_is_an_error(void **state)
 	bid_auto_free char *wanted = NULL;
 	size_t wanted_len;
 
-	elf_scene_read("module.ko", &wanted, &wanted_len);
+	elf_fixture_read("module.ko", &wanted, &wanted_len);
 	for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++) {
 		bid_auto_free char *data = NULL;
 		size_t len, tried = 0, refused = 0;
 
-		elf_scene_read(packed[i], &data, &len);
+		elf_fixture_read(packed[i], &data, &len);
 		for (size_t n = 0; n < len; n = next_byte(n, len), tried++) {
 			struct test_unpack_output output = { .fail_at = SIZE_MAX };
 			int r;
@@ -164,7 +164,7 @@ static void make_image(bool sized, char **ret_data, size_t *ret_len)
 	uint32_t offset = htole32(CODE), length;
 	char *image;
 
-	elf_scene_read("payload", &payload, &len);
+	elf_fixture_read("payload", &payload, &len);
 	length = htole32((uint32_t)(len + (sized ? 4 : 0)));
 	image = calloc(1, before + len + 4 + TAIL);
 	assert_non_null(image);
@@ -196,7 +196,7 @@ static void test_kernel_image_is_unpacked(void **state)
 	bid_auto_free char *wanted = NULL;
 	size_t wanted_len;
 
-	elf_scene_read("program", &wanted, &wanted_len);
+	elf_fixture_read("program", &wanted, &wanted_len);
 	for (size_t i = 0; i < sizeof(packings) / sizeof(packings[0]); i++) {
 		struct test_unpack_output output = { .fail_at = SIZE_MAX };
 		bid_auto_free char *data = NULL;
@@ -247,7 +247,7 @@ static void test_bomb_ends_at_what_its_size_explains(void **state)
 		RUN("sh", "-c", command);
 		/* the rest was not read */
 		RUN("truncate", "-s", "1T", "bomb");
-		fd = elf_scene_open("bomb");
+		fd = elf_fixture_open("bomb");
 		assert_int_equal(bid_elf_unpack(fd, BID_ELF_UNPACKED_MAX, count_bytes, &n), -EFBIG);
 		assert_true(n >= BID_LIMIT_UNPACKED && n < 2 * BID_LIMIT_UNPACKED);
 	}
@@ -261,5 +261,5 @@ int main(void)
 		cmocka_unit_test(test_kernel_image_is_unpacked),     cmocka_unit_test(test_bomb_ends_at_what_its_size_explains),
 	};
 
-	return cmocka_run_group_tests(tests, elf_scene_enter, elf_scene_leave);
+	return cmocka_run_group_tests(tests, elf_fixture_enter, elf_fixture_leave);
 }

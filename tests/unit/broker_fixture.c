@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "broker_scene.h"
+#include "broker_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 const struct bid_broker_config patient = { .hedge_ms = BID_HEDGE_NEVER };
 
-/* directory of scene_compile(), for the time of the process */
+/* directory of fixture_compile(), for the time of the process */
 static struct {
 	char *data;
 	size_t len;
@@ -46,7 +46,7 @@ static void compile_one(const char *directory, uint8_t byte)
 	assert_true(elfs[byte].len > LARGE);
 }
 
-int scene_compile(void **state)
+int fixture_compile(void **state)
 {
 	char directory[] = "/tmp/bid-test-XXXXXX";
 
@@ -57,29 +57,29 @@ int scene_compile(void **state)
 	return 0;
 }
 
-int scene_clean(void **state)
+int fixture_clean(void **state)
 {
 	free(elfs[0xa].data);
 	free(elfs[0xb].data);
 	return 0;
 }
 
-int scene_begin(void **state)
+int fixture_begin(void **state)
 {
-	struct scene *scene = calloc(1, sizeof(*scene));
+	struct fixture *fixture = calloc(1, sizeof(*fixture));
 
-	assert_non_null(scene);
-	snprintf(scene->directory, sizeof(scene->directory), "/tmp/bid-test-XXXXXX");
-	assert_non_null(mkdtemp(scene->directory));
-	assert_int_equal(bid_store_open(scene->directory, BID_STORE_WRITE, &scene->store), 0);
-	*state = scene;
+	assert_non_null(fixture);
+	snprintf(fixture->directory, sizeof(fixture->directory), "/tmp/bid-test-XXXXXX");
+	assert_non_null(mkdtemp(fixture->directory));
+	assert_int_equal(bid_store_open(fixture->directory, BID_STORE_WRITE, &fixture->store), 0);
+	*state = fixture;
 	return 0;
 }
 
-void scene_end_broker(struct scene *scene)
+void fixture_end_broker(struct fixture *fixture)
 {
-	bid_broker_free(scene->broker);
-	scene->broker = NULL;
+	bid_broker_free(fixture->broker);
+	fixture->broker = NULL;
 }
 
 /* Returns true if the result is as expected. */
@@ -94,57 +94,57 @@ static bool end_call(struct call *call)
 	return once;
 }
 
-int scene_end(void **state)
+int fixture_end(void **state)
 {
-	struct scene *scene = *state;
+	struct fixture *fixture = *state;
 	bool once = true;
 
-	scene_end_broker(scene);
-	bid_store_free(scene->store);
-	while (scene->calls) {
-		struct call *call = scene->calls;
+	fixture_end_broker(fixture);
+	bid_store_free(fixture->store);
+	while (fixture->calls) {
+		struct call *call = fixture->calls;
 
-		scene->calls = call->next;
+		fixture->calls = call->next;
 		once &= end_call(call);
 	}
-	while (scene->held) {
-		struct held_source *held = scene->held;
+	while (fixture->held) {
+		struct held_source *held = fixture->held;
 
-		scene->held = held->next;
+		fixture->held = held->next;
 		free(held);
 	}
-	if (access(scene->directory, F_OK) == 0)
-		assert_int_equal(scratch_remove(scene->directory), 0);
-	free(scene);
+	if (access(fixture->directory, F_OK) == 0)
+		assert_int_equal(scratch_remove(fixture->directory), 0);
+	free(fixture);
 	assert_true(once);
 	return 0;
 }
 
-void scene_broker(struct scene *scene, const struct bid_broker_config *config)
+void fixture_broker(struct fixture *fixture, const struct bid_broker_config *config)
 {
-	assert_int_equal(bid_broker_new(scene->store, config, &scene->broker), 0);
+	assert_int_equal(bid_broker_new(fixture->store, config, &fixture->broker), 0);
 }
 
-void scene_wait_ms(struct scene *scene, unsigned wait_ms)
+void fixture_wait_ms(struct fixture *fixture, unsigned wait_ms)
 {
-	pthread_mutex_lock(&scene->broker->lock);
-	scene->broker->config.wait_ms = wait_ms;
-	pthread_mutex_unlock(&scene->broker->lock);
+	pthread_mutex_lock(&fixture->broker->lock);
+	fixture->broker->config.wait_ms = wait_ms;
+	pthread_mutex_unlock(&fixture->broker->lock);
 }
 
-void scene_hedge_ms(struct scene *scene, unsigned hedge_ms)
+void fixture_hedge_ms(struct fixture *fixture, unsigned hedge_ms)
 {
-	pthread_mutex_lock(&scene->broker->lock);
-	scene->broker->config.hedge_ms = hedge_ms;
-	pthread_mutex_unlock(&scene->broker->lock);
+	pthread_mutex_lock(&fixture->broker->lock);
+	fixture->broker->config.hedge_ms = hedge_ms;
+	pthread_mutex_unlock(&fixture->broker->lock);
 }
 
-struct bid_source *scene_memory(struct scene *scene, const char *name)
+struct bid_source *fixture_memory(struct fixture *fixture, const char *name)
 {
 	struct bid_source *source;
 
 	assert_int_equal(source_memory_new(name, &source), 0);
-	assert_int_equal(bid_broker_add_source(scene->broker, source), 0);
+	assert_int_equal(bid_broker_add_source(fixture->broker, source), 0);
 	return source;
 }
 
@@ -222,7 +222,7 @@ static void answered(void *user, const struct bid_result *result)
 	pthread_mutex_unlock(&call->lock);
 }
 
-struct call *call_begin(struct scene *scene)
+struct call *call_begin(struct fixture *fixture)
 {
 	struct call *call = calloc(1, sizeof(*call));
 
@@ -230,10 +230,10 @@ struct call *call_begin(struct scene *scene)
 	call->fd = -1;
 	pthread_mutex_init(&call->lock, NULL);
 	pthread_cond_init(&call->called, NULL);
-	assert_int_equal(bid_broker_handle(scene->broker, answered, call, &call->handle), 0);
+	assert_int_equal(bid_broker_handle(fixture->broker, answered, call, &call->handle), 0);
 	assert_true(call->handle != 0);
-	call->next = scene->calls;
-	scene->calls = call;
+	call->next = fixture->calls;
+	fixture->calls = call;
 	return call;
 }
 
@@ -259,28 +259,28 @@ int call_wait(struct call *call)
 	return error;
 }
 
-struct call *call_for(struct scene *scene, const struct bid_request *request)
+struct call *call_for(struct fixture *fixture, const struct bid_request *request)
 {
-	struct call *call = call_begin(scene);
+	struct call *call = call_begin(fixture);
 
-	bid_broker_fetch(scene->broker, call->handle, request);
+	bid_broker_fetch(fixture->broker, call->handle, request);
 	return call;
 }
 
-int fetch(struct scene *scene, const struct bid_request *request, struct call **ret_call)
+int fetch(struct fixture *fixture, const struct bid_request *request, struct call **ret_call)
 {
-	struct call *call = call_for(scene, request);
+	struct call *call = call_for(fixture, request);
 
 	if (ret_call)
 		*ret_call = call;
 	return call_wait(call);
 }
 
-int find(struct scene *scene, const struct bid_request *request, unsigned *ret_ttl)
+int find(struct fixture *fixture, const struct bid_request *request, unsigned *ret_ttl)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 
-	return bid_broker_find(scene->broker, request, &file, ret_ttl);
+	return bid_broker_find(fixture->broker, request, &file, ret_ttl);
 }
 
 void assert_content(int fd, uint8_t byte)
@@ -294,11 +294,11 @@ void assert_content(int fd, uint8_t byte)
 	assert_memory_equal(data, wanted, len);
 }
 
-struct bid_broker_stats stats_of(struct scene *scene)
+struct bid_broker_stats stats_of(struct fixture *fixture)
 {
 	struct bid_broker_stats stats;
 
-	bid_broker_stats(scene->broker, &stats);
+	bid_broker_stats(fixture->broker, &stats);
 	return stats;
 }
 
@@ -306,33 +306,33 @@ static void *caller_main(void *user)
 {
 	struct caller *caller = user;
 
-	bid_broker_fetch(caller->scene->broker, caller->call->handle, &caller->request);
+	bid_broker_fetch(caller->fixture->broker, caller->call->handle, &caller->request);
 	return NULL;
 }
 
-void caller_start(struct caller *caller, struct scene *scene, uint8_t byte)
+void caller_start(struct caller *caller, struct fixture *fixture, uint8_t byte)
 {
-	caller->scene = scene;
+	caller->fixture = fixture;
 	caller->request = elf_of(byte);
-	caller->call = call_begin(scene);
+	caller->call = call_begin(fixture);
 	assert_int_equal(pthread_create(&caller->thread, NULL, caller_main, caller), 0);
 }
 
-void wait_for_no_downloads(struct scene *scene)
+void wait_for_no_downloads(struct fixture *fixture)
 {
 	int64_t begun = now_ms();
 
-	while (stats_of(scene).downloads > 0) {
+	while (stats_of(fixture).downloads > 0) {
 		assert_true(now_ms() - begun < PATIENCE_MS);
 		sleep_ms(1);
 	}
 }
 
-void wait_for_waiters(struct scene *scene, uint64_t count)
+void wait_for_waiters(struct fixture *fixture, uint64_t count)
 {
 	int64_t begun = now_ms();
 
-	while (stats_of(scene).waiters != count) {
+	while (stats_of(fixture).waiters != count) {
 		assert_true(now_ms() - begun < PATIENCE_MS);
 		sleep_ms(1);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "store_scene.h"
+#include "store_fixture.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static void shell(const char *command)
 		fail_msg("this failed: %s", command);
 }
 
-int store_scene_compile(void **state)
+int store_fixture_compile(void **state)
 {
 	const char *parent = getenv("TMPDIR");
 	char *command;
@@ -38,7 +38,7 @@ int store_scene_compile(void **state)
 	return 0;
 }
 
-int store_scene_clean(void **state)
+int store_fixture_clean(void **state)
 {
 	char *command;
 
@@ -49,7 +49,7 @@ int store_scene_clean(void **state)
 	return 0;
 }
 
-void run(const struct store_scene *scene, const char *format, ...)
+void run(const struct store_fixture *fixture, const char *format, ...)
 {
 	char *command, *whole;
 	va_list arguments;
@@ -57,36 +57,36 @@ void run(const struct store_scene *scene, const char *format, ...)
 	va_start(arguments, format);
 	assert_true(vasprintf(&command, format, arguments) >= 0);
 	va_end(arguments);
-	assert_true(asprintf(&whole, "cd %s && %s", scene->directory, command) >= 0);
+	assert_true(asprintf(&whole, "cd %s && %s", fixture->directory, command) >= 0);
 	shell(whole);
 	free(whole);
 	free(command);
 }
 
-int store_scene_begin(void **state)
+int store_fixture_begin(void **state)
 {
-	struct store_scene *scene = calloc(1, sizeof(*scene));
+	struct store_fixture *fixture = calloc(1, sizeof(*fixture));
 	char path[96];
 
-	snprintf(scene->directory, sizeof(scene->directory), "%s", directory);
-	run(scene, "rm -rf store && mkdir store");
+	snprintf(fixture->directory, sizeof(fixture->directory), "%s", directory);
+	run(fixture, "rm -rf store && mkdir store");
 	snprintf(path, sizeof(path), "%s/store", directory);
-	*state = scene;
-	return bid_store_open(path, BID_STORE_WRITE, &scene->store);
+	*state = fixture;
+	return bid_store_open(path, BID_STORE_WRITE, &fixture->store);
 }
 
-int store_scene_end(void **state)
+int store_fixture_end(void **state)
 {
-	struct store_scene *scene = *state;
+	struct store_fixture *fixture = *state;
 
-	bid_store_free(scene->store);
-	free(scene);
+	bid_store_free(fixture->store);
+	free(fixture);
 	return 0;
 }
 
-void perf_adds(const struct store_scene *scene, const char *name, const char *path, const char *id, const char *artifact)
+void perf_adds(const struct store_fixture *fixture, const char *name, const char *path, const char *id, const char *artifact)
 {
-	run(scene,
+	run(fixture,
 	    "mkdir -p store/%s/%s store/.build-id/%.2s && cp %s store/%s/%s/%s && "
 	    "(test -L store/.build-id/%.2s/%s || ln -s ../../%s/%s store/.build-id/%.2s/%s)",
 	    path, id, id, name, path, id, artifact, id, id + 2, path, id, id, id + 2);
@@ -105,39 +105,39 @@ struct bid_request request_for(const char *hex, enum bid_kind kind)
 	return (struct bid_request){ .id = id_of(hex), .kind = kind };
 }
 
-int find(const struct store_scene *scene, const char *hex, enum bid_kind kind)
+int find(const struct store_fixture *fixture, const char *hex, enum bid_kind kind)
 {
 	struct bid_request request = request_for(hex, kind);
 	struct bid_file file = BID_FILE_NONE;
-	int r = bid_store_find(scene->store, &request, &file);
+	int r = bid_store_find(fixture->store, &request, &file);
 
 	bid_file_release(&file);
 	return r;
 }
 
-bool has_path(const struct store_scene *scene, const char *path)
+bool has_path(const struct store_fixture *fixture, const char *path)
 {
 	char *whole;
 	bool there;
 
-	assert_true(asprintf(&whole, "%s/store/%s", scene->directory, path) >= 0);
+	assert_true(asprintf(&whole, "%s/store/%s", fixture->directory, path) >= 0);
 	there = access(whole, F_OK) == 0;
 	free(whole);
 	return there;
 }
 
-void nothing_is_wrong(const struct store_scene *scene)
+void nothing_is_wrong(const struct store_fixture *fixture)
 {
 	struct bid_verify_config config = { .deep = true };
 	struct bid_verify_stats stats;
 
-	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	assert_int_equal(bid_store_verify(fixture->store, &config, &stats), 0);
 	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
 		if (stats.found[kind])
 			fail_msg("found: %s", bid_finding_name((enum bid_finding_kind)kind));
 }
 
-int store_scene_try_fetch(const struct store_scene *scene, struct bid_request request, const char *name, bool accept)
+int store_fixture_try_fetch(const struct store_fixture *fixture, struct bid_request request, const char *name, bool accept)
 {
 	struct bid_file file = BID_FILE_NONE;
 	char path[96], buffer[65536];
@@ -145,10 +145,10 @@ int store_scene_try_fetch(const struct store_scene *scene, struct bid_request re
 	ssize_t n;
 	int fd, r;
 
-	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	snprintf(path, sizeof(path), "%s/%s", fixture->directory, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
-	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
+	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), 0);
 	if (accept)
 		bid_txn_accept(txn);
 	while ((n = read(fd, buffer, sizeof(buffer))) > 0)
@@ -160,7 +160,7 @@ int store_scene_try_fetch(const struct store_scene *scene, struct bid_request re
 	return r;
 }
 
-void store_scene_fetch(const struct store_scene *scene, struct bid_request request, const char *name)
+void store_fixture_fetch(const struct store_fixture *fixture, struct bid_request request, const char *name)
 {
-	assert_int_equal(store_scene_try_fetch(scene, request, name, false), 0);
+	assert_int_equal(store_fixture_try_fetch(fixture, request, name, false), 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Fixture of the tests of the store and of the tree: a temporary directory, and stores filled in perf's way. */
-#ifndef BID_TEST_STORE_SCENE_H
-#define BID_TEST_STORE_SCENE_H
+#ifndef BID_TEST_STORE_FIXTURE_H
+#define BID_TEST_STORE_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,44 +20,44 @@
 /* Step between tried bytes, or calls. An odd step gives each of eight bits its turn. */
 #define STRIDE 7u
 
-struct store_scene {
+struct store_fixture {
 	char directory[64]; /* has store/, and the compiled a, b, a.debug, a.stripped, long, short */
 	struct bid_store *store;
 };
 
 /* Group fixtures: compile the ELF files, and remove them. */
-int store_scene_compile(void **state);
-int store_scene_clean(void **state);
+int store_fixture_compile(void **state);
+int store_fixture_clean(void **state);
 
 /* Fixtures of each test: an empty store, open for writing. */
-int store_scene_begin(void **state);
-int store_scene_end(void **state);
+int store_fixture_begin(void **state);
+int store_fixture_end(void **state);
 
-/* Run a shell command in the scene's directory; its failure fails the test. */
-void run(const struct store_scene *scene, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Run a shell command in the fixture's directory; its failure fails the test. */
+void run(const struct store_fixture *fixture, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Put the compiled file @name into the store in perf's way, as @path/@id/@artifact, with perf's link. */
-void perf_adds(const struct store_scene *scene, const char *name, const char *path, const char *id, const char *artifact);
+void perf_adds(const struct store_fixture *fixture, const char *name, const char *path, const char *id, const char *artifact);
 
 struct bid_id id_of(const char *hex);
 struct bid_request request_for(const char *hex, enum bid_kind kind);
 
 /* Call bid_store_find(), and close the file. */
-int find(const struct store_scene *scene, const char *hex, enum bid_kind kind);
+int find(const struct store_fixture *fixture, const char *hex, enum bid_kind kind);
 
 /* Does the store have a file of that name? */
-bool has_path(const struct store_scene *scene, const char *path);
+bool has_path(const struct store_fixture *fixture, const char *path);
 
 /* Check that bid_store_verify() of every byte finds nothing. */
-void nothing_is_wrong(const struct store_scene *scene);
+void nothing_is_wrong(const struct store_fixture *fixture);
 
 /*
- * Download @request into the scene's store, with the bytes of the file @name in its directory. With @accept they may differ from
+ * Download @request into the fixture's store, with the bytes of the file @name in its directory. With @accept they may differ from
  * the first download. Returns the result of bid_txn_commit().
  */
-int store_scene_try_fetch(const struct store_scene *scene, struct bid_request request, const char *name, bool accept);
+int store_fixture_try_fetch(const struct store_fixture *fixture, struct bid_request request, const char *name, bool accept);
 
-/* As store_scene_try_fetch(), and check for success. */
-void store_scene_fetch(const struct store_scene *scene, struct bid_request request, const char *name);
+/* As store_fixture_try_fetch(), and check for success. */
+void store_fixture_fetch(const struct store_fixture *fixture, struct bid_request request, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "elf_scene.h"
+#include "elf_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 #define LENGTH_MAX (64u << 20)
 
-int elf_scene_open(const char *name)
+int elf_fixture_open(const char *name)
 {
 	int fd = open(name, O_RDONLY | O_CLOEXEC);
 
@@ -21,14 +21,14 @@ int elf_scene_open(const char *name)
 	return fd;
 }
 
-void elf_scene_read(const char *name, char **ret_data, size_t *ret_len)
+void elf_fixture_read(const char *name, char **ret_data, size_t *ret_len)
 {
-	bid_auto_fd int fd = elf_scene_open(name);
+	bid_auto_fd int fd = elf_fixture_open(name);
 
 	assert_int_equal(bid_read_file(fd, LENGTH_MAX, ret_data, ret_len), 0);
 }
 
-void elf_scene_write(const char *name, const void *data, size_t len)
+void elf_fixture_write(const char *name, const void *data, size_t len)
 {
 	bid_auto_fd int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
@@ -36,9 +36,9 @@ void elf_scene_write(const char *name, const void *data, size_t len)
 	assert_int_equal(bid_pwrite_full(fd, data, len, 0), 0);
 }
 
-int elf_scene_memory(const void *data, size_t len)
+int elf_fixture_memory(const void *data, size_t len)
 {
-	int fd = memfd_create("elf_scene", MFD_CLOEXEC);
+	int fd = memfd_create("elf_fixture", MFD_CLOEXEC);
 
 	assert_true(fd >= 0);
 	assert_int_equal(bid_pwrite_full(fd, data, len, 0), 0);
@@ -50,17 +50,17 @@ static void build_fixtures(void)
 	static const char program[] = "int main(int argc, char **argv)\n{\n\treturn argc - 1;\n}\n";
 	static const char module[] = "int add(int a, int b)\n{\n\treturn a + b;\n}\n";
 
-	elf_scene_write("program.c", program, strlen(program));
-	elf_scene_write("module.c", module, strlen(module));
-	RUN("cc", "-g", "-Wl,--build-id=0x" ELF_SCENE_ID, "-o", "program", "program.c");
+	elf_fixture_write("program.c", program, strlen(program));
+	elf_fixture_write("module.c", module, strlen(module));
+	RUN("cc", "-g", "-Wl,--build-id=0x" ELF_FIXTURE_ID, "-o", "program", "program.c");
 	RUN("cc", "-g", "-c", "-o", "module.o", "module.c");
-	RUN("ld", "-r", "--build-id=0x" ELF_SCENE_ID, "-o", "module.ko", "module.o");
+	RUN("ld", "-r", "--build-id=0x" ELF_FIXTURE_ID, "-o", "module.ko", "module.o");
 	RUN("gzip", "-k", "module.ko");
 	RUN("xz", "-k", "--check=crc32", "module.ko");
 	RUN("zstd", "-q", "-k", "module.ko");
 }
 
-int elf_scene_enter(void **state)
+int elf_fixture_enter(void **state)
 {
 	const char *parent = getenv("TMPDIR");
 	char path[PATH_MAX];
@@ -73,7 +73,7 @@ int elf_scene_enter(void **state)
 	return *state ? 0 : -1;
 }
 
-int elf_scene_leave(void **state)
+int elf_fixture_leave(void **state)
 {
 	int r = chdir("/") < 0 ? -1 : scratch_remove(*state);
 

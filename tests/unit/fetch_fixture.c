@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fetch_scene.h"
+#include "fetch_fixture.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

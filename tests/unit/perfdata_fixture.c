@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "perfdata_scene.h"
+#include "perfdata_fixture.h"
 
 #include <errno.h>
 #include <setjmp.h>

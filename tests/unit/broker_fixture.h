@@ -3,8 +3,8 @@
  * Fixture of the broker's tests: a store in a temporary directory, ELF files of chosen ids, and calls with a record of their
  * answers. held_source.h has a source that a test can hold at any point.
  */
-#ifndef BID_TEST_BROKER_SCENE_H
-#define BID_TEST_BROKER_SCENE_H
+#ifndef BID_TEST_BROKER_FIXTURE_H
+#define BID_TEST_BROKER_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,40 +25,40 @@
 struct call;
 struct held_source;
 
-struct scene {
+struct fixture {
 	char directory[64];
 	struct bid_store *store;
 	struct bid_broker *broker;
-	struct call *calls; /* all calls up to the end of the scene, for late answers after a failed test */
+	struct call *calls; /* all calls up to the end of the fixture, for late answers after a failed test */
 	struct held_source *held; /* all held sources, kept likewise */
 };
 
 /* Group fixtures: compile the ELF files of elf_of() 0xa and 0xb, and remove them. */
-int scene_compile(void **state);
-int scene_clean(void **state);
+int fixture_compile(void **state);
+int fixture_clean(void **state);
 
 /* Fixtures of each test: create @state with a new store; end the store and the broker, and check that every call got one answer. */
-int scene_begin(void **state);
-int scene_end(void **state);
+int fixture_begin(void **state);
+int fixture_end(void **state);
 
 /* End the broker before the end of the test. */
-void scene_end_broker(struct scene *scene);
+void fixture_end_broker(struct fixture *fixture);
 
 /* Configuration without a limit of the wait, and with one source at a time. */
 extern const struct bid_broker_config patient;
 
-/* Make the scene's broker. */
-void scene_broker(struct scene *scene, const struct bid_broker_config *config);
+/* Make the fixture's broker. */
+void fixture_broker(struct fixture *fixture, const struct bid_broker_config *config);
 
 /*
  * Set the option for everything that begins from now on, as if the broker had it from its start. Earlier steps of the test may take
  * any time.
  */
-void scene_wait_ms(struct scene *scene, unsigned wait_ms);
-void scene_hedge_ms(struct scene *scene, unsigned hedge_ms);
+void fixture_wait_ms(struct fixture *fixture, unsigned wait_ms);
+void fixture_hedge_ms(struct fixture *fixture, unsigned hedge_ms);
 
 /* Add an in-memory source (source_memory.h), which the broker owns. */
-struct bid_source *scene_memory(struct scene *scene, const char *name);
+struct bid_source *fixture_memory(struct fixture *fixture, const char *name);
 
 /* Make a request with the id of 20 bytes @byte. */
 struct bid_request request_of(uint8_t byte, enum bid_kind kind);
@@ -67,7 +67,7 @@ struct bid_request elf_of(uint8_t byte);
 /* Return the compiled file with the id of elf_of(@byte), 0xa or 0xb. */
 const void *elf_bytes(uint8_t byte, size_t *ret_len);
 
-/* Let @source of scene_memory() deliver, for elf_of(@asked), the file with the id of elf_of(@carried). */
+/* Let @source of fixture_memory() deliver, for elf_of(@asked), the file with the id of elf_of(@carried). */
 void put_elf(struct bid_source *source, uint8_t asked, uint8_t carried);
 
 int64_t now_ms(void);
@@ -80,7 +80,7 @@ void wait_changed(pthread_cond_t *condition, pthread_mutex_t *lock);
 struct call {
 	pthread_mutex_t lock;
 	pthread_cond_t called;
-	struct call *next; /* in the scene */
+	struct call *next; /* in the fixture */
 	uint64_t handle;
 	unsigned times;
 	int error;
@@ -94,8 +94,8 @@ struct call {
 	uint64_t bytes[8];
 };
 
-/* Take a request handle. The scene owns the call. */
-struct call *call_begin(struct scene *scene);
+/* Take a request handle. The fixture owns the call. */
+struct call *call_begin(struct fixture *fixture);
 
 /* Has the call its answer? */
 bool call_over(struct call *call);
@@ -104,35 +104,35 @@ bool call_over(struct call *call);
 int call_wait(struct call *call);
 
 /* Take a request handle, and submit @request with it. */
-struct call *call_for(struct scene *scene, const struct bid_request *request);
+struct call *call_for(struct fixture *fixture, const struct bid_request *request);
 
 /* Submit @request, and wait. Returns the error; @ret_call (may be NULL) receives the call. */
-int fetch(struct scene *scene, const struct bid_request *request, struct call **ret_call);
+int fetch(struct fixture *fixture, const struct bid_request *request, struct call **ret_call);
 
 /* Look up @request in the store and the negative cache, without a request to a source. */
-int find(struct scene *scene, const struct bid_request *request, unsigned *ret_ttl);
+int find(struct fixture *fixture, const struct bid_request *request, unsigned *ret_ttl);
 
 /* Is the file open at @fd the one with the id of elf_of(@byte)? */
 void assert_content(int fd, uint8_t byte);
 
-struct bid_broker_stats stats_of(struct scene *scene);
+struct bid_broker_stats stats_of(struct fixture *fixture);
 
 /* A caller in its own thread, which requests elf_of() of a byte. */
 struct caller {
-	struct scene *scene;
+	struct fixture *fixture;
 	struct bid_request request;
 	struct call *call;
 	pthread_t thread;
 };
 
-void caller_start(struct caller *caller, struct scene *scene, uint8_t byte);
+void caller_start(struct caller *caller, struct fixture *fixture, uint8_t byte);
 
 /* Wait for the end of all downloads. */
-void wait_for_no_downloads(struct scene *scene);
+void wait_for_no_downloads(struct fixture *fixture);
 
 /* Wait until the broker has @count waiters. */
-void wait_for_waiters(struct scene *scene, uint64_t count);
+void wait_for_waiters(struct fixture *fixture, uint64_t count);
 
-#define scene_test(function) cmocka_unit_test_setup_teardown(function, scene_begin, scene_end)
+#define fixture_test(function) cmocka_unit_test_setup_teardown(function, fixture_begin, fixture_end)
 
 #endif
