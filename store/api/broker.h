@@ -21,7 +21,7 @@ struct bid_broker_config {
 	unsigned hedge_ms; /* interval of hedged requests to further sources while none delivers; 0 is 300 */
 	bool accept; /* take other bytes than were fetched first under an id */
 	bool prefetch; /* also fetch the dwz file (dwz(1)) of fetched debuginfo */
-	bool loops; /* detect a source that silently requests artifacts from this broker in turn */
+	bool cycles; /* detect a source that silently requests artifacts from this broker in turn */
 	bool no_negative; /* remove the negative cache entries of a request, also for wrong or too large artifacts */
 };
 

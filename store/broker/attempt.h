@@ -32,7 +32,7 @@ struct bid_attempt {
 
 	/* under the broker's lock */
 	enum bid_attempt_room room;
-	bool looped; /* cancelled: the source requests from this broker (request_loop.h) */
+	bool in_cycle; /* cancelled: the source requests from this broker (source_cycle.h) */
 	TAILQ_ENTRY(bid_attempt) job; /* in the broker's jobs */
 
 	/* owned by one thread at a time: starter, source, commit worker; by a commit worker while it makes room */

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/trouble.h"
-#include "broker/request_loop.h"
+#include "broker/source_cycle.h"
 #include "broker/scheduler.h"
 
 bool bid_broker_has_sources(const struct bid_broker *broker)
@@ -84,7 +84,7 @@ int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *reque
 	/* the worker of a download puts it together */
 	if (request->kind == BID_KIND_UNSTRIPPED)
 		return -EINPROGRESS;
-	if (bid_loop_recognise(broker, &request->id))
+	if (bid_cycle_recognise(broker, &request->id))
 		return -ENOENT;
 	if (can_fetch(broker, request)) {
 		if (is_too_large(broker, request))

@@ -9,7 +9,7 @@
  *   lock.c		wait for downloads of other processes
  *   machine.c		states of a download: event -> actions, pure
  *   scheduler.c		driver of machine.c: feeds events, runs actions
- *   request_loop.c		sources that request the same from this broker
+ *   source_cycle.c		sources that request the same from this broker
  *   attempt.c		one request to one source: start, receive
  *   fallback.c		files that may have a section, after the last source
  *   commit_worker.c	threads that check and publish downloads
@@ -39,8 +39,8 @@ struct bid_download;
 TAILQ_HEAD(bid_downloads, bid_download);
 TAILQ_HEAD(bid_attempts, bid_attempt);
 
-/* Detection of a source that requests from this broker: request_loop.h. */
-struct bid_loop {
+/* Detection of a source that requests from this broker: source_cycle.h. */
+struct bid_cycle {
 	struct bid_id id; /* id of the probe, unknown to readers; constant */
 	int64_t probed_ms; /* time of the last probe; under the broker's lock */
 	_Atomic int64_t recognised_ms; /* time of the last request for the id here */
@@ -51,7 +51,7 @@ struct bid_loop {
 struct bid_source_state {
 	struct bid_source *source; /* owned */
 	struct bid_source_stats stats; /* under the broker's lock */
-	struct bid_loop loop;
+	struct bid_cycle cycle;
 };
 
 /*

@@ -5,7 +5,7 @@
 
 #include "api/download_lock.h"
 #include "base/thread.h"
-#include "broker/request_loop.h"
+#include "broker/source_cycle.h"
 #include "broker/scheduler.h"
 
 static const uint64_t largest[BID_COMMIT_WORKERS] = { 0, 16 << 20, UINT64_MAX - 1, UINT64_MAX };
@@ -119,7 +119,7 @@ int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source)
 		broker->sources = state;
 		state += broker->n_sources;
 		*state = (struct bid_source_state){ .source = source, .stats = { .name = source->name } };
-		r = bid_loop_init(&state->loop, broker->n_sources);
+		r = bid_cycle_init(&state->cycle, broker->n_sources);
 	}
 	if (r < 0) {
 		source->ops->free(source);

@@ -140,7 +140,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 		if (machine->hedges && is_undecided(machine))
 			machine->max_parallel = count_parallel(machine) + 1;
 		break;
-	case BID_EVENT_LOOPED:
+	case BID_EVENT_CYCLE:
 		if (!under_way)
 			break;
 		candidate->state = BID_ATTEMPT_STOPPED;

@@ -61,7 +61,7 @@ enum bid_machine_event {
 	BID_EVENT_HEAD, /* header, or bytes after a break */
 	BID_EVENT_VERIFIED, /* the first bytes carry the id */
 	BID_EVENT_BROKE_OFF,
-	BID_EVENT_LOOPED, /* the source requests from this broker */
+	BID_EVENT_CYCLE, /* the source requests from this broker */
 	BID_EVENT_DONE, /* the source is done */
 	BID_EVENT_REPORTED, /* report made */
 	BID_EVENT_LEFT, /* cancelled, no report */

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/trouble.h"
-#include "broker/request_loop.h"
+#include "broker/source_cycle.h"
 
 /* time for the first 64 KiB after the header, in multiples of hedge_ms: a connection starts slowly */
 enum { HEAD_HEDGES = 3 };
@@ -362,16 +362,16 @@ void bid_scheduler_leave(struct bid_attempt *attempt, enum bid_machine_event eve
 static void hedge(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
-	uint64_t looped;
+	uint64_t in_cycle;
 
 	if (download->lock_wait.polls) {
 		bid_download_queue(download);
 		return;
 	}
-	looped = bid_loop_look(download);
+	in_cycle = bid_cycle_look(download);
 	for (size_t i = 0; i < download->machine.n; i++)
-		if (looped & UINT64_C(1) << i)
-			bid_scheduler_take(download, BID_EVENT_LOOPED, i);
+		if (in_cycle & UINT64_C(1) << i)
+			bid_scheduler_take(download, BID_EVENT_CYCLE, i);
 	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
 	bid_scheduler_step(download, BID_EVENT_TIMER, BID_NO_CANDIDATE);

@@ -348,9 +348,9 @@ static void test_callback_may_submit_a_request(void **state)
 }
 
 /* As two mounts that name each other: neither would answer before the other. */
-static void test_request_loop_ends_as_unreachable(void **state)
+static void test_source_cycle_ends_as_unreachable(void **state)
 {
-	static const struct bid_broker_config config = { .hedge_ms = 20, .loops = true };
+	static const struct bid_broker_config config = { .hedge_ms = 20, .cycles = true };
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), own = { .kind = BID_KIND_ELF };
 	struct held_source *held;
@@ -362,7 +362,7 @@ static void test_request_loop_ends_as_unreachable(void **state)
 	/* also for the broker's own id, which arrives here as with any request */
 	held_wait_asked(held, 2);
 	assert_false(call_over(call));
-	own.id = fixture->broker->sources[0].loop.id;
+	own.id = fixture->broker->sources[0].cycle.id;
 	assert_int_equal(find(fixture, &own, NULL), -ENOENT);
 	assert_int_equal(call_wait(call), -EHOSTUNREACH);
 }
@@ -381,7 +381,7 @@ int main(void)
 		fixture_test(test_progress_counts_bytes),
 		fixture_test(test_each_download_is_listed),
 		fixture_test(test_callback_may_submit_a_request),
-		fixture_test(test_request_loop_ends_as_unreachable),
+		fixture_test(test_source_cycle_ends_as_unreachable),
 	};
 
 	/* the tests provoke warnings */

@@ -34,7 +34,7 @@ static void set(struct rig *rig, enum bid_download_state state, enum bid_attempt
 static const char *const attempts[BID_EVENTS] = {
 	/* NQSRBLDTO */
 	[BID_EVENT_SENT] = ".S.......",	     [BID_EVENT_HEAD] = ".BBBBB...",	[BID_EVENT_VERIFIED] = ".LLLLL...",
-	[BID_EVENT_BROKE_OFF] = "QRRRRR...", [BID_EVENT_LOOPED] = ".TTTTT...",	[BID_EVENT_DONE] = ".DDDDD.D.",
+	[BID_EVENT_BROKE_OFF] = "QRRRRR...", [BID_EVENT_CYCLE] = ".TTTTT...",	[BID_EVENT_DONE] = ".DDDDD.D.",
 	[BID_EVENT_REPORTED] = "OOOOOOOOO",  [BID_EVENT_SKIPPED] = "OOOOOOOOO", [BID_EVENT_LEFT] = "QQQQQQQQQ",
 };
 

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "broker/source_cycle.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "broker/download.h"
+
+enum {
+	CYCLE_HEDGES = 3,
+	CYCLE_KNOWN_MS = 120000,
+	CYCLE_PROBE_MS = 60000, /* between two probes of a source */
+	ID_LEN = 20,
+};
+
+/* first bytes of the ids, recognisable in a server's log */
+static const char prefix[10] = "bidfs-loop";
+
+int bid_cycle_init(struct bid_cycle *cycle, size_t source)
+{
+	size_t len = ID_LEN - sizeof(prefix);
+	uint16_t index = (uint16_t)source;
+
+	*cycle = (struct bid_cycle){ .id.len = ID_LEN, .recognised_ms = -CYCLE_KNOWN_MS, .probed_ms = -CYCLE_PROBE_MS };
+	memcpy(cycle->id.bytes, prefix, sizeof(prefix));
+	if (getrandom(cycle->id.bytes + sizeof(prefix), len, 0) != (ssize_t)len)
+		return -errno;
+	/* two sources never share an id */
+	memcpy(cycle->id.bytes + ID_LEN - sizeof(index), &index, sizeof(index));
+	return 0;
+}
+
+static int receive_head(void *user, uint64_t size)
+{
+	return -ECANCELED;
+}
+
+static int receive_body(void *user, const void *data, size_t len)
+{
+	return -ECANCELED;
+}
+
+static void receive_done(void *user, const struct bid_answer *answer)
+{
+	struct bid_cycle *cycle = user;
+
+	cycle->probing = false;
+}
+
+/* Request the id of @state. Under the lock. */
+static void send_probe(struct bid_source_state *state, int64_t now)
+{
+	static const struct bid_receiver receiver = { .head = receive_head, .body = receive_body, .done = receive_done };
+	struct bid_request request = { .id = state->cycle.id, .kind = BID_KIND_ELF };
+
+	state->cycle.probed_ms = now;
+	state->cycle.probing = true;
+	if (state->source->ops->start(state->source, &request, &receiver, &state->cycle) < 0)
+		state->cycle.probing = false;
+}
+
+uint64_t bid_cycle_look(struct bid_download *download)
+{
+	struct bid_broker *broker = download->broker;
+	int64_t hedge_ms = broker->config.hedge_ms, now = bid_clock_ms();
+	uint64_t in_cycle = 0;
+
+	for (size_t i = 0; i < download->machine.n && broker->config.cycles; i++) {
+		const struct bid_candidate *candidate = &download->machine.candidates[i];
+		struct bid_source_state *state = &broker->sources[candidate->source];
+		struct bid_attempt *attempt = candidate->attempt;
+
+		if (candidate->state != BID_ATTEMPT_SENT || now - attempt->started_ms < CYCLE_HEDGES * hedge_ms)
+			continue;
+		if (now - state->cycle.recognised_ms < CYCLE_KNOWN_MS) {
+			attempt->in_cycle = true;
+			in_cycle |= UINT64_C(1) << i;
+		} else if (now - state->cycle.probed_ms >= CYCLE_PROBE_MS && !state->cycle.probing && !broker->offline) {
+			send_probe(state, now);
+		}
+	}
+	return in_cycle;
+}
+
+bool bid_cycle_recognise(struct bid_broker *broker, const struct bid_id *id)
+{
+	for (size_t i = 0; i < broker->n_sources; i++) {
+		struct bid_cycle *cycle = &broker->sources[i].cycle;
+
+		if (!bid_id_equal(&cycle->id, id))
+			continue;
+		cycle->recognised_ms = bid_clock_ms();
+		return true;
+	}
+	return false;
+}
