@@ -97,8 +97,8 @@ static int take_body(struct bid_attempt *attempt, const void *data, size_t len)
 	if (!attempt->head_checked)
 		r = keep_head(attempt, data, len);
 	/* the id of the bytes, if known, is the right one */
-	if (r == 0 && attempt->head_checked && !attempt->leads)
-		attempt->leads = bid_scheduler_note(attempt, BID_EVENT_VERIFIED) >= BID_ATTEMPT_LEADING;
+	if (r == 0 && attempt->head_checked && !attempt->chosen)
+		attempt->chosen = bid_scheduler_note(attempt, BID_EVENT_VERIFIED) >= BID_ATTEMPT_CHOSEN;
 	return r;
 }
 
@@ -164,8 +164,8 @@ static void receive_broke_off(void *user)
 {
 	struct bid_attempt *attempt = user;
 
-	/* the next source with bytes leads */
-	attempt->leads = false;
+	/* the next source with bytes is chosen */
+	attempt->chosen = false;
 	bid_scheduler_step(attempt->download, BID_EVENT_BROKE_OFF, attempt->candidate);
 }
 

@@ -43,7 +43,7 @@ struct bid_attempt {
 	bool size_unknown; /* no room for more than arrived, and no announced size */
 	bool endless; /* and above BID_TXN_UNSAID_MAX */
 	bool changed; /* right id, but other bytes than the first download */
-	bool leads; /* the attempts of other sources are cancelled */
+	bool chosen; /* the attempts of other sources are cancelled */
 	uint64_t delivered; /* bytes from this source, with repeated ones */
 	int receive_error; /* negative errno that ended the transfer */
 	char reason[BID_TEXT_MAX]; /* the same as a text */

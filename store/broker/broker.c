@@ -139,7 +139,7 @@ int bid_broker_handle(struct bid_broker *broker, bid_broker_fn fn, void *user, u
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	struct bid_download *lead = NULL, *seen = NULL;
+	struct bid_download *fresh = NULL, *seen = NULL;
 	uint64_t fetched = atomic_load(&broker->counts.fetched);
 	int r = bid_broker_lookup(broker, request, &file, NULL);
 	bool stale;
@@ -154,13 +154,13 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 	if (waiter->cancelled || broker->ending)
 		r = -EINTR;
 	else if (r == -EINPROGRESS)
-		r = bid_download_join(broker, request, waiter, &lead, &seen);
+		r = bid_download_join(broker, request, waiter, &fresh, &seen);
 	if (r != -EINPROGRESS)
 		bid_waiter_detach(broker, waiter);
 	pthread_mutex_unlock(&broker->lock);
 
-	if (lead)
-		bid_download_lead(lead, stale);
+	if (fresh)
+		bid_download_start(fresh, stale);
 	if (r == -EINPROGRESS)
 		return;
 	bid_waiter_answer(broker, waiter, r, &file, seen);

@@ -134,7 +134,7 @@ static void prefetch_dwz(const struct bid_download *download, const struct bid_i
 	uint64_t handle;
 
 	/* no prefetch for a prefetched file: a server could make an endless chain */
-	if (!broker->config.prefetch || !download->wanted)
+	if (!broker->config.prefetch || !download->had_waiter)
 		return;
 	if (bid_store_find(broker->store, &request, &file) == 0) {
 		bid_file_release(&file);
@@ -232,7 +232,7 @@ static struct bid_attempt *next_job(const struct bid_commit_worker *worker)
 	struct bid_attempt *attempt;
 
 	for (attempt = TAILQ_FIRST(&worker->broker->jobs); attempt; attempt = TAILQ_NEXT(attempt, job))
-		if ((attempt->room != BID_ATTEMPT_ROOM_ENOUGH || !attempt->download->decided_on) &&
+		if ((attempt->room != BID_ATTEMPT_ROOM_ENOUGH || !attempt->download->committing) &&
 		    work_of(attempt) <= worker->largest)
 			return attempt;
 	return NULL;
@@ -262,14 +262,14 @@ void *bid_broker_run_worker(void *user)
 			continue;
 		}
 		download = attempt->download;
-		download->decided_on = true;
+		download->committing = true;
 		bid_download_ref(download);
 		useless = broker->ending ||
 			  (download->machine.state != BID_DOWNLOAD_RUNNING && download->machine.state != BID_DOWNLOAD_GIVEN_UP);
 		pthread_mutex_unlock(&broker->lock);
 		take(attempt, useless);
 		pthread_mutex_lock(&broker->lock);
-		download->decided_on = false;
+		download->committing = false;
 		bid_download_unref(download);
 		/* the next job may need another worker */
 		if (!TAILQ_EMPTY(&broker->jobs))

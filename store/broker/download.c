@@ -165,14 +165,14 @@ static void queue(struct bid_download *download, struct bid_waiter *waiter)
 {
 	waiter->state = BID_WAITER_QUEUED;
 	waiter->download = download;
-	download->wanted |= waiter->fn || waiter->fallback_of;
+	download->had_waiter |= waiter->fn || waiter->fallback_of;
 	TAILQ_INSERT_TAIL(&download->waiters, waiter, link);
 	download->n_waiters++;
 	*(waiter->fallback_of ? &download->broker->n_fallbacks : &download->broker->n_waiting) += 1;
 }
 
 int bid_download_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
-		      struct bid_download **ret_lead, struct bid_download **ret_seen)
+		      struct bid_download **ret_new, struct bid_download **ret_seen)
 {
 	int64_t now = bid_clock_ms();
 	struct bid_download *download = find(broker, request);
@@ -195,7 +195,7 @@ int bid_download_join(struct bid_broker *broker, const struct bid_request *reque
 			open_window(download, now);
 		queue(download, waiter);
 		bid_download_ref(download);
-		*ret_lead = download;
+		*ret_new = download;
 		return -EINPROGRESS;
 	}
 
@@ -310,7 +310,7 @@ void bid_download_answer(struct bid_download *download, struct bid_waiters *wait
 	}
 }
 
-void bid_download_settle(struct bid_download *download, int error, struct bid_waiters *waiters)
+void bid_download_finish(struct bid_download *download, int error, struct bid_waiters *waiters)
 {
 	struct bid_broker *broker = download->broker;
 

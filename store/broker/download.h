@@ -2,8 +2,8 @@
 /*
  * A download: one request to the sources, and its waiters.
  *
- * bid_download_join()	a waiter joins, or leads
- * bid_download_lead()	the leader starts it
+ * bid_download_join()	a waiter joins a download, or makes one
+ * bid_download_start()	its first waiter starts it
  * bid_download_end()	the result is known; answers the waiters (scheduler.h)
  *
  * The machine (machine.h) has the states; scheduler.c runs it. An attempt (attempt.h) is a request to one source.
@@ -53,9 +53,9 @@ struct bid_download {
 	/* under the broker's lock */
 	unsigned refs; /* one for the broker's lists, one for each thread with waiters to answer */
 	struct bid_machine machine; /* candidates are owned */
-	bool decided_on; /* a commit worker has it, one at a time */
+	bool committing; /* a commit worker has it, one at a time */
 	bool joinable; /* in the broker's buckets */
-	bool wanted; /* it had a waiter */
+	bool had_waiter; /* not a prefetch */
 	bool timed_out; /* the end of a window answered a waiter, which may return */
 	bool no_room; /* the announced size does not fit */
 	int error; /* when ENDED */
@@ -80,12 +80,12 @@ struct bid_download {
 
 /*
  * Let @waiter wait for @request. Locking: under the lock. Returns
- *   -EINPROGRESS	@waiter waits, and belongs to the download. With @ret_lead set, with a reference, the caller
- *			calls bid_download_lead()
+ *   -EINPROGRESS	@waiter waits, and belongs to the download. With @ret_new set, with a reference, the caller
+ *			calls bid_download_start()
  *   other		the answer. @ret_seen may be set to the download of its reports, with a reference
  */
 int bid_download_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
-		      struct bid_download **ret_lead, struct bid_download **ret_seen);
+		      struct bid_download **ret_new, struct bid_download **ret_seen);
 
 /* Take @waiter out of its download, and detach it. Under the lock. */
 void bid_download_leave(struct bid_waiter *waiter);
@@ -116,7 +116,7 @@ void bid_download_retire(struct bid_download *download);
 void bid_download_expire_ended(struct bid_broker *broker, const struct bid_request *request);
 
 /* End @download with @error, and move its waiters to @waiters. A result without an artifact is kept for a while. Under the lock. */
-void bid_download_settle(struct bid_download *download, int error, struct bid_waiters *waiters);
+void bid_download_finish(struct bid_download *download, int error, struct bid_waiters *waiters);
 
 /* Drop the kept result. Under the lock. */
 void bid_download_expire(struct bid_download *download);
@@ -140,7 +140,7 @@ void bid_fallback_answer(struct bid_download *download, int answer, const struct
  * Start @download, or let it wait for another process's download of the same. @look: another thread may have published the
  * artifact. Takes the reference of bid_download_join(). Without the lock.
  */
-void bid_download_lead(struct bid_download *download, bool look);
+void bid_download_start(struct bid_download *download, bool look);
 
 /* Start @download if its lock is free, else poll later. By the commit worker that has unset `polls`, without the lock. */
 void bid_download_poll(struct bid_download *download);

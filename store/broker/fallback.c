@@ -15,7 +15,7 @@
  * May another file have the section, after @error of the last request of @download? Servers without sections send any response, and
  * one of several servers may be dead. If all are dead, another request is useless.
  */
-static bool leaves_hope(int error, const struct bid_download *download)
+static bool may_be_elsewhere(int error, const struct bid_download *download)
 {
 	if (error == 0 || error == -ENOENT || bid_is_unusable(error))
 		return true;
@@ -71,7 +71,7 @@ static void start(struct bid_download *download, size_t index)
 {
 	int error = index == 0 ? bid_download_conclusion(download) : 0;
 
-	if (!leaves_hope(error, download)) {
+	if (!may_be_elsewhere(error, download)) {
 		bid_download_end(download, error, NULL);
 		return;
 	}
@@ -100,7 +100,7 @@ static void finish(struct bid_download *download, size_t index)
 	struct bid_fallback *fallback = &download->fallback;
 	int r = fallback->answer;
 
-	if (leaves_hope(r, download))
+	if (may_be_elsewhere(r, download))
 		r = bid_broker_lookup(download->broker, &download->request, &file, NULL);
 	if (r != -EINPROGRESS) {
 		bid_download_end(download, r, &file);

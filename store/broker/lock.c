@@ -45,7 +45,7 @@ static void poll_later(struct bid_download *download)
 	pthread_mutex_unlock(&broker->lock);
 }
 
-void bid_download_lead(struct bid_download *download, bool look)
+void bid_download_start(struct bid_download *download, bool look)
 {
 	if (take_lock(download) != -EBUSY) {
 		bid_scheduler_start(download, look || download->lock_wait.holds);

@@ -13,7 +13,7 @@ static bool has(const struct bid_machine *machine, enum bid_attempt_state from, 
 
 static bool is_under_way(enum bid_attempt_state state)
 {
-	return state >= BID_ATTEMPT_QUEUED && state <= BID_ATTEMPT_LEADING;
+	return state >= BID_ATTEMPT_QUEUED && state <= BID_ATTEMPT_CHOSEN;
 }
 
 bool bid_machine_is_cancellable(const struct bid_machine *machine)
@@ -22,10 +22,10 @@ bool bid_machine_is_cancellable(const struct bid_machine *machine)
 	return machine->state <= BID_DOWNLOAD_RUNNING && !has(machine, BID_ATTEMPT_DECIDING, BID_ATTEMPT_DECIDING);
 }
 
-/* Does no candidate lead? Then a further one may start. */
+/* Is no candidate chosen? Then a further one may start. */
 static bool is_undecided(const struct bid_machine *machine)
 {
-	return machine->state == BID_DOWNLOAD_RUNNING && !has(machine, BID_ATTEMPT_LEADING, BID_ATTEMPT_DECIDING);
+	return machine->state == BID_DOWNLOAD_RUNNING && !has(machine, BID_ATTEMPT_CHOSEN, BID_ATTEMPT_DECIDING);
 }
 
 static unsigned count_parallel(const struct bid_machine *machine)
@@ -65,7 +65,7 @@ static void leave(struct bid_machine *machine, enum bid_download_state state, st
 {
 	machine->state = state;
 	actions->cancel_fallback = machine->falls_back;
-	stop_all(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_LEADING, BID_NO_CANDIDATE, actions);
+	stop_all(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_CHOSEN, BID_NO_CANDIDATE, actions);
 }
 
 static void take_of_download(struct bid_machine *machine, enum bid_machine_event event, struct bid_actions *actions)
@@ -84,7 +84,7 @@ static void take_of_download(struct bid_machine *machine, enum bid_machine_event
 			leave(machine, BID_DOWNLOAD_CANCELLED, actions);
 		break;
 	case BID_EVENT_GIVE_UP:
-		if (bid_machine_is_cancellable(machine) && !has(machine, BID_ATTEMPT_SENT, BID_ATTEMPT_LEADING))
+		if (bid_machine_is_cancellable(machine) && !has(machine, BID_ATTEMPT_SENT, BID_ATTEMPT_CHOSEN))
 			leave(machine, BID_DOWNLOAD_GIVEN_UP, actions);
 		break;
 	case BID_EVENT_OFFLINE:
@@ -129,8 +129,8 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 	case BID_EVENT_VERIFIED:
 		if (!under_way || is_behind(machine, i))
 			break;
-		candidate->state = BID_ATTEMPT_LEADING;
-		stop_all(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_LEADING, i, actions);
+		candidate->state = BID_ATTEMPT_CHOSEN;
+		stop_all(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_CHOSEN, i, actions);
 		break;
 	case BID_EVENT_BROKE_OFF:
 		candidate->broken++;

@@ -10,9 +10,9 @@
  *   ENDING     result known; the waiters get it
  *   ENDED
  *
- * RUNNING starts the first candidate at once. Further ones follow, each hedge_ms after the one before, until one leads. The first
- * candidate with bytes of the right id leads. Its rivals are cancelled, and start again if the leader fails. A candidate whose body
- * broke off backs off while its source retries. In the meantime the next candidate starts, and leads as soon as it has more bytes.
+ * RUNNING starts the first candidate at once. Further ones follow, each hedge_ms after the one before, until one is chosen: the
+ * first with bytes of the right id. The others are cancelled, and start again if it fails. A candidate whose body
+ * broke off backs off while its source retries. In the meantime the next candidate starts, and is chosen once it has more bytes.
  */
 #ifndef BID_BROKER_MACHINE_H
 #define BID_BROKER_MACHINE_H
@@ -40,7 +40,7 @@ enum bid_attempt_state {
 	BID_ATTEMPT_SENT, /* sent, no header yet */
 	BID_ATTEMPT_BACKOFF, /* the source retries after its body broke off */
 	BID_ATTEMPT_BODY, /* header received */
-	BID_ATTEMPT_LEADING, /* bytes with the right id received */
+	BID_ATTEMPT_CHOSEN, /* bytes with the right id received */
 	BID_ATTEMPT_DECIDING, /* the source is done, a commit worker decides */
 	BID_ATTEMPT_STOPPED, /* cancelled, not ended yet */
 	BID_ATTEMPT_OVER, /* report made, no further attempt */
@@ -81,7 +81,7 @@ struct bid_candidate {
 
 struct bid_machine {
 	enum bid_download_state state;
-	bool hedges; /* further candidates start until one leads */
+	bool hedges; /* further candidates start until one is chosen */
 	bool unwanted; /* no waiter is left, and no earlier one may return */
 	unsigned fallbacks; /* other downloads that may follow the last candidate */
 	bool falls_back; /* a fallback is in flight */

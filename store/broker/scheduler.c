@@ -286,7 +286,7 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 	bid_download_ref(download);
 	bid_scheduler_take(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE);
 	bid_download_report_overtaken(download);
-	bid_download_settle(download, error, &waiters);
+	bid_download_finish(download, error, &waiters);
 	held = download->lock_wait.holds;
 	download->lock_wait.holds = false;
 	pthread_mutex_unlock(&broker->lock);

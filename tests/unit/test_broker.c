@@ -47,11 +47,11 @@ static void test_downloaded_file_is_a_cache_hit(void **state)
 }
 
 /* Another process publishes the file between lookup and download: no request is sent. */
-static void test_leader_finds_a_file_published_meanwhile(void **state)
+static void test_first_waiter_finds_a_file_published_meanwhile(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_download *lead = NULL, *seen = NULL;
+	struct bid_download *fresh = NULL, *seen = NULL;
 	struct bid_source *source;
 	struct call *call;
 	int r;
@@ -63,11 +63,11 @@ static void test_leader_finds_a_file_published_meanwhile(void **state)
 
 	call = call_begin(fixture);
 	pthread_mutex_lock(&fixture->broker->lock);
-	r = bid_download_join(fixture->broker, &request, bid_handles_get(&fixture->broker->handles, call->handle), &lead, &seen);
+	r = bid_download_join(fixture->broker, &request, bid_handles_get(&fixture->broker->handles, call->handle), &fresh, &seen);
 	pthread_mutex_unlock(&fixture->broker->lock);
 	assert_int_equal(r, -EINPROGRESS);
-	assert_non_null(lead);
-	bid_download_lead(lead, true);
+	assert_non_null(fresh);
+	bid_download_start(fresh, true);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, 0);
 	assert_content(call->fd, 0xa);
@@ -357,7 +357,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fixture_test(test_downloaded_file_is_a_cache_hit),
-		fixture_test(test_leader_finds_a_file_published_meanwhile),
+		fixture_test(test_first_waiter_finds_a_file_published_meanwhile),
 		fixture_test(test_sources_get_requests_in_order),
 		fixture_test(test_wrong_build_goes_to_the_next_source),
 		fixture_test(test_only_wrong_builds_end_as_rejected),

@@ -249,7 +249,7 @@ static void test_sources_that_overtake_each_other_end(void **state)
 	assert_string_equal(call->texts[0], "what it sent broke off, 2 times");
 }
 
-/* While the leader retries, a hedged request goes to another source, which may be faster. */
+/* While the chosen source retries, a hedged request goes to another source, which may be faster. */
 static void test_broken_winner_gets_a_hedge(void **state)
 {
 	struct fixture *fixture = *state;

@@ -67,7 +67,7 @@ static const struct {
 	{ BID_EVENT_START, BID_ATTEMPT_DECIDING, true, "RRCGED" },    { BID_EVENT_START, BID_ATTEMPT_OVER, false, "RReeED" },
 	{ BID_EVENT_TIMER, BID_ATTEMPT_SENT, false, "NRCGED" },	      { BID_EVENT_TIMER, BID_ATTEMPT_BODY, false, "NRCGED" },
 	{ BID_EVENT_TIMER, BID_ATTEMPT_SENT, true, "NCCGED" },	      { BID_EVENT_CANCEL, BID_ATTEMPT_SENT, false, "CCCGED" },
-	{ BID_EVENT_CANCEL, BID_ATTEMPT_LEADING, false, "CCCGED" },   { BID_EVENT_CANCEL, BID_ATTEMPT_DECIDING, false, "NRCGED" },
+	{ BID_EVENT_CANCEL, BID_ATTEMPT_CHOSEN, false, "CCCGED" },    { BID_EVENT_CANCEL, BID_ATTEMPT_DECIDING, false, "NRCGED" },
 	{ BID_EVENT_GIVE_UP, BID_ATTEMPT_QUEUED, false, "GGCGED" },   { BID_EVENT_GIVE_UP, BID_ATTEMPT_NONE, false, "GGCGED" },
 	{ BID_EVENT_GIVE_UP, BID_ATTEMPT_SENT, false, "NRCGED" },     { BID_EVENT_GIVE_UP, BID_ATTEMPT_BODY, false, "NRCGED" },
 	{ BID_EVENT_OFFLINE, BID_ATTEMPT_QUEUED, false, "NRCGED" },   { BID_EVENT_CLAIM, BID_ATTEMPT_NONE, false, "EEEEED" },
@@ -118,13 +118,13 @@ static void test_silent_sources_are_hedged_one_by_one(void **state)
 	/* a "no" lets the next one in at once */
 	take(&rig, BID_EVENT_DONE, 1);
 	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 2);
-	/* a leader keeps the other candidates from starting; its headers alone do not */
+	/* a chosen one keeps the other candidates from starting; its headers alone do not */
 	assert_true(take(&rig, BID_EVENT_HEAD, 2).timer);
 	assert_false(take(&rig, BID_EVENT_VERIFIED, 2).timer);
 	assert_int_equal(take(&rig, BID_EVENT_TIMER, BID_NO_CANDIDATE).start, BID_NO_CANDIDATE);
 }
 
-static void test_leader_stops_others_until_it_fails(void **state)
+static void test_chosen_one_stops_others_until_it_fails(void **state)
 {
 	struct rig rig;
 
@@ -265,14 +265,14 @@ static bool is_possible(const struct bid_candidate *candidate, enum bid_machine_
 
 static void check(const struct rig *rig, const struct bid_actions *actions, bool was_ending)
 {
-	unsigned leaders = 0;
+	unsigned n_chosen = 0;
 
 	for (size_t i = 0; i < N; i++) {
-		leaders += rig->candidates[i].state == BID_ATTEMPT_LEADING;
+		n_chosen += rig->candidates[i].state == BID_ATTEMPT_CHOSEN;
 		if (actions->cancel & UINT64_C(1) << i)
 			assert_int_equal(rig->candidates[i].state, BID_ATTEMPT_STOPPED);
 	}
-	assert_true(leaders <= 1);
+	assert_true(n_chosen <= 1);
 	if (actions->start != BID_NO_CANDIDATE) {
 		assert_int_equal(rig->machine.state, BID_DOWNLOAD_RUNNING);
 		assert_int_equal(rig->candidates[actions->start].state, BID_ATTEMPT_QUEUED);
@@ -323,7 +323,7 @@ int main(void)
 		cmocka_unit_test(test_every_event_in_every_state_of_an_attempt),
 		cmocka_unit_test(test_every_event_in_every_state_of_a_download),
 		cmocka_unit_test(test_silent_sources_are_hedged_one_by_one),
-		cmocka_unit_test(test_leader_stops_others_until_it_fails),
+		cmocka_unit_test(test_chosen_one_stops_others_until_it_fails),
 		cmocka_unit_test(test_candidate_in_backoff_with_more_is_kept),
 		cmocka_unit_test(test_offline_cancels_only_queued_attempts),
 		cmocka_unit_test(test_absent_everywhere_ends_by_the_reports),
