@@ -43,7 +43,7 @@ static enum bid_sign sign_of(const struct bid_transfer *transfer, enum bid_outco
 
 void bid_classify(struct bid_transfer *transfer, enum bid_outcome outcome, bool retry, const char *format, ...)
 {
-	struct bid_try_result *result = &transfer->result;
+	struct bid_attempt_result *result = &transfer->result;
 	va_list arguments;
 
 	result->outcome = outcome;
@@ -64,7 +64,7 @@ static bool is_server_error(const struct bid_transfer *transfer)
 
 void bid_classify_status(struct bid_transfer *transfer)
 {
-	struct bid_try_result *result = &transfer->result;
+	struct bid_attempt_result *result = &transfer->result;
 	bool retry;
 
 	/* the file has changed: request the whole */
@@ -301,7 +301,7 @@ static void classify_late(struct bid_transfer *transfer, int64_t now)
 	if (waited >= config->answer_ms)
 		return;
 	bid_server_note_late(transfer->server, transfer, now);
-	transfer->result = (struct bid_try_result){ 0 };
+	transfer->result = (struct bid_attempt_result){ 0 };
 	waited += config->first_byte_ms;
 	bid_transfer_set_deadline(transfer, transfer->sent_at + (waited < config->answer_ms ? waited : config->answer_ms));
 }

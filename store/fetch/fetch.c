@@ -69,7 +69,7 @@ static void release_fetch(struct bid_fetch *fetch)
 	curl_multi_cleanup(fetch->multi);
 	curl_slist_free_all(fetch->secrets);
 	bid_signers_free(fetch->signers);
-	pthread_cond_destroy(&fetch->settled);
+	pthread_cond_destroy(&fetch->drained);
 	pthread_mutex_destroy(&fetch->lock);
 	free((char *)fetch->config.headers_file);
 	free((char *)fetch->config.ca_file);
@@ -109,7 +109,7 @@ int bid_fetch_new(const struct bid_fetch_config *config, struct bid_fetch **ret_
 	}
 	fetch->seed = (unsigned)bid_clock_ms() ^ (unsigned)getpid();
 	pthread_mutex_init(&fetch->lock, NULL);
-	pthread_cond_init(&fetch->settled, NULL);
+	pthread_cond_init(&fetch->drained, NULL);
 	TAILQ_INIT(&fetch->arrivals);
 	TAILQ_INIT(&fetch->live);
 	TAILQ_INIT(&fetch->active);

@@ -11,14 +11,14 @@
 #include "base/clock.h"
 #include "fetch/classify.h"
 
-#define BACKOFF_MS     200
-#define BACKOFF_MAX_MS 2000
-#define RESUME_MS      10000 /* from the last progress of a resumable body; a server restarts in less */
-#define PROGRESS_MIN   (64 * 1024) /* bytes of an attempt that count as progress, or this fraction of the whole: */
-#define PROGRESS_TRIES 64
-#define LOOK_AGAIN_MS  50 /* between two looks at the end of a pause */
-#define LONG_MS	       3000 /* an older request does not count against `parallel` */
-#define MOST_TIMES     16 /* limit of a server's requests, in multiples of `parallel` */
+#define BACKOFF_MS	  200
+#define BACKOFF_MAX_MS	  2000
+#define RESUME_MS	  10000 /* from the last progress of a resumable body; a server restarts in less */
+#define PROGRESS_MIN	  (64 * 1024) /* bytes of an attempt that count as progress, or this fraction of the whole: */
+#define PROGRESS_ATTEMPTS 64
+#define LOOK_AGAIN_MS	  50 /* between two looks at the end of a pause */
+#define LONG_MS		  3000 /* an older request does not count against `parallel` */
+#define MOST_TIMES	  16 /* limit of a server's requests, in multiples of `parallel` */
 
 /* Report the result of @transfer to its receiver. */
 static void report_result(struct bid_transfer *transfer)
@@ -61,7 +61,7 @@ static bool finish_transfer(struct bid_transfer *transfer)
 	last = --server->live == 0;
 	if (last) {
 		bid_timer_disarm(&server->alarm);
-		pthread_cond_broadcast(&fetch->settled);
+		pthread_cond_broadcast(&fetch->drained);
 	}
 	pthread_mutex_unlock(&fetch->lock);
 
@@ -162,7 +162,7 @@ static bool has_progress(const struct bid_transfer *transfer)
 
 	if (offset == 0 || transfer->response.status != 206 || transfer->received <= offset)
 		return false;
-	return transfer->received - offset >= PROGRESS_MIN || transfer->received - offset >= size / PROGRESS_TRIES;
+	return transfer->received - offset >= PROGRESS_MIN || transfer->received - offset >= size / PROGRESS_ATTEMPTS;
 }
 
 /* May @transfer retry @at beyond its retries, to save a large part of the body? */
@@ -215,9 +215,9 @@ static void end_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer)
 }
 
 /* Act on the result of an attempt. */
-static void conclude_try(struct bid_fetch *fetch, struct bid_transfer *transfer)
+static void end_attempt(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
-	struct bid_try_result *result = &transfer->result;
+	struct bid_attempt_result *result = &transfer->result;
 	struct bid_server *server = transfer->server;
 
 	transfer->retry_after_s = result->sign == BID_SIGN_BAD ? bid_transfer_retry_after(transfer) : 0;
@@ -241,7 +241,7 @@ static void conclude_try(struct bid_fetch *fetch, struct bid_transfer *transfer)
 }
 
 /* Retry @transfer after its backoff. */
-static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, int64_t now)
+static void retry_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer, int64_t now)
 {
 	struct bid_server *server = transfer->server;
 
@@ -249,7 +249,7 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 	transfer->result.outcome = BID_OUTCOME_NONE;
 	if (now >= transfer->ends_at) {
 		bid_classify_deadline(transfer, now);
-		conclude_try(fetch, transfer);
+		end_attempt(fetch, transfer);
 		return;
 	}
 	if (transfer->paused) {
@@ -281,7 +281,7 @@ static void resume_body(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	if (code == CURLE_OK && transfer->result.outcome == BID_OUTCOME_NONE)
 		return;
 	bid_classify_end(transfer, code);
-	conclude_try(fetch, transfer);
+	end_attempt(fetch, transfer);
 }
 
 static void cancel_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer)
@@ -295,7 +295,7 @@ static void cancel_transfer(struct bid_fetch *fetch, struct bid_transfer *transf
 		server->running--;
 	}
 	bid_transfer_stop(transfer);
-	transfer->result = (struct bid_try_result){ .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
+	transfer->result = (struct bid_attempt_result){ .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
 	bid_server_note_end(server, transfer, bid_clock_ms());
 	if (finish_transfer(transfer))
 		dispatch_queue(server);
@@ -357,7 +357,7 @@ static void reap_transfers(struct bid_fetch *fetch)
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
 		transfer = (void *)private;
 		bid_classify_end(transfer, code);
-		conclude_try(fetch, transfer);
+		end_attempt(fetch, transfer);
 	}
 }
 
@@ -365,13 +365,13 @@ static void reap_transfers(struct bid_fetch *fetch)
 static void expire_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer, int64_t now)
 {
 	if (transfer->state == BID_TRANSFER_BACKOFF) {
-		try_again(fetch, transfer, now);
+		retry_transfer(fetch, transfer, now);
 		return;
 	}
 	bid_classify_deadline(transfer, now);
 	/* a late transfer continues, but the breaker may refuse queued ones */
 	if (transfer->result.outcome != BID_OUTCOME_NONE)
-		conclude_try(fetch, transfer);
+		end_attempt(fetch, transfer);
 	else
 		dispatch_queue(transfer->server);
 }
@@ -481,6 +481,6 @@ void bid_network_drain(struct bid_server *server)
 	set_order(server, NULL, BID_TRANSFER_CANCEL);
 	curl_multi_wakeup(fetch->multi);
 	while (server->live)
-		pthread_cond_wait(&fetch->settled, &fetch->lock);
+		pthread_cond_wait(&fetch->drained, &fetch->lock);
 	pthread_mutex_unlock(&fetch->lock);
 }

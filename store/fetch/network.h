@@ -28,7 +28,7 @@ struct bid_fetch {
 	pthread_t thread;
 
 	pthread_mutex_t lock;
-	pthread_cond_t settled; /* a server's `live` became 0 */
+	pthread_cond_t drained; /* a server's `live` became 0 */
 	struct bid_transfer_list arrivals; /* started, but unknown to the network thread; under the lock */
 	struct bid_transfer_list live; /* all, in the order of start(); under the lock */
 	bool ordered; /* some transfer has an order; under the lock */

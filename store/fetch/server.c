@@ -11,7 +11,7 @@
 
 static void refuse_transfer(struct bid_transfer *transfer, enum bid_outcome outcome)
 {
-	transfer->result = (struct bid_try_result){ .outcome = outcome };
+	transfer->result = (struct bid_attempt_result){ .outcome = outcome };
 }
 
 /* Under the lock. */
@@ -32,8 +32,8 @@ static bool is_left_alone(const struct bid_server *server, int64_t now)
 
 bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
-	struct bid_try_result *result = &transfer->result;
-	bool alone;
+	struct bid_attempt_result *result = &transfer->result;
+	bool refused;
 
 	if (now < server->unsupported_until[transfer->kind]) {
 		refuse_transfer(transfer, BID_OUTCOME_UNSUPPORTED);
@@ -41,11 +41,11 @@ bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer
 		return true;
 	}
 	pthread_mutex_lock(&server->fetch->lock);
-	alone = is_left_alone(server, now);
-	if (alone)
+	refused = is_left_alone(server, now);
+	if (refused)
 		refuse_by_breaker(server, transfer);
 	pthread_mutex_unlock(&server->fetch->lock);
-	return alone;
+	return refused;
 }
 
 bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
@@ -126,7 +126,7 @@ enum bid_sign bid_server_late_sign(struct bid_server *server)
 
 void bid_server_note_late(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
-	const struct bid_try_result *result = &transfer->result;
+	const struct bid_attempt_result *result = &transfer->result;
 
 	if (result->sign == BID_SIGN_NONE)
 		return;
@@ -147,7 +147,7 @@ void bid_server_note_ranges(struct bid_server *server, bool honoured)
 
 void bid_server_note_end(struct bid_server *server, const struct bid_transfer *transfer, int64_t now)
 {
-	const struct bid_try_result *result = &transfer->result;
+	const struct bid_attempt_result *result = &transfer->result;
 	int64_t retry_after_s = transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S ? transfer->retry_after_s : 0;
 
 	pthread_mutex_lock(&server->fetch->lock);

@@ -134,7 +134,7 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	bid_response_init(&transfer->response);
 	transfer->hops = 0;
 	transfer->received = 0;
-	transfer->result = (struct bid_try_result){ 0 };
+	transfer->result = (struct bid_attempt_result){ 0 };
 	transfer->curl_error[0] = '\0';
 	bid_transfer_connect(transfer);
 

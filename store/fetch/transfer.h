@@ -52,7 +52,7 @@ enum bid_retry {
 };
 
 /* Result of an attempt. */
-struct bid_try_result {
+struct bid_attempt_result {
 	enum bid_outcome outcome; /* BID_OUTCOME_NONE while the attempt runs */
 	enum bid_retry retry;
 	enum bid_sign sign; /* health signal of the server */
@@ -99,7 +99,7 @@ struct bid_transfer {
 	bool paused; /* by its receiver, also beyond the end of the attempt */
 	struct bid_resume resume; /* requested part */
 	uint64_t received; /* bytes of the body, including the resumed part */
-	struct bid_try_result result;
+	struct bid_attempt_result result;
 };
 
 int bid_transfer_new(struct bid_server *server, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
