@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "broker/attempt.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 
 #include "api/elf.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "broker/download.h"
 #include "broker/scheduler.h"
 
@@ -225,4 +227,273 @@ void bid_attempt_make_room(struct bid_attempt *attempt)
 		bid_scheduler_done(attempt);
 	else
 		source->ops->resume(source, attempt);
+}
+
+/* Returns the outcome of the source, or of the receiver. */
+static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret_text)
+{
+	const struct bid_answer *answer = &attempt->answer;
+
+	if (attempt->in_cycle && answer->outcome == BID_OUTCOME_CANCELLED) {
+		*ret_text = "requests the same from this mount";
+		return BID_OUTCOME_UNREACHABLE;
+	}
+	if (attempt->receive_error == 0) {
+		*ret_text = answer->text ? answer->text : bid_outcome_name(answer->outcome);
+		return answer->outcome;
+	}
+	*ret_text = attempt->reason;
+	/* the artifact may really be as large, but each attempt would cost as much */
+	if (attempt->endless)
+		return BID_OUTCOME_REJECTED;
+	switch (attempt->receive_error) {
+	case -EBADMSG:
+		return BID_OUTCOME_REJECTED;
+	case -EFBIG:
+		return BID_OUTCOME_TOO_LARGE;
+	default:
+		return BID_OUTCOME_FAILED;
+	}
+}
+
+static struct bid_origin origin_of(const struct bid_attempt *attempt)
+{
+	const struct bid_source *source = attempt->download->broker->sources[attempt->source].source;
+
+	return (struct bid_origin){
+		.how = "fetched",
+		.server = source->name,
+		.signers = source->signers,
+		.url = attempt->answer.url,
+		.file = attempt->answer.file,
+		.archive = attempt->answer.archive,
+		.ima_signature = attempt->answer.ima_signature,
+		.modified = attempt->answer.modified,
+	};
+}
+
+/* Commit the body. Returns found, rejected or failed; @ret_error is set with failed. */
+static enum bid_outcome publish(struct bid_attempt *attempt, struct bid_file *ret_file, const char **ret_text, int *ret_error)
+{
+	struct bid_origin origin = origin_of(attempt);
+	int r = 0;
+
+	/* found without a byte: the commit has the reason */
+	if (!attempt->txn)
+		r = bid_attempt_begin_body(attempt, 0);
+	if (r == 0 && attempt->size != BID_SIZE_UNKNOWN && attempt->size != attempt->received) {
+		snprintf(attempt->reason, sizeof(attempt->reason), "%llu bytes, of %llu that were announced",
+			 (unsigned long long)attempt->received, (unsigned long long)attempt->size);
+		*ret_text = attempt->reason;
+		return BID_OUTCOME_REJECTED;
+	}
+	if (r == 0)
+		r = bid_txn_commit(attempt->txn, &origin, ret_file);
+	if (r == 0)
+		return BID_OUTCOME_FOUND;
+
+	if (r == -EBADMSG || r == -ESTALE) {
+		const char *reason = bid_txn_reason(attempt->txn);
+
+		attempt->changed = r == -ESTALE;
+		snprintf(attempt->reason, sizeof(attempt->reason), "%s", *reason ? reason : bid_strerror(r));
+		*ret_text = attempt->reason;
+		return BID_OUTCOME_REJECTED;
+	}
+	*ret_error = bid_local_error(r);
+	*ret_text = bid_strerror(*ret_error);
+	return BID_OUTCOME_FAILED;
+}
+
+static void note_fetched(const struct bid_attempt *attempt)
+{
+	struct bid_download *download = attempt->download;
+	struct bid_broker *broker = download->broker;
+	char name[BID_NAME_MAX];
+
+	atomic_fetch_add(&broker->counts.fetched, 1);
+	bid_negative_forget(&broker->negative, &download->request, broker->sources[attempt->source].source->name);
+	bid_negative_forget(&broker->negative, &download->request, BID_NEGATIVE_ALL);
+	bid_info("fetched %llu bytes from %s: '%s'", (unsigned long long)attempt->received,
+		 broker->sources[attempt->source].source->name, bid_request_name(&download->request, name));
+}
+
+/*
+ * Add the reason to the negative cache, except for an absent section: debuginfod of elfutils 0.192 and later responds with 404 for
+ * a section in its cache.
+ */
+static void note_negative(const struct bid_attempt *attempt, enum bid_outcome outcome)
+{
+	const struct bid_request *request = &attempt->download->request;
+	struct bid_broker *broker = attempt->download->broker;
+	bool lasts = outcome == BID_OUTCOME_UNSUPPORTED || outcome == BID_OUTCOME_REJECTED ||
+		     (outcome == BID_OUTCOME_REFUSED && attempt->answer.lasting) ||
+		     (outcome == BID_OUTCOME_ABSENT && request->kind != BID_KIND_SECTION);
+
+	if (lasts)
+		bid_negative_add(&broker->negative, request, broker->sources[attempt->source].source->name, outcome);
+}
+
+/* Move the bytes of a rejected download to the quarantine. */
+static void quarantine_bytes(struct bid_attempt *attempt)
+{
+	int r = attempt->txn && attempt->received > 0 ? bid_txn_quarantine(attempt->txn) : 0;
+
+	if (r < 0)
+		bid_debug("%s: cannot quarantine a download from %s", bid_strerror(r),
+			  attempt->download->broker->sources[attempt->source].source->name);
+}
+
+/* Download the dwz file @id, a shared part of the debug information that @download has published: its readers need both. */
+static void prefetch_dwz(const struct bid_download *download, const struct bid_id *id)
+{
+	struct bid_request request = { .id = *id, .kind = BID_KIND_DEBUGINFO };
+	struct bid_broker *broker = download->broker;
+	struct bid_file file = BID_FILE_NONE;
+	uint64_t handle;
+
+	/* no prefetch for a prefetched file: a server could make an endless chain */
+	if (!broker->config.prefetch || !download->had_waiter)
+		return;
+	if (bid_store_find(broker->store, &request, &file) == 0) {
+		bid_file_release(&file);
+		return;
+	}
+	if (bid_broker_handle(broker, NULL, NULL, &handle) == 0)
+		bid_broker_fetch(broker, handle, &request);
+}
+
+/* Report @outcome, and end the download after a final one. Frees @attempt. */
+static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
+{
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	struct bid_download *download = attempt->download;
+	struct bid_id alt = { 0 };
+	int error = attempt->receive_error;
+	bool over;
+
+	if (outcome == BID_OUTCOME_FOUND)
+		outcome = publish(attempt, &file, &text, &error);
+	if (outcome == BID_OUTCOME_REJECTED)
+		quarantine_bytes(attempt);
+	bid_download_report(download, attempt, outcome, text);
+	if (outcome == BID_OUTCOME_FOUND) {
+		note_fetched(attempt);
+		alt = bid_txn_alt(attempt->txn);
+	} else {
+		note_negative(attempt, outcome);
+	}
+	/* a failure of the disk affects all sources; a size too large for the disk may be the mistake of one */
+	over = outcome == BID_OUTCOME_FOUND || (outcome == BID_OUTCOME_FAILED && error != 0 && !bid_attempt_has_no_room(attempt));
+	/* before the attempt leaves, because another thread would find a download without attempts */
+	if (over)
+		bid_download_end(download, error, &file);
+	bid_scheduler_leave(attempt, BID_EVENT_REPORTED);
+	if (alt.len > 0)
+		prefetch_dwz(download, &alt);
+}
+
+static bool was_overtaken(const struct bid_attempt *attempt)
+{
+	return attempt->download->machine.candidates[attempt->candidate].overtaken;
+}
+
+/* Act on the end of an attempt. It is @useless if the download has ended or has no waiters. */
+static void take(struct bid_attempt *attempt, bool useless)
+{
+	const char *text;
+	enum bid_outcome outcome = outcome_of(attempt, &text);
+
+	/* a complete response counts, even from an overtaken attempt */
+	if (!useless && (!was_overtaken(attempt) || outcome != BID_OUTCOME_CANCELLED)) {
+		decide(attempt, outcome, text);
+		return;
+	}
+	bid_attempt_count(attempt, BID_OUTCOME_CANCELLED);
+	bid_scheduler_leave(attempt, BID_EVENT_LEFT);
+}
+
+/* Returns the bytes to check and write to the disk. Eviction takes longest. */
+static uint64_t work_of(const struct bid_attempt *attempt)
+{
+	if (attempt->room != BID_ATTEMPT_ROOM_ENOUGH)
+		return UINT64_MAX;
+	return attempt->answer.outcome == BID_OUTCOME_FOUND && attempt->receive_error == 0 ? attempt->received : 0;
+}
+
+/* Poll a lock, or start or end a fallback. Under the lock, which is released meanwhile. */
+static bool take_turn(struct bid_broker *broker)
+{
+	struct bid_download *download = TAILQ_FIRST(&broker->turns);
+	bool polls;
+
+	if (!download)
+		return false;
+	TAILQ_REMOVE(&broker->turns, download, turn);
+	download->has_turn = false;
+	polls = download->lock_wait.polls;
+	download->lock_wait.polls = false;
+	if (polls)
+		bid_timer_disarm(&download->hedge);
+	pthread_mutex_unlock(&broker->lock);
+	if (polls)
+		bid_download_poll(download);
+	else
+		bid_fallback_run(download);
+	pthread_mutex_lock(&broker->lock);
+	bid_download_unref(download);
+	return true;
+}
+
+/* Under the lock. */
+static struct bid_attempt *next_job(const struct bid_commit_worker *worker)
+{
+	struct bid_attempt *attempt;
+
+	for (attempt = TAILQ_FIRST(&worker->broker->jobs); attempt; attempt = TAILQ_NEXT(attempt, job))
+		if ((attempt->room != BID_ATTEMPT_ROOM_ENOUGH || !attempt->download->committing) &&
+		    work_of(attempt) <= worker->largest)
+			return attempt;
+	return NULL;
+}
+
+void *bid_broker_run_worker(void *user)
+{
+	const struct bid_commit_worker *worker = user;
+	struct bid_broker *broker = worker->broker;
+
+	pthread_mutex_lock(&broker->lock);
+	while (!broker->stopping) {
+		struct bid_download *download;
+		struct bid_attempt *attempt;
+		bool useless;
+
+		if (take_turn(broker))
+			continue;
+		attempt = next_job(worker);
+		if (!attempt) {
+			pthread_cond_wait(&broker->has_job, &broker->lock);
+			continue;
+		}
+		TAILQ_REMOVE(&broker->jobs, attempt, job);
+		if (attempt->room != BID_ATTEMPT_ROOM_ENOUGH) {
+			bid_attempt_make_room(attempt);
+			continue;
+		}
+		download = attempt->download;
+		download->committing = true;
+		bid_download_ref(download);
+		useless = broker->ending ||
+			  (download->machine.state != BID_DOWNLOAD_RUNNING && download->machine.state != BID_DOWNLOAD_GIVEN_UP);
+		pthread_mutex_unlock(&broker->lock);
+		take(attempt, useless);
+		pthread_mutex_lock(&broker->lock);
+		download->committing = false;
+		bid_download_unref(download);
+		/* the next job may need another worker */
+		if (!TAILQ_EMPTY(&broker->jobs))
+			pthread_cond_broadcast(&broker->has_job);
+	}
+	pthread_mutex_unlock(&broker->lock);
+	return NULL;
 }

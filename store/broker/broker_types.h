@@ -2,20 +2,16 @@
 /*
  * Types shared by the files of the broker.
  *
- *   lifecycle.c		start and end of a broker and its threads
- *   broker.c		interface: find, request handles, cancel, progress, offline, refresh
- *   request_handle.c		table of request handles
- *   download.c		downloads and their waiters
+ *   broker.c		interface: find, request handles, cancel, progress, offline, refresh; start and end of the threads
+ *   request_handle.c	table of request handles
+ *   download.c		downloads and their waiters; driver of machine.c: feeds events, runs actions
  *   lock.c		wait for downloads of other processes
  *   machine.c		states of a download: event -> actions, pure
- *   scheduler.c		driver of machine.c: feeds events, runs actions
- *   source_cycle.c		sources that request the same from this broker
- *   attempt.c		one request to one source: start, receive
+ *   source_cycle.c	sources that request the same from this broker
+ *   attempt.c		one request to one source: receive, check, publish
  *   fallback.c		files that may have a section, after the last source
- *   commit_worker.c	threads that check and publish downloads
- *   stats.c		reports, counters, messages
+ *   responses.c		reports, counters, messages; ring of the last responses
  *   negative.c		negative cache, with reasons
- *   responses.c		ring of the last responses
  */
 #ifndef BID_BROKER_PRIVATE_H
 #define BID_BROKER_PRIVATE_H

@@ -3,13 +3,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include <bid/error.h>
+
+#include "api/download_lock.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/trouble.h"
 #include "broker/request.h"
+#include "broker/scheduler.h"
+#include "broker/source_cycle.h"
 
 /* no seed: downloads are few and short-lived */
 static struct bid_download **bucket(struct bid_broker *broker, const struct bid_request *request)
@@ -350,4 +357,462 @@ void bid_download_expire_ended(struct bid_broker *broker, const struct bid_reque
 			    (!request || bid_request_equal(&download->request, request)))
 				bid_download_expire(download);
 		}
+}
+
+/* time for the first 64 KiB after the header, in multiples of hedge_ms: a connection starts slowly */
+enum { HEAD_HEDGES = 3 };
+
+/* Report a reason of the negative cache against @source. Returns false without a reason. Without the lock. */
+static bool is_negative(struct bid_download *download, size_t source)
+{
+	struct bid_broker *broker = download->broker;
+	enum bid_outcome reason;
+	char text[BID_TEXT_MAX];
+	unsigned ttl;
+
+	if (broker->config.no_negative) {
+		bid_negative_forget(&broker->negative, &download->request, broker->sources[source].source->name);
+		return false;
+	}
+	reason = bid_negative_lookup(&broker->negative, &download->request, broker->sources[source].source->name, &ttl);
+	if (reason == BID_OUTCOME_NONE)
+		return false;
+	snprintf(text, sizeof(text), "%s, next request in %u s",
+		 reason == BID_OUTCOME_REJECTED ? "wrong content earlier" : "same response earlier", ttl);
+	pthread_mutex_lock(&broker->lock);
+	bid_download_report_skipped(download, source, reason, text);
+	pthread_mutex_unlock(&broker->lock);
+	return true;
+}
+
+/* Report a source that must sign: a section has no signature. Returns false for another source or kind. Without the lock. */
+static bool lacks_signature(struct bid_download *download, size_t source)
+{
+	struct bid_broker *broker = download->broker;
+
+	if (!broker->sources[source].source->signers || download->request.kind != BID_KIND_SECTION)
+		return false;
+	pthread_mutex_lock(&broker->lock);
+	bid_download_report_skipped(download, source, BID_OUTCOME_UNSUPPORTED, "a section carries no signature");
+	pthread_mutex_unlock(&broker->lock);
+	return true;
+}
+
+/* May a result come from the debuginfo and the ELF file? */
+static bool falls_back(const struct bid_download *download)
+{
+	return download->request.kind == BID_KIND_SECTION || download->request.kind == BID_KIND_UNSTRIPPED;
+}
+
+static bool has_fallen_back(const struct bid_download *download)
+{
+	return falls_back(download) && download->machine.fallbacks < BID_FALLBACKS_MAX;
+}
+
+/* Choose the order of the sources for @download, before its first attempt. Without the lock. */
+static void line_up(struct bid_download *download)
+{
+	struct bid_broker *broker = download->broker;
+	struct bid_machine *machine = &download->machine;
+
+	pthread_mutex_lock(&broker->lock);
+	if (falls_back(download))
+		machine->fallbacks = BID_FALLBACKS_MAX;
+	if (download->request.kind == BID_KIND_UNSTRIPPED) {
+		pthread_mutex_unlock(&broker->lock);
+		return;
+	}
+	machine->candidates[machine->n++].source = broker->preferred;
+	for (size_t source = 0; source < broker->n_sources; source++)
+		if (source != broker->preferred)
+			machine->candidates[machine->n++].source = source;
+	pthread_mutex_unlock(&broker->lock);
+
+	for (size_t i = 0; i < machine->n; i++)
+		if (lacks_signature(download, machine->candidates[i].source) ||
+		    is_negative(download, machine->candidates[i].source))
+			machine->candidates[i].state = BID_ATTEMPT_OVER;
+}
+
+/* Send the request of candidate @i. Returns the next event: START, or SKIPPED after a report without a request. Under the lock. */
+static enum bid_machine_event start_attempt(struct bid_download *download, size_t i)
+{
+	struct bid_candidate *candidate = &download->machine.candidates[i];
+	struct bid_broker *broker = download->broker;
+	struct bid_source *source = broker->sources[candidate->source].source;
+	struct bid_attempt *attempt;
+	int r;
+
+	if (atomic_load(&broker->offline)) {
+		bid_download_report_skipped(download, candidate->source, BID_OUTCOME_UNREACHABLE, "offline, no request is sent");
+		return BID_EVENT_SKIPPED;
+	}
+	attempt = calloc(1, sizeof(*attempt));
+	if (!attempt) {
+		bid_download_report_skipped(download, candidate->source, BID_OUTCOME_FAILED, "out of memory");
+		return BID_EVENT_SKIPPED;
+	}
+	attempt->download = download;
+	attempt->candidate = i;
+	attempt->source = candidate->source;
+	attempt->started_ms = bid_clock_ms();
+	attempt->size = BID_SIZE_UNKNOWN;
+	attempt->head_checked = !bid_kind_is_elf(download->request.kind);
+	r = source->ops->start(source, &download->request, &bid_attempt_receiver, attempt);
+	if (r < 0) {
+		free(attempt);
+		bid_download_report_skipped(download, candidate->source, BID_OUTCOME_UNREACHABLE, bid_strerror(r));
+		return BID_EVENT_SKIPPED;
+	}
+	bid_download_ref(download);
+	candidate->attempt = attempt;
+	broker->n_attempts++;
+	return BID_EVENT_START;
+}
+
+/* Under the lock. */
+static void set_timer(struct bid_download *download, bool wanted, enum bid_machine_event event, bool started)
+{
+	unsigned hedges = event == BID_EVENT_HEAD ? HEAD_HEDGES : 1;
+	bool anew = started || event == BID_EVENT_TIMER || event == BID_EVENT_HEAD;
+	struct bid_broker *broker = download->broker;
+
+	if (download->lock_wait.polls) {
+		/* the next poll ends a download that does not start any more */
+		if (download->machine.state != BID_DOWNLOAD_NEW)
+			bid_broker_arm(broker, &download->hedge, 0);
+	} else if (!wanted)
+		bid_timer_disarm(&download->hedge);
+	else if (anew || !download->hedge.timers)
+		bid_broker_arm(broker, &download->hedge, bid_clock_ms() + (int64_t)hedges * broker->config.hedge_ms);
+}
+
+/* Take the waiter of the fallback out of its download. Under the lock. */
+static void cancel_fallback(struct bid_download *download)
+{
+	bool given_up = download->machine.state == BID_DOWNLOAD_GIVEN_UP;
+	struct bid_waiter *waiter = &download->fallback.waiter;
+	struct bid_download *whole = waiter->download;
+
+	waiter->cancelled = true;
+	/* otherwise its answer is coming */
+	if (!whole)
+		return;
+	bid_download_leave(waiter);
+	/* a reader may return for the file */
+	whole->timed_out |= given_up;
+	if (given_up && whole->n_waiters == 0)
+		bid_scheduler_take(whole, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE);
+	else if (bid_download_abandoned(whole))
+		bid_download_cancel(whole);
+	/* the next waiter starts another download */
+	if (whole->machine.state == BID_DOWNLOAD_GIVEN_UP)
+		bid_download_retire(whole);
+	bid_fallback_answer(download, given_up ? -ETIMEDOUT : -EINTR, NULL);
+}
+
+/* Report a source after too many broken, overtaken bodies. Under the lock. */
+static void report_broken(struct bid_download *download, const struct bid_candidate *candidate)
+{
+	char text[BID_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "what it sent broke off, %u times", candidate->broken);
+	bid_download_report_skipped(download, candidate->source, BID_OUTCOME_UNREACHABLE, text);
+}
+
+/* Cancel the attempts of @candidates, and the fallback. Under the lock. */
+static void stop(struct bid_download *download, uint64_t candidates, bool fallback)
+{
+	for (size_t i = 0; i < download->machine.n; i++) {
+		struct bid_candidate *candidate = &download->machine.candidates[i];
+		struct bid_source *source = download->broker->sources[candidate->source].source;
+
+		if (!(candidates & UINT64_C(1) << i))
+			continue;
+		candidate->overtaken_ms = (unsigned)(bid_clock_ms() - candidate->attempt->started_ms);
+		source->ops->cancel(source, candidate->attempt);
+	}
+	if (fallback)
+		cancel_fallback(download);
+}
+
+struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_machine_event event, size_t candidate)
+{
+	struct bid_broker *broker = download->broker;
+	struct bid_machine *machine = &download->machine;
+	struct bid_actions actions;
+	bool starts;
+
+	do {
+		machine->hedges = broker->config.hedge_ms != BID_HEDGE_NEVER;
+		machine->unwanted = broker->ending || bid_download_abandoned(download);
+		actions = bid_machine_take(machine, event, candidate);
+		starts = actions.start != BID_NO_CANDIDATE;
+		stop(download, actions.cancel, actions.cancel_fallback);
+		if (event == BID_EVENT_LEFT && machine->candidates[candidate].state == BID_ATTEMPT_OVER)
+			report_broken(download, &machine->candidates[candidate]);
+		if (actions.fallback)
+			bid_download_queue(download);
+		/* under the same lock, because a new waiter could join a download that ends as interrupted */
+		if (machine->state == BID_DOWNLOAD_CANCELLED || (actions.end && actions.ended_as == BID_DOWNLOAD_CANCELLED))
+			bid_download_retire(download);
+		set_timer(download, actions.timer, event, starts);
+		if (starts)
+			event = start_attempt(download, actions.start);
+		candidate = event == BID_EVENT_SKIPPED ? actions.start : BID_NO_CANDIDATE;
+	} while (starts);
+	return actions;
+}
+
+/* Under the lock. */
+enum bid_attempt_state bid_scheduler_state(const struct bid_attempt *attempt)
+{
+	return attempt->download->machine.candidates[attempt->candidate].state;
+}
+
+void bid_scheduler_done(struct bid_attempt *attempt)
+{
+	struct bid_broker *broker = attempt->download->broker;
+
+	bid_scheduler_take(attempt->download, BID_EVENT_DONE, attempt->candidate);
+	if (attempt->room == BID_ATTEMPT_ROOM_MAKING)
+		return;
+	if (attempt->room != BID_ATTEMPT_ROOM_WANTED)
+		TAILQ_INSERT_TAIL(&broker->jobs, attempt, job);
+	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
+	/* a broadcast, because one worker alone may be too small for it */
+	pthread_cond_broadcast(&broker->has_job);
+}
+
+static void attempt_free(struct bid_attempt *attempt)
+{
+	bid_txn_free(attempt->txn);
+	free(attempt->head);
+	free((char *)attempt->answer.text);
+	free((char *)attempt->answer.url);
+	free((char *)attempt->answer.led_to);
+	free((char *)attempt->answer.before);
+	free((char *)attempt->answer.file);
+	free((char *)attempt->answer.archive);
+	free((char *)attempt->answer.ima_signature);
+	free(attempt);
+}
+
+/* Take @attempt from its candidate, and free it. Without the lock. */
+static void drop_attempt(struct bid_attempt *attempt)
+{
+	struct bid_download *download = attempt->download;
+	struct bid_broker *broker = download->broker;
+
+	pthread_mutex_lock(&broker->lock);
+	download->machine.candidates[attempt->candidate].attempt = NULL;
+	pthread_mutex_unlock(&broker->lock);
+
+	/* close(2) may free blocks on the disk */
+	attempt_free(attempt);
+
+	pthread_mutex_lock(&broker->lock);
+	bid_download_unref(download);
+	if (--broker->n_attempts == 0)
+		pthread_cond_broadcast(&broker->idle);
+	pthread_mutex_unlock(&broker->lock);
+}
+
+void bid_download_end(struct bid_download *download, int error, struct bid_file *file)
+{
+	struct bid_broker *broker = download->broker;
+	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
+	bool held;
+
+	/* a server may announce a wrong size, and a server without a response may have a smaller artifact */
+	if (error == -EFBIG && !has_fallen_back(download) && bid_download_is_too_large(download))
+		bid_negative_add(&broker->negative, &download->request, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
+
+	pthread_mutex_lock(&broker->lock);
+	bid_download_ref(download);
+	bid_scheduler_take(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE);
+	bid_download_report_overtaken(download);
+	bid_download_finish(download, error, &waiters);
+	held = download->lock_wait.holds;
+	download->lock_wait.holds = false;
+	pthread_mutex_unlock(&broker->lock);
+
+	if (held)
+		bid_download_lock_release(broker->download_locks, download->lock_wait.key);
+	bid_download_answer(download, &waiters, error, file);
+	bid_download_put(download);
+}
+
+/* Under the lock. */
+static int error_of(const struct bid_download *download, enum bid_download_state ended_as)
+{
+	switch (ended_as) {
+	case BID_DOWNLOAD_CANCELLED:
+		return -EINTR;
+	case BID_DOWNLOAD_GIVEN_UP:
+		return -ETIMEDOUT;
+	default:
+		if (has_fallen_back(download))
+			return download->fallback.error ? download->fallback.error : -ENOENT;
+		return bid_download_conclusion(download);
+	}
+}
+
+void bid_scheduler_step(struct bid_download *download, enum bid_machine_event event, size_t candidate)
+{
+	struct bid_broker *broker = download->broker;
+	struct bid_actions actions;
+	int error = 0;
+
+	pthread_mutex_lock(&broker->lock);
+	actions = bid_scheduler_take(download, event, candidate);
+	if (actions.end)
+		error = error_of(download, actions.ended_as);
+	pthread_mutex_unlock(&broker->lock);
+	if (actions.end)
+		bid_download_end(download, error, NULL);
+}
+
+/* Under the lock. */
+static void refresh_received(struct bid_machine *machine)
+{
+	for (size_t i = 0; i < machine->n; i++)
+		if (machine->candidates[i].attempt)
+			machine->candidates[i].received = machine->candidates[i].attempt->received;
+}
+
+enum bid_attempt_state bid_scheduler_note(struct bid_attempt *attempt, enum bid_machine_event event)
+{
+	struct bid_download *download = attempt->download;
+	enum bid_attempt_state state;
+
+	pthread_mutex_lock(&download->broker->lock);
+	if (event == BID_EVENT_VERIFIED)
+		refresh_received(&download->machine);
+	bid_scheduler_take(download, event, attempt->candidate);
+	state = download->machine.candidates[attempt->candidate].state;
+	pthread_mutex_unlock(&download->broker->lock);
+	return state;
+}
+
+void bid_scheduler_leave(struct bid_attempt *attempt, enum bid_machine_event event)
+{
+	struct bid_download *download = attempt->download;
+	size_t candidate = attempt->candidate;
+
+	drop_attempt(attempt);
+	bid_scheduler_step(download, event, candidate);
+}
+
+/* Start another source, or poll the lock. Under the lock, which may be released meanwhile. */
+static void hedge(struct bid_download *download)
+{
+	struct bid_broker *broker = download->broker;
+	uint64_t in_cycle;
+
+	if (download->lock_wait.polls) {
+		bid_download_queue(download);
+		return;
+	}
+	in_cycle = bid_cycle_look(download);
+	for (size_t i = 0; i < download->machine.n; i++)
+		if (in_cycle & UINT64_C(1) << i)
+			bid_scheduler_take(download, BID_EVENT_CYCLE, i);
+	bid_download_ref(download);
+	pthread_mutex_unlock(&broker->lock);
+	bid_scheduler_step(download, BID_EVENT_TIMER, BID_NO_CANDIDATE);
+	pthread_mutex_lock(&broker->lock);
+	bid_download_unref(download);
+}
+
+void bid_download_cancel(struct bid_download *download)
+{
+	bid_scheduler_take(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
+}
+
+void bid_scheduler_dismiss(struct bid_download *download, enum bid_machine_event event, int error)
+{
+	struct bid_broker *broker = download->broker;
+	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
+
+	bid_download_take_waiters(download, &waiters);
+	bid_scheduler_take(download, event, BID_NO_CANDIDATE);
+	bid_download_ref(download);
+	pthread_mutex_unlock(&broker->lock);
+
+	bid_download_answer(download, &waiters, error, NULL);
+
+	pthread_mutex_lock(&broker->lock);
+	bid_download_unref(download);
+}
+
+/* End the window or the kept result of @download. Under the lock, which may be released in between. */
+static void end_time(struct bid_download *download)
+{
+	if (download->machine.state == BID_DOWNLOAD_ENDED) {
+		bid_download_expire(download);
+		return;
+	}
+	download->timed_out |= download->n_waiters > 0;
+	bid_scheduler_dismiss(download, BID_EVENT_GIVE_UP, -ETIMEDOUT);
+}
+
+void bid_scheduler_start(struct bid_download *download, bool look)
+{
+	struct bid_broker *broker = download->broker;
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	int r = look ? bid_store_find(broker->store, &download->request, &file) : -ENOENT;
+
+	if (r == -ENOENT || bid_is_unusable(r) || file.stripped) {
+		line_up(download);
+		bid_scheduler_step(download, BID_EVENT_START, BID_NO_CANDIDATE);
+	} else {
+		/* the present files prove that the section does not exist */
+		if (r == -ENODATA)
+			r = -ENOENT;
+		if (r == 0)
+			atomic_fetch_add(&broker->counts.hits, 1);
+		bid_download_end(download, r, &file);
+	}
+	bid_download_put(download);
+}
+
+static void sleep_until(struct bid_broker *broker, int64_t ms)
+{
+	struct timespec deadline = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	pthread_cond_timedwait(&broker->has_time, &broker->lock, &deadline);
+}
+
+/* Under the lock, which may be released meanwhile. */
+static void run_timer(struct bid_timer *timer)
+{
+	bid_timer_disarm(timer);
+	switch ((enum bid_timer_kind)timer->kind) {
+	case BID_TIMER_DOWNLOAD:
+		end_time(timer->user);
+		break;
+	case BID_TIMER_HEDGE:
+		hedge(timer->user);
+		break;
+	}
+}
+
+void *bid_broker_run_timers(void *user)
+{
+	struct bid_broker *broker = user;
+
+	pthread_mutex_lock(&broker->lock);
+	while (!broker->stopping) {
+		struct bid_timer *timer = broker->timers.first;
+
+		if (!timer)
+			pthread_cond_wait(&broker->has_time, &broker->lock);
+		else if (timer->at_ms > bid_clock_ms())
+			sleep_until(broker, timer->at_ms);
+		else
+			run_timer(timer);
+	}
+	pthread_mutex_unlock(&broker->lock);
+	return NULL;
 }

@@ -6,7 +6,7 @@
  * bid_download_start()	its first waiter starts it
  * bid_download_end()	the result is known; answers the waiters (scheduler.h)
  *
- * The machine (machine.h) has the states; scheduler.c runs it. An attempt (attempt.h) is a request to one source.
+ * The machine (machine.h) has the states; download.c runs it. An attempt (attempt.h) is a request to one source.
  *
  * The kernel may look up one name for many callers one after the other. Therefore the wait belongs to the download, and not to each
  * caller.
@@ -150,7 +150,7 @@ void bid_download_poll(struct bid_download *download);
 /* Start the fallback of @download, or examine its result. By a commit worker, without the lock. */
 void bid_fallback_run(struct bid_download *download);
 
-/* stats.c */
+/* responses.c */
 
 #define BID_NAME_MAX 512
 

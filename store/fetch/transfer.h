@@ -124,7 +124,4 @@ int64_t bid_transfer_modified(const struct bid_transfer *transfer);
 /* End the attempt in any state. */
 void bid_transfer_stop(struct bid_transfer *transfer);
 
-/* Set the callbacks of receive.c. Returns 0 or -ENOMEM. */
-int bid_transfer_set_callbacks(struct bid_transfer *transfer);
-
 #endif
