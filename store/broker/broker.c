@@ -118,7 +118,7 @@ int bid_broker_find(struct bid_broker *broker, const struct bid_request *request
 int bid_broker_handle(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_handle)
 {
 	bid_auto_free struct bid_waiter *waiter = calloc(1, sizeof(*waiter));
-	int r;
+	bool ending;
 
 	if (!waiter)
 		return -ENOMEM;
@@ -127,13 +127,25 @@ int bid_broker_handle(struct bid_broker *broker, bid_broker_fn fn, void *user, u
 	waiter->stripped = BID_FILE_NONE;
 
 	pthread_mutex_lock(&broker->lock);
-	r = broker->ending ? -EINTR : bid_handles_add(&broker->handles, waiter);
-	if (r == 0) {
-		*ret_handle = waiter->handle;
+	ending = broker->ending;
+	if (!ending) {
+		waiter->handle = *ret_handle = ++broker->last_handle;
+		TAILQ_INSERT_TAIL(&broker->waiters, waiter, all);
 		bid_steal(waiter);
 	}
 	pthread_mutex_unlock(&broker->lock);
-	return r;
+	return ending ? -EINTR : 0;
+}
+
+/* Returns the waiter of @handle, or NULL. Under the lock. */
+static struct bid_waiter *find_waiter(struct bid_broker *broker, uint64_t handle)
+{
+	/* from the newest: a handle is used at once, and rarely cancelled */
+	struct bid_waiter *waiter = TAILQ_LAST(&broker->waiters, bid_waiters);
+
+	while (waiter && waiter->handle > handle)
+		waiter = TAILQ_PREV(waiter, bid_waiters, all);
+	return waiter && waiter->handle == handle ? waiter : NULL;
 }
 
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request)
@@ -173,7 +185,7 @@ void bid_broker_cancel(struct bid_broker *broker, uint64_t handle)
 	struct bid_waiter *waiter;
 
 	pthread_mutex_lock(&broker->lock);
-	waiter = bid_handles_get(&broker->handles, handle);
+	waiter = find_waiter(broker, handle);
 	if (waiter && waiter->state != BID_WAITER_QUEUED) {
 		waiter->cancelled = true;
 		waiter = NULL;
@@ -197,7 +209,7 @@ static struct bid_waiter *take_new_waiter(struct bid_broker *broker, uint64_t ha
 	struct bid_waiter *waiter;
 
 	pthread_mutex_lock(&broker->lock);
-	waiter = bid_handles_get(&broker->handles, handle);
+	waiter = find_waiter(broker, handle);
 	if (waiter && waiter->state == BID_WAITER_NEW)
 		waiter->state = BID_WAITER_BUSY;
 	else
@@ -258,7 +270,7 @@ int bid_broker_progress(struct bid_broker *broker, uint64_t handle, struct bid_p
 	int r = -ENOENT;
 
 	pthread_mutex_lock(&broker->lock);
-	waiter = bid_handles_get(&broker->handles, handle);
+	waiter = find_waiter(broker, handle);
 	if (waiter && waiter->download) {
 		const struct bid_download *whole = waiter->download->fallback.waiter.download;
 
@@ -421,7 +433,6 @@ static void release(struct bid_broker *broker)
 		broker->sources[i].source->ops->free(broker->sources[i].source);
 	free(broker->sources);
 	bid_responses_release(&broker->responses);
-	bid_handles_release(&broker->handles);
 	bid_negative_release(&broker->negative);
 	bid_download_locks_free(broker->download_locks);
 	pthread_cond_destroy(&broker->has_time);
@@ -442,6 +453,7 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 	broker->config = *config;
 	if (config->hedge_ms == 0)
 		broker->config.hedge_ms = BID_HEDGE_MS;
+	TAILQ_INIT(&broker->waiters);
 	TAILQ_INIT(&broker->downloads);
 	TAILQ_INIT(&broker->jobs);
 	TAILQ_INIT(&broker->turns);
@@ -510,17 +522,12 @@ static void end_downloads(struct bid_broker *broker)
 static void end_handles(struct bid_broker *broker)
 {
 	struct bid_waiter *waiter;
-	uint32_t cursor = 0;
 
-	do {
-		pthread_mutex_lock(&broker->lock);
-		waiter = bid_handles_next(&broker->handles, &cursor);
-		if (waiter)
-			bid_handles_take(&broker->handles, waiter);
-		pthread_mutex_unlock(&broker->lock);
-		if (waiter)
-			bid_waiter_answer(broker, waiter, -EINTR, NULL, NULL);
-	} while (waiter);
+	/* the other threads have ended */
+	while ((waiter = TAILQ_FIRST(&broker->waiters))) {
+		bid_waiter_detach(broker, waiter);
+		bid_waiter_answer(broker, waiter, -EINTR, NULL, NULL);
+	}
 }
 
 void bid_broker_free(struct bid_broker *broker)

@@ -3,7 +3,6 @@
  * Types shared by the files of the broker.
  *
  *   broker.c		interface: find, request handles, cancel, progress, offline, refresh; start and end of the threads
- *   request_handle.c	table of request handles
  *   download.c		downloads and their waiters; driver of machine.c: feeds events, runs actions
  *   lock.c		wait for downloads of other processes
  *   machine.c		states of a download: event -> actions, pure
@@ -23,7 +22,6 @@
 #include "api/broker.h"
 #include "base/timer.h"
 #include "broker/negative.h"
-#include "broker/request_handle.h"
 #include "broker/responses.h"
 
 #define BID_DOWNLOAD_BUCKETS 1024
@@ -32,8 +30,34 @@
 struct bid_attempt;
 struct bid_download;
 
+struct bid_waiter;
+
 TAILQ_HEAD(bid_downloads, bid_download);
 TAILQ_HEAD(bid_attempts, bid_attempt);
+TAILQ_HEAD(bid_waiters, bid_waiter);
+
+enum bid_waiter_state {
+	BID_WAITER_NEW, /* before bid_broker_fetch() */
+	BID_WAITER_BUSY, /* a thread answers or queues it */
+	BID_WAITER_QUEUED, /* in the list of @download */
+};
+
+/*
+ * A waiter: one call of @fn, or no call with NULL, as for a prefetch. The thread that takes the waiter out of the broker's list
+ * owns it, and calls @fn.
+ */
+struct bid_waiter {
+	bid_broker_fn fn;
+	void *user;
+	uint64_t handle; /* 0 for none: not in the broker's list */
+	struct bid_file stripped; /* debuginfo of the store, for want of a better one; or none */
+	enum bid_waiter_state state;
+	bool cancelled; /* cancelled while NEW or BUSY */
+	struct bid_download *download; /* while QUEUED; a download with waiters is not freed */
+	struct bid_download *fallback_of; /* download that waits with its fallback.waiter, which is this; else NULL */
+	TAILQ_ENTRY(bid_waiter) link; /* in its download, or in a list of waiters to answer */
+	TAILQ_ENTRY(bid_waiter) all; /* in the broker's list */
+};
 
 /* Detection of a source that requests from this broker: source_cycle.h. */
 struct bid_cycle {
@@ -74,7 +98,8 @@ struct bid_broker {
 
 	/* Guards all fields below but the counters. Released during I/O and in callbacks. */
 	pthread_mutex_t lock;
-	struct bid_handles handles;
+	struct bid_waiters waiters; /* all with a valid handle, in ascending order */
+	uint64_t last_handle;
 	size_t n_waiting;
 	struct bid_download *buckets[BID_DOWNLOAD_BUCKETS]; /* by request: joinable downloads, and ended ones with a kept result */
 	struct bid_downloads downloads; /* downloads that have not ended */
@@ -107,6 +132,9 @@ struct bid_broker {
  * source may have better.
  */
 int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
+
+/* Returns the waiter of @handle, or NULL. Under the lock. */
+struct bid_waiter *bid_broker_waiter(struct bid_broker *broker, uint64_t handle);
 
 /* Submit @request for @waiter, which is BUSY: answer it at once, or queue it. The caller no longer owns @waiter. */
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);

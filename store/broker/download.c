@@ -223,7 +223,7 @@ int bid_download_join(struct bid_broker *broker, const struct bid_request *reque
 void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter)
 {
 	if (waiter->handle)
-		bid_handles_take(&broker->handles, waiter);
+		TAILQ_REMOVE(&broker->waiters, waiter, all);
 }
 
 void bid_download_leave(struct bid_waiter *waiter)

@@ -63,7 +63,7 @@ static void test_first_waiter_finds_a_file_published_meanwhile(void **state)
 
 	call = call_begin(fixture);
 	pthread_mutex_lock(&fixture->broker->lock);
-	r = bid_download_join(fixture->broker, &request, bid_handles_get(&fixture->broker->handles, call->handle), &fresh, &seen);
+	r = bid_download_join(fixture->broker, &request, TAILQ_LAST(&fixture->broker->waiters, bid_waiters), &fresh, &seen);
 	pthread_mutex_unlock(&fixture->broker->lock);
 	assert_int_equal(r, -EINPROGRESS);
 	assert_non_null(fresh);
