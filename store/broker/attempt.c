@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "broker/attempt.h"
+#include "broker/download.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,15 +11,53 @@
 #include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "broker/download.h"
-#include "broker/scheduler.h"
 
 static struct bid_source *source_of(const struct bid_attempt *attempt)
 {
 	return attempt->download->broker->sources[attempt->source].source;
 }
 
-int bid_attempt_begin_body(struct bid_attempt *attempt, uint64_t size)
+/* Under the lock. */
+static enum bid_attempt_state state_of(const struct bid_attempt *attempt)
+{
+	return attempt->download->machine.candidates[attempt->candidate].state;
+}
+
+/* Feed DONE, and queue @attempt for a commit worker, unless one has it. Under the lock. */
+static void queue_done(struct bid_attempt *attempt)
+{
+	bid_download_take(attempt->download, BID_EVENT_DONE, attempt->candidate);
+	if (attempt->room == BID_ATTEMPT_ROOM_MAKING)
+		return;
+	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
+	bid_broker_queue(attempt->download->broker, &attempt->job);
+}
+
+/* Under the lock. */
+static void refresh_received(struct bid_machine *machine)
+{
+	for (size_t i = 0; i < machine->n; i++)
+		if (machine->candidates[i].attempt)
+			machine->candidates[i].received = machine->candidates[i].attempt->received;
+}
+
+/* Feed an @event that does not end the download. Returns the new state. By the source, without the lock. */
+static enum bid_attempt_state note_event(struct bid_attempt *attempt, enum bid_machine_event event)
+{
+	struct bid_download *download = attempt->download;
+	enum bid_attempt_state state;
+
+	pthread_mutex_lock(&download->broker->lock);
+	if (event == BID_EVENT_VERIFIED)
+		refresh_received(&download->machine);
+	bid_download_take(download, event, attempt->candidate);
+	state = download->machine.candidates[attempt->candidate].state;
+	pthread_mutex_unlock(&download->broker->lock);
+	return state;
+}
+
+/* Begin a body of @size bytes or BID_SIZE_UNKNOWN, in place of an earlier one. By the thread that has @attempt. */
+static int begin_body(struct bid_attempt *attempt, uint64_t size)
 {
 	struct bid_broker *broker = attempt->download->broker;
 	uint64_t max = broker->config.max_size;
@@ -32,7 +70,7 @@ int bid_attempt_begin_body(struct bid_attempt *attempt, uint64_t size)
 	attempt->head_checked = !bid_kind_is_elf(attempt->download->request.kind);
 	if (max > 0 && size != BID_SIZE_UNKNOWN && size > max)
 		return -EFBIG;
-	bid_scheduler_note(attempt, BID_EVENT_HEAD);
+	note_event(attempt, BID_EVENT_HEAD);
 	/* as late as here: a request in a queue, or a 404, needs no descriptor */
 	r = attempt->txn ? bid_txn_reset(attempt->txn) : bid_txn_begin(broker->store, &attempt->download->request, &attempt->txn);
 	if (r == 0 && (broker->config.accept || bid_negative_lookup(&broker->negative, &attempt->download->request,
@@ -89,7 +127,7 @@ static int take_body(struct bid_attempt *attempt, const void *data, size_t len)
 	if (max > 0 && len > max - attempt->received)
 		return -EFBIG;
 	if (!attempt->txn)
-		r = bid_attempt_begin_body(attempt, BID_SIZE_UNKNOWN);
+		r = begin_body(attempt, BID_SIZE_UNKNOWN);
 	if (r == 0)
 		r = bid_txn_try_write(attempt->txn, data, len);
 	if (r < 0)
@@ -100,7 +138,7 @@ static int take_body(struct bid_attempt *attempt, const void *data, size_t len)
 		r = keep_head(attempt, data, len);
 	/* the id of the bytes, if known, is the right one */
 	if (r == 0 && attempt->head_checked && !attempt->chosen)
-		attempt->chosen = bid_scheduler_note(attempt, BID_EVENT_VERIFIED) >= BID_ATTEMPT_CHOSEN;
+		attempt->chosen = note_event(attempt, BID_EVENT_VERIFIED) >= BID_ATTEMPT_CHOSEN;
 	return r;
 }
 
@@ -125,13 +163,13 @@ static int refuse(struct bid_attempt *attempt, int error)
 
 static void receive_sent(void *user)
 {
-	bid_scheduler_note(user, BID_EVENT_SENT);
+	note_event(user, BID_EVENT_SENT);
 }
 
 static int receive_head(void *user, uint64_t size)
 {
 	struct bid_attempt *attempt = user;
-	int r = attempt->receive_error ? attempt->receive_error : bid_attempt_begin_body(attempt, size);
+	int r = attempt->receive_error ? attempt->receive_error : begin_body(attempt, size);
 
 	return r < 0 ? refuse(attempt, r) : 0;
 }
@@ -143,8 +181,7 @@ static void want_room(struct bid_attempt *attempt)
 
 	pthread_mutex_lock(&broker->lock);
 	attempt->room = BID_ATTEMPT_ROOM_WANTED;
-	TAILQ_INSERT_TAIL(&broker->jobs, attempt, job);
-	pthread_cond_broadcast(&broker->has_job);
+	bid_broker_queue(broker, &attempt->job);
 	pthread_mutex_unlock(&broker->lock);
 }
 
@@ -168,7 +205,7 @@ static void receive_broke_off(void *user)
 
 	/* the next source with bytes is chosen */
 	attempt->chosen = false;
-	bid_scheduler_step(attempt->download, BID_EVENT_BROKE_OFF, attempt->candidate);
+	bid_download_step(attempt->download, BID_EVENT_BROKE_OFF, attempt->candidate);
 }
 
 static const char *copy_of(const char *text)
@@ -196,7 +233,7 @@ static void receive_done(void *user, const struct bid_answer *answer)
 
 	keep_answer(attempt, answer);
 	pthread_mutex_lock(&broker->lock);
-	bid_scheduler_done(attempt);
+	queue_done(attempt);
 	pthread_mutex_unlock(&broker->lock);
 }
 
@@ -208,13 +245,61 @@ const struct bid_receiver bid_attempt_receiver = {
 	.done = receive_done,
 };
 
-void bid_attempt_make_room(struct bid_attempt *attempt)
+static void attempt_free(struct bid_attempt *attempt)
+{
+	bid_txn_free(attempt->txn);
+	free(attempt->head);
+	free((char *)attempt->answer.text);
+	free((char *)attempt->answer.url);
+	free((char *)attempt->answer.led_to);
+	free((char *)attempt->answer.before);
+	free((char *)attempt->answer.file);
+	free((char *)attempt->answer.archive);
+	free((char *)attempt->answer.ima_signature);
+	free(attempt);
+}
+
+/* Take @attempt from its candidate, and free it. Without the lock. */
+static void drop_attempt(struct bid_attempt *attempt)
+{
+	struct bid_download *download = attempt->download;
+	struct bid_broker *broker = download->broker;
+
+	pthread_mutex_lock(&broker->lock);
+	download->machine.candidates[attempt->candidate].attempt = NULL;
+	pthread_mutex_unlock(&broker->lock);
+
+	/* close(2) may free blocks on the disk */
+	attempt_free(attempt);
+
+	pthread_mutex_lock(&broker->lock);
+	bid_download_unref(download);
+	if (--broker->n_attempts == 0)
+		pthread_cond_broadcast(&broker->idle);
+	pthread_mutex_unlock(&broker->lock);
+}
+
+/*
+ * End @attempt as REPORTED, or as LEFT if its source may get another one. Frees it. By the commit worker with its own reference,
+ * without the lock.
+ */
+static void leave_attempt(struct bid_attempt *attempt, enum bid_machine_event event)
+{
+	struct bid_download *download = attempt->download;
+	size_t candidate = attempt->candidate;
+
+	drop_attempt(attempt);
+	bid_download_step(download, event, candidate);
+}
+
+/* Evict for the rest of the body, and resume the transfer. Under the lock, released in between; @attempt may be freed then. */
+static void make_room(struct bid_attempt *attempt)
 {
 	struct bid_broker *broker = attempt->download->broker;
 	struct bid_source *source = source_of(attempt);
 
 	/* done() follows */
-	if (bid_scheduler_state(attempt) == BID_ATTEMPT_STOPPED) {
+	if (state_of(attempt) == BID_ATTEMPT_STOPPED) {
 		attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
 		return;
 	}
@@ -223,8 +308,8 @@ void bid_attempt_make_room(struct bid_attempt *attempt)
 	bid_txn_make_room(attempt->txn);
 	pthread_mutex_lock(&broker->lock);
 	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-	if (bid_scheduler_state(attempt) == BID_ATTEMPT_DECIDING)
-		bid_scheduler_done(attempt);
+	if (state_of(attempt) == BID_ATTEMPT_DECIDING)
+		queue_done(attempt);
 	else
 		source->ops->resume(source, attempt);
 }
@@ -280,7 +365,7 @@ static enum bid_outcome publish(struct bid_attempt *attempt, struct bid_file *re
 
 	/* found without a byte: the commit has the reason */
 	if (!attempt->txn)
-		r = bid_attempt_begin_body(attempt, 0);
+		r = begin_body(attempt, 0);
 	if (r == 0 && attempt->size != BID_SIZE_UNKNOWN && attempt->size != attempt->received) {
 		snprintf(attempt->reason, sizeof(attempt->reason), "%llu bytes, of %llu that were announced",
 			 (unsigned long long)attempt->received, (unsigned long long)attempt->size);
@@ -388,7 +473,7 @@ static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const 
 	/* before the attempt leaves, because another thread would find a download without attempts */
 	if (over)
 		bid_download_end(download, error, &file);
-	bid_scheduler_leave(attempt, BID_EVENT_REPORTED);
+	leave_attempt(attempt, BID_EVENT_REPORTED);
 	if (alt.len > 0)
 		prefetch_dwz(download, &alt);
 }
@@ -399,7 +484,7 @@ static bool was_overtaken(const struct bid_attempt *attempt)
 }
 
 /* Act on the end of an attempt. It is @useless if the download has ended or has no waiters. */
-static void take(struct bid_attempt *attempt, bool useless)
+static void conclude(struct bid_attempt *attempt, bool useless)
 {
 	const char *text;
 	enum bid_outcome outcome = outcome_of(attempt, &text);
@@ -410,90 +495,36 @@ static void take(struct bid_attempt *attempt, bool useless)
 		return;
 	}
 	bid_attempt_count(attempt, BID_OUTCOME_CANCELLED);
-	bid_scheduler_leave(attempt, BID_EVENT_LEFT);
+	leave_attempt(attempt, BID_EVENT_LEFT);
 }
 
-/* Returns the bytes to check and write to the disk. Eviction takes longest. */
-static uint64_t work_of(const struct bid_attempt *attempt)
+bool bid_attempt_is_due(const struct bid_attempt *attempt, uint64_t largest)
 {
+	/* eviction takes longest */
 	if (attempt->room != BID_ATTEMPT_ROOM_ENOUGH)
-		return UINT64_MAX;
-	return attempt->answer.outcome == BID_OUTCOME_FOUND && attempt->receive_error == 0 ? attempt->received : 0;
-}
-
-/* Poll a lock, or start or end a fallback. Under the lock, which is released meanwhile. */
-static bool take_turn(struct bid_broker *broker)
-{
-	struct bid_download *download = TAILQ_FIRST(&broker->turns);
-	bool polls;
-
-	if (!download)
+		return largest == UINT64_MAX;
+	if (attempt->download->committing)
 		return false;
-	TAILQ_REMOVE(&broker->turns, download, turn);
-	download->has_turn = false;
-	polls = download->lock_wait.polls;
-	download->lock_wait.polls = false;
-	if (polls)
-		bid_timer_disarm(&download->hedge);
-	pthread_mutex_unlock(&broker->lock);
-	if (polls)
-		bid_download_poll(download);
-	else
-		bid_fallback_run(download);
-	pthread_mutex_lock(&broker->lock);
-	bid_download_unref(download);
-	return true;
+	return attempt->answer.outcome != BID_OUTCOME_FOUND || attempt->receive_error != 0 || attempt->received <= largest;
 }
 
-/* Under the lock. */
-static struct bid_attempt *next_job(const struct bid_commit_worker *worker)
+void bid_attempt_run(struct bid_attempt *attempt)
 {
-	struct bid_attempt *attempt;
+	struct bid_download *download = attempt->download;
+	struct bid_broker *broker = download->broker;
+	bool useless;
 
-	for (attempt = TAILQ_FIRST(&worker->broker->jobs); attempt; attempt = TAILQ_NEXT(attempt, job))
-		if ((attempt->room != BID_ATTEMPT_ROOM_ENOUGH || !attempt->download->committing) &&
-		    work_of(attempt) <= worker->largest)
-			return attempt;
-	return NULL;
-}
-
-void *bid_broker_run_worker(void *user)
-{
-	const struct bid_commit_worker *worker = user;
-	struct bid_broker *broker = worker->broker;
-
-	pthread_mutex_lock(&broker->lock);
-	while (!broker->stopping) {
-		struct bid_download *download;
-		struct bid_attempt *attempt;
-		bool useless;
-
-		if (take_turn(broker))
-			continue;
-		attempt = next_job(worker);
-		if (!attempt) {
-			pthread_cond_wait(&broker->has_job, &broker->lock);
-			continue;
-		}
-		TAILQ_REMOVE(&broker->jobs, attempt, job);
-		if (attempt->room != BID_ATTEMPT_ROOM_ENOUGH) {
-			bid_attempt_make_room(attempt);
-			continue;
-		}
-		download = attempt->download;
-		download->committing = true;
-		bid_download_ref(download);
-		useless = broker->ending ||
-			  (download->machine.state != BID_DOWNLOAD_RUNNING && download->machine.state != BID_DOWNLOAD_GIVEN_UP);
-		pthread_mutex_unlock(&broker->lock);
-		take(attempt, useless);
-		pthread_mutex_lock(&broker->lock);
-		download->committing = false;
-		bid_download_unref(download);
-		/* the next job may need another worker */
-		if (!TAILQ_EMPTY(&broker->jobs))
-			pthread_cond_broadcast(&broker->has_job);
+	if (attempt->room != BID_ATTEMPT_ROOM_ENOUGH) {
+		make_room(attempt);
+		return;
 	}
+	download->committing = true;
+	bid_download_ref(download);
+	useless = broker->ending ||
+		  (download->machine.state != BID_DOWNLOAD_RUNNING && download->machine.state != BID_DOWNLOAD_GIVEN_UP);
 	pthread_mutex_unlock(&broker->lock);
-	return NULL;
+	conclude(attempt, useless);
+	pthread_mutex_lock(&broker->lock);
+	download->committing = false;
+	bid_download_unref(download);
 }

@@ -2,7 +2,8 @@
 /*
  * Types shared by the files of the broker.
  *
- *   broker.c		interface: find, request handles, cancel, progress, offline, refresh; start and end of the threads
+ *   broker.c		interface: find, request handles, cancel, progress, offline, refresh
+ *   threads.c		start and end of a broker; commit workers, timer thread
  *   download.c		downloads and their waiters; driver of machine.c: feeds events, runs actions
  *   lock.c		wait for downloads of other processes
  *   machine.c		states of a download: event -> actions, pure
@@ -33,7 +34,7 @@ struct bid_download;
 struct bid_waiter;
 
 TAILQ_HEAD(bid_downloads, bid_download);
-TAILQ_HEAD(bid_attempts, bid_attempt);
+TAILQ_HEAD(bid_jobs, bid_job);
 TAILQ_HEAD(bid_waiters, bid_waiter);
 
 enum bid_waiter_state {
@@ -57,6 +58,14 @@ struct bid_waiter {
 	struct bid_download *fallback_of; /* download that waits with its fallback.waiter, which is this; else NULL */
 	TAILQ_ENTRY(bid_waiter) link; /* in its download, or in a list of waiters to answer */
 	TAILQ_ENTRY(bid_waiter) all; /* in the broker's list */
+};
+
+/* A job for the commit workers, embedded in its download or attempt. */
+struct bid_job {
+	TAILQ_ENTRY(bid_job) link; /* in the broker's jobs */
+	bool queued;
+	struct bid_download *download; /* its own job */
+	struct bid_attempt *attempt; /* or that of an attempt */
 };
 
 /* Detection of a source that requests from this broker: source_cycle.h. */
@@ -106,8 +115,7 @@ struct bid_broker {
 	size_t n_downloads;
 	size_t n_attempts; /* with those of ended downloads */
 	size_t preferred; /* index of the source of the first attempt */
-	struct bid_attempts jobs; /* attempts for the commit workers */
-	struct bid_downloads turns; /* downloads for the commit workers, with a reference each */
+	struct bid_jobs jobs;
 	size_t n_fallbacks; /* downloads that wait for another one */
 	struct bid_timers timers; /* ends of windows, waits and kept results, hedged requests, and polls of locks */
 	struct bid_responses responses;
@@ -147,8 +155,7 @@ enum bid_timer_kind {
 /* Arm @timer for @at_ms. Under the lock. */
 void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t at_ms);
 
-/* Bodies of the threads, of a struct bid_commit_worker and of the struct bid_broker. */
-void *bid_broker_run_worker(void *worker);
-void *bid_broker_run_timers(void *broker);
+/* Queue @job for a commit worker, unless it is queued. Under the lock. */
+void bid_broker_queue(struct bid_broker *broker, struct bid_job *job);
 
 #endif

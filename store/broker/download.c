@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "base/trouble.h"
 #include "broker/request.h"
-#include "broker/scheduler.h"
 #include "broker/source_cycle.h"
 
 /* no seed: downloads are few and short-lived */
@@ -63,6 +62,7 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 	download->broker = broker;
 	download->request = bid_request_keep(request);
 	download->started_ms = bid_clock_ms();
+	download->job.download = download;
 	download->machine.max_parallel = 1;
 	download->timer = (struct bid_timer){ .kind = BID_TIMER_DOWNLOAD, .user = download };
 	download->hedge = (struct bid_timer){ .kind = BID_TIMER_HEDGE, .user = download };
@@ -98,7 +98,7 @@ void bid_download_put(struct bid_download *download)
 	pthread_mutex_unlock(&broker->lock);
 }
 
-void bid_download_retire(struct bid_download *download)
+static void retire(struct bid_download *download)
 {
 	struct bid_download **at = bucket(download->broker, &download->request);
 
@@ -144,19 +144,25 @@ static bool admit(struct bid_download *download, int64_t now)
 	return true;
 }
 
-void bid_download_queue(struct bid_download *download)
+void bid_broker_queue(struct bid_broker *broker, struct bid_job *job)
 {
-	struct bid_broker *broker = download->broker;
-
-	if (download->has_turn)
+	if (job->queued)
 		return;
-	download->has_turn = true;
-	bid_download_ref(download);
-	TAILQ_INSERT_TAIL(&broker->turns, download, turn);
+	job->queued = true;
+	TAILQ_INSERT_TAIL(&broker->jobs, job, link);
+	/* a broadcast, because one worker alone may be too small for it */
 	pthread_cond_broadcast(&broker->has_job);
 }
 
-void bid_fallback_answer(struct bid_download *download, int answer, const struct bid_download *whole)
+/* Let a commit worker poll the lock of @download, or run its fallback. Under the lock. */
+static void queue_download(struct bid_download *download)
+{
+	if (!download->job.queued)
+		bid_download_ref(download);
+	bid_broker_queue(download->broker, &download->job);
+}
+
+static void answer_fallback(struct bid_download *download, int answer, const struct bid_download *whole)
 {
 	struct bid_fallback *fallback = &download->fallback;
 
@@ -165,7 +171,7 @@ void bid_fallback_answer(struct bid_download *download, int answer, const struct
 		bid_download_take_reports(download, whole);
 	fallback->answered = true;
 	fallback->answer = answer;
-	bid_download_queue(download);
+	queue_download(download);
 }
 
 static void queue(struct bid_download *download, struct bid_waiter *waiter)
@@ -178,6 +184,14 @@ static void queue(struct bid_download *download, struct bid_waiter *waiter)
 	*(waiter->fallback_of ? &download->broker->n_fallbacks : &download->broker->n_waiting) += 1;
 }
 
+/* Drop the kept result. Under the lock. */
+static void expire(struct bid_download *download)
+{
+	bid_timer_disarm(&download->timer);
+	retire(download);
+	bid_download_unref(download);
+}
+
 int bid_download_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
 		      struct bid_download **ret_new, struct bid_download **ret_seen)
 {
@@ -186,12 +200,12 @@ int bid_download_join(struct bid_broker *broker, const struct bid_request *reque
 	int error;
 
 	if (download && download->machine.state == BID_DOWNLOAD_ENDED && now >= download->until_ms) {
-		bid_download_expire(download);
+		expire(download);
 		download = NULL;
 	}
 	/* no attempt is left to start, but one may end late */
 	if (download && download->machine.state == BID_DOWNLOAD_GIVEN_UP && now >= download->until_ms + BID_WINDOW_GRACE) {
-		bid_download_retire(download);
+		retire(download);
 		download = NULL;
 	}
 	if (!download) {
@@ -237,7 +251,7 @@ void bid_download_leave(struct bid_waiter *waiter)
 	bid_waiter_detach(download->broker, waiter);
 }
 
-void bid_download_take_waiters(struct bid_download *download, struct bid_waiters *waiters)
+static void take_waiters(struct bid_download *download, struct bid_waiters *waiters)
 {
 	struct bid_waiter *waiter;
 
@@ -286,7 +300,7 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 		result = (struct bid_result){ .file = &waiter->stripped };
 	if (waiter->fallback_of) {
 		pthread_mutex_lock(&broker->lock);
-		bid_fallback_answer(waiter->fallback_of, error, download);
+		answer_fallback(waiter->fallback_of, error, download);
 		pthread_mutex_unlock(&broker->lock);
 		return;
 	}
@@ -298,7 +312,7 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 	report(broker, waiter, &result);
 }
 
-void bid_download_answer(struct bid_download *download, struct bid_waiters *waiters, int error, struct bid_file *file)
+static void answer_waiters(struct bid_download *download, struct bid_waiters *waiters, int error, struct bid_file *file)
 {
 	struct bid_waiter *waiter;
 
@@ -317,19 +331,19 @@ void bid_download_answer(struct bid_download *download, struct bid_waiters *wait
 	}
 }
 
-void bid_download_finish(struct bid_download *download, int error, struct bid_waiters *waiters)
+static void leave_downloads(struct bid_download *download, int error, struct bid_waiters *waiters)
 {
 	struct bid_broker *broker = download->broker;
 
 	bid_timer_disarm(&download->timer);
-	bid_download_take_waiters(download, waiters);
+	take_waiters(download, waiters);
 	TAILQ_REMOVE(&broker->downloads, download, link);
 	broker->n_downloads--;
 	download->machine.state = BID_DOWNLOAD_ENDED;
 	download->error = error;
 
 	if (error == 0 || !download->joinable || broker->ending) {
-		bid_download_retire(download);
+		retire(download);
 		bid_download_unref(download);
 	} else {
 		download->until_ms = bid_clock_ms() + BID_DOWNLOAD_TTL_MS;
@@ -337,13 +351,6 @@ void bid_download_finish(struct bid_download *download, int error, struct bid_wa
 	}
 	if (broker->n_downloads == 0)
 		pthread_cond_broadcast(&broker->idle);
-}
-
-void bid_download_expire(struct bid_download *download)
-{
-	bid_timer_disarm(&download->timer);
-	bid_download_retire(download);
-	bid_download_unref(download);
 }
 
 void bid_download_expire_ended(struct bid_broker *broker, const struct bid_request *request)
@@ -355,7 +362,7 @@ void bid_download_expire_ended(struct bid_broker *broker, const struct bid_reque
 			next = download->next;
 			if (download->machine.state == BID_DOWNLOAD_ENDED &&
 			    (!request || bid_request_equal(&download->request, request)))
-				bid_download_expire(download);
+				expire(download);
 		}
 }
 
@@ -434,25 +441,19 @@ static void line_up(struct bid_download *download)
 			machine->candidates[i].state = BID_ATTEMPT_OVER;
 }
 
-/* Send the request of candidate @i. Returns the next event: START, or SKIPPED after a report without a request. Under the lock. */
-static enum bid_machine_event start_attempt(struct bid_download *download, size_t i)
+/* Send the request of candidate @i. Returns 0, or -ENOMEM or an error of the source without an attempt. Under the lock. */
+static int send_request(struct bid_download *download, size_t i)
 {
 	struct bid_candidate *candidate = &download->machine.candidates[i];
 	struct bid_broker *broker = download->broker;
 	struct bid_source *source = broker->sources[candidate->source].source;
-	struct bid_attempt *attempt;
+	struct bid_attempt *attempt = calloc(1, sizeof(*attempt));
 	int r;
 
-	if (atomic_load(&broker->offline)) {
-		bid_download_report_skipped(download, candidate->source, BID_OUTCOME_UNREACHABLE, "offline, no request is sent");
-		return BID_EVENT_SKIPPED;
-	}
-	attempt = calloc(1, sizeof(*attempt));
-	if (!attempt) {
-		bid_download_report_skipped(download, candidate->source, BID_OUTCOME_FAILED, "out of memory");
-		return BID_EVENT_SKIPPED;
-	}
+	if (!attempt)
+		return -ENOMEM;
 	attempt->download = download;
+	attempt->job.attempt = attempt;
 	attempt->candidate = i;
 	attempt->source = candidate->source;
 	attempt->started_ms = bid_clock_ms();
@@ -461,13 +462,29 @@ static enum bid_machine_event start_attempt(struct bid_download *download, size_
 	r = source->ops->start(source, &download->request, &bid_attempt_receiver, attempt);
 	if (r < 0) {
 		free(attempt);
-		bid_download_report_skipped(download, candidate->source, BID_OUTCOME_UNREACHABLE, bid_strerror(r));
-		return BID_EVENT_SKIPPED;
+		return r;
 	}
 	bid_download_ref(download);
 	candidate->attempt = attempt;
 	broker->n_attempts++;
-	return BID_EVENT_START;
+	return 0;
+}
+
+/* Returns the event after the start of candidate @i: START, or SKIPPED after a report without a request. Under the lock. */
+static enum bid_machine_event start_attempt(struct bid_download *download, size_t i)
+{
+	size_t source = download->machine.candidates[i].source;
+	int r = 0;
+
+	if (atomic_load(&download->broker->offline)) {
+		bid_download_report_skipped(download, source, BID_OUTCOME_UNREACHABLE, "offline, no request is sent");
+		return BID_EVENT_SKIPPED;
+	}
+	r = send_request(download, i);
+	if (r < 0)
+		bid_download_report_skipped(download, source, r == -ENOMEM ? BID_OUTCOME_FAILED : BID_OUTCOME_UNREACHABLE,
+					    bid_strerror(r));
+	return r < 0 ? BID_EVENT_SKIPPED : BID_EVENT_START;
 }
 
 /* Under the lock. */
@@ -502,13 +519,13 @@ static void cancel_fallback(struct bid_download *download)
 	/* a reader may return for the file */
 	whole->timed_out |= given_up;
 	if (given_up && whole->n_waiters == 0)
-		bid_scheduler_take(whole, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE);
+		bid_download_take(whole, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE);
 	else if (bid_download_abandoned(whole))
 		bid_download_cancel(whole);
 	/* the next waiter starts another download */
 	if (whole->machine.state == BID_DOWNLOAD_GIVEN_UP)
-		bid_download_retire(whole);
-	bid_fallback_answer(download, given_up ? -ETIMEDOUT : -EINTR, NULL);
+		retire(whole);
+	answer_fallback(download, given_up ? -ETIMEDOUT : -EINTR, NULL);
 }
 
 /* Report a source after too many broken, overtaken bodies. Under the lock. */
@@ -536,7 +553,7 @@ static void stop(struct bid_download *download, uint64_t candidates, bool fallba
 		cancel_fallback(download);
 }
 
-struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_machine_event event, size_t candidate)
+struct bid_actions bid_download_take(struct bid_download *download, enum bid_machine_event event, size_t candidate)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_machine *machine = &download->machine;
@@ -552,70 +569,16 @@ struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_ma
 		if (event == BID_EVENT_LEFT && machine->candidates[candidate].state == BID_ATTEMPT_OVER)
 			report_broken(download, &machine->candidates[candidate]);
 		if (actions.fallback)
-			bid_download_queue(download);
+			queue_download(download);
 		/* under the same lock, because a new waiter could join a download that ends as interrupted */
 		if (machine->state == BID_DOWNLOAD_CANCELLED || (actions.end && actions.ended_as == BID_DOWNLOAD_CANCELLED))
-			bid_download_retire(download);
+			retire(download);
 		set_timer(download, actions.timer, event, starts);
 		if (starts)
 			event = start_attempt(download, actions.start);
 		candidate = event == BID_EVENT_SKIPPED ? actions.start : BID_NO_CANDIDATE;
 	} while (starts);
 	return actions;
-}
-
-/* Under the lock. */
-enum bid_attempt_state bid_scheduler_state(const struct bid_attempt *attempt)
-{
-	return attempt->download->machine.candidates[attempt->candidate].state;
-}
-
-void bid_scheduler_done(struct bid_attempt *attempt)
-{
-	struct bid_broker *broker = attempt->download->broker;
-
-	bid_scheduler_take(attempt->download, BID_EVENT_DONE, attempt->candidate);
-	if (attempt->room == BID_ATTEMPT_ROOM_MAKING)
-		return;
-	if (attempt->room != BID_ATTEMPT_ROOM_WANTED)
-		TAILQ_INSERT_TAIL(&broker->jobs, attempt, job);
-	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-	/* a broadcast, because one worker alone may be too small for it */
-	pthread_cond_broadcast(&broker->has_job);
-}
-
-static void attempt_free(struct bid_attempt *attempt)
-{
-	bid_txn_free(attempt->txn);
-	free(attempt->head);
-	free((char *)attempt->answer.text);
-	free((char *)attempt->answer.url);
-	free((char *)attempt->answer.led_to);
-	free((char *)attempt->answer.before);
-	free((char *)attempt->answer.file);
-	free((char *)attempt->answer.archive);
-	free((char *)attempt->answer.ima_signature);
-	free(attempt);
-}
-
-/* Take @attempt from its candidate, and free it. Without the lock. */
-static void drop_attempt(struct bid_attempt *attempt)
-{
-	struct bid_download *download = attempt->download;
-	struct bid_broker *broker = download->broker;
-
-	pthread_mutex_lock(&broker->lock);
-	download->machine.candidates[attempt->candidate].attempt = NULL;
-	pthread_mutex_unlock(&broker->lock);
-
-	/* close(2) may free blocks on the disk */
-	attempt_free(attempt);
-
-	pthread_mutex_lock(&broker->lock);
-	bid_download_unref(download);
-	if (--broker->n_attempts == 0)
-		pthread_cond_broadcast(&broker->idle);
-	pthread_mutex_unlock(&broker->lock);
 }
 
 void bid_download_end(struct bid_download *download, int error, struct bid_file *file)
@@ -630,16 +593,16 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 
 	pthread_mutex_lock(&broker->lock);
 	bid_download_ref(download);
-	bid_scheduler_take(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE);
+	bid_download_take(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE);
 	bid_download_report_overtaken(download);
-	bid_download_finish(download, error, &waiters);
+	leave_downloads(download, error, &waiters);
 	held = download->lock_wait.holds;
 	download->lock_wait.holds = false;
 	pthread_mutex_unlock(&broker->lock);
 
 	if (held)
 		bid_download_lock_release(broker->download_locks, download->lock_wait.key);
-	bid_download_answer(download, &waiters, error, file);
+	answer_waiters(download, &waiters, error, file);
 	bid_download_put(download);
 }
 
@@ -658,50 +621,19 @@ static int error_of(const struct bid_download *download, enum bid_download_state
 	}
 }
 
-void bid_scheduler_step(struct bid_download *download, enum bid_machine_event event, size_t candidate)
+void bid_download_step(struct bid_download *download, enum bid_machine_event event, size_t candidate)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_actions actions;
 	int error = 0;
 
 	pthread_mutex_lock(&broker->lock);
-	actions = bid_scheduler_take(download, event, candidate);
+	actions = bid_download_take(download, event, candidate);
 	if (actions.end)
 		error = error_of(download, actions.ended_as);
 	pthread_mutex_unlock(&broker->lock);
 	if (actions.end)
 		bid_download_end(download, error, NULL);
-}
-
-/* Under the lock. */
-static void refresh_received(struct bid_machine *machine)
-{
-	for (size_t i = 0; i < machine->n; i++)
-		if (machine->candidates[i].attempt)
-			machine->candidates[i].received = machine->candidates[i].attempt->received;
-}
-
-enum bid_attempt_state bid_scheduler_note(struct bid_attempt *attempt, enum bid_machine_event event)
-{
-	struct bid_download *download = attempt->download;
-	enum bid_attempt_state state;
-
-	pthread_mutex_lock(&download->broker->lock);
-	if (event == BID_EVENT_VERIFIED)
-		refresh_received(&download->machine);
-	bid_scheduler_take(download, event, attempt->candidate);
-	state = download->machine.candidates[attempt->candidate].state;
-	pthread_mutex_unlock(&download->broker->lock);
-	return state;
-}
-
-void bid_scheduler_leave(struct bid_attempt *attempt, enum bid_machine_event event)
-{
-	struct bid_download *download = attempt->download;
-	size_t candidate = attempt->candidate;
-
-	drop_attempt(attempt);
-	bid_scheduler_step(download, event, candidate);
 }
 
 /* Start another source, or poll the lock. Under the lock, which may be released meanwhile. */
@@ -711,36 +643,36 @@ static void hedge(struct bid_download *download)
 	uint64_t in_cycle;
 
 	if (download->lock_wait.polls) {
-		bid_download_queue(download);
+		queue_download(download);
 		return;
 	}
 	in_cycle = bid_cycle_look(download);
 	for (size_t i = 0; i < download->machine.n; i++)
 		if (in_cycle & UINT64_C(1) << i)
-			bid_scheduler_take(download, BID_EVENT_CYCLE, i);
+			bid_download_take(download, BID_EVENT_CYCLE, i);
 	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
-	bid_scheduler_step(download, BID_EVENT_TIMER, BID_NO_CANDIDATE);
+	bid_download_step(download, BID_EVENT_TIMER, BID_NO_CANDIDATE);
 	pthread_mutex_lock(&broker->lock);
 	bid_download_unref(download);
 }
 
 void bid_download_cancel(struct bid_download *download)
 {
-	bid_scheduler_take(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
+	bid_download_take(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
 }
 
-void bid_scheduler_dismiss(struct bid_download *download, enum bid_machine_event event, int error)
+void bid_download_dismiss(struct bid_download *download, enum bid_machine_event event, int error)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
 
-	bid_download_take_waiters(download, &waiters);
-	bid_scheduler_take(download, event, BID_NO_CANDIDATE);
+	take_waiters(download, &waiters);
+	bid_download_take(download, event, BID_NO_CANDIDATE);
 	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
 
-	bid_download_answer(download, &waiters, error, NULL);
+	answer_waiters(download, &waiters, error, NULL);
 
 	pthread_mutex_lock(&broker->lock);
 	bid_download_unref(download);
@@ -750,14 +682,14 @@ void bid_scheduler_dismiss(struct bid_download *download, enum bid_machine_event
 static void end_time(struct bid_download *download)
 {
 	if (download->machine.state == BID_DOWNLOAD_ENDED) {
-		bid_download_expire(download);
+		expire(download);
 		return;
 	}
 	download->timed_out |= download->n_waiters > 0;
-	bid_scheduler_dismiss(download, BID_EVENT_GIVE_UP, -ETIMEDOUT);
+	bid_download_dismiss(download, BID_EVENT_GIVE_UP, -ETIMEDOUT);
 }
 
-void bid_scheduler_start(struct bid_download *download, bool look)
+void bid_download_run(struct bid_download *download, bool look)
 {
 	struct bid_broker *broker = download->broker;
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
@@ -765,7 +697,7 @@ void bid_scheduler_start(struct bid_download *download, bool look)
 
 	if (r == -ENOENT || bid_is_unusable(r) || file.stripped) {
 		line_up(download);
-		bid_scheduler_step(download, BID_EVENT_START, BID_NO_CANDIDATE);
+		bid_download_step(download, BID_EVENT_START, BID_NO_CANDIDATE);
 	} else {
 		/* the present files prove that the section does not exist */
 		if (r == -ENODATA)
@@ -777,15 +709,7 @@ void bid_scheduler_start(struct bid_download *download, bool look)
 	bid_download_put(download);
 }
 
-static void sleep_until(struct bid_broker *broker, int64_t ms)
-{
-	struct timespec deadline = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
-
-	pthread_cond_timedwait(&broker->has_time, &broker->lock, &deadline);
-}
-
-/* Under the lock, which may be released meanwhile. */
-static void run_timer(struct bid_timer *timer)
+void bid_download_expire_timer(struct bid_timer *timer)
 {
 	bid_timer_disarm(timer);
 	switch ((enum bid_timer_kind)timer->kind) {
@@ -796,23 +720,4 @@ static void run_timer(struct bid_timer *timer)
 		hedge(timer->user);
 		break;
 	}
-}
-
-void *bid_broker_run_timers(void *user)
-{
-	struct bid_broker *broker = user;
-
-	pthread_mutex_lock(&broker->lock);
-	while (!broker->stopping) {
-		struct bid_timer *timer = broker->timers.first;
-
-		if (!timer)
-			pthread_cond_wait(&broker->has_time, &broker->lock);
-		else if (timer->at_ms > bid_clock_ms())
-			sleep_until(broker, timer->at_ms);
-		else
-			run_timer(timer);
-	}
-	pthread_mutex_unlock(&broker->lock);
-	return NULL;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A download: one request to the sources, and its waiters.
+ * A download: one request to the sources, its waiters, and its attempts, each a request to one source.
  *
- * bid_download_join()	a waiter joins a download, or makes one
- * bid_download_start()	its first waiter starts it
- * bid_download_end()	the result is known; answers the waiters (scheduler.h)
- *
- * The machine (machine.h) has the states; download.c runs it. An attempt (attempt.h) is a request to one source.
+ * bid_download_join()		a waiter joins a download, or makes one
+ * bid_download_start()		its first waiter starts it: takes the lock between processes, or polls it
+ * bid_download_run()		looks into the store, orders the sources, starts the first attempt
+ * bid_attempt_receiver		receives the response to an attempt
+ * bid_attempt_run()		by a commit worker: checks and publishes the body
+ * bid_download_step()		an event, for the machine (machine.h); runs its actions: starts and cancels attempts
+ * bid_download_end()		the result is known; answers the waiters
  *
  * The kernel may look up one name for many callers one after the other. Therefore the wait belongs to the download, and not to each
  * caller.
@@ -17,8 +19,55 @@
 #ifndef BID_BROKER_DOWNLOAD_H
 #define BID_BROKER_DOWNLOAD_H
 
-#include "broker/attempt.h"
+#include <errno.h>
+
+#include "broker/broker_types.h"
 #include "broker/machine.h"
+
+#define BID_TEXT_MAX 256 /* bytes of a report, with its NUL */
+#define BID_HEAD_MAX (64 * 1024) /* bytes of a body before the early check of its id */
+
+enum bid_attempt_room {
+	BID_ATTEMPT_ROOM_ENOUGH,
+	BID_ATTEMPT_ROOM_WANTED, /* in the broker's jobs */
+	BID_ATTEMPT_ROOM_MAKING, /* a commit worker evicts */
+};
+
+struct bid_attempt {
+	struct bid_download *download; /* a reference */
+	size_t candidate; /* index in the download's */
+	size_t source; /* index in the broker's */
+	int64_t started_ms;
+
+	/* under the broker's lock */
+	enum bid_attempt_room room;
+	bool in_cycle; /* cancelled: the source requests from this broker (source_cycle.h) */
+	struct bid_job job;
+
+	/* owned by one thread at a time: starter, source, commit worker; by a commit worker while it makes room */
+	struct bid_txn *txn; /* begun with the body */
+	uint8_t *head; /* begin of the body, until its check */
+	size_t head_len;
+	bool head_checked;
+	bool size_unknown; /* no room for more than arrived, and no announced size */
+	bool endless; /* and above BID_TXN_UNSAID_MAX */
+	bool changed; /* right id, but other bytes than the first download */
+	bool chosen; /* the attempts of other sources are cancelled */
+	uint64_t delivered; /* bytes from this source, with repeated ones */
+	int receive_error; /* negative errno that ended the transfer */
+	char reason[BID_TEXT_MAX]; /* the same as a text */
+	struct bid_answer answer; /* answer of the source; its strings are owned, or NULL */
+
+	/* shared by all threads */
+	_Atomic uint64_t received; /* bytes of the current body */
+	_Atomic uint64_t size; /* announced size, or BID_SIZE_UNKNOWN */
+};
+
+/* Did the body of this source not fit, while another source may have a smaller one? By the thread that has @attempt. */
+static inline bool bid_attempt_has_no_room(const struct bid_attempt *attempt)
+{
+	return attempt->receive_error == -ENOSPC && (attempt->received == 0 || attempt->size_unknown);
+}
 
 #define BID_WINDOW_GRACE    250 /* ms */
 #define BID_DOWNLOAD_TTL_MS 250
@@ -64,8 +113,7 @@ struct bid_download {
 	unsigned n_waiters;
 	struct bid_download *next; /* in its bucket */
 	TAILQ_ENTRY(bid_download) link; /* in the broker's downloads */
-	TAILQ_ENTRY(bid_download) turn; /* in the broker's turns */
-	bool has_turn; /* it is in that list */
+	struct bid_job job; /* a poll of the lock, or a fallback; with a reference while queued */
 	struct bid_timer timer; /* end of the window, or of the kept result */
 	struct bid_timer hedge; /* start of another source, or poll of the lock */
 	struct bid_lock_wait lock_wait;
@@ -90,15 +138,6 @@ int bid_download_join(struct bid_broker *broker, const struct bid_request *reque
 /* Take @waiter out of its download, and detach it. Under the lock. */
 void bid_download_leave(struct bid_waiter *waiter);
 
-/* Move all waiters of @download to @waiters, and detach them. Under the lock. */
-void bid_download_take_waiters(struct bid_download *download, struct bid_waiters *waiters);
-
-/* Is @download without waiters, present ones and ones that may return? Under the lock. */
-bool bid_download_abandoned(const struct bid_download *download);
-
-/* Answer and free all @waiters of @download, with @error or a copy of @file each. Without the lock. */
-void bid_download_answer(struct bid_download *download, struct bid_waiters *waiters, int error, struct bid_file *file);
-
 /* Use up the request handle of @waiter before its answer. Under the lock. */
 void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter);
 
@@ -109,17 +148,41 @@ void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter);
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
 		       struct bid_download *download);
 
-/* Close @download for waiters: the next waiter starts another download. Under the lock. */
-void bid_download_retire(struct bid_download *download);
+/* Start the attempts of @download, with @look after a look into the store. Takes the reference. Without the lock. */
+void bid_download_run(struct bid_download *download, bool look);
+
+/*
+ * Feed @event of @candidate, or BID_NO_CANDIDATE, to @download; start and cancel attempts. Events that may end the download are for
+ * bid_download_step(). Under the lock.
+ */
+struct bid_actions bid_download_take(struct bid_download *download, enum bid_machine_event event, size_t candidate);
+
+/* The same, with the end of @download. By the owner of a reference, without the lock. */
+void bid_download_step(struct bid_download *download, enum bid_machine_event event, size_t candidate);
+
+/*
+ * Answer all waiters with @error or a copy of @file, and cancel the attempts. By the commit worker of an attempt that has not left,
+ * before the first attempt, or by the thread that set it to ENDING; without the lock.
+ */
+void bid_download_end(struct bid_download *download, int error, struct bid_file *file);
+
+/*
+ * Answer all waiters of @download with @error, and feed it @event. Locking: under the broker's lock, which is released for the
+ * answers.
+ */
+void bid_download_dismiss(struct bid_download *download, enum bid_machine_event event, int error);
+
+/* Cancel @download, without waiters, if possible. Under the lock. */
+void bid_download_cancel(struct bid_download *download);
+
+/* Is @download without waiters, present ones and ones that may return? Under the lock. */
+bool bid_download_abandoned(const struct bid_download *download);
 
 /* Drop the kept results of all downloads, or of the one for @request. Under the lock. */
 void bid_download_expire_ended(struct bid_broker *broker, const struct bid_request *request);
 
-/* End @download with @error, and move its waiters to @waiters. A result without an artifact is kept for a while. Under the lock. */
-void bid_download_finish(struct bid_download *download, int error, struct bid_waiters *waiters);
-
-/* Drop the kept result. Under the lock. */
-void bid_download_expire(struct bid_download *download);
+/* Run a timer that is due. Under the lock, which may be released meanwhile. */
+void bid_download_expire_timer(struct bid_timer *timer);
 
 /* Under the lock. */
 void bid_download_ref(struct bid_download *download);
@@ -128,11 +191,23 @@ void bid_download_unref(struct bid_download *download);
 /* bid_download_unref() without the lock. */
 void bid_download_put(struct bid_download *download);
 
-/* Let a commit worker poll the lock of @download, or run its fallback. Under the lock. */
-void bid_download_queue(struct bid_download *download);
+/* Callbacks of the sources, for their attempts: attempt.c. */
+extern const struct bid_receiver bid_attempt_receiver;
 
-/* Record @answer for the waiter of @download's fallback, with the reports of the download @whole, or NULL. Under the lock. */
-void bid_fallback_answer(struct bid_download *download, int answer, const struct bid_download *whole);
+/* May a commit worker for attempts of up to @largest bytes run the job of @attempt? Under the lock. */
+bool bid_attempt_is_due(const struct bid_attempt *attempt, uint64_t largest);
+
+/* Evict for the rest of the body, or check and publish it. Frees @attempt at its end. Under the lock, released meanwhile. */
+void bid_attempt_run(struct bid_attempt *attempt);
+
+/*
+ * Returns @error of the store as a result: -ENOENT of a directory is no proof of absence, and -EACCES of a write is none of a
+ * read.
+ */
+static inline int bid_local_error(int error)
+{
+	return error == -ENOENT || error == -ENOTDIR || error == -EACCES || error == -EPERM ? -EIO : error;
+}
 
 /* lock.c */
 

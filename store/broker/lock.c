@@ -9,7 +9,7 @@
 #include "api/download_lock.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "broker/scheduler.h"
+#include "broker/download.h"
 
 #define POLL_MS 50
 #define WAIT_MS 30000 /* limit, after which both processes download: the holder may be stopped */
@@ -48,7 +48,7 @@ static void poll_later(struct bid_download *download)
 void bid_download_start(struct bid_download *download, bool look)
 {
 	if (take_lock(download) != -EBUSY) {
-		bid_scheduler_start(download, look || download->lock_wait.holds);
+		bid_download_run(download, look || download->lock_wait.holds);
 		return;
 	}
 	download->lock_wait.since_ms = bid_clock_ms();
@@ -88,5 +88,5 @@ void bid_download_poll(struct bid_download *download)
 		return;
 	}
 	download->lock_wait.waited_ms = (unsigned)(bid_clock_ms() - download->lock_wait.since_ms);
-	bid_scheduler_start(download, true);
+	bid_download_run(download, true);
 }

@@ -16,6 +16,14 @@
 #include "fetch/classify.h"
 #include "fetch/headers.h"
 
+#define CONNECT_MS	 5000 /* name, TCP with two lost packets, and TLS */
+#define FIRST_BYTE_MS	 30000
+#define FIRST_CONTACT_MS 10000 /* the default wait of a reader */
+#define ANSWER_MS	 90000 /* as libdebuginfod */
+#define STALL_MS	 5000
+#define PARALLEL	 8
+#define IDLE_CONNECTIONS 16L
+
 #define BACKOFF_MS	  200
 #define BACKOFF_MAX_MS	  2000
 #define RESUME_MS	  10000 /* from the last progress of a resumable body; a server restarts in less */
@@ -423,7 +431,8 @@ static int wait_ms(const struct bid_fetch *fetch)
 	return wait < 0 ? 0 : wait < INT_MAX ? (int)wait : INT_MAX;
 }
 
-void *bid_network_main(void *argument)
+/* Run the network thread of @argument, a struct bid_fetch, until fetch->stopping. */
+static void *run_network(void *argument)
 {
 	struct bid_fetch *fetch = argument;
 	int running;
@@ -442,61 +451,6 @@ void *bid_network_main(void *argument)
 	}
 	return NULL;
 }
-
-void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer)
-{
-	pthread_mutex_lock(&fetch->lock);
-	transfer->server->live++;
-	TAILQ_INSERT_TAIL(&fetch->live, transfer, live);
-	TAILQ_INSERT_TAIL(&fetch->arrivals, transfer, queue);
-	pthread_mutex_unlock(&fetch->lock);
-	curl_multi_wakeup(fetch->multi);
-}
-
-/* Set the order of the transfer of @user, or of all with @user NULL. Under the lock. */
-static void set_order(struct bid_server *server, const void *user, enum bid_transfer_order order)
-{
-	struct bid_transfer *transfer;
-
-	/* an ended transfer may have had the same @user */
-	for (transfer = TAILQ_FIRST(&server->fetch->live); transfer; transfer = TAILQ_NEXT(transfer, live)) {
-		if (transfer->server != server || (user && transfer->user != user))
-			continue;
-		if (transfer->order < order)
-			transfer->order = order;
-		server->fetch->ordered = true;
-	}
-}
-
-void bid_network_order(struct bid_server *server, const void *user, enum bid_transfer_order order)
-{
-	struct bid_fetch *fetch = server->fetch;
-
-	pthread_mutex_lock(&fetch->lock);
-	set_order(server, user, order);
-	pthread_mutex_unlock(&fetch->lock);
-	curl_multi_wakeup(fetch->multi);
-}
-
-void bid_network_drain(struct bid_server *server)
-{
-	struct bid_fetch *fetch = server->fetch;
-
-	pthread_mutex_lock(&fetch->lock);
-	set_order(server, NULL, BID_TRANSFER_CANCEL);
-	curl_multi_wakeup(fetch->multi);
-	while (server->live)
-		pthread_cond_wait(&fetch->drained, &fetch->lock);
-	pthread_mutex_unlock(&fetch->lock);
-}
-
-#define CONNECT_MS	 5000 /* name, TCP with two lost packets, and TLS */
-#define FIRST_BYTE_MS	 30000
-#define FIRST_CONTACT_MS 10000 /* the default wait of a reader */
-#define ANSWER_MS	 90000 /* as libdebuginfod */
-#define STALL_MS	 5000
-#define PARALLEL	 8
-#define IDLE_CONNECTIONS 16L
 
 static void apply_defaults(struct bid_fetch_config *config)
 {
@@ -571,7 +525,7 @@ static int start_fetch(struct bid_fetch *fetch)
 		return -ENOMEM;
 	curl_multi_setopt(fetch->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
 	curl_multi_setopt(fetch->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS);
-	return bid_thread_start(&fetch->thread, "bid-network", bid_network_main, fetch);
+	return bid_thread_start(&fetch->thread, "bid-network", run_network, fetch);
 }
 
 int bid_fetch_new(const struct bid_fetch_config *config, struct bid_fetch **ret_fetch)

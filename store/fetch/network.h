@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Network thread of a fetcher.
- *
- * start() of a source:		bid_transfer_new(), bid_network_submit()
- * cancel(), resume():		bid_network_order()
- * free():			bid_network_drain()
- *
- * The network thread owns the CURLM and all CURLs, and calls all receivers. Other threads queue transfers, set orders and wake the
- * network thread. curl_multi_wakeup() is the only function of libcurl that they call.
+ * Network thread of a fetcher. It owns the CURLM and all CURLs, and calls all receivers. Other threads queue transfers, set orders
+ * and wake the network thread (source.c). curl_multi_wakeup() is the only function of libcurl that they call.
  *
  * Locking: fetch->lock guards the fields marked so. No receiver is called under the lock.
  */
@@ -73,17 +67,5 @@ static inline void bid_transfer_connect(struct bid_transfer *transfer)
 	transfer->peer[0] = '\0';
 	bid_transfer_set_deadline(transfer, bid_clock_ms() + bid_transfer_config(transfer)->connect_ms + BID_CONNECT_GRACE_MS);
 }
-
-/* Run the network thread of @fetch, a struct bid_fetch, until fetch->stopping. */
-void *bid_network_main(void *fetch);
-
-/* Hand @transfer over to the network thread. */
-void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer);
-
-/* Set the order of @server's transfer of @user. */
-void bid_network_order(struct bid_server *server, const void *user, enum bid_transfer_order order);
-
-/* Cancel all transfers of @server, and block until their done() have returned. Deadlocks on the network thread. */
-void bid_network_drain(struct bid_server *server);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "broker/attempt.h"
+#include "broker/download.h"
 #include "broker/broker_types.h"
 
 /* Short, to keep the tests short. Events that must come earlier happen while no hedged request is due. */

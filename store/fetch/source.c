@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* A server as a source: the side of the threads other than the network thread. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "api/signature.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "fetch/network.h"
+#include "fetch/url.h"
+
+static struct bid_server *server_of(struct bid_source *source)
+{
+	return (struct bid_server *)source;
+}
+
+/* Hand @transfer over to the network thread. */
+static void submit(struct bid_fetch *fetch, struct bid_transfer *transfer)
+{
+	pthread_mutex_lock(&fetch->lock);
+	transfer->server->live++;
+	TAILQ_INSERT_TAIL(&fetch->live, transfer, live);
+	TAILQ_INSERT_TAIL(&fetch->arrivals, transfer, queue);
+	pthread_mutex_unlock(&fetch->lock);
+	curl_multi_wakeup(fetch->multi);
+}
+
+/* Set the order of the transfer of @user, or of all with @user NULL. Under the lock. */
+static void set_order(struct bid_server *server, const void *user, enum bid_transfer_order order)
+{
+	struct bid_transfer *transfer;
+
+	/* an ended transfer may have had the same @user */
+	for (transfer = TAILQ_FIRST(&server->fetch->live); transfer; transfer = TAILQ_NEXT(transfer, live)) {
+		if (transfer->server != server || (user && transfer->user != user))
+			continue;
+		if (transfer->order < order)
+			transfer->order = order;
+		server->fetch->ordered = true;
+	}
+}
+
+/* Set the order of the transfer of @user. */
+static void order_transfer(struct bid_server *server, const void *user, enum bid_transfer_order order)
+{
+	struct bid_fetch *fetch = server->fetch;
+
+	pthread_mutex_lock(&fetch->lock);
+	set_order(server, user, order);
+	pthread_mutex_unlock(&fetch->lock);
+	curl_multi_wakeup(fetch->multi);
+}
+
+/* Cancel all transfers of @server, and block until their done() have returned. Deadlocks on the network thread. */
+static void drain(struct bid_server *server)
+{
+	struct bid_fetch *fetch = server->fetch;
+
+	pthread_mutex_lock(&fetch->lock);
+	set_order(server, NULL, BID_TRANSFER_CANCEL);
+	curl_multi_wakeup(fetch->multi);
+	while (server->live)
+		pthread_cond_wait(&fetch->drained, &fetch->lock);
+	pthread_mutex_unlock(&fetch->lock);
+}
+
+static int server_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver,
+			void *user)
+{
+	struct bid_server *server = server_of(source);
+	struct bid_transfer *transfer;
+	int r;
+
+	r = bid_transfer_new(server, request, receiver, user, &transfer);
+	if (r < 0)
+		return r;
+	submit(server->fetch, transfer);
+	return 0;
+}
+
+static void server_cancel(struct bid_source *source, const void *user)
+{
+	order_transfer(server_of(source), user, BID_TRANSFER_CANCEL);
+}
+
+static void server_resume(struct bid_source *source, const void *user)
+{
+	order_transfer(server_of(source), user, BID_TRANSFER_RESUME);
+}
+
+static void server_checked(struct bid_source *source, bool right, const char *text)
+{
+	struct bid_server *server = server_of(source);
+
+	pthread_mutex_lock(&server->fetch->lock);
+	bid_breaker_note(&server->breaker, bid_clock_ms(), false, right ? BID_SIGN_HEALTHY : BID_SIGN_BAD, 0, text);
+	pthread_mutex_unlock(&server->fetch->lock);
+}
+
+static void server_free(struct bid_source *source)
+{
+	struct bid_server *server = server_of(source);
+
+	drain(server);
+	free(server->url);
+	free(server->name);
+	free(server);
+}
+
+/* Returns bits of the kinds that the server lacks. Under the lock. */
+static unsigned kinds_lacking(const struct bid_server *server, int64_t now)
+{
+	unsigned lacks = 0;
+
+	for (int kind = 0; kind < BID_KIND_END; kind++)
+		if (now < server->unsupported_until[kind])
+			lacks |= 1U << kind;
+	return lacks;
+}
+
+static void server_health(struct bid_source *source, struct bid_source_health *ret_health)
+{
+	struct bid_server *server = server_of(source);
+	const struct bid_breaker *breaker = &server->breaker;
+	int64_t now = bid_clock_ms();
+
+	pthread_mutex_lock(&server->fetch->lock);
+	*ret_health = (struct bid_source_health){
+		.breaker = !breaker->open     ? BID_BREAKER_CLOSED
+			   : breaker->probing ? BID_BREAKER_PROBING
+					      : BID_BREAKER_OPEN,
+		.failures = breaker->failures,
+		.next_probe_s = bid_breaker_remaining_s(breaker, now),
+		.latency_ms = server->latency_ms,
+		.refused = server->refused,
+		.protocol = server->protocol,
+		.ranges = server->ranges,
+		.lacks = kinds_lacking(server, now),
+	};
+	snprintf(ret_health->trouble, sizeof(ret_health->trouble), "%s", breaker->trouble);
+	pthread_mutex_unlock(&server->fetch->lock);
+}
+
+static const struct bid_source_ops server_ops = {
+	.start = server_start,
+	.cancel = server_cancel,
+	.resume = server_resume,
+	.checked = server_checked,
+	.free = server_free,
+	.health = server_health,
+};
+
+static int tree_new(const struct bid_fetch *fetch, const char *url, struct bid_source **ret_source)
+{
+	bid_auto_free char *path = NULL;
+	int r = bid_url_tree_path(url, &path);
+
+	return r < 0 ? r
+		     : bid_source_tree_new(url, path, fetch->config.own_device, fetch->config.for_all, fetch->config.first_byte_ms,
+					   fetch->config.links, ret_source);
+}
+
+/* Load the certificates, once. Returns -EOPNOTSUPP, after a warning, if the signatures of @url cannot be checked. */
+static int load_signers(struct bid_fetch *fetch, const char *url)
+{
+	int r = fetch->signers ? 0 : bid_signers_load(&fetch->signers);
+	const char *why = r == -EOPNOTSUPP	 ? "this build cannot check signatures"
+			  : bid_url_is_tree(url) ? "a directory has no signatures"
+						 : NULL;
+	bid_auto_free char *shown = bid_fetch_url_shown(url);
+
+	if (r == 0 && why)
+		r = -EOPNOTSUPP;
+	if (r == -EOPNOTSUPP)
+		bid_warning("%s, server with ima:enforcing ignored: '%s'", why, shown ? shown : "");
+	return r;
+}
+
+int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_source **ret_source)
+{
+	bid_auto_free char *normal = NULL, *name = NULL;
+	struct bid_server *server;
+	bool enforcing;
+	int r;
+
+	r = bid_url_normalise(bid_url_behind_policy(url, &enforcing), &normal);
+	enforcing |= fetch->config.enforce;
+	if (r == 0 && enforcing)
+		r = load_signers(fetch, normal);
+	if (r < 0)
+		return r;
+	if (bid_url_is_tree(normal))
+		return tree_new(fetch, normal, ret_source);
+	name = bid_fetch_url_shown(normal);
+	if (!name)
+		return -ENOMEM;
+	server = calloc(1, sizeof(*server));
+	if (!server)
+		return -ENOMEM;
+	server->fetch = fetch;
+	server->url = bid_steal(normal);
+	server->name = bid_steal(name);
+	bid_breaker_init(&server->breaker, (unsigned)bid_clock_ms() ^ (unsigned)getpid());
+	server->source.ops = &server_ops;
+	server->source.name = server->name;
+	server->source.signers = enforcing ? fetch->signers : NULL;
+	TAILQ_INIT(&server->waiting);
+	server->alarm = (struct bid_timer){ .kind = BID_SERVER_ALARM, .user = server };
+	*ret_source = &server->source;
+	return 0;
+}
