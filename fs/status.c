@@ -29,25 +29,10 @@ static void add_health(json_t *json, const struct bid_source_health *health)
 		json_object_set_new(json, "next_probe_s", json_integer((json_int_t)health->next_probe_s));
 	if (health->latency_ms)
 		json_object_set_new(json, "latency_ms", json_integer((json_int_t)health->latency_ms));
-	if (health->trouble[0])
-		json_object_set_new(json, "trouble", bid_json_text(health->trouble));
-}
-
-/* Add the protocol features of the source. */
-static void add_abilities(json_t *json, const struct bid_source_health *health)
-{
-	json_t *lacks = json_array();
-
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_END; kind++)
-		if (health->lacks & 1U << kind)
-			json_array_append_new(lacks, json_string(bid_kind_name((enum bid_kind)kind)));
 	if (health->protocol)
 		json_object_set_new(json, "protocol", json_string(health->protocol));
-	if (health->ranges != BID_RANGES_UNKNOWN)
-		json_object_set_new(json, "ranges", json_string(bid_ranges_name(health->ranges)));
-	if (json_array_size(lacks) > 0)
-		json_object_set(json, "lacks", lacks);
-	json_decref(lacks);
+	if (health->trouble[0])
+		json_object_set_new(json, "trouble", bid_json_text(health->trouble));
 }
 
 static json_t *sources_json(struct bid_broker *broker)
@@ -66,7 +51,6 @@ static json_t *sources_json(struct bid_broker *broker)
 		if (stats.enforces)
 			json_object_set_new(one, "ima", json_string("enforcing"));
 		add_health(one, &stats.health);
-		add_abilities(one, &stats.health);
 		json_object_set_new(one, "preferred", json_boolean(stats.preferred));
 		if (stats.last_trouble[0]) {
 			json_object_set_new(one, "last_trouble", bid_json_text(stats.last_trouble));

@@ -48,13 +48,3 @@ const char *bid_breaker_state_name(enum bid_breaker_state state)
 
 	return (unsigned)state < sizeof(names) / sizeof(names[0]) ? names[state] : "closed";
 }
-
-const char *bid_ranges_name(enum bid_ranges ranges)
-{
-	static const char *const names[] = {
-		[BID_RANGES_UNKNOWN] = "unknown", [BID_RANGES_NONE] = "none",	    [BID_RANGES_OFFERED] = "offered",
-		[BID_RANGES_SENT] = "sent",	  [BID_RANGES_IGNORED] = "ignored",
-	};
-
-	return (unsigned)ranges < sizeof(names) / sizeof(names[0]) ? names[ranges] : "unknown";
-}

@@ -98,18 +98,6 @@ enum bid_breaker_state {
 /* "closed", "open", "probing". Static. */
 const char *bid_breaker_state_name(enum bid_breaker_state state);
 
-/* Can a source resume a file after a break? Learned from its responses, without extra requests. */
-enum bid_ranges {
-	BID_RANGES_UNKNOWN = 0, /* no file sent so far */
-	BID_RANGES_NONE, /* does not announce it, or sends nothing that tells the file from a later one */
-	BID_RANGES_OFFERED, /* announced */
-	BID_RANGES_SENT, /* used */
-	BID_RANGES_IGNORED, /* announced, but not done: never tried again */
-};
-
-/* "unknown", "none", "offered", "sent", "ignored". Static. */
-const char *bid_ranges_name(enum bid_ranges ranges);
-
 /* health of a source, for people; the broker counts its responses */
 struct bid_source_health {
 	enum bid_breaker_state breaker;
@@ -118,8 +106,6 @@ struct bid_source_health {
 	unsigned latency_ms; /* moving average from the request to the header of the response; 0 without a response */
 	uint64_t refused; /* requests ended by the breaker */
 	const char *protocol; /* protocol of the last response, "HTTP/2"; static; NULL if unknown */
-	enum bid_ranges ranges;
-	unsigned lacks; /* kinds recently unknown to the source: bits 1 << enum bid_kind */
 	char trouble[128]; /* the last failure; "" if none */
 };
 

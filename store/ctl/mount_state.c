@@ -79,34 +79,6 @@ static void print_counters(const json_t *counters)
 	putchar('\n');
 }
 
-/* Print the capabilities of a server: "HTTP/2, resumes transfers, no section". */
-static void print_abilities(const json_t *source)
-{
-	static const struct {
-		const char *ranges, *words;
-	} resumes[] = {
-		{ "none", "does not resume transfers" },
-		{ "offered", "offers to resume transfers" },
-		{ "sent", "resumes transfers" },
-		{ "ignored", "does not resume transfers, though it offers to" },
-	};
-	const char *protocol = bid_json_string(source, "protocol"), *ranges = bid_json_string(source, "ranges");
-	const json_t *lacks = json_object_get(source, "lacks");
-
-	if (!*protocol)
-		return;
-	printf("%11s", "");
-	ctl_print_text(stdout, protocol);
-	for (size_t i = 0; i < sizeof(resumes) / sizeof(resumes[0]); i++)
-		if (strcmp(ranges, resumes[i].ranges) == 0)
-			printf(", %s", resumes[i].words);
-	for (size_t i = 0; i < json_array_size(lacks); i++) {
-		fputs(", no ", stdout);
-		ctl_print_text(stdout, json_string_value(json_array_get(lacks, i)));
-	}
-	putchar('\n');
-}
-
 /* Print "up", "down (retry in 7 s)", or "offline". */
 static void print_health(const json_t *source, bool offline, bool up)
 {
@@ -148,8 +120,11 @@ static void print_source(const json_t *source, bool offline)
 		printf(", %" JSON_INTEGER_FORMAT " failed", unreachable);
 	if (latency > 0)
 		printf(", latency %s", format_duration(latency, duration));
+	if (*bid_json_string(source, "protocol")) {
+		fputs(", ", stdout);
+		ctl_print_text(stdout, bid_json_string(source, "protocol"));
+	}
 	printf(", %s\n", ctl_format_size(size_of(source, "bytes"), size));
-	print_abilities(source);
 	if (up || offline || !*trouble)
 		return;
 	printf("%11s", "");

@@ -296,13 +296,6 @@ bool bid_response_offers_parts(const struct bid_response *response)
 	return response->accepts_ranges && response->etag[0] && !response->chunked && !response->encoded;
 }
 
-bool bid_response_lacks_kind(const struct bid_response *response)
-{
-	static const char words[] = "invalid artifacttype";
-
-	return response->status == 501 || (response->status == 503 && strncmp(response->text, words, strlen(words)) == 0);
-}
-
 bool bid_response_is_server_error(const struct bid_response *response)
 {
 	bool retry;

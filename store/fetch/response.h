@@ -68,9 +68,6 @@ bool bid_response_has_artifact(const struct bid_response *response);
 /* Can the body be resumed? */
 bool bid_response_offers_parts(const struct bid_response *response);
 
-/* Does the server not offer this kind at all? */
-bool bid_response_lacks_kind(const struct bid_response *response);
-
 /* Does the response show an error of the server, rather than of this request? */
 bool bid_response_is_server_error(const struct bid_response *response);
 

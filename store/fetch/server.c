@@ -6,19 +6,13 @@
 #include "base/clock.h"
 #include "fetch/network.h"
 
-#define PROBE_WAIT_MS  1000 /* wait of other requests for the probe: more would be a second bill for one outage */
-#define UNSUPPORTED_MS (3600 * 1000) /* a server may be updated */
-
-static void refuse_transfer(struct bid_transfer *transfer, enum bid_outcome outcome)
-{
-	transfer->result = (struct bid_attempt_result){ .outcome = outcome };
-}
+#define PROBE_WAIT_MS 1000 /* wait of other requests for the probe: more would be a second bill for one outage */
 
 /* Under the lock. */
 static void refuse_by_breaker(struct bid_server *server, struct bid_transfer *transfer)
 {
 	server->refused++;
-	refuse_transfer(transfer, BID_OUTCOME_UNREACHABLE);
+	transfer->result = (struct bid_attempt_result){ .outcome = BID_OUTCOME_UNREACHABLE };
 	bid_breaker_describe(&server->breaker, transfer->result.text, sizeof(transfer->result.text));
 }
 
@@ -32,14 +26,8 @@ static bool is_left_alone(const struct bid_server *server, int64_t now)
 
 bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
-	struct bid_attempt_result *result = &transfer->result;
 	bool refused;
 
-	if (now < server->unsupported_until[transfer->kind]) {
-		refuse_transfer(transfer, BID_OUTCOME_UNSUPPORTED);
-		snprintf(result->text, sizeof(result->text), "not offered by this server, as of its last response");
-		return true;
-	}
 	pthread_mutex_lock(&server->fetch->lock);
 	refused = is_left_alone(server, now);
 	if (refused)
@@ -100,9 +88,6 @@ void bid_server_note_answer(struct bid_server *server, struct bid_transfer *tran
 	pthread_mutex_lock(&server->fetch->lock);
 	server->latency_ms = server->latency_ms ? (7 * server->latency_ms + sample + 4) / 8 : sample;
 	server->protocol = protocol_of(transfer);
-	/* a resumed body is a proof, a header is not */
-	if (transfer->response.status == 200 && server->ranges < BID_RANGES_SENT)
-		server->ranges = bid_response_offers_parts(&transfer->response) ? BID_RANGES_OFFERED : BID_RANGES_NONE;
 	/* the late response has come: other requests need not wait for its body */
 	if (well && transfer->state == BID_TRANSFER_LATE)
 		bid_breaker_note(&server->breaker, now, false, BID_SIGN_HEALTHY, 0, "");
@@ -138,21 +123,12 @@ void bid_server_note_late(struct bid_server *server, struct bid_transfer *transf
 	transfer->state = BID_TRANSFER_LATE;
 }
 
-void bid_server_note_ranges(struct bid_server *server, bool honoured)
-{
-	pthread_mutex_lock(&server->fetch->lock);
-	server->ranges = honoured ? BID_RANGES_SENT : BID_RANGES_IGNORED;
-	pthread_mutex_unlock(&server->fetch->lock);
-}
-
 void bid_server_note_end(struct bid_server *server, const struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_attempt_result *result = &transfer->result;
 	int64_t retry_after_s = transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S ? transfer->retry_after_s : 0;
 
 	pthread_mutex_lock(&server->fetch->lock);
-	if (bid_response_lacks_kind(&transfer->response))
-		server->unsupported_until[transfer->kind] = now + UNSUPPORTED_MS;
 	bid_breaker_note(&server->breaker, now, transfer->probe, result->sign, retry_after_s, result->text);
 	pthread_mutex_unlock(&server->fetch->lock);
 }

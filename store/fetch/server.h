@@ -37,8 +37,6 @@ struct bid_server {
 	uint64_t refused; /* requests that the breaker refused */
 	unsigned latency_ms; /* moving average; 0 before the first answer */
 	const char *protocol; /* HTTP version of the last response; NULL before the first */
-	enum bid_ranges ranges;
-	int64_t unsupported_until[BID_KIND_END]; /* end of the refusal of all requests of a kind */
 
 	/* for the network thread */
 	struct bid_transfer_list waiting; /* unsent transfers, first come first served */
@@ -68,9 +66,6 @@ enum bid_sign bid_server_late_sign(struct bid_server *server);
 
 /* Count the late response to @transfer; the transfer continues. */
 void bid_server_note_late(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
-
-/* Note whether the server sent the requested part. */
-void bid_server_note_ranges(struct bid_server *server, bool honoured);
 
 /* May @transfer be retried? With an open breaker it @waits for the end of the pause and becomes the probe, or gets its result. */
 bool bid_server_readmits(struct bid_server *server, struct bid_transfer *transfer, bool waits, int64_t now);

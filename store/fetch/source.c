@@ -110,17 +110,6 @@ static void server_free(struct bid_source *source)
 	free(server);
 }
 
-/* Returns bits of the kinds that the server lacks. Under the lock. */
-static unsigned kinds_lacking(const struct bid_server *server, int64_t now)
-{
-	unsigned lacks = 0;
-
-	for (int kind = 0; kind < BID_KIND_END; kind++)
-		if (now < server->unsupported_until[kind])
-			lacks |= 1U << kind;
-	return lacks;
-}
-
 static void server_health(struct bid_source *source, struct bid_source_health *ret_health)
 {
 	struct bid_server *server = server_of(source);
@@ -137,8 +126,6 @@ static void server_health(struct bid_source *source, struct bid_source_health *r
 		.latency_ms = server->latency_ms,
 		.refused = server->refused,
 		.protocol = server->protocol,
-		.ranges = server->ranges,
-		.lacks = kinds_lacking(server, now),
 	};
 	snprintf(ret_health->trouble, sizeof(ret_health->trouble), "%s", breaker->trouble);
 	pthread_mutex_unlock(&server->fetch->lock);

@@ -67,11 +67,9 @@ static int begin_part(struct bid_transfer *transfer)
 	}
 	if (response->part_start != resume->offset || response->part_size != resume->size || response->encoded ||
 	    (response->etag[0] && strcmp(response->etag, resume->etag) != 0)) {
-		bid_server_note_ranges(transfer->server, false);
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "sent another part than requested");
 		return -1;
 	}
-	bid_server_note_ranges(transfer->server, true);
 	transfer->received = resume->offset;
 	return 0;
 }
@@ -108,9 +106,6 @@ static int begin_whole(struct bid_transfer *transfer)
 {
 	int r;
 
-	/* the file has not changed, and the server ignored Range */
-	if (transfer->resume.offset && strcmp(transfer->response.etag, transfer->resume.etag) == 0)
-		bid_server_note_ranges(transfer->server, false);
 	if (refuses_text(transfer))
 		return -1;
 	r = transfer->receiver.head(transfer->user, bid_response_size(&transfer->response));
@@ -352,7 +347,7 @@ void bid_transfer_plan_resume(struct bid_transfer *transfer)
 	/* without a body nothing changes, except after a 416: the file has changed */
 	if (!bid_response_has_artifact(response) && response->status != 416)
 		return;
-	if (!has_part || size == BID_SIZE_UNKNOWN || transfer->server->ranges == BID_RANGES_IGNORED) {
+	if (!has_part || size == BID_SIZE_UNKNOWN) {
 		transfer->resume = (struct bid_resume){ 0 };
 	} else if (response->status == 206) {
 		transfer->resume.offset = transfer->received;

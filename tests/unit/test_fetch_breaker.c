@@ -409,27 +409,6 @@ static void test_many_broken_connections_open_the_breaker(void **state)
 	}
 }
 
-/* The source does not request an unsupported kind again; others it does. */
-static void test_unsupported_kind_is_not_requested_again(void **state)
-{
-	struct capture capture;
-	struct setting setting;
-
-	set_up(&setting, &calm);
-	behave("error:501*1");
-	ask(setting.source, ID, &capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_UNSUPPORTED);
-	ask(setting.source, OTHER_ID, &capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_UNSUPPORTED);
-	assert_int_equal(requests(), 1);
-	assert_int_equal(health_of(setting.source).lacks, 1U << BID_KIND_DEBUGINFO);
-	capture_init(&capture);
-	start(setting.source, ID, BID_KIND_ELF, &capture);
-	await_done(&capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
-	tear_down(&setting);
-}
-
 /* A long Retry-After ends the request and opens the breaker; a short one is a pause for all queued requests. */
 static void test_long_retry_after_opens_the_breaker(void **state)
 {
@@ -578,7 +557,6 @@ int main(void)
 		cmocka_unit_test(test_probe_succeeds_with_its_header),
 		cmocka_unit_test(test_cancelled_request_ends_at_its_header),
 		cmocka_unit_test(test_bad_responses_open_the_breaker),
-		cmocka_unit_test(test_unsupported_kind_is_not_requested_again),
 		cmocka_unit_test(test_wrong_content_opens_the_breaker),
 		cmocka_unit_test(test_long_retry_after_opens_the_breaker),
 		cmocka_unit_test(test_open_breaker_sends_no_request),
