@@ -92,7 +92,7 @@ struct bid_source;
 enum bid_breaker_state {
 	BID_BREAKER_CLOSED = 0, /* requests are sent */
 	BID_BREAKER_OPEN, /* no requests until the next probe request; they end at once, as BID_OUTCOME_UNREACHABLE */
-	BID_BREAKER_PROBING, /* one probe request runs; others wait for its end, a second at most */
+	BID_BREAKER_PROBING, /* one probe request runs; others end at once */
 };
 
 /* "closed", "open", "probing". Static. */

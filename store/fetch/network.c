@@ -26,7 +26,6 @@
 
 #define BACKOFF_MS	  200
 #define BACKOFF_MAX_MS	  2000
-#define RESUME_MS	  10000 /* from the last progress of a resumable body; a server restarts in less */
 #define PROGRESS_MIN	  (64 * 1024) /* bytes of an attempt that count as progress, or this fraction of the whole: */
 #define PROGRESS_ATTEMPTS 64
 #define LOOK_AGAIN_MS	  50 /* between two looks at the end of a pause */
@@ -119,6 +118,7 @@ static void begin_transfer(struct bid_transfer *transfer)
 
 	TAILQ_INSERT_TAIL(&server->fetch->active, transfer, queue);
 	server->running++;
+	bid_server_note_start(server, transfer, bid_clock_ms());
 	if (transfer->receiver.sent)
 		transfer->receiver.sent(transfer->user);
 	bid_transfer_begin(transfer);
@@ -135,8 +135,6 @@ static void dispatch_queue(struct bid_server *server)
 		bool refused = bid_server_refuses(server, transfer, now);
 		int64_t at = refused ? now : next_request_at(server, now);
 
-		if (!refused && at <= now && !bid_server_admits(server, transfer, now))
-			at = server->probe_awaited_until > now ? server->probe_awaited_until : now + LOOK_AGAIN_MS;
 		if (at > now) {
 			bid_timer_arm(&server->fetch->timers, &server->alarm, at);
 			return;
@@ -178,29 +176,17 @@ static bool has_progress(const struct bid_transfer *transfer)
 	return transfer->received - offset >= PROGRESS_MIN || transfer->received - offset >= size / PROGRESS_ATTEMPTS;
 }
 
-/* May @transfer retry @at beyond its retries, to save a large part of the body? */
-static bool may_resume(const struct bid_transfer *transfer, int64_t at)
-{
-	return bid_transfer_config(transfer)->retries > 0 && transfer->resume.offset >= PROGRESS_MIN &&
-	       at <= transfer->resume_until;
-}
-
 /* Back off before a retry of @transfer. Returns false without one. */
 static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	int64_t now = bid_clock_ms(), at = now + backoff_ms(fetch, transfer, transfer->retry_after_s);
-	unsigned retries = fetch->config.retries;
-	bool on = has_progress(transfer);
 
 	/* an attempt with progress does not count */
-	if (on)
+	if (has_progress(transfer))
 		transfer->attempts = 1;
 	bid_transfer_plan_resume(transfer);
-	if (transfer->resume.offset && (on || !transfer->resume_until))
-		transfer->resume_until = now + RESUME_MS;
 	/* a probe is one request, without a retry */
-	if (transfer->result.retry == BID_RETRY_NEVER || transfer->probe ||
-	    (transfer->attempts > retries && !may_resume(transfer, at)))
+	if (transfer->result.retry == BID_RETRY_NEVER || transfer->probe || transfer->attempts > fetch->config.retries)
 		return false;
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
 		return false;
@@ -271,13 +257,11 @@ static void retry_transfer(struct bid_fetch *fetch, struct bid_transfer *transfe
 	} else if (now < server->backoff_until) {
 		/* another transfer got a Retry-After in the meantime */
 		bid_transfer_set_deadline(transfer, server->backoff_until);
-	} else if (bid_server_readmits(server, transfer, may_resume(transfer, now), now)) {
-		bid_transfer_begin(transfer);
-		dispatch_queue(server);
-	} else if (transfer->result.outcome != BID_OUTCOME_NONE) {
+	} else if (bid_server_refuses(server, transfer, now)) {
 		end_transfer(fetch, transfer);
 	} else {
-		bid_transfer_set_deadline(transfer, now + LOOK_AGAIN_MS);
+		bid_server_note_start(server, transfer, now);
+		bid_transfer_begin(transfer);
 	}
 }
 

@@ -6,58 +6,28 @@
 #include "base/clock.h"
 #include "fetch/network.h"
 
-#define PROBE_WAIT_MS 1000 /* wait of other requests for the probe: more would be a second bill for one outage */
-
-/* Under the lock. */
-static void refuse_by_breaker(struct bid_server *server, struct bid_transfer *transfer)
-{
-	server->refused++;
-	transfer->result = (struct bid_attempt_result){ .outcome = BID_OUTCOME_UNREACHABLE };
-	bid_breaker_describe(&server->breaker, transfer->result.text, sizeof(transfer->result.text));
-}
-
-/* Is the breaker open and no probe awaited? Under the lock. */
-static bool is_left_alone(const struct bid_server *server, int64_t now)
-{
-	const struct bid_breaker *breaker = &server->breaker;
-
-	return breaker->open && (breaker->probing ? now >= server->probe_awaited_until : now < breaker->until);
-}
-
 bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
+	const struct bid_breaker *breaker = &server->breaker;
+	struct bid_attempt_result *result = &transfer->result;
 	bool refused;
 
 	pthread_mutex_lock(&server->fetch->lock);
-	refused = is_left_alone(server, now);
-	if (refused)
-		refuse_by_breaker(server, transfer);
+	refused = breaker->open && (breaker->probing || now < breaker->until);
+	if (refused) {
+		server->refused++;
+		*result = (struct bid_attempt_result){ .outcome = BID_OUTCOME_UNREACHABLE };
+		bid_breaker_describe(breaker, result->text, sizeof(result->text));
+	}
 	pthread_mutex_unlock(&server->fetch->lock);
 	return refused;
 }
 
-bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
+void bid_server_note_start(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
-	bool admitted;
-
 	pthread_mutex_lock(&server->fetch->lock);
-	admitted = bid_breaker_admits(&server->breaker, now, &transfer->probe);
+	bid_breaker_admits(&server->breaker, now, &transfer->probe);
 	pthread_mutex_unlock(&server->fetch->lock);
-	if (transfer->probe)
-		server->probe_awaited_until = now + PROBE_WAIT_MS;
-	return admitted;
-}
-
-bool bid_server_readmits(struct bid_server *server, struct bid_transfer *transfer, bool waits, int64_t now)
-{
-	bool refused;
-
-	pthread_mutex_lock(&server->fetch->lock);
-	refused = server->breaker.open && !waits;
-	if (refused)
-		refuse_by_breaker(server, transfer);
-	pthread_mutex_unlock(&server->fetch->lock);
-	return !refused && bid_server_admits(server, transfer, now);
 }
 
 static const char *protocol_of(const struct bid_transfer *transfer)

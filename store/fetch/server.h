@@ -2,10 +2,9 @@
 /*
  * A server: a source, its queue, and its health.
  *
- * bid_server_refuses(), bid_server_admits()	before the first request of a transfer
+ * bid_server_refuses(), bid_server_note_start()	before the first request of a transfer, and before a retry
  * bid_server_note_answer()			at the header of a response
- * bid_server_late_sign(), _note_late()	when a response is late
- * bid_server_readmits()			before a retry
+ * bid_server_late_sign(), bid_server_note_late()	when a response is late
  * bid_server_note_end()			after the last attempt
  *
  * All functions are for the network thread.
@@ -45,15 +44,14 @@ struct bid_server {
 	int64_t answered_at; /* time of the last response header; 0 before the first */
 	bool late; /* a request since then is late */
 	int64_t backoff_until; /* end of a short Retry-After */
-	int64_t probe_awaited_until; /* end of the wait of others for the probe */
 	struct bid_timer alarm; /* another look at the queue, if no other event comes first */
 };
 
-/* Set the result of @transfer if it must not be sent, and return true. Does not count against `parallel`. */
+/* Is the breaker open, or its probe in flight? Then sets the result of @transfer, and returns true. */
 bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 
-/* May @transfer (not refused) be sent? Otherwise it waits for the end of the probe, or until probe_awaited_until. */
-bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
+/* Note a request of @transfer, not refused @now. With an open breaker it is the probe. */
+void bid_server_note_start(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 
 /* Note the header of a response to @transfer @now, before the state is BODY. */
 void bid_server_note_answer(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
@@ -66,9 +64,6 @@ enum bid_sign bid_server_late_sign(struct bid_server *server);
 
 /* Count the late response to @transfer; the transfer continues. */
 void bid_server_note_late(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
-
-/* May @transfer be retried? With an open breaker it @waits for the end of the pause and becomes the probe, or gets its result. */
-bool bid_server_readmits(struct bid_server *server, struct bid_transfer *transfer, bool waits, int64_t now);
 
 /* Note the result of the last attempt of @transfer. */
 void bid_server_note_end(struct bid_server *server, const struct bid_transfer *transfer, int64_t now);

@@ -87,7 +87,6 @@ struct bid_transfer {
 	char before[256]; /* text of the last failed attempt before the current one; or "" */
 	bool probe; /* probe of the server's breaker */
 	int64_t ends_at; /* end of all attempts, in milliseconds of the monotonic clock */
-	int64_t resume_until; /* end of the retries beyond `retries` for a resumable body; 0 before its first bytes */
 	int64_t retry_after_s; /* Retry-After of the last attempt; 0 for none */
 
 	/* state of the current attempt */

@@ -135,42 +135,30 @@ static void test_unreachable_server_opens_the_breaker(void **state)
 	}
 }
 
-/* Requests during the probe wait for it, and are sent after its success. */
-static bool wait_for_probe(int variant)
+/* A request during the probe is refused: it does not pay for a silent server. */
+static void test_requests_during_the_probe_are_refused(void **state)
 {
-	enum { N = 6 };
-	static struct capture captures[N];
+	static struct capture probe;
+	struct capture other;
 	struct setting setting;
-	double began;
-	bool in_time;
 
 	set_up(&setting, &calm);
 	open_breaker(setting.source);
 	await_end_of_pause(setting.source);
 	behave("hold*1");
-	began = now();
-	for (size_t i = 0; i < N; i++) {
-		capture_init(&captures[i]);
-		start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
-	}
+	capture_init(&probe);
+	start(setting.source, ID, BID_KIND_DEBUGINFO, &probe);
 	await_requests(1);
 	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_PROBING);
+	ask(setting.source, OTHER_ID, &other);
+	assert_int_equal(other.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(strncmp(other.text, "breaker open, and the probe on its way: ", 40), 0);
+	assert_int_equal(requests(), 1);
 	control("POST", "/release");
-	for (size_t i = 0; i < N; i++)
-		await_done(&captures[i]);
-	/* they wait for a second at most */
-	in_time = captures[0].head_at - began < 0.9;
-	for (size_t i = 0; in_time && i < N; i++) {
-		assert_int_equal(captures[i].outcome, BID_OUTCOME_FOUND);
-		assert_true(i == 0 || captures[i].head_at >= captures[0].head_at);
-	}
+	await_done(&probe);
+	assert_int_equal(probe.outcome, BID_OUTCOME_FOUND);
+	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
 	tear_down(&setting);
-	return in_time;
-}
-
-static void test_requests_wait_for_the_probe(void **state)
-{
-	assert_true(wait_for_probe(0));
 }
 
 /* A probe succeeds with its response header, however long the body takes and however it ends. */
@@ -193,47 +181,6 @@ static void test_probe_succeeds_with_its_header(void **state)
 	assert_int_equal(slow.outcome, BID_OUTCOME_CANCELLED);
 	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
 	tear_down(&setting);
-}
-
-/* The wait for the probe is short: requests do not pay for a silent server with each probe. */
-static bool silent_probe(int variant)
-{
-	static struct capture probe, next;
-	struct bid_fetch_config config = calm;
-	struct setting setting;
-	double began;
-	bool in_time;
-
-	config.first_byte_ms = 2500;
-	config.answer_ms = 2500;
-	set_up(&setting, &config);
-	open_breaker(setting.source);
-	await_end_of_pause(setting.source);
-	behave("stall-headers");
-	capture_init(&probe);
-	capture_init(&next);
-	began = now();
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &probe);
-	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &next);
-	await_done(&next);
-	in_time = next.done_at - began < 2.4;
-	if (in_time) {
-		assert_int_equal(next.outcome, BID_OUTCOME_UNREACHABLE);
-		assert_int_equal(strncmp(next.text, "breaker open, and the probe on its way: ", 40), 0);
-		await_done(&probe);
-		assert_int_equal(probe.outcome, BID_OUTCOME_UNREACHABLE);
-		assert_pause(setting.source, began + 2.4, 10, 15);
-		assert_refused(setting.source);
-		assert_int_equal(requests(), 1);
-	}
-	control("POST", "/release");
-	tear_down(&setting);
-	return in_time;
-}
-
-static void test_silent_probe(void **state)
-{
-	assert_true(silent_probe(0));
 }
 
 /* A cancelled probe shows nothing: the next request is the probe. */
@@ -553,7 +500,7 @@ int main(void)
 		cmocka_unit_test(test_late_first_response_opens_the_breaker),
 		cmocka_unit_test(test_unreachable_server_opens_the_breaker),
 		cmocka_unit_test(test_dead_redirect_target_keeps_the_breaker_closed),
-		cmocka_unit_test(test_requests_wait_for_the_probe),
+		cmocka_unit_test(test_requests_during_the_probe_are_refused),
 		cmocka_unit_test(test_probe_succeeds_with_its_header),
 		cmocka_unit_test(test_cancelled_request_ends_at_its_header),
 		cmocka_unit_test(test_bad_responses_open_the_breaker),
@@ -563,7 +510,6 @@ int main(void)
 		cmocka_unit_test(test_many_broken_connections_open_the_breaker),
 		cmocka_unit_test(test_one_broken_file_keeps_the_breaker_closed),
 		cmocka_unit_test(test_one_refused_request_keeps_the_breaker_closed),
-		cmocka_unit_test(test_silent_probe),
 		cmocka_unit_test(test_cancelled_probe),
 	};
 

@@ -178,91 +178,6 @@ static void test_broken_body_is_resumed(void **state)
 	}
 }
 
-/* A body that can be continued gets more attempts than the limit: a server restarts within seconds. */
-static void test_progress_gets_more_attempts(void **state)
-{
-	static const struct {
-		const char *behaviours; /* as a query */
-		unsigned retries, requests;
-		bool whole;
-	} cases[] = {
-		{ "?behaviour=static:80000*1&behaviour=reset-headers*3", 2, 5, true },
-		/* too little came, the server cannot continue, or retries are off */
-		{ "?behaviour=static:1000*1&behaviour=reset-headers*4", 2, 3, false },
-		{ "?behaviour=static-weak:80000*1&behaviour=reset-headers*4", 2, 3, false },
-		{ "?behaviour=static:80000*1&behaviour=reset-headers*4", 0, 1, false },
-		/* in the end it is given up */
-		{ "?behaviour=static:80000*1&behaviour=reset-headers*100", 2, 0, false },
-	};
-	struct bid_fetch_config config = calm;
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct capture capture;
-		struct setting setting;
-		double began = now();
-
-		config.retries = cases[i].retries;
-		set_up(&setting, &config);
-		behave("ok");
-		control("POST", "%s&behaviour=static", cases[i].behaviours);
-		ask(setting.source, ID, &capture);
-		if ((capture.outcome == BID_OUTCOME_FOUND) != cases[i].whole)
-			fail_msg("%zu: %s after %u requests", i, capture.text, requests());
-		if (cases[i].whole)
-			assert_body(&capture);
-		if (cases[i].requests)
-			assert_int_equal(requests(), cases[i].requests);
-		assert_true(now() - began < 25);
-		assert_int_equal(capture.heads, 1);
-		tear_down(&setting);
-	}
-}
-
-/* A body that can be continued waits for the end of the pause, and its request is the probe. */
-static bool patience_with_breaker(int variant)
-{
-	static struct capture capture;
-	struct bid_fetch_config config = calm;
-	struct bid_source_health health;
-	struct setting setting;
-	bool in_time;
-
-	config.retries = 2;
-	set_up(&setting, &config);
-	behave("ok");
-	control("POST", "?behaviour=static:80000*1&behaviour=reset-headers");
-	capture_init(&capture);
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
-	/* all its attempts */
-	await_requests(3);
-	for (unsigned i = 0; i < BID_BREAKER_FAILURES; i++)
-		setting.source->ops->checked(setting.source, false, "carries another id");
-	health = health_of(setting.source);
-	/* its time limit of ten seconds began after the header */
-	in_time = health.next_probe_s > 0 && now() - capture.head_at + health.next_probe_s < 10;
-	if (in_time) {
-		assert_int_equal(health.breaker, BID_BREAKER_OPEN);
-		assert_false(is_done(&capture));
-		behave("static");
-		await_done(&capture);
-		in_time = capture.outcome == BID_OUTCOME_FOUND || capture.done_at - capture.head_at < 9.5;
-	}
-	if (in_time) {
-		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
-		assert_body(&capture);
-		assert_int_equal(capture.heads, 1);
-		assert_int_equal(requests(), 1);
-		assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
-	}
-	tear_down(&setting);
-	return in_time;
-}
-
-static void test_resumed_body_waits_for_the_breaker(void **state)
-{
-	assert_true(patience_with_breaker(0));
-}
-
 /* Count the bodies that break off; an error in place of a body does not count. */
 static void test_broken_bodies_are_counted(void **state)
 {
@@ -411,8 +326,6 @@ int main(void)
 		cmocka_unit_test(test_unrequested_range_is_rejected),
 		cmocka_unit_test(test_proxy_gets_the_request),
 		cmocka_unit_test(test_connection_that_fails_names_the_address_of_the_proxy),
-		cmocka_unit_test(test_progress_gets_more_attempts),
-		cmocka_unit_test(test_resumed_body_waits_for_the_breaker),
 		/* last: the server may count its requests late */
 		cmocka_unit_test(test_max_time_ends_the_download),
 	};
