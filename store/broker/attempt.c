@@ -33,14 +33,6 @@ static void queue_done(struct bid_attempt *attempt)
 	bid_broker_queue(attempt->download->broker, &attempt->job);
 }
 
-/* Under the lock. */
-static void refresh_received(struct bid_machine *machine)
-{
-	for (size_t i = 0; i < machine->n; i++)
-		if (machine->candidates[i].attempt)
-			machine->candidates[i].received = machine->candidates[i].attempt->received;
-}
-
 /* Feed an @event that does not end the download. Returns the new state. By the source, without the lock. */
 static enum bid_attempt_state note_event(struct bid_attempt *attempt, enum bid_machine_event event)
 {
@@ -48,8 +40,6 @@ static enum bid_attempt_state note_event(struct bid_attempt *attempt, enum bid_m
 	enum bid_attempt_state state;
 
 	pthread_mutex_lock(&download->broker->lock);
-	if (event == BID_EVENT_VERIFIED)
-		refresh_received(&download->machine);
 	bid_download_take(download, event, attempt->candidate);
 	state = download->machine.candidates[attempt->candidate].state;
 	pthread_mutex_unlock(&download->broker->lock);

@@ -528,15 +528,6 @@ static void cancel_fallback(struct bid_download *download)
 	answer_fallback(download, given_up ? -ETIMEDOUT : -EINTR, NULL);
 }
 
-/* Report a source after too many broken, overtaken bodies. Under the lock. */
-static void report_broken(struct bid_download *download, const struct bid_candidate *candidate)
-{
-	char text[BID_TEXT_MAX];
-
-	snprintf(text, sizeof(text), "what it sent broke off, %u times", candidate->broken);
-	bid_download_report_skipped(download, candidate->source, BID_OUTCOME_UNREACHABLE, text);
-}
-
 /* Cancel the attempts of @candidates, and the fallback. Under the lock. */
 static void stop(struct bid_download *download, uint64_t candidates, bool fallback)
 {
@@ -567,7 +558,8 @@ struct bid_actions bid_download_take(struct bid_download *download, enum bid_mac
 		starts = actions.start != BID_NO_CANDIDATE;
 		stop(download, actions.cancel, actions.cancel_fallback);
 		if (event == BID_EVENT_LEFT && machine->candidates[candidate].state == BID_ATTEMPT_OVER)
-			report_broken(download, &machine->candidates[candidate]);
+			bid_download_report_skipped(download, machine->candidates[candidate].source, BID_OUTCOME_UNREACHABLE,
+						    "the body broke off");
 		if (actions.fallback)
 			queue_download(download);
 		/* under the same lock, because a new waiter could join a download that ends as interrupted */

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "broker/machine.h"
 
-enum { BROKEN_MAX = 2 }; /* after so many broken, overtaken bodies a source gets no further attempt */
-
 static bool has(const struct bid_machine *machine, enum bid_attempt_state from, enum bid_attempt_state to)
 {
 	for (size_t i = 0; i < machine->n; i++)
@@ -102,16 +100,6 @@ static void take_of_download(struct bid_machine *machine, enum bid_machine_event
 	}
 }
 
-/* Does another candidate back off with more of the body? The body may be complete first. */
-static bool is_behind(const struct bid_machine *machine, size_t candidate)
-{
-	for (size_t i = 0; i < machine->n; i++)
-		if (machine->candidates[i].state == BID_ATTEMPT_BACKOFF &&
-		    machine->candidates[i].received > machine->candidates[candidate].received)
-			return true;
-	return false;
-}
-
 static void take_of_candidate(struct bid_machine *machine, enum bid_machine_event event, size_t i, struct bid_actions *actions)
 {
 	struct bid_candidate *candidate = &machine->candidates[i];
@@ -127,16 +115,16 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 			candidate->state = BID_ATTEMPT_BODY;
 		break;
 	case BID_EVENT_VERIFIED:
-		if (!under_way || is_behind(machine, i))
+		if (!under_way)
 			break;
 		candidate->state = BID_ATTEMPT_CHOSEN;
 		stop_all(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_CHOSEN, i, actions);
 		break;
 	case BID_EVENT_BROKE_OFF:
-		candidate->broken++;
+		candidate->broken = true;
 		if (!under_way)
 			break;
-		candidate->state = BID_ATTEMPT_BACKOFF;
+		candidate->state = BID_ATTEMPT_BODY;
 		if (machine->hedges && is_undecided(machine))
 			machine->max_parallel = count_parallel(machine) + 1;
 		break;
@@ -155,8 +143,8 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 		candidate->state = BID_ATTEMPT_OVER;
 		break;
 	case BID_EVENT_LEFT:
-		/* without a limit, two sources could overtake each other for ever */
-		candidate->state = candidate->broken < BROKEN_MAX ? BID_ATTEMPT_NONE : BID_ATTEMPT_OVER;
+		/* two sources that break off could overtake each other for ever */
+		candidate->state = candidate->broken ? BID_ATTEMPT_OVER : BID_ATTEMPT_NONE;
 		break;
 	default:
 		break;

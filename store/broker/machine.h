@@ -11,8 +11,8 @@
  *   ENDED
  *
  * RUNNING starts the first candidate at once. Further ones follow, each hedge_ms after the one before, until one is chosen: the
- * first with bytes of the right id. The others are cancelled, and start again if it fails. A candidate whose body
- * broke off backs off while its source retries. In the meantime the next candidate starts, and is chosen once it has more bytes.
+ * first with bytes of the right id. The others are cancelled, and start again if it fails. If its body breaks off, the next
+ * candidate starts, while its source retries; again the first one is chosen. A cancelled source of a broken body starts no more.
  */
 #ifndef BID_BROKER_MACHINE_H
 #define BID_BROKER_MACHINE_H
@@ -38,8 +38,7 @@ enum bid_attempt_state {
 	BID_ATTEMPT_NONE, /* no attempt, but one may start */
 	BID_ATTEMPT_QUEUED, /* in the queue of the source */
 	BID_ATTEMPT_SENT, /* sent, no header yet */
-	BID_ATTEMPT_BACKOFF, /* the source retries after its body broke off */
-	BID_ATTEMPT_BODY, /* header received */
+	BID_ATTEMPT_BODY, /* header received; or the source retries after its body broke off */
 	BID_ATTEMPT_CHOSEN, /* bytes with the right id received */
 	BID_ATTEMPT_DECIDING, /* the source is done, a commit worker decides */
 	BID_ATTEMPT_STOPPED, /* cancelled, not ended yet */
@@ -73,10 +72,9 @@ struct bid_candidate {
 	size_t source; /* index in the broker's */
 	enum bid_attempt_state state;
 	bool overtaken; /* the last attempt was cancelled, for another one or with the download */
-	unsigned broken; /* bodies that broke off */
-	uint64_t received; /* bytes of the body; up to date with VERIFIED */
-	struct bid_attempt *attempt; /* the scheduler's; NULL for none */
-	unsigned overtaken_ms; /* the scheduler's: age of the overtaken attempt */
+	bool broken; /* a body broke off */
+	struct bid_attempt *attempt; /* download.c's; NULL for none */
+	unsigned overtaken_ms; /* download.c's: age of the overtaken attempt */
 };
 
 struct bid_machine {

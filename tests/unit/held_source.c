@@ -74,7 +74,7 @@ static int send_part(struct held_source *held, struct held_transfer *transfer, s
 static enum bid_outcome deliver(struct held_source *held, struct held_transfer *transfer)
 {
 	uint64_t size = held->announce ? held->announce : held->body_len;
-	size_t half = held->first_len ? held->first_len + (transfer->number - 1) * held->first_step : held->body_len / 2;
+	size_t half = held->first_len ? held->first_len : held->body_len / 2;
 	bool on;
 	int r = 0;
 

@@ -8,9 +8,9 @@
 /* Point at which a held_source stops. */
 enum hold_point {
 	HOLD_NOWHERE,
-	HOLD_HEAD,			/* before the body */
-	HOLD_MIDDLE,			/* after the first half of the body */
-	HOLD_END,			/* after the whole body, before done() */
+	HOLD_HEAD, /* before the body */
+	HOLD_MIDDLE, /* after the first half of the body */
+	HOLD_END, /* after the whole body, before done() */
 };
 
 struct held_transfer;
@@ -19,43 +19,44 @@ struct held_transfer;
 struct held_source {
 	struct bid_source source;
 	pthread_t thread;
-	pthread_mutex_t lock;		/* guards everything below */
+	pthread_mutex_t lock; /* guards everything below */
 	pthread_cond_t changed;
-	struct held_source *next;	/* in the fixture */
+	struct held_source *next; /* in the fixture */
 	struct held_transfer *transfers;
 	bool stop;
 	unsigned last;
-	unsigned leaving;		/* cancelled transfers that have not ended yet */
+	unsigned leaving; /* cancelled transfers that have not ended yet */
 
 	/* set by the test */
 	enum hold_point hold;
-	unsigned hold_from;		/* first held transfer; lower numbers (from 1 on) pass */
-	bool deaf;			/* cancel() ends no transfer at once */
+	unsigned hold_from; /* first held transfer; lower numbers (from 1 on) pass */
+	bool deaf; /* cancel() ends no transfer at once */
 	int start_error;
-	enum bid_outcome outcome;	/* outcome without a body */
+	enum bid_outcome outcome; /* outcome without a body */
 	const char *text;
 	const void *body;
 	size_t body_len;
-	size_t first_len;		/* bytes of the first half, if not 0 */
-	size_t first_step;		/* bytes by which the first half grows with each transfer */
-	bool breaks_off;		/* after half of the body; HOLD_MIDDLE comes next, then a new body */
-	bool no_head;			/* never calls head() */
-	uint64_t announce;		/* announced size, if not 0 */
-	void (*before_head)(void);	/* called by the source's thread */
+	size_t first_len; /* bytes of the first half, if not 0 */
+	bool breaks_off; /* after half of the body; HOLD_MIDDLE comes next, then a new body */
+	bool no_head; /* never calls head() */
+	uint64_t announce; /* announced size, if not 0 */
+	void (*before_head)(void); /* called by the source's thread */
 
 	/* read by the test */
 	unsigned asked;
 	unsigned cancels;
-	unsigned right, wrong;		/* results of the checks of the delivered files */
-	unsigned paused;		/* pieces of a body to deliver again after resume() */
-	unsigned held;			/* transfers that reached the holding point */
-	size_t accepted;		/* bytes of the last body that the receiver took */
-	enum bid_outcome ended;		/* outcome of the last transfer */
+	unsigned right, wrong; /* results of the checks of the delivered files */
+	unsigned paused; /* pieces of a body to deliver again after resume() */
+	unsigned held; /* transfers that reached the holding point */
+	size_t accepted; /* bytes of the last body that the receiver took */
+	enum bid_outcome ended; /* outcome of the last transfer */
 	unsigned done;
-	bool freed_clean;		/* free() found no transfer */
+	bool freed_clean; /* free() found no transfer */
 };
 
-/* Add a held source to the fixture's broker. The fixture owns the struct, which stays readable after the broker freed the source. */
+/*
+ * Add a held source to the fixture's broker. The fixture owns the struct, which stays readable after the broker freed the source.
+ */
 struct held_source *fixture_held(struct fixture *fixture, const char *name);
 
 /* Let the source deliver the file with the id of elf_of(@byte). */
