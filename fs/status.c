@@ -78,7 +78,7 @@ static int add_download(void *user, const struct bid_progress *progress)
 	return 0;
 }
 
-static int add_failure(void *user, const struct bid_failure *failure)
+static int add_failure(void *user, const struct bid_report *failure)
 {
 	char hex[BID_ID_HEX_MAX];
 
@@ -87,7 +87,7 @@ static int add_failure(void *user, const struct bid_failure *failure)
 					bid_outcome_name(failure->outcome), "text", bid_json_text(failure->text), "id",
 					bid_id_format(&failure->request.id, hex), "kind", bid_kind_name(failure->request.kind),
 					"count", (json_int_t)failure->count, "first_time", (json_int_t)failure->first_time,
-					"last_time", (json_int_t)failure->last_time));
+					"last_time", (json_int_t)failure->time));
 	return 0;
 }
 

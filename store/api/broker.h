@@ -25,9 +25,10 @@ struct bid_broker_config {
 	bool no_negative; /* remove the negative cache entries of a request, also for wrong or too large artifacts */
 };
 
-/* the final response of one source to one request */
+/* A report: the final response of one source to one request. */
 struct bid_report {
-	const char *source; /* its name */
+	const char *source; /* its name; lives as long as the broker */
+	struct bid_request request;
 	enum bid_outcome outcome;
 	bool changed; /* with BID_OUTCOME_REJECTED: bid_broker_config.accept would take the artifact */
 	const char *text; /* in words */
@@ -38,14 +39,25 @@ struct bid_report {
 	uint64_t bytes; /* bytes of body received, with repetitions */
 	uint64_t received; /* bytes of the file received, without repetitions */
 	unsigned elapsed_ms; /* from asking until this was known, checking and publishing included */
+	int64_t time; /* seconds since the epoch; 0 for a response from before the broker or to another process */
+	unsigned again_s; /* for bid_broker_each_response(): seconds until the next attempt at this source */
+	uint64_t count; /* equal responses of the source, this one included, with fewer than BID_RESPONSES_MAX others in between */
+	int64_t first_time; /* time of the first of them */
+
+	/* the broker's */
+	unsigned refs;
+	int64_t logged_ms; /* time of the last message about one of them; 0 for none */
 };
+
+/* Takes a report, which dies when the callback returns. A non-zero return ends the enumeration. */
+typedef int (*bid_report_fn)(void *user, const struct bid_report *report);
 
 /* The result for a caller. All of it dies when the callback returns, except a descriptor that the callback took out of @file. */
 struct bid_result {
 	int error; /* 0 or a negative errno, as in <bid/error.h> */
 	struct bid_file *file; /* with error 0; the callback keeps it by setting file->fd to -1 */
-	const struct bid_report
-		*reports; /* responses of the attempted sources; for a section also to the requests for its whole files */
+	/* responses of the attempted sources; for a section also to the requests for its whole files */
+	const struct bid_report *const *reports;
 	size_t n_reports;
 	unsigned waited_ms; /* time spent on another process's download before the first attempt */
 };
@@ -153,35 +165,17 @@ void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_st
 
 #define BID_FAILURES_MAX 16
 
-/* A recent failure: a kept response other than "found" and "absent". Equal failures share an entry. */
-struct bid_failure {
-	const char *source; /* lives as long as the broker */
-	struct bid_request request; /* its last request, without the detail */
-	enum bid_outcome outcome;
-	char text[256]; /* in words */
-	uint64_t count; /* repetitions with fewer than BID_RESPONSES_MAX responses in between */
-	int64_t first_time, last_time; /* seconds since the epoch */
-};
-
-/* Call @fn for a copy of each of the last BID_FAILURES_MAX failures, newest first. A non-zero return ends the enumeration. */
-void bid_broker_each_failure(struct bid_broker *broker, int (*fn)(void *user, const struct bid_failure *failure), void *user);
-
-/* the last response of one source to one request */
-struct bid_last_response {
-	struct bid_request request;
-	struct bid_report report; /* its source lives as long as the broker */
-	int64_t time; /* seconds since the epoch; 0 for a response from before the broker or to another process */
-	unsigned again_s; /* seconds until the next attempt at this source */
-};
-
-/* Takes a response, which dies when the callback returns. A non-zero return ends the enumeration, and is returned. */
-typedef int (*bid_response_fn)(void *user, const struct bid_last_response *response);
+/*
+ * Call @fn for each of the last BID_FAILURES_MAX failures, newest first: responses other than "found" and "absent". Equal failures
+ * are one.
+ */
+void bid_broker_each_failure(struct bid_broker *broker, bid_report_fn fn, void *user);
 
 /*
  * Call @fn for the last response of each source to each request for @id, newest first. Older entries for its artifacts follow,
- * without sources and sections. May block on disk for a moment.
+ * without sources and sections. Returns the last return of @fn. May block on disk for a moment.
  */
-int bid_broker_each_response(struct bid_broker *broker, const struct bid_id *id, bid_response_fn fn, void *user);
+int bid_broker_each_response(struct bid_broker *broker, const struct bid_id *id, bid_report_fn fn, void *user);
 
 /* The @index-th source, in the order of asking. 0, or -ENOENT past the last. */
 int bid_broker_source_stats(struct bid_broker *broker, size_t index, struct bid_source_stats *ret_stats);

@@ -10,7 +10,8 @@
  *   source_cycle.c	sources that request the same from this broker
  *   attempt.c		one request to one source: receive, check, publish
  *   fallback.c		files that may have a section, after the last source
- *   responses.c		reports, counters, messages; ring of the last responses
+ *   stats.c		reports, counters, messages
+ *   responses.c		ring of the last reports
  *   negative.c		negative cache, with reasons
  */
 #ifndef BID_BROKER_PRIVATE_H
@@ -140,9 +141,6 @@ struct bid_broker {
  * source may have better.
  */
 int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
-
-/* Returns the waiter of @handle, or NULL. Under the lock. */
-struct bid_waiter *bid_broker_waiter(struct bid_broker *broker, uint64_t handle);
 
 /* Submit @request for @waiter, which is BUSY: answer it at once, or queue it. The caller no longer owns @waiter. */
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);

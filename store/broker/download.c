@@ -35,10 +35,8 @@ static struct bid_download *find(struct bid_broker *broker, const struct bid_req
 static void download_free(struct bid_download *download)
 {
 	for (size_t i = 0; i < download->n_reports; i++)
-		if (download->responses[i])
-			bid_response_unref(download->responses[i]);
+		bid_report_unref(download->reports[i]);
 	bid_request_release(&download->request);
-	free(download->responses);
 	free(download->machine.candidates);
 	free(download);
 }
@@ -53,9 +51,8 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 		return NULL;
 	download->max_reports = max_reports;
 	download->winner = BID_NO_CANDIDATE;
-	download->responses = calloc(max_reports, sizeof(struct bid_kept_response *));
 	download->machine.candidates = calloc(broker->n_sources, sizeof(*download->machine.candidates));
-	if (!download->responses || !download->machine.candidates) {
+	if (!download->machine.candidates) {
 		download_free(download);
 		return NULL;
 	}
@@ -305,7 +302,7 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 		return;
 	}
 	if (download) {
-		result.reports = download->reports;
+		result.reports = (const struct bid_report *const *)download->reports;
 		result.n_reports = download->n_reports;
 		result.waited_ms = download->lock_wait.waited_ms;
 	}

@@ -119,11 +119,11 @@ struct bid_download {
 	struct bid_lock_wait lock_wait;
 	struct bid_fallback fallback;
 	size_t winner; /* index of the source that delivered the artifact; or BID_NO_CANDIDATE */
-	struct bid_kept_response **responses; /* the reports, a reference each; or NULL without memory */
+	bool lost_report; /* no memory for a report */
 	size_t max_reports;
 	/* shared by all threads */
 	_Atomic size_t n_reports; /* entries below are constant */
-	struct bid_report reports[]; /* one per source and request, also those of fallbacks; with the strings of its response */
+	struct bid_report *reports[]; /* one per source and request, also those of fallbacks; a reference each */
 };
 
 /*
@@ -225,7 +225,7 @@ void bid_download_poll(struct bid_download *download);
 /* Start the fallback of @download, or examine its result. By a commit worker, without the lock. */
 void bid_fallback_run(struct bid_download *download);
 
-/* responses.c */
+/* stats.c */
 
 #define BID_NAME_MAX 512
 

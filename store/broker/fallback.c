@@ -22,7 +22,7 @@ static bool may_be_elsewhere(int error, const struct bid_download *download)
 	if (error != -EHOSTUNREACH)
 		return false;
 	for (size_t i = download->fallback.first_report; i < download->n_reports; i++) {
-		enum bid_outcome outcome = download->reports[i].outcome;
+		enum bid_outcome outcome = download->reports[i]->outcome;
 
 		if (bid_outcome_is_no(outcome) || outcome == BID_OUTCOME_REFUSED || outcome == BID_OUTCOME_REJECTED)
 			return true;

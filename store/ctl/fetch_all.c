@@ -32,11 +32,11 @@ struct fetching {
 /* Return the last report, if possible one other than "absent", as the cause of the failure. */
 static const struct bid_report *why_not(const struct bid_result *result)
 {
-	const struct bid_report *why = &result->reports[result->n_reports - 1];
+	const struct bid_report *why = result->reports[result->n_reports - 1];
 
 	for (size_t i = result->n_reports; i > 0 && why->outcome == BID_OUTCOME_ABSENT; i--)
-		if (result->reports[i - 1].outcome != BID_OUTCOME_ABSENT)
-			why = &result->reports[i - 1];
+		if (result->reports[i - 1]->outcome != BID_OUTCOME_ABSENT)
+			why = result->reports[i - 1];
 	return why;
 }
 
@@ -47,7 +47,7 @@ static void take_answer(void *user, const struct bid_result *result)
 
 	wanted->error = result->error;
 	for (size_t i = 0; i < result->n_reports; i++)
-		wanted->bytes += result->reports[i].bytes;
+		wanted->bytes += result->reports[i]->bytes;
 	if (result->n_reports > 0 && result->error < 0) {
 		const struct bid_report *why = why_not(result);
 

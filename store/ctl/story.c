@@ -68,9 +68,9 @@ void ctl_story_take(struct ctl_story *story, const struct bid_result *result)
 
 	story->waited_ms = result->waited_ms;
 	for (size_t i = 0; i < result->n_reports; i++)
-		story->changed |= result->reports[i].changed;
+		story->changed |= result->reports[i]->changed;
 	for (size_t i = 0; added && i < result->n_reports; i++) {
-		const struct bid_report *from = &result->reports[i];
+		const struct bid_report *from = result->reports[i];
 		struct ctl_answer answer = {
 			.source = strdup(from->source),
 			.text = strdup(from->text ? from->text : ""),

@@ -213,10 +213,10 @@ static void answered(void *user, const struct bid_result *result)
 	}
 	call->n_reports = result->n_reports;
 	for (size_t i = 0; i < result->n_reports && i < 8; i++) {
-		call->outcomes[i] = result->reports[i].outcome;
-		snprintf(call->sources[i], sizeof(call->sources[i]), "%s", result->reports[i].source);
-		snprintf(call->texts[i], sizeof(call->texts[i]), "%s", result->reports[i].text);
-		call->bytes[i] = result->reports[i].bytes;
+		call->outcomes[i] = result->reports[i]->outcome;
+		snprintf(call->sources[i], sizeof(call->sources[i]), "%s", result->reports[i]->source);
+		snprintf(call->texts[i], sizeof(call->texts[i]), "%s", result->reports[i]->text);
+		call->bytes[i] = result->reports[i]->bytes;
 	}
 	pthread_cond_broadcast(&call->called);
 	pthread_mutex_unlock(&call->lock);

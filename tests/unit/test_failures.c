@@ -10,10 +10,10 @@
 
 struct seen {
 	size_t n;
-	struct bid_failure all[BID_FAILURES_MAX]; /* newest first */
+	struct bid_report all[BID_FAILURES_MAX]; /* newest first; the ring keeps their strings */
 };
 
-static int see(void *user, const struct bid_failure *failure)
+static int see(void *user, const struct bid_report *failure)
 {
 	struct seen *seen = user;
 
@@ -24,18 +24,18 @@ static int see(void *user, const struct bid_failure *failure)
 /* Add the response @text of @source to @request at @now to the ring. */
 static void keep(struct fixture *fixture, size_t source, const struct bid_request *request, const char *text, int64_t now)
 {
-	struct bid_kept_response *response;
-	struct bid_report report = {
+	struct bid_report *report = bid_report_new(&(struct bid_report){
 		.source = fixture->broker->sources[source].source->name,
+		.request = *request,
 		.outcome = BID_OUTCOME_UNREACHABLE,
 		.text = text,
-	};
+		.time = now,
+	});
 
+	assert_non_null(report);
 	pthread_mutex_lock(&fixture->broker->lock);
-	response = bid_response_new(request, &report, now);
-	assert_non_null(response);
-	bid_responses_add(&fixture->broker->responses, response);
-	bid_response_unref(response);
+	bid_responses_add(&fixture->broker->responses, report);
+	bid_report_unref(report);
 	pthread_mutex_unlock(&fixture->broker->lock);
 }
 
@@ -58,7 +58,7 @@ static void test_equal_failures_are_counted(void **state)
 	assert_string_equal(seen.all[0].source, "a");
 	assert_int_equal(seen.all[0].count, 2);
 	assert_int_equal(seen.all[0].first_time, 10);
-	assert_int_equal(seen.all[0].last_time, 12);
+	assert_int_equal(seen.all[0].time, 12);
 	assert_int_equal(seen.all[0].request.id.bytes[0], 2);
 	assert_string_equal(seen.all[1].source, "b");
 	assert_int_equal(seen.all[1].count, 1);
@@ -107,7 +107,7 @@ static void test_broker_lists_failures_without_absences(void **state)
 	assert_string_equal(seen.all[0].source, "memory");
 	assert_int_equal(seen.all[0].outcome, BID_OUTCOME_REFUSED);
 	assert_int_equal(seen.all[0].request.id.bytes[0], 2);
-	assert_true(seen.all[0].last_time > 0);
+	assert_true(seen.all[0].time > 0);
 }
 
 static void test_report_counts_bytes(void **state)

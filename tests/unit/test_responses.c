@@ -10,10 +10,10 @@
 
 struct told {
 	size_t n;
-	struct bid_last_response answers[8]; /* their strings but the source's name are gone */
+	struct bid_report answers[8]; /* their strings but the source's name are gone */
 };
 
-static int tell(void *user, const struct bid_last_response *answer)
+static int tell(void *user, const struct bid_report *answer)
 {
 	struct told *told = user;
 
@@ -47,9 +47,9 @@ static void test_last_response_of_each_source_is_kept(void **state)
 	assert_int_equal(fetch(fixture, &request, NULL), -EHOSTUNREACH);
 	told = responses_of(fixture, 0xa);
 	assert_int_equal(told.n, 2);
-	assert_int_equal(told.answers[0].report.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(told.answers[0].outcome, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(told.answers[0].again_s, 0);
-	assert_string_equal(told.answers[1].report.source, "first");
+	assert_string_equal(told.answers[1].source, "first");
 	assert_in_range(told.answers[1].again_s, 80, 90);
 	assert_true(told.answers[1].time > 0);
 	assert_int_equal(responses_of(fixture, 0xb).n, 0);
@@ -59,9 +59,9 @@ static void test_last_response_of_each_source_is_kept(void **state)
 	assert_int_equal(fetch(fixture, &request, NULL), 0);
 	told = responses_of(fixture, 0xa);
 	assert_int_equal(told.n, 2);
-	assert_int_equal(told.answers[0].report.outcome, BID_OUTCOME_FOUND);
-	assert_int_equal(told.answers[0].report.received, told.answers[0].report.bytes);
-	assert_int_equal(told.answers[1].report.outcome, BID_OUTCOME_ABSENT);
+	assert_int_equal(told.answers[0].outcome, BID_OUTCOME_FOUND);
+	assert_int_equal(told.answers[0].received, told.answers[0].bytes);
+	assert_int_equal(told.answers[1].outcome, BID_OUTCOME_ABSENT);
 }
 
 static void test_earlier_entries_are_listed(void **state)

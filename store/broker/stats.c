@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Reports of a download, counters, messages. */
+#include "broker/download.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+/* Under the lock. */
+static void count(const struct bid_attempt *attempt, enum bid_outcome outcome)
+{
+	struct bid_source_stats *stats = &attempt->download->broker->sources[attempt->source].stats;
+
+	if (attempt->answer.not_sent)
+		return;
+	stats->asked++;
+	stats->outcomes[(unsigned)outcome < BID_OUTCOME_COUNT ? outcome : BID_OUTCOME_NONE]++;
+	stats->bytes += attempt->delivered;
+}
+
+void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outcome)
+{
+	struct bid_broker *broker = attempt->download->broker;
+
+	pthread_mutex_lock(&broker->lock);
+	count(attempt, outcome);
+	pthread_mutex_unlock(&broker->lock);
+}
+
+/* Under the lock. */
+static void note_trouble(struct bid_source_stats *stats, const char *text)
+{
+	snprintf(stats->last_trouble, sizeof(stats->last_trouble), "%s", text);
+	stats->last_trouble_time = time(NULL);
+}
+
+const char *bid_request_name(const struct bid_request *request, char buf[static BID_NAME_MAX])
+{
+	char hex[BID_ID_HEX_MAX];
+
+	snprintf(buf, BID_NAME_MAX, "%s/%s%s%s", bid_id_format(&request->id, hex), bid_kind_name(request->kind),
+		 request->kind == BID_KIND_SECTION ? "/" : "", bid_detail_text(request->detail));
+	return buf;
+}
+
+static void log_report(const struct bid_download *download, const char *name, enum bid_outcome outcome, const char *text)
+{
+	char buf[BID_NAME_MAX];
+
+	switch (outcome) {
+	case BID_OUTCOME_REJECTED:
+		bid_warning("%s, refused what %s delivered: '%s'", text, name, bid_request_name(&download->request, buf));
+		break;
+	case BID_OUTCOME_FAILED:
+		bid_warning("%s, cannot keep what %s delivered: '%s'", text, name, bid_request_name(&download->request, buf));
+		break;
+	case BID_OUTCOME_TOO_LARGE:
+	case BID_OUTCOME_UNSUPPORTED:
+		bid_info("%s, %s: '%s'", text, bid_outcome_name(outcome), name);
+		break;
+	default:
+		bid_warning("%s, %s: '%s'", text, bid_outcome_name(outcome), name);
+		break;
+	}
+}
+
+/*
+ * Report the check of a body to its source. A digest other than the first one is no failure. A page without an id is no success,
+ * because any server may send one. Without the lock.
+ */
+static void tell_source(const struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
+{
+	struct bid_source *source = attempt->download->broker->sources[attempt->source].source;
+	bool right = outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(attempt->download->request.kind);
+
+	if (source->ops->checked && (right || (outcome == BID_OUTCOME_REJECTED && !attempt->changed)))
+		source->ops->checked(source, right, text);
+}
+
+/* Add @report with a reference; NULL without memory. Under the lock. */
+static void add_report(struct bid_download *download, struct bid_report *report)
+{
+	download->lost_report |= !report;
+	/* a source has more than one report after an overtaken attempt */
+	if (report && download->n_reports < download->max_reports) {
+		report->refs++;
+		download->reports[download->n_reports] = report;
+		download->n_reports++;
+	}
+}
+
+void bid_download_take_reports(struct bid_download *download, const struct bid_download *other)
+{
+	for (size_t i = 0; i < other->n_reports; i++)
+		add_report(download, other->reports[i]);
+}
+
+static void report_simply(struct bid_download *download, size_t source, enum bid_outcome outcome, const char *text,
+			  unsigned elapsed_ms)
+{
+	struct bid_report *report = bid_report_new(&(struct bid_report){
+		.source = download->broker->sources[source].source->name,
+		.request = download->request,
+		.outcome = outcome,
+		.text = text,
+		.elapsed_ms = elapsed_ms,
+		.time = time(NULL),
+	});
+
+	add_report(download, report);
+	if (report)
+		bid_report_unref(report);
+}
+
+void bid_download_report_skipped(struct bid_download *download, size_t source, enum bid_outcome outcome, const char *text)
+{
+	report_simply(download, source, outcome, text, 0);
+}
+
+void bid_download_report_overtaken(struct bid_download *download)
+{
+	struct bid_broker *broker = download->broker;
+	char text[BID_TEXT_MAX];
+
+	if (download->winner == BID_NO_CANDIDATE)
+		return;
+	snprintf(text, sizeof(text), "%s was faster", broker->sources[download->winner].source->name);
+	for (size_t i = 0; i < download->machine.n; i++) {
+		const struct bid_candidate *candidate = &download->machine.candidates[i];
+
+		/* a source with a response has its report, and so has the winner */
+		if (!candidate->overtaken || candidate->state == BID_ATTEMPT_OVER || candidate->source == download->winner)
+			continue;
+		report_simply(download, candidate->source, BID_OUTCOME_CANCELLED, text, candidate->overtaken_ms);
+	}
+}
+
+void bid_download_report(struct bid_download *download, struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
+{
+	struct bid_broker *broker = download->broker;
+	struct bid_source_state *state = &broker->sources[attempt->source];
+	struct bid_report *report = bid_report_new(&(struct bid_report){
+		.source = state->source->name,
+		.request = download->request,
+		.outcome = outcome,
+		.changed = attempt->changed,
+		.text = text,
+		.url = attempt->answer.url,
+		.led_to = attempt->answer.led_to,
+		.attempts = attempt->answer.attempts,
+		.before = attempt->answer.before,
+		.bytes = attempt->delivered,
+		.received = attempt->received,
+		.elapsed_ms = (unsigned)(bid_clock_ms() - attempt->started_ms),
+		.time = time(NULL),
+	});
+	bool trouble = bid_outcome_is_trouble(outcome), due = !report;
+
+	if (outcome == BID_OUTCOME_REJECTED)
+		atomic_fetch_add(&broker->counts.rejected, 1);
+	pthread_mutex_lock(&broker->lock);
+	if (report && outcome != BID_OUTCOME_CANCELLED)
+		due = bid_responses_add(&broker->responses, report);
+	add_report(download, report);
+	count(attempt, outcome);
+	download->no_room |= bid_attempt_has_no_room(attempt);
+	if (trouble)
+		note_trouble(&state->stats, text);
+	if (outcome == BID_OUTCOME_FOUND)
+		broker->preferred = download->winner = attempt->source;
+	if (report)
+		bid_report_unref(report);
+	pthread_mutex_unlock(&broker->lock);
+	tell_source(attempt, outcome, text);
+	/* a message for each wrong body, because each is another artifact */
+	if (trouble && (due || outcome == BID_OUTCOME_REJECTED))
+		log_report(download, state->source->name, outcome, text);
+}
+
+int bid_download_conclusion(const struct bid_download *download)
+{
+	bool all_no = !download->lost_report;
+	bool only_rejected = all_no;
+
+	for (size_t i = 0; i < download->n_reports; i++) {
+		enum bid_outcome outcome = download->reports[i]->outcome;
+
+		if (outcome == BID_OUTCOME_TOO_LARGE)
+			return -EFBIG;
+		if (bid_outcome_is_no(outcome))
+			continue;
+		all_no = false;
+		if (outcome != BID_OUTCOME_REJECTED)
+			only_rejected = false;
+	}
+	if (all_no)
+		return -ENOENT;
+	if (download->no_room)
+		return -ENOSPC;
+	return only_rejected ? -EBADMSG : -EHOSTUNREACH;
+}
+
+bool bid_download_is_too_large(const struct bid_download *download)
+{
+	bool is_too_large = false;
+
+	for (size_t i = 0; i < download->n_reports; i++) {
+		enum bid_outcome outcome = download->reports[i]->outcome;
+
+		if (outcome == BID_OUTCOME_TOO_LARGE)
+			is_too_large = true;
+		else if (!bid_outcome_is_no(outcome))
+			return false;
+	}
+	return is_too_large;
+}
+
+void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_stats)
+{
+	struct bid_broker_stats stats = {
+		.hits = broker->counts.hits,
+		.fetched = broker->counts.fetched,
+		.absent = broker->counts.absent,
+		.unknown = broker->counts.unknown,
+		.rejected = broker->counts.rejected,
+		.interrupted = broker->counts.interrupted,
+		.negative_entries = bid_negative_count(&broker->negative),
+	};
+
+	pthread_mutex_lock(&broker->lock);
+	stats.downloads = broker->n_downloads - broker->n_fallbacks;
+	stats.waiters = broker->n_waiting;
+	pthread_mutex_unlock(&broker->lock);
+	*ret_stats = stats;
+}
+
+int bid_broker_source_stats(struct bid_broker *broker, size_t index, struct bid_source_stats *ret_stats)
+{
+	struct bid_source *source;
+
+	if (index >= broker->n_sources)
+		return -ENOENT;
+	pthread_mutex_lock(&broker->lock);
+	*ret_stats = broker->sources[index].stats;
+	ret_stats->preferred = index == broker->preferred;
+	pthread_mutex_unlock(&broker->lock);
+	source = broker->sources[index].source;
+	ret_stats->enforces = source->signers != NULL;
+	if (source->ops->health)
+		source->ops->health(source, &ret_stats->health);
+	return 0;
+}
