@@ -19,10 +19,8 @@ struct bid_broker_config {
 	unsigned wait_ms; /* the longest a caller waits for a download; 0 is for ever */
 	uint64_t max_size; /* refuse larger artifacts; 0 means no limit */
 	unsigned hedge_ms; /* interval of hedged requests to further sources while none delivers; 0 is 300 */
-	bool accept; /* take other bytes than were fetched first under an id */
 	bool prefetch; /* also fetch the dwz file (dwz(1)) of fetched debuginfo */
 	bool cycles; /* detect a source that silently requests artifacts from this broker in turn */
-	bool no_negative; /* remove the negative cache entries of a request, also for wrong or too large artifacts */
 };
 
 /* A report: the final response of one source to one request. */
@@ -30,7 +28,7 @@ struct bid_report {
 	const char *source; /* its name; lives as long as the broker */
 	struct bid_request request;
 	enum bid_outcome outcome;
-	bool changed; /* with BID_OUTCOME_REJECTED: bid_broker_config.accept would take the artifact */
+	bool changed; /* with BID_OUTCOME_REJECTED: bid_broker_refresh() with @accept would take the artifact */
 	const char *text; /* in words */
 	const char *url; /* requested URL, without user name and password; NULL if the source has none */
 	const char *led_to; /* target of the redirection, likewise; NULL without one */
@@ -112,8 +110,8 @@ void bid_broker_cancel(struct bid_broker *broker, uint64_t handle);
 /*
  * Forget the responses for @request, negative, wrong, too large or failed, so that the next request attempts the sources again. On
  * disk this holds for all programs with the store. With BID_KIND_NONE this covers all fetchable artifacts of the id except sources
- * and sections, which need a request each. With @accept, the broker takes other bytes than the first-seen ones, once or for a
- * minute and a half. May block on disk for a moment. Returns 0 or -EINVAL.
+ * and sections, which need a request each; so does an unstripped file, which is made of them. With @accept, the broker takes other
+ * bytes than the first-seen ones, once or for a minute and a half. May block on disk for a moment. Returns 0 or -EINVAL.
  */
 int bid_broker_refresh(struct bid_broker *broker, const struct bid_request *request, bool accept);
 

@@ -31,8 +31,7 @@ static bool is_too_large(struct bid_broker *broker, const struct bid_request *re
 {
 	unsigned ttl;
 
-	return !broker->config.no_negative &&
-	       bid_negative_lookup(&broker->negative, request, BID_NEGATIVE_ALL, &ttl) == BID_OUTCOME_TOO_LARGE;
+	return bid_negative_lookup(&broker->negative, request, BID_NEGATIVE_ALL, &ttl) == BID_OUTCOME_TOO_LARGE;
 }
 
 /* Returns the seconds for which @request is absent everywhere; 0 if a source may have it. */
@@ -40,8 +39,6 @@ static unsigned absent_for(struct bid_broker *broker, const struct bid_request *
 {
 	unsigned shortest = UINT_MAX, ttl;
 
-	if (broker->config.no_negative)
-		return 0;
 	for (size_t i = 0; i < broker->n_sources; i++) {
 		if (bid_negative_lookup(&broker->negative, request, broker->sources[i].source->name, &ttl) != BID_OUTCOME_ABSENT)
 			return 0;
@@ -351,7 +348,7 @@ int bid_broker_refresh(struct bid_broker *broker, const struct bid_request *requ
 {
 	struct bid_request one = { .id = request->id };
 
-	if (request->kind != BID_KIND_NONE) {
+	if (request->kind != BID_KIND_NONE && request->kind != BID_KIND_UNSTRIPPED) {
 		if (!bid_request_valid(request) || !bid_kind_fetchable(request->kind))
 			return -EINVAL;
 		refresh(broker, request, accept);

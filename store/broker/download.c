@@ -374,10 +374,6 @@ static bool is_negative(struct bid_download *download, size_t source)
 	char text[BID_TEXT_MAX];
 	unsigned ttl;
 
-	if (broker->config.no_negative) {
-		bid_negative_forget(&broker->negative, &download->request, broker->sources[source].source->name);
-		return false;
-	}
 	reason = bid_negative_lookup(&broker->negative, &download->request, broker->sources[source].source->name, &ttl);
 	if (reason == BID_OUTCOME_NONE)
 		return false;

@@ -146,7 +146,7 @@ static void check_server(struct exam *exam, const char *url)
 {
 	const char *temp = getenv("TMPDIR");
 	char dir[PATH_MAX], text[PATH_MAX + TEXT_MAX];
-	struct ctl ctl = { .urls = { .at = &url, .n = 1 }, .refresh = true, .quiet = true };
+	struct ctl ctl = { .urls = { .at = &url, .n = 1 }, .quiet = true };
 	struct ctl_wanted wanted = { .request = { .kind = BID_KIND_DEBUGINFO } };
 	bid_auto_free char *shown = bid_fetch_url_shown(url);
 	ctl_auto_store struct bid_store *store = NULL;

@@ -20,6 +20,7 @@
 enum { AT_ONCE = 32, REDRAW_MS = 100 };
 
 struct fetching {
+	const struct ctl *ctl;
 	struct bid_broker *broker; /* borrowed */
 	struct ctl_wanted *wanted; /* borrowed */
 	size_t n, begun, ended;
@@ -67,6 +68,8 @@ static void begin(struct fetching *fetching)
 	struct bid_file file = BID_FILE_NONE;
 
 	wanted->event = fetching->event;
+	if (fetching->ctl->refresh || fetching->ctl->accept)
+		bid_broker_refresh(fetching->broker, &wanted->request, fetching->ctl->accept);
 	wanted->error = bid_broker_find(fetching->broker, &wanted->request, &file, &wanted->remembered_s);
 	bid_file_release(&file);
 	if (wanted->error == -EINPROGRESS)
@@ -164,7 +167,7 @@ static enum ctl_status fetch(struct fetching *fetching, const sigset_t *interrup
 
 enum ctl_status ctl_fetch_all(const struct ctl *ctl, struct bid_store *store, struct ctl_wanted *wanted, size_t n)
 {
-	struct fetching fetching = { .wanted = wanted, .n = n, .event = -1, .signals = -1 };
+	struct fetching fetching = { .ctl = ctl, .wanted = wanted, .n = n, .event = -1, .signals = -1 };
 	struct ctl_sources sources = CTL_SOURCES_NONE;
 	enum ctl_status status;
 	sigset_t interrupts, before;

@@ -169,10 +169,7 @@ enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *
 	bid_fetch_config_from_environment(&config);
 	config.links = (const char *const *)ctl->links;
 	config.enforce = ctl->require_signed;
-	r = bid_broker_new(
-		store,
-		&(struct bid_broker_config){ .max_size = config.max_size, .no_negative = ctl->refresh, .accept = ctl->accept },
-		&sources->broker);
+	r = bid_broker_new(store, &(struct bid_broker_config){ .max_size = config.max_size }, &sources->broker);
 	if (r < 0)
 		return ctl_trouble("servers", r, "starting to fetch");
 	return ctl->offline || !bid_store_writable(store) ? CTL_DONE : add_servers(sources, ctl, &config, bid_store_path(store));
@@ -204,8 +201,7 @@ enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *
 
 	if (status != CTL_DONE)
 		return status;
-	r = bid_broker_new(store, &(struct bid_broker_config){ .no_negative = ctl->refresh, .accept = ctl->accept },
-			   &sources->broker);
+	r = bid_broker_new(store, &(struct bid_broker_config){ 0 }, &sources->broker);
 	return r < 0 ? ctl_trouble("servers", r, "starting to look") : CTL_DONE;
 }
 

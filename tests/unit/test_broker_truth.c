@@ -213,8 +213,9 @@ static void test_changed_bytes_are_refused_until_accepted(void **state)
 	evict_all(fixture);
 
 	/* the user accepts the new bytes, and from then on they are the expected ones */
-	fixture_broker(fixture, &(struct bid_broker_config){ .accept = true });
+	fixture_broker(fixture, &patient);
 	first = fixture_memory(fixture, "first");
+	assert_int_equal(bid_broker_refresh(fixture->broker, &request, true), 0);
 	assert_int_equal(source_memory_put(first, &request, changed, len + 16), 0);
 	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_int_equal(call->size, len + 16);

@@ -83,21 +83,6 @@ static void test_cached_absence_expires(void **state)
 	assert_int_equal(bid_absences_ttl(fixture->broker->negative.absences, &request, "memory"), 90);
 }
 
-static void test_no_negative_ignores_the_cache(void **state)
-{
-	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
-	struct bid_source *source;
-
-	fixture_broker(fixture, &(struct bid_broker_config){ .no_negative = true });
-	source = fixture_memory(fixture, "memory");
-	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
-	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
-	sleep_ms(300);
-	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
-	assert_int_equal(source_memory_asked(source), 2);
-}
-
 /* A negative cache entry of one source outlives the program, and saves a request while another source is unreachable. */
 static void test_absence_is_cached_per_source(void **state)
 {
@@ -472,19 +457,12 @@ static void test_each_failure_is_logged_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fixture_test(test_absence_everywhere_is_cached),
-		fixture_test(test_cached_absence_expires),
-		fixture_test(test_absence_is_cached_per_source),
-		fixture_test(test_unsupported_is_not_cached_as_absence),
-		fixture_test(test_section_absence_is_not_cached),
-		fixture_test(test_no_negative_ignores_the_cache),
-		fixture_test(test_unreachable_is_not_cached),
-		fixture_test(test_unknown_result_is_kept_for_its_ttl),
-		fixture_test(test_source_that_cannot_start_is_unknown),
-		fixture_test(test_local_error_ends_the_download),
-		fixture_test(test_announced_size_above_space_is_refused),
-		fixture_test(test_unknown_size_above_space_is_refused),
-		fixture_test(test_vanished_store_is_not_absence),
+		fixture_test(test_absence_everywhere_is_cached),	fixture_test(test_cached_absence_expires),
+		fixture_test(test_absence_is_cached_per_source),	fixture_test(test_unsupported_is_not_cached_as_absence),
+		fixture_test(test_section_absence_is_not_cached),	fixture_test(test_unreachable_is_not_cached),
+		fixture_test(test_unknown_result_is_kept_for_its_ttl),	fixture_test(test_source_that_cannot_start_is_unknown),
+		fixture_test(test_local_error_ends_the_download),	fixture_test(test_announced_size_above_space_is_refused),
+		fixture_test(test_unknown_size_above_space_is_refused), fixture_test(test_vanished_store_is_not_absence),
 		fixture_test(test_each_failure_is_logged_once),
 	};
 
