@@ -73,7 +73,7 @@ struct bid_job {
 struct bid_cycle {
 	struct bid_id id; /* id of the probe, unknown to readers; constant */
 	int64_t probed_ms; /* time of the last probe; under the broker's lock */
-	_Atomic int64_t recognised_ms; /* time of the last request for the id here */
+	int64_t recognised_ms; /* time of the last request for the id here; likewise */
 	_Atomic bool probing; /* a probe is under way */
 };
 

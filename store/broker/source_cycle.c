@@ -9,7 +9,6 @@
 #include "broker/download.h"
 
 enum {
-	CYCLE_HEDGES = 3,
 	CYCLE_KNOWN_MS = 120000,
 	CYCLE_PROBE_MS = 60000, /* between two probes of a source */
 	ID_LEN = 20,
@@ -72,16 +71,31 @@ uint64_t bid_cycle_look(struct bid_download *download)
 		struct bid_source_state *state = &broker->sources[candidate->source];
 		struct bid_attempt *attempt = candidate->attempt;
 
-		if (candidate->state != BID_ATTEMPT_SENT || now - attempt->started_ms < CYCLE_HEDGES * hedge_ms)
+		bool late;
+
+		if (candidate->state != BID_ATTEMPT_SENT)
 			continue;
-		if (now - state->cycle.recognised_ms < CYCLE_KNOWN_MS) {
+		late = now - attempt->started_ms >= hedge_ms;
+		if (state->cycle.recognised_ms >= attempt->started_ms ||
+		    (late && now - state->cycle.recognised_ms < CYCLE_KNOWN_MS)) {
 			attempt->in_cycle = true;
 			in_cycle |= UINT64_C(1) << i;
-		} else if (now - state->cycle.probed_ms >= CYCLE_PROBE_MS && !state->cycle.probing && !broker->offline) {
+		} else if (late && now - state->cycle.probed_ms >= CYCLE_PROBE_MS && !state->cycle.probing && !broker->offline) {
 			send_probe(state, now);
 		}
 	}
 	return in_cycle;
+}
+
+/* Let the timer thread look at all downloads at once. Under the lock. */
+static void wake_downloads(struct bid_broker *broker)
+{
+	struct bid_download *download;
+
+	for (download = TAILQ_FIRST(&broker->downloads); download; download = TAILQ_NEXT(download, link))
+		if (download->machine.state == BID_DOWNLOAD_RUNNING && download->hedge.timers)
+			bid_timer_arm(&broker->timers, &download->hedge, 0);
+	pthread_cond_signal(&broker->has_time);
 }
 
 bool bid_cycle_recognise(struct bid_broker *broker, const struct bid_id *id)
@@ -91,7 +105,10 @@ bool bid_cycle_recognise(struct bid_broker *broker, const struct bid_id *id)
 
 		if (!bid_id_equal(&cycle->id, id))
 			continue;
+		pthread_mutex_lock(&broker->lock);
 		cycle->recognised_ms = bid_clock_ms();
+		wake_downloads(broker);
+		pthread_mutex_unlock(&broker->lock);
 		return true;
 	}
 	return false;

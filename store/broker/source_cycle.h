@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A cycle of sources: a source may request from this broker the artifact that the broker requests from it. Examples are two mounts that name
- * each other, or a mount and a debuginfod. Then each waits for the other's response.
+ * A cycle of sources: a source may request from this broker the artifact that the broker requests from it. Examples are two mounts
+ * that name each other, or a mount and a debuginfod. Then each waits for the other's response.
  * A request does not show its origin, and the kernel holds back a second request for a name. Therefore the broker sends a probe to
- * a source without a response for CYCLE_HEDGES times hedge_ms: a request for an id made for this source. The arrival of that id here
- * proves that the source leads back.
- * For CYCLE_KNOWN_MS, each attempt of the source that has no header by then ends as unreachable. A source that leads back still
- * delivers its own artifacts.
+ * a source without a response for hedge_ms: a request for an id made for this source. The arrival of that id here proves that the
+ * source leads back, and ends the attempts that wait for a header of it as unreachable. For CYCLE_KNOWN_MS, later attempts have
+ * hedge_ms for the header: a source that leads back still delivers its own artifacts.
  */
 #ifndef BID_BROKER_SOURCE_CYCLE_H
 #define BID_BROKER_SOURCE_CYCLE_H
@@ -19,7 +18,7 @@ int bid_cycle_init(struct bid_cycle *cycle, size_t source);
 /* Send the probes that are due. Returns the bits of the candidates without a response because of a cycle. Under the lock. */
 uint64_t bid_cycle_look(struct bid_download *download);
 
-/* Returns whether @id is the id of a source, which therefore leads back. From any thread. */
+/* Returns whether @id is the id of a source, which therefore leads back. From any thread, without the lock. */
 bool bid_cycle_recognise(struct bid_broker *broker, const struct bid_id *id);
 
 #endif

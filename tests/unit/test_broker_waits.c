@@ -362,6 +362,10 @@ static void test_source_cycle_ends_as_unreachable(void **state)
 	/* also for the broker's own id, which arrives here as with any request */
 	held_wait_asked(held, 2);
 	assert_false(call_over(call));
+	/* the arrival ends it, no timer */
+	fixture_hedge_ms(fixture, 600000);
+	sleep_ms(50);
+	assert_false(call_over(call));
 	own.id = fixture->broker->sources[0].cycle.id;
 	assert_int_equal(find(fixture, &own, NULL), -ENOENT);
 	assert_int_equal(call_wait(call), -EHOSTUNREACH);
