@@ -72,7 +72,7 @@ int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source);
 /* Is there any source to ask? */
 bool bid_broker_has_sources(const struct bid_broker *broker);
 
-/* Go offline or online. Running transfers end normally; queued ones are dropped. Does not block. */
+/* Go offline or online. Running transfers end normally; queued ones are dropped. Online closes all breakers. Does not block. */
 void bid_broker_set_offline(struct bid_broker *broker, bool offline);
 bool bid_broker_is_offline(const struct bid_broker *broker);
 

@@ -124,8 +124,8 @@ struct bid_source_ops {
 	/* Resume the transfer of @user, if body() paused it. NULL for a source without pauses: its thread waits inside body(). */
 	void (*resume)(struct bid_source *source, const void *user);
 	/*
-	 * Report the check of a delivered artifact: correct if @right, else wrong for the reason @text. NULL for a source that
-	 * ignores it. From any thread, but not from inside a receiver; does not block.
+	 * Report the check of a delivered artifact: correct if @right, which closes a breaker, else wrong for the reason @text.
+	 * NULL for a source that ignores it. From any thread, but not from inside a receiver; does not block.
 	 */
 	void (*checked)(struct bid_source *source, bool right, const char *text);
 	/* Free the source, after all transfers were cancelled and all done() have returned. */

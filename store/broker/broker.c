@@ -314,12 +314,15 @@ static void end_unsent(struct bid_broker *broker)
 	pthread_mutex_unlock(&broker->lock);
 }
 
-/* Drop kept results: later readers must not get a result without a request. */
-static void expire_ended(struct bid_broker *broker)
+/* Drop kept results, and close the breakers: earlier failures may be those of another network. */
+static void start_anew(struct bid_broker *broker)
 {
 	pthread_mutex_lock(&broker->lock);
 	bid_download_expire_ended(broker, NULL);
 	pthread_mutex_unlock(&broker->lock);
+	for (size_t i = 0; i < broker->n_sources; i++)
+		if (broker->sources[i].source->ops->checked)
+			broker->sources[i].source->ops->checked(broker->sources[i].source, true, "");
 }
 
 void bid_broker_set_offline(struct bid_broker *broker, bool offline)
@@ -328,7 +331,7 @@ void bid_broker_set_offline(struct bid_broker *broker, bool offline)
 	if (offline)
 		end_unsent(broker);
 	else
-		expire_ended(broker);
+		start_anew(broker);
 }
 
 static void refresh(struct bid_broker *broker, const struct bid_request *request, bool accept)

@@ -116,6 +116,8 @@ static void test_offline_broker_sends_no_probe(void **state)
 	bid_broker_set_offline(fixture->broker, false);
 	held_wait_asked(held, 2);
 	assert_false(call_over(call));
+	/* the circuit breaker of a server closes */
+	assert_int_equal(held->right, 1);
 }
 
 /* One request is in flight, and @behind is queued at the same source while the broker goes offline: the queued one is not sent. */
