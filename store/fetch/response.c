@@ -1,28 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fetch/response.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-void bid_response_init(struct bid_response *response)
+void bid_response_init(struct bid_response *response, unsigned status)
 {
 	*response = (struct bid_response){
+		.status = status,
 		.content_length = BID_SIZE_UNKNOWN,
 		.debuginfod_size = BID_SIZE_UNKNOWN,
 		.part_start = BID_SIZE_UNKNOWN,
 		.part_size = BID_SIZE_UNKNOWN,
 	};
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool is_white(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
 static char printable(char c)
@@ -35,176 +27,100 @@ static uint64_t parse_size(const char *text, size_t len)
 {
 	uint64_t size = 0;
 
-	if (len == 0 || len > 18)
+	if (len == 0 || len > 18 || strspn(text, "0123456789") < len)
 		return BID_SIZE_UNKNOWN;
-	for (size_t i = 0; i < len; i++) {
-		if (!is_digit(text[i]))
-			return BID_SIZE_UNKNOWN;
+	for (size_t i = 0; i < len; i++)
 		size = size * 10 + (uint64_t)(text[i] - '0');
-	}
 	return size;
 }
 
-static void keep_name(char name[static BID_RESPONSE_NAME_MAX], const char *value, size_t len)
+static void keep_name(char name[static BID_RESPONSE_NAME_MAX], const char *value)
 {
+	size_t len = strlen(value);
+
 	/* a truncated name would be wrong */
 	if (len >= BID_RESPONSE_NAME_MAX)
 		return;
-	for (size_t i = 0; i < len; i++)
-		name[i] = printable(value[i]);
-	name[len] = '\0';
+	for (size_t i = 0; i <= len; i++)
+		name[i] = i < len ? printable(value[i]) : '\0';
 }
 
-static char hex_digit(char c)
+static void keep_signature(char signature[static BID_IMA_SIGNATURE_MAX + 1], const char *value)
 {
-	if (c >= 'A' && c <= 'F')
-		c = (char)(c - 'A' + 'a');
-	return is_digit(c) || (c >= 'a' && c <= 'f') ? c : '\0';
-}
+	size_t len = strlen(value);
 
-static void keep_signature(char signature[static BID_IMA_SIGNATURE_MAX + 1], const char *value, size_t len)
-{
 	signature[0] = '\0';
-	if (len > BID_IMA_SIGNATURE_MAX || len % 2 != 0)
+	if (len > BID_IMA_SIGNATURE_MAX || len % 2 != 0 || strspn(value, "0123456789abcdefABCDEF") < len)
 		return;
-	for (size_t i = 0; i < len; i++) {
-		signature[i] = hex_digit(value[i]);
-		if (!signature[i]) {
-			signature[0] = '\0';
-			return;
-		}
-	}
-	signature[len] = '\0';
+	for (size_t i = 0; i <= len; i++)
+		signature[i] = (char)tolower((unsigned char)value[i]);
 }
 
 /* RFC 9110, 8.8.3: only a strong validator proves equal bytes. */
-static void keep_etag(struct bid_response *response, const char *value, size_t len)
+static void keep_etag(struct bid_response *response, const char *value)
 {
+	size_t len = strlen(value);
+
 	response->etag[0] = '\0';
 	if (len < 2 || len >= BID_RESPONSE_ETAG_MAX || value[0] != '"' || value[len - 1] != '"')
 		return;
 	for (size_t i = 1; i + 1 < len; i++)
 		if (value[i] == '"' || printable(value[i]) != value[i])
 			return;
-	memcpy(response->etag, value, len);
-	response->etag[len] = '\0';
-}
-
-static bool value_is(const char *value, size_t len, const char *expected)
-{
-	return strlen(expected) == len && strncasecmp(value, expected, len) == 0;
+	memcpy(response->etag, value, len + 1);
 }
 
 /* RFC 9110, 14.4: "bytes 5000-99999/100000". Other forms stay unknown. */
-static void take_part(struct bid_response *response, const char *value, size_t len)
+static void take_part(struct bid_response *response, const char *value)
 {
 	static const char unit[] = "bytes ";
-	const char *end = value + len, *dash, *slash;
+	const char *dash = strchr(value, '-'), *slash = dash ? strchr(dash, '/') : NULL;
 
 	response->part_start = BID_SIZE_UNKNOWN;
 	response->part_size = BID_SIZE_UNKNOWN;
-	if (len < strlen(unit) || strncasecmp(value, unit, strlen(unit)) != 0)
+	if (!slash || strncasecmp(value, unit, strlen(unit)) != 0)
 		return;
 	value += strlen(unit);
-	dash = memchr(value, '-', (size_t)(end - value));
-	slash = dash ? memchr(dash, '/', (size_t)(end - dash)) : NULL;
-	if (!slash)
-		return;
-	response->part_size = parse_size(slash + 1, (size_t)(end - slash - 1));
+	response->part_size = parse_size(slash + 1, strlen(slash + 1));
 	/* only a part up to the end is of use */
 	if (response->part_size != BID_SIZE_UNKNOWN && parse_size(dash + 1, (size_t)(slash - dash - 1)) == response->part_size - 1)
 		response->part_start = parse_size(value, (size_t)(dash - value));
 }
 
-/* RFC 9110, 8.3.1: without the parameters, "; charset=utf-8". */
-static size_t media_type_len(const char *value, size_t len)
+/* RFC 9110, 8.3.1: with parameters, "text/html; charset=utf-8". */
+static bool is_page(const char *type)
 {
-	size_t n = 0;
+	static const char page[] = "text/html";
 
-	while (n < len && value[n] != ';' && !is_white(value[n]))
-		n++;
-	return n;
+	return strncasecmp(type, page, strlen(page)) == 0 && strchr("; \t", type[strlen(page)]);
 }
 
-/* HTTP/2 sends names in lower case, HTTP/1 in any. */
-static void take_field(struct bid_response *response, const char *name, size_t name_len, const char *value, size_t len)
+void bid_response_field(struct bid_response *response, const char *name, const char *value)
 {
-	if (value_is(name, name_len, "Content-Length"))
-		response->content_length = parse_size(value, len);
-	else if (value_is(name, name_len, "Transfer-Encoding"))
-		response->chunked = !value_is(value, len, "identity");
-	else if (value_is(name, name_len, "Content-Encoding"))
-		response->encoded = len > 0 && !value_is(value, len, "identity") && !value_is(value, len, "none");
-	else if (value_is(name, name_len, "Content-Type"))
-		response->is_page = value_is(value, media_type_len(value, len), "text/html");
-	else if (value_is(name, name_len, "Content-Range"))
-		take_part(response, value, len);
-	else if (value_is(name, name_len, "Accept-Ranges"))
-		response->accepts_ranges = value_is(value, len, "bytes");
-	else if (value_is(name, name_len, "ETag"))
-		keep_etag(response, value, len);
-	else if (value_is(name, name_len, "Location"))
-		response->redirects = len > 0 && response->status / 100 == 3;
-	else if (value_is(name, name_len, "X-DEBUGINFOD-SIZE"))
-		response->debuginfod_size = parse_size(value, len);
-	else if (value_is(name, name_len, "X-DEBUGINFOD-FILE"))
-		keep_name(response->file, value, len);
-	else if (value_is(name, name_len, "X-DEBUGINFOD-ARCHIVE"))
-		keep_name(response->archive, value, len);
-	else if (value_is(name, name_len, "X-DEBUGINFOD-IMASIGNATURE"))
-		keep_signature(response->ima_signature, value, len);
-}
-
-static void take_line(struct bid_response *response, const char *line, size_t len)
-{
-	const char *colon = memchr(line, ':', len);
-	const char *value;
-	size_t value_len;
-
-	if (!colon)
-		return;
-	value = colon + 1;
-	value_len = len - (size_t)(value - line);
-	while (value_len && is_white(*value)) {
-		value++;
-		value_len--;
-	}
-	while (value_len && is_white(value[value_len - 1]))
-		value_len--;
-	take_field(response, line, (size_t)(colon - line), value, value_len);
-}
-
-/* "HTTP/1.1 200 OK", "HTTP/2 200 ". Other lines have the status 0, a refusal. */
-static void take_status_line(struct bid_response *response, const char *line, size_t len)
-{
-	const char *space = memchr(line, ' ', len);
-	size_t header_bytes = response->header_bytes;
-
-	bid_response_init(response);
-	response->header_bytes = header_bytes;
-	response->in_header = true;
-	if (!space || line + len - space < 4)
-		return;
-	if (is_digit(space[1]) && is_digit(space[2]) && is_digit(space[3]))
-		response->status = (unsigned)(space[1] - '0') * 100 + (unsigned)(space[2] - '0') * 10 + (unsigned)(space[3] - '0');
-}
-
-enum bid_response_event bid_response_header(struct bid_response *response, const char *line, size_t len)
-{
-	response->header_bytes += len;
-	if (response->header_bytes > BID_RESPONSE_HEADER_MAX)
-		return BID_RESPONSE_TOO_LONG;
-	if (!response->in_header) {
-		take_status_line(response, line, len);
-		return BID_RESPONSE_MORE;
-	}
-	if (len == 0 || (line[0] != '\r' && line[0] != '\n')) {
-		take_line(response, line, len);
-		return BID_RESPONSE_MORE;
-	}
-	response->in_header = false;
-	/* an unrequested upgrade: no HTTP follows a 101 */
-	return response->status / 100 == 1 && response->status != 101 ? BID_RESPONSE_INTERIM : BID_RESPONSE_BODY;
+	if (strcasecmp(name, "Content-Length") == 0)
+		response->content_length = parse_size(value, strlen(value));
+	else if (strcasecmp(name, "Transfer-Encoding") == 0)
+		response->chunked = strcasecmp(value, "identity") != 0;
+	else if (strcasecmp(name, "Content-Encoding") == 0)
+		response->encoded = *value && strcasecmp(value, "identity") != 0 && strcasecmp(value, "none") != 0;
+	else if (strcasecmp(name, "Content-Type") == 0)
+		response->is_page = is_page(value);
+	else if (strcasecmp(name, "Content-Range") == 0)
+		take_part(response, value);
+	else if (strcasecmp(name, "Accept-Ranges") == 0)
+		response->accepts_ranges = strcasecmp(value, "bytes") == 0;
+	else if (strcasecmp(name, "ETag") == 0)
+		keep_etag(response, value);
+	else if (strcasecmp(name, "Location") == 0)
+		response->redirects = *value && response->status / 100 == 3;
+	else if (strcasecmp(name, "X-DEBUGINFOD-SIZE") == 0)
+		response->debuginfod_size = parse_size(value, strlen(value));
+	else if (strcasecmp(name, "X-DEBUGINFOD-FILE") == 0)
+		keep_name(response->file, value);
+	else if (strcasecmp(name, "X-DEBUGINFOD-ARCHIVE") == 0)
+		keep_name(response->archive, value);
+	else if (strcasecmp(name, "X-DEBUGINFOD-IMASIGNATURE") == 0)
+		keep_signature(response->ima_signature, value);
 }
 
 void bid_response_error_body(struct bid_response *response, const char *data, size_t len)

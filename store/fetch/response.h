@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Header of a response, and its meaning. Works on text, without libcurl.
- *
- * bid_response_init()		at the begin of an attempt
- * bid_response_header()		for each line, until BID_RESPONSE_BODY
- */
+/* Header of a response, and its meaning. Without libcurl, which parses the lines. */
 #ifndef BID_FETCH_RESPONSE_H
 #define BID_FETCH_RESPONSE_H
 
@@ -16,8 +11,7 @@
 #define BID_RESPONSE_TEXT_MAX	128 /* characters kept of the body of an error */
 
 struct bid_response {
-	unsigned status; /* status of the last response; 0 before the first */
-	bool in_header;
+	unsigned status; /* 0 before the first response */
 	bool redirects; /* with Location */
 	bool chunked;
 	bool is_page; /* text/html */
@@ -32,20 +26,13 @@ struct bid_response {
 	char ima_signature[BID_IMA_SIGNATURE_MAX + 1]; /* whole bytes in hex; "" for none */
 	char text[BID_RESPONSE_TEXT_MAX]; /* begin of the body of an error */
 	size_t text_len;
-	size_t header_bytes;
 };
 
-enum bid_response_event {
-	BID_RESPONSE_MORE, /* more of the header follows */
-	BID_RESPONSE_INTERIM, /* end of an interim response: another response follows */
-	BID_RESPONSE_BODY, /* end of the header: the body follows */
-	BID_RESPONSE_TOO_LONG, /* the header is above BID_RESPONSE_HEADER_MAX */
-};
+/* Begin a response with @status; 0 before the first one of an attempt. */
+void bid_response_init(struct bid_response *response, unsigned status);
 
-void bid_response_init(struct bid_response *response);
-
-/* Take a line of the header with its line ending, but no trailer. A status line begins another response to the same attempt. */
-enum bid_response_event bid_response_header(struct bid_response *response, const char *line, size_t len);
+/* Take a field of the header. The last one of a name counts. */
+void bid_response_field(struct bid_response *response, const char *name, const char *value);
 
 /* Take a piece of the body of an error. */
 void bid_response_error_body(struct bid_response *response, const char *data, size_t len);

@@ -142,28 +142,39 @@ static int begin_body(struct bid_transfer *transfer)
 	return r;
 }
 
+/* Take the complete header of a response from libcurl. */
+static void read_header(struct bid_transfer *transfer, unsigned status)
+{
+	struct curl_header *field = NULL;
+
+	bid_response_init(&transfer->response, status);
+	while ((field = curl_easy_nextheader(transfer->easy, CURLH_HEADER, -1, field)))
+		bid_response_field(&transfer->response, field->name, field->value);
+}
+
+/* Called for each line of a header, and for the empty line behind it. */
 static size_t on_header(char *line, size_t unit, size_t n, void *user)
 {
 	struct bid_transfer *transfer = user;
 	size_t len = unit * n;
+	long status = 0;
 
 	/* trailers, also of a redirect */
 	if (transfer->state == BID_TRANSFER_BODY || transfer->state == BID_TRANSFER_CONNECTING)
 		return len;
-
-	switch (bid_response_header(&transfer->response, line, len)) {
-	case BID_RESPONSE_MORE:
-	case BID_RESPONSE_INTERIM:
-		break;
-	case BID_RESPONSE_BODY:
-		if (begin_body(transfer) != 0)
-			return 0;
-		break;
-	case BID_RESPONSE_TOO_LONG:
+	transfer->header_bytes += len;
+	if (transfer->header_bytes > BID_RESPONSE_HEADER_MAX) {
 		bid_classify(transfer, BID_OUTCOME_REFUSED, false, "header above %d bytes", BID_RESPONSE_HEADER_MAX);
 		return 0;
 	}
-	return len;
+	if (line[0] != '\r' && line[0] != '\n')
+		return len;
+	curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+	/* an interim response; but no HTTP follows an unrequested upgrade */
+	if (status / 100 == 1 && status != 101)
+		return len;
+	read_header(transfer, (unsigned)status);
+	return begin_body(transfer) == 0 ? len : 0;
 }
 
 /* Pass bytes to the receiver. Returns 0 if more may follow. */
@@ -368,7 +379,8 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	if (transfer->begun++ == 0)
 		transfer->ends_at = max_time_ms ? bid_clock_ms() + max_time_ms : INT64_MAX;
 	transfer->attempts++;
-	bid_response_init(&transfer->response);
+	bid_response_init(&transfer->response, 0);
+	transfer->header_bytes = 0;
 	transfer->hops = 0;
 	transfer->received = 0;
 	transfer->result = (struct bid_attempt_result){ 0 };
@@ -439,7 +451,7 @@ int bid_transfer_new(struct bid_server *server, const struct bid_request *reques
 	transfer->user = user;
 	transfer->kind = request->kind;
 	transfer->deadline = (struct bid_timer){ .kind = BID_TRANSFER_DEADLINE, .user = transfer };
-	bid_response_init(&transfer->response);
+	bid_response_init(&transfer->response, 0);
 	r = bid_url_for_request(server->url, request, &transfer->url);
 	if (r == 0)
 		r = bid_url_for_request(server->name, request, &transfer->shown);

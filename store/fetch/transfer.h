@@ -93,6 +93,7 @@ struct bid_transfer {
 	unsigned hops; /* redirects of the server */
 	struct bid_timer deadline; /* end of the state, while in fetch->active */
 	struct bid_response response;
+	size_t header_bytes; /* bytes in the headers of all its responses */
 	char peer[BID_TRANSFER_PEER_MAX]; /* "ADDRESS:PORT" of the last connection, to the server or to a proxy; "" for none */
 	int64_t sent_at; /* time of the request */
 	bool paused; /* by its receiver, also beyond the end of the attempt */

@@ -32,6 +32,7 @@ BAD = {
     "error:503": False,
     "error:500": False,
     "error:403": False,
+    "error:101": False,
     "error:429:1": False,
     "redirect-loop": False,
     "redirect:file:///etc/passwd": False,
