@@ -159,14 +159,15 @@ static size_t on_header(char *line, size_t unit, size_t n, void *user)
 	size_t len = unit * n;
 	long status = 0;
 
-	/* trailers, also of a redirect */
-	if (transfer->state == BID_TRANSFER_BODY || transfer->state == BID_TRANSFER_CONNECTING)
-		return len;
+	/* libcurl keeps all lines in memory */
 	transfer->header_bytes += len;
 	if (transfer->header_bytes > BID_RESPONSE_HEADER_MAX) {
 		bid_classify(transfer, BID_OUTCOME_REFUSED, false, "header above %d bytes", BID_RESPONSE_HEADER_MAX);
 		return 0;
 	}
+	/* trailers, also of a redirect */
+	if (transfer->state == BID_TRANSFER_BODY || transfer->state == BID_TRANSFER_CONNECTING)
+		return len;
 	if (line[0] != '\r' && line[0] != '\n')
 		return len;
 	curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);

@@ -40,6 +40,7 @@
   big-length                the file, announced as 1 TiB
   endless                   chunks of zeros for ever
   goes-on                   the file, then chunks of zeros for ever
+  endless-trailers          the file in chunks, then fields behind it for ever
   bad-size-header[:SIZE]    the file with its Content-Length, but X-DEBUGINFOD-SIZE: SIZE (default: one too many)
   bad-size-no-length[:SIZE] the same, ended by closing
   bad-size-chunked[:SIZE]   the same, in chunks
@@ -358,6 +359,15 @@ def goes_on(handler, arg, data):
 
 
 @with_artifact
+def endless_trailers(handler, arg, data):
+    handler.begin(200, [("Content-Type", "application/octet-stream"), ("Transfer-Encoding", "chunked")])
+    handler.send_chunk(data)
+    handler.wfile.write(b"0\r\n")
+    while True:
+        handler.wfile.write(b"X-Trailer: x\r\n" * 1000)
+
+
+@with_artifact
 def bad_size_header(handler, arg, data):
     handler.begin(200, handler.artifact_fields(len(data), announced=int(arg) if arg else len(data) + 1))
     handler.send(data)
@@ -536,6 +546,7 @@ BEHAVIOURS = {
     "big-length": (big_length, False),
     "endless": (endless, False),
     "goes-on": (goes_on, False),
+    "endless-trailers": (endless_trailers, False),
     "bad-size-header": (bad_size_header, False),
     "bad-size-no-length": (bad_size_no_length, False),
     "bad-size-chunked": (bad_size_chunked, False),

@@ -172,7 +172,8 @@ def test_redirect_is_followed_only_to_http(mount, faults, workdir, store):
 
 
 BOMBS = ["big-length", "endless", "encoded", "bomb", "many-headers:1048576", "many-headers:9000000",
-         "bad-size-no-length:1099511627776", "bad-size-header:1099511627776", "garbage"]
+         "bad-size-no-length:1099511627776", "bad-size-header:1099511627776", "garbage",
+         "endless-trailers"]
 
 
 def memory(mnt):

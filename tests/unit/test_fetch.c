@@ -178,6 +178,7 @@ static void test_each_misbehaviour_has_its_outcome(void **state)
 		{ "redirect-chain:6", BID_OUTCOME_REFUSED, "redirected too often", 6, 0, false },
 		{ "many-headers:100000", BID_OUTCOME_REFUSED, "header above 65536 bytes", 1, 0, false },
 		{ "long-header:200000", BID_OUTCOME_REFUSED, "header above 65536 bytes", 1, 0, false },
+		{ "endless-trailers", BID_OUTCOME_REFUSED, "header above 65536 bytes", 1, 1, true },
 		{ "garbage", BID_OUTCOME_REFUSED, "does not speak HTTP", 1, 0, false },
 		{ "truncate:5000", BID_OUTCOME_UNREACHABLE, "cut short: 5000 of 100000 bytes", 2, 2, false },
 		{ "truncate:0", BID_OUTCOME_UNREACHABLE, "cut short: 0 of 100000 bytes", 2, 2, false },
