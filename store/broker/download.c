@@ -550,9 +550,6 @@ struct bid_actions bid_download_take(struct bid_download *download, enum bid_mac
 		actions = bid_machine_take(machine, event, candidate);
 		starts = actions.start != BID_NO_CANDIDATE;
 		stop(download, actions.cancel, actions.cancel_fallback);
-		if (event == BID_EVENT_LEFT && machine->candidates[candidate].state == BID_ATTEMPT_OVER)
-			bid_download_report_skipped(download, machine->candidates[candidate].source, BID_OUTCOME_UNREACHABLE,
-						    "the body broke off");
 		if (actions.fallback)
 			queue_download(download);
 		/* under the same lock, because a new waiter could join a download that ends as interrupted */
@@ -614,6 +611,10 @@ void bid_download_step(struct bid_download *download, enum bid_machine_event eve
 
 	pthread_mutex_lock(&broker->lock);
 	actions = bid_download_take(download, event, candidate);
+	for (size_t i = 0; i < download->machine.n && actions.end; i++)
+		if (bid_candidate_is_given_up(&download->machine.candidates[i]))
+			bid_download_report_skipped(download, download->machine.candidates[i].source, BID_OUTCOME_UNREACHABLE,
+						    "the body broke off");
 	if (actions.end)
 		error = error_of(download, actions.ended_as);
 	pthread_mutex_unlock(&broker->lock);

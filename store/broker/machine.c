@@ -38,7 +38,7 @@ static unsigned count_parallel(const struct bid_machine *machine)
 static size_t find_next(const struct bid_machine *machine)
 {
 	for (size_t i = 0; i < machine->n; i++)
-		if (machine->candidates[i].state == BID_ATTEMPT_NONE)
+		if (machine->candidates[i].state == BID_ATTEMPT_NONE && !bid_candidate_is_given_up(&machine->candidates[i]))
 			return i;
 	return BID_NO_CANDIDATE;
 }
@@ -143,8 +143,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 		candidate->state = BID_ATTEMPT_OVER;
 		break;
 	case BID_EVENT_LEFT:
-		/* two sources that break off could overtake each other for ever */
-		candidate->state = candidate->broken ? BID_ATTEMPT_OVER : BID_ATTEMPT_NONE;
+		candidate->state = BID_ATTEMPT_NONE;
 		break;
 	default:
 		break;

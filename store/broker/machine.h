@@ -77,6 +77,12 @@ struct bid_candidate {
 	unsigned overtaken_ms; /* download.c's: age of the overtaken attempt */
 };
 
+/* Has @candidate been cancelled after a broken body? Without this limit, two such sources could overtake each other for ever. */
+static inline bool bid_candidate_is_given_up(const struct bid_candidate *candidate)
+{
+	return candidate->state == BID_ATTEMPT_NONE && candidate->broken && candidate->overtaken;
+}
+
 struct bid_machine {
 	enum bid_download_state state;
 	bool hedges; /* further candidates start until one is chosen */

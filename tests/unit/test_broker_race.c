@@ -219,7 +219,7 @@ static void test_sources_that_break_off_end(void **state)
 	assert_int_equal(first->asked, 1);
 	assert_int_equal(second->asked, 1);
 	assert_int_equal(call->n_reports, 2);
-	assert_string_equal(call->texts[0], "the body broke off");
+	assert_string_equal(call->texts[1], "the body broke off");
 }
 
 /* While the chosen source retries, a hedged request goes to another source, which may be faster. */

@@ -152,11 +152,11 @@ static void test_broken_body_starts_the_next_candidate(void **state)
 	/* a cancelled source of a broken body starts no more, others do */
 	assert_int_equal(take(&rig, BID_EVENT_BROKE_OFF, 1).start, 2);
 	assert_int_equal(take(&rig, BID_EVENT_LEFT, 0).start, BID_NO_CANDIDATE);
-	assert_int_equal(rig.candidates[0].state, BID_ATTEMPT_OVER);
+	assert_true(bid_candidate_is_given_up(&rig.candidates[0]));
 	/* the source may resume first */
 	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 1).cancel, 1 << 2);
 	take(&rig, BID_EVENT_LEFT, 2);
-	assert_int_equal(rig.candidates[2].state, BID_ATTEMPT_NONE);
+	assert_false(bid_candidate_is_given_up(&rig.candidates[2]));
 }
 
 static void test_offline_cancels_only_queued_attempts(void **state)
