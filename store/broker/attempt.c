@@ -23,6 +23,12 @@ static enum bid_attempt_state state_of(const struct bid_attempt *attempt)
 	return attempt->download->machine.candidates[attempt->candidate].state;
 }
 
+/* Is there a body to check and publish? */
+static bool is_complete(const struct bid_attempt *attempt)
+{
+	return attempt->answer.outcome == BID_OUTCOME_FOUND && attempt->receive_error == 0;
+}
+
 /* Feed DONE, and queue @attempt for a commit worker, unless one has it. Under the lock. */
 static void queue_done(struct bid_attempt *attempt)
 {
@@ -30,7 +36,7 @@ static void queue_done(struct bid_attempt *attempt)
 	if (attempt->room == BID_ATTEMPT_ROOM_MAKING)
 		return;
 	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-	bid_broker_queue(attempt->download->broker, &attempt->job);
+	bid_broker_queue(attempt->download->broker, &attempt->job, is_complete(attempt) ? attempt->received : 0);
 }
 
 /* Feed an @event that does not end the download. Returns the new state. By the source, without the lock. */
@@ -171,7 +177,7 @@ static void want_room(struct bid_attempt *attempt)
 
 	pthread_mutex_lock(&broker->lock);
 	attempt->room = BID_ATTEMPT_ROOM_WANTED;
-	bid_broker_queue(broker, &attempt->job);
+	bid_broker_queue(broker, &attempt->job, UINT64_MAX);
 	pthread_mutex_unlock(&broker->lock);
 }
 
@@ -486,16 +492,6 @@ static void conclude(struct bid_attempt *attempt, bool useless)
 	}
 	bid_attempt_count(attempt, BID_OUTCOME_CANCELLED);
 	leave_attempt(attempt, BID_EVENT_LEFT);
-}
-
-bool bid_attempt_is_due(const struct bid_attempt *attempt, uint64_t largest)
-{
-	/* eviction takes longest */
-	if (attempt->room != BID_ATTEMPT_ROOM_ENOUGH)
-		return largest == UINT64_MAX;
-	if (attempt->download->committing)
-		return false;
-	return attempt->answer.outcome != BID_OUTCOME_FOUND || attempt->receive_error != 0 || attempt->received <= largest;
 }
 
 void bid_attempt_run(struct bid_attempt *attempt)

@@ -65,8 +65,9 @@ struct bid_waiter {
 struct bid_job {
 	TAILQ_ENTRY(bid_job) link; /* in the broker's jobs */
 	bool queued;
-	struct bid_download *download; /* its own job */
-	struct bid_attempt *attempt; /* or that of an attempt */
+	uint64_t size; /* bytes to check and write; UINT64_MAX for an eviction, which takes longest */
+	struct bid_download *download;
+	struct bid_attempt *attempt; /* NULL for a job of the download itself */
 };
 
 /* Detection of a source that requests from this broker: source_cycle.h. */
@@ -92,6 +93,8 @@ struct bid_commit_worker {
 	struct bid_broker *broker;
 	uint64_t largest; /* bytes */
 	pthread_t thread;
+	pthread_cond_t has_job;
+	bool idle; /* waits for has_job; under the broker's lock */
 };
 
 #define BID_COMMIT_WORKERS 4
@@ -120,7 +123,6 @@ struct bid_broker {
 	size_t n_fallbacks; /* downloads that wait for another one */
 	struct bid_timers timers; /* ends of windows, waits and kept results, hedged requests, and polls of locks */
 	struct bid_responses responses;
-	pthread_cond_t has_job;
 	pthread_cond_t has_time; /* a new first timer */
 	pthread_cond_t idle; /* no download or no attempt is left */
 	bool ending; /* bid_broker_free() runs: nothing new begins */
@@ -153,7 +155,13 @@ enum bid_timer_kind {
 /* Arm @timer for @at_ms. Under the lock. */
 void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t at_ms);
 
-/* Queue @job for a commit worker, unless it is queued. Under the lock. */
-void bid_broker_queue(struct bid_broker *broker, struct bid_job *job);
+/* Queue @job of @size for a commit worker, unless it is queued. Under the lock. */
+void bid_broker_queue(struct bid_broker *broker, struct bid_job *job, uint64_t size);
+
+/* Returns the first job for @worker, or NULL: a download has one commit at a time. Under the lock. */
+struct bid_job *bid_broker_next_job(const struct bid_commit_worker *worker);
+
+/* Wake the smallest idle worker with a job. Under the lock. */
+void bid_broker_wake_worker(struct bid_broker *broker);
 
 #endif

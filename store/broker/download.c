@@ -141,14 +141,39 @@ static bool admit(struct bid_download *download, int64_t now)
 	return true;
 }
 
-void bid_broker_queue(struct bid_broker *broker, struct bid_job *job)
+struct bid_job *bid_broker_next_job(const struct bid_commit_worker *worker)
 {
-	if (job->queued)
+	struct bid_job *job;
+
+	for (job = TAILQ_FIRST(&worker->broker->jobs); job; job = TAILQ_NEXT(job, link)) {
+		bool waits = job->attempt && job->attempt->room == BID_ATTEMPT_ROOM_ENOUGH && job->download->committing;
+
+		if (job->size <= worker->largest && !waits)
+			return job;
+	}
+	return NULL;
+}
+
+void bid_broker_wake_worker(struct bid_broker *broker)
+{
+	for (unsigned i = 0; i < BID_COMMIT_WORKERS; i++) {
+		struct bid_commit_worker *worker = &broker->workers[i];
+
+		if (!worker->idle || !bid_broker_next_job(worker))
+			continue;
+		worker->idle = false;
+		pthread_cond_signal(&worker->has_job);
 		return;
+	}
+}
+
+void bid_broker_queue(struct bid_broker *broker, struct bid_job *job, uint64_t size)
+{
+	job->size = size;
+	if (!job->queued)
+		TAILQ_INSERT_TAIL(&broker->jobs, job, link);
 	job->queued = true;
-	TAILQ_INSERT_TAIL(&broker->jobs, job, link);
-	/* a broadcast, because one worker alone may be too small for it */
-	pthread_cond_broadcast(&broker->has_job);
+	bid_broker_wake_worker(broker);
 }
 
 /* Let a commit worker poll the lock of @download, or run its fallback. Under the lock. */
@@ -156,7 +181,7 @@ static void queue_download(struct bid_download *download)
 {
 	if (!download->job.queued)
 		bid_download_ref(download);
-	bid_broker_queue(download->broker, &download->job);
+	bid_broker_queue(download->broker, &download->job, 0);
 }
 
 static void answer_fallback(struct bid_download *download, int answer, const struct bid_download *whole)
@@ -446,6 +471,7 @@ static int send_request(struct bid_download *download, size_t i)
 	if (!attempt)
 		return -ENOMEM;
 	attempt->download = download;
+	attempt->job.download = download;
 	attempt->job.attempt = attempt;
 	attempt->candidate = i;
 	attempt->source = candidate->source;

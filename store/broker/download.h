@@ -194,9 +194,6 @@ void bid_download_put(struct bid_download *download);
 /* Callbacks of the sources, for their attempts: attempt.c. */
 extern const struct bid_receiver bid_attempt_receiver;
 
-/* May a commit worker for attempts of up to @largest bytes run the job of @attempt? Under the lock. */
-bool bid_attempt_is_due(const struct bid_attempt *attempt, uint64_t largest);
-
 /* Evict for the rest of the body, or check and publish it. Frees @attempt at its end. Under the lock, released meanwhile. */
 void bid_attempt_run(struct bid_attempt *attempt);
 

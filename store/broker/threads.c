@@ -31,27 +31,18 @@ static void run_download(struct bid_download *download)
 	bid_download_unref(download);
 }
 
-/* Under the lock. */
-static struct bid_job *next_job(const struct bid_commit_worker *worker)
-{
-	struct bid_job *job = TAILQ_FIRST(&worker->broker->jobs);
-
-	while (job && job->attempt && !bid_attempt_is_due(job->attempt, worker->largest))
-		job = TAILQ_NEXT(job, link);
-	return job;
-}
-
 static void *run_worker(void *user)
 {
-	const struct bid_commit_worker *worker = user;
+	struct bid_commit_worker *worker = user;
 	struct bid_broker *broker = worker->broker;
 
 	pthread_mutex_lock(&broker->lock);
 	while (!broker->stopping) {
-		struct bid_job *job = next_job(worker);
+		struct bid_job *job = bid_broker_next_job(worker);
 
+		worker->idle = !job;
 		if (!job) {
-			pthread_cond_wait(&broker->has_job, &broker->lock);
+			pthread_cond_wait(&worker->has_job, &broker->lock);
 			continue;
 		}
 		TAILQ_REMOVE(&broker->jobs, job, link);
@@ -60,9 +51,8 @@ static void *run_worker(void *user)
 			bid_attempt_run(job->attempt);
 		else
 			run_download(job->download);
-		/* the next job may need another worker */
-		if (!TAILQ_EMPTY(&broker->jobs))
-			pthread_cond_broadcast(&broker->has_job);
+		/* the end of a commit may leave another one to a larger worker */
+		bid_broker_wake_worker(broker);
 	}
 	pthread_mutex_unlock(&broker->lock);
 	return NULL;
@@ -100,7 +90,8 @@ static void stop_threads(struct bid_broker *broker)
 {
 	pthread_mutex_lock(&broker->lock);
 	broker->stopping = true;
-	pthread_cond_broadcast(&broker->has_job);
+	for (unsigned i = 0; i < BID_COMMIT_WORKERS; i++)
+		pthread_cond_signal(&broker->workers[i].has_job);
 	pthread_cond_broadcast(&broker->has_time);
 	pthread_mutex_unlock(&broker->lock);
 	for (unsigned i = 0; i < broker->n_workers; i++)
@@ -141,7 +132,8 @@ static void init_locks(struct bid_broker *broker)
 	pthread_condattr_t monotonic;
 
 	pthread_mutex_init(&broker->lock, NULL);
-	pthread_cond_init(&broker->has_job, NULL);
+	for (unsigned i = 0; i < BID_COMMIT_WORKERS; i++)
+		pthread_cond_init(&broker->workers[i].has_job, NULL);
 	pthread_cond_init(&broker->idle, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -160,7 +152,8 @@ static void release(struct bid_broker *broker)
 	bid_download_locks_free(broker->download_locks);
 	pthread_cond_destroy(&broker->has_time);
 	pthread_cond_destroy(&broker->idle);
-	pthread_cond_destroy(&broker->has_job);
+	for (unsigned i = 0; i < BID_COMMIT_WORKERS; i++)
+		pthread_cond_destroy(&broker->workers[i].has_job);
 	pthread_mutex_destroy(&broker->lock);
 	free(broker);
 }
