@@ -78,16 +78,6 @@ void bid_entry_prune_above(struct bid_store *store, const char *path)
 	bid_entry_prune(store, parent);
 }
 
-/* perf's old layout: the entry is the file. */
-static int take_file(struct bid_store *store, const char *path)
-{
-	int r = bid_entry_unlink(store, path);
-
-	if (r == 0)
-		bid_entry_prune_above(store, path);
-	return r == -ENOENT ? 0 : r;
-}
-
 int bid_entry_take(struct bid_store *store, const char *path, unsigned kinds)
 {
 	bid_auto_fd int dir = -1;
@@ -96,10 +86,8 @@ int bid_entry_take(struct bid_store *store, const char *path, unsigned kinds)
 	int r;
 
 	r = bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &dir);
-	if (r == -ENOENT)
-		return bid_beneath_stat(bid_store_root(store), path, &st) == 0 && S_ISREG(st.st_mode) ? take_file(store, path) : 0;
 	if (r < 0)
-		return r;
+		return r == -ENOENT ? 0 : r;
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		const char *name = bid_kind_store_name((enum bid_kind)kind);
 
@@ -220,7 +208,6 @@ static int visit_dir(void *user, const char *path, int fd, uint64_t *note, bool 
 static int visit_file(void *user, const struct bid_walk_file *file)
 {
 	const struct bid_visitor *visitor = user;
-	struct bid_objdir entry = { .is_file = true, .fd = -1 };
 	bool inside = file->note & INSIDE;
 	char path[PATH_MAX];
 
@@ -228,14 +215,9 @@ static int visit_file(void *user, const struct bid_walk_file *file)
 		return 0;
 	if (snprintf(path, sizeof(path), "%s/%s", file->dir_path, file->name) >= (int)sizeof(path))
 		return 0;
-	entry.path = path + 1;
 	if (file->type == DT_REG && inside && is_perf_temp(file->name))
-		return visitor->temp ? visitor->temp(visitor->user, entry.path) : 0;
-	if (file->type == DT_REG && bid_entry_name(file->name, &entry.id) && entry.id.len >= BARE_ID_MIN) {
-		entry.kinds = 1U << bid_objdir_file_kind(entry.path);
-		return visitor->entry(visitor->user, &entry);
-	}
-	return visitor->foreign ? visitor->foreign(visitor->user, entry.path) : 0;
+		return visitor->temp ? visitor->temp(visitor->user, path + 1) : 0;
+	return visitor->foreign ? visitor->foreign(visitor->user, path + 1) : 0;
 }
 
 static int walk_from(struct bid_store *store, const char *path, uint64_t note, struct bid_walk **ret_walk)

@@ -9,13 +9,12 @@
 
 #include "api/store.h"
 
-/* a directory "<path>/<id>", or in perf's old layout a file of that name */
+/* a directory "<path>/<id>" */
 struct bid_objdir {
 	const char *path; /* relative to the store */
 	struct bid_id id; /* on-disk id: the last component of @path */
 	unsigned kinds; /* kinds of its artifacts, as a mask of 1 << enum bid_kind */
-	bool is_file;
-	int fd; /* the directory, or -1 if it is a file; borrowed */
+	int fd; /* the directory; borrowed */
 };
 
 /*

@@ -24,8 +24,6 @@
 
 #define DEBUG_SUFFIX ".debug"
 
-enum { OLD_LAYOUT_ID_MIN = 8 }; /* bytes; a file with a shorter hex name is no artifact */
-
 /* Is there an artifact of @kind in @dir? */
 static bool lies_in(int dir, enum bid_kind kind)
 {
@@ -237,36 +235,26 @@ static bool is_ours(const char *path)
 	return false;
 }
 
-/* Is the last part of @path the name of an id? */
-static bool is_named(const char *path, struct bid_id *ret_id)
-{
-	const char *slash = strrchr(path, '/');
-
-	return bid_id_parse_str(slash ? slash + 1 : path, ret_id) == 0;
-}
-
 /* Is the directory @path, open at @dir, an object directory? */
 static bool is_build(const char *path, int dir)
 {
+	const char *slash = strrchr(path, '/');
 	struct bid_id id;
 
 	/* a hex name is an id only with artifacts below it: "/usr/lib/ab" may be an ordinary directory */
-	return !is_ours(path) && is_named(path, &id) && has_artifact(dir);
+	return !is_ours(path) && bid_id_parse_str(slash ? slash + 1 : path, &id) == 0 && has_artifact(dir);
 }
 
 static enum bid_entry classify_in(struct bid_store *store, const char *path, struct stat *ret_stat)
 {
 	bid_auto_fd int fd = -1;
-	struct bid_id id;
 	struct stat st;
 
-	if (is_ours(path) || bid_beneath_open(bid_store_root(store), path, O_PATH, &fd) < 0 || fstat(fd, &st) < 0)
+	if (is_ours(path) || bid_beneath_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &fd) < 0 || fstat(fd, &st) < 0)
 		return BID_ENTRY_NONE;
 	if (ret_stat)
 		*ret_stat = st;
-	if (S_ISDIR(st.st_mode))
-		return is_build(path, fd) ? BID_ENTRY_ID : BID_ENTRY_DIR;
-	return S_ISREG(st.st_mode) && is_named(path, &id) && id.len >= OLD_LAYOUT_ID_MIN ? BID_ENTRY_ID : BID_ENTRY_NONE;
+	return is_build(path, fd) ? BID_ENTRY_ID : BID_ENTRY_DIR;
 }
 
 static int each_entry_of(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user)
@@ -293,7 +281,7 @@ static int each_entry_of(struct bid_store *store, const char *path, bid_store_en
 		/* the names of most directories are no ids, and need no stat(2) */
 		if (entry->d_type == DT_DIR && bid_id_parse_str(entry->d_name, &id) < 0)
 			what = BID_ENTRY_DIR;
-		else if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN || entry->d_type == DT_REG)
+		else if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN)
 			what = classify_in(store, child, NULL);
 		else
 			what = BID_ENTRY_NONE;

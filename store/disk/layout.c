@@ -139,13 +139,6 @@ const char *bid_layout_target(const char *text)
 	return target;
 }
 
-enum bid_kind bid_objdir_file_kind(const char *path)
-{
-	static const char kernel[] = "[kernel.kallsyms]/";
-
-	return strncmp(path, kernel, sizeof(kernel) - 1) == 0 ? BID_KIND_KALLSYMS : BID_KIND_ELF;
-}
-
 bool bid_foreign_next(struct bid_foreign *foreign, const struct bid_id *id, enum bid_kind kind)
 {
 	static const struct {

@@ -63,12 +63,10 @@ enum bid_link_state bid_link_look_in(struct bid_store *store, int fanout, const 
 {
 	char text[PATH_MAX], hex[BID_ID_HEX_MAX];
 	const char *target, *last;
-	struct stat st;
 	int r = bid_beneath_readlink(fanout, bid_id_format(disk_id, hex) + 2, text);
 
 	if (r == -EINVAL)
-		return fstatat(fanout, hex + 2, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) ? BID_LINK_FILE
-												      : BID_LINK_ODD;
+		return BID_LINK_ODD;
 	if (r == -ENAMETOOLONG)
 		return BID_LINK_FOREIGN;
 	if (r < 0)

@@ -15,8 +15,7 @@ enum bid_link_state {
 	BID_LINK_DANGLING, /* a link of that form without a target */
 	BID_LINK_MISMATCHED, /* a link to the directory of another id, or of none */
 	BID_LINK_FOREIGN, /* a link of another form, never followed */
-	BID_LINK_FILE, /* perf's old layout: the file itself */
-	BID_LINK_ODD, /* something else: a directory, a socket */
+	BID_LINK_ODD, /* something else: a file, a directory */
 };
 
 /* Is @path relative, without a component that is empty, "." or ".."? Two such paths of one name are the same text. */

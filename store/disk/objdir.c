@@ -26,21 +26,9 @@ static int read_link(struct bid_store *store, const struct bid_id *id, char ret_
 /* Return the target of perf's link for @id, if its form keeps it inside the store. */
 static bool link_target(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
 {
-	char link[BID_LAYOUT_MAX], text[PATH_MAX];
-	const char *target;
-	struct stat st;
-	int r;
+	char text[PATH_MAX];
+	const char *target = read_link(store, id, text) == 0 ? bid_layout_target(text) : NULL;
 
-	r = read_link(store, id, text);
-	if (r == -EINVAL) {
-		bid_layout_link(id, link);
-		/* perf's old layout: the file itself lies at the path of the link */
-		if (bid_beneath_stat(bid_store_root(store), link, &st) < 0)
-			return false;
-		snprintf(ret_path, size, "%s", link);
-		return true;
-	}
-	target = r == 0 ? bid_layout_target(text) : NULL;
 	if (!target)
 		return false;
 	snprintf(ret_path, size, "%s", target);
@@ -116,10 +104,8 @@ int bid_objdir_kinds(struct bid_store *store, const char *path)
 	struct stat st;
 	int kinds = 0;
 
-	if (bid_beneath_open(bid_store_root(store), path, O_PATH, &dir) < 0 || fstat(dir, &st) < 0)
+	if (bid_beneath_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &dir) < 0)
 		return 0;
-	if (S_ISREG(st.st_mode))
-		return 1 << bid_objdir_file_kind(path);
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (fstatat(dir, bid_kind_store_name((enum bid_kind)kind), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
 			kinds |= 1 << kind;

@@ -18,7 +18,7 @@ struct bid_objdir_iter {
 	unsigned step; /* 0 restarts the iteration without reading the link again */
 	bool looked; /* the link was read */
 	bool linked; /* a link that stays inside the store exists */
-	const char *path; /* relative to the store: a directory, or in perf's old layout a file; points to one of these: */
+	const char *path; /* relative to the store; points to one of these: */
 	char target[PATH_MAX], known[BID_LAYOUT_MAX];
 };
 bool bid_objdir_next(struct bid_objdir_iter *objdir, struct bid_store *store, const struct bid_id *id, enum bid_kind kind);

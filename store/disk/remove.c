@@ -111,7 +111,7 @@ static int by_removal(const void *a, const void *b)
 	return strcmp(one->path, other->path);
 }
 
-/* Stat the file of @kind under @name; in perf's old layout the name is the file. */
+/* Stat the file of @kind under @name. */
 static bool stat_file(struct bid_store *store, const struct name *name, int kind, struct stat *ret_st)
 {
 	char path[BID_LAYOUT_FILE_MAX];
@@ -119,9 +119,7 @@ static bool stat_file(struct bid_store *store, const struct name *name, int kind
 	if (!(name->kinds & 1U << kind))
 		return false;
 	bid_layout_file(name->path, (enum bid_kind)kind, path);
-	return (bid_beneath_stat(bid_store_root(store), path, ret_st) == 0 ||
-		bid_beneath_stat(bid_store_root(store), name->path, ret_st) == 0) &&
-	       S_ISREG(ret_st->st_mode);
+	return bid_beneath_stat(bid_store_root(store), path, ret_st) == 0 && S_ISREG(ret_st->st_mode);
 }
 
 /* Return the bytes of the files of names[@at], without files counted for an earlier name. */
@@ -226,22 +224,14 @@ static bool leads_elsewhere(struct bid_store *store, const struct name *names, s
 	return true;
 }
 
-/* Remove the link of a build without a remaining name. perf's old layout has the file at the path of the link. */
+/* Remove the link of a build without a remaining name. */
 static int remove_link(struct bid_store *store, const struct bid_id *disk_id, const struct name *names, size_t n,
 		       struct bid_removal *removal)
 {
-	char target[PATH_MAX], link[BID_LAYOUT_MAX];
-	struct stat st;
+	char target[PATH_MAX];
 	int r;
 
 	switch (bid_link_look(store, disk_id, target)) {
-	case BID_LINK_FILE:
-		if (bid_beneath_stat(bid_store_root(store), bid_layout_link(disk_id, link), &st) == 0)
-			removal->size += (uint64_t)st.st_size;
-		r = bid_entry_unlink(store, bid_layout_link(disk_id, link));
-		if (r == 0)
-			removal->names++;
-		return r == -ENOENT ? 0 : r;
 	case BID_LINK_GOOD:
 		r = leads_elsewhere(store, names, n, target) ? 0 : bid_link_drop(store, disk_id, target);
 		return r == -ENOENT ? 0 : r;

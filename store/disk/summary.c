@@ -118,25 +118,17 @@ static unsigned listed_in(int fd)
 	return kinds;
 }
 
-/*
- * Stat the artifacts at @path below @dir of @one: a directory, or in perf's old layout a file of @file_kind. In a mount, a lookup
- * of an unlisted name may fetch the file.
- */
-static void look_at(const struct one *one, int dir, const char *path, enum bid_kind file_kind, struct bid_summary *summary,
-		    struct timespec *ret_changed)
+/* Stat the artifacts in the directory @path below @dir of @one. In a mount, a lookup of an unlisted name may fetch the file. */
+static void look_at(const struct one *one, int dir, const char *path, struct bid_summary *summary, struct timespec *ret_changed)
 {
 	bid_auto_fd int fd = -1;
 	struct stat objdir, st;
 	unsigned names = ~0U;
 	ino_t elf = 0;
 
-	if (bid_beneath_open(dir, path, O_PATH, &fd) < 0 || fstat(fd, &objdir) < 0)
+	if (bid_beneath_open(dir, path, O_PATH | O_DIRECTORY, &fd) < 0 || fstat(fd, &objdir) < 0)
 		return;
 	*ret_changed = objdir.st_mtim;
-	if (!S_ISDIR(objdir.st_mode)) {
-		note_file(summary, file_kind, &objdir);
-		return;
-	}
 	if (one->is_mount)
 		names = listed_in(fd);
 	/* stat each name: the kernel caches absent names, and reading the directory takes longer */
@@ -158,14 +150,11 @@ static void look_along_link(const struct one *one, const char *rest, struct bid_
 	struct timespec changed = { 0 };
 	char text[PATH_MAX];
 	const char *target;
-	int r = bid_beneath_readlink(one->fanout, rest, text);
 
-	if (r == -EINVAL)
-		look_at(one, one->fanout, rest, BID_KIND_ELF, summary, &changed);
-	target = r == 0 ? bid_layout_target(text) : NULL;
+	target = bid_beneath_readlink(one->fanout, rest, text) == 0 ? bid_layout_target(text) : NULL;
 	if (!target)
 		return;
-	look_at(one, bid_store_root(one->store), target, bid_objdir_file_kind(target), summary, &changed);
+	look_at(one, bid_store_root(one->store), target, summary, &changed);
 	if (summary->where[0] || !bid_store_has_paths(one->store))
 		return;
 	memcpy(summary->where, target, strlen(target) + 1);
@@ -203,7 +192,7 @@ static void look_for(const struct one *one, const struct bid_id *disk_id, struct
 		struct timespec changed;
 
 		if (one->known[i] >= 0 && strcmp(bid_layout_under(bid_objdir_known(i), disk_id, known), summary->where) != 0)
-			look_at(one, one->known[i], hex, bid_objdir_file_kind(known), summary, &changed);
+			look_at(one, one->known[i], hex, summary, &changed);
 	}
 	look_at_foreign_files(one->store, disk_id, summary);
 	if (one->tables >= 0 && summary->kinds & (1U << BID_KIND_ELF | 1U << BID_KIND_DEBUGINFO) &&

@@ -257,7 +257,7 @@ static void test_unusable_directory_is_bypassed(void **state)
 {
 	struct store_fixture *fixture = *state;
 
-	/* perf's old layout: the file is in the place of the directory, so nothing can go beside it */
+	/* a file is in the place of the directory, so nothing can go into it */
 	run(fixture,
 	    "mkdir -p store/usr/bin/a store/.build-id/aa && cp a.stripped store/usr/bin/a/" ID_A " && ln -s ../../usr/bin/a/" ID_A
 	    " store/.build-id/aa/%s",

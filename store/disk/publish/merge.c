@@ -231,13 +231,11 @@ static int replace_file(struct replacing *replacing, const char *path)
 	return r;
 }
 
-/* Replace the file in @objdir; in perf's old layout @objdir is the file. */
 static int replace_in(struct replacing *replacing, const char *objdir)
 {
 	char path[BID_LAYOUT_FILE_MAX];
-	int r = replace_file(replacing, bid_layout_file(objdir, replacing->request->kind, path));
 
-	return r == 0 ? replace_file(replacing, objdir) : r;
+	return replace_file(replacing, bid_layout_file(objdir, replacing->request->kind, path));
 }
 
 static int replace_noted(void *user, const char *note, const char *path, bool there)

@@ -274,14 +274,7 @@ static int check_object(struct bid_verify *verify, int dir, const char *name, co
 /* Does the target of the link have all files of the entry? Probe definitions do not count: each name has its own. */
 static bool is_joined(struct bid_verify *verify, const struct bid_objdir *entry, const char *target)
 {
-	struct stat one, other;
-	char path[BID_LAYOUT_FILE_MAX];
-
-	if (!entry->is_file)
-		return bid_merge(verify->store, entry->path, target, entry->kinds & ~(1U << BID_KIND_PROBES), true) == 0;
-	bid_layout_file(target, bid_objdir_file_kind(entry->path), path);
-	return bid_beneath_stat(bid_store_root(verify->store), entry->path, &one) == 0 &&
-	       bid_beneath_stat(bid_store_root(verify->store), path, &other) == 0 && bid_same_inode(&one, &other);
+	return bid_merge(verify->store, entry->path, target, entry->kinds & ~(1U << BID_KIND_PROBES), true) == 0;
 }
 
 /* Is @entry in a well-known directory? Readers look there without a link. */
@@ -401,7 +394,7 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_objdir *entr
 			return 0;
 		}
 		finding.text = "has other files than the name to which the link of its id leads";
-		finding.repaired = repair && !entry->is_file && is_right(verify, entry, target) &&
+		finding.repaired = repair && is_right(verify, entry, target) &&
 				   bid_merge(verify->store, entry->path, target, entry->kinds, false) >= 0;
 		if (finding.repaired)
 			bid_names_note(verify->store, &entry->id, entry->path);
@@ -475,8 +468,7 @@ int bid_verify_entry(void *user, const struct bid_objdir *entry)
 		if (!(entry->kinds & 1U << kind) || request.kind == BID_KIND_PROBES)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", entry->path, name);
-		r = check_object(verify, entry->is_file ? bid_store_root(verify->store) : entry->fd,
-				 entry->is_file ? entry->path : name, entry->is_file ? entry->path : path, &request, &right);
+		r = check_object(verify, entry->fd, name, path, &request, &right);
 		if (r != 0)
 			return r;
 		if (!right)
@@ -515,9 +507,7 @@ static bool remove_link(struct bid_verify *verify, const struct bid_id *disk_id,
 static int check_link(struct bid_verify *verify, int fanout, const struct bid_id *disk_id)
 {
 	char link[BID_LAYOUT_MAX], target[PATH_MAX], text[PATH_MAX + 64];
-	struct bid_request request = { .id = *disk_id, .kind = BID_KIND_ELF };
 	struct bid_finding finding = { .path = bid_layout_link(disk_id, link), .request = { .id = *disk_id }, .text = text };
-	bool right;
 
 	if (bid_verify_is_linked(verify, disk_id)) {
 		verify->stats.links++;
@@ -529,9 +519,6 @@ static int check_link(struct bid_verify *verify, int fanout, const struct bid_id
 	case BID_LINK_GOOD:
 		verify->stats.links++;
 		return 0;
-	case BID_LINK_FILE:
-		verify->stats.links++;
-		return check_object(verify, bid_store_root(verify->store), link, link, &request, &right);
 	case BID_LINK_DANGLING:
 		finding.kind = BID_FINDING_DANGLING;
 		snprintf(text, sizeof(text), "leads to '%s', which is not there", target);
@@ -546,7 +533,7 @@ static int check_link(struct bid_verify *verify, int fanout, const struct bid_id
 		break;
 	case BID_LINK_ODD:
 		finding.kind = BID_FINDING_FOREIGN_LINK;
-		snprintf(text, sizeof(text), "is neither a link nor a file");
+		snprintf(text, sizeof(text), "is no symbolic link");
 		break;
 	}
 	verify->stats.links++;

@@ -219,8 +219,6 @@ static int open_artifact(struct bid_verify *verify, const struct bid_request *re
 
 		bid_layout_file(objdir.path, request->kind, path);
 		r = bid_beneath_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
-		if (r == -ENOENT && (request->kind == BID_KIND_ELF || request->kind == BID_KIND_KALLSYMS))
-			r = bid_beneath_open(bid_store_root(verify->store), objdir.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 		if (r < 0 && r != -ENOENT && r != -ENOTDIR && r != -ELOOP)
 			result = r;
 		if (r < 0 || fstat(fd, ret_st) < 0 || !S_ISREG(ret_st->st_mode))
