@@ -192,7 +192,7 @@ static int pass_on(struct bid_store *store, const struct name *names, size_t n, 
 		if (!names[i].goes || !bid_id_equal(&names[i].disk_id, &to->disk_id))
 			continue;
 		make_way(store, &names[i], to);
-		r = bid_merge(store, names[i].path, to->path, names[i].kinds, false);
+		r = bid_merge(store, names[i].path, to->path, names[i].kinds);
 	}
 	if (r < 0)
 		return r == -ENOENT ? -EAGAIN : r; /* another process is removing the remaining name */

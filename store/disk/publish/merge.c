@@ -80,7 +80,7 @@ static bool is_one_file(int from, int to, const char *name)
 }
 
 /* bid_merge() of one kind */
-static int merge_kind(struct bid_store *store, int from, int to, enum bid_kind kind, bool dry_run)
+static int merge_kind(struct bid_store *store, int from, int to, enum bid_kind kind)
 {
 	const char *name = bid_kind_store_name(kind);
 	bid_auto_fd int ours = -1, theirs = -1;
@@ -95,9 +95,9 @@ static int merge_kind(struct bid_store *store, int from, int to, enum bid_kind k
 		return r == -ENOENT ? 0 : r;
 	r = open_file(to, name, &theirs, &st);
 	if (r == -ENOENT) {
-		r = dry_run ? 0 : bid_fd_link(ours, to, name);
+		r = bid_fd_link(ours, to, name);
 		/* another process published one meanwhile */
-		return r == 0 || r == -EEXIST ? 1 : r;
+		return r == -EEXIST ? 0 : r;
 	}
 	if (r == 0)
 		r = bid_same_bytes(ours, theirs);
@@ -105,29 +105,25 @@ static int merge_kind(struct bid_store *store, int from, int to, enum bid_kind k
 		ours_wins = is_stripped(theirs);
 		r = ours_wins != is_stripped(ours);
 	}
-	if (r <= 0 || dry_run)
+	if (r <= 0)
 		return r;
-	r = ours_wins ? link_over(store, ours, to, name) : link_over(store, theirs, from, name);
-	return r < 0 ? r : 1;
+	return ours_wins ? link_over(store, ours, to, name) : link_over(store, theirs, from, name);
 }
 
-int bid_merge(struct bid_store *store, const char *from, const char *to, unsigned kinds, bool dry_run)
+int bid_merge(struct bid_store *store, const char *from, const char *to, unsigned kinds)
 {
 	bid_auto_fd int source = -1, target = -1;
-	int r, merged = 0;
+	int r;
 
 	r = bid_beneath_open(bid_store_root(store), to, O_RDONLY | O_DIRECTORY, &target);
 	if (r == 0)
 		r = bid_beneath_open(bid_store_root(store), from, O_RDONLY | O_DIRECTORY, &source);
 	if (r == -ENOENT && target >= 0)
 		return 0;
-	for (int kind = BID_KIND_NONE + 1; r >= 0 && kind < BID_KIND_COUNT; kind++) {
-		if (!(kinds & 1U << kind))
-			continue;
-		r = merge_kind(store, source, target, (enum bid_kind)kind, dry_run);
-		merged |= r > 0;
-	}
-	return r < 0 ? r : merged;
+	for (int kind = BID_KIND_NONE + 1; r == 0 && kind < BID_KIND_COUNT; kind++)
+		if (kinds & 1U << kind)
+			r = merge_kind(store, source, target, (enum bid_kind)kind);
+	return r;
 }
 
 /* Does @objdir have a correct file of @kind? */
@@ -158,7 +154,7 @@ static int merge_correct(struct bid_store *store, const struct bid_id *disk_id, 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (!bid_kind_is_elf((enum bid_kind)kind) || is_right(store, unnamed, disk_id, (enum bid_kind)kind))
 			kinds |= 1U << kind;
-	return bid_merge(store, unnamed, path, kinds, false);
+	return bid_merge(store, unnamed, path, kinds);
 }
 
 /* Remove from the unnamed directory the files that @path has too. Files published there since stay, and readers find them. */
@@ -188,12 +184,12 @@ int bid_merge_unnamed(struct bid_store *store, const struct bid_id *id, const ch
 		return -EBADMSG;
 	bid_layout_under(BID_STORE_UNNAMED, &disk_id, unnamed);
 	r = merge_correct(store, &disk_id, unnamed, path);
-	if (r >= 0)
+	if (r == 0)
 		r = bid_link_point(store, &disk_id, path);
 	/* again, for files that another process published there before the link changed */
 	if (r == 0)
 		r = merge_correct(store, &disk_id, unnamed, path);
-	if (r >= 0 && durable)
+	if (r == 0 && durable)
 		r = bid_store_sync(store);
 	if (r < 0)
 		return r;

@@ -8,10 +8,10 @@
 /*
  * Merge the files of @kinds in the object directory @from into @to, another one of the same id; both are relative to the store.
  * Links files that @to lacks, and gives one object both names if the bytes are the same. A debug file replaces a stripped one.
- * Other files keep their names. The caller has checked both. With @dry_run, only look. Returns whether there was something to
- * merge, -ENOENT if @to does not exist, or an error, perhaps after a part of the work.
+ * Other files keep their names. The caller has checked both. Returns 0, -ENOENT if @to does not exist, or an error, perhaps after a
+ * part of the work.
  */
-int bid_merge(struct bid_store *store, const char *from, const char *to, unsigned kinds, bool dry_run);
+int bid_merge(struct bid_store *store, const char *from, const char *to, unsigned kinds);
 
 /*
  * Move a build from the unnamed directory to the path of its addition. The build was unnamed because it was fetched, or its debug

@@ -271,12 +271,6 @@ static int check_object(struct bid_verify *verify, int dir, const char *name, co
 	return bid_verify_found(verify, &finding);
 }
 
-/* Does the target of the link have all files of the entry? Probe definitions do not count: each name has its own. */
-static bool is_joined(struct bid_verify *verify, const struct bid_objdir *entry, const char *target)
-{
-	return bid_merge(verify->store, entry->path, target, entry->kinds & ~(1U << BID_KIND_PROBES), true) == 0;
-}
-
 /* Is @entry in a well-known directory? Readers look there without a link. */
 static bool is_known_objdir(const struct bid_objdir *entry)
 {
@@ -306,53 +300,6 @@ static bool is_spelled_right(const char *path, const struct bid_id *id)
 	return strcmp(slash ? slash + 1 : path, bid_id_format(id, hex)) == 0;
 }
 
-/* Does the file at @fd match the digest of @record? True without a digest. */
-static bool has_digest(int fd, const json_t *record)
-{
-	const char *recorded = json_string_value(json_object_get(record, "digest"));
-	char digest[BID_DIGEST_MAX];
-
-	return !recorded || !bid_digest_valid(recorded) ||
-	       (bid_digest_file(fd, NULL, NULL, digest) == 0 && strcmp(recorded, digest) == 0);
-}
-
-/* Does the artifact @path of @request have the recorded bytes? True if it cannot be read. */
-static bool is_as_recorded(struct bid_verify *verify, const char *path, const struct bid_request *request)
-{
-	bid_auto_fd int fd = -1;
-	json_t *record = NULL;
-	struct stat st;
-	bool same;
-
-	if (bid_beneath_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 ||
-	    fstat(fd, &st) < 0 || bid_record_read(verify->store, request, &record) < 0)
-		return true;
-	same = json_integer_value(json_object_get(record, "size")) != (json_int_t)st.st_size || has_digest(fd, record);
-	json_decref(record);
-	return same;
-}
-
-/* Are the files at @target correct that @entry would share? A wrong file still lies there if the quarantine failed. */
-static bool is_right(struct bid_verify *verify, const struct bid_objdir *entry, const char *target)
-{
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		struct bid_request request = { .id = entry->id, .kind = (enum bid_kind)kind };
-		struct bid_file file = BID_FILE_NONE;
-		char path[BID_LAYOUT_FILE_MAX];
-		int r = 0;
-
-		bid_layout_file(target, request.kind, path);
-		if (entry->kinds & 1U << kind && request.kind != BID_KIND_PROBES)
-			r = bid_check_open(verify->store, path, &request, &file);
-		if (file.fd >= 0 && !is_as_recorded(verify, path, &request))
-			r = -EBADMSG;
-		bid_file_release(&file);
-		if (r < 0 && r != -ENOENT)
-			return false;
-	}
-	return true;
-}
-
 /* Point the link of the id at the entry, unless the link leads to another name by now. */
 static bool link_orphan(struct bid_store *store, const struct bid_objdir *entry)
 {
@@ -366,8 +313,9 @@ static bool link_orphan(struct bid_store *store, const struct bid_objdir *entry)
 static int adopt_orphan(struct bid_verify *verify, const struct bid_objdir *entry, bool *ret_linked)
 {
 	struct bid_finding finding = { .kind = BID_FINDING_ORPHAN, .path = entry->path, .request = { .id = entry->id } };
-	bool repair = verify->config->repair, later = false;
+	bool repair = verify->config->repair;
 	char target[PATH_MAX];
+	unsigned missing;
 	int fanout;
 
 	if (!bid_verify_wants(verify, &entry->id) || entry->kinds == 0)
@@ -382,22 +330,14 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_objdir *entr
 	case BID_LINK_GOOD:
 		if (strcmp(target, entry->path) == 0 || is_known_objdir(entry))
 			return 0;
-		if (is_joined(verify, entry, target)) {
-			if (repair)
-				bid_names_note(verify->store, &entry->id, entry->path);
-			return 0;
-		}
-		/* the check of all entries finds the right files */
-		later = repair;
-		if (later && !verify->again) {
-			verify->unlinked = true;
-			return 0;
-		}
-		finding.text = "has other files than the name to which the link of its id leads";
-		finding.repaired = repair && is_right(verify, entry, target) &&
-				   bid_merge(verify->store, entry->path, target, entry->kinds, false) >= 0;
+		/* each name has probe definitions of its own */
+		missing = entry->kinds & ~(1U << BID_KIND_PROBES) & ~(unsigned)bid_objdir_kinds(verify->store, target);
+		finding.repaired = repair && bid_merge(verify->store, entry->path, target, missing) == 0;
 		if (finding.repaired)
 			bid_names_note(verify->store, &entry->id, entry->path);
+		if (missing == 0)
+			return 0;
+		finding.text = "has files that the name lacks to which the link of its id leads";
 		break;
 	case BID_LINK_NONE:
 	case BID_LINK_DANGLING:
@@ -411,7 +351,7 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_objdir *entr
 	default:
 		finding.text = "no symbolic link has its id";
 	}
-	if (verify->again && !finding.repaired && !later)
+	if (verify->again && !finding.repaired)
 		return 0;
 	if (!finding.repaired && remember_orphan(verify, &entry->id) < 0)
 		return -ENOMEM;
