@@ -167,20 +167,12 @@ static int check_in_turn(struct bid_verify *verify)
 static int check_store(struct team *team)
 {
 	struct bid_verify *first = &team->members[0];
-	struct bid_idset orphaned = { 0 };
 	int r = first->config->repair ? check_in_turn(first) : check_only(team);
 
 	/* last, because a record counts only with its object */
 	if (r == 0)
-		r = bid_idset_init(&orphaned, first->orphans, first->n_orphans);
-	for (unsigned i = 0; i < team->n; i++)
-		team->members[i].orphaned = &orphaned;
-	if (r == 0)
 		r = run_together(team, bid_verify_own);
-	if (r == 0)
-		r = bid_verify_own_rest(first);
-	bid_idset_release(&orphaned);
-	return r;
+	return r == 0 ? bid_verify_own_rest(first) : r;
 }
 
 static int run_check(struct team *team, struct bid_verify_stats *ret_stats)
@@ -189,7 +181,6 @@ static int run_check(struct team *team, struct bid_verify_stats *ret_stats)
 
 	for (unsigned i = 0; i < team->n; i++) {
 		bid_verify_count(&team->members[i]);
-		free(team->members[i].orphans);
 		free(team->members[i].linked);
 		free(team->members[i].piece);
 	}

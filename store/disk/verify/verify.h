@@ -42,7 +42,7 @@ struct bid_verify_shared {
 	atomic_bool claimed[BID_VERIFY_PARTS][BID_VERIFY_FANOUT];
 	uint64_t seed; /* random seed of the hashes of ids */
 	bool recorded; /* there may be records, in a folder of ours */
-	atomic_bool blind; /* some names could not be read: no name counts as gone */
+	atomic_bool blind; /* some names cannot be read, or have no link: no file counts as gone */
 	/*
 	 * The links that the pass through the names has checked, so that the next pass skips them; borrowed. Sorted hashes, because
 	 * a store may have a million. By chance, once in billions of stores, two ids collide; the next pass then misses one link.
@@ -64,9 +64,6 @@ struct bid_verify {
 	size_t n_linked, linked_room;
 	char *piece; /* owned; BID_DIGEST_PIECE bytes for reading, NULL before the first use */
 	bool unlinked; /* the names need a second pass: an id lost its link, or has files that its link's target lacks */
-	struct bid_id *orphans; /* owned; ids of names left without a link */
-	size_t n_orphans, orphan_room;
-	const struct bid_idset *orphaned; /* borrowed; orphans of all threads, after the pass through the names */
 	bool again; /* second pass through the names; it repeats no finding */
 };
 
@@ -107,7 +104,7 @@ bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *
 /* Remember that the link of @disk_id leads to a checked name. */
 int bid_verify_linked(struct bid_verify *verify, const struct bid_id *disk_id);
 
-/* Merge the orphans and links of the @n threads into the first and the shared state. */
+/* Merge the links of the @n threads into the first and the shared state. */
 int bid_verify_merge(struct bid_verify *members, unsigned n);
 
 /* Return the directory with the link of @disk_id, or a negative errno without one. It stays open until the end of the check. */

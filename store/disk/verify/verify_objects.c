@@ -9,13 +9,10 @@
 #include <bid/error.h>
 
 #include "api/elf.h"
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"
-#include "base/stat_data.h"
 #include "disk/beneath.h"
-#include "disk/check.h"
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/lock_file.h"
@@ -282,15 +279,6 @@ static bool is_known_objdir(const struct bid_objdir *entry)
 	return false;
 }
 
-/* Remember an orphan: the records of its files are not stale, though a lookup by the id fails. */
-static int remember_orphan(struct bid_verify *verify, const struct bid_id *id)
-{
-	if (bid_array_grow(verify->orphans, verify->n_orphans, verify->orphan_room) < 0)
-		return -ENOMEM;
-	verify->orphans[verify->n_orphans++] = *id;
-	return 0;
-}
-
 /* Does the last component of @path, an id, equal the name that links use? */
 static bool is_spelled_right(const char *path, const struct bid_id *id)
 {
@@ -353,8 +341,9 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_objdir *entr
 	}
 	if (verify->again && !finding.repaired)
 		return 0;
-	if (!finding.repaired && remember_orphan(verify, &entry->id) < 0)
-		return -ENOMEM;
+	/* a lookup by the id fails, and proves nothing */
+	if (!finding.repaired)
+		atomic_store(&verify->shared->blind, true);
 	return bid_verify_found(verify, &finding);
 }
 

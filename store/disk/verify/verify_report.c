@@ -141,14 +141,10 @@ int bid_verify_merge(struct bid_verify *members, unsigned n)
 	for (unsigned i = 1; i < n; i++) {
 		const struct bid_verify *member = &members[i];
 
-		if (bid_array_reserve(first->orphans, first->n_orphans, member->n_orphans, first->orphan_room) < 0 ||
-		    bid_array_reserve(first->linked, first->n_linked, member->n_linked, first->linked_room) < 0)
+		if (bid_array_reserve(first->linked, first->n_linked, member->n_linked, first->linked_room) < 0)
 			return -ENOMEM;
-		if (member->n_orphans > 0)
-			memcpy(first->orphans + first->n_orphans, member->orphans, member->n_orphans * sizeof(*member->orphans));
 		if (member->n_linked > 0)
 			memcpy(first->linked + first->n_linked, member->linked, member->n_linked * sizeof(*member->linked));
-		first->n_orphans += member->n_orphans;
 		first->n_linked += member->n_linked;
 	}
 	if (first->n_linked > 0)
