@@ -54,14 +54,6 @@ bool bid_record_parse_name(const char *first, const char *name, struct bid_reque
 	return bid_id_parse_str(hex, &ret_request->id) == 0;
 }
 
-bool bid_record_has_name(const struct bid_request *request, const char *name)
-{
-	const char *dot = strrchr(name, '.');
-	char suffix[BID_LAYOUT_SUFFIX_MAX];
-
-	return dot && strcmp(dot + 1, bid_layout_suffix(request, suffix)) == 0;
-}
-
 /* Open the directory of a record and set its name. Creates the directory if @make. */
 static int open_parent(struct bid_store *store, const struct bid_request *request, bool make, int *ret_dir,
 		       char name[static BID_LAYOUT_MAX])
@@ -267,6 +259,7 @@ int bid_record_detail(struct bid_store *store, const char *first, const char *na
 	struct bid_request request;
 	bid_auto_fd int dir = -1;
 	struct bid_detail *detail;
+	char suffix[BID_LAYOUT_SUFFIX_MAX];
 	const char *text;
 	json_t *json;
 	int r;
@@ -287,7 +280,7 @@ int bid_record_detail(struct bid_store *store, const char *first, const char *na
 	if (r < 0)
 		return r == -EINVAL ? -EBADMSG : r;
 	request.detail = detail;
-	if (!bid_record_has_name(&request, name)) {
+	if (strcmp(strrchr(name, '.') + 1, bid_layout_suffix(&request, suffix)) != 0) {
 		bid_detail_unref(detail);
 		return -EBADMSG;
 	}

@@ -47,9 +47,6 @@ int bid_record_each(struct bid_store *store, int (*fn)(void *user, const struct 
 /* Parse the record name "xx/NAME". The name contains only a hash of the detail. Returns false for another name. */
 bool bid_record_parse_name(const char *first, const char *name, struct bid_request *ret_request);
 
-/* Is @name the record name of @request, by kind and detail? */
-bool bid_record_has_name(const struct bid_request *request, const char *name);
-
 /*
  * Read the detail of the piece with the record "xx/NAME". The caller releases it with bid_detail_unref(). Returns -EBADMSG for a
  * damaged record, or for one of another kind.

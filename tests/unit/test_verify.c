@@ -434,17 +434,21 @@ static void test_source_is_removed_with_its_record(void **state)
 {
 	struct store_fixture *fixture = *state;
 	static const char *const damages[] = {
-		"for f in " RECORD_PIECE "; do printf '{' >$f; done",  "sed -i 's/fetched/fitched/' " RECORD_PIECE,
-		"for f in " RECORD_PIECE "; do printf '{}' >$f; done", "rm " RECORD_PIECE,
-		"for f in " RECORD_PIECE "; do rm $f; mkdir $f; done", "for f in " RECORD_PIECE "; do ln -sf /etc/passwd $f; done",
+		"rm " RECORD_PIECE,
+		"for f in " RECORD_PIECE "; do printf '{' >$f; done",
+		"sed -i 's/fetched/fitched/' " RECORD_PIECE,
+		"for f in " RECORD_PIECE "; do printf '{}' >$f; done",
+		"for f in " RECORD_PIECE "; do rm $f; mkdir $f; done",
+		"for f in " RECORD_PIECE "; do ln -sf /etc/passwd $f; done",
 	};
 
 	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
 		fetch_source(fixture);
 		run(fixture, "test -f " RECORD_PIECE);
 		run(fixture, "%s", damages[i]);
-		verify(fixture, LIGHT, "record=1");
-		mend(fixture, LIGHT, "record=1");
+		/* the source, and the damaged record */
+		verify(fixture, LIGHT, i == 0 ? "record=1" : "record=2");
+		mend(fixture, LIGHT, i == 0 ? "record=1" : "record=2");
 		no_source_is_left(fixture);
 	}
 }

@@ -31,17 +31,14 @@
 #include "disk/store.h"
 #include "disk/verify/verify.h"
 
-/*
- * Report the piece of @finding and its record @record, which may be NULL. A repair removes both: eviction never finds a piece
- * without a record.
- */
-static int report_piece(struct bid_verify *verify, struct bid_finding *finding, const char *record)
+/* Report the piece of @finding. A repair removes it with its record: eviction never finds a piece without a record. */
+static int report_piece(struct bid_verify *verify, struct bid_finding *finding)
 {
 	if (verify->config->repair) {
 		int r = bid_piece_remove(verify->store, &finding->request);
 
-		finding->name_free = r == 0 || r == -ENOENT;
-		finding->repaired = finding->name_free && (!record || bid_verify_drop(verify, record));
+		finding->repaired = finding->name_free = r == 0 || r == -ENOENT;
+		bid_record_drop(verify->store, &finding->request);
 	}
 	return bid_verify_found(verify, finding);
 }
@@ -70,66 +67,50 @@ static int judge_deep(struct bid_verify *verify, int fd, const json_t *record, s
 	return r;
 }
 
-/* Judge the piece of @finding and its record. Sets the kind and the text if either is wrong. */
-static int check_piece(struct bid_verify *verify, struct bid_finding *finding)
+/* Judge the piece of @finding by its record. Sets the kind and the text if it is wrong. */
+static int judge_piece(struct bid_verify *verify, struct bid_finding *finding)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	json_t *record = NULL;
-	int r = bid_piece_open(verify->store, &finding->request, &file);
+	int r = bid_record_read(verify->store, &finding->request, &record);
 
-	if (r == -ENOENT) {
-		finding->kind = BID_FINDING_STALE;
-		finding->text = "is of what is not there";
+	if (r == -ENOENT || r == -EBADMSG) {
+		finding->text = "has no sound record, so nothing evicts it";
 		return 0;
 	}
 	if (r == 0)
-		r = bid_record_read(verify->store, &finding->request, &record);
-	if (r == -ENOENT)
-		return 0;
+		r = bid_piece_open(verify->store, &finding->request, &file);
 	if (r == 0)
 		finding->text = bid_verify_record_fault(record, &finding->request, file.st.st_size);
 	if (r == 0 && !finding->text && verify->config->deep)
 		r = judge_deep(verify, file.fd, record, finding);
 	json_decref(record);
-	if (r < 0 && r != -ENOMEM) {
+	if (r < 0 && r != -ENOENT && r != -ENOMEM) {
 		finding->kind = BID_FINDING_UNREADABLE;
 		finding->text = bid_strerror(r);
-		r = 0;
 	}
-	return r;
+	return r == -ENOMEM ? r : 0;
 }
 
-/* a search for the piece whose record is called name */
-struct named {
-	const char *name;
-	const struct bid_detail *detail; /* counted; NULL before it is found */
-};
-
-static int match_name(void *user, const struct bid_request *piece)
+static int check_piece(void *user, const struct bid_request *piece)
 {
-	struct named *named = user;
+	struct bid_verify *verify = user;
+	char path[PATH_MAX];
+	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .request = *piece, .path = bid_piece_path(piece, path) };
+	int r = judge_piece(verify, &finding);
 
-	if (!bid_record_has_name(piece, named->name))
-		return 0;
-	named->detail = bid_detail_ref(piece->detail);
-	return 1;
+	if (r < 0 || !finding.text)
+		return r < 0 ? r : bid_verify_progress(verify);
+	return finding.kind == BID_FINDING_UNREADABLE ? bid_verify_found(verify, &finding) : report_piece(verify, &finding);
 }
 
-/* Find the piece of a damaged record by the name of the record, among the pieces of its id. */
-static int find_named(struct bid_verify *verify, const struct bid_request *request, struct named *named)
-{
-	int r = bid_store_each_piece(verify->store, &request->id, request->kind, match_name, named);
-
-	return r < 0 ? r : 0;
-}
-
-/* Check the record @path, ".../xx/NAME", of a piece, and the piece. @request has the fields of the name, without the detail. */
+/* Check whether the record @path, ".../xx/NAME", belongs to a piece. @request has the fields of the name, without the detail. */
 static int check_piece_record(struct bid_verify *verify, const char *path, const struct bid_request *request)
 {
 	const char *name = strrchr(path, '/') + 1, *first = name - strlen("xx/");
 	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .request = *request };
-	struct named named = { .name = name };
 	struct bid_detail *detail = NULL;
+	char piece[PATH_MAX];
 	struct stat st;
 	int r = bid_record_detail(verify->store, first, name, &detail);
 
@@ -140,45 +121,20 @@ static int check_piece_record(struct bid_verify *verify, const char *path, const
 		return r == -ENOENT ? 0 : r;
 	verify->stats.records++;
 	finding.request.detail = detail;
-	if (r == 0) {
-		r = check_piece(verify, &finding);
-	} else if (r == -EBADMSG) {
+	if (r == -EBADMSG) {
 		finding.text = "is damaged";
-		r = find_named(verify, request, &named);
-		finding.request.detail = named.detail;
-	} else {
+	} else if (r < 0) {
 		finding.kind = BID_FINDING_UNREADABLE;
 		finding.text = bid_strerror(r);
-		r = 0;
+	} else if (bid_beneath_stat(bid_store_root(verify->store), bid_piece_path(&finding.request, piece), &st) == -ENOENT) {
+		finding.kind = BID_FINDING_STALE;
+		finding.text = "is of what is not there";
 	}
-	if (r == 0 && finding.text) {
-		if (finding.kind == BID_FINDING_UNREADABLE) {
-			r = bid_verify_found(verify, &finding);
-		} else if (finding.request.detail && finding.kind != BID_FINDING_STALE) {
-			r = report_piece(verify, &finding, path);
-		} else {
-			finding.repaired = verify->config->repair && bid_verify_drop(verify, path);
-			r = bid_verify_found(verify, &finding);
-		}
-	}
+	finding.repaired = finding.text && finding.kind != BID_FINDING_UNREADABLE && verify->config->repair &&
+			   bid_verify_drop(verify, path);
+	r = finding.text ? bid_verify_found(verify, &finding) : 0;
 	bid_detail_unref(detail);
-	bid_detail_unref(named.detail);
 	return r;
-}
-
-static int check_lone(void *user, const struct bid_request *piece)
-{
-	struct bid_verify *verify = user;
-	struct bid_finding finding = { .kind = BID_FINDING_RECORD,
-				       .request = *piece,
-				       .text = "has no record, so nothing evicts it" };
-	char path[PATH_MAX];
-	struct stat st;
-
-	if (bid_record_stat(verify->store, piece, &st) != -ENOENT)
-		return bid_verify_progress(verify);
-	finding.path = bid_piece_path(piece, path);
-	return report_piece(verify, &finding, NULL);
 }
 
 /* Nothing of ours: none is written, and none is read. */
@@ -191,10 +147,9 @@ static int tell_deep(void *user, const char *path)
 	return bid_verify_found(user, &finding);
 }
 
-/* Check the pieces of @id for pieces without a record. */
 static int visit_pieces(struct bid_verify *verify, const struct bid_id *id, enum bid_kind kind)
 {
-	return bid_pieces_walk(verify->store, id, kind, check_lone, tell_deep, verify);
+	return bid_pieces_walk(verify->store, id, kind, check_piece, tell_deep, verify);
 }
 
 static int visit_sources(struct bid_verify *verify, const char *path, const struct bid_id *id)
