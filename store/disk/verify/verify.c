@@ -107,11 +107,13 @@ static int run_together(struct team *team, int (*part)(struct bid_verify *member
 		struct task *task = &tasks[started];
 
 		*task = (struct task){ .member = &team->members[started], .part = part };
-		/* fewer do, too */
 		if (bid_thread_start(&task->thread, "bid-verify", run_task, task) < 0)
 			break;
 	}
 	bid_verify_end(&team->members[0], part(&team->members[0]));
+	/* those without a thread */
+	for (unsigned i = started; i < team->n; i++)
+		bid_verify_end(&team->members[i], part(&team->members[i]));
 	for (unsigned i = 1; i < started; i++)
 		pthread_join(tasks[i].thread, NULL);
 	return atomic_load(&team->members[0].shared->ended);
@@ -219,6 +221,7 @@ int bid_store_verify(struct bid_store *store, const struct bid_verify_config *co
 	if (getrandom(&shared->seed, sizeof(shared->seed), GRND_NONBLOCK) != sizeof(shared->seed))
 		shared->seed = (uint64_t)time(NULL);
 	shared->recorded = bid_beneath_stat(bid_store_root(store), BID_LAYOUT_PRIVATE, &st) == 0;
+	shared->workers = team.n;
 	team.members = members;
 	for (unsigned i = 0; i < team.n; i++)
 		members[i] =

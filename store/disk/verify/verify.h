@@ -17,19 +17,6 @@
 
 struct bid_walk;
 
-/* work split among the threads by the first byte of an id: each directory belongs to one thread */
-enum bid_verify_part {
-	BID_VERIFY_LINKS,
-	BID_VERIFY_RECORDS,
-	BID_VERIFY_UNPACKED,
-	BID_VERIFY_TABLES,
-	BID_VERIFY_UNSTRIPPED,
-	BID_VERIFY_SOURCES,
-	BID_VERIFY_SECTIONS,
-	BID_VERIFY_NAMES,
-	BID_VERIFY_PARTS
-};
-
 enum { BID_VERIFY_FANOUT = 256 };
 
 /* shared state of the threads of a check */
@@ -37,9 +24,9 @@ struct bid_verify_shared {
 	pthread_mutex_t lock; /* held while a callback runs */
 	struct bid_verify_stats told; /* sum of the counts that the threads have added; under the lock */
 	atomic_int ended; /* result of a callback that ended the check; 0 while it runs */
+	unsigned workers; /* the number of threads */
 	struct bid_walk *walk; /* while checking the names */
 	atomic_int fanouts[BID_VERIFY_FANOUT]; /* owned; open directories of links, -1 before the first use */
-	atomic_bool claimed[BID_VERIFY_PARTS][BID_VERIFY_FANOUT];
 	uint64_t seed; /* random seed of the hashes of ids */
 	bool recorded; /* there may be records, in a folder of ours */
 	atomic_bool blind; /* some names cannot be read, or have no link: no file counts as gone */
@@ -88,14 +75,15 @@ void bid_verify_count(struct bid_verify *verify);
 
 /* a folder with subfolders "xx" by the first byte of an id */
 struct bid_verify_folder {
-	enum bid_verify_part part;
 	const char *base; /* its path */
-	/* Visit @path, BASE/xx/NAME, of @id. @id is NULL for BID_VERIFY_RECORDS, whose names have more. */
-	int (*visit)(struct bid_verify *verify, const char *path, const struct bid_id *id);
-	bool files; /* a directory among its entries is foreign */
+	/* Visit @path, BASE/xx/NAME, of @id. */
+	int (*visit)(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *path, const struct bid_id *id);
+	enum bid_kind kind; /* of its files, if they have one kind */
+	int sources; /* kinds of the files that its files are derived from, as a mask of 1 << enum bid_kind */
+	bool has_suffix; /* the names are no mere ids, and @id is NULL */
 };
 
-/* Visit the entries of the subfolders that no other thread has claimed; each thread calls it. */
+/* Visit the entries of the subfolders of this thread; each thread calls it, and so each subfolder belongs to one thread. */
 int bid_verify_fanouts(struct bid_verify *verify, const struct bid_verify_folder *folder);
 
 /* Has a pass seen the link of @disk_id lead to a checked name? */

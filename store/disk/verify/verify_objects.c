@@ -471,7 +471,7 @@ static int check_link(struct bid_verify *verify, int fanout, const struct bid_id
 	return bid_verify_found(verify, &finding);
 }
 
-static int visit_link(struct bid_verify *verify, const char *path, const struct bid_id *id)
+static int visit_link(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *path, const struct bid_id *id)
 {
 	int fanout = bid_verify_fanout(verify, id);
 
@@ -480,12 +480,12 @@ static int visit_link(struct bid_verify *verify, const char *path, const struct 
 
 int bid_verify_links(struct bid_verify *verify)
 {
-	static const struct bid_verify_folder links = { .part = BID_VERIFY_LINKS, .base = BID_LAYOUT_LINKS, .visit = visit_link };
+	static const struct bid_verify_folder links = { .base = BID_LAYOUT_LINKS, .visit = visit_link };
 	int r = 0;
 
 	if (!verify->config->ids)
 		return bid_verify_fanouts(verify, &links);
 	for (size_t i = 0; r == 0 && verify->worker == 0 && i < verify->wanted->n; i++)
-		r = visit_link(verify, NULL, &verify->wanted->members[i].disk_id);
+		r = visit_link(verify, &links, NULL, &verify->wanted->members[i].disk_id);
 	return r;
 }

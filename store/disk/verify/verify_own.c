@@ -147,19 +147,10 @@ static int tell_deep(void *user, const char *path)
 	return bid_verify_found(user, &finding);
 }
 
-static int visit_pieces(struct bid_verify *verify, const struct bid_id *id, enum bid_kind kind)
+static int visit_pieces(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *path,
+			const struct bid_id *id)
 {
-	return bid_pieces_walk(verify->store, id, kind, check_piece, tell_deep, verify);
-}
-
-static int visit_sources(struct bid_verify *verify, const char *path, const struct bid_id *id)
-{
-	return visit_pieces(verify, id, BID_KIND_SOURCE);
-}
-
-static int visit_sections(struct bid_verify *verify, const char *path, const struct bid_id *id)
-{
-	return visit_pieces(verify, id, BID_KIND_SECTION);
+	return bid_pieces_walk(verify->store, id, folder->kind, check_piece, tell_deep, verify);
 }
 
 /* Open the file of @request in the store as it is. Returns 0, -ENOENT, or the error that leaves its existence unknown. */
@@ -242,101 +233,54 @@ static int check_record(struct bid_verify *verify, const char *path, const struc
 	return bid_verify_found(verify, &finding);
 }
 
-/* Does the error come from the disk or from permissions? It then proves nothing about the file. */
-static bool is_unread(int r)
+/* Is the file at @fd a derived artifact @request? Returns 0, an error of reading, or another error if it is not. */
+static int check_derived_content(int fd, const struct bid_request *request)
 {
-	return r == -EACCES || bid_is_trouble(r);
-}
-
-/* Report an unreadable derived file. */
-static int tell_unread(struct bid_verify *verify, struct bid_finding *finding, int r)
-{
-	finding->kind = BID_FINDING_UNREADABLE;
-	finding->text = bid_strerror(r);
-	return bid_verify_found(verify, finding);
-}
-
-static int check_unpacked(struct bid_verify *verify, const char *path, const struct bid_id *id)
-{
-	struct bid_finding finding = { .path = path, .request = { .id = *id, .kind = BID_KIND_ELF } };
-	bid_auto_fd int fd = -1;
-	struct bid_id inside;
-	struct stat st;
+	struct bid_elf_info info;
+	struct bid_id id;
 	int r;
 
-	r = bid_beneath_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
-	if (r == 0)
-		r = bid_elf_identify(fd, &inside);
-	if (is_unread(r))
-		return tell_unread(verify, &finding, r);
-	finding.kind = BID_FINDING_RECORD;
-	finding.text = "is not what was unpacked";
-	if (r == 0 && bid_id_answers(&inside, id)) {
-		bid_close(bid_steal_fd(&fd));
-		finding.kind = BID_FINDING_STALE;
-		finding.text = "was unpacked from what is not there";
-		if (verify->shared->blind || bid_store_kinds(verify->store, id) & 1 << BID_KIND_ELF ||
-		    open_artifact(verify, &finding.request, &fd, &st) == 0)
-			return 0;
-	}
-	finding.repaired = verify->config->repair && bid_entry_unlink(verify->store, path) == 0;
-	return bid_verify_found(verify, &finding);
+	if (request->kind == BID_KIND_KALLSYMS)
+		return bid_kallsyms_check_file(fd);
+	if (request->kind == BID_KIND_ELF)
+		r = bid_elf_identify(fd, &id);
+	else
+		r = bid_elf_examine(fd, &info);
+	if (r < 0)
+		return r;
+	return bid_id_answers(request->kind == BID_KIND_ELF ? &id : &info.id, &request->id) ? 0 : -EBADMSG;
 }
 
-/* Check a symbol table derived from a kernel. */
-static int check_table(struct bid_verify *verify, const char *path, const struct bid_id *id)
-{
-	struct bid_finding finding = {
-		.kind = BID_FINDING_RECORD,
-		.path = path,
-		.request = { .id = *id, .kind = BID_KIND_KALLSYMS },
-		.text = "is no symbol table",
-	};
-	bid_auto_fd int fd = -1;
-	int r;
-
-	r = bid_beneath_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
-	if (r == 0)
-		r = bid_kallsyms_check_file(fd);
-	if (is_unread(r))
-		return tell_unread(verify, &finding, r);
-	if (r == 0 && (verify->shared->blind || bid_store_kinds(verify->store, id) & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO)))
-		return 0;
-	if (r == 0) {
-		finding.kind = BID_FINDING_STALE;
-		finding.text = "was made of what is not there";
-	}
-	finding.repaired = verify->config->repair && bid_entry_unlink(verify->store, path) == 0;
-	return bid_verify_found(verify, &finding);
-}
-
-/* Check an ELF file put together with its debuginfo. */
-static int check_unstripped(struct bid_verify *verify, const char *path, const struct bid_id *id)
+/* Check the file @path, which was derived from files of the kinds in the mask folder->sources. */
+static int visit_derived(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *path,
+			 const struct bid_id *id)
 {
 	struct bid_finding finding = { .kind = BID_FINDING_RECORD,
 				       .path = path,
-				       .request = { .id = *id, .kind = BID_KIND_UNSTRIPPED } };
+				       .request = { .id = *id, .kind = folder->kind },
+				       .text = "is not what was derived" };
 	bid_auto_fd int fd = -1;
-	struct bid_elf_info info;
-	int r;
+	int r = bid_beneath_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 
-	r = bid_beneath_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 	if (r == 0)
-		r = bid_elf_examine(fd, &info);
-	if (is_unread(r))
-		return tell_unread(verify, &finding, r);
-	finding.text = "is not the file that was put together";
-	if (r == 0 && bid_id_answers(&info.id, id)) {
-		if (verify->shared->blind || bid_store_kinds(verify->store, id) & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO))
-			return 0;
+		r = check_derived_content(fd, &finding.request);
+	if (r == 0 && (verify->shared->blind || bid_store_kinds(verify->store, id) & folder->sources))
+		return 0;
+	if (r == 0) {
 		finding.kind = BID_FINDING_STALE;
-		finding.text = "was put together from files that are not there";
+		finding.text = "was derived from what is not there";
+	} else if (r == -EACCES || bid_is_trouble(r)) {
+		/* an error of the disk or of permissions proves nothing about the file */
+		finding.kind = BID_FINDING_UNREADABLE;
+		finding.text = bid_strerror(r);
+		return bid_verify_found(verify, &finding);
 	}
-	finding.repaired = verify->config->repair && bid_entry_unlink(verify->store, path) == 0;
+	finding.repaired = verify->config->repair && bid_verify_drop(verify, path);
 	return bid_verify_found(verify, &finding);
 }
 
-static int visit_record(struct bid_verify *verify, const char *path, const struct bid_id *id)
+static int visit_record(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *path,
+			const struct bid_id *id)
 {
 	const char *name = strrchr(path, '/') + 1;
 	struct bid_request request;
@@ -359,7 +303,7 @@ static int tidy_name(void *user, const char *note, const char *path, bool there)
 }
 
 /* Remove recorded names that a user removed. This is no finding: such a name may come again. */
-static int visit_names(struct bid_verify *verify, const char *path, const struct bid_id *id)
+static int visit_names(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *path, const struct bid_id *id)
 {
 	int r;
 
@@ -447,14 +391,15 @@ static int check_foreign(struct bid_verify *verify)
 
 int bid_verify_own(struct bid_verify *verify)
 {
+	enum { ELF = 1 << BID_KIND_ELF, EITHER = ELF | 1 << BID_KIND_DEBUGINFO };
 	static const struct bid_verify_folder folders[] = {
-		{ BID_VERIFY_RECORDS, BID_LAYOUT_RECORDS, visit_record },
-		{ BID_VERIFY_UNPACKED, BID_LAYOUT_UNPACKED, check_unpacked, .files = true },
-		{ BID_VERIFY_TABLES, BID_LAYOUT_TABLES, check_table, .files = true },
-		{ BID_VERIFY_UNSTRIPPED, BID_LAYOUT_UNSTRIPPED, check_unstripped, .files = true },
-		{ BID_VERIFY_SOURCES, BID_LAYOUT_SOURCES, visit_sources },
-		{ BID_VERIFY_SECTIONS, BID_LAYOUT_SECTIONS, visit_sections },
-		{ BID_VERIFY_NAMES, BID_LAYOUT_NAMES, visit_names },
+		{ BID_LAYOUT_RECORDS, visit_record, .has_suffix = true },
+		{ BID_LAYOUT_UNPACKED, visit_derived, BID_KIND_ELF, .sources = ELF },
+		{ BID_LAYOUT_TABLES, visit_derived, BID_KIND_KALLSYMS, .sources = EITHER },
+		{ BID_LAYOUT_UNSTRIPPED, visit_derived, BID_KIND_UNSTRIPPED, .sources = EITHER },
+		{ BID_LAYOUT_SOURCES, visit_pieces, BID_KIND_SOURCE },
+		{ BID_LAYOUT_SECTIONS, visit_pieces, BID_KIND_SECTION },
+		{ BID_LAYOUT_NAMES, visit_names },
 	};
 	int r = 0;
 

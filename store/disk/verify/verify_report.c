@@ -200,14 +200,14 @@ static int visit_named(struct bid_verify *verify, const struct bid_verify_folder
 	char hex[2 + NAME_MAX + 1];
 	struct bid_id id;
 
-	if (folder->part == BID_VERIFY_RECORDS)
-		return folder->visit(verify, path, NULL);
+	if (folder->has_suffix)
+		return folder->visit(verify, folder, path, NULL);
 	snprintf(hex, sizeof(hex), "%.2s%s", first, entry->d_name);
-	if (!bid_entry_name(hex, &id) || (folder->files && entry->d_type == DT_DIR)) {
+	if (!bid_entry_name(hex, &id)) {
 		verify->stats.foreign++;
 		return 0;
 	}
-	return bid_verify_wants(verify, &id) ? folder->visit(verify, path, &id) : 0;
+	return bid_verify_wants(verify, &id) ? folder->visit(verify, folder, path, &id) : 0;
 }
 
 static int visit_fanout(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *first)
@@ -220,7 +220,7 @@ static int visit_fanout(struct bid_verify *verify, const struct bid_verify_folde
 	snprintf(path, sizeof(path), "%s/%s", folder->base, first);
 	r = bid_beneath_opendir(bid_store_root(verify->store), path, &dir);
 	if (r == -ENOENT)
-		return folder->part == BID_VERIFY_LINKS ? 0 : report_no_folder(verify, path);
+		return strcmp(folder->base, BID_LAYOUT_LINKS) == 0 ? 0 : report_no_folder(verify, path);
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
 		if (entry->d_name[0] == '.')
 			continue;
@@ -247,7 +247,7 @@ int bid_verify_fanouts(struct bid_verify *verify, const struct bid_verify_folder
 			continue;
 		if (!bid_entry_name(entry->d_name, &first) || first.len != 1)
 			verify->stats.foreign += verify->worker == 0;
-		else if (!atomic_exchange(&verify->shared->claimed[folder->part][first.bytes[0]], true))
+		else if (first.bytes[0] % verify->shared->workers == verify->worker)
 			r = visit_fanout(verify, folder, entry->d_name);
 	}
 	return r != 0 ? r : -errno;
