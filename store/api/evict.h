@@ -86,9 +86,9 @@ int bid_store_forget(struct bid_store *store, int64_t before, bool dry_run, stru
 		     struct bid_forgotten *ret_gone);
 
 /*
- * Mark the artifact of @request, found by bid_store_find(), as added by the user: remove the record of a download, so that no
- * eviction removes the artifact. Returns 0; as bid_store_find() if it no longer exists; or the error of the removal. Locking: takes
- * the store's lock exclusively if there is a record.
+ * Mark the artifact of @request, found by bid_store_find(), as added by the user in the record of a download, so that no eviction
+ * removes the artifact. Returns 0; as bid_store_find() if it no longer exists; or the error of writing the record. Locking: takes
+ * the store's lock exclusively for a download.
  */
 int bid_store_mark_added(struct bid_store *store, const struct bid_request *request);
 

@@ -15,7 +15,6 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "disk/beneath.h"
-#include "disk/derive/derive_section.h"
 #include "disk/derived.h"
 #include "disk/entries.h"
 #include "disk/find.h"
@@ -61,18 +60,16 @@ struct found {
 	struct stat st;
 };
 
-/* Does the record of @request say "fetched" or BID_SLICED, and a size? Sets *@ret_made for BID_SLICED. */
+/* Does the record of @request say BID_FETCHED or BID_SLICED, and a size? Sets *@ret_made for BID_SLICED. */
 static bool was_got(struct bid_store *store, const struct bid_request *request, bool *ret_made, off_t *ret_size)
 {
-	const char *how;
 	json_t *record;
 	bool got;
 
 	if (bid_record_read(store, request, &record) < 0)
 		return false;
-	how = json_string_value(json_object_get(record, "how"));
-	*ret_made = how && strcmp(how, BID_SLICED) == 0;
-	got = (*ret_made || (how && strcmp(how, "fetched") == 0)) && json_is_integer(json_object_get(record, "size"));
+	*ret_made = strcmp(bid_record_how(record), BID_SLICED) == 0;
+	got = (*ret_made || strcmp(bid_record_how(record), BID_FETCHED) == 0) && json_is_integer(json_object_get(record, "size"));
 	*ret_size = (off_t)json_integer_value(json_object_get(record, "size"));
 	json_decref(record);
 	return got;
@@ -466,15 +463,14 @@ static int look_again(struct bid_store *store, const struct bid_request *request
 int bid_store_mark_added(struct bid_store *store, const struct bid_request *request)
 {
 	bid_auto_fd int lock = -1;
-	struct stat st;
 	int r;
 
 	/* the user's already, as most are */
-	if (bid_record_stat(store, request, &st) == -ENOENT)
+	if (!bid_record_is_download(store, request))
 		return look_again(store, request);
 	lock = bid_store_lock(store, true);
 	r = look_again(store, request);
 	if (r == 0)
-		r = bid_record_drop(store, request);
+		r = bid_record_mark_added(store, request);
 	return r == -ENOENT ? look_again(store, request) : r;
 }

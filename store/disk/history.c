@@ -74,14 +74,13 @@ struct telling {
 static int tell_record(void *user, const struct bid_request *request, const struct stat *st)
 {
 	const struct telling *telling = user;
-	const char *how, *server;
+	const char *server;
 	json_t *record;
 
 	if (bid_record_read(telling->store, request, &record) < 0)
 		return 0;
-	how = json_string_value(json_object_get(record, "how"));
 	server = json_string_value(json_object_get(record, "server"));
-	if (how && strcmp(how, "fetched") == 0)
+	if (strcmp(bid_record_how(record), BID_FETCHED) == 0)
 		telling->fn(telling->user,
 			    &(struct bid_event){ .what = "fetched",
 						 .time = json_integer_value(json_object_get(record, "time")),

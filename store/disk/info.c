@@ -13,7 +13,6 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "disk/beneath.h"
-#include "disk/derive/derive_section.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/names.h"
@@ -40,7 +39,7 @@ static int read_record(struct bid_store *store, const struct bid_request *reques
 		store = bid_store_lower(store);
 	r = store ? bid_record_read(store, request, ret_json) : -ENOENT;
 	if (r == -ENOENT && store) {
-		*ret_json = json_pack("{s:s}", "how", "added");
+		*ret_json = json_pack("{s:s}", "how", BID_ADDED);
 		r = *ret_json ? 0 : -ENOMEM;
 	}
 	return r;
@@ -116,15 +115,13 @@ static int add_piece(void *user, const struct bid_request *piece)
 	const struct json_pieces *pieces = user;
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	bid_auto_free char *name = bid_utf8(bid_detail_text(piece->detail));
-	const char *how;
 	json_t *json;
 
 	if (!name || bid_piece_open(pieces->store, piece, &file) < 0)
 		return 0;
 	json = artifact_json(pieces->store, piece, &file, pieces->changed);
 	/* a piece cut out of a file with the id is verified; another one is a server's response */
-	how = json_string_value(json_object_get(json, "how"));
-	json_object_set_new(json, "verified", json_boolean(how && strcmp(how, BID_SLICED) == 0));
+	json_object_set_new(json, "verified", json_boolean(strcmp(bid_record_how(json), BID_SLICED) == 0));
 	json_object_set_new(pieces->json, name, json);
 	return 0;
 }

@@ -113,21 +113,17 @@ static int compute_sum(json_t *json, char ret_text[static SUM_MAX])
 	return 0;
 }
 
-/* Format @record in lines for people. The caller frees the text. */
-static int format_record(const struct bid_record *record, char **ret_text)
+/* Format @json, a record, in lines for people. The caller frees the text. */
+static int format_record(json_t *json, char **ret_text)
 {
-	json_t *json = to_json(record);
-	char sum_text[SUM_MAX], *text = NULL;
+	char sum_text[SUM_MAX];
+	int r = compute_sum(json, sum_text);
 
-	if (compute_sum(json, sum_text) == 0) {
-		set_string(json, "sum", sum_text);
-		text = json_dumps(json, JSON_INDENT(1));
-	}
-	json_decref(json);
-	if (!text)
-		return -ENOMEM;
-	*ret_text = text;
-	return 0;
+	if (r < 0)
+		return r;
+	set_string(json, "sum", sum_text);
+	*ret_text = json_dumps(json, JSON_INDENT(1));
+	return *ret_text ? 0 : -ENOMEM;
 }
 
 static int parse_record(const char *text, size_t len, json_t **ret_json)
@@ -167,18 +163,28 @@ static int write_text(struct bid_store *store, const char *text, int dir, const 
 	return r;
 }
 
-int bid_record_write(struct bid_store *store, const struct bid_record *record)
+/* Write @json as the record of @request. */
+static int write_json(struct bid_store *store, const struct bid_request *request, json_t *json)
 {
 	bid_auto_fd int dir = -1;
 	bid_auto_free char *text = NULL;
 	char name[BID_LAYOUT_MAX];
-	int r = format_record(record, &text);
+	int r = format_record(json, &text);
 
 	if (r == 0)
-		r = open_parent(store, &record->request, true, &dir, name);
+		r = open_parent(store, request, true, &dir, name);
 	if (r == 0)
 		r = write_text(store, text, dir, name, false);
 	return r == -EEXIST ? write_text(store, text, dir, name, true) : r;
+}
+
+int bid_record_write(struct bid_store *store, const struct bid_record *record)
+{
+	json_t *json = to_json(record);
+	int r = write_json(store, &record->request, json);
+
+	json_decref(json);
+	return r;
 }
 
 int bid_record_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat)
@@ -243,11 +249,44 @@ int bid_record_read(struct bid_store *store, const struct bid_request *request, 
 	return r < 0 ? r : read_named(dir, name, ret_json);
 }
 
+const char *bid_record_how(const json_t *record)
+{
+	const char *how = json_string_value(json_object_get(record, "how"));
+
+	return how ? how : "";
+}
+
+bool bid_record_is_download(struct bid_store *store, const struct bid_request *request)
+{
+	json_t *record = NULL;
+	int r = bid_record_read(store, request, &record);
+	bool is = r == 0 ? strcmp(bid_record_how(record), BID_ADDED) != 0 : r != -ENOENT;
+
+	json_decref(record);
+	return is;
+}
+
+int bid_record_mark_added(struct bid_store *store, const struct bid_request *request)
+{
+	json_t *record = NULL;
+	int r = bid_record_read(store, request, &record);
+
+	/* a damaged record says nothing */
+	if (r == -EBADMSG)
+		return bid_record_drop(store, request);
+	if (r < 0)
+		return r;
+	set_string(record, "how", BID_ADDED);
+	r = write_json(store, request, record);
+	json_decref(record);
+	return r;
+}
+
 bool bid_record_lacks_signer(struct bid_store *store, const struct bid_request *request)
 {
 	json_t *record = NULL;
 	int r = bid_record_read(store, request, &record);
-	bool lacks = r < 0 ? r != -ENOENT : !json_object_get(record, "signer");
+	bool lacks = r < 0 ? r != -ENOENT : !json_object_get(record, "signer") && strcmp(bid_record_how(record), BID_ADDED) != 0;
 
 	json_decref(record);
 	return lacks;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Records: ".bidfs/record/xx/rest.KIND", a file for each download, and for each section cut out of a file of the store
- * (docs/FORMAT.md, "A record"). A file without a record belongs to the user, and eviction spares it. bid_record_write() writes a
- * record atomically, and its contents never change. Only the modification time of its file moves: the last use. No function needs a
- * lock; each makes a few system calls, and blocks only for the disk. The loss of a record costs nothing but its contents.
+ * (docs/FORMAT.md, "A record"). A file without a record, or with one that says BID_ADDED, belongs to the user, and eviction spares
+ * it. A record is written atomically, as a whole. The modification time of its file is the last use. Each function makes a few
+ * system calls, and blocks only for the disk. The loss of a record costs nothing but its contents.
  */
 #ifndef BID_DISK_RECORD_H
 #define BID_DISK_RECORD_H
@@ -25,7 +25,21 @@ int bid_record_write(struct bid_store *store, const struct bid_record *record);
 /* Read the record of @request. The caller decrefs @ret_json, an object. -ENOENT if there is none, -EBADMSG if it is damaged. */
 int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json);
 
-/* Does the record of @request lack a signer? No without a record; yes if it cannot be read. */
+/* values of "how" */
+#define BID_FETCHED "fetched"
+#define BID_ADDED   "added" /* fetched, and added by the user since */
+#define BID_SLICED  "sliced" /* a section cut out of a file of the store */
+
+/* The value of "how" in @record, "" without one. It lives as long as @record. */
+const char *bid_record_how(const json_t *record);
+
+/* Is the artifact of @request a download, or perhaps one? Yes if the record cannot be read, no without a record. */
+bool bid_record_is_download(struct bid_store *store, const struct bid_request *request);
+
+/* Write in the record that the user added the artifact. -ENOENT without a record. Locking: the caller holds the store's lock. */
+int bid_record_mark_added(struct bid_store *store, const struct bid_request *request);
+
+/* Does the record of @request lack a signer? No for a file of the user; yes if it cannot be read. */
 bool bid_record_lacks_signer(struct bid_store *store, const struct bid_request *request);
 
 /* lstat(2) of the record's file. -ENOENT if there is none. */

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/evict.h"
 #include "api/remove.h"
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -14,6 +13,7 @@
 #include "disk/find.h"
 #include "disk/publish/ingest.h"
 #include "disk/publish/merge.h"
+#include "disk/record.h"
 #include "disk/store.h"
 
 /* Replace the stored artifact. */
@@ -32,7 +32,10 @@ static int update_file(struct bid_store *store, struct bid_ingest *ingest, bool 
 	if (r == 0)
 		r = bid_replace(store, &request, NULL, NULL, ingest->temp.fd);
 	*ret_replaced = r > 0;
-	return r > 0 ? bid_store_mark_added(store, &request) : r;
+	/* it is of the bytes from before */
+	if (r > 0)
+		bid_record_drop(store, &request);
+	return r < 0 ? r : 0;
 }
 
 int bid_store_update(struct bid_store *store, const char *path, enum bid_link link, struct bid_added *ret_added, bool *ret_replaced)

@@ -343,6 +343,20 @@ static void test_damaged_record_is_removed_by_repair(void **state)
 	free(text);
 }
 
+/* The user owns the file from then on, and the digest of the download stays. */
+static void test_rotten_byte_of_an_added_download_is_found(void **state)
+{
+	struct store_fixture *fixture = *state;
+
+	store_fixture_fetch(fixture, request_for(ID_A, BID_KIND_ELF), "a");
+	add(fixture, "a", BID_LINK_COPY);
+	assert_int_equal(verify(fixture, DEEP, "").digests, 1);
+	run(fixture, "chmod 644 store/" LINK_A "/elf && printf XX | dd of=store/" LINK_A
+		     "/elf bs=1 seek=$(($(stat -c %%s a) - 2)) conv=notrunc status=none");
+	verify(fixture, LIGHT, "");
+	verify(fixture, DEEP, "corrupt=1");
+}
+
 static void test_file_replaced_by_perf_is_right(void **state)
 {
 	struct store_fixture *fixture = *state;
@@ -531,6 +545,7 @@ int main(void)
 		TEST(test_orphan_reports_its_foreign_link),
 		TEST(test_leftovers_are_removed_after_a_day),
 		TEST(test_damaged_record_is_removed_by_repair),
+		TEST(test_rotten_byte_of_an_added_download_is_found),
 		TEST(test_file_replaced_by_perf_is_right),
 		TEST(test_only_the_selected_build_is_checked),
 		TEST(test_rotten_source_is_removed),

@@ -164,13 +164,11 @@ int bid_store_section_stat(struct bid_store *store, const struct bid_request *re
 static bool is_sliced(struct bid_store *store, const struct bid_request *request)
 {
 	json_t *record;
-	const char *how;
 	bool sliced;
 
 	if (bid_record_read(store, request, &record) < 0)
 		return false;
-	how = json_string_value(json_object_get(record, "how"));
-	sliced = how && strcmp(how, BID_SLICED) == 0;
+	sliced = strcmp(bid_record_how(record), BID_SLICED) == 0;
 	json_decref(record);
 	return sliced;
 }

@@ -4,9 +4,6 @@
 
 #include "api/store.h"
 
-/* value of "how" in the record of a section cut out of a file of the store */
-#define BID_SLICED "sliced"
-
 /* bid_store_find() of a section. */
 int bid_section_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
 

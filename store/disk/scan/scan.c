@@ -363,9 +363,7 @@ static int clean_store(struct scan *scan, struct timespec *ret_before)
 /* Mark the ELF file below its original path as added by the user: eviction then spares it, and no lookup is repeated. */
 static bool is_marked_added(struct bid_store *store, const struct bid_request *request)
 {
-	struct stat st;
-
-	return bid_record_stat(store, request, &st) == -ENOENT || bid_store_mark_added(store, request) == 0;
+	return !bid_record_is_download(store, request) || bid_store_mark_added(store, request) == 0;
 }
 
 /*

@@ -46,8 +46,7 @@ static int report_piece(struct bid_verify *verify, struct bid_finding *finding)
 /* Compare the bytes at @fd with the recorded digest, or a section with the file it was cut out of. */
 static int judge_deep(struct bid_verify *verify, int fd, const json_t *record, struct bid_finding *finding)
 {
-	const char *recorded = json_string_value(json_object_get(record, "digest")),
-		   *how = json_string_value(json_object_get(record, "how"));
+	const char *recorded = json_string_value(json_object_get(record, "digest"));
 	char digest[BID_DIGEST_MAX];
 	int r = 0;
 
@@ -56,7 +55,7 @@ static int judge_deep(struct bid_verify *verify, int fd, const json_t *record, s
 		verify->stats.digests += r == 0;
 		if (r == 0 && strcmp(recorded, digest) != 0)
 			finding->text = "has other bytes than were recorded";
-	} else if (strcmp(how, BID_SLICED) == 0) {
+	} else if (strcmp(bid_record_how(record), BID_SLICED) == 0) {
 		r = bid_section_compare(verify->store, &finding->request, fd);
 		if (r == 0)
 			finding->text = "has other bytes than the file that it was cut out of";
