@@ -21,11 +21,10 @@ enum {
 	DEPTH_MAX = 400, /* directories; each may cost the dirwalk a descriptor */
 };
 
-/* note of a directory in the dirwalk: these bits, and how many times DEPTH it lies below the first */
+/* note of a directory in the dirwalk: this bit, and how many times DEPTH it lies below the first */
 enum {
 	INSIDE = 1, /* an entry */
-	FLAT = 2, /* visit only the entries in it */
-	DEPTH = 4,
+	DEPTH = 2,
 };
 
 bool bid_entry_name(const char *name, struct bid_id *ret_id)
@@ -200,7 +199,7 @@ static int visit_dir(void *user, const char *path, int fd, uint64_t *note, bool 
 	}
 	if (named)
 		r = visitor->entry(visitor->user, &entry);
-	*ret_enter = named ? more : !(*note & FLAT);
+	*ret_enter = !named || more;
 	*note = (*note & ~(uint64_t)INSIDE) + DEPTH + (named ? INSIDE : 0);
 	return r;
 }
@@ -220,41 +219,22 @@ static int visit_file(void *user, const struct bid_walk_file *file)
 	return visitor->foreign ? visitor->foreign(visitor->user, path + 1) : 0;
 }
 
-static int walk_from(struct bid_store *store, const char *path, uint64_t note, struct bid_walk **ret_walk)
-{
-	static const struct bid_walk_ops ops = { .enter = visit_dir, .file = visit_file, .trouble = report_unread };
-	char top[PATH_MAX + 1];
-	int fd = -1, r;
-
-	r = bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &fd);
-	if (r < 0)
-		return r;
-	snprintf(top, sizeof(top), "%s%s", *path ? "/" : "", path);
-	return bid_walk_new(fd, top, note, &ops, ret_walk);
-}
-
 int bid_entries_walk(struct bid_store *store, struct bid_walk **ret_walk)
 {
-	return walk_from(store, "", 0, ret_walk);
+	static const struct bid_walk_ops ops = { .enter = visit_dir, .file = visit_file, .trouble = report_unread };
+	int fd = -1;
+	int r = bid_beneath_open(bid_store_root(store), "", O_RDONLY | O_DIRECTORY, &fd);
+
+	return r < 0 ? r : bid_walk_new(fd, "", 0, &ops, ret_walk);
 }
 
-static int walk_alone(struct bid_store *store, const char *path, uint64_t note, const struct bid_visitor *visitor)
+int bid_entries_each(struct bid_store *store, const struct bid_visitor *visitor)
 {
 	struct bid_walk *walk = NULL;
-	int r = walk_from(store, path, note, &walk);
+	int r = bid_entries_walk(store, &walk);
 
 	if (r == 0)
 		r = bid_walk_work(walk, (void *)visitor);
 	bid_walk_free(walk);
 	return r;
-}
-
-int bid_entries_each(struct bid_store *store, const struct bid_visitor *visitor)
-{
-	return walk_alone(store, "", 0, visitor);
-}
-
-int bid_entries_of_path(struct bid_store *store, const char *path, const struct bid_visitor *visitor)
-{
-	return walk_alone(store, path, FLAT, visitor);
 }

@@ -40,9 +40,6 @@ int bid_entries_each(struct bid_store *store, const struct bid_visitor *visitor)
 struct bid_walk;
 int bid_entries_walk(struct bid_store *store, struct bid_walk **ret_walk);
 
-/* As bid_entries_each(), for the object directories of the original path @path, "usr/bin/gcc". -ENOENT if there are none. */
-int bid_entries_of_path(struct bid_store *store, const char *path, const struct bid_visitor *visitor);
-
 /*
  * Remove the artifacts of @kinds from @path; after the last artifact, also an empty probe cache, the directory and its empty
  * parents. Files outside of the layout stay, and keep the directory. Returns the mask of the remaining kinds, or a negative errno.

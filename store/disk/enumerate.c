@@ -17,7 +17,6 @@
 #include "base/dents.h"
 #include "base/stat_data.h"
 #include "disk/beneath.h"
-#include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/store.h"
@@ -430,33 +429,23 @@ int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_en
 	return result;
 }
 
-static int pass_build(void *user, const struct bid_objdir *entry)
-{
-	const struct sieve *sieve = user;
-	struct stat st;
+struct build_fn {
+	bid_store_id_fn fn;
+	void *user;
+};
 
-	for (struct bid_store *store = sieve->first; store != sieve->current; store = bid_store_lower(store))
-		if (bid_beneath_stat(bid_store_root(store), entry->path, &st) == 0)
-			return 0;
-	return sieve->id(sieve->user, &entry->id);
+static int take_build(void *user, const char *name, enum bid_entry entry)
+{
+	const struct build_fn *build = user;
+	struct bid_id id;
+
+	return entry == BID_ENTRY_ID && bid_id_parse_str(name, &id) == 0 ? build->fn(build->user, &id) : 0;
 }
 
 int bid_store_each_build(struct bid_store *store, const char *path, bid_store_id_fn fn, void *user)
 {
-	struct sieve sieve = { .first = store, .current = store, .id = fn, .user = user };
-	struct bid_visitor visitor = { .entry = pass_build, .user = &sieve };
-	int result = -ENOENT;
-
 	path += *path == '/';
-	if (!*path || strcmp(path, BID_LAYOUT_LINKS) == 0 || strcmp(path, BID_LAYOUT_PRIVATE) == 0)
-		return -ENOENT;
-	for (; sieve.current && (result == 0 || result == -ENOENT); sieve.current = bid_store_lower(sieve.current)) {
-		int r = bid_store_has_paths(sieve.current) ? bid_entries_of_path(sieve.current, path, &visitor) : -ENOENT;
-
-		if (r != -ENOENT)
-			result = r;
-	}
-	return result;
+	return *path ? bid_store_each_entry(store, path, take_build, &(struct build_fn){ .fn = fn, .user = user }) : -ENOENT;
 }
 
 /* Abbreviated ids: from the digits that a user typed to the id. */

@@ -117,26 +117,24 @@ bool bid_alias_next(struct bid_alias_iter *alias, const struct bid_id *id, struc
 	}
 }
 
-/* Is there a ".." among the components of @path? */
-static bool goes_up(const char *path)
+bool bid_layout_stays_inside(const char *path)
 {
-	while (*path) {
-		size_t len = strcspn(path, "/");
+	size_t len;
 
-		if (len == 2 && path[0] == '.' && path[1] == '.')
-			return true;
-		path += len + (path[len] == '/');
-	}
-	return false;
+	do {
+		len = strcspn(path, "/");
+		if (len == 0 || len > NAME_MAX || (len == 1 && path[0] == '.') || (len == 2 && path[0] == '.' && path[1] == '.'))
+			return false;
+		path += len;
+	} while (*path++);
+	return true;
 }
 
 const char *bid_layout_target(const char *text)
 {
 	const char *target = text + strlen(BID_LAYOUT_UP);
 
-	if (strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) != 0 || !*target || *target == '/' || goes_up(target))
-		return NULL;
-	return target;
+	return strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) == 0 && bid_layout_stays_inside(target) ? target : NULL;
 }
 
 bool bid_foreign_next(struct bid_foreign *foreign, const struct bid_id *id, enum bid_kind kind)
@@ -171,22 +169,10 @@ bool bid_layout_is_original(const char *path)
 {
 	static const char *const ours[] = { "/" BID_LAYOUT_LINKS "/", "/" BID_LAYOUT_PRIVATE "/" };
 
-	if (path[0] != '/' || path[1] == '\0')
-		return false;
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		if (strncmp(path, ours[i], strlen(ours[i])) == 0)
 			return false;
-	while (*path) {
-		size_t len;
-
-		if (*path++ != '/')
-			return false;
-		len = strcspn(path, "/");
-		if (len == 0 || len > NAME_MAX || (len == 1 && path[0] == '.') || (len == 2 && path[0] == '.' && path[1] == '.'))
-			return false;
-		path += len;
-	}
-	return true;
+	return path[0] == '/' && bid_layout_stays_inside(path + 1);
 }
 
 bool bid_is_unnamed(const char *objdir)

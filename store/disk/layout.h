@@ -53,6 +53,9 @@ const char *bid_layout_suffix(const struct bid_request *request, char buf[static
 /* ".build-id/xx/rest" */
 const char *bid_layout_link(const struct bid_id *id, char buf[static BID_LAYOUT_MAX]);
 
+/* Is @path relative, without a component that is empty, "." or ".."? Two such paths of one name are the same text. */
+bool bid_layout_stays_inside(const char *path);
+
 /*
  * The target of the link with the text @text, relative to the store; NULL for another form than perf's "../../PATH". Points into
  * @text.

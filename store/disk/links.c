@@ -15,27 +15,14 @@
 #include "disk/publish/temp.h"
 #include "disk/store.h"
 
-bool bid_link_stays_inside(const char *path)
-{
-	if (!*path)
-		return false;
-	for (;;) {
-		size_t len = strcspn(path, "/");
-
-		if (len == 0 || (len == 1 && path[0] == '.') || (len == 2 && path[0] == '.' && path[1] == '.'))
-			return false;
-		if (!path[len])
-			return true;
-		path += len + 1;
-	}
-}
-
 bool bid_link_leads(int fanout, const struct bid_id *disk_id, const char *path)
 {
 	char hex[BID_ID_HEX_MAX], text[PATH_MAX];
+	const char *target = NULL;
 
-	return bid_beneath_readlink(fanout, bid_id_format(disk_id, hex) + 2, text) == 0 &&
-	       strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) == 0 && strcmp(text + strlen(BID_LAYOUT_UP), path) == 0;
+	if (bid_beneath_readlink(fanout, bid_id_format(disk_id, hex) + 2, text) == 0)
+		target = bid_layout_target(text);
+	return target && strcmp(target, path) == 0;
 }
 
 /* Is @path absent? A failing stat(2) counts as present. */
@@ -62,7 +49,7 @@ enum bid_link_state bid_link_look_in(struct bid_store *store, int fanout, const 
 				     char ret_target[static PATH_MAX])
 {
 	char text[PATH_MAX], hex[BID_ID_HEX_MAX];
-	const char *target, *last;
+	const char *target;
 	int r = bid_beneath_readlink(fanout, bid_id_format(disk_id, hex) + 2, text);
 
 	if (r == -EINVAL)
@@ -71,15 +58,13 @@ enum bid_link_state bid_link_look_in(struct bid_store *store, int fanout, const 
 		return BID_LINK_FOREIGN;
 	if (r < 0)
 		return BID_LINK_NONE;
-	target = text + strlen(BID_LAYOUT_UP);
-	if (strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) != 0 || !bid_link_stays_inside(target))
+	target = bid_layout_target(text);
+	if (!target)
 		return BID_LINK_FOREIGN;
 	memcpy(ret_target, target, strlen(target) + 1);
 	if (is_absent(store, target))
 		return BID_LINK_DANGLING;
-	last = strrchr(target, '/');
-	last = last ? last + 1 : target;
-	return strcmp(last, hex) == 0 ? BID_LINK_GOOD : BID_LINK_MISMATCHED;
+	return bid_layout_is_named_after(target, disk_id) ? BID_LINK_GOOD : BID_LINK_MISMATCHED;
 }
 
 int bid_link_point(struct bid_store *store, const struct bid_id *disk_id, const char *target)

@@ -18,9 +18,6 @@ enum bid_link_state {
 	BID_LINK_ODD, /* something else: a file, a directory */
 };
 
-/* Is @path relative, without a component that is empty, "." or ".."? Two such paths of one name are the same text. */
-bool bid_link_stays_inside(const char *path);
-
 /* Read the link of the on-disk id @disk_id. Sets @ret_target with GOOD, DANGLING and MISMATCHED. */
 enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *disk_id, char ret_target[static PATH_MAX]);
 

@@ -14,7 +14,6 @@
 #include "disk/beneath.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
-#include "disk/links.h"
 #include "disk/objdir.h"
 #include "disk/store.h"
 
@@ -53,11 +52,9 @@ int bid_names_note(struct bid_store *store, const struct bid_id *id, const char 
 /* Can @path be a name of @id? Names that this program records can; damage may turn a record into anything. */
 static bool is_name_of(const struct bid_id *id, const char *path)
 {
-	const char *slash = strrchr(path, '/');
 	struct bid_id disk_id = bid_layout_disk_id(id);
-	char hex[BID_ID_HEX_MAX];
 
-	return slash && bid_link_stays_inside(path) && strcmp(slash + 1, bid_id_format(&disk_id, hex)) == 0;
+	return strchr(path, '/') && bid_layout_stays_inside(path) && bid_layout_is_named_after(path, &disk_id);
 }
 
 int bid_names_each(struct bid_store *store, const struct bid_id *id,

@@ -12,27 +12,25 @@
 #include "disk/layout.h"
 #include "disk/store.h"
 
-/* Read perf's link for @id. Returns -EINVAL if it is no symbolic link, -ENAMETOOLONG if its text is too long for a path. */
-static int read_link(struct bid_store *store, const struct bid_id *id, char ret_text[static PATH_MAX])
+/* Read the target of perf's link for @id. Returns -EINVAL if there is no symbolic link, or one of another form. */
+static int read_target(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
 {
+	char link[BID_LAYOUT_MAX], text[PATH_MAX];
 	bid_auto_fd int dir = -1;
-	char link[BID_LAYOUT_MAX];
-	const char *name;
+	const char *name, *target;
 	int r = bid_beneath_parent(bid_store_root(store), bid_layout_link(id, link), O_PATH, &dir, &name);
 
-	return r < 0 ? r : bid_beneath_readlink(dir, name, ret_text);
-}
-
-/* Return the target of perf's link for @id, if its form keeps it inside the store. */
-static bool link_target(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
-{
-	char text[PATH_MAX];
-	const char *target = read_link(store, id, text) == 0 ? bid_layout_target(text) : NULL;
-
+	if (r == 0)
+		r = bid_beneath_readlink(dir, name, text);
+	if (r < 0)
+		return r;
+	target = bid_layout_target(text);
 	if (!target)
-		return false;
-	snprintf(ret_path, size, "%s", target);
-	return true;
+		return -EINVAL;
+	if (strlen(target) >= size)
+		return -ENAMETOOLONG;
+	memcpy(ret_path, target, strlen(target) + 1);
+	return 0;
 }
 
 /* well-known directories of perf and bidfs, each with the kind found only there; BID_KIND_NONE for any kind */
@@ -55,7 +53,7 @@ const char *bid_objdir_known(unsigned number)
 bool bid_objdir_next(struct bid_objdir_iter *objdir, struct bid_store *store, const struct bid_id *id, enum bid_kind kind)
 {
 	if (!objdir->looked)
-		objdir->linked = link_target(store, id, objdir->target, sizeof(objdir->target));
+		objdir->linked = read_target(store, id, objdir->target, sizeof(objdir->target)) == 0;
 	objdir->looked = true;
 	if (objdir->step++ == 0) {
 		objdir->path = objdir->target;
@@ -76,26 +74,11 @@ int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_pa
 {
 	struct bid_alias_iter alias = { 0 };
 	struct bid_id disk_id;
-	char text[PATH_MAX];
+	int r = -ENOENT;
 
-	while (bid_alias_next(&alias, id, &disk_id)) {
-		const char *target;
-		int r;
-
-		r = read_link(store, &disk_id, text);
-		if (r == -ENOENT)
-			continue;
-		if (r < 0)
-			return r;
-		target = bid_layout_target(text);
-		if (!target)
-			return -EINVAL;
-		if (strlen(target) >= size)
-			return -ENAMETOOLONG;
-		memcpy(ret_path, target, strlen(target) + 1);
-		return 0;
-	}
-	return -ENOENT;
+	while (r == -ENOENT && bid_alias_next(&alias, id, &disk_id))
+		r = read_target(store, &disk_id, ret_path, size);
+	return r;
 }
 
 int bid_objdir_kinds(struct bid_store *store, const char *path)

@@ -48,22 +48,18 @@ int bid_store_rmdir(struct bid_store *store, const char *path)
 /* Is @target the directory "<path>/<id>" of @disk_id? */
 static bool is_objdir_of(const char *target, const struct bid_id *disk_id)
 {
-	const char *slash = strrchr(target, '/');
-	char hex[BID_ID_HEX_MAX];
-
-	return slash && slash > target && strcmp(slash + 1, bid_id_format(disk_id, hex)) == 0;
+	return strchr(target, '/') && bid_layout_is_named_after(target, disk_id);
 }
 
 int bid_store_symlink(struct bid_store *store, const struct bid_id *id, const char *text)
 {
 	struct bid_id disk_id = bid_layout_disk_id(id);
-	const char *target = text + strlen(BID_LAYOUT_UP);
+	const char *target = bid_layout_target(text);
 	char there[PATH_MAX];
 
 	if (!bid_store_writable(store))
 		return -EROFS;
-	if (strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) != 0 || strlen(target) >= PATH_MAX ||
-	    !bid_link_stays_inside(target) || !is_objdir_of(target, &disk_id))
+	if (!target || strlen(target) >= PATH_MAX || !is_objdir_of(target, &disk_id))
 		return -EINVAL;
 	if (bid_link_look(store, &disk_id, there) != BID_LINK_NONE)
 		return -EEXIST;

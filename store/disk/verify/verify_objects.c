@@ -279,15 +279,6 @@ static bool is_known_objdir(const struct bid_objdir *entry)
 	return false;
 }
 
-/* Does the last component of @path, an id, equal the name that links use? */
-static bool is_spelled_right(const char *path, const struct bid_id *id)
-{
-	const char *slash = strrchr(path, '/');
-	char hex[BID_ID_HEX_MAX];
-
-	return strcmp(slash ? slash + 1 : path, bid_id_format(id, hex)) == 0;
-}
-
 /* Point the link of the id at the entry, unless the link leads to another name by now. */
 static bool link_orphan(struct bid_store *store, const struct bid_objdir *entry)
 {
@@ -311,7 +302,7 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_objdir *entr
 	fanout = bid_verify_fanout(verify, &entry->id);
 	/* true for most entries, and one system call shows it */
 	if (fanout >= 0 && bid_link_leads(fanout, &entry->id, entry->path)) {
-		*ret_linked = is_spelled_right(entry->path, &entry->id);
+		*ret_linked = bid_layout_is_named_after(entry->path, &entry->id);
 		return 0;
 	}
 	switch (bid_link_look(verify->store, &entry->id, target)) {
