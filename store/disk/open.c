@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "disk/beneath.h"
-#include "disk/derive/module_cache.h"
 #include "disk/evict.h"
 #include "disk/id_cache.h"
 #include "disk/layout.h"
@@ -127,8 +126,6 @@ int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_stor
 	r = try_paths(store);
 	if (r == 0)
 		r = bid_id_cache_new(&store->id_cache);
-	if (r == 0)
-		r = bid_modules_new(&store->modules);
 	if (r < 0)
 		goto fail;
 	if (flags & BID_STORE_WRITE) {
@@ -210,7 +207,6 @@ void bid_store_free(struct bid_store *store)
 	bid_space_free(store->space);
 	bid_store_free(store->lower);
 	bid_id_cache_free(store->id_cache);
-	bid_modules_free(store->modules);
 	bid_close(store->root);
 	free(store->path);
 	free(store);

@@ -8,7 +8,6 @@
 #include "api/store.h"
 
 struct bid_space;
-struct bid_modules;
 struct bid_id_cache;
 
 /* A flag of a lower store, beside those of enum bid_store_flags: it may have a foreign layout, and has no lower stores. */
@@ -26,7 +25,6 @@ struct bid_store {
 	unsigned flags; /* enum bid_store_flags */
 	char *path; /* absolute; owned */
 	struct bid_id_cache *id_cache; /* on the files of this store; owned */
-	struct bid_modules *modules; /* list of modules of the last kernel; owned */
 	struct bid_denied denied;
 	long long dirty_for_s; /* age in seconds after which the kernel has written a file; 0: never */
 	atomic_llong synced_s; /* time of the last bid_store_sync(): earlier changes are on disk */

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A kernel's modules, from the symbol tables of a store. */
-#include "disk/derive/module_cache.h"
-
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,67 +10,12 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/limits.h"
-#include "base/stat_data.h"
-#include "disk/beneath.h"
-#include "disk/store.h"
 
 enum {
 	PAGE = 4096,
 	CHUNK = 64 << 10, /* bytes of a table per read */
 	MODULES_MAX = 1 << 16,
 };
-
-struct bid_modules {
-	pthread_mutex_t lock; /* protects all below */
-	struct bid_stat_data stat_data; /* stat data of the table */
-	char *text; /* owned; the text of the table, NULL at first */
-};
-
-int bid_modules_new(struct bid_modules **ret_modules)
-{
-	struct bid_modules *modules = calloc(1, sizeof(*modules));
-
-	if (!modules)
-		return -ENOMEM;
-	pthread_mutex_init(&modules->lock, NULL);
-	*ret_modules = modules;
-	return 0;
-}
-
-void bid_modules_free(struct bid_modules *modules)
-{
-	if (!modules)
-		return;
-	pthread_mutex_destroy(&modules->lock);
-	free(modules->text);
-	free(modules);
-}
-
-/* A copy, or NULL if another table was read last. */
-static char *recall_text(struct bid_modules *modules, const struct stat *table)
-{
-	char *text = NULL;
-
-	pthread_mutex_lock(&modules->lock);
-	if (modules->text && bid_stat_data_is_current(&modules->stat_data, table))
-		text = strdup(modules->text);
-	pthread_mutex_unlock(&modules->lock);
-	return text;
-}
-
-static void remember_text(struct bid_modules *modules, const struct bid_stat_data *stat_data, const char *text)
-{
-	char *copy = strdup(text), *before;
-
-	if (!copy)
-		return;
-	pthread_mutex_lock(&modules->lock);
-	before = modules->text;
-	modules->text = copy;
-	modules->stat_data = *stat_data;
-	pthread_mutex_unlock(&modules->lock);
-	free(before);
-}
 
 bool bid_store_is_module(struct bid_store *store, const struct bid_id *id)
 {
@@ -204,25 +145,14 @@ static int make_text(int fd, char **ret_text)
 
 int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **ret_text, struct stat *ret_table)
 {
-	struct bid_modules *modules = store->modules;
-	struct bid_file file = BID_FILE_NONE;
-	struct bid_stat_data stat_data;
-	char *text;
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	int r = bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_KALLSYMS }, &file);
 
 	if (r < 0)
 		return r;
-	stat_data = bid_stat_data_of(&file.st);
-	text = recall_text(modules, &file.st);
-	if (!text) {
-		r = make_text(file.fd, &text);
-		if (r == 0)
-			remember_text(modules, &stat_data, text);
-	}
-	bid_file_release(&file);
+	r = make_text(file.fd, ret_text);
 	if (r < 0)
 		return r == -EBADMSG ? -ENOENT : r;
-	*ret_text = text;
 	*ret_table = file.st;
 	return 0;
 }
