@@ -5,15 +5,12 @@
 #include <errno.h>
 
 #include "api/elf.h"
-#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/kallsyms.h"
 #include "base/log.h"
-#include "disk/derive/memory.h"
 #include "disk/derived.h"
 #include "disk/id_cache.h"
 #include "disk/layout.h"
-#include "disk/publish/temp.h"
 #include "disk/store.h"
 
 static int open_regular(struct bid_store *store, const char *path, struct bid_file *file)
@@ -22,18 +19,21 @@ static int open_regular(struct bid_store *store, const char *path, struct bid_fi
 	return bid_store_open_file(store, path, bid_store_flags(store) & BID_STORE_LOWER, file);
 }
 
-/* Unpack @packed, at most @max bytes, into @fd, and copy its readers and time. Returns 0 and the id of the content. */
-static int unpack_into(int fd, uint64_t max, const struct bid_file *packed, struct bid_id *ret_id)
+/* an unpacking; see struct bid_derivation */
+struct unpacking {
+	const struct bid_file *packed;
+	const struct bid_id *asked;
+	struct bid_id id; /* id of the content; len 0 before */
+};
+
+static int unpack_into(void *user, int fd, uint64_t max)
 {
-	int r = bid_elf_unpack_to(packed->fd, max, fd);
+	struct unpacking *unpacking = user;
+	int r = bid_elf_unpack_to(unpacking->packed->fd, max < BID_ELF_UNPACKED_MAX ? max : BID_ELF_UNPACKED_MAX, fd);
 
 	if (r == 0)
-		r = bid_elf_identify(fd, ret_id);
-	if (r < 0)
-		return r;
-	if (futimens(fd, (struct timespec[]){ { .tv_nsec = UTIME_NOW }, packed->st.st_mtim }) < 0)
-		return -errno;
-	return bid_set_readers(fd, packed->st.st_mode, packed->st.st_uid);
+		r = bid_elf_identify(fd, &unpacking->id);
+	return r == 0 && !bid_id_answers(&unpacking->id, unpacking->asked) ? -EBADMSG : r;
 }
 
 /* Open the unpacked copy for @id, if there is a correct one. */
@@ -54,90 +54,26 @@ static int open_kept(struct bid_store *upper, const struct bid_id *id, struct bi
 	return r;
 }
 
-/* Without a place to keep a copy: unpack into memory for as long as the file is open. */
-static int unpack_to_memory(const struct bid_file *packed, struct bid_id *ret_id, struct bid_file *file)
-{
-	bid_auto_fd int fd = -1;
-	uint64_t left = 0;
-	struct stat st;
-	int r;
-
-	r = bid_memory_new("bid-unpacked", 0, &fd);
-	if (r == 0)
-		r = bid_memory_left(&left);
-	if (r == 0)
-		r = unpack_into(fd, left < BID_ELF_UNPACKED_MAX ? left : BID_ELF_UNPACKED_MAX, packed, ret_id);
-	/* free memory was the limit, and may grow */
-	if (r == -EFBIG && left < BID_ELF_UNPACKED_MAX)
-		r = -ENOMEM;
-	if (r < 0)
-		return r;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	st.st_uid = packed->st.st_uid;
-	st.st_gid = packed->st.st_gid;
-	file->fd = bid_steal_fd(&fd);
-	file->st = st;
-	return 0;
-}
-
-static int unpack_to_store(struct bid_store *upper, const struct bid_id *asked, const struct bid_file *packed,
-			   struct bid_id *ret_id, struct bid_file *file)
-{
-	struct bid_temp temp = BID_TEMP_NONE;
-	int r;
-
-	r = bid_temp_new(upper, false, &temp);
-	if (r == 0)
-		r = unpack_into(temp.fd, BID_ELF_UNPACKED_MAX, packed, ret_id);
-	if (r == 0 && bid_id_answers(ret_id, asked)) {
-		r = bid_derived_keep(upper, &(struct bid_request){ .id = *asked, .kind = BID_KIND_ELF }, &temp);
-		if (r == 0)
-			r = open_kept(upper, asked, file);
-	}
-	bid_temp_release(&temp);
-	return r;
-}
-
-/* Return the error of unpacking if the file causes it. Returns 0 for a lack of memory, descriptors or disk, which may pass. */
-static int fault_of_file(int r)
-{
-	switch (r) {
-	case -EFBIG:
-		return r;
-	case -EBADMSG:
-	case -ENOEXEC:
-	case -ENODATA:
-	case -EOPNOTSUPP:
-		return -EOPNOTSUPP;
-	default:
-		return 0;
-	}
-}
-
 /* Replace the compressed @file, which lies in @store, by its content. */
 static int unpack_file(struct bid_store *store, const struct bid_id *asked, struct bid_file *file)
 {
 	struct bid_store *upper = bid_store_upper(store);
+	struct unpacking unpacking = { .packed = file, .asked = asked };
 	struct bid_file unpacked = { .fd = -1, .kind = file->kind };
-	struct bid_id id = { 0 };
 	int r, fault;
 
 	r = open_kept(upper, asked, &unpacked);
 	if (r < 0) {
-		r = -EROFS;
-		if (bid_store_writable(upper))
-			r = unpack_to_store(upper, asked, file, &id, &unpacked);
-		if (r < 0 && (id.len || !fault_of_file(r)))
-			r = unpack_to_memory(file, &id, &unpacked);
-		fault = id.len ? 0 : fault_of_file(r);
+		r = bid_derived_make(upper, &(struct bid_request){ .id = *asked, .kind = BID_KIND_ELF },
+				     &(struct bid_derivation){ .fill = unpack_into, .user = &unpacking, .source = file->st }, true,
+				     &unpacked);
+		unpacked.kind = file->kind;
+		fault = unpacking.id.len ? 0 : bid_derived_fault(r);
 		/* a compressed file with a wrong or missing id is unpacked only once */
-		if (id.len || fault)
-			bid_id_cache_unpacked(bid_store_id_cache(store), &file->st, fault, &id);
+		if (unpacking.id.len || fault)
+			bid_id_cache_unpacked(bid_store_id_cache(store), &file->st, fault, &unpacking.id);
 		if (fault)
 			r = fault;
-		else if (r == 0 && !bid_id_answers(&id, asked))
-			r = -EBADMSG;
 	}
 	if (r < 0) {
 		bid_file_release(&unpacked);

@@ -8,10 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/limits.h"
+#include "base/log.h"
 #include "disk/beneath.h"
+#include "disk/derive/memory.h"
 #include "disk/entries.h"
+#include "disk/piece.h"
+#include "disk/publish/temp.h"
+#include "disk/record.h"
 #include "disk/space.h"
 #include "disk/store.h"
 
@@ -46,25 +53,121 @@ bool bid_derived_has_table(struct bid_store *store, const struct bid_id *disk_id
 	return bid_beneath_stat(bid_store_root(store), path, &st) == 0;
 }
 
-int bid_derived_keep(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp)
+/* Fill the empty file at @fd, and give it the time and the readers of its source. */
+static int fill_file(int fd, uint64_t max, const struct bid_derivation *derivation)
 {
-	char path[BID_LAYOUT_MAX];
-	bid_auto_fd int dir = -1;
-	const char *name;
-	struct stat st;
-	int r;
+	const struct stat *source = &derivation->source;
+	int r = derivation->fill(derivation->user, fd, max);
 
-	if (fsync(temp->fd) < 0 || fstat(temp->fd, &st) < 0)
-		return -errno;
-	r = bid_beneath_parent(bid_store_root(store), bid_derived_path(request, path), O_CREAT, &dir, &name);
 	if (r < 0)
 		return r;
-	r = bid_temp_link(temp, dir, name);
-	if (r == -EEXIST && unlinkat(dir, name, 0) == 0)
-		r = bid_temp_link(temp, dir, name);
-	if (r == 0)
-		bid_space_published(bid_store_space(store), (uint64_t)st.st_size);
+	if (futimens(fd, (struct timespec[]){ { .tv_nsec = UTIME_NOW }, source->st_mtim }) < 0)
+		return -errno;
+	return bid_set_readers(fd, source->st_mode, source->st_uid);
+}
+
+static int link_file(struct bid_store *store, const char *path, const struct bid_temp *temp)
+{
+	int r = -ENOENT;
+
+	/* a new directory is empty, and another process may remove it together with its neighbour */
+	for (int attempts = 0; attempts < 8 && r == -ENOENT; attempts++) {
+		bid_auto_fd int dir = -1;
+		const char *name;
+
+		r = bid_beneath_parent(bid_store_root(store), path, O_CREAT, &dir, &name);
+		if (r == 0)
+			r = bid_temp_link(temp, dir, name);
+		if (r == -EEXIST && unlinkat(dir, name, 0) == 0)
+			r = bid_temp_link(temp, dir, name);
+	}
 	return r;
+}
+
+static int derive_to_store(struct bid_store *store, const struct bid_request *request, const struct bid_derivation *derivation,
+			   struct bid_file *ret_file)
+{
+	struct bid_record record = { .request = *request, .origin = &(struct bid_origin){ .how = BID_SLICED } };
+	struct bid_file file = { .fd = -1, .kind = request->kind };
+	struct bid_temp temp = BID_TEMP_NONE;
+	char path[PATH_MAX];
+	int r = bid_temp_new(store, false, &temp);
+
+	if (r == 0)
+		r = fill_file(temp.fd, UINT64_MAX, derivation);
+	if (r == 0 && fsync(temp.fd) < 0)
+		r = -errno;
+	if (r == 0)
+		r = link_file(store, request->detail ? bid_piece_path(request, path) : bid_derived_path(request, path), &temp);
+	bid_temp_release(&temp);
+	if (r == 0)
+		r = bid_store_open_file(store, path, false, &file);
+	if (r < 0)
+		return r;
+	bid_space_published(bid_store_space(store), (uint64_t)file.st.st_size);
+	record.size = (uint64_t)file.st.st_size;
+	/* before the first use: a section without a record counts as fetched, and is cut again */
+	r = request->detail ? bid_record_write(store, &record) : 0;
+	if (r < 0)
+		bid_file_release(&file);
+	else
+		*ret_file = file;
+	return r;
+}
+
+static int derive_to_memory(enum bid_kind kind, const struct bid_derivation *derivation, struct bid_file *ret_file)
+{
+	bid_auto_fd int fd = -1;
+	uint64_t left = 0;
+	struct stat st;
+	int r = bid_memory_new(derivation->size, &fd);
+
+	if (r == 0)
+		r = bid_memory_left(&left);
+	if (r == 0)
+		r = fill_file(fd, left + derivation->size, derivation);
+	/* memory was the limit, and others may release it */
+	if (r == -EFBIG && left < BID_LIMIT_MEMORY)
+		r = -ENOMEM;
+	if (r == 0 && fstat(fd, &st) < 0)
+		r = -errno;
+	if (r < 0)
+		return r;
+	st.st_uid = derivation->source.st_uid;
+	st.st_gid = derivation->source.st_gid;
+	*ret_file = (struct bid_file){ .fd = bid_steal_fd(&fd), .kind = kind, .st = st };
+	return 0;
+}
+
+int bid_derived_fault(int r)
+{
+	switch (r) {
+	case -EFBIG:
+		return r;
+	case -EBADMSG:
+	case -ENOEXEC:
+	case -ENODATA:
+	case -EOPNOTSUPP:
+		return -EOPNOTSUPP;
+	default:
+		return 0;
+	}
+}
+
+int bid_derived_make(struct bid_store *store, const struct bid_request *request, const struct bid_derivation *derivation, bool keep,
+		     struct bid_file *ret_file)
+{
+	int r = -EROFS;
+
+	if (keep && bid_store_writable(store))
+		r = derive_to_store(store, request, derivation, ret_file);
+	if ((r == -ENOSPC || r == -EDQUOT) && derivation->room > 0 && bid_space_make_room(bid_store_space(store), derivation->room))
+		r = derive_to_store(store, request, derivation, ret_file);
+	if (r == 0 || bid_derived_fault(r))
+		return r;
+	if (r != -EROFS)
+		bid_debug("%s: cannot keep a derived file in '%s'", strerror(-r), bid_store_path(store));
+	return derive_to_memory(request->kind, derivation, ret_file);
 }
 
 void bid_derived_used(struct bid_store *store, const struct bid_request *request, time_t if_before)

@@ -12,7 +12,6 @@
 
 #include "api/store.h"
 #include "disk/layout.h"
-#include "disk/publish/temp.h"
 
 /*
  * The path of the derived artifact of @request: ".bidfs/kallsyms/xx/rest" of a symbol table, ".bidfs/unstripped/xx/rest" of
@@ -23,8 +22,26 @@ const char *bid_derived_path(const struct bid_request *request, char buf[static 
 /* Does the store have a derived symbol table of @disk_id? */
 bool bid_derived_has_table(struct bid_store *store, const struct bid_id *disk_id);
 
-/* Give @temp that path, replacing an earlier file. The bytes are on disk on return. */
-int bid_derived_keep(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp);
+/* the bytes and the attributes of a derived artifact */
+struct bid_derivation {
+	/* Write the artifact to the empty file at @fd. Returns 0, -EFBIG if it has more than @max bytes, or another error. */
+	int (*fill)(void *user, int fd, uint64_t max);
+	void *user;
+	struct stat source; /* its time, readers and owner become those of the artifact */
+	uint64_t size; /* size of the artifact, 0 if unknown */
+	uint64_t room; /* bytes to evict on a full disk; 0 evicts nothing */
+};
+
+/*
+ * Derive the artifact @request. With @keep, in a store that can be written, its file gets the path above, or of a section that of
+ * bid_piece_path() with a record, replacing an earlier file; its bytes are on disk on return. Otherwise, and if that fails, the
+ * artifact is in memory while it is open. Returns 0, -ENOMEM, or as @derivation->fill.
+ */
+int bid_derived_make(struct bid_store *store, const struct bid_request *request, const struct bid_derivation *derivation, bool keep,
+		     struct bid_file *ret_file);
+
+/* The error of a lookup if the source causes the error @r: -EFBIG or -EOPNOTSUPP. 0 for a lack of memory, descriptors or disk. */
+int bid_derived_fault(int r);
 
 /* Set the time of the last use of the derived artifact of @request, if that is before @if_before. */
 void bid_derived_used(struct bid_store *store, const struct bid_request *request, time_t if_before);

@@ -53,20 +53,16 @@ bool bid_pieces_any(struct bid_store *store, const struct bid_id *id)
 	return false;
 }
 
-static int publish_piece(struct bid_store *store, const char *path, struct bid_temp *temp, bool replace)
+static int publish_piece(struct bid_store *store, const char *path, const struct bid_temp *temp)
 {
 	bid_auto_fd int dir = -1;
 	const char *name;
 	int r = bid_beneath_parent(bid_store_root(store), path, O_CREAT, &dir, &name);
 
-	if (r == 0)
-		r = bid_temp_link(temp, dir, name);
-	if (r == -EEXIST && replace && unlinkat(dir, name, 0) == 0)
-		r = bid_temp_link(temp, dir, name);
-	return r;
+	return r == 0 ? bid_temp_link(temp, dir, name) : r;
 }
 
-int bid_piece_publish(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp, bool replace)
+int bid_piece_publish(struct bid_store *store, const struct bid_request *request, const struct bid_temp *temp)
 {
 	char path[PATH_MAX];
 	int r = -ENOENT;
@@ -74,7 +70,7 @@ int bid_piece_publish(struct bid_store *store, const struct bid_request *request
 	bid_piece_path(request, path);
 	/* a new directory is empty, and another process may remove it together with its neighbour */
 	for (int attempts = 0; attempts < 8 && r == -ENOENT; attempts++)
-		r = publish_piece(store, path, temp, replace);
+		r = publish_piece(store, path, temp);
 	return r;
 }
 

@@ -18,8 +18,8 @@ const char *bid_piece_path(const struct bid_request *request, char buf[static PA
 /* Open the stored file of @request without a check. -ENOENT if there is none. */
 int bid_piece_open(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
 
-/* Link @temp, whose bytes are on disk, under its name. Returns -EEXIST for an existing file, unless @replace. */
-int bid_piece_publish(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp, bool replace);
+/* Link @temp, whose bytes are on disk, under its name. Returns -EEXIST for an existing file. */
+int bid_piece_publish(struct bid_store *store, const struct bid_request *request, const struct bid_temp *temp);
 
 /* Takes @path, a directory deeper than any source. A non-zero return ends the enumeration, and is returned. */
 typedef int (*bid_pieces_deep_fn)(void *user, const char *path);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "api/elf.h"
@@ -15,10 +14,8 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "disk/check.h"
-#include "disk/derive/memory.h"
 #include "disk/derived.h"
 #include "disk/find.h"
-#include "disk/publish/temp.h"
 #include "disk/store.h"
 
 struct derived_text {
@@ -123,25 +120,11 @@ static struct timespec time_of(const struct derived_text *text, const struct sta
 	return (struct timespec){ .tv_sec = source->st_mtim.tv_sec, .tv_nsec = (long)(hash % 1000000000) };
 }
 
-static int to_memory(const struct derived_text *text, const struct stat *source, enum bid_kind kind, struct bid_file *ret_file)
+static int write_text(void *user, int fd, uint64_t max)
 {
-	bid_auto_fd int fd = -1;
-	struct stat st;
-	int r;
+	const struct derived_text *text = user;
 
-	r = bid_memory_new(bid_kind_name(kind), text->len, &fd);
-	if (r == 0)
-		r = bid_pwrite_full(fd, text->data, text->len, 0);
-	if (r < 0)
-		return r;
-	if (futimens(fd, (struct timespec[]){ { .tv_nsec = UTIME_NOW }, time_of(text, source) }) < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	/* the same readers as the source */
-	st.st_mode = S_IFREG | (source->st_mode & 0444);
-	st.st_uid = source->st_uid;
-	st.st_gid = source->st_gid;
-	*ret_file = (struct bid_file){ .fd = bid_steal_fd(&fd), .kind = kind, .st = st };
-	return 0;
+	return text->len > max ? -EFBIG : bid_pwrite_full(fd, text->data, text->len, 0);
 }
 
 /* Open a derived table. It lies outside perf's directories: perf would otherwise not save the table of the running kernel. */
@@ -150,22 +133,6 @@ static int open_kept(struct bid_store *store, const struct bid_request *request,
 	char path[BID_LAYOUT_MAX];
 
 	return bid_check_open(store, bid_derived_path(request, path), request, ret_file);
-}
-
-static int keep_table(struct bid_store *store, const struct bid_request *request, const struct derived_text *text,
-		      struct bid_file *ret_file)
-{
-	struct bid_temp temp = BID_TEMP_NONE;
-	int r = bid_temp_new(store, false, &temp);
-
-	if (r == 0)
-		r = bid_pwrite_full(temp.fd, text->data, text->len, 0);
-	if (r == 0 && fchmod(temp.fd, 0444) < 0)
-		r = -errno;
-	if (r == 0)
-		r = bid_derived_keep(store, request, &temp);
-	bid_temp_release(&temp);
-	return r < 0 ? r : open_kept(store, request, ret_file);
 }
 
 static int keep_probes(struct bid_store *store, const struct bid_request *request, const struct derived_text *text,
@@ -196,8 +163,13 @@ int bid_derive(struct bid_store *store, const struct bid_request *request, struc
 		r = read_probes(store, &request->id, &text, &source, &named);
 	if (r < 0)
 		return r == -ENOMEM ? r : -ENOENT;
-	if (keep && named && bid_store_writable(store) && source.st_mode & S_IROTH &&
-	    (table ? keep_table : keep_probes)(store, request, &text, ret_file) == 0)
+	keep = keep && named && source.st_mode & S_IROTH;
+	if (!table && keep && bid_store_writable(store) && keep_probes(store, request, &text, ret_file) == 0)
 		return 0;
-	return to_memory(&text, &source, request->kind, ret_file);
+	source.st_mode &= S_IFMT | 0444;
+	source.st_mtim = time_of(&text, &source);
+	return bid_derived_make(
+		store, request,
+		&(struct bid_derivation){ .fill = write_text, .user = &text, .source = source, .size = text.len },
+		table && keep, ret_file);
 }

@@ -14,16 +14,13 @@
 
 #include "api/elf.h"
 #include "api/piece.h"
-#include "base/access.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/log.h"
-#include "disk/derive/memory.h"
+#include "disk/derived.h"
 #include "disk/find.h"
 #include "disk/piece.h"
 #include "disk/record.h"
-#include "disk/space.h"
 #include "disk/store.h"
 
 enum bid_kind bid_section_whole(size_t index)
@@ -33,64 +30,21 @@ enum bid_kind bid_section_whole(size_t index)
 	return index < sizeof(kinds) / sizeof(kinds[0]) ? kinds[index] : BID_KIND_NONE;
 }
 
-/* Copy @section of @whole into @fd. Copies readers and time too, because a second cut must have the same. */
-static int cut_section(int fd, const struct bid_file *whole, const struct bid_elf_section *section)
-{
-	int r = ftruncate(fd, (off_t)section->size) < 0 ? -errno : 0;
+/* a section to cut out; see struct bid_derivation */
+struct cut {
+	struct bid_file whole; /* owned */
+	struct bid_elf_section section;
+};
 
-	if (r == 0)
-		r = bid_copy_range(whole->fd, (off_t)section->offset, section->size, fd, 0);
-	if (r < 0)
-		return r;
-	if (futimens(fd, (struct timespec[]){ whole->st.st_atim, whole->st.st_mtim }) < 0)
+static int cut_into(void *user, int fd, uint64_t max)
+{
+	const struct cut *cut = user;
+
+	if (cut->section.size > max)
+		return -EFBIG;
+	if (ftruncate(fd, (off_t)cut->section.size) < 0)
 		return -errno;
-	return bid_set_readers(fd, whole->st.st_mode & 0444, whole->st.st_uid);
-}
-
-static int cut_to_store(struct bid_store *store, const struct bid_request *request, const struct bid_file *whole,
-			const struct bid_elf_section *section, struct bid_file *ret_file)
-{
-	struct bid_record record = { .request = *request,
-				     .origin = &(struct bid_origin){ .how = BID_SLICED },
-				     .size = section->size };
-	struct bid_temp temp = BID_TEMP_NONE;
-	int r;
-
-	r = bid_temp_new(store, false, &temp);
-	if (r == 0)
-		r = cut_section(temp.fd, whole, section);
-	if (r == 0 && fsync(temp.fd) < 0)
-		r = -errno;
-	if (r == 0)
-		r = bid_piece_publish(store, request, &temp, true);
-	bid_temp_release(&temp);
-	/* before the first use: a section without a record counts as fetched, and is cut again */
-	if (r == 0)
-		r = bid_record_write(store, &record);
-	if (r < 0)
-		return r;
-	bid_space_published(bid_store_space(store), section->size);
-	return bid_piece_open(store, request, ret_file);
-}
-
-static int cut_to_memory(const struct bid_file *whole, const struct bid_elf_section *section, struct bid_file *ret_file)
-{
-	bid_auto_fd int fd = -1;
-	struct stat st;
-	int r;
-
-	r = bid_memory_new("bid-section", section->size, &fd);
-	if (r < 0)
-		return r;
-	r = cut_section(fd, whole, section);
-	if (r < 0)
-		return r;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	st.st_uid = whole->st.st_uid;
-	st.st_gid = whole->st.st_gid;
-	*ret_file = (struct bid_file){ .fd = bid_steal_fd(&fd), .st = st, .kind = BID_KIND_SECTION };
-	return 0;
+	return bid_copy_range(cut->whole.fd, (off_t)cut->section.offset, cut->section.size, fd, 0);
 }
 
 /*
@@ -128,18 +82,20 @@ static int locate_section(struct bid_store *store, const struct bid_request *req
 
 static int derive_section(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
-	bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
-	struct bid_elf_section section;
-	int r = locate_section(store, request, &whole, &section);
+	struct cut cut = { .whole = BID_FILE_NONE };
+	int r = locate_section(store, request, &cut.whole, &cut.section);
 
-	if (r < 0)
-		return r;
-	r = -EROFS;
-	if (bid_store_writable(store) && !bid_store_requires_signed(store))
-		r = cut_to_store(store, request, &whole, &section, ret_file);
-	if (r < 0 && r != -EROFS)
-		bid_debug("%s: cannot keep the section '%s'", strerror(-r), bid_detail_text(request->detail));
-	return r < 0 ? cut_to_memory(&whole, &section, ret_file) : 0;
+	if (r == 0) {
+		cut.whole.st.st_mode &= S_IFMT | 0444;
+		r = bid_derived_make(store, request,
+				     &(struct bid_derivation){ .fill = cut_into,
+							       .user = &cut,
+							       .source = cut.whole.st,
+							       .size = cut.section.size },
+				     !bid_store_requires_signed(store), ret_file);
+	}
+	bid_file_release(&cut.whole);
+	return r;
 }
 
 int bid_store_section_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat)

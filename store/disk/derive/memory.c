@@ -65,9 +65,9 @@ static int count_bytes(int fd, uint64_t *ret_bytes)
 	return 0;
 }
 
-int bid_memory_new(const char *name, uint64_t size, int *ret_fd)
+int bid_memory_new(uint64_t size, int *ret_fd)
 {
-	bid_auto_fd int fd = memfd_create(name, MFD_CLOEXEC);
+	bid_auto_fd int fd = memfd_create("bid-derived", MFD_CLOEXEC);
 	uint64_t bytes;
 	int r;
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Make a file in memory with @size zero bytes. Returns -ENOMEM without room for it, or as memfd_create(2). */
-int bid_memory_new(const char *name, uint64_t size, int *ret_fd);
+int bid_memory_new(uint64_t size, int *ret_fd);
 
 /* How large one may be now. 0 or a negative errno. May take a few milliseconds. */
 int bid_memory_left(uint64_t *ret_left);

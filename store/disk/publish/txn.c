@@ -386,7 +386,7 @@ static int publish_object(struct bid_txn *txn, const struct bid_id *id, struct b
 	int r;
 
 	if (bid_kind_has_detail(txn->request.kind)) {
-		r = bid_piece_publish(txn->store, &txn->request, &txn->temp, false);
+		r = bid_piece_publish(txn->store, &txn->request, &txn->temp);
 		return r == 0 || r == -EEXIST ? bid_piece_open(txn->store, &txn->request, ret_file) : r;
 	}
 	r = -ENOENT;
