@@ -16,7 +16,7 @@
 static int open_regular(struct bid_store *store, const char *path, struct bid_file *file)
 {
 	/* distributions' trees of debug files are full of links; ours and perf's stores have none but perf's own */
-	return bid_store_open_file(store, path, bid_store_flags(store) & BID_STORE_LOWER, file);
+	return bid_store_open_file(store, path, store->flags & BID_STORE_LOWER, file);
 }
 
 /* an unpacking; see struct bid_derivation */
@@ -46,7 +46,7 @@ static int open_kept(struct bid_store *upper, const struct bid_id *id, struct bi
 	r = open_regular(upper, bid_derived_path(&(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, path), file);
 	if (r < 0)
 		return r;
-	r = bid_id_cache_get(bid_store_id_cache(upper), file->fd, &file->st, false, &identity);
+	r = bid_id_cache_get(upper->id_cache, file->fd, &file->st, false, &identity);
 	if (r == 0 && (identity.packed || !bid_id_answers(&identity.id, id)))
 		r = -EBADMSG;
 	if (r < 0)
@@ -71,7 +71,7 @@ static int unpack_file(struct bid_store *store, const struct bid_id *asked, stru
 		fault = unpacking.id.len ? 0 : bid_derived_fault(r);
 		/* a compressed file with a wrong or missing id is unpacked only once */
 		if (unpacking.id.len || fault)
-			bid_id_cache_unpacked(bid_store_id_cache(store), &file->st, fault, &unpacking.id);
+			bid_id_cache_unpacked(store->id_cache, &file->st, fault, &unpacking.id);
 		if (fault)
 			r = fault;
 	}
@@ -95,7 +95,7 @@ static int check_file(struct bid_store *store, const struct bid_id *asked, struc
 	struct bid_identity identity;
 	int r;
 
-	r = bid_id_cache_get(bid_store_id_cache(store), file->fd, &file->st, debuginfo, &identity);
+	r = bid_id_cache_get(store->id_cache, file->fd, &file->st, debuginfo, &identity);
 	if (r < 0)
 		return r;
 	file->skeleton = debuginfo && identity.is_skeleton;
@@ -118,7 +118,7 @@ static void log_refusal(struct bid_store *store, const char *path, const struct 
 
 	if (r != -EBADMSG && r != -EFBIG && r != -EOPNOTSUPP)
 		return;
-	if (!bid_id_cache_report(bid_store_id_cache(store), &file->st))
+	if (!bid_id_cache_report(store->id_cache, &file->st))
 		return;
 	if (r == -EBADMSG)
 		bid_warning("wrong content: '%s/%s' does not carry the build-id '%s'; not served - see 'bidctl verify'",
@@ -175,7 +175,7 @@ int bid_store_recheck(struct bid_store *store, const struct bid_request *request
 
 	if (!bid_kind_is_elf(request->kind))
 		return 0;
-	r = bid_id_cache_get(bid_store_id_cache(store), file->fd, &file->st, false, &identity);
+	r = bid_id_cache_get(store->id_cache, file->fd, &file->st, false, &identity);
 	if (r < 0)
 		return r;
 	return identity.packed || !bid_id_answers(&identity.id, &request->id) ? -EBADMSG : 0;

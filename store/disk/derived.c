@@ -50,7 +50,7 @@ bool bid_derived_has_table(struct bid_store *store, const struct bid_id *disk_id
 	struct stat st;
 
 	bid_derived_path(&(struct bid_request){ .id = *disk_id, .kind = BID_KIND_KALLSYMS }, path);
-	return bid_beneath_stat(bid_store_root(store), path, &st) == 0;
+	return bid_beneath_stat(store->root, path, &st) == 0;
 }
 
 /* Fill the empty file at @fd, and give it the time and the readers of its source. */
@@ -75,7 +75,7 @@ static int link_file(struct bid_store *store, const char *path, const struct bid
 		bid_auto_fd int dir = -1;
 		const char *name;
 
-		r = bid_beneath_parent(bid_store_root(store), path, O_CREAT, &dir, &name);
+		r = bid_beneath_parent(store->root, path, O_CREAT, &dir, &name);
 		if (r == 0)
 			r = bid_temp_link(temp, dir, name);
 		if (r == -EEXIST && unlinkat(dir, name, 0) == 0)
@@ -104,7 +104,7 @@ static int derive_to_store(struct bid_store *store, const struct bid_request *re
 		r = bid_store_open_file(store, path, false, &file);
 	if (r < 0)
 		return r;
-	bid_space_published(bid_store_space(store), (uint64_t)file.st.st_size);
+	bid_space_published(store->space, (uint64_t)file.st.st_size);
 	record.size = (uint64_t)file.st.st_size;
 	/* before the first use: a section without a record counts as fetched, and is cut again */
 	r = request->detail ? bid_record_write(store, &record) : 0;
@@ -161,7 +161,7 @@ int bid_derived_make(struct bid_store *store, const struct bid_request *request,
 
 	if (keep && bid_store_writable(store))
 		r = derive_to_store(store, request, derivation, ret_file);
-	if ((r == -ENOSPC || r == -EDQUOT) && derivation->room > 0 && bid_space_make_room(bid_store_space(store), derivation->room))
+	if ((r == -ENOSPC || r == -EDQUOT) && derivation->room > 0 && bid_space_make_room(store->space, derivation->room))
 		r = derive_to_store(store, request, derivation, ret_file);
 	if (r == 0 || bid_derived_fault(r))
 		return r;
@@ -180,7 +180,7 @@ void bid_derived_used(struct bid_store *store, const struct bid_request *request
 
 	if (!bid_kind_is_elf(request->kind) && request->kind != BID_KIND_KALLSYMS)
 		return;
-	if (bid_beneath_parent(bid_store_root(store), bid_derived_path(request, path), O_PATH, &dir, &name) < 0 ||
+	if (bid_beneath_parent(store->root, bid_derived_path(request, path), O_PATH, &dir, &name) < 0 ||
 	    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_atim.tv_sec >= if_before || !S_ISREG(st.st_mode))
 		return;
 	bid_touch(dir, name, now);
@@ -195,7 +195,7 @@ static int each_in(struct bid_store *store, size_t sort, unsigned first,
 	int r;
 
 	snprintf(path, sizeof(path), "%s/%02x", sorts[sort].folder, first);
-	r = bid_beneath_opendir(bid_store_root(store), path, &dir);
+	r = bid_beneath_opendir(store->root, path, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {

@@ -44,7 +44,7 @@ static int unlink_below(struct bid_store *store, const char *path, int flags)
 {
 	bid_auto_fd int dir = -1;
 	const char *name;
-	int r = bid_beneath_parent(bid_store_root(store), path, O_PATH, &dir, &name);
+	int r = bid_beneath_parent(store->root, path, O_PATH, &dir, &name);
 
 	return r == 0 && unlinkat(dir, name, flags) < 0 ? -errno : r;
 }
@@ -84,7 +84,7 @@ int bid_entry_take(struct bid_store *store, const char *path, unsigned kinds)
 	struct stat st;
 	int r;
 
-	r = bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &dir);
+	r = bid_beneath_open(store->root, path, O_RDONLY | O_DIRECTORY, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
@@ -223,7 +223,7 @@ int bid_entries_walk(struct bid_store *store, struct bid_walk **ret_walk)
 {
 	static const struct bid_walk_ops ops = { .enter = visit_dir, .file = visit_file, .trouble = report_unread };
 	int fd = -1;
-	int r = bid_beneath_open(bid_store_root(store), "", O_RDONLY | O_DIRECTORY, &fd);
+	int r = bid_beneath_open(store->root, "", O_RDONLY | O_DIRECTORY, &fd);
 
 	return r < 0 ? r : bid_walk_new(fd, "", 0, &ops, ret_walk);
 }

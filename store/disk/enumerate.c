@@ -64,10 +64,10 @@ static int each_id_of(struct bid_store *store, uint8_t first, bid_store_id_fn fn
 	int r;
 
 	snprintf(path, sizeof(path), BID_LAYOUT_LINKS "/%02x", first);
-	if (bid_store_flags(store) & BID_STORE_LOWER)
+	if (store->flags & BID_STORE_LOWER)
 		r = bid_store_open_linked(store, path, O_RDONLY | O_DIRECTORY, &dir);
 	else
-		r = bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &dir);
+		r = bid_beneath_open(store->root, path, O_RDONLY | O_DIRECTORY, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	snprintf(hex, sizeof(hex), "%02x", first);
@@ -77,7 +77,7 @@ static int each_id_of(struct bid_store *store, uint8_t first, bid_store_id_fn fn
 		struct bid_id id;
 
 		memcpy(hex + 2, entry->name, strlen(entry->name) + 1);
-		if (bid_store_flags(store) & BID_STORE_LOWER && !strip_suffix(dir, hex))
+		if (store->flags & BID_STORE_LOWER && !strip_suffix(dir, hex))
 			continue;
 		if (bid_id_parse_str(hex, &id) < 0)
 			continue;
@@ -95,9 +95,9 @@ static int each_cached_id(struct bid_store *store, int first, bid_store_id_fn fn
 	struct dirent *entry;
 	int r;
 
-	if (!(bid_store_flags(store) & BID_STORE_LOWER))
+	if (!(store->flags & BID_STORE_LOWER))
 		return 0;
-	r = bid_beneath_opendir(bid_store_root(store), "", &dir);
+	r = bid_beneath_opendir(store->root, "", &dir);
 	if (r < 0)
 		return r;
 	for (errno = 0; (entry = readdir(dir)); errno = 0) {
@@ -119,8 +119,7 @@ static bool lists_id(struct bid_store *store, const struct bid_id *id)
 	char link[BID_LAYOUT_MAX];
 	struct stat st;
 
-	return bid_beneath_stat(bid_store_root(store), bid_layout_link(id, link), &st) == 0 ||
-	       bid_one_foreign_kinds(store, id) != 0;
+	return bid_beneath_stat(store->root, bid_layout_link(id, link), &st) == 0 || bid_one_foreign_kinds(store, id) != 0;
 }
 
 /* Does the first link lead to a directory of perf's layout? */
@@ -138,7 +137,7 @@ static int is_perfs(void *user, const struct bid_id *id)
 bool bid_one_has_paths(struct bid_store *store)
 {
 	struct stat st;
-	int r = bid_beneath_stat(bid_store_root(store), BID_LAYOUT_LINKS, &st);
+	int r = bid_beneath_stat(store->root, BID_LAYOUT_LINKS, &st);
 
 	for (unsigned first = 0; first < 256 && r == 0; first++)
 		r = each_id_of(store, (uint8_t)first, is_perfs, store);
@@ -170,14 +169,14 @@ static int mix_store(struct bid_store *store, unsigned first, unsigned last, uin
 	struct stat st;
 	int r;
 
-	if (bid_store_flags(store) & BID_STORE_LOWER) {
-		if (fstat(bid_store_root(store), &st) < 0)
+	if (store->flags & BID_STORE_LOWER) {
+		if (fstat(store->root, &st) < 0)
 			return -errno;
 		r = mix_dir(&st, cookie);
 		if (r < 0)
 			return r;
 	}
-	r = bid_beneath_open(bid_store_root(store), BID_LAYOUT_LINKS, O_RDONLY | O_DIRECTORY, &links);
+	r = bid_beneath_open(store->root, BID_LAYOUT_LINKS, O_RDONLY | O_DIRECTORY, &links);
 	if (r == 0 && fstat(links, &st) < 0)
 		r = -errno;
 	if (r < 0)
@@ -188,7 +187,7 @@ static int mix_store(struct bid_store *store, unsigned first, unsigned last, uin
 
 		snprintf(name, sizeof(name), "%02hhx", (unsigned char)first);
 		/* in a lower store the directory may be a symbolic link */
-		if (fstatat(links, name, &st, bid_store_flags(store) & BID_STORE_LOWER ? 0 : AT_SYMLINK_NOFOLLOW) == 0)
+		if (fstatat(links, name, &st, store->flags & BID_STORE_LOWER ? 0 : AT_SYMLINK_NOFOLLOW) == 0)
 			r = mix_dir(&st, cookie);
 		else if (errno != ENOENT)
 			r = -errno;
@@ -200,7 +199,7 @@ static int compute_cookie(struct bid_store *store, unsigned first, unsigned last
 {
 	uint64_t cookie = 0;
 
-	for (; store; store = bid_store_lower(store)) {
+	for (; store; store = store->lower) {
 		int r = mix_store(store, first, last, &cookie);
 
 		if (r < 0)
@@ -249,7 +248,7 @@ static enum bid_entry classify_in(struct bid_store *store, const char *path, str
 	bid_auto_fd int fd = -1;
 	struct stat st;
 
-	if (is_ours(path) || bid_beneath_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &fd) < 0 || fstat(fd, &st) < 0)
+	if (is_ours(path) || bid_beneath_open(store->root, path, O_PATH | O_DIRECTORY, &fd) < 0 || fstat(fd, &st) < 0)
 		return BID_ENTRY_NONE;
 	if (ret_stat)
 		*ret_stat = st;
@@ -264,7 +263,7 @@ static int each_entry_of(struct bid_store *store, const char *path, bid_store_en
 
 	if (is_ours(path))
 		return -ENOENT;
-	r = bid_beneath_opendir(bid_store_root(store), path, &dir);
+	r = bid_beneath_opendir(store->root, path, &dir);
 	if (r < 0)
 		return r;
 	for (errno = 0; (entry = readdir(dir)); errno = 0) {
@@ -306,7 +305,7 @@ static int pass_id(void *user, const struct bid_id *id)
 {
 	const struct sieve *sieve = user;
 
-	for (struct bid_store *store = sieve->first; store != sieve->current; store = bid_store_lower(store))
+	for (struct bid_store *store = sieve->first; store != sieve->current; store = store->lower)
 		if (lists_id(store, id))
 			return 0;
 	return sieve->id(sieve->user, id);
@@ -317,7 +316,7 @@ int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn
 	struct sieve sieve = { .first = store, .current = store, .id = fn, .user = user };
 	int r = each_id_of(store, first, fn, user);
 
-	while (r == 0 && (sieve.current = bid_store_lower(sieve.current))) {
+	while (r == 0 && (sieve.current = sieve.current->lower)) {
 		r = each_id_of(sieve.current, first, pass_id, &sieve);
 		if (r == 0)
 			r = each_cached_id(sieve.current, first, pass_id, &sieve);
@@ -331,7 +330,7 @@ int bid_store_each_id(struct bid_store *store, bid_store_id_fn fn, void *user)
 	struct sieve sieve = { .first = store, .current = store, .id = fn, .user = user };
 	int r = 0;
 
-	for (; r == 0 && sieve.current; sieve.current = bid_store_lower(sieve.current)) {
+	for (; r == 0 && sieve.current; sieve.current = sieve.current->lower) {
 		for (unsigned first = 0; first < 256 && r == 0; first++)
 			r = each_id_of(sieve.current, (uint8_t)first, pass_id, &sieve);
 		if (r == 0)
@@ -344,7 +343,7 @@ int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_
 {
 	int result = -ENOENT;
 
-	for (; store; store = bid_store_lower(store)) {
+	for (; store; store = store->lower) {
 		int r = bid_store_has_paths(store) ? bid_one_where(store, id, ret_path, size) : -ENOENT;
 
 		if (r == 0)
@@ -359,7 +358,7 @@ enum bid_entry bid_store_classify(struct bid_store *store, const char *path, str
 {
 	enum bid_entry found = BID_ENTRY_NONE;
 
-	for (; store && found != BID_ENTRY_ID; store = bid_store_lower(store)) {
+	for (; store && found != BID_ENTRY_ID; store = store->lower) {
 		bool first = found == BID_ENTRY_NONE;
 		enum bid_entry entry = BID_ENTRY_NONE;
 
@@ -375,7 +374,7 @@ static int stat_one(struct bid_store *store, const char *path, struct stat *ret_
 {
 	bid_auto_fd int fd = -1;
 	struct stat st;
-	int r = bid_beneath_open(bid_store_root(store), path, O_PATH, &fd);
+	int r = bid_beneath_open(store->root, path, O_PATH, &fd);
 
 	if (r == 0 && fstat(fd, &st) < 0)
 		r = -errno;
@@ -391,7 +390,7 @@ int bid_store_stat(struct bid_store *store, const char *path, struct stat *ret_s
 {
 	int result = -ENOENT;
 
-	for (; store; store = bid_store_lower(store)) {
+	for (; store; store = store->lower) {
 		int r = bid_store_has_paths(store) ? stat_one(store, path, ret_stat) : -ENOENT;
 
 		if (r == 0)
@@ -409,7 +408,7 @@ static int pass_entry(void *user, const char *name, enum bid_entry entry)
 
 	if (snprintf(path, sizeof(path), "%s%s%s", sieve->path, *sieve->path ? "/" : "", name) >= (int)sizeof(path))
 		return 0;
-	for (struct bid_store *store = sieve->first; store != sieve->current; store = bid_store_lower(store))
+	for (struct bid_store *store = sieve->first; store != sieve->current; store = store->lower)
 		if (bid_store_has_paths(store) && classify_in(store, path, NULL) != BID_ENTRY_NONE)
 			return 0;
 	return sieve->entry(sieve->user, name, entry);
@@ -420,7 +419,7 @@ int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_en
 	struct sieve sieve = { .first = store, .current = store, .path = path, .entry = fn, .user = user };
 	int result = each_entry_of(store, path, fn, user);
 
-	while ((result == 0 || result == -ENOENT) && (sieve.current = bid_store_lower(sieve.current))) {
+	while ((result == 0 || result == -ENOENT) && (sieve.current = sieve.current->lower)) {
 		int r = bid_store_has_paths(sieve.current) ? each_entry_of(sieve.current, path, pass_entry, &sieve) : -ENOENT;
 
 		if (r != -ENOENT)

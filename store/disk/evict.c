@@ -87,15 +87,15 @@ static bool locate_artifact(struct bid_store *store, const struct bid_request *r
 	if (request->detail) {
 		bid_piece_path(request, ret_found->objdir);
 		snprintf(ret_found->path, sizeof(ret_found->path), "%s", ret_found->objdir);
-		return bid_beneath_stat(bid_store_root(store), ret_found->objdir, &ret_found->st) == 0 &&
-		       S_ISREG(ret_found->st.st_mode) && ret_found->st.st_size == size;
+		return bid_beneath_stat(store->root, ret_found->objdir, &ret_found->st) == 0 && S_ISREG(ret_found->st.st_mode) &&
+		       ret_found->st.st_size == size;
 	}
 	bid_layout_under(BID_STORE_UNNAMED, &request->id, unnamed);
 	while (bid_objdir_next(&objdir, store, &request->id, request->kind)) {
 		if (request->kind != BID_KIND_DEBUGINFO && strcmp(objdir.path, unnamed) != 0)
 			continue;
 		bid_layout_file(objdir.path, request->kind, ret_found->path);
-		if (bid_beneath_stat(bid_store_root(store), ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
+		if (bid_beneath_stat(store->root, ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
 			continue;
 		if (ret_found->st.st_nlink != 1 || ret_found->st.st_size != size)
 			return false;
@@ -219,7 +219,7 @@ static bool is_open_beside(struct bid_store *store, const char *path, int fd)
 
 	/* another evicting process may hold a lease just now: do not wait for it */
 	if (own < 0)
-		r = bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK, &own);
+		r = bid_beneath_open(store->root, path, O_RDONLY | O_NONBLOCK, &own);
 	return r == 0 ? is_shared(own) : r == -EAGAIN;
 }
 
@@ -227,7 +227,7 @@ static bool is_open_beside(struct bid_store *store, const char *path, int fd)
 static bool is_open(struct bid_store *store, const struct found *found)
 {
 	return is_open_beside(store, found->path, -1) &&
-	       is_open_beside(store, found->path, bid_space_let_go(bid_store_space(store), &found->st));
+	       is_open_beside(store, found->path, bid_space_let_go(store->space, &found->st));
 }
 
 /* Find the file of the candidate. Returns false if it was used or changed since it was chosen. */
@@ -241,7 +241,7 @@ static bool is_unused(struct bid_store *store, const struct bid_request *request
 	if (candidate->kept) {
 		bid_derived_path(request, ret_found->objdir);
 		memcpy(ret_found->path, ret_found->objdir, strlen(ret_found->objdir) + 1);
-		if (bid_beneath_stat(bid_store_root(store), ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
+		if (bid_beneath_stat(store->root, ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
 			return false;
 	} else if (bid_record_stat(store, request, ret_record) < 0 || !was_got(store, request, &made, &size) ||
 		   !locate_artifact(store, request, size, ret_found)) {

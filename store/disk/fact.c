@@ -30,7 +30,7 @@ static int open_parent(struct bid_store *store, const char *folder, const struct
 	int r;
 
 	bid_layout_fanout_path(folder, &disk_id, bid_layout_suffix(request, suffix), path);
-	r = bid_beneath_parent(bid_store_root(store), path, make ? O_CREAT : O_PATH, ret_dir, &name);
+	r = bid_beneath_parent(store->root, path, make ? O_CREAT : O_PATH, ret_dir, &name);
 	if (r == 0)
 		snprintf(ret_name, BID_LAYOUT_MAX + BID_FACT_MORE_MAX, "%s%s%s", name, *more ? "." : "", more);
 	return r;
@@ -101,7 +101,7 @@ static int open_fanout(struct bid_store *store, const char *folder, unsigned fan
 	int r;
 
 	snprintf(path, sizeof(path), "%s/%02x", folder, fanout & 0xff);
-	r = bid_beneath_opendir(bid_store_root(store), path, ret_dir);
+	r = bid_beneath_opendir(store->root, path, ret_dir);
 	if (r == 0)
 		return 1;
 	return r == -ENOENT || is_something_else(r) ? 0 : r;

@@ -87,7 +87,7 @@ static int find_on_disk(struct bid_store *store, struct bid_objdir_iter *objdir,
 		*ret_file = best;
 		return 0;
 	}
-	while (bid_store_flags(store) & BID_STORE_LOWER && bid_foreign_next(&foreign, disk_id, request->kind)) {
+	while (store->flags & BID_STORE_LOWER && bid_foreign_next(&foreign, disk_id, request->kind)) {
 		int r = bid_foreign_is_there(store, &foreign) ? bid_check_open(store, foreign.path, request, &file) : -ENOENT;
 
 		if (r == 0)
@@ -115,7 +115,7 @@ static int find_unstripped(struct bid_store *store, struct bid_objdir_iter *objd
 	r = find_on_disk(store, objdir, disk_id, &request, NULL, &file);
 	if (r < 0)
 		return r;
-	r = bid_id_cache_get(bid_store_id_cache(store), file.fd, &file.st, true, &identity);
+	r = bid_id_cache_get(store->id_cache, file.fd, &file.st, true, &identity);
 	if (r == 0 && !identity.has_dwarf)
 		r = -ENOENT;
 	if (r < 0) {
@@ -153,7 +153,7 @@ int bid_find_stored(struct bid_store *store, const struct bid_request *request, 
 	struct bid_file stripped = BID_FILE_NONE;
 	int result = -ENOENT;
 
-	for (; store && result != 0; store = bid_store_lower(store)) {
+	for (; store && result != 0; store = store->lower) {
 		int r = find_here(store, request, &stripped, ret_file);
 
 		if (r == 0 || result == -ENOENT)
@@ -172,7 +172,7 @@ int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid
 	struct bid_id disk_id = bid_layout_disk_id(&request->id);
 	int result = -ENOENT;
 
-	for (; store; store = bid_store_lower(store)) {
+	for (; store; store = store->lower) {
 		int r = bid_store_has_paths(store) ? find_in_objdir(store, dir, &disk_id, request, ret_file) : -ENOENT;
 
 		if (r == 0)
@@ -190,7 +190,7 @@ static int has_on_disk(struct bid_store *store, const struct bid_id *disk_id, en
 	struct stat st;
 
 	while (bid_objdir_next(&objdir, store, disk_id, kind)) {
-		int r = bid_beneath_stat(bid_store_root(store), objdir.path, &st);
+		int r = bid_beneath_stat(store->root, objdir.path, &st);
 
 		if (r < 0 && r != -ENOENT)
 			return r;
@@ -203,7 +203,7 @@ static int has_on_disk(struct bid_store *store, const struct bid_id *disk_id, en
 /* In the store and the lower ones. */
 static int has_kind(struct bid_store *store, const struct bid_id *id, enum bid_kind kind)
 {
-	for (; store; store = bid_store_lower(store)) {
+	for (; store; store = store->lower) {
 		struct bid_alias_iter alias = { 0 };
 		struct bid_id disk_id;
 
@@ -238,7 +238,7 @@ int bid_find_stat(struct bid_store *store, const struct bid_request *request, st
 		char piece[PATH_MAX];
 
 		bid_piece_path(request, piece);
-		return bid_beneath_stat(bid_store_root(store), piece, ret_stat) == 0 ? 0 : -ENOENT;
+		return bid_beneath_stat(store->root, piece, ret_stat) == 0 ? 0 : -ENOENT;
 	}
 	while (bid_alias_next(&alias, &request->id, &disk_id)) {
 		struct bid_objdir_iter objdir = { 0 };
@@ -246,7 +246,7 @@ int bid_find_stat(struct bid_store *store, const struct bid_request *request, st
 
 		while (bid_objdir_next(&objdir, store, &disk_id, request->kind)) {
 			bid_layout_file(objdir.path, request->kind, path);
-			if (bid_beneath_stat(bid_store_root(store), path, ret_stat) == 0)
+			if (bid_beneath_stat(store->root, path, ret_stat) == 0)
 				return 0;
 		}
 	}
@@ -257,7 +257,7 @@ int bid_store_kinds(struct bid_store *store, const struct bid_id *id)
 {
 	int kinds = 0;
 
-	for (; store; store = bid_store_lower(store)) {
+	for (; store; store = store->lower) {
 		struct bid_alias_iter alias = { 0 };
 		struct bid_id disk_id;
 

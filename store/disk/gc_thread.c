@@ -127,7 +127,7 @@ static void *run_gc_thread(void *user)
 
 int bid_store_keep_limits(struct bid_store *store, const struct bid_limits *limits)
 {
-	struct bid_space *space = bid_store_space(store);
+	struct bid_space *space = store->space;
 	int r;
 
 	if (!space)
@@ -174,7 +174,7 @@ static void note_use(struct bid_space *space, const struct bid_request *request)
 
 void bid_store_used(struct bid_store *store, const struct bid_request *request)
 {
-	struct bid_space *space = bid_store_space(store);
+	struct bid_space *space = store->space;
 
 	if (space)
 		note_use(space, request);

@@ -29,7 +29,7 @@ enum {
 static int open_log(struct bid_store *store, int flags, int *ret_fd)
 {
 	bid_auto_fd int dir = -1;
-	int r = bid_beneath_open(bid_store_root(store), BID_LAYOUT_PRIVATE, O_PATH | O_DIRECTORY, &dir);
+	int r = bid_beneath_open(store->root, BID_LAYOUT_PRIVATE, O_PATH | O_DIRECTORY, &dir);
 
 	if (r < 0)
 		return r;

@@ -36,7 +36,7 @@ static int read_record(struct bid_store *store, const struct bid_request *reques
 	if (bid_kind_has_detail(request->kind))
 		return bid_record_read(store, request, ret_json);
 	while (store && bid_find_stat(store, request, &st) < 0)
-		store = bid_store_lower(store);
+		store = store->lower;
 	r = store ? bid_record_read(store, request, ret_json) : -ENOENT;
 	if (r == -ENOENT && store) {
 		*ret_json = json_pack("{s:s}", "how", BID_ADDED);
@@ -199,7 +199,7 @@ static void add_paths(struct bid_store *store, const struct bid_id *id, struct p
 
 	if (bid_store_where(store, id, where, sizeof(where)) == 0)
 		add_path(paths, where);
-	for (; store; store = bid_store_lower(store))
+	for (; store; store = store->lower)
 		if (bid_store_has_paths(store))
 			bid_names_each(store, id, add_noted, paths);
 }

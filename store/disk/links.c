@@ -29,7 +29,7 @@ bool bid_link_leads(int fanout, const struct bid_id *disk_id, const char *path)
 static bool is_absent(struct bid_store *store, const char *path)
 {
 	bid_auto_fd int fd = -1;
-	int r = bid_beneath_open(bid_store_root(store), path, O_PATH, &fd);
+	int r = bid_beneath_open(store->root, path, O_PATH, &fd);
 
 	return r == -ENOENT || r == -ENAMETOOLONG;
 }
@@ -40,7 +40,7 @@ enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *
 	bid_auto_fd int fanout = -1;
 	const char *name;
 
-	if (bid_beneath_parent(bid_store_root(store), bid_layout_link(disk_id, link), O_PATH, &fanout, &name) < 0)
+	if (bid_beneath_parent(store->root, bid_layout_link(disk_id, link), O_PATH, &fanout, &name) < 0)
 		return BID_LINK_NONE;
 	return bid_link_look_in(store, fanout, disk_id, ret_target);
 }
@@ -74,9 +74,9 @@ int bid_link_point(struct bid_store *store, const struct bid_id *disk_id, const 
 	const char *name;
 	int r;
 
-	r = bid_beneath_parent(bid_store_root(store), bid_layout_link(disk_id, link), O_CREAT, &fanout, &name);
+	r = bid_beneath_parent(store->root, bid_layout_link(disk_id, link), O_CREAT, &fanout, &name);
 	if (r == 0)
-		r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_TEMP, false, &dir);
+		r = bid_beneath_mkdirs(store->root, BID_LAYOUT_TEMP, false, &dir);
 	if (r < 0)
 		return r;
 	snprintf(text, sizeof(text), BID_LAYOUT_UP "%s", target);
@@ -102,7 +102,7 @@ int bid_link_drop(struct bid_store *store, const struct bid_id *disk_id, const c
 	char link[BID_LAYOUT_MAX];
 	bid_auto_fd int fanout = -1;
 	const char *name;
-	int r = bid_beneath_parent(bid_store_root(store), bid_layout_link(disk_id, link), O_PATH, &fanout, &name);
+	int r = bid_beneath_parent(store->root, bid_layout_link(disk_id, link), O_PATH, &fanout, &name);
 
 	if (r < 0)
 		return r;

@@ -38,7 +38,7 @@ static int share_file(int fd, int dir)
 static int make_file(struct bid_store *store, const char *path, int dir, int *ret_fd)
 {
 	bid_auto_fd int private = -1, fd = -1;
-	int r = bid_beneath_open(bid_store_root(store), BID_LAYOUT_PRIVATE, O_PATH | O_DIRECTORY, &private);
+	int r = bid_beneath_open(store->root, BID_LAYOUT_PRIVATE, O_PATH | O_DIRECTORY, &private);
 
 	if (r < 0)
 		return r;
@@ -55,15 +55,15 @@ int bid_lock_file_open(struct bid_store *store, const char *path, const char *gu
 {
 	const int flags = O_RDWR | O_NONBLOCK | O_NOCTTY;
 	bid_auto_fd int dir = -1;
-	int r = bid_beneath_open(bid_store_root(store), path, flags, ret_fd);
+	int r = bid_beneath_open(store->root, path, flags, ret_fd);
 
 	if (r != -ENOENT)
 		return r;
-	r = bid_beneath_mkdirs(bid_store_root(store), guarded, false, &dir);
+	r = bid_beneath_mkdirs(store->root, guarded, false, &dir);
 	if (r == 0)
 		r = make_file(store, path, dir, ret_fd);
 	/* another process was faster */
-	return r == -EEXIST ? bid_beneath_open(bid_store_root(store), path, flags, ret_fd) : r;
+	return r == -EEXIST ? bid_beneath_open(store->root, path, flags, ret_fd) : r;
 }
 
 int bid_store_lock(struct bid_store *store, bool exclusive)

@@ -40,7 +40,7 @@ int bid_names_note(struct bid_store *store, const struct bid_id *id, const char 
 {
 	char notes[BID_LAYOUT_MAX], where[PATH_MAX];
 	bid_auto_fd int dir = -1;
-	int r = bid_beneath_mkdirs(bid_store_root(store), notes_of(id, notes), false, &dir);
+	int r = bid_beneath_mkdirs(store->root, notes_of(id, notes), false, &dir);
 
 	if (r == 0)
 		r = note_path(dir, path);
@@ -63,7 +63,7 @@ int bid_names_each(struct bid_store *store, const struct bid_id *id,
 	char notes[BID_LAYOUT_MAX], file[BID_LAYOUT_MAX + NAME_MAX + 2], path[PATH_MAX];
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
-	int r = bid_beneath_opendir(bid_store_root(store), notes_of(id, notes), &dir);
+	int r = bid_beneath_opendir(store->root, notes_of(id, notes), &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;

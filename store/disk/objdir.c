@@ -18,7 +18,7 @@ static int read_target(struct bid_store *store, const struct bid_id *id, char *r
 	char link[BID_LAYOUT_MAX], text[PATH_MAX];
 	bid_auto_fd int dir = -1;
 	const char *name, *target;
-	int r = bid_beneath_parent(bid_store_root(store), bid_layout_link(id, link), O_PATH, &dir, &name);
+	int r = bid_beneath_parent(store->root, bid_layout_link(id, link), O_PATH, &dir, &name);
 
 	if (r == 0)
 		r = bid_beneath_readlink(dir, name, text);
@@ -87,7 +87,7 @@ int bid_objdir_kinds(struct bid_store *store, const char *path)
 	struct stat st;
 	int kinds = 0;
 
-	if (bid_beneath_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &dir) < 0)
+	if (bid_beneath_open(store->root, path, O_PATH | O_DIRECTORY, &dir) < 0)
 		return 0;
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (fstatat(dir, bid_kind_store_name((enum bid_kind)kind), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
@@ -109,7 +109,7 @@ int bid_one_foreign_kinds(struct bid_store *store, const struct bid_id *disk_id)
 	struct bid_foreign foreign = { 0 };
 	int kinds = 0;
 
-	while (bid_store_flags(store) & BID_STORE_LOWER && bid_foreign_next(&foreign, disk_id, BID_KIND_NONE))
+	while (store->flags & BID_STORE_LOWER && bid_foreign_next(&foreign, disk_id, BID_KIND_NONE))
 		kinds |= bid_foreign_is_there(store, &foreign) ? 1 << foreign.kind : 0;
 	return kinds;
 }

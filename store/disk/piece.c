@@ -47,7 +47,7 @@ bool bid_pieces_any(struct bid_store *store, const struct bid_id *id)
 	for (int kind = BID_KIND_SOURCE; kind < BID_KIND_END; kind++) {
 		struct bid_request all = { .id = *id, .kind = (enum bid_kind)kind };
 
-		if (bid_beneath_stat(bid_store_root(store), bid_piece_path(&all, path), &st) == 0)
+		if (bid_beneath_stat(store->root, bid_piece_path(&all, path), &st) == 0)
 			return true;
 	}
 	return false;
@@ -57,7 +57,7 @@ static int publish_piece(struct bid_store *store, const char *path, const struct
 {
 	bid_auto_fd int dir = -1;
 	const char *name;
-	int r = bid_beneath_parent(bid_store_root(store), path, O_CREAT, &dir, &name);
+	int r = bid_beneath_parent(store->root, path, O_CREAT, &dir, &name);
 
 	return r == 0 ? bid_temp_link(temp, dir, name) : r;
 }
@@ -121,7 +121,7 @@ static int each_below(const struct piece_walk *pieces, const char *path, unsigne
 {
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
-	int r = bid_beneath_opendir(bid_store_root(pieces->store), path, &dir);
+	int r = bid_beneath_opendir(pieces->store->root, path, &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
@@ -178,7 +178,7 @@ enum bid_entry bid_store_source_entry(struct bid_store *store, const struct bid_
 	struct stat st;
 
 	snprintf(whole, sizeof(whole), "%s%s", bid_piece_path(&all, dir), path);
-	if (bid_beneath_stat(bid_store_root(store), whole, &st) < 0)
+	if (bid_beneath_stat(store->root, whole, &st) < 0)
 		return BID_ENTRY_NONE;
 	return S_ISDIR(st.st_mode) ? BID_ENTRY_DIR : S_ISREG(st.st_mode) ? BID_ENTRY_FILE : BID_ENTRY_NONE;
 }
@@ -192,7 +192,7 @@ int bid_store_each_source_in(struct bid_store *store, const struct bid_id *id, c
 	int r;
 
 	snprintf(whole, sizeof(whole), "%s%s", bid_piece_path(&all, below), path);
-	r = bid_beneath_opendir(bid_store_root(store), whole, &dir);
+	r = bid_beneath_opendir(store->root, whole, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {

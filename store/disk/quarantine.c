@@ -49,10 +49,10 @@ int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, co
 	bid_auto_fd int from = -1, to = -1;
 	struct stat wanted, moved;
 	const char *name;
-	int r = bid_beneath_parent(bid_store_root(store), path, O_PATH, &from, &name);
+	int r = bid_beneath_parent(store->root, path, O_PATH, &from, &name);
 
 	if (r == 0)
-		r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_QUARANTINE, false, &to);
+		r = bid_beneath_mkdirs(store->root, BID_LAYOUT_QUARANTINE, false, &to);
 	if (r < 0)
 		return r;
 
@@ -83,7 +83,7 @@ int bid_quarantine_move(struct bid_store *store, const char *path, int fd, const
 static int count_files(struct bid_store *store, unsigned *ret_n)
 {
 	bid_auto_dir DIR *dir = NULL;
-	int r = bid_beneath_opendir(bid_store_root(store), BID_LAYOUT_QUARANTINE, &dir);
+	int r = bid_beneath_opendir(store->root, BID_LAYOUT_QUARANTINE, &dir);
 	unsigned n = 0;
 
 	if (r < 0)
@@ -100,7 +100,7 @@ int bid_quarantine_open(struct bid_store *store, const struct bid_request *reque
 	char hex[BID_ID_HEX_MAX];
 	bid_auto_fd int dir = -1;
 	unsigned n = 0;
-	int r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_QUARANTINE, false, &dir);
+	int r = bid_beneath_mkdirs(store->root, BID_LAYOUT_QUARANTINE, false, &dir);
 
 	if (r == 0)
 		r = count_files(store, &n);
@@ -137,7 +137,7 @@ int bid_quarantine_each(struct bid_store *store, bid_quarantine_fn fn, void *use
 	struct dirent *entry;
 	struct stat st;
 	int64_t at;
-	int r = bid_beneath_opendir(bid_store_root(store), BID_LAYOUT_QUARANTINE, &dir);
+	int r = bid_beneath_opendir(store->root, BID_LAYOUT_QUARANTINE, &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
@@ -152,7 +152,7 @@ int bid_quarantine_expire(struct bid_store *store, int64_t before, bool dry_run,
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int64_t at;
-	int r = bid_beneath_opendir(bid_store_root(store), BID_LAYOUT_QUARANTINE, &dir);
+	int r = bid_beneath_opendir(store->root, BID_LAYOUT_QUARANTINE, &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;

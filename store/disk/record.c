@@ -64,7 +64,7 @@ static int open_parent(struct bid_store *store, const struct bid_request *reques
 	int r;
 
 	bid_layout_fanout_path(BID_LAYOUT_RECORDS, &disk_id, bid_layout_suffix(request, suffix), path);
-	r = bid_beneath_parent(bid_store_root(store), path, make ? O_CREAT : O_PATH, ret_dir, &last);
+	r = bid_beneath_parent(store->root, path, make ? O_CREAT : O_PATH, ret_dir, &last);
 	if (r == 0)
 		memcpy(name, last, strlen(last) + 1);
 	return r;
@@ -306,7 +306,7 @@ int bid_record_detail(struct bid_store *store, const char *first, const char *na
 	if (!bid_record_parse_name(first, name, &request) || !bid_kind_has_detail(request.kind))
 		return -EBADMSG;
 	snprintf(path, sizeof(path), BID_LAYOUT_RECORDS "/%.2s", first);
-	r = bid_beneath_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &dir);
+	r = bid_beneath_open(store->root, path, O_PATH | O_DIRECTORY, &dir);
 	if (r == 0)
 		r = read_named(dir, name, &json);
 	if (r < 0)
@@ -337,7 +337,7 @@ static int each_in(struct bid_store *store, unsigned first,
 
 	snprintf(hex, sizeof(hex), "%02x", first & 0xff);
 	snprintf(path, sizeof(path), BID_LAYOUT_RECORDS "/%s", hex);
-	r = bid_beneath_opendir(bid_store_root(store), path, &dir);
+	r = bid_beneath_opendir(store->root, path, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {

@@ -119,7 +119,7 @@ static bool stat_file(struct bid_store *store, const struct name *name, int kind
 	if (!(name->kinds & 1U << kind))
 		return false;
 	bid_layout_file(name->path, (enum bid_kind)kind, path);
-	return bid_beneath_stat(bid_store_root(store), path, ret_st) == 0 && S_ISREG(ret_st->st_mode);
+	return bid_beneath_stat(store->root, path, ret_st) == 0 && S_ISREG(ret_st->st_mode);
 }
 
 /* Return the bytes of the files of names[@at], without files counted for an earlier name. */
@@ -216,10 +216,10 @@ static bool leads_elsewhere(struct bid_store *store, const struct name *names, s
 {
 	struct stat st, there;
 
-	if (bid_beneath_stat(bid_store_root(store), target, &there) < 0 || bid_objdir_kinds(store, target) == 0)
+	if (bid_beneath_stat(store->root, target, &there) < 0 || bid_objdir_kinds(store, target) == 0)
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (bid_beneath_stat(bid_store_root(store), names[i].path, &st) == 0 && bid_same_inode(&st, &there))
+		if (bid_beneath_stat(store->root, names[i].path, &st) == 0 && bid_same_inode(&st, &there))
 			return false;
 	return true;
 }

@@ -54,7 +54,7 @@ void bid_space_free(struct bid_space *space)
 
 void bid_store_on_let_go(struct bid_store *store, bid_let_go_fn let_go, void *user)
 {
-	struct bid_space *space = bid_store_space(store);
+	struct bid_space *space = store->space;
 
 	if (!space)
 		return;

@@ -37,12 +37,6 @@ struct bid_store {
 	struct bid_store *upper; /* lower store: the store of bid_store_add_lower(); borrowed */
 };
 
-/* The lower store after @store, or NULL. */
-static inline struct bid_store *bid_store_lower(const struct bid_store *store)
-{
-	return store->lower;
-}
-
 /* The store that a lower store was added to, or @store itself. */
 static inline struct bid_store *bid_store_upper(struct bid_store *store)
 {
@@ -63,26 +57,6 @@ static inline bool bid_store_has_paths(const struct bid_store *store)
 
 /* Has @store perf's layout? True of an empty one, too. May take as long as an enumeration of the fan-out directories. */
 bool bid_one_has_paths(struct bid_store *store);
-
-static inline int bid_store_root(const struct bid_store *store)
-{
-	return store->root;
-}
-
-static inline unsigned bid_store_flags(const struct bid_store *store)
-{
-	return store->flags;
-}
-
-static inline struct bid_space *bid_store_space(struct bid_store *store)
-{
-	return store->space;
-}
-
-static inline struct bid_id_cache *bid_store_id_cache(struct bid_store *store)
-{
-	return store->id_cache;
-}
 
 /*
  * May a power cut take the stored file with the attributes @st, or its name? perf syncs nothing; the kernel writes a file within a

@@ -41,7 +41,7 @@ static int open_dir(struct bid_store *store, const char *path)
 {
 	int fd = -1;
 
-	return bid_beneath_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &fd) == 0 ? fd : -1;
+	return bid_beneath_open(store->root, path, O_PATH | O_DIRECTORY, &fd) == 0 ? fd : -1;
 }
 
 int bid_summaries_new(struct bid_store *store, struct bid_summaries **ret_summaries)
@@ -49,14 +49,14 @@ int bid_summaries_new(struct bid_store *store, struct bid_summaries **ret_summar
 	struct bid_summaries *summaries;
 	size_t n = 0;
 
-	for (struct bid_store *one = store; one; one = bid_store_lower(one))
+	for (struct bid_store *one = store; one; one = one->lower)
 		n++;
 	summaries = calloc(1, sizeof(*summaries) + n * sizeof(summaries->ones[0]));
 	if (!summaries)
 		return -ENOMEM;
 	summaries->first = NO_BYTE;
 	summaries->n = n;
-	for (struct one *one = summaries->ones; store; store = bid_store_lower(store), one++) {
+	for (struct one *one = summaries->ones; store; store = store->lower, one++) {
 		/* in a mount each object directory shows all artifacts of a build, and a lookup costs a message */
 		bool is_mount = bid_is_mount(bid_store_path(store));
 
@@ -154,7 +154,7 @@ static void look_along_link(const struct one *one, const char *rest, struct bid_
 	target = bid_beneath_readlink(one->fanout, rest, text) == 0 ? bid_layout_target(text) : NULL;
 	if (!target)
 		return;
-	look_at(one, bid_store_root(one->store), target, summary, &changed);
+	look_at(one, one->store->root, target, summary, &changed);
 	if (summary->where[0] || !bid_store_has_paths(one->store))
 		return;
 	memcpy(summary->where, target, strlen(target) + 1);

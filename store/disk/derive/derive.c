@@ -168,8 +168,7 @@ int bid_derive(struct bid_store *store, const struct bid_request *request, struc
 		return 0;
 	source.st_mode &= S_IFMT | 0444;
 	source.st_mtim = time_of(&text, &source);
-	return bid_derived_make(
-		store, request,
-		&(struct bid_derivation){ .fill = write_text, .user = &text, .source = source, .size = text.len },
-		table && keep, ret_file);
+	return bid_derived_make(store, request,
+				&(struct bid_derivation){ .fill = write_text, .user = &text, .source = source, .size = text.len },
+				table && keep, ret_file);
 }

@@ -88,10 +88,8 @@ static int derive_section(struct bid_store *store, const struct bid_request *req
 	if (r == 0) {
 		cut.whole.st.st_mode &= S_IFMT | 0444;
 		r = bid_derived_make(store, request,
-				     &(struct bid_derivation){ .fill = cut_into,
-							       .user = &cut,
-							       .source = cut.whole.st,
-							       .size = cut.section.size },
+				     &(struct bid_derivation){
+					     .fill = cut_into, .user = &cut, .source = cut.whole.st, .size = cut.section.size },
 				     !bid_store_requires_signed(store), ret_file);
 	}
 	bid_file_release(&cut.whole);

@@ -24,7 +24,7 @@ int bid_store_open_kcore(struct bid_store *store, const char *path, struct bid_f
 	struct bid_file file = BID_FILE_NONE;
 	int r = -ENOENT;
 
-	for (; store; store = bid_store_lower(store)) {
+	for (; store; store = store->lower) {
 		if (bid_store_has_paths(store))
 			r = bid_store_open_file(store, path, false, &file);
 		if (r != -ENOENT)

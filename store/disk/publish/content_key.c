@@ -71,7 +71,7 @@ static int publish_content_key(struct bid_store *store, struct bid_temp *temp, s
 	r = -ENOENT;
 	for (int attempts = 0; attempts < SWEPT_MAX && r == -ENOENT; attempts++) {
 		bid_close(bid_steal_fd(&fd));
-		r = bid_beneath_mkdirs(bid_store_root(store), dir, true, &fd);
+		r = bid_beneath_mkdirs(store->root, dir, true, &fd);
 		if (r == 0)
 			r = bid_temp_link(temp, fd, key->name);
 	}
@@ -137,7 +137,7 @@ static int walk_directory(struct key_walk *walk)
 	size_t len = strlen(key->stored);
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
-	int r = bid_beneath_opendir(bid_store_root(walk->store), key->stored, &dir);
+	int r = bid_beneath_opendir(walk->store->root, key->stored, &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
@@ -148,7 +148,7 @@ static int walk_directory(struct key_walk *walk)
 		    len + strlen(entry->d_name) + 2 > sizeof(key->stored))
 			continue;
 		snprintf(key->stored + len, sizeof(key->stored) - len, "/%s", entry->d_name);
-		if (bid_beneath_stat(bid_store_root(walk->store), key->stored, &st) < 0)
+		if (bid_beneath_stat(walk->store->root, key->stored, &st) < 0)
 			continue;
 		if (S_ISDIR(st.st_mode)) {
 			r = depth_of(key->stored) > DEPTH_MAX ? 0 : walk_directory(walk);

@@ -316,7 +316,7 @@ static int add_name(struct bid_store *store, const struct bid_ingest *ingest, st
 	if (file->kind != BID_KIND_ELF)
 		return 0;
 	/* a lower store on another file system: no link is possible, and a directory would stay empty */
-	if (fstat(bid_store_root(store), &root) < 0 || root.st_dev != file->st.st_dev)
+	if (fstat(store->root, &root) < 0 || root.st_dev != file->st.st_dev)
 		return 0;
 	linked = bid_one_where(store, &ingest->info.id, where, sizeof(where)) == 0;
 	if (linked && strcmp(where, path) == 0)
@@ -448,8 +448,7 @@ static int publish_file(struct bid_store *store, struct bid_ingest *ingest, enum
 	r = bid_publish(store, id, ingest->added.kind, ingest->where, durable, file, &linked);
 	if ((r < 0 && r != -EEXIST) || linked || bid_one_where(store, id, where, sizeof(where)) < 0)
 		return r;
-	if (bid_layout_is_mismatched(where, id) ||
-	    (r == -EEXIST && bid_beneath_stat(bid_store_root(store), where, &st) == -ENOENT)) {
+	if (bid_layout_is_mismatched(where, id) || (r == -EEXIST && bid_beneath_stat(store->root, where, &st) == -ENOENT)) {
 		int mended = mend_link(store, id, where, ingest->where, durable);
 
 		return mended < 0 ? mended : r;
@@ -627,7 +626,7 @@ static void deny_link(struct bid_store *store, const struct stat *st, int r)
 	struct stat root;
 
 	/* on the store's own file system the mount decides, and other files may lie in another mount */
-	if (r == -EXDEV && fstat(bid_store_root(store), &root) == 0 && root.st_dev != st->st_dev)
+	if (r == -EXDEV && fstat(store->root, &root) == 0 && root.st_dev != st->st_dev)
 		note_denied(&denied->link, st);
 	/* fs.protected_hardlinks, proc_sys_fs(5); for a file of this user EPERM concerns one file, for example an immutable one */
 	if (r == -EPERM && st->st_uid != geteuid())
@@ -690,7 +689,7 @@ static int set_readers(struct bid_store *store, const struct bid_request *reques
 {
 	struct stat st;
 
-	if (fstat(bid_store_root(store), &st) < 0)
+	if (fstat(store->root, &st) < 0)
 		return -errno;
 	/* if root lacks the permission the file stays root's */
 	if (geteuid() == 0 && st.st_uid != 0)

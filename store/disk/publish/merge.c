@@ -38,7 +38,7 @@ static int link_over(struct bid_store *store, int fd, int to, const char *name)
 
 	if (r != -EEXIST)
 		return r;
-	r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_TEMP, false, &temp);
+	r = bid_beneath_mkdirs(store->root, BID_LAYOUT_TEMP, false, &temp);
 	if (r == 0)
 		r = bid_temp_name(temp_name);
 	if (r == 0)
@@ -115,9 +115,9 @@ int bid_merge(struct bid_store *store, const char *from, const char *to, unsigne
 	bid_auto_fd int source = -1, target = -1;
 	int r;
 
-	r = bid_beneath_open(bid_store_root(store), to, O_RDONLY | O_DIRECTORY, &target);
+	r = bid_beneath_open(store->root, to, O_RDONLY | O_DIRECTORY, &target);
 	if (r == 0)
-		r = bid_beneath_open(bid_store_root(store), from, O_RDONLY | O_DIRECTORY, &source);
+		r = bid_beneath_open(store->root, from, O_RDONLY | O_DIRECTORY, &source);
 	if (r == -ENOENT && target >= 0)
 		return 0;
 	for (int kind = BID_KIND_NONE + 1; r == 0 && kind < BID_KIND_COUNT; kind++)
@@ -167,8 +167,8 @@ static void take_away(struct bid_store *store, const char *unnamed, const char *
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		bid_layout_file(unnamed, (enum bid_kind)kind, there);
 		bid_layout_file(path, (enum bid_kind)kind, here);
-		if (bid_beneath_stat(bid_store_root(store), there, &st) == 0 &&
-		    bid_beneath_stat(bid_store_root(store), here, &other) == 0 && bid_same_inode(&st, &other))
+		if (bid_beneath_stat(store->root, there, &st) == 0 && bid_beneath_stat(store->root, here, &other) == 0 &&
+		    bid_same_inode(&st, &other))
 			kinds |= 1U << kind;
 	}
 	bid_entry_take(store, unnamed, kinds);
@@ -211,7 +211,7 @@ static int replace_file(struct replacing *replacing, const char *path)
 	bid_auto_fd int parent = -1;
 	const char *name;
 	struct stat st;
-	int r = bid_beneath_parent(bid_store_root(replacing->store), path, O_RDONLY, &parent, &name);
+	int r = bid_beneath_parent(replacing->store->root, path, O_RDONLY, &parent, &name);
 
 	if (r == 0 && fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;

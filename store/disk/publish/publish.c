@@ -83,7 +83,7 @@ bool bid_publish_make_way(struct bid_store *store, const char *place, const stru
 		return bid_quarantine_move(store, path, file.fd, &there, moved, sizeof(moved)) == 0 &&
 		       bid_entry_unlink(store, moved) == 0;
 	/* open the file before checking it: another file that gets its name meanwhile stays there */
-	if (bid_beneath_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 || !is_wrong(fd, &there) ||
+	if (bid_beneath_open(store->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 || !is_wrong(fd, &there) ||
 	    bid_quarantine_move(store, path, fd, &there, moved, sizeof(moved)) < 0)
 		return false;
 	bid_warning("wrong content: '%s' quarantined as '%s'", path, moved);
@@ -102,7 +102,7 @@ static int publish_link(struct bid_store *store, const struct bid_id *id, const 
 	bid_layout_link(&disk_id, link);
 	slash = strrchr(link, '/');
 	*slash = '\0';
-	r = bid_beneath_make(bid_store_root(store), link, made, &dir);
+	r = bid_beneath_make(store->root, link, made, &dir);
 	if (r < 0)
 		return r;
 	snprintf(text, sizeof(text), BID_LAYOUT_UP "%s", target);
@@ -125,13 +125,13 @@ static int sync_names(struct bid_store *store, const struct bid_id *id, const ch
 {
 	struct bid_id disk_id = bid_layout_disk_id(id);
 	char link[BID_LAYOUT_MAX];
-	int r = bid_beneath_sync(bid_store_root(store), path, made);
+	int r = bid_beneath_sync(store->root, path, made);
 
 	if (r < 0 || !linked)
 		return r;
 	bid_layout_link(&disk_id, link);
 	*strrchr(link, '/') = '\0';
-	return bid_beneath_sync(bid_store_root(store), link, made_links);
+	return bid_beneath_sync(store->root, link, made_links);
 }
 
 void bid_publish_where(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX])
@@ -150,7 +150,7 @@ static int try_to_publish(struct bid_store *store, const struct bid_id *id, enum
 	bid_auto_fd int dir = -1;
 	int r, linked;
 
-	r = bid_beneath_make(bid_store_root(store), path, &made, &dir);
+	r = bid_beneath_make(store->root, path, &made, &dir);
 	if (r == 0)
 		r = bid_temp_link(file, dir, bid_kind_store_name(kind));
 	if (r < 0 && r != -EEXIST)

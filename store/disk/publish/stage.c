@@ -104,7 +104,7 @@ static int write_or_make_room(struct bid_stage *stage, const void *data, size_t 
 
 	if (r != -ENOSPC && r != -EDQUOT)
 		return r;
-	if (!bid_space_make_room(bid_store_space(stage->store), 2 * ((uint64_t)offset + len)))
+	if (!bid_space_make_room(stage->store->space, 2 * ((uint64_t)offset + len)))
 		return r;
 	return bid_pwrite_full(stage->temp.fd, data, len, offset);
 }

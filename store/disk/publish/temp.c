@@ -38,10 +38,10 @@ int bid_temp_new(struct bid_store *store, bool named, struct bid_temp *ret_temp)
 
 	if (!bid_store_writable(store))
 		return -EROFS;
-	r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_TEMP, false, &dir);
+	r = bid_beneath_mkdirs(store->root, BID_LAYOUT_TEMP, false, &dir);
 	if (r < 0)
 		return r;
-	if (!named && !(bid_store_flags(store) & BID_STORE_NAMED_TEMP)) {
+	if (!named && !(store->flags & BID_STORE_NAMED_TEMP)) {
 		temp.fd = openat(dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 		if (temp.fd < 0 && errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
 			r = -errno;

@@ -76,7 +76,7 @@ static void release_space(struct bid_txn *txn, uint64_t bytes)
 {
 	if (bytes > txn->reserved)
 		bytes = txn->reserved;
-	bid_space_release(bid_store_space(txn->store), bytes);
+	bid_space_release(txn->store->space, bytes);
 	txn->reserved -= bytes;
 }
 
@@ -177,7 +177,7 @@ static bool may_retry(struct bid_txn *txn, int r)
 static int reserve_space(struct bid_txn *txn, uint64_t bytes, bool evict)
 {
 	uint64_t left = 0;
-	int r = bid_space_reserve(bid_store_space(txn->store), bytes, evict, &left);
+	int r = bid_space_reserve(txn->store->space, bytes, evict, &left);
 
 	/* an endless body must not evict the whole cache */
 	if (r == -EAGAIN && size_of(txn) > txn->expected + BID_TXN_UNSAID_MAX)
@@ -207,7 +207,7 @@ int bid_txn_make_room(struct bid_txn *txn)
 		return 0;
 	/* else the write itself says so once more */
 	if (txn->disk_full)
-		return bid_space_make_room(bid_store_space(txn->store), bytes) ? 0 : -ENOSPC;
+		return bid_space_make_room(txn->store->space, bytes) ? 0 : -ENOSPC;
 	txn->no_room = reserve_space(txn, bytes, true);
 	return txn->no_room;
 }
@@ -225,7 +225,7 @@ int bid_txn_expect(struct bid_txn *txn, uint64_t size)
 
 int bid_txn_try_write(struct bid_txn *txn, const void *data, size_t len)
 {
-	struct bid_space *space = bid_store_space(txn->store);
+	struct bid_space *space = txn->store->space;
 	int r = txn->no_room;
 
 	if (r == 0 && txn->lacking > 0)
@@ -533,7 +533,7 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *given, struct b
 	if (ours && origin) {
 		note_first(txn, &request, digest);
 		/* only after the record, which makes the file count */
-		bid_space_published(bid_store_space(txn->store), txn->written);
+		bid_space_published(txn->store->space, txn->written);
 	}
 	*ret_file = file;
 	return 0;

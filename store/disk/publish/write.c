@@ -34,7 +34,7 @@ int bid_store_mkdir(struct bid_store *store, const char *path)
 		return -EROFS;
 	if (snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 0, path) >= (int)sizeof(parent))
 		return -ENAMETOOLONG;
-	r = bid_beneath_mkdirs(bid_store_root(store), parent, false, &dir);
+	r = bid_beneath_mkdirs(store->root, parent, false, &dir);
 	if (r < 0)
 		return r;
 	return mkdirat(dir, slash ? slash + 1 : path, 0755) < 0 ? -errno : 0;
@@ -118,7 +118,7 @@ bool bid_store_has_alone(struct bid_store *store, const struct bid_request *requ
 		struct stat st;
 
 		bid_layout_file(objdir.path, request->kind, path);
-		if (bid_beneath_stat(bid_store_root(store), path, &st) == 0 && bid_same_inode(&st, found))
+		if (bid_beneath_stat(store->root, path, &st) == 0 && bid_same_inode(&st, found))
 			return true;
 	}
 	return false;
@@ -131,8 +131,8 @@ static int make_probes(struct bid_store *store, const struct bid_id *id, int dir
 	struct bid_file file = BID_FILE_NONE;
 	int r = bid_temp_new(store, false, &temp);
 
-	if (r == 0 && bid_store_lower(store) &&
-	    bid_store_find(bid_store_lower(store), &(struct bid_request){ .id = *id, .kind = BID_KIND_PROBES }, &file) == 0)
+	if (r == 0 && store->lower &&
+	    bid_store_find(store->lower, &(struct bid_request){ .id = *id, .kind = BID_KIND_PROBES }, &file) == 0)
 		r = bid_copy_file(file.fd, temp.fd);
 	bid_file_release(&file);
 	if (r == 0 && fchmod(temp.fd, 0644) < 0)
@@ -158,7 +158,7 @@ static int open_found(struct bid_store *store, const struct bid_id *disk_id, int
 		if (!bid_layout_is_named_after(objdir.path, disk_id))
 			continue;
 		bid_layout_file(objdir.path, BID_KIND_PROBES, path);
-		r = bid_beneath_open(bid_store_root(store), path, O_RDWR | O_NONBLOCK, &fd);
+		r = bid_beneath_open(store->root, path, O_RDWR | O_NONBLOCK, &fd);
 		if (r == -ENOENT || r == -ENOTDIR)
 			continue;
 		if (r < 0)
@@ -196,9 +196,9 @@ int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, cons
 		snprintf(where, sizeof(where), "%s", path);
 	}
 	if (create)
-		r = bid_beneath_mkdirs(bid_store_root(store), where, false, &dir);
+		r = bid_beneath_mkdirs(store->root, where, false, &dir);
 	else
-		r = bid_beneath_open(bid_store_root(store), where, O_PATH | O_DIRECTORY, &dir);
+		r = bid_beneath_open(store->root, where, O_PATH | O_DIRECTORY, &dir);
 	if (r < 0)
 		return r;
 	r = bid_beneath_open(dir, name, O_RDWR | O_NONBLOCK, &fd);

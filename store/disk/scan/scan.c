@@ -253,7 +253,7 @@ static int stat_stored(struct scan *scan, const struct bid_walk_file *file, cons
 	    (int)sizeof(path))
 		return -ENAMETOOLONG;
 	/* the first character of a directory's path is its slash, and the root's path is empty */
-	r = bid_beneath_open(bid_store_root(scan->store), *file->dir_path ? file->dir_path + 1 : "", O_PATH | O_DIRECTORY, &dir);
+	r = bid_beneath_open(scan->store->root, *file->dir_path ? file->dir_path + 1 : "", O_PATH | O_DIRECTORY, &dir);
 	return r < 0 ? r : bid_beneath_stat(dir, path, ret_stat);
 }
 
@@ -267,7 +267,7 @@ static bool is_linked(struct scan *scan, const struct bid_walk_file *file, const
 	const char *name;
 
 	if (snprintf(own, sizeof(own), "%s/%s/%s", file->dir_path, file->name, bid_id_format(&disk_id, hex)) >= (int)sizeof(own) ||
-	    bid_beneath_parent(bid_store_root(scan->store), bid_layout_link(&disk_id, link), O_PATH, &fanout, &name) < 0)
+	    bid_beneath_parent(scan->store->root, bid_layout_link(&disk_id, link), O_PATH, &fanout, &name) < 0)
 		return false;
 	if (bid_link_leads(fanout, &disk_id, own + 1))
 		return true;
@@ -781,7 +781,7 @@ static int open_tree(struct scan *scan, const char *path, int *ret_fd, char **re
 	struct stat st, store;
 	int r;
 
-	if (!real || fstat(fd, &st) < 0 || fstat(bid_store_root(scan->store), &store) < 0)
+	if (!real || fstat(fd, &st) < 0 || fstat(scan->store->root, &store) < 0)
 		return -errno;
 	/* reading their files would fetch them, and would add them from the store to the store */
 	r = bid_mount_devices(&scan->mounts, &scan->n_mounts);

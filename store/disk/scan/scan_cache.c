@@ -92,7 +92,7 @@ int bid_scan_cache_load(struct bid_store *store, const char *path, struct bid_sc
 		return -ENOMEM;
 	cache->path_hash = XXH3_64bits(path, strlen(path));
 	snprintf(cache->name, sizeof(cache->name), "%016llx", (unsigned long long)cache->path_hash);
-	if (bid_beneath_open(bid_store_root(store), BID_LAYOUT_SCANS, O_PATH | O_DIRECTORY, &dir) == 0 &&
+	if (bid_beneath_open(store->root, BID_LAYOUT_SCANS, O_PATH | O_DIRECTORY, &dir) == 0 &&
 	    bid_beneath_open(dir, cache->name, O_RDONLY | O_NONBLOCK, &fd) == 0 && fstat(fd, &st) == 0 &&
 	    bid_read_file(fd, CACHE_MAX, &data, &len) == 0 && adopt_data(cache, data, len)) {
 		cache->data = bid_steal(data);
@@ -169,7 +169,7 @@ int bid_scan_cache_save(struct bid_store *store, struct bid_scan_cache *cache, c
 		n_entries += found[i].n;
 		n_new += found[i].n_new;
 	}
-	r = bid_beneath_mkdirs(bid_store_root(store), BID_LAYOUT_SCANS, false, &dir);
+	r = bid_beneath_mkdirs(store->root, BID_LAYOUT_SCANS, false, &dir);
 	if (r < 0)
 		return r;
 	if (!cache->data || n_new > 0 || n_entries != cache->n)
@@ -190,7 +190,7 @@ int bid_scan_caches_forget(struct bid_store *store, int64_t before, bool dry_run
 {
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
-	int r = bid_beneath_opendir(bid_store_root(store), BID_LAYOUT_SCANS, &dir);
+	int r = bid_beneath_opendir(store->root, BID_LAYOUT_SCANS, &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;

@@ -68,7 +68,7 @@ static int visit_temp(void *user, const char *path)
 	struct bid_finding finding = { .kind = BID_FINDING_TEMP, .path = path, .text = "left behind by perf" };
 	struct stat st;
 
-	if (verify->config->ids || bid_beneath_stat(bid_store_root(verify->store), path, &st) < 0 ||
+	if (verify->config->ids || bid_beneath_stat(verify->store->root, path, &st) < 0 ||
 	    st.st_ctim.tv_sec + ABANDONED_S > time(NULL))
 		return 0;
 	finding.repaired = verify->config->repair && bid_entry_unlink(verify->store, path) == 0;
@@ -220,7 +220,7 @@ int bid_store_verify(struct bid_store *store, const struct bid_verify_config *co
 		shared->fanouts[i] = -1;
 	if (getrandom(&shared->seed, sizeof(shared->seed), GRND_NONBLOCK) != sizeof(shared->seed))
 		shared->seed = (uint64_t)time(NULL);
-	shared->recorded = bid_beneath_stat(bid_store_root(store), BID_LAYOUT_PRIVATE, &st) == 0;
+	shared->recorded = bid_beneath_stat(store->root, BID_LAYOUT_PRIVATE, &st) == 0;
 	shared->workers = team.n;
 	team.members = members;
 	for (unsigned i = 0; i < team.n; i++)

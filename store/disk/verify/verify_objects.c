@@ -360,7 +360,7 @@ static int check_empty(struct bid_verify *verify, const struct bid_objdir *entry
 
 		/* the directory first: if a writer is filling it, both it and its link stay */
 		bid_entry_prune(verify->store, entry->path);
-		finding.repaired = bid_beneath_stat(bid_store_root(verify->store), entry->path, &st) == -ENOENT;
+		finding.repaired = bid_beneath_stat(verify->store->root, entry->path, &st) == -ENOENT;
 		if (finding.repaired && bid_link_drop(verify->store, &entry->id, entry->path) == 0)
 			verify->unlinked = true;
 	}

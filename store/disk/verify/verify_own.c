@@ -114,7 +114,7 @@ static int check_piece_record(struct bid_verify *verify, const char *path, const
 	int r = bid_record_detail(verify->store, first, name, &detail);
 
 	/* removed meanwhile, or a link at the path of the file */
-	if (r == -ENOENT && bid_beneath_stat(bid_store_root(verify->store), path, &st) == 0)
+	if (r == -ENOENT && bid_beneath_stat(verify->store->root, path, &st) == 0)
 		r = -EBADMSG;
 	if (r == -ENOENT || r == -ENOMEM)
 		return r == -ENOENT ? 0 : r;
@@ -125,7 +125,7 @@ static int check_piece_record(struct bid_verify *verify, const char *path, const
 	} else if (r < 0) {
 		finding.kind = BID_FINDING_UNREADABLE;
 		finding.text = bid_strerror(r);
-	} else if (bid_beneath_stat(bid_store_root(verify->store), bid_piece_path(&finding.request, piece), &st) == -ENOENT) {
+	} else if (bid_beneath_stat(verify->store->root, bid_piece_path(&finding.request, piece), &st) == -ENOENT) {
 		finding.kind = BID_FINDING_STALE;
 		finding.text = "is of what is not there";
 	}
@@ -163,7 +163,7 @@ static int open_artifact(struct bid_verify *verify, const struct bid_request *re
 		bid_auto_fd int fd = -1;
 
 		bid_layout_file(objdir.path, request->kind, path);
-		r = bid_beneath_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+		r = bid_beneath_open(verify->store->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 		if (r < 0 && r != -ENOENT && r != -ENOTDIR && r != -ELOOP)
 			result = r;
 		if (r < 0 || fstat(fd, ret_st) < 0 || !S_ISREG(ret_st->st_mode))
@@ -191,7 +191,7 @@ static void judge_record(struct bid_verify *verify, struct bid_finding *finding,
 	int r = bid_record_read(verify->store, &finding->request, &record);
 
 	/* a link at the path of the file; or removed meanwhile */
-	if (r == -ENOENT && bid_beneath_stat(bid_store_root(verify->store), finding->path, &st) == 0)
+	if (r == -ENOENT && bid_beneath_stat(verify->store->root, finding->path, &st) == 0)
 		r = -EBADMSG;
 	if (r == 0)
 		finding->text = bid_verify_record_fault(record, &finding->request, size);
@@ -259,7 +259,7 @@ static int visit_derived(struct bid_verify *verify, const struct bid_verify_fold
 				       .request = { .id = *id, .kind = folder->kind },
 				       .text = "is not what was derived" };
 	bid_auto_fd int fd = -1;
-	int r = bid_beneath_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+	int r = bid_beneath_open(verify->store->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 
 	if (r == 0)
 		r = check_derived_content(fd, &finding.request);
@@ -320,7 +320,7 @@ static int check_temps(struct bid_verify *verify)
 	struct dirent *entry;
 	int r;
 
-	r = bid_beneath_opendir(bid_store_root(verify->store), BID_LAYOUT_TEMP, &dir);
+	r = bid_beneath_opendir(verify->store->root, BID_LAYOUT_TEMP, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
@@ -349,7 +349,7 @@ static int check_content_key(void *user, const struct bid_content_key *key)
 	const char *digest = strrchr(key->name, '-') + 1;
 	char found[BID_DIGEST_MAX], moved[PATH_MAX], text[256];
 	bid_auto_fd int fd = -1;
-	int r = bid_beneath_open(bid_store_root(verify->store), key->stored, O_RDONLY, &fd);
+	int r = bid_beneath_open(verify->store->root, key->stored, O_RDONLY, &fd);
 
 	if (r == 0)
 		r = bid_digest_file(fd, NULL, NULL, found);
@@ -375,7 +375,7 @@ static int check_foreign(struct bid_verify *verify)
 	struct dirent *entry;
 	int r;
 
-	r = bid_beneath_opendir(bid_store_root(verify->store), BID_LAYOUT_PRIVATE, &dir);
+	r = bid_beneath_opendir(verify->store->root, BID_LAYOUT_PRIVATE, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (errno = 0; (entry = readdir(dir)); errno = 0) {

@@ -97,7 +97,7 @@ int bid_verify_fanout(struct bid_verify *verify, const struct bid_id *disk_id)
 	if (fd >= 0)
 		return fd;
 	snprintf(path, sizeof(path), BID_LAYOUT_LINKS "/%02x", disk_id->bytes[0]);
-	if (bid_beneath_open(bid_store_root(verify->store), path, O_PATH | O_DIRECTORY, &fd) < 0)
+	if (bid_beneath_open(verify->store->root, path, O_PATH | O_DIRECTORY, &fd) < 0)
 		return -ENOENT;
 	if (atomic_compare_exchange_strong(fanout, &none, fd))
 		return fd;
@@ -218,7 +218,7 @@ static int visit_fanout(struct bid_verify *verify, const struct bid_verify_folde
 	int r;
 
 	snprintf(path, sizeof(path), "%s/%s", folder->base, first);
-	r = bid_beneath_opendir(bid_store_root(verify->store), path, &dir);
+	r = bid_beneath_opendir(verify->store->root, path, &dir);
 	if (r == -ENOENT)
 		return strcmp(folder->base, BID_LAYOUT_LINKS) == 0 ? 0 : report_no_folder(verify, path);
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
@@ -236,7 +236,7 @@ int bid_verify_fanouts(struct bid_verify *verify, const struct bid_verify_folder
 {
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
-	int r = bid_beneath_opendir(bid_store_root(verify->store), folder->base, &dir);
+	int r = bid_beneath_opendir(verify->store->root, folder->base, &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
