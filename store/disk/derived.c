@@ -186,26 +186,27 @@ void bid_derived_used(struct bid_store *store, const struct bid_request *request
 	bid_touch(dir, name, now);
 }
 
-static int each_in(struct bid_store *store, size_t sort, unsigned first,
-		   int (*fn)(void *user, const struct bid_request *request, const struct stat *st), void *user)
-{
-	char path[64], hex[2 + NAME_MAX + 1];
-	bid_auto_dir DIR *dir = NULL;
-	struct dirent *entry;
-	int r;
+struct each_derived {
+	enum bid_kind kind;
+	int (*fn)(void *user, const struct bid_request *request, const struct stat *st);
+	void *user;
+};
 
-	snprintf(path, sizeof(path), "%s/%02x", sorts[sort].folder, first);
-	r = bid_beneath_opendir(store->root, path, &dir);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
+static int each_in(void *user, DIR *dir, const char *first)
+{
+	const struct each_derived *each = user;
+	char hex[2 + NAME_MAX + 1];
+	struct dirent *entry;
+	int r = 0;
+
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
-		struct bid_request request = { .kind = sorts[sort].kind };
+		struct bid_request request = { .kind = each->kind };
 		struct stat st;
 
-		snprintf(hex, sizeof(hex), "%02x%s", first & 0xff, entry->d_name);
-		if (bid_entry_name(hex, &request.id) && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		snprintf(hex, sizeof(hex), "%s%s", first, entry->d_name);
+		if (bid_id_parse_str(hex, &request.id) == 0 && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    S_ISREG(st.st_mode))
-			r = fn(user, &request, &st);
+			r = each->fn(each->user, &request, &st);
 	}
 	return r != 0 ? r : -errno;
 }
@@ -215,9 +216,9 @@ int bid_derived_each(struct bid_store *store, int (*fn)(void *user, const struct
 {
 	int r = 0;
 
-	for (size_t sort = 0; sort < SORTS; sort++)
-		for (unsigned first = 0; r == 0 && first < 256; first++)
-			r = each_in(store, sort, first, fn, user);
+	for (size_t sort = 0; r == 0 && sort < SORTS; sort++)
+		r = bid_store_each_fanout(store, sorts[sort].folder, each_in,
+					  &(struct each_derived){ .kind = sorts[sort].kind, .fn = fn, .user = user });
 	return r;
 }
 

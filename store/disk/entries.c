@@ -27,11 +27,6 @@ enum {
 	DEPTH = 2,
 };
 
-bool bid_entry_name(const char *name, struct bid_id *ret_id)
-{
-	return bid_id_parse_str(name, ret_id) == 0;
-}
-
 enum bid_kind bid_entry_kind(const char *name)
 {
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
@@ -182,7 +177,7 @@ static int visit_dir(void *user, const char *path, int fd, uint64_t *note, bool 
 {
 	const struct bid_visitor *visitor = user;
 	struct bid_objdir entry = { .path = path + 1, .fd = fd };
-	bool named = bid_entry_name(strrchr(path, '/') + 1, &entry.id), more = true;
+	bool named = bid_id_parse_str(strrchr(path, '/') + 1, &entry.id) == 0, more = true;
 	int r = 0;
 
 	if (is_passed_by(entry.path))

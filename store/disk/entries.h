@@ -58,9 +58,6 @@ void bid_entry_prune(struct bid_store *store, const char *path);
 /* Remove the parents of @path as long as they are empty. */
 void bid_entry_prune_above(struct bid_store *store, const char *path);
 
-/* Parse @name as an on-disk id. */
-bool bid_entry_name(const char *name, struct bid_id *ret_id);
-
 /* The kind whose file in the store has the name @name, or BID_KIND_NONE. */
 enum bid_kind bid_entry_kind(const char *name);
 

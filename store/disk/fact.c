@@ -94,35 +94,26 @@ void bid_fact_drop(struct bid_store *store, const char *folder, const struct bid
 		unlinkat(dir, name, 0);
 }
 
-/* Open the directory of the facts whose ids begin with the byte @fanout. Returns 1, 0 if there is none, or a negative errno. */
-static int open_fanout(struct bid_store *store, const char *folder, unsigned fanout, DIR **ret_dir)
-{
-	char path[64];
-	int r;
+struct each_fact {
+	bid_fact_fn fn;
+	void *user;
+};
 
-	snprintf(path, sizeof(path), "%s/%02x", folder, fanout & 0xff);
-	r = bid_beneath_opendir(store->root, path, ret_dir);
-	if (r == 0)
-		return 1;
-	return r == -ENOENT || is_something_else(r) ? 0 : r;
+static int each_in(void *user, DIR *dir, const char *first)
+{
+	const struct each_fact *each = user;
+	char text[BID_FACT_MAX];
+	struct dirent *entry;
+
+	while ((entry = readdir(dir)))
+		if (read_text(dirfd(dir), entry->d_name, text) == 0)
+			each->fn(each->user, first, entry->d_name, text);
+	return 0;
 }
 
 int bid_fact_each(struct bid_store *store, const char *folder, bid_fact_fn fn, void *user)
 {
-	int r = 0;
-
-	for (unsigned fanout = 0; r >= 0 && fanout < FANOUT; fanout++) {
-		bid_auto_dir DIR *dir = NULL;
-		char text[BID_FACT_MAX], first[4];
-		struct dirent *entry;
-
-		snprintf(first, sizeof(first), "%02x", fanout & 0xff);
-		r = open_fanout(store, folder, fanout, &dir);
-		while (r > 0 && (entry = readdir(dir)))
-			if (read_text(dirfd(dir), entry->d_name, text) == 0)
-				fn(user, first, entry->d_name, text);
-	}
-	return r < 0 ? r : 0;
+	return bid_store_each_fanout(store, folder, each_in, &(struct each_fact){ .fn = fn, .user = user });
 }
 
 struct old {
@@ -137,9 +128,15 @@ static int by_age(const void *a, const void *b)
 	return (one->written > other->written) - (one->written < other->written);
 }
 
+struct limit {
+	size_t max;
+	int64_t before;
+};
+
 /* Trim the facts in @dir; a longer name is no fact. */
-static int trim_fanout(DIR *dir, size_t max, int64_t before)
+static int trim_fanout(void *user, DIR *dir, const char *first)
 {
+	const struct limit *limit = user;
 	bid_auto_free struct old *facts = NULL;
 	size_t n = 0, room = 0;
 	struct dirent *entry;
@@ -149,7 +146,7 @@ static int trim_fanout(DIR *dir, size_t max, int64_t before)
 		if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISLNK(st.st_mode) ||
 		    strlen(entry->d_name) >= sizeof(facts->name))
 			continue;
-		if (st.st_mtim.tv_sec < before) {
+		if (st.st_mtim.tv_sec < limit->before) {
 			unlinkat(dirfd(dir), entry->d_name, 0);
 			continue;
 		}
@@ -158,24 +155,15 @@ static int trim_fanout(DIR *dir, size_t max, int64_t before)
 		facts[n].written = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 		memcpy(facts[n++].name, entry->d_name, strlen(entry->d_name) + 1);
 	}
-	if (n <= max)
+	if (n <= limit->max)
 		return 0;
 	qsort(facts, n, sizeof(*facts), by_age);
-	for (size_t i = 0; i < n - max / 2; i++)
+	for (size_t i = 0; i < n - limit->max / 2; i++)
 		unlinkat(dirfd(dir), facts[i].name, 0);
 	return 0;
 }
 
 int bid_fact_trim(struct bid_store *store, const char *folder, size_t max, int64_t before)
 {
-	int r = 0;
-
-	for (unsigned fanout = 0; r >= 0 && fanout < FANOUT; fanout++) {
-		bid_auto_dir DIR *dir = NULL;
-
-		r = open_fanout(store, folder, fanout, &dir);
-		if (r > 0)
-			r = trim_fanout(dir, max / FANOUT, before);
-	}
-	return r < 0 ? r : 0;
+	return bid_store_each_fanout(store, folder, trim_fanout, &(struct limit){ .max = max / FANOUT, .before = before });
 }

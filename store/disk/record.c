@@ -327,30 +327,29 @@ int bid_record_detail(struct bid_store *store, const char *first, const char *na
 	return 0;
 }
 
-static int each_in(struct bid_store *store, unsigned first,
-		   int (*fn)(void *user, const struct bid_request *request, const struct stat *st), void *user)
-{
-	char path[sizeof(BID_LAYOUT_RECORDS) + 4], hex[4];
-	bid_auto_dir DIR *dir = NULL;
-	struct dirent *entry;
-	int r;
+struct each_record {
+	struct bid_store *store;
+	int (*fn)(void *user, const struct bid_request *request, const struct stat *st);
+	void *user;
+};
 
-	snprintf(hex, sizeof(hex), "%02x", first & 0xff);
-	snprintf(path, sizeof(path), BID_LAYOUT_RECORDS "/%s", hex);
-	r = bid_beneath_opendir(store->root, path, &dir);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
+static int each_in(void *user, DIR *dir, const char *first)
+{
+	const struct each_record *each = user;
+	struct dirent *entry;
+	int r = 0;
+
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
 		struct bid_request request;
 		struct bid_detail *detail = NULL;
 		struct stat st;
 
-		if (!bid_record_parse_name(hex, entry->d_name, &request) ||
+		if (!bid_record_parse_name(first, entry->d_name, &request) ||
 		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
-		    (bid_kind_has_detail(request.kind) && bid_record_detail(store, hex, entry->d_name, &detail) < 0))
+		    (bid_kind_has_detail(request.kind) && bid_record_detail(each->store, first, entry->d_name, &detail) < 0))
 			continue;
 		request.detail = detail;
-		r = fn(user, &request, &st);
+		r = each->fn(each->user, &request, &st);
 		bid_detail_unref(detail);
 	}
 	return r != 0 ? r : -errno;
@@ -359,9 +358,6 @@ static int each_in(struct bid_store *store, unsigned first,
 int bid_record_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
 		    void *user)
 {
-	int r = 0;
-
-	for (unsigned first = 0; r == 0 && first < 256; first++)
-		r = each_in(store, first, fn, user);
-	return r;
+	return bid_store_each_fanout(store, BID_LAYOUT_RECORDS, each_in,
+				     &(struct each_record){ .store = store, .fn = fn, .user = user });
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -51,6 +52,25 @@ bool bid_store_writable(const struct bid_store *store)
 int bid_store_statfs(struct bid_store *store, struct statvfs *ret_statvfs)
 {
 	return fstatvfs(store->root, ret_statvfs) < 0 ? -errno : 0;
+}
+
+int bid_store_each_fanout(struct bid_store *store, const char *base, int (*fn)(void *user, DIR *dir, const char *first), void *user)
+{
+	int r = 0;
+
+	for (unsigned byte = 0; r == 0 && byte <= UINT8_MAX; byte++) {
+		char path[64], first[4];
+		bid_auto_dir DIR *dir = NULL;
+
+		snprintf(first, sizeof(first), "%02x", byte & 0xff);
+		snprintf(path, sizeof(path), "%s/%s", base, first);
+		r = bid_beneath_opendir(store->root, path, &dir);
+		if (r == 0)
+			r = fn(user, dir, first);
+		else if (r == -ENOENT)
+			r = 0;
+	}
+	return r;
 }
 
 int bid_store_open_linked(struct bid_store *store, const char *path, int flags, int *ret_fd)

@@ -3,6 +3,7 @@
 #ifndef BID_DISK_STORE_H
 #define BID_DISK_STORE_H
 
+#include <dirent.h>
 #include <stdatomic.h>
 
 #include "api/store.h"
@@ -69,6 +70,13 @@ bool bid_store_is_fresh(struct bid_store *store, const struct stat *st);
  * bid_store_open_linked(). Returns 0, -ENOENT for anything but a regular file, or as openat2(2); an error leaves @file as it is.
  */
 int bid_store_open_file(struct bid_store *store, const char *path, bool linked, struct bid_file *file);
+
+/*
+ * Call @fn for each existing directory "BASE/xx" of @store, in the order of the first byte xx of an id. A non-zero return ends the
+ * enumeration and is returned.
+ */
+int bid_store_each_fanout(struct bid_store *store, const char *base, int (*fn)(void *user, DIR *dir, const char *first),
+			  void *user);
 
 /* As bid_beneath_open_linked() in @store. -ENOENT if a link leads out of it, which is logged once. */
 int bid_store_open_linked(struct bid_store *store, const char *path, int flags, int *ret_fd);

@@ -203,7 +203,7 @@ static int visit_named(struct bid_verify *verify, const struct bid_verify_folder
 	if (folder->has_suffix)
 		return folder->visit(verify, folder, path, NULL);
 	snprintf(hex, sizeof(hex), "%.2s%s", first, entry->d_name);
-	if (!bid_entry_name(hex, &id)) {
+	if (bid_id_parse_str(hex, &id) < 0) {
 		verify->stats.foreign++;
 		return 0;
 	}
@@ -245,7 +245,7 @@ int bid_verify_fanouts(struct bid_verify *verify, const struct bid_verify_folder
 
 		if (entry->d_name[0] == '.')
 			continue;
-		if (!bid_entry_name(entry->d_name, &first) || first.len != 1)
+		if (bid_id_parse_str(entry->d_name, &first) < 0 || first.len != 1)
 			verify->stats.foreign += verify->worker == 0;
 		else if (first.bytes[0] % verify->shared->workers == verify->worker)
 			r = visit_fanout(verify, folder, entry->d_name);
