@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "disk/beneath.h"
 #include "disk/layout.h"
+#include "disk/record.h"
 #include "disk/store.h"
 
 enum {
@@ -20,19 +21,14 @@ enum {
 	ATTEMPTS = 3, /* while others write the same */
 };
 
-/* Open the directory of a fact and set its name. Creates the directory if @make. */
 static int open_parent(struct bid_store *store, const char *folder, const struct bid_request *request, const char *more, bool make,
 		       int *ret_dir, char ret_name[static BID_LAYOUT_MAX + BID_FACT_MORE_MAX])
 {
-	struct bid_id disk_id = bid_layout_disk_id(&request->id);
-	char path[BID_LAYOUT_MAX], suffix[BID_LAYOUT_SUFFIX_MAX];
-	const char *name;
-	int r;
+	char record[BID_LAYOUT_MAX];
+	int r = bid_record_parent(store, folder, request, make, ret_dir, record);
 
-	bid_layout_fanout_path(folder, &disk_id, bid_layout_suffix(request, suffix), path);
-	r = bid_beneath_parent(store->root, path, make ? O_CREAT : O_PATH, ret_dir, &name);
 	if (r == 0)
-		snprintf(ret_name, BID_LAYOUT_MAX + BID_FACT_MORE_MAX, "%s%s%s", name, *more ? "." : "", more);
+		snprintf(ret_name, BID_LAYOUT_MAX + BID_FACT_MORE_MAX, "%s%s%s", record, *more ? "." : "", more);
 	return r;
 }
 

@@ -54,19 +54,18 @@ bool bid_record_parse_name(const char *first, const char *name, struct bid_reque
 	return bid_id_parse_str(hex, &ret_request->id) == 0;
 }
 
-/* Open the directory of a record and set its name. Creates the directory if @make. */
-static int open_parent(struct bid_store *store, const struct bid_request *request, bool make, int *ret_dir,
-		       char name[static BID_LAYOUT_MAX])
+int bid_record_parent(struct bid_store *store, const char *folder, const struct bid_request *request, bool make, int *ret_dir,
+		      char ret_name[static BID_LAYOUT_MAX])
 {
 	struct bid_id disk_id = bid_layout_disk_id(&request->id);
 	char path[BID_LAYOUT_MAX], suffix[BID_LAYOUT_SUFFIX_MAX];
-	const char *last;
+	const char *name;
 	int r;
 
-	bid_layout_fanout_path(BID_LAYOUT_RECORDS, &disk_id, bid_layout_suffix(request, suffix), path);
-	r = bid_beneath_parent(store->root, path, make ? O_CREAT : O_PATH, ret_dir, &last);
+	bid_layout_fanout_path(folder, &disk_id, bid_layout_suffix(request, suffix), path);
+	r = bid_beneath_parent(store->root, path, make ? O_CREAT : O_PATH, ret_dir, &name);
 	if (r == 0)
-		memcpy(name, last, strlen(last) + 1);
+		memcpy(ret_name, name, strlen(name) + 1);
 	return r;
 }
 
@@ -172,7 +171,7 @@ static int write_json(struct bid_store *store, const struct bid_request *request
 	int r = format_record(json, &text);
 
 	if (r == 0)
-		r = open_parent(store, request, true, &dir, name);
+		r = bid_record_parent(store, BID_LAYOUT_RECORDS, request, true, &dir, name);
 	if (r == 0)
 		r = write_text(store, text, dir, name, false);
 	return r == -EEXIST ? write_text(store, text, dir, name, true) : r;
@@ -191,7 +190,7 @@ int bid_record_stat(struct bid_store *store, const struct bid_request *request, 
 {
 	char name[BID_LAYOUT_MAX];
 	bid_auto_fd int dir = -1;
-	int r = open_parent(store, request, false, &dir, name);
+	int r = bid_record_parent(store, BID_LAYOUT_RECORDS, request, false, &dir, name);
 
 	if (r < 0)
 		return r;
@@ -202,7 +201,7 @@ int bid_record_drop(struct bid_store *store, const struct bid_request *request)
 {
 	bid_auto_fd int dir = -1;
 	char name[BID_LAYOUT_MAX];
-	int r = open_parent(store, request, false, &dir, name);
+	int r = bid_record_parent(store, BID_LAYOUT_RECORDS, request, false, &dir, name);
 
 	return r == 0 && unlinkat(dir, name, 0) < 0 ? -errno : r;
 }
@@ -214,7 +213,7 @@ int bid_record_used(struct bid_store *store, const struct bid_request *request, 
 	struct stat st;
 	int r;
 
-	r = open_parent(store, request, false, &dir, name);
+	r = bid_record_parent(store, BID_LAYOUT_RECORDS, request, false, &dir, name);
 	if (r < 0)
 		return r;
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -244,7 +243,7 @@ int bid_record_read(struct bid_store *store, const struct bid_request *request, 
 {
 	bid_auto_fd int dir = -1;
 	char name[BID_LAYOUT_MAX];
-	int r = open_parent(store, request, false, &dir, name);
+	int r = bid_record_parent(store, BID_LAYOUT_RECORDS, request, false, &dir, name);
 
 	return r < 0 ? r : read_named(dir, name, ret_json);
 }

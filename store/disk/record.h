@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "api/store.h"
+#include "disk/layout.h"
 
 struct bid_record {
 	struct bid_request request;
@@ -57,6 +58,13 @@ int bid_record_used(struct bid_store *store, const struct bid_request *request, 
  */
 int bid_record_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
 		    void *user);
+
+/*
+ * Open the directory of the record of @request, or of its namesake in another private @folder, and set its name. Creates the
+ * directory if @make. Returns 0, -ENOENT, or as openat2(2).
+ */
+int bid_record_parent(struct bid_store *store, const char *folder, const struct bid_request *request, bool make, int *ret_dir,
+		      char ret_name[static BID_LAYOUT_MAX]);
 
 /* Parse the record name "xx/NAME". The name contains only a hash of the detail. Returns false for another name. */
 bool bid_record_parse_name(const char *first, const char *name, struct bid_request *ret_request);
