@@ -225,7 +225,7 @@ static bool is_public(struct bid_store *store, const struct bid_ingest *ingest)
 {
 	struct stat st;
 
-	if (ingest->is_reached)
+	if (ingest->by_mode)
 		return bid_fstat(ingest->fd, &st) == 0 && bid_all_read(st.st_mode);
 	return bid_is_public(ingest->fd, &ingest->st, bid_store_path(store));
 }
@@ -360,7 +360,7 @@ static bool opens_to_all(const struct bid_ingest *ingest, const struct bid_file 
  * Replace @file, the stored artifact of @ingest, by a copy if it grants privileges. Replace it also if only its owner may read it
  * and all users may read @ingest, which has the same bytes.
  */
-static void mend_class(struct bid_store *store, const struct bid_ingest *ingest, const struct bid_file *file)
+static void fix_readers(struct bid_store *store, const struct bid_ingest *ingest, const struct bid_file *file)
 {
 	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
 	bool linked = bid_same_inode(&file->st, &ingest->st), gives = bid_rights_given(file->fd, &file->st);
@@ -385,7 +385,7 @@ static void mend_class(struct bid_store *store, const struct bid_ingest *ingest,
  * Look up the artifact of @ingest->added in the store. Returns 1 if it exists, with this file's name added and its record removed;
  * 0; or a negative errno.
  */
-static int recognise_file(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability)
+static int reuse_stored(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability)
 {
 	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
 	struct bid_file file = BID_FILE_NONE;
@@ -410,7 +410,7 @@ static int recognise_file(struct bid_store *store, struct bid_ingest *ingest, en
 	ingest->added.known = claimed >= 0;
 	ingest->is_fresh = ingest->added.known && bid_store_is_fresh(store, &file.st);
 	if (ingest->added.known)
-		mend_class(store, ingest, &file);
+		fix_readers(store, ingest, &file);
 	bid_file_release(&file);
 	if (r == 0 && claimed < 0 && claimed != -ENOENT)
 		r = claimed;
@@ -534,19 +534,19 @@ static int finish_publishing(struct bid_store *store, struct bid_ingest *ingest,
 	if (r == 0 && !ingest->added.known)
 		bid_record_drop(store, &(struct bid_request){ .id = ingest->added.id, .kind = ingest->added.kind });
 	if (r == -EEXIST) {
-		r = recognise_file(store, ingest, durability);
+		r = reuse_stored(store, ingest, durability);
 		/* the existing file is wrong and stays, or could not be moved to the quarantine */
 		if (r == 0)
 			r = is_taken(store, ingest) ? -ENOTUNIQ : -EBADMSG;
 		else if (r > 0 && becomes_debug(store, ingest))
 			r = -EBADMSG;
 	} else if (r == 0 && own_objdir(ingest, own) == 0 && strcmp(own, ingest->where) != 0) {
-		r = recognise_file(store, ingest, durability);
+		r = reuse_stored(store, ingest, durability);
 		ingest->added.known = false;
 	}
 	if (r < 0)
 		return r;
-	ingest->stage = BID_INGEST_PUBLISHED;
+	ingest->is_prepared = false;
 	if (ingest->added.known) {
 		ingest->added.link = BID_LINK_AUTO;
 		return sync_known(store, ingest, durability);
@@ -597,7 +597,7 @@ static int finish_or_leave(struct bid_store *store, struct bid_ingest *ingest, e
 {
 	if (durability != BID_DURABLE_LATER)
 		return bid_ingest_finish(store, ingest, durability);
-	ingest->stage = BID_INGEST_PREPARED;
+	ingest->is_prepared = true;
 	return 0;
 }
 
@@ -675,12 +675,11 @@ int bid_ingest_store(struct bid_store *store, struct bid_ingest *ingest, enum bi
 		.id = info->id,
 		.kind = !info->has_code && (info->has_dwarf || info->has_symtab) ? BID_KIND_DEBUGINFO : BID_KIND_ELF,
 	};
-	r = ingest->is_new ? 0 : recognise_file(store, ingest, durability);
+	r = ingest->is_new ? 0 : reuse_stored(store, ingest, durability);
 	if (r < 0)
 		return r;
 	if (r == 0 || becomes_debug(store, ingest))
 		return put_file(store, ingest, wanted, durability);
-	ingest->stage = BID_INGEST_PUBLISHED;
 	return sync_known(store, ingest, durability);
 }
 

@@ -29,12 +29,6 @@ enum bid_durability {
 	BID_DURABLE_LATER,
 };
 
-enum bid_ingest_stage {
-	BID_INGEST_BEGUN = 0,
-	BID_INGEST_PREPARED, /* bid_ingest_finish() is to follow, after a bid_store_sync() */
-	BID_INGEST_PUBLISHED, /* the names are published */
-};
-
 struct bid_ingest {
 	int fd; /* the file; owned if own_fd */
 	bool own_fd;
@@ -44,13 +38,13 @@ struct bid_ingest {
 	bool is_elf; /* its first bytes were read, and say so */
 	bool is_new; /* the store had no file of the id a moment ago: no lookup needed */
 	bool is_fresh; /* known, but perhaps not on disk before the next bid_store_sync() */
-	bool is_reached; /* all users can reach the file, or only the store ever had it: its mode alone decides its readers */
-	bool is_staged; /* the latter */
+	bool by_mode; /* its mode alone decides who reads it, and not the directories above it */
+	bool is_staged; /* the file of a bid_stage: no other program has a name of it */
 	bool is_unnamed; /* its path is not to be its name */
 	bool packed; /* a compressed module: info describes its content, which is in temp */
 	struct bid_temp temp;
-	enum bid_ingest_stage stage;
-	struct bid_added added; /* complete when published */
+	bool is_prepared; /* bid_ingest_finish() is to follow, after a bid_store_sync() */
+	struct bid_added added; /* complete unless is_prepared */
 	char path[PATH_MAX]; /* absolute; the real path, or the requested original path */
 	char where[PATH_MAX]; /* object directory, relative to the store */
 };

@@ -134,7 +134,7 @@ static int refuse_file(struct bid_stage *stage, const char *reason)
 /* Publish a program, library or module: add it by its descriptor, below the original path of @path. */
 static int publish_elf(struct bid_stage *stage, const struct bid_request *request, const char *path)
 {
-	struct bid_ingest ingest = { .fd = -1, .temp = BID_TEMP_NONE, .is_reached = true, .is_staged = true };
+	struct bid_ingest ingest = { .fd = -1, .temp = BID_TEMP_NONE, .by_mode = true, .is_staged = true };
 	char original[PATH_MAX];
 	const char *slash = strrchr(path, '/');
 	int r;

@@ -434,7 +434,7 @@ static int add_file(struct scan *scan, const struct bid_walk_file *file, int fd,
 	r = bid_ingest_open(&(struct bid_add){ .path = pending->path, .fd = fd }, ingest);
 	ingest->own_fd = true;
 	ingest->is_elf = is_elf;
-	ingest->is_reached = file->note == 0;
+	ingest->by_mode = file->note == 0;
 	if (r == 0)
 		r = place_file(scan, file, pending, st);
 	if (is_fatal(r)) {
@@ -444,7 +444,7 @@ static int add_file(struct scan *scan, const struct bid_walk_file *file, int fd,
 	pending->error = r;
 	pending->added = ingest->added;
 	pending->is_fresh = ingest->is_fresh;
-	if (r < 0 || ingest->stage == BID_INGEST_PUBLISHED) {
+	if (r < 0 || !ingest->is_prepared) {
 		bid_ingest_release(ingest);
 		free(ingest);
 		pending->ingest = NULL;
