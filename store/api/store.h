@@ -173,11 +173,11 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
  */
 int bid_txn_expect(struct bid_txn *txn, uint64_t size);
 
-#define BID_TXN_UNSAID_MAX (1ULL << 30) /* bytes */
+#define BID_TXN_UNANNOUNCED_MAX (1ULL << 30) /* bytes */
 
 /*
- * As write(2). Bytes beyond the expected ones reserve space every 64 MiB, with evictions for the first BID_TXN_UNSAID_MAX: -ENOSPC
- * may come before the disk is full, with a bid_txn_reason().
+ * As write(2). Bytes beyond the expected ones reserve space every 64 MiB, with evictions for the first BID_TXN_UNANNOUNCED_MAX:
+ * -ENOSPC may come before the disk is full, with a bid_txn_reason().
  */
 int bid_txn_write(struct bid_txn *txn, const void *data, size_t len);
 

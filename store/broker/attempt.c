@@ -145,7 +145,7 @@ static int refuse(struct bid_attempt *attempt, int error)
 
 	error = bid_local_error(error);
 	attempt->size_unknown = *reason && attempt->received > 0;
-	attempt->endless = attempt->size_unknown && attempt->received > BID_TXN_UNSAID_MAX;
+	attempt->endless = attempt->size_unknown && attempt->received > BID_TXN_UNANNOUNCED_MAX;
 	attempt->receive_error = error;
 	if (error == -EFBIG && max > 0 && attempt->size != BID_SIZE_UNKNOWN && attempt->size > max)
 		snprintf(attempt->reason, sizeof(attempt->reason), "%llu bytes, the limit is %llu",

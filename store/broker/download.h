@@ -50,7 +50,7 @@ struct bid_attempt {
 	size_t head_len;
 	bool head_checked;
 	bool size_unknown; /* no room for more than arrived, and no announced size */
-	bool endless; /* and above BID_TXN_UNSAID_MAX */
+	bool endless; /* and above BID_TXN_UNANNOUNCED_MAX */
 	bool changed; /* right id, but other bytes than the first download */
 	bool chosen; /* the attempts of other sources are cancelled */
 	uint64_t delivered; /* bytes from this source, with repeated ones */

@@ -26,7 +26,7 @@ struct bid_absences {
 };
 
 /* the last negative response; step 0 for none */
-struct said {
+struct negative_entry {
 	int64_t until; /* seconds since the epoch */
 	unsigned step; /* how often; from 1 on */
 };
@@ -60,53 +60,53 @@ static const char *name_of(const char *source, char buf[static BID_FACT_MORE_MAX
 	return buf;
 }
 
-static struct said parse_entry(const char *text)
+static struct negative_entry parse_entry(const char *text)
 {
-	struct said said = { 0 };
+	struct negative_entry entry = { 0 };
 	char end;
 
-	if (sscanf(text, "%" SCNd64 " %u%c", &said.until, &said.step, &end) != 2 || said.step > N_STEPS)
-		said.step = 0;
-	return said;
+	if (sscanf(text, "%" SCNd64 " %u%c", &entry.until, &entry.step, &end) != 2 || entry.step > N_STEPS)
+		entry.step = 0;
+	return entry;
 }
 
-static struct said read_said(struct bid_absences *absences, const struct bid_request *request, const char *source)
+static struct negative_entry read_entry(struct bid_absences *absences, const struct bid_request *request, const char *source)
 {
 	char text[BID_FACT_MAX], more[BID_FACT_MORE_MAX];
 
 	if (!absences->store || bid_fact_read(absences->store, BID_LAYOUT_ABSENT, request, name_of(source, more), text) < 0)
-		return (struct said){ 0 };
+		return (struct negative_entry){ 0 };
 	return parse_entry(text);
 }
 
-/* Return the seconds left of @said. A clock set back must not extend the negative TTL. */
-static unsigned seconds_left(const struct said *said, int64_t now)
+/* Return the seconds left of @entry. A clock set back must not extend the negative TTL. */
+static unsigned seconds_left(const struct negative_entry *entry, int64_t now)
 {
-	int64_t most = said->step > 0 ? steps[said->step - 1] : 0;
+	int64_t most = entry->step > 0 ? steps[entry->step - 1] : 0;
 
-	return said->until > now && said->until <= now + most ? (unsigned)(said->until - now) : 0;
+	return entry->until > now && entry->until <= now + most ? (unsigned)(entry->until - now) : 0;
 }
 
 int bid_absences_add(struct bid_absences *absences, const struct bid_request *request, const char *source)
 {
 	int64_t now = absences->clock(absences->user);
 	char text[BID_FACT_MAX], more[BID_FACT_MORE_MAX];
-	struct said said;
+	struct negative_entry entry;
 
 	if (!absences->store)
 		return -EROFS;
-	said = read_said(absences, request, source);
-	if (said.step == 0 || (seconds_left(&said, now) == 0 && said.step < N_STEPS))
-		said.step++;
-	snprintf(text, sizeof(text), "%" PRId64 " %u", now + steps[said.step - 1], said.step);
+	entry = read_entry(absences, request, source);
+	if (entry.step == 0 || (seconds_left(&entry, now) == 0 && entry.step < N_STEPS))
+		entry.step++;
+	snprintf(text, sizeof(text), "%" PRId64 " %u", now + steps[entry.step - 1], entry.step);
 	return bid_fact_write(absences->store, BID_LAYOUT_ABSENT, request, name_of(source, more), text);
 }
 
 unsigned bid_absences_ttl(struct bid_absences *absences, const struct bid_request *request, const char *source)
 {
-	struct said said = read_said(absences, request, source);
+	struct negative_entry entry = read_entry(absences, request, source);
 
-	return seconds_left(&said, absences->clock(absences->user));
+	return seconds_left(&entry, absences->clock(absences->user));
 }
 
 void bid_absences_forget(struct bid_absences *absences, const struct bid_request *request, const char *source)
@@ -122,12 +122,12 @@ struct counting {
 	size_t n;
 };
 
-static void count_said(void *user, const char *first, const char *name, const char *text)
+static void count_entry(void *user, const char *first, const char *name, const char *text)
 {
 	struct counting *counting = user;
-	struct said said = parse_entry(text);
+	struct negative_entry entry = parse_entry(text);
 
-	counting->n += seconds_left(&said, counting->now) > 0;
+	counting->n += seconds_left(&entry, counting->now) > 0;
 }
 
 size_t bid_absences_count(struct bid_absences *absences)
@@ -135,7 +135,7 @@ size_t bid_absences_count(struct bid_absences *absences)
 	struct counting counting = { .now = absences->clock(absences->user) };
 
 	if (absences->store)
-		bid_fact_each(absences->store, BID_LAYOUT_ABSENT, count_said, &counting);
+		bid_fact_each(absences->store, BID_LAYOUT_ABSENT, count_entry, &counting);
 	return counting.n;
 }
 
@@ -145,22 +145,22 @@ struct each_absence {
 };
 
 /* bid_fact_fn: behind the name of a record follows the source. */
-static void take_said(void *user, const char *first, const char *name, const char *text)
+static void take_entry(void *user, const char *first, const char *name, const char *text)
 {
 	const struct each_absence *each = user;
 	const char *source = strrchr(name, '.');
-	struct said said = parse_entry(text);
+	struct negative_entry entry = parse_entry(text);
 	struct bid_request request;
 	char record[NAME_MAX + 1];
 
-	if (!source || said.step == 0)
+	if (!source || entry.step == 0)
 		return;
 	snprintf(record, sizeof(record), "%.*s", (int)(source - name), name);
 	if (bid_record_parse_name(first, record, &request))
-		each->fn(each->user, &request, said.until - steps[said.step - 1]);
+		each->fn(each->user, &request, entry.until - steps[entry.step - 1]);
 }
 
 int bid_absences_each(struct bid_store *store, bid_absence_fn fn, void *user)
 {
-	return bid_fact_each(store, BID_LAYOUT_ABSENT, take_said, &(struct each_absence){ .fn = fn, .user = user });
+	return bid_fact_each(store, BID_LAYOUT_ABSENT, take_entry, &(struct each_absence){ .fn = fn, .user = user });
 }

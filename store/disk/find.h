@@ -4,6 +4,15 @@
 
 #include "api/store.h"
 
+/*
+ * Lookups of stored artifacts: they read, and change nothing.
+ *
+ *   bid_store_find()		a lookup with derivation (resolve.c)
+ *     bid_find_stored()	opens and checks the file, in the store or a lower one
+ *   bid_find_has_image()	looks for a directory
+ *   bid_find_stat()		looks for a file, without its check
+ */
+
 /* As bid_store_find(), without derived artifacts. @request is valid and has no detail. */
 int bid_find_stored(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
 

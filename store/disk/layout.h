@@ -65,7 +65,7 @@ const char *bid_layout_target(const char *text);
 /* "[debuginfod]/ID" and its like: "DIR/ID" */
 const char *bid_layout_under(const char *dir, const struct bid_id *id, char buf[static BID_LAYOUT_MAX]);
 
-/* The file of @kind in the object directory @objdir: "PLACE/elf". Returns @buf. */
+/* The file of @kind in the object directory @objdir: "usr/bin/ls/ID/elf". Returns @buf. */
 #define BID_LAYOUT_FILE_MAX (PATH_MAX + 16)
 const char *bid_layout_file(const char *objdir, enum bid_kind kind, char buf[static BID_LAYOUT_FILE_MAX]);
 

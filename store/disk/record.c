@@ -128,12 +128,12 @@ static int format_record(json_t *json, char **ret_text)
 static int parse_record(const char *text, size_t len, json_t **ret_json)
 {
 	json_t *json = json_loadb(text, len, 0, NULL);
-	const char *said = json_string_value(json_object_get(json, "sum"));
+	const char *sum = json_string_value(json_object_get(json, "sum"));
 	char written[SUM_MAX], computed[SUM_MAX];
-	int r = said ? 0 : -EBADMSG;
+	int r = sum ? 0 : -EBADMSG;
 
 	if (r == 0) {
-		snprintf(written, sizeof(written), "%s", said);
+		snprintf(written, sizeof(written), "%s", sum);
 		r = compute_sum(json, computed);
 	}
 	if (r == 0 && strcmp(written, computed) != 0)

@@ -162,8 +162,8 @@ static int without_room(struct bid_txn *txn, int r, size_t len)
 		return r;
 	txn->evicted = txn->disk_full = true;
 	txn->lacking = 2 * (size_of(txn) + len);
-	if (txn->expected == 0 && txn->lacking > BID_TXN_UNSAID_MAX)
-		txn->lacking = BID_TXN_UNSAID_MAX;
+	if (txn->expected == 0 && txn->lacking > BID_TXN_UNANNOUNCED_MAX)
+		txn->lacking = BID_TXN_UNANNOUNCED_MAX;
 	return -EAGAIN;
 }
 
@@ -180,7 +180,7 @@ static int reserve_space(struct bid_txn *txn, uint64_t bytes, bool evict)
 	int r = bid_space_reserve(txn->store->space, bytes, evict, &left);
 
 	/* an endless body must not evict the whole cache */
-	if (r == -EAGAIN && size_of(txn) > txn->expected + BID_TXN_UNSAID_MAX)
+	if (r == -EAGAIN && size_of(txn) > txn->expected + BID_TXN_UNANNOUNCED_MAX)
 		r = -ENOSPC;
 	if (r == -EAGAIN) {
 		txn->disk_full = false;
