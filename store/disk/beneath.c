@@ -212,3 +212,40 @@ int bid_beneath_parent(int root, const char *path, int flags, int *ret_dir, cons
 	return flags & O_CREAT ? bid_beneath_mkdirs(root, parent, false, ret_dir)
 			       : bid_beneath_open(root, parent, flags | O_DIRECTORY, ret_dir);
 }
+
+static int unlink_below(int root, const char *path, int flags)
+{
+	bid_auto_fd int dir = -1;
+	const char *name;
+	int r = bid_beneath_parent(root, path, O_PATH, &dir, &name);
+
+	return r == 0 && unlinkat(dir, name, flags) < 0 ? -errno : r;
+}
+
+int bid_beneath_unlink(int root, const char *path)
+{
+	return unlink_below(root, path, 0);
+}
+
+int bid_beneath_rmdir(int root, const char *path)
+{
+	return unlink_below(root, path, AT_REMOVEDIR);
+}
+
+void bid_beneath_prune(int root, const char *path)
+{
+	char rest[PATH_MAX];
+
+	snprintf(rest, sizeof(rest), "%s", path);
+	while (*rest && bid_beneath_rmdir(root, rest) == 0)
+		*(strrchr(rest, '/') ? strrchr(rest, '/') : rest) = '\0';
+}
+
+void bid_beneath_prune_above(int root, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char parent[PATH_MAX];
+
+	snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 0, path);
+	bid_beneath_prune(root, parent);
+}

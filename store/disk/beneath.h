@@ -46,4 +46,16 @@ int bid_beneath_make(int root, const char *path, unsigned *made, int *ret_fd);
  */
 int bid_beneath_sync(int root, const char *path, unsigned above);
 
+/* unlink(2) below @root. */
+int bid_beneath_unlink(int root, const char *path);
+
+/* rmdir(2) below @root. */
+int bid_beneath_rmdir(int root, const char *path);
+
+/* Remove the directory @path, and its parents, as long as they are empty. */
+void bid_beneath_prune(int root, const char *path);
+
+/* Remove the parents of @path as long as they are empty. */
+void bid_beneath_prune_above(int root, const char *path);
+
 #endif

@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "disk/beneath.h"
 #include "disk/derive/memory.h"
-#include "disk/entries.h"
 #include "disk/piece.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
@@ -227,5 +226,6 @@ void bid_derived_forget(struct bid_store *store, const struct bid_id *disk_id)
 	char path[BID_LAYOUT_MAX];
 
 	for (size_t sort = 0; sort < SORTS; sort++)
-		bid_entry_unlink(store, bid_derived_path(&(struct bid_request){ .id = *disk_id, .kind = sorts[sort].kind }, path));
+		bid_beneath_unlink(store->root,
+				   bid_derived_path(&(struct bid_request){ .id = *disk_id, .kind = sorts[sort].kind }, path));
 }

@@ -13,6 +13,7 @@
 #include "base/dents.h"
 #include "disk/beneath.h"
 #include "disk/layout.h"
+#include "disk/objdir.h"
 #include "disk/store.h"
 #include "disk/walk.h"
 
@@ -26,79 +27,6 @@ enum {
 	INSIDE = 1, /* an entry */
 	DEPTH = 2,
 };
-
-enum bid_kind bid_entry_kind(const char *name)
-{
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
-		if (strcmp(name, bid_kind_store_name((enum bid_kind)kind)) == 0)
-			return (enum bid_kind)kind;
-	return BID_KIND_NONE;
-}
-
-static int unlink_below(struct bid_store *store, const char *path, int flags)
-{
-	bid_auto_fd int dir = -1;
-	const char *name;
-	int r = bid_beneath_parent(store->root, path, O_PATH, &dir, &name);
-
-	return r == 0 && unlinkat(dir, name, flags) < 0 ? -errno : r;
-}
-
-int bid_entry_unlink(struct bid_store *store, const char *path)
-{
-	return unlink_below(store, path, 0);
-}
-
-int bid_entry_rmdir(struct bid_store *store, const char *path)
-{
-	return unlink_below(store, path, AT_REMOVEDIR);
-}
-
-void bid_entry_prune(struct bid_store *store, const char *path)
-{
-	char rest[PATH_MAX];
-
-	snprintf(rest, sizeof(rest), "%s", path);
-	while (*rest && bid_entry_rmdir(store, rest) == 0)
-		*(strrchr(rest, '/') ? strrchr(rest, '/') : rest) = '\0';
-}
-
-void bid_entry_prune_above(struct bid_store *store, const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char parent[PATH_MAX];
-
-	snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 0, path);
-	bid_entry_prune(store, parent);
-}
-
-int bid_entry_take(struct bid_store *store, const char *path, unsigned kinds)
-{
-	bid_auto_fd int dir = -1;
-	unsigned left = 0;
-	struct stat st;
-	int r;
-
-	r = bid_beneath_open(store->root, path, O_RDONLY | O_DIRECTORY, &dir);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		const char *name = bid_kind_store_name((enum bid_kind)kind);
-
-		if (kinds & 1U << kind) {
-			if (unlinkat(dir, name, 0) < 0 && errno != ENOENT && errno != EISDIR)
-				return -errno;
-		} else if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)) {
-			left |= 1U << kind;
-		}
-	}
-	if (left == 1U << BID_KIND_PROBES && fstatat(dir, bid_kind_store_name(BID_KIND_PROBES), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    st.st_size == 0 && unlinkat(dir, bid_kind_store_name(BID_KIND_PROBES), 0) == 0)
-		left = 0;
-	if (left == 0)
-		bid_entry_prune(store, path);
-	return (int)left;
-}
 
 /* ".elf.XXXXXX": mkstemp(3)'s form behind the name of an artifact (perf, util/util.c: copyfile_mode_ns()). */
 static bool is_perf_temp(const char *name)
@@ -115,7 +43,7 @@ static bool is_perf_temp(const char *name)
 		return false;
 	memcpy(kind, name + 1, (size_t)(dot - name) - 1);
 	kind[dot - name - 1] = '\0';
-	return bid_entry_kind(kind) != BID_KIND_NONE;
+	return bid_objdir_kind(kind) != BID_KIND_NONE;
 }
 
 /* Is @path a directory at the top of the store that is no part of an original path? */
@@ -139,7 +67,7 @@ static int list_kinds(int dir, unsigned *ret_kinds, bool *ret_more)
 	*ret_more = false;
 	bid_dents_init(&dents, dir);
 	while ((entry = bid_dents_next(&dents))) {
-		enum bid_kind kind = bid_entry_kind(entry->name);
+		enum bid_kind kind = bid_objdir_kind(entry->name);
 		struct stat st;
 
 		if (strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0)
@@ -205,7 +133,7 @@ static int visit_file(void *user, const struct bid_walk_file *file)
 	bool inside = file->note & INSIDE;
 	char path[PATH_MAX];
 
-	if (file->type == DT_REG && inside && bid_entry_kind(file->name) != BID_KIND_NONE)
+	if (file->type == DT_REG && inside && bid_objdir_kind(file->name) != BID_KIND_NONE)
 		return 0;
 	if (snprintf(path, sizeof(path), "%s/%s", file->dir_path, file->name) >= (int)sizeof(path))
 		return 0;

@@ -40,25 +40,4 @@ int bid_entries_each(struct bid_store *store, const struct bid_visitor *visitor)
 struct bid_walk;
 int bid_entries_walk(struct bid_store *store, struct bid_walk **ret_walk);
 
-/*
- * Remove the artifacts of @kinds from @path; after the last artifact, also an empty probe cache, the directory and its empty
- * parents. Files outside of the layout stay, and keep the directory. Returns the mask of the remaining kinds, or a negative errno.
- */
-int bid_entry_take(struct bid_store *store, const char *path, unsigned kinds);
-
-/* unlink(2) below the store. */
-int bid_entry_unlink(struct bid_store *store, const char *path);
-
-/* rmdir(2) below the store. */
-int bid_entry_rmdir(struct bid_store *store, const char *path);
-
-/* Remove the directory @path, and its parents, as long as they are empty. */
-void bid_entry_prune(struct bid_store *store, const char *path);
-
-/* Remove the parents of @path as long as they are empty. */
-void bid_entry_prune_above(struct bid_store *store, const char *path);
-
-/* The kind whose file in the store has the name @name, or BID_KIND_NONE. */
-enum bid_kind bid_entry_kind(const char *name);
-
 #endif

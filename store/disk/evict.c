@@ -138,7 +138,7 @@ static void drop_remains(struct bid_store *store, const struct bid_request *requ
 	if (bid_find_stat(store, request, &st) == 0)
 		return;
 	if (!request->detail) {
-		bid_entry_prune(store, bid_layout_under(BID_STORE_UNNAMED, &request->id, unnamed));
+		bid_beneath_prune(store->root, bid_layout_under(BID_STORE_UNNAMED, &request->id, unnamed));
 		if (bid_link_look(store, &request->id, target) == BID_LINK_DANGLING)
 			bid_link_drop(store, &request->id, target);
 	}
@@ -274,11 +274,11 @@ static int remove_candidate(const struct evict_candidates *candidates, const str
 	if (!is_unused(store, request, candidate, &record, ret_found))
 		return -EAGAIN;
 	if (candidate->kept)
-		r = bid_entry_unlink(store, ret_found->path);
+		r = bid_beneath_unlink(store->root, ret_found->path);
 	else if (request->detail)
 		r = bid_piece_remove(store, request);
 	else
-		r = bid_entry_take(store, ret_found->objdir, 1U << request->kind);
+		r = bid_objdir_take(store, ret_found->objdir, 1U << request->kind);
 	if (r < 0)
 		return r;
 	bid_history_note_eviction(store, request, candidate->size, candidates->why);
@@ -310,7 +310,7 @@ void bid_evict_unsigned(struct bid_store *store, const struct bid_request *reque
 	bool made;
 
 	if (!bid_record_lacks_signer(store, &stored) || !was_got(store, &stored, &made, &size) ||
-	    !locate_artifact(store, &stored, size, &found) || bid_entry_unlink(store, found.path) < 0)
+	    !locate_artifact(store, &stored, size, &found) || bid_beneath_unlink(store->root, found.path) < 0)
 		return;
 	bid_record_drop(store, &stored);
 	if (stored.detail)

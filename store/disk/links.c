@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "disk/beneath.h"
-#include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/publish/temp.h"

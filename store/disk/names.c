@@ -12,7 +12,6 @@
 
 #include "base/cleanup.h"
 #include "disk/beneath.h"
-#include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/store.h"
@@ -81,7 +80,9 @@ int bid_names_each(struct bid_store *store, const struct bid_id *id,
 
 static int forget_note(void *user, const char *note, const char *path, bool there)
 {
-	bid_entry_unlink(user, note);
+	const struct bid_store *store = user;
+
+	bid_beneath_unlink(store->root, note);
 	return 0;
 }
 
@@ -90,5 +91,5 @@ void bid_names_forget(struct bid_store *store, const struct bid_id *id)
 	char notes[BID_LAYOUT_MAX];
 
 	bid_names_each(store, id, forget_note, store);
-	bid_entry_rmdir(store, notes_of(id, notes));
+	bid_beneath_rmdir(store->root, notes_of(id, notes));
 }

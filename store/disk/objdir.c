@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "disk/beneath.h"
@@ -112,4 +113,40 @@ int bid_one_foreign_kinds(struct bid_store *store, const struct bid_id *disk_id)
 	while (store->flags & BID_STORE_LOWER && bid_foreign_next(&foreign, disk_id, BID_KIND_NONE))
 		kinds |= bid_foreign_is_there(store, &foreign) ? 1 << foreign.kind : 0;
 	return kinds;
+}
+
+enum bid_kind bid_objdir_kind(const char *name)
+{
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (strcmp(name, bid_kind_store_name((enum bid_kind)kind)) == 0)
+			return (enum bid_kind)kind;
+	return BID_KIND_NONE;
+}
+
+int bid_objdir_take(struct bid_store *store, const char *path, unsigned kinds)
+{
+	bid_auto_fd int dir = -1;
+	unsigned left = 0;
+	struct stat st;
+	int r;
+
+	r = bid_beneath_open(store->root, path, O_RDONLY | O_DIRECTORY, &dir);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
+		const char *name = bid_kind_store_name((enum bid_kind)kind);
+
+		if (kinds & 1U << kind) {
+			if (unlinkat(dir, name, 0) < 0 && errno != ENOENT && errno != EISDIR)
+				return -errno;
+		} else if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)) {
+			left |= 1U << kind;
+		}
+	}
+	if (left == 1U << BID_KIND_PROBES && fstatat(dir, bid_kind_store_name(BID_KIND_PROBES), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    st.st_size == 0 && unlinkat(dir, bid_kind_store_name(BID_KIND_PROBES), 0) == 0)
+		left = 0;
+	if (left == 0)
+		bid_beneath_prune(store->root, path);
+	return (int)left;
 }

@@ -10,7 +10,6 @@
 #include "api/piece.h"
 #include "base/cleanup.h"
 #include "disk/beneath.h"
-#include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/record.h"
 #include "disk/store.h"
@@ -79,9 +78,9 @@ int bid_piece_remove(struct bid_store *store, const struct bid_request *request)
 	char path[PATH_MAX];
 	int r;
 
-	r = bid_entry_unlink(store, bid_piece_path(request, path));
+	r = bid_beneath_unlink(store->root, bid_piece_path(request, path));
 	if (r == 0)
-		bid_entry_prune_above(store, path);
+		bid_beneath_prune_above(store->root, path);
 	return r;
 }
 

@@ -272,7 +272,7 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 			removal->left++;
 			continue;
 		}
-		r = bid_entry_take(store, names[i].path, ALL_KINDS);
+		r = bid_objdir_take(store, names[i].path, ALL_KINDS);
 		if (r >= 0)
 			removal->names++;
 		if (r >= 0 && !to)

@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "base/mount.h"
 #include "disk/beneath.h"
-#include "disk/entries.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
@@ -114,7 +113,7 @@ static unsigned listed_in(int fd)
 	if (bid_beneath_opendir(fd, "", &dir) < 0)
 		return 0;
 	while ((entry = readdir(dir)))
-		kinds |= 1U << bid_entry_kind(entry->d_name);
+		kinds |= 1U << bid_objdir_kind(entry->d_name);
 	return kinds;
 }
 

@@ -11,7 +11,6 @@
 #include "base/io.h"
 #include "disk/beneath.h"
 #include "disk/digest.h"
-#include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/publish/content_key.h"
 #include "disk/publish/ingest.h"
@@ -172,10 +171,10 @@ int bid_store_each_content_key(struct bid_store *store, int (*fn)(void *user, co
 
 int bid_store_remove_content_key(struct bid_store *store, const struct bid_content_key *key)
 {
-	int r = bid_store_writable(store) ? bid_entry_unlink(store, key->stored) : -EROFS;
+	int r = bid_store_writable(store) ? bid_beneath_unlink(store->root, key->stored) : -EROFS;
 
 	if (r == 0)
-		bid_entry_prune_above(store, key->stored);
+		bid_beneath_prune_above(store->root, key->stored);
 	return r;
 }
 
@@ -184,6 +183,6 @@ int bid_content_key_quarantine(struct bid_store *store, const struct bid_content
 	int r = bid_quarantine_move_as(store, key->stored, fd, key->name, "content-key", ret_path, size);
 
 	if (r == 0)
-		bid_entry_prune_above(store, key->stored);
+		bid_beneath_prune_above(store->root, key->stored);
 	return r;
 }

@@ -31,7 +31,6 @@
 #include "base/trouble.h"
 #include "disk/beneath.h"
 #include "disk/check.h"
-#include "disk/entries.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/links.h"
@@ -460,7 +459,7 @@ static int publish_file(struct bid_store *store, struct bid_ingest *ingest, enum
 		return r;
 	/* another copy of the build got the link first, and serves both names */
 	if (bid_publish(store, id, ingest->added.kind, where, durable, file, NULL) == -EEXIST) {
-		bid_entry_take(store, ingest->where, 1U << ingest->added.kind);
+		bid_objdir_take(store, ingest->where, 1U << ingest->added.kind);
 		return -EEXIST;
 	}
 	bid_names_note(store, id, ingest->where);

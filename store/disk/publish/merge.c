@@ -18,7 +18,6 @@
 #include "base/stat_data.h"
 #include "disk/beneath.h"
 #include "disk/check.h"
-#include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/names.h"
@@ -171,7 +170,7 @@ static void take_away(struct bid_store *store, const char *unnamed, const char *
 		    bid_same_inode(&st, &other))
 			kinds |= 1U << kind;
 	}
-	bid_entry_take(store, unnamed, kinds);
+	bid_objdir_take(store, unnamed, kinds);
 }
 
 int bid_merge_unnamed(struct bid_store *store, const struct bid_id *id, const char *path, bool durable)

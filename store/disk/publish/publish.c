@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "disk/beneath.h"
 #include "disk/check.h"
-#include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/quarantine.h"
@@ -81,7 +80,7 @@ bool bid_publish_make_way(struct bid_store *store, const char *place, const stru
 	bid_layout_file(place, request->kind, path);
 	if (is_stripped(store, path, &there, &file))
 		return bid_quarantine_move(store, path, file.fd, &there, moved, sizeof(moved)) == 0 &&
-		       bid_entry_unlink(store, moved) == 0;
+		       bid_beneath_unlink(store->root, moved) == 0;
 	/* open the file before checking it: another file that gets its name meanwhile stays there */
 	if (bid_beneath_open(store->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 || !is_wrong(fd, &there) ||
 	    bid_quarantine_move(store, path, fd, &there, moved, sizeof(moved)) < 0)
@@ -180,7 +179,7 @@ int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind 
 		r = try_to_publish(store, id, kind, path, durable, file, ret_linked);
 	/* without the file, its directory says nothing */
 	if (r < 0 && r != -EEXIST)
-		bid_entry_prune(store, path);
+		bid_beneath_prune(store->root, path);
 	return r;
 }
 

@@ -12,7 +12,6 @@
 #include "base/io.h"
 #include "base/stat_data.h"
 #include "disk/beneath.h"
-#include "disk/entries.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/links.h"
@@ -42,7 +41,7 @@ int bid_store_mkdir(struct bid_store *store, const char *path)
 
 int bid_store_rmdir(struct bid_store *store, const char *path)
 {
-	return bid_store_writable(store) ? bid_entry_rmdir(store, path) : -EROFS;
+	return bid_store_writable(store) ? bid_beneath_rmdir(store->root, path) : -EROFS;
 }
 
 /* Is @target the directory "<path>/<id>" of @disk_id? */
@@ -81,7 +80,7 @@ int bid_store_unlink_link(struct bid_store *store, const struct bid_id *id)
 
 		if (state == BID_LINK_NONE)
 			continue;
-		r = state == BID_LINK_ODD ? -EPERM : bid_entry_unlink(store, bid_layout_link(&disk_id, link));
+		r = state == BID_LINK_ODD ? -EPERM : bid_beneath_unlink(store->root, bid_layout_link(&disk_id, link));
 		if (r < 0 && r != -ENOENT)
 			return r;
 		result = 0;
@@ -97,7 +96,7 @@ int bid_store_unlink(struct bid_store *store, const struct bid_request *request,
 
 	if (!bid_store_writable(store))
 		return -EROFS;
-	r = bid_entry_unlink(store, bid_layout_file(path, request->kind, file));
+	r = bid_beneath_unlink(store->root, bid_layout_file(path, request->kind, file));
 	if (r < 0)
 		return r;
 	kinds = bid_store_kinds(store, &request->id);

@@ -71,7 +71,7 @@ static int visit_temp(void *user, const char *path)
 	if (verify->config->ids || bid_beneath_stat(verify->store->root, path, &st) < 0 ||
 	    st.st_ctim.tv_sec + ABANDONED_S > time(NULL))
 		return 0;
-	finding.repaired = verify->config->repair && bid_entry_unlink(verify->store, path) == 0;
+	finding.repaired = verify->config->repair && bid_beneath_unlink(verify->store->root, path) == 0;
 	return bid_verify_found(verify, &finding);
 }
 

@@ -359,7 +359,7 @@ static int check_empty(struct bid_verify *verify, const struct bid_objdir *entry
 		bid_auto_fd int lock = bid_store_lock(verify->store, true);
 
 		/* the directory first: if a writer is filling it, both it and its link stay */
-		bid_entry_prune(verify->store, entry->path);
+		bid_beneath_prune(verify->store->root, entry->path);
 		finding.repaired = bid_beneath_stat(verify->store->root, entry->path, &st) == -ENOENT;
 		if (finding.repaired && bid_link_drop(verify->store, &entry->id, entry->path) == 0)
 			verify->unlinked = true;
@@ -397,7 +397,7 @@ int bid_verify_entry(void *user, const struct bid_objdir *entry)
 	if (left.kinds != entry->kinds && verify->config->repair) {
 		bid_auto_fd int lock = bid_store_lock(verify->store, true);
 
-		r = bid_entry_take(verify->store, entry->path, 0);
+		r = bid_objdir_take(verify->store, entry->path, 0);
 		if (r <= 0)
 			bid_link_leave(verify->store, &entry->id, entry->path);
 		verify->unlinked = true;

@@ -19,7 +19,6 @@
 #include "disk/beneath.h"
 #include "disk/derive/derive_section.h"
 #include "disk/digest.h"
-#include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 #include "disk/names.h"
@@ -296,8 +295,10 @@ static int visit_record(struct bid_verify *verify, const struct bid_verify_folde
 
 static int tidy_name(void *user, const char *note, const char *path, bool there)
 {
+	const struct bid_store *store = user;
+
 	if (!there)
-		bid_entry_unlink(user, note);
+		bid_beneath_unlink(store->root, note);
 	return 0;
 }
 
@@ -310,7 +311,7 @@ static int visit_names(struct bid_verify *verify, const struct bid_verify_folder
 		return 0;
 	r = bid_names_each(verify->store, id, tidy_name, verify->store);
 	/* only an empty one goes */
-	bid_entry_rmdir(verify->store, path);
+	bid_beneath_rmdir(verify->store->root, path);
 	return r;
 }
 

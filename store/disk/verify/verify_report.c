@@ -15,7 +15,6 @@
 #include "base/cleanup.h"
 #include "disk/beneath.h"
 #include "disk/digest.h"
-#include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/store.h"
 
@@ -179,7 +178,7 @@ const char *bid_verify_record_fault(const json_t *record, const struct bid_reque
 
 bool bid_verify_drop(struct bid_verify *verify, const char *path)
 {
-	return bid_entry_unlink(verify->store, path) == 0 || bid_entry_rmdir(verify->store, path) == 0;
+	return bid_beneath_unlink(verify->store->root, path) == 0 || bid_beneath_rmdir(verify->store->root, path) == 0;
 }
 
 /* Report an entry among the 256 folders "xx" of the private folder that is no folder, and blocks writes there. */
