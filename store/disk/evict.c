@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "disk/beneath.h"
 #include "disk/derived.h"
-#include "disk/entries.h"
+#include "disk/objdir_walk.h"
 #include "disk/find.h"
 #include "disk/history.h"
 #include "disk/idset.h"
@@ -353,7 +353,7 @@ static int pass_on(struct bid_store *store, const struct bid_id *ids, size_t n)
 	int r = bid_idset_init(&wanted, ids, n);
 
 	if (r == 0 && n > 0)
-		r = bid_entries_each(store, &visitor);
+		r = bid_objdirs_each(store, &visitor);
 	bid_idset_release(&wanted);
 	return r;
 }

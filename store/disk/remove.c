@@ -14,7 +14,7 @@
 #include "base/stat_data.h"
 #include "disk/beneath.h"
 #include "disk/derived.h"
-#include "disk/entries.h"
+#include "disk/objdir_walk.h"
 #include "disk/idset.h"
 #include "disk/layout.h"
 #include "disk/links.h"
@@ -290,7 +290,7 @@ static int remove_all(struct bid_store *store, struct bid_removal *removals, siz
 {
 	struct bid_visitor visitor = { .entry = collect_name, .user = names };
 	size_t at = 0;
-	int r = bid_entries_each(store, &visitor);
+	int r = bid_objdirs_each(store, &visitor);
 
 	if (r < 0)
 		return r;

@@ -131,7 +131,7 @@ static int names_part(struct bid_verify *verify)
 static int check_names(struct team *team)
 {
 	struct bid_verify_shared *shared = team->members[0].shared;
-	int r = bid_entries_walk(team->members[0].store, &shared->walk);
+	int r = bid_objdirs_walk(team->members[0].store, &shared->walk);
 
 	if (r < 0)
 		return r;
@@ -162,7 +162,7 @@ static int check_in_turn(struct bid_verify *verify)
 	/* the second pass finds correct files under another name, in place of files in the quarantine */
 	verify->again = true;
 	if (r == 0 && verify->unlinked)
-		r = bid_entries_each(verify->store, &adoptable);
+		r = bid_objdirs_each(verify->store, &adoptable);
 	return r;
 }
 

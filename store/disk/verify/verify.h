@@ -12,7 +12,7 @@
 
 #include "api/verify.h"
 #include "disk/digest.h"
-#include "disk/entries.h"
+#include "disk/objdir_walk.h"
 #include "disk/idset.h"
 
 struct bid_walk;

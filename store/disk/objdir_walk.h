@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Object directories, "<path>/<id>": the dirwalk through a whole store for verify, remove and evict, and removal of their files. */
-#ifndef BID_DISK_ENTRIES_H
-#define BID_DISK_ENTRIES_H
+#ifndef BID_DISK_OBJDIR_WALK_H
+#define BID_DISK_OBJDIR_WALK_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -34,10 +34,10 @@ struct bid_visitor {
  * /proc/kcore and its JIT dumps. Returns 0, the result of a callback, or a negative errno. An unreadable directory ends the
  * dirwalk, unless it is below the store's own and @visitor->unread is set.
  */
-int bid_entries_each(struct bid_store *store, const struct bid_visitor *visitor);
+int bid_objdirs_each(struct bid_store *store, const struct bid_visitor *visitor);
 
 /* Prepare the same dirwalk for several threads; each calls bid_walk_work() with its own visitor. Their callbacks remove nothing. */
 struct bid_walk;
-int bid_entries_walk(struct bid_store *store, struct bid_walk **ret_walk);
+int bid_objdirs_walk(struct bid_store *store, struct bid_walk **ret_walk);
 
 #endif

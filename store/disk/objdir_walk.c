@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/entries.h"
+#include "disk/objdir_walk.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -142,7 +142,7 @@ static int visit_file(void *user, const struct bid_walk_file *file)
 	return visitor->foreign ? visitor->foreign(visitor->user, path + 1) : 0;
 }
 
-int bid_entries_walk(struct bid_store *store, struct bid_walk **ret_walk)
+int bid_objdirs_walk(struct bid_store *store, struct bid_walk **ret_walk)
 {
 	static const struct bid_walk_ops ops = { .enter = visit_dir, .file = visit_file, .trouble = report_unread };
 	int fd = -1;
@@ -151,10 +151,10 @@ int bid_entries_walk(struct bid_store *store, struct bid_walk **ret_walk)
 	return r < 0 ? r : bid_walk_new(fd, "", 0, &ops, ret_walk);
 }
 
-int bid_entries_each(struct bid_store *store, const struct bid_visitor *visitor)
+int bid_objdirs_each(struct bid_store *store, const struct bid_visitor *visitor)
 {
 	struct bid_walk *walk = NULL;
-	int r = bid_entries_walk(store, &walk);
+	int r = bid_objdirs_walk(store, &walk);
 
 	if (r == 0)
 		r = bid_walk_work(walk, (void *)visitor);
