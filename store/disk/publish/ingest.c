@@ -36,8 +36,8 @@
 #include "disk/links.h"
 #include "disk/names.h"
 #include "disk/objdir.h"
-#include "disk/publish/merge.h"
 #include "disk/publish/publish.h"
+#include "disk/publish/relink.h"
 #include "disk/record.h"
 #include "disk/store.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shared parts (verify_report.c) of the passes of a check: names with their objects and links (verify_objects.c), and the private
+ * Shared parts (verify_shared.c) of the passes of a check: names with their objects and links (verify_objects.c), and the private
  * folder (verify_own.c).
  */
 #ifndef BID_DISK_VERIFY_H
@@ -12,8 +12,8 @@
 
 #include "api/verify.h"
 #include "disk/digest.h"
-#include "disk/objdir_walk.h"
 #include "disk/idset.h"
+#include "disk/objdir_walk.h"
 
 struct bid_walk;
 
@@ -78,7 +78,7 @@ struct bid_verify_folder {
 	const char *base; /* its path */
 	/* Visit @path, BASE/xx/NAME, of @id. */
 	int (*visit)(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *path, const struct bid_id *id);
-	enum bid_kind kind; /* of its files, if they have one kind */
+	enum bid_kind kind; /* kind of its files, if they have one */
 	int sources; /* kinds of the files that its files are derived from, as a mask of 1 << enum bid_kind */
 	bool has_suffix; /* the names are no mere ids, and @id is NULL */
 };

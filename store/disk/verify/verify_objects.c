@@ -18,7 +18,7 @@
 #include "disk/lock_file.h"
 #include "disk/names.h"
 #include "disk/objdir.h"
-#include "disk/publish/merge.h"
+#include "disk/publish/relink.h"
 #include "disk/quarantine.h"
 #include "disk/record.h"
 #include "disk/store.h"

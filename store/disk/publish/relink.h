@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Several names of one id become names of one object, or of another object. */
-#ifndef BID_DISK_MERGE_H
-#define BID_DISK_MERGE_H
+#ifndef BID_DISK_RELINK_H
+#define BID_DISK_RELINK_H
 
 #include "api/store.h"
 

@@ -12,7 +12,7 @@
 #include "base/stat_data.h"
 #include "disk/find.h"
 #include "disk/publish/ingest.h"
-#include "disk/publish/merge.h"
+#include "disk/publish/relink.h"
 #include "disk/record.h"
 #include "disk/store.h"
 

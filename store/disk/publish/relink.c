@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/publish/merge.h"
+#include "disk/publish/relink.h"
 
 #include <errno.h>
 #include <fcntl.h>
