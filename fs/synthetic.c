@@ -31,7 +31,7 @@ static const char readme[] =
 	"\n"
 	"  cp M/buildid/ID/debuginfo somewhere\n"
 	"\n"
-	"If a file does not appear, 'bidctl get -v ID debuginfo' says the response of each server. See mount.bidfs(8).\n";
+	"If a file does not appear, 'bidctl get -v ID debuginfo' shows the response of each server. See mount.bidfs(8).\n";
 
 /* The text of one snapshot: an attachment of its inode. */
 struct snapshot {
@@ -55,22 +55,23 @@ void bid_synthetic_new_snapshot(struct bid_fs *fs, struct bid_node *node)
 }
 
 /*
- * Pad @text, of @size bytes, to a multiple of the block. JSON ignores white space. A terminal shows a newline and tabs as one
+ * Append a newline to @text, JSON of @size bytes. In no_open mode pad it to a multiple of the block, which a terminal shows as one
  * empty line.
  */
-static int pad_text(char **text, size_t *size)
+static int end_json(const struct bid_fs *fs, char **text, size_t *size)
 {
-	size_t padded = (*size / BID_SYNTHETIC_BLOCK + 1) * BID_SYNTHETIC_BLOCK;
-	char *larger = realloc(*text, padded + 1);
+	bool padded = fs->mode == BID_MODE_NO_OPEN;
+	size_t whole = padded ? (*size / BID_SYNTHETIC_BLOCK + 1) * BID_SYNTHETIC_BLOCK : *size + 1;
+	char *larger = realloc(*text, whole + 1);
 
 	if (!larger)
 		return -ENOMEM;
-	memset(larger + *size, '\t', padded - *size);
+	memset(larger + *size, '\t', whole - *size);
 	larger[*size] = '\n';
-	larger[padded - 1] = '\n';
-	larger[padded] = '\0';
+	larger[whole - 1] = '\n';
+	larger[whole] = '\0';
 	*text = larger;
-	*size = padded;
+	*size = whole;
 	return 0;
 }
 
@@ -88,7 +89,7 @@ int bid_synthetic_fill_snapshot(struct bid_fs *fs, const struct bid_inode *inode
 		return -ENOMEM;
 	size = strlen(text);
 	/* a scraper of metrics reads lines */
-	r = inode->node.type == BID_NODE_STATUS ? pad_text(&text, &size) : 0;
+	r = inode->node.type == BID_NODE_STATUS ? end_json(fs, &text, &size) : 0;
 	if (r < 0)
 		return r;
 	snapshot = malloc(sizeof(*snapshot) + size);
@@ -129,7 +130,7 @@ static int make_info(const struct bid_fs *fs, const struct bid_id *id, char **re
 	if (!text)
 		return -ENOMEM;
 	*ret_size = strlen(text);
-	r = pad_text(&text, ret_size);
+	r = end_json(fs, &text, ret_size);
 	if (r == 0)
 		*ret_text = bid_steal(text);
 	*ret_changed = changed;

@@ -8,8 +8,8 @@
 /*
  * Make the text of @inode, for the caller to free. -ENOENT if the node has none, -ENOMEM.
  *
- * Info and status end with tabs up to a multiple of BID_SYNTHETIC_BLOCK: in no_open mode the kernel reads with the size of the
- * last stat, as does an NFS server, and the text may have grown since.
+ * In no_open mode info and status end with tabs up to a multiple of BID_SYNTHETIC_BLOCK: the kernel reads with the size of the last
+ * stat, and the text may have grown since.
  */
 int bid_synthetic_make(struct bid_fs *fs, const struct bid_inode *inode, char **ret_text, size_t *ret_size);
 
