@@ -26,7 +26,7 @@ static int open_store(const char *path, unsigned flags, struct bid_store **ret_s
 	/* a read-only store is served, too */
 	r = bid_store_open(path, flags, ret_store);
 	if (r == -EROFS || r == -EACCES || r == -EPERM || r == -ENOSPC || r == -EDQUOT) {
-		bid_info("%s: the store '%s' is read-only: nothing will be fetched", strerror(-r), path);
+		bid_info("%s: the store '%s' is read-only: the daemon fetches nothing", strerror(-r), path);
 		r = bid_store_open(path, 0, ret_store);
 	}
 	if (r < 0)
@@ -106,11 +106,12 @@ static bool is_fetching(const char *path)
 static void report_lower(const char *name, const char *path)
 {
 	if (strcmp(name, BID_LOWER_DEBUGINFOD) != 0 && strncmp(name, path, strlen(path)) != 0)
-		bid_warning("no '.build-id' in the lower store '%s': '%s' is used - name that", name, path);
+		bid_warning("no '.build-id' in the lower store '%s': bidfs uses '%s' - name that", name, path);
 	else if (strcmp(name, BID_LOWER_DEBUGINFOD) != 0 && strlen(name) > strlen(path) + 1)
-		bid_warning("the lower store '%s' is a part of '%s': that is used - name it", name, path);
+		bid_warning("the lower store '%s' is a part of '%s': bidfs uses that - name it", name, path);
 	else if (!is_tree(path))
-		bid_warning("no '.build-id' in the lower store '%s': nothing is found there - name a directory that has one", name);
+		bid_warning("no '.build-id' in the lower store '%s': bidfs finds nothing there - name a directory that has one",
+			    name);
 }
 
 /* Add the lower stores to @store, or check them if it is NULL. */

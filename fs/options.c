@@ -146,7 +146,7 @@ static int set_bytes(const char *option, const char *value, uint64_t *ret_bytes)
 	if (parse_number(value, unit ? 10 * (unsigned)(unit - units + 1) : 0, 0, INT64_MAX, value + len - (unit ? 1 : 0),
 			 ret_bytes))
 		return 0;
-	bid_error("bad value '%s' for the option '%s': a number of bytes is wanted, or one with a suffix K, M, G or T", value,
+	bid_error("bad value '%s' for the option '%s': it must be a number of bytes, with or without a suffix K, M, G or T", value,
 		  option);
 	return -EINVAL;
 }
@@ -264,7 +264,7 @@ static int set_value(struct bid_options *options, const char *name, const char *
 	if (!option->max)
 		return set_bytes(name, value, field);
 	if (!parse_number(value, 0, option->min, option->max, value + strlen(value), &n)) {
-		bid_error("bad value '%s' for the option '%s': a number from %u to %u is wanted", value, name, option->min,
+		bid_error("bad value '%s' for the option '%s': it must be a number from %u to %u", value, name, option->min,
 			  option->max);
 		return -EINVAL;
 	}

@@ -32,10 +32,9 @@ int bid_servers_check(const char *url)
 	bid_auto_free char *shown = r < 0 ? bid_fetch_url_shown(url) : NULL;
 
 	if (r == -EPROTONOSUPPORT)
-		bid_error("not a server's URL: '%s': one that begins with 'http://', 'https://' or 'file://' is wanted",
-			  shown ? shown : "");
+		bid_error("not a server's URL: '%s': it must begin with 'http://', 'https://' or 'file://'", shown ? shown : "");
 	else if (r < 0)
-		bid_error("not a server's URL: '%s': a host or an absolute path is wanted, without a query or a fragment",
+		bid_error("not a server's URL: '%s': it needs a host or an absolute path, and has no query or fragment",
 			  shown ? shown : "");
 	return r;
 }
@@ -51,7 +50,7 @@ static void warn_of_no_tree(const char *url)
 		return;
 	fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-		bid_warning("%s: '%s': nothing is fetched from '%s' until it is there", strerror(errno), path, url);
+		bid_warning("%s: '%s': bidfs fetches nothing from '%s' until it is there", strerror(errno), path, url);
 }
 
 /* DEBUGINFOD_URLS=file://M is for other programs. The daemon would wait for itself. */

@@ -162,9 +162,9 @@ static int serve_mount(struct session *session, int ready)
 	if (serving) {
 		fs->tree.any_id = bid_broker_has_sources(fs->broker) && bid_store_writable(fs->store);
 		if (bid_broker_has_sources(fs->broker) && !fs->tree.any_id)
-			bid_warning("the store '%s' is read-only: nothing will be fetched", bid_store_path(fs->store));
+			bid_warning("the store '%s' is read-only: the daemon fetches nothing", bid_store_path(fs->store));
 		if (write(ready, "1", 1) < 0)
-			bid_debug("%s: nobody waits for the mount", strerror(errno));
+			bid_debug("%s: cannot report to the process that started the mount", strerror(errno));
 		bid_close(ready);
 		bid_notify(manager, "READY=1");
 		bid_close(manager);

@@ -99,7 +99,7 @@ static json_t *mode_reason_json(const struct bid_fs *fs)
 
 	if (refused == 0)
 		return json_string(fs->mode_reason);
-	return json_sprintf("but for %llu opens of files that the kernel did not take: %s", (unsigned long long)refused,
+	return json_sprintf("except %llu opens of files that the kernel refused: %s", (unsigned long long)refused,
 			    strerror(-error));
 }
 

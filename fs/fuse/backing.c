@@ -183,8 +183,8 @@ static int register_file(struct bid_backings *backings, int fd)
 	if (error == 0)
 		return id;
 	if (backings->refused++ == 0 || error != backings->error)
-		bid_warning("files of the store are read by the daemon, because the kernel does not: %s%s",
-			    error == -ELOOP ? "they lie on too many file systems one on another: " : "", strerror(-error));
+		bid_warning("the daemon reads the files of the store, because the kernel does not: %s%s",
+			    error == -ELOOP ? "they lie below too many file systems: " : "", strerror(-error));
 	backings->error = error;
 	return error;
 }

@@ -77,7 +77,7 @@ int bid_unpack_take_known(struct bid_unpack *unpack, const struct bid_member_nam
 		return fail(unpack, member, r);
 	member->state = BID_MEMBER_KNOWN;
 	/* empty probe definitions are nowhere, and others may wait for the rest of their build */
-	return r > 0 || name->kind == BID_KIND_PROBES ? 0 : refuse(unpack, member, "a hard link to what is not there");
+	return r > 0 || name->kind == BID_KIND_PROBES ? 0 : refuse(unpack, member, "a hard link to an absent member");
 }
 
 /* The whole member, of @size bytes, into memory. */
@@ -153,7 +153,7 @@ static int take_text(struct bid_unpack *unpack, const struct bid_member_name *na
 	if (r != -EINPROGRESS)
 		return r;
 	if (unpack->later_size + member->size > LATER_MAX)
-		return refuse(unpack, member, "nothing is stored of its build");
+		return refuse(unpack, member, "the store has nothing of its build");
 	return put_off(unpack, member, bid_steal(data));
 }
 
@@ -162,7 +162,7 @@ int bid_unpack_take_later(struct bid_unpack *unpack, const struct bid_unpack_lat
 	struct bid_request request = { .id = later->id, .kind = BID_KIND_PROBES };
 	int r = take_data(unpack, &request, later->data, later->len, member);
 
-	return r == -EINPROGRESS ? refuse(unpack, member, "nothing is stored of its build") : r;
+	return r == -EINPROGRESS ? refuse(unpack, member, "the store has nothing of its build") : r;
 }
 
 struct unpacked {

@@ -363,7 +363,7 @@ static enum bid_outcome publish(struct bid_attempt *attempt, struct bid_file *re
 	if (!attempt->txn)
 		r = begin_body(attempt, 0);
 	if (r == 0 && attempt->size != BID_SIZE_UNKNOWN && attempt->size != attempt->received) {
-		snprintf(attempt->reason, sizeof(attempt->reason), "%llu bytes, of %llu that were announced",
+		snprintf(attempt->reason, sizeof(attempt->reason), "%llu bytes, and %llu were announced",
 			 (unsigned long long)attempt->received, (unsigned long long)attempt->size);
 		*ret_text = attempt->reason;
 		return BID_OUTCOME_REJECTED;

@@ -496,7 +496,7 @@ static enum bid_machine_event start_attempt(struct bid_download *download, size_
 	int r = 0;
 
 	if (atomic_load(&download->broker->offline)) {
-		bid_download_report_skipped(download, source, BID_OUTCOME_UNREACHABLE, "offline, no request is sent");
+		bid_download_report_skipped(download, source, BID_OUTCOME_UNREACHABLE, "offline: bidfs sends no request");
 		return BID_EVENT_SKIPPED;
 	}
 	r = send_request(download, i);

@@ -86,7 +86,7 @@ void bid_classify_receiver(struct bid_transfer *transfer, int error)
 	char words[128];
 
 	if (error == -EBADMSG)
-		bid_classify(transfer, BID_OUTCOME_REJECTED, false, "not what was asked for");
+		bid_classify(transfer, BID_OUTCOME_REJECTED, false, "another artifact than requested");
 	else
 		bid_classify(transfer, BID_OUTCOME_FAILED, false, "could not keep it: %s",
 			     strerror_r(-error, words, sizeof(words)));
@@ -122,9 +122,9 @@ static const struct ending {
 	{ CURLE_SSL_ISSUER_ERROR, BID_OUTCOME_UNREACHABLE, false, "no secure connection:" },
 	{ CURLE_UNSUPPORTED_PROTOCOL, BID_OUTCOME_REFUSED, false, "does not speak HTTP:" },
 	{ CURLE_TOO_MANY_REDIRECTS, BID_OUTCOME_REFUSED, false, "redirected too often" },
-	{ CURLE_URL_MALFORMAT, BID_OUTCOME_REFUSED, false, "redirected to what is no url" },
+	{ CURLE_URL_MALFORMAT, BID_OUTCOME_REFUSED, false, "redirected to an invalid URL" },
 	{ CURLE_BAD_CONTENT_ENCODING, BID_OUTCOME_REFUSED, false, "came in an encoding that cannot be decoded:" },
-	{ CURLE_WEIRD_SERVER_REPLY, BID_OUTCOME_UNREACHABLE, true, "answer out of shape:" },
+	{ CURLE_WEIRD_SERVER_REPLY, BID_OUTCOME_UNREACHABLE, true, "malformed response:" },
 	{ CURLE_OUT_OF_MEMORY, BID_OUTCOME_FAILED, false, "out of memory" },
 };
 
@@ -172,7 +172,7 @@ static void classify_code(struct bid_transfer *transfer, CURLcode code)
 		return;
 	}
 	if (code == CURLE_UNSUPPORTED_PROTOCOL && transfer->state == BID_TRANSFER_CONNECTING) {
-		bid_classify(transfer, BID_OUTCOME_REFUSED, false, "redirected to where we do not follow");
+		bid_classify(transfer, BID_OUTCOME_REFUSED, false, "redirected to a place that bidfs does not follow");
 		return;
 	}
 	if (is_endless_line(transfer, code)) {
@@ -199,7 +199,7 @@ static void classify_code(struct bid_transfer *transfer, CURLcode code)
 	else if (transfer->state == BID_TRANSFER_BODY)
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "broke off after %s: %s", received, why);
 	else
-		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "broke off without an answer: %s", why);
+		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "broke off without a response: %s", why);
 }
 
 bool bid_ends_with_connection(const struct bid_transfer *transfer)
@@ -215,7 +215,7 @@ static void classify_open_end(struct bid_transfer *transfer)
 {
 	char received[64];
 
-	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "%s, and nothing tells whether that is all",
+	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "%s, which may be incomplete",
 		     format_amount(transfer, received, sizeof(received)));
 	transfer->result.sign = BID_SIGN_HEALTHY;
 }
@@ -227,7 +227,7 @@ bool bid_declares_empty(const struct bid_transfer *transfer)
 
 void bid_classify_empty(struct bid_transfer *transfer)
 {
-	bid_classify(transfer, BID_OUTCOME_REFUSED, false, "no bytes, which need not be what is there");
+	bid_classify(transfer, BID_OUTCOME_REFUSED, false, "no bytes, which may be incomplete");
 }
 
 /* Classify a response that libcurl reports as complete. For libcurl, a closed connection ends a body without a length. */
@@ -279,7 +279,7 @@ static bool answers_others(const struct bid_transfer *transfer)
 /* Classify a late response on a reused connection, which a firewall may have dropped. */
 static void classify_dead_connection(struct bid_transfer *transfer)
 {
-	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "no answer within %g s on a connection that was kept",
+	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "no response within %g s on a connection that was kept",
 		     (double)(transfer->deadline.at_ms - transfer->sent_at) / 1000);
 	transfer->result.sign = BID_SIGN_NONE;
 	transfer->result.retry = BID_RETRY_AT_ONCE;
@@ -293,7 +293,7 @@ static void classify_late(struct bid_transfer *transfer, int64_t now)
 	int64_t waited = transfer->deadline.at_ms - transfer->sent_at;
 
 	/* no retry, which would be late again */
-	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "no answer within %g s", (double)waited / 1000);
+	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "no response within %g s", (double)waited / 1000);
 	if (others || transfer->state == BID_TRANSFER_LATE)
 		transfer->result.sign = BID_SIGN_NONE;
 	else

@@ -233,7 +233,7 @@ static void end_attempt(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S) {
 		size_t len = strlen(result->text);
 
-		snprintf(result->text + len, sizeof(result->text) - len, " (it wants to be left alone for %lld s)",
+		snprintf(result->text + len, sizeof(result->text) - len, " (Retry-After: %lld s)",
 			 (long long)transfer->retry_after_s);
 	}
 	end_transfer(fetch, transfer);

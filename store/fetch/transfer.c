@@ -213,7 +213,7 @@ static size_t on_body(char *data, size_t unit, size_t n, void *user)
 		return 0;
 	/* bytes of a body before the end of the header */
 	if (transfer->state != BID_TRANSFER_BODY) {
-		bid_classify(transfer, BID_OUTCOME_REFUSED, false, "answer out of shape");
+		bid_classify(transfer, BID_OUTCOME_REFUSED, false, "malformed response");
 		return 0;
 	}
 	transfer->received += len;

@@ -68,7 +68,7 @@ static void test_running_request_continues_offline(void **state)
 	assert_int_equal(second->asked, 0);
 	assert_int_equal(call->n_reports, 2);
 	assert_string_equal(call->texts[0], "HTTP 503");
-	assert_string_equal(call->texts[1], "offline, no request is sent");
+	assert_string_equal(call->texts[1], "offline: bidfs sends no request");
 
 	bid_broker_set_offline(fixture->broker, false);
 	assert_int_equal(fetch(fixture, &request, &call), 0);
@@ -124,7 +124,7 @@ static void test_offline_broker_sends_no_probe(void **state)
 static void end_in_line(struct fixture *fixture, struct held_source *held, struct call *call, struct call *behind)
 {
 	assert_int_equal(call_wait(behind), -EHOSTUNREACH);
-	assert_string_equal(behind->texts[0], "offline, no request is sent");
+	assert_string_equal(behind->texts[0], "offline: bidfs sends no request");
 	assert_false(call_over(call));
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);

@@ -356,7 +356,7 @@ static void test_unknown_size_above_space_is_refused(void **state)
 		assert_int_equal(call->n_reports, 2);
 		/* the other's "no" is cached the second time */
 		assert_int_equal(call->outcomes[n - 1], BID_OUTCOME_FAILED);
-		assert_non_null(strstr(call->texts[n - 1], "nothing tells how many"));
+		assert_non_null(strstr(call->texts[n - 1], "did not announce how many"));
 		assert_int_equal(held->asked, n);
 		sleep_ms(300); /* the result expires */
 	}

@@ -172,8 +172,10 @@ static void test_each_misbehaviour_has_its_outcome(void **state)
 		{ "error:503:junk", BID_OUTCOME_UNREACHABLE, "HTTP 503: trouble on purpose", 2, 0, false },
 		{ "error:503:-1", BID_OUTCOME_UNREACHABLE, "HTTP 503: trouble on purpose", 2, 0, false },
 		{ "encoded", BID_OUTCOME_REFUSED, "came in an encoding that cannot be decoded: ", 1, 1, false },
-		{ "redirect:file:///etc/passwd", BID_OUTCOME_REFUSED, "redirected to where we do not follow", 1, 0, false },
-		{ "redirect:ftp://127.0.0.1/", BID_OUTCOME_REFUSED, "redirected to where we do not follow", 1, 0, false },
+		{ "redirect:file:///etc/passwd", BID_OUTCOME_REFUSED, "redirected to a place that bidfs does not follow", 1, 0,
+		  false },
+		{ "redirect:ftp://127.0.0.1/", BID_OUTCOME_REFUSED, "redirected to a place that bidfs does not follow", 1, 0,
+		  false },
 		{ "redirect-loop", BID_OUTCOME_REFUSED, "redirected too often", 6, 0, false },
 		{ "redirect-chain:6", BID_OUTCOME_REFUSED, "redirected too often", 6, 0, false },
 		{ "many-headers:100000", BID_OUTCOME_REFUSED, "header above 65536 bytes", 1, 0, false },
@@ -190,8 +192,8 @@ static void test_each_misbehaviour_has_its_outcome(void **state)
 		{ "bad-size-no-length", BID_OUTCOME_UNREACHABLE, "cut short: 100000 of 100001 bytes", 2, 2, true },
 		{ "bad-size-no-length:99999", BID_OUTCOME_UNREACHABLE, "more than the announced 99999 bytes", 2, 2, false },
 		{ "reset:5000", BID_OUTCOME_UNREACHABLE, "broke off after 5000 of 100000 bytes: Connection reset", 2, 2, false },
-		{ "reset-headers", BID_OUTCOME_UNREACHABLE, "broke off without an answer: Connection reset", 2, 0, false },
-		{ "hang-up", BID_OUTCOME_UNREACHABLE, "broke off without an answer", 2, 0, false },
+		{ "reset-headers", BID_OUTCOME_UNREACHABLE, "broke off without a response: Connection reset", 2, 0, false },
+		{ "hang-up", BID_OUTCOME_UNREACHABLE, "broke off without a response", 2, 0, false },
 		{ "redirect:http://127.0.0.1:1{path}", BID_OUTCOME_UNREACHABLE,
 		  "could not connect to 127.0.0.1:1: Connection refused", 2, 0, false },
 	};
@@ -209,8 +211,8 @@ static void test_time_limits_end_requests(void **state)
 	} cases[] = {
 		{ { "stall:5000", BID_OUTCOME_UNREACHABLE, "stalled after 5000 of 100000 bytes", 2, 2, false }, CALM_MS, 1000 },
 		{ { "stall:0", BID_OUTCOME_UNREACHABLE, "stalled after 0 of 100000 bytes", 2, 2, false }, CALM_MS, 1000 },
-		{ { "stall-headers", BID_OUTCOME_UNREACHABLE, "no answer within 1.5 s", 1, 0, false }, 1500, CALM_MS },
-		{ { "slow-headers:0.05", BID_OUTCOME_UNREACHABLE, "no answer within 1.5 s", 1, 0, false }, 1500, CALM_MS },
+		{ { "stall-headers", BID_OUTCOME_UNREACHABLE, "no response within 1.5 s", 1, 0, false }, 1500, CALM_MS },
+		{ { "slow-headers:0.05", BID_OUTCOME_UNREACHABLE, "no response within 1.5 s", 1, 0, false }, 1500, CALM_MS },
 		/* a byte every 50 ms is no stall, but 30 hours for this file */
 		{ { "slow:20", BID_OUTCOME_UNREACHABLE, "too slow: ", 1, 1, false }, 1500, CALM_MS },
 	};
@@ -261,14 +263,14 @@ static void test_truncated_text_is_detected(void **state)
 		{ "ok", BID_OUTCOME_FOUND, "HTTP 200" },
 		{ "chunked", BID_OUTCOME_FOUND, "HTTP 200" },
 		{ "no-length", BID_OUTCOME_FOUND, "HTTP 200" },
-		{ "truncate-bare:5000", BID_OUTCOME_UNREACHABLE, "5000 bytes, and nothing tells whether that is all" },
-		{ "truncate-bare:100000", BID_OUTCOME_UNREACHABLE, "100000 bytes, and nothing tells whether that is all" },
+		{ "truncate-bare:5000", BID_OUTCOME_UNREACHABLE, "5000 bytes, which may be incomplete" },
+		{ "truncate-bare:100000", BID_OUTCOME_UNREACHABLE, "100000 bytes, which may be incomplete" },
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		ask_for_part(cases[i].behaviour, BID_KIND_SECTION, ".text", cases[i].outcome, cases[i].text);
 }
 
-#define NO_BYTES "no bytes, which need not be what is there"
+#define NO_BYTES "no bytes, which may be incomplete"
 
 /* A source file or a section has no id, so a wrong one is undetectable later. */
 static void test_html_in_place_of_text_is_rejected(void **state)

@@ -46,7 +46,7 @@ static void test_outage_costs_one_request(void **state)
 	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
 	assert_int_equal(health.failures, 1);
 	assert_int_equal(health.refused, refused);
-	assert_string_equal(health.trouble, "no answer within 1.5 s");
+	assert_string_equal(health.trouble, "no response within 1.5 s");
 	await_requests(1);
 	assert_int_equal(requests(), 1);
 
@@ -79,7 +79,7 @@ static void test_late_first_response_opens_the_breaker(void **state)
 	capture_init(&first);
 	start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
 	await_breaker(setting.source, BID_BREAKER_OPEN);
-	assert_string_equal(health_of(setting.source).trouble, "no answer within 0.3 s");
+	assert_string_equal(health_of(setting.source).trouble, "no response within 0.3 s");
 	assert_refused(setting.source);
 	await_requests(1);
 	assert_int_equal(requests(), 1);
@@ -371,7 +371,7 @@ static void test_long_retry_after_opens_the_breaker(void **state)
 		set_up(&setting, &calm);
 		behave(waits[i]);
 		ask(setting.source, ID, &capture);
-		assert_non_null(strstr(capture.text, "(it wants to be left alone for "));
+		assert_non_null(strstr(capture.text, "(Retry-After: "));
 		assert_refused(setting.source);
 		/* a date is of whole seconds, as is time(2), which is behind by a tick */
 		assert_in_range(health_of(setting.source).next_probe_s, i ? 180 : 110, i ? 201 : 120);

@@ -205,8 +205,8 @@ static void test_receiver_error_ends_the_transfer(void **state)
 	} cases[] = {
 		{ -ENOSPC, 0, BID_OUTCOME_FAILED, "could not keep it: No space left on device" },
 		{ 0, -ENOSPC, BID_OUTCOME_FAILED, "could not keep it: No space left on device" },
-		{ -EBADMSG, 0, BID_OUTCOME_REJECTED, "not what was asked for" },
-		{ 0, -EBADMSG, BID_OUTCOME_REJECTED, "not what was asked for" },
+		{ -EBADMSG, 0, BID_OUTCOME_REJECTED, "another artifact than requested" },
+		{ 0, -EBADMSG, BID_OUTCOME_REJECTED, "another artifact than requested" },
 	};
 	struct bid_fetch_config config = calm;
 	struct setting setting;

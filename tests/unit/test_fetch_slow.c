@@ -42,7 +42,7 @@ static bool one_is_slow(int endless)
 	if (!in_time || (!endless && slow.done_at - began > 7))
 		return false;
 	assert_true(found);
-	assert_string_equal(slow.text, endless ? "no answer within 8 s" : "HTTP 200");
+	assert_string_equal(slow.text, endless ? "no response within 8 s" : "HTTP 200");
 	assert_int_equal(health.breaker, BID_BREAKER_CLOSED);
 	assert_int_equal(health.failures, 0);
 	assert_int_equal(health.refused, 0);
@@ -80,7 +80,7 @@ static bool one_is_slow_and_alone(int variant)
 	control("POST", "?behaviour=stall-headers&id=" OTHER_ID);
 	if (in_time) {
 		ask(setting.source, OTHER_ID, &capture);
-		assert_string_equal(capture.text, "no answer within 0.5 s");
+		assert_string_equal(capture.text, "no response within 0.5 s");
 		health = health_of(setting.source);
 		assert_int_equal(health.breaker, BID_BREAKER_CLOSED);
 		assert_int_equal(health.failures, 1);
@@ -98,7 +98,7 @@ static bool one_is_slow_and_alone(int variant)
 	ask(setting.source, OTHER_ID, &capture);
 	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
 	ask(setting.source, ID, &last);
-	assert_string_equal(last.text, "no answer within 0.5 s");
+	assert_string_equal(last.text, "no response within 0.5 s");
 	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_OPEN);
 	assert_refused(setting.source);
 	control("POST", "/release");
@@ -168,11 +168,11 @@ static void test_too_slow_first_response_opens_the_breaker(void **state)
 	set_up(&setting, &config);
 	behave("stall-headers*1");
 	ask(setting.source, ID, &capture);
-	assert_string_equal(capture.text, "no answer within 2 s");
+	assert_string_equal(capture.text, "no response within 2 s");
 	health = health_of(setting.source);
 	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
 	assert_int_equal(health.failures, 1);
-	assert_string_equal(health.trouble, "no answer within 0.5 s");
+	assert_string_equal(health.trouble, "no response within 0.5 s");
 	tear_down(&setting);
 }
 

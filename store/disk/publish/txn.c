@@ -192,7 +192,7 @@ static int reserve_space(struct bid_txn *txn, uint64_t bytes, bool evict)
 		snprintf(txn->reason, sizeof(txn->reason), "%s for %llu bytes, but for %llu", strerror(-r),
 			 (unsigned long long)bytes, (unsigned long long)left);
 	} else {
-		snprintf(txn->reason, sizeof(txn->reason), "%s for more than %llu bytes, and nothing tells how many there are",
+		snprintf(txn->reason, sizeof(txn->reason), "%s for more than %llu bytes, the server did not announce how many",
 			 strerror(-r), (unsigned long long)size_of(txn));
 	}
 	return r;
@@ -318,13 +318,12 @@ static int check_first(struct bid_txn *txn, const struct bid_request *request, c
 	if (r == -ENOENT || (r == 0 && !bid_digest_valid(first)))
 		return 0;
 	if (r < 0) {
-		snprintf(txn->reason, sizeof(txn->reason), "%s: whether other bytes were fetched first cannot be read",
-			 strerror(-r));
+		snprintf(txn->reason, sizeof(txn->reason), "%s: cannot read the digest of the first download", strerror(-r));
 		return r;
 	}
 	if (strcmp(first, digest) == 0)
 		return 0;
-	snprintf(txn->reason, sizeof(txn->reason), "other bytes than were fetched first under this id: %s, not %s", digest, first);
+	snprintf(txn->reason, sizeof(txn->reason), "other bytes than the first download of this id: %s, not %s", digest, first);
 	return -ESTALE;
 }
 
@@ -375,7 +374,7 @@ static void follow_name(struct bid_txn *txn, const struct bid_id *id, const stru
 		return;
 	r = bid_merge_unnamed(txn->store, id, where, false);
 	if (r < 0)
-		bid_debug("%s: cannot join the unnamed and '%s/%s'", strerror(-r), bid_store_path(txn->store), where);
+		bid_debug("%s: cannot merge the unnamed build and '%s/%s'", strerror(-r), bid_store_path(txn->store), where);
 }
 
 /* Publish in the right object directory; if that fails, in the unnamed directory, which readers try next. */
@@ -425,7 +424,7 @@ static int write_record(struct bid_txn *txn, const struct bid_request *request, 
 					     });
 
 	if (r < 0)
-		bid_debug("%s: no record of what is published in '%s'", strerror(-r), bid_store_path(txn->store));
+		bid_debug("%s: cannot write the record of a file published in '%s'", strerror(-r), bid_store_path(txn->store));
 	return r;
 }
 
@@ -438,7 +437,7 @@ static void note_first(struct bid_txn *txn, const struct bid_request *request, c
 	if (r < 0 || strcmp(first, digest) != 0)
 		r = bid_fact_write(txn->store, BID_LAYOUT_FIRST, request, "", digest);
 	if (r < 0)
-		bid_debug("%s: the digest of what is published in '%s' is not noted", strerror(-r), bid_store_path(txn->store));
+		bid_debug("%s: cannot note the digest of a file published in '%s'", strerror(-r), bid_store_path(txn->store));
 }
 
 /*
@@ -473,7 +472,7 @@ static void set_time(const struct bid_txn *txn, const struct bid_origin *origin)
 	struct timespec times[] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = origin->modified } };
 
 	if (origin->modified > 0 && origin->modified <= time(NULL) && futimens(txn->temp.fd, times) < 0)
-		bid_debug("%s: the time of a file in '%s'", strerror(errno), bid_store_path(txn->store));
+		bid_debug("%s: cannot set the time of a file in '%s'", strerror(errno), bid_store_path(txn->store));
 }
 
 /* Check the signature of the bytes if @origin requires one, and set the signer, whose text is in @text. */

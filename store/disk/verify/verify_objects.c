@@ -193,7 +193,7 @@ static void quarantine_object(struct bid_verify *verify, int fd, struct bid_find
 static int check_rights(struct bid_verify *verify, const struct object *object, const char *path, const struct bid_request *request)
 {
 	struct bid_finding finding = {
-		.kind = BID_FINDING_RIGHTS, .path = path, .request = *request, .text = "gives rights to whoever runs it"
+		.kind = BID_FINDING_RIGHTS, .path = path, .request = *request, .text = "is setuid or setgid, or has capabilities"
 	};
 
 	if (!bid_rights_given(object->fd, &object->st))
@@ -349,7 +349,7 @@ int bid_verify_adopt(void *user, const struct bid_objdir *entry)
 static int check_empty(struct bid_verify *verify, const struct bid_objdir *entry)
 {
 	struct bid_finding finding = {
-		.kind = BID_FINDING_EMPTY, .path = entry->path, .request = { .id = entry->id }, .text = "nothing lies in it"
+		.kind = BID_FINDING_EMPTY, .path = entry->path, .request = { .id = entry->id }, .text = "is empty"
 	};
 	struct stat st;
 

@@ -126,7 +126,7 @@ static int check_piece_record(struct bid_verify *verify, const char *path, const
 		finding.text = bid_strerror(r);
 	} else if (bid_beneath_stat(verify->store->root, bid_piece_path(&finding.request, piece), &st) == -ENOENT) {
 		finding.kind = BID_FINDING_STALE;
-		finding.text = "is of what is not there";
+		finding.text = "belongs to an absent file";
 	}
 	finding.repaired = finding.text && finding.kind != BID_FINDING_UNREADABLE && verify->config->repair &&
 			   bid_verify_drop(verify, path);
@@ -220,7 +220,7 @@ static int check_record(struct bid_verify *verify, const char *path, const struc
 		if (verify->shared->blind)
 			return 0;
 		finding.kind = BID_FINDING_STALE;
-		finding.text = "is of what is not there";
+		finding.text = "belongs to an absent file";
 		finding.repaired = repair && drop_stale(verify, path, request);
 		return bid_verify_found(verify, &finding);
 	}
