@@ -117,7 +117,7 @@ _bidctl()
 		show) options+=' --lower= --links=' ;;
 		status) options+=' --watch --interval= --lower= --links=' ;;
 		remove) options+=' --path= --dry-run' ;;
-		pin | quarantine) options+=' --dry-run' ;;
+		pin | probe | quarantine) options+=' --dry-run' ;;
 		mount) options+=' --options=' ;;
 		doctor) options+=' --url= --offline' ;;
 		setup) options+=' --url= --undo --root= --dry-run' ;;

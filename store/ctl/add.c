@@ -12,8 +12,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/trouble.h"
+#include "ctl/child.h"
 #include "ctl/debug_file.h"
-#include "ctl/signals.h"
 
 /* Raise the limit of open files: each thread of a scan holds a descriptor per directory level, and files that wait for a sync. */
 static void allow_many_files(void)
@@ -31,6 +31,7 @@ struct adding_files {
 	struct ctl_add_stats *stats;
 	struct ctl_batch *batch; /* for several files, else NULL; borrowed */
 	struct ctl_debug_files debug_files;
+	bool scanned; /* the operand was a tree */
 	sigset_t ends, before; /* signals that end a scan; signal mask from before the scan */
 	int caught; /* signal that ended the scan */
 };
@@ -81,7 +82,7 @@ static int add_tree(struct adding_files *adding, struct bid_store *store, const 
 	struct bid_scan_counts counts;
 	int r;
 
-	adding->debug_files.scanned = true;
+	adding->scanned = true;
 	/* before the threads start, so that they inherit the mask */
 	ctl_end_signals(&adding->ends);
 	pthread_sigmask(SIG_BLOCK, &adding->ends, &adding->before);
@@ -173,9 +174,9 @@ static enum ctl_status foresee(struct ctl_add_stats *stats, struct bid_store *st
 static const char *reason(const struct adding_files *tree, const char *path, int error)
 {
 	if (error == -ENOEXEC && is_kernels(path))
-		return "not an ELF file; 'bidctl add --kernel' takes what it tells";
+		return "not an ELF file - 'bidctl add --kernel' adds what it describes";
 	/* for a file, open(2) returned the error */
-	if (error == -ELOOP && !tree->debug_files.scanned)
+	if (error == -ELOOP && !tree->scanned)
 		return strerror(ELOOP);
 	return ctl_add_file_reason(path, error, tree->stats->ctl->link);
 }
@@ -200,7 +201,7 @@ static enum ctl_status add(struct adding_files *files, struct bid_store *store, 
 		ctl_debug_files_release(&tree.debug_files);
 	}
 	if (tree.caught > 0 && r == -EINTR)
-		bid_error_about(path, r, "interrupted: not all of '%s' was looked at; to add it again goes on", path);
+		bid_error_about(path, r, "interrupted: bidctl did not search all of '%s' - add it again to go on", path);
 	if (tree.caught > 0 && (r == 0 || r == -EINTR))
 		return (enum ctl_status)(CTL_SIGNAL + tree.caught);
 	if (r == 0)
@@ -239,8 +240,7 @@ static enum ctl_status add_operands(struct ctl_add_stats *stats, struct bid_stor
 	ctl_batch_release(&batch);
 	if (r == 0)
 		return status;
-	bid_error_about(bid_store_path(store), r, "%s: adding to the store", strerror(-r));
-	return CTL_TROUBLE;
+	return ctl_trouble(bid_store_path(store), r, "adding to the store");
 }
 
 static enum ctl_status add_whole_kernel(struct ctl_add_stats *stats, struct bid_store *store)
@@ -252,8 +252,7 @@ static enum ctl_status add_whole_kernel(struct ctl_add_stats *stats, struct bid_
 		r = ctl_add_kernel_files(stats, store);
 	if (r == 0)
 		return stats->without_table ? CTL_REFUSED : CTL_DONE;
-	bid_error_about(bid_store_path(store), r, "%s: adding the kernel to the store", strerror(-r));
-	return CTL_TROUBLE;
+	return ctl_trouble(bid_store_path(store), r, "adding the kernel to the store");
 }
 
 enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv)
@@ -271,18 +270,18 @@ enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv)
 				 : ctl->running ? "--running"
 				 : ctl->kernel	? "--kernel"
 						: "--files-from",
-				 "'--perf-data' takes nothing beside");
+				 "'--perf-data' excludes operands and other sources");
 	if (ctl->dry_run && ctl->perf_data)
-		return ctl_usage("--dry-run", "'--dry-run' is of files");
+		return ctl_usage("--dry-run", "'--dry-run' takes files alone");
 	if (ctl->perf_data)
 		return ctl_add_perf_data(ctl);
 	if (argc == 0 && !ctl->running && !ctl->kernel && !ctl->files_from)
 		return ctl_usage("add", "'add' needs FILE|DIR..., '--running', '--kernel', '--files-from' or '--perf-data'");
 	if (ctl->dry_run && (ctl->running || ctl->kernel || ctl->files_from))
-		return ctl_usage("--dry-run", "'--dry-run' is of files");
+		return ctl_usage("--dry-run", "'--dry-run' takes files alone");
 	for (int i = 0; i < argc && ctl->dry_run; i++)
 		if (is_tree(argv[i]))
-			return ctl_usage(argv[i], "'--dry-run' is of files, and this is a directory");
+			return ctl_usage(argv[i], "'--dry-run' takes files, and this is a directory");
 	status = ctl_open_store(ctl, ctl->dry_run ? CTL_READ_ITSELF : CTL_WRITE, &store);
 	if (status != CTL_DONE)
 		return status;

@@ -159,7 +159,7 @@ int ctl_guess_build(const struct ctl *ctl, struct bid_store *store, struct ctl_b
 		return 0;
 	/* files with later changes, or shorter than their mapping, are other builds */
 	if ((recorded && st.st_mtime > recorded) || is_shorter(&st, build)) {
-		build->why = is_shorter(&st, build) ? strdup("shorter than what was mapped") : NULL;
+		build->why = is_shorter(&st, build) ? strdup("shorter than its recorded mapping") : NULL;
 		(void)ctl_identify(fd, &build->found);
 		build->looked = true;
 		build->mtime = st.st_mtime;
@@ -168,7 +168,7 @@ int ctl_guess_build(const struct ctl *ctl, struct bid_store *store, struct ctl_b
 	r = bid_store_keep_content_key(store, name, &key);
 	if (r < 0)
 		return bid_is_trouble(r) ? r : 0;
-	snprintf(text, sizeof(text), "a guess, as nothing tells which build it is: content key %s", key.name);
+	snprintf(text, sizeof(text), "a guess, because it has no build-id: content key %s", key.name);
 	build->why = strdup(text);
 	build->state = CTL_BUILD_GUESSED;
 	return build->why ? 0 : -ENOMEM;

@@ -58,8 +58,8 @@ static void compare_boots(struct bid_store *store, const struct ctl_here_data *h
 	if (bid_store_find(store, &here->request, &file) == 0 && bid_read_file(file.fd, TABLE_MAX, &text, &len) == 0) {
 		begin = bid_kallsyms_begin(text, len);
 		if (begin && begin != bid_kallsyms_begin(here->data, here->len))
-			bid_warning("of another boot: the symbol table of this kernel in '%s', which perf moves; "
-				    "'perf buildid-cache -k /proc/kcore' files that of this boot beside it",
+			bid_warning("the symbol table of this kernel in '%s' is of another boot, and perf relocates it - 'perf "
+				    "buildid-cache -k /proc/kcore' adds that of this boot",
 				    bid_store_path(store));
 	}
 	bid_file_release(&file);
@@ -181,7 +181,7 @@ static int add_kernel_file(struct ctl_add_stats *stats, struct bid_store *store,
 		return r;
 	if (ctl_here_kernel(&id) < 0 || bid_id_equal(&added.id, &id))
 		return 0;
-	return refuse(stats, path, 0, "the file is another build than the running kernel, and was added as that");
+	return refuse(stats, path, 0, "the file is another build than the running kernel: bidctl added it under its own build-id");
 }
 
 /* Add the vDSO images for other kinds of programs, such as 32-bit ones; this process has its own image alone. */

@@ -166,32 +166,28 @@ static int add_debug_files(struct recording_add *adding)
 
 static enum ctl_status fetch(struct recording_add *adding)
 {
+	bid_cleanup(ctl_wanted_release) struct ctl_wanted_list list = { 0 };
 	struct ctl_recording *recording = &adding->recording;
-	bid_auto_free struct ctl_wanted *wanted = calloc(recording->n + 1, sizeof(*wanted));
-	bid_auto_free struct ctl_build **builds = calloc(recording->n + 1, sizeof(struct ctl_build *));
 	enum ctl_status status;
-	size_t n = 0;
 
-	if (!wanted || !builds)
-		return ctl_no_memory();
 	for (size_t i = 0; i < recording->n; i++) {
 		struct ctl_build *build = &recording->builds[i];
+		struct bid_request request = { .id = ctl_build_id(build), .kind = BID_KIND_ELF };
 
-		if (!ctl_build_lacks(build->state) || ctl_build_is_vdso(build))
-			continue;
-		wanted[n].request = (struct bid_request){ .id = ctl_build_id(build), .kind = BID_KIND_ELF };
-		builds[n++] = build;
+		if (ctl_build_lacks(build->state) && !ctl_build_is_vdso(build) && ctl_want(&list, &request, build) < 0)
+			return ctl_no_memory();
 	}
-	status = n > 0 ? ctl_fetch_all(adding->ctl, adding->store, wanted, n) : CTL_DONE;
-	for (size_t i = 0; i < n && status != CTL_TROUBLE && status != CTL_USAGE; i++) {
-		int error = wanted[i].error;
+	status = ctl_fetch_all(adding->ctl, adding->store, &list, 0);
+	for (size_t i = 0; i < list.n && status != CTL_TROUBLE && status != CTL_USAGE; i++) {
+		struct ctl_wanted *wanted = &list.wanted[i];
+		int error = wanted->error;
 
 		if (error == 0) {
-			builds[i]->state = CTL_BUILD_FETCHED;
+			wanted->build->state = CTL_BUILD_FETCHED;
 			continue;
 		}
-		free(builds[i]->why);
-		builds[i]->why = wanted[i].why ? bid_steal(wanted[i].why) : strdup(bid_strerror(error));
+		free(wanted->build->why);
+		wanted->build->why = wanted->why ? bid_steal(wanted->why) : strdup(bid_strerror(error));
 		adding->unsure |= error != -ENOENT && error != -EBADMSG && error != -EFBIG;
 	}
 	return status;
@@ -243,10 +239,8 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 		}
 	}
 	r = add_debug_files(&adding);
-	if (r < 0) {
-		bid_error_about(bid_store_path(adding.store), r, "%s: adding debug files to the store", bid_strerror(r));
-		return CTL_TROUBLE;
-	}
+	if (r < 0)
+		return ctl_trouble(bid_store_path(adding.store), r, "adding debug files to the store");
 	if (ctl->fetch)
 		status = fetch(&adding);
 	if (status == CTL_TROUBLE || status == CTL_USAGE)

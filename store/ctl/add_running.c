@@ -19,13 +19,10 @@ enum ctl_status ctl_add_running(struct ctl_add_stats *stats, struct bid_store *s
 	ctl_running_release(&running);
 	if (r == 0)
 		r = settled;
-	if (r < 0) {
-		bid_error_about(bid_store_path(store), r, "%s: adding what runs to the store", strerror(-r));
-		return CTL_TROUBLE;
-	}
+	if (r < 0)
+		return ctl_trouble(bid_store_path(store), r, "adding the running programs to the store");
 	r = ctl_add_kernel(stats, store);
 	if (r == 0)
 		return running.passed_over > 0 ? CTL_REFUSED : CTL_DONE;
-	bid_error_about(bid_store_path(store), r, "%s: adding the kernel to the store", strerror(-r));
-	return CTL_TROUBLE;
+	return ctl_trouble(bid_store_path(store), r, "adding the kernel to the store");
 }

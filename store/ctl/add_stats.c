@@ -52,15 +52,15 @@ const char *ctl_add_reason(int error, enum bid_link link)
 	case -EBADMSG:
 		return "damaged or cut short";
 	case -EAGAIN:
-		return "it is being written";
+		return "a program is writing it";
 	case -ELOOP:
 		return "it is a store, or a mount of bidfs";
 	case -EFBIG:
-		return "larger than the room that is left where the store is";
+		return "larger than the free space of the store's file system";
 	case -ENOSPC:
-		return "no space left where the store is";
+		return "no space left on the file system of the store";
 	case -EDQUOT:
-		return "the quota is used up where the store is";
+		return "the quota on the file system of the store is used up";
 	case -EROFS:
 		return "the file system of the store is read-only";
 	case -EOPNOTSUPP:

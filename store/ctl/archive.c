@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/ctl.h"
-#include "ctl/dwz.h"
 #include "ctl/fetch_all.h"
 #include "ctl/outfile.h"
 #include "ctl/output.h"
@@ -77,62 +76,36 @@ static enum ctl_status collect(struct packing *packing, int argc, char **argv)
 	return CTL_REFUSED;
 }
 
-static bool has(const struct packing *packing, const struct bid_id *id)
-{
-	for (size_t i = 0; i < packing->n; i++)
-		if (bid_id_equal(&packing->builds[i].id, id))
-			return true;
-	return false;
-}
-
-/* Add the dwz files of the present debug information, each once. Returns 0 or -ENOMEM. */
-static int add_dwz(struct packing *packing)
-{
-	struct bid_archive_build *builds = reallocarray(packing->builds, 2 * packing->n, sizeof(*builds));
-
-	if (!builds)
-		return -ENOMEM;
-	packing->builds = builds;
-	for (size_t i = 0; i < packing->n_named && packing->store; i++) {
-		struct bid_id alt = ctl_dwz_of(packing->store, &builds[i].id);
-
-		if (alt.len > 0 && !has(packing, &alt))
-			builds[packing->n++] = (struct bid_archive_build){ .id = alt };
-	}
-	return 0;
-}
-
 /*
- * Download debug information and ELF file of each build from @first on; absent ones are missing in the archive. A dwz file has no
- * ELF file.
+ * Complete the builds: with --fetch, download debug information and ELF file of each, which are missing in the archive if they are
+ * absent; then append the shared files of dwz(1), which have no ELF file.
  */
-static enum ctl_status fetch(struct packing *packing, size_t first)
-{
-	static const enum bid_kind kinds[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
-	bid_auto_free struct ctl_wanted *wanted = calloc(2 * packing->n + 1, sizeof(*wanted));
-	enum ctl_status status;
-	size_t n = 0;
-
-	if (!wanted)
-		return ctl_no_memory();
-	for (size_t i = first; i < packing->n; i++)
-		for (size_t k = 0; k < (i < packing->n_named ? 2 : 1); k++)
-			wanted[n++].request = (struct bid_request){ .id = packing->builds[i].id, .kind = kinds[k] };
-	status = ctl_fetch_all(packing->ctl, packing->store, wanted, n);
-	for (size_t i = 0; i < n; i++)
-		free(wanted[i].why);
-	return status;
-}
-
-/* Download the builds and the dwz files that they need. */
 static enum ctl_status complete(struct packing *packing)
 {
-	enum ctl_status status = packing->ctl->fetch ? fetch(packing, 0) : CTL_DONE;
+	static const enum bid_kind kinds[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
+	bid_cleanup(ctl_wanted_release) struct ctl_wanted_list list = { 0 };
+	bool fetch = packing->ctl->fetch;
+	struct bid_archive_build *builds;
+	enum ctl_status status = CTL_DONE;
+	size_t first;
 
-	if (status == CTL_DONE && add_dwz(packing) < 0)
+	for (size_t i = 0; i < packing->n; i++)
+		for (size_t k = 0; k < 2; k++)
+			if (ctl_want_once(&list, &packing->builds[i].id, kinds[k], NULL) < 0)
+				return ctl_no_memory();
+	first = list.n;
+	if (fetch)
+		status = ctl_fetch_all(packing->ctl, packing->store, &list, 0);
+	if (status == CTL_DONE && ctl_want_dwz(&list, packing->store) < 0)
 		return ctl_no_memory();
-	if (status == CTL_DONE && packing->ctl->fetch && packing->n > packing->n_named)
-		status = fetch(packing, packing->n_named);
+	if (status == CTL_DONE && fetch)
+		status = ctl_fetch_all(packing->ctl, packing->store, &list, first);
+	builds = reallocarray(packing->builds, packing->n + list.n - first + 1, sizeof(*builds));
+	if (!builds)
+		return ctl_no_memory();
+	packing->builds = builds;
+	for (size_t i = first; i < list.n; i++)
+		builds[packing->n++] = (struct bid_archive_build){ .id = list.wanted[i].request.id };
 	return status;
 }
 
@@ -256,7 +229,7 @@ static enum ctl_status pack(struct packing *packing, enum bid_packing how)
 	if (r == 0 && packed > 0)
 		r = ctl_outfile_commit(&packing->file);
 	if (r < 0) {
-		bid_error_about(path, r, "%s", r == -ENOTSUP ? "libarchive here cannot compress like this" : bid_strerror(r));
+		bid_error_about(path, r, "%s", r == -ENOTSUP ? "this libarchive cannot compress in this format" : bid_strerror(r));
 		return CTL_TROUBLE;
 	}
 	return report(packing, packed, size);
@@ -280,7 +253,7 @@ enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv)
 		return ctl_usage("--url", "'--url' needs '--fetch'");
 	if (strcmp(ctl->output, "-") == 0 && (ctl->json || ctl_is_terminal(stdout)))
 		return ctl_usage("-", ctl->json ? "'--json' and '--output=-' do not go together"
-						: "no archive is written to a terminal");
+						: "bidctl writes no archive to a terminal");
 	if (strcmp(ctl->output, "-") != 0 && bid_packing_parse(ctl->output, &how) < 0)
 		return ctl_usage(ctl->output, "not a name that ends in .tar.zst, .tar.gz, .tar.xz, .tar.bz2 or .tar");
 	if (ctl->perf_data)

@@ -6,6 +6,8 @@
 #ifndef BID_CTL_CHILD_H
 #define BID_CTL_CHILD_H
 
+#include <signal.h>
+
 /*
  * Run @body in a child process, and wait for its end for at most @timeout_ms. The caller has one thread.
  * The child dies with this process, as soon as the kernel lets it. Shared memory keeps the child's writes.
@@ -22,5 +24,11 @@ int ctl_child_exec(const char *const *argv);
 
 /* As ctl_child_exec(), with the standard output of the program in @output. */
 int ctl_child_exec_to(const char *const *argv, int output);
+
+/*
+ * Fill @ret_signals with SIGINT, SIGTERM and SIGHUP, except ignored ones (nohup(1)): a blocked signal arrives even if it is
+ * ignored.
+ */
+void ctl_end_signals(sigset_t *ret_signals);
 
 #endif

@@ -43,7 +43,7 @@ bool ctl_cover_is_silent(const char *path)
 	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_MNT_ID, &stx) < 0 || !(stx.stx_mask & STATX_MNT_ID))
 		return false;
 	id = stx.stx_mnt_id;
-	return ctl_each_mount(CTL_MOUNTINFO, is_silent_cover, &id) > 0;
+	return ctl_each_mount(is_silent_cover, &id) > 0;
 }
 
 json_t *ctl_cover_state(const char *path)
@@ -143,13 +143,14 @@ const char *ctl_cover_refusal(int error)
 {
 	switch (-error) {
 	case EROFS:
-		return "the mount that covers the store is read-only, so it cannot be told to ask again (mount it without 'ro', or "
-		       "unmount it before)";
+		return "the mount that covers the store is read-only, and takes no order to ask its servers again - mount it "
+		       "without 'ro', or unmount it";
 	case EACCES:
 	case EPERM:
-		return "the mount that covers the store lets none but its owner and root tell it to ask again";
+		return "the mount that covers the store takes orders of its owner and of root alone";
 	case EOPNOTSUPP:
-		return "the mount that covers the store is of an older version, which cannot be told to ask again (mount it anew)";
+		return "the mount that covers the store is of an older version, which takes no order to ask its servers again - "
+		       "mount it anew";
 	default:
 		return NULL;
 	}
@@ -158,21 +159,4 @@ const char *ctl_cover_refusal(int error)
 bool ctl_cover_is_offline(const json_t *state)
 {
 	return json_is_true(json_object_get(state, "offline")) && json_array_size(json_object_get(state, "sources")) > 0;
-}
-
-bool ctl_cover_is_sure(const json_t *state, const struct bid_request *request, int64_t since)
-{
-	json_t *sources = json_object_get(state, "sources"), *downloads = json_object_get(state, "downloads"), *one;
-	json_t *failures = json_object_get(state, "failures");
-	char hex[BID_ID_HEX_MAX];
-	size_t i;
-
-	bid_id_format(&request->id, hex);
-	if (ctl_cover_is_offline(state))
-		return false;
-	json_array_foreach(sources, i, one) if (strcmp(bid_json_string(one, "breaker"), "closed") != 0) return false;
-	json_array_foreach(downloads, i, one) if (strcmp(bid_json_string(one, "id"), hex) == 0) return false;
-	/* several failures of one cause share a record with the last id */
-	json_array_foreach(failures, i, one) if (bid_json_number(one, "last_time") >= since) return false;
-	return sources && downloads && failures;
 }

@@ -50,13 +50,6 @@ const char *ctl_cover_refusal(int error);
 /* Is the mount with @state (may be NULL) offline, although it has servers? Then CTL_COVER_OFFLINE is the message. */
 bool ctl_cover_is_offline(const json_t *state);
 
-#define CTL_COVER_OFFLINE "not here, and the mount that covers the store is offline ('bidctl offline off' ends that)"
-
-/*
- * Did the mount with @state (not NULL) finish @request, without an error of its servers since @since (seconds since the epoch)?
- * Then an artifact absent from the mount is absent from its servers. Otherwise its absence is unknown, although the mount may
- * report it absent (mount.bidfs(8), "errors=").
- */
-bool ctl_cover_is_sure(const json_t *state, const struct bid_request *request, int64_t since);
+#define CTL_COVER_OFFLINE "not here, and the mount that covers the store is offline - 'bidctl offline off' ends that"
 
 #endif

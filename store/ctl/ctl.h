@@ -3,13 +3,12 @@
 #ifndef BID_CTL_H
 #define BID_CTL_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "api/store.h"
-
-#include "ctl/size.h"
 
 /* Exit status, documented in bidctl(1). */
 enum ctl_status {
@@ -24,6 +23,12 @@ enum ctl_status {
 enum ctl_order { CTL_BY_ID = 0, CTL_BY_PATH, CTL_BY_TIME, CTL_BY_SIZE };
 
 struct ctl_envelope;
+
+/* A parsed size. One of both fields is 0, and both without the option. */
+struct ctl_size {
+	uint64_t bytes;
+	double percent; /* share of the file system */
+};
 
 /* Arguments of a repeatable option, in order. Strings belong to argv. */
 struct ctl_words {
@@ -139,6 +144,9 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
  */
 enum ctl_status ctl_open_to_find(const struct ctl *ctl, enum ctl_open how, struct bid_store **ret_store);
 
+/* Find the store of @ctl, a lower one or the store itself, that denies reading the artifact of @request. */
+void ctl_find_denier(const struct ctl *ctl, const struct bid_request *request, char ret_path[static PATH_MAX]);
+
 static inline void ctl_cleanup_store(struct bid_store **store)
 {
 	bid_store_free(*store);
@@ -172,6 +180,9 @@ int ctl_which_whole(struct bid_store *store, const char *text, struct bid_id *re
  * CTL_DONE, or the exit status after an error message.
  */
 enum ctl_status ctl_which_build(struct bid_store *store, const char *text, struct bid_id *ret_id);
+
+/* As ctl_which_build(). @ret_real receives the path without links of a file, for free(3), and stays NULL for another operand. */
+enum ctl_status ctl_which_build_at(struct bid_store *store, const char *text, struct bid_id *ret_id, char **ret_real);
 
 /*
  * Open the file @path for reading, and resolve its absolute path without links, for free(3). Returns 0, or a negative errno and

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "ctl/debug_file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,13 +12,6 @@
 #include "base/cleanup.h"
 
 #define DEBUG_DIRECTORY "/usr/lib/debug"
-
-/* Places without debug files, to skip later searches. */
-struct nowhere {
-	bool by_id[256], by_id_known[256]; /* below DEBUG_DIRECTORY, for ids with this first byte */
-	bool beside; /* for all programs in the directory dir */
-	char dir[PATH_MAX]; /* directory of the last program; "" at first */
-};
 
 /* Search for one debug file. */
 struct look {
@@ -88,74 +80,6 @@ static bool is_it(struct look *look, const struct bid_elf_debuglink *link)
 	return false;
 }
 
-static bool is_there(const char *path)
-{
-	return access(path, F_OK) == 0;
-}
-
-/*
- * Can the debug link of a program lead to this entry of its directory? The scan added the regular files, but follows no links. A
- * file with the name of a debug file is examined too, for the reason of a refusal.
- */
-static bool may_be_debug(const struct dirent *entry)
-{
-	const char *dot = strrchr(entry->d_name, '.');
-
-	if (dot && (strcmp(dot, ".debug") == 0 || strcmp(dot, ".dbg") == 0))
-		return true;
-	/* links to libraries are common */
-	return entry->d_type != DT_REG && entry->d_type != DT_DIR && !strstr(entry->d_name, ".so");
-}
-
-/* Does the scanned directory @dir have no debug file for any of its programs? */
-static bool is_bare(const char *dir)
-{
-	bid_auto_dir DIR *entries = NULL;
-	struct dirent *entry;
-	char path[2 * PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/.debug", dir);
-	if (is_there(path))
-		return false;
-	snprintf(path, sizeof(path), "%s%s", DEBUG_DIRECTORY, dir);
-	if (is_there(path))
-		return false;
-	entries = opendir(dir);
-	if (!entries)
-		return false;
-	while ((entry = readdir(entries)))
-		if (may_be_debug(entry))
-			return false;
-	return true;
-}
-
-/* Do the places that depend on the directory of @path have no debug files? Programs arrive directory by directory. */
-static bool is_nowhere_beside(struct nowhere *nowhere, const char *path)
-{
-	size_t len = (size_t)(strrchr(path, '/') - path);
-
-	if (len == 0 || len >= sizeof(nowhere->dir))
-		return false;
-	if (strncmp(nowhere->dir, path, len) != 0 || nowhere->dir[len]) {
-		memcpy(nowhere->dir, path, len);
-		nowhere->dir[len] = '\0';
-		nowhere->beside = is_bare(nowhere->dir);
-	}
-	return nowhere->beside;
-}
-
-static bool is_nowhere_by_id(struct nowhere *nowhere, uint8_t first)
-{
-	char path[64];
-
-	if (!nowhere->by_id_known[first]) {
-		snprintf(path, sizeof(path), "%s/.build-id/%02x", DEBUG_DIRECTORY, first);
-		nowhere->by_id[first] = !is_there(path);
-		nowhere->by_id_known[first] = true;
-	}
-	return nowhere->by_id[first];
-}
-
 static bool is_by_id(struct look *look)
 {
 	char hex[BID_ID_HEX_MAX];
@@ -184,14 +108,12 @@ static bool is_linked(struct look *look)
 	return false;
 }
 
-static int add(struct ctl_running *adding, const struct ctl_debug_of *of, struct nowhere *nowhere, bool scanned)
+static int add(struct ctl_running *adding, const struct ctl_debug_of *of)
 {
-	bool by_id = !is_nowhere_by_id(nowhere, of->id.bytes[0]);
-	bool linked = !scanned || !is_nowhere_beside(nowhere, of->path);
 	struct look look = { .store = adding->store, .of = of, .fd = -1 };
 	int r = 0;
 
-	if ((by_id && is_by_id(&look)) || (linked && is_linked(&look))) {
+	if (is_by_id(&look) || is_linked(&look)) {
 		r = ctl_batch_clean(&adding->batch);
 		if (r == 0)
 			r = ctl_running_file(adding, look.fd);
@@ -205,13 +127,12 @@ static int add(struct ctl_running *adding, const struct ctl_debug_of *of, struct
 
 int ctl_debug_files_add(const struct ctl_debug_files *files, struct ctl_add_stats *stats, struct bid_store *store)
 {
-	struct nowhere nowhere = { 0 };
 	struct ctl_running adding;
 	int r = 0, settled;
 
 	ctl_running_begin(&adding, stats, store);
 	for (size_t i = 0; i < files->n && r == 0; i++) {
-		r = add(&adding, &files->of[i], &nowhere, files->scanned);
+		r = add(&adding, &files->of[i]);
 		ctl_add_stats_progress(stats, 0);
 	}
 	settled = ctl_running_settle(&adding);

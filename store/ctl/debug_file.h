@@ -12,7 +12,6 @@ struct ctl_debug_files {
 		char *path; /* absolute path of the program; owned */
 	} * of; /* owned */
 	size_t n, room;
-	bool scanned; /* a scan added all their directories: a useful file beside a program is in the store already */
 };
 
 void ctl_debug_files_release(struct ctl_debug_files *files);

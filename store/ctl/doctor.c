@@ -107,7 +107,7 @@ static void check_store(struct exam *exam)
 		report(exam, WISH, "store", text, "'bidctl add FILE' or 'bidctl mount' makes it");
 	} else {
 		snprintf(text, sizeof(text), "'%s' cannot be written: %s", path, strerror(errno));
-		report(exam, WISH, "store", text, "nothing is downloaded into it; name another with '--store'");
+		report(exam, WISH, "store", text, "bidctl downloads nothing into it - name another with '--store'");
 	}
 }
 
@@ -147,28 +147,31 @@ static void check_server(struct exam *exam, const char *url)
 	const char *temp = getenv("TMPDIR");
 	char dir[PATH_MAX], text[PATH_MAX + TEXT_MAX];
 	struct ctl ctl = { .urls = { .at = &url, .n = 1 }, .quiet = true };
-	struct ctl_wanted wanted = { .request = { .kind = BID_KIND_DEBUGINFO } };
+	struct bid_request request = { .kind = BID_KIND_DEBUGINFO };
+	bid_cleanup(ctl_wanted_release) struct ctl_wanted_list list = { 0 };
 	bid_auto_free char *shown = bid_fetch_url_shown(url);
 	ctl_auto_store struct bid_store *store = NULL;
-	bid_auto_free char *why = NULL;
 	enum ctl_status status;
+	int error = 0;
 
 	snprintf(dir, sizeof(dir), "%s/bidctl-doctor.XXXXXX", temp ? temp : "/tmp");
 	if (!mkdtemp(dir)) {
-		snprintf(text, sizeof(text), "%s is not checked: '%s': %s", shown ? shown : "", dir, strerror(errno));
+		snprintf(text, sizeof(text), "cannot check %s: '%s': %s", shown ? shown : "", dir, strerror(errno));
 		report(exam, BAD, "server", text, "name a writable directory in TMPDIR");
 		return;
 	}
 	ctl.store = dir;
-	bid_id_parse_str("00000000000000000000000000000000b1df5000", &wanted.request.id);
+	bid_id_parse_str("00000000000000000000000000000000b1df5000", &request.id);
 	status = ctl_open_store(&ctl, CTL_WRITE, &store);
-	if (status == CTL_DONE)
-		status = ctl_fetch_all(&ctl, store, &wanted, 1);
-	why = wanted.why;
-	if (status == CTL_DONE && (wanted.error == 0 || wanted.error == -ENOENT)) {
+	if (status == CTL_DONE && ctl_want(&list, &request, NULL) == 0) {
+		status = ctl_fetch_all(&ctl, store, &list, 0);
+		error = list.wanted->error;
+	}
+	if (status == CTL_DONE && list.n == 1 && (error == 0 || error == -ENOENT)) {
 		report(exam, WELL, "server", shown ? shown : "", NULL);
 	} else {
-		snprintf(text, sizeof(text), "%s", why ? why : bid_strerror(wanted.error ? wanted.error : -EHOSTUNREACH));
+		snprintf(text, sizeof(text), "%s",
+			 list.n == 1 && list.wanted->why ? list.wanted->why : bid_strerror(error ? error : -EHOSTUNREACH));
 		report(exam, BAD, "server", text, "check the URL, the network and http_proxy");
 	}
 	bid_store_free(store);
@@ -213,7 +216,7 @@ enum ctl_status ctl_doctor(const struct ctl *ctl, int argc, char **argv)
 	check_fuse(&exam);
 	check_passthrough(&exam);
 	check_store(&exam);
-	ctl_each_mount(CTL_MOUNTINFO, check_mount, &exam);
+	ctl_each_mount(check_mount, &exam);
 	if (!ctl->offline)
 		check_servers(&exam);
 	ctl_totals(ctl, CTL_NUMBER("ok", CTL_HIDDEN, exam.counts[WELL]), CTL_NUMBER("note", CTL_HIDDEN, exam.counts[WISH]),

@@ -14,8 +14,6 @@
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
-enum { LARGEST = 10 };
-
 enum origin { ADDED, FETCHED, DERIVED, ORIGINS };
 
 static const char *const origin_names[ORIGINS] = { "added", "fetched", "derived" };
@@ -25,12 +23,6 @@ enum usage_row { KEY = BID_KIND_END, KCORE, QUARANTINE, INDEX, FOREIGN, ROWS };
 
 struct sum {
 	uint64_t files, bytes;
-};
-
-struct build {
-	char id[BID_ID_HEX_MAX];
-	char *path; /* owned; "" without an original path */
-	uint64_t bytes;
 };
 
 /* A file with several names. */
@@ -46,9 +38,7 @@ struct usage {
 	const char *pattern; /* NULL for all */
 	struct sum sums[ROWS][ORIGINS], all;
 	uint64_t shared; /* bytes of files with names outside */
-	void *inodes, *by_id; /* trees of tsearch(3) of struct counted_inode and struct build; owned */
-	struct build **builds; /* those of @by_id; the array is owned */
-	size_t n;
+	void *inodes; /* tree of tsearch(3) of struct counted_inode; owned */
 	bool incomplete;
 };
 
@@ -183,38 +173,6 @@ static int by_inode(const void *a, const void *b)
 	return (one->ino > other->ino) - (one->ino < other->ino);
 }
 
-static int by_id(const void *a, const void *b)
-{
-	const struct build *one = a, *other = b;
-
-	return strcmp(one->id, other->id);
-}
-
-static int by_size(const void *a, const void *b)
-{
-	const struct build *const *one = a, *const *other = b;
-
-	return ((*one)->bytes < (*other)->bytes) - ((*one)->bytes > (*other)->bytes);
-}
-
-static struct build *find_build(struct usage *usage, const struct stored_path *place)
-{
-	struct build *build = calloc(1, sizeof(*build)), **found;
-
-	if (!build)
-		return NULL;
-	memcpy(build->id, place->id, sizeof(build->id));
-	build->path = strdup(place->path);
-	found = build->path ? tsearch(build, &usage->by_id, by_id) : NULL;
-	if (found && *found == build) {
-		usage->n++;
-		return build;
-	}
-	free(build->path);
-	free(build);
-	return found ? *found : NULL;
-}
-
 /* Does this name of a file with several names count: the first one that the search meets? Returns 1, 0 or -ENOMEM. */
 static int is_first_name(struct usage *usage, const struct stat *st, uint64_t bytes)
 {
@@ -237,7 +195,6 @@ static int count(struct usage *usage, const char *text, const struct stat *st)
 {
 	uint64_t bytes = (uint64_t)st->st_blocks * 512;
 	struct stored_path place = { .row = FOREIGN };
-	struct build *build;
 	int r;
 
 	if (S_ISDIR(st->st_mode) || S_ISLNK(st->st_mode))
@@ -255,12 +212,7 @@ static int count(struct usage *usage, const char *text, const struct stat *st)
 	usage->sums[place.row][place.origin].bytes += bytes;
 	usage->all.files += !S_ISDIR(st->st_mode);
 	usage->all.bytes += bytes;
-	if (!place.id[0])
-		return 0;
-	build = find_build(usage, &place);
-	if (build)
-		build->bytes += bytes;
-	return build ? 0 : -ENOMEM;
+	return 0;
 }
 
 static int walk(struct usage *usage)
@@ -295,41 +247,9 @@ static void add_shared(const void *node, VISIT visit, void *user)
 		usage->shared += (*inode)->bytes;
 }
 
-static void add_build(const void *node, VISIT visit, void *user)
-{
-	struct build *const *build = node;
-	struct usage *usage = user;
-
-	if (visit == postorder || visit == leaf)
-		usage->builds[usage->n++] = *build;
-}
-
-/* Complete the sums after the walk. */
-static int sort(struct usage *usage)
-{
-	twalk_r(usage->inodes, add_shared, usage);
-	usage->builds = calloc(usage->n + 1, sizeof(*usage->builds));
-	if (!usage->builds)
-		return -ENOMEM;
-	usage->n = 0;
-	twalk_r(usage->by_id, add_build, usage);
-	qsort(usage->builds, usage->n, sizeof(*usage->builds), by_size);
-	return 0;
-}
-
-static void free_build(void *node)
-{
-	struct build *build = node;
-
-	free(build->path);
-	free(build);
-}
-
 static void usage_release(struct usage *usage)
 {
 	tdestroy(usage->inodes, free);
-	tdestroy(usage->by_id, free_build);
-	free(usage->builds);
 }
 
 /* Print the sums by kind and origin. */
@@ -350,9 +270,6 @@ static void print_sums(const struct ctl *ctl, const struct usage *usage)
 static void report(const struct ctl *ctl, const struct usage *usage)
 {
 	print_sums(ctl, usage);
-	for (size_t i = 0; i < usage->n && i < LARGEST && (ctl->json || ctl_is_terminal(stdout)); i++)
-		ctl_row(ctl, CTL_TEXT("id", 40, usage->builds[i]->id), CTL_SIZE("size", -9, usage->builds[i]->bytes),
-			CTL_TEXT("path", 0, usage->builds[i]->path));
 	ctl_totals(ctl, CTL_NUMBER("files", 0, usage->all.files), CTL_SIZE("size", 0, usage->all.bytes),
 		   CTL_SIZE("shared_size", usage->shared ? 0 : CTL_HIDDEN, usage->shared));
 }
@@ -368,10 +285,9 @@ enum ctl_status ctl_du(const struct ctl *ctl, int argc, char **argv)
 		return status;
 	usage.store = store;
 	r = store ? walk(&usage) : 0;
-	if (r == 0)
-		r = sort(&usage);
 	if (r < 0)
 		return ctl_trouble(bid_store_path(store), r, "looking through the store");
+	twalk_r(usage.inodes, add_shared, &usage);
 	report(ctl, &usage);
 	return usage.incomplete ? CTL_TROUBLE : CTL_DONE;
 }

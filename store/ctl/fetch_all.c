@@ -3,17 +3,23 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <search.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 
 #include "api/absence.h"
+#include "api/elf.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mount.h"
+#include "ctl/child.h"
+#include "ctl/cover.h"
 #include "ctl/output.h"
-#include "ctl/signals.h"
 #include "ctl/sources.h"
 
 /* Each download has a temporary file open; further ones would only wait for the servers' limits. */
@@ -21,7 +27,9 @@ enum { AT_ONCE = 32, REDRAW_MS = 100 };
 
 struct fetching {
 	const struct ctl *ctl;
+	struct bid_store *store; /* borrowed */
 	struct bid_broker *broker; /* borrowed */
+	bool covered; /* a mount is over the store */
 	struct ctl_wanted *wanted; /* borrowed */
 	size_t n, begun, ended;
 	int event; /* eventfd that counts finished downloads; owned */
@@ -29,6 +37,74 @@ struct fetching {
 	int caught; /* signal that cancelled the downloads, or 0 */
 	int64_t redraw_ms; /* clock of the next drawing of the progress */
 };
+
+void ctl_wanted_release(struct ctl_wanted_list *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		free(list->wanted[i].why);
+		ctl_story_release(&list->wanted[i].story);
+	}
+	free(list->wanted);
+	tdestroy(list->seen, free);
+	*list = (struct ctl_wanted_list){ 0 };
+}
+
+static int by_request(const void *a, const void *b)
+{
+	const struct bid_request *one = a, *other = b;
+	int order = memcmp(&one->id, &other->id, sizeof(one->id));
+
+	return order ? order : (int)one->kind - (int)other->kind;
+}
+
+int ctl_want(struct ctl_wanted_list *list, const struct bid_request *request, struct ctl_build *build)
+{
+	if (bid_array_grow(list->wanted, list->n, list->room) < 0)
+		return -ENOMEM;
+	list->wanted[list->n++] = (struct ctl_wanted){ .request = *request, .build = build };
+	return 0;
+}
+
+int ctl_want_once(struct ctl_wanted_list *list, const struct bid_id *id, enum bid_kind kind, struct ctl_build *build)
+{
+	struct bid_request *request = malloc(sizeof(*request)), **found;
+
+	if (!request)
+		return -ENOMEM;
+	*request = (struct bid_request){ .id = *id, .kind = kind };
+	found = tsearch(request, &list->seen, by_request);
+	if (found && *found == request)
+		return ctl_want(list, request, build);
+	free(request);
+	return found ? 0 : -ENOMEM;
+}
+
+int ctl_open_artifact(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+{
+	/* a lookup in the mount's view of perf's layout would download further artifacts */
+	if (bid_is_mount(bid_store_path(store)))
+		return ctl_cover_open(bid_store_path(store), request, ret_file);
+	return bid_store_find(store, request, ret_file);
+}
+
+int ctl_want_dwz(struct ctl_wanted_list *list, struct bid_store *store)
+{
+	size_t n = list->n;
+
+	for (size_t i = 0; i < n && store; i++) {
+		const struct ctl_wanted *wanted = &list->wanted[i];
+		bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+		struct bid_elf_info info;
+
+		if (wanted->request.kind != BID_KIND_DEBUGINFO || wanted->error < 0 ||
+		    ctl_open_artifact(store, &wanted->request, &file) < 0 || bid_elf_examine(file.fd, &info) < 0 ||
+		    info.alt.len == 0)
+			continue;
+		if (ctl_want_once(list, &info.alt, BID_KIND_DEBUGINFO, wanted->build) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
 
 /* Return the last report, if possible one other than "absent", as the cause of the failure. */
 static const struct bid_report *why_not(const struct bid_result *result)
@@ -52,12 +128,11 @@ static void take_answer(void *user, const struct bid_result *result)
 	if (result->n_reports > 0 && result->error < 0) {
 		const struct bid_report *why = why_not(result);
 
-		wanted->changed = why->changed;
-		if (asprintf(&wanted->why, "%s: %s", why->source, why->text ? why->text : bid_outcome_name(why->outcome)) < 0)
+		if (asprintf(&wanted->why, "%s: %s%s", why->source, why->text ? why->text : bid_outcome_name(why->outcome),
+			     why->changed ? " - 'bidctl get --accept' takes them" : "") < 0)
 			wanted->why = NULL;
 	}
-	if (wanted->story)
-		ctl_story_take(wanted->story, result);
+	ctl_story_take(&wanted->story, result);
 	eventfd_write(wanted->event, 1);
 }
 
@@ -68,9 +143,12 @@ static void begin(struct fetching *fetching)
 	struct bid_file file = BID_FILE_NONE;
 
 	wanted->event = fetching->event;
-	if (fetching->ctl->refresh || fetching->ctl->accept)
+	if (!fetching->covered && (fetching->ctl->refresh || fetching->ctl->accept))
 		bid_broker_refresh(fetching->broker, &wanted->request, fetching->ctl->accept);
-	wanted->error = bid_broker_find(fetching->broker, &wanted->request, &file, &wanted->remembered_s);
+	if (fetching->covered)
+		wanted->error = ctl_cover_open(bid_store_path(fetching->store), &wanted->request, &file);
+	else
+		wanted->error = bid_broker_find(fetching->broker, &wanted->request, &file, &wanted->story.remembered_s);
 	bid_file_release(&file);
 	if (wanted->error == -EINPROGRESS)
 		wanted->error = bid_broker_handle(fetching->broker, take_answer, wanted, &wanted->handle);
@@ -91,29 +169,61 @@ static void give_up(struct fetching *fetching, int caught)
 	fetching->n = fetching->begun;
 }
 
+/* Shorten "https://user@host:8002/path" to "host:8002". */
+static void host_of(const char *source, char *ret_host, size_t size)
+{
+	const char *host = strstr(source, "://");
+
+	host = host ? host + 3 : source;
+	snprintf(ret_host, size, "%.*s", (int)strcspn(host, "/"), host);
+}
+
+/* Totals of the running downloads. */
+struct running_sum {
+	size_t n;
+	uint64_t received;
+};
+
 static int add_received(void *user, const struct bid_progress *progress)
 {
-	struct ctl_progress_sum *sum = user;
+	struct running_sum *sum = user;
 
 	sum->received += progress->received;
-	sum->under_way += progress->received > 0;
+	sum->n += progress->received > 0;
 	return 0;
+}
+
+static void draw_one(const struct bid_progress *one, struct ctl_progress *line)
+{
+	char host[64], received[CTL_SIZE_MAX], size[CTL_SIZE_MAX];
+	bool sized = one->size != BID_SIZE_UNKNOWN;
+
+	host_of(one->source, host, sizeof(host));
+	if (one->received == 0)
+		ctl_progress_draw(line, 0, 0, 0, "asking %s, %u s", *host ? host : "for it", one->age_ms / 1000);
+	else
+		ctl_progress_draw(line, one->received, one->received, sized ? one->size : 0, "%s  %s%s%s", host,
+				  ctl_format_size(one->received, received), sized ? " of " : "",
+				  sized ? ctl_format_size(one->size, size) : "");
 }
 
 static void draw(const struct fetching *fetching, struct ctl_progress *line)
 {
-	struct ctl_progress_sum sum = { .done = fetching->ended, .all = fetching->n };
+	struct running_sum sum = { 0 };
 	struct bid_source_stats stats;
+	char received[CTL_SIZE_MAX];
 	struct bid_progress one;
 
 	if (fetching->n == 1 && bid_broker_progress(fetching->broker, fetching->wanted->handle, &one) == 0) {
-		ctl_progress_draw(line, &one);
+		draw_one(&one, line);
 		return;
 	}
+	/* with those of finished downloads */
 	for (size_t i = 0; bid_broker_source_stats(fetching->broker, i, &stats) == 0; i++)
 		sum.received += stats.bytes;
 	bid_broker_each_download(fetching->broker, add_received, &sum);
-	ctl_progress_draw_sum(line, &sum);
+	ctl_progress_draw(line, sum.received, fetching->ended, fetching->n, "%zu of %zu, %zu under way, %s", fetching->ended,
+			  fetching->n, sum.n, ctl_format_size(sum.received, received));
 }
 
 static void wait_for_some(struct fetching *fetching, struct ctl_progress *line)
@@ -135,15 +245,15 @@ static void wait_for_some(struct fetching *fetching, struct ctl_progress *line)
 }
 
 /* Copy the negative cache entries of the servers behind a result without requests into its story. */
-static void recall(struct bid_broker *broker, struct bid_store *store, const struct ctl_wanted *wanted)
+static void recall(const struct fetching *fetching, struct ctl_wanted *wanted)
 {
 	struct bid_absences *absences = NULL;
 	struct bid_source_stats stats;
 
-	if (wanted->remembered_s == 0 || bid_absences_new(store, NULL, NULL, &absences) < 0)
+	if (wanted->story.remembered_s == 0 || bid_absences_new(fetching->store, NULL, NULL, &absences) < 0)
 		return;
-	for (size_t i = 0; bid_broker_source_stats(broker, i, &stats) == 0; i++)
-		ctl_story_recall(wanted->story, stats.name, bid_absences_ttl(absences, &wanted->request, stats.name));
+	for (size_t i = 0; bid_broker_source_stats(fetching->broker, i, &stats) == 0; i++)
+		ctl_story_recall(&wanted->story, stats.name, bid_absences_ttl(absences, &wanted->request, stats.name));
 	bid_absences_free(absences);
 }
 
@@ -165,27 +275,50 @@ static enum ctl_status fetch(struct fetching *fetching, const sigset_t *interrup
 	return fetching->caught ? (enum ctl_status)(CTL_SIGNAL + fetching->caught) : CTL_DONE;
 }
 
-enum ctl_status ctl_fetch_all(const struct ctl *ctl, struct bid_store *store, struct ctl_wanted *wanted, size_t n)
+/* Have a mount over the store retry its servers: it does not see this program's options, and has its own negative cache. */
+static void refresh(const struct fetching *fetching, struct ctl_wanted_list *list)
 {
-	struct fetching fetching = { .ctl = ctl, .wanted = wanted, .n = n, .event = -1, .signals = -1 };
+	const char *path = bid_store_path(fetching->store);
+
+	if (!fetching->covered || (!fetching->ctl->refresh && !fetching->ctl->accept))
+		return;
+	for (size_t i = 0; i < fetching->n && list->refresh_error == 0; i++)
+		list->refresh_error = ctl_cover_refresh(path, &fetching->wanted[i].request, fetching->ctl->accept);
+	if (list->refresh_error == 0)
+		ctl_cover_wait(path);
+}
+
+enum ctl_status ctl_fetch_all(const struct ctl *ctl, struct bid_store *store, struct ctl_wanted_list *list, size_t first)
+{
+	struct fetching fetching = {
+		.ctl = ctl,
+		.store = store,
+		.wanted = list->wanted + first,
+		.n = list->n - first,
+		.event = -1,
+		.signals = -1,
+	};
 	struct ctl_sources sources = CTL_SOURCES_NONE;
 	enum ctl_status status;
 	sigset_t interrupts, before;
 
+	if (fetching.n == 0)
+		return CTL_DONE;
+	fetching.covered = bid_is_mount(bid_store_path(store));
+	refresh(&fetching, list);
 	/* before the threads start, so that they inherit the mask */
 	ctl_end_signals(&interrupts);
 	sigprocmask(SIG_BLOCK, &interrupts, &before);
-
 	status = ctl_sources_init(&sources, ctl, store);
 	fetching.broker = sources.broker;
-	/* the report of each artifact includes the servers' responses, so the broker's warnings would repeat them */
-	if (!ctl->verbose || wanted->story)
+	/* the report of one artifact includes the servers' responses, so the broker's warnings would repeat them */
+	if (!ctl->verbose || fetching.n == 1)
 		bid_log_init("bidctl", BID_LOG_ERROR);
 	if (status == CTL_DONE)
 		status = fetch(&fetching, &interrupts);
-	if (status == CTL_DONE && ctl->verbose && wanted->story)
-		recall(sources.broker, store, wanted);
-	/* joins the threads, which write to @wanted */
+	if (status == CTL_DONE && ctl->verbose && fetching.n == 1)
+		recall(&fetching, fetching.wanted);
+	/* joins the threads, which write to @list */
 	ctl_sources_release(&sources);
 	bid_log_init("bidctl", ctl->quiet ? BID_LOG_ERROR : ctl->verbose ? BID_LOG_INFO : BID_LOG_WARNING);
 	bid_close(fetching.event);

@@ -35,7 +35,7 @@ static void forget(const struct ctl *ctl, struct bid_store *store, struct aged *
 	int r = bid_store_forget(store, (int64_t)time(NULL) - BID_FORGET_S, ctl->dry_run, &aged->left, &aged->gone);
 
 	if (r < 0)
-		bid_warning("%s: looking for what is old in '%s'", bid_strerror(r), bid_store_path(store));
+		bid_warning("%s: looking for old files in '%s'", bid_strerror(r), bid_store_path(store));
 }
 
 static void report(const struct ctl *ctl, const struct bid_evict_stats *stats, const struct aged *aged)
@@ -60,14 +60,20 @@ static bool are_kept(const struct bid_limits *limits, const struct bid_evict_sta
 	char size[CTL_SIZE_MAX];
 
 	if (limits->cache_size > 0 && used > limits->cache_size)
-		bid_error_about("--cache-size", 0, "cache size: %s above the limit, and no more of it can be evicted",
+		bid_error_about("--cache-size", 0, "cache size: %s above the limit, and gc can evict no more",
 				ctl_format_size(used - limits->cache_size, size));
 	else if (left < limits->min_free)
-		bid_error_about("--min-free", 0, "free space: %s short of the limit, and no more files can be evicted",
+		bid_error_about("--min-free", 0, "free space: %s short of the limit, and gc can evict no more",
 				ctl_format_size(limits->min_free - left, size));
 	else
 		return true;
 	return false;
+}
+
+/* Return @size in bytes, for a file system of @total bytes. */
+static uint64_t bytes_of(const struct ctl_size *size, uint64_t total)
+{
+	return size->percent > 0 ? (uint64_t)((double)total / 100 * size->percent) : size->bytes;
 }
 
 enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv)
@@ -92,8 +98,8 @@ enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv)
 	if (store && r == 0) {
 		uint64_t total = (uint64_t)fs.f_blocks * fs.f_frsize;
 
-		config.limits.cache_size = ctl_size_of(&ctl->cache_size, total);
-		config.limits.min_free = ctl_size_of(&ctl->min_free, total);
+		config.limits.cache_size = bytes_of(&ctl->cache_size, total);
+		config.limits.min_free = bytes_of(&ctl->min_free, total);
 		forget(ctl, store, &aged);
 		r = bid_store_evict(store, &config, &stats);
 	}

@@ -4,36 +4,42 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <bid/error.h>
 
-#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mount.h"
 #include "base/path.h"
 #include "ctl/cover.h"
 #include "ctl/fetch_all.h"
-#include "ctl/get_many.h"
+#include "ctl/needed_builds.h"
 #include "ctl/output.h"
 #include "ctl/sources.h"
-#include "ctl/story.h"
 
-enum { NAME_MAX_SIZE = BID_DETAIL_MAX + BID_ID_HEX_MAX + 64 };
+enum { NAME_MAX_SIZE = BID_DETAIL_MAX + BID_ID_HEX_MAX + 64, CAUSE_MAX = PATH_MAX + 512 };
 
-struct get_answer {
-	int error;
-	int untold; /* error of the refresh of the mount over the store, or 0 */
-	bool offline; /* the mount over the store has orders to use no server */
-	struct bid_file file;
-	struct ctl_story story;
+enum state { HERE, ADDED, FETCHED, ABSENT, REFUSED, FAILED, INTERRUPTED, STATES };
+
+static const char *const state_names[STATES] = {
+	[HERE] = "here",       [ADDED] = "added",   [FETCHED] = "fetched",	   [ABSENT] = "absent",
+	[REFUSED] = "refused", [FAILED] = "failed", [INTERRUPTED] = "interrupted",
 };
 
-static void answer_release(struct get_answer *answer)
+struct getting {
+	const struct ctl *ctl;
+	struct bid_store *store; /* borrowed */
+	struct ctl_recording needs; /* named builds; none for a build in an operand */
+	struct ctl_wanted_list list;
+	json_t *cover; /* state of the mount over the store; NULL without one. Owned */
+	bool barred; /* the store is read-only, so that no server gets a request */
+};
+
+static void getting_release(struct getting *getting)
 {
-	ctl_story_release(&answer->story);
-	bid_file_release(&answer->file);
+	ctl_wanted_release(&getting->list);
+	ctl_recording_release(&getting->needs);
+	json_decref(getting->cover);
 }
 
 /* Name the artifact for a message: "elf of 'ID'", "section '.text' of 'ID'". Returns @buf. */
@@ -50,99 +56,178 @@ static const char *name_of(const struct bid_request *request, char buf[static NA
 	return buf;
 }
 
-/* Write the row of the request. @path and @cause are NULL after a failure or a success. */
-static void write_row(const struct ctl *ctl, const struct bid_request *request, const struct get_answer *answer, const char *state,
-		      const char *path, const char *cause)
-{
-	const struct bid_file *file = &answer->file;
-	bool all = ctl->verbose || !path;
-
-	ctl_row(ctl, CTL_ID("id", CTL_HIDDEN, &request->id), CTL_KIND("kind", CTL_HIDDEN, request->kind),
-		CTL_TEXT("name", CTL_HIDDEN, request->detail ? bid_detail_text(request->detail) : NULL),
-		CTL_TEXT("state", CTL_HIDDEN, state), CTL_KIND("served_as", CTL_HIDDEN, path ? file->kind : BID_KIND_NONE),
-		CTL_TEXT("file", CTL_HIDDEN, path), CTL_SIZE("size", CTL_HIDDEN, path ? (uint64_t)file->st.st_size : 0),
-		CTL_TEXT("reason", CTL_HIDDEN, cause), CTL_JSON("servers", all ? ctl_story_servers(&answer->story) : json_array()));
-}
-
-/* Look into the store. The broker does so too, but does not report the result. */
-static int look(struct bid_store *store, const struct bid_request *request)
-{
-	struct bid_file file = BID_FILE_NONE;
-	int r = bid_store_find(store, request, &file);
-
-	bid_file_release(&file);
-	return r;
-}
-
-/* Have a mount over the store retry the servers: it does not see this program's options, and has its own negative cache. */
-static int refresh(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request)
-{
-	return ctl->refresh || ctl->accept ? ctl_cover_refresh(bid_store_path(store), request, ctl->accept) : 0;
-}
-
-/* Download the artifact unless it is stored, and open it. Returns CTL_DONE whatever the result, or as ctl_fetch_all(). */
-static enum ctl_status fetch(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request,
-			     struct get_answer *answer)
-{
-	struct ctl_wanted wanted = { .request = *request, .story = &answer->story };
-	enum ctl_status status = ctl_fetch_all(ctl, store, &wanted, 1);
-
-	free(wanted.why);
-	answer->error = wanted.error;
-	answer->story.remembered_s = wanted.remembered_s;
-	if (status == CTL_DONE && answer->error == 0)
-		answer->error = bid_store_find(store, request, &answer->file);
-	return status;
-}
-
-int ctl_file_path(const struct bid_file *file, char *ret_path, size_t size)
+/* Open the artifact if the store has it, for a path that opens it again. Returns 0, or -ENOENT for a file in memory, or removed. */
+static int find_path(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file,
+		     char ret_path[static PATH_MAX])
 {
 	struct stat st;
-	int r = bid_path_of(file->fd, ret_path, size);
+	int r = ctl_open_artifact(store, request, ret_file);
 
+	if (r == 0)
+		r = bid_path_of(ret_file->fd, ret_path, PATH_MAX);
 	if (r < 0)
 		return r;
 	/* a file unpacked into memory, or removed since, has a text there, but no name */
-	if (stat(ret_path, &st) < 0 || st.st_ino != file->st.st_ino || st.st_dev != file->st.st_dev)
+	if (stat(ret_path, &st) < 0 || st.st_ino != ret_file->st.st_ino || st.st_dev != ret_file->st.st_dev)
 		return -ENOENT;
 	return 0;
 }
 
-/* Download the dwz file that debug information refers to: debug information shrunk by dwz(1) needs it. */
-static enum ctl_status get_along(const struct ctl *ctl, struct bid_store *store, const struct bid_file *file)
+/*
+ * Judge an artifact that is not there: it is absent only if the servers said so. Otherwise its absence is unknown, and the error
+ * becomes the one of the servers, or of the mount or the store that keeps bidctl from them.
+ */
+static void judge(const struct getting *getting, struct ctl_wanted *wanted)
 {
-	struct get_answer answer = { .file = BID_FILE_NONE };
-	struct bid_request request = { .kind = BID_KIND_DEBUGINFO };
-	struct bid_elf_info info;
-	char hex[BID_ID_HEX_MAX];
+	const struct ctl_story *story = &wanted->story;
+	const struct bid_request *request = &wanted->request;
+
+	if ((wanted->error != -ENOENT && wanted->error != -EHOSTUNREACH) || !bid_kind_fetchable(request->kind))
+		return;
+	if (!getting->cover) {
+		if (wanted->error == -ENOENT && getting->barred && !story->servers && story->remembered_s == 0 &&
+		    story->stored != -ENODATA)
+			wanted->error = -EROFS;
+	} else if (getting->list.refresh_error < 0 && !ctl_cover_refusal(getting->list.refresh_error)) {
+		wanted->error = getting->list.refresh_error;
+	} else if ((ctl_cover_is_offline(getting->cover) || !bid_kind_has_detail(request->kind)) &&
+		   !ctl_story_all_said_no(story, json_object_get(getting->cover, "sources"))) {
+		wanted->error = -EHOSTUNREACH;
+	}
+}
+
+/* Bring all wanted artifacts into the store, with the shared files of dwz(1). Returns as ctl_fetch_all(). */
+static enum ctl_status fetch(struct getting *getting)
+{
+	struct ctl_wanted_list *list = &getting->list;
+	size_t first = list->n;
 	enum ctl_status status;
 
-	if (!bid_kind_is_elf(file->kind) || bid_elf_examine(file->fd, &info) < 0 || info.alt.len == 0)
-		return CTL_DONE;
-	request.id = info.alt;
-	/* the refresh for the file itself reported a lack of permission, if the file was absent */
-	refresh(ctl, store, &request);
-	status = fetch(ctl, store, &request, &answer);
-	if (status == CTL_DONE && answer.error < 0)
-		bid_warning("%s: the dwz file that it refers to, without which most of it cannot be read: debuginfo of '%s'",
-			    bid_strerror(answer.error), bid_id_format(&info.alt, hex));
-	answer_release(&answer);
+	status = ctl_fetch_all(getting->ctl, getting->store, list, 0);
+	if (status == CTL_DONE && ctl_want_dwz(list, getting->store) < 0)
+		status = ctl_no_memory();
+	if (status == CTL_DONE)
+		status = ctl_fetch_all(getting->ctl, getting->store, list, first);
+	getting->cover = ctl_cover_state(bid_store_path(getting->store));
+	getting->barred = ctl_sources_are_barred(getting->ctl, getting->store);
 	return status;
 }
 
-static enum ctl_status deliver(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request,
-			       const struct get_answer *answer)
+static enum state state_of(const struct ctl_wanted *wanted)
 {
-	char path[PATH_MAX], name[NAME_MAX_SIZE], hex[BID_ID_HEX_MAX];
-	int r = ctl_file_path(&answer->file, path, sizeof(path));
+	switch (wanted->error) {
+	case 0:
+		if (wanted->handle)
+			return FETCHED;
+		return wanted->request.kind == BID_KIND_ELF && wanted->build && wanted->build->state == CTL_BUILD_ADDED ? ADDED
+															: HERE;
+	case -ENOENT:
+		return ABSENT;
+	case -EBADMSG:
+	case -EFBIG:
+	case -EOPNOTSUPP:
+	case -EACCES:
+		return REFUSED;
+	case -EINTR:
+		return INTERRUPTED;
+	default:
+		return FAILED;
+	}
+}
 
-	if (r < 0) {
-		bid_error_about(bid_id_format(&request->id, hex), r,
-				"it is unpacked in memory only, as the store cannot be written: %s", name_of(request, name));
+/* Describe the error, apart from the course of the lookup. */
+static const char *error_of(const struct ctl_wanted *wanted)
+{
+	bool unstripped = wanted->request.kind == BID_KIND_UNSTRIPPED && !wanted->story.servers;
+
+	/* the line of a server explains its EBADMSG */
+	if (wanted->error == -EBADMSG && wanted->story.servers && !wanted->story.of_mount)
+		return "no server delivered the right artifact";
+	if (wanted->error == -EROFS && !wanted->story.servers)
+		return "not in the store, and bidctl asks no server, as the store cannot be written";
+	if (unstripped && wanted->error == -EBADMSG)
+		return "the ELF file and the debuginfo in the store do not belong together";
+	if (unstripped && wanted->error == -EOPNOTSUPP)
+		return "bidctl does not put a relocatable file, such as a module, or one without section headers together with "
+		       "its debuginfo";
+	return bid_strerror(wanted->error);
+}
+
+/* Name the store that denies reading the artifact. */
+static void describe_denial(const struct getting *getting, const struct ctl_wanted *wanted, char buf[static CAUSE_MAX])
+{
+	char path[PATH_MAX];
+
+	ctl_find_denier(getting->ctl, &wanted->request, path);
+	snprintf(buf, CAUSE_MAX, "permission denied in '%s'%s", path,
+		 strcmp(path, bid_store_path(getting->store)) == 0 ? "" : " - '--lower=none' reads no lower store");
+}
+
+/* Describe why the artifact is not there, with the remedy. Returns @buf. */
+static const char *cause_of(const struct getting *getting, const struct ctl_wanted *wanted, char buf[static CAUSE_MAX])
+{
+	const struct ctl_story *story = &wanted->story;
+	const char *error = error_of(wanted);
+	int refresh_error = bid_kind_fetchable(wanted->request.kind) ? getting->list.refresh_error : 0;
+
+	if (refresh_error < 0 && ctl_cover_refusal(refresh_error))
+		snprintf(buf, CAUSE_MAX, "%s", ctl_cover_refusal(refresh_error));
+	else if (refresh_error < 0)
+		snprintf(buf, CAUSE_MAX, "%s: ordering the mount that covers the store to ask its servers again", error);
+	else if (wanted->error == -EHOSTUNREACH && ctl_cover_is_offline(getting->cover))
+		snprintf(buf, CAUSE_MAX, "%s", CTL_COVER_OFFLINE);
+	else if (story->remembered_s > 0)
+		snprintf(buf, CAUSE_MAX, "%s: every server lacked it earlier - bidctl asks them again in %u s, or with '--refresh'",
+			 error, story->remembered_s);
+	else if (story->changed)
+		snprintf(buf, CAUSE_MAX, "%s - '--accept' takes the other bytes", error);
+	else if (story->stored == -ENODATA)
+		snprintf(buf, CAUSE_MAX, "%s: the files of the build in the store lack it", error);
+	else if ((wanted->request.detail || state_of(wanted) >= FAILED) && getting->cover)
+		snprintf(buf, CAUSE_MAX, "%s: the mount that covers the store failed%s", error,
+			 getting->ctl->verbose ? "" : " - 'bidctl status' shows its servers, 'bidctl get -v' their responses");
+	else if (wanted->error == -ENOENT && (!story->servers || story->of_mount))
+		snprintf(buf, CAUSE_MAX, "%s in the store, and %s", error,
+			 ctl_sources_why_none(getting->ctl, getting->store, wanted->request.kind));
+	else if (wanted->error == -EACCES && !story->servers && !getting->cover)
+		describe_denial(getting, wanted, buf);
+	else
+		snprintf(buf, CAUSE_MAX, "%s", error);
+	return buf;
+}
+
+/* Write the row of one artifact. @path and @cause are NULL after a failure or a success. */
+static void write_row(const struct ctl *ctl, const struct ctl_wanted *wanted, enum state state, const struct bid_file *file,
+		      const char *path, const char *cause)
+{
+	const struct bid_request *request = &wanted->request;
+	bool all = (ctl->verbose || !path) && wanted->story.servers;
+
+	ctl_row(ctl, CTL_ID("id", CTL_HIDDEN, &request->id), CTL_KIND("kind", CTL_HIDDEN, request->kind),
+		CTL_TEXT("name", CTL_HIDDEN, request->detail ? bid_detail_text(request->detail) : NULL),
+		CTL_TEXT("state", CTL_HIDDEN, state_names[state]),
+		CTL_KIND("served_as", CTL_HIDDEN, path ? file->kind : BID_KIND_NONE), CTL_TEXT("file", CTL_HIDDEN, path),
+		CTL_SIZE("size", CTL_HIDDEN, path ? (uint64_t)file->st.st_size : 0), CTL_TEXT("reason", CTL_HIDDEN, cause),
+		CTL_JSON("servers", all ? json_incref(wanted->story.servers) : json_array()));
+}
+
+/* Print the path of the artifact. Its file may have gone since. */
+static enum ctl_status deliver(const struct getting *getting, struct ctl_wanted *wanted)
+{
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	const struct ctl *ctl = getting->ctl;
+	char path[PATH_MAX], name[NAME_MAX_SIZE], hex[BID_ID_HEX_MAX];
+	int r = find_path(getting->store, &wanted->request, &file, path);
+
+	if (r < 0 && file.fd >= 0) {
+		bid_error_about(bid_id_format(&wanted->request.id, hex), r,
+				"unpacked in memory only, as the store cannot be written: %s", name_of(&wanted->request, name));
 		return CTL_REFUSED;
 	}
+	if (r < 0)
+		return ctl_trouble(name_of(&wanted->request, name), r, "opening it");
 	if (ctl->verbose)
-		ctl_story_tell(&answer->story, store, request, 0, path);
+		ctl_story_tell(&wanted->story, getting->store, &wanted->request, 0, path);
 	if (!ctl->json) {
 		/* scripts need the exact bytes of the path */
 		if (ctl_is_terminal(stdout))
@@ -152,181 +237,215 @@ static enum ctl_status deliver(const struct ctl *ctl, struct bid_store *store, c
 		putchar('\n');
 		return CTL_DONE;
 	}
-	write_row(ctl, request, answer, answer->story.stored == 0 ? "here" : "fetched", path, NULL);
+	write_row(ctl, wanted, wanted->story.stored == 0 ? HERE : FETCHED, &file, path, NULL);
 	return CTL_DONE;
 }
 
-static enum ctl_status status_of(int error)
-{
-	switch (error) {
-	case -ENOENT:
-	case -EBADMSG:
-	case -EFBIG:
-	case -EOPNOTSUPP:
-	case -EACCES:
-		return CTL_REFUSED;
-	default:
-		return CTL_TROUBLE;
-	}
-}
-
-/* Describe the error of the answer. */
-static const char *cause_of(const struct bid_request *request, const struct get_answer *answer)
-{
-	bool unstripped = request->kind == BID_KIND_UNSTRIPPED && answer->story.n == 0;
-
-	/* EBADMSG of a server is explained in the server's line */
-	if (answer->error == -EBADMSG && answer->story.n > 0 && !answer->story.of_mount)
-		return "no server delivered what was asked for";
-	if (answer->error == -EACCES && answer->story.n == 0)
-		return "permission denied in the store or a lower store - '--lower=none' reads no lower store";
-	if (unstripped && answer->error == -EBADMSG)
-		return "the ELF file and the debuginfo in the store do not belong together";
-	if (unstripped && answer->error == -EOPNOTSUPP)
-		return "a relocatable file, as a module is, or one without section headers is not put together with its debuginfo";
-	return bid_strerror(answer->error);
-}
-
 /* Report the servers' responses and the cause on standard error, with --json also as JSON on standard output. */
-static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request,
-			    const struct get_answer *answer)
+static enum ctl_status fail(const struct getting *getting, struct ctl_wanted *wanted)
 {
-	const char *cause = cause_of(request, answer);
-	char name[NAME_MAX_SIZE], hex[BID_ID_HEX_MAX];
-	int error = answer->error;
+	char name[NAME_MAX_SIZE], hex[BID_ID_HEX_MAX], buf[CAUSE_MAX];
+	const char *cause = cause_of(getting, wanted, buf);
+	enum state state = state_of(wanted);
 
-	if (answer->untold < 0 && ctl_cover_refusal(answer->untold))
-		cause = ctl_cover_refusal(answer->untold);
-	else if (answer->offline)
-		cause = CTL_COVER_OFFLINE;
-	else if (answer->error == -EROFS && answer->story.n == 0)
-		cause = "not in the store, and no server is asked, as the store cannot be written";
-	if (answer->untold < 0 && !ctl_cover_refusal(answer->untold))
-		error = answer->untold;
-	name_of(request, name);
-	bid_id_format(&request->id, hex);
-	if (ctl->verbose)
-		ctl_story_tell(&answer->story, store, request, answer->error, NULL);
-	else if (!answer->story.of_mount)
-		ctl_story_complain(&answer->story);
-	if (answer->untold < 0 && !ctl_cover_refusal(answer->untold))
-		bid_error_about(hex, error, "%s: telling the mount that covers the store to ask again: %s",
-				bid_strerror(answer->untold), name);
-	else if (answer->untold < 0 || answer->offline)
-		bid_error_about(hex, error, "%s: %s", cause, name);
-	else if (answer->story.remembered_s > 0)
-		bid_error_about(hex, error, "%s, as every server has said before; asked again in %u s, or with '--refresh': %s",
-				cause, answer->story.remembered_s, name);
-	else if (answer->story.changed)
-		bid_error_about(hex, error, "%s; '--accept' takes the other bytes: %s", cause, name);
-	else if (answer->story.stored == -ENODATA)
-		bid_error_about(hex, error, "%s, as the files of the build in the store show: %s", cause, name);
-	else if ((request->detail || status_of(answer->error) == CTL_TROUBLE) && bid_is_mount(bid_store_path(store)))
-		bid_error_about(hex, error, "%s by the mount that covers the store%s: %s", cause,
-				ctl->verbose ? "" : " ('bidctl status' shows its servers, 'bidctl get -v' their responses)", name);
-	else if ((answer->story.n == 0 || answer->story.of_mount) && answer->error == -ENOENT)
-		bid_error_about(hex, error, "%s in the store, and %s: %s", cause, ctl_sources_why_none(ctl, store, request->kind),
-				name);
-	else
-		bid_error_about(hex, error, "%s: %s", cause, name);
-
-	if (ctl->json)
-		write_row(ctl, request, answer,
-			  error == -ENOENT		    ? "absent"
-			  : error == -EINTR		    ? "interrupted"
-			  : status_of(error) == CTL_REFUSED ? "refused"
-							    : "failed",
-			  NULL, cause);
-	return status_of(error);
+	if (getting->ctl->verbose)
+		ctl_story_tell(&wanted->story, getting->store, &wanted->request, wanted->error, NULL);
+	else if (!wanted->story.of_mount)
+		ctl_story_complain(&wanted->story);
+	bid_error_about(bid_id_format(&wanted->request.id, hex), wanted->error, "%s: %s", cause, name_of(&wanted->request, name));
+	if (getting->ctl->json)
+		write_row(getting->ctl, wanted, state, NULL, NULL, cause);
+	return state == ABSENT || state == REFUSED ? CTL_REFUSED : CTL_TROUBLE;
 }
 
-/* Read the servers' responses from a mount over the store, which downloads by itself. */
-static void hear(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request, struct get_answer *answer)
+/* Take the servers' responses from a mount over the store, which downloads by itself. */
+static void take_responses(const struct getting *getting, struct ctl_wanted *wanted)
 {
 	json_t *responses;
 
-	if (!bid_is_mount(bid_store_path(store)) || (answer->error == 0 && !ctl->verbose) || !bid_kind_fetchable(request->kind))
+	if (!getting->cover || (wanted->error == 0 && !getting->ctl->verbose) || !bid_kind_fetchable(wanted->request.kind))
 		return;
-	responses = ctl_cover_responses(bid_store_path(store), &request->id);
-	ctl_story_take_responses(&answer->story, responses, request);
+	responses = ctl_cover_responses(bid_store_path(getting->store), &wanted->request.id);
+	ctl_story_take_responses(&wanted->story, responses, &wanted->request);
 	json_decref(responses);
 }
 
-/* Report "absent" as "unknown", unless the mount over the store is sure that its servers lack the artifact. */
-static void doubt(struct bid_store *store, const struct bid_request *request, int64_t since, struct get_answer *answer)
+/* Get the only artifact of the list. */
+static enum ctl_status get_one(struct getting *getting)
 {
-	json_t *state = NULL;
+	enum ctl_status status, delivered;
+	struct ctl_wanted *wanted = getting->list.wanted;
+	struct bid_file file = BID_FILE_NONE;
+	char hex[BID_ID_HEX_MAX];
 
-	if ((answer->error == -ENOENT || answer->error == -EHOSTUNREACH) && bid_kind_fetchable(request->kind))
-		state = ctl_cover_state(bid_store_path(store));
-	if (state && !ctl_story_all_said_no(&answer->story, json_array_size(json_object_get(state, "sources")))) {
-		answer->offline = ctl_cover_is_offline(state);
-		if (answer->offline || (!bid_kind_has_detail(request->kind) && !ctl_cover_is_sure(state, request, since)))
-			answer->error = -EHOSTUNREACH;
-	}
-	json_decref(state);
-}
-
-/* Report "absent" as "unknown" if servers exist, but none was used. */
-static void doubt_silence(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request,
-			  struct get_answer *answer)
-{
-	const struct ctl_story *story = &answer->story;
-	bool known = story->n > 0 || story->remembered_s > 0 || story->stored == -ENODATA;
-
-	if (answer->error == -ENOENT && !known && bid_kind_fetchable(request->kind) && ctl_sources_are_barred(ctl, store))
-		answer->error = -EROFS;
+	/* ctl_fetch_all() does not report whether the store had it */
+	wanted->story.stored = bid_is_mount(bid_store_path(getting->store))
+				       ? 0
+				       : bid_store_find(getting->store, &wanted->request, &file);
+	bid_file_release(&file);
+	status = fetch(getting);
+	wanted = getting->list.wanted;
+	if (getting->cover)
+		wanted->story.stored = wanted->error;
+	take_responses(getting, wanted);
+	judge(getting, wanted);
+	for (size_t i = 1; i < getting->list.n && status == CTL_DONE; i++)
+		if (getting->list.wanted[i].error < 0)
+			bid_warning("%s: the dwz file that holds most of the debug information: debuginfo of '%s'",
+				    bid_strerror(getting->list.wanted[i].error),
+				    bid_id_format(&getting->list.wanted[i].request.id, hex));
+	if (status == CTL_TROUBLE || status == CTL_USAGE || (status != CTL_DONE && wanted->error != 0))
+		return status;
+	/* a file that came before the signal is delivered */
+	delivered = wanted->error == 0 ? deliver(getting, wanted) : fail(getting, wanted);
+	return status == CTL_DONE ? delivered : status;
 }
 
 /*
- * Open the artifact in the mount over the store, which looks up and downloads. A lookup in its view of perf's layout would download
- * further artifacts.
+ * Add the files that are still at their paths: cheaper than a download, and servers may lack them. Fails for errors of the store
+ * alone.
  */
-static enum ctl_status get_from_cover(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request)
+static enum ctl_status add_local(struct getting *getting)
 {
-	struct get_answer answer = { .file = BID_FILE_NONE };
-	int64_t began = time(NULL);
-	enum ctl_status status;
+	for (size_t i = 0; i < getting->needs.n; i++) {
+		struct ctl_build *build = &getting->needs.builds[i];
+		int r;
 
-	answer.untold = refresh(ctl, store, request);
-	if ((ctl->refresh || ctl->accept) && answer.untold == 0)
-		ctl_cover_wait(bid_store_path(store));
-	answer.error = answer.story.stored = ctl_cover_open(bid_store_path(store), request, &answer.file);
-	hear(ctl, store, request, &answer);
-	doubt(store, request, began, &answer);
-	status = answer.error == 0 ? deliver(ctl, store, request, &answer) : fail(ctl, store, request, &answer);
-	answer_release(&answer);
-	return status;
+		/* a guest's path is a path of another machine */
+		if (build->id.len == 0 || build->path[0] != '/' || build->mode == BID_PERFDATA_GUEST)
+			continue;
+		if (build->state == CTL_BUILD_ADDED || build->state == CTL_BUILD_KNOWN)
+			continue;
+		r = ctl_add_build(getting->ctl, getting->store, build, NULL);
+		if (r < 0) {
+			bid_error_about(build->path, r, "%s: adding it to '%s'", bid_strerror(r), bid_store_path(getting->store));
+			return CTL_TROUBLE;
+		}
+	}
+	return CTL_DONE;
 }
 
-static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request)
+/* Want the artifact @kind of each named build, or debuginfo and ELF file for BID_KIND_NONE. */
+static int make_list(struct getting *getting, enum bid_kind kind)
 {
-	struct get_answer answer = { .file = BID_FILE_NONE };
-	int64_t began = time(NULL);
-	enum ctl_status status;
+	static const enum bid_kind both[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
+	const enum bid_kind *kinds = kind ? &kind : both;
+	size_t n_kinds = kind ? 1 : sizeof(both) / sizeof(both[0]);
 
-	if (bid_is_mount(bid_store_path(store)))
-		return get_from_cover(ctl, store, request);
-	answer.untold = refresh(ctl, store, request);
-	answer.story.stored = look(store, request);
-	status = fetch(ctl, store, request, &answer);
-	if (status == CTL_DONE && answer.error == 0)
-		status = get_along(ctl, store, &answer.file);
-	if (status == CTL_DONE) {
-		hear(ctl, store, request, &answer);
-		doubt(store, request, began, &answer);
-		doubt_silence(ctl, store, request, &answer);
-	}
-	/* a file that came before the signal is delivered */
-	if (answer.error == 0 && status != CTL_TROUBLE && status != CTL_USAGE) {
-		enum ctl_status delivered = deliver(ctl, store, request, &answer);
+	for (size_t i = 0; i < getting->needs.n; i++) {
+		struct ctl_build *build = &getting->needs.builds[i];
+		struct bid_id id = ctl_build_id(build);
 
-		status = status == CTL_DONE ? delivered : status;
-	} else if (status == CTL_DONE) {
-		status = fail(ctl, store, request, &answer);
+		/* only the kernel has a vDSO */
+		if (build->id.len == 0 || ctl_build_is_vdso(build))
+			continue;
+		for (size_t k = 0; k < n_kinds; k++)
+			if (ctl_want_once(&getting->list, &id, kinds[k], build) < 0)
+				return -ENOMEM;
 	}
-	answer_release(&answer);
-	return status;
+	return 0;
+}
+
+static void print_row(const struct getting *getting, const struct bid_id *id, enum bid_kind kind, const struct ctl_build *build,
+		      const char *state, const char *file, uint64_t received, const char *reason)
+{
+	ctl_row(getting->ctl, CTL_ID("id", 40, id), CTL_KIND("kind", 9, kind), CTL_TEXT("state", 11, state),
+		CTL_TEXT("file", 0, file), CTL_TEXT("path", 0, build->path), CTL_TEXT("reason", 0, reason),
+		CTL_NUMBER("samples", CTL_HIDDEN, build->samples), CTL_SIZE("received", CTL_HIDDEN, received));
+}
+
+static void print_rows(const struct getting *getting)
+{
+	for (size_t i = 0; i < getting->list.n; i++) {
+		const struct ctl_wanted *wanted = &getting->list.wanted[i];
+		bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+		char path[PATH_MAX], cause[CAUSE_MAX];
+		bool found = wanted->error == 0 && find_path(getting->store, &wanted->request, &file, path) == 0;
+
+		print_row(getting, &wanted->request.id, wanted->request.kind, wanted->build, state_names[state_of(wanted)],
+			  found ? path : NULL, wanted->bytes,
+			  wanted->error == 0 ? NULL
+			  : wanted->why	     ? wanted->why
+					     : cause_of(getting, wanted, cause));
+	}
+	for (size_t i = 0; i < getting->needs.n && getting->ctl->json; i++) {
+		const struct ctl_build *build = &getting->needs.builds[i];
+
+		if (ctl_build_is_needed_without_id(&getting->needs, build))
+			print_row(getting, &build->id, BID_KIND_NONE, build, "unidentified", NULL, 0, build->why);
+	}
+}
+
+/* Report an obstacle that many artifacts share: one message for all. */
+static void complain_once(const struct getting *getting)
+{
+	char cause[CAUSE_MAX];
+
+	for (size_t i = 0; i < getting->list.n; i++) {
+		const struct ctl_wanted *wanted = &getting->list.wanted[i];
+
+		if (wanted->error == 0 || !bid_kind_fetchable(wanted->request.kind) ||
+		    (getting->list.refresh_error == 0 && wanted->error != -EROFS))
+			continue;
+		bid_error_about(bid_store_path(getting->store), wanted->error, "%s", cause_of(getting, wanted, cause));
+		return;
+	}
+}
+
+static enum ctl_status report(const struct getting *getting)
+{
+	size_t counts[STATES] = { 0 }, unidentified = 0;
+	uint64_t bytes = 0;
+	struct ctl_field fields[STATES + 4] = { CTL_NUMBER("needed", 0, getting->list.n) };
+
+	for (size_t i = 0; i < getting->list.n; i++) {
+		counts[state_of(&getting->list.wanted[i])]++;
+		bytes += getting->list.wanted[i].bytes;
+	}
+	for (size_t i = 0; i < getting->needs.n; i++)
+		unidentified += ctl_build_is_needed_without_id(&getting->needs, &getting->needs.builds[i]);
+	complain_once(getting);
+	print_rows(getting);
+	for (int state = 0; state < STATES; state++)
+		fields[1 + state] = (struct ctl_field)CTL_NUMBER(state_names[state], 0, counts[state]);
+	fields[1 + STATES] = (struct ctl_field)CTL_NUMBER("unidentified", 0, unidentified);
+	fields[2 + STATES] = (struct ctl_field)CTL_SIZE("received", bytes ? 0 : CTL_HIDDEN, bytes);
+	ctl_totals_of(getting->ctl, fields);
+	if (counts[FAILED] > 0)
+		return CTL_TROUBLE;
+	return counts[ABSENT] > 0 || counts[REFUSED] > 0 || unidentified > 0 || getting->needs.partial ? CTL_REFUSED : CTL_DONE;
+}
+
+/*
+ * Bring into the store all builds named in @from: artifacts of @kind, or debuginfo and ELF files for BID_KIND_NONE. Local files are
+ * added, the others downloaded, several at a time.
+ */
+static enum ctl_status get_many(struct getting *getting, enum ctl_needs_from from, enum bid_kind kind)
+{
+	bool adding = kind != BID_KIND_DEBUGINFO && bid_store_writable(getting->store);
+	enum ctl_status status = ctl_needs_read(getting->ctl, from, adding ? getting->store : NULL, &getting->needs), reported;
+	/* the good lines of a list count even if others were bad */
+	enum ctl_status lines = from == CTL_NEEDS_LIST && status == CTL_USAGE ? CTL_USAGE : CTL_DONE;
+
+	if (lines == CTL_USAGE)
+		status = CTL_DONE;
+	if (status == CTL_DONE && adding)
+		status = add_local(getting);
+	if (status != CTL_DONE)
+		return status;
+	if (make_list(getting, kind) < 0)
+		return ctl_no_memory();
+	status = fetch(getting);
+	if (status == CTL_TROUBLE || status == CTL_USAGE)
+		return status;
+	for (size_t i = 0; i < getting->list.n; i++) {
+		take_responses(getting, &getting->list.wanted[i]);
+		judge(getting, &getting->list.wanted[i]);
+	}
+	reported = report(getting);
+	if (reported < lines)
+		reported = lines;
+	return status == CTL_DONE ? reported : status;
 }
 
 /* Determine the source of a list of builds; CTL_NEEDS_NONE for a build named by an operand. */
@@ -402,6 +521,7 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 	const struct ctl *ctl = &verbose;
 	bid_cleanup(bid_request_release) struct bid_request request = { .kind = BID_KIND_NONE };
 	ctl_auto_store struct bid_store *store = NULL;
+	bid_cleanup(getting_release) struct getting getting = { .ctl = ctl };
 	enum ctl_needs_from from = CTL_NEEDS_NONE;
 	enum ctl_status status;
 	bool itself;
@@ -430,11 +550,14 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 				bid_store_path(store));
 		return CTL_REFUSED;
 	}
+	getting.store = store;
 	if (from != CTL_NEEDS_NONE)
-		return ctl_get_many(ctl, store, from, request.kind);
+		return get_many(&getting, from, request.kind);
 
+	status = ctl_which_build(store, argv[0], &request.id);
+	if (status != CTL_DONE)
+		return status;
 	if (request.kind == BID_KIND_NONE)
 		request.kind = BID_KIND_DEBUGINFO;
-	status = ctl_which_build(store, argv[0], &request.id);
-	return status == CTL_DONE ? get(ctl, store, &request) : status;
+	return ctl_want(&getting.list, &request, NULL) < 0 ? ctl_no_memory() : get_one(&getting);
 }

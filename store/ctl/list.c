@@ -14,12 +14,6 @@
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
-/* Ids of one first byte. One bucket at a time is in memory, sorted. */
-struct bucket {
-	struct bid_id *ids; /* owned */
-	size_t n, room;
-};
-
 struct row {
 	struct bid_id id;
 	unsigned kinds;
@@ -33,34 +27,20 @@ struct build_listing {
 	struct bid_summaries *summaries;
 	const struct ctl *ctl;
 	bool times; /* show times on a terminal */
-	bool nul; /* NUL ends a row */
-	const char *format; /* checked by check_format(), or NULL */
 	const char *pattern; /* as of ctl_matches(), or NULL */
-	enum bid_kind kind, missing; /* list builds with the one kind and without the other; BID_KIND_NONE for any */
 	size_t n; /* listed builds */
 	uint64_t size; /* bytes of their artifacts */
 };
 
-/* All rows in memory, for an order other than by id. */
+/* Rows in memory, to sort them: of all builds, or in the order of the ids of those with one first byte. */
 struct rows {
 	struct bid_summaries *summaries;
 	struct row *rows; /* owned, with the paths in them */
 	size_t n, room;
 };
 
-static int collect(void *user, const struct bid_id *id)
+static int compare_ids(const struct bid_id *one, const struct bid_id *other)
 {
-	struct bucket *bucket = user;
-
-	if (bid_array_grow(bucket->ids, bucket->n, bucket->room) < 0)
-		return -ENOMEM;
-	bucket->ids[bucket->n++] = *id;
-	return 0;
-}
-
-static int compare(const void *a, const void *b)
-{
-	const struct bid_id *one = a, *other = b;
 	int r = memcmp(one->bytes, other->bytes, BID_ID_MAX);
 
 	return r ? r : one->len - other->len;
@@ -88,9 +68,9 @@ static bool is_wanted(const struct build_listing *listing, const struct row *row
 {
 	char hex[BID_ID_HEX_MAX];
 
-	if (listing->kind && !(row->kinds & 1U << listing->kind))
+	if (listing->ctl->kind && !(row->kinds & 1U << listing->ctl->kind))
 		return false;
-	if (listing->missing && row->kinds & 1U << listing->missing)
+	if (listing->ctl->missing && row->kinds & 1U << listing->ctl->missing)
 		return false;
 	return !listing->pattern || ctl_matches(listing->pattern, bid_id_format(&row->id, hex), row->path);
 }
@@ -151,49 +131,14 @@ static int print_row(struct build_listing *listing, const struct row *row)
 		return 0;
 	listing->n++;
 	listing->size += row->size;
-	if (listing->format) {
-		print_formatted(listing->format, row);
-		putchar(listing->nul ? '\0' : '\n');
+	if (listing->ctl->format) {
+		print_formatted(listing->ctl->format, row);
+		putchar(listing->ctl->nul ? '\0' : '\n');
 		return 0;
 	}
 	return ctl_row(listing->ctl, CTL_ID("id", 40, &row->id), CTL_KINDS("kinds", 14, row->kinds),
 		       CTL_SIZE("size", -9, row->size), CTL_TIME("time", listing->times ? 19 : CTL_HIDDEN, row->changed.tv_sec),
 		       CTL_TEXT("path", 0, row->path));
-}
-
-static int list_bucket(struct build_listing *listing, struct bucket *bucket)
-{
-	char path[PATH_MAX + 1];
-	struct row row;
-	int r;
-
-	qsort(bucket->ids, bucket->n, sizeof(*bucket->ids), compare);
-	for (size_t i = 0; i < bucket->n; i++) {
-		fill_row(listing->summaries, &bucket->ids[i], &row, path);
-		r = print_row(listing, &row);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int list_all(struct build_listing *listing)
-{
-	bid_auto_free struct bid_id *owned = NULL;
-	struct bucket bucket = { 0 };
-
-	for (unsigned first = 0; first < 256 && !ferror(stdout); first++) {
-		int r;
-
-		bucket.n = 0;
-		r = bid_store_each_id_in(listing->store, (uint8_t)first, collect, &bucket);
-		owned = bucket.ids;
-		if (r == 0 && bucket.n > 0)
-			r = list_bucket(listing, &bucket);
-		if (r < 0)
-			return r;
-	}
-	return 0;
 }
 
 static int collect_row(void *user, const struct bid_id *id)
@@ -212,13 +157,20 @@ static int collect_row(void *user, const struct bid_id *id)
 	return 0;
 }
 
+static int by_id(const void *a, const void *b)
+{
+	const struct row *one = a, *other = b;
+
+	return compare_ids(&one->id, &other->id);
+}
+
 /* Order by path, builds without a path last. */
 static int by_path(const void *a, const void *b)
 {
 	const struct row *one = a, *other = b;
 	int r = !*one->path != !*other->path ? !*one->path - !*other->path : strcmp(one->path, other->path);
 
-	return r ? r : compare(&one->id, &other->id);
+	return r ? r : compare_ids(&one->id, &other->id);
 }
 
 /* Order by size, the largest first. */
@@ -228,7 +180,7 @@ static int by_size(const void *a, const void *b)
 
 	if (one->size != other->size)
 		return one->size > other->size ? -1 : 1;
-	return compare(&one->id, &other->id);
+	return compare_ids(&one->id, &other->id);
 }
 
 /* Order by time, the newest first. */
@@ -240,13 +192,15 @@ static int by_time(const void *a, const void *b)
 		return one->changed.tv_sec > other->changed.tv_sec ? -1 : 1;
 	if (one->changed.tv_nsec != other->changed.tv_nsec)
 		return one->changed.tv_nsec > other->changed.tv_nsec ? -1 : 1;
-	return compare(&one->id, &other->id);
+	return compare_ids(&one->id, &other->id);
 }
 
-static int list_sorted(struct build_listing *listing, int (*order)(const void *a, const void *b))
+/* List the builds whose id begins with the byte @first, or all builds for a negative one. */
+static int list_sorted(struct build_listing *listing, int first, int (*order)(const void *a, const void *b))
 {
 	struct rows rows = { .summaries = listing->summaries };
-	int r = bid_store_each_id(listing->store, collect_row, &rows);
+	int r = first < 0 ? bid_store_each_id(listing->store, collect_row, &rows)
+			  : bid_store_each_id_in(listing->store, (uint8_t)first, collect_row, &rows);
 
 	if (rows.n > 0)
 		qsort(rows.rows, rows.n, sizeof(*rows.rows), order);
@@ -261,12 +215,15 @@ static int list_sorted(struct build_listing *listing, int (*order)(const void *a
 
 static int list(struct build_listing *listing, enum ctl_order order)
 {
-	static int (*const orders[])(const void *a,
-				     const void *b) = { [CTL_BY_PATH] = by_path, [CTL_BY_TIME] = by_time, [CTL_BY_SIZE] = by_size };
-	int r = bid_summaries_new(listing->store, &listing->summaries);
+	static int (*const orders[])(const void *a, const void *b) = {
+		[CTL_BY_ID] = by_id, [CTL_BY_PATH] = by_path, [CTL_BY_TIME] = by_time, [CTL_BY_SIZE] = by_size
+	};
+	int first = order == CTL_BY_ID ? 0 : -1, r = bid_summaries_new(listing->store, &listing->summaries);
 
-	if (r == 0)
-		r = order == CTL_BY_ID ? list_all(listing) : list_sorted(listing, orders[order]);
+	do {
+		if (r == 0)
+			r = list_sorted(listing, first, orders[order]);
+	} while (r == 0 && first >= 0 && ++first < 256 && !ferror(stdout));
 	bid_summaries_free(listing->summaries);
 	return r;
 }
@@ -274,13 +231,11 @@ static int list(struct build_listing *listing, enum ctl_order order)
 enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
-	struct build_listing listing = { .ctl = ctl,
-					 .format = ctl->format,
-					 .times = ctl->order == CTL_BY_TIME && ctl_is_terminal(stdout) && !ctl->nul,
-					 .nul = ctl->nul,
-					 .pattern = argc > 0 ? argv[0] : NULL,
-					 .kind = ctl->kind,
-					 .missing = ctl->missing };
+	struct build_listing listing = {
+		.ctl = ctl,
+		.times = ctl->order == CTL_BY_TIME && ctl_is_terminal(stdout) && !ctl->nul,
+		.pattern = argc > 0 ? argv[0] : NULL,
+	};
 	enum ctl_status status;
 	int r;
 

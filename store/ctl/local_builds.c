@@ -100,12 +100,12 @@ const char *ctl_here_why(int error)
 {
 	switch (error) {
 	case -ENODATA:
-		return "the kernel's build-id is not to be read from '/sys/kernel/notes'";
+		return "cannot read the kernel's build-id in '/sys/kernel/notes'";
 	case -EPERM:
 	case -EBADMSG:
 		return bid_kallsyms_why(error);
 	default:
-		return "the kernel's symbol table is not to be read";
+		return "cannot read the kernel's symbol table - try it as root";
 	}
 }
 

@@ -122,7 +122,7 @@ enum ctl_status ctl_log(const struct ctl *ctl, int argc, char **argv)
 		history.store = bid_store_path(store);
 		r = bid_store_each_event(store, take_event, &history);
 		if (r == 0)
-			r = ctl_each_mount(CTL_MOUNTINFO, take_mount, &history);
+			r = ctl_each_mount(take_mount, &history);
 	}
 	if (r == 0)
 		r = history.error;

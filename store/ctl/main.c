@@ -21,7 +21,6 @@
 #include "base/stdio.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
-#include "ctl/size.h"
 
 #define HELP_BUILD "ID|FILE|kernel"
 #define HELP_ID \
@@ -228,8 +227,8 @@ static const struct option_row {
 	{ "min-free", 0, "SIZE", "gc", "evict until SIZE is free on the file system", SIZE, AT(min_free) },
 	{ "undo", 0, NULL, "setup", "undo what 'setup' has changed", FLAG, AT(undo) },
 	{ "root", 0, "DIR", "setup", "change the machine whose files are in DIR, such as an image", TEXT, AT(root) },
-	{ "dry-run", 'n', NULL, "add gc pin quarantine remove setup update", "change nothing, only show what would change", FLAG,
-	  AT(dry_run) },
+	{ "dry-run", 'n', NULL, "add gc pin probe quarantine remove setup update", "change nothing, only show what would change",
+	  FLAG, AT(dry_run) },
 	/* behind --dry-run, to which -n belongs before the command */
 	{ "lines", 'n', "N", "log", "show only the last N events", NUMBER, AT(lines), .max = UINT_MAX },
 };
@@ -411,6 +410,45 @@ static int parse_number(const char *text, unsigned max, unsigned *ret_number)
 	return 0;
 }
 
+/* Return the exponent of 1024 for @unit: 0 for "" and "B", 1 for "K" and "KiB". Returns -1 for other text. */
+static int exponent_of(const char *unit)
+{
+	static const char letters[] = "BKMGT";
+	const char *letter = *unit ? strchr(letters, *unit) : letters;
+
+	if (!letter || (*unit && unit[1] && (letter == letters || strcmp(unit + 1, "iB") != 0)))
+		return -1;
+	return (int)(letter - letters);
+}
+
+/*
+ * Parse "1048576", "1024K", "1.5GiB" or "10%". The units K, M, G, T and KiB, MiB, GiB, TiB are binary. Returns 0, or -EINVAL for
+ * other text and for less than a byte.
+ */
+static int parse_size(const char *text, struct ctl_size *ret_size)
+{
+	size_t digits = strspn(text, "0123456789"), len = digits;
+	double n = strtod(text, NULL);
+	int exponent;
+
+	if (text[len] == '.')
+		len += 1 + strspn(text + len + 1, "0123456789");
+	/* a fraction of a byte, or a number that strtod(3) parses in another way */
+	if (digits == 0 || digits > 20 || text[len - 1] == '.')
+		return -EINVAL;
+	if (strcmp(text + len, "%") == 0) {
+		*ret_size = (struct ctl_size){ .percent = n };
+		return n > 0 && n <= 100 ? 0 : -EINVAL;
+	}
+	exponent = exponent_of(text + len);
+	for (int i = 0; i < exponent; i++)
+		n *= 1024;
+	if (exponent < 0 || n < 1 || n >= (double)INT64_MAX)
+		return -EINVAL;
+	*ret_size = (struct ctl_size){ .bytes = (uint64_t)n };
+	return 0;
+}
+
 static enum ctl_status add_word(struct ctl_words *words, const char *word)
 {
 	if (bid_array_grow(words->at, words->n, words->room) < 0)
@@ -450,7 +488,7 @@ static enum ctl_status set_option(struct ctl *ctl, const struct option_row *opti
 			return CTL_DONE;
 		return ctl_usage(value, "not a number from 1 to %u for '--%s'", option->max, option->name);
 	case SIZE:
-		if (ctl_parse_size(value, field) == 0)
+		if (parse_size(value, field) == 0)
 			return CTL_DONE;
 		return ctl_usage(value, "not a size such as 500M, 1.5GiB or 10%%");
 	case WORD:

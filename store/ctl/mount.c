@@ -56,9 +56,9 @@ enum ctl_status ctl_mount(const struct ctl *ctl, int argc, char **argv)
 	return CTL_TROUBLE;
 }
 
-/* Search for the mounts of a mount point, else of a store. */
+/* Search for mounts of a store, or of any for NULL. */
 struct mount_search {
-	const char *point, *store;
+	const char *store;
 	char found[PATH_MAX];
 	size_t n;
 };
@@ -67,8 +67,7 @@ static int take_mount(void *user, const struct ctl_mount *mount)
 {
 	struct mount_search *search = user;
 
-	if ((search->point && strcmp(search->point, mount->point) != 0) ||
-	    (search->store && strcmp(search->store, mount->source) != 0))
+	if (search->store && strcmp(search->store, mount->source) != 0)
 		return 0;
 	memcpy(search->found, mount->point, strlen(mount->point) + 1);
 	search->n++;
@@ -92,23 +91,25 @@ static enum ctl_status unmount(const struct ctl *ctl, const char *point)
 	return r == 0 ? CTL_DONE : CTL_REFUSED;
 }
 
-static enum ctl_status unmount_one(const struct ctl *ctl, struct mount_search *search, const char *name)
+/* Unmount the mount at @point, or for NULL that of @store. */
+static enum ctl_status unmount_one(const struct ctl *ctl, const char *point, const char *store)
 {
-	int r = ctl_each_mount(CTL_MOUNTINFO, take_mount, search);
+	bid_auto_free char *real = point ? NULL : realpath(store, NULL);
+	struct mount_search search = { .store = real ? real : store };
+	const char *name = point ? point : store;
+	int r = point ? ctl_each_mount_at(point, take_mount, &search) : ctl_each_mount(take_mount, &search);
 
-	if (r < 0) {
-		bid_error_about(CTL_MOUNTINFO, r, "%s", strerror(-r));
-		return CTL_TROUBLE;
-	}
-	if (search->n == 0) {
+	if (r < 0 && r != -ENOENT)
+		return ctl_trouble(CTL_MOUNTINFO, r, NULL);
+	if (search.n == 0) {
 		bid_error_about(name, -ENOENT, "no mount of bidfs: '%s' - 'bidctl status' lists them", name);
 		return CTL_REFUSED;
 	}
-	if (search->n > 1 && !search->point) {
-		bid_error_about(name, -EBUSY, "%zu mounts of the store '%s' - name one", search->n, name);
+	if (search.n > 1 && !point) {
+		bid_error_about(name, -EBUSY, "%zu mounts of the store '%s' - name one", search.n, name);
 		return CTL_REFUSED;
 	}
-	return unmount(ctl, search->found);
+	return unmount(ctl, search.found);
 }
 
 enum ctl_status ctl_umount(const struct ctl *ctl, int argc, char **argv)
@@ -117,18 +118,11 @@ enum ctl_status ctl_umount(const struct ctl *ctl, int argc, char **argv)
 	char path[PATH_MAX];
 
 	if (argc == 0) {
-		bid_auto_free char *real = NULL;
-
 		worst = ctl_store_path(ctl, path, sizeof(path));
-		if (worst != CTL_DONE)
-			return worst;
-		real = realpath(path, NULL);
-		return unmount_one(ctl, &(struct mount_search){ .store = real ? real : path }, path);
+		return worst == CTL_DONE ? unmount_one(ctl, NULL, path) : worst;
 	}
 	for (int i = 0; i < argc; i++) {
-		/* realpath(3) fails for a mount without a daemon */
-		bid_auto_free char *real = realpath(argv[i], NULL);
-		enum ctl_status status = unmount_one(ctl, &(struct mount_search){ .point = real ? real : argv[i] }, argv[i]);
+		enum ctl_status status = unmount_one(ctl, argv[i], NULL);
 
 		worst = status > worst ? status : worst;
 	}

@@ -108,33 +108,52 @@ bool ctl_type_is_local(const char *type)
 	return false;
 }
 
-/* Call @fn for every mount, or with @all false for those of bidfs. */
-static int each_mount(const char *path, bool all, int (*fn)(void *user, const struct ctl_mount *mount), void *user)
+/* Call @fn for every mount, of bidfs unless @all, at @point if not NULL. Returns -ENOENT without a mount at @point. */
+static int each_mount(bool all, const char *point, int (*fn)(void *user, const struct ctl_mount *mount), void *user)
 {
-	bid_auto_file FILE *file = fopen(path, "re");
+	bid_auto_file FILE *file = fopen(CTL_MOUNTINFO, "re");
 	bid_auto_free char *line = NULL;
 	struct ctl_mount mount;
-	size_t room = 0;
+	size_t room = 0, n = 0;
 	int r = 0;
 
 	if (!file)
 		return -errno;
-	while (r == 0 && getline(&line, &room, file) > 0)
-		if (parse_line(line, &mount) && (all || ctl_mount_is_bidfs(&mount)))
-			r = fn(user, &mount);
+	while (r == 0 && getline(&line, &room, file) > 0) {
+		if (!parse_line(line, &mount) || (!all && !ctl_mount_is_bidfs(&mount)) ||
+		    (point && strcmp(mount.point, point) != 0))
+			continue;
+		n++;
+		r = fn(user, &mount);
+	}
 	if (r == 0 && ferror(file))
 		r = -EIO;
-	return r;
+	return r == 0 && n == 0 && point ? -ENOENT : r;
 }
 
-int ctl_each_mount(const char *path, int (*fn)(void *user, const struct ctl_mount *mount), void *user)
+int ctl_each_mount(int (*fn)(void *user, const struct ctl_mount *mount), void *user)
 {
-	return each_mount(path, false, fn, user);
+	return each_mount(false, NULL, fn, user);
+}
+
+int ctl_each_mount_at(const char *name, int (*fn)(void *user, const struct ctl_mount *mount), void *user)
+{
+	bid_auto_free char *path = strdup(name), *real = NULL;
+	int r = path ? 0 : -ENOMEM;
+
+	for (size_t len = path ? strlen(path) : 0; len > 1 && path[len - 1] == '/'; len--)
+		path[len - 1] = '\0';
+	/* first the name as typed: realpath(3) blocks on a stuck daemon, and fails without one */
+	if (r == 0)
+		r = each_mount(false, path, fn, user);
+	if (r == -ENOENT)
+		real = realpath(path, NULL);
+	return real ? each_mount(false, real, fn, user) : r;
 }
 
 int ctl_each_mount_of_all(int (*fn)(void *user, const struct ctl_mount *mount), void *user)
 {
-	return each_mount(CTL_MOUNTINFO, true, fn, user);
+	return each_mount(true, NULL, fn, user);
 }
 
 struct attribute_copy {

@@ -28,12 +28,15 @@ bool ctl_mount_is_bidfs(const struct ctl_mount *mount);
 bool ctl_type_is_local(const char *type);
 
 /*
- * Call @fn for every mount of type fuse.bidfs in the text of proc_pid_mountinfo(5) at @path. A non-zero return ends the loop and is
- * returned. Returns 0 or a negative errno otherwise.
+ * Call @fn for every mount of bidfs in this process's mount namespace. A non-zero return ends the loop and is returned. Returns 0
+ * or a negative errno otherwise.
  */
-int ctl_each_mount(const char *path, int (*fn)(void *user, const struct ctl_mount *mount), void *user);
+int ctl_each_mount(int (*fn)(void *user, const struct ctl_mount *mount), void *user);
 
-/* As ctl_each_mount(), for every mount in this process's mount namespace, of any type. */
+/* As ctl_each_mount(), for the mounts at the mount point @name, in any spelling. Returns -ENOENT without such a mount. */
+int ctl_each_mount_at(const char *name, int (*fn)(void *user, const struct ctl_mount *mount), void *user);
+
+/* As ctl_each_mount(), for mounts of any type. */
 int ctl_each_mount_of_all(int (*fn)(void *user, const struct ctl_mount *mount), void *user);
 
 /*

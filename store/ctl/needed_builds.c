@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +16,6 @@
 #include "base/log.h"
 #include "base/trouble.h"
 #include "ctl/add.h"
-#include "ctl/id_lines.h"
 #include "ctl/maps.h"
 
 static enum ctl_status read_perf_data(const struct ctl *ctl, struct ctl_recording *needs)
@@ -97,7 +97,7 @@ static const char *why_no_core(int error)
 	case -EINVAL:
 		return "not a core file";
 	case -ENODATA:
-		return "a core file that does not say what was mapped";
+		return "a core file without a list of its mappings";
 	case -EBADMSG:
 		return "damaged or cut short";
 	case -ENOSPC:
@@ -161,7 +161,7 @@ static enum ctl_status read_core(const struct ctl *ctl, struct ctl_recording *ne
 	}
 	if (has_ids(needs))
 		return CTL_DONE;
-	bid_error_about(ctl->core, -ENODATA, "no build-id in it, which takes bit 4 of /proc/PID/coredump_filter");
+	bid_error_about(ctl->core, -ENODATA, "no build-id in it - set bit 4 of /proc/PID/coredump_filter before the next crash");
 	return CTL_REFUSED;
 }
 
@@ -179,7 +179,7 @@ static const char *why_unidentified(int error)
 	case -ENODATA:
 		return "it has no build-id";
 	case -ENOEXEC:
-		return "a program or library inside an archive, of which no build-id is read";
+		return "a program or library inside an archive, where bidctl reads no build-id";
 	default:
 		return strerror(-error);
 	}
@@ -238,19 +238,57 @@ static enum ctl_status read_process(const struct ctl *ctl, struct bid_store *sto
 	if (r == 0 && has_ids(needs))
 		return CTL_DONE;
 	bid_error_about(ctl->pid, r, "%s: process '%s'",
-			r == 0	       ? "it has ended, or has nothing mapped that has a build-id"
+			r == 0	       ? "it has ended, or maps no file with a build-id"
 			: r == -ENOENT ? "no such process"
 				       : bid_strerror(r),
 			ctl->pid);
 	return r == 0 || r == -ENOENT || r == -EACCES ? CTL_REFUSED : CTL_TROUBLE;
 }
 
-/* ctl_id_line_fn */
-static enum ctl_status take_line(void *user, const struct bid_id *id, const char *name)
+/* Count a line without an id; print a message for the first one. */
+static void refuse_line(const char *text, size_t number, size_t *n_refused)
 {
-	int r = add(user, id, name);
+	if ((*n_refused)++ == 0)
+		bid_error_about(text, -EINVAL, "not a build-id in hex, in line %zu", number);
+}
 
-	return r < 0 ? ctl_no_memory() : CTL_DONE;
+/* Take "ID", or "ID NAME" as perf-buildid-list(1) prints them. Skips an empty line. */
+static int take_line(struct ctl_recording *needs, char *line, size_t number, size_t *n_refused)
+{
+	char *id_text = line + strspn(line, " \t"), *name;
+	struct bid_id id;
+	size_t len = strcspn(id_text, " \t\r\n");
+
+	if (len == 0)
+		return 0;
+	name = id_text + len + strspn(id_text + len, " \t\r\n");
+	name[strcspn(name, "\r\n")] = '\0';
+	id_text[len] = '\0';
+	if (ctl_parse_id(id_text, &id) == 0)
+		return add(needs, &id, name);
+	refuse_line(id_text, number, n_refused);
+	return 0;
+}
+
+/* Read the builds on standard input. Returns CTL_USAGE after the last line if a line begins with no id. */
+static enum ctl_status read_list(struct ctl_recording *needs)
+{
+	bid_auto_free char *line = NULL;
+	size_t size = 0, number = 0, n_refused = 0;
+	int r = 0;
+
+	/* a hint for a user who gave no operand by mistake */
+	if (isatty(STDIN_FILENO))
+		bid_warning("reading build-ids from the terminal, one a line, to the end of input (Ctrl-D)");
+	while (r == 0 && getline(&line, &size, stdin) >= 0)
+		r = take_line(needs, line, ++number, &n_refused);
+	if (r < 0)
+		return ctl_no_memory();
+	if (ferror(stdin))
+		return ctl_trouble("standard input", -errno, NULL);
+	if (n_refused > 1)
+		bid_error_about("standard input", -EINVAL, "no build-id in %zu more lines", n_refused - 1);
+	return n_refused > 0 ? CTL_USAGE : CTL_DONE;
 }
 
 enum ctl_status ctl_needs_read(const struct ctl *ctl, enum ctl_needs_from from, struct bid_store *store,
@@ -264,6 +302,6 @@ enum ctl_status ctl_needs_read(const struct ctl *ctl, enum ctl_needs_from from, 
 	case CTL_NEEDS_PID:
 		return read_process(ctl, store, needs);
 	default:
-		return ctl_each_id_line(take_line, needs);
+		return read_list(needs);
 	}
 }

@@ -16,7 +16,7 @@
 #include "ctl/output.h"
 
 struct mount_order {
-	const char *only; /* mount point of the orders, or NULL for all */
+	bool all; /* no mount is named */
 	bool offline; /* the ordered state */
 	const struct ctl *ctl;
 	size_t n;
@@ -27,16 +27,16 @@ static const char *why_not(int error)
 {
 	switch (error) {
 	case -EROFS:
-		return "it is read-only here, so it cannot be told";
+		return "it is read-only here, and takes no orders";
 	case -EACCES:
 	case -EPERM:
-		return "only its owner may tell it, and root where others are let in (allow_other)";
+		return "it takes orders of its owner alone, and of root with 'allow_other'";
 	case -EOPNOTSUPP:
-		return "it is of an older version, which cannot be told (mount it anew)";
+		return "it is of an older version, which takes no orders - mount it anew";
 	case -EBUSY:
 		return "another mount lies over it";
 	case -ENOENT:
-		return "it shows a part of a mount only";
+		return "it shows only a part of a mount";
 	default:
 		return ctl_mount_trouble(error);
 	}
@@ -120,11 +120,9 @@ static int tell(void *user, const struct ctl_mount *mount)
 	const char *silent;
 	int r;
 
-	if (telling->only && strcmp(telling->only, mount->point) != 0)
-		return 0;
 	r = set(mount, telling->offline, &state);
 	/* the order goes to the whole mount, at its own mount point */
-	if (r == -ENOENT && !telling->only)
+	if (r == -ENOENT && telling->all)
 		return 0;
 	telling->n++;
 	silent = why_silent(state);
@@ -142,36 +140,23 @@ static int tell(void *user, const struct ctl_mount *mount)
 	return 0;
 }
 
-/* Order all mounts at @path, written as the kernel does, or with NULL all mounts. Returns their number. */
-static size_t tell_at(struct mount_order *telling, const char *path)
+/* Order the mounts at @name, or all mounts for NULL. */
+static void tell_named(struct mount_order *telling, const char *name)
 {
+	enum ctl_status status = CTL_DONE;
 	size_t before = telling->n;
 	int r;
 
-	telling->only = path;
-	r = ctl_each_mount(CTL_MOUNTINFO, tell, telling);
-	if (r < 0) {
-		bid_error_about(CTL_MOUNTINFO, r, "%s", strerror(-r));
-		telling->status = CTL_TROUBLE;
+	telling->all = !name;
+	r = name ? ctl_each_mount_at(name, tell, telling) : ctl_each_mount(tell, telling);
+	if (r == -ENOENT || (r == 0 && telling->n == before)) {
+		bid_error_about(name ? name : CTL_MOUNTINFO, -ENOENT, "no mount of bidfs");
+		status = CTL_REFUSED;
+	} else if (r < 0) {
+		status = ctl_trouble(CTL_MOUNTINFO, r, NULL);
 	}
-	return telling->n - before;
-}
-
-static void tell_named(struct mount_order *telling, const char *name)
-{
-	bid_auto_free char *path = strdup(name), *real = NULL;
-
-	for (size_t len = path ? strlen(path) : 0; len > 1 && path[len - 1] == '/'; len--)
-		path[len - 1] = '\0';
-	/* first the name as typed: realpath(3) blocks on a stuck daemon, and fails without one */
-	if (path && tell_at(telling, path) > 0)
-		return;
-	real = path ? realpath(path, NULL) : NULL;
-	if (real && tell_at(telling, real) > 0)
-		return;
-	bid_error_about(name, -ENOENT, "no mount of bidfs");
-	if (telling->status < CTL_REFUSED)
-		telling->status = CTL_REFUSED;
+	if (status > telling->status)
+		telling->status = status;
 }
 
 enum ctl_status ctl_offline(const struct ctl *ctl, int argc, char **argv)
@@ -184,10 +169,8 @@ enum ctl_status ctl_offline(const struct ctl *ctl, int argc, char **argv)
 		return CTL_USAGE;
 	for (int i = 1; i < argc; i++)
 		tell_named(&telling, argv[i]);
-	if (argc == 1 && tell_at(&telling, NULL) == 0 && telling.status == CTL_DONE) {
-		bid_error_about(CTL_MOUNTINFO, -ENOENT, "no mount of bidfs");
-		telling.status = CTL_REFUSED;
-	}
+	if (argc == 1)
+		tell_named(&telling, NULL);
 	ctl_totals(ctl, CTL_NUMBER("mounts", CTL_HIDDEN, telling.n));
 	return telling.status;
 }

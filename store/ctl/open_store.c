@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/default.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mount.h"
 #include "ctl/ctl.h"
@@ -73,6 +74,30 @@ static int open_empty(struct bid_store **ret_store)
 	r = bid_store_open(path, 0, ret_store);
 	rmdir(path);
 	return r;
+}
+
+/* Does the lower store @path deny reading the artifact? */
+static bool is_denied(const struct ctl *ctl, const char *path, const struct bid_request *request)
+{
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	ctl_auto_store struct bid_store *store = NULL;
+
+	if (open_empty(&store) < 0)
+		return false;
+	bid_store_allow_links(store, (const char *const *)ctl->links);
+	return bid_store_add_lower(store, path) == 0 && bid_store_find(store, request, &file) == -EACCES;
+}
+
+void ctl_find_denier(const struct ctl *ctl, const struct bid_request *request, char ret_path[static PATH_MAX])
+{
+	for (size_t i = 0; i <= ctl->lowers.n; i++) {
+		const char *name = i < ctl->lowers.n ? ctl->lowers.at[i] : BID_LOWER_DEBUGINFOD;
+
+		if (bid_store_lower_path(name, ret_path, PATH_MAX) > 0 && is_denied(ctl, ret_path, request))
+			return;
+	}
+	if (ctl_store_path(ctl, ret_path, PATH_MAX) != CTL_DONE)
+		*ret_path = '\0';
 }
 
 enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct bid_store **ret_store)

@@ -107,7 +107,7 @@ static enum ctl_status which_kernel(struct bid_id *ret_id)
 	return r < 0 ? CTL_REFUSED : CTL_DONE;
 }
 
-static enum ctl_status which_file(const char *path, struct bid_id *ret_id)
+static enum ctl_status which_file(const char *path, struct bid_id *ret_id, char **ret_real)
 {
 	bid_auto_free char *real = NULL;
 	bid_auto_fd int fd = -1;
@@ -117,6 +117,8 @@ static enum ctl_status which_file(const char *path, struct bid_id *ret_id)
 		r = ctl_identify(fd, ret_id);
 	if (r < 0)
 		bid_error_about(path, r, "%s", bid_strerror(r));
+	else if (ret_real)
+		*ret_real = bid_steal(real);
 	return r < 0 ? CTL_REFUSED : CTL_DONE;
 }
 
@@ -143,13 +145,18 @@ static enum ctl_status which_path(struct bid_store *store, const char *path, str
 
 enum ctl_status ctl_which_build(struct bid_store *store, const char *text, struct bid_id *ret_id)
 {
+	return ctl_which_build_at(store, text, ret_id, NULL);
+}
+
+enum ctl_status ctl_which_build_at(struct bid_store *store, const char *text, struct bid_id *ret_id, char **ret_real)
+{
 	int r;
 
 	if (strcmp(text, "kernel") == 0)
 		return which_kernel(ret_id);
 	r = ctl_which_whole(store, text, ret_id);
 	if ((r == -EINVAL || r == -ENOENT) && access(text, F_OK) == 0)
-		return which_file(text, ret_id);
+		return which_file(text, ret_id, ret_real);
 	if (r == -EINVAL && (text[0] == '/' || text[0] == '['))
 		return which_path(store, text, ret_id);
 	return r < 0 ? ctl_which_failed(text, r) : CTL_DONE;

@@ -225,7 +225,7 @@ static void print_row(const struct ctl *ctl, const struct ctl_field *fields)
 	bool first = true;
 
 	if (envelope->n++ == 0)
-		envelope->aligned = ctl_is_terminal(stdout) && !ctl->nul;
+		envelope->aligned |= ctl_is_terminal(stdout) && !ctl->nul;
 	if (envelope->aligned) {
 		if (!envelope->heading || strcmp(envelope->heading, fields->key) != 0) {
 			fputs(envelope->heading ? "\n" : "", stdout);
@@ -379,6 +379,12 @@ void ctl_totals_of(const struct ctl *ctl, const struct ctl_field *fields)
 	if (!ctl->quiet)
 		print_summary(ctl, fields);
 	fields_release(fields);
+}
+
+void ctl_begin_tables(const struct ctl *ctl)
+{
+	ctl->envelope->aligned = true;
+	ctl->envelope->heading = NULL;
 }
 
 void ctl_stream(const struct ctl *ctl)

@@ -158,6 +158,9 @@ int ctl_row_json(const struct ctl *ctl, json_t *row);
 void ctl_totals_of(const struct ctl *ctl, const struct ctl_field *fields);
 #define ctl_totals(ctl, ...) ctl_totals_of(ctl, (const struct ctl_field[]){ __VA_ARGS__, { .key = NULL } })
 
+/* Align the following rows below headings in a pipe, too, for a command that scripts read as JSON alone. */
+void ctl_begin_tables(const struct ctl *ctl);
+
 /* Write an envelope for each row from now on, for a command without an end. */
 void ctl_stream(const struct ctl *ctl);
 
@@ -179,16 +182,13 @@ bool ctl_progress_wanted(void);
 /* Does standard error have a terminal for a progress line, and does the user want one? */
 bool ctl_progress_is_drawn(void);
 
-void ctl_progress_draw(struct ctl_progress *progress, const struct bid_progress *state);
+/*
+ * Draw a text, the rate of @received bytes, and a bar for @part of @whole. Before the first byte there is no rate, and for a @whole
+ * of 0 no bar.
+ */
+void ctl_progress_draw(struct ctl_progress *progress, uint64_t received, uint64_t part, uint64_t whole, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
 
-/* Progress of many artifacts together. */
-struct ctl_progress_sum {
-	size_t done, all;
-	size_t under_way; /* running downloads */
-	uint64_t received; /* bytes, including those of finished downloads */
-};
-
-void ctl_progress_draw_sum(struct ctl_progress *progress, const struct ctl_progress_sum *sum);
 /* Draw any text in that line; at most ten times a second. */
 void ctl_progress_text(struct ctl_progress *progress, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

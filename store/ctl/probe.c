@@ -91,7 +91,7 @@ static enum ctl_status list(const struct ctl *ctl, int argc, char **argv)
 
 static enum ctl_status no_such(const char *pattern)
 {
-	bid_error_about(pattern, -ENOENT, "no probe fits");
+	bid_error_about(pattern, -ENOENT, "no probe matches");
 	return CTL_REFUSED;
 }
 
@@ -329,7 +329,7 @@ static enum ctl_status change_failed(const struct ctl_probed *probed, const stru
 	case -EEXIST:
 		bid_error_about(hex, error, "%s: '%.*s'",
 				change->twice ? "two different definitions of one event"
-					      : "there with other definitions, remove it first",
+					      : "the store has other definitions of it - remove it first",
 				(int)strcspn(change->refused, "="), change->refused);
 		return CTL_REFUSED;
 	case -ENODATA:
@@ -341,11 +341,10 @@ static enum ctl_status change_failed(const struct ctl_probed *probed, const stru
 						  : "FILE");
 		return CTL_REFUSED;
 	case -EBUSY:
-		bid_error_about(
-			hex, error,
-			"another process, such as perf, has the probe definitions of '%s' open: nothing is changed - try again "
-			"when it has ended",
-			hex);
+		bid_error_about(hex, error,
+				"another process, such as perf, has the probe definitions of '%s' open: bidctl changed nothing - "
+				"try again when it has ended",
+				hex);
 		return CTL_TROUBLE;
 	default:
 		bid_error_about(hex, error, "%s: the probe definitions of '%s'",
@@ -360,7 +359,8 @@ static void report_change(const struct ctl *ctl, const struct bid_id *id, const 
 
 	if (ctl->json)
 		ctl_row(ctl, CTL_ID("id", 40, id), CTL_TEXT("state", 0, change->done > 0 ? state : "known"));
-	ctl_totals(ctl, CTL_NUMBER(state, 0, change->done), CTL_NUMBER("known", adding ? 0 : CTL_HIDDEN, change->known));
+	ctl_totals(ctl, CTL_NUMBER(state, 0, change->done), CTL_NUMBER("known", adding ? 0 : CTL_HIDDEN, change->known),
+		   CTL_BOOL("dry_run", ctl->dry_run));
 }
 
 static enum ctl_status change(const struct ctl *ctl, int argc, char **argv, bool adding)
@@ -374,13 +374,13 @@ static enum ctl_status change(const struct ctl *ctl, int argc, char **argv, bool
 	if (argc < 2)
 		return ctl_usage(adding ? "probe add" : "probe remove", "'probe %s' needs ID|FILE|kernel and %s",
 				 adding ? "add" : "remove", adding ? "DEFINITION..., or '-'" : "EVENT...");
-	status = ctl_open_store(ctl, CTL_WRITE, &store);
+	status = ctl_open_store(ctl, ctl->dry_run ? CTL_WRITE_IF_POSSIBLE : CTL_WRITE, &store);
 	if (status == CTL_DONE)
 		status = ctl_probed_find(store, argv[0], &probed);
 	if (status == CTL_DONE && adding)
 		status = collect(store, &probed, argc - 1, argv + 1, &change.wanted);
 	if (status == CTL_DONE) {
-		r = ctl_probe_edit(store, &probed.id, adding ? edit_add : edit_remove, &change);
+		r = ctl_probe_edit(store, &probed.id, adding ? edit_add : edit_remove, &change, ctl->dry_run);
 		status = r < 0 ? change_failed(&probed, &change, r) : CTL_DONE;
 	}
 	ctl_probe_file_release(&change.wanted);

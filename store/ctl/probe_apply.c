@@ -3,8 +3,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <bid/error.h>
 
@@ -14,7 +16,6 @@
 #include "ctl/local_builds.h"
 #include "ctl/output.h"
 #include "ctl/probe.h"
-#include "ctl/tracefs.h"
 
 /* Notes of the loaded module %s (Linux, kernel/module/sysfs.c). */
 #define MODULE_NOTES "/sys/module/%s/notes/.note.gnu.build-id"
@@ -41,6 +42,85 @@ static void events_release(struct events *events)
 		free(events->events[i].module);
 	}
 	free(events->events);
+}
+
+/* The kernel's lists of dynamic events: Documentation/trace/uprobetracer.rst, kprobetrace.rst. */
+
+/* Return the mount point of tracefs, or NULL. Static. */
+static const char *find_tracefs(void)
+{
+	static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "%s/trace", places[i]);
+		if (access(path, F_OK) == 0)
+			return places[i];
+	}
+	return NULL;
+}
+
+/* Return the list of events of programs or of the kernel. */
+static const char *name_of_list(bool kernel)
+{
+	return kernel ? "kprobe_events" : "uprobe_events";
+}
+
+static const char *list_path(bool kernel, char path[static 64])
+{
+	const char *top = find_tracefs();
+
+	snprintf(path, 64, "%s/%s", top ? top : "", name_of_list(kernel));
+	return path;
+}
+
+/*
+ * Write @line to that list. A line for an existing event with equal arguments adds a place to the event. Returns 0; -ENOTSUP
+ * without such a list; or as open(2) and write(2): -EINVAL if the kernel rejects the line, -ENOENT for an unknown file or symbol.
+ */
+static int write_line(bool kernel, const char *line)
+{
+	bid_auto_fd int fd = -1;
+	char path[64];
+
+	/* append: O_TRUNC would remove all events of all users */
+	fd = open(list_path(kernel, path), O_WRONLY | O_APPEND | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ENOTSUP : -errno;
+	return write(fd, line, strlen(line)) < 0 ? -errno : 0;
+}
+
+/* Does an event "GROUP/EVENT" of any kind exist? */
+static bool has_event(const char *name)
+{
+	const char *top = find_tracefs();
+	bid_auto_free char *path = NULL;
+
+	if (asprintf(&path, "%s/events/%s", top ? top : "", name) < 0) {
+		path = NULL;
+		return false;
+	}
+	return access(path, F_OK) == 0;
+}
+
+/* Return the first line of that list for the event "GROUP/EVENT", for the caller to free. NULL without one, or without the list. */
+static char *find_line(bool kernel, const char *name)
+{
+	bid_auto_free char *listed = NULL;
+	bid_auto_file FILE *list = NULL;
+	size_t len = strlen(name), room = 0;
+	char path[64];
+
+	list = fopen(list_path(kernel, path), "re");
+	while (list && getline(&listed, &room, list) > 0) {
+		const char *colon = strchr(listed, ':');
+
+		listed[strcspn(listed, "\n")] = '\0';
+		if (colon && strncmp(colon + 1, name, len) == 0 && (colon[1 + len] == ' ' || colon[1 + len] == '\0'))
+			return bid_steal(listed);
+	}
+	return NULL;
 }
 
 /* Can the kernel parse @path? It splits a line at blanks, and ends it at a '#', without any escape. */
@@ -117,7 +197,7 @@ static enum ctl_status collect(const struct ctl_probed *probed, const struct ctl
 	size_t room = 0;
 
 	if (ctl_probe_unmatched(file, patterns, n)) {
-		bid_error_about(ctl_probe_unmatched(file, patterns, n), -ENOENT, "no probe fits");
+		bid_error_about(ctl_probe_unmatched(file, patterns, n), -ENOENT, "no probe matches");
 		return CTL_REFUSED;
 	}
 	for (size_t i = 0; i < file->n; i++)
@@ -166,7 +246,7 @@ static enum ctl_status check(const struct bid_id *wanted, const struct event *ev
 	else
 		snprintf(path, sizeof(path), "%s", event->path ? event->path : "/sys/kernel/notes");
 	if (is_of_unknown_module(wanted, event)) {
-		bid_error_about(path, 0, "under the kernel's id nothing says of which build of the module the probes are: build %s",
+		bid_error_about(path, 0, "the probes are under the kernel's build-id, which does not identify the module: build %s",
 				hex);
 		return CTL_REFUSED;
 	}
@@ -215,17 +295,17 @@ static enum ctl_status check_all(const struct bid_id *wanted, const struct event
  */
 static enum ctl_status there_already(const struct event *event, const char *set)
 {
-	const char *list = ctl_tracefs_list(!event->path);
+	const char *list = name_of_list(!event->path);
 	const char *colon = strchr(event->name, '/');
 
 	if (!set)
-		bid_error_about(event->name, -EEXIST, "there is an event of that name already, and not one of '%s': '%s'", list,
+		bid_error_about(event->name, -EEXIST, "the kernel has another event of that name, which is not in '%s': '%s'", list,
 				event->name);
 	else
-		bid_error_about(event->name, -EEXIST, "%s '%s'; 'perf probe --del %.*s:%s' or 'echo -:%s >>%s/%s' removes it",
-				ctl_tracefs_is_same(set, event->line) ? "this is set already:"
-								      : "there is an event of that name already:",
-				set, (int)(colon - event->name), event->name, colon + 1, event->name, ctl_tracefs(), list);
+		bid_error_about(
+			event->name, -EEXIST,
+			"the kernel has this event already: '%s' - 'perf probe --del %.*s:%s' or 'echo -:%s >>%s/%s' removes it",
+			set, (int)(colon - event->name), event->name, colon + 1, event->name, find_tracefs(), list);
 	return CTL_REFUSED;
 }
 
@@ -233,9 +313,9 @@ static enum ctl_status check_absent(const struct events *events)
 {
 	for (size_t i = 0; i < events->n; i++) {
 		const struct event *event = &events->events[i];
-		bid_auto_free char *set = ctl_tracefs_find(!event->path, event->name, NULL);
+		bid_auto_free char *set = find_line(!event->path, event->name);
 
-		if (set || ctl_tracefs_has(event->name))
+		if (set || has_event(event->name))
 			return there_already(event, set);
 	}
 	return CTL_DONE;
@@ -256,36 +336,35 @@ static enum ctl_status check_names(const struct events *events)
 	return CTL_DONE;
 }
 
-/* Remove the first @n events, but no places that others added to them since. */
+/* Remove the first @n events. */
 static void take_back(const struct events *events, size_t n)
 {
 	while (n-- > 0) {
 		const struct event *event = &events->events[n];
-		bid_auto_free char *set = ctl_tracefs_find(!event->path, event->name, event->line);
 		bid_auto_free char *line = NULL;
 
-		if (!set || asprintf(&line, "-%s\n", strchr(set, ':')) < 0)
+		if (asprintf(&line, "-:%s\n", event->name) < 0)
 			line = NULL;
-		if (!line || ctl_tracefs_write(!event->path, line) < 0)
-			bid_warning("not taken back: '%s'", event->line);
+		if (!line || write_line(!event->path, line) < 0)
+			bid_warning("cannot remove this event again: '%s'", event->line);
 	}
 }
 
 static enum ctl_status not_set(const struct event *event, int error)
 {
-	const char *list = ctl_tracefs_list(!event->path);
+	const char *list = name_of_list(!event->path);
 
 	/* another process set the event after the check */
 	if (error == -EEXIST) {
-		bid_auto_free char *set = ctl_tracefs_find(!event->path, event->name, NULL);
+		bid_auto_free char *set = find_line(!event->path, event->name);
 
 		return there_already(event, set);
 	}
-	if (!ctl_tracefs())
+	if (!find_tracefs())
 		bid_error_about("/sys/kernel/tracing", error,
 				"no tracefs - mount it with 'mount -t tracefs tracefs /sys/kernel/tracing'");
 	else if (error == -ENOTSUP)
-		bid_error_about(list, error, "this kernel has no '%s/%s'", ctl_tracefs(), list);
+		bid_error_about(list, error, "this kernel has no '%s/%s'", find_tracefs(), list);
 	else if (error == -ENOENT)
 		bid_error_about(event->name, error, "%s: '%s'",
 				event->path ? "the kernel finds no such file"
@@ -306,7 +385,7 @@ static enum ctl_status set(const struct events *events)
 		if (r < 0)
 			line = NULL;
 		else
-			r = ctl_tracefs_write(!events->events[i].path, line);
+			r = write_line(!events->events[i].path, line);
 		if (r < 0) {
 			take_back(events, i);
 			return not_set(&events->events[i], r);
@@ -320,10 +399,11 @@ static void report(const struct ctl *ctl, const struct bid_id *id, const struct 
 	for (size_t i = 0; i < events->n; i++) {
 		const struct event *event = &events->events[i];
 
-		ctl_row(ctl, CTL_TEXT("event", 0, event->name), CTL_ID("id", CTL_HIDDEN, id), CTL_TEXT("state", CTL_HIDDEN, "set"),
-			CTL_TEXT("file", CTL_HIDDEN, event->path), CTL_TEXT("definition", CTL_HIDDEN, event->line));
+		ctl_row(ctl, CTL_TEXT("event", 0, event->name), CTL_ID("id", CTL_HIDDEN, id),
+			CTL_STATE("state", ctl->dry_run ? 12 : CTL_HIDDEN, "set"), CTL_TEXT("file", CTL_HIDDEN, event->path),
+			CTL_TEXT("definition", CTL_HIDDEN, event->line));
 	}
-	ctl_totals(ctl, CTL_NUMBER("set", CTL_HIDDEN, events->n));
+	ctl_totals(ctl, CTL_NUMBER("set", CTL_HIDDEN, events->n), CTL_BOOL("dry_run", ctl->dry_run));
 }
 
 /* Does the event name the store's own file, which never runs? Definitions of a build without an original path do. */
@@ -339,7 +419,8 @@ static enum ctl_status apply(const struct ctl *ctl, const struct bid_id *id, con
 
 	if (events->n > 0 && is_unrun(&events->events[0])) {
 		bid_error_about(bid_id_format(id, hex), 0,
-				"the store does not know where build %s is run from: name its file instead of the id", hex);
+				"the store does not know the path of the program of build %s - name its file instead of the id",
+				hex);
 		return CTL_REFUSED;
 	}
 	status = check_all(id, events);
@@ -347,6 +428,10 @@ static enum ctl_status apply(const struct ctl *ctl, const struct bid_id *id, con
 		status = check_names(events);
 	if (status == CTL_DONE)
 		status = check_absent(events);
+	if (status == CTL_DONE && ctl->dry_run) {
+		report(ctl, id, events);
+		return CTL_DONE;
+	}
 	if (status == CTL_DONE)
 		status = set(events);
 	/* a second check, because the kernel resolved the path itself */

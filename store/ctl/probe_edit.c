@@ -135,17 +135,33 @@ static int edit_open(int fd, ctl_probe_edit_fn edit, void *user)
 	return replace(fd, &old, &new);
 }
 
-int ctl_probe_edit(struct bid_store *store, const struct bid_id *id, ctl_probe_edit_fn edit, void *user)
+/* Call @edit for the definitions in @made, or none, without a change. */
+static int foresee(const struct bid_file *made, ctl_probe_edit_fn edit, void *user)
 {
-	struct bid_file made = BID_FILE_NONE;
+	bid_cleanup(text_release) struct probe_text old = { 0 };
+	bid_cleanup(text_release) struct probe_text new = { 0 };
+	int r = 0;
+
+	if (made->fd >= 0)
+		r = bid_read_file(made->fd, SIZE_LIMIT, &old.data, &old.len);
+	else if (!(old.data = strdup("")))
+		r = -ENOMEM;
+	return r == 0 ? make_new(&old, edit, user, &new) : r;
+}
+
+int ctl_probe_edit(struct bid_store *store, const struct bid_id *id, ctl_probe_edit_fn edit, void *user, bool dry_run)
+{
+	bid_cleanup(bid_file_release) struct bid_file made = BID_FILE_NONE;
 	bid_auto_fd int fd = -1;
 	int r;
 
 	/* derives the definitions, if possible */
 	r = bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_PROBES }, &made);
-	bid_file_release(&made);
 	if (r < 0 && r != -ENOENT)
 		return r;
+	if (dry_run)
+		return r < 0 && bid_store_kinds(store, id) <= 0 ? -ENOENT : foresee(&made, edit, user);
+	bid_file_release(&made);
 	r = open_leased(store, id, &fd);
 	if (r < 0)
 		return r == -EPERM ? -ENOENT : r;

@@ -3,6 +3,8 @@
 #ifndef BID_CTL_PROBE_EDIT_H
 #define BID_CTL_PROBE_EDIT_H
 
+#include <stdbool.h>
+
 #include "api/store.h"
 #include "ctl/probe_file.h"
 
@@ -11,7 +13,7 @@ typedef int (*ctl_probe_edit_fn)(void *user, const struct ctl_probe_file *old, F
 
 /*
  * Change the definitions of @id with @edit. Another writer's change in between leads to a further call of @edit. The first
- * definitions come from the static probes.
+ * definitions come from the static probes. With @dry_run nothing changes.
  *
  * perf reads the file, truncates it and writes it anew, in place and without a lock. A new file in place of the old one would lose
  * the definitions that perf is about to write. Therefore bidctl also writes in place, under a write lease (fcntl(2), F_SETLEASE):
@@ -25,7 +27,7 @@ typedef int (*ctl_probe_edit_fn)(void *user, const struct ctl_probe_file *old, F
  *   -EBADMSG	the text is not in perf's format
  *   other	as open(2), read(2) and write(2)
  */
-int ctl_probe_edit(struct bid_store *store, const struct bid_id *id, ctl_probe_edit_fn edit, void *user);
+int ctl_probe_edit(struct bid_store *store, const struct bid_id *id, ctl_probe_edit_fn edit, void *user, bool dry_run);
 
 /* Read the current definitions of @id, for the caller to release. Errors as of bid_store_find(), and ctl_probe_file_parse(). */
 int ctl_probe_read(struct bid_store *store, const struct bid_id *id, struct ctl_probe_file *ret_file);

@@ -13,58 +13,35 @@
 #include "api/remove.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "ctl/mounts.h"
+#include "base/mount.h"
 #include "ctl/probe.h"
 #include "ctl/probe_edit.h"
 
-static int is_in_mount(void *user, const struct ctl_mount *mount)
-{
-	const struct stat *st = user;
-
-	return mount->dev == st->st_dev;
-}
-
-/* Is the file open at @fd, with the path @real, a copy in a store or in a mount? Programs do not run from there. */
-static bool is_kept(struct bid_store *store, int fd, const char *real)
+/*
+ * Does a program run from the file @real? A packed file, and a copy in a store or in a mount, stand for a build that runs from
+ * another path.
+ */
+static bool is_run(struct bid_store *store, const char *real)
 {
 	size_t len = store ? strlen(bid_store_path(store)) : 0;
+	bid_auto_fd int fd = open(real, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
 
 	if (store && strncmp(real, bid_store_path(store), len) == 0 && real[len] == '/')
-		return true;
-	return fstat(fd, &st) == 0 && ctl_each_mount(CTL_MOUNTINFO, is_in_mount, &st) > 0;
-}
-
-/* Identify the file @name. A stored or packed file stands for its build, which runs from another path. */
-static enum ctl_status find_file(struct bid_store *store, const char *name, struct ctl_probed *probed)
-{
-	bid_auto_free char *real = NULL;
-	bid_auto_fd int fd = -1;
-	int r = ctl_open_real(name, &fd, &real);
-
-	if (r == 0)
-		r = ctl_identify(fd, &probed->id);
-	if (r == -ENOENT)
-		bid_error_about(name, r, "neither a build-id in the store, nor a file, nor 'kernel'");
-	else if (r < 0)
-		bid_error_about(name, r, "%s", bid_strerror(r));
-	else if (bid_elf_is_packed(fd) <= 0 && !is_kept(store, fd, real))
-		snprintf(probed->path, sizeof(probed->path), "%s", real);
-	return r < 0 ? CTL_REFUSED : CTL_DONE;
+		return false;
+	return fd >= 0 && bid_elf_is_packed(fd) <= 0 && fstat(fd, &st) == 0 && !bid_is_in_mount(fd, &st);
 }
 
 enum ctl_status ctl_probed_find(struct bid_store *store, const char *operand, struct ctl_probed *ret_probed)
 {
-	int r;
+	bid_auto_free char *real = NULL;
+	enum ctl_status status;
 
-	*ret_probed = (struct ctl_probed){ 0 };
-	ret_probed->kernel = strcmp(operand, "kernel") == 0;
-	if (ret_probed->kernel)
-		return ctl_which_build(store, operand, &ret_probed->id);
-	r = ctl_which(store, operand, &ret_probed->id);
-	if (r == -EINVAL || (r == -ENOENT && access(operand, F_OK) == 0))
-		return find_file(store, operand, ret_probed);
-	return r < 0 ? ctl_which_failed(operand, r) : CTL_DONE;
+	*ret_probed = (struct ctl_probed){ .kernel = strcmp(operand, "kernel") == 0 };
+	status = ctl_which_build_at(store, operand, &ret_probed->id, &real);
+	if (status == CTL_DONE && real && is_run(store, real))
+		snprintf(ret_probed->path, sizeof(ret_probed->path), "%s", real);
+	return status;
 }
 
 static int write_text(void *user, const void *data, size_t len)
@@ -118,11 +95,10 @@ static enum ctl_status none(struct bid_store *store, const struct ctl_probed *pr
 
 	bid_id_format(&probed->id, hex);
 	if (kinds > 0 && kinds & 1 << BID_KIND_PROBES && bid_store_where(store, &probed->id, where, sizeof(where)) == 0)
-		bid_error_about(
-			hex, -ENOENT,
-			"no probe definitions of build '%s' in '%s/%s/%s', which perf leaves so when it lists; without that file "
-			"they are made of static probes",
-			hex, bid_store_path(store), where, bid_kind_store_name(BID_KIND_PROBES));
+		bid_error_about(hex, -ENOENT,
+				"no probe definitions of build '%s' in '%s/%s/%s', which perf emptied - remove that file, and "
+				"bidctl makes them of static probes",
+				hex, bid_store_path(store), where, bid_kind_store_name(BID_KIND_PROBES));
 	else if (store && probed->path[0] && bid_store_each_build(store, probed->path, find_other, &others) > 0)
 		bid_error_about(hex, -ENOENT,
 				"no probe definitions of build '%s', which '%s' is; those in the store are of its build %s", hex,

@@ -10,15 +10,6 @@
 
 enum { BAR_MAX = 30, COLUMNS = 80, LINE_ROOM = 256, REDRAW_MS = 100 };
 
-/* Shorten "https://user@host:8002/path" to "host:8002". */
-static void host_of(const char *source, char *ret_host, size_t size)
-{
-	const char *host = strstr(source, "://");
-
-	host = host ? host + 3 : source;
-	snprintf(ret_host, size, "%.*s", (int)strcspn(host, "/"), host);
-}
-
 static void draw_bar(char *line, size_t size, uint64_t received, uint64_t total, int width)
 {
 	int filled = (int)((double)received / (double)total * width);
@@ -72,46 +63,24 @@ static void add_rate(struct ctl_progress *progress, char *line, size_t size, uin
 			 ctl_format_size(received * 1000 / (uint64_t)(now - progress->begun_ms), rate));
 }
 
-void ctl_progress_draw_sum(struct ctl_progress *progress, const struct ctl_progress_sum *sum)
+void ctl_progress_draw(struct ctl_progress *progress, uint64_t received, uint64_t part, uint64_t whole, const char *format, ...)
 {
-	char line[LINE_ROOM], received[CTL_SIZE_MAX];
+	char line[LINE_ROOM];
 	int columns = width_of_terminal(), room;
+	va_list arguments;
 
 	if (!ctl_progress_wanted())
 		return;
-	snprintf(line, sizeof(line), "%zu of %zu, %zu under way, %s", sum->done, sum->all, sum->under_way,
-		 ctl_format_size(sum->received, received));
-	if (sum->received > 0)
-		add_rate(progress, line, sizeof(line), sum->received);
-	room = columns - (int)strlen(line) - 9;
-	draw_bar(line, sizeof(line), sum->done, sum->all, room < BAR_MAX ? room : BAR_MAX);
-	show(progress, line, columns);
-}
-
-void ctl_progress_draw(struct ctl_progress *progress, const struct bid_progress *state)
-{
-	char line[LINE_ROOM], host[64], received[CTL_SIZE_MAX], size[CTL_SIZE_MAX];
-	int columns = width_of_terminal();
-	size_t at;
-
-	if (!ctl_progress_wanted())
-		return;
-	host_of(state->source, host, sizeof(host));
-	if (state->received == 0) {
+	va_start(arguments, format);
+	vsnprintf(line, sizeof(line), format, arguments);
+	va_end(arguments);
+	if (received > 0)
+		add_rate(progress, line, sizeof(line), received);
+	else
 		progress->begun_ms = 0;
-		snprintf(line, sizeof(line), "asking %s, %u s", *host ? host : "for it", state->age_ms / 1000);
-	} else {
-		snprintf(line, sizeof(line), "%s  %s", host, ctl_format_size(state->received, received));
-		at = strlen(line);
-		if (state->size != BID_SIZE_UNKNOWN)
-			snprintf(line + at, sizeof(line) - at, " of %s", ctl_format_size(state->size, size));
-		add_rate(progress, line, sizeof(line), state->received);
-		if (state->size != BID_SIZE_UNKNOWN && state->size > 0 && state->received <= state->size) {
-			int room = columns - (int)strlen(line) - 9;
-
-			draw_bar(line, sizeof(line), state->received, state->size, room < BAR_MAX ? room : BAR_MAX);
-		}
-	}
+	room = columns - (int)strlen(line) - 9;
+	if (part <= whole && whole > 0)
+		draw_bar(line, sizeof(line), part, whole, room < BAR_MAX ? room : BAR_MAX);
 	show(progress, line, columns);
 }
 

@@ -177,10 +177,8 @@ enum ctl_status ctl_quarantine(const struct ctl *ctl, int argc, char **argv)
 	if (store) {
 		snprintf(path, sizeof(path), "%s/" QUARANTINE, bid_store_path(store));
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0 && errno != ENOENT) {
-			bid_error_about(path, -errno, "%s", strerror(errno));
-			return CTL_TROUBLE;
-		}
+		if (fd < 0 && errno != ENOENT)
+			return ctl_trouble(path, -errno, NULL);
 	}
 	quarantine.store = store;
 	quarantine.fd = fd;

@@ -96,10 +96,8 @@ static enum ctl_status add_path(struct bid_store *store, const char *path, struc
 		build.path = path;
 		r = bid_store_each_build(store, build.path, add_build, &build);
 	}
-	if (r < 0 && r != -ENOENT) {
-		bid_error_about(path, r, "%s: looking for builds of this path", bid_strerror(r));
-		return CTL_TROUBLE;
-	}
+	if (r < 0 && r != -ENOENT)
+		return ctl_trouble(path, r, "looking for builds of this path");
 	status = take_content_keys(list, store, &(struct ctl_content_keys){ .path = build.path, .operand = path }, &keys);
 	if (status == CTL_DONE && r == -ENOENT && keys == 0) {
 		bid_error_about(path, r, "no build of this path in the store, nor a guess");

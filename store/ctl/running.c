@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/stat_data.h"
 #include "base/trouble.h"
 #include "ctl/child.h"
 #include "ctl/maps.h"
@@ -28,15 +30,91 @@ enum {
 
 enum look_outcome { GONE, SAME, ADDED, REFUSED, FAILED };
 
+/* A file seen before. */
+struct seen_file {
+	dev_t dev;
+	ino_t ino;
+	unsigned pass; /* pass of the last look */
+	bool unread; /* the file could not be opened, and has no stat data */
+	struct bid_stat_data stat_data;
+};
+
 /* Result of a look at a file. */
 struct ctl_look {
 	enum look_outcome outcome;
 	int error; /* cause of the refusal or the failure */
 	bool archive; /* refused as an archive */
 	struct bid_added added;
-	struct ctl_seen_file seen; /* record for running->seen */
+	struct seen_file seen; /* record for running->seen */
 	char path[PATH_MAX];
 };
+
+static int by_file(const void *a, const void *b)
+{
+	const struct seen_file *one = a, *other = b;
+
+	if (one->dev != other->dev)
+		return one->dev < other->dev ? -1 : 1;
+	return (one->ino > other->ino) - (one->ino < other->ino);
+}
+
+static struct seen_file *find_seen(const struct ctl_running *running, dev_t dev, ino_t ino)
+{
+	struct seen_file key = { .dev = dev, .ino = ino }, **found = tfind(&key, &running->seen, by_file);
+
+	return found ? *found : NULL;
+}
+
+/* Remember @file, in place of an older record. Returns 0 or -ENOMEM. */
+static int put_seen(struct ctl_running *running, const struct seen_file *file)
+{
+	struct seen_file *copy = malloc(sizeof(*copy)), **found;
+
+	if (!copy)
+		return -ENOMEM;
+	*copy = *file;
+	found = tsearch(copy, &running->seen, by_file);
+	if (!found || *found != copy)
+		free(copy);
+	if (found)
+		**found = *file;
+	return found ? 0 : -ENOMEM;
+}
+
+static void drop_seen(struct ctl_running *running)
+{
+	tdestroy(running->seen, free);
+	running->seen = NULL;
+}
+
+/* The tree of the files of the last pass. */
+struct still_running {
+	unsigned pass;
+	void *seen;
+};
+
+static void keep_file(const void *node, VISIT visit, void *user)
+{
+	struct seen_file *const *file = node;
+	struct still_running *still = user;
+
+	if ((visit == postorder || visit == leaf) && ((*file)->pass != still->pass || !tsearch(*file, &still->seen, by_file)))
+		free(*file);
+}
+
+static void leave_file(void *node)
+{
+}
+
+/* Forget the files that no process maps any more, which bounds the memory. */
+static void forget_ended(struct ctl_running *running)
+{
+	struct still_running still = { .pass = running->pass };
+
+	twalk_r(running->seen, keep_file, &still);
+	tdestroy(running->seen, leave_file);
+	running->seen = still.seen;
+}
 
 int ctl_running_begin(struct ctl_running *running, struct ctl_add_stats *stats, struct bid_store *store)
 {
@@ -57,7 +135,7 @@ void ctl_running_release(struct ctl_running *running)
 	running->look = NULL;
 	ctl_batch_release(&running->batch);
 	free(running->devices);
-	ctl_seen_release(&running->seen);
+	drop_seen(running);
 }
 
 /* Does the file belong to the store, or to a mount of one? */
@@ -93,10 +171,10 @@ static const char *reason(const struct ctl_running *running, const char *path, i
 {
 	switch (error) {
 	case -ENOEXEC:
-		return "a program or library inside an archive, of which no build-id is read";
+		return "a program or library inside an archive, where bidctl reads no build-id";
 	case -ESTALE:
 	case -ENOENT:
-		return "replaced or removed, and its mapping may not be read";
+		return "replaced or removed, and the kernel denies access to its mapping";
 	case -ETIMEDOUT:
 		return "its file system does not answer";
 	default:
@@ -141,7 +219,7 @@ static void add(const struct ctl_running *running, int fd, bool batch, struct ct
 }
 
 /* Is this the file of the last look, without a change? */
-static bool is_unchanged(const struct ctl_seen_file *seen, const struct ctl_mapping *mapping)
+static bool is_unchanged(const struct seen_file *seen, const struct ctl_mapping *mapping)
 {
 	struct stat st;
 	int r = ctl_mapping_stat(mapping, &st);
@@ -149,8 +227,8 @@ static bool is_unchanged(const struct ctl_seen_file *seen, const struct ctl_mapp
 	return r == 0 ? !seen->unread && bid_stat_data_is_current(&seen->stat_data, &st) : seen->unread;
 }
 
-static void look_at(const struct ctl_running *running, const struct ctl_mapping *mapping, const struct ctl_seen_file *known,
-		    bool batch, struct ctl_look *look)
+static void look_at(const struct ctl_running *running, const struct ctl_mapping *mapping, const struct seen_file *known, bool batch,
+		    struct ctl_look *look)
 {
 	bid_auto_fd int fd = -1;
 	struct stat st;
@@ -175,7 +253,7 @@ static void look_at(const struct ctl_running *running, const struct ctl_mapping 
 struct errand {
 	const struct ctl_running *running;
 	const struct ctl_mapping *mapping;
-	const struct ctl_seen_file *known;
+	const struct seen_file *known;
 };
 
 /* Read a byte of the file, to see whether its file system responds. */
@@ -199,7 +277,7 @@ static int look_in_child(void *user)
 }
 
 /* As look_at(), in a child, for a file system that may never respond. */
-static int look_from_afar(struct ctl_running *running, const struct ctl_mapping *mapping, const struct ctl_seen_file *known)
+static int look_from_afar(struct ctl_running *running, const struct ctl_mapping *mapping, const struct seen_file *known)
 {
 	struct errand errand = { .running = running, .mapping = mapping, .known = known };
 	struct ctl_look *look = running->look;
@@ -240,14 +318,14 @@ static int take(struct ctl_running *running, const struct ctl_look *look)
 	} else if (look->outcome == ADDED) {
 		r = ctl_batch_put(&running->batch, look->path, &look->added);
 	}
-	return r < 0 ? r : ctl_seen_put(&running->seen, &look->seen);
+	return r < 0 ? r : put_seen(running, &look->seen);
 }
 
 static int look_at_mapping(void *user, const struct ctl_mapping *mapping)
 {
 	struct ctl_running *running = user;
 	struct ctl_look *look = running->look;
-	struct ctl_seen_file *known = ctl_seen_find(&running->seen, mapping->dev, mapping->ino);
+	struct seen_file *known = find_seen(running, mapping->dev, mapping->ino);
 	int r = 0;
 
 	/* one stat(2) for each file and pass */
@@ -310,6 +388,8 @@ int ctl_running_all(struct ctl_running *running)
 		r = look_at_process(running, entry->d_name);
 		ctl_add_stats_progress(running->stats, 0);
 	}
+	if (r == 0)
+		forget_ended(running);
 	ctl_progress_clear(&running->stats->progress);
 	return r;
 }
@@ -331,13 +411,13 @@ int ctl_running_processes(struct ctl_running *running, const pid_t *pids, size_t
 int ctl_running_file(struct ctl_running *running, int fd)
 {
 	struct ctl_look *look = running->look;
-	struct ctl_seen_file *known;
+	struct seen_file *known;
 	struct stat st;
 	int r;
 
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return 0;
-	known = ctl_seen_find(&running->seen, st.st_dev, st.st_ino);
+	known = find_seen(running, st.st_dev, st.st_ino);
 	if (known && !known->unread && bid_stat_data_is_current(&known->stat_data, &st))
 		return 0;
 	*look = (struct ctl_look){ .seen = { .dev = st.st_dev, .ino = st.st_ino, .pass = running->pass } };
@@ -355,7 +435,7 @@ int ctl_running_file(struct ctl_running *running, int fd)
 void ctl_running_warn_hidden(const struct ctl_running *running)
 {
 	if (running->hidden > 0)
-		bid_warning("%s: not looked into processes of others: %zu", strerror(EACCES), running->hidden);
+		bid_warning("%s: skipped the processes of other users: %zu", strerror(EACCES), running->hidden);
 }
 
 int ctl_running_settle(struct ctl_running *running)
@@ -363,6 +443,6 @@ int ctl_running_settle(struct ctl_running *running)
 	int r = ctl_batch_settle(&running->batch);
 
 	if (r < 0)
-		ctl_seen_release(&running->seen);
+		drop_seen(running);
 	return r;
 }

@@ -3,7 +3,6 @@
 #ifndef BID_CTL_RUNNING_H
 #define BID_CTL_RUNNING_H
 
-#include "ctl/seen_files.h"
 #include "ctl/sync_batch.h"
 
 struct ctl_look;
@@ -17,7 +16,7 @@ struct ctl_running {
 	struct ctl_add_stats *stats;
 	struct bid_store *store;
 	int interrupt; /* a readable descriptor ends a pass with -EINTR; -1 for none */
-	struct ctl_seen seen; /* owned */
+	void *seen; /* tree of tsearch(3) of files seen before, which need no second look; owned */
 	unsigned pass;
 	struct ctl_batch batch; /* added files */
 	struct ctl_device *devices; /* devices of local file systems and of mounts of bidfs; owned */

@@ -32,21 +32,20 @@ const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *
 {
 	if (!bid_kind_fetchable(kind) && kind != BID_KIND_UNSTRIPPED)
 		return kind == BID_KIND_KALLSYMS || kind == BID_KIND_VDSO
-			       ? "no server has this kind ('bidctl add --kernel' adds the "
-				 "running kernel's)"
+			       ? "no server has this kind - 'bidctl add --kernel' adds the running kernel's"
 			       : "no server has this kind";
 	/* sources and sections come from this program's servers, also below a mount */
 	if (!bid_kind_has_detail(kind) && bid_is_mount(bid_store_path(store)))
-		return "the mount that covers it, which is what asks servers, has found none ('bidctl get -v' tells what was said)";
+		return "the mount that covers it found none - 'bidctl get -v' shows the responses of its servers";
 	if (ctl->offline)
-		return "no server is asked with '--offline'";
+		return "'--offline' asks no server";
 	if (!bid_store_writable(store))
-		return "the store cannot be written, so none is fetched";
+		return "bidctl fetches none, as the store cannot be written";
 	if (!BID_HAVE_FETCH)
 		return "this is built without fetching";
 	if (count_servers(ctl) > 0)
-		return "each configured server is ignored, see above";
-	return "no server is configured (name one with '--url=URL' or DEBUGINFOD_URLS)";
+		return "bidctl ignores each configured server, see above";
+	return "no server is configured - name one with '--url=URL' or DEBUGINFOD_URLS";
 }
 
 #if BID_HAVE_FETCH
@@ -107,16 +106,14 @@ static enum ctl_status add_environment(struct ctl_sources *sources, const char *
 	char **urls;
 	int n = bid_fetch_urls_from_environment(NULL, &urls);
 
-	if (n < 0) {
-		bid_error_about("/etc/debuginfod", n, "%s: reading the servers", strerror(-n));
-		return CTL_TROUBLE;
-	}
+	if (n < 0)
+		return ctl_trouble("/etc/debuginfod", n, "reading the servers");
 	for (int i = 0; i < n && status == CTL_DONE; i++)
 		status = add_server(sources, urls[i]);
 	bid_fetch_urls_free(urls);
 	if (n > 0)
 		return status;
-	ctl_each_mount(CTL_MOUNTINFO, add_mounted, &mounted);
+	ctl_each_mount(add_mounted, &mounted);
 	return mounted.status;
 }
 
@@ -136,9 +133,9 @@ enum ctl_status ctl_sources_check(const struct ctl *ctl)
 		if (r == 0)
 			continue;
 		shown = bid_fetch_url_shown(ctl->urls.at[i]);
-		return ctl_usage(shown ? shown : "", "not a server's URL: '%s': %s is wanted", shown ? shown : "",
-				 r == -EPROTONOSUPPORT ? "one that begins with 'http://', 'https://' or 'file://'"
-						       : "a host or an absolute path, without a query or a fragment,");
+		return ctl_usage(shown ? shown : "", "not a server's URL: '%s': %s", shown ? shown : "",
+				 r == -EPROTONOSUPPORT ? "it must begin with 'http://', 'https://' or 'file://'"
+						       : "it needs a host or an absolute path, and has no query or fragment");
 	}
 	return CTL_DONE;
 }

@@ -3,16 +3,20 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "ctl/cover.h"
 #include "ctl/ctl.h"
-#include "ctl/mount_state.h"
 #include "ctl/mounts.h"
 #include "ctl/output.h"
+
+enum { NOTES_MAX = 512 };
 
 struct summary {
 	char path[PATH_MAX];
@@ -25,6 +29,138 @@ struct mounts {
 	const struct ctl *ctl;
 	size_t n;
 };
+
+#define DURATION_MAX 48
+
+/* "3 d 4 h", "2 min 5 s", "120 ms": two units at most. Returns @buf. */
+static const char *format_duration(int64_t ms, char buf[static DURATION_MAX])
+{
+	static const struct {
+		const char *unit;
+		int64_t ms;
+	} units[] = { { "d", 86400000 }, { "h", 3600000 }, { "min", 60000 }, { "s", 1000 } };
+	enum { UNITS = sizeof(units) / sizeof(units[0]) };
+	size_t at = 0;
+
+	while (at < UNITS && ms < units[at].ms)
+		at++;
+	if (at == UNITS)
+		snprintf(buf, DURATION_MAX, "%" PRId64 " ms", ms);
+	else if (at + 1 == UNITS)
+		snprintf(buf, DURATION_MAX, "%" PRId64 " s", ms / 1000);
+	else
+		snprintf(buf, DURATION_MAX, "%" PRId64 " %s %" PRId64 " %s", ms / units[at].ms, units[at].unit,
+			 ms % units[at].ms / units[at + 1].ms, units[at + 1].unit);
+	return buf;
+}
+
+static uint64_t count_of(const json_t *object, const char *key)
+{
+	json_int_t count = bid_json_number(object, key);
+
+	return count > 0 ? (uint64_t)count : 0;
+}
+
+/* Format @part of @whole as a percentage; "" without a whole. Returns @buf. */
+static const char *format_share(uint64_t part, uint64_t whole, char buf[static 8])
+{
+	*buf = '\0';
+	if (whole > 0)
+		snprintf(buf, 8, "%.0f%%", 100.0 * (double)part / (double)whole);
+	return buf;
+}
+
+static void print_setting(const struct ctl *ctl, const char *setting, const char *value, const char *reason)
+{
+	if (*value)
+		ctl_row(ctl, CTL_TEXT("setting", 8, setting), CTL_TEXT("value", 20, value), CTL_TEXT("reason", 0, reason));
+}
+
+/* Print the number of requests, the share of cache hits, and the other results. */
+static void print_requests(const struct ctl *ctl, const json_t *counters)
+{
+	static const char *const keys[] = { "hits", "fetched", "absent", "unknown", "rejected", "interrupted" };
+	char value[64], share[8], results[NOTES_MAX] = "";
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		uint64_t count = count_of(counters, keys[i]);
+
+		all += count;
+		if (count > 0)
+			snprintf(results + strlen(results), sizeof(results) - strlen(results), "%s%" PRIu64 " %s",
+				 *results ? ", " : "", count, keys[i]);
+	}
+	snprintf(value, sizeof(value), "%" PRIu64 "%s%s", all, all ? ", hit ratio " : "",
+		 format_share(count_of(counters, "hits"), all, share));
+	print_setting(ctl, "requests", value, results);
+}
+
+/* Print a server with its state: "up", "down (retry in 7 s)" or "offline". */
+static void print_source(const struct ctl *ctl, const json_t *source, bool offline)
+{
+	const char *breaker = bid_json_string(source, "breaker"), *trouble = bid_json_string(source, "trouble");
+	const char *protocol = bid_json_string(source, "protocol"), *ima = bid_json_string(source, "ima");
+	bool up = strcmp(breaker, "open") != 0 && strcmp(breaker, "probing") != 0;
+	uint64_t found = count_of(source, "found");
+	/* a rejected file counts as a response */
+	uint64_t answers = found + count_of(source, "absent") + count_of(source, "rejected");
+	int64_t latency = bid_json_number(source, "latency_ms"), retry_s = bid_json_number(source, "next_probe_s");
+	char state[64], share[8], duration[DURATION_MAX], notes[NOTES_MAX];
+
+	snprintf(notes, sizeof(notes), "%s%s%s%s", protocol, *protocol && *ima ? ", " : "", *ima ? "ima:" : "", ima);
+	snprintf(state, sizeof(state), "%s", offline ? "offline" : up ? "up" : "down");
+	if (!offline && up && json_is_true(json_object_get(source, "preferred")))
+		snprintf(state, sizeof(state), "up, preferred");
+	if (!offline && !up && retry_s > 0)
+		snprintf(state, sizeof(state), "down (retry in %s)", format_duration(1000 * retry_s, duration));
+	ctl_row(ctl, CTL_TEXT("server", 34, bid_json_string(source, "name")), CTL_TEXT("state", 20, state),
+		CTL_NUMBER("requests", -8, count_of(source, "requests")),
+		CTL_TEXT("found", -5, format_share(found, answers, share)),
+		CTL_NUMBER("failed", -6, count_of(source, "unreachable")),
+		CTL_TEXT("latency", -8, latency > 0 ? format_duration(latency, duration) : ""),
+		CTL_SIZE("size", -9, count_of(source, "bytes")),
+		CTL_TEXT("notes", 0, !offline && !up && *trouble ? trouble : notes));
+}
+
+static void print_download(const struct ctl *ctl, const json_t *download)
+{
+	uint64_t size = count_of(download, "size");
+	char duration[DURATION_MAX];
+
+	ctl_row(ctl, CTL_TEXT("download", 40, bid_json_string(download, "id")),
+		CTL_TEXT("kind", 9, bid_json_string(download, "kind")), CTL_SIZE("received", -9, count_of(download, "received")),
+		CTL_SIZE("size", -9, size ? size : CTL_NONE),
+		CTL_TEXT("time", -10, format_duration(bid_json_number(download, "age_ms"), duration)),
+		CTL_NUMBER("waiters", -7, count_of(download, "waiters")),
+		CTL_TEXT("server", 0, bid_json_string(download, "source")),
+		CTL_TEXT("name", 0, bid_json_string(download, "detail")));
+}
+
+static void print_failure(const struct ctl *ctl, const json_t *failure)
+{
+	ctl_row(ctl, CTL_TIME("last_failure", 19, bid_json_number(failure, "last_time")),
+		CTL_NUMBER("times", -5, count_of(failure, "count")), CTL_TEXT("state", 11, bid_json_string(failure, "outcome")),
+		CTL_TEXT("id", 40, bid_json_string(failure, "id")), CTL_TEXT("kind", 9, bid_json_string(failure, "kind")),
+		CTL_TEXT("server", 0, bid_json_string(failure, "source")), CTL_TEXT("reason", 0, bid_json_string(failure, "text")));
+}
+
+/* Print the state that a mount reports (docs/FORMAT.md). Another program wrote it, perhaps of another version. */
+static void print_state(const struct ctl *ctl, const json_t *state)
+{
+	bool offline = json_is_true(json_object_get(state, "offline"));
+	const json_t *element;
+	size_t i;
+
+	print_setting(ctl, "data", bid_json_string(state, "mode"), bid_json_string(state, "mode_reason"));
+	print_setting(ctl, "sandbox", bid_json_string(state, "sandbox"), bid_json_string(state, "sandbox_reason"));
+	print_setting(ctl, "servers", offline ? "offline" : "",
+		      json_array_size(json_object_get(state, "sources")) > 0 ? "'bidctl offline off' ends it" : "");
+	print_requests(ctl, json_object_get(state, "counters"));
+	json_array_foreach(json_object_get(state, "sources"), i, element) print_source(ctl, element, offline);
+	json_array_foreach(json_object_get(state, "downloads"), i, element) print_download(ctl, element);
+	json_array_foreach(json_object_get(state, "failures"), i, element) print_failure(ctl, element);
+}
 
 static int count(void *user, const struct bid_id *id)
 {
@@ -51,52 +187,24 @@ static int summarise(struct bid_store *store, struct summary *summary)
 	return 0;
 }
 
-static void print_summary(const struct summary *summary)
+static void print_summary(const struct ctl *ctl, const struct summary *summary)
 {
-	char available[CTL_SIZE_MAX], total[CTL_SIZE_MAX];
+	const char *ok = ctl->json ? "ok" : summary->writable ? "writable" : "read-only";
 
-	ctl_print_label("store");
-	ctl_print_text(stdout, summary->path);
-	putchar('\n');
-	if (!summary->readable) {
-		printf("  cannot be read\n");
-		return;
-	}
-	if (!summary->exists) {
-		printf("  does not exist yet; 'bidctl add FILE' makes it\n");
-		return;
-	}
-	ctl_print_label("  writable");
-	puts(summary->writable ? "yes" : "no");
-	ctl_print_label("  ids");
-	printf("%" PRIu64 "\n", summary->ids);
-	ctl_print_label("  free");
-	printf("%s of %s\n", ctl_format_size(summary->free, available), ctl_format_size(summary->size, total));
-}
-
-static void print_mount(const struct ctl_mount *mount, int error, const json_t *state)
-{
-	putchar('\n');
-	ctl_print_label("mount");
-	ctl_print_text(stdout, mount->point);
-	putchar('\n');
-	ctl_print_label("  store");
-	ctl_print_text(stdout, mount->source);
-	putchar('\n');
-	ctl_print_label("  mode");
-	puts(mount->read_only ? "read-only" : "read-write");
-	if (error == 0) {
-		ctl_print_mount_state(state);
-		return;
-	}
-	ctl_print_label("  state");
-	printf("%sunknown: %s%s\n", ctl_colour(stdout, CTL_RED), ctl_mount_trouble(error), ctl_colour(stdout, CTL_PLAIN));
+	ctl_row(ctl, CTL_TEXT("store", 34, summary->path),
+		CTL_TEXT("state", 10,
+			 !summary->readable ? "unreadable"
+			 : summary->exists  ? ok
+					    : "absent"),
+		CTL_BOOL("writable", summary->writable), CTL_NUMBER("builds", -8, summary->ids),
+		CTL_SIZE("free", -9, summary->free), CTL_SIZE("size", -9, summary->size));
 }
 
 /* Report one mount; also another user's, or one without a daemon, because its existence is the news. */
 static int report_mount(void *user, const struct ctl_mount *mount)
 {
 	struct mounts *mounts = user;
+	char up[DURATION_MAX + 16] = "up", duration[DURATION_MAX];
 	json_t *state = NULL;
 	int r;
 
@@ -104,13 +212,14 @@ static int report_mount(void *user, const struct ctl_mount *mount)
 		return 0;
 	r = ctl_mount_state(mount, &state);
 	mounts->n++;
-	if (mounts->ctl->json)
-		ctl_row(mounts->ctl, CTL_TEXT("mount", 0, mount->point), CTL_TEXT("store", 0, mount->source),
-			CTL_TEXT("state", 0, r == 0 ? "up" : "unknown"), CTL_BOOL("writable", !mount->read_only),
-			CTL_JSON("status", r == 0 ? json_incref(state) : NULL),
-			CTL_TEXT("reason", 0, r < 0 ? ctl_mount_trouble(r) : NULL));
-	else
-		print_mount(mount, r, state);
+	if (r == 0 && !mounts->ctl->json)
+		snprintf(up, sizeof(up), "up %s%s", format_duration(1000 * bid_json_number(state, "uptime_s"), duration),
+			 mount->read_only ? ", read-only" : "");
+	ctl_row(mounts->ctl, CTL_TEXT("mount", 34, mount->point), CTL_TEXT("state", 12, r == 0 ? up : "unknown"),
+		CTL_TEXT("store", 0, mount->source), CTL_BOOL("writable", !mount->read_only),
+		CTL_JSON("status", r == 0 ? json_incref(state) : NULL), CTL_TEXT("reason", 0, r < 0 ? ctl_mount_trouble(r) : NULL));
+	if (r == 0 && !mounts->ctl->json)
+		print_state(mounts->ctl, state);
 	json_decref(state);
 	return 0;
 }
@@ -123,11 +232,9 @@ static enum ctl_status report_mounts(const struct ctl *ctl)
 
 	/* flush before the fork, so that a child does not write the buffer again */
 	fflush(stdout);
-	r = ctl_each_mount(CTL_MOUNTINFO, report_mount, &mounts);
-	if (r < 0) {
-		bid_error_about(CTL_MOUNTINFO, r, "%s", strerror(-r));
-		return CTL_TROUBLE;
-	}
+	r = ctl_each_mount(report_mount, &mounts);
+	if (r < 0)
+		return ctl_trouble(CTL_MOUNTINFO, r, NULL);
 	ctl_totals(ctl, CTL_NUMBER("mounts", CTL_HIDDEN, mounts.n));
 	if (!ctl->json && mounts.n == 0)
 		puts("\nno mount of bidfs");
@@ -163,16 +270,8 @@ static enum ctl_status show(const struct ctl *ctl)
 	/* report the mounts also after an error of the store: a mount without a daemon may be its cause */
 	status = look(ctl, &summary);
 	summary.readable = status == CTL_DONE;
-	if (ctl->json)
-		ctl_row(ctl, CTL_TEXT("store", 0, summary.path),
-			CTL_TEXT("state", 0,
-				 !summary.readable ? "unreadable"
-				 : summary.exists  ? "ok"
-						   : "absent"),
-			CTL_BOOL("writable", summary.writable), CTL_NUMBER("builds", 0, summary.ids),
-			CTL_SIZE("free", 0, summary.free), CTL_SIZE("size", 0, summary.size));
-	else
-		print_summary(&summary);
+	ctl_begin_tables(ctl);
+	print_summary(ctl, &summary);
 	mounts = report_mounts(ctl);
 	return status != CTL_DONE ? status : mounts;
 }

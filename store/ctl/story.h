@@ -6,15 +6,15 @@
 #include <jansson.h>
 
 #include "api/broker.h"
+#include "api/store.h"
 
 struct ctl_story {
 	int stored; /* first result of bid_store_find() */
 	unsigned remembered_s; /* remaining seconds of the negative cache entry behind a result without requests; else 0 */
 	unsigned waited_ms; /* wait for another process's download */
 	bool changed; /* a server has other bytes than the first download, which --accept would take */
-	struct ctl_answer *answers; /* responses of the servers; owned */
-	size_t n;
 	bool of_mount; /* the responses are the last ones of the mount over the store, of whatever time */
+	json_t *servers; /* array of responses, in the form of docs/JSON.md; NULL without one. Owned */
 };
 
 void ctl_story_release(struct ctl_story *story);
@@ -28,14 +28,11 @@ void ctl_story_recall(struct ctl_story *story, const char *source, unsigned agai
 /* As ctl_story_take(), from the @responses of ctl_cover_responses() that are about @request. */
 void ctl_story_take_responses(struct ctl_story *story, const json_t *responses, const struct bid_request *request);
 
-/* Did each of @servers servers respond "absent", with a retry only later? */
-bool ctl_story_all_said_no(const struct ctl_story *story, size_t servers);
+/* Did each of @servers, an array, respond "absent", with a retry only later? NULL is an unknown number of servers. */
+bool ctl_story_all_said_no(const struct ctl_story *story, const json_t *servers);
 
 /* Print an error message for each attempt at a server, or at a file in place of a section. */
 void ctl_story_complain(const struct ctl_story *story);
-
-/* Return the servers' responses as an array. */
-json_t *ctl_story_servers(const struct ctl_story *story);
 
 /* Print on standard error, step by step, the lookup of @request in @store and its result: @error, or the file at @path. */
 void ctl_story_tell(const struct ctl_story *story, struct bid_store *store, const struct bid_request *request, int error,

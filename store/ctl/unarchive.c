@@ -61,7 +61,7 @@ static enum ctl_status complain(const struct bid_store *store, const char *path,
 	case -ENOSPC:
 	case -EDQUOT:
 	case -EROFS:
-		bid_error_about(path, error, "%s: store '%s'; what came before that was taken", bid_strerror(error),
+		bid_error_about(path, error, "%s: store '%s'; bidctl took the files before that", bid_strerror(error),
 				bid_store_path(store));
 		return CTL_TROUBLE;
 	case -EINVAL:
@@ -69,10 +69,10 @@ static enum ctl_status complain(const struct bid_store *store, const char *path,
 				"not a tar archive, plain or packed once by bzip2, gzip, xz or zstd, or cut short before a file");
 		return CTL_REFUSED;
 	case -EBADMSG:
-		bid_error_about(path, error, "damaged or cut short; what came before that was taken");
+		bid_error_about(path, error, "damaged or cut short; bidctl took the files before that");
 		return CTL_REFUSED;
 	case -EFBIG:
-		bid_error_about(path, error, "unpacks to far more than it can be made of, so it was not read on");
+		bid_error_about(path, error, "unpacks to far more than its size allows, so bidctl stopped reading");
 		return CTL_REFUSED;
 	default:
 		bid_error_about(path, error, "%s", bid_strerror(error));

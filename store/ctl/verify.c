@@ -77,25 +77,22 @@ static bool is_stored(struct bid_store *store, const struct bid_request *request
 /* Download the artifacts again that the repair moved to the quarantine. */
 static enum ctl_status fetch_again(struct checking *checking, struct bid_store *store)
 {
-	bid_auto_free struct ctl_wanted *wanted = calloc(checking->n_removed + 1, sizeof(*wanted));
-	enum ctl_status status = CTL_DONE;
+	bid_cleanup(ctl_wanted_release) struct ctl_wanted_list list = { 0 };
+	enum ctl_status status;
 	char hex[BID_ID_HEX_MAX];
-	size_t n = 0;
 
-	if (!wanted)
-		return ctl_no_memory();
 	for (size_t i = 0; i < checking->n_removed && !checking->ctl->offline; i++)
-		if (!is_stored(store, &checking->removed[i]))
-			wanted[n++].request = checking->removed[i];
-	if (n > 0)
-		status = ctl_fetch_all(checking->ctl, store, wanted, n);
-	for (size_t i = 0; i < n; i++) {
-		checking->fetched += status == CTL_DONE && wanted[i].error == 0;
+		if (!is_stored(store, &checking->removed[i]) && ctl_want(&list, &checking->removed[i], NULL) < 0)
+			return ctl_no_memory();
+	status = ctl_fetch_all(checking->ctl, store, &list, 0);
+	for (size_t i = 0; i < list.n && status == CTL_DONE; i++) {
+		const struct ctl_wanted *wanted = &list.wanted[i];
+
+		checking->fetched += wanted->error == 0;
 		/* without a response no server is configured */
-		if (status == CTL_DONE && wanted[i].error < 0 && wanted[i].why)
-			bid_warning("%s: fetching %s of '%s' again", wanted[i].why, bid_kind_name(wanted[i].request.kind),
-				    bid_id_format(&wanted[i].request.id, hex));
-		free(wanted[i].why);
+		if (wanted->error < 0 && wanted->why)
+			bid_warning("%s: fetching %s of '%s' again", wanted->why, bid_kind_name(wanted->request.kind),
+				    bid_id_format(&wanted->request.id, hex));
 	}
 	return status;
 }

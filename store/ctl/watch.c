@@ -6,11 +6,13 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/fanotify.h>
 #include <sys/signalfd.h>
 
 #include <bid/error.h>
@@ -19,9 +21,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/notify.h"
-#include "ctl/exec_events.h"
+#include "ctl/child.h"
+#include "ctl/mounts.h"
 #include "ctl/running.h"
-#include "ctl/signals.h"
 
 enum {
 	INTERVAL_S = 10,
@@ -29,6 +31,14 @@ enum {
 	STEP_MS = 50, /* granularity: programs due in one step share a look */
 	STARTED_MAX = 1024, /* queue length; above it, all processes get a look */
 };
+
+/* Program starts on every local file system: fanotify(7), FAN_OPEN_EXEC. */
+struct exec_events {
+	int fd; /* readable with events in its queue; owned */
+	int mounts; /* has an exceptional condition (POLLPRI) after a mount or unmount; owned */
+};
+
+#define EXEC_EVENTS_NONE ((struct exec_events){ .fd = -1, .mounts = -1 })
 
 /* A started program, whose mappings are due for a look. */
 struct started {
@@ -43,7 +53,7 @@ struct watch {
 	struct stat opened; /* directory of the opened store */
 	struct ctl_add_stats stats;
 	struct ctl_running running;
-	struct ctl_exec_events events;
+	struct exec_events events;
 	int signals; /* signalfd; owned */
 	bool ended;
 	bool cut; /* a signal interrupted a look */
@@ -55,6 +65,83 @@ struct watch {
 	uint64_t modules; /* modules_cookie() at the last add of the kernel; 0 before */
 	int trouble; /* reported error of the last pass */
 };
+
+static int mark_mount(void *user, const struct ctl_mount *mount)
+{
+	const struct exec_events *events = user;
+
+	/* on other file systems the kernel's open of the file for this process would wait for a server */
+	if (!ctl_type_is_local(mount->type))
+		return 0;
+	/* file systems without programs, or below another mount, give no events */
+	if (fanotify_mark(events->fd, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN_EXEC, AT_FDCWD, mount->point) < 0)
+		bid_debug("%s: watching '%s'", strerror(errno), mount->point);
+	return 0;
+}
+
+/* Mark new mounts. Network and FUSE file systems stay without a mark, because calls into them may block for ever. */
+static void mark_mounts(struct exec_events *events)
+{
+	ctl_each_mount_of_all(mark_mount, events);
+}
+
+static void release_events(struct exec_events *events)
+{
+	bid_close(events->fd);
+	bid_close(events->mounts);
+	*events = EXEC_EVENTS_NONE;
+}
+
+/*
+ * Open the event queue. Returns 0, -EPERM without CAP_SYS_ADMIN, or -ENOSYS or -EINVAL from a kernel before 5.0 or without
+ * fanotify.
+ */
+static int open_events(struct exec_events *ret_events)
+{
+	struct exec_events events = EXEC_EVENTS_NONE;
+	int r = 0;
+
+	events.fd = fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK, O_RDONLY | O_CLOEXEC);
+	/* a mark on / shows whether the kernel knows these events */
+	if (events.fd < 0 || fanotify_mark(events.fd, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN_EXEC, AT_FDCWD, "/") < 0)
+		r = -errno;
+	if (r == 0)
+		events.mounts = open("/proc/self/mounts", O_RDONLY | O_CLOEXEC);
+	if (r == 0 && events.mounts < 0)
+		r = -errno;
+	if (r < 0) {
+		release_events(&events);
+		return r;
+	}
+	mark_mounts(&events);
+	*ret_events = events;
+	return 0;
+}
+
+/*
+ * Call @fn for a number of the queued events. @fd is the program's file, open for reading, and is closed after the call. Process
+ * @pid executed the file, and may have ended. A non-zero return ends the loop and is returned. Returns 0 otherwise, or -EOVERFLOW
+ * after a loss of events.
+ */
+static int read_events(const struct exec_events *events, int (*fn)(void *user, pid_t pid, int fd), void *user)
+{
+	_Alignas(struct fanotify_event_metadata) char buffer[2048];
+	const struct fanotify_event_metadata *event = (const void *)buffer;
+	ssize_t len = read(events->fd, buffer, sizeof(buffer));
+	bool lost = false;
+	int r = 0;
+
+	if (len < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	/* always to the end, because each event has a descriptor */
+	for (; FAN_EVENT_OK(event, len); event = FAN_EVENT_NEXT(event, len)) {
+		lost |= (event->mask & FAN_Q_OVERFLOW) != 0;
+		if (r == 0 && event->fd >= 0)
+			r = fn(user, event->pid, event->fd);
+		bid_close(event->fd);
+	}
+	return r == 0 && lost ? -EOVERFLOW : r;
+}
 
 /* Start with the opened watch->store. */
 static int begin(struct watch *watch)
@@ -163,11 +250,11 @@ static int look_at_file(void *user, pid_t pid, int fd)
 
 static int look_at_events(struct watch *watch)
 {
-	int r = ctl_exec_events_read(&watch->events, look_at_file, watch);
+	int r = read_events(&watch->events, look_at_file, watch);
 
 	if (r != -EOVERFLOW)
 		return r;
-	bid_warning("more programs were started than could be looked at: those that ended at once may be missing");
+	bid_warning("too many programs started at once: bidctl may have missed those that ended at once");
 	watch->all_ms = 0;
 	return 0;
 }
@@ -178,12 +265,12 @@ static void note(struct watch *watch, int r)
 	if (r == watch->trouble)
 		return;
 	if (r < 0 && watch->ctl->once)
-		bid_error_about(watch->path, r, "%s: adding what runs to '%s'", bid_strerror(r), watch->path);
+		bid_error_about(watch->path, r, "%s: adding the running programs to '%s'", bid_strerror(r), watch->path);
 	else if (r < 0)
-		bid_error_about(watch->path, r, "%s: adding what runs to '%s'; trying again every %" PRId64 " s", bid_strerror(r),
-				watch->path, watch->interval_ms / 1000);
+		bid_error_about(watch->path, r, "%s: adding the running programs to '%s'; trying again every %" PRId64 " s",
+				bid_strerror(r), watch->path, watch->interval_ms / 1000);
 	else
-		bid_warning("out of trouble: adding what runs to '%s'", watch->path);
+		bid_warning("out of trouble: adding the running programs to '%s'", watch->path);
 	watch->trouble = r;
 }
 
@@ -232,7 +319,7 @@ static void turn(struct watch *watch)
 		return;
 	}
 	if (fds[2].revents)
-		ctl_exec_events_mark(&watch->events);
+		mark_mounts(&watch->events);
 	/* no sync yet: the look at the started programs has one for all */
 	if (fds[1].revents)
 		pass(watch, look_at_events, false);
@@ -244,11 +331,11 @@ static void turn(struct watch *watch)
 
 static void listen_to_kernel(struct watch *watch)
 {
-	int r = ctl_exec_events_open(&watch->events);
+	int r = open_events(&watch->events);
 
 	if (r < 0)
-		bid_warning("%s: the kernel does not tell of programs that are started, so that what runs for less than %" PRId64
-			    " s may be missed",
+		bid_warning("%s: the kernel reports no program starts, so bidctl may miss programs that run for less than %" PRId64
+			    " s",
 			    strerror(-r), watch->interval_ms / 1000);
 }
 
@@ -281,7 +368,7 @@ enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv)
 {
 	struct watch watch = {
 		.ctl = ctl,
-		.events = CTL_EXEC_EVENTS_NONE,
+		.events = EXEC_EVENTS_NONE,
 		.interval_ms = 1000 * (int64_t)(ctl->interval ? ctl->interval : INTERVAL_S),
 	};
 	sigset_t ends, before;
@@ -305,7 +392,7 @@ enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv)
 	}
 	if (watch.store)
 		end(&watch);
-	ctl_exec_events_release(&watch.events);
+	release_events(&watch.events);
 	bid_close(watch.signals);
 	return ctl_add_stats_end(&watch.stats, status);
 }

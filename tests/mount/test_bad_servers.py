@@ -171,7 +171,7 @@ def test_changed_bytes_are_refused_and_quarantined(mount, mode, faults, workdir,
     served.write_bytes(program.read() + bytes(16))
 
     mnt = mount(f"url={server.url}")
-    mnt.expect("other bytes than were fetched first")
+    mnt.expect("other bytes than the first download")
     first, second = names(mnt, program.id)
     assert read(first) == errno.ENOENT
     assert [path.name.split(".")[0] for path in (store / ".bidfs/quarantine").iterdir()] == [program.id]

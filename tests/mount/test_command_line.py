@@ -235,20 +235,20 @@ BAD_OPTIONS = {
     "url=ftp://user:secret@tmp": "not a server's URL: 'ftp://tmp'",
     "url=": "not a server's URL: ''",
     "url=http://": "not a server's URL",
-    "url=file:///a?b": "not a server's URL: .* without a query",
-    "wait=-1": "bad value '-1' for the option 'wait': a number from 0 to 86400 is wanted",
+    "url=file:///a?b": "not a server's URL: .* no query",
+    "wait=-1": "bad value '-1' for the option 'wait': it must be a number from 0 to 86400",
     "wait=": "bad value '' for the option 'wait'",
     "wait=soon": "bad value 'soon'",
     "wait=1s": "bad value '1s'",
     "wait=99999999999999999999": "bad value '9+'",
     "max_threads=0": "bad value '0'",
     "max_threads=65": "bad value '65'",
-    "busy_poll=1001": "bad value '1001' for the option 'busy_poll': a number from 0 to 1000 is wanted",
+    "busy_poll=1001": "bad value '1001' for the option 'busy_poll': it must be a number from 0 to 1000",
     "max_size=1X": "bad value '1X'",
     "max_size=9999999999G": "bad value '9999999999G'",
     "max_size=9999999T": "bad value '9999999T'",
     "max_size=G": "bad value 'G'",
-    "cache_size=1 T": "bad value '1 T' for the option 'cache_size': a number of bytes is wanted, or one with a suffix K, M, G or T",
+    "cache_size=1 T": "bad value '1 T' for the option 'cache_size': it must be a number of bytes, with or without a suffix",
     "min_free=": "bad value ''",
     "min_free=-1": "bad value '-1'",
     "max_size=1KK": "bad value '1KK'",
@@ -262,7 +262,7 @@ BAD_OPTIONS = {
 def test_bad_option_is_refused(store, mountpoint, env, option):
     status, message = refused(env, store, mountpoint, "-o", option)
     assert status == USAGE and re.search(BAD_OPTIONS[option], message), message
-    assert re.search("see 'mount.bidfs --help'|did you mean|wanted|anew with the new options", message), message
+    assert re.search("see 'mount.bidfs --help'|did you mean|it must|it needs|anew with the new options", message), message
 
 
 def test_foreign_mount_option_is_accepted(store, mountpoint, env):
@@ -301,7 +301,7 @@ def test_allow_root_of_a_user_is_ignored_with_a_warning(needs_root, store, mount
 def test_missing_file_server_is_warned_of(mount):
     """Only trees on the root file system are checked: another file system may hang."""
     mnt = mount("url=file:///usr/typo")
-    mnt.expect("No such file or directory: '/usr/typo': nothing is fetched from 'file:///usr/typo' until it is there")
+    mnt.expect("No such file or directory: '/usr/typo': bidfs fetches nothing from 'file:///usr/typo' until it is there")
 
 
 BAD_ARGUMENTS = {

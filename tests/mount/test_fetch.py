@@ -272,7 +272,7 @@ def test_unwritable_store_is_served_without_downloads(needs_root, mount, faults,
         mnt = mount(f"url={server.url}")
         assert read(mnt.artifact(program.id)) == program.read()
         assert read(mnt.artifact(program.id, "debuginfo")) == errno.ENOENT and server.count() == 0
-        mnt.expect(f"the store '{store}' is read-only: nothing will be fetched")
+        mnt.expect(f"the store '{store}' is read-only: the daemon fetches nothing")
         mnt.unmount()
     finally:
         tools.run("umount", store)

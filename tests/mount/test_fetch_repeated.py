@@ -277,7 +277,7 @@ def test_changed_bytes_are_refused_until_accepted(mount, faults, workdir, store,
     for path in paths:
         path.write_bytes(path.read_bytes() + bytes(16))
     mnt = mount(f"url={server.url}", "wait=30")
-    mnt.permit("other bytes than were fetched first")
+    mnt.permit("other bytes than the first download")
     assert set(read_all([mnt.artifact(wanted) for wanted in many])) == {errno.ENOENT}
     for wanted, path in zip(many, paths):
         tools.run(tools.BIDCTL, "--store", store, "get", f"--url={server.url}", "--accept", wanted, "elf", env=env)

@@ -36,9 +36,9 @@ def test_verbose_get_names_the_source_of_an_absence(mount, mode, faults, program
     assert (answer["source"], answer["kind"], answer["outcome"], answer["text"]) == (server.url, "elf", "absent", "HTTP 404")
     assert 80 <= answer["retry_s"] <= 90 and answer["url"] == f"{server.url}/buildid/{program.id}/executable", answer
     report = get(env, store, "-v", program.id, "elf", status=1).stderr
-    assert "it is not there\n" in report, report
-    assert f"asked      {server.url}\n" in report and re.search(r"absent after \d+ ms: HTTP 404\n", report), report
-    assert re.search(r"that was \d+ s ago; asked again in \d\d s, or with '--refresh'\n", report), report
+    assert "the store lacks it\n" in report, report
+    assert f"server     {server.url}\n" in report and re.search(r"absent after \d+ ms: HTTP 404\n", report), report
+    assert re.search(r"that was \d+ s ago; next request in \d\d s, or with '--refresh'\n", report), report
     (shown,) = tools.rows(get(env, store, "--json", program.id, "elf", status=1))[0]["servers"]
     assert shown["reason"] == "HTTP 404" and 0 < shown["retry_s"] <= 90, shown
     # the response is for one kind and one id
@@ -47,7 +47,7 @@ def test_verbose_get_names_the_source_of_an_absence(mount, mode, faults, program
     mnt.unmount()
     mnt = mount(f"url={server.url}", at=store)
     report = get(env, store, "-v", program.id, "elf", status=1).stderr
-    assert "absent: same response earlier\n" in report and re.search(r" asked again in \d\d s", report), report
+    assert "absent: same response earlier\n" in report and re.search(r" next request in \d\d s", report), report
     assert server.count(program.id) == 1
     # the kernel caches the absent name for a second
     os.setxattr(mnt / ".bidfs", "user.bidfs.refresh", program.id.encode())

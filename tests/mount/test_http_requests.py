@@ -81,7 +81,7 @@ def test_time_and_size_limits_hold(served, get):
     assert "not done within 1 s" in get(status=3, **every, DEBUGINFOD_MAXTIME="1").stderr
     server.behave("stall-headers")
     # DEBUGINFOD_TIMEOUT limits connecting, too
-    assert "no answer within 1 s" in get(status=3, **every, DEBUGINFOD_TIMEOUT="1").stderr
+    assert "no response within 1 s" in get(status=3, **every, DEBUGINFOD_TIMEOUT="1").stderr
     server.behave("ok")
     assert "larger" in get(status=1, **every, DEBUGINFOD_MAXSIZE=str(program.path.stat().st_size - 1)).stderr
     get(**every, DEBUGINFOD_MAXSIZE=str(program.path.stat().st_size))

@@ -175,7 +175,7 @@ def test_redirect_from_https_to_http_is_refused(mount, faults, workdir, certific
     secure = faults(f"redirect:{plain.url}{{path}}", root=workdir / "secure", certificate=certificate)
     mnt = mount(f"url={secure.url}", "wait=30", env_more={"SSL_CERT_FILE": str(certificate)})
     assert read(mnt.artifact(program.id)) == errno.ENOENT
-    mnt.expect("redirected to where we do not follow")
+    mnt.expect("redirected to a place that bidfs does not follow")
     assert plain.count() == mnt.counter("fetched") == mnt.counter("remembered_absent") == 0
 
 

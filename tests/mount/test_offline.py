@@ -51,7 +51,7 @@ def test_offline_absence_is_not_cached(mount, faults, program, store, env):
     """An error of the read and the output of bidctl distinguish offline from absent."""
     server = faults()
     server.serve(program)
-    cause = "the mount that covers the store is offline ('bidctl offline off' ends that)"
+    cause = "the mount that covers the store is offline - 'bidctl offline off' ends that"
     for errors, result in ("strict", errno.EHOSTUNREACH), ("enoent", errno.ENOENT):
         mnt = mount(f"url={server.url}", f"errors={errors}", at=store)
         offline(env, "offline", "on", mnt.path)
@@ -76,7 +76,7 @@ def test_offline_needs_the_owner_or_root(mount, faults, env, tmp_path):
         assert tools.errno_of(os.setxattr, mnt / ".bidfs", "user.bidfs.offline", text) == errno.EINVAL
     if tools.IS_ROOT:
         argv = ["setpriv", "--reuid=20001", "--regid=20001", "--clear-groups", tools.BIDCTL, "offline", "on", mnt.path]
-        assert "only its owner may tell it" in tools.run(*argv, status=1).stderr
+        assert "it takes orders of its owner" in tools.run(*argv, status=1).stderr
     assert not mnt.status()["offline"]
     # with a slash, as shells complete it, and by another name
     (tmp_path / "link").symlink_to(mnt.path)
@@ -88,7 +88,7 @@ def test_offline_needs_the_owner_or_root(mount, faults, env, tmp_path):
     # a read-only mount cannot be switched and keeps using its servers
     kept, before = mount(f"url={server.url}", "ro"), server.count()
     failed = offline(env, "offline", "on", kept.path, status=1)
-    assert failed.stdout == "" and "it is read-only here, so it cannot be told" in failed.stderr
+    assert failed.stdout == "" and "it is read-only here, and takes no orders" in failed.stderr
     assert read(kept.artifact("cd" * 20)) == errno.ENOENT and server.count() > before
     assert "no mount of bidfs" in offline(env, "offline", "on", tmp_path, status=1).stderr
     assert "one of off, on" in offline(env, "offline", "perhaps", status=2).stderr
@@ -99,8 +99,8 @@ def test_offline_fails_without_a_mount_to_change(needs_root, mount, faults, env,
     server = faults()
     mnt = mount(f"url={server.url}")
     other = workdir / "other"
-    for what, flags, words in (mnt.path, ["bind", "bind,remount,ro"], "it is read-only here, so it cannot be told"), \
-                              (mnt / "buildid", ["bind"], "it shows a part of a mount only"):
+    for what, flags, words in (mnt.path, ["bind", "bind,remount,ro"], "it is read-only here, and takes no orders"), \
+                              (mnt / "buildid", ["bind"], "it shows only a part of a mount"):
         other.mkdir(exist_ok=True)
         for flag in flags:
             tools.run("mount", "-o", flag, what, other)

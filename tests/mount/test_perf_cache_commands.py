@@ -323,7 +323,7 @@ def test_show_of_covered_store_has_records_and_sections(mount, perf, store, tmp_
     assert section == f"{store}/buildid/{ident}/section/.text\n"
     for kind, name in (("section", ".none"), ("source", "/none.c")):
         why = bidctl("get", ident, kind, name, status=1).stderr
-        assert "by the mount that covers the store" in why and why.count("\n") == 1, why
+        assert "the mount that covers the store" in why and why.count("\n") == 1, why
     (other := tmp_path / "other").mkdir()
     elsewhere = [tools.BIDCTL, "--store", other]
     for counts in ("added 1, known 0", "added 0, known 1"):
@@ -390,7 +390,7 @@ def test_dead_mount_over_store_is_reported(mount, perf, store):
         for command in ("list", "status"):
             done = tools.run(tools.BIDCTL, "--store", store, command, env=perf.env, status=3)
             assert f"umount -l {store}" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
-        assert f"mount      {mnt}" in done.stdout and "its daemon is gone" in done.stdout, done.stdout
+        assert f"{mnt} " in done.stdout and "its daemon is gone" in done.stdout, done.stdout
         done = tools.run(tools.BIDCTL, "--json", "--store", store, "status", env=perf.env, status=3)
         shown = tools.rows(done)[0]
         assert (shown["store"], shown["state"]) == (str(store), "unreadable"), shown
@@ -403,7 +403,7 @@ def test_status_of_stopped_mount_does_not_wait(mount, perf, store):
     with stopped(mnt):
         done = tools.run(tools.BIDCTL, "--store", store, "status", env=perf.env, status=3)
         assert done.stderr.count("\n") == 1 and str(store) in done.stderr and "does not answer" in done.stderr, done.stderr
-        assert "cannot be read" in done.stdout and "its daemon does not answer" in done.stdout, done.stdout
+        assert "unreadable" in done.stdout and "its daemon does not answer" in done.stdout, done.stdout
     tools.await_status(perf.env, store, "writable")
     mnt.unmount()
 

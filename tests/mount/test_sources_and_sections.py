@@ -189,7 +189,7 @@ def test_empty_source_is_kept_only_with_its_length(mount, mode, faults, workdir,
     for name, content in (("a.c", b"int a;\n"), ("empty.h", b"")):
         (server.root / program.id / "source/usr/src" / name).write_bytes(content)
     mnt = mount(f"url={server.url}")
-    mnt.permit("no bytes, which need not be what is there")
+    mnt.permit("no bytes, which may be incomplete")
     source = mnt.artifact(program.id, "source") / "usr/src"
     assert fetching.read(source / "a.c") == errno.ENOENT and not fetching.contents(store)
     server.behave()
@@ -318,7 +318,8 @@ def test_get_downloads_sections(served, store):
     # cut out of a stored file with the id
     programs.into_store(store, served.app.id, "/usr/bin/app", served.app.path)
     out, report = bidctl_get(served, store, "section", ".text", "--offline", "-v")
-    assert pathlib.Path(out.rstrip("\n")).read_bytes() == programs.sections(served.app.path)[".text"] and "it is there" in report
+    assert pathlib.Path(out.rstrip("\n")).read_bytes() == programs.sections(served.app.path)[".text"]
+    assert "the store has it" in report, report
     result = row(bidctl_get(served, store, "section", ".text", "--offline", "--json")[0])
     size = len(programs.sections(served.app.path)[".text"])
     assert (result["kind"], result["name"], result["size"]) == ("section", ".text", size)
@@ -350,7 +351,7 @@ def test_get_reports_why_source_or_section_is_missing(served, store, faults):
     assert [answer["url"].rsplit("/", 1)[1] for answer in result["servers"]] == [".none", "debuginfo", "executable"], result
     assert [errors.count(f"/{name}'") for name in (".none", "debuginfo", "executable")] == [1, 1, 1], errors
     _, errors = bidctl_get(served, store, "source", "/never.c", "--offline", status=1)
-    assert "no server is asked with '--offline'" in errors, errors
+    assert "'--offline' asks no server" in errors, errors
     for wrong in (["source"], ["section"], ["source", "relative.c"], ["source", "/directory/"], ["section", "a/b"],
                   ["section", ".."], ["source", "/a\nb"], ["elf", "/a"], ["source", "/a", "/b"]):
         _, errors = bidctl_get(served, store, *wrong, status=2)

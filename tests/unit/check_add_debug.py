@@ -243,7 +243,7 @@ def case_add_of_recording_matches_perf_record(env):
     cases.need(done.returncode != 77, f"perf does not record here: {done.stderr.strip()}")
     assert done.returncode in (DONE, REFUSED), done
     perf_files = [path.relative_to(perfs) for path in perfs.rglob("*") if path.name in ("elf", "debug")]
-    assert {path.name for path in perf_files if IDS[0] in path.parts} == {"elf", "debug"}, debug_files
+    assert {path.name for path in perf_files if IDS[0] in path.parts} == {"elf", "debug"}, perf_files
     for path in perf_files:
         assert (env.store / path).read_bytes() == (perfs / path).read_bytes(), path
     assert os.readlink(env.store / ".build-id" / IDS[0][:2] / IDS[0][2:]) == os.readlink(

@@ -272,7 +272,7 @@ def case_changing_files_are_added_whole_or_refused(env):
             link = "copy" if turn % 2 else "auto"
             (seen, _, _, _), reasons = summary(env.on_store("add", tree, f"--link={link}"))
             assert seen >= len(ids), seen
-            expected = {"damaged or cut short", "it is being written", "not an ELF file", "no build-id in it"}
+            expected = {"damaged or cut short", "a program is writing it", "not an ELF file", "no build-id in it"}
             assert set(reasons) <= expected, reasons
             # copied to an empty store: each stored file has the bytes of one moment
             for build_id, contents in builds.items() if link == "copy" and turn < 20 else ():

@@ -126,7 +126,7 @@ def case_interrupt_reports_the_added_files(env):
     count = 800
     tree, ids = many_programs(env, count)
     status, output, errors = add_and_signal(env, signal.SIGINT, FEW_FILES, "--jobs=1", "--link=copy", tree)
-    assert status == 128 + signal.SIGINT and f"interrupted: not all of '{tree}' was looked at" in errors, (status, errors)
+    assert status == 128 + signal.SIGINT and f"interrupted: bidctl did not search all of '{tree}'" in errors, (status, errors)
     *lines, last = output.splitlines()
     added = {line.split("\t", 1)[0] for line in lines}
     seen, added_count = map(int, re.fullmatch(r"seen (\d+), added (\d+), known 0, refused 0", last).groups())
@@ -171,7 +171,7 @@ def case_file_above_the_space_is_refused_alone(env):
     done = in_namespace(script, env.store, env.bidctl, tree, env=env)
     assert done.returncode == DONE and done.stderr.splitlines()[-1] == str(1 << 30), done
     counts, reasons = summary(done)
-    assert counts[1:] == (4, 0, 1) and reasons == {"larger than the room that is left where the store is": 1}, done.stdout
+    assert counts[1:] == (4, 0, 1) and reasons == {"larger than the free space of the store's file system": 1}, done.stdout
 
 
 if __name__ == "__main__":

@@ -327,7 +327,7 @@ def case_file_without_id_is_kept_as_a_guess(env):
     done = env.on_store("add", "--perf-data", path)
     line, = [line for line in done.stdout.splitlines() if str(env.no_id) in line]
     assert line.startswith(f"-\tguessed\t{env.no_id}\ta guess"), line
-    assert re.search("warning: 1 files without a build-id .* guess", done.stderr), done.stderr
+    assert re.search("warning: bidctl keeps 1 files without a build-id .* guess", done.stderr), done.stderr
     key = line.split()[-1]
     st = env.no_id.stat()
     assert re.fullmatch(rf"{st.st_size}-{int(st.st_mtime)}-[0-9a-f]{{32}}", key), key
@@ -390,7 +390,7 @@ def case_changed_program_without_id_is_warned_about(env):
         places = perf.at(os.fsencode(env.no_id), 7, 0x400000, mapped) + perf.sampled(USER, 7, 0x400000, 3)
         path.write_bytes(perf.pipe(perf.record(ATTR, 0, head) + places + table))
         done = env.on_store("add", "--perf-data", path, status=status)
-        assert ("shorter than what was mapped" in done.stdout) == (status == REFUSED) != ("\tguessed\t" in done.stdout), done
+        assert ("shorter than its recorded mapping" in done.stdout) == (status == REFUSED) != ("\tguessed\t" in done.stdout), done
 
 
 def case_guess_is_removed_by_key_path_or_file(env):
@@ -436,7 +436,7 @@ def case_truncated_recording_is_used_and_reported(env):
     path.write_bytes(whole[:-60])
     done = env.on_store("add", "--perf-data", path, status=REFUSED)
     assert f"{ID_ONE}\tadded" in done.stdout, done
-    assert done.stderr == f"bidctl: warning: cut off, so that not all is known: '{path}'\n", done.stderr
+    assert done.stderr == f"bidctl: warning: cut off, so some builds are unknown: '{path}'\n", done.stderr
     path.write_bytes(whole[:48] + bytes(8) + whole[56:])
     done = env.on_store("add", "--perf-data", path, status=REFUSED)
     assert "not ended properly" in done.stderr and "damaged in 1 places" in done.stderr, done.stderr

@@ -38,8 +38,7 @@ def case_total_equals_that_of_du(env):
                            timeout=TIMEOUT).stdout
     json = env.json("du")
     assert json["totals"]["size"] == sum(size for _, size in found.values()) == int(whole.split()[0]), (json, whole)
-    assert json["totals"]["shared_size"] == size and [row["path"] for row in json["result"] if "id" in row] in (
-        [str(env.one), str(env.two)], [str(env.two), str(env.one)]), json
+    assert json["totals"]["shared_size"] == size, json
 
 
 def case_file_with_several_names_counts_once(env):
@@ -72,7 +71,6 @@ def case_downloads_and_derived_files_are_told_apart(env):
     env.on_store("add", env.one)
     found, _ = rows(env)
     assert {("elf", "fetched"), ("elf", "added"), ("debuginfo", "fetched"), ("section", "derived")} < set(found), found
-    assert env.on_terminal("-s", env.store, "du")[1].count(ID_NOT_STORED) == 1
 
 
 def case_absent_default_store_takes_nothing(env):

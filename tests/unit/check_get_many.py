@@ -130,7 +130,7 @@ def case_list_refuses_changed_bytes(env):
         served.write_bytes(served.read_bytes() + bytes(16))
         items, _ = get(env, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n{ID_FAR}\n", status=REFUSED)
         why = items[ID_NOT_STORED, "elf"]["reason"]
-        assert items[ID_NOT_STORED, "elf"]["state"] == "refused" and why.endswith("; '--accept' takes them"), items
+        assert items[ID_NOT_STORED, "elf"]["state"] == "refused" and why.endswith(" - 'bidctl get --accept' takes them"), items
         assert "--accept" not in items[ID_FAR, "elf"]["reason"], items
         items, _ = get(env, "-", "elf", "--accept", f"--url={url}", lines=f"{ID_NOT_STORED}\n")
         assert states(items) == {(ID_NOT_STORED, "elf"): "fetched"}, items
@@ -530,7 +530,7 @@ def case_running_library_in_archive_is_refused(env):
             done = env.on_store("add", "--running", status=REFUSED)
         finally:
             process.kill()
-    assert f"inside an archive, of which no build-id is read: '{archive}'" in done.stderr, done
+    assert f"inside an archive, where bidctl reads no build-id: '{archive}'" in done.stderr, done
 
 
 if __name__ == "__main__":

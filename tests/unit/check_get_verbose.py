@@ -29,7 +29,7 @@ def servers(text):
 def case_verbose_get_of_stored_file_names_the_store(env):
     env.on_store("add", env.one)
     path, report = get(env, "-v", ID_ONE, "elf", "--offline")
-    assert report == [f"elf of {ID_ONE}", f"  store      {env.store}", "             it is there"], report
+    assert report == [f"elf of {ID_ONE}", f"  store      {env.store}", "             the store has it"], report
     assert path == env.on_store("get", ID_ONE, "elf").stdout
     assert get(env, ID_ONE, "elf", "--offline") == (path, [])
     assert get(env, ID_ONE, "elf", "--offline", DEBUGINFOD_VERBOSE="1") == (path, report)
@@ -45,9 +45,9 @@ def case_verbose_get_names_the_server(env):
     with server(env, "absent") as no, server(env) as url:
         path, report = get(env, "-v", ID_NOT_STORED, "elf", f"--url={no}", f"--url={url}")
         text = "\n".join(report)
-        assert report[2].strip() == "it is not there", report
-        assert f"asked      {no}\n" in text and re.search(r"absent after \d+ ms: HTTP 404", text), text
-        assert f"asked      {url}\n             {url}/buildid/{ID_NOT_STORED}/executable\n" in text, text
+        assert report[2].strip() == "the store lacks it", report
+        assert f"server     {no}\n" in text and re.search(r"absent after \d+ ms: HTTP 404", text), text
+        assert f"server     {url}\n             {url}/buildid/{ID_NOT_STORED}/executable\n" in text, text
         assert re.search(r"found after \d+ ms: .*, \d+(\.\d)? KiB", text), text
         assert "checked " in text and "digest     xxh3-128:" in text and f"published  {path.strip()}" in text, text
         env.on_store("remove", ID_NOT_STORED)
@@ -61,7 +61,7 @@ def case_verbose_get_names_the_server_of_a_negative_cache_entry(env):
         env.run("-s", env.store, "get", ID_NOT_STORED, "elf", f"--url={url}", status=REFUSED)
         _, report = get(env, "-v", ID_NOT_STORED, "elf", f"--url={url}", status=REFUSED)
         text = "\n".join(report)
-        assert f"  asked      {url}\n             absent: as it said before\n" in text and "asked again in" in text, text
+        assert f"  server     {url}\n             absent: same response earlier\n" in text and "next request in" in text, text
 
 
 def case_verbose_get_names_the_file_of_a_lower_store(env):
@@ -99,7 +99,7 @@ def case_verbose_get_names_the_redirect(env):
         (answer,) = servers(out)
         there = f"{url}/plain/buildid/{ID_NOT_STORED}/executable"
         assert answer["url"].startswith(front) and answer["redirect"] == there and answer["attempts"] == 1, answer
-        assert f"  led to     {there}" in report and "secret" not in out + "".join(report), report
+        assert f"  redirect   {there}" in report and "secret" not in out + "".join(report), report
 
 
 def case_verbose_get_names_the_overtaken_server(env):
@@ -109,7 +109,7 @@ def case_verbose_get_names_the_overtaken_server(env):
         assert found["server"] == url and found["state"] == "found", out
         assert overtaken["server"] == slow and overtaken["state"] == "cancelled" and overtaken["elapsed_ms"] >= 300, out
         text = "\n".join(report)
-        assert f"asked      {slow}\n" in text and re.search(rf"cancelled after \d+ ms: {re.escape(url)} was faster", text), text
+        assert f"server     {slow}\n" in text and re.search(rf"cancelled after \d+ ms: {re.escape(url)} was faster", text), text
 
 
 def case_verbose_get_names_each_failure(env):

@@ -59,6 +59,20 @@ def case_get_finds_files_of_lower_stores(env):
     env.on_store("get", *lowers, ID_FAR, "elf", status=REFUSED)
 
 
+def case_unreadable_lower_store_is_named(env):
+    """The message names the lower store that denies access, and the option that does without it."""
+    lowers, other, _ = fill(env)
+    (other / str(env.two)[1:] / ID_TWO / "elf").chmod(0)
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+    for path in env.home, env.home.parent, env.home.parent.parent, env.store:
+        path.chmod(0o755)
+    shutil.rmtree(env.store / ".bidfs")
+    done = subprocess.run([*user, env.bidctl, "-s", env.store, "get", *lowers, ID_TWO, "elf"], env=env.environment,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == REFUSED, done
+    assert f"permission denied in '{other}' - '--lower=none' reads no lower store" in done.stderr, done.stderr
+
+
 def case_libdebuginfod_cache_is_found_without_option(env):
     """Its files are not missing and need no download; list and show cover the store alone."""
     cache = env.home / ".cache" / "debuginfod_client"

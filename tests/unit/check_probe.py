@@ -53,7 +53,7 @@ def case_list_and_show_print_definitions(env):
     assert env.on_store("probe", "show", env.id[:9], "twice").stdout == env.file.read_text()
     env.one_error("probe", "show", env.id, "sdt_app:other", status=REFUSED, has="'sdt_app:other'")
     env.one_error("probe", "list", env.one, status=REFUSED, has="no probe definitions")
-    env.one_error("probe", "list", env.home / "missing", status=REFUSED, has="nor a file")
+    env.one_error("probe", "list", env.home / "missing", status=REFUSED, has="no such file")
     # a name that is not valid text for JSON
     static = env.file.read_bytes()
     env.file.write_bytes(b"#a:caf\xe9=main\np:a/b /x:0x1\n" + static)
@@ -100,6 +100,10 @@ def case_added_definition_is_removed(env):
     add = ["probe", "add", env.program]
     done = env.on_store(*add, env.define("one"), f"r:{env.group}/back {hex(env.place)} $retval")
     assert done.summary == "added 2, known 0\n"
+    text = env.file.read_text()
+    assert env.on_store(*add, "--dry-run", env.define("one"), env.define("two")).summary == "dry run: added 1, known 1\n"
+    assert env.on_store("probe", "remove", "-n", env.id, "one").summary == "dry run: removed 1\n"
+    assert env.file.read_text() == text
     assert env.on_store(*add, env.define("one")).summary == "added 0, known 1\n"
     env.one_error(*add, env.define("one", 1), status=REFUSED, has=f"'{env.group}:one'")
     env.one_error(*add, env.define("new"), env.define("new", 1), status=REFUSED, has=f"one event: '{env.group}:new'")

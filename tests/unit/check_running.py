@@ -80,7 +80,7 @@ def case_unprivileged_user_adds_own_programs(env):
         assert process.stdout.readline() == b"up\n"
         program.unlink()
         done = call(env.bidctl, "-s", env.store, "add", "--running", env=env.environment, **as_nobody)
-    assert done.returncode == DONE and "processes of others" in done.stderr, done
+    assert done.returncode == DONE and "processes of other users" in done.stderr, done
     assert stored(env, IDS[0]) == env.store / str(program)[1:] / IDS[0]
 
 

@@ -266,7 +266,7 @@ static int visit_derived(struct bid_verify *verify, const struct bid_verify_fold
 		return 0;
 	if (r == 0) {
 		finding.kind = BID_FINDING_STALE;
-		finding.text = "was derived from what is not there";
+		finding.text = "was derived from an absent file";
 	} else if (r == -EACCES || bid_is_trouble(r)) {
 		/* an error of the disk or of permissions proves nothing about the file */
 		finding.kind = BID_FINDING_UNREADABLE;
