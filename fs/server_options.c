@@ -15,7 +15,6 @@
 #include <bid/error.h>
 
 #include "api/fetch.h"
-#include "api/signature.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 
@@ -75,22 +74,6 @@ static dev_t own_device(const char *mountpoint)
 	if (statx(AT_FDCWD, mountpoint, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &st) < 0)
 		return 0;
 	return makedev(st.stx_dev_major, st.stx_dev_minor);
-}
-
-struct paths {
-	int (*fn)(void *user, const char *path, bool tree);
-	void *user;
-};
-
-static int pass_certificates(void *user, const char *path)
-{
-	const struct paths *paths = user;
-	bid_auto_free char *inside = NULL;
-
-	/* the directory of a file may be read too: not the one above, which may have private keys */
-	if (asprintf(&inside, "%s/.", path) < 0)
-		return -ENOMEM;
-	return paths->fn(paths->user, inside, false);
 }
 
 static int add_server(struct bid_servers *servers, struct bid_broker *broker, const char *url)
@@ -187,18 +170,27 @@ bool bid_servers_are_remote(const struct bid_servers *servers)
 int bid_servers_each_path(const struct bid_servers *servers, int (*fn)(void *user, const char *path, bool tree), void *user)
 {
 	const char *files[4] = { NULL };
+	bid_auto_free char *certificates = bid_fetch_certificate_path(NULL);
+	char *next = certificates;
 	int r = 0;
 
 	if (!servers)
 		return 0;
+	if (!certificates)
+		return -ENOMEM;
 	files[0] = servers->config.headers_file;
 	files[1] = servers->config.netrc_file;
 	files[2] = servers->config.ca_file;
 	files[3] = servers->config.ca_directory;
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && r == 0; i++)
 		r = files[i] ? fn(user, files[i], false) : 0;
-	if (r == 0)
-		r = bid_signers_each_directory(pass_certificates, &(struct paths){ .fn = fn, .user = user });
+	for (const char *path; r == 0 && (path = strsep(&next, ":"));) {
+		bid_auto_free char *inside = NULL;
+
+		/* the directory of a file may be read too: not the one above, which may have private keys */
+		if (*path)
+			r = asprintf(&inside, "%s/.", path) < 0 ? -ENOMEM : fn(user, inside, false);
+	}
 	for (char **url = urls_of(servers); r == 0 && *url; url++) {
 		bid_auto_free char *path = NULL;
 

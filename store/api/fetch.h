@@ -88,4 +88,10 @@ int bid_fetch_urls_from_environment(const char *etc, char ***ret_urls);
 
 void bid_fetch_urls_free(char **urls);
 
+/*
+ * List the directories with certificates for "ima:enforcing", separated by colons: DEBUGINFOD_IMA_CERT_PATH, else the lines of
+ * every *.certpath file of /etc/debuginfod, else /etc/keys/ima. @etc is as above. The caller frees the result; NULL without memory.
+ */
+char *bid_fetch_certificate_path(const char *etc);
+
 #endif

@@ -12,17 +12,11 @@
 struct bid_signers;
 
 /*
- * Call @fn for each directory of certificates: those of DEBUGINFOD_IMA_CERT_PATH, separated by colons, else /etc/keys/ima. A
- * non-zero return ends the enumeration, and is returned.
+ * Load the certificates of the directories in @path, separated by colons: *.der, *.pem, *.crt, *.cer and *.cert, each DER or PEM,
+ * or a public key in PEM. As libdebuginfod and the kernel do, it uses an expired certificate: a signature has no date. Logs bad
+ * certificates, and a lack of any. Returns 0, -ENOMEM or -EOPNOTSUPP. The caller frees @ret_signers.
  */
-int bid_signers_each_directory(int (*fn)(void *user, const char *path), void *user);
-
-/*
- * Load the certificates of these directories: *.der, *.pem, *.crt, *.cer and *.cert, each DER or PEM, or a public key in PEM. As
- * libdebuginfod and the kernel do, it uses an expired certificate: a signature has no date. Logs bad certificates, and a lack of
- * any. Returns 0, -ENOMEM or -EOPNOTSUPP. The caller frees @ret_signers.
- */
-int bid_signers_load(struct bid_signers **ret_signers);
+int bid_signers_load(const char *path, struct bid_signers **ret_signers);
 
 /* @signers may be NULL. */
 void bid_signers_free(struct bid_signers *signers);

@@ -20,7 +20,9 @@
 #define DEFAULT_RETRIES	      2 /* as libdebuginfod */
 #define MOST_RETRIES	      10
 #define LONGEST_TIMEOUT_S     3600 /* limit, because a file system must not wait for ever */
-#define URLS_FILE_MAX	      (64 * 1024)
+#define LIST_MAX	      (64 * 1024) /* bytes of a file of /etc/debuginfod */
+
+static const char default_etc[] = "/etc/debuginfod";
 
 /* Read the variable @name into @ret_value. Returns false, with a warning and an unchanged @ret_value, unless it is a number. */
 static bool number_from_environment(const char *name, long long *ret_value)
@@ -157,9 +159,10 @@ static int url_list_add_word(struct url_list *list, const char *word)
 }
 
 /* Add every word of @text, and cut @text into pieces. A word that begins with "#" starts a comment up to the end of the line. */
-static int url_list_add_text(struct url_list *list, char *text)
+static int url_list_add_text(void *user, char *text)
 {
 	static const char white[] = " \t\r\n\v\f";
+	struct url_list *list = user;
 
 	for (;;) {
 		char *word = text + strspn(text, white);
@@ -181,15 +184,8 @@ static int url_list_add_text(struct url_list *list, char *text)
 	}
 }
 
-static int is_urls_file(const struct dirent *entry)
-{
-	const char *suffix = strrchr(entry->d_name, '.');
-
-	/* *.urls, as in the profile scripts of elfutils */
-	return entry->d_name[0] != '.' && suffix && strcmp(suffix, ".urls") == 0;
-}
-
-static int url_list_add_file(struct url_list *list, int dir, const char *etc, const char *name)
+/* Call @fn with the text of a file. Returns the result of @fn, -ENOMEM, or 0 after a warning. */
+static int with_text(int dir, const char *etc, const char *name, int (*fn)(void *user, char *text), void *user)
 {
 	bid_auto_free char *text = NULL;
 	bid_auto_fd int fd = -1;
@@ -197,22 +193,18 @@ static int url_list_add_file(struct url_list *list, int dir, const char *etc, co
 	int r;
 
 	fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	r = fd < 0 ? -errno : bid_read_file(fd, URLS_FILE_MAX, &text, &len);
+	r = fd < 0 ? -errno : bid_read_file(fd, LIST_MAX, &text, &len);
 	if (r == -ENOMEM)
 		return r;
-	if (r < 0) {
-		errno = -r;
-		bid_warning("%m, list of servers ignored: \"%s/%s\"", etc, name);
+	if (r < 0 || memchr(text, '\0', len)) {
+		bid_warning("%s, list ignored: \"%s/%s\"", r < 0 ? strerror(-r) : "not a text", etc, name);
 		return 0;
 	}
-	if (memchr(text, '\0', len)) {
-		bid_warning("not a text, list of servers ignored: \"%s/%s\"", etc, name);
-		return 0;
-	}
-	return url_list_add_text(list, text);
+	return fn(user, text);
 }
 
-static int url_list_add_directory(struct url_list *list, const char *etc)
+/* Call @fn with the text of each file of @etc whose name ends in @suffix, as the profile scripts of elfutils read them. */
+static int each_text(const char *etc, const char *suffix, int (*fn)(void *user, char *text), void *user)
 {
 	struct dirent **entries;
 	bid_auto_fd int dir = -1;
@@ -221,12 +213,14 @@ static int url_list_add_directory(struct url_list *list, const char *etc)
 	dir = open(etc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return errno == ENOENT ? 0 : -errno;
-	n = scandirat(dir, ".", &entries, is_urls_file, alphasort);
+	n = scandirat(dir, ".", &entries, NULL, alphasort);
 	if (n < 0)
 		return -errno;
 	for (int i = 0; i < n; i++) {
-		if (r == 0)
-			r = url_list_add_file(list, dir, etc, entries[i]->d_name);
+		const char *name = entries[i]->d_name, *end = strrchr(name, '.');
+
+		if (r == 0 && name[0] != '.' && end && strcmp(end, suffix) == 0)
+			r = with_text(dir, etc, name, fn, user);
 		free(entries[i]);
 	}
 	free(entries);
@@ -248,7 +242,7 @@ int bid_fetch_urls_from_environment(const char *etc, char ***ret_urls)
 
 		r = text ? url_list_add_text(&list, text) : -ENOMEM;
 	} else {
-		r = url_list_add_directory(&list, etc ? etc : "/etc/debuginfod");
+		r = each_text(etc ? etc : default_etc, ".urls", url_list_add_text, &list);
 	}
 	if (r < 0)
 		return r;
@@ -256,4 +250,32 @@ int bid_fetch_urls_from_environment(const char *etc, char ***ret_urls)
 		return -E2BIG;
 	*ret_urls = bid_steal(list.urls);
 	return (int)list.n;
+}
+
+static int add_lines(void *user, char *text)
+{
+	for (const char *line; (line = strsep(&text, "\n"));)
+		if (*line)
+			fprintf(user, "%s:", line);
+	return 0;
+}
+
+char *bid_fetch_certificate_path(const char *etc)
+{
+	const char *variable = path_from_environment("DEBUGINFOD_IMA_CERT_PATH");
+	char *path = NULL;
+	size_t len = 0;
+	FILE *out = variable ? NULL : open_memstream(&path, &len);
+
+	if (variable)
+		return strdup(variable);
+	if (!out)
+		return NULL;
+	each_text(etc ? etc : default_etc, ".certpath", add_lines, out);
+	if (ftell(out) == 0)
+		fputs("/etc/keys/ima", out);
+	if (fclose(out) == 0)
+		return path;
+	free(path);
+	return NULL;
 }

@@ -153,7 +153,8 @@ static int tree_new(const struct bid_fetch *fetch, const char *url, struct bid_s
 /* Load the certificates, once. Returns -EOPNOTSUPP, after a warning, if the signatures of @url cannot be checked. */
 static int load_signers(struct bid_fetch *fetch, const char *url)
 {
-	int r = fetch->signers ? 0 : bid_signers_load(&fetch->signers);
+	bid_auto_free char *path = bid_fetch_certificate_path(NULL);
+	int r = fetch->signers ? 0 : path ? bid_signers_load(path, &fetch->signers) : -ENOMEM;
 	const char *why = r == -EOPNOTSUPP	 ? "this build cannot check signatures"
 			  : bid_url_is_tree(url) ? "a directory has no signatures"
 						 : NULL;

@@ -4,7 +4,7 @@
 
 #include "api/signature.h"
 
-int bid_signers_load(struct bid_signers **ret_signers)
+int bid_signers_load(const char *path, struct bid_signers **ret_signers)
 {
 	return -EOPNOTSUPP;
 }

@@ -134,7 +134,7 @@ static int add_file(struct bid_signers *signers, const char *directory, const ch
 	return r == -ENOMEM ? r : 0;
 }
 
-static int add_directory(void *user, const char *path)
+static int add_directory(struct bid_signers *signers, const char *path)
 {
 	struct dirent **entries;
 	int n = scandir(path, &entries, is_certificate, alphasort), r = 0;
@@ -143,25 +143,30 @@ static int add_directory(void *user, const char *path)
 		return errno == ENOMEM ? -ENOMEM : 0;
 	for (int i = 0; i < n; i++) {
 		if (r == 0)
-			r = add_file(user, path, entries[i]->d_name);
+			r = add_file(signers, path, entries[i]->d_name);
 		free(entries[i]);
 	}
 	free(entries);
 	return r;
 }
 
-int bid_signers_load(struct bid_signers **ret_signers)
+int bid_signers_load(const char *path, struct bid_signers **ret_signers)
 {
 	struct bid_signers *signers = calloc(1, sizeof(*signers));
-	int r = signers ? bid_signers_each_directory(add_directory, signers) : -ENOMEM;
+	bid_auto_free char *paths = strdup(path);
+	char *next = paths;
+	int r = signers && paths ? 0 : -ENOMEM;
 
+	for (const char *directory; r == 0 && (directory = strsep(&next, ":"));)
+		r = add_directory(signers, directory);
 	if (r < 0) {
 		bid_signers_free(signers);
 		return r;
 	}
 	if (signers->n == 0)
-		bid_warning("no certificate in DEBUGINFOD_IMA_CERT_PATH, else in '/etc/keys/ima': nothing that a server with "
-			    "ima:enforcing sends can be accepted");
+		bid_warning("no certificate in '%s' (DEBUGINFOD_IMA_CERT_PATH): nothing that a server with ima:enforcing sends "
+			    "can be accepted",
+			    path);
 	*ret_signers = signers;
 	return 0;
 }

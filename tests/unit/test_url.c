@@ -329,7 +329,7 @@ static void test_files_list_servers(void **state)
 	write_text(etc->path, "a.urls",
 		   "https://a.example.org/ https://b.example.org\n# http://old.example.org/\nima:enforcing\n"
 		   "http://c.example.org");
-	write_text(etc->path, "a.certpath", "http://not-a-server.example.org/\n");
+	write_text(etc->path, "a.certpath", "/etc/keys/one\n");
 	write_text(etc->path, ".hidden.urls", "http://hidden.example.org/\n");
 	write_text(etc->path, "urls", "http://no-suffix.example.org/\n");
 	write_text(etc->path, "empty.urls", "");
@@ -342,6 +342,29 @@ static void test_files_list_servers(void **state)
 	assert_urls(etc->path, "http://v");
 	setenv("DEBUGINFOD_URLS", "", 1);
 	assert_urls(etc->path, "");
+}
+
+static void assert_certificates(const char *etc, const char *expected)
+{
+	bid_auto_free char *path = bid_fetch_certificate_path(etc);
+
+	assert_string_equal(path, expected);
+}
+
+static void test_files_list_directories_of_certificates(void **state)
+{
+	const struct directory *etc = *state;
+
+	unsetenv("DEBUGINFOD_IMA_CERT_PATH");
+	write_text(etc->path, "a.urls", "http://a\n");
+	assert_certificates(etc->path, "/etc/keys/ima");
+	assert_certificates("/nonexistent/debuginfod", "/etc/keys/ima");
+	write_text(etc->path, "b.certpath", "/two\n/three");
+	write_text(etc->path, "a.certpath", "/one\n");
+	assert_certificates(etc->path, "/one:/two:/three:");
+	setenv("DEBUGINFOD_IMA_CERT_PATH", "/four:/five", 1);
+	assert_certificates(etc->path, "/four:/five");
+	unsetenv("DEBUGINFOD_IMA_CERT_PATH");
 }
 
 static void test_unreadable_files_are_reported(void **state)
@@ -471,6 +494,7 @@ int main(void)
 		cmocka_unit_test(test_request_encodes_the_detail),
 		cmocka_unit_test(test_variable_lists_servers),
 		cmocka_unit_test_setup_teardown(test_files_list_servers, make_directory, remove_directory),
+		cmocka_unit_test_setup_teardown(test_files_list_directories_of_certificates, make_directory, remove_directory),
 		cmocka_unit_test_setup_teardown(test_unreadable_files_are_reported, make_directory, remove_directory),
 		cmocka_unit_test(test_missing_directory_has_no_servers),
 		cmocka_unit_test(test_missing_variables_mean_defaults),
