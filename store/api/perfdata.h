@@ -64,9 +64,7 @@ struct bid_perfdata_summary {
 	 * unsampled, or has no id at all.
 	 */
 	bool lists_sampled;
-	bool piped; /* written in pipe mode */
 	bool compressed; /* some data is compressed */
-	bool swapped; /* recorded in the other byte order than this machine's */
 	/* The recording ended abnormally, without a table. The reader has read the rest. */
 	bool interrupted;
 	/* The file ends too early. */

@@ -243,11 +243,8 @@ int bid_features_read(struct bid_perf *perf, struct bid_input *input)
 	}
 	if (r < 0)
 		return r;
-	perf->summary.swapped = perf->big != (__BYTE_ORDER == __BIG_ENDIAN);
-	if (header.size == PIPE_HEADER) {
-		perf->summary.piped = true;
+	if (header.size == PIPE_HEADER)
 		return bid_stream_read(perf, input, UINT64_MAX);
-	}
 	if (header.data_size > UINT64_MAX - header.data) {
 		bid_perf_damage(perf, "the size of the data", HEADER_DATA);
 		header.data_size = 0;
