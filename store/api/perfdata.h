@@ -83,8 +83,8 @@ enum {
 	 * mapping at its address by the process, or by the process it was forked from, in the whole recording. The count is
 	 * therefore wrong where one address had several files in turn, by one process or by two with one number. For a path with
 	 * several ids, mapped without an id, each id gets the samples of all. Guests count only for their kernels, and all guest
-	 * kernels count as one. Beyond a million pages and two million mappings, further ones do not count. All counts are 0 if the
-	 * events have samples of several layouts, or without address and process.
+	 * kernels count as one. After samples in a million pages no further sample counts, and no mapping after two million. All
+	 * counts are 0 if the events have samples of several layouts, or without address and process.
 	 */
 	BID_PERFDATA_SAMPLES = 1 << 0,
 };

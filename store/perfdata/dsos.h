@@ -8,30 +8,21 @@
 #define BID_DSOS_MAX	   (4u << 20)
 #define BID_DSOS_NAMES_MAX (256u << 20) /* bytes */
 
-struct bid_dso;
-
+/* All zero is empty. */
 struct bid_dsos {
-	struct bid_dso **slots; /* owned, with the dsos; open addressing */
-	size_t n, room; /* room is a power of two, or 0 */
+	void *tree; /* tree of struct bid_perfdata_dso, tsearch(3); owned */
+	size_t n;
 	size_t names; /* bytes of all names */
-	uint64_t key[2]; /* key of the hash: the author of the recording must not choose collisions */
 };
-
-int bid_dsos_init(struct bid_dsos *dsos);
 
 void bid_dsos_release(struct bid_dsos *dsos);
 
 /*
- * Add a combination, if it is a new one. @id may be of len 0. @ret_dso lives as long as @dsos. Returns 0, -E2BIG or -ENOMEM.
+ * Add a combination, if it is a new one. @id may be of len 0. @ret_dso lives as long as @dsos, and the caller counts its samples
+ * and mapped bytes in it. Returns 0, -E2BIG or -ENOMEM.
  */
 int bid_dsos_add(struct bid_dsos *dsos, const struct bid_id *id, bool sized, enum bid_perfdata_mode mode, const char *path,
-		 size_t len, struct bid_dso **ret_dso);
-
-/* Its file was mapped up to @end. */
-void bid_dso_map(struct bid_dso *dso, uint64_t end);
-
-/* Count @samples more samples of @dso. */
-void bid_dso_count(struct bid_dso *dso, uint64_t samples);
+		 size_t len, struct bid_perfdata_dso **ret_dso);
 
 /*
  * Call @fn for each dso in order. Leaves out a dso without an id if its path has one in another dso, and a dso whose id is another

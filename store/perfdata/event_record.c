@@ -11,6 +11,9 @@ enum {
 	MISC_SIZED = 1 << 15, /* BUILD_ID with the size of the id */
 };
 
+/* the values of PERF_RECORD_MISC_CPUMODE_MASK, the low bits of misc */
+enum { CPUMODE_MASK = 7, CPUMODE_KERNEL = 1, CPUMODE_HYPERVISOR = 3, CPUMODE_GUEST_KERNEL = 4, CPUMODE_GUEST_USER = 5 };
+
 /* where things are in the records */
 enum {
 	MMAP_NAME = 40,
@@ -33,6 +36,20 @@ void bid_perf_damage(struct bid_perf *perf, const char *what, uint64_t offset)
 	if (perf->summary.damaged++ == 0) {
 		perf->summary.damage = what;
 		perf->summary.damage_offset = offset;
+	}
+}
+
+static enum bid_perfdata_mode mode_of(uint16_t misc)
+{
+	switch (misc & CPUMODE_MASK) {
+	case CPUMODE_KERNEL:
+	case CPUMODE_HYPERVISOR:
+		return BID_PERFDATA_KERNEL;
+	case CPUMODE_GUEST_KERNEL:
+	case CPUMODE_GUEST_USER:
+		return BID_PERFDATA_GUEST;
+	default:
+		return BID_PERFDATA_USER;
 	}
 }
 
@@ -85,9 +102,9 @@ static const char *name_of_copy(const char *name, size_t len)
 
 /* Leaves @ret_dso alone for a name without a build. */
 static int add(struct bid_perf *perf, const struct bid_id *id, bool sized, uint16_t misc, const char *name, size_t len,
-	       struct bid_dso **ret_dso)
+	       struct bid_perfdata_dso **ret_dso)
 {
-	enum bid_perfdata_mode mode = bid_perf_mode(misc);
+	enum bid_perfdata_mode mode = mode_of(misc);
 	const char *copied = id->len ? name_of_copy(name, len) : NULL;
 
 	if (copied)
@@ -116,7 +133,7 @@ int bid_record_mapping(struct bid_perf *perf, const struct bid_perf_record *reco
 {
 	size_t name_at = record->type == BID_RECORD_MMAP ? MMAP_NAME : MMAP2_NAME;
 	const char *name = (const char *)record->data + name_at, *end;
-	struct bid_dso *dso = NULL;
+	struct bid_perfdata_dso *dso = NULL;
 	struct bid_id id = { 0 };
 	uint64_t mapped;
 	int r;
@@ -140,10 +157,10 @@ int bid_record_mapping(struct bid_perf *perf, const struct bid_perf_record *reco
 	r = add(perf, &id, true, record->misc, name, (size_t)(end - name), &dso);
 	if (dso && !__builtin_add_overflow(bid_load64(perf->big, record->data + MMAP_OFFSET),
 					   bid_load64(perf->big, record->data + MMAP_LENGTH), &mapped))
-		bid_dso_map(dso, mapped);
+		dso->mapped = mapped > dso->mapped ? mapped : dso->mapped;
 	if (r < 0 || !perf->samples.wanted || record->misc & MISC_DATA)
 		return r;
-	return bid_samples_map(&perf->samples, bid_perf_mode(record->misc), bid_load32(perf->big, record->data + PROCESS),
+	return bid_samples_map(&perf->samples, mode_of(record->misc), bid_load32(perf->big, record->data + PROCESS),
 			       bid_load64(perf->big, record->data + MMAP_START), bid_load64(perf->big, record->data + MMAP_LENGTH),
 			       dso);
 }
@@ -165,7 +182,7 @@ int bid_record_sampled(struct bid_perf *perf, const struct bid_perf_record *reco
 	default:
 		if (samples->ip_at == 0 || record->size < samples->pid_at + sizeof(uint32_t))
 			return 0;
-		return bid_samples_add(samples, bid_perf_mode(record->misc), bid_load32(perf->big, data + samples->pid_at),
+		return bid_samples_add(samples, mode_of(record->misc), bid_load32(perf->big, data + samples->pid_at),
 				       bid_load64(perf->big, data + samples->ip_at));
 	}
 }
@@ -175,7 +192,7 @@ static int take_build_id(struct bid_perf *perf, const struct bid_perf_record *re
 	const char *name = (const char *)record->data + BUILD_ID_NAME - earlier;
 	bool sized = !earlier && record->misc & MISC_SIZED;
 	size_t len = sized ? record->data[BUILD_ID_SIZE] : BID_ID_PERF_MAX;
-	struct bid_dso *dso;
+	struct bid_perfdata_dso *dso;
 	struct bid_id id = { 0 };
 
 	if (len > BID_ID_PERF_MAX) {

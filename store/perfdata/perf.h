@@ -53,9 +53,6 @@ struct bid_perf_record {
 	uint64_t offset; /* in the file, for messages */
 };
 
-/* cpu_mode.c: translate perf's cpumode, the low three bits of misc. */
-enum bid_perfdata_mode bid_perf_mode(uint16_t misc);
-
 /*
  * event_record.c: read a record of type MMAP, MMAP2 or BUILD_ID. Returns 0 even for a malformed record, which it counts; or as
  * bid_dsos_add().
@@ -65,8 +62,7 @@ int bid_record_build_id(struct bid_perf *perf, const struct bid_perf_record *rec
 
 /*
  * event_record.c: read a record of type ATTR, FORK or SAMPLE, if samples are counted. Skips a record that is too short. Returns 0
- * or
- * -ENOMEM.
+ * or -ENOMEM.
  */
 int bid_record_sampled(struct bid_perf *perf, const struct bid_perf_record *record);
 

@@ -8,13 +8,15 @@
 #include "base/cleanup.h"
 #include "perfdata/perf.h"
 
-static int open_perf(struct bid_perf *perf, unsigned flags)
+const char *bid_perfdata_mode_name(enum bid_perfdata_mode mode)
 {
-	int r;
+	static const char *const names[] = {
+		[BID_PERFDATA_USER] = "user",
+		[BID_PERFDATA_KERNEL] = "kernel",
+		[BID_PERFDATA_GUEST] = "guest",
+	};
 
-	*perf = (struct bid_perf){ 0 };
-	r = bid_dsos_init(&perf->dsos);
-	return r < 0 || !(flags & BID_PERFDATA_SAMPLES) ? r : bid_samples_init(&perf->samples);
+	return names[mode];
 }
 
 static void close_perf(struct bid_perf *perf)
@@ -58,11 +60,9 @@ static int finish(struct bid_perf *perf, int fd, bid_perfdata_fn fn, void *user,
 
 int bid_perfdata_read_fd(int fd, unsigned flags, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary)
 {
-	bid_cleanup(close_perf) struct bid_perf perf = { 0 };
-	int r = open_perf(&perf, flags);
+	bid_cleanup(close_perf) struct bid_perf perf = { .samples.wanted = flags & BID_PERFDATA_SAMPLES };
+	int r = read_file(&perf, fd, false);
 
-	if (r == 0)
-		r = read_file(&perf, fd, false);
 	return r < 0 ? r : finish(&perf, fd, fn, user, ret_summary);
 }
 
@@ -107,7 +107,7 @@ static int read_parts(struct bid_perf *perf, DIR *dir)
 /* Takes over @fd. */
 static int read_directory(int fd, unsigned flags, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary)
 {
-	bid_cleanup(close_perf) struct bid_perf perf = { 0 };
+	bid_cleanup(close_perf) struct bid_perf perf = { .samples.wanted = flags & BID_PERFDATA_SAMPLES };
 	bid_auto_dir DIR *dir = fdopendir(fd);
 	bid_auto_fd int main = -1;
 	int r;
@@ -119,9 +119,7 @@ static int read_directory(int fd, unsigned flags, bid_perfdata_fn fn, void *user
 	main = open_member(dirfd(dir), "data");
 	if (main < 0)
 		return main == -ENOENT ? -EINVAL : main;
-	r = open_perf(&perf, flags);
-	if (r == 0)
-		r = read_file(&perf, main, false);
+	r = read_file(&perf, main, false);
 	if (r == 0)
 		r = read_parts(&perf, dir);
 	return r < 0 ? r : finish(&perf, main, fn, user, ret_summary);

@@ -3,29 +3,47 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "base/array.h"
-#include "perfdata/sip.h"
+#include "base/cleanup.h"
 
 /* linux/perf_event.h, enum perf_event_sample_format: the process, and the fields that may precede it */
 enum { TYPE_IP = 1 << 0, TYPE_TID = 1 << 1, TYPE_IDENTIFIER = 1 << 16 };
 
-enum { FIRST = 8, WORD = 8 };
+enum {
+	FIRST = 8,
+	WORD = 8,
+	PAGES_MORE = 1 << 15, /* least room for pages between two merges */
+	PAGE_SHIFT = 12, /* smallest possible page; other sizes are multiples */
+	GENERATIONS = 8, /* limit of forks without an exec */
+};
 
-enum { ROOM_MIN = 4096 };
+/* an address space: of a process, of the kernel, or of all guests together */
+typedef uint32_t bid_space;
 
 static const bid_space kernel = UINT32_MAX, guests = UINT32_MAX - 1;
+
+struct bid_page {
+	uint64_t number;
+	bid_space space;
+	uint32_t samples; /* stays at its maximum */
+};
+
+struct bid_map {
+	uint64_t start, end;
+	struct bid_perfdata_dso *dso; /* borrowed; may be NULL */
+	bid_space space;
+	uint32_t when; /* a later one has a larger number */
+};
+
+struct bid_fork {
+	bid_space space, parent;
+	uint32_t when;
+};
 
 static bid_space space_of(enum bid_perfdata_mode mode, uint32_t pid)
 {
 	return mode == BID_PERFDATA_KERNEL ? kernel : mode == BID_PERFDATA_GUEST ? guests : pid;
-}
-
-int bid_samples_init(struct bid_samples *samples)
-{
-	*samples = (struct bid_samples){ .wanted = true };
-	return getrandom(samples->key, sizeof(samples->key), 0) < 0 ? -errno : 0;
 }
 
 void bid_samples_release(struct bid_samples *samples)
@@ -46,63 +64,58 @@ void bid_samples_type(struct bid_samples *samples, uint64_t type)
 	samples->pid_at = samples->mixed ? 0 : ip_at + WORD;
 }
 
-static struct bid_page *slot_of(const struct bid_samples *samples, struct bid_page *pages, size_t room, bid_space space,
-				uint64_t number)
+static int by_number(const void *a, const void *b)
 {
-	struct bid_sip sip = bid_sip_begin(samples->key);
-	size_t at;
+	const struct bid_page *x = a, *y = b;
 
-	bid_sip_word(&sip, number);
-	bid_sip_word(&sip, space);
-	at = bid_sip_end(&sip) & (room - 1);
-	while (pages[at].samples > 0 && (pages[at].number != number || pages[at].space != space))
-		at = (at + 1) & (room - 1);
-	return &pages[at];
+	if (x->space != y->space)
+		return x->space < y->space ? -1 : 1;
+	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-static int grow(struct bid_samples *samples)
+/* Sort the pages, and add up the samples of each. */
+static void merge_pages(struct bid_samples *samples)
 {
-	size_t room = samples->room_pages ? 2 * samples->room_pages : ROOM_MIN;
-	struct bid_page *pages = calloc(room, sizeof(*pages));
+	struct bid_page *pages = samples->pages;
+	size_t n = 0;
 
-	if (!pages)
-		return -ENOMEM;
-	for (size_t i = 0; i < samples->room_pages; i++) {
-		const struct bid_page *page = &samples->pages[i];
-
-		if (page->samples > 0)
-			*slot_of(samples, pages, room, page->space, page->number) = *page;
+	/* qsort(3) needs an array, and an empty table has none */
+	if (samples->n_pages > 0)
+		qsort(pages, samples->n_pages, sizeof(*pages), by_number);
+	for (size_t i = 0; i < samples->n_pages; i++) {
+		if (n == 0 || by_number(&pages[n - 1], &pages[i]) != 0)
+			pages[n++] = pages[i];
+		else if (__builtin_add_overflow(pages[n - 1].samples, pages[i].samples, &pages[n - 1].samples))
+			pages[n - 1].samples = UINT32_MAX;
 	}
-	free(samples->pages);
-	samples->pages = pages;
-	samples->room_pages = room;
-	return 0;
+	samples->n_pages = n;
+}
+
+/* Merge the pages, and make room for half as many again at least. */
+static int make_room(struct bid_samples *samples)
+{
+	merge_pages(samples);
+	samples->full = samples->n_pages >= BID_PAGES_MAX;
+	if (samples->full)
+		return 0;
+	return bid_array_reserve(samples->pages, samples->n_pages, samples->n_pages / 2 + PAGES_MORE, samples->room_pages);
 }
 
 int bid_samples_add(struct bid_samples *samples, enum bid_perfdata_mode mode, uint32_t pid, uint64_t ip)
 {
-	struct bid_page *page;
+	int r = 0;
 
 	samples->seen++;
-	if (2 * samples->n_pages >= samples->room_pages && samples->n_pages < BID_PAGES_MAX) {
-		int r = grow(samples);
-
-		if (r < 0)
-			return r;
-	}
-	page = slot_of(samples, samples->pages, samples->room_pages, space_of(mode, pid), ip >> BID_PAGE_SHIFT);
-	if (page->samples == 0) {
-		if (samples->n_pages == BID_PAGES_MAX)
-			return 0;
-		samples->n_pages++;
-		*page = (struct bid_page){ .number = ip >> BID_PAGE_SHIFT, .space = space_of(mode, pid) };
-	}
-	page->samples += page->samples < UINT32_MAX;
-	return 0;
+	if (samples->n_pages == samples->room_pages && !samples->full)
+		r = make_room(samples);
+	if (r == 0 && !samples->full)
+		samples->pages[samples->n_pages++] =
+			(struct bid_page){ .number = ip >> PAGE_SHIFT, .space = space_of(mode, pid), .samples = 1 };
+	return r;
 }
 
 int bid_samples_map(struct bid_samples *samples, enum bid_perfdata_mode mode, uint32_t pid, uint64_t start, uint64_t len,
-		    struct bid_dso *dso)
+		    struct bid_perfdata_dso *dso)
 {
 	if (samples->n_maps == BID_MAPS_MAX || len == 0)
 		return 0;
@@ -128,5 +141,149 @@ int bid_samples_fork(struct bid_samples *samples, uint32_t pid, uint32_t parent)
 		return -ENOMEM;
 	samples->forks[samples->n_forks] = (struct bid_fork){ pid, parent, (uint32_t)samples->n_forks };
 	samples->n_forks++;
+	return 0;
+}
+
+/*
+ * Assignment of samples to mappings. Both are sorted by address, and read in parallel. A heap has the mappings at the current
+ * address, the latest on top. For any overlap of mappings this takes no longer than the sorting.
+ */
+struct heap {
+	const struct bid_map **maps; /* owned; maps[0] is the latest */
+	size_t n;
+};
+
+static void heap_release(struct heap *heap)
+{
+	free(heap->maps);
+}
+
+static void swap(struct heap *heap, size_t a, size_t b)
+{
+	const struct bid_map *map = heap->maps[a];
+
+	heap->maps[a] = heap->maps[b];
+	heap->maps[b] = map;
+}
+
+static void push(struct heap *heap, const struct bid_map *map)
+{
+	size_t at = heap->n++;
+
+	heap->maps[at] = map;
+	for (; at > 0 && heap->maps[(at - 1) / 2]->when < heap->maps[at]->when; at = (at - 1) / 2)
+		swap(heap, at, (at - 1) / 2);
+}
+
+static void pop(struct heap *heap)
+{
+	size_t at = 0, child;
+
+	heap->maps[0] = heap->maps[--heap->n];
+	while ((child = 2 * at + 1) < heap->n) {
+		if (child + 1 < heap->n && heap->maps[child + 1]->when > heap->maps[child]->when)
+			child++;
+		if (heap->maps[at]->when > heap->maps[child]->when)
+			break;
+		swap(heap, at, child);
+		at = child;
+	}
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct bid_map *x = a, *y = b;
+
+	if (x->space != y->space)
+		return x->space < y->space ? -1 : 1;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* The last fork of each process first. */
+static int by_child(const void *a, const void *b)
+{
+	const struct bid_fork *x = a, *y = b;
+
+	if (x->space != y->space)
+		return x->space < y->space ? -1 : 1;
+	return x->when > y->when ? -1 : 1;
+}
+
+/* Leave the last fork of each process. */
+static void sort_forks(struct bid_samples *samples)
+{
+	size_t n = 0;
+
+	qsort(samples->forks, samples->n_forks, sizeof(samples->forks[0]), by_child);
+	for (size_t i = 0; i < samples->n_forks; i++)
+		if (n == 0 || samples->forks[n - 1].space != samples->forks[i].space)
+			samples->forks[n++] = samples->forks[i];
+	samples->n_forks = n;
+}
+
+static int by_space(const void *a, const void *b)
+{
+	const struct bid_fork *x = a, *y = b;
+
+	return x->space < y->space ? -1 : x->space > y->space;
+}
+
+static const struct bid_fork *fork_of(const struct bid_samples *samples, bid_space space)
+{
+	const struct bid_fork key = { .space = space };
+
+	return samples->n_forks > 0 ? bsearch(&key, samples->forks, samples->n_forks, sizeof(key), by_space) : NULL;
+}
+
+/* Assign the sorted pages. Pages of processes without a mapping there remain, for their parents. */
+static void place(struct bid_samples *samples, struct heap *heap)
+{
+	size_t left = 0, next = 0;
+
+	heap->n = 0;
+	for (size_t i = 0; i < samples->n_pages; i++) {
+		struct bid_page page = samples->pages[i];
+		uint64_t first = page.number << PAGE_SHIFT, last = first | ((1u << PAGE_SHIFT) - 1);
+		const struct bid_fork *fork;
+
+		if (i == 0 || heap->n == 0 || heap->maps[0]->space != page.space) {
+			heap->n = 0;
+			while (next < samples->n_maps && samples->maps[next].space < page.space)
+				next++;
+		}
+		for (; next < samples->n_maps && samples->maps[next].space == page.space && samples->maps[next].start <= last;
+		     next++)
+			push(heap, &samples->maps[next]);
+		while (heap->n > 0 && heap->maps[0]->end <= first)
+			pop(heap);
+		if (heap->n == 0) {
+			fork = fork_of(samples, page.space);
+			if (fork) {
+				page.space = fork->parent;
+				samples->pages[left++] = page;
+			}
+		} else if (heap->maps[0]->dso) {
+			heap->maps[0]->dso->samples += page.samples;
+			samples->placed += page.samples;
+		}
+	}
+	samples->n_pages = left;
+}
+
+int bid_samples_place(struct bid_samples *samples)
+{
+	bid_cleanup(heap_release) struct heap heap = { .maps = calloc(samples->n_maps + 1, sizeof(heap.maps[0])) };
+
+	if (!heap.maps)
+		return -ENOMEM;
+	if (samples->n_maps == 0 || samples->n_pages == 0)
+		return 0;
+	qsort(samples->maps, samples->n_maps, sizeof(samples->maps[0]), by_start);
+	if (samples->n_forks > 0)
+		sort_forks(samples);
+	for (int i = 0; i < GENERATIONS && samples->n_pages > 0; i++) {
+		merge_pages(samples);
+		place(samples, &heap);
+	}
 	return 0;
 }

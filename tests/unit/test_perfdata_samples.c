@@ -263,8 +263,8 @@ static void test_samples_are_not_counted_unasked(void **state)
 	assert_int_equal(reading.summary.records, 12);
 }
 
-/* More pages than the limit: only the first ones count on. */
-static void test_pages_above_the_limit_are_dropped(void **state)
+/* After as many pages as the limit, no further sample counts. */
+static void test_samples_above_the_limit_of_pages_are_dropped(void **state)
 {
 	auto_recording recording = { .big = is_big(state) };
 	const uint64_t type = IP | TID, pages = (1u << 20) + 5;
@@ -277,7 +277,7 @@ static void test_pages_above_the_limit_are_dropped(void **state)
 		sample(&recording, IP, USER, 1, page << 12, 1);
 	sample(&recording, IP, USER, 1, 0, 10);
 	reading = read_with(&recording, BID_PERFDATA_SAMPLES);
-	snprintf(text, sizeof(text), "%llu user " ID_A " /lib/a\n", (unsigned long long)pages + 10 - 5);
+	snprintf(text, sizeof(text), "%llu user " ID_A " /lib/a\n", (unsigned long long)pages - 5);
 	assert_read(&reading, text);
 	assert_int_equal(reading.summary.samples, pages + 10);
 }
@@ -289,7 +289,7 @@ int main(void)
 		IN_BOTH(test_most_sampled_build_comes_first),  IN_BOTH(test_kernel_samples_are_counted),
 		IN_BOTH(test_child_inherits_mappings),	       IN_BOTH(test_latest_mapping_counts),
 		IN_BOTH(test_equal_counts_are_sorted_by_name), IN_BOTH(test_unreadable_samples_sort_by_path),
-		IN_BOTH(test_samples_are_not_counted_unasked), IN_BOTH(test_pages_above_the_limit_are_dropped),
+		IN_BOTH(test_samples_are_not_counted_unasked), IN_BOTH(test_samples_above_the_limit_of_pages_are_dropped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
