@@ -40,21 +40,6 @@ static int begin(int fd, Elf **ret_elf, GElf_Ehdr *ret_ehdr)
 	return 0;
 }
 
-/*
- * The bytes of the table @scn. NULL if it has none, or a compressed one that zlib did not make: libelf allocates any size that
- * another claims.
- */
-static Elf_Data *data_of(Elf_Scn *scn, const GElf_Shdr *shdr)
-{
-	GElf_Chdr chdr;
-
-	if (!(shdr->sh_flags & SHF_COMPRESSED))
-		return elf_rawdata(scn, NULL);
-	if (!gelf_getchdr(scn, &chdr) || chdr.ch_type != ELFCOMPRESS_ZLIB)
-		return NULL;
-	return elf_compress(scn, 0, 0) < 0 ? NULL : elf_getdata(scn, NULL);
-}
-
 static int find_names(Elf *elf, struct name_table *ret_names)
 {
 	struct name_table names = { 0 };
@@ -71,8 +56,14 @@ static int find_names(Elf *elf, struct name_table *ret_names)
 		return 0;
 	}
 	scn = elf_getscn(elf, index);
-	if (scn && gelf_getshdr(scn, &shdr) && shdr.sh_type == SHT_STRTAB)
-		data = data_of(scn, &shdr);
+	if (scn && gelf_getshdr(scn, &shdr) && shdr.sh_type == SHT_STRTAB && shdr.sh_size > 0) {
+		/* the product does not read compressed names */
+		if (shdr.sh_flags & SHF_COMPRESSED) {
+			*ret_names = names;
+			return 0;
+		}
+		data = elf_rawdata(scn, NULL);
+	}
 	if (!data || !data->d_buf)
 		return -EBADMSG;
 	names.text = data->d_buf;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <zlib.h>
 
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -72,41 +71,6 @@ int bid_section_at(struct bid_sections *sections, uint64_t index, struct bid_sec
 	return 0;
 }
 
-#define ZLIB_RATIO 1032 /* a byte of zlib makes at most so many; a larger claim is a lie */
-
-/* Inflate a table compressed by eu-elfcompress(1): replace *@table of *@size bytes (gABI, "Section Compression"). */
-static int inflate_table(const struct bid_form *form, char **table, uint64_t *size)
-{
-	const uint8_t *data = (const uint8_t *)*table;
-	size_t head = BID_FORM_SIZE(form, Chdr);
-	bid_auto_free char *larger = NULL;
-	uint64_t wanted, align;
-	uLong packed;
-	uLongf len;
-
-	if (*size < head || BID_FORM_FIELD(form, data, Chdr, ch_type) != ELFCOMPRESS_ZLIB)
-		return -EBADMSG;
-	align = BID_FORM_FIELD(form, data, Chdr, ch_addralign);
-	if (align & (align - 1))
-		return -EBADMSG;
-	wanted = BID_FORM_FIELD(form, data, Chdr, ch_size);
-	if (wanted / ZLIB_RATIO > *size - head)
-		return -EBADMSG;
-	if (wanted > BID_LIMIT_NAMES)
-		return -E2BIG;
-	larger = malloc(wanted + 1);
-	if (!larger)
-		return -ENOMEM;
-	len = (uLongf)wanted;
-	packed = (uLong)(*size - head);
-	if (uncompress2((Bytef *)larger, &len, data + head, &packed) != Z_OK || len != wanted || packed != *size - head)
-		return -EBADMSG;
-	free(*table);
-	*table = bid_steal(larger);
-	*size = len;
-	return 0;
-}
-
 int bid_sections_read_names(struct bid_sections *sections)
 {
 	const struct bid_header *header = &sections->header;
@@ -126,11 +90,10 @@ int bid_sections_read_names(struct bid_sections *sections)
 		r = index < header->shnum ? bid_section_at(sections, index, &names) : -EBADMSG;
 	if (r == 0 && (names.type != SHT_STRTAB || names.size == 0))
 		r = -EBADMSG;
+	if (r == 0 && names.flags & SHF_COMPRESSED)
+		r = -E2BIG;
 	if (r == 0)
 		r = bid_bytes_table(sections->fd, names.offset, names.size, BID_LIMIT_NAMES, &table);
-	/* no loader inflates a section */
-	if (r == 0 && names.flags & SHF_COMPRESSED)
-		r = names.flags & SHF_ALLOC ? -EBADMSG : inflate_table(&header->form, &table, &names.size);
 	if (r < 0)
 		return r == -ENODATA ? -EBADMSG : r;
 	last = memrchr(table, '\0', names.size);

@@ -41,7 +41,7 @@ int bid_sections_check(const struct bid_sections *sections);
 
 /*
  * Read the table of section names. Returns 0, also if the sections have no names; -EBADMSG for a malformed table; -E2BIG for a
- * table above the limits of bid_bytes_table(); or as pread(2), or -ENOMEM.
+ * compressed table, or one above the limits of bid_bytes_table(); or as pread(2), or -ENOMEM.
  */
 int bid_sections_read_names(struct bid_sections *sections);
 

@@ -42,8 +42,8 @@ static void test_section_is_read_by_name(void **state)
 	assert_int_equal(bid_elf_each_section(source, count_section, &seen), -ENOEXEC);
 }
 
-/* eu-elfcompress(1) compresses even the table of the names. */
-static void test_compressed_section_is_read(void **state)
+/* No linker compresses the table of the names, but eu-elfcompress(1) can. */
+static void test_file_with_compressed_names_has_no_sections(void **state)
 {
 	bid_auto_fd int fd = -1;
 	struct bid_elf_section section;
@@ -51,9 +51,9 @@ static void test_compressed_section_is_read(void **state)
 
 	RUN("eu-elfcompress", "-f", "--name=.shstrtab", "-o", "compressed", "program");
 	fd = elf_fixture_open("compressed");
-	assert_int_equal(bid_elf_find_section(fd, ".text", &section), 0);
+	assert_int_equal(bid_elf_find_section(fd, ".text", &section), -ENOENT);
 	assert_int_equal(bid_elf_examine(fd, &info), 0);
-	assert_true(info.has_dwarf);
+	assert_true(info.has_code && info.has_symtab);
 }
 
 static void check_debuglink(const char *name, const char *linked, uint32_t crc)
@@ -102,7 +102,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_section_is_read_by_name),
-		cmocka_unit_test(test_compressed_section_is_read),
+		cmocka_unit_test(test_file_with_compressed_names_has_no_sections),
 		cmocka_unit_test(test_debug_link_has_name_and_crc),
 	};
 
