@@ -7,11 +7,9 @@
 #define BID_ELF_BYTES_H
 
 #include <elf.h>
-#include <endian.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+
+#include "base/load.h"
 
 /* A fuzz target sets both to the size of the largest header: small files then need many reads. */
 #ifndef BID_BYTES_HEAD
@@ -69,20 +67,15 @@ struct bid_form {
 
 static inline uint64_t bid_form_load(const struct bid_form *form, const uint8_t *data, size_t size)
 {
-	uint16_t half;
-	uint32_t word;
-	uint64_t xword;
-
 	switch (size) {
-	case sizeof(half):
-		memcpy(&half, data, size);
-		return form->big ? be16toh(half) : le16toh(half);
-	case sizeof(word):
-		memcpy(&word, data, size);
-		return form->big ? be32toh(word) : le32toh(word);
+	case 1:
+		return *data;
+	case sizeof(uint16_t):
+		return bid_load16(form->big, data);
+	case sizeof(uint32_t):
+		return bid_load32(form->big, data);
 	default:
-		memcpy(&xword, data, sizeof(xword));
-		return form->big ? be64toh(xword) : le64toh(xword);
+		return bid_load64(form->big, data);
 	}
 }
 

@@ -2,7 +2,7 @@
 /* The records that name code, and the file names in them. */
 #include <string.h>
 
-#include "perfdata/load.h"
+#include "base/load.h"
 #include "perfdata/perf.h"
 
 enum {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "perfdata/load.h"
+#include "base/load.h"
 #include "perfdata/perf.h"
 
 /* where things are in the header (perf, util/header.h, struct perf_file_header) */

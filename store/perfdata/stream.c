@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "base/load.h"
 #include "perfdata/inflate.h"
-#include "perfdata/load.h"
 #include "perfdata/perf.h"
 
 /* where things are in the records */

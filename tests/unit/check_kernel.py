@@ -76,6 +76,32 @@ def in_order(lines):
     return sorted(lines, key=rank)
 
 
+def big_endian_kernel(build_id):
+    """Return a kernel of 64-bit PowerPC with two symbols, which no compiler here makes."""
+    code, names, symbol = 0xc000000000000000, b"\0global\0local\0", struct.Struct(">I2BH2Q")
+    note = struct.pack(">3I4s", 4, len(build_id) // 2, 3, b"GNU\0") + bytes.fromhex(build_id)
+    symbols = bytes(symbol.size) + symbol.pack(1, 0x12, 0, 1, code, 4) + symbol.pack(8, 0x02, 0, 1, code + 8, 4)
+    places, body = [], b""
+    for part in note, symbols, names:
+        places.append((64 + 2 * 56 + len(body), len(part)))
+        body += part + bytes(-len(part) % 8)
+    segments = b"".join(struct.pack(">2I6Q", kind, 5, *place) for kind, place in (
+        (1, (0, code, code, 176, 176, 4)), (4, (places[0][0], 0, 0, places[0][1], places[0][1], 4))))
+    # the code, the symbols, their names: which are those of the sections, too
+    sections = bytes(64) + b"".join(struct.pack(">2I4Q2I2Q", 0, kind, flags, address, *place, link, 0, 8, size)
+                                    for kind, flags, address, place, link, size in (
+        (1, 6, code, (0, 176), 0, 0), (2, 0, 0, places[1], 3, symbol.size), (3, 0, 0, places[2], 0, 0)))
+    header = b"\x7fELF\2\2\1" + bytes(9) + struct.pack(">2HI3QI6H", 2, 21, 1, code, 64, 176 + len(body), 0, 64, 56, 2, 64, 4, 3)
+    return header + segments + body + sections
+
+
+def case_derived_table_of_the_other_byte_order(env):
+    kernel = env.home / "vmlinux-ppc64"
+    kernel.write_bytes(big_endian_kernel(IDS[0]))
+    env.on_store("add", kernel)
+    assert made_table(env, IDS[0]) == ["c000000000000000 T global", "c000000000000008 t local"]
+
+
 def case_derived_table_has_per_cpu_symbols(env):
     """Symbols of per-CPU data from address 0 on have the kernel's types."""
     data = (".pushsection percpu,\"aw\"\n.globl __per_cpu_start, __per_cpu_end\n__per_cpu_start: fixed_percpu_data: .quad 0\n"
