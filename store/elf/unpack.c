@@ -1,23 +1,80 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* Compressed modules, kernel images and core files, by libarchive. */
 #include "api/elf.h"
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <endian.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/limits.h"
-#include "kernel.h"
+#include "base/load.h"
+
+static void cleanup_archive(struct archive **archive)
+{
+	archive_read_free(*archive);
+}
+
+/* Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header" */
+enum {
+	SETUP_SECTS = 0x1f1, /* sectors of 512 bytes after the boot sector; 0 means 4 */
+	MAGIC = 0x202, /* "HdrS" */
+	VERSION = 0x206,
+	PAYLOAD_OFFSET = 0x248, /* from the beginning of the protected-mode code, right after the setup code */
+	PAYLOAD_LENGTH = 0x24c,
+	HEADER_SIZE = 0x250,
+	SECTOR = 512,
+	WITH_PAYLOAD = 0x208, /* first version with these fields */
+};
+
+/* A range of a file. */
+struct packed {
+	off_t offset, end;
+};
+
+/*
+ * Find the compressed kernel in the bzImage (x86) open at @fd: Documentation/arch/x86/boot.rst, boot protocol 2.08 or later.
+ * Returns 1 for a bzImage. Returns 0 for another file; the range is then the whole file. Returns -EBADMSG for a truncated bzImage,
+ * or an error of pread(2).
+ */
+static int kernel_payload(int fd, struct packed *ret_packed)
+{
+	uint8_t header[HEADER_SIZE];
+	struct packed packed;
+	struct stat st;
+	unsigned setup;
+	ssize_t n;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	n = bid_pread_full(fd, header, sizeof(header), 0);
+	if (n < 0)
+		return (int)n;
+	if (n < HEADER_SIZE || memcmp(header + MAGIC, "HdrS", 4) != 0 || bid_load16(false, header + VERSION) < WITH_PAYLOAD) {
+		*ret_packed = (struct packed){ .end = st.st_size };
+		return 0;
+	}
+	setup = header[SETUP_SECTS] ? header[SETUP_SECTS] : 4;
+	packed.offset = (off_t)(setup + 1) * SECTOR + bid_load32(false, header + PAYLOAD_OFFSET);
+	packed.end = packed.offset + bid_load32(false, header + PAYLOAD_LENGTH);
+	if (packed.end > st.st_size || packed.end - packed.offset < 8)
+		return -EBADMSG;
+	*ret_packed = packed;
+	return 1;
+}
 
 struct packed_input {
-	int fd;
+	int fd; /* borrowed */
+	bool stream; /* read at its current offset, perhaps a pipe; the offsets are unused */
 	off_t begin, offset, end;
-	int error; /* 0, or a negative errno of pread(2) */
+	int error; /* 0, or a negative errno of reading */
 	uint8_t buffer[64 << 10];
 };
 
@@ -27,25 +84,18 @@ struct packed_input {
  */
 static int check_gzip_end(uLong crc, uint64_t total, const struct packed_input *input)
 {
-	uint32_t trailer[2];
-	ssize_t n;
+	uint8_t trailer[8];
+	ssize_t n = bid_pread_full(input->fd, trailer, sizeof(trailer), input->end - (off_t)sizeof(trailer));
 
-	n = bid_pread_full(input->fd, trailer, sizeof(trailer), input->end - (off_t)sizeof(trailer));
 	if (n < 0)
 		return (int)n;
-	if (n != sizeof(trailer) || le32toh(trailer[0]) != (uint32_t)crc || le32toh(trailer[1]) != (uint32_t)total)
+	if (n != sizeof(trailer) || bid_load32(false, trailer) != crc || bid_load32(false, trailer + 4) != (uint32_t)total)
 		return -EBADMSG;
 	return 0;
 }
 
-static void cleanup_archive(struct archive **archive)
-{
-	if (*archive)
-		archive_read_free(*archive);
-}
-
 /* Find the compressed bytes in the file at @fd, and libarchive's code for their filter. Returns -EBADMSG if there are none. */
-static int find_packed(int fd, struct bid_packed *ret_packed, int *ret_filter)
+static int find_packed(int fd, struct packed *ret_packed, int *ret_filter)
 {
 	static const struct {
 		const char *magic;
@@ -65,7 +115,7 @@ static int find_packed(int fd, struct bid_packed *ret_packed, int *ret_filter)
 	ssize_t n;
 	int r;
 
-	r = bid_kernel_payload(fd, ret_packed);
+	r = kernel_payload(fd, ret_packed);
 	if (r < 0)
 		return r;
 	kernel = r > 0;
@@ -91,9 +141,9 @@ static int find_packed(int fd, struct bid_packed *ret_packed, int *ret_filter)
 
 int bid_elf_is_packed(int fd)
 {
-	struct bid_packed packed;
+	struct packed packed;
 	int filter;
-	int r = bid_kernel_payload(fd, &packed);
+	int r = kernel_payload(fd, &packed);
 
 	/* a kernel's, and cut short */
 	if (r == -EBADMSG)
@@ -103,12 +153,28 @@ int bid_elf_is_packed(int fd)
 	return r == -EBADMSG ? 0 : r < 0 ? r : 1;
 }
 
+static ssize_t read_stream(struct packed_input *input)
+{
+	ssize_t n;
+
+	do {
+		n = read(input->fd, input->buffer, sizeof(input->buffer));
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+static ssize_t read_range(struct packed_input *input)
+{
+	off_t rest = input->end - input->offset;
+
+	return bid_pread_full(input->fd, input->buffer, rest < (off_t)sizeof(input->buffer) ? (size_t)rest : sizeof(input->buffer),
+			      input->offset);
+}
+
 static la_ssize_t read_input(struct archive *archive, void *user, const void **ret_buffer)
 {
 	struct packed_input *input = user;
-	off_t rest = input->end - input->offset;
-	size_t wanted = rest < (off_t)sizeof(input->buffer) ? (size_t)rest : sizeof(input->buffer);
-	ssize_t n = bid_pread_full(input->fd, input->buffer, wanted, input->offset);
+	ssize_t n = input->stream ? read_stream(input) : read_range(input);
 
 	if (n < 0) {
 		input->error = (int)n;
@@ -127,16 +193,11 @@ static int archive_error(struct archive *archive, const struct packed_input *inp
 	return archive_errno(archive) == ENOMEM ? -ENOMEM : -EBADMSG;
 }
 
-static int open_archive(struct archive *archive, int filter, struct packed_input *input)
+/* Open @input with the filters that the caller has chosen. */
+static int open_archive(struct archive *archive, struct packed_input *input)
 {
 	struct archive_entry *entry;
 
-	/*
-	 * Use exactly this filter, once: no module or kernel is compressed several times. Without the codec libarchive warns or
-	 * fails.
-	 */
-	if (archive_read_append_filter(archive, filter) != ARCHIVE_OK)
-		return archive_errno(archive) == ENOMEM ? -ENOMEM : -EOPNOTSUPP;
 	if (archive_read_support_format_raw(archive) != ARCHIVE_OK)
 		return archive_error(archive, input);
 	if (archive_read_open(archive, input, NULL, read_input, NULL) != ARCHIVE_OK)
@@ -181,7 +242,7 @@ int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *da
 {
 	bid_cleanup(cleanup_archive) struct archive *archive = NULL;
 	bid_auto_free struct packed_input *input = NULL;
-	struct bid_packed packed;
+	struct packed packed;
 	int filter, r;
 
 	r = find_packed(fd, &packed, &filter);
@@ -194,7 +255,13 @@ int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *da
 	input->fd = fd;
 	input->begin = input->offset = packed.offset;
 	input->end = packed.end;
-	r = open_archive(archive, filter, input);
+	/*
+	 * Use exactly this filter, once: no module or kernel is compressed several times. Without the codec libarchive warns or
+	 * fails.
+	 */
+	if (archive_read_append_filter(archive, filter) != ARCHIVE_OK)
+		return archive_errno(archive) == ENOMEM ? -ENOMEM : -EOPNOTSUPP;
+	r = open_archive(archive, input);
 	return r < 0 ? r : copy_content(archive, input, filter, max, write, user);
 }
 
@@ -246,4 +313,61 @@ int bid_elf_identify_any(int fd, struct bid_id *ret_id)
 		return r;
 	packed = bid_elf_is_packed(fd);
 	return packed == 0 ? -ENOEXEC : packed < 0 ? packed : identify_packed(fd, ret_id);
+}
+
+static bool is_zero(const char *data, size_t len)
+{
+	return len == 0 || (data[0] == '\0' && memcmp(data, data + 1, len - 1) == 0);
+}
+
+/* Write pages of zeros as holes: memory is mostly zeros. */
+static int write_sparse(int fd, const char *data, size_t len, off_t at)
+{
+	enum { PAGE = 4096 };
+	int r = 0;
+
+	while (r == 0 && len > 0) {
+		size_t n = len < PAGE ? len : PAGE;
+
+		if (!is_zero(data, n))
+			r = bid_pwrite_full(fd, data, n, at);
+		data += n;
+		at += (off_t)n;
+		len -= n;
+	}
+	return r;
+}
+
+int bid_elf_core_unpack(int fd, int to)
+{
+	bid_cleanup(cleanup_archive) struct archive *archive = archive_read_new();
+	bid_auto_free struct packed_input *input = calloc(1, sizeof(*input));
+	off_t end = 0;
+	int r;
+
+	if (!input || !archive)
+		return -ENOMEM;
+	input->fd = fd;
+	input->stream = true;
+	/* the formats of systemd-coredump(8) and of common tools; data in another format passes unchanged */
+	archive_read_support_filter_zstd(archive);
+	archive_read_support_filter_lz4(archive);
+	archive_read_support_filter_xz(archive);
+	archive_read_support_filter_gzip(archive);
+	archive_read_support_filter_bzip2(archive);
+	r = open_archive(archive, input);
+	while (r == 0) {
+		const void *data;
+		la_int64_t offset;
+		size_t len;
+		int status = archive_read_data_block(archive, &data, &len, &offset);
+
+		if (status == ARCHIVE_EOF)
+			return ftruncate(to, end) < 0 ? -errno : 0;
+		if (status != ARCHIVE_OK)
+			return archive_error(archive, input);
+		r = write_sparse(to, data, len, end);
+		end += (off_t)len;
+	}
+	return r;
 }
