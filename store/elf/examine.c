@@ -6,7 +6,6 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "identify.h"
 #include "sections.h"
 
 /* the name of a file and an id */
@@ -101,30 +100,6 @@ static int examine_segments(struct bid_sections *sections, struct bid_elf_info *
 	return 0;
 }
 
-/* Find the id by sections, else by trustworthy segments: see identify.c. *@ret_id has len 0 if there is none. */
-static int find_id(struct bid_sections *sections, struct bid_id *ret_id)
-{
-	const struct bid_header *header = &sections->header;
-	struct bid_segment_notes segments = { 0 };
-	struct bid_id id = { 0 };
-	struct bid_bytes notes;
-	int r = 0;
-
-	*ret_id = id;
-	if (header->type == ET_CORE)
-		return 0;
-	bid_bytes_init(&notes, sections->head, sections->bytes.head_len, sections->fd);
-	if (header->shnum > 0)
-		r = bid_elf_scan_sections(&sections->bytes, &notes, header, &id);
-	if (id.len == 0 && (r == 0 || r == -E2BIG || r == -ENODATA)) {
-		r = bid_elf_scan_segments(&sections->bytes, &notes, header, &segments);
-		if (r == 0 && (segments.sound || header->shoff == 0))
-			id = segments.found.id;
-	}
-	*ret_id = id;
-	return r == -ENODATA || r == -E2BIG ? 0 : r;
-}
-
 static int examine_headers(struct bid_sections *sections, struct bid_elf_info *info)
 {
 	const struct bid_header *header = &sections->header;
@@ -135,10 +110,11 @@ static int examine_headers(struct bid_sections *sections, struct bid_elf_info *i
 	    (header->phnum > 0 && !bid_sections_inside(sections, header->phoff, header->phnum * header->phentsize)))
 		return -EBADMSG;
 	r = r == 0 ? examine_sections(sections, info) : examine_segments(sections, info);
-	if (r == 0)
-		r = find_id(sections, &info->id);
 	/* cut short meanwhile, or more segments than any file has */
-	return r == -ENODATA || r == -E2BIG ? -EBADMSG : r;
+	if (r < 0)
+		return r == -ENODATA || r == -E2BIG ? -EBADMSG : r;
+	r = bid_elf_identify(sections->fd, &info->id);
+	return r == -ENODATA ? 0 : r;
 }
 
 int bid_elf_examine(int fd, struct bid_elf_info *ret_info)

@@ -15,13 +15,25 @@
 
 #include "api/elf.h"
 #include "base/limits.h"
-#include "identify.h"
+#include "header.h"
+#include "note.h"
 
-int bid_elf_scan_segments(struct bid_bytes *headers, struct bid_bytes *notes, const struct bid_header *header,
-			  struct bid_segment_notes *ret_segments)
+/* the notes of the segments of a file */
+struct segment_notes {
+	struct bid_note_found found;
+	bool sound; /* the segments are well-formed notes to the last byte */
+	bool hidden; /* some notes lie behind the available bytes of the file */
+};
+
+/*
+ * Scan the segments: headers through @headers, notes through @notes, because each read of one evicts the window of the other.
+ * Segments of a relocatable file mean nothing. Errors as bid_bytes_at(), and -ENODATA without a program header table.
+ */
+static int scan_segments(struct bid_bytes *headers, struct bid_bytes *notes, const struct bid_header *header,
+			 struct segment_notes *ret_segments)
 {
 	const struct bid_form *form = &header->form;
-	struct bid_segment_notes segments = { .sound = true };
+	struct segment_notes segments = { .sound = true };
 	int r;
 
 	if (header->type == ET_REL)
@@ -51,8 +63,8 @@ int bid_elf_scan_segments(struct bid_bytes *headers, struct bid_bytes *notes, co
 	return 0;
 }
 
-int bid_elf_scan_sections(struct bid_bytes *headers, struct bid_bytes *notes, const struct bid_header *header,
-			  struct bid_id *ret_id)
+/* The first id in the order of the sections; len 0 if none. */
+static int scan_sections(struct bid_bytes *headers, struct bid_bytes *notes, const struct bid_header *header, struct bid_id *ret_id)
 {
 	const struct bid_form *form = &header->form;
 	struct bid_note_found found = { 0 };
@@ -84,7 +96,7 @@ int bid_elf_scan_sections(struct bid_bytes *headers, struct bid_bytes *notes, co
 /* Find the id. Errors as bid_elf_identify_head(), and -E2BIG for a file that costs too much. */
 static int identify_bytes(struct bid_bytes *bytes, struct bid_id *ret_id)
 {
-	struct bid_segment_notes segments = { 0 };
+	struct segment_notes segments = { 0 };
 	struct bid_id id = { 0 };
 	struct bid_header header;
 	struct bid_bytes notes;
@@ -98,7 +110,7 @@ static int identify_bytes(struct bid_bytes *bytes, struct bid_id *ret_id)
 		return -ENODATA;
 
 	bid_bytes_init(&notes, bytes->head, bytes->head_len, bytes->fd);
-	r = bid_elf_scan_segments(bytes, &notes, &header, &segments);
+	r = scan_segments(bytes, &notes, &header, &segments);
 	if (r < 0 && r != -ENODATA)
 		return r;
 	if (segments.hidden)
@@ -113,7 +125,7 @@ static int identify_bytes(struct bid_bytes *bytes, struct bid_id *ret_id)
 		if (r < 0)
 			return r;
 	}
-	r = bid_elf_scan_sections(bytes, &notes, &header, &id);
+	r = scan_sections(bytes, &notes, &header, &id);
 	if (r < 0 && r != -ENODATA)
 		return r;
 	if (id.len == 0 && (segments.sound || header.shoff == 0))

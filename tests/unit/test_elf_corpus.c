@@ -17,58 +17,56 @@ static void assert_id(const struct bid_id *id, const char *hex)
 	assert_string_equal(bid_id_format(id, is), hex);
 }
 
-/* Expectation of make_note.py: id of each reader, or NULL, and then its error. */
+/* Expectation of make_note.py: the id, or NULL, and the errors of bid_elf_identify() and bid_elf_examine(). */
 static const struct {
 	const char *name, *id;
-	int error;
-	const char *examined;
-	int examined_error;
+	int error, examined_error;
 } corpus[] = {
-	{ "linked-64le", SHA1, 0, SHA1, 0 },
-	{ "linked-64be", SHA1, 0, SHA1, 0 },
-	{ "linked-32le", SHA1, 0, SHA1, 0 },
-	{ "linked-32be", SHA1, 0, SHA1, 0 },
-	{ "segments-64be", SHA1, 0, SHA1, 0 },
-	{ "segments-32le", SHA1, 0, SHA1, 0 },
-	{ "sections-64le", SHA1, 0, SHA1, 0 },
-	{ "sections-32be", SHA1, 0, SHA1, 0 },
-	{ "stale-64le", SHA1, 0, SHA1, 0 },
-	{ "stale-32le", SHA1, 0, SHA1, 0 },
-	{ "stale-past-end", SHA1, 0, SHA1, 0 },
-	{ "several-align4", SHA1, 0, SHA1, 0 },
-	{ "several-align8", SHA1, 0, SHA1, 0 },
-	{ "two-ids", SHA1, 0, SHA1, 0 },
-	{ "bad-note-behind-segments", SHA1, 0, SHA1, 0 },
-	{ "bad-note-behind-sections", SHA1, 0, SHA1, 0 },
-	{ "hidden-note", NULL, -ENODATA, "", 0 },
-	{ "sections-without-id", SHA1, 0, SHA1, 0 },
-	{ "no-note-sections", NULL, -ENODATA, "", 0 },
-	{ "extended-64", SHA1, 0, SHA1, 0 },
-	{ "extended-32", SHA1, 0, SHA1, 0 },
-	{ "extended-sections", SHA1, 0, SHA1, 0 },
-	{ "sections-at-0", NULL, -ENODATA, "", 0 },
-	{ "core", NULL, -ENODATA, "", 0 },
-	{ "id-0", NULL, -ENODATA, "", 0 },
-	{ "id-1", "ab", 0, "ab", 0 },
-	{ "id-6", "101112131415", 0, "101112131415", 0 },
-	{ "id-8", "1011121314151617", 0, "1011121314151617", 0 },
-	{ "id-65", NULL, -ENODATA, "", 0 },
-	{ "altlink", SHA1, 0, SHA1, 0 },
-	{ "cut-ident", NULL, -ENOEXEC, NULL, -ENOEXEC },
-	{ "cut-header", NULL, -ENOEXEC, NULL, -ENOEXEC },
-	{ "cut-segments", NULL, -ENODATA, NULL, -EBADMSG },
-	{ "cut-note", NULL, -ENODATA, NULL, -EBADMSG },
-	{ "cut-sections", SHA1, 0, NULL, -EBADMSG },
-	{ "class-0", NULL, -ENOEXEC, NULL, -ENOEXEC },
-	{ "data-3", NULL, -ENOEXEC, NULL, -ENOEXEC },
-	{ "odd-phentsize", SHA1, 0, NULL, -EBADMSG },
-	{ "odd-shentsize", SHA1, 0, NULL, -EBADMSG },
-	{ "phoff-wraps", SHA1, 0, NULL, -EBADMSG },
-	{ "shoff-wraps", SHA1, 0, NULL, -EBADMSG },
-	{ "count-past-end", SHA1, 0, NULL, -EBADMSG },
-	{ "count-of-35-bits", SHA1, 0, NULL, -EBADMSG },
-	{ "empty", NULL, -ENOEXEC, NULL, -ENOEXEC },
-	{ "magic", NULL, -ENOEXEC, NULL, -ENOEXEC },
+	{ "linked-64le", SHA1, 0, 0 },
+	{ "linked-64be", SHA1, 0, 0 },
+	{ "linked-32le", SHA1, 0, 0 },
+	{ "linked-32be", SHA1, 0, 0 },
+	{ "segments-64be", SHA1, 0, 0 },
+	{ "segments-32le", SHA1, 0, 0 },
+	{ "sections-64le", SHA1, 0, 0 },
+	{ "sections-32be", SHA1, 0, 0 },
+	{ "stale-64le", SHA1, 0, 0 },
+	{ "stale-32le", SHA1, 0, 0 },
+	{ "stale-past-end", SHA1, 0, 0 },
+	{ "several-align4", SHA1, 0, 0 },
+	{ "several-align8", SHA1, 0, 0 },
+	{ "two-ids", SHA1, 0, 0 },
+	{ "bad-note-behind-segments", SHA1, 0, 0 },
+	{ "bad-note-behind-sections", SHA1, 0, 0 },
+	{ "hidden-note", NULL, -ENODATA, 0 },
+	{ "sections-without-id", SHA1, 0, 0 },
+	{ "no-note-sections", NULL, -ENODATA, 0 },
+	{ "extended-64", SHA1, 0, 0 },
+	{ "extended-32", SHA1, 0, 0 },
+	{ "extended-sections", SHA1, 0, 0 },
+	{ "sections-at-0", NULL, -ENODATA, 0 },
+	{ "core", NULL, -ENODATA, 0 },
+	{ "id-0", NULL, -ENODATA, 0 },
+	{ "id-1", "ab", 0, 0 },
+	{ "id-6", "101112131415", 0, 0 },
+	{ "id-8", "1011121314151617", 0, 0 },
+	{ "id-65", NULL, -ENODATA, 0 },
+	{ "altlink", SHA1, 0, 0 },
+	{ "cut-ident", NULL, -ENOEXEC, -ENOEXEC },
+	{ "cut-header", NULL, -ENOEXEC, -ENOEXEC },
+	{ "cut-segments", NULL, -ENODATA, -EBADMSG },
+	{ "cut-note", NULL, -ENODATA, -EBADMSG },
+	{ "cut-sections", SHA1, 0, -EBADMSG },
+	{ "class-0", NULL, -ENOEXEC, -ENOEXEC },
+	{ "data-3", NULL, -ENOEXEC, -ENOEXEC },
+	{ "odd-phentsize", SHA1, 0, -EBADMSG },
+	{ "odd-shentsize", SHA1, 0, -EBADMSG },
+	{ "phoff-wraps", SHA1, 0, -EBADMSG },
+	{ "shoff-wraps", SHA1, 0, -EBADMSG },
+	{ "count-past-end", SHA1, 0, -EBADMSG },
+	{ "count-of-35-bits", SHA1, 0, -EBADMSG },
+	{ "empty", NULL, -ENOEXEC, -ENOEXEC },
+	{ "magic", NULL, -ENOEXEC, -ENOEXEC },
 };
 
 static int open_corpus(const char *name)
@@ -96,7 +94,7 @@ static void test_corpus_has_its_ids(void **state)
 			fail_msg("'%s': %d and %d", corpus[i].name, identified, examined);
 		/* and nothing is handed out on failure */
 		assert_id(&id, corpus[i].id ? corpus[i].id : "");
-		assert_id(&info.id, corpus[i].examined ? corpus[i].examined : "");
+		assert_id(&info.id, corpus[i].id && examined == 0 ? corpus[i].id : "");
 	}
 }
 
