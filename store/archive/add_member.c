@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* One member of an archive becomes an artifact of the store, or does not. */
+#include <archive.h>
 #include <elf.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -21,7 +22,43 @@ enum {
 	HEAD = 64 << 10, /* bytes with the build-id of nearly every file */
 	MODULE_MAX = 64 << 20, /* bytes of a module, compressed */
 	LATER_MAX = 16 << 20, /* bytes of deferred probe definitions */
+	BOMB_RATIO = 250,
 };
+
+#define BOMB_MIN (UINT64_C(256) << 20)
+
+int bid_unpack_error(struct archive *archive)
+{
+	switch (archive_errno(archive)) {
+	case ENOMEM:
+	case EIO:
+	case EISDIR:
+	case EBADF:
+		return -archive_errno(archive);
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* A few bytes that unpack to many could fill a disk, or take forever. */
+int bid_unpack_count(struct bid_unpack *unpack, size_t len)
+{
+	la_int64_t packed = archive_filter_bytes(unpack->file, -1);
+
+	unpack->unpacked += len;
+	return unpack->unpacked > BOMB_MIN && packed > 0 && unpack->unpacked / BOMB_RATIO > (uint64_t)packed ? -EFBIG : 0;
+}
+
+ssize_t bid_unpack_read(struct bid_unpack *unpack, void *buffer, size_t len)
+{
+	la_ssize_t n = archive_read_data(unpack->archive, buffer, len);
+	int r;
+
+	if (n < 0)
+		return bid_unpack_error(unpack->archive);
+	r = bid_unpack_count(unpack, (size_t)n);
+	return r < 0 ? r : (ssize_t)n;
+}
 
 static int refuse(struct bid_unpack *unpack, struct bid_archive_member *member, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/store.h"
+#include "base/kallsyms.h"
 
 #define LINKS ".build-id/"
 
@@ -110,4 +111,28 @@ bool bid_member_is_link(const char *name, const char *target)
 		return false;
 	target += strlen(up);
 	return bid_member_is_plain(target) && ends_in_id(target, strlen(target), &disk_id, &dir_len) && bid_id_equal(&id, &disk_id);
+}
+
+/* "%sdt_…", "#definition", "p:group/event …", "r…" (perf, util/probe-file.c: probe_cache__load()) */
+static bool is_probe(const char *line, size_t len)
+{
+	return len > 1 && strchr("#%+pr", line[0]);
+}
+
+bool bid_member_has_form(enum bid_kind kind, const char *data, size_t len)
+{
+	const char *end = data + len;
+
+	while (data < end) {
+		const char *newline = memchr(data, '\n', (size_t)(end - data));
+		size_t line = (size_t)((newline ? newline : end) - data);
+
+		if (!(kind == BID_KIND_KALLSYMS ? bid_kallsyms_is_line(data, line) : is_probe(data, line)))
+			return false;
+		for (size_t i = 0; i < line; i++)
+			if ((unsigned char)data[i] < ' ' && data[i] != '\t')
+				return false;
+		data += line + 1;
+	}
+	return len > 0;
 }

@@ -45,7 +45,6 @@ enum { BUFFER = 256 << 10 };
 
 /* a build with its open files */
 struct open_build {
-	struct bid_archive_build *build;
 	struct bid_file files[BID_KIND_COUNT];
 	char hex[BID_ID_HEX_MAX]; /* on-disk id */
 	char place[PATH_MAX]; /* "usr/bin/ls" */
@@ -200,7 +199,7 @@ static int pack_one(struct packer *packer, struct bid_archive_build *build)
 {
 	static const enum bid_kind order[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF, BID_KIND_KALLSYMS, BID_KIND_PROBES,
 					       BID_KIND_VDSO };
-	bid_cleanup(load_release) struct open_build load = { .build = build };
+	bid_cleanup(load_release) struct open_build load = { 0 };
 	int r;
 
 	for (int kind = 0; kind < BID_KIND_COUNT; kind++)
@@ -233,11 +232,10 @@ static int pack_all(struct packer *packer, struct bid_archive_build **sorted, si
 
 	for (size_t i = 0; i < n && r == 0; i++) {
 		if (i > 0 && bid_id_equal(&sorted[i]->id, &sorted[i - 1]->id)) {
-			sorted[i]->error = sorted[i - 1]->error;
-			sorted[i]->kinds = sorted[i - 1]->kinds;
-			sorted[i]->size = sorted[i - 1]->size;
-			sorted[i]->left_out = sorted[i - 1]->left_out;
-			sorted[i]->why = sorted[i - 1]->why;
+			struct bid_archive_build same = *sorted[i - 1];
+
+			same.path = sorted[i]->path;
+			*sorted[i] = same;
 			continue;
 		}
 		r = pack_one(packer, sorted[i]);

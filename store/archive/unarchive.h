@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Unpacking: unarchive.c goes through the archive, add_member.c brings one member into the store, and both read by member_bytes.c.
- */
+/* Unpacking: unarchive.c goes through the archive, add_member.c brings one member into the store. */
 #ifndef BID_ARCHIVE_UNARCHIVE_H
 #define BID_ARCHIVE_UNARCHIVE_H
 
