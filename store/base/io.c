@@ -10,12 +10,12 @@
 
 #include "base/cleanup.h"
 
-ssize_t bid_pread_full(int fd, void *buffer, size_t len, off_t offset)
+ssize_t bid_pread_least(int fd, void *buffer, size_t least, size_t room, off_t offset)
 {
 	size_t done = 0;
 
-	while (done < len) {
-		ssize_t n = pread(fd, (char *)buffer + done, len - done, offset + (off_t)done);
+	while (done < least) {
+		ssize_t n = pread(fd, (char *)buffer + done, room - done, offset + (off_t)done);
 
 		if (n < 0 && errno == EINTR)
 			continue;

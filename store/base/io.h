@@ -8,8 +8,17 @@
 #include <sys/types.h>
 #include <time.h>
 
+/*
+ * Read @least bytes at @offset, and more, up to @room, if one read gets them too. Returns how many there were before the end of the
+ * file.
+ */
+ssize_t bid_pread_least(int fd, void *buffer, size_t least, size_t room, off_t offset);
+
 /* Read up to @len bytes at @offset. Returns how many there were before the end of the file. */
-ssize_t bid_pread_full(int fd, void *buffer, size_t len, off_t offset);
+static inline ssize_t bid_pread_full(int fd, void *buffer, size_t len, off_t offset)
+{
+	return bid_pread_least(fd, buffer, len, len, offset);
+}
 
 /* Write all of @len bytes at @offset. Returns 0. */
 int bid_pwrite_full(int fd, const void *buffer, size_t len, off_t offset);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -30,22 +29,13 @@ void bid_bytes_allow_table(struct bid_bytes *bytes, uint64_t n, size_t size)
 	bytes->budget += n * size;
 }
 
-int bid_bytes_read(int fd, void *buffer, size_t least, size_t room, uint64_t offset, size_t *ret_len)
+int bid_bytes_open(struct bid_bytes *bytes, uint8_t head[static BID_BYTES_HEAD], int fd)
 {
-	size_t done = 0;
+	ssize_t n = bid_pread_least(fd, head, sizeof(Elf64_Ehdr), BID_BYTES_HEAD, 0);
 
-	while (done < least) {
-		ssize_t n = pread(fd, (char *)buffer + done, room - done, (off_t)(offset + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		done += (size_t)n;
-	}
-	*ret_len = done;
+	if (n < 0)
+		return (int)n;
+	bid_bytes_init(bytes, head, (size_t)n, fd);
 	return 0;
 }
 
@@ -53,7 +43,7 @@ static int move_window(struct bid_bytes *bytes, uint64_t offset, size_t len)
 {
 	uint64_t end = bytes->window_offset + bytes->window_len;
 	size_t room = len > BID_BYTES_HEAD ? len : BID_BYTES_HEAD;
-	int r;
+	ssize_t n;
 
 	/* a table is read in order: fill the whole window */
 	if (offset >= bytes->window_offset && offset <= end)
@@ -62,9 +52,10 @@ static int move_window(struct bid_bytes *bytes, uint64_t offset, size_t len)
 		return -E2BIG;
 	bytes->budget -= room;
 	bytes->window_len = 0;
-	r = bid_bytes_read(bytes->fd, bytes->window, len, room, offset, &bytes->window_len);
-	if (r < 0)
-		return r;
+	n = bid_pread_least(bytes->fd, bytes->window, len, room, (off_t)offset);
+	if (n < 0)
+		return (int)n;
+	bytes->window_len = (size_t)n;
 	bytes->window_offset = offset;
 	return bytes->window_len < len ? -ENODATA : 0;
 }

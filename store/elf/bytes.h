@@ -30,7 +30,11 @@ struct bid_bytes {
 	uint8_t window[BID_BYTES_WINDOW];
 };
 
+/* Read from memory, and from @fd behind it unless that is -1. */
 void bid_bytes_init(struct bid_bytes *bytes, const void *head, size_t head_len, int fd);
+
+/* Read the file open at @fd, its first bytes through @head, which @bytes borrows. Returns 0 or as pread(2). */
+int bid_bytes_open(struct bid_bytes *bytes, uint8_t head[static BID_BYTES_HEAD], int fd);
 
 /* Let @bytes cost more by a table of @n entries of @size bytes. The caller has limited @n. */
 void bid_bytes_allow_table(struct bid_bytes *bytes, uint64_t n, size_t size);
@@ -55,9 +59,6 @@ int bid_bytes_check(struct bid_bytes *bytes, uint64_t offset, uint64_t len);
  *   other	as pread(2), or -ENOMEM
  */
 int bid_bytes_table(int fd, uint64_t offset, uint64_t size, size_t max, char **ret_table);
-
-/* Read at least @least (unless the file ends) and at most @room bytes at @offset. One pread() does if it returns @least bytes. */
-int bid_bytes_read(int fd, void *buffer, size_t least, size_t room, uint64_t offset, size_t *ret_len);
 
 /* How the numbers of a file are written (ELF gABI, "Data Representation"). */
 struct bid_form {

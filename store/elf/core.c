@@ -64,23 +64,19 @@ static int by_address(const void *a, const void *b)
 	return one->address < two->address ? -1 : one->address > two->address;
 }
 
+/* For bsearch(3): compare an address and a segment. */
+static int compare_address(const void *key, const void *element)
+{
+	const struct segment *segment = element;
+	uint64_t address = *(const uint64_t *)key;
+
+	return address < segment->address ? -1 : address - segment->address >= segment->memory;
+}
+
 /* Return the segment with @address, or NULL. */
 static const struct segment *find_segment(const struct core *core, uint64_t address)
 {
-	size_t low = 0, high = core->n_segments;
-	const struct segment *segment;
-
-	/* find the last segment that begins at or before @address */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (core->segments[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	segment = low > 0 ? &core->segments[low - 1] : NULL;
-	return segment && address - segment->address < segment->memory ? segment : NULL;
+	return bsearch(&address, core->segments, core->n_segments, sizeof(*core->segments), compare_address);
 }
 
 /* Read at most @len bytes of the memory at @address. Returns the number of bytes in the core, or a negative errno. */
@@ -189,12 +185,10 @@ static int identify_at(struct core *core, uint64_t start, struct bid_id *ret_id)
 
 static int read_header(struct core *core, uint8_t head[static BID_BYTES_HEAD])
 {
-	size_t len;
-	int r = bid_bytes_read(core->fd, head, sizeof(Elf64_Ehdr), BID_BYTES_HEAD, 0, &len);
+	int r = bid_bytes_open(&core->bytes, head, core->fd);
 
 	if (r < 0)
 		return r;
-	bid_bytes_init(&core->bytes, head, len, core->fd);
 	r = bid_header_read(&core->bytes, &core->header);
 	if (r < 0)
 		return r == -ENODATA || r == -E2BIG ? -EBADMSG : r;

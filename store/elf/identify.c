@@ -150,13 +150,10 @@ int bid_elf_identify(int fd, struct bid_id *ret_id)
 {
 	uint8_t head[BID_BYTES_HEAD];
 	struct bid_bytes bytes;
-	size_t len;
-	int r;
+	int r = bid_bytes_open(&bytes, head, fd);
 
-	r = bid_bytes_read(fd, head, sizeof(Elf64_Ehdr), sizeof(head), 0, &len);
 	if (r < 0)
 		return r;
-	bid_bytes_init(&bytes, head, len, fd);
 	r = identify_bytes(&bytes, ret_id);
 	return r == -E2BIG ? -ENODATA : r;
 }

@@ -12,7 +12,6 @@ int bid_sections_open(struct bid_sections *sections, int fd)
 {
 	struct bid_header *header = &sections->header;
 	struct stat st;
-	size_t len;
 	int r;
 
 	sections->fd = fd;
@@ -21,11 +20,9 @@ int bid_sections_open(struct bid_sections *sections, int fd)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	sections->file_size = (uint64_t)st.st_size;
-	r = bid_bytes_read(fd, sections->head, sizeof(Elf64_Ehdr), sizeof(sections->head), 0, &len);
-	if (r < 0)
-		return r;
-	bid_bytes_init(&sections->bytes, sections->head, len, fd);
-	r = bid_header_read(&sections->bytes, header);
+	r = bid_bytes_open(&sections->bytes, sections->head, fd);
+	if (r == 0)
+		r = bid_header_read(&sections->bytes, header);
 	if (r == 0 && header->shoff != 0 && header->shnum == 0)
 		r = bid_header_read_large_counts(&sections->bytes, header);
 	return r;
