@@ -11,7 +11,6 @@
 #include "api/elf.h"
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "sdt_argument.h"
 #include "sections.h"
 
 enum {
@@ -52,7 +51,6 @@ static void probes_release(struct probes *probes)
 /* the file with its load segments and static probes */
 struct probe_source {
 	struct bid_sections sections;
-	struct bid_form form;
 	const char *path; /* borrowed */
 	char *notes; /* owned */
 	size_t notes_len, align;
@@ -123,14 +121,14 @@ static int find_loads(struct probe_source *source)
 
 		if (r < 0)
 			return r == -ENODATA ? -EBADMSG : r;
-		if (BID_FORM_FIELD(&source->form, data, Phdr, p_type) != PT_LOAD)
+		if (BID_FORM_FIELD(&source->sections.header.form, data, Phdr, p_type) != PT_LOAD)
 			continue;
 		if (bid_array_grow(source->loads, source->n_loads, source->room) < 0)
 			return -ENOMEM;
 		source->loads[source->n_loads++] = (struct load_segment){
-			BID_FORM_FIELD(&source->form, data, Phdr, p_vaddr),
-			BID_FORM_FIELD(&source->form, data, Phdr, p_filesz),
-			BID_FORM_FIELD(&source->form, data, Phdr, p_offset),
+			BID_FORM_FIELD(&source->sections.header.form, data, Phdr, p_vaddr),
+			BID_FORM_FIELD(&source->sections.header.form, data, Phdr, p_filesz),
+			BID_FORM_FIELD(&source->sections.header.form, data, Phdr, p_offset),
 		};
 	}
 	return 0;
@@ -164,6 +162,175 @@ static const char *next_text(const char **at, const char *end)
 	return text;
 }
 
+/* A part of the arguments' text. */
+struct part {
+	const char *text;
+	size_t len;
+};
+
+static bool part_is(const struct part *part, const char *text)
+{
+	return part->len == strlen(text) && memcmp(part->text, text, part->len) == 0;
+}
+
+static bool part_begins(const struct part *part, char c)
+{
+	return part->len > 0 && part->text[0] == c;
+}
+
+static void skip_chars(struct part *part, size_t n)
+{
+	part->text += n;
+	part->len -= n;
+}
+
+/* Take the leading digits off @part. */
+static struct part take_digits(struct part *part)
+{
+	struct part digits = { .text = part->text };
+
+	while (digits.len < part->len && part->text[digits.len] >= '0' && part->text[digits.len] <= '9')
+		digits.len++;
+	skip_chars(part, digits.len);
+	return digits;
+}
+
+/* Is the number @digits from @min to @max? */
+static bool in_range(const struct part *digits, unsigned long min, unsigned long max)
+{
+	unsigned long number = digits->len > 0 ? strtoul(digits->text, NULL, 10) : ULONG_MAX;
+
+	return number >= min && number <= max;
+}
+
+/*
+ * Translate an assembler's register name into the kernel's, for each part of a register: "ax" for rax, eax, ax, al, ah; "r8" for
+ * r8, r8d.
+ */
+static bool x86_register(const struct part *name, char ret_name[static 4])
+{
+	static const char *const old[] = { "ax", "bx", "cx", "dx", "si", "di", "bp", "sp" };
+	struct part rest = *name, digits;
+
+	for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
+		bool wide = name->len == 3 && (part_begins(name, 'r') || part_begins(name, 'e')) &&
+			    memcmp(name->text + 1, old[i], 2) == 0;
+		bool part = i < 4 ? name->len == 2 && name->text[0] == old[i][0] && strchr("lh", name->text[1])
+				  : name->len == 3 && memcmp(name->text, old[i], 2) == 0 && name->text[2] == 'l';
+
+		if (wide || part || part_is(name, old[i])) {
+			memcpy(ret_name, old[i], 3);
+			return true;
+		}
+	}
+	if (!part_begins(&rest, 'r'))
+		return false;
+	skip_chars(&rest, 1);
+	digits = take_digits(&rest);
+	if (!in_range(&digits, 8, 15) || digits.len > 2 || rest.len > 1 || (rest.len == 1 && !strchr("dwb", rest.text[0])))
+		return false;
+	snprintf(ret_name, 4, "r%.*s", (int)digits.len, digits.text);
+	return true;
+}
+
+/* "%REGISTER", "(%REGISTER)" or "NUMBER(%REGISTER)", with a sign or without */
+static bool x86_operand(struct part operand, char *ret_text, size_t size)
+{
+	char sign = part_begins(&operand, '-') ? '-' : '+', name[4];
+	struct part digits;
+
+	if (part_begins(&operand, '%')) {
+		skip_chars(&operand, 1);
+		return x86_register(&operand, name) && (size_t)snprintf(ret_text, size, "%%%s", name) < size;
+	}
+	if (part_begins(&operand, '-') || part_begins(&operand, '+'))
+		skip_chars(&operand, 1);
+	digits = take_digits(&operand);
+	if (operand.len < 4 || memcmp(operand.text, "(%", 2) != 0 || operand.text[operand.len - 1] != ')')
+		return false;
+	skip_chars(&operand, 2);
+	operand.len--;
+	return x86_register(&operand, name) &&
+	       (size_t)snprintf(ret_text, size, "%c%.*s(%%%s)", sign, digits.len ? (int)digits.len : 1,
+				digits.len ? digits.text : "0", name) < size;
+}
+
+/* "xN", "[sp]" or "[sp, NUMBER]" */
+static bool aarch64_operand(struct part operand, char *ret_text, size_t size)
+{
+	struct part digits = { .text = "0", .len = 1 };
+
+	if (part_begins(&operand, 'x')) {
+		skip_chars(&operand, 1);
+		digits = take_digits(&operand);
+		return operand.len == 0 && in_range(&digits, 0, 30) &&
+		       (size_t)snprintf(ret_text, size, "%%x%.*s", (int)digits.len, digits.text) < size;
+	}
+	if (operand.len < 4 || memcmp(operand.text, "[sp", 3) != 0)
+		return false;
+	skip_chars(&operand, 3);
+	if (operand.len > 2 && memcmp(operand.text, ", ", 2) == 0) {
+		skip_chars(&operand, 2);
+		digits = take_digits(&operand);
+	}
+	return digits.len > 0 && part_is(&operand, "]") &&
+	       (size_t)snprintf(ret_text, size, "+%.*s(%%sp)", (int)digits.len, digits.text) < size;
+}
+
+/* Return the kernel's type for SIZE in "SIZE@OPERAND", or NULL if it has none. A negative SIZE means a signed number. */
+static const char *type_of(const struct part *size)
+{
+	static const struct {
+		long size;
+		const char *type;
+	} types[] = { { -8, ":s64" }, { -4, ":s32" }, { -2, ":s16" }, { -1, ":s8" },
+		      { 1, ":u8" },   { 2, ":u16" },  { 4, ":u32" },  { 8, ":u64" } };
+	long number = strtol(size->text, NULL, 0);
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (types[i].size == number)
+			return types[i].type;
+	return NULL;
+}
+
+static void print_argument(FILE *out, uint16_t machine, unsigned number, struct part argument)
+{
+	const char *at = memchr(argument.text, '@', argument.len), *type = "";
+	char text[64];
+	bool known;
+
+	if (at) {
+		type = type_of(&argument);
+		skip_chars(&argument, (size_t)(at + 1 - argument.text));
+	}
+	known = machine == EM_AARCH64 ? aarch64_operand(argument, text, sizeof(text))
+				      : (machine == EM_X86_64 || machine == EM_386) && x86_operand(argument, text, sizeof(text));
+	if (type && known)
+		fprintf(out, " arg%u=%s%s", number, text, type);
+}
+
+/*
+ * Print @arguments of a static probe in the kernel's form for an event: "-4@%edi 8@(%rbx)" becomes " arg1=%di:s32
+ * arg2=+0(%bx):u64". Each argument is an assembler operand for @machine (ELF gABI, e_machine). Prints only registers and memory
+ * behind a register, on x86 and AArch64; skips any other operand together with its number (perf, arch_sdt_arg_parse_op() of each
+ * architecture).
+ */
+static void print_arguments(FILE *out, uint16_t machine, const char *arguments)
+{
+	/* some compilers write a colon for no arguments */
+	if (arguments[0] == ':')
+		return;
+	for (unsigned number = 1; *(arguments += strspn(arguments, " \t")); number++) {
+		struct part argument = { .text = arguments, .len = strcspn(arguments, " \t") };
+
+		/* "[sp, 8]" is one */
+		if (argument.len > 4 && memcmp(arguments + argument.len - 4, "[sp,", 4) == 0 && arguments[argument.len] == ' ')
+			argument.len += 1 + strcspn(argument.text + argument.len + 1, " \t");
+		print_argument(out, machine, number, argument);
+		arguments = argument.text + argument.len;
+	}
+}
+
 /* "p:GROUP/EVENT PATH:0xOFFSET(0xSEMAPHORE) arg1=..." for the caller to free */
 static char *format_line(const struct probe_source *source, const char *group, const char *event, uint64_t offset,
 			 uint64_t semaphore, const char *arguments)
@@ -177,7 +344,7 @@ static char *format_line(const struct probe_source *source, const char *group, c
 	fprintf(out, "p:%s/%s %s:0x%" PRIx64, group, event, source->path, offset);
 	if (semaphore)
 		fprintf(out, "(0x%" PRIx64 ")", semaphore);
-	bid_sdt_arguments(out, (uint16_t)source->sections.header.machine, arguments);
+	print_arguments(out, (uint16_t)source->sections.header.machine, arguments);
 	if (fclose(out) == 0)
 		return line;
 	free(line);
@@ -232,14 +399,14 @@ static int add_probe(struct probes *probes, const struct probe_source *source, u
 static int read_note(struct probes *probes, const struct probe_source *source, const uint8_t *desc, size_t len)
 {
 	const char *at, *end = (const char *)desc + len, *texts[3];
-	size_t size = BID_FORM_SIZE(&source->form, Addr);
+	size_t size = BID_FORM_SIZE(&source->sections.header.form, Addr);
 	uint64_t location, base, semaphore;
 
 	if (len < 3 * size)
 		return -EBADMSG;
-	location = bid_form_load(&source->form, desc, size);
-	base = bid_form_load(&source->form, desc + size, size);
-	semaphore = bid_form_load(&source->form, desc + 2 * size, size);
+	location = bid_form_load(&source->sections.header.form, desc, size);
+	base = bid_form_load(&source->sections.header.form, desc + size, size);
+	semaphore = bid_form_load(&source->sections.header.form, desc + 2 * size, size);
 	/* prelink(8) moves everything except notes; a note has the address of that section at link time */
 	if (source->base) {
 		location += source->base - base;
@@ -265,13 +432,13 @@ static int read_notes(struct probes *probes, const struct probe_source *source)
 	int r = 0;
 
 	while (r == 0 && at < source->notes_len && source->notes_len - at >= sizeof(Elf32_Nhdr)) {
-		uint64_t name_len = BID_FORM_FIELD(&source->form, notes + at, Nhdr, n_namesz);
-		uint64_t desc_len = BID_FORM_FIELD(&source->form, notes + at, Nhdr, n_descsz);
+		uint64_t name_len = BID_FORM_FIELD(&source->sections.header.form, notes + at, Nhdr, n_namesz);
+		uint64_t desc_len = BID_FORM_FIELD(&source->sections.header.form, notes + at, Nhdr, n_descsz);
 		uint64_t name = at + sizeof(Elf32_Nhdr), desc = (name + name_len + mask) & ~mask;
 
 		if (desc > source->notes_len || desc_len > source->notes_len - desc)
 			break;
-		if (BID_FORM_FIELD(&source->form, notes + at, Nhdr, n_type) == TYPE && name_len == sizeof(owner) &&
+		if (BID_FORM_FIELD(&source->sections.header.form, notes + at, Nhdr, n_type) == TYPE && name_len == sizeof(owner) &&
 		    memcmp(notes + name, owner, sizeof(owner)) == 0)
 			r = read_note(probes, source, notes + desc, (size_t)desc_len);
 		at = (size_t)((desc + desc_len + mask) & ~mask);
@@ -341,7 +508,6 @@ int bid_elf_probes(int fd, const char *path, int (*write)(void *user, const void
 	if (!is_visible(path))
 		return -EINVAL;
 	r = bid_sections_open(&source.sections, fd);
-	source.form = source.sections.header.form;
 	if (r == 0)
 		r = load_notes(&source);
 	if (r == 0)
