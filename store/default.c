@@ -73,6 +73,7 @@ static int read_config(const char *path, char *ret_dir, size_t size)
 {
 	bid_auto_free char *text = NULL;
 	bid_auto_fd int fd = -1;
+	const char *dir;
 	unsigned line;
 	size_t len;
 	int r;
@@ -90,12 +91,17 @@ static int read_config(const char *path, char *ret_dir, size_t size)
 		return r;
 	}
 
-	r = bid_perfconfig_get(text, len, "buildid.dir", ret_dir, size, &line);
-	if (r == -EINVAL)
-		bid_error_about(path, -EINVAL, "bad line %u in '%s'", line, path);
-	else if (r < 0)
-		bid_error_about(path, r, "%s: buildid.dir in '%s'", strerror(-r), path);
-	return r;
+	r = bid_perfconfig_dir(text, &dir, &line);
+	if (r < 0)
+		bid_error_about(path, r, "bad line %u in '%s'", line, path);
+	if (r <= 0)
+		return r;
+	if (strlen(dir) >= size) {
+		bid_error_about(path, -ENAMETOOLONG, "%s: buildid.dir in '%s'", strerror(ENAMETOOLONG), path);
+		return -ENAMETOOLONG;
+	}
+	memcpy(ret_dir, dir, strlen(dir) + 1);
+	return 1;
 }
 
 /* Read the directory from perf's configuration. Returns 1 and the directory, 0 without one. @ret_file is the file with it. */

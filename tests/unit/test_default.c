@@ -20,36 +20,24 @@
 #include "base/io.h"
 #include "perfconfig.h"
 
-/* Look up buildid.dir in @text. */
-static int get(const char *text, char *value, unsigned *line)
+/* Look up buildid.dir in a copy of @text: @expected is the value, or NULL; @bad_line is 0 for a good one. */
+static void check_config(const char *text, const char *expected, unsigned bad_line)
 {
-	return bid_perfconfig_get(text, strlen(text), "buildid.dir", value, 64, line);
+	bid_auto_free char *copy = strdup(text);
+	const char *dir = NULL;
+	unsigned line = 0;
+
+	assert_int_equal(bid_perfconfig_dir(copy, &dir, &line), bad_line ? -EINVAL : expected != NULL);
+	assert_int_equal(line, bad_line);
+	if (expected)
+		assert_string_equal(dir, expected);
+	else
+		assert_null(dir);
 }
 
-#define assert_value(text, expected) \
-	do { \
-		char value[64] = "untouched"; \
-		unsigned line = 0; \
-		assert_int_equal(get(text, value, &line), 1); \
-		assert_string_equal(value, expected); \
-	} while (0)
-
-#define assert_unset(text) \
-	do { \
-		char value[64] = "untouched"; \
-		unsigned line = 0; \
-		assert_int_equal(get(text, value, &line), 0); \
-		assert_string_equal(value, "untouched"); \
-	} while (0)
-
-#define assert_bad(text, expected_line) \
-	do { \
-		char value[64] = "untouched"; \
-		unsigned line = 0; \
-		assert_int_equal(get(text, value, &line), -EINVAL); \
-		assert_int_equal(line, expected_line); \
-		assert_string_equal(value, "untouched"); \
-	} while (0)
+#define assert_value(text, expected)	check_config(text, expected, 0)
+#define assert_unset(text)		check_config(text, NULL, 0)
+#define assert_bad(text, expected_line) check_config(text, NULL, expected_line)
 
 static void test_perf_values_are_parsed(void **state)
 {
@@ -97,25 +85,6 @@ static void test_bad_line_drops_the_file(void **state)
 	assert_bad("[buildid]\n dir = /a\\x\n", 2);
 	/* a good line before it does not count: half of a configuration is worse than none */
 	assert_bad("[buildid]\n dir = /a\n dir 5\n", 3);
-}
-
-static void test_large_file_is_refused(void **state)
-{
-	static const char text[] = "[buildid]\n dir = /abc\n";
-	char value[8] = "?", name[300];
-	unsigned line = 0;
-
-	assert_int_equal(bid_perfconfig_get(text, sizeof(text) - 1, "buildid.dir", value, 4, &line), -ENAMETOOLONG);
-	assert_string_equal(value, "?");
-	assert_int_equal(bid_perfconfig_get(text, sizeof(text) - 1, "buildid.dir", value, 5, &line), 1);
-	assert_string_equal(value, "/abc");
-
-	/* a section or name without end */
-	memset(name, 'a', sizeof(name));
-	name[0] = '[';
-	assert_int_equal(bid_perfconfig_get(name, sizeof(name), "buildid.dir", value, sizeof(value), &line), -EINVAL);
-	name[0] = 'a';
-	assert_int_equal(bid_perfconfig_get(name, sizeof(name), "buildid.dir", value, sizeof(value), &line), -EINVAL);
 }
 
 /* A home directory of its own for each test of what the environment means. */
@@ -267,10 +236,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_perf_values_are_parsed),	   cmocka_unit_test(test_last_value_counts),
 		cmocka_unit_test(test_other_sections_are_ignored), cmocka_unit_test(test_bad_line_drops_the_file),
-		cmocka_unit_test(test_large_file_is_refused),	   home_test(test_missing_configuration_means_home),
-		home_test(test_configured_directory_is_used),	   home_test(test_unusable_directory_is_refused),
-		home_test(test_perf_config_variable_is_exclusive), home_test(test_file_of_another_user_is_ignored),
-		home_test(test_missing_home_is_an_error),
+		home_test(test_missing_configuration_means_home),  home_test(test_configured_directory_is_used),
+		home_test(test_unusable_directory_is_refused),	   home_test(test_perf_config_variable_is_exclusive),
+		home_test(test_file_of_another_user_is_ignored),   home_test(test_missing_home_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
