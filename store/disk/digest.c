@@ -58,10 +58,10 @@ int bid_digest_rest(int fd, char *piece, size_t len, int (*tick)(void *user, uin
 	return r;
 }
 
-int bid_digest_file(int fd, int (*tick)(void *user, uint64_t bytes), void *user, char ret_text[static BID_DIGEST_MAX])
+int bid_digest_file(int fd, char ret_text[static BID_DIGEST_MAX])
 {
 	bid_auto_free char *piece = malloc(BID_DIGEST_PIECE);
 	ssize_t n = piece ? bid_pread_full(fd, piece, BID_DIGEST_PIECE, 0) : -ENOMEM;
 
-	return n < 0 ? (int)n : bid_digest_rest(fd, piece, (size_t)n, tick, user, ret_text);
+	return n < 0 ? (int)n : bid_digest_rest(fd, piece, (size_t)n, NULL, NULL, ret_text);
 }

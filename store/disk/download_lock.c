@@ -81,7 +81,7 @@ static int open_file(struct bid_download_locks *locks)
 	if (locks->fd >= 0 && fstat(locks->fd, &st) == 0 && st.st_nlink > 0)
 		return 0;
 	bid_close(bid_steal_fd(&locks->fd));
-	return bid_lock_file_open(locks->store, BID_LAYOUT_FETCHING, BID_LAYOUT_PRIVATE, &locks->fd);
+	return bid_lock_file_open(locks->store, BID_LAYOUT_FETCHING, &locks->fd);
 }
 
 static int set_lock(int fd, uint64_t key, short type)

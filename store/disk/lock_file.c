@@ -35,23 +35,17 @@ static int share_file(int fd, int dir)
 	return fchmod(fd, S_IRUSR | S_IWUSR | others | others << 1) < 0 ? -errno : 0;
 }
 
-static int make_file(struct bid_store *store, const char *path, int dir, int *ret_fd)
+static int make_file(const char *path, int dir, int *ret_fd)
 {
-	bid_auto_fd int private = -1, fd = -1;
-	int r = bid_beneath_open(store->root, BID_LAYOUT_PRIVATE, O_PATH | O_DIRECTORY, &private);
+	bid_auto_fd int fd = openat(dir, strrchr(path, '/') + 1, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+	int r = fd < 0 ? -errno : share_file(fd, dir);
 
-	if (r < 0)
-		return r;
-	fd = openat(private, strrchr(path, '/') + 1, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
-	if (fd < 0)
-		return -errno;
-	r = share_file(fd, dir);
 	if (r == 0)
 		*ret_fd = bid_steal_fd(&fd);
 	return r;
 }
 
-int bid_lock_file_open(struct bid_store *store, const char *path, const char *guarded, int *ret_fd)
+int bid_lock_file_open(struct bid_store *store, const char *path, int *ret_fd)
 {
 	const int flags = O_RDWR | O_NONBLOCK | O_NOCTTY;
 	bid_auto_fd int dir = -1;
@@ -59,9 +53,9 @@ int bid_lock_file_open(struct bid_store *store, const char *path, const char *gu
 
 	if (r != -ENOENT)
 		return r;
-	r = bid_beneath_mkdirs(store->root, guarded, false, &dir);
+	r = bid_beneath_mkdirs(store->root, BID_LAYOUT_PRIVATE, false, &dir);
 	if (r == 0)
-		r = make_file(store, path, dir, ret_fd);
+		r = make_file(path, dir, ret_fd);
 	/* another process was faster */
 	return r == -EEXIST ? bid_beneath_open(store->root, path, flags, ret_fd) : r;
 }
@@ -70,7 +64,7 @@ int bid_store_lock(struct bid_store *store, bool exclusive)
 {
 	int64_t until = bid_clock_ms() + WAIT_MS;
 	bid_auto_fd int fd = -1;
-	int r = bid_lock_file_open(store, BID_LAYOUT_LOCK, BID_LAYOUT_PRIVATE, &fd);
+	int r = bid_lock_file_open(store, BID_LAYOUT_LOCK, &fd);
 
 	while (r == 0 && flock(fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) < 0) {
 		if (errno != EINTR && (errno != EWOULDBLOCK || bid_clock_ms() >= until))

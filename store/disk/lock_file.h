@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Lock files in the private folder. A process that can open a file can lock it for ever. Only users with write permission for the
- * guarded directory can therefore open its lock file.
+ * Lock files in the private folder. A process that can open a file can lock it for ever. Only users with write permission for
+ * that folder can therefore open one.
  */
 #ifndef BID_DISK_LOCK_FILE_H
 #define BID_DISK_LOCK_FILE_H
 
 #include "disk/store.h"
 
-/*
- * Open @path, a file directly in BID_LAYOUT_PRIVATE, for reading and writing. Creates a missing file, for the users with the right
- * to write the directory @guarded, and that directory.
- */
-int bid_lock_file_open(struct bid_store *store, const char *path, const char *guarded, int *ret_fd);
+/* Open @path, a file directly in BID_LAYOUT_PRIVATE, for reading and writing. Creates what is missing. */
+int bid_lock_file_open(struct bid_store *store, const char *path, int *ret_fd);
 
 /*
  * Lock the objects of the store and their records, by flock(2) of BID_LAYOUT_LOCK: shared to publish a download with its record;

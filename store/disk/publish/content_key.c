@@ -34,7 +34,7 @@ struct key_walk {
 static int name_it(const struct bid_temp *temp, const struct stat *st, struct bid_content_key *key)
 {
 	char digest[BID_DIGEST_MAX];
-	int r = bid_digest_file(temp->fd, NULL, NULL, digest);
+	int r = bid_digest_file(temp->fd, digest);
 
 	if (r < 0)
 		return r;

@@ -353,7 +353,7 @@ static int check_content_key(void *user, const struct bid_content_key *key)
 	int r = bid_beneath_open(verify->store->root, key->stored, O_RDONLY, &fd);
 
 	if (r == 0)
-		r = bid_digest_file(fd, NULL, NULL, found);
+		r = bid_digest_file(fd, found);
 	if (r == -ENOENT || (r == 0 && strcmp(found + strlen(BID_DIGEST_PREFIX), digest) == 0))
 		return bid_verify_progress(verify);
 	finding.kind = r < 0 ? BID_FINDING_UNREADABLE : BID_FINDING_CORRUPT;
