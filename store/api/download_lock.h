@@ -7,8 +7,8 @@
  *     the download
  *   bid_download_lock_release()
  *
- * Any number of threads may use a struct bid_download_locks. All functions may block on disk for a moment. If a lock service hangs, one
- * thread waits for it, and the others a second at most.
+ * Any number of threads may use a struct bid_download_locks. All functions may block on disk for a moment. If a lock service hangs,
+ * one thread waits for it, and the others a second at most.
  */
 #ifndef BID_API_DOWNLOAD_LOCK_H
 #define BID_API_DOWNLOAD_LOCK_H
