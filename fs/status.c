@@ -52,10 +52,6 @@ static json_t *sources_json(struct bid_broker *broker)
 			json_object_set_new(one, "ima", json_string("enforcing"));
 		add_health(one, &stats.health);
 		json_object_set_new(one, "preferred", json_boolean(stats.preferred));
-		if (stats.last_trouble[0]) {
-			json_object_set_new(one, "last_trouble", bid_json_text(stats.last_trouble));
-			json_object_set_new(one, "last_trouble_time", json_integer((json_int_t)stats.last_trouble_time));
-		}
 		json_array_append_new(all, one);
 	}
 	return all;

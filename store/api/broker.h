@@ -137,8 +137,6 @@ struct bid_source_stats {
 	uint64_t asked; /* requests sent to it */
 	uint64_t outcomes[BID_OUTCOME_COUNT];
 	uint64_t bytes; /* received */
-	char last_trouble[256]; /* the last response other than found or absent; "" if none */
-	int64_t last_trouble_time; /* seconds since the epoch */
 	bool enforces; /* accepts only files with a signature */
 	bool preferred; /* the preferred source: it delivered last */
 	struct bid_source_health health; /* health as reported by the source; zero without a report */

@@ -12,11 +12,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-static struct bid_source *source_of(const struct bid_attempt *attempt)
-{
-	return attempt->download->broker->sources[attempt->source].source;
-}
-
 /* Under the lock. */
 static enum bid_attempt_state state_of(const struct bid_attempt *attempt)
 {
@@ -186,7 +181,7 @@ static int receive_body(void *user, const void *data, size_t len)
 	struct bid_attempt *attempt = user;
 	int r = attempt->receive_error ? attempt->receive_error : take_body(attempt, data, len);
 
-	if (r == -EAGAIN && source_of(attempt)->ops->resume) {
+	if (r == -EAGAIN && attempt->from->source->ops->resume) {
 		want_room(attempt);
 		return -EAGAIN;
 	}
@@ -292,7 +287,7 @@ static void leave_attempt(struct bid_attempt *attempt, enum bid_machine_event ev
 static void make_room(struct bid_attempt *attempt)
 {
 	struct bid_broker *broker = attempt->download->broker;
-	struct bid_source *source = source_of(attempt);
+	struct bid_source *source = attempt->from->source;
 
 	/* done() follows */
 	if (state_of(attempt) == BID_ATTEMPT_STOPPED) {
@@ -339,7 +334,7 @@ static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret
 
 static struct bid_origin origin_of(const struct bid_attempt *attempt)
 {
-	const struct bid_source *source = attempt->download->broker->sources[attempt->source].source;
+	const struct bid_source *source = attempt->from->source;
 
 	return (struct bid_origin){
 		.how = "fetched",
@@ -393,10 +388,10 @@ static void note_fetched(const struct bid_attempt *attempt)
 	char name[BID_NAME_MAX];
 
 	atomic_fetch_add(&broker->counts.fetched, 1);
-	bid_negative_forget(&broker->negative, &download->request, broker->sources[attempt->source].source->name);
+	bid_negative_forget(&broker->negative, &download->request, attempt->from->source->name);
 	bid_negative_forget(&broker->negative, &download->request, BID_NEGATIVE_ALL);
-	bid_info("fetched %llu bytes from %s: '%s'", (unsigned long long)attempt->received,
-		 broker->sources[attempt->source].source->name, bid_request_name(&download->request, name));
+	bid_info("fetched %llu bytes from %s: '%s'", (unsigned long long)attempt->received, attempt->from->source->name,
+		 bid_request_name(&download->request, name));
 }
 
 /*
@@ -412,7 +407,7 @@ static void note_negative(const struct bid_attempt *attempt, enum bid_outcome ou
 		     (outcome == BID_OUTCOME_ABSENT && request->kind != BID_KIND_SECTION);
 
 	if (lasts)
-		bid_negative_add(&broker->negative, request, broker->sources[attempt->source].source->name, outcome);
+		bid_negative_add(&broker->negative, request, attempt->from->source->name, outcome);
 }
 
 /* Move the bytes of a rejected download to the quarantine. */
@@ -421,8 +416,7 @@ static void quarantine_bytes(struct bid_attempt *attempt)
 	int r = attempt->txn && attempt->received > 0 ? bid_txn_quarantine(attempt->txn) : 0;
 
 	if (r < 0)
-		bid_debug("%s: cannot quarantine a download from %s", bid_strerror(r),
-			  attempt->download->broker->sources[attempt->source].source->name);
+		bid_debug("%s: cannot quarantine a download from %s", bid_strerror(r), attempt->from->source->name);
 }
 
 /* Download the dwz file @id, a shared part of the debug information that @download has published: its readers need both. */

@@ -256,8 +256,7 @@ static void describe(const struct bid_download *download, int64_t now, struct bi
 	ret_progress->request.detail = NULL;
 	snprintf(ret_progress->detail, sizeof(ret_progress->detail), "%s", bid_detail_text(download->request.detail));
 	if (attempt)
-		snprintf(ret_progress->source, sizeof(ret_progress->source), "%s",
-			 download->broker->sources[attempt->source].source->name);
+		snprintf(ret_progress->source, sizeof(ret_progress->source), "%s", attempt->from->source->name);
 }
 
 int bid_broker_progress(struct bid_broker *broker, uint64_t handle, struct bid_progress *ret_progress)

@@ -118,7 +118,7 @@ struct bid_broker {
 	struct bid_downloads downloads; /* downloads that have not ended */
 	size_t n_downloads;
 	size_t n_attempts; /* with those of ended downloads */
-	size_t preferred; /* index of the source of the first attempt */
+	struct bid_source_state *preferred; /* the source of the last delivery, which gets the first attempt; or NULL */
 	struct bid_jobs jobs;
 	size_t n_fallbacks; /* downloads that wait for another one */
 	struct bid_timers timers; /* ends of windows, waits and kept results, hedged requests, and polls of locks */

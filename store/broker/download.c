@@ -50,7 +50,6 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 	if (!download)
 		return NULL;
 	download->max_reports = max_reports;
-	download->winner = BID_NO_CANDIDATE;
 	download->machine.candidates = calloc(broker->n_sources, sizeof(*download->machine.candidates));
 	if (!download->machine.candidates) {
 		download_free(download);
@@ -392,14 +391,14 @@ void bid_download_expire_ended(struct bid_broker *broker, const struct bid_reque
 enum { HEAD_HEDGES = 3 };
 
 /* Report a reason of the negative cache against @source. Returns false without a reason. Without the lock. */
-static bool is_negative(struct bid_download *download, size_t source)
+static bool is_negative(struct bid_download *download, const struct bid_source *source)
 {
 	struct bid_broker *broker = download->broker;
 	enum bid_outcome reason;
 	char text[BID_TEXT_MAX];
 	unsigned ttl;
 
-	reason = bid_negative_lookup(&broker->negative, &download->request, broker->sources[source].source->name, &ttl);
+	reason = bid_negative_lookup(&broker->negative, &download->request, source->name, &ttl);
 	if (reason == BID_OUTCOME_NONE)
 		return false;
 	snprintf(text, sizeof(text), "%s, next request in %u s",
@@ -411,11 +410,11 @@ static bool is_negative(struct bid_download *download, size_t source)
 }
 
 /* Report a source that must sign: a section has no signature. Returns false for another source or kind. Without the lock. */
-static bool lacks_signature(struct bid_download *download, size_t source)
+static bool lacks_signature(struct bid_download *download, const struct bid_source *source)
 {
 	struct bid_broker *broker = download->broker;
 
-	if (!broker->sources[source].source->signers || download->request.kind != BID_KIND_SECTION)
+	if (!source->signers || download->request.kind != BID_KIND_SECTION)
 		return false;
 	pthread_mutex_lock(&broker->lock);
 	bid_download_report_skipped(download, source, BID_OUTCOME_UNSUPPORTED, "a section carries no signature");
@@ -447,15 +446,16 @@ static void line_up(struct bid_download *download)
 		pthread_mutex_unlock(&broker->lock);
 		return;
 	}
-	machine->candidates[machine->n++].source = broker->preferred;
+	if (broker->preferred)
+		machine->candidates[machine->n++].from = broker->preferred;
 	for (size_t source = 0; source < broker->n_sources; source++)
-		if (source != broker->preferred)
-			machine->candidates[machine->n++].source = source;
+		if (&broker->sources[source] != broker->preferred)
+			machine->candidates[machine->n++].from = &broker->sources[source];
 	pthread_mutex_unlock(&broker->lock);
 
 	for (size_t i = 0; i < machine->n; i++)
-		if (lacks_signature(download, machine->candidates[i].source) ||
-		    is_negative(download, machine->candidates[i].source))
+		if (lacks_signature(download, machine->candidates[i].from->source) ||
+		    is_negative(download, machine->candidates[i].from->source))
 			machine->candidates[i].state = BID_ATTEMPT_OVER;
 }
 
@@ -464,7 +464,7 @@ static int send_request(struct bid_download *download, size_t i)
 {
 	struct bid_candidate *candidate = &download->machine.candidates[i];
 	struct bid_broker *broker = download->broker;
-	struct bid_source *source = broker->sources[candidate->source].source;
+	struct bid_source *source = candidate->from->source;
 	struct bid_attempt *attempt = calloc(1, sizeof(*attempt));
 	int r;
 
@@ -474,7 +474,7 @@ static int send_request(struct bid_download *download, size_t i)
 	attempt->job.download = download;
 	attempt->job.attempt = attempt;
 	attempt->candidate = i;
-	attempt->source = candidate->source;
+	attempt->from = candidate->from;
 	attempt->started_ms = bid_clock_ms();
 	attempt->size = BID_SIZE_UNKNOWN;
 	attempt->head_checked = !bid_kind_is_elf(download->request.kind);
@@ -492,7 +492,7 @@ static int send_request(struct bid_download *download, size_t i)
 /* Returns the event after the start of candidate @i: START, or SKIPPED after a report without a request. Under the lock. */
 static enum bid_machine_event start_attempt(struct bid_download *download, size_t i)
 {
-	size_t source = download->machine.candidates[i].source;
+	const struct bid_source *source = download->machine.candidates[i].from->source;
 	int r = 0;
 
 	if (atomic_load(&download->broker->offline)) {
@@ -552,7 +552,7 @@ static void stop(struct bid_download *download, uint64_t candidates, bool fallba
 {
 	for (size_t i = 0; i < download->machine.n; i++) {
 		struct bid_candidate *candidate = &download->machine.candidates[i];
-		struct bid_source *source = download->broker->sources[candidate->source].source;
+		struct bid_source *source = candidate->from->source;
 
 		if (!(candidates & UINT64_C(1) << i))
 			continue;
@@ -639,7 +639,7 @@ void bid_download_step(struct bid_download *download, enum bid_machine_event eve
 	actions = bid_download_take(download, event, candidate);
 	for (size_t i = 0; i < download->machine.n && actions.end; i++)
 		if (bid_candidate_is_given_up(&download->machine.candidates[i]))
-			bid_download_report_skipped(download, download->machine.candidates[i].source, BID_OUTCOME_UNREACHABLE,
+			bid_download_report_skipped(download, download->machine.candidates[i].from->source, BID_OUTCOME_UNREACHABLE,
 						    "the body broke off");
 	if (actions.end)
 		error = error_of(download, actions.ended_as);

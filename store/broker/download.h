@@ -36,7 +36,7 @@ enum bid_attempt_room {
 struct bid_attempt {
 	struct bid_download *download; /* a reference */
 	size_t candidate; /* index in the download's */
-	size_t source; /* index in the broker's */
+	struct bid_source_state *from;
 	int64_t started_ms;
 
 	/* under the broker's lock */
@@ -118,7 +118,7 @@ struct bid_download {
 	struct bid_timer hedge; /* start of another source, or poll of the lock */
 	struct bid_lock_wait lock_wait;
 	struct bid_fallback fallback;
-	size_t winner; /* index of the source that delivered the artifact; or BID_NO_CANDIDATE */
+	struct bid_source_state *winner; /* it delivered the artifact; or NULL */
 	bool lost_report; /* no memory for a report */
 	size_t max_reports;
 	/* shared by all threads */
@@ -232,8 +232,9 @@ const char *bid_request_name(const struct bid_request *request, char buf[static 
 /* Report the @outcome of @attempt to the download, the counters and the log. Without the lock. */
 void bid_download_report(struct bid_download *download, struct bid_attempt *attempt, enum bid_outcome outcome, const char *text);
 
-/* Report a @source without a request, for the reason @text. Not counted. Under the lock. */
-void bid_download_report_skipped(struct bid_download *download, size_t source, enum bid_outcome outcome, const char *text);
+/* Report @source without a request, for the reason @text. Not counted. Under the lock. */
+void bid_download_report_skipped(struct bid_download *download, const struct bid_source *source, enum bid_outcome outcome,
+				 const char *text);
 
 /* Report the attempts that the winner has overtaken. Under the lock. */
 void bid_download_report_overtaken(struct bid_download *download);

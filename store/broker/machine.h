@@ -69,7 +69,7 @@ enum bid_machine_event {
 };
 
 struct bid_candidate {
-	size_t source; /* index in the broker's */
+	struct bid_source_state *from; /* download.c's */
 	enum bid_attempt_state state;
 	bool overtaken; /* the last attempt was cancelled, for another one or with the download */
 	bool broken; /* a body broke off */

@@ -68,7 +68,7 @@ uint64_t bid_cycle_look(struct bid_download *download)
 
 	for (size_t i = 0; i < download->machine.n && broker->config.cycles; i++) {
 		const struct bid_candidate *candidate = &download->machine.candidates[i];
-		struct bid_source_state *state = &broker->sources[candidate->source];
+		struct bid_source_state *state = candidate->from;
 		struct bid_attempt *attempt = candidate->attempt;
 
 		bool late;

@@ -12,7 +12,7 @@
 /* Under the lock. */
 static void count(const struct bid_attempt *attempt, enum bid_outcome outcome)
 {
-	struct bid_source_stats *stats = &attempt->download->broker->sources[attempt->source].stats;
+	struct bid_source_stats *stats = &attempt->from->stats;
 
 	if (attempt->answer.not_sent)
 		return;
@@ -28,13 +28,6 @@ void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outco
 	pthread_mutex_lock(&broker->lock);
 	count(attempt, outcome);
 	pthread_mutex_unlock(&broker->lock);
-}
-
-/* Under the lock. */
-static void note_trouble(struct bid_source_stats *stats, const char *text)
-{
-	snprintf(stats->last_trouble, sizeof(stats->last_trouble), "%s", text);
-	stats->last_trouble_time = time(NULL);
 }
 
 const char *bid_request_name(const struct bid_request *request, char buf[static BID_NAME_MAX])
@@ -73,7 +66,7 @@ static void log_report(const struct bid_download *download, const char *name, en
  */
 static void tell_source(const struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
 {
-	struct bid_source *source = attempt->download->broker->sources[attempt->source].source;
+	struct bid_source *source = attempt->from->source;
 	bool right = outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(attempt->download->request.kind);
 
 	if (source->ops->checked && (right || (outcome == BID_OUTCOME_REJECTED && !attempt->changed)))
@@ -98,11 +91,11 @@ void bid_download_take_reports(struct bid_download *download, const struct bid_d
 		add_report(download, other->reports[i]);
 }
 
-static void report_simply(struct bid_download *download, size_t source, enum bid_outcome outcome, const char *text,
-			  unsigned elapsed_ms)
+static void report_simply(struct bid_download *download, const struct bid_source *source, enum bid_outcome outcome,
+			  const char *text, unsigned elapsed_ms)
 {
 	struct bid_report *report = bid_report_new(&(struct bid_report){
-		.source = download->broker->sources[source].source->name,
+		.source = source->name,
 		.request = download->request,
 		.outcome = outcome,
 		.text = text,
@@ -115,35 +108,34 @@ static void report_simply(struct bid_download *download, size_t source, enum bid
 		bid_report_unref(report);
 }
 
-void bid_download_report_skipped(struct bid_download *download, size_t source, enum bid_outcome outcome, const char *text)
+void bid_download_report_skipped(struct bid_download *download, const struct bid_source *source, enum bid_outcome outcome,
+				 const char *text)
 {
 	report_simply(download, source, outcome, text, 0);
 }
 
 void bid_download_report_overtaken(struct bid_download *download)
 {
-	struct bid_broker *broker = download->broker;
 	char text[BID_TEXT_MAX];
 
-	if (download->winner == BID_NO_CANDIDATE)
+	if (!download->winner)
 		return;
-	snprintf(text, sizeof(text), "%s was faster", broker->sources[download->winner].source->name);
+	snprintf(text, sizeof(text), "%s was faster", download->winner->source->name);
 	for (size_t i = 0; i < download->machine.n; i++) {
 		const struct bid_candidate *candidate = &download->machine.candidates[i];
 
 		/* a source with a response has its report, and so has the winner */
-		if (!candidate->overtaken || candidate->state == BID_ATTEMPT_OVER || candidate->source == download->winner)
+		if (!candidate->overtaken || candidate->state == BID_ATTEMPT_OVER || candidate->from == download->winner)
 			continue;
-		report_simply(download, candidate->source, BID_OUTCOME_CANCELLED, text, candidate->overtaken_ms);
+		report_simply(download, candidate->from->source, BID_OUTCOME_CANCELLED, text, candidate->overtaken_ms);
 	}
 }
 
 void bid_download_report(struct bid_download *download, struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
 {
 	struct bid_broker *broker = download->broker;
-	struct bid_source_state *state = &broker->sources[attempt->source];
 	struct bid_report *report = bid_report_new(&(struct bid_report){
-		.source = state->source->name,
+		.source = attempt->from->source->name,
 		.request = download->request,
 		.outcome = outcome,
 		.changed = attempt->changed,
@@ -167,17 +159,15 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 	add_report(download, report);
 	count(attempt, outcome);
 	download->no_room |= bid_attempt_has_no_room(attempt);
-	if (trouble)
-		note_trouble(&state->stats, text);
 	if (outcome == BID_OUTCOME_FOUND)
-		broker->preferred = download->winner = attempt->source;
+		broker->preferred = download->winner = attempt->from;
 	if (report)
 		bid_report_unref(report);
 	pthread_mutex_unlock(&broker->lock);
 	tell_source(attempt, outcome, text);
 	/* a message for each wrong body, because each is another artifact */
 	if (trouble && (due || outcome == BID_OUTCOME_REJECTED))
-		log_report(download, state->source->name, outcome, text);
+		log_report(download, attempt->from->source->name, outcome, text);
 }
 
 int bid_download_conclusion(const struct bid_download *download)
@@ -245,7 +235,7 @@ int bid_broker_source_stats(struct bid_broker *broker, size_t index, struct bid_
 		return -ENOENT;
 	pthread_mutex_lock(&broker->lock);
 	*ret_stats = broker->sources[index].stats;
-	ret_stats->preferred = index == broker->preferred;
+	ret_stats->preferred = &broker->sources[index] == broker->preferred;
 	pthread_mutex_unlock(&broker->lock);
 	source = broker->sources[index].source;
 	ret_stats->enforces = source->signers != NULL;

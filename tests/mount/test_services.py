@@ -53,9 +53,9 @@ def test_unit_reads_its_environment_file(container):
     def reason():
         """Return the reason why the file could not be downloaded."""
         container.run("cat", f"{POINT}/buildid/{'00' * 20}/debuginfo", status=1)
-        source, = json.loads(container.run("cat", f"{POINT}/.bidfs/status").stdout)["sources"]
-        assert source["name"] == "https://debuginfod.invalid"
-        return source["last_trouble"]
+        failure = json.loads(container.run("cat", f"{POINT}/.bidfs/status").stdout)["failures"][0]
+        assert failure["source"] == "https://debuginfod.invalid"
+        return failure["text"]
 
     page = (tools.ROOT / "docs/mount.bidfs.8").read_text()
     path, text = re.search(r"^# cat (\S+)\n(\[Mount\]\n.*?)^#", page, re.MULTILINE | re.DOTALL).groups()

@@ -96,7 +96,7 @@ def test_counters_follow_opens_and_downloads(mount, mode, faults, workdir, store
     assert status["counters"]["unknown"] == 1 and status["counters"]["rejected"] == 0
     (source,) = status["sources"]
     assert source["name"] == server.url and source["requests"] == 3 and source["found"] == source["absent"] == 1
-    assert source["bytes"] == len(program.read()) and "503" in source["last_trouble"]
+    assert source["bytes"] == len(program.read()) and "503" in status["failures"][0]["text"]
     # the other format has the same values
     metrics = parse_metrics((mnt / ".bidfs/metrics").read_text())
     for name in COUNTERS - {"remembered_absent", "hits"}:

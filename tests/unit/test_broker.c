@@ -42,7 +42,6 @@ static void test_downloaded_file_is_a_cache_hit(void **state)
 	assert_int_equal(of_source.asked, 1);
 	assert_int_equal(of_source.outcomes[BID_OUTCOME_FOUND], 1);
 	assert_int_equal(of_source.bytes, call->size);
-	assert_string_equal(of_source.last_trouble, "");
 	assert_int_equal(bid_broker_source_stats(fixture->broker, 1, &of_source), -ENOENT);
 }
 

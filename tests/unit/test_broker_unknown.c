@@ -450,8 +450,6 @@ static void test_each_failure_is_logged_once(void **state)
 
 	assert_int_equal(bid_broker_source_stats(fixture->broker, 0, &stats), 0);
 	assert_int_equal(stats.outcomes[BID_OUTCOME_UNREACHABLE], 11);
-	assert_string_equal(stats.last_trouble, "unreachable");
-	assert_true(stats.last_trouble_time > 0);
 }
 
 int main(void)
