@@ -74,7 +74,7 @@ static int add_download(void *user, const struct bid_progress *progress)
 	return 0;
 }
 
-static int add_failure(void *user, const struct bid_report *failure)
+static int add_failure(void *user, const struct bid_report *failure, unsigned again_s)
 {
 	char hex[BID_ID_HEX_MAX];
 

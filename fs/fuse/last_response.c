@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 
-static int stop_at_first(void *user, const struct bid_report *report)
+static int stop_at_first(void *user, const struct bid_report *report, unsigned again_s)
 {
 	return 1;
 }
@@ -25,14 +25,13 @@ static void add_text(json_t *json, const char *name, const char *text)
 }
 
 /* bid_report_fn */
-static int add_response(void *user, const struct bid_report *report)
+static int add_response(void *user, const struct bid_report *report, unsigned again_s)
 {
 	json_t *one = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "kind", bid_kind_name(report->request.kind),
 				"source", bid_json_text(report->source), "outcome", bid_outcome_name(report->outcome), "text",
 				bid_json_text(report->text), "attempts", (json_int_t)report->attempts, "bytes",
 				(json_int_t)report->bytes, "received", (json_int_t)report->received, "elapsed_ms",
-				(json_int_t)report->elapsed_ms, "time", (json_int_t)report->time, "retry_s",
-				(json_int_t)report->again_s);
+				(json_int_t)report->elapsed_ms, "time", (json_int_t)report->time, "retry_s", (json_int_t)again_s);
 
 	if (report->request.detail)
 		add_text(one, "name", bid_detail_text(report->request.detail));

@@ -38,7 +38,6 @@ struct bid_report {
 	uint64_t received; /* bytes of the file received, without repetitions */
 	unsigned elapsed_ms; /* from asking until this was known, checking and publishing included */
 	int64_t time; /* seconds since the epoch; 0 for a response from before the broker or to another process */
-	unsigned again_s; /* for bid_broker_each_response(): seconds until the next attempt at this source */
 	uint64_t count; /* equal responses of the source, this one included, with fewer than BID_RESPONSES_MAX others in between */
 	int64_t first_time; /* time of the first of them */
 
@@ -47,8 +46,11 @@ struct bid_report {
 	int64_t logged_ms; /* time of the last message about one of them; 0 for none */
 };
 
-/* Takes a report, which dies when the callback returns. A non-zero return ends the enumeration. */
-typedef int (*bid_report_fn)(void *user, const struct bid_report *report);
+/*
+ * Takes a report, which dies when the callback returns, and the seconds until the next attempt at the source; 0 without a negative
+ * cache entry. A non-zero return ends the enumeration.
+ */
+typedef int (*bid_report_fn)(void *user, const struct bid_report *report, unsigned again_s);
 
 /* The result for a caller. All of it dies when the callback returns, except a descriptor that the callback took out of @file. */
 struct bid_result {

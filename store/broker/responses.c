@@ -140,11 +140,12 @@ static int tell_negative(struct bid_broker *broker, const struct bid_request *re
 		.source = broker->sources[source].source->name,
 		.text = "same response earlier",
 	};
+	unsigned ttl;
 
 	if (is_among(all, n, &report, is_same_request))
 		return 0;
-	report.outcome = bid_negative_lookup(&broker->negative, request, report.source, &report.again_s);
-	return report.outcome != BID_OUTCOME_NONE ? fn(user, &report) : 0;
+	report.outcome = bid_negative_lookup(&broker->negative, request, report.source, &ttl);
+	return report.outcome != BID_OUTCOME_NONE ? fn(user, &report, ttl) : 0;
 }
 
 static int tell_responses(struct bid_broker *broker, const struct bid_id *id, struct bid_report *const all[], size_t n,
@@ -153,14 +154,14 @@ static int tell_responses(struct bid_broker *broker, const struct bid_id *id, st
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < n; i++) {
-		struct bid_report report = *all[i];
+		const struct bid_report *report = all[i];
 		unsigned ttl;
 
-		if (!bid_id_equal(&report.request.id, id) || is_among(all, i, &report, is_same_request))
+		if (!bid_id_equal(&report->request.id, id) || is_among(all, i, report, is_same_request))
 			continue;
-		if (bid_negative_lookup(&broker->negative, &report.request, report.source, &ttl) == report.outcome)
-			report.again_s = ttl;
-		r = fn(user, &report);
+		if (bid_negative_lookup(&broker->negative, &report->request, report->source, &ttl) != report->outcome)
+			ttl = 0;
+		r = fn(user, report, ttl);
 	}
 	for (int kind = BID_KIND_NONE + 1; r == 0 && kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
@@ -191,7 +192,7 @@ void bid_broker_each_failure(struct bid_broker *broker, bid_report_fn fn, void *
 		if (!bid_outcome_is_trouble(all[i]->outcome) || is_among(all, i, all[i], is_same_response))
 			continue;
 		n_told++;
-		r = fn(user, all[i]);
+		r = fn(user, all[i], 0);
 	}
 	give_back(broker, all, n);
 }

@@ -13,7 +13,7 @@ struct seen {
 	struct bid_report all[BID_FAILURES_MAX]; /* newest first; the ring keeps their strings */
 };
 
-static int see(void *user, const struct bid_report *failure)
+static int see(void *user, const struct bid_report *failure, unsigned again_s)
 {
 	struct seen *seen = user;
 
