@@ -26,12 +26,6 @@ enum bid_mode {
 	BID_MODE_NO_OPEN, /* a read-only mount: the kernel opens without a request, and keeps pages */
 };
 
-/* A directory of ids whose listing the kernel may keep. */
-struct bid_listed {
-	atomic_ullong cookie; /* change cookie of the ids at the last OPENDIR */
-	atomic_ullong changed; /* time of the last change of the ids: wall clock, in ns; 0 is never */
-};
-
 /*
  * Locking: a thread that holds the lock of @backings or of @fd_cache may take the lock of @inodes. All other locks are leaves. A
  * thread that holds a lock calls neither the store nor the broker.
@@ -54,8 +48,6 @@ struct bid_fs {
 	char mode_reason[128]; /* reason against a better mode; "" for the best */
 	_Atomic uint32_t snapshots; /* number of snapshots of status and metrics so far */
 	struct timespec started; /* wall clock */
-	struct bid_listed all_ids; /* buildid */
-	struct bid_listed links[UINT8_MAX + 1]; /* .build-id/xx */
 	uid_t uid; /* owner of nodes that are in no store */
 	gid_t gid;
 	struct fuse_session *session; /* borrowed */

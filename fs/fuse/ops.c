@@ -13,7 +13,6 @@ const struct fuse_lowlevel_ops bid_ops = {
 	.release = bid_op_release,
 	.opendir = bid_op_opendir,
 	.readdir = bid_op_readdir,
-	.readdirplus = bid_op_readdirplus,
 	.releasedir = bid_op_releasedir,
 	.statfs = bid_op_statfs,
 	.getxattr = bid_op_getxattr,

@@ -17,7 +17,6 @@ void bid_op_statfs(fuse_req_t req, fuse_ino_t number);
 void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
 void bid_op_releasedir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
 void bid_op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi);
-void bid_op_readdirplus(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi);
 
 /* ops_open.c */
 void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/access.h"
 #include "base/cleanup.h"
@@ -15,15 +16,6 @@ enum {
 	FILE_MODE = 0555, /* mode bits of a file of the store: never setuid, never writable */
 	BLOCK = 1 << 17, /* bytes that a program is to write at a time: each write is a request */
 };
-
-static struct timespec changed_at(const struct bid_fs *fs, const struct bid_listed *listed)
-{
-	uint64_t ns = atomic_load(&listed->changed);
-
-	if (ns == 0)
-		return fs->started;
-	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
-}
 
 /* Is @node one of the directories that perf writes to? */
 static bool is_perfs(const struct bid_node *node)
@@ -54,6 +46,7 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, con
 {
 	const struct bid_node *node = &inode->node;
 	struct stat st = { .st_nlink = 1, .st_uid = fs->uid, .st_gid = fs->gid, .st_blksize = 4096 };
+	char buf[BID_TMPFILES_DIR];
 	struct stat below;
 
 	/* cp(1) compares the inode numbers of the name and of the open file */
@@ -65,13 +58,12 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, con
 		st.st_mode = S_IFDIR | bid_dir_mode(fs, node);
 		st.st_nlink = 2;
 		if ((node->type == BID_NODE_PATH || node->type == BID_NODE_BY_PATH || node->type == BID_NODE_PATH_ID ||
-		     (node->type == BID_NODE_KCORE_COPY && node->path)) &&
-		    (found || bid_store_stat(fs->store, bid_node_path(node), &below) == 0))
+		     node->type == BID_NODE_LINKS_FANOUT || (node->type == BID_NODE_KCORE_COPY && node->path)) &&
+		    (found || bid_store_stat(fs->store, bid_tmpfiles_dir(node, buf), &below) == 0))
 			st.st_mtim = found ? found->st_mtim : below.st_mtim;
+		/* an NFS client keeps a listing while the time is the same */
 		if (node->type == BID_NODE_IDS)
-			st.st_mtim = changed_at(fs, &fs->all_ids);
-		if (node->type == BID_NODE_LINKS_FANOUT)
-			st.st_mtim = changed_at(fs, &fs->links[node->fanout]);
+			clock_gettime(CLOCK_REALTIME, &st.st_mtim);
 		break;
 	case S_IFLNK:
 		st.st_mode = S_IFLNK | 0777;

@@ -119,12 +119,6 @@ static int read_part(struct bid_dirlist *list, unsigned index)
 	return r;
 }
 
-/* Is the first read later than the open? The kernel keeps listings of links, and rarely needs the names. */
-static bool is_read_later(const struct bid_dirlist *list)
-{
-	return list->n_parts > 1 || list->node.type == BID_NODE_LINKS_FANOUT;
-}
-
 int bid_dirlist_open(struct bid_tree *tree, const struct bid_node *node, uint64_t number, struct bid_dirlist **ret_list)
 {
 	struct bid_dirlist *list = calloc(1, sizeof(*list));
@@ -137,7 +131,7 @@ int bid_dirlist_open(struct bid_tree *tree, const struct bid_node *node, uint64_
 	list->tree = tree;
 	list->number = number;
 	list->part = list->n_parts = bid_tree_parts(node);
-	if (!is_read_later(list))
+	if (list->n_parts == 1)
 		r = read_part(list, 0);
 	if (r < 0) {
 		bid_dirlist_close(list);

@@ -2,8 +2,8 @@
 /*
  * An open directory: its names, with stable offsets. Pure C: knows the namespace, not FUSE.
  *
- *	bid_dirlist_open()	OPENDIR: reads most directories at once; a listing is a snapshot
- *	bid_dirlist_at()	READDIR: reads links and all ids at the first name
+ *	bid_dirlist_open()	OPENDIR: reads the directory; a listing is a snapshot
+ *	bid_dirlist_at()	READDIR: reads a part of all ids
  *	bid_dirlist_close()	RELEASEDIR
  *
  * The directory of all ids has 256 parts, and may have a million names; one part is in memory. An offset comes from the inode

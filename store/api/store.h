@@ -84,16 +84,6 @@ int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn
 
 #define BID_ID_WHOLE_MIN 8 /* bytes; a shorter id outside the store is an abbreviation or a slip */
 
-/*
- * Compute a change cookie of the enumerated ids: equal cookies mean equal enumerations. Reads the stat of the 257 directories of
- * links, and those of lower stores. Returns -EAGAIN after a change so recent that a further change could leave the same cookie. The
- * cookie is never 0.
- */
-int bid_store_ids_cookie(struct bid_store *store, uint64_t *ret_cookie);
-
-/* As bid_store_ids_cookie(), for ids with the first byte @first. */
-int bid_store_ids_cookie_in(struct bid_store *store, uint8_t first, uint64_t *ret_cookie);
-
 /* Every entry of the tree of original paths directly below @path. -ENOENT if there is no such directory. */
 int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user);
 

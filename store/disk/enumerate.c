@@ -8,14 +8,12 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "api/remove.h"
 #include "api/store.h"
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/dents.h"
-#include "base/stat_data.h"
 #include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
@@ -142,81 +140,6 @@ bool bid_one_has_paths(struct bid_store *store)
 	for (unsigned first = 0; first < 256 && r == 0; first++)
 		r = each_id_of(store, (uint8_t)first, is_perfs, store);
 	return r >= 0;
-}
-
-/* Mix the state of a directory with the stat @st into @cookie. */
-static int mix_dir(const struct stat *st, uint64_t *cookie)
-{
-	struct bid_stat_data stat_data = bid_stat_data_of(st);
-	const uint64_t state[] = { (uint64_t)stat_data.dev,
-				   (uint64_t)stat_data.ino,
-				   (uint64_t)stat_data.mtime.tv_sec,
-				   (uint64_t)stat_data.mtime.tv_nsec,
-				   (uint64_t)stat_data.changed.tv_sec,
-				   (uint64_t)stat_data.changed.tv_nsec };
-
-	*cookie = XXH3_64bits_withSeed(state, sizeof(state), *cookie);
-	return stat_data.racy ? -EAGAIN : 0;
-}
-
-/*
- * Mix the link directories @first to @last of one store into @cookie. A lower store adds its root, where a cache of libdebuginfod
- * has its directories.
- */
-static int mix_store(struct bid_store *store, unsigned first, unsigned last, uint64_t *cookie)
-{
-	bid_auto_fd int links = -1;
-	struct stat st;
-	int r;
-
-	if (store->flags & BID_STORE_LOWER) {
-		if (fstat(store->root, &st) < 0)
-			return -errno;
-		r = mix_dir(&st, cookie);
-		if (r < 0)
-			return r;
-	}
-	r = bid_beneath_open(store->root, BID_LAYOUT_LINKS, O_RDONLY | O_DIRECTORY, &links);
-	if (r == 0 && fstat(links, &st) < 0)
-		r = -errno;
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	r = mix_dir(&st, cookie);
-	for (; first <= last && r == 0; first++) {
-		char name[3];
-
-		snprintf(name, sizeof(name), "%02hhx", (unsigned char)first);
-		/* in a lower store the directory may be a symbolic link */
-		if (fstatat(links, name, &st, store->flags & BID_STORE_LOWER ? 0 : AT_SYMLINK_NOFOLLOW) == 0)
-			r = mix_dir(&st, cookie);
-		else if (errno != ENOENT)
-			r = -errno;
-	}
-	return r;
-}
-
-static int compute_cookie(struct bid_store *store, unsigned first, unsigned last, uint64_t *ret_cookie)
-{
-	uint64_t cookie = 0;
-
-	for (; store; store = store->lower) {
-		int r = mix_store(store, first, last, &cookie);
-
-		if (r < 0)
-			return r;
-	}
-	*ret_cookie = cookie ? cookie : 1;
-	return 0;
-}
-
-int bid_store_ids_cookie(struct bid_store *store, uint64_t *ret_cookie)
-{
-	return compute_cookie(store, 0, UINT8_MAX, ret_cookie);
-}
-
-int bid_store_ids_cookie_in(struct bid_store *store, uint8_t first, uint64_t *ret_cookie)
-{
-	return compute_cookie(store, first, first, ret_cookie);
 }
 
 /* Does @path lie beside the tree of original paths? */

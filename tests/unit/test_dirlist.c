@@ -103,23 +103,6 @@ static void test_listing_has_every_id_once(void **state)
 	bid_dirlist_close(list);
 }
 
-/* OPENDIR reads no links, because the kernel caches their names: the first READDIR reads them. */
-static void test_links_are_read_on_the_first_readdir(void **state)
-{
-	const struct store_fixture *fixture = *state;
-	struct bid_tree tree = { .store = fixture->store };
-	struct bid_node fanout = { .type = BID_NODE_LINKS_FANOUT };
-	unsigned seen[2 * IDS] = { 0 };
-	struct bid_dirlist *list;
-
-	assert_int_equal(bid_dirlist_open(&tree, &fanout, bid_inode_number(&fanout), &list), 0);
-	/* ids with a number whose low byte is zero */
-	add_id(fixture, 768);
-	assert_int_equal(count(list, 0, seen), DOTS + 4);
-	assert_int_equal(seen[768], 1);
-	bid_dirlist_close(list);
-}
-
 /* A program that opens a directory and does not read on makes the daemon keep its names. */
 static void test_large_listings_share_a_limit(void **state)
 {
@@ -335,34 +318,6 @@ static void test_unreadable_part_is_an_error_until_it_is_readable(void **state)
 	bid_dirlist_close(list);
 }
 
-/* The change cookie changes with the ids, and with nothing else. */
-static void test_change_cookie_follows_the_ids(void **state)
-{
-	const struct store_fixture *fixture = *state;
-	uint64_t before = 0, after = 0;
-	int r;
-
-	/* a directory changed in this tick of the clock has no cookie yet */
-	while ((r = bid_store_ids_cookie(fixture->store, &before)) == -EAGAIN)
-		usleep(10000);
-	assert_int_equal(r, 0);
-	run(fixture, "mkdir -p store/usr/bin/other");
-	assert_int_equal(bid_store_ids_cookie(fixture->store, &after), 0);
-	assert_int_equal(after, before);
-
-	add_id(fixture, IDS);
-	while ((r = bid_store_ids_cookie(fixture->store, &after)) == -EAGAIN)
-		usleep(10000);
-	assert_int_equal(r, 0);
-	assert_int_not_equal(after, before);
-
-	before = after;
-	remove_id(fixture, IDS);
-	while (bid_store_ids_cookie(fixture->store, &after) == -EAGAIN)
-		usleep(10000);
-	assert_int_not_equal(after, before);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -371,12 +326,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_changes_do_not_move_other_names, fill, store_fixture_end),
 		cmocka_unit_test_setup_teardown(test_rewind_reads_again, fill, store_fixture_end),
 		cmocka_unit_test_setup_teardown(test_each_rewind_reads_again, fill, store_fixture_end),
-		cmocka_unit_test_setup_teardown(test_links_are_read_on_the_first_readdir, fill, store_fixture_end),
 		cmocka_unit_test_setup_teardown(test_large_listings_share_a_limit, fill, store_fixture_end),
 #define THICK_TEST(function) cmocka_unit_test_setup_teardown(function, fill_thick, store_fixture_end)
 		THICK_TEST(test_listing_in_any_order_has_the_names_of_each_part),
 		THICK_TEST(test_unreadable_part_is_an_error_until_it_is_readable),
-		cmocka_unit_test_setup_teardown(test_change_cookie_follows_the_ids, fill, store_fixture_end),
 	};
 
 	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);
