@@ -46,7 +46,6 @@ struct bid_fs {
 	enum bid_mode mode; /* set once, by FUSE_INIT */
 	bool stacked; /* result of bid_mode_stacked() */
 	char mode_reason[128]; /* reason against a better mode; "" for the best */
-	_Atomic uint32_t snapshots; /* number of snapshots of status and metrics so far */
 	struct timespec started; /* wall clock */
 	uid_t uid; /* owner of nodes that are in no store */
 	gid_t gid;

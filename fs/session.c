@@ -22,7 +22,6 @@
 #include "fuse/workers.h"
 #include "sandbox/sandbox.h"
 #include "server_options.h"
-#include "synthetic.h"
 #include "unmount_helper.h"
 #include "write/publish_tmpfile.h"
 
@@ -304,10 +303,7 @@ static int mount_and_serve(struct session *session, struct fuse_args *args)
 
 static void drop_attachment(enum bid_node_type type, void *attachment)
 {
-	if (type == BID_NODE_FILE || type == BID_NODE_KCORE_FILE)
-		bid_backing_detach(attachment);
-	else
-		bid_synthetic_detach(attachment);
+	bid_backing_detach(attachment);
 }
 
 int bid_session_run(struct bid_store *store, const struct bid_options *options)

@@ -10,7 +10,6 @@
 #include "api/piece.h"
 #include "fuse/backing.h"
 #include "fuse/reply.h"
-#include "synthetic.h"
 #include "vfs/export.h"
 
 /*
@@ -219,8 +218,6 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		r = lookup_handle(fs, parent, inode, up, &child);
 	else
 		r = inode ? bid_tree_lookup(&fs->tree, &inode->node, name, &child, &found) : -ESTALE;
-	if (r == 0 && inode && inode->node.type == BID_NODE_META)
-		bid_synthetic_new_snapshot(fs, &child);
 	if (r == -EINVAL) {
 		bid_reply_negative(req, BID_TTL_MOUNT);
 	} else if (r == -ENOENT && inode && inode->node.type == BID_NODE_LINKS_FANOUT) {

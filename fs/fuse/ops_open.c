@@ -68,7 +68,8 @@ static void reply_open(fuse_req_t req, struct bid_file_handle *handle, struct fu
 static void open_text(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	struct bid_file_handle *handle = calloc(1, sizeof(*handle));
-	int r = handle ? bid_synthetic_make(bid_fs_of(req), inode, &handle->text, &handle->size) : -ENOMEM;
+	struct stat st;
+	int r = handle ? bid_synthetic_make(bid_fs_of(req), &inode->node, &handle->text, &st) : -ENOMEM;
 
 	if (r < 0) {
 		free(handle);
@@ -76,6 +77,7 @@ static void open_text(fuse_req_t req, const struct bid_inode *inode, struct fuse
 		return;
 	}
 	handle->fd = -1;
+	handle->size = (size_t)st.st_size;
 	fi->direct_io = 1; /* each handle has a text of its own */
 	fi->noflush = 1;
 	reply_open(req, handle, fi);

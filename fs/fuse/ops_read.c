@@ -96,13 +96,12 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 	}
 	if (inode->node.type != BID_NODE_FILE) {
 		bid_auto_free char *text = NULL;
-		size_t len;
-		int r = bid_synthetic_make(fs, inode, &text, &len);
+		int r = bid_synthetic_make(fs, &inode->node, &text, &st);
 
 		if (r < 0)
 			fuse_reply_err(req, -r);
 		else
-			reply_text(req, text, len, size, offset);
+			reply_text(req, text, (size_t)st.st_size, size, offset);
 		return;
 	}
 	fd = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &st, NULL);

@@ -48,10 +48,9 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, con
 	struct stat st = { .st_nlink = 1, .st_uid = fs->uid, .st_gid = fs->gid, .st_blksize = 4096 };
 	char buf[BID_TMPFILES_DIR];
 	struct stat below;
+	char *made;
 
-	/* cp(1) compares the inode numbers of the name and of the open file */
-	st.st_ino = node->snapshot && bid_node_format(node) == S_IFREG ? bid_inode_number(&(struct bid_node){ .type = node->type })
-								       : inode->number;
+	st.st_ino = inode->number;
 	st.st_atim = st.st_mtim = st.st_ctim = fs->started;
 	switch (bid_node_format(node)) {
 	case S_IFDIR:
@@ -70,7 +69,8 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, con
 		st.st_size = (off_t)strlen(text);
 		break;
 	default:
-		bid_synthetic_stat(fs, inode, &st);
+		if (bid_synthetic_make(fs, node, &made, &st) == 0)
+			free(made);
 		break;
 	}
 	return st;
@@ -115,7 +115,7 @@ static double entry_timeout(const struct bid_fs *fs, const struct bid_node *node
 	case BID_NODE_INFO:
 	case BID_NODE_MODULES:
 	case BID_NODE_TMPFILE:
-		return 0; /* each LOOKUP makes a new node */
+		return 0; /* each LOOKUP makes a text */
 	default:
 		return BID_TTL_STORE;
 	}
@@ -195,11 +195,6 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 	r = bid_inodes_get(fs->inodes, &exact, &inode);
 	if (r < 0)
 		return r;
-	r = bid_synthetic_fill_snapshot(fs, &inode);
-	if (r < 0) {
-		bid_forget(fs, inode.number, 1);
-		return r;
-	}
 	entry.ino = inode.number;
 	entry.attr = st && bid_node_format(node) == S_IFREG ? bid_attr_of_file(fs, &inode, st) : attr_of(fs, &inode, text, st);
 	entry.entry_timeout = entry_timeout(fs, node);

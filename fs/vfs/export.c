@@ -66,16 +66,14 @@ int bid_export_find(const struct bid_tree *tree, uint64_t number, struct bid_nod
 	case BID_NODE_DEBUG_FANOUT:
 		node.fanout = (uint8_t)fanout;
 		break;
-	case BID_NODE_STATUS:
-	case BID_NODE_METRICS:
-		node.snapshot = (uint32_t)number;
-		break;
 	case BID_NODE_PATH: /* the root; others have a hash of the path */
 	case BID_NODE_BY_PATH:
 	case BID_NODE_IDS:
 	case BID_NODE_LINKS:
 	case BID_NODE_DEBUG:
 	case BID_NODE_META:
+	case BID_NODE_STATUS:
+	case BID_NODE_METRICS:
 	case BID_NODE_README:
 		break;
 	default:

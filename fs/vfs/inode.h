@@ -7,7 +7,7 @@
  *	bid_inodes_forget()	FORGET
  *
  * A number is a function of the node, and so survives a remount: [type and kind: 8 bits][first byte of the id: 8][hash: 47], or
- * for status, metrics and temporary files [type: 8][snapshot or tmpfile]. The table exists because a number does not hold an id.
+ * for temporary files [type: 8][tmpfile]. The table exists because a number does not hold an id.
  * A search of one fan-out directory finds the node of a stored id again (export.h).
  *
  * Locking: the table has one lock. Any thread may call.

@@ -77,6 +77,17 @@ static int lookup_copy(const struct bid_tree *tree, const struct bid_id *id, con
 	return is_directory(tree, child->path) ? 0 : -ENOENT;
 }
 
+/* Has the kernel @id a symbol table to list modules from? 0, -ENOENT or -ENOMEM. */
+static int find_modules(const struct bid_tree *tree, const struct bid_id *id)
+{
+	char *text = NULL;
+	struct stat table;
+	int r = bid_store_modules(tree->store, id, &text, &table);
+
+	free(text);
+	return r == 0 || r == -ENOMEM ? r : -ENOENT;
+}
+
 static int lookup_file(const struct bid_tree *tree, const struct bid_node *copy, const char *name, struct bid_node *child)
 {
 	if (!is_file(name))
@@ -92,8 +103,12 @@ static int lookup_file(const struct bid_tree *tree, const struct bid_node *copy,
 	}
 	if (strcmp(name, "kcore") == 0)
 		return -EINVAL;
-	child->type = strcmp(name, "modules") == 0 ? BID_NODE_MODULES : BID_NODE_FILE;
-	child->kind = child->type == BID_NODE_FILE ? BID_KIND_KALLSYMS : BID_KIND_NONE;
+	if (strcmp(name, "modules") == 0) {
+		child->type = BID_NODE_MODULES;
+		return find_modules(tree, &copy->id);
+	}
+	child->type = BID_NODE_FILE;
+	child->kind = BID_KIND_KALLSYMS;
 	return 0;
 }
 

@@ -47,7 +47,6 @@ struct bid_node {
 	struct bid_id id;
 	union {
 		uint32_t version; /* FILE, LINK: counts the files or texts that succeed each other; 0 for any */
-		uint32_t snapshot; /* STATUS, METRICS: number of the text; 0 for the name */
 		uint32_t tmpfile; /* TMPFILE: number of the file */
 	};
 	char *path; /* relative to the store; owned; NULL for "" */

@@ -105,7 +105,6 @@ static void test_number_of_a_path_or_a_piece_is_stale(void **state)
 		"[kernel.kcore]",
 		"[kernel.kcore]/" ID_A,
 		"[kernel.kcore]/" ID_A "/1970010100000000",
-		"[kernel.kcore]/" ID_A "/1970010100000000/modules",
 	};
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
@@ -124,7 +123,8 @@ static void test_number_without_an_id_finds_no_node_of_an_id(void **state)
 			bool is_one = kind == BID_KIND_NONE &&
 				      (type == BID_NODE_PATH || type == BID_NODE_BY_PATH || type == BID_NODE_IDS ||
 				       type == BID_NODE_LINKS || type == BID_NODE_LINKS_FANOUT || type == BID_NODE_DEBUG ||
-				       type == BID_NODE_DEBUG_FANOUT || type == BID_NODE_META || type == BID_NODE_README);
+				       type == BID_NODE_DEBUG_FANOUT || type == BID_NODE_META || type == BID_NODE_STATUS ||
+				       type == BID_NODE_METRICS || type == BID_NODE_README);
 			int r;
 
 			if (kind != BID_KIND_NONE && type != BID_NODE_FILE)
