@@ -15,7 +15,6 @@
 #include "vfs/unlinked.h"
 #include "write/tmpfile.h"
 
-struct bid_backings;
 struct bid_sandbox;
 
 /* How readers get data. */
@@ -27,8 +26,8 @@ enum bid_mode {
 };
 
 /*
- * Locking: a thread that holds the lock of @backings or of @fd_cache may take the lock of @inodes. All other locks are leaves. A
- * thread that holds a lock calls neither the store nor the broker.
+ * Locking: a thread that holds the lock of @fd_cache may take the lock of @inodes. All other locks are leaves. A thread that
+ * holds a lock calls neither the store nor the broker.
  */
 struct bid_fs {
 	const struct bid_options *options; /* borrowed */
@@ -42,14 +41,15 @@ struct bid_fs {
 	struct bid_fd_cache *fd_cache; /* owned; own lock */
 	struct bid_tmpfiles *tmpfiles; /* owned; own lock */
 	bool writable; /* the store is writable, and the mount is not "ro" */
-	struct bid_backings *backings; /* owned; own lock, which also guards the attachments of files */
 	enum bid_mode mode; /* set once, by FUSE_INIT */
+	_Atomic uint64_t refused; /* files that the kernel refused for passthrough */
+	_Atomic int refused_error; /* the last errno; 0 for none */
 	bool stacked; /* result of bid_mode_stacked() */
 	char mode_reason[128]; /* reason against a better mode; "" for the best */
 	struct timespec started; /* wall clock */
 	uid_t uid; /* owner of nodes that are in no store */
 	gid_t gid;
-	struct fuse_session *session; /* borrowed */
+	struct fuse_session *session; /* borrowed; NULL before and after */
 };
 
 /* Seconds for which the kernel caches names and attributes of the store. perf writes the store at any time. */

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fuse/backing.h"
 #include "synthetic.h"
 
 static void write_head(FILE *out, const char *name, const char *type, const char *help)
@@ -102,7 +101,6 @@ char *bid_metrics_text(const struct bid_fs *fs)
 	struct bid_broker_stats stats;
 	char *text = NULL;
 	size_t size;
-	int error;
 	FILE *out = open_memstream(&text, &size);
 
 	if (!out)
@@ -119,8 +117,7 @@ char *bid_metrics_text(const struct bid_fs *fs)
 	write_metric(out, "remembered_absent", "gauge", "Negative cache entries.", stats.negative_entries);
 	write_metric(out, "downloads", "gauge", "Downloads in flight.", stats.downloads);
 	write_metric(out, "waiters", "gauge", "Requests waiting for a download.", stats.waiters);
-	write_metric(out, "not_passed_through_total", "counter", "Opens without passthrough, refused by the kernel.",
-		     bid_backings_refused(fs->backings, &error));
+	write_metric(out, "not_passed_through_total", "counter", "Opens without passthrough, refused by the kernel.", fs->refused);
 	write_metric(out, "offline", "gauge", "1 if servers get no requests.", bid_fs_is_offline(fs));
 	write_metric(out, "inodes", "gauge", "Inodes held by the kernel.", bid_inodes_count(fs->inodes));
 	write_source_metrics(out, fs->broker);

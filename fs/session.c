@@ -17,8 +17,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/notify.h"
-#include "fuse/backing.h"
 #include "fuse/ops.h"
+#include "fuse/passthrough.h"
 #include "fuse/workers.h"
 #include "sandbox/sandbox.h"
 #include "server_options.h"
@@ -91,7 +91,6 @@ static int drop_descriptors(void *user, const struct stat *st)
 {
 	struct bid_fs *fs = user;
 
-	bid_backings_drop(fs->backings, st);
 	return bid_fd_cache_drop(fs->fd_cache, st, may_be_read, fs);
 }
 
@@ -293,17 +292,12 @@ static int mount_and_serve(struct session *session, struct fuse_args *args)
 		}
 		fuse_remove_signal_handlers(fs->session);
 	}
-	bid_backings_end(fs->backings);
 	if (session->helper)
 		bid_unmount_helper_end(session->helper);
 	else
 		fuse_session_destroy(fs->session);
+	fs->session = NULL;
 	return status;
-}
-
-static void drop_attachment(enum bid_node_type type, void *attachment)
-{
-	bid_backing_detach(attachment);
 }
 
 int bid_session_run(struct bid_store *store, const struct bid_options *options)
@@ -321,6 +315,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 		},
 	};
 	struct bid_fs *fs = &session.fs;
+	const struct bid_backing_ids ids = { .user = fs, .make = bid_passthrough_make_id, .drop = bid_passthrough_drop_id };
 	unsigned max_kept = raise_limit();
 	int status = BID_EXIT_SYSTEM, r;
 
@@ -336,9 +331,8 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 				    options->passthrough != BID_PASSTHROUGH_OFF && !bid_mode_obstacle(), &fs->sandbox);
 	if (r < 0)
 		status = BID_EXIT_MOUNT;
-	else if (bid_inodes_new(drop_attachment, &fs->inodes) == 0 && bid_fd_cache_new(max_kept, &fs->fd_cache) == 0 &&
-		 bid_tmpfiles_new(&fs->tmpfiles) == 0 && bid_backings_new(max_kept, &fs->backings) == 0 &&
-		 add_arguments(&args, options, bid_store_path(store), fs->writable) == 0)
+	else if (bid_inodes_new(&fs->inodes) == 0 && bid_fd_cache_new(max_kept, &ids, &fs->fd_cache) == 0 &&
+		 bid_tmpfiles_new(&fs->tmpfiles) == 0 && add_arguments(&args, options, bid_store_path(store), fs->writable) == 0)
 		status = mount_and_serve(&session, &args);
 	else
 		bid_error("%s: cannot mount '%s'", strerror(ENOMEM), bid_store_path(store));
@@ -348,7 +342,6 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	bid_tmpfiles_free(fs->tmpfiles);
 	bid_fd_cache_free(fs->fd_cache);
 	bid_inodes_free(fs->inodes);
-	bid_backings_free(fs->backings);
 	bid_ratelimit_release(&fs->ratelimit);
 	bid_unlinked_release(&fs->unlinked_probes);
 	bid_unlinked_release(&fs->unlinked_links);

@@ -7,7 +7,6 @@
 #include <bid/version.h>
 
 #include "base/json.h"
-#include "fuse/backing.h"
 #include "fuse/ops.h"
 #include "sandbox/sandbox.h"
 #include "synthetic.h"
@@ -90,13 +89,12 @@ static int add_failure(void *user, const struct bid_report *failure, unsigned ag
 /* The reason against a better mode, or the number of files that the kernel refused; "" without either. */
 static json_t *mode_reason_json(const struct bid_fs *fs)
 {
-	int error;
-	uint64_t refused = bid_backings_refused(fs->backings, &error);
+	uint64_t refused = fs->refused;
 
 	if (refused == 0)
 		return json_string(fs->mode_reason);
 	return json_sprintf("except %llu opens of files that the kernel refused: %s", (unsigned long long)refused,
-			    strerror(-error));
+			    strerror(fs->refused_error));
 }
 
 char *bid_status_json(const struct bid_fs *fs)

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Handles of open files.
+ *
+ *	ops_open.c makes them in OPEN and CREATE, and frees them in RELEASE; bid_file_handle_of() in requests between
+ */
 #ifndef BID_FS_FILE_HANDLE_H
 #define BID_FS_FILE_HANDLE_H
 
@@ -7,17 +12,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct bid_backing;
+struct bid_fd;
 struct bid_tmpfile;
 
-/* One open file: the fh of the kernel. */
+/* One open file: the fh of the kernel. Reads come from one of four sources. */
 struct bid_file_handle {
-	struct bid_backing *backing; /* backing of the inode; counts this handle; NULL for a text */
-	bool by_kernel; /* passthrough */
-	struct bid_tmpfile *tmpfile; /* a reference; NULL for files of the store */
-	int fd; /* source of reads, or -1; owned */
-	char *text; /* source of reads without a descriptor; owned */
-	size_t size;
+	struct bid_fd *file; /* a checked file, which counts this handle; or NULL */
+	bool by_kernel; /* passthrough of @file */
+	struct bid_tmpfile *tmpfile; /* a reference; or NULL */
+	int probes; /* probe definitions; or -1; owned */
+	char *text; /* a synthetic file; or NULL; owned */
+	size_t size; /* bytes of the text */
 };
 
 /* NULL in no_open mode. */

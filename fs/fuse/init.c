@@ -17,8 +17,8 @@
 #include "api/default.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "fuse/backing.h"
 #include "fuse/ops.h"
+#include "fuse/passthrough.h"
 
 static void want_capability(struct fuse_conn_info *conn, unsigned capability)
 {
@@ -87,7 +87,7 @@ const char *bid_mode_name(enum bid_mode mode)
 
 const char *bid_mode_obstacle(void)
 {
-	if (!bid_backing_compiled())
+	if (!bid_passthrough_compiled())
 		return "built with a libfuse before 3.17, which has no passthrough";
 	return is_admin() ? NULL : "passthrough needs CAP_SYS_ADMIN";
 }
@@ -101,7 +101,7 @@ static const char *try_passthrough(struct bid_fs *fs, struct fuse_conn_info *con
 		return "switched off by passthrough=off";
 	if (obstacle)
 		return obstacle;
-	if (!bid_backing_negotiate(conn, fs->stacked))
+	if (!bid_passthrough_negotiate(conn, fs->stacked))
 		return "the kernel has no passthrough (needs Linux 6.9)";
 	return NULL;
 }

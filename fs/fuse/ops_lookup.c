@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "api/piece.h"
-#include "fuse/backing.h"
 #include "fuse/reply.h"
 #include "vfs/export.h"
 
@@ -23,8 +22,7 @@ static void keep_for_open(struct bid_fs *fs, uint64_t number, struct bid_file *f
 
 	if ((fs->mode != BID_MODE_NO_OPEN && file->kind != BID_KIND_PROBES && !in_place) || file->st.st_nlink == 0)
 		return;
-	fd = bid_fd_cache_keep(fs->fd_cache, number, file);
-	if (fd)
+	if (bid_fd_cache_keep(fs->fd_cache, number, file, &fd) == 0)
 		bid_fd_cache_put(fs->fd_cache, fd);
 }
 
@@ -68,7 +66,7 @@ static void answer_lookup(fuse_req_t req, struct bid_pending *pending, int error
 			return;
 		}
 		/* The next READ must return the file of this answer. Readers share one of the equal files in memory. */
-		bid_fd_cache_drop_other(fs->fd_cache, entry.ino, &file->st, fs->mode != BID_MODE_NO_OPEN && file->st.st_nlink == 0);
+		bid_fd_cache_drop_other(fs->fd_cache, entry.ino, &file->st);
 		keep_for_open(fs, entry.ino, file, pending->in_place);
 		bid_reply_entry(req, &entry);
 	}
@@ -304,16 +302,14 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	/* an open file keeps its attributes, also without a name in the store */
 	fd = bid_fd_cache_get(fs->fd_cache, fs->store, number, &artifact, &file.st, NULL);
 	found = fd || is_cut_when_read(fs, &inode->node, &file.st) || bid_store_find(fs->store, &artifact, &file) == 0;
-	if (fd)
-		bid_fd_cache_put(fs->fd_cache, fd);
+	bid_fd_cache_put(fs->fd_cache, fd);
 	another = found && bid_is_other_version(fs, inode, &file.st);
-	/* with passthrough a file without a handle is the one of the store; otherwise the cached descriptor counts */
 	if (another && fs->mode == BID_MODE_NO_OPEN)
 		found = false;
-	else if (another && !fd)
-		bid_backing_stat(fs, number, &file.st);
-	/* the kernel walks the path again, and LOOKUP asks the sources */
-	if (!found && !bid_backing_stat(fs, number, &file.st)) {
+	if ((!found || another) && !fd && bid_fd_cache_open_stat(fs->fd_cache, number, &file.st))
+		found = true;
+	if (!found) {
+		/* the kernel walks the path again, and LOOKUP asks the sources */
 		fuse_reply_err(req, ESTALE);
 		bid_file_release(&file);
 		return;

@@ -10,24 +10,30 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/stat_data.h"
-#include "fuse/backing.h"
 #include "fuse/file_handle.h"
+#include "fuse/passthrough.h"
 #include "fuse/reply.h"
 #include "synthetic.h"
 #include "write/publish_tmpfile.h"
 
-static void handle_free(struct bid_fs *fs, struct bid_file_handle *handle)
+/* Make a handle without a source. NULL without memory. */
+static struct bid_file_handle *new_handle(void)
 {
-	bid_tmpfile_put(fs->tmpfiles, handle->tmpfile);
-	bid_close(handle->fd);
-	free(handle->text);
-	free(handle);
+	struct bid_file_handle *handle = calloc(1, sizeof(*handle));
+
+	if (handle)
+		handle->probes = -1;
+	return handle;
 }
 
-static void release_backing(const struct bid_file_handle *handle)
+static void free_handle(struct bid_fs *fs, struct bid_file_handle *handle)
 {
-	if (handle->backing)
-		bid_backing_close(handle->backing, handle->by_kernel);
+	if (handle->file)
+		bid_fd_cache_close(fs->fd_cache, handle->file, handle->by_kernel);
+	bid_tmpfile_put(fs->tmpfiles, handle->tmpfile);
+	bid_close(handle->probes);
+	free(handle->text);
+	free(handle);
 }
 
 static bool is_for_writing(const struct fuse_file_info *fi)
@@ -51,8 +57,7 @@ static void drop_handle(struct bid_fs *fs, struct bid_file_handle *handle, const
 {
 	if (handle->tmpfile && is_for_writing(fi))
 		bid_tmpfile_close(fs->tmpfiles, handle->tmpfile);
-	release_backing(handle);
-	handle_free(fs, handle);
+	free_handle(fs, handle);
 }
 
 static void reply_open(fuse_req_t req, struct bid_file_handle *handle, struct fuse_file_info *fi)
@@ -67,7 +72,7 @@ static void reply_open(fuse_req_t req, struct bid_file_handle *handle, struct fu
 
 static void open_text(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
-	struct bid_file_handle *handle = calloc(1, sizeof(*handle));
+	struct bid_file_handle *handle = new_handle();
 	struct stat st;
 	int r = handle ? bid_synthetic_make(bid_fs_of(req), &inode->node, &handle->text, &st) : -ENOMEM;
 
@@ -76,7 +81,6 @@ static void open_text(fuse_req_t req, const struct bid_inode *inode, struct fuse
 		fuse_reply_err(req, -r);
 		return;
 	}
-	handle->fd = -1;
 	handle->size = (size_t)st.st_size;
 	fi->direct_io = 1; /* each handle has a text of its own */
 	fi->noflush = 1;
@@ -99,48 +103,45 @@ static void tell_another(struct bid_fs *fs, const struct bid_inode *inode, struc
 	fuse_lowlevel_notify_inval_inode(fs->session, inode->number, -1, 0);
 }
 
-/* Make a handle of @inode. The caller keeps @fd, a checked file with the attributes @st. */
-static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi,
-		       struct bid_file_handle **ret_handle)
+/* Open a handle of the file @fd, with the attributes @st, of an artifact or of a copy of /proc/kcore. The caller puts @fd. */
+static void open_file(fuse_req_t req, const struct bid_inode *inode, struct bid_fd *fd, const struct stat *st,
+		      struct fuse_file_info *fi)
 {
-	struct bid_file_handle *handle = calloc(1, sizeof(*handle));
-	int r = handle ? 0 : -ENOMEM;
-
-	if (r == 0)
-		r = is_writable(&inode->node) ? -EOPNOTSUPP : bid_backing_open(req, inode->number, fd, st, fi, &handle->backing);
-	if (r < 0 && r != -EOPNOTSUPP) {
-		free(handle);
-		return r;
-	}
-	handle->fd = -1;
-	handle->by_kernel = r == 0;
-	if (!handle->by_kernel) {
-		handle->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-		/* the bytes of an id do not change; AUTO_INVAL_DATA covers another file */
-		if (!is_writable(&inode->node))
-			fi->keep_cache = 1;
-		if (handle->fd < 0) {
-			r = -errno;
-			release_backing(handle);
-			free(handle);
-			return r;
-		}
-		if (!is_writable(&inode->node) && bid_set_version(bid_fs_of(req), inode, st))
-			tell_another(bid_fs_of(req), inode, fi);
-	}
-	*ret_handle = handle;
-	return 0;
-}
-
-static void open_file(fuse_req_t req, const struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi)
-{
-	struct bid_file_handle *handle;
-	int r = make_handle(req, inode, fd, st, fi, &handle);
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_file_handle *handle = new_handle();
+	int id, r = handle ? bid_fd_cache_open(fs->fd_cache, fd, &id) : -ENOMEM;
 
 	if (r < 0) {
+		free(handle);
 		fuse_reply_err(req, -r);
 		return;
 	}
+	handle->file = fd;
+	handle->by_kernel = id;
+	if (id)
+		bid_passthrough_set(fi, id);
+	/* the bytes of an id do not change; AUTO_INVAL_DATA covers another file */
+	fi->keep_cache = !id;
+	if (bid_set_version(fs, inode, st))
+		tell_another(fs, inode, fi);
+	fi->noflush = 1;
+	reply_open(req, handle, fi);
+}
+
+/* Open a handle of probe definitions, which takes over @fd. @same: the kernel has pages of the same text. */
+static void open_definitions(fuse_req_t req, const struct bid_inode *inode, int fd, bool same, struct fuse_file_info *fi)
+{
+	struct bid_file_handle *handle = fd < 0 ? NULL : new_handle();
+
+	if (!handle) {
+		fuse_reply_err(req, fd < 0 ? EMFILE : ENOMEM);
+		bid_close(fd);
+		return;
+	}
+	handle->probes = fd;
+	fi->keep_cache = same;
+	if (!same)
+		tell_another(bid_fs_of(req), inode, fi);
 	fi->noflush = 1;
 	reply_open(req, handle, fi);
 }
@@ -148,7 +149,6 @@ static void open_file(fuse_req_t req, const struct bid_inode *inode, int fd, con
 int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_tmpfile *tmpfile, int fd, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode inode = { .node = *node };
 	struct bid_found found = BID_FOUND_NONE;
 	struct fuse_entry_param entry;
 	struct bid_file_handle *handle;
@@ -159,9 +159,12 @@ int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_tm
 		fuse_reply_err(req, -r);
 		return r;
 	}
-	inode.number = entry.ino;
-	r = make_handle(req, &inode, fd, &found.st, fi, &handle);
-	if (r < 0) {
+	handle = new_handle();
+	if (handle && !tmpfile)
+		handle->probes = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (!handle || (!tmpfile && handle->probes < 0)) {
+		r = handle ? -errno : -ENOMEM;
+		free(handle);
 		bid_forget(fs, entry.ino, 1);
 		fuse_reply_err(req, -r);
 		return r;
@@ -181,29 +184,22 @@ int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_tm
 
 static void answer_open(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
 {
+	bool probes = pending->artifact.kind == BID_KIND_PROBES;
 	struct bid_fs *fs = bid_fs_of(req);
 	struct stat st = file->st;
-	struct bid_file_handle *handle;
-	struct bid_fd *fd;
-	int r;
+	struct bid_fd *fd = NULL;
+	bid_auto_fd int own = probes && error == 0 ? fcntl(file->fd, F_DUPFD_CLOEXEC, 3) : -1;
+	int r = error < 0 ? -bid_visible_error(fs, error) : 0;
 
-	if (error < 0) {
-		fuse_reply_err(req, bid_visible_error(fs, error));
-		return;
-	}
-	r = make_handle(req, &pending->inode, file->fd, &st, &pending->fi, &handle);
-	if (r < 0) {
+	if (r == 0)
+		r = bid_fd_cache_keep(fs->fd_cache, pending->inode.number, file, &fd);
+	if (r < 0)
 		fuse_reply_err(req, -r);
-		return;
-	}
-	/* the kernel may forget the inode after the answer */
-	fd = bid_fd_cache_keep(fs->fd_cache, pending->inode.number, file);
-	if (is_writable(&pending->inode.node) || (handle->by_kernel && bid_set_version(fs, &pending->inode, &st)))
-		tell_another(fs, &pending->inode, &pending->fi);
-	pending->fi.noflush = 1;
-	reply_open(req, handle, &pending->fi);
-	if (fd)
-		bid_fd_cache_put(fs->fd_cache, fd);
+	else if (probes)
+		open_definitions(req, &pending->inode, bid_steal_fd(&own), false, &pending->fi);
+	else
+		open_file(req, &pending->inode, fd, &st, &pending->fi);
+	bid_fd_cache_put(fs->fd_cache, fd);
 }
 
 /* Copy definitions from memory into a file of the store, for a writer. */
@@ -224,8 +220,8 @@ static int make_probes(struct bid_fs *fs, const struct bid_request *artifact, in
 }
 
 /* Open definitions for a writer, and make them if there are none. Readers must find the same file. */
-static struct bid_fd *open_probes(struct bid_fs *fs, const struct bid_inode *inode, const struct bid_request *artifact,
-				  struct stat *st, bool *same, int *ret_probes)
+static struct bid_fd *open_for_writing(struct bid_fs *fs, const struct bid_inode *inode, const struct bid_request *artifact,
+				       struct stat *st, bool *same, int *ret_probes)
 {
 	struct bid_fd *kept;
 	int r;
@@ -233,7 +229,7 @@ static struct bid_fd *open_probes(struct bid_fs *fs, const struct bid_inode *ino
 	/* opening breaks a lease of another process, which then finishes its change */
 	r = bid_store_open_probes(fs->store, &artifact->id, NULL, false, ret_probes);
 	if (r == 0 && fstat(*ret_probes, st) == 0)
-		bid_fd_cache_drop_other(fs->fd_cache, inode->number, st, false);
+		bid_fd_cache_drop_other(fs->fd_cache, inode->number, st);
 	kept = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, artifact, st, same);
 	if (r == -ENOENT && !kept)
 		make_probes(fs, artifact, ret_probes);
@@ -255,46 +251,59 @@ static int open_kept(const struct bid_fd *fd, int *ret_own, struct stat *st, boo
 	return number;
 }
 
-static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
+static void open_probes(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
-	bid_auto_fd int probes = -1, own = -1;
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_pending pending = { .artifact = bid_node_request(&inode->node), .inode = *inode, .fi = *fi };
+	bid_auto_fd int own = -1;
 	struct stat st = { 0 };
 	struct bid_fd *fd;
 	bool same = false;
-	int number;
 
 	if (is_for_writing(fi))
-		fd = open_probes(fs, inode, &pending.artifact, &st, &same, &probes);
+		fd = open_for_writing(fs, inode, &pending.artifact, &st, &same, &own);
 	else
 		fd = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &st, &same);
-	number = probes >= 0 ? probes : fd ? open_kept(fd, &own, &st, &same) : -1;
-	if (number >= 0) {
-		bid_store_used(fs->store, &pending.artifact);
-		if (!same && is_writable(&inode->node))
-			tell_another(fs, inode, fi);
-		fi->keep_cache = same && is_writable(&inode->node);
-		open_file(req, inode, number, &st, fi);
+	if (own < 0 && fd) {
+		int number = open_kept(fd, &own, &st, &same);
+
+		if (own < 0 && number >= 0)
+			own = fcntl(number, F_DUPFD_CLOEXEC, 3);
 	}
-	if (fd)
-		bid_fd_cache_put(fs->fd_cache, fd);
-	if (number < 0)
+	bid_fd_cache_put(fs->fd_cache, fd);
+	if (own < 0) {
 		bid_find_or_fetch(req, &pending, answer_open);
+		return;
+	}
+	bid_store_used(fs->store, &pending.artifact);
+	open_definitions(req, inode, bid_steal_fd(&own), same, fi);
+}
+
+static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_pending pending = { .artifact = bid_node_request(&inode->node), .inode = *inode, .fi = *fi };
+	struct stat st;
+	struct bid_fd *fd = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &st, NULL);
+
+	if (!fd) {
+		bid_find_or_fetch(req, &pending, answer_open);
+		return;
+	}
+	/* the kernel may forget the inode, which owns the detail, after the answer */
+	bid_store_used(fs->store, &pending.artifact);
+	open_file(req, inode, fd, &st, fi);
+	bid_fd_cache_put(fs->fd_cache, fd);
 }
 
 static void open_tmpfile(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_tmpfile *tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.tmpfile);
-	struct bid_file_handle *handle;
-	struct stat st;
-	int r = -ESTALE;
+	struct bid_file_handle *handle = tmpfile ? new_handle() : NULL;
 
-	if (tmpfile && fstat(bid_stage_fd(tmpfile->stage), &st) == 0)
-		r = make_handle(req, inode, bid_stage_fd(tmpfile->stage), &st, fi, &handle);
-	if (r < 0) {
-		fuse_reply_err(req, -r);
+	if (!handle) {
+		fuse_reply_err(req, tmpfile ? ENOMEM : ESTALE);
 	} else {
 		hold_tmpfile(req, handle, tmpfile, fi);
 		reply_open(req, handle, fi);
@@ -304,14 +313,19 @@ static void open_tmpfile(fuse_req_t req, const struct bid_inode *inode, struct f
 
 static void open_kcore_file(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
+	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_file file = BID_FILE_NONE;
-	int r = bid_store_open_kcore(bid_fs_of(req)->store, inode->node.path, &file);
+	struct bid_fd *fd = NULL;
+	int r = bid_store_open_kcore(fs->store, inode->node.path, &file);
+	struct stat st = file.st;
 
+	if (r == 0)
+		r = bid_fd_cache_keep(fs->fd_cache, inode->number, &file, &fd);
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else
-		open_file(req, inode, file.fd, &file.st, fi);
-	bid_file_release(&file);
+		open_file(req, inode, fd, &st, fi);
+	bid_fd_cache_put(fs->fd_cache, fd);
 }
 
 void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
@@ -327,6 +341,8 @@ void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 		fuse_reply_err(req, EPERM);
 	else if (inode->node.type == BID_NODE_TMPFILE)
 		open_tmpfile(req, inode, fi);
+	else if (is_writable(&inode->node))
+		open_probes(req, inode, fi);
 	else if (inode->node.type == BID_NODE_FILE)
 		open_artifact(req, inode, fi);
 	else if (inode->node.type == BID_NODE_KCORE_FILE)
@@ -344,8 +360,7 @@ void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	if (handle) {
 		if (handle->tmpfile && is_for_writing(fi) && bid_tmpfile_close(fs->tmpfiles, handle->tmpfile))
 			bid_publish_release(fs, handle->tmpfile);
-		release_backing(handle);
-		handle_free(fs, handle);
+		free_handle(fs, handle);
 	}
 	fuse_reply_err(req, 0);
 }

@@ -43,7 +43,7 @@ static void answer_read(fuse_req_t req, struct bid_pending *pending, int error, 
 	struct bid_fs *fs = bid_fs_of(req);
 	struct stat st = file->st;
 	struct bid_fd *fd;
-	int number;
+	int r;
 
 	if (error < 0) {
 		fuse_reply_err(req, error == -EINTR || error == -EACCES ? -error : EIO);
@@ -53,15 +53,13 @@ static void answer_read(fuse_req_t req, struct bid_pending *pending, int error, 
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	fd = bid_fd_cache_keep(fs->fd_cache, pending->inode.number, file);
-	number = file->fd >= 0 ? file->fd : fd ? bid_fd_number(fd) : -1;
-	if (number < 0) {
-		fuse_reply_err(req, ENOMEM);
+	r = bid_fd_cache_keep(fs->fd_cache, pending->inode.number, file, &fd);
+	if (r < 0) {
+		fuse_reply_err(req, -r);
 		return;
 	}
-	reply_fd(req, number, pending->size, pending->offset);
-	if (fd)
-		bid_fd_cache_put(fs->fd_cache, fd);
+	reply_fd(req, file->fd >= 0 ? file->fd : bid_fd_number(fd), pending->size, pending->offset);
+	bid_fd_cache_put(fs->fd_cache, fd);
 }
 
 static void read_kcore_file(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
@@ -116,15 +114,23 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 		bid_store_used(fs->store, &pending.artifact);
 		reply_fd(req, reading, size, offset);
 	}
-	if (fd)
-		bid_fd_cache_put(fs->fd_cache, fd);
+	bid_fd_cache_put(fs->fd_cache, fd);
 	if (reading < 0)
 		bid_find_or_fetch(req, &pending, answer_read);
+}
+
+/* The descriptor of a handle without a text. */
+static int fd_of(const struct bid_file_handle *handle)
+{
+	if (handle->file)
+		return bid_fd_number(handle->file);
+	return handle->tmpfile ? bid_stage_fd(handle->tmpfile->stage) : handle->probes;
 }
 
 void bid_op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
+	const struct bid_file_handle *handle = bid_file_handle_of(fi);
 	struct bid_inode buffer, *inode;
 
 	if (fs->mode == BID_MODE_NO_OPEN) {
@@ -133,9 +139,9 @@ void bid_op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, s
 			read_unopened(req, inode, size, offset);
 		else
 			fuse_reply_err(req, ESTALE);
-	} else if (bid_file_handle_of(fi)->text) {
-		reply_text(req, bid_file_handle_of(fi)->text, bid_file_handle_of(fi)->size, size, offset);
+	} else if (handle->text) {
+		reply_text(req, handle->text, handle->size, size, offset);
 	} else {
-		reply_fd(req, bid_file_handle_of(fi)->fd, size, offset);
+		reply_fd(req, fd_of(handle), size, offset);
 	}
 }

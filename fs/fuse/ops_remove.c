@@ -23,8 +23,7 @@ static void keep_in(struct bid_fs *fs, const struct bid_id *id, const char *path
 
 		if (bid_store_find_in(fs->store, path, &request, &file) < 0)
 			continue;
-		fd = bid_fd_cache_keep(fs->fd_cache, bid_inode_number(&node), &file);
-		if (fd)
+		if (bid_fd_cache_keep(fs->fd_cache, bid_inode_number(&node), &file, &fd) == 0)
 			bid_fd_cache_put(fs->fd_cache, fd);
 		bid_file_release(&file);
 	}

@@ -24,7 +24,7 @@ static int write_probes(struct bid_fs *fs, const struct bid_inode *inode, const 
 		r = bid_pwrite_full(fd, data, size, offset);
 	/* readers get this one of several files from now on */
 	if (r == 0 && fstat(fd, &st) == 0)
-		bid_fd_cache_drop_other(fs->fd_cache, inode->number, &st, false);
+		bid_fd_cache_drop_other(fs->fd_cache, inode->number, &st);
 	return r;
 }
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #include "base/access.h"
 #include "base/cleanup.h"
@@ -22,86 +23,116 @@ struct bid_fd {
 	uint64_t number;
 	struct bid_file file; /* owned; its stat has the readers of the last check; the lock guards that and all below */
 	struct bid_stat_data stat_data; /* stat data of the last check */
-	unsigned users; /* the table is one */
+	unsigned users; /* the table is one, each handle another */
+	unsigned by_kernel, by_daemon; /* open handles, by their reader */
+	int id; /* backing id; 0 for none */
 	bool by_path; /* an O_PATH descriptor */
 	bool last; /* the file has no name, and a reader may still need it */
 	int64_t used_s; /* bid_clock_s() of the last use */
 	struct bid_fd *next; /* in its bucket */
-	struct bid_fd *older, *newer; /* by last use */
+	TAILQ_ENTRY(bid_fd) order;
 };
+
+TAILQ_HEAD(fd_list, bid_fd);
 
 struct bid_fd_cache {
+	const struct bid_backing_ids *ids; /* borrowed; NULL for none */
 	pthread_mutex_t lock; /* guards all below; not held during a check or close(2) */
-	unsigned max, n;
+	unsigned max, n; /* entries without a handle */
 	struct bid_fd *buckets[BUCKETS];
-	struct bid_fd ends; /* ends of the list by last use: .newer is the oldest, .older the newest */
+	struct fd_list idle; /* entries without a handle, oldest first */
 };
 
-int bid_fd_cache_new(unsigned max, struct bid_fd_cache **ret_cache)
+int bid_fd_cache_new(unsigned max, const struct bid_backing_ids *ids, struct bid_fd_cache **ret_cache)
 {
 	struct bid_fd_cache *cache = calloc(1, sizeof(*cache));
 
 	if (!cache)
 		return -ENOMEM;
 	pthread_mutex_init(&cache->lock, NULL);
+	cache->ids = ids;
 	cache->max = max;
-	cache->ends.older = cache->ends.newer = &cache->ends;
+	TAILQ_INIT(&cache->idle);
 	*ret_cache = cache;
 	return 0;
 }
 
-static struct bid_fd **bucket_of(struct bid_fd_cache *cache, uint64_t number)
+/* The link to the entry of @number, or to the NULL at the end of its bucket. Locking: the lock. */
+static struct bid_fd **link_to(struct bid_fd_cache *cache, uint64_t number)
 {
-	return &cache->buckets[number * 0x9e3779b97f4a7c15U >> 40 & (BUCKETS - 1)];
+	struct bid_fd **link = &cache->buckets[number * 0x9e3779b97f4a7c15U >> 40 & (BUCKETS - 1)];
+
+	while (*link && (*link)->number != number)
+		link = &(*link)->next;
+	return link;
 }
 
 static struct bid_fd *find_fd(struct bid_fd_cache *cache, uint64_t number)
 {
-	struct bid_fd *fd = *bucket_of(cache, number);
-
-	while (fd && fd->number != number)
-		fd = fd->next;
-	return fd;
+	return *link_to(cache, number);
 }
 
-static void remove_from_order(struct bid_fd *fd)
+static bool is_open(const struct bid_fd *fd)
 {
-	fd->older->newer = fd->newer;
-	fd->newer->older = fd->older;
+	return fd->by_kernel + fd->by_daemon > 0;
 }
 
-static void make_newest(struct bid_fd_cache *cache, struct bid_fd *fd)
+/* Locking of the next four: the lock. */
+
+static void add_idle(struct bid_fd_cache *cache, struct bid_fd *fd)
 {
-	fd->older = cache->ends.older;
-	fd->newer = &cache->ends;
-	fd->older->newer = fd;
-	cache->ends.older = fd;
+	TAILQ_INSERT_TAIL(&cache->idle, fd, order);
+	cache->n++;
 	fd->used_s = bid_clock_s();
 }
 
-/* Remove @fd from the table. The caller gets the table's use. */
-static void remove_fd(struct bid_fd_cache *cache, struct bid_fd *fd)
+static void remove_idle(struct bid_fd_cache *cache, struct bid_fd *fd)
 {
-	struct bid_fd **at = bucket_of(cache, fd->number);
-
-	while (*at != fd)
-		at = &(*at)->next;
-	*at = fd->next;
-	remove_from_order(fd);
+	TAILQ_REMOVE(&cache->idle, fd, order);
 	cache->n--;
+}
+
+/* Remove @fd from the table. The caller gets the table's use. */
+static struct bid_fd *remove_fd(struct bid_fd_cache *cache, struct bid_fd *fd)
+{
+	*link_to(cache, fd->number) = fd->next;
+	if (!is_open(fd))
+		remove_idle(cache, fd);
+	return fd;
+}
+
+/* Remove the oldest entry of a file that can be opened again, or else the oldest, from a full table. NULL if it is not full. */
+static struct bid_fd *remove_oldest(struct bid_fd_cache *cache)
+{
+	struct bid_fd *fd;
+
+	if (cache->n == 0 || cache->n < cache->max)
+		return NULL;
+	TAILQ_FOREACH(fd, &cache->idle, order)
+	if (!fd->last)
+		break;
+	return remove_fd(cache, fd ? fd : TAILQ_FIRST(&cache->idle));
+}
+
+static void free_fd(struct bid_fd_cache *cache, struct bid_fd *fd)
+{
+	if (fd->id)
+		cache->ids->drop(cache->ids->user, fd->id);
+	bid_file_release(&fd->file);
+	free(fd);
 }
 
 void bid_fd_cache_put(struct bid_fd_cache *cache, struct bid_fd *fd)
 {
 	unsigned users;
 
+	if (!fd)
+		return;
 	pthread_mutex_lock(&cache->lock);
 	users = --fd->users;
 	pthread_mutex_unlock(&cache->lock);
-	if (users > 0)
-		return;
-	bid_file_release(&fd->file);
-	free(fd);
+	if (users == 0)
+		free_fd(cache, fd);
 }
 
 void bid_fd_cache_free(struct bid_fd_cache *cache)
@@ -110,26 +141,25 @@ void bid_fd_cache_free(struct bid_fd_cache *cache)
 
 	if (!cache)
 		return;
-	while ((fd = cache->ends.newer) != &cache->ends) {
-		remove_fd(cache, fd);
-		bid_fd_cache_put(cache, fd);
-	}
+	for (size_t i = 0; i < BUCKETS; i++)
+		while ((fd = cache->buckets[i])) {
+			cache->buckets[i] = fd->next;
+			free_fd(cache, fd);
+		}
 	pthread_mutex_destroy(&cache->lock);
 	free(cache);
 }
 
-/* Drop @fd, unless another thread did. */
+/* Drop @fd, unless another thread did, or a handle is open. */
 static void drop_fd(struct bid_fd_cache *cache, struct bid_fd *fd)
 {
-	bool listed;
+	struct bid_fd *gone = NULL;
 
 	pthread_mutex_lock(&cache->lock);
-	listed = find_fd(cache, fd->number) == fd;
-	if (listed)
-		remove_fd(cache, fd);
+	if (find_fd(cache, fd->number) == fd && !is_open(fd))
+		gone = remove_fd(cache, fd);
 	pthread_mutex_unlock(&cache->lock);
-	if (listed)
-		bid_fd_cache_put(cache, fd);
+	bid_fd_cache_put(cache, gone);
 }
 
 /* Copy the readers of a file: chmod(2) changes its stat data. */
@@ -190,8 +220,10 @@ struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *st
 	fd = find_fd(cache, number);
 	if (fd) {
 		fd->users++;
-		remove_from_order(fd);
-		make_newest(cache, fd);
+		if (!is_open(fd)) {
+			remove_idle(cache, fd);
+			add_idle(cache, fd);
+		}
 		stat_data = fd->stat_data;
 		last = fd->file.st;
 	}
@@ -205,51 +237,55 @@ struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *st
 	return NULL;
 }
 
-static bool is_of(const struct bid_fd *fd, const struct stat *st)
+/* Is the file in memory, because the store could not keep it? */
+static bool is_in_memory(const struct stat *st)
 {
-	return fd->file.st.st_dev == st->st_dev && fd->file.st.st_ino == st->st_ino;
+	return st->st_nlink == 0;
 }
 
-static bool is_like(const struct bid_fd *fd, const struct stat *st)
+/* Is @st of the file of @fd? Files in memory are made again and again: equal if size and time are equal. */
+static bool is_of(const struct bid_fd *fd, const struct stat *st)
 {
 	const struct stat *own = &fd->file.st;
 
-	return own->st_size == st->st_size && own->st_mtim.tv_sec == st->st_mtim.tv_sec &&
-	       own->st_mtim.tv_nsec == st->st_mtim.tv_nsec;
+	if (is_in_memory(own) && is_in_memory(st) && own->st_size == st->st_size && own->st_mtim.tv_sec == st->st_mtim.tv_sec &&
+	    own->st_mtim.tv_nsec == st->st_mtim.tv_nsec)
+		return true;
+	return own->st_dev == st->st_dev && own->st_ino == st->st_ino;
 }
 
-void bid_fd_cache_drop_other(struct bid_fd_cache *cache, uint64_t number, const struct stat *st, bool made)
+void bid_fd_cache_drop_other(struct bid_fd_cache *cache, uint64_t number, const struct stat *st)
 {
-	struct bid_fd *fd;
+	struct bid_fd *fd, *gone = NULL;
 
 	pthread_mutex_lock(&cache->lock);
 	fd = find_fd(cache, number);
-	if (fd && (is_of(fd, st) || (made && is_like(fd, st))))
-		fd = NULL;
-	if (fd)
-		remove_fd(cache, fd);
+	if (fd && !is_open(fd) && !is_of(fd, st))
+		gone = remove_fd(cache, fd);
 	pthread_mutex_unlock(&cache->lock);
-	if (fd)
-		bid_fd_cache_put(cache, fd);
+	bid_fd_cache_put(cache, gone);
 }
 
 void bid_fd_cache_forget(struct bid_fd_cache *cache, uint64_t number)
 {
-	struct bid_fd *fd;
+	struct bid_fd *fd, *gone = NULL;
 	struct stat st;
 
 	pthread_mutex_lock(&cache->lock);
 	fd = find_fd(cache, number);
-	if (fd) {
+	/* a worker may still be busy with RELEASE, and the number may be in use again */
+	if (fd && is_open(fd)) {
+		gone = remove_fd(cache, fd);
+		fd = NULL;
+	} else if (fd) {
 		fd->users++;
 		fd->last = false;
 	}
 	pthread_mutex_unlock(&cache->lock);
-	if (!fd)
-		return;
-	if (fstat(fd->file.fd, &st) < 0 || st.st_nlink == 0)
+	if (fd && (fstat(fd->file.fd, &st) < 0 || st.st_nlink == 0))
 		drop_fd(cache, fd);
 	bid_fd_cache_put(cache, fd);
+	bid_fd_cache_put(cache, gone);
 }
 
 /* Put each of a list by "next". */
@@ -263,28 +299,19 @@ static void put_all(struct bid_fd_cache *cache, struct bid_fd *gone)
 	}
 }
 
-/* Is the file in memory, because the store could not keep it? */
-static bool is_in_memory(const struct bid_fd *fd)
-{
-	return fd->file.st.st_nlink == 0;
-}
-
 int bid_fd_cache_drop(struct bid_fd_cache *cache, const struct stat *st, bool (*is_held)(void *user, uint64_t number), void *user)
 {
 	int64_t used_s = bid_clock_s() - IDLE_S;
-	struct bid_fd *gone = NULL, *newer;
+	struct bid_fd *gone = NULL, *fd, *newer;
 	int held = -1;
 
 	pthread_mutex_lock(&cache->lock);
-	for (struct bid_fd *fd = cache->ends.newer; fd != &cache->ends; fd = newer) {
-		newer = fd->newer;
-		if (st ? !is_of(fd, st) : fd->used_s > used_s)
+	for (fd = TAILQ_FIRST(&cache->idle); fd; fd = newer) {
+		newer = TAILQ_NEXT(fd, order);
+		if ((st ? !is_of(fd, st) : fd->used_s > used_s) || fd->users > 1)
 			continue;
-		if (fd->users > 1)
-			continue;
-		if (!is_held(user, fd->number) || (!st && is_in_memory(fd))) {
-			remove_fd(cache, fd);
-			fd->next = gone;
+		if (!is_held(user, fd->number) || (!st && is_in_memory(&fd->file.st))) {
+			remove_fd(cache, fd)->next = gone;
 			gone = fd;
 		} else if (st) {
 			fd->last = true;
@@ -298,34 +325,21 @@ int bid_fd_cache_drop(struct bid_fd_cache *cache, const struct stat *st, bool (*
 
 bool bid_fd_cache_drop_memory(struct bid_fd_cache *cache)
 {
-	struct bid_fd *gone = NULL, *newer;
+	struct bid_fd *gone = NULL, *fd, *newer;
 	bool any;
 
 	pthread_mutex_lock(&cache->lock);
-	for (struct bid_fd *fd = cache->ends.newer; fd != &cache->ends; fd = newer) {
-		newer = fd->newer;
-		if (fd->users > 1 || !is_in_memory(fd))
+	for (fd = TAILQ_FIRST(&cache->idle); fd; fd = newer) {
+		newer = TAILQ_NEXT(fd, order);
+		if (fd->users > 1 || !is_in_memory(&fd->file.st))
 			continue;
-		remove_fd(cache, fd);
-		fd->next = gone;
+		remove_fd(cache, fd)->next = gone;
 		gone = fd;
 	}
 	pthread_mutex_unlock(&cache->lock);
 	any = gone;
 	put_all(cache, gone);
 	return any;
-}
-
-/* Choose the oldest descriptor of a file that can be opened again, or else the oldest. */
-static struct bid_fd *next_victim(struct bid_fd_cache *cache)
-{
-	for (unsigned i = 0; i < cache->n && cache->ends.newer->last; i++) {
-		struct bid_fd *last = cache->ends.newer;
-
-		remove_from_order(last);
-		make_newest(cache, last);
-	}
-	return cache->ends.newer;
 }
 
 /* Open the file of @fd again. */
@@ -337,10 +351,11 @@ static int reopen(int fd, int flags)
 	return again < 0 ? -errno : again;
 }
 
-struct bid_fd *bid_fd_cache_keep(struct bid_fd_cache *cache, uint64_t number, struct bid_file *file)
+/* Make an entry of @file. -ENOMEM, or as open(2); then @file is released, unless it is of probe definitions. */
+static int make_fd(uint64_t number, struct bid_file *file, struct bid_fd **ret_fd)
 {
-	bool by_path = file->kind == BID_KIND_PROBES && file->st.st_nlink > 0;
-	struct bid_fd *fd = calloc(1, sizeof(*fd)), *replaced, *oldest = NULL;
+	bool by_path = file->kind == BID_KIND_PROBES && !is_in_memory(&file->st);
+	struct bid_fd *fd = calloc(1, sizeof(*fd));
 	int kept = by_path ? reopen(file->fd, O_PATH) : file->fd;
 
 	if (!fd || kept < 0) {
@@ -349,7 +364,7 @@ struct bid_fd *bid_fd_cache_keep(struct bid_fd_cache *cache, uint64_t number, st
 		else
 			bid_file_release(file);
 		free(fd);
-		return NULL;
+		return kept < 0 ? kept : -ENOMEM;
 	}
 	fd->number = number;
 	fd->file = *file;
@@ -358,26 +373,118 @@ struct bid_fd *bid_fd_cache_keep(struct bid_fd_cache *cache, uint64_t number, st
 	fd->stat_data = bid_stat_data_of(&file->st);
 	if (!by_path)
 		file->fd = -1;
-	fd->users = 2; /* the table and the caller */
+	fd->users = 1;
+	*ret_fd = fd;
+	return 0;
+}
+
+/* Add @fd to the table in place of @replaced, which may be NULL. @gone gets two entries to put. Locking: the lock. */
+static void add_fd(struct bid_fd_cache *cache, struct bid_fd *fd, struct bid_fd *replaced, struct bid_fd *gone[static 2])
+{
+	struct bid_fd **link;
+
+	gone[0] = replaced ? remove_fd(cache, replaced) : NULL;
+	gone[1] = remove_oldest(cache);
+	link = link_to(cache, fd->number);
+	fd->next = NULL;
+	*link = fd;
+	fd->users++;
+	add_idle(cache, fd);
+}
+
+int bid_fd_cache_keep(struct bid_fd_cache *cache, uint64_t number, struct bid_file *file, struct bid_fd **ret_fd)
+{
+	struct bid_fd *fd, *present, *gone[2] = { NULL };
+	int r = make_fd(number, file, &fd);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&cache->lock);
+	present = find_fd(cache, number);
+	if (present && is_open(present) && is_of(present, &fd->file.st)) {
+		present->users++;
+		present->stat_data = fd->stat_data;
+		set_readers(&present->file.st, &fd->file.st);
+		gone[0] = fd;
+		fd = present;
+	} else if (present && is_open(present)) {
+		gone[0] = fd;
+		r = -ESTALE;
+	} else {
+		add_fd(cache, fd, present, gone);
+	}
+	pthread_mutex_unlock(&cache->lock);
+	bid_fd_cache_put(cache, gone[0]);
+	bid_fd_cache_put(cache, gone[1]);
+	if (r == 0)
+		*ret_fd = fd;
+	return r;
+}
+
+/* Has @fd, without handles of the daemon, a backing id, or does it get one? Locking: the lock. */
+static bool ensure_id(struct bid_fd_cache *cache, struct bid_fd *fd)
+{
+	if (fd->id == 0 && cache->ids) {
+		int id = cache->ids->make(cache->ids->user, fd->file.fd);
+
+		fd->id = id < 0 ? 0 : id;
+	}
+	return fd->id;
+}
+
+int bid_fd_cache_open(struct bid_fd_cache *cache, struct bid_fd *fd, int *ret_id)
+{
+	struct bid_fd *present, *gone[2] = { NULL };
+	int r = 0;
+
+	/* a second open of the inode waits for the id of the first */
+	pthread_mutex_lock(&cache->lock);
+	present = find_fd(cache, fd->number);
+	if (present != fd && (is_open(fd) || (present && is_open(present))))
+		r = -ESTALE;
+	else if (present != fd)
+		add_fd(cache, fd, present, gone);
+	if (r == 0) {
+		if (!is_open(fd))
+			remove_idle(cache, fd);
+		*ret_id = fd->by_daemon == 0 && ensure_id(cache, fd) ? fd->id : 0;
+		*(*ret_id ? &fd->by_kernel : &fd->by_daemon) += 1;
+		fd->users++;
+	}
+	pthread_mutex_unlock(&cache->lock);
+	bid_fd_cache_put(cache, gone[0]);
+	bid_fd_cache_put(cache, gone[1]);
+	return r;
+}
+
+void bid_fd_cache_close(struct bid_fd_cache *cache, struct bid_fd *fd, bool by_kernel)
+{
+	struct bid_fd *gone = NULL;
 
 	pthread_mutex_lock(&cache->lock);
-	replaced = find_fd(cache, number);
-	if (replaced)
-		remove_fd(cache, replaced);
-	if (cache->n >= cache->max) {
-		oldest = next_victim(cache);
-		remove_fd(cache, oldest);
+	*(by_kernel ? &fd->by_kernel : &fd->by_daemon) -= 1;
+	/* a forgotten inode has no entry */
+	if (!is_open(fd) && find_fd(cache, fd->number) == fd) {
+		gone = remove_oldest(cache);
+		add_idle(cache, fd);
 	}
-	fd->next = *bucket_of(cache, number);
-	*bucket_of(cache, number) = fd;
-	make_newest(cache, fd);
-	cache->n++;
 	pthread_mutex_unlock(&cache->lock);
-	if (replaced)
-		bid_fd_cache_put(cache, replaced);
-	if (oldest)
-		bid_fd_cache_put(cache, oldest);
-	return fd;
+	bid_fd_cache_put(cache, gone);
+	bid_fd_cache_put(cache, fd);
+}
+
+bool bid_fd_cache_open_stat(struct bid_fd_cache *cache, uint64_t number, struct stat *ret_st)
+{
+	const struct bid_fd *fd;
+	bool open;
+
+	pthread_mutex_lock(&cache->lock);
+	fd = find_fd(cache, number);
+	open = fd && is_open(fd);
+	if (open)
+		*ret_st = fd->file.st;
+	pthread_mutex_unlock(&cache->lock);
+	return open;
 }
 
 int bid_fd_number(const struct bid_fd *fd)

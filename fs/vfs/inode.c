@@ -23,12 +23,10 @@ struct inode {
 	uint64_t number;
 	uint64_t refs; /* lookup count of the kernel */
 	struct bid_node node; /* owned */
-	void *attachment; /* owned, or NULL */
 	bool removed; /* a directory without its name */
 };
 
 struct bid_inodes {
-	void (*detach)(enum bid_node_type type, void *attachment);
 	pthread_mutex_t lock; /* guards all below */
 	struct inode **buckets; /* owned */
 	size_t n_buckets; /* a power of two */
@@ -178,14 +176,13 @@ static struct inode *get_inode(struct bid_inodes *inodes, const struct bid_node 
 	return NULL;
 }
 
-int bid_inodes_new(void (*detach)(enum bid_node_type type, void *attachment), struct bid_inodes **ret_inodes)
+int bid_inodes_new(struct bid_inodes **ret_inodes)
 {
 	struct bid_inodes *inodes = calloc(1, sizeof(*inodes));
 
 	if (!inodes)
 		return -ENOMEM;
 	pthread_mutex_init(&inodes->lock, NULL);
-	inodes->detach = detach;
 	resize_table(inodes, FEWEST_BUCKETS);
 	if (!inodes->buckets) {
 		bid_inodes_free(inodes);
@@ -204,8 +201,6 @@ void bid_inodes_free(struct bid_inodes *inodes)
 	for (size_t i = 0; i < inodes->n_buckets; i++)
 		for (struct inode *inode = inodes->buckets[i]; inode; inode = next) {
 			next = inode->next;
-			if (inode->attachment)
-				inodes->detach(inode->node.type, inode->attachment);
 			free_inode(inode);
 		}
 	free(inodes->buckets);
@@ -282,41 +277,11 @@ bool bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t coun
 	pthread_mutex_unlock(&inodes->lock);
 	if (!gone)
 		return false;
-	if (gone->attachment)
-		inodes->detach(gone->node.type, gone->attachment);
 	free_inode(gone);
 	/* after a walk through a large store, malloc(3) would keep the memory */
 	if (many)
 		malloc_trim(0);
 	return true;
-}
-
-int bid_inodes_attach(struct bid_inodes *inodes, uint64_t number, void *attachment)
-{
-	struct inode *inode;
-	int r = -ESTALE;
-
-	pthread_mutex_lock(&inodes->lock);
-	inode = find_inode(inodes, number);
-	if (inode) {
-		r = inode->attachment ? -EEXIST : 0;
-		if (r == 0)
-			inode->attachment = attachment;
-	}
-	pthread_mutex_unlock(&inodes->lock);
-	return r;
-}
-
-void *bid_inodes_attached(struct bid_inodes *inodes, uint64_t number)
-{
-	const struct inode *inode;
-	void *attachment;
-
-	pthread_mutex_lock(&inodes->lock);
-	inode = find_inode(inodes, number);
-	attachment = inode ? inode->attachment : NULL;
-	pthread_mutex_unlock(&inodes->lock);
-	return attachment;
 }
 
 void bid_inodes_remove(struct bid_inodes *inodes, const struct bid_node *node)

@@ -38,8 +38,8 @@ uint64_t bid_inode_number(const struct bid_node *node);
  */
 void bid_inode_split(uint64_t number, enum bid_node_type *ret_type, enum bid_kind *ret_kind, unsigned *ret_fanout);
 
-/* Make a table with the root. The table calls @detach for each attachment of an inode that goes. -ENOMEM. */
-int bid_inodes_new(void (*detach)(enum bid_node_type type, void *attachment), struct bid_inodes **ret_inodes);
+/* Make a table with the root. -ENOMEM. */
+int bid_inodes_new(struct bid_inodes **ret_inodes);
 void bid_inodes_free(struct bid_inodes *inodes);
 
 /*
@@ -56,12 +56,6 @@ struct bid_inode *bid_inodes_find(struct bid_inodes *inodes, uint64_t number, st
 
 /* Give back @count references. Returns true for the last one. */
 bool bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t count);
-
-/* Attach @attachment to the inode @number; the table owns it on success. Returns 0, -EEXIST, or -ESTALE. */
-int bid_inodes_attach(struct bid_inodes *inodes, uint64_t number, void *attachment);
-
-/* The attachment of the inode @number, or NULL. */
-void *bid_inodes_attached(struct bid_inodes *inodes, uint64_t number);
 
 /*
  * Remove the name of the directory @node. Its inode keeps the number while the kernel holds it; a new directory of the name gets

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Descriptors kept for the next reader, and their release. */
+/* Checked files: kept for the next reader, shared by handles, released. */
 #include "store_fixture.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,8 +26,7 @@ static void keep(struct bid_fd_cache *fds, const struct store_fixture *fixture, 
 	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
 	if (ret_st)
 		*ret_st = file.st;
-	fd = bid_fd_cache_keep(fds, number, &file);
-	assert_non_null(fd);
+	assert_int_equal(bid_fd_cache_keep(fds, number, &file, &fd), 0);
 	bid_fd_cache_put(fds, fd);
 }
 
@@ -53,7 +53,7 @@ static void test_unused_descriptor_is_closed(void **state)
 	struct bid_fd_cache *fds;
 	struct stat st;
 
-	assert_int_equal(bid_fd_cache_new(8, &fds), 0);
+	assert_int_equal(bid_fd_cache_new(8, NULL, &fds), 0);
 	keep(fds, fixture, A, &st);
 	keep(fds, fixture, B, NULL);
 	/* used within the minute */
@@ -73,7 +73,7 @@ static void test_readable_unlinked_file_is_evicted_last(void **state)
 	struct stat st;
 	int fd;
 
-	assert_int_equal(bid_fd_cache_new(2, &fds), 0);
+	assert_int_equal(bid_fd_cache_new(2, NULL, &fds), 0);
 	keep(fds, fixture, A, &st);
 	fd = bid_fd_cache_drop(fds, &st, is_held, &held);
 	assert_true(fd >= 0);
@@ -92,9 +92,11 @@ static void test_readable_unlinked_file_is_evicted_last(void **state)
 static void keep_in_memory(struct bid_fd_cache *fds, uint64_t number)
 {
 	struct bid_file file = { .fd = memfd_create("unpacked", MFD_CLOEXEC), .kind = BID_KIND_ELF };
+	struct bid_fd *fd;
 
 	assert_int_equal(fstat(file.fd, &file.st), 0);
-	bid_fd_cache_put(fds, bid_fd_cache_keep(fds, number, &file));
+	assert_int_equal(bid_fd_cache_keep(fds, number, &file, &fd), 0);
+	bid_fd_cache_put(fds, fd);
 }
 
 /* An unpacked module of a store that cannot be written. Readers without handles get it again. */
@@ -104,7 +106,7 @@ static void test_file_in_memory_is_dropped_although_held(void **state)
 	uint64_t held = B;
 	struct bid_fd_cache *fds;
 
-	assert_int_equal(bid_fd_cache_new(2, &fds), 0);
+	assert_int_equal(bid_fd_cache_new(2, NULL, &fds), 0);
 	keep(fds, fixture, A, NULL);
 	keep_in_memory(fds, B);
 	assert_true(bid_fd_cache_drop_memory(fds));
@@ -118,6 +120,108 @@ static void test_file_in_memory_is_dropped_although_held(void **state)
 	bid_fd_cache_free(fds);
 }
 
+/* Backing ids as the kernel gives them; @user counts those in use. */
+static int make_id(void *user, int fd)
+{
+	*(unsigned *)user += 1;
+	return 7;
+}
+
+static void drop_id(void *user, int id)
+{
+	assert_int_equal(id, 7);
+	*(unsigned *)user -= 1;
+}
+
+static void ignore_id(void *user, int id)
+{
+	assert_int_equal(id, 7);
+}
+
+/* Open a handle of a stored build under @number; returns the backing id, or a negative errno. */
+static int open_build(struct bid_fd_cache *fds, const struct store_fixture *fixture, uint64_t number, unsigned build,
+		      struct bid_fd **ret_fd)
+{
+	struct bid_request request = request_for(builds[build].id, BID_KIND_ELF);
+	struct bid_file file;
+	struct bid_fd *fd;
+	int id = 0, r;
+
+	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+	r = bid_fd_cache_keep(fds, number, &file, &fd);
+	if (r < 0)
+		return r;
+	assert_int_equal(bid_fd_cache_open(fds, fd, &id), 0);
+	bid_fd_cache_put(fds, fd);
+	*ret_fd = fd;
+	return id;
+}
+
+static void test_handles_share_file_and_backing_id(void **state)
+{
+	struct store_fixture *fixture = *state;
+	unsigned ids = 0;
+	const struct bid_backing_ids backing = { .user = &ids, .make = make_id, .drop = drop_id };
+	struct bid_fd *first, *second, *other;
+	struct bid_fd_cache *fds;
+	struct stat st, open;
+	uint64_t none = 0;
+
+	assert_int_equal(bid_fd_cache_new(2, &backing, &fds), 0);
+	keep(fds, fixture, A, &st);
+	keep(fds, fixture, B, NULL);
+	assert_int_equal(open_build(fds, fixture, A, A, &first), 7);
+	assert_int_equal(open_build(fds, fixture, A, A, &second), 7);
+	assert_ptr_equal(first, second);
+	assert_int_equal(ids, 1);
+	/* another file waits for the last RELEASE */
+	assert_int_equal(open_build(fds, fixture, A, B, &other), -ESTALE);
+	assert_int_equal(bid_fd_cache_drop(fds, &st, is_held, &none), -1);
+	assert_true(bid_fd_cache_open_stat(fds, A, &open) && open.st_ino == st.st_ino);
+	bid_fd_cache_close(fds, first, true);
+	bid_fd_cache_close(fds, second, true);
+	assert_false(bid_fd_cache_open_stat(fds, A, &open));
+	/* the id stays for the next open, until the file goes */
+	assert_int_equal(ids, 1);
+	assert_int_equal(bid_fd_cache_drop(fds, &st, is_held, &none), -1);
+	assert_int_equal(ids, 0);
+	assert_int_equal(open_build(fds, fixture, A, B, &other), 7);
+	/* FORGET before RELEASE */
+	bid_fd_cache_forget(fds, A);
+	assert_int_equal(open_build(fds, fixture, A, A, &first), 7);
+	assert_int_equal(ids, 2);
+	bid_fd_cache_close(fds, other, true);
+	assert_int_equal(ids, 1);
+	/* after the session there is no RELEASE */
+	bid_fd_cache_free(fds);
+	assert_int_equal(ids, 0);
+}
+
+static int same_id(void *user, int fd)
+{
+	return *(int *)user;
+}
+
+static void test_handles_of_daemon_keep_the_kernel_from_reading(void **state)
+{
+	struct store_fixture *fixture = *state;
+	int id = -EOPNOTSUPP;
+	const struct bid_backing_ids backing = { .user = &id, .make = same_id, .drop = ignore_id };
+	struct bid_fd *first, *second;
+	struct bid_fd_cache *fds;
+
+	assert_int_equal(bid_fd_cache_new(2, &backing, &fds), 0);
+	keep(fds, fixture, A, NULL);
+	assert_int_equal(open_build(fds, fixture, A, A, &first), 0);
+	id = 7;
+	assert_int_equal(open_build(fds, fixture, A, A, &second), 0);
+	bid_fd_cache_close(fds, second, false);
+	bid_fd_cache_close(fds, first, false);
+	assert_int_equal(open_build(fds, fixture, A, A, &first), 7);
+	bid_fd_cache_close(fds, first, true);
+	bid_fd_cache_free(fds);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_fixture_begin, store_fixture_end)
@@ -125,6 +229,8 @@ int main(void)
 		TEST(test_unused_descriptor_is_closed),
 		TEST(test_readable_unlinked_file_is_evicted_last),
 		TEST(test_file_in_memory_is_dropped_although_held),
+		TEST(test_handles_share_file_and_backing_id),
+		TEST(test_handles_of_daemon_keep_the_kernel_from_reading),
 	};
 
 	return cmocka_run_group_tests(tests, store_fixture_compile, store_fixture_clean);

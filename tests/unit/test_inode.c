@@ -12,19 +12,9 @@
 
 #include "vfs/inode.h"
 
-static unsigned detached;
-
-static void detach(enum bid_node_type type, void *attachment)
-{
-	assert_int_equal(type, BID_NODE_FILE);
-	detached++;
-	free(attachment);
-}
-
 static int begin(void **state)
 {
-	detached = 0;
-	return bid_inodes_new(detach, (struct bid_inodes **)state);
+	return bid_inodes_new((struct bid_inodes **)state);
 }
 
 static int end(void **state)
@@ -241,28 +231,6 @@ static void test_unknown_number_finds_no_node(void **state)
 	assert_holds(*state, number, &link);
 }
 
-static void test_attachment_is_freed_with_its_inode(void **state)
-{
-	struct bid_node a = numbered(BID_NODE_FILE, 1), b = numbered(BID_NODE_FILE, 2), dir = numbered(BID_NODE_ID, 1);
-	uint64_t of_a = get(*state, &a), of_b = get(*state, &b);
-	void *attachment = malloc(1), *other = malloc(1);
-
-	get(*state, &dir);
-	assert_null(bid_inodes_attached(*state, of_a));
-	assert_int_equal(bid_inodes_attach(*state, of_a, attachment), 0);
-	assert_int_equal(bid_inodes_attach(*state, of_a, other), -EEXIST);
-	assert_ptr_equal(bid_inodes_attached(*state, of_a), attachment);
-	assert_null(bid_inodes_attached(*state, of_b));
-	bid_inodes_forget(*state, bid_inode_number(&dir), 1);
-	assert_int_equal(detached, 0);
-	bid_inodes_forget(*state, of_a, 1);
-	assert_int_equal(detached, 1);
-	assert_int_equal(bid_inodes_attach(*state, of_a, other), -ESTALE);
-	get(*state, &a);
-	assert_null(bid_inodes_attached(*state, of_a));
-	assert_int_equal(bid_inodes_attach(*state, of_b, other), 0); /* goes with the table, or LeakSanitizer says so */
-}
-
 /* After references in any order, exactly the held inodes remain. */
 static void test_many_inodes_leak_nothing(void **state)
 {
@@ -328,10 +296,13 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 	const struct CMUnitTest tests[] = {
-		TEST(test_inode_lives_until_forget),	       TEST(test_another_file_or_text_has_another_number),
-		TEST(test_replaced_file_keeps_the_inode),      TEST(test_every_node_type_is_kept),
-		TEST(test_colliding_nodes_get_two_numbers),    TEST(test_unknown_number_finds_no_node),
-		TEST(test_attachment_is_freed_with_its_inode), TEST(test_removed_directory_keeps_its_number_from_the_next),
+		TEST(test_inode_lives_until_forget),
+		TEST(test_another_file_or_text_has_another_number),
+		TEST(test_replaced_file_keeps_the_inode),
+		TEST(test_every_node_type_is_kept),
+		TEST(test_colliding_nodes_get_two_numbers),
+		TEST(test_unknown_number_finds_no_node),
+		TEST(test_removed_directory_keeps_its_number_from_the_next),
 		TEST(test_many_inodes_leak_nothing),
 	};
 

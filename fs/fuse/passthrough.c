@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fuse/passthrough.h"
+
+#include <errno.h>
+#include <linux/fuse.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "base/log.h"
+
+/* Linux 6.9; the headers may be older than libfuse */
+#ifndef FUSE_DEV_IOC_BACKING_OPEN
+struct fuse_backing_map {
+	int32_t fd;
+	uint32_t flags;
+	uint64_t padding;
+};
+#define FUSE_DEV_IOC_BACKING_OPEN  _IOW(FUSE_DEV_IOC_MAGIC, 1, struct fuse_backing_map)
+#define FUSE_DEV_IOC_BACKING_CLOSE _IOW(FUSE_DEV_IOC_MAGIC, 2, uint32_t)
+#endif
+
+#if FUSE_USE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+bool bid_passthrough_compiled(void)
+{
+	return true;
+}
+
+bool bid_passthrough_negotiate(struct fuse_conn_info *conn, bool stacked)
+{
+	if (!(conn->capable & FUSE_CAP_PASSTHROUGH))
+		return false;
+	fuse_set_feature_flag(conn, FUSE_CAP_PASSTHROUGH);
+	/* a mount with a depth of 2, the most of the kernel, cannot be stacked again */
+	conn->max_backing_stack_depth = stacked;
+	return true;
+}
+
+void bid_passthrough_set(struct fuse_file_info *fi, int id)
+{
+	fi->backing_id = id;
+}
+#else
+bool bid_passthrough_compiled(void)
+{
+	return false;
+}
+
+bool bid_passthrough_negotiate(struct fuse_conn_info *conn, bool stacked)
+{
+	return false;
+}
+
+void bid_passthrough_set(struct fuse_file_info *fi, int id)
+{
+}
+#endif
+
+/* fuse_passthrough_open() prints each error and does not return it. */
+int bid_passthrough_make_id(void *user, int fd)
+{
+	struct fuse_backing_map map = { .fd = fd };
+	struct bid_fs *fs = user;
+	int id, error;
+
+	if (fs->mode != BID_MODE_PASSTHROUGH)
+		return -EOPNOTSUPP;
+	id = ioctl(fuse_session_fd(fs->session), FUSE_DEV_IOC_BACKING_OPEN, &map);
+	if (id > 0)
+		return id;
+	error = id < 0 ? errno : EIO;
+	if (atomic_fetch_add(&fs->refused, 1) == 0 || error != fs->refused_error)
+		bid_warning("the daemon reads the files of the store, because the kernel does not: %s%s",
+			    error == ELOOP ? "they lie below too many file systems: " : "", strerror(error));
+	fs->refused_error = error;
+	return -error;
+}
+
+/* fuse_passthrough_close() needs a request. */
+void bid_passthrough_drop_id(void *user, int id)
+{
+	const struct bid_fs *fs = user;
+	uint32_t closed = (uint32_t)id;
+
+	if (fs->session)
+		ioctl(fuse_session_fd(fs->session), FUSE_DEV_IOC_BACKING_CLOSE, &closed);
+}
