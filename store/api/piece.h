@@ -23,7 +23,10 @@ enum bid_kind bid_section_whole(size_t index);
  */
 int bid_store_section_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat);
 
-/* Call @fn for the name of every section in the stored debuginfo, ELF file or section files of @id, once each. */
+/*
+ * Call @fn for the name of every section in the stored debuginfo, ELF file or section files of @id, once each;
+ * BID_LIMIT_LISTED_SECTIONS at most.
+ */
 int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int (*fn)(void *user, const char *name), void *user);
 
 /* Return the type of the stored source path @path of @id, absolute and canonical, or "" for the top. */

@@ -10,6 +10,9 @@
 /* Section headers to examine. Linked files have hundreds, those with a section for each function 66,000. */
 #define BID_LIMIT_SECTIONS (1u << 17)
 
+/* Names in a listing of the sections of a file. Each section can be read by its name. */
+#define BID_LIMIT_LISTED_SECTIONS 4096u
+
 /* Bytes of a table of names, of sections or of symbols. Distributions' kernels have 6 MiB. */
 #define BID_LIMIT_NAMES (16u << 20)
 

@@ -217,7 +217,7 @@ def file_of_large_sections(path, ident, count, size):
     """Make an ELF file whose sections .s0, .s1, ... share `size` bytes of a hole."""
     note = struct.pack("<III", 4, len(ident) // 2, 3) + b"GNU\0" + bytes.fromhex(ident)
     names = b"\0.shstrtab\0.note.gnu.build-id\0" + b"".join(b".s%d\0" % number for number in range(count))
-    at_names, hole = 120 + len(note), 1 << 16
+    at_names, hole = 120 + len(note), 1 << 20
     at_table = (at_names + len(names) + 7) & ~7
 
     def header(name, kind, offset, length):
@@ -233,6 +233,16 @@ def file_of_large_sections(path, ident, count, size):
         file.seek(at_table)
         file.write(b"".join(table))
         file.truncate(hole + size)
+
+
+def test_long_listing_of_sections_ends(mount, store):
+    """A file of a stranger may have 131,072 sections; each is read by its name."""
+    ident, count = "cd" * 20, 6000
+    elf = programs.into_store(store, ident, "/usr/bin/many", b"")
+    file_of_large_sections(elf, ident, count, 16)
+    sections = mount("offline").artifact(ident, "section")
+    assert len(os.listdir(sections)) == 4096
+    assert (sections / f".s{count - 1}").read_bytes() == bytes(16)
 
 
 def files_in_memory(mnt):

@@ -17,6 +17,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/limits.h"
 #include "disk/derived.h"
 #include "disk/find.h"
 #include "disk/piece.h"
@@ -185,10 +186,13 @@ static void release_names(struct section_names *names)
 	free(names->names);
 }
 
+/* Returns 1 when the listing is full. */
 static int add_name(void *user, const char *name)
 {
 	struct section_names *names = user;
 
+	if (names->n == BID_LIMIT_LISTED_SECTIONS)
+		return 1;
 	if (bid_array_grow(names->names, names->n, names->room) < 0)
 		return -ENOMEM;
 	names->names[names->n] = strdup(name);
@@ -219,6 +223,8 @@ int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int
 		if (whole.kind == BID_KIND_ELF)
 			break;
 	}
+	/* the first ones of a full listing */
+	r = r > 0 ? 0 : r;
 	if (r == 0 && names.n > 0)
 		qsort(names.names, names.n, sizeof(*names.names), by_name);
 	for (size_t i = 0; i < names.n && r == 0; i++)
