@@ -246,6 +246,58 @@ def test_publish_error_reaches_the_writer_and_the_log(beneath, mount, mode, perf
     assert len([line for line in mnt.log().splitlines() if "cannot publish" in line]) == 1
 
 
+@pytest.fixture
+def ext4(needs_root, workdir):
+    """Return a file system whose directories can be immutable."""
+    image, there = workdir / "ext4.image", workdir / "ext4"
+    with open(image, "wb") as file:
+        file.truncate(64 << 20)
+    there.mkdir()
+    tools.run("mkfs.ext4", "-q", image)
+    if tools.run("mount", "-o", "loop", image, there, status=None).returncode:
+        pytest.skip("needs a loop device")
+    (there / "store").mkdir()
+    yield there / "store"
+    tools.run("umount", "-l", there)
+
+
+@pytest.mark.parametrize("how", ["close", "link"])
+def test_immutable_directory_fails_publishing(ext4, mount, mode, perf, how):
+    mnt = mount(on=ext4)
+    objdir = objdir_of(mnt, perf.burn)
+    objdir.mkdir(parents=True)
+    mnt.expect("Operation not permitted: cannot publish .*/elf'")
+    stored = ext4 / objdir.relative_to(mnt.path)
+    tools.run("chattr", "+i", stored)
+    try:
+        name = objdir / (".elf.AbCdEf" if how == "link" else "elf")
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT, 0o644)
+        os.write(descriptor, perf.burn.read())
+        if how == "close":
+            assert tools.errno_of(os.close, descriptor) == errno.EPERM
+        else:
+            os.close(descriptor)
+            assert tools.errno_of(os.link, name, objdir / "elf") == errno.EPERM
+        tools.wait_until(lambda: not os.path.lexists(objdir / "elf"), "the end of the name")
+        assert not mnt.artifact(perf.burn.id).exists()
+    finally:
+        tools.run("chattr", "-i", stored)
+    mnt.unmount()
+
+
+def test_fsync_of_a_published_file_succeeds(view, perf):
+    objdir = objdir_of(view, perf.burn)
+    objdir.mkdir(parents=True)
+    descriptor = os.open(objdir / "elf", os.O_WRONLY | os.O_CREAT, 0o644)
+    os.write(descriptor, perf.burn.read())
+    os.close(os.dup(descriptor))
+    assert view.artifact(perf.burn.id).exists()
+    os.fsync(descriptor)
+    os.close(descriptor)
+    with open(view.artifact(perf.burn.id), "rb") as file:
+        os.fsync(file.fileno())
+
+
 def test_rmdir_waits_for_an_open_writer(view, perf):
     """The directory looks empty, because temporary names are not listed."""
     directory = objdir_of(view, perf.burn)
