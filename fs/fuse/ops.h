@@ -9,8 +9,11 @@
 void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 void bid_op_forget(fuse_req_t req, fuse_ino_t number, uint64_t count);
 void bid_op_forget_multi(fuse_req_t req, size_t n, struct fuse_forget_data *forgets);
-void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
 void bid_op_readlink(fuse_req_t req, fuse_ino_t number);
+
+/* ops_attr.c */
+void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
+void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int to_set, struct fuse_file_info *fi);
 void bid_op_statfs(fuse_req_t req, fuse_ino_t number);
 
 /* ops_readdir.c */
@@ -46,7 +49,6 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name);
 
 /* ops_write.c */
 void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t size, off_t offset, struct fuse_file_info *fi);
-void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int to_set, struct fuse_file_info *fi);
 void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
 void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_file_info *fi);
 

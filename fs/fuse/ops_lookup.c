@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* LOOKUP, FORGET, GETATTR, READLINK, STATFS. */
+/* LOOKUP, FORGET, READLINK. */
 #include "fuse/ops.h"
 
 #include <errno.h>
@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/piece.h"
 #include "fuse/reply.h"
 #include "vfs/export.h"
 
@@ -72,14 +71,6 @@ static void answer_lookup(fuse_req_t req, struct bid_pending *pending, int error
 	}
 }
 
-/* Is @node a section that the store can cut out? READ cuts the section, not stat(2). */
-static bool is_cut_when_read(const struct bid_fs *fs, const struct bid_node *node, struct stat *ret_stat)
-{
-	struct bid_request artifact = bid_node_request(node);
-
-	return artifact.kind == BID_KIND_SECTION && bid_store_section_stat(fs->store, &artifact, ret_stat) == 0;
-}
-
 /*
  * Find the node of "." or "..". The kernel sends these for a file handle of NFS: "." with a number that it does not hold, which
  * an earlier daemon may have given out.
@@ -104,22 +95,12 @@ static bool lookup_tmpfile(fuse_req_t req, const struct bid_node *dir, const cha
 		return false;
 	node.id = tmpfile->id;
 	node.tmpfile = tmpfile->number;
-	if (fstat(bid_stage_fd(tmpfile->stage), &st) < 0)
-		fuse_reply_err(req, errno);
+	if (bid_stat_unopened(fs, &node, &st) < 0)
+		fuse_reply_err(req, ESTALE);
 	else
 		bid_reply_node(req, &node, &(struct bid_found){ .st = st });
 	bid_tmpfile_put(fs->tmpfiles, tmpfile);
 	return true;
-}
-
-static void lookup_kcore_file(fuse_req_t req, const struct bid_node *node)
-{
-	struct stat st;
-
-	if (bid_store_stat(bid_fs_of(req)->store, node->path, &st) < 0)
-		bid_reply_negative(req, BID_TTL_STORE);
-	else
-		bid_reply_node(req, node, &(struct bid_found){ .st = st });
 }
 
 /*
@@ -145,16 +126,16 @@ static void answer_child(fuse_req_t req, const struct bid_inode *dir, const stru
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_pending pending = { .artifact = bid_node_request(child) };
-	struct stat section;
+	struct stat st;
 
-	if (is_cut_when_read(fs, child, &section))
-		bid_reply_node(req, child, &(struct bid_found){ .st = section });
+	if (bid_stat_unopened(fs, child, &st) == 0)
+		bid_reply_node(req, child, &(struct bid_found){ .st = st });
 	else if (child->type == BID_NODE_FILE && answer_at_once(req, &pending, dir, &found->file))
 		return;
 	else if (child->type == BID_NODE_FILE)
 		bid_find_or_fetch(req, &pending, answer_lookup);
 	else if (child->type == BID_NODE_KCORE_FILE)
-		lookup_kcore_file(req, child);
+		bid_reply_negative(req, BID_TTL_STORE);
 	else
 		bid_reply_node(req, child, found);
 }
@@ -245,79 +226,6 @@ void bid_op_forget_multi(fuse_req_t req, size_t n, struct fuse_forget_data *forg
 	fuse_reply_none(req);
 }
 
-static void getattr_kcore_file(fuse_req_t req, const struct bid_inode *inode)
-{
-	struct bid_fs *fs = bid_fs_of(req);
-	struct stat st, attr;
-
-	if (bid_store_stat(fs->store, inode->node.path, &st) < 0) {
-		fuse_reply_err(req, ESTALE);
-		return;
-	}
-	attr = bid_attr_of_file(fs, inode, &st);
-	fuse_reply_attr(req, &attr, BID_TTL_STORE);
-}
-
-static void getattr_tmpfile(fuse_req_t req, const struct bid_inode *inode)
-{
-	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_tmpfile *tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.tmpfile);
-	struct stat st, attr;
-
-	if (!tmpfile || fstat(bid_stage_fd(tmpfile->stage), &st) < 0) {
-		fuse_reply_err(req, ESTALE);
-	} else {
-		attr = bid_attr_of_file(fs, inode, &st);
-		fuse_reply_attr(req, &attr, bid_attr_timeout(fs, &inode->node));
-	}
-	bid_tmpfile_put(fs->tmpfiles, tmpfile);
-}
-
-void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
-{
-	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
-	struct bid_file file = BID_FILE_NONE;
-	struct bid_request artifact;
-	struct bid_fd *fd;
-	bool found, another;
-
-	if (!inode) {
-		fuse_reply_err(req, ESTALE);
-		return;
-	}
-	if (inode->node.type == BID_NODE_TMPFILE) {
-		getattr_tmpfile(req, inode);
-		return;
-	}
-	if (inode->node.type == BID_NODE_KCORE_FILE) {
-		getattr_kcore_file(req, inode);
-		return;
-	}
-	artifact = bid_node_request(&inode->node);
-	if (inode->node.type != BID_NODE_FILE) {
-		bid_reply_attr(req, inode, NULL, bid_attr_timeout(fs, &inode->node));
-		return;
-	}
-	/* an open file keeps its attributes, also without a name in the store */
-	fd = bid_fd_cache_get(fs->fd_cache, fs->store, number, &artifact, &file.st, NULL);
-	found = fd || is_cut_when_read(fs, &inode->node, &file.st) || bid_store_find(fs->store, &artifact, &file) == 0;
-	bid_fd_cache_put(fs->fd_cache, fd);
-	another = found && bid_is_other_version(fs, inode, &file.st);
-	if (another && fs->mode == BID_MODE_NO_OPEN)
-		found = false;
-	if ((!found || another) && !fd && bid_fd_cache_open_stat(fs->fd_cache, number, &file.st))
-		found = true;
-	if (!found) {
-		/* the kernel walks the path again, and LOOKUP asks the sources */
-		fuse_reply_err(req, ESTALE);
-		bid_file_release(&file);
-		return;
-	}
-	bid_reply_attr(req, inode, &file.st, BID_TTL_STORE);
-	bid_file_release(&file);
-}
-
 void bid_op_readlink(fuse_req_t req, fuse_ino_t number)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -332,15 +240,4 @@ void bid_op_readlink(fuse_req_t req, fuse_ino_t number)
 		fuse_reply_err(req, -r);
 	else
 		fuse_reply_readlink(req, target);
-}
-
-void bid_op_statfs(fuse_req_t req, fuse_ino_t number)
-{
-	struct statvfs statvfs;
-	int r = bid_store_statfs(bid_fs_of(req)->store, &statvfs);
-
-	if (r < 0)
-		fuse_reply_err(req, -r);
-	else
-		fuse_reply_statfs(req, &statvfs);
 }

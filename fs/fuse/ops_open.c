@@ -93,7 +93,7 @@ static void open_text(fuse_req_t req, const struct bid_inode *inode, struct fuse
  */
 static bool is_writable(const struct bid_node *node)
 {
-	return node->type == BID_NODE_TMPFILE || (node->type == BID_NODE_FILE && node->kind == BID_KIND_PROBES);
+	return node->type == BID_NODE_TMPFILE || bid_node_is_probes(node);
 }
 
 /* The open file is another one than the kernel has pages and attributes of. The notification takes no lock of the kernel. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/piece.h"
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -76,7 +77,27 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, con
 	return st;
 }
 
-struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st)
+int bid_stat_unopened(struct bid_fs *fs, const struct bid_node *node, struct stat *ret_st)
+{
+	struct bid_request artifact = bid_node_request(node);
+	struct bid_tmpfile *tmpfile;
+	int r = -ENOENT;
+
+	if (node->type == BID_NODE_TMPFILE) {
+		tmpfile = bid_tmpfiles_get(fs->tmpfiles, node->tmpfile);
+		if (tmpfile && fstat(bid_stage_fd(tmpfile->stage), ret_st) == 0)
+			r = 0;
+		bid_tmpfile_put(fs->tmpfiles, tmpfile);
+	} else if (node->type == BID_NODE_KCORE_FILE) {
+		r = bid_store_stat(fs->store, node->path, ret_st);
+	} else if (artifact.kind == BID_KIND_SECTION) {
+		r = bid_store_section_stat(fs->store, &artifact, ret_st);
+	}
+	return r < 0 ? -ENOENT : 0;
+}
+
+/* The attributes of a regular file other than a synthetic one. @st is of its file in the store. */
+static struct stat attr_of_file(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st)
 {
 	mode_t writable = fs->writable && inode->node.kind == BID_KIND_PROBES ? S_IWUSR : 0;
 	struct stat attr = *st;
@@ -196,7 +217,7 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 	if (r < 0)
 		return r;
 	entry.ino = inode.number;
-	entry.attr = st && bid_node_format(node) == S_IFREG ? bid_attr_of_file(fs, &inode, st) : attr_of(fs, &inode, text, st);
+	entry.attr = st && bid_node_format(node) == S_IFREG ? attr_of_file(fs, &inode, st) : attr_of(fs, &inode, text, st);
 	entry.entry_timeout = entry_timeout(fs, node);
 	entry.attr_timeout = bid_attr_timeout(fs, node);
 	*ret_entry = entry;
@@ -225,7 +246,7 @@ void bid_reply_attr(fuse_req_t req, const struct bid_inode *inode, const struct 
 	struct stat attr;
 	char text[PATH_MAX];
 
-	attr = st ? bid_attr_of_file(fs, inode, st) : attr_of(fs, inode, text_of(fs, &inode->node, text), NULL);
+	attr = st ? attr_of_file(fs, inode, st) : attr_of(fs, inode, text_of(fs, &inode->node, text), NULL);
 	fuse_reply_attr(req, &attr, timeout);
 }
 

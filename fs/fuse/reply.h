@@ -28,8 +28,11 @@ typedef void (*bid_answer_fn)(fuse_req_t req, struct bid_pending *pending, int e
  */
 void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_answer_fn answer);
 
-/* The attributes of an artifact. @st is of its file in the store. */
-struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
+/*
+ * stat(2) the file of @node, if it need not be opened: a temporary file, a copy of /proc/kcore, or a section that READ will
+ * cut out. Returns 0, or -ENOENT for other nodes and files that are gone.
+ */
+int bid_stat_unopened(struct bid_fs *fs, const struct bid_node *node, struct stat *ret_st);
 
 /* Seconds for which the kernel caches the attributes of @node, other than an artifact. */
 double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node);

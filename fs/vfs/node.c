@@ -51,6 +51,11 @@ mode_t bid_node_format(const struct bid_node *node)
 	return node->type >= BID_NODE_LINK ? S_IFLNK : S_IFDIR;
 }
 
+bool bid_node_is_probes(const struct bid_node *node)
+{
+	return node->type == BID_NODE_FILE && node->kind == BID_KIND_PROBES;
+}
+
 bool bid_node_has_versions(const struct bid_node *node)
 {
 	return node->type == BID_NODE_FILE || node->type == BID_NODE_LINK;

@@ -68,6 +68,9 @@ const char *bid_node_path(const struct bid_node *node);
 /* S_IFDIR, S_IFLNK or S_IFREG. */
 mode_t bid_node_format(const struct bid_node *node);
 
+/* Is @node of probe definitions, the only artifact that changes in place? */
+bool bid_node_is_probes(const struct bid_node *node);
+
 /* Is @node an artifact or a link of perf's? */
 bool bid_node_has_versions(const struct bid_node *node);
 
