@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,43 +34,20 @@ int bid_mountpoint_default(char ret_path[static PATH_MAX])
 	return mkdir(ret_path, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* Undo the octal escapes of /proc/self/mountinfo, in place. */
-static void unescape_octal(char *text)
-{
-	char *out = text;
-
-	for (char *in = text; *in; out++) {
-		if (in[0] == '\\' && in[1] && in[2] && in[3]) {
-			*out = (char)((in[1] - '0') << 6 | (in[2] - '0') << 3 | (in[3] - '0'));
-			in += 4;
-		} else {
-			*out = *in++;
-		}
-	}
-	*out = '\0';
-}
-
-/* Is @path a mount point? @ret_type gets its type. */
+/* Is @path a mount point? @ret_type gets the type of the top mount, the last one in the table. */
 static bool is_mounted(const char *path, char *ret_type, size_t size)
 {
-	bid_auto_file FILE *mounts = fopen("/proc/self/mountinfo", "re");
-	bid_auto_free char *line = NULL;
-	size_t room = 0;
+	FILE *mounts = setmntent("/proc/self/mounts", "re");
+	struct mntent *entry;
 	bool found = false;
 
-	/* proc_pid_mountinfo(5): field 5 is the mount point, the type follows " - "; the last line of a path is the top mount */
-	while (mounts && getline(&line, &room, mounts) > 0) {
-		char mounted[PATH_MAX], *type = strstr(line, " - ");
-
-		if (!type || sscanf(line, "%*s %*s %*s %*s %4095s", mounted) != 1)
-			continue;
-		unescape_octal(mounted);
-		if (strcmp(mounted, path) != 0)
-			continue;
-		found = true;
-		type += 3;
-		snprintf(ret_type, size, "%.*s", (int)strcspn(type, " "), type);
-	}
+	while (mounts && (entry = getmntent(mounts)))
+		if (strcmp(entry->mnt_dir, path) == 0) {
+			found = true;
+			snprintf(ret_type, size, "%s", entry->mnt_type);
+		}
+	if (mounts)
+		endmntent(mounts);
 	return found;
 }
 
