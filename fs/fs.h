@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* State of a mount, for all handlers: the user data of the session. */
+/*
+ * State of a mount: the user data of the session.
+ *
+ *	bid_session_run()	makes it, and releases it after the unmount
+ *	bid_fs_of()		in each handler
+ */
 #ifndef BID_FS_FS_H
 #define BID_FS_FS_H
 

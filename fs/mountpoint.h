@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The choice and the check of the mount point. */
+/*
+ * The choice and the check of the mount point.
+ *
+ *	bid_mountpoint_default()	if the user names none
+ *	bid_mountpoint_check(), bid_mountpoint_device()		before the mount
+ */
 #ifndef BID_FS_MOUNTPOINT_H
 #define BID_FS_MOUNTPOINT_H
 

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The command line of mount.bidfs, as of each mount helper: mount(8), "EXTERNAL HELPERS". */
+/*
+ * The command line of mount.bidfs, as of each mount helper: mount(8), "EXTERNAL HELPERS".
+ *
+ *	bid_options_parse()
+ *	bid_options_release()	whatever the result
+ */
 #ifndef BID_FS_OPTIONS_H
 #define BID_FS_OPTIONS_H
 

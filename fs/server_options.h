@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The servers of the options or the environment, as sources of the broker. */
+/*
+ * The servers of the options or the environment, as sources of the broker.
+ *
+ *	bid_servers_check()	for each url=
+ *	bid_servers_new()	before the mount
+ *	bid_servers_start()	after the fork, with the broker
+ *	bid_servers_free()	after bid_broker_free()
+ */
 #ifndef BID_FS_SERVER_OPTIONS_H
 #define BID_FS_SERVER_OPTIONS_H
 

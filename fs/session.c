@@ -128,7 +128,7 @@ static int run_loop(struct bid_fs *fs)
 	int r;
 
 	bid_fix_init_reply(fs->session);
-	r = bid_loop_run(fs->session, fs->options->busy_poll_us, fs->options->max_threads, drop_idle_descriptors, fs);
+	r = bid_workers_run(fs->session, fs->options->busy_poll_us, fs->options->max_threads, drop_idle_descriptors, fs);
 	if (r < 0)
 		bid_error("%s: cannot serve the mount", bid_strerror(r));
 	return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A mount, from mounting to unmounting. */
+/* A mount, from mounting to unmounting: main() calls bid_session_run(), and exits with its result. */
 #ifndef BID_FS_SESSION_H
 #define BID_FS_SESSION_H
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Synthetic files, as in proc(5): status, metrics and README of the mount, and the info and modules of an id. */
+/*
+ * Synthetic files, as in proc(5): status, metrics and README of the mount, and the info and modules of an id.
+ *
+ *	bid_synthetic_make()	LOOKUP and GETATTR, for the attributes; OPEN, or READ in no_open mode, for the text
+ */
 #ifndef BID_FS_SYNTHETIC_H
 #define BID_FS_SYNTHETIC_H
 

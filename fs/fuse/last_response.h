@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The last responses of the servers for an id, as attributes show them: why is a file absent? */
+/* The last responses of the servers for an id: why is a file absent? GETXATTR and LISTXATTR show them (ops_xattr.c). */
 #ifndef BID_FS_LAST_RESPONSE_H
 #define BID_FS_LAST_RESPONSE_H
 

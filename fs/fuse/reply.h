@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Answers to the kernel, at once or after a download: attributes, entries and errors. */
+/*
+ * Answers to the kernel, at once or after a download: attributes, entries and errors.
+ *
+ *	bid_find_or_fetch()	a request for an artifact; calls a bid_answer_fn
+ *	bid_reply_node(), or bid_entry_make() and bid_reply_entry()	LOOKUP: the kernel gets a reference to the inode
+ *	bid_forget()		FORGET
+ */
 #ifndef BID_FS_REPLY_H
 #define BID_FS_REPLY_H
 

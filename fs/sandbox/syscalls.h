@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* seccomp(2): system calls that the daemon does not need fail with ENOSYS. */
+/*
+ * seccomp(2): system calls that the daemon does not need fail with ENOSYS.
+ *
+ *	bid_syscalls_obstacle(), prctl(PR_SET_NO_NEW_PRIVS), bid_syscalls_restrict()
+ */
 #ifndef BID_FS_SYSCALLS_H
 #define BID_FS_SYSCALLS_H
 

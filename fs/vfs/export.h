@@ -2,6 +2,9 @@
 /*
  * The node of an inode number that is not in the table: an NFS server keeps numbers in its file handles, beyond the daemon or
  * the cache of the kernel. Pure C: knows no FUSE.
+ *
+ *	bid_export_find()	LOOKUP of "."
+ *	bid_export_parent()	LOOKUP of ".."
  */
 #ifndef BID_FS_EXPORT_H
 #define BID_FS_EXPORT_H

@@ -4,6 +4,9 @@
  * build_id_cache__add_kcore()). The mount shows those that perf made in the store. Each kernel with a symbol table has a derived
  * copy, too, without kcore: perf looks for a table here (util/symbol.c: dso__find_kallsyms()), and newer ones would otherwise take
  * the table of the running kernel. Pure C: knows no FUSE.
+ *
+ *	bid_kcore_has(), bid_kcore_lookup()	bid_tree_lookup()
+ *	bid_kcore_list()			bid_tree_list()
  */
 #ifndef BID_FS_KCORE_H
 #define BID_FS_KCORE_H

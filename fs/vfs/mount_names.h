@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Names of the mount itself, for LOOKUP and READDIR. */
+/* Names of the mount itself: tables for bid_tree_lookup() and bid_tree_list(). */
 #ifndef BID_FS_MOUNT_NAMES_H
 #define BID_FS_MOUNT_NAMES_H
 

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A node: the meaning of a name of the mount. Pure C: knows build-ids, not FUSE. */
+/*
+ * A node: the meaning of a name of the mount. Pure C: knows build-ids, not FUSE.
+ *
+ *	bid_tree_lookup()	parses a name into a node
+ *	bid_node_copy()
+ *	bid_node_release()	each copy
+ */
 #ifndef BID_FS_NODE_H
 #define BID_FS_NODE_H
 

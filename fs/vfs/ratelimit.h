@@ -4,6 +4,10 @@
  * servers for any number of ids. A cache miss that goes to a source takes a token; a cache hit and a negative cache entry take
  * none.
  *
+ *	bid_ratelimit_init()
+ *	bid_ratelimit_take()	for each cache miss
+ *	bid_ratelimit_release()
+ *
  * Locking: the limit has one lock. Any thread may call.
  */
 #ifndef BID_FS_RATELIMIT_H

@@ -4,6 +4,11 @@
  * and links of files in other layouts. The program that unlinked the name makes its own, and must not find the derived one. Pure
  * C: knows no FUSE.
  *
+ *	bid_unlinked_init()
+ *	bid_unlinked_add()	UNLINK
+ *	bid_unlinked_drop()	a program makes the name again
+ *	bid_unlinked_release()
+ *
  * Locking: the set has one lock. Any thread may call.
  */
 #ifndef BID_FS_UNLINKED_H
