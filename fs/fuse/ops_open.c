@@ -41,7 +41,7 @@ static bool is_for_writing(const struct fuse_file_info *fi)
 	return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* Make @handle one of @tmpfile. The kernel sends FLUSH for handles that write. */
+/* Make @handle one of @tmpfile. The kernel sends FLUSH for handles that write a file to be published at its last close(2). */
 static void hold_tmpfile(fuse_req_t req, struct bid_file_handle *handle, struct bid_tmpfile *tmpfile, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -49,7 +49,7 @@ static void hold_tmpfile(fuse_req_t req, struct bid_file_handle *handle, struct 
 	handle->tmpfile = bid_tmpfile_ref(fs->tmpfiles, tmpfile);
 	if (is_for_writing(fi))
 		bid_tmpfile_open(fs->tmpfiles, tmpfile, fuse_req_ctx(req)->pid);
-	fi->noflush = !is_for_writing(fi);
+	fi->noflush = !is_for_writing(fi) || !bid_publish_at_close(tmpfile);
 }
 
 /* Free @handle, which the kernel does not know. */

@@ -87,12 +87,17 @@ static int publish_own(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
 	return r;
 }
 
+bool bid_publish_at_close(const struct bid_tmpfile *tmpfile)
+{
+	return is_final(tmpfile->dir, tmpfile->name);
+}
+
 int bid_publish_flush(struct bid_fs *fs, struct bid_tmpfile *tmpfile, pid_t tid)
 {
 	struct stat st;
 	int r;
 
-	if (!is_final(tmpfile->dir, tmpfile->name) || !bid_tmpfile_is_writer(fs->tmpfiles, tmpfile, tid))
+	if (!bid_publish_at_close(tmpfile) || !bid_tmpfile_is_writer(fs->tmpfiles, tmpfile, tid))
 		return 0;
 	/* a shell closes the first descriptor of a redirection before anything is written */
 	if (fstat(bid_stage_fd(tmpfile->stage), &st) < 0 || st.st_size == 0)
@@ -105,7 +110,7 @@ void bid_publish_release(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
 {
 	int r;
 
-	if (!is_final(tmpfile->dir, tmpfile->name))
+	if (!bid_publish_at_close(tmpfile))
 		return;
 	r = publish_own(fs, tmpfile);
 	if (r < 0 && r != -ESTALE)
@@ -115,7 +120,7 @@ void bid_publish_release(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
 
 int bid_publish_unlink(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
 {
-	bool published = bid_stage_end(tmpfile->stage) == -EPERM && is_final(tmpfile->dir, tmpfile->name);
+	bool published = bid_stage_end(tmpfile->stage) == -EPERM && bid_publish_at_close(tmpfile);
 
 	bid_tmpfile_unname(fs->tmpfiles, tmpfile);
 	return published ? -EEXIST : 0;
@@ -139,7 +144,7 @@ void bid_publish_end(struct bid_fs *fs, bool unmounted)
 	while ((tmpfile = bid_tmpfiles_first(fs->tmpfiles))) {
 		if (unmounted)
 			bid_publish_release(fs, tmpfile);
-		else if (is_final(tmpfile->dir, tmpfile->name) && fstat(bid_stage_fd(tmpfile->stage), &st) == 0 && st.st_size > 0)
+		else if (bid_publish_at_close(tmpfile) && fstat(bid_stage_fd(tmpfile->stage), &st) == 0 && st.st_size > 0)
 			bid_warning("'%s/%s': not kept: it was open for writing when the daemon ended", tmpfile->dir,
 				    tmpfile->name);
 		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
