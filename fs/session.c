@@ -44,12 +44,15 @@ static int add_arguments(struct fuse_args *args, const struct bid_options *optio
 		return -ENOMEM;
 	r = fuse_opt_add_arg(args, "mount.bidfs");
 	if (r == 0)
-		r = fuse_opt_add_opt(&list, writable ? "nosuid,nodev,default_permissions,subtype=bidfs"
-						     : "ro,nosuid,nodev,default_permissions,subtype=bidfs");
+		r = fuse_opt_add_opt(&list, writable ? "nosuid,nodev,subtype=bidfs" : "ro,nosuid,nodev,subtype=bidfs");
 	if (r == 0)
 		r = fuse_opt_add_opt_escaped(&list, fsname);
+	/*
+	 * Otherwise the owner is the only user. To check permissions, the kernel asks for the attributes of a directory after each
+	 * change.
+	 */
 	if (r == 0 && options->allow_other)
-		r = fuse_opt_add_opt(&list, "allow_other");
+		r = fuse_opt_add_opt(&list, "allow_other,default_permissions");
 	if (r == 0 && options->kernel)
 		r = fuse_opt_add_opt(&list, options->kernel);
 	if (r == 0)
