@@ -37,18 +37,22 @@ static bool is_refused(struct bid_store *store, const struct bid_id *disk_id, en
 	       bid_record_lacks_signer(store, &(struct bid_request){ .id = *disk_id, .kind = kind });
 }
 
-/* Open the file of @request in @objdir. */
+/* Open the file of @request in @objdir; in perf's old layout @objdir is the file itself. */
 static int find_in_objdir(struct bid_store *store, const char *objdir, const struct bid_id *disk_id,
 			  const struct bid_request *request, struct bid_file *ret_file)
 {
 	char path[BID_LAYOUT_FILE_MAX];
+	int r;
 
 	if (is_refused(store, disk_id, request->kind))
 		return -ENOENT;
 	/* only ELF files carry an id; for others the name must match */
 	if (!bid_kind_is_elf(request->kind) && !bid_layout_is_named_after(objdir, disk_id))
 		return -ENOENT;
-	return bid_check_open(store, bid_layout_file(objdir, request->kind, path), request, ret_file);
+	r = bid_check_open(store, bid_layout_file(objdir, request->kind, path), request, ret_file);
+	if (r == -ENOENT && request->kind == bid_objdir_file_kind(objdir))
+		r = bid_check_open(store, objdir, request, ret_file);
+	return r;
 }
 
 bool bid_find_instead(const struct stat *st, const struct stat *before)
@@ -182,7 +186,7 @@ int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid
 	return result;
 }
 
-/* Does the store have an object directory for @disk_id that may contain @kind, or a file of a foreign layout? */
+/* Does the store have a file or a directory for @disk_id that may contain @kind? */
 static int has_on_disk(struct bid_store *store, const struct bid_id *disk_id, enum bid_kind kind)
 {
 	struct bid_objdir_iter objdir = { 0 };
@@ -191,10 +195,8 @@ static int has_on_disk(struct bid_store *store, const struct bid_id *disk_id, en
 	while (bid_objdir_next(&objdir, store, disk_id, kind)) {
 		int r = bid_beneath_stat(store->root, objdir.path, &st);
 
-		if (r < 0 && r != -ENOENT)
-			return r;
-		if (r == 0 && S_ISDIR(st.st_mode))
-			return 1;
+		if (r != -ENOENT)
+			return r < 0 ? r : 1;
 	}
 	return bid_one_foreign_kinds(store, disk_id) != 0;
 }

@@ -137,6 +137,13 @@ const char *bid_layout_target(const char *text)
 	return strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) == 0 && bid_layout_stays_inside(target) ? target : NULL;
 }
 
+enum bid_kind bid_objdir_file_kind(const char *path)
+{
+	static const char kernel[] = "[kernel.kallsyms]/";
+
+	return strncmp(path, kernel, sizeof(kernel) - 1) == 0 ? BID_KIND_KALLSYMS : BID_KIND_ELF;
+}
+
 bool bid_foreign_next(struct bid_foreign *foreign, const struct bid_id *id, enum bid_kind kind)
 {
 	static const struct {

@@ -81,6 +81,9 @@ struct bid_alias_iter {
 };
 bool bid_alias_next(struct bid_alias_iter *alias, const struct bid_id *id, struct bid_id *ret_id);
 
+/* Return the kind of @path in perf's old layout, where a file replaces the object directory. */
+enum bid_kind bid_objdir_file_kind(const char *path);
+
 /*
  * The files of an id in foreign layouts of lower stores: trees of debug files (.build-id/xx/rest.debug) and libdebuginfod's cache
  * (ID/debuginfo). As bid_objdir_next(); @kind BID_KIND_NONE gives all, with the kind of each in foreign->kind.

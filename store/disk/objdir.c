@@ -34,6 +34,16 @@ static int read_target(struct bid_store *store, const struct bid_id *id, char *r
 	return 0;
 }
 
+/* perf's old layout: set @ret_path to the path of the link of @id, if a file is there. */
+static bool is_file_there(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
+{
+	char link[BID_LAYOUT_MAX];
+	struct stat st;
+
+	snprintf(ret_path, size, "%s", bid_layout_link(id, link));
+	return bid_beneath_stat(store->root, link, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 /* well-known directories of perf and bidfs, each with the kind found only there; BID_KIND_NONE for any kind */
 static const struct {
 	const char *dir;
@@ -53,8 +63,11 @@ const char *bid_objdir_known(unsigned number)
 
 bool bid_objdir_next(struct bid_objdir_iter *objdir, struct bid_store *store, const struct bid_id *id, enum bid_kind kind)
 {
-	if (!objdir->looked)
-		objdir->linked = read_target(store, id, objdir->target, sizeof(objdir->target)) == 0;
+	if (!objdir->looked) {
+		int r = read_target(store, id, objdir->target, sizeof(objdir->target));
+
+		objdir->linked = r == 0 || (r == -EINVAL && is_file_there(store, id, objdir->target, sizeof(objdir->target)));
+	}
 	objdir->looked = true;
 	if (objdir->step++ == 0) {
 		objdir->path = objdir->target;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Unusual store contents: compressed modules, odd ids, and entries planted for an attack."""
+"""Unusual store contents: compressed modules, odd ids, perf's old layouts, and entries planted for an attack."""
 import errno
 import os
 import pathlib
@@ -87,6 +87,27 @@ def test_padded_short_id_is_found(mount, store, workdir, stored):
         assert mnt.debug_file(name).exists(), name
         assert (mnt.link(name) / "elf").exists(), name
     assert not mnt.artifact(ident + "00" * 11 + "01").exists()
+
+
+def test_old_perf_layouts_are_served(mount, mode, store, workdir):
+    """perf still reads these layouts."""
+    linked = programs.small(workdir / "a", 1)
+    (store / ".build-id" / linked.id[:2]).mkdir(parents=True)
+    (store / ".build-id" / linked.id[:2] / linked.id[2:]).write_bytes(linked.path.read_bytes())
+    flat = programs.small(workdir / "b", 2)
+    (store / "usr/bin/flat").mkdir(parents=True)
+    (store / "usr/bin/flat" / flat.id).write_bytes(flat.path.read_bytes())
+    (store / ".build-id" / flat.id[:2]).mkdir(exist_ok=True)
+    (store / ".build-id" / flat.id[:2] / flat.id[2:]).symlink_to(f"../../usr/bin/flat/{flat.id}")
+    kernel = "4eb1" * 10
+    (store / "[kernel.kallsyms]").mkdir()
+    (store / "[kernel.kallsyms]" / kernel).write_bytes(b"ffffffff81000000 T _text\n")
+    mnt = mount()
+    for program in (linked, flat):
+        assert mnt.artifact(program.id).read_bytes() == program.path.read_bytes()
+        assert mnt.artifact(program.id, "debuginfo").read_bytes() == program.path.read_bytes()
+        assert (mnt.link(program.id) / "elf").read_bytes() == program.path.read_bytes()
+    assert mnt.artifact(kernel, "kallsyms").read_bytes() == b"ffffffff81000000 T _text\n"
 
 
 def test_temporary_names_are_hidden(mount, mode, store, workdir):

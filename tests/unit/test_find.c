@@ -146,11 +146,28 @@ static void test_id_aliases_are_found(void **state)
 	assert_int_equal(find(fixture, ID_LONG, BID_KIND_ELF), 0);
 }
 
+static void test_old_perf_layouts_are_found(void **state)
+{
+	struct store_fixture *fixture = *state;
+
+	run(fixture,
+	    "mkdir -p store/.build-id/aa 'store/[kernel.kallsyms]' && cp a store/.build-id/aa/%s && "
+	    "echo 'f T _stext' > 'store/[kernel.kallsyms]/" ID_B "'",
+	    ID_A + 2);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, ID_A, BID_KIND_DEBUGINFO), 0);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_KALLSYMS), 0);
+}
+
 static void test_uncheckable_file_needs_its_name(void **state)
 {
 	struct store_fixture *fixture = *state;
 
-	run(fixture, "mkdir -p store/.build-id/aa store/.build-id/bb 'store/[kernel.kallsyms]/" ID_A "'");
+	/* an ELF file in the place of perf's directory is no symbol table */
+	run(fixture, "mkdir -p store/usr/bin/p store/.build-id/aa store/.build-id/bb 'store/[kernel.kallsyms]/" ID_A "'");
+	run(fixture, "cp b store/usr/bin/p/" ID_B " && ln -s ../../usr/bin/p/" ID_B " store/.build-id/bb/%s", ID_B + 2);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), 0);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_KALLSYMS), -ENOENT);
 	/* a link does not make the table of one kernel that of another */
 	run(fixture, "echo 'f T _stext' > 'store/[kernel.kallsyms]/" ID_A "/kallsyms'");
 	assert_int_equal(find(fixture, ID_A, BID_KIND_KALLSYMS), 0);
@@ -435,6 +452,7 @@ int main(void)
 		TEST(test_file_changed_in_place_is_not_served),
 		TEST(test_read_store_stays_as_it_is),
 		TEST(test_id_aliases_are_found),
+		TEST(test_old_perf_layouts_are_found),
 		TEST(test_uncheckable_file_needs_its_name),
 		TEST(test_link_out_of_the_store_is_not_followed),
 		TEST(test_compressed_module_is_unpacked),
