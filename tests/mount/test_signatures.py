@@ -158,26 +158,26 @@ def test_policy_applies_to_later_urls(get, faults, workdir, program, signer):
 
 
 def test_options_take_the_policy(get, faults, program, signer):
-def test_files_name_the_certificates(faults, place, program, store, env, signer, needs_root):
-    """The files of /etc/debuginfod, which login shells of Fedora read, count only if the environment names no directory."""
-    if not pathlib.Path("/etc/debuginfod").is_dir():
-        pytest.skip("there is no /etc/debuginfod to put files into")
-    server = faults(f"ima:{signer.sign(program.path)}")
-    server.serve(program)
-    (place / "etc").mkdir()
-    (place / "etc/site.certpath").write_text(f"{signer.certificates}\n")
-    get = f"mount --bind '{place}/etc' /etc/debuginfod; '{tools.BIDCTL}' --store '{store}' get {program.id} elf"
-    env = {**env, "DEBUGINFOD_URLS": f"ima:enforcing {server.url}"}
-    namespace.isolated(get, {**env, "DEBUGINFOD_IMA_CERT_PATH": str(place)}, status=1)
-    namespace.isolated(f"{get} --refresh", env)
-
-
     server = faults()
     server.serve(program)
     get(program, server.url, f"--url=ima:enforcing {server.url}", status=1, more=signer.env)
     done = get(program, "", f"--url=ima:permissive {server.url}", status=2, more=signer.env)
     assert "not a server's URL" in done.stderr
     get(program, "", f"--url=ima:ignore {server.url}", more=signer.env)
+
+
+def test_files_name_the_certificates(faults, workdir, program, store, env, signer, needs_root):
+    """The files of /etc/debuginfod, which login shells of Fedora read, count only if the environment names no directory."""
+    if not pathlib.Path("/etc/debuginfod").is_dir():
+        pytest.skip("there is no /etc/debuginfod to put files into")
+    server = faults(f"ima:{signer.sign(program.path)}")
+    server.serve(program)
+    (workdir / "etc").mkdir()
+    (workdir / "etc/site.certpath").write_text(f"{signer.certificates}\n")
+    get = f"mount --bind '{workdir}/etc' /etc/debuginfod; '{tools.BIDCTL}' --store '{store}' get {program.id} elf"
+    env = {**env, "DEBUGINFOD_URLS": f"ima:enforcing {server.url}"}
+    namespace.isolated(get, {**env, "DEBUGINFOD_IMA_CERT_PATH": str(workdir)}, status=1)
+    namespace.isolated(f"{get} --refresh", env)
 
 
 def test_section_is_cut_from_a_verified_file(mount, faults, program, signer):
