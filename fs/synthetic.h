@@ -24,4 +24,10 @@ enum { BID_SYNTHETIC_BLOCK = 4096 };
 char *bid_status_json(const struct bid_fs *fs);
 char *bid_metrics_text(const struct bid_fs *fs);
 
+/*
+ * The last response of each server for @id, newest first, as a JSON array. The end is left out when the array is too long for the
+ * value of an attribute. The caller frees it. NULL without a response, or without memory.
+ */
+char *bid_responses_json(const struct bid_fs *fs, const struct bid_id *id);
+
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "fuse/last_response.h"
+#include "synthetic.h"
 
 #define PREFIX "user.bidfs."
 
@@ -73,16 +73,23 @@ static int add_fact(void *user, const char *fact, const char *value)
 	return 0;
 }
 
+static int stop_at_first(void *user, const struct bid_report *report, unsigned again_s)
+{
+	return 1;
+}
+
 /* Add the attribute of the directory of an id. The names alone cost less than the value. */
 static int collect_of_id(struct bid_fs *fs, const struct bid_node *node, struct attributes *attributes)
 {
 	bid_auto_free char *responses = NULL;
 
 	if (!attributes->wanted)
-		return bid_last_response_any(fs, &node->id) ? add_attribute(attributes, "responses", NULL) : 0;
+		return bid_broker_each_response(fs->broker, &node->id, stop_at_first, NULL) > 0
+			       ? add_attribute(attributes, "responses", NULL)
+			       : 0;
 	if (strcmp(attributes->wanted, "responses") != 0)
 		return 0;
-	responses = bid_last_response_json(fs, &node->id);
+	responses = bid_responses_json(fs, &node->id);
 	return responses ? add_attribute(attributes, "responses", responses) : 0;
 }
 

@@ -46,7 +46,7 @@ RULES = [
     (r"fs/vfs/.*|fs/write/tmpfile\.[ch]", "", [*CONTRACTS, "store/base", "fs/vfs", "fs/write"]),
     (r"fs/sandbox/syscalls\.c", "seccomp", [*CONTRACTS, "store/base", "fs/sandbox"]),
     (r"fs/sandbox/.*", "", [*CONTRACTS, "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox"]),
-    (r"fs/(fuse/last_response|status)\.c", "fuse jansson",
+    (r"fs/status\.c", "fuse jansson",
      [*CONTRACTS, "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox", "fs/fuse"]),
     (r"fs/.*", "fuse", [*CONTRACTS, "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox", "fs/fuse"]),
     (r"tests/(unit|fuzz|bench|power|hostile|clock)/.*", "cmocka elf archive xxhash jansson zstd",
