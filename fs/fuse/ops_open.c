@@ -189,7 +189,8 @@ static void answer_open(fuse_req_t req, struct bid_pending *pending, int error, 
 	struct stat st = file->st;
 	struct bid_fd *fd = NULL;
 	bid_auto_fd int own = probes && error == 0 ? fcntl(file->fd, F_DUPFD_CLOEXEC, 3) : -1;
-	int r = error < 0 ? -bid_visible_error(fs, error) : 0;
+	/* a file without a link is found by its path alone: the kernel repeats the LOOKUP */
+	int r = error == -ENOENT ? -ESTALE : error < 0 ? -bid_visible_error(fs, error) : 0;
 
 	if (r == 0)
 		r = bid_fd_cache_keep(fs->fd_cache, pending->inode.number, file, &fd);

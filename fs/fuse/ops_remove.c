@@ -9,35 +9,11 @@
 
 #include "write/publish_tmpfile.h"
 
-/*
- * Cache the descriptors of the files in the directory @path of @id: after the link is gone the store does not find them by id,
- * and the kernel may still open them.
- */
-static void keep_in(struct bid_fs *fs, const struct bid_id *id, const char *path)
-{
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		struct bid_node node = { .type = BID_NODE_FILE, .kind = (enum bid_kind)kind, .id = *id };
-		struct bid_request request = bid_node_request(&node);
-		struct bid_file file = BID_FILE_NONE;
-		struct bid_fd *fd;
-
-		if (bid_store_find_in(fs->store, path, &request, &file) < 0)
-			continue;
-		if (bid_fd_cache_keep(fs->fd_cache, bid_inode_number(&node), &file, &fd) == 0)
-			bid_fd_cache_put(fs->fd_cache, fd);
-		bid_file_release(&file);
-	}
-}
-
 static int unlink_link(struct bid_fs *fs, const struct bid_node *link)
 {
-	char text[PATH_MAX], where[PATH_MAX];
-	int r = bid_tree_readlink(&fs->tree, link, text, sizeof(text));
+	char where[PATH_MAX];
+	int r = bid_store_unlink_link(fs->store, &link->id);
 
-	if (r == 0)
-		keep_in(fs, &link->id, text + strlen("../../"));
-	if (r == 0)
-		r = bid_store_unlink_link(fs->store, &link->id);
 	if ((r == 0 || r == -ENOENT) && bid_store_where(fs->store, &link->id, where, sizeof(where)) == 0)
 		r = -EROFS; /* a lower store has a link, too */
 	else if (r == 0 || r == -ENOENT)

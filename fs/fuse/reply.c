@@ -15,7 +15,7 @@
 
 enum {
 	FILE_MODE = 0555, /* mode bits of a file of the store: never setuid, never writable */
-	BLOCK = 1 << 17, /* bytes that a program is to write at a time: each write is a request */
+	BLOCK = 1 << 17, /* bytes that a program is to write at a time: each write is a request; stdio(3) takes 8 KiB at most */
 };
 
 /* Is @node one of the directories that perf writes to? */
