@@ -1,69 +1,33 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Origins of files as extended attributes."""
+"""Extended attributes of files. test_get_verbose.py has those of the directory of an id."""
 import errno
 import os
-import shutil
-import time
 
 import pytest
 
 import programs
 import tools
-from fetching import names, read
 
 
-def attributes(path):
-    return {name.removeprefix("user.bidfs."): os.getxattr(path, name).decode() for name in os.listxattr(path)}
-
-
-def test_downloaded_file_has_attributes(mount, mode, faults, workdir):
-    program = programs.small(workdir / "app")
-    server = faults()
-    server.serve(program)
-    begun = int(time.time())
-    mnt = mount(f"url={server.url}")
-    path = mnt.artifact(program.id)
-    assert read(path) == program.read()
-    found = attributes(path)
-    assert begun <= int(found.pop("time")) <= time.time()
-    assert found.pop("digest").startswith("xxh3-128:")
-    assert server.url in found.pop("url")
-    assert {name: found[name] for name in ("id", "kind", "origin", "server")} == \
-        {"id": program.id, "kind": "elf", "origin": "fetched", "server": server.url}
-    # another name of the file
-    assert attributes(names(mnt, program.id)[1])["origin"] == "fetched"
-    # cp copies the attributes
-    if shutil.which("getfattr"):
-        text = tools.run("getfattr", "-d", path).stdout
-        assert f'user.bidfs.server="{server.url}"' in text, text
-
-
-def test_added_file_has_attributes(mount, mode, store, workdir, env):
-    program = programs.small(workdir / "app")
-    tools.run(tools.BIDCTL, "--store", store, "add", program.path, env=env)
-    found = attributes(mount().artifact(program.id))
-    assert found["origin"] == "added" and "server" not in found and found["kind"] == "elf"
-
-
-def test_file_without_record_has_no_attributes(mount, mode, store, workdir):
-    """perf added the file."""
+@pytest.fixture
+def elf(mount, store, workdir):
     program = programs.small(workdir / "app")
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
-    mnt = mount()
-    assert attributes(mnt.artifact(program.id)) == {"id": program.id, "kind": "elf", "origin": "added"}
-    for path in (mnt.path, mnt / "buildid", mnt / "buildid" / program.id, mnt / ".bidfs/status", mnt.artifact(program.id, "info")):
+    return mount().artifact(program.id)
+
+
+def test_file_has_its_kind_as_attribute(elf):
+    assert os.listxattr(elf) == ["user.bidfs.kind"] and os.getxattr(elf, "user.bidfs.kind") == b"elf"
+    for path in (elf.parent, elf.parent / "info", elf.parent.parent, elf.parent.parent.parent / ".bidfs/status"):
         assert os.listxattr(path) == [], path
-        assert tools.errno_of(os.getxattr, path, "user.bidfs.id") == errno.ENODATA
+        assert tools.errno_of(os.getxattr, path, "user.bidfs.kind") == errno.ENODATA
 
 
 @pytest.mark.parametrize("name", ["user.bidfs.server", "user.bidfs.", "user.bidfs", "user.other", "security.capability",
                                   "system.posix_acl_access", "trusted.x"])
-def test_missing_attribute_is_enodata(mount, store, workdir, name):
+def test_missing_attribute_is_enodata(elf, name):
     if name.startswith("trusted.") and not tools.IS_ROOT:
         pytest.skip("needs root")
-    program = programs.small(workdir / "app")
-    programs.into_store(store, program.id, "/usr/bin/app", program.path)
-    path = mount().artifact(program.id)
-    assert tools.errno_of(os.getxattr, path, name) == errno.ENODATA
-    assert tools.errno_of(os.setxattr, path, "user.bidfs.id", b"x") in (errno.EROFS, errno.EACCES, errno.EPERM, errno.EOPNOTSUPP)
-    assert tools.errno_of(os.removexattr, path, "user.bidfs.id") in (errno.EROFS, errno.EACCES, errno.EPERM, errno.EOPNOTSUPP)
+    assert tools.errno_of(os.getxattr, elf, name) == errno.ENODATA
+    for act in (lambda: os.setxattr(elf, "user.bidfs.kind", b"x"), lambda: os.removexattr(elf, "user.bidfs.kind")):
+        assert tools.errno_of(act) in (errno.EROFS, errno.EACCES, errno.EPERM, errno.EOPNOTSUPP)
