@@ -3,45 +3,319 @@
  * A directory as a source. It may be on a slow file system, such as NFS or another mount.bidfs: own threads wait for it, never the
  * caller of start(). It may be on a file system that no longer responds: requests then end without their waiting threads, which
  * stay behind.
+ *
+ * The thread of a request alternates between waits for the file system and calls of the receiver. The timer thread or a
+ * cancellation ends the request without this thread, after the deadline or when it is no longer wanted.
  */
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <bid/error.h>
+
+#include "api/source.h"
+#include "base/breaker.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/thread.h"
-#include "tree_job.h"
+#include "tree_files.h"
 
 enum {
 	THREADS = 4,
 	END_MS = 1000, /* how long the end waits for the file system */
+	PIECE = 256 * 1024, /* bytes of one read */
 };
+
+/*
+ * A request. Its list owns it; the code that removes it from a list becomes its owner. For a running request, only its thread does
+ * so.
+ */
+struct tree_job {
+	TAILQ_ENTRY(tree_job) link; /* in one of the lists below */
+	struct bid_request request; /* kept */
+	struct bid_receiver receiver;
+	void *user;
+	atomic_bool cancelled;
+
+	/* under the tree's lock */
+	bool not_sent; /* the breaker is open */
+	bool probe; /* the probe request of the tree's breaker, without a result so far */
+	bool telling; /* its thread calls the receiver; otherwise a running job waits for the file system */
+	bool over; /* the code that sets this calls done(); no further calls of the receiver */
+	int64_t since_ms; /* begin of the wait */
+};
+
+TAILQ_HEAD(tree_jobs, tree_job);
+
+struct source_tree {
+	struct bid_source source;
+	char *name;
+	char *path;
+	dev_t own; /* device that the source must not serve from; 0 without one */
+	const char *const *links; /* where links may lead, or NULL; borrowed */
+	bool for_all; /* serve only files that all users may read */
+	unsigned limit_ms; /* limit of a wait for the file system */
+
+	pthread_mutex_t lock; /* guards everything below; not held during I/O, nor during a call of a receiver */
+	pthread_cond_t has_job;
+	pthread_cond_t has_time; /* a job has begun to wait while the timer thread slept */
+	pthread_cond_t ends; /* while stopping: a thread ended, or began to wait */
+	struct tree_jobs waiting;
+	struct tree_jobs running; /* as many as there are threads, at most */
+	struct bid_breaker breaker; /* breaker for a file system that does not respond */
+	uint64_t refused; /* requests ended by the breaker */
+	int64_t answered_ms; /* when the file system answered last */
+	unsigned n_threads; /* with the timer thread */
+	bool rests; /* the timer thread sleeps without a deadline */
+	bool stopping;
+	bool given_up; /* the owner has left: the last thread frees the tree */
+};
+
+/* the result of one request */
+struct finding {
+	struct bid_answer answer;
+	char text[256];
+	char url[256 + BID_TREE_NAME_MAX];
+};
+
+static void find_that(struct finding *finding, enum bid_outcome outcome, const char *what, int error)
+{
+	finding->answer.outcome = outcome;
+	if (error)
+		snprintf(finding->text, sizeof(finding->text), "%s: %s", what, bid_strerror(error));
+	else
+		snprintf(finding->text, sizeof(finding->text), "%s", what);
+}
+
+/* The thread of @job is about to wait for the file system. Under the lock. */
+static void begin_wait(struct source_tree *tree, struct tree_job *job)
+{
+	job->telling = false;
+	job->since_ms = bid_clock_ms();
+	if (tree->rests)
+		pthread_cond_signal(&tree->has_time);
+	if (tree->stopping)
+		pthread_cond_broadcast(&tree->ends);
+}
+
+/* The same, without the lock. */
+static void wait_again(struct source_tree *tree, struct tree_job *job)
+{
+	pthread_mutex_lock(&tree->lock);
+	begin_wait(tree, job);
+	pthread_mutex_unlock(&tree->lock);
+}
+
+/* Report the health @sign of the file system, with @text, after a wait of @job or at its end. Called with the lock. */
+static void note_health(struct source_tree *tree, struct tree_job *job, enum bid_sign sign, const char *text)
+{
+	int64_t now = bid_clock_ms();
+
+	if (sign == BID_SIGN_HEALTHY)
+		tree->answered_ms = now;
+	/* a closed breaker needs no report */
+	else if (sign == BID_SIGN_NONE && !job->probe)
+		return;
+	bid_breaker_note(&tree->breaker, now, job->probe, sign, 0, text);
+	/* jobs behind the probe request may run, or one of them is the next probe request */
+	if (job->probe)
+		pthread_cond_broadcast(&tree->has_job);
+	job->probe = false;
+}
+
+/* Did the file system respond, with any result but a failure of its own? @r is a negative errno. */
+static bool is_answer(int r)
+{
+	switch (r) {
+	case 0:
+	case -ENOENT:
+	case -ENOTDIR:
+	case -EDEADLK:
+	case -EACCES:
+	case -EPERM:
+	case -EXDEV:
+	case -ELOOP:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* End a wait of @job's thread for the file system, with the result @r. Returns true if the thread may call the receiver. */
+static bool may_tell(struct source_tree *tree, struct tree_job *job, int r)
+{
+	bool may;
+
+	pthread_mutex_lock(&tree->lock);
+	if (is_answer(r))
+		note_health(tree, job, BID_SIGN_HEALTHY, "");
+	may = job->telling = !job->over;
+	pthread_mutex_unlock(&tree->lock);
+	return may;
+}
+
+/*
+ * Deliver the file. Returns 0 and the receiver's result in @ret_refusal, the error of a read, or -ECANCELED if the request is over.
+ */
+static int deliver(struct source_tree *tree, struct tree_job *job, int fd, uint64_t size, int *ret_refusal)
+{
+	bid_auto_free char *buffer = malloc(PIECE);
+	uint64_t at = 0;
+	int r;
+
+	if (!buffer)
+		return -ENOMEM;
+	r = job->receiver.head(job->user, size);
+	while (r == 0 && at < size && !job->cancelled) {
+		ssize_t n;
+
+		wait_again(tree, job);
+		n = bid_pread_full(fd, buffer, size - at < PIECE ? size - at : PIECE, (off_t)at);
+		if (!may_tell(tree, job, n < 0 ? (int)n : 0))
+			return -ECANCELED;
+		if (n < 0)
+			return (int)n;
+		/* the file shrank during the read */
+		if (n == 0)
+			return -ESTALE;
+		r = job->receiver.body(job->user, buffer, (size_t)n);
+		at += (uint64_t)n;
+	}
+	*ret_refusal = r;
+	return 0;
+}
+
+static void answer_file(struct source_tree *tree, struct tree_job *job, const struct bid_tree_file *file, struct finding *finding)
+{
+	int refusal = 0, r;
+
+	finding->answer.modified = file->modified;
+	r = deliver(tree, job, file->fd, file->size, &refusal);
+	if (r < 0)
+		find_that(finding, BID_OUTCOME_UNREACHABLE, "reading it", r);
+	else if (job->cancelled)
+		find_that(finding, BID_OUTCOME_CANCELLED, "cancelled", 0);
+	else if (refusal)
+		find_that(finding, refusal == -EBADMSG ? BID_OUTCOME_REJECTED : BID_OUTCOME_FAILED, "could not keep it", refusal);
+	else
+		find_that(finding, BID_OUTCOME_FOUND, "read", 0);
+}
+
+/* Without an answer, if the request is over. */
+static void answer(struct source_tree *tree, struct tree_job *job, struct bid_tree_file *file, struct finding *finding)
+{
+	int r = bid_tree_open(tree->path, tree->own, &job->request, tree->links, file);
+
+	if (!may_tell(tree, job, r))
+		return;
+	if (file->name[0])
+		snprintf(finding->url, sizeof(finding->url), "%s/%s", tree->name, file->name);
+	if (r == 0 && tree->for_all && !file->is_public)
+		find_that(finding, BID_OUTCOME_REFUSED, "not all may read it there, as they might here", 0);
+	else if (r == 0)
+		answer_file(tree, job, file, finding);
+	else if (r == -EDEADLK)
+		find_that(finding, BID_OUTCOME_ABSENT, "this mount itself", 0);
+	else if (r == -ENOENT && file->proves_absence)
+		find_that(finding, BID_OUTCOME_ABSENT, "no such file", 0);
+	else if (r == -ENOENT)
+		find_that(finding, BID_OUTCOME_UNREACHABLE, "no such file, which on a file system that fetches is no proof", 0);
+	else if (r == -ENOTDIR)
+		find_that(finding, BID_OUTCOME_UNREACHABLE, "not a tree of files by build-id, or not mounted", 0);
+	else if (r == -EXDEV)
+		find_that(finding, BID_OUTCOME_REFUSED, "a link leads out of the tree: name where it may lead by links=DIR", 0);
+	else if (r == -EACCES || r == -EPERM || r == -ELOOP)
+		find_that(finding, BID_OUTCOME_REFUSED, "opening it", r);
+	else
+		find_that(finding, BID_OUTCOME_UNREACHABLE, "opening it", r);
+}
+
+static void tell(const struct bid_receiver *receiver, void *user, struct finding *finding)
+{
+	finding->answer.text = finding->text;
+	finding->answer.url = finding->url;
+	receiver->done(user, &finding->answer);
+}
+
+static struct finding finding_of(const struct source_tree *tree)
+{
+	struct finding finding = { 0 };
+
+	snprintf(finding.url, sizeof(finding.url), "%s", tree->name);
+	return finding;
+}
+
+/* Run @job in its thread, with @telling set. On return it waits again, or is over. Called without the lock. */
+static void run_job(struct source_tree *tree, struct tree_job *job)
+{
+	bid_cleanup(bid_tree_file_release) struct bid_tree_file file = BID_TREE_FILE_NONE;
+	struct finding finding = finding_of(tree);
+
+	if (job->receiver.sent)
+		job->receiver.sent(job->user);
+	wait_again(tree, job);
+	answer(tree, job, &file, &finding);
+	if (!job->telling)
+		return;
+	tell(&job->receiver, job->user, &finding);
+	/* closing a file may take as long as reading it */
+	pthread_mutex_lock(&tree->lock);
+	job->over = true;
+	note_health(tree, job, BID_SIGN_NONE, "");
+	begin_wait(tree, job);
+	pthread_mutex_unlock(&tree->lock);
+}
+
+/*
+ * End @job without its thread and report @what. @job is not over, and its thread does not call the receiver. Called with the lock,
+ * which is released meanwhile; the thread may have freed @job then.
+ */
+static void finish_job(struct source_tree *tree, struct tree_job *job, enum bid_outcome outcome, const char *what)
+{
+	struct finding finding = finding_of(tree);
+	struct bid_receiver receiver = job->receiver;
+	void *user = job->user;
+	bool not_sent = job->not_sent;
+
+	note_health(tree, job, BID_SIGN_NONE, "");
+	job->over = true;
+	pthread_mutex_unlock(&tree->lock);
+	find_that(&finding, outcome, what, 0);
+	finding.answer.not_sent = not_sent;
+	tell(&receiver, user, &finding);
+	pthread_mutex_lock(&tree->lock);
+}
 
 static const char silent[] = "the file system does not answer";
 
-static struct bid_source_tree *tree_of(struct bid_source *source)
+static struct source_tree *tree_of(struct bid_source *source)
 {
-	return (struct bid_source_tree *)source;
+	return (struct source_tree *)source;
 }
 
-static void job_free(struct bid_tree_job *job)
+static void job_free(struct tree_job *job)
 {
 	bid_request_release(&job->request);
 	free(job);
 }
 
-/* As bid_tree_job_finish(), for a job without a thread. Frees the job. */
-static void finish_waiting(struct bid_source_tree *tree, struct bid_tree_job *job, enum bid_outcome outcome, const char *what)
+/* As finish_job(), for a job without a thread. Frees the job. */
+static void finish_waiting(struct source_tree *tree, struct tree_job *job, enum bid_outcome outcome, const char *what)
 {
 	TAILQ_REMOVE(&tree->waiting, job, link);
-	bid_tree_job_finish(tree, job, outcome, what);
+	finish_job(tree, job, outcome, what);
 	job_free(job);
 }
 
 /* Does the breaker refuse requests now? If so, @ret_text has the reason. */
-static bool is_refused(const struct bid_source_tree *tree, char *ret_text, size_t size)
+static bool is_refused(const struct source_tree *tree, char *ret_text, size_t size)
 {
 	if (bid_breaker_remaining_s(&tree->breaker, bid_clock_ms()) == 0)
 		return false;
@@ -49,14 +323,14 @@ static bool is_refused(const struct bid_source_tree *tree, char *ret_text, size_
 	return true;
 }
 
-static void refuse(struct bid_source_tree *tree, struct bid_tree_job *job, const char *text)
+static void refuse(struct source_tree *tree, struct tree_job *job, const char *text)
 {
 	tree->refused++;
 	job->not_sent = true;
 	finish_waiting(tree, job, BID_OUTCOME_UNREACHABLE, text);
 }
 
-static void tree_release(struct bid_source_tree *tree)
+static void tree_release(struct source_tree *tree)
 {
 	pthread_cond_destroy(&tree->ends);
 	pthread_cond_destroy(&tree->has_time);
@@ -68,7 +342,7 @@ static void tree_release(struct bid_source_tree *tree)
 }
 
 /* End the calling thread. Called with the lock, which it releases. */
-static void leave(struct bid_source_tree *tree)
+static void leave(struct source_tree *tree)
 {
 	bool last = --tree->n_threads == 0 && tree->given_up;
 
@@ -80,11 +354,11 @@ static void leave(struct bid_source_tree *tree)
 
 static void *tree_main(void *argument)
 {
-	struct bid_source_tree *tree = argument;
+	struct source_tree *tree = argument;
 
 	pthread_mutex_lock(&tree->lock);
 	while (!tree->stopping) {
-		struct bid_tree_job *job = TAILQ_FIRST(&tree->waiting);
+		struct tree_job *job = TAILQ_FIRST(&tree->waiting);
 
 		/* the timer thread ends jobs that the breaker refuses; other jobs wait for the probe request */
 		if (!job || !bid_breaker_admits(&tree->breaker, bid_clock_ms(), &job->probe)) {
@@ -95,7 +369,7 @@ static void *tree_main(void *argument)
 		TAILQ_INSERT_TAIL(&tree->running, job, link);
 		job->telling = true;
 		pthread_mutex_unlock(&tree->lock);
-		bid_tree_job_run(tree, job);
+		run_job(tree, job);
 		pthread_mutex_lock(&tree->lock);
 		TAILQ_REMOVE(&tree->running, job, link);
 		job_free(job);
@@ -108,11 +382,11 @@ static void *tree_main(void *argument)
  * Count the threads beyond their deadline. @ret_job is one of them with an unfinished request, or NULL; @ret_next is the next
  * deadline.
  */
-static unsigned count_lost(struct bid_source_tree *tree, struct bid_tree_job **ret_job, int64_t *ret_next)
+static unsigned count_lost(struct source_tree *tree, struct tree_job **ret_job, int64_t *ret_next)
 {
 	int64_t now = bid_clock_ms();
 	unsigned lost = 0;
-	struct bid_tree_job *job;
+	struct tree_job *job;
 
 	*ret_job = NULL;
 	*ret_next = INT64_MAX;
@@ -136,18 +410,18 @@ static unsigned count_lost(struct bid_source_tree *tree, struct bid_tree_job **r
  * End @job, which is beyond its deadline. A file system that served another request in the second half of the wait, for example one
  * that fetches, counts as neither healthy nor dead.
  */
-static void end_silence(struct bid_source_tree *tree, struct bid_tree_job *job)
+static void end_silence(struct source_tree *tree, struct tree_job *job)
 {
 	bool answers = tree->answered_ms > job->since_ms + tree->limit_ms / 2;
 
-	bid_tree_job_note(tree, job, answers ? BID_SIGN_NONE : BID_SIGN_DEAD, silent);
-	bid_tree_job_finish(tree, job, BID_OUTCOME_UNREACHABLE, silent);
+	note_health(tree, job, answers ? BID_SIGN_NONE : BID_SIGN_DEAD, silent);
+	finish_job(tree, job, BID_OUTCOME_UNREACHABLE, silent);
 }
 
 /* Find a cancelled job of @jobs that can end without its thread. */
-static struct bid_tree_job *find_cancelled(struct bid_tree_jobs *jobs)
+static struct tree_job *find_cancelled(struct tree_jobs *jobs)
 {
-	struct bid_tree_job *job = TAILQ_FIRST(jobs);
+	struct tree_job *job = TAILQ_FIRST(jobs);
 
 	while (job && (!job->cancelled || job->telling || job->over))
 		job = TAILQ_NEXT(job, link);
@@ -155,25 +429,25 @@ static struct bid_tree_job *find_cancelled(struct bid_tree_jobs *jobs)
 }
 
 /* End the cancelled requests. Called with the lock, which is released meanwhile. */
-static void end_cancelled(struct bid_source_tree *tree)
+static void end_cancelled(struct source_tree *tree)
 {
-	struct bid_tree_job *job;
+	struct tree_job *job;
 
 	while ((job = find_cancelled(&tree->waiting)))
 		finish_waiting(tree, job, BID_OUTCOME_CANCELLED, "cancelled");
 	while ((job = find_cancelled(&tree->running)))
-		bid_tree_job_finish(tree, job, BID_OUTCOME_CANCELLED, "cancelled");
+		finish_job(tree, job, BID_OUTCOME_CANCELLED, "cancelled");
 }
 
 /* The timer thread: end cancelled requests, and requests to a file system that does not respond. */
 static void *keep_time(void *argument)
 {
-	struct bid_source_tree *tree = argument;
+	struct source_tree *tree = argument;
 	char text[256];
 
 	pthread_mutex_lock(&tree->lock);
 	for (;;) {
-		struct bid_tree_job *job, *waiting;
+		struct tree_job *job, *waiting;
 		struct timespec until;
 		int64_t next;
 		unsigned lost;
@@ -204,8 +478,8 @@ static void *keep_time(void *argument)
 
 static int tree_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user)
 {
-	struct bid_source_tree *tree = tree_of(source);
-	struct bid_tree_job *job;
+	struct source_tree *tree = tree_of(source);
+	struct tree_job *job;
 
 	if (!bid_kind_fetchable(request->kind))
 		return -EOPNOTSUPP;
@@ -227,15 +501,15 @@ static int tree_start(struct bid_source *source, const struct bid_request *reque
 }
 
 /* Mark the request of @user, or all for NULL. Called with the lock. */
-static void mark_cancelled(struct bid_tree_jobs *jobs, const void *user)
+static void mark_cancelled(struct tree_jobs *jobs, const void *user)
 {
-	struct bid_tree_job *job;
+	struct tree_job *job;
 
 	for (job = TAILQ_FIRST(jobs); job; job = TAILQ_NEXT(job, link))
 		job->cancelled = job->cancelled || !user || job->user == user;
 }
 
-static void cancel(struct bid_source_tree *tree, const void *user)
+static void cancel(struct source_tree *tree, const void *user)
 {
 	mark_cancelled(&tree->waiting, user);
 	mark_cancelled(&tree->running, user);
@@ -244,7 +518,7 @@ static void cancel(struct bid_source_tree *tree, const void *user)
 
 static void tree_cancel(struct bid_source *source, const void *user)
 {
-	struct bid_source_tree *tree = tree_of(source);
+	struct source_tree *tree = tree_of(source);
 
 	pthread_mutex_lock(&tree->lock);
 	cancel(tree, user);
@@ -252,10 +526,10 @@ static void tree_cancel(struct bid_source *source, const void *user)
 }
 
 /* Is there a thread that does not wait for the file system? Called with the lock. */
-static bool is_busy(const struct bid_source_tree *tree)
+static bool is_busy(const struct source_tree *tree)
 {
 	unsigned n_waiting = 0;
-	const struct bid_tree_job *job;
+	const struct tree_job *job;
 
 	for (job = TAILQ_FIRST(&tree->running); job; job = TAILQ_NEXT(job, link))
 		n_waiting += !job->telling;
@@ -264,7 +538,7 @@ static bool is_busy(const struct bid_source_tree *tree)
 
 static void tree_free(struct bid_source *source)
 {
-	struct bid_source_tree *tree = tree_of(source);
+	struct source_tree *tree = tree_of(source);
 	int64_t end = bid_clock_ms() + END_MS;
 	struct timespec until = { .tv_sec = end / 1000, .tv_nsec = end % 1000 * 1000000 };
 	bool given_up;
@@ -288,7 +562,7 @@ static void tree_free(struct bid_source *source)
 
 static void tree_health(struct bid_source *source, struct bid_source_health *ret_health)
 {
-	struct bid_source_tree *tree = tree_of(source);
+	struct source_tree *tree = tree_of(source);
 	const struct bid_breaker *breaker = &tree->breaker;
 
 	pthread_mutex_lock(&tree->lock);
@@ -311,7 +585,7 @@ static const struct bid_source_ops tree_ops = {
 	.health = tree_health,
 };
 
-static int start_thread(struct bid_source_tree *tree, const char *name, void *(*body)(void *))
+static int start_thread(struct source_tree *tree, const char *name, void *(*body)(void *))
 {
 	pthread_t thread;
 	int r;
@@ -326,7 +600,7 @@ static int start_thread(struct bid_source_tree *tree, const char *name, void *(*
 }
 
 /* Start all threads. Called with the lock: no thread must end before all are counted. */
-static int start_threads(struct bid_source_tree *tree)
+static int start_threads(struct source_tree *tree)
 {
 	int r = start_thread(tree, "bid-tree-time", keep_time);
 
@@ -338,7 +612,7 @@ static int start_threads(struct bid_source_tree *tree)
 int bid_source_tree_new(const char *name, const char *path, dev_t own, bool for_all, unsigned limit_ms, const char *const *links,
 			struct bid_source **ret_source)
 {
-	struct bid_source_tree *tree;
+	struct source_tree *tree;
 	int r;
 
 	if (path[0] != '/')
