@@ -7,7 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/access.h"
 #include "base/cleanup.h"
 
 static const char readme[] =

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* FUSE_INIT: how readers get data, and what the kernel caches. */
-#include <errno.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/fuse.h>
@@ -8,7 +7,6 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>

@@ -6,7 +6,6 @@
 #include "fuse/ops.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

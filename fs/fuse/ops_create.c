@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "fuse/reply.h"
 #include "vfs/kcore.h"
 #include "write/publish_tmpfile.h"

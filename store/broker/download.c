@@ -5,14 +5,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <bid/error.h>
 
 #include "api/download_lock.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/trouble.h"
 #include "broker/request.h"
 #include "broker/source_cycle.h"

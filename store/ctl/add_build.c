@@ -12,7 +12,6 @@
 
 #include "api/content_key.h"
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "base/path.h"
 #include "base/trouble.h"
 #include "ctl/add.h"

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* bidctl add --running: what runs at this moment, and the kernel. */
-#include <errno.h>
-#include <string.h>
 
-#include "base/log.h"
 #include "ctl/running.h"
 
 enum ctl_status ctl_add_running(struct ctl_add_stats *stats, struct bid_store *store)

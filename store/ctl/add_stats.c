@@ -7,7 +7,6 @@
 
 #include <bid/error.h>
 
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/add.h"
 

@@ -2,7 +2,6 @@
 /* bidctl du */
 #include <errno.h>
 #include <fts.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <search.h>
 #include <stdlib.h>

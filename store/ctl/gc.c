@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* bidctl gc */
-#include <errno.h>
-#include <inttypes.h>
-#include <string.h>
 #include <time.h>
 
 #include <bid/error.h>
 
 #include "api/evict.h"
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"

@@ -8,8 +8,6 @@
 
 #include "api/summary.h"
 #include "base/array.h"
-#include "base/cleanup.h"
-#include "base/log.h"
 #include "ctl/content_keys.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"

@@ -14,7 +14,6 @@
 #include <bid/version.h>
 
 #include "base/array.h"
-#include "base/cleanup.h"
 #include "base/closest.h"
 #include "base/log.h"
 #include "base/path.h"

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* bidctl missing */
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <bid/error.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "base/trouble.h"
 #include "ctl/ctl.h"
 #include "ctl/needed_builds.h"

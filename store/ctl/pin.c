@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* bidctl pin */
 #include <errno.h>
-#include <stdio.h>
 
 #include <bid/error.h>
 

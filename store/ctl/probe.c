@@ -9,7 +9,6 @@
 
 #include "api/elf.h"
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "ctl/output.h"

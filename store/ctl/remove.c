@@ -2,8 +2,6 @@
 /* bidctl remove and bidctl update */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,7 +8,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "ctl/cover.h"

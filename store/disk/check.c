@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "api/elf.h"
-#include "base/cleanup.h"
 #include "base/kallsyms.h"
 #include "base/log.h"
 #include "disk/derived.h"

@@ -16,7 +16,6 @@
 
 #include "api/download_lock.h"
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 

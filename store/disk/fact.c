@@ -11,7 +11,6 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/record.h"
 #include "disk/store.h"

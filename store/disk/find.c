@@ -2,10 +2,7 @@
 /* The read side: from a request to a file, in the store and in the lower ones. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/cleanup.h"
 #include "disk/beneath.h"
 #include "disk/check.h"
 #include "disk/derived.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "api/elf.h"
-#include "base/io.h"
 #include "base/stat_data.h"
 
 enum {

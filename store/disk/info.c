@@ -2,9 +2,7 @@
 /* The properties of an id, for people and scripts. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <bid/error.h>
 
@@ -12,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/path.h"
-#include "disk/beneath.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/names.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/dents.h"
 #include "disk/beneath.h"
 #include "disk/layout.h"

@@ -7,7 +7,6 @@
 
 #include "api/broker.h"
 #include "api/fetch.h"
-#include "base/cleanup.h"
 
 struct bid_fetcher {
 	struct bid_fetch *fetch; /* owned */

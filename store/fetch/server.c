@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fetch/server.h"
 
-#include <stdio.h>
-
-#include "base/clock.h"
 #include "fetch/network.h"
 
 bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer, int64_t now)

@@ -11,7 +11,6 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "fetch/classify.h"
 #include "fetch/headers.h"

@@ -7,8 +7,6 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#include "perfdata/perf.h"
-
 /* Much larger than a record, to move few bytes; small enough for the second-level cache. */
 #define ROOM (256u << 10)
 

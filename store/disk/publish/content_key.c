@@ -8,7 +8,6 @@
 
 #include "api/content_key.h"
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "disk/beneath.h"
 #include "disk/digest.h"
 #include "disk/layout.h"

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Replacement of the store's file of a build. */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "api/remove.h"
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "base/stat_data.h"
 #include "disk/find.h"
 #include "disk/publish/ingest.h"

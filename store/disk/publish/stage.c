@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Staged files: other programs write them at any offset until they are published. Publishing follows the rules of an addition. */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <bid/error.h>
 
 #include "api/write.h"
-#include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"
-#include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/publish/ingest.h"
 #include "disk/publish/publish.h"

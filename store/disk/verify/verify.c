@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
@@ -12,7 +11,6 @@
 
 #include "base/cleanup.h"
 #include "base/cpus.h"
-#include "base/log.h"
 #include "base/thread.h"
 #include "disk/beneath.h"
 #include "disk/layout.h"
