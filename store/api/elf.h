@@ -21,6 +21,7 @@ int bid_elf_identify_head(const void *data, size_t len, struct bid_id *ret_id);
 struct bid_elf_info {
 	struct bid_id id; /* len 0 if there is none */
 	bool has_dwarf; /* has bytes in .debug_info or, without code, in any .debug_ section; likewise .zdebug_ */
+	bool is_skeleton; /* one of its first units is a skeleton: the rest is in a .dwo file or a .dwp, without a build-id */
 	bool has_symtab; /* has bytes in an SHT_SYMTAB section */
 	bool has_code; /* has bytes in an executable section: not a separate debug file */
 	struct bid_id alt; /* build-id of the dwz file of its DWARF, by .gnu_debugaltlink; len 0 if none */

@@ -16,6 +16,9 @@
 /* Bytes of a table of names, of sections or of symbols. Distributions' kernels have 6 MiB. */
 #define BID_LIMIT_NAMES (16u << 20)
 
+/* Units of DWARF to search for a skeleton. A linked program has those of its start files first. */
+#define BID_LIMIT_UNITS 16u
+
 /* Symbols of a kernel. Distributions' have 250,000. */
 #define BID_LIMIT_SYMBOLS (1u << 20)
 

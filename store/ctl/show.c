@@ -51,6 +51,12 @@ static void print_history(const json_t *artifact)
 		printf(" %s", ctl_format_time(when, date));
 }
 
+static void print_skeleton(const json_t *artifact)
+{
+	if (json_is_true(json_object_get(artifact, "skeleton")))
+		print_line("  split", "a skeleton: the rest of its DWARF is in .dwo files or a .dwp, which have no build-id");
+}
+
 static void print_artifact(const char *kind, const json_t *artifact)
 {
 	static const struct {
@@ -64,6 +70,7 @@ static void print_artifact(const char *kind, const json_t *artifact)
 	ctl_print_label(kind);
 	if (same) {
 		printf("the same file as %s\n", same);
+		print_skeleton(artifact);
 		return;
 	}
 	if (error) {
@@ -75,6 +82,7 @@ static void print_artifact(const char *kind, const json_t *artifact)
 	print_size(artifact);
 	print_history(artifact);
 	putchar('\n');
+	print_skeleton(artifact);
 	for (size_t i = 0; i < sizeof(details) / sizeof(details[0]); i++) {
 		const char *value = string_of(artifact, details[i].key);
 

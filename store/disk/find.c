@@ -123,6 +123,7 @@ static int find_unstripped(struct bid_store *store, struct bid_objdir_iter *objd
 		bid_file_release(&file);
 		return r;
 	}
+	file.skeleton = identity.is_skeleton;
 	*ret_file = file;
 	return 0;
 }

@@ -231,6 +231,8 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 			known = artifact_json(store, &request, &file, &changed);
 		else if (r != -ENOENT)
 			known = json_pack("{s:s}", "error", bid_strerror(r));
+		if (file.skeleton)
+			json_object_set_new(known, "skeleton", json_true());
 		if (known)
 			json_object_set_new(artifacts, bid_kind_name(request.kind), known);
 		bid_file_release(&file);

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "sections.h"
+#include "skeleton.h"
 
 /* the name of a file and an id */
 #define MAX_ALTLINK (4096 + BID_ID_MAX)
@@ -34,8 +35,14 @@ static bool begins_with(const char *name, const char *prefix)
 	return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
+/* The sections of DWARF. */
+struct dwarf {
+	bool any;
+	struct bid_section info, abbrev; /* without bytes if there is none */
+};
+
 static int examine_section(const struct bid_sections *sections, const struct bid_section *section, struct bid_elf_info *info,
-			   bool *any_dwarf)
+			   struct dwarf *dwarf)
 {
 	const char *name;
 
@@ -49,14 +56,18 @@ static int examine_section(const struct bid_sections *sections, const struct bid
 	if (!name)
 		return -EBADMSG;
 	info->has_dwarf |= strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0;
-	*any_dwarf |= begins_with(name, ".debug_") || begins_with(name, ".zdebug_");
+	dwarf->any |= begins_with(name, ".debug_") || begins_with(name, ".zdebug_");
+	if (strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0)
+		dwarf->info = *section;
+	if (strcmp(name, ".debug_abbrev") == 0 || strcmp(name, ".zdebug_abbrev") == 0)
+		dwarf->abbrev = *section;
 	return strcmp(name, ".gnu_debugaltlink") == 0 ? read_altlink(sections->fd, section, &info->alt) : 0;
 }
 
 static int examine_sections(struct bid_sections *sections, struct bid_elf_info *info)
 {
 	int r = bid_sections_read_names(sections);
-	bool any_dwarf = false;
+	struct dwarf dwarf = { 0 };
 
 	/* larger than any: the sections are there all the same, and have no names */
 	if (r == -E2BIG)
@@ -66,10 +77,11 @@ static int examine_sections(struct bid_sections *sections, struct bid_elf_info *
 
 		r = bid_section_at(sections, i, &section);
 		if (r == 0)
-			r = examine_section(sections, &section, info, &any_dwarf);
+			r = examine_section(sections, &section, info, &dwarf);
 	}
 	/* dwz(1) writes a file with strings only for programs without shared types */
-	info->has_dwarf |= any_dwarf && !info->has_code;
+	info->has_dwarf |= dwarf.any && !info->has_code;
+	info->is_skeleton = r == 0 && bid_elf_is_skeleton(sections->fd, &sections->header.form, &dwarf.info, &dwarf.abbrev);
 	/* strip(1) keeps the link after it removes the sections that use it */
 	if (!info->has_dwarf)
 		info->alt = (struct bid_id){ 0 };

@@ -251,18 +251,31 @@ def case_add_of_recording_matches_perf_record(env):
 
 
 def case_split_dwarf_is_refused_by_name(env):
-    """A .dwo file has no id and cannot be stored: the message names it."""
+    """A .dwo file has no id and cannot be stored: the message names it, and the remaining DWARF is reported as incomplete."""
     tree = env.home / "tree"
     tree.mkdir()
-    build(tree, "program", IDS[0], ["-c", "-gsplit-dwarf"])
+    program = build(tree, "program", IDS[0], ["-c", "-gsplit-dwarf"])
     dwo, = tree.glob("*.dwo")
     shutil.copy(dwo, tree / "program.dwp")
+    subprocess.run(["cc", f"-Wl,--build-id=0x{IDS[0]}", "-o", tree / "linked", "-x", "none", program.rename(tree / "program.o")],
+                   check=True, timeout=TIMEOUT)
+    (tree / "program.o").unlink()
+    whole = build(tree, "whole", IDS[1])
+    debug = tree / "linked.debug"
+    subprocess.run(["objcopy", "--only-keep-debug", tree / "linked", debug], check=True, timeout=TIMEOUT)
     for path, why in ((dwo, "(.dwo) - keep it where its program names it"),
                       (tree / "program.dwp", "(.dwp) - keep it beside its program")):
         done = env.on_store("add", path, status=REFUSED)
         assert f"no build-id in split DWARF {why}: '{path}'" in done.stderr, done
     done = env.on_store("add", tree)
     assert "1 no build-id in split DWARF (.dwp)" in done.stdout and "1 no build-id in split DWARF (.dwo)" in done.stdout, done
+    for added, same in ((tree / "linked", True), (debug, False)):
+        env.on_store("remove", IDS[0])
+        env.on_store("add", added)
+        debuginfo = env.row("show", IDS[0])["artifacts"]["debuginfo"]
+        assert debuginfo["skeleton"] is True and ("same_as" in debuginfo) == same, debuginfo
+        assert "a skeleton: the rest of its DWARF is in .dwo files or a .dwp" in env.on_store("show", IDS[0]).stdout
+    assert "skeleton" not in env.on_store("show", "--json", whole).stdout
 
 
 if __name__ == "__main__":

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "skeleton.h"
+
+#include <zlib.h>
+
+#include "base/io.h"
+#include "base/limits.h"
+
+enum {
+	ABBREVS_MAX = 128, /* bytes of a table to examine: its first entry belongs to a unit, and is short */
+	UT_SKELETON = 0x04, /* DW_UT_skeleton */
+	AT_GNU_DWO_NAME = 0x2130, /* DW_AT_GNU_dwo_name */
+	LENGTH_64 = 0xffffffff, /* mark of 64-bit DWARF: the length follows */
+	ZDEBUG_HEAD = 12, /* head of a .zdebug section: "ZLIB" and the uncompressed size */
+};
+
+/* A section of DWARF in a file. */
+struct dwarf_source {
+	int fd; /* borrowed */
+	const struct bid_form *form;
+	const struct bid_section *section;
+};
+
+static size_t read_at(const struct dwarf_source *source, uint64_t at, uint8_t *data, size_t room)
+{
+	uint64_t left = at < source->section->size ? source->section->size - at : 0;
+	ssize_t n = bid_pread_full(source->fd, data, left < room ? (size_t)left : room, (off_t)(source->section->offset + at));
+
+	return n < 0 ? 0 : (size_t)n;
+}
+
+/* Return the length of the header before the zlib stream of the section; 0 for another kind of section. */
+static size_t zlib_at(const struct dwarf_source *source, const uint8_t *data, size_t len)
+{
+	size_t head = BID_FORM_SIZE(source->form, Chdr);
+
+	if (source->section->flags & SHF_COMPRESSED)
+		return len >= head && BID_FORM_FIELD(source->form, data, Chdr, ch_type) == ELFCOMPRESS_ZLIB ? head : 0;
+	return len >= ZDEBUG_HEAD && memcmp(data, "ZLIB", 4) == 0 ? ZDEBUG_HEAD : 0;
+}
+
+/* Read at most @room bytes of the section at @at. A compressed section gives only its first BID_BYTES_WINDOW bytes. */
+static size_t read_some(const struct dwarf_source *source, uint64_t at, uint8_t *data, size_t room)
+{
+	uint8_t packed[BID_BYTES_WINDOW], plain[BID_BYTES_WINDOW];
+	size_t head = zlib_at(source, packed, read_at(source, 0, packed, sizeof(Elf64_Chdr))), len;
+	uLongf n = sizeof(plain);
+	int r;
+
+	if (head == 0)
+		return source->section->flags & SHF_COMPRESSED ? 0 : read_at(source, at, data, room);
+	len = read_at(source, 0, packed, sizeof(packed));
+	if (len <= head)
+		return 0;
+	/* both the stream and its room may end early; the bytes up to there count */
+	r = uncompress(plain, &n, packed + head, (uLong)(len - head));
+	if ((r != Z_OK && r != Z_BUF_ERROR && r != Z_DATA_ERROR) || n <= at)
+		return 0;
+	if (room > n - at)
+		room = n - at;
+	memcpy(data, plain + at, room);
+	return room;
+}
+
+/* Read an unsigned LEB128 number; large values are truncated. Moves *@at behind it. Returns false at the end of the data. */
+static bool read_number(const uint8_t *data, size_t len, size_t *at, uint64_t *ret_number)
+{
+	uint64_t number = 0;
+
+	for (unsigned shift = 0; *at < len; shift += 7) {
+		uint8_t byte = data[(*at)++];
+
+		if (shift < 64)
+			number |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80)) {
+			*ret_number = number;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Does the first entry of the table at @offset have code @code and the name of a .dwo file among its attributes? */
+static bool names_dwo(const struct dwarf_source *abbrev, uint64_t offset, uint8_t code)
+{
+	uint8_t data[ABBREVS_MAX];
+	size_t len = read_some(abbrev, offset, data, sizeof(data)), at = 0;
+	uint64_t number, tag, attribute = 1, form = 1;
+
+	if (!read_number(data, len, &at, &number) || number != code || !read_number(data, len, &at, &tag) || at++ >= len)
+		return false;
+	while (attribute != AT_GNU_DWO_NAME && (attribute || form))
+		if (!read_number(data, len, &at, &attribute) || !read_number(data, len, &at, &form))
+			return false;
+	return attribute == AT_GNU_DWO_NAME;
+}
+
+bool bid_elf_is_skeleton(int fd, const struct bid_form *form, const struct bid_section *info, const struct bid_section *abbrev)
+{
+	struct dwarf_source units = { fd, form, info }, abbrevs = { fd, form, abbrev };
+	uint8_t data[BID_BYTES_WINDOW];
+	size_t len = read_some(&units, 0, data, sizeof(data)), at = 0;
+
+	/* the largest header before the first entry: 4 + 8 of length, 2 of version, 8 + 1, and the number of the entry */
+	for (unsigned i = 0; i < BID_LIMIT_UNITS && len - at >= 24; i++) {
+		const uint8_t *unit = data + at;
+		uint64_t length = bid_form_load(form, unit, 4);
+		size_t wide = length == LENGTH_64 ? 8 : 4, head = length == LENGTH_64 ? 12 : 4;
+		unsigned version = (unsigned)bid_form_load(form, unit + head, 2);
+
+		if (head == 12)
+			length = bid_form_load(form, unit + 4, 8);
+		if (version == 5 ? unit[head + 2] == UT_SKELETON
+				 : version == 4 && names_dwo(&abbrevs, bid_form_load(form, unit + head + 2, wide),
+							     unit[head + 2 + wide + 1]))
+			return true;
+		if (version < 2 || version > 5 || length > len - at - head)
+			return false;
+		at += head + (size_t)length;
+	}
+	return false;
+}
