@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "api/artifact.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -76,4 +80,125 @@ enum bid_kind bid_kind_parse(const char *name)
 		if (strcmp(name, kinds[kind].name) == 0)
 			return (enum bid_kind)kind;
 	return BID_KIND_NONE;
+}
+
+struct bid_detail {
+	atomic_uint refs;
+	char text[];
+};
+
+/*
+ * Does @text have C0 characters or DEL? No real file name has them, and they would split lines of logs and requests. Bytes above
+ * DEL are permitted.
+ */
+static bool has_controls(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			return true;
+	return false;
+}
+
+static struct bid_detail *detail_new(size_t room)
+{
+	struct bid_detail *detail = malloc(sizeof(*detail) + room);
+
+	if (detail)
+		atomic_init(&detail->refs, 1);
+	return detail;
+}
+
+/*
+ * Write the canonical form of @path to @to, which has the same size. Returns false for a path that is too deep, leaves the root, or
+ * ends in a directory.
+ */
+static bool canonicalise(const char *path, char *to)
+{
+	char *end = to;
+	unsigned depth = 0;
+	bool dir = true;
+
+	while (*path) {
+		size_t len;
+
+		path += strspn(path, "/");
+		len = strcspn(path, "/");
+		if (len > NAME_MAX)
+			return false;
+		dir = len == 0 || (len == 1 && path[0] == '.') || (len == 2 && memcmp(path, "..", 2) == 0);
+		if (!dir) {
+			*end++ = '/';
+			memcpy(end, path, len);
+			end += len;
+			if (++depth > BID_DETAIL_DEPTH)
+				return false;
+		} else if (len == 2) {
+			if (end == to)
+				return false;
+			while (*--end != '/')
+				;
+			depth--;
+		}
+		path += len;
+	}
+	*end = '\0';
+	return !dir;
+}
+
+int bid_detail_source(const char *path, struct bid_detail **ret_detail)
+{
+	size_t len = strnlen(path, BID_DETAIL_MAX + 1);
+	struct bid_detail *detail;
+
+	if (path[0] != '/' || len > BID_DETAIL_MAX || has_controls(path))
+		return -EINVAL;
+	detail = detail_new(len + 1);
+	if (!detail)
+		return -ENOMEM;
+	if (!canonicalise(path, detail->text)) {
+		free(detail);
+		return -EINVAL;
+	}
+	*ret_detail = detail;
+	return 0;
+}
+
+int bid_detail_section(const char *name, struct bid_detail **ret_detail)
+{
+	size_t len = strnlen(name, NAME_MAX + 1);
+	struct bid_detail *detail;
+
+	if (len == 0 || len > NAME_MAX || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+	    has_controls(name))
+		return -EINVAL;
+	detail = detail_new(len + 1);
+	if (!detail)
+		return -ENOMEM;
+	memcpy(detail->text, name, len + 1);
+	*ret_detail = detail;
+	return 0;
+}
+
+const struct bid_detail *bid_detail_ref(const struct bid_detail *detail)
+{
+	/* the detail is immutable except for its count */
+	if (detail)
+		atomic_fetch_add_explicit(&((struct bid_detail *)detail)->refs, 1, memory_order_relaxed);
+	return detail;
+}
+
+void bid_detail_unref(const struct bid_detail *detail)
+{
+	if (detail && atomic_fetch_sub_explicit(&((struct bid_detail *)detail)->refs, 1, memory_order_acq_rel) == 1)
+		free((struct bid_detail *)detail);
+}
+
+const char *bid_detail_text(const struct bid_detail *detail)
+{
+	return detail ? detail->text : "";
+}
+
+bool bid_detail_equal(const struct bid_detail *a, const struct bid_detail *b)
+{
+	return a == b || strcmp(bid_detail_text(a), bid_detail_text(b)) == 0;
 }

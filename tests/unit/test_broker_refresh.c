@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "api/detail.h"
+#include "api/artifact.h"
 #include "base/log.h"
 
 static void test_refresh_requests_absent_file_again(void **state)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "api/detail.h"
+#include "api/artifact.h"
 #include "base/log.h"
 
 struct told {
