@@ -155,7 +155,7 @@ def test_endless_body_is_cut_at_the_limit(needs_root, mount, mode, faults, workd
     tools.run("mount", "-t", "tmpfs", "-o", "size=112m", "store", store)
     try:
         mnt = mount(f"url={liar.url}", f"url={good.url}", "min_free=16M", "wait=0")
-        mnt.permit(f"nothing tells how many there are.*'{endless.id}")
+        mnt.permit(f"did not announce how many.*'{endless.id}")
         assert read(mnt.artifact(small.id)) == small.read()
         # the same open uses another server
         assert read(mnt.artifact(endless.id)) == endless.read()
