@@ -267,15 +267,6 @@ void bid_classify_end(struct bid_transfer *transfer, CURLcode code)
 		classify_code(transfer, code);
 }
 
-/*
- * Did the server respond to another request in the later half of the last first_byte_ms? While a server downloads or unpacks the
- * file, it sends no header.
- */
-static bool answers_others(const struct bid_transfer *transfer)
-{
-	return transfer->server->answered_at > transfer->deadline.at_ms - bid_transfer_config(transfer)->first_byte_ms / 2;
-}
-
 /* Classify a late response on a reused connection, which a firewall may have dropped. */
 static void classify_dead_connection(struct bid_transfer *transfer)
 {
@@ -289,18 +280,14 @@ static void classify_dead_connection(struct bid_transfer *transfer)
 static void classify_late(struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
-	bool others = answers_others(transfer);
 	int64_t waited = transfer->deadline.at_ms - transfer->sent_at;
 
 	/* no retry, which would be late again */
 	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "no response within %g s", (double)waited / 1000);
-	if (others || transfer->state == BID_TRANSFER_LATE)
-		transfer->result.sign = BID_SIGN_NONE;
-	else
-		transfer->result.sign = bid_server_late_sign(transfer->server);
+	bid_server_note_late(transfer->server, transfer, now);
+	transfer->result.sign = BID_SIGN_NONE;
 	if (waited >= config->answer_ms)
 		return;
-	bid_server_note_late(transfer->server, transfer, now);
 	transfer->result = (struct bid_attempt_result){ 0 };
 	waited += config->first_byte_ms;
 	bid_transfer_set_deadline(transfer, transfer->sent_at + (waited < config->answer_ms ? waited : config->answer_ms));

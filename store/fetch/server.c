@@ -68,22 +68,17 @@ void bid_server_note_answer(struct bid_server *server, struct bid_transfer *tran
 	server->understands |= bid_response_is_definite(&transfer->response);
 }
 
-enum bid_sign bid_server_late_sign(struct bid_server *server)
-{
-	bool again = server->late;
-
-	server->late = true;
-	return server->answered_at > 0 && !again ? BID_SIGN_BAD : BID_SIGN_DEAD;
-}
-
 void bid_server_note_late(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
-	const struct bid_attempt_result *result = &transfer->result;
+	int64_t recently = transfer->deadline.at_ms - server->fetch->config.first_byte_ms / 2;
+	enum bid_sign sign = server->answered_at > 0 && !server->late ? BID_SIGN_BAD : BID_SIGN_DEAD;
 
-	if (result->sign == BID_SIGN_NONE)
+	/* a server that downloads or unpacks the file sends no header, but it responds to other requests */
+	if (transfer->state == BID_TRANSFER_LATE || server->answered_at > recently)
 		return;
+	server->late = true;
 	pthread_mutex_lock(&server->fetch->lock);
-	bid_breaker_note(&server->breaker, now, transfer->probe, result->sign, 0, result->text);
+	bid_breaker_note(&server->breaker, now, transfer->probe, sign, 0, transfer->result.text);
 	pthread_mutex_unlock(&server->fetch->lock);
 	/* the probe has failed, and the next one is another request */
 	transfer->probe = false;

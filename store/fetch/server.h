@@ -4,7 +4,7 @@
  *
  * bid_server_refuses(), bid_server_note_start()	before the first request of a transfer, and before a retry
  * bid_server_note_answer()			at the header of a response
- * bid_server_late_sign(), bid_server_note_late()	when a response is late
+ * bid_server_note_late()			when a response is late
  * bid_server_note_end()			after the last attempt
  *
  * All functions are for the network thread.
@@ -57,12 +57,9 @@ void bid_server_note_start(struct bid_server *server, struct bid_transfer *trans
 void bid_server_note_answer(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 
 /*
- * Returns the health signal of a late response of @server, if the server sent no other response in that time. A known server may be
- * unpacking the artifact, but not twice in a row.
+ * Count the late response to @transfer, unless the server responds to other requests. A known server may be unpacking the artifact,
+ * but not twice in a row.
  */
-enum bid_sign bid_server_late_sign(struct bid_server *server);
-
-/* Count the late response to @transfer; the transfer continues. */
 void bid_server_note_late(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 
 /* Note the result of the last attempt of @transfer. */
