@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * GETXATTR, LISTXATTR: the kind of a file, and the last responses for an id, for bidctl. Other attributes, such as access control
- * lists (ls -l), are frequent, and get their answer without a look at the store.
+ * GETXATTR, LISTXATTR: the kind and the signer of a file, and the last responses for an id. Other attributes, such as access
+ * control lists (ls -l), are frequent, and get their answer without a look at the store.
  */
 #include "fuse/ops.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,28 +18,42 @@ static char *make_kind(const struct bid_fs *fs, const struct bid_node *node)
 	return strdup(bid_kind_name(node->kind));
 }
 
+/* bid_store_fact_fn */
+static int take_signer(void *user, const char *fact, const char *value)
+{
+	char **signer = user;
+
+	if (strcmp(fact, "signer") != 0)
+		return 0;
+	*signer = strdup(value);
+	return 1;
+}
+
+static char *make_signer(const struct bid_fs *fs, const struct bid_node *node)
+{
+	struct bid_request request = bid_node_request(node);
+	char *signer = NULL;
+
+	bid_store_each_fact(fs->store, &request, take_signer, &signer);
+	return signer;
+}
+
 static char *make_responses(const struct bid_fs *fs, const struct bid_node *node)
 {
 	return bid_responses_json(fs, &node->id);
 }
 
-/* A type of nodes has one attribute at most. */
-static const struct attribute {
+static const struct {
 	enum bid_node_type type;
 	const char *name;
 	char *(*make)(const struct bid_fs *fs, const struct bid_node *node); /* NULL if the node has none now */
 } attributes[] = {
 	{ BID_NODE_FILE, "user.bidfs.kind", make_kind },
+	{ BID_NODE_FILE, "user.bidfs.signer", make_signer },
 	{ BID_NODE_ID, "user.bidfs.responses", make_responses },
 };
 
-static const struct attribute *attribute_of(const struct bid_node *node)
-{
-	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
-		if (attributes[i].type == node->type)
-			return &attributes[i];
-	return NULL;
-}
+enum { ATTRIBUTES = sizeof(attributes) / sizeof(attributes[0]) };
 
 static void reply_data(fuse_req_t req, const char *data, size_t len, size_t size)
 {
@@ -65,11 +80,11 @@ void bid_op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
-	const struct attribute *attribute = inode ? attribute_of(&inode->node) : NULL;
 	bid_auto_free char *value = NULL;
 
-	if (attribute && strcmp(attribute->name, name) == 0)
-		value = attribute->make(fs, &inode->node);
+	for (size_t i = 0; inode && i < ATTRIBUTES; i++)
+		if (attributes[i].type == inode->node.type && strcmp(attributes[i].name, name) == 0)
+			value = attributes[i].make(fs, &inode->node);
 	/* NFS-Ganesha takes EOPNOTSUPP for access control lists as an error */
 	if (!value)
 		fuse_reply_err(req, is_in_namespace(name) ? ENODATA : EOPNOTSUPP);
@@ -81,8 +96,14 @@ void bid_op_listxattr(fuse_req_t req, fuse_ino_t number, size_t size)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
-	const struct attribute *attribute = inode ? attribute_of(&inode->node) : NULL;
-	bid_auto_free char *value = attribute ? attribute->make(fs, &inode->node) : NULL;
+	char names[256];
+	size_t len = 0;
 
-	reply_data(req, value ? attribute->name : "", value ? strlen(attribute->name) + 1 : 0, size);
+	for (size_t i = 0; inode && i < ATTRIBUTES; i++) {
+		bid_auto_free char *value = attributes[i].type == inode->node.type ? attributes[i].make(fs, &inode->node) : NULL;
+
+		if (value)
+			len += (size_t)snprintf(names + len, sizeof(names) - len, "%s", attributes[i].name) + 1;
+	}
+	reply_data(req, names, len, size);
 }

@@ -2,6 +2,7 @@
 """Servers with ima:enforcing: a file is accepted only with a valid IMA signature. evmctl(1) makes the signatures."""
 import errno
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -79,6 +80,7 @@ def test_flipped_code_is_refused_and_healed_in_the_same_open(mount, mode, faults
     assert bad.count(program.id) == 1 and good.count(program.id) == 1
     assert "is not that of these bytes" in mnt.log()
     wanted = f"key {signature[6:14]} of '{signer.certificate}'"
+    assert os.getxattr(path, "user.bidfs.signer") == wanted.encode() and "user.bidfs.signer" in os.listxattr(path)
     assert json.loads(mnt.artifact(program.id, "info").read_text())["artifacts"]["elf"]["signer"] == wanted
     assert [source["ima"] for source in mnt.status()["sources"]] == ["enforcing"] * 2
     # a response of a server without the tag does not affect the sources of the tagged one
