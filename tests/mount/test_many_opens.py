@@ -17,9 +17,8 @@ IDS, HELD = 1000, 10000
 FULL = bool(os.environ.get("BIDFS_FULL"))
 PROCESSES, OPENS = 64, 100000 if FULL else 6400  # opens of all processes together
 OURS = 100  # descriptors of the daemon besides those of open files
-# the limit of the daemon: without passthrough each open file costs it a descriptor
-MAY_HAVE = {"passthrough": 2048, "server": HELD + 10000}
-KEPT = {mode: limit // 4 for mode, limit in MAY_HAVE.items()}  # cached descriptors of closed files: raise_limit() in fs/session.c
+MAY_HAVE = 2048  # the limit of the daemon
+KEPT = MAY_HAVE // 4  # cached descriptors of closed files: raise_limit() in fs/session.c
 SCRIPT = """
 import itertools, random, sys
 paths = sys.stdin.read().split()
@@ -58,27 +57,25 @@ def is_idle(mnt):
 
 
 def test_ten_thousand_open_files_work(mount, mode, with_descriptors, ids):
-    """
-    No open fails; the daemon holds a descriptor for each file with passthrough, else for each open, and closes them afterwards.
-    """
+    """No open fails; the daemon holds a descriptor for each file, and closes them afterwards."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     held = min(HELD, hard - 200)
     if held < 4 * IDS:
         pytest.skip(f"a process may have {hard} files open")
     resource.setrlimit(resource.RLIMIT_NOFILE, (held + 200, hard))
-    mnt = mount(program=with_descriptors(MAY_HAVE[mode]))
+    mnt = mount(program=with_descriptors(MAY_HAVE))
     files = []
     try:
         for ident in itertools.islice(itertools.cycle(ids), held):
             files.append(os.open(mnt.artifact(ident), os.O_RDONLY))
         for number, fd in enumerate(files):
             assert bytes.fromhex(ids[number % IDS]) in os.pread(fd, 4096, 0)
-        assert descriptors_of(mnt) <= IDS + OURS + (held if mode == "server" else 0)
+        assert descriptors_of(mnt) <= IDS + OURS
     finally:
         for fd in files:
             os.close(fd)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    tools.wait_until(lambda: descriptors_of(mnt) <= KEPT[mode] + OURS, "files are let go")
+    tools.wait_until(lambda: descriptors_of(mnt) <= KEPT + OURS, "files are let go")
     # the kernel reports closed files with a delay, and not at all after the unmount
     tools.wait_until(lambda: is_idle(mnt), "the kernel has told of all that were closed")
 
@@ -86,7 +83,7 @@ def test_ten_thousand_open_files_work(mount, mode, with_descriptors, ids):
 @pytest.mark.limit(300 if FULL else 90)
 def test_many_processes_read_at_once(mount, mode, with_descriptors, ids):
     """BIDFS_FULL=1 runs the numbers of R19."""
-    mnt = mount(program=with_descriptors(MAY_HAVE[mode]))
+    mnt = mount(program=with_descriptors(MAY_HAVE))
     paths = "\n".join(str(mnt.artifact(ident)) for ident in ids)
 
     def client(seed):
@@ -96,7 +93,7 @@ def test_many_processes_read_at_once(mount, mode, with_descriptors, ids):
     with concurrent.futures.ThreadPoolExecutor(PROCESSES) as pool:
         for done in pool.map(client, range(PROCESSES)):
             assert done.returncode == 0, done.stderr
-    tools.wait_until(lambda: descriptors_of(mnt) <= KEPT[mode] + OURS, "files are let go")
+    tools.wait_until(lambda: descriptors_of(mnt) <= KEPT + OURS, "files are let go")
 
 
 def test_exhausted_descriptors_are_emfile_for_one_call(needs_root, mount, mode, ids):
