@@ -51,6 +51,8 @@ static json_t *sources_json(struct bid_broker *broker)
 						    json_integer((json_int_t)stats.outcomes[outcome]));
 		if (stats.enforces)
 			json_object_set_new(one, "ima", json_string("enforcing"));
+		if (*stats.signer)
+			json_object_set_new(one, "signer", bid_json_text(stats.signer));
 		add_health(one, &stats.health);
 		json_object_set_new(one, "preferred", json_boolean(stats.preferred));
 		json_array_append_new(all, one);

@@ -140,6 +140,7 @@ struct bid_source_stats {
 	uint64_t outcomes[BID_OUTCOME_COUNT];
 	uint64_t bytes; /* received */
 	bool enforces; /* accepts only files with a signature */
+	char signer[BID_SIGNER_MAX]; /* signer of its last file; "" without one */
 	bool preferred; /* the preferred source: it delivered last */
 	struct bid_source_health health; /* health as reported by the source; zero without a report */
 };

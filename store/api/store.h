@@ -16,6 +16,7 @@
 #include <bid/store.h>
 
 #include "api/artifact.h"
+#include "api/signature.h"
 
 /* A further flag of enum bid_store_flags: write without O_TMPFILE, as on file systems that lack it. */
 #define BID_STORE_NAMED_TEMP (1 << 1)
@@ -135,11 +136,10 @@ struct bid_origin {
 	const char *archive; /* the package with the file, at the server */
 	const char *ima_signature; /* signature of the file from the server, in hex */
 	const struct bid_signers *signers; /* bid_txn_commit() requires a signature of one of these; NULL for none */
-	const char *signer; /* the signer of the signature that bid_txn_commit() has checked */
+	char signer[BID_SIGNER_MAX]; /* signer of the file, set by bid_txn_commit(); "" without a check */
 	int64_t modified; /* modification time of the file from the server, in seconds since the epoch; 0 if unknown */
 };
 
-struct bid_signers;
 struct bid_txn;
 
 /*
@@ -187,15 +187,15 @@ int bid_txn_set_path(struct bid_txn *txn, const char *path);
 int bid_txn_reset(struct bid_txn *txn);
 
 /*
- * Check the written bytes and publish them: fsync, link without replacing, perf's link, record of @given. With @given NULL the
+ * Check the written bytes and publish them: fsync, link without replacing, perf's link, record of @origin. With @origin NULL the
  * file belongs to the user and gets no record. If another process has published the artifact, its file is the result. Returns 0 and
  * the artifact, or
  *   -EBADMSG	not an ELF file, damaged, with another id, or debuginfo without debug sections or symbol table;
- *		or without the signature that @given requires
+ *		or without the signature that @origin requires
  *   -ESTALE	carries the id, but the first download had other bytes (docs/FORMAT.md, "Facts")
  *   other	as write(2), fsync(2), mkdir(2), link(2)
  */
-int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *given, struct bid_file *ret_file);
+int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_file *ret_file);
 
 /* The build-id of the dwz file (dwz(1)) in the .gnu_debugaltlink of the committed file; len 0 if there is none. */
 struct bid_id bid_txn_alt(const struct bid_txn *txn);

@@ -365,8 +365,10 @@ static enum bid_outcome publish(struct bid_attempt *attempt, struct bid_file *re
 	}
 	if (r == 0)
 		r = bid_txn_commit(attempt->txn, &origin, ret_file);
-	if (r == 0)
+	if (r == 0) {
+		bid_attempt_note_signer(attempt, origin.signer);
 		return BID_OUTCOME_FOUND;
+	}
 
 	if (r == -EBADMSG || r == -ESTALE) {
 		const char *reason = bid_txn_reason(attempt->txn);

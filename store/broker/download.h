@@ -245,6 +245,9 @@ void bid_download_take_reports(struct bid_download *download, const struct bid_d
 /* Count an @attempt without a report: it was cancelled. Without the lock. */
 void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outcome);
 
+/* Set the signer of the last file of the source for its statistics: "" without a signature. Without the lock. */
+void bid_attempt_note_signer(const struct bid_attempt *attempt, const char *signer);
+
 /* Returns the result of all reports, without a found one among them. */
 int bid_download_conclusion(const struct bid_download *download);
 

@@ -30,6 +30,15 @@ void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outco
 	pthread_mutex_unlock(&broker->lock);
 }
 
+void bid_attempt_note_signer(const struct bid_attempt *attempt, const char *signer)
+{
+	struct bid_broker *broker = attempt->download->broker;
+
+	pthread_mutex_lock(&broker->lock);
+	snprintf(attempt->from->stats.signer, BID_SIGNER_MAX, "%s", signer);
+	pthread_mutex_unlock(&broker->lock);
+}
+
 const char *bid_request_name(const struct bid_request *request, char buf[static BID_NAME_MAX])
 {
 	char hex[BID_ID_HEX_MAX];

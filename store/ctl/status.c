@@ -100,6 +100,7 @@ static void print_source(const struct ctl *ctl, const json_t *source, bool offli
 {
 	const char *breaker = bid_json_string(source, "breaker"), *trouble = bid_json_string(source, "trouble");
 	const char *protocol = bid_json_string(source, "protocol"), *ima = bid_json_string(source, "ima");
+	const char *signer = bid_json_string(source, "signer");
 	bool up = strcmp(breaker, "open") != 0 && strcmp(breaker, "probing") != 0;
 	uint64_t found = count_of(source, "found");
 	/* a rejected file counts as a response */
@@ -107,7 +108,8 @@ static void print_source(const struct ctl *ctl, const json_t *source, bool offli
 	int64_t latency = bid_json_number(source, "latency_ms"), retry_s = bid_json_number(source, "next_probe_s");
 	char state[64], share[8], duration[DURATION_MAX], notes[NOTES_MAX];
 
-	snprintf(notes, sizeof(notes), "%s%s%s%s", protocol, *protocol && *ima ? ", " : "", *ima ? "ima:" : "", ima);
+	snprintf(notes, sizeof(notes), "%s%s%s%s%s%s", protocol, *protocol && *ima ? ", " : "", *ima ? "ima:" : "", ima,
+		 *signer ? ", signed by " : "", signer);
 	snprintf(state, sizeof(state), "%s", offline ? "offline" : up ? "up" : "down");
 	if (!offline && up && json_is_true(json_object_get(source, "preferred")))
 		snprintf(state, sizeof(state), "up, preferred");

@@ -94,7 +94,7 @@ static json_t *to_json(const struct bid_record *record)
 	set_string(json, "file", origin->file);
 	set_string(json, "archive", origin->archive);
 	set_string(json, "ima_signature", origin->ima_signature);
-	set_string(json, "signer", origin->signer);
+	set_string(json, "signer", *origin->signer ? origin->signer : NULL);
 	return json;
 }
 

@@ -475,22 +475,21 @@ static void set_time(const struct bid_txn *txn, const struct bid_origin *origin)
 		bid_debug("%s: cannot set the time of a file in '%s'", strerror(errno), bid_store_path(txn->store));
 }
 
-/* Check the signature of the bytes if @origin requires one, and set the signer, whose text is in @text. */
-static int check_signature(struct bid_txn *txn, struct bid_origin *origin, char text[static BID_SIGNER_MAX])
+/* Check the signature of the bytes if @origin requires one, and set the signer. */
+static int check_signature(struct bid_txn *txn, struct bid_origin *origin)
 {
-	int r = origin->signers ? bid_signers_check(origin->signers, txn->temp.fd, origin->ima_signature, text, BID_SIGNER_MAX) : 0;
+	char text[BID_SIGNER_MAX] = "";
+	int r = origin->signers ? bid_signers_check(origin->signers, txn->temp.fd, origin->ima_signature, text, sizeof(text)) : 0;
 
 	if (r == -EBADMSG)
 		snprintf(txn->reason, sizeof(txn->reason), "%s", text);
-	else if (r == 0 && origin->signers)
-		origin->signer = text;
+	else if (r == 0)
+		memcpy(origin->signer, text, sizeof(text));
 	return r;
 }
 
-int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *given, struct bid_file *ret_file)
+int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_file *ret_file)
 {
-	struct bid_origin copy = given ? *given : (struct bid_origin){ 0 }, *origin = given ? &copy : NULL;
-	char signer[BID_SIGNER_MAX];
 	struct bid_elf_info info;
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_request request;
@@ -507,14 +506,14 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *given, struct b
 	push_bytes(txn);
 	r = bid_examine_for(txn->temp.fd, &txn->request, txn->reason, sizeof(txn->reason), &info);
 	if (r == 0 && origin)
-		r = check_signature(txn, origin, signer);
+		r = check_signature(txn, origin);
 	if (r < 0)
 		return r;
 	txn->alt = info.alt;
 	request = (struct bid_request){ .id = info.id, .kind = txn->request.kind, .detail = txn->request.detail };
 	bid_digest_format(XXH3_128bits_digest(txn->digest), digest);
 	/* a signature is better evidence than the order of two downloads */
-	txn->accept |= origin && origin->signer;
+	txn->accept |= origin && *origin->signer;
 	r = check_first(txn, &request, digest);
 	if (r < 0)
 		return r;
@@ -522,7 +521,7 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *given, struct b
 		set_time(txn, origin);
 	if (fchmod(txn->temp.fd, mode_of(txn->request.kind)) < 0 || fsync(txn->temp.fd) < 0)
 		return -errno;
-	if (origin && origin->signer)
+	if (origin && *origin->signer)
 		bid_evict_unsigned(txn->store, &request);
 	do
 		r = publish_recorded(txn, &request, origin, digest, &file, &ours);
