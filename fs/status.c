@@ -111,14 +111,15 @@ char *bid_status_json(const struct bid_fs *fs)
 	bid_broker_stats(fs->broker, &stats);
 	bid_broker_each_download(fs->broker, add_download, downloads);
 	bid_broker_each_failure(fs->broker, add_failure, failures);
-	json = json_pack("{s:s, s:o, s:o, s:s, s:o, s:b, s:b, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "version", bid_version(),
-			 "mount_point", bid_json_text(fs->options->mountpoint), "store", bid_json_text(bid_store_path(fs->store)),
-			 "mode", bid_mode_name(fs->mode), "mode_reason", mode_reason_json(fs), "read_only", !fs->writable,
-			 "offline", bid_fs_is_offline(fs), "sandbox", bid_sandbox_state(fs->sandbox), "sandbox_reason",
-			 bid_sandbox_reason(fs->sandbox), "uptime_s", (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes",
-			 (json_int_t)bid_inodes_count(fs->inodes), "counters",
-			 counters_json(&stats, bid_ratelimit_refused(&fs->ratelimit)), "sources", sources_json(fs->broker),
-			 "downloads", downloads, "failures", failures);
+	json = json_pack("{s:s, s:o, s:o, s:s, s:o, s:b, s:b, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "version",
+			 bid_version(), "mount_point", bid_json_text(fs->options->mountpoint), "store",
+			 bid_json_text(bid_store_path(fs->store)), "mode", bid_mode_name(fs->mode), "mode_reason",
+			 mode_reason_json(fs), "read_only", !fs->writable, "offline", bid_fs_is_offline(fs), "require",
+			 fs->options->require_signed ? "signed" : "any", "sandbox", bid_sandbox_state(fs->sandbox),
+			 "sandbox_reason", bid_sandbox_reason(fs->sandbox), "uptime_s",
+			 (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes", (json_int_t)bid_inodes_count(fs->inodes),
+			 "counters", counters_json(&stats, bid_ratelimit_refused(&fs->ratelimit)), "sources",
+			 sources_json(fs->broker), "downloads", downloads, "failures", failures);
 	text = bid_json_dump(json, JSON_INDENT(2));
 	json_decref(json);
 	return text;

@@ -8,6 +8,7 @@
 #include <bid/error.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/mount.h"
 #include "base/path.h"
@@ -515,6 +516,16 @@ static void swap_kind(const struct ctl *ctl, int argc, char **argv)
 	argv[1] = first;
 }
 
+/* Does a mount over the store at @path serve downloads without a signature? */
+static bool is_covered_without_signatures(const char *path)
+{
+	json_t *state = ctl_cover_state(path);
+	bool is = state && strcmp(bid_json_string(state, "require"), "signed") != 0;
+
+	json_decref(state);
+	return is;
+}
+
 enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 {
 	struct ctl verbose = *given;
@@ -543,10 +554,9 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 	status = ctl_open_to_find(ctl, CTL_WRITE_IF_POSSIBLE, &store);
 	if (status != CTL_DONE)
 		return status;
-	if (ctl->require_signed && bid_is_mount(bid_store_path(store))) {
+	if (ctl->require_signed && is_covered_without_signatures(bid_store_path(store))) {
 		bid_error_about(bid_store_path(store), 0,
-				"a mount of bidfs covers the store '%s', and decides: mount it with "
-				"'-o require=signed'",
+				"the mount over the store '%s' serves unsigned downloads: mount it with '-o require=signed'",
 				bid_store_path(store));
 		return CTL_REFUSED;
 	}

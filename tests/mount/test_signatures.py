@@ -270,7 +270,7 @@ def test_added_file_is_served(mount, program, env, store):
     assert read(mnt.artifact(program.id, f"section/{SECTION}")) in program.read()
 
 
-def test_get_requires_a_signature(get, mount, faults, altered, program, store, signer):
+def test_get_requires_a_signature(get, faults, altered, program, store, signer):
     plain, _ = altered
     server = faults(f"ima:{signer.sign(program.path)}")
     server.serve(program)
@@ -280,7 +280,12 @@ def test_get_requires_a_signature(get, mount, faults, altered, program, store, s
     assert pathlib.Path(done.stdout.rstrip("\n")).read_bytes() == program.read()
     get(program, "", "--require=signed", more=signer.env)
     assert "one of any, signed" in get(program, "", "--require=sealed", status=2).stderr
-    mount(at=store)
+
+
+def test_get_requires_a_mount_that_requires_signatures(get, mount, altered, program, place, store):
+    added = programs.small(place / "added", 2)
+    tools.run(tools.BIDCTL, "--store", store, "add", added.path)
+    m = mount(at=store)
     assert "mount it with '-o require=signed'" in get(program, "", "--require=signed", status=1).stderr
 
 
