@@ -82,7 +82,8 @@ def test_flipped_code_is_refused_and_healed_in_the_same_open(mount, mode, faults
     wanted = f"key {signature[6:14]} of '{signer.certificate}'"
     assert os.getxattr(path, "user.bidfs.signer") == wanted.encode() and "user.bidfs.signer" in os.listxattr(path)
     assert json.loads(mnt.artifact(program.id, "info").read_text())["artifacts"]["elf"]["signer"] == wanted
-    assert [(source["ima"], source.get("signer")) for source in mnt.status()["sources"]] == [("enforcing", None), ("enforcing", wanted)]
+    found = [(source["ima"], source.get("signer")) for source in mnt.status()["sources"]]
+    assert found == [("enforcing", None), ("enforcing", wanted)]
     assert f"signed by {wanted}" in tools.run(tools.BIDCTL, "--store", store, "status").stdout
     # a response of a server without the tag does not affect the sources of the tagged one
     assert mnt.counter("fetched") == 1 and mnt.counter("rejected") == 1
@@ -263,6 +264,29 @@ def test_unsigned_download_counts_as_absent_and_stays(mount, altered, program, w
     assert read(mount(at=workdir / "any").artifact(program.id)) == path.read_bytes()
 
 
+def test_unstripped_file_is_made_of_signed_files(mount, faults, workdir, signer):
+    program = programs.split(programs.small(workdir / "app"), workdir / "app.debug")
+    altered = bytearray(program.read())
+    altered[code_of(program)] ^= 1
+    plain = faults(root=workdir / "plain")
+    plain.serve(program)
+    (plain.root / program.id / "executable").write_bytes(altered)
+    signed = []
+    for kind, file in (("executable", program.path), ("debuginfo", program.debug)):
+        signed.append(faults(f"ima:{signer.sign(file)}", root=workdir / kind))
+        signed[-1].serve(program, kind)
+    mnt = mount(f"url={plain.url}")
+    wrong = read(mnt.artifact(program.id, "unstripped"))
+    assert wrong[code_of(program)] == altered[code_of(program)]
+    mnt.unmount()
+    mnt = mount("require=signed")
+    assert read(mnt.artifact(program.id, "unstripped")) == errno.ENOENT
+    mnt.unmount()
+    mnt = mount(*(f"url={server.url}" for server in signed), "require=signed", env_more=signer.env)
+    right = read(mnt.artifact(program.id, "unstripped"))
+    assert right[code_of(program)] == program.read()[code_of(program)] != wrong[code_of(program)] and len(right) == len(wrong)
+
+
 def test_added_file_is_served(mount, program, env, store):
     tools.run(tools.BIDCTL, "--store", store, "add", program.path, env=env)
     mnt = mount("require=signed")
@@ -282,11 +306,16 @@ def test_get_requires_a_signature(get, faults, altered, program, store, signer):
     assert "one of any, signed" in get(program, "", "--require=sealed", status=2).stderr
 
 
-def test_get_requires_a_mount_that_requires_signatures(get, mount, altered, program, place, store):
-    added = programs.small(place / "added", 2)
+def test_get_requires_a_mount_that_requires_signatures(get, mount, altered, program, workdir, store):
+    added = programs.small(workdir / "added", 2)
     tools.run(tools.BIDCTL, "--store", store, "add", added.path)
-    m = mount(at=store)
+    mnt = mount(at=store)
     assert "mount it with '-o require=signed'" in get(program, "", "--require=signed", status=1).stderr
+    mnt.unmount()
+    mnt = mount("require=signed", at=store)
+    assert mnt.status()["require"] == "signed"
+    get(program, "", "--require=signed", status=1)
+    get(added, "", "--require=signed")
 
 
 def test_signature_results_match_libdebuginfod(get, faults, workdir, program, signer, env):
