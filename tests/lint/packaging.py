@@ -18,7 +18,6 @@ def needed():
         "contrib/packages": "\n".join(re.findall(r"^build\t.*", (ROOT / "contrib/packages").read_text(), re.M)),
         # without alternatives, and without packages for tests
         "debian/control": re.sub(r"\|[^,]*|\S+ <!nocheck>", "", control),
-        "contrib/container/Containerfile": (ROOT / "contrib/container/Containerfile").read_text(),
     }
     return {name: set(re.findall(r"\b(?:lib|zlib1g)[\w.+-]*-dev\b", text)) - {"libc6-dev"} for name, text in texts.items()}
 
