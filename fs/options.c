@@ -55,7 +55,7 @@ static const char usage[] =
 	"  -o allow_other          let other users in\n"
 	"  -o nonempty             mount on a directory that is not empty\n"
 	"  -o foreground           stay in the foreground and log to standard error\n"
-	"  -o log_level=LEVEL      log errors, and up to LEVEL: error, warning, info or debug (default: warning)\n"
+	"  -o log_level=error|warning|info|debug  log messages up to this level (default: warning)\n"
 	"  -o ro, rw               forbid or allow writing through the mount (default: rw if the store is writable)\n"
 	"  -f, --fake              check everything, but do not mount\n"
 	"  -n, --no-mtab           accepted for mount(8)\n"

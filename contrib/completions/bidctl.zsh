@@ -2,22 +2,23 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # zsh completion of bidctl(1). The words come from the program's --help.
 
-# put the options of the command $1 into "specs", for _arguments
-_bidctl_specs()
+# put the options of the command $1 into "specs", for _arguments, and its usage, as "ID|FILE|kernel [KIND [NAME]]", into "usage"
+_bidctl_read()
 {
-	local line argument about
-	local -A actions=(DIR '_files -/' FILE _files LIST _files PATH _files PID _pids WAY '(auto reflink hard copy)'
-		ORDER '(id path time size)' WHAT '(any signed)' WHEN '(auto always never)'
+	local line words
+	local -A actions=(DIR '_files -/' FILE _files LIST _files PATH _files PID _pids
 		KIND '(debuginfo elf kallsyms probes vdso)')
 
 	specs=()
 	for line in ${(f)"$(_call_program options bidctl $1 --help)"}; do
+		[[ $line == Usage:* ]] && usage=(${=${line#*OPTION...\]}//[\[\]]/})
 		[[ $line =~ '^  (-.|  )[, ] (--[a-z-]+)(=([A-Z]+))? +(.*)$' ]] || continue
-		argument=$match[4]
-		about="[${${match[5]//\[/(}//\]/)}]"
-		[[ -n $argument ]] && about+=":$argument:${actions[$argument]:- }"
-		specs+=("$match[2]${argument:+=}$about")
-		[[ $match[1] == -* ]] && specs+=("$match[1]${argument:++}$about")
+		# "auto, hard or copy (default: auto)"
+		words=${${match[5]//(, | or )/ }// \([^)]#\)/}
+		[[ $match[4] == (ORDER|WAY|WHAT|WHEN) ]] && actions[$match[4]]="(${words%%:*})"
+		line="[${${match[5]//\[/(}//\]/)}]${match[4]:+:$match[4]:${actions[$match[4]]:- }}"
+		specs+=("$match[2]${match[4]:+=}$line")
+		[[ $match[1] == -* ]] && specs+=("$match[1]${match[4]:++}$line")
 	done
 }
 
@@ -36,32 +37,29 @@ _bidctl_ids()
 
 _bidctl_operand()
 {
-	case $1:$2 in
-	(add:*|update:*|unarchive:1) _files ;;
-	(remove:*) _bidctl_ids; _files ;;
-	(archive:*|pin:*|show:1|get:1|missing:*|verify:*) _bidctl_ids ;;
-	(get:2) compadd debuginfo elf executable kallsyms probes vdso unstripped source section ;;
-	(offline:1) compadd on off ;;
-	(quarantine:1) compadd list restore drop ;;
-	(mount:*|umount:*) _files -/ ;;
-	(offline:*) _files -/ ;;
-	(setup:1) compadd system user ;;
-	(probe:1) compadd list show add remove apply ;;
-	(probe:2) compadd kernel; _bidctl_ids; _files ;;
-	esac
+	local word
+
+	for word in ${(s:|:)${1%...}}; do
+		case $word in
+		(ID) _bidctl_ids ;;
+		(FILE) _files ;;
+		(DIR|MOUNT|MOUNTPOINT|STORE) _files -/ ;;
+		(KIND) compadd debuginfo elf kallsyms probes vdso unstripped source section ;;
+		([a-z]*) compadd $word ;;
+		esac
+	done
 }
 
 _bidctl()
 {
 	setopt local_options extended_glob
 	local state curcontext=$curcontext
-	local -a line specs commands
+	local -a line specs commands usage
 	local -A opt_args
 
-	_bidctl_specs ''
+	_bidctl_read ''
 	# the options of every command may stand before it, too
-	_arguments -C -A '-*' ${(M)specs:#(-|--(store|json|verbose|quiet|color|progress|help|version))*} '1: :->command' \
-		'*:: :->operand'
+	_arguments -C -A '-*' $specs '1: :->command' '*:: :->operand'
 	case $state in
 	(command)
 		commands=(${(M)${(f)"$(_call_program commands bidctl --help)"}:#  [a-z]*})
@@ -69,10 +67,9 @@ _bidctl()
 		_describe command commands
 		;;
 	(operand)
-		local command=$words[1]
-		_bidctl_specs $command
+		_bidctl_read $words[1]
 		_arguments $specs '*: :->operand'
-		[[ $state == operand ]] && _bidctl_operand $command $#line
+		[[ $state == operand ]] && _bidctl_operand "${usage[$#line]:-${(M)usage[-1]:#?*...}}"
 		;;
 	esac
 }

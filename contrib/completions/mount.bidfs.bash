@@ -1,47 +1,38 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# bash completion of mount.bidfs(8); needs nothing but bash.
+# bash completion of mount.bidfs(8); needs nothing but bash. The words come from the program's --help.
 
 _mount_bidfs()
 {
-	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} option='' before=''
-	local options='url= offline lower= links= wait= errors= require= miss_rate= max_size= cache_size= min_free= passthrough='
-	options+=' sandbox= max_threads= busy_poll= allow_other nonempty foreground log_level= ro rw'
+	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} option='' before='' words help
 
 	# "-o errors=strict" comes as four words, "-o errors=" as three
 	if [[ $current == = ]]; then
-		option=$previous
+		option=${previous##*,}
 		current=''
 	elif [[ $previous == = ]]; then
-		option=${COMP_WORDS[COMP_CWORD - 2]}
+		option=${COMP_WORDS[COMP_CWORD - 2]##*,}
 	fi
+	help=$(mount.bidfs --help)
 
 	COMPREPLY=()
-	if [[ -n $option ]]; then
-		case ${option##*,} in
-		errors) options='enoent strict' ;;
-		require) options='any signed' ;;
-		passthrough | sandbox) options='auto on off' ;;
-		log_level) options='error warning info debug' ;;
-		url) options=$DEBUGINFOD_URLS ;;
-		lower) options='debuginfod none' ;;
-		links)
-			compopt -o filenames
-			mapfile -t COMPREPLY < <(compgen -d -- "${current##*:}")
-			return
-			;;
-		*) return ;;
-		esac
-		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
+	if [[ ($option && $help == *"-o $option=DIR"*) || (-z $option && $previous != -o && $current != -*) ]]; then
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -d -- "${current##*:}")
+	elif [[ $option == url ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$DEBUGINFOD_URLS" -- "$current")
+	elif [[ $option ]]; then
+		# "-o errors=enoent|strict"
+		[[ $help =~ "-o $option="([a-z]+(\|[a-z]+)+) ]] && words=${BASH_REMATCH[1]//|/ }
+		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 	elif [[ $previous == -o ]]; then
 		# options are separated by commas: the last one is completed, those before it stay
 		[[ $current == *,* ]] && before=${current%,*},
-		mapfile -t COMPREPLY < <(compgen -P "$before" -W "$options" -- "${current##*,}")
+		words=$(sed -nE 's/^  -o ([a-z_]+)(, ([a-z_]+))? .*/\1 \3/p; s/^  -o ([a-z_]+=).*/\1/p' <<<"$help")
+		mapfile -t COMPREPLY < <(compgen -P "$before" -W "$words" -- "${current##*,}")
 		compopt -o nospace
-	elif [[ $current == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W '-o --fake --no-mtab --sloppy --verbose --types --help --version' -- "$current")
 	else
-		compopt -o filenames
-		mapfile -t COMPREPLY < <(compgen -d -- "$current")
+		words=$(sed -nE 's/^  -., (--[a-z-]+).*/\1/p' <<<"$help")
+		mapfile -t COMPREPLY < <(compgen -W "-o $words" -- "$current")
 	fi
 }
 

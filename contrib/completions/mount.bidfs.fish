@@ -4,24 +4,17 @@
 # the options of "-o"; those with an argument end with "="
 function __mount_bidfs_mount_options
     set -l before (commandline -ct | string replace -r '[^,]*$' '')
-    switch (commandline -ct | string replace -r '.*,' '')
-        case 'errors=*'
-            printf '%s\n' "$before"(printf 'errors=%s\n' enoent strict)
-        case 'require=*'
-            printf '%s\n' "$before"(printf 'require=%s\n' any signed)
-        case 'passthrough=*'
-            printf '%s\n' "$before"(printf 'passthrough=%s\n' auto on off)
-        case 'sandbox=*'
-            printf '%s\n' "$before"(printf 'sandbox=%s\n' auto on off)
-        case 'log_level=*'
-            printf '%s\n' "$before"(printf 'log_level=%s\n' error warning info debug)
-        case '*'
-            for option in (mount.bidfs --help | string replace -rf '^  -o ([a-z_]+(?:=|, [a-z_]+)?)(?<==)?\S* +(.*)' '$1\t$2')
-                set -l parts (string split \t -- $option)
-                for name in (string split ', ' -- $parts[1])
-                    printf '%s\t%s\n' "$before$name" $parts[2]
-                end
-            end
+    set -l option (commandline -ct | string match -rg '([a-z_]+)=[^,]*$')
+    set -l help (mount.bidfs --help)
+    if set -q option[1]
+        # "-o errors=enoent|strict"
+        set -l values (string match -rg "^  -o $option=([a-z]+(?:\|[a-z]+)+)" $help | string split '|')
+        set -q values[1]; and printf "$before$option=%s\n" $values
+    else
+        for line in (string replace -rf '^  -o ([a-z_]+(?:=|, [a-z_]+)?)(?<==)?\S* +(.*)' '$1\t$2' $help)
+            set -l parts (string split \t -- $line)
+            printf "$before%s\t$parts[2]\n" (string split ', ' -- $parts[1])
+        end
     end
 end
 

@@ -4,15 +4,17 @@
 
 _mount_bidfs()
 {
-	local help name
+	local help name action
 	local -a values specs
-	local -A actions=(errors '(enoent strict)' require '(any signed)' passthrough '(auto on off)' sandbox '(auto on off)'
-		lower '_files -/' links '_files -/' log_level '(error warning info debug)')
 
 	for help in ${(f)"$(_call_program options mount.bidfs --help)"}; do
 		if [[ $help =~ '^  -o ([a-z_]+)(=[^ ]+)?(, [a-z_]+)?( +(.*))?$' ]]; then
 			name=$match[1]
-			values+=("${name}[${match[5]//[\[\]]/}]${match[2]:+:$name:${actions[$name]:- }}")
+			# "errors=enoent|strict"
+			action=' '
+			[[ $match[2] == '=DIR'* ]] && action='_files -/'
+			[[ $match[2] == *'|'* ]] && action="(${${match[2]#=}//|/ })"
+			values+=("${name}[${match[5]//[\[\]]/}]${match[2]:+:$name:$action}")
 			[[ -n $match[3] ]] && values+=("${match[3]#, }[${match[5]//[\[\]]/}]")
 		elif [[ $help =~ '^  (-.), (--[a-z-]+)( [A-Z]+)? +(.*)$' ]]; then
 			specs+=({$match[1],$match[2]}"[$match[4]]${match[3]:+:$match[3]: }")

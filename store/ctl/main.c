@@ -73,11 +73,11 @@ static const struct command {
 	  HELP_ID "Examples:\n"
 		  "  bidctl archive --output=builds.tar.zst --perf-data=perf.data\n" },
 	{ "unarchive", "FILE", "unpack an archive of 'bidctl archive' or perf archive ('-': standard input)", 1, 1, ctl_unarchive },
-	{ "probe", "VERB [" HELP_BUILD "] ...", "list, show, add, remove or apply the probe definitions of a build", 1, -1,
-	  ctl_probe,
-	  "VERB is list, show, add, remove or apply.\n" HELP_ID "Examples:\n"
-	  "  bidctl probe show kernel\n"
-	  "  bidctl probe apply ./a.out\n" },
+	{ "probe", "list|show|add|remove|apply [" HELP_BUILD "] ...",
+	  "list, show, add, remove or apply the probe definitions of a build", 1, -1, ctl_probe,
+	  HELP_ID "Examples:\n"
+		  "  bidctl probe show kernel\n"
+		  "  bidctl probe apply ./a.out\n" },
 	{ "verify", "[" HELP_BUILD "...]", "check every object, name and record", 0, -1, ctl_verify,
 	  "Exit status 1 if anything is found, also if it was repaired.\n" HELP_ID "Examples:\n"
 	  "  bidctl verify --deep --repair\n"
@@ -96,7 +96,7 @@ static const struct command {
 	{ "pin", HELP_BUILD "...", "keep builds: gc never evicts what the store has of them now", 1, -1, ctl_pin,
 	  HELP_ID "Examples:\n"
 		  "  bidctl pin /usr/bin/ls\n" },
-	{ "quarantine", "[list|restore NAME...|drop NAME...]", "list, restore or drop wrong files", 0, -1, ctl_quarantine,
+	{ "quarantine", "[list|restore|drop [NAME...]]", "list, restore or drop wrong files", 0, -1, ctl_quarantine,
 	  "list prints the time, the size, the build-id that the file carries, and its name.\n"
 	  "restore adds a file under that build-id.\n\n"
 	  "Examples:\n"
@@ -214,8 +214,8 @@ static const struct option_row {
 	{ "offline", 0, NULL, "doctor get verify", "ask no server", FLAG, AT(offline) },
 	{ "refresh", 0, NULL, "get", "ignore cached \"not found\" answers", FLAG, AT(refresh) },
 	{ "accept", 0, NULL, "get", "accept other bytes than were fetched first for this id", FLAG, AT(accept) },
-	{ "require", 0, "WHAT", "get", "signed: no download without a valid signature; any (default)", WORD, AT(require_signed),
-	  require_words },
+	{ "require", 0, "WHAT", "get", "any or signed: no download without a valid signature (default: any)", WORD,
+	  AT(require_signed), require_words },
 	{ "by", 0, "ORDER", "list", "id, path, time (newest first) or size (largest first) (default: id)", WORD, AT(order),
 	  order_words },
 	{ "path", 0, "PATH", "remove", "remove every build of this original path; repeatable", LIST, AT(paths) },

@@ -28,8 +28,8 @@ def help_of(*command):
 
 
 def values_in(text):
-    """Split "id, time (newest first) or size (default: id)" into values."""
-    return set(re.split(r", | or ", re.sub(r" \([^)]*\)", "", text).strip()))
+    """Split "id, time (newest first) or size: MEANING (default: id)" into values."""
+    return set(re.split(r", | or ", re.sub(r" \([^)]*\)|:.*", "", text).strip()))
 
 
 def of_bidctl(program):
@@ -39,11 +39,11 @@ def of_bidctl(program):
     for command in found["bidctl "]:
         helped = help_of(program, command)
         found[f"bidctl {command} --"] = set(re.findall(r"^  (?:-., |    )(--[a-z-]+)", helped, re.M))
-        for option in ("link", "by"):
+        for option in ("link", "by", "require", "color"):
             named = re.search(rf"^      --{option}=\S+ +(.*)", helped, re.M)
             if named:
                 found[f"bidctl {command} --{option}="] = found[f"bidctl {command} --{option} "] = values_in(named[1])
-        verbs = re.match(r"Usage: \S+ \S+ \[OPTION\.\.\.\] \[?([a-z]+(?:(?: [A-Z.]+)?\|[a-z]+)+)", helped)
+        verbs = re.match(r"Usage: \S+ \S+ \[OPTION\.\.\.\] \[?([a-z]+(?:\|[a-z]+)+)", helped)
         # zsh completes the common "o" of "on" and "off" first
         if verbs and command != "offline":
             found[f"bidctl {command} "] = set(re.findall("[a-z]+", verbs[1]))

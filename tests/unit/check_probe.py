@@ -85,7 +85,7 @@ def case_definitions_emptied_by_perf_are_replaced(env):
 
 def case_wrong_usage_is_refused(env):
     for arguments, has in (
-            (["probe"], "VERB"), (["probe", "show"], "ID"),
+            (["probe"], "list|show"), (["probe", "show"], "ID"),
             (["probe", "add", env.id], "DEFINITION"),
             (["probe", "remove", env.id], "EVENT"), (["probe", "apply"], "ID"),
             (["probe", "dance"], "'dance'"), (["probe", "add", env.id, "p:only"], "'p:only'"),
