@@ -39,6 +39,8 @@ def prepare(top):
     compiled = pathlib.Path(os.environ.get("CCACHE_DIR", top)) / "packages"
     compiled.mkdir(exist_ok=True)
     tools.run("chown", "-R", "65534:65534", top, compiled)
+    if tools.run(*BUILDER, "test", "-w", compiled, status=None).returncode != 0:
+        compiled = top / "ccache"  # a cache in the home of root
     environment = {"PATH": os.environ["PATH"], "HOME": str(top), "CCACHE_DIR": str(compiled), "LC_ALL": "C.UTF-8",
                    "DEB_BUILD_OPTIONS": "nocheck"}
 
