@@ -12,7 +12,7 @@ const char *bid_strerror(int error)
 	case EINPROGRESS:
 		return "not here; a source may have it";
 	case EHOSTUNREACH:
-		return "not here, and a source could not be asked";
+		return "not here, and not every source answered";
 	case ETIMEDOUT:
 		return "not here yet; the download goes on";
 	case EBADMSG:

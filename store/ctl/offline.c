@@ -148,7 +148,8 @@ static void tell_named(struct mount_order *telling, const char *name)
 	telling->all = !name;
 	r = name ? ctl_each_mount_at(name, tell, telling) : ctl_each_mount(tell, telling);
 	if (r == -ENOENT || (r == 0 && telling->n == before)) {
-		bid_error_about(name ? name : CTL_MOUNTINFO, -ENOENT, "no mount of bidfs");
+		bid_error_about(name ? name : "offline", -ENOENT,
+				name ? "no mount of bidfs" : "no mount of bidfs for 'offline' - 'bidctl mount' makes one");
 		status = CTL_REFUSED;
 	} else if (r < 0) {
 		status = ctl_trouble(CTL_MOUNTINFO, r, NULL);

@@ -202,17 +202,19 @@ static void print_aligned(const struct ctl *ctl, const struct ctl_field *fields,
 
 	for (; fields->key; fields++) {
 		bid_auto_free char *cell = NULL;
+		FILE *file = NULL;
 		size_t len = 0;
-		FILE *file = fields->width == CTL_HIDDEN ? NULL : open_memstream(&cell, &len);
 
+		/* no blanks behind the last cell */
+		if (fields->width != CTL_HIDDEN && (heading || fields[1].key || !is_null(fields)))
+			file = open_memstream(&cell, &len);
 		if (!file)
 			continue;
 		if (heading)
 			print_key(file, fields->key, true);
-		else if (fields[1].key || !is_null(fields))
+		else
 			print_value(ctl, file, fields, false);
 		fclose(file);
-		/* no blanks behind the last column */
 		printf("%*s%*s", blanks, "", fields->width < 0 ? -fields->width : 0, cell);
 		blanks = (fields->width > (int)len ? fields->width - (int)len : 0) + 2;
 	}

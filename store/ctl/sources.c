@@ -65,6 +65,16 @@ static enum ctl_status add_server(struct ctl_sources *sources, const char *url)
 	return CTL_TROUBLE;
 }
 
+static bool has_server(const struct ctl_sources *sources, const char *name)
+{
+	struct bid_source_stats stats;
+
+	for (size_t i = 0; bid_broker_source_stats(sources->broker, i, &stats) == 0; i++)
+		if (strcmp(stats.name, name) == 0)
+			return true;
+	return false;
+}
+
 struct mounted {
 	struct ctl_sources *sources;
 	const char *store;
@@ -88,7 +98,7 @@ static int add_mounted(void *user, const struct ctl_mount *mount)
 		const char *name = json_string_value(json_object_get(source, "name"));
 		bid_auto_free char *url = NULL;
 
-		if (mounted->status != CTL_DONE || !name || bid_fetch_check_url(name) < 0)
+		if (mounted->status != CTL_DONE || !name || bid_fetch_check_url(name) < 0 || has_server(mounted->sources, name))
 			continue;
 		if (asprintf(&url, "%s%s", json_object_get(source, "ima") ? "ima:enforcing " : "", name) < 0)
 			mounted->status = CTL_TROUBLE;
@@ -99,20 +109,18 @@ static int add_mounted(void *user, const struct ctl_mount *mount)
 	return 0;
 }
 
+/* Add the servers of the environment, and behind them those of mounts of the same store. */
 static enum ctl_status add_environment(struct ctl_sources *sources, const char *store)
 {
 	struct mounted mounted = { .sources = sources, .store = store };
-	enum ctl_status status = CTL_DONE;
 	char **urls;
 	int n = bid_fetch_urls_from_environment(NULL, &urls);
 
 	if (n < 0)
 		return ctl_trouble("/etc/debuginfod", n, "reading the servers");
-	for (int i = 0; i < n && status == CTL_DONE; i++)
-		status = add_server(sources, urls[i]);
+	for (int i = 0; i < n && mounted.status == CTL_DONE; i++)
+		mounted.status = add_server(sources, urls[i]);
 	bid_fetch_urls_free(urls);
-	if (n > 0)
-		return status;
 	ctl_each_mount(add_mounted, &mounted);
 	return mounted.status;
 }

@@ -43,7 +43,9 @@ static const char *format_duration(int64_t ms, char buf[static DURATION_MAX])
 
 	while (at < UNITS && ms < units[at].ms)
 		at++;
-	if (at == UNITS)
+	if (at == UNITS && ms == 0)
+		snprintf(buf, DURATION_MAX, "0 s");
+	else if (at == UNITS)
 		snprintf(buf, DURATION_MAX, "%" PRId64 " ms", ms);
 	else if (at + 1 == UNITS)
 		snprintf(buf, DURATION_MAX, "%" PRId64 " s", ms / 1000);
@@ -87,8 +89,8 @@ static void print_requests(const struct ctl *ctl, const json_t *counters)
 
 		all += count;
 		if (count > 0)
-			snprintf(results + strlen(results), sizeof(results) - strlen(results), "%s%" PRIu64 " %s",
-				 *results ? ", " : "", count, keys[i]);
+			snprintf(results + strlen(results), sizeof(results) - strlen(results), "%s%s %" PRIu64,
+				 *results ? ", " : "", keys[i], count);
 	}
 	snprintf(value, sizeof(value), "%" PRIu64 "%s%s", all, all ? ", hit ratio " : "",
 		 format_share(count_of(counters, "hits"), all, share));
@@ -143,7 +145,8 @@ static void print_failure(const struct ctl *ctl, const json_t *failure)
 	ctl_row(ctl, CTL_TIME("last_failure", 19, bid_json_number(failure, "last_time")),
 		CTL_NUMBER("times", -5, count_of(failure, "count")), CTL_TEXT("state", 11, bid_json_string(failure, "outcome")),
 		CTL_TEXT("id", 40, bid_json_string(failure, "id")), CTL_TEXT("kind", 9, bid_json_string(failure, "kind")),
-		CTL_TEXT("server", 0, bid_json_string(failure, "source")), CTL_TEXT("reason", 0, bid_json_string(failure, "text")));
+		CTL_TEXT("server", 34, bid_json_string(failure, "source")),
+		CTL_TEXT("reason", 0, bid_json_string(failure, "text")));
 }
 
 /* Print the state that a mount reports (docs/FORMAT.md). Another program wrote it, perhaps of another version. */
@@ -217,7 +220,7 @@ static int report_mount(void *user, const struct ctl_mount *mount)
 		snprintf(up, sizeof(up), "up %s%s", format_duration(1000 * bid_json_number(state, "uptime_s"), duration),
 			 mount->read_only ? ", read-only" : "");
 	ctl_row(mounts->ctl, CTL_TEXT("mount", 34, mount->point), CTL_TEXT("state", 12, r == 0 ? up : "unknown"),
-		CTL_TEXT("store", 0, mount->source), CTL_BOOL("writable", !mount->read_only),
+		CTL_TEXT("store", 34, mount->source), CTL_BOOL("writable", !mount->read_only),
 		CTL_JSON("status", r == 0 ? json_incref(state) : NULL), CTL_TEXT("reason", 0, r < 0 ? ctl_mount_trouble(r) : NULL));
 	if (r == 0 && !mounts->ctl->json)
 		print_state(mounts->ctl, state);

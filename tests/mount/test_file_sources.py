@@ -77,7 +77,7 @@ def test_links_option_allows_links_into_a_package_store(mount, workdir, packages
 @pytest.mark.parametrize("named", ["profile", "profile/lib/debug/.build-id"])
 def test_directory_in_a_lower_store_names_that_store(mount, workdir, packages, named):
     mnt = mount(f"lower={workdir}/{named}", f"links={workdir}/packages")
-    mnt.expect(f"'{workdir}/profile/lib/debug'.* is used - name")
+    mnt.expect(f"bidfs uses ('{workdir}/profile/lib/debug'|that) - name")
     assert read(mnt.artifact(packages[0].id, "debuginfo")) == packages[0].debug.read_bytes()
 
 

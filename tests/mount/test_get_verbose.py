@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import pathlib
 import re
 
 import pytest
@@ -107,3 +108,13 @@ def test_get_does_not_use_the_servers_of_a_mount_by_another_user(needs_root, sto
         grep -q {server.url} {point}/.bidfs/status
         {tools.BIDCTL} --store {store} get {program.id} elf""", env, status=1)
     assert "no server is configured" in done.stderr and server.count(program.id) == 0, done.stderr
+
+
+def test_get_asks_the_mount_behind_the_environment(mount, faults, workdir, program, env, store):
+    """Servers of the environment hide no server of a mount of the same store."""
+    listed, mounted = faults("absent", root=workdir / "a"), faults(root=workdir / "b")
+    mounted.serve(program)
+    mount(f"url={listed.url}", f"url={mounted.url}")
+    done = tools.run(tools.BIDCTL, "--store", store, "get", program.id, "elf", env={**env, "DEBUGINFOD_URLS": listed.url})
+    assert pathlib.Path(done.stdout.rstrip("\n")).read_bytes() == program.read()
+    assert listed.count(program.id) <= 1, "a server of both gets one request"

@@ -324,7 +324,8 @@ def test_get_downloads_sections(served, store):
     out, report = bidctl_get(served, store, "section", ".debug_line", f"--url={served.server.url}", "-v")
     assert pathlib.Path(out.rstrip("\n")).read_bytes() == programs.sections(served.app.debug)[".debug_line"]
     assert report.startswith(f"section .debug_line of {served.app.id}\n"), report
-    assert f"{served.server.url}/buildid/{served.app.id}/section/.debug_line\n" in report and "nothing in it says" in report, report
+    assert f"{served.server.url}/buildid/{served.app.id}/section/.debug_line\n" in report, report
+    assert "it carries no build-id" in report, report
     # cut out of a stored file with the id
     programs.into_store(store, served.app.id, "/usr/bin/app", served.app.path)
     out, report = bidctl_get(served, store, "section", ".text", "--offline", "-v")
@@ -346,7 +347,7 @@ def test_get_derives_a_section_from_the_file(served, store, faults):
     bidctl_get(served, store, "section", ".text", f"--url={server.url}")
     # with both files stored, a missing section is absent
     _, errors = bidctl_get(served, store, "section", ".none", f"--url={server.url}", status=1)
-    assert "as the files of the build in the store show: section '.none'" in errors, errors
+    assert "the files of the build in the store lack it: section '.none'" in errors, errors
     assert not server.count(served.app.id, "section/.none")
 
 
