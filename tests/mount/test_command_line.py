@@ -220,6 +220,19 @@ def test_umount_command_unmounts(mount, store, env, by):
     assert not daemon.is_mounted(mnt.path)
 
 
+def test_add_of_a_tree_leaves_mounts_of_bidfs_out(mount, store, workdir, env):
+    tree, other = workdir / "tree", workdir / "other"
+    tree.mkdir()
+    other.mkdir()
+    served, added = programs.small(workdir / "served"), programs.small(tree / "added", 2)
+    programs.into_store(store, served.id, "/usr/bin/served", served.path)
+    mnt = mount(at=tree / "mnt")
+    done = tools.run(tools.BIDCTL, "-s", other, "add", mnt.path, env=env, status=1)
+    assert f"it is a store, or a mount of bidfs: '{mnt.path}'" in done.stderr, done.stderr
+    tools.run(tools.BIDCTL, "-s", other, "add", "--cross", tree, env=env)
+    assert [path.parent.name for path in other.rglob("elf")] == [added.id]
+
+
 BAD_OPTIONS = {
     "frobnicate": "unknown option 'frobnicate'",
     "ur=x": "unknown option 'ur' - did you mean 'url'?",

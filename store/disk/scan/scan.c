@@ -82,8 +82,6 @@ struct scan {
 	dev_t dev; /* device of the tree's root */
 	dev_t store_dev;
 	ino_t store_ino;
-	dev_t *mounts; /* owned; devices of mounts of bidfs */
-	size_t n_mounts;
 	struct worker *workers; /* owned */
 	unsigned jobs;
 	bool privileged; /* may do without atime */
@@ -523,13 +521,6 @@ static int scan_file(void *user, const struct bid_walk_file *file)
 	r = bid_scan_cache_is_empty(scan->cache) ? 0 : recall_file(scan, worker, file);
 	return r == 0 ? examine_file(scan, worker, file) : r < 0 ? r : 0;
 }
-static bool is_bidfs(const struct scan *scan, dev_t dev)
-{
-	for (size_t i = 0; i < scan->n_mounts; i++)
-		if (scan->mounts[i] == dev)
-			return true;
-	return false;
-}
 
 /* Is @fd on a file system with generated, perhaps endless, files? */
 static bool is_made_up(int fd)
@@ -557,7 +548,7 @@ static int enter_directory(void *user, const char *path, int fd, uint64_t *note,
 	if (fstat(fd, &st) < 0 || (st.st_ino == scan->store_ino && st.st_dev == scan->store_dev))
 		return 0;
 	*note = *note || !bid_all_pass(fd, &st);
-	*ret_enter = st.st_dev == scan->dev || (scan->config->cross && !is_bidfs(scan, st.st_dev) && !is_made_up(fd));
+	*ret_enter = st.st_dev == scan->dev || (scan->config->cross && !bid_is_in_mount(fd, &st) && !is_made_up(fd));
 	return 0;
 }
 
@@ -779,16 +770,14 @@ static int open_tree(struct scan *scan, const char *path, int *ret_fd, char **re
 	bid_auto_free char *real = fd >= 0 ? realpath(path, NULL) : NULL;
 	size_t len = strlen(bid_store_path(scan->store));
 	struct stat st, store;
-	int r;
 
 	if (!real || fstat(fd, &st) < 0 || fstat(scan->store->root, &store) < 0)
 		return -errno;
-	/* reading their files would fetch them, and would add them from the store to the store */
-	r = bid_mount_devices(&scan->mounts, &scan->n_mounts);
-	if (r < 0)
-		return r;
-	/* the store or a directory in it: its files have other original paths */
-	if (is_bidfs(scan, st.st_dev) ||
+	/*
+	 * reading the files of a mount would fetch them, and would add them from the store to the store; those of the store, or of
+	 * a directory in it, have other original paths
+	 */
+	if (bid_is_in_mount(fd, &st) ||
 	    (strncmp(real, bid_store_path(scan->store), len) == 0 && (real[len] == '\0' || real[len] == '/')))
 		return -ELOOP;
 	scan->dev = st.st_dev;
@@ -835,7 +824,6 @@ static void release_scan(struct scan *scan)
 	drop_list(&scan->unsynced);
 	drop_list(&scan->prepared);
 	bid_scan_cache_free(scan->cache);
-	free(scan->mounts);
 	pthread_cond_destroy(&scan->changed);
 	pthread_cond_destroy(&scan->room);
 	pthread_mutex_destroy(&scan->lock);
