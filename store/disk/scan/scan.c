@@ -238,36 +238,41 @@ static int push_file(struct scan *scan, const struct bid_walk_file *file, int er
 	return 0;
 }
 
+/* Format the object directory of the file's own name, "usr/bin/ls/ID". Returns false if it is too long. */
+static bool own_objdir(const struct bid_walk_file *file, const struct bid_id *id, char ret_path[static PATH_MAX])
+{
+	struct bid_id disk_id = bid_layout_disk_id(id);
+	char hex[BID_ID_HEX_MAX];
+	/* the first character of a directory's path is its slash, and the root's path is empty */
+	const char *dir = *file->dir_path ? file->dir_path + 1 : "";
+
+	return snprintf(ret_path, PATH_MAX, "%s%s%s/%s", dir, *dir ? "/" : "", file->name, bid_id_format(&disk_id, hex)) < PATH_MAX;
+}
+
 /* Stat the artifact under the file's own name in the store. */
 static int stat_stored(struct scan *scan, const struct bid_walk_file *file, const struct bid_id *id, enum bid_kind kind,
 		       struct stat *ret_stat)
 {
-	bid_auto_fd int dir = -1;
-	struct bid_id disk_id = bid_layout_disk_id(id);
-	char path[PATH_MAX], hex[BID_ID_HEX_MAX];
-	int r;
+	char objdir[PATH_MAX], path[BID_LAYOUT_FILE_MAX];
 
-	if (snprintf(path, sizeof(path), "%s/%s/%s", file->name, bid_id_format(&disk_id, hex), bid_kind_store_name(kind)) >=
-	    (int)sizeof(path))
+	if (!own_objdir(file, id, objdir))
 		return -ENAMETOOLONG;
-	/* the first character of a directory's path is its slash, and the root's path is empty */
-	r = bid_beneath_open(scan->store->root, *file->dir_path ? file->dir_path + 1 : "", O_PATH | O_DIRECTORY, &dir);
-	return r < 0 ? r : bid_beneath_stat(dir, path, ret_stat);
+	return bid_beneath_stat(scan->store->root, bid_layout_file(objdir, kind, path), ret_stat);
 }
 
 /* Does perf's link for @id lead to the file's own name, or to another existing name? Without the link no reader finds the build. */
 static bool is_linked(struct scan *scan, const struct bid_walk_file *file, const struct bid_id *id)
 {
-	bid_auto_fd int fanout = -1;
 	struct bid_id disk_id = bid_layout_disk_id(id);
-	char link[BID_LAYOUT_MAX], hex[BID_ID_HEX_MAX], own[PATH_MAX], target[PATH_MAX];
+	char link[BID_LAYOUT_MAX], own[PATH_MAX], target[PATH_MAX];
+	bid_auto_fd int fanout = -1;
 	enum bid_link_state state;
 	const char *name;
 
-	if (snprintf(own, sizeof(own), "%s/%s/%s", file->dir_path, file->name, bid_id_format(&disk_id, hex)) >= (int)sizeof(own) ||
+	if (!own_objdir(file, id, own) ||
 	    bid_beneath_parent(scan->store->root, bid_layout_link(&disk_id, link), O_PATH, &fanout, &name) < 0)
 		return false;
-	if (bid_link_leads(fanout, &disk_id, own + 1))
+	if (bid_link_leads(fanout, &disk_id, own))
 		return true;
 	state = bid_link_look_in(scan->store, fanout, &disk_id, target);
 	return state != BID_LINK_NONE && state != BID_LINK_DANGLING && state != BID_LINK_MISMATCHED;
