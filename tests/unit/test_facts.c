@@ -3,18 +3,30 @@
 #include "store_fixture.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <xxhash.h>
 
+#include "api/verify.h"
 #include "disk/fact.h"
 #include "disk/layout.h"
 
 #define FIRST "store/.bidfs/first"
 
 static int read_error;
+static bool no_memory;
+
+/* In the place of libxxhash's. */
+XXH3_state_t *XXH3_createState(void)
+{
+	XXH3_state_t *(*create)(void) = (XXH3_state_t * (*)(void)) dlsym(RTLD_NEXT, "XXH3_createState");
+
+	return no_memory ? NULL : create();
+}
 
 /* In the place of the C library's. */
 ssize_t readlinkat(int dir, const char *restrict path, char *restrict buf, size_t size)
@@ -58,6 +70,25 @@ static void test_unreadable_digest_refuses_every_file(void **state)
 	read_error = 0;
 	assert_int_equal(fetch(fixture, "a.stripped", false), -ESTALE);
 	assert_int_equal(fetch(fixture, "a", false), 0);
+}
+
+static void test_missing_memory_leaves_out_no_digest(void **state)
+{
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_verify_config config = { .deep = true };
+	struct store_fixture *fixture = *state;
+	struct bid_verify_stats stats;
+	struct bid_txn *txn;
+
+	/* a small file takes no memory */
+	run(fixture, "cp a large && truncate -s 3M large");
+	assert_int_equal(store_fixture_try_fetch(fixture, request, "large", false), 0);
+	no_memory = true;
+	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), -ENOMEM);
+	assert_int_equal(bid_store_verify(fixture->store, &config, &stats), -ENOMEM);
+	no_memory = false;
+	assert_int_equal(bid_store_verify(fixture->store, &config, &stats), 0);
+	assert_int_equal(stats.digests, 1);
 }
 
 static void test_malformed_digest_counts_as_none(void **state)
@@ -123,9 +154,8 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_fixture_begin, store_fixture_end)
 	const struct CMUnitTest tests[] = {
-		TEST(test_changed_bytes_are_refused),
-		TEST(test_unreadable_digest_refuses_every_file),
-		TEST(test_malformed_digest_counts_as_none),
+		TEST(test_changed_bytes_are_refused),		TEST(test_unreadable_digest_refuses_every_file),
+		TEST(test_missing_memory_leaves_out_no_digest), TEST(test_malformed_digest_counts_as_none),
 		TEST(test_trim_keeps_the_newer_half),
 	};
 
