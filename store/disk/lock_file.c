@@ -3,14 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <xxhash.h>
 
+#include "api/download_lock.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "disk/beneath.h"
 #include "disk/layout.h"
@@ -45,7 +50,11 @@ static int make_file(const char *path, int dir, int *ret_fd)
 	return r;
 }
 
-int bid_lock_file_open(struct bid_store *store, const char *path, int *ret_fd)
+/*
+ * Open @path, a file directly in BID_LAYOUT_PRIVATE, for reading and writing. A process that can open a lock file can lock it for
+ * ever. A new one is therefore open to those users alone who can write the folder.
+ */
+static int open_lock_file(struct bid_store *store, const char *path, int *ret_fd)
 {
 	const int flags = O_RDWR | O_NONBLOCK | O_NOCTTY;
 	bid_auto_fd int dir = -1;
@@ -64,7 +73,7 @@ int bid_store_lock(struct bid_store *store, bool exclusive)
 {
 	int64_t until = bid_clock_ms() + WAIT_MS;
 	bid_auto_fd int fd = -1;
-	int r = bid_lock_file_open(store, BID_LAYOUT_LOCK, &fd);
+	int r = open_lock_file(store, BID_LAYOUT_LOCK, &fd);
 
 	while (r == 0 && flock(fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) < 0) {
 		if (errno != EINTR && (errno != EWOULDBLOCK || bid_clock_ms() >= until))
@@ -77,4 +86,114 @@ int bid_store_lock(struct bid_store *store, bool exclusive)
 		return -1;
 	}
 	return bid_steal_fd(&fd);
+}
+
+/*
+ * Locks of downloads. One file for all: a lock is an open file description lock (fcntl(2)) of the byte at the key, so there is
+ * nothing to clean up. A key is used as an offset alone: nothing is written.
+ */
+
+#define HANG_S 1
+
+struct bid_download_locks {
+	struct bid_store *store; /* borrowed */
+	pthread_mutex_t lock; /* guards fd; held during a system call for a lock */
+	int fd; /* -1 until the first use */
+};
+
+int bid_download_locks_new(struct bid_store *store, struct bid_download_locks **ret_locks)
+{
+	struct bid_download_locks *locks = calloc(1, sizeof(*locks));
+
+	if (!locks)
+		return -ENOMEM;
+	locks->store = store;
+	locks->fd = -1;
+	pthread_mutex_init(&locks->lock, NULL);
+	*ret_locks = locks;
+	return 0;
+}
+
+void bid_download_locks_free(struct bid_download_locks *locks)
+{
+	if (!locks)
+		return;
+	bid_close(locks->fd);
+	pthread_mutex_destroy(&locks->lock);
+	free(locks);
+}
+
+uint64_t bid_download_lock_source(const char *name)
+{
+	return XXH3_64bits(name, strlen(name));
+}
+
+uint64_t bid_download_lock_key(const struct bid_request *request, uint64_t sources)
+{
+	const char *detail = request->detail ? bid_detail_text(request->detail) : "";
+	struct {
+		uint64_t sources, detail;
+		uint8_t kind, len, id[BID_ID_MAX];
+	} what;
+
+	memset(&what, 0, sizeof(what));
+	what.sources = sources;
+	what.detail = XXH3_64bits(detail, strlen(detail));
+	what.kind = (uint8_t)request->kind;
+	what.len = request->id.len;
+	memcpy(what.id, request->id.bytes, request->id.len);
+	/* a valid offset for fcntl(2): not negative, and not the last one, which has no byte behind it */
+	return XXH3_64bits(&what, sizeof(what)) >> 2;
+}
+
+/* Open the file, again if another process has removed it. The locks in a removed file end: they cost a second download at most. */
+static int open_file(struct bid_download_locks *locks)
+{
+	struct stat st;
+
+	if (locks->fd >= 0 && fstat(locks->fd, &st) == 0 && st.st_nlink > 0)
+		return 0;
+	bid_close(bid_steal_fd(&locks->fd));
+	return open_lock_file(locks->store, BID_LAYOUT_FETCHING, &locks->fd);
+}
+
+static int set_lock(int fd, uint64_t key, short type)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)key, .l_len = 1 };
+
+	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
+		return 0;
+	return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+}
+
+/* Lock @locks, unless another thread has it for long: the lock service of an NFS server may hang. */
+static bool lock_in_time(struct bid_download_locks *locks)
+{
+	struct timespec deadline;
+
+	clock_gettime(CLOCK_REALTIME, &deadline);
+	deadline.tv_sec += HANG_S;
+	return pthread_mutex_timedlock(&locks->lock, &deadline) == 0;
+}
+
+int bid_download_lock_take(struct bid_download_locks *locks, uint64_t key)
+{
+	int r;
+
+	if (!lock_in_time(locks))
+		return -ETIMEDOUT;
+	r = open_file(locks);
+	if (r == 0)
+		r = set_lock(locks->fd, key, F_WRLCK);
+	pthread_mutex_unlock(&locks->lock);
+	return r;
+}
+
+void bid_download_lock_release(struct bid_download_locks *locks, uint64_t key)
+{
+	/* otherwise the lock ends with the process */
+	if (!lock_in_time(locks))
+		return;
+	set_lock(locks->fd, key, F_UNLCK);
+	pthread_mutex_unlock(&locks->lock);
 }

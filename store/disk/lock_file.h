@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Lock files in the private folder. A process that can open a file can lock it for ever. Only users with write permission for
- * that folder can therefore open one.
- */
+/* The lock of a store. "api/download_lock.h" has the locks of downloads. */
 #ifndef BID_DISK_LOCK_FILE_H
 #define BID_DISK_LOCK_FILE_H
 
 #include "disk/store.h"
-
-/* Open @path, a file directly in BID_LAYOUT_PRIVATE, for reading and writing. Creates what is missing. */
-int bid_lock_file_open(struct bid_store *store, const char *path, int *ret_fd);
 
 /*
  * Lock the objects of the store and their records, by flock(2) of BID_LAYOUT_LOCK: shared to publish a download with its record;
