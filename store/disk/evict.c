@@ -19,7 +19,6 @@
 #include "disk/history.h"
 #include "disk/idset.h"
 #include "disk/layout.h"
-#include "disk/links.h"
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
 #include "disk/objdir_walk.h"

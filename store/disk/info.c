@@ -12,7 +12,7 @@
 #include "base/path.h"
 #include "disk/find.h"
 #include "disk/layout.h"
-#include "disk/names.h"
+#include "disk/objdir.h"
 #include "disk/piece.h"
 #include "disk/record.h"
 #include "disk/store.h"

@@ -33,8 +33,6 @@
 #include "disk/check.h"
 #include "disk/find.h"
 #include "disk/layout.h"
-#include "disk/links.h"
-#include "disk/names.h"
 #include "disk/objdir.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/relink.h"

@@ -17,8 +17,6 @@
 #include "disk/beneath.h"
 #include "disk/check.h"
 #include "disk/layout.h"
-#include "disk/links.h"
-#include "disk/names.h"
 #include "disk/objdir.h"
 #include "disk/publish/temp.h"
 #include "disk/store.h"

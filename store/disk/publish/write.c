@@ -14,8 +14,6 @@
 #include "disk/beneath.h"
 #include "disk/find.h"
 #include "disk/layout.h"
-#include "disk/links.h"
-#include "disk/names.h"
 #include "disk/objdir.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/temp.h"

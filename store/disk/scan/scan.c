@@ -32,7 +32,7 @@
 #include "disk/beneath.h"
 #include "disk/find.h"
 #include "disk/layout.h"
-#include "disk/links.h"
+#include "disk/objdir.h"
 #include "disk/publish/ingest.h"
 #include "disk/publish/relink.h"
 #include "disk/record.h"

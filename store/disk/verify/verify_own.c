@@ -20,7 +20,6 @@
 #include "disk/digest.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
-#include "disk/names.h"
 #include "disk/objdir.h"
 #include "disk/piece.h"
 #include "disk/publish/content_key.h"
