@@ -117,7 +117,7 @@ static int derive_to_store(struct bid_store *store, const struct bid_request *re
 	return r;
 }
 
-/* Artifacts that the store cannot keep are files in memory. BID_LIMIT_MEMORY bounds the sum of all that are open in this process. */
+/* Artifacts that the store cannot keep are files in memory. BID_LIMIT_MEMORY bounds the sum of all open ones of this process. */
 
 static int by_inode(const void *a, const void *b)
 {

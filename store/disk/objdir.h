@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The places of the files of an id in one store, by the names of layout.h: object directories (bid_objdir_next()), perf's link to one
- * of them (bid_link_look()), and the list of further paths (bid_names_each()).
+ * The places of the files of an id in one store, by the names of layout.h: object directories (bid_objdir_next()), perf's link to
+ * one of them (bid_link_look()), and the list of further paths (bid_names_each()).
  */
 #ifndef BID_DISK_OBJDIR_H
 #define BID_DISK_OBJDIR_H

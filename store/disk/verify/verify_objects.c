@@ -194,7 +194,7 @@ static int check_rights(struct bid_verify *verify, const struct object *object, 
 		.kind = BID_FINDING_RIGHTS, .path = path, .request = *request, .text = "is setuid or setgid, or has capabilities"
 	};
 
-	/* nobody runs a library without execute permission; asking for its capabilities costs a system call */
+	/* most libraries lack execute permission; a look for capabilities costs a system call */
 	if (!(object->st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) || !bid_rights_given(object->fd, &object->st))
 		return 0;
 	finding.repaired = verify->config->repair &&
