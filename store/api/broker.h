@@ -3,6 +3,13 @@
  * The broker: the only way to an artifact that may need a download. It looks into the store and the negative cache. Then it
  * attempts the sources, the preferred source first, through transactions that check before they publish. Any number of callers for
  * one artifact share one download.
+ *
+ * bid_broker_new(), bid_broker_add_source()
+ * bid_broker_find()		-EINPROGRESS: a source may have it
+ * bid_broker_handle()
+ * bid_broker_fetch()		calls the function of the handle once
+ * bid_broker_cancel()		ends the wait
+ * bid_broker_free()
  */
 #ifndef BID_API_BROKER_H
 #define BID_API_BROKER_H

@@ -31,7 +31,6 @@
 
 struct bid_attempt;
 struct bid_download;
-
 struct bid_waiter;
 
 TAILQ_HEAD(bid_downloads, bid_download);

@@ -132,7 +132,7 @@ static bool admit(struct bid_download *download, int64_t now)
 	if (now < download->until_ms)
 		return true;
 	/* the waiters of an ended window must not wait for a new one */
-	if (download->n_waiters > 0 || now < download->until_ms + BID_WINDOW_GRACE)
+	if (download->n_waiters > 0 || now < download->until_ms + BID_GRACE_MS)
 		return false;
 	open_window(download, now);
 	return true;
@@ -223,7 +223,7 @@ int bid_download_join(struct bid_broker *broker, const struct bid_request *reque
 		download = NULL;
 	}
 	/* no attempt is left to start, but one may end late */
-	if (download && download->machine.state == BID_DOWNLOAD_GIVEN_UP && now >= download->until_ms + BID_WINDOW_GRACE) {
+	if (download && download->machine.state == BID_DOWNLOAD_GIVEN_UP && now >= download->until_ms + BID_GRACE_MS) {
 		retire(download);
 		download = NULL;
 	}
@@ -365,7 +365,7 @@ static void leave_downloads(struct bid_download *download, int error, struct bid
 		retire(download);
 		bid_download_unref(download);
 	} else {
-		download->until_ms = bid_clock_ms() + BID_DOWNLOAD_TTL_MS;
+		download->until_ms = bid_clock_ms() + BID_GRACE_MS;
 		bid_broker_arm(broker, &download->timer, download->until_ms);
 	}
 	if (broker->n_downloads == 0)

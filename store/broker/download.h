@@ -13,8 +13,8 @@
  * The kernel may look up one name for many callers one after the other. Therefore the wait belongs to the download, and not to each
  * caller.
  * A window of wait_ms opens with the first waiter. At its end all waiters are answered, and a download without a sent request is
- * given up. Within BID_WINDOW_GRACE after the window, a waiter is answered at once; later it opens a new window.
- * A download without an artifact keeps its result for BID_DOWNLOAD_TTL_MS: 200 queued look-ups are one download.
+ * given up. Within BID_GRACE_MS after the window, a waiter is answered at once; later it opens a new window.
+ * A download without an artifact keeps its result for BID_GRACE_MS: 200 queued look-ups are one download.
  */
 #ifndef BID_BROKER_DOWNLOAD_H
 #define BID_BROKER_DOWNLOAD_H
@@ -69,9 +69,8 @@ static inline bool bid_attempt_has_no_room(const struct bid_attempt *attempt)
 	return attempt->receive_error == -ENOSPC && (attempt->received == 0 || attempt->size_unknown);
 }
 
-#define BID_WINDOW_GRACE    250 /* ms */
-#define BID_DOWNLOAD_TTL_MS 250
-#define BID_FALLBACKS_MAX   2 /* debuginfo and ELF file */
+#define BID_GRACE_MS	  250
+#define BID_FALLBACKS_MAX 2 /* debuginfo and ELF file */
 
 /*
  * Fallback of a section absent at all sources: other files may contain it, each with its own download. The machine says when the

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * States of a download and of its attempts, as a pure function from an event to actions. The function uses no thread, lock, clock
- * or network: download.c feeds the events under the broker's lock, and runs the actions without it.
+ * States of a download and of its attempts, as a pure function from an event to actions, without a thread, lock, clock or network.
+ *
+ * bid_machine_take()	for each event, under the broker's lock; download.c runs the actions
  *
  *   NEW        no request yet; another process may be downloading the same
  *   RUNNING    requests in flight, or a fallback: the download of a file that may have the section

@@ -6,6 +6,10 @@
  * a source without a response for hedge_ms: a request for an id made for this source. The arrival of that id here proves that the
  * source leads back, and ends the attempts that wait for a header of it as unreachable. For CYCLE_KNOWN_MS, later attempts have
  * hedge_ms for the header: a source that leads back still delivers its own artifacts.
+ *
+ * bid_cycle_init()
+ * bid_cycle_look()		at each hedge; sends the probe
+ * bid_cycle_recognise()	at each lookup
  */
 #ifndef BID_BROKER_SOURCE_CYCLE_H
 #define BID_BROKER_SOURCE_CYCLE_H

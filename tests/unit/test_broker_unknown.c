@@ -235,7 +235,7 @@ static void test_unknown_result_is_kept_for_its_ttl(void **state)
 		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNREACHABLE);
 	}
 	asked = source_memory_asked(source);
-	assert_in_range(asked, 1, 1 + (now_ms() - begun) / BID_DOWNLOAD_TTL_MS);
+	assert_in_range(asked, 1, 1 + (now_ms() - begun) / BID_GRACE_MS);
 	sleep_ms(300);
 	put_elf(source, 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &request, NULL), 0);

@@ -137,7 +137,7 @@ static void test_callers_leave_at_the_end_of_their_window(void **state)
 
 	/* a caller shortly after the window gets its answer at once */
 	late = call_for(fixture, &request);
-	in_time = now_ms() - begun < WAIT + BID_WINDOW_GRACE;
+	in_time = now_ms() - begun < WAIT + BID_GRACE_MS;
 	assert_true(call_over(late) || !in_time);
 	assert_int_equal(call_wait(late), -ETIMEDOUT);
 
@@ -217,7 +217,7 @@ static void test_reader_after_a_given_up_download_starts_another(void **state)
 	call_for(fixture, &running);
 	held_wait(held, 1);
 	assert_int_equal(fetch(fixture, &queued, NULL), -ETIMEDOUT);
-	sleep_ms(BID_WINDOW_GRACE + 50);
+	sleep_ms(BID_GRACE_MS + 50);
 	fixture_wait_ms(fixture, 2 * PATIENCE_MS);
 	call = call_for(fixture, &queued);
 	held_wait_asked(held, 3);
