@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A stream of records: select the records to read, and find the next record. */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/cleanup.h"
 #include "base/load.h"
-#include "perfdata/inflate.h"
 #include "perfdata/perf.h"
+
+/* Much larger than a record, to move few bytes; small enough for the second-level cache. */
+#define ROOM (256u << 10)
+
+/* Compressed recordings shrink 3 to 50 times; short and uniform ones may exceed that. */
+#define GROWTH_MAX   1024u
+#define GROWTH_START (256u << 20)
 
 /* where things are in the records */
 enum {
@@ -25,16 +35,20 @@ struct stream {
 	bool inner; /* the stream of the decompressed data */
 };
 
-/* The outer stream of a file, and the inner one, if there is any. */
+/* The outer stream of a file, and the inner one, if there is any: one stream of zstd frames over all compressed records. */
 struct streams {
 	struct stream outer, inner;
-	struct bid_inflate *inflate; /* owned; NULL without compressed data */
+	ZSTD_DStream *zstd; /* owned; NULL without compressed data, as is the buffer */
+	uint8_t *buffer; /* owned; ROOM bytes, for what is decompressed and not yet scanned */
+	size_t len; /* bytes in the buffer */
+	uint64_t packed, unpacked; /* bytes so far */
 	bool broken; /* the compressed data is damaged: the rest cannot be read */
 };
 
 static void streams_release(struct streams *streams)
 {
-	bid_inflate_free(streams->inflate);
+	ZSTD_freeDStream(streams->zstd);
+	free(streams->buffer);
 }
 
 static int scan_compressed(struct streams *streams, const struct bid_perf_record *record);
@@ -130,10 +144,9 @@ static ptrdiff_t scan(struct streams *streams, struct stream *stream, const uint
 	return r < 0 ? r : (ptrdiff_t)at;
 }
 
-/* bid_inflate_fn */
-static ptrdiff_t scan_inner(void *user, const uint8_t *data, size_t len)
+/* Take whole records, and the bytes behind them, from decompressed data. Returns as scan(). */
+static ptrdiff_t scan_inner(struct streams *streams, const uint8_t *data, size_t len)
 {
-	struct streams *streams = user;
 	struct stream *stream = &streams->inner;
 	size_t taken = 0;
 
@@ -155,6 +168,39 @@ static ptrdiff_t scan_inner(void *user, const uint8_t *data, size_t len)
 	}
 }
 
+/* Decompress, and scan what comes out. Returns 0, -EBADMSG for damaged data, -EFBIG for data that grows too much, or an error. */
+static int inflate(struct streams *streams, const uint8_t *data, size_t len)
+{
+	ZSTD_inBuffer in = { .src = data, .size = len };
+	ZSTD_outBuffer out;
+
+	if (!streams->zstd) {
+		streams->zstd = ZSTD_createDStream();
+		streams->buffer = malloc(ROOM);
+	}
+	if (!streams->zstd || !streams->buffer)
+		return -ENOMEM;
+	streams->packed += len;
+	do {
+		ptrdiff_t taken;
+		size_t code;
+
+		out = (ZSTD_outBuffer){ .dst = streams->buffer, .size = ROOM, .pos = streams->len };
+		code = ZSTD_decompressStream(streams->zstd, &out, &in);
+		if (ZSTD_isError(code))
+			return ZSTD_getErrorCode(code) == ZSTD_error_memory_allocation ? -ENOMEM : -EBADMSG;
+		streams->unpacked += out.pos - streams->len;
+		if (streams->unpacked > GROWTH_START && streams->unpacked / GROWTH_MAX > streams->packed)
+			return -EFBIG;
+		taken = scan_inner(streams, streams->buffer, out.pos);
+		if (taken < 0)
+			return (int)taken;
+		streams->len = out.pos - (size_t)taken;
+		memmove(streams->buffer, streams->buffer + taken, streams->len);
+	} while (in.pos < in.size || out.pos == out.size);
+	return 0;
+}
+
 static int scan_compressed(struct streams *streams, const struct bid_perf_record *record)
 {
 	size_t begin = record->type == BID_RECORD_COMPRESSED ? COMPRESSED_DATA : COMPRESSED2_DATA;
@@ -173,13 +219,8 @@ static int scan_compressed(struct streams *streams, const struct bid_perf_record
 	if (record->type == BID_RECORD_COMPRESSED2 && bid_load64(perf->big, record->data + COMPRESSED2_SIZE) < len)
 		len = (size_t)bid_load64(perf->big, record->data + COMPRESSED2_SIZE);
 
-	if (!streams->inflate) {
-		r = bid_inflate_new(scan_inner, streams, &streams->inflate);
-		if (r < 0)
-			return r;
-	}
 	streams->inner.offset = record->offset;
-	r = bid_inflate_feed(streams->inflate, record->data + begin, len);
+	r = inflate(streams, record->data + begin, len);
 	if (r != -EBADMSG && r != -EFBIG)
 		return r;
 	bid_perf_damage(perf, r == -EFBIG ? "compressed data that grows beyond reason" : "compressed data", record->offset);
@@ -245,7 +286,7 @@ int bid_stream_read(struct bid_perf *perf, struct bid_input *input, uint64_t end
 	do {
 		r = input->offset < end ? advance(&streams, input, end) : 0;
 	} while (r > 0);
-	if (r == 0 && !streams.broken && (bid_inflate_left(streams.inflate) > 0 || streams.inner.behind > 0))
+	if (r == 0 && !streams.broken && (streams.len > 0 || streams.inner.behind > 0))
 		perf->summary.cut = true;
 	return r;
 }
