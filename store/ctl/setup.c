@@ -350,11 +350,12 @@ static int set_up_system(struct setup *setup)
 	if (r == 0)
 		r = MANAGE_NOW(setup, "daemon-reload");
 	if (r == 0)
-		r = MANAGE_NOW(setup, "try-restart", "bidfs.service");
-	if (r == 0)
 		r = MANAGE(setup, "enable", AUTOMOUNT);
+	/* before the service, which needs /usr/lib/debug: systemd creates it for the automount */
 	if (r == 0)
 		r = MANAGE_NOW(setup, "start", AUTOMOUNT);
+	if (r == 0)
+		r = MANAGE_NOW(setup, "try-restart", "bidfs.service");
 	if (r == 0)
 		report(setup, "enabled", AUTOMOUNT);
 	return r;
@@ -420,9 +421,12 @@ static int undo_system(struct setup *setup)
 		r = reset_service(setup, MANAGE_NOW(setup, "is-enabled", "--quiet", "bidfs.service") == 0);
 	if (r == 0)
 		r = MANAGE_NOW(setup, "stop", "run-bidfs.lower.mount");
-	/* systemd created the mount point */
-	if (r == 0 && !*setup->root && !setup->ctl->dry_run)
+	/* systemd created the mount points; a directory with files stays */
+	if (r == 0 && !*setup->root && !setup->ctl->dry_run) {
 		rmdir("/run/bidfs.lower");
+		if (rmdir("/usr/lib/debug/.build-id") == 0)
+			rmdir("/usr/lib/debug");
+	}
 	return r;
 }
 

@@ -185,3 +185,14 @@ def test_setup_configures_tools_until_undo(container, record_property):
     for name in names:
         assert TOOLS[name][1] not in shown(name), name
     assert files() == before and not is_mounted(container)
+
+
+@pytest.mark.limit(120)
+def test_undo_removes_the_directories_that_setup_caused(container):
+    """A machine without debug information of packages has no /usr/lib/debug."""
+    container.run("rm", "-r", "/usr/lib/debug")
+    container.run("systemctl", "start", "bidfs")
+    container.run("bidctl", "setup", "system", "--url=file:///srv")
+    container.run("ls", "/usr/lib/debug/.build-id")
+    container.run("bidctl", "setup", "system", "--undo")
+    container.run("test", "!", "-e", "/usr/lib/debug")
