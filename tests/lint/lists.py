@@ -29,7 +29,7 @@ def main():
                 problems.append(f"{name}: tests/lists/{which} has it {count} times")
             if which != "release" and name in lists["release"]:
                 problems.append(f"{name}: tests/lists/{which} and tests/lists/release have it")
-    finish(sorted(problems), sum(map(len, lists.values())))
+    finish(sorted(problems), f"{sum(map(len, lists.values()))} lines")
 
 
 if __name__ == "__main__":
