@@ -32,13 +32,13 @@ static const char readme[] =
 	"\n"
 	"If a file does not appear, 'bidctl get -v ID debuginfo' shows the response of each server. See mount.bidfs(8).\n";
 
-/*
- * Append a newline to @text, JSON. In no_open mode pad it to a multiple of the block, which a terminal shows as one empty line.
- */
+/* Append a newline to @text, JSON, or pad it to a multiple of the block, which a terminal shows as one empty line. */
 static int end_json(const struct bid_fs *fs, char **text)
 {
 	size_t size = strlen(*text);
-	size_t whole = fs->mode == BID_MODE_NO_OPEN ? (size / BID_SYNTHETIC_BLOCK + 1) * BID_SYNTHETIC_BLOCK : size + 1;
+	size_t whole = fs->mode == BID_MODE_NO_OPEN || fs->options->allow_other
+			       ? (size / BID_SYNTHETIC_BLOCK + 1) * BID_SYNTHETIC_BLOCK
+			       : size + 1;
 	char *larger = realloc(*text, whole + 1);
 
 	if (!larger)

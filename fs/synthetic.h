@@ -13,8 +13,9 @@
  * Make the text of @node, for the caller to free, and set size, modification time, owner and mode in @st. -ENOENT if the node has
  * none, -ENOMEM.
  *
- * A text may change at any time. An open file keeps its text. In no_open mode info and status end with tabs up to a multiple of
- * BID_SYNTHETIC_BLOCK: the kernel reads with the size of the last stat, and the text may have grown since.
+ * A text may change at any time. An open file keeps its text. The kernel in no_open mode, and a server that exports the mount, read
+ * with the size of the last stat, and the text may have grown since: in no_open mode and with allow_other, info and status end with
+ * tabs up to a multiple of BID_SYNTHETIC_BLOCK.
  */
 int bid_synthetic_make(const struct bid_fs *fs, const struct bid_node *node, char **ret_text, struct stat *st);
 

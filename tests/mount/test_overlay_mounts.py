@@ -81,10 +81,10 @@ def test_store_on_two_overlays_works(layers, mount, workdir):
     store = layers() / "store"
     build = build_in(workdir, store)
     mnt = mount("passthrough=on", on=store)
-    mnt.expect("read by the daemon, because the kernel does not: they lie on too many file systems")
+    mnt.expect("because the kernel does not: they lie below too many file systems")
     for _ in range(3):
         assert read_by_daemon(mnt, build) > 0
-    assert mnt.status()["mode_reason"] == f"but for {not_taken(mnt):.0f} opens of files that the kernel did not take: " \
+    assert mnt.status()["mode_reason"] == f"except {not_taken(mnt):.0f} opens of files that the kernel refused: " \
                                         "Too many levels of symbolic links" and not_taken(mnt) >= 1
     assert mnt.log().count("because the kernel does not") == 1
 
@@ -97,7 +97,7 @@ def test_mount_over_mount_exceeds_passthrough_depth(layers, mount, workdir, stor
     lower = mount("passthrough=on", on=lower_store)
     mnt = mount("passthrough=on", f"lower={lower}")
     if more:
-        mnt.expect("because the kernel does not: they lie on too many file systems")
+        mnt.expect("because the kernel does not: they lie below too many file systems")
     passed = read_by_daemon(mnt, build) < BALLAST / 10
     assert passed == (not more) == (not_taken(mnt) == 0)
 
