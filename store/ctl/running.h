@@ -3,7 +3,7 @@
 #ifndef BID_CTL_RUNNING_H
 #define BID_CTL_RUNNING_H
 
-#include "ctl/sync_batch.h"
+#include "ctl/batch_fsync.h"
 
 struct ctl_look;
 

@@ -18,7 +18,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "ctl/sync_batch.h"
+#include "ctl/batch_fsync.h"
 
 /* The process that adds. */
 struct power_worker {

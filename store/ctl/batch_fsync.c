@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "ctl/sync_batch.h"
+#include "ctl/batch_fsync.h"
 
 #include <errno.h>
 #include <stdlib.h>
