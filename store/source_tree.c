@@ -114,14 +114,14 @@ static void wait_again(struct source_tree *tree, struct tree_job *job)
 }
 
 /* Report the health @sign of the file system, with @text, after a wait of @job or at its end. Called with the lock. */
-static void note_health(struct source_tree *tree, struct tree_job *job, enum bid_sign sign, const char *text)
+static void note_health(struct source_tree *tree, struct tree_job *job, enum bid_health sign, const char *text)
 {
 	int64_t now = bid_clock_ms();
 
-	if (sign == BID_SIGN_HEALTHY)
+	if (sign == BID_HEALTH_HEALTHY)
 		tree->answered_ms = now;
 	/* a closed breaker needs no report */
-	else if (sign == BID_SIGN_NONE && !job->probe)
+	else if (sign == BID_HEALTH_NONE && !job->probe)
 		return;
 	bid_breaker_note(&tree->breaker, now, job->probe, sign, 0, text);
 	/* jobs behind the probe request may run, or one of them is the next probe request */
@@ -155,7 +155,7 @@ static bool may_tell(struct source_tree *tree, struct tree_job *job, int r)
 
 	pthread_mutex_lock(&tree->lock);
 	if (is_answer(r))
-		note_health(tree, job, BID_SIGN_HEALTHY, "");
+		note_health(tree, job, BID_HEALTH_HEALTHY, "");
 	may = job->telling = !job->over;
 	pthread_mutex_unlock(&tree->lock);
 	return may;
@@ -268,7 +268,7 @@ static void run_job(struct source_tree *tree, struct tree_job *job)
 	/* closing a file may take as long as reading it */
 	pthread_mutex_lock(&tree->lock);
 	job->over = true;
-	note_health(tree, job, BID_SIGN_NONE, "");
+	note_health(tree, job, BID_HEALTH_NONE, "");
 	begin_wait(tree, job);
 	pthread_mutex_unlock(&tree->lock);
 }
@@ -284,7 +284,7 @@ static void finish_job(struct source_tree *tree, struct tree_job *job, enum bid_
 	void *user = job->user;
 	bool not_sent = job->not_sent;
 
-	note_health(tree, job, BID_SIGN_NONE, "");
+	note_health(tree, job, BID_HEALTH_NONE, "");
 	job->over = true;
 	pthread_mutex_unlock(&tree->lock);
 	find_that(&finding, outcome, what, 0);
@@ -414,7 +414,7 @@ static void end_silence(struct source_tree *tree, struct tree_job *job)
 {
 	bool answers = tree->answered_ms > job->since_ms + tree->limit_ms / 2;
 
-	note_health(tree, job, answers ? BID_SIGN_NONE : BID_SIGN_DEAD, silent);
+	note_health(tree, job, answers ? BID_HEALTH_NONE : BID_HEALTH_DEAD, silent);
 	finish_job(tree, job, BID_OUTCOME_UNREACHABLE, silent);
 }
 

@@ -63,16 +63,16 @@ static void note_health(struct bid_breaker *breaker, bool probe)
 	breaker->trouble[0] = '\0';
 }
 
-void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum bid_sign sign, int64_t retry_after_s,
+void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum bid_health sign, int64_t retry_after_s,
 		      const char *text)
 {
 	bool admitted = probe || !breaker->open;
 
-	if (sign == BID_SIGN_HEALTHY) {
+	if (sign == BID_HEALTH_HEALTHY) {
 		note_health(breaker, probe);
 		return;
 	}
-	if (sign == BID_SIGN_NONE) {
+	if (sign == BID_HEALTH_NONE) {
 		/* no result: the next request is another probe */
 		if (probe)
 			breaker->probing = false;
@@ -83,7 +83,7 @@ void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum
 		return;
 	breaker->failures++;
 	snprintf(breaker->trouble, sizeof(breaker->trouble), "%s", text);
-	if (probe || sign == BID_SIGN_DEAD || retry_after_s > 0 || breaker->failures >= BID_BREAKER_FAILURES)
+	if (probe || sign == BID_HEALTH_DEAD || retry_after_s > 0 || breaker->failures >= BID_BREAKER_FAILURES)
 		open_breaker(breaker, now, retry_after_s * 1000);
 }
 

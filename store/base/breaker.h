@@ -8,10 +8,10 @@
  *
  * each longer by a random part, up to a half, so that clients do not return to a server together. The first pause begins
  *
- *   - at the first BID_SIGN_DEAD: no connection, or no response while the server responds to no other request either. Each such
- *     request costs a whole limit. If the server has responded before, its first late response counts as BID_SIGN_BAD, because
+ *   - at the first BID_HEALTH_DEAD: no connection, or no response while the server responds to no other request either. Each such
+ *     request costs a whole limit. If the server has responded before, its first late response counts as BID_HEALTH_BAD, because
  *     some artifacts take long.
- *   - at the fifth BID_SIGN_BAD in a row: 5xx, 429, 401, no HTTP, a body that stalls or breaks off, a connection that breaks
+ *   - at the fifth BID_HEALTH_BAD in a row: 5xx, 429, 401, no HTTP, a body that stalls or breaks off, a connection that breaks
  *     without a response, or a wrong file. A failure counts when it ends: of eight requests that stall together, the fifth opens
  *     the breaker.
  *   - at a Retry-After too long to wait for: the pause lasts as long as the server requests, at most 5 min.
@@ -31,11 +31,11 @@
 #define BID_BREAKER_FAILURES	 5
 
 /* Health signal: what the end of a request shows about its server. */
-enum bid_sign {
-	BID_SIGN_NONE = 0, /* nothing: cancelled, or a local error */
-	BID_SIGN_HEALTHY, /* the server responded, if only with 404 */
-	BID_SIGN_BAD, /* a failure of a server that responds */
-	BID_SIGN_DEAD, /* no response */
+enum bid_health {
+	BID_HEALTH_NONE = 0, /* nothing: cancelled, or a local error */
+	BID_HEALTH_HEALTHY, /* the server responded, if only with 404 */
+	BID_HEALTH_BAD, /* a failure of a server that responds */
+	BID_HEALTH_DEAD, /* no response */
 };
 
 struct bid_breaker {
@@ -56,7 +56,7 @@ void bid_breaker_init(struct bid_breaker *breaker, unsigned seed);
 bool bid_breaker_admits(struct bid_breaker *breaker, int64_t now, bool *ret_probe);
 
 /* Note the end of a request, or of the probe: health signal, Retry-After (0 for none), and the text of a failure. */
-void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum bid_sign sign, int64_t retry_after_s,
+void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum bid_health sign, int64_t retry_after_s,
 		      const char *text);
 
 /*

@@ -219,7 +219,7 @@ static void end_attempt(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	struct bid_attempt_result *result = &transfer->result;
 	struct bid_server *server = transfer->server;
 
-	transfer->retry_after_s = result->sign == BID_SIGN_BAD ? bid_transfer_retry_after(transfer) : 0;
+	transfer->retry_after_s = result->sign == BID_HEALTH_BAD ? bid_transfer_retry_after(transfer) : 0;
 	bid_transfer_stop(transfer);
 	if (result->retry == BID_RETRY_AT_ONCE) {
 		transfer->attempts--;

@@ -57,7 +57,7 @@ void bid_server_note_answer(struct bid_server *server, struct bid_transfer *tran
 	server->protocol = protocol_of(transfer);
 	/* the late response has come: other requests need not wait for its body */
 	if (well && transfer->state == BID_TRANSFER_LATE)
-		bid_breaker_note(&server->breaker, now, false, BID_SIGN_HEALTHY, 0, "");
+		bid_breaker_note(&server->breaker, now, false, BID_HEALTH_HEALTHY, 0, "");
 	if (well && transfer->probe) {
 		bid_breaker_answered(&server->breaker);
 		transfer->probe = false;
@@ -71,7 +71,7 @@ void bid_server_note_answer(struct bid_server *server, struct bid_transfer *tran
 void bid_server_note_late(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
 	int64_t recently = transfer->deadline.at_ms - server->fetch->config.first_byte_ms / 2;
-	enum bid_sign sign = server->answered_at > 0 && !server->late ? BID_SIGN_BAD : BID_SIGN_DEAD;
+	enum bid_health sign = server->answered_at > 0 && !server->late ? BID_HEALTH_BAD : BID_HEALTH_DEAD;
 
 	/* a server that downloads or unpacks the file sends no header, but it responds to other requests */
 	if (transfer->state == BID_TRANSFER_LATE || server->answered_at > recently)

@@ -96,7 +96,7 @@ static void server_checked(struct bid_source *source, bool right, const char *te
 	struct bid_server *server = server_of(source);
 
 	pthread_mutex_lock(&server->fetch->lock);
-	bid_breaker_note(&server->breaker, bid_clock_ms(), false, right ? BID_SIGN_HEALTHY : BID_SIGN_BAD, 0, text);
+	bid_breaker_note(&server->breaker, bid_clock_ms(), false, right ? BID_HEALTH_HEALTHY : BID_HEALTH_BAD, 0, text);
 	pthread_mutex_unlock(&server->fetch->lock);
 }
 

@@ -55,7 +55,7 @@ enum bid_retry {
 struct bid_attempt_result {
 	enum bid_outcome outcome; /* BID_OUTCOME_NONE while the attempt runs */
 	enum bid_retry retry;
-	enum bid_sign sign; /* health signal of the server */
+	enum bid_health sign; /* health signal of the server */
 	char text[256];
 };
 

@@ -19,7 +19,7 @@ static bool admits(struct bid_breaker *breaker, int64_t now)
 	return bid_breaker_admits(breaker, now, &probe);
 }
 
-static void fail_with(struct bid_breaker *breaker, int64_t now, enum bid_sign sign)
+static void fail_with(struct bid_breaker *breaker, int64_t now, enum bid_health sign)
 {
 	bid_breaker_note(breaker, now, false, sign, 0, "trouble");
 }
@@ -38,7 +38,7 @@ static void test_dead_server_opens_the_breaker(void **state)
 	bid_breaker_init(&breaker, 1);
 	assert_true(admits(&breaker, START));
 	assert_int_equal(bid_breaker_remaining_s(&breaker, START), 0);
-	fail_with(&breaker, START, BID_SIGN_DEAD);
+	fail_with(&breaker, START, BID_HEALTH_DEAD);
 	assert_pause(&breaker, START, 5000);
 	assert_false(admits(&breaker, START));
 	assert_false(admits(&breaker, breaker.until - 1));
@@ -62,7 +62,7 @@ static void test_failed_probes_lengthen_the_pause(void **state)
 	bid_breaker_init(&breaker, 2);
 	assert_true(bid_breaker_admits(&breaker, now, &probe));
 	for (size_t i = 0; i < sizeof(pauses) / sizeof(pauses[0]); i++) {
-		bid_breaker_note(&breaker, now, probe, BID_SIGN_DEAD, 0, "dead");
+		bid_breaker_note(&breaker, now, probe, BID_HEALTH_DEAD, 0, "dead");
 		assert_pause(&breaker, now, pauses[i]);
 		now = breaker.until;
 		assert_true(bid_breaker_admits(&breaker, now, &probe));
@@ -70,13 +70,13 @@ static void test_failed_probes_lengthen_the_pause(void **state)
 		assert_true(breaker.open && breaker.probing);
 		assert_false(admits(&breaker, now + 3600000));
 	}
-	bid_breaker_note(&breaker, now, true, BID_SIGN_HEALTHY, 0, "HTTP 404");
+	bid_breaker_note(&breaker, now, true, BID_HEALTH_HEALTHY, 0, "HTTP 404");
 	assert_false(breaker.open);
 	assert_string_equal(breaker.trouble, "");
 	assert_true(bid_breaker_admits(&breaker, now, &probe));
 	assert_false(probe);
 	/* and it begins anew */
-	fail_with(&breaker, now, BID_SIGN_DEAD);
+	fail_with(&breaker, now, BID_HEALTH_DEAD);
 	assert_pause(&breaker, now, 5000);
 }
 
@@ -87,14 +87,14 @@ static void test_fifth_bad_response_opens_the_breaker(void **state)
 	bid_breaker_init(&breaker, 3);
 	for (int round = 0; round < 2; round++) {
 		for (int i = 1; i < BID_BREAKER_FAILURES; i++) {
-			fail_with(&breaker, START, BID_SIGN_BAD);
-			fail_with(&breaker, START, BID_SIGN_NONE);
+			fail_with(&breaker, START, BID_HEALTH_BAD);
+			fail_with(&breaker, START, BID_HEALTH_NONE);
 			assert_true(admits(&breaker, START));
 		}
 		if (round == 0)
-			fail_with(&breaker, START, BID_SIGN_HEALTHY);
+			fail_with(&breaker, START, BID_HEALTH_HEALTHY);
 	}
-	fail_with(&breaker, START, BID_SIGN_BAD);
+	fail_with(&breaker, START, BID_HEALTH_BAD);
 	assert_pause(&breaker, START, 5000);
 }
 
@@ -106,16 +106,16 @@ static void test_late_results_do_not_change_the_pause(void **state)
 	bool probe;
 
 	bid_breaker_init(&breaker, 4);
-	fail_with(&breaker, START, BID_SIGN_DEAD);
+	fail_with(&breaker, START, BID_HEALTH_DEAD);
 	until = breaker.until;
 	for (int i = 0; i < 10; i++)
-		fail_with(&breaker, START + 1000, BID_SIGN_DEAD);
+		fail_with(&breaker, START + 1000, BID_HEALTH_DEAD);
 	assert_int_equal(breaker.until, until);
 	assert_true(bid_breaker_admits(&breaker, until, &probe));
-	fail_with(&breaker, until, BID_SIGN_DEAD);
+	fail_with(&breaker, until, BID_HEALTH_DEAD);
 	assert_true(breaker.open && breaker.probing);
 	/* a probe with a response shows a live server */
-	fail_with(&breaker, until, BID_SIGN_HEALTHY);
+	fail_with(&breaker, until, BID_HEALTH_HEALTHY);
 	assert_false(breaker.open);
 }
 
@@ -126,16 +126,16 @@ static void test_probe_with_header_admits_others(void **state)
 	bool probe = false;
 
 	bid_breaker_init(&breaker, 5);
-	fail_with(&breaker, START, BID_SIGN_DEAD);
+	fail_with(&breaker, START, BID_HEALTH_DEAD);
 	assert_true(bid_breaker_admits(&breaker, breaker.until, &probe));
 	bid_breaker_answered(&breaker);
 	assert_true(admits(&breaker, START + 8000));
-	fail_with(&breaker, START + 8000, BID_SIGN_BAD);
+	fail_with(&breaker, START + 8000, BID_HEALTH_BAD);
 	assert_pause(&breaker, START + 8000, 10000);
 	assert_true(bid_breaker_admits(&breaker, breaker.until, &probe));
 	bid_breaker_answered(&breaker);
-	fail_with(&breaker, START + 30000, BID_SIGN_HEALTHY);
-	fail_with(&breaker, START + 30000, BID_SIGN_BAD);
+	fail_with(&breaker, START + 30000, BID_HEALTH_HEALTHY);
+	fail_with(&breaker, START + 30000, BID_HEALTH_BAD);
 	assert_true(admits(&breaker, START + 30000));
 }
 
@@ -146,9 +146,9 @@ static void test_cancelled_probe_has_no_result(void **state)
 	bool probe = false;
 
 	bid_breaker_init(&breaker, 5);
-	fail_with(&breaker, START, BID_SIGN_DEAD);
+	fail_with(&breaker, START, BID_HEALTH_DEAD);
 	assert_true(bid_breaker_admits(&breaker, breaker.until, &probe));
-	bid_breaker_note(&breaker, breaker.until, true, BID_SIGN_NONE, 0, "cancelled");
+	bid_breaker_note(&breaker, breaker.until, true, BID_HEALTH_NONE, 0, "cancelled");
 	assert_true(breaker.open && !breaker.probing);
 	probe = false;
 	assert_true(bid_breaker_admits(&breaker, breaker.until, &probe));
@@ -160,19 +160,19 @@ static void test_retry_after_sets_the_pause(void **state)
 	struct bid_breaker breaker;
 
 	bid_breaker_init(&breaker, 6);
-	bid_breaker_note(&breaker, START, false, BID_SIGN_BAD, 120, "HTTP 429");
+	bid_breaker_note(&breaker, START, false, BID_HEALTH_BAD, 120, "HTTP 429");
 	assert_int_equal(breaker.until, START + 120000);
 	/* an answer to an older request is no leave to ask again */
-	fail_with(&breaker, START + 1000, BID_SIGN_HEALTHY);
+	fail_with(&breaker, START + 1000, BID_HEALTH_HEALTHY);
 	assert_true(breaker.open && !breaker.probing);
 	assert_int_equal(breaker.until, START + 120000);
 
 	/* the pause has a lower and an upper bound */
 	bid_breaker_init(&breaker, 7);
-	bid_breaker_note(&breaker, START, false, BID_SIGN_BAD, 86400, "HTTP 429");
+	bid_breaker_note(&breaker, START, false, BID_HEALTH_BAD, 86400, "HTTP 429");
 	assert_int_equal(breaker.until, START + BID_BREAKER_PAUSE_MAX_MS);
 	bid_breaker_init(&breaker, 8);
-	bid_breaker_note(&breaker, START, false, BID_SIGN_BAD, 1, "HTTP 429");
+	bid_breaker_note(&breaker, START, false, BID_HEALTH_BAD, 1, "HTTP 429");
 	assert_pause(&breaker, START, 5000);
 }
 
@@ -185,8 +185,8 @@ static void test_pauses_have_jitter(void **state)
 	for (unsigned seed = 0; seed < 10; seed++) {
 		bid_breaker_init(&first, seed);
 		bid_breaker_init(&second, seed + 1000);
-		fail_with(&first, START, BID_SIGN_DEAD);
-		fail_with(&second, START, BID_SIGN_DEAD);
+		fail_with(&first, START, BID_HEALTH_DEAD);
+		fail_with(&second, START, BID_HEALTH_DEAD);
 		differ |= first.until != second.until;
 	}
 	assert_true(differ);
