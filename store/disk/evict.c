@@ -225,7 +225,7 @@ static bool is_open_beside(struct bid_store *store, const char *path, int fd)
 static bool is_open(struct bid_store *store, const struct found *found)
 {
 	return is_open_beside(store, found->path, -1) &&
-	       is_open_beside(store, found->path, bid_space_let_go(store->space, &found->st));
+	       is_open_beside(store, found->path, bid_space_release_fd(store->space, &found->st));
 }
 
 /* Find the file of the candidate. Returns false if it was used or changed since it was chosen. */

@@ -26,7 +26,7 @@ int bid_space_new(struct bid_store *store, bid_space_evict_fn evict, struct bid_
 	space->evict = evict;
 	space->searched_s = -FRUITLESS_S;
 	pthread_mutex_init(&space->lock, NULL);
-	pthread_mutex_init(&space->let_go_lock, NULL);
+	pthread_mutex_init(&space->release_fd_lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&space->kick, &monotonic);
@@ -47,33 +47,33 @@ void bid_space_free(struct bid_space *space)
 		pthread_join(space->thread, NULL);
 	}
 	pthread_cond_destroy(&space->kick);
-	pthread_mutex_destroy(&space->let_go_lock);
+	pthread_mutex_destroy(&space->release_fd_lock);
 	pthread_mutex_destroy(&space->lock);
 	free(space);
 }
 
-void bid_store_on_let_go(struct bid_store *store, bid_let_go_fn let_go, void *user)
+void bid_store_on_release_fd(struct bid_store *store, bid_release_fd_fn release_fd, void *user)
 {
 	struct bid_space *space = store->space;
 
 	if (!space)
 		return;
-	pthread_mutex_lock(&space->let_go_lock);
-	space->let_go = let_go;
-	space->let_go_user = user;
-	pthread_mutex_unlock(&space->let_go_lock);
+	pthread_mutex_lock(&space->release_fd_lock);
+	space->release_fd = release_fd;
+	space->release_fd_user = user;
+	pthread_mutex_unlock(&space->release_fd_lock);
 }
 
-int bid_space_let_go(struct bid_space *space, const struct stat *st)
+int bid_space_release_fd(struct bid_space *space, const struct stat *st)
 {
 	int fd = -1;
 
 	if (!space)
 		return -1;
-	pthread_mutex_lock(&space->let_go_lock);
-	if (space->let_go)
-		fd = space->let_go(space->let_go_user, st);
-	pthread_mutex_unlock(&space->let_go_lock);
+	pthread_mutex_lock(&space->release_fd_lock);
+	if (space->release_fd)
+		fd = space->release_fd(space->release_fd_user, st);
+	pthread_mutex_unlock(&space->release_fd_lock);
 	return fd;
 }
 

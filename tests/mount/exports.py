@@ -195,7 +195,7 @@ class Ganesha:
         return self.run("busctl", "call", "org.ganesha.nfsd", "/org/ganesha/nfsd/ExportMgr", "org.ganesha.nfsd.exportmgr", method,
                         *arguments)
 
-    def let_go(self):
+    def release_fd(self):
         self.tell("RemoveExport", "q", 1)
 
     def take(self):

@@ -171,7 +171,7 @@ def test_client_survives_remount(shared, ganesha, mount, mode, store, workdir, v
             server.server.wait(20)
             tools.run("umount", "-l", mnt.path)
         else:
-            server.let_go()
+            server.release_fd()
             mnt.unmount()
         take_device(shared, device)
         while os.stat((again := mount("allow_other", "ro", at=mnt.path)).path).st_dev == device:
