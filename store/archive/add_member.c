@@ -16,7 +16,7 @@
 #include "base/io.h"
 #include "base/kallsyms.h"
 #include "base/limits.h"
-#include "base/trouble.h"
+#include "base/local_error.h"
 
 enum {
 	HEAD = 64 << 10, /* bytes with the build-id of nearly every file */
@@ -78,7 +78,7 @@ static int refuse(struct bid_unpack *unpack, struct bid_archive_member *member, 
 /* Would the next member meet the same trouble? Else this one is refused. */
 static int fail(struct bid_unpack *unpack, struct bid_archive_member *member, int error)
 {
-	return bid_is_trouble(error) ? error : refuse(unpack, member, "%s", bid_strerror(error));
+	return bid_is_local_error(error) ? error : refuse(unpack, member, "%s", bid_strerror(error));
 }
 
 /*

@@ -11,7 +11,7 @@
 #include "api/download_lock.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/trouble.h"
+#include "base/local_error.h"
 #include "broker/request.h"
 #include "broker/source_cycle.h"
 

@@ -8,7 +8,7 @@
 #include "api/download_lock.h"
 #include "api/piece.h"
 #include "base/cleanup.h"
-#include "base/trouble.h"
+#include "base/local_error.h"
 #include "broker/download.h"
 
 /*

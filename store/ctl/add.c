@@ -11,7 +11,7 @@
 #include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/trouble.h"
+#include "base/local_error.h"
 #include "ctl/child.h"
 #include "ctl/debug_file.h"
 
@@ -168,7 +168,7 @@ static enum ctl_status foresee(struct ctl_add_stats *stats, struct bid_store *st
 		ctl_add_stats_taken(stats, path, &added);
 	else
 		ctl_add_stats_refused(stats, path, r, ctl_add_file_reason(path, r, stats->ctl->link), true);
-	return r == 0 ? CTL_DONE : bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
+	return r == 0 ? CTL_DONE : bid_is_local_error(r) ? CTL_TROUBLE : CTL_REFUSED;
 }
 
 static const char *reason(const struct adding_files *tree, const char *path, int error)
@@ -207,7 +207,7 @@ static enum ctl_status add(struct adding_files *files, struct bid_store *store, 
 	if (r == 0)
 		return CTL_DONE;
 	ctl_add_stats_refused(stats, path, r, reason(&tree, path, r), true);
-	return bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
+	return bid_is_local_error(r) ? CTL_TROUBLE : CTL_REFUSED;
 }
 
 static enum ctl_status add_operands(struct ctl_add_stats *stats, struct bid_store *store, int argc, char **argv)

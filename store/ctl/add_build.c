@@ -13,7 +13,7 @@
 #include "api/content_key.h"
 #include "base/cleanup.h"
 #include "base/path.h"
-#include "base/trouble.h"
+#include "base/local_error.h"
 #include "ctl/add.h"
 #include "ctl/maps.h"
 #include "ctl/perf_data.h"
@@ -85,7 +85,7 @@ static int refuse(const struct ctl *ctl, struct ctl_build *build, int error)
 {
 	build->state = CTL_BUILD_REFUSED;
 	build->why = strdup(ctl_add_reason(error, ctl->link));
-	return !bid_is_trouble(error) && build->why ? 0 : error;
+	return !bid_is_local_error(error) && build->why ? 0 : error;
 }
 
 static void replaced(struct ctl_build *build, const struct bid_id *found, time_t mtime)
@@ -166,7 +166,7 @@ int ctl_guess_build(const struct ctl *ctl, struct bid_store *store, struct ctl_b
 	}
 	r = bid_store_keep_content_key(store, name, &key);
 	if (r < 0)
-		return bid_is_trouble(r) ? r : 0;
+		return bid_is_local_error(r) ? r : 0;
 	snprintf(text, sizeof(text), "a guess, because it has no build-id: content key %s", key.name);
 	build->why = strdup(text);
 	build->state = CTL_BUILD_GUESSED;

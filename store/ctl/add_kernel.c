@@ -16,7 +16,7 @@
 #include "base/io.h"
 #include "base/kallsyms.h"
 #include "base/log.h"
-#include "base/trouble.h"
+#include "base/local_error.h"
 #include "ctl/add.h"
 #include "ctl/local_builds.h"
 #include "ctl/module_files.h"
@@ -34,7 +34,7 @@ static int add_data(struct ctl_add_stats *stats, struct bid_store *store, const 
 		ctl_add_stats_taken(stats, here->name, &added);
 	else
 		ctl_add_stats_refused(stats, here->name, r, ctl_add_reason(r, BID_LINK_AUTO), false);
-	return bid_is_trouble(r) ? r : 0;
+	return bid_is_local_error(r) ? r : 0;
 }
 
 static int refuse(struct ctl_add_stats *stats, const char *path, int error, const char *why)
@@ -102,7 +102,7 @@ static int add_file(struct ctl_add_stats *stats, struct bid_store *store, const 
 	stats->seen++;
 	if (r < 0) {
 		ctl_add_stats_refused(stats, path, r, ctl_add_reason(r, stats->ctl->link), false);
-		return bid_is_trouble(r) ? r : 0;
+		return bid_is_local_error(r) ? r : 0;
 	}
 	ctl_add_stats_taken(stats, path, ret_added);
 	return 1;

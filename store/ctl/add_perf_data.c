@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/trouble.h"
+#include "base/local_error.h"
 #include "ctl/add.h"
 #include "ctl/fetch_all.h"
 #include "ctl/local_builds.h"
@@ -42,7 +42,7 @@ static int has_kind(struct recording_add *adding, const struct ctl_build *build,
 	if (r == 0)
 		r = bid_store_settle(adding->store, &file);
 	bid_file_release(&file);
-	return r == 0 ? 1 : bid_is_trouble(r) ? r : 0;
+	return r == 0 ? 1 : bid_is_local_error(r) ? r : 0;
 }
 
 static int is_stored(struct recording_add *adding, const struct ctl_build *build)

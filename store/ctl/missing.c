@@ -6,7 +6,7 @@
 #include <bid/error.h>
 
 #include "base/cleanup.h"
-#include "base/trouble.h"
+#include "base/local_error.h"
 #include "ctl/ctl.h"
 #include "ctl/needed_builds.h"
 #include "ctl/output.h"

@@ -14,7 +14,7 @@
 #include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/trouble.h"
+#include "base/local_error.h"
 #include "ctl/add.h"
 #include "ctl/maps.h"
 
@@ -157,7 +157,7 @@ static enum ctl_status read_core(const struct ctl *ctl, struct ctl_recording *ne
 		r = name_unidentified(needs);
 	if (r < 0) {
 		bid_error_about(ctl->core, r, "%s", why_no_core(r));
-		return bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
+		return bid_is_local_error(r) ? CTL_TROUBLE : CTL_REFUSED;
 	}
 	if (has_ids(needs))
 		return CTL_DONE;
@@ -222,7 +222,7 @@ static int take_mapping(void *user, const struct ctl_mapping *mapping)
 	r = bid_store_add_file(process->store, &(struct bid_add){ .path = path, .fd = fd, .link = process->ctl->link }, &added);
 	if (r == 0)
 		process->needs->builds[process->needs->n - 1].state = added.known ? CTL_BUILD_KNOWN : CTL_BUILD_ADDED;
-	return bid_is_trouble(r) ? r : 0;
+	return bid_is_local_error(r) ? r : 0;
 }
 
 static enum ctl_status read_process(const struct ctl *ctl, struct bid_store *store, struct ctl_recording *needs)

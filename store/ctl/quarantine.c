@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "base/trouble.h"
+#include "base/local_error.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
@@ -146,7 +146,7 @@ static enum ctl_status change(struct quarantine *quarantine, int argc, char **ar
 				r == -EEXIST ? "cannot restore: the store has other bytes of this build - run 'bidctl remove' first"
 				: r == -ENOENT ? "not in the quarantine"
 					       : bid_strerror(r));
-		status = bid_is_trouble(r) || status == CTL_TROUBLE ? CTL_TROUBLE : CTL_REFUSED;
+		status = bid_is_local_error(r) || status == CTL_TROUBLE ? CTL_TROUBLE : CTL_REFUSED;
 	}
 	ctl_totals(ctl, CTL_NUMBER(state, quarantine->n ? 0 : CTL_HIDDEN, quarantine->n), CTL_BOOL("dry_run", ctl->dry_run));
 	return status;

@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/trouble.h"
+#include "base/local_error.h"
 #include "ctl/add.h"
 #include "ctl/content_keys.h"
 #include "ctl/ctl.h"
@@ -282,7 +282,7 @@ enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv)
 		if (r < 0) {
 			why = ctl_add_reason(r, ctl->link);
 			bid_error_about(argv[i], r, "%s", why);
-			status = bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
+			status = bid_is_local_error(r) ? CTL_TROUBLE : CTL_REFUSED;
 		}
 		refused += r < 0;
 		replaced += r == 0 && was_there;

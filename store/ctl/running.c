@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/stat_data.h"
-#include "base/trouble.h"
+#include "base/local_error.h"
 #include "ctl/child.h"
 #include "ctl/maps.h"
 #include "ctl/mounts.h"
@@ -184,7 +184,7 @@ static const char *reason(const struct ctl_running *running, const char *path, i
 
 static void fail(struct ctl_look *look, int error)
 {
-	look->outcome = bid_is_trouble(error) ? FAILED : REFUSED;
+	look->outcome = bid_is_local_error(error) ? FAILED : REFUSED;
 	look->error = error;
 }
 

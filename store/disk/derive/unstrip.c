@@ -7,7 +7,7 @@
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/trouble.h"
+#include "base/local_error.h"
 #include "disk/check.h"
 #include "disk/derived.h"
 #include "disk/find.h"

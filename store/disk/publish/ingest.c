@@ -28,7 +28,7 @@
 #include "base/mount.h"
 #include "base/path.h"
 #include "base/stat_data.h"
-#include "base/trouble.h"
+#include "base/local_error.h"
 #include "disk/beneath.h"
 #include "disk/check.h"
 #include "disk/find.h"
@@ -322,7 +322,7 @@ static int add_name(struct bid_store *store, const struct bid_ingest *ingest, st
 	if ((r == 0 || r == -EEXIST) && linked && bid_is_unnamed(where)) {
 		int named = bid_merge_unnamed(store, &ingest->info.id, path, durable);
 
-		if (named == 0 || bid_is_trouble(named))
+		if (named == 0 || bid_is_local_error(named))
 			return named;
 	} else if (r == 0 && linked && bid_layout_is_mismatched(where, &ingest->info.id)) {
 		r = mend_link(store, &ingest->info.id, where, path, durable);

@@ -17,7 +17,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/stat_data.h"
-#include "base/trouble.h"
+#include "base/local_error.h"
 #include "disk/digest.h"
 #include "disk/evict.h"
 #include "disk/fact.h"
@@ -331,7 +331,7 @@ static int check_first(struct bid_txn *txn, const struct bid_request *request, c
 static bool is_of_the_disk(int r)
 {
 	/* a read-only file system may still have the file */
-	return bid_is_trouble(r) && r != -EROFS;
+	return bid_is_local_error(r) && r != -EROFS;
 }
 
 /*

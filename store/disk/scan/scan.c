@@ -28,7 +28,7 @@
 #include "base/mount.h"
 #include "base/stat_data.h"
 #include "base/thread.h"
-#include "base/trouble.h"
+#include "base/local_error.h"
 #include "disk/beneath.h"
 #include "disk/find.h"
 #include "disk/layout.h"
@@ -108,7 +108,7 @@ struct scan {
 /* Does the error end a scan? A failure of the store or the machine does; an unreadable file does not. */
 static bool is_fatal(int r)
 {
-	return bid_is_trouble(r) && r != -EIO;
+	return bid_is_local_error(r) && r != -EIO;
 }
 
 static struct pending *pending_new(const char *dir_path, const char *name)
@@ -679,7 +679,7 @@ static int commit_batch(struct scan *scan)
 		bid_ingest_release(pending->ingest);
 		free(pending->ingest);
 		pending->ingest = NULL;
-		if (bid_is_trouble(pending->error)) {
+		if (bid_is_local_error(pending->error)) {
 			r = pending->error;
 			pending_free(pending);
 		} else if (is_durable(pending)) {

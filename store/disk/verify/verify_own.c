@@ -14,7 +14,7 @@
 #include "api/piece.h"
 #include "base/cleanup.h"
 #include "base/kallsyms.h"
-#include "base/trouble.h"
+#include "base/local_error.h"
 #include "disk/beneath.h"
 #include "disk/derive/derive_section.h"
 #include "disk/digest.h"
@@ -265,7 +265,7 @@ static int visit_derived(struct bid_verify *verify, const struct bid_verify_fold
 	if (r == 0) {
 		finding.kind = BID_FINDING_STALE;
 		finding.text = "was derived from an absent file";
-	} else if (r == -EACCES || bid_is_trouble(r)) {
+	} else if (r == -EACCES || bid_is_local_error(r)) {
 		/* an error of the disk or of permissions proves nothing about the file */
 		finding.kind = BID_FINDING_UNREADABLE;
 		finding.text = bid_strerror(r);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Classes of errors: of one file, or of the machine, where the next file meets them too. */
-#ifndef BID_BASE_TROUBLE_H
-#define BID_BASE_TROUBLE_H
+#ifndef BID_BASE_LOCAL_ERROR_H
+#define BID_BASE_LOCAL_ERROR_H
 
 #include <errno.h>
 #include <stdbool.h>
 
 /* @error is a negative errno, or 0. */
-static inline bool bid_is_trouble(int error)
+static inline bool bid_is_local_error(int error)
 {
 	switch (error) {
 	case -ENOSPC:
