@@ -18,13 +18,13 @@
 #include "base/log.h"
 #include "base/local_error.h"
 #include "ctl/add.h"
-#include "ctl/local_builds.h"
+#include "ctl/running_builds.h"
 #include "ctl/module_files.h"
 
 enum { TABLE_MAX = 256 << 20 }; /* bytes */
 
 /* Add @here. Returns 0, also for a refusal, or a negative errno of the store. */
-static int add_data(struct ctl_add_stats *stats, struct bid_store *store, const struct ctl_here_data *here)
+static int add_data(struct ctl_add_stats *stats, struct bid_store *store, const struct ctl_running_data *here)
 {
 	struct bid_added added;
 	int r = bid_store_add_data(store, &here->request, here->mode, here->data, here->len, &added);
@@ -48,7 +48,7 @@ static int refuse(struct ctl_add_stats *stats, const char *path, int error, cons
  * Warn if the stored symbol table is from another boot. The first table stays: perf relocates it to the recorded address,
  * and recordings of that boot need its modules.
  */
-static void compare_boots(struct bid_store *store, const struct ctl_here_data *here)
+static void compare_boots(struct bid_store *store, const struct ctl_running_data *here)
 {
 	struct bid_file file = BID_FILE_NONE;
 	bid_auto_free char *text = NULL;
@@ -67,8 +67,8 @@ static void compare_boots(struct bid_store *store, const struct ctl_here_data *h
 
 static int add_kallsyms(struct ctl_add_stats *stats, struct bid_store *store)
 {
-	bid_cleanup(ctl_here_data_release) struct ctl_here_data here = { 0 };
-	int r = ctl_here_kallsyms(&here);
+	bid_cleanup(ctl_running_data_release) struct ctl_running_data here = { 0 };
+	int r = ctl_running_kallsyms(&here);
 
 	if (r == 0) {
 		r = add_data(stats, store, &here);
@@ -79,14 +79,14 @@ static int add_kallsyms(struct ctl_add_stats *stats, struct bid_store *store)
 	stats->seen++;
 	stats->without_table = true;
 	/* --kernel names the table; for --running it is one of many files */
-	ctl_add_stats_refused(stats, "/proc/kallsyms", r, ctl_here_why(r), stats->ctl->kernel);
+	ctl_add_stats_refused(stats, "/proc/kallsyms", r, ctl_running_why(r), stats->ctl->kernel);
 	return 0;
 }
 
 static int add_vdso(struct ctl_add_stats *stats, struct bid_store *store)
 {
-	bid_cleanup(ctl_here_data_release) struct ctl_here_data here = { 0 };
-	int r = ctl_here_vdso(&here);
+	bid_cleanup(ctl_running_data_release) struct ctl_running_data here = { 0 };
+	int r = ctl_running_vdso(&here);
 
 	/* an architecture or an emulator without a vDSO */
 	if (r == -ENOENT)
@@ -152,7 +152,7 @@ static int add_modules(struct ctl_add_stats *stats, struct bid_store *store)
 
 		/* built-in modules have no notes */
 		snprintf(path, sizeof(path), "/sys/module/%s/notes/.note.gnu.build-id", entry->d_name);
-		if (entry->d_name[0] != '.' && ctl_here_notes(path, &id) == 0)
+		if (entry->d_name[0] != '.' && ctl_running_notes(path, &id) == 0)
 			r = add_module(stats, store, directory, index, entry->d_name, &id);
 	}
 	return r;
@@ -179,7 +179,7 @@ static int add_kernel_file(struct ctl_add_stats *stats, struct bid_store *store,
 	r = add_file(stats, store, path, &added);
 	if (r <= 0)
 		return r;
-	if (ctl_here_kernel(&id) < 0 || bid_id_equal(&added.id, &id))
+	if (ctl_running_kernel(&id) < 0 || bid_id_equal(&added.id, &id))
 		return 0;
 	return refuse(stats, path, 0, "the file is another build than the running kernel: bidctl added it under its own build-id");
 }

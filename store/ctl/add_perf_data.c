@@ -12,7 +12,7 @@
 #include "base/local_error.h"
 #include "ctl/add.h"
 #include "ctl/fetch_all.h"
-#include "ctl/local_builds.h"
+#include "ctl/running_builds.h"
 #include "ctl/module_files.h"
 #include "ctl/perf_data.h"
 
@@ -67,14 +67,14 @@ static bool is_running(const struct recording_add *adding, const struct ctl_buil
 /* Add the symbol table or the vDSO of this machine, as perf record does for the kernel that it records. */
 static int add_running(struct recording_add *adding, struct ctl_build *build)
 {
-	bid_cleanup(ctl_here_data_release) struct ctl_here_data here = { 0 };
+	bid_cleanup(ctl_running_data_release) struct ctl_running_data here = { 0 };
 	bool kernel = ctl_build_is_kernel(build);
 	struct bid_added added;
-	int r = kernel ? ctl_here_kallsyms(&here) : ctl_here_vdso(&here);
+	int r = kernel ? ctl_running_kallsyms(&here) : ctl_running_vdso(&here);
 
 	if (r < 0) {
 		build->state = CTL_BUILD_RUNNING;
-		build->why = strdup(kernel ? ctl_here_why(r) : strerror(-r));
+		build->why = strdup(kernel ? ctl_running_why(r) : strerror(-r));
 		return build->why ? 0 : -ENOMEM;
 	}
 	r = bid_store_add_data(adding->store, &here.request, here.mode, here.data, here.len, &added);
@@ -226,8 +226,8 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 	if (status != CTL_DONE)
 		return status;
 	/* without these ids no build counts as running */
-	(void)ctl_here_kernel(&adding.kernel);
-	(void)ctl_here_vdso_id(&adding.vdso);
+	(void)ctl_running_kernel(&adding.kernel);
+	(void)ctl_running_vdso_id(&adding.vdso);
 
 	for (size_t i = 0; i < adding.recording.n; i++) {
 		r = take(&adding, &adding.recording.builds[i]);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "ctl/local_builds.h"
+#include "ctl/running_builds.h"
 
 enum { MODULES_DEP_MAX = 1 << 26 }; /* bytes */
 
@@ -17,7 +17,7 @@ int ctl_modules_index(const char *directory, char **ret_index)
 	size_t len;
 
 	snprintf(path, sizeof(path), "%s/modules.dep", directory);
-	if (ctl_here_read(path, MODULES_DEP_MAX, &index, &len) < 0)
+	if (ctl_running_read(path, MODULES_DEP_MAX, &index, &len) < 0)
 		index = strdup("");
 	if (!index)
 		return -ENOMEM;

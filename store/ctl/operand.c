@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/mount.h"
 #include "ctl/ctl.h"
-#include "ctl/local_builds.h"
+#include "ctl/running_builds.h"
 
 enum { CANDIDATES_MAX = 10 /* number of ids to show */ };
 
@@ -100,10 +100,10 @@ int ctl_which_whole(struct bid_store *store, const char *text, struct bid_id *re
 
 static enum ctl_status which_kernel(struct bid_id *ret_id)
 {
-	int r = ctl_here_kernel(ret_id);
+	int r = ctl_running_kernel(ret_id);
 
 	if (r < 0)
-		bid_error_about("kernel", r, "no build-id in '/sys/kernel/notes': %s", ctl_here_strerror(r));
+		bid_error_about("kernel", r, "no build-id in '/sys/kernel/notes': %s", ctl_running_strerror(r));
 	return r < 0 ? CTL_REFUSED : CTL_DONE;
 }
 

@@ -13,7 +13,7 @@
 #include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "ctl/local_builds.h"
+#include "ctl/running_builds.h"
 #include "ctl/output.h"
 #include "ctl/probe.h"
 
@@ -220,7 +220,7 @@ static int identify(const struct event *event, const char *path, struct bid_id *
 	bid_auto_fd int fd = -1;
 
 	if (!event->path)
-		return ctl_here_notes(path, ret_id);
+		return ctl_running_notes(path, ret_id);
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd < 0 ? -errno : bid_elf_identify(fd, ret_id);
 }
@@ -230,7 +230,7 @@ static bool is_of_unknown_module(const struct bid_id *wanted, const struct event
 {
 	struct bid_id kernel;
 
-	return event->module && ctl_here_kernel(&kernel) == 0 && bid_id_answers(&kernel, wanted);
+	return event->module && ctl_running_kernel(&kernel) == 0 && bid_id_answers(&kernel, wanted);
 }
 
 /* Check that the target of @event is build @wanted: in another build an offset may be the middle of an instruction. */
@@ -260,7 +260,7 @@ static enum ctl_status check(const struct bid_id *wanted, const struct event *ev
 		bid_error_about(path, r, "no such file, and the probes are of its build %s", hex);
 	else
 		bid_error_about(path, r, "%s: '%s', and the probes are of build %s",
-				event->path ? bid_strerror(r) : ctl_here_strerror(r), path, hex);
+				event->path ? bid_strerror(r) : ctl_running_strerror(r), path, hex);
 	return CTL_REFUSED;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "ctl/local_builds.h"
+#include "ctl/running_builds.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -17,7 +17,7 @@ enum {
 	KALLSYMS_MAX = 1 << 28,
 };
 
-int ctl_here_read(const char *path, size_t max, char **ret_text, size_t *ret_len)
+int ctl_running_read(const char *path, size_t max, char **ret_text, size_t *ret_len)
 {
 	bid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -30,7 +30,7 @@ static size_t rounded(uint32_t len)
 	return ((size_t)len + 3) & ~(size_t)3;
 }
 
-int ctl_here_notes(const char *path, struct bid_id *ret_id)
+int ctl_running_notes(const char *path, struct bid_id *ret_id)
 {
 	bid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
 	bid_auto_free char *notes = NULL;
@@ -56,36 +56,36 @@ int ctl_here_notes(const char *path, struct bid_id *ret_id)
 	return -ENODATA;
 }
 
-const char *ctl_here_strerror(int error)
+const char *ctl_running_strerror(int error)
 {
 	return error == -ENODATA ? "no build-id in it" : strerror(-error);
 }
 
-int ctl_here_kernel(struct bid_id *ret_id)
+int ctl_running_kernel(struct bid_id *ret_id)
 {
-	return ctl_here_notes("/sys/kernel/notes", ret_id);
+	return ctl_running_notes("/sys/kernel/notes", ret_id);
 }
 
-void ctl_here_data_release(struct ctl_here_data *data)
+void ctl_running_data_release(struct ctl_running_data *data)
 {
 	free(data->data);
 }
 
-int ctl_here_kallsyms(struct ctl_here_data *ret_data)
+int ctl_running_kallsyms(struct ctl_running_data *ret_data)
 {
 	bid_auto_free char *text = NULL;
 	struct bid_id id;
 	size_t len;
 	int r;
 
-	if (ctl_here_kernel(&id) < 0)
+	if (ctl_running_kernel(&id) < 0)
 		return -ENODATA;
-	if (ctl_here_read("/proc/kallsyms", KALLSYMS_MAX, &text, &len) < 0)
+	if (ctl_running_read("/proc/kallsyms", KALLSYMS_MAX, &text, &len) < 0)
 		return -EACCES;
 	r = bid_kallsyms_check(text, len);
 	if (r < 0)
 		return r;
-	*ret_data = (struct ctl_here_data){
+	*ret_data = (struct ctl_running_data){
 		.request = { .id = id, .kind = BID_KIND_KALLSYMS },
 		.name = "[kernel.kallsyms]",
 		/* the store must not reveal kernel addresses to users who cannot read them here */
@@ -96,7 +96,7 @@ int ctl_here_kallsyms(struct ctl_here_data *ret_data)
 	return 0;
 }
 
-const char *ctl_here_why(int error)
+const char *ctl_running_why(int error)
 {
 	switch (error) {
 	case -ENODATA:
@@ -109,7 +109,7 @@ const char *ctl_here_why(int error)
 	}
 }
 
-int ctl_here_vdso_id(struct bid_id *ret_id)
+int ctl_running_vdso_id(struct bid_id *ret_id)
 {
 	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
 
@@ -133,7 +133,7 @@ static size_t mapping_size(unsigned long start)
 	return 0;
 }
 
-int ctl_here_vdso(struct ctl_here_data *ret_data)
+int ctl_running_vdso(struct ctl_running_data *ret_data)
 {
 	unsigned long start = getauxval(AT_SYSINFO_EHDR);
 	size_t size = start ? mapping_size(start) : 0;
@@ -148,7 +148,7 @@ int ctl_here_vdso(struct ctl_here_data *ret_data)
 	memcpy(copy, (const void *)start, size);
 	if (bid_elf_identify_head(copy, size, &id) < 0)
 		return -ENODATA;
-	*ret_data = (struct ctl_here_data){
+	*ret_data = (struct ctl_running_data){
 		.request = { .id = id, .kind = BID_KIND_VDSO },
 		.name = "[vdso]",
 		.mode = 0444,
