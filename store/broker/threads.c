@@ -109,7 +109,7 @@ static int start_workers(struct bid_broker *broker)
 
 		worker->broker = broker;
 		worker->largest = largest[broker->n_workers];
-		r = bid_thread_start(&worker->thread, "bid-publish", run_worker, worker);
+		r = bid_thread_start(&worker->thread, "bid-commit", run_worker, worker);
 		broker->n_workers += r == 0;
 	}
 	return r;
