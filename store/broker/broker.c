@@ -54,7 +54,8 @@ static bool may_improve(struct bid_broker *broker, const struct bid_request *req
 	       absent_for(broker, request) == 0;
 }
 
-int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
+int bid_broker_find_uncounted(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file,
+			      unsigned *ret_ttl)
 {
 	unsigned ttl = 0;
 	int r;
@@ -98,7 +99,7 @@ int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *reque
 int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
 {
 	struct bid_file file = BID_FILE_NONE;
-	int r = bid_broker_lookup(broker, request, &file, ret_ttl);
+	int r = bid_broker_find_uncounted(broker, request, &file, ret_ttl);
 
 	if (r == 0)
 		*ret_file = file;
@@ -149,7 +150,7 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	struct bid_download *fresh = NULL, *seen = NULL;
 	uint64_t fetched = atomic_load(&broker->counts.fetched);
-	int r = bid_broker_lookup(broker, request, &file, NULL);
+	int r = bid_broker_find_uncounted(broker, request, &file, NULL);
 	bool stale;
 
 	if (r == -EINPROGRESS && !waiter->fallback_of) {

@@ -141,7 +141,8 @@ struct bid_broker {
  * As bid_broker_find(), without counting absent artifacts. With -EINPROGRESS, @ret_file may be stripped debuginfo of the store: a
  * source may have better.
  */
-int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
+int bid_broker_find_uncounted(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file,
+			      unsigned *ret_ttl);
 
 /* Submit @request for @waiter, which is BUSY: answer it at once, or queue it. The caller no longer owns @waiter. */
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);
