@@ -18,7 +18,7 @@ static char *make_kind(const struct bid_fs *fs, const struct bid_node *node)
 	return strdup(bid_kind_name(node->kind));
 }
 
-/* bid_store_fact_fn */
+/* bid_store_field_fn */
 static int take_signer(void *user, const char *fact, const char *value)
 {
 	char **signer = user;
@@ -34,7 +34,7 @@ static char *make_signer(const struct bid_fs *fs, const struct bid_node *node)
 	struct bid_request request = bid_node_request(node);
 	char *signer = NULL;
 
-	bid_store_each_fact(fs->store, &request, take_signer, &signer);
+	bid_store_each_field(fs->store, &request, take_signer, &signer);
 	return signer;
 }
 

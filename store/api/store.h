@@ -116,14 +116,14 @@ int bid_store_open_kcore(struct bid_store *store, const char *path, struct bid_f
  * Takes a fact; @value is text of any bytes. Both strings die when the callback returns. A non-zero return ends the enumeration,
  * and is returned.
  */
-typedef int (*bid_store_fact_fn)(void *user, const char *name, const char *value);
+typedef int (*bid_store_field_fn)(void *user, const char *name, const char *value);
 
 /*
  * Call @fn for each field of the record of an artifact: docs/FORMAT.md, "record", such as "how", "time" and "digest". Without a
  * record, "how" is "added". A record does not prove that the artifact is correct. Returns -ENOENT for an absent artifact, -EBADMSG
  * for a damaged record.
  */
-int bid_store_each_fact(struct bid_store *store, const struct bid_request *request, bid_store_fact_fn fn, void *user);
+int bid_store_each_field(struct bid_store *store, const struct bid_request *request, bid_store_field_fn fn, void *user);
 
 /* Writing; all of these return -EROFS on a store opened without BID_STORE_WRITE. */
 

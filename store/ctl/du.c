@@ -58,7 +58,7 @@ static const char *row_name(unsigned row)
 	return row < BID_KIND_END ? bid_kind_name((enum bid_kind)row) : names[row];
 }
 
-/* bid_store_fact_fn: find out whether the artifact was fetched or derived. */
+/* bid_store_field_fn: find out whether the artifact was fetched or derived. */
 static int take_origin(void *user, const char *name, const char *value)
 {
 	enum origin *origin = user;
@@ -132,7 +132,7 @@ static void classify_own(const struct usage *usage, const char *text, struct sto
 	    bid_detail_section(name + 1, &detail) < 0)
 		return;
 	request.detail = detail;
-	bid_store_each_fact(usage->store, &request, take_origin, &place->origin);
+	bid_store_each_field(usage->store, &request, take_origin, &place->origin);
 	bid_detail_unref(detail);
 }
 
@@ -160,7 +160,7 @@ static void classify_artifact(const struct usage *usage, const char *text, struc
 	}
 	place->row = request.kind;
 	snprintf(place->path, sizeof(place->path), "%s%.*s", *text == '[' ? "" : "/", (int)(id - 1 - text), text);
-	bid_store_each_fact(usage->store, &request, take_origin, &place->origin);
+	bid_store_each_field(usage->store, &request, take_origin, &place->origin);
 }
 
 static int by_inode(const void *a, const void *b)

@@ -186,7 +186,7 @@ static void tell_response(const json_t *response)
 	tell_when(response);
 }
 
-/* bid_store_fact_fn */
+/* bid_store_field_fn */
 static int tell_fact(void *user, const char *name, const char *value)
 {
 	if (strcmp(name, "digest") == 0)
@@ -196,7 +196,7 @@ static int tell_fact(void *user, const char *name, const char *value)
 	return 0;
 }
 
-/* bid_store_fact_fn */
+/* bid_store_field_fn */
 static int is_fetched(void *user, const char *name, const char *value)
 {
 	return strcmp(name, "how") == 0 && strcmp(value, "fetched") == 0;
@@ -208,7 +208,7 @@ static const char *what_was_checked(struct bid_store *store, const struct bid_re
 		return "complete, of this build, with debug information or symbols";
 	if (!bid_kind_has_detail(request->kind))
 		return "complete, and of this build";
-	if (bid_store_each_fact(store, request, is_fetched, NULL) > 0)
+	if (bid_store_each_field(store, request, is_fetched, NULL) > 0)
 		return "its size; it carries no build-id";
 	return "the file of this build that it was cut out of";
 }
@@ -260,7 +260,7 @@ void ctl_story_tell(const struct ctl_story *story, struct bid_store *store, cons
 	json_array_foreach(story->servers, i, response) tell_response(response);
 	if (error == 0 && story->stored < 0) {
 		tell("checked", what_was_checked(store, request));
-		bid_store_each_fact(store, request, tell_fact, NULL);
+		bid_store_each_field(store, request, tell_fact, NULL);
 		tell("published", path);
 	}
 }

@@ -42,7 +42,7 @@ static int read_record(struct bid_store *store, const struct bid_request *reques
 	return r;
 }
 
-int bid_store_each_fact(struct bid_store *store, const struct bid_request *request, bid_store_fact_fn fn, void *user)
+int bid_store_each_field(struct bid_store *store, const struct bid_request *request, bid_store_field_fn fn, void *user)
 {
 	json_t *record;
 	int r = read_record(store, request, &record);

@@ -86,7 +86,7 @@ static int look(void *user, const struct bid_scan_file *file)
 		return 0;
 	}
 	reader->added++;
-	reader->unrecorded += bid_store_each_fact(reader->store, &request, is_how, NULL) != 1;
+	reader->unrecorded += bid_store_each_field(reader->store, &request, is_how, NULL) != 1;
 	return 0;
 }
 
