@@ -11,8 +11,8 @@
 #include "api/piece.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/local_error.h"
+#include "base/log.h"
 #include "broker/download.h"
 #include "broker/source_cycle.h"
 

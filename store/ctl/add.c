@@ -10,8 +10,8 @@
 
 #include "api/elf.h"
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "base/local_error.h"
+#include "base/log.h"
 #include "ctl/child.h"
 #include "ctl/debug_file.h"
 

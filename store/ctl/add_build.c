@@ -12,8 +12,8 @@
 
 #include "api/content_key.h"
 #include "base/cleanup.h"
-#include "base/path.h"
 #include "base/local_error.h"
+#include "base/path.h"
 #include "ctl/add.h"
 #include "ctl/maps.h"
 #include "ctl/perf_data.h"

@@ -15,11 +15,11 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"
-#include "base/log.h"
 #include "base/local_error.h"
+#include "base/log.h"
 #include "ctl/add.h"
-#include "ctl/running_builds.h"
 #include "ctl/module_files.h"
+#include "ctl/running_builds.h"
 
 enum { TABLE_MAX = 256 << 20 }; /* bytes */
 

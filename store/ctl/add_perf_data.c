@@ -8,13 +8,13 @@
 #include <bid/error.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "base/local_error.h"
+#include "base/log.h"
 #include "ctl/add.h"
 #include "ctl/fetch_all.h"
-#include "ctl/running_builds.h"
 #include "ctl/module_files.h"
 #include "ctl/perf_data.h"
+#include "ctl/running_builds.h"
 
 struct recording_add {
 	const struct ctl *ctl;

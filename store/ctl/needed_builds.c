@@ -13,8 +13,8 @@
 
 #include "api/elf.h"
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "base/local_error.h"
+#include "base/log.h"
 #include "ctl/add.h"
 #include "ctl/maps.h"
 

@@ -13,9 +13,9 @@
 #include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "ctl/running_builds.h"
 #include "ctl/output.h"
 #include "ctl/probe.h"
+#include "ctl/running_builds.h"
 
 /* Notes of the loaded module %s (Linux, kernel/module/sysfs.c). */
 #define MODULE_NOTES "/sys/module/%s/notes/.note.gnu.build-id"

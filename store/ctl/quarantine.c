@@ -14,8 +14,8 @@
 #include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/log.h"
 #include "base/local_error.h"
+#include "base/log.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 

@@ -14,10 +14,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/local_error.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/stat_data.h"
-#include "base/local_error.h"
 #include "ctl/child.h"
 #include "ctl/maps.h"
 #include "ctl/mounts.h"
