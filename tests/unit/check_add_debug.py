@@ -63,6 +63,24 @@ def case_program_joins_its_earlier_debug_file(env):
         assert env.files() == [], env.files()
 
 
+def case_scan_gives_a_known_program_its_path_again(env):
+    """perf's link of an added program leads to a download: the program alone and a tree with it get the link back."""
+    (env.home / "tree").mkdir()
+    program = build(env.home / "tree", "program", IDS[0])
+    for operand in (program, program.parent):
+        env.on_store("add", program)
+        unnamed = env.store / "[debuginfod]" / IDS[0]
+        unnamed.mkdir(parents=True)
+        shutil.copy(program, unnamed / "debug")
+        link = env.store / ".build-id" / IDS[0][:2] / IDS[0][2:]
+        link.unlink()
+        link.symlink_to(f"../../[debuginfod]/{IDS[0]}")
+        env.on_store("add", operand)
+        assert env.rows("list")[0]["path"] == str(program), operand
+        shutil.rmtree(env.store)
+        env.store.mkdir()
+
+
 def stripped(path, how="--strip-all"):
     """Copy the program without the parts that strip(1) removes."""
     output = path.with_name(path.name + how)

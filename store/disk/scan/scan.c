@@ -260,7 +260,10 @@ static int stat_stored(struct scan *scan, const struct bid_walk_file *file, cons
 	return bid_beneath_stat(scan->store->root, bid_layout_file(objdir, kind, path), ret_stat);
 }
 
-/* Does perf's link for @id lead to the file's own name, or to another existing name? Without the link no reader finds the build. */
+/*
+ * Does perf's link for @id lead to the file's own name, or to another path of the build? Without the link no reader finds the build,
+ * and behind a link to a download it has no path.
+ */
 static bool is_linked(struct scan *scan, const struct bid_walk_file *file, const struct bid_id *id)
 {
 	struct bid_id disk_id = bid_layout_disk_id(id);
@@ -275,7 +278,8 @@ static bool is_linked(struct scan *scan, const struct bid_walk_file *file, const
 	if (bid_link_leads(fanout, &disk_id, own))
 		return true;
 	state = bid_link_look_in(scan->store, fanout, &disk_id, target);
-	return state != BID_LINK_NONE && state != BID_LINK_DANGLING && state != BID_LINK_MISMATCHED;
+	return state != BID_LINK_NONE && state != BID_LINK_DANGLING && state != BID_LINK_MISMATCHED &&
+	       !(state == BID_LINK_GOOD && bid_is_unnamed(target));
 }
 
 /* Is the file in the store? @ret_stat is zero if only a lower store has it. */
