@@ -42,7 +42,7 @@ void ctl_wanted_release(struct ctl_wanted_list *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
 		free(list->wanted[i].why);
-		ctl_story_release(&list->wanted[i].story);
+		ctl_trace_release(&list->wanted[i].trace);
 	}
 	free(list->wanted);
 	tdestroy(list->seen, free);
@@ -132,7 +132,7 @@ static void take_answer(void *user, const struct bid_result *result)
 			     why->changed ? " - 'bidctl get --accept' takes them" : "") < 0)
 			wanted->why = NULL;
 	}
-	ctl_story_take(&wanted->story, result);
+	ctl_trace_add(&wanted->trace, result);
 	eventfd_write(wanted->event, 1);
 }
 
@@ -148,7 +148,7 @@ static void begin(struct fetching *fetching)
 	if (fetching->covered)
 		wanted->error = ctl_cover_open(bid_store_path(fetching->store), &wanted->request, &file);
 	else
-		wanted->error = bid_broker_find(fetching->broker, &wanted->request, &file, &wanted->story.remembered_s);
+		wanted->error = bid_broker_find(fetching->broker, &wanted->request, &file, &wanted->trace.remembered_s);
 	bid_file_release(&file);
 	if (wanted->error == -EINPROGRESS)
 		wanted->error = bid_broker_handle(fetching->broker, take_answer, wanted, &wanted->handle);
@@ -244,16 +244,16 @@ static void wait_for_some(struct fetching *fetching, struct ctl_progress *line)
 	}
 }
 
-/* Copy the negative cache entries of the servers behind a result without requests into its story. */
+/* Copy the negative cache entries of the servers behind a result without requests into its trace. */
 static void recall(const struct fetching *fetching, struct ctl_wanted *wanted)
 {
 	struct bid_absences *absences = NULL;
 	struct bid_source_stats stats;
 
-	if (wanted->story.remembered_s == 0 || bid_absences_new(fetching->store, NULL, NULL, &absences) < 0)
+	if (wanted->trace.remembered_s == 0 || bid_absences_new(fetching->store, NULL, NULL, &absences) < 0)
 		return;
 	for (size_t i = 0; bid_broker_source_stats(fetching->broker, i, &stats) == 0; i++)
-		ctl_story_recall(&wanted->story, stats.name, bid_absences_ttl(absences, &wanted->request, stats.name));
+		ctl_trace_add_negative(&wanted->trace, stats.name, bid_absences_ttl(absences, &wanted->request, stats.name));
 	bid_absences_free(absences);
 }
 

@@ -4,7 +4,7 @@
 #define BID_CTL_FETCH_ALL_H
 
 #include "ctl/ctl.h"
-#include "ctl/story.h"
+#include "ctl/lookup_trace.h"
 
 struct ctl_build;
 
@@ -15,7 +15,7 @@ struct ctl_wanted {
 	int error;
 	char *why; /* last response, if possible another one than "absent", with the remedy; NULL without a response. Owned */
 	uint64_t bytes; /* received, successful or not */
-	struct ctl_story story; /* owned */
+	struct ctl_trace trace; /* owned */
 	uint64_t handle; /* request handle; 0 without a request */
 	int event; /* eventfd that signals its end; borrowed */
 };

@@ -80,19 +80,19 @@ static int find_path(struct bid_store *store, const struct bid_request *request,
  */
 static void judge(const struct getting *getting, struct ctl_wanted *wanted)
 {
-	const struct ctl_story *story = &wanted->story;
+	const struct ctl_trace *trace = &wanted->trace;
 	const struct bid_request *request = &wanted->request;
 
 	if ((wanted->error != -ENOENT && wanted->error != -EHOSTUNREACH) || !bid_kind_fetchable(request->kind))
 		return;
 	if (!getting->cover) {
-		if (wanted->error == -ENOENT && getting->barred && !story->servers && story->remembered_s == 0 &&
-		    story->stored != -ENODATA)
+		if (wanted->error == -ENOENT && getting->barred && !trace->servers && trace->remembered_s == 0 &&
+		    trace->stored != -ENODATA)
 			wanted->error = -EROFS;
 	} else if (getting->list.refresh_error < 0 && !ctl_cover_refusal(getting->list.refresh_error)) {
 		wanted->error = getting->list.refresh_error;
 	} else if ((ctl_cover_is_offline(getting->cover) || !bid_kind_has_detail(request->kind)) &&
-		   !ctl_story_all_said_no(story, json_object_get(getting->cover, "sources"))) {
+		   !ctl_trace_all_absent(trace, json_object_get(getting->cover, "sources"))) {
 		wanted->error = -EHOSTUNREACH;
 	}
 }
@@ -139,12 +139,12 @@ static enum state state_of(const struct ctl_wanted *wanted)
 /* Describe the error, apart from the course of the lookup. */
 static const char *error_of(const struct ctl_wanted *wanted)
 {
-	bool unstripped = wanted->request.kind == BID_KIND_UNSTRIPPED && !wanted->story.servers;
+	bool unstripped = wanted->request.kind == BID_KIND_UNSTRIPPED && !wanted->trace.servers;
 
 	/* the line of a server explains its EBADMSG */
-	if (wanted->error == -EBADMSG && wanted->story.servers && !wanted->story.of_mount)
+	if (wanted->error == -EBADMSG && wanted->trace.servers && !wanted->trace.of_mount)
 		return "no server delivered the right artifact";
-	if (wanted->error == -EROFS && !wanted->story.servers)
+	if (wanted->error == -EROFS && !wanted->trace.servers)
 		return "not in the store, and bidctl asks no server, as the store cannot be written";
 	if (unstripped && wanted->error == -EBADMSG)
 		return "the ELF file and the debuginfo in the store do not belong together";
@@ -167,7 +167,7 @@ static void describe_denial(const struct getting *getting, const struct ctl_want
 /* Describe why the artifact is not there, with the remedy. Returns @buf. */
 static const char *cause_of(const struct getting *getting, const struct ctl_wanted *wanted, char buf[static CAUSE_MAX])
 {
-	const struct ctl_story *story = &wanted->story;
+	const struct ctl_trace *trace = &wanted->trace;
 	const char *error = error_of(wanted);
 	int refresh_error = bid_kind_fetchable(wanted->request.kind) ? getting->list.refresh_error : 0;
 
@@ -177,20 +177,20 @@ static const char *cause_of(const struct getting *getting, const struct ctl_want
 		snprintf(buf, CAUSE_MAX, "%s: ordering the mount that covers the store to ask its servers again", error);
 	else if (wanted->error == -EHOSTUNREACH && ctl_cover_is_offline(getting->cover))
 		snprintf(buf, CAUSE_MAX, "%s", CTL_COVER_OFFLINE);
-	else if (story->remembered_s > 0)
+	else if (trace->remembered_s > 0)
 		snprintf(buf, CAUSE_MAX, "%s: every server lacked it earlier - bidctl asks them again in %u s, or with '--refresh'",
-			 error, story->remembered_s);
-	else if (story->changed)
+			 error, trace->remembered_s);
+	else if (trace->changed)
 		snprintf(buf, CAUSE_MAX, "%s - '--accept' takes the other bytes", error);
-	else if (story->stored == -ENODATA)
+	else if (trace->stored == -ENODATA)
 		snprintf(buf, CAUSE_MAX, "%s: the files of the build in the store lack it", error);
 	else if ((wanted->request.detail || state_of(wanted) >= FAILED) && getting->cover)
 		snprintf(buf, CAUSE_MAX, "%s: the mount that covers the store failed%s", error,
 			 getting->ctl->verbose ? "" : " - 'bidctl status' shows its servers, 'bidctl get -v' their responses");
-	else if (wanted->error == -ENOENT && (!story->servers || story->of_mount))
+	else if (wanted->error == -ENOENT && (!trace->servers || trace->of_mount))
 		snprintf(buf, CAUSE_MAX, "%s in the store, and %s", error,
 			 ctl_sources_why_none(getting->ctl, getting->store, wanted->request.kind));
-	else if (wanted->error == -EACCES && !story->servers && !getting->cover)
+	else if (wanted->error == -EACCES && !trace->servers && !getting->cover)
 		describe_denial(getting, wanted, buf);
 	else
 		snprintf(buf, CAUSE_MAX, "%s", error);
@@ -202,14 +202,14 @@ static void write_row(const struct ctl *ctl, const struct ctl_wanted *wanted, en
 		      const char *path, const char *cause)
 {
 	const struct bid_request *request = &wanted->request;
-	bool all = (ctl->verbose || !path) && wanted->story.servers;
+	bool all = (ctl->verbose || !path) && wanted->trace.servers;
 
 	ctl_row(ctl, CTL_ID("id", CTL_HIDDEN, &request->id), CTL_KIND("kind", CTL_HIDDEN, request->kind),
 		CTL_TEXT("name", CTL_HIDDEN, request->detail ? bid_detail_text(request->detail) : NULL),
 		CTL_TEXT("state", CTL_HIDDEN, state_names[state]),
 		CTL_KIND("served_as", CTL_HIDDEN, path ? file->kind : BID_KIND_NONE), CTL_TEXT("file", CTL_HIDDEN, path),
 		CTL_SIZE("size", CTL_HIDDEN, path ? (uint64_t)file->st.st_size : 0), CTL_TEXT("reason", CTL_HIDDEN, cause),
-		CTL_JSON("servers", all ? json_incref(wanted->story.servers) : json_array()));
+		CTL_JSON("servers", all ? json_incref(wanted->trace.servers) : json_array()));
 }
 
 /* Print the path of the artifact. Its file may have gone since. */
@@ -228,7 +228,7 @@ static enum ctl_status deliver(const struct getting *getting, struct ctl_wanted 
 	if (r < 0)
 		return ctl_trouble(name_of(&wanted->request, name), r, "opening it");
 	if (ctl->verbose)
-		ctl_story_tell(&wanted->story, getting->store, &wanted->request, 0, path);
+		ctl_trace_print(&wanted->trace, getting->store, &wanted->request, 0, path);
 	if (!ctl->json) {
 		/* scripts need the exact bytes of the path */
 		if (ctl_is_terminal(stdout))
@@ -238,7 +238,7 @@ static enum ctl_status deliver(const struct getting *getting, struct ctl_wanted 
 		putchar('\n');
 		return CTL_DONE;
 	}
-	write_row(ctl, wanted, wanted->story.stored == 0 ? HERE : FETCHED, &file, path, NULL);
+	write_row(ctl, wanted, wanted->trace.stored == 0 ? HERE : FETCHED, &file, path, NULL);
 	return CTL_DONE;
 }
 
@@ -250,9 +250,9 @@ static enum ctl_status fail(const struct getting *getting, struct ctl_wanted *wa
 	enum state state = state_of(wanted);
 
 	if (getting->ctl->verbose)
-		ctl_story_tell(&wanted->story, getting->store, &wanted->request, wanted->error, NULL);
-	else if (!wanted->story.of_mount)
-		ctl_story_complain(&wanted->story);
+		ctl_trace_print(&wanted->trace, getting->store, &wanted->request, wanted->error, NULL);
+	else if (!wanted->trace.of_mount)
+		ctl_trace_print_errors(&wanted->trace);
 	bid_error_about(bid_id_format(&wanted->request.id, hex), wanted->error, "%s: %s", cause, name_of(&wanted->request, name));
 	if (getting->ctl->json)
 		write_row(getting->ctl, wanted, state, NULL, NULL, cause);
@@ -267,7 +267,7 @@ static void take_responses(const struct getting *getting, struct ctl_wanted *wan
 	if (!getting->cover || (wanted->error == 0 && !getting->ctl->verbose) || !bid_kind_fetchable(wanted->request.kind))
 		return;
 	responses = ctl_cover_responses(bid_store_path(getting->store), &wanted->request.id);
-	ctl_story_take_responses(&wanted->story, responses, &wanted->request);
+	ctl_trace_add_responses(&wanted->trace, responses, &wanted->request);
 	json_decref(responses);
 }
 
@@ -280,14 +280,14 @@ static enum ctl_status get_one(struct getting *getting)
 	char hex[BID_ID_HEX_MAX];
 
 	/* ctl_fetch_all() does not report whether the store had it */
-	wanted->story.stored = bid_is_mount(bid_store_path(getting->store))
+	wanted->trace.stored = bid_is_mount(bid_store_path(getting->store))
 				       ? 0
 				       : bid_store_find(getting->store, &wanted->request, &file);
 	bid_file_release(&file);
 	status = fetch(getting);
 	wanted = getting->list.wanted;
 	if (getting->cover)
-		wanted->story.stored = wanted->error;
+		wanted->trace.stored = wanted->error;
 	take_responses(getting, wanted);
 	judge(getting, wanted);
 	for (size_t i = 1; i < getting->list.n && status == CTL_DONE; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "ctl/story.h"
+#include "ctl/lookup_trace.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,27 +12,27 @@
 #include "base/log.h"
 #include "ctl/output.h"
 
-void ctl_story_release(struct ctl_story *story)
+void ctl_trace_release(struct ctl_trace *trace)
 {
-	json_decref(bid_steal(story->servers));
+	json_decref(bid_steal(trace->servers));
 }
 
 /* Add a response, and take ownership. Without memory for it, it is left out. */
-static void add(struct ctl_story *story, json_t *response)
+static void add(struct ctl_trace *trace, json_t *response)
 {
-	if (!story->servers)
-		story->servers = json_array();
-	json_array_append_new(story->servers, response);
+	if (!trace->servers)
+		trace->servers = json_array();
+	json_array_append_new(trace->servers, response);
 }
 
-void ctl_story_take(struct ctl_story *story, const struct bid_result *result)
+void ctl_trace_add(struct ctl_trace *trace, const struct bid_result *result)
 {
-	story->waited_ms = result->waited_ms;
+	trace->waited_ms = result->waited_ms;
 	for (size_t i = 0; i < result->n_reports; i++) {
 		const struct bid_report *from = result->reports[i];
 
-		story->changed |= from->changed;
-		add(story,
+		trace->changed |= from->changed;
+		add(trace,
 		    json_pack("{s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "server", bid_json_text(from->source), "state",
 			      bid_outcome_name(from->outcome), "reason", bid_json_text(from->text ? from->text : ""), "url",
 			      bid_json_text(from->url), "redirect", bid_json_text(from->led_to), "attempts",
@@ -41,10 +41,10 @@ void ctl_story_take(struct ctl_story *story, const struct bid_result *result)
 	}
 }
 
-void ctl_story_recall(struct ctl_story *story, const char *source, unsigned again_s)
+void ctl_trace_add_negative(struct ctl_trace *trace, const char *source, unsigned again_s)
 {
 	if (again_s > 0)
-		add(story, json_pack("{s:o, s:s, s:s, s:I}", "server", bid_json_text(source), "state",
+		add(trace, json_pack("{s:o, s:s, s:s, s:I}", "server", bid_json_text(source), "state",
 				     bid_outcome_name(BID_OUTCOME_ABSENT), "reason", "same response earlier", "retry_s",
 				     (json_int_t)again_s));
 }
@@ -55,7 +55,7 @@ static bool is_of(const json_t *response, const struct bid_request *request)
 	       strcmp(bid_json_string(response, "name"), bid_detail_text(request->detail)) == 0;
 }
 
-void ctl_story_take_responses(struct ctl_story *story, const json_t *responses, const struct bid_request *request)
+void ctl_trace_add_responses(struct ctl_trace *trace, const json_t *responses, const struct bid_request *request)
 {
 	/* keys here and in the report of a mount */
 	static const char *const keys[][2] = {
@@ -64,7 +64,7 @@ void ctl_story_take_responses(struct ctl_story *story, const json_t *responses, 
 		{ "received", "received" }, { "time", "time" },		{ "elapsed_ms", "elapsed_ms" }, { "retry_s", "retry_s" },
 	};
 
-	story->of_mount = true;
+	trace->of_mount = true;
 	for (size_t i = 0; i < json_array_size(responses); i++) {
 		const json_t *from = json_array_get(responses, i);
 		json_t *response = is_of(from, request) ? json_object() : NULL;
@@ -75,27 +75,27 @@ void ctl_story_take_responses(struct ctl_story *story, const json_t *responses, 
 			json_object_set_new(response, keys[k][0], value ? json_incref(value) : json_null());
 		}
 		if (response)
-			add(story, response);
+			add(trace, response);
 	}
 }
 
-bool ctl_story_all_said_no(const struct ctl_story *story, const json_t *servers)
+bool ctl_trace_all_absent(const struct ctl_trace *trace, const json_t *servers)
 {
 	const json_t *response;
 	size_t i, n = 0;
 
-	json_array_foreach(story->servers, i, response)
+	json_array_foreach(trace->servers, i, response)
 		n += strcmp(bid_json_string(response, "state"), "absent") == 0 && bid_json_number(response, "retry_s") > 0;
 	return servers && n >= json_array_size(servers);
 }
 
 /* Did the server of @response have another request? */
-static bool had_more_requests(const struct ctl_story *story, const json_t *response)
+static bool had_more_requests(const struct ctl_trace *trace, const json_t *response)
 {
 	const json_t *other;
 	size_t i;
 
-	json_array_foreach(story->servers, i,
+	json_array_foreach(trace->servers, i,
 			   other) if (other != response && strcmp(bid_json_string(other, "server"),
 								  bid_json_string(response, "server")) == 0) return true;
 	return false;
@@ -114,15 +114,15 @@ static const char *in_attempts(const json_t *response, char buf[static ATTEMPTS_
 	return buf;
 }
 
-void ctl_story_complain(const struct ctl_story *story)
+void ctl_trace_print_errors(const struct ctl_trace *trace)
 {
 	const json_t *response;
 	size_t i;
 
-	json_array_foreach(story->servers, i, response)
+	json_array_foreach(trace->servers, i, response)
 	{
 		const char *url = bid_json_string(response, "url"), *server = bid_json_string(response, "server");
-		const char *subject = *url && had_more_requests(story, response) ? url : server;
+		const char *subject = *url && had_more_requests(trace, response) ? url : server;
 		char attempts[ATTEMPTS_TEXT_MAX];
 
 		bid_error_about(subject, 0, "%s%s: %s: server '%s'", bid_json_string(response, "state"),
@@ -232,7 +232,7 @@ static const char *what_was_stored(int error)
 	}
 }
 
-void ctl_story_tell(const struct ctl_story *story, struct bid_store *store, const struct bid_request *request, int error,
+void ctl_trace_print(const struct ctl_trace *trace, struct bid_store *store, const struct bid_request *request, int error,
 		    const char *path)
 {
 	char hex[BID_ID_HEX_MAX], text[128];
@@ -243,22 +243,22 @@ void ctl_story_tell(const struct ctl_story *story, struct bid_store *store, cons
 	ctl_print_text(stderr, bid_detail_text(request->detail));
 	fprintf(stderr, " of %s\n", bid_id_format(&request->id, hex));
 	tell("store", bid_store_path(store));
-	if (story->stored == 0 && path && strncmp(path, bid_store_path(store), strlen(bid_store_path(store))) != 0)
+	if (trace->stored == 0 && path && strncmp(path, bid_store_path(store), strlen(bid_store_path(store))) != 0)
 		tell("lower", path);
 	else
-		tell("", what_was_stored(story->stored));
-	if (story->remembered_s) {
-		snprintf(text, sizeof(text), "no server has it; next request in %u s", story->remembered_s);
+		tell("", what_was_stored(trace->stored));
+	if (trace->remembered_s) {
+		snprintf(text, sizeof(text), "no server has it; next request in %u s", trace->remembered_s);
 		tell("remembered", text);
 	}
-	if (story->waited_ms) {
-		snprintf(text, sizeof(text), "%u ms for another process that was fetching it", story->waited_ms);
+	if (trace->waited_ms) {
+		snprintf(text, sizeof(text), "%u ms for another process that was fetching it", trace->waited_ms);
 		tell("waited", text);
 	}
-	if (story->of_mount && !story->servers && error < 0)
+	if (trace->of_mount && !trace->servers && error < 0)
 		tell("server", "the mount that covers the store reports no response");
-	json_array_foreach(story->servers, i, response) tell_response(response);
-	if (error == 0 && story->stored < 0) {
+	json_array_foreach(trace->servers, i, response) tell_response(response);
+	if (error == 0 && trace->stored < 0) {
 		tell("checked", what_was_checked(store, request));
 		bid_store_each_field(store, request, tell_fact, NULL);
 		tell("published", path);
