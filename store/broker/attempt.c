@@ -27,7 +27,7 @@ static bool is_complete(const struct bid_attempt *attempt)
 /* Feed DONE, and queue @attempt for a commit worker, unless one has it. Under the lock. */
 static void queue_done(struct bid_attempt *attempt)
 {
-	bid_download_take(attempt->download, BID_EVENT_DONE, attempt->candidate);
+	bid_download_feed(attempt->download, BID_EVENT_DONE, attempt->candidate);
 	if (attempt->room == BID_ATTEMPT_ROOM_MAKING)
 		return;
 	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
@@ -41,7 +41,7 @@ static enum bid_attempt_state note_event(struct bid_attempt *attempt, enum bid_m
 	enum bid_attempt_state state;
 
 	pthread_mutex_lock(&download->broker->lock);
-	bid_download_take(download, event, attempt->candidate);
+	bid_download_feed(download, event, attempt->candidate);
 	state = download->machine.candidates[attempt->candidate].state;
 	pthread_mutex_unlock(&download->broker->lock);
 	return state;
@@ -196,7 +196,7 @@ static void receive_broke_off(void *user)
 
 	/* the next source with bytes is chosen */
 	attempt->chosen = false;
-	bid_download_step(attempt->download, BID_EVENT_BROKE_OFF, attempt->candidate);
+	bid_download_feed_and_end(attempt->download, BID_EVENT_BROKE_OFF, attempt->candidate);
 }
 
 static const char *copy_of(const char *text)
@@ -280,7 +280,7 @@ static void leave_attempt(struct bid_attempt *attempt, enum bid_machine_event ev
 	size_t candidate = attempt->candidate;
 
 	drop_attempt(attempt);
-	bid_download_step(download, event, candidate);
+	bid_download_feed_and_end(download, event, candidate);
 }
 
 /* Evict for the rest of the body, and resume the transfer. Under the lock, released in between; @attempt may be freed then. */

@@ -187,7 +187,7 @@ static void answer_fallback(struct bid_download *download, int answer, const str
 
 	fallback->first_report = download->n_reports;
 	if (whole)
-		bid_download_take_reports(download, whole);
+		bid_download_feed_reports(download, whole);
 	fallback->answered = true;
 	fallback->answer = answer;
 	queue_download(download);
@@ -536,7 +536,7 @@ static void cancel_fallback(struct bid_download *download)
 	/* a reader may return for the file */
 	whole->timed_out |= given_up;
 	if (given_up && whole->n_waiters == 0)
-		bid_download_take(whole, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE);
+		bid_download_feed(whole, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE);
 	else if (bid_download_abandoned(whole))
 		bid_download_cancel(whole);
 	/* the next waiter starts another download */
@@ -561,7 +561,7 @@ static void stop(struct bid_download *download, uint64_t candidates, bool fallba
 		cancel_fallback(download);
 }
 
-struct bid_actions bid_download_take(struct bid_download *download, enum bid_machine_event event, size_t candidate)
+struct bid_actions bid_download_feed(struct bid_download *download, enum bid_machine_event event, size_t candidate)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_machine *machine = &download->machine;
@@ -599,7 +599,7 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 
 	pthread_mutex_lock(&broker->lock);
 	bid_download_ref(download);
-	bid_download_take(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE);
+	bid_download_feed(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE);
 	bid_download_report_overtaken(download);
 	leave_downloads(download, error, &waiters);
 	held = download->lock_wait.holds;
@@ -627,14 +627,14 @@ static int error_of(const struct bid_download *download, enum bid_download_state
 	}
 }
 
-void bid_download_step(struct bid_download *download, enum bid_machine_event event, size_t candidate)
+void bid_download_feed_and_end(struct bid_download *download, enum bid_machine_event event, size_t candidate)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_actions actions;
 	int error = 0;
 
 	pthread_mutex_lock(&broker->lock);
-	actions = bid_download_take(download, event, candidate);
+	actions = bid_download_feed(download, event, candidate);
 	for (size_t i = 0; i < download->machine.n && actions.end; i++)
 		if (bid_candidate_is_given_up(&download->machine.candidates[i]))
 			bid_download_report_skipped(download, download->machine.candidates[i].from->source, BID_OUTCOME_UNREACHABLE,
@@ -659,17 +659,17 @@ static void hedge(struct bid_download *download)
 	in_cycle = bid_cycle_look(download);
 	for (size_t i = 0; i < download->machine.n; i++)
 		if (in_cycle & UINT64_C(1) << i)
-			bid_download_take(download, BID_EVENT_CYCLE, i);
+			bid_download_feed(download, BID_EVENT_CYCLE, i);
 	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
-	bid_download_step(download, BID_EVENT_TIMER, BID_NO_CANDIDATE);
+	bid_download_feed_and_end(download, BID_EVENT_TIMER, BID_NO_CANDIDATE);
 	pthread_mutex_lock(&broker->lock);
 	bid_download_unref(download);
 }
 
 void bid_download_cancel(struct bid_download *download)
 {
-	bid_download_take(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
+	bid_download_feed(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
 }
 
 void bid_download_dismiss(struct bid_download *download, enum bid_machine_event event, int error)
@@ -678,7 +678,7 @@ void bid_download_dismiss(struct bid_download *download, enum bid_machine_event 
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
 
 	take_waiters(download, &waiters);
-	bid_download_take(download, event, BID_NO_CANDIDATE);
+	bid_download_feed(download, event, BID_NO_CANDIDATE);
 	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
 
@@ -707,7 +707,7 @@ void bid_download_run(struct bid_download *download, bool look)
 
 	if (r == -ENOENT || bid_is_unusable(r) || file.stripped) {
 		line_up(download);
-		bid_download_step(download, BID_EVENT_START, BID_NO_CANDIDATE);
+		bid_download_feed_and_end(download, BID_EVENT_START, BID_NO_CANDIDATE);
 	} else {
 		/* the present files prove that the section does not exist */
 		if (r == -ENODATA)
