@@ -59,7 +59,7 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 	download->job.download = download;
 	download->machine.max_parallel = 1;
 	download->timer = (struct bid_timer){ .kind = BID_TIMER_DOWNLOAD, .user = download };
-	download->hedge = (struct bid_timer){ .kind = BID_TIMER_HEDGE, .user = download };
+	download->next_timer = (struct bid_timer){ .kind = BID_TIMER_HEDGE, .user = download };
 	download->refs = 1;
 	TAILQ_INIT(&download->waiters);
 
@@ -514,11 +514,11 @@ static void set_timer(struct bid_download *download, bool wanted, enum bid_machi
 	if (download->lock_wait.polls) {
 		/* the next poll ends a download that does not start any more */
 		if (download->machine.state != BID_DOWNLOAD_NEW)
-			bid_broker_arm(broker, &download->hedge, 0);
+			bid_broker_arm(broker, &download->next_timer, 0);
 	} else if (!wanted)
-		bid_timer_disarm(&download->hedge);
-	else if (anew || !download->hedge.timers)
-		bid_broker_arm(broker, &download->hedge, bid_clock_ms() + (int64_t)hedges * broker->config.hedge_ms);
+		bid_timer_disarm(&download->next_timer);
+	else if (anew || !download->next_timer.timers)
+		bid_broker_arm(broker, &download->next_timer, bid_clock_ms() + (int64_t)hedges * broker->config.hedge_ms);
 }
 
 /* Take the waiter of the fallback out of its download. Under the lock. */

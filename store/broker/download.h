@@ -114,7 +114,7 @@ struct bid_download {
 	TAILQ_ENTRY(bid_download) link; /* in the broker's downloads */
 	struct bid_job job; /* a poll of the lock, or a fallback; with a reference while queued */
 	struct bid_timer timer; /* end of the window, or of the kept result */
-	struct bid_timer hedge; /* start of another source, or poll of the lock */
+	struct bid_timer next_timer; /* start of another source, or poll of the lock */
 	struct bid_lock_wait lock_wait;
 	struct bid_fallback fallback;
 	struct bid_source_state *winner; /* it delivered the artifact; or NULL */
