@@ -14,10 +14,10 @@
 #include "disk/layout.h"
 #include "disk/record.h"
 
-/* How long the first, second, … "no" stands, in seconds. */
-static const int64_t steps[] = { 90, 10 * 60, 30 * 60, 2 * 60 * 60, 24 * 60 * 60 };
+/* TTL of the first, second, … negative entry of a source for an artifact, in seconds */
+static const int64_t ttls[] = { 90, 10 * 60, 30 * 60, 2 * 60 * 60, 24 * 60 * 60 };
 
-#define N_STEPS (sizeof(steps) / sizeof(*steps))
+#define N_TTLS (sizeof(ttls) / sizeof(*ttls))
 
 struct bid_absences {
 	struct bid_store *store; /* borrowed; or NULL */
@@ -65,7 +65,7 @@ static struct negative_entry parse_entry(const char *text)
 	struct negative_entry entry = { 0 };
 	char end;
 
-	if (sscanf(text, "%" SCNd64 " %u%c", &entry.until, &entry.step, &end) != 2 || entry.step > N_STEPS)
+	if (sscanf(text, "%" SCNd64 " %u%c", &entry.until, &entry.step, &end) != 2 || entry.step > N_TTLS)
 		entry.step = 0;
 	return entry;
 }
@@ -82,7 +82,7 @@ static struct negative_entry read_entry(struct bid_absences *absences, const str
 /* Return the seconds left of @entry. A clock set back must not extend the negative TTL. */
 static unsigned seconds_left(const struct negative_entry *entry, int64_t now)
 {
-	int64_t most = entry->step > 0 ? steps[entry->step - 1] : 0;
+	int64_t most = entry->step > 0 ? ttls[entry->step - 1] : 0;
 
 	return entry->until > now && entry->until <= now + most ? (unsigned)(entry->until - now) : 0;
 }
@@ -96,9 +96,9 @@ int bid_absences_add(struct bid_absences *absences, const struct bid_request *re
 	if (!absences->store)
 		return -EROFS;
 	entry = read_entry(absences, request, source);
-	if (entry.step == 0 || (seconds_left(&entry, now) == 0 && entry.step < N_STEPS))
+	if (entry.step == 0 || (seconds_left(&entry, now) == 0 && entry.step < N_TTLS))
 		entry.step++;
-	snprintf(text, sizeof(text), "%" PRId64 " %u", now + steps[entry.step - 1], entry.step);
+	snprintf(text, sizeof(text), "%" PRId64 " %u", now + ttls[entry.step - 1], entry.step);
 	return bid_fact_write(absences->store, BID_LAYOUT_ABSENT, request, name_of(source, more), text);
 }
 
@@ -157,7 +157,7 @@ static void take_entry(void *user, const char *first, const char *name, const ch
 		return;
 	snprintf(record, sizeof(record), "%.*s", (int)(source - name), name);
 	if (bid_record_parse_name(first, record, &request))
-		each->fn(each->user, &request, entry.until - steps[entry.step - 1]);
+		each->fn(each->user, &request, entry.until - ttls[entry.step - 1]);
 }
 
 int bid_absences_each(struct bid_store *store, bid_absence_fn fn, void *user)
