@@ -261,8 +261,8 @@ static int stat_stored(struct scan *scan, const struct bid_walk_file *file, cons
 }
 
 /*
- * Does perf's link for @id lead to the file's own name, or to another path of the build? Without the link no reader finds the build,
- * and behind a link to a download it has no path.
+ * Does perf's link for @id lead to the file's own name, or to another path of the build? Without the link no reader finds the
+ * build, and behind a link to a download it has no path.
  */
 static bool is_linked(struct scan *scan, const struct bid_walk_file *file, const struct bid_id *id)
 {
