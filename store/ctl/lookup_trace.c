@@ -233,7 +233,7 @@ static const char *what_was_stored(int error)
 }
 
 void ctl_trace_print(const struct ctl_trace *trace, struct bid_store *store, const struct bid_request *request, int error,
-		    const char *path)
+		     const char *path)
 {
 	char hex[BID_ID_HEX_MAX], text[128];
 	const json_t *response;

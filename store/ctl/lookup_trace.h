@@ -36,6 +36,6 @@ void ctl_trace_print_errors(const struct ctl_trace *trace);
 
 /* Print on standard error, step by step, the lookup of @request in @store and its result: @error, or the file at @path. */
 void ctl_trace_print(const struct ctl_trace *trace, struct bid_store *store, const struct bid_request *request, int error,
-		    const char *path);
+		     const char *path);
 
 #endif
