@@ -5,7 +5,7 @@
  *   broker.c		interface: find, request handles, cancel, progress, offline, refresh
  *   threads.c		start and end of a broker; commit workers, timer thread
  *   download.c		downloads and their waiters; driver of machine.c: feeds events, runs actions
- *   lock.c		wait for downloads of other processes
+ *   lock_wait.c		wait for downloads of other processes
  *   machine.c		states of a download: event -> actions, pure
  *   source_cycle.c	sources that request the same from this broker
  *   attempt.c		one request to one source: receive, check, publish

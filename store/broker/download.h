@@ -84,7 +84,7 @@ struct bid_fallback {
 	size_t first_report; /* index of the first report of the file's download */
 };
 
-/* Wait for the download of another process: lock.c. */
+/* Wait for the download of another process: lock_wait.c. */
 struct bid_lock_wait {
 	uint64_t key;
 	int64_t since_ms;
@@ -205,7 +205,7 @@ static inline int bid_local_error(int error)
 	return error == -ENOENT || error == -ENOTDIR || error == -EACCES || error == -EPERM ? -EIO : error;
 }
 
-/* lock.c */
+/* lock_wait.c */
 
 /*
  * Start @download, or let it wait for another process's download of the same. @look: another thread may have published the
