@@ -19,8 +19,8 @@ static struct {
 	const char *name;
 	enum bid_log_level level;
 	bool syslog;
-	bool relayed; /* by @relay */
-	int relay; /* a pipe; borrowed; -1 for nowhere */
+	_Atomic bool relayed; /* by @relay; the gc thread may log while the mount ends */
+	_Atomic int relay; /* a pipe; borrowed; -1 for nowhere */
 	bid_log_error_fn on_error; /* may be NULL */
 	void *user; /* of @on_error */
 } state = { .name = "bid", .level = BID_LOG_WARNING };
