@@ -19,11 +19,11 @@ static char *make_kind(const struct bid_fs *fs, const struct bid_node *node)
 }
 
 /* bid_store_field_fn */
-static int take_signer(void *user, const char *fact, const char *value)
+static int take_signer(void *user, const char *name, const char *value)
 {
 	char **signer = user;
 
-	if (strcmp(fact, "signer") != 0)
+	if (strcmp(name, "signer") != 0)
 		return 0;
 	*signer = strdup(value);
 	return 1;
