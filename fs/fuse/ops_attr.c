@@ -82,12 +82,12 @@ static int set_tmpfile(const struct bid_fs *fs, const struct bid_tmpfile *tmpfil
 	int r;
 
 	if (!(to_set & (FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE)))
-		return set_file(bid_stage_fd(tmpfile->stage), wanted, to_set, 0);
-	r = bid_stage_lock(tmpfile->stage);
+		return set_file(bid_txn_fd(tmpfile->txn), wanted, to_set, 0);
+	r = bid_txn_lock(tmpfile->txn);
 	if (r < 0)
 		return r;
-	r = set_file(bid_stage_fd(tmpfile->stage), wanted, to_set, bid_tmpfile_mode(fs));
-	bid_stage_unlock(tmpfile->stage);
+	r = set_file(bid_txn_fd(tmpfile->txn), wanted, to_set, bid_tmpfile_mode(fs));
+	bid_txn_unlock(tmpfile->txn);
 	return r;
 }
 

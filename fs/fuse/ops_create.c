@@ -162,13 +162,13 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		bid_publish_sweep(fs);
 		r = bid_tmpfiles_begin(fs->tmpfiles, fs->store, &id, bid_tmpfiles_dir(&parent->node, buf), name, &tmpfile);
 	}
-	if (r == 0 && fchmod(bid_stage_fd(tmpfile->stage), mode & bid_tmpfile_mode(fs)) < 0)
+	if (r == 0 && fchmod(bid_txn_fd(tmpfile->txn), mode & bid_tmpfile_mode(fs)) < 0)
 		r = -errno;
 	if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {
 		node = (struct bid_node){ .type = BID_NODE_TMPFILE, .id = id, .tmpfile = tmpfile->number };
-		r = bid_reply_created(req, &node, tmpfile, bid_stage_fd(tmpfile->stage), fi);
+		r = bid_reply_created(req, &node, tmpfile, bid_txn_fd(tmpfile->txn), fi);
 	}
 	if (r < 0 && tmpfile)
 		bid_tmpfile_unname(fs->tmpfiles, tmpfile);

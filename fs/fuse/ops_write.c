@@ -32,7 +32,7 @@ void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t si
 	int r = -EPERM;
 
 	if (handle && handle->tmpfile)
-		r = bid_stage_write(handle->tmpfile->stage, data, size, offset);
+		r = bid_txn_write_at(handle->tmpfile->txn, data, size, offset);
 	else if (!inode)
 		r = -ESTALE;
 	else if (bid_node_is_probes(&inode->node))
@@ -63,7 +63,7 @@ void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_
 	int r = 0;
 
 	if (handle && handle->tmpfile)
-		r = fsync(bid_stage_fd(handle->tmpfile->stage)) < 0 ? -errno : 0;
+		r = fsync(bid_txn_fd(handle->tmpfile->txn)) < 0 ? -errno : 0;
 	else if (fs->writable)
 		r = bid_store_sync(fs->store); /* the kernel may read the file by itself */
 	fuse_reply_err(req, -r);

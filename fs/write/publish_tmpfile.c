@@ -25,7 +25,7 @@ static bool is_final(const char *dir, const char *name)
 /* Replace the probe definitions, as perf does: text without an id. */
 static int publish_probes(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir)
 {
-	int from = bid_stage_fd(tmpfile->stage), r;
+	int from = bid_txn_fd(tmpfile->txn), r;
 	bid_auto_fd int fd = -1;
 	struct stat st;
 
@@ -47,13 +47,13 @@ static int publish_file(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const st
 {
 	if (request->kind == BID_KIND_PROBES)
 		return publish_probes(fs, tmpfile, &request->id, dir);
-	return bid_stage_publish(tmpfile->stage, request, dir);
+	return bid_txn_publish(tmpfile->txn, request, dir);
 }
 
 static void log_error(const struct bid_tmpfile *tmpfile, const char *dir, const char *name, int r)
 {
 	if (r == -EBADMSG)
-		bid_warning("%s: refused as '%s/%s'", bid_stage_reason(tmpfile->stage), dir, name);
+		bid_warning("%s: refused as '%s/%s'", bid_txn_reason(tmpfile->txn), dir, name);
 	else
 		bid_warning("%s: cannot publish '%s/%s'", strerror(-r), dir, name);
 }
@@ -100,7 +100,7 @@ int bid_publish_flush(struct bid_fs *fs, struct bid_tmpfile *tmpfile, pid_t tid)
 	if (!bid_publish_at_close(tmpfile) || !bid_tmpfile_is_writer(fs->tmpfiles, tmpfile, tid))
 		return 0;
 	/* a shell closes the first descriptor of a redirection before anything is written */
-	if (fstat(bid_stage_fd(tmpfile->stage), &st) < 0 || st.st_size == 0)
+	if (fstat(bid_txn_fd(tmpfile->txn), &st) < 0 || st.st_size == 0)
 		return 0;
 	r = publish_own(fs, tmpfile);
 	return r == -ESTALE ? 0 : r;
@@ -120,7 +120,7 @@ void bid_publish_release(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
 
 int bid_publish_unlink(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
 {
-	bool published = bid_stage_end(tmpfile->stage) == -EPERM && bid_publish_at_close(tmpfile);
+	bool published = bid_txn_abandon(tmpfile->txn) == -EPERM && bid_publish_at_close(tmpfile);
 
 	bid_tmpfile_unname(fs->tmpfiles, tmpfile);
 	return published ? -EEXIST : 0;
@@ -144,7 +144,7 @@ void bid_publish_end(struct bid_fs *fs, bool unmounted)
 	while ((tmpfile = bid_tmpfiles_first(fs->tmpfiles))) {
 		if (unmounted)
 			bid_publish_release(fs, tmpfile);
-		else if (bid_publish_at_close(tmpfile) && fstat(bid_stage_fd(tmpfile->stage), &st) == 0 && st.st_size > 0)
+		else if (bid_publish_at_close(tmpfile) && fstat(bid_txn_fd(tmpfile->txn), &st) == 0 && st.st_size > 0)
 			bid_warning("'%s/%s': not kept: it was open for writing when the daemon ended", tmpfile->dir,
 				    tmpfile->name);
 		bid_tmpfile_unname(fs->tmpfiles, tmpfile);

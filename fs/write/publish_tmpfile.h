@@ -25,7 +25,7 @@ mode_t bid_tmpfile_mode(const struct bid_fs *fs);
 
 /*
  * Publish @tmpfile as @name in the directory @dir of @id, and log an error. Returns 0 and the artifact; -EXDEV if
- * @name is not final, so that a program copies; or as bid_stage_publish().
+ * @name is not final, so that a program copies; or as bid_txn_publish().
  */
 int bid_publish_as(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir, const char *name,
 		   struct bid_request *ret_request);
@@ -33,7 +33,7 @@ int bid_publish_as(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct 
 /* Has @tmpfile a final name, so that close(2) publishes it? */
 bool bid_publish_at_close(const struct bid_tmpfile *tmpfile);
 
-/* Publish @tmpfile if the thread @tid is its only writer. Returns 0, or as bid_stage_publish(). */
+/* Publish @tmpfile if the thread @tid is its only writer. Returns 0, or as bid_txn_publish(). */
 int bid_publish_flush(struct bid_fs *fs, struct bid_tmpfile *tmpfile, pid_t tid);
 
 /* Publish @tmpfile, which has no writer any more, or drop its name and log the error. */

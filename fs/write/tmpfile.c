@@ -46,7 +46,7 @@ int bid_tmpfiles_new(struct bid_tmpfiles **ret_tmpfiles)
 
 static void entry_free(struct tmpfile_entry *entry)
 {
-	bid_stage_free(entry->tmpfile.stage);
+	bid_txn_free(entry->tmpfile.txn);
 	free(entry->tmpfile.dir);
 	free(entry->tmpfile.name);
 	free(entry);
@@ -109,7 +109,7 @@ int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, struct bid_store *store, c
 	entry->used = now_s();
 	entry->named = true;
 	entry->users = 2; /* the name and the caller */
-	r = entry->tmpfile.dir && entry->tmpfile.name ? bid_stage_new(store, &entry->tmpfile.stage) : -ENOMEM;
+	r = entry->tmpfile.dir && entry->tmpfile.name ? bid_txn_open(store, &entry->tmpfile.txn) : -ENOMEM;
 	if (r < 0) {
 		entry_free(entry);
 		return r;

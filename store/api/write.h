@@ -10,26 +10,30 @@
 
 #include "api/store.h"
 
-/* A file being written, without a name in the store; nothing of it remains after the death of the process. */
-struct bid_stage;
+/*
+ * A transaction as in "api/store.h", but the bytes come at any offset, and the caller says at the end what they are:
+ *
+ *   bid_txn_open()
+ *     bid_txn_fd(), bid_txn_write_at()		any number of times
+ *     bid_txn_publish() or bid_txn_abandon()
+ *   bid_txn_free()
+ *
+ * Nothing of the file remains after the death of the process. Multithreading: any number of threads.
+ */
+int bid_txn_open(struct bid_store *store, struct bid_txn **ret_txn);
 
-int bid_stage_new(struct bid_store *store, struct bid_stage **ret_stage);
-
-/* @stage may be NULL. */
-void bid_stage_free(struct bid_stage *stage);
-
-/* The file, open for reading and writing. Lives as long as @stage. */
-int bid_stage_fd(const struct bid_stage *stage);
+/* The file, open for reading and writing. Lives as long as @txn. */
+int bid_txn_fd(const struct bid_txn *txn);
 
 /*
- * Hold off publishing during a change through the descriptor, until bid_stage_unlock(). Returns 0, or -EPERM, without the lock,
- * after publishing: the file is the artifact then.
+ * Hold off publishing during a change through the descriptor, until bid_txn_unlock(). Returns 0, or -EPERM, without the lock, after
+ * publishing: the file is the artifact then.
  */
-int bid_stage_lock(struct bid_stage *stage);
-void bid_stage_unlock(struct bid_stage *stage);
+int bid_txn_lock(struct bid_txn *txn);
+void bid_txn_unlock(struct bid_txn *txn);
 
-/* Write all of @len bytes at @offset; a full disk evicts downloads once. Returns 0, or as bid_stage_lock() or pwrite(2). */
-int bid_stage_write(struct bid_stage *stage, const void *data, size_t len, off_t offset);
+/* Write all of @len bytes at @offset; a full disk evicts downloads once. Returns 0, or as bid_txn_lock() or pwrite(2). */
+int bid_txn_write_at(struct bid_txn *txn, const void *data, size_t len, off_t offset);
 
 /*
  * Publish the written file as the artifact @request in the directory @path, "usr/bin/ls/ID". An existing artifact stays, and gets
@@ -38,19 +42,16 @@ int bid_stage_write(struct bid_stage *stage, const void *data, size_t len, off_t
  *   -EBADMSG	not an ELF file, damaged, with another id, or debuginfo without debug sections or symbol table; as a kernel's symbol
  *   		table, not in its format (proc(5), /proc/kallsyms), or without addresses, which the kernel hides from some users
  *   -EINVAL	@path is no path of this form, or @request has a kind that cannot be added
- *   -ESTALE	after bid_stage_end()
+ *   -ESTALE	after bid_txn_abandon()
  *   other	as write(2), fsync(2), mkdir(2), link(2)
  */
-int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request, const char *path);
+int bid_txn_publish(struct bid_txn *txn, const struct bid_request *request, const char *path);
 
 /*
- * Refuse bid_stage_publish() from now on; reading and writing @stage stay possible. Waits for a running one. Returns 0, or -EPERM
- * after publishing.
+ * Refuse bid_txn_publish() from now on; reading and writing stay possible. Waits for a running one. Returns 0, or -EPERM after
+ * publishing.
  */
-int bid_stage_end(struct bid_stage *stage);
-
-/* Return the reason of the last -EBADMSG of bid_stage_publish(), in words. Lives as long as @stage. */
-const char *bid_stage_reason(const struct bid_stage *stage);
+int bid_txn_abandon(struct bid_txn *txn);
 
 /* mkdir(2) and rmdir(2). The former creates missing parents. */
 int bid_store_mkdir(struct bid_store *store, const char *path);

@@ -239,18 +239,18 @@ static int publish_staged(struct power_worker *worker)
 	struct acknowledgement acknowledgement = { .number = worker->number++, .unsynced = true };
 	struct bid_request request = { .kind = BID_KIND_ELF };
 	char hex[BID_ID_HEX_MAX], path[PATH_MAX];
-	struct bid_stage *stage;
+	struct bid_txn *txn;
 	size_t len;
 	bid_auto_free char *data = object_make(worker->trial, acknowledgement.number, &request.id, &len);
-	int r = bid_stage_new(worker->store, &stage);
+	int r = bid_txn_open(worker->store, &txn);
 
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "usr/bin/staged-%u/%s", acknowledgement.number, bid_id_format(&request.id, hex));
-	r = bid_stage_write(stage, data, len, 0);
+	r = bid_txn_write_at(txn, data, len, 0);
 	if (r == 0)
-		r = bid_stage_publish(stage, &request, path);
-	bid_stage_free(stage);
+		r = bid_txn_publish(txn, &request, path);
+	bid_txn_free(txn);
 	return r < 0 ? r : write(worker->pipe, &acknowledgement, sizeof(acknowledgement)) < 0 ? -errno : 0;
 }
 

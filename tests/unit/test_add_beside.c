@@ -68,16 +68,16 @@ static void test_vanished_staged_file_is_made_again(void **state)
 {
 	const struct store_fixture *fixture = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
-	struct bid_stage *stage;
+	struct bid_txn *txn;
 	char path[96];
 
-	assert_int_equal(bid_stage_new(fixture->store, &stage), 0);
+	assert_int_equal(bid_txn_open(fixture->store, &txn), 0);
 	snprintf(path, sizeof(path), "%s/a", fixture->directory);
-	run(fixture, "cp a /proc/%d/fd/%d", getpid(), bid_stage_fd(stage));
+	run(fixture, "cp a /proc/%d/fd/%d", getpid(), bid_txn_fd(txn));
 	begin(fixture, 2);
-	assert_int_equal(bid_stage_publish(stage, &request, "usr/bin/a/" ID_A), 0);
+	assert_int_equal(bid_txn_publish(txn, &request, "usr/bin/a/" ID_A), 0);
 	is_stored(fixture);
-	bid_stage_free(stage);
+	bid_txn_free(txn);
 }
 
 static void test_endless_race_is_reported(void **state)

@@ -118,13 +118,13 @@ static void test_written_debug_file_replaces_a_stripped_one(void **state)
 {
 	struct store_fixture *fixture = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
-	struct bid_stage *stage;
+	struct bid_txn *txn;
 
 	perf_names(fixture, "a.stripped", "a.stripped");
-	assert_int_equal(bid_stage_new(fixture->store, &stage), 0);
-	run(fixture, "cp a.debug /proc/%d/fd/%d", getpid(), bid_stage_fd(stage));
-	assert_int_equal(bid_stage_publish(stage, &request, "usr/bin/a/" ID_A), 0);
-	bid_stage_free(stage);
+	assert_int_equal(bid_txn_open(fixture->store, &txn), 0);
+	run(fixture, "cp a.debug /proc/%d/fd/%d", getpid(), bid_txn_fd(txn));
+	assert_int_equal(bid_txn_publish(txn, &request, "usr/bin/a/" ID_A), 0);
+	bid_txn_free(txn);
 	is_served(fixture, "a.debug");
 	run(fixture, "cmp a.debug " LINK "/debug");
 }

@@ -70,7 +70,7 @@ static void test_unlinked_file_lives_until_its_last_close(void **state)
 	assert_true(has_name("a", "elf"));
 	assert_ptr_equal(bid_tmpfile_ref(tmpfiles, handle), handle);
 	bid_tmpfile_put(tmpfiles, handle);
-	assert_true(bid_stage_fd(handle->stage) >= 0 && has_number(number));
+	assert_true(bid_txn_fd(handle->txn) >= 0 && has_number(number));
 	bid_tmpfile_put(tmpfiles, handle);
 	assert_false(has_number(number));
 }

@@ -235,7 +235,7 @@ static bool may_link(struct bid_store *store, const struct bid_ingest *ingest)
 {
 	const struct stat *st = &ingest->st;
 
-	return ingest->is_staged || (st->st_nlink < LINKS_MAX && !bid_rights_given(ingest->fd, st) && is_public(store, ingest));
+	return ingest->is_ours || (st->st_nlink < LINKS_MAX && !bid_rights_given(ingest->fd, st) && is_public(store, ingest));
 }
 
 /*
@@ -579,7 +579,7 @@ static int clean_source(const struct bid_ingest *ingest)
 
 	if (changed->tv_sec < clean->tv_sec || (changed->tv_sec == clean->tv_sec && changed->tv_nsec < clean->tv_nsec))
 		return 0;
-	if (ingest->is_staged)
+	if (ingest->is_ours)
 		return bid_write_back(ingest->fd);
 	/* a file without support for fsync(2) has no dirty data */
 	return fsync(ingest->fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;

@@ -39,7 +39,7 @@ struct bid_ingest {
 	bool is_new; /* the store had no file of the id a moment ago: no lookup needed */
 	bool is_fresh; /* known, but perhaps not on disk before the next bid_store_sync() */
 	bool by_mode; /* its mode alone decides who reads it, and not the directories above it */
-	bool is_staged; /* the file of a bid_stage: no other program has a name of it */
+	bool is_ours; /* a temporary file of the store: no other program has a name of it */
 	bool is_unnamed; /* its path is not to be its name */
 	bool packed; /* a compressed module: info describes its content, which is in temp */
 	struct bid_temp temp;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Publishing a checked artifact under its names, for transactions, additions, staged files and derivations. */
+/* Publishing a checked artifact under its names, for transactions, additions and derivations. */
 #ifndef BID_DISK_PUBLISH_H
 #define BID_DISK_PUBLISH_H
 

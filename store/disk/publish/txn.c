@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The write side: readers see an artifact only after its check, and always whole. */
+/*
+ * Transactions: bytes from outside that become one artifact. Readers see it only after its check, and always whole. The parts are,
+ * in this order: what all have, bytes in order (a download), and bytes at any offset (a program that writes through the mount).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +15,14 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <bid/error.h>
+
 #include "api/elf.h"
 #include "api/signature.h"
+#include "api/write.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/kallsyms.h"
 #include "base/local_error.h"
 #include "base/log.h"
 #include "base/stat_data.h"
@@ -26,6 +34,7 @@
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
 #include "disk/piece.h"
+#include "disk/publish/ingest.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/relink.h"
 #include "disk/publish/temp.h"
@@ -38,14 +47,19 @@ enum {
 	PIECE = 64 << 10, /* bytes of a write: libcurl delivers 16 KiB, and each call costs */
 	PUSH = 1 << 20, /* bytes per early writeback; a smaller rest waits for the end */
 	SAMPLE = 1 << 20, /* bytes of a rejected download that go to the quarantine */
+	MODE = 0755, /* permitted bits of the mode of a file that a program writes: never setuid, never writable by others */
+	TABLE_MODE = 0700, /* the same for a kernel's symbol table: perf makes it public, while the kernel shows it to few users */
 };
 
 #define STEP (64ULL << 20) /* bytes to reserve at a time for a body of unknown size */
 
 struct bid_txn {
-	struct bid_store *store;
-	struct bid_request request;
+	struct bid_store *store; /* borrowed */
 	struct bid_temp temp;
+	char reason[256]; /* see bid_txn_reason() */
+
+	/* bytes in order */
+	struct bid_request request;
 	XXH3_state_t *digest; /* owned; state over the bytes in temp */
 	uint8_t buffer[PIECE]; /* bytes not in temp yet */
 	size_t held; /* bytes in buffer */
@@ -61,8 +75,24 @@ struct bid_txn {
 	bool accept; /* other bytes than the first ones */
 	char path[PATH_MAX]; /* requested path below the store; "" if none */
 	struct bid_id alt; /* id of the dwz file; len 0 if none */
-	char reason[256];
+
+	/* bytes at any offset */
+	pthread_mutex_t lock; /* held during changes, and from check to publish: readers get the checked bytes */
+	bool published;
+	bool abandoned; /* the file will not be published */
 };
+
+static struct bid_txn *txn_new(struct bid_store *store)
+{
+	struct bid_txn *txn = calloc(1, sizeof(*txn));
+
+	if (!txn)
+		return NULL;
+	txn->store = store;
+	txn->temp = BID_TEMP_NONE;
+	pthread_mutex_init(&txn->lock, NULL);
+	return txn;
+}
 
 /* Start writeback of the file while more bytes come: a client waits for the final fsync(2). */
 static void push_bytes(struct bid_txn *txn)
@@ -138,12 +168,10 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 		return -EINVAL;
 	if (!bid_store_writable(store))
 		return -EROFS;
-	txn = calloc(1, sizeof(*txn));
+	txn = txn_new(store);
 	if (!txn)
 		return -ENOMEM;
-	txn->store = store;
 	txn->request = bid_request_keep(request);
-	txn->temp = BID_TEMP_NONE;
 	txn->allowed = STEP;
 	txn->digest = XXH3_createState();
 	if (!txn->digest) {
@@ -306,6 +334,7 @@ void bid_txn_free(struct bid_txn *txn)
 	XXH3_freeState(txn->digest);
 	bid_temp_release(&txn->temp);
 	bid_request_release(&txn->request);
+	pthread_mutex_destroy(&txn->lock);
 	free(txn);
 }
 
@@ -535,4 +564,167 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 	}
 	*ret_file = file;
 	return 0;
+}
+
+/* Bytes at any offset. */
+
+int bid_txn_open(struct bid_store *store, struct bid_txn **ret_txn)
+{
+	struct bid_txn *txn = txn_new(store);
+	int r = txn ? open_temp(txn) : -ENOMEM;
+
+	if (r < 0)
+		bid_txn_free(txn);
+	else
+		*ret_txn = txn;
+	return r;
+}
+
+int bid_txn_fd(const struct bid_txn *txn)
+{
+	return txn->temp.fd;
+}
+
+int bid_txn_lock(struct bid_txn *txn)
+{
+	pthread_mutex_lock(&txn->lock);
+	if (!txn->published)
+		return 0;
+	pthread_mutex_unlock(&txn->lock);
+	return -EPERM;
+}
+
+void bid_txn_unlock(struct bid_txn *txn)
+{
+	pthread_mutex_unlock(&txn->lock);
+}
+
+int bid_txn_abandon(struct bid_txn *txn)
+{
+	int r = bid_txn_lock(txn);
+
+	if (r < 0)
+		return r;
+	txn->abandoned = true;
+	bid_txn_unlock(txn);
+	return 0;
+}
+
+static int write_or_make_room(struct bid_txn *txn, const void *data, size_t len, off_t offset)
+{
+	int r = bid_pwrite_full(txn->temp.fd, data, len, offset);
+
+	if (r != -ENOSPC && r != -EDQUOT)
+		return r;
+	if (!bid_space_make_room(txn->store->space, 2 * ((uint64_t)offset + len)))
+		return r;
+	return bid_pwrite_full(txn->temp.fd, data, len, offset);
+}
+
+int bid_txn_write_at(struct bid_txn *txn, const void *data, size_t len, off_t offset)
+{
+	int r = bid_txn_lock(txn);
+
+	if (r < 0)
+		return r;
+	r = write_or_make_room(txn, data, len, offset);
+	bid_txn_unlock(txn);
+	return r;
+}
+
+static int refuse_file(struct bid_txn *txn, const char *reason)
+{
+	snprintf(txn->reason, sizeof(txn->reason), "%s", reason);
+	return -EBADMSG;
+}
+
+/* Publish a program, library or module: add it by its descriptor, below the original path of @path. */
+static int publish_elf(struct bid_txn *txn, const struct bid_request *request, const char *path)
+{
+	struct bid_ingest ingest = { .fd = -1, .temp = BID_TEMP_NONE, .by_mode = true, .is_ours = true };
+	char original[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	int r;
+
+	if (!slash || snprintf(original, sizeof(original), "/%.*s", (int)(slash - path), path) >= (int)sizeof(original))
+		return -EINVAL;
+	r = bid_ingest_begin(txn->store, &(struct bid_add){ .path = original, .fd = txn->temp.fd }, &ingest);
+	if (r == -ENOEXEC)
+		r = refuse_file(txn, "not an ELF file");
+	else if (r == -EBADMSG)
+		r = refuse_file(txn, "a damaged or truncated ELF file");
+	else if (r == -ENODATA)
+		r = refuse_file(txn, "an ELF file without build-id");
+	else if (r == 0 && !bid_id_answers(&ingest.info.id, &request->id))
+		r = refuse_file(txn, "carries another build-id");
+	/* the file is already on the store's file system */
+	if (r == 0) {
+		r = bid_ingest_store(txn->store, &ingest, BID_LINK_HARD, BID_DURABLE_BATCH);
+		if (r == -EBADMSG)
+			r = refuse_file(txn, "another file has its name, and cannot be quarantined");
+		else if (r == -ENOTUNIQ)
+			r = refuse_file(txn, bid_strerror(r));
+	}
+	bid_ingest_release(&ingest);
+	return r;
+}
+
+/* Publish a file whose object directory follows from its kind and id alone. */
+static int publish_beside(struct bid_txn *txn, const struct bid_request *request, const char *path)
+{
+	struct bid_id disk_id = bid_layout_disk_id(&request->id);
+	struct bid_request carried = *request;
+	struct bid_elf_info info;
+	char where[PATH_MAX];
+	int r;
+
+	if (bid_kind_is_elf(request->kind)) {
+		r = bid_examine_for(txn->temp.fd, request, txn->reason, sizeof(txn->reason), &info);
+		if (r < 0)
+			return r;
+		carried.id = info.id;
+	}
+	if (request->kind == BID_KIND_KALLSYMS) {
+		r = bid_kallsyms_check_file(txn->temp.fd);
+		if (r < 0)
+			return r == -EBADMSG || r == -EPERM ? refuse_file(txn, bid_kallsyms_why(r)) : r;
+	}
+	r = bid_write_back(txn->temp.fd);
+	if (r < 0)
+		return r;
+	/* debug files go beside their ELF file; readers look for kernel files also in their well-known directory */
+	if (request->kind == BID_KIND_DEBUGINFO && bid_store_where(txn->store, &disk_id, where, sizeof(where)) == 0)
+		path = where;
+	r = bid_publish_instead(txn->store, &carried, path, false, &txn->temp);
+	if (r < 0 && r != -EEXIST)
+		return r;
+	/* an earlier unnamed download moves along */
+	if (request->kind != BID_KIND_DEBUGINFO && bid_store_where(txn->store, &disk_id, where, sizeof(where)) == 0 &&
+	    bid_is_unnamed(where) && !bid_is_unnamed(path))
+		bid_merge_unnamed(txn->store, &carried.id, path, false);
+	return 0;
+}
+
+static int set_mode(struct bid_txn *txn, const struct bid_request *request)
+{
+	struct stat st;
+
+	if (fstat(txn->temp.fd, &st) < 0)
+		return -errno;
+	return fchmod(txn->temp.fd, st.st_mode & (request->kind == BID_KIND_KALLSYMS ? TABLE_MODE : MODE)) < 0 ? -errno : 0;
+}
+
+int bid_txn_publish(struct bid_txn *txn, const struct bid_request *request, const char *path)
+{
+	int r;
+
+	if (request->kind <= BID_KIND_NONE || request->kind >= BID_KIND_COUNT || request->kind == BID_KIND_PROBES)
+		return -EINVAL;
+	pthread_mutex_lock(&txn->lock);
+	r = txn->abandoned ? -ESTALE : set_mode(txn, request);
+	if (r == 0)
+		r = request->kind == BID_KIND_ELF ? publish_elf(txn, request, path) : publish_beside(txn, request, path);
+	txn->published |= r == 0;
+	pthread_mutex_unlock(&txn->lock);
+	return r;
 }
