@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Ingest: the only way of a local file, or of a caller's data, into the store. The parts are, in this order: the bytes of the file,
- * its names, its way through both, and data without a file.
+ * its names, its way through both, data without a file, and replacement.
  */
 #include "disk/publish/ingest.h"
 
@@ -20,6 +20,7 @@
 
 #include "api/elf.h"
 #include "api/evict.h"
+#include "api/remove.h"
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -199,7 +200,8 @@ int bid_ingest_open(const struct bid_add *add, struct bid_ingest *ingest)
 	return bid_layout_is_original(ingest->path) ? 0 : -EINVAL;
 }
 
-bool bid_ingest_is_own(const struct bid_store *store, const struct bid_ingest *ingest)
+/* Is the file a file of the store itself, with another path than its source? */
+static bool is_own(const struct bid_store *store, const struct bid_ingest *ingest)
 {
 	size_t len = strlen(bid_store_path(store));
 
@@ -213,7 +215,7 @@ int bid_ingest_begin(struct bid_store *store, const struct bid_add *add, struct 
 	if (r < 0)
 		return r;
 	/* a file in a mount of bidfs comes from a store, and its path there is another one */
-	ingest->is_unnamed = bid_ingest_is_own(store, ingest) || bid_is_in_mount(ingest->fd, &ingest->st);
+	ingest->is_unnamed = is_own(store, ingest) || bid_is_in_mount(ingest->fd, &ingest->st);
 	return bid_ingest_examine(store, ingest);
 }
 
@@ -830,4 +832,58 @@ int bid_store_add_file(struct bid_store *store, const struct bid_add *add, struc
 int bid_store_add(struct bid_store *store, const char *path, enum bid_link link, struct bid_added *ret_added)
 {
 	return bid_store_add_file(store, &(struct bid_add){ .path = path, .fd = -1, .link = link }, ret_added);
+}
+
+/* Replace the stored artifact. */
+static int update_file(struct bid_store *store, struct bid_ingest *ingest, bool *ret_replaced)
+{
+	const struct bid_elf_info *info = &ingest->info;
+	struct bid_request request = { .id = info->id };
+	bid_cleanup(bid_file_release) struct bid_file stored = BID_FILE_NONE;
+	int r;
+
+	request.kind = !info->has_code && (info->has_dwarf || info->has_symtab) ? BID_KIND_DEBUGINFO : BID_KIND_ELF;
+	if (bid_find_stored(store, &request, &stored) < 0 || stored.kind != request.kind)
+		return 0;
+	/* a hard link is the file already */
+	r = bid_same_inode(&stored.st, &ingest->st) ? 1 : bid_ingest_fill(store, ingest, false, BID_DURABLE_EACH);
+	if (r == 0)
+		r = bid_replace(store, &request, NULL, NULL, ingest->temp.fd);
+	*ret_replaced = r > 0;
+	/* it is of the bytes from before */
+	if (r > 0)
+		bid_record_drop(store, &request);
+	return r < 0 ? r : 0;
+}
+
+int bid_store_update(struct bid_store *store, const char *path, enum bid_link link, struct bid_added *ret_added, bool *ret_replaced)
+{
+	struct bid_add add = { .path = path, .fd = -1 };
+	struct bid_ingest ingest = { .fd = -1, .temp = BID_TEMP_NONE };
+	struct bid_added added = { 0 };
+	bool replaced = false, own = false;
+	int r;
+
+	if (!bid_store_writable(store))
+		return -EROFS;
+	r = bid_ingest_open(&add, &ingest);
+	/* a file of the store replaces neither itself nor the source that its record names */
+	if (r == 0)
+		own = replaced = is_own(store, &ingest);
+	/* a named temporary file that no sweep removes, whatever its other names */
+	if (r == 0)
+		r = bid_temp_new(store, true, &ingest.temp);
+	if (r == 0)
+		r = bid_ingest_examine(store, &ingest);
+	if (r == 0 && !own)
+		r = update_file(store, &ingest, &replaced);
+	bid_ingest_release(&ingest);
+	/* now the file needs only its own name, unless the build is new */
+	if (r == 0)
+		r = bid_store_add(store, path, link, &added);
+	if (r < 0)
+		return r;
+	*ret_added = added;
+	*ret_replaced = replaced;
+	return 0;
 }

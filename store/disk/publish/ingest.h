@@ -55,9 +55,6 @@ int bid_ingest_begin(struct bid_store *store, const struct bid_add *add, struct 
 /* As bid_ingest_begin(), without the examination. */
 int bid_ingest_open(const struct bid_add *add, struct bid_ingest *ingest);
 
-/* Is the file a file of the store itself, with another path than its source? */
-bool bid_ingest_is_own(const struct bid_store *store, const struct bid_ingest *ingest);
-
 /* Only the second half. */
 int bid_ingest_examine(struct bid_store *store, struct bid_ingest *ingest);
 
