@@ -66,6 +66,7 @@ struct bid_file {
 	enum bid_kind kind; /* BID_KIND_ELF if a request for debuginfo found a file that was not stripped */
 	bool skeleton; /* debuginfo of split DWARF, most of which is in other files */
 	bool stripped; /* debuginfo with neither DWARF nor a symbol table: there is no better one */
+	bool packed; /* false; true only within the library, of a compressed module */
 };
 
 #define BID_FILE_NONE ((struct bid_file){ .fd = -1 })

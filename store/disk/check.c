@@ -3,10 +3,13 @@
 #include "disk/check.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "api/elf.h"
+#include "base/cleanup.h"
 #include "base/kallsyms.h"
 #include "base/log.h"
+#include "disk/beneath.h"
 #include "disk/derived.h"
 #include "disk/id_cache.h"
 #include "disk/layout.h"
@@ -16,23 +19,6 @@ static int open_regular(struct bid_store *store, const char *path, struct bid_fi
 {
 	/* distributions' trees of debug files are full of links; ours and perf's stores have none but perf's own */
 	return bid_store_open_file(store, path, store->flags & BID_STORE_LOWER, file);
-}
-
-/* an unpacking; see struct bid_derivation */
-struct unpacking {
-	const struct bid_file *packed;
-	const struct bid_id *asked;
-	struct bid_id id; /* id of the content; len 0 before */
-};
-
-static int unpack_into(void *user, int fd, uint64_t max)
-{
-	struct unpacking *unpacking = user;
-	int r = bid_elf_unpack_to(unpacking->packed->fd, max < BID_ELF_UNPACKED_MAX ? max : BID_ELF_UNPACKED_MAX, fd);
-
-	if (r == 0)
-		r = bid_elf_identify(fd, &unpacking->id);
-	return r == 0 && !bid_id_answers(&unpacking->id, unpacking->asked) ? -EBADMSG : r;
 }
 
 /* Open the unpacked copy for @id, if there is a correct one. */
@@ -53,39 +39,21 @@ static int open_kept(struct bid_store *upper, const struct bid_id *id, struct bi
 	return r;
 }
 
-/* Replace the compressed @file, which lies in @store, by its content. */
-static int unpack_file(struct bid_store *store, const struct bid_id *asked, struct bid_file *file)
+/* Replace the compressed @file by its unpacked copy, if there is a correct one. */
+static void look_unpacked(struct bid_store *store, const struct bid_id *asked, struct bid_file *file)
 {
-	struct bid_store *upper = bid_store_upper(store);
-	struct unpacking unpacking = { .packed = file, .asked = asked };
-	struct bid_file unpacked = { .fd = -1, .kind = file->kind };
-	int r, fault;
+	struct bid_file kept = { .fd = -1, .kind = file->kind };
 
-	r = open_kept(upper, asked, &unpacked);
-	if (r < 0) {
-		r = bid_derived_make(upper, &(struct bid_request){ .id = *asked, .kind = BID_KIND_ELF },
-				     &(struct bid_derivation){ .fill = unpack_into, .user = &unpacking, .source = file->st }, true,
-				     &unpacked);
-		unpacked.kind = file->kind;
-		fault = unpacking.id.len ? 0 : bid_derived_fault(r);
-		/* a compressed file with a wrong or missing id is unpacked only once */
-		if (unpacking.id.len || fault)
-			bid_id_cache_unpacked(store->id_cache, &file->st, fault, &unpacking.id);
-		if (fault)
-			r = fault;
-	}
-	if (r < 0) {
-		bid_file_release(&unpacked);
-		return r;
-	}
+	file->packed = open_kept(bid_store_upper(store), asked, &kept) < 0;
+	if (file->packed)
+		return;
 	bid_file_release(file);
-	*file = unpacked;
-	return 0;
+	*file = kept;
 }
 
 /*
- * Check that the id of @file answers @asked; replace a compressed file by its content. Sets *@ret_wrong if the file lies under
- * another id.
+ * Check that the id of @file answers @asked. A compressed file becomes its unpacked copy, or stays with @file->packed. Sets
+ * *@ret_wrong if the file lies under another id.
  */
 static int check_file(struct bid_store *store, const struct bid_id *asked, struct bid_file *file, bool *ret_wrong)
 {
@@ -103,11 +71,11 @@ static int check_file(struct bid_store *store, const struct bid_id *asked, struc
 	*ret_wrong = !bid_id_answers(&identity.id, &disk_id);
 	if (identity.fault < 0)
 		return identity.fault;
-	if (identity.packed && !identity.unpacked)
-		return unpack_file(store, asked, file);
-	if (!bid_id_answers(&identity.id, asked))
+	if ((!identity.packed || identity.unpacked) && !bid_id_answers(&identity.id, asked))
 		return -EBADMSG;
-	return identity.packed ? unpack_file(store, asked, file) : 0;
+	if (identity.packed)
+		look_unpacked(store, asked, file);
+	return 0;
 }
 
 /* Log once why the store does not serve @file at @path. */
@@ -154,17 +122,13 @@ int bid_check_open(struct bid_store *store, const char *path, const struct bid_r
 
 bool bid_check_anothers(struct bid_store *store, const char *path, const struct bid_request *request)
 {
-	struct bid_request there = { .id = bid_layout_disk_id(&request->id), .kind = request->kind };
-	struct bid_file file = BID_FILE_NONE;
-	int right, wanted;
+	struct bid_id disk_id = bid_layout_disk_id(&request->id), carried;
+	bid_auto_fd int fd = -1;
 
-	if (bid_id_equal(&there.id, &request->id))
-		return false;
-	right = bid_check_open(store, path, &there, &file);
-	bid_file_release(&file);
-	wanted = bid_check_open(store, path, request, &file);
-	bid_file_release(&file);
-	return right == 0 && wanted == -EBADMSG;
+	return !bid_id_equal(&disk_id, &request->id) && bid_kind_is_elf(request->kind) &&
+	       bid_beneath_open(store->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) == 0 &&
+	       bid_elf_identify_any(fd, &carried) == 0 && bid_id_answers(&carried, &disk_id) &&
+	       !bid_id_answers(&carried, &request->id);
 }
 
 int bid_store_recheck(struct bid_store *store, const struct bid_request *request, const struct bid_file *file)

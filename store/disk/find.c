@@ -16,15 +16,19 @@
 #include "disk/record.h"
 #include "disk/store.h"
 
-/* Keep the first stripped debuginfo in @stripped and return -ENOENT: another object directory may have a better file. */
-static int skip_stripped(struct bid_file *file, struct bid_file *stripped)
+/*
+ * Keep a poor debuginfo in @poor and return -ENOENT: another object directory may have a better file. The first counts, or a
+ * compressed one before a stripped one.
+ */
+static int skip_poor(struct bid_file *file, struct bid_file *poor)
 {
-	if (!file->stripped)
-		return 0;
-	if (stripped->fd < 0)
-		*stripped = *file;
-	else
-		bid_file_release(file);
+	struct bid_file worse = *file;
+
+	if (poor->fd < 0 || (file->packed && poor->stripped)) {
+		worse = *poor;
+		*poor = *file;
+	}
+	bid_file_release(&worse);
 	*file = BID_FILE_NONE;
 	return -ENOENT;
 }
@@ -64,7 +68,7 @@ bool bid_find_instead(const struct stat *st, const struct stat *before)
 
 /* Find one kind in all object directories of one on-disk id. @objdir iterates over them, and begins with step 0. */
 static int find_on_disk(struct bid_store *store, struct bid_objdir_iter *objdir, const struct bid_id *disk_id,
-			const struct bid_request *request, struct bid_file *stripped, struct bid_file *ret_file)
+			const struct bid_request *request, struct bid_file *poor, struct bid_file *ret_file)
 {
 	struct bid_file file = BID_FILE_NONE, best = BID_FILE_NONE;
 	struct bid_foreign foreign = { 0 };
@@ -73,8 +77,8 @@ static int find_on_disk(struct bid_store *store, struct bid_objdir_iter *objdir,
 	while (bid_objdir_next(objdir, store, disk_id, request->kind)) {
 		int r = find_in_objdir(store, objdir->path, disk_id, request, &file);
 
-		if (r == 0)
-			r = skip_stripped(&file, stripped);
+		if (r == 0 && file.stripped)
+			r = skip_poor(&file, poor);
 		if (r == 0 && (best.fd < 0 || bid_find_instead(&file.st, &best.st))) {
 			bid_file_release(&best);
 			best = file;
@@ -93,8 +97,8 @@ static int find_on_disk(struct bid_store *store, struct bid_objdir_iter *objdir,
 	while (store->flags & BID_STORE_LOWER && bid_foreign_next(&foreign, disk_id, request->kind)) {
 		int r = bid_foreign_is_there(store, &foreign) ? bid_check_open(store, foreign.path, request, &file) : -ENOENT;
 
-		if (r == 0)
-			r = skip_stripped(&file, stripped);
+		if (r == 0 && file.stripped)
+			r = skip_poor(&file, poor);
 		if (r == 0) {
 			*ret_file = file;
 			return 0;
@@ -105,9 +109,9 @@ static int find_on_disk(struct bid_store *store, struct bid_objdir_iter *objdir,
 	return result;
 }
 
-/* Find an ELF file that was not stripped: it is its own debuginfo. */
+/* Find an ELF file that was not stripped: it is its own debuginfo. A compressed one shows that only unpacked; see skip_poor(). */
 static int find_unstripped(struct bid_store *store, struct bid_objdir_iter *objdir, const struct bid_id *disk_id,
-			   const struct bid_id *id, struct bid_file *ret_file)
+			   const struct bid_id *id, struct bid_file *poor, struct bid_file *ret_file)
 {
 	struct bid_request request = { .id = *id, .kind = BID_KIND_ELF };
 	struct bid_file file = BID_FILE_NONE;
@@ -116,6 +120,8 @@ static int find_unstripped(struct bid_store *store, struct bid_objdir_iter *objd
 
 	objdir->step = 0;
 	r = find_on_disk(store, objdir, disk_id, &request, NULL, &file);
+	if (r == 0 && file.packed)
+		r = skip_poor(&file, poor);
 	if (r < 0)
 		return r;
 	r = bid_id_cache_get(store->id_cache, file.fd, &file.st, true, &identity);
@@ -130,8 +136,7 @@ static int find_unstripped(struct bid_store *store, struct bid_objdir_iter *objd
 	return 0;
 }
 
-static int find_here(struct bid_store *store, const struct bid_request *request, struct bid_file *stripped,
-		     struct bid_file *ret_file)
+static int find_here(struct bid_store *store, const struct bid_request *request, struct bid_file *poor, struct bid_file *ret_file)
 {
 	struct bid_alias_iter alias = { 0 };
 	struct bid_id disk_id;
@@ -139,10 +144,10 @@ static int find_here(struct bid_store *store, const struct bid_request *request,
 
 	while (bid_alias_next(&alias, &request->id, &disk_id)) {
 		struct bid_objdir_iter objdir = { 0 };
-		int r = find_on_disk(store, &objdir, &disk_id, request, stripped, ret_file), unstripped = -ENOENT;
+		int r = find_on_disk(store, &objdir, &disk_id, request, poor, ret_file), unstripped = -ENOENT;
 
 		if (r < 0 && request->kind == BID_KIND_DEBUGINFO)
-			unstripped = find_unstripped(store, &objdir, &disk_id, &request->id, ret_file);
+			unstripped = find_unstripped(store, &objdir, &disk_id, &request->id, poor, ret_file);
 		if (r == 0 || unstripped == 0)
 			return 0;
 		if (r != -ENOENT || unstripped != -ENOENT)
@@ -153,24 +158,24 @@ static int find_here(struct bid_store *store, const struct bid_request *request,
 
 int bid_find_stored(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
-	struct bid_file stripped = BID_FILE_NONE;
+	struct bid_file poor = BID_FILE_NONE;
 	int result = -ENOENT;
 
 	for (; store && result != 0; store = store->lower) {
-		int r = find_here(store, request, &stripped, ret_file);
+		int r = find_here(store, request, &poor, ret_file);
 
 		if (r == 0 || result == -ENOENT)
 			result = r;
 	}
-	if (result < 0 && stripped.fd >= 0) {
-		*ret_file = stripped;
+	if (result < 0 && poor.fd >= 0) {
+		*ret_file = poor;
 		return 0;
 	}
-	bid_file_release(&stripped);
+	bid_file_release(&poor);
 	return result;
 }
 
-int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid_request *request, struct bid_file *ret_file)
+int bid_find_in(struct bid_store *store, const char *dir, const struct bid_request *request, struct bid_file *ret_file)
 {
 	struct bid_id disk_id = bid_layout_disk_id(&request->id);
 	int result = -ENOENT;

@@ -8,13 +8,17 @@
  * Lookups of stored artifacts: they read, and change nothing.
  *
  *   bid_store_find()		a lookup with derivation (resolve.c)
- *     bid_find_stored()	opens and checks the file, in the store or a lower one
+ *     bid_find_unpacked()	a lookup that unpacks compressed modules (derive/unpack.h)
+ *       bid_find_stored()	opens and checks the file, in the store or a lower one
  *   bid_find_has_image()	looks for a directory
  *   bid_find_stat()		looks for a file, without its check
  */
 
-/* As bid_store_find(), without derived artifacts. @request is valid and has no detail. */
+/* As bid_store_find(), without derived artifacts: @ret_file may be packed. @request is valid and has no detail. */
 int bid_find_stored(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+
+/* As bid_store_find_in(); @ret_file may be packed. */
+int bid_find_in(struct bid_store *store, const char *dir, const struct bid_request *request, struct bid_file *ret_file);
 
 /*
  * Does the probe file with the attributes @st take precedence over @before, which is earlier in the order of search? Yes if it

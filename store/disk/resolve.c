@@ -4,6 +4,7 @@
 
 #include "disk/derive/derive.h"
 #include "disk/derive/derive_section.h"
+#include "disk/derive/unpack.h"
 #include "disk/derive/unstrip.h"
 #include "disk/find.h"
 #include "disk/piece.h"
@@ -24,7 +25,19 @@ int bid_store_find(struct bid_store *store, const struct bid_request *request, s
 		return bid_piece_open(store, request, ret_file);
 	if (request->kind == BID_KIND_UNSTRIPPED)
 		return bid_unstripped_find(store, request, ret_file);
-	r = bid_find_stored(store, request, ret_file);
+	r = bid_find_unpacked(store, request, ret_file);
 	/* a symbol table without addresses is useless; a table derived from the kernel has them */
 	return r == -ENOENT || (r == -EBADMSG && request->kind == BID_KIND_KALLSYMS) ? bid_derive(store, request, ret_file) : r;
+}
+
+int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid_request *request, struct bid_file *ret_file)
+{
+	struct bid_file file = BID_FILE_NONE;
+	int r = bid_find_in(store, dir, request, &file);
+
+	if (r == 0 && file.packed)
+		r = bid_unpack_file(store, request, &file);
+	if (r == 0)
+		*ret_file = file;
+	return r;
 }

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "disk/find.h"
+
 #define ABSENT "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
 
 enum { NAMES_MAX = 4096 };
@@ -223,6 +225,30 @@ static void test_compressed_module_is_unpacked(void **state)
 }
 
 /* A lack of descriptors, for the store and for memory, is no fault of the packed file. */
+/* The lookup below bid_store_find() leaves a compressed module as it is. */
+static void test_lookup_alone_derives_nothing(void **state)
+{
+	struct store_fixture *fixture = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF), debuginfo = request_for(ID_A, BID_KIND_DEBUGINFO);
+	struct bid_file file = BID_FILE_NONE;
+
+	run(fixture, "xz -kc a > packed");
+	perf_adds(fixture, "packed", "lib/modules/6/a.ko.xz", ID_A, "elf");
+	assert_int_equal(bid_find_stored(fixture->store, &request, &file), 0);
+	assert_true(file.packed);
+	bid_file_release(&file);
+	assert_false(has_path(fixture, ".bidfs/unpacked"));
+
+	/* a compressed file may be unstripped, and comes before stripped debuginfo */
+	run(fixture, "cp a.stripped store/lib/modules/6/a.ko.xz/" ID_A "/debug");
+	assert_int_equal(bid_store_find(fixture->store, &debuginfo, &file), 0);
+	assert_true(file.kind == BID_KIND_ELF && !file.packed && !file.stripped);
+	bid_file_release(&file);
+	assert_int_equal(bid_find_stored(fixture->store, &request, &file), 0);
+	assert_false(file.packed);
+	bid_file_release(&file);
+}
+
 static void test_module_not_unpacked_now_is_retried(void **state)
 {
 	struct store_fixture *fixture = *state;
@@ -456,6 +482,7 @@ int main(void)
 		TEST(test_uncheckable_file_needs_its_name),
 		TEST(test_link_out_of_the_store_is_not_followed),
 		TEST(test_compressed_module_is_unpacked),
+		TEST(test_lookup_alone_derives_nothing),
 		TEST(test_module_not_unpacked_now_is_retried),
 		TEST(test_ids_and_paths_are_listed),
 		TEST(test_store_is_searched_before_lower_stores),

@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "disk/check.h"
+#include "disk/derive/unpack.h"
 #include "disk/derived.h"
 #include "disk/find.h"
 #include "disk/store.h"
@@ -55,7 +56,7 @@ static int read_symbols(struct bid_store *store, const struct bid_id *id, struct
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && r == -ENODATA; i++) {
 		struct bid_file file = BID_FILE_NONE;
 
-		if (bid_find_stored(store, &(struct bid_request){ .id = *id, .kind = kinds[i] }, &file) < 0)
+		if (bid_find_unpacked(store, &(struct bid_request){ .id = *id, .kind = kinds[i] }, &file) < 0)
 			continue;
 		r = bid_elf_kallsyms(file.fd, append_text, text);
 		*ret_st = file.st;
@@ -101,7 +102,7 @@ static int read_probes(struct bid_store *store, const struct bid_id *id, struct 
 	int r;
 
 	*ret_keep = original_path(store, id, path) == 0;
-	r = bid_find_stored(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &file);
+	r = bid_find_unpacked(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &file);
 	if (r == 0 && !*ret_keep)
 		r = own_path(file.fd, path);
 	if (r == 0)
@@ -140,7 +141,7 @@ static int keep_probes(struct bid_store *store, const struct bid_request *reques
 	struct bid_added added;
 	int r = bid_store_add_data(store, request, 0444, text->data, text->len, &added);
 
-	return r < 0 ? r : bid_find_stored(store, request, ret_file);
+	return r < 0 ? r : bid_find_unpacked(store, request, ret_file);
 }
 
 int bid_derive(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)

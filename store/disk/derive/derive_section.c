@@ -18,8 +18,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/limits.h"
+#include "disk/derive/unpack.h"
 #include "disk/derived.h"
-#include "disk/find.h"
 #include "disk/piece.h"
 #include "disk/record.h"
 #include "disk/store.h"
@@ -62,7 +62,7 @@ static int locate_section(struct bid_store *store, const struct bid_request *req
 		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
 		int r;
 
-		if (bid_find_stored(store, &asked, &whole) < 0) {
+		if (bid_find_unpacked(store, &asked, &whole) < 0) {
 			complete = false;
 			continue;
 		}
@@ -218,7 +218,7 @@ int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int
 	for (size_t i = 0; r == 0 && (asked.kind = bid_section_whole(i)) != BID_KIND_NONE; i++) {
 		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
 
-		if (bid_find_stored(store, &asked, &whole) == 0)
+		if (bid_find_unpacked(store, &asked, &whole) == 0)
 			r = bid_elf_each_section(whole.fd, add_name, &names);
 		if (whole.kind == BID_KIND_ELF)
 			break;

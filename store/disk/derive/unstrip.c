@@ -9,6 +9,7 @@
 #include "base/local_error.h"
 #include "base/log.h"
 #include "disk/check.h"
+#include "disk/derive/unpack.h"
 #include "disk/derived.h"
 #include "disk/find.h"
 #include "disk/id_cache.h"
@@ -54,7 +55,7 @@ int bid_unstripped_find(struct bid_store *store, const struct bid_request *reque
 	/* a kept file does not show who signed its parts */
 	if (!bid_store_requires_signed(store) && open_kept(store, request, ret_file) == 0)
 		return 0;
-	if (bid_find_stored(store, &debuginfo, &debug) < 0 || !is_whole(&debug))
+	if (bid_find_unpacked(store, &debuginfo, &debug) < 0 || !is_whole(&debug))
 		return -ENOENT;
 	*ret_file = debug;
 	debug.fd = -1;
@@ -108,9 +109,9 @@ int bid_store_unstrip(struct bid_store *store, const struct bid_id *id, struct b
 	if (r != -ENOENT)
 		return r;
 	pair.id = id;
-	r = bid_find_stored(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &pair.elf);
+	r = bid_find_unpacked(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &pair.elf);
 	if (r == 0)
-		r = bid_find_stored(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_DEBUGINFO }, &pair.debug);
+		r = bid_find_unpacked(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_DEBUGINFO }, &pair.debug);
 	if (r == 0 && pair.debug.stripped)
 		r = -ENOENT;
 	if (r == 0)

@@ -125,13 +125,13 @@ int bid_merge(struct bid_store *store, const char *from, const char *to, unsigne
 static bool is_right(struct bid_store *store, const char *objdir, const struct bid_id *disk_id, enum bid_kind kind)
 {
 	struct bid_request request = { .id = *disk_id, .kind = kind };
-	struct bid_file file = BID_FILE_NONE;
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	char path[BID_LAYOUT_FILE_MAX];
-	int r;
+	struct bid_id carried;
 
-	r = bid_check_open(store, bid_layout_file(objdir, kind, path), &request, &file);
-	bid_file_release(&file);
-	return r == 0;
+	if (bid_check_open(store, bid_layout_file(objdir, kind, path), &request, &file) < 0)
+		return false;
+	return !file.packed || (bid_elf_identify_any(file.fd, &carried) == 0 && bid_id_answers(&carried, disk_id));
 }
 
 /* Does @path have a file by which perf finds a build? */

@@ -26,6 +26,7 @@
 #include "base/local_error.h"
 #include "base/log.h"
 #include "base/stat_data.h"
+#include "disk/derive/unpack.h"
 #include "disk/digest.h"
 #include "disk/evict.h"
 #include "disk/fact.h"
@@ -376,7 +377,7 @@ static int publish_at(struct bid_txn *txn, const struct bid_id *id, const char *
 	/* other errors, for example a missing link of perf's or a directory of root's, matter only if the lookup fails */
 	if (r < 0 && r != -EEXIST)
 		bid_debug("%s: cannot publish in '%s/%s'", strerror(-r), bid_store_path(txn->store), path);
-	r = bid_find_stored(txn->store, &txn->request, ret_file);
+	r = bid_find_unpacked(txn->store, &txn->request, ret_file);
 	if (r == 0 && ret_file->stripped) {
 		bid_file_release(ret_file);
 		r = -EBADMSG;

@@ -394,7 +394,7 @@ static bool is_placed(struct scan *scan, const struct bid_walk_file *file, int f
 	if (ret_stored->st_size != st->st_size || (bid_all_read(st->st_mode) && !bid_all_read(ret_stored->st_mode)) ||
 	    bid_find_stored(scan->store, &request, &found) < 0)
 		return false;
-	same = bid_same_inode(&found.st, ret_stored);
+	same = bid_same_inode(&found.st, ret_stored) && !found.packed;
 	bid_file_release(&found);
 	/* the file is the user's now, and no download */
 	return same && is_marked_added(scan->store, &request);
