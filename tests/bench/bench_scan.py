@@ -9,8 +9,8 @@ A figure is the ratio of two programs that take turns in each round: the median 
 Times are elapsed times; "busy" is processor time, which other programs disturb less. Root measures a scan from the disk as well and
 empties the page cache of the whole machine for it (not with --gentle). Root also hides /usr/lib/debug: perf and bidctl would read
 the debug information there, but the floor would not. Files are added to an ext4 image, which root mounts; nothing is deleted in it,
-because ext4 is slow to reuse inodes that were deleted a moment ago. "two floors" is the time of the floor for one tree while
-another floor runs.
+because ext4 is slow to reuse inodes that were deleted a moment ago. "others write" means that a program rewrites a large file on
+the same file system meanwhile. "two floors" is the time of the floor for one tree while another floor runs.
 """
 import argparse
 import concurrent.futures
@@ -33,6 +33,7 @@ import figures  # noqa: E402  a module beside this program
 
 COLD_ROUNDS = 2
 SINGLE = 300  # files that are added durably one by one
+BUSY = 1400  # files that are added while others write
 MAX_SIZE = 1 << 20  # bytes, largest file that is copied into the image
 
 
@@ -196,9 +197,10 @@ def bench_add(bench, tree, rounds, peers, top):
             "floor": each, "floor, syncfs": after_sync(bench.measured_floor, "batch", stores["some"], text=some),
             "bidctl add": after_sync(seconds, bench.bidctl, "-s", stores["ours-some"], "add", *names)})
         bench_verify(bench, stores["ours"])
+    bench_busy(bench, files, top, rounds, peers)
     compare = bench.figures.compare
     compare("P14", "add a tree", "bidctl add", "perf", 3, above=True, faster=True)
-    compare("P14", "add a tree", "bidctl add", "perf, sync", faster=True)
+    compare("P14", "add a tree", "bidctl add", "perf, sync", 1.5, above=True, faster=True)
     compare("P14", "add a tree", "bidctl add", "floor", 0.6, above=True, faster=True)
     compare("P14", "add a tree", "bidctl add", "floor, syncfs", 1.3)
     compare("P22", "add one by one", "bid_store_add", "floor", 1.2)
@@ -209,6 +211,43 @@ def bench_add(bench, tree, rounds, peers, top):
     compare("P25", "check of all bytes", "one thread", "floor", faster=True)
     compare("P25", "check of all bytes", "two threads", "one thread", faster=True)
     compare("P25", "check of all bytes", "two threads", "two floors", 0.95, above=True, faster=True)
+
+
+@contextlib.contextmanager
+def writer(directory):
+    """Keep the file system of the directory busy: rewrite a file of 256 MiB, without a sync."""
+    script = 'while :; do dd if=/dev/zero of="$0/busy" bs=1M count=256 conv=notrunc status=none; done'
+    with subprocess.Popen(["sh", "-c", script, directory]) as process:
+        try:
+            time.sleep(2)  # the first dirty pages
+            yield
+        finally:
+            process.kill()
+    (directory / "busy").unlink()
+
+
+def bench_busy(bench, files, top, rounds, peers):
+    """Add files while another program writes to the same file system: syncfs(2) waits for its data, too."""
+    some = files[:BUSY]
+    listed = "".join(f"{build_id} {path}\n" for build_id, path in some)
+    names = [path for _, path in some]
+    metric = f"add {len(some)} by name, others write"
+    for turn in range(rounds):
+        stores = {name: top / f"busy-{name}-{turn}" for name in ("batch", "late", "perf", "ours")}
+        for store in stores.values():
+            store.mkdir()
+        os.sync()
+        with writer(top):
+            took = {"floor, syncfs": bench.measured_floor("batch", stores["batch"], text=listed),
+                    "floor, fsync": bench.measured_floor("late", stores["late"], text=listed),
+                    "bidctl add": seconds(bench.bidctl, "-s", stores["ours"], "add", *names)}
+            if "perf" in peers:
+                took["perf, sync"] = sum(seconds("perf", "--buildid-dir", stores["perf"], "buildid-cache", "-a", ",".join(
+                    names[at:at + 1000])) for at in range(0, len(names), 1000)) + seconds("sync", "-f", stores["perf"])
+        bench.figures.note(metric, "s", took)
+    for other, target in (("floor, syncfs", 1.3), ("floor, fsync", None)):
+        bench.figures.compare("P22", metric, "bidctl add", other, target)
+    bench.figures.compare("P14", metric, "bidctl add", "perf, sync", 1.5, above=True, faster=True)
 
 
 def bench_verify(bench, store):

@@ -9,6 +9,7 @@
  *	floor batch STORE	the same and syncfs(2)
  *	floor each STORE	link, with fsync(2) of the file, and of each directory with a new name, deepest first: also of
  *				the parents of new directories
+ *	floor late STORE	the same, but first all names, then all the fsync(2)
  *
  * Prints the number of files and the seconds.
  */
@@ -29,6 +30,7 @@ enum { FILES_MAX = 200000, PIECE = 1 << 20 };
 
 struct floor_file {
 	char *id, *path; /* both in one block */
+	int made, made_links; /* new directories above its names */
 };
 
 static int read_all(int fd, XXH3_state_t *hash)
@@ -125,29 +127,38 @@ static int sync_dirs(char *path, int levels)
 	return r;
 }
 
-static int put(const char *store, const struct floor_file *file, bool each)
+/* Bring the names of the file to disk: its directory and that of its link, and the parents of new directories. */
+static int sync_names(const char *store, const struct floor_file *file)
+{
+	char dir[PATH_MAX], links[PATH_MAX];
+
+	if (snprintf(dir, sizeof(dir), "%s%s/%s", store, file->path, file->id) >= (int)sizeof(dir) ||
+	    snprintf(links, sizeof(links), "%s/.build-id/%.2s", store, file->id) >= (int)sizeof(links))
+		return -ENAMETOOLONG;
+	return sync_dirs(dir, file->made + 1) < 0 || sync_dirs(links, file->made_links + 1) < 0 ? -errno : 0;
+}
+
+static int put(const char *store, struct floor_file *file, bool sync)
 {
 	char dir[PATH_MAX], link_path[2 * PATH_MAX], target[2 * PATH_MAX], links[PATH_MAX];
-	int made, made_links;
 
 	if (snprintf(dir, sizeof(dir), "%s%s/%s", store, file->path, file->id) >= (int)sizeof(dir) ||
 	    snprintf(links, sizeof(links), "%s/.build-id/%.2s", store, file->id) >= (int)sizeof(links))
 		return -ENAMETOOLONG;
 	snprintf(link_path, sizeof(link_path), "%s/elf", dir);
 	snprintf(target, sizeof(target), "../..%s/%s", file->path, file->id);
-	if (each && sync_path(file->path) < 0)
+	if (sync && sync_path(file->path) < 0)
 		return -errno;
-	made = make_dirs(dir);
-	if (made < 0 || (link(file->path, link_path) < 0 && errno != EEXIST))
+	file->made = make_dirs(dir);
+	if (file->made < 0 || (link(file->path, link_path) < 0 && errno != EEXIST))
 		return -errno;
-	made_links = make_dirs(links);
-	if (made_links < 0)
+	file->made_links = make_dirs(links);
+	if (file->made_links < 0)
 		return -errno;
 	snprintf(link_path, sizeof(link_path), "%s/%s", links, file->id + 2);
 	if (symlink(target, link_path) < 0 && errno != EEXIST)
 		return -errno;
-	/* the directories with the names of the file and of the link, and the parents of new directories */
-	return each && (sync_dirs(dir, made + 1) < 0 || sync_dirs(links, made_links + 1) < 0) ? -errno : 0;
+	return 0;
 }
 
 static size_t read_list(struct floor_file *files)
@@ -189,11 +200,17 @@ int main(int argc, char **argv)
 		r = names(argv + 2, &n);
 	} else {
 		bid_auto_fd int root = open(argv[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		bool each = strcmp(argv[1], "each") == 0, late = strcmp(argv[1], "late") == 0;
 
 		n = read_list(files);
 		begun = now();
-		for (size_t i = 0; r == 0 && i < n; i++)
-			r = put(argv[2], &files[i], strcmp(argv[1], "each") == 0);
+		for (size_t i = 0; r == 0 && i < n; i++) {
+			r = put(argv[2], &files[i], each || late);
+			if (r == 0 && each)
+				r = sync_names(argv[2], &files[i]);
+		}
+		for (size_t i = 0; r == 0 && late && i < n; i++)
+			r = sync_names(argv[2], &files[i]);
 		if (r == 0 && strcmp(argv[1], "batch") == 0 && (root < 0 || syncfs(root) < 0))
 			r = -errno;
 	}
