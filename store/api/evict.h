@@ -85,10 +85,13 @@ enum { BID_FORGET_S = 30 * 24 * 60 * 60 };
 int bid_store_forget(struct bid_store *store, int64_t before, bool dry_run, struct bid_forgotten *ret_left,
 		     struct bid_forgotten *ret_gone);
 
+/* Is the artifact of @request a download, or perhaps one? Yes if its record cannot be read, no without a record. */
+bool bid_store_is_download(struct bid_store *store, const struct bid_request *request);
+
 /*
  * Mark the artifact of @request, found by bid_store_find(), as added by the user in the record of a download, so that no eviction
- * removes the artifact. Returns 0; as bid_store_find() if it no longer exists; or the error of writing the record. Locking: takes
- * the store's lock exclusively for a download.
+ * removes the artifact. The user has the same bytes. Returns 0; as bid_store_find() if it no longer exists; or the error of writing
+ * the record. Locking: takes the store's lock exclusively for a download.
  */
 int bid_store_mark_added(struct bid_store *store, const struct bid_request *request);
 

@@ -93,7 +93,10 @@ static int recognise(struct bid_unpack *unpack, const struct bid_member_name *na
 	struct bid_added added;
 	int r = bid_store_find(unpack->store, &request, &file);
 
-	if (r == 0 && file.kind == name->kind && has_path)
+	/* a download may have other bytes than the member */
+	if (r == 0 && bid_store_is_download(unpack->store, &request))
+		r = -ENOENT;
+	else if (r == 0 && file.kind == name->kind && has_path)
 		r = bid_store_add_file(unpack->store,
 				       &(struct bid_add){ .path = name->path, .fd = file.fd, .link = BID_LINK_HARD, .batch = true },
 				       &added);

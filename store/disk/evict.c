@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "disk/beneath.h"
 #include "disk/derived.h"
+#include "disk/digest.h"
 #include "disk/eviction_log.h"
 #include "disk/find.h"
 #include "disk/idset.h"
@@ -299,22 +300,69 @@ static int remove_section(void *user, const struct bid_request *section)
 	return 0;
 }
 
-void bid_evict_unsigned(struct bid_store *store, const struct bid_request *request)
+/* a download to remove under all its names */
+struct download {
+	struct bid_store *store;
+	const struct bid_request *request;
+	const char *digest; /* digest of its bytes, from its record */
+};
+
+/* Remove the artifact in @objdir, unless it has other bytes: those are the user's. */
+static void remove_copy(const struct download *download, const char *objdir)
+{
+	char path[BID_LAYOUT_FILE_MAX], digest[BID_DIGEST_MAX];
+	bid_auto_fd int fd = -1;
+
+	bid_layout_file(objdir, download->request->kind, path);
+	if (bid_beneath_open(download->store->root, path, O_RDONLY | O_NONBLOCK, &fd) == 0 && bid_digest_file(fd, digest) == 0 &&
+	    strcmp(digest, download->digest) == 0)
+		bid_beneath_unlink(download->store->root, path);
+}
+
+static int remove_noted_copy(void *user, const char *note, const char *path, bool there)
+{
+	if (there)
+		remove_copy(user, path);
+	return 0;
+}
+
+void bid_evict_download(struct bid_store *store, const struct bid_request *request)
 {
 	struct bid_request stored = { .id = bid_layout_disk_id(&request->id), .kind = request->kind, .detail = request->detail };
-	bid_auto_fd int lock = bid_store_lock(store, true);
-	struct found found;
-	off_t size;
-	bool made;
+	struct download download = { .store = store, .request = &stored };
+	struct bid_objdir_iter objdir = { 0 };
+	json_t *record = NULL;
 
-	if (!bid_record_lacks_signer(store, &stored) || !was_got(store, &stored, &made, &size) ||
-	    !locate_artifact(store, &stored, size, &found) || bid_beneath_unlink(store->root, found.path) < 0)
+	if (!bid_store_is_download(store, &stored))
 		return;
+	/* a damaged record says nothing */
+	bid_record_read(store, &stored, &record);
+	download.digest = json_string_value(json_object_get(record, "digest"));
+	if (stored.detail)
+		bid_piece_remove(store, &stored);
+	else if (download.digest) {
+		while (bid_objdir_next(&objdir, store, &stored.id, stored.kind))
+			remove_copy(&download, objdir.path);
+		bid_names_each(store, &stored.id, remove_noted_copy, &download);
+	}
+	json_decref(record);
 	bid_record_drop(store, &stored);
 	if (stored.detail)
 		return;
 	bid_derived_forget(store, &stored.id);
 	bid_store_each_piece(store, &stored.id, BID_KIND_SECTION, remove_section, store);
+}
+
+void bid_evict_before_add(struct bid_store *store, const struct bid_request *request)
+{
+	bid_auto_fd int lock = -1;
+
+	if (!bid_store_is_download(store, request)) {
+		bid_record_drop(store, request);
+		return;
+	}
+	lock = bid_store_lock(store, true);
+	bid_evict_download(store, request);
 }
 
 struct heirs {
@@ -464,7 +512,7 @@ int bid_store_mark_added(struct bid_store *store, const struct bid_request *requ
 	int r;
 
 	/* the user's already, as most are */
-	if (!bid_record_is_download(store, request))
+	if (!bid_store_is_download(store, request))
 		return look_again(store, request);
 	lock = bid_store_lock(store, true);
 	r = look_again(store, request);

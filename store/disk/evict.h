@@ -5,10 +5,13 @@
 #include "api/evict.h"
 
 /*
- * Remove the download @request if its record has no signer, and all that was derived from it: a signed file takes its place. A
- * reader that has it open keeps it.
+ * Remove the download @request under all its names, its record, and all that was derived from it: a file of the user or of a signer
+ * takes its place. Does nothing without a download. A reader that has it open keeps it. The caller holds the lock of the store.
  */
-void bid_evict_unsigned(struct bid_store *store, const struct bid_request *request);
+void bid_evict_download(struct bid_store *store, const struct bid_request *request);
+
+/* As bid_evict_download(), before the publication of an added file, which has no record. Takes the lock. */
+void bid_evict_before_add(struct bid_store *store, const struct bid_request *request);
 
 /*
  * As bid_store_evict(), but evict at least @at_least bytes. @slack evicts a twentieth more than the limits require, so that the

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <xxhash.h>
 
+#include "api/evict.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/beneath.h"
@@ -254,7 +255,7 @@ const char *bid_record_how(const json_t *record)
 	return how ? how : "";
 }
 
-bool bid_record_is_download(struct bid_store *store, const struct bid_request *request)
+bool bid_store_is_download(struct bid_store *store, const struct bid_request *request)
 {
 	json_t *record = NULL;
 	int r = bid_record_read(store, request, &record);

@@ -34,9 +34,6 @@ int bid_record_read(struct bid_store *store, const struct bid_request *request, 
 /* The value of "how" in @record, "" without one. It lives as long as @record. */
 const char *bid_record_how(const json_t *record);
 
-/* Is the artifact of @request a download, or perhaps one? Yes if the record cannot be read, no without a record. */
-bool bid_record_is_download(struct bid_store *store, const struct bid_request *request);
-
 /* Write in the record that the user added the artifact. -ENOENT without a record. Locking: the caller holds the store's lock. */
 int bid_record_mark_added(struct bid_store *store, const struct bid_request *request);
 

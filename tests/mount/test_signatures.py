@@ -12,7 +12,8 @@ import pytest
 import namespace
 import programs
 import tools
-from fetching import read
+from fetching import await_waiters, read, reader
+from perf_cache import write_as_perf
 
 KINDS = {"rsa": ["rsa:2048"], "ec": ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]}
 SECTION = ".text"
@@ -262,6 +263,59 @@ def test_unsigned_download_counts_as_absent_and_stays(mount, altered, program, w
     mnt.unmount()
     assert path.stat().st_ino == before.st_ino
     assert read(mount(at=workdir / "any").artifact(program.id)) == path.read_bytes()
+
+
+@pytest.mark.parametrize("how", ["add", "scan", "mount", "unarchive"])
+def test_added_file_replaces_an_altered_download(mount, altered, program, env, store, workdir, how):
+    def bidctl(*arguments, at=store, status=0):
+        tools.run(tools.BIDCTL, "--store", at, *arguments, env=env, status=status)
+
+    if how == "mount":
+        mnt = mount("offline")
+        write_as_perf(mnt / str(program.path)[1:] / program.id, program.read())
+        mnt.unmount()
+    elif how == "unarchive":
+        (workdir / "other").mkdir()
+        bidctl("add", program.path, at=workdir / "other")
+        bidctl("archive", "-o", workdir / "packed.tar", program.id, at=workdir / "other")
+        # the download came first, and its digest says so
+        bidctl("unarchive", workdir / "packed.tar", status=1)
+    else:
+        bidctl("add", program.path if how == "add" else program.path.parent)
+    mnt = mount("offline", "require=signed")
+    assert read(mnt.artifact(program.id)) == (errno.ENOENT if how == "unarchive" else program.read())
+
+
+def test_signed_download_replaces_an_unsigned_one_with_a_path(mount, get, faults, workdir, signer):
+    kernel = programs.kernel(workdir / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
+    plain = faults(f"flip:{code_of(kernel)}", root=workdir / "plain")
+    plain.serve(kernel)
+    get(kernel, plain.url)
+    mnt = mount("offline")
+    write_as_perf(mnt / "[kernel.kallsyms]" / kernel.id, b"ffffffff81000000 T _text\n", "kallsyms")
+    mnt.unmount()
+    server = faults(f"ima:{signer.sign(kernel.path)}", root=workdir / "signed")
+    server.serve(kernel)
+    mnt = mount(f"url={server.url}", "require=signed", env_more=signer.env)
+    for path in (mnt.artifact(kernel.id), mnt / "[kernel.kallsyms]" / kernel.id / "elf"):
+        assert read(path) == kernel.read(), path
+
+
+def test_unsigned_download_of_another_process_is_not_served(mount, faults, program, workdir, signer):
+    """Processes with the same servers wait for each other's downloads."""
+    server = faults("hold*1", f"ima:{signer.sign(program.path)}")
+    server.serve(program)
+    lenient = mount(f"url={server.url}", "wait=60")
+    strict = mount(f"url={server.url}", "require=signed", "wait=60", env_more=signer.env)
+    first = reader(lenient.artifact(program.id))
+    server.wait_active()
+    second = reader(strict.artifact(program.id))
+    await_waiters(strict, 1)
+    server.release()
+    for process in (first, second):
+        assert process.wait(60) == 0
+        process.communicate()
+    assert os.getxattr(strict.artifact(program.id), "user.bidfs.signer") and server.count(program.id) == 2
 
 
 def test_unstripped_file_is_made_of_signed_files(mount, faults, workdir, signer):

@@ -564,9 +564,10 @@ def case_missing_builds_are_downloaded_into_the_archive(env):
     assert env.run("--store", other, "unarchive", archive).summary.startswith("added 2, ")
     # the unarchived file counts as added, and no eviction removes it
     assert "evicted 0" in env.run("--store", other, "gc", "--cache-size=1").stdout
-    # an earlier download counts as added, too
+    # the member takes the place of an earlier download
     output = env.on_store("gc", "--cache-size=1", "--dry-run").stdout
     assert "evicted 2" in output, output
+    assert {row["state"] for row in unarchive(env, archive).values()} == {"added"}
     assert {row["state"] for row in unarchive(env, archive).values()} == {"known"}
     assert "evicted 0" in env.on_store("gc", "--cache-size=1").stdout
 

@@ -33,6 +33,7 @@
 #include "disk/beneath.h"
 #include "disk/check.h"
 #include "disk/derive/unpack.h"
+#include "disk/evict.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
@@ -381,6 +382,14 @@ static void fix_readers(struct bid_store *store, const struct bid_ingest *ingest
 			    bid_strerror(r), bid_id_format(&request.id, hex), bid_store_path(store));
 }
 
+/* Is the stored @file a download with other bytes than the file of @ingest? */
+static bool is_other_download(struct bid_store *store, const struct bid_ingest *ingest, const struct bid_request *request,
+			      const struct bid_file *file)
+{
+	return bid_store_is_download(store, request) &&
+	       bid_same_bytes(ingest->packed ? ingest->temp.fd : ingest->fd, file->fd) == 0;
+}
+
 /*
  * Look up the artifact of @ingest->added in the store. Returns 1 if it exists, with this file's name added and its record removed;
  * 0; or a negative errno.
@@ -398,8 +407,8 @@ static int reuse_stored(struct bid_store *store, struct bid_ingest *ingest, enum
 	r = bid_find_unpacked(store, &request, &file);
 	if (r < 0)
 		return r == -ENOENT || bid_is_unusable(r) ? 0 : r;
-	/* an added debug file is not stripped, and replaces a stripped one */
-	if (file.stripped) {
+	/* an added debug file is not stripped, and replaces a stripped one; a download of other bytes makes way */
+	if (file.stripped || is_other_download(store, ingest, &request, &file)) {
 		bid_file_release(&file);
 		return 0;
 	}
@@ -563,10 +572,9 @@ static int publish_names(struct bid_store *store, struct bid_ingest *ingest, enu
 {
 	int r = -EBADMSG;
 
-	/* a file of the user has no record, and none of an earlier download */
-	bid_record_drop(store, &(struct bid_request){ .id = ingest->added.id, .kind = ingest->added.kind });
 	/* again: the wrong file was removed just now, or the file becomes a debug file */
 	for (int attempts = 0; attempts < PUBLISH_TRIES && r == -EBADMSG; attempts++) {
+		bid_evict_before_add(store, &(struct bid_request){ .id = ingest->added.id, .kind = ingest->added.kind });
 		r = choose_objdir(store, ingest);
 		if (r == 0)
 			r = publish_instead(store, ingest, durability, file);

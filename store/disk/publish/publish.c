@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "disk/beneath.h"
 #include "disk/check.h"
+#include "disk/evict.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/quarantine.h"
@@ -188,8 +189,7 @@ int bid_publish_instead(struct bid_store *store, const struct bid_request *reque
 {
 	int r;
 
-	/* an added file has no record, and none of an earlier download */
-	bid_record_drop(store, request);
+	bid_evict_before_add(store, request);
 	r = bid_publish(store, &request->id, request->kind, path, durable, file, NULL);
 	if (r == -EEXIST && bid_publish_make_way(store, path, request))
 		r = bid_publish(store, &request->id, request->kind, path, durable, file, NULL);

@@ -479,11 +479,14 @@ static int publish_recorded(struct bid_txn *txn, const struct bid_request *reque
 			    const char *digest, struct bid_file *ret_file, bool *ret_ours)
 {
 	/* an addition of the same file finds it with its record, or not at all */
-	bid_auto_fd int lock = bid_store_lock(txn->store, false);
-	bool recorded;
+	bool is_vouched = !origin || *origin->signer, recorded;
+	bid_auto_fd int lock = bid_store_lock(txn->store, is_vouched);
 	struct stat st;
 	int r;
 
+	/* a file of the user or of a signer takes the place of a download, also of one just published by another process */
+	if (is_vouched && bid_record_lacks_signer(txn->store, request))
+		bid_evict_download(txn->store, request);
 	recorded = origin && bid_find_stat(txn->store, request, &st) < 0 && write_record(txn, request, origin, digest) == 0;
 	r = publish_object(txn, &request->id, ret_file);
 	*ret_ours = r == 0 && fstat(txn->temp.fd, &st) == 0 && bid_same_inode(&st, &ret_file->st);
@@ -551,8 +554,6 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 		set_time(txn, origin);
 	if (fchmod(txn->temp.fd, mode_of(txn->request.kind)) < 0 || fsync(txn->temp.fd) < 0)
 		return -errno;
-	if (origin && *origin->signer)
-		bid_evict_unsigned(txn->store, &request);
 	do
 		r = publish_recorded(txn, &request, origin, digest, &file, &ours);
 	while (may_retry(txn, r));

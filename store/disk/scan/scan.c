@@ -298,8 +298,8 @@ static bool is_stored(struct scan *scan, const struct bid_walk_file *file, const
 	kinds = bid_store_kinds(scan->store, id);
 	if (kinds < 0 || !(kinds & 1 << kind))
 		return false;
-	/* it may have been evicted and fetched again since the scan that added it */
-	if (bid_store_mark_added(scan->store, &request) < 0)
+	/* it may have been evicted and fetched again since the scan that added it, perhaps with other bytes */
+	if (bid_store_is_download(scan->store, &request))
 		return false;
 	if (bid_find_stat(scan->store, &request, ret_stat) < 0)
 		*ret_stat = (struct stat){ 0 };
@@ -367,12 +367,6 @@ static int clean_store(struct scan *scan, struct timespec *ret_before)
 	return r;
 }
 
-/* Mark the ELF file below its original path as added by the user: eviction then spares it, and no lookup is repeated. */
-static bool is_marked_added(struct bid_store *store, const struct bid_request *request)
-{
-	return !bid_record_is_download(store, request) || bid_store_mark_added(store, request) == 0;
-}
-
 /*
  * Is the ELF file with @id in the store by this very name? With the same inode the id comes from the stored file itself. A copy
  * counts if it has the same size and readers get it. The scan then reads only the id of the file.
@@ -389,15 +383,15 @@ static bool is_placed(struct scan *scan, const struct bid_walk_file *file, int f
 	/* the file may grant privileges by now, or lie in a private directory; perf links all files */
 	if (bid_same_inode(ret_stored, st))
 		return is_linked(scan, file, id) && !bid_rights_given(fd, st) && file->note == 0 &&
-		       is_marked_added(scan->store, &request);
+		       (!bid_store_is_download(scan->store, &request) || bid_store_mark_added(scan->store, &request) == 0);
 	/* or all users may read the file by now */
 	if (ret_stored->st_size != st->st_size || (bid_all_read(st->st_mode) && !bid_all_read(ret_stored->st_mode)) ||
 	    bid_find_stored(scan->store, &request, &found) < 0)
 		return false;
 	same = bid_same_inode(&found.st, ret_stored) && !found.packed;
 	bid_file_release(&found);
-	/* the file is the user's now, and no download */
-	return same && is_marked_added(scan->store, &request);
+	/* a download may have other bytes */
+	return same && !bid_store_is_download(scan->store, &request);
 }
 
 /* Finish adding the file ingest->fd; @st is its earlier stat. */
