@@ -95,6 +95,9 @@ bool bid_store_is_download(struct bid_store *store, const struct bid_request *re
  */
 int bid_store_mark_added(struct bid_store *store, const struct bid_request *request);
 
+/* As bid_store_mark_added(), for a user who only keeps the download. */
+int bid_store_pin(struct bid_store *store, const struct bid_request *request);
+
 /* Note the use of the artifact, for the order of eviction: at most one system call an hour for each artifact. */
 void bid_store_used(struct bid_store *store, const struct bid_request *request);
 

@@ -17,14 +17,14 @@ static int find(struct bid_store *store, const struct bid_request *request)
 	return bid_store_find(store, request, &file);
 }
 
-/* Keep all artifacts of @id, as added ones; with @dry_run only look for them. Returns their kinds, or a negative errno. */
+/* Keep all artifacts of @id; with @dry_run only look for them. Returns their kinds, or a negative errno. */
 static int pin(struct bid_store *store, const struct bid_id *id, bool dry_run)
 {
 	int kinds = 0;
 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
-		int r = dry_run ? find(store, &request) : bid_store_mark_added(store, &request);
+		int r = dry_run ? find(store, &request) : bid_store_pin(store, &request);
 
 		if (r == 0)
 			kinds |= 1 << kind;

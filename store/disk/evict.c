@@ -506,7 +506,7 @@ static int look_again(struct bid_store *store, const struct bid_request *request
 	return r;
 }
 
-int bid_store_mark_added(struct bid_store *store, const struct bid_request *request)
+static int mark(struct bid_store *store, const struct bid_request *request, const char *how)
 {
 	bid_auto_fd int lock = -1;
 	int r;
@@ -517,6 +517,16 @@ int bid_store_mark_added(struct bid_store *store, const struct bid_request *requ
 	lock = bid_store_lock(store, true);
 	r = look_again(store, request);
 	if (r == 0)
-		r = bid_record_mark_added(store, request);
+		r = bid_record_set_how(store, request, how);
 	return r == -ENOENT ? look_again(store, request) : r;
+}
+
+int bid_store_mark_added(struct bid_store *store, const struct bid_request *request)
+{
+	return mark(store, request, BID_ADDED);
+}
+
+int bid_store_pin(struct bid_store *store, const struct bid_request *request)
+{
+	return mark(store, request, BID_PINNED);
 }

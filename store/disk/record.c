@@ -265,7 +265,7 @@ bool bid_store_is_download(struct bid_store *store, const struct bid_request *re
 	return is;
 }
 
-int bid_record_mark_added(struct bid_store *store, const struct bid_request *request)
+int bid_record_set_how(struct bid_store *store, const struct bid_request *request, const char *how)
 {
 	json_t *record = NULL;
 	int r = bid_record_read(store, request, &record);
@@ -275,7 +275,7 @@ int bid_record_mark_added(struct bid_store *store, const struct bid_request *req
 		return bid_record_drop(store, request);
 	if (r < 0)
 		return r;
-	set_string(record, "how", BID_ADDED);
+	set_string(record, "how", how);
 	r = write_json(store, request, record);
 	json_decref(record);
 	return r;

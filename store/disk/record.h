@@ -29,13 +29,14 @@ int bid_record_read(struct bid_store *store, const struct bid_request *request, 
 /* values of "how" */
 #define BID_FETCHED "fetched"
 #define BID_ADDED   "added" /* fetched, and added by the user since */
+#define BID_PINNED  "pinned" /* fetched, and pinned since */
 #define BID_SLICED  "sliced" /* a section cut out of a file of the store */
 
 /* The value of "how" in @record, "" without one. It lives as long as @record. */
 const char *bid_record_how(const json_t *record);
 
-/* Write in the record that the user added the artifact. -ENOENT without a record. Locking: the caller holds the store's lock. */
-int bid_record_mark_added(struct bid_store *store, const struct bid_request *request);
+/* Set "how" in the record of a download. -ENOENT without a record. Locking: the caller holds the store's lock. */
+int bid_record_set_how(struct bid_store *store, const struct bid_request *request, const char *how);
 
 /* Does the record of @request lack a signer? No for a file of the user; yes if it cannot be read. */
 bool bid_record_lacks_signer(struct bid_store *store, const struct bid_request *request);

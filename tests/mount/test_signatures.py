@@ -265,6 +265,18 @@ def test_unsigned_download_counts_as_absent_and_stays(mount, altered, program, w
     assert read(mount(at=workdir / "any").artifact(program.id)) == path.read_bytes()
 
 
+def test_pinned_download_stays_unsigned(mount, faults, altered, program, env, store, signer):
+    tools.run(tools.BIDCTL, "--store", store, "pin", program.id, env=env)
+    mnt = mount("require=signed")
+    assert read(mnt.artifact(program.id)) == errno.ENOENT
+    info = json.loads(mnt.artifact(program.id, "info").read_text())
+    mnt.unmount()
+    assert "pinned" in tools.run(tools.BIDCTL, "--store", store, "show", program.id, env=env).stdout, info
+    server = faults(f"ima:{signer.sign(program.path)}")
+    server.serve(program)
+    assert read(mount("require=signed", f"url={server.url}", env_more=signer.env).artifact(program.id)) == program.read()
+
+
 @pytest.mark.parametrize("how", ["add", "scan", "mount", "unarchive"])
 def test_added_file_replaces_an_altered_download(mount, altered, program, env, store, workdir, how):
     def bidctl(*arguments, at=store, status=0):
