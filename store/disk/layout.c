@@ -162,7 +162,8 @@ bool bid_foreign_next(struct bid_foreign *foreign, const struct bid_id *id, enum
 		if (kind != BID_KIND_NONE && kind != names[foreign->step].kind)
 			continue;
 		foreign->kind = names[foreign->step].kind;
-		if (names[foreign->step].in_fanout)
+		foreign->is_download = !names[foreign->step].in_fanout;
+		if (!foreign->is_download)
 			bid_layout_fanout_path(BID_LAYOUT_LINKS, id, names[foreign->step].name, foreign->path);
 		else
 			snprintf(foreign->path, sizeof(foreign->path), "%s/%s", bid_id_format(id, hex), names[foreign->step].name);

@@ -91,6 +91,7 @@ enum bid_kind bid_objdir_file_kind(const char *path);
 struct bid_foreign {
 	unsigned step;
 	enum bid_kind kind;
+	bool is_download; /* in libdebuginfod's cache */
 	char path[BID_LAYOUT_MAX];
 };
 bool bid_foreign_next(struct bid_foreign *foreign, const struct bid_id *id, enum bid_kind kind);

@@ -116,7 +116,8 @@ bool bid_foreign_is_there(struct bid_store *store, const struct bid_foreign *for
 	bid_auto_fd int fd = -1;
 	struct stat st;
 
-	return bid_store_open_linked(store, foreign->path, O_PATH, &fd) == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	return !(foreign->is_download && bid_store_requires_signed(store)) &&
+	       bid_store_open_linked(store, foreign->path, O_PATH, &fd) == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
 	       st.st_size > 0;
 }
 

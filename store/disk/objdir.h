@@ -37,8 +37,8 @@ int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_pa
 int bid_objdir_kinds(struct bid_store *store, const char *path);
 
 /*
- * Does the lower store have the file @foreign? An empty file is a negative cache entry of libdebuginfod
- * (debuginfod_find_debuginfo(3), "Cache"), often unreadable.
+ * Does the lower store have the file @foreign, and may it be served? An empty file is a negative cache entry of libdebuginfod
+ * (debuginfod_find_debuginfo(3), "Cache"), often unreadable. No download of libdebuginfod has a record with a signer.
  */
 bool bid_foreign_is_there(struct bid_store *store, const struct bid_foreign *foreign);
 

@@ -277,6 +277,28 @@ def test_pinned_download_stays_unsigned(mount, faults, altered, program, env, st
     assert read(mount("require=signed", f"url={server.url}", env_more=signer.env).artifact(program.id)) == program.read()
 
 
+def test_libdebuginfod_cache_counts_as_unsigned(mount, get, program, env):
+    """Both the mount and bidctl search it without being told."""
+    cached = pathlib.Path(env["DEBUGINFOD_CACHE_PATH"]) / program.id / "executable"
+    cached.parent.mkdir(parents=True)
+    shutil.copy(program.path, cached)
+    mnt = mount("offline")
+    assert read(mnt.artifact(program.id)) == program.read()
+    mnt.unmount()
+    get(program, "")
+    get(program, "", "--require=signed", status=1)
+    mnt = mount("offline", "require=signed")
+    assert read(mnt.artifact(program.id)) == errno.ENOENT and not os.listdir(mnt / "buildid")
+
+
+def test_lower_store_with_an_unsigned_download_is_skipped(mount, altered, program, store, workdir):
+    (workdir / "upper").mkdir()
+    mnt = mount(f"lower={store}", "offline", "require=signed", on=workdir / "upper")
+    for name in ("elf", "debuginfo", f"section/{SECTION}", "unstripped"):
+        assert read(mnt.artifact(program.id, name)) == errno.ENOENT, name
+    assert read(mnt / "[debuginfod]" / program.id / "elf") == errno.ENOENT
+
+
 @pytest.mark.parametrize("how", ["add", "scan", "mount", "unarchive"])
 def test_added_file_replaces_an_altered_download(mount, altered, program, env, store, workdir, how):
     def bidctl(*arguments, at=store, status=0):
