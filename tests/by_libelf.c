@@ -252,7 +252,7 @@ static int read_altlink(Elf *elf, const GElf_Shdr *shdr, struct bid_id *ret_id)
 }
 
 static int examine_section(Elf *elf, const struct name_table *names, Elf_Scn *scn, uint64_t file_size, struct bid_elf_info *info,
-			   bool *debug)
+			   bool *debug, bool *linked)
 {
 	const char *name;
 	GElf_Shdr shdr;
@@ -275,21 +275,22 @@ static int examine_section(Elf *elf, const struct name_table *names, Elf_Scn *sc
 		info->has_dwarf = true;
 	if (strncmp(name, ".debug_", strlen(".debug_")) == 0 || strncmp(name, ".zdebug_", strlen(".zdebug_")) == 0)
 		*debug = true;
-	if (strcmp(name, ".gnu_debugaltlink") == 0)
-		return read_altlink(elf, &shdr, &info->alt);
-	return 0;
+	if (strcmp(name, ".gnu_debugaltlink") != 0 || *linked)
+		return 0;
+	*linked = true;
+	return read_altlink(elf, &shdr, &info->alt);
 }
 
 static int examine_sections(Elf *elf, uint64_t file_size, struct bid_elf_info *info)
 {
 	struct name_table names;
-	bool debug = false;
+	bool debug = false, linked = false;
 	int r = find_names(elf, &names);
 
 	if (r < 0)
 		return r;
 	for (Elf_Scn *scn = elf_nextscn(elf, NULL); scn; scn = elf_nextscn(elf, scn)) {
-		r = examine_section(elf, &names, scn, file_size, info, &debug);
+		r = examine_section(elf, &names, scn, file_size, info, &debug, &linked);
 		if (r < 0)
 			return r;
 	}

@@ -38,7 +38,7 @@ static bool begins_with(const char *name, const char *prefix)
 /* The sections of DWARF. */
 struct dwarf {
 	bool any;
-	struct bid_section info, abbrev; /* without bytes if there is none */
+	struct bid_section info, abbrev, altlink; /* without bytes if there is none; the first of a link */
 };
 
 static int examine_section(const struct bid_sections *sections, const struct bid_section *section, struct bid_elf_info *info,
@@ -61,7 +61,9 @@ static int examine_section(const struct bid_sections *sections, const struct bid
 		dwarf->info = *section;
 	if (strcmp(name, ".debug_abbrev") == 0 || strcmp(name, ".zdebug_abbrev") == 0)
 		dwarf->abbrev = *section;
-	return strcmp(name, ".gnu_debugaltlink") == 0 ? read_altlink(sections->fd, section, &info->alt) : 0;
+	if (strcmp(name, ".gnu_debugaltlink") == 0 && dwarf->altlink.size == 0)
+		dwarf->altlink = *section;
+	return 0;
 }
 
 static int examine_sections(struct bid_sections *sections, struct bid_elf_info *info)
@@ -83,9 +85,7 @@ static int examine_sections(struct bid_sections *sections, struct bid_elf_info *
 	info->has_dwarf |= dwarf.any && !info->has_code;
 	info->is_skeleton = r == 0 && bid_elf_is_skeleton(sections->fd, &sections->header.form, &dwarf.info, &dwarf.abbrev);
 	/* strip(1) keeps the link after it removes the sections that use it */
-	if (!info->has_dwarf)
-		info->alt = (struct bid_id){ 0 };
-	return r;
+	return r == 0 && info->has_dwarf ? read_altlink(sections->fd, &dwarf.altlink, &info->alt) : r;
 }
 
 /* Without sections only the segments describe the contents. With sections the segments may be wrong: see identify.c. */
