@@ -39,6 +39,7 @@ struct output {
 /* A section of the ELF file outside of its segments. */
 struct other {
 	size_t index;
+	const char *name; /* borrowed */
 	size_t out; /* its index in the result; 0 if it has none */
 	bool known; /* the debug file has a section of this name */
 };
@@ -92,18 +93,20 @@ static int input_read(struct input *input, int fd)
 	return 0;
 }
 
+static const char *name_of(const struct input *input, const GElf_Shdr *shdr)
+{
+	return shdr->sh_name < input->sections.names_len ? input->sections.names + shdr->sh_name : "";
+}
+
+/* Read a section header. Returns -EBADMSG if its bytes are not in the file, or its name is longer than a file name. */
 static int read_shdr(const struct input *input, size_t index, GElf_Shdr *ret_shdr)
 {
 	if (!gelf_getshdr(elf_getscn(input->elf, index), ret_shdr))
 		return -EBADMSG;
 	if (ret_shdr->sh_type != SHT_NOBITS && !bid_sections_inside(&input->sections, ret_shdr->sh_offset, ret_shdr->sh_size))
 		return -EBADMSG;
-	return 0;
-}
-
-static const char *name_of(const struct input *input, const GElf_Shdr *shdr)
-{
-	return shdr->sh_name < input->sections.names_len ? input->sections.names + shdr->sh_name : "";
+	/* many sections may have one name of many MiB */
+	return strnlen(name_of(input, ret_shdr), NAME_MAX + 1) > NAME_MAX ? -EBADMSG : 0;
 }
 
 static bool is_loaded(const GElf_Shdr *shdr)
@@ -156,20 +159,16 @@ static int list_others(struct merge *merge)
 			continue;
 		if (merge->n_others == OTHERS_MAX)
 			return -EOPNOTSUPP;
-		merge->others[merge->n_others++] = (struct other){ .index = i };
+		merge->others[merge->n_others++] = (struct other){ .index = i, .name = name_of(elf, &shdr) };
 	}
 	return 0;
 }
 
 static struct other *find_other(struct merge *merge, const char *name)
 {
-	for (size_t i = 0; i < merge->n_others; i++) {
-		GElf_Shdr shdr;
-
-		if (read_shdr(merge->elf, merge->others[i].index, &shdr) == 0 && !merge->others[i].known &&
-		    strcmp(name_of(merge->elf, &shdr), name) == 0)
+	for (size_t i = 0; i < merge->n_others; i++)
+		if (!merge->others[i].known && strcmp(merge->others[i].name, name) == 0)
 			return &merge->others[i];
-	}
 	return NULL;
 }
 
@@ -249,7 +248,7 @@ static int append_other(struct merge *merge, struct other *other)
 	int r = read_shdr(merge->elf, other->index, &output.shdr);
 
 	if (r == 0)
-		r = add_name(merge, name_of(merge->elf, &output.shdr), &output.shdr.sh_name);
+		r = add_name(merge, other->name, &output.shdr.sh_name);
 	if (r < 0)
 		return r;
 	output.from = output.shdr.sh_offset;

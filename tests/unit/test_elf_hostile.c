@@ -109,6 +109,25 @@ static void test_long_name_takes_no_copies(void **state)
 	assert_int_equal(n, 2);
 }
 
+/* An unstripped file would get a copy of the name of each section that only the ELF file has. */
+static void test_long_names_are_not_put_together(void **state)
+{
+	Elf64_Shdr each = { .sh_name = 1, .sh_type = SHT_PROGBITS, .sh_size = 4 };
+	bid_auto_free char *names = malloc(LONG_TABLE);
+	bid_auto_fd int merged = elf_fixture_memory("", 0), elf = -1, debug = -1;
+
+	assert_non_null(names);
+	memset(names, 'x', LONG_TABLE);
+	names[0] = names[LONG_TABLE - 1] = '\0';
+	elf = many_sections(200, each, 0, names, LONG_TABLE);
+	debug = many_sections(1, each, 0, "", 1);
+	assert_int_equal(bid_elf_unstrip(elf, debug, UINT64_MAX, merged), -EBADMSG);
+	bid_close(debug);
+	/* each name here is compared with each name there */
+	debug = many_sections(MANY, each, 0, names, LONG_TABLE);
+	assert_int_equal(bid_elf_unstrip(elf, debug, UINT64_MAX, merged), -EBADMSG);
+}
+
 /* Each has its own range of notes, all zeros: notes without name and contents. */
 static void test_notes_in_every_section_take_linear_time(void **state)
 {
@@ -148,6 +167,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_endless_names_take_linear_time),
 		cmocka_unit_test(test_long_name_takes_no_copies),
+		cmocka_unit_test(test_long_names_are_not_put_together),
 		cmocka_unit_test(test_notes_in_every_section_take_linear_time),
 		cmocka_unit_test(test_sections_in_a_hole_take_linear_time),
 	};
