@@ -2,7 +2,7 @@
 /*
  * Files with huge sizes in their headers. The input changes fields of a small kernel with sections, symbols and static probes, one
  * after the other, to values at the limits of a field. It also changes the size of the file; the added part is one hole, or many.
- * For every input:
+ * The last section may have many copies, and the names of sections a text of many MiB. For every input:
  *   - no reader asks for much memory at once, or ever has much;
  *   - no function of the mount reads much;
  *   - all readers together end after a moment of processor time;
@@ -29,6 +29,8 @@ enum {
 	CPU_MAX_S = 10, /* for a sanitized build on a busy machine; most take milliseconds */
 	CHANGES_MAX = 64,
 	PUNCHED = 8192, /* where the first byte between holes is */
+	TEXT = 16 << 20, /* where a long text is, and its size */
+	COPIES_MAX = 1 << 17,
 	BLOCKS_MAX = 2048,
 	BLOCK = 4096, /* bytes on disk for a byte of data */
 	SECTIONS = 6,
@@ -47,7 +49,7 @@ struct sparse_file {
 	Elf64_Nhdr note;
 	char owner[4];
 	uint8_t id[20];
-	char names[64];
+	char names[72];
 	Elf64_Sym symbols[2];
 	Elf64_Shdr sections[SECTIONS];
 };
@@ -94,7 +96,7 @@ static const struct field fields[] = {
 
 static void make_file(struct sparse_file *file)
 {
-	static const char names[] = "\0.shstrtab\0.symtab\0.strtab\0.text\0.note.stapsdt";
+	static const char names[] = "\0.shstrtab\0.symtab\0.strtab\0.text\0.note.stapsdt\0.gnu_debugaltlink";
 
 	*file = (struct sparse_file){
 		.header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
@@ -118,7 +120,7 @@ static void make_file(struct sparse_file *file)
 			      { .sh_name = 1,
 				.sh_type = SHT_STRTAB,
 				.sh_offset = offsetof(struct sparse_file, names),
-				.sh_size = 64 },
+				.sh_size = sizeof(file->names) },
 			      { .sh_name = 11,
 				.sh_type = SHT_SYMTAB,
 				.sh_offset = offsetof(struct sparse_file, symbols),
@@ -128,7 +130,7 @@ static void make_file(struct sparse_file *file)
 			      { .sh_name = 19,
 				.sh_type = SHT_STRTAB,
 				.sh_offset = offsetof(struct sparse_file, names),
-				.sh_size = 64 },
+				.sh_size = sizeof(file->names) },
 			      { .sh_name = 27, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_size = 16 },
 			      { .sh_name = 33,
 				.sh_type = SHT_NOTE,
@@ -188,7 +190,7 @@ static void check_look(int r, long long before)
 	require(bytes_read() - before < (long long)READ_MAX_MIB << 20);
 }
 
-static void read_all(int fd)
+static void read_all(int fd, int plain)
 {
 	bid_auto_fd int merged = memfd_create("fuzz_merged", MFD_CLOEXEC);
 	struct bid_elf_section section;
@@ -210,17 +212,41 @@ static void read_all(int fd)
 	LOOK(bid_elf_kallsyms(fd, write_nothing, NULL));
 	LOOK(bid_elf_probes(fd, "/usr/bin/a", write_nothing, NULL));
 	LOOK(bid_elf_unstrip(fd, fd, UINT64_MAX, merged));
+	LOOK(bid_elf_unstrip(fd, plain, UINT64_MAX, merged));
+	LOOK(bid_elf_unstrip(plain, fd, UINT64_MAX, merged));
 	/* a dump of many threads has more notes */
 	require(is_documented(bid_elf_core_each(fd, see_core_file, NULL)));
 	require(is_documented(bid_elf_is_packed(fd)));
 	require(is_documented(bid_kallsyms_check_file(fd)));
 }
 
-/* Bytes @step apart make many holes of one. */
-static void punch(int fd, uint64_t length, uint64_t step)
+/* Bytes @step apart make many holes of one; one byte apart they make a long text, with @names before it. */
+static void punch(int fd, uint64_t length, uint64_t step, const char *names, size_t names_len)
 {
+	if (step == 1 && length > TEXT) {
+		size_t len = length - TEXT < TEXT ? (size_t)(length - TEXT) : TEXT;
+		bid_auto_free char *text = malloc(TEXT);
+
+		require(text);
+		memset(text, 'x', TEXT);
+		memcpy(text, names, names_len);
+		text[len - 1] = '\0';
+		require(bid_pwrite_full(fd, text, len, TEXT) == 0);
+	}
 	for (uint64_t i = 0; i < BLOCKS_MAX && step >= BLOCK && step < length && PUNCHED + i * step < length; i++)
 		require(pwrite(fd, "x", 1, (off_t)(PUNCHED + i * step)) == 1);
+}
+
+/* Write @file, and @n copies of its last section behind it. */
+static void write_file(int fd, const struct sparse_file *file, size_t n)
+{
+	bid_auto_free Elf64_Shdr *copies = calloc(n + 1, sizeof(*copies));
+
+	require(copies);
+	for (size_t i = 0; i < n; i++)
+		copies[i] = file->sections[SECTIONS - 1];
+	require(bid_pwrite_full(fd, file, sizeof(*file), 0) == 0);
+	require(bid_pwrite_full(fd, copies, n * sizeof(*copies), sizeof(*file)) == 0);
 }
 
 static double cpu_s(void)
@@ -234,27 +260,36 @@ static double cpu_s(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	bid_auto_fd int fd = memfd_create("fuzz_sparse", MFD_CLOEXEC);
+	bid_auto_fd int plain = memfd_create("fuzz_plain", MFD_CLOEXEC);
+	uint64_t length = sizeof(struct sparse_file), step = 0, copies = 0;
 	double before = cpu_s();
-	struct rusage usage;
 	struct sparse_file file;
-	uint64_t length = sizeof(file), step = 0;
+	struct rusage usage;
 
+	require(fd >= 0 && plain >= 0);
 	make_file(&file);
+	write_file(plain, &file, 0);
 	for (size_t i = 0; i + 3 <= size && i < 3 * CHANGES_MAX; i += 3) {
-		size_t index = data[i] % (FIELDS + 2);
-		uint64_t value = htole64(value_of(data[i + 1], (int8_t)data[i + 2]));
+		size_t index = data[i] % (FIELDS + 3);
+		uint64_t number = value_of(data[i + 1], (int8_t)data[i + 2]), value = htole64(number);
 
-		if (index == FIELDS)
-			length = le64toh(value) & (uint64_t)INT64_MAX >> 12;
-		else if (index > FIELDS)
-			step = le64toh(value) & (uint64_t)INT64_MAX >> 12;
-		else
+		if (index < FIELDS) {
 			memcpy((uint8_t *)&file + fields[index].offset, &value, fields[index].size);
+		} else if (index == FIELDS) {
+			length = number & (uint64_t)INT64_MAX >> 12;
+		} else if (index == FIELDS + 1) {
+			step = number & (uint64_t)INT64_MAX >> 12;
+		} else {
+			copies = number < COPIES_MAX ? number : COPIES_MAX;
+			file.header.e_shnum = 0;
+			file.sections[0].sh_size = SECTIONS + copies;
+			length = sizeof(file) + copies * sizeof(Elf64_Shdr);
+		}
 	}
-	require(fd >= 0 && bid_pwrite_full(fd, &file, sizeof(file), 0) == 0);
+	write_file(fd, &file, copies);
 	require(ftruncate(fd, (off_t)length) == 0);
-	punch(fd, length, step);
-	read_all(fd);
+	punch(fd, length, step, file.names, sizeof(file.names));
+	read_all(fd, plain);
 	require(getrusage(RUSAGE_SELF, &usage) == 0 && usage.ru_maxrss < (long)MEMORY_MAX_MIB << 10);
 	require(cpu_s() - before < CPU_MAX_S);
 	return 0;

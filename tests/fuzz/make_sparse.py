@@ -16,9 +16,10 @@ SECTION = ("name", "type", "flags", "offset", "size", "link", "entsize", "addral
 FIELDS = ["type", "phoff", "phnum", "shoff", "shnum", "shstrndx"]
 FIELDS += [f"segment{n}.{field}" for n in range(2) for field in ("type", "offset", "filesz", "align")]
 FIELDS += [f"section{n}.{field}" for n in range(6) for field in SECTION]
-FIELDS += ["namesz", "descsz", "symbol.name", "class", "data", "length", "step"]
+FIELDS += ["namesz", "descsz", "symbol.name", "class", "data", "length", "step", "copies"]
 
 NAMES, SYMBOLS, STRINGS, PROBES = "section1", "section2", "section3", "section5"
+PROGBITS, ALTLINK, LONG = (0,), (5, 15), (6, 8)  # a type; among the names ".gnu_debugaltlink", and a text of many MiB
 
 
 def change(field, power, more=0):
@@ -39,6 +40,17 @@ def hole(section, power):
 def punched(section, power):
     """Append the same section with a byte in each 256 KiB, which does not end a string table as zeros do."""
     return hole(section, power) + change("step", 18)
+
+
+def copied(power, more=0, name=LONG):
+    """Claim that many sections with a name, of 4 KiB each."""
+    section = change(f"{PROBES}.type", *PROGBITS) + change(f"{PROBES}.name", *name) + change(f"{PROBES}.size", 12)
+    return section + change("copies", power, more)
+
+
+def long_names():
+    """Have a name of section of 16 MiB."""
+    return change(f"{NAMES}.offset", 24) + change(f"{NAMES}.size", 24) + change("length", 25) + change("step", 0)
 
 
 def files():
@@ -76,6 +88,12 @@ def files():
         "probes-most": hole(PROBES, 63),
         "note-most": change("descsz", 32, -1) + change("segment0.filesz", 40) + change("length", 50),
         "notes-most": change("type", 1) + change("segment0.type", None) + hole(PROBES, 40),
+        "copies-limit": copied(17, -6),
+        "copies-above": copied(17, -5),
+        "copies-of-notes": change("copies", 16),
+        "links-many": copied(16, name=ALTLINK),
+        "names-long": copied(7, 72) + long_names(),
+        "names-long-limit": copied(17, -6) + long_names(),
         "core-notes": change("type", 2) + change("segment0.offset", 13) + change("segment0.filesz", 26) + change("length", 50),
     }
 
