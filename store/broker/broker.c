@@ -57,18 +57,22 @@ static bool may_improve(struct bid_broker *broker, const struct bid_request *req
 int bid_broker_find_uncounted(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file,
 			      unsigned *ret_ttl)
 {
+	struct bid_file file = BID_FILE_NONE;
 	unsigned ttl = 0;
 	int r;
 
 	if (!bid_request_valid(request))
 		return -EINVAL;
-	r = bid_store_find(broker->store, request, ret_file);
-	if (r == 0 && ret_file->stripped && may_improve(broker, request))
+	r = bid_store_find(broker->store, request, &file);
+	if (r == 0 && file.stripped && may_improve(broker, request)) {
+		bid_file_release(&file);
 		return -EINPROGRESS;
+	}
 	if (r == 0) {
 		atomic_fetch_add_explicit(&broker->counts.hits, 1, memory_order_relaxed);
 		bid_store_used(broker->store,
-			       &(struct bid_request){ .id = request->id, .kind = ret_file->kind, .detail = request->detail });
+			       &(struct bid_request){ .id = request->id, .kind = file.kind, .detail = request->detail });
+		*ret_file = file;
 	}
 	/* the present files prove that the section does not exist */
 	if (r == -ENODATA) {
@@ -98,13 +102,8 @@ int bid_broker_find_uncounted(struct bid_broker *broker, const struct bid_reques
 
 int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
 {
-	struct bid_file file = BID_FILE_NONE;
-	int r = bid_broker_find_uncounted(broker, request, &file, ret_ttl);
+	int r = bid_broker_find_uncounted(broker, request, ret_file, ret_ttl);
 
-	if (r == 0)
-		*ret_file = file;
-	else
-		bid_file_release(&file);
 	if (r == -ENOENT)
 		atomic_fetch_add_explicit(&broker->counts.absent, 1, memory_order_relaxed);
 	else if (r == -EHOSTUNREACH)
@@ -121,7 +120,6 @@ int bid_broker_handle(struct bid_broker *broker, bid_broker_fn fn, void *user, u
 		return -ENOMEM;
 	waiter->fn = fn;
 	waiter->user = user;
-	waiter->stripped = BID_FILE_NONE;
 
 	pthread_mutex_lock(&broker->lock);
 	ending = broker->ending;
@@ -147,32 +145,23 @@ static struct bid_waiter *find_waiter(struct bid_broker *broker, uint64_t handle
 
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request)
 {
-	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	struct bid_download *fresh = NULL, *seen = NULL;
-	uint64_t fetched = atomic_load(&broker->counts.fetched);
-	int r = bid_broker_find_uncounted(broker, request, &file, NULL);
-	bool stale;
+	int r = -EINTR;
 
-	if (r == -EINPROGRESS && !waiter->fallback_of) {
-		waiter->stripped = file;
-		file = BID_FILE_NONE;
-	}
 	pthread_mutex_lock(&broker->lock);
-	/* another download may have published the artifact since: the count changes before a download ends */
-	stale = atomic_load(&broker->counts.fetched) != fetched;
-	if (waiter->cancelled || broker->ending)
-		r = -EINTR;
-	else if (r == -EINPROGRESS)
+	if (!bid_request_valid(request))
+		r = -EINVAL;
+	else if (!waiter->cancelled && !broker->ending)
 		r = bid_download_join(broker, request, waiter, &fresh, &seen);
 	if (r != -EINPROGRESS)
 		bid_waiter_detach(broker, waiter);
 	pthread_mutex_unlock(&broker->lock);
 
 	if (fresh)
-		bid_download_start(fresh, stale);
+		bid_download_start(fresh);
 	if (r == -EINPROGRESS)
 		return;
-	bid_waiter_answer(broker, waiter, r, &file, seen);
+	bid_waiter_answer(broker, waiter, r, NULL, seen);
 	if (seen)
 		bid_download_put(seen);
 }

@@ -51,7 +51,6 @@ struct bid_waiter {
 	bid_broker_fn fn;
 	void *user;
 	uint64_t handle; /* 0 for none: not in the broker's list */
-	struct bid_file stripped; /* debuginfo of the store, for want of a better one; or none */
 	enum bid_waiter_state state;
 	bool cancelled; /* cancelled while NEW or BUSY */
 	struct bid_download *download; /* while QUEUED; a download with waiters is not freed */
@@ -137,14 +136,11 @@ struct bid_broker {
 	} counts;
 };
 
-/*
- * As bid_broker_find(), without counting absent artifacts. With -EINPROGRESS, @ret_file may be stripped debuginfo of the store: a
- * source may have better.
- */
+/* As bid_broker_find(), without counting absent artifacts. */
 int bid_broker_find_uncounted(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file,
 			      unsigned *ret_ttl);
 
-/* Submit @request for @waiter, which is BUSY: answer it at once, or queue it. The caller no longer owns @waiter. */
+/* Let @waiter, which is BUSY, wait for @request, or answer it at once. The caller no longer owns @waiter. */
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);
 
 enum bid_timer_kind {

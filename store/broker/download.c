@@ -297,26 +297,12 @@ static void count_answer(struct bid_broker *broker, int error)
 	}
 }
 
-static void report(struct bid_broker *broker, struct bid_waiter *waiter, struct bid_result *result)
-{
-	if (waiter->fn) {
-		count_answer(broker, result->error);
-		if (result->error)
-			result->file = NULL;
-		waiter->fn(waiter->user, result);
-	}
-	bid_file_release(&waiter->stripped);
-	free(waiter);
-}
-
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
 		       struct bid_download *download)
 {
-	struct bid_result result = { .error = error, .file = file };
+	bid_cleanup(bid_file_release) struct bid_file stripped = BID_FILE_NONE;
+	struct bid_result result = { .error = error, .file = error == 0 ? file : NULL };
 
-	/* no source delivered */
-	if (error < 0 && error != -EINTR && waiter->stripped.fd >= 0)
-		result = (struct bid_result){ .file = &waiter->stripped };
 	if (waiter->fallback_of) {
 		pthread_mutex_lock(&broker->lock);
 		answer_fallback(waiter->fallback_of, error, download);
@@ -328,7 +314,17 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 		result.n_reports = download->n_reports;
 		result.waited_ms = download->lock_wait.waited_ms;
 	}
-	report(broker, waiter, &result);
+	/* no source delivered: stripped debuginfo of the store is better than none */
+	if (download && error < 0 && error != -EINTR && download->request.kind == BID_KIND_DEBUGINFO &&
+	    bid_store_find(broker->store, &download->request, &stripped) == 0) {
+		result.error = 0;
+		result.file = &stripped;
+	}
+	if (waiter->fn) {
+		count_answer(broker, result.error);
+		waiter->fn(waiter->user, &result);
+	}
+	free(waiter);
 }
 
 static void answer_waiters(struct bid_download *download, struct bid_waiters *waiters, int error, struct bid_file *file)
@@ -699,21 +695,17 @@ static void end_time(struct bid_download *download)
 	bid_download_dismiss(download, BID_EVENT_GIVE_UP, -ETIMEDOUT);
 }
 
-void bid_download_run(struct bid_download *download, bool look)
+void bid_download_run(struct bid_download *download)
 {
-	struct bid_broker *broker = download->broker;
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	int r = look ? bid_store_find(broker->store, &download->request, &file) : -ENOENT;
+	unsigned ttl = 0;
+	int r = bid_broker_find_uncounted(download->broker, &download->request, &file, &ttl);
 
-	if (r == -ENOENT || bid_is_unusable(r) || file.stripped) {
+	/* with a TTL, each source has a negative entry, which becomes its report */
+	if (r == -EINPROGRESS || ttl > 0) {
 		line_up(download);
 		bid_download_feed_and_end(download, BID_EVENT_START, BID_NO_CANDIDATE);
 	} else {
-		/* the present files prove that the section does not exist */
-		if (r == -ENODATA)
-			r = -ENOENT;
-		if (r == 0)
-			atomic_fetch_add(&broker->counts.hits, 1);
 		bid_download_end(download, r, &file);
 	}
 	bid_download_put(download);

@@ -147,8 +147,11 @@ void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter);
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
 		       struct bid_download *download);
 
-/* Start the attempts of @download, with @look after a look into the store. Takes the reference. Without the lock. */
-void bid_download_run(struct bid_download *download, bool look);
+/*
+ * Look into the store, where another thread or process may have published the artifact since its reader looked. Then start the
+ * attempts of @download. Takes the reference. Without the lock.
+ */
+void bid_download_run(struct bid_download *download);
 
 /*
  * Feed @event of @candidate, or BID_NO_CANDIDATE, to @download; start and cancel attempts. Events that may end the download are for
@@ -208,10 +211,10 @@ static inline int bid_local_error(int error)
 /* lock_wait.c */
 
 /*
- * Start @download, or let it wait for another process's download of the same. @look: another thread may have published the
- * artifact. Takes the reference of bid_download_join(). Without the lock.
+ * Start @download, or let it wait for another process's download of the same. Takes the reference of bid_download_join(). Without
+ * the lock.
  */
-void bid_download_start(struct bid_download *download, bool look);
+void bid_download_start(struct bid_download *download);
 
 /* Start @download if its lock is free, else poll later. By the commit worker that has unset `polls`, without the lock. */
 void bid_download_poll(struct bid_download *download);

@@ -53,7 +53,6 @@ static void submit(struct bid_download *download, enum bid_kind kind)
 	download->lock_wait.holds = false;
 	*waiter = (struct bid_waiter){
 		.state = BID_WAITER_BUSY,
-		.stripped = BID_FILE_NONE,
 		.fallback_of = download,
 		.cancelled = download->machine.state != BID_DOWNLOAD_RUNNING,
 	};

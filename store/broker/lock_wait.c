@@ -45,10 +45,10 @@ static void poll_later(struct bid_download *download)
 	pthread_mutex_unlock(&broker->lock);
 }
 
-void bid_download_start(struct bid_download *download, bool look)
+void bid_download_start(struct bid_download *download)
 {
 	if (take_lock(download) != -EBUSY) {
-		bid_download_run(download, look || download->lock_wait.holds);
+		bid_download_run(download);
 		return;
 	}
 	download->lock_wait.since_ms = bid_clock_ms();
@@ -88,5 +88,5 @@ void bid_download_poll(struct bid_download *download)
 		return;
 	}
 	download->lock_wait.waited_ms = (unsigned)(bid_clock_ms() - download->lock_wait.since_ms);
-	bid_download_run(download, true);
+	bid_download_run(download);
 }

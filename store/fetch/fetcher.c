@@ -100,8 +100,11 @@ int bid_fetcher_get(struct bid_fetcher *fetcher, const struct bid_request *reque
 {
 	struct get get = { .lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER };
 	uint64_t handle;
-	int r = bid_broker_handle(fetcher->broker, end_get, &get, &handle);
+	int r = bid_broker_find(fetcher->broker, request, ret_file, NULL);
 
+	if (r != -EINPROGRESS)
+		return r;
+	r = bid_broker_handle(fetcher->broker, end_get, &get, &handle);
 	if (r < 0)
 		return r;
 	bid_broker_fetch(fetcher->broker, handle, request);

@@ -48,29 +48,31 @@ static void test_downloaded_file_is_a_cache_hit(void **state)
 /* Another process publishes the file between lookup and download: no request is sent. */
 static void test_first_waiter_finds_a_file_published_meanwhile(void **state)
 {
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_download *fresh = NULL, *seen = NULL;
 	struct bid_source *source;
+	struct bid_txn *txn;
+	const void *bytes;
 	struct call *call;
-	int r;
+	size_t len;
 
 	fixture_broker(fixture, &patient);
 	source = fixture_memory(fixture, "memory");
 	put_elf(source, 0xa, 0xa);
-	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
 
-	call = call_begin(fixture);
-	pthread_mutex_lock(&fixture->broker->lock);
-	r = bid_download_join(fixture->broker, &request, TAILQ_LAST(&fixture->broker->waiters, bid_waiters), &fresh, &seen);
-	pthread_mutex_unlock(&fixture->broker->lock);
-	assert_int_equal(r, -EINPROGRESS);
-	assert_non_null(fresh);
-	bid_download_start(fresh, true);
+	bytes = elf_bytes(0xa, &len);
+	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), 0);
+	assert_int_equal(bid_txn_write(txn, bytes, len), 0);
+	assert_int_equal(bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched" }, &file), 0);
+	bid_txn_free(txn);
+
+	call = call_for(fixture, &request);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, 0);
 	assert_content(call->fd, 0xa);
-	assert_int_equal(source_memory_asked(source), 1);
+	assert_int_equal(source_memory_asked(source), 0);
 }
 
 static void test_sources_get_requests_in_order(void **state)
