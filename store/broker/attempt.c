@@ -18,20 +18,13 @@ static enum bid_attempt_state state_of(const struct bid_attempt *attempt)
 	return attempt->download->machine.candidates[attempt->candidate].state;
 }
 
-/* Is there a body to check and publish? */
-static bool is_complete(const struct bid_attempt *attempt)
-{
-	return attempt->answer.outcome == BID_OUTCOME_FOUND && attempt->receive_error == 0;
-}
-
-/* Feed DONE, and queue @attempt for a commit worker, unless one has it. Under the lock. */
+/* Queue @attempt, whose source is done, for a commit worker. Under the lock. */
 static void queue_done(struct bid_attempt *attempt)
 {
-	bid_download_feed(attempt->download, BID_EVENT_DONE, attempt->candidate);
-	if (attempt->room == BID_ATTEMPT_ROOM_MAKING)
-		return;
+	bool is_complete = attempt->answer.outcome == BID_OUTCOME_FOUND && attempt->receive_error == 0;
+
 	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-	bid_broker_queue(attempt->download->broker, &attempt->job, is_complete(attempt) ? attempt->received : 0);
+	bid_broker_queue(attempt->download->broker, &attempt->job, is_complete ? attempt->received : 0);
 }
 
 /* Feed an @event that does not end the download. Returns the new state. By the source, without the lock. */
@@ -152,6 +145,33 @@ static int refuse(struct bid_attempt *attempt, int error)
 	return error;
 }
 
+/* Returns the outcome of the source, or of the receiver. */
+static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret_text)
+{
+	const struct bid_answer *answer = &attempt->answer;
+
+	if (attempt->in_cycle && answer->outcome == BID_OUTCOME_CANCELLED) {
+		*ret_text = "requests the same from this mount";
+		return BID_OUTCOME_UNREACHABLE;
+	}
+	if (attempt->receive_error == 0) {
+		*ret_text = answer->text ? answer->text : bid_outcome_name(answer->outcome);
+		return answer->outcome;
+	}
+	*ret_text = attempt->reason;
+	/* the artifact may really be as large, but each attempt would cost as much */
+	if (attempt->endless)
+		return BID_OUTCOME_REJECTED;
+	switch (attempt->receive_error) {
+	case -EBADMSG:
+		return BID_OUTCOME_REJECTED;
+	case -EFBIG:
+		return BID_OUTCOME_TOO_LARGE;
+	default:
+		return BID_OUTCOME_FAILED;
+	}
+}
+
 static void receive_sent(void *user)
 {
 	note_event(user, BID_EVENT_SENT);
@@ -221,10 +241,16 @@ static void receive_done(void *user, const struct bid_answer *answer)
 {
 	struct bid_attempt *attempt = user;
 	struct bid_broker *broker = attempt->download->broker;
+	const char *text;
 
 	keep_answer(attempt, answer);
 	pthread_mutex_lock(&broker->lock);
-	queue_done(attempt);
+	bid_download_feed(attempt->download,
+			  outcome_of(attempt, &text) == BID_OUTCOME_CANCELLED ? BID_EVENT_NO_RESPONSE : BID_EVENT_DONE,
+			  attempt->candidate);
+	/* otherwise the worker that makes room queues it */
+	if (attempt->room != BID_ATTEMPT_ROOM_MAKING)
+		queue_done(attempt);
 	pthread_mutex_unlock(&broker->lock);
 }
 
@@ -299,37 +325,10 @@ static void make_room(struct bid_attempt *attempt)
 	bid_txn_make_room(attempt->txn);
 	pthread_mutex_lock(&broker->lock);
 	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-	if (state_of(attempt) == BID_ATTEMPT_DECIDING)
+	if (state_of(attempt) == BID_ATTEMPT_DECIDING || state_of(attempt) == BID_ATTEMPT_LEAVING)
 		queue_done(attempt);
 	else
 		source->ops->resume(source, attempt);
-}
-
-/* Returns the outcome of the source, or of the receiver. */
-static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret_text)
-{
-	const struct bid_answer *answer = &attempt->answer;
-
-	if (attempt->in_cycle && answer->outcome == BID_OUTCOME_CANCELLED) {
-		*ret_text = "requests the same from this mount";
-		return BID_OUTCOME_UNREACHABLE;
-	}
-	if (attempt->receive_error == 0) {
-		*ret_text = answer->text ? answer->text : bid_outcome_name(answer->outcome);
-		return answer->outcome;
-	}
-	*ret_text = attempt->reason;
-	/* the artifact may really be as large, but each attempt would cost as much */
-	if (attempt->endless)
-		return BID_OUTCOME_REJECTED;
-	switch (attempt->receive_error) {
-	case -EBADMSG:
-		return BID_OUTCOME_REJECTED;
-	case -EFBIG:
-		return BID_OUTCOME_TOO_LARGE;
-	default:
-		return BID_OUTCOME_FAILED;
-	}
 }
 
 static struct bid_origin origin_of(const struct bid_attempt *attempt)
@@ -435,13 +434,15 @@ static void prefetch_dwz(const struct bid_download *download, const struct bid_i
 		bid_broker_fetch(broker, handle, &request);
 }
 
-/* Report @outcome, and end the download after a final one. Frees @attempt. */
-static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
+/* Report the outcome of @attempt, and end the download after a final one. Frees @attempt. */
+static void decide(struct bid_attempt *attempt)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	struct bid_download *download = attempt->download;
 	struct bid_id alt = { 0 };
 	int error = attempt->receive_error;
+	const char *text;
+	enum bid_outcome outcome = outcome_of(attempt, &text);
 	bool over;
 
 	if (outcome == BID_OUTCOME_FOUND)
@@ -465,31 +466,11 @@ static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const 
 		prefetch_dwz(download, &alt);
 }
 
-static bool was_overtaken(const struct bid_attempt *attempt)
-{
-	return attempt->download->machine.candidates[attempt->candidate].overtaken;
-}
-
-/* Act on the end of an attempt. It is @useless if the download has ended or has no waiters. */
-static void conclude(struct bid_attempt *attempt, bool useless)
-{
-	const char *text;
-	enum bid_outcome outcome = outcome_of(attempt, &text);
-
-	/* a complete response counts, even from an overtaken attempt */
-	if (!useless && (!was_overtaken(attempt) || outcome != BID_OUTCOME_CANCELLED)) {
-		decide(attempt, outcome, text);
-		return;
-	}
-	bid_attempt_count(attempt, BID_OUTCOME_CANCELLED);
-	leave_attempt(attempt, BID_EVENT_LEFT);
-}
-
 void bid_attempt_run(struct bid_attempt *attempt)
 {
 	struct bid_download *download = attempt->download;
 	struct bid_broker *broker = download->broker;
-	bool useless;
+	bool wanted;
 
 	if (attempt->room != BID_ATTEMPT_ROOM_ENOUGH) {
 		make_room(attempt);
@@ -497,10 +478,14 @@ void bid_attempt_run(struct bid_attempt *attempt)
 	}
 	download->committing = true;
 	bid_download_ref(download);
-	useless = broker->ending ||
-		  (download->machine.state != BID_DOWNLOAD_RUNNING && download->machine.state != BID_DOWNLOAD_GIVEN_UP);
+	wanted = !broker->ending && bid_machine_wants_response(&download->machine, attempt->candidate);
 	pthread_mutex_unlock(&broker->lock);
-	conclude(attempt, useless);
+	if (wanted) {
+		decide(attempt);
+	} else {
+		bid_attempt_count(attempt, BID_OUTCOME_CANCELLED);
+		leave_attempt(attempt, BID_EVENT_LEFT);
+	}
 	pthread_mutex_lock(&broker->lock);
 	download->committing = false;
 	bid_download_unref(download);

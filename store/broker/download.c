@@ -223,7 +223,7 @@ int bid_download_join(struct bid_broker *broker, const struct bid_request *reque
 		download = NULL;
 	}
 	/* no attempt is left to start, but one may end late */
-	if (download && download->machine.state == BID_DOWNLOAD_GIVEN_UP && now >= download->until_ms + BID_GRACE_MS) {
+	if (download && download->machine.state == BID_DOWNLOAD_TIMED_OUT && now >= download->until_ms + BID_GRACE_MS) {
 		retire(download);
 		download = NULL;
 	}
@@ -346,15 +346,14 @@ static void answer_waiters(struct bid_download *download, struct bid_waiters *wa
 	}
 }
 
-static void leave_downloads(struct bid_download *download, int error, struct bid_waiters *waiters)
+/* Take @download out of the list of those in flight. Keep @error as its result for late readers. Under the lock. */
+static void leave_downloads(struct bid_download *download, int error)
 {
 	struct bid_broker *broker = download->broker;
 
 	bid_timer_disarm(&download->timer);
-	take_waiters(download, waiters);
 	TAILQ_REMOVE(&broker->downloads, download, link);
 	broker->n_downloads--;
-	download->machine.state = BID_DOWNLOAD_ENDED;
 	download->error = error;
 
 	if (error == 0 || !download->joinable || broker->ending) {
@@ -381,39 +380,26 @@ void bid_download_expire_ended(struct bid_broker *broker, const struct bid_reque
 		}
 }
 
-/* time for the first 64 KiB after the header, in multiples of hedge_ms: a connection starts slowly */
-enum { HEAD_HEDGES = 3 };
-
-/* Report a reason of the negative cache against @source. Returns false without a reason. Without the lock. */
-static bool is_negative(struct bid_download *download, const struct bid_source *source)
+/* Report a reason against a request to candidate @i, from the negative cache or for want of a signature. Without the lock. */
+static void skip_candidate(struct bid_download *download, size_t i)
 {
+	const struct bid_source *source = download->machine.candidates[i].from->source;
 	struct bid_broker *broker = download->broker;
-	enum bid_outcome reason;
-	char text[BID_TEXT_MAX];
+	char text[BID_TEXT_MAX] = "a section carries no signature";
+	enum bid_outcome reason = BID_OUTCOME_UNSUPPORTED;
 	unsigned ttl;
 
-	reason = bid_negative_lookup(&broker->negative, &download->request, source->name, &ttl);
-	if (reason == BID_OUTCOME_NONE)
-		return false;
-	snprintf(text, sizeof(text), "%s, next request in %u s",
-		 reason == BID_OUTCOME_REJECTED ? "wrong content earlier" : "same response earlier", ttl);
+	if (!source->signers || download->request.kind != BID_KIND_SECTION) {
+		reason = bid_negative_lookup(&broker->negative, &download->request, source->name, &ttl);
+		if (reason == BID_OUTCOME_NONE)
+			return;
+		snprintf(text, sizeof(text), "%s, next request in %u s",
+			 reason == BID_OUTCOME_REJECTED ? "wrong content earlier" : "same response earlier", ttl);
+	}
 	pthread_mutex_lock(&broker->lock);
 	bid_download_report_skipped(download, source, reason, text);
 	pthread_mutex_unlock(&broker->lock);
-	return true;
-}
-
-/* Report a source that must sign: a section has no signature. Returns false for another source or kind. Without the lock. */
-static bool lacks_signature(struct bid_download *download, const struct bid_source *source)
-{
-	struct bid_broker *broker = download->broker;
-
-	if (!source->signers || download->request.kind != BID_KIND_SECTION)
-		return false;
-	pthread_mutex_lock(&broker->lock);
-	bid_download_report_skipped(download, source, BID_OUTCOME_UNSUPPORTED, "a section carries no signature");
-	pthread_mutex_unlock(&broker->lock);
-	return true;
+	bid_download_feed_and_end(download, BID_EVENT_SKIPPED, i);
 }
 
 /* May a result come from the debuginfo and the ELF file? */
@@ -448,9 +434,7 @@ static void line_up(struct bid_download *download)
 	pthread_mutex_unlock(&broker->lock);
 
 	for (size_t i = 0; i < machine->n; i++)
-		if (lacks_signature(download, machine->candidates[i].from->source) ||
-		    is_negative(download, machine->candidates[i].from->source))
-			machine->candidates[i].state = BID_ATTEMPT_OVER;
+		skip_candidate(download, i);
 }
 
 /* Send the request of candidate @i. Returns 0, or -ENOMEM or an error of the source without an attempt. Under the lock. */
@@ -501,26 +485,25 @@ static enum bid_machine_event start_attempt(struct bid_download *download, size_
 }
 
 /* Under the lock. */
-static void set_timer(struct bid_download *download, bool wanted, enum bid_machine_event event, bool started)
+static void set_timer(struct bid_download *download, enum bid_hedge hedge)
 {
-	unsigned hedges = event == BID_EVENT_HEAD ? HEAD_HEDGES : 1;
-	bool anew = started || event == BID_EVENT_TIMER || event == BID_EVENT_HEAD;
+	unsigned times = hedge == BID_HEDGE_AFTER_HEAD ? BID_HEAD_HEDGES : 1;
 	struct bid_broker *broker = download->broker;
 
 	if (download->lock_wait.polls) {
 		/* the next poll ends a download that does not start any more */
 		if (download->machine.state != BID_DOWNLOAD_NEW)
 			bid_broker_arm(broker, &download->next_timer, 0);
-	} else if (!wanted)
+	} else if (hedge == BID_HEDGE_STOP)
 		bid_timer_disarm(&download->next_timer);
-	else if (anew || !download->next_timer.timers)
-		bid_broker_arm(broker, &download->next_timer, bid_clock_ms() + (int64_t)hedges * broker->config.hedge_ms);
+	else if (hedge != BID_HEDGE_KEEP || !download->next_timer.timers)
+		bid_broker_arm(broker, &download->next_timer, bid_clock_ms() + (int64_t)times * broker->config.hedge_ms);
 }
 
 /* Take the waiter of the fallback out of its download. Under the lock. */
 static void cancel_fallback(struct bid_download *download)
 {
-	bool given_up = download->machine.state == BID_DOWNLOAD_GIVEN_UP;
+	bool timed_out = download->machine.state == BID_DOWNLOAD_TIMED_OUT;
 	struct bid_waiter *waiter = &download->fallback.waiter;
 	struct bid_download *whole = waiter->download;
 
@@ -530,15 +513,15 @@ static void cancel_fallback(struct bid_download *download)
 		return;
 	bid_download_leave(waiter);
 	/* a reader may return for the file */
-	whole->timed_out |= given_up;
-	if (given_up && whole->n_waiters == 0)
-		bid_download_feed(whole, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE);
+	whole->timed_out |= timed_out;
+	if (timed_out && whole->n_waiters == 0)
+		bid_download_feed(whole, BID_EVENT_TIMEOUT, BID_NO_CANDIDATE);
 	else if (bid_download_abandoned(whole))
 		bid_download_cancel(whole);
 	/* the next waiter starts another download */
-	if (whole->machine.state == BID_DOWNLOAD_GIVEN_UP)
+	if (whole->machine.state == BID_DOWNLOAD_TIMED_OUT)
 		retire(whole);
-	answer_fallback(download, given_up ? -ETIMEDOUT : -EINTR, NULL);
+	answer_fallback(download, timed_out ? -ETIMEDOUT : -EINTR, NULL);
 }
 
 /* Cancel the attempts of @candidates, and the fallback. Under the lock. */
@@ -550,7 +533,7 @@ static void stop(struct bid_download *download, uint64_t candidates, bool fallba
 
 		if (!(candidates & UINT64_C(1) << i))
 			continue;
-		candidate->overtaken_ms = (unsigned)(bid_clock_ms() - candidate->attempt->started_ms);
+		candidate->stopped_ms = (unsigned)(bid_clock_ms() - candidate->attempt->started_ms);
 		source->ops->cancel(source, candidate->attempt);
 	}
 	if (fallback)
@@ -575,7 +558,7 @@ struct bid_actions bid_download_feed(struct bid_download *download, enum bid_mac
 		/* under the same lock, because a new waiter could join a download that ends as interrupted */
 		if (machine->state == BID_DOWNLOAD_CANCELLED || (actions.end && actions.ended_as == BID_DOWNLOAD_CANCELLED))
 			retire(download);
-		set_timer(download, actions.timer, event, starts);
+		set_timer(download, actions.hedge);
 		if (starts)
 			event = start_attempt(download, actions.start);
 		candidate = event == BID_EVENT_SKIPPED ? actions.start : BID_NO_CANDIDATE;
@@ -583,29 +566,39 @@ struct bid_actions bid_download_feed(struct bid_download *download, enum bid_mac
 	return actions;
 }
 
-void bid_download_end(struct bid_download *download, int error, struct bid_file *file)
+/* End @download, which is ENDED, with @error or @file. Under the lock, released meanwhile. */
+static void finish(struct bid_download *download, int error, struct bid_file *file)
 {
-	struct bid_broker *broker = download->broker;
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
-	bool held;
+	struct bid_broker *broker = download->broker;
+	bool held = download->lock_wait.holds;
+
+	bid_download_ref(download);
+	bid_download_report_overtaken(download);
+	take_waiters(download, &waiters);
+	leave_downloads(download, error);
+	download->lock_wait.holds = false;
+	pthread_mutex_unlock(&broker->lock);
 
 	/* a server may announce a wrong size, and a server without a response may have a smaller artifact */
 	if (error == -EFBIG && !has_fallen_back(download) && bid_download_is_too_large(download))
 		bid_negative_add(&broker->negative, &download->request, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
-
-	pthread_mutex_lock(&broker->lock);
-	bid_download_ref(download);
-	bid_download_feed(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE);
-	bid_download_report_overtaken(download);
-	leave_downloads(download, error, &waiters);
-	held = download->lock_wait.holds;
-	download->lock_wait.holds = false;
-	pthread_mutex_unlock(&broker->lock);
-
 	if (held)
 		bid_download_lock_release(broker->download_locks, download->lock_wait.key);
 	answer_waiters(download, &waiters, error, file);
-	bid_download_put(download);
+
+	pthread_mutex_lock(&broker->lock);
+	bid_download_unref(download);
+}
+
+void bid_download_end(struct bid_download *download, int error, struct bid_file *file)
+{
+	struct bid_broker *broker = download->broker;
+
+	pthread_mutex_lock(&broker->lock);
+	bid_download_feed(download, BID_EVENT_RESULT, BID_NO_CANDIDATE);
+	finish(download, error, file);
+	pthread_mutex_unlock(&broker->lock);
 }
 
 /* Under the lock. */
@@ -614,7 +607,7 @@ static int error_of(const struct bid_download *download, enum bid_download_state
 	switch (ended_as) {
 	case BID_DOWNLOAD_CANCELLED:
 		return -EINTR;
-	case BID_DOWNLOAD_GIVEN_UP:
+	case BID_DOWNLOAD_TIMED_OUT:
 		return -ETIMEDOUT;
 	default:
 		if (has_fallen_back(download))
@@ -627,19 +620,16 @@ void bid_download_feed_and_end(struct bid_download *download, enum bid_machine_e
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_actions actions;
-	int error = 0;
 
 	pthread_mutex_lock(&broker->lock);
 	actions = bid_download_feed(download, event, candidate);
 	for (size_t i = 0; i < download->machine.n && actions.end; i++)
-		if (bid_candidate_is_given_up(&download->machine.candidates[i]))
+		if (download->machine.candidates[i].state == BID_ATTEMPT_BROKEN)
 			bid_download_report_skipped(download, download->machine.candidates[i].from->source, BID_OUTCOME_UNREACHABLE,
 						    "the body broke off");
 	if (actions.end)
-		error = error_of(download, actions.ended_as);
+		finish(download, error_of(download, actions.ended_as), NULL);
 	pthread_mutex_unlock(&broker->lock);
-	if (actions.end)
-		bid_download_end(download, error, NULL);
 }
 
 /* Start another source, or poll the lock. Under the lock, which may be released meanwhile. */
@@ -692,7 +682,7 @@ static void end_time(struct bid_download *download)
 		return;
 	}
 	download->timed_out |= download->n_waiters > 0;
-	bid_download_dismiss(download, BID_EVENT_GIVE_UP, -ETIMEDOUT);
+	bid_download_dismiss(download, BID_EVENT_TIMEOUT, -ETIMEDOUT);
 }
 
 void bid_download_run(struct bid_download *download)

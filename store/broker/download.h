@@ -13,7 +13,7 @@
  * The kernel may look up one name for many callers one after the other. Therefore the wait belongs to the download, and not to each
  * caller.
  * A window of wait_ms opens with the first waiter. At its end all waiters are answered, and a download without a sent request is
- * given up. Within BID_GRACE_MS after the window, a waiter is answered at once; later it opens a new window.
+ * times out. Within BID_GRACE_MS after the window, a waiter is answered at once; later it opens a new window.
  * A download without an artifact keeps its result for BID_GRACE_MS: 200 queued look-ups are one download.
  */
 #ifndef BID_BROKER_DOWNLOAD_H
@@ -164,7 +164,7 @@ void bid_download_feed_and_end(struct bid_download *download, enum bid_machine_e
 
 /*
  * Answer all waiters with @error or a copy of @file, and cancel the attempts. By the commit worker of an attempt that has not left,
- * before the first attempt, or by the thread that set it to ENDING; without the lock.
+ * or of a fallback; or before the first attempt. Without the lock.
  */
 void bid_download_end(struct bid_download *download, int error, struct bid_file *file);
 

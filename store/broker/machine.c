@@ -20,6 +20,13 @@ bool bid_machine_is_cancellable(const struct bid_machine *machine)
 	return machine->state <= BID_DOWNLOAD_RUNNING && !has(machine, BID_ATTEMPT_DECIDING, BID_ATTEMPT_DECIDING);
 }
 
+bool bid_machine_wants_response(const struct bid_machine *machine, size_t candidate)
+{
+	/* a complete response counts, even from a cancelled attempt; but not after the end */
+	return machine->candidates[candidate].state == BID_ATTEMPT_DECIDING &&
+	       (machine->state == BID_DOWNLOAD_RUNNING || machine->state == BID_DOWNLOAD_TIMED_OUT);
+}
+
 /* Is no candidate chosen? Then a further one may start. */
 static bool is_undecided(const struct bid_machine *machine)
 {
@@ -38,7 +45,7 @@ static unsigned count_parallel(const struct bid_machine *machine)
 static size_t find_next(const struct bid_machine *machine)
 {
 	for (size_t i = 0; i < machine->n; i++)
-		if (machine->candidates[i].state == BID_ATTEMPT_NONE && !bid_candidate_is_given_up(&machine->candidates[i]))
+		if (machine->candidates[i].state <= BID_ATTEMPT_OVERTAKEN)
 			return i;
 	return BID_NO_CANDIDATE;
 }
@@ -46,7 +53,6 @@ static size_t find_next(const struct bid_machine *machine)
 static void stop(struct bid_machine *machine, size_t i, struct bid_actions *actions)
 {
 	machine->candidates[i].state = BID_ATTEMPT_STOPPED;
-	machine->candidates[i].overtaken = true;
 	actions->cancel |= UINT64_C(1) << i;
 }
 
@@ -81,16 +87,15 @@ static void take_of_download(struct bid_machine *machine, enum bid_machine_event
 		if (bid_machine_is_cancellable(machine))
 			leave(machine, BID_DOWNLOAD_CANCELLED, actions);
 		break;
-	case BID_EVENT_GIVE_UP:
+	case BID_EVENT_TIMEOUT:
 		if (bid_machine_is_cancellable(machine) && !has(machine, BID_ATTEMPT_SENT, BID_ATTEMPT_CHOSEN))
-			leave(machine, BID_DOWNLOAD_GIVEN_UP, actions);
+			leave(machine, BID_DOWNLOAD_TIMED_OUT, actions);
 		break;
 	case BID_EVENT_OFFLINE:
 		stop_all(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_QUEUED, BID_NO_CANDIDATE, actions);
 		break;
-	case BID_EVENT_CLAIM:
-		if (machine->state != BID_DOWNLOAD_ENDED)
-			leave(machine, BID_DOWNLOAD_ENDING, actions);
+	case BID_EVENT_RESULT:
+		leave(machine, BID_DOWNLOAD_ENDED, actions);
 		break;
 	case BID_EVENT_FALLBACK_LEFT:
 		machine->falls_back = false;
@@ -129,21 +134,26 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 			machine->max_parallel = count_parallel(machine) + 1;
 		break;
 	case BID_EVENT_CYCLE:
-		if (!under_way)
-			break;
-		candidate->state = BID_ATTEMPT_STOPPED;
-		actions->cancel |= UINT64_C(1) << i;
+		if (under_way)
+			stop(machine, i, actions);
 		break;
 	case BID_EVENT_DONE:
 		if (under_way || candidate->state == BID_ATTEMPT_STOPPED)
 			candidate->state = BID_ATTEMPT_DECIDING;
+		break;
+	case BID_EVENT_NO_RESPONSE:
+		/* the source cancelled by itself: a response like any other */
+		if (under_way)
+			candidate->state = BID_ATTEMPT_DECIDING;
+		else if (candidate->state == BID_ATTEMPT_STOPPED)
+			candidate->state = BID_ATTEMPT_LEAVING;
 		break;
 	case BID_EVENT_REPORTED:
 	case BID_EVENT_SKIPPED:
 		candidate->state = BID_ATTEMPT_OVER;
 		break;
 	case BID_EVENT_LEFT:
-		candidate->state = BID_ATTEMPT_NONE;
+		candidate->state = candidate->broken ? BID_ATTEMPT_BROKEN : BID_ATTEMPT_OVERTAKEN;
 		break;
 	default:
 		break;
@@ -153,7 +163,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 /* Choose the next start, or the end. */
 static void choose(struct bid_machine *machine, struct bid_actions *actions)
 {
-	bool busy = has(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_STOPPED) || machine->falls_back;
+	bool busy = has(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_LEAVING) || machine->falls_back;
 	size_t next = BID_NO_CANDIDATE;
 	bool more;
 
@@ -164,17 +174,25 @@ static void choose(struct bid_machine *machine, struct bid_actions *actions)
 		leave(machine, BID_DOWNLOAD_CANCELLED, actions);
 	if (machine->state == BID_DOWNLOAD_RUNNING && next != BID_NO_CANDIDATE) {
 		machine->candidates[next].state = BID_ATTEMPT_QUEUED;
-		machine->candidates[next].overtaken = false;
 		actions->start = next;
 	} else if (!busy && machine->state == BID_DOWNLOAD_RUNNING && machine->fallbacks > 0) {
 		machine->fallbacks--;
 		machine->falls_back = true;
 		actions->fallback = true;
-	} else if (!busy && machine->state >= BID_DOWNLOAD_RUNNING && machine->state <= BID_DOWNLOAD_GIVEN_UP) {
+	} else if (!busy && machine->state >= BID_DOWNLOAD_RUNNING && machine->state <= BID_DOWNLOAD_TIMED_OUT) {
 		actions->end = true;
 		actions->ended_as = machine->state;
-		machine->state = BID_DOWNLOAD_ENDING;
+		machine->state = BID_DOWNLOAD_ENDED;
 	}
+}
+
+static enum bid_hedge hedge_of(const struct bid_machine *machine, enum bid_machine_event event, bool starts)
+{
+	if (!machine->hedges || !is_undecided(machine))
+		return BID_HEDGE_STOP;
+	if (event == BID_EVENT_HEAD)
+		return BID_HEDGE_AFTER_HEAD;
+	return starts || event == BID_EVENT_TIMER ? BID_HEDGE_AFTER_START : BID_HEDGE_KEEP;
 }
 
 struct bid_actions bid_machine_take(struct bid_machine *machine, enum bid_machine_event event, size_t candidate)
@@ -191,6 +209,6 @@ struct bid_actions bid_machine_take(struct bid_machine *machine, enum bid_machin
 		take_of_candidate(machine, event, candidate, &actions);
 	if (chooses)
 		choose(machine, &actions);
-	actions.timer = machine->hedges && is_undecided(machine);
+	actions.hedge = hedge_of(machine, event, actions.start != BID_NO_CANDIDATE);
 	return actions;
 }

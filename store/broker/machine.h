@@ -7,13 +7,13 @@
  *   NEW        no request yet; another process may be downloading the same
  *   RUNNING    requests in flight, or a fallback: the download of a file that may have the section
  *   CANCELLED  no waiter left: ends as interrupted, after its attempts
- *   GIVEN_UP   no request sent within the wait: ends as timed out, after its attempts
- *   ENDING     result known; the waiters get it
- *   ENDED
+ *   TIMED_OUT  no request sent within the wait: ends as timed out, after its attempts
+ *   ENDED      result known; attempts may still end
  *
  * RUNNING starts the first candidate at once. Further ones follow, each hedge_ms after the one before, until one is chosen: the
  * first with bytes of the right id. The others are cancelled, and start again if it fails. If its body breaks off, the next
- * candidate starts, while its source retries; again the first one is chosen. A cancelled source of a broken body starts no more.
+ * candidate starts, while its source retries; again the first one is chosen. A cancelled source of a broken body starts no more:
+ * otherwise two such sources could overtake each other for ever.
  */
 #ifndef BID_BROKER_MACHINE_H
 #define BID_BROKER_MACHINE_H
@@ -29,20 +29,22 @@ enum bid_download_state {
 	BID_DOWNLOAD_NEW,
 	BID_DOWNLOAD_RUNNING,
 	BID_DOWNLOAD_CANCELLED,
-	BID_DOWNLOAD_GIVEN_UP,
-	BID_DOWNLOAD_ENDING,
+	BID_DOWNLOAD_TIMED_OUT,
 	BID_DOWNLOAD_ENDED,
 	BID_DOWNLOAD_STATES
 };
 
 enum bid_attempt_state {
 	BID_ATTEMPT_NONE, /* no attempt, but one may start */
+	BID_ATTEMPT_OVERTAKEN, /* the last attempt was cancelled, and another may start */
+	BID_ATTEMPT_BROKEN, /* the last attempt was cancelled after a broken body; no further attempt */
 	BID_ATTEMPT_QUEUED, /* in the queue of the source */
 	BID_ATTEMPT_SENT, /* sent, no header yet */
 	BID_ATTEMPT_BODY, /* header received; or the source retries after its body broke off */
 	BID_ATTEMPT_CHOSEN, /* bytes with the right id received */
 	BID_ATTEMPT_DECIDING, /* the source is done, a commit worker decides */
-	BID_ATTEMPT_STOPPED, /* cancelled, not ended yet */
+	BID_ATTEMPT_STOPPED, /* cancelled, and the source is not done yet */
+	BID_ATTEMPT_LEAVING, /* cancelled, and the source is done; a commit worker drops it */
 	BID_ATTEMPT_OVER, /* report made, no further attempt */
 	BID_ATTEMPT_STATES
 };
@@ -52,9 +54,9 @@ enum bid_machine_event {
 	BID_EVENT_START, /* start the first candidate, or another */
 	BID_EVENT_TIMER, /* hedge_ms is over */
 	BID_EVENT_CANCEL, /* no waiter left */
-	BID_EVENT_GIVE_UP, /* the wait of all waiters is over */
+	BID_EVENT_TIMEOUT, /* the wait of all waiters is over */
 	BID_EVENT_OFFLINE, /* no request may be sent */
-	BID_EVENT_CLAIM, /* the result is known */
+	BID_EVENT_RESULT, /* the result is known */
 	BID_EVENT_FALLBACK_LEFT, /* the fallback has no result */
 	/* events of one candidate */
 	BID_EVENT_SENT,
@@ -62,9 +64,10 @@ enum bid_machine_event {
 	BID_EVENT_VERIFIED, /* the first bytes carry the id */
 	BID_EVENT_BROKE_OFF,
 	BID_EVENT_CYCLE, /* the source requests from this broker */
-	BID_EVENT_DONE, /* the source is done */
+	BID_EVENT_DONE, /* the source is done, with a response */
+	BID_EVENT_NO_RESPONSE, /* the source is done, without a response */
 	BID_EVENT_REPORTED, /* report made */
-	BID_EVENT_LEFT, /* cancelled, no report */
+	BID_EVENT_LEFT, /* attempt dropped without a report */
 	BID_EVENT_SKIPPED, /* report made without a request */
 	BID_EVENTS
 };
@@ -72,17 +75,10 @@ enum bid_machine_event {
 struct bid_candidate {
 	struct bid_source_state *from; /* download.c's */
 	enum bid_attempt_state state;
-	bool overtaken; /* the last attempt was cancelled, for another one or with the download */
 	bool broken; /* a body broke off */
 	struct bid_attempt *attempt; /* download.c's; NULL for none */
-	unsigned overtaken_ms; /* download.c's: age of the overtaken attempt */
+	unsigned stopped_ms; /* download.c's: age of the attempt when it was cancelled */
 };
-
-/* Has @candidate been cancelled after a broken body? Without this limit, two such sources could overtake each other for ever. */
-static inline bool bid_candidate_is_given_up(const struct bid_candidate *candidate)
-{
-	return candidate->state == BID_ATTEMPT_NONE && candidate->broken && candidate->overtaken;
-}
 
 struct bid_machine {
 	enum bid_download_state state;
@@ -95,14 +91,23 @@ struct bid_machine {
 	size_t n;
 };
 
+enum bid_hedge {
+	BID_HEDGE_STOP, /* no TIMER */
+	BID_HEDGE_KEEP, /* TIMER as before, or as after a start */
+	BID_HEDGE_AFTER_START, /* TIMER after hedge_ms */
+	BID_HEDGE_AFTER_HEAD, /* TIMER after BID_HEAD_HEDGES times hedge_ms: a connection starts slowly */
+};
+
+#define BID_HEAD_HEDGES 3
+
 struct bid_actions {
 	size_t start; /* candidate to start, now QUEUED; or BID_NO_CANDIDATE */
 	uint64_t cancel; /* bits of candidates to cancel */
 	bool fallback; /* start the next fallback */
 	bool cancel_fallback; /* cancel the fallback in flight */
-	bool end; /* end the download, now ENDING */
-	enum bid_download_state ended_as; /* RUNNING: by its reports; CANCELLED; GIVEN_UP */
-	bool timer; /* send TIMER hedge_ms after the last start or header */
+	bool end; /* end the download, now ENDED */
+	enum bid_download_state ended_as; /* RUNNING: by its reports; CANCELLED; TIMED_OUT */
+	enum bid_hedge hedge;
 };
 
 /* Returns the actions of @event, of @candidate or BID_NO_CANDIDATE. */
@@ -110,5 +115,8 @@ struct bid_actions bid_machine_take(struct bid_machine *machine, enum bid_machin
 
 /* Can the download still be cancelled? */
 bool bid_machine_is_cancellable(const struct bid_machine *machine);
+
+/* Does the response to the attempt of @candidate count, once its source is done? Otherwise the attempt is dropped. */
+bool bid_machine_wants_response(const struct bid_machine *machine, size_t candidate);
 
 #endif

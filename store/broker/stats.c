@@ -134,9 +134,10 @@ void bid_download_report_overtaken(struct bid_download *download)
 		const struct bid_candidate *candidate = &download->machine.candidates[i];
 
 		/* a source with a response has its report, and so has the winner */
-		if (!candidate->overtaken || candidate->state == BID_ATTEMPT_OVER || candidate->from == download->winner)
+		if (candidate->state == BID_ATTEMPT_NONE || candidate->state == BID_ATTEMPT_OVER ||
+		    candidate->from == download->winner)
 			continue;
-		report_simply(download, candidate->from->source, BID_OUTCOME_CANCELLED, text, candidate->overtaken_ms);
+		report_simply(download, candidate->from->source, BID_OUTCOME_CANCELLED, text, candidate->stopped_ms);
 	}
 }
 

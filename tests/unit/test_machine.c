@@ -29,16 +29,17 @@ static void set(struct rig *rig, enum bid_download_state state, enum bid_attempt
 
 /*
  * State of the only attempt after an event, in a download that is RUNNING: a letter for each state before, NONE to OVER. '.' is no
- * change. The only attempt becomes QUEUED at once.
+ * change. An attempt that may start becomes QUEUED at once.
  */
 static const char *const attempts[BID_EVENTS] = {
-	/* NQSBCDTO */
-	[BID_EVENT_SENT] = ".S......",	    [BID_EVENT_HEAD] = ".BBBB...",    [BID_EVENT_VERIFIED] = ".CCCC...",
-	[BID_EVENT_BROKE_OFF] = "QBBBB...", [BID_EVENT_CYCLE] = ".TTTT...",   [BID_EVENT_DONE] = ".DDDD.D.",
-	[BID_EVENT_REPORTED] = "OOOOOOOO",  [BID_EVENT_SKIPPED] = "OOOOOOOO", [BID_EVENT_LEFT] = "QQQQQQQQ",
+	/* NVKQSBCDTLO: NONE, OVERTAKEN, BROKEN, QUEUED, SENT, BODY, CHOSEN, DECIDING, STOPPED, LEAVING, OVER */
+	[BID_EVENT_SENT] = "...S.......",	 [BID_EVENT_HEAD] = "...BBBB....",     [BID_EVENT_VERIFIED] = "...CCCC....",
+	[BID_EVENT_BROKE_OFF] = "QQ.BBBB....",	 [BID_EVENT_CYCLE] = "...TTTT....",    [BID_EVENT_DONE] = "...DDDD.D..",
+	[BID_EVENT_NO_RESPONSE] = "...DDDD.L..", [BID_EVENT_REPORTED] = "OOOOOOOOOOO", [BID_EVENT_SKIPPED] = "OOOOOOOOOOO",
+	[BID_EVENT_LEFT] = "QQQQQQQQQQQ",
 };
 
-static const char letters[] = "NQSBCDTO";
+static const char letters[] = "NVKQSBCDTLO";
 
 static void test_every_event_in_every_state_of_an_attempt(void **state)
 {
@@ -56,28 +57,34 @@ static void test_every_event_in_every_state_of_an_attempt(void **state)
 		}
 }
 
-/* State of a download with one attempt after an event: a letter, or 'e' if the download is to end. */
+/* State of a download with one attempt after an event: a letter, or 'e' if the event ends the download. */
 static const struct {
 	enum bid_machine_event event;
 	enum bid_attempt_state attempt;
 	bool unwanted;
-	const char *after; /* for each state before: NEW, RUNNING, CANCELLED, GIVEN_UP, ENDING, ENDED */
+	const char *after; /* for each state before: NEW, RUNNING, CANCELLED, TIMED_OUT, ENDED */
 } downloads[] = {
-	{ BID_EVENT_START, BID_ATTEMPT_SENT, false, "RRCGED" },	      { BID_EVENT_START, BID_ATTEMPT_SENT, true, "CCCGED" },
-	{ BID_EVENT_START, BID_ATTEMPT_DECIDING, true, "RRCGED" },    { BID_EVENT_START, BID_ATTEMPT_OVER, false, "RReeED" },
-	{ BID_EVENT_TIMER, BID_ATTEMPT_SENT, false, "NRCGED" },	      { BID_EVENT_TIMER, BID_ATTEMPT_BODY, false, "NRCGED" },
-	{ BID_EVENT_TIMER, BID_ATTEMPT_SENT, true, "NCCGED" },	      { BID_EVENT_CANCEL, BID_ATTEMPT_SENT, false, "CCCGED" },
-	{ BID_EVENT_CANCEL, BID_ATTEMPT_CHOSEN, false, "CCCGED" },    { BID_EVENT_CANCEL, BID_ATTEMPT_DECIDING, false, "NRCGED" },
-	{ BID_EVENT_GIVE_UP, BID_ATTEMPT_QUEUED, false, "GGCGED" },   { BID_EVENT_GIVE_UP, BID_ATTEMPT_NONE, false, "GGCGED" },
-	{ BID_EVENT_GIVE_UP, BID_ATTEMPT_SENT, false, "NRCGED" },     { BID_EVENT_GIVE_UP, BID_ATTEMPT_BODY, false, "NRCGED" },
-	{ BID_EVENT_OFFLINE, BID_ATTEMPT_QUEUED, false, "NRCGED" },   { BID_EVENT_CLAIM, BID_ATTEMPT_NONE, false, "EEEEED" },
-	{ BID_EVENT_CLAIM, BID_ATTEMPT_DECIDING, false, "EEEEED" },   { BID_EVENT_LEFT, BID_ATTEMPT_STOPPED, false, "NReeED" },
-	{ BID_EVENT_REPORTED, BID_ATTEMPT_DECIDING, true, "NeeeED" },
+	{ BID_EVENT_START, BID_ATTEMPT_SENT, false, "RRCTE" },	     { BID_EVENT_START, BID_ATTEMPT_SENT, true, "CCCTE" },
+	{ BID_EVENT_START, BID_ATTEMPT_DECIDING, true, "RRCTE" },    { BID_EVENT_START, BID_ATTEMPT_OVER, false, "RReeE" },
+	{ BID_EVENT_TIMER, BID_ATTEMPT_SENT, false, "NRCTE" },	     { BID_EVENT_TIMER, BID_ATTEMPT_BODY, false, "NRCTE" },
+	{ BID_EVENT_TIMER, BID_ATTEMPT_SENT, true, "NCCTE" },	     { BID_EVENT_CANCEL, BID_ATTEMPT_SENT, false, "CCCTE" },
+	{ BID_EVENT_CANCEL, BID_ATTEMPT_CHOSEN, false, "CCCTE" },    { BID_EVENT_CANCEL, BID_ATTEMPT_DECIDING, false, "NRCTE" },
+	{ BID_EVENT_TIMEOUT, BID_ATTEMPT_QUEUED, false, "TTCTE" },   { BID_EVENT_TIMEOUT, BID_ATTEMPT_NONE, false, "TTCTE" },
+	{ BID_EVENT_TIMEOUT, BID_ATTEMPT_SENT, false, "NRCTE" },     { BID_EVENT_TIMEOUT, BID_ATTEMPT_BODY, false, "NRCTE" },
+	{ BID_EVENT_OFFLINE, BID_ATTEMPT_QUEUED, false, "NRCTE" },   { BID_EVENT_RESULT, BID_ATTEMPT_NONE, false, "EEEEE" },
+	{ BID_EVENT_RESULT, BID_ATTEMPT_DECIDING, false, "EEEEE" },  { BID_EVENT_FALLBACK_LEFT, BID_ATTEMPT_OVER, false, "NReeE" },
+	{ BID_EVENT_SENT, BID_ATTEMPT_QUEUED, false, "NRCTE" },	     { BID_EVENT_HEAD, BID_ATTEMPT_SENT, false, "NRCTE" },
+	{ BID_EVENT_VERIFIED, BID_ATTEMPT_BODY, true, "NRCTE" },     { BID_EVENT_BROKE_OFF, BID_ATTEMPT_CHOSEN, false, "NRCTE" },
+	{ BID_EVENT_BROKE_OFF, BID_ATTEMPT_CHOSEN, true, "NCCTE" },  { BID_EVENT_CYCLE, BID_ATTEMPT_SENT, false, "NRCTE" },
+	{ BID_EVENT_DONE, BID_ATTEMPT_CHOSEN, true, "NRCTE" },	     { BID_EVENT_NO_RESPONSE, BID_ATTEMPT_STOPPED, false, "NRCTE" },
+	{ BID_EVENT_LEFT, BID_ATTEMPT_LEAVING, false, "NReeE" },     { BID_EVENT_SKIPPED, BID_ATTEMPT_QUEUED, false, "NReeE" },
+	{ BID_EVENT_REPORTED, BID_ATTEMPT_DECIDING, true, "NeeeE" },
 };
 
 static void test_every_event_in_every_state_of_a_download(void **state)
 {
-	static const char names[] = "NRCGED";
+	static const char names[] = "NRCTE";
+	bool seen[BID_EVENTS] = { false };
 
 	for (size_t i = 0; i < COUNT(downloads); i++)
 		for (size_t before = 0; before < BID_DOWNLOAD_STATES; before++) {
@@ -86,6 +93,7 @@ static void test_every_event_in_every_state_of_a_download(void **state)
 			struct rig rig;
 			char after;
 
+			seen[downloads[i].event] = true;
 			set(&rig, (enum bid_download_state)before, downloads[i].attempt);
 			rig.machine.unwanted = downloads[i].unwanted;
 			actions = bid_machine_take(&rig.machine, downloads[i].event, of_attempt ? 0 : BID_NO_CANDIDATE);
@@ -93,11 +101,26 @@ static void test_every_event_in_every_state_of_a_download(void **state)
 			if (after != downloads[i].after[before])
 				fail_msg("row %zu in state %c: %c", i, names[before], after);
 			if (actions.end) {
-				assert_int_equal(rig.machine.state, BID_DOWNLOAD_ENDING);
+				assert_int_equal(rig.machine.state, BID_DOWNLOAD_ENDED);
 				assert_int_equal(actions.ended_as, downloads[i].unwanted && before == BID_DOWNLOAD_RUNNING
 									   ? BID_DOWNLOAD_CANCELLED
 									   : before);
 			}
+		}
+	for (size_t event = 0; event < BID_EVENTS; event++)
+		assert_true(seen[event]);
+}
+
+static void test_response_counts_while_the_download_runs(void **state)
+{
+	for (size_t download = 0; download < BID_DOWNLOAD_STATES; download++)
+		for (size_t attempt = 0; attempt < BID_ATTEMPT_STATES; attempt++) {
+			bool counts = attempt == BID_ATTEMPT_DECIDING &&
+				      (download == BID_DOWNLOAD_RUNNING || download == BID_DOWNLOAD_TIMED_OUT);
+			struct rig rig;
+
+			set(&rig, (enum bid_download_state)download, (enum bid_attempt_state)attempt);
+			assert_int_equal(bid_machine_wants_response(&rig.machine, 0), counts);
 		}
 }
 
@@ -108,19 +131,22 @@ static struct bid_actions take(struct rig *rig, enum bid_machine_event event, si
 
 static void test_silent_sources_are_hedged_one_by_one(void **state)
 {
+	struct bid_actions actions;
 	struct rig rig;
 
 	set(&rig, BID_DOWNLOAD_NEW, BID_ATTEMPT_NONE);
 	assert_int_equal(take(&rig, BID_EVENT_START, BID_NO_CANDIDATE).start, 0);
 	assert_int_equal(take(&rig, BID_EVENT_START, BID_NO_CANDIDATE).start, BID_NO_CANDIDATE);
-	assert_true(take(&rig, BID_EVENT_SENT, 0).timer);
-	assert_int_equal(take(&rig, BID_EVENT_TIMER, BID_NO_CANDIDATE).start, 1);
+	assert_int_equal(take(&rig, BID_EVENT_SENT, 0).hedge, BID_HEDGE_KEEP);
+	actions = take(&rig, BID_EVENT_TIMER, BID_NO_CANDIDATE);
+	assert_int_equal(actions.start, 1);
+	assert_int_equal(actions.hedge, BID_HEDGE_AFTER_START);
 	/* a "no" lets the next one in at once */
 	take(&rig, BID_EVENT_DONE, 1);
 	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 2);
 	/* a chosen one keeps the other candidates from starting; its headers alone do not */
-	assert_true(take(&rig, BID_EVENT_HEAD, 2).timer);
-	assert_false(take(&rig, BID_EVENT_VERIFIED, 2).timer);
+	assert_int_equal(take(&rig, BID_EVENT_HEAD, 2).hedge, BID_HEDGE_AFTER_HEAD);
+	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 2).hedge, BID_HEDGE_STOP);
 	assert_int_equal(take(&rig, BID_EVENT_TIMER, BID_NO_CANDIDATE).start, BID_NO_CANDIDATE);
 }
 
@@ -134,8 +160,9 @@ static void test_chosen_one_stops_others_until_it_fails(void **state)
 	take(&rig, BID_EVENT_HEAD, 1);
 	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 1).cancel, 1 << 0);
 	assert_int_equal(rig.candidates[0].state, BID_ATTEMPT_STOPPED);
-	take(&rig, BID_EVENT_DONE, 0);
+	take(&rig, BID_EVENT_NO_RESPONSE, 0);
 	assert_int_equal(take(&rig, BID_EVENT_LEFT, 0).start, BID_NO_CANDIDATE);
+	assert_int_equal(rig.candidates[0].state, BID_ATTEMPT_OVERTAKEN);
 	take(&rig, BID_EVENT_DONE, 1);
 	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 0);
 }
@@ -152,11 +179,11 @@ static void test_broken_body_starts_the_next_candidate(void **state)
 	/* a cancelled source of a broken body starts no more, others do */
 	assert_int_equal(take(&rig, BID_EVENT_BROKE_OFF, 1).start, 2);
 	assert_int_equal(take(&rig, BID_EVENT_LEFT, 0).start, BID_NO_CANDIDATE);
-	assert_true(bid_candidate_is_given_up(&rig.candidates[0]));
+	assert_int_equal(rig.candidates[0].state, BID_ATTEMPT_BROKEN);
 	/* the source may resume first */
 	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 1).cancel, 1 << 2);
 	take(&rig, BID_EVENT_LEFT, 2);
-	assert_false(bid_candidate_is_given_up(&rig.candidates[2]));
+	assert_int_equal(rig.candidates[2].state, BID_ATTEMPT_OVERTAKEN);
 }
 
 static void test_offline_cancels_only_queued_attempts(void **state)
@@ -230,7 +257,7 @@ static void assert_event_ends_fallback(enum bid_machine_event event, enum bid_do
 static void test_cancel_and_end_of_wait_end_the_fallback(void **state)
 {
 	assert_event_ends_fallback(BID_EVENT_CANCEL, BID_DOWNLOAD_CANCELLED);
-	assert_event_ends_fallback(BID_EVENT_GIVE_UP, BID_DOWNLOAD_GIVEN_UP);
+	assert_event_ends_fallback(BID_EVENT_TIMEOUT, BID_DOWNLOAD_TIMED_OUT);
 }
 
 /* Its result is none for a late reader: a fallback may have the section. */
@@ -247,22 +274,36 @@ static void test_unwanted_download_with_fallbacks_ends_as_cancelled(void **state
 	assert_int_equal(actions.ended_as, BID_DOWNLOAD_CANCELLED);
 }
 
-/* The driver sends no event of an attempt that is NONE or OVER. */
+/* Has the candidate no attempt? */
+static bool is_idle(const struct bid_candidate *candidate)
+{
+	return candidate->state <= BID_ATTEMPT_BROKEN || candidate->state == BID_ATTEMPT_OVER;
+}
+
+/* The driver sends no event of an attempt that does not exist. */
 static bool is_possible(const struct bid_candidate *candidate, enum bid_machine_event event)
 {
 	switch (event) {
 	case BID_EVENT_REPORTED:
-	case BID_EVENT_LEFT:
 		return candidate->state == BID_ATTEMPT_DECIDING;
+	case BID_EVENT_LEFT:
+		return candidate->state == BID_ATTEMPT_DECIDING || candidate->state == BID_ATTEMPT_LEAVING;
 	case BID_EVENT_SKIPPED:
 		return candidate->state == BID_ATTEMPT_QUEUED;
 	default:
-		return candidate->state != BID_ATTEMPT_NONE && candidate->state != BID_ATTEMPT_OVER &&
-		       candidate->state != BID_ATTEMPT_DECIDING;
+		return !is_idle(candidate) && candidate->state != BID_ATTEMPT_DECIDING && candidate->state != BID_ATTEMPT_LEAVING;
 	}
 }
 
-static void check(const struct rig *rig, const struct bid_actions *actions, bool was_ending)
+/* Returns an event towards the end of the attempt of @candidate. */
+static enum bid_machine_event event_to_end(const struct bid_candidate *candidate)
+{
+	return candidate->state == BID_ATTEMPT_DECIDING	 ? BID_EVENT_REPORTED
+	       : candidate->state == BID_ATTEMPT_LEAVING ? BID_EVENT_LEFT
+							 : BID_EVENT_DONE;
+}
+
+static void check(const struct rig *rig, const struct bid_actions *actions, bool had_ended)
 {
 	unsigned n_chosen = 0;
 
@@ -278,9 +319,9 @@ static void check(const struct rig *rig, const struct bid_actions *actions, bool
 	}
 	if (!actions->end)
 		return;
-	assert_false(was_ending);
+	assert_false(had_ended);
 	for (size_t i = 0; i < N; i++)
-		assert_true(rig->candidates[i].state == BID_ATTEMPT_NONE || rig->candidates[i].state == BID_ATTEMPT_OVER);
+		assert_true(is_idle(&rig->candidates[i]));
 }
 
 /* Any series of events ends in one end, once all attempts have ended. */
@@ -294,7 +335,7 @@ static void test_any_series_of_events_ends_once(void **state)
 
 		set(&rig, BID_DOWNLOAD_NEW, BID_ATTEMPT_NONE);
 		for (unsigned step = 0; step < 200 && ends == 0; step++) {
-			bool was_ending = rig.machine.state >= BID_DOWNLOAD_ENDING;
+			bool had_ended = rig.machine.state == BID_DOWNLOAD_ENDED;
 			enum bid_machine_event event = (enum bid_machine_event)(rand_r(&seed) % BID_EVENTS);
 			size_t i = event >= BID_EVENT_SENT ? (size_t)rand_r(&seed) % N : BID_NO_CANDIDATE;
 			struct bid_actions actions;
@@ -302,14 +343,14 @@ static void test_any_series_of_events_ends_once(void **state)
 			/* towards the end all attempts end */
 			if (step > 100) {
 				i = step % N;
-				event = rig.candidates[i].state == BID_ATTEMPT_DECIDING ? BID_EVENT_REPORTED : BID_EVENT_DONE;
+				event = event_to_end(&rig.candidates[i]);
 			}
-			if (event == BID_EVENT_CLAIM || (i != BID_NO_CANDIDATE && !is_possible(&rig.candidates[i], event)))
+			if (event == BID_EVENT_RESULT || (i != BID_NO_CANDIDATE && !is_possible(&rig.candidates[i], event)))
 				continue;
 			if (rig.machine.state == BID_DOWNLOAD_NEW && i != BID_NO_CANDIDATE)
 				continue;
 			actions = bid_machine_take(&rig.machine, event, i);
-			check(&rig, &actions, was_ending);
+			check(&rig, &actions, had_ended);
 			ends += actions.end;
 		}
 		assert_true(ends == 1 || rig.machine.state == BID_DOWNLOAD_NEW);
@@ -321,6 +362,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_event_in_every_state_of_an_attempt),
 		cmocka_unit_test(test_every_event_in_every_state_of_a_download),
+		cmocka_unit_test(test_response_counts_while_the_download_runs),
 		cmocka_unit_test(test_silent_sources_are_hedged_one_by_one),
 		cmocka_unit_test(test_chosen_one_stops_others_until_it_fails),
 		cmocka_unit_test(test_broken_body_starts_the_next_candidate),
