@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Eviction. It removes downloads and derived artifacts (an unpacked module, a kernel's symbol table, a section), least recently
- * used first, because bidfs can get them again. It never removes an added file, a file without a record, or an open or mapped file,
- * whose space would not become free. A lease (fcntl(2), F_SETLEASE) shows whether a file is open. A lease needs the owner of the
- * file or CAP_LEASE, and a local file system. Without a lease an open file loses its name, and stays readable to the processes that
- * have it open.
+ * used first, because bidfs can get them again. It never removes an added or pinned file, a file without a record, or an open or
+ * mapped file, whose space would not become free. A lease (fcntl(2), F_SETLEASE) shows whether a file is open. A lease needs the
+ * owner of the file or CAP_LEASE, and a local file system. Without a lease an open file loses its name, and stays readable to the
+ * processes that have it open.
  */
 #ifndef BID_API_EVICT_H
 #define BID_API_EVICT_H
@@ -95,8 +95,10 @@ bool bid_store_is_download(struct bid_store *store, const struct bid_request *re
  */
 int bid_store_mark_added(struct bid_store *store, const struct bid_request *request);
 
-/* As bid_store_mark_added(), for a user who only keeps the download. */
-int bid_store_pin(struct bid_store *store, const struct bid_request *request);
+/*
+ * Keep a download from eviction, or no longer. No effect on other artifacts. Returns and locks as bid_store_mark_added().
+ */
+int bid_store_pin(struct bid_store *store, const struct bid_request *request, bool pin);
 
 /* Note the use of the artifact, for the order of eviction: at most one system call an hour for each artifact. */
 void bid_store_used(struct bid_store *store, const struct bid_request *request);

@@ -101,6 +101,7 @@ enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_umount(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_unpin(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_unarchive(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv);

@@ -96,6 +96,9 @@ static const struct command {
 	{ "pin", HELP_BUILD "...", "keep builds: gc never evicts what the store has of them now", 1, -1, ctl_pin,
 	  HELP_ID "Examples:\n"
 		  "  bidctl pin /usr/bin/ls\n" },
+	{ "unpin", HELP_BUILD "...", "let gc evict pinned builds again", 1, -1, ctl_unpin,
+	  HELP_ID "Examples:\n"
+		  "  bidctl unpin /usr/bin/ls\n" },
 	{ "quarantine", "[list|restore|drop [NAME...]]", "list, restore or drop wrong files", 0, -1, ctl_quarantine,
 	  "list prints the time, the size, the build-id that the file carries, and its name.\n"
 	  "restore adds a file under that build-id.\n\n"
@@ -226,8 +229,8 @@ static const struct option_row {
 	{ "min-free", 0, "SIZE", "gc", "evict until SIZE is free on the file system", SIZE, AT(min_free) },
 	{ "undo", 0, NULL, "setup", "undo what 'setup' has changed", FLAG, AT(undo) },
 	{ "root", 0, "DIR", "setup", "change the machine whose files are in DIR, such as an image", TEXT, AT(root) },
-	{ "dry-run", 'n', NULL, "add gc pin probe quarantine remove setup update", "change nothing, only show what would change",
-	  FLAG, AT(dry_run) },
+	{ "dry-run", 'n', NULL, "add gc pin probe quarantine remove setup unpin update",
+	  "change nothing, only show what would change", FLAG, AT(dry_run) },
 	/* behind --dry-run, to which -n belongs before the command */
 	{ "lines", 'n', "N", "log", "show only the last N events", NUMBER, AT(lines), .max = UINT_MAX },
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* bidctl pin */
+/* bidctl pin and bidctl unpin */
 #include <errno.h>
 
 #include <bid/error.h>
@@ -17,25 +17,25 @@ static int find(struct bid_store *store, const struct bid_request *request)
 	return bid_store_find(store, request, &file);
 }
 
-/* Keep all artifacts of @id; with @dry_run only look for them. Returns their kinds, or a negative errno. */
-static int pin(struct bid_store *store, const struct bid_id *id, bool dry_run)
+/* Pin or unpin all artifacts of @id; with @dry_run only look for them. Returns 0, -ENOENT if there are none, or another errno. */
+static int pin_build(struct bid_store *store, const struct bid_id *id, bool pin, bool dry_run)
 {
-	int kinds = 0;
+	bool found = false;
 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
-		int r = dry_run ? find(store, &request) : bid_store_pin(store, &request);
+		int r = dry_run ? find(store, &request) : bid_store_pin(store, &request, pin);
 
-		if (r == 0)
-			kinds |= 1 << kind;
-		else if (r != -ENOENT)
+		if (r < 0 && r != -ENOENT)
 			return r;
+		found |= r == 0;
 	}
-	return kinds ? kinds : -ENOENT;
+	return found ? 0 : -ENOENT;
 }
 
-enum ctl_status ctl_pin(const struct ctl *ctl, int argc, char **argv)
+static enum ctl_status pin_builds(const struct ctl *ctl, int argc, char **argv, bool pin)
 {
+	const char *state = pin ? "pinned" : "unpinned";
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_status status = ctl_open_store(ctl, ctl->dry_run ? CTL_READ_ITSELF : CTL_WRITE, &store), worst = status;
 	size_t n = 0;
@@ -47,7 +47,7 @@ enum ctl_status ctl_pin(const struct ctl *ctl, int argc, char **argv)
 		int r;
 
 		status = ctl_which_build(store, argv[i], &id);
-		r = status != CTL_DONE ? 0 : store ? pin(store, &id, ctl->dry_run) : -ENOENT;
+		r = status != CTL_DONE ? 0 : store ? pin_build(store, &id, pin, ctl->dry_run) : -ENOENT;
 		if (r < 0) {
 			bid_error_about(argv[i], r, "%s", r == -ENOENT ? "not in the store" : bid_strerror(r));
 			status = r == -ENOENT ? CTL_REFUSED : CTL_TROUBLE;
@@ -57,9 +57,18 @@ enum ctl_status ctl_pin(const struct ctl *ctl, int argc, char **argv)
 			continue;
 		n++;
 		if (ctl->json || ctl->dry_run || ctl->verbose)
-			ctl_row(ctl, CTL_ID("id", 40, &id), CTL_STATE("state", 0, "pinned"),
-				CTL_TEXT("operand", CTL_HIDDEN, argv[i]));
+			ctl_row(ctl, CTL_ID("id", 40, &id), CTL_STATE("state", 0, state), CTL_TEXT("operand", CTL_HIDDEN, argv[i]));
 	}
-	ctl_totals(ctl, CTL_NUMBER("pinned", CTL_HIDDEN, n), CTL_BOOL("dry_run", ctl->dry_run));
+	ctl_totals(ctl, CTL_NUMBER(state, CTL_HIDDEN, n), CTL_BOOL("dry_run", ctl->dry_run));
 	return worst;
+}
+
+enum ctl_status ctl_pin(const struct ctl *ctl, int argc, char **argv)
+{
+	return pin_builds(ctl, argc, argv, true);
+}
+
+enum ctl_status ctl_unpin(const struct ctl *ctl, int argc, char **argv)
+{
+	return pin_builds(ctl, argc, argv, false);
 }

@@ -506,7 +506,7 @@ static int look_again(struct bid_store *store, const struct bid_request *request
 	return r;
 }
 
-static int mark(struct bid_store *store, const struct bid_request *request, const char *how)
+int bid_store_mark_added(struct bid_store *store, const struct bid_request *request)
 {
 	bid_auto_fd int lock = -1;
 	int r;
@@ -517,16 +517,16 @@ static int mark(struct bid_store *store, const struct bid_request *request, cons
 	lock = bid_store_lock(store, true);
 	r = look_again(store, request);
 	if (r == 0)
-		r = bid_record_set_how(store, request, how);
+		r = bid_record_set_how(store, request, NULL, BID_ADDED);
 	return r == -ENOENT ? look_again(store, request) : r;
 }
 
-int bid_store_mark_added(struct bid_store *store, const struct bid_request *request)
+int bid_store_pin(struct bid_store *store, const struct bid_request *request, bool pin)
 {
-	return mark(store, request, BID_ADDED);
-}
+	bid_auto_fd int lock = bid_store_lock(store, true);
+	int r = look_again(store, request);
 
-int bid_store_pin(struct bid_store *store, const struct bid_request *request)
-{
-	return mark(store, request, BID_PINNED);
+	if (r == 0)
+		r = bid_record_set_how(store, request, pin ? BID_FETCHED : BID_PINNED, pin ? BID_PINNED : BID_FETCHED);
+	return r == -ENOENT ? look_again(store, request) : r;
 }

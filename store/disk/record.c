@@ -265,7 +265,7 @@ bool bid_store_is_download(struct bid_store *store, const struct bid_request *re
 	return is;
 }
 
-int bid_record_set_how(struct bid_store *store, const struct bid_request *request, const char *how)
+int bid_record_set_how(struct bid_store *store, const struct bid_request *request, const char *from, const char *to)
 {
 	json_t *record = NULL;
 	int r = bid_record_read(store, request, &record);
@@ -275,8 +275,10 @@ int bid_record_set_how(struct bid_store *store, const struct bid_request *reques
 		return bid_record_drop(store, request);
 	if (r < 0)
 		return r;
-	set_string(record, "how", how);
-	r = write_json(store, request, record);
+	if (!from || strcmp(bid_record_how(record), from) == 0) {
+		set_string(record, "how", to);
+		r = write_json(store, request, record);
+	}
 	json_decref(record);
 	return r;
 }

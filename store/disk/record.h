@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Records: ".bidfs/record/xx/rest.KIND", a file for each download, and for each section cut out of a file of the store
- * (docs/FORMAT.md, "A record"). A file without a record, or with one that says BID_ADDED, belongs to the user, and eviction spares
- * it. A record is written atomically, as a whole. The modification time of its file is the last use. Each function makes a few
- * system calls, and blocks only for the disk. The loss of a record costs nothing but its contents.
+ * (docs/FORMAT.md, "A record"). A file without a record, or with one that says BID_ADDED, belongs to the user. Eviction spares it,
+ * and a pinned one. A record is written atomically, as a whole. The modification time of its file is the last use. Each function
+ * makes a few system calls, and blocks only for the disk. The loss of a record costs nothing but its contents.
  */
 #ifndef BID_DISK_RECORD_H
 #define BID_DISK_RECORD_H
@@ -29,14 +29,14 @@ int bid_record_read(struct bid_store *store, const struct bid_request *request, 
 /* values of "how" */
 #define BID_FETCHED "fetched"
 #define BID_ADDED   "added" /* fetched, and added by the user since */
-#define BID_PINNED  "pinned" /* fetched, and pinned since */
+#define BID_PINNED  "pinned" /* fetched, and kept from eviction */
 #define BID_SLICED  "sliced" /* a section cut out of a file of the store */
 
 /* The value of "how" in @record, "" without one. It lives as long as @record. */
 const char *bid_record_how(const json_t *record);
 
-/* Set "how" in the record of a download. -ENOENT without a record. Locking: the caller holds the store's lock. */
-int bid_record_set_how(struct bid_store *store, const struct bid_request *request, const char *how);
+/* Set "how" of the record to @to if it is @from, or anything for NULL. -ENOENT without a record. Locking: the store's lock. */
+int bid_record_set_how(struct bid_store *store, const struct bid_request *request, const char *from, const char *to);
 
 /* Does the record of @request lack a signer? No for a file of the user; yes if it cannot be read. */
 bool bid_record_lacks_signer(struct bid_store *store, const struct bid_request *request);

@@ -104,6 +104,7 @@ EXITS = (
     ("gc", "no size", ["--min-free=x"], USAGE),
     ("log", "all", [], DONE), ("log", "no such store", ["-s", "{home}/none"], REFUSED), ("log", "no number", ["-n", "x"], USAGE),
     ("pin", "a build", [ID_ONE], DONE), ("pin", "no build", [ID_FAR], REFUSED), ("pin", "no operand", [], USAGE),
+    ("unpin", "a build", [ID_ONE], DONE), ("unpin", "no build", [ID_FAR], REFUSED), ("unpin", "no operand", [], USAGE),
     ("quarantine", "all", [], DONE), ("quarantine", "no file", ["drop", "x"], REFUSED), ("quarantine", "no verb", ["x"], USAGE),
     ("mount", "json", ["--json"], USAGE), ("umount", "no mount", ["{home}"], REFUSED),
     ("watch", "two ways", ["--once", "--interval=1"], USAGE), ("watch", "no such store", ["-s", "{home}/none", "--once"], REFUSED),

@@ -125,8 +125,15 @@ def case_pinned_build_is_not_evicted(env):
     assert not (env.home / ".debug").exists(), "a dry run made the default store"
     assert env.on_store("-v", "pin", ID_NOT_STORED[:8]).stdout == f"{ID_NOT_STORED}\tpinned\n"
     assert env.totals("gc", "--cache-size=1")["fetched"] == 0
-    assert env.on_store("list").stdout.startswith(ID_NOT_STORED)
-    env.one_error("pin", ID_ONE, ID_NOT_STORED, status=REFUSED, has="not in the store")
+    assert env.row("show", ID_NOT_STORED)["artifacts"]["elf"]["how"] == "pinned"
+    env.on_store("add", env.one)
+    env.on_store("unpin", "--dry-run", ID_NOT_STORED)
+    assert env.totals("gc", "-n", "--cache-size=1")["evicted"] == 0
+    assert env.on_store("-v", "unpin", ID_NOT_STORED[:8], ID_ONE).stdout == f"{ID_NOT_STORED}\tunpinned\n{ID_ONE}\tunpinned\n"
+    assert env.totals("gc", "--cache-size=1")["evicted"] == 1
+    assert env.on_store("list").stdout.startswith(ID_ONE), "an added file was evicted"
+    for command in "pin", "unpin":
+        env.one_error(command, ID_ONE, ID_NOT_STORED, status=REFUSED, has="not in the store")
 
 
 def case_gc_evicts_to_its_limits(env):

@@ -65,6 +65,7 @@ def case_builds(env):
     compare(env, "archive", "archive", "-o", env.home / "a.tar", ID_ONE, ID_NOT_STORED, status=REFUSED)
     compare(env, "unarchive", "unarchive", env.home / "a.tar")
     compare(env, "pin", "pin", ID_ONE, ID_NOT_STORED, status=REFUSED)
+    compare(env, "unpin", "unpin", ID_ONE, ID_NOT_STORED, status=REFUSED)
     # on tmpfs a directory takes no blocks
     compare(env, "du", "du", rows=lambda row: row.get("kind") != "index")
     compare(env, "remove-dry-run", "remove", "--dry-run", ID_ONE)
