@@ -6,6 +6,8 @@ _bidctl_words()
 {
 	local word
 
+	# "or 'packages'"
+	compgen -W "$(grep -o "'[a-z]*'" <<<"$2")" -- "$current"
 	for word in ${1//|/ }; do
 		case $word in
 		ID)

@@ -37,6 +37,8 @@ end
 
 # print the words for an argument of --help, as "DIR" or "ID|FILE|kernel": __bidctl_values ARGUMENT TEXT-BEHIND-IT CURRENT-WORD
 function __bidctl_values
+    # "or 'packages'"
+    string match -rag "'([a-z]+)'" -- $argv[2]
     for word in (string split '|' -- $argv[1])
         switch $word
             case ID

@@ -5,7 +5,7 @@
 # put the options of the command $1 into "specs", for _arguments, and its usage, as "ID|FILE|kernel [KIND [NAME]]", into "usage"
 _bidctl_read()
 {
-	local line words
+	local line words action quoted
 	local -A actions=(DIR '_files -/' FILE _files LIST _files PATH _files PID _pids
 		KIND '(debuginfo elf kallsyms probes vdso)')
 
@@ -16,7 +16,11 @@ _bidctl_read()
 		# "auto, hard or copy (default: auto)"
 		words=${${match[5]//(, | or )/ }// \([^)]#\)/}
 		[[ $match[4] == (ORDER|WAY|WHAT|WHEN) ]] && actions[$match[4]]="(${words%%:*})"
-		line="[${${match[5]//\[/(}//\]/)}]${match[4]:+:$match[4]:${actions[$match[4]]:- }}"
+		# "or 'packages'"
+		quoted=${${(M)${=match[5]}:#*\'[a-z]##\'*}//[^a-z]/}
+		action=${actions[$match[4]]:- }
+		[[ -n $quoted ]] && action="{compadd $quoted; $action}"
+		line="[${${match[5]//\[/(}//\]/)}]${match[4]:+:$match[4]:$action}"
 		specs+=("$match[2]${match[4]:+=}$line")
 		[[ $match[1] == -* ]] && specs+=("$match[1]${match[4]:++}$line")
 	done

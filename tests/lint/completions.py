@@ -43,6 +43,11 @@ def of_bidctl(program):
             named = re.search(rf"^      --{option}=\S+ +(.*)", helped, re.M)
             if named:
                 found[f"bidctl {command} --{option}="] = found[f"bidctl {command} --{option} "] = values_in(named[1])
+        # words in quotes are offered beside directories, of which there are none; zsh completes a single word and lists nothing
+        for option, named in re.findall(r"^      (--[a-z-]+)=(?:DIR|LIST) +(.*)", helped, re.M):
+            words = set(re.findall("'([a-z]+)'", named))
+            if len(words) > 1:
+                found[f"bidctl {command} {option}="] = found[f"bidctl {command} {option} "] = words
         verbs = re.match(r"Usage: \S+ \S+ \[OPTION\.\.\.\] \[?([a-z]+(?:\|[a-z]+)+)", helped)
         # zsh completes the common "o" of "on" and "off" first
         if verbs and command != "offline":
@@ -154,11 +159,12 @@ if shell != "zsh":
     expected["bidctl --kind elf quarantine "] = expected["bidctl quarantine "]
 if len(programs) > 1:
     expected |= of_mount(programs[1])
-os.environ["PATH"] = ":".join([*(str(pathlib.Path(program).parent) for program in programs), os.environ["PATH"]])
+os.environ["PATH"] = ":".join([*(str(pathlib.Path(program).resolve().parent) for program in programs), os.environ["PATH"]])
 problems = []
-with tempfile.TemporaryDirectory() as home:
+with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as empty:
     # fish writes into its home
     os.environ["HOME"] = home
+    os.chdir(empty)
     if len(programs) > 1 and shell != "fish":
         expected |= of_directories(home)
     answers = list({"bash": ask_bash, "fish": ask_fish, "zsh": ask_zsh}[shell](expected))
