@@ -101,6 +101,16 @@ def test_fstab_line_mounts(helper, store, mountpoint, program, env, workdir):
     assert artifact(mountpoint, program).read_bytes() == program.path.read_bytes()
 
 
+def test_fstab_lines_bind_the_view_over_usr_lib_debug(helper, store, mountpoint, program, env, workdir):
+    """The lines of docs/TOOLS.md."""
+    lines = re.findall(r"^/.* 0$", (tools.ROOT / "docs/TOOLS.md").read_text(), re.MULTILINE)
+    fstab = workdir / "fstab"
+    text = "".join(f"{line}\n" for line in lines)
+    fstab.write_text(text.replace("/var/lib/bidfs", str(store)).replace("/run/bidfs", str(mountpoint)))
+    found = f"/usr/lib/debug/.build-id/{program.id[:2]}/{program.id[2:]}"
+    isolated(f"mount -T {fstab} {mountpoint}; mount -T {fstab} /usr/lib/debug; cmp {found} {program.path}", env)
+
+
 def test_fake_option_mounts_nothing(store, mountpoint, env):
     done = tools.run(tools.MOUNT_BIDFS, "-f", store, mountpoint, env=env)
     assert done.stdout == done.stderr == ""

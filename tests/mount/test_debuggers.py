@@ -105,6 +105,28 @@ def test_gdb_finds_program_of_core(mount, mode, served, workdir):
         away.rename(served.installed)
 
 
+def test_gdb_finds_deleted_program_and_library_of_core(mount, store, env, workdir):
+    """With the mount as its server, gdb 13 finds the library, too."""
+    library, app, core = workdir / "libgone.so.1", workdir / "app", workdir / "core"
+    (workdir / "library.c").write_text("int in_library(int number) { return number + 1; }\n")
+    (workdir / "app.c").write_text("int in_library(int number); int main(void) { return in_library(41) != 42; }\n")
+    tools.run("gcc", "-g", "-O0", "-shared", "-fPIC", f"-Wl,-soname,{library.name}", "-o", library, workdir / "library.c")
+    tools.run("gcc", "-g", "-O0", f"-Wl,-rpath,{workdir}", "-o", app, workdir / "app.c", library)
+    tools.run("gdb", "--batch", "-nx", *NO_DEBUGINFOD, "-ex", "break in_library", "-ex", "run", "-ex", f"generate-core-file {core}",
+              "-ex", "kill", app, env=env)
+    tools.run(tools.BIDCTL, "-s", store, "add", "--link=copy", library, app, env=env)
+    library.unlink()
+    app.unlink()
+
+    def backtrace(**more):
+        return tools.run("gdb", "--batch", "-nx", "-iex", "set debuginfod enabled on", "-ex", f"core-file {core}",
+                         "-ex", "backtrace", env={**env, **more}, status=None).stdout
+
+    assert "in_library" not in backtrace()
+    text = backtrace(DEBUGINFOD_URLS=f"file://{mount('offline')}")
+    assert re.search(r"^#0 .*in_library \(number=41\) at .*library\.c:1\n#1 .* main \(\) at .*app\.c:1$", text, re.MULTILINE), text
+
+
 def elfutils_and_binutils(served, mnt):
     """Run each tool on the function, by different names of the mount, and return their outputs."""
     app, address = served.app.id, served.address
