@@ -17,6 +17,7 @@ struct id_cache_entry {
 	struct bid_stat_data stat_data; /* ino 0: free */
 	bool examined; /* has_dwarf and the like were looked for */
 	bool reported; /* the log has the refusal */
+	unsigned underivable; /* bits of kinds */
 	struct bid_identity identity;
 };
 
@@ -85,6 +86,7 @@ static void keep_check(struct bid_id_cache *id_cache, const struct stat *st, con
 		.stat_data = *stat_data,
 		.examined = examined,
 		.reported = slot->reported && bid_stat_data_matches(&slot->stat_data, st),
+		.underivable = bid_stat_data_matches(&slot->stat_data, st) ? slot->underivable : 0,
 		.identity = *identity,
 	};
 	pthread_mutex_unlock(&id_cache->lock);
@@ -147,4 +149,27 @@ bool bid_id_cache_report(struct bid_id_cache *id_cache, const struct stat *st)
 	}
 	pthread_mutex_unlock(&id_cache->lock);
 	return !reported;
+}
+
+void bid_id_cache_set_underivable(struct bid_id_cache *id_cache, const struct stat *st, enum bid_kind kind)
+{
+	struct id_cache_entry *set = set_of(id_cache, st->st_ino, st->st_dev);
+
+	pthread_mutex_lock(&id_cache->lock);
+	for (unsigned i = 0; i < WAYS; i++)
+		if (bid_stat_data_matches(&set[i].stat_data, st))
+			set[i].underivable |= 1U << kind;
+	pthread_mutex_unlock(&id_cache->lock);
+}
+
+bool bid_id_cache_is_underivable(struct bid_id_cache *id_cache, const struct stat *st, enum bid_kind kind)
+{
+	struct id_cache_entry *set = set_of(id_cache, st->st_ino, st->st_dev);
+	bool is = false;
+
+	pthread_mutex_lock(&id_cache->lock);
+	for (unsigned i = 0; i < WAYS; i++)
+		is |= set[i].underivable & 1U << kind && bid_stat_data_is_current(&set[i].stat_data, st);
+	pthread_mutex_unlock(&id_cache->lock);
+	return is;
 }

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include <bid/id.h>
+#include <bid/artifact.h>
 
 struct bid_id_cache;
 
@@ -40,5 +40,9 @@ bool bid_id_cache_report(struct bid_id_cache *id_cache, const struct stat *st);
 
 /* Store the result of unpacking the file with the attributes @st: @id, or @fault if that is negative. */
 void bid_id_cache_unpacked(struct bid_id_cache *id_cache, const struct stat *st, int fault, const struct bid_id *id);
+
+/* Remember that no artifact of @kind can be derived from the file with the attributes @st, whose identity the cache has. */
+void bid_id_cache_set_underivable(struct bid_id_cache *id_cache, const struct stat *st, enum bid_kind kind);
+bool bid_id_cache_is_underivable(struct bid_id_cache *id_cache, const struct stat *st, enum bid_kind kind);
 
 #endif

@@ -55,10 +55,44 @@ static void test_file_changed_just_now_is_read_again_and_reported_once(void **st
 	close(fd);
 }
 
+static void test_file_without_symbols_is_remembered_until_it_changes(void **state)
+{
+	struct bid_identity identity;
+	struct bid_id_cache *id_cache;
+	struct stat st, fresh;
+	int fd;
+
+	assert_int_equal(bid_id_cache_new(&id_cache), 0);
+	fd = memfd_create("identity", MFD_CLOEXEC);
+	assert_true(fd >= 0);
+	fill(fd, one);
+	assert_int_equal(fstat(fd, &st), 0);
+	fresh = st;
+	fresh.st_ctim.tv_sec += 1000000;
+	st.st_ctim.tv_sec = 1000;
+	assert_int_equal(bid_id_cache_get(id_cache, fd, &st, false, &identity), 0);
+	assert_false(bid_id_cache_is_underivable(id_cache, &st, BID_KIND_KALLSYMS));
+	bid_id_cache_set_underivable(id_cache, &st, BID_KIND_KALLSYMS);
+	assert_true(bid_id_cache_is_underivable(id_cache, &st, BID_KIND_KALLSYMS));
+	assert_false(bid_id_cache_is_underivable(id_cache, &st, BID_KIND_PROBES));
+	/* a second look, for the sections */
+	assert_int_equal(bid_id_cache_get(id_cache, fd, &st, true, &identity), 0);
+	assert_true(bid_id_cache_is_underivable(id_cache, &st, BID_KIND_KALLSYMS));
+	st.st_size++;
+	assert_false(bid_id_cache_is_underivable(id_cache, &st, BID_KIND_KALLSYMS));
+	/* a file that may still change is never remembered */
+	assert_int_equal(bid_id_cache_get(id_cache, fd, &fresh, false, &identity), 0);
+	bid_id_cache_set_underivable(id_cache, &fresh, BID_KIND_KALLSYMS);
+	assert_false(bid_id_cache_is_underivable(id_cache, &fresh, BID_KIND_KALLSYMS));
+	bid_id_cache_free(id_cache);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_file_changed_just_now_is_read_again_and_reported_once),
+		cmocka_unit_test(test_file_without_symbols_is_remembered_until_it_changes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 #include "disk/derive/unpack.h"
 #include "disk/derived.h"
 #include "disk/find.h"
+#include "disk/id_cache.h"
 #include "disk/store.h"
 
 struct derived_text {
@@ -48,17 +49,34 @@ static int append_text(void *user, const void *data, size_t len)
 	return 0;
 }
 
+/* Derive nothing a second time from a file that has nothing: that may take a second. The cache of its own store knows the file. */
+static bool is_underivable(struct bid_store *store, const struct stat *st, enum bid_kind kind)
+{
+	for (; store; store = store->lower)
+		if (bid_id_cache_is_underivable(store->id_cache, st, kind))
+			return true;
+	return false;
+}
+
+static void note_failure(struct bid_store *store, const struct stat *st, enum bid_kind kind, int r)
+{
+	for (; store && bid_derived_fault(r); store = store->lower)
+		bid_id_cache_set_underivable(store->id_cache, st, kind);
+}
+
 static int read_symbols(struct bid_store *store, const struct bid_id *id, struct derived_text *text, struct stat *ret_st)
 {
 	static const enum bid_kind kinds[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
 	int r = -ENODATA;
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && r == -ENODATA; i++) {
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && bid_derived_fault(r); i++) {
 		struct bid_file file = BID_FILE_NONE;
 
 		if (bid_find_unpacked(store, &(struct bid_request){ .id = *id, .kind = kinds[i] }, &file) < 0)
 			continue;
-		r = bid_elf_kallsyms(file.fd, append_text, text);
+		text->len = 0;
+		r = is_underivable(store, &file.st, BID_KIND_KALLSYMS) ? -ENODATA : bid_elf_kallsyms(file.fd, append_text, text);
+		note_failure(store, &file.st, BID_KIND_KALLSYMS, r);
 		*ret_st = file.st;
 		bid_file_release(&file);
 	}
@@ -105,8 +123,10 @@ static int read_probes(struct bid_store *store, const struct bid_id *id, struct 
 	r = bid_find_unpacked(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &file);
 	if (r == 0 && !*ret_keep)
 		r = own_path(file.fd, path);
-	if (r == 0)
-		r = bid_elf_probes(file.fd, path, append_text, text);
+	if (r == 0) {
+		r = is_underivable(store, &file.st, BID_KIND_PROBES) ? -ENODATA : bid_elf_probes(file.fd, path, append_text, text);
+		note_failure(store, &file.st, BID_KIND_PROBES, r);
+	}
 	*ret_st = file.st;
 	bid_file_release(&file);
 	return r;
