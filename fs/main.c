@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/stdio.h"
+#include "fuse/ops.h"
 #include "mountpoint.h"
 #include "options.h"
 #include "session.h"
@@ -144,6 +145,16 @@ static int add_lowers(struct bid_store *store, struct bid_options *options)
 	return 0;
 }
 
+/* Fail here if passthrough=on cannot work: the daemon has no terminal for the message. */
+static int check_passthrough(const struct bid_options *options)
+{
+	const char *obstacle = options->passthrough == BID_PASSTHROUGH_ON ? bid_mode_obstacle() : NULL;
+
+	if (obstacle)
+		bid_error("%s: not mounted, because of 'passthrough=on'", obstacle);
+	return obstacle ? -EOPNOTSUPP : 0;
+}
+
 static int mount_store(struct bid_options *options)
 {
 	unsigned flags = options->fake ? 0 : BID_STORE_WRITE | (options->store_named ? 0 : BID_STORE_CREATE);
@@ -159,7 +170,7 @@ static int mount_store(struct bid_options *options)
 		check_closed(path, options);
 	if (add_lowers(store, options) < 0 ||
 	    bid_mountpoint_check(options->mountpoint, path, options->nonempty, options->mountpoint) < 0 ||
-	    bid_mountpoint_device() < 0)
+	    bid_mountpoint_device() < 0 || check_passthrough(options) < 0)
 		status = BID_EXIT_MOUNT;
 	else if (options->fake)
 		status = BID_EXIT_OK;

@@ -270,15 +270,9 @@ static int serve_in_foreground(struct session *session)
 static int mount_and_serve(struct session *session, struct fuse_args *args)
 {
 	struct bid_fs *fs = &session->fs;
-	const char *obstacle = fs->options->passthrough == BID_PASSTHROUGH_ON ? bid_mode_obstacle() : NULL;
 	int status = BID_EXIT_MOUNT;
 
 	fs->tree.tmpfiles = fs->tmpfiles;
-	/* the daemon has no terminal for this message */
-	if (obstacle) {
-		bid_error("%s: not mounted, because of 'passthrough=on'", obstacle);
-		return status;
-	}
 	fs->session = fuse_session_new(args, &bid_ops, sizeof(bid_ops), fs);
 	if (!fs->session) {
 		bid_error("cannot start: libfuse refused the options '%s'", fs->options->kernel ? fs->options->kernel : "");

@@ -345,8 +345,9 @@ def test_bad_argument_is_refused(env, arguments):
 def test_passthrough_on_fails_without_support(store, mountpoint, env):
     missing = tools.why_no_passthrough()
     if missing:
-        status, message = refused(env, store, mountpoint, "-o", "passthrough=on")
-        assert status == FAILED and "not mounted, because of 'passthrough=on'" in message
+        for options in [], ["-f"]:
+            status, message = refused(env, store, mountpoint, "-o", "passthrough=on", *options)
+            assert status == FAILED and "not mounted, because of 'passthrough=on'" in message
         assert not daemon.is_mounted(mountpoint)
     else:
         tools.run(tools.MOUNT_BIDFS, store, mountpoint, "-o", "passthrough=on", env=env)
