@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
@@ -15,6 +17,7 @@
 
 struct mount_order {
 	bool all; /* no mount is named */
+	const char *store; /* real path: order the mounts of this store alone; NULL for all */
 	bool offline; /* the ordered state */
 	const struct ctl *ctl;
 	size_t n;
@@ -118,6 +121,8 @@ static int tell(void *user, const struct ctl_mount *mount)
 	const char *silent;
 	int r;
 
+	if (telling->store && strcmp(telling->store, mount->source) != 0)
+		return 0;
 	r = set(mount, telling->offline, &state);
 	/* the order goes to the whole mount, at its own mount point */
 	if (r == -ENOENT && telling->all)
@@ -163,11 +168,13 @@ enum ctl_status ctl_offline(const struct ctl *ctl, int argc, char **argv)
 	static const char *const words[] = { "off", "on", NULL };
 	int word = ctl_word("state", argv[0], words);
 	struct mount_order telling = { .ctl = ctl, .offline = word == 1 };
+	bid_auto_free char *store = ctl->store && argc == 1 ? realpath(ctl->store, NULL) : NULL;
 
 	if (word < 0)
 		return CTL_USAGE;
 	for (int i = 1; i < argc; i++)
 		tell_named(&telling, argv[i]);
+	telling.store = store ? store : argc == 1 ? ctl->store : NULL;
 	if (argc == 1)
 		tell_named(&telling, NULL);
 	ctl_totals(ctl, CTL_NUMBER("mounts", CTL_HIDDEN, telling.n));

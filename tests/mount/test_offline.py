@@ -47,6 +47,13 @@ def test_offline_sends_no_request(mount, mode, faults, program, workdir, env):
     assert server.count() == requests + 1
 
 
+def test_store_option_orders_the_mounts_of_the_store_alone(mount, env, store, workdir):
+    (workdir / "other").mkdir()
+    mnt, other = mount("url=http://127.0.0.1:1"), mount("url=http://127.0.0.1:1", on=workdir / "other")
+    offline(env, "-s", store, "offline", "on")
+    assert mnt.status()["offline"] and not other.status()["offline"]
+
+
 def test_offline_absence_is_not_cached(mount, faults, program, store, env):
     """An error of the read and the output of bidctl distinguish offline from absent."""
     server = faults()
