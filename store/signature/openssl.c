@@ -59,6 +59,12 @@ static bool get_key_id(const X509 *certificate, EVP_PKEY *key, unsigned char id[
 	return size > 0;
 }
 
+/* pem_password_cb: OpenSSL would ask for the password of an encrypted file at the terminal. */
+static int give_no_password(char *password, int size, int writes, void *user)
+{
+	return -1;
+}
+
 /* Returns the certificate in @text, DER or PEM, or NULL. */
 static X509 *parse_certificate(const char *text, size_t len)
 {
@@ -67,7 +73,7 @@ static X509 *parse_certificate(const char *text, size_t len)
 	BIO *bio = certificate ? NULL : BIO_new_mem_buf(text, (int)len);
 
 	if (bio)
-		certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL);
+		certificate = PEM_read_bio_X509(bio, NULL, give_no_password, NULL);
 	BIO_free(bio);
 	return certificate;
 }
@@ -75,7 +81,7 @@ static X509 *parse_certificate(const char *text, size_t len)
 static EVP_PKEY *parse_public_key(const char *text, size_t len)
 {
 	BIO *bio = BIO_new_mem_buf(text, (int)len);
-	EVP_PKEY *key = bio ? PEM_read_bio_PUBKEY(bio, NULL, NULL, NULL) : NULL;
+	EVP_PKEY *key = bio ? PEM_read_bio_PUBKEY(bio, NULL, give_no_password, NULL) : NULL;
 
 	BIO_free(bio);
 	return key;

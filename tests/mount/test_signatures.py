@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 
 import pytest
 
@@ -117,6 +118,17 @@ def test_valid_signatures_are_accepted(get, faults, workdir, program, env, store
         assert ("an expired certificate" in done.stderr) == (name == "expired"), done.stderr
         shown = tools.run(tools.BIDCTL, "--store", store, "show", forged.id, env=env).stdout
         assert f"key {signature[6:14]} of '" in shown, shown
+
+
+def test_encrypted_key_asks_for_no_password(workdir, program, env, store, signer):
+    tools.run("openssl", "pkey", "-in", signer.key, "-aes256", "-passout", "pass:secret", "-out", signer.certificates / "key.pem")
+    ours, theirs = os.openpty()
+    done = subprocess.run(["setsid", "--ctty", "--wait", tools.BIDCTL, "--store", store, "get", program.id], stdin=theirs,
+                          env={**env, **signer.env, "DEBUGINFOD_URLS": "ima:enforcing http://127.0.0.1:1"}, capture_output=True,
+                          text=True, timeout=30, check=False)
+    os.close(ours)
+    os.close(theirs)
+    assert f"no certificate, ignored: '{signer.certificates}/key.pem'" in done.stderr, done
 
 
 @pytest.mark.parametrize("bad", ["wrong key", "other file", "truncated", "trailing", "altered", "version", "none",
