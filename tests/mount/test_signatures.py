@@ -423,14 +423,25 @@ def test_signature_results_match_libdebuginfod(get, faults, workdir, program, si
     if not library or b"IMA verification policy" not in pathlib.Path(library).read_bytes():
         pytest.skip("libdebuginfod here checks no signatures: it is built without IMA")
     signature = signer.sign(program.path)
-    old = Signer(workdir / "old", days=0)
-    for behaviour, certificates in ((f"ima:{signature}", signer), (f"ima:{signature}:{code_of(program)}", signer),
-                                    (f"ima:{signature[:-2]}", signer), ("ok", signer), (f"ima:{old.sign(program.path)}", old),
-                                    (f"ima:{signature}", old)):
+    old, ec = Signer(workdir / "old", days=0), Signer(workdir / "ec", "ec", "PEM")
+    other = programs.small(workdir / "other", 2)
+    for name, behaviour, certificates, accepted in (
+            ("valid", f"ima:{signature}", signer, True),
+            ("ec", f"ima:{ec.sign(program.path)}", ec, True),
+            ("sha1", f"ima:{signer.sign(program.path, 'sha1')}", signer, True),
+            ("expired certificate", f"ima:{old.sign(program.path)}", old, True),
+            ("flipped code", f"ima:{signature}:{code_of(program)}", signer, False),
+            ("other file", f"ima:{signer.sign(other.path)}", signer, False),
+            ("truncated", f"ima:{signature[:-2]}", signer, False),
+            ("trailing", f"ima:{signature}00", signer, False),
+            ("version", f"ima:0301{signature[4:]}", signer, False),
+            ("none", "ok", signer, False),
+            ("wrong key", f"ima:{signature}", old, False)):
         server = faults(behaviour, root=workdir / "served")
         server.serve(program)
-        urls = f"ima:enforcing {server.url}"
+        urls, store = f"ima:enforcing {server.url}", workdir / f"store-{server.port}"
+        store.mkdir()
         theirs = tools.run("debuginfod-find", "executable", program.id, status=None, env={
             **env, **certificates.env, "DEBUGINFOD_URLS": urls, "DEBUGINFOD_CACHE_PATH": str(workdir / f"cache-{server.port}")})
-        ours = get(program, urls, f"--store={workdir / f'store-{server.port}'}", status=None, more=certificates.env)
-        assert (theirs.returncode == 0) == (ours.returncode == 0), (behaviour, theirs.stderr, ours.stderr)
+        ours = get(program, urls, f"--store={store}", status=None, more=certificates.env)
+        assert (theirs.returncode == 0, ours.returncode) == (accepted, 0 if accepted else 1), (name, theirs.stderr, ours.stderr)
