@@ -338,12 +338,51 @@ static int align_offset(uint64_t *at, uint64_t align)
 	return 0;
 }
 
+/* Bytes of one of the files that are copied. */
+struct range {
+	int fd;
+	uint64_t from, size;
+};
+
+static int by_place(const void *a, const void *b)
+{
+	const struct range *one = a, *other = b;
+
+	if (one->fd != other->fd)
+		return one->fd < other->fd ? -1 : 1;
+	return (one->from > other->from) - (one->from < other->from);
+}
+
+/*
+ * No byte is in two sections (ELF gABI, "Sections"). The result then has no more bytes on disk than both files, although a file may
+ * claim a size of many TiB.
+ */
+static int check_overlap(const struct merge *merge)
+{
+	bid_auto_free struct range *ranges = calloc(merge->n, sizeof(*ranges));
+	size_t n = 0;
+
+	if (!ranges)
+		return -ENOMEM;
+	for (size_t i = 1; i < merge->n; i++) {
+		const struct output *output = &merge->outputs[i];
+
+		if (output->fd >= 0 && output->shdr.sh_size > 0)
+			ranges[n++] = (struct range){ output->fd, output->from, output->shdr.sh_size };
+	}
+	qsort(ranges, n, sizeof(*ranges), by_place);
+	for (size_t i = 1; i < n; i++)
+		if (ranges[i].fd == ranges[i - 1].fd && ranges[i].from - ranges[i - 1].from < ranges[i - 1].size)
+			return -EBADMSG;
+	return 0;
+}
+
 /* Choose the offsets of the sections outside of the segments, and of the section headers. */
 static int lay_out(struct merge *merge)
 {
 	const struct input *elf = merge->elf, *debug = merge->debug;
-	uint64_t at = merge->segments_end, left = elf->sections.file_size + debug->sections.file_size + merge->names_len;
-	int r = 0;
+	uint64_t at = merge->segments_end;
+	int r = check_overlap(merge);
 
 	for (size_t i = 1; r == 0 && i < merge->n; i++) {
 		struct output *output = &merge->outputs[i];
@@ -351,13 +390,9 @@ static int lay_out(struct merge *merge)
 
 		if (is_loaded(&output->shdr))
 			continue;
-		/* sections do not overlap, so that the result has no more bytes than both files */
-		if (size > left)
-			return -EBADMSG;
 		r = align_offset(&at, output->shdr.sh_addralign);
 		output->shdr.sh_offset = at;
 		at += size;
-		left -= size;
 	}
 	if (r == 0)
 		r = align_offset(&at, gelf_fsize(elf->elf, ELF_T_ADDR, 1, EV_CURRENT));

@@ -4,7 +4,7 @@
  * after the other, to values at the limits of a field. It also changes the size of the file; the added part is one hole, or many.
  * The last section may have many copies, and the names of sections a text of many MiB. For every input:
  *   - no reader asks for much memory at once, or ever has much;
- *   - no function of the mount reads much;
+ *   - no function of the mount reads much, or writes much more than the file has on disk;
  *   - all readers together end after a moment of processor time;
  *   - each reader returns a documented error.
  */
@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 enum {
 	MEMORY_MAX_MIB = 512,
 	READ_MAX_MIB = 56, /* limit of one call: a kernel's symbols, their names and the sections */
+	WRITTEN_MAX_MIB = 128, /* on disk; an input has 32 at most */
 	CPU_MAX_S = 10, /* for a sanitized build on a busy machine; most take milliseconds */
 	CHANGES_MAX = 64,
 	PUNCHED = 8192, /* where the first byte between holes is */
@@ -190,9 +192,19 @@ static void check_look(int r, long long before)
 	require(bytes_read() - before < (long long)READ_MAX_MIB << 20);
 }
 
-static void read_all(int fd, int plain)
+/* Put the files together. */
+static void unstrip(int elf, int debug)
 {
 	bid_auto_fd int merged = memfd_create("fuzz_merged", MFD_CLOEXEC);
+	long long before = bytes_read();
+	struct stat st;
+
+	check_look(bid_elf_unstrip(elf, debug, UINT64_MAX, merged), before);
+	require(fstat(merged, &st) == 0 && st.st_blocks < (blkcnt_t)WRITTEN_MAX_MIB << 11);
+}
+
+static void read_all(int fd, int plain)
+{
 	struct bid_elf_section section;
 	struct bid_elf_debuglink link;
 	struct bid_elf_info info;
@@ -211,9 +223,9 @@ static void read_all(int fd, int plain)
 	LOOK(bid_elf_is_kernel(fd));
 	LOOK(bid_elf_kallsyms(fd, write_nothing, NULL));
 	LOOK(bid_elf_probes(fd, "/usr/bin/a", write_nothing, NULL));
-	LOOK(bid_elf_unstrip(fd, fd, UINT64_MAX, merged));
-	LOOK(bid_elf_unstrip(fd, plain, UINT64_MAX, merged));
-	LOOK(bid_elf_unstrip(plain, fd, UINT64_MAX, merged));
+	unstrip(fd, fd);
+	unstrip(fd, plain);
+	unstrip(plain, fd);
 	/* a dump of many threads has more notes */
 	require(is_documented(bid_elf_core_each(fd, see_core_file, NULL)));
 	require(is_documented(bid_elf_is_packed(fd)));

@@ -48,9 +48,9 @@ def copied(power, more=0, name=LONG):
     return section + change("copies", power, more)
 
 
-def long_names():
-    """Have a name of section of 16 MiB."""
-    return change(f"{NAMES}.offset", 24) + change(f"{NAMES}.size", 24) + change("length", 25) + change("step", 0)
+def long_text(section):
+    """Give a section, and its copies, a text of 16 MiB; among names it is a long one."""
+    return change(f"{section}.offset", 24) + change(f"{section}.size", 24) + change("length", 25) + change("step", 0)
 
 
 def files():
@@ -92,8 +92,9 @@ def files():
         "copies-above": copied(17, -5),
         "copies-of-notes": change("copies", 16),
         "links-many": copied(16, name=ALTLINK),
-        "names-long": copied(7, 72) + long_names(),
-        "names-long-limit": copied(17, -6) + long_names(),
+        "copies-overlap": copied(7, name=ALTLINK) + long_text(PROBES) + change("length", 40),
+        "names-long": copied(7, 72) + long_text(NAMES),
+        "names-long-limit": copied(17, -6) + long_text(NAMES),
         "core-notes": change("type", 2) + change("segment0.offset", 13) + change("segment0.filesz", 26) + change("length", 50),
     }
 
