@@ -58,7 +58,7 @@ static int begin_body(struct bid_attempt *attempt, uint64_t size)
 	/* as late as here: a request in a queue, or a 404, needs no descriptor */
 	r = attempt->txn ? bid_txn_reset(attempt->txn) : bid_txn_begin(broker->store, &attempt->download->request, &attempt->txn);
 	if (r == 0 &&
-	    bid_negative_lookup(&broker->negative, &attempt->download->request, BID_NEGATIVE_ALL, &ttl) == BID_OUTCOME_FOUND)
+	    bid_negative_lookup(broker->negative, &attempt->download->request, BID_NEGATIVE_ALL, &ttl) == BID_OUTCOME_FOUND)
 		bid_txn_accept(attempt->txn);
 	if (r == 0 && size != BID_SIZE_UNKNOWN)
 		r = bid_txn_expect(attempt->txn, size);
@@ -389,8 +389,8 @@ static void note_fetched(const struct bid_attempt *attempt)
 	char name[BID_NAME_MAX];
 
 	atomic_fetch_add(&broker->counts.fetched, 1);
-	bid_negative_forget(&broker->negative, &download->request, attempt->from->source->name);
-	bid_negative_forget(&broker->negative, &download->request, BID_NEGATIVE_ALL);
+	bid_negative_forget(broker->negative, &download->request, attempt->from->source->name);
+	bid_negative_forget(broker->negative, &download->request, BID_NEGATIVE_ALL);
 	bid_info("fetched %llu bytes from %s: '%s'", (unsigned long long)attempt->received, attempt->from->source->name,
 		 bid_request_name(&download->request, name));
 }
@@ -408,7 +408,7 @@ static void note_negative(const struct bid_attempt *attempt, enum bid_outcome ou
 		     (outcome == BID_OUTCOME_ABSENT && request->kind != BID_KIND_SECTION);
 
 	if (lasts)
-		bid_negative_add(&broker->negative, request, attempt->from->source->name, outcome);
+		bid_negative_add(broker->negative, request, attempt->from->source->name, outcome);
 }
 
 /* Move the bytes of a rejected download to the quarantine. */

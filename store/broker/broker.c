@@ -31,7 +31,7 @@ static bool is_too_large(struct bid_broker *broker, const struct bid_request *re
 {
 	unsigned ttl;
 
-	return bid_negative_lookup(&broker->negative, request, BID_NEGATIVE_ALL, &ttl) == BID_OUTCOME_TOO_LARGE;
+	return bid_negative_lookup(broker->negative, request, BID_NEGATIVE_ALL, &ttl) == BID_OUTCOME_TOO_LARGE;
 }
 
 /* Returns the seconds for which @request is absent everywhere; 0 if a source may have it. */
@@ -40,7 +40,7 @@ static unsigned absent_for(struct bid_broker *broker, const struct bid_request *
 	unsigned shortest = UINT_MAX, ttl;
 
 	for (size_t i = 0; i < broker->n_sources; i++) {
-		if (bid_negative_lookup(&broker->negative, request, broker->sources[i].source->name, &ttl) != BID_OUTCOME_ABSENT)
+		if (bid_negative_lookup(broker->negative, request, broker->sources[i].source->name, &ttl) != BID_OUTCOME_ABSENT)
 			return 0;
 		shortest = ttl < shortest ? ttl : shortest;
 	}
@@ -326,10 +326,10 @@ void bid_broker_set_offline(struct bid_broker *broker, bool offline)
 static void refresh(struct bid_broker *broker, const struct bid_request *request, bool accept)
 {
 	for (size_t i = 0; i < broker->n_sources; i++)
-		bid_negative_forget(&broker->negative, request, broker->sources[i].source->name);
-	bid_negative_forget(&broker->negative, request, BID_NEGATIVE_ALL);
+		bid_negative_forget(broker->negative, request, broker->sources[i].source->name);
+	bid_negative_forget(broker->negative, request, BID_NEGATIVE_ALL);
 	if (accept)
-		bid_negative_add(&broker->negative, request, BID_NEGATIVE_ALL, BID_OUTCOME_FOUND);
+		bid_negative_add(broker->negative, request, BID_NEGATIVE_ALL, BID_OUTCOME_FOUND);
 	/* late readers must not get a kept result */
 	pthread_mutex_lock(&broker->lock);
 	bid_download_expire_ended(broker, request);

@@ -12,7 +12,6 @@
  *   fallback.c		files that may have a section, after the last source
  *   stats.c		reports, counters, messages
  *   responses.c		ring of the last reports
- *   negative.c		negative cache, with reasons
  */
 #ifndef BID_BROKER_PRIVATE_H
 #define BID_BROKER_PRIVATE_H
@@ -22,8 +21,8 @@
 #include <sys/queue.h>
 
 #include "api/broker.h"
+#include "api/negative.h"
 #include "base/timer.h"
-#include "broker/negative.h"
 #include "broker/responses.h"
 
 #define BID_DOWNLOAD_BUCKETS 1024
@@ -100,7 +99,7 @@ struct bid_commit_worker {
 struct bid_broker {
 	struct bid_store *store; /* not owned */
 	struct bid_broker_config config;
-	struct bid_negative negative; /* has its own lock */
+	struct bid_negative *negative; /* has its own lock */
 	struct bid_download_locks *download_locks; /* locks of all processes that fetch into the store; locked inside */
 	struct bid_source_state *sources; /* constant from the first request on */
 	size_t n_sources;

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/local_error.h"
-#include "broker/request.h"
+#include "api/request.h"
 #include "broker/source_cycle.h"
 
 /* no seed: downloads are few and short-lived */
@@ -390,7 +390,7 @@ static void skip_candidate(struct bid_download *download, size_t i)
 	unsigned ttl;
 
 	if (!source->signers || download->request.kind != BID_KIND_SECTION) {
-		reason = bid_negative_lookup(&broker->negative, &download->request, source->name, &ttl);
+		reason = bid_negative_lookup(broker->negative, &download->request, source->name, &ttl);
 		if (reason == BID_OUTCOME_NONE)
 			return;
 		snprintf(text, sizeof(text), "%s, next request in %u s",
@@ -582,7 +582,7 @@ static void finish(struct bid_download *download, int error, struct bid_file *fi
 
 	/* a server may announce a wrong size, and a server without a response may have a smaller artifact */
 	if (error == -EFBIG && !has_fallen_back(download) && bid_download_is_too_large(download))
-		bid_negative_add(&broker->negative, &download->request, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
+		bid_negative_add(broker->negative, &download->request, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
 	if (held)
 		bid_download_lock_release(broker->download_locks, download->lock_wait.key);
 	answer_waiters(download, &waiters, error, file);

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "broker/broker_types.h"
-#include "broker/request.h"
+#include "api/request.h"
 
 #define QUIET_MS 10000 /* between two equal messages */
 
@@ -142,7 +142,7 @@ static int tell_negative(struct bid_broker *broker, const struct bid_request *re
 
 	if (is_among(all, n, &report, is_same_request))
 		return 0;
-	report.outcome = bid_negative_lookup(&broker->negative, request, report.source, &ttl);
+	report.outcome = bid_negative_lookup(broker->negative, request, report.source, &ttl);
 	return report.outcome != BID_OUTCOME_NONE ? fn(user, &report, ttl) : 0;
 }
 
@@ -157,7 +157,7 @@ static int tell_responses(struct bid_broker *broker, const struct bid_id *id, st
 
 		if (!bid_id_equal(&report->request.id, id) || is_among(all, i, report, is_same_request))
 			continue;
-		if (bid_negative_lookup(&broker->negative, &report->request, report->source, &ttl) != report->outcome)
+		if (bid_negative_lookup(broker->negative, &report->request, report->source, &ttl) != report->outcome)
 			ttl = 0;
 		r = fn(user, report, ttl);
 	}

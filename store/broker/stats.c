@@ -227,7 +227,7 @@ void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_st
 		.unknown = broker->counts.unknown,
 		.rejected = broker->counts.rejected,
 		.interrupted = broker->counts.interrupted,
-		.negative_entries = bid_negative_count(&broker->negative),
+		.negative_entries = bid_negative_count(broker->negative),
 	};
 
 	pthread_mutex_lock(&broker->lock);

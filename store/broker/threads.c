@@ -148,7 +148,7 @@ static void release(struct bid_broker *broker)
 		broker->sources[i].source->ops->free(broker->sources[i].source);
 	free(broker->sources);
 	bid_responses_release(&broker->responses);
-	bid_negative_release(&broker->negative);
+	bid_negative_free(broker->negative);
 	bid_download_locks_free(broker->download_locks);
 	pthread_cond_destroy(&broker->has_time);
 	pthread_cond_destroy(&broker->idle);
@@ -174,7 +174,7 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 	TAILQ_INIT(&broker->jobs);
 	init_locks(broker);
 
-	r = bid_negative_init(&broker->negative, store);
+	r = bid_negative_new(store, NULL, NULL, &broker->negative);
 	if (r == 0)
 		r = bid_download_locks_new(store, &broker->download_locks);
 	if (r == 0)

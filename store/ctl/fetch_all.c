@@ -10,8 +10,8 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 
-#include "api/absence.h"
 #include "api/elf.h"
+#include "api/negative.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -247,14 +247,17 @@ static void wait_for_some(struct fetching *fetching, struct ctl_progress *line)
 /* Copy the negative cache entries of the servers behind a result without requests into its trace. */
 static void recall(const struct fetching *fetching, struct ctl_wanted *wanted)
 {
-	struct bid_absences *absences = NULL;
+	struct bid_negative *negative;
 	struct bid_source_stats stats;
+	unsigned ttl;
 
-	if (wanted->trace.remembered_s == 0 || bid_absences_new(fetching->store, NULL, NULL, &absences) < 0)
+	if (wanted->trace.remembered_s == 0 || bid_negative_new(fetching->store, NULL, NULL, &negative) < 0)
 		return;
-	for (size_t i = 0; bid_broker_source_stats(fetching->broker, i, &stats) == 0; i++)
-		ctl_trace_add_negative(&wanted->trace, stats.name, bid_absences_ttl(absences, &wanted->request, stats.name));
-	bid_absences_free(absences);
+	for (size_t i = 0; bid_broker_source_stats(fetching->broker, i, &stats) == 0; i++) {
+		bid_negative_lookup(negative, &wanted->request, stats.name, &ttl);
+		ctl_trace_add_negative(&wanted->trace, stats.name, ttl);
+	}
+	bid_negative_free(negative);
 }
 
 static enum ctl_status fetch(struct fetching *fetching, const sigset_t *interrupts)

@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/absence.h"
 #include "api/eviction_log.h"
+#include "api/negative.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/beneath.h"
@@ -91,8 +91,8 @@ static int tell_record(void *user, const struct bid_request *request, const stru
 	return 0;
 }
 
-/* bid_absence_fn */
-static void tell_absence(void *user, const struct bid_request *request, int64_t time)
+/* bid_negative_fn */
+static void tell_negative(void *user, const struct bid_request *request, int64_t time)
 {
 	const struct telling *telling = user;
 
@@ -163,7 +163,7 @@ int bid_store_each_event(struct bid_store *store, bid_event_fn fn, void *user)
 	int r = bid_record_each(store, tell_record, &telling);
 
 	if (r == 0)
-		r = bid_absences_each(store, tell_absence, &telling);
+		r = bid_negative_each(store, tell_negative, &telling);
 	if (r == 0)
 		r = bid_quarantine_each(store, tell_quarantined, &telling);
 	return r == 0 ? tell_evictions(&telling) : r;

@@ -27,9 +27,9 @@
 
 #include <jansson.h>
 
-#include "api/absence.h"
 #include "api/elf.h"
 #include "api/evict.h"
+#include "api/negative.h"
 #include "api/piece.h"
 #include "api/store.h"
 #include "api/summary.h"
@@ -259,7 +259,7 @@ static void mend(struct hostile_trial *trial, const char *store)
 	struct bid_verify_stats left;
 	struct bid_evict_config evict = { .limits.cache_size = 1 };
 	struct bid_evict_stats evicted;
-	struct bid_absences *absences;
+	struct bid_negative *negative;
 	struct bid_request request = { .kind = BID_KIND_ELF };
 
 	if (bid_store_open(store, BID_STORE_WRITE, &trial->store) < 0)
@@ -268,9 +268,9 @@ static void mend(struct hostile_trial *trial, const char *store)
 	look(trial);
 	nothing_outside(trial, "looking as a writer");
 	bid_id_parse_str("00112233445566778899aabbccddeeff00112233", &request.id);
-	if (bid_absences_new(trial->store, NULL, NULL, &absences) == 0) {
-		bid_absences_add(absences, &request, "server");
-		bid_absences_free(absences);
+	if (bid_negative_new(trial->store, NULL, NULL, &negative) == 0) {
+		bid_negative_add(negative, &request, "server", BID_OUTCOME_ABSENT);
+		bid_negative_free(negative);
 	}
 	bid_store_evict(trial->store, &evict, &evicted);
 	nothing_outside(trial, "evicting");

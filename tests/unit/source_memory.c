@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "broker/request.h"
+#include "api/request.h"
 
 /* Bodies come in pieces of libcurl's default size. */
 #define PIECE (16 * 1024)

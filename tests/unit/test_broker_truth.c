@@ -127,9 +127,9 @@ static void test_wrong_file_is_cached_per_source(void **state)
 	assert_non_null(strstr(call->texts[0], "wrong content earlier"));
 	assert_int_equal(source_memory_asked(wrong), 1);
 	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
-	assert_int_equal(bid_negative_lookup(&fixture->broker->negative, &request, "wrong", &ttl), BID_OUTCOME_REJECTED);
+	assert_int_equal(bid_negative_lookup(fixture->broker->negative, &request, "wrong", &ttl), BID_OUTCOME_REJECTED);
 	assert_in_range(ttl, 30, 90);
-	bid_negative_forget(&fixture->broker->negative, &request, "wrong");
+	bid_negative_forget(fixture->broker->negative, &request, "wrong");
 	put_elf(wrong, 0xa, 0xa);
 	sleep_ms(300);
 	assert_int_equal(fetch(fixture, &request, NULL), 0);
@@ -150,11 +150,11 @@ static void test_body_shorter_than_announced_is_rejected(void **state)
 	assert_int_equal(fetch(fixture, &request, &call), -EBADMSG);
 	assert_non_null(strstr(call->texts[0], "announced"));
 	sleep_ms(300); /* the result expires */
-	bid_negative_forget(&fixture->broker->negative, &request, "held");
+	bid_negative_forget(fixture->broker->negative, &request, "held");
 	held->announce = held->body_len - 1;
 	assert_int_equal(fetch(fixture, &request, &call), -EBADMSG);
 	sleep_ms(300);
-	bid_negative_forget(&fixture->broker->negative, &request, "held");
+	bid_negative_forget(fixture->broker->negative, &request, "held");
 	held->announce = BID_SIZE_UNKNOWN;
 	assert_int_equal(fetch(fixture, &request, NULL), 0);
 }

@@ -58,8 +58,8 @@ static void test_cached_absence_expires(void **state)
 
 	fixture_broker(fixture, &patient);
 	source = fixture_memory(fixture, "memory");
-	bid_absences_free(fixture->broker->negative.absences);
-	assert_int_equal(bid_absences_new(fixture->store, read_clock, &now, &fixture->broker->negative.absences), 0);
+	bid_negative_free(fixture->broker->negative);
+	assert_int_equal(bid_negative_new(fixture->store, read_clock, &now, &fixture->broker->negative), 0);
 
 	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
 	now += 90;
@@ -79,8 +79,9 @@ static void test_cached_absence_expires(void **state)
 	assert_int_equal(stats_of(fixture).negative_entries, 0);
 
 	/* the file appeared: earlier absences no longer count */
-	assert_int_equal(bid_absences_add(fixture->broker->negative.absences, &request, "memory"), 0);
-	assert_int_equal(bid_absences_ttl(fixture->broker->negative.absences, &request, "memory"), 90);
+	bid_negative_add(fixture->broker->negative, &request, "memory", BID_OUTCOME_ABSENT);
+	assert_int_equal(bid_negative_lookup(fixture->broker->negative, &request, "memory", &ttl), BID_OUTCOME_ABSENT);
+	assert_int_equal(ttl, 90);
 }
 
 /* A negative cache entry of one source outlives the program, and saves a request while another source is unreachable. */
@@ -144,10 +145,9 @@ static void test_unsupported_is_not_cached_as_absence(void **state)
 		assert_int_equal(source_memory_asked(source), times);
 		assert_int_equal(stats_of(fixture).negative_entries, 0);
 		assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
-		assert_int_equal(bid_negative_lookup(&fixture->broker->negative, &request, "memory", &ttl),
-				 BID_OUTCOME_UNSUPPORTED);
+		assert_int_equal(bid_negative_lookup(fixture->broker->negative, &request, "memory", &ttl), BID_OUTCOME_UNSUPPORTED);
 		assert_in_range(ttl, 30, 90);
-		bid_negative_forget(&fixture->broker->negative, &request, "memory");
+		bid_negative_forget(fixture->broker->negative, &request, "memory");
 		sleep_ms(300);
 	}
 	put_elf(source, 0xa, 0xa);

@@ -19,9 +19,9 @@
 
 #include <bid/error.h>
 
-#include "api/absence.h"
 #include "api/content_key.h"
 #include "api/evict.h"
+#include "api/negative.h"
 #include "api/remove.h"
 #include "api/verify.h"
 #include "base/cleanup.h"
@@ -251,16 +251,18 @@ static int64_t now(void *user)
 	return 1700000000;
 }
 
-static int remember_absence(const struct store_fixture *fixture)
+static int add_negative(const struct store_fixture *fixture)
 {
 	struct bid_request request = request_for(ID_B, BID_KIND_DEBUGINFO);
-	struct bid_absences *absences = NULL;
-	int r = bid_absences_new(fixture->store, now, NULL, &absences);
+	struct bid_negative *negative;
+	int r = bid_negative_new(fixture->store, now, NULL, &negative);
 
-	if (r == 0)
-		r = bid_absences_add(absences, &request, "http://a");
-	bid_absences_free(absences);
-	return r;
+	if (r < 0)
+		return r;
+	/* in memory after a failed call */
+	bid_negative_add(negative, &request, "http://a", BID_OUTCOME_ABSENT);
+	bid_negative_free(negative);
+	return 0;
 }
 
 static int note_error(void *user, const struct bid_scan_file *file)
@@ -333,7 +335,7 @@ static const struct operation {
 	{ "scan", scan, ID_B },
 	{ "update", update, ID_A },
 	{ "keep a content key", keep_by_content, ID_A },
-	{ "remember an absence", remember_absence, ID_A },
+	{ "add a negative entry", add_negative, ID_A },
 	{ "remove", remove_name, ID_A },
 	{ "evict", evict, ID_A },
 	{ "repair", repair, ID_A },

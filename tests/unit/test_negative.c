@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/absence.h"
+#include "api/negative.h"
 #include "base/cleanup.h"
 
 #define MINUTE 60
@@ -25,13 +25,13 @@ static int64_t read_clock(void *user)
 	return now;
 }
 
-static struct bid_absences *begin(const struct store_fixture *fixture)
+static struct bid_negative *begin(const struct store_fixture *fixture)
 {
-	struct bid_absences *absences;
+	struct bid_negative *negative;
 
 	now = 1000000;
-	assert_int_equal(bid_absences_new(fixture->store, read_clock, NULL, &absences), 0);
-	return absences;
+	assert_int_equal(bid_negative_new(fixture->store, read_clock, NULL, &negative), 0);
+	return negative;
 }
 
 static struct bid_request request(uint64_t number, enum bid_kind kind)
@@ -43,52 +43,60 @@ static struct bid_request request(uint64_t number, enum bid_kind kind)
 	return request;
 }
 
-static void add(struct bid_absences *absences, uint64_t number)
+static void add(struct bid_negative *negative, uint64_t number)
 {
 	struct bid_request one = request(number, BID_KIND_ELF);
 
-	assert_int_equal(bid_absences_add(absences, &one, "server"), 0);
+	bid_negative_add(negative, &one, "server", BID_OUTCOME_ABSENT);
 }
 
-static unsigned ttl(struct bid_absences *absences, uint64_t number)
+/* Returns the seconds left of the entry for @request, with the reason "absent"; 0 without one. */
+static unsigned ttl_of(struct bid_negative *negative, const struct bid_request *request, const char *source)
 {
-	struct bid_request one = request(number, BID_KIND_ELF);
+	unsigned ttl;
 
-	return bid_absences_ttl(absences, &one, "server");
+	return bid_negative_lookup(negative, request, source, &ttl) == BID_OUTCOME_ABSENT ? ttl : 0;
 }
 
-static void forget(struct bid_absences *absences, uint64_t number)
+static unsigned ttl(struct bid_negative *negative, uint64_t number)
 {
 	struct bid_request one = request(number, BID_KIND_ELF);
 
-	bid_absences_forget(absences, &one, "server");
+	return ttl_of(negative, &one, "server");
+}
+
+static void forget(struct bid_negative *negative, uint64_t number)
+{
+	struct bid_request one = request(number, BID_KIND_ELF);
+
+	bid_negative_forget(negative, &one, "server");
 }
 
 static void test_repeated_absence_backs_off(void **state)
 {
 	static const unsigned steps[] = { 90, 10 * MINUTE, 30 * MINUTE, 2 * HOUR, 24 * HOUR, 24 * HOUR };
-	struct bid_absences *absences = begin(*state);
+	struct bid_negative *negative = begin(*state);
 
-	assert_int_equal(ttl(absences, 1), 0);
+	assert_int_equal(ttl(negative, 1), 0);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
-		add(absences, 1);
-		assert_int_equal(ttl(absences, 1), steps[i]);
-		assert_int_equal(ttl(absences, 2), 0);
-		assert_int_equal(bid_absences_count(absences), 1);
+		add(negative, 1);
+		assert_int_equal(ttl(negative, 1), steps[i]);
+		assert_int_equal(ttl(negative, 2), 0);
+		assert_int_equal(bid_negative_count(negative), 1);
 		now += steps[i] - 1;
-		assert_int_equal(ttl(absences, 1), 1);
+		assert_int_equal(ttl(negative, 1), 1);
 		now++;
-		assert_int_equal(ttl(absences, 1), 0);
-		assert_int_equal(bid_absences_count(absences), 0);
+		assert_int_equal(ttl(negative, 1), 0);
+		assert_int_equal(bid_negative_count(negative), 0);
 	}
-	bid_absences_free(absences);
+	bid_negative_free(negative);
 }
 
 static void test_entries_are_per_kind_id_detail_and_source(void **state)
 {
 	struct bid_request elf = request(1, BID_KIND_ELF), debuginfo = request(1, BID_KIND_DEBUGINFO), padded = elf;
 	struct bid_request source = request(1, BID_KIND_SOURCE), other = source;
-	struct bid_absences *absences = begin(*state);
+	struct bid_negative *negative = begin(*state);
 	struct bid_detail *one, *two;
 
 	assert_int_equal(bid_detail_source("/a.c", &one), 0);
@@ -96,70 +104,70 @@ static void test_entries_are_per_kind_id_detail_and_source(void **state)
 	source.detail = one;
 	other.detail = two;
 	padded.id.len++;
-	assert_int_equal(bid_absences_add(absences, &elf, "server"), 0);
-	assert_int_equal(bid_absences_add(absences, &source, "server"), 0);
-	assert_true(bid_absences_ttl(absences, &source, "server") > 0);
-	assert_int_equal(bid_absences_ttl(absences, &padded, "server"), 0);
-	assert_int_equal(bid_absences_ttl(absences, &debuginfo, "server"), 0);
-	assert_int_equal(bid_absences_ttl(absences, &other, "server"), 0);
-	assert_int_equal(bid_absences_ttl(absences, &elf, "another"), 0);
+	bid_negative_add(negative, &elf, "server", BID_OUTCOME_ABSENT);
+	bid_negative_add(negative, &source, "server", BID_OUTCOME_ABSENT);
+	assert_true(ttl_of(negative, &source, "server") > 0);
+	assert_int_equal(ttl_of(negative, &padded, "server"), 0);
+	assert_int_equal(ttl_of(negative, &debuginfo, "server"), 0);
+	assert_int_equal(ttl_of(negative, &other, "server"), 0);
+	assert_int_equal(ttl_of(negative, &elf, "another"), 0);
 	bid_detail_unref(one);
 	bid_detail_unref(two);
-	bid_absences_free(absences);
+	bid_negative_free(negative);
 }
 
 static void test_lookups_do_not_extend_the_backoff(void **state)
 {
-	struct bid_absences *absences = begin(*state);
+	struct bid_negative *negative = begin(*state);
 
 	for (int i = 0; i < 50; i++) {
-		add(absences, 1);
-		assert_int_equal(ttl(absences, 1), 90);
+		add(negative, 1);
+		assert_int_equal(ttl(negative, 1), 90);
 		now += MINUTE;
 	}
-	bid_absences_free(absences);
+	bid_negative_free(negative);
 }
 
 static void test_dropped_entry_restarts_the_backoff(void **state)
 {
-	struct bid_absences *absences = begin(*state);
+	struct bid_negative *negative = begin(*state);
 
-	add(absences, 1);
+	add(negative, 1);
 	now += HOUR;
-	add(absences, 1);
-	assert_int_equal(ttl(absences, 1), 10 * MINUTE);
-	forget(absences, 1);
-	forget(absences, 1);
-	assert_int_equal(ttl(absences, 1), 0);
-	add(absences, 1);
-	assert_int_equal(ttl(absences, 1), 90);
-	bid_absences_free(absences);
+	add(negative, 1);
+	assert_int_equal(ttl(negative, 1), 10 * MINUTE);
+	forget(negative, 1);
+	forget(negative, 1);
+	assert_int_equal(ttl(negative, 1), 0);
+	add(negative, 1);
+	assert_int_equal(ttl(negative, 1), 90);
+	bid_negative_free(negative);
 }
 
 static void test_entries_survive_restarts(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_absences *absences = begin(fixture);
+	struct bid_negative *negative = begin(fixture);
 
-	add(absences, 1);
-	add(absences, 2);
-	forget(absences, 2);
+	add(negative, 1);
+	add(negative, 2);
+	forget(negative, 2);
 	now += 100;
-	add(absences, 1);
-	bid_absences_free(absences);
+	add(negative, 1);
+	bid_negative_free(negative);
 
-	absences = begin(fixture);
+	negative = begin(fixture);
 	now += 160;
-	assert_int_equal(ttl(absences, 1), 10 * MINUTE - 60);
-	assert_int_equal(ttl(absences, 2), 0);
-	bid_absences_free(absences);
+	assert_int_equal(ttl(negative, 1), 10 * MINUTE - 60);
+	assert_int_equal(ttl(negative, 2), 0);
+	bid_negative_free(negative);
 }
 
 /* The mount and bidctl: each sees the other's entries at once. */
 static void test_entries_are_shared_by_programs(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_absences *one = begin(fixture), *other = begin(fixture);
+	struct bid_negative *one = begin(fixture), *other = begin(fixture);
 
 	add(one, 1);
 	assert_true(ttl(other, 1) > 0);
@@ -177,36 +185,73 @@ static void test_entries_are_shared_by_programs(void **state)
 	add(one, 5);
 	assert_true(ttl(other, 5) > 0);
 	assert_int_equal(ttl(other, 4), 0);
-	bid_absences_free(one);
-	bid_absences_free(other);
+	bid_negative_free(one);
+	bid_negative_free(other);
+}
+
+/* Reasons other than "absent" are in memory, with one TTL each, however often they are added. */
+static void test_each_reason_has_its_ttl(void **state)
+{
+	static const struct {
+		enum bid_outcome reason;
+		unsigned ttl;
+		const char *source;
+	} reasons[] = {
+		{ BID_OUTCOME_UNSUPPORTED, 90, "server" },
+		{ BID_OUTCOME_REFUSED, 90, "server" },
+		{ BID_OUTCOME_REJECTED, 90, "server" },
+		{ BID_OUTCOME_TOO_LARGE, 10 * MINUTE, BID_NEGATIVE_ALL },
+	};
+	struct bid_negative *negative = begin(*state), *other = begin(*state);
+	struct bid_request one = request(1, BID_KIND_ELF);
+	unsigned ttl = 0;
+
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
+		for (int times = 0; times < 2; times++) {
+			bid_negative_add(negative, &one, reasons[i].source, reasons[i].reason);
+			assert_int_equal(bid_negative_lookup(negative, &one, reasons[i].source, &ttl), reasons[i].reason);
+			assert_int_equal(ttl, reasons[i].ttl);
+			assert_int_equal(bid_negative_lookup(other, &one, reasons[i].source, &ttl), BID_OUTCOME_NONE);
+			now += reasons[i].ttl;
+			assert_int_equal(bid_negative_lookup(negative, &one, reasons[i].source, &ttl), BID_OUTCOME_NONE);
+		}
+	bid_negative_free(negative);
+	bid_negative_free(other);
 }
 
 static void test_clock_set_back_expires_entries(void **state)
 {
-	struct bid_absences *absences = begin(*state);
+	struct bid_negative *negative = begin(*state);
 
-	add(absences, 1);
+	add(negative, 1);
 	now -= HOUR;
-	assert_int_equal(ttl(absences, 1), 0);
-	bid_absences_free(absences);
+	assert_int_equal(ttl(negative, 1), 0);
+	bid_negative_free(negative);
 }
 
 static void test_read_only_store_stays_unchanged(void **state)
 {
 	struct store_fixture *fixture = *state;
 	struct bid_request one = request(1, BID_KIND_ELF);
-	struct bid_absences *absences;
+	struct bid_negative *negative;
 	struct bid_store *store;
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s/store", fixture->directory);
 	assert_int_equal(bid_store_open(path, 0, &store), 0);
 	now = 5000;
-	assert_int_equal(bid_absences_new(store, read_clock, NULL, &absences), 0);
-	assert_int_equal(bid_absences_add(absences, &one, "server"), -EROFS);
-	assert_int_equal(ttl(absences, 1), 0);
+	assert_int_equal(bid_negative_new(store, read_clock, NULL, &negative), 0);
+	/* in memory, for this program */
+	for (int i = 0; i < 3; i++) {
+		bid_negative_add(negative, &one, "server", BID_OUTCOME_ABSENT);
+		assert_int_equal(ttl(negative, 1), 90);
+		assert_int_equal(bid_negative_count(negative), 1);
+		now += 90;
+		assert_int_equal(ttl(negative, 1), 0);
+		assert_int_equal(bid_negative_count(negative), 0);
+	}
 	assert_false(has_path(fixture, ".bidfs/absent"));
-	bid_absences_free(absences);
+	bid_negative_free(negative);
 	bid_store_free(store);
 }
 
@@ -222,22 +267,22 @@ static void test_other_file_counts_as_no_entry(void **state)
 					   "mkdir",
 					   "mkfifo",
 					   "touch" };
-	struct bid_absences *absences = begin(fixture);
+	struct bid_negative *negative = begin(fixture);
 
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
-		add(absences, 1);
+		add(negative, 1);
 		run(fixture, "fact=$(ls " ABSENT "/01/*) && rm \"$fact\" && %s \"$fact\"", odd[i]);
-		assert_int_equal(ttl(absences, 1), 0);
-		assert_int_equal(bid_absences_count(absences), 0);
-		add(absences, 1);
-		assert_int_equal(ttl(absences, 1), 90);
-		assert_int_equal(bid_absences_count(absences), 1);
-		forget(absences, 1);
+		assert_int_equal(ttl(negative, 1), 0);
+		assert_int_equal(bid_negative_count(negative), 0);
+		add(negative, 1);
+		assert_int_equal(ttl(negative, 1), 90);
+		assert_int_equal(bid_negative_count(negative), 1);
+		forget(negative, 1);
 	}
 	/* a file in the place of the folder keeps all from being written, until the store is opened again */
 	run(fixture, "rm -r " ABSENT " && touch " ABSENT);
-	assert_int_equal(ttl(absences, 1), 0);
-	bid_absences_free(absences);
+	assert_int_equal(ttl(negative, 1), 0);
+	bid_negative_free(negative);
 }
 
 int main(void)
@@ -250,6 +295,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_dropped_entry_restarts_the_backoff, store_fixture_begin, store_fixture_end),
 		cmocka_unit_test_setup_teardown(test_entries_survive_restarts, store_fixture_begin, store_fixture_end),
 		cmocka_unit_test_setup_teardown(test_entries_are_shared_by_programs, store_fixture_begin, store_fixture_end),
+		cmocka_unit_test_setup_teardown(test_each_reason_has_its_ttl, store_fixture_begin, store_fixture_end),
 		cmocka_unit_test_setup_teardown(test_clock_set_back_expires_entries, store_fixture_begin, store_fixture_end),
 		cmocka_unit_test_setup_teardown(test_read_only_store_stays_unchanged, store_fixture_begin, store_fixture_end),
 		cmocka_unit_test_setup_teardown(test_other_file_counts_as_no_entry, store_fixture_begin, store_fixture_end),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Requests as keys of hash tables. */
-#ifndef BID_BROKER_REQUEST_H
-#define BID_BROKER_REQUEST_H
+#ifndef BID_API_REQUEST_H
+#define BID_API_REQUEST_H
 
 #include <string.h>
 
