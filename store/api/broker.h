@@ -119,8 +119,8 @@ void bid_broker_cancel(struct bid_broker *broker, uint64_t handle);
 /*
  * Forget the responses for @request, negative, wrong, too large or failed, so that the next request attempts the sources again. On
  * disk this holds for all programs with the store. With BID_KIND_NONE this covers all fetchable artifacts of the id except sources
- * and sections, which need a request each; so does an unstripped file, which is made of them. With @accept, the broker takes other
- * bytes than the first-seen ones, once or for a minute and a half. May block on disk for a moment. Returns 0 or -EINVAL.
+ * and sections, which need a request each; so does an unstripped file, which is made of them. With @accept, the broker
+ * also forgets the first-seen digests, and takes other bytes. May block on disk for a moment. Returns 0 or -EINVAL.
  */
 int bid_broker_refresh(struct bid_broker *broker, const struct bid_request *request, bool accept);
 

@@ -200,8 +200,8 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 /* The build-id of the dwz file (dwz(1)) in the .gnu_debugaltlink of the committed file; len 0 if there is none. */
 struct bid_id bid_txn_alt(const struct bid_txn *txn);
 
-/* Accept other bytes than the first download had; their digest replaces the first-seen digest. */
-void bid_txn_accept(struct bid_txn *txn);
+/* Forget the first-seen digest of @request: the next download is the first again. */
+void bid_store_forget_first(struct bid_store *store, const struct bid_request *request);
 
 /* The reason of the last -ENOSPC, -EBADMSG or -ESTALE of @txn, in words, or "". Lives as long as @txn. */
 const char *bid_txn_reason(const struct bid_txn *txn);

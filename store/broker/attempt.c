@@ -45,7 +45,6 @@ static int begin_body(struct bid_attempt *attempt, uint64_t size)
 {
 	struct bid_broker *broker = attempt->download->broker;
 	uint64_t max = broker->config.max_size;
-	unsigned ttl;
 	int r;
 
 	attempt->received = 0;
@@ -57,9 +56,6 @@ static int begin_body(struct bid_attempt *attempt, uint64_t size)
 	note_event(attempt, BID_EVENT_HEAD);
 	/* as late as here: a request in a queue, or a 404, needs no descriptor */
 	r = attempt->txn ? bid_txn_reset(attempt->txn) : bid_txn_begin(broker->store, &attempt->download->request, &attempt->txn);
-	if (r == 0 &&
-	    bid_negative_lookup(broker->negative, &attempt->download->request, BID_NEGATIVE_ALL, &ttl) == BID_OUTCOME_FOUND)
-		bid_txn_accept(attempt->txn);
 	if (r == 0 && size != BID_SIZE_UNKNOWN)
 		r = bid_txn_expect(attempt->txn, size);
 	/* the first bytes wait for the room */

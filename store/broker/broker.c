@@ -329,7 +329,7 @@ static void refresh(struct bid_broker *broker, const struct bid_request *request
 		bid_negative_forget(broker->negative, request, broker->sources[i].source->name);
 	bid_negative_forget(broker->negative, request, BID_NEGATIVE_ALL);
 	if (accept)
-		bid_negative_add(broker->negative, request, BID_NEGATIVE_ALL, BID_OUTCOME_FOUND);
+		bid_store_forget_first(broker->store, request);
 	/* late readers must not get a kept result */
 	pthread_mutex_lock(&broker->lock);
 	bid_download_expire_ended(broker, request);

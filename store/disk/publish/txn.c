@@ -73,7 +73,6 @@ struct bid_txn {
 	bool disk_full; /* the last write has failed, not a reservation */
 	bool evicted; /* an eviction for a failed write has run, or will */
 	int no_room; /* result of making room: 0 or a negative errno */
-	bool accept; /* other bytes than the first ones */
 	char path[PATH_MAX]; /* requested path below the store; "" if none */
 	struct bid_id alt; /* id of the dwz file; len 0 if none */
 
@@ -307,9 +306,9 @@ const char *bid_txn_reason(const struct bid_txn *txn)
 	return txn->reason;
 }
 
-void bid_txn_accept(struct bid_txn *txn)
+void bid_store_forget_first(struct bid_store *store, const struct bid_request *request)
 {
-	txn->accept = true;
+	bid_fact_drop(store, BID_LAYOUT_FIRST, request, "");
 }
 
 int bid_txn_quarantine(struct bid_txn *txn)
@@ -343,7 +342,7 @@ void bid_txn_free(struct bid_txn *txn)
 static int check_first(struct bid_txn *txn, const struct bid_request *request, const char *digest)
 {
 	char first[BID_FACT_MAX];
-	int r = txn->accept ? -ENOENT : bid_fact_read(txn->store, BID_LAYOUT_FIRST, request, "", first);
+	int r = bid_fact_read(txn->store, BID_LAYOUT_FIRST, request, "", first);
 
 	if (r == -ENOENT || (r == 0 && !bid_digest_valid(first)))
 		return 0;
@@ -458,7 +457,7 @@ static int write_record(struct bid_txn *txn, const struct bid_request *request, 
 	return r;
 }
 
-/* Record the first-seen digest, or the digest that a user accepted instead. */
+/* Record the first-seen digest, or the digest of a signed file in its place. */
 static void note_first(struct bid_txn *txn, const struct bid_request *request, const char *digest)
 {
 	char first[BID_FACT_MAX];
@@ -546,8 +545,7 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 	request = (struct bid_request){ .id = info.id, .kind = txn->request.kind, .detail = txn->request.detail };
 	bid_digest_format(XXH3_128bits_digest(txn->digest), digest);
 	/* a signature is better evidence than the order of two downloads */
-	txn->accept |= origin && *origin->signer;
-	r = check_first(txn, &request, digest);
+	r = origin && *origin->signer ? 0 : check_first(txn, &request, digest);
 	if (r < 0)
 		return r;
 	if (origin)
