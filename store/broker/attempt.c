@@ -41,7 +41,7 @@ static enum bid_attempt_state note_event(struct bid_attempt *attempt, enum bid_m
 }
 
 /* Begin a body of @size bytes or BID_SIZE_UNKNOWN, in place of an earlier one. By the thread that has @attempt. */
-static int begin_body(struct bid_attempt *attempt, uint64_t size)
+static int begin_file(struct bid_attempt *attempt, uint64_t size)
 {
 	struct bid_broker *broker = attempt->download->broker;
 	uint64_t max = broker->config.max_size;
@@ -99,7 +99,7 @@ static int keep_head(struct bid_attempt *attempt, const void *data, size_t len)
 	return attempt->head_len == BID_HEAD_MAX ? check_head(attempt) : 0;
 }
 
-static int take_body(struct bid_attempt *attempt, const void *data, size_t len)
+static int write_body(struct bid_attempt *attempt, const void *data, size_t len)
 {
 	uint64_t max = attempt->download->broker->config.max_size;
 	int r = 0;
@@ -107,7 +107,7 @@ static int take_body(struct bid_attempt *attempt, const void *data, size_t len)
 	if (max > 0 && len > max - attempt->received)
 		return -EFBIG;
 	if (!attempt->txn)
-		r = begin_body(attempt, BID_SIZE_UNKNOWN);
+		r = begin_file(attempt, BID_SIZE_UNKNOWN);
 	if (r == 0)
 		r = bid_txn_try_write(attempt->txn, data, len);
 	if (r < 0)
@@ -176,7 +176,7 @@ static void receive_sent(void *user)
 static int receive_head(void *user, uint64_t size)
 {
 	struct bid_attempt *attempt = user;
-	int r = attempt->receive_error ? attempt->receive_error : begin_body(attempt, size);
+	int r = attempt->receive_error ? attempt->receive_error : begin_file(attempt, size);
 
 	return r < 0 ? refuse(attempt, r) : 0;
 }
@@ -195,13 +195,13 @@ static void want_room(struct bid_attempt *attempt)
 static int receive_body(void *user, const void *data, size_t len)
 {
 	struct bid_attempt *attempt = user;
-	int r = attempt->receive_error ? attempt->receive_error : take_body(attempt, data, len);
+	int r = attempt->receive_error ? attempt->receive_error : write_body(attempt, data, len);
 
 	if (r == -EAGAIN && attempt->from->source->ops->resume) {
 		want_room(attempt);
 		return -EAGAIN;
 	}
-	for (; r == -EAGAIN; r = take_body(attempt, data, len))
+	for (; r == -EAGAIN; r = write_body(attempt, data, len))
 		bid_txn_make_room(attempt->txn);
 	return r < 0 ? refuse(attempt, r) : 0;
 }
@@ -215,22 +215,17 @@ static void receive_broke_off(void *user)
 	bid_download_feed_and_end(attempt->download, BID_EVENT_BROKE_OFF, attempt->candidate);
 }
 
-static const char *copy_of(const char *text)
-{
-	return text ? strdup(text) : NULL;
-}
-
 /* Without memory the origin is lost, the body is not. */
 static void keep_answer(struct bid_attempt *attempt, const struct bid_answer *answer)
 {
 	attempt->answer = *answer;
-	attempt->answer.text = copy_of(answer->text);
-	attempt->answer.url = copy_of(answer->url);
-	attempt->answer.led_to = copy_of(answer->led_to);
-	attempt->answer.before = copy_of(answer->before);
-	attempt->answer.file = copy_of(answer->file);
-	attempt->answer.archive = copy_of(answer->archive);
-	attempt->answer.ima_signature = copy_of(answer->ima_signature);
+	attempt->answer.text = bid_text_copy(answer->text);
+	attempt->answer.url = bid_text_copy(answer->url);
+	attempt->answer.led_to = bid_text_copy(answer->led_to);
+	attempt->answer.before = bid_text_copy(answer->before);
+	attempt->answer.file = bid_text_copy(answer->file);
+	attempt->answer.archive = bid_text_copy(answer->archive);
+	attempt->answer.ima_signature = bid_text_copy(answer->ima_signature);
 }
 
 static void receive_done(void *user, const struct bid_answer *answer)
@@ -351,7 +346,7 @@ static enum bid_outcome publish(struct bid_attempt *attempt, struct bid_file *re
 
 	/* found without a byte: the commit has the reason */
 	if (!attempt->txn)
-		r = begin_body(attempt, 0);
+		r = begin_file(attempt, 0);
 	if (r == 0 && attempt->size != BID_SIZE_UNKNOWN && attempt->size != attempt->received) {
 		snprintf(attempt->reason, sizeof(attempt->reason), "%llu bytes, and %llu were announced",
 			 (unsigned long long)attempt->received, (unsigned long long)attempt->size);

@@ -9,10 +9,10 @@
 #include <bid/error.h>
 
 #include "api/download_lock.h"
+#include "api/request.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/local_error.h"
-#include "api/request.h"
 #include "broker/source_cycle.h"
 
 /* no seed: downloads are few and short-lived */
@@ -438,7 +438,7 @@ static void line_up(struct bid_download *download)
 }
 
 /* Send the request of candidate @i. Returns 0, or -ENOMEM or an error of the source without an attempt. Under the lock. */
-static int send_request(struct bid_download *download, size_t i)
+static int submit_attempt(struct bid_download *download, size_t i)
 {
 	struct bid_candidate *candidate = &download->machine.candidates[i];
 	struct bid_broker *broker = download->broker;
@@ -477,7 +477,7 @@ static enum bid_machine_event start_attempt(struct bid_download *download, size_
 		bid_download_report_skipped(download, source, BID_OUTCOME_UNREACHABLE, "offline: bidfs sends no request");
 		return BID_EVENT_SKIPPED;
 	}
-	r = send_request(download, i);
+	r = submit_attempt(download, i);
 	if (r < 0)
 		bid_download_report_skipped(download, source, r == -ENOMEM ? BID_OUTCOME_FAILED : BID_OUTCOME_UNREACHABLE,
 					    bid_strerror(r));
@@ -525,7 +525,7 @@ static void cancel_fallback(struct bid_download *download)
 }
 
 /* Cancel the attempts of @candidates, and the fallback. Under the lock. */
-static void stop(struct bid_download *download, uint64_t candidates, bool fallback)
+static void cancel_attempts(struct bid_download *download, uint64_t candidates, bool fallback)
 {
 	for (size_t i = 0; i < download->machine.n; i++) {
 		struct bid_candidate *candidate = &download->machine.candidates[i];
@@ -552,7 +552,7 @@ struct bid_actions bid_download_feed(struct bid_download *download, enum bid_mac
 		machine->unwanted = broker->ending || bid_download_abandoned(download);
 		actions = bid_machine_take(machine, event, candidate);
 		starts = actions.start != BID_NO_CANDIDATE;
-		stop(download, actions.cancel, actions.cancel_fallback);
+		cancel_attempts(download, actions.cancel, actions.cancel_fallback);
 		if (actions.fallback)
 			queue_download(download);
 		/* under the same lock, because a new waiter could join a download that ends as interrupted */

@@ -40,7 +40,7 @@ static void note_error(struct bid_fallback *fallback, int error)
  * Let the waiter of the fallback wait for a file of the kind @kind. Releases the lock of the section: other processes need not wait
  * any more.
  */
-static void submit(struct bid_download *download, enum bid_kind kind)
+static void wait_for_whole(struct bid_download *download, enum bid_kind kind)
 {
 	struct bid_request whole = { .id = download->request.id, .kind = kind };
 	struct bid_waiter *waiter = &download->fallback.waiter;
@@ -75,7 +75,7 @@ static void start(struct bid_download *download, size_t index)
 		return;
 	}
 	note_error(&download->fallback, error);
-	submit(download, bid_section_whole(index));
+	wait_for_whole(download, bid_section_whole(index));
 }
 
 /* Put the debuginfo and the ELF file together, as soon as the store has both. Takes seconds for large files. */

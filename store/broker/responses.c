@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/request.h"
 #include "base/clock.h"
 #include "broker/broker_types.h"
-#include "api/request.h"
 
 #define QUIET_MS 10000 /* between two equal messages */
 
@@ -38,11 +38,6 @@ void bid_responses_release(struct bid_responses *responses)
 		bid_report_unref(report);
 }
 
-static const char *copy_of(const char *text)
-{
-	return text ? strdup(text) : NULL;
-}
-
 struct bid_report *bid_report_new(const struct bid_report *from)
 {
 	struct bid_report *report = malloc(sizeof(*report));
@@ -55,9 +50,9 @@ struct bid_report *bid_report_new(const struct bid_report *from)
 	report->first_time = from->time;
 	report->request = bid_request_keep(&from->request);
 	report->text = strdup(from->text);
-	report->url = copy_of(from->url);
-	report->led_to = copy_of(from->led_to);
-	report->before = copy_of(from->before);
+	report->url = bid_text_copy(from->url);
+	report->led_to = bid_text_copy(from->led_to);
+	report->before = bid_text_copy(from->before);
 	if (!report->text) {
 		bid_report_unref(report);
 		return NULL;

@@ -12,12 +12,20 @@
 #ifndef BID_BROKER_RESPONSES_H
 #define BID_BROKER_RESPONSES_H
 
+#include <string.h>
+
 #include "api/broker.h"
 
 struct bid_responses {
 	struct bid_report *ring[BID_RESPONSES_MAX];
 	size_t n; /* number of all reports ever added */
 };
+
+/* Returns a copy of @text; NULL of NULL, or without memory. */
+static inline const char *bid_text_copy(const char *text)
+{
+	return text ? strdup(text) : NULL;
+}
 
 void bid_responses_release(struct bid_responses *responses);
 

@@ -31,17 +31,17 @@ int bid_cycle_init(struct bid_cycle *cycle, size_t source)
 	return 0;
 }
 
-static int receive_head(void *user, uint64_t size)
+static int refuse_head(void *user, uint64_t size)
 {
 	return -ECANCELED;
 }
 
-static int receive_body(void *user, const void *data, size_t len)
+static int refuse_body(void *user, const void *data, size_t len)
 {
 	return -ECANCELED;
 }
 
-static void receive_done(void *user, const struct bid_answer *answer)
+static void end_probe(void *user, const struct bid_answer *answer)
 {
 	struct bid_cycle *cycle = user;
 
@@ -51,7 +51,7 @@ static void receive_done(void *user, const struct bid_answer *answer)
 /* Request the id of @state. Under the lock. */
 static void send_probe(struct bid_source_state *state, int64_t now)
 {
-	static const struct bid_receiver receiver = { .head = receive_head, .body = receive_body, .done = receive_done };
+	static const struct bid_receiver receiver = { .head = refuse_head, .body = refuse_body, .done = end_probe };
 	struct bid_request request = { .id = state->cycle.id, .kind = BID_KIND_ELF };
 
 	state->cycle.probed_ms = now;

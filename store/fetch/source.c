@@ -18,7 +18,7 @@ static struct bid_server *server_of(struct bid_source *source)
 }
 
 /* Hand @transfer over to the network thread. */
-static void submit(struct bid_fetch *fetch, struct bid_transfer *transfer)
+static void queue_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	pthread_mutex_lock(&fetch->lock);
 	transfer->server->live++;
@@ -77,7 +77,7 @@ static int server_start(struct bid_source *source, const struct bid_request *req
 	r = bid_transfer_new(server, request, receiver, user, &transfer);
 	if (r < 0)
 		return r;
-	submit(server->fetch, transfer);
+	queue_transfer(server->fetch, transfer);
 	return 0;
 }
 

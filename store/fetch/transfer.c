@@ -178,7 +178,7 @@ static size_t on_header(char *line, size_t unit, size_t n, void *user)
 }
 
 /* Pass bytes to the receiver. Returns 0 if more may follow. */
-static int take_body(struct bid_transfer *transfer, const char *data, size_t len)
+static int pass_body(struct bid_transfer *transfer, const char *data, size_t len)
 {
 	uint64_t size = bid_response_size(&transfer->response);
 	int r;
@@ -218,7 +218,7 @@ static size_t on_body(char *data, size_t unit, size_t n, void *user)
 	transfer->received += len;
 	bid_transfer_set_deadline(transfer, bid_clock_ms() + bid_transfer_config(transfer)->stall_ms);
 	if (bid_response_has_artifact(&transfer->response)) {
-		r = take_body(transfer, data, len);
+		r = pass_body(transfer, data, len);
 		return r == 0 ? len : r == -EAGAIN ? pause_body(transfer, len) : 0;
 	}
 

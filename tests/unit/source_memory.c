@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "api/request.h"
+#include "base/cleanup.h"
 
 /* Bodies come in pieces of libcurl's default size. */
 #define PIECE (16 * 1024)
