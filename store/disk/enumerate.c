@@ -13,7 +13,7 @@
 #include "api/store.h"
 #include "base/access.h"
 #include "base/cleanup.h"
-#include "base/dents.h"
+#include "base/getdents.h"
 #include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/dents.h"
+#include "base/getdents.h"
 #include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/dents.h"
+#include "base/getdents.h"
 
 enum { CHUNK = 8 * 1024 }; /* bytes of a directory that a thread reads before another thread may read on */
 

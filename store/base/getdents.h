@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Directories by getdents64(2), for walks: opendir(3) costs three more system calls and an allocation for each directory. */
-#ifndef BID_BASE_DENTS_H
-#define BID_BASE_DENTS_H
+#ifndef BID_BASE_GETDENTS_H
+#define BID_BASE_GETDENTS_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "base/dents.h"
+#include "base/getdents.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
