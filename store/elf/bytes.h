@@ -9,7 +9,7 @@
 #include <elf.h>
 #include <stddef.h>
 
-#include "base/load.h"
+#include "base/byte_order.h"
 
 /* A fuzz target sets both to the size of the largest header: small files then need many reads. */
 #ifndef BID_BYTES_HEAD

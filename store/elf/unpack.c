@@ -12,10 +12,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/byte_order.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/limits.h"
-#include "base/load.h"
 
 static void cleanup_archive(struct archive **archive)
 {

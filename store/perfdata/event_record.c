@@ -2,7 +2,7 @@
 /* The records that name code, and the file names in them. */
 #include <string.h>
 
-#include "base/load.h"
+#include "base/byte_order.h"
 #include "perfdata/perf.h"
 
 enum {

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/byte_order.h"
 #include "base/cleanup.h"
-#include "base/load.h"
 #include "perfdata/perf.h"
 
 /* where things are in the header (perf, util/header.h, struct perf_file_header) */

@@ -6,8 +6,8 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "base/byte_order.h"
 #include "base/cleanup.h"
-#include "base/load.h"
 #include "perfdata/perf.h"
 
 /* Much larger than a record, to move few bytes; small enough for the second-level cache. */

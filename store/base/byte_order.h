@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Numbers of a file, in the byte order of the machine that wrote it. They may be unaligned. */
-#ifndef BID_BASE_LOAD_H
-#define BID_BASE_LOAD_H
+#ifndef BID_BASE_BYTE_ORDER_H
+#define BID_BASE_BYTE_ORDER_H
 
 #include <endian.h>
 #include <stdbool.h>
