@@ -12,7 +12,7 @@
 
 #include "api/default.h"
 #include "base/cleanup.h"
-#include "base/closest.h"
+#include "base/did_you_mean.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "mountpoint.h"
@@ -319,7 +319,7 @@ static void refuse_unknown(const char *name)
 		names[3 + i] = value_options[i].name;
 	for (size_t i = 0; i < N_FLAGS; i++)
 		names[3 + N_VALUES + i] = flags[i].name;
-	meant = bid_closest(name, names);
+	meant = bid_did_you_mean(name, names);
 	if (meant)
 		bid_error("unknown option '%s' - did you mean '%s'?", name, meant);
 	else

@@ -14,7 +14,7 @@
 #include <bid/version.h>
 
 #include "base/array.h"
-#include "base/closest.h"
+#include "base/did_you_mean.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/stdio.h"
@@ -265,7 +265,7 @@ static enum ctl_status refuse(const char *what, const char *word, const char *me
 
 int ctl_word(const char *what, const char *word, const char *const *words)
 {
-	const char *meant = bid_closest(word, words);
+	const char *meant = bid_did_you_mean(word, words);
 
 	for (int i = 0; words[i]; i++)
 		if (strcmp(words[i], word) == 0)
@@ -311,7 +311,7 @@ static enum ctl_status refuse_command(const char *name)
 	for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
 		if (strcmp(aliases[i][0], name) == 0)
 			meant = aliases[i][1];
-	return refuse("command", name, meant ? meant : bid_closest(name, names), "");
+	return refuse("command", name, meant ? meant : bid_did_you_mean(name, names), "");
 }
 
 /* Does row @index name @command, as an option of certain commands? */
@@ -521,7 +521,7 @@ static enum ctl_status refuse_name(const char *word)
 	for (size_t i = 0; i < N_OPTIONS; i++)
 		names[i] = options[i].name;
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
-	return refuse("option", name, bid_closest(name, names), "--");
+	return refuse("option", name, bid_did_you_mean(name, names), "--");
 }
 
 /* Refuse @word, the last word before getopt_long(3)'s position. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "base/closest.h"
+#include "base/did_you_mean.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static unsigned distance(const char *one, const char *other)
 	return rows[i - 1][len];
 }
 
-const char *bid_closest(const char *word, const char *const *names)
+const char *bid_did_you_mean(const char *word, const char *const *names)
 {
 	size_t len = strlen(word);
 	const char *closest = NULL;
