@@ -15,7 +15,7 @@
 #include "api/evict.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/notify.h"
+#include "base/sd_notify.h"
 #include "fuse/ops.h"
 #include "fuse/passthrough.h"
 #include "fuse/workers.h"

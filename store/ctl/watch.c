@@ -20,7 +20,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/notify.h"
+#include "base/sd_notify.h"
 #include "ctl/child.h"
 #include "ctl/mounts.h"
 #include "ctl/running.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#ifndef BID_BASE_NOTIFY_H
-#define BID_BASE_NOTIFY_H
+#ifndef BID_BASE_SD_NOTIFY_H
+#define BID_BASE_SD_NOTIFY_H
 
 /*
  * Connect to the service manager that started this process and waits for it: sd_notify(3). Returns a descriptor of the caller's, or

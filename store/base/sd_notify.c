@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The protocol of sd_notify(3) is one datagram: no reason for a library. */
-#include "base/notify.h"
+#include "base/sd_notify.h"
 
 #include <errno.h>
 #include <stddef.h>
