@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "api/default.h"
-#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/stdio.h"
+#include "base/world_readable.h"
 #include "fuse/ops.h"
 #include "mountpoint.h"
 #include "options.h"
@@ -44,7 +44,7 @@ static void check_closed(const char *path, struct bid_options *options)
 		return;
 	if (realpath(path, real)) {
 		snprintf(within, sizeof(within), "%s/", real);
-		if (bid_all_get_to(within, NULL))
+		if (bid_path_is_world_searchable(within, NULL))
 			return;
 	}
 	options->closed = true;

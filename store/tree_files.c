@@ -12,9 +12,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/world_readable.h"
 
 static int open_below(int root, const char *name, int flags, const char *const *links)
 {
@@ -77,7 +77,7 @@ static int open_regular(int root, const char *const *links, struct bid_tree_file
 		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 	file->size = (uint64_t)st.st_size;
 	file->modified = st.st_mtim.tv_sec;
-	file->is_public = bid_is_public(fd, &st, NULL);
+	file->is_public = bid_is_world_readable(fd, &st, NULL);
 	file->fd = bid_steal_fd(&fd);
 	return 0;
 }

@@ -8,9 +8,9 @@
 #include <time.h>
 
 #include "api/piece.h"
-#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/world_readable.h"
 #include "synthetic.h"
 
 enum {

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
-#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/path.h"
 #include "base/stat_data.h"
+#include "base/world_readable.h"
 
 enum {
 	BUCKETS = 8192, /* a power of two */

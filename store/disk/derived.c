@@ -11,12 +11,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/access.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/world_readable.h"
 #include "disk/beneath.h"
 #include "disk/piece.h"
 #include "disk/publish/temp.h"

@@ -11,9 +11,9 @@
 
 #include "api/remove.h"
 #include "api/store.h"
-#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/getdents.h"
+#include "base/world_readable.h"
 #include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"

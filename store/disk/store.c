@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/world_readable.h"
 #include "disk/beneath.h"
 
 enum { NAMED_S = 2 }; /* seconds between the creation of a file and its names */

@@ -4,10 +4,10 @@
 #include <errno.h>
 
 #include "api/elf.h"
-#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/local_error.h"
 #include "base/log.h"
+#include "base/world_readable.h"
 #include "disk/check.h"
 #include "disk/derive/unpack.h"
 #include "disk/derived.h"
@@ -67,9 +67,10 @@ static int find_readers(const struct pair *pair, struct stat *ret_st)
 {
 	const struct stat *elf = &pair->elf.st, *debug = &pair->debug.st;
 
-	if (!bid_all_read(elf->st_mode) && !bid_all_read(debug->st_mode) && elf->st_uid != debug->st_uid)
+	if (!bid_mode_is_world_readable(elf->st_mode) && !bid_mode_is_world_readable(debug->st_mode) &&
+	    elf->st_uid != debug->st_uid)
 		return -EACCES;
-	*ret_st = bid_all_read(debug->st_mode) ? *elf : *debug;
+	*ret_st = bid_mode_is_world_readable(debug->st_mode) ? *elf : *debug;
 	ret_st->st_mtim = elf->st_mtim;
 	return 0;
 }

@@ -21,7 +21,6 @@
 #include "api/elf.h"
 #include "api/evict.h"
 #include "api/remove.h"
-#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"
@@ -30,6 +29,7 @@
 #include "base/mount.h"
 #include "base/path.h"
 #include "base/stat_data.h"
+#include "base/world_readable.h"
 #include "disk/beneath.h"
 #include "disk/check.h"
 #include "disk/derive/unpack.h"
@@ -227,8 +227,8 @@ static bool is_public(struct bid_store *store, const struct bid_ingest *ingest)
 	struct stat st;
 
 	if (ingest->by_mode)
-		return bid_fstat(ingest->fd, &st) == 0 && bid_all_read(st.st_mode);
-	return bid_is_public(ingest->fd, &ingest->st, bid_store_path(store));
+		return bid_fstat(ingest->fd, &st) == 0 && bid_mode_is_world_readable(st.st_mode);
+	return bid_is_world_readable(ingest->fd, &ingest->st, bid_store_path(store));
 }
 
 /*
@@ -353,8 +353,8 @@ static int own_objdir(const struct bid_ingest *ingest, char ret_path[static PATH
 /* May all users read the added file, but not the same artifact in the store? */
 static bool opens_to_all(const struct bid_ingest *ingest, const struct bid_file *file, mode_t mode)
 {
-	return bid_all_read(mode) && !bid_all_read(file->st.st_mode) && !ingest->packed && ingest->st.st_size == file->st.st_size &&
-	       bid_same_bytes(ingest->fd, file->fd) == 1;
+	return bid_mode_is_world_readable(mode) && !bid_mode_is_world_readable(file->st.st_mode) && !ingest->packed &&
+	       ingest->st.st_size == file->st.st_size && bid_same_bytes(ingest->fd, file->fd) == 1;
 }
 
 /*
@@ -701,7 +701,7 @@ static int set_readers(struct bid_store *store, const struct bid_request *reques
 	/* if root lacks the permission the file stays root's */
 	if (geteuid() == 0 && st.st_uid != 0)
 		(void)!fchown(fd, st.st_uid, (gid_t)-1);
-	mode = bid_all_read(mode) ? 0444 : S_IRUSR;
+	mode = bid_mode_is_world_readable(mode) ? 0444 : S_IRUSR;
 	/* perf writes probes on */
 	return fchmod(fd, request->kind == BID_KIND_PROBES ? mode | S_IWUSR : mode) < 0 ? -errno : 0;
 }

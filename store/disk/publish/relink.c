@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "api/elf.h"
-#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/path.h"
 #include "base/stat_data.h"
+#include "base/world_readable.h"
 #include "disk/beneath.h"
 #include "disk/check.h"
 #include "disk/layout.h"

@@ -21,7 +21,6 @@
 
 #include "api/elf.h"
 #include "api/evict.h"
-#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/cpus.h"
 #include "base/local_error.h"
@@ -29,6 +28,7 @@
 #include "base/mount.h"
 #include "base/stat_data.h"
 #include "base/thread.h"
+#include "base/world_readable.h"
 #include "disk/beneath.h"
 #include "disk/find.h"
 #include "disk/layout.h"
@@ -385,7 +385,8 @@ static bool is_placed(struct scan *scan, const struct bid_walk_file *file, int f
 		return is_linked(scan, file, id) && !bid_rights_given(fd, st) && file->note == 0 &&
 		       (!bid_store_is_download(scan->store, &request) || bid_store_mark_added(scan->store, &request) == 0);
 	/* or all users may read the file by now */
-	if (ret_stored->st_size != st->st_size || (bid_all_read(st->st_mode) && !bid_all_read(ret_stored->st_mode)) ||
+	if (ret_stored->st_size != st->st_size ||
+	    (bid_mode_is_world_readable(st->st_mode) && !bid_mode_is_world_readable(ret_stored->st_mode)) ||
 	    bid_find_stored(scan->store, &request, &found) < 0)
 		return false;
 	same = bid_same_inode(&found.st, ret_stored) && !found.packed;
@@ -550,7 +551,7 @@ static int enter_directory(void *user, const char *path, int fd, uint64_t *note,
 
 	if (fstat(fd, &st) < 0 || (st.st_ino == scan->store_ino && st.st_dev == scan->store_dev))
 		return 0;
-	*note = *note || !bid_all_pass(fd, &st);
+	*note = *note || !bid_dir_is_world_searchable(fd, &st);
 	*ret_enter = st.st_dev == scan->dev || (scan->config->cross && !bid_is_in_mount(fd, &st) && !is_made_up(fd));
 	return 0;
 }
@@ -855,7 +856,7 @@ int bid_store_scan(struct bid_store *store, const char *path, const struct bid_s
 	if (r == 0) {
 		snprintf(below, sizeof(below), "%s/", real);
 		r = bid_walk_new(bid_steal_fd(&fd), strcmp(real, "/") == 0 ? "" : real,
-				 !bid_all_get_to(below, bid_store_path(store)), &ops, &scan.walk);
+				 !bid_path_is_world_searchable(below, bid_store_path(store)), &ops, &scan.walk);
 	}
 	if (r == 0)
 		r = run_scan(&scan);

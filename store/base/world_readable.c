@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "base/access.h"
+#include "base/world_readable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ int bid_fstat(int fd, struct stat *ret_st)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!bid_all_read(st.st_mode) || fd_has_list(fd)) {
+	if (!bid_mode_is_world_readable(st.st_mode) || fd_has_list(fd)) {
 		st.st_mode &= ~(mode_t)NOT_OWN;
 		if (own != 0 && st.st_uid != own) {
 			st.st_uid = own;
@@ -57,7 +57,7 @@ int bid_fstat(int fd, struct stat *ret_st)
 	return 0;
 }
 
-bool bid_all_pass(int fd, const struct stat *st)
+bool bid_dir_is_world_searchable(int fd, const struct stat *st)
 {
 	return (st->st_mode & PASS_ALL) == PASS_ALL && !fd_has_list(fd);
 }
@@ -74,7 +74,7 @@ static bool all_pass_by_path(const char *directory, const uid_t *maker)
 	return (st.st_uid == 0 || st.st_uid == *maker) && (!(st.st_mode & WRITE_NOT_OWN) || st.st_mode & S_ISVTX);
 }
 
-/* bid_all_get_to(). With @maker, nobody but root and that user may have made any of the directories. */
+/* bid_path_is_world_searchable(). With @maker, nobody but root and that user may have made any of the directories. */
 static bool all_get_to(const char *path, const char *beside, const uid_t *maker)
 {
 	char directory[PATH_MAX];
@@ -92,7 +92,7 @@ static bool all_get_to(const char *path, const char *beside, const uid_t *maker)
 	return beside || all_pass_by_path("/", maker);
 }
 
-bool bid_all_get_to(const char *path, const char *beside)
+bool bid_path_is_world_searchable(const char *path, const char *beside)
 {
 	return all_get_to(path, beside, NULL);
 }
@@ -106,23 +106,24 @@ static bool is_same_mount(int fd, const char *directory)
 	       file.stx_mnt_id == there.stx_mnt_id;
 }
 
-bool bid_is_public(int fd, const struct stat *st, const char *beside)
+bool bid_is_world_readable(int fd, const struct stat *st, const char *beside)
 {
 	char path[PATH_MAX], directory[PATH_MAX];
 	struct stat there;
 
-	if (!bid_all_read(st->st_mode) || fd_has_list(fd) || bid_path_of(fd, path, sizeof(path)) < 0 || path[0] != '/')
+	if (!bid_mode_is_world_readable(st->st_mode) || fd_has_list(fd) || bid_path_of(fd, path, sizeof(path)) < 0 ||
+	    path[0] != '/')
 		return false;
 	if (st->st_nlink > 0)
 		return lstat(path, &there) == 0 && there.st_ino == st->st_ino && there.st_dev == st->st_dev &&
-		       bid_all_get_to(path, beside);
+		       bid_path_is_world_searchable(path, beside);
 	snprintf(directory, sizeof(directory), "%.*s/", (int)(strrchr(path, '/') - path), path);
 	return is_same_mount(fd, directory) && all_get_to(path, beside, &st->st_uid);
 }
 
 int bid_set_readers(int fd, mode_t mode, uid_t owner)
 {
-	bool all = bid_all_read(mode);
+	bool all = bid_mode_is_world_readable(mode);
 
 	if (!all && owner != geteuid())
 		(void)!fchown(fd, owner, (gid_t)-1);
