@@ -13,7 +13,7 @@
 #include "api/default.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/stdio.h"
+#include "base/std_fds.h"
 #include "base/world_readable.h"
 #include "fuse/ops.h"
 #include "mountpoint.h"
@@ -187,7 +187,7 @@ int main(int argc, char **argv)
 
 	/* pipes and locks of the caller must not live as long as the daemon */
 	close_range(3, ~0U, 0);
-	if (bid_stdio_occupy() < 0)
+	if (bid_std_fds_occupy() < 0)
 		return BID_EXIT_SYSTEM;
 	umask(022);
 	bid_log_init("mount.bidfs", BID_LOG_WARNING);

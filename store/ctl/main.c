@@ -17,7 +17,7 @@
 #include "base/did_you_mean.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/stdio.h"
+#include "base/std_fds.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
@@ -676,7 +676,7 @@ int main(int argc, char **argv)
 	/* a summary is printed in parts, and is one line */
 	setlinebuf(stderr);
 	bid_log_init("bidctl", BID_LOG_WARNING);
-	if (bid_stdio_occupy() < 0)
+	if (bid_std_fds_occupy() < 0)
 		return CTL_TROUBLE;
 	/* before the options: errors in them, too */
 	if (json)
