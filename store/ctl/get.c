@@ -8,9 +8,9 @@
 #include <bid/error.h>
 
 #include "base/cleanup.h"
+#include "base/is_mount.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/mount.h"
 #include "base/path.h"
 #include "ctl/cover.h"
 #include "ctl/fetch_all.h"

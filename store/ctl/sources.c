@@ -10,8 +10,8 @@
 
 #include "api/fetch.h"
 #include "base/cleanup.h"
+#include "base/is_mount.h"
 #include "base/log.h"
-#include "base/mount.h"
 #include "ctl/mounts.h"
 
 /* Count the servers of the command line, or else of the environment. */

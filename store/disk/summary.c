@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/mount.h"
+#include "base/is_mount.h"
 #include "disk/beneath.h"
 #include "disk/find.h"
 #include "disk/layout.h"

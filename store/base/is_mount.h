@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#ifndef BID_BASE_MOUNT_H
-#define BID_BASE_MOUNT_H
+#ifndef BID_BASE_IS_MOUNT_H
+#define BID_BASE_IS_MOUNT_H
 
 #include <stdbool.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "base/mount.h"
+#include "base/is_mount.h"
 
 #include <limits.h>
 #include <linux/magic.h>
