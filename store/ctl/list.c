@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/summary.h"
+#include "api/build_stat.h"
 #include "base/array.h"
 #include "ctl/content_keys.h"
 #include "ctl/ctl.h"
@@ -22,7 +22,7 @@ struct row {
 
 struct build_listing {
 	struct bid_store *store;
-	struct bid_summaries *summaries;
+	struct bid_build_stats *summaries;
 	const struct ctl *ctl;
 	bool times; /* show times on a terminal */
 	const char *pattern; /* as of ctl_matches(), or NULL */
@@ -32,7 +32,7 @@ struct build_listing {
 
 /* Rows in memory, to sort them: of all builds, or in the order of the ids of those with one first byte. */
 struct rows {
-	struct bid_summaries *summaries;
+	struct bid_build_stats *summaries;
 	struct row *rows; /* owned, with the paths in them */
 	size_t n, room;
 };
@@ -45,12 +45,12 @@ static int compare_ids(const struct bid_id *one, const struct bid_id *other)
 }
 
 /* Fill a row. The row's path is in @path. */
-static void fill_row(struct bid_summaries *summaries, const struct bid_id *id, struct row *row, char path[static PATH_MAX + 1])
+static void fill_row(struct bid_build_stats *summaries, const struct bid_id *id, struct row *row, char path[static PATH_MAX + 1])
 {
-	struct bid_summary summary;
+	struct bid_build_stat summary;
 	char *slash;
 
-	bid_summary_of(summaries, id, &summary);
+	bid_build_stat_of(summaries, id, &summary);
 	*row = (struct row){ *id, summary.kinds, summary.size, summary.changed, path };
 	slash = strrchr(summary.where, '/');
 	if (slash)
@@ -216,13 +216,13 @@ static int list(struct build_listing *listing, enum ctl_order order)
 	static int (*const orders[])(const void *a, const void *b) = {
 		[CTL_BY_ID] = by_id, [CTL_BY_PATH] = by_path, [CTL_BY_TIME] = by_time, [CTL_BY_SIZE] = by_size
 	};
-	int first = order == CTL_BY_ID ? 0 : -1, r = bid_summaries_new(listing->store, &listing->summaries);
+	int first = order == CTL_BY_ID ? 0 : -1, r = bid_build_stats_new(listing->store, &listing->summaries);
 
 	do {
 		if (r == 0)
 			r = list_sorted(listing, first, orders[order]);
 	} while (r == 0 && first >= 0 && ++first < 256 && !ferror(stdout));
-	bid_summaries_free(listing->summaries);
+	bid_build_stats_free(listing->summaries);
 	return r;
 }
 

@@ -27,12 +27,12 @@
 
 #include <jansson.h>
 
+#include "api/build_stat.h"
 #include "api/elf.h"
 #include "api/evict.h"
 #include "api/negative.h"
 #include "api/piece.h"
 #include "api/store.h"
-#include "api/summary.h"
 #include "api/verify.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -53,7 +53,7 @@ struct hostile_trial {
 	struct hostile_counts made;
 	unsigned ids, served;
 	struct bid_store *store;
-	struct bid_summaries *summaries; /* while the ids are listed */
+	struct bid_build_stats *summaries; /* while the ids are listed */
 };
 
 static uint64_t running; /* current seed, for the message of a timeout */
@@ -137,14 +137,14 @@ static int check_id(void *user, const struct bid_id *id)
 {
 	struct hostile_trial *trial = user;
 	bid_auto_free char *text = NULL;
-	struct bid_summary summary;
+	struct bid_build_stat summary;
 	struct timespec changed;
 	char where[PATH_MAX];
 	json_t *json;
 
 	trial->ids++;
 	bid_store_where(trial->store, id, where, sizeof(where));
-	bid_summary_of(trial->summaries, id, &summary);
+	bid_build_stat_of(trial->summaries, id, &summary);
 	/* a writable store makes directories during the lookup; the build stat may lack them */
 	if (!bid_store_writable(trial->store) && summary.kinds != (unsigned)bid_store_kinds(trial->store, id))
 		fail(trial, "a summary with other kinds");
@@ -197,9 +197,9 @@ static void look(struct hostile_trial *trial)
 	struct hostile_listing top = { .trial = trial, .path = "" };
 
 	trial->ids = trial->served = 0;
-	if (bid_summaries_new(trial->store, &trial->summaries) < 0 || bid_store_each_id(trial->store, check_id, trial) < 0)
+	if (bid_build_stats_new(trial->store, &trial->summaries) < 0 || bid_store_each_id(trial->store, check_id, trial) < 0)
 		fail(trial, "the ids cannot be listed");
-	bid_summaries_free(trial->summaries);
+	bid_build_stats_free(trial->summaries);
 	if (bid_store_each_entry(trial->store, "", check_entry, &top) < 0)
 		fail(trial, "the paths cannot be listed");
 	if (trial->served < trial->made.good)

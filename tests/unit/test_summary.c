@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Build stats for listings: for every id they agree with the other calls, wherever its files lie. */
-#include "api/summary.h"
+#include "api/build_stat.h"
 #include "store_fixture.h"
 
 #include <errno.h>
@@ -24,19 +24,19 @@ static uint64_t size_at(const struct store_fixture *fixture, const char *path)
 }
 
 /* Summed up by themselves, and after an id of another first byte, which has other directories open. */
-static struct bid_summary summary_of(const struct store_fixture *fixture, const char *hex)
+static struct bid_build_stat summary_of(const struct store_fixture *fixture, const char *hex)
 {
 	struct bid_id id = id_of(hex), other = id_of("ffffffff");
-	struct bid_summaries *summaries;
-	struct bid_summary first, again;
+	struct bid_build_stats *summaries;
+	struct bid_build_stat first, again;
 	char where[PATH_MAX];
 
-	assert_int_equal(bid_summaries_new(fixture->store, &summaries), 0);
-	bid_summary_of(summaries, &id, &first);
-	bid_summary_of(summaries, &other, &again);
+	assert_int_equal(bid_build_stats_new(fixture->store, &summaries), 0);
+	bid_build_stat_of(summaries, &id, &first);
+	bid_build_stat_of(summaries, &other, &again);
 	assert_int_equal(again.kinds, 0);
-	bid_summary_of(summaries, &id, &again);
-	bid_summaries_free(summaries);
+	bid_build_stat_of(summaries, &id, &again);
+	bid_build_stats_free(summaries);
 	assert_int_equal(again.kinds, first.kinds);
 	assert_int_equal(again.size, first.size);
 	assert_string_equal(again.where, first.where);
@@ -51,7 +51,7 @@ static struct bid_summary summary_of(const struct store_fixture *fixture, const 
 static void test_build_stat_covers_all_layouts(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_summary summary;
+	struct bid_build_stat summary;
 
 	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
 	perf_adds(fixture, "a.debug", "usr/bin/a", ID_A, "debug");
@@ -85,7 +85,7 @@ static void test_build_stat_covers_all_layouts(void **state)
 static void test_build_stat_covers_broken_layouts(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_summary summary;
+	struct bid_build_stat summary;
 
 	run(fixture, "mkdir -p store/.build-id/aa store/.build-id/55 store/.build-id/66");
 	/* a file in the place of the link */
@@ -113,7 +113,7 @@ static void test_build_stat_covers_broken_layouts(void **state)
 static void test_build_stat_covers_lower_stores(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_summary summary;
+	struct bid_build_stat summary;
 	char path[96];
 
 	run(fixture,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "api/summary.h"
+#include "api/build_stat.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -30,7 +30,7 @@ struct one {
 	int known[BID_OBJDIR_KNOWN_MAX]; /* directories of bid_objdir_known() */
 };
 
-struct bid_summaries {
+struct bid_build_stats {
 	unsigned first; /* first byte of the ids with open directories, or NO_BYTE */
 	size_t n;
 	struct one ones[];
@@ -43,9 +43,9 @@ static int open_dir(struct bid_store *store, const char *path)
 	return bid_beneath_open(store->root, path, O_PATH | O_DIRECTORY, &fd) == 0 ? fd : -1;
 }
 
-int bid_summaries_new(struct bid_store *store, struct bid_summaries **ret_summaries)
+int bid_build_stats_new(struct bid_store *store, struct bid_build_stats **ret_summaries)
 {
-	struct bid_summaries *summaries;
+	struct bid_build_stats *summaries;
 	size_t n = 0;
 
 	for (struct bid_store *one = store; one; one = one->lower)
@@ -67,7 +67,7 @@ int bid_summaries_new(struct bid_store *store, struct bid_summaries **ret_summar
 	return 0;
 }
 
-void bid_summaries_free(struct bid_summaries *summaries)
+void bid_build_stats_free(struct bid_build_stats *summaries)
 {
 	if (!summaries)
 		return;
@@ -80,7 +80,7 @@ void bid_summaries_free(struct bid_summaries *summaries)
 	free(summaries);
 }
 
-static void open_fanouts(struct bid_summaries *summaries, unsigned first)
+static void open_fanouts(struct bid_build_stats *summaries, unsigned first)
 {
 	char path[sizeof(BID_LAYOUT_LINKS) + 4], tables[sizeof(BID_LAYOUT_TABLES) + 4];
 
@@ -95,7 +95,7 @@ static void open_fanouts(struct bid_summaries *summaries, unsigned first)
 	summaries->first = first;
 }
 
-static void note_file(struct bid_summary *summary, enum bid_kind kind, const struct stat *st)
+static void note_file(struct bid_build_stat *summary, enum bid_kind kind, const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode) || summary->kinds & 1U << kind)
 		return;
@@ -118,7 +118,7 @@ static unsigned listed_in(int fd)
 }
 
 /* Stat the artifacts in the directory @path below @dir of @one. In a mount, a lookup of an unlisted name may fetch the file. */
-static void look_at(const struct one *one, int dir, const char *path, struct bid_summary *summary, struct timespec *ret_changed)
+static void look_at(const struct one *one, int dir, const char *path, struct bid_build_stat *summary, struct timespec *ret_changed)
 {
 	bid_auto_fd int fd = -1;
 	struct stat objdir, st;
@@ -144,7 +144,7 @@ static void look_at(const struct one *one, int dir, const char *path, struct bid
 }
 
 /* Follow perf's link for @disk_id. */
-static void look_along_link(const struct one *one, const char *rest, struct bid_summary *summary)
+static void look_along_link(const struct one *one, const char *rest, struct bid_build_stat *summary)
 {
 	struct timespec changed = { 0 };
 	char text[PATH_MAX];
@@ -161,7 +161,7 @@ static void look_along_link(const struct one *one, const char *rest, struct bid_
 }
 
 /* Stat the artifacts in foreign layouts. */
-static void look_at_foreign_files(struct bid_store *store, const struct bid_id *disk_id, struct bid_summary *summary)
+static void look_at_foreign_files(struct bid_store *store, const struct bid_id *disk_id, struct bid_build_stat *summary)
 {
 	unsigned kinds = (unsigned)bid_one_foreign_kinds(store, disk_id) & ~summary->kinds;
 
@@ -178,7 +178,7 @@ static void look_at_foreign_files(struct bid_store *store, const struct bid_id *
 	}
 }
 
-static void look_for(const struct one *one, const struct bid_id *disk_id, struct bid_summary *summary)
+static void look_for(const struct one *one, const struct bid_id *disk_id, struct bid_build_stat *summary)
 {
 	char hex[BID_ID_HEX_MAX];
 	struct stat st;
@@ -199,7 +199,7 @@ static void look_for(const struct one *one, const struct bid_id *disk_id, struct
 		note_file(summary, BID_KIND_KALLSYMS, &st);
 }
 
-void bid_summary_of(struct bid_summaries *summaries, const struct bid_id *id, struct bid_summary *ret_summary)
+void bid_build_stat_of(struct bid_build_stats *summaries, const struct bid_id *id, struct bid_build_stat *ret_summary)
 {
 	ret_summary->kinds = 0;
 	ret_summary->size = 0;

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Build stats: the stored artifacts of many ids, unchecked and without opening one, for listings. */
-#ifndef BID_API_SUMMARY_H
-#define BID_API_SUMMARY_H
+#ifndef BID_API_BUILD_STAT_H
+#define BID_API_BUILD_STAT_H
 
 #include <limits.h>
 #include <time.h>
 
 #include "api/store.h"
 
-struct bid_summary {
+struct bid_build_stat {
 	unsigned kinds; /* as bid_store_kinds() */
 	uint64_t size; /* bytes of the artifacts of these kinds; a second file of one kind does not count */
 	struct timespec changed; /* modification time of the directory @where; 0 without one */
 	char where[PATH_MAX]; /* as bid_store_where(), or "" */
 };
 
-struct bid_summaries;
+struct bid_build_stats;
 
 /*
  * Make a reader of build stats of @store and its lower stores, which are borrowed. Multithreading: one thread. The reader may miss
  * files in a directory that perf creates meanwhile. Returns 0 or -ENOMEM.
  */
-int bid_summaries_new(struct bid_store *store, struct bid_summaries **ret_summaries);
+int bid_build_stats_new(struct bid_store *store, struct bid_build_stats **ret_summaries);
 
 /* @summaries may be NULL. */
-void bid_summaries_free(struct bid_summaries *summaries);
+void bid_build_stats_free(struct bid_build_stats *summaries);
 
 /* Read the build stat of @id; ids with one first byte are cheapest in a row. May block on disk. */
-void bid_summary_of(struct bid_summaries *summaries, const struct bid_id *id, struct bid_summary *ret_summary);
+void bid_build_stat_of(struct bid_build_stats *summaries, const struct bid_id *id, struct bid_build_stat *ret_summary);
 
 #endif
