@@ -11,10 +11,10 @@
 
 #include "base/getdents.h"
 #include "disk/beneath.h"
+#include "disk/dirwalk.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/store.h"
-#include "disk/walk.h"
 
 enum {
 	BARE_ID_MIN = 8, /* bytes; a shorter hex name with nothing below it counts as a component of a path */
@@ -126,7 +126,7 @@ static int visit_dir(void *user, const char *path, int fd, uint64_t *note, bool 
 	return r;
 }
 
-static int visit_file(void *user, const struct bid_walk_file *file)
+static int visit_file(void *user, const struct bid_dirwalk_file *file)
 {
 	const struct bid_visitor *visitor = user;
 	bool inside = file->note & INSIDE;
@@ -141,22 +141,22 @@ static int visit_file(void *user, const struct bid_walk_file *file)
 	return visitor->foreign ? visitor->foreign(visitor->user, path + 1) : 0;
 }
 
-int bid_objdirs_walk(struct bid_store *store, struct bid_walk **ret_walk)
+int bid_objdirs_walk(struct bid_store *store, struct bid_dirwalk **ret_walk)
 {
-	static const struct bid_walk_ops ops = { .enter = visit_dir, .file = visit_file, .trouble = report_unread };
+	static const struct bid_dirwalk_ops ops = { .enter = visit_dir, .file = visit_file, .trouble = report_unread };
 	int fd = -1;
 	int r = bid_beneath_open(store->root, "", O_RDONLY | O_DIRECTORY, &fd);
 
-	return r < 0 ? r : bid_walk_new(fd, "", 0, &ops, ret_walk);
+	return r < 0 ? r : bid_dirwalk_new(fd, "", 0, &ops, ret_walk);
 }
 
 int bid_objdirs_each(struct bid_store *store, const struct bid_visitor *visitor)
 {
-	struct bid_walk *walk = NULL;
+	struct bid_dirwalk *walk = NULL;
 	int r = bid_objdirs_walk(store, &walk);
 
 	if (r == 0)
-		r = bid_walk_work(walk, (void *)visitor);
-	bid_walk_free(walk);
+		r = bid_dirwalk_work(walk, (void *)visitor);
+	bid_dirwalk_free(walk);
 	return r;
 }

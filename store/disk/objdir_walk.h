@@ -36,8 +36,10 @@ struct bid_visitor {
  */
 int bid_objdirs_each(struct bid_store *store, const struct bid_visitor *visitor);
 
-/* Prepare the same dirwalk for several threads; each calls bid_walk_work() with its own visitor. Their callbacks remove nothing. */
-struct bid_walk;
-int bid_objdirs_walk(struct bid_store *store, struct bid_walk **ret_walk);
+/*
+ * Prepare the same dirwalk for several threads; each calls bid_dirwalk_work() with its own visitor. Their callbacks remove nothing.
+ */
+struct bid_dirwalk;
+int bid_objdirs_walk(struct bid_store *store, struct bid_dirwalk **ret_walk);
 
 #endif

@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "disk/dirwalk.h"
 #include "disk/scan/scan_cache.h"
-#include "disk/walk.h"
 
 enum { N_KEYS = 5000, STOP = 77 };
 
@@ -263,7 +263,7 @@ struct flat {
 	pthread_cond_t both; /* there was a file for each of the threads */
 	bool had[2], alone;
 	unsigned char times[FLAT_FILES]; /* check that each file came */
-	struct bid_walk *walk;
+	struct bid_dirwalk *walk;
 };
 
 struct flat_worker {
@@ -272,7 +272,7 @@ struct flat_worker {
 };
 
 /* The first thread to have a file goes on only when the other has one, too. */
-static int flat_file(void *user, const struct bid_walk_file *file)
+static int flat_file(void *user, const struct bid_dirwalk_file *file)
 {
 	const struct flat_worker *worker = user;
 	struct flat *flat = worker->flat;
@@ -300,12 +300,12 @@ static void *walk_as_second(void *user)
 {
 	struct flat *flat = user;
 
-	return bid_walk_work(flat->walk, &(struct flat_worker){ flat, 1 }) == 0 ? flat : NULL;
+	return bid_dirwalk_work(flat->walk, &(struct flat_worker){ flat, 1 }) == 0 ? flat : NULL;
 }
 
 static void test_large_directory_is_shared_by_threads(void **state)
 {
-	static const struct bid_walk_ops ops = { .file = flat_file, .trouble = no_trouble };
+	static const struct bid_dirwalk_ops ops = { .file = flat_file, .trouble = no_trouble };
 	struct flat flat = { .lock = PTHREAD_MUTEX_INITIALIZER, .both = PTHREAD_COND_INITIALIZER };
 	struct store_fixture *fixture = *state;
 	pthread_t second;
@@ -316,15 +316,15 @@ static void test_large_directory_is_shared_by_threads(void **state)
 	run(fixture, "mkdir flat && cd flat && seq 0 %d | xargs touch", FLAT_FILES - 1);
 	snprintf(path, sizeof(path), "%s/flat", fixture->directory);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_int_equal(bid_walk_new(fd, path, 0, &ops, &flat.walk), 0);
+	assert_int_equal(bid_dirwalk_new(fd, path, 0, &ops, &flat.walk), 0);
 	assert_int_equal(pthread_create(&second, NULL, walk_as_second, &flat), 0);
-	assert_int_equal(bid_walk_work(flat.walk, &(struct flat_worker){ &flat, 0 }), 0);
+	assert_int_equal(bid_dirwalk_work(flat.walk, &(struct flat_worker){ &flat, 0 }), 0);
 	assert_int_equal(pthread_join(second, &done), 0);
 	assert_non_null(done);
 	assert_false(flat.alone);
 	for (unsigned i = 0; i < FLAT_FILES; i++)
 		assert_int_equal(flat.times[i], 1);
-	bid_walk_free(flat.walk);
+	bid_dirwalk_free(flat.walk);
 	run(fixture, "rm -r flat");
 }
 

@@ -30,6 +30,7 @@
 #include "base/thread.h"
 #include "base/world_readable.h"
 #include "disk/beneath.h"
+#include "disk/dirwalk.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
@@ -38,7 +39,6 @@
 #include "disk/record.h"
 #include "disk/scan/scan_cache.h"
 #include "disk/store.h"
-#include "disk/walk.h"
 
 enum {
 	JOBS_MAX = 256,
@@ -78,7 +78,7 @@ struct scan {
 	struct bid_store *store;
 	const struct bid_scan_config *config;
 	struct bid_scan_cache *cache; /* owned; constant while workers run */
-	struct bid_walk *walk; /* owned */
+	struct bid_dirwalk *walk; /* owned */
 	dev_t dev; /* device of the tree's root */
 	dev_t store_dev;
 	ino_t store_ino;
@@ -211,7 +211,7 @@ static bool is_racy(const struct stat *st)
 	return bid_stat_data_of(st).racy;
 }
 
-static void keep_key(struct pending *pending, const struct bid_walk_file *file, const struct stat *st)
+static void keep_key(struct pending *pending, const struct bid_dirwalk_file *file, const struct stat *st)
 {
 	pending->keep = true;
 	pending->key = bid_scan_key(file->dir_path, file->note, file->name, st);
@@ -221,7 +221,7 @@ static void keep_key(struct pending *pending, const struct bid_walk_file *file, 
  * @stored is the stat of the stored file; NULL for a file of a lower store or for none. @st is the stat of a file with a new result
  * to save, else NULL.
  */
-static int push_file(struct scan *scan, const struct bid_walk_file *file, int error, const struct bid_added *added,
+static int push_file(struct scan *scan, const struct bid_dirwalk_file *file, int error, const struct bid_added *added,
 		     const struct stat *stored, const struct stat *st)
 {
 	struct pending *pending = pending_new(file->dir_path, file->name);
@@ -239,7 +239,7 @@ static int push_file(struct scan *scan, const struct bid_walk_file *file, int er
 }
 
 /* Format the object directory of the file's own name, "usr/bin/ls/ID". Returns false if it is too long. */
-static bool own_objdir(const struct bid_walk_file *file, const struct bid_id *id, char ret_path[static PATH_MAX])
+static bool own_objdir(const struct bid_dirwalk_file *file, const struct bid_id *id, char ret_path[static PATH_MAX])
 {
 	struct bid_id disk_id = bid_layout_disk_id(id);
 	char hex[BID_ID_HEX_MAX];
@@ -250,7 +250,7 @@ static bool own_objdir(const struct bid_walk_file *file, const struct bid_id *id
 }
 
 /* Stat the artifact under the file's own name in the store. */
-static int stat_stored(struct scan *scan, const struct bid_walk_file *file, const struct bid_id *id, enum bid_kind kind,
+static int stat_stored(struct scan *scan, const struct bid_dirwalk_file *file, const struct bid_id *id, enum bid_kind kind,
 		       struct stat *ret_stat)
 {
 	char objdir[PATH_MAX], path[BID_LAYOUT_FILE_MAX];
@@ -264,7 +264,7 @@ static int stat_stored(struct scan *scan, const struct bid_walk_file *file, cons
  * Does perf's link for @id lead to the file's own name, or to another path of the build? Without the link no reader finds the
  * build, and behind a link to a download it has no path.
  */
-static bool is_linked(struct scan *scan, const struct bid_walk_file *file, const struct bid_id *id)
+static bool is_linked(struct scan *scan, const struct bid_dirwalk_file *file, const struct bid_id *id)
 {
 	struct bid_id disk_id = bid_layout_disk_id(id);
 	char link[BID_LAYOUT_MAX], own[PATH_MAX], target[PATH_MAX];
@@ -283,7 +283,7 @@ static bool is_linked(struct scan *scan, const struct bid_walk_file *file, const
 }
 
 /* Is the file in the store? @ret_stat is zero if only a lower store has it. */
-static bool is_stored(struct scan *scan, const struct bid_walk_file *file, const struct bid_id *id, enum bid_kind kind,
+static bool is_stored(struct scan *scan, const struct bid_dirwalk_file *file, const struct bid_id *id, enum bid_kind kind,
 		      struct stat *ret_stat)
 {
 	struct bid_request request = { .id = *id, .kind = kind };
@@ -307,7 +307,7 @@ static bool is_stored(struct scan *scan, const struct bid_walk_file *file, const
 }
 
 /* Look the file up in the results of an earlier scan. Returns 1 if they suffice. */
-static int recall_file(struct scan *scan, struct worker *worker, const struct bid_walk_file *file)
+static int recall_file(struct scan *scan, struct worker *worker, const struct bid_dirwalk_file *file)
 {
 	const struct bid_scan_entry *entry;
 	struct stat st;
@@ -338,7 +338,7 @@ static int recall_file(struct scan *scan, struct worker *worker, const struct bi
 }
 
 /* Save that the file has no build-id. */
-static int keep_result(struct worker *worker, const struct bid_walk_file *file, const struct stat *st, enum bid_scan_what what)
+static int keep_result(struct worker *worker, const struct bid_dirwalk_file *file, const struct stat *st, enum bid_scan_what what)
 {
 	struct bid_scan_entry entry = { .key = bid_scan_key(file->dir_path, file->note, file->name, st), .what = what };
 
@@ -371,8 +371,8 @@ static int clean_store(struct scan *scan, struct timespec *ret_before)
  * Is the ELF file with @id in the store by this very name? With the same inode the id comes from the stored file itself. A copy
  * counts if it has the same size and readers get it. The scan then reads only the id of the file.
  */
-static bool is_placed(struct scan *scan, const struct bid_walk_file *file, int fd, const struct bid_id *id, const struct stat *st,
-		      struct stat *ret_stored)
+static bool is_placed(struct scan *scan, const struct bid_dirwalk_file *file, int fd, const struct bid_id *id,
+		      const struct stat *st, struct stat *ret_stored)
 {
 	struct bid_request request = { .id = *id, .kind = BID_KIND_ELF };
 	struct bid_file found = BID_FILE_NONE;
@@ -396,7 +396,7 @@ static bool is_placed(struct scan *scan, const struct bid_walk_file *file, int f
 }
 
 /* Finish adding the file ingest->fd; @st is its earlier stat. */
-static int place_file(struct scan *scan, const struct bid_walk_file *file, struct pending *pending, const struct stat *st)
+static int place_file(struct scan *scan, const struct bid_dirwalk_file *file, struct pending *pending, const struct stat *st)
 {
 	struct bid_ingest *ingest = pending->ingest;
 	struct stat after;
@@ -420,7 +420,7 @@ static int place_file(struct scan *scan, const struct bid_walk_file *file, struc
 }
 
 /* Add the file open at @fd, and take over the descriptor. @is_elf: the file is not compressed. */
-static int add_file(struct scan *scan, const struct bid_walk_file *file, int fd, const struct stat *st, bool is_elf)
+static int add_file(struct scan *scan, const struct bid_dirwalk_file *file, int fd, const struct stat *st, bool is_elf)
 {
 	struct pending *pending = pending_new(file->dir_path, file->name);
 	struct bid_ingest *ingest = calloc(1, sizeof(*ingest));
@@ -459,7 +459,7 @@ static int add_file(struct scan *scan, const struct bid_walk_file *file, int fd,
 }
 
 /* Open the file without changing its access time, if permitted. */
-static int open_file(const struct scan *scan, const struct bid_walk_file *file)
+static int open_file(const struct scan *scan, const struct bid_dirwalk_file *file)
 {
 	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 	int fd = openat(file->dir, file->name, flags | (scan->privileged ? O_NOATIME : 0));
@@ -481,7 +481,7 @@ static int identify_elf(int fd, struct bid_id *ret_id)
 }
 
 /* Open and examine the file. */
-static int examine_file(struct scan *scan, struct worker *worker, const struct bid_walk_file *file)
+static int examine_file(struct scan *scan, struct worker *worker, const struct bid_dirwalk_file *file)
 {
 	int opened = open_file(scan, file), r, pushed;
 	bid_auto_fd int fd = opened < 0 ? -1 : opened;
@@ -514,7 +514,7 @@ static int examine_file(struct scan *scan, struct worker *worker, const struct b
 }
 
 /* Handle one file of the tree; @user is the worker. Returns 0, or an error that ends the scan. */
-static int scan_file(void *user, const struct bid_walk_file *file)
+static int scan_file(void *user, const struct bid_dirwalk_file *file)
 {
 	struct worker *worker = user;
 	struct scan *scan = worker->scan;
@@ -612,7 +612,7 @@ static void report_progress(struct scan *scan)
 	sum_counts(scan);
 	r = scan->config->progress(scan->config->user, &scan->counts);
 	if (r != 0)
-		bid_walk_end(scan->walk, r);
+		bid_dirwalk_end(scan->walk, r);
 }
 
 /* Wait for work, at most a tick. Returns false after the last work of the ended workers. */
@@ -706,7 +706,7 @@ static int finish_files(struct scan *scan)
 				r = commit_batch(scan);
 			report_progress(scan);
 			if (r != 0)
-				bid_walk_end(scan->walk, r);
+				bid_dirwalk_end(scan->walk, r);
 		}
 		drop_list(&list);
 	}
@@ -719,7 +719,7 @@ static void *run_worker(void *user)
 {
 	struct worker *worker = user;
 
-	bid_walk_work(worker->scan->walk, worker);
+	bid_dirwalk_work(worker->scan->walk, worker);
 	worker_ends(worker->scan);
 	return NULL;
 }
@@ -748,7 +748,7 @@ static int run_scan(struct scan *scan)
 	if (r == 0)
 		r = finished;
 	/* all workers return the result that ended the dirwalk */
-	return r != 0 ? r : bid_walk_work(scan->walk, &scan->workers[0]);
+	return r != 0 ? r : bid_dirwalk_work(scan->walk, &scan->workers[0]);
 }
 
 /* Save the results. A failure only makes the next scan slower. */
@@ -823,7 +823,7 @@ static void release_scan(struct scan *scan)
 		free(scan->workers[i].found.entries);
 	free(scan->workers);
 	free(scan->settled.entries);
-	bid_walk_free(scan->walk);
+	bid_dirwalk_free(scan->walk);
 	drop_list(&scan->queue);
 	drop_list(&scan->unsynced);
 	drop_list(&scan->prepared);
@@ -837,7 +837,7 @@ static void release_scan(struct scan *scan)
 int bid_store_scan(struct bid_store *store, const char *path, const struct bid_scan_config *config,
 		   struct bid_scan_counts *ret_counts)
 {
-	static const struct bid_walk_ops ops = { .enter = enter_directory, .file = scan_file, .trouble = push_error };
+	static const struct bid_dirwalk_ops ops = { .enter = enter_directory, .file = scan_file, .trouble = push_error };
 	struct scan scan = { .store = store, .config = config };
 	bid_auto_free char *real = NULL;
 	bid_auto_fd int fd = -1;
@@ -855,8 +855,8 @@ int bid_store_scan(struct bid_store *store, const char *path, const struct bid_s
 		r = bid_scan_cache_load(store, real, &scan.cache);
 	if (r == 0) {
 		snprintf(below, sizeof(below), "%s/", real);
-		r = bid_walk_new(bid_steal_fd(&fd), strcmp(real, "/") == 0 ? "" : real,
-				 !bid_path_is_world_searchable(below, bid_store_path(store)), &ops, &scan.walk);
+		r = bid_dirwalk_new(bid_steal_fd(&fd), strcmp(real, "/") == 0 ? "" : real,
+				    !bid_path_is_world_searchable(below, bid_store_path(store)), &ops, &scan.walk);
 	}
 	if (r == 0)
 		r = run_scan(&scan);

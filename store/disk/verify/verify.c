@@ -13,9 +13,9 @@
 #include "base/cpus.h"
 #include "base/thread.h"
 #include "disk/beneath.h"
+#include "disk/dirwalk.h"
 #include "disk/layout.h"
 #include "disk/store.h"
-#include "disk/walk.h"
 
 enum { JOBS_MAX = 256 };
 
@@ -123,7 +123,7 @@ static int names_part(struct bid_verify *verify)
 		.entry = bid_verify_entry, .temp = visit_temp, .foreign = visit_foreign, .unread = visit_unread, .user = verify
 	};
 
-	return bid_walk_work(verify->shared->walk, &all);
+	return bid_dirwalk_work(verify->shared->walk, &all);
 }
 
 static int check_names(struct team *team)
@@ -134,7 +134,7 @@ static int check_names(struct team *team)
 	if (r < 0)
 		return r;
 	r = run_together(team, names_part);
-	bid_walk_free(shared->walk);
+	bid_dirwalk_free(shared->walk);
 	return r;
 }
 

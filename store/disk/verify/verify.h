@@ -15,7 +15,7 @@
 #include "disk/idset.h"
 #include "disk/objdir_walk.h"
 
-struct bid_walk;
+struct bid_dirwalk;
 
 enum { BID_VERIFY_FANOUT = 256 };
 
@@ -25,7 +25,7 @@ struct bid_verify_shared {
 	struct bid_verify_stats told; /* sum of the counts that the threads have added; under the lock */
 	atomic_int ended; /* result of a callback that ended the check; 0 while it runs */
 	unsigned workers; /* the number of threads */
-	struct bid_walk *walk; /* while checking the names */
+	struct bid_dirwalk *walk; /* while checking the names */
 	atomic_int fanouts[BID_VERIFY_FANOUT]; /* owned; open directories of links, -1 before the first use */
 	uint64_t seed; /* random seed of the hashes of ids */
 	bool recorded; /* there may be records, in a folder of ours */

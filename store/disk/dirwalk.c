@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/walk.h"
+#include "disk/dirwalk.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,8 +33,8 @@ struct walk_pending {
 	char name[]; /* name of the directory in @dir; "" for the rest of @dir */
 };
 
-struct bid_walk {
-	const struct bid_walk_ops *ops;
+struct bid_dirwalk {
+	const struct bid_dirwalk_ops *ops;
 	atomic_int ended; /* the result that ended the dirwalk */
 	pthread_mutex_t lock; /* protects the fields below */
 	pthread_cond_t more; /* there is something in the stack, or will never be again */
@@ -90,9 +90,9 @@ static void pending_free(struct walk_pending *pending)
 	free(pending);
 }
 
-int bid_walk_new(int fd, const char *path, uint64_t note, const struct bid_walk_ops *ops, struct bid_walk **ret_walk)
+int bid_dirwalk_new(int fd, const char *path, uint64_t note, const struct bid_dirwalk_ops *ops, struct bid_dirwalk **ret_walk)
 {
-	struct bid_walk *walk = calloc(1, sizeof(*walk));
+	struct bid_dirwalk *walk = calloc(1, sizeof(*walk));
 	struct dir *dir = dir_new(fd, path, "", note);
 	int r = walk && dir ? add_pending(dir, "", &walk->stack) : -ENOMEM;
 
@@ -109,7 +109,7 @@ int bid_walk_new(int fd, const char *path, uint64_t note, const struct bid_walk_
 	return 0;
 }
 
-void bid_walk_free(struct bid_walk *walk)
+void bid_dirwalk_free(struct bid_dirwalk *walk)
 {
 	struct walk_pending *pending;
 
@@ -124,7 +124,7 @@ void bid_walk_free(struct bid_walk *walk)
 	free(walk);
 }
 
-void bid_walk_end(struct bid_walk *walk, int result)
+void bid_dirwalk_end(struct bid_dirwalk *walk, int result)
 {
 	int none = 0;
 
@@ -135,7 +135,7 @@ void bid_walk_end(struct bid_walk *walk, int result)
 }
 
 /* Take the next entry of the stack; NULL at the end of the dirwalk. */
-static struct walk_pending *take_pending(struct bid_walk *walk)
+static struct walk_pending *take_pending(struct bid_dirwalk *walk)
 {
 	struct walk_pending *pending = NULL;
 
@@ -151,7 +151,7 @@ static struct walk_pending *take_pending(struct bid_walk *walk)
 	return pending;
 }
 
-static void end_pending(struct bid_walk *walk)
+static void end_pending(struct bid_dirwalk *walk)
 {
 	pthread_mutex_lock(&walk->lock);
 	if (--walk->busy == 0)
@@ -160,7 +160,7 @@ static void end_pending(struct bid_walk *walk)
 }
 
 /* Put the list from @first to @last on the stack. */
-static void push_pending(struct bid_walk *walk, struct walk_pending *first, struct walk_pending *last)
+static void push_pending(struct bid_dirwalk *walk, struct walk_pending *first, struct walk_pending *last)
 {
 	pthread_mutex_lock(&walk->lock);
 	last->next = walk->stack;
@@ -169,7 +169,7 @@ static void push_pending(struct bid_walk *walk, struct walk_pending *first, stru
 	pthread_mutex_unlock(&walk->lock);
 }
 
-static int report_unopened(const struct bid_walk *walk, void *user, const struct walk_pending *pending, int error)
+static int report_unopened(const struct bid_dirwalk *walk, void *user, const struct walk_pending *pending, int error)
 {
 	char path[PATH_MAX + NAME_MAX + 2];
 
@@ -178,7 +178,7 @@ static int report_unopened(const struct bid_walk *walk, void *user, const struct
 }
 
 /* Open the directory @pending. @ret_dir is NULL for a directory to skip or a removed one. */
-static int open_pending(const struct bid_walk *walk, void *user, const struct walk_pending *pending, struct dir **ret_dir)
+static int open_pending(const struct bid_dirwalk *walk, void *user, const struct walk_pending *pending, struct dir **ret_dir)
 {
 	struct dir *parent = pending->dir, *dir;
 	bool enter = false;
@@ -220,7 +220,7 @@ static unsigned type_of(const struct dir *dir, const struct bid_dent *entry)
  * Leave the directories among the @size bytes of @entries to any thread, and with @more the unread rest of @dir, which comes last.
  * Sets the type of each entry.
  */
-static int push_dirs(struct bid_walk *walk, struct dir *dir, char *entries, size_t size, bool more)
+static int push_dirs(struct bid_dirwalk *walk, struct dir *dir, char *entries, size_t size, bool more)
 {
 	struct walk_pending *first = NULL, *last = NULL;
 	int r = more ? add_pending(dir, "", &first) : 0;
@@ -241,7 +241,7 @@ static int push_dirs(struct bid_walk *walk, struct dir *dir, char *entries, size
 	return r;
 }
 
-static int visit_files(struct bid_walk *walk, void *user, const struct dir *dir, const char *entries, size_t size)
+static int visit_files(struct bid_dirwalk *walk, void *user, const struct dir *dir, const char *entries, size_t size)
 {
 	int r = 0;
 
@@ -253,17 +253,17 @@ static int visit_files(struct bid_walk *walk, void *user, const struct dir *dir,
 			continue;
 		r = atomic_load_explicit(&walk->ended, memory_order_relaxed);
 		if (r == 0)
-			r = walk->ops->file(user, &(struct bid_walk_file){ .dir = dir->fd,
-									   .dir_path = dir->path,
-									   .name = entry->name,
-									   .type = entry->type,
-									   .note = dir->note });
+			r = walk->ops->file(user, &(struct bid_dirwalk_file){ .dir = dir->fd,
+									      .dir_path = dir->path,
+									      .name = entry->name,
+									      .type = entry->type,
+									      .note = dir->note });
 	}
 	return r;
 }
 
 /* Read @dir to its end, or leave the rest of a large one to any thread. */
-static int read_dir(struct bid_walk *walk, void *user, struct dir *dir)
+static int read_dir(struct bid_dirwalk *walk, void *user, struct dir *dir)
 {
 	_Alignas(struct bid_dent) char entries[CHUNK];
 	bool more = false;
@@ -284,7 +284,7 @@ static int read_dir(struct bid_walk *walk, void *user, struct dir *dir)
 	return r;
 }
 
-int bid_walk_work(struct bid_walk *walk, void *user)
+int bid_dirwalk_work(struct bid_dirwalk *walk, void *user)
 {
 	struct walk_pending *pending;
 
@@ -300,7 +300,7 @@ int bid_walk_work(struct bid_walk *walk, void *user)
 			dir_unref(dir);
 		pending_free(pending);
 		if (r != 0)
-			bid_walk_end(walk, r);
+			bid_dirwalk_end(walk, r);
 		end_pending(walk);
 	}
 	return atomic_load(&walk->ended);
