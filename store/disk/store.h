@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* An open store, as the files of store/disk see it. lifecycle.c constructs it. */
+/* An open store, as the files of store/disk see it. open_store.c constructs it. */
 #ifndef BID_DISK_STORE_H
 #define BID_DISK_STORE_H
 
@@ -20,7 +20,7 @@ struct bid_denied {
 	atomic_ullong link_of_others; /* than the caller */
 };
 
-/* Locking: owned objects have their own locks; lifecycle.c writes all other fields before threads share the store. */
+/* Locking: owned objects have their own locks; open_store.c writes all other fields before threads share the store. */
 struct bid_store {
 	int root; /* O_DIRECTORY descriptor, to which all paths are relative; owned */
 	unsigned flags; /* enum bid_store_flags */
