@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "sections.h"
-#include "skeleton.h"
+#include "split_dwarf.h"
 
 /* the name of a file and an id */
 #define MAX_ALTLINK (4096 + BID_ID_MAX)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "skeleton.h"
+#include "split_dwarf.h"
 
 #include <zlib.h>
 

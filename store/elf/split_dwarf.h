@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Split DWARF (DWARF 5, 3.1.2 "Skeleton Compilation Unit Entries"; in DWARF 4 an extension of GNU). */
-#ifndef BID_ELF_SKELETON_H
-#define BID_ELF_SKELETON_H
+#ifndef BID_ELF_SPLIT_DWARF_H
+#define BID_ELF_SPLIT_DWARF_H
 
 #include "sections.h"
 
