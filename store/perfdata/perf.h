@@ -10,22 +10,22 @@
 #include "perfdata/samples.h"
 
 /* The largest record: its size is a u16. */
-#define BID_RECORD_MAX	65535u
-#define BID_RECORD_HEAD 8u
+#define BID_PERF_EVENT_MAX  65535u
+#define BID_PERF_EVENT_HEAD 8u
 
 /* Types of records (linux/perf_event.h, and from 64 on perf's lib/perf/include/perf/event.h). */
 enum {
-	BID_RECORD_MMAP = 1,
-	BID_RECORD_FORK = 7,
-	BID_RECORD_SAMPLE = 9,
-	BID_RECORD_MMAP2 = 10,
-	BID_RECORD_ATTR = 64,
-	BID_RECORD_TRACING_DATA = 66,
-	BID_RECORD_BUILD_ID = 67,
-	BID_RECORD_AUXTRACE = 71,
-	BID_RECORD_FEATURE = 80,
-	BID_RECORD_COMPRESSED = 81,
-	BID_RECORD_COMPRESSED2 = 83,
+	BID_PERF_EVENT_MMAP = 1,
+	BID_PERF_EVENT_FORK = 7,
+	BID_PERF_EVENT_SAMPLE = 9,
+	BID_PERF_EVENT_MMAP2 = 10,
+	BID_PERF_EVENT_ATTR = 64,
+	BID_PERF_EVENT_TRACING_DATA = 66,
+	BID_PERF_EVENT_BUILD_ID = 67,
+	BID_PERF_EVENT_AUXTRACE = 71,
+	BID_PERF_EVENT_FEATURE = 80,
+	BID_PERF_EVENT_COMPRESSED = 81,
+	BID_PERF_EVENT_COMPRESSED2 = 83,
 };
 
 /* offset of the sample type in struct perf_event_attr (linux/perf_event.h) */
@@ -45,32 +45,32 @@ struct bid_perf {
 void bid_perf_damage(struct bid_perf *perf, const char *what, uint64_t offset);
 
 /* The head of a record. */
-struct bid_perf_record {
+struct bid_perf_event {
 	uint32_t type;
 	uint16_t misc;
-	uint16_t size; /* size of the whole record, BID_RECORD_HEAD at least */
+	uint16_t size; /* size of the whole record, BID_PERF_EVENT_HEAD at least */
 	const uint8_t *data; /* beginning of the record */
 	uint64_t offset; /* in the file, for messages */
 };
 
 /*
- * event_record.c: read a record of type MMAP, MMAP2 or BUILD_ID. Returns 0 even for a malformed record, which it counts; or as
+ * perf_event.c: read a record of type MMAP, MMAP2 or BUILD_ID. Returns 0 even for a malformed record, which it counts; or as
  * bid_dsos_add().
  */
-int bid_record_mapping(struct bid_perf *perf, const struct bid_perf_record *record);
-int bid_record_build_id(struct bid_perf *perf, const struct bid_perf_record *record);
+int bid_perf_event_mapping(struct bid_perf *perf, const struct bid_perf_event *record);
+int bid_perf_event_build_id(struct bid_perf *perf, const struct bid_perf_event *record);
 
 /*
- * event_record.c: read a record of type ATTR, FORK or SAMPLE, if samples are counted. Skips a record that is too short. Returns 0
+ * perf_event.c: read a record of type ATTR, FORK or SAMPLE, if samples are counted. Skips a record that is too short. Returns 0
  * or -ENOMEM.
  */
-int bid_record_sampled(struct bid_perf *perf, const struct bid_perf_record *record);
+int bid_perf_event_sampled(struct bid_perf *perf, const struct bid_perf_event *record);
 
 /*
- * event_record.c: read @len bytes of a table of build-ids from @offset; with @cut, a partial last entry is no damage. Returns as
+ * perf_event.c: read @len bytes of a table of build-ids from @offset; with @cut, a partial last entry is no damage. Returns as
  * the functions above.
  */
-int bid_record_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset, bool cut);
+int bid_perf_event_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset, bool cut);
 
 /*
  * stream.c: read the records from the offset of @input to @end, UINT64_MAX for the end of the file. Truncation and damage end the
@@ -78,7 +78,7 @@ int bid_record_table(struct bid_perf *perf, const uint8_t *data, size_t len, uin
  */
 int bid_stream_read(struct bid_perf *perf, struct bid_input *input, uint64_t end);
 
-/* features.c: read a file with perf's header at the beginning of @input. Returns 0, -EINVAL, or as bid_stream_read(). */
+/* file_header.c: read a file with perf's header at the beginning of @input. Returns 0, -EINVAL, or as bid_stream_read(). */
 int bid_features_read(struct bid_perf *perf, struct bid_input *input);
 
 #endif

@@ -51,38 +51,38 @@ static void streams_release(struct streams *streams)
 	free(streams->buffer);
 }
 
-static int scan_compressed(struct streams *streams, const struct bid_perf_record *record);
+static int scan_compressed(struct streams *streams, const struct bid_perf_event *record);
 
 /* Read one selected record. Returns 0, -EBADMSG if the next record cannot be found, or another error. */
-static int take(struct streams *streams, struct stream *stream, const struct bid_perf_record *record)
+static int take(struct streams *streams, struct stream *stream, const struct bid_perf_event *record)
 {
 	bool big = stream->perf->big;
 
 	switch (record->type) {
-	case BID_RECORD_MMAP:
-	case BID_RECORD_MMAP2:
-		return bid_record_mapping(stream->perf, record);
-	case BID_RECORD_ATTR:
-	case BID_RECORD_FORK:
-	case BID_RECORD_SAMPLE:
-		return bid_record_sampled(stream->perf, record);
-	case BID_RECORD_BUILD_ID:
-		return bid_record_build_id(stream->perf, record);
-	case BID_RECORD_TRACING_DATA:
+	case BID_PERF_EVENT_MMAP:
+	case BID_PERF_EVENT_MMAP2:
+		return bid_perf_event_mapping(stream->perf, record);
+	case BID_PERF_EVENT_ATTR:
+	case BID_PERF_EVENT_FORK:
+	case BID_PERF_EVENT_SAMPLE:
+		return bid_perf_event_sampled(stream->perf, record);
+	case BID_PERF_EVENT_BUILD_ID:
+		return bid_perf_event_build_id(stream->perf, record);
+	case BID_PERF_EVENT_TRACING_DATA:
 		if (record->size < TRACING_DATA_SIZE + sizeof(uint32_t))
 			return -EBADMSG;
 		stream->behind = bid_load32(big, record->data + TRACING_DATA_SIZE);
 		return 0;
-	case BID_RECORD_AUXTRACE:
+	case BID_PERF_EVENT_AUXTRACE:
 		if (record->size < AUXTRACE_SIZE + sizeof(uint64_t))
 			return -EBADMSG;
 		stream->behind = bid_load64(big, record->data + AUXTRACE_SIZE);
 		return 0;
-	case BID_RECORD_FEATURE:
+	case BID_PERF_EVENT_FEATURE:
 		if (record->size < FEATURE_DATA || bid_load64(big, record->data + FEATURE_NUMBER) != BID_FEATURE_BUILD_ID)
 			return 0;
-		return bid_record_table(stream->perf, record->data + FEATURE_DATA, record->size - FEATURE_DATA, record->offset,
-					false);
+		return bid_perf_event_table(stream->perf, record->data + FEATURE_DATA, record->size - FEATURE_DATA, record->offset,
+					    false);
 	default:
 		return stream->inner ? -EBADMSG : scan_compressed(streams, record);
 	}
@@ -90,13 +90,13 @@ static int take(struct streams *streams, struct stream *stream, const struct bid
 
 static bool matters(const struct bid_perf *perf, uint32_t type)
 {
-	const uint64_t sampled = 1u << BID_RECORD_FORK | 1u << BID_RECORD_SAMPLE;
-	const uint64_t low = 1u << BID_RECORD_MMAP | 1u << BID_RECORD_MMAP2 | (perf->samples.wanted ? sampled : 0);
-	const uint64_t high = 1u << (BID_RECORD_TRACING_DATA - 64) | 1u << (BID_RECORD_BUILD_ID - 64) |
-			      1u << (BID_RECORD_AUXTRACE - 64) | 1u << (BID_RECORD_FEATURE - 64) |
-			      1u << (BID_RECORD_COMPRESSED - 64) | 1u << (BID_RECORD_COMPRESSED2 - 64);
+	const uint64_t sampled = 1u << BID_PERF_EVENT_FORK | 1u << BID_PERF_EVENT_SAMPLE;
+	const uint64_t low = 1u << BID_PERF_EVENT_MMAP | 1u << BID_PERF_EVENT_MMAP2 | (perf->samples.wanted ? sampled : 0);
+	const uint64_t high = 1u << (BID_PERF_EVENT_TRACING_DATA - 64) | 1u << (BID_PERF_EVENT_BUILD_ID - 64) |
+			      1u << (BID_PERF_EVENT_AUXTRACE - 64) | 1u << (BID_PERF_EVENT_FEATURE - 64) |
+			      1u << (BID_PERF_EVENT_COMPRESSED - 64) | 1u << (BID_PERF_EVENT_COMPRESSED2 - 64);
 
-	if (type == BID_RECORD_ATTR)
+	if (type == BID_PERF_EVENT_ATTR)
 		return perf->samples.wanted;
 	return type < 64 ? low >> type & 1 : type < 128 && high >> (type - 64) & 1;
 }
@@ -112,15 +112,15 @@ static ptrdiff_t scan(struct streams *streams, struct stream *stream, const uint
 	size_t at = 0;
 	int r = 0;
 
-	while (len - at >= BID_RECORD_HEAD) {
+	while (len - at >= BID_PERF_EVENT_HEAD) {
 		uint64_t word = bid_load64(big, data + at);
-		struct bid_perf_record record = {
+		struct bid_perf_event record = {
 			.type = big ? (uint32_t)(word >> 32) : (uint32_t)word,
 			.misc = big ? (uint16_t)(word >> 16) : (uint16_t)(word >> 32),
 			.size = big ? (uint16_t)word : (uint16_t)(word >> 48),
 		};
 
-		if (record.size < BID_RECORD_HEAD) {
+		if (record.size < BID_PERF_EVENT_HEAD) {
 			r = -EBADMSG;
 			break;
 		}
@@ -201,9 +201,9 @@ static int inflate(struct streams *streams, const uint8_t *data, size_t len)
 	return 0;
 }
 
-static int scan_compressed(struct streams *streams, const struct bid_perf_record *record)
+static int scan_compressed(struct streams *streams, const struct bid_perf_event *record)
 {
-	size_t begin = record->type == BID_RECORD_COMPRESSED ? COMPRESSED_DATA : COMPRESSED2_DATA;
+	size_t begin = record->type == BID_PERF_EVENT_COMPRESSED ? COMPRESSED_DATA : COMPRESSED2_DATA;
 	struct bid_perf *perf = streams->outer.perf;
 	size_t len;
 	int r;
@@ -216,7 +216,7 @@ static int scan_compressed(struct streams *streams, const struct bid_perf_record
 		return 0;
 	}
 	len = record->size - begin;
-	if (record->type == BID_RECORD_COMPRESSED2 && bid_load64(perf->big, record->data + COMPRESSED2_SIZE) < len)
+	if (record->type == BID_PERF_EVENT_COMPRESSED2 && bid_load64(perf->big, record->data + COMPRESSED2_SIZE) < len)
 		len = (size_t)bid_load64(perf->big, record->data + COMPRESSED2_SIZE);
 
 	streams->inner.offset = record->offset;
@@ -234,7 +234,7 @@ static int advance(struct streams *streams, struct bid_input *input, uint64_t en
 	struct stream *stream = &streams->outer;
 	struct bid_perf *perf = stream->perf;
 	const uint8_t *data;
-	ssize_t have = bid_input_look(input, BID_RECORD_MAX, &data);
+	ssize_t have = bid_input_look(input, BID_PERF_EVENT_MAX, &data);
 	size_t len;
 	ptrdiff_t n;
 

@@ -159,7 +159,7 @@ static int read_table(struct bid_perf *perf, struct bid_input *input, uint64_t o
 		perf->summary.cut = true;
 	else if (size > wanted)
 		bid_perf_damage(perf, "a table of build-ids of more than 64 MiB", offset + wanted);
-	return len > 0 ? bid_record_table(perf, data, len, offset, len < wanted) : 0;
+	return len > 0 ? bid_perf_event_table(perf, data, len, offset, len < wanted) : 0;
 }
 
 /* Read the sections. A list of them follows the data, one for each feature present, in the order of their numbers. */

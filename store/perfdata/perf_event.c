@@ -129,9 +129,9 @@ static int take_id(const uint8_t *bytes, size_t len, struct bid_id *ret_id)
 	return bid_id_from_bytes(bytes, len, ret_id);
 }
 
-int bid_record_mapping(struct bid_perf *perf, const struct bid_perf_record *record)
+int bid_perf_event_mapping(struct bid_perf *perf, const struct bid_perf_event *record)
 {
-	size_t name_at = record->type == BID_RECORD_MMAP ? MMAP_NAME : MMAP2_NAME;
+	size_t name_at = record->type == BID_PERF_EVENT_MMAP ? MMAP_NAME : MMAP2_NAME;
 	const char *name = (const char *)record->data + name_at, *end;
 	struct bid_perfdata_dso *dso = NULL;
 	struct bid_id id = { 0 };
@@ -144,7 +144,7 @@ int bid_record_mapping(struct bid_perf *perf, const struct bid_perf_record *reco
 		bid_perf_damage(perf, "a mapping without a name", record->offset);
 		return 0;
 	}
-	if (record->type == BID_RECORD_MMAP2 && record->misc & MISC_BUILD_ID) {
+	if (record->type == BID_PERF_EVENT_MMAP2 && record->misc & MISC_BUILD_ID) {
 		size_t len = record->data[MMAP2_ID_SIZE];
 
 		if (len > BID_ID_PERF_MAX)
@@ -165,17 +165,17 @@ int bid_record_mapping(struct bid_perf *perf, const struct bid_perf_record *reco
 			       dso);
 }
 
-int bid_record_sampled(struct bid_perf *perf, const struct bid_perf_record *record)
+int bid_perf_event_sampled(struct bid_perf *perf, const struct bid_perf_event *record)
 {
 	struct bid_samples *samples = &perf->samples;
 	const uint8_t *data = record->data;
 
 	switch (record->type) {
-	case BID_RECORD_ATTR:
-		if (record->size >= BID_RECORD_HEAD + BID_ATTR_TYPE + sizeof(uint64_t))
-			bid_samples_type(samples, bid_load64(perf->big, data + BID_RECORD_HEAD + BID_ATTR_TYPE));
+	case BID_PERF_EVENT_ATTR:
+		if (record->size >= BID_PERF_EVENT_HEAD + BID_ATTR_TYPE + sizeof(uint64_t))
+			bid_samples_type(samples, bid_load64(perf->big, data + BID_PERF_EVENT_HEAD + BID_ATTR_TYPE));
 		return 0;
-	case BID_RECORD_FORK:
+	case BID_PERF_EVENT_FORK:
 		if (record->size < PARENT + sizeof(uint32_t))
 			return 0;
 		return bid_samples_fork(samples, bid_load32(perf->big, data + PROCESS), bid_load32(perf->big, data + PARENT));
@@ -187,7 +187,7 @@ int bid_record_sampled(struct bid_perf *perf, const struct bid_perf_record *reco
 	}
 }
 
-static int take_build_id(struct bid_perf *perf, const struct bid_perf_record *record, size_t earlier)
+static int take_build_id(struct bid_perf *perf, const struct bid_perf_event *record, size_t earlier)
 {
 	const char *name = (const char *)record->data + BUILD_ID_NAME - earlier;
 	bool sized = !earlier && record->misc & MISC_SIZED;
@@ -206,7 +206,7 @@ static int take_build_id(struct bid_perf *perf, const struct bid_perf_record *re
 	return add(perf, &id, sized, record->misc, name, strnlen(name, record->size - (BUILD_ID_NAME - earlier)), &dso);
 }
 
-int bid_record_build_id(struct bid_perf *perf, const struct bid_perf_record *record)
+int bid_perf_event_build_id(struct bid_perf *perf, const struct bid_perf_event *record)
 {
 	if (record->size <= BUILD_ID_NAME) {
 		bid_perf_damage(perf, "a build-id without a name", record->offset);
@@ -216,16 +216,16 @@ int bid_record_build_id(struct bid_perf *perf, const struct bid_perf_record *rec
 }
 
 /* Read the next entry of the table of @len bytes at @data; false at the end. */
-static bool next_entry(const struct bid_perf *perf, const uint8_t *data, size_t len, struct bid_perf_record *ret_entry)
+static bool next_entry(const struct bid_perf *perf, const uint8_t *data, size_t len, struct bid_perf_event *ret_entry)
 {
 	uint64_t word;
 
-	if (len < BID_RECORD_HEAD)
+	if (len < BID_PERF_EVENT_HEAD)
 		return false;
 	word = bid_load64(perf->big, data);
 	/* entries of a table need no record type */
-	*ret_entry = (struct bid_perf_record){
-		.type = BID_RECORD_BUILD_ID,
+	*ret_entry = (struct bid_perf_event){
+		.type = BID_PERF_EVENT_BUILD_ID,
 		.misc = perf->big ? (uint16_t)(word >> 16) : (uint16_t)(word >> 32),
 		.size = perf->big ? (uint16_t)word : (uint16_t)(word >> 48),
 		.data = data,
@@ -237,7 +237,7 @@ static bool next_entry(const struct bid_perf *perf, const uint8_t *data, size_t 
 static bool lacks_pid(const struct bid_perf *perf, const uint8_t *data, size_t len)
 {
 	static const char name[] = "nel.kallsyms]";
-	struct bid_perf_record entry;
+	struct bid_perf_event entry;
 
 	for (; next_entry(perf, data, len, &entry); data += entry.size, len -= entry.size)
 		if (entry.size >= BUILD_ID_NAME + sizeof(name) && memcmp(data + BUILD_ID_NAME, name, sizeof(name)) == 0)
@@ -245,10 +245,10 @@ static bool lacks_pid(const struct bid_perf *perf, const uint8_t *data, size_t l
 	return false;
 }
 
-int bid_record_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset, bool cut)
+int bid_perf_event_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset, bool cut)
 {
 	size_t earlier = lacks_pid(perf, data, len) ? WITHOUT_PID : 0, at = 0;
-	struct bid_perf_record entry;
+	struct bid_perf_event entry;
 
 	while (next_entry(perf, data + at, len - at, &entry)) {
 		int r;
