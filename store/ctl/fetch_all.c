@@ -18,7 +18,7 @@
 #include "base/is_mount.h"
 #include "base/log.h"
 #include "ctl/child.h"
-#include "ctl/cover.h"
+#include "ctl/covering_mount.h"
 #include "ctl/output.h"
 #include "ctl/sources.h"
 
@@ -83,7 +83,7 @@ int ctl_open_artifact(struct bid_store *store, const struct bid_request *request
 {
 	/* a lookup in the mount's view of perf's layout would download further artifacts */
 	if (bid_is_mount(bid_store_path(store)))
-		return ctl_cover_open(bid_store_path(store), request, ret_file);
+		return ctl_covering_mount_open(bid_store_path(store), request, ret_file);
 	return bid_store_find(store, request, ret_file);
 }
 
@@ -146,7 +146,7 @@ static void begin(struct fetching *fetching)
 	if (!fetching->covered && (fetching->ctl->refresh || fetching->ctl->accept))
 		bid_broker_refresh(fetching->broker, &wanted->request, fetching->ctl->accept);
 	if (fetching->covered)
-		wanted->error = ctl_cover_open(bid_store_path(fetching->store), &wanted->request, &file);
+		wanted->error = ctl_covering_mount_open(bid_store_path(fetching->store), &wanted->request, &file);
 	else
 		wanted->error = bid_broker_find(fetching->broker, &wanted->request, &file, &wanted->trace.remembered_s);
 	bid_file_release(&file);
@@ -286,9 +286,9 @@ static void refresh(const struct fetching *fetching, struct ctl_wanted_list *lis
 	if (!fetching->covered || (!fetching->ctl->refresh && !fetching->ctl->accept))
 		return;
 	for (size_t i = 0; i < fetching->n && list->refresh_error == 0; i++)
-		list->refresh_error = ctl_cover_refresh(path, &fetching->wanted[i].request, fetching->ctl->accept);
+		list->refresh_error = ctl_covering_mount_refresh(path, &fetching->wanted[i].request, fetching->ctl->accept);
 	if (list->refresh_error == 0)
-		ctl_cover_wait(path);
+		ctl_covering_mount_wait(path);
 }
 
 enum ctl_status ctl_fetch_all(const struct ctl *ctl, struct bid_store *store, struct ctl_wanted_list *list, size_t first)

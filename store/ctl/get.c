@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "ctl/cover.h"
+#include "ctl/covering_mount.h"
 #include "ctl/fetch_all.h"
 #include "ctl/needed_builds.h"
 #include "ctl/output.h"
@@ -89,9 +89,9 @@ static void judge(const struct getting *getting, struct ctl_wanted *wanted)
 		if (wanted->error == -ENOENT && getting->barred && !trace->servers && trace->remembered_s == 0 &&
 		    trace->stored != -ENODATA)
 			wanted->error = -EROFS;
-	} else if (getting->list.refresh_error < 0 && !ctl_cover_refusal(getting->list.refresh_error)) {
+	} else if (getting->list.refresh_error < 0 && !ctl_covering_mount_refusal(getting->list.refresh_error)) {
 		wanted->error = getting->list.refresh_error;
-	} else if ((ctl_cover_is_offline(getting->cover) || !bid_kind_has_detail(request->kind)) &&
+	} else if ((ctl_covering_mount_is_offline(getting->cover) || !bid_kind_has_detail(request->kind)) &&
 		   !ctl_trace_all_absent(trace, json_object_get(getting->cover, "sources"))) {
 		wanted->error = -EHOSTUNREACH;
 	}
@@ -109,7 +109,7 @@ static enum ctl_status fetch(struct getting *getting)
 		status = ctl_no_memory();
 	if (status == CTL_DONE)
 		status = ctl_fetch_all(getting->ctl, getting->store, list, first);
-	getting->cover = ctl_cover_state(bid_store_path(getting->store));
+	getting->cover = ctl_covering_mount_state(bid_store_path(getting->store));
 	getting->barred = ctl_sources_are_barred(getting->ctl, getting->store);
 	return status;
 }
@@ -171,11 +171,11 @@ static const char *cause_of(const struct getting *getting, const struct ctl_want
 	const char *error = error_of(wanted);
 	int refresh_error = bid_kind_fetchable(wanted->request.kind) ? getting->list.refresh_error : 0;
 
-	if (refresh_error < 0 && ctl_cover_refusal(refresh_error))
-		snprintf(buf, CAUSE_MAX, "%s", ctl_cover_refusal(refresh_error));
+	if (refresh_error < 0 && ctl_covering_mount_refusal(refresh_error))
+		snprintf(buf, CAUSE_MAX, "%s", ctl_covering_mount_refusal(refresh_error));
 	else if (refresh_error < 0)
 		snprintf(buf, CAUSE_MAX, "%s: ordering the mount that covers the store to ask its servers again", error);
-	else if (wanted->error == -EHOSTUNREACH && ctl_cover_is_offline(getting->cover))
+	else if (wanted->error == -EHOSTUNREACH && ctl_covering_mount_is_offline(getting->cover))
 		snprintf(buf, CAUSE_MAX, "%s", CTL_COVER_OFFLINE);
 	else if (trace->remembered_s > 0)
 		snprintf(buf, CAUSE_MAX, "%s: every server lacked it earlier - bidctl asks them again in %u s, or with '--refresh'",
@@ -266,7 +266,7 @@ static void take_responses(const struct getting *getting, struct ctl_wanted *wan
 
 	if (!getting->cover || (wanted->error == 0 && !getting->ctl->verbose) || !bid_kind_fetchable(wanted->request.kind))
 		return;
-	responses = ctl_cover_responses(bid_store_path(getting->store), &wanted->request.id);
+	responses = ctl_covering_mount_responses(bid_store_path(getting->store), &wanted->request.id);
 	ctl_trace_add_responses(&wanted->trace, responses, &wanted->request);
 	json_decref(responses);
 }
@@ -519,7 +519,7 @@ static void swap_kind(const struct ctl *ctl, int argc, char **argv)
 /* Does a mount over the store at @path serve downloads without a signature? */
 static bool is_covered_without_signatures(const char *path)
 {
-	json_t *state = ctl_cover_state(path);
+	json_t *state = ctl_covering_mount_state(path);
 	bool is = state && strcmp(bid_json_string(state, "require"), "signed") != 0;
 
 	json_decref(state);

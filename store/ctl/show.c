@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/content_keys.h"
-#include "ctl/cover.h"
+#include "ctl/covering_mount.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
@@ -125,7 +125,7 @@ static int info_of(struct bid_store *store, const struct bid_id *id, char **ret_
 {
 	struct timespec changed;
 
-	if (ctl_cover_info(bid_store_path(store), id, ret_text) == 0)
+	if (ctl_covering_mount_info(bid_store_path(store), id, ret_text) == 0)
 		return 0;
 	return bid_store_info(store, id, ret_text, &changed);
 }

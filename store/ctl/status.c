@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "ctl/cover.h"
+#include "ctl/covering_mount.h"
 #include "ctl/ctl.h"
 #include "ctl/mounts.h"
 #include "ctl/output.h"
@@ -252,7 +252,7 @@ static enum ctl_status look(const struct ctl *ctl, struct summary *summary)
 	enum ctl_status status;
 	int r;
 
-	if (ctl_cover_is_silent(summary->path)) {
+	if (ctl_covering_mount_is_silent(summary->path)) {
 		bid_error_about(summary->path, -ETIMEDOUT, "a mount of bidfs covers the store '%s', and its daemon does not answer",
 				summary->path);
 		return CTL_TROUBLE;

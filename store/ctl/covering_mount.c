@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "ctl/cover.h"
+#include "ctl/covering_mount.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static int is_silent_cover(void *user, const struct ctl_mount *mount)
 	return silent;
 }
 
-bool ctl_cover_is_silent(const char *path)
+bool ctl_covering_mount_is_silent(const char *path)
 {
 	struct statx stx;
 	uint64_t id;
@@ -45,7 +45,7 @@ bool ctl_cover_is_silent(const char *path)
 	return ctl_each_mount(is_silent_cover, &id) > 0;
 }
 
-json_t *ctl_cover_state(const char *path)
+json_t *ctl_covering_mount_state(const char *path)
 {
 	struct ctl_mount mount = { 0 };
 	json_t *state = NULL;
@@ -69,7 +69,7 @@ static int open_in(const char *path, const struct bid_id *id, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-int ctl_cover_info(const char *path, const struct bid_id *id, char **ret_text)
+int ctl_covering_mount_info(const char *path, const struct bid_id *id, char **ret_text)
 {
 	bid_auto_fd int fd = open_in(path, id, "info");
 	size_t len;
@@ -80,7 +80,7 @@ int ctl_cover_info(const char *path, const struct bid_id *id, char **ret_text)
 	return r;
 }
 
-int ctl_cover_open(const char *path, const struct bid_request *request, struct bid_file *ret_file)
+int ctl_covering_mount_open(const char *path, const struct bid_request *request, struct bid_file *ret_file)
 {
 	const char *detail = bid_detail_text(request->detail);
 	char name[BID_DETAIL_MAX + 16];
@@ -103,7 +103,7 @@ int ctl_cover_open(const char *path, const struct bid_request *request, struct b
 	return 0;
 }
 
-json_t *ctl_cover_responses(const char *path, const struct bid_id *id)
+json_t *ctl_covering_mount_responses(const char *path, const struct bid_id *id)
 {
 	bid_auto_free char *text = malloc(XATTR_SIZE_MAX);
 	char hex[BID_ID_HEX_MAX], dir[2 * PATH_MAX];
@@ -118,7 +118,7 @@ json_t *ctl_cover_responses(const char *path, const struct bid_id *id)
 	return responses ? responses : json_array();
 }
 
-int ctl_cover_refresh(const char *path, const struct bid_request *request, bool accept)
+int ctl_covering_mount_refresh(const char *path, const struct bid_request *request, bool accept)
 {
 	const char *detail = bid_detail_text(request->detail);
 	char hex[BID_ID_HEX_MAX], dir[PATH_MAX + sizeof("/.bidfs")], value[BID_ID_HEX_MAX + BID_DETAIL_MAX + 16];
@@ -132,13 +132,13 @@ int ctl_cover_refresh(const char *path, const struct bid_request *request, bool 
 	return setxattr(dir, accept ? "user.bidfs.accept" : "user.bidfs.refresh", value, (size_t)len, 0) < 0 ? -errno : 0;
 }
 
-void ctl_cover_wait(const char *path)
+void ctl_covering_mount_wait(const char *path)
 {
 	if (bid_is_mount(path))
 		nanosleep(&(struct timespec){ .tv_sec = CACHED_MS / 1000, .tv_nsec = CACHED_MS % 1000 * 1000000 }, NULL);
 }
 
-const char *ctl_cover_refusal(int error)
+const char *ctl_covering_mount_refusal(int error)
 {
 	switch (-error) {
 	case EROFS:
@@ -155,7 +155,7 @@ const char *ctl_cover_refusal(int error)
 	}
 }
 
-bool ctl_cover_is_offline(const json_t *state)
+bool ctl_covering_mount_is_offline(const json_t *state)
 {
 	return json_is_true(json_object_get(state, "offline")) && json_array_size(json_object_get(state, "sources")) > 0;
 }
