@@ -16,7 +16,7 @@
 #include "ctl/fetch_all.h"
 #include "ctl/needed_builds.h"
 #include "ctl/output.h"
-#include "ctl/sources.h"
+#include "ctl/servers.h"
 
 enum { NAME_MAX_SIZE = BID_DETAIL_MAX + BID_ID_HEX_MAX + 64, CAUSE_MAX = PATH_MAX + 512 };
 
@@ -110,7 +110,7 @@ static enum ctl_status fetch(struct getting *getting)
 	if (status == CTL_DONE)
 		status = ctl_fetch_all(getting->ctl, getting->store, list, first);
 	getting->cover = ctl_covering_mount_state(bid_store_path(getting->store));
-	getting->barred = ctl_sources_are_barred(getting->ctl, getting->store);
+	getting->barred = ctl_servers_are_barred(getting->ctl, getting->store);
 	return status;
 }
 
@@ -189,7 +189,7 @@ static const char *cause_of(const struct getting *getting, const struct ctl_want
 			 getting->ctl->verbose ? "" : " - 'bidctl status' shows its servers, 'bidctl get -v' their responses");
 	else if (wanted->error == -ENOENT && (!trace->servers || trace->of_mount))
 		snprintf(buf, CAUSE_MAX, "%s in the store, and %s", error,
-			 ctl_sources_why_none(getting->ctl, getting->store, wanted->request.kind));
+			 ctl_servers_why_none(getting->ctl, getting->store, wanted->request.kind));
 	else if (wanted->error == -EACCES && !trace->servers && !getting->cover)
 		describe_denial(getting, wanted, buf);
 	else
@@ -548,7 +548,7 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 		return status;
 	if (from != CTL_NEEDS_NONE && request.detail)
 		return ctl_usage(bid_kind_name(request.kind), "of one build at a time");
-	status = ctl_sources_check(ctl);
+	status = ctl_servers_check(ctl);
 	if (status != CTL_DONE)
 		return status;
 	status = ctl_open_to_find(ctl, CTL_WRITE_IF_POSSIBLE, &store);

@@ -17,7 +17,7 @@
 #include "ctl/ctl.h"
 #include "ctl/outfile.h"
 #include "ctl/output.h"
-#include "ctl/sources.h"
+#include "ctl/servers.h"
 
 #define UNIT	  "usr-lib-debug-.build\\x2did"
 #define AUTOMOUNT UNIT ".automount"
@@ -471,7 +471,7 @@ enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv)
 	static const char *const whom[] = { "system", "user", NULL };
 	int word = ctl_word("setup", argv[0], whom);
 	struct setup setup = { .ctl = ctl, .root = ctl->root ? ctl->root : "", .user = word == 1 };
-	enum ctl_status status = BID_HAVE_FETCH ? ctl_sources_check(ctl) : CTL_DONE;
+	enum ctl_status status = BID_HAVE_FETCH ? ctl_servers_check(ctl) : CTL_DONE;
 	bid_auto_free char *urls = NULL;
 	bool there;
 	int r = 0;

@@ -14,7 +14,7 @@
 #include "ctl/ctl.h"
 #include "ctl/fetch_all.h"
 #include "ctl/output.h"
-#include "ctl/sources.h"
+#include "ctl/servers.h"
 #include "ctl/verify_against.h"
 
 struct checking {
@@ -176,7 +176,7 @@ enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv)
 		return ctl_usage(ctl->offline ? "--offline" : "--url", "only '--repair' asks servers");
 	if (ctl->against && ctl->repair)
 		return ctl_usage("--against", "'--against' repairs nothing");
-	status = ctl_sources_check(ctl);
+	status = ctl_servers_check(ctl);
 	if (status == CTL_DONE)
 		status = ctl_open_store(ctl, ctl->repair ? CTL_WRITE : CTL_READ_ITSELF, &store);
 	for (int i = 0; status == CTL_DONE && i < argc; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "ctl/sources.h"
+#include "ctl/servers.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -28,7 +28,7 @@ static int count_servers(const struct ctl *ctl)
 	return n;
 }
 
-const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *store, enum bid_kind kind)
+const char *ctl_servers_why_none(const struct ctl *ctl, const struct bid_store *store, enum bid_kind kind)
 {
 	if (!bid_kind_fetchable(kind) && kind != BID_KIND_UNSTRIPPED)
 		return kind == BID_KIND_KALLSYMS || kind == BID_KIND_VDSO
@@ -50,7 +50,7 @@ const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *
 
 #if BID_HAVE_FETCH
 
-static enum ctl_status add_server(struct ctl_sources *sources, const char *url)
+static enum ctl_status add_server(struct ctl_servers *sources, const char *url)
 {
 	bid_auto_free char *shown = NULL;
 	struct bid_source *source;
@@ -65,7 +65,7 @@ static enum ctl_status add_server(struct ctl_sources *sources, const char *url)
 	return CTL_TROUBLE;
 }
 
-static bool has_server(const struct ctl_sources *sources, const char *name)
+static bool has_server(const struct ctl_servers *sources, const char *name)
 {
 	struct bid_source_stats stats;
 
@@ -76,7 +76,7 @@ static bool has_server(const struct ctl_sources *sources, const char *name)
 }
 
 struct mounted {
-	struct ctl_sources *sources;
+	struct ctl_servers *sources;
 	const char *store;
 	enum ctl_status status;
 };
@@ -110,7 +110,7 @@ static int add_mounted(void *user, const struct ctl_mount *mount)
 }
 
 /* Add the servers of the environment, and behind them those of mounts of the same store. */
-static enum ctl_status add_environment(struct ctl_sources *sources, const char *store)
+static enum ctl_status add_environment(struct ctl_servers *sources, const char *store)
 {
 	struct mounted mounted = { .sources = sources, .store = store };
 	char **urls;
@@ -125,12 +125,12 @@ static enum ctl_status add_environment(struct ctl_sources *sources, const char *
 	return mounted.status;
 }
 
-bool ctl_sources_are_barred(const struct ctl *ctl, const struct bid_store *store)
+bool ctl_servers_are_barred(const struct ctl *ctl, const struct bid_store *store)
 {
 	return !ctl->offline && !bid_store_writable(store) && !bid_is_mount(bid_store_path(store)) && count_servers(ctl) > 0;
 }
 
-enum ctl_status ctl_sources_check(const struct ctl *ctl)
+enum ctl_status ctl_servers_check(const struct ctl *ctl)
 {
 	if (ctl->offline && ctl->urls.n > 0)
 		return ctl_usage("--offline", "'--offline' and '--url' do not go together");
@@ -148,7 +148,7 @@ enum ctl_status ctl_sources_check(const struct ctl *ctl)
 	return CTL_DONE;
 }
 
-static enum ctl_status add_servers(struct ctl_sources *sources, const struct ctl *ctl, const struct bid_fetch_config *config,
+static enum ctl_status add_servers(struct ctl_servers *sources, const struct ctl *ctl, const struct bid_fetch_config *config,
 				   const char *store)
 {
 	enum ctl_status status = CTL_DONE;
@@ -163,10 +163,10 @@ static enum ctl_status add_servers(struct ctl_sources *sources, const struct ctl
 	return status;
 }
 
-enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *ctl, struct bid_store *store)
+enum ctl_status ctl_servers_init(struct ctl_servers *sources, const struct ctl *ctl, struct bid_store *store)
 {
 	struct bid_fetch_config config = { 0 };
-	enum ctl_status status = ctl_sources_check(ctl);
+	enum ctl_status status = ctl_servers_check(ctl);
 	int r;
 
 	if (status != CTL_DONE)
@@ -180,7 +180,7 @@ enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *
 	return ctl->offline || !bid_store_writable(store) ? CTL_DONE : add_servers(sources, ctl, &config, bid_store_path(store));
 }
 
-void ctl_sources_release(struct ctl_sources *sources)
+void ctl_servers_release(struct ctl_servers *sources)
 {
 	bid_broker_free(sources->broker);
 	bid_fetch_free(sources->fetch);
@@ -189,19 +189,19 @@ void ctl_sources_release(struct ctl_sources *sources)
 
 #else
 
-bool ctl_sources_are_barred(const struct ctl *ctl, const struct bid_store *store)
+bool ctl_servers_are_barred(const struct ctl *ctl, const struct bid_store *store)
 {
 	return false;
 }
 
-enum ctl_status ctl_sources_check(const struct ctl *ctl)
+enum ctl_status ctl_servers_check(const struct ctl *ctl)
 {
 	return ctl->urls.n > 0 ? ctl_usage("--url", "this is built without fetching") : CTL_DONE;
 }
 
-enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *ctl, struct bid_store *store)
+enum ctl_status ctl_servers_init(struct ctl_servers *sources, const struct ctl *ctl, struct bid_store *store)
 {
-	enum ctl_status status = ctl_sources_check(ctl);
+	enum ctl_status status = ctl_servers_check(ctl);
 	int r;
 
 	if (status != CTL_DONE)
@@ -210,7 +210,7 @@ enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *
 	return r < 0 ? ctl_trouble("servers", r, "starting to look") : CTL_DONE;
 }
 
-void ctl_sources_release(struct ctl_sources *sources)
+void ctl_servers_release(struct ctl_servers *sources)
 {
 	bid_broker_free(sources->broker);
 	*sources = CTL_SOURCES_NONE;
