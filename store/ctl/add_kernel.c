@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "ctl/add.h"
 #include "ctl/module_files.h"
-#include "ctl/running_builds.h"
+#include "ctl/running_kernel.h"
 
 enum { TABLE_MAX = 256 << 20 }; /* bytes */
 

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "ctl/running.h"
+#include "ctl/add_mapped_code.h"
 
 /* Add a regular file, without following links: their targets belong to other packages, or are in the list. */
 static int add_path(struct ctl_running *running, const char *path)

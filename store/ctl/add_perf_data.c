@@ -14,7 +14,7 @@
 #include "ctl/fetch_all.h"
 #include "ctl/module_files.h"
 #include "ctl/perf_data.h"
-#include "ctl/running_builds.h"
+#include "ctl/running_kernel.h"
 
 struct recording_add {
 	const struct ctl *ctl;

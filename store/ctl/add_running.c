@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* bidctl add --running: what runs at this moment, and the kernel. */
 
-#include "ctl/running.h"
+#include "ctl/add_mapped_code.h"
 
 enum ctl_status ctl_add_running(struct ctl_add_stats *stats, struct bid_store *store)
 {

@@ -3,7 +3,7 @@
 #ifndef BID_CTL_DEBUG_FILE_H
 #define BID_CTL_DEBUG_FILE_H
 
-#include "ctl/running.h"
+#include "ctl/add_mapped_code.h"
 
 /* Added programs to search debug files for. A scan may still add them by itself. Start with a zeroed struct. */
 struct ctl_debug_files {

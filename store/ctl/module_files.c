@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "ctl/running_builds.h"
+#include "ctl/running_kernel.h"
 
 enum { MODULES_DEP_MAX = 1 << 26 }; /* bytes */
 

@@ -16,7 +16,7 @@
 #include "base/is_mount.h"
 #include "base/log.h"
 #include "ctl/ctl.h"
-#include "ctl/running_builds.h"
+#include "ctl/running_kernel.h"
 
 enum { CANDIDATES_MAX = 10 /* number of ids to show */ };
 

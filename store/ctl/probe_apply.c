@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "ctl/output.h"
 #include "ctl/probe.h"
-#include "ctl/running_builds.h"
+#include "ctl/running_kernel.h"
 
 /* Notes of the loaded module %s (Linux, kernel/module/sysfs.c). */
 #define MODULE_NOTES "/sys/module/%s/notes/.note.gnu.build-id"

@@ -21,9 +21,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/sd_notify.h"
+#include "ctl/add_mapped_code.h"
 #include "ctl/child.h"
 #include "ctl/mounts.h"
-#include "ctl/running.h"
 
 enum {
 	INTERVAL_S = 10,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "ctl/running.h"
+#include "ctl/add_mapped_code.h"
 
 #include <ctype.h>
 #include <dirent.h>

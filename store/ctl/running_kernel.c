@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "ctl/running_builds.h"
+#include "ctl/running_kernel.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Builds of this machine without a file: their ids and contents. */
-#ifndef BID_CTL_RUNNING_BUILDS_H
-#define BID_CTL_RUNNING_BUILDS_H
+#ifndef BID_CTL_RUNNING_KERNEL_H
+#define BID_CTL_RUNNING_KERNEL_H
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Add running code: each file that a process maps as code, once. */
-#ifndef BID_CTL_RUNNING_H
-#define BID_CTL_RUNNING_H
+#ifndef BID_CTL_ADD_MAPPED_CODE_H
+#define BID_CTL_ADD_MAPPED_CODE_H
 
 #include "ctl/batch_fsync.h"
 
