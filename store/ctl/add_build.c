@@ -15,8 +15,8 @@
 #include "base/local_error.h"
 #include "base/path.h"
 #include "ctl/add.h"
-#include "ctl/maps.h"
 #include "ctl/perf_data.h"
+#include "ctl/proc_maps.h"
 
 enum { PAGE_LARGEST = 64 << 10 };
 

@@ -19,8 +19,8 @@
 #include "base/path.h"
 #include "base/stat_data.h"
 #include "ctl/child.h"
-#include "ctl/maps.h"
 #include "ctl/mounts.h"
+#include "ctl/proc_maps.h"
 
 enum {
 	ANSWER_MS = 2000, /* for the first byte of a file on a non-local file system */

@@ -16,7 +16,7 @@
 #include "base/local_error.h"
 #include "base/log.h"
 #include "ctl/add.h"
-#include "ctl/maps.h"
+#include "ctl/proc_maps.h"
 
 static enum ctl_status read_perf_data(const struct ctl *ctl, struct ctl_recording *needs)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "ctl/maps.h"
+#include "ctl/proc_maps.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Code mappings of a process: proc(5), "/proc/pid/maps", and the files behind them. */
-#ifndef BID_CTL_MAPS_H
-#define BID_CTL_MAPS_H
+#ifndef BID_CTL_PROC_MAPS_H
+#define BID_CTL_PROC_MAPS_H
 
 #include <limits.h>
 #include <stdbool.h>
