@@ -149,7 +149,7 @@ struct bid_source {
  * from itself, under any name, would wait for itself. With @for_all it refuses files that not all users may read. It follows links
  * out of the tree only as bid_store_allow_links() does for @links, or NULL.
  */
-int bid_source_tree_new(const char *name, const char *path, dev_t own, bool for_all, unsigned limit_ms, const char *const *links,
-			struct bid_source **ret_source);
+int bid_file_tree_source_new(const char *name, const char *path, dev_t own, bool for_all, unsigned limit_ms,
+			     const char *const *links, struct bid_source **ret_source);
 
 #endif

@@ -146,8 +146,8 @@ static int tree_new(const struct bid_fetch *fetch, const char *url, struct bid_s
 	int r = bid_url_tree_path(url, &path);
 
 	return r < 0 ? r
-		     : bid_source_tree_new(url, path, fetch->config.own_device, fetch->config.for_all, fetch->config.first_byte_ms,
-					   fetch->config.links, ret_source);
+		     : bid_file_tree_source_new(url, path, fetch->config.own_device, fetch->config.for_all,
+						fetch->config.first_byte_ms, fetch->config.links, ret_source);
 }
 
 /* Load the certificates, once. Returns -EOPNOTSUPP, after a warning, if the signatures of @url cannot be checked. */

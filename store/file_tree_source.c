@@ -25,7 +25,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/thread.h"
-#include "tree_files.h"
+#include "file_tree.h"
 
 enum {
 	THREADS = 4,
@@ -82,7 +82,7 @@ struct source_tree {
 struct finding {
 	struct bid_answer answer;
 	char text[256];
-	char url[256 + BID_TREE_NAME_MAX];
+	char url[256 + BID_FILE_TREE_NAME_MAX];
 };
 
 static void find_that(struct finding *finding, enum bid_outcome outcome, const char *what, int error)
@@ -192,7 +192,8 @@ static int deliver(struct source_tree *tree, struct tree_job *job, int fd, uint6
 	return 0;
 }
 
-static void answer_file(struct source_tree *tree, struct tree_job *job, const struct bid_tree_file *file, struct finding *finding)
+static void answer_file(struct source_tree *tree, struct tree_job *job, const struct bid_file_tree_file *file,
+			struct finding *finding)
 {
 	int refusal = 0, r;
 
@@ -209,9 +210,9 @@ static void answer_file(struct source_tree *tree, struct tree_job *job, const st
 }
 
 /* Without an answer, if the request is over. */
-static void answer(struct source_tree *tree, struct tree_job *job, struct bid_tree_file *file, struct finding *finding)
+static void answer(struct source_tree *tree, struct tree_job *job, struct bid_file_tree_file *file, struct finding *finding)
 {
-	int r = bid_tree_open(tree->path, tree->own, &job->request, tree->links, file);
+	int r = bid_file_tree_open(tree->path, tree->own, &job->request, tree->links, file);
 
 	if (!may_tell(tree, job, r))
 		return;
@@ -255,7 +256,7 @@ static struct finding finding_of(const struct source_tree *tree)
 /* Run @job in its thread, with @telling set. On return it waits again, or is over. Called without the lock. */
 static void run_job(struct source_tree *tree, struct tree_job *job)
 {
-	bid_cleanup(bid_tree_file_release) struct bid_tree_file file = BID_TREE_FILE_NONE;
+	bid_cleanup(bid_file_tree_release) struct bid_file_tree_file file = BID_FILE_TREE_FILE_NONE;
 	struct finding finding = finding_of(tree);
 
 	if (job->receiver.sent)
@@ -609,8 +610,8 @@ static int start_threads(struct source_tree *tree)
 	return r;
 }
 
-int bid_source_tree_new(const char *name, const char *path, dev_t own, bool for_all, unsigned limit_ms, const char *const *links,
-			struct bid_source **ret_source)
+int bid_file_tree_source_new(const char *name, const char *path, dev_t own, bool for_all, unsigned limit_ms,
+			     const char *const *links, struct bid_source **ret_source)
 {
 	struct source_tree *tree;
 	int r;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "tree_files.h"
+#include "file_tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +64,7 @@ static bool perf_name(const struct bid_request *request, const char *hex, char *
 	return true;
 }
 
-static int open_regular(int root, const char *const *links, struct bid_tree_file *file)
+static int open_regular(int root, const char *const *links, struct bid_file_tree_file *file)
 {
 	bid_auto_fd int fd = open_below(root, file->name, O_RDONLY | O_NONBLOCK | O_NOCTTY, links);
 	struct stat st;
@@ -82,7 +82,7 @@ static int open_regular(int root, const char *const *links, struct bid_tree_file
 	return 0;
 }
 
-static int find(int root, const struct bid_request *request, const char *const *links, struct bid_tree_file *file)
+static int find(int root, const struct bid_request *request, const char *const *links, struct bid_file_tree_file *file)
 {
 	char hex[BID_ID_HEX_MAX];
 	int r = -ENOENT;
@@ -117,8 +117,8 @@ static bool is_on(int root, dev_t device)
 	       makedev(st.stx_dev_major, st.stx_dev_minor) == device;
 }
 
-int bid_tree_open(const char *path, dev_t own, const struct bid_request *request, const char *const *links,
-		  struct bid_tree_file *ret_file)
+int bid_file_tree_open(const char *path, dev_t own, const struct bid_request *request, const char *const *links,
+		       struct bid_file_tree_file *ret_file)
 {
 	bid_auto_fd int root = -1;
 	int r;
@@ -140,7 +140,7 @@ int bid_tree_open(const char *path, dev_t own, const struct bid_request *request
 	return r;
 }
 
-void bid_tree_file_release(struct bid_tree_file *file)
+void bid_file_tree_release(struct bid_file_tree_file *file)
 {
 	if (file->fd >= 0)
 		close(file->fd);
