@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/default.h"
+#include "api/default_stores.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/std_fds.h"

@@ -10,7 +10,7 @@
 
 #include <bid/version.h>
 
-#include "api/default.h"
+#include "api/default_stores.h"
 #include "base/cleanup.h"
 #include "base/did_you_mean.h"
 #include "base/log.h"

@@ -12,7 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "api/default.h"
+#include "api/default_stores.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "fuse/ops.h"

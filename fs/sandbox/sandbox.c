@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "api/default.h"
+#include "api/default_stores.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"

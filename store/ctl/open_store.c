@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/default.h"
+#include "api/default_stores.h"
 #include "base/cleanup.h"
 #include "base/is_mount.h"
 #include "base/log.h"

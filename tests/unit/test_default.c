@@ -15,7 +15,7 @@
 
 #include <bid/store.h>
 
-#include "api/default.h"
+#include "api/default_stores.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "perfconfig.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The lower stores of a user. bid_store_default_path() of <bid/store.h> finds the store itself. */
-#ifndef BID_API_DEFAULT_H
-#define BID_API_DEFAULT_H
+#ifndef BID_API_DEFAULT_STORES_H
+#define BID_API_DEFAULT_STORES_H
 
 #include <stdbool.h>
 #include <stddef.h>

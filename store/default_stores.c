@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "api/default.h"
+#include "api/default_stores.h"
 
 #include <errno.h>
 #include <fcntl.h>
