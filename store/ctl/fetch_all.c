@@ -301,7 +301,7 @@ enum ctl_status ctl_fetch_all(const struct ctl *ctl, struct bid_store *store, st
 		.event = -1,
 		.signals = -1,
 	};
-	struct ctl_servers sources = CTL_SOURCES_NONE;
+	struct ctl_servers servers = CTL_SERVERS_NONE;
 	enum ctl_status status;
 	sigset_t interrupts, before;
 
@@ -312,8 +312,8 @@ enum ctl_status ctl_fetch_all(const struct ctl *ctl, struct bid_store *store, st
 	/* before the threads start, so that they inherit the mask */
 	ctl_end_signals(&interrupts);
 	sigprocmask(SIG_BLOCK, &interrupts, &before);
-	status = ctl_servers_init(&sources, ctl, store);
-	fetching.broker = sources.broker;
+	status = ctl_servers_init(&servers, ctl, store);
+	fetching.broker = servers.broker;
 	/* the report of one artifact includes the servers' responses, so the broker's warnings would repeat them */
 	if (!ctl->verbose || fetching.n == 1)
 		bid_log_init("bidctl", BID_LOG_ERROR);
@@ -322,7 +322,7 @@ enum ctl_status ctl_fetch_all(const struct ctl *ctl, struct bid_store *store, st
 	if (status == CTL_DONE && ctl->verbose && fetching.n == 1)
 		recall(&fetching, fetching.wanted);
 	/* joins the threads, which write to @list */
-	ctl_servers_release(&sources);
+	ctl_servers_release(&servers);
 	bid_log_init("bidctl", ctl->quiet ? BID_LOG_ERROR : ctl->verbose ? BID_LOG_INFO : BID_LOG_WARNING);
 	bid_close(fetching.event);
 	bid_close(fetching.signals);

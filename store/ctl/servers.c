@@ -50,14 +50,14 @@ const char *ctl_servers_why_none(const struct ctl *ctl, const struct bid_store *
 
 #if BID_HAVE_FETCH
 
-static enum ctl_status add_server(struct ctl_servers *sources, const char *url)
+static enum ctl_status add_server(struct ctl_servers *servers, const char *url)
 {
 	bid_auto_free char *shown = NULL;
 	struct bid_source *source;
-	int r = bid_fetch_server_new(sources->fetch, url, &source);
+	int r = bid_fetch_server_new(servers->fetch, url, &source);
 
 	if (r == 0)
-		r = bid_broker_add_source(sources->broker, source);
+		r = bid_broker_add_source(servers->broker, source);
 	if (r == 0 || r == -EOPNOTSUPP)
 		return CTL_DONE;
 	shown = bid_fetch_url_shown(url);
@@ -65,18 +65,18 @@ static enum ctl_status add_server(struct ctl_servers *sources, const char *url)
 	return CTL_TROUBLE;
 }
 
-static bool has_server(const struct ctl_servers *sources, const char *name)
+static bool has_server(const struct ctl_servers *servers, const char *name)
 {
 	struct bid_source_stats stats;
 
-	for (size_t i = 0; bid_broker_source_stats(sources->broker, i, &stats) == 0; i++)
+	for (size_t i = 0; bid_broker_source_stats(servers->broker, i, &stats) == 0; i++)
 		if (strcmp(stats.name, name) == 0)
 			return true;
 	return false;
 }
 
 struct mounted {
-	struct ctl_servers *sources;
+	struct ctl_servers *servers;
 	const char *store;
 	enum ctl_status status;
 };
@@ -98,28 +98,28 @@ static int add_mounted(void *user, const struct ctl_mount *mount)
 		const char *name = json_string_value(json_object_get(source, "name"));
 		bid_auto_free char *url = NULL;
 
-		if (mounted->status != CTL_DONE || !name || bid_fetch_check_url(name) < 0 || has_server(mounted->sources, name))
+		if (mounted->status != CTL_DONE || !name || bid_fetch_check_url(name) < 0 || has_server(mounted->servers, name))
 			continue;
 		if (asprintf(&url, "%s%s", json_object_get(source, "ima") ? "ima:enforcing " : "", name) < 0)
 			mounted->status = CTL_TROUBLE;
 		else
-			mounted->status = add_server(mounted->sources, url);
+			mounted->status = add_server(mounted->servers, url);
 	}
 	json_decref(state);
 	return 0;
 }
 
 /* Add the servers of the environment, and behind them those of mounts of the same store. */
-static enum ctl_status add_environment(struct ctl_servers *sources, const char *store)
+static enum ctl_status add_environment(struct ctl_servers *servers, const char *store)
 {
-	struct mounted mounted = { .sources = sources, .store = store };
+	struct mounted mounted = { .servers = servers, .store = store };
 	char **urls;
 	int n = bid_fetch_urls_from_environment(NULL, &urls);
 
 	if (n < 0)
 		return ctl_trouble("/etc/debuginfod", n, "reading the servers");
 	for (int i = 0; i < n && mounted.status == CTL_DONE; i++)
-		mounted.status = add_server(sources, urls[i]);
+		mounted.status = add_server(servers, urls[i]);
 	bid_fetch_urls_free(urls);
 	ctl_each_mount(add_mounted, &mounted);
 	return mounted.status;
@@ -148,22 +148,22 @@ enum ctl_status ctl_servers_check(const struct ctl *ctl)
 	return CTL_DONE;
 }
 
-static enum ctl_status add_servers(struct ctl_servers *sources, const struct ctl *ctl, const struct bid_fetch_config *config,
+static enum ctl_status add_servers(struct ctl_servers *servers, const struct ctl *ctl, const struct bid_fetch_config *config,
 				   const char *store)
 {
 	enum ctl_status status = CTL_DONE;
-	int r = bid_fetch_new(config, &sources->fetch);
+	int r = bid_fetch_new(config, &servers->fetch);
 
 	if (r < 0)
 		return ctl_trouble("servers", r, "starting to fetch");
 	if (ctl->urls.n == 0)
-		return add_environment(sources, store);
+		return add_environment(servers, store);
 	for (size_t i = 0; i < ctl->urls.n && status == CTL_DONE; i++)
-		status = add_server(sources, ctl->urls.at[i]);
+		status = add_server(servers, ctl->urls.at[i]);
 	return status;
 }
 
-enum ctl_status ctl_servers_init(struct ctl_servers *sources, const struct ctl *ctl, struct bid_store *store)
+enum ctl_status ctl_servers_init(struct ctl_servers *servers, const struct ctl *ctl, struct bid_store *store)
 {
 	struct bid_fetch_config config = { 0 };
 	enum ctl_status status = ctl_servers_check(ctl);
@@ -174,17 +174,17 @@ enum ctl_status ctl_servers_init(struct ctl_servers *sources, const struct ctl *
 	bid_fetch_config_from_environment(&config);
 	config.links = (const char *const *)ctl->links;
 	config.enforce = ctl->require_signed;
-	r = bid_broker_new(store, &(struct bid_broker_config){ .max_size = config.max_size }, &sources->broker);
+	r = bid_broker_new(store, &(struct bid_broker_config){ .max_size = config.max_size }, &servers->broker);
 	if (r < 0)
 		return ctl_trouble("servers", r, "starting to fetch");
-	return ctl->offline || !bid_store_writable(store) ? CTL_DONE : add_servers(sources, ctl, &config, bid_store_path(store));
+	return ctl->offline || !bid_store_writable(store) ? CTL_DONE : add_servers(servers, ctl, &config, bid_store_path(store));
 }
 
-void ctl_servers_release(struct ctl_servers *sources)
+void ctl_servers_release(struct ctl_servers *servers)
 {
-	bid_broker_free(sources->broker);
-	bid_fetch_free(sources->fetch);
-	*sources = CTL_SOURCES_NONE;
+	bid_broker_free(servers->broker);
+	bid_fetch_free(servers->fetch);
+	*servers = CTL_SERVERS_NONE;
 }
 
 #else
@@ -199,21 +199,21 @@ enum ctl_status ctl_servers_check(const struct ctl *ctl)
 	return ctl->urls.n > 0 ? ctl_usage("--url", "this is built without fetching") : CTL_DONE;
 }
 
-enum ctl_status ctl_servers_init(struct ctl_servers *sources, const struct ctl *ctl, struct bid_store *store)
+enum ctl_status ctl_servers_init(struct ctl_servers *servers, const struct ctl *ctl, struct bid_store *store)
 {
 	enum ctl_status status = ctl_servers_check(ctl);
 	int r;
 
 	if (status != CTL_DONE)
 		return status;
-	r = bid_broker_new(store, &(struct bid_broker_config){ 0 }, &sources->broker);
+	r = bid_broker_new(store, &(struct bid_broker_config){ 0 }, &servers->broker);
 	return r < 0 ? ctl_trouble("servers", r, "starting to look") : CTL_DONE;
 }
 
-void ctl_servers_release(struct ctl_servers *sources)
+void ctl_servers_release(struct ctl_servers *servers)
 {
-	bid_broker_free(sources->broker);
-	*sources = CTL_SOURCES_NONE;
+	bid_broker_free(servers->broker);
+	*servers = CTL_SERVERS_NONE;
 }
 
 #endif

@@ -11,7 +11,7 @@ struct ctl_servers {
 	struct bid_fetch *fetch; /* shared by the broker's servers; owned. NULL without servers */
 };
 
-#define CTL_SOURCES_NONE ((struct ctl_servers){ .broker = NULL })
+#define CTL_SERVERS_NONE ((struct ctl_servers){ .broker = NULL })
 
 /* Check --url and --offline. Returns CTL_DONE, or CTL_USAGE after an error message. */
 enum ctl_status ctl_servers_check(const struct ctl *ctl);
@@ -19,9 +19,9 @@ enum ctl_status ctl_servers_check(const struct ctl *ctl);
 /*
  * Start a broker for @store with the servers of the command line or else the environment: none with --offline, or for a read-only
  * store. @store must outlive the broker. Starts threads. Returns CTL_DONE, or the exit status after an error message. The caller
- * releases @sources in either case.
+ * releases @servers in either case.
  */
-enum ctl_status ctl_servers_init(struct ctl_servers *sources, const struct ctl *ctl, struct bid_store *store);
+enum ctl_status ctl_servers_init(struct ctl_servers *servers, const struct ctl *ctl, struct bid_store *store);
 
 /* Return the reason for no request to any server, for an artifact of @kind that @store lacks. Static. */
 const char *ctl_servers_why_none(const struct ctl *ctl, const struct bid_store *store, enum bid_kind kind);
@@ -32,6 +32,6 @@ const char *ctl_servers_why_none(const struct ctl *ctl, const struct bid_store *
  */
 bool ctl_servers_are_barred(const struct ctl *ctl, const struct bid_store *store);
 
-void ctl_servers_release(struct ctl_servers *sources);
+void ctl_servers_release(struct ctl_servers *servers);
 
 #endif
