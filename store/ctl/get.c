@@ -32,7 +32,7 @@ struct getting {
 	struct bid_store *store; /* borrowed */
 	struct ctl_recording needs; /* named builds; none for a build in an operand */
 	struct ctl_wanted_list list;
-	json_t *cover; /* state of the mount over the store; NULL without one. Owned */
+	json_t *covering; /* state of the mount over the store; NULL without one. Owned */
 	bool barred; /* the store is read-only, so that no server gets a request */
 };
 
@@ -40,7 +40,7 @@ static void getting_release(struct getting *getting)
 {
 	ctl_wanted_release(&getting->list);
 	ctl_recording_release(&getting->needs);
-	json_decref(getting->cover);
+	json_decref(getting->covering);
 }
 
 /* Name the artifact for a message: "elf of 'ID'", "section '.text' of 'ID'". Returns @buf. */
@@ -85,14 +85,14 @@ static void judge(const struct getting *getting, struct ctl_wanted *wanted)
 
 	if ((wanted->error != -ENOENT && wanted->error != -EHOSTUNREACH) || !bid_kind_fetchable(request->kind))
 		return;
-	if (!getting->cover) {
+	if (!getting->covering) {
 		if (wanted->error == -ENOENT && getting->barred && !trace->servers && trace->remembered_s == 0 &&
 		    trace->stored != -ENODATA)
 			wanted->error = -EROFS;
 	} else if (getting->list.refresh_error < 0 && !ctl_covering_mount_refusal(getting->list.refresh_error)) {
 		wanted->error = getting->list.refresh_error;
-	} else if ((ctl_covering_mount_is_offline(getting->cover) || !bid_kind_has_detail(request->kind)) &&
-		   !ctl_trace_all_absent(trace, json_object_get(getting->cover, "sources"))) {
+	} else if ((ctl_covering_mount_is_offline(getting->covering) || !bid_kind_has_detail(request->kind)) &&
+		   !ctl_trace_all_absent(trace, json_object_get(getting->covering, "sources"))) {
 		wanted->error = -EHOSTUNREACH;
 	}
 }
@@ -109,7 +109,7 @@ static enum ctl_status fetch(struct getting *getting)
 		status = ctl_no_memory();
 	if (status == CTL_DONE)
 		status = ctl_fetch_all(getting->ctl, getting->store, list, first);
-	getting->cover = ctl_covering_mount_state(bid_store_path(getting->store));
+	getting->covering = ctl_covering_mount_state(bid_store_path(getting->store));
 	getting->barred = ctl_servers_are_barred(getting->ctl, getting->store);
 	return status;
 }
@@ -175,7 +175,7 @@ static const char *cause_of(const struct getting *getting, const struct ctl_want
 		snprintf(buf, CAUSE_MAX, "%s", ctl_covering_mount_refusal(refresh_error));
 	else if (refresh_error < 0)
 		snprintf(buf, CAUSE_MAX, "%s: ordering the mount that covers the store to ask its servers again", error);
-	else if (wanted->error == -EHOSTUNREACH && ctl_covering_mount_is_offline(getting->cover))
+	else if (wanted->error == -EHOSTUNREACH && ctl_covering_mount_is_offline(getting->covering))
 		snprintf(buf, CAUSE_MAX, "%s", CTL_COVER_OFFLINE);
 	else if (trace->remembered_s > 0)
 		snprintf(buf, CAUSE_MAX, "%s: every server lacked it earlier - bidctl asks them again in %u s, or with '--refresh'",
@@ -184,13 +184,13 @@ static const char *cause_of(const struct getting *getting, const struct ctl_want
 		snprintf(buf, CAUSE_MAX, "%s - '--accept' takes the other bytes", error);
 	else if (trace->stored == -ENODATA)
 		snprintf(buf, CAUSE_MAX, "%s: the files of the build in the store lack it", error);
-	else if ((wanted->request.detail || state_of(wanted) >= FAILED) && getting->cover)
+	else if ((wanted->request.detail || state_of(wanted) >= FAILED) && getting->covering)
 		snprintf(buf, CAUSE_MAX, "%s: the mount that covers the store failed%s", error,
 			 getting->ctl->verbose ? "" : " - 'bidctl status' shows its servers, 'bidctl get -v' their responses");
 	else if (wanted->error == -ENOENT && (!trace->servers || trace->of_mount))
 		snprintf(buf, CAUSE_MAX, "%s in the store, and %s", error,
 			 ctl_servers_why_none(getting->ctl, getting->store, wanted->request.kind));
-	else if (wanted->error == -EACCES && !trace->servers && !getting->cover)
+	else if (wanted->error == -EACCES && !trace->servers && !getting->covering)
 		describe_denial(getting, wanted, buf);
 	else
 		snprintf(buf, CAUSE_MAX, "%s", error);
@@ -264,7 +264,7 @@ static void take_responses(const struct getting *getting, struct ctl_wanted *wan
 {
 	json_t *responses;
 
-	if (!getting->cover || (wanted->error == 0 && !getting->ctl->verbose) || !bid_kind_fetchable(wanted->request.kind))
+	if (!getting->covering || (wanted->error == 0 && !getting->ctl->verbose) || !bid_kind_fetchable(wanted->request.kind))
 		return;
 	responses = ctl_covering_mount_responses(bid_store_path(getting->store), &wanted->request.id);
 	ctl_trace_add_responses(&wanted->trace, responses, &wanted->request);
@@ -286,7 +286,7 @@ static enum ctl_status get_one(struct getting *getting)
 	bid_file_release(&file);
 	status = fetch(getting);
 	wanted = getting->list.wanted;
-	if (getting->cover)
+	if (getting->covering)
 		wanted->trace.stored = wanted->error;
 	take_responses(getting, wanted);
 	judge(getting, wanted);
