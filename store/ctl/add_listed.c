@@ -9,7 +9,7 @@
 #include "ctl/add_mapped_code.h"
 
 /* Add a regular file, without following links: their targets belong to other packages, or are in the list. */
-static int add_path(struct ctl_running *running, const char *path)
+static int add_path(struct ctl_mapped_code *running, const char *path)
 {
 	bid_auto_fd int fd = -1;
 	struct stat st;
@@ -22,14 +22,14 @@ static int add_path(struct ctl_running *running, const char *path)
 		ctl_add_stats_refused(running->stats, path, -errno, strerror(errno), false);
 		return 0;
 	}
-	return ctl_running_file(running, fd);
+	return ctl_mapped_code_file(running, fd);
 }
 
 enum ctl_status ctl_add_listed(struct ctl_add_stats *stats, struct bid_store *store, const char *list)
 {
 	bid_auto_file FILE *opened = strcmp(list, "-") == 0 ? NULL : fopen(list, "re");
 	FILE *file = strcmp(list, "-") == 0 ? stdin : opened;
-	struct ctl_running running;
+	struct ctl_mapped_code running;
 	bid_auto_free char *line = NULL;
 	int r = 0, settled;
 	size_t size = 0;
@@ -39,7 +39,7 @@ enum ctl_status ctl_add_listed(struct ctl_add_stats *stats, struct bid_store *st
 		bid_error_about(list, -errno, "%s", errno == ENOENT ? "no such file" : strerror(errno));
 		return CTL_REFUSED;
 	}
-	ctl_running_begin(&running, stats, store);
+	ctl_mapped_code_begin(&running, stats, store);
 	while (r == 0 && getline(&line, &size, file) > 0) {
 		line[strcspn(line, "\n")] = '\0';
 		r = add_path(&running, line);
@@ -48,8 +48,8 @@ enum ctl_status ctl_add_listed(struct ctl_add_stats *stats, struct bid_store *st
 	unread = r == 0 && ferror(file);
 	if (unread)
 		bid_error_about(list, -errno, "%s", strerror(errno));
-	settled = ctl_running_settle(&running);
-	ctl_running_release(&running);
+	settled = ctl_mapped_code_settle(&running);
+	ctl_mapped_code_release(&running);
 	ctl_progress_clear(&stats->progress);
 	if (r == 0)
 		r = settled;

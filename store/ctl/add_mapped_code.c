@@ -58,7 +58,7 @@ static int by_file(const void *a, const void *b)
 	return (one->ino > other->ino) - (one->ino < other->ino);
 }
 
-static struct seen_file *find_seen(const struct ctl_running *running, dev_t dev, ino_t ino)
+static struct seen_file *find_seen(const struct ctl_mapped_code *running, dev_t dev, ino_t ino)
 {
 	struct seen_file key = { .dev = dev, .ino = ino }, **found = tfind(&key, &running->seen, by_file);
 
@@ -66,7 +66,7 @@ static struct seen_file *find_seen(const struct ctl_running *running, dev_t dev,
 }
 
 /* Remember @file, in place of an older record. Returns 0 or -ENOMEM. */
-static int put_seen(struct ctl_running *running, const struct seen_file *file)
+static int put_seen(struct ctl_mapped_code *running, const struct seen_file *file)
 {
 	struct seen_file *copy = malloc(sizeof(*copy)), **found;
 
@@ -81,7 +81,7 @@ static int put_seen(struct ctl_running *running, const struct seen_file *file)
 	return found ? 0 : -ENOMEM;
 }
 
-static void drop_seen(struct ctl_running *running)
+static void drop_seen(struct ctl_mapped_code *running)
 {
 	tdestroy(running->seen, free);
 	running->seen = NULL;
@@ -107,7 +107,7 @@ static void leave_file(void *node)
 }
 
 /* Forget the files that no process maps any more, which bounds the memory. */
-static void forget_ended(struct ctl_running *running)
+static void forget_ended(struct ctl_mapped_code *running)
 {
 	struct still_running still = { .pass = running->pass };
 
@@ -116,11 +116,11 @@ static void forget_ended(struct ctl_running *running)
 	running->seen = still.seen;
 }
 
-int ctl_running_begin(struct ctl_running *running, struct ctl_add_stats *stats, struct bid_store *store)
+int ctl_mapped_code_begin(struct ctl_mapped_code *running, struct ctl_add_stats *stats, struct bid_store *store)
 {
 	void *shared = mmap(NULL, sizeof(struct ctl_look), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	*running = (struct ctl_running){ .stats = stats, .store = store, .interrupt = -1 };
+	*running = (struct ctl_mapped_code){ .stats = stats, .store = store, .interrupt = -1 };
 	ctl_batch_begin(&running->batch, stats, store);
 	if (shared == MAP_FAILED)
 		return -errno;
@@ -128,7 +128,7 @@ int ctl_running_begin(struct ctl_running *running, struct ctl_add_stats *stats, 
 	return 0;
 }
 
-void ctl_running_release(struct ctl_running *running)
+void ctl_mapped_code_release(struct ctl_mapped_code *running)
 {
 	if (running->look)
 		munmap(running->look, sizeof(*running->look));
@@ -139,7 +139,7 @@ void ctl_running_release(struct ctl_running *running)
 }
 
 /* Does the file belong to the store, or to a mount of one? */
-static bool is_ours(const struct ctl_running *running, dev_t dev, const char *path)
+static bool is_ours(const struct ctl_mapped_code *running, dev_t dev, const char *path)
 {
 	size_t len = strlen(bid_store_path(running->store));
 
@@ -152,7 +152,7 @@ static bool is_ours(const struct ctl_running *running, dev_t dev, const char *pa
 }
 
 /* Is @dev a local file system? Returns false for one outside this process's mount namespace, too. */
-static bool is_local(const struct ctl_running *running, dev_t dev)
+static bool is_local(const struct ctl_mapped_code *running, dev_t dev)
 {
 	for (size_t i = 0; i < running->n_devices; i++)
 		if (!running->devices[i].bidfs && running->devices[i].dev == dev)
@@ -160,14 +160,14 @@ static bool is_local(const struct ctl_running *running, dev_t dev)
 	return false;
 }
 
-static bool is_interrupted(const struct ctl_running *running)
+static bool is_interrupted(const struct ctl_mapped_code *running)
 {
 	struct pollfd fd = { .fd = running->interrupt, .events = POLLIN };
 
 	return running->interrupt >= 0 && poll(&fd, 1, 0) > 0;
 }
 
-static const char *reason(const struct ctl_running *running, const char *path, int error)
+static const char *reason(const struct ctl_mapped_code *running, const char *path, int error)
 {
 	switch (error) {
 	case -ENOEXEC:
@@ -189,7 +189,7 @@ static void fail(struct ctl_look *look, int error)
 }
 
 /* Add the file open at @fd, which is look->path. Changes nothing but the store and @look. */
-static void add(const struct ctl_running *running, int fd, bool batch, struct ctl_look *look)
+static void add(const struct ctl_mapped_code *running, int fd, bool batch, struct ctl_look *look)
 {
 	struct bid_add add = {
 		.path = look->path,
@@ -227,8 +227,8 @@ static bool is_unchanged(const struct seen_file *seen, const struct ctl_mapping 
 	return r == 0 ? !seen->unread && bid_stat_data_is_current(&seen->stat_data, &st) : seen->unread;
 }
 
-static void look_at(const struct ctl_running *running, const struct ctl_mapping *mapping, const struct seen_file *known, bool batch,
-		    struct ctl_look *look)
+static void look_at(const struct ctl_mapped_code *running, const struct ctl_mapping *mapping, const struct seen_file *known,
+		    bool batch, struct ctl_look *look)
 {
 	bid_auto_fd int fd = -1;
 	struct stat st;
@@ -251,7 +251,7 @@ static void look_at(const struct ctl_running *running, const struct ctl_mapping 
 
 /* Arguments of a child. */
 struct errand {
-	const struct ctl_running *running;
+	const struct ctl_mapped_code *running;
 	const struct ctl_mapping *mapping;
 	const struct seen_file *known;
 };
@@ -277,7 +277,7 @@ static int look_in_child(void *user)
 }
 
 /* As look_at(), in a child, for a file system that may never respond. */
-static int look_from_afar(struct ctl_running *running, const struct ctl_mapping *mapping, const struct seen_file *known)
+static int look_from_afar(struct ctl_mapped_code *running, const struct ctl_mapping *mapping, const struct seen_file *known)
 {
 	struct errand errand = { .running = running, .mapping = mapping, .known = known };
 	struct ctl_look *look = running->look;
@@ -300,7 +300,7 @@ static int look_from_afar(struct ctl_running *running, const struct ctl_mapping 
 }
 
 /* Record the result of a look. Returns 0, or a negative errno of the store. */
-static int take(struct ctl_running *running, const struct ctl_look *look)
+static int take(struct ctl_mapped_code *running, const struct ctl_look *look)
 {
 	bool silent = look->error == -ETIMEDOUT;
 	int r = 0;
@@ -323,7 +323,7 @@ static int take(struct ctl_running *running, const struct ctl_look *look)
 
 static int look_at_mapping(void *user, const struct ctl_mapping *mapping)
 {
-	struct ctl_running *running = user;
+	struct ctl_mapped_code *running = user;
 	struct ctl_look *look = running->look;
 	struct seen_file *known = find_seen(running, mapping->dev, mapping->ino);
 	int r = 0;
@@ -345,7 +345,7 @@ static int look_at_mapping(void *user, const struct ctl_mapping *mapping)
 	return r < 0 ? r : take(running, look);
 }
 
-static int look_at_process(struct ctl_running *running, const char *pid)
+static int look_at_process(struct ctl_mapped_code *running, const char *pid)
 {
 	int r = ctl_maps_each(pid, look_at_mapping, running);
 
@@ -356,7 +356,7 @@ static int look_at_process(struct ctl_running *running, const char *pid)
 /* Collect local file systems, and mounts of bidfs, whose files are in a store. */
 static int note_device(void *user, const struct ctl_mount *mount)
 {
-	struct ctl_running *running = user;
+	struct ctl_mapped_code *running = user;
 	bool bidfs = ctl_mount_is_bidfs(mount);
 	struct ctl_device *grown;
 
@@ -370,7 +370,7 @@ static int note_device(void *user, const struct ctl_mount *mount)
 	return 0;
 }
 
-int ctl_running_all(struct ctl_running *running)
+int ctl_mapped_code_all(struct ctl_mapped_code *running)
 {
 	bid_auto_dir DIR *dir = opendir("/proc");
 	struct dirent *entry;
@@ -394,7 +394,7 @@ int ctl_running_all(struct ctl_running *running)
 	return r;
 }
 
-int ctl_running_processes(struct ctl_running *running, const pid_t *pids, size_t n)
+int ctl_mapped_code_processes(struct ctl_mapped_code *running, const pid_t *pids, size_t n)
 {
 	int r = 0;
 
@@ -408,7 +408,7 @@ int ctl_running_processes(struct ctl_running *running, const pid_t *pids, size_t
 	return r;
 }
 
-int ctl_running_file(struct ctl_running *running, int fd)
+int ctl_mapped_code_file(struct ctl_mapped_code *running, int fd)
 {
 	struct ctl_look *look = running->look;
 	struct seen_file *known;
@@ -432,13 +432,13 @@ int ctl_running_file(struct ctl_running *running, int fd)
 	return take(running, look);
 }
 
-void ctl_running_warn_hidden(const struct ctl_running *running)
+void ctl_mapped_code_warn_hidden(const struct ctl_mapped_code *running)
 {
 	if (running->hidden > 0)
 		bid_warning("%s: skipped the processes of other users: %zu", strerror(EACCES), running->hidden);
 }
 
-int ctl_running_settle(struct ctl_running *running)
+int ctl_mapped_code_settle(struct ctl_mapped_code *running)
 {
 	int r = ctl_batch_settle(&running->batch);
 

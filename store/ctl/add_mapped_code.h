@@ -12,7 +12,7 @@ struct ctl_device {
 	bool bidfs;
 };
 
-struct ctl_running {
+struct ctl_mapped_code {
 	struct ctl_add_stats *stats;
 	struct bid_store *store;
 	int interrupt; /* a readable descriptor ends a pass with -EINTR; -1 for none */
@@ -29,27 +29,27 @@ struct ctl_running {
 };
 
 /* Start. Returns 0 or a negative errno; the caller releases @running in either case. */
-int ctl_running_begin(struct ctl_running *running, struct ctl_add_stats *stats, struct bid_store *store);
+int ctl_mapped_code_begin(struct ctl_mapped_code *running, struct ctl_add_stats *stats, struct bid_store *store);
 
 /* Release without a sync or a report. */
-void ctl_running_release(struct ctl_running *running);
+void ctl_mapped_code_release(struct ctl_mapped_code *running);
 
 /*
- * Each of these adds new and changed files, and reports refusals; ctl_running_settle() reports the added files.
+ * Each of these adds new and changed files, and reports refusals; ctl_mapped_code_settle() reports the added files.
  * They return 0, or a negative errno, mostly of the store; files left over after an error count as new once more. A child reads a
  * file of a non-local file system, and the caller waits for the child for a limited time.
  */
-int ctl_running_all(struct ctl_running *running);
+int ctl_mapped_code_all(struct ctl_mapped_code *running);
 
-int ctl_running_processes(struct ctl_running *running, const pid_t *pids, size_t n);
+int ctl_mapped_code_processes(struct ctl_mapped_code *running, const pid_t *pids, size_t n);
 
 /* Add the regular file open at @fd, which runs or ran. */
-int ctl_running_file(struct ctl_running *running, int fd);
+int ctl_mapped_code_file(struct ctl_mapped_code *running, int fd);
 
 /* Warn of the processes without read permission in the last pass over all, if any. */
-void ctl_running_warn_hidden(const struct ctl_running *running);
+void ctl_mapped_code_warn_hidden(const struct ctl_mapped_code *running);
 
 /* Sync the added files, and report them. After a failure no file counts as seen any more. */
-int ctl_running_settle(struct ctl_running *running);
+int ctl_mapped_code_settle(struct ctl_mapped_code *running);
 
 #endif

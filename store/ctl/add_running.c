@@ -5,15 +5,15 @@
 
 enum ctl_status ctl_add_running(struct ctl_add_stats *stats, struct bid_store *store)
 {
-	struct ctl_running running;
+	struct ctl_mapped_code running;
 	int r, settled;
 
-	r = ctl_running_begin(&running, stats, store);
+	r = ctl_mapped_code_begin(&running, stats, store);
 	if (r == 0)
-		r = ctl_running_all(&running);
-	settled = ctl_running_settle(&running);
-	ctl_running_warn_hidden(&running);
-	ctl_running_release(&running);
+		r = ctl_mapped_code_all(&running);
+	settled = ctl_mapped_code_settle(&running);
+	ctl_mapped_code_warn_hidden(&running);
+	ctl_mapped_code_release(&running);
 	if (r == 0)
 		r = settled;
 	if (r < 0)

@@ -108,7 +108,7 @@ static bool is_linked(struct look *look)
 	return false;
 }
 
-static int add(struct ctl_running *adding, const struct ctl_debug_of *of)
+static int add(struct ctl_mapped_code *adding, const struct ctl_debug_of *of)
 {
 	struct look look = { .store = adding->store, .of = of, .fd = -1 };
 	int r = 0;
@@ -116,7 +116,7 @@ static int add(struct ctl_running *adding, const struct ctl_debug_of *of)
 	if (is_by_id(&look) || is_linked(&look)) {
 		r = ctl_batch_clean(&adding->batch);
 		if (r == 0)
-			r = ctl_running_file(adding, look.fd);
+			r = ctl_mapped_code_file(adding, look.fd);
 	} else if (look.other[0]) {
 		adding->stats->seen++;
 		ctl_add_stats_refused(adding->stats, look.other, 0, look.why, false);
@@ -127,16 +127,16 @@ static int add(struct ctl_running *adding, const struct ctl_debug_of *of)
 
 int ctl_debug_files_add(const struct ctl_debug_files *files, struct ctl_add_stats *stats, struct bid_store *store)
 {
-	struct ctl_running adding;
+	struct ctl_mapped_code adding;
 	int r = 0, settled;
 
-	ctl_running_begin(&adding, stats, store);
+	ctl_mapped_code_begin(&adding, stats, store);
 	for (size_t i = 0; i < files->n && r == 0; i++) {
 		r = add(&adding, &files->of[i]);
 		ctl_add_stats_progress(stats, 0);
 	}
-	settled = ctl_running_settle(&adding);
-	ctl_running_release(&adding);
+	settled = ctl_mapped_code_settle(&adding);
+	ctl_mapped_code_release(&adding);
 	ctl_progress_clear(&stats->progress);
 	return r < 0 ? r : settled;
 }

@@ -52,7 +52,7 @@ struct watch {
 	char path[PATH_MAX]; /* path of the store */
 	struct stat opened; /* directory of the opened store */
 	struct ctl_add_stats stats;
-	struct ctl_running running;
+	struct ctl_mapped_code running;
 	struct exec_events events;
 	int signals; /* signalfd; owned */
 	bool ended;
@@ -149,7 +149,7 @@ static int begin(struct watch *watch)
 	int r = stat(bid_store_path(watch->store), &watch->opened) < 0 ? -errno : 0;
 
 	if (r == 0)
-		r = ctl_running_begin(&watch->running, &watch->stats, watch->store);
+		r = ctl_mapped_code_begin(&watch->running, &watch->stats, watch->store);
 	if (r < 0) {
 		bid_store_free(bid_steal(watch->store));
 		return r;
@@ -161,7 +161,7 @@ static int begin(struct watch *watch)
 
 static void end(struct watch *watch)
 {
-	ctl_running_release(&watch->running);
+	ctl_mapped_code_release(&watch->running);
 	bid_store_free(bid_steal(watch->store));
 }
 
@@ -202,7 +202,7 @@ static int look_at_all(struct watch *watch)
 	int r;
 
 	watch->all_ms = watch->full_ms > now ? watch->full_ms : now + watch->interval_ms;
-	r = ctl_running_all(&watch->running);
+	r = ctl_mapped_code_all(&watch->running);
 	/* at the start, and after each load of a module */
 	if (r == 0 && modules != watch->modules) {
 		r = ctl_add_kernel(&watch->stats, watch->store);
@@ -222,7 +222,7 @@ static int look_at_started(struct watch *watch)
 			pids[n++] = watch->started[due].pid;
 	watch->n_started -= due;
 	memmove(watch->started, watch->started + due, watch->n_started * sizeof(*watch->started));
-	return ctl_running_processes(&watch->running, pids, n);
+	return ctl_mapped_code_processes(&watch->running, pids, n);
 }
 
 /* Queue a process that has just executed a program, before it maps anything. */
@@ -245,7 +245,7 @@ static int look_at_file(void *user, pid_t pid, int fd)
 
 	note_started(watch, pid);
 	/* after a failure, wait for the next look at all processes, which finds the programs still running */
-	return watch->trouble ? 0 : ctl_running_file(&watch->running, fd);
+	return watch->trouble ? 0 : ctl_mapped_code_file(&watch->running, fd);
 }
 
 static int look_at_events(struct watch *watch)
@@ -283,7 +283,7 @@ static int pass(struct watch *watch, int (*look)(struct watch *watch), bool sett
 		r = look(watch);
 	/* also after an error: the files from before it */
 	if (watch->store && (settle || r < 0))
-		settled = ctl_running_settle(&watch->running);
+		settled = ctl_mapped_code_settle(&watch->running);
 	if (r == 0)
 		r = settled;
 	if (r == -EINTR) {
@@ -349,7 +349,7 @@ static enum ctl_status watch_on(struct watch *watch)
 	/* programs started during this look wait in the queue of events */
 	if (r == 0)
 		r = pass(watch, look_at_all, true);
-	ctl_running_warn_hidden(&watch->running);
+	ctl_mapped_code_warn_hidden(&watch->running);
 	if (watch->ctl->once)
 		return r < 0 || watch->cut ? CTL_TROUBLE : CTL_DONE;
 	manager = bid_notify_open();
