@@ -46,7 +46,7 @@ static void reply_sources(fuse_req_t req, const struct bid_request *artifact)
 	free(path);
 }
 
-static void answer_lookup(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
+static void finish_lookup(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 
@@ -107,7 +107,7 @@ static bool lookup_tmpfile(fuse_req_t req, const struct bid_node *dir, const cha
  * Answer with the file in @dir, "<path>/ID". Keep its descriptor if perf's link leads elsewhere, because OPEN finds files by id.
  * Return false, unless it leads elsewhere, for stripped debuginfo and probes: the store may have better ones by id.
  */
-static bool answer_at_once(fuse_req_t req, struct bid_pending *pending, const struct bid_inode *dir, struct bid_file *file)
+static bool reply_at_once(fuse_req_t req, struct bid_pending *pending, const struct bid_inode *dir, struct bid_file *file)
 {
 	char where[PATH_MAX];
 
@@ -117,12 +117,12 @@ static bool answer_at_once(fuse_req_t req, struct bid_pending *pending, const st
 			    strcmp(where, bid_node_path(&dir->node)) != 0;
 	if (!pending->in_place && (file->stripped || file->kind == BID_KIND_PROBES))
 		return false;
-	answer_lookup(req, pending, 0, file);
+	finish_lookup(req, pending, 0, file);
 	return true;
 }
 
 /* @dir is the directory of the name @child; NULL for "." and "..". */
-static void answer_child(fuse_req_t req, const struct bid_inode *dir, const struct bid_node *child, struct bid_found *found)
+static void reply_child(fuse_req_t req, const struct bid_inode *dir, const struct bid_node *child, struct bid_found *found)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_pending pending = { .artifact = bid_node_request(child) };
@@ -130,10 +130,10 @@ static void answer_child(fuse_req_t req, const struct bid_inode *dir, const stru
 
 	if (bid_stat_unopened(fs, child, &st) == 0)
 		bid_reply_node(req, child, &(struct bid_found){ .st = st });
-	else if (child->type == BID_NODE_FILE && answer_at_once(req, &pending, dir, &found->file))
+	else if (child->type == BID_NODE_FILE && reply_at_once(req, &pending, dir, &found->file))
 		return;
 	else if (child->type == BID_NODE_FILE)
-		bid_find_or_fetch(req, &pending, answer_lookup);
+		bid_find_or_fetch(req, &pending, finish_lookup);
 	else if (child->type == BID_NODE_KCORE_FILE)
 		bid_reply_negative(req, BID_TTL_STORE);
 	else
@@ -144,7 +144,7 @@ static void answer_child(fuse_req_t req, const struct bid_inode *dir, const stru
  * A link of perf's exists only with a file behind it; otherwise perf takes the build for cached and does not add it. Fetch the
  * ELF file, or else the debuginfo.
  */
-static void answer_link(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
+static void finish_link(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_node link = { .type = BID_NODE_LINK, .id = pending->artifact.id };
@@ -154,7 +154,7 @@ static void answer_link(fuse_req_t req, struct bid_pending *pending, int error, 
 		struct bid_pending next = *pending;
 
 		next.artifact.kind = BID_KIND_DEBUGINFO;
-		bid_find_or_fetch(req, &next, answer_link);
+		bid_find_or_fetch(req, &next, finish_link);
 		return;
 	}
 	/* a link of the store may lead nowhere */
@@ -175,7 +175,7 @@ static void fetch_link(fuse_req_t req, const struct bid_node *dir, const char *n
 		return;
 	}
 	pending.artifact.id = link.id;
-	bid_find_or_fetch(req, &pending, answer_link);
+	bid_find_or_fetch(req, &pending, finish_link);
 }
 
 void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -207,7 +207,7 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	} else if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {
-		answer_child(req, by_handle ? NULL : inode, &child, &found);
+		reply_child(req, by_handle ? NULL : inode, &child, &found);
 		bid_node_release(&child);
 	}
 	bid_found_release(&found);

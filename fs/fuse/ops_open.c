@@ -182,7 +182,7 @@ int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_tm
 	return r;
 }
 
-static void answer_open(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
+static void finish_open(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
 {
 	bool probes = pending->artifact.kind == BID_KIND_PROBES;
 	struct bid_fs *fs = bid_fs_of(req);
@@ -273,7 +273,7 @@ static void open_probes(fuse_req_t req, const struct bid_inode *inode, struct fu
 	}
 	bid_fd_cache_put(fs->fd_cache, fd);
 	if (own < 0) {
-		bid_find_or_fetch(req, &pending, answer_open);
+		bid_find_or_fetch(req, &pending, finish_open);
 		return;
 	}
 	bid_store_used(fs->store, &pending.artifact);
@@ -288,7 +288,7 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 	struct bid_fd *fd = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &st, NULL);
 
 	if (!fd) {
-		bid_find_or_fetch(req, &pending, answer_open);
+		bid_find_or_fetch(req, &pending, finish_open);
 		return;
 	}
 	/* the kernel may forget the inode, which owns the detail, after the answer */

@@ -38,7 +38,7 @@ static void reply_fd(fuse_req_t req, int fd, size_t size, off_t offset)
 }
 
 /* no_open: the broker has found or fetched the file. */
-static void answer_read(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
+static void finish_read(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct stat st = file->st;
@@ -116,7 +116,7 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 	}
 	bid_fd_cache_put(fs->fd_cache, fd);
 	if (reading < 0)
-		bid_find_or_fetch(req, &pending, answer_read);
+		bid_find_or_fetch(req, &pending, finish_read);
 }
 
 /* The descriptor of a handle without a text. */

@@ -278,7 +278,7 @@ int bid_visible_error(const struct bid_fs *fs, int error)
 struct waiter {
 	fuse_req_t req; /* unanswered */
 	struct bid_pending pending; /* holds a reference to its detail */
-	bid_answer_fn answer;
+	bid_finish_fn answer;
 };
 
 static void end_wait(struct waiter *waiter, int error, struct bid_file *file)
@@ -315,7 +315,7 @@ static int submit_request(struct waiter *waiter, const struct bid_request *artif
 	return 0;
 }
 
-static void fetch_artifact(fuse_req_t req, const struct bid_pending *pending, bid_answer_fn answer)
+static void fetch_artifact(fuse_req_t req, const struct bid_pending *pending, bid_finish_fn answer)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	bid_cleanup(bid_file_release) struct bid_file stripped = BID_FILE_NONE;
@@ -342,7 +342,7 @@ static void fetch_artifact(fuse_req_t req, const struct bid_pending *pending, bi
 		end_wait(waiter, r, &none);
 }
 
-void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_answer_fn answer)
+void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_finish_fn answer)
 {
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_pending local = *pending;
