@@ -278,12 +278,12 @@ int bid_visible_error(const struct bid_fs *fs, int error)
 struct waiter {
 	fuse_req_t req; /* unanswered */
 	struct bid_pending pending; /* holds a reference to its detail */
-	bid_finish_fn answer;
+	bid_finish_fn finish;
 };
 
 static void end_wait(struct waiter *waiter, int error, struct bid_file *file)
 {
-	waiter->answer(waiter->req, &waiter->pending, error, file);
+	waiter->finish(waiter->req, &waiter->pending, error, file);
 	bid_request_release(&waiter->pending.artifact);
 	free(waiter);
 }
@@ -315,7 +315,7 @@ static int submit_request(struct waiter *waiter, const struct bid_request *artif
 	return 0;
 }
 
-static void fetch_artifact(fuse_req_t req, const struct bid_pending *pending, bid_finish_fn answer)
+static void fetch_artifact(fuse_req_t req, const struct bid_pending *pending, bid_finish_fn finish)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	bid_cleanup(bid_file_release) struct bid_file stripped = BID_FILE_NONE;
@@ -327,22 +327,22 @@ static void fetch_artifact(fuse_req_t req, const struct bid_pending *pending, bi
 	/* a read is of a file that was found before */
 	if (pending->size == 0 && !bid_ratelimit_take(&fs->ratelimit, fuse_req_ctx(req)->uid, bid_clock_ms())) {
 		r = bid_store_find(fs->store, &local.artifact, &stripped);
-		answer(req, &local, r == 0 ? 0 : -EHOSTUNREACH, &stripped);
+		finish(req, &local, r == 0 ? 0 : -EHOSTUNREACH, &stripped);
 		return;
 	}
 	waiter = malloc(sizeof(*waiter));
 	if (!waiter) {
-		answer(req, &local, -ENOMEM, &none);
+		finish(req, &local, -ENOMEM, &none);
 		return;
 	}
-	*waiter = (struct waiter){ .req = req, .pending = local, .answer = answer };
+	*waiter = (struct waiter){ .req = req, .pending = local, .finish = finish };
 	waiter->pending.artifact = bid_request_keep(&local.artifact);
 	r = submit_request(waiter, &local.artifact);
 	if (r < 0)
 		end_wait(waiter, r, &none);
 }
 
-void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_finish_fn answer)
+void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_finish_fn finish)
 {
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_pending local = *pending;
@@ -353,8 +353,8 @@ void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_fi
 	if (r == -ENOMEM && bid_fd_cache_drop_memory(fs->fd_cache))
 		r = bid_broker_find(fs->broker, &local.artifact, &file, NULL);
 	if (r == -EINPROGRESS)
-		fetch_artifact(req, &local, answer);
+		fetch_artifact(req, &local, finish);
 	else
-		answer(req, &local, r, &file);
+		finish(req, &local, r, &file);
 	bid_file_release(&file);
 }

@@ -28,11 +28,11 @@ struct bid_pending {
 typedef void (*bid_finish_fn)(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file);
 
 /*
- * Find the artifact of @pending, which is copied, and call @answer with it. The call comes from this function if the store has
+ * Find the artifact of @pending, which is copied, and call @finish with it. The call comes from this function if the store has
  * the artifact or the artifact is known to be absent, else from a thread of the broker at the end of the download or of the bounded
  * wait. No thread waits meanwhile. The answer to an interrupted request is EINTR, at once.
  */
-void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_finish_fn answer);
+void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_finish_fn finish);
 
 /*
  * stat(2) the file of @node, if it need not be opened: a temporary file, a copy of /proc/kcore, or a section that READ will
