@@ -17,8 +17,8 @@ static json_t *counters_json(const struct bid_broker_stats *stats, uint64_t rate
 {
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "hits", (json_int_t)stats->hits, "fetched",
 			 (json_int_t)stats->fetched, "absent", (json_int_t)stats->absent, "unknown", (json_int_t)stats->unknown,
-			 "rejected", (json_int_t)stats->rejected, "interrupted", (json_int_t)stats->interrupted,
-			 "remembered_absent", (json_int_t)stats->negative_entries, "rate_limited", (json_int_t)rate_limited);
+			 "rejected", (json_int_t)stats->rejected, "interrupted", (json_int_t)stats->interrupted, "negative_entries",
+			 (json_int_t)stats->negative_entries, "rate_limited", (json_int_t)rate_limited);
 }
 
 static void add_health(json_t *json, const struct bid_source_health *health)

@@ -95,7 +95,7 @@ def test_bad_response_of_only_server_publishes_nothing(mount, mode, faults, work
     assert leftovers(store) == []
     status = mnt.status()
     # the announced 1 TiB becomes a "too large" in the negative cache; the other failures leave no record
-    assert status["counters"]["fetched"] == 0 and status["counters"]["remembered_absent"] == 1
+    assert status["counters"]["fetched"] == 0 and status["counters"]["negative_entries"] == 1
     # after a few wrong files the server is in backoff
     refused = [program.id for program in wrong if bad.count(program.id)]
     assert status["counters"]["rejected"] >= len(refused) >= 2

@@ -164,7 +164,7 @@ def test_absence_is_cached(mount, faults, program):
     assert read(first) == errno.ENOENT and server.count(program.id) == 1
     # the kernel does not know the other name; the mount does
     assert keep_reading([first, second]) == {errno.ENOENT} and server.count(program.id) == 1
-    assert mnt.counter("remembered_absent") == 1
+    assert mnt.counter("negative_entries") == 1
     # the negative entry is for one kind only
     server.serve(program)
     assert read(mnt.artifact(program.id, "debuginfo")) == program.debug.read_bytes()
@@ -179,7 +179,7 @@ def test_server_error_is_not_cached(mount, faults, program, failure):
     first, second = names(mnt, program.id)
     assert read(first) == errno.ENOENT
     mnt.expect(server.url)
-    assert mnt.counter("remembered_absent") == 0 and mnt.counter("unknown") == 1
+    assert mnt.counter("negative_entries") == 0 and mnt.counter("unknown") == 1
     server.behave()
     tools.wait_until(lambda: read(second) == program.read(), "the file, once the server is well")
 

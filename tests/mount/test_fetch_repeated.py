@@ -141,7 +141,7 @@ def test_error_is_retried_and_is_not_absence(mount, faults, workdir, env, code):
         server.behave(f"error:{code}")
         assert read(mnt.artifact(program.id)) == errno.EHOSTUNREACH
         assert server.count() == (1 if code.endswith(":120") else 3)
-        assert mnt.counter("remembered_absent") == 0
+        assert mnt.counter("negative_entries") == 0
         mnt.unmount()
     server.behave()
     mnt = mount(f"url={server.url}", "errors=strict")
@@ -261,7 +261,7 @@ def test_unreachable_server_costs_one_connect_limit(mount, faults, certificate, 
         (source,) = mnt.status()["sources"]
         # each backoff takes 5 s or more
         assert source["breaker"] == "open" and 1 <= source["requests"] <= 1 + (time.monotonic() - begun) // 5, source
-        assert mnt.counter("remembered_absent") == 0
+        assert mnt.counter("negative_entries") == 0
 
 
 @pytest.mark.limit(HOUR)

@@ -44,7 +44,7 @@ def test_server_killed_in_body_leaves_no_partial_file(mount, faults, workdir, st
         assert not list((store / ".build-id").rglob("*")) or read(mnt.elf_file(program.id)) in (errno.ENOENT, program.read())
         tools.wait_until(lambda path=path, program=program: read(path) == program.read(), "the file, once the server is well", 40)
         assert leftovers(store) == []
-    assert mnt.counter("remembered_absent") == 0
+    assert mnt.counter("negative_entries") == 0
 
 
 def test_slow_first_byte_prefers_the_other_server(mount, faults, workdir):

@@ -24,7 +24,7 @@ def test_debug_directory_serves_debuginfo(mount, workdir):
     mnt = mount(f"url=file://{workdir}/debug")
     assert (mnt / "buildid" / split.id / "debuginfo").read_bytes() == split.debug.read_bytes()
     assert read(mnt.artifact(split.id)) == errno.ENOENT
-    assert mnt.counter("fetched") == 1 and mnt.counter("remembered_absent") == 1
+    assert mnt.counter("fetched") == 1 and mnt.counter("negative_entries") == 1
 
 
 def test_perf_cache_as_server_leaves_no_descriptor(mount, workdir):
@@ -110,7 +110,7 @@ def test_missing_tree_is_unreachable_until_mounted(mount, workdir):
     mnt = mount(f"url=file://{workdir}/later")
     assert read(mnt.artifact(program.id)) == errno.ENOENT
     mnt.expect(f"file://{workdir}/later")
-    assert mnt.counter("remembered_absent") == 0
+    assert mnt.counter("negative_entries") == 0
     directory = workdir / "later/buildid" / program.id
     directory.mkdir(parents=True)
     shutil.copyfile(program.path, directory / "executable")
@@ -134,7 +134,7 @@ def test_private_file_of_a_tree_is_not_served(needs_root, mount, workdir, closed
         return
     assert read(mnt.artifact(program.id)) == errno.ENOENT
     mnt.expect(f"file://{tree}")
-    assert mnt.counter("remembered_absent") == 0
+    assert mnt.counter("negative_entries") == 0
     mnt.unmount()
     assert read(mount(f"url=file://{tree}").artifact(program.id)) == program.read()
 
@@ -152,7 +152,7 @@ def test_mount_serves_a_mount_without_false_absence(mount, faults, workdir):
     assert server.count(program.id) == 1
     assert read(front.artifact(absent)) == errno.ENOENT
     front.expect(f"file://{back}")
-    assert front.counter("fetched") == 1 and front.counter("remembered_absent") == 0
+    assert front.counter("fetched") == 1 and front.counter("negative_entries") == 0
 
 
 def test_hung_tree_leads_to_the_next_server(mount, faults, workdir):
@@ -179,7 +179,7 @@ def test_hung_tree_leads_to_the_next_server(mount, faults, workdir):
         for mnt in (front, alone):
             tools.wait_until(lambda mnt=mnt: mnt.status()["downloads"] == [], "the end of all requests")
         alone.expect("the file system does not answer")
-        assert alone.counter("remembered_absent") == 0
+        assert alone.counter("negative_entries") == 0
         # one request has waited for the tree, or one in each half-open state
         (tree,) = alone.status()["sources"]
         assert (tree["breaker"], tree["trouble"]) == ("open", "the file system does not answer"), tree
@@ -269,7 +269,7 @@ def test_mount_as_its_own_server_by_link_is_absent(mount, faults, workdir):
     # all three servers confirm the absence, which is cached
     assert read(mnt.artifact("ab" * 20)) == errno.ENOENT
     # the first file may also have negative entries, unless the server was faster
-    assert 3 <= mnt.counter("remembered_absent") <= 2 + 3, mnt.status()
+    assert 3 <= mnt.counter("negative_entries") <= 2 + 3, mnt.status()
     assert all(1 <= source["requests"] <= 2 for source in mnt.status()["sources"][:2]), mnt.status()
 
 

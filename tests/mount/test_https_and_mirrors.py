@@ -93,7 +93,7 @@ def test_http2_downloads_many_at_once(mount, mode, front, workdir, store, certif
     answers = read_all([mnt.artifact(program.id) for program in wanted])
     assert answers == [program.read() for program in wanted]
     assert read(mnt.artifact("ab" * 20)) == errno.ENOENT
-    assert mnt.counter("fetched") == 12 and mnt.counter("remembered_absent") == 1 and leftovers(store) == []
+    assert mnt.counter("fetched") == 12 and mnt.counter("negative_entries") == 1 and leftovers(store) == []
     assert mnt.status()["sources"][0]["protocol"] == "HTTP/2"
 
     def logged():
@@ -114,7 +114,7 @@ def test_untrusted_certificate_sends_no_request(mount, front, workdir):
     mnt = mount(f"url={server.url}", "wait=30")
     assert read(mnt.artifact(program.id)) == errno.ENOENT
     mnt.expect("no secure connection: ")
-    assert mnt.counter("fetched") == mnt.counter("remembered_absent") == 0
+    assert mnt.counter("fetched") == mnt.counter("negative_entries") == 0
     assert "/buildid/" not in server.log("access.log")
 
 
@@ -176,7 +176,7 @@ def test_redirect_from_https_to_http_is_refused(mount, faults, workdir, certific
     mnt = mount(f"url={secure.url}", "wait=30", env_more={"SSL_CERT_FILE": str(certificate)})
     assert read(mnt.artifact(program.id)) == errno.ENOENT
     mnt.expect("redirected to a place that bidfs does not follow")
-    assert plain.count() == mnt.counter("fetched") == mnt.counter("remembered_absent") == 0
+    assert plain.count() == mnt.counter("fetched") == mnt.counter("negative_entries") == 0
 
 
 def test_silence_after_tls_handshake_costs_one_time_limit(mount, faults, workdir, certificate):
@@ -195,7 +195,7 @@ def test_silence_after_tls_handshake_costs_one_time_limit(mount, faults, workdir
     alone = mount(f"url={silent.url}", "wait=30", on=workdir / "other", env_more={**env, "DEBUGINFOD_TIMEOUT": "1"})
     assert read_all([alone.artifact(program.id) for program in wanted]) == [errno.ENOENT] * 4
     alone.expect(silent.url)
-    assert alone.counter("remembered_absent") == 0 and alone.status()["sources"][0]["breaker"] != "closed"
+    assert alone.counter("negative_entries") == 0 and alone.status()["sources"][0]["breaker"] != "closed"
 
 
 @pytest.mark.limit(60)
@@ -237,4 +237,4 @@ def test_plain_404_is_absence(mount, plain, workdir):
     (workdir / "files/buildid").mkdir(parents=True)
     mnt = mount(f"url={plain().url}")
     assert read(mnt.artifact("ab" * 20)) == errno.ENOENT
-    assert mnt.counter("remembered_absent") == 1
+    assert mnt.counter("negative_entries") == 1

@@ -45,7 +45,7 @@ def test_refused_request_is_not_cached_as_absent(mount, mode, faults, workdir, p
     assert read(first) == errno.EHOSTUNREACH
     time.sleep(0.3)  # longer than the result stays for other readers
     assert read(second) == errno.EHOSTUNREACH
-    assert server.count(program.id) == 1 and mnt.counter("remembered_absent") == 0
+    assert server.count(program.id) == 1 and mnt.counter("negative_entries") == 0
     assert mnt.status()["sources"][0]["breaker"] == "closed"
     server.serve(other)
     server.behave("ok")
@@ -110,7 +110,7 @@ def test_unsupported_request_is_not_cached_as_absence(mount, mode, faults, progr
     for name in names(mnt, program.id) * 3:
         assert read(name) == errno.ENOENT
     assert server.count(program.id) == 1
-    assert mnt.counter("remembered_absent") == 0
+    assert mnt.counter("negative_entries") == 0
     mnt.unmount()
     server.behave()
     server.serve(program)
@@ -163,13 +163,13 @@ def test_refresh_requests_absent_file_again(mount, mode, faults, workdir, progra
     assert all(read(name) == errno.ENOENT for name in elfs + debugs)
     assert server.count(program.id) == server.count(program.id, "debuginfo") == 1
     forget(mnt, program.id)
-    assert mnt.counter("remembered_absent") == 0
+    assert mnt.counter("negative_entries") == 0
     time.sleep(CACHED)
     assert all(read(name) == program.read() for name in elfs + debugs)
     mnt.unmount()
     # other mounts of the store have dropped the entry, too
     other = mount(f"url={server.url}")
-    assert other.counter("remembered_absent") == 0
+    assert other.counter("negative_entries") == 0
 
 
 def test_refresh_of_one_kind_keeps_the_others(mount, mode, faults):
@@ -177,14 +177,14 @@ def test_refresh_of_one_kind_keeps_the_others(mount, mode, faults):
     mnt = mount(f"url={server.url}")
     # an absent build has no sections, so a refresh of a section includes the build
     for number, (what, count) in enumerate((("executable", 1), ("debuginfo", 1), ("source/usr/src/a.c", 3)), 1):
-        ident, before = f"{number:02x}" * 20, mnt.counter("remembered_absent")
+        ident, before = f"{number:02x}" * 20, mnt.counter("negative_entries")
         # the source first: a build with two absent files causes no request for sources
         paths = [mnt / "buildid" / ident / "source/usr/src/a.c", mnt.artifact(ident), mnt.artifact(ident, "debuginfo")]
         assert [read(path) for path in paths] == 3 * [errno.ENOENT]
-        assert mnt.counter("remembered_absent") == before + 3
+        assert mnt.counter("negative_entries") == before + 3
         requests = server.count()
         forget(mnt, f"{ident}/{what}")
-        assert mnt.counter("remembered_absent") == before + 3 - count
+        assert mnt.counter("negative_entries") == before + 3 - count
         time.sleep(CACHED)
         assert [read(path) for path in paths] == 3 * [errno.ENOENT]
         assert server.count() == requests + count
@@ -202,11 +202,11 @@ def test_refresh_needs_the_owner_or_root(mount, faults, program, store):
         argv = ["setpriv", "--reuid=20001", "--regid=20001", "--clear-groups", "/usr/bin/python3", "-c",
                 "import os, sys; os.setxattr(sys.argv[1], 'user.bidfs.refresh', sys.argv[2].encode())", mnt / ".bidfs", program.id]
         assert "PermissionError" in tools.run(*argv, status=1).stderr
-    assert mnt.counter("remembered_absent") == 1
+    assert mnt.counter("negative_entries") == 1
     mnt.unmount()
     mnt = mount(f"url={server.url}", "ro", at=store)
     assert tools.errno_of(forget, mnt, program.id) == errno.EROFS
-    assert mnt.counter("remembered_absent") == 1
+    assert mnt.counter("negative_entries") == 1
 
 
 def test_refresh_of_covered_store_reaches_the_mount(mount, mode, faults, workdir, program, env, store):

@@ -35,7 +35,7 @@ def test_offline_sends_no_request(mount, mode, faults, program, workdir, env):
         for name in (*names(mnt, wanted.id), *names(mnt, absent.id)):
             assert read(name) == errno.ENOENT
     assert [read(name) for name in names(mnt, program.id)] == [program.read()] * 2
-    assert server.count() == requests and mnt.counter("remembered_absent") == 1
+    assert server.count() == requests and mnt.counter("negative_entries") == 1
     assert mnt.status()["offline"] and "bidfs_offline 1\n" in (mnt / ".bidfs/metrics").read_text()
     tools.wait_until(lambda: "'bidctl offline off' ends it" in tools.run(tools.BIDCTL, "status", env=env).stdout, "the state")
 

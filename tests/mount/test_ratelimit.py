@@ -69,7 +69,7 @@ def test_flood_of_misses_is_limited(mount, mode, needs_root, faults, workdir, fl
     metrics = dict(line.rsplit(" ", 1) for line in (mnt / ".bidfs/metrics").read_text().splitlines())
     assert int(metrics["bidfs_rate_limited_total"]) >= status["counters"]["rate_limited"]
     # a refused request leaves no negative cache entry
-    assert status["counters"]["remembered_absent"] <= server.count()
+    assert status["counters"]["negative_entries"] <= server.count()
 
 
 def test_stripped_debug_file_is_served_above_the_rate(mount, needs_root, faults, workdir, store, flood):
@@ -118,7 +118,7 @@ def test_long_flood_keeps_memory_bounded(mount, mode, needs_root, faults, workdi
     measure("flooded", 60, 1 << 16)
     refused = mnt.counter("rate_limited")
     more = resident(mnt) - before
-    print(f"{refused} refused; {more / 1e6:.1f} MB more, {mnt.counter('remembered_absent')} remembered as absent")
+    print(f"{refused} refused; {more / 1e6:.1f} MB more, {mnt.counter('negative_entries')} negative entries")
     # the kernel keeps an inode for each looked up id until memory is short
     assert refused > 10000 and more < 64 * refused + (16 << 20)
 

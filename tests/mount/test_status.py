@@ -18,7 +18,7 @@ from fetching import await_waiters, read, reader
 
 KEYS = {"version", "mount_point", "store", "mode", "mode_reason", "sandbox", "sandbox_reason", "read_only", "uptime_s", "inodes",
         "counters", "sources", "downloads", "failures"}
-COUNTERS = {"hits", "fetched", "absent", "unknown", "rejected", "interrupted", "remembered_absent"}
+COUNTERS = {"hits", "fetched", "absent", "unknown", "rejected", "interrupted", "negative_entries"}
 READERS, READS = 8, 25  # 200 in all
 
 
@@ -88,7 +88,7 @@ def test_counters_follow_opens_and_downloads(mount, mode, faults, workdir, store
     assert mnt.counter("fetched") == 1
     absent = mnt.counter("absent")
     assert read(mnt.artifact("ab" * 20)) == 2
-    assert mnt.counter("absent") == absent + 1 and mnt.counter("remembered_absent") == 1
+    assert mnt.counter("absent") == absent + 1 and mnt.counter("negative_entries") == 1
     server.behave("error:503")
     assert read(mnt.artifact("cd" * 20)) == 2
     mnt.expect(f"503.*{server.url}")
@@ -99,10 +99,10 @@ def test_counters_follow_opens_and_downloads(mount, mode, faults, workdir, store
     assert source["bytes"] == len(program.read()) and "503" in status["failures"][0]["text"]
     # the other format has the same values
     metrics = parse_metrics((mnt / ".bidfs/metrics").read_text())
-    for name in COUNTERS - {"remembered_absent", "hits"}:
+    for name in COUNTERS - {"negative_entries", "hits"}:
         assert metrics[f"bidfs_{name}_total"] == status["counters"][name], name
     assert metrics["bidfs_hits_total"] >= hits
-    assert metrics["bidfs_remembered_absent"] == 1 and metrics["bidfs_downloads"] == 0
+    assert metrics["bidfs_negative_entries"] == 1 and metrics["bidfs_downloads"] == 0
     assert metrics[f'bidfs_source_answers_total{{source="{server.url}",outcome="found"}}'] == 1
     assert metrics[f'bidfs_source_bytes_total{{source="{server.url}"}}'] == source["bytes"]
 

@@ -181,7 +181,7 @@ def test_server_death_ends_the_wait(mount, mode, faults, workdir, store, clock):
     assert output == b"" and b"No such file or directory" in message
     assert contents(store) == set()
     assert not (mnt / "buildid" / program.id / "elf").exists() and os.listdir(mnt / "buildid") == []
-    assert mnt.counter("remembered_absent") == 0
+    assert mnt.counter("negative_entries") == 0
     # a server at the same port again
     again = faults(port=server.port)
     clock.advance(300)  # the longest backoff of a circuit breaker
