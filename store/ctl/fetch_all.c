@@ -148,7 +148,7 @@ static void begin(struct fetching *fetching)
 	if (fetching->covered)
 		wanted->error = ctl_covering_mount_open(bid_store_path(fetching->store), &wanted->request, &file);
 	else
-		wanted->error = bid_broker_find(fetching->broker, &wanted->request, &file, &wanted->trace.remembered_s);
+		wanted->error = bid_broker_find(fetching->broker, &wanted->request, &file, &wanted->trace.negative_ttl_s);
 	bid_file_release(&file);
 	if (wanted->error == -EINPROGRESS)
 		wanted->error = bid_broker_handle(fetching->broker, take_answer, wanted, &wanted->handle);
@@ -251,7 +251,7 @@ static void recall(const struct fetching *fetching, struct ctl_wanted *wanted)
 	struct bid_source_stats stats;
 	unsigned ttl;
 
-	if (wanted->trace.remembered_s == 0 || bid_negative_new(fetching->store, NULL, NULL, &negative) < 0)
+	if (wanted->trace.negative_ttl_s == 0 || bid_negative_new(fetching->store, NULL, NULL, &negative) < 0)
 		return;
 	for (size_t i = 0; bid_broker_source_stats(fetching->broker, i, &stats) == 0; i++) {
 		bid_negative_lookup(negative, &wanted->request, stats.name, &ttl);

@@ -86,7 +86,7 @@ static void judge(const struct getting *getting, struct ctl_wanted *wanted)
 	if ((wanted->error != -ENOENT && wanted->error != -EHOSTUNREACH) || !bid_kind_fetchable(request->kind))
 		return;
 	if (!getting->covering) {
-		if (wanted->error == -ENOENT && getting->barred && !trace->servers && trace->remembered_s == 0 &&
+		if (wanted->error == -ENOENT && getting->barred && !trace->servers && trace->negative_ttl_s == 0 &&
 		    trace->stored != -ENODATA)
 			wanted->error = -EROFS;
 	} else if (getting->list.refresh_error < 0 && !ctl_covering_mount_refusal(getting->list.refresh_error)) {
@@ -177,9 +177,9 @@ static const char *cause_of(const struct getting *getting, const struct ctl_want
 		snprintf(buf, CAUSE_MAX, "%s: ordering the mount that covers the store to ask its servers again", error);
 	else if (wanted->error == -EHOSTUNREACH && ctl_covering_mount_is_offline(getting->covering))
 		snprintf(buf, CAUSE_MAX, "%s", CTL_COVER_OFFLINE);
-	else if (trace->remembered_s > 0)
+	else if (trace->negative_ttl_s > 0)
 		snprintf(buf, CAUSE_MAX, "%s: every server lacked it earlier - bidctl asks them again in %u s, or with '--refresh'",
-			 error, trace->remembered_s);
+			 error, trace->negative_ttl_s);
 	else if (trace->changed)
 		snprintf(buf, CAUSE_MAX, "%s - '--accept' takes the other bytes", error);
 	else if (trace->stored == -ENODATA)

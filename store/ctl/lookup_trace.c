@@ -247,9 +247,9 @@ void ctl_trace_print(const struct ctl_trace *trace, struct bid_store *store, con
 		tell("lower", path);
 	else
 		tell("", what_was_stored(trace->stored));
-	if (trace->remembered_s) {
-		snprintf(text, sizeof(text), "no server has it; next request in %u s", trace->remembered_s);
-		tell("remembered", text);
+	if (trace->negative_ttl_s) {
+		snprintf(text, sizeof(text), "no server has it; next request in %u s", trace->negative_ttl_s);
+		tell("negative", text);
 	}
 	if (trace->waited_ms) {
 		snprintf(text, sizeof(text), "%u ms for another process that was fetching it", trace->waited_ms);

@@ -10,7 +10,7 @@
 
 struct ctl_trace {
 	int stored; /* first result of bid_store_find() */
-	unsigned remembered_s; /* remaining seconds of the negative cache entry behind a result without requests; else 0 */
+	unsigned negative_ttl_s; /* remaining seconds of the negative cache entry behind a result without requests; else 0 */
 	unsigned waited_ms; /* wait for another process's download */
 	bool changed; /* a server has other bytes than the first download, which --accept would take */
 	bool of_mount; /* the responses are the last ones of the mount over the store, of whatever time */
