@@ -29,18 +29,18 @@ static void write_label(FILE *out, const char *value)
 	}
 }
 
-/* Begin a sample of @stats, "bidfs_NAME{source="..."". More labels, a brace and a value may follow. */
+/* Begin a sample of @stats, "bidfs_NAME{server="..."". More labels, a brace and a value may follow. */
 static void begin_sample(FILE *out, const char *name, const struct bid_source_stats *stats)
 {
-	fprintf(out, "bidfs_%s{source=\"", name);
+	fprintf(out, "bidfs_%s{server=\"", name);
 	write_label(out, stats->name);
 	fputc('"', out);
 }
 
-static void write_answers(FILE *out, const struct bid_source_stats *stats)
+static void write_responses(FILE *out, const struct bid_source_stats *stats)
 {
 	for (int outcome = BID_OUTCOME_NONE + 1; outcome < BID_OUTCOME_COUNT; outcome++) {
-		begin_sample(out, "source_answers_total", stats);
+		begin_sample(out, "server_responses_total", stats);
 		fprintf(out, ",outcome=\"%s\"} %llu\n", bid_outcome_name((enum bid_outcome)outcome),
 			(unsigned long long)stats->outcomes[outcome]);
 	}
@@ -48,44 +48,44 @@ static void write_answers(FILE *out, const struct bid_source_stats *stats)
 
 static void write_bytes(FILE *out, const struct bid_source_stats *stats)
 {
-	begin_sample(out, "source_bytes_total", stats);
+	begin_sample(out, "server_bytes_total", stats);
 	fprintf(out, "} %llu\n", (unsigned long long)stats->bytes);
 }
 
 static void write_breaker_refusals(FILE *out, const struct bid_source_stats *stats)
 {
-	begin_sample(out, "source_breaker_refusals_total", stats);
+	begin_sample(out, "server_breaker_refusals_total", stats);
 	fprintf(out, "} %llu\n", (unsigned long long)stats->health.refused);
 }
 
 static void write_breaker(FILE *out, const struct bid_source_stats *stats)
 {
-	begin_sample(out, "source_breaker_open", stats);
+	begin_sample(out, "server_breaker_open", stats);
 	fprintf(out, "} %d\n", stats->health.breaker != BID_BREAKER_CLOSED);
 }
 
-/* A source without an answer has no latency. */
+/* A server without a response has no latency. */
 static void write_latency(FILE *out, const struct bid_source_stats *stats)
 {
 	if (stats->health.latency_ms == 0)
 		return;
-	begin_sample(out, "source_latency_seconds", stats);
+	begin_sample(out, "server_latency_seconds", stats);
 	fprintf(out, "} %u.%03u\n", stats->health.latency_ms / 1000, stats->health.latency_ms % 1000);
 }
 
 /* The format wants all samples of a metric together. */
-static void write_source_metrics(FILE *out, struct bid_broker *broker)
+static void write_server_metrics(FILE *out, struct bid_broker *broker)
 {
 	static const struct {
 		const char *name, *type, *help;
 		void (*write)(FILE *out, const struct bid_source_stats *stats);
 	} metrics[] = {
-		{ "source_answers_total", "counter", "Responses of a source, by outcome.", write_answers },
-		{ "source_bytes_total", "counter", "Bytes received from a source.", write_bytes },
-		{ "source_breaker_refusals_total", "counter", "Requests refused by the circuit breaker of a source.",
+		{ "server_responses_total", "counter", "Responses of a server, by outcome.", write_responses },
+		{ "server_bytes_total", "counter", "Bytes received from a server.", write_bytes },
+		{ "server_breaker_refusals_total", "counter", "Requests refused by the circuit breaker of a server.",
 		  write_breaker_refusals },
-		{ "source_latency_seconds", "gauge", "Time to the headers of a response, moving average.", write_latency },
-		{ "source_breaker_open", "gauge", "Circuit breaker of a source: 1 is open or half-open.", write_breaker },
+		{ "server_latency_seconds", "gauge", "Time to the headers of a response, moving average.", write_latency },
+		{ "server_breaker_open", "gauge", "Circuit breaker of a source: 1 is open or half-open.", write_breaker },
 	};
 	struct bid_source_stats stats;
 
@@ -120,7 +120,7 @@ char *bid_metrics_text(const struct bid_fs *fs)
 	write_metric(out, "not_passed_through_total", "counter", "Opens without passthrough, refused by the kernel.", fs->refused);
 	write_metric(out, "offline", "gauge", "1 if servers get no requests.", bid_fs_is_offline(fs));
 	write_metric(out, "inodes", "gauge", "Inodes held by the kernel.", bid_inodes_count(fs->inodes));
-	write_source_metrics(out, fs->broker);
+	write_server_metrics(out, fs->broker);
 	if (fclose(out) != 0) {
 		free(text);
 		return NULL;

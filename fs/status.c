@@ -36,7 +36,7 @@ static void add_health(json_t *json, const struct bid_source_health *health)
 		json_object_set_new(json, "trouble", bid_json_text(health->trouble));
 }
 
-static json_t *sources_json(struct bid_broker *broker)
+static json_t *servers_json(struct bid_broker *broker)
 {
 	json_t *all = json_array();
 	struct bid_source_stats stats;
@@ -72,7 +72,7 @@ static int add_download(void *user, const struct bid_progress *progress)
 	if (progress->detail[0])
 		json_object_set_new(one, "detail", bid_json_text(progress->detail));
 	if (progress->source[0])
-		json_object_set_new(one, "source", bid_json_text(progress->source));
+		json_object_set_new(one, "server", bid_json_text(progress->source));
 	json_array_append_new(user, one);
 	return 0;
 }
@@ -82,7 +82,7 @@ static int add_failure(void *user, const struct bid_report *failure, unsigned ag
 	char hex[BID_ID_HEX_MAX];
 
 	json_array_append_new(user,
-			      json_pack("{s:s, s:s, s:o, s:s, s:s, s:I, s:I, s:I}", "source", failure->source, "outcome",
+			      json_pack("{s:s, s:s, s:o, s:s, s:s, s:I, s:I, s:I}", "server", failure->source, "outcome",
 					bid_outcome_name(failure->outcome), "text", bid_json_text(failure->text), "id",
 					bid_id_format(&failure->request.id, hex), "kind", bid_kind_name(failure->request.kind),
 					"count", (json_int_t)failure->count, "first_time", (json_int_t)failure->first_time,
@@ -118,8 +118,8 @@ char *bid_status_json(const struct bid_fs *fs)
 			 fs->options->require_signed ? "signed" : "any", "sandbox", bid_sandbox_state(fs->sandbox),
 			 "sandbox_reason", bid_sandbox_reason(fs->sandbox), "uptime_s",
 			 (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes", (json_int_t)bid_inodes_count(fs->inodes),
-			 "counters", counters_json(&stats, bid_ratelimit_refused(&fs->ratelimit)), "sources",
-			 sources_json(fs->broker), "downloads", downloads, "failures", failures);
+			 "counters", counters_json(&stats, bid_ratelimit_refused(&fs->ratelimit)), "servers",
+			 servers_json(fs->broker), "downloads", downloads, "failures", failures);
 	text = bid_json_dump(json, JSON_INDENT(2));
 	json_decref(json);
 	return text;
@@ -135,7 +135,7 @@ static void add_text(json_t *json, const char *name, const char *text)
 static int add_response(void *user, const struct bid_report *report, unsigned again_s)
 {
 	json_t *one = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "kind", bid_kind_name(report->request.kind),
-				"source", bid_json_text(report->source), "outcome", bid_outcome_name(report->outcome), "text",
+				"server", bid_json_text(report->source), "outcome", bid_outcome_name(report->outcome), "text",
 				bid_json_text(report->text), "attempts", (json_int_t)report->attempts, "bytes",
 				(json_int_t)report->bytes, "received", (json_int_t)report->received, "elapsed_ms",
 				(json_int_t)report->elapsed_ms, "time", (json_int_t)report->time, "retry_s", (json_int_t)again_s);

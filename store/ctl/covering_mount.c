@@ -157,5 +157,5 @@ const char *ctl_covering_mount_refusal(int error)
 
 bool ctl_covering_mount_is_offline(const json_t *state)
 {
-	return json_is_true(json_object_get(state, "offline")) && json_array_size(json_object_get(state, "sources")) > 0;
+	return json_is_true(json_object_get(state, "offline")) && json_array_size(json_object_get(state, "servers")) > 0;
 }

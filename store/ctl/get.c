@@ -92,7 +92,7 @@ static void judge(const struct getting *getting, struct ctl_wanted *wanted)
 	} else if (getting->list.refresh_error < 0 && !ctl_covering_mount_refusal(getting->list.refresh_error)) {
 		wanted->error = getting->list.refresh_error;
 	} else if ((ctl_covering_mount_is_offline(getting->covering) || !bid_kind_has_detail(request->kind)) &&
-		   !ctl_trace_all_absent(trace, json_object_get(getting->covering, "sources"))) {
+		   !ctl_trace_all_absent(trace, json_object_get(getting->covering, "servers"))) {
 		wanted->error = -EHOSTUNREACH;
 	}
 }

@@ -86,7 +86,7 @@ static int take_mount(void *user, const struct ctl_mount *mount)
 		bid_auto_free char *text = NULL;
 
 		snprintf(row.id, sizeof(row.id), "%s", bid_json_string(failure, "id"));
-		if (asprintf(&text, "%s: %s", bid_json_string(failure, "source"), bid_json_string(failure, "text")) < 0)
+		if (asprintf(&text, "%s: %s", bid_json_string(failure, "server"), bid_json_string(failure, "text")) < 0)
 			return -ENOMEM;
 		add_row(history, &row, "", text);
 	}

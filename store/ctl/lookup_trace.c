@@ -59,7 +59,7 @@ void ctl_trace_add_responses(struct ctl_trace *trace, const json_t *responses, c
 {
 	/* keys here and in the report of a mount */
 	static const char *const keys[][2] = {
-		{ "server", "source" },	    { "state", "outcome" },	{ "reason", "text" },		{ "url", "url" },
+		{ "server", "server" },	    { "state", "outcome" },	{ "reason", "text" },		{ "url", "url" },
 		{ "redirect", "redirect" }, { "attempts", "attempts" }, { "before", "before" },		{ "bytes", "bytes" },
 		{ "received", "received" }, { "time", "time" },		{ "elapsed_ms", "elapsed_ms" }, { "retry_s", "retry_s" },
 	};

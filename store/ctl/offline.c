@@ -77,7 +77,7 @@ static const char *why_silent(const json_t *state)
 {
 	if (!state)
 		return NULL;
-	if (json_array_size(json_object_get(state, "sources")) == 0)
+	if (json_array_size(json_object_get(state, "servers")) == 0)
 		return "it has none";
 	return json_is_true(json_object_get(state, "offline")) ? "it is offline" : NULL;
 }

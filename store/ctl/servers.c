@@ -92,7 +92,7 @@ static int add_mounted(void *user, const struct ctl_mount *mount)
 		return 0;
 	if (strcmp(mount->source, mounted->store) != 0 || ctl_mount_state(mount, &state) < 0)
 		return 0;
-	sources = json_is_true(json_object_get(state, "offline")) ? NULL : json_object_get(state, "sources");
+	sources = json_is_true(json_object_get(state, "offline")) ? NULL : json_object_get(state, "servers");
 	json_array_foreach(sources, i, source)
 	{
 		const char *name = json_string_value(json_object_get(source, "name"));

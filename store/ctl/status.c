@@ -136,7 +136,7 @@ static void print_download(const struct ctl *ctl, const json_t *download)
 		CTL_SIZE("size", -9, size ? size : CTL_NONE),
 		CTL_TEXT("time", -10, format_duration(bid_json_number(download, "age_ms"), duration)),
 		CTL_NUMBER("waiters", -7, count_of(download, "waiters")),
-		CTL_TEXT("server", 0, bid_json_string(download, "source")),
+		CTL_TEXT("server", 0, bid_json_string(download, "server")),
 		CTL_TEXT("name", 0, bid_json_string(download, "detail")));
 }
 
@@ -145,7 +145,7 @@ static void print_failure(const struct ctl *ctl, const json_t *failure)
 	ctl_row(ctl, CTL_TIME("last_failure", 19, bid_json_number(failure, "last_time")),
 		CTL_NUMBER("times", -5, count_of(failure, "count")), CTL_TEXT("state", 11, bid_json_string(failure, "outcome")),
 		CTL_TEXT("id", 40, bid_json_string(failure, "id")), CTL_TEXT("kind", 9, bid_json_string(failure, "kind")),
-		CTL_TEXT("server", 34, bid_json_string(failure, "source")),
+		CTL_TEXT("server", 34, bid_json_string(failure, "server")),
 		CTL_TEXT("reason", 0, bid_json_string(failure, "text")));
 }
 
@@ -159,9 +159,9 @@ static void print_state(const struct ctl *ctl, const json_t *state)
 	print_setting(ctl, "data", bid_json_string(state, "mode"), bid_json_string(state, "mode_reason"));
 	print_setting(ctl, "sandbox", bid_json_string(state, "sandbox"), bid_json_string(state, "sandbox_reason"));
 	print_setting(ctl, "servers", offline ? "offline" : "",
-		      json_array_size(json_object_get(state, "sources")) > 0 ? "'bidctl offline off' ends it" : "");
+		      json_array_size(json_object_get(state, "servers")) > 0 ? "'bidctl offline off' ends it" : "");
 	print_requests(ctl, json_object_get(state, "counters"));
-	json_array_foreach(json_object_get(state, "sources"), i, element) print_source(ctl, element, offline);
+	json_array_foreach(json_object_get(state, "servers"), i, element) print_source(ctl, element, offline);
 	json_array_foreach(json_object_get(state, "downloads"), i, element) print_download(ctl, element);
 	json_array_foreach(json_object_get(state, "failures"), i, element) print_failure(ctl, element);
 }

@@ -75,14 +75,14 @@ def test_status_is_readable_over_nfs(ganesha, mount, mode, faults, workdir):
     nfs = ganesha(exported)
 
     def absent():
-        return json.loads(nfs.cat(version, ".bidfs/status"))["sources"][0].get("absent", 0)
+        return json.loads(nfs.cat(version, ".bidfs/status"))["servers"][0].get("absent", 0)
 
     assert absent() == 0
     idents = [f"{number:040x}" for number in range(1, 9)]
     for ident in idents:
         nfs.cat(version, f"buildid/{ident}/elf", status=None)
         json.loads(nfs.cat(version, ".bidfs/status"))
-    tools.wait_until(lambda: absent() == exported.status()["sources"][0].get("absent", 0) >= len(idents), "the content")
+    tools.wait_until(lambda: absent() == exported.status()["servers"][0].get("absent", 0) >= len(idents), "the content")
 
 
 @pytest.mark.limit(90)

@@ -258,7 +258,7 @@ def test_unreachable_server_costs_one_connect_limit(mount, faults, certificate, 
             (answer,) = json.loads(os.getxattr(mnt / "buildid" / wanted, "user.bidfs.responses"))
             assert answer["attempts"] <= 1, answer
         print(f"{how}: the slowest open took {slowest:.2f} s, all {time.monotonic() - begun:.2f} s")
-        (source,) = mnt.status()["sources"]
+        (source,) = mnt.status()["servers"]
         # each backoff takes 5 s or more
         assert source["breaker"] == "open" and 1 <= source["requests"] <= 1 + (time.monotonic() - begun) // 5, source
         assert mnt.counter("negative_entries") == 0

@@ -68,7 +68,7 @@ def test_slow_first_byte_prefers_the_other_server(mount, faults, workdir):
 
     # the slow server would need two minutes, thirteen seconds of them for the first 64 KiB
     assert fetched(600 << 10) == (1, 1)
-    assert [source.get("found", 0) for source in mnt.status()["sources"]] == [0, 1]
+    assert [source.get("found", 0) for source in mnt.status()["servers"]] == [0, 1]
     # the preferred source gets the only request
     for _ in range(2):
         only_from_quick(600 << 10)

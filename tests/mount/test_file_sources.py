@@ -181,7 +181,7 @@ def test_hung_tree_leads_to_the_next_server(mount, faults, workdir):
         alone.expect("the file system does not answer")
         assert alone.counter("negative_entries") == 0
         # one request has waited for the tree, or one in each half-open state
-        (tree,) = alone.status()["sources"]
+        (tree,) = alone.status()["servers"]
         assert (tree["breaker"], tree["trouble"]) == ("open", "the file system does not answer"), tree
         paid = tree["failures_in_a_row"]
         assert 1 <= paid <= 1 + (time.monotonic() - begun) // 5 and paid + tree["breaker_refusals"] == 5, tree
@@ -208,10 +208,10 @@ def test_recovered_tree_answers_waiting_readers(mount, workdir):
     tools.stop(back.pid)
     try:
         assert read(front.artifact("ab" * 20)) == errno.ENOENT
-        assert front.status()["sources"][0]["breaker"] == "open"
+        assert front.status()["servers"][0]["breaker"] == "open"
     finally:
         back.process.send_signal(signal.SIGCONT)
-    tools.wait_until(lambda: front.status()["sources"][0]["breaker"] == "closed", "an answer")
+    tools.wait_until(lambda: front.status()["servers"][0]["breaker"] == "closed", "an answer")
     tools.wait_until(lambda: read(front.artifact(program.id)) == program.read(), "the file")
     front.expect("the file system does not answer")
 
@@ -242,7 +242,7 @@ def test_slow_file_does_not_delay_others(mount, faults, workdir):
     finally:
         reader.join()
         server.release()
-    (tree,) = front.status()["sources"]
+    (tree,) = front.status()["servers"]
     assert (tree["breaker"], tree["breaker_refusals"], tree["unreachable"], tree["found"]) == ("closed", 0, 1, found), tree
 
 
@@ -270,7 +270,7 @@ def test_mount_as_its_own_server_by_link_is_absent(mount, faults, workdir):
     assert read(mnt.artifact("ab" * 20)) == errno.ENOENT
     # the first file may also have negative entries, unless the server was faster
     assert 3 <= mnt.counter("negative_entries") <= 2 + 3, mnt.status()
-    assert all(1 <= source["requests"] <= 2 for source in mnt.status()["sources"][:2]), mnt.status()
+    assert all(1 <= source["requests"] <= 2 for source in mnt.status()["servers"][:2]), mnt.status()
 
 
 @pytest.mark.parametrize("readers", [1, 2])

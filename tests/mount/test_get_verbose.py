@@ -34,7 +34,7 @@ def test_verbose_get_names_the_source_of_an_absence(mount, mode, faults, program
     assert read(mnt.artifact(program.id)) == errno.ENOENT
     assert os.listxattr(directory) == [ANSWERS]
     (answer,) = answers(mnt, program.id)
-    assert (answer["source"], answer["kind"], answer["outcome"], answer["text"]) == (server.url, "elf", "absent", "HTTP 404")
+    assert (answer["server"], answer["kind"], answer["outcome"], answer["text"]) == (server.url, "elf", "absent", "HTTP 404")
     assert 80 <= answer["retry_s"] <= 90 and answer["url"] == f"{server.url}/buildid/{program.id}/executable", answer
     report = get(env, store, "-v", program.id, "elf", status=1).stderr
     assert "the store lacks it\n" in report, report

@@ -94,7 +94,7 @@ def test_http2_downloads_many_at_once(mount, mode, front, workdir, store, certif
     assert answers == [program.read() for program in wanted]
     assert read(mnt.artifact("ab" * 20)) == errno.ENOENT
     assert mnt.counter("fetched") == 12 and mnt.counter("negative_entries") == 1 and leftovers(store) == []
-    assert mnt.status()["sources"][0]["protocol"] == "HTTP/2"
+    assert mnt.status()["servers"][0]["protocol"] == "HTTP/2"
 
     def logged():
         return [line for line in server.log("access.log").splitlines() if "/buildid/" in line]
@@ -195,7 +195,7 @@ def test_silence_after_tls_handshake_costs_one_time_limit(mount, faults, workdir
     alone = mount(f"url={silent.url}", "wait=30", on=workdir / "other", env_more={**env, "DEBUGINFOD_TIMEOUT": "1"})
     assert read_all([alone.artifact(program.id) for program in wanted]) == [errno.ENOENT] * 4
     alone.expect(silent.url)
-    assert alone.counter("negative_entries") == 0 and alone.status()["sources"][0]["breaker"] != "closed"
+    assert alone.counter("negative_entries") == 0 and alone.status()["servers"][0]["breaker"] != "closed"
 
 
 @pytest.mark.limit(60)

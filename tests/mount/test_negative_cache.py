@@ -46,7 +46,7 @@ def test_refused_request_is_not_cached_as_absent(mount, mode, faults, workdir, p
     time.sleep(0.3)  # longer than the result stays for other readers
     assert read(second) == errno.EHOSTUNREACH
     assert server.count(program.id) == 1 and mnt.counter("negative_entries") == 0
-    assert mnt.status()["sources"][0]["breaker"] == "closed"
+    assert mnt.status()["servers"][0]["breaker"] == "closed"
     server.serve(other)
     server.behave("ok")
     assert read(mnt.artifact(other.id)) == other.read()

@@ -54,7 +54,7 @@ def test_unit_reads_its_environment_file(container):
         """Return the reason why the file could not be downloaded."""
         container.run("cat", f"{POINT}/buildid/{'00' * 20}/debuginfo", status=1)
         failure = json.loads(container.run("cat", f"{POINT}/.bidfs/status").stdout)["failures"][0]
-        assert failure["source"] == "https://debuginfod.invalid"
+        assert failure["server"] == "https://debuginfod.invalid"
         return failure["text"]
 
     page = (tools.ROOT / "docs/mount.bidfs.8").read_text()

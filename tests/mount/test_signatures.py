@@ -84,7 +84,7 @@ def test_flipped_code_is_refused_and_healed_in_the_same_open(mount, mode, faults
     wanted = f"key {signature[6:14]} of '{signer.certificate}'"
     assert os.getxattr(path, "user.bidfs.signer") == wanted.encode() and "user.bidfs.signer" in os.listxattr(path)
     assert json.loads(mnt.artifact(program.id, "info").read_text())["artifacts"]["elf"]["signer"] == wanted
-    found = [(source["ima"], source.get("signer")) for source in mnt.status()["sources"]]
+    found = [(source["ima"], source.get("signer")) for source in mnt.status()["servers"]]
     assert found == [("enforcing", None), ("enforcing", wanted)]
     assert f"signed by {wanted}" in tools.run(tools.BIDCTL, "--store", store, "status").stdout
     # a response of a server without the tag does not affect the sources of the tagged one

@@ -127,13 +127,13 @@ def test_walk_of_stored_sources_sends_no_request(mount, mode, served):
     os.stat(served.path(mnt, "lib"))
     with contextlib.suppress(NotADirectoryError):
         os.close(os.open(served.path(mnt, "lib"), os.O_RDONLY | os.O_DIRECTORY))
-    assert request_count(served) == before and mnt.status()["sources"][0]["requests"] == 0
+    assert request_count(served) == before and mnt.status()["servers"][0]["requests"] == 0
     # a read sends one request, for the path that it reads
     assert fetching.read(top / "usr/src/nothing") == errno.ENOENT
     assert fetching.read(top / "usr/src/nothing") == errno.ENOENT
-    assert mnt.status()["sources"][0]["requests"] == 1
+    assert mnt.status()["servers"][0]["requests"] == 1
     assert served.path(mnt, "main.c").read_bytes() == served.texts["main.c"]
-    assert mnt.status()["sources"][0]["requests"] == 2
+    assert mnt.status()["servers"][0]["requests"] == 2
 
 
 def test_malformed_source_path_is_absent(mount, served):
@@ -143,7 +143,7 @@ def test_malformed_source_path_is_absent(mount, served):
         assert fetching.read(top / bad) == errno.ENOENT
     for bad in ("a\tb", "\x01"):
         assert fetching.read(served.section(mnt, bad)) == errno.ENOENT
-    assert mnt.status()["sources"][0]["requests"] == 0
+    assert mnt.status()["servers"][0]["requests"] == 0
 
 
 def test_source_attributes_name_their_origin(mount, served):
@@ -163,9 +163,9 @@ def test_section_is_downloaded(mount, mode, served):
     assert not any(path.endswith(("/elf", "/debug")) for path in fetching.contents(mnt.store)), "a whole file was fetched"
     # the stored files prove the absence
     assert fetching.read(served.section(mnt, ".none")) == errno.ENOENT
-    count = mnt.status()["sources"][0]["requests"]
+    count = mnt.status()["servers"][0]["requests"]
     assert fetching.read(served.section(mnt, ".none")) == errno.ENOENT
-    assert mnt.status()["sources"][0]["requests"] == count
+    assert mnt.status()["servers"][0]["requests"] == count
 
 
 @pytest.mark.parametrize("answer", ["error:404*1", "error:403*1", "error:400*1", "html*1", "empty*1", "empty-chunked*1"])

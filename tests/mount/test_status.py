@@ -17,7 +17,7 @@ from daemon import is_mounted, requests
 from fetching import await_waiters, read, reader
 
 KEYS = {"version", "mount_point", "store", "mode", "mode_reason", "sandbox", "sandbox_reason", "read_only", "uptime_s", "inodes",
-        "counters", "sources", "downloads", "failures"}
+        "counters", "servers", "downloads", "failures"}
 COUNTERS = {"hits", "fetched", "absent", "unknown", "rejected", "interrupted", "negative_entries"}
 READERS, READS = 8, 25  # 200 in all
 
@@ -59,7 +59,7 @@ def test_status_has_all_keys(mount, mode, store, env):
     assert (status["mount_point"], status["store"], status["mode"], status["read_only"]) == (str(mnt), str(store), mode, False)
     assert (status["mode_reason"] == "") == (mode == "passthrough")
     assert re.fullmatch(r"\d+\.\d+\.\d+([+-]\S+)?", status["version"])
-    assert status["sources"] == status["downloads"] == [] and 0 <= status["uptime_s"] < 30
+    assert status["servers"] == status["downloads"] == [] and 0 <= status["uptime_s"] < 30
     # bidctl finds the mount when it looks for the mounts of a store
     shown, = (row for row in tools.rows(tools.run(tools.BIDCTL, "--json", "--store", store, "status", env=env))
               if row.get("mount") == str(mnt))
@@ -94,7 +94,7 @@ def test_counters_follow_opens_and_downloads(mount, mode, faults, workdir, store
     mnt.expect(f"503.*{server.url}")
     status = mnt.status()
     assert status["counters"]["unknown"] == 1 and status["counters"]["rejected"] == 0
-    (source,) = status["sources"]
+    (source,) = status["servers"]
     assert source["name"] == server.url and source["requests"] == 3 and source["found"] == source["absent"] == 1
     assert source["bytes"] == len(program.read()) and "503" in status["failures"][0]["text"]
     # the other format has the same values
@@ -103,8 +103,8 @@ def test_counters_follow_opens_and_downloads(mount, mode, faults, workdir, store
         assert metrics[f"bidfs_{name}_total"] == status["counters"][name], name
     assert metrics["bidfs_hits_total"] >= hits
     assert metrics["bidfs_negative_entries"] == 1 and metrics["bidfs_downloads"] == 0
-    assert metrics[f'bidfs_source_answers_total{{source="{server.url}",outcome="found"}}'] == 1
-    assert metrics[f'bidfs_source_bytes_total{{source="{server.url}"}}'] == source["bytes"]
+    assert metrics[f'bidfs_server_responses_total{{server="{server.url}",outcome="found"}}'] == 1
+    assert metrics[f'bidfs_server_bytes_total{{server="{server.url}"}}'] == source["bytes"]
 
 
 def test_running_download_is_shown(mount, mode, faults, store, env, program):
@@ -114,7 +114,7 @@ def test_running_download_is_shown(mount, mode, faults, store, env, program):
     process = reader(mnt.artifact(program.id))
     await_waiters(mnt, 1)
     (download,) = tools.wait_until(lambda: [one for one in mnt.status()["downloads"] if one["received"] == 5000], "the first bytes")
-    assert (download["id"], download["kind"], download["waiters"], download["source"]) == (program.id, "elf", 1, server.url)
+    assert (download["id"], download["kind"], download["waiters"], download["server"]) == (program.id, "elf", 1, server.url)
     assert download["size"] == len(program.read()) and download["age_ms"] >= 0
     tools.await_status(env, store, f"{program.id}  elf ", "WAITERS", server.url)
     assert parse_metrics((mnt / ".bidfs/metrics").read_text())["bidfs_waiters"] == 1
@@ -134,19 +134,19 @@ def test_failing_server_is_shown(mount, faults, store, env, program):
     for number in range(3):
         assert read(mnt.artifact(f"{number:040x}")) == 2
     status = mnt.status()
-    first, second = status["sources"]
+    first, second = status["servers"]
     assert first["breaker"] in ("closed", "open", "probing") and first["failures_in_a_row"] > 0 and first["trouble"], first
     # requests that the breaker refused did not reach the server
     assert first["requests"] == first["unreachable"] < 4 and first["requests"] + first["breaker_refusals"] == 4, first
     assert (second["breaker"], second["failures_in_a_row"], second["found"]) == ("closed", 0, 1) and second["latency_ms"] >= 0
-    assert second["preferred"] and not first.get("preferred") and not first.get("strikes"), status["sources"]
+    assert second["preferred"] and not first.get("preferred"), status["servers"]
     assert 1 <= len(status["failures"]) <= 16
-    assert any(one["source"] == dead and one["text"] and one["first_time"] <= one["last_time"]
+    assert any(one["server"] == dead and one["text"] and one["first_time"] <= one["last_time"]
                for one in status["failures"]), status["failures"]
     metrics = parse_metrics((mnt / ".bidfs/metrics").read_text())
-    assert metrics[f'bidfs_source_breaker_open{{source="{well.url}"}}'] == 0
-    assert metrics[f'bidfs_source_breaker_open{{source="{dead}"}}'] == (first["breaker"] != "closed")
-    assert metrics.get(f'bidfs_source_latency_seconds{{source="{well.url}"}}', 0) < 60
+    assert metrics[f'bidfs_server_breaker_open{{server="{well.url}"}}'] == 0
+    assert metrics[f'bidfs_server_breaker_open{{server="{dead}"}}'] == (first["breaker"] != "closed")
+    assert metrics.get(f'bidfs_server_latency_seconds{{server="{well.url}"}}', 0) < 60
     tools.await_status(env, store, "hit ratio", f"sandbox   {status['sandbox']}", well.url, dead, "up, preferred ",
                        "LAST FAILURE")
 
@@ -155,10 +155,10 @@ def test_protocol_of_the_server_is_shown(mount, faults, store, env, program):
     server = faults("ok")
     server.serve(program)
     mnt = mount(f"url={server.url}")
-    (before,) = mnt.status()["sources"]
+    (before,) = mnt.status()["servers"]
     assert "protocol" not in before, before
     assert read(mnt.artifact(program.id)) == program.read()
-    (after,) = mnt.status()["sources"]
+    (after,) = mnt.status()["servers"]
     assert after["protocol"] == "HTTP/1.1", after
     tools.await_status(env, store, "  HTTP/1.1\n")
 
