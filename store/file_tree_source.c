@@ -569,7 +569,7 @@ static void tree_health(struct bid_source *source, struct bid_source_health *ret
 	pthread_mutex_lock(&tree->lock);
 	*ret_health = (struct bid_source_health){
 		.breaker = !breaker->open     ? BID_BREAKER_CLOSED
-			   : breaker->probing ? BID_BREAKER_PROBING
+			   : breaker->probing ? BID_BREAKER_HALF_OPEN
 					      : BID_BREAKER_OPEN,
 		.failures = breaker->failures,
 		.next_probe_s = bid_breaker_remaining_s(breaker, bid_clock_ms()),

@@ -43,7 +43,7 @@ const char *bid_breaker_state_name(enum bid_breaker_state state)
 	static const char *const names[] = {
 		[BID_BREAKER_CLOSED] = "closed",
 		[BID_BREAKER_OPEN] = "open",
-		[BID_BREAKER_PROBING] = "probing",
+		[BID_BREAKER_HALF_OPEN] = "half-open",
 	};
 
 	return (unsigned)state < sizeof(names) / sizeof(names[0]) ? names[state] : "closed";

@@ -92,10 +92,10 @@ struct bid_source;
 enum bid_breaker_state {
 	BID_BREAKER_CLOSED = 0, /* requests are sent */
 	BID_BREAKER_OPEN, /* no requests until the next probe request; they end at once, as BID_OUTCOME_UNREACHABLE */
-	BID_BREAKER_PROBING, /* one probe request runs; others end at once */
+	BID_BREAKER_HALF_OPEN, /* one probe request runs; others end at once */
 };
 
-/* "closed", "open", "probing". Static. */
+/* "closed", "open", "half-open". Static. */
 const char *bid_breaker_state_name(enum bid_breaker_state state);
 
 /* health of a source, for people; the broker counts its responses */

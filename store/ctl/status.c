@@ -103,7 +103,7 @@ static void print_source(const struct ctl *ctl, const json_t *source, bool offli
 	const char *breaker = bid_json_string(source, "breaker"), *trouble = bid_json_string(source, "trouble");
 	const char *protocol = bid_json_string(source, "protocol"), *ima = bid_json_string(source, "ima");
 	const char *signer = bid_json_string(source, "signer");
-	bool up = strcmp(breaker, "open") != 0 && strcmp(breaker, "probing") != 0;
+	bool up = strcmp(breaker, "open") != 0 && strcmp(breaker, "half-open") != 0;
 	uint64_t found = count_of(source, "found");
 	/* a rejected file counts as a response */
 	uint64_t answers = found + count_of(source, "absent") + count_of(source, "rejected");

@@ -119,7 +119,7 @@ static void server_health(struct bid_source *source, struct bid_source_health *r
 	pthread_mutex_lock(&server->fetch->lock);
 	*ret_health = (struct bid_source_health){
 		.breaker = !breaker->open     ? BID_BREAKER_CLOSED
-			   : breaker->probing ? BID_BREAKER_PROBING
+			   : breaker->probing ? BID_BREAKER_HALF_OPEN
 					      : BID_BREAKER_OPEN,
 		.failures = breaker->failures,
 		.next_probe_s = bid_breaker_remaining_s(breaker, now),

@@ -149,7 +149,7 @@ static void test_requests_during_the_probe_are_refused(void **state)
 	capture_init(&probe);
 	start(setting.source, ID, BID_KIND_DEBUGINFO, &probe);
 	await_requests(1);
-	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_PROBING);
+	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_HALF_OPEN);
 	ask(setting.source, OTHER_ID, &other);
 	assert_int_equal(other.outcome, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(strncmp(other.text, "breaker open, and the probe on its way: ", 40), 0);
