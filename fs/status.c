@@ -32,8 +32,8 @@ static void add_health(json_t *json, const struct bid_source_health *health)
 		json_object_set_new(json, "latency_ms", json_integer((json_int_t)health->latency_ms));
 	if (health->protocol)
 		json_object_set_new(json, "protocol", json_string(health->protocol));
-	if (health->trouble[0])
-		json_object_set_new(json, "trouble", bid_json_text(health->trouble));
+	if (health->last_failure[0])
+		json_object_set_new(json, "last_failure", bid_json_text(health->last_failure));
 }
 
 static json_t *servers_json(struct bid_broker *broker)

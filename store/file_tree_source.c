@@ -575,7 +575,7 @@ static void tree_health(struct bid_source *source, struct bid_source_health *ret
 		.next_probe_s = bid_breaker_remaining_s(breaker, bid_clock_ms()),
 		.refused = tree->refused,
 	};
-	snprintf(ret_health->trouble, sizeof(ret_health->trouble), "%s", breaker->trouble);
+	snprintf(ret_health->last_failure, sizeof(ret_health->last_failure), "%s", breaker->last_failure);
 	pthread_mutex_unlock(&tree->lock);
 }
 

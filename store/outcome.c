@@ -4,7 +4,7 @@
 static const struct {
 	const char *name;
 	bool no;
-	bool trouble;
+	bool failure;
 } outcomes[BID_OUTCOME_COUNT] = {
 	[BID_OUTCOME_NONE] = { "none", false, true },
 	[BID_OUTCOME_FOUND] = { "found", false, false },
@@ -33,9 +33,9 @@ bool bid_outcome_is_no(enum bid_outcome outcome)
 	return outcomes[checked(outcome)].no;
 }
 
-bool bid_outcome_is_trouble(enum bid_outcome outcome)
+bool bid_outcome_is_failure(enum bid_outcome outcome)
 {
-	return outcomes[checked(outcome)].trouble;
+	return outcomes[checked(outcome)].failure;
 }
 
 const char *bid_breaker_state_name(enum bid_breaker_state state)

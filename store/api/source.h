@@ -42,7 +42,7 @@ const char *bid_outcome_name(enum bid_outcome outcome);
 bool bid_outcome_is_no(enum bid_outcome outcome);
 
 /* Is the outcome a failure to report: neither delivered, nor absent, nor cancelled by the broker? */
-bool bid_outcome_is_trouble(enum bid_outcome outcome);
+bool bid_outcome_is_failure(enum bid_outcome outcome);
 
 #define BID_SIZE_UNKNOWN UINT64_MAX
 
@@ -106,7 +106,7 @@ struct bid_source_health {
 	unsigned latency_ms; /* moving average from the request to the header of the response; 0 without a response */
 	uint64_t refused; /* requests ended by the breaker */
 	const char *protocol; /* protocol of the last response, "HTTP/2"; static; NULL if unknown */
-	char trouble[128]; /* the last failure; "" if none */
+	char last_failure[128]; /* the last failure; "" if none */
 };
 
 /* The head of every source, and all that the broker uses of it. */

@@ -60,7 +60,7 @@ static void note_health(struct bid_breaker *breaker, bool probe)
 	breaker->probing = false;
 	breaker->failures = 0;
 	breaker->pauses = 0;
-	breaker->trouble[0] = '\0';
+	breaker->last_failure[0] = '\0';
 }
 
 void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum bid_health sign, int64_t retry_after_s,
@@ -82,7 +82,7 @@ void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum
 	if (!admitted)
 		return;
 	breaker->failures++;
-	snprintf(breaker->trouble, sizeof(breaker->trouble), "%s", text);
+	snprintf(breaker->last_failure, sizeof(breaker->last_failure), "%s", text);
 	if (probe || sign == BID_HEALTH_DEAD || retry_after_s > 0 || breaker->failures >= BID_BREAKER_FAILURES)
 		open_breaker(breaker, now, retry_after_s * 1000);
 }
@@ -100,12 +100,12 @@ void bid_breaker_describe(const struct bid_breaker *breaker, char *buf, size_t s
 	struct tm tm;
 
 	if (breaker->probing) {
-		snprintf(buf, size, "breaker open, and the probe on its way: %s", breaker->trouble);
+		snprintf(buf, size, "breaker open, and the probe on its way: %s", breaker->last_failure);
 		return;
 	}
 	if (localtime_r(&breaker->until_wall, &tm))
 		strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
-	snprintf(buf, size, "breaker open until %s: %s", clock, breaker->trouble);
+	snprintf(buf, size, "breaker open until %s: %s", clock, breaker->last_failure);
 }
 
 unsigned bid_breaker_remaining_s(const struct bid_breaker *breaker, int64_t now)

@@ -47,7 +47,7 @@ struct bid_breaker {
 	int64_t until; /* end of the pause, in milliseconds of the monotonic clock */
 	time_t until_wall; /* the same, for people */
 	unsigned seed; /* of the jitter */
-	char trouble[128]; /* text of the last failure; "" after a success */
+	char last_failure[128]; /* text of the last failure; "" after a success */
 };
 
 void bid_breaker_init(struct bid_breaker *breaker, unsigned seed);

@@ -182,7 +182,7 @@ void bid_broker_each_failure(struct bid_broker *broker, bid_report_fn fn, void *
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < n && n_told < BID_FAILURES_MAX; i++) {
-		if (!bid_outcome_is_trouble(all[i]->outcome) || is_among(all, i, all[i], is_same_response))
+		if (!bid_outcome_is_failure(all[i]->outcome) || is_among(all, i, all[i], is_same_response))
 			continue;
 		n_told++;
 		r = fn(user, all[i], 0);

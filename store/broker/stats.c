@@ -159,7 +159,7 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		.elapsed_ms = (unsigned)(bid_clock_ms() - attempt->started_ms),
 		.time = time(NULL),
 	});
-	bool trouble = bid_outcome_is_trouble(outcome), due = !report;
+	bool trouble = bid_outcome_is_failure(outcome), due = !report;
 
 	if (outcome == BID_OUTCOME_REJECTED)
 		atomic_fetch_add(&broker->counts.rejected, 1);

@@ -100,7 +100,7 @@ static void print_requests(const struct ctl *ctl, const json_t *counters)
 /* Print a server with its state: "up", "down (retry in 7 s)" or "offline". */
 static void print_source(const struct ctl *ctl, const json_t *source, bool offline)
 {
-	const char *breaker = bid_json_string(source, "breaker"), *trouble = bid_json_string(source, "trouble");
+	const char *breaker = bid_json_string(source, "breaker"), *last_failure = bid_json_string(source, "last_failure");
 	const char *protocol = bid_json_string(source, "protocol"), *ima = bid_json_string(source, "ima");
 	const char *signer = bid_json_string(source, "signer");
 	bool up = strcmp(breaker, "open") != 0 && strcmp(breaker, "half-open") != 0;
@@ -123,7 +123,7 @@ static void print_source(const struct ctl *ctl, const json_t *source, bool offli
 		CTL_NUMBER("failed", -6, count_of(source, "unreachable")),
 		CTL_TEXT("latency", -8, latency > 0 ? format_duration(latency, duration) : ""),
 		CTL_SIZE("size", -9, count_of(source, "bytes")),
-		CTL_TEXT("notes", 0, !offline && !up && *trouble ? trouble : notes));
+		CTL_TEXT("notes", 0, !offline && !up && *last_failure ? last_failure : notes));
 }
 
 static void print_download(const struct ctl *ctl, const json_t *download)

@@ -127,7 +127,7 @@ static void server_health(struct bid_source *source, struct bid_source_health *r
 		.refused = server->refused,
 		.protocol = server->protocol,
 	};
-	snprintf(ret_health->trouble, sizeof(ret_health->trouble), "%s", breaker->trouble);
+	snprintf(ret_health->last_failure, sizeof(ret_health->last_failure), "%s", breaker->last_failure);
 	pthread_mutex_unlock(&server->fetch->lock);
 }
 

@@ -182,7 +182,7 @@ def test_hung_tree_leads_to_the_next_server(mount, faults, workdir):
         assert alone.counter("negative_entries") == 0
         # one request has waited for the tree, or one in each half-open state
         (tree,) = alone.status()["servers"]
-        assert (tree["breaker"], tree["trouble"]) == ("open", "the file system does not answer"), tree
+        assert (tree["breaker"], tree["last_failure"]) == ("open", "the file system does not answer"), tree
         paid = tree["failures_in_a_row"]
         assert 1 <= paid <= 1 + (time.monotonic() - begun) // 5 and paid + tree["breaker_refusals"] == 5, tree
         # more readers than threads that may wait for the tree

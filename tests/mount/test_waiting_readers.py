@@ -175,7 +175,7 @@ def test_server_death_ends_the_wait(mount, mode, faults, workdir, store, clock):
     process = reader(mnt.artifact(program.id), subprocess.PIPE)
     await_transfer(mnt)
     server.stop()
-    tools.wait_until(lambda: mnt.status()["servers"][0].get("trouble"), "a refused connection")
+    tools.wait_until(lambda: mnt.status()["servers"][0].get("last_failure"), "a refused connection")
     clock.advance(60)
     output, message = process.communicate()
     assert output == b"" and b"No such file or directory" in message

@@ -72,7 +72,7 @@ static void test_failed_probes_lengthen_the_pause(void **state)
 	}
 	bid_breaker_note(&breaker, now, true, BID_HEALTH_HEALTHY, 0, "HTTP 404");
 	assert_false(breaker.open);
-	assert_string_equal(breaker.trouble, "");
+	assert_string_equal(breaker.last_failure, "");
 	assert_true(bid_breaker_admits(&breaker, now, &probe));
 	assert_false(probe);
 	/* and it begins anew */

@@ -46,7 +46,7 @@ static void test_outage_costs_one_request(void **state)
 	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
 	assert_int_equal(health.failures, 1);
 	assert_int_equal(health.refused, refused);
-	assert_string_equal(health.trouble, "no response within 1.5 s");
+	assert_string_equal(health.last_failure, "no response within 1.5 s");
 	await_requests(1);
 	assert_int_equal(requests(), 1);
 
@@ -58,7 +58,7 @@ static void test_outage_costs_one_request(void **state)
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 	health = health_of(setting.source);
 	assert_int_equal(health.breaker, BID_BREAKER_CLOSED);
-	assert_string_equal(health.trouble, "");
+	assert_string_equal(health.last_failure, "");
 	assert_true(health.latency_ms >= 1);
 	tear_down(&setting);
 }
@@ -79,7 +79,7 @@ static void test_late_first_response_opens_the_breaker(void **state)
 	capture_init(&first);
 	start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
 	await_breaker(setting.source, BID_BREAKER_OPEN);
-	assert_string_equal(health_of(setting.source).trouble, "no response within 0.3 s");
+	assert_string_equal(health_of(setting.source).last_failure, "no response within 0.3 s");
 	assert_refused(setting.source);
 	await_requests(1);
 	assert_int_equal(requests(), 1);
@@ -487,7 +487,7 @@ static void test_wrong_content_opens_the_breaker(void **state)
 	}
 	health = health_of(setting.source);
 	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
-	assert_string_equal(health.trouble, "carries another id");
+	assert_string_equal(health.last_failure, "carries another id");
 	assert_refused(setting.source);
 	assert_int_equal(requests(), 0);
 	tear_down(&setting);

@@ -172,7 +172,7 @@ static void test_too_slow_first_response_opens_the_breaker(void **state)
 	health = health_of(setting.source);
 	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
 	assert_int_equal(health.failures, 1);
-	assert_string_equal(health.trouble, "no response within 0.5 s");
+	assert_string_equal(health.last_failure, "no response within 0.5 s");
 	tear_down(&setting);
 }
 
