@@ -174,7 +174,7 @@ static int report_unopened(const struct bid_dirwalk *walk, void *user, const str
 	char path[PATH_MAX + NAME_MAX + 2];
 
 	snprintf(path, sizeof(path), "%s/%s", pending->dir->path, pending->name);
-	return walk->ops->trouble(user, path, error);
+	return walk->ops->error(user, path, error);
 }
 
 /* Open the directory @pending. @ret_dir is NULL for a directory to skip or a removed one. */
@@ -275,7 +275,7 @@ static int read_dir(struct bid_dirwalk *walk, void *user, struct dir *dir)
 		if (size == 0 || (size < 0 && errno == ENOENT))
 			return 0; /* the end; or the directory was removed */
 		if (size < 0)
-			return walk->ops->trouble(user, dir->path, -errno);
+			return walk->ops->error(user, dir->path, -errno);
 		more = size > CHUNK / 2;
 		r = push_dirs(walk, dir, entries, (size_t)size, more);
 		if (r == 0)

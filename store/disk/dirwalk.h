@@ -35,7 +35,7 @@ struct bid_dirwalk_ops {
 	int (*enter)(void *user, const char *path, int fd, uint64_t *note, bool *ret_enter);
 	int (*file)(void *user, const struct bid_dirwalk_file *file);
 	/* The directory @path could not be read, or has too long a path (-ENAMETOOLONG). */
-	int (*trouble)(void *user, const char *path, int error);
+	int (*error)(void *user, const char *path, int error);
 };
 
 /* Prepare a dirwalk below the directory at @fd with the path @path and the note @note. Takes over @fd, also on -ENOMEM. */

@@ -143,7 +143,7 @@ static int visit_file(void *user, const struct bid_dirwalk_file *file)
 
 int bid_objdirs_walk(struct bid_store *store, struct bid_dirwalk **ret_walk)
 {
-	static const struct bid_dirwalk_ops ops = { .enter = visit_dir, .file = visit_file, .trouble = report_unread };
+	static const struct bid_dirwalk_ops ops = { .enter = visit_dir, .file = visit_file, .error = report_unread };
 	int fd = -1;
 	int r = bid_beneath_open(store->root, "", O_RDONLY | O_DIRECTORY, &fd);
 

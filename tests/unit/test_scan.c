@@ -290,7 +290,7 @@ static int flat_file(void *user, const struct bid_dirwalk_file *file)
 	return 0;
 }
 
-static int no_trouble(void *user, const char *path, int error)
+static int no_error(void *user, const char *path, int error)
 {
 	print_error("%s: %d\n", path, error);
 	abort();
@@ -305,7 +305,7 @@ static void *walk_as_second(void *user)
 
 static void test_large_directory_is_shared_by_threads(void **state)
 {
-	static const struct bid_dirwalk_ops ops = { .file = flat_file, .trouble = no_trouble };
+	static const struct bid_dirwalk_ops ops = { .file = flat_file, .error = no_error };
 	struct flat flat = { .lock = PTHREAD_MUTEX_INITIALIZER, .both = PTHREAD_COND_INITIALIZER };
 	struct store_fixture *fixture = *state;
 	pthread_t second;

@@ -837,7 +837,7 @@ static void release_scan(struct scan *scan)
 int bid_store_scan(struct bid_store *store, const char *path, const struct bid_scan_config *config,
 		   struct bid_scan_counts *ret_counts)
 {
-	static const struct bid_dirwalk_ops ops = { .enter = enter_directory, .file = scan_file, .trouble = push_error };
+	static const struct bid_dirwalk_ops ops = { .enter = enter_directory, .file = scan_file, .error = push_error };
 	struct scan scan = { .store = store, .config = config };
 	bid_auto_free char *real = NULL;
 	bid_auto_fd int fd = -1;
