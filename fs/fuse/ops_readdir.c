@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "api/piece.h"
+#include "api/source_section.h"
 #include "base/cleanup.h"
 #include "fuse/reply.h"
 #include "vfs/dirlist.h"

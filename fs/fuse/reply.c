@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "api/piece.h"
+#include "api/source_section.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/world_readable.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/piece.h"
+#include "api/source_section.h"
 #include "vfs/kcore.h"
 #include "vfs/mount_names.h"
 #include "vfs/unlinked.h"

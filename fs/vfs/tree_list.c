@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/piece.h"
+#include "api/source_section.h"
 #include "vfs/kcore.h"
 #include "vfs/mount_names.h"
 #include "vfs/tree.h"

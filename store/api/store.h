@@ -65,7 +65,7 @@ enum bid_entry {
 	BID_ENTRY_NONE = 0,
 	BID_ENTRY_DIR, /* a part of an original path */
 	BID_ENTRY_ID, /* an id below an original path: holds artifacts */
-	BID_ENTRY_FILE, /* a source file, "api/piece.h" */
+	BID_ENTRY_FILE, /* a source file, "api/source_section.h" */
 };
 
 /*

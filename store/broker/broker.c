@@ -8,7 +8,7 @@
 
 #include "api/download_lock.h"
 #include "api/evict.h"
-#include "api/piece.h"
+#include "api/source_section.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/local_error.h"

@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "api/download_lock.h"
-#include "api/piece.h"
+#include "api/source_section.h"
 #include "base/cleanup.h"
 #include "base/local_error.h"
 #include "broker/download.h"
@@ -75,7 +75,7 @@ static void start(struct bid_download *download, size_t index)
 		return;
 	}
 	note_error(&download->fallback, error);
-	wait_for_whole(download, bid_section_whole(index));
+	wait_for_whole(download, bid_section_container(index));
 }
 
 /* Put the debuginfo and the ELF file together, as soon as the store has both. Takes seconds for large files. */

@@ -18,9 +18,9 @@
 #include "base/log.h"
 #include "base/world_readable.h"
 #include "disk/beneath.h"
-#include "disk/piece.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
+#include "disk/source_section.h"
 #include "disk/space.h"
 #include "disk/store.h"
 
@@ -100,7 +100,8 @@ static int derive_to_store(struct bid_store *store, const struct bid_request *re
 	if (r == 0 && fsync(temp.fd) < 0)
 		r = -errno;
 	if (r == 0)
-		r = link_file(store, request->detail ? bid_piece_path(request, path) : bid_derived_path(request, path), &temp);
+		r = link_file(store, request->detail ? bid_source_section_path(request, path) : bid_derived_path(request, path),
+			      &temp);
 	bid_temp_release(&temp);
 	if (r == 0)
 		r = bid_store_open_file(store, path, false, &file);

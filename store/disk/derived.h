@@ -34,8 +34,8 @@ struct bid_derivation {
 
 /*
  * Derive the artifact @request. With @keep, in a store that can be written, its file gets the path above, or of a section that of
- * bid_piece_path() with a record, replacing an earlier file; its bytes are on disk on return. Otherwise, and if that fails, the
- * artifact is in memory while it is open. Returns 0, -ENOMEM, or as @derivation->fill.
+ * bid_source_section_path() with a record, replacing an earlier file; its bytes are on disk on return. Otherwise, and if that
+ * fails, the artifact is in memory while it is open. Returns 0, -ENOMEM, or as @derivation->fill.
  */
 int bid_derived_make(struct bid_store *store, const struct bid_request *request, const struct bid_derivation *derivation, bool keep,
 		     struct bid_file *ret_file);

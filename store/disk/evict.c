@@ -23,8 +23,8 @@
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
 #include "disk/objdir_walk.h"
-#include "disk/piece.h"
 #include "disk/record.h"
+#include "disk/source_section.h"
 #include "disk/space.h"
 #include "disk/store.h"
 
@@ -84,7 +84,7 @@ static bool locate_artifact(struct bid_store *store, const struct bid_request *r
 	struct bid_objdir_iter objdir = { 0 };
 
 	if (request->detail) {
-		bid_piece_path(request, ret_found->objdir);
+		bid_source_section_path(request, ret_found->objdir);
 		snprintf(ret_found->path, sizeof(ret_found->path), "%s", ret_found->objdir);
 		return bid_beneath_stat(store->root, ret_found->objdir, &ret_found->st) == 0 && S_ISREG(ret_found->st.st_mode) &&
 		       ret_found->st.st_size == size;
@@ -275,7 +275,7 @@ static int remove_candidate(const struct evict_candidates *candidates, const str
 	if (candidate->kept)
 		r = bid_beneath_unlink(store->root, ret_found->path);
 	else if (request->detail)
-		r = bid_piece_remove(store, request);
+		r = bid_source_section_remove(store, request);
 	else
 		r = bid_objdir_take(store, ret_found->objdir, 1U << request->kind);
 	if (r < 0)
@@ -296,7 +296,7 @@ static int remove_section(void *user, const struct bid_request *section)
 	struct bid_store *store = user;
 
 	bid_record_drop(store, section);
-	bid_piece_remove(store, section);
+	bid_source_section_remove(store, section);
 	return 0;
 }
 
@@ -339,7 +339,7 @@ void bid_evict_download(struct bid_store *store, const struct bid_request *reque
 	bid_record_read(store, &stored, &record);
 	download.digest = json_string_value(json_object_get(record, "digest"));
 	if (stored.detail)
-		bid_piece_remove(store, &stored);
+		bid_source_section_remove(store, &stored);
 	else if (download.digest) {
 		while (bid_objdir_next(&objdir, store, &stored.id, stored.kind))
 			remove_copy(&download, objdir.path);
@@ -350,7 +350,7 @@ void bid_evict_download(struct bid_store *store, const struct bid_request *reque
 	if (stored.detail)
 		return;
 	bid_derived_forget(store, &stored.id);
-	bid_store_each_piece(store, &stored.id, BID_KIND_SECTION, remove_section, store);
+	bid_store_each_source_section(store, &stored.id, BID_KIND_SECTION, remove_section, store);
 }
 
 void bid_evict_before_add(struct bid_store *store, const struct bid_request *request)

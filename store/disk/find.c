@@ -12,8 +12,8 @@
 #include "disk/id_cache.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
-#include "disk/piece.h"
 #include "disk/record.h"
+#include "disk/source_section.h"
 #include "disk/store.h"
 
 /*
@@ -227,7 +227,7 @@ int bid_store_has(struct bid_store *store, const struct bid_id *id)
 {
 	int r = has_kind(store, id, BID_KIND_NONE);
 
-	return r != 0 ? r : bid_pieces_any(store, id);
+	return r != 0 ? r : bid_source_sections_any(store, id);
 }
 
 int bid_find_has_image(struct bid_store *store, const struct bid_id *id)
@@ -243,7 +243,7 @@ int bid_find_stat(struct bid_store *store, const struct bid_request *request, st
 	if (request->detail) {
 		char piece[PATH_MAX];
 
-		bid_piece_path(request, piece);
+		bid_source_section_path(request, piece);
 		return bid_beneath_stat(store->root, piece, ret_stat) == 0 ? 0 : -ENOENT;
 	}
 	while (bid_alias_next(&alias, &request->id, &disk_id)) {

@@ -7,8 +7,8 @@
 #include "disk/derive/unpack.h"
 #include "disk/derive/unstrip.h"
 #include "disk/find.h"
-#include "disk/piece.h"
 #include "disk/record.h"
+#include "disk/source_section.h"
 #include "disk/store.h"
 
 int bid_store_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
@@ -22,7 +22,7 @@ int bid_store_find(struct bid_store *store, const struct bid_request *request, s
 	if (request->kind == BID_KIND_SOURCE && bid_store_requires_signed(store) && bid_record_lacks_signer(store, request))
 		return -ENOENT;
 	if (request->kind == BID_KIND_SOURCE)
-		return bid_piece_open(store, request, ret_file);
+		return bid_source_section_open(store, request, ret_file);
 	if (request->kind == BID_KIND_UNSTRIPPED)
 		return bid_unstripped_find(store, request, ret_file);
 	r = bid_find_unpacked(store, request, ret_file);

@@ -6,15 +6,15 @@
 
 #include <bid/error.h>
 
-#include "api/piece.h"
+#include "api/source_section.h"
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
-#include "disk/piece.h"
 #include "disk/record.h"
+#include "disk/source_section.h"
 #include "disk/store.h"
 
 /* Fields that a record adds to the properties of the file. Size and id are not among them: the file may have changed since. */
@@ -114,7 +114,7 @@ static int add_piece(void *user, const struct bid_request *piece)
 	bid_auto_free char *name = bid_utf8(bid_detail_text(piece->detail));
 	json_t *json;
 
-	if (!name || bid_piece_open(pieces->store, piece, &file) < 0)
+	if (!name || bid_source_section_open(pieces->store, piece, &file) < 0)
 		return 0;
 	json = artifact_json(pieces->store, piece, &file, pieces->changed);
 	/* a piece cut out of a file with the id is verified; another one is a server's response */
@@ -131,7 +131,7 @@ static void add_pieces(struct bid_store *store, const struct bid_id *id, json_t 
 	for (int kind = BID_KIND_SOURCE; kind < BID_KIND_END; kind++) {
 		struct json_pieces pieces = { .store = store, .json = json_object(), .changed = changed };
 
-		if (bid_store_each_piece(store, id, (enum bid_kind)kind, add_piece, &pieces) == 0 &&
+		if (bid_store_each_source_section(store, id, (enum bid_kind)kind, add_piece, &pieces) == 0 &&
 		    json_object_size(pieces.json) > 0)
 			json_object_set(json, keys[kind - BID_KIND_SOURCE], pieces.json);
 		json_decref(pieces.json);

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <xxhash.h>
 
-#include "api/piece.h"
 #include "api/request.h"
+#include "api/source_section.h"
 #include "disk/fact.h"
 #include "disk/layout.h"
 #include "disk/record.h"
@@ -219,7 +219,7 @@ enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct
 
 	if (reason != BID_OUTCOME_NONE || !*source || !bid_kind_has_detail(request->kind))
 		return reason;
-	for (size_t i = 0; (whole.kind = bid_section_whole(i)) != BID_KIND_NONE; i++) {
+	for (size_t i = 0; (whole.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
 		if (lookup(negative, &whole, source, &ttl) != BID_OUTCOME_ABSENT)
 			return BID_OUTCOME_NONE;
 		shortest = ttl < shortest ? ttl : shortest;

@@ -18,10 +18,10 @@
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
 #include "disk/objdir_walk.h"
-#include "disk/piece.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/relink.h"
 #include "disk/record.h"
+#include "disk/source_section.h"
 #include "disk/store.h"
 
 enum { ALL_KINDS = (1U << BID_KIND_COUNT) - 1 };
@@ -32,7 +32,7 @@ void bid_records_drop(struct bid_store *store, const struct bid_id *disk_id, uns
 		if (kinds & 1U << kind)
 			bid_record_drop(store, &(struct bid_request){ .id = *disk_id, .kind = (enum bid_kind)kind });
 	if (last) {
-		bid_pieces_remove(store, disk_id);
+		bid_source_sections_remove(store, disk_id);
 		bid_names_forget(store, disk_id);
 		bid_derived_forget(store, disk_id);
 	}
@@ -246,7 +246,7 @@ static int remove_link(struct bid_store *store, const struct bid_id *disk_id, co
 static void remove_one(struct bid_store *store, struct bid_removal *removal, struct name *names, size_t n)
 {
 	bid_auto_fd int lock = bid_store_lock(store, true);
-	bool pieces = n == 0 && !removal->path && bid_pieces_any(store, &removal->id);
+	bool pieces = n == 0 && !removal->path && bid_source_sections_any(store, &removal->id);
 	const struct name *to;
 	struct bid_alias_iter alias = { 0 };
 	struct bid_id disk_id;
@@ -277,8 +277,8 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 	}
 	/* pieces of a build without other artifacts */
 	if (pieces && r == 0) {
-		bid_pieces_remove(store, &removal->id);
-		r = bid_pieces_any(store, &removal->id) ? -EACCES : 0;
+		bid_source_sections_remove(store, &removal->id);
+		r = bid_source_sections_any(store, &removal->id) ? -EACCES : 0;
 	}
 	removal->error = r < 0 ? r : removal->names == 0 && !pieces ? -ENOENT : 0;
 }

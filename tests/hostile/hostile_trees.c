@@ -31,7 +31,7 @@
 #include "api/elf.h"
 #include "api/evict.h"
 #include "api/negative.h"
-#include "api/piece.h"
+#include "api/source_section.h"
 #include "api/store.h"
 #include "api/verify.h"
 #include "base/cleanup.h"
@@ -158,8 +158,8 @@ static int check_id(void *user, const struct bid_id *id)
 		}
 		bid_file_release(&file);
 	}
-	bid_store_each_piece(trial->store, id, BID_KIND_SOURCE, check_piece, trial);
-	bid_store_each_piece(trial->store, id, BID_KIND_SECTION, check_piece, trial);
+	bid_store_each_source_section(trial->store, id, BID_KIND_SOURCE, check_piece, trial);
+	bid_store_each_source_section(trial->store, id, BID_KIND_SECTION, check_piece, trial);
 	if (bid_store_info(trial->store, id, &text, &changed) == 0) {
 		json = json_loads(text, 0, NULL);
 		if (!json)

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "api/content_key.h"
-#include "api/piece.h"
 #include "api/remove.h"
+#include "api/source_section.h"
 #include "api/verify.h"
 #include "base/cleanup.h"
 
@@ -220,7 +220,7 @@ static void test_deep_directories_are_reported_and_not_walked(void **state)
 	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
 	make_deep(fixture, "store/.bidfs/source/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 1950);
 	make_deep(fixture, "store/.bidfs/content-key", 1950);
-	assert_int_equal(bid_store_each_piece(fixture->store, &id, BID_KIND_SOURCE, no_piece, NULL), 0);
+	assert_int_equal(bid_store_each_source_section(fixture->store, &id, BID_KIND_SOURCE, no_piece, NULL), 0);
 	assert_int_equal(bid_store_each_content_key(fixture->store, no_content_key, NULL), 0);
 	assert_int_equal(bid_store_info(fixture->store, &id, &info, &changed), 0);
 	free(info);
@@ -239,7 +239,7 @@ static void test_source_as_deep_as_may_be_is_listed(void **state)
 
 	make_deep(fixture, "store/.bidfs/source/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", BID_DETAIL_DEPTH - 1);
 	run(fixture, "d=$(find store/.bidfs/source -type d | tail -n 1) && touch $d/a.c");
-	assert_int_equal(bid_store_each_piece(fixture->store, &id, BID_KIND_SOURCE, count_piece, &found), 0);
+	assert_int_equal(bid_store_each_source_section(fixture->store, &id, BID_KIND_SOURCE, count_piece, &found), 0);
 	assert_int_equal(found, 1);
 }
 

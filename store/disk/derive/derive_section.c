@@ -13,18 +13,18 @@
 #include <unistd.h>
 
 #include "api/elf.h"
-#include "api/piece.h"
+#include "api/source_section.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/limits.h"
 #include "disk/derive/unpack.h"
 #include "disk/derived.h"
-#include "disk/piece.h"
 #include "disk/record.h"
+#include "disk/source_section.h"
 #include "disk/store.h"
 
-enum bid_kind bid_section_whole(size_t index)
+enum bid_kind bid_section_container(size_t index)
 {
 	static const enum bid_kind kinds[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
 
@@ -58,7 +58,7 @@ static int locate_section(struct bid_store *store, const struct bid_request *req
 	struct bid_request asked = { .id = request->id };
 	bool complete = true;
 
-	for (size_t i = 0; (asked.kind = bid_section_whole(i)) != BID_KIND_NONE; i++) {
+	for (size_t i = 0; (asked.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
 		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
 		int r;
 
@@ -136,7 +136,7 @@ int bid_section_find(struct bid_store *store, const struct bid_request *request,
 	/* no record tells the signer of the file that a section was cut from: cut it again */
 	if (bid_store_requires_signed(store))
 		return derive_section(store, request, ret_file);
-	r = bid_piece_open(store, request, &kept);
+	r = bid_source_section_open(store, request, &kept);
 	/* a file with the id is more reliable than a server */
 	if (r < 0 || !is_sliced(store, request))
 		sliced = derive_section(store, request, ret_file);
@@ -212,10 +212,10 @@ static int by_name(const void *a, const void *b)
 int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int (*fn)(void *user, const char *name), void *user)
 {
 	bid_cleanup(release_names) struct section_names names = { 0 };
-	int r = bid_store_each_piece(store, id, BID_KIND_SECTION, add_piece, &names);
+	int r = bid_store_each_source_section(store, id, BID_KIND_SECTION, add_piece, &names);
 	struct bid_request asked = { .id = *id };
 
-	for (size_t i = 0; r == 0 && (asked.kind = bid_section_whole(i)) != BID_KIND_NONE; i++) {
+	for (size_t i = 0; r == 0 && (asked.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
 		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
 
 		if (bid_find_unpacked(store, &asked, &whole) == 0)

@@ -34,13 +34,13 @@
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
-#include "disk/piece.h"
 #include "disk/publish/ingest.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/relink.h"
 #include "disk/publish/temp.h"
 #include "disk/quarantine.h"
 #include "disk/record.h"
+#include "disk/source_section.h"
 #include "disk/space.h"
 #include "disk/store.h"
 
@@ -414,8 +414,8 @@ static int publish_object(struct bid_txn *txn, const struct bid_id *id, struct b
 	int r;
 
 	if (bid_kind_has_detail(txn->request.kind)) {
-		r = bid_piece_publish(txn->store, &txn->request, &txn->temp);
-		return r == 0 || r == -EEXIST ? bid_piece_open(txn->store, &txn->request, ret_file) : r;
+		r = bid_source_section_publish(txn->store, &txn->request, &txn->temp);
+		return r == 0 || r == -EEXIST ? bid_source_section_open(txn->store, &txn->request, ret_file) : r;
 	}
 	r = -ENOENT;
 	if (txn->path[0] && bid_one_where(txn->store, &disk_id, path, sizeof(path)) < 0)

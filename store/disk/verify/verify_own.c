@@ -11,7 +11,7 @@
 #include <bid/error.h>
 
 #include "api/elf.h"
-#include "api/piece.h"
+#include "api/source_section.h"
 #include "base/cleanup.h"
 #include "base/kallsyms.h"
 #include "base/local_error.h"
@@ -21,10 +21,10 @@
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
-#include "disk/piece.h"
 #include "disk/publish/content_key.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
+#include "disk/source_section.h"
 #include "disk/store.h"
 #include "disk/verify/verify.h"
 
@@ -32,7 +32,7 @@
 static int report_piece(struct bid_verify *verify, struct bid_finding *finding)
 {
 	if (verify->config->repair) {
-		int r = bid_piece_remove(verify->store, &finding->request);
+		int r = bid_source_section_remove(verify->store, &finding->request);
 
 		finding->repaired = finding->name_free = r == 0 || r == -ENOENT;
 		bid_record_drop(verify->store, &finding->request);
@@ -75,7 +75,7 @@ static int judge_piece(struct bid_verify *verify, struct bid_finding *finding)
 		return 0;
 	}
 	if (r == 0)
-		r = bid_piece_open(verify->store, &finding->request, &file);
+		r = bid_source_section_open(verify->store, &finding->request, &file);
 	if (r == 0)
 		finding->text = bid_verify_record_fault(record, &finding->request, file.st.st_size);
 	if (r == 0 && !finding->text && verify->config->deep)
@@ -92,7 +92,9 @@ static int check_piece(void *user, const struct bid_request *piece)
 {
 	struct bid_verify *verify = user;
 	char path[PATH_MAX];
-	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .request = *piece, .path = bid_piece_path(piece, path) };
+	struct bid_finding finding = { .kind = BID_FINDING_RECORD,
+				       .request = *piece,
+				       .path = bid_source_section_path(piece, path) };
 	int r = judge_piece(verify, &finding);
 
 	if (r < 0 || !finding.text)
@@ -122,7 +124,7 @@ static int check_piece_record(struct bid_verify *verify, const char *path, const
 	} else if (r < 0) {
 		finding.kind = BID_FINDING_UNREADABLE;
 		finding.text = bid_strerror(r);
-	} else if (bid_beneath_stat(verify->store->root, bid_piece_path(&finding.request, piece), &st) == -ENOENT) {
+	} else if (bid_beneath_stat(verify->store->root, bid_source_section_path(&finding.request, piece), &st) == -ENOENT) {
 		finding.kind = BID_FINDING_STALE;
 		finding.text = "belongs to an absent file";
 	}
@@ -146,7 +148,7 @@ static int tell_deep(void *user, const char *path)
 static int visit_pieces(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *path,
 			const struct bid_id *id)
 {
-	return bid_pieces_walk(verify->store, id, folder->kind, check_piece, tell_deep, verify);
+	return bid_source_sections_walk(verify->store, id, folder->kind, check_piece, tell_deep, verify);
 }
 
 /* Open the file of @request in the store as it is. Returns 0, -ENOENT, or the error that leaves its existence unknown. */

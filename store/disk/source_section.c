@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/piece.h"
+#include "disk/source_section.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/piece.h"
+#include "api/source_section.h"
 #include "base/cleanup.h"
 #include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/record.h"
 #include "disk/store.h"
 
-const char *bid_piece_path(const struct bid_request *request, char buf[static PATH_MAX])
+const char *bid_source_section_path(const struct bid_request *request, char buf[static PATH_MAX])
 {
 	struct bid_id disk_id = bid_layout_disk_id(&request->id);
 	bool source = request->kind == BID_KIND_SOURCE;
@@ -26,11 +26,11 @@ const char *bid_piece_path(const struct bid_request *request, char buf[static PA
 	return buf;
 }
 
-int bid_piece_open(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+int bid_source_section_open(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
 	struct bid_file file = { .kind = request->kind };
 	char path[PATH_MAX];
-	int r = bid_store_open_file(store, bid_piece_path(request, path), false, &file);
+	int r = bid_store_open_file(store, bid_source_section_path(request, path), false, &file);
 
 	if (r < 0)
 		return r;
@@ -38,7 +38,7 @@ int bid_piece_open(struct bid_store *store, const struct bid_request *request, s
 	return 0;
 }
 
-bool bid_pieces_any(struct bid_store *store, const struct bid_id *id)
+bool bid_source_sections_any(struct bid_store *store, const struct bid_id *id)
 {
 	char path[PATH_MAX];
 	struct stat st;
@@ -46,7 +46,7 @@ bool bid_pieces_any(struct bid_store *store, const struct bid_id *id)
 	for (int kind = BID_KIND_SOURCE; kind < BID_KIND_END; kind++) {
 		struct bid_request all = { .id = *id, .kind = (enum bid_kind)kind };
 
-		if (bid_beneath_stat(store->root, bid_piece_path(&all, path), &st) == 0)
+		if (bid_beneath_stat(store->root, bid_source_section_path(&all, path), &st) == 0)
 			return true;
 	}
 	return false;
@@ -61,24 +61,24 @@ static int publish_piece(struct bid_store *store, const char *path, const struct
 	return r == 0 ? bid_temp_link(temp, dir, name) : r;
 }
 
-int bid_piece_publish(struct bid_store *store, const struct bid_request *request, const struct bid_temp *temp)
+int bid_source_section_publish(struct bid_store *store, const struct bid_request *request, const struct bid_temp *temp)
 {
 	char path[PATH_MAX];
 	int r = -ENOENT;
 
-	bid_piece_path(request, path);
+	bid_source_section_path(request, path);
 	/* a new directory is empty, and another process may remove it together with its neighbour */
 	for (int attempts = 0; attempts < 8 && r == -ENOENT; attempts++)
 		r = publish_piece(store, path, temp);
 	return r;
 }
 
-int bid_piece_remove(struct bid_store *store, const struct bid_request *request)
+int bid_source_section_remove(struct bid_store *store, const struct bid_request *request)
 {
 	char path[PATH_MAX];
 	int r;
 
-	r = bid_beneath_unlink(store->root, bid_piece_path(request, path));
+	r = bid_beneath_unlink(store->root, bid_source_section_path(request, path));
 	if (r == 0)
 		bid_beneath_prune_above(store->root, path);
 	return r;
@@ -89,8 +89,8 @@ struct piece_walk {
 	struct bid_store *store;
 	struct bid_request all;
 	size_t base; /* where in a path the detail begins */
-	bid_piece_fn fn;
-	bid_pieces_deep_fn deep;
+	bid_source_section_fn fn;
+	bid_source_sections_deep_fn deep;
 	void *user;
 };
 
@@ -137,22 +137,23 @@ static int each_below(const struct piece_walk *pieces, const char *path, unsigne
 	return r != 0 ? r : -errno;
 }
 
-int bid_pieces_walk(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_piece_fn fn, bid_pieces_deep_fn deep,
-		    void *user)
+int bid_source_sections_walk(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_source_section_fn fn,
+			     bid_source_sections_deep_fn deep, void *user)
 {
 	struct piece_walk pieces = { .store = store, .all = { .id = *id, .kind = kind }, .fn = fn, .deep = deep, .user = user };
 	char path[PATH_MAX];
 
 	if (!bid_kind_has_detail(kind) || id->len == 0)
 		return -EINVAL;
-	bid_piece_path(&pieces.all, path);
+	bid_source_section_path(&pieces.all, path);
 	pieces.base = strlen(path) + (kind == BID_KIND_SECTION);
 	return each_below(&pieces, path, 0);
 }
 
-int bid_store_each_piece(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_piece_fn fn, void *user)
+int bid_store_each_source_section(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_source_section_fn fn,
+				  void *user)
 {
-	return bid_pieces_walk(store, id, kind, fn, NULL, user);
+	return bid_source_sections_walk(store, id, kind, fn, NULL, user);
 }
 
 static int remove_piece(void *user, const struct bid_request *piece)
@@ -160,14 +161,14 @@ static int remove_piece(void *user, const struct bid_request *piece)
 	struct bid_store *store = user;
 
 	bid_record_drop(store, piece);
-	bid_piece_remove(store, piece);
+	bid_source_section_remove(store, piece);
 	return 0;
 }
 
-void bid_pieces_remove(struct bid_store *store, const struct bid_id *id)
+void bid_source_sections_remove(struct bid_store *store, const struct bid_id *id)
 {
-	bid_store_each_piece(store, id, BID_KIND_SOURCE, remove_piece, store);
-	bid_store_each_piece(store, id, BID_KIND_SECTION, remove_piece, store);
+	bid_store_each_source_section(store, id, BID_KIND_SOURCE, remove_piece, store);
+	bid_store_each_source_section(store, id, BID_KIND_SECTION, remove_piece, store);
 }
 
 enum bid_entry bid_store_source_entry(struct bid_store *store, const struct bid_id *id, const char *path)
@@ -176,7 +177,7 @@ enum bid_entry bid_store_source_entry(struct bid_store *store, const struct bid_
 	char dir[PATH_MAX], whole[2 * PATH_MAX];
 	struct stat st;
 
-	snprintf(whole, sizeof(whole), "%s%s", bid_piece_path(&all, dir), path);
+	snprintf(whole, sizeof(whole), "%s%s", bid_source_section_path(&all, dir), path);
 	if (bid_beneath_stat(store->root, whole, &st) < 0)
 		return BID_ENTRY_NONE;
 	return S_ISDIR(st.st_mode) ? BID_ENTRY_DIR : S_ISREG(st.st_mode) ? BID_ENTRY_FILE : BID_ENTRY_NONE;
@@ -190,7 +191,7 @@ int bid_store_each_source_in(struct bid_store *store, const struct bid_id *id, c
 	struct dirent *entry;
 	int r;
 
-	snprintf(whole, sizeof(whole), "%s%s", bid_piece_path(&all, below), path);
+	snprintf(whole, sizeof(whole), "%s%s", bid_source_section_path(&all, below), path);
 	r = bid_beneath_opendir(store->root, whole, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;

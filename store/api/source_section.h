@@ -3,19 +3,20 @@
  * Pieces: the stored sources and sections of a build. They carry no id: a server vouches for them, except for a section derived
  * from a stored file.
  */
-#ifndef BID_API_PIECE_H
-#define BID_API_PIECE_H
+#ifndef BID_API_SOURCE_SECTION_H
+#define BID_API_SOURCE_SECTION_H
 
 #include "api/store.h"
 
 /* Takes @piece, which lives until the callback returns. A non-zero return ends the enumeration, which then returns this value. */
-typedef int (*bid_piece_fn)(void *user, const struct bid_request *piece);
+typedef int (*bid_source_section_fn)(void *user, const struct bid_request *piece);
 
 /* Call @fn for every stored piece of @kind of @id, in no order. Returns 0, the result of @fn, or a negative errno. */
-int bid_store_each_piece(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_piece_fn fn, void *user);
+int bid_store_each_source_section(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_source_section_fn fn,
+				  void *user);
 
 /* The @index-th kind of file to derive a section from, in debuginfod's order; BID_KIND_NONE after the last. */
-enum bid_kind bid_section_whole(size_t index);
+enum bid_kind bid_section_container(size_t index);
 
 /*
  * stat(2) a section that bid_store_find() would derive, without deriving it: a listing with sizes must not fill the disk. Returns

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Pieces: artifacts with a detail, in our folder, because perf has no place for them (docs/FORMAT.md). Sources and sections from a
+ * server carry no id; a section may also be derived from a stored file.
+ */
+#ifndef BID_DISK_SOURCE_SECTION_H
+#define BID_DISK_SOURCE_SECTION_H
+
+#include <limits.h>
+
+#include "api/source_section.h"
+#include "api/store.h"
+#include "disk/publish/temp.h"
+
+/* ".bidfs/source/xx/rest/usr/src/a.c", ".bidfs/section/xx/rest/.text"; with the detail NULL, the directory of all of them. */
+const char *bid_source_section_path(const struct bid_request *request, char buf[static PATH_MAX]);
+
+/* Open the stored file of @request without a check. -ENOENT if there is none. */
+int bid_source_section_open(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+
+/* Link @temp, whose bytes are on disk, under its name. Returns -EEXIST for an existing file. */
+int bid_source_section_publish(struct bid_store *store, const struct bid_request *request, const struct bid_temp *temp);
+
+/* Takes @path, a directory deeper than any source. A non-zero return ends the enumeration, and is returned. */
+typedef int (*bid_source_sections_deep_fn)(void *user, const char *path);
+
+/*
+ * As bid_store_each_source_section(). Calls @deep, which may be NULL, for directories deeper than BID_DETAIL_DEPTH, and does not
+ * read them.
+ */
+int bid_source_sections_walk(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_source_section_fn fn, bid_source_sections_deep_fn deep,
+		    void *user);
+
+/* Does the store have a piece of @id? */
+bool bid_source_sections_any(struct bid_store *store, const struct bid_id *id);
+
+/* Remove the file of @request and its empty parents. -ENOENT if there is none. */
+int bid_source_section_remove(struct bid_store *store, const struct bid_request *request);
+
+/* Remove all pieces of @id. */
+void bid_source_sections_remove(struct bid_store *store, const struct bid_id *id);
+
+#endif
