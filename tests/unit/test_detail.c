@@ -13,7 +13,7 @@
 #include "api/artifact.h"
 #include "base/cleanup.h"
 
-static void a_source_is_held_canonical(void **state)
+static void test_source_path_becomes_canonical(void **state)
 {
 	static const char *const cases[][2] = {
 		{ "/usr/src/a.c", "/usr/src/a.c" },
@@ -35,7 +35,7 @@ static void a_source_is_held_canonical(void **state)
 	}
 }
 
-static void what_is_no_source_is_refused(void **state)
+static void test_malformed_source_path_is_refused(void **state)
 {
 	static const char *const cases[] = {
 		"",    "/",    "a.c",	  "./a.c", "../a.c", "/..",   "/../etc/passwd", "/a/../../etc/passwd",
@@ -56,7 +56,7 @@ static void fill(char *path, size_t len)
 	path[len + 1] = '\0';
 }
 
-static void lengths_are_limited(void **state)
+static void test_long_source_path_is_refused(void **state)
 {
 	bid_auto_free char *path = malloc(BID_DETAIL_MAX + 2);
 	struct bid_detail *detail;
@@ -89,7 +89,7 @@ static void lengths_are_limited(void **state)
 	assert_int_equal(bid_detail_source(path, &detail), -EINVAL);
 }
 
-static void a_section_is_a_name(void **state)
+static void test_malformed_section_name_is_refused(void **state)
 {
 	static const char *const good[] = { ".text", ".debug_line", ".gnu.version_r", "..x", "a b", "\xff" };
 	static const char *const bad[] = { "", ".", "..", "a/b", "/", "a\tb" };
@@ -104,7 +104,7 @@ static void a_section_is_a_name(void **state)
 		assert_int_equal(bid_detail_section(bad[i], &detail), -EINVAL);
 }
 
-static void a_request_needs_what_its_kind_needs(void **state)
+static void test_request_without_its_detail_is_invalid(void **state)
 {
 	struct bid_request request = { .kind = BID_KIND_SECTION }, kept;
 	struct bid_detail *detail;
@@ -133,11 +133,11 @@ static void a_request_needs_what_its_kind_needs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_source_is_held_canonical),
-		cmocka_unit_test(what_is_no_source_is_refused),
-		cmocka_unit_test(lengths_are_limited),
-		cmocka_unit_test(a_section_is_a_name),
-		cmocka_unit_test(a_request_needs_what_its_kind_needs),
+		cmocka_unit_test(test_source_path_becomes_canonical),
+		cmocka_unit_test(test_malformed_source_path_is_refused),
+		cmocka_unit_test(test_long_source_path_is_refused),
+		cmocka_unit_test(test_malformed_section_name_is_refused),
+		cmocka_unit_test(test_request_without_its_detail_is_invalid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,7 +126,7 @@ static void test_sections_beyond_the_limit_take_no_memory(void **state)
 	}
 }
 
-static void test_last_of_as_many_sections_as_may_be_is_found(void **state)
+static void test_last_section_at_the_limit_is_found(void **state)
 {
 	Elf64_Shdr table = names_at(NAMES, sizeof(names));
 	Elf64_Shdr last = { .sh_name = TEXT, .sh_type = SHT_PROGBITS, .sh_offset = NAMES, .sh_size = 7 };
@@ -172,7 +172,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names_in_a_hole_take_no_memory),
 		cmocka_unit_test(test_sections_beyond_the_limit_take_no_memory),
-		cmocka_unit_test(test_last_of_as_many_sections_as_may_be_is_found),
+		cmocka_unit_test(test_last_section_at_the_limit_is_found),
 		cmocka_unit_test(test_symbols_in_a_hole_take_no_memory),
 	};
 

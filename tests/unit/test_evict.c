@@ -112,7 +112,7 @@ static unsigned evict_all(const struct store_fixture *fixture, bool dry_run)
 	return (unsigned)stats.evicted;
 }
 
-static void who_only_reads_is_told_what_would_go(const struct store_fixture *fixture, unsigned n)
+static void assert_dry_run_counts(const struct store_fixture *fixture, unsigned n)
 {
 	struct bid_evict_config config = { .limits = { .cache_size = 1 }, .dry_run = true };
 	struct bid_evict_stats stats;
@@ -126,7 +126,7 @@ static void who_only_reads_is_told_what_would_go(const struct store_fixture *fix
 	bid_store_free(reader);
 }
 
-static void what_was_fetched_leaves_a_digest_and_a_line_in_the_log(void **state)
+static void test_evicted_download_leaves_digest_and_log_line(void **state)
 {
 	struct store_fixture *fixture = *state;
 
@@ -136,7 +136,7 @@ static void what_was_fetched_leaves_a_digest_and_a_line_in_the_log(void **state)
 	run(fixture, "touch 'store/[debuginfod]/" ID_A "/probes'"); /* as perf does whenever it looks */
 	assert_int_equal(evict_all(fixture, true), 3);
 	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
-	who_only_reads_is_told_what_would_go(fixture, 3);
+	assert_dry_run_counts(fixture, 3);
 	assert_int_equal(evict_all(fixture, false), 3);
 	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -ENOENT);
 	run(fixture, "! test -e 'store/[debuginfod]' && test -z \"$(find store ! -path 'store/.bidfs/first/*' ! -name evicted "
@@ -634,7 +634,7 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_fixture_begin, store_fixture_end)
 	const struct CMUnitTest tests[] = {
-		TEST(what_was_fetched_leaves_a_digest_and_a_line_in_the_log),
+		TEST(test_evicted_download_leaves_digest_and_log_line),
 		TEST(test_record_of_lost_download_does_not_evict_added_file),
 		TEST(test_file_added_during_eviction_stays),
 		TEST(test_added_file_is_not_evicted),

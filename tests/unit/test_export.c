@@ -89,7 +89,7 @@ static void test_number_of_a_name_in_every_store_finds_its_node(void **state)
 		check(&tree, paths[i], 0);
 }
 
-static void test_number_of_a_path_or_a_piece_is_stale(void **state)
+static void test_number_of_a_path_or_a_section_is_stale(void **state)
 {
 	const struct store_fixture *fixture = *state;
 	const struct bid_tree tree = { .store = fixture->store };
@@ -154,8 +154,8 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, fill, store_fixture_end)
 	const struct CMUnitTest tests[] = {
-		TEST(test_number_of_an_id_finds_its_node),	 TEST(test_number_of_a_name_in_every_store_finds_its_node),
-		TEST(test_number_of_a_path_or_a_piece_is_stale), TEST(test_number_without_an_id_finds_no_node_of_an_id),
+		TEST(test_number_of_an_id_finds_its_node),	   TEST(test_number_of_a_name_in_every_store_finds_its_node),
+		TEST(test_number_of_a_path_or_a_section_is_stale), TEST(test_number_without_an_id_finds_no_node_of_an_id),
 		TEST(test_number_of_a_removed_id_is_stale),
 	};
 

@@ -39,7 +39,7 @@ static void test_timers_come_in_order_of_time(void **state)
 	assert_int_equal(armed, 0);
 }
 
-static void test_disarm_of_one_that_is_not_armed_does_nothing(void **state)
+static void test_disarm_of_idle_timer_does_nothing(void **state)
 {
 	struct bid_timers heap = { 0 };
 	struct bid_timer one = { 0 }, two = { 0 };
@@ -56,7 +56,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_timers_come_in_order_of_time),
-		cmocka_unit_test(test_disarm_of_one_that_is_not_armed_does_nothing),
+		cmocka_unit_test(test_disarm_of_idle_timer_does_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
