@@ -160,7 +160,8 @@ double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node)
 
 /*
  * The version of the artifact @node whose file has the attributes @st. Another file is another version, and so another inode,
- * because all handles of an inode share one file or its pages. 0 for probe definitions, which change in place, and for pieces.
+ * because all handles of an inode share one file or its pages. 0 for probe definitions, which change in place, and for sources and
+ * sections.
  *
  * In no_open mode there are no handles, and a reader keeps the inode. The version is then the size: another file of the same id
  * and size has the same bytes. Files in memory, which are made again and again, count the same way.

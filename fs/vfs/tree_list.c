@@ -155,7 +155,7 @@ static bool may_have(int kinds, enum bid_kind kind)
 }
 
 /* List the directories of sections and sources that are not empty. */
-static int list_pieces(const struct tree_listing *listing, int kinds)
+static int list_source_sections(const struct tree_listing *listing, int kinds)
 {
 	struct bid_store *store = listing->tree->store;
 	const struct bid_id *id = &listing->dir->id;
@@ -182,7 +182,7 @@ static int list_artifacts(const struct tree_listing *listing)
 	if (r == 0 && kinds > 0)
 		r = emit_artifact(listing, bid_kind_name(BID_KIND_UNSTRIPPED), id, BID_KIND_UNSTRIPPED);
 	if (r == 0)
-		r = list_pieces(listing, kinds);
+		r = list_source_sections(listing, kinds);
 	return r == 0 ? emit_name(listing, "info") : r;
 }
 

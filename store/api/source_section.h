@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Pieces: the stored sources and sections of a build. They carry no id: a server vouches for them, except for a section derived
- * from a stored file.
+ * The stored sources and sections of a build: artifacts with a detail. They carry no id: a server vouches for them, except for a
+ * section derived from a stored file.
  */
 #ifndef BID_API_SOURCE_SECTION_H
 #define BID_API_SOURCE_SECTION_H
 
 #include "api/store.h"
 
-/* Takes @piece, which lives until the callback returns. A non-zero return ends the enumeration, which then returns this value. */
-typedef int (*bid_source_section_fn)(void *user, const struct bid_request *piece);
+/*
+ * Takes @artifact, which lives until the callback returns. A non-zero return ends the enumeration, which then returns this value.
+ */
+typedef int (*bid_source_section_fn)(void *user, const struct bid_request *artifact);
 
-/* Call @fn for every stored piece of @kind of @id, in no order. Returns 0, the result of @fn, or a negative errno. */
+/* Call @fn for every stored artifact of @kind of @id, in no order. Returns 0, the result of @fn, or a negative errno. */
 int bid_store_each_source_section(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_source_section_fn fn,
 				  void *user);
 
-/* The @index-th kind of file to derive a section from, in debuginfod's order; BID_KIND_NONE after the last. */
+/* The @index-th kind of file that may contain a section, in debuginfod's order; BID_KIND_NONE after the last. */
 enum bid_kind bid_section_container(size_t index);
 
 /*

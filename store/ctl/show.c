@@ -92,31 +92,31 @@ static void print_artifact(const char *kind, const json_t *artifact)
 }
 
 /* Print sources and sections that were downloaded alone. */
-static size_t print_pieces(const char *kind, const json_t *pieces)
+static size_t print_source_sections(const char *kind, const json_t *files)
 {
 	const char *name;
 	json_t *value;
 
-	json_object_foreach((json_t *)pieces, name, value)
+	json_object_foreach((json_t *)files, name, value)
 	{
 		print_artifact(kind, value);
 		print_line("  name", name);
 	}
-	return json_object_size(pieces);
+	return json_object_size(files);
 }
 
 static void print_info(const json_t *info)
 {
 	json_t *artifacts = json_object_get(info, "artifacts"), *paths = json_object_get(info, "paths"), *value;
 	const char *kind, *id = string_of(info, "id");
-	size_t i, pieces;
+	size_t i, source_sections;
 
 	print_line("build-id", id ? id : "-");
 	json_array_foreach(paths, i, value) print_line("path", json_is_string(value) ? json_string_value(value) : "-");
 	json_object_foreach(artifacts, kind, value) print_artifact(kind, value);
-	pieces = print_pieces("source", json_object_get(info, "sources")) +
-		 print_pieces("section", json_object_get(info, "sections"));
-	if (json_object_size(artifacts) + pieces == 0)
+	source_sections = print_source_sections("source", json_object_get(info, "sources")) +
+			  print_source_sections("section", json_object_get(info, "sections"));
+	if (json_object_size(artifacts) + source_sections == 0)
 		print_line("artifacts", "none: the link leads to nothing");
 }
 

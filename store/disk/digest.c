@@ -24,7 +24,7 @@ void bid_digest_format(XXH128_hash_t hash, char ret_text[static BID_DIGEST_MAX])
 		 (unsigned long long)hash.low64);
 }
 
-int bid_digest_rest(int fd, char *piece, size_t len, int (*tick)(void *user, uint64_t bytes), void *user,
+int bid_digest_rest(int fd, char *buffer, size_t len, int (*tick)(void *user, uint64_t bytes), void *user,
 		    char ret_text[static BID_DIGEST_MAX])
 {
 	XXH3_state_t *state = NULL;
@@ -33,8 +33,8 @@ int bid_digest_rest(int fd, char *piece, size_t len, int (*tick)(void *user, uin
 	int r = 0;
 
 	/* most files are small */
-	if (len < BID_DIGEST_PIECE) {
-		bid_digest_format(XXH3_128bits(piece, len), ret_text);
+	if (len < BID_DIGEST_BUFFER) {
+		bid_digest_format(XXH3_128bits(buffer, len), ret_text);
 		return tick && len > 0 ? tick(user, len) : 0;
 	}
 	state = XXH3_createState();
@@ -42,13 +42,13 @@ int bid_digest_rest(int fd, char *piece, size_t len, int (*tick)(void *user, uin
 		return -ENOMEM;
 	XXH3_128bits_reset(state);
 	posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-	/* a short piece is the last one */
+	/* a short read is the last one */
 	while (r == 0 && n > 0) {
-		XXH3_128bits_update(state, piece, (size_t)n);
+		XXH3_128bits_update(state, buffer, (size_t)n);
 		at += n;
 		if (tick)
 			r = tick(user, (uint64_t)n);
-		n = r == 0 && n == BID_DIGEST_PIECE ? bid_pread_full(fd, piece, BID_DIGEST_PIECE, at) : 0;
+		n = r == 0 && n == BID_DIGEST_BUFFER ? bid_pread_full(fd, buffer, BID_DIGEST_BUFFER, at) : 0;
 	}
 	if (r == 0 && n < 0)
 		r = (int)n;
@@ -60,8 +60,8 @@ int bid_digest_rest(int fd, char *piece, size_t len, int (*tick)(void *user, uin
 
 int bid_digest_file(int fd, char ret_text[static BID_DIGEST_MAX])
 {
-	bid_auto_free char *piece = malloc(BID_DIGEST_PIECE);
-	ssize_t n = piece ? bid_pread_full(fd, piece, BID_DIGEST_PIECE, 0) : -ENOMEM;
+	bid_auto_free char *buffer = malloc(BID_DIGEST_BUFFER);
+	ssize_t n = buffer ? bid_pread_full(fd, buffer, BID_DIGEST_BUFFER, 0) : -ENOMEM;
 
-	return n < 0 ? (int)n : bid_digest_rest(fd, piece, (size_t)n, NULL, NULL, ret_text);
+	return n < 0 ? (int)n : bid_digest_rest(fd, buffer, (size_t)n, NULL, NULL, ret_text);
 }

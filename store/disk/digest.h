@@ -16,17 +16,17 @@ void bid_digest_format(XXH128_hash_t hash, char ret_text[static BID_DIGEST_MAX])
 /* Is @text a digest of this form? */
 bool bid_digest_valid(const char *text);
 
-enum { BID_DIGEST_PIECE = 1 << 20 }; /* bytes of one read */
+enum { BID_DIGEST_BUFFER = 1 << 20 }; /* bytes of one read */
 
 /* Write the digest of the whole file open at @fd to @ret_text. Returns 0 or as read(2). */
 int bid_digest_file(int fd, char ret_text[static BID_DIGEST_MAX]);
 
 /*
- * As bid_digest_file(), for a caller with the first @len bytes of the file in @piece, a buffer of BID_DIGEST_PIECE bytes. Only a
+ * As bid_digest_file(), for a caller with the first @len bytes of the file in @buffer, a buffer of BID_DIGEST_BUFFER bytes. Only a
  * full buffer means that the file has more; the function reads the rest into the same buffer. Calls @tick, if not NULL, with the
- * number of bytes of each piece; a non-zero return ends the reading and is returned.
+ * number of bytes of each buffer; a non-zero return ends the reading and is returned.
  */
-int bid_digest_rest(int fd, char *piece, size_t len, int (*tick)(void *user, uint64_t bytes), void *user,
+int bid_digest_rest(int fd, char *buffer, size_t len, int (*tick)(void *user, uint64_t bytes), void *user,
 		    char ret_text[static BID_DIGEST_MAX]);
 
 #endif

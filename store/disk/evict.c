@@ -32,7 +32,7 @@ enum { HOUR_S = 3600 };
 
 /* an artifact to evict; small, because a store may have a million */
 struct candidate {
-	const struct bid_detail *detail; /* owned; the detail of a piece, else NULL */
+	const struct bid_detail *detail; /* owned; of a source or section, else NULL */
 	int64_t last_use, last_use_ns;
 	uint64_t size;
 	uint8_t id[BID_ID_PERF_MAX]; /* on-disk id */
@@ -54,7 +54,7 @@ struct evict_candidates {
 
 /* the current file of a candidate */
 struct found {
-	char objdir[PATH_MAX]; /* "[debuginfod]/ID"; the file itself for a piece and for a file without a record */
+	char objdir[PATH_MAX]; /* "[debuginfod]/ID"; the file itself for a source, a section, and a file without a record */
 	char path[BID_LAYOUT_FILE_MAX]; /* path of the file */
 	struct stat st;
 };

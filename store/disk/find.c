@@ -241,10 +241,10 @@ int bid_find_stat(struct bid_store *store, const struct bid_request *request, st
 	struct bid_id disk_id;
 
 	if (request->detail) {
-		char piece[PATH_MAX];
+		char path[PATH_MAX];
 
-		bid_source_section_path(request, piece);
-		return bid_beneath_stat(store->root, piece, ret_stat) == 0 ? 0 : -ENOENT;
+		bid_source_section_path(request, path);
+		return bid_beneath_stat(store->root, path, ret_stat) == 0 ? 0 : -ENOENT;
 	}
 	while (bid_alias_next(&alias, &request->id, &disk_id)) {
 		struct bid_objdir_iter objdir = { 0 };

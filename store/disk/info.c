@@ -101,40 +101,40 @@ static json_t *artifact_json(struct bid_store *store, const struct bid_request *
 	return json;
 }
 
-struct json_pieces {
+struct source_section_json {
 	struct bid_store *store;
 	json_t *json;
 	struct timespec *changed;
 };
 
-static int add_piece(void *user, const struct bid_request *piece)
+static int add_source_section(void *user, const struct bid_request *artifact)
 {
-	const struct json_pieces *pieces = user;
+	const struct source_section_json *adding = user;
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	bid_auto_free char *name = bid_utf8(bid_detail_text(piece->detail));
+	bid_auto_free char *name = bid_utf8(bid_detail_text(artifact->detail));
 	json_t *json;
 
-	if (!name || bid_source_section_open(pieces->store, piece, &file) < 0)
+	if (!name || bid_source_section_open(adding->store, artifact, &file) < 0)
 		return 0;
-	json = artifact_json(pieces->store, piece, &file, pieces->changed);
-	/* a piece cut out of a file with the id is verified; another one is a server's response */
+	json = artifact_json(adding->store, artifact, &file, adding->changed);
+	/* a section cut out of a file with the id is verified; any other file is a server's response */
 	json_object_set_new(json, "verified", json_boolean(strcmp(bid_record_how(json), BID_SLICED) == 0));
-	json_object_set_new(pieces->json, name, json);
+	json_object_set_new(adding->json, name, json);
 	return 0;
 }
 
 /* "sources" and "sections", if any are kept. */
-static void add_pieces(struct bid_store *store, const struct bid_id *id, json_t *json, struct timespec *changed)
+static void add_source_sections(struct bid_store *store, const struct bid_id *id, json_t *json, struct timespec *changed)
 {
 	static const char *const keys[] = { "sources", "sections" };
 
 	for (int kind = BID_KIND_SOURCE; kind < BID_KIND_END; kind++) {
-		struct json_pieces pieces = { .store = store, .json = json_object(), .changed = changed };
+		struct source_section_json adding = { .store = store, .json = json_object(), .changed = changed };
 
-		if (bid_store_each_source_section(store, id, (enum bid_kind)kind, add_piece, &pieces) == 0 &&
-		    json_object_size(pieces.json) > 0)
-			json_object_set(json, keys[kind - BID_KIND_SOURCE], pieces.json);
-		json_decref(pieces.json);
+		if (bid_store_each_source_section(store, id, (enum bid_kind)kind, add_source_section, &adding) == 0 &&
+		    json_object_size(adding.json) > 0)
+			json_object_set(json, keys[kind - BID_KIND_SOURCE], adding.json);
+		json_decref(adding.json);
 	}
 }
 
@@ -239,7 +239,7 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 	}
 
 	add_unstripped(store, id, artifacts, &changed);
-	add_pieces(store, id, json, &changed);
+	add_source_sections(store, id, json, &changed);
 
 	text = bid_json_dump(json, JSON_INDENT(2) | JSON_SORT_KEYS);
 	json_decref(json);

@@ -51,7 +51,7 @@ int bid_record_drop(struct bid_store *store, const struct bid_request *request);
 int bid_record_used(struct bid_store *store, const struct bid_request *request, time_t if_before);
 
 /*
- * Call @fn for every record, with the lstat(2) of its file; skip damaged records of pieces. Reads only the records of pieces. A
+ * Call @fn for every record, with the lstat(2) of its file; skip damaged records of sources and sections. Reads only these. A
  * non-zero return ends the enumeration and is returned. @fn may remove the record.
  */
 int bid_record_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
@@ -68,8 +68,8 @@ int bid_record_parent(struct bid_store *store, const char *folder, const struct 
 bool bid_record_parse_name(const char *first, const char *name, struct bid_request *ret_request);
 
 /*
- * Read the detail of the piece with the record "xx/NAME". The caller releases it with bid_detail_unref(). Returns -EBADMSG for a
- * damaged record, or for one of another kind.
+ * Read the detail of the source or section with the record "xx/NAME". The caller releases it with bid_detail_unref(). Returns
+ * -EBADMSG for a damaged record, or for one of another kind.
  */
 int bid_record_detail(struct bid_store *store, const char *first, const char *name, struct bid_detail **ret_detail);
 

@@ -246,7 +246,7 @@ static int remove_link(struct bid_store *store, const struct bid_id *disk_id, co
 static void remove_one(struct bid_store *store, struct bid_removal *removal, struct name *names, size_t n)
 {
 	bid_auto_fd int lock = bid_store_lock(store, true);
-	bool pieces = n == 0 && !removal->path && bid_source_sections_any(store, &removal->id);
+	bool source_sections = n == 0 && !removal->path && bid_source_sections_any(store, &removal->id);
 	const struct name *to;
 	struct bid_alias_iter alias = { 0 };
 	struct bid_id disk_id;
@@ -275,12 +275,12 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 		if (r >= 0 && !to)
 			bid_records_drop(store, &names[i].disk_id, ALL_KINDS, true);
 	}
-	/* pieces of a build without other artifacts */
-	if (pieces && r == 0) {
+	/* sources and sections of a build without other artifacts */
+	if (source_sections && r == 0) {
 		bid_source_sections_remove(store, &removal->id);
 		r = bid_source_sections_any(store, &removal->id) ? -EACCES : 0;
 	}
-	removal->error = r < 0 ? r : removal->names == 0 && !pieces ? -ENOENT : 0;
+	removal->error = r < 0 ? r : removal->names == 0 && !source_sections ? -ENOENT : 0;
 }
 
 static int remove_all(struct bid_store *store, struct bid_removal *removals, size_t n, struct build_names *names)

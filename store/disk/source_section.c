@@ -52,7 +52,7 @@ bool bid_source_sections_any(struct bid_store *store, const struct bid_id *id)
 	return false;
 }
 
-static int publish_piece(struct bid_store *store, const char *path, const struct bid_temp *temp)
+static int publish_in_parent(struct bid_store *store, const char *path, const struct bid_temp *temp)
 {
 	bid_auto_fd int dir = -1;
 	const char *name;
@@ -69,7 +69,7 @@ int bid_source_section_publish(struct bid_store *store, const struct bid_request
 	bid_source_section_path(request, path);
 	/* a new directory is empty, and another process may remove it together with its neighbour */
 	for (int attempts = 0; attempts < 8 && r == -ENOENT; attempts++)
-		r = publish_piece(store, path, temp);
+		r = publish_in_parent(store, path, temp);
 	return r;
 }
 
@@ -84,8 +84,8 @@ int bid_source_section_remove(struct bid_store *store, const struct bid_request 
 	return r;
 }
 
-/* an iteration over the pieces of one id and kind */
-struct piece_walk {
+/* an iteration over the sources or sections of one id and kind */
+struct source_section_walk {
 	struct bid_store *store;
 	struct bid_request all;
 	size_t base; /* where in a path the detail begins */
@@ -94,33 +94,33 @@ struct piece_walk {
 	void *user;
 };
 
-static int each_below(const struct piece_walk *pieces, const char *path, unsigned depth);
+static int each_below(const struct source_section_walk *walk, const char *path, unsigned depth);
 
 /* @depth counts the directories between the id and @path. A detail has no more than BID_DETAIL_DEPTH components. */
-static int visit_piece(const struct piece_walk *pieces, const char *path, mode_t mode, unsigned depth)
+static int visit_file(const struct source_section_walk *walk, const char *path, mode_t mode, unsigned depth)
 {
-	bool source = pieces->all.kind == BID_KIND_SOURCE;
-	struct bid_request piece = pieces->all;
+	bool source = walk->all.kind == BID_KIND_SOURCE;
+	struct bid_request artifact = walk->all;
 	struct bid_detail *detail;
 	int r;
 
 	if (S_ISDIR(mode) && source && depth + 1 < BID_DETAIL_DEPTH)
-		return each_below(pieces, path, depth + 1);
+		return each_below(walk, path, depth + 1);
 	if (S_ISDIR(mode) && source)
-		return pieces->deep ? pieces->deep(pieces->user, path) : 0;
-	if (!S_ISREG(mode) || (source ? bid_detail_source : bid_detail_section)(path + pieces->base, &detail) < 0)
+		return walk->deep ? walk->deep(walk->user, path) : 0;
+	if (!S_ISREG(mode) || (source ? bid_detail_source : bid_detail_section)(path + walk->base, &detail) < 0)
 		return 0;
-	piece.detail = detail;
-	r = pieces->fn(pieces->user, &piece);
+	artifact.detail = detail;
+	r = walk->fn(walk->user, &artifact);
 	bid_detail_unref(detail);
 	return r;
 }
 
-static int each_below(const struct piece_walk *pieces, const char *path, unsigned depth)
+static int each_below(const struct source_section_walk *walk, const char *path, unsigned depth)
 {
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
-	int r = bid_beneath_opendir(pieces->store->root, path, &dir);
+	int r = bid_beneath_opendir(walk->store->root, path, &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
@@ -132,7 +132,7 @@ static int each_below(const struct piece_walk *pieces, const char *path, unsigne
 		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    snprintf(below, sizeof(below), "%s/%s", path, entry->d_name) >= (int)sizeof(below))
 			continue;
-		r = visit_piece(pieces, below, st.st_mode, depth);
+		r = visit_file(walk, below, st.st_mode, depth);
 	}
 	return r != 0 ? r : -errno;
 }
@@ -140,14 +140,16 @@ static int each_below(const struct piece_walk *pieces, const char *path, unsigne
 int bid_source_sections_walk(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_source_section_fn fn,
 			     bid_source_sections_deep_fn deep, void *user)
 {
-	struct piece_walk pieces = { .store = store, .all = { .id = *id, .kind = kind }, .fn = fn, .deep = deep, .user = user };
+	struct source_section_walk walk = {
+		.store = store, .all = { .id = *id, .kind = kind }, .fn = fn, .deep = deep, .user = user
+	};
 	char path[PATH_MAX];
 
 	if (!bid_kind_has_detail(kind) || id->len == 0)
 		return -EINVAL;
-	bid_source_section_path(&pieces.all, path);
-	pieces.base = strlen(path) + (kind == BID_KIND_SECTION);
-	return each_below(&pieces, path, 0);
+	bid_source_section_path(&walk.all, path);
+	walk.base = strlen(path) + (kind == BID_KIND_SECTION);
+	return each_below(&walk, path, 0);
 }
 
 int bid_store_each_source_section(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_source_section_fn fn,
@@ -156,29 +158,29 @@ int bid_store_each_source_section(struct bid_store *store, const struct bid_id *
 	return bid_source_sections_walk(store, id, kind, fn, NULL, user);
 }
 
-static int remove_piece(void *user, const struct bid_request *piece)
+static int remove_one(void *user, const struct bid_request *artifact)
 {
 	struct bid_store *store = user;
 
-	bid_record_drop(store, piece);
-	bid_source_section_remove(store, piece);
+	bid_record_drop(store, artifact);
+	bid_source_section_remove(store, artifact);
 	return 0;
 }
 
 void bid_source_sections_remove(struct bid_store *store, const struct bid_id *id)
 {
-	bid_store_each_source_section(store, id, BID_KIND_SOURCE, remove_piece, store);
-	bid_store_each_source_section(store, id, BID_KIND_SECTION, remove_piece, store);
+	bid_store_each_source_section(store, id, BID_KIND_SOURCE, remove_one, store);
+	bid_store_each_source_section(store, id, BID_KIND_SECTION, remove_one, store);
 }
 
 enum bid_entry bid_store_source_entry(struct bid_store *store, const struct bid_id *id, const char *path)
 {
 	struct bid_request all = { .id = *id, .kind = BID_KIND_SOURCE };
-	char dir[PATH_MAX], whole[2 * PATH_MAX];
+	char dir[PATH_MAX], full[2 * PATH_MAX];
 	struct stat st;
 
-	snprintf(whole, sizeof(whole), "%s%s", bid_source_section_path(&all, dir), path);
-	if (bid_beneath_stat(store->root, whole, &st) < 0)
+	snprintf(full, sizeof(full), "%s%s", bid_source_section_path(&all, dir), path);
+	if (bid_beneath_stat(store->root, full, &st) < 0)
 		return BID_ENTRY_NONE;
 	return S_ISDIR(st.st_mode) ? BID_ENTRY_DIR : S_ISREG(st.st_mode) ? BID_ENTRY_FILE : BID_ENTRY_NONE;
 }
@@ -186,13 +188,13 @@ enum bid_entry bid_store_source_entry(struct bid_store *store, const struct bid_
 int bid_store_each_source_in(struct bid_store *store, const struct bid_id *id, const char *path, bid_store_entry_fn fn, void *user)
 {
 	struct bid_request all = { .id = *id, .kind = BID_KIND_SOURCE };
-	char below[PATH_MAX], whole[2 * PATH_MAX];
+	char below[PATH_MAX], full[2 * PATH_MAX];
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int r;
 
-	snprintf(whole, sizeof(whole), "%s%s", bid_source_section_path(&all, below), path);
-	r = bid_beneath_opendir(store->root, whole, &dir);
+	snprintf(full, sizeof(full), "%s%s", bid_source_section_path(&all, below), path);
+	r = bid_beneath_opendir(store->root, full, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Pieces: artifacts with a detail, in our folder, because perf has no place for them (docs/FORMAT.md). Sources and sections from a
- * server carry no id; a section may also be derived from a stored file.
+ * Sources and sections: artifacts with a detail, in our folder, because perf has no place for them (docs/FORMAT.md). From a server,
+ * they carry no id; a section may also be derived from a stored file.
  */
 #ifndef BID_DISK_SOURCE_SECTION_H
 #define BID_DISK_SOURCE_SECTION_H
@@ -31,13 +31,13 @@ typedef int (*bid_source_sections_deep_fn)(void *user, const char *path);
 int bid_source_sections_walk(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_source_section_fn fn, bid_source_sections_deep_fn deep,
 		    void *user);
 
-/* Does the store have a piece of @id? */
+/* Does the store have a source or section of @id? */
 bool bid_source_sections_any(struct bid_store *store, const struct bid_id *id);
 
 /* Remove the file of @request and its empty parents. -ENOENT if there is none. */
 int bid_source_section_remove(struct bid_store *store, const struct bid_request *request);
 
-/* Remove all pieces of @id. */
+/* Remove all sources and sections of @id. */
 void bid_source_sections_remove(struct bid_store *store, const struct bid_id *id);
 
 #endif

@@ -122,13 +122,13 @@ static void check_file(const struct hostile_trial *trial, const struct bid_reque
 		fail(trial, "served what does not carry the id");
 }
 
-static int check_piece(void *user, const struct bid_request *piece)
+static int check_artifact(void *user, const struct bid_request *artifact)
 {
 	struct hostile_trial *trial = user;
 	struct bid_file file = BID_FILE_NONE;
 
-	if (bid_store_find(trial->store, piece, &file) == 0)
-		check_file(trial, piece, &file);
+	if (bid_store_find(trial->store, artifact, &file) == 0)
+		check_file(trial, artifact, &file);
 	bid_file_release(&file);
 	return 0;
 }
@@ -158,8 +158,8 @@ static int check_id(void *user, const struct bid_id *id)
 		}
 		bid_file_release(&file);
 	}
-	bid_store_each_source_section(trial->store, id, BID_KIND_SOURCE, check_piece, trial);
-	bid_store_each_source_section(trial->store, id, BID_KIND_SECTION, check_piece, trial);
+	bid_store_each_source_section(trial->store, id, BID_KIND_SOURCE, check_artifact, trial);
+	bid_store_each_source_section(trial->store, id, BID_KIND_SECTION, check_artifact, trial);
 	if (bid_store_info(trial->store, id, &text, &changed) == 0) {
 		json = json_loads(text, 0, NULL);
 		if (!json)

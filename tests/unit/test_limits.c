@@ -179,13 +179,13 @@ static void make_deep(const struct store_fixture *fixture, const char *path, uns
 	}
 }
 
-static int no_piece(void *user, const struct bid_request *piece)
+static int no_artifact(void *user, const struct bid_request *artifact)
 {
 	fail_msg("there is a source");
 	return 0;
 }
 
-static int count_piece(void *user, const struct bid_request *piece)
+static int count_artifact(void *user, const struct bid_request *artifact)
 {
 	++*(unsigned *)user;
 	return 0;
@@ -220,7 +220,7 @@ static void test_deep_directories_are_reported_and_not_walked(void **state)
 	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
 	make_deep(fixture, "store/.bidfs/source/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 1950);
 	make_deep(fixture, "store/.bidfs/content-key", 1950);
-	assert_int_equal(bid_store_each_source_section(fixture->store, &id, BID_KIND_SOURCE, no_piece, NULL), 0);
+	assert_int_equal(bid_store_each_source_section(fixture->store, &id, BID_KIND_SOURCE, no_artifact, NULL), 0);
 	assert_int_equal(bid_store_each_content_key(fixture->store, no_content_key, NULL), 0);
 	assert_int_equal(bid_store_info(fixture->store, &id, &info, &changed), 0);
 	free(info);
@@ -239,7 +239,7 @@ static void test_source_as_deep_as_may_be_is_listed(void **state)
 
 	make_deep(fixture, "store/.bidfs/source/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", BID_DETAIL_DEPTH - 1);
 	run(fixture, "d=$(find store/.bidfs/source -type d | tail -n 1) && touch $d/a.c");
-	assert_int_equal(bid_store_each_source_section(fixture->store, &id, BID_KIND_SOURCE, count_piece, &found), 0);
+	assert_int_equal(bid_store_each_source_section(fixture->store, &id, BID_KIND_SOURCE, count_artifact, &found), 0);
 	assert_int_equal(found, 1);
 }
 

@@ -55,14 +55,14 @@ static int cut_into(void *user, int fd, uint64_t max)
 static int locate_section(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_whole,
 			  struct bid_elf_section *ret_section)
 {
-	struct bid_request asked = { .id = request->id };
+	struct bid_request containing = { .id = request->id };
 	bool complete = true;
 
-	for (size_t i = 0; (asked.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
+	for (size_t i = 0; (containing.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
 		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
 		int r;
 
-		if (bid_find_unpacked(store, &asked, &whole) < 0) {
+		if (bid_find_unpacked(store, &containing, &whole) < 0) {
 			complete = false;
 			continue;
 		}
@@ -199,9 +199,9 @@ static int add_name(void *user, const char *name)
 	return names->names[names->n] ? (names->n++, 0) : -ENOMEM;
 }
 
-static int add_piece(void *user, const struct bid_request *piece)
+static int add_stored(void *user, const struct bid_request *section)
 {
-	return add_name(user, bid_detail_text(piece->detail));
+	return add_name(user, bid_detail_text(section->detail));
 }
 
 static int by_name(const void *a, const void *b)
@@ -212,13 +212,13 @@ static int by_name(const void *a, const void *b)
 int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int (*fn)(void *user, const char *name), void *user)
 {
 	bid_cleanup(release_names) struct section_names names = { 0 };
-	int r = bid_store_each_source_section(store, id, BID_KIND_SECTION, add_piece, &names);
-	struct bid_request asked = { .id = *id };
+	int r = bid_store_each_source_section(store, id, BID_KIND_SECTION, add_stored, &names);
+	struct bid_request containing = { .id = *id };
 
-	for (size_t i = 0; r == 0 && (asked.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
+	for (size_t i = 0; r == 0 && (containing.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
 		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
 
-		if (bid_find_unpacked(store, &asked, &whole) == 0)
+		if (bid_find_unpacked(store, &containing, &whole) == 0)
 			r = bid_elf_each_section(whole.fd, add_name, &names);
 		if (whole.kind == BID_KIND_ELF)
 			break;

@@ -182,7 +182,7 @@ static int run_check(struct team *team, struct bid_verify_stats *ret_stats)
 	for (unsigned i = 0; i < team->n; i++) {
 		bid_verify_count(&team->members[i]);
 		free(team->members[i].linked);
-		free(team->members[i].piece);
+		free(team->members[i].buffer);
 	}
 	if (r == 0)
 		*ret_stats = team->members[0].shared->told;

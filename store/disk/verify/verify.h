@@ -49,7 +49,7 @@ struct bid_verify {
 	struct bid_verify_stats stats;
 	uint64_t *linked; /* owned; as in shared, of this thread alone, and unsorted */
 	size_t n_linked, linked_room;
-	char *piece; /* owned; BID_DIGEST_PIECE bytes for reading, NULL before the first use */
+	char *buffer; /* owned; BID_DIGEST_BUFFER bytes for reading, NULL before the first use */
 	bool unlinked; /* the names need a second pass: an id lost its link, or has files that its link's target lacks */
 	bool again; /* second pass through the names; it repeats no finding */
 };

@@ -27,15 +27,15 @@ enum {
 	FRESH_S = 60, /* a younger directory may wait for its files */
 };
 
-/* The beginning of the file open at @fd, of @size bytes, into verify->piece. Returns its length there, or a negative errno. */
+/* The beginning of the file open at @fd, of @size bytes, into verify->buffer. Returns its length there, or a negative errno. */
 static ssize_t read_beginning(struct bid_verify *verify, int fd, uint64_t size)
 {
-	if (!verify->piece)
-		verify->piece = malloc(BID_DIGEST_PIECE);
-	if (!verify->piece)
+	if (!verify->buffer)
+		verify->buffer = malloc(BID_DIGEST_BUFFER);
+	if (!verify->buffer)
 		return -ENOMEM;
 	/* stop at the known size, to save the call that reads the end */
-	return bid_pread_full(fd, verify->piece, size < BID_DIGEST_PIECE ? (size_t)size : BID_DIGEST_PIECE, 0);
+	return bid_pread_full(fd, verify->buffer, size < BID_DIGEST_BUFFER ? (size_t)size : BID_DIGEST_BUFFER, 0);
 }
 
 /* As check_content(), for a symbol table. A table does not name its kernel; the check is whether it is a symbol table. */
@@ -52,14 +52,14 @@ static bool judge_table(int fd, enum bid_finding_kind *ret_kind, char text[stati
 }
 
 /*
- * Judge the file at @fd; verify->piece has its first @len bytes. Returns true for a correct file. Otherwise sets *@ret_kind, and
+ * Judge the file at @fd; verify->buffer has its first @len bytes. Returns true for a correct file. Otherwise sets *@ret_kind, and
  * @text says why.
  */
 static bool check_content(struct bid_verify *verify, int fd, size_t len, const struct bid_request *request, struct bid_id *ret_id,
 			  enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
 {
 	char hex[BID_ID_HEX_MAX];
-	int r = len > 0 ? bid_elf_identify_head(verify->piece, len, ret_id) : -EAGAIN;
+	int r = len > 0 ? bid_elf_identify_head(verify->buffer, len, ret_id) : -EAGAIN;
 
 	if (r < 0)
 		r = bid_elf_identify_any(fd, ret_id);
@@ -93,9 +93,9 @@ static int count_bytes(void *user, uint64_t bytes)
 
 int bid_verify_digest(struct bid_verify *verify, int fd, char ret_digest[static BID_DIGEST_MAX])
 {
-	ssize_t n = read_beginning(verify, fd, BID_DIGEST_PIECE);
+	ssize_t n = read_beginning(verify, fd, BID_DIGEST_BUFFER);
 
-	return n < 0 ? (int)n : bid_digest_rest(fd, verify->piece, (size_t)n, count_bytes, verify, ret_digest);
+	return n < 0 ? (int)n : bid_digest_rest(fd, verify->buffer, (size_t)n, count_bytes, verify, ret_digest);
 }
 
 static int digest_failed(int r, enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
@@ -113,7 +113,7 @@ struct object {
 	int fd;
 	struct stat st;
 	uint64_t size;
-	size_t len; /* bytes of its beginning in verify->piece; 0 if not read */
+	size_t len; /* bytes of its beginning in verify->buffer; 0 if not read */
 	struct bid_request request; /* with the id in the file, once known */
 };
 
@@ -132,7 +132,7 @@ static int judge_deep(struct bid_verify *verify, struct object *object, bool *re
 	int r, examined;
 
 	*ret_right = false;
-	r = bid_digest_rest(object->fd, verify->piece, object->len, count_bytes, verify, digest);
+	r = bid_digest_rest(object->fd, verify->buffer, object->len, count_bytes, verify, digest);
 	if (r != 0)
 		return digest_failed(r, ret_kind, text);
 	if (verify->shared->recorded && bid_record_read(verify->store, &object->request, &record) < 0)

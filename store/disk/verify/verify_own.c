@@ -28,8 +28,8 @@
 #include "disk/store.h"
 #include "disk/verify/verify.h"
 
-/* Report the piece of @finding. A repair removes it with its record: eviction never finds a piece without a record. */
-static int report_piece(struct bid_verify *verify, struct bid_finding *finding)
+/* Report the source or section of @finding. A repair removes it with its record, without which eviction never finds it. */
+static int report_source_section(struct bid_verify *verify, struct bid_finding *finding)
 {
 	if (verify->config->repair) {
 		int r = bid_source_section_remove(verify->store, &finding->request);
@@ -41,7 +41,7 @@ static int report_piece(struct bid_verify *verify, struct bid_finding *finding)
 }
 
 /* Compare the bytes at @fd with the recorded digest, or a section with the file it was cut out of. */
-static int judge_deep(struct bid_verify *verify, int fd, const json_t *record, struct bid_finding *finding)
+static int compare_bytes(struct bid_verify *verify, int fd, const json_t *record, struct bid_finding *finding)
 {
 	const char *recorded = json_string_value(json_object_get(record, "digest"));
 	char digest[BID_DIGEST_MAX];
@@ -63,8 +63,8 @@ static int judge_deep(struct bid_verify *verify, int fd, const json_t *record, s
 	return r;
 }
 
-/* Judge the piece of @finding by its record. Sets the kind and the text if it is wrong. */
-static int judge_piece(struct bid_verify *verify, struct bid_finding *finding)
+/* Check the source or section of @finding against its record. Sets the kind and the text if it is wrong. */
+static int check_against_record(struct bid_verify *verify, struct bid_finding *finding)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	json_t *record = NULL;
@@ -79,7 +79,7 @@ static int judge_piece(struct bid_verify *verify, struct bid_finding *finding)
 	if (r == 0)
 		finding->text = bid_verify_record_fault(record, &finding->request, file.st.st_size);
 	if (r == 0 && !finding->text && verify->config->deep)
-		r = judge_deep(verify, file.fd, record, finding);
+		r = compare_bytes(verify, file.fd, record, finding);
 	json_decref(record);
 	if (r < 0 && r != -ENOENT && r != -ENOMEM) {
 		finding->kind = BID_FINDING_UNREADABLE;
@@ -88,27 +88,31 @@ static int judge_piece(struct bid_verify *verify, struct bid_finding *finding)
 	return r == -ENOMEM ? r : 0;
 }
 
-static int check_piece(void *user, const struct bid_request *piece)
+static int check_source_section(void *user, const struct bid_request *artifact)
 {
 	struct bid_verify *verify = user;
 	char path[PATH_MAX];
 	struct bid_finding finding = { .kind = BID_FINDING_RECORD,
-				       .request = *piece,
-				       .path = bid_source_section_path(piece, path) };
-	int r = judge_piece(verify, &finding);
+				       .request = *artifact,
+				       .path = bid_source_section_path(artifact, path) };
+	int r = check_against_record(verify, &finding);
 
 	if (r < 0 || !finding.text)
 		return r < 0 ? r : bid_verify_progress(verify);
-	return finding.kind == BID_FINDING_UNREADABLE ? bid_verify_found(verify, &finding) : report_piece(verify, &finding);
+	return finding.kind == BID_FINDING_UNREADABLE ? bid_verify_found(verify, &finding)
+						      : report_source_section(verify, &finding);
 }
 
-/* Check whether the record @path, ".../xx/NAME", belongs to a piece. @request has the fields of the name, without the detail. */
-static int check_piece_record(struct bid_verify *verify, const char *path, const struct bid_request *request)
+/*
+ * Check whether the record @path, ".../xx/NAME", belongs to a source or section. @request has the fields of the name, without the
+ * detail.
+ */
+static int check_source_section_record(struct bid_verify *verify, const char *path, const struct bid_request *request)
 {
 	const char *name = strrchr(path, '/') + 1, *first = name - strlen("xx/");
 	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .request = *request };
 	struct bid_detail *detail = NULL;
-	char piece[PATH_MAX];
+	char file[PATH_MAX];
 	struct stat st;
 	int r = bid_record_detail(verify->store, first, name, &detail);
 
@@ -124,7 +128,7 @@ static int check_piece_record(struct bid_verify *verify, const char *path, const
 	} else if (r < 0) {
 		finding.kind = BID_FINDING_UNREADABLE;
 		finding.text = bid_strerror(r);
-	} else if (bid_beneath_stat(verify->store->root, bid_source_section_path(&finding.request, piece), &st) == -ENOENT) {
+	} else if (bid_beneath_stat(verify->store->root, bid_source_section_path(&finding.request, file), &st) == -ENOENT) {
 		finding.kind = BID_FINDING_STALE;
 		finding.text = "belongs to an absent file";
 	}
@@ -135,8 +139,8 @@ static int check_piece_record(struct bid_verify *verify, const char *path, const
 	return r;
 }
 
-/* Nothing of ours: none is written, and none is read. */
-static int tell_deep(void *user, const char *path)
+/* Report a directory that bidfs neither writes nor reads. */
+static int report_deep(void *user, const char *path)
 {
 	struct bid_finding finding = { .kind = BID_FINDING_UNREADABLE,
 				       .path = path,
@@ -145,10 +149,10 @@ static int tell_deep(void *user, const char *path)
 	return bid_verify_found(user, &finding);
 }
 
-static int visit_pieces(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *path,
-			const struct bid_id *id)
+static int visit_source_sections(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *path,
+				 const struct bid_id *id)
 {
-	return bid_source_sections_walk(verify->store, id, folder->kind, check_piece, tell_deep, verify);
+	return bid_source_sections_walk(verify->store, id, folder->kind, check_source_section, report_deep, verify);
 }
 
 /* Open the file of @request in the store as it is. Returns 0, -ENOENT, or the error that leaves its existence unknown. */
@@ -182,7 +186,7 @@ static bool drop_stale(struct bid_verify *verify, const char *path, const struct
 	return open_artifact(verify, request, &fd, &st) != -ENOENT || bid_verify_drop(verify, path);
 }
 
-/* Judge the record of a file of @size bytes. Sets the kind and the text of @finding if the record is wrong. */
+/* Check the record of a file of @size bytes. Sets the kind and the text of @finding if the record is wrong. */
 static void judge_record(struct bid_verify *verify, struct bid_finding *finding, off_t size)
 {
 	json_t *record = NULL;
@@ -203,7 +207,7 @@ static void judge_record(struct bid_verify *verify, struct bid_finding *finding,
 	finding->text = strerror(-r);
 }
 
-/* Check the record @path of @request, no piece. Without a sound record the artifact belongs to the user. */
+/* Check the record @path of @request, neither source nor section. Without a sound record the artifact belongs to the user. */
 static int check_record(struct bid_verify *verify, const char *path, const struct bid_request *request)
 {
 	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .request = *request };
@@ -289,7 +293,7 @@ static int visit_record(struct bid_verify *verify, const struct bid_verify_folde
 	}
 	if (!bid_verify_wants(verify, &request.id))
 		return 0;
-	return bid_kind_has_detail(request.kind) ? check_piece_record(verify, path, &request)
+	return bid_kind_has_detail(request.kind) ? check_source_section_record(verify, path, &request)
 						 : check_record(verify, path, &request);
 }
 
@@ -397,8 +401,8 @@ int bid_verify_own(struct bid_verify *verify)
 		{ BID_LAYOUT_UNPACKED, visit_derived, BID_KIND_ELF, .sources = ELF },
 		{ BID_LAYOUT_TABLES, visit_derived, BID_KIND_KALLSYMS, .sources = EITHER },
 		{ BID_LAYOUT_UNSTRIPPED, visit_derived, BID_KIND_UNSTRIPPED, .sources = EITHER },
-		{ BID_LAYOUT_SOURCES, visit_pieces, BID_KIND_SOURCE },
-		{ BID_LAYOUT_SECTIONS, visit_pieces, BID_KIND_SECTION },
+		{ BID_LAYOUT_SOURCES, visit_source_sections, BID_KIND_SOURCE },
+		{ BID_LAYOUT_SECTIONS, visit_source_sections, BID_KIND_SECTION },
 		{ BID_LAYOUT_NAMES, visit_names },
 	};
 	int r = 0;
