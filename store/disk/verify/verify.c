@@ -185,11 +185,11 @@ static int run_check(struct team *team, struct bid_verify_stats *ret_stats)
 		free(team->members[i].buffer);
 	}
 	if (r == 0)
-		*ret_stats = team->members[0].shared->told;
+		*ret_stats = team->members[0].shared->reported;
 	return r;
 }
 
-/* Repair in one thread: another thread could judge a file while it is repaired. */
+/* Repair in one thread: another thread could check a file while it is repaired. */
 static unsigned jobs_of(const struct bid_verify_config *config)
 {
 	unsigned jobs = config->jobs ? config->jobs : bid_cpus();

@@ -22,7 +22,7 @@ enum { BID_VERIFY_FANOUT = 256 };
 /* shared state of the threads of a check */
 struct bid_verify_shared {
 	pthread_mutex_t lock; /* held while a callback runs */
-	struct bid_verify_stats told; /* sum of the counts that the threads have added; under the lock */
+	struct bid_verify_stats reported; /* sum of the counts that the threads have added; under the lock */
 	atomic_int ended; /* result of a callback that ended the check; 0 while it runs */
 	unsigned workers; /* the number of threads */
 	struct bid_dirwalk *walk; /* while checking the names */
@@ -44,7 +44,7 @@ struct bid_verify {
 	struct bid_verify_shared *shared; /* borrowed */
 	unsigned worker; /* the number of the thread */
 	uint64_t told_ms; /* time of the last progress report */
-	struct bid_verify_stats told; /* part of stats already in shared->told */
+	struct bid_verify_stats reported; /* part of stats already in shared->reported */
 	const struct bid_idset *wanted; /* borrowed; the ids of config->ids */
 	struct bid_verify_stats stats;
 	uint64_t *linked; /* owned; as in shared, of this thread alone, and unsorted */

@@ -45,7 +45,7 @@ int bid_verify_found(struct bid_verify *verify, const struct bid_finding *findin
 
 void bid_verify_count(struct bid_verify *verify)
 {
-	struct bid_verify_stats *all = &verify->shared->told, *now = &verify->stats, *before = &verify->told;
+	struct bid_verify_stats *all = &verify->shared->reported, *now = &verify->stats, *before = &verify->reported;
 
 	all->names += now->names - before->names;
 	all->objects += now->objects - before->objects;
@@ -82,7 +82,7 @@ int bid_verify_progress(struct bid_verify *verify)
 	verify->told_ms = now;
 	pthread_mutex_lock(&verify->shared->lock);
 	bid_verify_count(verify);
-	r = bid_verify_end(verify, config->progress(config->user, &verify->shared->told));
+	r = bid_verify_end(verify, config->progress(config->user, &verify->shared->reported));
 	pthread_mutex_unlock(&verify->shared->lock);
 	return r;
 }
