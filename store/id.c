@@ -78,19 +78,19 @@ bool bid_id_equal(const struct bid_id *a, const struct bid_id *b)
 	return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
 }
 
-bool bid_id_answers(const struct bid_id *carried, const struct bid_id *asked)
+bool bid_id_answers(const struct bid_id *carried, const struct bid_id *requested)
 {
-	if (carried->len == 0 || asked->len == 0)
+	if (carried->len == 0 || requested->len == 0)
 		return false;
-	if (carried->len == asked->len)
-		return bid_id_equal(carried, asked);
-	if (carried->len > asked->len)
-		return asked->len == BID_ID_PERF_MAX && memcmp(carried->bytes, asked->bytes, asked->len) == 0;
+	if (carried->len == requested->len)
+		return bid_id_equal(carried, requested);
+	if (carried->len > requested->len)
+		return requested->len == BID_ID_PERF_MAX && memcmp(carried->bytes, requested->bytes, requested->len) == 0;
 
-	if (asked->len > BID_ID_PERF_MAX || memcmp(carried->bytes, asked->bytes, carried->len) != 0)
+	if (requested->len > BID_ID_PERF_MAX || memcmp(carried->bytes, requested->bytes, carried->len) != 0)
 		return false;
-	for (size_t i = carried->len; i < asked->len; i++)
-		if (asked->bytes[i] != 0)
+	for (size_t i = carried->len; i < requested->len; i++)
+		if (requested->bytes[i] != 0)
 			return false;
 	return true;
 }

@@ -42,12 +42,12 @@ const char *bid_id_format(const struct bid_id *id, char buf[static BID_ID_HEX_MA
 bool bid_id_equal(const struct bid_id *a, const struct bid_id *b);
 
 /*
- * May a file with the id @carried be served for a request of @asked? True for equal ids, and for the two aliases that tools make
- * of an id:
- *   - perf keeps the first 20 bytes of a longer id: @asked is those 20 bytes;
- *   - perf pads a short id with zero bytes, to a multiple of 4 or to 20: @asked is @carried and zero bytes, 20 at most.
+ * May a file with the id @carried be served for a request of @requested? True for equal ids, and for the two aliases that tools
+ * make of an id:
+ *   - perf keeps the first 20 bytes of a longer id: @requested is those 20 bytes;
+ *   - perf pads a short id with zero bytes, to a multiple of 4 or to 20: @requested is @carried and zero bytes, 20 at most.
  */
-bool bid_id_answers(const struct bid_id *carried, const struct bid_id *asked);
+bool bid_id_answers(const struct bid_id *carried, const struct bid_id *requested);
 
 /*
  * The build-id of the ELF file open at @fd, of either class and byte order. Costs one pread() of 4 KiB for most files; falls

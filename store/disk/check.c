@@ -40,11 +40,11 @@ static int open_kept(struct bid_store *upper, const struct bid_id *id, struct bi
 }
 
 /* Replace the compressed @file by its unpacked copy, if there is a correct one. */
-static void look_unpacked(struct bid_store *store, const struct bid_id *asked, struct bid_file *file)
+static void look_unpacked(struct bid_store *store, const struct bid_id *requested, struct bid_file *file)
 {
 	struct bid_file kept = { .fd = -1, .kind = file->kind };
 
-	file->packed = open_kept(bid_store_upper(store), asked, &kept) < 0;
+	file->packed = open_kept(bid_store_upper(store), requested, &kept) < 0;
 	if (file->packed)
 		return;
 	bid_file_release(file);
@@ -52,12 +52,12 @@ static void look_unpacked(struct bid_store *store, const struct bid_id *asked, s
 }
 
 /*
- * Check that the id of @file answers @asked. A compressed file becomes its unpacked copy, or stays with @file->packed. Sets
+ * Check that the id of @file answers @requested. A compressed file becomes its unpacked copy, or stays with @file->packed. Sets
  * *@ret_wrong if the file lies under another id.
  */
-static int check_file(struct bid_store *store, const struct bid_id *asked, struct bid_file *file, bool *ret_wrong)
+static int check_file(struct bid_store *store, const struct bid_id *requested, struct bid_file *file, bool *ret_wrong)
 {
-	struct bid_id disk_id = bid_layout_disk_id(asked);
+	struct bid_id disk_id = bid_layout_disk_id(requested);
 	bool debuginfo = file->kind == BID_KIND_DEBUGINFO;
 	struct bid_identity identity;
 	int r;
@@ -67,14 +67,14 @@ static int check_file(struct bid_store *store, const struct bid_id *asked, struc
 		return r;
 	file->skeleton = debuginfo && identity.is_skeleton;
 	file->stripped = debuginfo && !identity.packed && !identity.has_dwarf && !identity.has_symtab;
-	/* @asked may be longer than the on-disk id: a file may be correct at its path and still not answer @asked */
+	/* @requested may be longer than the on-disk id: a file may be correct at its path and still not answer @requested */
 	*ret_wrong = !bid_id_answers(&identity.id, &disk_id);
 	if (identity.fault < 0)
 		return identity.fault;
-	if ((!identity.packed || identity.unpacked) && !bid_id_answers(&identity.id, asked))
+	if ((!identity.packed || identity.unpacked) && !bid_id_answers(&identity.id, requested))
 		return -EBADMSG;
 	if (identity.packed)
-		look_unpacked(store, asked, file);
+		look_unpacked(store, requested, file);
 	return 0;
 }
 
