@@ -194,7 +194,7 @@ static enum ctl_status fetch(struct recording_add *adding)
 }
 
 /* Compute the exit status of a run without errors. */
-static enum ctl_status judge(const struct recording_add *adding)
+static enum ctl_status status_of(const struct recording_add *adding)
 {
 	const struct bid_perfdata_summary *summary = &adding->recording.summary;
 	bool lacks = summary->cut || summary->damaged > 0;
@@ -246,5 +246,5 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 	if (status == CTL_TROUBLE || status == CTL_USAGE)
 		return status;
 	ctl_recording_print(ctl, &adding.recording);
-	return status == CTL_DONE ? judge(&adding) : status;
+	return status == CTL_DONE ? status_of(&adding) : status;
 }

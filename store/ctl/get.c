@@ -75,10 +75,10 @@ static int find_path(struct bid_store *store, const struct bid_request *request,
 }
 
 /*
- * Judge an artifact that is not there: it is absent only if the servers said so. Otherwise its absence is unknown, and the error
+ * Classify an artifact that is not there: it is absent only if the servers said so. Otherwise its absence is unknown, and the error
  * becomes the one of the servers, or of the mount or the store that keeps bidctl from them.
  */
-static void judge(const struct getting *getting, struct ctl_wanted *wanted)
+static void classify(const struct getting *getting, struct ctl_wanted *wanted)
 {
 	const struct ctl_trace *trace = &wanted->trace;
 	const struct bid_request *request = &wanted->request;
@@ -289,7 +289,7 @@ static enum ctl_status get_one(struct getting *getting)
 	if (getting->covering)
 		wanted->trace.stored = wanted->error;
 	take_responses(getting, wanted);
-	judge(getting, wanted);
+	classify(getting, wanted);
 	for (size_t i = 1; i < getting->list.n && status == CTL_DONE; i++)
 		if (getting->list.wanted[i].error < 0)
 			bid_warning("%s: the dwz file that holds most of the debug information: debuginfo of '%s'",
@@ -441,7 +441,7 @@ static enum ctl_status get_many(struct getting *getting, enum ctl_needs_from fro
 		return status;
 	for (size_t i = 0; i < getting->list.n; i++) {
 		take_responses(getting, &getting->list.wanted[i]);
-		judge(getting, &getting->list.wanted[i]);
+		classify(getting, &getting->list.wanted[i]);
 	}
 	reported = report(getting);
 	if (reported < lines)

@@ -131,7 +131,7 @@ void ctl_trace_print_errors(const struct ctl_trace *trace)
 }
 
 /* Print one step of the lookup. */
-static void tell(const char *step, const char *text)
+static void print_step(const char *step, const char *text)
 {
 	fprintf(stderr, "  %s%-10s%s ", ctl_colour(stderr, CTL_BOLD), step, ctl_colour(stderr, CTL_PLAIN));
 	ctl_print_text(stderr, text);
@@ -139,7 +139,7 @@ static void tell(const char *step, const char *text)
 }
 
 /* Print the time of a response to the mount, and of the retry. */
-static void tell_when(const json_t *response)
+static void print_time(const json_t *response)
 {
 	json_int_t when = bid_json_number(response, "time"), retry_s = bid_json_number(response, "retry_s");
 	json_int_t ago = (json_int_t)time(NULL) - when;
@@ -152,10 +152,10 @@ static void tell_when(const json_t *response)
 		len += snprintf(text + len, sizeof(text) - (size_t)len,
 				"%snext request in %" JSON_INTEGER_FORMAT " s, or with '--refresh'", len ? "; " : "", retry_s);
 	if (len)
-		tell("", text);
+		print_step("", text);
 }
 
-static void tell_response(const json_t *response)
+static void print_response(const json_t *response)
 {
 	char text[1024], attempts[ATTEMPTS_TEXT_MAX], size[CTL_SIZE_MAX], rate[CTL_SIZE_MAX];
 	const char *url = bid_json_string(response, "url"), *redirect = bid_json_string(response, "redirect");
@@ -164,11 +164,11 @@ static void tell_response(const json_t *response)
 	json_int_t elapsed_ms = bid_json_number(response, "elapsed_ms");
 	FILE *line = fmemopen(text, sizeof(text), "w");
 
-	tell("server", bid_json_string(response, "server"));
+	print_step("server", bid_json_string(response, "server"));
 	if (*url)
-		tell("", url);
+		print_step("", url);
 	if (*redirect)
-		tell("redirect", redirect);
+		print_step("redirect", redirect);
 	if (!line)
 		return;
 	fputs(bid_json_string(response, "state"), line);
@@ -182,17 +182,17 @@ static void tell_response(const json_t *response)
 	if (*before)
 		fprintf(line, "; before: %s", before);
 	fclose(line);
-	tell("", text);
-	tell_when(response);
+	print_step("", text);
+	print_time(response);
 }
 
 /* bid_store_field_fn */
-static int tell_fact(void *user, const char *name, const char *value)
+static int print_field(void *user, const char *name, const char *value)
 {
 	if (strcmp(name, "digest") == 0)
-		tell("digest", value);
+		print_step("digest", value);
 	else if (strcmp(name, "signer") == 0)
-		tell("signed by", value);
+		print_step("signed by", value);
 	return 0;
 }
 
@@ -202,7 +202,7 @@ static int is_fetched(void *user, const char *name, const char *value)
 	return strcmp(name, "how") == 0 && strcmp(value, "fetched") == 0;
 }
 
-static const char *what_was_checked(struct bid_store *store, const struct bid_request *request)
+static const char *describe_check(struct bid_store *store, const struct bid_request *request)
 {
 	if (request->kind == BID_KIND_DEBUGINFO)
 		return "complete, of this build, with debug information or symbols";
@@ -213,7 +213,7 @@ static const char *what_was_checked(struct bid_store *store, const struct bid_re
 	return "the file of this build that it was cut out of";
 }
 
-static const char *what_was_stored(int error)
+static const char *describe_lookup(int error)
 {
 	switch (error) {
 	case 0:
@@ -242,25 +242,25 @@ void ctl_trace_print(const struct ctl_trace *trace, struct bid_store *store, con
 	fprintf(stderr, "%s%s", bid_kind_name(request->kind), request->detail ? " " : "");
 	ctl_print_text(stderr, bid_detail_text(request->detail));
 	fprintf(stderr, " of %s\n", bid_id_format(&request->id, hex));
-	tell("store", bid_store_path(store));
+	print_step("store", bid_store_path(store));
 	if (trace->stored == 0 && path && strncmp(path, bid_store_path(store), strlen(bid_store_path(store))) != 0)
-		tell("lower", path);
+		print_step("lower", path);
 	else
-		tell("", what_was_stored(trace->stored));
+		print_step("", describe_lookup(trace->stored));
 	if (trace->negative_ttl_s) {
 		snprintf(text, sizeof(text), "no server has it; next request in %u s", trace->negative_ttl_s);
-		tell("negative", text);
+		print_step("negative", text);
 	}
 	if (trace->waited_ms) {
 		snprintf(text, sizeof(text), "%u ms for another process that was fetching it", trace->waited_ms);
-		tell("waited", text);
+		print_step("waited", text);
 	}
 	if (trace->of_mount && !trace->servers && error < 0)
-		tell("server", "the mount that covers the store reports no response");
-	json_array_foreach(trace->servers, i, response) tell_response(response);
+		print_step("server", "the mount that covers the store reports no response");
+	json_array_foreach(trace->servers, i, response) print_response(response);
 	if (error == 0 && trace->stored < 0) {
-		tell("checked", what_was_checked(store, request));
-		bid_store_each_field(store, request, tell_fact, NULL);
-		tell("published", path);
+		print_step("checked", describe_check(store, request));
+		bid_store_each_field(store, request, print_field, NULL);
+		print_step("published", path);
 	}
 }

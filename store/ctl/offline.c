@@ -113,7 +113,7 @@ static enum ctl_status status_of(int error)
 	}
 }
 
-static int tell(void *user, const struct ctl_mount *mount)
+static int order(void *user, const struct ctl_mount *mount)
 {
 	struct mount_order *telling = user;
 	enum ctl_status status;
@@ -144,14 +144,14 @@ static int tell(void *user, const struct ctl_mount *mount)
 }
 
 /* Order the mounts at @name, or all mounts for NULL. */
-static void tell_named(struct mount_order *telling, const char *name)
+static void order_named(struct mount_order *telling, const char *name)
 {
 	enum ctl_status status = CTL_DONE;
 	size_t before = telling->n;
 	int r;
 
 	telling->all = !name;
-	r = name ? ctl_each_mount_at(name, tell, telling) : ctl_each_mount(tell, telling);
+	r = name ? ctl_each_mount_at(name, order, telling) : ctl_each_mount(order, telling);
 	if (r == -ENOENT || (r == 0 && telling->n == before)) {
 		bid_error_about(name ? name : "offline", -ENOENT,
 				name ? "no mount of bidfs" : "no mount of bidfs for 'offline' - 'bidctl mount' makes one");
@@ -173,10 +173,10 @@ enum ctl_status ctl_offline(const struct ctl *ctl, int argc, char **argv)
 	if (word < 0)
 		return CTL_USAGE;
 	for (int i = 1; i < argc; i++)
-		tell_named(&telling, argv[i]);
+		order_named(&telling, argv[i]);
 	telling.store = store ? store : argc == 1 ? ctl->store : NULL;
 	if (argc == 1)
-		tell_named(&telling, NULL);
+		order_named(&telling, NULL);
 	ctl_totals(ctl, CTL_NUMBER("mounts", CTL_HIDDEN, telling.n));
 	return telling.status;
 }

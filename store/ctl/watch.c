@@ -299,7 +299,7 @@ static int pass(struct watch *watch, int (*look)(struct watch *watch), bool sett
 }
 
 /* Wait for the next event, and handle it. */
-static void turn(struct watch *watch)
+static void run_turn(struct watch *watch)
 {
 	struct pollfd fds[] = {
 		{ .fd = watch->signals, .events = POLLIN },
@@ -355,7 +355,7 @@ static enum ctl_status watch_on(struct watch *watch)
 	manager = bid_notify_open();
 	bid_notify(manager, "READY=1");
 	while (!watch->ended)
-		turn(watch);
+		run_turn(watch);
 	bid_notify(manager, "STOPPING=1");
 	/* the last look at programs in the queue */
 	watch->running.interrupt = -1;
