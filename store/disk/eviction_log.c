@@ -64,45 +64,45 @@ void bid_eviction_log_note_eviction(struct bid_store *store, const struct bid_re
 		bid_kind_name(request->kind), size, why, bid_detail_text(request->detail));
 }
 
-struct telling {
+struct reporting {
 	struct bid_store *store;
 	bid_event_fn fn;
 	void *user;
 };
 
 /* bid_record_each() */
-static int tell_record(void *user, const struct bid_request *request, const struct stat *st)
+static int report_record(void *user, const struct bid_request *request, const struct stat *st)
 {
-	const struct telling *telling = user;
+	const struct reporting *reporting = user;
 	const char *server;
 	json_t *record;
 
-	if (bid_record_read(telling->store, request, &record) < 0)
+	if (bid_record_read(reporting->store, request, &record) < 0)
 		return 0;
 	server = json_string_value(json_object_get(record, "server"));
 	if (strcmp(bid_record_how(record), BID_FETCHED) == 0)
-		telling->fn(telling->user,
-			    &(struct bid_event){ .what = "fetched",
-						 .time = json_integer_value(json_object_get(record, "time")),
-						 .request = *request,
-						 .size = (uint64_t)json_integer_value(json_object_get(record, "size")),
-						 .text = server ? server : "" });
+		reporting->fn(reporting->user,
+			      &(struct bid_event){ .what = "fetched",
+						   .time = json_integer_value(json_object_get(record, "time")),
+						   .request = *request,
+						   .size = (uint64_t)json_integer_value(json_object_get(record, "size")),
+						   .text = server ? server : "" });
 	json_decref(record);
 	return 0;
 }
 
 /* bid_negative_fn */
-static void tell_negative(void *user, const struct bid_request *request, int64_t time)
+static void report_negative(void *user, const struct bid_request *request, int64_t time)
 {
-	const struct telling *telling = user;
+	const struct reporting *reporting = user;
 
-	telling->fn(telling->user, &(struct bid_event){ .what = "absent", .time = time, .request = *request, .text = "" });
+	reporting->fn(reporting->user, &(struct bid_event){ .what = "absent", .time = time, .request = *request, .text = "" });
 }
 
 /* bid_quarantine_fn: the name begins with the id and the kind, or with a content key. */
-static void tell_quarantined(void *user, const char *name, int64_t time, uint64_t size)
+static void report_quarantined(void *user, const char *name, int64_t time, uint64_t size)
 {
-	const struct telling *telling = user;
+	const struct reporting *reporting = user;
 	struct bid_event event = { .what = "quarantined", .time = time, .size = size, .text = name };
 	size_t len = strcspn(name, ".");
 	char kind[16] = "";
@@ -113,11 +113,11 @@ static void tell_quarantined(void *user, const char *name, int64_t time, uint64_
 			event.request.kind = (enum bid_kind)i;
 	if (bid_id_parse(name, len, &event.request.id) < 0)
 		event.request.id = (struct bid_id){ 0 };
-	telling->fn(telling->user, &event);
+	reporting->fn(reporting->user, &event);
 }
 
 /* Tell of the line @line of the log, unless it is damaged. */
-static void tell_eviction(const struct telling *telling, char *line)
+static void report_eviction(const struct reporting *reporting, char *line)
 {
 	char *fields[FIELDS] = { NULL };
 	struct bid_detail *detail = NULL;
@@ -137,34 +137,34 @@ static void tell_eviction(const struct telling *telling, char *line)
 	event.size = strtoull(fields[3], NULL, 10);
 	event.text = fields[4];
 	if (event.request.kind != BID_KIND_NONE)
-		telling->fn(telling->user, &event);
+		reporting->fn(reporting->user, &event);
 	bid_detail_unref(detail);
 }
 
-static int tell_evictions(const struct telling *telling)
+static int report_evictions(const struct reporting *reporting)
 {
 	bid_auto_free char *text = NULL;
 	bid_auto_fd int fd = -1;
 	size_t len;
-	int r = open_log(telling->store, O_RDONLY, &fd);
+	int r = open_log(reporting->store, O_RDONLY, &fd);
 
 	if (r == 0)
 		r = bid_read_file(fd, 2 * LOG_MAX, &text, &len);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
-		tell_eviction(telling, line);
+		report_eviction(reporting, line);
 	return 0;
 }
 
 int bid_store_each_event(struct bid_store *store, bid_event_fn fn, void *user)
 {
-	struct telling telling = { .store = store, .fn = fn, .user = user };
-	int r = bid_record_each(store, tell_record, &telling);
+	struct reporting reporting = { .store = store, .fn = fn, .user = user };
+	int r = bid_record_each(store, report_record, &reporting);
 
 	if (r == 0)
-		r = bid_negative_each(store, tell_negative, &telling);
+		r = bid_negative_each(store, report_negative, &reporting);
 	if (r == 0)
-		r = bid_quarantine_each(store, tell_quarantined, &telling);
-	return r == 0 ? tell_evictions(&telling) : r;
+		r = bid_quarantine_each(store, report_quarantined, &reporting);
+	return r == 0 ? report_evictions(&reporting) : r;
 }
