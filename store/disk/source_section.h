@@ -28,8 +28,8 @@ typedef int (*bid_source_sections_deep_fn)(void *user, const char *path);
  * As bid_store_each_source_section(). Calls @deep, which may be NULL, for directories deeper than BID_DETAIL_DEPTH, and does not
  * read them.
  */
-int bid_source_sections_walk(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_source_section_fn fn, bid_source_sections_deep_fn deep,
-		    void *user);
+int bid_source_sections_walk(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_source_section_fn fn,
+			     bid_source_sections_deep_fn deep, void *user);
 
 /* Does the store have a source or section of @id? */
 bool bid_source_sections_any(struct bid_store *store, const struct bid_id *id);
