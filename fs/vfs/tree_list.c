@@ -98,25 +98,18 @@ static int list_path(const struct tree_listing *listing)
 	return r == -ENOENT ? 0 : r;
 }
 
-static int stop_at_first(void *user, const struct bid_id *id)
-{
-	return 1;
-}
-
 /* List the fan-out directories with ids. */
 static int list_fanouts(const struct tree_listing *listing)
 {
+	bool has[256];
 	int r = 0;
 
+	bid_store_first_bytes(listing->tree->store, has);
 	for (unsigned fanout = 0; fanout < 256 && r == 0; fanout++) {
 		char name[3];
 
-		r = bid_store_each_id_in(listing->tree->store, (uint8_t)fanout, stop_at_first, NULL);
-		/* an unreadable directory exists, too */
-		if (r == 0)
-			continue;
 		snprintf(name, sizeof(name), "%02x", fanout);
-		r = emit_name(listing, name);
+		r = has[fanout] ? emit_name(listing, name) : 0;
 	}
 	return r;
 }

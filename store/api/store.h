@@ -83,6 +83,9 @@ typedef int (*bid_store_entry_fn)(void *user, const char *name, enum bid_entry e
 /* As bid_store_each_id(), for ids with the first byte @first. */
 int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn fn, void *user);
 
+/* Which first bytes do the ids have? An unreadable fan-out directory counts. Reads one name of each, and each cache once. */
+void bid_store_first_bytes(struct bid_store *store, bool ret_has[static 256]);
+
 #define BID_ID_WHOLE_MIN 8 /* bytes; a shorter id outside the store is an abbreviation or a slip */
 
 /* Every entry of the tree of original paths directly below @path. -ENOENT if there is no such directory. */

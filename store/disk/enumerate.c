@@ -247,7 +247,7 @@ int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn
 	return r;
 }
 
-/* A cache of libdebuginfod is one directory, and must be read once: 256 calls of bid_store_each_id_in() would read it 256 times. */
+/* A cache of libdebuginfod is one directory, and is read once; 256 calls of bid_store_each_id_in() would read it 256 times. */
 int bid_store_each_id(struct bid_store *store, bid_store_id_fn fn, void *user)
 {
 	struct sieve sieve = { .first = store, .current = store, .id = fn, .user = user };
@@ -260,6 +260,29 @@ int bid_store_each_id(struct bid_store *store, bid_store_id_fn fn, void *user)
 			r = each_cached_id(sieve.current, -1, pass_id, &sieve);
 	}
 	return r;
+}
+
+static int stop_at_first(void *user, const struct bid_id *id)
+{
+	return 1;
+}
+
+static int note_first(void *user, const struct bid_id *id)
+{
+	bool *has = user;
+
+	has[id->bytes[0]] = true;
+	return 0;
+}
+
+void bid_store_first_bytes(struct bid_store *store, bool ret_has[static 256])
+{
+	memset(ret_has, 0, 256 * sizeof(*ret_has));
+	for (; store; store = store->lower) {
+		for (unsigned first = 0; first < 256; first++)
+			ret_has[first] = ret_has[first] || each_id_of(store, (uint8_t)first, stop_at_first, NULL) != 0;
+		each_cached_id(store, -1, note_first, ret_has);
+	}
 }
 
 int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)

@@ -416,6 +416,7 @@ static void test_lower_stores_are_listed(void **state)
 	struct store_fixture *fixture = *state;
 	char path[96], names[NAMES_MAX] = "", where[128];
 	struct bid_id id = id_of(ID_B);
+	bool has[256];
 	struct stat st;
 
 	/* the same id in all of them, one more in each, and a negative entry of libdebuginfod */
@@ -444,6 +445,9 @@ static void test_lower_stores_are_listed(void **state)
 	names[0] = '\0';
 	assert_int_equal(bid_store_each_id_in(fixture->store, 0xdd, remember_id, names), 0);
 	assert_string_equal(names, ID_SHORT "=2 ");
+	bid_store_first_bytes(fixture->store, has);
+	for (unsigned first = 0; first < 256; first++)
+		assert_int_equal(has[first], first == 0xaa || first == 0xbb || first == 0xcc || first == 0xdd);
 
 	/* paths are those of perf's stores alone */
 	names[0] = '\0';
