@@ -41,12 +41,13 @@ static bool fd_has_list(int fd)
 
 int bid_fstat(int fd, struct stat *ret_st)
 {
-	uid_t own = geteuid();
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!bid_mode_is_world_readable(st.st_mode) || fd_has_list(fd)) {
+		uid_t own = geteuid();
+
 		st.st_mode &= ~(mode_t)NOT_OWN;
 		if (own != 0 && st.st_uid != own) {
 			st.st_uid = own;
