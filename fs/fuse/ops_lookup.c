@@ -11,17 +11,16 @@
 #include "vfs/export.h"
 
 /*
- * Keep the descriptor of @file for the open that may follow. In no_open mode there is no OPEN, and the store may evict the file
- * before the first READ. Probe definitions must stay the file of this answer. A file in memory can be made again, and may be
- * large.
+ * Keep the descriptor of @file for the OPEN that follows; in no_open mode, for the first READ, before which the store may evict the
+ * file. A file in memory can be made again, and may be large: readers share one of the equal ones.
  */
-static void keep_for_open(struct bid_fs *fs, uint64_t number, struct bid_file *file, bool in_place)
+static void keep_for_open(struct bid_fs *fs, uint64_t number, struct bid_file *file)
 {
 	struct bid_fd *fd;
 
-	if ((fs->mode != BID_MODE_NO_OPEN && file->kind != BID_KIND_PROBES && !in_place) || file->st.st_nlink == 0)
-		return;
-	if (bid_fd_cache_keep(fs->fd_cache, number, file, &fd) == 0)
+	if (file->st.st_nlink == 0)
+		bid_fd_cache_drop_other(fs->fd_cache, number, &file->st);
+	else if (bid_fd_cache_keep(fs->fd_cache, number, file, &fd) == 0)
 		bid_fd_cache_put(fs->fd_cache, fd);
 }
 
@@ -64,9 +63,7 @@ static void finish_lookup(fuse_req_t req, struct bid_pending *pending, int error
 			fuse_reply_err(req, ENOMEM);
 			return;
 		}
-		/* The next READ must return the file of this answer. Readers share one of the equal files in memory. */
-		bid_fd_cache_drop_other(fs->fd_cache, entry.ino, &file->st);
-		keep_for_open(fs, entry.ino, file, pending->in_place);
+		keep_for_open(fs, entry.ino, file);
 		bid_reply_entry(req, &entry);
 	}
 }
@@ -104,18 +101,16 @@ static bool lookup_tmpfile(fuse_req_t req, const struct bid_node *dir, const cha
 }
 
 /*
- * Answer with the file in @dir, "<path>/ID". Keep its descriptor if perf's link leads elsewhere, because OPEN finds files by id.
- * Return false, unless it leads elsewhere, for stripped debuginfo and probes: the store may have better ones by id.
+ * Answer with the file in @dir, "<path>/ID". Return false without one. Return false also for stripped debuginfo or empty probe
+ * definitions at the target of perf's link: the store may have a better file of the id.
  */
 static bool reply_at_once(fuse_req_t req, struct bid_pending *pending, const struct bid_inode *dir, struct bid_file *file)
 {
+	bool poor = file->stripped || (file->kind == BID_KIND_PROBES && file->st.st_size == 0);
 	char where[PATH_MAX];
 
-	if (file->fd < 0)
-		return false;
-	pending->in_place = bid_store_where(bid_fs_of(req)->store, &pending->artifact.id, where, sizeof(where)) < 0 ||
-			    strcmp(where, bid_node_path(&dir->node)) != 0;
-	if (!pending->in_place && (file->stripped || file->kind == BID_KIND_PROBES))
+	if (file->fd < 0 || (poor && bid_store_where(bid_fs_of(req)->store, &pending->artifact.id, where, sizeof(where)) == 0 &&
+			     strcmp(where, bid_node_path(&dir->node)) == 0))
 		return false;
 	finish_lookup(req, pending, 0, file);
 	return true;

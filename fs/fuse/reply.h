@@ -14,7 +14,6 @@
 /* A request of the kernel for an artifact. */
 struct bid_pending {
 	struct bid_request artifact;
-	bool in_place; /* LOOKUP: only the directory of the file leads to it, no link */
 	struct bid_inode inode; /* OPEN and READ: of the artifact; the kernel holds it until the answer */
 	struct fuse_file_info fi; /* OPEN */
 	size_t size; /* READ */

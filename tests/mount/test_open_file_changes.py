@@ -11,7 +11,7 @@ import pytest
 
 import programs
 import tools
-from daemon import CACHED
+from daemon import CACHED, descriptors_of
 
 BALLAST = "-DBALLAST=4000000"
 CHUNK = 65536
@@ -141,16 +141,30 @@ def test_replaced_file_is_served_after_fd_cache_eviction(mount, mode, with_descr
             assert os.fstat(file.fileno()).st_size == len(old)
 
 
+def drop_descriptor(mnt, clock, elf):
+    """Let the daemon close its descriptor of a file without a reader."""
+    def holds():
+        return str(elf) in [target for target, _ in descriptors_of(mnt.pid)]
+
+    assert holds()
+    tools.wait_until(lambda: clock.advance(61) or not holds(), "the descriptor is closed")
+
+
 @every_mode
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "dropped"])
 @pytest.mark.parametrize("how", ["same size", "larger"])
-def test_file_replaced_between_lookup_and_open_is_read_whole(mount, mode, store, workdir, how):
-    """The open may read either file, but all bytes and attributes are of the same file."""
+def test_file_replaced_between_lookup_and_open_is_read_whole(mount, mode, clock, store, workdir, how, kept):
+    """The open reads the file of the lookup while the daemon has its descriptor, else the other one, with its attributes."""
+    if mode == "no_open" and not kept:
+        pytest.skip("without handles, an inode keeps its descriptor")
     program = programs.small(workdir / "app", 1, BALLAST)
     old, elf = program.read(), stored(store, program)
     new = other_content(old, how)
-    mnt = mount()
+    mnt = mount(env_more=clock.env)
     path = mnt.artifact(program.id)
     looked_up = os.open(path, os.O_PATH)
+    if not kept:
+        drop_descriptor(mnt, clock, elf)
     (workdir / "between").write_bytes(old)
     (workdir / "new").write_bytes(new)
     elf.rename(elf.parent / "apart")
@@ -159,8 +173,7 @@ def test_file_replaced_between_lookup_and_open_is_read_whole(mount, mode, store,
         os.rename(workdir / name, elf)
     with open(f"/proc/self/fd/{looked_up}", "rb", buffering=0) as file:
         content = file.read(len(new) + 16)
-        # in no_open mode the daemon has a descriptor of the old file, whose attributes it returned
-        assert content == (old if mode == "no_open" else new)
+        assert content == (old if kept else new)
         assert os.fstat(file.fileno()).st_size == len(content)
         assert os.fstat(file.fileno()).st_ino == os.fstat(looked_up).st_ino
         with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
@@ -173,19 +186,26 @@ def test_file_replaced_between_lookup_and_open_is_read_whole(mount, mode, store,
 
 
 @every_mode
-def test_file_evicted_between_lookup_and_open_is_downloaded_again(mount, mode, faults, store, workdir):
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "dropped"])
+def test_file_evicted_between_lookup_and_open_is_read(mount, mode, clock, faults, store, workdir, kept):
+    """The daemon has its descriptor, or downloads the file again."""
+    if mode == "no_open" and not kept:
+        pytest.skip("without handles, an inode keeps its descriptor")
     program = programs.small(workdir / "app", 1)
     server = faults()
     server.serve(program)
-    mnt = mount(f"url={server.url}")
+    mnt = mount(f"url={server.url}", env_more=clock.env)
     looked_up = os.open(mnt.artifact(program.id), os.O_PATH)
     assert server.count(program.id) == 1
-    # kept, as the next file might otherwise get its inode
-    next(store.glob(f"**/{program.id}/elf")).rename(workdir / "evicted")
+    elf = next(store.glob(f"**/{program.id}/elf"))
+    if not kept:
+        drop_descriptor(mnt, clock, elf)
+    # the next file might get the inode of a removed one
+    elf.rename(workdir / "evicted")
     with open(f"/proc/self/fd/{looked_up}", "rb") as file:
         assert file.read() == program.read()
         assert os.fstat(file.fileno()).st_size == len(program.read())
-    assert server.count(program.id) == (1 if mode == "no_open" else 2)
+    assert server.count(program.id) == (1 if kept else 2)
     os.close(looked_up)
 
 
