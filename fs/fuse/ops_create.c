@@ -167,7 +167,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 	if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {
-		node = (struct bid_node){ .type = BID_NODE_TMPFILE, .id = id, .tmpfile = tmpfile->number };
+		node = bid_tmpfile_node(tmpfile);
 		r = bid_reply_created(req, &node, tmpfile, bid_txn_fd(tmpfile->txn), fi);
 	}
 	if (r < 0 && tmpfile)

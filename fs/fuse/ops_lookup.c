@@ -85,13 +85,12 @@ static bool lookup_tmpfile(fuse_req_t req, const struct bid_node *dir, const cha
 	struct bid_fs *fs = bid_fs_of(req);
 	char buf[BID_TMPFILES_DIR];
 	struct bid_tmpfile *tmpfile = fs->writable ? bid_tmpfiles_find(fs->tmpfiles, bid_tmpfiles_dir(dir, buf), name) : NULL;
-	struct bid_node node = { .type = BID_NODE_TMPFILE };
+	struct bid_node node;
 	struct stat st;
 
 	if (!tmpfile)
 		return false;
-	node.id = tmpfile->id;
-	node.tmpfile = tmpfile->number;
+	node = bid_tmpfile_node(tmpfile);
 	if (bid_stat_unopened(fs, &node, &st) < 0)
 		fuse_reply_err(req, ESTALE);
 	else

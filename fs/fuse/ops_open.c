@@ -49,7 +49,7 @@ static void hold_tmpfile(fuse_req_t req, struct bid_file_handle *handle, struct 
 	handle->tmpfile = bid_tmpfile_ref(fs->tmpfiles, tmpfile);
 	if (is_for_writing(fi))
 		bid_tmpfile_open(fs->tmpfiles, tmpfile, fuse_req_ctx(req)->pid);
-	fi->noflush = !is_for_writing(fi) || !bid_publish_at_close(tmpfile);
+	fi->noflush = !is_for_writing(fi) || tmpfile->kind == BID_KIND_NONE;
 }
 
 /* Free @handle, which the kernel does not know. */

@@ -42,7 +42,7 @@ enum bid_node_type {
 	BID_NODE_STATUS,
 	BID_NODE_METRICS,
 	BID_NODE_README,
-	BID_NODE_TMPFILE, /* temporary file: id of its directory, and tmpfile */
+	BID_NODE_TMPFILE, /* temporary file: id of its directory, tmpfile, and kind of a final name */
 };
 
 /* Fields that a type does not use are zero. */

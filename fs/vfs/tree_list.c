@@ -77,7 +77,7 @@ static int emit_entry(void *user, const char *name, enum bid_entry entry)
 static int emit_tmpfile(void *user, const struct bid_tmpfile *tmpfile)
 {
 	const struct tree_listing *listing = user;
-	struct bid_node node = { .type = BID_NODE_TMPFILE, .id = tmpfile->id, .tmpfile = tmpfile->number };
+	struct bid_node node = bid_tmpfile_node(tmpfile);
 
 	return listing->fn(listing->user, tmpfile->name, &node);
 }

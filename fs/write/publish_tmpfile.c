@@ -16,12 +16,6 @@ mode_t bid_tmpfile_mode(const struct bid_fs *fs)
 	return fs->options->allow_other ? S_IRWXU : 0755;
 }
 
-/* Is @name, in the directory @dir, the final name of a file? */
-static bool is_final(const char *dir, const char *name)
-{
-	return !bid_tree_is_temporary(dir) && bid_tree_kind(name) != BID_KIND_NONE;
-}
-
 /* Replace the probe definitions, as perf does: text without an id. */
 static int publish_probes(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir)
 {
@@ -64,7 +58,7 @@ int bid_publish_as(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct 
 	struct bid_request request = { .id = *id, .kind = bid_tree_kind(name) };
 	int r;
 
-	if (!is_final(dir, name))
+	if (bid_tree_is_temporary(dir) || request.kind == BID_KIND_NONE)
 		return -EXDEV;
 	r = publish_file(fs, tmpfile, &request, dir);
 	if (r < 0 && r != -ESTALE)
@@ -77,7 +71,7 @@ int bid_publish_as(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct 
 /* Publish @tmpfile under its own name. -ESTALE without one. */
 static int publish_own(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
 {
-	struct bid_request request = { .id = tmpfile->id, .kind = bid_tree_kind(tmpfile->name) };
+	struct bid_request request = { .id = tmpfile->id, .kind = tmpfile->kind };
 	int r = -ESTALE;
 
 	if (bid_tmpfile_has_name(fs->tmpfiles, tmpfile))
@@ -87,17 +81,12 @@ static int publish_own(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
 	return r;
 }
 
-bool bid_publish_at_close(const struct bid_tmpfile *tmpfile)
-{
-	return is_final(tmpfile->dir, tmpfile->name);
-}
-
 int bid_publish_flush(struct bid_fs *fs, struct bid_tmpfile *tmpfile, pid_t tid)
 {
 	struct stat st;
 	int r;
 
-	if (!bid_publish_at_close(tmpfile) || !bid_tmpfile_is_writer(fs->tmpfiles, tmpfile, tid))
+	if (tmpfile->kind == BID_KIND_NONE || !bid_tmpfile_is_writer(fs->tmpfiles, tmpfile, tid))
 		return 0;
 	/* a shell closes the first descriptor of a redirection before anything is written */
 	if (fstat(bid_txn_fd(tmpfile->txn), &st) < 0 || st.st_size == 0)
@@ -110,7 +99,7 @@ void bid_publish_release(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
 {
 	int r;
 
-	if (!bid_publish_at_close(tmpfile))
+	if (tmpfile->kind == BID_KIND_NONE)
 		return;
 	r = publish_own(fs, tmpfile);
 	if (r < 0 && r != -ESTALE)
@@ -120,7 +109,7 @@ void bid_publish_release(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
 
 int bid_publish_unlink(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
 {
-	bool published = bid_txn_abandon(tmpfile->txn) == -EPERM && bid_publish_at_close(tmpfile);
+	bool published = bid_txn_abandon(tmpfile->txn) == -EPERM && tmpfile->kind != BID_KIND_NONE;
 
 	bid_tmpfile_unname(fs->tmpfiles, tmpfile);
 	return published ? -EEXIST : 0;
@@ -144,7 +133,7 @@ void bid_publish_end(struct bid_fs *fs, bool unmounted)
 	while ((tmpfile = bid_tmpfiles_first(fs->tmpfiles))) {
 		if (unmounted)
 			bid_publish_release(fs, tmpfile);
-		else if (bid_publish_at_close(tmpfile) && fstat(bid_txn_fd(tmpfile->txn), &st) == 0 && st.st_size > 0)
+		else if (tmpfile->kind != BID_KIND_NONE && fstat(bid_txn_fd(tmpfile->txn), &st) == 0 && st.st_size > 0)
 			bid_warning("'%s/%s': not kept: it was open for writing when the daemon ended", tmpfile->dir,
 				    tmpfile->name);
 		bid_tmpfile_unname(fs->tmpfiles, tmpfile);

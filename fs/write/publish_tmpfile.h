@@ -30,9 +30,6 @@ mode_t bid_tmpfile_mode(const struct bid_fs *fs);
 int bid_publish_as(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir, const char *name,
 		   struct bid_request *ret_request);
 
-/* Has @tmpfile a final name, so that close(2) publishes it? */
-bool bid_publish_at_close(const struct bid_tmpfile *tmpfile);
-
 /* Publish @tmpfile if the thread @tid is its only writer. Returns 0, or as bid_txn_publish(). */
 int bid_publish_flush(struct bid_fs *fs, struct bid_tmpfile *tmpfile, pid_t tid);
 

@@ -11,6 +11,8 @@
 
 #include <bid/id.h>
 
+#include "vfs/tree.h"
+
 struct tmpfile_entry {
 	struct bid_tmpfile tmpfile; /* first, for entry_of() */
 	unsigned users; /* the name is one; the lock guards this and all below */
@@ -104,6 +106,7 @@ int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, struct bid_store *store, c
 	if (!entry)
 		return -ENOMEM;
 	entry->tmpfile.id = *id;
+	entry->tmpfile.kind = bid_tree_is_temporary(dir) ? BID_KIND_NONE : bid_tree_kind(name);
 	entry->tmpfile.dir = strdup(dir);
 	entry->tmpfile.name = strdup(name);
 	entry->used = now_s();
@@ -152,6 +155,11 @@ struct bid_tmpfile *bid_tmpfiles_find(struct bid_tmpfiles *tmpfiles, const char 
 	tmpfile = add_user(find_entry(tmpfiles, dir, name));
 	pthread_mutex_unlock(&tmpfiles->lock);
 	return tmpfile;
+}
+
+struct bid_node bid_tmpfile_node(const struct bid_tmpfile *tmpfile)
+{
+	return (struct bid_node){ .type = BID_NODE_TMPFILE, .kind = tmpfile->kind, .id = tmpfile->id, .tmpfile = tmpfile->number };
 }
 
 const char *bid_tmpfiles_dir(const struct bid_node *dir, char buf[static BID_TMPFILES_DIR])

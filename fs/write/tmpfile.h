@@ -28,6 +28,7 @@ struct bid_tmpfile {
 	struct bid_id id; /* id of its directory */
 	char *dir; /* relative to the store, "usr/bin/ls/ID"; owned */
 	char *name; /* in dir; owned */
+	enum bid_kind kind; /* the last close(2) publishes a file with this final name; BID_KIND_NONE with a temporary name */
 	struct bid_txn *txn; /* owned */
 };
 
@@ -44,6 +45,9 @@ int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, struct bid_store *store, c
 /* Find a file by number, with or without a name, or by name. NULL if there is none. */
 struct bid_tmpfile *bid_tmpfiles_get(struct bid_tmpfiles *tmpfiles, uint32_t number);
 struct bid_tmpfile *bid_tmpfiles_find(struct bid_tmpfiles *tmpfiles, const char *dir, const char *name);
+
+/* The node of @tmpfile, which owns nothing. */
+struct bid_node bid_tmpfile_node(const struct bid_tmpfile *tmpfile);
 
 /* The name of the directory @dir for this module, perhaps in @buf. */
 enum { BID_TMPFILES_DIR = sizeof(".build-id/00") };
