@@ -8,7 +8,6 @@
 
 #include "api/evict.h"
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "base/stat_data.h"
 #include "fuse/file_handle.h"
 #include "fuse/passthrough.h"
@@ -203,38 +202,21 @@ static void finish_open(fuse_req_t req, struct bid_pending *pending, int error, 
 	bid_fd_cache_put(fs->fd_cache, fd);
 }
 
-/* Copy definitions from memory into a file of the store, for a writer. */
-static int make_probes(struct bid_fs *fs, const struct bid_request *artifact, int *ret_fd)
-{
-	struct bid_file made = BID_FILE_NONE;
-	bid_auto_fd int fd = -1;
-	int r = bid_store_find(fs->store, artifact, &made);
-
-	if (r == 0)
-		r = bid_store_open_probes(fs->store, &artifact->id, NULL, true, &fd);
-	if (r == 0)
-		r = bid_copy_file(made.fd, fd);
-	bid_file_release(&made);
-	if (r == 0)
-		*ret_fd = bid_steal_fd(&fd);
-	return r;
-}
-
-/* Open definitions for a writer, and make them if there are none. Readers must find the same file. */
+/* Open definitions of the store for a writer. Readers must find the same file. */
 static struct bid_fd *open_for_writing(struct bid_fs *fs, const struct bid_inode *inode, const struct bid_request *artifact,
 				       struct stat *st, bool *same, int *ret_probes)
 {
-	struct bid_fd *kept;
-	int r;
-
+	struct bid_file found = BID_FILE_NONE;
 	/* opening breaks a lease of another process, which then finishes its change */
-	r = bid_store_open_probes(fs->store, &artifact->id, NULL, false, ret_probes);
+	int r = bid_store_open_probes(fs->store, &artifact->id, NULL, false, ret_probes);
+
+	/* those of a lower store or in memory: the writer gets a copy */
+	if (r == -ENOENT && bid_store_find(fs->store, artifact, &found) == 0)
+		r = bid_store_open_probes(fs->store, &artifact->id, NULL, true, ret_probes);
+	bid_file_release(&found);
 	if (r == 0 && fstat(*ret_probes, st) == 0)
 		bid_fd_cache_drop_other(fs->fd_cache, inode->number, st);
-	kept = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, artifact, st, same);
-	if (r == -ENOENT && !kept)
-		make_probes(fs, artifact, ret_probes);
-	return kept;
+	return bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, artifact, st, same);
 }
 
 /* Open the file of @fd, and take its attributes again. */

@@ -5,38 +5,31 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/io.h"
 #include "fuse/file_handle.h"
 #include "write/publish_tmpfile.h"
 
-static int write_probes(struct bid_fs *fs, const struct bid_inode *inode, const char *data, size_t size, off_t offset)
+static int write_probes(struct bid_fs *fs, fuse_ino_t number, int fd, const char *data, size_t size, off_t offset)
 {
-	bid_auto_fd int fd = -1;
 	struct stat st;
-	int r = bid_store_open_probes(fs->store, &inode->node.id, NULL, true, &fd);
+	int r = bid_pwrite_full(fd, data, size, offset);
 
-	if (r == 0)
-		r = bid_pwrite_full(fd, data, size, offset);
 	/* readers get this one of several files from now on */
 	if (r == 0 && fstat(fd, &st) == 0)
-		bid_fd_cache_drop_other(fs->fd_cache, inode->number, &st);
-	return r;
+		bid_fd_cache_drop_other(fs->fd_cache, number, &st);
+	/* OPEN could not copy them into the store */
+	return r == -EBADF ? -EPERM : r;
 }
 
 void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t size, off_t offset, struct fuse_file_info *fi)
 {
-	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
 	struct bid_file_handle *handle = bid_file_handle_of(fi);
 	int r = -EPERM;
 
 	if (handle && handle->tmpfile)
 		r = bid_txn_write_at(handle->tmpfile->txn, data, size, offset);
-	else if (!inode)
-		r = -ESTALE;
-	else if (bid_node_is_probes(&inode->node))
-		r = write_probes(fs, inode, data, size, offset);
+	else if (handle && handle->probes >= 0)
+		r = write_probes(bid_fs_of(req), number, handle->probes, data, size, offset);
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else

@@ -191,3 +191,13 @@ def test_probes_written_through_the_mount_are_seen(mount, mode, store, ids):
         assert (mnt.link(ident) / "probes").read_text() == "%sdt_app:other=other\n"
         assert os.stat(mnt.link(ident) / "probes").st_size == len("%sdt_app:other=other\n")
         assert (store / f"usr/bin/app{ident}" / ident / "probes").read_text() == "%sdt_app:other=other\n"
+
+
+def test_write_goes_to_the_open_definitions(mount, mode, store, ids):
+    """Another program replaces the file meanwhile."""
+    ident = ids[0]
+    workdir = store / f"usr/bin/app{ident}" / ident
+    with open(mount().link(ident) / "probes", "r+b", buffering=0) as file:
+        replace(store, workdir)
+        file.write(b"#mine:one=main\n")
+    assert (workdir / "probes").read_text() == PROBES * 2

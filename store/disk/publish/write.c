@@ -121,15 +121,14 @@ bool bid_store_has_alone(struct bid_store *store, const struct bid_request *requ
 	return false;
 }
 
-/* Create the file @name in @dir. The content of a lower store, which it hides, comes first; the name comes last. */
+/* Create the file @name in @dir, with the definitions of a lower store, which it hides, or derived ones. The name comes last. */
 static int make_probes(struct bid_store *store, const struct bid_id *id, int dir, const char *name)
 {
 	struct bid_temp temp = BID_TEMP_NONE;
 	struct bid_file file = BID_FILE_NONE;
 	int r = bid_temp_new(store, false, &temp);
 
-	if (r == 0 && store->lower &&
-	    bid_store_find(store->lower, &(struct bid_request){ .id = *id, .kind = BID_KIND_PROBES }, &file) == 0)
+	if (r == 0 && bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_PROBES }, &file) == 0)
 		r = bid_copy_file(file.fd, temp.fd);
 	bid_file_release(&file);
 	if (r == 0 && fchmod(temp.fd, 0644) < 0)
