@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* Kinds of artifacts, details of requests: parse, compare, name. */
 #include "api/artifact.h"
 
 #include <errno.h>

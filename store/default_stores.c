@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* The default store and the default lower stores, from the environment and perf's configuration. */
 #include "api/default_stores.h"
 
 #include <errno.h>

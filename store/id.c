@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* Build-ids: parse, format, compare with aliases. */
 #include <bid/id.h>
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* Names and classes of outcomes, names of breaker states. */
 #include "api/source.h"
 
 static const struct {

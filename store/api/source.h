@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A source of artifacts that the store lacks. The broker attempts sources in order. It checks all they deliver: a source need not
- * check, and is not trusted to.
+ * A source: a server, or a file:// tree, of artifacts that the store lacks. The broker attempts sources in order. It checks all
+ * they deliver: a source need not check, and is not trusted to.
  *
  * A source responds asynchronously. For each successful start() it calls
  *
@@ -27,10 +27,10 @@ enum bid_outcome {
 	BID_OUTCOME_ABSENT, /* a definite no */
 	BID_OUTCOME_TOO_LARGE, /* the artifact exists, above the size limit */
 	BID_OUTCOME_UNSUPPORTED, /* the source never offers this kind */
-	BID_OUTCOME_REFUSED, /* no response: authorisation, rate limit, configuration */
+	BID_OUTCOME_REFUSED, /* a refusal: authorisation, rate limit, configuration */
 	BID_OUTCOME_UNREACHABLE, /* unreachable, or broken off: DNS, connect, TLS, reset, 5xx, stall */
 	BID_OUTCOME_REJECTED, /* delivered a wrong artifact; detected by the receiver, the broker or the source */
-	BID_OUTCOME_FAILED, /* the receiver failed: a local trouble, such as a full disk */
+	BID_OUTCOME_FAILED, /* the receiver failed: a local error, such as a full disk */
 	BID_OUTCOME_CANCELLED,
 	BID_OUTCOME_COUNT
 };

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* Write an archive of builds in the layout of perf archive, by libarchive. */
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>

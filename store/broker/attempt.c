@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* An attempt: receive the body of one source, check its beginning, then commit it or drop it in a commit worker. */
 #include "broker/download.h"
 
 #include <errno.h>

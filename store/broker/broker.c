@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* The interface of the broker: find without a download, submit, cancel, go offline, refresh. */
 #include "broker/broker_types.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* Stat data of the artifacts of many ids, for listings. */
 #include "api/build_stat.h"
 
 #include <dirent.h>

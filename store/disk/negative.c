@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* The negative cache, on disk and in memory, with all negative TTLs. */
 #include "api/negative.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* Examine the structure of an ELF file: sections, segments, DWARF, symbols, links to other debug files. */
 #include "api/elf.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* The fetcher of libbid: a broker with the servers of the environment, for callers that wait. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* IMA signatures by OpenSSL: certificates of signers, digests, verification. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
