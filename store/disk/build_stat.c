@@ -44,19 +44,19 @@ static int open_dir(struct bid_store *store, const char *path)
 	return bid_beneath_open(store->root, path, O_PATH | O_DIRECTORY, &fd) == 0 ? fd : -1;
 }
 
-int bid_build_stats_new(struct bid_store *store, struct bid_build_stats **ret_summaries)
+int bid_build_stats_new(struct bid_store *store, struct bid_build_stats **ret_stats)
 {
-	struct bid_build_stats *summaries;
+	struct bid_build_stats *stats;
 	size_t n = 0;
 
 	for (struct bid_store *one = store; one; one = one->lower)
 		n++;
-	summaries = calloc(1, sizeof(*summaries) + n * sizeof(summaries->ones[0]));
-	if (!summaries)
+	stats = calloc(1, sizeof(*stats) + n * sizeof(stats->ones[0]));
+	if (!stats)
 		return -ENOMEM;
-	summaries->first = NO_BYTE;
-	summaries->n = n;
-	for (struct one *one = summaries->ones; store; store = store->lower, one++) {
+	stats->first = NO_BYTE;
+	stats->n = n;
+	for (struct one *one = stats->ones; store; store = store->lower, one++) {
 		/* in a mount each object directory shows all artifacts of a build, and a lookup costs a message */
 		bool is_mount = bid_is_mount(bid_store_path(store));
 
@@ -64,44 +64,44 @@ int bid_build_stats_new(struct bid_store *store, struct bid_build_stats **ret_su
 		for (unsigned i = 0; i < BID_OBJDIR_KNOWN_MAX; i++)
 			one->known[i] = is_mount ? -1 : open_dir(store, bid_objdir_known(i));
 	}
-	*ret_summaries = summaries;
+	*ret_stats = stats;
 	return 0;
 }
 
-void bid_build_stats_free(struct bid_build_stats *summaries)
+void bid_build_stats_free(struct bid_build_stats *stats)
 {
-	if (!summaries)
+	if (!stats)
 		return;
-	for (size_t i = 0; i < summaries->n; i++) {
-		bid_close(summaries->ones[i].fanout);
-		bid_close(summaries->ones[i].tables);
+	for (size_t i = 0; i < stats->n; i++) {
+		bid_close(stats->ones[i].fanout);
+		bid_close(stats->ones[i].tables);
 		for (unsigned j = 0; j < BID_OBJDIR_KNOWN_MAX; j++)
-			bid_close(summaries->ones[i].known[j]);
+			bid_close(stats->ones[i].known[j]);
 	}
-	free(summaries);
+	free(stats);
 }
 
-static void open_fanouts(struct bid_build_stats *summaries, unsigned first)
+static void open_fanouts(struct bid_build_stats *stats, unsigned first)
 {
 	char path[sizeof(BID_LAYOUT_LINKS) + 4], tables[sizeof(BID_LAYOUT_TABLES) + 4];
 
 	snprintf(path, sizeof(path), BID_LAYOUT_LINKS "/%02x", first & 0xff);
 	snprintf(tables, sizeof(tables), BID_LAYOUT_TABLES "/%02x", first & 0xff);
-	for (size_t i = 0; i < summaries->n; i++) {
-		bid_close(summaries->ones[i].fanout);
-		summaries->ones[i].fanout = open_dir(summaries->ones[i].store, path);
-		bid_close(summaries->ones[i].tables);
-		summaries->ones[i].tables = open_dir(summaries->ones[i].store, tables);
+	for (size_t i = 0; i < stats->n; i++) {
+		bid_close(stats->ones[i].fanout);
+		stats->ones[i].fanout = open_dir(stats->ones[i].store, path);
+		bid_close(stats->ones[i].tables);
+		stats->ones[i].tables = open_dir(stats->ones[i].store, tables);
 	}
-	summaries->first = first;
+	stats->first = first;
 }
 
-static void note_file(struct bid_build_stat *summary, enum bid_kind kind, const struct stat *st)
+static void note_file(struct bid_build_stat *build_stat, enum bid_kind kind, const struct stat *st)
 {
-	if (!S_ISREG(st->st_mode) || summary->kinds & 1U << kind)
+	if (!S_ISREG(st->st_mode) || build_stat->kinds & 1U << kind)
 		return;
-	summary->kinds |= 1U << kind;
-	summary->size += (uint64_t)st->st_size;
+	build_stat->kinds |= 1U << kind;
+	build_stat->size += (uint64_t)st->st_size;
 }
 
 /* Return the kinds of the files that the directory @fd lists. */
@@ -119,7 +119,8 @@ static unsigned listed_in(int fd)
 }
 
 /* Stat the artifacts in the directory @path below @dir of @one. In a mount, a lookup of an unlisted name may fetch the file. */
-static void look_at(const struct one *one, int dir, const char *path, struct bid_build_stat *summary, struct timespec *ret_changed)
+static void look_at(const struct one *one, int dir, const char *path, struct bid_build_stat *build_stat,
+		    struct timespec *ret_changed)
 {
 	bid_auto_fd int fd = -1;
 	struct stat objdir, st;
@@ -133,19 +134,19 @@ static void look_at(const struct one *one, int dir, const char *path, struct bid
 		names = listed_in(fd);
 	/* stat each name: the kernel caches absent names, and reading the directory takes longer */
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		if (summary->kinds & 1U << kind || !(names & 1U << kind) ||
+		if (build_stat->kinds & 1U << kind || !(names & 1U << kind) ||
 		    fstatat(fd, bid_kind_store_name((enum bid_kind)kind), &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (kind == BID_KIND_ELF)
 			elf = st.st_ino;
 		/* a mount shows an unstripped program also as its own debuginfo */
 		if (kind != BID_KIND_DEBUGINFO || st.st_ino != elf)
-			note_file(summary, (enum bid_kind)kind, &st);
+			note_file(build_stat, (enum bid_kind)kind, &st);
 	}
 }
 
 /* Follow perf's link for @disk_id. */
-static void look_along_link(const struct one *one, const char *rest, struct bid_build_stat *summary)
+static void look_along_link(const struct one *one, const char *rest, struct bid_build_stat *build_stat)
 {
 	struct timespec changed = { 0 };
 	char text[PATH_MAX];
@@ -154,17 +155,17 @@ static void look_along_link(const struct one *one, const char *rest, struct bid_
 	target = bid_beneath_readlink(one->fanout, rest, text) == 0 ? bid_layout_target(text) : NULL;
 	if (!target)
 		return;
-	look_at(one, one->store->root, target, summary, &changed);
-	if (summary->where[0] || !bid_store_has_paths(one->store))
+	look_at(one, one->store->root, target, build_stat, &changed);
+	if (build_stat->where[0] || !bid_store_has_paths(one->store))
 		return;
-	memcpy(summary->where, target, strlen(target) + 1);
-	summary->changed = changed;
+	memcpy(build_stat->where, target, strlen(target) + 1);
+	build_stat->changed = changed;
 }
 
 /* Stat the artifacts in foreign layouts. */
-static void look_at_foreign_files(struct bid_store *store, const struct bid_id *disk_id, struct bid_build_stat *summary)
+static void look_at_foreign_files(struct bid_store *store, const struct bid_id *disk_id, struct bid_build_stat *build_stat)
 {
-	unsigned kinds = (unsigned)bid_one_foreign_kinds(store, disk_id) & ~summary->kinds;
+	unsigned kinds = (unsigned)bid_one_foreign_kinds(store, disk_id) & ~build_stat->kinds;
 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *disk_id, .kind = (enum bid_kind)kind };
@@ -172,47 +173,47 @@ static void look_at_foreign_files(struct bid_store *store, const struct bid_id *
 
 		if (!(kinds & 1U << kind))
 			continue;
-		summary->kinds |= 1U << kind;
+		build_stat->kinds |= 1U << kind;
 		if (bid_find_stored(store, &request, &file) == 0)
-			summary->size += (uint64_t)file.st.st_size;
+			build_stat->size += (uint64_t)file.st.st_size;
 		bid_file_release(&file);
 	}
 }
 
-static void look_for(const struct one *one, const struct bid_id *disk_id, struct bid_build_stat *summary)
+static void look_for(const struct one *one, const struct bid_id *disk_id, struct bid_build_stat *build_stat)
 {
 	char hex[BID_ID_HEX_MAX];
 	struct stat st;
 
 	bid_id_format(disk_id, hex);
 	if (one->fanout >= 0)
-		look_along_link(one, hex + 2, summary);
+		look_along_link(one, hex + 2, build_stat);
 	for (unsigned i = 0; i < BID_OBJDIR_KNOWN_MAX; i++) {
 		char known[BID_LAYOUT_MAX];
 		struct timespec changed;
 
-		if (one->known[i] >= 0 && strcmp(bid_layout_under(bid_objdir_known(i), disk_id, known), summary->where) != 0)
-			look_at(one, one->known[i], hex, summary, &changed);
+		if (one->known[i] >= 0 && strcmp(bid_layout_under(bid_objdir_known(i), disk_id, known), build_stat->where) != 0)
+			look_at(one, one->known[i], hex, build_stat, &changed);
 	}
-	look_at_foreign_files(one->store, disk_id, summary);
-	if (one->tables >= 0 && summary->kinds & (1U << BID_KIND_ELF | 1U << BID_KIND_DEBUGINFO) &&
+	look_at_foreign_files(one->store, disk_id, build_stat);
+	if (one->tables >= 0 && build_stat->kinds & (1U << BID_KIND_ELF | 1U << BID_KIND_DEBUGINFO) &&
 	    fstatat(one->tables, hex + 2, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		note_file(summary, BID_KIND_KALLSYMS, &st);
+		note_file(build_stat, BID_KIND_KALLSYMS, &st);
 }
 
-void bid_build_stat_of(struct bid_build_stats *summaries, const struct bid_id *id, struct bid_build_stat *ret_summary)
+void bid_build_stat_of(struct bid_build_stats *stats, const struct bid_id *id, struct bid_build_stat *ret_stat)
 {
-	ret_summary->kinds = 0;
-	ret_summary->size = 0;
-	ret_summary->changed = (struct timespec){ 0 };
-	ret_summary->where[0] = '\0';
-	if (summaries->first != id->bytes[0])
-		open_fanouts(summaries, id->bytes[0]);
-	for (size_t i = 0; i < summaries->n; i++) {
+	ret_stat->kinds = 0;
+	ret_stat->size = 0;
+	ret_stat->changed = (struct timespec){ 0 };
+	ret_stat->where[0] = '\0';
+	if (stats->first != id->bytes[0])
+		open_fanouts(stats, id->bytes[0]);
+	for (size_t i = 0; i < stats->n; i++) {
 		struct bid_alias_iter alias = { 0 };
 		struct bid_id disk_id;
 
 		while (bid_alias_next(&alias, id, &disk_id))
-			look_for(&summaries->ones[i], &disk_id, ret_summary);
+			look_for(&stats->ones[i], &disk_id, ret_stat);
 	}
 }

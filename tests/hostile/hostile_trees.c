@@ -53,7 +53,7 @@ struct hostile_trial {
 	struct hostile_counts made;
 	unsigned ids, served;
 	struct bid_store *store;
-	struct bid_build_stats *summaries; /* while the ids are listed */
+	struct bid_build_stats *stats; /* while the ids are listed */
 };
 
 static uint64_t running; /* current seed, for the message of a timeout */
@@ -137,17 +137,17 @@ static int check_id(void *user, const struct bid_id *id)
 {
 	struct hostile_trial *trial = user;
 	bid_auto_free char *text = NULL;
-	struct bid_build_stat summary;
+	struct bid_build_stat build_stat;
 	struct timespec changed;
 	char where[PATH_MAX];
 	json_t *json;
 
 	trial->ids++;
 	bid_store_where(trial->store, id, where, sizeof(where));
-	bid_build_stat_of(trial->summaries, id, &summary);
+	bid_build_stat_of(trial->stats, id, &build_stat);
 	/* a writable store makes directories during the lookup; the build stat may lack them */
-	if (!bid_store_writable(trial->store) && summary.kinds != (unsigned)bid_store_kinds(trial->store, id))
-		fail(trial, "a summary with other kinds");
+	if (!bid_store_writable(trial->store) && build_stat.kinds != (unsigned)bid_store_kinds(trial->store, id))
+		fail(trial, "a build stat with other kinds");
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
 		struct bid_file file = BID_FILE_NONE;
@@ -197,9 +197,9 @@ static void look(struct hostile_trial *trial)
 	struct hostile_listing top = { .trial = trial, .path = "" };
 
 	trial->ids = trial->served = 0;
-	if (bid_build_stats_new(trial->store, &trial->summaries) < 0 || bid_store_each_id(trial->store, check_id, trial) < 0)
+	if (bid_build_stats_new(trial->store, &trial->stats) < 0 || bid_store_each_id(trial->store, check_id, trial) < 0)
 		fail(trial, "the ids cannot be listed");
-	bid_build_stats_free(trial->summaries);
+	bid_build_stats_free(trial->stats);
 	if (bid_store_each_entry(trial->store, "", check_entry, &top) < 0)
 		fail(trial, "the paths cannot be listed");
 	if (trial->served < trial->made.good)

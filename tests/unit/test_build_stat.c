@@ -24,19 +24,19 @@ static uint64_t size_at(const struct store_fixture *fixture, const char *path)
 }
 
 /* Summed up by themselves, and after an id of another first byte, which has other directories open. */
-static struct bid_build_stat summary_of(const struct store_fixture *fixture, const char *hex)
+static struct bid_build_stat stat_of(const struct store_fixture *fixture, const char *hex)
 {
 	struct bid_id id = id_of(hex), other = id_of("ffffffff");
-	struct bid_build_stats *summaries;
+	struct bid_build_stats *stats;
 	struct bid_build_stat first, again;
 	char where[PATH_MAX];
 
-	assert_int_equal(bid_build_stats_new(fixture->store, &summaries), 0);
-	bid_build_stat_of(summaries, &id, &first);
-	bid_build_stat_of(summaries, &other, &again);
+	assert_int_equal(bid_build_stats_new(fixture->store, &stats), 0);
+	bid_build_stat_of(stats, &id, &first);
+	bid_build_stat_of(stats, &other, &again);
 	assert_int_equal(again.kinds, 0);
-	bid_build_stat_of(summaries, &id, &again);
-	bid_build_stats_free(summaries);
+	bid_build_stat_of(stats, &id, &again);
+	bid_build_stats_free(stats);
 	assert_int_equal(again.kinds, first.kinds);
 	assert_int_equal(again.size, first.size);
 	assert_string_equal(again.where, first.where);
@@ -51,69 +51,70 @@ static struct bid_build_stat summary_of(const struct store_fixture *fixture, con
 static void test_build_stat_covers_all_layouts(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_build_stat summary;
+	struct bid_build_stat build_stat;
 
 	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
 	perf_adds(fixture, "a.debug", "usr/bin/a", ID_A, "debug");
-	summary = summary_of(fixture, ID_A);
-	assert_int_equal(summary.kinds, 1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO);
-	assert_int_equal(summary.size, size_at(fixture, "usr/bin/a/" ID_A "/elf") + size_at(fixture, "usr/bin/a/" ID_A "/debug"));
-	assert_string_equal(summary.where, "usr/bin/a/" ID_A);
-	assert_true(summary.changed.tv_sec > 0);
+	build_stat = stat_of(fixture, ID_A);
+	assert_int_equal(build_stat.kinds, 1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO);
+	assert_int_equal(build_stat.size,
+			 size_at(fixture, "usr/bin/a/" ID_A "/elf") + size_at(fixture, "usr/bin/a/" ID_A "/debug"));
+	assert_string_equal(build_stat.where, "usr/bin/a/" ID_A);
+	assert_true(build_stat.changed.tv_sec > 0);
 
 	/* a second file of a kind does not count, one of another kind does */
 	run(fixture, "mkdir -p 'store/[debuginfod]/" ID_A "' && cp b 'store/[debuginfod]/" ID_A "/elf' && "
 		     "echo x > 'store/[debuginfod]/" ID_A "/probes'");
-	assert_int_equal(summary_of(fixture, ID_A).size, summary.size + 2);
+	assert_int_equal(stat_of(fixture, ID_A).size, build_stat.size + 2);
 
 	run(fixture, "mkdir -p 'store/[debuginfod]/" ID_UNNAMED "' && cp a 'store/[debuginfod]/" ID_UNNAMED "/elf'");
-	summary = summary_of(fixture, ID_UNNAMED);
-	assert_int_equal(summary.kinds, 1 << BID_KIND_ELF);
-	assert_int_equal(summary.changed.tv_sec, 0);
+	build_stat = stat_of(fixture, ID_UNNAMED);
+	assert_int_equal(build_stat.kinds, 1 << BID_KIND_ELF);
+	assert_int_equal(build_stat.changed.tv_sec, 0);
 
 	perf_adds(fixture, "a.c", "[kernel.kallsyms]", ID_KERNEL, "kallsyms");
-	assert_int_equal(summary_of(fixture, ID_KERNEL).kinds, 1 << BID_KIND_KALLSYMS);
+	assert_int_equal(stat_of(fixture, ID_KERNEL).kinds, 1 << BID_KIND_KALLSYMS);
 	perf_adds(fixture, "a", "[vdso]", ID_VDSO, "vdso");
-	assert_int_equal(summary_of(fixture, ID_VDSO).kinds, 1 << BID_KIND_VDSO);
+	assert_int_equal(stat_of(fixture, ID_VDSO).kinds, 1 << BID_KIND_VDSO);
 	perf_adds(fixture, "long", "usr/bin/long", "cccccccccccccccccccccccccccccccccccccccc", "elf");
-	assert_int_equal(summary_of(fixture, ID_LONG).kinds, 1 << BID_KIND_ELF);
-	assert_int_equal(summary_of(fixture, ID_SHORT).kinds, 0);
+	assert_int_equal(stat_of(fixture, ID_LONG).kinds, 1 << BID_KIND_ELF);
+	assert_int_equal(stat_of(fixture, ID_SHORT).kinds, 0);
 	perf_adds(fixture, "short", "usr/bin/short", ID_SHORT "0000", "elf");
-	assert_int_equal(summary_of(fixture, ID_SHORT).kinds, 1 << BID_KIND_ELF);
+	assert_int_equal(stat_of(fixture, ID_SHORT).kinds, 1 << BID_KIND_ELF);
 }
 
 static void test_build_stat_covers_broken_layouts(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_build_stat summary;
+	struct bid_build_stat build_stat;
 
 	run(fixture, "mkdir -p store/.build-id/aa store/.build-id/55 store/.build-id/66");
 	/* a file in the place of the link */
 	run(fixture, "cp a store/.build-id/aa/%s", ID_A + 2);
-	assert_int_equal(summary_of(fixture, ID_A).kinds, 0);
+	assert_int_equal(stat_of(fixture, ID_A).kinds, 0);
 	run(fixture, "ln -s ../../usr/bin/gone/" ID_GONE " store/.build-id/55/%s", ID_GONE + 2);
-	summary = summary_of(fixture, ID_GONE);
-	assert_int_equal(summary.kinds, 0);
-	assert_string_equal(summary.where, "usr/bin/gone/" ID_GONE);
+	build_stat = stat_of(fixture, ID_GONE);
+	assert_int_equal(build_stat.kinds, 0);
+	assert_string_equal(build_stat.where, "usr/bin/gone/" ID_GONE);
 
 	/* perf makes no links upwards: do not follow one, even inside the store */
 	run(fixture,
 	    "mkdir -p store/usr/bin/up/" ID_UP " && cp a store/usr/bin/up/" ID_UP "/elf && "
 	    "ln -s ../../usr/../usr/bin/up/" ID_UP " store/.build-id/66/%s",
 	    ID_UP + 2);
-	summary = summary_of(fixture, ID_UP);
-	assert_int_equal(summary.kinds, 0);
-	assert_string_equal(summary.where, "");
+	build_stat = stat_of(fixture, ID_UP);
+	assert_int_equal(build_stat.kinds, 0);
+	assert_string_equal(build_stat.where, "");
 	assert_int_equal(find(fixture, ID_UP, BID_KIND_ELF), -ENOENT);
 	/* only regular files count */
 	run(fixture, "mkdir -p store/usr/bin/gone/" ID_GONE "/debug && mkfifo store/usr/bin/gone/" ID_GONE "/elf");
-	assert_int_equal(summary_of(fixture, ID_GONE).kinds, 0);
+	assert_int_equal(stat_of(fixture, ID_GONE).kinds, 0);
 }
 
 static void test_build_stat_covers_lower_stores(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_build_stat summary;
+	struct bid_build_stat build_stat;
 	char path[96];
 
 	run(fixture,
@@ -125,21 +126,21 @@ static void test_build_stat_covers_lower_stores(void **state)
 		snprintf(path, sizeof(path), "%s/%s", fixture->directory, *name);
 		assert_int_equal(bid_store_add_lower(fixture->store, path), 0);
 	}
-	summary = summary_of(fixture, ID_A);
-	assert_int_equal(summary.kinds, 1 << BID_KIND_DEBUGINFO);
-	assert_true(summary.size > 0);
-	assert_string_equal(summary.where, "");
-	summary = summary_of(fixture, ID_LONG);
-	assert_int_equal(summary.kinds, 1 << BID_KIND_ELF);
-	assert_true(summary.size > 0);
-	summary = summary_of(fixture, ID_B);
-	assert_int_equal(summary.size, size_at(fixture, "b/" ID_B "/elf"));
-	assert_string_equal(summary.where, "b/" ID_B);
+	build_stat = stat_of(fixture, ID_A);
+	assert_int_equal(build_stat.kinds, 1 << BID_KIND_DEBUGINFO);
+	assert_true(build_stat.size > 0);
+	assert_string_equal(build_stat.where, "");
+	build_stat = stat_of(fixture, ID_LONG);
+	assert_int_equal(build_stat.kinds, 1 << BID_KIND_ELF);
+	assert_true(build_stat.size > 0);
+	build_stat = stat_of(fixture, ID_B);
+	assert_int_equal(build_stat.size, size_at(fixture, "b/" ID_B "/elf"));
+	assert_string_equal(build_stat.where, "b/" ID_B);
 	/* a file of the store itself comes first, and hides the same kind of a lower store */
 	perf_adds(fixture, "a", "usr/bin/b", ID_B, "elf");
-	summary = summary_of(fixture, ID_B);
-	assert_int_equal(summary.size, size_at(fixture, "usr/bin/b/" ID_B "/elf"));
-	assert_string_equal(summary.where, "usr/bin/b/" ID_B);
+	build_stat = stat_of(fixture, ID_B);
+	assert_int_equal(build_stat.size, size_at(fixture, "usr/bin/b/" ID_B "/elf"));
+	assert_string_equal(build_stat.where, "usr/bin/b/" ID_B);
 }
 
 int main(void)
