@@ -38,7 +38,7 @@ static const char packages[] =
 	"fi\n"
 	"if [ -d \"$(rpm --eval %_dbpath 2>/dev/null)\" ]; then rpm -qa --qf '[%{=NVRA}:%{FILEDIGESTS}  %{FILENAMES}\\n]'; fi\n";
 
-struct entry {
+struct listed_digest {
 	const char *digest; /* in lower-case hex; in the text */
 	const char *owner; /* package, in the text; NULL for the list */
 	char *path; /* absolute; owned */
@@ -48,7 +48,7 @@ struct ctl_against {
 	const struct ctl *ctl;
 	bool packages;
 	char *text; /* bytes of the list or the packages, cut into strings; owned */
-	struct entry *by_digest, *by_path; /* the same entries twice; the arrays are owned, the paths by @by_digest */
+	struct listed_digest *by_digest, *by_path; /* the same entries twice; the arrays are owned, the paths by @by_digest */
 	size_t n, room;
 	bool has_md5, has_sha256; /* digests among the entries */
 	pthread_mutex_t lock;
@@ -65,14 +65,14 @@ static const char *without_usr(const char *path)
 
 static int by_digest(const void *a, const void *b)
 {
-	const struct entry *one = a, *other = b;
+	const struct listed_digest *one = a, *other = b;
 
 	return strcmp(one->digest, other->digest);
 }
 
 static int by_path(const void *a, const void *b)
 {
-	const struct entry *one = a, *other = b;
+	const struct listed_digest *one = a, *other = b;
 
 	return strcmp(without_usr(one->path), without_usr(other->path));
 }
@@ -97,7 +97,7 @@ static int add_entry(struct ctl_against *against, const char *owner, char *line,
 	bool escaped = *line == '\\';
 	char *digest = line + escaped, *name;
 	size_t len = strspn(digest, "0123456789abcdefABCDEF");
-	struct entry entry = { .digest = digest, .owner = owner };
+	struct listed_digest entry = { .digest = digest, .owner = owner };
 
 	if ((len != BID_SHA256_HEX && (len != BID_MD5_HEX || !against->packages)) || digest[len] != ' ' ||
 	    (digest[len + 1] != ' ' && digest[len + 1] != '*') || !digest[len + 2])
@@ -211,11 +211,11 @@ void ctl_against_free(struct ctl_against *against)
 }
 
 /* Find the entry of the original path of @path, "usr/bin/ls/ID/elf". The path of a debug file may be that of its program. */
-static const struct entry *find_path(const struct ctl_against *against, const struct bid_request *request, const char *path)
+static const struct listed_digest *find_path(const struct ctl_against *against, const struct bid_request *request, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char original[PATH_MAX];
-	struct entry key = { .path = original };
+	struct listed_digest key = { .path = original };
 	size_t len;
 
 	snprintf(original, sizeof(original), "/%s", path);
@@ -230,13 +230,14 @@ static const struct entry *find_path(const struct ctl_against *against, const st
 }
 
 /* "package coreutils", or "'SHA256SUMS'". */
-static void format_owner(const struct ctl_against *against, const struct entry *entry, char *text, size_t size)
+static void format_owner(const struct ctl_against *against, const struct listed_digest *entry, char *text, size_t size)
 {
 	snprintf(text, size, entry->owner ? "package %s" : "'%s'", entry->owner ? entry->owner : against->ctl->against);
 }
 
 /* Count a file that matches @entry, or is not listed (NULL). */
-static void count(struct ctl_against *against, const struct entry *entry, const struct bid_request *request, const char *path)
+static void count(struct ctl_against *against, const struct listed_digest *entry, const struct bid_request *request,
+		  const char *path)
 {
 	char owner[PATH_MAX];
 
@@ -257,8 +258,8 @@ int ctl_against_compare(struct ctl_against *against, const struct bid_request *r
 {
 	char md5[BID_MD5_HEX + 1] = "", sha256[BID_SHA256_HEX + 1] = "", owner[BID_VERIFY_TEXT_MAX - 32];
 	int r = bid_file_digests(fd, against->has_md5 ? md5 : NULL, against->has_sha256 ? sha256 : NULL);
-	struct entry md5_key = { .digest = md5 }, sha256_key = { .digest = sha256 };
-	const struct entry *entry;
+	struct listed_digest md5_key = { .digest = md5 }, sha256_key = { .digest = sha256 };
+	const struct listed_digest *entry;
 
 	if (r < 0)
 		return r;
