@@ -13,6 +13,7 @@
 #include "api/evict.h"
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "disk/beneath.h"
 #include "disk/derived.h"
 #include "disk/digest.h"
@@ -23,6 +24,7 @@
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
 #include "disk/objdir_walk.h"
+#include "disk/quarantine.h"
 #include "disk/record.h"
 #include "disk/source_section.h"
 #include "disk/space.h"
@@ -304,19 +306,23 @@ static int remove_section(void *user, const struct bid_request *section)
 struct download {
 	struct bid_store *store;
 	const struct bid_request *request;
-	const char *digest; /* digest of its bytes, from its record */
+	const char *digest; /* digest of its bytes, from its record; NULL if unknown */
 };
 
-/* Remove the artifact in @objdir, unless it has other bytes: those are the user's. */
+/* Remove the artifact in @objdir. Other bytes than the recorded ones go to the quarantine: they may be the user's. */
 static void remove_copy(const struct download *download, const char *objdir)
 {
-	char path[BID_LAYOUT_FILE_MAX], digest[BID_DIGEST_MAX];
+	struct bid_store *store = download->store;
+	char path[BID_LAYOUT_FILE_MAX], moved[PATH_MAX], digest[BID_DIGEST_MAX];
 	bid_auto_fd int fd = -1;
 
 	bid_layout_file(objdir, download->request->kind, path);
-	if (bid_beneath_open(download->store->root, path, O_RDONLY | O_NONBLOCK, &fd) == 0 && bid_digest_file(fd, digest) == 0 &&
-	    strcmp(digest, download->digest) == 0)
-		bid_beneath_unlink(download->store->root, path);
+	if (bid_beneath_open(store->root, path, O_RDONLY | O_NONBLOCK, &fd) < 0)
+		return;
+	if (download->digest && bid_digest_file(fd, digest) == 0 && strcmp(digest, download->digest) == 0)
+		bid_beneath_unlink(store->root, path);
+	else if (bid_quarantine_move(store, path, fd, download->request, moved, sizeof(moved)) == 0)
+		bid_warning("replaced, but not the recorded download: '%s' quarantined as '%s'", path, moved);
 }
 
 static int remove_noted_copy(void *user, const char *note, const char *path, bool there)
@@ -340,7 +346,7 @@ void bid_evict_download(struct bid_store *store, const struct bid_request *reque
 	download.digest = json_string_value(json_object_get(record, "digest"));
 	if (stored.detail)
 		bid_source_section_remove(store, &stored);
-	else if (download.digest) {
+	else {
 		while (bid_objdir_next(&objdir, store, &stored.id, stored.kind))
 			remove_copy(&download, objdir.path);
 		bid_names_each(store, &stored.id, remove_noted_copy, &download);

@@ -271,7 +271,7 @@ int bid_record_set_how(struct bid_store *store, const struct bid_request *reques
 	int r = bid_record_read(store, request, &record);
 
 	/* a damaged record says nothing */
-	if (r == -EBADMSG)
+	if (r == -EBADMSG && !from)
 		return bid_record_drop(store, request);
 	if (r < 0)
 		return r;

@@ -347,6 +347,26 @@ def test_signed_download_replaces_an_unsigned_one_with_a_path(mount, get, faults
         assert read(path) == kernel.read(), path
 
 
+@pytest.mark.parametrize("damaged", ["file", "record", "repaired record"])
+def test_damaged_unsigned_download_stays_unsigned(mount, faults, altered, program, env, store, signer, damaged):
+    _, path = altered
+    (record,) = (store / ".bidfs/record").glob("*/*.elf")
+    if damaged == "file":
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+    else:
+        record.write_text(record.read_text().replace("fetched", "fetches"))
+    if damaged == "repaired record":
+        tools.run(tools.BIDCTL, "--store", store, "verify", "--repair", env=env, status=1)
+    mnt = mount("offline", "require=signed")
+    assert read(mnt.artifact(program.id)) == errno.ENOENT
+    mnt.unmount()
+    server = faults(f"ima:{signer.sign(program.path)}")
+    server.serve(program)
+    mnt = mount(f"url={server.url}", "require=signed", env_more=signer.env)
+    mnt.permit("quarantined as")
+    assert read(mnt.artifact(program.id)) == program.read()
+
+
 def test_unsigned_download_of_another_process_is_not_served(mount, faults, program, workdir, signer):
     """Processes with the same servers wait for each other's downloads."""
     server = faults("hold*1", f"ima:{signer.sign(program.path)}")

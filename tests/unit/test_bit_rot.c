@@ -208,17 +208,17 @@ static void test_record_that_is_no_file_does_no_harm(void **state)
 	run(fixture, "rm store/" RECORD_A " && mkdir store/" RECORD_A);
 	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
 	verify(fixture, true, true);
-	/* the file is the user's then */
-	run(fixture, "mkfifo store/" RECORD_A);
+	/* the repair has written a record */
+	run(fixture, "rm store/" RECORD_A " && mkfifo store/" RECORD_A);
 	assert_int_equal(bid_store_info(fixture->store, &id, &text, &changed), 0);
 	free(text);
 	assert_int_equal(verify(fixture, true, true).found[BID_FINDING_RECORD], 1);
-	run(fixture, "ln -s /etc/passwd store/" RECORD_A);
+	run(fixture, "ln -sf /etc/passwd store/" RECORD_A);
 	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
 	assert_int_equal(verify(fixture, true, true).found[BID_FINDING_RECORD], 1);
 	assert_int_equal(verify(fixture, true, true).found[BID_FINDING_RECORD], 0);
 	/* a directory that is not empty stays, and the downloads go on without a record */
-	run(fixture, "mkdir -p store/" RECORD_A "/x");
+	run(fixture, "rm store/" RECORD_A " && mkdir -p store/" RECORD_A "/x");
 	assert_int_equal(verify(fixture, true, true).found[BID_FINDING_RECORD], 1);
 	run(fixture, "rm -rf 'store/[debuginfod]' store/.build-id");
 	store_fixture_fetch(fixture, request_for(ID_A, BID_KIND_ELF), "a.stripped");

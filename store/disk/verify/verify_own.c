@@ -207,7 +207,21 @@ static void judge_record(struct bid_verify *verify, struct bid_finding *finding,
 	finding->text = strerror(-r);
 }
 
-/* Check the record @path of @request, neither source nor section. Without a sound record the artifact belongs to the user. */
+/*
+ * Replace the record @path of the file of @request, of @size bytes, by one of a pinned download: without a sound record nothing may
+ * evict the artifact, and nothing vouches for it.
+ */
+static bool repair_record(struct bid_verify *verify, const char *path, const struct bid_request *request, off_t size)
+{
+	return bid_verify_drop(verify, path) &&
+	       bid_record_write(verify->store, &(struct bid_record){
+						       .request = *request,
+						       .origin = &(struct bid_origin){ .how = BID_PINNED },
+						       .size = (uint64_t)size,
+					       }) == 0;
+}
+
+/* Check the record @path of @request, neither source nor section. */
 static int check_record(struct bid_verify *verify, const char *path, const struct bid_request *request)
 {
 	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .request = *request };
@@ -231,7 +245,7 @@ static int check_record(struct bid_verify *verify, const char *path, const struc
 	judge_record(verify, &finding, st.st_size);
 	if (!finding.text)
 		return 0;
-	finding.repaired = repair && finding.kind == BID_FINDING_RECORD && bid_verify_drop(verify, path);
+	finding.repaired = repair && finding.kind == BID_FINDING_RECORD && repair_record(verify, path, request, st.st_size);
 	return bid_verify_found(verify, &finding);
 }
 
