@@ -224,7 +224,6 @@ struct bid_add {
 	int fd; /* the file, open for reading, owned by the caller; -1 to open @path */
 	enum bid_link link;
 	bool batch; /* on disk not on return, but after the next bid_store_sync() */
-	struct timespec clean_before; /* the file is on disk if unchanged since this time; zero if unknown */
 };
 
 /*

@@ -104,16 +104,10 @@ static int add_file(struct adding_files *adding, struct bid_store *store, const 
 	struct bid_add add = { .path = path, .fd = -1, .link = adding->stats->ctl->link, .batch = batch != NULL };
 	bid_auto_free char *real = NULL;
 	struct bid_added added;
-	int r = 0;
+	int r;
 
 	adding->stats->seen++;
-	/* copies and known files need no sync before; the first new file gains nothing from a common sync */
-	if (batch && batch->n_new > 0 && add.link != BID_LINK_COPY)
-		r = ctl_batch_clean(batch);
-	if (batch)
-		add.clean_before = batch->clean_before;
-	if (r == 0)
-		r = bid_store_add_file(store, &add, &added);
+	r = bid_store_add_file(store, &add, &added);
 	if (r == 0 && batch)
 		r = ctl_batch_put(batch, path, &added);
 	if (r < 0)

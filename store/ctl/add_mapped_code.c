@@ -196,7 +196,6 @@ static void add(const struct ctl_mapped_code *running, int fd, bool batch, struc
 		.fd = fd,
 		.link = running->stats->ctl->link,
 		.batch = batch,
-		.clean_before = running->batch.clean_before,
 	};
 	struct stat before, after;
 	int r;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/array.h"
 
@@ -22,7 +21,7 @@ static void forget(struct ctl_batch *batch)
 {
 	for (size_t i = 0; i < batch->n; i++)
 		free(batch->added[i].path);
-	batch->n = batch->n_new = 0;
+	batch->n = 0;
 }
 
 void ctl_batch_release(struct ctl_batch *batch)
@@ -31,20 +30,6 @@ void ctl_batch_release(struct ctl_batch *batch)
 	free(batch->added);
 	batch->added = NULL;
 	batch->room = 0;
-}
-
-int ctl_batch_clean(struct ctl_batch *batch)
-{
-	struct timespec now;
-	int r;
-
-	if (batch->clean_before.tv_sec)
-		return 0;
-	clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	r = bid_store_sync(batch->store);
-	if (r == 0)
-		batch->clean_before = now;
-	return r;
 }
 
 int ctl_batch_put(struct ctl_batch *batch, const char *path, const struct bid_added *added)
@@ -57,7 +42,6 @@ int ctl_batch_put(struct ctl_batch *batch, const char *path, const struct bid_ad
 	if (!copy)
 		return -ENOMEM;
 	batch->added[batch->n++] = (struct ctl_batched){ .added = *added, .path = copy };
-	batch->n_new += !added->known;
 	return 0;
 }
 

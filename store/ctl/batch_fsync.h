@@ -10,17 +10,12 @@ struct ctl_batch {
 	struct bid_store *store; /* borrowed */
 	struct ctl_batched *added; /* files on disk with the next sync; owned */
 	size_t n, room;
-	size_t n_new; /* files that the store did not have */
-	struct timespec clean_before; /* for struct bid_add */
 };
 
 void ctl_batch_begin(struct ctl_batch *batch, struct ctl_add_stats *stats, struct bid_store *store);
 
 /* Release the batch. Files without ctl_batch_settle() get neither a sync nor a report. */
 void ctl_batch_release(struct ctl_batch *batch);
-
-/* Sync all writes from before the first file of the batch: one sync instead of one per linked file. */
-int ctl_batch_clean(struct ctl_batch *batch);
 
 /* Put the file @path, added with bid_add.batch, into the batch. Returns 0 or -ENOMEM. */
 int ctl_batch_put(struct ctl_batch *batch, const char *path, const struct bid_added *added);

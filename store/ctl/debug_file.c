@@ -114,9 +114,7 @@ static int add(struct ctl_mapped_code *adding, const struct ctl_debug_of *of)
 	int r = 0;
 
 	if (is_by_id(&look) || is_linked(&look)) {
-		r = ctl_batch_clean(&adding->batch);
-		if (r == 0)
-			r = ctl_mapped_code_file(adding, look.fd);
+		r = ctl_mapped_code_file(adding, look.fd);
 	} else if (look.other[0]) {
 		adding->stats->seen++;
 		ctl_add_stats_refused(adding->stats, look.other, 0, look.why, false);

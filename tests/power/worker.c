@@ -116,9 +116,6 @@ static int add_batch(struct power_worker *worker, bool near, unsigned n)
 		struct bid_add file = { .path = path, .fd = -1, .batch = true };
 
 		r = make_source(worker, near ? trial->mountpoint : trial->scratch, path, sizeof(path));
-		if (r == 0 && batch.n_new > 0)
-			r = ctl_batch_clean(&batch);
-		file.clean_before = batch.clean_before;
 		if (r == 0)
 			r = bid_store_add_file(worker->store, &file, &added);
 		if (r == 0)

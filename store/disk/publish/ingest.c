@@ -185,7 +185,6 @@ int bid_ingest_open(const struct bid_add *add, struct bid_ingest *ingest)
 
 	ingest->temp = BID_TEMP_NONE;
 	ingest->own_fd = add->fd < 0;
-	ingest->clean_before = add->clean_before;
 	ingest->fd = add->fd < 0 ? open(add->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : add->fd;
 	if (ingest->fd < 0 || fstat(ingest->fd, &ingest->st) < 0)
 		return -errno;
@@ -268,7 +267,9 @@ int bid_ingest_fill(struct bid_store *store, struct bid_ingest *ingest, bool ref
 	r = bid_set_readers(ingest->temp.fd, mode_of(store, ingest), geteuid());
 	if (r < 0)
 		return r;
-	return durability != BID_DURABLE_LATER && fsync(ingest->temp.fd) < 0 ? -errno : 0;
+	if (durability == BID_DURABLE_BATCH)
+		return bid_write_back(ingest->temp.fd);
+	return durability == BID_DURABLE_EACH && fsync(ingest->temp.fd) < 0 ? -errno : 0;
 }
 
 void bid_ingest_release(struct bid_ingest *ingest)
@@ -584,13 +585,9 @@ static int publish_names(struct bid_store *store, struct bid_ingest *ingest, enu
 }
 
 /* A compiler may have written the file a moment ago: its name in the store must not be on disk before its bytes. */
-static int clean_source(const struct bid_ingest *ingest)
+static int clean_source(const struct bid_ingest *ingest, enum bid_durability durability)
 {
-	const struct timespec *changed = &ingest->st.st_ctim, *clean = &ingest->clean_before;
-
-	if (changed->tv_sec < clean->tv_sec || (changed->tv_sec == clean->tv_sec && changed->tv_nsec < clean->tv_nsec))
-		return 0;
-	if (ingest->is_ours)
+	if (durability != BID_DURABLE_EACH)
 		return bid_write_back(ingest->fd);
 	/* a file without support for fsync(2) has no dirty data */
 	return fsync(ingest->fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
@@ -660,7 +657,7 @@ static int put_file(struct bid_store *store, struct bid_ingest *ingest, enum bid
 	if (!ingest->packed && (wanted == BID_LINK_HARD || (wanted == BID_LINK_AUTO && !is_link_denied(store, &ingest->st))) &&
 	    may_link(store, ingest)) {
 		ingest->added.link = BID_LINK_HARD;
-		r = clean_source(ingest);
+		r = clean_source(ingest, durability);
 		/* the examined file, even if its name now belongs to another file */
 		if (r == 0)
 			r = publish_names(store, ingest, durability, BID_TEMP_OF(ingest->fd));

@@ -21,7 +21,7 @@
 /* the time at which an addition is on disk */
 enum bid_durability {
 	BID_DURABLE_EACH, /* on return */
-	BID_DURABLE_BATCH, /* the bytes on return, their names with the next bid_store_sync() */
+	BID_DURABLE_BATCH, /* with the next bid_store_sync(); before that, no name is on disk without its bytes */
 	/*
 	 * After two syncs: bid_ingest_store() only prepares a file with new bytes. After a bid_store_sync(), bid_ingest_finish()
 	 * publishes its name, and the next sync makes the name durable. A name never leads to bytes that are not on disk.
@@ -33,7 +33,6 @@ struct bid_ingest {
 	int fd; /* the file; owned if own_fd */
 	bool own_fd;
 	struct stat st; /* stat of fd, from before the examination */
-	struct timespec clean_before; /* the file is on disk if unchanged since this time; zero if unknown */
 	struct bid_elf_info info;
 	bool is_elf; /* its first bytes were read, and say so */
 	bool is_new; /* the store had no file of the id a moment ago: no lookup needed */

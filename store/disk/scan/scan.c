@@ -93,10 +93,6 @@ struct scan {
 	struct list prepared; /* to publish after the next sync */
 	unsigned prepared_max;
 
-	pthread_mutex_t clean_lock; /* protects the fields below */
-	bool is_clean;
-	struct timespec clean_before; /* our sync covers all files unchanged since this time */
-
 	pthread_mutex_t lock; /* protects the fields below */
 	pthread_cond_t changed; /* something came, or a worker ended */
 	pthread_cond_t room;
@@ -346,28 +342,6 @@ static int keep_result(struct worker *worker, const struct bid_dirwalk_file *fil
 }
 
 /*
- * One sync writes all dirty data. After it, hard links of files without later changes are durable. Syncs once for all files, and
- * only if there is a file to add.
- */
-static int clean_store(struct scan *scan, struct timespec *ret_before)
-{
-	int r = 0;
-
-	pthread_mutex_lock(&scan->clean_lock);
-	if (!scan->is_clean) {
-		struct timespec before;
-
-		clock_gettime(CLOCK_REALTIME_COARSE, &before);
-		r = bid_store_sync(scan->store);
-		scan->is_clean = r == 0;
-		scan->clean_before = before;
-	}
-	*ret_before = scan->clean_before;
-	pthread_mutex_unlock(&scan->clean_lock);
-	return r;
-}
-
-/*
  * Is the ELF file with @id in the store by this very name? With the same inode the id comes from the stored file itself. A copy
  * counts if it has the same size and readers get it. The scan then reads only the id of the file.
  */
@@ -404,8 +378,6 @@ static int place_file(struct scan *scan, const struct bid_dirwalk_file *file, st
 
 	if (r == 0)
 		ingest->is_new = bid_find_has_image(scan->store, &ingest->info.id) == 0;
-	if (r == 0 && ingest->is_new && scan->config->link != BID_LINK_COPY)
-		r = clean_store(scan, &ingest->clean_before);
 	if (r == 0)
 		r = bid_ingest_vdso(scan->store, ingest);
 	if (r == 0)
@@ -807,7 +779,6 @@ static int init_scan(struct scan *scan)
 	scan->running = scan->jobs;
 	scan->privileged = geteuid() == 0;
 	scan->prepared_max = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= FILES_MANY ? PREPARED_MANY : PREPARED_FEW;
-	pthread_mutex_init(&scan->clean_lock, NULL);
 	pthread_mutex_init(&scan->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -831,7 +802,6 @@ static void release_scan(struct scan *scan)
 	pthread_cond_destroy(&scan->changed);
 	pthread_cond_destroy(&scan->room);
 	pthread_mutex_destroy(&scan->lock);
-	pthread_mutex_destroy(&scan->clean_lock);
 }
 
 int bid_store_scan(struct bid_store *store, const char *path, const struct bid_scan_config *config,
