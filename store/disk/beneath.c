@@ -174,15 +174,39 @@ static int make_below(int dir, const char *rest, unsigned *made, int *ret_fd)
 	return 0;
 }
 
+/* Open the last existing directory on the way to @path. @ret_rest is the rest of @path below it. */
+static int open_existing(int root, const char *path, int *ret_fd, const char **ret_rest)
+{
+	size_t len = strlen(path);
+	char above[PATH_MAX];
+	int r = len < sizeof(above) ? -ENOENT : -ENAMETOOLONG;
+
+	while (r == -ENOENT && len > 0) {
+		const char *slash = memrchr(path, '/', len);
+
+		len = slash ? (size_t)(slash - path) : 0;
+		memcpy(above, path, len);
+		above[len] = '\0';
+		r = bid_beneath_open(root, above, O_PATH | O_DIRECTORY, ret_fd);
+	}
+	*ret_rest = path + len + (path[len] == '/');
+	return r;
+}
+
 int bid_beneath_make(int root, const char *path, unsigned *made, int *ret_fd)
 {
 	int r = -ESTALE;
 
 	/* other processes remove empty directories while this one creates directories below them */
 	for (int attempts = 0; attempts < 16 && r == -ESTALE; attempts++) {
+		bid_auto_fd int existing = -1;
+		const char *rest;
+
 		r = bid_beneath_open(root, path, O_RDONLY | O_DIRECTORY, ret_fd);
 		if (r == -ENOENT)
-			r = make_below(root, path, made, ret_fd);
+			r = open_existing(root, path, &existing, &rest);
+		if (r == 0 && existing >= 0)
+			r = make_below(existing, rest, made, ret_fd);
 	}
 	return r;
 }
