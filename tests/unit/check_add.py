@@ -417,7 +417,7 @@ def case_verify_continues_past_unreadable_directories(env):
 
 def case_added_files_are_synced_before_the_report(env):
     """One file is synced by itself; for several files, and for a tree, all names are on disk before the report."""
-    calls = "fsync,syncfs,linkat,symlinkat,renameat,write"
+    calls = "fsync,syncfs,sync_file_range,linkat,symlinkat,renameat,write"
     _, log = traced(env, "add", env.one, "--link=copy", calls=calls)
     names = [re.search(r"\d+ +(\w+)\(", line)[1] for line in log]
     assert "fsync" in names and names.index("fsync") < names.index("linkat"), log
@@ -434,16 +434,10 @@ def case_added_files_are_synced_before_the_report(env):
         syncs = [number for number, line in enumerate(log) if "syncfs(" in line]
         writes = [number for number, line in enumerate(log) if re.search(r" write\(2", line)]
         assert len(artifacts) == len(ids) and len(writes) == 1 and artifacts[-1] < syncs[-1] < writes[0], (way, log)
-        fsyncs = [number for number, line in enumerate(log) if "fsync(" in line]
-        if not named:
-            assert len(syncs) == 2 and syncs[0] < artifacts[0], (way, log)
-            assert all(str(tree) in log[number] for number in fsyncs), (way, log)
-        elif way == "copy":
-            assert len(syncs) == 1 and len(fsyncs) == len(ids), (way, log)
-            assert all(sync < artifact for sync, artifact in zip(fsyncs, artifacts)), (way, log)
-        else:
-            # the first file is synced before the others are known
-            assert len(syncs) == 2 and len(fsyncs) == 1 and fsyncs[0] < artifacts[0] < syncs[0] < artifacts[1], (way, log)
+        assert len(syncs) == 1 and not any("fsync(" in line for line in log), (way, log)
+        # the bytes of each file are on disk before its name
+        written = [number for number, line in enumerate(log) if "sync_file_range(" in line]
+        assert len(written) == len(ids) and all(before < after for before, after in zip(written, artifacts)), (way, log)
 
 
 def case_deepest_paths_are_added(env):

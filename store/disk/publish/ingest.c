@@ -252,6 +252,15 @@ static mode_t mode_of(struct bid_store *store, const struct bid_ingest *ingest)
 	return ingest->st.st_mode & (bid_rights_given(ingest->fd, &ingest->st) ? 0444 : 0555);
 }
 
+/* Let no name that the file gets be on disk before its bytes. */
+static int sync_bytes(int fd, enum bid_durability durability)
+{
+	if (durability == BID_DURABLE_BATCH)
+		return bid_write_back(fd);
+	/* a file without support for fsync(2) has no dirty data */
+	return fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
+}
+
 int bid_ingest_fill(struct bid_store *store, struct bid_ingest *ingest, bool reflink, enum bid_durability durability)
 {
 	int r = 0;
@@ -267,9 +276,7 @@ int bid_ingest_fill(struct bid_store *store, struct bid_ingest *ingest, bool ref
 	r = bid_set_readers(ingest->temp.fd, mode_of(store, ingest), geteuid());
 	if (r < 0)
 		return r;
-	if (durability == BID_DURABLE_BATCH)
-		return bid_write_back(ingest->temp.fd);
-	return durability == BID_DURABLE_EACH && fsync(ingest->temp.fd) < 0 ? -errno : 0;
+	return sync_bytes(ingest->temp.fd, durability);
 }
 
 void bid_ingest_release(struct bid_ingest *ingest)
@@ -556,7 +563,6 @@ static int finish_publishing(struct bid_store *store, struct bid_ingest *ingest,
 	}
 	if (r < 0)
 		return r;
-	ingest->is_prepared = false;
 	if (ingest->added.known) {
 		ingest->added.link = BID_LINK_AUTO;
 		return sync_known(store, ingest, durability);
@@ -582,28 +588,6 @@ static int publish_names(struct bid_store *store, struct bid_ingest *ingest, enu
 		r = finish_publishing(store, ingest, r, durability);
 	}
 	return r;
-}
-
-/* A compiler may have written the file a moment ago: its name in the store must not be on disk before its bytes. */
-static int clean_source(const struct bid_ingest *ingest, enum bid_durability durability)
-{
-	if (durability != BID_DURABLE_EACH)
-		return bid_write_back(ingest->fd);
-	/* a file without support for fsync(2) has no dirty data */
-	return fsync(ingest->fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
-}
-
-int bid_ingest_finish(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability)
-{
-	return publish_names(store, ingest, durability, &ingest->temp);
-}
-
-static int finish_or_leave(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability)
-{
-	if (durability != BID_DURABLE_LATER)
-		return bid_ingest_finish(store, ingest, durability);
-	ingest->is_prepared = true;
-	return 0;
 }
 
 /* Finding out costs a temporary file or a directory: remember the failure. */
@@ -648,7 +632,7 @@ static int put_file(struct bid_store *store, struct bid_ingest *ingest, enum bid
 		ingest->added.link = BID_LINK_REFLINK;
 		r = bid_ingest_fill(store, ingest, true, durability);
 		if (r == 0)
-			return finish_or_leave(store, ingest, durability);
+			return publish_names(store, ingest, durability, &ingest->temp);
 		if (wanted == BID_LINK_REFLINK || !is_unsupported(r))
 			return r;
 		if (r == -EOPNOTSUPP || r == -ENOTTY || r == -EXDEV)
@@ -657,7 +641,8 @@ static int put_file(struct bid_store *store, struct bid_ingest *ingest, enum bid
 	if (!ingest->packed && (wanted == BID_LINK_HARD || (wanted == BID_LINK_AUTO && !is_link_denied(store, &ingest->st))) &&
 	    may_link(store, ingest)) {
 		ingest->added.link = BID_LINK_HARD;
-		r = clean_source(ingest, durability);
+		/* a compiler may have written the file a moment ago */
+		r = sync_bytes(ingest->fd, durability);
 		/* the examined file, even if its name now belongs to another file */
 		if (r == 0)
 			r = publish_names(store, ingest, durability, BID_TEMP_OF(ingest->fd));
@@ -667,7 +652,7 @@ static int put_file(struct bid_store *store, struct bid_ingest *ingest, enum bid
 	}
 	ingest->added.link = BID_LINK_COPY;
 	r = bid_ingest_fill(store, ingest, false, durability);
-	return r < 0 ? r : finish_or_leave(store, ingest, durability);
+	return r < 0 ? r : publish_names(store, ingest, durability, &ingest->temp);
 }
 
 int bid_ingest_store(struct bid_store *store, struct bid_ingest *ingest, enum bid_link wanted, enum bid_durability durability)

@@ -3,11 +3,8 @@
  * A file on its way into the store, in steps, for callers that add many:
  *
  *   bid_ingest_begin()	open and examine
- *   bid_ingest_store()	publish, or only prepare
- *   bid_ingest_finish()	publish a prepared file
+ *   bid_ingest_store()	publish
  *   bid_ingest_release()	in any case
- *
- * Multithreading: one thread at a time; the steps of one file may run in several threads.
  */
 #ifndef BID_DISK_INGEST_H
 #define BID_DISK_INGEST_H
@@ -22,11 +19,6 @@
 enum bid_durability {
 	BID_DURABLE_EACH, /* on return */
 	BID_DURABLE_BATCH, /* with the next bid_store_sync(); before that, no name is on disk without its bytes */
-	/*
-	 * After two syncs: bid_ingest_store() only prepares a file with new bytes. After a bid_store_sync(), bid_ingest_finish()
-	 * publishes its name, and the next sync makes the name durable. A name never leads to bytes that are not on disk.
-	 */
-	BID_DURABLE_LATER,
 };
 
 struct bid_ingest {
@@ -42,8 +34,7 @@ struct bid_ingest {
 	bool is_unnamed; /* its path is not to be its name */
 	bool packed; /* a compressed module: info describes its content, which is in temp */
 	struct bid_temp temp;
-	bool is_prepared; /* bid_ingest_finish() is to follow, after a bid_store_sync() */
-	struct bid_added added; /* complete unless is_prepared */
+	struct bid_added added;
 	char path[PATH_MAX]; /* absolute; the real path, or the requested original path */
 	char where[PATH_MAX]; /* object directory, relative to the store */
 };
@@ -64,7 +55,7 @@ int bid_ingest_examine(struct bid_store *store, struct bid_ingest *ingest);
 int bid_ingest_vdso(struct bid_store *store, struct bid_ingest *ingest);
 
 /*
- * Publish the file, or with BID_DURABLE_LATER prepare it. If the store has the artifact, add only the file's name. Returns 0;
+ * Publish the file. If the store has the artifact, add only the file's name. Returns 0;
  * -EBADMSG if a wrong file has the name and stays; -ENOTUNIQ if a build whose id begins alike has it; or as bid_ingest_fill() and
  * link(2).
  */
@@ -78,9 +69,6 @@ int bid_ingest_store(struct bid_store *store, struct bid_ingest *ingest, enum bi
  * and pwrite(2).
  */
 int bid_ingest_fill(struct bid_store *store, struct bid_ingest *ingest, bool reflink, enum bid_durability durability);
-
-/* Publish a prepared file. Errors as bid_ingest_store(). */
-int bid_ingest_finish(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability);
 
 void bid_ingest_release(struct bid_ingest *ingest);
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A scan: workers walk the tree and examine its files. They hand over each file to the calling thread, which commits the files in
- * batches, many with one syncfs(2), publishes the names that a batch permits, and reports. It reports no file as added before the
- * file is on disk.
+ * A scan: workers walk the tree, examine its files and add them. They hand over each file to the calling thread, which commits the
+ * files in batches, many with one syncfs(2), and reports. It reports no file as added before the file is on disk.
  */
 #include <dirent.h>
 #include <elf.h>
@@ -14,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,9 +40,6 @@
 
 enum {
 	JOBS_MAX = 256,
-	PREPARED_FEW = 64, /* prepared files, each with a descriptor; the queue may hold as many again */
-	PREPARED_MANY = 512, /* the same, where so many may be open */
-	FILES_MANY = 8 * PREPARED_MANY,
 	UNSYNCED_MAX = 8000, /* published, and not on disk yet */
 	QUEUE_MAX = 4096,
 	TICK_MS = 100,
@@ -54,8 +49,7 @@ enum {
 struct pending {
 	struct pending *next;
 	int error;
-	struct bid_added added; /* with error 0, unless only prepared */
-	struct bid_ingest *ingest; /* owned; NULL unless prepared */
+	struct bid_added added; /* with error 0 */
 	bool is_fresh; /* known, but perhaps not on disk before the next sync */
 	bool keep; /* save in the cache, under key, after a report without error */
 	uint64_t key;
@@ -90,14 +84,11 @@ struct scan {
 	struct bid_scan_found settled; /* results */
 	struct bid_scan_counts counts;
 	struct list unsynced; /* to report after the next sync */
-	struct list prepared; /* to publish after the next sync */
-	unsigned prepared_max;
 
 	pthread_mutex_t lock; /* protects the fields below */
 	pthread_cond_t changed; /* something came, or a worker ended */
 	pthread_cond_t room;
 	struct list queue;
-	unsigned n_prepared; /* in the queue */
 	unsigned running; /* workers */
 };
 
@@ -119,15 +110,6 @@ static struct pending *pending_new(const char *dir_path, const char *name)
 		pending->path[dir_len++] = '/';
 	memcpy(pending->path + dir_len, name, name_len + 1);
 	return pending;
-}
-
-static void pending_free(struct pending *pending)
-{
-	if (pending->ingest) {
-		bid_ingest_release(pending->ingest);
-		free(pending->ingest);
-	}
-	free(pending);
 }
 
 static void append_pending(struct list *list, struct pending *pending)
@@ -156,19 +138,17 @@ static void drop_list(struct list *list)
 	struct pending *pending;
 
 	while ((pending = shift_pending(list)))
-		pending_free(pending);
+		free(pending);
 }
 
 static void push_pending(struct scan *scan, struct pending *pending)
 {
 	pthread_mutex_lock(&scan->lock);
-	while (scan->queue.n >= QUEUE_MAX || (pending->ingest && scan->n_prepared >= scan->prepared_max))
+	while (scan->queue.n >= QUEUE_MAX)
 		pthread_cond_wait(&scan->room, &scan->lock);
 	append_pending(&scan->queue, pending);
-	if (pending->ingest)
-		scan->n_prepared++;
 	/* other files wait for the next tick: waking a thread for each costs more than the file */
-	if (scan->n_prepared >= scan->prepared_max || scan->queue.n >= QUEUE_MAX / 2)
+	if (scan->queue.n >= QUEUE_MAX / 2)
 		pthread_cond_signal(&scan->changed);
 	pthread_mutex_unlock(&scan->lock);
 }
@@ -370,9 +350,9 @@ static bool is_placed(struct scan *scan, const struct bid_dirwalk_file *file, in
 }
 
 /* Finish adding the file ingest->fd; @st is its earlier stat. */
-static int place_file(struct scan *scan, const struct bid_dirwalk_file *file, struct pending *pending, const struct stat *st)
+static int place_file(struct scan *scan, const struct bid_dirwalk_file *file, struct bid_ingest *ingest, struct pending *pending,
+		      const struct stat *st)
 {
-	struct bid_ingest *ingest = pending->ingest;
 	struct stat after;
 	int r = bid_ingest_examine(scan->store, ingest);
 
@@ -381,7 +361,7 @@ static int place_file(struct scan *scan, const struct bid_dirwalk_file *file, st
 	if (r == 0)
 		r = bid_ingest_vdso(scan->store, ingest);
 	if (r == 0)
-		r = bid_ingest_store(scan->store, ingest, scan->config->link, BID_DURABLE_LATER);
+		r = bid_ingest_store(scan->store, ingest, scan->config->link, BID_DURABLE_BATCH);
 	if (r < 0)
 		return r;
 	/* linking changes only ctime; any other change came from outside */
@@ -395,37 +375,25 @@ static int place_file(struct scan *scan, const struct bid_dirwalk_file *file, st
 static int add_file(struct scan *scan, const struct bid_dirwalk_file *file, int fd, const struct stat *st, bool is_elf)
 {
 	struct pending *pending = pending_new(file->dir_path, file->name);
-	struct bid_ingest *ingest = calloc(1, sizeof(*ingest));
+	struct bid_ingest ingest = { .is_elf = is_elf, .by_mode = file->note == 0 };
 	int r;
 
-	if (!pending || !ingest) {
+	if (!pending) {
 		bid_close(fd);
-		free(pending);
-		free(ingest);
 		return -ENOMEM;
 	}
-	pending->ingest = ingest;
-	r = bid_ingest_open(&(struct bid_add){ .path = pending->path, .fd = fd }, ingest);
-	ingest->own_fd = true;
-	ingest->is_elf = is_elf;
-	ingest->by_mode = file->note == 0;
+	r = bid_ingest_open(&(struct bid_add){ .path = pending->path, .fd = fd }, &ingest);
+	ingest.own_fd = true;
 	if (r == 0)
-		r = place_file(scan, file, pending, st);
+		r = place_file(scan, file, &ingest, pending, st);
+	bid_ingest_release(&ingest);
 	if (is_fatal(r)) {
-		pending_free(pending);
+		free(pending);
 		return r;
 	}
 	pending->error = r;
-	pending->added = ingest->added;
-	pending->is_fresh = ingest->is_fresh;
-	if (r < 0 || !ingest->is_prepared) {
-		bid_ingest_release(ingest);
-		free(ingest);
-		pending->ingest = NULL;
-	} else {
-		/* the file waits for its batch: keep the copy open, close the source */
-		bid_close(bid_steal_fd(&ingest->fd));
-	}
+	pending->added = ingest.added;
+	pending->is_fresh = ingest.is_fresh;
 	push_pending(scan, pending);
 	return 0;
 }
@@ -562,7 +530,7 @@ static int report_file(struct scan *scan, struct pending *pending)
 	}
 	if (r == 0 && scan->config->file)
 		r = scan->config->file(scan->config->user, &file);
-	pending_free(pending);
+	free(pending);
 	return r;
 }
 
@@ -599,12 +567,11 @@ static bool take_work(struct scan *scan, struct list *ret_list)
 	until.tv_nsec %= 1000000000;
 
 	pthread_mutex_lock(&scan->lock);
-	while (scan->running > 0 && scan->n_prepared < scan->prepared_max && scan->queue.n < QUEUE_MAX / 2 &&
+	while (scan->running > 0 && scan->queue.n < QUEUE_MAX / 2 &&
 	       pthread_cond_timedwait(&scan->changed, &scan->lock, &until) == 0)
 		;
 	*ret_list = scan->queue;
 	scan->queue = (struct list){ 0 };
-	scan->n_prepared = 0;
 	more = scan->running > 0;
 	pthread_cond_broadcast(&scan->room);
 	pthread_mutex_unlock(&scan->lock);
@@ -624,9 +591,7 @@ static int sort_in(struct scan *scan, struct list *list)
 	int r = 0;
 
 	while (r == 0 && (pending = shift_pending(list))) {
-		if (pending->ingest)
-			append_pending(&scan->prepared, pending);
-		else if (is_durable(pending))
+		if (is_durable(pending))
 			r = report_file(scan, pending);
 		else
 			append_pending(&scan->unsynced, pending);
@@ -634,7 +599,7 @@ static int sort_in(struct scan *scan, struct list *list)
 	return r;
 }
 
-/* Commit a batch with one syncfs(2): published files are finished, and prepared files can be published. */
+/* Finish the published files with one syncfs(2). */
 static int commit_batch(struct scan *scan)
 {
 	struct pending *pending;
@@ -643,22 +608,6 @@ static int commit_batch(struct scan *scan)
 	r = bid_store_sync(scan->store);
 	while (r == 0 && (pending = shift_pending(&scan->unsynced)))
 		r = report_file(scan, pending);
-	while (r == 0 && (pending = shift_pending(&scan->prepared))) {
-		pending->error = bid_ingest_finish(scan->store, pending->ingest, BID_DURABLE_LATER);
-		pending->added = pending->ingest->added;
-		pending->is_fresh = pending->ingest->is_fresh;
-		bid_ingest_release(pending->ingest);
-		free(pending->ingest);
-		pending->ingest = NULL;
-		if (bid_is_local_error(pending->error)) {
-			r = pending->error;
-			pending_free(pending);
-		} else if (is_durable(pending)) {
-			r = report_file(scan, pending);
-		} else {
-			append_pending(&scan->unsynced, pending);
-		}
-	}
 	return r;
 }
 
@@ -674,7 +623,7 @@ static int finish_files(struct scan *scan)
 		more = take_work(scan, &list);
 		if (r == 0) {
 			r = sort_in(scan, &list);
-			if (r == 0 && (scan->prepared.n >= scan->prepared_max || scan->unsynced.n >= UNSYNCED_MAX))
+			if (r == 0 && scan->unsynced.n >= UNSYNCED_MAX)
 				r = commit_batch(scan);
 			report_progress(scan);
 			if (r != 0)
@@ -682,7 +631,7 @@ static int finish_files(struct scan *scan)
 		}
 		drop_list(&list);
 	}
-	while (r == 0 && (scan->prepared.n > 0 || scan->unsynced.n > 0))
+	if (r == 0 && scan->unsynced.n > 0)
 		r = commit_batch(scan);
 	return r;
 }
@@ -767,7 +716,6 @@ static int open_tree(struct scan *scan, const char *path, int *ret_fd, char **re
 static int init_scan(struct scan *scan)
 {
 	pthread_condattr_t monotonic;
-	struct rlimit limit;
 
 	scan->jobs = scan->config->jobs ? scan->config->jobs : bid_cpus();
 	if (scan->jobs > JOBS_MAX)
@@ -778,7 +726,6 @@ static int init_scan(struct scan *scan)
 	memset(scan->workers, 0, scan->jobs * sizeof(*scan->workers));
 	scan->running = scan->jobs;
 	scan->privileged = geteuid() == 0;
-	scan->prepared_max = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= FILES_MANY ? PREPARED_MANY : PREPARED_FEW;
 	pthread_mutex_init(&scan->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -797,7 +744,6 @@ static void release_scan(struct scan *scan)
 	bid_dirwalk_free(scan->walk);
 	drop_list(&scan->queue);
 	drop_list(&scan->unsynced);
-	drop_list(&scan->prepared);
 	bid_scan_cache_free(scan->cache);
 	pthread_cond_destroy(&scan->changed);
 	pthread_cond_destroy(&scan->room);
