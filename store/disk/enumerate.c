@@ -86,8 +86,8 @@ static int each_id_of(struct bid_store *store, uint8_t first, bid_store_id_fn fn
 	return -errno;
 }
 
-/* The ids of a cache of libdebuginfod: all, or those that begin with the byte @first if it is not negative. */
-static int each_cached_id(struct bid_store *store, int first, bid_store_id_fn fn, void *user)
+/* The ids of a cache of libdebuginfod. @skip has the first bytes to leave out, and may be NULL; @fn may change it. */
+static int each_cached_id(struct bid_store *store, const bool *skip, bid_store_id_fn fn, void *user)
 {
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
@@ -101,7 +101,7 @@ static int each_cached_id(struct bid_store *store, int first, bid_store_id_fn fn
 	for (errno = 0; (entry = readdir(dir)); errno = 0) {
 		struct bid_id id;
 
-		if (bid_id_parse_str(entry->d_name, &id) < 0 || (first >= 0 && id.bytes[0] != first) ||
+		if (bid_id_parse_str(entry->d_name, &id) < 0 || (skip && skip[id.bytes[0]]) ||
 		    bid_one_foreign_kinds(store, &id) == 0)
 			continue;
 		r = fn(user, &id);
@@ -238,11 +238,14 @@ int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn
 {
 	struct sieve sieve = { .first = store, .current = store, .id = fn, .user = user };
 	int r = each_id_of(store, first, fn, user);
+	bool others[256];
 
+	memset(others, true, sizeof(others));
+	others[first] = false;
 	while (r == 0 && (sieve.current = sieve.current->lower)) {
 		r = each_id_of(sieve.current, first, pass_id, &sieve);
 		if (r == 0)
-			r = each_cached_id(sieve.current, first, pass_id, &sieve);
+			r = each_cached_id(sieve.current, others, pass_id, &sieve);
 	}
 	return r;
 }
@@ -257,7 +260,7 @@ int bid_store_each_id(struct bid_store *store, bid_store_id_fn fn, void *user)
 		for (unsigned first = 0; first < 256 && r == 0; first++)
 			r = each_id_of(sieve.current, (uint8_t)first, pass_id, &sieve);
 		if (r == 0)
-			r = each_cached_id(sieve.current, -1, pass_id, &sieve);
+			r = each_cached_id(sieve.current, NULL, pass_id, &sieve);
 	}
 	return r;
 }
@@ -281,7 +284,7 @@ void bid_store_first_bytes(struct bid_store *store, bool ret_has[static 256])
 	for (; store; store = store->lower) {
 		for (unsigned first = 0; first < 256; first++)
 			ret_has[first] = ret_has[first] || each_id_of(store, (uint8_t)first, stop_at_first, NULL) != 0;
-		each_cached_id(store, -1, note_first, ret_has);
+		each_cached_id(store, ret_has, note_first, ret_has);
 	}
 }
 
