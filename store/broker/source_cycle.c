@@ -71,16 +71,13 @@ uint64_t bid_cycle_look(struct bid_download *download)
 		struct bid_source_state *state = candidate->from;
 		struct bid_attempt *attempt = candidate->attempt;
 
-		bool late;
-
-		if (candidate->state != BID_ATTEMPT_SENT)
+		/* a source that leads back still delivers its own artifacts */
+		if (candidate->state != BID_ATTEMPT_SENT || now - attempt->started_ms < hedge_ms)
 			continue;
-		late = now - attempt->started_ms >= hedge_ms;
-		if (state->cycle.recognised_ms >= attempt->started_ms ||
-		    (late && now - state->cycle.recognised_ms < CYCLE_KNOWN_MS)) {
+		if (now - state->cycle.recognised_ms < CYCLE_KNOWN_MS) {
 			attempt->in_cycle = true;
 			in_cycle |= UINT64_C(1) << i;
-		} else if (late && now - state->cycle.probed_ms >= CYCLE_PROBE_MS && !state->cycle.probing && !broker->offline) {
+		} else if (now - state->cycle.probed_ms >= CYCLE_PROBE_MS && !state->cycle.probing && !broker->offline) {
 			send_probe(state, now);
 		}
 	}

@@ -4,8 +4,7 @@
  * that name each other, or a mount and a debuginfod. Then each waits for the other's response.
  * A request does not show its origin, and the kernel holds back a second request for a name. Therefore the broker sends a probe to
  * a source without a response for hedge_ms: a request for an id made for this source. The arrival of that id here proves that the
- * source leads back, and ends the attempts that wait for a header of it as unreachable. For CYCLE_KNOWN_MS, later attempts have
- * hedge_ms for the header: a source that leads back still delivers its own artifacts.
+ * source leads back. For CYCLE_KNOWN_MS, its attempts without a header after hedge_ms end as unreachable, those of now at once.
  *
  * bid_cycle_init()
  * bid_cycle_look()		at each hedge; sends the probe

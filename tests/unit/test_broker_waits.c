@@ -347,6 +347,19 @@ static void test_callback_may_submit_a_request(void **state)
 	assert_int_equal(call_wait(chain.call), 0);
 }
 
+/* Returns the time of the next hedge of the only download, or INT64_MAX without a download. */
+static int64_t next_hedge(struct fixture *fixture)
+{
+	const struct bid_download *download;
+	int64_t at;
+
+	pthread_mutex_lock(&fixture->broker->lock);
+	download = TAILQ_FIRST(&fixture->broker->downloads);
+	at = download ? download->next_timer.at_ms : INT64_MAX;
+	pthread_mutex_unlock(&fixture->broker->lock);
+	return at;
+}
+
 /* As two mounts that name each other: neither would answer before the other. */
 static void test_source_cycle_ends_as_unreachable(void **state)
 {
@@ -362,13 +375,33 @@ static void test_source_cycle_ends_as_unreachable(void **state)
 	/* also for the broker's own id, which arrives here as with any request */
 	held_wait_asked(held, 2);
 	assert_false(call_over(call));
-	/* the arrival ends it, no timer */
-	fixture_hedge_ms(fixture, 600000);
-	sleep_ms(50);
-	assert_false(call_over(call));
 	own.id = fixture->broker->sources[0].cycle.id;
 	assert_int_equal(find(fixture, &own, NULL), -ENOENT);
 	assert_int_equal(call_wait(call), -EHOSTUNREACH);
+}
+
+/* The source leads back, and has the artifact itself: an attempt that is younger than hedge_ms goes on. */
+static void test_source_cycle_delivers_its_own_file(void **state)
+{
+	static const struct bid_broker_config config = { .hedge_ms = 60000, .cycles = true };
+	struct fixture *fixture = *state;
+	struct bid_request request = elf_of(0xa), own = { .kind = BID_KIND_ELF };
+	struct held_source *held;
+	int64_t begun, first;
+	struct call *call;
+
+	fixture_broker(fixture, &config);
+	held = fixture_held_elf(fixture, 0xa, HOLD_HEAD);
+	call = call_for(fixture, &request);
+	held_wait(held, 1);
+	own.id = fixture->broker->sources[0].cycle.id;
+	first = next_hedge(fixture);
+	sleep_ms(2); /* the next one is later */
+	assert_int_equal(find(fixture, &own, NULL), -ENOENT);
+	for (begun = now_ms(); next_hedge(fixture) <= first; sleep_ms(1))
+		assert_true(now_ms() - begun < PATIENCE_MS);
+	held_hold(held, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), 0);
 }
 
 int main(void)
@@ -386,6 +419,7 @@ int main(void)
 		fixture_test(test_each_download_is_listed),
 		fixture_test(test_callback_may_submit_a_request),
 		fixture_test(test_source_cycle_ends_as_unreachable),
+		fixture_test(test_source_cycle_delivers_its_own_file),
 	};
 
 	/* the tests provoke warnings */
