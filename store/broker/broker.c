@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The interface of the broker: find without a download, submit, cancel, go offline, refresh. */
+/* The interface of the broker: submit, cancel, go offline, refresh. */
 #include "broker/broker_types.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "api/download_lock.h"
-#include "api/evict.h"
 #include "api/source_section.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/local_error.h"
 #include "base/log.h"
 #include "broker/download.h"
 #include "broker/source_cycle.h"
@@ -20,96 +17,6 @@
 bool bid_broker_has_sources(const struct bid_broker *broker)
 {
 	return broker->n_sources > 0;
-}
-
-/* May a source get @request? Only with a place for the body. */
-static bool can_fetch(const struct bid_broker *broker, const struct bid_request *request)
-{
-	return broker->n_sources > 0 && bid_kind_fetchable(request->kind) && bid_store_writable(broker->store);
-}
-
-static bool is_too_large(struct bid_broker *broker, const struct bid_request *request)
-{
-	unsigned ttl;
-
-	return bid_negative_lookup(broker->negative, request, BID_NEGATIVE_ALL, &ttl) == BID_OUTCOME_TOO_LARGE;
-}
-
-/* Returns the seconds for which @request is absent everywhere; 0 if a source may have it. */
-static unsigned absent_for(struct bid_broker *broker, const struct bid_request *request)
-{
-	unsigned shortest = UINT_MAX, ttl;
-
-	for (size_t i = 0; i < broker->n_sources; i++) {
-		if (bid_negative_lookup(broker->negative, request, broker->sources[i].source->name, &ttl) != BID_OUTCOME_ABSENT)
-			return 0;
-		shortest = ttl < shortest ? ttl : shortest;
-	}
-	return shortest;
-}
-
-/* May a source have unstripped debuginfo? */
-static bool may_improve(struct bid_broker *broker, const struct bid_request *request)
-{
-	return can_fetch(broker, request) && !atomic_load(&broker->offline) && !is_too_large(broker, request) &&
-	       absent_for(broker, request) == 0;
-}
-
-int bid_broker_find_uncounted(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file,
-			      unsigned *ret_ttl)
-{
-	struct bid_file file = BID_FILE_NONE;
-	unsigned ttl = 0;
-	int r;
-
-	if (!bid_request_valid(request))
-		return -EINVAL;
-	r = bid_store_find(broker->store, request, &file);
-	if (r == 0 && file.stripped && may_improve(broker, request)) {
-		bid_file_release(&file);
-		return -EINPROGRESS;
-	}
-	if (r == 0) {
-		atomic_fetch_add_explicit(&broker->counts.hits, 1, memory_order_relaxed);
-		bid_store_used(broker->store,
-			       &(struct bid_request){ .id = request->id, .kind = file.kind, .detail = request->detail });
-		*ret_file = file;
-	}
-	/* the present files prove that the section does not exist */
-	if (r == -ENODATA) {
-		if (ret_ttl)
-			*ret_ttl = 0;
-		return -ENOENT;
-	}
-	if (r != -ENOENT && !bid_is_unusable(r))
-		return r;
-	/* the worker of a download puts it together */
-	if (request->kind == BID_KIND_UNSTRIPPED)
-		return -EINPROGRESS;
-	if (bid_cycle_recognise(broker, &request->id))
-		return -ENOENT;
-	if (can_fetch(broker, request)) {
-		if (is_too_large(broker, request))
-			return -EFBIG;
-		ttl = absent_for(broker, request);
-		if (ttl == 0)
-			return atomic_load(&broker->offline) ? -EHOSTUNREACH : -EINPROGRESS;
-		r = -ENOENT;
-	}
-	if (r == -ENOENT && ret_ttl)
-		*ret_ttl = ttl;
-	return r;
-}
-
-int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
-{
-	int r = bid_broker_find_uncounted(broker, request, ret_file, ret_ttl);
-
-	if (r == -ENOENT)
-		atomic_fetch_add_explicit(&broker->counts.absent, 1, memory_order_relaxed);
-	else if (r == -EHOSTUNREACH)
-		atomic_fetch_add_explicit(&broker->counts.unknown, 1, memory_order_relaxed);
-	return r;
 }
 
 int bid_broker_handle(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_handle)

@@ -2,7 +2,8 @@
 /*
  * Types shared by the files of the broker.
  *
- *   broker.c		interface: find, request handles, cancel, progress, offline, refresh
+ *   lookup.c		lookup in the store and in the negative cache
+ *   broker.c		interface: request handles, cancel, progress, offline, refresh
  *   threads.c		start and end of a broker; commit workers, timer thread
  *   download.c		downloads and their waiters; driver of machine.c: feeds events, runs actions
  *   lock_wait.c		wait for downloads of other processes
