@@ -138,17 +138,17 @@ void bid_id_cache_unpacked(struct bid_id_cache *id_cache, const struct stat *st,
 bool bid_id_cache_report(struct bid_id_cache *id_cache, const struct stat *st)
 {
 	struct id_cache_entry *set = set_of(id_cache, st->st_ino, st->st_dev);
-	bool reported = false;
+	bool first = false;
 
 	pthread_mutex_lock(&id_cache->lock);
 	for (unsigned i = 0; i < WAYS; i++) {
 		if (!bid_stat_data_matches(&set[i].stat_data, st))
 			continue;
-		reported = set[i].reported;
+		first = !set[i].reported;
 		set[i].reported = true;
 	}
 	pthread_mutex_unlock(&id_cache->lock);
-	return !reported;
+	return first;
 }
 
 void bid_id_cache_set_underivable(struct bid_id_cache *id_cache, const struct stat *st, enum bid_kind kind)

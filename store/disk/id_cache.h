@@ -35,7 +35,10 @@ void bid_id_cache_free(struct bid_id_cache *id_cache);
 int bid_id_cache_get(struct bid_id_cache *id_cache, int fd, const struct stat *st, bool want_dwarf,
 		     struct bid_identity *ret_identity);
 
-/* True on the first call for the file with the attributes @st, until the file changes or the cache drops it: for one log line. */
+/*
+ * True on the first call for the file with the attributes @st, until the file changes or the cache drops it: for one log line.
+ * False for a file that the cache does not have.
+ */
 bool bid_id_cache_report(struct bid_id_cache *id_cache, const struct stat *st);
 
 /* Store the result of unpacking the file with the attributes @st: @id, or @fault if that is negative. */

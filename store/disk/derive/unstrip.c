@@ -92,7 +92,12 @@ static void log_refusal(struct bid_store *store, const struct bid_id *id, const 
 {
 	char hex[BID_ID_HEX_MAX];
 
-	if (!bid_is_unusable(r) || !bid_id_cache_report(store->id_cache, &pair->debug.st))
+	if (!bid_is_unusable(r))
+		return;
+	/* the cache of its own store has the file */
+	while (store && !bid_id_cache_report(store->id_cache, &pair->debug.st))
+		store = store->lower;
+	if (!store)
 		return;
 	bid_warning("not put together: the ELF file and the debuginfo of '%s' %s", bid_id_format(id, hex),
 		    r == -EOPNOTSUPP ? "are relocatable, or have no section headers"
