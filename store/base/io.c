@@ -159,13 +159,32 @@ int bid_read_file(int fd, size_t max, char **ret_data, size_t *ret_len)
 	return 0;
 }
 
+off_t bid_next_data(int fd, off_t at, off_t size)
+{
+	off_t data = at < size ? lseek(fd, at, SEEK_DATA) : at;
+
+	if (data < 0)
+		return errno == ENXIO ? size : at;
+	return data;
+}
+
 int bid_same_bytes(int one, int other)
 {
 	char a[16384], b[16384];
+	struct stat st, another;
 	off_t at = 0;
 
+	if (fstat(one, &st) < 0 || fstat(other, &another) < 0)
+		return -errno;
+	if (st.st_size != another.st_size)
+		return 0;
 	for (;;) {
-		ssize_t n = bid_pread_full(one, a, sizeof(a), at), m = bid_pread_full(other, b, sizeof(b), at);
+		off_t here = bid_next_data(one, at, st.st_size), there = bid_next_data(other, at, st.st_size);
+		ssize_t n, m;
+
+		at = here < there ? here : there;
+		n = bid_pread_full(one, a, sizeof(a), at);
+		m = bid_pread_full(other, b, sizeof(b), at);
 
 		if (n < 0 || m < 0)
 			return (int)(n < 0 ? n : m);

@@ -35,8 +35,11 @@ int bid_copy_file(int from, int to);
  */
 int bid_copy_range(int from, off_t offset, uint64_t len, int to, off_t to_offset);
 
-/* Compare the bytes of two files. Returns 1 if they are equal, else 0, or a negative errno. */
+/* Compare the bytes of two files, whose offsets it may move. Returns 1 if they are equal, else 0, or a negative errno. */
 int bid_same_bytes(int one, int other);
+
+/* Return the offset of the next data at or behind @at of the file of @size bytes, or @size; or @at without a report of holes. */
+off_t bid_next_data(int fd, off_t at, off_t size);
 
 /* Read the whole file, of @max bytes at most (-EFBIG above), into memory with a NUL behind it. The caller frees @ret_data. */
 int bid_read_file(int fd, size_t max, char **ret_data, size_t *ret_len);

@@ -162,6 +162,33 @@ static void test_sections_in_a_hole_take_linear_time(void **state)
 	assert_int_equal(bid_elf_find_section(fd, ".text", &section), -ENOENT);
 }
 
+/* A comparison and a checksum pass over the zeros of a hole. */
+static void test_hole_is_compared_and_summed_up_at_once(void **state)
+{
+	const off_t large = (off_t)1 << 50;
+	bid_auto_fd int one = elf_fixture_memory("a", 1), other = elf_fixture_memory("a", 1), written = elf_fixture_memory("a", 1);
+	bid_auto_free char *zeros = calloc(1, 3 << 20);
+	uint32_t crc, wanted;
+
+	assert_non_null(zeros);
+	put(one, "b", 1, (3 << 20) + 1);
+	put(written, zeros, 3 << 20, 1);
+	put(written, "b", 1, (3 << 20) + 1);
+	assert_int_equal(bid_same_bytes(one, written), 1);
+	assert_int_equal(bid_elf_checksum(written, &wanted), 0);
+	assert_int_equal(bid_elf_checksum(one, &crc), 0);
+	assert_int_equal(crc, wanted);
+
+	assert_int_equal(ftruncate(one, large), 0);
+	assert_int_equal(ftruncate(other, large), 0);
+	assert_int_equal(bid_same_bytes(one, other), 0);
+	put(other, "b", 1, (3 << 20) + 1);
+	assert_int_equal(bid_same_bytes(one, other), 1);
+	put(other, "c", 1, (uint64_t)large - 1);
+	assert_int_equal(bid_same_bytes(one, other), 0);
+	assert_int_equal(bid_elf_checksum(other, &crc), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -170,6 +197,7 @@ int main(void)
 		cmocka_unit_test(test_long_names_are_not_put_together),
 		cmocka_unit_test(test_notes_in_every_section_take_linear_time),
 		cmocka_unit_test(test_sections_in_a_hole_take_linear_time),
+		cmocka_unit_test(test_hole_is_compared_and_summed_up_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
