@@ -94,6 +94,17 @@ static void test_right_store_has_no_findings(void **state)
 	verify(fixture, DEEP | REPAIR, "");
 }
 
+static void test_deep_check_reads_no_hole(void **state)
+{
+	struct store_fixture *fixture = *state;
+	struct bid_verify_stats stats;
+
+	run(fixture, "cp a large && truncate -s 4T large");
+	add(fixture, "large", BID_LINK_COPY);
+	stats = verify(fixture, DEEP, "");
+	assert_true(stats.bytes < 16 << 20);
+}
+
 static void test_paths_of_one_object_are_right(void **state)
 {
 	struct store_fixture *fixture = *state;
@@ -531,6 +542,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_fixture_begin, store_fixture_end)
 	const struct CMUnitTest tests[] = {
 		TEST(test_right_store_has_no_findings),
+		TEST(test_deep_check_reads_no_hole),
 		TEST(test_paths_of_one_object_are_right),
 		TEST(test_wrong_objects_are_quarantined),
 		TEST(test_file_that_cannot_be_unpacked_stays),

@@ -117,6 +117,21 @@ struct object {
 	struct bid_request request; /* with the id in the file, once known */
 };
 
+/* Read all bytes, except holes, for errors of the disk. verify->buffer has the first. As bid_digest_rest(). */
+static int read_rest(struct bid_verify *verify, const struct object *object)
+{
+	ssize_t n = (ssize_t)object->len;
+	off_t at = 0;
+	int r = 0;
+
+	while (r == 0 && n > 0) {
+		r = count_bytes(verify, (uint64_t)n);
+		at = bid_next_data(object->fd, at + n, (off_t)object->size);
+		n = r == 0 ? bid_pread_full(object->fd, verify->buffer, BID_DIGEST_BUFFER, at) : 0;
+	}
+	return r == 0 && n < 0 ? (int)n : r;
+}
+
 /*
  * Read all bytes: compare with the recorded digest; without a digest parse the ELF file. Sets *@ret_right, and if it is false the
  * kind and the text. Returns 0 or the result that ends the check.
@@ -128,20 +143,24 @@ static int judge_deep(struct bid_verify *verify, struct object *object, bool *re
 	struct bid_elf_info info;
 	json_t *record = NULL;
 	const char *recorded;
-	bool same_size;
+	bool same_size, comparable;
 	int r, examined;
 
 	*ret_right = false;
-	r = bid_digest_rest(object->fd, verify->buffer, object->len, count_bytes, verify, digest);
-	if (r != 0)
-		return digest_failed(r, ret_kind, text);
 	if (verify->shared->recorded && bid_record_read(verify->store, &object->request, &record) < 0)
 		record = NULL;
 	recorded = json_string_value(json_object_get(record, "digest"));
 	same_size = json_integer_value(json_object_get(record, "size")) == (json_int_t)object->size;
+	comparable = recorded && bid_digest_valid(recorded) && same_size;
+	r = comparable ? bid_digest_rest(object->fd, verify->buffer, object->len, count_bytes, verify, digest)
+		       : read_rest(verify, object);
+	if (r != 0) {
+		json_decref(record);
+		return digest_failed(r, ret_kind, text);
+	}
 
 	*ret_kind = BID_FINDING_CORRUPT;
-	if (recorded && bid_digest_valid(recorded) && same_size) {
+	if (comparable) {
 		verify->stats.digests++;
 		*ret_right = strcmp(recorded, digest) == 0;
 		snprintf(text, TEXT_MAX, "has other bytes than were recorded");
