@@ -62,7 +62,10 @@ def case_get_finds_files_of_lower_stores(env):
 def case_unreadable_lower_store_is_named(env):
     """The message names the lower store that denies access, and the option that does without it."""
     lowers, other, _ = fill(env)
-    (other / str(env.two)[1:] / ID_TWO / "elf").chmod(0)
+    hidden = other / str(env.two)[1:] / ID_TWO / "elf"
+    hidden.unlink()  # a hard link of a program of all cases
+    shutil.copy(env.two, hidden)
+    hidden.chmod(0)
     user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
     for path in env.home, env.home.parent, env.home.parent.parent, env.store:
         path.chmod(0o755)
