@@ -90,13 +90,14 @@ def test_installed_package_passes_its_own_test(installed, name):
 @pytest.mark.limit(300)
 def test_purged_packages_leave_nothing(installed):
     container = installed
-    container.run("systemctl", "enable", "--now", "bidfs", "bidfs-watch")
+    container.run("systemctl", "enable", "--now", "bidfs", "bidfs-watch", "bidfs-gc.timer", "bidfs-verify.timer")
     assert container.run("findmnt", "-nt", "fuse.bidfs").stdout
     container.run("bidctl", "setup", "system")
     container.run("ls", "/usr/lib/debug/.build-id")
     container.run("dpkg", "--purge", *OWN)
     assert container.run("findmnt", "-nt", "fuse.bidfs", status=None).stdout == ""
     assert container.run("pgrep", "-x", "bidctl|mount.bidfs", status=None).stdout == ""
+    assert container.run("systemctl", "list-units", "--no-legend", "*bidfs*").stdout == ""
     left = container.run("find", "/usr", "/etc", "/var/lib", "/run", "/mnt", "-xdev", "-name", "*bidfs*").stdout.split()
     assert left == []
 
