@@ -392,14 +392,17 @@ static int set_up_user(struct setup *setup)
 	return r;
 }
 
-/* Remove the drop-in, and restart or stop the service as it was before. */
+/* Remove the drop-in and the directories that are then empty, and restart or stop the service as it was before. */
 static int reset_service(struct setup *setup, bool enabled)
 {
 	int r = remove_file(setup, setup->drop_in);
 
-	*strrchr(setup->drop_in, '/') = '\0';
-	if (!setup->ctl->dry_run)
-		rmdir(setup->drop_in); /* keeps a directory with other files */
+	/* as .config/systemd/user/bidfs.service.d */
+	for (int depth = 4; r == 0 && !setup->ctl->dry_run && depth > 0; depth--) {
+		*strrchr(setup->drop_in, '/') = '\0';
+		if (rmdir(setup->drop_in) < 0)
+			break;
+	}
 	if (r == 0)
 		r = MANAGE_NOW(setup, "daemon-reload");
 	return r == 0 ? MANAGE_NOW(setup, enabled ? "restart" : "stop", "bidfs.service") : r;

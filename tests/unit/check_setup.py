@@ -47,7 +47,6 @@ def tree(top):
 
 def case_undo_of_system_leaves_nothing_behind(env):
     (env.top / "etc/dpkg/dpkg.cfg.d").mkdir(parents=True)
-    (env.top / "etc/systemd/system").mkdir(parents=True)
     (env.top / "usr/lib/debug").mkdir()
     (env.top / "usr/lib/debug/kept").touch()
     before = tree(env.top)
@@ -99,7 +98,6 @@ def case_system_takes_the_servers_of_the_distribution(env):
 
 def case_undo_of_user_leaves_nothing_behind(env):
     (env.home / ".gdbinit").write_text("set history save on")
-    (env.home / ".config/systemd/user").mkdir(parents=True)
     before = tree(env.home)
     for enabled in ("1", "0"):
         assert "would be changed" in env.setup("user", "-n", ENABLED=enabled).stdout and tree(env.home) == before
