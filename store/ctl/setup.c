@@ -45,8 +45,7 @@ static const char system_text[] = "[Unit]\n"
 				  "Environment=\"BIDFS_OPTIONS=-o lower=/run/bidfs.lower/debug,min_free=1G\"\n";
 static const char user_text[] = "[Service]\n"
 				"ExecStartPre=mkdir -p %t/bid\n"
-				"ExecStart=\n"
-				"ExecStart=mount.bidfs none %t/bid -o foreground,min_free=1G\n";
+				"Environment=\"BIDFS_OPTIONS=none %t/bid -o min_free=1G\"\n";
 
 /* Packages also install into /usr/lib/debug/.build-id, where the view is read-only. */
 static const char hook_dir[] = "/etc/dpkg/dpkg.cfg.d";
