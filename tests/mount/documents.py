@@ -51,8 +51,8 @@ class Step:
 
 
 def sections(page):
-    """Return {heading: text} of a page; the text before the first heading is under the title."""
-    parts = re.split(r"^##? (.+)$", (tools.ROOT / page).read_text(), flags=re.MULTILINE)
+    """Return {heading: text} of a page. A command of root, which begins with one "#", is no heading."""
+    parts = re.split(r"^## (.+)$", (tools.ROOT / page).read_text(), flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2]))
 
 
