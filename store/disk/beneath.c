@@ -182,9 +182,8 @@ static int open_existing(int root, const char *path, int *ret_fd, const char **r
 	int r = len < sizeof(above) ? -ENOENT : -ENAMETOOLONG;
 
 	while (r == -ENOENT && len > 0) {
-		const char *slash = memrchr(path, '/', len);
-
-		len = slash ? (size_t)(slash - path) : 0;
+		for (len--; len > 0 && path[len] != '/'; len--)
+			;
 		memcpy(above, path, len);
 		above[len] = '\0';
 		r = bid_beneath_open(root, above, O_PATH | O_DIRECTORY, ret_fd);
