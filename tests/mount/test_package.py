@@ -35,7 +35,7 @@ def builder(*needed):
 def prepare(top):
     top.chmod(0o755)
     shutil.copytree(tools.ROOT, top / "bidfs-0.1.0", symlinks=True,
-                    ignore=shutil.ignore_patterns(".git", "build*", "__pycache__"))
+                    ignore=shutil.ignore_patterns(".git", "build", "build-*", "__pycache__"))
     compiled = pathlib.Path(os.environ.get("CCACHE_DIR", top)) / "packages"
     compiled.mkdir(exist_ok=True)
     tools.run("chown", "-R", "65534:65534", top, compiled)
