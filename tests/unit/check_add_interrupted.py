@@ -85,8 +85,8 @@ def case_kill_beside_other_files_leaves_whole_artifacts(env):
     no_links_between(env, tree, log, "EPERM", user=NOBODY, group=NOBODY, extra_groups=[])
 
 
-def many_programs(env, count):
-    """Make a tree of @count programs with ids and long names; return it and the ids."""
+def many_programs(env, count, others=0):
+    """Make a tree of @count programs with ids and long names, each with @others files without an id; return it and the ids."""
     tree = env.home / "many"
     tree.mkdir()
     marker = "5a" * 20
@@ -97,6 +97,8 @@ def many_programs(env, count):
         path = tree / (build_id + "x" * 200)
         path.write_bytes(template.replace(bytes.fromhex(marker), bytes.fromhex(build_id)))
         path.chmod(0o755)
+        for number in range(others):
+            os.link(env.no_id, tree / f"{build_id}{number}")
     return tree, ids
 
 
@@ -120,18 +122,16 @@ def add_and_signal(env, number, prefix, stream, *arguments):
 
 def case_interrupt_reports_the_added_files(env):
     """Ctrl-C: bidctl reports the partial result, each added build has its record, and the rest can be added later."""
-    count, refused = 800, 10000
-    tree, ids = many_programs(env, count)
+    count, others = 800, 13
     # refused files are printed at once; the scan waits when it is two queues of 4096 files ahead
-    shutil.copy(env.no_id, tree / "no_id")
-    for name in range(1, refused):
-        os.link(tree / "no_id", tree / f"no_id{name}")
+    tree, ids = many_programs(env, count, others)
+    refused = count * others
     status, output, errors = add_and_signal(env, signal.SIGINT, [], "stderr", "--jobs=1", "--link=copy", tree)
     assert status == 128 + signal.SIGINT and f"interrupted: bidctl did not search all of '{tree}'" in errors, (status, errors)
     *lines, last = output.splitlines()
     added = {line.split("\t", 1)[0] for line in lines}
-    seen, added_count, others = map(int, re.match(r"seen (\d+), added (\d+), known 0, refused (\d+)", last).groups())
-    assert 0 < added_count == len(added) == seen - others and seen < count + refused and added <= ids, last
+    seen, added_count, refused_count = map(int, re.match(r"seen (\d+), added (\d+), known 0, refused (\d+)", last).groups())
+    assert 0 < added_count == len(added) == seen - refused_count and seen < count + refused and added <= ids, last
     assert everything_is_right(env) == added_count
     assert summary(env.on_store("add", tree))[0] == (count + refused, count - added_count, added_count, refused)
     assert everything_is_right(env) == count
