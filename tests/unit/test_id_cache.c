@@ -21,6 +21,18 @@ static void fill(int fd, const uint8_t id[static SMALL_ELF_ID_LEN])
 	assert_int_equal(pwrite(fd, &elf, sizeof(elf), 0), sizeof(elf));
 }
 
+/* Open a cache and a file with the id 1. */
+static int open_file(struct bid_id_cache **ret_id_cache, struct stat *ret_st)
+{
+	int fd = memfd_create("identity", MFD_CLOEXEC);
+
+	assert_int_equal(bid_id_cache_new(ret_id_cache), 0);
+	assert_true(fd >= 0);
+	fill(fd, one);
+	assert_int_equal(fstat(fd, ret_st), 0);
+	return fd;
+}
+
 static void test_file_changed_just_now_is_read_again_and_reported_once(void **state)
 {
 	struct bid_identity identity;
@@ -28,11 +40,7 @@ static void test_file_changed_just_now_is_read_again_and_reported_once(void **st
 	struct stat st;
 	int fd;
 
-	assert_int_equal(bid_id_cache_new(&id_cache), 0);
-	fd = memfd_create("identity", MFD_CLOEXEC);
-	assert_true(fd >= 0);
-	fill(fd, one);
-	assert_int_equal(fstat(fd, &st), 0);
+	fd = open_file(&id_cache, &st);
 	assert_false(bid_id_cache_report(id_cache, &st));
 	/* a time that is still to come is never old enough to be trusted */
 	st.st_ctim.tv_sec += 1000000;
@@ -44,7 +52,7 @@ static void test_file_changed_just_now_is_read_again_and_reported_once(void **st
 	assert_int_equal(identity.id.bytes[0], 2);
 	assert_false(bid_id_cache_report(id_cache, &st));
 
-	/* a identity on a file of old is remembered */
+	/* the identity of an old file is remembered */
 	st.st_ctim.tv_sec = 1000;
 	assert_int_equal(bid_id_cache_get(id_cache, fd, &st, false, &identity), 0);
 	assert_true(bid_id_cache_report(id_cache, &st));
@@ -63,11 +71,7 @@ static void test_file_without_symbols_is_remembered_until_it_changes(void **stat
 	struct stat st, fresh;
 	int fd;
 
-	assert_int_equal(bid_id_cache_new(&id_cache), 0);
-	fd = memfd_create("identity", MFD_CLOEXEC);
-	assert_true(fd >= 0);
-	fill(fd, one);
-	assert_int_equal(fstat(fd, &st), 0);
+	fd = open_file(&id_cache, &st);
 	fresh = st;
 	fresh.st_ctim.tv_sec += 1000000;
 	st.st_ctim.tv_sec = 1000;
