@@ -5,7 +5,7 @@
  *
  *	bid_tmpfiles_begin()	CREATE: the name is one user, the caller another
  *	bid_tmpfile_ref()	a handle is a user, too
- *	bid_tmpfile_unname()	the file is published, refused or unlinked
+ *	bid_tmpfile_unname()	the name is unlinked, renamed, published, or closed after a refusal
  *	bid_tmpfile_put()	the last user frees the file
  *
  * Locking: bid_tmpfiles has one lock, for lists and counters. Any thread may call.

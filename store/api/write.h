@@ -43,7 +43,7 @@ int bid_txn_write_at(struct bid_txn *txn, const void *data, size_t len, off_t of
  *   		table, not in its format (proc(5), /proc/kallsyms), or without addresses, which the kernel hides from some users
  *   -EINVAL	@path is no path of this form, or @request has a kind that cannot be added
  *   -ESTALE	after bid_txn_abandon()
- *   other	as write(2), fsync(2), mkdir(2), link(2)
+ *   other	as write(2), sync_file_range(2), mkdir(2), link(2)
  */
 int bid_txn_publish(struct bid_txn *txn, const struct bid_request *request, const char *path);
 

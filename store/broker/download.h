@@ -12,7 +12,7 @@
  *
  * The kernel may look up one name for many callers one after the other. Therefore the wait belongs to the download, and not to each
  * caller.
- * A window of wait_ms opens with the first waiter. At its end all waiters are answered, and a download without a sent request is
+ * A window of wait_ms opens with the first waiter. At its end all waiters are answered, and a download without a sent request
  * times out. Within BID_GRACE_MS after the window, a waiter is answered at once; later it opens a new window.
  * A download without an artifact keeps its result for BID_GRACE_MS: 200 queued look-ups are one download.
  */

@@ -49,8 +49,8 @@ int bid_ingest_open(const struct bid_add *add, struct bid_ingest *ingest);
 int bid_ingest_examine(struct bid_store *store, struct bid_ingest *ingest);
 
 /*
- * Store the image of a vDSO as such: it has the name of a vDSO, and contains the kernel's name for it. Call it before
- * bid_ingest_store(), which takes it for a library.
+ * Store the image of a vDSO as such: it has the name of a vDSO, and contains the kernel's name for it. The caller tries this first;
+ * bid_ingest_store() stores the image as a library.
  */
 int bid_ingest_vdso(struct bid_store *store, struct bid_ingest *ingest);
 
