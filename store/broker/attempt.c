@@ -28,17 +28,14 @@ static void queue_done(struct bid_attempt *attempt)
 	bid_broker_queue(attempt->download->broker, &attempt->job, is_complete ? attempt->received : 0);
 }
 
-/* Feed an @event that does not end the download. Returns the new state. By the source, without the lock. */
-static enum bid_attempt_state note_event(struct bid_attempt *attempt, enum bid_machine_event event)
+/* Feed an @event that does not end the download. By the source, without the lock. */
+static void note_event(struct bid_attempt *attempt, enum bid_machine_event event)
 {
 	struct bid_download *download = attempt->download;
-	enum bid_attempt_state state;
 
 	pthread_mutex_lock(&download->broker->lock);
 	bid_download_feed(download, event, attempt->candidate);
-	state = download->machine.candidates[attempt->candidate].state;
 	pthread_mutex_unlock(&download->broker->lock);
-	return state;
 }
 
 /* Begin a body of @size bytes or BID_SIZE_UNKNOWN, in place of an earlier one. By the thread that has @attempt. */
@@ -51,7 +48,6 @@ static int begin_file(struct bid_attempt *attempt, uint64_t size)
 	attempt->received = 0;
 	attempt->size = size;
 	attempt->head_len = 0;
-	attempt->head_checked = !bid_kind_is_elf(attempt->download->request.kind);
 	if (max > 0 && size != BID_SIZE_UNKNOWN && size > max)
 		return -EFBIG;
 	note_event(attempt, BID_EVENT_HEAD);
@@ -70,9 +66,7 @@ static int check_head(struct bid_attempt *attempt)
 	struct bid_id id;
 	int r = bid_elf_identify_head(attempt->head, attempt->head_len, &id);
 
-	attempt->head_checked = true;
 	free(bid_steal(attempt->head));
-
 	if (r == -ENOEXEC || r == -ENODATA) {
 		snprintf(attempt->reason, sizeof(attempt->reason), "%s", bid_strerror(r));
 		return -EBADMSG;
@@ -100,6 +94,12 @@ static int keep_head(struct bid_attempt *attempt, const void *data, size_t len)
 	return attempt->head_len == BID_HEAD_MAX ? check_head(attempt) : 0;
 }
 
+/* Carry the bytes the right id, as far as the beginning of a body shows it? */
+static bool is_head_checked(const struct bid_attempt *attempt)
+{
+	return attempt->head_len == BID_HEAD_MAX || !bid_kind_is_elf(attempt->download->request.kind);
+}
+
 static int write_body(struct bid_attempt *attempt, const void *data, size_t len)
 {
 	uint64_t max = attempt->download->broker->config.max_size;
@@ -115,11 +115,11 @@ static int write_body(struct bid_attempt *attempt, const void *data, size_t len)
 		return r;
 	attempt->received += len;
 	attempt->delivered += len;
-	if (!attempt->head_checked)
+	if (!is_head_checked(attempt))
 		r = keep_head(attempt, data, len);
 	/* the id of the bytes, if known, is the right one */
-	if (r == 0 && attempt->head_checked && !attempt->chosen)
-		attempt->chosen = note_event(attempt, BID_EVENT_VERIFIED) >= BID_ATTEMPT_CHOSEN;
+	if (r == 0 && is_head_checked(attempt))
+		note_event(attempt, BID_EVENT_VERIFIED);
 	return r;
 }
 
@@ -129,8 +129,6 @@ static int refuse(struct bid_attempt *attempt, int error)
 	uint64_t max = attempt->download->broker->config.max_size;
 
 	error = bid_local_error(error);
-	attempt->size_unknown = *reason && attempt->received > 0;
-	attempt->endless = attempt->size_unknown && attempt->received > BID_TXN_UNANNOUNCED_MAX;
 	attempt->receive_error = error;
 	if (error == -EFBIG && max > 0 && attempt->size != BID_SIZE_UNKNOWN && attempt->size > max)
 		snprintf(attempt->reason, sizeof(attempt->reason), "%llu bytes, the limit is %llu",
@@ -157,7 +155,7 @@ static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret
 	}
 	*ret_text = attempt->reason;
 	/* the artifact may really be as large, but each attempt would cost as much */
-	if (attempt->endless)
+	if (bid_attempt_has_no_room(attempt) && attempt->received > BID_TXN_UNANNOUNCED_MAX)
 		return BID_OUTCOME_REJECTED;
 	switch (attempt->receive_error) {
 	case -EBADMSG:
@@ -211,8 +209,6 @@ static void receive_broke_off(void *user)
 {
 	struct bid_attempt *attempt = user;
 
-	/* the next source with bytes is chosen */
-	attempt->chosen = false;
 	bid_download_feed_and_end(attempt->download, BID_EVENT_BROKE_OFF, attempt->candidate);
 }
 

@@ -58,6 +58,7 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 	download->started_ms = bid_clock_ms();
 	download->job.download = download;
 	download->machine.max_parallel = 1;
+	download->machine.hedges = broker->config.hedge_ms != BID_HEDGE_NEVER;
 	download->timer = (struct bid_timer){ .kind = BID_TIMER_DOWNLOAD, .user = download };
 	download->next_timer = (struct bid_timer){ .kind = BID_TIMER_HEDGE, .user = download };
 	download->refs = 1;
@@ -65,7 +66,6 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 
 	download->next = *at;
 	*at = download;
-	download->joinable = true;
 	TAILQ_INSERT_TAIL(&broker->downloads, download, link);
 	broker->n_downloads++;
 	return download;
@@ -92,16 +92,21 @@ void bid_download_put(struct bid_download *download)
 	pthread_mutex_unlock(&broker->lock);
 }
 
+/* Take @download out of the buckets, if it is there: no waiter joins any more. */
 static void retire(struct bid_download *download)
 {
 	struct bid_download **at = bucket(download->broker, &download->request);
 
-	if (!download->joinable)
-		return;
-	while (*at != download)
+	while (*at && *at != download)
 		at = &(*at)->next;
-	*at = download->next;
-	download->joinable = false;
+	if (*at)
+		*at = download->next;
+}
+
+void bid_download_unlock(struct bid_download *download)
+{
+	if (atomic_exchange(&download->lock_wait.holds, false))
+		bid_download_lock_release(download->broker->download_locks, download->lock_wait.key);
 }
 
 bool bid_download_abandoned(const struct bid_download *download)
@@ -356,7 +361,7 @@ static void leave_downloads(struct bid_download *download, int error)
 	broker->n_downloads--;
 	download->error = error;
 
-	if (error == 0 || !download->joinable || broker->ending) {
+	if (error == 0 || find(broker, &download->request) != download || broker->ending) {
 		retire(download);
 		bid_download_unref(download);
 	} else {
@@ -455,7 +460,6 @@ static int submit_attempt(struct bid_download *download, size_t i)
 	attempt->from = candidate->from;
 	attempt->started_ms = bid_clock_ms();
 	attempt->size = BID_SIZE_UNKNOWN;
-	attempt->head_checked = !bid_kind_is_elf(download->request.kind);
 	r = source->ops->start(source, &download->request, &bid_attempt_receiver, attempt);
 	if (r < 0) {
 		free(attempt);
@@ -548,7 +552,6 @@ struct bid_actions bid_download_feed(struct bid_download *download, enum bid_mac
 	bool starts;
 
 	do {
-		machine->hedges = broker->config.hedge_ms != BID_HEDGE_NEVER;
 		machine->unwanted = broker->ending || bid_download_abandoned(download);
 		actions = bid_machine_take(machine, event, candidate);
 		starts = actions.start != BID_NO_CANDIDATE;
@@ -571,20 +574,17 @@ static void finish(struct bid_download *download, int error, struct bid_file *fi
 {
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
 	struct bid_broker *broker = download->broker;
-	bool held = download->lock_wait.holds;
 
 	bid_download_ref(download);
 	bid_download_report_overtaken(download);
 	take_waiters(download, &waiters);
 	leave_downloads(download, error);
-	download->lock_wait.holds = false;
 	pthread_mutex_unlock(&broker->lock);
 
 	/* a server may announce a wrong size, and a server without a response may have a smaller artifact */
 	if (error == -EFBIG && !has_fallen_back(download) && bid_download_is_too_large(download))
 		bid_negative_add(broker->negative, &download->request, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
-	if (held)
-		bid_download_lock_release(broker->download_locks, download->lock_wait.key);
+	bid_download_unlock(download);
 	answer_waiters(download, &waiters, error, file);
 
 	pthread_mutex_lock(&broker->lock);

@@ -47,12 +47,8 @@ struct bid_attempt {
 	/* owned by one thread at a time: starter, source, commit worker; by a commit worker while it makes room */
 	struct bid_txn *txn; /* begun with the body */
 	uint8_t *head; /* begin of the body, until its check */
-	size_t head_len;
-	bool head_checked;
-	bool size_unknown; /* no room for more than arrived, and no announced size */
-	bool endless; /* and above BID_TXN_UNANNOUNCED_MAX */
+	size_t head_len; /* BID_HEAD_MAX: checked */
 	bool changed; /* right id, but other bytes than the first download */
-	bool chosen; /* the attempts of other sources are cancelled */
 	uint64_t delivered; /* bytes from this source, with repeated ones */
 	int receive_error; /* negative errno that ended the transfer */
 	char reason[BID_TEXT_MAX]; /* the same as a text */
@@ -63,10 +59,13 @@ struct bid_attempt {
 	_Atomic uint64_t size; /* announced size, or BID_SIZE_UNKNOWN */
 };
 
-/* Did the body of this source not fit, while another source may have a smaller one? By the thread that has @attempt. */
+/*
+ * Did the body of this source not fit, while another source may have a smaller one? Nothing arrived, or the transaction has a
+ * reason: no announced size. By the thread that has @attempt.
+ */
 static inline bool bid_attempt_has_no_room(const struct bid_attempt *attempt)
 {
-	return attempt->receive_error == -ENOSPC && (attempt->received == 0 || attempt->size_unknown);
+	return attempt->receive_error == -ENOSPC && (attempt->received == 0 || (attempt->txn && *bid_txn_reason(attempt->txn)));
 }
 
 #define BID_GRACE_MS	  250
@@ -90,7 +89,7 @@ struct bid_lock_wait {
 	int64_t since_ms;
 	_Atomic unsigned waited_ms; /* time of the wait */
 	bool polls; /* the next poll is at the time of the download's hedge; under the broker's lock */
-	bool holds; /* under the broker's lock */
+	_Atomic bool holds;
 };
 
 struct bid_download {
@@ -102,7 +101,6 @@ struct bid_download {
 	unsigned refs; /* one for the broker's lists, one for each thread with waiters to answer */
 	struct bid_machine machine; /* candidates are owned */
 	bool committing; /* a commit worker has it, one at a time */
-	bool joinable; /* in the broker's buckets */
 	bool had_waiter; /* not a prefetch */
 	bool timed_out; /* the end of a window answered a waiter, which may return */
 	bool no_room; /* the announced size does not fit */
@@ -176,6 +174,9 @@ void bid_download_dismiss(struct bid_download *download, enum bid_machine_event 
 
 /* Cancel @download, without waiters, if possible. Under the lock. */
 void bid_download_cancel(struct bid_download *download);
+
+/* Let other processes download the same, if @download has its lock. Without the broker's lock. */
+void bid_download_unlock(struct bid_download *download);
 
 /* Is @download without waiters, present ones and ones that may return? Under the lock. */
 bool bid_download_abandoned(const struct bid_download *download);

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 
-#include "api/download_lock.h"
 #include "api/source_section.h"
 #include "base/cleanup.h"
 #include "base/local_error.h"
@@ -45,20 +44,17 @@ static void wait_for_whole(struct bid_download *download, enum bid_kind kind)
 	struct bid_request whole = { .id = download->request.id, .kind = kind };
 	struct bid_waiter *waiter = &download->fallback.waiter;
 	struct bid_broker *broker = download->broker;
-	bool held, late;
+	bool late;
 
 	pthread_mutex_lock(&broker->lock);
 	late = download->machine.state == BID_DOWNLOAD_RUNNING && download->n_waiters == 0;
-	held = download->lock_wait.holds;
-	download->lock_wait.holds = false;
 	*waiter = (struct bid_waiter){
 		.state = BID_WAITER_BUSY,
 		.fallback_of = download,
 		.cancelled = download->machine.state != BID_DOWNLOAD_RUNNING,
 	};
 	pthread_mutex_unlock(&broker->lock);
-	if (held)
-		bid_download_lock_release(broker->download_locks, download->lock_wait.key);
+	bid_download_unlock(download);
 	if (late)
 		bid_download_end(download, -ETIMEDOUT, NULL);
 	else

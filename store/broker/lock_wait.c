@@ -22,12 +22,8 @@ static int take_lock(struct bid_download *download)
 
 	download->lock_wait.key = bid_download_lock_key(&download->request, broker->sources_hash);
 	r = bid_download_lock_take(broker->download_locks, download->lock_wait.key);
-	if (r < 0)
-		return r;
-	pthread_mutex_lock(&broker->lock);
-	download->lock_wait.holds = true;
-	pthread_mutex_unlock(&broker->lock);
-	return 0;
+	download->lock_wait.holds = r == 0;
+	return r;
 }
 
 /* Let a commit worker poll the lock later: less often after a longer wait, because the lock may be a request to an NFS server. */
