@@ -338,8 +338,8 @@ void bid_txn_free(struct bid_txn *txn)
 	free(txn);
 }
 
-/* Compare @digest with the first-seen digest of the id, which outlives an eviction. */
-static int check_first(struct bid_txn *txn, const struct bid_request *request, const char *digest)
+/* Compare @digest with the first-seen digest of the id, which outlives an eviction. Sets @ret_noted if there is one. */
+static int check_first(struct bid_txn *txn, const struct bid_request *request, const char *digest, bool *ret_noted)
 {
 	char first[BID_FACT_MAX];
 	int r = bid_fact_read(txn->store, BID_LAYOUT_FIRST, request, "", first);
@@ -350,7 +350,8 @@ static int check_first(struct bid_txn *txn, const struct bid_request *request, c
 		snprintf(txn->reason, sizeof(txn->reason), "%s: cannot read the digest of the first download", strerror(-r));
 		return r;
 	}
-	if (strcmp(first, digest) == 0)
+	*ret_noted = strcmp(first, digest) == 0;
+	if (*ret_noted)
 		return 0;
 	snprintf(txn->reason, sizeof(txn->reason), "other bytes than the first download of this id: %s, not %s", digest, first);
 	return -ESTALE;
@@ -460,11 +461,8 @@ static int write_record(struct bid_txn *txn, const struct bid_request *request, 
 /* Record the first-seen digest, or the digest of a signed file in its place. */
 static void note_first(struct bid_txn *txn, const struct bid_request *request, const char *digest)
 {
-	char first[BID_FACT_MAX];
-	int r = bid_fact_read(txn->store, BID_LAYOUT_FIRST, request, "", first);
+	int r = bid_fact_write(txn->store, BID_LAYOUT_FIRST, request, "", digest);
 
-	if (r < 0 || strcmp(first, digest) != 0)
-		r = bid_fact_write(txn->store, BID_LAYOUT_FIRST, request, "", digest);
 	if (r < 0)
 		bid_debug("%s: cannot note the digest of a file published in '%s'", strerror(-r), bid_store_path(txn->store));
 }
@@ -526,7 +524,7 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_request request;
 	char digest[BID_DIGEST_MAX];
-	bool ours;
+	bool ours, noted = false;
 	int r;
 
 	do
@@ -545,7 +543,7 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 	request = (struct bid_request){ .id = info.id, .kind = txn->request.kind, .detail = txn->request.detail };
 	bid_digest_format(XXH3_128bits_digest(txn->digest), digest);
 	/* a signature is better evidence than the order of two downloads */
-	r = origin && *origin->signer ? 0 : check_first(txn, &request, digest);
+	r = origin && *origin->signer ? 0 : check_first(txn, &request, digest, &noted);
 	if (r < 0)
 		return r;
 	if (origin)
@@ -558,7 +556,8 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 	if (r < 0)
 		return r;
 	if (ours && origin) {
-		note_first(txn, &request, digest);
+		if (!noted)
+			note_first(txn, &request, digest);
 		/* only after the record, which makes the file count */
 		bid_space_published(txn->store->space, txn->written);
 	}
