@@ -13,7 +13,6 @@
 #include "api/evict.h"
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "disk/beneath.h"
 #include "disk/derived.h"
 #include "disk/digest.h"
@@ -24,7 +23,6 @@
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
 #include "disk/objdir_walk.h"
-#include "disk/quarantine.h"
 #include "disk/record.h"
 #include "disk/source_section.h"
 #include "disk/space.h"
@@ -306,23 +304,35 @@ static int remove_section(void *user, const struct bid_request *section)
 struct download {
 	struct bid_store *store;
 	const struct bid_request *request;
-	const char *digest; /* digest of its bytes, from its record; NULL if unknown */
+	const json_t *record; /* NULL for a damaged one */
+	bool kept; /* a file of the user's has one of the names */
 };
 
-/* Remove the artifact in @objdir. Other bytes than the recorded ones go to the quarantine: they may be the user's. */
-static void remove_copy(const struct download *download, const char *objdir)
+/* Has the file at @fd the recorded bytes? */
+static bool is_recorded(const json_t *record, int fd)
 {
-	struct bid_store *store = download->store;
-	char path[BID_LAYOUT_FILE_MAX], moved[PATH_MAX], digest[BID_DIGEST_MAX];
+	const char *recorded = json_string_value(json_object_get(record, "digest"));
+	char digest[BID_DIGEST_MAX];
+	struct stat st;
+
+	return recorded && fstat(fd, &st) == 0 && st.st_size == (off_t)json_integer_value(json_object_get(record, "size")) &&
+	       bid_digest_file(fd, digest) == 0 && strcmp(digest, recorded) == 0;
+}
+
+/* Remove the artifact in @objdir if it is the download: [debuginfod] has downloads alone, and elsewhere its bytes tell. */
+static void remove_copy(struct download *download, const char *objdir)
+{
+	int root = download->store->root, r;
+	char path[BID_LAYOUT_FILE_MAX];
 	bid_auto_fd int fd = -1;
 
-	bid_layout_file(objdir, download->request->kind, path);
-	if (bid_beneath_open(store->root, path, O_RDONLY | O_NONBLOCK, &fd) < 0)
+	r = bid_beneath_open(root, bid_layout_file(objdir, download->request->kind, path), O_RDONLY | O_NONBLOCK, &fd);
+	if (r == -ENOENT || r == -ENOTDIR)
 		return;
-	if (download->digest && bid_digest_file(fd, digest) == 0 && strcmp(digest, download->digest) == 0)
-		bid_beneath_unlink(store->root, path);
-	else if (bid_quarantine_move(store, path, fd, download->request, moved, sizeof(moved)) == 0)
-		bid_warning("replaced, but not the recorded download: '%s' quarantined as '%s'", path, moved);
+	if (!bid_is_unnamed(objdir) && (r < 0 || !is_recorded(download->record, fd)))
+		download->kept = true;
+	else
+		bid_beneath_unlink(root, path);
 }
 
 static int remove_noted_copy(void *user, const char *note, const char *path, bool there)
@@ -332,7 +342,7 @@ static int remove_noted_copy(void *user, const char *note, const char *path, boo
 	return 0;
 }
 
-void bid_evict_download(struct bid_store *store, const struct bid_request *request)
+bool bid_evict_download(struct bid_store *store, const struct bid_request *request)
 {
 	struct bid_request stored = { .id = bid_layout_disk_id(&request->id), .kind = request->kind, .detail = request->detail };
 	struct download download = { .store = store, .request = &stored };
@@ -340,35 +350,34 @@ void bid_evict_download(struct bid_store *store, const struct bid_request *reque
 	json_t *record = NULL;
 
 	if (!bid_store_is_download(store, &stored))
-		return;
-	/* a damaged record says nothing */
-	bid_record_read(store, &stored, &record);
-	download.digest = json_string_value(json_object_get(record, "digest"));
-	if (stored.detail)
+		return true;
+	if (stored.detail) {
 		bid_source_section_remove(store, &stored);
-	else {
-		while (bid_objdir_next(&objdir, store, &stored.id, stored.kind))
-			remove_copy(&download, objdir.path);
-		bid_names_each(store, &stored.id, remove_noted_copy, &download);
+		bid_record_drop(store, &stored);
+		return true;
 	}
+	bid_record_read(store, &stored, &record);
+	download.record = record;
+	while (bid_objdir_next(&objdir, store, &stored.id, stored.kind))
+		remove_copy(&download, objdir.path);
+	bid_names_each(store, &stored.id, remove_noted_copy, &download);
 	json_decref(record);
-	bid_record_drop(store, &stored);
-	if (stored.detail)
-		return;
+	if (!download.kept)
+		bid_record_drop(store, &stored);
 	bid_derived_forget(store, &stored.id);
 	bid_store_each_source_section(store, &stored.id, BID_KIND_SECTION, remove_section, store);
+	return !download.kept;
 }
 
 void bid_evict_before_add(struct bid_store *store, const struct bid_request *request)
 {
-	bid_auto_fd int lock = -1;
+	if (bid_store_is_download(store, request)) {
+		bid_auto_fd int lock = bid_store_lock(store, true);
 
-	if (!bid_store_is_download(store, request)) {
-		bid_record_drop(store, request);
-		return;
+		bid_evict_download(store, request);
 	}
-	lock = bid_store_lock(store, true);
-	bid_evict_download(store, request);
+	/* a file that stays is the user's from now on */
+	bid_record_drop(store, request);
 }
 
 struct heirs {

@@ -6,11 +6,12 @@
 
 /*
  * Remove the download @request under all its names, its record, and all that was derived from it: a file of the user or of a signer
- * takes its place. Does nothing without a download. A reader that has it open keeps it. The caller holds the lock of the store.
+ * takes its place. Does nothing without a download. A reader that has it open keeps it. Returns false if a name has other bytes
+ * than the recorded ones: that file and the record stay. The caller holds the lock of the store.
  */
-void bid_evict_download(struct bid_store *store, const struct bid_request *request);
+bool bid_evict_download(struct bid_store *store, const struct bid_request *request);
 
-/* As bid_evict_download(), before the publication of an added file, which has no record. Takes the lock. */
+/* As bid_evict_download(), before the publication of an added file. The record goes in any case. Takes the lock. */
 void bid_evict_before_add(struct bid_store *store, const struct bid_request *request);
 
 /*

@@ -363,8 +363,30 @@ def test_damaged_unsigned_download_stays_unsigned(mount, faults, altered, progra
     server = faults(f"ima:{signer.sign(program.path)}")
     server.serve(program)
     mnt = mount(f"url={server.url}", "require=signed", env_more=signer.env)
-    mnt.permit("quarantined as")
     assert read(mnt.artifact(program.id)) == program.read()
+
+
+@pytest.mark.parametrize("damaged", ["file", "record"])
+def test_damaged_unsigned_download_with_a_path_stays_and_is_refused(mount, get, faults, workdir, store, signer, damaged):
+    """Its bytes may be those of a user, who put the file there without bidfs."""
+    kernel = programs.kernel(workdir / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
+    server = faults(f"ima:{signer.sign(kernel.path)}")
+    server.serve(kernel)
+    get(kernel, server.url)
+    mnt = mount("offline")
+    write_as_perf(mnt / "[kernel.kallsyms]" / kernel.id, b"ffffffff81000000 T _text\n", "kallsyms")
+    mnt.unmount()
+    path = store / "[kernel.kallsyms]" / kernel.id / "elf"
+    (record,) = (store / ".bidfs/record").glob("*/*.elf")
+    if damaged == "file":
+        path.write_bytes(kernel.read()[:-1] + b"?")
+    else:
+        record.write_text(record.read_text().replace("fetched", "fetches"))
+    before = path.read_bytes()
+    mnt = mount(f"url={server.url}", "require=signed", env_more=signer.env)
+    mnt.permit("without a signature")
+    assert read(mnt.artifact(kernel.id)) == errno.ENOENT
+    assert path.read_bytes() == before and "other bytes of this build without a signature" in mnt.log()
 
 
 def test_unsigned_download_of_another_process_is_not_served(mount, faults, program, workdir, signer):

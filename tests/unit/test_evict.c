@@ -206,6 +206,23 @@ static void test_copy_by_perf_gets_the_link(void **state)
 	nothing_is_wrong(fixture);
 }
 
+static void test_addition_replaces_the_download_and_no_copy_of_perf(void **state)
+{
+	struct store_fixture *fixture = *state;
+
+	fetch(fixture, ID_A, BID_KIND_ELF, "a.stripped");
+	/* as perf buildid-cache --update does */
+	run(fixture, "rm store/.build-id/aa/" REST_A);
+	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
+	run(fixture, "cp a other && echo >>other");
+	add(fixture, "other");
+	assert_false(has_path(fixture, "[debuginfod]/" ID_A "/elf"));
+	assert_false(has_path(fixture, ".bidfs/quarantine"));
+	run(fixture, "cmp a store/.build-id/aa/" REST_A "/elf && cmp a store/usr/bin/a/" ID_A "/elf");
+	assert_int_equal(evict_all(fixture, false), 0);
+	nothing_is_wrong(fixture);
+}
+
 static void test_least_recently_used_is_evicted_first(void **state)
 {
 	struct store_fixture *fixture = *state;
@@ -641,6 +658,7 @@ int main(void)
 		TEST(test_downloaded_debuginfo_beside_added_file_is_evicted),
 		TEST(test_file_without_record_is_not_evicted),
 		TEST(test_copy_by_perf_gets_the_link),
+		TEST(test_addition_replaces_the_download_and_no_copy_of_perf),
 		TEST(test_least_recently_used_is_evicted_first),
 		TEST(test_use_is_recorded_once_an_hour),
 		TEST(test_open_file_is_not_evicted),

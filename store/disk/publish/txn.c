@@ -482,8 +482,11 @@ static int publish_recorded(struct bid_txn *txn, const struct bid_request *reque
 	int r;
 
 	/* a file of the user or of a signer takes the place of a download, also of one just published by another process */
-	if (is_vouched && bid_record_lacks_signer(txn->store, request))
-		bid_evict_download(txn->store, request);
+	if (is_vouched && bid_record_lacks_signer(txn->store, request) && !bid_evict_download(txn->store, request) &&
+	    bid_store_requires_signed(txn->store)) {
+		snprintf(txn->reason, sizeof(txn->reason), "the store has other bytes of this build without a signature");
+		return -EBADMSG;
+	}
 	recorded = origin && bid_find_stat(txn->store, request, &st) < 0 && write_record(txn, request, origin, digest) == 0;
 	r = publish_object(txn, &request->id, ret_file);
 	*ret_ours = r == 0 && fstat(txn->temp.fd, &st) == 0 && bid_same_inode(&st, &ret_file->st);
