@@ -167,13 +167,14 @@ static void check_server(struct exam *exam, const char *url)
 		status = ctl_fetch_all(&ctl, store, &list, 0);
 		error = list.wanted->error;
 	}
-	if (status == CTL_DONE && list.n == 1 && (error == 0 || error == -ENOENT)) {
-		report(exam, WELL, "server", shown ? shown : "", NULL);
-	} else {
-		snprintf(text, sizeof(text), "%s",
-			 list.n == 1 && list.wanted->why ? list.wanted->why : bid_strerror(error ? error : -EHOSTUNREACH));
+	snprintf(text, sizeof(text), "%s",
+		 list.n == 1 && list.wanted->why ? list.wanted->why : bid_strerror(error ? error : -EHOSTUNREACH));
+	if (status != CTL_DONE || list.n == 0 || (error != 0 && error != -ENOENT))
 		report(exam, BAD, "server", text, "check the URL, the network and http_proxy");
-	}
+	else if (strstr(text, "web page"))
+		report(exam, WISH, "server", text, "check the URL, unless it is a static tree: debuginfod answers in plain text");
+	else
+		report(exam, WELL, "server", shown ? shown : "", NULL);
 	bid_store_free(store);
 	store = NULL;
 	nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);

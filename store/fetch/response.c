@@ -149,15 +149,15 @@ bool bid_response_contradicts_itself(const struct bid_response *response)
 	       response->debuginfod_size != BID_SIZE_UNKNOWN && response->content_length != response->debuginfod_size;
 }
 
-/* Is it a 503 of elfutils' server for a request that it will never serve? Only the text differs from other ones. */
+/*
+ * Is it a 503 of elfutils' server for an id or a kind that it will never serve? Only the text differs from other ones. "webapi
+ * error" is about the path before "/buildid": the URL is wrong, which tells nothing about the artifact.
+ */
 static bool is_permanent_503(const struct bid_response *response)
 {
-	static const char *const beginnings[] = { "invalid ", "webapi error" };
+	static const char beginning[] = "invalid ";
 
-	for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++)
-		if (strncmp(response->text, beginnings[i], strlen(beginnings[i])) == 0)
-			return true;
-	return false;
+	return strncmp(response->text, beginning, strlen(beginning)) == 0;
 }
 
 /* The first matching row counts. The last one is a refusal: its status does not concern the artifact, and a retry is useless. */
@@ -240,8 +240,10 @@ void bid_response_describe(const struct bid_response *response, char *buf, size_
 	line[n] = '\0';
 	bid_response_plain(line);
 
-	/* the first line of a page, or of a plain 404, has no information */
-	if (n == 0 || line[0] == '<' || response->status == 404 || response->status == 410)
+	/* the first line of a page, or of a plain 404, has no information; debuginfod's 404 is plain */
+	if (response->status == 404 && response->is_page)
+		snprintf(buf, size, "HTTP 404 with a web page");
+	else if (n == 0 || line[0] == '<' || response->status == 404 || response->status == 410)
 		snprintf(buf, size, "HTTP %u", response->status);
 	else
 		snprintf(buf, size, "HTTP %u: %s", response->status, line);

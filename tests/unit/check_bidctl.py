@@ -6,17 +6,19 @@ usage: check_bidctl.py BIDCTL [--no-fetch] [CASE...]
 
 Exit status: 0 if all cases pass, 1 if one fails, 77 without a compiler.
 """
+import http.server
 import os
 import pathlib
 import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 
 import cases
 from bidctl_env import (DONE, ID_FAR, ID_NOT_STORED, ID_ODD, ID_ONE, ID_SHORT, ID_TWO, REFUSED, TIMEOUT, ERROR, USAGE, Env,
-                        build, read_json)
+                        build, read_json, server)
 
 
 def case_help_prints_commands_and_options(env):
@@ -409,6 +411,26 @@ def case_doctor_reports_an_uncheckable_server(env):
     assert row["state"] == "bad" and f"cannot check {url}: '/nowhere/" in row["reason"], row
 
 
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+def case_doctor_names_a_url_that_is_no_debuginfod(env):
+    with server(env) as url:
+        for path, state, reason in (("", "ok", ""), ("/wrong", "bad", ": HTTP 503: webapi error, unrecognized '/operation'")):
+            row, = (row for row in env.rows("doctor", f"--url={url}{path}", status=None) if row["check"] == "server")
+            assert row["state"] == state and row["reason"] == f"{url}{path}{reason}", row
+        done = env.on_store("get", f"--url={url}/wrong", ID_FAR, status=ERROR)
+        assert "HTTP 503: webapi error" in done.stderr and "not every source answered" in done.stderr, done
+    with http.server.HTTPServer(("127.0.0.1", 0), QuietHandler) as plain:
+        threading.Thread(target=plain.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{plain.server_port}"
+        row, = (row for row in env.rows("doctor", f"--url={url}", status=None) if row["check"] == "server")
+        assert row["state"] == "note" and row["reason"] == f"{url}: HTTP 404 with a web page", row
+        plain.shutdown()
+
+
 def case_quarantine_is_listed_restored_and_dropped(env):
     assert env.rows("quarantine") == [] and env.on_store("quarantine", "list").stdout == ""
     place = env.store / ".bidfs" / "quarantine"
@@ -585,4 +607,4 @@ def case_write_error_is_reported(env):
 
 
 if __name__ == "__main__":
-    cases.main(globals(), Env, fetching=[case_doctor_reports_an_uncheckable_server])
+    cases.main(globals(), Env, fetching=[case_doctor_reports_an_uncheckable_server, case_doctor_names_a_url_that_is_no_debuginfod])

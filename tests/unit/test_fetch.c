@@ -142,7 +142,7 @@ static void test_each_misbehaviour_has_its_outcome(void **state)
 		{ "redirect:/plain{path}", BID_OUTCOME_FOUND, "HTTP 200", 2, 1, true },
 		/* as curl(1) has it */
 		{ "redirect:/plain{path}%23a%20b%C3%A9", BID_OUTCOME_FOUND, "HTTP 200", 2, 1, true },
-		{ "redirect:/a%20b{path}", BID_OUTCOME_UNSUPPORTED, "HTTP 503: webapi error", 2, 0, false },
+		{ "redirect:/a%20b{path}", BID_OUTCOME_UNREACHABLE, "HTTP 503: webapi error", 4, 0, false },
 		{ "redirect-page:20000000:/plain{path}", BID_OUTCOME_FOUND, "HTTP 200", 2, 1, true },
 		{ "redirect-chain:5", BID_OUTCOME_FOUND, "HTTP 200", 6, 1, true },
 		/* a size that contradicts a complete body of known length: an ELF file shows whether it is complete */

@@ -178,7 +178,7 @@ static void test_each_status_has_its_outcome(void **state)
 		{ 501, "", BID_OUTCOME_UNSUPPORTED, false, "HTTP 501" },
 		{ 503, "invalid buildid", BID_OUTCOME_UNSUPPORTED, false, "HTTP 503: invalid buildid" },
 		{ 503, "invalid artifacttype", BID_OUTCOME_UNSUPPORTED, false, "HTTP 503: invalid artifacttype" },
-		{ 503, "webapi error, unrecognized '/operation'", BID_OUTCOME_UNSUPPORTED, false,
+		{ 503, "webapi error, unrecognized '/operation'", BID_OUTCOME_UNREACHABLE, true,
 		  "HTTP 503: webapi error, unrecognized '/operation'" },
 		{ 503, "upstream debuginfod query failed: Connection refused\nmore", BID_OUTCOME_UNREACHABLE, true,
 		  "HTTP 503: upstream debuginfod query failed: Connection refused" },
@@ -213,6 +213,9 @@ static void test_each_status_has_its_outcome(void **state)
 				 bid_outcome_name(bid_response_outcome(&response, &retry)), retry);
 		bid_response_describe(&response, words, sizeof(words));
 		assert_string_equal(words, cases[i].words);
+		take(&response, "Content-Type: text/html; charset=utf-8");
+		bid_response_describe(&response, words, sizeof(words));
+		assert_string_equal(words, cases[i].status == 404 ? "HTTP 404 with a web page" : cases[i].words);
 	}
 }
 
