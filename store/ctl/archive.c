@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "ctl/ctl.h"
 #include "ctl/fetch_all.h"
+#include "ctl/needed_builds.h"
 #include "ctl/outfile.h"
 #include "ctl/output.h"
 #include "ctl/perf_data.h"
@@ -20,7 +21,7 @@
 struct packing {
 	const struct ctl *ctl;
 	struct bid_store *store; /* owned; NULL is an empty one */
-	struct ctl_recording recording; /* without --perf-data: no builds */
+	struct ctl_recording recording; /* named builds; none without --perf-data and --core */
 	struct bid_archive_build *builds; /* owned */
 	size_t n;
 	size_t n_named; /* builds behind these are dwz files */
@@ -247,8 +248,10 @@ enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv)
 
 	if (!ctl->output)
 		return ctl_usage("archive", "'archive' needs '--output'");
-	if (argc == 0 && !ctl->perf_data)
-		return ctl_usage("archive", "'archive' needs ID..., or '--perf-data'");
+	if (argc == 0 && !ctl->perf_data && !ctl->core)
+		return ctl_usage("archive", "'archive' needs ID..., '--perf-data' or '--core'");
+	if (ctl->perf_data && ctl->core)
+		return ctl_usage("--core", "'--core' and '--perf-data' do not go together");
 	if (ctl->urls.n > 0 && !ctl->fetch)
 		return ctl_usage("--url", "'--url' needs '--fetch'");
 	if (strcmp(ctl->output, "-") == 0 && (ctl->json || ctl_is_terminal(stdout)))
@@ -258,6 +261,8 @@ enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv)
 		return ctl_usage(ctl->output, "not a name that ends in .tar.zst, .tar.gz, .tar.xz, .tar.bz2 or .tar");
 	if (ctl->perf_data)
 		status = ctl_recording_read(&packing.recording, ctl->fetch);
+	else if (ctl->core)
+		status = ctl_needs_read(ctl, CTL_NEEDS_CORE, NULL, &packing.recording);
 	if (status == CTL_DONE)
 		status = ctl_open_to_find(ctl, ctl->fetch ? CTL_WRITE : CTL_READ, &packing.store);
 	if (status == CTL_DONE)

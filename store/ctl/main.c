@@ -68,10 +68,10 @@ static const struct command {
 	  "Examples:\n"
 	  "  perf buildid-list | bidctl missing\n"
 	  "  bidctl missing --perf-data=perf.data\n" },
-	{ "archive", "[" HELP_BUILD "...]", "pack builds, or all that a perf recording names, for another machine", 0, -1,
-	  ctl_archive,
+	{ "archive", "[" HELP_BUILD "...]", "pack builds, or all that a recording or core file names", 0, -1, ctl_archive,
 	  HELP_ID "Examples:\n"
-		  "  bidctl archive --output=builds.tar.zst --perf-data=perf.data\n" },
+		  "  bidctl archive --output=builds.tar.zst --perf-data=perf.data\n"
+		  "  bidctl archive --output=builds.tar.zst --core=core.1234\n" },
 	{ "unarchive", "FILE", "unpack an archive of 'bidctl archive' or perf archive ('-': standard input)", 1, 1, ctl_unarchive },
 	{ "probe", "list|show|add|remove|apply [" HELP_BUILD "] ...",
 	  "list, show, add, remove or apply the probe definitions of a build", 1, -1, ctl_probe,
@@ -185,7 +185,7 @@ static const struct option_row {
 	{ "version", 'V', NULL, NULL, "show the version", FLAG, AT(version) },
 	{ "perf-data", 0, "FILE", "add archive get missing", "take the builds that a perf recording names ('-': stdin)", ONCE,
 	  AT(perf_data) },
-	{ "core", 0, "FILE", "get", "get all that a core file names", TEXT, AT(core) },
+	{ "core", 0, "FILE", "archive get", "take the builds that a core file names ('-': stdin)", TEXT, AT(core) },
 	{ "pid", 0, "PID", "get", "get all that a process has mapped as code", TEXT, AT(pid) },
 	{ "fetch", 0, NULL, "add", "with --perf-data: fetch what this machine lacks", FLAG, AT(fetch) },
 	{ "fetch", 0, NULL, "archive", "fetch what the store lacks", FLAG, AT(fetch) },
