@@ -12,7 +12,9 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "ctl/add.h"
 #include "ctl/covering_mount.h"
+#include "ctl/debug_file.h"
 #include "ctl/fetch_all.h"
 #include "ctl/needed_builds.h"
 #include "ctl/output.h"
@@ -302,11 +304,8 @@ static enum ctl_status get_one(struct getting *getting)
 	return status == CTL_DONE ? delivered : status;
 }
 
-/*
- * Add the files that are still at their paths: cheaper than a download, and servers may lack them. Fails for errors of the store
- * alone.
- */
-static enum ctl_status add_local(struct getting *getting)
+/* Add the files that are still at their paths. Fails for errors of the store alone. */
+static enum ctl_status add_programs(struct getting *getting)
 {
 	for (size_t i = 0; i < getting->needs.n; i++) {
 		struct ctl_build *build = &getting->needs.builds[i];
@@ -324,6 +323,39 @@ static enum ctl_status add_local(struct getting *getting)
 		}
 	}
 	return CTL_DONE;
+}
+
+/* Add the installed debug files of all builds. Returns as add_programs(). */
+static enum ctl_status add_debug_files(struct getting *getting)
+{
+	bid_cleanup(ctl_debug_files_release) struct ctl_debug_files files = { 0 };
+	struct ctl_add_stats stats;
+	int r = 0;
+
+	for (size_t i = 0; i < getting->needs.n && r == 0; i++) {
+		const struct ctl_build *build = &getting->needs.builds[i];
+		struct bid_id id = ctl_build_id(build);
+
+		if (id.len > 0)
+			r = ctl_debug_files_want(&files, build->path, &id);
+	}
+	ctl_add_stats_begin(&stats, getting->ctl, CTL_ADD_SILENT);
+	if (r == 0)
+		r = ctl_debug_files_add(&files, &stats, getting->store);
+	ctl_add_stats_release(&stats);
+	return r < 0 ? ctl_trouble(bid_store_path(getting->store), r, "adding debug files to the store") : CTL_DONE;
+}
+
+/* Add local files for artifacts of @kind, BID_KIND_NONE for all: they cost no download, and servers may lack them. */
+static enum ctl_status add_local(struct getting *getting, enum bid_kind kind)
+{
+	enum ctl_status status = CTL_DONE;
+
+	if (!bid_store_writable(getting->store))
+		return CTL_DONE;
+	if (kind != BID_KIND_DEBUGINFO)
+		status = add_programs(getting);
+	return status == CTL_DONE && kind != BID_KIND_ELF ? add_debug_files(getting) : status;
 }
 
 /* Want the artifact @kind of each named build, or debuginfo and ELF file for BID_KIND_NONE. */
@@ -430,8 +462,8 @@ static enum ctl_status get_many(struct getting *getting, enum ctl_needs_from fro
 
 	if (lines == CTL_USAGE)
 		status = CTL_DONE;
-	if (status == CTL_DONE && adding)
-		status = add_local(getting);
+	if (status == CTL_DONE)
+		status = add_local(getting, kind);
 	if (status != CTL_DONE)
 		return status;
 	if (make_list(getting, kind) < 0)

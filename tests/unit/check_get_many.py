@@ -331,6 +331,24 @@ def case_core_of_gdb_names_its_builds(env):
     check_core(env, gcore(env, path), path)
 
 
+def case_core_adds_and_packs_installed_debug_files(env):
+    need(shutil.which("gcore"), "needs gcore")
+    path = program(env)
+    (env.home / ".debug").mkdir()
+    debug = env.home / ".debug" / "victim.debug"
+    subprocess.run(["objcopy", "--only-keep-debug", path, debug], check=True, timeout=TIMEOUT)
+    subprocess.run(["objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", path], check=True, timeout=TIMEOUT)
+    core = gcore(env, path)
+    items, _ = get(env, "--core", core, "debuginfo", "--offline", status=None)
+    assert items[ID_TWO, "debuginfo"]["state"] == "here", items
+    items, _ = get(env, "--core", core, "--offline", status=None)
+    assert items[ID_TWO, "elf"]["state"] == "added", items
+    assert pathlib.Path(items[ID_TWO, "debuginfo"]["file"]).read_bytes() == debug.read_bytes(), items
+    rows = env.rows("archive", "--core", core, "-o", env.home / "core.tar", status=None)
+    packed, = (row for row in rows if row["id"] == ID_TWO)
+    assert packed["kinds"] == ["elf", "debuginfo"] and packed["path"] == str(path), packed
+
+
 def kernel_core(env, *command, dumped="0x33"):
     """Let the kernel write a core of @command with the kinds of memory of the bits @dumped: core(5)."""
     pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
