@@ -255,6 +255,8 @@ static void print_summary(const struct ctl *ctl, const struct ctl_field *fields)
 	const char *comma = ctl->dry_run ? "dry run: " : "", *reason;
 	json_t *count;
 
+	/* the summary comes last, also where both streams are one */
+	fflush(stdout);
 	for (; fields->key; fields++) {
 		if (fields->width == CTL_HIDDEN)
 			continue;

@@ -34,9 +34,14 @@ def case_help_prints_commands_and_options(env):
     assert env.run("-V").stdout == env.run("--version").stdout
 
 
+def case_summary_follows_the_rows(env):
+    done = subprocess.run([env.bidctl, "-s", env.store, "-v", "add", env.one], env=env.environment, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=True, timeout=TIMEOUT)
+    assert done.stdout.startswith(ID_ONE) and done.stdout.endswith("seen 1, added 1, known 0, refused 0\n"), done
+
+
 def case_wrong_usage_is_refused(env):
     for arguments, has in (
-            ([], "no command"),
             (["frobnicate"], "'frobnicate'"),
             (["--frobnicate"], "'--frobnicate'"),
             (["-x", "list"], "'-x'"),
