@@ -697,9 +697,11 @@ int main(int argc, char **argv)
 	if (ctl.json && ctl_envelope_end(&envelope) < 0)
 		status = ctl_no_memory();
 
+	if (argc == 1)
+		print_help();
 	if (fflush(stdout) != 0 || ferror(stdout))
 		status = ctl_trouble("standard output", -errno, NULL);
-	if (status == CTL_USAGE)
+	if (status == CTL_USAGE && argc > 1)
 		point_to_help(wanted.command);
 	for (char **dir = ctl.links; dir && *dir; dir++)
 		free(*dir);

@@ -40,6 +40,12 @@ def case_summary_follows_the_rows(env):
     assert done.stdout.startswith(ID_ONE) and done.stdout.endswith("seen 1, added 1, known 0, refused 0\n"), done
 
 
+def case_bidctl_alone_prints_the_help(env):
+    done = subprocess.run([env.bidctl], env=env.environment, capture_output=True, text=True, check=False, timeout=TIMEOUT)
+    assert done.returncode == USAGE and done.stdout == env.run("--help").stdout, done
+    assert done.stderr == "bidctl: error: no command: 'bidctl'\n", done
+
+
 def case_wrong_usage_is_refused(env):
     for arguments, has in (
             (["frobnicate"], "'frobnicate'"),
