@@ -14,20 +14,6 @@
 #include "base/log.h"
 #include "ctl/mounts.h"
 
-/* Count the servers of the command line, or else of the environment. */
-static int count_servers(const struct ctl *ctl)
-{
-	int n = (int)ctl->urls.n;
-
-#if BID_HAVE_FETCH
-	char **urls;
-
-	if (n == 0 && (n = bid_fetch_urls_from_environment(NULL, &urls)) >= 0)
-		bid_fetch_urls_free(urls);
-#endif
-	return n;
-}
-
 const char *ctl_servers_why_none(const struct ctl *ctl, const struct bid_store *store, enum bid_kind kind)
 {
 	if (!bid_kind_fetchable(kind) && kind != BID_KIND_UNSTRIPPED)
@@ -43,12 +29,21 @@ const char *ctl_servers_why_none(const struct ctl *ctl, const struct bid_store *
 		return "bidctl fetches none, as the store cannot be written";
 	if (!BID_HAVE_FETCH)
 		return "this is built without fetching";
-	if (count_servers(ctl) > 0)
-		return "bidctl ignores each configured server, see above";
-	return "no server is configured - name one with '--url=URL' or DEBUGINFOD_URLS";
+	return "no server is configured, or bidctl ignores each, see above - name one with '--url=URL' or DEBUGINFOD_URLS";
 }
 
 #if BID_HAVE_FETCH
+
+/* Count the servers of the command line, or else of the environment. */
+static int count_servers(const struct ctl *ctl)
+{
+	int n = (int)ctl->urls.n;
+	char **urls;
+
+	if (n == 0 && (n = bid_fetch_urls_from_environment(NULL, &urls)) >= 0)
+		bid_fetch_urls_free(urls);
+	return n;
+}
 
 static enum ctl_status add_server(struct ctl_servers *servers, const char *url)
 {

@@ -199,10 +199,10 @@ def case_get_failure_has_a_line_per_server(env):
     assert env.files() == [], "something was left behind"
     # libdebuginfod shares the list, and takes URLs of other kinds too
     done = env.on_store("get", ID_FAR, status=REFUSED, DEBUGINFOD_URLS="gopher://a")
-    assert "warning: " in done.stderr and "gopher://a" in done.stderr and "no server is configured" in done.stderr, done.stderr
+    assert done.stderr.count("warning: ") == 1 and "gopher://a" in done.stderr and "no server is configured" in done.stderr, done
     # a server that cannot meet its own policy
     done = env.on_store("get", ID_FAR, status=REFUSED, DEBUGINFOD_URLS=f"ima:enforcing file://{env.home}")
-    assert "a directory has no signatures" in done.stderr and "bidctl ignores each configured server" in done.stderr, done.stderr
+    assert "a directory has no signatures" in done.stderr and "bidctl ignores each, see above" in done.stderr, done.stderr
 
 
 def case_get_ends_on_interrupt(env):
