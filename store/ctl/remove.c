@@ -166,7 +166,7 @@ static enum ctl_status add_operand(struct bid_store *store, const char *operand,
 		r = ctl_which_whole(store, operand, &id);
 	if (r < 0)
 		return ctl_which_failed(operand, r);
-	if (strlen(operand) < 2 * (size_t)id.len && !list->ctl->dry_run) {
+	if (strlen(operand) < 2 * (size_t)id.len) {
 		char hex[BID_ID_HEX_MAX];
 
 		bid_error_about(operand, -EINVAL, "abbreviated: '%s' begins '%s' - remove it by its whole build-id", operand,
