@@ -253,6 +253,8 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 	listing.store = store;
 
 	r = store ? list(&listing, ctl->order) : 0;
-	ctl_totals(ctl, CTL_NUMBER("builds", CTL_HIDDEN, listing.n), CTL_SIZE("size", CTL_HIDDEN, listing.size));
+	/* an empty table says nothing */
+	ctl_totals(ctl, CTL_NUMBER("builds", listing.n == 0 && ctl_is_terminal(stdout) ? 0 : CTL_HIDDEN, listing.n),
+		   CTL_SIZE("size", CTL_HIDDEN, listing.size));
 	return r < 0 ? ctl_trouble(bid_store_path(store), r, "reading the store") : CTL_DONE;
 }

@@ -290,6 +290,7 @@ def case_list_on_a_terminal_is_a_table(env):
     assert all(row.index(str(path)) == heading.index("PATH") for row, path in zip(rows, (env.one, env.short))), text
     assert "\033" not in env.on_terminal("list", "-s", env.store, NO_COLOR="1")[1]
     assert "\033" not in env.on_terminal("list", "-s", env.store, TERM="dumb")[1]
+    assert env.on_terminal("list", "-s", env.store, "no-such-path")[1] == "builds 0\r\n"
 
 
 def case_show_prints_artifacts_and_paths(env):
