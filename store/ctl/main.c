@@ -62,7 +62,7 @@ static const struct command {
 		  "  bidctl remove ./a.out\n"
 		  "  bidctl remove --path=/usr/bin/ls --dry-run\n" },
 	{ "update", "FILE...", "add files, and replace what the store has of their builds", 1, -1, ctl_update },
-	{ "missing", "[ID...]", "list the build-ids that the store lacks", 0, -1, ctl_missing,
+	{ "missing", "[ID...|-]", "list the build-ids that the store lacks", 0, -1, ctl_missing,
 	  "Without ID it reads build-ids from standard input, one a line.\n"
 	  "Exit status 1 if any is missing.\n\n"
 	  "Examples:\n"

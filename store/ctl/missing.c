@@ -2,6 +2,7 @@
 /* bidctl missing */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <bid/error.h>
 
@@ -59,6 +60,9 @@ enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv)
 	struct bid_id id;
 	size_t n = 0;
 
+	/* as for get */
+	if (argc == 1 && strcmp(argv[0], "-") == 0 && !ctl->perf_data)
+		argc = 0;
 	if (ctl->perf_data && argc > 0)
 		return ctl_usage(argv[0], "'--perf-data' excludes operands and other sources");
 	for (int i = 0; status == CTL_DONE && i < argc; i++)

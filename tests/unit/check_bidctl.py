@@ -359,6 +359,7 @@ def case_id_in_capitals_is_accepted(env):
         assert env.row("get", text, "elf")["id"] == ID_ONE, text
     env.one_error("get", "--offline", ID_NOT_STORED.upper(), status=REFUSED, has=f"'{ID_NOT_STORED}'")
     assert env.on_store("missing", ID_ONE.upper()).stdout == ""
+    assert env.on_store("missing", "-").stdout == "", "the empty standard input"
     env.on_store("verify", ID_ONE.upper())
     assert env.on_store("remove", ID_ONE.upper()).summary.startswith("builds 1, paths removed 1, ")
 
