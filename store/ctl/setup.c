@@ -503,7 +503,10 @@ enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv)
 	if (!ctl->undo && r == 0)
 		r = setup.user ? set_up_user(&setup) : set_up_system(&setup);
 	if (r > 0 && (ctl->undo || access(setup.drop_in, F_OK) < 0))
-		bid_error_about("systemctl", 0, "'systemctl' failed: see the line above");
+		bid_error_about("systemctl", 0, "'systemctl' failed: see the line above%s",
+				access("/run/systemd/system", F_OK) == 0
+					? ""
+					: " - this machine does not run systemd: mount by hand, or by /etc/fstab");
 	else if (r > 0)
 		bid_error_about("systemctl", 0,
 				"'systemctl' failed: see the line above - 'bidctl setup %s --undo' removes what was written",
