@@ -87,8 +87,9 @@ static const struct command {
 		       "  bidctl du\n"
 		       "  bidctl du '/usr/lib/*'\n" },
 	{ "gc", "", "evict downloaded and derived files, least recently used first", 0, 0, ctl_gc,
-	  "SIZE is a number with K, M, G, T or KiB, MiB, GiB, TiB, or a part of the\n"
-	  "file system, such as 10%. Exit status 1 if a limit was not reached.\n\n"
+	  "SIZE is a number of bytes, or with K, M, G, T or KiB, MiB, GiB, TiB, or a\n"
+	  "part of the file system, such as 10%. Exit status 1 if a limit was not\n"
+	  "reached.\n\n"
 	  "Examples:\n"
 	  "  bidctl gc --cache-size=1.5G --dry-run\n"
 	  "  bidctl gc --min-free=10%\n" },
