@@ -17,7 +17,7 @@
 #include "vfs/inode.h"
 #include "vfs/ratelimit.h"
 #include "vfs/tree.h"
-#include "vfs/unlinked.h"
+#include "vfs/whiteouts.h"
 #include "write/tmpfile.h"
 
 struct bid_sandbox;
@@ -40,7 +40,7 @@ struct bid_fs {
 	struct bid_broker *broker; /* owned; from after the fork */
 	struct bid_sandbox *sandbox; /* owned; entered after the fork */
 	struct bid_tree tree;
-	struct bid_unlinked unlinked_probes, unlinked_links; /* ids whose name was unlinked through the mount; own locks */
+	struct bid_whiteouts probe_whiteouts, link_whiteouts; /* ids whose name was unlinked through the mount; own locks */
 	struct bid_inodes *inodes; /* owned; own lock */
 	struct bid_ratelimit ratelimit; /* limit of cache misses, by user; own lock */
 	struct bid_fd_cache *fd_cache; /* owned; own lock */

@@ -316,10 +316,10 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	int status = BID_EXIT_SYSTEM, r;
 
 	clock_gettime(CLOCK_REALTIME, &fs->started);
-	bid_unlinked_init(&fs->unlinked_probes);
-	bid_unlinked_init(&fs->unlinked_links);
-	fs->tree.probes = &fs->unlinked_probes;
-	fs->tree.links = &fs->unlinked_links;
+	bid_whiteouts_init(&fs->probe_whiteouts);
+	bid_whiteouts_init(&fs->link_whiteouts);
+	fs->tree.probes = &fs->probe_whiteouts;
+	fs->tree.links = &fs->link_whiteouts;
 	bid_ratelimit_init(&fs->ratelimit, options->miss_rate, fs->uid);
 	r = bid_servers_new(options, &session.servers);
 	if (r == 0)
@@ -339,8 +339,8 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	bid_fd_cache_free(fs->fd_cache);
 	bid_inodes_free(fs->inodes);
 	bid_ratelimit_release(&fs->ratelimit);
-	bid_unlinked_release(&fs->unlinked_probes);
-	bid_unlinked_release(&fs->unlinked_links);
+	bid_whiteouts_release(&fs->probe_whiteouts);
+	bid_whiteouts_release(&fs->link_whiteouts);
 	fuse_opt_free_args(&args);
 	return status;
 }

@@ -17,7 +17,7 @@ static int unlink_link(struct bid_fs *fs, const struct bid_node *link)
 	if ((r == 0 || r == -ENOENT) && bid_store_where(fs->store, &link->id, where, sizeof(where)) == 0)
 		r = -EROFS; /* a lower store has a link, too */
 	else if (r == 0 || r == -ENOENT)
-		r = bid_unlinked_add(&fs->unlinked_links, &link->id);
+		r = bid_whiteouts_add(&fs->link_whiteouts, &link->id);
 	return r;
 }
 
@@ -32,7 +32,7 @@ static int unlink_artifact(struct bid_fs *fs, const struct bid_node *node, const
 		r = bid_store_find(fs->store, &request, &file);
 	bid_file_release(&file);
 	if (r == 0 && node->kind == BID_KIND_PROBES)
-		r = bid_unlinked_add(&fs->unlinked_probes, &node->id);
+		r = bid_whiteouts_add(&fs->probe_whiteouts, &node->id);
 	return r;
 }
 

@@ -10,7 +10,7 @@
 #include "api/source_section.h"
 #include "vfs/kcore.h"
 #include "vfs/mount_names.h"
-#include "vfs/unlinked.h"
+#include "vfs/whiteouts.h"
 
 /* Set the path of @node to "<@path>/<@name>". */
 static int set_path(struct bid_node *node, const char *path, const char *name)
@@ -271,7 +271,7 @@ bool bid_tree_is_unlinked(const struct bid_tree *tree, const struct bid_id *id)
 {
 	char where[PATH_MAX];
 
-	return tree->links && bid_unlinked_has(tree->links, id) &&
+	return tree->links && bid_whiteouts_has(tree->links, id) &&
 	       bid_store_where(tree->store, id, where, sizeof(where)) == -ENOENT;
 }
 
@@ -338,7 +338,7 @@ static int lookup_stored(const struct bid_tree *tree, const struct bid_node *par
 	child->kind = bid_tree_kind(name);
 	if (child->kind == BID_KIND_NONE)
 		return -EINVAL;
-	if (child->kind == BID_KIND_PROBES && tree->probes && bid_unlinked_has(tree->probes, &child->id))
+	if (child->kind == BID_KIND_PROBES && tree->probes && bid_whiteouts_has(tree->probes, &child->id))
 		return -ENOENT;
 	r = bid_store_find_in(tree->store, bid_node_path(parent), &(struct bid_request){ .id = child->id, .kind = child->kind },
 			      &file);

@@ -15,11 +15,11 @@
 #include "vfs/node.h"
 
 struct bid_tmpfiles;
-struct bid_unlinked;
+struct bid_whiteouts;
 
 struct bid_tree {
 	struct bid_store *store; /* borrowed */
-	struct bid_unlinked *probes, *links; /* names unlinked through the mount; borrowed; NULL for none */
+	struct bid_whiteouts *probes, *links; /* names unlinked through the mount; borrowed; NULL for none */
 	struct bid_tmpfiles *tmpfiles; /* borrowed; NULL for none */
 	bool any_id; /* there are sources, so that each id has a directory */
 	atomic_size_t listed; /* bytes of open listings: dirlist.h */

@@ -33,7 +33,7 @@ static int publish_probes(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const 
 	if (r == 0 && futimens(fd, (struct timespec[]){ st.st_atim, st.st_mtim }) < 0)
 		r = -errno;
 	if (r == 0)
-		bid_unlinked_drop(&fs->unlinked_probes, id);
+		bid_whiteouts_drop(&fs->probe_whiteouts, id);
 	return r;
 }
 
