@@ -9,13 +9,13 @@
 #include "api/source_section.h"
 #include "base/cleanup.h"
 #include "fuse/reply.h"
-#include "vfs/dirlist.h"
+#include "vfs/dir_handle.h"
 
 static void open_listing(fuse_req_t req, const struct bid_inode *inode, fuse_ino_t number, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_dirlist *list = NULL;
-	int r = inode ? bid_dirlist_open(&fs->tree, &inode->node, number, &list) : -ESTALE;
+	struct bid_dir_handle *list = NULL;
+	int r = inode ? bid_dir_handle_open(&fs->tree, &inode->node, number, &list) : -ESTALE;
 
 	if (r < 0) {
 		fuse_reply_err(req, -r);
@@ -23,7 +23,7 @@ static void open_listing(fuse_req_t req, const struct bid_inode *inode, fuse_ino
 	}
 	fi->fh = (uintptr_t)list;
 	if (fuse_reply_open(req, fi) == -ENOENT)
-		bid_dirlist_close(list);
+		bid_dir_handle_close(list);
 }
 
 /* Answer OPENDIR of a directory of sources that may be a file. */
@@ -61,14 +61,14 @@ void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 
 void bid_op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)
 {
-	struct bid_dirlist *list = (struct bid_dirlist *)(uintptr_t)fi->fh;
+	struct bid_dir_handle *list = (struct bid_dir_handle *)(uintptr_t)fi->fh;
 	bid_auto_free char *buffer = malloc(size);
 	uint64_t at = offset < 0 ? UINT64_MAX : (uint64_t)offset;
 	struct bid_dirname name;
 	size_t used = 0;
 	int r = buffer ? 0 : -ENOMEM;
 
-	while (r == 0 && (r = bid_dirlist_at(list, at, &name)) > 0) {
+	while (r == 0 && (r = bid_dir_handle_at(list, at, &name)) > 0) {
 		struct stat st = { .st_ino = name.number, .st_mode = name.format };
 		size_t room = size - used, len = fuse_add_direntry(req, buffer + used, room, name.name, &st, (off_t)name.next);
 
@@ -85,6 +85,6 @@ void bid_op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset
 
 void bid_op_releasedir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
-	bid_dirlist_close((struct bid_dirlist *)(uintptr_t)fi->fh);
+	bid_dir_handle_close((struct bid_dir_handle *)(uintptr_t)fi->fh);
 	fuse_reply_err(req, 0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "vfs/dirlist.h"
+#include "vfs/dir_handle.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,14 +15,14 @@ enum {
 	SMALL = 16 << 10, /* bytes that a listing may take despite the limit: some 200 names */
 };
 
-struct dirlist_entry {
+struct dir_entry {
 	uint64_t number;
 	uint64_t offset; /* ascending */
 	uint32_t name; /* offset in names */
 	mode_t format; /* S_IFDIR, S_IFLNK or S_IFREG */
 };
 
-struct bid_dirlist {
+struct bid_dir_handle {
 	struct bid_tree *tree; /* borrowed */
 	struct bid_node node; /* owned */
 	uint64_t number;
@@ -32,7 +32,7 @@ struct bid_dirlist {
 	unsigned part; /* index of the part in memory; n_parts for none */
 	size_t at; /* likely next entry */
 	/* the part, sorted by offset */
-	struct dirlist_entry *entries; /* owned */
+	struct dir_entry *entries; /* owned */
 	size_t n, room;
 	char *names; /* NUL-terminated each; owned */
 	size_t names_len, names_room;
@@ -44,7 +44,7 @@ static uint64_t begin_of(unsigned index)
 }
 
 /* Count the memory of @list. -ENOMEM if it is large, and all listings together are above the limit. */
-static int count_memory(struct bid_dirlist *list)
+static int count_memory(struct bid_dir_handle *list)
 {
 	size_t bytes = list->room * sizeof(*list->entries) + list->names_room, all;
 
@@ -55,7 +55,7 @@ static int count_memory(struct bid_dirlist *list)
 	return bytes > SMALL && all > BID_LIMIT_LISTINGS ? -ENOMEM : 0;
 }
 
-static int add_entry(struct bid_dirlist *list, const char *name, uint64_t number, mode_t format, uint64_t offset)
+static int add_entry(struct bid_dir_handle *list, const char *name, uint64_t number, mode_t format, uint64_t offset)
 {
 	size_t len = strlen(name) + 1;
 
@@ -63,7 +63,7 @@ static int add_entry(struct bid_dirlist *list, const char *name, uint64_t number
 	    bid_array_reserve(list->names, list->names_len, len, list->names_room) < 0)
 		return -ENOMEM;
 	list->entries[list->n++] =
-		(struct dirlist_entry){ .number = number, .offset = offset, .format = format, .name = (uint32_t)list->names_len };
+		(struct dir_entry){ .number = number, .offset = offset, .format = format, .name = (uint32_t)list->names_len };
 	memcpy(list->names + list->names_len, name, len);
 	list->names_len += len;
 	return count_memory(list);
@@ -72,7 +72,7 @@ static int add_entry(struct bid_dirlist *list, const char *name, uint64_t number
 /* bid_tree_fn. A directory of one part numbers its entries. */
 static int add_node(void *user, const char *name, const struct bid_node *node)
 {
-	struct bid_dirlist *list = user;
+	struct bid_dir_handle *list = user;
 	uint64_t number = bid_inode_number(node), offset = list->n;
 
 	if (list->n_parts > 1)
@@ -82,7 +82,7 @@ static int add_node(void *user, const char *name, const struct bid_node *node)
 
 static int compare_offsets(const void *a, const void *b)
 {
-	const struct dirlist_entry *one = a, *other = b;
+	const struct dir_entry *one = a, *other = b;
 
 	if (one->offset != other->offset)
 		return one->offset < other->offset ? -1 : 1;
@@ -90,7 +90,7 @@ static int compare_offsets(const void *a, const void *b)
 }
 
 /* Sort by offset, and move equal offsets, of two names with one number, apart. */
-static void sort_entries(struct dirlist_entry *entries, size_t n)
+static void sort_entries(struct dir_entry *entries, size_t n)
 {
 	qsort(entries, n, sizeof(*entries), compare_offsets);
 	for (size_t i = 1; i < n; i++)
@@ -99,7 +99,7 @@ static void sort_entries(struct dirlist_entry *entries, size_t n)
 }
 
 /* Read part @index. Part 0 begins with the dots. */
-static int read_part(struct bid_dirlist *list, unsigned index)
+static int read_part(struct bid_dir_handle *list, unsigned index)
 {
 	size_t dots = index == 0 ? DOTS : 0;
 	int r = 0;
@@ -119,9 +119,9 @@ static int read_part(struct bid_dirlist *list, unsigned index)
 	return r;
 }
 
-int bid_dirlist_open(struct bid_tree *tree, const struct bid_node *node, uint64_t number, struct bid_dirlist **ret_list)
+int bid_dir_handle_open(struct bid_tree *tree, const struct bid_node *node, uint64_t number, struct bid_dir_handle **ret_list)
 {
-	struct bid_dirlist *list = calloc(1, sizeof(*list));
+	struct bid_dir_handle *list = calloc(1, sizeof(*list));
 	int r = list ? bid_node_copy(node, &list->node) : -ENOMEM;
 
 	if (r < 0) {
@@ -134,7 +134,7 @@ int bid_dirlist_open(struct bid_tree *tree, const struct bid_node *node, uint64_
 	if (list->n_parts == 1)
 		r = read_part(list, 0);
 	if (r < 0) {
-		bid_dirlist_close(list);
+		bid_dir_handle_close(list);
 		return r;
 	}
 	*ret_list = list;
@@ -142,7 +142,7 @@ int bid_dirlist_open(struct bid_tree *tree, const struct bid_node *node, uint64_
 }
 
 /* Go to the first entry at or behind @offset, or to the end of the part. */
-static void find_entry(struct bid_dirlist *list, uint64_t offset)
+static void find_entry(struct bid_dir_handle *list, uint64_t offset)
 {
 	size_t low = 0, high = list->n;
 
@@ -161,7 +161,7 @@ static void find_entry(struct bid_dirlist *list, uint64_t offset)
 	list->at = low;
 }
 
-int bid_dirlist_at(struct bid_dirlist *list, uint64_t offset, struct bid_dirname *ret_name)
+int bid_dir_handle_at(struct bid_dir_handle *list, uint64_t offset, struct bid_dirname *ret_name)
 {
 	uint64_t index = list->n_parts > 1 && offset > DOTS ? (offset - DOTS) >> PART_BITS : 0;
 	/* rewinddir(3) shows the current names */
@@ -169,7 +169,7 @@ int bid_dirlist_at(struct bid_dirlist *list, uint64_t offset, struct bid_dirname
 
 	list->begun = true;
 	for (; index < list->n_parts; index++) {
-		const struct dirlist_entry *entry;
+		const struct dir_entry *entry;
 		int r = list->part != index || anew ? read_part(list, (unsigned)index) : 0;
 
 		if (r < 0)
@@ -188,7 +188,7 @@ int bid_dirlist_at(struct bid_dirlist *list, uint64_t offset, struct bid_dirname
 	return 0;
 }
 
-void bid_dirlist_close(struct bid_dirlist *list)
+void bid_dir_handle_close(struct bid_dir_handle *list)
 {
 	atomic_fetch_sub(&list->tree->listed, list->counted);
 	free(list->entries);
