@@ -30,7 +30,7 @@ struct segment {
 
 struct core {
 	int fd; /* borrowed */
-	struct bid_bytes bytes;
+	struct bid_elf_reader bytes;
 	struct bid_header header;
 	struct segment *segments; /* PT_LOAD, by address; owned */
 	size_t n_segments;
@@ -107,14 +107,14 @@ static int read_image(struct core *core, uint64_t start, struct core_image *ret_
 {
 	struct core_image image = { .start = start };
 	uint8_t head[sizeof(Elf64_Ehdr)];
-	struct bid_bytes bytes;
+	struct bid_elf_reader bytes;
 	uint64_t size;
 	ssize_t n = read_memory(core, start, head, sizeof(head));
 	int r;
 
 	if (n <= 0)
 		return (int)n;
-	bid_bytes_init(&bytes, head, (size_t)n, -1);
+	bid_elf_reader_init(&bytes, head, (size_t)n, -1);
 	r = bid_header_read(&bytes, &image.header);
 	/* no ELF file, or too little was dumped */
 	if (r < 0)
@@ -167,7 +167,7 @@ static int identify_at(struct core *core, uint64_t start, struct bid_id *ret_id)
 		const struct bid_form *form = &image.header.form;
 		const uint8_t *data = core->headers + i * image.header.phentsize;
 		uint64_t size = BID_FORM_FIELD(form, data, Phdr, p_filesz);
-		struct bid_bytes bytes;
+		struct bid_elf_reader bytes;
 		ssize_t n;
 
 		if (BID_FORM_FIELD(form, data, Phdr, p_type) != PT_NOTE)
@@ -176,16 +176,16 @@ static int identify_at(struct core *core, uint64_t start, struct bid_id *ret_id)
 				size < IMAGE_MAX ? (size_t)size : (size_t)IMAGE_MAX);
 		if (n < 0)
 			return (int)n;
-		bid_bytes_init(&bytes, core->notes, (size_t)n, -1);
+		bid_elf_reader_init(&bytes, core->notes, (size_t)n, -1);
 		(void)bid_note_scan(&bytes, form, 0, (uint64_t)n, BID_FORM_FIELD(form, data, Phdr, p_align), &found);
 	}
 	*ret_id = found.id;
 	return 0;
 }
 
-static int read_header(struct core *core, uint8_t head[static BID_BYTES_HEAD])
+static int read_header(struct core *core, uint8_t head[static BID_ELF_READER_HEAD])
 {
-	int r = bid_bytes_open(&core->bytes, head, core->fd);
+	int r = bid_elf_reader_open(&core->bytes, head, core->fd);
 
 	if (r < 0)
 		return r;
@@ -196,7 +196,7 @@ static int read_header(struct core *core, uint8_t head[static BID_BYTES_HEAD])
 		return -EINVAL;
 	if (core->header.phnum == 0 || core->header.phnum > SEGMENTS_MAX)
 		return -EBADMSG;
-	bid_bytes_allow_table(&core->bytes, core->header.phnum, core->header.phentsize);
+	bid_elf_reader_allow_table(&core->bytes, core->header.phnum, core->header.phentsize);
 	return 0;
 }
 
@@ -214,7 +214,7 @@ static int read_segments(struct core *core, struct segment *ret_notes)
 		struct segment segment;
 		const uint8_t *data;
 		uint64_t type;
-		int r = bid_bytes_at(&core->bytes, offset, core->header.phentsize, &data);
+		int r = bid_elf_reader_at(&core->bytes, offset, core->header.phentsize, &data);
 
 		if (r < 0)
 			return r == -ENODATA || r == -E2BIG ? -EBADMSG : r;
@@ -376,7 +376,7 @@ static int read_notes(struct core *core, const struct segment *notes, bid_elf_co
 int bid_elf_core_each(int fd, bid_elf_core_fn fn, void *user)
 {
 	bid_cleanup(core_release) struct core core = { .fd = fd, .budget = BUDGET };
-	uint8_t head[BID_BYTES_HEAD];
+	uint8_t head[BID_ELF_READER_HEAD];
 	struct segment notes;
 	int r;
 

@@ -9,7 +9,7 @@
 #include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "bytes.h"
+#include "reader.h"
 
 enum { CHUNK = 128 << 10 };
 

@@ -98,7 +98,7 @@ static int examine_segments(struct bid_sections *sections, struct bid_elf_info *
 	for (uint64_t i = 0; i < header->phnum; i++) {
 		const uint8_t *data;
 		uint64_t type, size;
-		int r = bid_bytes_at(&sections->bytes, header->phoff + i * header->phentsize, header->phentsize, &data);
+		int r = bid_elf_reader_at(&sections->bytes, header->phoff + i * header->phentsize, header->phentsize, &data);
 
 		if (r < 0)
 			return r;

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-/* -ENOEXEC, or as bid_bytes_at() */
-static int read_ident(struct bid_bytes *bytes, struct bid_form *ret_form)
+/* -ENOEXEC, or as bid_elf_reader_at() */
+static int read_ident(struct bid_elf_reader *bytes, struct bid_form *ret_form)
 {
 	const uint8_t *ident;
 	int r;
@@ -12,7 +12,7 @@ static int read_ident(struct bid_bytes *bytes, struct bid_form *ret_form)
 	/* fewer than 16 bytes suffice to reject a file with another magic */
 	if (memcmp(bytes->head, ELFMAG, bytes->head_len < SELFMAG ? bytes->head_len : SELFMAG) != 0)
 		return -ENOEXEC;
-	r = bid_bytes_at(bytes, 0, EI_NIDENT, &ident);
+	r = bid_elf_reader_at(bytes, 0, EI_NIDENT, &ident);
 	if (r < 0)
 		return r == -ENODATA ? -ENOEXEC : r;
 	if (memcmp(ident, ELFMAG, SELFMAG) != 0)
@@ -27,23 +27,23 @@ static int read_ident(struct bid_bytes *bytes, struct bid_form *ret_form)
 	return 0;
 }
 
-int bid_header_check_table(struct bid_bytes *bytes, uint64_t offset, uint64_t count, uint64_t entry_size)
+int bid_header_check_table(struct bid_elf_reader *bytes, uint64_t offset, uint64_t count, uint64_t entry_size)
 {
 	uint64_t size;
 
 	if (count == 0 || __builtin_mul_overflow(count, entry_size, &size))
 		return -ENODATA;
-	return bid_bytes_check(bytes, offset, size);
+	return bid_elf_reader_check(bytes, offset, size);
 }
 
-int bid_header_read_large_counts(struct bid_bytes *bytes, struct bid_header *header)
+int bid_header_read_large_counts(struct bid_elf_reader *bytes, struct bid_header *header)
 {
 	const struct bid_form *form = &header->form;
 	uint64_t phnum, shnum = header->shnum;
 	const uint8_t *data;
 	int r;
 
-	r = bid_bytes_at(bytes, header->shoff, header->shentsize, &data);
+	r = bid_elf_reader_at(bytes, header->shoff, header->shentsize, &data);
 	if (r < 0)
 		return r == -ENODATA ? 0 : r;
 	phnum = BID_FORM_FIELD(form, data, Shdr, sh_info);
@@ -58,7 +58,7 @@ int bid_header_read_large_counts(struct bid_bytes *bytes, struct bid_header *hea
 	return 0;
 }
 
-int bid_header_read(struct bid_bytes *bytes, struct bid_header *ret_header)
+int bid_header_read(struct bid_elf_reader *bytes, struct bid_header *ret_header)
 {
 	struct bid_header header = { 0 };
 	const struct bid_form *form = &header.form;
@@ -68,7 +68,7 @@ int bid_header_read(struct bid_bytes *bytes, struct bid_header *ret_header)
 	r = read_ident(bytes, &header.form);
 	if (r < 0)
 		return r;
-	r = bid_bytes_at(bytes, 0, BID_FORM_SIZE(form, Ehdr), &data);
+	r = bid_elf_reader_at(bytes, 0, BID_FORM_SIZE(form, Ehdr), &data);
 	if (r < 0)
 		return r == -ENODATA ? -ENOEXEC : r;
 	header.type = (unsigned)BID_FORM_FIELD(form, data, Ehdr, e_type);

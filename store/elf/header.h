@@ -3,7 +3,7 @@
 #ifndef BID_ELF_HEADER_H
 #define BID_ELF_HEADER_H
 
-#include "bytes.h"
+#include "reader.h"
 
 struct bid_header {
 	struct bid_form form;
@@ -13,16 +13,16 @@ struct bid_header {
 	bool odd; /* a table of headers has no offset, or entries of another size: no tool writes such a file */
 };
 
-/* The header at the beginning of the file. Returns 0, -ENOEXEC for no ELF file, or as bid_bytes_at(). */
-int bid_header_read(struct bid_bytes *bytes, struct bid_header *ret_header);
+/* The header at the beginning of the file. Returns 0, -ENOEXEC for no ELF file, or as bid_elf_reader_at(). */
+int bid_header_read(struct bid_elf_reader *bytes, struct bid_header *ret_header);
 
 /*
  * Read the counts above 16 bits from the section header at index 0 (gABI, "ELF Header"). Leaves the counts alone if the file has no
- * section header table around this header. Errors as bid_bytes_at().
+ * section header table around this header. Errors as bid_elf_reader_at().
  */
-int bid_header_read_large_counts(struct bid_bytes *bytes, struct bid_header *header);
+int bid_header_read_large_counts(struct bid_elf_reader *bytes, struct bid_header *header);
 
-/* Is a table of @count headers in the file? As bid_bytes_check(), and -ENODATA for no table. */
-int bid_header_check_table(struct bid_bytes *bytes, uint64_t offset, uint64_t count, uint64_t entry_size);
+/* Is a table of @count headers in the file? As bid_elf_reader_check(), and -ENODATA for no table. */
+int bid_header_check_table(struct bid_elf_reader *bytes, uint64_t offset, uint64_t count, uint64_t entry_size);
 
 #endif

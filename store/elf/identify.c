@@ -27,9 +27,9 @@ struct segment_notes {
 
 /*
  * Scan the segments: headers through @headers, notes through @notes, because each read of one evicts the window of the other.
- * Segments of a relocatable file mean nothing. Errors as bid_bytes_at(), and -ENODATA without a program header table.
+ * Segments of a relocatable file mean nothing. Errors as bid_elf_reader_at(), and -ENODATA without a program header table.
  */
-static int scan_segments(struct bid_bytes *headers, struct bid_bytes *notes, const struct bid_header *header,
+static int scan_segments(struct bid_elf_reader *headers, struct bid_elf_reader *notes, const struct bid_header *header,
 			 struct segment_notes *ret_segments)
 {
 	const struct bid_form *form = &header->form;
@@ -44,7 +44,7 @@ static int scan_segments(struct bid_bytes *headers, struct bid_bytes *notes, con
 	for (uint64_t i = 0; i < header->phnum; i++) {
 		const uint8_t *data;
 
-		r = bid_bytes_at(headers, header->phoff + i * header->phentsize, header->phentsize, &data);
+		r = bid_elf_reader_at(headers, header->phoff + i * header->phentsize, header->phentsize, &data);
 		if (r < 0)
 			return r;
 		if (BID_FORM_FIELD(form, data, Phdr, p_type) != PT_NOTE)
@@ -64,7 +64,8 @@ static int scan_segments(struct bid_bytes *headers, struct bid_bytes *notes, con
 }
 
 /* The first id in the order of the sections; len 0 if none. */
-static int scan_sections(struct bid_bytes *headers, struct bid_bytes *notes, const struct bid_header *header, struct bid_id *ret_id)
+static int scan_sections(struct bid_elf_reader *headers, struct bid_elf_reader *notes, const struct bid_header *header,
+			 struct bid_id *ret_id)
 {
 	const struct bid_form *form = &header->form;
 	struct bid_note_found found = { 0 };
@@ -78,7 +79,7 @@ static int scan_sections(struct bid_bytes *headers, struct bid_bytes *notes, con
 	for (uint64_t i = 1; i < header->shnum && found.id.len == 0; i++) {
 		const uint8_t *data;
 
-		r = bid_bytes_at(headers, header->shoff + i * header->shentsize, header->shentsize, &data);
+		r = bid_elf_reader_at(headers, header->shoff + i * header->shentsize, header->shentsize, &data);
 		if (r < 0)
 			return r;
 		if (BID_FORM_FIELD(form, data, Shdr, sh_type) != SHT_NOTE)
@@ -94,12 +95,12 @@ static int scan_sections(struct bid_bytes *headers, struct bid_bytes *notes, con
 }
 
 /* Find the id. Errors as bid_elf_identify_head(), and -E2BIG for a file that costs too much. */
-static int identify_bytes(struct bid_bytes *bytes, struct bid_id *ret_id)
+static int identify_bytes(struct bid_elf_reader *bytes, struct bid_id *ret_id)
 {
 	struct segment_notes segments = { 0 };
 	struct bid_id id = { 0 };
 	struct bid_header header;
-	struct bid_bytes notes;
+	struct bid_elf_reader notes;
 	int r;
 
 	r = bid_header_read(bytes, &header);
@@ -109,7 +110,7 @@ static int identify_bytes(struct bid_bytes *bytes, struct bid_id *ret_id)
 	if (header.type == ET_CORE)
 		return -ENODATA;
 
-	bid_bytes_init(&notes, bytes->head, bytes->head_len, bytes->fd);
+	bid_elf_reader_init(&notes, bytes->head, bytes->head_len, bytes->fd);
 	r = scan_segments(bytes, &notes, &header, &segments);
 	if (r < 0 && r != -ENODATA)
 		return r;
@@ -138,19 +139,19 @@ static int identify_bytes(struct bid_bytes *bytes, struct bid_id *ret_id)
 
 int bid_elf_identify_head(const void *data, size_t len, struct bid_id *ret_id)
 {
-	struct bid_bytes bytes;
+	struct bid_elf_reader bytes;
 	int r;
 
-	bid_bytes_init(&bytes, data, len, -1);
+	bid_elf_reader_init(&bytes, data, len, -1);
 	r = identify_bytes(&bytes, ret_id);
 	return r == -E2BIG ? -EAGAIN : r;
 }
 
 int bid_elf_identify(int fd, struct bid_id *ret_id)
 {
-	uint8_t head[BID_BYTES_HEAD];
-	struct bid_bytes bytes;
-	int r = bid_bytes_open(&bytes, head, fd);
+	uint8_t head[BID_ELF_READER_HEAD];
+	struct bid_elf_reader bytes;
+	int r = bid_elf_reader_open(&bytes, head, fd);
 
 	if (r < 0)
 		return r;

@@ -78,7 +78,7 @@ static int by_address(const void *a, const void *b)
 	return r != 0 ? r : left->number < right->number ? -1 : 1;
 }
 
-/* A kernel runs in the upper half of the address space, and nothing else does. 1, 0, or as bid_bytes_at(). */
+/* A kernel runs in the upper half of the address space, and nothing else does. 1, 0, or as bid_elf_reader_at(). */
 static int is_kernel(struct bid_sections *sections)
 {
 	const struct bid_header *header = &sections->header;
@@ -88,7 +88,7 @@ static int is_kernel(struct bid_sections *sections)
 		return 0;
 	for (uint64_t i = 0; i < header->phnum && i < SEGMENTS_MAX; i++) {
 		const uint8_t *data;
-		int r = bid_bytes_at(&sections->bytes, header->phoff + i * header->phentsize, header->phentsize, &data);
+		int r = bid_elf_reader_at(&sections->bytes, header->phoff + i * header->phentsize, header->phentsize, &data);
 
 		if (r < 0)
 			return r == -ENODATA ? 0 : r;
@@ -183,7 +183,7 @@ static int read_names(struct kernel_image *image)
 		return -EBADMSG;
 	r = bid_section_at(&image->sections, image->symtab.link, &names);
 	if (r == 0)
-		r = bid_bytes_table(image->sections.fd, names.offset, names.size, BID_LIMIT_NAMES, &image->names);
+		r = bid_elf_reader_table(image->sections.fd, names.offset, names.size, BID_LIMIT_NAMES, &image->names);
 	if (r == 0)
 		image->names_len = names.size;
 	return r;
@@ -207,17 +207,18 @@ static int collect_symbols(struct kernel_image *image, struct symbol **ret_symbo
 	/* the class of the file gives the size of a symbol, not the section header */
 	uint64_t total = image->symtab.size / BID_FORM_SIZE(form, Sym);
 	size_t n = 0, room = 0;
-	struct bid_bytes bytes;
+	struct bid_elf_reader bytes;
 
 	if (total > BID_LIMIT_SYMBOLS)
 		return -E2BIG;
-	bid_bytes_init(&bytes, NULL, 0, image->sections.fd);
-	bid_bytes_allow_table(&bytes, total, BID_FORM_SIZE(form, Sym));
+	bid_elf_reader_init(&bytes, NULL, 0, image->sections.fd);
+	bid_elf_reader_allow_table(&bytes, total, BID_FORM_SIZE(form, Sym));
 	for (uint64_t i = 0; i < total; i++) {
 		const char *name;
 		const uint8_t *data;
 		char type;
-		int r = bid_bytes_at(&bytes, image->symtab.offset + i * BID_FORM_SIZE(form, Sym), BID_FORM_SIZE(form, Sym), &data);
+		int r = bid_elf_reader_at(&bytes, image->symtab.offset + i * BID_FORM_SIZE(form, Sym), BID_FORM_SIZE(form, Sym),
+					  &data);
 
 		if (r < 0)
 			return r;

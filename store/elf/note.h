@@ -5,7 +5,7 @@
 
 #include <bid/id.h>
 
-#include "bytes.h"
+#include "reader.h"
 
 /* ids found so far; the caller zeroes it first */
 struct bid_note_found {
@@ -17,9 +17,9 @@ struct bid_note_found {
  * Scan @size bytes of notes at @offset; @align is the alignment of their segment or section. Ids of 0 or more than BID_ID_MAX bytes
  * do not count. Adds to @found. Returns 0 if the range consists of notes to the last byte, or
  *   -EBADMSG	a note is malformed; the notes before it were added
- *   other	as bid_bytes_at(); nothing was added from a range outside the file
+ *   other	as bid_elf_reader_at(); nothing was added from a range outside the file
  */
-int bid_note_scan(struct bid_bytes *bytes, const struct bid_form *form, uint64_t offset, uint64_t size, uint64_t align,
+int bid_note_scan(struct bid_elf_reader *bytes, const struct bid_form *form, uint64_t offset, uint64_t size, uint64_t align,
 		  struct bid_note_found *found);
 
 #endif

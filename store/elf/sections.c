@@ -20,7 +20,7 @@ int bid_sections_open(struct bid_sections *sections, int fd)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	sections->file_size = (uint64_t)st.st_size;
-	r = bid_bytes_open(&sections->bytes, sections->head, fd);
+	r = bid_elf_reader_open(&sections->bytes, sections->head, fd);
 	if (r == 0)
 		r = bid_header_read(&sections->bytes, header);
 	if (r == 0 && header->shoff != 0 && header->shnum == 0)
@@ -51,7 +51,7 @@ int bid_section_at(struct bid_sections *sections, uint64_t index, struct bid_sec
 	const struct bid_header *header = &sections->header;
 	const struct bid_form *form = &header->form;
 	const uint8_t *data;
-	int r = bid_bytes_at(&sections->bytes, header->shoff + index * header->shentsize, header->shentsize, &data);
+	int r = bid_elf_reader_at(&sections->bytes, header->shoff + index * header->shentsize, header->shentsize, &data);
 
 	if (r < 0)
 		return r;
@@ -90,7 +90,7 @@ int bid_sections_read_names(struct bid_sections *sections)
 	if (r == 0 && names.flags & SHF_COMPRESSED)
 		r = -E2BIG;
 	if (r == 0)
-		r = bid_bytes_table(sections->fd, names.offset, names.size, BID_LIMIT_NAMES, &table);
+		r = bid_elf_reader_table(sections->fd, names.offset, names.size, BID_LIMIT_NAMES, &table);
 	if (r < 0)
 		return r == -ENODATA ? -EBADMSG : r;
 	last = memrchr(table, '\0', names.size);

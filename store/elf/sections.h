@@ -15,8 +15,8 @@ struct bid_sections {
 	int fd; /* borrowed */
 	uint64_t file_size;
 	struct bid_header header; /* with the true counts */
-	uint8_t head[BID_BYTES_HEAD];
-	struct bid_bytes bytes; /* reader of the section headers */
+	uint8_t head[BID_ELF_READER_HEAD];
+	struct bid_elf_reader bytes; /* reader of the section headers */
 	char *names; /* owned; NULL without a table or before it is read */
 	size_t names_len; /* up to and with the last NUL */
 };
@@ -41,11 +41,11 @@ int bid_sections_check(const struct bid_sections *sections);
 
 /*
  * Read the table of section names. Returns 0, also if the sections have no names; -EBADMSG for a malformed table; -E2BIG for a
- * compressed table, or one above the limits of bid_bytes_table(); or as pread(2), or -ENOMEM.
+ * compressed table, or one above the limits of bid_elf_reader_table(); or as pread(2), or -ENOMEM.
  */
 int bid_sections_read_names(struct bid_sections *sections);
 
-/* As bid_bytes_at(). */
+/* As bid_elf_reader_at(). */
 int bid_section_at(struct bid_sections *sections, uint64_t index, struct bid_section *ret_section);
 
 /* Return the name of @section, at most as long as the table, or NULL if it has none. */

@@ -39,10 +39,10 @@ static size_t zlib_at(const struct dwarf_source *source, const uint8_t *data, si
 	return len >= ZDEBUG_HEAD && memcmp(data, "ZLIB", 4) == 0 ? ZDEBUG_HEAD : 0;
 }
 
-/* Read at most @room bytes of the section at @at. A compressed section gives only its first BID_BYTES_WINDOW bytes. */
+/* Read at most @room bytes of the section at @at. A compressed section gives only its first BID_ELF_READER_WINDOW bytes. */
 static size_t read_some(const struct dwarf_source *source, uint64_t at, uint8_t *data, size_t room)
 {
-	uint8_t packed[BID_BYTES_WINDOW], plain[BID_BYTES_WINDOW];
+	uint8_t packed[BID_ELF_READER_WINDOW], plain[BID_ELF_READER_WINDOW];
 	size_t head = zlib_at(source, packed, read_at(source, 0, packed, sizeof(Elf64_Chdr))), len;
 	uLongf n = sizeof(plain);
 	int r;
@@ -98,7 +98,7 @@ static bool names_dwo(const struct dwarf_source *abbrev, uint64_t offset, uint8_
 bool bid_elf_is_skeleton(int fd, const struct bid_form *form, const struct bid_section *info, const struct bid_section *abbrev)
 {
 	struct dwarf_source units = { fd, form, info }, abbrevs = { fd, form, abbrev };
-	uint8_t data[BID_BYTES_WINDOW];
+	uint8_t data[BID_ELF_READER_WINDOW];
 	size_t len = read_some(&units, 0, data, sizeof(data)), at = 0;
 
 	/* the largest header before the first entry: 4 + 8 of length, 2 of version, 8 + 1, and the number of the entry */

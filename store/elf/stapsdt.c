@@ -103,7 +103,7 @@ static int load_notes(struct probe_source *source)
 
 	if (r < 0 || notes.size == 0)
 		return r < 0 ? r : -ENODATA;
-	r = bid_bytes_table(source->sections.fd, notes.offset, notes.size, NOTES_MAX, &source->notes);
+	r = bid_elf_reader_table(source->sections.fd, notes.offset, notes.size, NOTES_MAX, &source->notes);
 	if (r < 0)
 		return r == -E2BIG || r == -ENODATA ? -EBADMSG : r;
 	source->notes_len = notes.size;
@@ -117,7 +117,7 @@ static int find_loads(struct probe_source *source)
 
 	for (uint64_t i = 0; i < header->phnum && source->n_loads < LOADS_MAX; i++) {
 		const uint8_t *data;
-		int r = bid_bytes_at(&source->sections.bytes, header->phoff + i * header->phentsize, header->phentsize, &data);
+		int r = bid_elf_reader_at(&source->sections.bytes, header->phoff + i * header->phentsize, header->phentsize, &data);
 
 		if (r < 0)
 			return r == -ENODATA ? -EBADMSG : r;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "bytes.h"
+#include "reader.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 /* Steps: a few for each of as many headers, or for its notes. */
 #define MAX_CALLS (4 * BID_LIMIT_SECTIONS)
 
-void bid_bytes_init(struct bid_bytes *bytes, const void *head, size_t head_len, int fd)
+void bid_elf_reader_init(struct bid_elf_reader *bytes, const void *head, size_t head_len, int fd)
 {
 	/* by field: the window is not worth clearing */
 	bytes->head = head;
@@ -23,26 +23,26 @@ void bid_bytes_init(struct bid_bytes *bytes, const void *head, size_t head_len, 
 	bytes->window_len = 0;
 }
 
-void bid_bytes_allow_table(struct bid_bytes *bytes, uint64_t n, size_t size)
+void bid_elf_reader_allow_table(struct bid_elf_reader *bytes, uint64_t n, size_t size)
 {
 	bytes->calls += (unsigned)n;
 	bytes->budget += n * size;
 }
 
-int bid_bytes_open(struct bid_bytes *bytes, uint8_t head[static BID_BYTES_HEAD], int fd)
+int bid_elf_reader_open(struct bid_elf_reader *bytes, uint8_t head[static BID_ELF_READER_HEAD], int fd)
 {
-	ssize_t n = bid_pread_least(fd, head, sizeof(Elf64_Ehdr), BID_BYTES_HEAD, 0);
+	ssize_t n = bid_pread_least(fd, head, sizeof(Elf64_Ehdr), BID_ELF_READER_HEAD, 0);
 
 	if (n < 0)
 		return (int)n;
-	bid_bytes_init(bytes, head, (size_t)n, fd);
+	bid_elf_reader_init(bytes, head, (size_t)n, fd);
 	return 0;
 }
 
-static int move_window(struct bid_bytes *bytes, uint64_t offset, size_t len)
+static int move_window(struct bid_elf_reader *bytes, uint64_t offset, size_t len)
 {
 	uint64_t end = bytes->window_offset + bytes->window_len;
-	size_t room = len > BID_BYTES_HEAD ? len : BID_BYTES_HEAD;
+	size_t room = len > BID_ELF_READER_HEAD ? len : BID_ELF_READER_HEAD;
 	ssize_t n;
 
 	/* a table is read in order: fill the whole window */
@@ -60,7 +60,7 @@ static int move_window(struct bid_bytes *bytes, uint64_t offset, size_t len)
 	return bytes->window_len < len ? -ENODATA : 0;
 }
 
-int bid_bytes_at(struct bid_bytes *bytes, uint64_t offset, size_t len, const uint8_t **ret_data)
+int bid_elf_reader_at(struct bid_elf_reader *bytes, uint64_t offset, size_t len, const uint8_t **ret_data)
 {
 	int r;
 
@@ -69,7 +69,7 @@ int bid_bytes_at(struct bid_bytes *bytes, uint64_t offset, size_t len, const uin
 	bytes->calls--;
 
 	/* no file is longer than off_t can say */
-	if (offset > (uint64_t)INT64_MAX - BID_BYTES_WINDOW)
+	if (offset > (uint64_t)INT64_MAX - BID_ELF_READER_WINDOW)
 		return -ENODATA;
 	if (offset + len <= bytes->head_len) {
 		*ret_data = bytes->head + offset;
@@ -87,17 +87,17 @@ int bid_bytes_at(struct bid_bytes *bytes, uint64_t offset, size_t len, const uin
 	return 0;
 }
 
-int bid_bytes_check(struct bid_bytes *bytes, uint64_t offset, uint64_t len)
+int bid_elf_reader_check(struct bid_elf_reader *bytes, uint64_t offset, uint64_t len)
 {
 	const uint8_t *data;
 	uint64_t last;
 
 	/* read a range that fits as a whole: the caller reads it next */
-	if (len <= BID_BYTES_WINDOW)
-		return bid_bytes_at(bytes, offset, (size_t)len, &data);
+	if (len <= BID_ELF_READER_WINDOW)
+		return bid_elf_reader_at(bytes, offset, (size_t)len, &data);
 	if (__builtin_add_overflow(offset, len - 1, &last))
 		return -ENODATA;
-	return bid_bytes_at(bytes, last, 1, &data);
+	return bid_elf_reader_at(bytes, last, 1, &data);
 }
 
 static bool is_zeros(const char *data, size_t len)
@@ -105,7 +105,7 @@ static bool is_zeros(const char *data, size_t len)
 	return data[0] == 0 && memcmp(data, data + 1, len - 1) == 0;
 }
 
-int bid_bytes_table(int fd, uint64_t offset, uint64_t size, size_t max, char **ret_table)
+int bid_elf_reader_table(int fd, uint64_t offset, uint64_t size, size_t max, char **ret_table)
 {
 	bid_auto_free char *table = NULL;
 	size_t done = 0, room = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Read an ELF file without trust: bid_bytes_at() returns a pointer to a few bytes, or the reason why the file does not have them.
- * The cost of one file is bounded, however its headers point at each other.
+ * Read an ELF file without trust: bid_elf_reader_at() returns a pointer to a few bytes, or the reason why the file does not have
+ * them. The cost of one file is bounded, however its headers point at each other.
  */
-#ifndef BID_ELF_BYTES_H
-#define BID_ELF_BYTES_H
+#ifndef BID_ELF_READER_H
+#define BID_ELF_READER_H
 
 #include <elf.h>
 #include <stddef.h>
@@ -12,14 +12,14 @@
 #include "base/byte_order.h"
 
 /* A fuzz target sets both to the size of the largest header: small files then need many reads. */
-#ifndef BID_BYTES_HEAD
+#ifndef BID_ELF_READER_HEAD
 /* One read of this size has the headers and the notes of most linked files. */
-#define BID_BYTES_HEAD 4096u
+#define BID_ELF_READER_HEAD 4096u
 /* One read of this size has a table of 256 section headers; most tables are no larger. */
-#define BID_BYTES_WINDOW 16384u
+#define BID_ELF_READER_WINDOW 16384u
 #endif
 
-struct bid_bytes {
+struct bid_elf_reader {
 	const uint8_t *head; /* the first bytes of the file, borrowed */
 	size_t head_len;
 	int fd; /* borrowed; -1 if the head is all there is so far */
@@ -27,29 +27,29 @@ struct bid_bytes {
 	uint64_t budget; /* bytes left to read */
 	uint64_t window_offset;
 	size_t window_len;
-	uint8_t window[BID_BYTES_WINDOW];
+	uint8_t window[BID_ELF_READER_WINDOW];
 };
 
 /* Read from memory, and from @fd behind it unless that is -1. */
-void bid_bytes_init(struct bid_bytes *bytes, const void *head, size_t head_len, int fd);
+void bid_elf_reader_init(struct bid_elf_reader *bytes, const void *head, size_t head_len, int fd);
 
 /* Read the file open at @fd, its first bytes through @head, which @bytes borrows. Returns 0 or as pread(2). */
-int bid_bytes_open(struct bid_bytes *bytes, uint8_t head[static BID_BYTES_HEAD], int fd);
+int bid_elf_reader_open(struct bid_elf_reader *bytes, uint8_t head[static BID_ELF_READER_HEAD], int fd);
 
 /* Let @bytes cost more by a table of @n entries of @size bytes. The caller has limited @n. */
-void bid_bytes_allow_table(struct bid_bytes *bytes, uint64_t n, size_t size);
+void bid_elf_reader_allow_table(struct bid_elf_reader *bytes, uint64_t n, size_t size);
 
 /*
- * Point *@ret_data at @len bytes at @offset, at most BID_BYTES_WINDOW. The pointer is valid until the next call. Returns 0, or
+ * Point *@ret_data at @len bytes at @offset, at most BID_ELF_READER_WINDOW. The pointer is valid until the next call. Returns 0, or
  *   -EAGAIN	the range lies behind the head, and there is no descriptor
  *   -ENODATA	the range lies behind the end of the file
  *   -E2BIG	the file has used up its calls or its budget
  *   other	as pread(2)
  */
-int bid_bytes_at(struct bid_bytes *bytes, uint64_t offset, size_t len, const uint8_t **ret_data);
+int bid_elf_reader_at(struct bid_elf_reader *bytes, uint64_t offset, size_t len, const uint8_t **ret_data);
 
-/* Does the file have @len bytes at @offset? 0 or as bid_bytes_at(). @len is not 0. */
-int bid_bytes_check(struct bid_bytes *bytes, uint64_t offset, uint64_t len);
+/* Does the file have @len bytes at @offset? 0 or as bid_elf_reader_at(). @len is not 0. */
+int bid_elf_reader_check(struct bid_elf_reader *bytes, uint64_t offset, uint64_t len);
 
 /*
  * Read a table of @size bytes, at most @max, at @offset of the file @fd. A NUL follows the table. The caller frees it. Memory grows
@@ -58,7 +58,7 @@ int bid_bytes_check(struct bid_bytes *bytes, uint64_t offset, uint64_t len);
  *   -E2BIG	@size is above @max, or BID_LIMIT_ZEROS bytes in a row are 0, as in a hole: no real table
  *   other	as pread(2), or -ENOMEM
  */
-int bid_bytes_table(int fd, uint64_t offset, uint64_t size, size_t max, char **ret_table);
+int bid_elf_reader_table(int fd, uint64_t offset, uint64_t size, size_t max, char **ret_table);
 
 /* How the numbers of a file are written (ELF gABI, "Data Representation"). */
 struct bid_form {
