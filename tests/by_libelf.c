@@ -131,7 +131,7 @@ static int scan_segments(int fd, Elf *elf, const struct bid_form *form, struct b
 	return sound;
 }
 
-/* By sections, else by trusted segments: see identify.c. @ret_id has len 0 if there is none. */
+/* By sections, else by trusted segments: see build_id.c. @ret_id has len 0 if there is none. */
 static int find_id(int fd, Elf *elf, const GElf_Ehdr *ehdr, struct bid_id *ret_id)
 {
 	struct bid_form form = { .wide = ehdr->e_ident[EI_CLASS] == ELFCLASS64, .big = ehdr->e_ident[EI_DATA] == ELFDATA2MSB };
@@ -215,7 +215,7 @@ static int check_tables(Elf *elf, const GElf_Ehdr *ehdr, uint64_t file_size, siz
 	return 0;
 }
 
-/* Without sections the segments define the required bytes. With sections the segments may be wrong: see identify.c. */
+/* Without sections the segments define the required bytes. With sections the segments may be wrong: see build_id.c. */
 static int examine_segments(Elf *elf, size_t count, uint64_t file_size, struct bid_elf_info *info)
 {
 	for (size_t i = 0; i < count; i++) {

@@ -5,7 +5,7 @@
 
 #include "api/elf.h"
 
-/* As bid_elf_identify(), by the sections first. Does not mind damage elsewhere in the file. */
+/* As bid_elf_build_id(), by the sections first. Does not mind damage elsewhere in the file. */
 int by_libelf_identify(int fd, struct bid_id *ret_id);
 
 /* As bid_elf_examine(). */

@@ -58,6 +58,6 @@ bool bid_id_answers(const struct bid_id *carried, const struct bid_id *requested
  *   -ENODATA	an ELF file (or core file) without a build-id, or with more headers than are looked at
  *   other	as pread(2)
  */
-int bid_elf_identify(int fd, struct bid_id *ret_id);
+int bid_elf_build_id(int fd, struct bid_id *ret_id);
 
 #endif

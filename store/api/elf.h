@@ -13,10 +13,10 @@
 #include <bid/id.h>
 
 /*
- * As bid_elf_identify() of <bid/id.h>, from the first @len bytes of a file, for example of a download. Returns additionally
- *   -EAGAIN	the bytes do not suffice; only the whole file does, see bid_elf_identify()
+ * As bid_elf_build_id() of <bid/id.h>, from the first @len bytes of a file, for example of a download. Returns additionally
+ *   -EAGAIN	the bytes do not suffice; only the whole file does, see bid_elf_build_id()
  */
-int bid_elf_identify_head(const void *data, size_t len, struct bid_id *ret_id);
+int bid_elf_build_id_in(const void *data, size_t len, struct bid_id *ret_id);
 
 struct bid_elf_info {
 	struct bid_id id; /* len 0 if there is none */
@@ -95,7 +95,7 @@ int bid_elf_unpack_to(int fd, uint64_t max, int to);
  *   -EBADMSG	a damaged ELF file without a build-id, a damaged compressed file, or one without an ELF file with a build-id
  *   other	as bid_elf_unpack_to() and pread(2)
  */
-int bid_elf_identify_any(int fd, struct bid_id *ret_id);
+int bid_elf_build_id_any(int fd, struct bid_id *ret_id);
 
 /*
  * Put the ELF file open at @fd and its separate debug file open at @debug_fd together into the empty file open at @to, of at most

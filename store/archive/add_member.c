@@ -268,7 +268,7 @@ static bool is_wrong(struct bid_unpack *unpack, struct bid_archive_member *membe
 	char hex[BID_ID_HEX_MAX];
 	struct bid_id carried;
 
-	if (bid_elf_identify_head(head, len, &carried) != 0 || bid_id_answers(&carried, &member->id))
+	if (bid_elf_build_id_in(head, len, &carried) != 0 || bid_id_answers(&carried, &member->id))
 		return false;
 	refuse(unpack, member, "carries the build-id '%s'", bid_id_format(&carried, hex));
 	return true;

@@ -64,7 +64,7 @@ static int check_head(struct bid_attempt *attempt)
 {
 	char hex[BID_ID_HEX_MAX];
 	struct bid_id id;
-	int r = bid_elf_identify_head(attempt->head, attempt->head_len, &id);
+	int r = bid_elf_build_id_in(attempt->head, attempt->head_len, &id);
 
 	free(bid_steal(attempt->head));
 	if (r == -ENOEXEC || r == -ENODATA) {

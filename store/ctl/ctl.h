@@ -191,7 +191,7 @@ enum ctl_status ctl_which_build_at(struct bid_store *store, const char *text, st
  */
 int ctl_open_real(const char *path, int *ret_fd, char **ret_real);
 
-/* As bid_elf_identify(), also for a file inside a compressed module or a kernel image. */
+/* As bid_elf_build_id(), also for a file inside a compressed module or a kernel image. */
 int ctl_identify(int fd, struct bid_id *ret_id);
 
 /* Report the @error of ctl_which() for @text, unless ctl_which() did so, and return the exit status. */

@@ -63,7 +63,7 @@ static bool is_it(struct look *look, const struct bid_elf_debuglink *link)
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || is_known(look))
 		return false;
-	r = bid_elf_identify(fd, &found);
+	r = bid_elf_build_id(fd, &found);
 	if (r < 0 && r != -ENODATA)
 		return false;
 	if (r < 0)

@@ -210,7 +210,7 @@ static int take_mapping(void *user, const struct ctl_mapping *mapping)
 	process->dev = mapping->dev;
 	process->ino = mapping->ino;
 	fd = ctl_mapping_open(mapping, path);
-	r = fd < 0 ? fd : bid_elf_identify(fd, &id);
+	r = fd < 0 ? fd : bid_elf_build_id(fd, &id);
 	/* the process has ended, or the mapping is a device or a compiler's output */
 	if (r == -ESRCH || r == -EINVAL || (r == -ENOEXEC && !ctl_mapping_is_archive(fd)))
 		return 0;

@@ -197,7 +197,7 @@ int ctl_open_real(const char *path, int *ret_fd, char **ret_real)
 
 int ctl_identify(int fd, struct bid_id *ret_id)
 {
-	int r = bid_elf_identify_any(fd, ret_id);
+	int r = bid_elf_build_id_any(fd, ret_id);
 
 	return r == -EBADMSG || r == -EFBIG || r == -EOPNOTSUPP ? -ENOEXEC : r;
 }

@@ -222,7 +222,7 @@ static int identify(const struct event *event, const char *path, struct bid_id *
 	if (!event->path)
 		return ctl_running_notes(path, ret_id);
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? -errno : bid_elf_identify(fd, ret_id);
+	return fd < 0 ? -errno : bid_elf_build_id(fd, ret_id);
 }
 
 /* Do the module's probes come from a kernel's id? Then no id tells the build of the module. */

@@ -44,7 +44,7 @@ static int print_file(struct quarantine *quarantine, const char *name)
 	if (fstatat(quarantine->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (fd >= 0 && S_ISREG(st.st_mode))
-		(void)bid_elf_identify(fd, &id);
+		(void)bid_elf_build_id(fd, &id);
 	quarantine->n++;
 	quarantine->size += (uint64_t)st.st_size;
 	return ctl_row(quarantine->ctl, CTL_TIME("time", 19, st.st_ctim.tv_sec), CTL_SIZE("size", -8, (uint64_t)st.st_size),
@@ -99,7 +99,7 @@ static int check_file(int fd)
 {
 	struct bid_elf_info info;
 	struct bid_id id;
-	int r = bid_elf_identify_any(fd, &id);
+	int r = bid_elf_build_id_any(fd, &id);
 
 	return r == 0 && bid_elf_examine(fd, &info) == -EBADMSG ? -EBADMSG : r;
 }

@@ -114,7 +114,7 @@ int ctl_running_vdso_id(struct bid_id *ret_id)
 	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
 
 	/* the whole image is mapped, and its notes are in the first page */
-	return image && bid_elf_identify_head(image, (size_t)getauxval(AT_PAGESZ), ret_id) == 0 ? 0 : -ENODATA;
+	return image && bid_elf_build_id_in(image, (size_t)getauxval(AT_PAGESZ), ret_id) == 0 ? 0 : -ENODATA;
 }
 
 /* Return the size of the mapping of this process that begins at @start. */
@@ -146,7 +146,7 @@ int ctl_running_vdso(struct ctl_running_data *ret_data)
 		return -ENOMEM;
 	/* start comes from the kernel: the compiler knows no object there */
 	memcpy(copy, (const void *)start, size);
-	if (bid_elf_identify_head(copy, size, &id) < 0)
+	if (bid_elf_build_id_in(copy, size, &id) < 0)
 		return -ENODATA;
 	*ret_data = (struct ctl_running_data){
 		.request = { .id = id, .kind = BID_KIND_VDSO },

@@ -127,7 +127,7 @@ bool bid_check_anothers(struct bid_store *store, const char *path, const struct 
 
 	return !bid_id_equal(&disk_id, &request->id) && bid_kind_is_elf(request->kind) &&
 	       bid_beneath_open(store->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) == 0 &&
-	       bid_elf_identify_any(fd, &carried) == 0 && bid_id_answers(&carried, &disk_id) &&
+	       bid_elf_build_id_any(fd, &carried) == 0 && bid_id_answers(&carried, &disk_id) &&
 	       !bid_id_answers(&carried, &request->id);
 }
 

@@ -103,7 +103,7 @@ int bid_id_cache_get(struct bid_id_cache *id_cache, int fd, const struct stat *s
 	if (recall_check(id_cache, st, want_dwarf, ret_identity))
 		return 0;
 
-	r = bid_elf_identify(fd, &identity.id);
+	r = bid_elf_build_id(fd, &identity.id);
 	if (r == -ENOEXEC) {
 		r = bid_elf_is_packed(fd);
 		if (r < 0)

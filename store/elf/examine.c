@@ -89,7 +89,7 @@ static int examine_sections(struct bid_sections *sections, struct bid_elf_info *
 	return r == 0 && info->has_dwarf ? read_altlink(sections->fd, &dwarf.altlink, &info->alt) : r;
 }
 
-/* Without sections only the segments describe the contents. With sections the segments may be wrong: see identify.c. */
+/* Without sections only the segments describe the contents. With sections the segments may be wrong: see build_id.c. */
 static int examine_segments(struct bid_sections *sections, struct bid_elf_info *info)
 {
 	const struct bid_header *header = &sections->header;
@@ -126,7 +126,7 @@ static int examine_headers(struct bid_sections *sections, struct bid_elf_info *i
 	/* cut short meanwhile, or more segments than any file has */
 	if (r < 0)
 		return r == -ENODATA || r == -E2BIG ? -EBADMSG : r;
-	r = bid_elf_identify(sections->fd, &info->id);
+	r = bid_elf_build_id(sections->fd, &info->id);
 	return r == -ENODATA ? 0 : r;
 }
 

@@ -295,14 +295,14 @@ static int identify_packed(int fd, struct bid_id *ret_id)
 		return -errno;
 	r = bid_elf_unpack_to(fd, BID_ELF_UNPACKED_MAX, unpacked);
 	if (r == 0)
-		r = bid_elf_identify(unpacked, ret_id);
+		r = bid_elf_build_id(unpacked, ret_id);
 	return r == -ENOEXEC || r == -ENODATA ? -EBADMSG : r;
 }
 
-int bid_elf_identify_any(int fd, struct bid_id *ret_id)
+int bid_elf_build_id_any(int fd, struct bid_id *ret_id)
 {
 	struct bid_elf_info info;
-	int packed, r = bid_elf_identify(fd, ret_id);
+	int packed, r = bid_elf_build_id(fd, ret_id);
 
 	/* the missing rest of a truncated file may contain the id */
 	if (r == -ENODATA) {

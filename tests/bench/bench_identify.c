@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Cost of reading the build-id of a file in the page cache: by bid_elf_identify(), by libelf (elf_begin(3) with ELF_C_READ, the
+ * Cost of reading the build-id of a file in the page cache: by bid_elf_build_id(), by libelf (elf_begin(3) with ELF_C_READ, the
  * faster of its two ways, and the notes of its segments and sections), by readelf(1) -n with as many files at once as fit, and the
  * floor of every reader: open the file and read 4 KiB. Reads file names from standard input, one a line, and skips files that are
  * not ELF.
@@ -49,7 +49,7 @@ static bool read_identify(int fd)
 {
 	struct bid_id id;
 
-	return bid_elf_identify(fd, &id) == 0;
+	return bid_elf_build_id(fd, &id) == 0;
 }
 
 static bool has_id(Elf_Data *data)
@@ -97,7 +97,7 @@ static const struct {
 	reader_fn read;
 } readers[] = {
 	{ "floor", read_floor },
-	{ "bid_elf_identify()", read_identify },
+	{ "bid_elf_build_id()", read_identify },
 	{ "libelf", read_libelf },
 	{ "readelf -n", NULL },
 };
@@ -175,7 +175,7 @@ static bool is_elf(const char *name)
 	struct bid_id id;
 	int r;
 
-	r = fd < 0 ? -errno : bid_elf_identify(fd, &id);
+	r = fd < 0 ? -errno : bid_elf_build_id(fd, &id);
 	return r == 0 || r == -ENODATA;
 }
 
@@ -225,10 +225,10 @@ static void show(double times[][ROUNDS_MAX], size_t n_readers, size_t rounds)
 	for (size_t i = 0; i < n_readers; i++)
 		printf("%-44s %6.2f us a file\n", i == 0 ? "open and read 4 KiB" : readers[i].name,
 		       spread_of(times[i], rounds).median);
-	print_ratios("bid_elf_identify() to the floor", times[1], times[0], rounds);
-	print_ratios("libelf to bid_elf_identify()", times[2], times[1], rounds);
+	print_ratios("bid_elf_build_id() to the floor", times[1], times[0], rounds);
+	print_ratios("libelf to bid_elf_build_id()", times[2], times[1], rounds);
 	if (n_readers == READERS)
-		print_ratios("readelf -n to bid_elf_identify()", times[READELF], times[1], rounds);
+		print_ratios("readelf -n to bid_elf_build_id()", times[READELF], times[1], rounds);
 }
 
 int main(int argc, char **argv)

@@ -164,7 +164,7 @@ static void check_head(const uint8_t *data, size_t len, int identified, const st
 	/* a block of its own, so that a read of one byte too many fails */
 	require(head);
 	memcpy(head, data, len);
-	r = bid_elf_identify_head(head, len, &from_head);
+	r = bid_elf_build_id_in(head, len, &from_head);
 	require(r == 0 || r == -EAGAIN || r == -ENODATA || r == -ENOEXEC);
 	if (r == -EAGAIN)
 		return;
@@ -187,7 +187,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(fd >= 0 && bid_pwrite_full(fd, data, size, 0) == 0);
 
 	find_carried(data, size, &carried);
-	identified = bid_elf_identify(fd, &id);
+	identified = bid_elf_build_id(fd, &id);
 	check_whole(fd, data, size, &carried, identified, &id);
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
 		if (heads[i] < size)

@@ -215,7 +215,7 @@ static void read_all(int fd, int plain)
 		long long before = bytes_read(); \
 		check_look(call, before); \
 	} while (0)
-	LOOK(bid_elf_identify(fd, &id));
+	LOOK(bid_elf_build_id(fd, &id));
 	LOOK(bid_elf_examine(fd, &info));
 	LOOK(bid_elf_find_section(fd, ".none", &section));
 	LOOK(bid_elf_each_section(fd, see_name, NULL));

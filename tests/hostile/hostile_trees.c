@@ -118,7 +118,7 @@ static void check_file(const struct hostile_trial *trial, const struct bid_reque
 	if (fstat(file->fd, &st) < 0 || !S_ISREG(st.st_mode))
 		fail(trial, "served what is no file");
 	if (bid_kind_is_elf(request->kind) &&
-	    (bid_elf_identify(file->fd, &carried) != 0 || !bid_id_answers(&carried, &request->id)))
+	    (bid_elf_build_id(file->fd, &carried) != 0 || !bid_id_answers(&carried, &request->id)))
 		fail(trial, "served what does not carry the id");
 }
 

@@ -19,7 +19,7 @@ int object_template(struct template *ret_template)
 	const char *at;
 
 	if (fd < 0 || bid_read_file(fd, 64 << 20, &ret_template->data, &ret_template->len) < 0 ||
-	    bid_elf_identify(fd, &ret_template->id) < 0)
+	    bid_elf_build_id(fd, &ret_template->id) < 0)
 		return -1;
 	at = memmem(ret_template->data, ret_template->len, ret_template->id.bytes, ret_template->id.len);
 	if (!at)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * For check_system_ids.py: reads file names, each ended by NUL, and answers each with a record "NAME TAB FIRST TAB SECOND NUL".
- * FIRST is what bid_elf_identify() says, SECOND what bid_elf_examine() says: an id in hex, "-" for an ELF file without one, or
+ * FIRST is what bid_elf_build_id() says, SECOND what bid_elf_examine() says: an id in hex, "-" for an ELF file without one, or
  * the error in words; or that libelf alone says something else of the file.
  */
 #include <bid/error.h>
@@ -43,7 +43,7 @@ static int answer(const char *name)
 	int identified, examined;
 
 	fd = open(name, O_RDONLY | O_CLOEXEC);
-	identified = fd < 0 ? -errno : bid_elf_identify(fd, &id);
+	identified = fd < 0 ? -errno : bid_elf_build_id(fd, &id);
 	examined = fd < 0 ? identified : bid_elf_examine(fd, &info);
 	said = fd < 0 || libelf_agrees(fd, examined, &info) ? tell(examined, &info.id, second) : "not what libelf says";
 	if (printf("%s\t%s\t%s%c", name, tell(identified, &id, first), said, '\0') < 0)

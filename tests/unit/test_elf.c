@@ -34,14 +34,14 @@ static void check_id(const char *name, const char *hex)
 	int r;
 
 	assert_int_equal(lseek(fd, 3, SEEK_SET), 3);
-	assert_int_equal(bid_elf_identify(fd, &id), 0);
+	assert_int_equal(bid_elf_build_id(fd, &id), 0);
 	assert_id(&id, hex);
 	assert_int_equal(bid_elf_examine(fd, &info), 0);
 	assert_id(&info.id, hex);
 	assert_int_equal(lseek(fd, 0, SEEK_CUR), 3);
 
 	elf_fixture_read(name, &data, &len);
-	r = bid_elf_identify_head(data, len, &id);
+	r = bid_elf_build_id_in(data, len, &id);
 	if (r == 0)
 		assert_id(&id, hex);
 	else /* a stale segment may lie behind the end, for which the head does not know it is the end */
@@ -217,7 +217,7 @@ static void test_file_without_id_is_enodata(void **state)
 
 	RUN("cc", "-Wl,--build-id=none", "-o", "without", "program.c");
 	fd = elf_fixture_open("without");
-	assert_int_equal(bid_elf_identify(fd, &id), -ENODATA);
+	assert_int_equal(bid_elf_build_id(fd, &id), -ENODATA);
 	assert_int_equal(bid_elf_examine(fd, &info), 0);
 	assert_int_equal(info.id.len, 0);
 	assert_true(info.has_code);
@@ -290,12 +290,12 @@ static void test_distant_notes_are_read(void **state)
 	bid_auto_fd int fd = elf_fixture_memory(data, far + sizeof(note) - 1);
 	struct bid_id id;
 
-	assert_int_equal(bid_elf_identify(fd, &id), 0);
+	assert_int_equal(bid_elf_build_id(fd, &id), 0);
 	assert_id(&id, "faaaaa");
-	assert_int_equal(bid_elf_identify_head(data, 4096, &id), -EAGAIN);
+	assert_int_equal(bid_elf_build_id_in(data, 4096, &id), -EAGAIN);
 	/* bytes of a segment are missing: the section headers decide */
 	assert_int_equal(ftruncate(fd, (off_t)far + 10), 0);
-	assert_int_equal(bid_elf_identify(fd, &id), 0);
+	assert_int_equal(bid_elf_build_id(fd, &id), 0);
 	assert_id(&id, ID);
 }
 
@@ -311,7 +311,7 @@ static void test_head_gives_the_files_id_or_none(void **state)
 
 		elf_fixture_read(names[i], &data, &len);
 		for (size_t n = 0; n <= len; n++) {
-			int r = bid_elf_identify_head(data, n, &id);
+			int r = bid_elf_build_id_in(data, n, &id);
 
 			if (r == 0) {
 				assert_id(&id, ID);
@@ -326,8 +326,8 @@ static void test_head_gives_the_files_id_or_none(void **state)
 		if (i == 0)
 			assert_true(told > 1);
 	}
-	assert_int_equal(bid_elf_identify_head("#!/bin/sh\n", 10, &(struct bid_id){ 0 }), -ENOEXEC);
-	assert_int_equal(bid_elf_identify_head("#", 1, &(struct bid_id){ 0 }), -ENOEXEC);
+	assert_int_equal(bid_elf_build_id_in("#!/bin/sh\n", 10, &(struct bid_id){ 0 }), -ENOEXEC);
+	assert_int_equal(bid_elf_build_id_in("#", 1, &(struct bid_id){ 0 }), -ENOEXEC);
 }
 
 /* Every truncation is detected. */
@@ -398,10 +398,10 @@ static void test_other_files_are_errors(void **state)
 	struct bid_id id;
 
 	assert_true(directory >= 0 && unreadable >= 0);
-	assert_int_equal(bid_elf_identify(directory, &id), -EISDIR);
+	assert_int_equal(bid_elf_build_id(directory, &id), -EISDIR);
 	assert_int_equal(bid_elf_examine(directory, &info), -EISDIR);
 	assert_int_equal(bid_elf_unpack(directory, 1, NULL, NULL), -EISDIR);
-	assert_int_equal(bid_elf_identify(unreadable, &id), -EBADF);
+	assert_int_equal(bid_elf_build_id(unreadable, &id), -EBADF);
 	assert_int_equal(bid_elf_examine(unreadable, &info), -EBADF);
 	assert_int_equal(bid_elf_unpack(unreadable, 1, NULL, NULL), -EBADF);
 }

@@ -17,7 +17,7 @@ static void assert_id(const struct bid_id *id, const char *hex)
 	assert_string_equal(bid_id_format(id, is), hex);
 }
 
-/* Expectation of make_note.py: the id, or NULL, and the errors of bid_elf_identify() and bid_elf_examine(). */
+/* Expectation of make_note.py: the id, or NULL, and the errors of bid_elf_build_id() and bid_elf_examine(). */
 static const struct {
 	const char *name, *id;
 	int error, examined_error;
@@ -88,7 +88,7 @@ static void test_corpus_has_its_ids(void **state)
 		struct bid_id id = { 0 };
 		int identified, examined;
 
-		identified = bid_elf_identify(fd, &id);
+		identified = bid_elf_build_id(fd, &id);
 		examined = bid_elf_examine(fd, &info);
 		if (identified != corpus[i].error || examined != corpus[i].examined_error)
 			fail_msg("'%s': %d and %d", corpus[i].name, identified, examined);
@@ -128,7 +128,7 @@ static void test_longest_id_is_read(void **state)
 	struct bid_elf_info info;
 	struct bid_id id;
 
-	assert_int_equal(bid_elf_identify(fd, &id), 0);
+	assert_int_equal(bid_elf_build_id(fd, &id), 0);
 	assert_int_equal(id.len, BID_ID_MAX);
 	for (int i = 0; i < BID_ID_MAX; i++)
 		assert_int_equal(id.bytes[i], i);

@@ -137,7 +137,7 @@ static void test_notes_in_every_section_take_linear_time(void **state)
 	struct bid_id id;
 
 	assert_int_equal(bid_elf_examine(fd, &info), 0);
-	assert_int_equal(bid_elf_identify(fd, &id), 0);
+	assert_int_equal(bid_elf_build_id(fd, &id), 0);
 	assert_true(bid_id_equal(&id, &info.id));
 	assert_memory_equal(id.bytes, build_id.id, sizeof(build_id.id));
 }
@@ -158,7 +158,7 @@ static void test_sections_in_a_hole_take_linear_time(void **state)
 	/* a part beyond the limits is no damage */
 	assert_int_equal(bid_elf_examine(fd, &info), 0);
 	assert_int_equal(info.id.len, 0);
-	assert_int_equal(bid_elf_identify(fd, &id), -ENODATA);
+	assert_int_equal(bid_elf_build_id(fd, &id), -ENODATA);
 	assert_int_equal(bid_elf_find_section(fd, ".text", &section), -ENOENT);
 }
 

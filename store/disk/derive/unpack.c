@@ -25,7 +25,7 @@ static int unpack_into(void *user, int fd, uint64_t max)
 	int r = bid_elf_unpack_to(unpacking->packed->fd, max < BID_ELF_UNPACKED_MAX ? max : BID_ELF_UNPACKED_MAX, fd);
 
 	if (r == 0)
-		r = bid_elf_identify(fd, &unpacking->id);
+		r = bid_elf_build_id(fd, &unpacking->id);
 	return r == 0 && !bid_id_answers(&unpacking->id, unpacking->asked) ? -EBADMSG : r;
 }
 

@@ -91,7 +91,7 @@ int bid_store_keep_content_key(struct bid_store *store, const char *path, struct
 		return -EROFS;
 	r = bid_ingest_open(&(struct bid_add){ .path = path, .fd = -1 }, &ingest);
 	if (r == 0)
-		r = bid_elf_identify(ingest.fd, &id);
+		r = bid_elf_build_id(ingest.fd, &id);
 	if (r == 0)
 		r = -EEXIST;
 	if (r == -ENODATA) {

@@ -727,7 +727,7 @@ int bid_store_add_data(struct bid_store *store, const struct bid_request *reques
 	if (r == 0)
 		r = bid_pwrite_full(temp.fd, data, len, 0);
 	if (r == 0 && request->kind == BID_KIND_VDSO) {
-		r = bid_elf_identify(temp.fd, &carried);
+		r = bid_elf_build_id(temp.fd, &carried);
 		if (r == -ENODATA || (r == 0 && !bid_id_equal(&carried, &request->id)))
 			r = -EBADMSG;
 	}

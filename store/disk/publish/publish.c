@@ -60,7 +60,7 @@ static bool is_wrong(int fd, const struct bid_request *request)
 	}
 	if (!bid_kind_is_elf(request->kind))
 		return false;
-	r = bid_elf_identify_any(fd, &carried);
+	r = bid_elf_build_id_any(fd, &carried);
 	return r == -ENOEXEC || r == -ENODATA || (r == 0 && !bid_id_answers(&carried, &request->id));
 }
 

@@ -33,7 +33,7 @@ int bid_examine_for(int fd, const struct bid_request *request, char *reason, siz
 /*
  * Clear the name of @request in the object directory @place for a correct file and unstripped debuginfo. Moves the existing file to
  * the quarantine, with a warning, if it certainly does not answer the on-disk id of @request (the rule is in
- * bid_elf_identify_any()), and removes stripped debuginfo. Returns whether the name is free. Readers never call this.
+ * bid_elf_build_id_any()), and removes stripped debuginfo. Returns whether the name is free. Readers never call this.
  */
 bool bid_publish_make_way(struct bid_store *store, const char *place, const struct bid_request *request);
 

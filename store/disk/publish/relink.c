@@ -131,7 +131,7 @@ static bool is_right(struct bid_store *store, const char *objdir, const struct b
 
 	if (bid_check_open(store, bid_layout_file(objdir, kind, path), &request, &file) < 0)
 		return false;
-	return !file.packed || (bid_elf_identify_any(file.fd, &carried) == 0 && bid_id_answers(&carried, disk_id));
+	return !file.packed || (bid_elf_build_id_any(file.fd, &carried) == 0 && bid_id_answers(&carried, disk_id));
 }
 
 /* Does @path have a file by which perf finds a build? */

@@ -417,7 +417,7 @@ static int identify_elf(int fd, struct bid_id *ret_id)
 
 	if (n < 0)
 		return -errno;
-	return n == SELFMAG && memcmp(magic, ELFMAG, SELFMAG) == 0 ? bid_elf_identify(fd, ret_id) : -ENOEXEC;
+	return n == SELFMAG && memcmp(magic, ELFMAG, SELFMAG) == 0 ? bid_elf_build_id(fd, ret_id) : -ENOEXEC;
 }
 
 /* Open and examine the file. */

@@ -59,10 +59,10 @@ static bool check_content(struct bid_verify *verify, int fd, size_t len, const s
 			  enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
 {
 	char hex[BID_ID_HEX_MAX];
-	int r = len > 0 ? bid_elf_identify_head(verify->buffer, len, ret_id) : -EAGAIN;
+	int r = len > 0 ? bid_elf_build_id_in(verify->buffer, len, ret_id) : -EAGAIN;
 
 	if (r < 0)
-		r = bid_elf_identify_any(fd, ret_id);
+		r = bid_elf_build_id_any(fd, ret_id);
 	*ret_kind = BID_FINDING_WRONG;
 	if (r == -ENOEXEC)
 		snprintf(text, TEXT_MAX, "is not an ELF file");

@@ -259,7 +259,7 @@ static int check_derived_content(int fd, const struct bid_request *request)
 	if (request->kind == BID_KIND_KALLSYMS)
 		return bid_kallsyms_check_file(fd);
 	if (request->kind == BID_KIND_ELF)
-		r = bid_elf_identify(fd, &id);
+		r = bid_elf_build_id(fd, &id);
 	else
 		r = bid_elf_examine(fd, &info);
 	if (r < 0)
