@@ -6,10 +6,10 @@
 
 #include "api/elf.h"
 #include "disk/beneath.h"
-#include "disk/check.h"
 #include "disk/derived.h"
 #include "disk/find.h"
 #include "disk/id_cache.h"
+#include "disk/id_check.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/record.h"
@@ -52,9 +52,9 @@ static int find_in_objdir(struct bid_store *store, const char *objdir, const str
 	/* only ELF files carry an id; for others the name must match */
 	if (!bid_kind_is_elf(request->kind) && !bid_layout_is_named_after(objdir, disk_id))
 		return -ENOENT;
-	r = bid_check_open(store, bid_layout_file(objdir, request->kind, path), request, ret_file);
+	r = bid_id_check_open(store, bid_layout_file(objdir, request->kind, path), request, ret_file);
 	if (r == -ENOENT && request->kind == bid_objdir_file_kind(objdir))
-		r = bid_check_open(store, objdir, request, ret_file);
+		r = bid_id_check_open(store, objdir, request, ret_file);
 	return r;
 }
 
@@ -95,7 +95,7 @@ static int find_on_disk(struct bid_store *store, struct bid_objdir_iter *objdir,
 		return 0;
 	}
 	while (store->flags & BID_STORE_LOWER && bid_foreign_next(&foreign, disk_id, request->kind)) {
-		int r = bid_foreign_is_there(store, &foreign) ? bid_check_open(store, foreign.path, request, &file) : -ENOENT;
+		int r = bid_foreign_is_there(store, &foreign) ? bid_id_check_open(store, foreign.path, request, &file) : -ENOENT;
 
 		if (r == 0 && file.stripped)
 			r = skip_poor(&file, poor);

@@ -12,11 +12,11 @@
 #include "base/io.h"
 #include "base/limits.h"
 #include "base/path.h"
-#include "disk/check.h"
 #include "disk/derive/unpack.h"
 #include "disk/derived.h"
 #include "disk/find.h"
 #include "disk/id_cache.h"
+#include "disk/id_check.h"
 #include "disk/store.h"
 
 struct derived_text {
@@ -152,7 +152,7 @@ static int open_kept(struct bid_store *store, const struct bid_request *request,
 {
 	char path[BID_LAYOUT_MAX];
 
-	return bid_check_open(store, bid_derived_path(request, path), request, ret_file);
+	return bid_id_check_open(store, bid_derived_path(request, path), request, ret_file);
 }
 
 static int keep_probes(struct bid_store *store, const struct bid_request *request, const struct derived_text *text,

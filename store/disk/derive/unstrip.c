@@ -8,11 +8,11 @@
 #include "base/local_error.h"
 #include "base/log.h"
 #include "base/world_readable.h"
-#include "disk/check.h"
 #include "disk/derive/unpack.h"
 #include "disk/derived.h"
 #include "disk/find.h"
 #include "disk/id_cache.h"
+#include "disk/id_check.h"
 #include "disk/store.h"
 
 /* The two files to put together. */
@@ -33,7 +33,7 @@ static int open_kept(struct bid_store *store, const struct bid_request *request,
 {
 	char path[BID_LAYOUT_MAX];
 
-	return bid_check_open(store, bid_derived_path(request, path), request, ret_file);
+	return bid_id_check_open(store, bid_derived_path(request, path), request, ret_file);
 }
 
 /* Is the debuginfo a whole ELF file? A user may add one beside the stripped file. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The last step before a file is served: check its build-id. */
-#include "disk/check.h"
+#include "disk/id_check.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,7 +95,7 @@ static void log_refusal(struct bid_store *store, const char *path, const struct 
 			    r == -EFBIG ? "has more than 512 MiB in it" : "is damaged, or this libarchive lacks its codec");
 }
 
-int bid_check_open(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file)
+int bid_id_check_open(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file)
 {
 	struct bid_file file = { .fd = -1, .kind = request->kind };
 	bool wrong = false;
@@ -120,7 +120,7 @@ int bid_check_open(struct bid_store *store, const char *path, const struct bid_r
 	return 0;
 }
 
-bool bid_check_anothers(struct bid_store *store, const char *path, const struct bid_request *request)
+bool bid_id_check_anothers(struct bid_store *store, const char *path, const struct bid_request *request)
 {
 	struct bid_id disk_id = bid_layout_disk_id(&request->id), carried;
 	bid_auto_fd int fd = -1;
