@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "api/write.h"
+#include "api/perf_write.h"
 #include "vfs/node.h"
 
 struct bid_tmpfiles;

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/write.h"
+#include "api/perf_write.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 

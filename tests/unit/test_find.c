@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The read side of the store, over files of perf and of saboteurs. */
-#include "api/write.h"
+#include "api/perf_write.h"
 #include "store_fixture.h"
 
 #include <errno.h>

@@ -18,8 +18,8 @@
 #include <bid/error.h>
 
 #include "api/elf.h"
+#include "api/perf_write.h"
 #include "api/signature.h"
-#include "api/write.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"

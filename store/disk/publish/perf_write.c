@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/write.h"
+#include "api/perf_write.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/stat_data.h"

@@ -5,8 +5,8 @@
  * hold too: it checks bytes before they get a name, and an id has one object. Paths are relative to the store, without "..". All
  * functions return -EROFS on a store opened without BID_STORE_WRITE, and may block on disk.
  */
-#ifndef BID_API_WRITE_H
-#define BID_API_WRITE_H
+#ifndef BID_API_PERF_WRITE_H
+#define BID_API_PERF_WRITE_H
 
 #include "api/store.h"
 
