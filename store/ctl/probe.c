@@ -67,19 +67,19 @@ static enum ctl_status list(const struct ctl *ctl, int argc, char **argv)
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_status status = ctl_open_store(ctl, argc > 0 ? CTL_WRITE_IF_POSSIBLE : CTL_READ, &store);
 	struct probe_listing listing = { .ctl = ctl, .store = store };
-	struct ctl_probed probed;
+	struct ctl_probe_target target;
 	int r = 0;
 
 	if (argc > 1)
 		return ctl_usage(argv[1], "too many operands for 'probe list'");
 	if (status == CTL_DONE && argc == 1)
-		status = ctl_probed_find(store, argv[0], &probed);
+		status = ctl_probe_target_find(store, argv[0], &target);
 	if (status == CTL_DONE && argc == 1)
-		status = ctl_probed_read(store, &probed, &file);
+		status = ctl_probe_target_read(store, &target, &file);
 	if (status != CTL_DONE)
 		return status;
 	if (argc == 1)
-		r = print_rows(&listing, &probed.id, &file);
+		r = print_rows(&listing, &target.id, &file);
 	else if (store)
 		r = bid_store_each_id(store, list_id, &listing);
 	ctl_totals(ctl, CTL_NUMBER("probes", CTL_HIDDEN, listing.n));
@@ -98,7 +98,7 @@ static enum ctl_status show(const struct ctl *ctl, int argc, char **argv)
 {
 	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
 	ctl_auto_store struct bid_store *store = NULL;
-	struct ctl_probed probed;
+	struct ctl_probe_target target;
 	size_t n = 0;
 	enum ctl_status status;
 
@@ -106,9 +106,9 @@ static enum ctl_status show(const struct ctl *ctl, int argc, char **argv)
 		return ctl_usage("probe show", "'probe show' needs ID|FILE|kernel");
 	status = ctl_open_store(ctl, CTL_WRITE_IF_POSSIBLE, &store);
 	if (status == CTL_DONE)
-		status = ctl_probed_find(store, argv[0], &probed);
+		status = ctl_probe_target_find(store, argv[0], &target);
 	if (status == CTL_DONE)
-		status = ctl_probed_read(store, &probed, &file);
+		status = ctl_probe_target_read(store, &target, &file);
 	if (status != CTL_DONE)
 		return status;
 	if (ctl_probe_unmatched(&file, argv + 1, argc - 1))
@@ -118,7 +118,7 @@ static enum ctl_status show(const struct ctl *ctl, int argc, char **argv)
 			continue;
 		n++;
 		if (ctl->json)
-			print_row(ctl, &probed.id, &file.probes[i]);
+			print_row(ctl, &target.id, &file.probes[i]);
 		else
 			ctl_probe_print(stdout, &file.probes[i]);
 	}
@@ -202,13 +202,13 @@ static int edit_remove(void *user, const struct ctl_probe_file *old, FILE *out)
 }
 
 /* Does the build name places by symbol, as only a kernel does? A build without artifacts in the store may be a kernel. */
-static bool is_kernel(struct bid_store *store, const struct ctl_probed *probed)
+static bool is_kernel(struct bid_store *store, const struct ctl_probe_target *target)
 {
 	static const enum bid_kind kinds[] = { BID_KIND_ELF, BID_KIND_DEBUGINFO, BID_KIND_VDSO };
 
-	for (size_t i = 0; !probed->kernel && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (size_t i = 0; !target->kernel && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct bid_file file = BID_FILE_NONE;
-		int r = bid_store_find(store, &(struct bid_request){ .id = probed->id, .kind = kinds[i] }, &file);
+		int r = bid_store_find(store, &(struct bid_request){ .id = target->id, .kind = kinds[i] }, &file);
 
 		if (r == 0)
 			r = bid_elf_is_kernel(file.fd);
@@ -220,22 +220,22 @@ static bool is_kernel(struct bid_store *store, const struct ctl_probed *probed)
 }
 
 /* Find the path for a place without one; "" for a place in the kernel. */
-static enum ctl_status find_path(struct bid_store *store, const struct ctl_probed *probed, const struct ctl_definition *definition,
-				 char ret_path[static PATH_MAX])
+static enum ctl_status find_path(struct bid_store *store, const struct ctl_probe_target *target,
+				 const struct ctl_definition *definition, char ret_path[static PATH_MAX])
 {
 	char *slash;
 
 	ret_path[0] = '\0';
-	if (definition->path_len > 0 || definition->module_len > 0 || is_kernel(store, probed))
+	if (definition->path_len > 0 || definition->module_len > 0 || is_kernel(store, target))
 		return CTL_DONE;
 	if (definition->place[0] != '0')
 		return ctl_usage(definition->type, "a program's place is PATH:0xOFFSET or 0xOFFSET, and a module's MODULE:SYMBOL");
-	if (probed->path[0]) {
-		snprintf(ret_path, PATH_MAX, "%s", probed->path);
+	if (target->path[0]) {
+		snprintf(ret_path, PATH_MAX, "%s", target->path);
 		return CTL_DONE;
 	}
 	ret_path[0] = '/';
-	if (bid_store_where(store, &probed->id, ret_path + 1, PATH_MAX - 1) == 0 && ret_path[1] != '[' &&
+	if (bid_store_where(store, &target->id, ret_path + 1, PATH_MAX - 1) == 0 && ret_path[1] != '[' &&
 	    (slash = strrchr(ret_path + 1, '/'))) {
 		*slash = '\0';
 		return CTL_DONE;
@@ -243,8 +243,8 @@ static enum ctl_status find_path(struct bid_store *store, const struct ctl_probe
 	return ctl_usage(definition->type, "a definition needs the file's path, which the store does not know");
 }
 
-/* Write "p:GROUP/EVENT PLACE ARGUMENTS" in the form of perf's cache. A place without a file is in the file of @probed. */
-static enum ctl_status write_definition(struct bid_store *store, const struct ctl_probed *probed, const char *text, FILE *out)
+/* Write "p:GROUP/EVENT PLACE ARGUMENTS" in the form of perf's cache. A place without a file is in the file of @target. */
+static enum ctl_status write_definition(struct bid_store *store, const struct ctl_probe_target *target, const char *text, FILE *out)
 {
 	char path[PATH_MAX], place[CTL_PROBE_LINE_MAX], *plus, *name;
 	struct ctl_definition definition;
@@ -252,7 +252,7 @@ static enum ctl_status write_definition(struct bid_store *store, const struct ct
 
 	if (ctl_definition_parse(text, &definition) < 0)
 		return ctl_usage(text, "not a definition, such as 'p:GROUP/EVENT /PATH:0xOFFSET ARGUMENTS'");
-	status = find_path(store, probed, &definition, path);
+	status = find_path(store, target, &definition, path);
 	if (status != CTL_DONE)
 		return status;
 	snprintf(place, sizeof(place), "%.*s", definition.place_len, definition.place);
@@ -290,7 +290,7 @@ static enum ctl_status read_input(FILE *out)
 }
 
 /* Collect the operands of "probe add" in the form of perf's cache. */
-static enum ctl_status collect(struct bid_store *store, const struct ctl_probed *probed, int argc, char **argv,
+static enum ctl_status collect(struct bid_store *store, const struct ctl_probe_target *target, int argc, char **argv,
 			       struct ctl_probe_file *ret_file)
 {
 	enum ctl_status status = CTL_DONE;
@@ -300,7 +300,7 @@ static enum ctl_status collect(struct bid_store *store, const struct ctl_probed 
 	int r;
 
 	for (int i = 0; out && i < argc && status == CTL_DONE; i++)
-		status = strcmp(argv[i], "-") == 0 ? read_input(out) : write_definition(store, probed, argv[i], out);
+		status = strcmp(argv[i], "-") == 0 ? read_input(out) : write_definition(store, target, argv[i], out);
 	if (!out || fclose(out) != 0)
 		status = ctl_no_memory();
 	if (status != CTL_DONE) {
@@ -319,11 +319,11 @@ static enum ctl_status collect(struct bid_store *store, const struct ctl_probed 
 	return r == -EBADMSG ? CTL_REFUSED : r < 0 ? CTL_TROUBLE : CTL_DONE;
 }
 
-static enum ctl_status change_failed(const struct ctl_probed *probed, const struct change *change, int error)
+static enum ctl_status change_failed(const struct ctl_probe_target *target, const struct change *change, int error)
 {
 	char hex[BID_ID_HEX_MAX];
 
-	bid_id_format(&probed->id, hex);
+	bid_id_format(&target->id, hex);
 	switch (error) {
 	case -EEXIST:
 		bid_error_about(hex, error, "%s: '%.*s'",
@@ -335,8 +335,8 @@ static enum ctl_status change_failed(const struct ctl_probed *probed, const stru
 		return no_such(change->refused);
 	case -ENOENT:
 		bid_error_about(hex, error, "build '%s' is not in the store: add it first with 'bidctl add %s'", hex,
-				probed->kernel	  ? "--kernel"
-				: probed->path[0] ? probed->path
+				target->kernel	  ? "--kernel"
+				: target->path[0] ? target->path
 						  : "FILE");
 		return CTL_REFUSED;
 	case -EBUSY:
@@ -366,7 +366,7 @@ static enum ctl_status change(const struct ctl *ctl, int argc, char **argv, bool
 {
 	ctl_auto_store struct bid_store *store = NULL;
 	struct change change = { .patterns = argv + 1, .n_patterns = argc - 1 };
-	struct ctl_probed probed;
+	struct ctl_probe_target target;
 	enum ctl_status status;
 	int r;
 
@@ -375,17 +375,17 @@ static enum ctl_status change(const struct ctl *ctl, int argc, char **argv, bool
 				 adding ? "add" : "remove", adding ? "DEFINITION..., or '-'" : "EVENT...");
 	status = ctl_open_store(ctl, ctl->dry_run ? CTL_WRITE_IF_POSSIBLE : CTL_WRITE, &store);
 	if (status == CTL_DONE)
-		status = ctl_probed_find(store, argv[0], &probed);
+		status = ctl_probe_target_find(store, argv[0], &target);
 	if (status == CTL_DONE && adding)
-		status = collect(store, &probed, argc - 1, argv + 1, &change.wanted);
+		status = collect(store, &target, argc - 1, argv + 1, &change.wanted);
 	if (status == CTL_DONE) {
-		r = ctl_probe_edit(store, &probed.id, adding ? edit_add : edit_remove, &change, ctl->dry_run);
-		status = r < 0 ? change_failed(&probed, &change, r) : CTL_DONE;
+		r = ctl_probe_edit(store, &target.id, adding ? edit_add : edit_remove, &change, ctl->dry_run);
+		status = r < 0 ? change_failed(&target, &change, r) : CTL_DONE;
 	}
 	ctl_probe_file_release(&change.wanted);
 	if (status != CTL_DONE)
 		return status;
-	report_change(ctl, &probed.id, &change, adding);
+	report_change(ctl, &target.id, &change, adding);
 	return CTL_DONE;
 }
 

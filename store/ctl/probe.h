@@ -8,17 +8,18 @@
 #include "ctl/ctl.h"
 #include "ctl/probe_file.h"
 
-struct ctl_probed {
+struct ctl_probe_target {
 	struct bid_id id;
 	bool kernel; /* the operand was "kernel" */
 	char path[PATH_MAX]; /* real path of the named file; "" for an id */
 };
 
 /* Find the build that @operand names: an id, a file, or "kernel". Reports its errors itself. */
-enum ctl_status ctl_probed_find(struct bid_store *store, const char *operand, struct ctl_probed *ret_probed);
+enum ctl_status ctl_probe_target_find(struct bid_store *store, const char *operand, struct ctl_probe_target *ret_target);
 
 /* Read the build's definitions. Reports its errors itself; the caller releases @ret_file in any case. */
-enum ctl_status ctl_probed_read(struct bid_store *store, const struct ctl_probed *probed, struct ctl_probe_file *ret_file);
+enum ctl_status ctl_probe_target_read(struct bid_store *store, const struct ctl_probe_target *target,
+				      struct ctl_probe_file *ret_file);
 
 /* Does one of the @n patterns at @patterns match @probe? Without patterns each probe matches. */
 bool ctl_probe_wanted(const struct ctl_probe *probe, char *const *patterns, int n);

@@ -144,13 +144,13 @@ static bool has_blank_path(const char *text)
  * Add one definition in the kernel's form. A file named by an operand replaces its path; further places of one event get a number
  * behind the name, as in perf. Returns -ENOTSUP for a path that the kernel cannot parse.
  */
-static int add_event(struct events *events, const struct ctl_probed *probed, const char *text, size_t number)
+static int add_event(struct events *events, const struct ctl_probe_target *target, const char *text, size_t number)
 {
 	struct event *event = &events->events[events->n];
 	struct ctl_definition definition;
 	char suffix[24] = "";
 
-	if (has_blank_path(text) || !is_takeable(probed->path, strlen(probed->path)))
+	if (has_blank_path(text) || !is_takeable(target->path, strlen(target->path)))
 		return -ENOTSUP;
 	if (ctl_definition_parse(text, &definition) < 0)
 		return -EBADMSG;
@@ -159,7 +159,7 @@ static int add_event(struct events *events, const struct ctl_probed *probed, con
 	*event = (struct event){ 0 };
 	events->n++;
 	if (definition.path_len > 0) {
-		event->path = probed->path[0] ? strdup(probed->path) : strndup(definition.place, (size_t)definition.path_len);
+		event->path = target->path[0] ? strdup(target->path) : strndup(definition.place, (size_t)definition.path_len);
 		if (!event->path)
 			return -ENOMEM;
 	}
@@ -181,18 +181,18 @@ static int add_event(struct events *events, const struct ctl_probed *probed, con
 	return 0;
 }
 
-static enum ctl_status not_collected(const struct ctl_probed *probed, const char *text, int error)
+static enum ctl_status not_collected(const struct ctl_probe_target *target, const char *text, int error)
 {
 	if (error == -ENOTSUP)
-		bid_error_about(probed->path[0] ? probed->path : text, error,
+		bid_error_about(target->path[0] ? target->path : text, error,
 				"the kernel takes no path with a blank or a '#' in it - give the file another name first");
 	else
 		bid_error_about(text, error, "%s", error == -EBADMSG ? "no definition of an event" : bid_strerror(error));
 	return error == -ENOTSUP || error == -EBADMSG ? CTL_REFUSED : CTL_TROUBLE;
 }
 
-static enum ctl_status collect(const struct ctl_probed *probed, const struct ctl_probe_file *file, char *const *patterns, int n,
-			       struct events *events)
+static enum ctl_status collect(const struct ctl_probe_target *target, const struct ctl_probe_file *file, char *const *patterns,
+			       int n, struct events *events)
 {
 	size_t room = 0;
 
@@ -205,10 +205,10 @@ static enum ctl_status collect(const struct ctl_probed *probed, const struct ctl
 	events->events = calloc(room + 1, sizeof(*events->events));
 	for (size_t i = 0; events->events && i < file->n; i++) {
 		for (size_t j = 0; ctl_probe_wanted(&file->probes[i], patterns, n) && j < file->probes[i].n; j++) {
-			int r = add_event(events, probed, file->probes[i].definitions[j], j);
+			int r = add_event(events, target, file->probes[i].definitions[j], j);
 
 			if (r < 0)
-				return not_collected(probed, file->probes[i].definitions[j], r);
+				return not_collected(target, file->probes[i].definitions[j], r);
 		}
 	}
 	return events->events ? CTL_DONE : ctl_no_memory();
@@ -449,17 +449,17 @@ enum ctl_status ctl_probe_apply(const struct ctl *ctl, int argc, char **argv)
 	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
 	bid_cleanup(events_release) struct events events = { 0 };
 	ctl_auto_store struct bid_store *store = NULL;
-	struct ctl_probed probed;
+	struct ctl_probe_target target;
 	enum ctl_status status;
 
 	if (argc < 1)
 		return ctl_usage("probe apply", "'probe apply' needs ID|FILE|kernel");
 	status = ctl_open_store(ctl, CTL_WRITE_IF_POSSIBLE, &store);
 	if (status == CTL_DONE)
-		status = ctl_probed_find(store, argv[0], &probed);
+		status = ctl_probe_target_find(store, argv[0], &target);
 	if (status == CTL_DONE)
-		status = ctl_probed_read(store, &probed, &file);
+		status = ctl_probe_target_read(store, &target, &file);
 	if (status == CTL_DONE)
-		status = collect(&probed, &file, argv + 1, argc - 1, &events);
-	return status == CTL_DONE ? apply(ctl, &probed.id, &events) : status;
+		status = collect(&target, &file, argv + 1, argc - 1, &events);
+	return status == CTL_DONE ? apply(ctl, &target.id, &events) : status;
 }

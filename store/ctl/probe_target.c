@@ -32,15 +32,15 @@ static bool is_run(struct bid_store *store, const char *real)
 	return fd >= 0 && bid_elf_is_packed(fd) <= 0 && fstat(fd, &st) == 0 && !bid_is_in_mount(fd, &st);
 }
 
-enum ctl_status ctl_probed_find(struct bid_store *store, const char *operand, struct ctl_probed *ret_probed)
+enum ctl_status ctl_probe_target_find(struct bid_store *store, const char *operand, struct ctl_probe_target *ret_target)
 {
 	bid_auto_free char *real = NULL;
 	enum ctl_status status;
 
-	*ret_probed = (struct ctl_probed){ .kernel = strcmp(operand, "kernel") == 0 };
-	status = ctl_which_build_at(store, operand, &ret_probed->id, &real);
+	*ret_target = (struct ctl_probe_target){ .kernel = strcmp(operand, "kernel") == 0 };
+	status = ctl_which_build_at(store, operand, &ret_target->id, &real);
 	if (status == CTL_DONE && real && is_run(store, real))
-		snprintf(ret_probed->path, sizeof(ret_probed->path), "%s", real);
+		snprintf(ret_target->path, sizeof(ret_target->path), "%s", real);
 	return status;
 }
 
@@ -87,40 +87,41 @@ static int find_other(void *user, const struct bid_id *id)
 }
 
 /* Report the absence of definitions, and name another build of the path that has some. */
-static enum ctl_status none(struct bid_store *store, const struct ctl_probed *probed)
+static enum ctl_status none(struct bid_store *store, const struct ctl_probe_target *target)
 {
-	struct others others = { .store = store, .id = &probed->id };
+	struct others others = { .store = store, .id = &target->id };
 	char hex[BID_ID_HEX_MAX], where[PATH_MAX];
-	int kinds = store ? bid_store_kinds(store, &probed->id) : 0;
+	int kinds = store ? bid_store_kinds(store, &target->id) : 0;
 
-	bid_id_format(&probed->id, hex);
-	if (kinds > 0 && kinds & 1 << BID_KIND_PROBES && bid_store_where(store, &probed->id, where, sizeof(where)) == 0)
+	bid_id_format(&target->id, hex);
+	if (kinds > 0 && kinds & 1 << BID_KIND_PROBES && bid_store_where(store, &target->id, where, sizeof(where)) == 0)
 		bid_error_about(hex, -ENOENT,
 				"no probe definitions of build '%s' in '%s/%s/%s', which perf emptied - remove that file, and "
 				"bidctl makes them of static probes",
 				hex, bid_store_path(store), where, bid_kind_store_name(BID_KIND_PROBES));
-	else if (store && probed->path[0] && bid_store_each_build(store, probed->path, find_other, &others) > 0)
+	else if (store && target->path[0] && bid_store_each_build(store, target->path, find_other, &others) > 0)
 		bid_error_about(hex, -ENOENT,
 				"no probe definitions of build '%s', which '%s' is; those in the store are of its build %s", hex,
-				probed->path, others.hex);
+				target->path, others.hex);
 	else
 		bid_error_about(hex, -ENOENT, "no probe definitions of build '%s', and no static probes to make them of", hex);
 	return CTL_REFUSED;
 }
 
-enum ctl_status ctl_probed_read(struct bid_store *store, const struct ctl_probed *probed, struct ctl_probe_file *ret_file)
+enum ctl_status ctl_probe_target_read(struct bid_store *store, const struct ctl_probe_target *target,
+				      struct ctl_probe_file *ret_file)
 {
-	int r = store ? ctl_probe_read(store, &probed->id, ret_file) : -ENOENT;
+	int r = store ? ctl_probe_read(store, &target->id, ret_file) : -ENOENT;
 	char hex[BID_ID_HEX_MAX];
 
-	if ((r == -ENOENT || (r == 0 && ret_file->n == 0)) && probed->path[0]) {
+	if ((r == -ENOENT || (r == 0 && ret_file->n == 0)) && target->path[0]) {
 		ctl_probe_file_release(ret_file);
-		r = read_file(probed->path, ret_file);
+		r = read_file(target->path, ret_file);
 	}
 	if (r == -ENOENT || r == -ENODATA || (r == 0 && ret_file->n == 0))
-		return none(store, probed);
+		return none(store, target);
 	if (r < 0)
-		bid_error_about(bid_id_format(&probed->id, hex), r, "%s: the probe definitions of '%s'",
+		bid_error_about(bid_id_format(&target->id, hex), r, "%s: the probe definitions of '%s'",
 				r == -EBADMSG ? "not in perf's format" : bid_strerror(r), hex);
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
 }
