@@ -27,7 +27,7 @@ enum {
 
 #define BOMB_MIN (UINT64_C(256) << 20)
 
-int bid_unpack_error(struct archive *archive)
+int bid_unarchive_error(struct archive *archive)
 {
 	switch (archive_errno(archive)) {
 	case ENOMEM:
@@ -41,7 +41,7 @@ int bid_unpack_error(struct archive *archive)
 }
 
 /* A few bytes that unpack to many could fill a disk, or take forever. */
-int bid_unpack_count(struct bid_unpack *unpack, size_t len)
+int bid_unarchive_count(struct bid_unarchive *unpack, size_t len)
 {
 	la_int64_t packed = archive_filter_bytes(unpack->file, -1);
 
@@ -49,21 +49,21 @@ int bid_unpack_count(struct bid_unpack *unpack, size_t len)
 	return unpack->unpacked > BOMB_MIN && packed > 0 && unpack->unpacked / BOMB_RATIO > (uint64_t)packed ? -EFBIG : 0;
 }
 
-ssize_t bid_unpack_read(struct bid_unpack *unpack, void *buffer, size_t len)
+ssize_t bid_unarchive_read(struct bid_unarchive *unpack, void *buffer, size_t len)
 {
 	la_ssize_t n = archive_read_data(unpack->archive, buffer, len);
 	int r;
 
 	if (n < 0)
-		return bid_unpack_error(unpack->archive);
-	r = bid_unpack_count(unpack, (size_t)n);
+		return bid_unarchive_error(unpack->archive);
+	r = bid_unarchive_count(unpack, (size_t)n);
 	return r < 0 ? r : (ssize_t)n;
 }
 
-static int refuse(struct bid_unpack *unpack, struct bid_archive_member *member, const char *format, ...)
+static int refuse(struct bid_unarchive *unpack, struct bid_archive_member *member, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static int refuse(struct bid_unpack *unpack, struct bid_archive_member *member, const char *format, ...)
+static int refuse(struct bid_unarchive *unpack, struct bid_archive_member *member, const char *format, ...)
 {
 	va_list arguments;
 
@@ -76,7 +76,7 @@ static int refuse(struct bid_unpack *unpack, struct bid_archive_member *member, 
 }
 
 /* Would the next member meet the same trouble? Else this one is refused. */
-static int fail(struct bid_unpack *unpack, struct bid_archive_member *member, int error)
+static int fail(struct bid_unarchive *unpack, struct bid_archive_member *member, int error)
 {
 	return bid_is_local_error(error) ? error : refuse(unpack, member, "%s", bid_strerror(error));
 }
@@ -85,7 +85,7 @@ static int fail(struct bid_unpack *unpack, struct bid_archive_member *member, in
  * Is the member in the store? If so, add its path as another name, unless it is no file of a path, and mark the artifact as added
  * by the user. Returns 1, 0 or a negative errno.
  */
-static int recognise(struct bid_unpack *unpack, const struct bid_member_name *name)
+static int recognise(struct bid_unarchive *unpack, const struct bid_member_name *name)
 {
 	struct bid_request request = { .id = name->id, .kind = name->kind };
 	bool has_path = name->path[0] == '/' && (name->kind == BID_KIND_ELF || name->kind == BID_KIND_DEBUGINFO);
@@ -109,7 +109,7 @@ static int recognise(struct bid_unpack *unpack, const struct bid_member_name *na
 	return r >= 0 ? 1 : r == -ENOENT || bid_is_unusable(r) ? 0 : r;
 }
 
-int bid_unpack_take_known(struct bid_unpack *unpack, const struct bid_member_name *name, struct bid_archive_member *member)
+int bid_unarchive_take_known(struct bid_unarchive *unpack, const struct bid_member_name *name, struct bid_archive_member *member)
 {
 	int r = recognise(unpack, name);
 
@@ -121,7 +121,7 @@ int bid_unpack_take_known(struct bid_unpack *unpack, const struct bid_member_nam
 }
 
 /* The whole member, of @size bytes, into memory. */
-static int read_all(struct bid_unpack *unpack, size_t size, char **ret_data)
+static int read_all(struct bid_unarchive *unpack, size_t size, char **ret_data)
 {
 	bid_auto_free char *data = malloc(size + 1);
 	size_t len = 0;
@@ -129,7 +129,7 @@ static int read_all(struct bid_unpack *unpack, size_t size, char **ret_data)
 	if (!data)
 		return -ENOMEM;
 	while (len < size) {
-		ssize_t n = bid_unpack_read(unpack, data + len, size - len);
+		ssize_t n = bid_unarchive_read(unpack, data + len, size - len);
 
 		if (n <= 0)
 			return n < 0 ? (int)n : -EBADMSG;
@@ -139,7 +139,7 @@ static int read_all(struct bid_unpack *unpack, size_t size, char **ret_data)
 	return 0;
 }
 
-static int take_data(struct bid_unpack *unpack, const struct bid_request *request, const char *data, size_t len,
+static int take_data(struct bid_unarchive *unpack, const struct bid_request *request, const char *data, size_t len,
 		     struct bid_archive_member *member)
 {
 	struct bid_added added;
@@ -159,10 +159,10 @@ static int take_data(struct bid_unpack *unpack, const struct bid_request *reques
 	return 0;
 }
 
-static int put_off(struct bid_unpack *unpack, const struct bid_archive_member *member, char *data)
+static int put_off(struct bid_unarchive *unpack, const struct bid_archive_member *member, char *data)
 {
-	struct bid_unpack_later *larger = reallocarray(unpack->later, unpack->n_later + 1, sizeof(*larger));
-	struct bid_unpack_later *later;
+	struct bid_unarchive_later *larger = reallocarray(unpack->later, unpack->n_later + 1, sizeof(*larger));
+	struct bid_unarchive_later *later;
 
 	if (!larger) {
 		free(data);
@@ -170,12 +170,12 @@ static int put_off(struct bid_unpack *unpack, const struct bid_archive_member *m
 	}
 	unpack->later = larger;
 	later = &larger[unpack->n_later++];
-	*later = (struct bid_unpack_later){ .name = strdup(member->name), .id = member->id, .data = data, .len = member->size };
+	*later = (struct bid_unarchive_later){ .name = strdup(member->name), .id = member->id, .data = data, .len = member->size };
 	unpack->later_size += member->size + strlen(member->name) + sizeof(*later);
 	return later->name ? -EINPROGRESS : -ENOMEM;
 }
 
-static int take_text(struct bid_unpack *unpack, const struct bid_member_name *name, struct bid_archive_member *member)
+static int take_text(struct bid_unarchive *unpack, const struct bid_member_name *name, struct bid_archive_member *member)
 {
 	struct bid_request request = { .id = name->id, .kind = name->kind };
 	bid_auto_free char *data = NULL;
@@ -197,7 +197,8 @@ static int take_text(struct bid_unpack *unpack, const struct bid_member_name *na
 	return put_off(unpack, member, bid_steal(data));
 }
 
-int bid_unpack_take_later(struct bid_unpack *unpack, const struct bid_unpack_later *later, struct bid_archive_member *member)
+int bid_unarchive_take_later(struct bid_unarchive *unpack, const struct bid_unarchive_later *later,
+			     struct bid_archive_member *member)
 {
 	struct bid_request request = { .id = later->id, .kind = BID_KIND_PROBES };
 	int r = take_data(unpack, &request, later->data, later->len, member);
@@ -206,7 +207,7 @@ int bid_unpack_take_later(struct bid_unpack *unpack, const struct bid_unpack_lat
 }
 
 struct unpacked {
-	struct bid_unpack *unpack;
+	struct bid_unarchive *unpack;
 	struct bid_txn *txn;
 	int bomb; /* -EFBIG if this one ends the unpacking */
 };
@@ -216,12 +217,12 @@ static int write_unpacked(void *user, const void *data, size_t len)
 {
 	struct unpacked *to = user;
 
-	to->bomb = bid_unpack_count(to->unpack, len);
+	to->bomb = bid_unarchive_count(to->unpack, len);
 	return to->bomb < 0 ? to->bomb : bid_txn_write(to->txn, data, len);
 }
 
 /* Copy the member into @txn: first the @head bytes in @buffer, then the rest. Returns 1 for a wrong member. */
-static int copy(struct bid_unpack *unpack, struct bid_txn *txn, char *buffer, size_t head)
+static int copy(struct bid_unarchive *unpack, struct bid_txn *txn, char *buffer, size_t head)
 {
 	ssize_t n = (ssize_t)head;
 	int r;
@@ -230,13 +231,13 @@ static int copy(struct bid_unpack *unpack, struct bid_txn *txn, char *buffer, si
 		r = bid_txn_write(txn, buffer, (size_t)n);
 		if (r < 0)
 			return r == -EBADMSG ? 1 : r;
-		n = bid_unpack_read(unpack, buffer, HEAD);
+		n = bid_unarchive_read(unpack, buffer, HEAD);
 	} while (n > 0);
 	return (int)n;
 }
 
 /* As copy(), for a compressed module, which the store keeps unpacked. Returns 1 if it cannot be unpacked. */
-static int copy_packed(struct bid_unpack *unpack, struct bid_txn *txn, char *buffer, size_t head, uint64_t max)
+static int copy_packed(struct bid_unarchive *unpack, struct bid_txn *txn, char *buffer, size_t head, uint64_t max)
 {
 	bid_auto_fd int packed = memfd_create("module", MFD_CLOEXEC);
 	struct unpacked to = { .unpack = unpack, .txn = txn };
@@ -251,7 +252,7 @@ static int copy_packed(struct bid_unpack *unpack, struct bid_txn *txn, char *buf
 		if (r != 0)
 			return r;
 		at += n;
-		n = bid_unpack_read(unpack, buffer, HEAD);
+		n = bid_unarchive_read(unpack, buffer, HEAD);
 	} while (n > 0);
 	r = n < 0 ? (int)n : bid_elf_is_packed(packed);
 	if (r <= 0)
@@ -263,7 +264,7 @@ static int copy_packed(struct bid_unpack *unpack, struct bid_txn *txn, char *buf
 }
 
 /* Do the first bytes prove that the file is wrong? They detect most wrong files before any write. */
-static bool is_wrong(struct bid_unpack *unpack, struct bid_archive_member *member, const char *head, size_t len)
+static bool is_wrong(struct bid_unarchive *unpack, struct bid_archive_member *member, const char *head, size_t len)
 {
 	char hex[BID_ID_HEX_MAX];
 	struct bid_id carried;
@@ -279,7 +280,7 @@ static void cleanup_txn(struct bid_txn **txn)
 	bid_txn_free(*txn);
 }
 
-static int commit(struct bid_unpack *unpack, const struct bid_member_name *name, struct bid_txn *txn,
+static int commit(struct bid_unarchive *unpack, const struct bid_member_name *name, struct bid_txn *txn,
 		  struct bid_archive_member *member)
 {
 	struct bid_file file = BID_FILE_NONE;
@@ -297,7 +298,8 @@ static int commit(struct bid_unpack *unpack, const struct bid_member_name *name,
 	return 0;
 }
 
-static int take_elf(struct bid_unpack *unpack, const struct bid_member_name *name, struct bid_archive_member *member, uint64_t max)
+static int take_elf(struct bid_unarchive *unpack, const struct bid_member_name *name, struct bid_archive_member *member,
+		    uint64_t max)
 {
 	struct bid_request request = { .id = name->id, .kind = name->kind };
 	bid_cleanup(cleanup_txn) struct bid_txn *txn = NULL;
@@ -309,7 +311,7 @@ static int take_elf(struct bid_unpack *unpack, const struct bid_member_name *nam
 	if (!buffer)
 		return -ENOMEM;
 	for (; len < HEAD && n > 0; len += (size_t)n) {
-		n = bid_unpack_read(unpack, buffer + len, HEAD - len);
+		n = bid_unarchive_read(unpack, buffer + len, HEAD - len);
 		if (n < 0)
 			return (int)n;
 	}
@@ -330,7 +332,7 @@ static int take_elf(struct bid_unpack *unpack, const struct bid_member_name *nam
 	return r < 0 ? r : commit(unpack, name, txn, member);
 }
 
-int bid_unpack_take(struct bid_unpack *unpack, const struct bid_member_name *name, struct bid_archive_member *member)
+int bid_unarchive_take(struct bid_unarchive *unpack, const struct bid_member_name *name, struct bid_archive_member *member)
 {
 	uint64_t max = unpack->config->max_size ? unpack->config->max_size : UINT64_C(16) << 30;
 	int r;

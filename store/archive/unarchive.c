@@ -12,7 +12,7 @@
 
 enum { BLOCK = 128 << 10 };
 
-static void unpack_release(struct bid_unpack *unpack)
+static void unpack_release(struct bid_unarchive *unpack)
 {
 	for (size_t i = 0; i < unpack->n_later; i++) {
 		free(unpack->later[i].name);
@@ -42,12 +42,12 @@ static int new_archive(struct archive **ret_archive)
 /* Translate the result of opening an archive, which reads its beginning. */
 static int opened(struct archive *archive, int result)
 {
-	int r = result == ARCHIVE_OK ? 0 : bid_unpack_error(archive);
+	int r = result == ARCHIVE_OK ? 0 : bid_unarchive_error(archive);
 
 	return r == -EBADMSG ? -EINVAL : r;
 }
 
-static int open_file(struct bid_unpack *unpack, int fd)
+static int open_file(struct bid_unarchive *unpack, int fd)
 {
 	int r = new_archive(&unpack->file);
 
@@ -56,7 +56,7 @@ static int open_file(struct bid_unpack *unpack, int fd)
 }
 
 /* Skip the rest of the current member. libarchive's own skipping has no limit. */
-static int pass_over(struct bid_unpack *unpack)
+static int pass_over(struct bid_unarchive *unpack)
 {
 	for (;;) {
 		const void *data;
@@ -67,14 +67,14 @@ static int pass_over(struct bid_unpack *unpack)
 		if (r == ARCHIVE_EOF)
 			return 0;
 		if (r < ARCHIVE_WARN)
-			return bid_unpack_error(unpack->archive);
-		r = bid_unpack_count(unpack, len);
+			return bid_unarchive_error(unpack->archive);
+		r = bid_unarchive_count(unpack, len);
 		if (r < 0)
 			return r;
 	}
 }
 
-static int count(struct bid_unpack *unpack, const struct bid_archive_member *member, struct bid_archive_counts *counts)
+static int count(struct bid_unarchive *unpack, const struct bid_archive_member *member, struct bid_archive_counts *counts)
 {
 	counts->added += member->state == BID_MEMBER_ADDED;
 	counts->known += member->state == BID_MEMBER_KNOWN;
@@ -117,7 +117,7 @@ static int look_at_type(struct archive_entry *entry, struct bid_archive_member *
 	}
 }
 
-static int take(struct bid_unpack *unpack, struct archive_entry *entry, struct bid_archive_member *member)
+static int take(struct bid_unarchive *unpack, struct archive_entry *entry, struct bid_archive_member *member)
 {
 	const char *target = archive_entry_hardlink(entry);
 	struct bid_member_name name, other;
@@ -131,18 +131,18 @@ static int take(struct bid_unpack *unpack, struct archive_entry *entry, struct b
 	member->why = "a hard link to something else";
 	if (target && (!bid_member_parse(target, &other) || !bid_id_equal(&other.id, &name.id) || other.kind != name.kind))
 		return 0;
-	return target ? bid_unpack_take_known(unpack, &name, member) : bid_unpack_take(unpack, &name, member);
+	return target ? bid_unarchive_take_known(unpack, &name, member) : bid_unarchive_take(unpack, &name, member);
 }
 
 /*
  * Is the member a recording? Its first bytes decide, since it may have any name. Returns 1, 0 or a negative errno that ends the
  * unpacking.
  */
-static int is_recording(struct bid_unpack *unpack)
+static int is_recording(struct bid_unarchive *unpack)
 {
 	static const char magics[][9] = { "PERFILE2", "2ELIFREP", "PERFFILE", "ELIFFREP" };
 	char head[8];
-	ssize_t n = bid_unpack_read(unpack, head, sizeof(head));
+	ssize_t n = bid_unarchive_read(unpack, head, sizeof(head));
 
 	for (size_t i = 0; n == sizeof(head) && i < sizeof(magics) / sizeof(magics[0]); i++)
 		if (memcmp(head, magics[i], sizeof(head)) == 0)
@@ -152,7 +152,7 @@ static int is_recording(struct bid_unpack *unpack)
 
 /* an archive inside the archive */
 struct nested {
-	struct bid_unpack *unpack;
+	struct bid_unarchive *unpack;
 	struct archive *archive; /* owned */
 	char *block; /* owned */
 	int error; /* error of reading the outer archive */
@@ -172,19 +172,19 @@ static la_ssize_t read_nested(struct archive *archive, void *user, const void **
 	la_ssize_t n = archive_read_data(nested->unpack->file, nested->block, BLOCK);
 
 	if (n < 0)
-		nested->error = bid_unpack_error(nested->unpack->file);
+		nested->error = bid_unarchive_error(nested->unpack->file);
 	else
-		nested->error = bid_unpack_count(nested->unpack, (size_t)n);
+		nested->error = bid_unarchive_count(nested->unpack, (size_t)n);
 	if (nested->error < 0)
 		archive_set_error(archive, -nested->error, "reading the archive around it");
 	*ret_block = nested->block;
 	return nested->error < 0 ? ARCHIVE_FATAL : n;
 }
 
-static int all_members(struct bid_unpack *unpack, uint64_t total, struct bid_archive_counts *counts);
+static int all_members(struct bid_unarchive *unpack, uint64_t total, struct bid_archive_counts *counts);
 
 /* perf archive --all packs the builds of its recording into an archive of their own. */
-static int take_nested(struct bid_unpack *unpack, struct bid_archive_member *member, uint64_t total,
+static int take_nested(struct bid_unarchive *unpack, struct bid_archive_member *member, uint64_t total,
 		       struct bid_archive_counts *counts)
 {
 	bid_cleanup(nested_release) struct nested nested = { .unpack = unpack, .block = malloc(BLOCK) };
@@ -207,7 +207,7 @@ static int take_nested(struct bid_unpack *unpack, struct bid_archive_member *mem
  * Handle the members that perf archive --all packs beside artifacts. Returns 1 for such a member, 0 for another one, or a negative
  * errno as take().
  */
-static int take_beside(struct bid_unpack *unpack, struct archive_entry *entry, struct bid_archive_member *member, uint64_t total,
+static int take_beside(struct bid_unarchive *unpack, struct archive_entry *entry, struct bid_archive_member *member, uint64_t total,
 		       struct bid_archive_counts *counts)
 {
 	struct bid_member_name name;
@@ -221,7 +221,7 @@ static int take_beside(struct bid_unpack *unpack, struct archive_entry *entry, s
 	return r == 0 ? 1 : r;
 }
 
-static int one_member(struct bid_unpack *unpack, struct archive_entry *entry, uint64_t total, struct bid_archive_counts *counts)
+static int one_member(struct bid_unarchive *unpack, struct archive_entry *entry, uint64_t total, struct bid_archive_counts *counts)
 {
 	const char *name = archive_entry_pathname(entry);
 	struct bid_archive_member member = { .state = BID_MEMBER_REFUSED };
@@ -248,7 +248,7 @@ static int one_member(struct bid_unpack *unpack, struct archive_entry *entry, ui
 	return r == 0 ? pass_over(unpack) : r;
 }
 
-static int all_members(struct bid_unpack *unpack, uint64_t total, struct bid_archive_counts *counts)
+static int all_members(struct bid_unarchive *unpack, uint64_t total, struct bid_archive_counts *counts)
 {
 	const struct bid_unpack_config *config = unpack->config;
 	struct archive_entry *entry;
@@ -261,7 +261,7 @@ static int all_members(struct bid_unpack *unpack, uint64_t total, struct bid_arc
 			return 0;
 		/* ARCHIVE_RETRY, above ARCHIVE_WARN, means a damaged header; the bytes behind it cannot be trusted */
 		if (r != ARCHIVE_OK && r != ARCHIVE_WARN) {
-			r = bid_unpack_error(unpack->archive);
+			r = bid_unarchive_error(unpack->archive);
 			return r == -EBADMSG && !any ? -EINVAL : r;
 		}
 		/* libarchive's count has one for the end of the chain */
@@ -276,17 +276,17 @@ static int all_members(struct bid_unpack *unpack, uint64_t total, struct bid_arc
 	}
 }
 
-static int all_put_off(struct bid_unpack *unpack, struct bid_archive_counts *counts)
+static int all_put_off(struct bid_unarchive *unpack, struct bid_archive_counts *counts)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < unpack->n_later && r == 0; i++) {
-		const struct bid_unpack_later *later = &unpack->later[i];
+		const struct bid_unarchive_later *later = &unpack->later[i];
 		struct bid_archive_member member = {
 			.name = later->name, .id = later->id, .kind = BID_KIND_PROBES, .size = later->len
 		};
 
-		r = bid_unpack_take_later(unpack, later, &member);
+		r = bid_unarchive_take_later(unpack, later, &member);
 		if (r == 0)
 			r = count(unpack, &member, counts);
 	}
@@ -296,7 +296,7 @@ static int all_put_off(struct bid_unpack *unpack, struct bid_archive_counts *cou
 int bid_archive_unpack(struct bid_store *store, int fd, const struct bid_unpack_config *config,
 		       struct bid_archive_counts *ret_counts)
 {
-	bid_cleanup(unpack_release) struct bid_unpack unpack = { .store = store, .config = config };
+	bid_cleanup(unpack_release) struct bid_unarchive unpack = { .store = store, .config = config };
 	struct bid_archive_counts counts = { 0 };
 	struct stat st;
 	int r, put_off, synced;
