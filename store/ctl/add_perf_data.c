@@ -21,14 +21,14 @@ struct recording_add {
 	struct bid_store *store;
 	struct bid_id kernel, vdso; /* ids of this machine; len 0 if unknown */
 	bool unsure; /* a download failed for another reason than the file itself */
-	struct ctl_recording recording;
+	struct ctl_perf_data recording;
 	struct ctl_debug_files debug_files;
 };
 
 static void adding_release(struct recording_add *adding)
 {
 	ctl_debug_files_release(&adding->debug_files);
-	ctl_recording_release(&adding->recording);
+	ctl_perf_data_release(&adding->recording);
 	bid_store_free(adding->store);
 }
 
@@ -167,7 +167,7 @@ static int add_debug_files(struct recording_add *adding)
 static enum ctl_status fetch(struct recording_add *adding)
 {
 	bid_cleanup(ctl_wanted_release) struct ctl_wanted_list list = { 0 };
-	struct ctl_recording *recording = &adding->recording;
+	struct ctl_perf_data *recording = &adding->recording;
 	enum ctl_status status;
 
 	for (size_t i = 0; i < recording->n; i++) {
@@ -218,7 +218,7 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 		.recording = { .path = ctl->perf_data },
 	};
 	/* with samples, to know which builds without an id are needed */
-	enum ctl_status status = ctl_recording_read(&adding.recording, true);
+	enum ctl_status status = ctl_perf_data_read(&adding.recording, true);
 	int r = 0;
 
 	if (status == CTL_DONE)
@@ -245,6 +245,6 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 		status = fetch(&adding);
 	if (status == CTL_TROUBLE || status == CTL_USAGE)
 		return status;
-	ctl_recording_print(ctl, &adding.recording);
+	ctl_perf_data_print(ctl, &adding.recording);
 	return status == CTL_DONE ? status_of(&adding) : status;
 }

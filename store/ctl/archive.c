@@ -21,7 +21,7 @@
 struct packing {
 	const struct ctl *ctl;
 	struct bid_store *store; /* owned; NULL is an empty one */
-	struct ctl_recording recording; /* named builds; none without --perf-data and --core */
+	struct ctl_perf_data recording; /* named builds; none without --perf-data and --core */
 	struct bid_archive_build *builds; /* owned */
 	size_t n;
 	size_t n_named; /* builds behind these are dwz files */
@@ -33,7 +33,7 @@ static void packing_release(struct packing *packing)
 {
 	ctl_outfile_release(&packing->file);
 	free(packing->builds);
-	ctl_recording_release(&packing->recording);
+	ctl_perf_data_release(&packing->recording);
 	bid_store_free(packing->store);
 }
 
@@ -260,7 +260,7 @@ enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv)
 	if (strcmp(ctl->output, "-") != 0 && bid_packing_parse(ctl->output, &how) < 0)
 		return ctl_usage(ctl->output, "not a name that ends in .tar.zst, .tar.gz, .tar.xz, .tar.bz2 or .tar");
 	if (ctl->perf_data)
-		status = ctl_recording_read(&packing.recording, ctl->fetch);
+		status = ctl_perf_data_read(&packing.recording, ctl->fetch);
 	else if (ctl->core)
 		status = ctl_needs_read(ctl, CTL_NEEDS_CORE, NULL, &packing.recording);
 	if (status == CTL_DONE)

@@ -32,7 +32,7 @@ static const char *const state_names[STATES] = {
 struct getting {
 	const struct ctl *ctl;
 	struct bid_store *store; /* borrowed */
-	struct ctl_recording needs; /* named builds; none for a build in an operand */
+	struct ctl_perf_data needs; /* named builds; none for a build in an operand */
 	struct ctl_wanted_list list;
 	json_t *covering; /* state of the mount over the store; NULL without one. Owned */
 	bool barred; /* the store is read-only, so that no server gets a request */
@@ -41,7 +41,7 @@ struct getting {
 static void getting_release(struct getting *getting)
 {
 	ctl_wanted_release(&getting->list);
-	ctl_recording_release(&getting->needs);
+	ctl_perf_data_release(&getting->needs);
 	json_decref(getting->covering);
 }
 

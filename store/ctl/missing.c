@@ -54,7 +54,7 @@ static enum ctl_status check(const struct ctl *ctl, struct bid_store *store, con
 
 enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv)
 {
-	bid_cleanup(ctl_recording_release) struct ctl_recording needs = { 0 };
+	bid_cleanup(ctl_perf_data_release) struct ctl_perf_data needs = { 0 };
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_status status = ctl_open_to_find(ctl, CTL_READ, &store), lines = CTL_DONE;
 	struct bid_id id;

@@ -18,20 +18,20 @@
 #include "ctl/add.h"
 #include "ctl/proc_maps.h"
 
-static enum ctl_status read_perf_data(const struct ctl *ctl, struct ctl_recording *needs)
+static enum ctl_status read_perf_data(const struct ctl *ctl, struct ctl_perf_data *needs)
 {
 	enum ctl_status status;
 
 	needs->path = ctl->perf_data;
-	status = ctl_recording_read(needs, true);
+	status = ctl_perf_data_read(needs, true);
 	if (status == CTL_DONE)
-		ctl_recording_warn(needs);
+		ctl_perf_data_warn(needs);
 	return status;
 }
 
-static int add(struct ctl_recording *needs, const struct bid_id *id, const char *path)
+static int add(struct ctl_perf_data *needs, const struct bid_id *id, const char *path)
 {
-	return ctl_recording_add(needs, &(struct bid_perfdata_dso){ .id = *id, .sized = true, .path = path });
+	return ctl_perf_data_add(needs, &(struct bid_perfdata_dso){ .id = *id, .sized = true, .path = path });
 }
 
 /* Is @path the name of memory: a compiler's output, shared memory? The kernel shows it as a file. */
@@ -58,7 +58,7 @@ static int by_path(const void *a, const void *b)
 }
 
 /* Warn of each file without an id once, unless another mapping of the file has an id. */
-static int name_unidentified(struct ctl_recording *needs)
+static int name_unidentified(struct ctl_perf_data *needs)
 {
 	bid_auto_free struct ctl_build **sorted = calloc(needs->n + 1, sizeof(struct ctl_build *));
 
@@ -80,7 +80,7 @@ static int name_unidentified(struct ctl_recording *needs)
 }
 
 /* Does any build have an id? */
-static bool has_ids(const struct ctl_recording *needs)
+static bool has_ids(const struct ctl_perf_data *needs)
 {
 	for (size_t i = 0; i < needs->n; i++)
 		if (needs->builds[i].id.len > 0)
@@ -146,7 +146,7 @@ static enum ctl_status check_root(const struct ctl *ctl)
 	return CTL_REFUSED;
 }
 
-static enum ctl_status read_core(const struct ctl *ctl, struct ctl_recording *needs)
+static enum ctl_status read_core(const struct ctl *ctl, struct ctl_perf_data *needs)
 {
 	bid_auto_fd int fd = open_core(ctl->core);
 	int r = fd < 0 ? fd : bid_elf_core_each(fd, take_core_file, needs);
@@ -168,7 +168,7 @@ static enum ctl_status read_core(const struct ctl *ctl, struct ctl_recording *ne
 struct process {
 	const struct ctl *ctl;
 	struct bid_store *store; /* borrowed; NULL to add no files */
-	struct ctl_recording *needs;
+	struct ctl_perf_data *needs;
 	dev_t dev; /* device of the previous mapping */
 	ino_t ino;
 };
@@ -185,7 +185,7 @@ static const char *why_unidentified(int error)
 	}
 }
 
-static int add_unidentified(struct ctl_recording *needs, const char *path, int error)
+static int add_unidentified(struct ctl_perf_data *needs, const char *path, int error)
 {
 	int r = add(needs, &(struct bid_id){ 0 }, path);
 
@@ -225,7 +225,7 @@ static int take_mapping(void *user, const struct ctl_mapping *mapping)
 	return bid_is_local_error(r) ? r : 0;
 }
 
-static enum ctl_status read_process(const struct ctl *ctl, struct bid_store *store, struct ctl_recording *needs)
+static enum ctl_status read_process(const struct ctl *ctl, struct bid_store *store, struct ctl_perf_data *needs)
 {
 	struct process process = { .ctl = ctl, .store = store, .needs = needs };
 	int r;
@@ -253,7 +253,7 @@ static void refuse_line(const char *text, size_t number, size_t *n_refused)
 }
 
 /* Take "ID", or "ID NAME" as perf-buildid-list(1) prints them. Skips an empty line. */
-static int take_line(struct ctl_recording *needs, char *line, size_t number, size_t *n_refused)
+static int take_line(struct ctl_perf_data *needs, char *line, size_t number, size_t *n_refused)
 {
 	char *id_text = line + strspn(line, " \t"), *name;
 	struct bid_id id;
@@ -271,7 +271,7 @@ static int take_line(struct ctl_recording *needs, char *line, size_t number, siz
 }
 
 /* Read the builds on standard input. Returns CTL_USAGE after the last line if a line begins with no id. */
-static enum ctl_status read_list(struct ctl_recording *needs)
+static enum ctl_status read_list(struct ctl_perf_data *needs)
 {
 	bid_auto_free char *line = NULL;
 	size_t size = 0, number = 0, n_refused = 0;
@@ -292,7 +292,7 @@ static enum ctl_status read_list(struct ctl_recording *needs)
 }
 
 enum ctl_status ctl_needs_read(const struct ctl *ctl, enum ctl_needs_from from, struct bid_store *store,
-			       struct ctl_recording *needs)
+			       struct ctl_perf_data *needs)
 {
 	switch (from) {
 	case CTL_NEEDS_PERF_DATA:

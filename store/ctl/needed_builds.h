@@ -21,6 +21,6 @@ enum ctl_needs_from {
  * @needs in either case.
  */
 enum ctl_status ctl_needs_read(const struct ctl *ctl, enum ctl_needs_from from, struct bid_store *store,
-			       struct ctl_recording *needs);
+			       struct ctl_perf_data *needs);
 
 #endif

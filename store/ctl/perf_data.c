@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "ctl/output.h"
 
-void ctl_recording_release(struct ctl_recording *recording)
+void ctl_perf_data_release(struct ctl_perf_data *recording)
 {
 	for (size_t i = 0; i < recording->n; i++) {
 		free(recording->builds[i].path);
@@ -22,7 +22,7 @@ void ctl_recording_release(struct ctl_recording *recording)
 	recording->n = recording->room = 0;
 }
 
-int ctl_recording_add(struct ctl_recording *recording, const struct bid_perfdata_dso *dso)
+int ctl_perf_data_add(struct ctl_perf_data *recording, const struct bid_perfdata_dso *dso)
 {
 	struct ctl_build *build;
 
@@ -47,10 +47,10 @@ int ctl_recording_add(struct ctl_recording *recording, const struct bid_perfdata
 /* bid_perfdata_fn */
 static int collect(void *user, const struct bid_perfdata_dso *dso)
 {
-	return ctl_recording_add(user, dso);
+	return ctl_perf_data_add(user, dso);
 }
 
-enum ctl_status ctl_recording_read(struct ctl_recording *recording, bool hottest_first)
+enum ctl_status ctl_perf_data_read(struct ctl_perf_data *recording, bool hottest_first)
 {
 	int r = bid_perfdata_read(recording->path, hottest_first ? BID_PERFDATA_SAMPLES : 0, collect, recording,
 				  &recording->summary);
@@ -107,7 +107,7 @@ bool ctl_build_lacks(enum ctl_build_state state)
 }
 
 /* Describe the result for @build, except its path. Returns @text. */
-static const char *describe(const struct ctl_recording *recording, const struct ctl_build *build, char *text, size_t size)
+static const char *describe(const struct ctl_perf_data *recording, const struct ctl_build *build, char *text, size_t size)
 {
 	char hex[BID_ID_HEX_MAX], date[CTL_TIME_MAX];
 	time_t recorded = recording->summary.modified;
@@ -128,13 +128,13 @@ static const char *describe(const struct ctl_recording *recording, const struct 
  * Does the table show @build? A recording with a list of sampled builds also has mappings of all other files. A build outside that
  * list almost certainly has no samples, and is not needed.
  */
-static bool is_shown(const struct ctl *ctl, const struct ctl_recording *recording, const struct ctl_build *build)
+static bool is_shown(const struct ctl *ctl, const struct ctl_perf_data *recording, const struct ctl_build *build)
 {
 	return build->state != CTL_BUILD_UNIDENTIFIED || !recording->summary.lists_sampled || ctl->verbose ||
 	       ctl_build_is_changed(recording, build);
 }
 
-static void print_builds(const struct ctl *ctl, const struct ctl_recording *recording)
+static void print_builds(const struct ctl *ctl, const struct ctl_perf_data *recording)
 {
 	for (size_t i = 0; i < recording->n; i++) {
 		const struct ctl_build *build = &recording->builds[i];
@@ -150,7 +150,7 @@ static void print_builds(const struct ctl *ctl, const struct ctl_recording *reco
 	}
 }
 
-static void print_totals(const struct ctl *ctl, const struct ctl_recording *recording)
+static void print_totals(const struct ctl *ctl, const struct ctl_perf_data *recording)
 {
 	const struct bid_perfdata_summary *summary = &recording->summary;
 	struct ctl_field fields[CTL_BUILD_STATES + 8] = {
@@ -170,17 +170,17 @@ static void print_totals(const struct ctl *ctl, const struct ctl_recording *reco
 	ctl_totals_of(ctl, fields);
 }
 
-bool ctl_build_is_needed_without_id(const struct ctl_recording *recording, const struct ctl_build *build)
+bool ctl_build_is_needed_without_id(const struct ctl_perf_data *recording, const struct ctl_build *build)
 {
 	return build->state == CTL_BUILD_UNIDENTIFIED && build->path[0] == '/' && !recording->summary.lists_sampled;
 }
 
-bool ctl_build_is_changed(const struct ctl_recording *recording, const struct ctl_build *build)
+bool ctl_build_is_changed(const struct ctl_perf_data *recording, const struct ctl_build *build)
 {
 	return build->state == CTL_BUILD_UNIDENTIFIED && build->looked && (build->samples > 0 || !recording->summary.lists_sampled);
 }
 
-void ctl_recording_warn(struct ctl_recording *recording)
+void ctl_perf_data_warn(struct ctl_perf_data *recording)
 {
 	const struct bid_perfdata_summary *summary = &recording->summary;
 	size_t unnamed = 0, guessed = 0;
@@ -212,9 +212,9 @@ void ctl_recording_warn(struct ctl_recording *recording)
 	recording->partial = summary->cut || summary->damaged || unnamed > 0;
 }
 
-void ctl_recording_print(const struct ctl *ctl, struct ctl_recording *recording)
+void ctl_perf_data_print(const struct ctl *ctl, struct ctl_perf_data *recording)
 {
-	ctl_recording_warn(recording);
+	ctl_perf_data_warn(recording);
 	print_builds(ctl, recording);
 	print_totals(ctl, recording);
 }

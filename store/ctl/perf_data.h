@@ -58,7 +58,7 @@ int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_bui
  */
 int ctl_guess_build(const struct ctl *ctl, struct bid_store *store, struct ctl_build *build, time_t recorded);
 
-struct ctl_recording {
+struct ctl_perf_data {
 	const char *path; /* borrowed */
 	struct bid_perfdata_summary summary;
 	struct ctl_build *builds; /* owned */
@@ -70,26 +70,26 @@ struct ctl_recording {
  * Read the recording at recording->path. Its builds are sorted by path, or with @hottest_first by their samples, which takes
  * longer. Returns CTL_DONE, or the exit status after an error message.
  */
-enum ctl_status ctl_recording_read(struct ctl_recording *recording, bool hottest_first);
+enum ctl_status ctl_perf_data_read(struct ctl_perf_data *recording, bool hottest_first);
 
 /* Add one more build to the recording. Returns 0 or -ENOMEM. */
-int ctl_recording_add(struct ctl_recording *recording, const struct bid_perfdata_dso *dso);
+int ctl_perf_data_add(struct ctl_perf_data *recording, const struct bid_perfdata_dso *dso);
 
 /* Is @build needed, and without an id? A recording with a list of sampled builds needs no others. */
-bool ctl_build_is_needed_without_id(const struct ctl_recording *recording, const struct ctl_build *build);
+bool ctl_build_is_needed_without_id(const struct ctl_perf_data *recording, const struct ctl_build *build);
 
 /* Has the file of a sampled build without an id changed since the recording? */
-bool ctl_build_is_changed(const struct ctl_recording *recording, const struct ctl_build *build);
+bool ctl_build_is_changed(const struct ctl_perf_data *recording, const struct ctl_build *build);
 
 /* Print warnings about the recording. Sets recording->partial. */
-void ctl_recording_warn(struct ctl_recording *recording);
+void ctl_perf_data_warn(struct ctl_perf_data *recording);
 
-void ctl_recording_release(struct ctl_recording *recording);
+void ctl_perf_data_release(struct ctl_perf_data *recording);
 
 /* Is @state that of a needed, but absent build? */
 bool ctl_build_lacks(enum ctl_build_state state);
 
 /* Write the builds on standard output, and warnings on standard error. */
-void ctl_recording_print(const struct ctl *ctl, struct ctl_recording *recording);
+void ctl_perf_data_print(const struct ctl *ctl, struct ctl_perf_data *recording);
 
 #endif
