@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "mountpoint.h"
-#include "server_options.h"
+#include "servers.h"
 
 enum {
 	/*

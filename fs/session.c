@@ -20,7 +20,7 @@
 #include "fuse/passthrough.h"
 #include "fuse/workers.h"
 #include "sandbox/sandbox.h"
-#include "server_options.h"
+#include "servers.h"
 #include "unmount_helper.h"
 #include "write/publish_tmpfile.h"
 

@@ -12,7 +12,7 @@
 
 #include "api/store.h"
 #include "options.h"
-#include "server_options.h"
+#include "servers.h"
 
 struct bid_sandbox;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* server_options.c for a build without fetching. */
-#include "server_options.h"
+/* servers.c for a build without fetching. */
+#include "servers.h"
 
 #include <errno.h>
 

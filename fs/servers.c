@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "server_options.h"
+#include "servers.h"
 
 #include <errno.h>
 #include <fcntl.h>

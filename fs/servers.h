@@ -7,8 +7,8 @@
  *	bid_servers_start()	after the fork, with the broker
  *	bid_servers_free()	after bid_broker_free()
  */
-#ifndef BID_FS_SERVER_OPTIONS_H
-#define BID_FS_SERVER_OPTIONS_H
+#ifndef BID_FS_SERVERS_H
+#define BID_FS_SERVERS_H
 
 #include "api/broker.h"
 #include "options.h"
