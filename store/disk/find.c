@@ -110,8 +110,8 @@ static int find_on_disk(struct bid_store *store, struct bid_objdir_iter *objdir,
 }
 
 /* Find an ELF file that was not stripped: it is its own debuginfo. A compressed one shows that only unpacked; see skip_poor(). */
-static int find_unstripped(struct bid_store *store, struct bid_objdir_iter *objdir, const struct bid_id *disk_id,
-			   const struct bid_id *id, struct bid_file *poor, struct bid_file *ret_file)
+static int find_elf_with_dwarf(struct bid_store *store, struct bid_objdir_iter *objdir, const struct bid_id *disk_id,
+			       const struct bid_id *id, struct bid_file *poor, struct bid_file *ret_file)
 {
 	struct bid_request request = { .id = *id, .kind = BID_KIND_ELF };
 	struct bid_file file = BID_FILE_NONE;
@@ -147,7 +147,7 @@ static int find_here(struct bid_store *store, const struct bid_request *request,
 		int r = find_on_disk(store, &objdir, &disk_id, request, poor, ret_file), unstripped = -ENOENT;
 
 		if (r < 0 && request->kind == BID_KIND_DEBUGINFO)
-			unstripped = find_unstripped(store, &objdir, &disk_id, &request->id, poor, ret_file);
+			unstripped = find_elf_with_dwarf(store, &objdir, &disk_id, &request->id, poor, ret_file);
 		if (r == 0 || unstripped == 0)
 			return 0;
 		if (r != -ENOENT || unstripped != -ENOENT)

@@ -24,7 +24,7 @@ int bid_store_find(struct bid_store *store, const struct bid_request *request, s
 	if (request->kind == BID_KIND_SOURCE)
 		return bid_source_section_open(store, request, ret_file);
 	if (request->kind == BID_KIND_UNSTRIPPED)
-		return bid_unstripped_find(store, request, ret_file);
+		return bid_find_unstripped(store, request, ret_file);
 	r = bid_find_unpacked(store, request, ret_file);
 	/* a symbol table without addresses is useless; a table derived from the kernel has them */
 	return r == -ENOENT || (r == -EBADMSG && request->kind == BID_KIND_KALLSYMS) ? bid_derive(store, request, ret_file) : r;

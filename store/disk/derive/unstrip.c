@@ -44,7 +44,7 @@ static bool is_whole(const struct bid_file *debug)
 	return debug->kind == BID_KIND_ELF || (bid_elf_examine(debug->fd, &info) == 0 && info.has_code && info.has_dwarf);
 }
 
-int bid_unstripped_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+int bid_find_unstripped(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
 	bid_cleanup(bid_file_release) struct bid_file debug = BID_FILE_NONE;
 	struct bid_request debuginfo = { .id = request->id, .kind = BID_KIND_DEBUGINFO };
@@ -110,7 +110,7 @@ int bid_store_unstrip(struct bid_store *store, const struct bid_id *id, struct b
 	struct bid_request request = { .id = *id, .kind = BID_KIND_UNSTRIPPED };
 	bid_cleanup(pair_release) struct pair pair = PAIR_NONE;
 	struct bid_derivation derivation = { .fill = merge_into, .user = &pair };
-	int r = bid_unstripped_find(store, &request, ret_file);
+	int r = bid_find_unstripped(store, &request, ret_file);
 
 	if (r != -ENOENT)
 		return r;

@@ -9,6 +9,6 @@
  * bid_store_find() of BID_KIND_UNSTRIPPED: the kept file, or a stored file that is not stripped. Makes none, because that may take
  * seconds.
  */
-int bid_unstripped_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+int bid_find_unstripped(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
 
 #endif
