@@ -69,8 +69,8 @@ static int add_download(void *user, const struct bid_progress *progress)
 
 	if (progress->size != BID_SIZE_UNKNOWN)
 		json_object_set_new(one, "size", json_integer((json_int_t)progress->size));
-	if (progress->detail[0])
-		json_object_set_new(one, "detail", bid_json_text(progress->detail));
+	if (progress->subpath[0])
+		json_object_set_new(one, "name", bid_json_text(progress->subpath));
 	if (progress->source[0])
 		json_object_set_new(one, "server", bid_json_text(progress->source));
 	json_array_append_new(user, one);
@@ -140,8 +140,8 @@ static int add_response(void *user, const struct bid_report *report, unsigned ag
 				(json_int_t)report->bytes, "received", (json_int_t)report->received, "elapsed_ms",
 				(json_int_t)report->elapsed_ms, "time", (json_int_t)report->time, "retry_s", (json_int_t)again_s);
 
-	if (report->request.detail)
-		add_text(one, "name", bid_detail_text(report->request.detail));
+	if (report->request.subpath)
+		add_text(one, "name", bid_subpath_text(report->request.subpath));
 	add_text(one, "url", report->url);
 	add_text(one, "redirect", report->led_to);
 	add_text(one, "before", report->before);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Kinds of artifacts, details of requests: parse, compare, name. */
+/* Kinds of artifacts, subpaths of requests: parse, compare, name. */
 #include "api/artifact.h"
 
 #include <errno.h>
@@ -28,19 +28,19 @@ static const struct {
 bool bid_request_valid(const struct bid_request *request)
 {
 	return request->id.len > 0 && request->kind > BID_KIND_NONE && request->kind < BID_KIND_END &&
-	       bid_kind_has_detail(request->kind) == (request->detail != NULL);
+	       bid_kind_has_subpath(request->kind) == (request->subpath != NULL);
 }
 
 struct bid_request bid_request_keep(const struct bid_request *request)
 {
-	bid_detail_ref(request->detail);
+	bid_subpath_ref(request->subpath);
 	return *request;
 }
 
 void bid_request_release(struct bid_request *request)
 {
-	bid_detail_unref(request->detail);
-	request->detail = NULL;
+	bid_subpath_unref(request->subpath);
+	request->subpath = NULL;
 }
 
 static enum bid_kind checked(enum bid_kind kind)
@@ -68,7 +68,7 @@ bool bid_kind_is_elf(enum bid_kind kind)
 	return kinds[checked(kind)].elf;
 }
 
-bool bid_kind_has_detail(enum bid_kind kind)
+bool bid_kind_has_subpath(enum bid_kind kind)
 {
 	return kind >= BID_KIND_SOURCE && kind < BID_KIND_END;
 }
@@ -83,7 +83,7 @@ enum bid_kind bid_kind_parse(const char *name)
 	return BID_KIND_NONE;
 }
 
-struct bid_detail {
+struct bid_subpath {
 	atomic_uint refs;
 	char text[];
 };
@@ -100,13 +100,13 @@ static bool has_controls(const char *text)
 	return false;
 }
 
-static struct bid_detail *detail_new(size_t room)
+static struct bid_subpath *subpath_new(size_t room)
 {
-	struct bid_detail *detail = malloc(sizeof(*detail) + room);
+	struct bid_subpath *subpath = malloc(sizeof(*subpath) + room);
 
-	if (detail)
-		atomic_init(&detail->refs, 1);
-	return detail;
+	if (subpath)
+		atomic_init(&subpath->refs, 1);
+	return subpath;
 }
 
 /*
@@ -131,7 +131,7 @@ static bool canonicalise(const char *path, char *to)
 			*end++ = '/';
 			memcpy(end, path, len);
 			end += len;
-			if (++depth > BID_DETAIL_DEPTH)
+			if (++depth > BID_SUBPATH_DEPTH)
 				return false;
 		} else if (len == 2) {
 			if (end == to)
@@ -146,60 +146,60 @@ static bool canonicalise(const char *path, char *to)
 	return !dir;
 }
 
-int bid_detail_source(const char *path, struct bid_detail **ret_detail)
+int bid_subpath_source(const char *path, struct bid_subpath **ret_subpath)
 {
-	size_t len = strnlen(path, BID_DETAIL_MAX + 1);
-	struct bid_detail *detail;
+	size_t len = strnlen(path, BID_SUBPATH_MAX + 1);
+	struct bid_subpath *subpath;
 
-	if (path[0] != '/' || len > BID_DETAIL_MAX || has_controls(path))
+	if (path[0] != '/' || len > BID_SUBPATH_MAX || has_controls(path))
 		return -EINVAL;
-	detail = detail_new(len + 1);
-	if (!detail)
+	subpath = subpath_new(len + 1);
+	if (!subpath)
 		return -ENOMEM;
-	if (!canonicalise(path, detail->text)) {
-		free(detail);
+	if (!canonicalise(path, subpath->text)) {
+		free(subpath);
 		return -EINVAL;
 	}
-	*ret_detail = detail;
+	*ret_subpath = subpath;
 	return 0;
 }
 
-int bid_detail_section(const char *name, struct bid_detail **ret_detail)
+int bid_subpath_section(const char *name, struct bid_subpath **ret_subpath)
 {
 	size_t len = strnlen(name, NAME_MAX + 1);
-	struct bid_detail *detail;
+	struct bid_subpath *subpath;
 
 	if (len == 0 || len > NAME_MAX || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
 	    has_controls(name))
 		return -EINVAL;
-	detail = detail_new(len + 1);
-	if (!detail)
+	subpath = subpath_new(len + 1);
+	if (!subpath)
 		return -ENOMEM;
-	memcpy(detail->text, name, len + 1);
-	*ret_detail = detail;
+	memcpy(subpath->text, name, len + 1);
+	*ret_subpath = subpath;
 	return 0;
 }
 
-const struct bid_detail *bid_detail_ref(const struct bid_detail *detail)
+const struct bid_subpath *bid_subpath_ref(const struct bid_subpath *subpath)
 {
-	/* the detail is immutable except for its count */
-	if (detail)
-		atomic_fetch_add_explicit(&((struct bid_detail *)detail)->refs, 1, memory_order_relaxed);
-	return detail;
+	/* the subpath is immutable except for its count */
+	if (subpath)
+		atomic_fetch_add_explicit(&((struct bid_subpath *)subpath)->refs, 1, memory_order_relaxed);
+	return subpath;
 }
 
-void bid_detail_unref(const struct bid_detail *detail)
+void bid_subpath_unref(const struct bid_subpath *subpath)
 {
-	if (detail && atomic_fetch_sub_explicit(&((struct bid_detail *)detail)->refs, 1, memory_order_acq_rel) == 1)
-		free((struct bid_detail *)detail);
+	if (subpath && atomic_fetch_sub_explicit(&((struct bid_subpath *)subpath)->refs, 1, memory_order_acq_rel) == 1)
+		free((struct bid_subpath *)subpath);
 }
 
-const char *bid_detail_text(const struct bid_detail *detail)
+const char *bid_subpath_text(const struct bid_subpath *subpath)
 {
-	return detail ? detail->text : "";
+	return subpath ? subpath->text : "";
 }
 
-bool bid_detail_equal(const struct bid_detail *a, const struct bid_detail *b)
+bool bid_subpath_equal(const struct bid_subpath *a, const struct bid_subpath *b)
 {
-	return a == b || strcmp(bid_detail_text(a), bid_detail_text(b)) == 0;
+	return a == b || strcmp(bid_subpath_text(a), bid_subpath_text(b)) == 0;
 }

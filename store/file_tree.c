@@ -40,8 +40,8 @@ static bool has_directory(int root, const char *name, const char *const *links)
 static bool web_name(const struct bid_request *request, const char *hex, char *buf, size_t size)
 {
 	const char *kind = request->kind == BID_KIND_ELF ? "executable" : bid_kind_name(request->kind);
-	const char *detail = bid_detail_text(request->detail);
-	int n = snprintf(buf, size, "buildid/%s/%s%s%s", hex, kind, request->kind == BID_KIND_SECTION ? "/" : "", detail);
+	const char *subpath = bid_subpath_text(request->subpath);
+	int n = snprintf(buf, size, "buildid/%s/%s%s%s", hex, kind, request->kind == BID_KIND_SECTION ? "/" : "", subpath);
 
 	return (size_t)n < size;
 }
@@ -93,7 +93,7 @@ static int find(int root, const struct bid_request *request, const char *const *
 	if (r == -ENOENT && debug_name(request, hex, file->name, sizeof(file->name)))
 		r = open_regular(root, links, file);
 	/* the object directory at the target of perf's link */
-	if (r == -EISDIR && !request->detail)
+	if (r == -EISDIR && !request->subpath)
 		r = -ENOENT;
 	if (r == -ENOENT && perf_name(request, hex, file->name, sizeof(file->name)))
 		r = open_regular(root, links, file);

@@ -16,24 +16,24 @@ static int parse_request(const char *text, struct bid_request *ret_request)
 {
 	const char *name = strchrnul(text, '/');
 	struct bid_request request = { .kind = BID_KIND_NONE };
-	struct bid_detail *detail = NULL;
+	struct bid_subpath *subpath = NULL;
 	int r = bid_id_parse(text, (size_t)(name - text), &request.id);
 
 	if (r < 0)
 		return r;
 	if (strncmp(name, "/source/", strlen("/source/")) == 0) {
 		request.kind = BID_KIND_SOURCE;
-		r = bid_detail_source(name + strlen("/source"), &detail);
+		r = bid_subpath_source(name + strlen("/source"), &subpath);
 	} else if (strncmp(name, "/section/", strlen("/section/")) == 0) {
 		request.kind = BID_KIND_SECTION;
-		r = bid_detail_section(name + strlen("/section/"), &detail);
+		r = bid_subpath_section(name + strlen("/section/"), &subpath);
 	} else if (*name) {
 		request.kind = bid_kind_parse(name + 1);
 		r = bid_kind_fetchable(request.kind) ? 0 : -EINVAL;
 	}
 	if (r < 0)
 		return r;
-	request.detail = detail;
+	request.subpath = subpath;
 	*ret_request = request;
 	return 0;
 }

@@ -28,14 +28,14 @@ static void keep_for_open(struct bid_fs *fs, uint64_t number, struct bid_file *f
 static struct bid_node node_of(const struct bid_pending *pending, const struct bid_file *file)
 {
 	return (struct bid_node){
-		.type = BID_NODE_FILE, .kind = file->kind, .id = pending->artifact.id, .detail = pending->artifact.detail
+		.type = BID_NODE_FILE, .kind = file->kind, .id = pending->artifact.id, .subpath = pending->artifact.subpath
 	};
 }
 
 /* No source has the file of @artifact: its name is a directory of sources. */
 static void reply_sources(fuse_req_t req, const struct bid_request *artifact)
 {
-	char *path = strdup(bid_detail_text(artifact->detail));
+	char *path = strdup(bid_subpath_text(artifact->subpath));
 
 	if (!path) {
 		fuse_reply_err(req, ENOMEM);

@@ -273,7 +273,7 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 		bid_find_or_fetch(req, &pending, finish_open);
 		return;
 	}
-	/* the kernel may forget the inode, which owns the detail, after the answer */
+	/* the kernel may forget the inode, which owns the subpath, after the answer */
 	bid_store_used(fs->store, &pending.artifact);
 	open_file(req, inode, fd, &st, fi);
 	bid_fd_cache_put(fs->fd_cache, fd);

@@ -110,7 +110,7 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 	}
 	reading = fd ? bid_fd_open(fd, &own) : -1;
 	if (reading >= 0) {
-		/* the kernel may forget the inode, which owns the detail, after the answer */
+		/* the kernel may forget the inode, which owns the subpath, after the answer */
 		bid_store_used(fs->store, &pending.artifact);
 		reply_fd(req, reading, size, offset);
 	}

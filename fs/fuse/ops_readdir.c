@@ -47,13 +47,13 @@ void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
-	struct bid_detail *detail;
+	struct bid_subpath *subpath;
 
-	if (inode && may_be_source(fs, &inode->node, fi->flags) && bid_detail_source(bid_node_path(&inode->node), &detail) == 0) {
-		struct bid_pending pending = { .artifact = { .id = inode->node.id, .kind = BID_KIND_SOURCE, .detail = detail } };
+	if (inode && may_be_source(fs, &inode->node, fi->flags) && bid_subpath_source(bid_node_path(&inode->node), &subpath) == 0) {
+		struct bid_pending pending = { .artifact = { .id = inode->node.id, .kind = BID_KIND_SOURCE, .subpath = subpath } };
 
 		bid_find_or_fetch(req, &pending, finish_opendir);
-		bid_detail_unref(detail);
+		bid_subpath_unref(subpath);
 		return;
 	}
 	open_listing(req, inode, number, fi);

@@ -171,7 +171,7 @@ static uint32_t version_of(const struct bid_fs *fs, const struct bid_node *node,
 {
 	uint64_t file = (uint64_t)st->st_size;
 
-	if (node->kind == BID_KIND_PROBES || bid_kind_has_detail(node->kind))
+	if (node->kind == BID_KIND_PROBES || bid_kind_has_subpath(node->kind))
 		return 0;
 	if (fs->mode != BID_MODE_NO_OPEN && st->st_nlink > 0)
 		file = ((uint64_t)st->st_ino + st->st_dev * 0x9e3779b97f4a7c15U) * 0x9e3779b97f4a7c15U >> 32;
@@ -279,7 +279,7 @@ int bid_visible_error(const struct bid_fs *fs, int error)
 /* A pending request in the list of the broker. */
 struct waiter {
 	fuse_req_t req; /* unanswered */
-	struct bid_pending pending; /* holds a reference to its detail */
+	struct bid_pending pending; /* holds a reference to its subpath */
 	bid_finish_fn finish;
 };
 

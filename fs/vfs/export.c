@@ -51,7 +51,7 @@ int bid_export_find(const struct bid_tree *tree, uint64_t number, struct bid_nod
 	int r = 0;
 
 	bid_inode_split(number, &node.type, &node.kind, &fanout);
-	if ((node.type == BID_NODE_FILE) != (node.kind != BID_KIND_NONE) || bid_kind_has_detail(node.kind))
+	if ((node.type == BID_NODE_FILE) != (node.kind != BID_KIND_NONE) || bid_kind_has_subpath(node.kind))
 		return -ESTALE;
 	switch (node.type) {
 	case BID_NODE_ID:

@@ -40,13 +40,13 @@ static bool is_root(const struct bid_node *node)
 
 static uint64_t hash_of(const struct bid_node *node, unsigned attempt)
 {
-	const char *path = bid_node_path(node), *detail = node->detail ? bid_detail_text(node->detail) : "";
+	const char *path = bid_node_path(node), *subpath = node->subpath ? bid_subpath_text(node->subpath) : "";
 	XXH64_hash_t hash = XXH3_64bits_withSeed(node->id.bytes, node->id.len, attempt);
 
 	if (*path)
 		hash = XXH3_64bits_withSeed(path, strlen(path), hash);
-	if (*detail)
-		hash = XXH3_64bits_withSeed(detail, strlen(detail), hash);
+	if (*subpath)
+		hash = XXH3_64bits_withSeed(subpath, strlen(subpath), hash);
 	return hash & ((1ULL << HASH_BITS) - 1);
 }
 

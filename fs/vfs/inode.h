@@ -23,7 +23,7 @@
 
 struct bid_inodes;
 
-/* A node that the kernel holds. The table owns path and detail, until the kernel forgets the inode. */
+/* A node that the kernel holds. The table owns path and subpath, until the kernel forgets the inode. */
 struct bid_inode {
 	uint64_t number;
 	struct bid_node node;

@@ -9,13 +9,13 @@ void bid_node_release(struct bid_node *node)
 {
 	free(node->path);
 	node->path = NULL;
-	bid_detail_unref(node->detail);
-	node->detail = NULL;
+	bid_subpath_unref(node->subpath);
+	node->subpath = NULL;
 }
 
 struct bid_request bid_node_request(const struct bid_node *node)
 {
-	return (struct bid_request){ .id = node->id, .kind = node->kind, .detail = node->detail };
+	return (struct bid_request){ .id = node->id, .kind = node->kind, .subpath = node->subpath };
 }
 
 int bid_node_copy(const struct bid_node *node, struct bid_node *ret_copy)
@@ -27,7 +27,7 @@ int bid_node_copy(const struct bid_node *node, struct bid_node *ret_copy)
 		if (!copy.path)
 			return -ENOMEM;
 	}
-	bid_detail_ref(copy.detail);
+	bid_subpath_ref(copy.subpath);
 	*ret_copy = copy;
 	return 0;
 }
@@ -41,7 +41,7 @@ bool bid_node_equal(const struct bid_node *a, const struct bid_node *b)
 {
 	return a->type == b->type && a->kind == b->kind && a->fanout == b->fanout && a->version == b->version &&
 	       bid_id_equal(&a->id, &b->id) && strcmp(bid_node_path(a), bid_node_path(b)) == 0 &&
-	       bid_detail_equal(a->detail, b->detail);
+	       bid_subpath_equal(a->subpath, b->subpath);
 }
 
 mode_t bid_node_format(const struct bid_node *node)

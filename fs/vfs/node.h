@@ -35,7 +35,7 @@ enum bid_node_type {
 	BID_NODE_LINK, /* .build-id/xx/rest: id */
 	BID_NODE_ALIAS, /* debug, .debug: path is the text; an alias of buildid/ID: id */
 	/* files */
-	BID_NODE_FILE, /* an artifact: id, kind, and detail of some kinds */
+	BID_NODE_FILE, /* an artifact: id, kind, and subpath of some kinds */
 	BID_NODE_INFO, /* buildid/ID/info: id */
 	BID_NODE_MODULES, /* in the format of /proc/modules: id */
 	BID_NODE_KCORE_FILE, /* [kernel.kcore]/ID/TIMESTAMP/... of perf's: id and path */
@@ -56,7 +56,7 @@ struct bid_node {
 		uint32_t tmpfile; /* TMPFILE: number of the file */
 	};
 	char *path; /* relative to the store; owned; NULL for "" */
-	const struct bid_detail *detail; /* a reference, or NULL */
+	const struct bid_subpath *subpath; /* a reference, or NULL */
 };
 
 /* The artifact of @node, a BID_NODE_FILE. Borrows from @node. */

@@ -373,15 +373,15 @@ static int lookup_in_path_id(const struct bid_tree *tree, const struct bid_node 
 
 static int lookup_section(const struct bid_node *parent, const char *name, struct bid_node *child)
 {
-	struct bid_detail *detail;
-	int r = bid_detail_section(name, &detail);
+	struct bid_subpath *subpath;
+	int r = bid_subpath_section(name, &subpath);
 
 	if (r < 0)
 		return r;
 	child->type = BID_NODE_FILE;
 	child->kind = BID_KIND_SECTION;
 	child->id = parent->id;
-	child->detail = detail;
+	child->subpath = subpath;
 	return 0;
 }
 
@@ -393,7 +393,7 @@ static int lookup_section(const struct bid_node *parent, const char *name, struc
 static int lookup_source(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
 {
 	enum bid_entry entry;
-	struct bid_detail *detail;
+	struct bid_subpath *subpath;
 	char *path;
 	int r;
 
@@ -401,21 +401,21 @@ static int lookup_source(const struct bid_tree *tree, const struct bid_node *par
 		return -ENOMEM;
 	child->path = path;
 	child->id = parent->id;
-	r = bid_detail_source(path, &detail);
+	r = bid_subpath_source(path, &subpath);
 	if (r < 0)
 		return r;
 	entry = bid_store_source_entry(tree->store, &child->id, path);
 	if (entry == BID_ENTRY_NONE && tree->any_id)
 		entry = strchr(name + 1, '.') ? BID_ENTRY_FILE : BID_ENTRY_DIR;
 	if (entry != BID_ENTRY_FILE) {
-		bid_detail_unref(detail);
+		bid_subpath_unref(subpath);
 		child->type = BID_NODE_SOURCES;
 		return entry == BID_ENTRY_DIR ? 0 : -ENOENT;
 	}
 	bid_node_release(child);
 	child->type = BID_NODE_FILE;
 	child->kind = BID_KIND_SOURCE;
-	child->detail = detail;
+	child->subpath = subpath;
 	return 0;
 }
 

@@ -16,40 +16,40 @@ enum bid_kind {
 
 	BID_KIND_UNSTRIPPED = BID_KIND_COUNT, /* ELF file and debuginfo put together; derived, never a file of perf's layout */
 
-	/* a build has many of these; a detail tells which */
+	/* a build has many of these; a subpath tells which */
 	BID_KIND_SOURCE, /* a source file, by its path */
 	BID_KIND_SECTION, /* the bytes of one section of the debuginfo or the ELF file, by its name */
 	BID_KIND_END
 };
 
 /* A path of a source file or a name of a section, parsed. Immutable and counted; any thread may use it. */
-struct bid_detail;
+struct bid_subpath;
 
-/* One artifact of one build. A request borrows its detail. */
+/* One artifact of one build. A request borrows its subpath. */
 struct bid_request {
 	struct bid_id id;
 	enum bid_kind kind;
-	const struct bid_detail *detail; /* for BID_KIND_SOURCE and BID_KIND_SECTION, else NULL */
+	const struct bid_subpath *subpath; /* for BID_KIND_SOURCE and BID_KIND_SECTION, else NULL */
 };
 
 /* "elf", "debuginfo", "kallsyms", "probes", "vdso", "unstripped", "source", "section"; "none" for anything else. Static. */
 const char *bid_kind_name(enum bid_kind kind);
 
-/* Find the kind without detail of that name, or BID_KIND_NONE. debuginfod's "executable" is BID_KIND_ELF. */
+/* Find the kind without subpath of that name, or BID_KIND_NONE. debuginfod's "executable" is BID_KIND_ELF. */
 enum bid_kind bid_kind_parse(const char *name);
 
 /*
  * Parse the path of a source file as DWARF has it: absolute, up to 3840 bytes with components of up to 255, no control characters.
- * The detail holds it as debuginfod makes it canonical (debuginfod(8), "WEBAPI"): without empty components, "." and "..", and with
- * at most 64 components. The caller gives @ret_detail back with bid_detail_unref(). Returns 0, -EINVAL for anything else (a
+ * The subpath holds it as debuginfod makes it canonical (debuginfod(8), "WEBAPI"): without empty components, "." and "..", and with
+ * at most 64 components. The caller gives @ret_subpath back with bid_subpath_unref(). Returns 0, -EINVAL for anything else (a
  * directory's "/a/" too), or -ENOMEM.
  */
-int bid_detail_source(const char *path, struct bid_detail **ret_detail);
+int bid_subpath_source(const char *path, struct bid_subpath **ret_subpath);
 
-/* Parse a section's name: 1 to 255 bytes, no slash, no control characters, neither "." nor "..". As bid_detail_source(). */
-int bid_detail_section(const char *name, struct bid_detail **ret_detail);
+/* Parse a section's name: 1 to 255 bytes, no slash, no control characters, neither "." nor "..". As bid_subpath_source(). */
+int bid_subpath_section(const char *name, struct bid_subpath **ret_subpath);
 
-/* Give a reference back. @detail may be NULL. */
-void bid_detail_unref(const struct bid_detail *detail);
+/* Give a reference back. @subpath may be NULL. */
+void bid_subpath_unref(const struct bid_subpath *subpath);
 
 #endif

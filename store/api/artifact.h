@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Requests, kinds and details, beyond <bid/artifact.h>. */
+/* Requests, kinds and subpaths, beyond <bid/artifact.h>. */
 #ifndef BID_API_ARTIFACT_H
 #define BID_API_ARTIFACT_H
 
@@ -7,10 +7,10 @@
 
 #include <bid/artifact.h>
 
-/* Has @request an id and a known kind, and a detail if and only if the kind needs one? */
+/* Has @request an id and a known kind, and a subpath if and only if the kind needs one? */
 bool bid_request_valid(const struct bid_request *request);
 
-/* Copy @request with a reference to its detail. The caller gives the copy back with bid_request_release(). */
+/* Copy @request with a reference to its subpath. The caller gives the copy back with bid_request_release(). */
 struct bid_request bid_request_keep(const struct bid_request *request);
 
 void bid_request_release(struct bid_request *request);
@@ -24,23 +24,23 @@ bool bid_kind_fetchable(enum bid_kind kind);
 /* Is the artifact an ELF file? The store checks its id. */
 bool bid_kind_is_elf(enum bid_kind kind);
 
-/* Does a request for this kind need a detail? */
-bool bid_kind_has_detail(enum bid_kind kind);
+/* Does a request for this kind need a subpath? */
+bool bid_kind_has_subpath(enum bid_kind kind);
 
 /*
- * Details: a request with a detail selects one of many artifacts of its kind. bid_detail_source() and bid_detail_section() of
- * <bid/artifact.h> parse a name from outside once, at the edge. A detail is therefore safe as a path below a directory and,
+ * Subpaths: a request with a subpath selects one of many artifacts of its kind. bid_subpath_source() and bid_subpath_section() of
+ * <bid/artifact.h> parse a name from outside once, at the edge. A subpath is therefore safe as a path below a directory and,
  * encoded, in a URL.
  */
-#define BID_DETAIL_MAX	 3840 /* bytes; leaves room for the directory in a store */
-#define BID_DETAIL_DEPTH 64 /* components; bounds recursion */
+#define BID_SUBPATH_MAX	  3840 /* bytes; leaves room for the directory in a store */
+#define BID_SUBPATH_DEPTH 64 /* components; bounds recursion */
 
-/* Take another reference to @detail, which may be NULL. Returns @detail. */
-const struct bid_detail *bid_detail_ref(const struct bid_detail *detail);
+/* Take another reference to @subpath, which may be NULL. Returns @subpath. */
+const struct bid_subpath *bid_subpath_ref(const struct bid_subpath *subpath);
 
-/* "/usr/src/a.c", ".debug_line"; "" for NULL. Lives as long as @detail. */
-const char *bid_detail_text(const struct bid_detail *detail);
+/* "/usr/src/a.c", ".debug_line"; "" for NULL. Lives as long as @subpath. */
+const char *bid_subpath_text(const struct bid_subpath *subpath);
 
-bool bid_detail_equal(const struct bid_detail *a, const struct bid_detail *b);
+bool bid_subpath_equal(const struct bid_subpath *a, const struct bid_subpath *b);
 
 #endif

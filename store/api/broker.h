@@ -128,8 +128,8 @@ struct bid_progress {
 	uint64_t received; /* bytes so far from the delivering source */
 	uint64_t size; /* as announced, or BID_SIZE_UNKNOWN */
 	char source[256]; /* name of the delivering source; "" before the first byte */
-	struct bid_request request; /* without its detail */
-	char detail[256]; /* detail of the request, truncated; "" if none */
+	struct bid_request request; /* without its subpath */
+	char subpath[256]; /* subpath of the request, truncated; "" if none */
 	unsigned waiters;
 	unsigned age_ms;
 };

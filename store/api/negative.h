@@ -59,7 +59,7 @@ size_t bid_negative_count(struct bid_negative *negative);
 
 /*
  * Call @fn for each entry on the disk of @store, valid or not, with the time of the response in seconds since the epoch. @request
- * has no detail. Returns 0 or a negative errno.
+ * has no subpath. Returns 0 or a negative errno.
  */
 typedef void (*bid_negative_fn)(void *user, const struct bid_request *request, int64_t time);
 int bid_negative_each(struct bid_store *store, bid_negative_fn fn, void *user);

@@ -9,7 +9,7 @@
 
 static inline bool bid_request_equal(const struct bid_request *a, const struct bid_request *b)
 {
-	return a->kind == b->kind && bid_id_equal(&a->id, &b->id) && bid_detail_equal(a->detail, b->detail);
+	return a->kind == b->kind && bid_id_equal(&a->id, &b->id) && bid_subpath_equal(a->subpath, b->subpath);
 }
 
 /*
@@ -28,7 +28,7 @@ static inline uint64_t bid_request_hash(const struct bid_request *request, uint6
 		hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
 		hash ^= hash >> 32;
 	}
-	for (const char *at = bid_detail_text(request->detail); *at; at++) {
+	for (const char *at = bid_subpath_text(request->subpath); *at; at++) {
 		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x9e3779b97f4a7c15);
 		hash ^= hash >> 32;
 	}

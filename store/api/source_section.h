@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The stored sources and sections of a build: artifacts with a detail. They carry no id: a server vouches for them, except for a
+ * The stored sources and sections of a build: artifacts with a subpath. They carry no id: a server vouches for them, except for a
  * section derived from a stored file.
  */
 #ifndef BID_API_SOURCE_SECTION_H

@@ -151,8 +151,8 @@ static void describe(const struct bid_download *download, int64_t now, struct bi
 		.age_ms = (unsigned)(now - download->started_ms),
 	};
 	/* the download may be freed before the reader uses the copy */
-	ret_progress->request.detail = NULL;
-	snprintf(ret_progress->detail, sizeof(ret_progress->detail), "%s", bid_detail_text(download->request.detail));
+	ret_progress->request.subpath = NULL;
+	snprintf(ret_progress->subpath, sizeof(ret_progress->subpath), "%s", bid_subpath_text(download->request.subpath));
 	if (attempt)
 		snprintf(ret_progress->source, sizeof(ret_progress->source), "%s", attempt->from->source->name);
 }
@@ -253,7 +253,7 @@ int bid_broker_refresh(struct bid_broker *broker, const struct bid_request *requ
 			return -EINVAL;
 		refresh(broker, request, accept);
 		/* the absence of the build includes its parts */
-		if (!bid_kind_has_detail(request->kind))
+		if (!bid_kind_has_subpath(request->kind))
 			return 0;
 		accept = false;
 	}

@@ -59,7 +59,7 @@ int bid_broker_find_uncounted(struct bid_broker *broker, const struct bid_reques
 	if (r == 0) {
 		atomic_fetch_add_explicit(&broker->counts.hits, 1, memory_order_relaxed);
 		bid_store_used(broker->store,
-			       &(struct bid_request){ .id = request->id, .kind = file.kind, .detail = request->detail });
+			       &(struct bid_request){ .id = request->id, .kind = file.kind, .subpath = request->subpath });
 		*ret_file = file;
 	}
 	/* the present files prove that the section does not exist */

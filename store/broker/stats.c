@@ -44,7 +44,7 @@ const char *bid_request_name(const struct bid_request *request, char buf[static 
 	char hex[BID_ID_HEX_MAX];
 
 	snprintf(buf, BID_NAME_MAX, "%s/%s%s%s", bid_id_format(&request->id, hex), bid_kind_name(request->kind),
-		 request->kind == BID_KIND_SECTION ? "/" : "", bid_detail_text(request->detail));
+		 request->kind == BID_KIND_SECTION ? "/" : "", bid_subpath_text(request->subpath));
 	return buf;
 }
 

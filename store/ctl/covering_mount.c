@@ -82,13 +82,13 @@ int ctl_covering_mount_info(const char *path, const struct bid_id *id, char **re
 
 int ctl_covering_mount_open(const char *path, const struct bid_request *request, struct bid_file *ret_file)
 {
-	const char *detail = bid_detail_text(request->detail);
-	char name[BID_DETAIL_MAX + 16];
+	const char *subpath = bid_subpath_text(request->subpath);
+	char name[BID_SUBPATH_MAX + 16];
 	struct bid_file file = { .kind = request->kind };
 	char kind[16] = "";
 
-	/* the detail of a source is an absolute path */
-	snprintf(name, sizeof(name), "%s%s%s", bid_kind_name(request->kind), *detail && *detail != '/' ? "/" : "", detail);
+	/* the subpath of a source is an absolute path */
+	snprintf(name, sizeof(name), "%s%s%s", bid_kind_name(request->kind), *subpath && *subpath != '/' ? "/" : "", subpath);
 	file.fd = open_in(path, &request->id, name);
 	if (file.fd < 0)
 		return file.fd;
@@ -120,15 +120,15 @@ json_t *ctl_covering_mount_responses(const char *path, const struct bid_id *id)
 
 int ctl_covering_mount_refresh(const char *path, const struct bid_request *request, bool accept)
 {
-	const char *detail = bid_detail_text(request->detail);
-	char hex[BID_ID_HEX_MAX], dir[PATH_MAX + sizeof("/.bidfs")], value[BID_ID_HEX_MAX + BID_DETAIL_MAX + 16];
+	const char *subpath = bid_subpath_text(request->subpath);
+	char hex[BID_ID_HEX_MAX], dir[PATH_MAX + sizeof("/.bidfs")], value[BID_ID_HEX_MAX + BID_SUBPATH_MAX + 16];
 	int len;
 
 	if (!bid_kind_fetchable(request->kind) || !bid_is_mount(path))
 		return 0;
 	snprintf(dir, sizeof(dir), "%s/.bidfs", path);
 	len = snprintf(value, sizeof(value), "%s/%s%s%s", bid_id_format(&request->id, hex), bid_kind_name(request->kind),
-		       request->kind == BID_KIND_SECTION ? "/" : "", detail);
+		       request->kind == BID_KIND_SECTION ? "/" : "", subpath);
 	return setxattr(dir, accept ? "user.bidfs.accept" : "user.bidfs.refresh", value, (size_t)len, 0) < 0 ? -errno : 0;
 }
 

@@ -20,7 +20,7 @@ bool ctl_covering_mount_is_silent(const char *path);
 json_t *ctl_covering_mount_state(const char *path);
 
 /*
- * Read buildid/ID/info of @id from the mount at @path, for the caller to free; open the file of @request, which has a detail. Both
+ * Read buildid/ID/info of @id from the mount at @path, for the caller to free; open the file of @request, which has a subpath. Both
  * block as long as the mount does, for its servers too. Return -ENOENT without a mount, or as open(2).
  */
 int ctl_covering_mount_info(const char *path, const struct bid_id *id, char **ret_text);

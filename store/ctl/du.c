@@ -69,7 +69,7 @@ static int take_origin(void *user, const char *name, const char *value)
 	return 1;
 }
 
-/* Parse "xx/rest/DETAIL" or "xx/rest", behind a folder in ".bidfs", for the id. Returns what is behind the id, or "". */
+/* Parse "xx/rest/SUBPATH" or "xx/rest", behind a folder in ".bidfs", for the id. Returns what is behind the id, or "". */
 static const char *parse_fanout(const char *text, struct stored_path *place)
 {
 	size_t len = strlen(text) > 3 ? strcspn(text + 3, "/") : 0;
@@ -109,7 +109,7 @@ static void classify_own(const struct usage *usage, const char *text, struct sto
 		{ "content key/", KEY, ADDED },		 { "quarantine/", QUARANTINE, ADDED },
 	};
 	struct bid_request request = { .kind = BID_KIND_SECTION };
-	struct bid_detail *detail = NULL;
+	struct bid_subpath *subpath = NULL;
 	const char *name = "";
 
 	place->row = INDEX;
@@ -129,11 +129,11 @@ static void classify_own(const struct usage *usage, const char *text, struct sto
 	if (place->id[0])
 		find_path(usage, place);
 	if (place->row != BID_KIND_SECTION || *name != '/' || bid_id_parse_str(place->id, &request.id) < 0 ||
-	    bid_detail_section(name + 1, &detail) < 0)
+	    bid_subpath_section(name + 1, &subpath) < 0)
 		return;
-	request.detail = detail;
+	request.subpath = subpath;
 	bid_store_each_field(usage->store, &request, take_origin, &place->origin);
-	bid_detail_unref(detail);
+	bid_subpath_unref(subpath);
 }
 
 /* Classify the file "PATH/ID/NAME". */

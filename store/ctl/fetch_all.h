@@ -9,7 +9,7 @@
 struct ctl_build;
 
 struct ctl_wanted {
-	struct bid_request request; /* its detail is borrowed */
+	struct bid_request request; /* its subpath is borrowed */
 	struct ctl_build *build; /* the build that needs it, or NULL; borrowed */
 	/* Result: 0 with the artifact in the store, or a negative errno as of bid_broker_fetch(). */
 	int error;

@@ -20,7 +20,7 @@
 #include "ctl/output.h"
 #include "ctl/servers.h"
 
-enum { NAME_MAX_SIZE = BID_DETAIL_MAX + BID_ID_HEX_MAX + 64, CAUSE_MAX = PATH_MAX + 512 };
+enum { NAME_MAX_SIZE = BID_SUBPATH_MAX + BID_ID_HEX_MAX + 64, CAUSE_MAX = PATH_MAX + 512 };
 
 enum state { HERE, ADDED, FETCHED, ABSENT, REFUSED, FAILED, INTERRUPTED, STATES };
 
@@ -48,12 +48,12 @@ static void getting_release(struct getting *getting)
 /* Name the artifact for a message: "elf of 'ID'", "section '.text' of 'ID'". Returns @buf. */
 static const char *name_of(const struct bid_request *request, char buf[static NAME_MAX_SIZE])
 {
-	const char *kind = bid_kind_name(request->kind), *detail = bid_detail_text(request->detail);
+	const char *kind = bid_kind_name(request->kind), *subpath = bid_subpath_text(request->subpath);
 	char hex[BID_ID_HEX_MAX];
 
 	bid_id_format(&request->id, hex);
-	if (request->detail)
-		snprintf(buf, NAME_MAX_SIZE, "%s '%s' of '%s'", kind, detail, hex);
+	if (request->subpath)
+		snprintf(buf, NAME_MAX_SIZE, "%s '%s' of '%s'", kind, subpath, hex);
 	else
 		snprintf(buf, NAME_MAX_SIZE, "%s of '%s'", kind, hex);
 	return buf;
@@ -93,7 +93,7 @@ static void classify(const struct getting *getting, struct ctl_wanted *wanted)
 			wanted->error = -EROFS;
 	} else if (getting->list.refresh_error < 0 && !ctl_covering_mount_refusal(getting->list.refresh_error)) {
 		wanted->error = getting->list.refresh_error;
-	} else if ((ctl_covering_mount_is_offline(getting->covering) || !bid_kind_has_detail(request->kind)) &&
+	} else if ((ctl_covering_mount_is_offline(getting->covering) || !bid_kind_has_subpath(request->kind)) &&
 		   !ctl_trace_all_absent(trace, json_object_get(getting->covering, "servers"))) {
 		wanted->error = -EHOSTUNREACH;
 	}
@@ -186,7 +186,7 @@ static const char *cause_of(const struct getting *getting, const struct ctl_want
 		snprintf(buf, CAUSE_MAX, "%s - '--accept' takes the other bytes", error);
 	else if (trace->stored == -ENODATA)
 		snprintf(buf, CAUSE_MAX, "%s: the files of the build in the store lack it", error);
-	else if ((wanted->request.detail || state_of(wanted) >= FAILED) && getting->covering)
+	else if ((wanted->request.subpath || state_of(wanted) >= FAILED) && getting->covering)
 		snprintf(buf, CAUSE_MAX, "%s: the mount that covers the store failed%s", error,
 			 getting->ctl->verbose ? "" : " - 'bidctl status' shows its servers, 'bidctl get -v' their responses");
 	else if (wanted->error == -ENOENT && (!trace->servers || trace->of_mount))
@@ -207,7 +207,7 @@ static void write_row(const struct ctl *ctl, const struct ctl_wanted *wanted, en
 	bool all = (ctl->verbose || !path) && wanted->trace.servers;
 
 	ctl_row(ctl, CTL_ID("id", CTL_HIDDEN, &request->id), CTL_KIND("kind", CTL_HIDDEN, request->kind),
-		CTL_TEXT("name", CTL_HIDDEN, request->detail ? bid_detail_text(request->detail) : NULL),
+		CTL_TEXT("name", CTL_HIDDEN, request->subpath ? bid_subpath_text(request->subpath) : NULL),
 		CTL_TEXT("state", CTL_HIDDEN, state_names[state]),
 		CTL_KIND("served_as", CTL_HIDDEN, path ? file->kind : BID_KIND_NONE), CTL_TEXT("file", CTL_HIDDEN, path),
 		CTL_SIZE("size", CTL_HIDDEN, path ? (uint64_t)file->st.st_size : 0), CTL_TEXT("reason", CTL_HIDDEN, cause),
@@ -499,13 +499,13 @@ static enum ctl_status parse_from(const struct ctl *ctl, int argc, char **argv, 
 
 /*
  * Parse @argv: KIND, "source" PATH, "section" NAME or nothing. @ret_request receives the kind, BID_KIND_NONE for nothing, and a
- * detail for the caller to release.
+ * subpath for the caller to release.
  */
 static enum ctl_status parse_kind(int argc, char **argv, struct bid_request *ret_request)
 {
 	static const char *const kinds[] = { "debuginfo", "elf",	"executable", "kallsyms", "probes",
 					     "vdso",	  "unstripped", "source",     "section",  NULL };
-	struct bid_detail *detail = NULL;
+	struct bid_subpath *subpath = NULL;
 	bool source, section;
 	int r;
 
@@ -523,12 +523,12 @@ static enum ctl_status parse_kind(int argc, char **argv, struct bid_request *ret
 	if (argc == 1)
 		return ctl_usage(argv[0], "'%s' needs %s behind it", argv[0],
 				 source ? "the path of a source file" : "a section's name");
-	r = source ? bid_detail_source(argv[1], &detail) : bid_detail_section(argv[1], &detail);
+	r = source ? bid_subpath_source(argv[1], &subpath) : bid_subpath_section(argv[1], &subpath);
 	if (r == -EINVAL)
 		return ctl_usage(argv[1], "not %s", source ? "the absolute path of a source file" : "a section's name");
 	if (r < 0)
 		return ctl_trouble(argv[1], r, "looking for it");
-	ret_request->detail = detail;
+	ret_request->subpath = subpath;
 	return CTL_DONE;
 }
 
@@ -578,7 +578,7 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 	status = parse_kind(argc - itself, argv + itself, &request);
 	if (status != CTL_DONE)
 		return status;
-	if (from != CTL_NEEDS_NONE && request.detail)
+	if (from != CTL_NEEDS_NONE && request.subpath)
 		return ctl_usage(bid_kind_name(request.kind), "of one build at a time");
 	status = ctl_servers_check(ctl);
 	if (status != CTL_DONE)

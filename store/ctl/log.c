@@ -65,7 +65,7 @@ static void take_event(void *user, const struct bid_event *event)
 
 	if (event->request.id.len > 0)
 		bid_id_format(&event->request.id, row.id);
-	add_row(user, &row, bid_detail_text(event->request.detail), event->text);
+	add_row(user, &row, bid_subpath_text(event->request.subpath), event->text);
 }
 
 /* Take the last failures of the servers of a mount of the store. */

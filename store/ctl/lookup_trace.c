@@ -52,7 +52,7 @@ void ctl_trace_add_negative(struct ctl_trace *trace, const char *source, unsigne
 static bool is_of(const json_t *response, const struct bid_request *request)
 {
 	return strcmp(bid_json_string(response, "kind"), bid_kind_name(request->kind)) == 0 &&
-	       strcmp(bid_json_string(response, "name"), bid_detail_text(request->detail)) == 0;
+	       strcmp(bid_json_string(response, "name"), bid_subpath_text(request->subpath)) == 0;
 }
 
 void ctl_trace_add_responses(struct ctl_trace *trace, const json_t *responses, const struct bid_request *request)
@@ -206,7 +206,7 @@ static const char *describe_check(struct bid_store *store, const struct bid_requ
 {
 	if (request->kind == BID_KIND_DEBUGINFO)
 		return "complete, of this build, with debug information or symbols";
-	if (!bid_kind_has_detail(request->kind))
+	if (!bid_kind_has_subpath(request->kind))
 		return "complete, and of this build";
 	if (bid_store_each_field(store, request, is_fetched, NULL) > 0)
 		return "its size; it carries no build-id";
@@ -239,8 +239,8 @@ void ctl_trace_print(const struct ctl_trace *trace, struct bid_store *store, con
 	const json_t *response;
 	size_t i;
 
-	fprintf(stderr, "%s%s", bid_kind_name(request->kind), request->detail ? " " : "");
-	ctl_print_text(stderr, bid_detail_text(request->detail));
+	fprintf(stderr, "%s%s", bid_kind_name(request->kind), request->subpath ? " " : "");
+	ctl_print_text(stderr, bid_subpath_text(request->subpath));
 	fprintf(stderr, " of %s\n", bid_id_format(&request->id, hex));
 	print_step("store", bid_store_path(store));
 	if (trace->stored == 0 && path && strncmp(path, bid_store_path(store), strlen(bid_store_path(store))) != 0)

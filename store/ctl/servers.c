@@ -21,7 +21,7 @@ const char *ctl_servers_why_none(const struct ctl *ctl, const struct bid_store *
 			       ? "no server has this kind - 'bidctl add --kernel' adds the running kernel's"
 			       : "no server has this kind";
 	/* sources and sections come from this program's servers, also below a mount */
-	if (!bid_kind_has_detail(kind) && bid_is_mount(bid_store_path(store)))
+	if (!bid_kind_has_subpath(kind) && bid_is_mount(bid_store_path(store)))
 		return "the mount that covers it found none - 'bidctl get -v' shows the responses of its servers";
 	if (ctl->offline)
 		return "'--offline' asks no server";

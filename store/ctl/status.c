@@ -136,8 +136,7 @@ static void print_download(const struct ctl *ctl, const json_t *download)
 		CTL_SIZE("size", -9, size ? size : CTL_NONE),
 		CTL_TEXT("time", -10, format_duration(bid_json_number(download, "age_ms"), duration)),
 		CTL_NUMBER("waiters", -7, count_of(download, "waiters")),
-		CTL_TEXT("server", 0, bid_json_string(download, "server")),
-		CTL_TEXT("name", 0, bid_json_string(download, "detail")));
+		CTL_TEXT("server", 0, bid_json_string(download, "server")), CTL_TEXT("name", 0, bid_json_string(download, "name")));
 }
 
 static void print_failure(const struct ctl *ctl, const json_t *failure)

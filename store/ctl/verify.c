@@ -21,7 +21,7 @@ struct checking {
 	const struct ctl *ctl;
 	struct ctl_progress progress;
 	struct ctl_against *against; /* NULL without --against; owned */
-	struct bid_request *removed; /* artifacts that a repair removed, to download again; owned, with their details */
+	struct bid_request *removed; /* artifacts that a repair removed, to download again; owned, with their subpaths */
 	size_t n_removed, room;
 	size_t fetched;
 };

@@ -100,7 +100,7 @@ static int derive_to_store(struct bid_store *store, const struct bid_request *re
 	if (r == 0 && fsync(temp.fd) < 0)
 		r = -errno;
 	if (r == 0)
-		r = link_file(store, request->detail ? bid_source_section_path(request, path) : bid_derived_path(request, path),
+		r = link_file(store, request->subpath ? bid_source_section_path(request, path) : bid_derived_path(request, path),
 			      &temp);
 	bid_temp_release(&temp);
 	if (r == 0)
@@ -110,7 +110,7 @@ static int derive_to_store(struct bid_store *store, const struct bid_request *re
 	bid_space_published(store->space, (uint64_t)file.st.st_size);
 	record.size = (uint64_t)file.st.st_size;
 	/* before the first use: a section without a record counts as fetched, and is cut again */
-	r = request->detail ? bid_record_write(store, &record) : 0;
+	r = request->subpath ? bid_record_write(store, &record) : 0;
 	if (r < 0)
 		bid_file_release(&file);
 	else

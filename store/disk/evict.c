@@ -32,7 +32,7 @@ enum { HOUR_S = 3600 };
 
 /* an artifact to evict; small, because a store may have a million */
 struct candidate {
-	const struct bid_detail *detail; /* owned; of a source or section, else NULL */
+	const struct bid_subpath *subpath; /* owned; of a source or section, else NULL */
 	int64_t last_use, last_use_ns;
 	uint64_t size;
 	uint8_t id[BID_ID_PERF_MAX]; /* on-disk id */
@@ -83,7 +83,7 @@ static bool locate_artifact(struct bid_store *store, const struct bid_request *r
 	char unnamed[BID_LAYOUT_MAX];
 	struct bid_objdir_iter objdir = { 0 };
 
-	if (request->detail) {
+	if (request->subpath) {
 		bid_source_section_path(request, ret_found->objdir);
 		snprintf(ret_found->path, sizeof(ret_found->path), "%s", ret_found->objdir);
 		return bid_beneath_stat(store->root, ret_found->objdir, &ret_found->st) == 0 && S_ISREG(ret_found->st.st_mode) &&
@@ -119,7 +119,7 @@ static int add_candidate(struct evict_candidates *candidates, const struct bid_r
 	*candidate = *what;
 	candidate->id_len = request->id.len;
 	candidate->kind = (uint8_t)request->kind;
-	candidate->detail = request->detail ? bid_detail_ref(request->detail) : NULL;
+	candidate->subpath = request->subpath ? bid_subpath_ref(request->subpath) : NULL;
 	memcpy(candidate->id, request->id.bytes, request->id.len);
 	candidates->size += what->size;
 	candidates->n_made += what->made;
@@ -136,7 +136,7 @@ static void drop_remains(struct bid_store *store, const struct bid_request *requ
 
 	if (bid_find_stat(store, request, &st) == 0)
 		return;
-	if (!request->detail) {
+	if (!request->subpath) {
 		bid_beneath_prune(store->root, bid_layout_under(BID_STORE_UNNAMED, &request->id, unnamed));
 		if (bid_link_look(store, &request->id, target) == BID_LINK_DANGLING)
 			bid_link_drop(store, &request->id, target);
@@ -274,7 +274,7 @@ static int remove_candidate(const struct evict_candidates *candidates, const str
 		return -EAGAIN;
 	if (candidate->kept)
 		r = bid_beneath_unlink(store->root, ret_found->path);
-	else if (request->detail)
+	else if (request->subpath)
 		r = bid_source_section_remove(store, request);
 	else
 		r = bid_objdir_take(store, ret_found->objdir, 1U << request->kind);
@@ -283,7 +283,7 @@ static int remove_candidate(const struct evict_candidates *candidates, const str
 	bid_eviction_log_note_eviction(store, request, candidate->size, candidates->why);
 	if (candidate->kept)
 		return 0;
-	emptied = r == 0 && !request->detail;
+	emptied = r == 0 && !request->subpath;
 	if (emptied)
 		bid_link_leave(store, &request->id, ret_found->objdir);
 	/* last: if this process is killed before, the next eviction finds the remains by the record */
@@ -344,14 +344,14 @@ static int remove_noted_copy(void *user, const char *note, const char *path, boo
 
 bool bid_evict_download(struct bid_store *store, const struct bid_request *request)
 {
-	struct bid_request stored = { .id = bid_layout_disk_id(&request->id), .kind = request->kind, .detail = request->detail };
+	struct bid_request stored = { .id = bid_layout_disk_id(&request->id), .kind = request->kind, .subpath = request->subpath };
 	struct download download = { .store = store, .request = &stored };
 	struct bid_objdir_iter objdir = { 0 };
 	json_t *record = NULL;
 
 	if (!bid_store_is_download(store, &stored))
 		return true;
-	if (stored.detail) {
+	if (stored.subpath) {
 		bid_source_section_remove(store, &stored);
 		bid_record_drop(store, &stored);
 		return true;
@@ -433,7 +433,7 @@ static int evict_candidates(const struct evict_candidates *candidates, const str
 	}
 	for (size_t i = 0; i < candidates->n && stats->evicted_size < size; i++) {
 		const struct candidate *candidate = &candidates->candidates[i];
-		struct bid_request request = { .kind = (enum bid_kind)candidate->kind, .detail = candidate->detail };
+		struct bid_request request = { .kind = (enum bid_kind)candidate->kind, .subpath = candidate->subpath };
 		struct found found;
 		int r;
 
@@ -492,7 +492,7 @@ int bid_evict(struct bid_store *store, const struct bid_evict_config *config, ui
 		r = evict_candidates(&candidates, config, excess(&config->limits, stats.size, stats.free, at_least, slack), &stats);
 	}
 	for (size_t i = 0; i < candidates.n; i++)
-		bid_detail_unref(candidates.candidates[i].detail);
+		bid_subpath_unref(candidates.candidates[i].subpath);
 	free(candidates.candidates);
 	if (r == 0)
 		*ret_stats = stats;

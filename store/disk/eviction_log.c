@@ -61,7 +61,7 @@ void bid_eviction_log_note_eviction(struct bid_store *store, const struct bid_re
 		return;
 	trim_log(fd);
 	dprintf(fd, "%" PRId64 "\t%s\t%s\t%" PRIu64 "\t%s\t%s\n", (int64_t)time(NULL), bid_id_format(&request->id, hex),
-		bid_kind_name(request->kind), size, why, bid_detail_text(request->detail));
+		bid_kind_name(request->kind), size, why, bid_subpath_text(request->subpath));
 }
 
 struct reporting {
@@ -120,7 +120,7 @@ static void report_quarantined(void *user, const char *name, int64_t time, uint6
 static void report_eviction(const struct reporting *reporting, char *line)
 {
 	char *fields[FIELDS] = { NULL };
-	struct bid_detail *detail = NULL;
+	struct bid_subpath *subpath = NULL;
 	struct bid_event event = { .what = "evicted" };
 
 	for (size_t i = 0; i < FIELDS; i++)
@@ -130,15 +130,15 @@ static void report_eviction(const struct reporting *reporting, char *line)
 	event.request.kind = bid_kind_parse(fields[2]);
 	for (int i = BID_KIND_COUNT; i < BID_KIND_END; i++)
 		if (strcmp(fields[2], bid_kind_name((enum bid_kind)i)) == 0 &&
-		    (i == BID_KIND_SOURCE ? bid_detail_source : bid_detail_section)(fields[5], &detail) == 0)
+		    (i == BID_KIND_SOURCE ? bid_subpath_source : bid_subpath_section)(fields[5], &subpath) == 0)
 			event.request.kind = (enum bid_kind)i;
 	event.time = strtoll(fields[0], NULL, 10);
-	event.request.detail = detail;
+	event.request.subpath = subpath;
 	event.size = strtoull(fields[3], NULL, 10);
 	event.text = fields[4];
 	if (event.request.kind != BID_KIND_NONE)
 		reporting->fn(reporting->user, &event);
-	bid_detail_unref(detail);
+	bid_subpath_unref(subpath);
 }
 
 static int report_evictions(const struct reporting *reporting)

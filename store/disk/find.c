@@ -240,7 +240,7 @@ int bid_find_stat(struct bid_store *store, const struct bid_request *request, st
 	struct bid_alias_iter alias = { 0 };
 	struct bid_id disk_id;
 
-	if (request->detail) {
+	if (request->subpath) {
 		char path[PATH_MAX];
 
 		bid_source_section_path(request, path);

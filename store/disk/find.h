@@ -14,7 +14,7 @@
  *   bid_find_stat()		looks for a file, without its check
  */
 
-/* As bid_store_find(), without derived artifacts: @ret_file may be packed. @request is valid and has no detail. */
+/* As bid_store_find(), without derived artifacts: @ret_file may be packed. @request is valid and has no subpath. */
 int bid_find_stored(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
 
 /* As bid_store_find_in(); @ret_file may be packed. */

@@ -144,7 +144,7 @@ static uint64_t hash_of(const struct bid_request *request)
 
 	for (unsigned i = 0; i < request->id.len; i++)
 		hash = (hash ^ request->id.bytes[i]) * 0x100000001b3U;
-	for (const char *at = bid_detail_text(request->detail); *at; at++)
+	for (const char *at = bid_subpath_text(request->subpath); *at; at++)
 		hash = (hash ^ (unsigned char)*at) * 0x100000001b3U;
 	return (hash ^ hash >> 29) * 0x9e3779b97f4a7c15U;
 }
@@ -152,7 +152,7 @@ static uint64_t hash_of(const struct bid_request *request)
 static void note_use(struct bid_space *space, const struct bid_request *request)
 {
 	struct bid_alias_iter alias = { 0 };
-	struct bid_request stored = { .kind = request->kind, .detail = request->detail };
+	struct bid_request stored = { .kind = request->kind, .subpath = request->subpath };
 	uint64_t hash = hash_of(request);
 	struct bid_use *use = &space->uses[hash >> 32 & (BID_SPACE_USES - 1)];
 	int64_t now = seconds();

@@ -30,7 +30,7 @@ static int read_record(struct bid_store *store, const struct bid_request *reques
 	int r;
 
 	/* sources and sections are the store's own */
-	if (bid_kind_has_detail(request->kind))
+	if (bid_kind_has_subpath(request->kind))
 		return bid_record_read(store, request, ret_json);
 	while (store && bid_find_stat(store, request, &st) < 0)
 		store = store->lower;
@@ -111,7 +111,7 @@ static int add_source_section(void *user, const struct bid_request *artifact)
 {
 	const struct source_section_json *adding = user;
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	bid_auto_free char *name = bid_utf8(bid_detail_text(artifact->detail));
+	bid_auto_free char *name = bid_utf8(bid_subpath_text(artifact->subpath));
 	json_t *json;
 
 	if (!name || bid_source_section_open(adding->store, artifact, &file) < 0)

@@ -27,13 +27,13 @@ const char *bid_layout_fanout_path(const char *dir, const struct bid_id *id, con
 
 const char *bid_layout_suffix(const struct bid_request *request, char buf[static BID_LAYOUT_SUFFIX_MAX])
 {
-	const char *detail = bid_detail_text(request->detail);
+	const char *subpath = bid_subpath_text(request->subpath);
 
-	if (!request->detail)
+	if (!request->subpath)
 		snprintf(buf, BID_LAYOUT_SUFFIX_MAX, "%s", bid_kind_name(request->kind));
 	else
 		snprintf(buf, BID_LAYOUT_SUFFIX_MAX, "%s-%016llx", bid_kind_name(request->kind),
-			 (unsigned long long)XXH3_64bits(detail, strlen(detail)));
+			 (unsigned long long)XXH3_64bits(subpath, strlen(subpath)));
 	return buf;
 }
 

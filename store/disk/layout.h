@@ -44,7 +44,7 @@ bool bid_layout_is_named_after(const char *objdir, const struct bid_id *disk_id)
 bool bid_layout_is_mismatched(const char *objdir, const struct bid_id *id);
 
 /*
- * Write the kind of @request, "elf"; for a source or section with the XXH3-64 of its detail, "source-0123456789abcdef": a detail
+ * Write the kind of @request, "elf"; for a source or section with the XXH3-64 of its subpath, "source-0123456789abcdef": a subpath
  * may be longer than a file name. Returns @buf.
  */
 enum { BID_LAYOUT_SUFFIX_MAX = 32 };

@@ -130,15 +130,15 @@ uint64_t bid_download_lock_source(const char *name)
 
 uint64_t bid_download_lock_key(const struct bid_request *request, uint64_t sources)
 {
-	const char *detail = request->detail ? bid_detail_text(request->detail) : "";
+	const char *subpath = request->subpath ? bid_subpath_text(request->subpath) : "";
 	struct {
-		uint64_t sources, detail;
+		uint64_t sources, subpath;
 		uint8_t kind, len, id[BID_ID_MAX];
 	} what;
 
 	memset(&what, 0, sizeof(what));
 	what.sources = sources;
-	what.detail = XXH3_64bits(detail, strlen(detail));
+	what.subpath = XXH3_64bits(subpath, strlen(subpath));
 	what.kind = (uint8_t)request->kind;
 	what.len = request->id.len;
 	memcpy(what.id, request->id.bytes, request->id.len);

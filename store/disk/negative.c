@@ -218,7 +218,7 @@ enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct
 	struct bid_request whole = { .id = request->id };
 	unsigned shortest = UINT_MAX, ttl;
 
-	if (reason != BID_OUTCOME_NONE || !*source || !bid_kind_has_detail(request->kind))
+	if (reason != BID_OUTCOME_NONE || !*source || !bid_kind_has_subpath(request->kind))
 		return reason;
 	for (size_t i = 0; (whole.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
 		if (lookup(negative, &whole, source, &ttl) != BID_OUTCOME_ABSENT)

@@ -47,7 +47,7 @@ bool bid_record_parse_name(const char *first, const char *name, struct bid_reque
 	if (!dot)
 		return false;
 	ret_request->kind = parse_suffix(dot + 1);
-	ret_request->detail = NULL;
+	ret_request->subpath = NULL;
 	if (ret_request->kind == BID_KIND_NONE)
 		return false;
 	snprintf(hex, sizeof(hex), "%.2s%.*s", first, (int)(dot - name), name);
@@ -79,13 +79,13 @@ static void set_string(json_t *object, const char *key, const char *value)
 static json_t *to_json(const struct bid_record *record)
 {
 	const struct bid_origin *origin = record->origin;
-	const struct bid_detail *detail = record->request.detail;
+	const struct bid_subpath *subpath = record->request.subpath;
 	char hex[BID_ID_HEX_MAX];
 	json_t *json = json_object();
 
 	set_string(json, "id", bid_id_format(&record->request.id, hex));
 	set_string(json, "kind", bid_kind_name(record->request.kind));
-	set_string(json, "detail", detail ? bid_detail_text(detail) : NULL);
+	set_string(json, "subpath", subpath ? bid_subpath_text(subpath) : NULL);
 	json_object_set_new(json, "size", json_integer((json_int_t)record->size));
 	json_object_set_new(json, "time", json_integer((json_int_t)time(NULL)));
 	set_string(json, "digest", record->digest);
@@ -293,18 +293,18 @@ bool bid_record_lacks_signer(struct bid_store *store, const struct bid_request *
 	return lacks;
 }
 
-int bid_record_detail(struct bid_store *store, const char *first, const char *name, struct bid_detail **ret_detail)
+int bid_record_subpath(struct bid_store *store, const char *first, const char *name, struct bid_subpath **ret_subpath)
 {
 	char path[sizeof(BID_LAYOUT_RECORDS) + 4];
 	struct bid_request request;
 	bid_auto_fd int dir = -1;
-	struct bid_detail *detail;
+	struct bid_subpath *subpath;
 	char suffix[BID_LAYOUT_SUFFIX_MAX];
 	const char *text;
 	json_t *json;
 	int r;
 
-	if (!bid_record_parse_name(first, name, &request) || !bid_kind_has_detail(request.kind))
+	if (!bid_record_parse_name(first, name, &request) || !bid_kind_has_subpath(request.kind))
 		return -EBADMSG;
 	snprintf(path, sizeof(path), BID_LAYOUT_RECORDS "/%.2s", first);
 	r = bid_beneath_open(store->root, path, O_PATH | O_DIRECTORY, &dir);
@@ -312,19 +312,19 @@ int bid_record_detail(struct bid_store *store, const char *first, const char *na
 		r = read_named(dir, name, &json);
 	if (r < 0)
 		return r;
-	text = json_string_value(json_object_get(json, "detail"));
+	text = json_string_value(json_object_get(json, "subpath"));
 	r = -EBADMSG;
 	if (text)
-		r = (request.kind == BID_KIND_SOURCE ? bid_detail_source : bid_detail_section)(text, &detail);
+		r = (request.kind == BID_KIND_SOURCE ? bid_subpath_source : bid_subpath_section)(text, &subpath);
 	json_decref(json);
 	if (r < 0)
 		return r == -EINVAL ? -EBADMSG : r;
-	request.detail = detail;
+	request.subpath = subpath;
 	if (strcmp(strrchr(name, '.') + 1, bid_layout_suffix(&request, suffix)) != 0) {
-		bid_detail_unref(detail);
+		bid_subpath_unref(subpath);
 		return -EBADMSG;
 	}
-	*ret_detail = detail;
+	*ret_subpath = subpath;
 	return 0;
 }
 
@@ -342,16 +342,16 @@ static int each_in(void *user, DIR *dir, const char *first)
 
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
 		struct bid_request request;
-		struct bid_detail *detail = NULL;
+		struct bid_subpath *subpath = NULL;
 		struct stat st;
 
 		if (!bid_record_parse_name(first, entry->d_name, &request) ||
 		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
-		    (bid_kind_has_detail(request.kind) && bid_record_detail(each->store, first, entry->d_name, &detail) < 0))
+		    (bid_kind_has_subpath(request.kind) && bid_record_subpath(each->store, first, entry->d_name, &subpath) < 0))
 			continue;
-		request.detail = detail;
+		request.subpath = subpath;
 		r = each->fn(each->user, &request, &st);
-		bid_detail_unref(detail);
+		bid_subpath_unref(subpath);
 	}
 	return r != 0 ? r : -errno;
 }

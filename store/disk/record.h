@@ -64,13 +64,13 @@ int bid_record_each(struct bid_store *store, int (*fn)(void *user, const struct 
 int bid_record_parent(struct bid_store *store, const char *folder, const struct bid_request *request, bool make, int *ret_dir,
 		      char ret_name[static BID_LAYOUT_MAX]);
 
-/* Parse the record name "xx/NAME". The name contains only a hash of the detail. Returns false for another name. */
+/* Parse the record name "xx/NAME". The name contains only a hash of the subpath. Returns false for another name. */
 bool bid_record_parse_name(const char *first, const char *name, struct bid_request *ret_request);
 
 /*
- * Read the detail of the source or section with the record "xx/NAME". The caller releases it with bid_detail_unref(). Returns
+ * Read the subpath of the source or section with the record "xx/NAME". The caller releases it with bid_subpath_unref(). Returns
  * -EBADMSG for a damaged record, or for one of another kind.
  */
-int bid_record_detail(struct bid_store *store, const char *first, const char *name, struct bid_detail **ret_detail);
+int bid_record_subpath(struct bid_store *store, const char *first, const char *name, struct bid_subpath **ret_subpath);
 
 #endif

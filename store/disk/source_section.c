@@ -21,8 +21,8 @@ const char *bid_source_section_path(const struct bid_request *request, char buf[
 	char dir[BID_LAYOUT_MAX];
 
 	bid_layout_fanout_path(source ? BID_LAYOUT_SOURCES : BID_LAYOUT_SECTIONS, &disk_id, "", dir);
-	/* BID_DETAIL_MAX leaves room */
-	snprintf(buf, PATH_MAX, "%s%s%s", dir, source || !request->detail ? "" : "/", bid_detail_text(request->detail));
+	/* BID_SUBPATH_MAX leaves room */
+	snprintf(buf, PATH_MAX, "%s%s%s", dir, source || !request->subpath ? "" : "/", bid_subpath_text(request->subpath));
 	return buf;
 }
 
@@ -88,7 +88,7 @@ int bid_source_section_remove(struct bid_store *store, const struct bid_request 
 struct source_section_walk {
 	struct bid_store *store;
 	struct bid_request all;
-	size_t base; /* where in a path the detail begins */
+	size_t base; /* where in a path the subpath begins */
 	bid_source_section_fn fn;
 	bid_source_sections_deep_fn deep;
 	void *user;
@@ -96,23 +96,23 @@ struct source_section_walk {
 
 static int each_below(const struct source_section_walk *walk, const char *path, unsigned depth);
 
-/* @depth counts the directories between the id and @path. A detail has no more than BID_DETAIL_DEPTH components. */
+/* @depth counts the directories between the id and @path. A subpath has no more than BID_SUBPATH_DEPTH components. */
 static int visit_file(const struct source_section_walk *walk, const char *path, mode_t mode, unsigned depth)
 {
 	bool source = walk->all.kind == BID_KIND_SOURCE;
 	struct bid_request artifact = walk->all;
-	struct bid_detail *detail;
+	struct bid_subpath *subpath;
 	int r;
 
-	if (S_ISDIR(mode) && source && depth + 1 < BID_DETAIL_DEPTH)
+	if (S_ISDIR(mode) && source && depth + 1 < BID_SUBPATH_DEPTH)
 		return each_below(walk, path, depth + 1);
 	if (S_ISDIR(mode) && source)
 		return walk->deep ? walk->deep(walk->user, path) : 0;
-	if (!S_ISREG(mode) || (source ? bid_detail_source : bid_detail_section)(path + walk->base, &detail) < 0)
+	if (!S_ISREG(mode) || (source ? bid_subpath_source : bid_subpath_section)(path + walk->base, &subpath) < 0)
 		return 0;
-	artifact.detail = detail;
+	artifact.subpath = subpath;
 	r = walk->fn(walk->user, &artifact);
-	bid_detail_unref(detail);
+	bid_subpath_unref(subpath);
 	return r;
 }
 
@@ -145,7 +145,7 @@ int bid_source_sections_walk(struct bid_store *store, const struct bid_id *id, e
 	};
 	char path[PATH_MAX];
 
-	if (!bid_kind_has_detail(kind) || id->len == 0)
+	if (!bid_kind_has_subpath(kind) || id->len == 0)
 		return -EINVAL;
 	bid_source_section_path(&walk.all, path);
 	walk.base = strlen(path) + (kind == BID_KIND_SECTION);

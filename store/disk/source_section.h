@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Sources and sections: artifacts with a detail, in our folder, because perf has no place for them (docs/FORMAT.md). From a server,
- * they carry no id; a section may also be derived from a stored file.
+ * Sources and sections: artifacts with a subpath, in our folder, because perf has no place for them (docs/FORMAT.md). From a
+ * server, they carry no id; a section may also be derived from a stored file.
  */
 #ifndef BID_DISK_SOURCE_SECTION_H
 #define BID_DISK_SOURCE_SECTION_H
@@ -12,7 +12,7 @@
 #include "api/store.h"
 #include "disk/publish/temp.h"
 
-/* ".bidfs/source/xx/rest/usr/src/a.c", ".bidfs/section/xx/rest/.text"; with the detail NULL, the directory of all of them. */
+/* ".bidfs/source/xx/rest/usr/src/a.c", ".bidfs/section/xx/rest/.text"; with the subpath NULL, the directory of all of them. */
 const char *bid_source_section_path(const struct bid_request *request, char buf[static PATH_MAX]);
 
 /* Open the stored file of @request without a check. -ENOENT if there is none. */
@@ -25,7 +25,7 @@ int bid_source_section_publish(struct bid_store *store, const struct bid_request
 typedef int (*bid_source_sections_deep_fn)(void *user, const char *path);
 
 /*
- * As bid_store_each_source_section(). Calls @deep, which may be NULL, for directories deeper than BID_DETAIL_DEPTH, and does not
+ * As bid_store_each_source_section(). Calls @deep, which may be NULL, for directories deeper than BID_SUBPATH_DEPTH, and does not
  * read them.
  */
 int bid_source_sections_walk(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_source_section_fn fn,

@@ -244,7 +244,7 @@ static void classify_answer(struct bid_transfer *transfer)
 			     format_amount(transfer, received, sizeof(received)));
 	else if (is_body && open && !bid_kind_is_elf(transfer->kind) && bid_ends_with_connection(transfer))
 		classify_open_end(transfer);
-	else if (is_body && transfer->received == 0 && bid_kind_has_detail(transfer->kind) && !bid_declares_empty(transfer))
+	else if (is_body && transfer->received == 0 && bid_kind_has_subpath(transfer->kind) && !bid_declares_empty(transfer))
 		bid_classify_empty(transfer);
 	else
 		bid_classify_status(transfer);

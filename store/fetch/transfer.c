@@ -88,7 +88,7 @@ static bool refuses_text(struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
 
-	if (!bid_kind_has_detail(transfer->kind))
+	if (!bid_kind_has_subpath(transfer->kind))
 		return false;
 	if (response->is_page && !is_for_page(transfer))
 		bid_classify(transfer, BID_OUTCOME_REJECTED, false, "a web page");

@@ -27,7 +27,7 @@ int bid_url_tree_path(const char *url, char **ret_path);
 
 /*
  * Make the URL of @request at the server @base (debuginfod(8), "WEBAPI"); the caller frees it. Returns 0, -EOPNOTSUPP for a kind
- * outside debuginfod's, or -EINVAL for a missing or unexpected detail.
+ * outside debuginfod's, or -EINVAL for a missing or unexpected subpath.
  */
 int bid_url_for_request(const char *base, const struct bid_request *request, char **ret_url);
 

@@ -176,15 +176,15 @@ static void test_section_missing_in_downloaded_file_is_absent(void **state)
 	struct bid_request section = request_of(0xa, BID_KIND_SECTION);
 	struct fixture *fixture = fixtures->fixture[ONE];
 	struct call *first, *second;
-	struct bid_detail *name;
+	struct bid_subpath *name;
 	struct bid_added added;
 	char path[96];
 	size_t len;
 	const void *bytes;
 	FILE *file;
 
-	assert_int_equal(bid_detail_section(".nope", &name), 0);
-	section.detail = name;
+	assert_int_equal(bid_subpath_section(".nope", &name), 0);
+	section.subpath = name;
 	equip(fixtures, ONE, &patient);
 	equip(fixtures, OTHER, &patient);
 	second = both_ask(fixtures, &section, &first);

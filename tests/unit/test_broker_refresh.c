@@ -61,20 +61,20 @@ static void test_refresh_of_bad_request_is_refused(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request nobody = { .kind = BID_KIND_NONE }, source = request_of(0xa, BID_KIND_SOURCE);
 	struct bid_request local = request_of(0xa, BID_KIND_KALLSYMS);
-	struct bid_detail *detail;
+	struct bid_subpath *subpath;
 
 	fixture_broker(fixture, &patient);
 	assert_int_equal(bid_broker_refresh(fixture->broker, &nobody, false), -EINVAL);
 	assert_int_equal(bid_broker_refresh(fixture->broker, &source, false), -EINVAL);
 	assert_int_equal(bid_broker_refresh(fixture->broker, &local, false), -EINVAL);
-	assert_int_equal(bid_detail_source("/a.c", &detail), 0);
-	source.detail = detail;
+	assert_int_equal(bid_subpath_source("/a.c", &subpath), 0);
+	source.subpath = subpath;
 	fixture_memory(fixture, "memory");
 	assert_int_equal(fetch(fixture, &source, NULL), -ENOENT);
 	assert_int_equal(find(fixture, &source, NULL), -ENOENT);
 	assert_int_equal(bid_broker_refresh(fixture->broker, &source, false), 0);
 	assert_int_equal(find(fixture, &source, NULL), -EINPROGRESS);
-	bid_detail_unref(detail);
+	bid_subpath_unref(subpath);
 }
 
 int main(void)

@@ -91,10 +91,10 @@ static void test_source_gets_the_result_of_the_check(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request wrong = elf_of(1), right = elf_of(0xa), file = { .id = right.id, .kind = BID_KIND_SOURCE };
 	struct held_source *held;
-	struct bid_detail *detail;
+	struct bid_subpath *subpath;
 
-	assert_int_equal(bid_detail_source("/a.c", &detail), 0);
-	file.detail = detail;
+	assert_int_equal(bid_subpath_source("/a.c", &subpath), 0);
+	file.subpath = subpath;
 	fixture_broker(fixture, &patient);
 	held = fixture_held(fixture, "held");
 	held_elf(held, 0xa);
@@ -105,7 +105,7 @@ static void test_source_gets_the_result_of_the_check(void **state)
 	assert_int_equal(fetch(fixture, &right, NULL), 0);
 	assert_int_equal(held->right, 1);
 	assert_int_equal(held->wrong, 1);
-	bid_detail_unref(detail);
+	bid_subpath_unref(subpath);
 }
 
 /* A source that sent a wrong file gets no request for it for a while. The artifact is not absent. */

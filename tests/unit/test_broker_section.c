@@ -9,14 +9,14 @@
 
 static const struct bid_broker_config hasty = { .wait_ms = 400 };
 
-/* The section ".comment" of the build @byte; the test gives its detail back. */
+/* The section ".comment" of the build @byte; the test gives its subpath back. */
 static struct bid_request section_of(uint8_t byte)
 {
 	struct bid_request request = request_of(byte, BID_KIND_SECTION);
-	struct bid_detail *name;
+	struct bid_subpath *name;
 
-	assert_int_equal(bid_detail_section(".comment", &name), 0);
-	request.detail = name;
+	assert_int_equal(bid_subpath_section(".comment", &name), 0);
+	request.subpath = name;
 	return request;
 }
 
@@ -58,13 +58,13 @@ static void test_section_of_no_file_is_absent(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa), source_file = request_of(0xa, BID_KIND_SOURCE);
 	struct bid_source *one, *other;
-	struct bid_detail *name;
+	struct bid_subpath *name;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
 	one = fixture_memory(fixture, "one");
-	assert_int_equal(bid_detail_source("/a.c", &name), 0);
-	source_file.detail = name;
+	assert_int_equal(bid_subpath_source("/a.c", &name), 0);
+	source_file.subpath = name;
 	assert_int_equal(fetch(fixture, &section, &call), -ENOENT);
 	assert_int_equal(call->n_reports, 3);
 	assert_int_equal(stats_of(fixture).absent, 1);

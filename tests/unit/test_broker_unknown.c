@@ -170,13 +170,13 @@ static void test_section_absence_is_not_cached(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = request_of(0xa, BID_KIND_SECTION), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
-	struct bid_detail *name;
+	struct bid_subpath *name;
 	struct bid_source *source;
 	size_t len;
 	const void *elf = elf_bytes(0xa, &len);
 
-	assert_int_equal(bid_detail_section(".none", &name), 0);
-	request.detail = name;
+	assert_int_equal(bid_subpath_section(".none", &name), 0);
+	request.subpath = name;
 	fixture_broker(fixture, &patient);
 	source = fixture_memory(fixture, "memory");
 	assert_int_equal(source_memory_put(source, &debuginfo, elf, len), 0);
@@ -186,7 +186,7 @@ static void test_section_absence_is_not_cached(void **state)
 	/* two requests for the section, and one for each file that may contain it, of which one is cached as absent */
 	assert_int_equal(source_memory_asked(source), 4);
 	assert_int_equal(stats_of(fixture).negative_entries, 1);
-	bid_detail_unref(name);
+	bid_subpath_unref(name);
 }
 
 static void test_unreachable_is_not_cached(void **state)

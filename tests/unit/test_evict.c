@@ -462,10 +462,10 @@ static void test_derived_file_is_evicted_and_derived_again(void **state)
 {
 	struct store_fixture *fixture = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_SECTION);
-	struct bid_detail *text;
+	struct bid_subpath *text;
 
-	assert_int_equal(bid_detail_section(".text", &text), 0);
-	request.detail = text;
+	assert_int_equal(bid_subpath_section(".text", &text), 0);
+	request.subpath = text;
 	run(fixture, "xz -kc a > packed");
 	perf_adds(fixture, "packed", "lib/modules/6/a.ko.xz", ID_A, "elf");
 	add(fixture, "b");
@@ -481,7 +481,7 @@ static void test_derived_file_is_evicted_and_derived_again(void **state)
 		nothing_is_wrong(fixture);
 	}
 	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), 0);
-	bid_detail_unref(text);
+	bid_subpath_unref(text);
 }
 
 static void test_gc_thread_keeps_the_limits(void **state)

@@ -230,14 +230,14 @@ static void test_time_limits_end_requests(void **state)
 static void ask_for_part(const char *behaviour, enum bid_kind kind, const char *name, enum bid_outcome outcome, const char *text)
 {
 	struct bid_request request = { .kind = kind };
-	struct bid_detail *detail;
+	struct bid_subpath *subpath;
 	struct capture capture;
 	struct setting setting;
-	int r = kind == BID_KIND_SOURCE ? bid_detail_source(name, &detail) : bid_detail_section(name, &detail);
+	int r = kind == BID_KIND_SOURCE ? bid_subpath_source(name, &subpath) : bid_subpath_section(name, &subpath);
 
 	assert_int_equal(r, 0);
 	assert_int_equal(bid_id_parse_str(ID, &request.id), 0);
-	request.detail = detail;
+	request.subpath = subpath;
 	set_up(&setting, &calm);
 	behave(behaviour);
 	capture_init(&capture);
@@ -248,7 +248,7 @@ static void ask_for_part(const char *behaviour, enum bid_kind kind, const char *
 	assert_true(outcome != BID_OUTCOME_REJECTED || capture.heads == 0);
 	assert_true(outcome == BID_OUTCOME_FOUND || capture.received == 0 || outcome == BID_OUTCOME_UNREACHABLE);
 	tear_down(&setting);
-	bid_detail_unref(detail);
+	bid_subpath_unref(subpath);
 }
 
 /* Only the transport shows whether text is complete. HTTP/1.0 without a length does not. */

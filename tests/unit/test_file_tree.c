@@ -144,7 +144,7 @@ static void test_sources_and_sections_are_found(void **state)
 {
 	static const struct {
 		enum bid_kind kind;
-		const char *detail;
+		const char *subpath;
 		enum bid_outcome outcome;
 	} cases[] = {
 		{ BID_KIND_SOURCE, "/usr/src/a b.c", BID_OUTCOME_FOUND }, { BID_KIND_SOURCE, "/usr/src/b.c", BID_OUTCOME_ABSENT },
@@ -156,20 +156,20 @@ static void test_sources_and_sections_are_found(void **state)
 	set_up_tree(&setting, "tree");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct bid_request request = { .kind = cases[i].kind };
-		struct bid_detail *detail;
+		struct bid_subpath *subpath;
 		struct capture capture;
 
 		assert_int_equal(bid_id_parse_str(WEB_ID, &request.id), 0);
-		assert_int_equal(cases[i].kind == BID_KIND_SOURCE ? bid_detail_source(cases[i].detail, &detail)
-								  : bid_detail_section(cases[i].detail, &detail),
+		assert_int_equal(cases[i].kind == BID_KIND_SOURCE ? bid_subpath_source(cases[i].subpath, &subpath)
+								  : bid_subpath_section(cases[i].subpath, &subpath),
 				 0);
-		request.detail = detail;
+		request.subpath = subpath;
 		capture_init(&capture);
 		assert_int_equal(setting.source->ops->start(setting.source, &request, &receiver, &capture), 0);
-		bid_detail_unref(detail);
+		bid_subpath_unref(subpath);
 		await_done(&capture);
 		if (capture.outcome != cases[i].outcome)
-			fail_msg("%s: %s, %s", cases[i].detail, bid_outcome_name(capture.outcome), capture.text);
+			fail_msg("%s: %s, %s", cases[i].subpath, bid_outcome_name(capture.outcome), capture.text);
 	}
 	tear_down(&setting);
 }

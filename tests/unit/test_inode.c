@@ -142,7 +142,7 @@ static void test_replaced_file_keeps_the_inode(void **state)
 static void test_every_node_type_is_kept(void **state)
 {
 	uint8_t id[64] = { 0xab, 0xcd, 1 };
-	struct bid_detail *detail;
+	struct bid_subpath *subpath;
 	struct bid_node nodes[] = {
 		{ .type = BID_NODE_IDS },
 		{ .type = BID_NODE_LINKS },
@@ -170,8 +170,8 @@ static void test_every_node_type_is_kept(void **state)
 	enum { N = sizeof(nodes) / sizeof(nodes[0]), SOURCE = N - 3, DIRECTORY = N - 1 };
 	uint64_t numbers[N];
 
-	assert_int_equal(bid_detail_source("/usr/src/a.c", &detail), 0);
-	nodes[SOURCE].detail = detail;
+	assert_int_equal(bid_subpath_source("/usr/src/a.c", &subpath), 0);
+	nodes[SOURCE].subpath = subpath;
 	nodes[DIRECTORY].path = (char *)"/usr/src";
 	for (size_t i = 0; i < N; i++)
 		numbers[i] = get(*state, &nodes[i]);
@@ -188,7 +188,7 @@ static void test_every_node_type_is_kept(void **state)
 			assert_holds(*state, numbers[j], &nodes[j]);
 	}
 	assert_int_equal(bid_inodes_count(*state), 1);
-	bid_detail_unref(detail);
+	bid_subpath_unref(subpath);
 }
 
 /* These two ids have one hash: found by looking at 30 million. */

@@ -83,13 +83,13 @@ static void test_modules_of_a_long_table_are_complete(void **state)
 static int open_section(struct bid_store *store, const char *id, const char *name, struct bid_file *ret_file)
 {
 	struct bid_request request = { .id = id_of(id), .kind = BID_KIND_SECTION };
-	struct bid_detail *detail;
+	struct bid_subpath *subpath;
 	int r;
 
-	assert_int_equal(bid_detail_section(name, &detail), 0);
-	request.detail = detail;
+	assert_int_equal(bid_subpath_section(name, &subpath), 0);
+	request.subpath = subpath;
 	r = bid_store_find(store, &request, ret_file);
-	bid_detail_unref(detail);
+	bid_subpath_unref(subpath);
 	return r;
 }
 
@@ -237,7 +237,7 @@ static void test_source_as_deep_as_may_be_is_listed(void **state)
 	struct bid_id id = id_of(ID_A);
 	unsigned found = 0;
 
-	make_deep(fixture, "store/.bidfs/source/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", BID_DETAIL_DEPTH - 1);
+	make_deep(fixture, "store/.bidfs/source/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", BID_SUBPATH_DEPTH - 1);
 	run(fixture, "d=$(find store/.bidfs/source -type d | tail -n 1) && touch $d/a.c");
 	assert_int_equal(bid_store_each_source_section(fixture->store, &id, BID_KIND_SOURCE, count_artifact, &found), 0);
 	assert_int_equal(found, 1);

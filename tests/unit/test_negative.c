@@ -92,17 +92,17 @@ static void test_repeated_absence_backs_off(void **state)
 	bid_negative_free(negative);
 }
 
-static void test_entries_are_per_kind_id_detail_and_source(void **state)
+static void test_entries_are_per_kind_id_subpath_and_source(void **state)
 {
 	struct bid_request elf = request(1, BID_KIND_ELF), debuginfo = request(1, BID_KIND_DEBUGINFO), padded = elf;
 	struct bid_request source = request(1, BID_KIND_SOURCE), other = source;
 	struct bid_negative *negative = begin(*state);
-	struct bid_detail *one, *two;
+	struct bid_subpath *one, *two;
 
-	assert_int_equal(bid_detail_source("/a.c", &one), 0);
-	assert_int_equal(bid_detail_source("/b.c", &two), 0);
-	source.detail = one;
-	other.detail = two;
+	assert_int_equal(bid_subpath_source("/a.c", &one), 0);
+	assert_int_equal(bid_subpath_source("/b.c", &two), 0);
+	source.subpath = one;
+	other.subpath = two;
 	padded.id.len++;
 	bid_negative_add(negative, &elf, "server", BID_OUTCOME_ABSENT);
 	bid_negative_add(negative, &source, "server", BID_OUTCOME_ABSENT);
@@ -111,8 +111,8 @@ static void test_entries_are_per_kind_id_detail_and_source(void **state)
 	assert_int_equal(ttl_of(negative, &debuginfo, "server"), 0);
 	assert_int_equal(ttl_of(negative, &other, "server"), 0);
 	assert_int_equal(ttl_of(negative, &elf, "another"), 0);
-	bid_detail_unref(one);
-	bid_detail_unref(two);
+	bid_subpath_unref(one);
+	bid_subpath_unref(two);
 	bid_negative_free(negative);
 }
 
@@ -289,7 +289,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_repeated_absence_backs_off, store_fixture_begin, store_fixture_end),
-		cmocka_unit_test_setup_teardown(test_entries_are_per_kind_id_detail_and_source, store_fixture_begin,
+		cmocka_unit_test_setup_teardown(test_entries_are_per_kind_id_subpath_and_source, store_fixture_begin,
 						store_fixture_end),
 		cmocka_unit_test_setup_teardown(test_lookups_do_not_extend_the_backoff, store_fixture_begin, store_fixture_end),
 		cmocka_unit_test_setup_teardown(test_dropped_entry_restarts_the_backoff, store_fixture_begin, store_fixture_end),

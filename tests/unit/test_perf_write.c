@@ -132,7 +132,7 @@ static unsigned long writes(void)
 /* The bytes of "pieces" in pieces of these sizes, one after the other and over again. */
 static void put_in_pieces(const struct store_fixture *fixture, const char *data, size_t len, const size_t *sizes, size_t n_sizes)
 {
-	struct bid_detail *detail;
+	struct bid_subpath *subpath;
 	struct bid_request request = { .id = id_of(ID_A), .kind = BID_KIND_SOURCE };
 	struct bid_origin origin = { .how = "fetched", .server = "http://example.org" };
 	struct bid_file file = BID_FILE_NONE;
@@ -141,8 +141,8 @@ static void put_in_pieces(const struct store_fixture *fixture, const char *data,
 	struct bid_txn *txn;
 	size_t at = 0;
 
-	assert_int_equal(bid_detail_source("/pieces", &detail), 0);
-	request.detail = detail;
+	assert_int_equal(bid_subpath_source("/pieces", &subpath), 0);
+	request.subpath = subpath;
 	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), 0);
 	assert_int_equal(bid_txn_write(txn, "rubbish", 7), 0);
 	assert_int_equal(bid_txn_reset(txn), 0);
@@ -161,7 +161,7 @@ static void put_in_pieces(const struct store_fixture *fixture, const char *data,
 	assert_int_equal(stats.digests, 1);
 	assert_int_equal(stats.found[BID_FINDING_CORRUPT], 0);
 	run(fixture, "rm -r store/.bidfs/source store/.bidfs/first store/.bidfs/record/aa");
-	bid_detail_unref(detail);
+	bid_subpath_unref(subpath);
 }
 
 static void test_body_of_any_pieces_is_written(void **state)

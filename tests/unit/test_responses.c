@@ -95,15 +95,15 @@ static void test_oldest_response_is_dropped(void **state)
 	source_memory_set_default(fixture_memory(fixture, "memory"), BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(fixture, &one, NULL), -EHOSTUNREACH);
 	for (unsigned i = 0; i < BID_RESPONSES_MAX; i++) {
-		struct bid_detail *detail;
+		struct bid_subpath *subpath;
 		char name[32];
 
 		assert_int_equal(responses_of(fixture, 0xa).n, 1);
 		snprintf(name, sizeof(name), "/%u.c", i);
-		assert_int_equal(bid_detail_source(name, &detail), 0);
-		source.detail = detail;
+		assert_int_equal(bid_subpath_source(name, &subpath), 0);
+		source.subpath = subpath;
 		assert_int_equal(fetch(fixture, &source, NULL), -EHOSTUNREACH);
-		bid_detail_unref(detail);
+		bid_subpath_unref(subpath);
 	}
 	assert_int_equal(responses_of(fixture, 0xa).n, 0);
 	assert_int_equal(responses_of(fixture, 0xb).n, BID_RESPONSES_MAX);

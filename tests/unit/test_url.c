@@ -225,7 +225,7 @@ static void test_request_has_its_url(void **state)
 	assert_string_equal(debuginfo, "http://h/x/buildid/00ff7f20/debuginfo");
 
 	for (int kind = BID_KIND_NONE; kind <= BID_KIND_END; kind++) {
-		if (kind == BID_KIND_ELF || kind == BID_KIND_DEBUGINFO || bid_kind_has_detail((enum bid_kind)kind))
+		if (kind == BID_KIND_ELF || kind == BID_KIND_DEBUGINFO || bid_kind_has_subpath((enum bid_kind)kind))
 			continue;
 		request.kind = (enum bid_kind)kind;
 		assert_int_equal(bid_url_for_request("http://h/x", &request, &none), -EOPNOTSUPP);
@@ -233,7 +233,7 @@ static void test_request_has_its_url(void **state)
 	}
 }
 
-static void test_request_encodes_the_detail(void **state)
+static void test_request_encodes_the_subpath(void **state)
 {
 	static const struct {
 		enum bid_kind kind;
@@ -253,12 +253,12 @@ static void test_request_encodes_the_detail(void **state)
 	assert_int_equal(bid_url_for_request("http://h/x", &request, &none), -EINVAL);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		bid_auto_free char *url = NULL;
-		struct bid_detail *detail;
+		struct bid_subpath *subpath;
 
 		assert_int_equal(
-			(cases[i].kind == BID_KIND_SOURCE ? bid_detail_source : bid_detail_section)(cases[i].text, &detail), 0);
+			(cases[i].kind == BID_KIND_SOURCE ? bid_subpath_source : bid_subpath_section)(cases[i].text, &subpath), 0);
 		request.kind = cases[i].kind;
-		request.detail = detail;
+		request.subpath = subpath;
 		assert_int_equal(bid_url_for_request("http://h/x", &request, &url), 0);
 		assert_string_equal(url, cases[i].url);
 		bid_request_release(&request);
@@ -491,7 +491,7 @@ int main(void)
 		cmocka_unit_test(test_same_server),
 		cmocka_unit_test(test_shown_url_hides_the_password),
 		cmocka_unit_test(test_request_has_its_url),
-		cmocka_unit_test(test_request_encodes_the_detail),
+		cmocka_unit_test(test_request_encodes_the_subpath),
 		cmocka_unit_test(test_variable_lists_servers),
 		cmocka_unit_test_setup_teardown(test_files_list_servers, make_directory, remove_directory),
 		cmocka_unit_test_setup_teardown(test_files_list_directories_of_certificates, make_directory, remove_directory),

@@ -426,12 +426,12 @@ static void test_callback_ends_verify(void **state)
 static void fetch_source(const struct store_fixture *fixture)
 {
 	struct bid_request request = request_for(ID_A, BID_KIND_SOURCE);
-	struct bid_detail *detail;
+	struct bid_subpath *subpath;
 
-	assert_int_equal(bid_detail_source("/usr/src/a.c", &detail), 0);
-	request.detail = detail;
+	assert_int_equal(bid_subpath_source("/usr/src/a.c", &subpath), 0);
+	request.subpath = subpath;
 	store_fixture_fetch(fixture, request, "a.c");
-	bid_detail_unref(detail);
+	bid_subpath_unref(subpath);
 	assert_true(has_path(fixture, SOURCE_A));
 }
 
@@ -484,11 +484,11 @@ static void test_section_is_compared_with_its_file(void **state)
 	struct store_fixture *fixture = *state;
 	struct bid_request request = request_for(ID_A, BID_KIND_SECTION);
 	struct bid_file file = BID_FILE_NONE;
-	struct bid_detail *detail;
+	struct bid_subpath *subpath;
 
 	add(fixture, "a", BID_LINK_COPY);
-	assert_int_equal(bid_detail_section(".text", &detail), 0);
-	request.detail = detail;
+	assert_int_equal(bid_subpath_section(".text", &subpath), 0);
+	request.subpath = subpath;
 	for (int round = 0; round < 2; round++) {
 		assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
 		bid_file_release(&file);
@@ -498,7 +498,7 @@ static void test_section_is_compared_with_its_file(void **state)
 		mend(fixture, DEEP, "corrupt=1");
 		assert_false(has_path(fixture, SECTION_A));
 	}
-	bid_detail_unref(detail);
+	bid_subpath_unref(subpath);
 }
 
 /* Ignore empty directories: they are reported from an age of a minute on, which they may reach during a slow test. */

@@ -67,7 +67,7 @@ static int locate_section(struct bid_store *store, const struct bid_request *req
 			continue;
 		}
 		complete &= !whole.stripped;
-		r = bid_elf_find_section(whole.fd, bid_detail_text(request->detail), ret_section);
+		r = bid_elf_find_section(whole.fd, bid_subpath_text(request->subpath), ret_section);
 		if (r == 0) {
 			*ret_whole = whole;
 			whole.fd = -1;
@@ -201,7 +201,7 @@ static int add_name(void *user, const char *name)
 
 static int add_stored(void *user, const struct bid_request *section)
 {
-	return add_name(user, bid_detail_text(section->detail));
+	return add_name(user, bid_subpath_text(section->subpath));
 }
 
 static int by_name(const void *a, const void *b)

@@ -26,7 +26,7 @@ int bid_examine_for(int fd, const struct bid_request *request, char *reason, siz
 	int r;
 
 	reason[0] = '\0';
-	if (bid_kind_has_detail(request->kind)) {
+	if (bid_kind_has_subpath(request->kind)) {
 		/* the file itself contains no id */
 		*ret_info = (struct bid_elf_info){ .id = request->id };
 		return 0;

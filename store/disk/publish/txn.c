@@ -164,7 +164,7 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 {
 	struct bid_txn *txn;
 
-	if (!bid_request_valid(request) || (!bid_kind_is_elf(request->kind) && !bid_kind_has_detail(request->kind)))
+	if (!bid_request_valid(request) || (!bid_kind_is_elf(request->kind) && !bid_kind_has_subpath(request->kind)))
 		return -EINVAL;
 	if (!bid_store_writable(store))
 		return -EROFS;
@@ -414,7 +414,7 @@ static int publish_object(struct bid_txn *txn, const struct bid_id *id, struct b
 	struct bid_id disk_id = bid_layout_disk_id(id);
 	int r;
 
-	if (bid_kind_has_detail(txn->request.kind)) {
+	if (bid_kind_has_subpath(txn->request.kind)) {
 		r = bid_source_section_publish(txn->store, &txn->request, &txn->temp);
 		return r == 0 || r == -EEXIST ? bid_source_section_open(txn->store, &txn->request, ret_file) : r;
 	}
@@ -543,7 +543,7 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 	if (r < 0)
 		return r;
 	txn->alt = info.alt;
-	request = (struct bid_request){ .id = info.id, .kind = txn->request.kind, .detail = txn->request.detail };
+	request = (struct bid_request){ .id = info.id, .kind = txn->request.kind, .subpath = txn->request.subpath };
 	bid_digest_format(XXH3_128bits_digest(txn->digest), digest);
 	/* a signature is better evidence than the order of two downloads */
 	r = origin && *origin->signer ? 0 : check_first(txn, &request, digest, &noted);

@@ -105,16 +105,16 @@ static int check_source_section(void *user, const struct bid_request *artifact)
 
 /*
  * Check whether the record @path, ".../xx/NAME", belongs to a source or section. @request has the fields of the name, without the
- * detail.
+ * subpath.
  */
 static int check_source_section_record(struct bid_verify *verify, const char *path, const struct bid_request *request)
 {
 	const char *name = strrchr(path, '/') + 1, *first = name - strlen("xx/");
 	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .request = *request };
-	struct bid_detail *detail = NULL;
+	struct bid_subpath *subpath = NULL;
 	char file[PATH_MAX];
 	struct stat st;
-	int r = bid_record_detail(verify->store, first, name, &detail);
+	int r = bid_record_subpath(verify->store, first, name, &subpath);
 
 	/* removed meanwhile, or a link at the path of the file */
 	if (r == -ENOENT && bid_beneath_stat(verify->store->root, path, &st) == 0)
@@ -122,7 +122,7 @@ static int check_source_section_record(struct bid_verify *verify, const char *pa
 	if (r == -ENOENT || r == -ENOMEM)
 		return r == -ENOENT ? 0 : r;
 	verify->stats.records++;
-	finding.request.detail = detail;
+	finding.request.subpath = subpath;
 	if (r == -EBADMSG) {
 		finding.text = "is damaged";
 	} else if (r < 0) {
@@ -135,7 +135,7 @@ static int check_source_section_record(struct bid_verify *verify, const char *pa
 	finding.repaired = finding.text && finding.kind != BID_FINDING_UNREADABLE && verify->config->repair &&
 			   bid_verify_drop(verify, path);
 	r = finding.text ? bid_verify_found(verify, &finding) : 0;
-	bid_detail_unref(detail);
+	bid_subpath_unref(subpath);
 	return r;
 }
 
@@ -307,8 +307,8 @@ static int visit_record(struct bid_verify *verify, const struct bid_verify_folde
 	}
 	if (!bid_verify_wants(verify, &request.id))
 		return 0;
-	return bid_kind_has_detail(request.kind) ? check_source_section_record(verify, path, &request)
-						 : check_record(verify, path, &request);
+	return bid_kind_has_subpath(request.kind) ? check_source_section_record(verify, path, &request)
+						  : check_record(verify, path, &request);
 }
 
 static int tidy_name(void *user, const char *note, const char *path, bool there)

@@ -27,11 +27,11 @@ static void test_source_path_becomes_canonical(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct bid_detail *detail;
+		struct bid_subpath *subpath;
 
-		assert_int_equal(bid_detail_source(cases[i][0], &detail), 0);
-		assert_string_equal(bid_detail_text(detail), cases[i][1]);
-		bid_detail_unref(detail);
+		assert_int_equal(bid_subpath_source(cases[i][0], &subpath), 0);
+		assert_string_equal(bid_subpath_text(subpath), cases[i][1]);
+		bid_subpath_unref(subpath);
 	}
 }
 
@@ -41,11 +41,11 @@ static void test_malformed_source_path_is_refused(void **state)
 		"",    "/",    "a.c",	  "./a.c", "../a.c", "/..",   "/../etc/passwd", "/a/../../etc/passwd",
 		"/a/", "/a/.", "/a/b/..", "/a\nb", "/a\x7f", "/\x01",
 	};
-	struct bid_detail *detail = (struct bid_detail *)cases;
+	struct bid_subpath *subpath = (struct bid_subpath *)cases;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		assert_int_equal(bid_detail_source(cases[i], &detail), -EINVAL);
-	assert_ptr_equal(detail, cases);
+		assert_int_equal(bid_subpath_source(cases[i], &subpath), -EINVAL);
+	assert_ptr_equal(subpath, cases);
 }
 
 /* "/aaa...": one component of @len bytes. */
@@ -58,61 +58,61 @@ static void fill(char *path, size_t len)
 
 static void test_long_source_path_is_refused(void **state)
 {
-	bid_auto_free char *path = malloc(BID_DETAIL_MAX + 2);
-	struct bid_detail *detail;
+	bid_auto_free char *path = malloc(BID_SUBPATH_MAX + 2);
+	struct bid_subpath *subpath;
 
 	assert_non_null(path);
 	fill(path, NAME_MAX);
-	assert_int_equal(bid_detail_source(path, &detail), 0);
-	bid_detail_unref(detail);
-	assert_int_equal(bid_detail_section(path + 1, &detail), 0);
-	bid_detail_unref(detail);
+	assert_int_equal(bid_subpath_source(path, &subpath), 0);
+	bid_subpath_unref(subpath);
+	assert_int_equal(bid_subpath_section(path + 1, &subpath), 0);
+	bid_subpath_unref(subpath);
 	fill(path, NAME_MAX + 1);
-	assert_int_equal(bid_detail_source(path, &detail), -EINVAL);
-	assert_int_equal(bid_detail_section(path + 1, &detail), -EINVAL);
+	assert_int_equal(bid_subpath_source(path, &subpath), -EINVAL);
+	assert_int_equal(bid_subpath_section(path + 1, &subpath), -EINVAL);
 
-	for (size_t i = 0; i < BID_DETAIL_MAX + 1; i++)
+	for (size_t i = 0; i < BID_SUBPATH_MAX + 1; i++)
 		path[i] = i % 200 ? 'a' : '/';
-	path[BID_DETAIL_MAX + 1] = '\0';
-	assert_int_equal(bid_detail_source(path, &detail), -EINVAL);
-	path[BID_DETAIL_MAX] = '\0';
-	assert_int_equal(bid_detail_source(path, &detail), 0);
-	assert_string_equal(bid_detail_text(detail), path);
-	bid_detail_unref(detail);
+	path[BID_SUBPATH_MAX + 1] = '\0';
+	assert_int_equal(bid_subpath_source(path, &subpath), -EINVAL);
+	path[BID_SUBPATH_MAX] = '\0';
+	assert_int_equal(bid_subpath_source(path, &subpath), 0);
+	assert_string_equal(bid_subpath_text(subpath), path);
+	bid_subpath_unref(subpath);
 
-	for (size_t i = 0; i < 2 * BID_DETAIL_DEPTH; i++)
+	for (size_t i = 0; i < 2 * BID_SUBPATH_DEPTH; i++)
 		path[i] = i % 2 ? 'a' : '/';
-	path[2 * BID_DETAIL_DEPTH] = '\0';
-	assert_int_equal(bid_detail_source(path, &detail), 0);
-	bid_detail_unref(detail);
-	memcpy(path + 2 * BID_DETAIL_DEPTH, "/a", 3);
-	assert_int_equal(bid_detail_source(path, &detail), -EINVAL);
+	path[2 * BID_SUBPATH_DEPTH] = '\0';
+	assert_int_equal(bid_subpath_source(path, &subpath), 0);
+	bid_subpath_unref(subpath);
+	memcpy(path + 2 * BID_SUBPATH_DEPTH, "/a", 3);
+	assert_int_equal(bid_subpath_source(path, &subpath), -EINVAL);
 }
 
 static void test_malformed_section_name_is_refused(void **state)
 {
 	static const char *const good[] = { ".text", ".debug_line", ".gnu.version_r", "..x", "a b", "\xff" };
 	static const char *const bad[] = { "", ".", "..", "a/b", "/", "a\tb" };
-	struct bid_detail *detail;
+	struct bid_subpath *subpath;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		assert_int_equal(bid_detail_section(good[i], &detail), 0);
-		assert_string_equal(bid_detail_text(detail), good[i]);
-		bid_detail_unref(detail);
+		assert_int_equal(bid_subpath_section(good[i], &subpath), 0);
+		assert_string_equal(bid_subpath_text(subpath), good[i]);
+		bid_subpath_unref(subpath);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(bid_detail_section(bad[i], &detail), -EINVAL);
+		assert_int_equal(bid_subpath_section(bad[i], &subpath), -EINVAL);
 }
 
-static void test_request_without_its_detail_is_invalid(void **state)
+static void test_request_without_its_subpath_is_invalid(void **state)
 {
 	struct bid_request request = { .kind = BID_KIND_SECTION }, kept;
-	struct bid_detail *detail;
+	struct bid_subpath *subpath;
 
 	assert_int_equal(bid_id_parse_str("aabb", &request.id), 0);
-	assert_int_equal(bid_detail_section(".text", &detail), 0);
+	assert_int_equal(bid_subpath_section(".text", &subpath), 0);
 	assert_false(bid_request_valid(&request));
-	request.detail = detail;
+	request.subpath = subpath;
 	assert_true(bid_request_valid(&request));
 	request.kind = BID_KIND_ELF;
 	assert_false(bid_request_valid(&request));
@@ -123,11 +123,11 @@ static void test_request_without_its_detail_is_invalid(void **state)
 	assert_false(bid_request_valid(&request));
 
 	kept = bid_request_keep(&request);
-	bid_detail_unref(detail);
-	assert_string_equal(bid_detail_text(kept.detail), ".text");
+	bid_subpath_unref(subpath);
+	assert_string_equal(bid_subpath_text(kept.subpath), ".text");
 	bid_request_release(&kept);
-	assert_null(kept.detail);
-	assert_string_equal(bid_detail_text(NULL), "");
+	assert_null(kept.subpath);
+	assert_string_equal(bid_subpath_text(NULL), "");
 }
 
 int main(void)
@@ -137,7 +137,7 @@ int main(void)
 		cmocka_unit_test(test_malformed_source_path_is_refused),
 		cmocka_unit_test(test_long_source_path_is_refused),
 		cmocka_unit_test(test_malformed_section_name_is_refused),
-		cmocka_unit_test(test_request_without_its_detail_is_invalid),
+		cmocka_unit_test(test_request_without_its_subpath_is_invalid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
