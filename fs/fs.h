@@ -8,7 +8,6 @@
 #ifndef BID_FS_FS_H
 #define BID_FS_FS_H
 
-#include <fuse_lowlevel.h>
 #include <stdatomic.h>
 
 #include "api/broker.h"
@@ -21,6 +20,7 @@
 #include "write/tmpfile.h"
 
 struct bid_sandbox;
+struct fuse_session;
 
 /* How readers get data. */
 enum bid_mode {
@@ -49,7 +49,7 @@ struct bid_fs {
 	enum bid_mode mode; /* set once, by FUSE_INIT */
 	_Atomic uint64_t refused; /* files that the kernel refused for passthrough */
 	_Atomic int refused_error; /* the last errno; 0 for none */
-	bool stacked; /* result of bid_mode_stacked() */
+	bool stacked; /* result of bid_passthrough_stacked() */
 	char mode_reason[128]; /* reason against a better mode; "" for the best */
 	struct timespec started; /* wall clock */
 	uid_t uid; /* owner of nodes that are in no store */
@@ -62,18 +62,23 @@ struct bid_fs {
 /* Seconds for which the kernel caches names and attributes of the mount itself. */
 #define BID_TTL_MOUNT 86400.0
 
-extern const struct fuse_lowlevel_ops bid_ops;
-
-static inline struct bid_fs *bid_fs_of(fuse_req_t req)
-{
-	return fuse_req_userdata(req);
-}
+/* "passthrough", "server", "no_open" and so on. Static. fuse/init.c */
+const char *bid_mode_name(enum bid_mode mode);
 
 /* Narrow the mode of @st, of a file of a store, to its owner and root if other users cannot reach the store. */
 static inline void bid_fs_narrow(const struct bid_fs *fs, struct stat *st)
 {
 	if (fs->options->closed)
 		st->st_mode &= S_IFMT | S_IRWXU;
+}
+
+/*
+ * The permission bits that a file may get. With allow_other only its owner's: perf makes copies 0755 before it fills them, also
+ * of files that few may read.
+ */
+static inline mode_t bid_fs_file_mode(const struct bid_fs *fs)
+{
+	return fs->options->allow_other ? S_IRWXU : 0755;
 }
 
 /* Has an option or an attribute switched off the servers? */

@@ -15,10 +15,10 @@
 #include "base/log.h"
 #include "base/std_fds.h"
 #include "base/world_readable.h"
-#include "fuse/ops.h"
+#include "fuse/passthrough.h"
+#include "fuse/session.h"
 #include "mountpoint.h"
 #include "options.h"
-#include "session.h"
 
 static int open_store(const char *path, unsigned flags, struct bid_store **ret_store)
 {
@@ -148,7 +148,7 @@ static int add_lowers(struct bid_store *store, struct bid_options *options)
 /* Fail here if passthrough=on cannot work: the daemon has no terminal for the message. */
 static int check_passthrough(const struct bid_options *options)
 {
-	const char *obstacle = options->passthrough == BID_PASSTHROUGH_ON ? bid_mode_obstacle() : NULL;
+	const char *obstacle = options->passthrough == BID_PASSTHROUGH_ON ? bid_passthrough_obstacle() : NULL;
 
 	if (obstacle)
 		bid_error("%s: not mounted, because of 'passthrough=on'", obstacle);

@@ -9,7 +9,6 @@
 #include <bid/version.h>
 
 #include "base/json.h"
-#include "fuse/ops.h"
 #include "sandbox/sandbox.h"
 #include "synthetic.h"
 

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* FUSE_INIT: how readers get data, and what the kernel caches. */
-#include <limits.h>
-#include <linux/capability.h>
 #include <linux/fuse.h>
-#include <linux/magic.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-#include "api/default_stores.h"
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "fuse/ops.h"
 #include "fuse/passthrough.h"
@@ -38,37 +31,6 @@ static void refuse_capability(struct fuse_conn_info *conn, unsigned capability)
 #endif
 }
 
-/* CAP_SYS_ADMIN in the initial user namespace. */
-static bool is_admin(void)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
-	bid_auto_file FILE *map = NULL;
-	unsigned inside, outside, count;
-
-	if (syscall(SYS_capget, &header, data) < 0 || !(data[0].effective & 1U << CAP_SYS_ADMIN))
-		return false;
-	map = fopen("/proc/self/uid_map", "re");
-	return map && fscanf(map, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0 && outside == 0 && count == UINT32_MAX;
-}
-
-static bool is_stacked(const char *path)
-{
-	struct statfs on;
-
-	return statfs(path, &on) == 0 && (on.f_type == OVERLAYFS_SUPER_MAGIC || on.f_type == FUSE_SUPER_MAGIC);
-}
-
-bool bid_mode_stacked(const struct bid_store *store, const struct bid_options *options)
-{
-	char path[PATH_MAX];
-
-	for (char **lowers = options->lowers; lowers && *lowers; lowers++)
-		if (bid_store_lower_path(*lowers, path, sizeof(path)) > 0 && is_stacked(path))
-			return true;
-	return is_stacked(bid_store_path(store));
-}
-
 const char *bid_mode_name(enum bid_mode mode)
 {
 	switch (mode) {
@@ -83,17 +45,10 @@ const char *bid_mode_name(enum bid_mode mode)
 	}
 }
 
-const char *bid_mode_obstacle(void)
-{
-	if (!bid_passthrough_compiled())
-		return "built with a libfuse before 3.17, which has no passthrough";
-	return is_admin() ? NULL : "passthrough needs CAP_SYS_ADMIN";
-}
-
 /* Request passthrough. Returns the obstacle, or NULL. */
 static const char *try_passthrough(struct bid_fs *fs, struct fuse_conn_info *conn)
 {
-	const char *obstacle = bid_mode_obstacle();
+	const char *obstacle = bid_passthrough_obstacle();
 
 	if (fs->options->passthrough == BID_PASSTHROUGH_OFF)
 		return "switched off by passthrough=off";

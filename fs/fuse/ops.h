@@ -3,7 +3,16 @@
 #ifndef BID_FS_OPS_H
 #define BID_FS_OPS_H
 
+#include <fuse_lowlevel.h>
+
 #include "fs.h"
+
+extern const struct fuse_lowlevel_ops bid_ops;
+
+static inline struct bid_fs *bid_fs_of(fuse_req_t req)
+{
+	return fuse_req_userdata(req);
+}
 
 /* ops_lookup.c */
 void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
@@ -56,22 +65,10 @@ void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_
  * ops_open.c: Answer CREATE with the new file @node. The caller keeps @fd, which is open for reading and writing, and @tmpfile,
  * which may be NULL. Returns 0, or a negative errno that was answered; then no handle is open.
  */
-int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_tmpfile *tmpfile, int fd, struct fuse_file_info *fi);
+int bid_open_created(fuse_req_t req, const struct bid_node *node, struct bid_tmpfile *tmpfile, int fd, struct fuse_file_info *fi);
 
 /* init.c: Negotiate capabilities and choose the mode. */
 void bid_op_init(void *userdata, struct fuse_conn_info *conn);
-
-/*
- * init.c: Does @store or a lower store lie on a file system that may be stacked on another: an overlay, or a mount with
- * passthrough? Call before mounting, because the mount may cover the store.
- */
-bool bid_mode_stacked(const struct bid_store *store, const struct bid_options *options);
-
-/* init.c: "passthrough", "server", "no_open" and so on. Static. */
-const char *bid_mode_name(enum bid_mode mode);
-
-/* init.c: The reason against passthrough, whatever the kernel offers; NULL if there is none. Static. */
-const char *bid_mode_obstacle(void);
 
 /*
  * init.c: Add to the answer to FUSE_INIT what libfuse before 3.17 leaves out. Without FUSE_PARALLEL_DIROPS a pending cache miss

@@ -86,7 +86,7 @@ static int set_tmpfile(const struct bid_fs *fs, const struct bid_tmpfile *tmpfil
 	r = bid_txn_lock(tmpfile->txn);
 	if (r < 0)
 		return r;
-	r = set_file(bid_txn_fd(tmpfile->txn), wanted, to_set, bid_tmpfile_mode(fs));
+	r = set_file(bid_txn_fd(tmpfile->txn), wanted, to_set, bid_fs_file_mode(fs));
 	bid_txn_unlock(tmpfile->txn);
 	return r;
 }
@@ -105,7 +105,7 @@ static bool is_set(const struct stat *st, const struct stat *wanted, int to_set)
 static int set_artifact(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *attr, int to_set)
 {
 	struct bid_request request = bid_node_request(&inode->node);
-	mode_t modes = bid_tmpfile_mode(fs) & (request.kind == BID_KIND_KALLSYMS ? S_IRWXU : 0755);
+	mode_t modes = bid_fs_file_mode(fs) & (request.kind == BID_KIND_KALLSYMS ? S_IRWXU : 0755);
 	struct bid_file file = BID_FILE_NONE;
 	struct stat wanted = *attr;
 	int r;

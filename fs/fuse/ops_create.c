@@ -152,7 +152,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		if (r < 0)
 			fuse_reply_err(req, -r);
 		else
-			bid_reply_created(req, &node, NULL, fd, fi);
+			bid_open_created(req, &node, NULL, fd, fi);
 		return;
 	}
 	/* temporary names begin with a dot: perf's ".elf.XXXXXX", rsync's */
@@ -162,13 +162,13 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		bid_publish_sweep(fs);
 		r = bid_tmpfiles_begin(fs->tmpfiles, fs->store, &id, bid_tmpfiles_dir(&parent->node, buf), name, &tmpfile);
 	}
-	if (r == 0 && fchmod(bid_txn_fd(tmpfile->txn), mode & bid_tmpfile_mode(fs)) < 0)
+	if (r == 0 && fchmod(bid_txn_fd(tmpfile->txn), mode & bid_fs_file_mode(fs)) < 0)
 		r = -errno;
 	if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {
 		node = bid_tmpfile_node(tmpfile);
-		r = bid_reply_created(req, &node, tmpfile, bid_txn_fd(tmpfile->txn), fi);
+		r = bid_open_created(req, &node, tmpfile, bid_txn_fd(tmpfile->txn), fi);
 	}
 	if (r < 0 && tmpfile)
 		bid_tmpfile_unname(fs->tmpfiles, tmpfile);

@@ -145,7 +145,7 @@ static void open_definitions(fuse_req_t req, const struct bid_inode *inode, int 
 	reply_open(req, handle, fi);
 }
 
-int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_tmpfile *tmpfile, int fd, struct fuse_file_info *fi)
+int bid_open_created(fuse_req_t req, const struct bid_node *node, struct bid_tmpfile *tmpfile, int fd, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_found found = BID_FOUND_NONE;

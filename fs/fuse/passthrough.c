@@ -2,10 +2,20 @@
 #include "fuse/passthrough.h"
 
 #include <errno.h>
+#include <fuse_lowlevel.h>
+#include <limits.h>
+#include <linux/capability.h>
 #include <linux/fuse.h>
+#include <linux/magic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
+#include "api/default_stores.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 
 /* Linux 6.9; the headers may be older than libfuse */
@@ -19,10 +29,41 @@ struct fuse_backing_map {
 #define FUSE_DEV_IOC_BACKING_CLOSE _IOW(FUSE_DEV_IOC_MAGIC, 2, uint32_t)
 #endif
 
-#if FUSE_USE_VERSION >= FUSE_MAKE_VERSION(3, 17)
-bool bid_passthrough_compiled(void)
+static bool is_stacked(const char *path)
 {
-	return true;
+	struct statfs on;
+
+	return statfs(path, &on) == 0 && (on.f_type == OVERLAYFS_SUPER_MAGIC || on.f_type == FUSE_SUPER_MAGIC);
+}
+
+bool bid_passthrough_stacked(const struct bid_store *store, const struct bid_options *options)
+{
+	char path[PATH_MAX];
+
+	for (char **lowers = options->lowers; lowers && *lowers; lowers++)
+		if (bid_store_lower_path(*lowers, path, sizeof(path)) > 0 && is_stacked(path))
+			return true;
+	return is_stacked(bid_store_path(store));
+}
+
+#if FUSE_USE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+/* CAP_SYS_ADMIN in the initial user namespace. */
+static bool is_admin(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	bid_auto_file FILE *map = NULL;
+	unsigned inside, outside, count;
+
+	if (syscall(SYS_capget, &header, data) < 0 || !(data[0].effective & 1U << CAP_SYS_ADMIN))
+		return false;
+	map = fopen("/proc/self/uid_map", "re");
+	return map && fscanf(map, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0 && outside == 0 && count == UINT32_MAX;
+}
+
+const char *bid_passthrough_obstacle(void)
+{
+	return is_admin() ? NULL : "passthrough needs CAP_SYS_ADMIN";
 }
 
 bool bid_passthrough_negotiate(struct fuse_conn_info *conn, bool stacked)
@@ -40,9 +81,9 @@ void bid_passthrough_set(struct fuse_file_info *fi, int id)
 	fi->backing_id = id;
 }
 #else
-bool bid_passthrough_compiled(void)
+const char *bid_passthrough_obstacle(void)
 {
-	return false;
+	return "built with a libfuse before 3.17, which has no passthrough";
 }
 
 bool bid_passthrough_negotiate(struct fuse_conn_info *conn, bool stacked)

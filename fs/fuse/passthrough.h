@@ -2,6 +2,7 @@
 /*
  * Passthrough: the kernel reads an open file from the store itself (Documentation/filesystems/fuse-passthrough.rst).
  *
+ *	bid_passthrough_obstacle(), bid_passthrough_stacked()	before the mount
  *	bid_passthrough_negotiate()	INIT
  *	bid_passthrough_make_id()	the first OPEN of an inode; vfs/fd_cache.h keeps the id
  *	bid_passthrough_set()		each OPEN
@@ -12,8 +13,17 @@
 
 #include "fs.h"
 
-/* Does libfuse have passthrough: 3.17 or later? */
-bool bid_passthrough_compiled(void);
+struct fuse_conn_info;
+struct fuse_file_info;
+
+/* The reason against passthrough, whatever the kernel offers; NULL if there is none. Static. */
+const char *bid_passthrough_obstacle(void);
+
+/*
+ * Does @store or a lower store lie on a file system that may be stacked on another: an overlay, or a mount with passthrough? Call
+ * before mounting, because the mount may cover the store.
+ */
+bool bid_passthrough_stacked(const struct bid_store *store, const struct bid_options *options);
 
 /*
  * Request passthrough of the kernel, with @stacked also for files of stacked file systems. False if the kernel does not offer

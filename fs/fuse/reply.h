@@ -9,7 +9,7 @@
 #ifndef BID_FS_REPLY_H
 #define BID_FS_REPLY_H
 
-#include "fs.h"
+#include "fuse/ops.h"
 
 /* A request of the kernel for an artifact. */
 struct bid_pending {

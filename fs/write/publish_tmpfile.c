@@ -11,11 +11,6 @@
 
 enum { ABANDONED_S = 3600 };
 
-mode_t bid_tmpfile_mode(const struct bid_fs *fs)
-{
-	return fs->options->allow_other ? S_IRWXU : 0755;
-}
-
 /* Replace the probe definitions, as perf does: text without an id. */
 static int publish_probes(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir)
 {

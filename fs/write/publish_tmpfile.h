@@ -18,12 +18,6 @@
 #include "fs.h"
 
 /*
- * The permission bits that a file may get. With allow_other only its owner's: perf makes copies 0755 before it fills them, also
- * of files that few may read.
- */
-mode_t bid_tmpfile_mode(const struct bid_fs *fs);
-
-/*
  * Publish @tmpfile as @name in the directory @dir of @id, and log an error. Returns 0 and the artifact; -EXDEV if
  * @name is not final, so that a program copies; or as bid_txn_publish().
  */

@@ -18,7 +18,7 @@ FULL = bool(os.environ.get("BIDFS_FULL"))
 PROCESSES, OPENS = 64, 100000 if FULL else 6400  # opens of all processes together
 OURS = 100  # descriptors of the daemon besides those of open files
 MAY_HAVE = 2048  # the limit of the daemon
-KEPT = MAY_HAVE // 4  # cached descriptors of closed files: raise_limit() in fs/session.c
+KEPT = MAY_HAVE // 4  # cached descriptors of closed files: raise_limit() in fs/fuse/session.c
 SCRIPT = """
 import itertools, random, sys
 paths = sys.stdin.read().split()

@@ -16,7 +16,7 @@ from daemon import CACHED, descriptors_of
 BALLAST = "-DBALLAST=4000000"
 CHUNK = 65536
 MAY_HAVE = 128  # descriptors of a daemon
-KEPT = MAY_HAVE // 4  # cached descriptors: raise_limit() in fs/session.c
+KEPT = MAY_HAVE // 4  # cached descriptors: raise_limit() in fs/fuse/session.c
 
 every_mode = pytest.mark.parametrize("mode", tools.READ_MODES, indirect=True)
 

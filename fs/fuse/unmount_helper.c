@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "unmount_helper.h"
+#include "fuse/unmount_helper.h"
 
 #include <errno.h>
 #include <fcntl.h>

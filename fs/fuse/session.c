@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "session.h"
+#include "fuse/session.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,10 +18,10 @@
 #include "base/sd_notify.h"
 #include "fuse/ops.h"
 #include "fuse/passthrough.h"
+#include "fuse/unmount_helper.h"
 #include "fuse/workers.h"
 #include "sandbox/sandbox.h"
 #include "servers.h"
-#include "unmount_helper.h"
 #include "write/publish_tmpfile.h"
 
 struct session {
@@ -305,7 +305,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 			.store = store,
 			.tree = { .store = store },
 			.writable = bid_store_writable(store) && !options->read_only,
-			.stacked = bid_mode_stacked(store, options),
+			.stacked = bid_passthrough_stacked(store, options),
 			.uid = geteuid(),
 			.gid = getegid(),
 		},
@@ -324,7 +324,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	r = bid_servers_new(options, &session.servers);
 	if (r == 0)
 		r = bid_sandbox_new(options, store, session.servers,
-				    options->passthrough != BID_PASSTHROUGH_OFF && !bid_mode_obstacle(), &fs->sandbox);
+				    options->passthrough != BID_PASSTHROUGH_OFF && !bid_passthrough_obstacle(), &fs->sandbox);
 	if (r < 0)
 		status = BID_EXIT_MOUNT;
 	else if (bid_inodes_new(&fs->inodes) == 0 && bid_fd_cache_new(max_kept, &ids, &fs->fd_cache) == 0 &&
