@@ -33,7 +33,6 @@ struct bid_map {
 	uint64_t start, end;
 	struct bid_perfdata_dso *dso; /* borrowed; may be NULL */
 	bid_space space;
-	uint32_t when; /* a later one has a larger number */
 };
 
 struct bid_fork {
@@ -126,7 +125,6 @@ int bid_samples_map(struct bid_samples *samples, enum bid_perfdata_mode mode, ui
 		.end = len > UINT64_MAX - start ? UINT64_MAX : start + len,
 		.dso = dso,
 		.space = space_of(mode, pid),
-		.when = (uint32_t)samples->n_maps,
 	};
 	samples->n_maps++;
 	return 0;
@@ -145,58 +143,48 @@ int bid_samples_fork(struct bid_samples *samples, uint32_t pid, uint32_t parent)
 }
 
 /*
- * Assignment of samples to mappings. Both are sorted by address, and read in parallel. A heap has the mappings at the current
- * address, the latest on top. For any overlap of mappings this takes no longer than the sorting.
+ * The free pages: @next[i] is i while page i is free, and otherwise leads to a later page. Path halving keeps the ways short: for
+ * any overlap of mappings the assignment takes no longer than the sorting.
  */
-struct heap {
-	const struct bid_map **maps; /* owned; maps[0] is the latest */
-	size_t n;
-};
-
-static void heap_release(struct heap *heap)
+static size_t next_free(uint32_t *next, size_t at)
 {
-	free(heap->maps);
+	while (next[at] != at)
+		at = next[at] = next[next[at]];
+	return at;
 }
 
-static void swap(struct heap *heap, size_t a, size_t b)
+/* The index of the first page that is not before @wanted, in the sorted pages. */
+static size_t find_page(const struct bid_samples *samples, const struct bid_page *wanted)
 {
-	const struct bid_map *map = heap->maps[a];
+	size_t low = 0, high = samples->n_pages;
 
-	heap->maps[a] = heap->maps[b];
-	heap->maps[b] = map;
-}
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
 
-static void push(struct heap *heap, const struct bid_map *map)
-{
-	size_t at = heap->n++;
-
-	heap->maps[at] = map;
-	for (; at > 0 && heap->maps[(at - 1) / 2]->when < heap->maps[at]->when; at = (at - 1) / 2)
-		swap(heap, at, (at - 1) / 2);
-}
-
-static void pop(struct heap *heap)
-{
-	size_t at = 0, child;
-
-	heap->maps[0] = heap->maps[--heap->n];
-	while ((child = 2 * at + 1) < heap->n) {
-		if (child + 1 < heap->n && heap->maps[child + 1]->when > heap->maps[child]->when)
-			child++;
-		if (heap->maps[at]->when > heap->maps[child]->when)
-			break;
-		swap(heap, at, child);
-		at = child;
+		if (by_number(&samples->pages[middle], wanted) < 0)
+			low = middle + 1;
+		else
+			high = middle;
 	}
+	return low;
 }
 
-static int by_start(const void *a, const void *b)
+/* Assign the free pages that @map has. */
+static void take_pages(struct bid_samples *samples, const struct bid_map *map, uint32_t *next)
 {
-	const struct bid_map *x = a, *y = b;
+	const struct bid_page first = { .number = map->start >> PAGE_SHIFT, .space = map->space };
 
-	if (x->space != y->space)
-		return x->space < y->space ? -1 : 1;
-	return x->start < y->start ? -1 : x->start > y->start;
+	for (size_t at = next_free(next, find_page(samples, &first)); at < samples->n_pages; at = next_free(next, at)) {
+		const struct bid_page *page = &samples->pages[at];
+
+		if (page->space != map->space || page->number << PAGE_SHIFT >= map->end)
+			return;
+		next[at] = (uint32_t)at + 1;
+		if (!map->dso)
+			continue;
+		map->dso->samples += page->samples;
+		samples->placed += page->samples;
+	}
 }
 
 /* The last fork of each process first. */
@@ -235,55 +223,41 @@ static const struct bid_fork *fork_of(const struct bid_samples *samples, bid_spa
 	return samples->n_forks > 0 ? bsearch(&key, samples->forks, samples->n_forks, sizeof(key), by_space) : NULL;
 }
 
-/* Assign the sorted pages. Pages of processes without a mapping there remain, for their parents. */
-static void place(struct bid_samples *samples, struct heap *heap)
+/* Assign the sorted pages, the last mappings first. Pages of processes without a mapping there remain, for their parents. */
+static void place(struct bid_samples *samples, uint32_t *next)
 {
-	size_t left = 0, next = 0;
+	size_t left = 0;
 
-	heap->n = 0;
+	for (uint32_t i = 0; i <= samples->n_pages; i++)
+		next[i] = i;
+	for (size_t i = samples->n_maps; i-- > 0;)
+		take_pages(samples, &samples->maps[i], next);
 	for (size_t i = 0; i < samples->n_pages; i++) {
 		struct bid_page page = samples->pages[i];
-		uint64_t first = page.number << PAGE_SHIFT, last = first | ((1u << PAGE_SHIFT) - 1);
-		const struct bid_fork *fork;
+		const struct bid_fork *fork = next[i] == i ? fork_of(samples, page.space) : NULL;
 
-		if (i == 0 || heap->n == 0 || heap->maps[0]->space != page.space) {
-			heap->n = 0;
-			while (next < samples->n_maps && samples->maps[next].space < page.space)
-				next++;
-		}
-		for (; next < samples->n_maps && samples->maps[next].space == page.space && samples->maps[next].start <= last;
-		     next++)
-			push(heap, &samples->maps[next]);
-		while (heap->n > 0 && heap->maps[0]->end <= first)
-			pop(heap);
-		if (heap->n == 0) {
-			fork = fork_of(samples, page.space);
-			if (fork) {
-				page.space = fork->parent;
-				samples->pages[left++] = page;
-			}
-		} else if (heap->maps[0]->dso) {
-			heap->maps[0]->dso->samples += page.samples;
-			samples->placed += page.samples;
-		}
+		if (!fork)
+			continue;
+		page.space = fork->parent;
+		samples->pages[left++] = page;
 	}
 	samples->n_pages = left;
 }
 
 int bid_samples_place(struct bid_samples *samples)
 {
-	bid_cleanup(heap_release) struct heap heap = { .maps = calloc(samples->n_maps + 1, sizeof(heap.maps[0])) };
+	bid_auto_free uint32_t *next = NULL;
 
-	if (!heap.maps)
-		return -ENOMEM;
 	if (samples->n_maps == 0 || samples->n_pages == 0)
 		return 0;
-	qsort(samples->maps, samples->n_maps, sizeof(samples->maps[0]), by_start);
+	next = calloc(samples->n_pages + 1, sizeof(*next));
+	if (!next)
+		return -ENOMEM;
 	if (samples->n_forks > 0)
 		sort_forks(samples);
 	for (int i = 0; i < GENERATIONS && samples->n_pages > 0; i++) {
 		merge_pages(samples);
-		place(samples, &heap);
+		place(samples, next);
 	}
 	return 0;
 }
