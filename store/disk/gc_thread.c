@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "api/evict.h"
+#include "api/request.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -138,22 +139,11 @@ int bid_store_keep_limits(struct bid_store *store, const struct bid_limits *limi
 	return r;
 }
 
-static uint64_t hash_of(const struct bid_request *request)
-{
-	uint64_t hash = (uint64_t)request->kind << 56 ^ request->id.len;
-
-	for (unsigned i = 0; i < request->id.len; i++)
-		hash = (hash ^ request->id.bytes[i]) * 0x100000001b3U;
-	for (const char *at = bid_subpath_text(request->subpath); *at; at++)
-		hash = (hash ^ (unsigned char)*at) * 0x100000001b3U;
-	return (hash ^ hash >> 29) * 0x9e3779b97f4a7c15U;
-}
-
 static void note_use(struct bid_space *space, const struct bid_request *request)
 {
 	struct bid_alias_iter alias = { 0 };
 	struct bid_request stored = { .kind = request->kind, .subpath = request->subpath };
-	uint64_t hash = hash_of(request);
+	uint64_t hash = bid_request_hash(request, 0);
 	struct bid_use *use = &space->uses[hash >> 32 & (BID_SPACE_USES - 1)];
 	int64_t now = seconds();
 	time_t before = time(NULL) - HOUR_S;
