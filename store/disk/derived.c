@@ -68,24 +68,6 @@ static int fill_file(int fd, uint64_t max, const struct bid_derivation *derivati
 	return bid_set_readers(fd, source->st_mode, source->st_uid);
 }
 
-static int link_file(struct bid_store *store, const char *path, const struct bid_temp *temp)
-{
-	int r = -ENOENT;
-
-	/* a new directory is empty, and another process may remove it together with its neighbour */
-	for (int attempts = 0; attempts < 8 && r == -ENOENT; attempts++) {
-		bid_auto_fd int dir = -1;
-		const char *name;
-
-		r = bid_beneath_parent(store->root, path, O_CREAT, &dir, &name);
-		if (r == 0)
-			r = bid_temp_link(temp, dir, name);
-		if (r == -EEXIST && unlinkat(dir, name, 0) == 0)
-			r = bid_temp_link(temp, dir, name);
-	}
-	return r;
-}
-
 static int derive_to_store(struct bid_store *store, const struct bid_request *request, const struct bid_derivation *derivation,
 			   struct bid_file *ret_file)
 {
@@ -100,8 +82,9 @@ static int derive_to_store(struct bid_store *store, const struct bid_request *re
 	if (r == 0 && fsync(temp.fd) < 0)
 		r = -errno;
 	if (r == 0)
-		r = link_file(store, request->subpath ? bid_source_section_path(request, path) : bid_derived_path(request, path),
-			      &temp);
+		r = bid_temp_publish(&temp, store,
+				     request->subpath ? bid_source_section_path(request, path) : bid_derived_path(request, path),
+				     true);
 	bid_temp_release(&temp);
 	if (r == 0)
 		r = bid_store_open_file(store, path, false, &file);

@@ -52,25 +52,11 @@ bool bid_source_sections_any(struct bid_store *store, const struct bid_id *id)
 	return false;
 }
 
-static int publish_in_parent(struct bid_store *store, const char *path, const struct bid_temp *temp)
-{
-	bid_auto_fd int dir = -1;
-	const char *name;
-	int r = bid_beneath_parent(store->root, path, O_CREAT, &dir, &name);
-
-	return r == 0 ? bid_temp_link(temp, dir, name) : r;
-}
-
 int bid_source_section_publish(struct bid_store *store, const struct bid_request *request, const struct bid_temp *temp)
 {
 	char path[PATH_MAX];
-	int r = -ENOENT;
 
-	bid_source_section_path(request, path);
-	/* a new directory is empty, and another process may remove it together with its neighbour */
-	for (int attempts = 0; attempts < 8 && r == -ENOENT; attempts++)
-		r = publish_in_parent(store, path, temp);
-	return r;
+	return bid_temp_publish(temp, store, bid_source_section_path(request, path), false);
 }
 
 int bid_source_section_remove(struct bid_store *store, const struct bid_request *request)

@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "api/content_key.h"
 #include "base/cleanup.h"
 #include "disk/beneath.h"
 #include "disk/digest.h"
+#include "disk/dirwalk.h"
 #include "disk/layout.h"
 #include "disk/publish/content_key.h"
 #include "disk/publish/ingest.h"
@@ -18,15 +20,12 @@
 
 enum {
 	DIGEST_DIGITS = 32,
-	DEPTH_MAX = 64, /* directories; each stays open while the dirwalk is below it */
-	SWEPT_MAX = 8, /* attempts to create the directory while other processes remove it as empty */
+	DEPTH_MAX = 400, /* directories; each may cost the dirwalk a descriptor */
 };
 
 struct key_walk {
-	struct bid_store *store;
 	int (*fn)(void *user, const struct bid_content_key *key);
 	void *user;
-	struct bid_content_key key; /* its path in the store is the position of the dirwalk */
 };
 
 /* Compute the content key of @temp, a copy of a file with the stat @st. */
@@ -44,40 +43,18 @@ static int name_it(const struct bid_temp *temp, const struct stat *st, struct bi
 	return 0;
 }
 
-static unsigned depth_of(const char *path)
-{
-	unsigned depth = 0;
-
-	while ((path = strchr(path, '/'))) {
-		path++;
-		depth++;
-	}
-	return depth;
-}
-
-static int publish_content_key(struct bid_store *store, struct bid_temp *temp, struct bid_content_key *key)
+static int publish_content_key(struct bid_store *store, const struct bid_temp *temp, struct bid_content_key *key)
 {
 	char dir[PATH_MAX];
-	bid_auto_fd int fd = -1;
 	int r;
 
 	if (snprintf(dir, sizeof(dir), "%s%s", BID_LAYOUT_CONTENT_KEYS, key->path) >= (int)sizeof(dir) ||
 	    snprintf(key->stored, sizeof(key->stored), "%s/%s", dir, key->name) >= (int)sizeof(key->stored))
 		return -ENAMETOOLONG;
-	if (depth_of(dir) > DEPTH_MAX)
-		return -ENAMETOOLONG;
-	r = -ENOENT;
-	for (int attempts = 0; attempts < SWEPT_MAX && r == -ENOENT; attempts++) {
-		bid_close(bid_steal_fd(&fd));
-		r = bid_beneath_mkdirs(store->root, dir, true, &fd);
-		if (r == 0)
-			r = bid_temp_link(temp, fd, key->name);
-	}
+	r = bid_temp_publish(temp, store, key->stored, false);
 	key->known = r == -EEXIST;
-	if (r < 0 && !key->known)
-		return r;
 	/* the process that published it may not have synced yet */
-	return fsync(fd) < 0 ? -errno : 0;
+	return r < 0 && !key->known ? r : bid_beneath_sync(store->root, dir, UINT_MAX);
 }
 
 int bid_store_keep_content_key(struct bid_store *store, const char *path, struct bid_content_key *ret_key)
@@ -128,44 +105,45 @@ bool bid_content_key_is_name(const char *text)
 	return parse_name(text, &key);
 }
 
-/* Visit the entries below walk->key.stored; skip names that are no content keys. */
-static int walk_directory(struct key_walk *walk)
+static int enter_directory(void *user, const char *path, int fd, uint64_t *depth, bool *ret_enter)
 {
-	struct bid_content_key *key = &walk->key;
-	size_t len = strlen(key->stored);
-	bid_auto_dir DIR *dir = NULL;
-	struct dirent *entry;
-	int r = bid_beneath_opendir(walk->store->root, key->stored, &dir);
+	*ret_enter = ++*depth < DEPTH_MAX;
+	return 0;
+}
 
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
-		struct stat st;
+/* Take a content key; other names are skipped. The path of its directory in the dirwalk is that of the file. */
+static int visit_file(void *user, const struct bid_dirwalk_file *file)
+{
+	const struct key_walk *walk = user;
+	struct bid_content_key key = { 0 };
 
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		    len + strlen(entry->d_name) + 2 > sizeof(key->stored))
-			continue;
-		snprintf(key->stored + len, sizeof(key->stored) - len, "/%s", entry->d_name);
-		if (bid_beneath_stat(walk->store->root, key->stored, &st) < 0)
-			continue;
-		if (S_ISDIR(st.st_mode)) {
-			r = depth_of(key->stored) > DEPTH_MAX ? 0 : walk_directory(walk);
-		} else if (S_ISREG(st.st_mode) && parse_name(entry->d_name, key)) {
-			size_t at = strlen(BID_LAYOUT_CONTENT_KEYS);
+	if (file->type != DT_REG || !parse_name(file->name, &key) ||
+	    snprintf(key.stored, sizeof(key.stored), "%s%s/%s", BID_LAYOUT_CONTENT_KEYS, file->dir_path, file->name) >=
+		    (int)sizeof(key.stored))
+		return 0;
+	snprintf(key.path, sizeof(key.path), "%s", file->dir_path);
+	return walk->fn(walk->user, &key);
+}
 
-			snprintf(key->path, sizeof(key->path), "%.*s", (int)(len - at), key->stored + at);
-			r = walk->fn(walk->user, key);
-		}
-	}
-	key->stored[len] = '\0';
-	return r != 0 ? r : -errno;
+static int report_error(void *user, const char *path, int error)
+{
+	return error == -ENAMETOOLONG ? 0 : error;
 }
 
 int bid_store_each_content_key(struct bid_store *store, int (*fn)(void *user, const struct bid_content_key *key), void *user)
 {
-	struct key_walk walk = { .store = store, .fn = fn, .user = user, .key = { .stored = BID_LAYOUT_CONTENT_KEYS } };
+	static const struct bid_dirwalk_ops ops = { .enter = enter_directory, .file = visit_file, .error = report_error };
+	struct key_walk walk = { .fn = fn, .user = user };
+	struct bid_dirwalk *dirwalk = NULL;
+	int fd = -1, r = bid_beneath_open(store->root, BID_LAYOUT_CONTENT_KEYS, O_RDONLY | O_DIRECTORY, &fd);
 
-	return walk_directory(&walk);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = bid_dirwalk_new(fd, "", 0, &ops, &dirwalk);
+	if (r == 0)
+		r = bid_dirwalk_work(dirwalk, &walk);
+	bid_dirwalk_free(dirwalk);
+	return r;
 }
 
 int bid_store_remove_content_key(struct bid_store *store, const struct bid_content_key *key)

@@ -38,7 +38,7 @@ int bid_temp_new(struct bid_store *store, bool named, struct bid_temp *ret_temp)
 
 	if (!bid_store_writable(store))
 		return -EROFS;
-	r = bid_beneath_mkdirs(store->root, BID_LAYOUT_TEMP, false, &dir);
+	r = bid_beneath_mkdirs(store->root, BID_LAYOUT_TEMP, NULL, &dir);
 	if (r < 0)
 		return r;
 	if (!named && !(store->flags & BID_STORE_NAMED_TEMP)) {
@@ -67,6 +67,24 @@ int bid_temp_link(const struct bid_temp *temp, int dir, const char *name)
 	if (temp->name[0])
 		return linkat(temp->dir, temp->name, dir, name, 0) < 0 ? -errno : 0;
 	return bid_fd_link(temp->fd, dir, name);
+}
+
+int bid_temp_publish(const struct bid_temp *temp, struct bid_store *store, const char *path, bool replace)
+{
+	int r = -ENOENT;
+
+	/* a new directory is empty, and another process may remove it together with its neighbour */
+	for (int attempts = 0; attempts < 8 && r == -ENOENT; attempts++) {
+		bid_auto_fd int dir = -1;
+		const char *name;
+
+		r = bid_beneath_parent(store->root, path, O_CREAT, &dir, &name);
+		if (r == 0)
+			r = bid_temp_link(temp, dir, name);
+		if (r == -EEXIST && replace && unlinkat(dir, name, 0) == 0)
+			r = bid_temp_link(temp, dir, name);
+	}
+	return r;
 }
 
 int bid_temp_replace(struct bid_temp *temp, int dir, const char *name)

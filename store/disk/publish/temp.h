@@ -27,6 +27,12 @@ int bid_temp_new(struct bid_store *store, bool named, struct bid_temp *ret_temp)
 /* Link the file as @name in @dir. Returns -EEXIST for a taken name. */
 int bid_temp_link(const struct bid_temp *temp, int dir, const char *name);
 
+/*
+ * Link the file as @path below the store, whose missing directories it makes. With @replace it takes the place of another file;
+ * without, returns -EEXIST for a taken name.
+ */
+int bid_temp_publish(const struct bid_temp *temp, struct bid_store *store, const char *path, bool replace);
+
 /* Rename a named file to @name in our private folder, in place of any file or empty directory there. */
 int bid_temp_replace(struct bid_temp *temp, int dir, const char *name);
 
