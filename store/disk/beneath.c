@@ -155,7 +155,7 @@ static int make_below(int dir, const char *rest, unsigned *made, int *ret_fd)
 		if (mkdirat(dir, name, 0755) == 0) {
 			unsigned n = count_components(rest);
 
-			if (n > *made)
+			if (made && n > *made)
 				*made = n;
 		} else if (errno != EEXIST) {
 			return errno == ENOENT ? -ESTALE : -errno;
@@ -192,7 +192,7 @@ static int open_existing(int root, const char *path, int *ret_fd, const char **r
 	return r;
 }
 
-int bid_beneath_make(int root, const char *path, unsigned *made, int *ret_fd)
+int bid_beneath_mkdirs(int root, const char *path, unsigned *made, int *ret_fd)
 {
 	int r = -ESTALE;
 
@@ -210,20 +210,6 @@ int bid_beneath_make(int root, const char *path, unsigned *made, int *ret_fd)
 	return r;
 }
 
-int bid_beneath_mkdirs(int root, const char *path, bool durable, int *ret_fd)
-{
-	unsigned made = 0;
-	bid_auto_fd int dir = -1;
-	int r = bid_beneath_make(root, path, &made, &dir);
-
-	if (r == 0 && durable && made > 0)
-		r = bid_beneath_sync(root, path, made);
-	if (r < 0)
-		return r;
-	*ret_fd = bid_steal_fd(&dir);
-	return 0;
-}
-
 int bid_beneath_parent(int root, const char *path, int flags, int *ret_dir, const char **ret_name)
 {
 	const char *slash = strrchr(path, '/');
@@ -232,7 +218,7 @@ int bid_beneath_parent(int root, const char *path, int flags, int *ret_dir, cons
 	if (snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 0, path) >= (int)sizeof(parent))
 		return -ENAMETOOLONG;
 	*ret_name = slash ? slash + 1 : path;
-	return flags & O_CREAT ? bid_beneath_mkdirs(root, parent, false, ret_dir)
+	return flags & O_CREAT ? bid_beneath_mkdirs(root, parent, NULL, ret_dir)
 			       : bid_beneath_open(root, parent, flags | O_DIRECTORY, ret_dir);
 }
 

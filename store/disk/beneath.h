@@ -8,7 +8,6 @@
 
 #include <dirent.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <sys/stat.h>
 
 /*
@@ -34,11 +33,11 @@ int bid_beneath_readlink(int dir, const char *name, char ret_text[static PATH_MA
 /* lstat(2) below @root. */
 int bid_beneath_stat(int root, const char *path, struct stat *ret_stat);
 
-/* Make the directory @path and its parents, mode 0755, and open it. With @durable, sync the new names. */
-int bid_beneath_mkdirs(int root, const char *path, bool durable, int *ret_fd);
-
-/* As bid_beneath_mkdirs(), without a sync. Raises @made to the number of new directories, which are the last ones of @path. */
-int bid_beneath_make(int root, const char *path, unsigned *made, int *ret_fd);
+/*
+ * Make the directory @path and its parents, mode 0755, and open it. Raises @made, which may be NULL, to the number of new
+ * directories, which are the last ones of @path.
+ */
+int bid_beneath_mkdirs(int root, const char *path, unsigned *made, int *ret_fd);
 
 /*
  * fsync(2) the directory @path and as many directories @above it, deepest first: after a power cut a durable name leads to a

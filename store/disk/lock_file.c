@@ -62,7 +62,7 @@ static int open_lock_file(struct bid_store *store, const char *path, int *ret_fd
 
 	if (r != -ENOENT)
 		return r;
-	r = bid_beneath_mkdirs(store->root, BID_LAYOUT_PRIVATE, false, &dir);
+	r = bid_beneath_mkdirs(store->root, BID_LAYOUT_PRIVATE, NULL, &dir);
 	if (r == 0)
 		r = make_file(path, dir, ret_fd);
 	/* another process was faster */

@@ -228,7 +228,7 @@ int bid_link_point(struct bid_store *store, const struct bid_id *disk_id, const 
 
 	r = bid_beneath_parent(store->root, bid_layout_link(disk_id, link), O_CREAT, &fanout, &name);
 	if (r == 0)
-		r = bid_beneath_mkdirs(store->root, BID_LAYOUT_TEMP, false, &dir);
+		r = bid_beneath_mkdirs(store->root, BID_LAYOUT_TEMP, NULL, &dir);
 	if (r < 0)
 		return r;
 	snprintf(text, sizeof(text), BID_LAYOUT_UP "%s", target);
@@ -292,7 +292,7 @@ int bid_names_note(struct bid_store *store, const struct bid_id *id, const char 
 {
 	char notes[BID_LAYOUT_MAX], where[PATH_MAX];
 	bid_auto_fd int dir = -1;
-	int r = bid_beneath_mkdirs(store->root, notes_of(id, notes), false, &dir);
+	int r = bid_beneath_mkdirs(store->root, notes_of(id, notes), NULL, &dir);
 
 	if (r == 0)
 		r = note_path(dir, path);

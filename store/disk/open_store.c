@@ -71,7 +71,7 @@ static int prepare_private(struct bid_store *store)
 	if (faccessat(store->root, ".", W_OK, AT_EACCESS) < 0)
 		return -errno;
 	clear_way(store->root);
-	r = bid_beneath_mkdirs(store->root, BID_LAYOUT_TEMP, false, &temp);
+	r = bid_beneath_mkdirs(store->root, BID_LAYOUT_TEMP, NULL, &temp);
 	if (r < 0)
 		return r;
 	/* another user may have created it, perhaps root */

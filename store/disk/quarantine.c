@@ -51,7 +51,7 @@ int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, co
 	int r = bid_beneath_parent(store->root, path, O_PATH, &from, &name);
 
 	if (r == 0)
-		r = bid_beneath_mkdirs(store->root, BID_LAYOUT_QUARANTINE, false, &to);
+		r = bid_beneath_mkdirs(store->root, BID_LAYOUT_QUARANTINE, NULL, &to);
 	if (r < 0)
 		return r;
 
@@ -99,7 +99,7 @@ int bid_quarantine_open(struct bid_store *store, const struct bid_request *reque
 	char hex[BID_ID_HEX_MAX];
 	bid_auto_fd int dir = -1;
 	unsigned n = 0;
-	int r = bid_beneath_mkdirs(store->root, BID_LAYOUT_QUARANTINE, false, &dir);
+	int r = bid_beneath_mkdirs(store->root, BID_LAYOUT_QUARANTINE, NULL, &dir);
 
 	if (r == 0)
 		r = count_files(store, &n);

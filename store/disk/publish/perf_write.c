@@ -22,19 +22,14 @@
 
 int bid_store_mkdir(struct bid_store *store, const char *path)
 {
-	const char *slash = strrchr(path, '/');
 	bid_auto_fd int dir = -1;
-	char parent[PATH_MAX];
+	const char *name;
 	int r;
 
 	if (!bid_store_writable(store))
 		return -EROFS;
-	if (snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 0, path) >= (int)sizeof(parent))
-		return -ENAMETOOLONG;
-	r = bid_beneath_mkdirs(store->root, parent, false, &dir);
-	if (r < 0)
-		return r;
-	return mkdirat(dir, slash ? slash + 1 : path, 0755) < 0 ? -errno : 0;
+	r = bid_beneath_parent(store->root, path, O_CREAT, &dir, &name);
+	return r == 0 && mkdirat(dir, name, 0755) < 0 ? -errno : r;
 }
 
 int bid_store_rmdir(struct bid_store *store, const char *path)
@@ -192,7 +187,7 @@ int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, cons
 		snprintf(where, sizeof(where), "%s", path);
 	}
 	if (create)
-		r = bid_beneath_mkdirs(store->root, where, false, &dir);
+		r = bid_beneath_mkdirs(store->root, where, NULL, &dir);
 	else
 		r = bid_beneath_open(store->root, where, O_PATH | O_DIRECTORY, &dir);
 	if (r < 0)

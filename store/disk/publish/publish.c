@@ -90,7 +90,7 @@ bool bid_publish_make_way(struct bid_store *store, const char *place, const stru
 	return true;
 }
 
-/* Create perf's link. Returns 1 if it is new. Raises @made as bid_beneath_make(). */
+/* Create perf's link. Returns 1 if it is new. Raises @made as bid_beneath_mkdirs(). */
 static int publish_link(struct bid_store *store, const struct bid_id *id, const char *target, unsigned *made)
 {
 	struct bid_id disk_id = bid_layout_disk_id(id);
@@ -102,7 +102,7 @@ static int publish_link(struct bid_store *store, const struct bid_id *id, const 
 	bid_layout_link(&disk_id, link);
 	slash = strrchr(link, '/');
 	*slash = '\0';
-	r = bid_beneath_make(store->root, link, made, &dir);
+	r = bid_beneath_mkdirs(store->root, link, made, &dir);
 	if (r < 0)
 		return r;
 	snprintf(text, sizeof(text), BID_LAYOUT_UP "%s", target);
@@ -150,7 +150,7 @@ static int try_to_publish(struct bid_store *store, const struct bid_id *id, enum
 	bid_auto_fd int dir = -1;
 	int r, linked;
 
-	r = bid_beneath_make(store->root, path, &made, &dir);
+	r = bid_beneath_mkdirs(store->root, path, &made, &dir);
 	if (r == 0)
 		r = bid_temp_link(file, dir, bid_kind_store_name(kind));
 	if (r < 0 && r != -EEXIST)

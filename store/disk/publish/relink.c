@@ -33,7 +33,7 @@ static int link_over(struct bid_store *store, int fd, int to, const char *name)
 
 	if (r != -EEXIST)
 		return r;
-	r = bid_beneath_mkdirs(store->root, BID_LAYOUT_TEMP, false, &temp);
+	r = bid_beneath_mkdirs(store->root, BID_LAYOUT_TEMP, NULL, &temp);
 	if (r == 0)
 		r = bid_temp_name(temp_name);
 	if (r == 0)

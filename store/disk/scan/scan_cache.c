@@ -169,7 +169,7 @@ int bid_scan_cache_save(struct bid_store *store, struct bid_scan_cache *cache, c
 		n_entries += found[i].n;
 		n_new += found[i].n_new;
 	}
-	r = bid_beneath_mkdirs(store->root, BID_LAYOUT_SCANS, false, &dir);
+	r = bid_beneath_mkdirs(store->root, BID_LAYOUT_SCANS, NULL, &dir);
 	if (r < 0)
 		return r;
 	if (!cache->data || n_new > 0 || n_entries != cache->n)
