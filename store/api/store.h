@@ -160,16 +160,15 @@ struct bid_txn;
 int bid_txn_begin(struct bid_store *store, const struct bid_request *request, struct bid_txn **ret_txn);
 
 /*
- * Reserve space for @size bytes, beside other reservations and min_free ("api/evict.h"). Returns 0; -EAGAIN if the space needs an
- * eviction, for bid_txn_make_room(); or -ENOSPC with a bid_txn_reason(). The reservation ends with bid_txn_reset() or as many
- * written bytes. A transaction without a reservation meets a full disk in bid_txn_write().
+ * Announce @size bytes. Returns 0 if they fit beside min_free ("api/evict.h"); -EAGAIN if they need an eviction, for
+ * bid_txn_make_room(); or -ENOSPC with a bid_txn_reason(). Nothing is reserved: bid_txn_write() may still meet a full disk.
  */
 int bid_txn_expect(struct bid_txn *txn, uint64_t size);
 
 #define BID_TXN_UNANNOUNCED_MAX (1ULL << 30) /* bytes */
 
 /*
- * As write(2). Bytes beyond the expected ones reserve space every 64 MiB, with evictions for the first BID_TXN_UNANNOUNCED_MAX:
+ * As write(2). Bytes beyond the expected ones need free space every 64 MiB, with evictions for the first BID_TXN_UNANNOUNCED_MAX:
  * -ENOSPC may come before the disk is full, with a bid_txn_reason().
  */
 int bid_txn_write(struct bid_txn *txn, const void *data, size_t len);

@@ -240,7 +240,7 @@ int bid_derived_make(struct bid_store *store, const struct bid_request *request,
 
 	if (keep && bid_store_writable(store))
 		r = derive_to_store(store, request, derivation, ret_file);
-	if ((r == -ENOSPC || r == -EDQUOT) && derivation->room > 0 && bid_space_make_room(store->space, derivation->room))
+	if ((r == -ENOSPC || r == -EDQUOT) && derivation->room > 0 && bid_space_make_room(store->space, derivation->room, false))
 		r = derive_to_store(store, request, derivation, ret_file);
 	if (r == 0 || bid_derived_fault(r))
 		return r;

@@ -137,66 +137,36 @@ static void note_search(struct bid_space *space, const struct bid_evict_stats *s
 	pthread_mutex_unlock(&space->lock);
 }
 
-bool bid_space_make_room(struct bid_space *space, uint64_t bytes)
+bool bid_space_make_room(struct bid_space *space, uint64_t bytes, bool all_or_nothing)
 {
-	struct bid_evict_config config = { 0 };
+	struct bid_evict_config config = { .dry_run = all_or_nothing };
 	struct bid_evict_stats stats = { 0 };
+	uint64_t most = bytes > ROOM_MIN ? bytes : ROOM_MIN;
 	int r;
 
 	if (!space || !may_search(space, 1))
 		return false;
-	r = bid_space_evict(space, &config, bytes > ROOM_MIN ? bytes : ROOM_MIN, false, &stats);
-	if (r == 0)
+	config.limits.min_free = space->limits.min_free + bytes;
+	r = bid_space_evict(space, &config, all_or_nothing ? 0 : most, false, &stats);
+	if (config.dry_run && r == 0 && stats.free + stats.evicted_size >= config.limits.min_free) {
+		config.dry_run = false;
+		r = bid_space_evict(space, &config, ROOM_MIN, false, &stats);
+	}
+	if (config.dry_run)
+		stats.evicted = stats.evicted_size = 0;
+	if (r == 0 && stats.evicted > 0)
 		bid_warning("no space left for '%s': evicted %llu artifacts, %llu bytes", bid_store_path(space->store),
 			    (unsigned long long)stats.evicted, (unsigned long long)stats.evicted_size);
 	note_search(space, &stats);
 	return stats.evicted > 0;
 }
 
-/*
- * Evict until @needed bytes are free. Evicts nothing if that is impossible: a server with a false size would otherwise cost all
- * downloads.
- */
-static bool evict_for(struct bid_space *space, uint64_t needed)
+int bid_space_check(struct bid_space *space, uint64_t bytes, uint64_t *ret_left)
 {
-	struct bid_evict_config config = { .limits = { .min_free = needed }, .dry_run = true };
-	struct bid_evict_stats stats = { 0 };
-	int r = bid_space_evict(space, &config, 0, false, &stats);
-	bool enough = r == 0 && stats.free + stats.evicted_size >= needed;
+	uint64_t lacks = space ? bid_space_missing(space, space->limits.min_free + bytes) : 0;
 
-	stats.evicted_size = 0;
-	if (enough) {
-		config.dry_run = false;
-		r = bid_space_evict(space, &config, ROOM_MIN, false, &stats);
-	}
-	note_search(space, &stats);
-	return enough && r == 0;
-}
-
-int bid_space_reserve(struct bid_space *space, uint64_t bytes, bool evict, uint64_t *ret_left)
-{
-	uint64_t needed, lacks;
-
-	if (!space)
+	if (lacks == 0)
 		return 0;
-	needed = space->limits.min_free + atomic_load(&space->reserved) + bytes;
-	lacks = bid_space_missing(space, needed);
-	if (lacks > 0) {
-		bool may = may_search(space, lacks);
-
-		*ret_left = bytes > lacks ? bytes - lacks : 0;
-		if (may && !evict)
-			return -EAGAIN;
-		if (!may || !evict_for(space, needed))
-			return -ENOSPC;
-	}
-	/* two threads may reserve the same room at once; the second then fails to write, like a writer without a reservation */
-	atomic_fetch_add(&space->reserved, bytes);
-	return 0;
-}
-
-void bid_space_release(struct bid_space *space, uint64_t bytes)
-{
-	if (space)
-		atomic_fetch_sub(&space->reserved, bytes);
+	*ret_left = bytes > lacks ? bytes - lacks : 0;
+	return may_search(space, lacks) ? -EAGAIN : -ENOSPC;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The space of a store on its disk: limits, and reservations of downloads. gc_thread.c evicts when they require it. */
+/* The space of a store on its disk, and its limits. gc_thread.c evicts when they require it. */
 #ifndef BID_DISK_SPACE_H
 #define BID_DISK_SPACE_H
 
 #include <pthread.h>
-#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "api/evict.h"
@@ -38,7 +38,6 @@ struct bid_space {
 	pthread_mutex_t release_fd_lock; /* protects the two fields below; held during the callback */
 	bid_release_fd_fn release_fd; /* may be NULL */
 	void *release_fd_user;
-	_Atomic uint64_t reserved; /* bytes reserved for writing; needs no lock */
 };
 
 /* @store outlives @ret_space. */
@@ -61,18 +60,16 @@ uint64_t bid_space_missing(struct bid_space *space, uint64_t needed);
 void bid_space_published(struct bid_space *space, uint64_t bytes);
 
 /*
- * After ENOSPC or EDQUOT: evict @bytes and more. May block for long. True if the write may succeed now. @space may be NULL.
+ * Do @bytes fit beside the bytes to keep free? Returns 0; -EAGAIN if an eviction may help; or -ENOSPC. The latter two set
+ * @ret_left to the available bytes. @space may be NULL.
  */
-bool bid_space_make_room(struct bid_space *space, uint64_t bytes);
+int bid_space_check(struct bid_space *space, uint64_t bytes, uint64_t *ret_left);
 
 /*
- * Reserve room for @bytes beside other reservations and the bytes to keep free, until bid_space_release(). Returns 0, or -ENOSPC
- * and the available bytes in @ret_left. If an eviction can help, evicts with @evict, which may block for long, and returns -EAGAIN
- * without. @space may be NULL.
+ * Evict, and return whether anything was evicted. With @all_or_nothing evict only if @bytes fit afterwards: a server with a false
+ * size would otherwise cost all downloads. Without, after ENOSPC or EDQUOT, evict @bytes at least. May block for long. @space may
+ * be NULL.
  */
-int bid_space_reserve(struct bid_space *space, uint64_t bytes, bool evict, uint64_t *ret_left);
-
-/* Release @bytes of reservations: they were written, or never will be. @space may be NULL. */
-void bid_space_release(struct bid_space *space, uint64_t bytes);
+bool bid_space_make_room(struct bid_space *space, uint64_t bytes, bool all_or_nothing);
 
 #endif

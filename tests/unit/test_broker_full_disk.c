@@ -87,7 +87,7 @@ static void await_work(struct slow *slow)
 /* Eviction for one transfer does not block the source's only thread in body(). */
 static void test_full_disk_pauses_body_until_evicted(void **state)
 {
-	/* an announced size fails when space is reserved; an unknown one when the body is written */
+	/* an announced size fails before the body; an unknown one when the body is written */
 	static const bool no_head[] = { false, true };
 
 	for (size_t i = 0; i < sizeof(no_head) / sizeof(no_head[0]); i++) {

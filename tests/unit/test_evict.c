@@ -572,7 +572,7 @@ static void test_full_disk_evicts_once(void **state)
 	small_disk_end(fixture);
 }
 
-/* Reserve space, with an eviction if it needs one. */
+/* Announce the size, with an eviction if it needs one. */
 static int expect_room(struct bid_txn *txn, uint64_t size)
 {
 	int r = bid_txn_expect(txn, size);
@@ -581,16 +581,15 @@ static int expect_room(struct bid_txn *txn, uint64_t size)
 }
 
 /* Eviction makes room before a file of known size arrives. A size that can never fit evicts nothing. */
-static void test_space_is_reserved_before_writing(void **state)
+static void test_announced_size_makes_room_before_writing(void **state)
 {
 	struct bid_request request = request_for(ID_B, BID_KIND_ELF);
 	struct store_fixture *fixture = *state;
-	struct bid_txn *txn, *other;
+	struct bid_txn *txn;
 
 	small_disk_begin(fixture);
 	assert_int_equal(try_fetch(fixture, ID_A, BID_KIND_ELF, "a", 400 * 1024), 0);
 	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), 0);
-	assert_int_equal(bid_txn_begin(fixture->store, &request, &other), 0);
 	assert_int_equal(expect_room(txn, 500 * 1024), 0);
 	assert_int_equal(expect_room(txn, 2 << 20), -ENOSPC);
 	assert_non_null(strstr(bid_txn_reason(txn), "No space left on device for 2097152 bytes"));
@@ -599,34 +598,6 @@ static void test_space_is_reserved_before_writing(void **state)
 	assert_int_equal(expect_room(txn, 800 * 1024), 0);
 	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -ENOENT);
 	nothing_is_wrong(fixture);
-	bid_txn_free(txn);
-	bid_txn_free(other);
-	small_disk_end(fixture);
-}
-
-/* Two files that each fit do not fit at once, until the reservation of the first is used or released. */
-static void test_space_is_reserved_only_once(void **state)
-{
-	struct bid_request request = request_for(ID_B, BID_KIND_ELF);
-	struct store_fixture *fixture = *state;
-	char zeros[300 * 1024] = { 1 };
-	struct bid_txn *txn, *other;
-
-	small_disk_begin(fixture);
-	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), 0);
-	assert_int_equal(bid_txn_begin(fixture->store, &request, &other), 0);
-	assert_int_equal(expect_room(txn, 600 * 1024), 0);
-	assert_int_equal(expect_room(other, 600 * 1024), -ENOSPC);
-	assert_int_equal(expect_room(other, 300 * 1024), 0);
-	/* written bytes are on the disk, and count there */
-	assert_int_equal(bid_txn_write(other, zeros, sizeof(zeros)), 0);
-	assert_int_equal(expect_room(txn, 700 * 1024), 0);
-	assert_int_equal(bid_txn_reset(other), 0);
-	assert_int_equal(expect_room(other, 600 * 1024), -ENOSPC);
-	assert_int_equal(bid_txn_reset(txn), 0);
-	assert_int_equal(expect_room(other, 600 * 1024), 0);
-	bid_txn_free(other);
-	assert_int_equal(expect_room(txn, 900 * 1024), 0);
 	bid_txn_free(txn);
 	small_disk_end(fixture);
 }
@@ -668,8 +639,7 @@ int main(void)
 		TEST(test_gc_thread_keeps_the_limits),
 		TEST(test_read_only_store_does_not_evict),
 		TEST(test_full_disk_evicts_once),
-		TEST(test_space_is_reserved_before_writing),
-		TEST(test_space_is_reserved_only_once),
+		TEST(test_announced_size_makes_room_before_writing),
 		TEST(test_min_free_is_not_available),
 	};
 

@@ -52,7 +52,7 @@ enum {
 	TABLE_MODE = 0700, /* the same for a kernel's symbol table: perf makes it public, while the kernel shows it to few users */
 };
 
-#define STEP (64ULL << 20) /* bytes to reserve at a time for a body of unknown size */
+#define STEP (64ULL << 20) /* bytes of a body of unknown size between two looks at the free space */
 
 struct bid_txn {
 	struct bid_store *store; /* borrowed */
@@ -67,10 +67,9 @@ struct bid_txn {
 	uint64_t written; /* bytes in temp */
 	uint64_t pushed; /* bytes in temp with writeback started */
 	uint64_t expected; /* announced bytes; 0 if unknown */
-	uint64_t allowed; /* size of temp that needs no further reservation */
-	uint64_t reserved; /* bytes reserved and not yet written */
+	uint64_t allowed; /* size of temp up to which the free space was seen to suffice */
 	uint64_t lacking; /* bytes to make room for before the next write; 0 for none */
-	bool disk_full; /* the last write has failed, not a reservation */
+	bool disk_full; /* the last write has failed, not the look at the free space */
 	bool evicted; /* an eviction for a failed write has run, or will */
 	int no_room; /* result of making room: 0 or a negative errno */
 	char path[PATH_MAX]; /* requested path below the store; "" if none */
@@ -102,14 +101,6 @@ static void push_bytes(struct bid_txn *txn)
 	txn->pushed = txn->written;
 }
 
-static void release_space(struct bid_txn *txn, uint64_t bytes)
-{
-	if (bytes > txn->reserved)
-		bytes = txn->reserved;
-	bid_space_release(txn->store->space, bytes);
-	txn->reserved -= bytes;
-}
-
 /* Open the temporary file once. */
 static int open_temp(struct bid_txn *txn)
 {
@@ -126,7 +117,6 @@ static int write_bytes(struct bid_txn *txn, const void *data, size_t len)
 		return r;
 	XXH3_128bits_update(txn->digest, data, len);
 	txn->written += len;
-	release_space(txn, len);
 	if (txn->written - txn->pushed >= PUSH)
 		push_bytes(txn);
 	return 0;
@@ -186,26 +176,29 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 /* Translate the result @r of a write of @len bytes: -EAGAIN if bid_txn_make_room() may help, once for each transaction; else @r. */
 static int without_room(struct bid_txn *txn, int r, size_t len)
 {
+	struct stat st;
+
 	if ((r != -ENOSPC && r != -EDQUOT) || txn->evicted)
 		return r;
 	txn->evicted = txn->disk_full = true;
-	txn->lacking = 2 * (size_of(txn) + len);
+	/* as much again as the file has on the disk: a program may write far behind its end */
+	txn->lacking = 2 * ((fstat(txn->temp.fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512) + txn->held + len);
 	if (txn->expected == 0 && txn->lacking > BID_TXN_UNANNOUNCED_MAX)
 		txn->lacking = BID_TXN_UNANNOUNCED_MAX;
 	return -EAGAIN;
 }
 
 /* As without_room(), and make room. Returns true if the caller can try again. Blocks. */
-static bool may_retry(struct bid_txn *txn, int r)
+static bool may_retry(struct bid_txn *txn, int r, size_t len)
 {
-	return without_room(txn, r, 0) == -EAGAIN && bid_txn_make_room(txn) == 0;
+	return without_room(txn, r, len) == -EAGAIN && bid_txn_make_room(txn) == 0;
 }
 
-/* Reserve @bytes more. Returns as bid_space_reserve(), and explains -ENOSPC. */
-static int reserve_space(struct bid_txn *txn, uint64_t bytes, bool evict)
+/* Look whether @bytes more fit. Returns as bid_space_check(), and explains -ENOSPC. */
+static int check_space(struct bid_txn *txn, uint64_t bytes)
 {
 	uint64_t left = 0;
-	int r = bid_space_reserve(txn->store->space, bytes, evict, &left);
+	int r = bid_space_check(txn->store->space, bytes, &left);
 
 	/* an endless body must not evict the whole cache */
 	if (r == -EAGAIN && size_of(txn) > txn->expected + BID_TXN_UNANNOUNCED_MAX)
@@ -214,7 +207,6 @@ static int reserve_space(struct bid_txn *txn, uint64_t bytes, bool evict)
 		txn->disk_full = false;
 		txn->lacking = bytes;
 	} else if (r == 0) {
-		txn->reserved += bytes;
 		txn->allowed += bytes;
 	} else if (bytes == txn->expected) {
 		snprintf(txn->reason, sizeof(txn->reason), "%s for %llu bytes, but for %llu", strerror(-r),
@@ -235,20 +227,21 @@ int bid_txn_make_room(struct bid_txn *txn)
 		return 0;
 	/* else the write itself says so once more */
 	if (txn->disk_full)
-		return bid_space_make_room(txn->store->space, bytes) ? 0 : -ENOSPC;
-	txn->no_room = reserve_space(txn, bytes, true);
+		return bid_space_make_room(txn->store->space, bytes, false) ? 0 : -ENOSPC;
+	bid_space_make_room(txn->store->space, bytes, true);
+	txn->no_room = check_space(txn, bytes) < 0 ? -ENOSPC : 0;
+	txn->lacking = 0;
 	return txn->no_room;
 }
 
 int bid_txn_expect(struct bid_txn *txn, uint64_t size)
 {
-	release_space(txn, txn->reserved);
 	txn->lacking = 0;
 	/* the caller has the error of an earlier one; the next write must not repeat it */
 	txn->no_room = 0;
 	txn->expected = size;
 	txn->allowed = size > 0 ? 0 : STEP;
-	return size > 0 ? reserve_space(txn, size, false) : 0;
+	return size > 0 ? check_space(txn, size) : 0;
 }
 
 int bid_txn_try_write(struct bid_txn *txn, const void *data, size_t len)
@@ -261,7 +254,7 @@ int bid_txn_try_write(struct bid_txn *txn, const void *data, size_t len)
 	if (r == 0 && size_of(txn) + len > txn->allowed) {
 		if (space && space->limits.cache_size > 0 && size_of(txn) > space->limits.cache_size)
 			return -ENOSPC;
-		r = reserve_space(txn, len > STEP ? len : STEP, false);
+		r = check_space(txn, len > STEP ? len : STEP);
 	}
 	return r < 0 ? r : without_room(txn, put_bytes(txn, data, len), len);
 }
@@ -330,7 +323,6 @@ void bid_txn_free(struct bid_txn *txn)
 {
 	if (!txn)
 		return;
-	release_space(txn, txn->reserved);
 	XXH3_freeState(txn->digest);
 	bid_temp_release(&txn->temp);
 	bid_request_release(&txn->request);
@@ -532,7 +524,7 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 
 	do
 		r = flush_bytes(txn);
-	while (may_retry(txn, r));
+	while (may_retry(txn, r, 0));
 	if (r < 0)
 		return r;
 	/* the whole of a small file: the disk works during the examination */
@@ -555,7 +547,7 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 		return -errno;
 	do
 		r = publish_recorded(txn, &request, origin, digest, &file, &ours);
-	while (may_retry(txn, r));
+	while (may_retry(txn, r, 0));
 	if (r < 0)
 		return r;
 	if (ours && origin) {
@@ -612,24 +604,15 @@ int bid_txn_abandon(struct bid_txn *txn)
 	return 0;
 }
 
-static int write_or_make_room(struct bid_txn *txn, const void *data, size_t len, off_t offset)
-{
-	int r = bid_pwrite_full(txn->temp.fd, data, len, offset);
-
-	if (r != -ENOSPC && r != -EDQUOT)
-		return r;
-	if (!bid_space_make_room(txn->store->space, 2 * ((uint64_t)offset + len)))
-		return r;
-	return bid_pwrite_full(txn->temp.fd, data, len, offset);
-}
-
 int bid_txn_write_at(struct bid_txn *txn, const void *data, size_t len, off_t offset)
 {
 	int r = bid_txn_lock(txn);
 
 	if (r < 0)
 		return r;
-	r = write_or_make_room(txn, data, len, offset);
+	do
+		r = bid_pwrite_full(txn->temp.fd, data, len, offset);
+	while (may_retry(txn, r, len));
 	bid_txn_unlock(txn);
 	return r;
 }
