@@ -64,7 +64,6 @@ struct bid_file {
 	int fd; /* O_RDONLY; -1 in a released one */
 	struct stat st; /* fstat(2) of fd, when it was opened */
 	enum bid_kind kind; /* BID_KIND_ELF if a request for debuginfo found a file that was not stripped */
-	bool skeleton; /* debuginfo of split DWARF, most of which is in other files */
 	bool stripped; /* debuginfo with neither DWARF nor a symbol table: there is no better one */
 	bool packed; /* false; true only within the library, of a compressed module */
 };

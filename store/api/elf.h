@@ -21,7 +21,6 @@ int bid_elf_build_id_in(const void *data, size_t len, struct bid_id *ret_id);
 struct bid_elf_info {
 	struct bid_id id; /* len 0 if there is none */
 	bool has_dwarf; /* has bytes in .debug_info or, without code, in any .debug_ section; likewise .zdebug_ */
-	bool is_skeleton; /* one of its first units is a skeleton: the rest is in a .dwo file or a .dwp, without a build-id */
 	bool has_symtab; /* has bytes in an SHT_SYMTAB section */
 	bool has_code; /* has bytes in an executable section: not a separate debug file */
 	struct bid_id alt; /* build-id of the dwz file of its DWARF, by .gnu_debugaltlink; len 0 if none */
@@ -36,6 +35,13 @@ struct bid_elf_info {
  *   other	as pread(2), or -ENOMEM
  */
 int bid_elf_examine(int fd, struct bid_elf_info *ret_info);
+
+/*
+ * Is the DWARF of the ELF file open at @fd split (DWARF 5, 3.1.2 "Skeleton Compilation Unit Entries"; in DWARF 4 an extension of
+ * GNU)? One of its first units is then a skeleton: the rest is in a .dwo file or a .dwp, without a build-id. Costs one read for
+ * each of a few units of DWARF 4. Returns false also for unreadable sections and for compression with zstd.
+ */
+bool bid_elf_is_skeleton(int fd);
 
 /* Where the bytes of a section are in its file. */
 struct bid_elf_section {

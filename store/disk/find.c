@@ -131,7 +131,6 @@ static int find_elf_with_dwarf(struct bid_store *store, struct bid_objdir_iter *
 		bid_file_release(&file);
 		return r;
 	}
-	file.skeleton = identity.is_skeleton;
 	*ret_file = file;
 	return 0;
 }

@@ -118,7 +118,6 @@ int bid_id_cache_get(struct bid_id_cache *id_cache, int fd, const struct stat *s
 			return r;
 		identity.has_dwarf = r == 0 && info.has_dwarf;
 		identity.has_symtab = r == 0 && info.has_symtab;
-		identity.is_skeleton = r == 0 && info.is_skeleton;
 	}
 	keep_check(id_cache, st, &stat_data, want_dwarf, &identity);
 	*ret_identity = identity;

@@ -20,7 +20,6 @@ struct bid_identity {
 	int fault; /* error of unpacking: 0, -EFBIG or -EOPNOTSUPP */
 	bool has_dwarf;
 	bool has_symtab;
-	bool is_skeleton;
 };
 
 /* The cache: at most 2 MiB, for any number of threads. */
@@ -28,7 +27,7 @@ int bid_id_cache_new(struct bid_id_cache **ret_cache);
 void bid_id_cache_free(struct bid_id_cache *id_cache);
 
 /*
- * Check the file open at @fd with the attributes @st. has_dwarf, has_symtab and is_skeleton are set only with @want_dwarf, which
+ * Check the file open at @fd with the attributes @st. has_dwarf and has_symtab are set only with @want_dwarf, which
  * costs more the first time. May block on disk. Returns 0 (other files than ELF files have no id), or a negative errno for an
  * unreadable file.
  */

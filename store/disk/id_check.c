@@ -65,7 +65,6 @@ static int check_file(struct bid_store *store, const struct bid_id *requested, s
 	r = bid_id_cache_get(store->id_cache, file->fd, &file->st, debuginfo, &identity);
 	if (r < 0)
 		return r;
-	file->skeleton = debuginfo && identity.is_skeleton;
 	file->stripped = debuginfo && !identity.packed && !identity.has_dwarf && !identity.has_symtab;
 	/* @requested may be longer than the on-disk id: a file may be correct at its path and still not answer @requested */
 	*ret_wrong = !bid_id_answers(&identity.id, &disk_id);

@@ -6,6 +6,7 @@
 
 #include <bid/error.h>
 
+#include "api/elf.h"
 #include "api/source_section.h"
 #include "base/cleanup.h"
 #include "base/json.h"
@@ -231,7 +232,7 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 			known = artifact_json(store, &request, &file, &changed);
 		else if (r != -ENOENT)
 			known = json_pack("{s:s}", "error", bid_strerror(r));
-		if (file.skeleton)
+		if (r == 0 && request.kind == BID_KIND_DEBUGINFO && bid_elf_is_skeleton(file.fd))
 			json_object_set_new(known, "skeleton", json_true());
 		if (known)
 			json_object_set_new(artifacts, bid_kind_name(request.kind), known);

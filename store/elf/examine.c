@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "sections.h"
-#include "split_dwarf.h"
 
 /* the name of a file and an id */
 #define MAX_ALTLINK (4096 + BID_ID_MAX)
@@ -39,7 +38,7 @@ static bool begins_with(const char *name, const char *prefix)
 /* The sections of DWARF. */
 struct dwarf {
 	bool any;
-	struct bid_section info, abbrev, altlink; /* without bytes if there is none; the first of a link */
+	struct bid_section altlink; /* the first; without bytes if there is none */
 };
 
 static int examine_section(const struct bid_sections *sections, const struct bid_section *section, struct bid_elf_info *info,
@@ -58,10 +57,6 @@ static int examine_section(const struct bid_sections *sections, const struct bid
 		return -EBADMSG;
 	info->has_dwarf |= strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0;
 	dwarf->any |= begins_with(name, ".debug_") || begins_with(name, ".zdebug_");
-	if (strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0)
-		dwarf->info = *section;
-	if (strcmp(name, ".debug_abbrev") == 0 || strcmp(name, ".zdebug_abbrev") == 0)
-		dwarf->abbrev = *section;
 	if (strcmp(name, ".gnu_debugaltlink") == 0 && dwarf->altlink.size == 0)
 		dwarf->altlink = *section;
 	return 0;
@@ -84,7 +79,6 @@ static int examine_sections(struct bid_sections *sections, struct bid_elf_info *
 	}
 	/* dwz(1) writes a file with strings only for programs without shared types */
 	info->has_dwarf |= dwarf.any && !info->has_code;
-	info->is_skeleton = r == 0 && bid_elf_is_skeleton(sections->fd, &sections->header.form, &dwarf.info, &dwarf.abbrev);
 	/* strip(1) keeps the link after it removes the sections that use it */
 	return r == 0 && info->has_dwarf ? read_altlink(sections->fd, &dwarf.altlink, &info->alt) : r;
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "split_dwarf.h"
-
+/* Split DWARF. */
 #include <zlib.h>
 
+#include "api/elf.h"
+#include "base/cleanup.h"
 #include "base/io.h"
 #include "base/limits.h"
+#include "sections.h"
 
 enum {
 	ABBREVS_MAX = 128, /* bytes of a table to examine: its first entry belongs to a unit, and is short */
@@ -18,13 +20,13 @@ enum {
 struct dwarf_source {
 	int fd; /* borrowed */
 	const struct bid_form *form;
-	const struct bid_section *section;
+	struct bid_section section; /* without bytes if there is none */
 };
 
 static size_t read_at(const struct dwarf_source *source, uint64_t at, uint8_t *data, size_t room)
 {
-	uint64_t left = at < source->section->size ? source->section->size - at : 0;
-	ssize_t n = bid_pread_full(source->fd, data, left < room ? (size_t)left : room, (off_t)(source->section->offset + at));
+	uint64_t left = at < source->section.size ? source->section.size - at : 0;
+	ssize_t n = bid_pread_full(source->fd, data, left < room ? (size_t)left : room, (off_t)(source->section.offset + at));
 
 	return n < 0 ? 0 : (size_t)n;
 }
@@ -34,7 +36,7 @@ static size_t zlib_at(const struct dwarf_source *source, const uint8_t *data, si
 {
 	size_t head = BID_FORM_SIZE(source->form, Chdr);
 
-	if (source->section->flags & SHF_COMPRESSED)
+	if (source->section.flags & SHF_COMPRESSED)
 		return len >= head && BID_FORM_FIELD(source->form, data, Chdr, ch_type) == ELFCOMPRESS_ZLIB ? head : 0;
 	return len >= ZDEBUG_HEAD && memcmp(data, "ZLIB", 4) == 0 ? ZDEBUG_HEAD : 0;
 }
@@ -48,7 +50,7 @@ static size_t read_some(const struct dwarf_source *source, uint64_t at, uint8_t 
 	int r;
 
 	if (head == 0)
-		return source->section->flags & SHF_COMPRESSED ? 0 : read_at(source, at, data, room);
+		return source->section.flags & SHF_COMPRESSED ? 0 : read_at(source, at, data, room);
 	len = read_at(source, 0, packed, sizeof(packed));
 	if (len <= head)
 		return 0;
@@ -95,23 +97,22 @@ static bool names_dwo(const struct dwarf_source *abbrev, uint64_t offset, uint8_
 	return attribute == AT_GNU_DWO_NAME;
 }
 
-bool bid_elf_is_skeleton(int fd, const struct bid_form *form, const struct bid_section *info, const struct bid_section *abbrev)
+static bool has_skeleton(const struct dwarf_source *units, const struct dwarf_source *abbrevs)
 {
-	struct dwarf_source units = { fd, form, info }, abbrevs = { fd, form, abbrev };
 	uint8_t data[BID_ELF_READER_WINDOW];
-	size_t len = read_some(&units, 0, data, sizeof(data)), at = 0;
+	size_t len = read_some(units, 0, data, sizeof(data)), at = 0;
 
 	/* the largest header before the first entry: 4 + 8 of length, 2 of version, 8 + 1, and the number of the entry */
 	for (unsigned i = 0; i < BID_LIMIT_UNITS && len - at >= 24; i++) {
 		const uint8_t *unit = data + at;
-		uint64_t length = bid_form_load(form, unit, 4);
+		uint64_t length = bid_form_load(units->form, unit, 4);
 		size_t wide = length == LENGTH_64 ? 8 : 4, head = length == LENGTH_64 ? 12 : 4;
-		unsigned version = (unsigned)bid_form_load(form, unit + head, 2);
+		unsigned version = (unsigned)bid_form_load(units->form, unit + head, 2);
 
 		if (head == 12)
-			length = bid_form_load(form, unit + 4, 8);
+			length = bid_form_load(units->form, unit + 4, 8);
 		if (version == 5 ? unit[head + 2] == UT_SKELETON
-				 : version == 4 && names_dwo(&abbrevs, bid_form_load(form, unit + head + 2, wide),
+				 : version == 4 && names_dwo(abbrevs, bid_form_load(units->form, unit + head + 2, wide),
 							     unit[head + 2 + wide + 1]))
 			return true;
 		if (version < 2 || version > 5 || length > len - at - head)
@@ -119,4 +120,28 @@ bool bid_elf_is_skeleton(int fd, const struct bid_form *form, const struct bid_s
 		at += head + (size_t)length;
 	}
 	return false;
+}
+
+bool bid_elf_is_skeleton(int fd)
+{
+	bid_cleanup(bid_sections_release) struct bid_sections sections;
+	struct dwarf_source units = { .fd = fd, .form = &sections.header.form }, abbrevs = units;
+	int r = bid_sections_open(&sections, fd);
+
+	if (r == 0)
+		r = bid_sections_check(&sections);
+	if (r == 0)
+		r = bid_sections_read_names(&sections);
+	for (uint64_t i = 1; r == 0 && i < sections.header.shnum; i++) {
+		struct bid_section section;
+		const char *name;
+
+		r = bid_section_at(&sections, i, &section);
+		name = r == 0 && bid_section_has_bytes(&section) ? bid_section_name(&sections, &section) : NULL;
+		if (name && (strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0))
+			units.section = section;
+		if (name && (strcmp(name, ".debug_abbrev") == 0 || strcmp(name, ".zdebug_abbrev") == 0))
+			abbrevs.section = section;
+	}
+	return r == 0 && has_skeleton(&units, &abbrevs);
 }

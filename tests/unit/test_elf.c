@@ -132,7 +132,7 @@ static bool is_skeleton(const char *name)
 
 	assert_int_equal(bid_elf_examine(fd, &info), 0);
 	assert_true(info.has_dwarf);
-	return info.is_skeleton;
+	return bid_elf_is_skeleton(fd);
 }
 
 static void test_split_dwarf_leaves_a_skeleton(void **state)

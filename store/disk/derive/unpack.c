@@ -55,7 +55,6 @@ static int check_dwarf(struct bid_file *file)
 	struct bid_elf_info info;
 	int r = bid_elf_examine(file->fd, &info);
 
-	file->skeleton = r == 0 && info.is_skeleton;
 	if (r == 0 && info.has_dwarf)
 		return 0;
 	bid_file_release(file);
