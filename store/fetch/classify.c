@@ -284,7 +284,7 @@ static void classify_late(struct bid_transfer *transfer, int64_t now)
 
 	/* no retry, which would be late again */
 	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "no response within %g s", (double)waited / 1000);
-	bid_server_note_late(transfer->server, transfer, now);
+	bid_http_server_note_late(transfer->server, transfer, now);
 	transfer->result.sign = BID_HEALTH_NONE;
 	if (waited >= config->answer_ms)
 		return;

@@ -63,7 +63,7 @@ static void report_result(struct bid_transfer *transfer)
  */
 static bool finish_transfer(struct bid_transfer *transfer)
 {
-	struct bid_server *server = transfer->server;
+	struct bid_http_server *server = transfer->server;
 	struct bid_fetch *fetch = server->fetch;
 	bool last;
 
@@ -93,7 +93,7 @@ static int64_t counts_until(const struct bid_transfer *transfer, int64_t now)
  * Returns the earliest time of the next request to @server: @now or before for at once, INT64_MAX for the end of another request. A
  * small file waits neither for large ones nor for files that the server unpacks first.
  */
-static int64_t next_request_at(const struct bid_server *server, int64_t now)
+static int64_t next_request_at(const struct bid_http_server *server, int64_t now)
 {
 	unsigned parallel = server->fetch->config.parallel, n = 0;
 	const struct bid_transfer *transfer;
@@ -114,25 +114,25 @@ static int64_t next_request_at(const struct bid_server *server, int64_t now)
 
 static void begin_transfer(struct bid_transfer *transfer)
 {
-	struct bid_server *server = transfer->server;
+	struct bid_http_server *server = transfer->server;
 
 	TAILQ_INSERT_TAIL(&server->fetch->active, transfer, queue);
 	server->running++;
-	bid_server_note_start(server, transfer, bid_clock_ms());
+	bid_http_server_note_start(server, transfer, bid_clock_ms());
 	if (transfer->receiver.sent)
 		transfer->receiver.sent(transfer->user);
 	bid_transfer_begin(transfer);
 }
 
 /* Begin or refuse the queued transfers of @server. Set an alarm for the first remaining one. */
-static void dispatch_queue(struct bid_server *server)
+static void dispatch_queue(struct bid_http_server *server)
 {
 	int64_t now = bid_clock_ms();
 	struct bid_transfer *transfer;
 
 	bid_timer_disarm(&server->alarm);
 	while ((transfer = TAILQ_FIRST(&server->waiting))) {
-		bool refused = bid_server_refuses(server, transfer, now);
+		bool refused = bid_http_server_refuses(server, transfer, now);
 		int64_t at = refused ? now : next_request_at(server, now);
 
 		if (at > now) {
@@ -205,7 +205,7 @@ static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 /* End @transfer after its last attempt. */
 static void end_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
-	struct bid_server *server = transfer->server;
+	struct bid_http_server *server = transfer->server;
 
 	TAILQ_REMOVE(&fetch->active, transfer, queue);
 	server->running--;
@@ -217,7 +217,7 @@ static void end_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer)
 static void end_attempt(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	struct bid_attempt_result *result = &transfer->result;
-	struct bid_server *server = transfer->server;
+	struct bid_http_server *server = transfer->server;
 
 	transfer->retry_after_s = result->sign == BID_HEALTH_BAD ? bid_transfer_retry_after(transfer) : 0;
 	bid_transfer_stop(transfer);
@@ -229,7 +229,7 @@ static void end_attempt(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	}
 	if (plan_retry(fetch, transfer))
 		return;
-	bid_server_note_end(server, transfer, bid_clock_ms());
+	bid_http_server_note_end(server, transfer, bid_clock_ms());
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S) {
 		size_t len = strlen(result->text);
 
@@ -242,7 +242,7 @@ static void end_attempt(struct bid_fetch *fetch, struct bid_transfer *transfer)
 /* Retry @transfer after its backoff. */
 static void retry_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer, int64_t now)
 {
-	struct bid_server *server = transfer->server;
+	struct bid_http_server *server = transfer->server;
 
 	/* the next attempt reads the other fields */
 	transfer->result.outcome = BID_OUTCOME_NONE;
@@ -257,10 +257,10 @@ static void retry_transfer(struct bid_fetch *fetch, struct bid_transfer *transfe
 	} else if (now < server->backoff_until) {
 		/* another transfer got a Retry-After in the meantime */
 		bid_transfer_set_deadline(transfer, server->backoff_until);
-	} else if (bid_server_refuses(server, transfer, now)) {
+	} else if (bid_http_server_refuses(server, transfer, now)) {
 		end_transfer(fetch, transfer);
 	} else {
-		bid_server_note_start(server, transfer, now);
+		bid_http_server_note_start(server, transfer, now);
 		bid_transfer_begin(transfer);
 	}
 }
@@ -283,7 +283,7 @@ static void resume_body(struct bid_fetch *fetch, struct bid_transfer *transfer)
 
 static void cancel_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
-	struct bid_server *server = transfer->server;
+	struct bid_http_server *server = transfer->server;
 
 	if (transfer->state == BID_TRANSFER_QUEUED) {
 		TAILQ_REMOVE(&server->waiting, transfer, queue);
@@ -293,7 +293,7 @@ static void cancel_transfer(struct bid_fetch *fetch, struct bid_transfer *transf
 	}
 	bid_transfer_stop(transfer);
 	transfer->result = (struct bid_attempt_result){ .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
-	bid_server_note_end(server, transfer, bid_clock_ms());
+	bid_http_server_note_end(server, transfer, bid_clock_ms());
 	if (finish_transfer(transfer))
 		dispatch_queue(server);
 }
@@ -380,7 +380,7 @@ static void expire_deadlines(struct bid_fetch *fetch, int64_t now)
 
 	while ((timer = fetch->timers.first) && timer->at_ms <= now) {
 		bid_timer_disarm(timer);
-		if (timer->kind == BID_SERVER_ALARM)
+		if (timer->kind == BID_HTTP_SERVER_ALARM)
 			dispatch_queue(timer->user);
 		else
 			expire_transfer(fetch, timer->user, now);

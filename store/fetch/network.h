@@ -15,7 +15,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
-#include "fetch/server.h"
+#include "fetch/http_server.h"
 #include "fetch/transfer.h"
 
 struct bid_fetch {
@@ -53,7 +53,7 @@ static inline long bid_slow_s(const struct bid_fetch_config *config)
 
 enum bid_fetch_timer {
 	BID_TRANSFER_DEADLINE, /* struct bid_transfer: end of its state */
-	BID_SERVER_ALARM, /* struct bid_server: another look at its queue */
+	BID_HTTP_SERVER_ALARM, /* struct bid_http_server: another look at its queue */
 };
 
 /* Set the deadline of the state to @at, or to the end of the time for all attempts if earlier. */

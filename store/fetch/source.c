@@ -12,9 +12,9 @@
 #include "fetch/network.h"
 #include "fetch/url.h"
 
-static struct bid_server *server_of(struct bid_source *source)
+static struct bid_http_server *server_of(struct bid_source *source)
 {
-	return (struct bid_server *)source;
+	return (struct bid_http_server *)source;
 }
 
 /* Hand @transfer over to the network thread. */
@@ -29,7 +29,7 @@ static void queue_transfer(struct bid_fetch *fetch, struct bid_transfer *transfe
 }
 
 /* Set the order of the transfer of @user, or of all with @user NULL. Under the lock. */
-static void set_order(struct bid_server *server, const void *user, enum bid_transfer_order order)
+static void set_order(struct bid_http_server *server, const void *user, enum bid_transfer_order order)
 {
 	struct bid_transfer *transfer;
 
@@ -44,7 +44,7 @@ static void set_order(struct bid_server *server, const void *user, enum bid_tran
 }
 
 /* Set the order of the transfer of @user. */
-static void order_transfer(struct bid_server *server, const void *user, enum bid_transfer_order order)
+static void order_transfer(struct bid_http_server *server, const void *user, enum bid_transfer_order order)
 {
 	struct bid_fetch *fetch = server->fetch;
 
@@ -55,7 +55,7 @@ static void order_transfer(struct bid_server *server, const void *user, enum bid
 }
 
 /* Cancel all transfers of @server, and block until their done() have returned. Deadlocks on the network thread. */
-static void drain(struct bid_server *server)
+static void drain(struct bid_http_server *server)
 {
 	struct bid_fetch *fetch = server->fetch;
 
@@ -70,7 +70,7 @@ static void drain(struct bid_server *server)
 static int server_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver,
 			void *user)
 {
-	struct bid_server *server = server_of(source);
+	struct bid_http_server *server = server_of(source);
 	struct bid_transfer *transfer;
 	int r;
 
@@ -93,7 +93,7 @@ static void server_resume(struct bid_source *source, const void *user)
 
 static void server_checked(struct bid_source *source, bool right, const char *text)
 {
-	struct bid_server *server = server_of(source);
+	struct bid_http_server *server = server_of(source);
 
 	pthread_mutex_lock(&server->fetch->lock);
 	bid_breaker_note(&server->breaker, bid_clock_ms(), false, right ? BID_HEALTH_HEALTHY : BID_HEALTH_BAD, 0, text);
@@ -102,7 +102,7 @@ static void server_checked(struct bid_source *source, bool right, const char *te
 
 static void server_free(struct bid_source *source)
 {
-	struct bid_server *server = server_of(source);
+	struct bid_http_server *server = server_of(source);
 
 	drain(server);
 	free(server->url);
@@ -112,7 +112,7 @@ static void server_free(struct bid_source *source)
 
 static void server_health(struct bid_source *source, struct bid_source_health *ret_health)
 {
-	struct bid_server *server = server_of(source);
+	struct bid_http_server *server = server_of(source);
 	const struct bid_breaker *breaker = &server->breaker;
 	int64_t now = bid_clock_ms();
 
@@ -170,7 +170,7 @@ static int load_signers(struct bid_fetch *fetch, const char *url)
 int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_source **ret_source)
 {
 	bid_auto_free char *normal = NULL, *name = NULL;
-	struct bid_server *server;
+	struct bid_http_server *server;
 	bool enforcing;
 	int r;
 
@@ -196,7 +196,7 @@ int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_so
 	server->source.name = server->name;
 	server->source.signers = enforcing ? fetch->signers : NULL;
 	TAILQ_INIT(&server->waiting);
-	server->alarm = (struct bid_timer){ .kind = BID_SERVER_ALARM, .user = server };
+	server->alarm = (struct bid_timer){ .kind = BID_HTTP_SERVER_ALARM, .user = server };
 	*ret_source = &server->source;
 	return 0;
 }

@@ -123,7 +123,7 @@ static int begin_body(struct bid_transfer *transfer)
 	/* see refuses_text(); the section's end is marked in another way */
 	if (transfer->kind == BID_KIND_SECTION && !bid_ends_with_connection(transfer))
 		transfer->response.debuginfod_size = BID_SIZE_UNKNOWN;
-	bid_server_note_answer(transfer->server, transfer, now);
+	bid_http_server_note_answer(transfer->server, transfer, now);
 	if (transfer->response.redirects) {
 		transfer->hops++;
 		bid_transfer_connect(transfer);
@@ -437,8 +437,8 @@ int64_t bid_transfer_modified(const struct bid_transfer *transfer)
 	return seconds > 0 ? seconds : 0;
 }
 
-int bid_transfer_new(struct bid_server *server, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
-		     struct bid_transfer **ret_transfer)
+int bid_transfer_new(struct bid_http_server *server, const struct bid_request *request, const struct bid_receiver *receiver,
+		     void *user, struct bid_transfer **ret_transfer)
 {
 	struct bid_transfer *transfer;
 	int r;

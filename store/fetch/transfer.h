@@ -24,7 +24,7 @@
 
 #define BID_TRANSFER_PEER_MAX 64
 
-struct bid_server;
+struct bid_http_server;
 
 /* State of a transfer. It determines the queue. */
 enum bid_transfer_state {
@@ -72,7 +72,7 @@ struct bid_transfer {
 	enum bid_transfer_state state; /* for the network thread, from QUEUED on */
 	enum bid_transfer_order order; /* pending order; under fetch->lock */
 
-	struct bid_server *server;
+	struct bid_http_server *server;
 	struct bid_receiver receiver;
 	void *user;
 	enum bid_kind kind;
@@ -102,8 +102,8 @@ struct bid_transfer {
 	struct bid_attempt_result result;
 };
 
-int bid_transfer_new(struct bid_server *server, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
-		     struct bid_transfer **ret_transfer);
+int bid_transfer_new(struct bid_http_server *server, const struct bid_request *request, const struct bid_receiver *receiver,
+		     void *user, struct bid_transfer **ret_transfer);
 void bid_transfer_free(struct bid_transfer *transfer);
 
 /* Set `resume` for the next attempt. */

@@ -2,15 +2,15 @@
 /*
  * A server: a source, its queue, and its health.
  *
- * bid_server_refuses(), bid_server_note_start()	before the first request of a transfer, and before a retry
- * bid_server_note_answer()			at the header of a response
- * bid_server_note_late()			when a response is late
- * bid_server_note_end()			after the last attempt
+ * bid_http_server_refuses(), bid_http_server_note_start()	before the first request of a transfer, and before a retry
+ * bid_http_server_note_answer()			at the header of a response
+ * bid_http_server_note_late()			when a response is late
+ * bid_http_server_note_end()			after the last attempt
  *
  * All functions are for the network thread.
  */
-#ifndef BID_FETCH_SERVER_H
-#define BID_FETCH_SERVER_H
+#ifndef BID_FETCH_HTTP_SERVER_H
+#define BID_FETCH_HTTP_SERVER_H
 
 #include <sys/queue.h>
 
@@ -23,7 +23,7 @@
 struct bid_transfer;
 TAILQ_HEAD(bid_transfer_list, bid_transfer);
 
-struct bid_server {
+struct bid_http_server {
 	struct bid_source source; /* first member */
 	struct bid_fetch *fetch;
 	char *url; /* with user name and password; constant */
@@ -48,21 +48,21 @@ struct bid_server {
 };
 
 /* Is the breaker open, or its probe in flight? Then sets the result of @transfer, and returns true. */
-bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
+bool bid_http_server_refuses(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now);
 
 /* Note a request of @transfer, not refused @now. With an open breaker it is the probe. */
-void bid_server_note_start(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
+void bid_http_server_note_start(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now);
 
 /* Note the header of a response to @transfer @now, before the state is BODY. */
-void bid_server_note_answer(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
+void bid_http_server_note_answer(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now);
 
 /*
  * Count the late response to @transfer, unless the server responds to other requests. A known server may be unpacking the artifact,
  * but not twice in a row.
  */
-void bid_server_note_late(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
+void bid_http_server_note_late(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now);
 
 /* Note the result of the last attempt of @transfer. */
-void bid_server_note_end(struct bid_server *server, const struct bid_transfer *transfer, int64_t now);
+void bid_http_server_note_end(struct bid_http_server *server, const struct bid_transfer *transfer, int64_t now);
 
 #endif

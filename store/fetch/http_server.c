@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fetch/server.h"
+#include "fetch/http_server.h"
 
 #include "fetch/network.h"
 
-bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
+bool bid_http_server_refuses(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_breaker *breaker = &server->breaker;
 	struct bid_attempt_result *result = &transfer->result;
@@ -20,7 +20,7 @@ bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer
 	return refused;
 }
 
-void bid_server_note_start(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
+void bid_http_server_note_start(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now)
 {
 	pthread_mutex_lock(&server->fetch->lock);
 	bid_breaker_admits(&server->breaker, now, &transfer->probe);
@@ -46,7 +46,7 @@ static const char *protocol_of(const struct bid_transfer *transfer)
 	}
 }
 
-void bid_server_note_answer(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
+void bid_http_server_note_answer(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now)
 {
 	bool well = !bid_response_is_server_error(&transfer->response);
 	int64_t ms = now - transfer->sent_at;
@@ -68,7 +68,7 @@ void bid_server_note_answer(struct bid_server *server, struct bid_transfer *tran
 	server->understands |= bid_response_is_definite(&transfer->response);
 }
 
-void bid_server_note_late(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
+void bid_http_server_note_late(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now)
 {
 	int64_t recently = transfer->deadline.at_ms - server->fetch->config.first_byte_ms / 2;
 	enum bid_health sign = server->answered_at > 0 && !server->late ? BID_HEALTH_BAD : BID_HEALTH_DEAD;
@@ -85,7 +85,7 @@ void bid_server_note_late(struct bid_server *server, struct bid_transfer *transf
 	transfer->state = BID_TRANSFER_LATE;
 }
 
-void bid_server_note_end(struct bid_server *server, const struct bid_transfer *transfer, int64_t now)
+void bid_http_server_note_end(struct bid_http_server *server, const struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_attempt_result *result = &transfer->result;
 	int64_t retry_after_s = transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S ? transfer->retry_after_s : 0;
