@@ -30,14 +30,14 @@ static void write_label(FILE *out, const char *value)
 }
 
 /* Begin a sample of @stats, "bidfs_NAME{server="..."". More labels, a brace and a value may follow. */
-static void begin_sample(FILE *out, const char *name, const struct bid_source_stats *stats)
+static void begin_sample(FILE *out, const char *name, const struct bid_server_stats *stats)
 {
 	fprintf(out, "bidfs_%s{server=\"", name);
 	write_label(out, stats->name);
 	fputc('"', out);
 }
 
-static void write_responses(FILE *out, const struct bid_source_stats *stats)
+static void write_responses(FILE *out, const struct bid_server_stats *stats)
 {
 	for (int outcome = BID_OUTCOME_NONE + 1; outcome < BID_OUTCOME_COUNT; outcome++) {
 		begin_sample(out, "server_responses_total", stats);
@@ -46,26 +46,26 @@ static void write_responses(FILE *out, const struct bid_source_stats *stats)
 	}
 }
 
-static void write_bytes(FILE *out, const struct bid_source_stats *stats)
+static void write_bytes(FILE *out, const struct bid_server_stats *stats)
 {
 	begin_sample(out, "server_bytes_total", stats);
 	fprintf(out, "} %llu\n", (unsigned long long)stats->bytes);
 }
 
-static void write_breaker_refusals(FILE *out, const struct bid_source_stats *stats)
+static void write_breaker_refusals(FILE *out, const struct bid_server_stats *stats)
 {
 	begin_sample(out, "server_breaker_refusals_total", stats);
 	fprintf(out, "} %llu\n", (unsigned long long)stats->health.refused);
 }
 
-static void write_breaker(FILE *out, const struct bid_source_stats *stats)
+static void write_breaker(FILE *out, const struct bid_server_stats *stats)
 {
 	begin_sample(out, "server_breaker_open", stats);
 	fprintf(out, "} %d\n", stats->health.breaker != BID_BREAKER_CLOSED);
 }
 
 /* A server without a response has no latency. */
-static void write_latency(FILE *out, const struct bid_source_stats *stats)
+static void write_latency(FILE *out, const struct bid_server_stats *stats)
 {
 	if (stats->health.latency_ms == 0)
 		return;
@@ -78,20 +78,20 @@ static void write_server_metrics(FILE *out, struct bid_broker *broker)
 {
 	static const struct {
 		const char *name, *type, *help;
-		void (*write)(FILE *out, const struct bid_source_stats *stats);
+		void (*write)(FILE *out, const struct bid_server_stats *stats);
 	} metrics[] = {
 		{ "server_responses_total", "counter", "Responses of a server, by outcome.", write_responses },
 		{ "server_bytes_total", "counter", "Bytes received from a server.", write_bytes },
 		{ "server_breaker_refusals_total", "counter", "Requests refused by the circuit breaker of a server.",
 		  write_breaker_refusals },
 		{ "server_latency_seconds", "gauge", "Time to the headers of a response, moving average.", write_latency },
-		{ "server_breaker_open", "gauge", "Circuit breaker of a source: 1 is open or half-open.", write_breaker },
+		{ "server_breaker_open", "gauge", "Circuit breaker of a server: 1 is open or half-open.", write_breaker },
 	};
-	struct bid_source_stats stats;
+	struct bid_server_stats stats;
 
 	for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++) {
 		write_head(out, metrics[i].name, metrics[i].type, metrics[i].help);
-		for (size_t at = 0; bid_broker_source_stats(broker, at, &stats) == 0; at++)
+		for (size_t at = 0; bid_broker_server_stats(broker, at, &stats) == 0; at++)
 			metrics[i].write(out, &stats);
 	}
 }

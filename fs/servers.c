@@ -78,18 +78,18 @@ static dev_t own_device(const char *mountpoint)
 static int add_server(struct bid_servers *servers, struct bid_broker *broker, const char *url)
 {
 	bid_auto_free char *shown = bid_fetch_url_shown(url);
-	struct bid_source *source;
+	struct bid_server *server;
 	int r;
 
 	if (is_this_mount(shown ? shown : url, servers->options->mountpoint)) {
 		bid_warning("this mount itself, server ignored: '%s'", shown ? shown : "");
 		return 0;
 	}
-	r = bid_fetch_server_new(servers->fetch, url, &source);
+	r = bid_fetch_server_new(servers->fetch, url, &server);
 	if (r == -EOPNOTSUPP)
 		return 0;
 	if (r == 0)
-		r = bid_broker_add_source(broker, source);
+		r = bid_broker_add_server(broker, server);
 	if (r < 0)
 		bid_error("%s: cannot use the server '%s'", bid_strerror(r), shown ? shown : "");
 	return r;
@@ -138,7 +138,7 @@ int bid_servers_start(struct bid_servers *servers, struct bid_broker *broker)
 	servers->config.links = (const char *const *)servers->options->links;
 	servers->config.own_device = own_device(servers->options->mountpoint);
 	servers->config.for_all = servers->options->allow_other;
-	/* also after a failure: earlier sources live until the broker ends */
+	/* also after a failure: earlier servers live until the broker ends */
 	r = bid_fetch_new(&servers->config, &servers->fetch);
 	for (char **url = urls_of(servers); r >= 0 && *url; url++)
 		r = add_server(servers, broker, *url);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The servers of the options or the environment, as sources of the broker.
+ * The servers of the options or the environment, for the broker.
  *
  *	bid_servers_check()	for each url=
  *	bid_servers_new()	before the mount
@@ -21,7 +21,7 @@ int bid_servers_check(const char *url);
 /* Read the URLs and the settings. Borrows @options. */
 int bid_servers_new(const struct bid_options *options, struct bid_servers **ret_servers);
 
-/* Add the sources to @broker. After the fork. */
+/* Add the servers to @broker. After the fork. */
 int bid_servers_start(struct bid_servers *servers, struct bid_broker *broker);
 
 /* Call after bid_broker_free(). @servers may be NULL. */

@@ -20,7 +20,7 @@ static json_t *counters_json(const struct bid_broker_stats *stats, uint64_t rate
 			 (json_int_t)stats->negative_entries, "rate_limited", (json_int_t)rate_limited);
 }
 
-static void add_health(json_t *json, const struct bid_source_health *health)
+static void add_health(json_t *json, const struct bid_server_health *health)
 {
 	json_object_set_new(json, "breaker", json_string(bid_breaker_state_name(health->breaker)));
 	json_object_set_new(json, "failures_in_a_row", json_integer((json_int_t)health->failures));
@@ -38,9 +38,9 @@ static void add_health(json_t *json, const struct bid_source_health *health)
 static json_t *servers_json(struct bid_broker *broker)
 {
 	json_t *all = json_array();
-	struct bid_source_stats stats;
+	struct bid_server_stats stats;
 
-	for (size_t i = 0; bid_broker_source_stats(broker, i, &stats) == 0; i++) {
+	for (size_t i = 0; bid_broker_server_stats(broker, i, &stats) == 0; i++) {
 		json_t *one = json_pack("{s:s, s:I, s:I}", "name", stats.name, "requests", (json_int_t)stats.asked, "bytes",
 					(json_int_t)stats.bytes);
 
@@ -70,8 +70,8 @@ static int add_download(void *user, const struct bid_progress *progress)
 		json_object_set_new(one, "size", json_integer((json_int_t)progress->size));
 	if (progress->subpath[0])
 		json_object_set_new(one, "name", bid_json_text(progress->subpath));
-	if (progress->source[0])
-		json_object_set_new(one, "server", bid_json_text(progress->source));
+	if (progress->server[0])
+		json_object_set_new(one, "server", bid_json_text(progress->server));
 	json_array_append_new(user, one);
 	return 0;
 }
@@ -81,7 +81,7 @@ static int add_failure(void *user, const struct bid_report *failure, unsigned ag
 	char hex[BID_ID_HEX_MAX];
 
 	json_array_append_new(user,
-			      json_pack("{s:s, s:s, s:o, s:s, s:s, s:I, s:I, s:I}", "server", failure->source, "outcome",
+			      json_pack("{s:s, s:s, s:o, s:s, s:s, s:I, s:I, s:I}", "server", failure->server, "outcome",
 					bid_outcome_name(failure->outcome), "text", bid_json_text(failure->text), "id",
 					bid_id_format(&failure->request.id, hex), "kind", bid_kind_name(failure->request.kind),
 					"count", (json_int_t)failure->count, "first_time", (json_int_t)failure->first_time,
@@ -134,7 +134,7 @@ static void add_text(json_t *json, const char *name, const char *text)
 static int add_response(void *user, const struct bid_report *report, unsigned again_s)
 {
 	json_t *one = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "kind", bid_kind_name(report->request.kind),
-				"server", bid_json_text(report->source), "outcome", bid_outcome_name(report->outcome), "text",
+				"server", bid_json_text(report->server), "outcome", bid_outcome_name(report->outcome), "text",
 				bid_json_text(report->text), "attempts", (json_int_t)report->attempts, "bytes",
 				(json_int_t)report->bytes, "received", (json_int_t)report->received, "elapsed_ms",
 				(json_int_t)report->elapsed_ms, "time", (json_int_t)report->time, "retry_s", (json_int_t)again_s);

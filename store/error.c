@@ -10,9 +10,9 @@ const char *bid_strerror(int error)
 	case ENOENT:
 		return "no such artifact";
 	case EINPROGRESS:
-		return "not here; a source may have it";
+		return "not here; a server may have it";
 	case EHOSTUNREACH:
-		return "not here, and not every source answered";
+		return "not here, and not every server answered";
 	case ETIMEDOUT:
 		return "not here yet; the download goes on";
 	case EBADMSG:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Names and classes of outcomes, names of breaker states. */
-#include "api/source.h"
+#include "api/server.h"
 
 static const struct {
 	const char *name;

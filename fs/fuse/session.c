@@ -160,8 +160,8 @@ static int serve_mount(struct session *session, int ready)
 		r = bid_servers_start(session->servers, fs->broker);
 	serving = r == 0;
 	if (serving) {
-		fs->tree.any_id = bid_broker_has_sources(fs->broker) && bid_store_writable(fs->store);
-		if (bid_broker_has_sources(fs->broker) && !fs->tree.any_id)
+		fs->tree.any_id = bid_broker_has_servers(fs->broker) && bid_store_writable(fs->store);
+		if (bid_broker_has_servers(fs->broker) && !fs->tree.any_id)
 			bid_warning("the store '%s' is read-only: the daemon fetches nothing", bid_store_path(fs->store));
 		if (write(ready, "1", 1) < 0)
 			bid_debug("%s: cannot report to the process that started the mount", strerror(errno));

@@ -18,7 +18,7 @@ void bid_request_release(struct bid_request *request);
 /* The name of the artifact's file in perf's store: as bid_kind_name(), but "debug". Static. */
 const char *bid_kind_store_name(enum bid_kind kind);
 
-/* Can a source have artifacts of this kind, or only the local store? */
+/* Can a server have artifacts of this kind, or only the local store? */
 bool bid_kind_fetchable(enum bid_kind kind);
 
 /* Is the artifact an ELF file? The store checks its id. */

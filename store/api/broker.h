@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The broker: the only way to an artifact that may need a download. It looks into the store and the negative cache. Then it
- * attempts the sources, the preferred source first, through transactions that check before they publish. Any number of callers for
+ * attempts the servers, the preferred server first, through transactions that check before they publish. Any number of callers for
  * one artifact share one download.
  *
- * bid_broker_new(), bid_broker_add_source()
- * bid_broker_find()		-EINPROGRESS: a source may have it
+ * bid_broker_new(), bid_broker_add_server()
+ * bid_broker_find()		-EINPROGRESS: a server may have it
  * bid_broker_handle()
  * bid_broker_fetch()		calls the function of the handle once
  * bid_broker_cancel()		ends the wait
@@ -14,30 +14,30 @@
 #ifndef BID_API_BROKER_H
 #define BID_API_BROKER_H
 
-#include "api/source.h"
+#include "api/server.h"
 #include "api/store.h"
 
 struct bid_broker;
 
-/* As hedge_ms: ask one source after the other. */
+/* As hedge_ms: ask one server after the other. */
 #define BID_HEDGE_NEVER UINT32_MAX
 
 struct bid_broker_config {
 	unsigned wait_ms; /* the longest a caller waits for a download; 0 is for ever */
 	uint64_t max_size; /* refuse larger artifacts; 0 means no limit */
-	unsigned hedge_ms; /* interval of hedged requests to further sources while none delivers; 0 is 300 */
+	unsigned hedge_ms; /* interval of hedged requests to further servers while none delivers; 0 is 300 */
 	bool prefetch; /* also fetch the dwz file (dwz(1)) of fetched debuginfo */
-	bool cycles; /* detect a source that silently requests artifacts from this broker in turn */
+	bool cycles; /* detect a server that silently requests artifacts from this broker in turn */
 };
 
-/* A report: the final response of one source to one request. */
+/* A report: the final response of one server to one request. */
 struct bid_report {
-	const char *source; /* its name; lives as long as the broker */
+	const char *server; /* its name; lives as long as the broker */
 	struct bid_request request;
 	enum bid_outcome outcome;
 	bool changed; /* with BID_OUTCOME_REJECTED: bid_broker_refresh() with @accept would take the artifact */
 	const char *text; /* in words */
-	const char *url; /* requested URL, without user name and password; NULL if the source has none */
+	const char *url; /* requested URL, without user name and password; NULL if the server has none */
 	const char *led_to; /* target of the redirection, likewise; NULL without one */
 	unsigned attempts; /* number of attempts; 0 if unknown */
 	const char *before; /* with several attempts: the last failure before this response, in words; or NULL */
@@ -45,7 +45,7 @@ struct bid_report {
 	uint64_t received; /* bytes of the file received, without repetitions */
 	unsigned elapsed_ms; /* from asking until this was known, checking and publishing included */
 	int64_t time; /* seconds since the epoch; 0 for a response from before the broker or to another process */
-	uint64_t count; /* equal responses of the source, this one included, with fewer than BID_RESPONSES_MAX others in between */
+	uint64_t count; /* equal responses of the server, this one included, with fewer than BID_RESPONSES_MAX others in between */
 	int64_t first_time; /* time of the first of them */
 
 	/* the broker's */
@@ -54,7 +54,7 @@ struct bid_report {
 };
 
 /*
- * Takes a report, which dies when the callback returns, and the seconds until the next attempt at the source; 0 without a negative
+ * Takes a report, which dies when the callback returns, and the seconds until the next attempt at the server; 0 without a negative
  * cache entry. A non-zero return ends the enumeration.
  */
 typedef int (*bid_report_fn)(void *user, const struct bid_report *report, unsigned again_s);
@@ -63,7 +63,7 @@ typedef int (*bid_report_fn)(void *user, const struct bid_report *report, unsign
 struct bid_result {
 	int error; /* 0 or a negative errno, as in <bid/error.h> */
 	struct bid_file *file; /* with error 0; the callback keeps it by setting file->fd to -1 */
-	/* responses of the attempted sources; for a section also to the requests for its whole files */
+	/* responses of the attempted servers; for a section also to the requests for its whole files */
 	const struct bid_report *const *reports;
 	size_t n_reports;
 	unsigned waited_ms; /* time spent on another process's download before the first attempt */
@@ -75,24 +75,24 @@ typedef void (*bid_broker_fn)(void *user, const struct bid_result *result);
 /* Make a broker for @store, which must outlive it. Starts threads: call it after daemonising. */
 int bid_broker_new(struct bid_store *store, const struct bid_broker_config *config, struct bid_broker **ret_broker);
 
-/* Add @source behind the sources added before. The broker owns @source, and frees it on failure. Only before the first request. */
-int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source);
+/* Add @server behind the servers added before. The broker owns @server, and frees it on failure. Only before the first request. */
+int bid_broker_add_server(struct bid_broker *broker, struct bid_server *server);
 
-/* Is there any source to ask? */
-bool bid_broker_has_sources(const struct bid_broker *broker);
+/* Is there any server to ask? */
+bool bid_broker_has_servers(const struct bid_broker *broker);
 
 /* Go offline or online. Running transfers end normally; queued ones are dropped. Online closes all breakers. Does not block. */
 void bid_broker_set_offline(struct bid_broker *broker, bool offline);
 bool bid_broker_is_offline(const struct bid_broker *broker);
 
-/* End every download and every wait (-EINTR), free the sources. @broker may be NULL. */
+/* End every download and every wait (-EINTR), free the servers. @broker may be NULL. */
 void bid_broker_free(struct bid_broker *broker);
 
 /*
- * Find the artifact without waiting for a source. Returns 0; -ENOENT (absent, for now or by the negative cache); -EFBIG (by the
- * negative cache); -EINPROGRESS (a source may have it: call bid_broker_fetch()); -EHOSTUNREACH (likewise, but the broker is
- * offline); or as bid_store_find(), with -EBADMSG only without sources. With -ENOENT, sets @ret_ttl, which may be NULL, to the rest
- * of the negative TTL in seconds; 0 if no source was attempted.
+ * Find the artifact without waiting for a server. Returns 0; -ENOENT (absent, for now or by the negative cache); -EFBIG (by the
+ * negative cache); -EINPROGRESS (a server may have it: call bid_broker_fetch()); -EHOSTUNREACH (likewise, but the broker is
+ * offline); or as bid_store_find(), with -EBADMSG only without servers. With -ENOENT, sets @ret_ttl, which may be NULL, to the rest
+ * of the negative TTL in seconds; 0 if no server was attempted.
  */
 int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
 
@@ -104,7 +104,7 @@ int bid_broker_handle(struct bid_broker *broker, bid_broker_fn fn, void *user, u
 
 /*
  * Get the artifact and call the function of the request handle: at once if the artifact is local or known to be absent, else at the
- * end of the download or of the deadline. Returns at once; reports all errors through the callback. If all sources lack a section,
+ * end of the download or of the deadline. Returns at once; reports all errors through the callback. If all servers lack a section,
  * the broker fetches the files that may contain it.
  */
 void bid_broker_fetch(struct bid_broker *broker, uint64_t handle, const struct bid_request *request);
@@ -117,7 +117,7 @@ void bid_broker_fetch(struct bid_broker *broker, uint64_t handle, const struct b
 void bid_broker_cancel(struct bid_broker *broker, uint64_t handle);
 
 /*
- * Forget the responses for @request, negative, wrong, too large or failed, so that the next request attempts the sources again. On
+ * Forget the responses for @request, negative, wrong, too large or failed, so that the next request attempts the servers again. On
  * disk this holds for all programs with the store. With BID_KIND_NONE this covers all fetchable artifacts of the id except sources
  * and sections, which need a request each; so does an unstripped file, which is made of them. With @accept, the broker
  * also forgets the first-seen digests, and takes other bytes. May block on disk for a moment. Returns 0 or -EINVAL.
@@ -125,9 +125,9 @@ void bid_broker_cancel(struct bid_broker *broker, uint64_t handle);
 int bid_broker_refresh(struct bid_broker *broker, const struct bid_request *request, bool accept);
 
 struct bid_progress {
-	uint64_t received; /* bytes so far from the delivering source */
+	uint64_t received; /* bytes so far from the delivering server */
 	uint64_t size; /* as announced, or BID_SIZE_UNKNOWN */
-	char source[256]; /* name of the delivering source; "" before the first byte */
+	char server[256]; /* name of the delivering server; "" before the first byte */
 	struct bid_request request; /* without its subpath */
 	char subpath[256]; /* subpath of the request, truncated; "" if none */
 	unsigned waiters;
@@ -140,23 +140,23 @@ int bid_broker_progress(struct bid_broker *broker, uint64_t handle, struct bid_p
 /* Call @fn for a copy of each download in flight. A non-zero return ends the enumeration. */
 void bid_broker_each_download(struct bid_broker *broker, int (*fn)(void *user, const struct bid_progress *progress), void *user);
 
-/* statistics of one source */
-struct bid_source_stats {
+/* statistics of one server */
+struct bid_server_stats {
 	const char *name; /* lives as long as the broker */
 	uint64_t asked; /* requests sent to it */
 	uint64_t outcomes[BID_OUTCOME_COUNT];
 	uint64_t bytes; /* received */
 	bool enforces; /* accepts only files with a signature */
 	char signer[BID_SIGNER_MAX]; /* signer of its last file; "" without one */
-	bool preferred; /* the preferred source: it delivered last */
-	struct bid_source_health health; /* health as reported by the source; zero without a report */
+	bool preferred; /* the preferred server: it delivered last */
+	struct bid_server_health health; /* health as reported by the server; zero without a report */
 };
 
 struct bid_broker_stats {
 	uint64_t hits; /* answered from the store */
 	uint64_t fetched; /* published after a download */
 	uint64_t absent; /* answered "absent", remembered or fresh */
-	uint64_t unknown; /* responses "unknown": timed out, or an unreachable source */
+	uint64_t unknown; /* responses "unknown": timed out, or an unreachable server */
 	uint64_t rejected; /* bodies of wrong artifacts */
 	uint64_t interrupted; /* waits given up */
 	uint64_t negative_entries; /* valid negative entries, and entries for too large artifacts */
@@ -166,7 +166,7 @@ struct bid_broker_stats {
 
 void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_stats);
 
-/* limit of kept responses of all sources */
+/* limit of kept responses of all servers */
 #define BID_RESPONSES_MAX 256
 
 #define BID_FAILURES_MAX 16
@@ -178,12 +178,12 @@ void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_st
 void bid_broker_each_failure(struct bid_broker *broker, bid_report_fn fn, void *user);
 
 /*
- * Call @fn for the last response of each source to each request for @id, newest first. Older entries for its artifacts follow,
+ * Call @fn for the last response of each server to each request for @id, newest first. Older entries for its artifacts follow,
  * without sources and sections. Returns the last return of @fn. May block on disk for a moment.
  */
 int bid_broker_each_response(struct bid_broker *broker, const struct bid_id *id, bid_report_fn fn, void *user);
 
-/* The @index-th source, in the order of asking. 0, or -ENOENT past the last. */
-int bid_broker_source_stats(struct bid_broker *broker, size_t index, struct bid_source_stats *ret_stats);
+/* The @index-th server, in the order of asking. 0, or -ENOENT past the last. */
+int bid_broker_server_stats(struct bid_broker *broker, size_t index, struct bid_server_stats *ret_stats);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Cross-process locks of downloads (docs/FORMAT.md, "Who fetches what"): among the processes with one store and the same sources,
+ * Cross-process locks of downloads (docs/FORMAT.md, "Who fetches what"): among the processes with one store and the same servers,
  * one downloads an artifact, and the others wait. A lock ends with its process at the latest.
  *
  *   bid_download_lock_take()
@@ -23,11 +23,11 @@ int bid_download_locks_new(struct bid_store *store, struct bid_download_locks **
 /* Release every lock. @locks may be NULL. */
 void bid_download_locks_free(struct bid_download_locks *locks);
 
-/* Hash the source @name; the hash of several sources is the sum of their hashes. */
-uint64_t bid_download_lock_source(const char *name);
+/* Hash the server @name; the hash of several servers is the sum of their hashes. */
+uint64_t bid_download_lock_server(const char *name);
 
-/* The key of @request to the sources with the hash @sources. Requests with one key share a lock. */
-uint64_t bid_download_lock_key(const struct bid_request *request, uint64_t sources);
+/* The key of @request to the servers with the hash @servers. Requests with one key share a lock. */
+uint64_t bid_download_lock_key(const struct bid_request *request, uint64_t servers);
 
 /*
  * Take the lock of @key without waiting. Returns 0, also if @locks already has it: the first drop then releases it. Returns

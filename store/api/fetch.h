@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "api/source.h"
+#include "api/server.h"
 
 struct bid_fetch;
 
@@ -31,8 +31,8 @@ struct bid_fetch_config {
 	unsigned parallel;
 	unsigned max_time_ms; /* for one artifact with all attempts, without the time in the queue; 0 means no limit */
 	uint64_t max_size; /* the receiver's limit for one artifact, to tell the server; 0 means no limit */
-	const char *const *links; /* for file://: see bid_file_tree_source_new() */
-	dev_t own_device; /* device of the program's own mount, or 0; file:// serves nothing from it (bid_file_tree_source_new()) */
+	const char *const *links; /* for file://: see bid_file_tree_server_new() */
+	dev_t own_device; /* device of the program's own mount, or 0; file:// serves nothing from it (bid_file_tree_server_new()) */
 	bool for_all; /* downloads are public: file:// serves only files that all users may read */
 	bool enforce; /* treat each server as one with "ima:enforcing" */
 	/* The rest may be NULL; the strings are copied by bid_fetch_new(). */
@@ -52,16 +52,16 @@ void bid_fetch_config_from_environment(struct bid_fetch_config *config);
 /* Start the network thread: call it after daemonising. */
 int bid_fetch_new(const struct bid_fetch_config *config, struct bid_fetch **ret_fetch);
 
-/* Free @fetch, which may be NULL, after all sources made from it. */
+/* Free @fetch, which may be NULL, after all servers made from it. */
 void bid_fetch_free(struct bid_fetch *fetch);
 
 /*
- * A server. @url is http:// or https://, or file:// for a bid_file_tree_source_new(), or without a scheme "HOST:PORT", for http://;
+ * A server. @url is http:// or https://, or file:// for a bid_file_tree_server_new(), or without a scheme "HOST:PORT", for http://;
  * anything else is -EPROTONOSUPPORT; -EINVAL for one that is no URL at all, or not UTF-8. "ima:enforcing URL" accepts only files
  * with a signature ("api/signature.h"); "ima:ignore URL" is URL. Returns -EOPNOTSUPP, after a warning, for a server whose
  * signatures cannot be checked: the caller continues without it.
  */
-int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_source **ret_source);
+int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_server **ret_server);
 
 /* Check @url for an option, without a thread. Returns 0, or the error of bid_fetch_server_new(). */
 int bid_fetch_check_url(const char *url);

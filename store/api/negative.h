@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The negative cache: reasons against requests to a source, and their TTL. An entry belongs to one source and one request. A reason
- * is an outcome of the source.
+ * The negative cache: reasons against requests to a server, and their TTL. An entry belongs to one server and one request. A reason
+ * is an outcome of the server.
  *
  *   absent		a minute and a half at first, because some servers respond "absent" while they unpack; then 10 minutes, 30
  *			minutes, 2 hours and a day. On disk (docs/FORMAT.md, "Facts"): outlives a restart, and serves all programs
  *			with the store. If the store cannot be written, as unsupported
- *   unsupported	a minute and a half, in memory, because an update of the source may end it
+ *   unsupported	a minute and a half, in memory, because an update of the server may end it
  *   refused		likewise
  *   rejected		likewise
- *   too large		10 minutes, in memory, because a source may have a smaller file then
+ *   too large		10 minutes, in memory, because a server may have a smaller file then
  *
  * Locking: any number of threads. All functions may block on the disk for a moment.
  */
 #ifndef BID_API_NEGATIVE_H
 #define BID_API_NEGATIVE_H
 
-#include "api/source.h"
+#include "api/server.h"
 #include "api/store.h"
 
-#define BID_NEGATIVE_ALL "" /* in place of a source: all of them; for "too large" */
+#define BID_NEGATIVE_ALL "" /* in place of a server: all of them; for "too large" */
 
 #define BID_NEGATIVE_ENTRIES 16384 /* in memory; a new entry may replace one with the same hash */
 
@@ -38,21 +38,21 @@ int bid_negative_new(struct bid_store *store, bid_clock_fn clock, void *user, st
 void bid_negative_free(struct bid_negative *negative);
 
 /*
- * Add an entry with @reason, one of those above, as of now. Keeps @source. A still valid entry begins its TTL anew without a longer
+ * Add an entry with @reason, one of those above, as of now. Keeps @server. A still valid entry begins its TTL anew without a longer
  * one: frequent requests must not prolong it.
  */
-void bid_negative_add(struct bid_negative *negative, const struct bid_request *request, const char *source,
+void bid_negative_add(struct bid_negative *negative, const struct bid_request *request, const char *server,
 		      enum bid_outcome reason);
 
 /*
- * Returns the reason against @request to @source, or BID_OUTCOME_NONE; @ret_ttl is its remaining TTL in seconds. A source without
+ * Returns the reason against @request to @server, or BID_OUTCOME_NONE; @ret_ttl is its remaining TTL in seconds. A server without
  * debuginfo and ELF file of a build has no source file and no section of it.
  */
-enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct bid_request *request, const char *source,
+enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct bid_request *request, const char *server,
 				     unsigned *ret_ttl);
 
 /* Drop the entry, and begin with the first TTL again. */
-void bid_negative_forget(struct bid_negative *negative, const struct bid_request *request, const char *source);
+void bid_negative_forget(struct bid_negative *negative, const struct bid_request *request, const char *server);
 
 /* Returns the number of valid entries for absent or too large artifacts. */
 size_t bid_negative_count(struct bid_negative *negative);

@@ -23,7 +23,7 @@ static inline bool bid_is_local_error(int error)
 	}
 }
 
-/* Does @error mean a wrong stored file, or one that cannot be unpacked, so that another source must have the right one? */
+/* Does @error mean a wrong stored file, or one that cannot be unpacked, so that another server must have the right one? */
 static inline bool bid_is_unusable(int error)
 {
 	return error == -EBADMSG || error == -EFBIG || error == -EOPNOTSUPP;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* An attempt: receive the body of one source, check its beginning, then commit it or drop it in a commit worker. */
+/* An attempt: receive the body of one server, check its beginning, then commit it or drop it in a commit worker. */
 #include "broker/download.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static enum bid_attempt_state state_of(const struct bid_attempt *attempt)
 	return attempt->download->machine.candidates[attempt->candidate].state;
 }
 
-/* Queue @attempt, whose source is done, for a commit worker. Under the lock. */
+/* Queue @attempt, whose server is done, for a commit worker. Under the lock. */
 static void queue_done(struct bid_attempt *attempt)
 {
 	bool is_complete = attempt->answer.outcome == BID_OUTCOME_FOUND && attempt->receive_error == 0;
@@ -28,7 +28,7 @@ static void queue_done(struct bid_attempt *attempt)
 	bid_broker_queue(attempt->download->broker, &attempt->job, is_complete ? attempt->received : 0);
 }
 
-/* Feed an @event that does not end the download. By the source, without the lock. */
+/* Feed an @event that does not end the download. By the server, without the lock. */
 static void note_event(struct bid_attempt *attempt, enum bid_machine_event event)
 {
 	struct bid_download *download = attempt->download;
@@ -140,7 +140,7 @@ static int refuse(struct bid_attempt *attempt, int error)
 	return error;
 }
 
-/* Returns the outcome of the source, or of the receiver. */
+/* Returns the outcome of the server, or of the receiver. */
 static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret_text)
 {
 	const struct bid_answer *answer = &attempt->answer;
@@ -196,7 +196,7 @@ static int receive_body(void *user, const void *data, size_t len)
 	struct bid_attempt *attempt = user;
 	int r = attempt->receive_error ? attempt->receive_error : write_body(attempt, data, len);
 
-	if (r == -EAGAIN && attempt->from->source->ops->resume) {
+	if (r == -EAGAIN && attempt->from->server->ops->resume) {
 		want_room(attempt);
 		return -EAGAIN;
 	}
@@ -285,7 +285,7 @@ static void drop_attempt(struct bid_attempt *attempt)
 }
 
 /*
- * End @attempt as REPORTED, or as LEFT if its source may get another one. Frees it. By the commit worker with its own reference,
+ * End @attempt as REPORTED, or as LEFT if its server may get another one. Frees it. By the commit worker with its own reference,
  * without the lock.
  */
 static void leave_attempt(struct bid_attempt *attempt, enum bid_machine_event event)
@@ -301,7 +301,7 @@ static void leave_attempt(struct bid_attempt *attempt, enum bid_machine_event ev
 static void make_room(struct bid_attempt *attempt)
 {
 	struct bid_broker *broker = attempt->download->broker;
-	struct bid_source *source = attempt->from->source;
+	struct bid_server *server = attempt->from->server;
 
 	/* done() follows */
 	if (state_of(attempt) == BID_ATTEMPT_STOPPED) {
@@ -316,17 +316,17 @@ static void make_room(struct bid_attempt *attempt)
 	if (state_of(attempt) == BID_ATTEMPT_DECIDING || state_of(attempt) == BID_ATTEMPT_LEAVING)
 		queue_done(attempt);
 	else
-		source->ops->resume(source, attempt);
+		server->ops->resume(server, attempt);
 }
 
 static struct bid_origin origin_of(const struct bid_attempt *attempt)
 {
-	const struct bid_source *source = attempt->from->source;
+	const struct bid_server *server = attempt->from->server;
 
 	return (struct bid_origin){
 		.how = "fetched",
-		.server = source->name,
-		.signers = source->signers,
+		.server = server->name,
+		.signers = server->signers,
 		.url = attempt->answer.url,
 		.file = attempt->answer.file,
 		.archive = attempt->answer.archive,
@@ -377,9 +377,9 @@ static void note_fetched(const struct bid_attempt *attempt)
 	char name[BID_NAME_MAX];
 
 	atomic_fetch_add(&broker->counts.fetched, 1);
-	bid_negative_forget(broker->negative, &download->request, attempt->from->source->name);
+	bid_negative_forget(broker->negative, &download->request, attempt->from->server->name);
 	bid_negative_forget(broker->negative, &download->request, BID_NEGATIVE_ALL);
-	bid_info("fetched %llu bytes from %s: '%s'", (unsigned long long)attempt->received, attempt->from->source->name,
+	bid_info("fetched %llu bytes from %s: '%s'", (unsigned long long)attempt->received, attempt->from->server->name,
 		 bid_request_name(&download->request, name));
 }
 
@@ -396,7 +396,7 @@ static void note_negative(const struct bid_attempt *attempt, enum bid_outcome ou
 		     (outcome == BID_OUTCOME_ABSENT && request->kind != BID_KIND_SECTION);
 
 	if (lasts)
-		bid_negative_add(broker->negative, request, attempt->from->source->name, outcome);
+		bid_negative_add(broker->negative, request, attempt->from->server->name, outcome);
 }
 
 /* Move the bytes of a rejected download to the quarantine. */
@@ -405,7 +405,7 @@ static void quarantine_bytes(struct bid_attempt *attempt)
 	int r = attempt->txn && attempt->received > 0 ? bid_txn_quarantine(attempt->txn) : 0;
 
 	if (r < 0)
-		bid_debug("%s: cannot quarantine a download from %s", bid_strerror(r), attempt->from->source->name);
+		bid_debug("%s: cannot quarantine a download from %s", bid_strerror(r), attempt->from->server->name);
 }
 
 /* Download the dwz file @id, a shared part of the debug information that @download has published: its readers need both. */
@@ -444,7 +444,7 @@ static void decide(struct bid_attempt *attempt)
 	} else {
 		note_negative(attempt, outcome);
 	}
-	/* a failure of the disk affects all sources; a size too large for the disk may be the mistake of one */
+	/* a failure of the disk affects all servers; a size too large for the disk may be the mistake of one */
 	over = outcome == BID_OUTCOME_FOUND || (outcome == BID_OUTCOME_FAILED && error != 0 && !bid_attempt_has_no_room(attempt));
 	/* before the attempt leaves, because another thread would find a download without attempts */
 	if (over)

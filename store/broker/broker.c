@@ -12,11 +12,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "broker/download.h"
-#include "broker/source_cycle.h"
+#include "broker/server_cycle.h"
 
-bool bid_broker_has_sources(const struct bid_broker *broker)
+bool bid_broker_has_servers(const struct bid_broker *broker)
 {
-	return broker->n_sources > 0;
+	return broker->n_servers > 0;
 }
 
 int bid_broker_handle(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_handle)
@@ -154,7 +154,7 @@ static void describe(const struct bid_download *download, int64_t now, struct bi
 	ret_progress->request.subpath = NULL;
 	snprintf(ret_progress->subpath, sizeof(ret_progress->subpath), "%s", bid_subpath_text(download->request.subpath));
 	if (attempt)
-		snprintf(ret_progress->source, sizeof(ret_progress->source), "%s", attempt->from->source->name);
+		snprintf(ret_progress->server, sizeof(ret_progress->server), "%s", attempt->from->server->name);
 }
 
 int bid_broker_progress(struct bid_broker *broker, uint64_t handle, struct bid_progress *ret_progress)
@@ -200,7 +200,7 @@ bool bid_broker_is_offline(const struct bid_broker *broker)
 	return atomic_load(&broker->offline);
 }
 
-/* Cancel all requests in the queues of sources. */
+/* Cancel all requests in the queues of servers. */
 static void end_unsent(struct bid_broker *broker)
 {
 	struct bid_download *download;
@@ -217,9 +217,9 @@ static void start_anew(struct bid_broker *broker)
 	pthread_mutex_lock(&broker->lock);
 	bid_download_expire_ended(broker, NULL);
 	pthread_mutex_unlock(&broker->lock);
-	for (size_t i = 0; i < broker->n_sources; i++)
-		if (broker->sources[i].source->ops->checked)
-			broker->sources[i].source->ops->checked(broker->sources[i].source, true, "");
+	for (size_t i = 0; i < broker->n_servers; i++)
+		if (broker->servers[i].server->ops->checked)
+			broker->servers[i].server->ops->checked(broker->servers[i].server, true, "");
 }
 
 void bid_broker_set_offline(struct bid_broker *broker, bool offline)
@@ -233,8 +233,8 @@ void bid_broker_set_offline(struct bid_broker *broker, bool offline)
 
 static void refresh(struct bid_broker *broker, const struct bid_request *request, bool accept)
 {
-	for (size_t i = 0; i < broker->n_sources; i++)
-		bid_negative_forget(broker->negative, request, broker->sources[i].source->name);
+	for (size_t i = 0; i < broker->n_servers; i++)
+		bid_negative_forget(broker->negative, request, broker->servers[i].server->name);
 	bid_negative_forget(broker->negative, request, BID_NEGATIVE_ALL);
 	if (accept)
 		bid_store_forget_first(broker->store, request);

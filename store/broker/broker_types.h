@@ -8,9 +8,9 @@
  *   download.c		downloads and their waiters; driver of machine.c: feeds events, runs actions
  *   lock_wait.c		wait for downloads of other processes
  *   machine.c		states of a download: event -> actions, pure
- *   source_cycle.c	sources that request the same from this broker
- *   attempt.c		one request to one source: receive, check, publish
- *   fallback.c		files that may have a section, after the last source
+ *   server_cycle.c	servers that request the same from this broker
+ *   attempt.c		one request to one server: receive, check, publish
+ *   fallback.c		files that may have a section, after the last server
  *   stats.c		reports, counters, messages
  *   responses.c		ring of the last reports
  */
@@ -68,7 +68,7 @@ struct bid_job {
 	struct bid_attempt *attempt; /* NULL for a job of the download itself */
 };
 
-/* Detection of a source that requests from this broker: source_cycle.h. */
+/* Detection of a server that requests from this broker: server_cycle.h. */
 struct bid_cycle {
 	struct bid_id id; /* id of the probe, unknown to readers; constant */
 	int64_t probed_ms; /* time of the last probe; under the broker's lock */
@@ -76,10 +76,10 @@ struct bid_cycle {
 	_Atomic bool probing; /* a probe is under way */
 };
 
-/* A source and its counters. */
-struct bid_source_state {
-	struct bid_source *source; /* owned */
-	struct bid_source_stats stats; /* under the broker's lock */
+/* A server and its counters. */
+struct bid_server_state {
+	struct bid_server *server; /* owned */
+	struct bid_server_stats stats; /* under the broker's lock */
 	struct bid_cycle cycle;
 };
 
@@ -102,10 +102,10 @@ struct bid_broker {
 	struct bid_broker_config config;
 	struct bid_negative *negative; /* has its own lock */
 	struct bid_download_locks *download_locks; /* locks of all processes that fetch into the store; locked inside */
-	struct bid_source_state *sources; /* constant from the first request on */
-	size_t n_sources;
-	uint64_t sources_hash; /* bid_download_lock_source() of all */
-	_Atomic bool offline; /* no source gets a request */
+	struct bid_server_state *servers; /* constant from the first request on */
+	size_t n_servers;
+	uint64_t servers_hash; /* bid_download_lock_server() of all */
+	_Atomic bool offline; /* no server gets a request */
 
 	/* Guards all fields below but the counters. Released during I/O and in callbacks. */
 	pthread_mutex_t lock;
@@ -116,7 +116,7 @@ struct bid_broker {
 	struct bid_downloads downloads; /* downloads that have not ended */
 	size_t n_downloads;
 	size_t n_attempts; /* with those of ended downloads */
-	struct bid_source_state *preferred; /* the source of the last delivery, which gets the first attempt; or NULL */
+	struct bid_server_state *preferred; /* the server of the last delivery, which gets the first attempt; or NULL */
 	struct bid_jobs jobs;
 	size_t n_fallbacks; /* downloads that wait for another one */
 	struct bid_timers timers; /* ends of windows, waits and kept results, hedged requests, and polls of locks */
@@ -145,7 +145,7 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 
 enum bid_timer_kind {
 	BID_TIMER_DOWNLOAD, /* struct bid_download: end of the window, or of the kept result */
-	BID_TIMER_HEDGE, /* struct bid_download: start of another source, or poll of the lock */
+	BID_TIMER_HEDGE, /* struct bid_download: start of another server, or poll of the lock */
 };
 
 /* Arm @timer for @at_ms. Under the lock. */

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/local_error.h"
-#include "broker/source_cycle.h"
+#include "broker/server_cycle.h"
 
 /* no seed: downloads are few and short-lived */
 static struct bid_download **bucket(struct bid_broker *broker, const struct bid_request *request)
@@ -41,14 +41,14 @@ static void download_free(struct bid_download *download)
 
 static struct bid_download *download_new(struct bid_broker *broker, const struct bid_request *request)
 {
-	size_t max_reports = broker->n_sources * (1 + BID_FALLBACKS_MAX);
+	size_t max_reports = broker->n_servers * (1 + BID_FALLBACKS_MAX);
 	struct bid_download *download = calloc(1, sizeof(*download) + max_reports * sizeof(*download->reports));
 	struct bid_download **at = bucket(broker, request);
 
 	if (!download)
 		return NULL;
 	download->max_reports = max_reports;
-	download->machine.candidates = calloc(broker->n_sources, sizeof(*download->machine.candidates));
+	download->machine.candidates = calloc(broker->n_servers, sizeof(*download->machine.candidates));
 	if (!download->machine.candidates) {
 		download_free(download);
 		return NULL;
@@ -319,7 +319,7 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 		result.n_reports = download->n_reports;
 		result.waited_ms = download->lock_wait.waited_ms;
 	}
-	/* no source delivered: stripped debuginfo of the store is better than none */
+	/* no server delivered: stripped debuginfo of the store is better than none */
 	if (download && error < 0 && error != -EINTR && download->request.kind == BID_KIND_DEBUGINFO &&
 	    bid_store_find(broker->store, &download->request, &stripped) == 0) {
 		result.error = 0;
@@ -388,21 +388,21 @@ void bid_download_expire_ended(struct bid_broker *broker, const struct bid_reque
 /* Report a reason against a request to candidate @i, from the negative cache or for want of a signature. Without the lock. */
 static void skip_candidate(struct bid_download *download, size_t i)
 {
-	const struct bid_source *source = download->machine.candidates[i].from->source;
+	const struct bid_server *server = download->machine.candidates[i].from->server;
 	struct bid_broker *broker = download->broker;
 	char text[BID_TEXT_MAX] = "a section carries no signature";
 	enum bid_outcome reason = BID_OUTCOME_UNSUPPORTED;
 	unsigned ttl;
 
-	if (!source->signers || download->request.kind != BID_KIND_SECTION) {
-		reason = bid_negative_lookup(broker->negative, &download->request, source->name, &ttl);
+	if (!server->signers || download->request.kind != BID_KIND_SECTION) {
+		reason = bid_negative_lookup(broker->negative, &download->request, server->name, &ttl);
 		if (reason == BID_OUTCOME_NONE)
 			return;
 		snprintf(text, sizeof(text), "%s, next request in %u s",
 			 reason == BID_OUTCOME_REJECTED ? "wrong content earlier" : "same response earlier", ttl);
 	}
 	pthread_mutex_lock(&broker->lock);
-	bid_download_report_skipped(download, source, reason, text);
+	bid_download_report_skipped(download, server, reason, text);
 	pthread_mutex_unlock(&broker->lock);
 	bid_download_feed_and_end(download, BID_EVENT_SKIPPED, i);
 }
@@ -418,7 +418,7 @@ static bool has_fallen_back(const struct bid_download *download)
 	return falls_back(download) && download->machine.fallbacks < BID_FALLBACKS_MAX;
 }
 
-/* Choose the order of the sources for @download, before its first attempt. Without the lock. */
+/* Choose the order of the servers for @download, before its first attempt. Without the lock. */
 static void line_up(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
@@ -433,21 +433,21 @@ static void line_up(struct bid_download *download)
 	}
 	if (broker->preferred)
 		machine->candidates[machine->n++].from = broker->preferred;
-	for (size_t source = 0; source < broker->n_sources; source++)
-		if (&broker->sources[source] != broker->preferred)
-			machine->candidates[machine->n++].from = &broker->sources[source];
+	for (size_t server = 0; server < broker->n_servers; server++)
+		if (&broker->servers[server] != broker->preferred)
+			machine->candidates[machine->n++].from = &broker->servers[server];
 	pthread_mutex_unlock(&broker->lock);
 
 	for (size_t i = 0; i < machine->n; i++)
 		skip_candidate(download, i);
 }
 
-/* Send the request of candidate @i. Returns 0, or -ENOMEM or an error of the source without an attempt. Under the lock. */
+/* Send the request of candidate @i. Returns 0, or -ENOMEM or an error of the server without an attempt. Under the lock. */
 static int submit_attempt(struct bid_download *download, size_t i)
 {
 	struct bid_candidate *candidate = &download->machine.candidates[i];
 	struct bid_broker *broker = download->broker;
-	struct bid_source *source = candidate->from->source;
+	struct bid_server *server = candidate->from->server;
 	struct bid_attempt *attempt = calloc(1, sizeof(*attempt));
 	int r;
 
@@ -460,7 +460,7 @@ static int submit_attempt(struct bid_download *download, size_t i)
 	attempt->from = candidate->from;
 	attempt->started_ms = bid_clock_ms();
 	attempt->size = BID_SIZE_UNKNOWN;
-	r = source->ops->start(source, &download->request, &bid_attempt_receiver, attempt);
+	r = server->ops->start(server, &download->request, &bid_attempt_receiver, attempt);
 	if (r < 0) {
 		free(attempt);
 		return r;
@@ -474,16 +474,16 @@ static int submit_attempt(struct bid_download *download, size_t i)
 /* Returns the event after the start of candidate @i: START, or SKIPPED after a report without a request. Under the lock. */
 static enum bid_machine_event start_attempt(struct bid_download *download, size_t i)
 {
-	const struct bid_source *source = download->machine.candidates[i].from->source;
+	const struct bid_server *server = download->machine.candidates[i].from->server;
 	int r = 0;
 
 	if (atomic_load(&download->broker->offline)) {
-		bid_download_report_skipped(download, source, BID_OUTCOME_UNREACHABLE, "offline: bidfs sends no request");
+		bid_download_report_skipped(download, server, BID_OUTCOME_UNREACHABLE, "offline: bidfs sends no request");
 		return BID_EVENT_SKIPPED;
 	}
 	r = submit_attempt(download, i);
 	if (r < 0)
-		bid_download_report_skipped(download, source, r == -ENOMEM ? BID_OUTCOME_FAILED : BID_OUTCOME_UNREACHABLE,
+		bid_download_report_skipped(download, server, r == -ENOMEM ? BID_OUTCOME_FAILED : BID_OUTCOME_UNREACHABLE,
 					    bid_strerror(r));
 	return r < 0 ? BID_EVENT_SKIPPED : BID_EVENT_START;
 }
@@ -533,12 +533,12 @@ static void cancel_attempts(struct bid_download *download, uint64_t candidates, 
 {
 	for (size_t i = 0; i < download->machine.n; i++) {
 		struct bid_candidate *candidate = &download->machine.candidates[i];
-		struct bid_source *source = candidate->from->source;
+		struct bid_server *server = candidate->from->server;
 
 		if (!(candidates & UINT64_C(1) << i))
 			continue;
 		candidate->stopped_ms = (unsigned)(bid_clock_ms() - candidate->attempt->started_ms);
-		source->ops->cancel(source, candidate->attempt);
+		server->ops->cancel(server, candidate->attempt);
 	}
 	if (fallback)
 		cancel_fallback(download);
@@ -625,14 +625,14 @@ void bid_download_feed_and_end(struct bid_download *download, enum bid_machine_e
 	actions = bid_download_feed(download, event, candidate);
 	for (size_t i = 0; i < download->machine.n && actions.end; i++)
 		if (download->machine.candidates[i].state == BID_ATTEMPT_BROKEN)
-			bid_download_report_skipped(download, download->machine.candidates[i].from->source, BID_OUTCOME_UNREACHABLE,
+			bid_download_report_skipped(download, download->machine.candidates[i].from->server, BID_OUTCOME_UNREACHABLE,
 						    "the body broke off");
 	if (actions.end)
 		finish(download, error_of(download, actions.ended_as), NULL);
 	pthread_mutex_unlock(&broker->lock);
 }
 
-/* Start another source, or poll the lock. Under the lock, which may be released meanwhile. */
+/* Start another server, or poll the lock. Under the lock, which may be released meanwhile. */
 static void hedge(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
@@ -691,7 +691,7 @@ void bid_download_run(struct bid_download *download)
 	unsigned ttl = 0;
 	int r = bid_broker_find_uncounted(download->broker, &download->request, &file, &ttl);
 
-	/* with a TTL, each source has a negative entry, which becomes its report */
+	/* with a TTL, each server has a negative entry, which becomes its report */
 	if (r == -EINPROGRESS || ttl > 0) {
 		line_up(download);
 		bid_download_feed_and_end(download, BID_EVENT_START, BID_NO_CANDIDATE);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A download: one request to the sources, its waiters, and its attempts, each a request to one source.
+ * A download: one request to the servers, its waiters, and its attempts, each a request to one server.
  *
  * bid_download_join()		a waiter joins a download, or makes one
  * bid_download_start()		its first waiter starts it: takes the lock between processes, or polls it
- * bid_download_run()		looks into the store, orders the sources, starts the first attempt
+ * bid_download_run()		looks into the store, orders the servers, starts the first attempt
  * bid_attempt_receiver		receives the response to an attempt
  * bid_attempt_run()		by a commit worker: checks and publishes the body
  * bid_download_feed_and_end()		an event, for the machine (machine.h); runs its actions: starts and cancels attempts
@@ -36,23 +36,23 @@ enum bid_attempt_room {
 struct bid_attempt {
 	struct bid_download *download; /* a reference */
 	size_t candidate; /* index in the download's */
-	struct bid_source_state *from;
+	struct bid_server_state *from;
 	int64_t started_ms;
 
 	/* under the broker's lock */
 	enum bid_attempt_room room;
-	bool in_cycle; /* cancelled: the source requests from this broker (source_cycle.h) */
+	bool in_cycle; /* cancelled: the server requests from this broker (server_cycle.h) */
 	struct bid_job job;
 
-	/* owned by one thread at a time: starter, source, commit worker; by a commit worker while it makes room */
+	/* owned by one thread at a time: starter, server, commit worker; by a commit worker while it makes room */
 	struct bid_txn *txn; /* begun with the body */
 	uint8_t *head; /* begin of the body, until its check */
 	size_t head_len; /* BID_HEAD_MAX: checked */
 	bool changed; /* right id, but other bytes than the first download */
-	uint64_t delivered; /* bytes from this source, with repeated ones */
+	uint64_t delivered; /* bytes from this server, with repeated ones */
 	int receive_error; /* negative errno that ended the transfer */
 	char reason[BID_TEXT_MAX]; /* the same as a text */
-	struct bid_answer answer; /* answer of the source; its strings are owned, or NULL */
+	struct bid_answer answer; /* answer of the server; its strings are owned, or NULL */
 
 	/* shared by all threads */
 	_Atomic uint64_t received; /* bytes of the current body */
@@ -60,7 +60,7 @@ struct bid_attempt {
 };
 
 /*
- * Did the body of this source not fit, while another source may have a smaller one? Nothing arrived, or the transaction has a
+ * Did the body of this server not fit, while another server may have a smaller one? Nothing arrived, or the transaction has a
  * reason: no announced size. By the thread that has @attempt.
  */
 static inline bool bid_attempt_has_no_room(const struct bid_attempt *attempt)
@@ -72,7 +72,7 @@ static inline bool bid_attempt_has_no_room(const struct bid_attempt *attempt)
 #define BID_FALLBACKS_MAX 2 /* debuginfo and ELF file */
 
 /*
- * Fallback of a section absent at all sources: other files may contain it, each with its own download. The machine says when the
+ * Fallback of a section absent at all servers: other files may contain it, each with its own download. The machine says when the
  * next one is due. A commit worker starts it, and examines its result.
  */
 struct bid_fallback {
@@ -112,15 +112,15 @@ struct bid_download {
 	TAILQ_ENTRY(bid_download) link; /* in the broker's downloads */
 	struct bid_job job; /* a poll of the lock, or a fallback; with a reference while queued */
 	struct bid_timer timer; /* end of the window, or of the kept result */
-	struct bid_timer next_timer; /* start of another source, or poll of the lock */
+	struct bid_timer next_timer; /* start of another server, or poll of the lock */
 	struct bid_lock_wait lock_wait;
 	struct bid_fallback fallback;
-	struct bid_source_state *winner; /* it delivered the artifact; or NULL */
+	struct bid_server_state *winner; /* it delivered the artifact; or NULL */
 	bool lost_report; /* no memory for a report */
 	size_t max_reports;
 	/* shared by all threads */
 	_Atomic size_t n_reports; /* entries below are constant */
-	struct bid_report *reports[]; /* one per source and request, also those of fallbacks; a reference each */
+	struct bid_report *reports[]; /* one per server and request, also those of fallbacks; a reference each */
 };
 
 /*
@@ -194,7 +194,7 @@ void bid_download_unref(struct bid_download *download);
 /* bid_download_unref() without the lock. */
 void bid_download_put(struct bid_download *download);
 
-/* Callbacks of the sources, for their attempts: attempt.c. */
+/* Callbacks of the servers, for their attempts: attempt.c. */
 extern const struct bid_receiver bid_attempt_receiver;
 
 /* Evict for the rest of the body, or check and publish it. Frees @attempt at its end. Under the lock, released meanwhile. */
@@ -235,8 +235,8 @@ const char *bid_request_name(const struct bid_request *request, char buf[static 
 /* Report the @outcome of @attempt to the download, the counters and the log. Without the lock. */
 void bid_download_report(struct bid_download *download, struct bid_attempt *attempt, enum bid_outcome outcome, const char *text);
 
-/* Report @source without a request, for the reason @text. Not counted. Under the lock. */
-void bid_download_report_skipped(struct bid_download *download, const struct bid_source *source, enum bid_outcome outcome,
+/* Report @server without a request, for the reason @text. Not counted. Under the lock. */
+void bid_download_report_skipped(struct bid_download *download, const struct bid_server *server, enum bid_outcome outcome,
 				 const char *text);
 
 /* Report the attempts that the winner has overtaken. Under the lock. */
@@ -248,13 +248,13 @@ void bid_download_feed_reports(struct bid_download *download, const struct bid_d
 /* Count an @attempt without a report: it was cancelled. Without the lock. */
 void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outcome);
 
-/* Set the signer of the last file of the source for its statistics: "" without a signature. Without the lock. */
+/* Set the signer of the last file of the server for its statistics: "" without a signature. Without the lock. */
 void bid_attempt_note_signer(const struct bid_attempt *attempt, const char *signer);
 
 /* Returns the result of all reports, without a found one among them. */
 int bid_download_conclusion(const struct bid_download *download);
 
-/* Is the artifact too large at a source, and at each other one too large or absent? False after a fallback. */
+/* Is the artifact too large at a server, and at each other one too large or absent? False after a fallback. */
 bool bid_download_is_too_large(const struct bid_download *download);
 
 #endif

@@ -20,7 +20,7 @@ static int take_lock(struct bid_download *download)
 	struct bid_broker *broker = download->broker;
 	int r;
 
-	download->lock_wait.key = bid_download_lock_key(&download->request, broker->sources_hash);
+	download->lock_wait.key = bid_download_lock_key(&download->request, broker->servers_hash);
 	r = bid_download_lock_take(broker->download_locks, download->lock_wait.key);
 	download->lock_wait.holds = r == 0;
 	return r;

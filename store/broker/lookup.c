@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Look up an artifact without a request to a source: in the store, then in the negative cache. */
+/* Look up an artifact without a request to a server: in the store, then in the negative cache. */
 #include "broker/broker_types.h"
 
 #include <errno.h>
@@ -7,12 +7,12 @@
 
 #include "api/evict.h"
 #include "base/local_error.h"
-#include "broker/source_cycle.h"
+#include "broker/server_cycle.h"
 
-/* May a source get @request? Only with a place for the body. */
+/* May a server get @request? Only with a place for the body. */
 static bool can_fetch(const struct bid_broker *broker, const struct bid_request *request)
 {
-	return broker->n_sources > 0 && bid_kind_fetchable(request->kind) && bid_store_writable(broker->store);
+	return broker->n_servers > 0 && bid_kind_fetchable(request->kind) && bid_store_writable(broker->store);
 }
 
 static bool is_too_large(struct bid_broker *broker, const struct bid_request *request)
@@ -22,20 +22,20 @@ static bool is_too_large(struct bid_broker *broker, const struct bid_request *re
 	return bid_negative_lookup(broker->negative, request, BID_NEGATIVE_ALL, &ttl) == BID_OUTCOME_TOO_LARGE;
 }
 
-/* Returns the seconds for which @request is absent everywhere; 0 if a source may have it. */
+/* Returns the seconds for which @request is absent everywhere; 0 if a server may have it. */
 static unsigned absent_for(struct bid_broker *broker, const struct bid_request *request)
 {
 	unsigned shortest = UINT_MAX, ttl;
 
-	for (size_t i = 0; i < broker->n_sources; i++) {
-		if (bid_negative_lookup(broker->negative, request, broker->sources[i].source->name, &ttl) != BID_OUTCOME_ABSENT)
+	for (size_t i = 0; i < broker->n_servers; i++) {
+		if (bid_negative_lookup(broker->negative, request, broker->servers[i].server->name, &ttl) != BID_OUTCOME_ABSENT)
 			return 0;
 		shortest = ttl < shortest ? ttl : shortest;
 	}
 	return shortest;
 }
 
-/* May a source have unstripped debuginfo? */
+/* May a server have unstripped debuginfo? */
 static bool may_improve(struct bid_broker *broker, const struct bid_request *request)
 {
 	return can_fetch(broker, request) && !atomic_load(&broker->offline) && !is_too_large(broker, request) &&

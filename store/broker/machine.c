@@ -142,7 +142,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 			candidate->state = BID_ATTEMPT_DECIDING;
 		break;
 	case BID_EVENT_NO_RESPONSE:
-		/* the source cancelled by itself: a response like any other */
+		/* the server cancelled by itself: a response like any other */
 		if (under_way)
 			candidate->state = BID_ATTEMPT_DECIDING;
 		else if (candidate->state == BID_ATTEMPT_STOPPED)

@@ -12,8 +12,8 @@
  *
  * RUNNING starts the first candidate at once. Further ones follow, each hedge_ms after the one before, until one is chosen: the
  * first with bytes of the right id. The others are cancelled, and start again if it fails. If its body breaks off, the next
- * candidate starts, while its source retries; again the first one is chosen. A cancelled source of a broken body starts no more:
- * otherwise two such sources could overtake each other for ever.
+ * candidate starts, while its server retries; again the first one is chosen. A cancelled server of a broken body starts no more:
+ * otherwise two such servers could overtake each other for ever.
  */
 #ifndef BID_BROKER_MACHINE_H
 #define BID_BROKER_MACHINE_H
@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BID_CANDIDATES_MAX 64 /* sources of a broker; bits of bid_actions.cancel */
+#define BID_CANDIDATES_MAX 64 /* servers of a broker; bits of bid_actions.cancel */
 #define BID_NO_CANDIDATE   SIZE_MAX
 
 enum bid_download_state {
@@ -38,13 +38,13 @@ enum bid_attempt_state {
 	BID_ATTEMPT_NONE, /* no attempt, but one may start */
 	BID_ATTEMPT_OVERTAKEN, /* the last attempt was cancelled, and another may start */
 	BID_ATTEMPT_BROKEN, /* the last attempt was cancelled after a broken body; no further attempt */
-	BID_ATTEMPT_QUEUED, /* in the queue of the source */
+	BID_ATTEMPT_QUEUED, /* in the queue of the server */
 	BID_ATTEMPT_SENT, /* sent, no header yet */
-	BID_ATTEMPT_BODY, /* header received; or the source retries after its body broke off */
+	BID_ATTEMPT_BODY, /* header received; or the server retries after its body broke off */
 	BID_ATTEMPT_CHOSEN, /* bytes with the right id received */
-	BID_ATTEMPT_DECIDING, /* the source is done, a commit worker decides */
-	BID_ATTEMPT_STOPPED, /* cancelled, and the source is not done yet */
-	BID_ATTEMPT_LEAVING, /* cancelled, and the source is done; a commit worker drops it */
+	BID_ATTEMPT_DECIDING, /* the server is done, a commit worker decides */
+	BID_ATTEMPT_STOPPED, /* cancelled, and the server is not done yet */
+	BID_ATTEMPT_LEAVING, /* cancelled, and the server is done; a commit worker drops it */
 	BID_ATTEMPT_OVER, /* report made, no further attempt */
 	BID_ATTEMPT_STATES
 };
@@ -63,9 +63,9 @@ enum bid_machine_event {
 	BID_EVENT_HEAD, /* header, or bytes after a break */
 	BID_EVENT_VERIFIED, /* the first bytes carry the id */
 	BID_EVENT_BROKE_OFF,
-	BID_EVENT_CYCLE, /* the source requests from this broker */
-	BID_EVENT_DONE, /* the source is done, with a response */
-	BID_EVENT_NO_RESPONSE, /* the source is done, without a response */
+	BID_EVENT_CYCLE, /* the server requests from this broker */
+	BID_EVENT_DONE, /* the server is done, with a response */
+	BID_EVENT_NO_RESPONSE, /* the server is done, without a response */
 	BID_EVENT_REPORTED, /* report made */
 	BID_EVENT_LEFT, /* attempt dropped without a report */
 	BID_EVENT_SKIPPED, /* report made without a request */
@@ -73,7 +73,7 @@ enum bid_machine_event {
 };
 
 struct bid_candidate {
-	struct bid_source_state *from; /* download.c's */
+	struct bid_server_state *from; /* download.c's */
 	enum bid_attempt_state state;
 	bool broken; /* a body broke off */
 	struct bid_attempt *attempt; /* download.c's; NULL for none */
@@ -116,7 +116,7 @@ struct bid_actions bid_machine_take(struct bid_machine *machine, enum bid_machin
 /* Can the download still be cancelled? */
 bool bid_machine_is_cancellable(const struct bid_machine *machine);
 
-/* Does the response to the attempt of @candidate count, once its source is done? Otherwise the attempt is dropped. */
+/* Does the response to the attempt of @candidate count, once its server is done? Otherwise the attempt is dropped. */
 bool bid_machine_wants_response(const struct bid_machine *machine, size_t candidate);
 
 #endif

@@ -62,12 +62,12 @@ struct bid_report *bid_report_new(const struct bid_report *from)
 
 static bool is_same_response(const struct bid_report *one, const struct bid_report *other)
 {
-	return one->source == other->source && one->outcome == other->outcome && strcmp(one->text, other->text) == 0;
+	return one->server == other->server && one->outcome == other->outcome && strcmp(one->text, other->text) == 0;
 }
 
 static bool is_same_request(const struct bid_report *one, const struct bid_report *other)
 {
-	return one->source == other->source && bid_request_equal(&one->request, &other->request);
+	return one->server == other->server && bid_request_equal(&one->request, &other->request);
 }
 
 bool bid_responses_add(struct bid_responses *responses, struct bid_report *report)
@@ -124,20 +124,20 @@ static bool is_among(struct bid_report *const all[], size_t n, const struct bid_
 	return false;
 }
 
-/* Report the negative cache entry of @source and @request, perhaps of another process, if the ring has none. */
-static int tell_negative(struct bid_broker *broker, const struct bid_request *request, size_t source,
+/* Report the negative cache entry of @server and @request, perhaps of another process, if the ring has none. */
+static int tell_negative(struct bid_broker *broker, const struct bid_request *request, size_t server,
 			 struct bid_report *const all[], size_t n, bid_report_fn fn, void *user)
 {
 	struct bid_report report = {
 		.request = *request,
-		.source = broker->sources[source].source->name,
+		.server = broker->servers[server].server->name,
 		.text = "same response earlier",
 	};
 	unsigned ttl;
 
 	if (is_among(all, n, &report, is_same_request))
 		return 0;
-	report.outcome = bid_negative_lookup(broker->negative, request, report.source, &ttl);
+	report.outcome = bid_negative_lookup(broker->negative, request, report.server, &ttl);
 	return report.outcome != BID_OUTCOME_NONE ? fn(user, &report, ttl) : 0;
 }
 
@@ -152,14 +152,14 @@ static int tell_responses(struct bid_broker *broker, const struct bid_id *id, st
 
 		if (!bid_id_equal(&report->request.id, id) || is_among(all, i, report, is_same_request))
 			continue;
-		if (bid_negative_lookup(broker->negative, &report->request, report->source, &ttl) != report->outcome)
+		if (bid_negative_lookup(broker->negative, &report->request, report->server, &ttl) != report->outcome)
 			ttl = 0;
 		r = fn(user, report, ttl);
 	}
 	for (int kind = BID_KIND_NONE + 1; r == 0 && kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
 
-		for (size_t i = 0; r == 0 && i < broker->n_sources && bid_kind_fetchable(request.kind); i++)
+		for (size_t i = 0; r == 0 && i < broker->n_servers && bid_kind_fetchable(request.kind); i++)
 			r = tell_negative(broker, &request, i, all, n, fn, user);
 	}
 	return r;

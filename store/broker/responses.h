@@ -29,7 +29,7 @@ static inline const char *bid_text_copy(const char *text)
 
 void bid_responses_release(struct bid_responses *responses);
 
-/* Copy @from, except the source's name. Returns NULL without memory. */
+/* Copy @from, except the server's name. Returns NULL without memory. */
 struct bid_report *bid_report_new(const struct bid_report *from);
 
 void bid_report_unref(struct bid_report *report);

@@ -12,7 +12,7 @@
 /* Under the lock. */
 static void count(const struct bid_attempt *attempt, enum bid_outcome outcome)
 {
-	struct bid_source_stats *stats = &attempt->from->stats;
+	struct bid_server_stats *stats = &attempt->from->stats;
 
 	if (attempt->answer.not_sent)
 		return;
@@ -70,23 +70,23 @@ static void log_report(const struct bid_download *download, const char *name, en
 }
 
 /*
- * Report the check of a body to its source. A digest other than the first one is no failure. A page without an id is no success,
+ * Report the check of a body to its server. A digest other than the first one is no failure. A page without an id is no success,
  * because any server may send one. Without the lock.
  */
-static void tell_source(const struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
+static void tell_server(const struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
 {
-	struct bid_source *source = attempt->from->source;
+	struct bid_server *server = attempt->from->server;
 	bool right = outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(attempt->download->request.kind);
 
-	if (source->ops->checked && (right || (outcome == BID_OUTCOME_REJECTED && !attempt->changed)))
-		source->ops->checked(source, right, text);
+	if (server->ops->checked && (right || (outcome == BID_OUTCOME_REJECTED && !attempt->changed)))
+		server->ops->checked(server, right, text);
 }
 
 /* Add @report with a reference; NULL without memory. Under the lock. */
 static void add_report(struct bid_download *download, struct bid_report *report)
 {
 	download->lost_report |= !report;
-	/* a source has more than one report after an overtaken attempt */
+	/* a server has more than one report after an overtaken attempt */
 	if (report && download->n_reports < download->max_reports) {
 		report->refs++;
 		download->reports[download->n_reports] = report;
@@ -100,11 +100,11 @@ void bid_download_feed_reports(struct bid_download *download, const struct bid_d
 		add_report(download, other->reports[i]);
 }
 
-static void report_simply(struct bid_download *download, const struct bid_source *source, enum bid_outcome outcome,
+static void report_simply(struct bid_download *download, const struct bid_server *server, enum bid_outcome outcome,
 			  const char *text, unsigned elapsed_ms)
 {
 	struct bid_report *report = bid_report_new(&(struct bid_report){
-		.source = source->name,
+		.server = server->name,
 		.request = download->request,
 		.outcome = outcome,
 		.text = text,
@@ -117,10 +117,10 @@ static void report_simply(struct bid_download *download, const struct bid_source
 		bid_report_unref(report);
 }
 
-void bid_download_report_skipped(struct bid_download *download, const struct bid_source *source, enum bid_outcome outcome,
+void bid_download_report_skipped(struct bid_download *download, const struct bid_server *server, enum bid_outcome outcome,
 				 const char *text)
 {
-	report_simply(download, source, outcome, text, 0);
+	report_simply(download, server, outcome, text, 0);
 }
 
 void bid_download_report_overtaken(struct bid_download *download)
@@ -129,15 +129,15 @@ void bid_download_report_overtaken(struct bid_download *download)
 
 	if (!download->winner)
 		return;
-	snprintf(text, sizeof(text), "%s was faster", download->winner->source->name);
+	snprintf(text, sizeof(text), "%s was faster", download->winner->server->name);
 	for (size_t i = 0; i < download->machine.n; i++) {
 		const struct bid_candidate *candidate = &download->machine.candidates[i];
 
-		/* a source with a response has its report, and so has the winner */
+		/* a server with a response has its report, and so has the winner */
 		if (candidate->state == BID_ATTEMPT_NONE || candidate->state == BID_ATTEMPT_OVER ||
 		    candidate->from == download->winner)
 			continue;
-		report_simply(download, candidate->from->source, BID_OUTCOME_CANCELLED, text, candidate->stopped_ms);
+		report_simply(download, candidate->from->server, BID_OUTCOME_CANCELLED, text, candidate->stopped_ms);
 	}
 }
 
@@ -145,7 +145,7 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_report *report = bid_report_new(&(struct bid_report){
-		.source = attempt->from->source->name,
+		.server = attempt->from->server->name,
 		.request = download->request,
 		.outcome = outcome,
 		.changed = attempt->changed,
@@ -174,10 +174,10 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 	if (report)
 		bid_report_unref(report);
 	pthread_mutex_unlock(&broker->lock);
-	tell_source(attempt, outcome, text);
+	tell_server(attempt, outcome, text);
 	/* a message for each wrong body, because each is another artifact */
 	if (trouble && (due || outcome == BID_OUTCOME_REJECTED))
-		log_report(download, attempt->from->source->name, outcome, text);
+		log_report(download, attempt->from->server->name, outcome, text);
 }
 
 int bid_download_conclusion(const struct bid_download *download)
@@ -237,19 +237,19 @@ void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_st
 	*ret_stats = stats;
 }
 
-int bid_broker_source_stats(struct bid_broker *broker, size_t index, struct bid_source_stats *ret_stats)
+int bid_broker_server_stats(struct bid_broker *broker, size_t index, struct bid_server_stats *ret_stats)
 {
-	struct bid_source *source;
+	struct bid_server *server;
 
-	if (index >= broker->n_sources)
+	if (index >= broker->n_servers)
 		return -ENOENT;
 	pthread_mutex_lock(&broker->lock);
-	*ret_stats = broker->sources[index].stats;
-	ret_stats->preferred = &broker->sources[index] == broker->preferred;
+	*ret_stats = broker->servers[index].stats;
+	ret_stats->preferred = &broker->servers[index] == broker->preferred;
 	pthread_mutex_unlock(&broker->lock);
-	source = broker->sources[index].source;
-	ret_stats->enforces = source->signers != NULL;
-	if (source->ops->health)
-		source->ops->health(source, &ret_stats->health);
+	server = broker->servers[index].server;
+	ret_stats->enforces = server->signers != NULL;
+	if (server->ops->health)
+		server->ops->health(server, &ret_stats->health);
 	return 0;
 }

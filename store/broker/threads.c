@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Start and end of a broker, and its threads: commit workers, because a commit waits for the disk, and the thread of a source must
+ * Start and end of a broker, and its threads: commit workers, because a commit waits for the disk, and the thread of a server must
  * not; and the timer thread.
  */
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "broker/download.h"
-#include "broker/source_cycle.h"
+#include "broker/server_cycle.h"
 
 /* Poll the lock of @download, or start or end its fallback. Under the lock, which is released meanwhile. */
 static void run_download(struct bid_download *download)
@@ -144,9 +144,9 @@ static void init_locks(struct bid_broker *broker)
 /* Free the broker after its threads. */
 static void release(struct bid_broker *broker)
 {
-	for (size_t i = 0; i < broker->n_sources; i++)
-		broker->sources[i].source->ops->free(broker->sources[i].source);
-	free(broker->sources);
+	for (size_t i = 0; i < broker->n_servers; i++)
+		broker->servers[i].server->ops->free(broker->servers[i].server);
+	free(broker->servers);
 	bid_responses_release(&broker->responses);
 	bid_negative_free(broker->negative);
 	bid_download_locks_free(broker->download_locks);
@@ -187,24 +187,24 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 	return 0;
 }
 
-int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source)
+int bid_broker_add_server(struct bid_broker *broker, struct bid_server *server)
 {
-	bool full = broker->n_sources == BID_CANDIDATES_MAX;
-	struct bid_source_state *state = full ? NULL : reallocarray(broker->sources, broker->n_sources + 1, sizeof(*state));
+	bool full = broker->n_servers == BID_CANDIDATES_MAX;
+	struct bid_server_state *state = full ? NULL : reallocarray(broker->servers, broker->n_servers + 1, sizeof(*state));
 	int r = full ? -E2BIG : -ENOMEM;
 
 	if (state) {
-		broker->sources = state;
-		state += broker->n_sources;
-		*state = (struct bid_source_state){ .source = source, .stats = { .name = source->name } };
-		r = bid_cycle_init(&state->cycle, broker->n_sources);
+		broker->servers = state;
+		state += broker->n_servers;
+		*state = (struct bid_server_state){ .server = server, .stats = { .name = server->name } };
+		r = bid_cycle_init(&state->cycle, broker->n_servers);
 	}
 	if (r < 0) {
-		source->ops->free(source);
+		server->ops->free(server);
 		return r;
 	}
-	broker->n_sources++;
-	broker->sources_hash += bid_download_lock_source(source->name);
+	broker->n_servers++;
+	broker->servers_hash += bid_download_lock_server(server->name);
 	return 0;
 }
 

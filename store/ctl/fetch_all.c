@@ -128,7 +128,7 @@ static void take_answer(void *user, const struct bid_result *result)
 	if (result->n_reports > 0 && result->error < 0) {
 		const struct bid_report *why = why_not(result);
 
-		if (asprintf(&wanted->why, "%s: %s%s", why->source, why->text ? why->text : bid_outcome_name(why->outcome),
+		if (asprintf(&wanted->why, "%s: %s%s", why->server, why->text ? why->text : bid_outcome_name(why->outcome),
 			     why->changed ? " - 'bidctl get --accept' takes them" : "") < 0)
 			wanted->why = NULL;
 	}
@@ -170,11 +170,11 @@ static void give_up(struct fetching *fetching, int caught)
 }
 
 /* Shorten "https://user@host:8002/path" to "host:8002". */
-static void host_of(const char *source, char *ret_host, size_t size)
+static void host_of(const char *server, char *ret_host, size_t size)
 {
-	const char *host = strstr(source, "://");
+	const char *host = strstr(server, "://");
 
-	host = host ? host + 3 : source;
+	host = host ? host + 3 : server;
 	snprintf(ret_host, size, "%.*s", (int)strcspn(host, "/"), host);
 }
 
@@ -198,7 +198,7 @@ static void draw_one(const struct bid_progress *one, struct ctl_progress *line)
 	char host[64], received[CTL_SIZE_MAX], size[CTL_SIZE_MAX];
 	bool sized = one->size != BID_SIZE_UNKNOWN;
 
-	host_of(one->source, host, sizeof(host));
+	host_of(one->server, host, sizeof(host));
 	if (one->received == 0)
 		ctl_progress_draw(line, 0, 0, 0, "asking %s, %u s", *host ? host : "for it", one->age_ms / 1000);
 	else
@@ -210,7 +210,7 @@ static void draw_one(const struct bid_progress *one, struct ctl_progress *line)
 static void draw(const struct fetching *fetching, struct ctl_progress *line)
 {
 	struct running_sum sum = { 0 };
-	struct bid_source_stats stats;
+	struct bid_server_stats stats;
 	char received[CTL_SIZE_MAX];
 	struct bid_progress one;
 
@@ -219,7 +219,7 @@ static void draw(const struct fetching *fetching, struct ctl_progress *line)
 		return;
 	}
 	/* with those of finished downloads */
-	for (size_t i = 0; bid_broker_source_stats(fetching->broker, i, &stats) == 0; i++)
+	for (size_t i = 0; bid_broker_server_stats(fetching->broker, i, &stats) == 0; i++)
 		sum.received += stats.bytes;
 	bid_broker_each_download(fetching->broker, add_received, &sum);
 	ctl_progress_draw(line, sum.received, fetching->ended, fetching->n, "%zu of %zu, %zu under way, %s", fetching->ended,
@@ -248,12 +248,12 @@ static void wait_for_some(struct fetching *fetching, struct ctl_progress *line)
 static void recall(const struct fetching *fetching, struct ctl_wanted *wanted)
 {
 	struct bid_negative *negative;
-	struct bid_source_stats stats;
+	struct bid_server_stats stats;
 	unsigned ttl;
 
 	if (wanted->trace.negative_ttl_s == 0 || bid_negative_new(fetching->store, NULL, NULL, &negative) < 0)
 		return;
-	for (size_t i = 0; bid_broker_source_stats(fetching->broker, i, &stats) == 0; i++) {
+	for (size_t i = 0; bid_broker_server_stats(fetching->broker, i, &stats) == 0; i++) {
 		bid_negative_lookup(negative, &wanted->request, stats.name, &ttl);
 		ctl_trace_add_negative(&wanted->trace, stats.name, ttl);
 	}

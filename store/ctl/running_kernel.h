@@ -8,7 +8,7 @@
 
 #include <bid/id.h>
 
-#include "api/source.h"
+#include "api/server.h"
 
 /*
  * Read the build-id among the notes (ELF gABI, "Note Section") in the file @path: /sys/kernel/notes, or the notes of a module. The

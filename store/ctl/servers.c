@@ -48,11 +48,11 @@ static int count_servers(const struct ctl *ctl)
 static enum ctl_status add_server(struct ctl_servers *servers, const char *url)
 {
 	bid_auto_free char *shown = NULL;
-	struct bid_source *source;
-	int r = bid_fetch_server_new(servers->fetch, url, &source);
+	struct bid_server *server;
+	int r = bid_fetch_server_new(servers->fetch, url, &server);
 
 	if (r == 0)
-		r = bid_broker_add_source(servers->broker, source);
+		r = bid_broker_add_server(servers->broker, server);
 	if (r == 0 || r == -EOPNOTSUPP)
 		return CTL_DONE;
 	shown = bid_fetch_url_shown(url);
@@ -62,9 +62,9 @@ static enum ctl_status add_server(struct ctl_servers *servers, const char *url)
 
 static bool has_server(const struct ctl_servers *servers, const char *name)
 {
-	struct bid_source_stats stats;
+	struct bid_server_stats stats;
 
-	for (size_t i = 0; bid_broker_source_stats(servers->broker, i, &stats) == 0; i++)
+	for (size_t i = 0; bid_broker_server_stats(servers->broker, i, &stats) == 0; i++)
 		if (strcmp(stats.name, name) == 0)
 			return true;
 	return false;

@@ -123,21 +123,21 @@ void bid_download_locks_free(struct bid_download_locks *locks)
 	free(locks);
 }
 
-uint64_t bid_download_lock_source(const char *name)
+uint64_t bid_download_lock_server(const char *name)
 {
 	return XXH3_64bits(name, strlen(name));
 }
 
-uint64_t bid_download_lock_key(const struct bid_request *request, uint64_t sources)
+uint64_t bid_download_lock_key(const struct bid_request *request, uint64_t servers)
 {
 	const char *subpath = request->subpath ? bid_subpath_text(request->subpath) : "";
 	struct {
-		uint64_t sources, subpath;
+		uint64_t servers, subpath;
 		uint8_t kind, len, id[BID_ID_MAX];
 	} what;
 
 	memset(&what, 0, sizeof(what));
-	what.sources = sources;
+	what.servers = servers;
 	what.subpath = XXH3_64bits(subpath, strlen(subpath));
 	what.kind = (uint8_t)request->kind;
 	what.len = request->id.len;

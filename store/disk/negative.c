@@ -19,7 +19,7 @@
 #include "disk/layout.h"
 #include "disk/record.h"
 
-/* TTL of the first, second, … "absent" of a source for an artifact, in seconds */
+/* TTL of the first, second, … "absent" of a server for an artifact, in seconds */
 static const int64_t absent_ttls[] = { 90, 10 * 60, 30 * 60, 2 * 60 * 60, 24 * 60 * 60 };
 
 #define N_TTLS	      (sizeof(absent_ttls) / sizeof(*absent_ttls))
@@ -35,7 +35,7 @@ struct entry {
 /* an entry in memory */
 struct slot {
 	struct bid_request request; /* kept */
-	const char *source;
+	const char *server;
 	struct entry entry;
 };
 
@@ -106,9 +106,9 @@ static unsigned seconds_left(const struct entry *entry, int64_t now)
 	return entry->until > now && entry->until <= now + ttl_of(entry) ? (unsigned)(entry->until - now) : 0;
 }
 
-static const char *name_of(const char *source, char buf[static BID_FACT_MORE_MAX])
+static const char *name_of(const char *server, char buf[static BID_FACT_MORE_MAX])
 {
-	snprintf(buf, BID_FACT_MORE_MAX, "%016llx", (unsigned long long)XXH3_64bits(source, strlen(source)));
+	snprintf(buf, BID_FACT_MORE_MAX, "%016llx", (unsigned long long)XXH3_64bits(server, strlen(server)));
 	return buf;
 }
 
@@ -122,106 +122,106 @@ static struct entry parse_fact(const char *text)
 	return entry;
 }
 
-static struct entry read_fact(const struct bid_negative *negative, const struct bid_request *request, const char *source)
+static struct entry read_fact(const struct bid_negative *negative, const struct bid_request *request, const char *server)
 {
 	char text[BID_FACT_MAX], more[BID_FACT_MORE_MAX];
 
-	if (!*source || bid_fact_read(negative->store, BID_LAYOUT_ABSENT, request, name_of(source, more), text) < 0)
+	if (!*server || bid_fact_read(negative->store, BID_LAYOUT_ABSENT, request, name_of(server, more), text) < 0)
 		return (struct entry){ 0 };
 	return parse_fact(text);
 }
 
 /* Returns 0, -EROFS without a writable store, or the error of the write. */
-static int write_fact(const struct bid_negative *negative, const struct bid_request *request, const char *source, int64_t now)
+static int write_fact(const struct bid_negative *negative, const struct bid_request *request, const char *server, int64_t now)
 {
-	struct entry entry = read_fact(negative, request, source);
+	struct entry entry = read_fact(negative, request, server);
 	char text[BID_FACT_MAX], more[BID_FACT_MORE_MAX];
 
 	if (entry.step == 0 || (seconds_left(&entry, now) == 0 && entry.step < N_TTLS))
 		entry.step++;
 	snprintf(text, sizeof(text), "%" PRId64 " %u", now + absent_ttls[entry.step - 1], entry.step);
-	return bid_fact_write(negative->store, BID_LAYOUT_ABSENT, request, name_of(source, more), text);
+	return bid_fact_write(negative->store, BID_LAYOUT_ABSENT, request, name_of(server, more), text);
 }
 
-/* Returns the slot for @request and @source, which may have the entry of others; NULL without slots. Under the lock. */
-static struct slot *slot_of(const struct bid_negative *negative, const struct bid_request *request, const char *source)
+/* Returns the slot for @request and @server, which may have the entry of others; NULL without slots. Under the lock. */
+static struct slot *slot_of(const struct bid_negative *negative, const struct bid_request *request, const char *server)
 {
 	uint64_t hash = bid_request_hash(request, negative->seed);
 
-	for (; *source; source++)
-		hash = hash * 31 + (unsigned char)*source;
+	for (; *server; server++)
+		hash = hash * 31 + (unsigned char)*server;
 	return negative->slots ? &negative->slots[hash % BID_NEGATIVE_ENTRIES] : NULL;
 }
 
-static bool is_of(const struct slot *slot, const struct bid_request *request, const char *source)
+static bool is_of(const struct slot *slot, const struct bid_request *request, const char *server)
 {
 	return slot && slot->entry.reason != BID_OUTCOME_NONE && bid_request_equal(&slot->request, request) &&
-	       strcmp(slot->source, source) == 0;
+	       strcmp(slot->server, server) == 0;
 }
 
-static void forget_in_memory(struct bid_negative *negative, const struct bid_request *request, const char *source)
+static void forget_in_memory(struct bid_negative *negative, const struct bid_request *request, const char *server)
 {
 	struct slot *slot;
 
 	pthread_mutex_lock(&negative->lock);
-	slot = slot_of(negative, request, source);
-	if (is_of(slot, request, source))
+	slot = slot_of(negative, request, server);
+	if (is_of(slot, request, server))
 		clear_slot(slot);
 	pthread_mutex_unlock(&negative->lock);
 }
 
-void bid_negative_add(struct bid_negative *negative, const struct bid_request *request, const char *source, enum bid_outcome reason)
+void bid_negative_add(struct bid_negative *negative, const struct bid_request *request, const char *server, enum bid_outcome reason)
 {
 	struct entry entry = { .reason = reason, .step = 1 };
 	int64_t now = negative->clock(negative->user);
 	struct slot *slot;
 
-	if (reason == BID_OUTCOME_ABSENT && write_fact(negative, request, source, now) == 0) {
-		forget_in_memory(negative, request, source);
+	if (reason == BID_OUTCOME_ABSENT && write_fact(negative, request, server, now) == 0) {
+		forget_in_memory(negative, request, server);
 		return;
 	}
 	entry.until = now + ttl_of(&entry);
 	pthread_mutex_lock(&negative->lock);
 	if (!negative->slots)
 		negative->slots = calloc(BID_NEGATIVE_ENTRIES, sizeof(*negative->slots));
-	slot = slot_of(negative, request, source);
-	/* without memory the next request asks the source again */
+	slot = slot_of(negative, request, server);
+	/* without memory the next request asks the server again */
 	if (slot) {
 		clear_slot(slot);
-		*slot = (struct slot){ bid_request_keep(request), source, entry };
+		*slot = (struct slot){ bid_request_keep(request), server, entry };
 	}
 	pthread_mutex_unlock(&negative->lock);
 }
 
 /* bid_negative_lookup() of @request itself. */
-static enum bid_outcome lookup(struct bid_negative *negative, const struct bid_request *request, const char *source,
+static enum bid_outcome lookup(struct bid_negative *negative, const struct bid_request *request, const char *server,
 			       unsigned *ret_ttl)
 {
 	int64_t now = negative->clock(negative->user);
-	struct entry entry = read_fact(negative, request, source);
+	struct entry entry = read_fact(negative, request, server);
 	const struct slot *slot;
 
 	if (seconds_left(&entry, now) == 0) {
 		pthread_mutex_lock(&negative->lock);
-		slot = slot_of(negative, request, source);
-		entry = is_of(slot, request, source) ? slot->entry : (struct entry){ 0 };
+		slot = slot_of(negative, request, server);
+		entry = is_of(slot, request, server) ? slot->entry : (struct entry){ 0 };
 		pthread_mutex_unlock(&negative->lock);
 	}
 	*ret_ttl = seconds_left(&entry, now);
 	return *ret_ttl > 0 ? entry.reason : BID_OUTCOME_NONE;
 }
 
-enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct bid_request *request, const char *source,
+enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct bid_request *request, const char *server,
 				     unsigned *ret_ttl)
 {
-	enum bid_outcome reason = lookup(negative, request, source, ret_ttl);
+	enum bid_outcome reason = lookup(negative, request, server, ret_ttl);
 	struct bid_request whole = { .id = request->id };
 	unsigned shortest = UINT_MAX, ttl;
 
-	if (reason != BID_OUTCOME_NONE || !*source || !bid_kind_has_subpath(request->kind))
+	if (reason != BID_OUTCOME_NONE || !*server || !bid_kind_has_subpath(request->kind))
 		return reason;
 	for (size_t i = 0; (whole.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
-		if (lookup(negative, &whole, source, &ttl) != BID_OUTCOME_ABSENT)
+		if (lookup(negative, &whole, server, &ttl) != BID_OUTCOME_ABSENT)
 			return BID_OUTCOME_NONE;
 		shortest = ttl < shortest ? ttl : shortest;
 	}
@@ -229,13 +229,13 @@ enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct
 	return BID_OUTCOME_ABSENT;
 }
 
-void bid_negative_forget(struct bid_negative *negative, const struct bid_request *request, const char *source)
+void bid_negative_forget(struct bid_negative *negative, const struct bid_request *request, const char *server)
 {
 	char more[BID_FACT_MORE_MAX];
 
-	forget_in_memory(negative, request, source);
-	if (*source)
-		bid_fact_drop(negative->store, BID_LAYOUT_ABSENT, request, name_of(source, more));
+	forget_in_memory(negative, request, server);
+	if (*server)
+		bid_fact_drop(negative->store, BID_LAYOUT_ABSENT, request, name_of(server, more));
 }
 
 struct counting {
@@ -272,18 +272,18 @@ struct each_entry {
 	void *user;
 };
 
-/* bid_fact_fn: behind the name of a record follows the source. */
+/* bid_fact_fn: behind the name of a record follows the server. */
 static void take_entry(void *user, const char *first, const char *name, const char *text)
 {
 	const struct each_entry *each = user;
-	const char *source = strrchr(name, '.');
+	const char *server = strrchr(name, '.');
 	struct entry entry = parse_fact(text);
 	struct bid_request request;
 	char record[NAME_MAX + 1];
 
-	if (!source || entry.reason == BID_OUTCOME_NONE)
+	if (!server || entry.reason == BID_OUTCOME_NONE)
 		return;
-	snprintf(record, sizeof(record), "%.*s", (int)(source - name), name);
+	snprintf(record, sizeof(record), "%.*s", (int)(server - name), name);
 	if (bid_record_parse_name(first, record, &request))
 		each->fn(each->user, &request, entry.until - ttl_of(&entry));
 }

@@ -25,12 +25,12 @@ struct get {
 
 static int add_server(struct bid_fetcher *fetcher, const char *url)
 {
-	struct bid_source *source;
-	int r = bid_fetch_server_new(fetcher->fetch, url, &source);
+	struct bid_server *server;
+	int r = bid_fetch_server_new(fetcher->fetch, url, &server);
 
 	if (r == -EOPNOTSUPP)
 		return 0;
-	return r < 0 ? r : bid_broker_add_source(fetcher->broker, source);
+	return r < 0 ? r : bid_broker_add_server(fetcher->broker, server);
 }
 
 static int add_servers(struct bid_fetcher *fetcher)

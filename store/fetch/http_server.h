@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A server: a source, its queue, and its health.
+ * An HTTP server: its queue, and its health.
  *
  * bid_http_server_refuses(), bid_http_server_note_start()	before the first request of a transfer, and before a retry
  * bid_http_server_note_answer()			at the header of a response
@@ -24,7 +24,7 @@ struct bid_transfer;
 TAILQ_HEAD(bid_transfer_list, bid_transfer);
 
 struct bid_http_server {
-	struct bid_source source; /* first member */
+	struct bid_server base; /* first member */
 	struct bid_fetch *fetch;
 	char *url; /* with user name and password; constant */
 	char *name; /* without them; constant */

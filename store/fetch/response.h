@@ -3,7 +3,7 @@
 #ifndef BID_FETCH_RESPONSE_H
 #define BID_FETCH_RESPONSE_H
 
-#include "api/source.h"
+#include "api/server.h"
 
 #define BID_RESPONSE_HEADER_MAX (64 * 1024) /* bytes of the headers of one attempt, with its redirects */
 #define BID_RESPONSE_NAME_MAX	1024 /* characters kept of X-DEBUGINFOD-FILE and -ARCHIVE */

@@ -173,7 +173,7 @@ class Handler(BaseHTTPRequestHandler):
         if url.path.startswith("/control"):
             self.control(url)
         elif f"/buildid/{b'bidfs-loop'.hex()}" in url.path:
-            # probes for a cycle of sources (store/broker/source_cycle.h) come at any time and are not counted
+            # probes for a cycle of servers (store/broker/server_cycle.h) come at any time and are not counted
             if self.server.state.is_silent():
                 self.stall()
             else:

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "broker/broker_types.h"
-#include "held_source.h"
+#include "held_server.h"
 #include "scratch.h"
 
 const struct bid_broker_config patient = { .hedge_ms = BID_HEDGE_NEVER };
@@ -108,7 +108,7 @@ int fixture_end(void **state)
 		once &= end_call(call);
 	}
 	while (fixture->held) {
-		struct held_source *held = fixture->held;
+		struct held_server *held = fixture->held;
 
 		fixture->held = held->next;
 		free(held);
@@ -139,13 +139,13 @@ void fixture_hedge_ms(struct fixture *fixture, unsigned hedge_ms)
 	pthread_mutex_unlock(&fixture->broker->lock);
 }
 
-struct bid_source *fixture_memory(struct fixture *fixture, const char *name)
+struct bid_server *fixture_memory(struct fixture *fixture, const char *name)
 {
-	struct bid_source *source;
+	struct bid_server *server;
 
-	assert_int_equal(source_memory_new(name, &source), 0);
-	assert_int_equal(bid_broker_add_source(fixture->broker, source), 0);
-	return source;
+	assert_int_equal(memory_server_new(name, &server), 0);
+	assert_int_equal(bid_broker_add_server(fixture->broker, server), 0);
+	return server;
 }
 
 struct bid_request request_of(uint8_t byte, enum bid_kind kind)
@@ -167,11 +167,11 @@ const void *elf_bytes(uint8_t byte, size_t *ret_len)
 	return elfs[byte].data;
 }
 
-void put_elf(struct bid_source *source, uint8_t asked, uint8_t carried)
+void put_elf(struct bid_server *server, uint8_t asked, uint8_t carried)
 {
 	struct bid_request request = elf_of(asked);
 
-	assert_int_equal(source_memory_put(source, &request, elfs[carried].data, elfs[carried].len), 0);
+	assert_int_equal(memory_server_put(server, &request, elfs[carried].data, elfs[carried].len), 0);
 }
 
 int64_t now_ms(void)
@@ -214,7 +214,7 @@ static void answered(void *user, const struct bid_result *result)
 	call->n_reports = result->n_reports;
 	for (size_t i = 0; i < result->n_reports && i < 8; i++) {
 		call->outcomes[i] = result->reports[i]->outcome;
-		snprintf(call->sources[i], sizeof(call->sources[i]), "%s", result->reports[i]->source);
+		snprintf(call->servers[i], sizeof(call->servers[i]), "%s", result->reports[i]->server);
 		snprintf(call->texts[i], sizeof(call->texts[i]), "%s", result->reports[i]->text);
 		call->bytes[i] = result->reports[i]->bytes;
 	}

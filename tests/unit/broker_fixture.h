@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Fixture of the broker's tests: a store in a temporary directory, ELF files of chosen ids, and calls with a record of their
- * answers. held_source.h has a source that a test can hold at any point.
+ * answers. held_server.h has a server that a test can hold at any point.
  */
 #ifndef BID_TEST_BROKER_FIXTURE_H
 #define BID_TEST_BROKER_FIXTURE_H
@@ -15,7 +15,7 @@
 #include <pthread.h>
 
 #include "api/broker.h"
-#include "source_memory.h"
+#include "memory_server.h"
 
 /* Size of a large ELF file, whose early check ends long before its last byte. */
 #define LARGE (300 * 1024)
@@ -23,14 +23,14 @@
 #define PATIENCE_MS 20000 /* limit of each wait, after which the test fails */
 
 struct call;
-struct held_source;
+struct held_server;
 
 struct fixture {
 	char directory[64];
 	struct bid_store *store;
 	struct bid_broker *broker;
 	struct call *calls; /* all calls up to the end of the fixture, for late answers after a failed test */
-	struct held_source *held; /* all held sources, kept likewise */
+	struct held_server *held; /* all held servers, kept likewise */
 };
 
 /* Group fixtures: compile the ELF files of elf_of() 0xa and 0xb, and remove them. */
@@ -44,7 +44,7 @@ int fixture_end(void **state);
 /* End the broker before the end of the test. */
 void fixture_end_broker(struct fixture *fixture);
 
-/* Configuration without a limit of the wait, and with one source at a time. */
+/* Configuration without a limit of the wait, and with one server at a time. */
 extern const struct bid_broker_config patient;
 
 /* Make the fixture's broker. */
@@ -57,8 +57,8 @@ void fixture_broker(struct fixture *fixture, const struct bid_broker_config *con
 void fixture_wait_ms(struct fixture *fixture, unsigned wait_ms);
 void fixture_hedge_ms(struct fixture *fixture, unsigned hedge_ms);
 
-/* Add an in-memory source (source_memory.h), which the broker owns. */
-struct bid_source *fixture_memory(struct fixture *fixture, const char *name);
+/* Add an in-memory server (memory_server.h), which the broker owns. */
+struct bid_server *fixture_memory(struct fixture *fixture, const char *name);
 
 /* Make a request with the id of 20 bytes @byte. */
 struct bid_request request_of(uint8_t byte, enum bid_kind kind);
@@ -67,8 +67,8 @@ struct bid_request elf_of(uint8_t byte);
 /* Return the compiled file with the id of elf_of(@byte), 0xa or 0xb. */
 const void *elf_bytes(uint8_t byte, size_t *ret_len);
 
-/* Let @source of fixture_memory() deliver, for elf_of(@asked), the file with the id of elf_of(@carried). */
-void put_elf(struct bid_source *source, uint8_t asked, uint8_t carried);
+/* Let @server of fixture_memory() deliver, for elf_of(@asked), the file with the id of elf_of(@carried). */
+void put_elf(struct bid_server *server, uint8_t asked, uint8_t carried);
 
 int64_t now_ms(void);
 void sleep_ms(unsigned ms);
@@ -89,7 +89,7 @@ struct call {
 	int64_t answered_ms;
 	size_t n_reports;
 	enum bid_outcome outcomes[8];
-	char sources[8][32];
+	char servers[8][32];
 	char texts[8][256];
 	uint64_t bytes[8];
 };
@@ -109,7 +109,7 @@ struct call *call_for(struct fixture *fixture, const struct bid_request *request
 /* Submit @request, and wait. Returns the error; @ret_call (may be NULL) receives the call. */
 int fetch(struct fixture *fixture, const struct bid_request *request, struct call **ret_call);
 
-/* Look up @request in the store and the negative cache, without a request to a source. */
+/* Look up @request in the store and the negative cache, without a request to a server. */
 int find(struct fixture *fixture, const struct bid_request *request, unsigned *ret_ttl);
 
 /* Is the file open at @fd the one with the id of elf_of(@byte)? */

@@ -159,8 +159,8 @@ static void capture_done(void *user, const struct bid_answer *answer)
 	if (capture->on_done)
 		capture->on_done(capture);
 	/* there is no broker to check it */
-	if (answer->outcome == BID_OUTCOME_FOUND && capture->source && capture->source->ops->checked)
-		capture->source->ops->checked(capture->source, true, "");
+	if (answer->outcome == BID_OUTCOME_FOUND && capture->server && capture->server->ops->checked)
+		capture->server->ops->checked(capture->server, true, "");
 	pthread_mutex_lock(&capture->lock);
 	capture->dones++;
 	capture->outcome = answer->outcome;
@@ -219,19 +219,19 @@ void await_requests(unsigned count)
 	}
 }
 
-void start(struct bid_source *source, const char *id, enum bid_kind kind, struct capture *capture)
+void start(struct bid_server *server, const char *id, enum bid_kind kind, struct capture *capture)
 {
 	struct bid_request request = { .kind = kind };
 
 	assert_int_equal(bid_id_parse_str(id, &request.id), 0);
-	capture->source = source;
-	assert_int_equal(source->ops->start(source, &request, &receiver, capture), 0);
+	capture->server = server;
+	assert_int_equal(server->ops->start(server, &request, &receiver, capture), 0);
 }
 
-void ask(struct bid_source *source, const char *id, struct capture *capture)
+void ask(struct bid_server *server, const char *id, struct capture *capture)
 {
 	capture_init(capture);
-	start(source, id, BID_KIND_DEBUGINFO, capture);
+	start(server, id, BID_KIND_DEBUGINFO, capture);
 	await_done(capture);
 }
 
@@ -253,12 +253,12 @@ const struct bid_fetch_config calm = {
 void set_up(struct setting *setting, const struct bid_fetch_config *config)
 {
 	assert_int_equal(bid_fetch_new(config, &setting->fetch), 0);
-	assert_int_equal(bid_fetch_server_new(setting->fetch, world.url, &setting->source), 0);
+	assert_int_equal(bid_fetch_server_new(setting->fetch, world.url, &setting->server), 0);
 }
 
 void tear_down(struct setting *setting)
 {
-	setting->source->ops->free(setting->source);
+	setting->server->ops->free(setting->server);
 	bid_fetch_free(setting->fetch);
 }
 
@@ -339,52 +339,52 @@ bool is_done(struct capture *capture)
 	return done;
 }
 
-struct bid_source_health health_of(struct bid_source *source)
+struct bid_server_health health_of(struct bid_server *server)
 {
-	struct bid_source_health health;
+	struct bid_server_health health;
 
-	source->ops->health(source, &health);
+	server->ops->health(server, &health);
 	return health;
 }
 
-void assert_refused(struct bid_source *source)
+void assert_refused(struct bid_server *server)
 {
 	struct capture capture;
 
-	ask(source, ID, &capture);
+	ask(server, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(strncmp(capture.text, "breaker open until ", 19), 0);
 }
 
-void await_breaker(struct bid_source *source, enum bid_breaker_state wanted)
+void await_breaker(struct bid_server *server, enum bid_breaker_state wanted)
 {
 	double deadline = now() + PATIENCE_S;
 
-	while (health_of(source).breaker != wanted) {
+	while (health_of(server).breaker != wanted) {
 		assert_true(now() < deadline);
 		usleep(5000);
 	}
 }
 
-void open_breaker(struct bid_source *source)
+void open_breaker(struct bid_server *server)
 {
 	struct capture capture;
 
 	behave("error:503*5");
 	for (int i = 0; i < 5; i++)
-		ask(source, ID, &capture);
-	assert_int_equal(health_of(source).breaker, BID_BREAKER_OPEN);
+		ask(server, ID, &capture);
+	assert_int_equal(health_of(server).breaker, BID_BREAKER_OPEN);
 }
 
-void await_end_of_pause(struct bid_source *source)
+void await_end_of_pause(struct bid_server *server)
 {
-	test_clock_advance_ms(health_of(source).next_probe_s * INT64_C(1000));
-	assert_int_equal(health_of(source).next_probe_s, 0);
+	test_clock_advance_ms(health_of(server).next_probe_s * INT64_C(1000));
+	assert_int_equal(health_of(server).next_probe_s, 0);
 }
 
-void assert_pause(struct bid_source *source, double began, unsigned min, unsigned max)
+void assert_pause(struct bid_server *server, double began, unsigned min, unsigned max)
 {
-	unsigned left = health_of(source).next_probe_s;
+	unsigned left = health_of(server).next_probe_s;
 
 	assert_true(left <= max && left + (now() - began) >= min);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Results of the broker for the files and errors that sources deliver. */
-#include "held_source.h"
+/* Results of the broker for the files and errors that servers deliver. */
+#include "held_server.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,35 +14,35 @@ static void test_downloaded_file_is_a_cache_hit(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source_stats of_source;
-	struct bid_source *source;
+	struct bid_server_stats of_server;
+	struct bid_server *server;
 	struct call *call, *again;
 
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
-	put_elf(source, 0xa, 0xa);
+	server = fixture_memory(fixture, "memory");
+	put_elf(server, 0xa, 0xa);
 	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
 	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_content(call->fd, 0xa);
 	assert_int_equal(call->n_reports, 1);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_FOUND);
-	assert_string_equal(call->sources[0], "memory");
+	assert_string_equal(call->servers[0], "memory");
 
 	assert_int_equal(find(fixture, &request, NULL), 0);
 	again = call_for(fixture, &request);
 	assert_true(call_over(again));
 	assert_content(again->fd, 0xa);
 	assert_int_equal(again->n_reports, 0);
-	assert_int_equal(source_memory_asked(source), 1);
+	assert_int_equal(memory_server_asked(server), 1);
 	assert_int_equal(stats_of(fixture).fetched, 1);
 	assert_int_equal(stats_of(fixture).hits, 2);
 
-	assert_int_equal(bid_broker_source_stats(fixture->broker, 0, &of_source), 0);
-	assert_string_equal(of_source.name, "memory");
-	assert_int_equal(of_source.asked, 1);
-	assert_int_equal(of_source.outcomes[BID_OUTCOME_FOUND], 1);
-	assert_int_equal(of_source.bytes, call->size);
-	assert_int_equal(bid_broker_source_stats(fixture->broker, 1, &of_source), -ENOENT);
+	assert_int_equal(bid_broker_server_stats(fixture->broker, 0, &of_server), 0);
+	assert_string_equal(of_server.name, "memory");
+	assert_int_equal(of_server.asked, 1);
+	assert_int_equal(of_server.outcomes[BID_OUTCOME_FOUND], 1);
+	assert_int_equal(of_server.bytes, call->size);
+	assert_int_equal(bid_broker_server_stats(fixture->broker, 1, &of_server), -ENOENT);
 }
 
 /* Another process publishes the file between lookup and download: no request is sent. */
@@ -51,15 +51,15 @@ static void test_first_waiter_finds_a_file_published_meanwhile(void **state)
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *source;
+	struct bid_server *server;
 	struct bid_txn *txn;
 	const void *bytes;
 	struct call *call;
 	size_t len;
 
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
-	put_elf(source, 0xa, 0xa);
+	server = fixture_memory(fixture, "memory");
+	put_elf(server, 0xa, 0xa);
 	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
 
 	bytes = elf_bytes(0xa, &len);
@@ -72,36 +72,36 @@ static void test_first_waiter_finds_a_file_published_meanwhile(void **state)
 	assert_true(call_over(call));
 	assert_int_equal(call->error, 0);
 	assert_content(call->fd, 0xa);
-	assert_int_equal(source_memory_asked(source), 0);
+	assert_int_equal(memory_server_asked(server), 0);
 }
 
-static void test_sources_get_requests_in_order(void **state)
+static void test_servers_get_requests_in_order(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *source[3];
+	struct bid_server *server[3];
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
-	source[0] = fixture_memory(fixture, "first");
-	source[1] = fixture_memory(fixture, "second");
-	source[2] = fixture_memory(fixture, "third");
-	put_elf(source[1], 0xa, 0xa);
-	put_elf(source[2], 0xa, 0xa);
+	server[0] = fixture_memory(fixture, "first");
+	server[1] = fixture_memory(fixture, "second");
+	server[2] = fixture_memory(fixture, "third");
+	put_elf(server[1], 0xa, 0xa);
+	put_elf(server[2], 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_int_equal(call->n_reports, 2);
-	assert_string_equal(call->sources[0], "first");
+	assert_string_equal(call->servers[0], "first");
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
-	assert_string_equal(call->sources[1], "second");
+	assert_string_equal(call->servers[1], "second");
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_FOUND);
-	assert_int_equal(source_memory_asked(source[2]), 0);
+	assert_int_equal(memory_server_asked(server[2]), 0);
 }
 
-static void test_wrong_build_goes_to_the_next_source(void **state)
+static void test_wrong_build_goes_to_the_next_server(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *wrong, *right;
+	struct bid_server *wrong, *right;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
@@ -122,14 +122,14 @@ static void test_only_wrong_builds_end_as_rejected(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *wrong;
+	struct bid_server *wrong;
 
 	fixture_broker(fixture, &patient);
 	wrong = fixture_memory(fixture, "wrong");
 	fixture_memory(fixture, "empty");
 	put_elf(wrong, 0xa, 0xb);
 	assert_int_equal(fetch(fixture, &request, NULL), -EBADMSG);
-	/* the source that lacks it has a negative cache entry; the artifact is unknown */
+	/* the server that lacks it has a negative cache entry; the artifact is unknown */
 	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
 	assert_int_equal(stats_of(fixture).negative_entries, 1);
 }
@@ -139,7 +139,7 @@ static void test_truncated_is_rejected(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *cut, *whole;
+	struct bid_server *cut, *whole;
 	struct call *call;
 	size_t len;
 	const void *data = elf_bytes(0xa, &len);
@@ -147,7 +147,7 @@ static void test_truncated_is_rejected(void **state)
 	fixture_broker(fixture, &patient);
 	cut = fixture_memory(fixture, "cut");
 	whole = fixture_memory(fixture, "whole");
-	assert_int_equal(source_memory_put(cut, &request, data, len - 1000), 0);
+	assert_int_equal(memory_server_put(cut, &request, data, len - 1000), 0);
 	put_elf(whole, 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
@@ -160,8 +160,8 @@ static void test_html_is_rejected_early(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	bid_auto_free char *html = malloc(1 << 20);
-	struct held_source *portal;
-	struct bid_source *right;
+	struct held_server *portal;
+	struct bid_server *right;
 	struct call *call;
 
 	assert_non_null(html);
@@ -185,7 +185,7 @@ static void test_wrong_build_is_rejected_early(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct held_source *held;
+	struct held_server *held;
 
 	fixture_broker(fixture, &patient);
 	held = fixture_held(fixture, "held");
@@ -195,13 +195,13 @@ static void test_wrong_build_is_rejected_early(void **state)
 	assert_in_range(held->accepted, 0, 64 * 1024);
 }
 
-/* The partial body of one source must not become the beginning, or the whole, of the next one's file. */
-static void test_second_source_starts_an_empty_body(void **state)
+/* The partial body of one server must not become the beginning, or the whole, of the next one's file. */
+static void test_second_server_starts_an_empty_body(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
-	struct held_source *headless, *empty;
-	struct bid_source *cut;
+	struct held_server *headless, *empty;
+	struct bid_server *cut;
 	size_t len;
 	const void *data = elf_bytes(0xa, &len);
 	struct call *call;
@@ -210,7 +210,7 @@ static void test_second_source_starts_an_empty_body(void **state)
 	cut = fixture_memory(fixture, "cut");
 	empty = fixture_held(fixture, "empty");
 	headless = fixture_held(fixture, "headless");
-	assert_int_equal(source_memory_put(cut, &request, data, len - 1), 0);
+	assert_int_equal(memory_server_put(cut, &request, data, len - 1), 0);
 	empty->outcome = BID_OUTCOME_FOUND;
 	held_elf(headless, 0xa);
 	headless->no_head = true;
@@ -231,13 +231,13 @@ static void test_too_large_is_not_cached_while_others_are_unknown(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *large, *other;
+	struct bid_server *large, *other;
 
 	fixture_broker(fixture, &patient);
 	large = fixture_memory(fixture, "large");
 	other = fixture_memory(fixture, "other");
-	source_memory_set_default(large, BID_OUTCOME_TOO_LARGE);
-	source_memory_set_default(other, BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(large, BID_OUTCOME_TOO_LARGE);
+	memory_server_set_default(other, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(fixture, &request, NULL), -EFBIG);
 	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
 	assert_int_equal(stats_of(fixture).negative_entries, 0);
@@ -251,8 +251,8 @@ static void test_too_large_is_refused_and_cached(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request told = elf_of(0x1), announced = elf_of(0xa), silent = elf_of(0xb), other = elf_of(0x2);
-	struct held_source *held;
-	struct bid_source *memory;
+	struct held_server *held;
+	struct bid_server *memory;
 	struct call *call;
 	unsigned asked;
 
@@ -279,39 +279,39 @@ static void test_too_large_is_refused_and_cached(void **state)
 	assert_int_equal(stats_of(fixture).rejected, 0);
 
 	/* cached, with its reason */
-	asked = source_memory_asked(memory);
+	asked = memory_server_asked(memory);
 	sleep_ms(300);
 	assert_int_equal(fetch(fixture, &told, NULL), -EFBIG);
-	assert_int_equal(source_memory_asked(memory), asked);
+	assert_int_equal(memory_server_asked(memory), asked);
 
 	/* an error elsewhere does not hide it */
 	held->body = NULL;
-	source_memory_set_default(memory, BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(memory, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(fixture, &other, NULL), -EFBIG);
-	assert_int_equal(source_memory_asked(memory), asked + 1);
+	assert_int_equal(memory_server_asked(memory), asked + 1);
 }
 
-static void test_kind_of_no_source_is_absent(void **state)
+static void test_kind_of_no_server_is_absent(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request kallsyms = request_of(0xa, BID_KIND_KALLSYMS), elf = elf_of(0xa), nothing = { .kind = BID_KIND_ELF };
-	struct bid_source *source;
+	struct bid_server *server;
 	unsigned ttl = 7;
 
 	fixture_broker(fixture, &patient);
-	assert_false(bid_broker_has_sources(fixture->broker));
+	assert_false(bid_broker_has_servers(fixture->broker));
 	assert_int_equal(find(fixture, &elf, &ttl), -ENOENT);
 	assert_int_equal(ttl, 0);
 	assert_int_equal(fetch(fixture, &elf, NULL), -ENOENT);
 
-	source = fixture_memory(fixture, "memory");
-	assert_true(bid_broker_has_sources(fixture->broker));
+	server = fixture_memory(fixture, "memory");
+	assert_true(bid_broker_has_servers(fixture->broker));
 	ttl = 7;
 	assert_int_equal(find(fixture, &kallsyms, &ttl), -ENOENT);
 	assert_int_equal(ttl, 0);
 	assert_int_equal(fetch(fixture, &kallsyms, NULL), -ENOENT);
 	assert_true(fetch(fixture, &nothing, NULL) < 0);
-	assert_int_equal(source_memory_asked(source), 0);
+	assert_int_equal(memory_server_asked(server), 0);
 	assert_int_equal(stats_of(fixture).negative_entries, 0);
 }
 
@@ -319,38 +319,38 @@ static void test_read_only_store_downloads_nothing(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *source;
+	struct bid_server *server;
 
 	bid_store_free(fixture->store);
 	assert_int_equal(bid_store_open(fixture->directory, 0, &fixture->store), 0);
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
-	put_elf(source, 0xa, 0xa);
+	server = fixture_memory(fixture, "memory");
+	put_elf(server, 0xa, 0xa);
 	assert_int_equal(find(fixture, &request, NULL), -ENOENT);
 	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
-	assert_int_equal(source_memory_asked(source), 0);
+	assert_int_equal(memory_server_asked(server), 0);
 }
 
 struct freeable {
-	struct bid_source source;
+	struct bid_server server;
 	bool freed;
 };
 
-static void note_free(struct bid_source *source)
+static void note_free(struct bid_server *server)
 {
-	((struct freeable *)source)->freed = true;
+	((struct freeable *)server)->freed = true;
 }
 
-static void test_source_beyond_the_limit_is_freed(void **state)
+static void test_server_beyond_the_limit_is_freed(void **state)
 {
-	static const struct bid_source_ops ops = { .free = note_free };
-	struct freeable one = { .source = { .ops = &ops, .name = "one too many" } };
+	static const struct bid_server_ops ops = { .free = note_free };
+	struct freeable one = { .server = { .ops = &ops, .name = "one too many" } };
 	struct fixture *fixture = *state;
 
 	fixture_broker(fixture, &patient);
 	for (unsigned i = 0; i < BID_CANDIDATES_MAX; i++)
 		fixture_memory(fixture, "memory");
-	assert_int_equal(bid_broker_add_source(fixture->broker, &one.source), -E2BIG);
+	assert_int_equal(bid_broker_add_server(fixture->broker, &one.server), -E2BIG);
 	assert_true(one.freed);
 }
 
@@ -359,18 +359,18 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fixture_test(test_downloaded_file_is_a_cache_hit),
 		fixture_test(test_first_waiter_finds_a_file_published_meanwhile),
-		fixture_test(test_sources_get_requests_in_order),
-		fixture_test(test_wrong_build_goes_to_the_next_source),
+		fixture_test(test_servers_get_requests_in_order),
+		fixture_test(test_wrong_build_goes_to_the_next_server),
 		fixture_test(test_only_wrong_builds_end_as_rejected),
 		fixture_test(test_truncated_is_rejected),
 		fixture_test(test_html_is_rejected_early),
 		fixture_test(test_wrong_build_is_rejected_early),
-		fixture_test(test_second_source_starts_an_empty_body),
+		fixture_test(test_second_server_starts_an_empty_body),
 		fixture_test(test_too_large_is_refused_and_cached),
 		fixture_test(test_too_large_is_not_cached_while_others_are_unknown),
-		fixture_test(test_kind_of_no_source_is_absent),
+		fixture_test(test_kind_of_no_server_is_absent),
 		fixture_test(test_read_only_store_downloads_nothing),
-		fixture_test(test_source_beyond_the_limit_is_freed),
+		fixture_test(test_server_beyond_the_limit_is_freed),
 	};
 
 	/* the tests provoke warnings */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Cancelled calls of the broker, in every phase, and calls at its end. */
-#include "held_source.h"
+#include "held_server.h"
 
 #include <errno.h>
 
@@ -14,12 +14,12 @@ static void test_cancel_before_use(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *source;
+	struct bid_server *server;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
-	put_elf(source, 0xa, 0xa);
+	server = fixture_memory(fixture, "memory");
+	put_elf(server, 0xa, 0xa);
 	call = call_begin(fixture);
 	bid_broker_cancel(fixture->broker, call->handle);
 	assert_false(call_over(call));
@@ -27,7 +27,7 @@ static void test_cancel_before_use(void **state)
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
 	bid_broker_cancel(fixture->broker, call->handle);
-	assert_int_equal(source_memory_asked(source), 0);
+	assert_int_equal(memory_server_asked(server), 0);
 	assert_int_equal(stats_of(fixture).interrupted, 1);
 }
 
@@ -36,7 +36,7 @@ static void test_cancel_of_one_caller_keeps_the_download(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct call *first, *second;
-	struct held_source *held;
+	struct held_server *held;
 
 	fixture_broker(fixture, &patient);
 	held = fixture_held_elf(fixture, 0xa, HOLD_MIDDLE);
@@ -63,9 +63,9 @@ static void test_cancel_of_last_caller_ends_the_transfer(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct call *first, *second;
-	struct bid_source_stats stats;
-	struct held_source *held;
-	struct bid_source *next;
+	struct bid_server_stats stats;
+	struct held_server *held;
+	struct bid_server *next;
 
 	fixture_broker(fixture, &patient);
 	held = fixture_held(fixture, "held");
@@ -83,10 +83,10 @@ static void test_cancel_of_last_caller_ends_the_transfer(void **state)
 	wait_for_no_downloads(fixture);
 	assert_int_equal(held->cancels, 1);
 	assert_int_equal(held->ended, BID_OUTCOME_CANCELLED);
-	assert_int_equal(source_memory_asked(next), 0);
+	assert_int_equal(memory_server_asked(next), 0);
 	assert_int_equal(stats_of(fixture).interrupted, 2);
 	assert_int_equal(stats_of(fixture).negative_entries, 0);
-	assert_int_equal(bid_broker_source_stats(fixture->broker, 0, &stats), 0);
+	assert_int_equal(bid_broker_server_stats(fixture->broker, 0, &stats), 0);
 	assert_int_equal(stats.outcomes[BID_OUTCOME_CANCELLED], 1);
 
 	/* the result is not kept: the next one is served */
@@ -101,7 +101,7 @@ static void test_request_during_cancel_starts_a_new_download(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct call *first, *second;
-	struct held_source *held;
+	struct held_server *held;
 
 	fixture_broker(fixture, &patient);
 	held = fixture_held(fixture, "held");
@@ -150,16 +150,16 @@ static void open_gate(struct gate *gate)
 	pthread_mutex_unlock(&gate->lock);
 }
 
-/* Cancel after the end of one source and before the request to the next. Only a wanted download sends that. */
-static void test_cancel_between_sources_ends_the_request(void **state)
+/* Cancel after the end of one server and before the request to the next. Only a wanted download sends that. */
+static void test_cancel_between_servers_ends_the_request(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request unwanted = elf_of(0x1), wanted = elf_of(0xb);
 	/* a worker may leave the gate after the end of this function */
 	static struct gate gate = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, false };
 	struct call *first, *second, *third;
-	struct held_source *held;
-	struct bid_source *next;
+	struct held_server *held;
+	struct bid_server *next;
 	uint64_t handle;
 
 	fixture_broker(fixture, &patient);
@@ -191,8 +191,8 @@ static void test_cancel_between_sources_ends_the_request(void **state)
 	wait_for_no_downloads(fixture);
 	assert_int_equal(held->asked, BID_COMMIT_WORKERS + 2);
 	assert_int_equal(held->cancels, 0);
-	assert_int_equal(source_memory_asked(next), BID_COMMIT_WORKERS + 1);
-	/* a late reader is not interrupted: the source has another build */
+	assert_int_equal(memory_server_asked(next), BID_COMMIT_WORKERS + 1);
+	/* a late reader is not interrupted: the server has another build */
 	assert_int_equal(fetch(fixture, &unwanted, NULL), -EBADMSG);
 }
 
@@ -202,7 +202,7 @@ static void test_cancel_at_any_moment_answers_once(void **state)
 	enum { N = 300 };
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct held_source *held;
+	struct held_server *held;
 	unsigned interrupted = 0;
 
 	fixture_broker(fixture, &patient);
@@ -234,7 +234,7 @@ static void test_free_answers_all_callers(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request known = elf_of(0xa), running = elf_of(0xb), queued = elf_of(0x1);
 	struct call *over, *unused, *given_up, *wait[3];
-	struct held_source *held;
+	struct held_server *held;
 
 	fixture_broker(fixture, &windowed);
 	held = fixture_held(fixture, "held");
@@ -264,7 +264,7 @@ static void test_free_at_the_end_answers_once(void **state)
 	struct fixture *fixture = *state;
 
 	for (int round = 0; round < 30; round++) {
-		struct held_source *held;
+		struct held_server *held;
 		struct call *calls[8];
 
 		fixture_broker(fixture, &patient);
@@ -302,7 +302,7 @@ int main(void)
 		fixture_test(test_cancel_of_one_caller_keeps_the_download),
 		fixture_test(test_cancel_of_last_caller_ends_the_transfer),
 		fixture_test(test_request_during_cancel_starts_a_new_download),
-		fixture_test(test_cancel_between_sources_ends_the_request),
+		fixture_test(test_cancel_between_servers_ends_the_request),
 		fixture_test(test_cancel_at_any_moment_answers_once),
 		fixture_test(test_free_answers_all_callers),
 		fixture_test(test_free_at_the_end_answers_once),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A disk that is nearly full: eviction for one download delays only that one. */
-#include "held_source.h"
+#include "held_server.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -35,9 +35,9 @@ static int end(void **state)
 	return fixture_end(state);
 }
 
-static struct held_source *fetch_first(struct fixture *fixture, struct call **ret_call)
+static struct held_server *fetch_first(struct fixture *fixture, struct call **ret_call)
 {
-	struct held_source *held = fixture_held(fixture, "held");
+	struct held_server *held = fixture_held(fixture, "held");
 	struct bid_request first = elf_of(0xa);
 
 	held_elf(held, 0xa);
@@ -84,7 +84,7 @@ static void await_work(struct slow *slow)
 	pthread_mutex_unlock(&slow->lock);
 }
 
-/* Eviction for one transfer does not block the source's only thread in body(). */
+/* Eviction for one transfer does not block the server's only thread in body(). */
 static void test_full_disk_pauses_body_until_evicted(void **state)
 {
 	/* an announced size fails before the body; an unknown one when the body is written */
@@ -94,7 +94,7 @@ static void test_full_disk_pauses_body_until_evicted(void **state)
 		struct slow slow = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 		struct bid_request first = elf_of(0xa), second = elf_of(0xb);
 		struct fixture *fixture;
-		struct held_source *held;
+		struct held_server *held;
 		struct call *call;
 
 		if (i > 0)
@@ -127,7 +127,7 @@ static void test_cancel_of_paused_download_ends_at_once(void **state)
 	static struct slow slow = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 	struct bid_request second = elf_of(0xb);
 	struct fixture *fixture = *state;
-	struct held_source *held = fetch_first(fixture, &slow.call);
+	struct held_server *held = fetch_first(fixture, &slow.call);
 	struct call *call;
 
 	bid_store_on_release_fd(fixture->store, release_fd_slowly, &slow);
@@ -148,7 +148,7 @@ static void test_file_that_never_fits_is_refused(void **state)
 {
 	struct bid_request first = elf_of(0xa), second = elf_of(0xb);
 	struct fixture *fixture = *state;
-	struct held_source *held;
+	struct held_server *held;
 	struct call *call;
 
 	held = fetch_first(fixture, &call);
@@ -167,7 +167,7 @@ static void test_disk_without_candidates_refuses(void **state)
 {
 	struct bid_request second = elf_of(0xb);
 	struct fixture *fixture = *state;
-	struct held_source *held;
+	struct held_server *held;
 	struct call *call;
 
 	held = fetch_first(fixture, &call);

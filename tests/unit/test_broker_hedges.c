@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Order of the candidates: the first request, hedged requests, retries. */
-#include "held_source.h"
+#include "held_server.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,12 +12,12 @@
 #define RACE 40
 static const struct bid_broker_config racing = { .hedge_ms = RACE };
 
-/* Longer than any test: a hedged request follows an event of the first source, and not its duration. */
+/* Longer than any test: a hedged request follows an event of the first server, and not its duration. */
 static const struct bid_broker_config unhurried = { .hedge_ms = 2 * PATIENCE_MS };
 
-static struct held_source *silent(struct fixture *fixture, const char *name)
+static struct held_server *silent(struct fixture *fixture, const char *name)
 {
-	struct held_source *held = fixture_held(fixture, name);
+	struct held_server *held = fixture_held(fixture, name);
 
 	held_hold(held, HOLD_HEAD);
 	return held;
@@ -27,7 +27,7 @@ static struct held_source *silent(struct fixture *fixture, const char *name)
  * Ask for elf_of(0xa), and wait until @held is held at HOLD_MIDDLE. Others may race with it from its headers on, and not sooner,
  * however late those are.
  */
-static struct call *race_from_headers(struct fixture *fixture, struct held_source *held)
+static struct call *race_from_headers(struct fixture *fixture, struct held_server *held)
 {
 	struct bid_request request = elf_of(0xa);
 	struct call *call;
@@ -41,27 +41,27 @@ static struct call *race_from_headers(struct fixture *fixture, struct held_sourc
 	return call;
 }
 
-/* Wait until @held of silent() has a request, too. From then on no source is late, or slow. */
-static void wait_for_race_with(struct fixture *fixture, struct held_source *held)
+/* Wait until @held of silent() has a request, too. From then on no server is late, or slow. */
+static void wait_for_race_with(struct fixture *fixture, struct held_server *held)
 {
 	held_wait(held, 1);
 	fixture_hedge_ms(fixture, BID_HEDGE_NEVER);
 }
 
-static bool is_preferred(struct fixture *fixture, size_t source)
+static bool is_preferred(struct fixture *fixture, size_t server)
 {
-	struct bid_source_stats stats;
+	struct bid_server_stats stats;
 
-	assert_int_equal(bid_broker_source_stats(fixture->broker, source, &stats), 0);
+	assert_int_equal(bid_broker_server_stats(fixture->broker, server, &stats), 0);
 	return stats.preferred;
 }
 
-static void test_silent_source_is_hedged(void **state)
+static void test_silent_server_is_hedged(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
-	struct bid_source *second, *third;
-	struct held_source *first;
+	struct bid_server *second, *third;
+	struct held_server *first;
 	struct call *call;
 
 	fixture_broker(fixture, &racing);
@@ -75,26 +75,26 @@ static void test_silent_source_is_hedged(void **state)
 	assert_content(call->fd, 0xa);
 	/* the loser sent no response and is reported all the same; the third got no request */
 	assert_int_equal(call->n_reports, 2);
-	assert_string_equal(call->sources[0], "second");
-	assert_string_equal(call->sources[1], "first");
+	assert_string_equal(call->servers[0], "second");
+	assert_string_equal(call->servers[1], "first");
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_CANCELLED);
 	held_wait_done(first, 1);
 	assert_int_equal(first->cancels, 1);
 	assert_int_equal(first->ended, BID_OUTCOME_CANCELLED);
-	assert_int_equal(source_memory_asked(third), 0);
+	assert_int_equal(memory_server_asked(third), 0);
 
-	/* the source that delivered last is preferred */
+	/* the server that delivered last is preferred */
 	assert_true(is_preferred(fixture, 1));
 	fixture_hedge_ms(fixture, BID_HEDGE_NEVER);
 	assert_int_equal(fetch(fixture, &other, NULL), 0);
 	assert_int_equal(first->asked, 1);
 }
 
-static void test_responding_source_is_not_hedged(void **state)
+static void test_responding_server_is_not_hedged(void **state)
 {
 	struct fixture *fixture = *state;
-	struct held_source *first;
-	struct bid_source *second;
+	struct held_server *first;
+	struct bid_server *second;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
@@ -104,18 +104,18 @@ static void test_responding_source_is_not_hedged(void **state)
 	put_elf(second, 0xa, 0xa);
 	call = race_from_headers(fixture, first);
 	sleep_ms(5 * RACE);
-	assert_int_equal(source_memory_asked(second), 0);
+	assert_int_equal(memory_server_asked(second), 0);
 	held_hold(first, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
-	assert_int_equal(source_memory_asked(second), 0);
+	assert_int_equal(memory_server_asked(second), 0);
 }
 
 static void test_race_0_requests_one_after_the_other(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct held_source *first;
-	struct bid_source *second;
+	struct held_server *first;
+	struct bid_server *second;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
@@ -124,17 +124,17 @@ static void test_race_0_requests_one_after_the_other(void **state)
 	call = call_for(fixture, &request);
 	held_wait(first, 1);
 	sleep_ms(2 * BID_HEDGE_MS);
-	assert_int_equal(source_memory_asked(second), 0);
+	assert_int_equal(memory_server_asked(second), 0);
 	held_hold(first, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), -ENOENT);
 }
 
-/* The winner broke off: the cancelled source gets a second request, in the same call. */
+/* The winner broke off: the cancelled server gets a second request, in the same call. */
 static void test_failed_winner_is_replaced(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct held_source *first, *second;
+	struct held_server *first, *second;
 	struct call *call;
 
 	fixture_broker(fixture, &racing);
@@ -164,7 +164,7 @@ static void test_failed_winner_is_replaced_by_the_cancelled_loser(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct held_source *first, *second;
+	struct held_server *first, *second;
 	struct call *call;
 
 	fixture_broker(fixture, &racing);
@@ -186,9 +186,9 @@ static void test_failed_winner_is_replaced_by_the_cancelled_loser(void **state)
 	assert_int_equal(first->asked, 2);
 }
 
-static struct held_source *breaking_off(struct fixture *fixture, const char *name, size_t after)
+static struct held_server *breaking_off(struct fixture *fixture, const char *name, size_t after)
 {
-	struct held_source *held = fixture_held(fixture, name);
+	struct held_server *held = fixture_held(fixture, name);
 
 	held_elf(held, 0xa);
 	held->breaks_off = true;
@@ -197,12 +197,12 @@ static struct held_source *breaking_off(struct fixture *fixture, const char *nam
 	return held;
 }
 
-/* The second source gets a request once the first breaks off. It breaks off, too, and continues alone. */
-static void test_sources_that_break_off_end(void **state)
+/* The second server gets a request once the first breaks off. It breaks off, too, and continues alone. */
+static void test_servers_that_break_off_end(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct held_source *first, *second;
+	struct held_server *first, *second;
 	struct call *call;
 
 	fixture_broker(fixture, &unhurried);
@@ -222,13 +222,13 @@ static void test_sources_that_break_off_end(void **state)
 	assert_string_equal(call->texts[1], "the body broke off");
 }
 
-/* While the chosen source retries, a hedged request goes to another source, which may be faster. */
+/* While the chosen server retries, a hedged request goes to another server, which may be faster. */
 static void test_broken_winner_gets_a_hedge(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct held_source *first;
-	struct bid_source *second;
+	struct held_server *first;
+	struct bid_server *second;
 	struct call *call;
 
 	fixture_broker(fixture, &unhurried);
@@ -243,7 +243,7 @@ static void test_broken_winner_gets_a_hedge(void **state)
 	held_wait_done(first, 1);
 	assert_int_equal(first->ended, BID_OUTCOME_CANCELLED);
 	assert_int_equal(call->n_reports, 2);
-	assert_string_equal(call->sources[0], "second");
+	assert_string_equal(call->servers[0], "second");
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_CANCELLED);
 }
 
@@ -252,7 +252,7 @@ static void test_resumed_winner_wins(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct held_source *first, *second;
+	struct held_server *first, *second;
 	struct call *call;
 
 	fixture_broker(fixture, &unhurried);
@@ -278,8 +278,8 @@ static void test_loser_without_end_delays_no_caller(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *second;
-	struct held_source *first;
+	struct bid_server *second;
+	struct held_server *first;
 	struct call *call;
 
 	fixture_broker(fixture, &racing);
@@ -297,12 +297,12 @@ static void test_loser_without_end_delays_no_caller(void **state)
 }
 
 /* A "no" frees a place in the race. */
-static void test_absence_starts_the_next_source(void **state)
+static void test_absence_starts_the_next_server(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *second, *third;
-	struct held_source *first;
+	struct bid_server *second, *third;
+	struct held_server *first;
 	struct call *call;
 
 	fixture_broker(fixture, &racing);
@@ -311,20 +311,20 @@ static void test_absence_starts_the_next_source(void **state)
 	third = fixture_memory(fixture, "third");
 	put_elf(third, 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &request, &call), 0);
-	assert_int_equal(source_memory_asked(second), 1);
+	assert_int_equal(memory_server_asked(second), 1);
 	assert_int_equal(call->n_reports, 3);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
-	assert_string_equal(call->sources[1], "third");
-	assert_string_equal(call->sources[2], "first");
+	assert_string_equal(call->servers[1], "third");
+	assert_string_equal(call->servers[2], "first");
 	held_wait_done(first, 1);
 }
 
-static void test_absence_waits_for_the_silent_source(void **state)
+static void test_absence_waits_for_the_silent_server(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
-	struct held_source *first;
-	struct bid_source *second;
+	struct held_server *first;
+	struct bid_server *second;
 	struct call *call;
 
 	fixture_broker(fixture, &racing);
@@ -332,10 +332,10 @@ static void test_absence_waits_for_the_silent_source(void **state)
 	second = fixture_memory(fixture, "second");
 	call = call_for(fixture, &request);
 	held_wait(first, 1);
-	for (int64_t begun = now_ms(); source_memory_asked(second) == 0; sleep_ms(1))
+	for (int64_t begun = now_ms(); memory_server_asked(second) == 0; sleep_ms(1))
 		assert_true(now_ms() - begun < 20000);
 	sleep_ms(RACE);
-	assert_int_equal(source_memory_asked(second), 1);
+	assert_int_equal(memory_server_asked(second), 1);
 	assert_false(call_over(call));
 	held_hold(first, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), -ENOENT);
@@ -346,12 +346,12 @@ static void test_absence_waits_for_the_silent_source(void **state)
 	assert_int_equal(find(fixture, &other, NULL), -EINPROGRESS);
 }
 
-/* While no source responds, one more gets a request: any may be the first to respond. */
-static void test_last_of_many_sources_delivers(void **state)
+/* While no server responds, one more gets a request: any may be the first to respond. */
+static void test_last_of_many_servers_delivers(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct held_source *others[9];
+	struct held_server *others[9];
 	struct call *call;
 
 	fixture_broker(fixture, &racing);
@@ -372,8 +372,8 @@ static void test_many_races_answer_once(void **state)
 {
 	static const enum bid_outcome outcomes[] = { BID_OUTCOME_ABSENT, BID_OUTCOME_UNREACHABLE };
 	struct fixture *fixture = *state;
-	struct held_source *held[3];
-	struct bid_source *memory;
+	struct held_server *held[3];
+	struct bid_server *memory;
 
 	fixture_broker(fixture, &(struct bid_broker_config){ .hedge_ms = 1 });
 	for (int i = 0; i < 3; i++)
@@ -411,18 +411,18 @@ static void test_many_races_answer_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fixture_test(test_silent_source_is_hedged),
-		fixture_test(test_responding_source_is_not_hedged),
+		fixture_test(test_silent_server_is_hedged),
+		fixture_test(test_responding_server_is_not_hedged),
 		fixture_test(test_race_0_requests_one_after_the_other),
 		fixture_test(test_failed_winner_is_replaced),
 		fixture_test(test_failed_winner_is_replaced_by_the_cancelled_loser),
-		fixture_test(test_sources_that_break_off_end),
+		fixture_test(test_servers_that_break_off_end),
 		fixture_test(test_broken_winner_gets_a_hedge),
 		fixture_test(test_resumed_winner_wins),
 		fixture_test(test_loser_without_end_delays_no_caller),
-		fixture_test(test_absence_starts_the_next_source),
-		fixture_test(test_absence_waits_for_the_silent_source),
-		fixture_test(test_last_of_many_sources_delivers),
+		fixture_test(test_absence_starts_the_next_server),
+		fixture_test(test_absence_waits_for_the_silent_server),
+		fixture_test(test_last_of_many_servers_delivers),
 		fixture_test(test_many_races_answer_once),
 	};
 

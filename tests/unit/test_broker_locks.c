@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Brokers of different processes download an artifact into one store once, even if the first process ends or dies. */
-#include "held_source.h"
+#include "held_server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,12 +22,12 @@
 /* A holder is not waited for any longer. */
 #define AWAIT_MS 30000
 
-/* Two on one directory, each with a store, a broker and a source of its own. */
+/* Two on one directory, each with a store, a broker and a server of its own. */
 enum { ONE, OTHER, N };
 
 struct fixtures {
 	struct fixture *fixture[N];
-	struct held_source *held[N];
+	struct held_server *held[N];
 };
 
 static int begin(void **state)
@@ -67,7 +67,7 @@ static void equip(struct fixtures *fixtures, int which, const struct bid_broker_
 }
 
 /* Number of requests to @held. Its broker may be asking it. */
-static unsigned asked_of(struct held_source *held)
+static unsigned asked_of(struct held_server *held)
 {
 	unsigned asked;
 
@@ -223,7 +223,7 @@ static void test_second_process_requests_after_failed_first(void **state)
 	assert_int_equal(asked_of(fixtures->held[OTHER]), 1);
 }
 
-static void test_other_sources_mean_no_lock_wait(void **state)
+static void test_other_servers_mean_no_lock_wait(void **state)
 {
 	struct fixtures *fixtures = *state;
 	struct bid_request request = elf_of(0xa);
@@ -293,17 +293,17 @@ static void test_abandoned_download_blocks_no_caller(void **state)
 	held_wait(fixtures->held[ONE], 1);
 	bid_broker_cancel(fixture->broker, first->handle);
 	second = call_for(fixture, &request);
-	/* the source, busy with the first, has the second queued */
+	/* the server, busy with the first, has the second queued */
 	held_wait_asked(fixtures->held[ONE], 2);
 	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), 0);
 }
 
-/* Start a process that holds the lock of @request at the source "held". */
+/* Start a process that holds the lock of @request at the server "held". */
 static pid_t hold_elsewhere(const char *directory, const struct bid_request *request)
 {
-	uint64_t key = bid_download_lock_key(request, bid_download_lock_source("held"));
+	uint64_t key = bid_download_lock_key(request, bid_download_lock_server("held"));
 	struct bid_download_locks *locks;
 	struct bid_store *store;
 	int ready[2];
@@ -484,7 +484,7 @@ int main(void)
 		fixtures_test(test_lock_wait_does_not_delay_other_requests),
 		fixtures_test(test_absence_reaches_both_brokers),
 		fixtures_test(test_section_missing_in_downloaded_file_is_absent),
-		fixtures_test(test_other_sources_mean_no_lock_wait),
+		fixtures_test(test_other_servers_mean_no_lock_wait),
 		fixtures_test(test_next_process_takes_over_the_download),
 		fixtures_test(test_end_of_broker_or_caller_ends_wait_for_holder),
 		fixtures_test(test_abandoned_download_blocks_no_caller),

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "broker/download.h"
-#include "held_source.h"
+#include "held_server.h"
 
 /*
  * Offline, stored artifacts are served, and negative cache entries answer -ENOENT. All others are unknown, and are fetched
@@ -15,17 +15,17 @@ static void test_offline_sends_no_request(void **state)
 {
 	struct bid_request here = elf_of(0xa), wanted = elf_of(0xb), absent = request_of(0xc, BID_KIND_DEBUGINFO);
 	struct fixture *fixture = *state;
-	struct bid_source *source;
+	struct bid_server *server;
 	struct call *call;
 	unsigned ttl = 0;
 
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
-	put_elf(source, 0xa, 0xa);
-	put_elf(source, 0xb, 0xb);
+	server = fixture_memory(fixture, "memory");
+	put_elf(server, 0xa, 0xa);
+	put_elf(server, 0xb, 0xb);
 	assert_int_equal(fetch(fixture, &here, NULL), 0);
 	assert_int_equal(fetch(fixture, &absent, NULL), -ENOENT);
-	assert_int_equal(source_memory_asked(source), 2);
+	assert_int_equal(memory_server_asked(server), 2);
 
 	bid_broker_set_offline(fixture->broker, true);
 	assert_true(bid_broker_is_offline(fixture->broker));
@@ -36,21 +36,21 @@ static void test_offline_sends_no_request(void **state)
 		assert_int_equal(find(fixture, &wanted, NULL), -EHOSTUNREACH);
 		assert_int_equal(fetch(fixture, &wanted, NULL), -EHOSTUNREACH);
 	}
-	assert_int_equal(source_memory_asked(source), 2);
+	assert_int_equal(memory_server_asked(server), 2);
 	assert_true(stats_of(fixture).unknown > 0);
 
 	bid_broker_set_offline(fixture->broker, false);
 	assert_int_equal(fetch(fixture, &wanted, &call), 0);
 	assert_content(call->fd, 0xb);
-	assert_int_equal(source_memory_asked(source), 3);
+	assert_int_equal(memory_server_asked(server), 3);
 }
 
-/* If the request in flight fails, no other source gets one. */
+/* If the request in flight fails, no other server gets one. */
 static void test_running_request_continues_offline(void **state)
 {
 	struct bid_request request = elf_of(0xa);
 	struct fixture *fixture = *state;
-	struct held_source *first, *second;
+	struct held_server *first, *second;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
@@ -79,7 +79,7 @@ static void test_running_request_may_deliver_offline(void **state)
 {
 	struct bid_request request = elf_of(0xa);
 	struct fixture *fixture = *state;
-	struct held_source *held;
+	struct held_server *held;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
@@ -92,13 +92,13 @@ static void test_running_request_may_deliver_offline(void **state)
 	assert_content(call->fd, 0xa);
 }
 
-/* A request that is under way goes on, but its source gets no probe for a cycle. */
+/* A request that is under way goes on, but its server gets no probe for a cycle. */
 static void test_offline_broker_sends_no_probe(void **state)
 {
 	static const struct bid_broker_config config = { .hedge_ms = 60000, .cycles = true };
 	struct bid_request request = elf_of(0xa);
 	struct fixture *fixture = *state;
-	struct held_source *held;
+	struct held_server *held;
 	struct call *call;
 
 	fixture_broker(fixture, &config);
@@ -120,8 +120,8 @@ static void test_offline_broker_sends_no_probe(void **state)
 	assert_int_equal(held->right, 1);
 }
 
-/* One request is in flight, and @behind is queued at the same source while the broker goes offline: the queued one is not sent. */
-static void end_in_line(struct fixture *fixture, struct held_source *held, struct call *call, struct call *behind)
+/* One request is in flight, and @behind is queued at the same server while the broker goes offline: the queued one is not sent. */
+static void end_in_line(struct fixture *fixture, struct held_server *held, struct call *call, struct call *behind)
 {
 	assert_int_equal(call_wait(behind), -EHOSTUNREACH);
 	assert_string_equal(behind->texts[0], "offline: bidfs sends no request");
@@ -132,7 +132,7 @@ static void end_in_line(struct fixture *fixture, struct held_source *held, struc
 	assert_true(bid_broker_is_offline(fixture->broker));
 }
 
-static struct call *call_held(struct fixture *fixture, struct held_source **ret_held)
+static struct call *call_held(struct fixture *fixture, struct held_server **ret_held)
 {
 	const struct bid_request request = elf_of(0xa);
 	struct call *call;
@@ -146,12 +146,12 @@ static struct call *call_held(struct fixture *fixture, struct held_source **ret_
 	return call;
 }
 
-/* A request queued at a source behind another is never sent, and fails at once. */
+/* A request queued at a server behind another is never sent, and fails at once. */
 static void test_queued_request_is_not_sent_offline(void **state)
 {
 	struct bid_request next = elf_of(0xb);
 	struct fixture *fixture = *state;
-	struct held_source *held;
+	struct held_server *held;
 	struct call *call = call_held(fixture, &held), *behind;
 
 	behind = call_for(fixture, &next);

@@ -13,23 +13,23 @@ static void test_refresh_requests_absent_file_again(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
 	struct bid_request all = request_of(0xa, BID_KIND_NONE);
-	struct bid_source *source;
+	struct bid_server *server;
 
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
+	server = fixture_memory(fixture, "memory");
 	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
 	assert_int_equal(fetch(fixture, &debuginfo, NULL), -ENOENT);
 	/* refresh removes the entries of one kind, and a recent result answers no new caller */
 	assert_int_equal(bid_broker_refresh(fixture->broker, &debuginfo, false), 0);
 	assert_int_equal(find(fixture, &request, NULL), -ENOENT);
 	assert_int_equal(fetch(fixture, &debuginfo, NULL), -ENOENT);
-	assert_int_equal(source_memory_asked(source), 3);
-	put_elf(source, 0xa, 0xa);
+	assert_int_equal(memory_server_asked(server), 3);
+	put_elf(server, 0xa, 0xa);
 	assert_int_equal(bid_broker_refresh(fixture->broker, &all, false), 0);
 	assert_int_equal(stats_of(fixture).negative_entries, 0);
 	assert_int_equal(find(fixture, &debuginfo, NULL), -EINPROGRESS);
 	assert_int_equal(fetch(fixture, &request, NULL), 0);
-	assert_int_equal(source_memory_asked(source), 4);
+	assert_int_equal(memory_server_asked(server), 4);
 }
 
 static void test_refresh_drops_every_reason(void **state)
@@ -37,43 +37,43 @@ static void test_refresh_drops_every_reason(void **state)
 	static const enum bid_outcome outcomes[] = { BID_OUTCOME_UNSUPPORTED, BID_OUTCOME_TOO_LARGE };
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *source;
+	struct bid_server *server;
 	unsigned asked = 0;
 
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
+	server = fixture_memory(fixture, "memory");
 	for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
-		source_memory_set_default(source, outcomes[i]);
+		memory_server_set_default(server, outcomes[i]);
 		assert_int_not_equal(fetch(fixture, &request, NULL), 0);
-		assert_int_equal(source_memory_asked(source), ++asked);
+		assert_int_equal(memory_server_asked(server), ++asked);
 		assert_int_equal(bid_broker_refresh(fixture->broker, &request, false), 0);
 	}
 	/* and the reason */
-	put_elf(source, 0xa, 0xb);
+	put_elf(server, 0xa, 0xb);
 	assert_int_equal(fetch(fixture, &request, NULL), -EBADMSG);
 	assert_int_equal(bid_broker_refresh(fixture->broker, &request, false), 0);
-	put_elf(source, 0xa, 0xa);
+	put_elf(server, 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &request, NULL), 0);
 }
 
 static void test_refresh_of_bad_request_is_refused(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request nobody = { .kind = BID_KIND_NONE }, source = request_of(0xa, BID_KIND_SOURCE);
+	struct bid_request nobody = { .kind = BID_KIND_NONE }, server = request_of(0xa, BID_KIND_SOURCE);
 	struct bid_request local = request_of(0xa, BID_KIND_KALLSYMS);
 	struct bid_subpath *subpath;
 
 	fixture_broker(fixture, &patient);
 	assert_int_equal(bid_broker_refresh(fixture->broker, &nobody, false), -EINVAL);
-	assert_int_equal(bid_broker_refresh(fixture->broker, &source, false), -EINVAL);
+	assert_int_equal(bid_broker_refresh(fixture->broker, &server, false), -EINVAL);
 	assert_int_equal(bid_broker_refresh(fixture->broker, &local, false), -EINVAL);
 	assert_int_equal(bid_subpath_source("/a.c", &subpath), 0);
-	source.subpath = subpath;
+	server.subpath = subpath;
 	fixture_memory(fixture, "memory");
-	assert_int_equal(fetch(fixture, &source, NULL), -ENOENT);
-	assert_int_equal(find(fixture, &source, NULL), -ENOENT);
-	assert_int_equal(bid_broker_refresh(fixture->broker, &source, false), 0);
-	assert_int_equal(find(fixture, &source, NULL), -EINPROGRESS);
+	assert_int_equal(fetch(fixture, &server, NULL), -ENOENT);
+	assert_int_equal(find(fixture, &server, NULL), -ENOENT);
+	assert_int_equal(bid_broker_refresh(fixture->broker, &server, false), 0);
+	assert_int_equal(find(fixture, &server, NULL), -EINPROGRESS);
 	bid_subpath_unref(subpath);
 }
 

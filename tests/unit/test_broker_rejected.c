@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Rejected downloads, the negative cache entries of their sources, and bytes that differ from the first ones. */
-#include "held_source.h"
+/* Rejected downloads, the negative cache entries of their servers, and bytes that differ from the first ones. */
+#include "held_server.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -62,21 +62,21 @@ static void test_quarantine_takes_64_files_of_1_mib(void **state)
 	struct bid_request large = elf_of(0xc0);
 	struct bid_forgotten left, gone;
 	struct stat st = { 0 };
-	struct bid_source *wrong;
+	struct bid_server *wrong;
 
 	assert_non_null(page);
 	fixture_broker(fixture, &patient);
 	wrong = fixture_memory(fixture, "wrong");
 	/* the first bytes are those of an ELF file */
 	memcpy(page, elf_bytes(0xb, &(size_t){ 0 }), 64);
-	assert_int_equal(source_memory_put(wrong, &large, page, 3 << 20), 0);
+	assert_int_equal(memory_server_put(wrong, &large, page, 3 << 20), 0);
 	assert_int_equal(fetch(fixture, &large, NULL), -EBADMSG);
 	assert_int_equal(quarantined(fixture, "c0c0c0c0", &st), 1);
 	assert_in_range(st.st_size, 1, 1 << 20);
 	for (uint8_t byte = 0x10; byte < 0x10 + 80; byte++) {
 		struct bid_request request = elf_of(byte);
 
-		assert_int_equal(source_memory_put(wrong, &request, "<html>", 6), 0);
+		assert_int_equal(memory_server_put(wrong, &request, "<html>", 6), 0);
 		assert_int_equal(fetch(fixture, &request, NULL), -EBADMSG);
 	}
 	assert_int_equal(quarantined(fixture, "c0c0c0c0", &st), 64);
@@ -86,11 +86,11 @@ static void test_quarantine_takes_64_files_of_1_mib(void **state)
 }
 
 /* A login page is detected in place of a program, and undetectable in place of a source file. */
-static void test_source_gets_the_result_of_the_check(void **state)
+static void test_server_gets_the_result_of_the_check(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request wrong = elf_of(1), right = elf_of(0xa), file = { .id = right.id, .kind = BID_KIND_SOURCE };
-	struct held_source *held;
+	struct held_server *held;
 	struct bid_subpath *subpath;
 
 	assert_int_equal(bid_subpath_source("/a.c", &subpath), 0);
@@ -108,12 +108,12 @@ static void test_source_gets_the_result_of_the_check(void **state)
 	bid_subpath_unref(subpath);
 }
 
-/* A source that sent a wrong file gets no request for it for a while. The artifact is not absent. */
-static void test_wrong_file_is_cached_per_source(void **state)
+/* A server that sent a wrong file gets no request for it for a while. The artifact is not absent. */
+static void test_wrong_file_is_cached_per_server(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *wrong;
+	struct bid_server *wrong;
 	struct call *call;
 	unsigned ttl;
 
@@ -125,7 +125,7 @@ static void test_wrong_file_is_cached_per_source(void **state)
 	assert_int_equal(fetch(fixture, &request, &call), -EBADMSG);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_non_null(strstr(call->texts[0], "wrong content earlier"));
-	assert_int_equal(source_memory_asked(wrong), 1);
+	assert_int_equal(memory_server_asked(wrong), 1);
 	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
 	assert_int_equal(bid_negative_lookup(fixture->broker->negative, &request, "wrong", &ttl), BID_OUTCOME_REJECTED);
 	assert_in_range(ttl, 30, 90);
@@ -140,7 +140,7 @@ static void test_body_shorter_than_announced_is_rejected(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct held_source *held;
+	struct held_server *held;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
@@ -177,7 +177,7 @@ static void test_changed_bytes_are_refused_until_accepted(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *first, *second;
+	struct bid_server *first, *second;
 	size_t len;
 	const void *original = elf_bytes(0xa, &len);
 	bid_auto_free char *changed = calloc(1, len + 16);
@@ -195,7 +195,7 @@ static void test_changed_bytes_are_refused_until_accepted(void **state)
 	/* the same build by its id, and sound, but another file */
 	fixture_broker(fixture, &patient);
 	first = fixture_memory(fixture, "first");
-	assert_int_equal(source_memory_put(first, &request, changed, len + 16), 0);
+	assert_int_equal(memory_server_put(first, &request, changed, len + 16), 0);
 	assert_int_equal(fetch(fixture, &request, &call), -EBADMSG);
 	assert_non_null(strstr(call->texts[0], "other bytes"));
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
@@ -204,7 +204,7 @@ static void test_changed_bytes_are_refused_until_accepted(void **state)
 	/* another server has the first bytes */
 	fixture_broker(fixture, &patient);
 	first = fixture_memory(fixture, "first");
-	assert_int_equal(source_memory_put(first, &request, changed, len + 16), 0);
+	assert_int_equal(memory_server_put(first, &request, changed, len + 16), 0);
 	second = fixture_memory(fixture, "second");
 	put_elf(second, 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &request, &call), 0);
@@ -216,7 +216,7 @@ static void test_changed_bytes_are_refused_until_accepted(void **state)
 	fixture_broker(fixture, &patient);
 	first = fixture_memory(fixture, "first");
 	assert_int_equal(bid_broker_refresh(fixture->broker, &request, true), 0);
-	assert_int_equal(source_memory_put(first, &request, changed, len + 16), 0);
+	assert_int_equal(memory_server_put(first, &request, changed, len + 16), 0);
 	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_int_equal(call->size, len + 16);
 	fixture_end_broker(fixture);
@@ -231,8 +231,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fixture_test(test_download_with_another_id_goes_to_the_quarantine),
 		fixture_test(test_quarantine_takes_64_files_of_1_mib),
-		fixture_test(test_source_gets_the_result_of_the_check),
-		fixture_test(test_wrong_file_is_cached_per_source),
+		fixture_test(test_server_gets_the_result_of_the_check),
+		fixture_test(test_wrong_file_is_cached_per_server),
 		fixture_test(test_body_shorter_than_announced_is_rejected),
 		fixture_test(test_changed_bytes_are_refused_until_accepted),
 	};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Reports of the broker: responses of sources, and the last failures. */
+/* Reports of the broker: responses of servers, and the last failures. */
 #include "broker_fixture.h"
 
 #include <errno.h>
@@ -21,11 +21,11 @@ static int see(void *user, const struct bid_report *failure, unsigned again_s)
 	return 0;
 }
 
-/* Add the response @text of @source to @request at @now to the ring. */
-static void keep(struct fixture *fixture, size_t source, const struct bid_request *request, const char *text, int64_t now)
+/* Add the response @text of @server to @request at @now to the ring. */
+static void keep(struct fixture *fixture, size_t server, const struct bid_request *request, const char *text, int64_t now)
 {
 	struct bid_report *report = bid_report_new(&(struct bid_report){
-		.source = fixture->broker->sources[source].source->name,
+		.server = fixture->broker->servers[server].server->name,
 		.request = *request,
 		.outcome = BID_OUTCOME_UNREACHABLE,
 		.text = text,
@@ -55,12 +55,12 @@ static void test_equal_failures_are_counted(void **state)
 	bid_broker_each_failure(fixture->broker, see, &seen);
 	assert_int_equal(seen.n, 3);
 	assert_string_equal(seen.all[0].text, "HTTP 503");
-	assert_string_equal(seen.all[0].source, "a");
+	assert_string_equal(seen.all[0].server, "a");
 	assert_int_equal(seen.all[0].count, 2);
 	assert_int_equal(seen.all[0].first_time, 10);
 	assert_int_equal(seen.all[0].time, 12);
 	assert_int_equal(seen.all[0].request.id.bytes[0], 2);
-	assert_string_equal(seen.all[1].source, "b");
+	assert_string_equal(seen.all[1].server, "b");
 	assert_int_equal(seen.all[1].count, 1);
 	assert_string_equal(seen.all[2].text, "HTTP 401");
 }
@@ -92,19 +92,19 @@ static void test_broker_lists_failures_without_absences(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request absent = elf_of(1), bad = elf_of(2);
 	struct seen seen = { 0 };
-	struct bid_source *source;
+	struct bid_server *server;
 
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
+	server = fixture_memory(fixture, "memory");
 	assert_int_equal(fetch(fixture, &absent, NULL), -ENOENT);
 	bid_broker_each_failure(fixture->broker, see, &seen);
 	assert_int_equal(seen.n, 0);
 
-	source_memory_set_default(source, BID_OUTCOME_REFUSED);
+	memory_server_set_default(server, BID_OUTCOME_REFUSED);
 	assert_int_equal(fetch(fixture, &bad, NULL), -EHOSTUNREACH);
 	bid_broker_each_failure(fixture->broker, see, &seen);
 	assert_int_equal(seen.n, 1);
-	assert_string_equal(seen.all[0].source, "memory");
+	assert_string_equal(seen.all[0].server, "memory");
 	assert_int_equal(seen.all[0].outcome, BID_OUTCOME_REFUSED);
 	assert_int_equal(seen.all[0].request.id.bytes[0], 2);
 	assert_true(seen.all[0].time > 0);
@@ -114,13 +114,13 @@ static void test_report_counts_bytes(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *source;
+	struct bid_server *server;
 	struct call *call;
 	size_t len;
 
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
-	put_elf(source, 0xa, 0xa);
+	server = fixture_memory(fixture, "memory");
+	put_elf(server, 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_int_equal(call->n_reports, 1);
 	elf_bytes(0xa, &len);

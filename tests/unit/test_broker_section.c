@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Fallbacks: the files that may have a section, if no source has the section itself. */
-#include "held_source.h"
+/* Fallbacks: the files that may have a section, if no server has the section itself. */
+#include "held_server.h"
 
 #include <errno.h>
 #include <string.h>
@@ -20,10 +20,10 @@ static struct bid_request section_of(uint8_t byte)
 	return request;
 }
 
-/* Add a source that answers the request for the section, and is held at the head of its second transfer, a whole file. */
-static struct held_source *fixture_held_fallback(struct fixture *fixture)
+/* Add a server that answers the request for the section, and is held at the head of its second transfer, a whole file. */
+static struct held_server *fixture_held_fallback(struct fixture *fixture)
 {
-	struct held_source *held = fixture_held(fixture, "held");
+	struct held_server *held = fixture_held(fixture, "held");
 
 	held->hold = HOLD_HEAD;
 	held->hold_from = 2;
@@ -34,12 +34,12 @@ static void test_section_is_derived_from_downloaded_file(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa);
-	struct bid_source *source;
+	struct bid_server *server;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
-	put_elf(source, 0xa, 0xa);
+	server = fixture_memory(fixture, "memory");
+	put_elf(server, 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &section, &call), 0);
 	assert_true(call->size > 0 && call->size < LARGE);
 	/* the reports of all three requests, in order */
@@ -47,7 +47,7 @@ static void test_section_is_derived_from_downloaded_file(void **state)
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
 	assert_int_equal(call->outcomes[2], BID_OUTCOME_FOUND);
-	assert_int_equal(source_memory_asked(source), 3);
+	assert_int_equal(memory_server_asked(server), 3);
 	assert_int_equal(stats_of(fixture).absent, 0);
 	assert_int_equal(find(fixture, &section, NULL), 0);
 	bid_request_release(&section);
@@ -57,7 +57,7 @@ static void test_section_of_no_file_is_absent(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa), source_file = request_of(0xa, BID_KIND_SOURCE);
-	struct bid_source *one, *other;
+	struct bid_server *one, *other;
 	struct bid_subpath *name;
 	struct call *call;
 
@@ -72,14 +72,14 @@ static void test_section_of_no_file_is_absent(void **state)
 	sleep_ms(300);
 	assert_int_equal(fetch(fixture, &section, &call), -ENOENT);
 	assert_int_equal(fetch(fixture, &source_file, &call), -ENOENT);
-	assert_int_equal(source_memory_asked(one), 3);
-	/* a source without a negative cache entry gets a request */
+	assert_int_equal(memory_server_asked(one), 3);
+	/* a server without a negative cache entry gets a request */
 	other = fixture_memory(fixture, "other");
 	bid_broker_set_offline(fixture->broker, false); /* drops the kept result */
 	assert_int_equal(fetch(fixture, &source_file, &call), -ENOENT);
 	assert_int_equal(call->n_reports, 2);
-	assert_int_equal(source_memory_asked(one), 3);
-	assert_int_equal(source_memory_asked(other), 1);
+	assert_int_equal(memory_server_asked(one), 3);
+	assert_int_equal(memory_server_asked(other), 1);
 	bid_request_release(&section);
 	bid_request_release(&source_file);
 }
@@ -88,25 +88,25 @@ static void test_outage_starts_no_fallback(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa);
-	struct bid_source *source;
+	struct bid_server *server;
 
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
-	source_memory_set_default(source, BID_OUTCOME_UNREACHABLE);
+	server = fixture_memory(fixture, "memory");
+	memory_server_set_default(server, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(fixture, &section, NULL), -EHOSTUNREACH);
-	assert_int_equal(source_memory_asked(source), 1);
+	assert_int_equal(memory_server_asked(server), 1);
 	bid_request_release(&section);
 }
 
-/* A dead source beside one that responds does not matter either. */
-static void test_dead_source_keeps_the_fallback(void **state)
+/* A dead server beside one that responds does not matter either. */
+static void test_dead_server_keeps_the_fallback(void **state)
 {
 	static const enum bid_outcome outcomes[] = { BID_OUTCOME_ABSENT, BID_OUTCOME_REFUSED };
 	struct fixture *fixture = *state;
-	struct bid_source *alive;
+	struct bid_server *alive;
 
 	fixture_broker(fixture, &patient);
-	source_memory_set_default(fixture_memory(fixture, "dead"), BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(fixture_memory(fixture, "dead"), BID_OUTCOME_UNREACHABLE);
 	alive = fixture_memory(fixture, "alive");
 	for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
 		uint8_t byte = (uint8_t)(0xa + i);
@@ -114,14 +114,14 @@ static void test_dead_source_keeps_the_fallback(void **state)
 		struct call *call;
 
 		put_elf(alive, byte, byte);
-		source_memory_set_default(alive, outcomes[i]);
+		memory_server_set_default(alive, outcomes[i]);
 		assert_int_equal(fetch(fixture, &section, &call), 0);
 		assert_true(call->size > 0 && call->size < LARGE);
 		bid_request_release(&section);
 	}
 }
 
-/* A section is unknown, and not absent, if one source was unreachable. */
+/* A section is unknown, and not absent, if one server was unreachable. */
 static void test_unknown_section_is_not_absent(void **state)
 {
 	struct fixture *fixture = *state;
@@ -129,20 +129,20 @@ static void test_unknown_section_is_not_absent(void **state)
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
-	source_memory_set_default(fixture_memory(fixture, "dead"), BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(fixture_memory(fixture, "dead"), BID_OUTCOME_UNREACHABLE);
 	fixture_memory(fixture, "alive");
 	assert_int_equal(fetch(fixture, &section, &call), -EHOSTUNREACH);
 	assert_int_equal(call->n_reports, 6);
 	bid_request_release(&section);
 }
 
-/* A source that cannot be reached may have a smaller file: the section is not remembered as too large. */
+/* A server that cannot be reached may have a smaller file: the section is not remembered as too large. */
 static void test_too_large_file_and_outage_are_not_cached(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa);
-	struct bid_source *other;
-	struct held_source *large;
+	struct bid_server *other;
+	struct held_server *large;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
@@ -150,7 +150,7 @@ static void test_too_large_file_and_outage_are_not_cached(void **state)
 	other = fixture_memory(fixture, "other");
 	call = call_for(fixture, &section);
 	held_wait(large, 1);
-	source_memory_set_default(other, BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(other, BID_OUTCOME_UNREACHABLE);
 	pthread_mutex_lock(&large->lock);
 	large->outcome = BID_OUTCOME_TOO_LARGE;
 	pthread_mutex_unlock(&large->lock);
@@ -167,7 +167,7 @@ static void test_cancel_ends_the_fallback_download(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa);
 	struct bid_progress progress;
-	struct held_source *held;
+	struct held_server *held;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
@@ -194,7 +194,7 @@ static void test_wait_for_fallback_is_bounded(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa);
-	struct held_source *held;
+	struct held_server *held;
 
 	fixture_broker(fixture, &hasty);
 	held = fixture_held_fallback(fixture);
@@ -209,7 +209,7 @@ static void test_section_and_fallback_share_one_wait(void **state)
 	static const struct bid_broker_config config = { .wait_ms = 1000 };
 	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
-	struct held_source *held;
+	struct held_server *held;
 	struct call *call, *whole;
 
 	fixture_broker(fixture, &config);
@@ -243,13 +243,13 @@ static void end_wait(struct fixture *fixture)
 	pthread_mutex_unlock(&fixture->broker->lock);
 }
 
-/* A fallback without waiters leaves the queue of the source. A later caller of the file has a whole wait. */
+/* A fallback without waiters leaves the queue of the server. A later caller of the file has a whole wait. */
 static void test_queued_section_ends_at_its_limit(void **state)
 {
 	static const struct bid_broker_config config = { .wait_ms = 2 * PATIENCE_MS };
 	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO), other = elf_of(0xb);
-	struct held_source *held;
+	struct held_server *held;
 	struct call *call, *whole;
 
 	fixture_broker(fixture, &config);
@@ -277,7 +277,7 @@ static void test_free_answers_waiting_sections(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa);
-	struct held_source *held;
+	struct held_server *held;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
@@ -294,17 +294,17 @@ static void test_cancel_before_use(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa);
-	struct bid_source *source;
+	struct bid_server *server;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
+	server = fixture_memory(fixture, "memory");
 	call = call_begin(fixture);
 	bid_broker_cancel(fixture->broker, call->handle);
 	bid_broker_fetch(fixture->broker, call->handle, &section);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
-	assert_int_equal(source_memory_asked(source), 0);
+	assert_int_equal(memory_server_asked(server), 0);
 	bid_request_release(&section);
 }
 
@@ -314,7 +314,7 @@ static void test_section_and_file_share_a_download(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request section = section_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
 	struct call *calls[4], *whole;
-	struct held_source *held;
+	struct held_server *held;
 
 	fixture_broker(fixture, &patient);
 	held = fixture_held(fixture, "held");
@@ -343,7 +343,7 @@ int main(void)
 		fixture_test(test_section_is_derived_from_downloaded_file),
 		fixture_test(test_section_of_no_file_is_absent),
 		fixture_test(test_outage_starts_no_fallback),
-		fixture_test(test_dead_source_keeps_the_fallback),
+		fixture_test(test_dead_server_keeps_the_fallback),
 		fixture_test(test_unknown_section_is_not_absent),
 		fixture_test(test_too_large_file_and_outage_are_not_cached),
 		fixture_test(test_cancel_ends_the_fallback_download),

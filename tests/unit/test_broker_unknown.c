@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Results of sources that lack the artifact, that are unreachable, and of a store that fails: absent is not unknown. */
-#include "held_source.h"
+/* Results of servers that lack the artifact, that are unreachable, and of a store that fails: absent is not unknown. */
+#include "held_server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,13 +20,13 @@ static void test_absence_everywhere_is_cached(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
-	struct bid_source *source[2];
+	struct bid_server *server[2];
 	unsigned ttl = 0;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
-	source[0] = fixture_memory(fixture, "first");
-	source[1] = fixture_memory(fixture, "second");
+	server[0] = fixture_memory(fixture, "first");
+	server[1] = fixture_memory(fixture, "second");
 	assert_int_equal(fetch(fixture, &request, &call), -ENOENT);
 	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
@@ -36,8 +36,8 @@ static void test_absence_everywhere_is_cached(void **state)
 	call = call_for(fixture, &request);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -ENOENT);
-	assert_int_equal(source_memory_asked(source[0]), 1);
-	assert_int_equal(source_memory_asked(source[1]), 1);
+	assert_int_equal(memory_server_asked(server[0]), 1);
+	assert_int_equal(memory_server_asked(server[1]), 1);
 	assert_int_equal(stats_of(fixture).negative_entries, 2);
 	assert_int_equal(stats_of(fixture).absent, 3);
 	assert_int_equal(find(fixture, &debuginfo, NULL), -EINPROGRESS);
@@ -52,12 +52,12 @@ static void test_cached_absence_expires(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *source;
+	struct bid_server *server;
 	int64_t now = 5000;
 	unsigned ttl = 1;
 
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
+	server = fixture_memory(fixture, "memory");
 	bid_negative_free(fixture->broker->negative);
 	assert_int_equal(bid_negative_new(fixture->store, read_clock, &now, &fixture->broker->negative), 0);
 
@@ -67,11 +67,11 @@ static void test_cached_absence_expires(void **state)
 	assert_int_equal(ttl, 1);
 	sleep_ms(300); /* the result expires */
 	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
-	assert_int_equal(source_memory_asked(source), 2);
+	assert_int_equal(memory_server_asked(server), 2);
 	assert_int_equal(find(fixture, &request, &ttl), -ENOENT);
 	assert_int_equal(ttl, 10 * 60);
 
-	put_elf(source, 0xa, 0xa);
+	put_elf(server, 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
 	now += 10 * 60;
 	sleep_ms(300);
@@ -84,33 +84,33 @@ static void test_cached_absence_expires(void **state)
 	assert_int_equal(ttl, 90);
 }
 
-/* A negative cache entry of one source outlives the program, and saves a request while another source is unreachable. */
-static void test_absence_is_cached_per_source(void **state)
+/* A negative cache entry of one server outlives the program, and saves a request while another server is unreachable. */
+static void test_absence_is_cached_per_server(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *has_not, *down;
+	struct bid_server *has_not, *down;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
 	has_not = fixture_memory(fixture, "has not");
 	down = fixture_memory(fixture, "down");
-	source_memory_set_default(down, BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(down, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(fixture, &request, NULL), -EHOSTUNREACH);
 	sleep_ms(300); /* the result expires */
 	assert_int_equal(fetch(fixture, &request, &call), -EHOSTUNREACH);
 	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_non_null(strstr(call->texts[0], "same response earlier"));
-	assert_int_equal(source_memory_asked(has_not), 1);
-	assert_int_equal(source_memory_asked(down), 2);
+	assert_int_equal(memory_server_asked(has_not), 1);
+	assert_int_equal(memory_server_asked(down), 2);
 	fixture_end_broker(fixture);
 
 	fixture_broker(fixture, &patient);
 	has_not = fixture_memory(fixture, "has not");
 	fixture_memory(fixture, "down");
 	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
-	assert_int_equal(source_memory_asked(has_not), 0);
+	assert_int_equal(memory_server_asked(has_not), 0);
 	assert_int_equal(find(fixture, &request, NULL), -ENOENT);
 	fixture_end_broker(fixture);
 
@@ -128,13 +128,13 @@ static void test_unsupported_is_not_cached_as_absence(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *source;
+	struct bid_server *server;
 	struct call *call;
 	unsigned ttl;
 
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
-	source_memory_set_default(source, BID_OUTCOME_UNSUPPORTED);
+	server = fixture_memory(fixture, "memory");
+	memory_server_set_default(server, BID_OUTCOME_UNSUPPORTED);
 	/* however often: its time does not grow */
 	for (unsigned times = 1; times <= 3; times++) {
 		assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
@@ -142,7 +142,7 @@ static void test_unsupported_is_not_cached_as_absence(void **state)
 		assert_int_equal(fetch(fixture, &request, &call), -ENOENT);
 		assert_int_equal(call->n_reports, 1);
 		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNSUPPORTED);
-		assert_int_equal(source_memory_asked(source), times);
+		assert_int_equal(memory_server_asked(server), times);
 		assert_int_equal(stats_of(fixture).negative_entries, 0);
 		assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
 		assert_int_equal(bid_negative_lookup(fixture->broker->negative, &request, "memory", &ttl), BID_OUTCOME_UNSUPPORTED);
@@ -150,14 +150,14 @@ static void test_unsupported_is_not_cached_as_absence(void **state)
 		bid_negative_forget(fixture->broker->negative, &request, "memory");
 		sleep_ms(300);
 	}
-	put_elf(source, 0xa, 0xa);
+	put_elf(server, 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &request, NULL), 0);
 	fixture_end_broker(fixture);
 
 	/* the entry is not for the next process */
 	request = elf_of(0xb);
 	fixture_broker(fixture, &patient);
-	source_memory_set_default(fixture_memory(fixture, "memory"), BID_OUTCOME_UNSUPPORTED);
+	memory_server_set_default(fixture_memory(fixture, "memory"), BID_OUTCOME_UNSUPPORTED);
 	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
 	fixture_end_broker(fixture);
 	fixture_broker(fixture, &patient);
@@ -171,20 +171,20 @@ static void test_section_absence_is_not_cached(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request request = request_of(0xa, BID_KIND_SECTION), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
 	struct bid_subpath *name;
-	struct bid_source *source;
+	struct bid_server *server;
 	size_t len;
 	const void *elf = elf_bytes(0xa, &len);
 
 	assert_int_equal(bid_subpath_section(".none", &name), 0);
 	request.subpath = name;
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
-	assert_int_equal(source_memory_put(source, &debuginfo, elf, len), 0);
+	server = fixture_memory(fixture, "memory");
+	assert_int_equal(memory_server_put(server, &debuginfo, elf, len), 0);
 	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
 	sleep_ms(300); /* the result expires */
 	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
 	/* two requests for the section, and one for each file that may contain it, of which one is cached as absent */
-	assert_int_equal(source_memory_asked(source), 4);
+	assert_int_equal(memory_server_asked(server), 4);
 	assert_int_equal(stats_of(fixture).negative_entries, 1);
 	bid_subpath_unref(name);
 }
@@ -194,7 +194,7 @@ static void test_unreachable_is_not_cached(void **state)
 	static const enum bid_outcome outcomes[] = { BID_OUTCOME_UNREACHABLE, BID_OUTCOME_REFUSED, BID_OUTCOME_CANCELLED,
 						     BID_OUTCOME_FAILED, BID_OUTCOME_NONE };
 	struct fixture *fixture = *state;
-	struct bid_source *bad;
+	struct bid_server *bad;
 
 	fixture_broker(fixture, &patient);
 	bad = fixture_memory(fixture, "bad");
@@ -203,7 +203,7 @@ static void test_unreachable_is_not_cached(void **state)
 		struct bid_request request = elf_of(0x10 + i);
 		struct call *call;
 
-		source_memory_set_default(bad, outcomes[i]);
+		memory_server_set_default(bad, outcomes[i]);
 		assert_int_equal(fetch(fixture, &request, &call), -EHOSTUNREACH);
 		assert_int_equal(call->n_reports, 2);
 		assert_int_equal(call->outcomes[0], outcomes[i]);
@@ -220,42 +220,42 @@ static void test_unknown_result_is_kept_for_its_ttl(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *source;
+	struct bid_server *server;
 	struct call *call;
 	int64_t begun;
 	unsigned asked;
 
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
-	source_memory_set_default(source, BID_OUTCOME_UNREACHABLE);
+	server = fixture_memory(fixture, "memory");
+	memory_server_set_default(server, BID_OUTCOME_UNREACHABLE);
 	begun = now_ms();
 	for (int i = 0; i < 50; i++) {
 		assert_int_equal(fetch(fixture, &request, &call), -EHOSTUNREACH);
 		assert_int_equal(call->n_reports, 1);
 		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNREACHABLE);
 	}
-	asked = source_memory_asked(source);
+	asked = memory_server_asked(server);
 	assert_in_range(asked, 1, 1 + (now_ms() - begun) / BID_GRACE_MS);
 	sleep_ms(300);
-	put_elf(source, 0xa, 0xa);
+	put_elf(server, 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &request, NULL), 0);
-	assert_int_equal(source_memory_asked(source), asked + 1);
+	assert_int_equal(memory_server_asked(server), asked + 1);
 }
 
-/* Add two sources: @ret_held, the first candidate, and one in memory, which is returned. */
-static struct bid_source *second_to_held(struct fixture *fixture, struct held_source **ret_held)
+/* Add two servers: @ret_held, the first candidate, and one in memory, which is returned. */
+static struct bid_server *second_to_held(struct fixture *fixture, struct held_server **ret_held)
 {
 	fixture_broker(fixture, &patient);
 	*ret_held = fixture_held(fixture, "held");
 	return fixture_memory(fixture, "second");
 }
 
-static void test_source_that_cannot_start_is_unknown(void **state)
+static void test_server_that_cannot_start_is_unknown(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
-	struct bid_source *second;
-	struct held_source *held;
+	struct bid_server *second;
+	struct held_server *held;
 	struct call *call;
 
 	second = second_to_held(fixture, &held);
@@ -278,13 +278,13 @@ static void exhaust_descriptors(void)
 	setrlimit(RLIMIT_NOFILE, &none);
 }
 
-/* A local error ends the download, and the caller gets it: no other source gets a request. */
+/* A local error ends the download, and the caller gets it: no other server gets a request. */
 static void test_local_error_ends_the_download(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *second;
-	struct held_source *held;
+	struct bid_server *second;
+	struct held_server *held;
 	struct call *call;
 
 	second = second_to_held(fixture, &held);
@@ -299,7 +299,7 @@ static void test_local_error_ends_the_download(void **state)
 	assert_int_equal(call->error, -EMFILE);
 	assert_int_equal(call->n_reports, 1);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_FAILED);
-	assert_int_equal(source_memory_asked(second), 0);
+	assert_int_equal(memory_server_asked(second), 0);
 	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
 }
 
@@ -308,8 +308,8 @@ static void test_announced_size_above_space_is_refused(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
-	struct bid_source *second;
-	struct held_source *held;
+	struct bid_server *second;
+	struct held_server *held;
 	struct call *call;
 
 	second = second_to_held(fixture, &held);
@@ -329,14 +329,14 @@ static void test_announced_size_above_space_is_refused(void **state)
 	assert_int_equal(find(fixture, &other, NULL), -EINPROGRESS);
 }
 
-/* A disk that fills up during a body of unknown size is no failure of the source, however often. */
+/* A disk that fills up during a body of unknown size is no failure of the server, however often. */
 static void test_unknown_size_above_space_is_refused(void **state)
 {
 	struct bid_limits limits = { .min_free = 1ULL << 60 };
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	bid_auto_free char *large = calloc(1, 65 << 20);
-	struct held_source *held;
+	struct held_server *held;
 	struct call *call;
 	size_t len;
 	const void *elf = elf_bytes(0xa, &len);
@@ -385,7 +385,7 @@ static void test_vanished_store_is_not_absence(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct held_source *held;
+	struct held_server *held;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
@@ -411,13 +411,13 @@ static void assert_lines(const char *log, const char *text, int count)
 	assert_int_equal(found, count);
 }
 
-/* One line per fetch and per wrong body; the same error of one source is logged once, not once per library. */
+/* One line per fetch and per wrong body; the same error of one server is logged once, not once per library. */
 static void test_each_failure_is_logged_once(void **state)
 {
 	struct fixture *fixture = *state;
 	bid_auto_free char *log = NULL;
-	struct bid_source *down, *lying;
-	struct bid_source_stats stats;
+	struct bid_server *down, *lying;
+	struct bid_server_stats stats;
 	bid_auto_fd int file = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	bid_auto_fd int before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
 	size_t len;
@@ -426,7 +426,7 @@ static void test_each_failure_is_logged_once(void **state)
 	fixture_broker(fixture, &patient);
 	down = fixture_memory(fixture, "down");
 	lying = fixture_memory(fixture, "lying");
-	source_memory_set_default(down, BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(down, BID_OUTCOME_UNREACHABLE);
 	put_elf(lying, 0x1, 0xa);
 	put_elf(lying, 0x2, 0xa);
 	put_elf(lying, 0xa, 0xa);
@@ -448,7 +448,7 @@ static void test_each_failure_is_logged_once(void **state)
 	assert_lines(log, "bytes from lying: '0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a/elf'", 1);
 	assert_lines(log, "\n", 4);
 
-	assert_int_equal(bid_broker_source_stats(fixture->broker, 0, &stats), 0);
+	assert_int_equal(bid_broker_server_stats(fixture->broker, 0, &stats), 0);
 	assert_int_equal(stats.outcomes[BID_OUTCOME_UNREACHABLE], 11);
 }
 
@@ -456,9 +456,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fixture_test(test_absence_everywhere_is_cached),	fixture_test(test_cached_absence_expires),
-		fixture_test(test_absence_is_cached_per_source),	fixture_test(test_unsupported_is_not_cached_as_absence),
+		fixture_test(test_absence_is_cached_per_server),	fixture_test(test_unsupported_is_not_cached_as_absence),
 		fixture_test(test_section_absence_is_not_cached),	fixture_test(test_unreachable_is_not_cached),
-		fixture_test(test_unknown_result_is_kept_for_its_ttl),	fixture_test(test_source_that_cannot_start_is_unknown),
+		fixture_test(test_unknown_result_is_kept_for_its_ttl),	fixture_test(test_server_that_cannot_start_is_unknown),
 		fixture_test(test_local_error_ends_the_download),	fixture_test(test_announced_size_above_space_is_refused),
 		fixture_test(test_unknown_size_above_space_is_refused), fixture_test(test_vanished_store_is_not_absence),
 		fixture_test(test_each_failure_is_logged_once),

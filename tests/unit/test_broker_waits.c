@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* How callers of the broker share a download, wait for it, and watch it. */
-#include "held_source.h"
+#include "held_server.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void test_200_callers_share_one_download(void **state)
 	struct fixture *fixture = *state;
 	bid_auto_free struct caller *callers = calloc(N, sizeof(*callers));
 	bid_auto_free bool *seen = calloc(4096, sizeof(*seen));
-	struct held_source *held;
+	struct held_server *held;
 
 	assert_true(callers && seen);
 	fixture_broker(fixture, &patient);
@@ -54,13 +54,13 @@ static void test_slow_commit_delays_no_other_download(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request large = elf_of(0xa), other = elf_of(0xb), nowhere = elf_of(0x1);
 	pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-	struct bid_source *source;
+	struct bid_server *server;
 	uint64_t handle;
 
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
-	put_elf(source, 0xa, 0xa);
-	put_elf(source, 0xb, 0xb);
+	server = fixture_memory(fixture, "memory");
+	put_elf(server, 0xa, 0xa);
+	put_elf(server, 0xb, 0xb);
 	pthread_mutex_lock(&gate);
 	assert_int_equal(bid_broker_handle(fixture->broker, stand_still, &gate, &handle), 0);
 	bid_broker_fetch(fixture->broker, handle, &large);
@@ -78,7 +78,7 @@ static void test_200_callers_at_the_end_get_one_answer_each(void **state)
 	enum { N = 200 };
 	struct fixture *fixture = *state;
 	bid_auto_free struct caller *callers = calloc(N, sizeof(*callers));
-	struct held_source *held;
+	struct held_server *held;
 
 	assert_non_null(callers);
 	fixture_broker(fixture, &patient);
@@ -112,7 +112,7 @@ static void test_callers_leave_at_the_end_of_their_window(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct call *first, *second, *late, *later;
-	struct held_source *held;
+	struct held_server *held;
 	int64_t begun, ends[2];
 	bool in_time;
 
@@ -157,13 +157,13 @@ static void test_callers_leave_at_the_end_of_their_window(void **state)
 	assert_int_equal(held->asked, 1);
 }
 
-/* A request without waiters leaves the queue of its source, where others wait. */
+/* A request without waiters leaves the queue of its server, where others wait. */
 static void test_queued_caller_leaves_in_time(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), in_line = elf_of(0x1);
 	struct call *first, *second, *late;
-	struct held_source *held;
+	struct held_server *held;
 
 	fixture_broker(fixture, &hasty);
 	held = fixture_held_elf(fixture, 0xa, HOLD_HEAD);
@@ -188,7 +188,7 @@ static void test_later_caller_gets_the_continued_download(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct held_source *held;
+	struct held_server *held;
 	struct call *call;
 
 	fixture_broker(fixture, &hasty);
@@ -208,7 +208,7 @@ static void test_reader_after_a_given_up_download_starts_another(void **state)
 {
 	struct bid_request running = elf_of(0xb), queued = elf_of(0xa);
 	struct fixture *fixture = *state;
-	struct held_source *held;
+	struct held_server *held;
 	struct call *call;
 
 	fixture_broker(fixture, &hasty);
@@ -229,7 +229,7 @@ static void test_timed_out_download_continues(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct held_source *held;
+	struct held_server *held;
 	struct call *call;
 
 	fixture_broker(fixture, &hasty);
@@ -251,7 +251,7 @@ static void test_progress_counts_bytes(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_progress progress;
-	struct held_source *held;
+	struct held_server *held;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
@@ -264,7 +264,7 @@ static void test_progress_counts_bytes(void **state)
 	assert_int_equal(bid_broker_progress(fixture->broker, call->handle, &progress), 0);
 	assert_int_equal(progress.received, held->body_len / 2);
 	assert_int_equal(progress.size, held->body_len);
-	assert_string_equal(progress.source, "held");
+	assert_string_equal(progress.server, "held");
 	assert_int_equal(progress.waiters, 1);
 	assert_true(bid_id_equal(&progress.request.id, &request.id));
 	held_hold(held, HOLD_NOWHERE);
@@ -290,7 +290,7 @@ static void test_each_download_is_listed(void **state)
 {
 	struct fixture *fixture = *state;
 	struct download_listing all = { 0 }, one = { .stop_at = 1 }, none = { 0 };
-	struct held_source *held;
+	struct held_server *held;
 	struct call *calls[3];
 
 	fixture_broker(fixture, &patient);
@@ -335,12 +335,12 @@ static void test_callback_may_submit_a_request(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request first = elf_of(0x1);
 	struct chain chain = { .fixture = fixture, .next = elf_of(0xa) };
-	struct bid_source *source;
+	struct bid_server *server;
 	uint64_t handle;
 
 	fixture_broker(fixture, &patient);
-	source = fixture_memory(fixture, "memory");
-	put_elf(source, 0xa, 0xa);
+	server = fixture_memory(fixture, "memory");
+	put_elf(server, 0xa, 0xa);
 	chain.call = call_begin(fixture);
 	assert_int_equal(bid_broker_handle(fixture->broker, ask_next, &chain, &handle), 0);
 	bid_broker_fetch(fixture->broker, handle, &first);
@@ -361,12 +361,12 @@ static int64_t next_hedge(struct fixture *fixture)
 }
 
 /* As two mounts that name each other: neither would answer before the other. */
-static void test_source_cycle_ends_as_unreachable(void **state)
+static void test_server_cycle_ends_as_unreachable(void **state)
 {
 	static const struct bid_broker_config config = { .hedge_ms = 20, .cycles = true };
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), own = { .kind = BID_KIND_ELF };
-	struct held_source *held;
+	struct held_server *held;
 	struct call *call;
 
 	fixture_broker(fixture, &config);
@@ -375,18 +375,18 @@ static void test_source_cycle_ends_as_unreachable(void **state)
 	/* also for the broker's own id, which arrives here as with any request */
 	held_wait_asked(held, 2);
 	assert_false(call_over(call));
-	own.id = fixture->broker->sources[0].cycle.id;
+	own.id = fixture->broker->servers[0].cycle.id;
 	assert_int_equal(find(fixture, &own, NULL), -ENOENT);
 	assert_int_equal(call_wait(call), -EHOSTUNREACH);
 }
 
-/* The source leads back, and has the artifact itself: an attempt that is younger than hedge_ms goes on. */
-static void test_source_cycle_delivers_its_own_file(void **state)
+/* The server leads back, and has the artifact itself: an attempt that is younger than hedge_ms goes on. */
+static void test_server_cycle_delivers_its_own_file(void **state)
 {
 	static const struct bid_broker_config config = { .hedge_ms = 60000, .cycles = true };
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), own = { .kind = BID_KIND_ELF };
-	struct held_source *held;
+	struct held_server *held;
 	int64_t begun, first;
 	struct call *call;
 
@@ -394,7 +394,7 @@ static void test_source_cycle_delivers_its_own_file(void **state)
 	held = fixture_held_elf(fixture, 0xa, HOLD_HEAD);
 	call = call_for(fixture, &request);
 	held_wait(held, 1);
-	own.id = fixture->broker->sources[0].cycle.id;
+	own.id = fixture->broker->servers[0].cycle.id;
 	first = next_hedge(fixture);
 	sleep_ms(2); /* the next one is later */
 	assert_int_equal(find(fixture, &own, NULL), -ENOENT);
@@ -418,8 +418,8 @@ int main(void)
 		fixture_test(test_progress_counts_bytes),
 		fixture_test(test_each_download_is_listed),
 		fixture_test(test_callback_may_submit_a_request),
-		fixture_test(test_source_cycle_ends_as_unreachable),
-		fixture_test(test_source_cycle_delivers_its_own_file),
+		fixture_test(test_server_cycle_ends_as_unreachable),
+		fixture_test(test_server_cycle_delivers_its_own_file),
 	};
 
 	/* the tests provoke warnings */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The HTTP source: all forms of a server's response. */
+/* The HTTP server: all forms of a server's response. */
 #include "fetch_fixture.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 static void test_healthy_server_delivers(void **state)
 {
 	struct bid_fetch_config config = calm;
-	struct bid_source_health health;
+	struct bid_server_health health;
 	struct capture capture;
 	struct setting setting;
 	char expected[256];
@@ -18,11 +18,11 @@ static void test_healthy_server_delivers(void **state)
 	behave("ok");
 	config.max_size = 5 * BODY_SIZE;
 	set_up(&setting, &config);
-	assert_string_equal(setting.source->name, world.url);
-	setting.source->ops->health(setting.source, &health);
+	assert_string_equal(setting.server->name, world.url);
+	setting.server->ops->health(setting.server, &health);
 	assert_null(health.protocol);
-	ask(setting.source, ID, &capture);
-	setting.source->ops->health(setting.source, &health);
+	ask(setting.server, ID, &capture);
+	setting.server->ops->health(setting.server, &health);
 	assert_string_equal(health.protocol, "HTTP/1.1");
 
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
@@ -46,16 +46,16 @@ static void test_healthy_server_delivers(void **state)
 static void test_request_and_response_fields_are_right(void **state)
 {
 	static const char *const answers[][2] = { { "old", "HTTP/1.0" }, { "ok", "HTTP/1.1" } };
-	struct bid_source_health health;
+	struct bid_server_health health;
 	struct capture capture;
 	struct setting setting;
 
 	set_up(&setting, &calm);
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
 		behave(answers[i][0]);
-		ask(setting.source, ID, &capture);
+		ask(setting.server, ID, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
-		setting.source->ops->health(setting.source, &health);
+		setting.server->ops->health(setting.server, &health);
 		assert_string_equal(health.protocol, answers[i][1]);
 	}
 	tear_down(&setting);
@@ -74,9 +74,9 @@ static void test_each_kind_has_its_url(void **state)
 		struct bid_request request = { .kind = others[i] };
 
 		assert_int_equal(bid_id_parse_str(ID, &request.id), 0);
-		assert_int_equal(setting.source->ops->start(setting.source, &request, &receiver, &capture), -EOPNOTSUPP);
+		assert_int_equal(setting.server->ops->start(setting.server, &request, &receiver, &capture), -EOPNOTSUPP);
 	}
-	start(setting.source, ID, BID_KIND_ELF, &capture);
+	start(setting.server, ID, BID_KIND_ELF, &capture);
 	await_done(&capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 	assert_int_equal(strtoul(control("GET", "/count?path=/buildid/" ID "/executable"), NULL, 10), 1);
@@ -106,7 +106,7 @@ static void assert_reaction(struct bid_fetch_config config, const struct reactio
 	set_up(&setting, &config);
 	behave(wanted->behaviour);
 	began = now();
-	ask(setting.source, ID, &capture);
+	ask(setting.server, ID, &capture);
 	whole = capture.received == BODY_SIZE && memcmp(capture.body, world.body, BODY_SIZE) == 0;
 	if (capture.outcome != wanted->outcome || strncmp(capture.text, wanted->text, strlen(wanted->text)) != 0)
 		fail_msg("%s: %s, \"%s\"", wanted->behaviour, bid_outcome_name(capture.outcome), capture.text);
@@ -241,7 +241,7 @@ static void ask_for_part(const char *behaviour, enum bid_kind kind, const char *
 	set_up(&setting, &calm);
 	behave(behaviour);
 	capture_init(&capture);
-	assert_int_equal(setting.source->ops->start(setting.source, &request, &receiver, &capture), 0);
+	assert_int_equal(setting.server->ops->start(setting.server, &request, &receiver, &capture), 0);
 	await_done(&capture);
 	if (capture.outcome != outcome || strcmp(capture.text, text) != 0)
 		fail_msg("%s for %s: %s, \"%s\"", behaviour, name, bid_outcome_name(capture.outcome), capture.text);
@@ -306,13 +306,13 @@ static void test_html_in_place_of_text_is_rejected(void **state)
 		ask_for_part(cases[i].behaviour, cases[i].kind, cases[i].name, cases[i].outcome, cases[i].text);
 }
 
-static void heal(struct bid_source *source, const char *behaviour)
+static void heal(struct bid_server *server, const char *behaviour)
 {
 	unsigned faults = (unsigned)(strchr(behaviour, '*')[1] - '0');
 	struct capture capture;
 
 	behave(behaviour);
-	ask(source, ID, &capture);
+	ask(server, ID, &capture);
 	if (capture.outcome != BID_OUTCOME_FOUND)
 		fail_msg("%s: %s, \"%s\"", behaviour, bid_outcome_name(capture.outcome), capture.text);
 	assert_body(&capture);
@@ -339,11 +339,11 @@ static void test_broken_body_is_downloaded_again(void **state)
 	config.retries = 2;
 	set_up(&setting, &config);
 	for (size_t i = 0; i < sizeof(behaviours) / sizeof(behaviours[0]); i++)
-		heal(setting.source, behaviours[i]);
+		heal(setting.server, behaviours[i]);
 	tear_down(&setting);
 	config.stall_ms = 1000;
 	set_up(&setting, &config);
-	heal(setting.source, "stall:5000*1");
+	heal(setting.server, "stall:5000*1");
 	tear_down(&setting);
 }
 
@@ -358,7 +358,7 @@ static void test_retry_after_delays_the_retry(void **state)
 	set_up(&setting, &config);
 	behave("error:503:1*1");
 	began = now();
-	ask(setting.source, ID, &capture);
+	ask(setting.server, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 	assert_true(capture.done_at - began >= 1.0);
 	tear_down(&setting);
@@ -374,7 +374,7 @@ static void test_max_size_is_refused(void **state)
 	config.max_size = BODY_SIZE - 1;
 	set_up(&setting, &config);
 	behave("ok");
-	ask(setting.source, ID, &capture);
+	ask(setting.server, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_TOO_LARGE);
 	assert_string_equal(capture.text, "HTTP 406: File too large, max size=99999");
 	assert_int_equal(capture.heads, 0);
@@ -383,7 +383,7 @@ static void test_max_size_is_refused(void **state)
 	config.max_size = BODY_SIZE;
 	set_up(&setting, &config);
 	behave("ok");
-	ask(setting.source, ID, &capture);
+	ask(setting.server, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 	tear_down(&setting);
 }
@@ -391,34 +391,34 @@ static void test_max_size_is_refused(void **state)
 static void test_credentials_are_hidden(void **state)
 {
 	struct bid_fetch *fetch;
-	struct bid_source *source;
+	struct bid_server *server;
 	struct capture capture;
 	char url[128];
 
 	behave("error:403");
 	assert_int_equal(bid_fetch_new(&calm, &fetch), 0);
 	snprintf(url, sizeof(url), "http://user:secret@127.0.0.1:%u/", world.port);
-	assert_int_equal(bid_fetch_server_new(fetch, url, &source), 0);
-	assert_string_equal(source->name, world.url);
-	ask(source, ID, &capture);
+	assert_int_equal(bid_fetch_server_new(fetch, url, &server), 0);
+	assert_string_equal(server->name, world.url);
+	ask(server, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_REFUSED);
 	assert_null(strstr(capture.url, "secret"));
 	assert_null(strstr(capture.text, "secret"));
 	/* "user:secret" in base64 */
 	assert_non_null(strstr(control("GET", "/headers?path=/buildid/" ID "/debuginfo"), "Basic dXNlcjpzZWNyZXQ="));
-	source->ops->free(source);
+	server->ops->free(server);
 	bid_fetch_free(fetch);
 }
 
 static void test_bad_urls_are_refused(void **state)
 {
-	struct bid_source *source = NULL;
+	struct bid_server *server = NULL;
 	struct bid_fetch *fetch;
 
 	assert_int_equal(bid_fetch_new(&calm, &fetch), 0);
-	assert_int_equal(bid_fetch_server_new(fetch, "ftp://127.0.0.1/", &source), -EPROTONOSUPPORT);
-	assert_int_equal(bid_fetch_server_new(fetch, "non sense", &source), -EINVAL);
-	assert_null(source);
+	assert_int_equal(bid_fetch_server_new(fetch, "ftp://127.0.0.1/", &server), -EPROTONOSUPPORT);
+	assert_int_equal(bid_fetch_server_new(fetch, "non sense", &server), -EINVAL);
+	assert_null(server);
 	bid_fetch_free(fetch);
 }
 

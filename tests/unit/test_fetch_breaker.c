@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The HTTP source: the breaker of a failing server opens, and closes again. */
+/* The HTTP server: the breaker of a failing server opens, and closes again. */
 #include "fetch_fixture.h"
 
 #include <inttypes.h>
@@ -9,13 +9,13 @@
 #include "base/breaker.h"
 
 /* Ask until the breaker lets one through. */
-static void ask_until_admitted(struct bid_source *source, struct capture *capture)
+static void ask_until_admitted(struct bid_server *server, struct capture *capture)
 {
 	double deadline = now() + PATIENCE_S;
 
 	do {
 		usleep(100000);
-		ask(source, ID, capture);
+		ask(server, ID, capture);
 	} while (strncmp(capture->text, "breaker open", 12) == 0 && now() < deadline);
 }
 
@@ -24,7 +24,7 @@ static void test_outage_costs_one_request(void **state)
 {
 	static struct capture first;
 	struct bid_fetch_config config = calm;
-	struct bid_source_health health;
+	struct bid_server_health health;
 	struct capture capture;
 	struct setting setting;
 	unsigned refused = 0;
@@ -36,13 +36,13 @@ static void test_outage_costs_one_request(void **state)
 	behave("stall-headers");
 	capture_init(&first);
 	began = now();
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
-	await_breaker(setting.source, BID_BREAKER_OPEN);
+	start(setting.server, ID, BID_KIND_DEBUGINFO, &first);
+	await_breaker(setting.server, BID_BREAKER_OPEN);
 	/* well before the pause is over */
 	for (double end = now() + 2; refused == 0 || (refused < 200 && now() < end); refused++)
-		assert_refused(setting.source);
-	assert_pause(setting.source, began + 1.4, 5, 8);
-	health = health_of(setting.source);
+		assert_refused(setting.server);
+	assert_pause(setting.server, began + 1.4, 5, 8);
+	health = health_of(setting.server);
 	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
 	assert_int_equal(health.failures, 1);
 	assert_int_equal(health.refused, refused);
@@ -54,9 +54,9 @@ static void test_outage_costs_one_request(void **state)
 	await_done(&first);
 	assert_int_equal(first.outcome, BID_OUTCOME_UNREACHABLE);
 	behave("ok");
-	ask_until_admitted(setting.source, &capture);
+	ask_until_admitted(setting.server, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
-	health = health_of(setting.source);
+	health = health_of(setting.server);
 	assert_int_equal(health.breaker, BID_BREAKER_CLOSED);
 	assert_string_equal(health.last_failure, "");
 	assert_true(health.latency_ms >= 1);
@@ -77,21 +77,21 @@ static void test_late_first_response_opens_the_breaker(void **state)
 	set_up(&setting, &config);
 	behave("hold*1");
 	capture_init(&first);
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
-	await_breaker(setting.source, BID_BREAKER_OPEN);
-	assert_string_equal(health_of(setting.source).last_failure, "no response within 0.3 s");
-	assert_refused(setting.source);
+	start(setting.server, ID, BID_KIND_DEBUGINFO, &first);
+	await_breaker(setting.server, BID_BREAKER_OPEN);
+	assert_string_equal(health_of(setting.server).last_failure, "no response within 0.3 s");
+	assert_refused(setting.server);
 	await_requests(1);
 	assert_int_equal(requests(), 1);
 	control("POST", "/release");
 	await_done(&first);
 	assert_int_equal(first.outcome, BID_OUTCOME_FOUND);
-	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
+	assert_int_equal(health_of(setting.server).breaker, BID_BREAKER_CLOSED);
 	behave("hold*1");
 	capture_init(&second);
-	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &second);
+	start(setting.server, OTHER_ID, BID_KIND_DEBUGINFO, &second);
 	usleep(3 * config.first_contact_ms * 1000);
-	assert_int_equal(health_of(setting.source).failures, 0);
+	assert_int_equal(health_of(setting.server).failures, 0);
 	control("POST", "/release");
 	await_done(&second);
 	assert_int_equal(second.outcome, BID_OUTCOME_FOUND);
@@ -112,7 +112,7 @@ static void test_unreachable_server_opens_the_breaker(void **state)
 	/* there may be no resolver here */
 	config.connect_ms = 1000;
 	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
-		struct bid_source_health health;
+		struct bid_server_health health;
 		struct capture capture;
 		struct setting setting;
 		char url[64];
@@ -121,14 +121,14 @@ static void test_unreachable_server_opens_the_breaker(void **state)
 		if (i == 2)
 			snprintf(url, sizeof(url), "%s:%u", urls[i], world.port);
 		assert_int_equal(bid_fetch_new(&config, &setting.fetch), 0);
-		assert_int_equal(bid_fetch_server_new(setting.fetch, url, &setting.source), 0);
-		ask(setting.source, ID, &capture);
+		assert_int_equal(bid_fetch_server_new(setting.fetch, url, &setting.server), 0);
+		ask(setting.server, ID, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
 		if (strncmp(capture.text, "breaker", 7) == 0)
 			fail_msg("%s: \"%s\"", url, capture.text);
 		for (int n = 0; n < 20; n++)
-			assert_refused(setting.source);
-		setting.source->ops->health(setting.source, &health);
+			assert_refused(setting.server);
+		setting.server->ops->health(setting.server, &health);
 		assert_int_equal(health.refused, 20);
 		assert_int_equal(health.failures, 1);
 		tear_down(&setting);
@@ -143,21 +143,21 @@ static void test_requests_during_the_probe_are_refused(void **state)
 	struct setting setting;
 
 	set_up(&setting, &calm);
-	open_breaker(setting.source);
-	await_end_of_pause(setting.source);
+	open_breaker(setting.server);
+	await_end_of_pause(setting.server);
 	behave("hold*1");
 	capture_init(&probe);
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &probe);
+	start(setting.server, ID, BID_KIND_DEBUGINFO, &probe);
 	await_requests(1);
-	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_HALF_OPEN);
-	ask(setting.source, OTHER_ID, &other);
+	assert_int_equal(health_of(setting.server).breaker, BID_BREAKER_HALF_OPEN);
+	ask(setting.server, OTHER_ID, &other);
 	assert_int_equal(other.outcome, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(strncmp(other.text, "breaker open, and the probe on its way: ", 40), 0);
 	assert_int_equal(requests(), 1);
 	control("POST", "/release");
 	await_done(&probe);
 	assert_int_equal(probe.outcome, BID_OUTCOME_FOUND);
-	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
+	assert_int_equal(health_of(setting.server).breaker, BID_BREAKER_CLOSED);
 	tear_down(&setting);
 }
 
@@ -168,18 +168,18 @@ static void test_probe_succeeds_with_its_header(void **state)
 	struct setting setting;
 
 	set_up(&setting, &calm);
-	open_breaker(setting.source);
-	await_end_of_pause(setting.source);
+	open_breaker(setting.server);
+	await_end_of_pause(setting.server);
 	behave("slow:10000*1");
 	capture_init(&slow);
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &slow);
-	await_breaker(setting.source, BID_BREAKER_CLOSED);
-	ask(setting.source, OTHER_ID, &other);
+	start(setting.server, ID, BID_KIND_DEBUGINFO, &slow);
+	await_breaker(setting.server, BID_BREAKER_CLOSED);
+	ask(setting.server, OTHER_ID, &other);
 	assert_int_equal(other.outcome, BID_OUTCOME_FOUND);
-	setting.source->ops->cancel(setting.source, &slow);
+	setting.server->ops->cancel(setting.server, &slow);
 	await_done(&slow);
 	assert_int_equal(slow.outcome, BID_OUTCOME_CANCELLED);
-	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
+	assert_int_equal(health_of(setting.server).breaker, BID_BREAKER_CLOSED);
 	tear_down(&setting);
 }
 
@@ -190,18 +190,18 @@ static void test_cancelled_probe(void **state)
 	struct setting setting;
 
 	set_up(&setting, &calm);
-	open_breaker(setting.source);
-	await_end_of_pause(setting.source);
+	open_breaker(setting.server);
+	await_end_of_pause(setting.server);
 	behave("hold*1");
 	capture_init(&probe);
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &probe);
+	start(setting.server, ID, BID_KIND_DEBUGINFO, &probe);
 	await_requests(1);
-	setting.source->ops->cancel(setting.source, &probe);
+	setting.server->ops->cancel(setting.server, &probe);
 	await_done(&probe);
 	assert_int_equal(probe.outcome, BID_OUTCOME_CANCELLED);
-	ask(setting.source, OTHER_ID, &next);
+	ask(setting.server, OTHER_ID, &next);
 	assert_int_equal(next.outcome, BID_OUTCOME_FOUND);
-	await_breaker(setting.source, BID_BREAKER_CLOSED);
+	await_breaker(setting.server, BID_BREAKER_CLOSED);
 	control("POST", "/release");
 	tear_down(&setting);
 }
@@ -219,12 +219,12 @@ static bool cancelled_and_well(int variant)
 	behave("hold*2");
 	for (size_t i = 0; i < N; i++) {
 		capture_init(&captures[i]);
-		start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
+		start(setting.server, ID, BID_KIND_DEBUGINFO, &captures[i]);
 	}
 	await_requests(2);
 	/* the queued one first, or it would be sent */
 	for (size_t i = N - 1; i-- > 0;)
-		setting.source->ops->cancel(setting.source, &captures[i]);
+		setting.server->ops->cancel(setting.server, &captures[i]);
 	for (size_t i = 0; i < N; i++)
 		await_done(&captures[i]);
 	/* a long wait would send one more request */
@@ -260,18 +260,18 @@ static void test_bad_responses_open_the_breaker(void **state)
 		set_up(&setting, &config);
 		behave(bad[i]);
 		for (int n = 0; n < 8; n++)
-			ask(setting.source, ID, &capture);
+			ask(setting.server, ID, &capture);
 		if (requests() != 5)
 			fail_msg("%s: asked %u times", bad[i], requests());
-		assert_refused(setting.source);
+		assert_refused(setting.server);
 		tear_down(&setting);
 	}
 	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
 		set_up(&setting, &calm);
 		behave(harmless[i]);
 		for (int n = 0; n < 8; n++)
-			ask(setting.source, n % 2 ? ID : OTHER_ID, &capture);
-		if (health_of(setting.source).breaker != BID_BREAKER_CLOSED)
+			ask(setting.server, n % 2 ? ID : OTHER_ID, &capture);
+		if (health_of(setting.server).breaker != BID_BREAKER_CLOSED)
 			fail_msg("%s: \"%s\"", harmless[i], capture.text);
 		tear_down(&setting);
 	}
@@ -288,12 +288,12 @@ static void test_one_refused_request_keeps_the_breaker_closed(void **state)
 
 		set_up(&setting, &calm);
 		behave(behaviours[i]);
-		ask(setting.source, ID, &capture);
+		ask(setting.server, ID, &capture);
 		behave("error:400");
 		for (int n = 0; n < 8; n++)
-			ask(setting.source, ID, &capture);
+			ask(setting.server, ID, &capture);
 		assert_int_equal(requests(), 8);
-		assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
+		assert_int_equal(health_of(setting.server).breaker, BID_BREAKER_CLOSED);
 		tear_down(&setting);
 	}
 }
@@ -308,14 +308,14 @@ static void test_one_broken_file_keeps_the_breaker_closed(void **state)
 	behave("ok");
 	control("POST", "?behaviour=reset:5000&id=" OTHER_ID);
 	for (int i = 0; i < 12; i++) {
-		ask(setting.source, OTHER_ID, &capture);
+		ask(setting.server, OTHER_ID, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
-		assert_int_equal(health_of(setting.source).failures, 1 + i % 2);
+		assert_int_equal(health_of(setting.server).failures, 1 + i % 2);
 		if (i % 2 == 0)
 			continue;
-		ask(setting.source, ID, &capture);
+		ask(setting.server, ID, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
-		assert_int_equal(health_of(setting.source).failures, 0);
+		assert_int_equal(health_of(setting.server).failures, 0);
 	}
 	tear_down(&setting);
 }
@@ -341,7 +341,7 @@ static void test_many_broken_connections_open_the_breaker(void **state)
 		behave(passes ? once : broken[i / 2]);
 		for (size_t n = 0; n < N; n++) {
 			capture_init(&captures[n]);
-			start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[n]);
+			start(setting.server, ID, BID_KIND_DEBUGINFO, &captures[n]);
 		}
 		for (size_t n = 0; n < N; n++) {
 			await_done(&captures[n]);
@@ -351,7 +351,7 @@ static void test_many_broken_connections_open_the_breaker(void **state)
 		/* the requests that follow the first failures have their retries as well */
 		if (requests() > (passes ? N + AT_ONCE + 1 : (AT_ONCE + BID_BREAKER_FAILURES - 1) * (1 + config.retries)))
 			fail_msg("%s: asked %u times", passes ? once : broken[i / 2], requests());
-		assert_int_equal(health_of(setting.source).breaker, passes ? BID_BREAKER_CLOSED : BID_BREAKER_OPEN);
+		assert_int_equal(health_of(setting.server).breaker, passes ? BID_BREAKER_CLOSED : BID_BREAKER_OPEN);
 		tear_down(&setting);
 	}
 }
@@ -370,11 +370,11 @@ static void test_long_retry_after_opens_the_breaker(void **state)
 	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
 		set_up(&setting, &calm);
 		behave(waits[i]);
-		ask(setting.source, ID, &capture);
+		ask(setting.server, ID, &capture);
 		assert_non_null(strstr(capture.text, "(Retry-After: "));
-		assert_refused(setting.source);
+		assert_refused(setting.server);
 		/* a date is of whole seconds, as is time(2), which is behind by a tick */
-		assert_in_range(health_of(setting.source).next_probe_s, i ? 180 : 110, i ? 201 : 120);
+		assert_in_range(health_of(setting.server).next_probe_s, i ? 180 : 110, i ? 201 : 120);
 		assert_int_equal(requests(), 1);
 		tear_down(&setting);
 	}
@@ -386,7 +386,7 @@ static void test_long_retry_after_opens_the_breaker(void **state)
 	began = now();
 	for (size_t i = 0; i < N; i++) {
 		capture_init(&captures[i]);
-		start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
+		start(setting.server, ID, BID_KIND_DEBUGINFO, &captures[i]);
 	}
 	for (size_t i = 0; i < N; i++) {
 		await_done(&captures[i]);
@@ -398,11 +398,11 @@ static void test_long_retry_after_opens_the_breaker(void **state)
 }
 
 /* Wait until one request of two has been answered, and its header read. */
-static void await_answer(struct bid_source *source)
+static void await_answer(struct bid_server *server)
 {
 	double deadline = now() + PATIENCE_S;
 
-	while (statistic("active") > 1 || !health_of(source).protocol) {
+	while (statistic("active") > 1 || !health_of(server).protocol) {
 		assert_true(now() < deadline);
 		usleep(5000);
 	}
@@ -425,19 +425,19 @@ static void test_open_breaker_sends_no_request(void **state)
 	capture_init(&second);
 	capture_init(&third);
 	/* with a connection of its own: on one from before libcurl asks again by itself */
-	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &second);
+	start(setting.server, OTHER_ID, BID_KIND_DEBUGINFO, &second);
 	await_requests(1);
 	began = now();
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
+	start(setting.server, ID, BID_KIND_DEBUGINFO, &first);
 	await_requests(2);
-	await_answer(setting.source);
+	await_answer(setting.server);
 	/* the other one breaks off, and has its own backoff, which would end earlier */
 	control("POST", "/release");
 	usleep(100000);
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &third);
-	setting.source->ops->cancel(setting.source, &first);
+	start(setting.server, ID, BID_KIND_DEBUGINFO, &third);
+	setting.server->ops->cancel(setting.server, &first);
 	await_done(&first);
-	/* after the backoff the source requests the kind again */
+	/* after the backoff the server requests the kind again */
 	if (now() - began < 1.9)
 		assert_int_equal(first.outcome, BID_OUTCOME_CANCELLED);
 	await_done(&second);
@@ -452,17 +452,17 @@ static void test_open_breaker_sends_no_request(void **state)
 /* A dead redirect target does not open the breaker of the server. */
 static void test_dead_redirect_target_keeps_the_breaker_closed(void **state)
 {
-	struct bid_source_health health;
+	struct bid_server_health health;
 	struct capture capture;
 	struct setting setting;
 
 	set_up(&setting, &calm);
 	behave("redirect:http://127.0.0.1:1{path}*1");
-	ask(setting.source, ID, &capture);
+	ask(setting.server, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
-	setting.source->ops->health(setting.source, &health);
+	setting.server->ops->health(setting.server, &health);
 	assert_int_equal(health.breaker, BID_BREAKER_CLOSED);
-	ask(setting.source, OTHER_ID, &capture);
+	ask(setting.server, OTHER_ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 	tear_down(&setting);
 }
@@ -470,25 +470,25 @@ static void test_dead_redirect_target_keeps_the_breaker_closed(void **state)
 /* Wrong content after a good response is a failure: the fifth in a row opens the breaker. */
 static void test_wrong_content_opens_the_breaker(void **state)
 {
-	const struct bid_source_ops *ops;
-	struct bid_source_health health;
+	const struct bid_server_ops *ops;
+	struct bid_server_health health;
 	struct setting setting;
 
 	set_up(&setting, &calm);
 	behave("ok");
-	ops = setting.source->ops;
+	ops = setting.server->ops;
 	for (unsigned i = 1; i < BID_BREAKER_FAILURES; i++)
-		ops->checked(setting.source, false, "carries another id");
+		ops->checked(setting.server, false, "carries another id");
 	/* a success in between resets the count */
-	ops->checked(setting.source, true, "");
+	ops->checked(setting.server, true, "");
 	for (unsigned i = 1; i <= BID_BREAKER_FAILURES; i++) {
-		assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
-		ops->checked(setting.source, false, "carries another id");
+		assert_int_equal(health_of(setting.server).breaker, BID_BREAKER_CLOSED);
+		ops->checked(setting.server, false, "carries another id");
 	}
-	health = health_of(setting.source);
+	health = health_of(setting.server);
 	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
 	assert_string_equal(health.last_failure, "carries another id");
-	assert_refused(setting.source);
+	assert_refused(setting.server);
 	assert_int_equal(requests(), 0);
 	tear_down(&setting);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The HTTP source: the connections that it makes, keeps and closes. */
+/* The HTTP server: the connections that it makes, keeps and closes. */
 #include "fetch_fixture.h"
 
 #include <arpa/inet.h>
@@ -27,13 +27,13 @@ static bool forgotten_connection(int variant)
 	config.answer_ms = CALM_MS;
 	set_up(&setting, &config);
 	behave("ok");
-	ask(setting.source, ID, &capture);
+	ask(setting.server, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 
 	control("POST", "?behaviour=stall-headers*1");
 	capture_init(&capture);
 	began = now();
-	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &capture);
+	start(setting.server, OTHER_ID, BID_KIND_DEBUGINFO, &capture);
 	await_requests(2);
 	/* or the server may hold the other attempt */
 	in_time = now() - began < 0.9;
@@ -55,7 +55,7 @@ static void test_dropped_idle_connection_costs_no_attempt(void **state)
 static void test_kept_connection_without_answer_costs_a_second(void **state)
 {
 	enum { ROUNDS = 2 };
-	struct bid_source_health health;
+	struct bid_server_health health;
 	struct capture capture;
 	struct setting setting;
 	double began;
@@ -64,13 +64,13 @@ static void test_kept_connection_without_answer_costs_a_second(void **state)
 	behave("once-each");
 	began = now();
 	for (unsigned round = 0; round <= ROUNDS; round++) {
-		ask(setting.source, ID, &capture);
+		ask(setting.server, ID, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 		assert_body(&capture);
 	}
 	assert_true(now() - began < CALM_MS / 1000.0);
 	assert_int_equal(requests(), 1 + 2 * ROUNDS);
-	health = health_of(setting.source);
+	health = health_of(setting.server);
 	assert_int_equal(health.failures, 0);
 	control("POST", "/release");
 	tear_down(&setting);
@@ -84,10 +84,10 @@ static void test_probe_opens_a_new_connection(void **state)
 	unsigned before;
 
 	set_up(&setting, &calm);
-	open_breaker(setting.source);
+	open_breaker(setting.server);
 	before = statistic("connections");
-	await_end_of_pause(setting.source);
-	ask(setting.source, ID, &capture);
+	await_end_of_pause(setting.server);
+	ask(setting.server, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 	assert_int_equal(statistic("connections"), before + 2);
 	tear_down(&setting);
@@ -106,7 +106,7 @@ static void test_misses_reuse_connections(void **state)
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
 		struct capture capture;
 
-		ask(setting.source, ids[i], &capture);
+		ask(setting.server, ids[i], &capture);
 		assert_int_equal(capture.outcome, strcmp(ids[i], ABSENT_ID) == 0 ? BID_OUTCOME_ABSENT : BID_OUTCOME_FOUND);
 	}
 	assert_int_equal(statistic("connections"), before + controls + 1);
@@ -126,8 +126,8 @@ static void test_retry_opens_a_new_connection(void **state)
 	behave("hold*2");
 	capture_init(&first);
 	capture_init(&second);
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
-	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &second);
+	start(setting.server, ID, BID_KIND_DEBUGINFO, &first);
+	start(setting.server, OTHER_ID, BID_KIND_DEBUGINFO, &second);
 	await_requests(2);
 	control("POST", "/release");
 	await_done(&first);
@@ -135,7 +135,7 @@ static void test_retry_opens_a_new_connection(void **state)
 
 	control("POST", "?behaviour=stall:5000*1");
 	before = statistic("connections");
-	ask(setting.source, ID, &first);
+	ask(setting.server, ID, &first);
 	assert_int_equal(first.outcome, BID_OUTCOME_FOUND);
 	assert_int_equal(statistic("connections"), before + 2);
 	tear_down(&setting);
@@ -159,14 +159,14 @@ static int listen_on(int backlog, uint16_t *ret_port)
 static void ask_port(const struct bid_fetch_config *config, uint16_t port, struct capture *capture)
 {
 	struct bid_fetch *fetch;
-	struct bid_source *source;
+	struct bid_server *server;
 	char url[64];
 
 	snprintf(url, sizeof(url), "http://127.0.0.1:%u", port);
 	assert_int_equal(bid_fetch_new(config, &fetch), 0);
-	assert_int_equal(bid_fetch_server_new(fetch, url, &source), 0);
-	ask(source, ID, capture);
-	source->ops->free(source);
+	assert_int_equal(bid_fetch_server_new(fetch, url, &server), 0);
+	ask(server, ID, capture);
+	server->ops->free(server);
 	bid_fetch_free(fetch);
 }
 
@@ -238,7 +238,7 @@ static void test_sockets_are_closed_on_exec(void **state)
 
 	set_up(&setting, &calm);
 	behave("ok");
-	ask(setting.source, ID, &capture);
+	ask(setting.server, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 	dir = opendir("/proc/self/fd");
 	assert_non_null(dir);
@@ -288,28 +288,28 @@ static void test_untrusted_certificate_is_refused(void **state)
 	struct bid_fetch_config config = calm;
 	struct capture capture;
 	char pem[PATH_MAX], url[64];
-	struct bid_source *source;
+	struct bid_server *server;
 	struct bid_fetch *fetch;
 	uint16_t port;
-	pid_t server;
+	pid_t pid;
 
 	snprintf(pem, sizeof(pem), "%s/pem", world.root);
 	if (!make_certificate(pem)) {
 		print_message("no openssl(1) to make a certificate with\n");
 		skip();
 	}
-	server = start_server(pem, &port);
+	pid = start_server(pem, &port);
 	config.retries = 2;
 	snprintf(url, sizeof(url), "https://127.0.0.1:%u", port);
 	assert_int_equal(bid_fetch_new(&config, &fetch), 0);
-	assert_int_equal(bid_fetch_server_new(fetch, url, &source), 0);
-	ask(source, ID, &capture);
+	assert_int_equal(bid_fetch_server_new(fetch, url, &server), 0);
+	ask(server, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
 	if (strncmp(capture.text, "no secure connection: ", 22) != 0 || capture.attempts != 1)
 		fail_msg("%u attempts: %s", capture.attempts, capture.text);
-	source->ops->free(source);
+	server->ops->free(server);
 	bid_fetch_free(fetch);
-	stop_server(server);
+	stop_server(pid);
 	unlink(pem);
 }
 

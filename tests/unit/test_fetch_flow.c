@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The HTTP source: slots, threads, cancelling, and its end. */
+/* The HTTP server: slots, threads, cancelling, and its end. */
 #include "fetch_fixture.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static bool turns(int variant)
 	behave("delay:0.3");
 	for (size_t i = 0; i < N; i++) {
 		capture_init(&captures[i]);
-		start(setting.source, i % 2 ? ID : OTHER_ID, BID_KIND_DEBUGINFO, &captures[i]);
+		start(setting.server, i % 2 ? ID : OTHER_ID, BID_KIND_DEBUGINFO, &captures[i]);
 	}
 	for (size_t i = 0; i < N; i++) {
 		await_done(&captures[i]);
@@ -53,10 +53,10 @@ static void test_small_file_passes_transfers_that_take_long(void **state)
 	control("POST", "?behaviour=ok&id=" OTHER_ID);
 	for (size_t i = 0; i < PARALLEL; i++) {
 		capture_init(&captures[i]);
-		start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
+		start(setting.server, ID, BID_KIND_DEBUGINFO, &captures[i]);
 	}
 	capture_init(&small);
-	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &small);
+	start(setting.server, OTHER_ID, BID_KIND_DEBUGINFO, &small);
 	await_done(&small);
 	assert_int_equal(small.outcome, BID_OUTCOME_FOUND);
 	/* three seconds, as of the monotonic clock in whole milliseconds */
@@ -70,7 +70,7 @@ static void test_small_file_passes_transfers_that_take_long(void **state)
 static void test_servers_have_slots_of_their_own(void **state)
 {
 	struct capture silent, healthy;
-	struct bid_source *other;
+	struct bid_server *other;
 	struct setting setting;
 	char url[128];
 
@@ -79,7 +79,7 @@ static void test_servers_have_slots_of_their_own(void **state)
 	snprintf(url, sizeof(url), "%s/plain", world.url);
 	assert_int_equal(bid_fetch_server_new(setting.fetch, url, &other), 0);
 	capture_init(&silent);
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &silent);
+	start(setting.server, ID, BID_KIND_DEBUGINFO, &silent);
 	ask(other, ID, &healthy);
 	assert_int_equal(healthy.outcome, BID_OUTCOME_FOUND);
 	assert_false(is_done(&silent));
@@ -99,13 +99,13 @@ static void test_cancel_in_body_ends_the_transfer(void **state)
 	set_up(&setting, &calm);
 	behave("stall:5000");
 	capture_init(&capture);
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
+	start(setting.server, ID, BID_KIND_DEBUGINFO, &capture);
 	await(&capture, &capture.heads, 1);
 	began = now();
-	setting.source->ops->cancel(setting.source, &capture);
+	setting.server->ops->cancel(setting.server, &capture);
 	/* cancelled twice, and an unknown transfer */
-	setting.source->ops->cancel(setting.source, &capture);
-	setting.source->ops->cancel(setting.source, &setting);
+	setting.server->ops->cancel(setting.server, &capture);
+	setting.server->ops->cancel(setting.server, &setting);
 	await_done(&capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_CANCELLED);
 	assert_true(capture.done_at - began < 15);
@@ -130,12 +130,12 @@ static bool cancel_in_line(int variant)
 	began = now();
 	for (size_t i = 0; i < N; i++) {
 		capture_init(&captures[i]);
-		start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
+		start(setting.server, ID, BID_KIND_DEBUGINFO, &captures[i]);
 	}
 	await_requests(1);
-	setting.source->ops->cancel(setting.source, &captures[3]);
+	setting.server->ops->cancel(setting.server, &captures[3]);
 	await_done(&captures[3]);
-	setting.source->ops->cancel(setting.source, &captures[0]);
+	setting.server->ops->cancel(setting.server, &captures[0]);
 	await_done(&captures[0]);
 	in_time = captures[0].done_at - began < 0.9;
 	for (size_t i = 0; in_time && i < N; i++) {
@@ -166,11 +166,11 @@ static void test_free_ends_running_transfers(void **state)
 	behave("stall:5000");
 	for (size_t i = 0; i < N; i++) {
 		capture_init(&captures[i]);
-		start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
+		start(setting.server, ID, BID_KIND_DEBUGINFO, &captures[i]);
 	}
 	await(&captures[0], &captures[0].heads, 1);
 	began = now();
-	setting.source->ops->free(setting.source);
+	setting.server->ops->free(setting.server);
 	assert_true(now() - began < 15);
 	for (size_t i = 0; i < N; i++) {
 		assert_int_equal(captures[i].dones, 1);
@@ -189,7 +189,7 @@ static void test_free_after_start_ends_the_transfer(void **state)
 
 		set_up(&setting, &calm);
 		capture_init(&capture);
-		start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
+		start(setting.server, ID, BID_KIND_DEBUGINFO, &capture);
 		tear_down(&setting);
 		assert_int_equal(capture.dones, 1);
 	}
@@ -220,7 +220,7 @@ static void test_receiver_error_ends_the_transfer(void **state)
 		capture_init(&capture);
 		capture.head_result = cases[i].head_result;
 		capture.body_result = cases[i].body_result;
-		start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
+		start(setting.server, ID, BID_KIND_DEBUGINFO, &capture);
 		await_done(&capture);
 		assert_int_equal(capture.outcome, cases[i].outcome);
 		assert_string_equal(capture.text, cases[i].text);
@@ -248,8 +248,8 @@ static bool receiver_is_slow(int delayed)
 	capture_init(&slow);
 	capture_init(&other);
 	slow.body_pause = 3000000;
-	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &other);
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &slow);
+	start(setting.server, OTHER_ID, BID_KIND_DEBUGINFO, &other);
+	start(setting.server, ID, BID_KIND_DEBUGINFO, &slow);
 	await_done(&slow);
 	await_done(&other);
 	well = strcmp(slow.text, "HTTP 200") == 0 && strcmp(other.text, "HTTP 200") == 0;
@@ -272,10 +272,10 @@ static void test_slow_receiver_is_no_server_failure(void **state)
 static void start_next(struct capture *capture)
 {
 	capture_init(capture->next_capture);
-	start(capture->next_source, ID, BID_KIND_DEBUGINFO, capture->next_capture);
+	start(capture->next_server, ID, BID_KIND_DEBUGINFO, capture->next_capture);
 }
 
-/* As in the broker: done() of one source starts the request to the next. */
+/* As in the broker: done() of one server starts the request to the next. */
 static void test_paused_body_continues(void **state)
 {
 	enum { STALL_MS = 100 };
@@ -288,15 +288,15 @@ static void test_paused_body_continues(void **state)
 	behave("ok");
 	capture_init(&capture);
 	capture.pauses = 2;
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
+	start(setting.server, ID, BID_KIND_DEBUGINFO, &capture);
 	for (unsigned pauses = 1; pauses <= capture.pauses; pauses++) {
 		await(&capture, &capture.paused, pauses);
-		ask(setting.source, OTHER_ID, &other);
+		ask(setting.server, OTHER_ID, &other);
 		assert_int_equal(other.outcome, BID_OUTCOME_FOUND);
 		/* stall_ms does not count while the body is paused */
 		usleep(3 * STALL_MS * 1000);
 		assert_false(is_done(&capture));
-		setting.source->ops->resume(setting.source, &capture);
+		setting.server->ops->resume(setting.server, &capture);
 	}
 	await_done(&capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
@@ -305,10 +305,10 @@ static void test_paused_body_continues(void **state)
 
 	capture_init(&capture);
 	capture.pauses = 1;
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
+	start(setting.server, ID, BID_KIND_DEBUGINFO, &capture);
 	await(&capture, &capture.paused, 1);
-	setting.source->ops->cancel(setting.source, &capture);
-	setting.source->ops->resume(setting.source, &capture);
+	setting.server->ops->cancel(setting.server, &capture);
+	setting.server->ops->resume(setting.server, &capture);
 	await_done(&capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_CANCELLED);
 	tear_down(&setting);
@@ -317,7 +317,7 @@ static void test_paused_body_continues(void **state)
 static void test_done_may_start_a_request(void **state)
 {
 	static struct capture first, second;
-	struct bid_source *other;
+	struct bid_server *other;
 	struct setting setting;
 	char url[128];
 
@@ -327,9 +327,9 @@ static void test_done_may_start_a_request(void **state)
 	assert_int_equal(bid_fetch_server_new(setting.fetch, url, &other), 0);
 	capture_init(&first);
 	first.on_done = start_next;
-	first.next_source = other;
+	first.next_server = other;
 	first.next_capture = &second;
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
+	start(setting.server, ID, BID_KIND_DEBUGINFO, &first);
 	await_done(&first);
 	assert_int_equal(first.outcome, BID_OUTCOME_ABSENT);
 	await_done(&second);
@@ -344,7 +344,7 @@ static void test_done_may_start_a_request(void **state)
 /* Transfers of a thread of test_concurrent_threads_end_once(); every third is cancelled at once. */
 struct flow_worker {
 	pthread_t thread;
-	struct bid_source *source;
+	struct bid_server *server;
 	struct capture *captures;
 };
 
@@ -358,10 +358,10 @@ static void *worker_main(void *argument)
 	bid_id_parse_str(ABSENT_ID, &request.id);
 	for (unsigned i = 0; i < EACH; i++) {
 		capture_init(&worker->captures[i]);
-		if (worker->source->ops->start(worker->source, &request, &receiver, &worker->captures[i]) < 0)
+		if (worker->server->ops->start(worker->server, &request, &receiver, &worker->captures[i]) < 0)
 			return worker;
 		if (i % 3 == 0)
-			worker->source->ops->cancel(worker->source, &worker->captures[i]);
+			worker->server->ops->cancel(worker->server, &worker->captures[i]);
 	}
 	return NULL;
 }
@@ -376,7 +376,7 @@ static void test_concurrent_threads_end_once(void **state)
 	behave("ok");
 	set_up(&setting, &calm);
 	for (unsigned i = 0; i < WORKERS; i++) {
-		workers[i].source = setting.source;
+		workers[i].server = setting.server;
 		workers[i].captures = captures[i];
 		assert_int_equal(pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]), 0);
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The HTTP source against thousands of malformed responses. Each must end, once and in time, and none may count as a valid file.
+ * The HTTP server against thousands of malformed responses. Each must end, once and in time, and none may count as a valid file.
  * BID_FUZZ_RESPONSES is their number, BID_FUZZ_FIRST the first; each run has the same ones.
  */
 #include "fetch_fixture.h"
@@ -310,15 +310,15 @@ static void test_malformed_responses_end_in_time(void **state)
 	assert_int_equal(bid_fetch_new(&calm, &fetch), 0);
 	snprintf(url, sizeof(url), "http://127.0.0.1:%u", scribe.port);
 	for (unsigned seed = first; seed < first + n; seed++) {
-		struct bid_source *source;
+		struct bid_server *server;
 		struct capture capture;
 
-		/* a source of its own for each: a breaker would soon have enough */
-		assert_int_equal(bid_fetch_server_new(fetch, url, &source), 0);
+		/* a server of its own for each: a breaker would soon have enough */
+		assert_int_equal(bid_fetch_server_new(fetch, url, &server), 0);
 		scribe.seed = seed;
-		ask(source, ID, &capture);
+		ask(server, ID, &capture);
 		judge(seed, &capture, counts);
-		source->ops->free(source);
+		server->ops->free(server);
 	}
 	bid_fetch_free(fetch);
 	stop_scribe(&scribe);

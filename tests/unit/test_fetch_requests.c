@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The HTTP source: headers and secrets of a request, proxies, and requests for the rest of a body. */
+/* The HTTP server: headers and secrets of a request, proxies, and requests for the rest of a body. */
 #include "fetch_fixture.h"
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ static void write_file(char path[static 128], const char *name, const char *text
 	assert_int_equal(bid_pwrite_full(fd, text, strlen(text), 0), 0);
 }
 
-/* A source with user name and password, and with the headers of a file. */
+/* A server with user name and password, and with the headers of a file. */
 static void set_up_secrets(struct setting *setting, const char *headers_file, const char *netrc_file)
 {
 	struct bid_fetch_config config = calm;
@@ -47,7 +47,7 @@ static void set_up_secrets(struct setting *setting, const char *headers_file, co
 	config.netrc_file = netrc_file;
 	snprintf(url, sizeof(url), "http://%s127.0.0.1:%u", netrc_file ? "" : "user:secret@", world.port);
 	assert_int_equal(bid_fetch_new(&config, &setting->fetch), 0);
-	assert_int_equal(bid_fetch_server_new(setting->fetch, url, &setting->source), 0);
+	assert_int_equal(bid_fetch_server_new(setting->fetch, url, &setting->server), 0);
 }
 
 static const char secrets[] = "X-Key: open sesame\r\n\nno header\nX-Bad\001: 1\nCookie: a=b\n: none\n";
@@ -65,7 +65,7 @@ static void test_secrets_go_to_their_server_only(void **state)
 	write_file(path, "secrets", secrets, 0600);
 	set_up_secrets(&setting, path, NULL);
 	behave("ok");
-	ask(setting.source, ID, &capture);
+	ask(setting.server, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 	for (size_t i = 0; i < 3; i++)
 		assert_non_null(strstr(headers_at(world.port), words[i]));
@@ -73,7 +73,7 @@ static void test_secrets_go_to_their_server_only(void **state)
 	assert_null(strstr(headers_at(world.port), "X-Bad"));
 
 	behave("redirect:/plain{path}");
-	ask(setting.source, ID, &capture);
+	ask(setting.server, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 	for (size_t i = 0; i < 3; i++)
 		assert_non_null(strstr(control("GET", "/headers?path=/plain" PATH), words[i]));
@@ -81,7 +81,7 @@ static void test_secrets_go_to_their_server_only(void **state)
 	/* another port is another server */
 	snprintf(behaviour, sizeof(behaviour), "redirect:http://127.0.0.1:%u{path}", port);
 	behave(behaviour);
-	ask(setting.source, ID, &capture);
+	ask(setting.server, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 	assert_body(&capture);
 	for (size_t i = 0; i < 3; i++)
@@ -104,7 +104,7 @@ static void test_unsafe_headers_file_is_ignored(void **state)
 		write_file(path, "secrets", secrets, i == 0 ? 0602 : 0644);
 		set_up_secrets(&setting, i == 2 ? "/dev/null/none" : path, NULL);
 		behave("ok");
-		ask(setting.source, ID, &capture);
+		ask(setting.server, ID, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 		assert_int_equal(strstr(headers_at(world.port), "open sesame") != NULL, i == 1);
 		tear_down(&setting);
@@ -122,7 +122,7 @@ static void test_netrc_goes_to_its_hosts_only(void **state)
 	write_file(path, "netrc", "machine 127.0.0.1 login user password secret\n", 0600);
 	set_up_secrets(&setting, NULL, path);
 	behave("ok");
-	ask(setting.source, ID, &capture);
+	ask(setting.server, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 	assert_non_null(strstr(headers_at(world.port), "Basic dXNlcjpzZWNyZXQ="));
 	tear_down(&setting);
@@ -168,7 +168,7 @@ static void test_broken_body_is_resumed(void **state)
 		set_up(&setting, &config);
 		behave("ok");
 		control("POST", "%s&behaviour=static", cases[i].behaviours);
-		ask(setting.source, ID, &capture);
+		ask(setting.server, ID, &capture);
 		if (capture.outcome != BID_OUTCOME_FOUND)
 			fail_msg("%s: %s", cases[i].behaviours, capture.text);
 		assert_body(&capture);
@@ -201,7 +201,7 @@ static void test_broken_bodies_are_counted(void **state)
 		set_up(&setting, &config);
 		behave("ok");
 		control("POST", "%s&behaviour=static", cases[i].behaviours);
-		ask(setting.source, ID, &capture);
+		ask(setting.server, ID, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 		assert_body(&capture);
 		if (capture.broken != cases[i].broken)
@@ -218,7 +218,7 @@ static void test_unrequested_range_is_rejected(void **state)
 
 	set_up(&setting, &calm);
 	behave("part-always");
-	ask(setting.source, ID, &capture);
+	ask(setting.server, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_REFUSED);
 	assert_string_equal(capture.text, "HTTP 206");
 	assert_int_equal(capture.heads, 0);
@@ -240,7 +240,7 @@ static void test_max_time_ends_the_download(void **state)
 
 		set_up(&setting, &config);
 		behave(behaviours[i]);
-		ask(setting.source, ID, &capture);
+		ask(setting.server, ID, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
 		if (i != 1)
 			assert_string_equal(capture.text, "not done within 0.4 s");
@@ -254,7 +254,7 @@ static void test_proxy_gets_the_request(void **state)
 {
 	struct bid_fetch_config config = calm;
 	struct capture capture;
-	struct bid_source *source;
+	struct bid_server *server;
 	struct bid_fetch *fetch;
 	char proxy[64];
 
@@ -266,11 +266,11 @@ static void test_proxy_gets_the_request(void **state)
 		/* without a resolver, a look-up may last until the limit */
 		config.connect_ms = avoided ? 1000 : CALM_MS;
 		assert_int_equal(bid_fetch_new(&config, &fetch), 0);
-		assert_int_equal(bid_fetch_server_new(fetch, "http://debuginfod.invalid", &source), 0);
-		ask(source, ID, &capture);
+		assert_int_equal(bid_fetch_server_new(fetch, "http://debuginfod.invalid", &server), 0);
+		ask(server, ID, &capture);
 		assert_int_equal(capture.outcome, avoided ? BID_OUTCOME_UNREACHABLE : BID_OUTCOME_FOUND);
 		assert_int_equal(requests(), avoided ? 0 : 1);
-		source->ops->free(source);
+		server->ops->free(server);
 		bid_fetch_free(fetch);
 	}
 	unsetenv("http_proxy");
@@ -297,18 +297,18 @@ static void test_connection_that_fails_names_the_address_of_the_proxy(void **sta
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct capture capture;
-		struct bid_source *source;
+		struct bid_server *server;
 		struct bid_fetch *fetch;
 
 		setenv(cases[i].variable, cases[i].proxy, 1);
 		setenv("no_proxy", cases[i].no_proxy, 1);
 		assert_int_equal(bid_fetch_new(&calm, &fetch), 0);
-		assert_int_equal(bid_fetch_server_new(fetch, cases[i].server, &source), 0);
-		ask(source, ID, &capture);
+		assert_int_equal(bid_fetch_server_new(fetch, cases[i].server, &server), 0);
+		ask(server, ID, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
 		if (strncmp(capture.text, cases[i].text, strlen(cases[i].text)) != 0 || strstr(capture.text, "mallory"))
 			fail_msg("%zu: %s", i, capture.text);
-		source->ops->free(source);
+		server->ops->free(server);
 		bid_fetch_free(fetch);
 		unsetenv(cases[i].variable);
 	}

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The HTTP source: wait for a slow server, and detect a dead one. */
+/* The HTTP server: wait for a slow server, and detect a dead one. */
 #include "fetch_fixture.h"
 
 #include <string.h>
 #include <unistd.h>
 
 /*
- * The server fetches one artifact from elsewhere, slowly, and serves the others: the source sends those requests, and waits for the
+ * The server fetches one artifact from elsewhere, slowly, and serves the others: the server sends those requests, and waits for the
  * slow one up to a limit.
  */
 static bool one_is_slow(int endless)
 {
 	struct bid_fetch_config config = calm;
-	struct bid_source_health health;
+	struct bid_server_health health;
 	struct setting setting;
 	struct capture slow, capture;
 	bool found = true, in_time = true, over;
@@ -25,10 +25,10 @@ static bool one_is_slow(int endless)
 	control("POST", "?behaviour=%s&id=" OTHER_ID, endless ? "stall-headers" : "delay:3.6");
 	capture_init(&slow);
 	began = last = now();
-	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &slow);
+	start(setting.server, OTHER_ID, BID_KIND_DEBUGINFO, &slow);
 	do {
 		over = is_done(&slow);
-		ask(setting.source, ID, &capture);
+		ask(setting.server, ID, &capture);
 		found = found && capture.outcome == BID_OUTCOME_FOUND;
 		usleep(20000);
 		next = now();
@@ -36,7 +36,7 @@ static bool one_is_slow(int endless)
 		in_time = in_time && next - last < 0.5;
 		last = next;
 	} while (!over);
-	health = health_of(setting.source);
+	health = health_of(setting.server);
 	control("POST", "/release");
 	tear_down(&setting);
 	if (!in_time || (!endless && slow.done_at - began > 7))
@@ -56,11 +56,11 @@ static void test_one_slow_response_delays_no_other(void **state)
 }
 
 /* Ask for ID. False if the machine may have taken longer than half a second. */
-static bool ask_in_time(struct bid_source *source, struct capture *capture)
+static bool ask_in_time(struct bid_server *server, struct capture *capture)
 {
 	double began = now();
 
-	ask(source, ID, capture);
+	ask(server, ID, capture);
 	return now() - began < 0.45;
 }
 
@@ -69,38 +69,38 @@ static bool one_is_slow_and_alone(int variant)
 {
 	struct bid_fetch_config config = calm;
 	struct capture first, between, last, capture;
-	struct bid_source_health health;
+	struct bid_server_health health;
 	struct setting setting;
 	bool in_time;
 
 	config.first_byte_ms = 500;
 	set_up(&setting, &config);
 	behave("ok");
-	in_time = ask_in_time(setting.source, &first);
+	in_time = ask_in_time(setting.server, &first);
 	control("POST", "?behaviour=stall-headers&id=" OTHER_ID);
 	if (in_time) {
-		ask(setting.source, OTHER_ID, &capture);
+		ask(setting.server, OTHER_ID, &capture);
 		assert_string_equal(capture.text, "no response within 0.5 s");
-		health = health_of(setting.source);
+		health = health_of(setting.server);
 		assert_int_equal(health.breaker, BID_BREAKER_CLOSED);
 		assert_int_equal(health.failures, 1);
 	}
-	in_time = in_time && ask_in_time(setting.source, &between);
+	in_time = in_time && ask_in_time(setting.server, &between);
 	if (!in_time) {
 		tear_down(&setting);
 		return false;
 	}
 	assert_int_equal(first.outcome, BID_OUTCOME_FOUND);
 	assert_int_equal(between.outcome, BID_OUTCOME_FOUND);
-	assert_int_equal(health_of(setting.source).failures, 0);
+	assert_int_equal(health_of(setting.server).failures, 0);
 
 	behave("stall-headers");
-	ask(setting.source, OTHER_ID, &capture);
-	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
-	ask(setting.source, ID, &last);
+	ask(setting.server, OTHER_ID, &capture);
+	assert_int_equal(health_of(setting.server).breaker, BID_BREAKER_CLOSED);
+	ask(setting.server, ID, &last);
 	assert_string_equal(last.text, "no response within 0.5 s");
-	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_OPEN);
-	assert_refused(setting.source);
+	assert_int_equal(health_of(setting.server).breaker, BID_BREAKER_OPEN);
+	assert_refused(setting.server);
 	control("POST", "/release");
 	tear_down(&setting);
 	return true;
@@ -111,11 +111,11 @@ static void test_only_slow_response_is_waited_for(void **state)
 	assert_true(one_is_slow_and_alone(0));
 }
 
-static void await_failure(struct bid_source *source)
+static void await_failure(struct bid_server *server)
 {
 	double deadline = now() + PATIENCE_S;
 
-	while (health_of(source).failures == 0) {
+	while (health_of(server).failures == 0) {
 		assert_true(now() < deadline);
 		usleep(5000);
 	}
@@ -133,20 +133,20 @@ static void test_slow_first_response_is_waited_for(void **state)
 	set_up(&setting, &config);
 	behave("hold*1");
 	capture_init(&slow);
-	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &slow);
-	await_breaker(setting.source, BID_BREAKER_OPEN);
-	assert_refused(setting.source);
+	start(setting.server, OTHER_ID, BID_KIND_DEBUGINFO, &slow);
+	await_breaker(setting.server, BID_BREAKER_OPEN);
+	assert_refused(setting.server);
 	assert_false(is_done(&slow));
 	control("POST", "/release");
 	await_done(&slow);
 	assert_int_equal(slow.outcome, BID_OUTCOME_FOUND);
-	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
-	assert_int_equal(health_of(setting.source).failures, 0);
+	assert_int_equal(health_of(setting.server).breaker, BID_BREAKER_CLOSED);
+	assert_int_equal(health_of(setting.server).failures, 0);
 	/* an old connection hides it, and a fresh one shows it */
 	behave("hold*2");
 	capture_init(&slow);
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &slow);
-	await_failure(setting.source);
+	start(setting.server, ID, BID_KIND_DEBUGINFO, &slow);
+	await_failure(setting.server);
 	assert_int_equal(requests(), 2);
 	control("POST", "/release");
 	await_done(&slow);
@@ -159,7 +159,7 @@ static void test_slow_first_response_is_waited_for(void **state)
 static void test_too_slow_first_response_opens_the_breaker(void **state)
 {
 	struct bid_fetch_config config = calm;
-	struct bid_source_health health;
+	struct bid_server_health health;
 	struct setting setting;
 	struct capture capture;
 
@@ -167,9 +167,9 @@ static void test_too_slow_first_response_opens_the_breaker(void **state)
 	config.answer_ms = 2000;
 	set_up(&setting, &config);
 	behave("stall-headers*1");
-	ask(setting.source, ID, &capture);
+	ask(setting.server, ID, &capture);
 	assert_string_equal(capture.text, "no response within 2 s");
-	health = health_of(setting.source);
+	health = health_of(setting.server);
 	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
 	assert_int_equal(health.failures, 1);
 	assert_string_equal(health.last_failure, "no response within 0.5 s");
@@ -187,20 +187,20 @@ static void test_slow_probe_is_waited_for(void **state)
 	config.first_byte_ms = 500;
 	config.answer_ms = CALM_MS;
 	set_up(&setting, &config);
-	open_breaker(setting.source);
-	await_end_of_pause(setting.source);
+	open_breaker(setting.server);
+	await_end_of_pause(setting.server);
 	behave("hold*1");
 	capture_init(&probe);
 	began = now();
-	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &probe);
+	start(setting.server, OTHER_ID, BID_KIND_DEBUGINFO, &probe);
 	await_requests(1);
-	await_breaker(setting.source, BID_BREAKER_OPEN);
-	assert_pause(setting.source, began, 10, 15);
+	await_breaker(setting.server, BID_BREAKER_OPEN);
+	assert_pause(setting.server, began, 10, 15);
 	assert_false(is_done(&probe));
 	control("POST", "/release");
 	await_done(&probe);
 	assert_int_equal(probe.outcome, BID_OUTCOME_FOUND);
-	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
+	assert_int_equal(health_of(setting.server).breaker, BID_BREAKER_CLOSED);
 	tear_down(&setting);
 }
 

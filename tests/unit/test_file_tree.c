@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The directory source: lookup, and the meaning of its ENOENT. */
+/* The directory server: lookup, and the meaning of its ENOENT. */
 #include "fetch_fixture.h"
 
 #include <dirent.h>
@@ -66,21 +66,21 @@ static int begin_tree(void **state)
 	return 0;
 }
 
-/* A fetcher, and a source of the directory @name in the world's. */
+/* A fetcher, and a server of the directory @name in the world's. */
 static void set_up_tree(struct setting *setting, const char *name)
 {
 	char url[256];
 
 	snprintf(url, sizeof(url), "file://%s/%s", world.root, name);
 	assert_int_equal(bid_fetch_new(&calm, &setting->fetch), 0);
-	assert_int_equal(bid_fetch_server_new(setting->fetch, url, &setting->source), 0);
-	assert_string_equal(setting->source->name, url);
+	assert_int_equal(bid_fetch_server_new(setting->fetch, url, &setting->server), 0);
+	assert_string_equal(setting->server->name, url);
 }
 
-static void ask_kind(struct bid_source *source, const char *id, enum bid_kind kind, struct capture *capture)
+static void ask_kind(struct bid_server *server, const char *id, enum bid_kind kind, struct capture *capture)
 {
 	capture_init(capture);
-	start(source, id, kind, capture);
+	start(server, id, kind, capture);
 	await_done(capture);
 }
 
@@ -91,17 +91,17 @@ static void test_each_layout_is_found(void **state)
 
 	set_up_tree(&setting, "tree");
 	for (enum bid_kind kind = BID_KIND_ELF; kind <= BID_KIND_DEBUGINFO; kind++) {
-		ask_kind(setting.source, WEB_ID, kind, &capture);
+		ask_kind(setting.server, WEB_ID, kind, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 		assert_body(&capture);
 		assert_int_equal(capture.size, BODY_SIZE);
-		ask_kind(setting.source, PERF_ID, kind, &capture);
+		ask_kind(setting.server, PERF_ID, kind, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 		assert_body(&capture);
 		/* this kernel has only a symbol table */
-		ask_kind(setting.source, KERNEL_ID, kind, &capture);
+		ask_kind(setting.server, KERNEL_ID, kind, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_ABSENT);
-		ask_kind(setting.source, DEBUG_ID, kind, &capture);
+		ask_kind(setting.server, DEBUG_ID, kind, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 		assert_body(&capture);
 	}
@@ -135,12 +135,12 @@ static void test_build_directory_instead_of_file_is_closed(void **state)
 
 	set_up_tree(&setting, "tree");
 	for (size_t i = 0; i < 2 * sizeof(ids) / sizeof(ids[0]); i++)
-		ask_kind(setting.source, ids[i % 2], BID_KIND_ELF, &capture);
+		ask_kind(setting.server, ids[i % 2], BID_KIND_ELF, &capture);
 	tear_down(&setting);
 	assert_int_equal(count_open(), 0);
 }
 
-static void test_sources_and_sections_are_found(void **state)
+static void test_servers_and_sections_are_found(void **state)
 {
 	static const struct {
 		enum bid_kind kind;
@@ -165,7 +165,7 @@ static void test_sources_and_sections_are_found(void **state)
 				 0);
 		request.subpath = subpath;
 		capture_init(&capture);
-		assert_int_equal(setting.source->ops->start(setting.source, &request, &receiver, &capture), 0);
+		assert_int_equal(setting.server->ops->start(setting.server, &request, &receiver, &capture), 0);
 		bid_subpath_unref(subpath);
 		await_done(&capture);
 		if (capture.outcome != cases[i].outcome)
@@ -194,7 +194,7 @@ static void test_missing_tree_is_not_absence(void **state)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		set_up_tree(&setting, cases[i].tree);
-		ask(setting.source, cases[i].id, &capture);
+		ask(setting.server, cases[i].id, &capture);
 		if (capture.outcome != cases[i].outcome || strncmp(capture.text, cases[i].text, strlen(cases[i].text)) != 0)
 			fail_msg("%s: %s, \"%s\"", cases[i].id, bid_outcome_name(capture.outcome), capture.text);
 		assert_int_equal(capture.heads, 0);
@@ -211,7 +211,7 @@ static void test_receiver_error_ends_the_transfer(void **state)
 	for (int where = 0; where < 2; where++) {
 		capture_init(&capture);
 		*(where ? &capture.head_result : &capture.body_result) = -ENOSPC;
-		start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
+		start(setting.server, ID, BID_KIND_DEBUGINFO, &capture);
 		await_done(&capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_FAILED);
 	}
@@ -228,9 +228,9 @@ static void test_free_ends_running_transfers(void **state)
 	set_up_tree(&setting, "tree");
 	for (size_t i = 0; i < N; i++) {
 		capture_init(&captures[i]);
-		start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
+		start(setting.server, ID, BID_KIND_DEBUGINFO, &captures[i]);
 		if (i % 3 == 0)
-			setting.source->ops->cancel(setting.source, &captures[i]);
+			setting.server->ops->cancel(setting.server, &captures[i]);
 	}
 	tear_down(&setting);
 	for (size_t i = 0; i < N; i++) {
@@ -245,12 +245,12 @@ static void test_free_ends_running_transfers(void **state)
 static void look_at_health(void *user)
 {
 	struct capture *capture = user;
-	struct bid_source_health health;
+	struct bid_server_health health;
 
-	capture->next_source->ops->health(capture->next_source, &health);
+	capture->next_server->ops->health(capture->next_server, &health);
 }
 
-/* The source calls done() without its lock. */
+/* The server calls done() without its lock. */
 static void test_receiver_may_submit_a_request(void **state)
 {
 	struct bid_request request = { .kind = BID_KIND_DEBUGINFO };
@@ -260,10 +260,10 @@ static void test_receiver_may_submit_a_request(void **state)
 
 	set_up_tree(&setting, "tree");
 	capture_init(&capture);
-	capture.next_source = setting.source;
+	capture.next_server = setting.server;
 	looks.sent = look_at_health;
 	assert_int_equal(bid_id_parse_str(WEB_ID, &request.id), 0);
-	assert_int_equal(setting.source->ops->start(setting.source, &request, &looks, &capture), 0);
+	assert_int_equal(setting.server->ops->start(setting.server, &request, &looks, &capture), 0);
 	await_done(&capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 	tear_down(&setting);
@@ -273,7 +273,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_layout_is_found),
-		cmocka_unit_test(test_sources_and_sections_are_found),
+		cmocka_unit_test(test_servers_and_sections_are_found),
 		cmocka_unit_test(test_missing_tree_is_not_absence),
 		cmocka_unit_test(test_receiver_error_ends_the_transfer),
 		cmocka_unit_test(test_receiver_may_submit_a_request),

@@ -129,7 +129,7 @@ static struct bid_actions take(struct rig *rig, enum bid_machine_event event, si
 	return bid_machine_take(&rig->machine, event, candidate);
 }
 
-static void test_silent_sources_are_hedged_one_by_one(void **state)
+static void test_silent_servers_are_hedged_one_by_one(void **state)
 {
 	struct bid_actions actions;
 	struct rig rig;
@@ -176,11 +176,11 @@ static void test_broken_body_starts_the_next_candidate(void **state)
 	take(&rig, BID_EVENT_VERIFIED, 0);
 	assert_int_equal(take(&rig, BID_EVENT_BROKE_OFF, 0).start, 1);
 	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 1).cancel, 1 << 0);
-	/* a cancelled source of a broken body starts no more, others do */
+	/* a cancelled server of a broken body starts no more, others do */
 	assert_int_equal(take(&rig, BID_EVENT_BROKE_OFF, 1).start, 2);
 	assert_int_equal(take(&rig, BID_EVENT_LEFT, 0).start, BID_NO_CANDIDATE);
 	assert_int_equal(rig.candidates[0].state, BID_ATTEMPT_BROKEN);
-	/* the source may resume first */
+	/* the server may resume first */
 	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 1).cancel, 1 << 2);
 	take(&rig, BID_EVENT_LEFT, 2);
 	assert_int_equal(rig.candidates[2].state, BID_ATTEMPT_OVERTAKEN);
@@ -215,7 +215,7 @@ static void test_absent_everywhere_ends_by_the_reports(void **state)
 	assert_int_equal(actions.ended_as, BID_DOWNLOAD_RUNNING);
 }
 
-/* The only source has answered, and two fallbacks are left. */
+/* The only server has answered, and two fallbacks are left. */
 static void set_before_fallbacks(struct rig *rig)
 {
 	set(rig, BID_DOWNLOAD_RUNNING, BID_ATTEMPT_DECIDING);
@@ -363,7 +363,7 @@ int main(void)
 		cmocka_unit_test(test_every_event_in_every_state_of_an_attempt),
 		cmocka_unit_test(test_every_event_in_every_state_of_a_download),
 		cmocka_unit_test(test_response_counts_while_the_download_runs),
-		cmocka_unit_test(test_silent_sources_are_hedged_one_by_one),
+		cmocka_unit_test(test_silent_servers_are_hedged_one_by_one),
 		cmocka_unit_test(test_chosen_one_stops_others_until_it_fails),
 		cmocka_unit_test(test_broken_body_starts_the_next_candidate),
 		cmocka_unit_test(test_offline_cancels_only_queued_attempts),

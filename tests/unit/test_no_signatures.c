@@ -14,8 +14,8 @@
 #include "api/fetch.h"
 #include "base/io.h"
 
-/* Make a source of @url. Returns the result, and the log in @log. */
-static int add_server(bool enforce, const char *url, struct bid_source **ret_source, char *log, size_t size)
+/* Make a server of @url. Returns the result, and the log in @log. */
+static int add_server(bool enforce, const char *url, struct bid_server **ret_server, char *log, size_t size)
 {
 	int file = memfd_create("log", 0), own = dup(STDERR_FILENO), r;
 	struct bid_fetch *fetch;
@@ -23,10 +23,10 @@ static int add_server(bool enforce, const char *url, struct bid_source **ret_sou
 
 	assert_int_equal(bid_fetch_new(&(struct bid_fetch_config){ .enforce = enforce }, &fetch), 0);
 	dup2(file, STDERR_FILENO);
-	r = bid_fetch_server_new(fetch, url, ret_source);
+	r = bid_fetch_server_new(fetch, url, ret_server);
 	dup2(own, STDERR_FILENO);
 	if (r == 0)
-		(*ret_source)->ops->free(*ret_source);
+		(*ret_server)->ops->free(*ret_server);
 	bid_fetch_free(fetch);
 	n = bid_pread_full(file, log, size - 1, 0);
 	assert_true(n >= 0);
@@ -39,23 +39,23 @@ static int add_server(bool enforce, const char *url, struct bid_source **ret_sou
 static void test_server_whose_signatures_cannot_be_checked_is_ignored_with_a_warning(void **state)
 {
 	static const char warning[] = "this build cannot check signatures, server with ima:enforcing ignored: 'http://h'";
-	struct bid_source *source = NULL;
+	struct bid_server *server = NULL;
 	char log[1024];
 
-	assert_int_equal(add_server(false, "ima:enforcing http://user:secret@h", &source, log, sizeof(log)), -EOPNOTSUPP);
-	assert_null(source);
+	assert_int_equal(add_server(false, "ima:enforcing http://user:secret@h", &server, log, sizeof(log)), -EOPNOTSUPP);
+	assert_null(server);
 	assert_non_null(strstr(log, warning));
-	assert_int_equal(add_server(true, "http://h", &source, log, sizeof(log)), -EOPNOTSUPP);
+	assert_int_equal(add_server(true, "http://h", &server, log, sizeof(log)), -EOPNOTSUPP);
 	assert_non_null(strstr(log, warning));
 }
 
 static void test_other_servers_are_used(void **state)
 {
-	struct bid_source *source;
+	struct bid_server *server;
 	char log[1024];
 
-	assert_int_equal(add_server(false, "http://h", &source, log, sizeof(log)), 0);
-	assert_int_equal(add_server(false, "ima:ignore http://h", &source, log, sizeof(log)), 0);
+	assert_int_equal(add_server(false, "http://h", &server, log, sizeof(log)), 0);
+	assert_int_equal(add_server(false, "ima:ignore http://h", &server, log, sizeof(log)), 0);
 	assert_string_equal(log, "");
 }
 

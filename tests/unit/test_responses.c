@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The last response of each source for an artifact. */
+/* The last response of each server for an artifact. */
 #include "broker_fixture.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 struct told {
 	size_t n;
-	struct bid_report answers[8]; /* their strings but the source's name are gone */
+	struct bid_report answers[8]; /* their strings but the server's name are gone */
 	unsigned again_s[8];
 };
 
@@ -39,24 +39,24 @@ static void test_last_response_of_each_source_is_kept(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_source *second;
+	struct bid_server *second;
 	struct told told;
 
 	fixture_broker(fixture, &patient);
 	fixture_memory(fixture, "first");
 	second = fixture_memory(fixture, "second");
-	source_memory_set_default(second, BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(second, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(responses_of(fixture, 0xa).n, 0);
 	assert_int_equal(fetch(fixture, &request, NULL), -EHOSTUNREACH);
 	told = responses_of(fixture, 0xa);
 	assert_int_equal(told.n, 2);
 	assert_int_equal(told.answers[0].outcome, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(told.again_s[0], 0);
-	assert_string_equal(told.answers[1].source, "first");
+	assert_string_equal(told.answers[1].server, "first");
 	assert_in_range(told.again_s[1], 80, 90);
 	assert_true(told.answers[1].time > 0);
 	assert_int_equal(responses_of(fixture, 0xb).n, 0);
-	/* the delivery replaces the earlier response of the source */
+	/* the delivery replaces the earlier response of the server */
 	put_elf(second, 0xa, 0xa);
 	sleep_ms(300); /* the result expires */
 	assert_int_equal(fetch(fixture, &request, NULL), 0);
@@ -89,10 +89,10 @@ static void test_earlier_entries_are_listed(void **state)
 static void test_oldest_response_is_dropped(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request one = elf_of(0xa), source = request_of(0xb, BID_KIND_SOURCE);
+	struct bid_request one = elf_of(0xa), server = request_of(0xb, BID_KIND_SOURCE);
 
 	fixture_broker(fixture, &patient);
-	source_memory_set_default(fixture_memory(fixture, "memory"), BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(fixture_memory(fixture, "memory"), BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(fixture, &one, NULL), -EHOSTUNREACH);
 	for (unsigned i = 0; i < BID_RESPONSES_MAX; i++) {
 		struct bid_subpath *subpath;
@@ -101,8 +101,8 @@ static void test_oldest_response_is_dropped(void **state)
 		assert_int_equal(responses_of(fixture, 0xa).n, 1);
 		snprintf(name, sizeof(name), "/%u.c", i);
 		assert_int_equal(bid_subpath_source(name, &subpath), 0);
-		source.subpath = subpath;
-		assert_int_equal(fetch(fixture, &source, NULL), -EHOSTUNREACH);
+		server.subpath = subpath;
+		assert_int_equal(fetch(fixture, &server, NULL), -EHOSTUNREACH);
 		bid_subpath_unref(subpath);
 	}
 	assert_int_equal(responses_of(fixture, 0xa).n, 0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A source with its own thread, which a test can hold at any point. */
-#ifndef BID_TEST_HELD_SOURCE_H
-#define BID_TEST_HELD_SOURCE_H
+/* A server with its own thread, which a test can hold at any point. */
+#ifndef BID_TEST_HELD_SERVER_H
+#define BID_TEST_HELD_SERVER_H
 
 #include "broker_fixture.h"
 
-/* Point at which a held_source stops. */
+/* Point at which a held_server stops. */
 enum hold_point {
 	HOLD_NOWHERE,
 	HOLD_HEAD, /* before the body */
@@ -15,13 +15,13 @@ enum hold_point {
 
 struct held_transfer;
 
-/* A source with its own thread, which delivers one transfer after the other. */
-struct held_source {
-	struct bid_source source;
+/* A server with its own thread, which delivers one transfer after the other. */
+struct held_server {
+	struct bid_server server;
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards everything below */
 	pthread_cond_t changed;
-	struct held_source *next; /* in the fixture */
+	struct held_server *next; /* in the fixture */
 	struct held_transfer *transfers;
 	bool stop;
 	unsigned last;
@@ -40,7 +40,7 @@ struct held_source {
 	bool breaks_off; /* after half of the body; HOLD_MIDDLE comes next, then a new body */
 	bool no_head; /* never calls head() */
 	uint64_t announce; /* announced size, if not 0 */
-	void (*before_head)(void); /* called by the source's thread */
+	void (*before_head)(void); /* called by the server's thread */
 
 	/* read by the test */
 	unsigned asked;
@@ -55,35 +55,35 @@ struct held_source {
 };
 
 /*
- * Add a held source to the fixture's broker. The fixture owns the struct, which stays readable after the broker freed the source.
+ * Add a held server to the fixture's broker. The fixture owns the struct, which stays readable after the broker freed the server.
  */
-struct held_source *fixture_held(struct fixture *fixture, const char *name);
+struct held_server *fixture_held(struct fixture *fixture, const char *name);
 
-/* Let the source deliver the file with the id of elf_of(@byte). */
-void held_elf(struct held_source *held, uint8_t byte);
+/* Let the server deliver the file with the id of elf_of(@byte). */
+void held_elf(struct held_server *held, uint8_t byte);
 
-/* Add the source "held", which delivers the file with the id of elf_of(@byte) and is held at @hold. */
-struct held_source *fixture_held_elf(struct fixture *fixture, uint8_t byte, enum hold_point hold);
+/* Add the server "held", which delivers the file with the id of elf_of(@byte) and is held at @hold. */
+struct held_server *fixture_held_elf(struct fixture *fixture, uint8_t byte, enum hold_point hold);
 
 /* Change the holding point; HOLD_NOWHERE releases held transfers. */
-void held_hold(struct held_source *held, enum hold_point hold);
+void held_hold(struct held_server *held, enum hold_point hold);
 
 /* Release the transfers with lower numbers than @number. */
-void held_hold_from(struct held_source *held, unsigned number);
+void held_hold_from(struct held_server *held, unsigned number);
 
 /* Wait until @count transfers in total reached the holding point. */
-void held_wait(struct held_source *held, unsigned count);
+void held_wait(struct held_server *held, unsigned count);
 
 /* Wait for @count calls of start() in total. */
-void held_wait_asked(struct held_source *held, unsigned count);
+void held_wait_asked(struct held_server *held, unsigned count);
 
 /* Wait for @count calls of cancel() in total. */
-void held_wait_cancels(struct held_source *held, unsigned count);
+void held_wait_cancels(struct held_server *held, unsigned count);
 
 /* Wait for @count paused pieces in total. */
-void held_wait_paused(struct held_source *held, unsigned count);
+void held_wait_paused(struct held_server *held, unsigned count);
 
 /* Wait for the end of @count transfers in total. */
-void held_wait_done(struct held_source *held, unsigned count);
+void held_wait_done(struct held_server *held, unsigned count);
 
 #endif

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A source: a server, or a file:// tree, of artifacts that the store lacks. The broker attempts sources in order. It checks all
- * they deliver: a source need not check, and is not trusted to.
+ * A server of artifacts that the store lacks, by HTTP or a file:// tree. The broker attempts servers in order. It checks all
+ * they deliver: a server need not check, and is not trusted to.
  *
- * A source responds asynchronously. For each successful start() it calls
+ * A server responds asynchronously. For each successful start() it calls
  *
  *   receiver->sent		when the request has left the queue
  *   receiver->head		at most once per body, before it
  *   receiver->body		any number of times
- *   receiver->broke_off	when the body broke off and the source retries: a head may follow, or the rest of the body
+ *   receiver->broke_off	when the body broke off and the server retries: a head may follow, or the rest of the body
  *   receiver->done		exactly once, last
  *
  * from one thread at a time, but not from inside start(), cancel() or resume(), nor under a lock that these take.
  */
-#ifndef BID_API_SOURCE_H
-#define BID_API_SOURCE_H
+#ifndef BID_API_SERVER_H
+#define BID_API_SERVER_H
 
 #include <sys/types.h>
 
 #include "api/artifact.h"
 
-/* the final response code of a source */
+/* the final response code of a server */
 enum bid_outcome {
 	BID_OUTCOME_NONE = 0,
 	BID_OUTCOME_FOUND, /* the body was delivered, complete as far as the transport can tell */
 	BID_OUTCOME_ABSENT, /* a definite no */
 	BID_OUTCOME_TOO_LARGE, /* the artifact exists, above the size limit */
-	BID_OUTCOME_UNSUPPORTED, /* the source never offers this kind */
+	BID_OUTCOME_UNSUPPORTED, /* the server never offers this kind */
 	BID_OUTCOME_REFUSED, /* a refusal: authorisation, rate limit, configuration */
 	BID_OUTCOME_UNREACHABLE, /* unreachable, or broken off: DNS, connect, TLS, reset, 5xx, stall */
-	BID_OUTCOME_REJECTED, /* delivered a wrong artifact; detected by the receiver, the broker or the source */
+	BID_OUTCOME_REJECTED, /* delivered a wrong artifact; detected by the receiver, the broker or the server */
 	BID_OUTCOME_FAILED, /* the receiver failed: a local error, such as a full disk */
 	BID_OUTCOME_CANCELLED,
 	BID_OUTCOME_COUNT
@@ -38,7 +38,7 @@ enum bid_outcome {
 /* "found", "absent", … Static. */
 const char *bid_outcome_name(enum bid_outcome outcome);
 
-/* Does the outcome mean that the source lacks the artifact? */
+/* Does the outcome mean that the server lacks the artifact? */
 bool bid_outcome_is_no(enum bid_outcome outcome);
 
 /* Is the outcome a failure to report: neither delivered, nor absent, nor cancelled by the broker? */
@@ -46,19 +46,19 @@ bool bid_outcome_is_failure(enum bid_outcome outcome);
 
 #define BID_SIZE_UNKNOWN UINT64_MAX
 
-/* A source's response with the properties of a body. The strings live until done() returns; they come from outside. */
+/* A server's response with the properties of a body. The strings live until done() returns; they come from outside. */
 struct bid_answer {
 	enum bid_outcome outcome;
-	bool not_sent; /* no request was sent: the source is in backoff, or the request was cancelled before */
+	bool not_sent; /* no request was sent: the server is in backoff, or the request was cancelled before */
 	bool lasting; /* with BID_OUTCOME_REFUSED: the response to this request stays the same for a while */
 	const char *text; /* in words, for people: "HTTP 404", "no connection: Connection refused" */
 	const char *url; /* requested URL, without user name and password */
 	const char *led_to; /* target of the redirection, also without the query, or NULL */
-	unsigned attempts; /* number of attempts, if the source retries; 0 if unknown */
+	unsigned attempts; /* number of attempts, if the server retries; 0 if unknown */
 	const char *before; /* with several attempts: the last failure before this response, in words; or NULL */
-	const char *file; /* the file's name at the source, or NULL */
+	const char *file; /* the file's name at the server, or NULL */
 	const char *archive; /* the archive with the file, or NULL */
-	const char *ima_signature; /* signature of the file from the source, or NULL: lower-case hex, whole bytes */
+	const char *ima_signature; /* signature of the file from the server, or NULL: lower-case hex, whole bytes */
 	int64_t modified; /* modification time of the file, in seconds since the epoch; 0 if unknown */
 };
 
@@ -74,21 +74,21 @@ struct bid_receiver {
 	int (*head)(void *user, uint64_t size);
 	/*
 	 * Take bytes of the body. A non-zero return ends the transfer: -EBADMSG as BID_OUTCOME_REJECTED, others as
-	 * BID_OUTCOME_FAILED. -EAGAIN, only for a source with resume(), pauses it: the same bytes come again afterwards.
+	 * BID_OUTCOME_FAILED. -EAGAIN, only for a server with resume(), pauses it: the same bytes come again afterwards.
 	 */
 	int (*body)(void *user, const void *data, size_t len);
-	/* The body pauses for a while: the broker may attempt other sources. May be NULL. */
+	/* The body pauses for a while: the broker may attempt other servers. May be NULL. */
 	void (*broke_off)(void *user);
 	/*
-	 * End the transfer. @answer and its strings die when this returns. Must not block for long, nor call back into the source.
+	 * End the transfer. @answer and its strings die when this returns. Must not block for long, nor call back into the server.
 	 */
 	void (*done)(void *user, const struct bid_answer *answer);
 };
 
 struct bid_signers;
-struct bid_source;
+struct bid_server;
 
-/* state of a source's circuit breaker: a source in backoff gets no requests, so that an outage costs its time only once */
+/* state of a server's circuit breaker: a server in backoff gets no requests, so that an outage costs its time only once */
 enum bid_breaker_state {
 	BID_BREAKER_CLOSED = 0, /* requests are sent */
 	BID_BREAKER_OPEN, /* no requests until the next probe request; they end at once, as BID_OUTCOME_UNREACHABLE */
@@ -98,8 +98,8 @@ enum bid_breaker_state {
 /* "closed", "open", "half-open". Static. */
 const char *bid_breaker_state_name(enum bid_breaker_state state);
 
-/* health of a source, for people; the broker counts its responses */
-struct bid_source_health {
+/* health of a server, for people; the broker counts its responses */
+struct bid_server_health {
 	enum bid_breaker_state breaker;
 	unsigned failures; /* in a row, up to now */
 	unsigned next_probe_s; /* while open: seconds until the next probe request */
@@ -109,47 +109,47 @@ struct bid_source_health {
 	char last_failure[128]; /* the last failure; "" if none */
 };
 
-/* The head of every source, and all that the broker uses of it. */
-struct bid_source_ops {
+/* The head of every server, and all that the broker uses of it. */
+struct bid_server_ops {
 	/*
 	 * start(), cancel() and resume() do not block: the caller may hold a lock that the receiver takes. @user identifies a
 	 * transfer until its done().
 	 */
 	/* Ask for @request. Returns 0, or a negative errno; then nothing of @receiver is called. */
-	int (*start)(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user);
+	int (*start)(struct bid_server *server, const struct bid_request *request, const struct bid_receiver *receiver, void *user);
 	/*
 	 * Cancel the transfer of @user, if any: done() still comes, as BID_OUTCOME_CANCELLED unless the transfer ended by itself.
 	 */
-	void (*cancel)(struct bid_source *source, const void *user);
-	/* Resume the transfer of @user, if body() paused it. NULL for a source without pauses: its thread waits inside body(). */
-	void (*resume)(struct bid_source *source, const void *user);
+	void (*cancel)(struct bid_server *server, const void *user);
+	/* Resume the transfer of @user, if body() paused it. NULL for a server without pauses: its thread waits inside body(). */
+	void (*resume)(struct bid_server *server, const void *user);
 	/*
 	 * Report the check of a delivered artifact: correct if @right, which closes a breaker, else wrong for the reason @text.
-	 * NULL for a source that ignores it. From any thread, but not from inside a receiver; does not block.
+	 * NULL for a server that ignores it. From any thread, but not from inside a receiver; does not block.
 	 */
-	void (*checked)(struct bid_source *source, bool right, const char *text);
-	/* Free the source, after all transfers were cancelled and all done() have returned. */
-	void (*free)(struct bid_source *source);
-	/* Report the health. NULL for a source without a report. From any thread; does not block. */
-	void (*health)(struct bid_source *source, struct bid_source_health *ret_health);
+	void (*checked)(struct bid_server *server, bool right, const char *text);
+	/* Free the server, after all transfers were cancelled and all done() have returned. */
+	void (*free)(struct bid_server *server);
+	/* Report the health. NULL for a server without a report. From any thread; does not block. */
+	void (*health)(struct bid_server *server, struct bid_server_health *ret_health);
 };
 
-struct bid_source {
-	const struct bid_source_ops *ops;
+struct bid_server {
+	const struct bid_server_ops *ops;
 	const struct bid_signers *signers; /* one of these must have signed each file; NULL for any file; borrowed */
-	const char *name; /* owned by the source; for messages. A server's URL without user name and password */
+	const char *name; /* owned by the server; for messages. A server's URL without user name and password */
 };
 
 /*
- * Make a source of the tree of files by build-id in the absolute directory @path. Its layout is that of debuginfod's web API,
- * buildid/ID/debuginfo and so on, for example another mount.bidfs, or the debuggers', .build-id/xx/rest.debug. The source opens the
+ * Make a server of the tree of files by build-id in the absolute directory @path. Its layout is that of debuginfod's web API,
+ * buildid/ID/debuginfo and so on, for example another mount.bidfs, or the debuggers', .build-id/xx/rest.debug. The server opens the
  * tree at each request, so a mount may come later; a missing tree does not prove that an artifact is absent. Starts threads for the
  * waits on the file system. A request that waits longer than @limit_ms for one response of the file system ends as unreachable.
- * Threads without any response outlive the source. The source serves nothing from the device @own, unless 0: a mount that fetches
+ * Threads without any response outlive the server. The server serves nothing from the device @own, unless 0: a mount that fetches
  * from itself, under any name, would wait for itself. With @for_all it refuses files that not all users may read. It follows links
  * out of the tree only as bid_store_allow_links() does for @links, or NULL.
  */
-int bid_file_tree_source_new(const char *name, const char *path, dev_t own, bool for_all, unsigned limit_ms,
-			     const char *const *links, struct bid_source **ret_source);
+int bid_file_tree_server_new(const char *name, const char *path, dev_t own, bool for_all, unsigned limit_ms,
+			     const char *const *links, struct bid_server **ret_server);
 
 #endif

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A cycle of sources: a source may request from this broker the artifact that the broker requests from it. Examples are two mounts
+ * A cycle of servers: a server may request from this broker the artifact that the broker requests from it. Examples are two mounts
  * that name each other, or a mount and a debuginfod. Then each waits for the other's response.
  * A request does not show its origin, and the kernel holds back a second request for a name. Therefore the broker sends a probe to
- * a source without a response for hedge_ms: a request for an id made for this source. The arrival of that id here proves that the
- * source leads back. For CYCLE_KNOWN_MS, its attempts without a header after hedge_ms end as unreachable, those of now at once.
+ * a server without a response for hedge_ms: a request for an id made for this server. The arrival of that id here proves that the
+ * server leads back. For CYCLE_KNOWN_MS, its attempts without a header after hedge_ms end as unreachable, those of now at once.
  *
  * bid_cycle_init()
  * bid_cycle_look()		at each hedge; sends the probe
  * bid_cycle_recognise()	at each lookup
  */
-#ifndef BID_BROKER_SOURCE_CYCLE_H
-#define BID_BROKER_SOURCE_CYCLE_H
+#ifndef BID_BROKER_SERVER_CYCLE_H
+#define BID_BROKER_SERVER_CYCLE_H
 
 #include "broker/broker_types.h"
 
 /* Make the id of @cycle. Returns 0 or a negative errno. */
-int bid_cycle_init(struct bid_cycle *cycle, size_t source);
+int bid_cycle_init(struct bid_cycle *cycle, size_t server);
 
 /* Send the probes that are due. Returns the bits of the candidates without a response because of a cycle. Under the lock. */
 uint64_t bid_cycle_look(struct bid_download *download);
 
-/* Returns whether @id is the id of a source, which therefore leads back. From any thread, without the lock. */
+/* Returns whether @id is the id of a server, which therefore leads back. From any thread, without the lock. */
 bool bid_cycle_recognise(struct bid_broker *broker, const struct bid_id *id);
 
 #endif

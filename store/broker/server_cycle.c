@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "broker/source_cycle.h"
+#include "broker/server_cycle.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,23 +10,23 @@
 
 enum {
 	CYCLE_KNOWN_MS = 120000,
-	CYCLE_PROBE_MS = 60000, /* between two probes of a source */
+	CYCLE_PROBE_MS = 60000, /* between two probes of a server */
 	ID_LEN = 20,
 };
 
 /* first bytes of the ids, recognisable in a server's log */
 static const char prefix[10] = "bidfs-loop";
 
-int bid_cycle_init(struct bid_cycle *cycle, size_t source)
+int bid_cycle_init(struct bid_cycle *cycle, size_t server)
 {
 	size_t len = ID_LEN - sizeof(prefix);
-	uint16_t index = (uint16_t)source;
+	uint16_t index = (uint16_t)server;
 
 	*cycle = (struct bid_cycle){ .id.len = ID_LEN, .recognised_ms = -CYCLE_KNOWN_MS, .probed_ms = -CYCLE_PROBE_MS };
 	memcpy(cycle->id.bytes, prefix, sizeof(prefix));
 	if (getrandom(cycle->id.bytes + sizeof(prefix), len, 0) != (ssize_t)len)
 		return -errno;
-	/* two sources never share an id */
+	/* two servers never share an id */
 	memcpy(cycle->id.bytes + ID_LEN - sizeof(index), &index, sizeof(index));
 	return 0;
 }
@@ -49,14 +49,14 @@ static void end_probe(void *user, const struct bid_answer *answer)
 }
 
 /* Request the id of @state. Under the lock. */
-static void send_probe(struct bid_source_state *state, int64_t now)
+static void send_probe(struct bid_server_state *state, int64_t now)
 {
 	static const struct bid_receiver receiver = { .head = refuse_head, .body = refuse_body, .done = end_probe };
 	struct bid_request request = { .id = state->cycle.id, .kind = BID_KIND_ELF };
 
 	state->cycle.probed_ms = now;
 	state->cycle.probing = true;
-	if (state->source->ops->start(state->source, &request, &receiver, &state->cycle) < 0)
+	if (state->server->ops->start(state->server, &request, &receiver, &state->cycle) < 0)
 		state->cycle.probing = false;
 }
 
@@ -68,10 +68,10 @@ uint64_t bid_cycle_look(struct bid_download *download)
 
 	for (size_t i = 0; i < download->machine.n && broker->config.cycles; i++) {
 		const struct bid_candidate *candidate = &download->machine.candidates[i];
-		struct bid_source_state *state = candidate->from;
+		struct bid_server_state *state = candidate->from;
 		struct bid_attempt *attempt = candidate->attempt;
 
-		/* a source that leads back still delivers its own artifacts */
+		/* a server that leads back still delivers its own artifacts */
 		if (candidate->state != BID_ATTEMPT_SENT || now - attempt->started_ms < hedge_ms)
 			continue;
 		if (now - state->cycle.recognised_ms < CYCLE_KNOWN_MS) {
@@ -97,8 +97,8 @@ static void wake_downloads(struct bid_broker *broker)
 
 bool bid_cycle_recognise(struct bid_broker *broker, const struct bid_id *id)
 {
-	for (size_t i = 0; i < broker->n_sources; i++) {
-		struct bid_cycle *cycle = &broker->sources[i].cycle;
+	for (size_t i = 0; i < broker->n_servers; i++) {
+		struct bid_cycle *cycle = &broker->servers[i].cycle;
 
 		if (!bid_id_equal(&cycle->id, id))
 			continue;

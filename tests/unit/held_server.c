@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "held_source.h"
+#include "held_server.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,13 +12,13 @@ struct held_transfer {
 	struct held_transfer *next;
 };
 
-static struct held_source *held_of(struct bid_source *source)
+static struct held_server *held_of(struct bid_server *server)
 {
-	return (struct held_source *)source;
+	return (struct held_server *)server;
 }
 
 /* Wait until the test continues. Returns whether the transfer goes on. Under the lock. */
-static bool hold_here(struct held_source *held, struct held_transfer *transfer, enum hold_point here)
+static bool hold_here(struct held_server *held, struct held_transfer *transfer, enum hold_point here)
 {
 	if (transfer->number < held->hold_from)
 		return !transfer->cancelled;
@@ -38,7 +38,7 @@ static void tell_sent(const struct held_transfer *transfer)
 }
 
 /* Wait until the receiver lets it go on. Returns whether it does. */
-static bool rest(struct held_source *held, struct held_transfer *transfer)
+static bool rest(struct held_server *held, struct held_transfer *transfer)
 {
 	bool on;
 
@@ -53,7 +53,7 @@ static bool rest(struct held_source *held, struct held_transfer *transfer)
 	return on;
 }
 
-static int send_part(struct held_source *held, struct held_transfer *transfer, size_t from, size_t to)
+static int send_part(struct held_server *held, struct held_transfer *transfer, size_t from, size_t to)
 {
 	int r = 0;
 
@@ -71,7 +71,7 @@ static int send_part(struct held_source *held, struct held_transfer *transfer, s
 }
 
 /* Without the lock except at the holding point: the test does not change its input meanwhile. */
-static enum bid_outcome deliver(struct held_source *held, struct held_transfer *transfer)
+static enum bid_outcome deliver(struct held_server *held, struct held_transfer *transfer)
 {
 	uint64_t size = held->announce ? held->announce : held->body_len;
 	size_t half = held->first_len ? held->first_len : held->body_len / 2;
@@ -115,7 +115,7 @@ static enum bid_outcome deliver(struct held_source *held, struct held_transfer *
 
 static void *held_work(void *user)
 {
-	struct held_source *held = user;
+	struct held_server *held = user;
 
 	pthread_mutex_lock(&held->lock);
 	while (!held->stop) {
@@ -144,9 +144,9 @@ static void *held_work(void *user)
 	return NULL;
 }
 
-static int held_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user)
+static int held_start(struct bid_server *server, const struct bid_request *request, const struct bid_receiver *receiver, void *user)
 {
-	struct held_source *held = held_of(source);
+	struct held_server *held = held_of(server);
 	struct held_transfer *transfer = calloc(1, sizeof(*transfer)), **at = &held->transfers;
 	int r;
 
@@ -168,7 +168,7 @@ static int held_start(struct bid_source *source, const struct bid_request *reque
 }
 
 /* Remove the transfer of @user from the queue behind the first. Under the lock. */
-static struct held_transfer *take_from_line(struct held_source *held, const void *user)
+static struct held_transfer *take_from_line(struct held_server *held, const void *user)
 {
 	struct held_transfer **at = &held->transfers, *transfer;
 
@@ -181,16 +181,16 @@ static struct held_transfer *take_from_line(struct held_source *held, const void
 }
 
 struct leaver {
-	struct held_source *held;
+	struct held_server *held;
 	struct held_transfer *transfer;
 };
 
-/* A thread that ends a transfer, because its source's thread may be held. */
+/* A thread that ends a transfer, because its server's thread may be held. */
 static void *leave_line(void *user)
 {
 	const struct bid_answer answer = { .outcome = BID_OUTCOME_CANCELLED, .not_sent = true };
 	struct leaver *leaver = user;
-	struct held_source *held = leaver->held;
+	struct held_server *held = leaver->held;
 
 	leaver->transfer->receiver->done(leaver->transfer->user, &answer);
 	free(leaver->transfer);
@@ -203,7 +203,7 @@ static void *leave_line(void *user)
 	return NULL;
 }
 
-static void start_leaver(struct held_source *held, struct held_transfer *transfer)
+static void start_leaver(struct held_server *held, struct held_transfer *transfer)
 {
 	struct leaver *leaver = malloc(sizeof(*leaver));
 	pthread_t thread;
@@ -214,9 +214,9 @@ static void start_leaver(struct held_source *held, struct held_transfer *transfe
 	pthread_detach(thread);
 }
 
-static void held_cancel(struct bid_source *source, const void *user)
+static void held_cancel(struct bid_server *server, const void *user)
 {
-	struct held_source *held = held_of(source);
+	struct held_server *held = held_of(server);
 	struct held_transfer *in_line;
 
 	pthread_mutex_lock(&held->lock);
@@ -231,9 +231,9 @@ static void held_cancel(struct bid_source *source, const void *user)
 		start_leaver(held, in_line);
 }
 
-static void held_resume(struct bid_source *source, const void *user)
+static void held_resume(struct bid_server *server, const void *user)
 {
-	struct held_source *held = held_of(source);
+	struct held_server *held = held_of(server);
 
 	pthread_mutex_lock(&held->lock);
 	if (held->transfers && held->transfers->user == user)
@@ -242,9 +242,9 @@ static void held_resume(struct bid_source *source, const void *user)
 	pthread_mutex_unlock(&held->lock);
 }
 
-static void held_free(struct bid_source *source)
+static void held_free(struct bid_server *server)
 {
-	struct held_source *held = held_of(source);
+	struct held_server *held = held_of(server);
 
 	pthread_mutex_lock(&held->lock);
 	held->stop = true;
@@ -266,9 +266,9 @@ static void held_free(struct bid_source *source)
 	pthread_cond_destroy(&held->changed);
 }
 
-static void held_checked(struct bid_source *source, bool right, const char *text)
+static void held_checked(struct bid_server *server, bool right, const char *text)
 {
-	struct held_source *held = (struct held_source *)source;
+	struct held_server *held = (struct held_server *)server;
 
 	pthread_mutex_lock(&held->lock);
 	held->right += right;
@@ -276,7 +276,7 @@ static void held_checked(struct bid_source *source, bool right, const char *text
 	pthread_mutex_unlock(&held->lock);
 }
 
-static const struct bid_source_ops held_ops = {
+static const struct bid_server_ops held_ops = {
 	.start = held_start,
 	.cancel = held_cancel,
 	.resume = held_resume,
@@ -284,12 +284,12 @@ static const struct bid_source_ops held_ops = {
 	.free = held_free,
 };
 
-struct held_source *fixture_held(struct fixture *fixture, const char *name)
+struct held_server *fixture_held(struct fixture *fixture, const char *name)
 {
-	struct held_source *held = calloc(1, sizeof(*held));
+	struct held_server *held = calloc(1, sizeof(*held));
 
 	assert_non_null(held);
-	held->source = (struct bid_source){ .ops = &held_ops, .name = name };
+	held->server = (struct bid_server){ .ops = &held_ops, .name = name };
 	held->outcome = BID_OUTCOME_ABSENT;
 	held->text = "as told";
 	pthread_mutex_init(&held->lock, NULL);
@@ -297,16 +297,16 @@ struct held_source *fixture_held(struct fixture *fixture, const char *name)
 	held->next = fixture->held;
 	fixture->held = held;
 	assert_int_equal(pthread_create(&held->thread, NULL, held_work, held), 0);
-	assert_int_equal(bid_broker_add_source(fixture->broker, &held->source), 0);
+	assert_int_equal(bid_broker_add_server(fixture->broker, &held->server), 0);
 	return held;
 }
 
-void held_elf(struct held_source *held, uint8_t byte)
+void held_elf(struct held_server *held, uint8_t byte)
 {
 	held->body = elf_bytes(byte, &held->body_len);
 }
 
-void held_hold(struct held_source *held, enum hold_point hold)
+void held_hold(struct held_server *held, enum hold_point hold)
 {
 	pthread_mutex_lock(&held->lock);
 	held->hold = hold;
@@ -315,16 +315,16 @@ void held_hold(struct held_source *held, enum hold_point hold)
 	pthread_mutex_unlock(&held->lock);
 }
 
-struct held_source *fixture_held_elf(struct fixture *fixture, uint8_t byte, enum hold_point hold)
+struct held_server *fixture_held_elf(struct fixture *fixture, uint8_t byte, enum hold_point hold)
 {
-	struct held_source *held = fixture_held(fixture, "held");
+	struct held_server *held = fixture_held(fixture, "held");
 
 	held_elf(held, byte);
 	held_hold(held, hold);
 	return held;
 }
 
-void held_hold_from(struct held_source *held, unsigned number)
+void held_hold_from(struct held_server *held, unsigned number)
 {
 	pthread_mutex_lock(&held->lock);
 	held->hold_from = number;
@@ -332,7 +332,7 @@ void held_hold_from(struct held_source *held, unsigned number)
 	pthread_mutex_unlock(&held->lock);
 }
 
-void held_wait(struct held_source *held, unsigned count)
+void held_wait(struct held_server *held, unsigned count)
 {
 	pthread_mutex_lock(&held->lock);
 	while (held->held < count)
@@ -340,7 +340,7 @@ void held_wait(struct held_source *held, unsigned count)
 	pthread_mutex_unlock(&held->lock);
 }
 
-void held_wait_asked(struct held_source *held, unsigned count)
+void held_wait_asked(struct held_server *held, unsigned count)
 {
 	pthread_mutex_lock(&held->lock);
 	while (held->asked < count)
@@ -348,7 +348,7 @@ void held_wait_asked(struct held_source *held, unsigned count)
 	pthread_mutex_unlock(&held->lock);
 }
 
-void held_wait_cancels(struct held_source *held, unsigned count)
+void held_wait_cancels(struct held_server *held, unsigned count)
 {
 	pthread_mutex_lock(&held->lock);
 	while (held->cancels < count)
@@ -356,7 +356,7 @@ void held_wait_cancels(struct held_source *held, unsigned count)
 	pthread_mutex_unlock(&held->lock);
 }
 
-void held_wait_paused(struct held_source *held, unsigned count)
+void held_wait_paused(struct held_server *held, unsigned count)
 {
 	pthread_mutex_lock(&held->lock);
 	while (held->paused < count)
@@ -364,7 +364,7 @@ void held_wait_paused(struct held_source *held, unsigned count)
 	pthread_mutex_unlock(&held->lock);
 }
 
-void held_wait_done(struct held_source *held, unsigned count)
+void held_wait_done(struct held_server *held, unsigned count)
 {
 	pthread_mutex_lock(&held->lock);
 	while (held->done < count)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "source_memory.h"
+#include "memory_server.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@ struct artifact {
 };
 
 struct memory {
-	struct bid_source source;
+	struct bid_server server;
 	char *name;
 	atomic_uint asked;
 
@@ -32,9 +32,9 @@ struct memory {
 	enum bid_outcome otherwise;
 };
 
-static struct memory *memory_of(const struct bid_source *source)
+static struct memory *memory_of(const struct bid_server *server)
 {
-	return (struct memory *)source;
+	return (struct memory *)server;
 }
 
 static const struct artifact *find(struct memory *memory, const struct bid_request *request, enum bid_outcome *ret_otherwise)
@@ -92,11 +92,11 @@ static void *run_transfer(void *argument)
 	return NULL;
 }
 
-static int memory_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver,
+static int memory_start(struct bid_server *server, const struct bid_request *request, const struct bid_receiver *receiver,
 			void *user)
 {
 	struct transfer *transfer = malloc(sizeof(*transfer));
-	struct memory *memory = memory_of(source);
+	struct memory *memory = memory_of(server);
 	pthread_t thread;
 
 	if (!transfer)
@@ -112,14 +112,14 @@ static int memory_start(struct bid_source *source, const struct bid_request *req
 	return 0;
 }
 
-static void memory_cancel(struct bid_source *source, const void *user)
+static void memory_cancel(struct bid_server *server, const void *user)
 {
 	/* every transfer ends soon */
 }
 
-static void memory_free(struct bid_source *source)
+static void memory_free(struct bid_server *server)
 {
-	struct memory *memory = memory_of(source);
+	struct memory *memory = memory_of(server);
 
 	pthread_mutex_lock(&memory->lock);
 	while (memory->running > 0)
@@ -138,13 +138,13 @@ static void memory_free(struct bid_source *source)
 	free(memory);
 }
 
-static const struct bid_source_ops memory_ops = {
+static const struct bid_server_ops memory_ops = {
 	.start = memory_start,
 	.cancel = memory_cancel,
 	.free = memory_free,
 };
 
-int source_memory_new(const char *name, struct bid_source **ret_source)
+int memory_server_new(const char *name, struct bid_server **ret_server)
 {
 	bid_auto_free struct memory *memory = calloc(1, sizeof(*memory));
 
@@ -153,18 +153,18 @@ int source_memory_new(const char *name, struct bid_source **ret_source)
 	memory->name = strdup(name);
 	if (!memory->name)
 		return -ENOMEM;
-	memory->source = (struct bid_source){ .ops = &memory_ops, .name = memory->name };
+	memory->server = (struct bid_server){ .ops = &memory_ops, .name = memory->name };
 	memory->otherwise = BID_OUTCOME_ABSENT;
 	pthread_mutex_init(&memory->lock, NULL);
 	pthread_cond_init(&memory->ended, NULL);
 
-	*ret_source = &bid_steal(memory)->source;
+	*ret_server = &bid_steal(memory)->server;
 	return 0;
 }
 
-int source_memory_put(struct bid_source *source, const struct bid_request *request, const void *data, size_t len)
+int memory_server_put(struct bid_server *server, const struct bid_request *request, const void *data, size_t len)
 {
-	struct memory *memory = memory_of(source);
+	struct memory *memory = memory_of(server);
 	struct artifact *artifact = malloc(sizeof(*artifact) + len);
 
 	if (!artifact)
@@ -181,16 +181,16 @@ int source_memory_put(struct bid_source *source, const struct bid_request *reque
 	return 0;
 }
 
-void source_memory_set_default(struct bid_source *source, enum bid_outcome outcome)
+void memory_server_set_default(struct bid_server *server, enum bid_outcome outcome)
 {
-	struct memory *memory = memory_of(source);
+	struct memory *memory = memory_of(server);
 
 	pthread_mutex_lock(&memory->lock);
 	memory->otherwise = outcome;
 	pthread_mutex_unlock(&memory->lock);
 }
 
-unsigned source_memory_asked(const struct bid_source *source)
+unsigned memory_server_asked(const struct bid_server *server)
 {
-	return atomic_load(&memory_of(source)->asked);
+	return atomic_load(&memory_of(server)->asked);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A directory as a source. It may be on a slow file system, such as NFS or another mount.bidfs: own threads wait for it, never the
+ * A directory as a server. It may be on a slow file system, such as NFS or another mount.bidfs: own threads wait for it, never the
  * caller of start(). It may be on a file system that no longer responds: requests then end without their waiting threads, which
  * stay behind.
  *
@@ -19,7 +19,7 @@
 
 #include <bid/error.h>
 
-#include "api/source.h"
+#include "api/server.h"
 #include "base/breaker.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -54,11 +54,11 @@ struct tree_job {
 
 TAILQ_HEAD(tree_jobs, tree_job);
 
-struct file_tree_source {
-	struct bid_source source;
+struct file_tree_server {
+	struct bid_server server;
 	char *name;
 	char *path;
-	dev_t own; /* device that the source must not serve from; 0 without one */
+	dev_t own; /* device that the server must not serve from; 0 without one */
 	const char *const *links; /* where links may lead, or NULL; borrowed */
 	bool for_all; /* serve only files that all users may read */
 	unsigned limit_ms; /* limit of a wait for the file system */
@@ -95,7 +95,7 @@ static void find_that(struct finding *finding, enum bid_outcome outcome, const c
 }
 
 /* The thread of @job is about to wait for the file system. Under the lock. */
-static void begin_wait(struct file_tree_source *tree, struct tree_job *job)
+static void begin_wait(struct file_tree_server *tree, struct tree_job *job)
 {
 	job->telling = false;
 	job->since_ms = bid_clock_ms();
@@ -106,7 +106,7 @@ static void begin_wait(struct file_tree_source *tree, struct tree_job *job)
 }
 
 /* The same, without the lock. */
-static void wait_again(struct file_tree_source *tree, struct tree_job *job)
+static void wait_again(struct file_tree_server *tree, struct tree_job *job)
 {
 	pthread_mutex_lock(&tree->lock);
 	begin_wait(tree, job);
@@ -114,7 +114,7 @@ static void wait_again(struct file_tree_source *tree, struct tree_job *job)
 }
 
 /* Report the health @sign of the file system, with @text, after a wait of @job or at its end. Called with the lock. */
-static void note_health(struct file_tree_source *tree, struct tree_job *job, enum bid_health sign, const char *text)
+static void note_health(struct file_tree_server *tree, struct tree_job *job, enum bid_health sign, const char *text)
 {
 	int64_t now = bid_clock_ms();
 
@@ -149,7 +149,7 @@ static bool is_answer(int r)
 }
 
 /* End a wait of @job's thread for the file system, with the result @r. Returns true if the thread may call the receiver. */
-static bool may_tell(struct file_tree_source *tree, struct tree_job *job, int r)
+static bool may_tell(struct file_tree_server *tree, struct tree_job *job, int r)
 {
 	bool may;
 
@@ -164,7 +164,7 @@ static bool may_tell(struct file_tree_source *tree, struct tree_job *job, int r)
 /*
  * Deliver the file. Returns 0 and the receiver's result in @ret_refusal, the error of a read, or -ECANCELED if the request is over.
  */
-static int deliver(struct file_tree_source *tree, struct tree_job *job, int fd, uint64_t size, int *ret_refusal)
+static int deliver(struct file_tree_server *tree, struct tree_job *job, int fd, uint64_t size, int *ret_refusal)
 {
 	bid_auto_free char *buffer = malloc(PIECE);
 	uint64_t at = 0;
@@ -192,7 +192,7 @@ static int deliver(struct file_tree_source *tree, struct tree_job *job, int fd, 
 	return 0;
 }
 
-static void answer_file(struct file_tree_source *tree, struct tree_job *job, const struct bid_file_tree_file *file,
+static void answer_file(struct file_tree_server *tree, struct tree_job *job, const struct bid_file_tree_file *file,
 			struct finding *finding)
 {
 	int refusal = 0, r;
@@ -210,7 +210,7 @@ static void answer_file(struct file_tree_source *tree, struct tree_job *job, con
 }
 
 /* Without an answer, if the request is over. */
-static void answer(struct file_tree_source *tree, struct tree_job *job, struct bid_file_tree_file *file, struct finding *finding)
+static void answer(struct file_tree_server *tree, struct tree_job *job, struct bid_file_tree_file *file, struct finding *finding)
 {
 	int r = bid_file_tree_open(tree->path, tree->own, &job->request, tree->links, file);
 
@@ -245,7 +245,7 @@ static void tell(const struct bid_receiver *receiver, void *user, struct finding
 	receiver->done(user, &finding->answer);
 }
 
-static struct finding finding_of(const struct file_tree_source *tree)
+static struct finding finding_of(const struct file_tree_server *tree)
 {
 	struct finding finding = { 0 };
 
@@ -254,7 +254,7 @@ static struct finding finding_of(const struct file_tree_source *tree)
 }
 
 /* Run @job in its thread, with @telling set. On return it waits again, or is over. Called without the lock. */
-static void run_job(struct file_tree_source *tree, struct tree_job *job)
+static void run_job(struct file_tree_server *tree, struct tree_job *job)
 {
 	bid_cleanup(bid_file_tree_release) struct bid_file_tree_file file = BID_FILE_TREE_FILE_NONE;
 	struct finding finding = finding_of(tree);
@@ -278,7 +278,7 @@ static void run_job(struct file_tree_source *tree, struct tree_job *job)
  * End @job without its thread and report @what. @job is not over, and its thread does not call the receiver. Called with the lock,
  * which is released meanwhile; the thread may have freed @job then.
  */
-static void finish_job(struct file_tree_source *tree, struct tree_job *job, enum bid_outcome outcome, const char *what)
+static void finish_job(struct file_tree_server *tree, struct tree_job *job, enum bid_outcome outcome, const char *what)
 {
 	struct finding finding = finding_of(tree);
 	struct bid_receiver receiver = job->receiver;
@@ -296,9 +296,9 @@ static void finish_job(struct file_tree_source *tree, struct tree_job *job, enum
 
 static const char silent[] = "the file system does not answer";
 
-static struct file_tree_source *tree_of(struct bid_source *source)
+static struct file_tree_server *tree_of(struct bid_server *server)
 {
-	return (struct file_tree_source *)source;
+	return (struct file_tree_server *)server;
 }
 
 static void job_free(struct tree_job *job)
@@ -308,7 +308,7 @@ static void job_free(struct tree_job *job)
 }
 
 /* As finish_job(), for a job without a thread. Frees the job. */
-static void finish_waiting(struct file_tree_source *tree, struct tree_job *job, enum bid_outcome outcome, const char *what)
+static void finish_waiting(struct file_tree_server *tree, struct tree_job *job, enum bid_outcome outcome, const char *what)
 {
 	TAILQ_REMOVE(&tree->waiting, job, link);
 	finish_job(tree, job, outcome, what);
@@ -316,7 +316,7 @@ static void finish_waiting(struct file_tree_source *tree, struct tree_job *job, 
 }
 
 /* Does the breaker refuse requests now? If so, @ret_text has the reason. */
-static bool is_refused(const struct file_tree_source *tree, char *ret_text, size_t size)
+static bool is_refused(const struct file_tree_server *tree, char *ret_text, size_t size)
 {
 	if (bid_breaker_remaining_s(&tree->breaker, bid_clock_ms()) == 0)
 		return false;
@@ -324,14 +324,14 @@ static bool is_refused(const struct file_tree_source *tree, char *ret_text, size
 	return true;
 }
 
-static void refuse(struct file_tree_source *tree, struct tree_job *job, const char *text)
+static void refuse(struct file_tree_server *tree, struct tree_job *job, const char *text)
 {
 	tree->refused++;
 	job->not_sent = true;
 	finish_waiting(tree, job, BID_OUTCOME_UNREACHABLE, text);
 }
 
-static void tree_release(struct file_tree_source *tree)
+static void tree_release(struct file_tree_server *tree)
 {
 	pthread_cond_destroy(&tree->ends);
 	pthread_cond_destroy(&tree->has_time);
@@ -343,7 +343,7 @@ static void tree_release(struct file_tree_source *tree)
 }
 
 /* End the calling thread. Called with the lock, which it releases. */
-static void leave(struct file_tree_source *tree)
+static void leave(struct file_tree_server *tree)
 {
 	bool last = --tree->n_threads == 0 && tree->given_up;
 
@@ -355,7 +355,7 @@ static void leave(struct file_tree_source *tree)
 
 static void *tree_main(void *argument)
 {
-	struct file_tree_source *tree = argument;
+	struct file_tree_server *tree = argument;
 
 	pthread_mutex_lock(&tree->lock);
 	while (!tree->stopping) {
@@ -383,7 +383,7 @@ static void *tree_main(void *argument)
  * Count the threads beyond their deadline. @ret_job is one of them with an unfinished request, or NULL; @ret_next is the next
  * deadline.
  */
-static unsigned count_lost(struct file_tree_source *tree, struct tree_job **ret_job, int64_t *ret_next)
+static unsigned count_lost(struct file_tree_server *tree, struct tree_job **ret_job, int64_t *ret_next)
 {
 	int64_t now = bid_clock_ms();
 	unsigned lost = 0;
@@ -411,7 +411,7 @@ static unsigned count_lost(struct file_tree_source *tree, struct tree_job **ret_
  * End @job, which is beyond its deadline. A file system that served another request in the second half of the wait, for example one
  * that fetches, counts as neither healthy nor dead.
  */
-static void end_silence(struct file_tree_source *tree, struct tree_job *job)
+static void end_silence(struct file_tree_server *tree, struct tree_job *job)
 {
 	bool answers = tree->answered_ms > job->since_ms + tree->limit_ms / 2;
 
@@ -430,7 +430,7 @@ static struct tree_job *find_cancelled(struct tree_jobs *jobs)
 }
 
 /* End the cancelled requests. Called with the lock, which is released meanwhile. */
-static void end_cancelled(struct file_tree_source *tree)
+static void end_cancelled(struct file_tree_server *tree)
 {
 	struct tree_job *job;
 
@@ -443,7 +443,7 @@ static void end_cancelled(struct file_tree_source *tree)
 /* The timer thread: end cancelled requests, and requests to a file system that does not respond. */
 static void *keep_time(void *argument)
 {
-	struct file_tree_source *tree = argument;
+	struct file_tree_server *tree = argument;
 	char text[256];
 
 	pthread_mutex_lock(&tree->lock);
@@ -477,9 +477,9 @@ static void *keep_time(void *argument)
 	return NULL;
 }
 
-static int tree_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user)
+static int tree_start(struct bid_server *server, const struct bid_request *request, const struct bid_receiver *receiver, void *user)
 {
-	struct file_tree_source *tree = tree_of(source);
+	struct file_tree_server *tree = tree_of(server);
 	struct tree_job *job;
 
 	if (!bid_kind_fetchable(request->kind))
@@ -510,16 +510,16 @@ static void mark_cancelled(struct tree_jobs *jobs, const void *user)
 		job->cancelled = job->cancelled || !user || job->user == user;
 }
 
-static void cancel(struct file_tree_source *tree, const void *user)
+static void cancel(struct file_tree_server *tree, const void *user)
 {
 	mark_cancelled(&tree->waiting, user);
 	mark_cancelled(&tree->running, user);
 	pthread_cond_signal(&tree->has_time);
 }
 
-static void tree_cancel(struct bid_source *source, const void *user)
+static void tree_cancel(struct bid_server *server, const void *user)
 {
-	struct file_tree_source *tree = tree_of(source);
+	struct file_tree_server *tree = tree_of(server);
 
 	pthread_mutex_lock(&tree->lock);
 	cancel(tree, user);
@@ -527,7 +527,7 @@ static void tree_cancel(struct bid_source *source, const void *user)
 }
 
 /* Is there a thread that does not wait for the file system? Called with the lock. */
-static bool is_busy(const struct file_tree_source *tree)
+static bool is_busy(const struct file_tree_server *tree)
 {
 	unsigned n_waiting = 0;
 	const struct tree_job *job;
@@ -537,9 +537,9 @@ static bool is_busy(const struct file_tree_source *tree)
 	return tree->n_threads > n_waiting;
 }
 
-static void tree_free(struct bid_source *source)
+static void tree_free(struct bid_server *server)
 {
-	struct file_tree_source *tree = tree_of(source);
+	struct file_tree_server *tree = tree_of(server);
 	int64_t end = bid_clock_ms() + END_MS;
 	struct timespec until = { .tv_sec = end / 1000, .tv_nsec = end % 1000 * 1000000 };
 	bool given_up;
@@ -561,13 +561,13 @@ static void tree_free(struct bid_source *source)
 		tree_release(tree);
 }
 
-static void tree_health(struct bid_source *source, struct bid_source_health *ret_health)
+static void tree_health(struct bid_server *server, struct bid_server_health *ret_health)
 {
-	struct file_tree_source *tree = tree_of(source);
+	struct file_tree_server *tree = tree_of(server);
 	const struct bid_breaker *breaker = &tree->breaker;
 
 	pthread_mutex_lock(&tree->lock);
-	*ret_health = (struct bid_source_health){
+	*ret_health = (struct bid_server_health){
 		.breaker = !breaker->open     ? BID_BREAKER_CLOSED
 			   : breaker->probing ? BID_BREAKER_HALF_OPEN
 					      : BID_BREAKER_OPEN,
@@ -579,14 +579,14 @@ static void tree_health(struct bid_source *source, struct bid_source_health *ret
 	pthread_mutex_unlock(&tree->lock);
 }
 
-static const struct bid_source_ops tree_ops = {
+static const struct bid_server_ops tree_ops = {
 	.start = tree_start,
 	.cancel = tree_cancel,
 	.free = tree_free,
 	.health = tree_health,
 };
 
-static int start_thread(struct file_tree_source *tree, const char *name, void *(*body)(void *))
+static int start_thread(struct file_tree_server *tree, const char *name, void *(*body)(void *))
 {
 	pthread_t thread;
 	int r;
@@ -601,7 +601,7 @@ static int start_thread(struct file_tree_source *tree, const char *name, void *(
 }
 
 /* Start all threads. Called with the lock: no thread must end before all are counted. */
-static int start_threads(struct file_tree_source *tree)
+static int start_threads(struct file_tree_server *tree)
 {
 	int r = start_thread(tree, "bid-tree-time", keep_time);
 
@@ -610,10 +610,10 @@ static int start_threads(struct file_tree_source *tree)
 	return r;
 }
 
-int bid_file_tree_source_new(const char *name, const char *path, dev_t own, bool for_all, unsigned limit_ms,
-			     const char *const *links, struct bid_source **ret_source)
+int bid_file_tree_server_new(const char *name, const char *path, dev_t own, bool for_all, unsigned limit_ms,
+			     const char *const *links, struct bid_server **ret_server)
 {
-	struct file_tree_source *tree;
+	struct file_tree_server *tree;
 	int r;
 
 	if (path[0] != '/')
@@ -634,14 +634,14 @@ int bid_file_tree_source_new(const char *name, const char *path, dev_t own, bool
 	bid_breaker_init(&tree->breaker, (unsigned)bid_clock_ms() ^ (unsigned)getpid());
 	tree->name = strdup(name);
 	tree->path = strdup(path);
-	tree->source = (struct bid_source){ .ops = &tree_ops, .name = tree->name };
+	tree->server = (struct bid_server){ .ops = &tree_ops, .name = tree->name };
 	pthread_mutex_lock(&tree->lock);
 	r = tree->name && tree->path ? start_threads(tree) : -ENOMEM;
 	pthread_mutex_unlock(&tree->lock);
 	if (r < 0) {
-		tree_free(&tree->source);
+		tree_free(&tree->server);
 		return r;
 	}
-	*ret_source = &tree->source;
+	*ret_server = &tree->server;
 	return 0;
 }
