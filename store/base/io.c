@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -194,6 +194,15 @@ int bid_same_bytes(int one, int other)
 			return 1;
 		at += n;
 	}
+}
+
+bool bid_lease_refused(int fd, int type)
+{
+	/* an open(2) in between sends a signal to this process; SIGURG, unlike the default, does not end it */
+	bool refused = fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, type) < 0 && errno == EAGAIN;
+
+	fcntl(fd, F_SETLEASE, F_UNLCK);
+	return refused;
 }
 
 int bid_touch(int dir, const char *name, const struct timespec times[2])

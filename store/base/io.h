@@ -3,6 +3,7 @@
 #ifndef BID_BASE_IO_H
 #define BID_BASE_IO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -49,6 +50,12 @@ int bid_read_file(int fd, size_t max, char **ret_data, size_t *ret_len);
  * crash leaves the whole file or none. Unlike fsync(2), this waits for no journal and no flush of the disk.
  */
 int bid_write_back(int fd);
+
+/*
+ * Does the kernel refuse a lease of the file at @fd, because another file description has it open: for writing (F_RDLCK) or at all
+ * (F_WRLCK)? False where the kernel grants no leases (fcntl(2), F_SETLEASE).
+ */
+bool bid_lease_refused(int fd, int type);
 
 /* Set the times of the regular file @name in @dir, as futimens(3) does. */
 int bid_touch(int dir, const char *name, const struct timespec times[2]);

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "api/evict.h"
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "disk/beneath.h"
 #include "disk/derived.h"
 #include "disk/digest.h"
@@ -200,16 +200,6 @@ static uint64_t excess(const struct bid_limits *limits, uint64_t used, uint64_t 
 	return size;
 }
 
-/* Is the file of @fd open by another file description? No, also where the kernel does not say. */
-static bool is_shared(int fd)
-{
-	/* an open(2) in between sends a signal to this process; SIGURG, unlike the default, does not end it */
-	bool shared = fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) < 0 && errno == EAGAIN;
-
-	fcntl(fd, F_SETLEASE, F_UNLCK);
-	return shared;
-}
-
 /* Is the file, open at @fd or at @path if @fd is -1, open or mapped elsewhere? */
 static bool is_open_beside(struct bid_store *store, const char *path, int fd)
 {
@@ -219,7 +209,7 @@ static bool is_open_beside(struct bid_store *store, const char *path, int fd)
 	/* another evicting process may hold a lease just now: do not wait for it */
 	if (own < 0)
 		r = bid_beneath_open(store->root, path, O_RDONLY | O_NONBLOCK, &own);
-	return r == 0 ? is_shared(own) : r == -EAGAIN;
+	return r == 0 ? bid_lease_refused(own, F_WRLCK) : r == -EAGAIN;
 }
 
 /* Is the file open or mapped elsewhere? Drops the cached descriptor of this process. */

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -58,15 +57,7 @@ static bool is_open_for_writing(int fd)
 	int flags = fcntl(fd, F_GETFL);
 
 	/* a caller with a writable descriptor knows its own writes */
-	if (flags < 0 || (flags & O_ACCMODE) != O_RDONLY)
-		return false;
-	/* an open(2) in between sends a signal to this process; SIGURG, unlike the default, does not end it */
-	if (fcntl(fd, F_SETSIG, SIGURG) < 0)
-		return false;
-	if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
-		return errno == EAGAIN;
-	fcntl(fd, F_SETLEASE, F_UNLCK);
-	return false;
+	return flags >= 0 && (flags & O_ACCMODE) == O_RDONLY && bid_lease_refused(fd, F_RDLCK);
 }
 
 /* Take the state of the file before the copy, for a comparison after it. Waits until a change would show. */
