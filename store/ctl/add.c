@@ -102,7 +102,6 @@ static int add_file(struct adding_files *adding, struct bid_store *store, const 
 {
 	struct ctl_batch *batch = adding->batch;
 	struct bid_add add = { .path = path, .fd = -1, .link = adding->stats->ctl->link, .batch = batch != NULL };
-	bid_auto_free char *real = NULL;
 	struct bid_added added;
 	int r;
 
@@ -114,8 +113,7 @@ static int add_file(struct adding_files *adding, struct bid_store *store, const 
 		return r;
 	if (!batch)
 		ctl_add_stats_taken(adding->stats, path, &added);
-	real = added.kind == BID_KIND_ELF ? realpath(path, NULL) : NULL;
-	return real ? ctl_debug_files_want(&adding->debug_files, real, &added.id) : 0;
+	return added.kind == BID_KIND_ELF ? ctl_debug_files_want(&adding->debug_files, path, &added.id) : 0;
 }
 
 /* Is @path a description of the running kernel? */

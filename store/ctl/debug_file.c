@@ -10,6 +10,7 @@
 #include "api/elf.h"
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/path.h"
 
 #define DEBUG_DIRECTORY "/usr/lib/debug"
 
@@ -92,11 +93,15 @@ static bool is_by_id(struct look *look)
 static bool is_linked(struct look *look)
 {
 	static const char *const places[][2] = { { "", "" }, { "", "/.debug" }, { DEBUG_DIRECTORY, "" } };
-	const char *path = look->of->path, *base = strrchr(path, '/');
-	bid_auto_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	bid_auto_fd int fd = open(look->of->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct bid_elf_debuglink link;
+	char path[PATH_MAX], *base;
 
-	if (!base || fd < 0 || bid_elf_debuglink(fd, &link) < 0)
+	/* the link names a file beside the program itself */
+	if (fd < 0 || bid_path_of(fd, path, sizeof(path)) < 0 || bid_elf_debuglink(fd, &link) < 0)
+		return false;
+	base = strrchr(path, '/');
+	if (!base)
 		return false;
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		int len = snprintf(look->path, sizeof(look->path), "%s%.*s%s/%s", places[i][0], (int)(base - path), path,

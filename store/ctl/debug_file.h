@@ -9,7 +9,7 @@
 struct ctl_debug_files {
 	struct ctl_debug_of {
 		struct bid_id id;
-		char *path; /* absolute path of the program; owned */
+		char *path; /* path of the program; owned */
 	} * of; /* owned */
 	size_t n, room;
 };

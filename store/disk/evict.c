@@ -361,11 +361,12 @@ bool bid_evict_download(struct bid_store *store, const struct bid_request *reque
 
 void bid_evict_before_add(struct bid_store *store, const struct bid_request *request)
 {
-	if (bid_store_is_download(store, request)) {
-		bid_auto_fd int lock = bid_store_lock(store, true);
+	bid_auto_fd int lock = -1;
 
-		bid_evict_download(store, request);
-	}
+	if (!bid_store_is_download(store, request))
+		return;
+	lock = bid_store_lock(store, true);
+	bid_evict_download(store, request);
 	/* a file that stays is the user's from now on */
 	bid_record_drop(store, request);
 }

@@ -94,8 +94,7 @@ static int scan_sections(struct bid_elf_reader *headers, struct bid_elf_reader *
 	return 0;
 }
 
-/* Find the id. Errors as bid_elf_build_id_in(), and -E2BIG for a file that costs too much. */
-static int read_build_id(struct bid_elf_reader *bytes, struct bid_id *ret_id)
+int bid_elf_reader_build_id(struct bid_elf_reader *bytes, struct bid_id *ret_id)
 {
 	struct segment_notes segments = { 0 };
 	struct bid_id id = { 0 };
@@ -143,7 +142,7 @@ int bid_elf_build_id_in(const void *data, size_t len, struct bid_id *ret_id)
 	int r;
 
 	bid_elf_reader_init(&bytes, data, len, -1);
-	r = read_build_id(&bytes, ret_id);
+	r = bid_elf_reader_build_id(&bytes, ret_id);
 	return r == -E2BIG ? -EAGAIN : r;
 }
 
@@ -155,6 +154,6 @@ int bid_elf_build_id(int fd, struct bid_id *ret_id)
 
 	if (r < 0)
 		return r;
-	r = read_build_id(&bytes, ret_id);
+	r = bid_elf_reader_build_id(&bytes, ret_id);
 	return r == -E2BIG ? -ENODATA : r;
 }

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "note.h"
 #include "sections.h"
 
 /* the name of a file and an id */
@@ -110,6 +111,7 @@ static int examine_segments(struct bid_sections *sections, struct bid_elf_info *
 static int examine_headers(struct bid_sections *sections, struct bid_elf_info *info)
 {
 	const struct bid_header *header = &sections->header;
+	struct bid_elf_reader bytes;
 	int r = bid_sections_check(sections);
 
 	/* the headers' tables are whole and of known form */
@@ -120,8 +122,10 @@ static int examine_headers(struct bid_sections *sections, struct bid_elf_info *i
 	/* cut short meanwhile, or more segments than any file has */
 	if (r < 0)
 		return r == -ENODATA || r == -E2BIG ? -EBADMSG : r;
-	r = bid_elf_build_id(sections->fd, &info->id);
-	return r == -ENODATA ? 0 : r;
+	/* from the first bytes, which are here already */
+	bid_elf_reader_init(&bytes, sections->bytes.head, sections->bytes.head_len, sections->fd);
+	r = bid_elf_reader_build_id(&bytes, &info->id);
+	return r == -ENODATA || r == -E2BIG ? 0 : r;
 }
 
 int bid_elf_examine(int fd, struct bid_elf_info *ret_info)

@@ -159,11 +159,10 @@ static int unpack_source(struct bid_store *store, struct bid_ingest *ingest)
 
 int bid_ingest_examine(struct bid_store *store, struct bid_ingest *ingest)
 {
-	int r = ingest->is_elf ? 0 : bid_elf_is_packed(ingest->fd);
+	int r = bid_elf_examine(ingest->fd, &ingest->info), packed = r == -ENOEXEC ? bid_elf_is_packed(ingest->fd) : 0;
 
-	if (r < 0)
-		return r;
-	r = r ? unpack_source(store, ingest) : bid_elf_examine(ingest->fd, &ingest->info);
+	if (packed != 0)
+		r = packed < 0 ? packed : unpack_source(store, ingest);
 	if (r < 0)
 		return r;
 	/* an id of one byte has no link in perf's layout: the name of a link is the rest after the first byte */

@@ -26,7 +26,6 @@ struct bid_ingest {
 	bool own_fd;
 	struct stat st; /* stat of fd, from before the examination */
 	struct bid_elf_info info;
-	bool is_elf; /* its first bytes were read, and say so */
 	bool is_new; /* the store had no file of the id a moment ago: no lookup needed */
 	bool is_fresh; /* known, but perhaps not on disk before the next bid_store_sync() */
 	bool by_mode; /* its mode alone decides who reads it, and not the directories above it */

@@ -371,11 +371,11 @@ static int place_file(struct scan *scan, const struct bid_dirwalk_file *file, st
 	return 0;
 }
 
-/* Add the file open at @fd, and take over the descriptor. @is_elf: the file is not compressed. */
-static int add_file(struct scan *scan, const struct bid_dirwalk_file *file, int fd, const struct stat *st, bool is_elf)
+/* Add the file open at @fd, and take over the descriptor. */
+static int add_file(struct scan *scan, const struct bid_dirwalk_file *file, int fd, const struct stat *st)
 {
 	struct pending *pending = pending_new(file->dir_path, file->name);
-	struct bid_ingest ingest = { .is_elf = is_elf, .by_mode = file->note == 0 };
+	struct bid_ingest ingest = { .by_mode = file->note == 0 };
 	int r;
 
 	if (!pending) {
@@ -442,7 +442,7 @@ static int examine_file(struct scan *scan, struct worker *worker, const struct b
 	if (r == 0 && is_placed(scan, file, fd, &added.id, &st, &stored))
 		return push_file(scan, file, 0, &added, &stored, &st);
 	if (r == 0 || (r == -ENOEXEC && is_packed_kernel_file(file->name)))
-		return add_file(scan, file, bid_steal_fd(&fd), &st, r == 0);
+		return add_file(scan, file, bid_steal_fd(&fd), &st);
 	if (r == -ENOEXEC)
 		return keep_result(worker, file, &st, BID_SCAN_OTHER);
 	if (is_fatal(r))
