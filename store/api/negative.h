@@ -25,14 +25,8 @@
 
 struct bid_negative;
 
-/* Seconds since the epoch. */
-typedef int64_t (*bid_clock_fn)(void *user);
-
-/*
- * Open the negative cache of @store with the time of @clock (NULL: the real time). The caller frees @ret_negative before the store.
- * Returns 0 or -ENOMEM.
- */
-int bid_negative_new(struct bid_store *store, bid_clock_fn clock, void *user, struct bid_negative **ret_negative);
+/* Open the negative cache of @store. The caller frees @ret_negative before the store. Returns 0 or -ENOMEM. */
+int bid_negative_new(struct bid_store *store, struct bid_negative **ret_negative);
 
 /* @negative may be NULL. */
 void bid_negative_free(struct bid_negative *negative);

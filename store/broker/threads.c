@@ -174,7 +174,7 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 	TAILQ_INIT(&broker->jobs);
 	init_locks(broker);
 
-	r = bid_negative_new(store, NULL, NULL, &broker->negative);
+	r = bid_negative_new(store, &broker->negative);
 	if (r == 0)
 		r = bid_download_locks_new(store, &broker->download_locks);
 	if (r == 0)

@@ -251,7 +251,7 @@ static void recall(const struct fetching *fetching, struct ctl_wanted *wanted)
 	struct bid_server_stats stats;
 	unsigned ttl;
 
-	if (wanted->trace.negative_ttl_s == 0 || bid_negative_new(fetching->store, NULL, NULL, &negative) < 0)
+	if (wanted->trace.negative_ttl_s == 0 || bid_negative_new(fetching->store, &negative) < 0)
 		return;
 	for (size_t i = 0; bid_broker_server_stats(fetching->broker, i, &stats) == 0; i++) {
 		bid_negative_lookup(negative, &wanted->request, stats.name, &ttl);

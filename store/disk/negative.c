@@ -41,27 +41,18 @@ struct slot {
 
 struct bid_negative {
 	struct bid_store *store; /* borrowed */
-	bid_clock_fn clock;
-	void *user;
 	uint64_t seed;
 	pthread_mutex_t lock; /* guards the slots */
 	struct slot *slots; /* by hash; owned; NULL before the first entry in memory */
 };
 
-static int64_t real_time(void *user)
-{
-	return time(NULL);
-}
-
-int bid_negative_new(struct bid_store *store, bid_clock_fn clock, void *user, struct bid_negative **ret_negative)
+int bid_negative_new(struct bid_store *store, struct bid_negative **ret_negative)
 {
 	struct bid_negative *negative = calloc(1, sizeof(*negative));
 
 	if (!negative)
 		return -ENOMEM;
 	negative->store = store;
-	negative->clock = clock ? clock : real_time;
-	negative->user = user;
 	if (getrandom(&negative->seed, sizeof(negative->seed), 0) < 0)
 		negative->seed = (uint64_t)time(NULL);
 	pthread_mutex_init(&negative->lock, NULL);
@@ -173,7 +164,7 @@ static void forget_in_memory(struct bid_negative *negative, const struct bid_req
 void bid_negative_add(struct bid_negative *negative, const struct bid_request *request, const char *server, enum bid_outcome reason)
 {
 	struct entry entry = { .reason = reason, .step = 1 };
-	int64_t now = negative->clock(negative->user);
+	int64_t now = time(NULL);
 	struct slot *slot;
 
 	if (reason == BID_OUTCOME_ABSENT && write_fact(negative, request, server, now) == 0) {
@@ -197,7 +188,7 @@ void bid_negative_add(struct bid_negative *negative, const struct bid_request *r
 static enum bid_outcome lookup(struct bid_negative *negative, const struct bid_request *request, const char *server,
 			       unsigned *ret_ttl)
 {
-	int64_t now = negative->clock(negative->user);
+	int64_t now = time(NULL);
 	struct entry entry = read_fact(negative, request, server);
 	const struct slot *slot;
 
@@ -253,7 +244,7 @@ static void count_entry(void *user, const char *first, const char *name, const c
 
 size_t bid_negative_count(struct bid_negative *negative)
 {
-	struct counting counting = { .now = negative->clock(negative->user) };
+	struct counting counting = { .now = time(NULL) };
 
 	bid_fact_each(negative->store, BID_LAYOUT_ABSENT, count_entry, &counting);
 	pthread_mutex_lock(&negative->lock);

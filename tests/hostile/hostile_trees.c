@@ -266,7 +266,7 @@ static void mend(struct hostile_trial *trial, const char *store)
 	look(trial);
 	nothing_outside(trial, "looking as a writer");
 	bid_id_parse_str("00112233445566778899aabbccddeeff00112233", &request.id);
-	if (bid_negative_new(trial->store, NULL, NULL, &negative) == 0) {
+	if (bid_negative_new(trial->store, &negative) == 0) {
 		bid_negative_add(negative, &request, "server", BID_OUTCOME_ABSENT);
 		bid_negative_free(negative);
 	}

@@ -246,16 +246,11 @@ static int keep_by_content(const struct store_fixture *fixture)
 	return bid_store_keep_content_key(fixture->store, path, &key);
 }
 
-static int64_t now(void *user)
-{
-	return 1700000000;
-}
-
 static int add_negative(const struct store_fixture *fixture)
 {
 	struct bid_request request = request_for(ID_B, BID_KIND_DEBUGINFO);
 	struct bid_negative *negative;
-	int r = bid_negative_new(fixture->store, now, NULL, &negative);
+	int r = bid_negative_new(fixture->store, &negative);
 
 	if (r < 0)
 		return r;
