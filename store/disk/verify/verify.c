@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include <bid/error.h>
@@ -143,8 +142,6 @@ static int check_only(struct team *team)
 {
 	int r = check_names(team);
 
-	if (r == 0)
-		r = bid_verify_merge(team->members, team->n);
 	return r == 0 ? run_together(team, bid_verify_links) : r;
 }
 
@@ -181,7 +178,6 @@ static int run_check(struct team *team, struct bid_verify_stats *ret_stats)
 
 	for (unsigned i = 0; i < team->n; i++) {
 		bid_verify_count(&team->members[i]);
-		free(team->members[i].linked);
 		free(team->members[i].buffer);
 	}
 	if (r == 0)
@@ -216,8 +212,6 @@ int bid_store_verify(struct bid_store *store, const struct bid_verify_config *co
 	pthread_mutex_init(&shared->lock, NULL);
 	for (unsigned i = 0; i < BID_VERIFY_FANOUT; i++)
 		shared->fanouts[i] = -1;
-	if (getrandom(&shared->seed, sizeof(shared->seed), GRND_NONBLOCK) != sizeof(shared->seed))
-		shared->seed = (uint64_t)time(NULL);
 	shared->recorded = bid_beneath_stat(store->root, BID_LAYOUT_PRIVATE, &st) == 0;
 	shared->workers = team.n;
 	team.members = members;

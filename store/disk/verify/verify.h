@@ -6,6 +6,7 @@
 #ifndef BID_DISK_VERIFY_H
 #define BID_DISK_VERIFY_H
 
+#include <dirent.h>
 #include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -27,15 +28,10 @@ struct bid_verify_shared {
 	unsigned workers; /* the number of threads */
 	struct bid_dirwalk *walk; /* while checking the names */
 	atomic_int fanouts[BID_VERIFY_FANOUT]; /* owned; open directories of links, -1 before the first use */
-	uint64_t seed; /* random seed of the hashes of ids */
 	bool recorded; /* there may be records, in a folder of ours */
 	atomic_bool blind; /* some names cannot be read, or have no link: no file counts as gone */
-	/*
-	 * The links that the pass through the names has checked, so that the next pass skips them; borrowed. Sorted hashes, because
-	 * a store may have a million. By chance, once in billions of stores, two ids collide; the next pass then misses one link.
-	 */
-	const uint64_t *linked;
-	size_t n_linked;
+	/* number of checked names that a link leads to, by the first byte of their ids; 0 in a repair, which changes links */
+	atomic_uint linked[BID_VERIFY_FANOUT];
 };
 
 struct bid_verify {
@@ -47,8 +43,6 @@ struct bid_verify {
 	struct bid_verify_stats reported; /* part of stats already in shared->reported */
 	const struct bid_idset *wanted; /* borrowed; the ids of config->ids */
 	struct bid_verify_stats stats;
-	uint64_t *linked; /* owned; as in shared, of this thread alone, and unsorted */
-	size_t n_linked, linked_room;
 	char *buffer; /* owned; BID_DIGEST_BUFFER bytes for reading, NULL before the first use */
 	bool unlinked; /* the names need a second pass: an id lost its link, or has files that its link's target lacks */
 	bool again; /* second pass through the names; it repeats no finding */
@@ -81,19 +75,12 @@ struct bid_verify_folder {
 	enum bid_kind kind; /* kind of its files, if they have one */
 	int sources; /* kinds of the files that its files are derived from, as a mask of 1 << enum bid_kind */
 	bool has_suffix; /* the names are no mere ids, and @id is NULL */
+	/* Is the subfolder @first, open at @dir, checked already? May be NULL. */
+	bool (*is_checked)(struct bid_verify *verify, const char *first, DIR *dir);
 };
 
 /* Visit the entries of the subfolders of this thread; each thread calls it, and so each subfolder belongs to one thread. */
 int bid_verify_fanouts(struct bid_verify *verify, const struct bid_verify_folder *folder);
-
-/* Has a pass seen the link of @disk_id lead to a checked name? */
-bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *disk_id);
-
-/* Remember that the link of @disk_id leads to a checked name. */
-int bid_verify_linked(struct bid_verify *verify, const struct bid_id *disk_id);
-
-/* Merge the links of the @n threads into the first and the shared state. */
-int bid_verify_merge(struct bid_verify *members, unsigned n);
 
 /* Return the directory with the link of @disk_id, or a negative errno without one. It stays open until the end of the check. */
 int bid_verify_fanout(struct bid_verify *verify, const struct bid_id *disk_id);

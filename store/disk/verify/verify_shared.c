@@ -2,16 +2,12 @@
 /* Common parts of the checks: their scope, their threads' shares and results, and the report of findings. */
 #include "disk/verify/verify.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <xxhash.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "disk/beneath.h"
 #include "disk/digest.h"
@@ -104,55 +100,6 @@ int bid_verify_fanout(struct bid_verify *verify, const struct bid_id *disk_id)
 	return none;
 }
 
-/* Hash with a seed: an attacker can construct ids with equal plain hashes, and the check would skip one. */
-static uint64_t hash_id(const struct bid_verify *verify, const struct bid_id *disk_id)
-{
-	return XXH3_64bits_withSeed(disk_id->bytes, disk_id->len, verify->shared->seed);
-}
-
-static int by_hash(const void *a, const void *b)
-{
-	const uint64_t *one = a, *other = b;
-
-	return (*one > *other) - (*one < *other);
-}
-
-int bid_verify_linked(struct bid_verify *verify, const struct bid_id *disk_id)
-{
-	if (bid_array_grow(verify->linked, verify->n_linked, verify->linked_room) < 0)
-		return -ENOMEM;
-	verify->linked[verify->n_linked++] = hash_id(verify, disk_id);
-	return 0;
-}
-
-bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *disk_id)
-{
-	const struct bid_verify_shared *shared = verify->shared;
-	uint64_t wanted = hash_id(verify, disk_id);
-
-	return shared->n_linked > 0 && bsearch(&wanted, shared->linked, shared->n_linked, sizeof(wanted), by_hash);
-}
-
-int bid_verify_merge(struct bid_verify *members, unsigned n)
-{
-	struct bid_verify *first = &members[0];
-
-	for (unsigned i = 1; i < n; i++) {
-		const struct bid_verify *member = &members[i];
-
-		if (bid_array_reserve(first->linked, first->n_linked, member->n_linked, first->linked_room) < 0)
-			return -ENOMEM;
-		if (member->n_linked > 0)
-			memcpy(first->linked + first->n_linked, member->linked, member->n_linked * sizeof(*member->linked));
-		first->n_linked += member->n_linked;
-	}
-	if (first->n_linked > 0)
-		qsort(first->linked, first->n_linked, sizeof(*first->linked), by_hash);
-	first->shared->linked = first->linked;
-	first->shared->n_linked = first->n_linked;
-	return 0;
-}
-
 const char *bid_verify_record_fault(const json_t *record, const struct bid_request *request, off_t size)
 {
 	const char *id = json_string_value(json_object_get(record, "id")),
@@ -220,6 +167,8 @@ static int visit_fanout(struct bid_verify *verify, const struct bid_verify_folde
 	r = bid_beneath_opendir(verify->store->root, path, &dir);
 	if (r == -ENOENT)
 		return strcmp(folder->base, BID_LAYOUT_LINKS) == 0 ? 0 : report_no_folder(verify, path);
+	if (r == 0 && folder->is_checked && folder->is_checked(verify, first, dir))
+		return 0;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
 		if (entry->d_name[0] == '.')
 			continue;
