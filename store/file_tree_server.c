@@ -227,7 +227,7 @@ static void answer(struct file_tree_server *tree, struct tree_job *job, struct b
 	else if (r == -ENOENT && file->proves_absence)
 		find_that(finding, BID_OUTCOME_ABSENT, "no such file", 0);
 	else if (r == -ENOENT)
-		find_that(finding, BID_OUTCOME_UNREACHABLE, "no such file, which on a file system that fetches is no proof", 0);
+		find_that(finding, BID_OUTCOME_UNREACHABLE, "no such file, but on a FUSE file system this may be an outage", 0);
 	else if (r == -ENOTDIR)
 		find_that(finding, BID_OUTCOME_UNREACHABLE, "not a tree of files by build-id, or not mounted", 0);
 	else if (r == -EXDEV)
