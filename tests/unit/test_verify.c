@@ -226,6 +226,18 @@ static void test_orphans_beside_a_link_become_paths(void **state)
 	assert_false(has_path(fixture, "opt/wrong"));
 }
 
+static void test_build_that_perf_added_after_a_download_gets_its_path(void **state)
+{
+	struct store_fixture *fixture = *state;
+
+	store_fixture_fetch(fixture, request_for(ID_A, BID_KIND_DEBUGINFO), "a.debug");
+	perf_adds(fixture, "a.stripped", "usr/bin/a", ID_A, "elf");
+	mend(fixture, LIGHT, "orphan=1");
+	run(fixture, "test \"$(readlink store/" LINK_A ")\" = ../../usr/bin/a/" ID_A " && cmp a.stripped store/" LINK_A "/elf && "
+		     "cmp a.debug store/" LINK_A "/debug");
+	assert_false(has_path(fixture, "[debuginfod]"));
+}
+
 /* In any order of names, the target of the link counts as right only after its check. */
 static void test_right_file_is_not_replaced_by_a_wrong_one(void **state)
 {
@@ -551,6 +563,7 @@ int main(void)
 		TEST(test_files_beside_a_wrong_object_stay),
 		TEST(test_orphans_get_a_link),
 		TEST(test_orphans_beside_a_link_become_paths),
+		TEST(test_build_that_perf_added_after_a_download_gets_its_path),
 		TEST(test_right_file_is_not_replaced_by_a_wrong_one),
 		TEST(test_dangling_and_wrong_links_are_repaired),
 		TEST(test_empty_directories_are_removed),

@@ -329,7 +329,11 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_objdir *entr
 			return 0;
 		/* each name has probe definitions of its own */
 		missing = entry->kinds & ~(1U << BID_KIND_PROBES) & ~(unsigned)bid_objdir_kinds(verify->store, target);
-		finding.repaired = repair && bid_merge(verify->store, entry->path, target, missing) == 0;
+		/* perf added the build natively after a download */
+		if (repair && missing && bid_is_unnamed(target))
+			finding.repaired = bid_merge_unnamed(verify->store, &entry->id, entry->path, false) == 0;
+		if (repair && !finding.repaired)
+			finding.repaired = bid_merge(verify->store, entry->path, target, missing) == 0;
 		if (finding.repaired)
 			bid_names_note(verify->store, &entry->id, entry->path);
 		if (missing == 0)
