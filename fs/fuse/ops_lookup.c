@@ -134,25 +134,15 @@ static void reply_child(fuse_req_t req, const struct bid_inode *dir, const struc
 		bid_reply_node(req, child, found);
 }
 
-/*
- * A link of perf's exists only with a file behind it; otherwise perf takes the build for cached and does not add it. Fetch the
- * ELF file, or else the debuginfo.
- */
+/* A link of perf's exists only with a file behind it: otherwise perf takes the build for cached, and does not add it. */
 static void finish_link(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_node link = { .type = BID_NODE_LINK, .id = pending->artifact.id };
 	char where[PATH_MAX];
 
-	if (error == -ENOENT && pending->artifact.kind == BID_KIND_ELF) {
-		struct bid_pending next = *pending;
-
-		next.artifact.kind = BID_KIND_DEBUGINFO;
-		bid_find_or_fetch(req, &next, finish_link);
-		return;
-	}
 	/* a link of the store may lead nowhere */
-	if (error == 0 || bid_store_where(fs->store, &link.id, where, sizeof(where)) == 0)
+	if (error == 0 || bid_tree_find_link(&fs->tree, &link.id, where) >= 0)
 		bid_reply_node(req, &link, NULL);
 	else
 		fuse_reply_err(req, bid_visible_error(fs, error));

@@ -112,6 +112,22 @@ static int find_target(const struct bid_tree *tree, const struct bid_id *id, cha
 	return resolve_target(tree, id, bid_store_where(tree->store, id, ret_path, PATH_MAX) == 0, ret_path);
 }
 
+static bool is_below_unnamed(const char *path)
+{
+	return strncmp(path, BID_STORE_UNNAMED "/", strlen(BID_STORE_UNNAMED "/")) == 0;
+}
+
+int bid_tree_find_link(const struct bid_tree *tree, const struct bid_id *id, char ret_path[static PATH_MAX])
+{
+	int r = find_target(tree, id, ret_path);
+
+	/* old layouts of perf have no kinds */
+	if (r > 0 && is_below_unnamed(ret_path) &&
+	    (bid_store_kinds(tree->store, id) & ~(1 << BID_KIND_PROBES)) == 1 << BID_KIND_DEBUGINFO)
+		return -ENOENT;
+	return r;
+}
+
 bool bid_tree_is_target(const struct bid_tree *tree, const struct bid_node *dir)
 {
 	const char *path = bid_node_path(dir);
@@ -119,7 +135,7 @@ bool bid_tree_is_target(const struct bid_tree *tree, const struct bid_node *dir)
 	bool linked = bid_store_where(tree->store, &dir->id, where, sizeof(where)) == 0;
 
 	/* only these two may be the target, which takes a look at the files of the id */
-	if (!(linked && strcmp(where, path) == 0) && strncmp(path, BID_STORE_UNNAMED "/", strlen(BID_STORE_UNNAMED "/")) != 0)
+	if (!(linked && strcmp(where, path) == 0) && !is_below_unnamed(path))
 		return false;
 	resolve_target(tree, &dir->id, linked, where);
 	return strcmp(where, path) == 0;
@@ -149,7 +165,7 @@ static int lookup_link(const struct bid_tree *tree, const struct bid_node *paren
 		r = -ENOENT;
 	if (r < 0)
 		return r;
-	r = find_target(tree, &child->id, where);
+	r = bid_tree_find_link(tree, &child->id, where);
 	if (r < (tree->any_id ? 1 : 0))
 		return -ENOENT;
 	return found && asprintf(&found->text, "../../%s", where) < 0 ? -ENOMEM : 0;

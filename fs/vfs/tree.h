@@ -9,6 +9,7 @@
 #ifndef BID_FS_TREE_H
 #define BID_FS_TREE_H
 
+#include <limits.h>
 #include <stdatomic.h>
 
 #include "api/store.h"
@@ -61,6 +62,13 @@ bool bid_tree_is_temporary(const char *path);
 
 /* Was the link of @id unlinked through the mount, and not made again? */
 bool bid_tree_is_unlinked(const struct bid_tree *tree, const struct bid_id *id);
+
+/*
+ * Find perf's link for @id, and its target in the mount. A build with nothing but a debug file in "[debuginfod]" has none: with the
+ * debug file and without the program perf 6.12 ends with SIGSEGV, and perf 6.1 reports wrong symbols. Returns 1, 0 for a link that
+ * leads nowhere, or -ENOENT.
+ */
+int bid_tree_find_link(const struct bid_tree *tree, const struct bid_id *id, char ret_path[static PATH_MAX]);
 
 /* Is @dir, a BID_NODE_PATH_ID, the target of perf's link for its id? */
 bool bid_tree_is_target(const struct bid_tree *tree, const struct bid_node *dir);

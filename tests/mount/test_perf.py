@@ -240,6 +240,29 @@ def test_native_perf_add_is_seen(mount, mode, profile, own_store, workdir):
     tools.wait_until(is_there, "the build added again", 10)
 
 
+def test_debug_file_gets_its_link_with_its_program(mount, mode, profile, faults, workdir):
+    """With the debug file and without the program perf 6.12 ends with SIGSEGV, and perf 6.1 reports wrong symbols."""
+    split = programs.split(programs.burn(workdir / "split", "hot_split", 5), workdir / "split.debug")
+    split.debug = split.debug.rename(workdir / "elsewhere.debug")
+    server, data = faults(), workdir / "split.data"
+    server.serve(split, "debuginfo")
+    mnt = mount(f"url={server.url}")
+    assert mnt.artifact(split.id, "debuginfo").read_bytes() == split.debug.read_bytes()
+
+    def report():
+        moved = split.path.rename(workdir / "moved")
+        shown = profile.perf(mnt, "report", "-i", data, "--stdio", "--sort", "sym").stdout
+        moved.rename(split.path)
+        return shown
+
+    profile.perf(workdir / "empty", "record", "-q", "-e", "cpu-clock", "-o", data, split.path, ROUNDS)
+    assert not os.path.lexists(mnt.link(split.id)) and os.listdir(mnt.link(split.id).parent) == []
+    assert "0x0000" in report()
+    profile.perf(mnt, "record", "-q", "-e", "cpu-clock", "-o", data, split.path, ROUNDS)
+    assert os.readlink(mnt.link(split.id)) == f"../..{split.path}/{split.id}"
+    assert "hot_split" in report()
+
+
 def test_perf_writes_nothing_through_the_mount(mount, profile, workdir):
     """The mount is read-only: perf reports it and continues."""
     mnt = mount("ro", on=profile.store)
