@@ -8,7 +8,7 @@
  * Lookups of stored artifacts: they read, and change nothing.
  *
  *   bid_store_find()		a lookup with derivation (find_or_derive.c)
- *     bid_find_unpacked()	a lookup that unpacks compressed modules (derive/unpack.h)
+ *     bid_find_unpacked()	a lookup that unpacks compressed modules (derive/derive.h)
  *       bid_find_stored()	opens and checks the file, in the store or a lower one
  *   bid_find_has_image()	looks for a directory
  *   bid_find_stat()		looks for a file, without its check

@@ -3,9 +3,6 @@
 #include <errno.h>
 
 #include "disk/derive/derive.h"
-#include "disk/derive/derive_section.h"
-#include "disk/derive/unpack.h"
-#include "disk/derive/unstrip.h"
 #include "disk/find.h"
 #include "disk/record.h"
 #include "disk/source_section.h"

@@ -6,7 +6,7 @@
 
 /*
  * Open the regular file @path of @store as the artifact that @request names. The id in the file must answer the requested one. The
- * id of a compressed module is inside: @ret_file->packed says that nothing was checked yet (derive/unpack.h). Errors as of
+ * id of a compressed module is inside: @ret_file->packed says that nothing was checked yet (derive/derive.h). Errors as of
  * bid_store_find(); -ENOENT also for anything but a regular file.
  */
 int bid_id_check_open(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file);

@@ -12,7 +12,6 @@
 #include "base/io.h"
 #include "base/limits.h"
 #include "base/path.h"
-#include "disk/derive/unpack.h"
 #include "disk/derived.h"
 #include "disk/find.h"
 #include "disk/id_cache.h"

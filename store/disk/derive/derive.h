@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Derived artifacts: from other artifacts of the same id. */
+/* Derived artifacts: from other artifacts of the same id. derived.h has their files. */
 #ifndef BID_DISK_DERIVE_H
 #define BID_DISK_DERIVE_H
 
@@ -12,5 +12,28 @@
  * memory if @store is not writable. Errors as bid_store_find(); -ENOENT without a file to derive from.
  */
 int bid_derive(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+
+/* Compressed modules: a lookup leaves them as they are, and cannot see their id. */
+
+/* As bid_find_stored(), but unpack a compressed module, once, and check its id. */
+int bid_find_unpacked(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+
+/* Replace the compressed @file, found in @store for @request, by its content; release it on failure. Errors as bid_store_find(). */
+int bid_unpack_file(struct bid_store *store, const struct bid_request *request, struct bid_file *file);
+
+/*
+ * bid_store_find() of BID_KIND_UNSTRIPPED, an ELF file and its debuginfo put together: the kept file, or a stored file that is not
+ * stripped. Makes none, because that may take seconds: bid_store_unstrip() does.
+ */
+int bid_find_unstripped(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+
+/* bid_store_find() of a section. */
+int bid_section_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+
+/*
+ * Does the file @fd have the bytes of the section of @request in the stored file with the id? Returns 1, 0, or -ENOENT or -ENODATA
+ * if no such file has the section.
+ */
+int bid_section_compare(struct bid_store *store, const struct bid_request *request, int fd);
 
 #endif

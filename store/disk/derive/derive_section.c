@@ -4,7 +4,7 @@
  * download, with a record for eviction. In a store that cannot be written, a section stays in memory until a minute after its last
  * reader.
  */
-#include "disk/derive/derive_section.h"
+#include "disk/derive/derive.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/limits.h"
-#include "disk/derive/unpack.h"
 #include "disk/derived.h"
 #include "disk/record.h"
 #include "disk/source_section.h"

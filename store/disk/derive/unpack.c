@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/derive/unpack.h"
+#include "disk/derive/derive.h"
 
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/derive/unstrip.h"
+#include "disk/derive/derive.h"
 
 #include <errno.h>
 
@@ -8,7 +8,6 @@
 #include "base/local_error.h"
 #include "base/log.h"
 #include "base/world_readable.h"
-#include "disk/derive/unpack.h"
 #include "disk/derived.h"
 #include "disk/find.h"
 #include "disk/id_cache.h"

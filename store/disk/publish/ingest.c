@@ -30,7 +30,7 @@
 #include "base/stat_data.h"
 #include "base/world_readable.h"
 #include "disk/beneath.h"
-#include "disk/derive/unpack.h"
+#include "disk/derive/derive.h"
 #include "disk/evict.h"
 #include "disk/find.h"
 #include "disk/id_check.h"

@@ -26,7 +26,7 @@
 #include "base/local_error.h"
 #include "base/log.h"
 #include "base/stat_data.h"
-#include "disk/derive/unpack.h"
+#include "disk/derive/derive.h"
 #include "disk/digest.h"
 #include "disk/evict.h"
 #include "disk/fact.h"

@@ -16,7 +16,7 @@
 #include "base/kallsyms.h"
 #include "base/local_error.h"
 #include "disk/beneath.h"
-#include "disk/derive/derive_section.h"
+#include "disk/derive/derive.h"
 #include "disk/digest.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
