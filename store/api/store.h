@@ -271,11 +271,11 @@ struct bid_scan_config {
 	unsigned jobs; /* threads; 0 is one per CPU available to this process */
 	bool cross; /* cross into other file systems, except those without users' files, such as proc */
 	enum bid_link link;
-	/* Report a file, in the scanning thread. A non-zero return ends the scan. May be NULL. */
+	/* Report a file, in any thread of the scan, one at a time. A non-zero return ends the scan. May be NULL. */
 	int (*file)(void *user, const struct bid_scan_file *file);
 	/*
-	 * Report progress from time to time, in the scanning thread. A non-zero return ends the dirwalk: the scan still adds and
-	 * reports the files found before. May be NULL.
+	 * Report progress from time to time, in the calling thread, never during a report. A non-zero return ends the dirwalk: the
+	 * scan still adds and reports the files found before. May be NULL.
 	 */
 	int (*progress)(void *user, const struct bid_scan_counts *counts);
 	void *user;

@@ -63,7 +63,7 @@ static int show_progress(void *user, const struct bid_scan_counts *counts)
 	adding->caught = sigtimedwait(&adding->ends, NULL, &(struct timespec){ 0 });
 	if (adding->caught <= 0)
 		return 0;
-	/* the scan still adds the files in its queue; another signal ends the program at once */
+	/* the scan still adds the files that it has begun; another signal ends the program at once */
 	pthread_sigmask(SIG_SETMASK, &adding->before, NULL);
 	return -EINTR;
 }

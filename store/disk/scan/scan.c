@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A scan: workers walk the tree, examine its files and add them. They hand over each file to the calling thread, which commits the
- * files in batches, many with one syncfs(2), and reports. It reports no file as added before the file is on disk.
+ * A scan: workers walk the tree, examine its files, add them and report them, one at a time. A file is reported as added only when
+ * it is on disk: new files wait for a batch, many for one syncfs(2). The calling thread reports the progress.
  */
 #include <dirent.h>
 #include <elf.h>
@@ -41,11 +41,10 @@
 enum {
 	JOBS_MAX = 256,
 	UNSYNCED_MAX = 8000, /* published, and not on disk yet */
-	QUEUE_MAX = 4096,
 	TICK_MS = 100,
 };
 
-/* a file that a worker hands over */
+/* a file to report */
 struct pending {
 	struct pending *next;
 	int error;
@@ -80,15 +79,12 @@ struct scan {
 	unsigned jobs;
 	bool privileged; /* may do without atime */
 
-	/* fields of the calling thread */
+	pthread_mutex_t lock; /* protects the fields below; held during a callback */
+	pthread_cond_t changed; /* a worker ended */
 	struct bid_scan_found settled; /* results */
 	struct bid_scan_counts counts;
 	struct list unsynced; /* to report after the next sync */
-
-	pthread_mutex_t lock; /* protects the fields below */
-	pthread_cond_t changed; /* something came, or a worker ended */
-	pthread_cond_t room;
-	struct list queue;
+	int ended; /* error of a sync, or result of a callback, that ended the reports; 0 for none */
 	unsigned running; /* workers */
 };
 
@@ -141,24 +137,82 @@ static void drop_list(struct list *list)
 		free(pending);
 }
 
-static void push_pending(struct scan *scan, struct pending *pending)
-{
-	pthread_mutex_lock(&scan->lock);
-	while (scan->queue.n >= QUEUE_MAX)
-		pthread_cond_wait(&scan->room, &scan->lock);
-	append_pending(&scan->queue, pending);
-	/* other files wait for the next tick: waking a thread for each costs more than the file */
-	if (scan->queue.n >= QUEUE_MAX / 2)
-		pthread_cond_signal(&scan->changed);
-	pthread_mutex_unlock(&scan->lock);
-}
-
 static void worker_ends(struct scan *scan)
 {
 	pthread_mutex_lock(&scan->lock);
 	scan->running--;
 	pthread_cond_signal(&scan->changed);
 	pthread_mutex_unlock(&scan->lock);
+}
+
+/* Count, keep and report a finished file, and free it. A non-zero return ends the scan. Under the lock. */
+static int report_file(struct scan *scan, struct pending *pending)
+{
+	struct bid_scan_file file = { .path = pending->path, .error = pending->error, .added = pending->added };
+	struct bid_scan_entry entry = {
+		.key = pending->key, .what = BID_SCAN_KNOWN, .kind = (uint8_t)pending->added.kind, .id_len = pending->added.id.len
+	};
+	int r = 0;
+
+	if (pending->error < 0)
+		scan->counts.refused++;
+	else if (pending->added.known)
+		scan->counts.known++;
+	else
+		scan->counts.added++;
+	/* an entry has room for perf's ids alone; a file with a longer one is opened again */
+	if (pending->keep && pending->error == 0 && entry.id_len <= sizeof(entry.id)) {
+		memcpy(entry.id, pending->added.id.bytes, entry.id_len);
+		r = bid_scan_found_add(&scan->settled, &entry, true);
+	}
+	if (r == 0 && scan->config->file)
+		r = scan->config->file(scan->config->user, &file);
+	free(pending);
+	return r;
+}
+
+/* Would the file survive a power cut? */
+static bool is_durable(const struct pending *pending)
+{
+	return pending->error != 0 || (pending->added.known && !pending->is_fresh);
+}
+
+/* Sync the files that wait for it, and report them. Under the lock, which is released during the sync. */
+static void commit_batch(struct scan *scan)
+{
+	struct list batch = scan->unsynced;
+	struct pending *pending;
+	int r;
+
+	scan->unsynced = (struct list){ 0 };
+	pthread_mutex_unlock(&scan->lock);
+	r = bid_store_sync(scan->store);
+	pthread_mutex_lock(&scan->lock);
+	if (scan->ended == 0)
+		scan->ended = r;
+	while (scan->ended == 0 && (pending = shift_pending(&batch)))
+		scan->ended = report_file(scan, pending);
+	drop_list(&batch);
+}
+
+/* Report a file, now or after the next sync. Returns the result that ended the scan, or 0. */
+static int push_pending(struct scan *scan, struct pending *pending)
+{
+	int r;
+
+	pthread_mutex_lock(&scan->lock);
+	if (scan->ended != 0)
+		free(pending);
+	else if (is_durable(pending))
+		scan->ended = report_file(scan, pending);
+	else
+		append_pending(&scan->unsynced, pending);
+	/* the workers that fill a batch wait for it, so that no number of files waits for a slow disk */
+	if (scan->unsynced.n >= UNSYNCED_MAX)
+		commit_batch(scan);
+	r = scan->ended;
+	pthread_mutex_unlock(&scan->lock);
+	return r;
 }
 
 /* Does @name look like a compressed kernel module or a kernel image? A scan unpacks no other files. */
@@ -210,8 +264,7 @@ static int push_file(struct scan *scan, const struct bid_dirwalk_file *file, int
 	pending->is_fresh = stored && bid_store_is_fresh(scan->store, stored);
 	if (st && !is_racy(st))
 		keep_key(pending, file, st);
-	push_pending(scan, pending);
-	return 0;
+	return push_pending(scan, pending);
 }
 
 /* Format the object directory of the file's own name, "usr/bin/ls/ID". Returns false if it is too long. */
@@ -394,8 +447,7 @@ static int add_file(struct scan *scan, const struct bid_dirwalk_file *file, int 
 	pending->error = r;
 	pending->added = ingest.added;
 	pending->is_fresh = ingest.is_fresh;
-	push_pending(scan, pending);
-	return 0;
+	return push_pending(scan, pending);
 }
 
 /* Open the file without changing its access time, if permitted. */
@@ -504,34 +556,7 @@ static int push_error(void *user, const char *path, int error)
 	if (!pending)
 		return is_fatal(error) ? error : -ENOMEM;
 	pending->error = error;
-	push_pending(scan, pending);
-	return 0;
-}
-
-/* Count, keep and report a finished file. A non-zero return ends the scan. */
-static int report_file(struct scan *scan, struct pending *pending)
-{
-	struct bid_scan_file file = { .path = pending->path, .error = pending->error, .added = pending->added };
-	struct bid_scan_entry entry = {
-		.key = pending->key, .what = BID_SCAN_KNOWN, .kind = (uint8_t)pending->added.kind, .id_len = pending->added.id.len
-	};
-	int r = 0;
-
-	if (pending->error < 0)
-		scan->counts.refused++;
-	else if (pending->added.known)
-		scan->counts.known++;
-	else
-		scan->counts.added++;
-	/* an entry has room for perf's ids alone; a file with a longer one is opened again */
-	if (pending->keep && pending->error == 0 && entry.id_len <= sizeof(entry.id)) {
-		memcpy(entry.id, pending->added.id.bytes, entry.id_len);
-		r = bid_scan_found_add(&scan->settled, &entry, true);
-	}
-	if (r == 0 && scan->config->file)
-		r = scan->config->file(scan->config->user, &file);
-	free(pending);
-	return r;
+	return push_pending(scan, pending);
 }
 
 static void sum_counts(struct scan *scan)
@@ -555,85 +580,21 @@ static void report_progress(struct scan *scan)
 		bid_dirwalk_end(scan->walk, r);
 }
 
-/* Wait for work, at most a tick. Returns false after the last work of the ended workers. */
-static bool take_work(struct scan *scan, struct list *ret_list)
+/* Report the progress until all workers have ended. */
+static void await_workers(struct scan *scan)
 {
 	struct timespec until;
-	bool more;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += TICK_MS * 1000000L;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 
 	pthread_mutex_lock(&scan->lock);
-	while (scan->running > 0 && scan->queue.n < QUEUE_MAX / 2 &&
-	       pthread_cond_timedwait(&scan->changed, &scan->lock, &until) == 0)
-		;
-	*ret_list = scan->queue;
-	scan->queue = (struct list){ 0 };
-	more = scan->running > 0;
-	pthread_cond_broadcast(&scan->room);
+	while (scan->running > 0) {
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += TICK_MS * 1000000L;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		pthread_cond_timedwait(&scan->changed, &scan->lock, &until);
+		report_progress(scan);
+	}
 	pthread_mutex_unlock(&scan->lock);
-	return more;
-}
-
-/* Would the file survive a power cut? */
-static bool is_durable(const struct pending *pending)
-{
-	return pending->error != 0 || (pending->added.known && !pending->is_fresh);
-}
-
-/* Sort new files into the lists. Known and refused files are finished. */
-static int sort_in(struct scan *scan, struct list *list)
-{
-	struct pending *pending;
-	int r = 0;
-
-	while (r == 0 && (pending = shift_pending(list))) {
-		if (is_durable(pending))
-			r = report_file(scan, pending);
-		else
-			append_pending(&scan->unsynced, pending);
-	}
-	return r;
-}
-
-/* Finish the published files with one syncfs(2). */
-static int commit_batch(struct scan *scan)
-{
-	struct pending *pending;
-	int r;
-
-	r = bid_store_sync(scan->store);
-	while (r == 0 && (pending = shift_pending(&scan->unsynced)))
-		r = report_file(scan, pending);
-	return r;
-}
-
-/* Finish files until all workers have ended. After an error write no more and drop new files. Returns 0 or the first error. */
-static int finish_files(struct scan *scan)
-{
-	bool more = true;
-	int r = 0;
-
-	while (more) {
-		struct list list;
-
-		more = take_work(scan, &list);
-		if (r == 0) {
-			r = sort_in(scan, &list);
-			if (r == 0 && scan->unsynced.n >= UNSYNCED_MAX)
-				r = commit_batch(scan);
-			report_progress(scan);
-			if (r != 0)
-				bid_dirwalk_end(scan->walk, r);
-		}
-		drop_list(&list);
-	}
-	if (r == 0 && scan->unsynced.n > 0)
-		r = commit_batch(scan);
-	return r;
 }
 
 static void *run_worker(void *user)
@@ -645,11 +606,11 @@ static void *run_worker(void *user)
 	return NULL;
 }
 
-/* Run the workers, and finish files until the workers have ended. */
+/* Run the workers until all have ended, and finish their last files. */
 static int run_scan(struct scan *scan)
 {
 	unsigned started = 0;
-	int r = 0, finished;
+	int r = 0;
 
 	for (; started < scan->jobs; started++) {
 		struct worker *worker = &scan->workers[started];
@@ -663,11 +624,15 @@ static int run_scan(struct scan *scan)
 		r = 0; /* fewer do, too */
 	for (unsigned i = started; i < scan->jobs; i++)
 		worker_ends(scan);
-	finished = finish_files(scan);
+	await_workers(scan);
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(scan->workers[i].thread, NULL);
+	pthread_mutex_lock(&scan->lock);
+	if (scan->ended == 0 && scan->unsynced.n > 0)
+		commit_batch(scan);
+	pthread_mutex_unlock(&scan->lock);
 	if (r == 0)
-		r = finished;
+		r = scan->ended;
 	/* all workers return the result that ended the dirwalk */
 	return r != 0 ? r : bid_dirwalk_work(scan->walk, &scan->workers[0]);
 }
@@ -730,7 +695,6 @@ static int init_scan(struct scan *scan)
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&scan->changed, &monotonic);
-	pthread_cond_init(&scan->room, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	return 0;
 }
@@ -742,11 +706,9 @@ static void release_scan(struct scan *scan)
 	free(scan->workers);
 	free(scan->settled.entries);
 	bid_dirwalk_free(scan->walk);
-	drop_list(&scan->queue);
 	drop_list(&scan->unsynced);
 	bid_scan_cache_free(scan->cache);
 	pthread_cond_destroy(&scan->changed);
-	pthread_cond_destroy(&scan->room);
 	pthread_mutex_destroy(&scan->lock);
 }
 
