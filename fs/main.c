@@ -129,14 +129,15 @@ static int add_lowers(struct bid_store *store, struct bid_options *options)
 		if (r == 0)
 			continue;
 		if (r > 0 && is_fetching(path)) {
-			bid_error("the lower store '%s' is a mount that fetches: name it by 'url=file://%s', or name its store",
+			bid_error("the lower store '%s' is a mount that fetches - name it by 'url=file://%s', or name its store",
 				  *lowers, path);
 			return -EINVAL;
 		}
 		if (r > 0)
 			r = store ? bid_store_add_lower(store, path) : check_lower(path);
 		if (r < 0) {
-			bid_error("%s: cannot use the lower store '%s': name a directory that you may read", strerror(-r), *lowers);
+			bid_error("%s: cannot use the lower store '%s' - name a directory that you may read", strerror(-r),
+				  *lowers);
 			return r;
 		}
 		report_lower(*lowers, path);
@@ -151,7 +152,7 @@ static int check_passthrough(const struct bid_options *options)
 	const char *obstacle = options->passthrough == BID_PASSTHROUGH_ON ? bid_passthrough_obstacle() : NULL;
 
 	if (obstacle)
-		bid_error("%s: not mounted, because of 'passthrough=on'", obstacle);
+		bid_error("%s: cannot mount with 'passthrough=on'", obstacle);
 	return obstacle ? -EOPNOTSUPP : 0;
 }
 
@@ -199,7 +200,7 @@ int main(int argc, char **argv)
 	case BID_PARSE_DONE:
 		status = fflush(stdout) == 0 && !ferror(stdout) ? BID_EXIT_OK : BID_EXIT_SYSTEM;
 		if (status != BID_EXIT_OK)
-			bid_error("%s: standard output", strerror(errno));
+			bid_error("%s: cannot write to standard output", strerror(errno));
 		break;
 	case BID_PARSE_USAGE:
 		break;

@@ -80,31 +80,31 @@ int bid_mountpoint_check(const char *path, const char *store, bool nonempty, cha
 	/* the kernel may have cached the attributes of a dead mount, but not these */
 	if (stat(path, &st) < 0 || (statvfs(path, &statvfs_path) < 0 && errno == ENOTCONN)) {
 		if (errno == ENOTCONN)
-			bid_error("a file system whose daemon died is still mounted on '%s': remove it with 'umount -l %s' or "
+			bid_error("a file system whose daemon died is still mounted on '%s' - remove it with 'umount -l %s' or "
 				  "'fusermount3 -uz %s'",
 				  path, path, path);
 		else if (errno == ENOENT)
-			bid_error("no such mount point '%s': create it with 'mkdir -p %s', or name another", path, path);
+			bid_error("no such mount point '%s' - create it with 'mkdir -p %s', or name another", path, path);
 		else
-			bid_error("%s: cannot mount on '%s': name another mount point", strerror(errno), path);
+			bid_error("%s: cannot mount on '%s' - name another mount point", strerror(errno), path);
 		return -1;
 	}
 	if (!S_ISDIR(st.st_mode)) {
-		bid_error("not a directory: '%s': name an empty directory as the mount point", path);
+		bid_error("not a directory: '%s' - name an empty directory as the mount point", path);
 		return -1;
 	}
 	if (!realpath(path, real)) {
-		bid_error("%s: cannot mount on '%s': name another mount point", strerror(errno), path);
+		bid_error("%s: cannot mount on '%s' - name another mount point", strerror(errno), path);
 		return -1;
 	}
 	if (strlen(real) < SHORTEST) {
 		bid_error("mount point too short: '%s': perf corrupts its memory with a build-id directory of less than 5 "
-			  "characters; name a longer one",
+			  "characters - name a longer one",
 			  real);
 		return -1;
 	}
 	if (is_mounted(real, type, sizeof(type))) {
-		bid_error("already mounted: there is a file system of type '%s' on '%s': unmount it with 'umount %s', or name "
+		bid_error("already mounted: there is a file system of type '%s' on '%s' - unmount it with 'umount %s', or name "
 			  "another mount point",
 			  type, real, real);
 		return -1;
@@ -112,12 +112,12 @@ int bid_mountpoint_check(const char *path, const char *store, bool nonempty, cha
 	/* over the store itself, perf reads and writes through the mount */
 	in_place = strcmp(store, real) == 0;
 	if (!in_place && (is_within(store, real) || is_within(real, store))) {
-		bid_error("store and mount point overlap: '%s' and '%s': name a mount point outside the store, or the store itself",
-			  store, real);
+		bid_error("store and mount point overlap: '%s' and '%s' - mount outside the store, or on it", store, real);
 		return -1;
 	}
 	if (!nonempty && !in_place && !is_empty(real)) {
-		bid_error("not empty: '%s': what is in it would be hidden; name an empty directory, or add '-o nonempty'", real);
+		bid_error("not empty: '%s': a mount would hide what is in it - name an empty directory, or add '-o nonempty'",
+			  real);
 		return -1;
 	}
 	memcpy(ret_path, real, sizeof(real));
@@ -133,12 +133,13 @@ int bid_mountpoint_device(void)
 		return 0;
 	}
 	if (errno == ENOENT)
-		bid_error("no '/dev/fuse': load the kernel's module with 'modprobe fuse'; for a container, start it with '--device "
-			  "/dev/fuse'");
+		bid_error(
+			"no '/dev/fuse' - load the kernel's module with 'modprobe fuse'; for a container, start it with '--device "
+			"/dev/fuse'");
 	else if (errno == EACCES || errno == EPERM)
-		bid_error("no access to '/dev/fuse': let the administrator 'chmod 666 /dev/fuse'; for a container, start it with "
+		bid_error("no access to '/dev/fuse' - let the administrator 'chmod 666 /dev/fuse'; for a container, start it with "
 			  "'--device /dev/fuse'");
 	else
-		bid_error("%s: cannot open '/dev/fuse': load the kernel's module with 'modprobe fuse'", strerror(errno));
+		bid_error("%s: cannot open '/dev/fuse' - load the kernel's module with 'modprobe fuse'", strerror(errno));
 	return -1;
 }

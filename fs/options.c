@@ -416,14 +416,14 @@ static int set_operands(struct bid_options *options, char **arguments, int n)
 		int r = bid_store_default_path(options->store, sizeof(options->store));
 
 		if (r == -ENOENT)
-			bid_error("no store named, and no home directory to look for '.debug' in: name a store");
+			bid_error("no store named, and no home directory to look for '.debug' in - name a store");
 		if (r < 0)
 			return -1; /* the cause was logged */
 	}
 	if (n == 2)
 		return copy_path(options->mountpoint, arguments[1]);
 	if (bid_mountpoint_default(options->mountpoint) < 0) {
-		bid_error("no mount point named, and neither '/run/bidfs' nor $XDG_RUNTIME_DIR can be used: name one");
+		bid_error("no mount point named, and neither '/run/bidfs' nor $XDG_RUNTIME_DIR can be used - name one");
 		return -1;
 	}
 	return 0;
@@ -433,7 +433,7 @@ static int set_operands(struct bid_options *options, char **arguments, int n)
 static void refuse_word(int c, const char *word)
 {
 	if (c == ':')
-		bid_error("needs an argument: '%s': see 'mount.bidfs --help'", word);
+		bid_error("the option '%s' needs an argument: see 'mount.bidfs --help'", word);
 	else if (optopt && word[1] != '-')
 		/* optind may still be at the word */
 		bid_error("no such option: '-%c': see 'mount.bidfs --help'", optopt);

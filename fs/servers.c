@@ -82,7 +82,7 @@ static int add_server(struct bid_servers *servers, struct bid_broker *broker, co
 	int r;
 
 	if (is_this_mount(shown ? shown : url, servers->options->mountpoint)) {
-		bid_warning("this mount itself, server ignored: '%s'", shown ? shown : "");
+		bid_warning("the server '%s' is this mount itself: bidfs ignores it", shown ? shown : "");
 		return 0;
 	}
 	r = bid_fetch_server_new(servers->fetch, url, &server);

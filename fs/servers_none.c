@@ -8,7 +8,7 @@
 
 int bid_servers_check(const char *url)
 {
-	bid_error("this is built without fetching: 'url='");
+	bid_error("this build cannot fetch: 'url='");
 	return -EPROTONOSUPPORT;
 }
 

@@ -65,7 +65,7 @@ static bool is_trusted(int fd, const char *path)
 		return false;
 	if (st.st_uid == 0 || st.st_uid == geteuid())
 		return true;
-	bid_warning("owned by another user, ignored: '%s'", path);
+	bid_warning("another user owns '%s': bidfs ignores it", path);
 	return false;
 }
 

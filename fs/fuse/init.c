@@ -91,7 +91,7 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 	snprintf(fs->mode_reason, sizeof(fs->mode_reason), "%s", missing ? missing : "");
 
 	if (missing && fs->options->passthrough == BID_PASSTHROUGH_ON) {
-		bid_error("%s: not mounted, because of 'passthrough=on'", missing);
+		bid_error("%s: cannot mount with 'passthrough=on'", missing);
 		fuse_session_exit(fs->session);
 		return;
 	}

@@ -146,7 +146,7 @@ void bid_unmount_helper_end(struct bid_unmount_helper *helper)
 	/* closing the device ends all pending requests, for which umount2(2) may wait */
 	fuse_session_destroy(helper->session);
 	if (mounted && write(helper->life, ends, strlen(ends)) < 0)
-		bid_warning("%s: '%s' stays mounted", strerror(errno), helper->path);
+		bid_warning("%s: cannot unmount '%s'", strerror(errno), helper->path);
 	bid_log_to_relay(-1);
 	close(helper->life);
 	while (waitpid(helper->pid, NULL, 0) < 0 && errno == EINTR)

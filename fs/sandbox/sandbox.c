@@ -261,7 +261,7 @@ int bid_sandbox_new(const struct bid_options *options, struct bid_store *store, 
 	if (r < 0) {
 		bid_error("%s: cannot prepare the sandbox", strerror(-r));
 	} else if (options->sandbox == BID_SANDBOX_ON && *sandbox->reason) {
-		bid_error("%s: not mounted, because of 'sandbox=on'", sandbox->reason);
+		bid_error("%s: cannot mount with 'sandbox=on'", sandbox->reason);
 		r = -EOPNOTSUPP;
 	}
 	if (r < 0) {

@@ -41,10 +41,7 @@ static int publish_file(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const st
 
 static void log_error(const struct bid_tmpfile *tmpfile, const char *dir, const char *name, int r)
 {
-	if (r == -EBADMSG)
-		bid_warning("%s: refused as '%s/%s'", bid_txn_reason(tmpfile->txn), dir, name);
-	else
-		bid_warning("%s: cannot publish '%s/%s'", strerror(-r), dir, name);
+	bid_warning("%s: cannot publish '%s/%s'", r == -EBADMSG ? bid_txn_reason(tmpfile->txn) : strerror(-r), dir, name);
 }
 
 int bid_publish_as(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir, const char *name,
@@ -129,7 +126,7 @@ void bid_publish_end(struct bid_fs *fs, bool unmounted)
 		if (unmounted)
 			bid_publish_release(fs, tmpfile);
 		else if (tmpfile->kind != BID_KIND_NONE && fstat(bid_txn_fd(tmpfile->txn), &st) == 0 && st.st_size > 0)
-			bid_warning("'%s/%s': not kept: it was open for writing when the daemon ended", tmpfile->dir,
+			bid_warning("the daemon ended before a program had closed '%s/%s': bidfs drops the file", tmpfile->dir,
 				    tmpfile->name);
 		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
 		bid_tmpfile_put(fs->tmpfiles, tmpfile);

@@ -21,7 +21,7 @@ int bid_notify_open(void)
 	if (len == 0)
 		return -1;
 	if ((name[0] != '/' && name[0] != '@') || len >= sizeof(address.sun_path)) {
-		bid_warning("not the name of a socket in the environment: NOTIFY_SOCKET '%s'", name);
+		bid_warning("NOTIFY_SOCKET '%s' is not the name of a socket", name);
 		return -1;
 	}
 	memcpy(address.sun_path, name, len);

@@ -67,7 +67,7 @@ static bool is_still_busy(struct bid_download *download)
 		return false;
 	if (bid_clock_ms() - download->lock_wait.since_ms < limit_of(download->broker))
 		return true;
-	bid_info("another process has not fetched it in time, fetched here too: '%s'", bid_request_name(&download->request, name));
+	bid_info("another process did not fetch it in time, so this one does: '%s'", bid_request_name(&download->request, name));
 	return false;
 }
 

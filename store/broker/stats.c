@@ -54,10 +54,10 @@ static void log_report(const struct bid_download *download, const char *name, en
 
 	switch (outcome) {
 	case BID_OUTCOME_REJECTED:
-		bid_warning("%s, refused what %s delivered: '%s'", text, name, bid_request_name(&download->request, buf));
+		bid_warning("%s: refused '%s' from %s", text, bid_request_name(&download->request, buf), name);
 		break;
 	case BID_OUTCOME_FAILED:
-		bid_warning("%s, cannot keep what %s delivered: '%s'", text, name, bid_request_name(&download->request, buf));
+		bid_warning("%s: cannot keep '%s' from %s", text, bid_request_name(&download->request, buf), name);
 		break;
 	case BID_OUTCOME_TOO_LARGE:
 	case BID_OUTCOME_UNSUPPORTED:

@@ -88,7 +88,7 @@ static void forget_old(struct bid_space *space)
 	int r = bid_store_forget(space->store, (int64_t)time(NULL) - BID_FORGET_S, false, &left, &gone);
 
 	if (r < 0)
-		bid_warning("%s: looking for old files in '%s'", strerror(-r), bid_store_path(space->store));
+		bid_warning("%s: cannot remove old files from '%s'", strerror(-r), bid_store_path(space->store));
 }
 
 static void *run_gc_thread(void *user)

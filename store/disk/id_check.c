@@ -87,10 +87,11 @@ static void log_refusal(struct bid_store *store, const char *path, const struct 
 	if (!bid_id_cache_report(store->id_cache, &file->st))
 		return;
 	if (r == -EBADMSG)
-		bid_warning("wrong content: '%s/%s' does not carry the build-id '%s'; not served - see 'bidctl verify'",
+		bid_warning("wrong content: '%s/%s' does not carry the build-id '%s': bidfs does not serve it - see "
+			    "'bidctl verify'",
 			    bid_store_path(store), path, bid_id_format(id, hex));
 	else
-		bid_warning("not unpacked: '%s/%s' %s; not served", bid_store_path(store), path,
+		bid_warning("cannot unpack '%s/%s': it %s", bid_store_path(store), path,
 			    r == -EFBIG ? "has more than 512 MiB in it" : "is damaged, or this libarchive lacks its codec");
 }
 

@@ -149,20 +149,20 @@ void bid_store_refused(int error, const char *path)
 {
 	switch (error) {
 	case -ENOENT:
-		bid_error_about(path, error, "no such store: '%s': create it with 'mkdir -p %s', or name another", path, path);
+		bid_error_about(path, error, "no such store: '%s' - create it with 'mkdir -p %s', or name another", path, path);
 		break;
 	case -ENOTDIR:
 		bid_error_about(path, error,
-				"not a directory: '%s', or '.bidfs' in it: name a build-id cache directory, as perf's ~/.debug",
+				"not a directory: '%s', or '.bidfs' in it - name a build-id cache directory, as perf's ~/.debug",
 				path);
 		break;
 	case -EACCES:
-		bid_error_about(path, error, "permission denied: '%s': let its owner give you the rights, or name another store",
+		bid_error_about(path, error, "permission denied: '%s' - let its owner give you the rights, or name another store",
 				path);
 		break;
 	case -ENOTCONN:
 	case -ECONNABORTED:
-		bid_error_about(path, error, "a file system whose daemon died is on the store '%s': remove it with 'umount -l %s'",
+		bid_error_about(path, error, "a file system whose daemon died is on the store '%s' - remove it with 'umount -l %s'",
 				path, path);
 		break;
 	case -ENOSYS:
@@ -172,7 +172,7 @@ void bid_store_refused(int error, const char *path)
 			path);
 		break;
 	default:
-		bid_error_about(path, error, "%s: cannot open the store '%s': name another", strerror(-error), path);
+		bid_error_about(path, error, "%s: cannot open the store '%s' - name another", strerror(-error), path);
 	}
 }
 

@@ -102,7 +102,7 @@ int bid_space_evict(struct bid_space *space, const struct bid_evict_config *conf
 	logged.evicted = config->dry_run ? NULL : note_evicted;
 	r = space->evict(space->store, &logged, at_least, slack, ret_stats);
 	if (r < 0)
-		bid_warning("%s: evicting from '%s'", strerror(-r), bid_store_path(space->store));
+		bid_warning("%s: cannot evict from '%s'", strerror(-r), bid_store_path(space->store));
 	return r;
 }
 

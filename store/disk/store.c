@@ -81,8 +81,8 @@ int bid_store_open_linked(struct bid_store *store, const char *path, int flags, 
 	if (r != -EXDEV)
 		return r;
 	if (store->upper && !atomic_exchange(&store->left, true))
-		bid_warning("links lead out of the lower store '%s', as '%s' does, and are not followed: name the directory they "
-			    "lead to by 'links=DIR'",
+		bid_warning("links lead out of the lower store '%s', such as '%s': bidfs does not follow them - name the directory "
+			    "that they lead to by 'links=DIR'",
 			    store->path, path);
 	return -ENOENT;
 }

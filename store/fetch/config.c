@@ -35,7 +35,7 @@ static bool number_from_environment(const char *name, long long *ret_value)
 	errno = 0;
 	value = strtoll(text, &end, 10);
 	if (end == text || *end || errno) {
-		bid_warning("not a number, ignored: \"%s=%s\"", name, text);
+		bid_warning("not a number: bidfs ignores '%s=%s'", name, text);
 		return false;
 	}
 	*ret_value = value;
@@ -121,7 +121,8 @@ static int url_list_add(struct url_list *list, const char *text)
 
 		if (!shown)
 			return -ENOMEM;
-		bid_warning("%s, server ignored: \"%s\"", r == -EINVAL ? "not a url" : "neither http, https nor file", shown);
+		bid_warning("%s: bidfs ignores the server '%s'", r == -EINVAL ? "not a URL" : "neither http, https nor file",
+			    shown);
 		return 0;
 	}
 	if (r < 0)
@@ -153,7 +154,7 @@ static int url_list_add_word(struct url_list *list, const char *word)
 	if (strcasecmp(word, "ima:enforcing") == 0 || strcasecmp(word, "ima:ignore") == 0)
 		list->enforcing = strcasecmp(word, "ima:enforcing") == 0;
 	else
-		bid_warning("not a policy for signatures, ignored: \"%s\"", word);
+		bid_warning("not a policy for signatures: bidfs ignores '%s'", word);
 	return 0;
 }
 
@@ -196,7 +197,7 @@ static int with_text(int dir, const char *etc, const char *name, int (*fn)(void 
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0 || memchr(text, '\0', len)) {
-		bid_warning("%s, list ignored: \"%s/%s\"", r < 0 ? strerror(-r) : "not a text", etc, name);
+		bid_warning("%s: bidfs ignores the list '%s/%s'", r < 0 ? strerror(-r) : "not a text", etc, name);
 		return 0;
 	}
 	return fn(user, text);

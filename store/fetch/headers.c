@@ -44,11 +44,11 @@ static bool is_header(const char *line)
 static const char *refusal_of(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
-		return "no regular file, headers for servers ignored; put them into one";
+		return "it is no regular file - put the headers into one";
 	if (st->st_uid != geteuid() && st->st_uid != 0)
-		return "another user's file, headers for servers ignored; 'chown' it, or copy it to one of your own";
+		return "another user owns it - 'chown' it, or copy it to a file of your own";
 	if (st->st_mode & S_IWOTH)
-		return "others may write it, headers for servers ignored; 'chmod o-w' it";
+		return "other users may write to it - 'chmod o-w' it";
 	return NULL;
 }
 
@@ -71,17 +71,17 @@ static int read_text(const char *path, char **ret_text)
 	if (r == -ENOMEM)
 		return r;
 	if (r == -EFBIG)
-		why = "larger than 64 KiB, headers for servers ignored; shorten it";
+		why = "it is larger than 64 KiB - shorten it";
 	else if (r == 0 && !why && memchr(text, '\0', len))
-		why = "no text, headers for servers ignored; write one as 'Name: value' in each line";
-	if (why)
-		bid_warning("%s: '%s'", why, path);
+		why = "it is no text - write one header as 'Name: value' in each line";
 	else if (r < 0)
-		bid_warning("%s, headers for servers ignored; name a file that can be read: '%s'", strerror(-r), path);
-	if (why || r < 0)
+		why = strerror(-r);
+	if (why) {
+		bid_warning("bidfs sends no headers from '%s': %s", path, why);
 		return 0;
+	}
 	if (st.st_mode & (S_IRGRP | S_IROTH))
-		bid_warning("others can read the headers meant for servers alone; 'chmod go-r' it: '%s'", path);
+		bid_warning("other users can read the headers for servers in '%s' - 'chmod go-r' it", path);
 	*ret_text = bid_steal(text);
 	return 0;
 }
@@ -104,7 +104,7 @@ int bid_headers_read(const char *path, struct curl_slist **ret_headers)
 			r = append_line(&headers, line);
 		else
 			/* no text of the line, which may be secret */
-			bid_warning("not a header, line ignored; write it as 'Name: value': '%s:%u'", path, number);
+			bid_warning("not a header: bidfs ignores '%s:%u' - write it as 'Name: value'", path, number);
 	}
 	if (r == -ENOMEM) {
 		curl_slist_free_all(headers);

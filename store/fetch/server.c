@@ -163,7 +163,7 @@ static int load_signers(struct bid_fetch *fetch, const char *url)
 	if (r == 0 && why)
 		r = -EOPNOTSUPP;
 	if (r == -EOPNOTSUPP)
-		bid_warning("%s, server with ima:enforcing ignored: '%s'", why, shown ? shown : "");
+		bid_warning("%s: bidfs ignores the server '%s', which has ima:enforcing", why, shown ? shown : "");
 	return r;
 }
 

@@ -100,7 +100,7 @@ static int add_key(struct bid_signers *signers, const char *path, const char *te
 	if (r == 0)
 		r = bid_array_grow(signers->keys, signers->n, signers->room);
 	if (r == 0 && certificate && X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0)
-		bid_warning("an expired certificate, used as libdebuginfod does: '%s'", path);
+		bid_warning("the certificate '%s' has expired: bidfs uses it, as libdebuginfod does", path);
 	X509_free(certificate);
 	if (r < 0) {
 		EVP_PKEY_free(key.key);
@@ -137,7 +137,7 @@ static int add_file(struct bid_signers *signers, const char *directory, const ch
 	if (r == 0)
 		r = add_key(signers, path, text, len);
 	if (r < 0 && r != -ENOMEM)
-		bid_warning("%s, ignored: '%s'", r == -EBADMSG ? "no certificate" : strerror(-r), path);
+		bid_warning("%s: bidfs ignores '%s'", r == -EBADMSG ? "no certificate" : strerror(-r), path);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -171,8 +171,8 @@ int bid_signers_load(const char *path, struct bid_signers **ret_signers)
 		return r;
 	}
 	if (signers->n == 0)
-		bid_warning("no certificate in '%s' (DEBUGINFOD_IMA_CERT_PATH): nothing that a server with ima:enforcing sends "
-			    "can be accepted",
+		bid_warning("no certificate in '%s' (DEBUGINFOD_IMA_CERT_PATH): bidfs accepts nothing from a server with "
+			    "ima:enforcing",
 			    path);
 	*ret_signers = signers;
 	return 0;

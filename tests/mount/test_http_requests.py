@@ -61,7 +61,7 @@ def test_unnamed_netrc_and_headers_are_not_sent(served, get, workdir):
     headers = pathlib.Path(secret(workdir / "headers", "X-Key: open sesame\n"))
     headers.chmod(0o666)
     done = get(DEBUGINFOD_URLS=server.url, DEBUGINFOD_HEADERS_FILE=str(headers))
-    assert "headers for servers ignored" in done.stderr
+    assert "bidfs sends no headers from" in done.stderr
     assert sorted(header(server, program)) == ["Accept", "Host", "User-Agent"]
 
 

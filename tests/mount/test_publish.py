@@ -38,7 +38,7 @@ def test_file_without_its_id_is_refused(view, perf, store, what):
     """docs/PERF.md, 7: a file must have the id of its directory, whoever writes it."""
     content = BAD[what](perf)
     directory = objdir_of(view, perf.burn)
-    view.expect("refused as")
+    view.expect("cannot publish")
     for kind in ("elf", "debug"):
         assert tools.errno_of(write_as_perf, directory, content, kind) == errno.EBADMSG, kind
         assert not (directory / kind).exists()
@@ -205,7 +205,7 @@ def test_closed_file_survives_a_kill(beneath, view, store, perf):
 def test_refused_file_fails_close_and_leaves_no_name(view, perf, content, offset):
     """perf would take the file for that of its build. An empty file is refused at RELEASE, which returns no error."""
     workdir = objdir_of(view, perf.burn)
-    view.expect("refused as")
+    view.expect("cannot publish")
     workdir.mkdir(parents=True)
     descriptor = os.open(workdir / "elf", os.O_WRONLY | os.O_CREAT, 0o644)
     os.pwrite(descriptor, content, offset)
@@ -348,7 +348,7 @@ def test_signal_drops_open_temporary_files(view, perf):
     workdir.mkdir(parents=True)
     descriptor = os.open(workdir / "elf", os.O_WRONLY | os.O_CREAT, 0o644)
     os.write(descriptor, perf.burn.read())
-    view.expect("not kept: it was open for writing")
+    view.expect("the daemon ended before a program had closed")
     assert view.end()[0] == 0
     view.check_log()
     with contextlib.suppress(OSError):
@@ -486,7 +486,7 @@ def test_table_without_addresses_is_refused(mount, mode, store, content):
     """A later table with addresses is accepted."""
     mnt, ident, good = mount(), "ab" * 20, b"ffffffff81000000 T _text\n"
     directory = mnt / "[kernel.kallsyms]" / ident
-    mnt.expect("refused as")
+    mnt.expect("cannot publish")
     assert tools.errno_of(write_as_perf, directory, content, "kallsyms") == errno.EBADMSG
     assert not (directory / "kallsyms").exists() and not mnt.artifact(ident, "kallsyms").exists()
     write_as_perf(directory, good, "kallsyms")

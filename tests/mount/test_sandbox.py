@@ -138,7 +138,7 @@ def test_sandbox_on_is_complete_or_fails(mount, store, mountpoint, env):
     reason = mount().status()["sandbox_reason"]
     done = tools.run(tools.MOUNT_BIDFS, store, mountpoint, "-o", "sandbox=on", env=env, status=None)
     if reason:
-        assert done.returncode == 32 and done.stderr == f"mount.bidfs: error: {reason}: not mounted, because of 'sandbox=on'\n"
+        assert done.returncode == 32 and done.stderr == f"mount.bidfs: error: {reason}: cannot mount with 'sandbox=on'\n"
         assert not daemon.is_mounted(mountpoint)
     else:
         assert done.returncode == 0 and '"sandbox_reason": ""' in (mountpoint / ".bidfs/status").read_text()

@@ -115,7 +115,7 @@ def test_valid_signatures_are_accepted(get, faults, workdir, program, env, store
         done = get(forged, f"ima:enforcing {server.url}", "-v", more=signer.env)
         assert f"signed by  key {signature[6:14]} of '{signer.certificates}/" in done.stderr, (name, done.stderr)
         # a signature has no date, and so libdebuginfod uses the key of an expired certificate
-        assert ("an expired certificate" in done.stderr) == (name == "expired"), done.stderr
+        assert ("has expired: bidfs uses it" in done.stderr) == (name == "expired"), done.stderr
         shown = tools.run(tools.BIDCTL, "--store", store, "show", forged.id, env=env).stdout
         assert f"key {signature[6:14]} of '" in shown, shown
 
@@ -128,7 +128,7 @@ def test_encrypted_key_asks_for_no_password(workdir, program, env, store, signer
                           text=True, timeout=30, check=False)
     os.close(ours)
     os.close(theirs)
-    assert f"no certificate, ignored: '{signer.certificates}/key.pem'" in done.stderr, done
+    assert f"no certificate: bidfs ignores '{signer.certificates}/key.pem'" in done.stderr, done
 
 
 @pytest.mark.parametrize("bad", ["wrong key", "other file", "truncated", "trailing", "altered", "version", "none",
@@ -221,7 +221,7 @@ def test_source_needs_a_signature_of_its_own(get, faults, program, workdir, sign
 
 def test_directory_with_the_tag_is_ignored(get, workdir, program, signer):
     done = get(program, f"ima:enforcing file://{workdir}", status=1, more=signer.env)
-    assert "a directory has no signatures, server with ima:enforcing ignored" in done.stderr
+    assert "a directory has no signatures: bidfs ignores the server" in done.stderr
 
 
 def test_bidctl_takes_the_tag_of_the_mount(mount, faults, program, env, store, signer):

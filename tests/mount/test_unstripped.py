@@ -185,7 +185,7 @@ def test_files_of_different_builds_are_refused(mount, mode, workdir, store, env)
     done = tools.run(tools.BIDCTL, "--store", store, "get", "--offline", program.id, "unstripped", env=env, status=1)
     assert "do not belong together" in done.stderr
     mnt = mount()
-    mnt.expect("not put together: .* do not belong together")
+    mnt.expect("cannot put the ELF file and the debuginfo of .* together: they do not belong together")
     assert tools.errno_of(mnt.artifact(program.id, "unstripped").stat) == errno.ENOENT
     assert fetching.read(mnt.artifact(program.id)) == program.read() and not kept(store)
 

@@ -303,7 +303,7 @@ def case_changed_hard_link_is_quarantined(env):
         env.on_store("get", "--offline", ID_ONE, "elf", status=REFUSED)
         done = env.on_store("add", copies / "program" if how == "by name" else copies)
         assert summary(done) == ((1, 1, 0, 0), {}), done
-        assert "quarantined as '.bidfs/quarantine/" in done.stderr, done.stderr
+        assert "as '.bidfs/quarantine/" in done.stderr, done.stderr
         got = env.on_store("get", "--offline", ID_ONE, "elf").stdout.rstrip("\n")
         assert pathlib.Path(got).read_bytes() == env.one.read_bytes()
         (quarantined,) = (env.store / ".bidfs/quarantine").iterdir()

@@ -225,7 +225,7 @@ def case_store_is_chosen_by_option_and_environment(env):
     missing = env.home / "missing"
     for command in (["add", env.one], ["list"], ["show", ID_ONE], ["get", ID_ONE], ["status"]):
         done = env.run("--store", missing, *command, status=REFUSED)
-        assert done.stderr == (f"bidctl: error: no such store: '{missing}': create it with 'mkdir -p {missing}', or name another\n"
+        assert done.stderr == (f"bidctl: error: no such store: '{missing}' - create it with 'mkdir -p {missing}', or name another\n"
                                ), done.stderr
         assert not missing.exists()
 

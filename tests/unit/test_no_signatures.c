@@ -38,7 +38,7 @@ static int add_server(bool enforce, const char *url, struct bid_server **ret_ser
 
 static void test_server_whose_signatures_cannot_be_checked_is_ignored_with_a_warning(void **state)
 {
-	static const char warning[] = "this build cannot check signatures, server with ima:enforcing ignored: 'http://h'";
+	static const char warning[] = "this build cannot check signatures: bidfs ignores the server 'http://h'";
 	struct bid_server *server = NULL;
 	char log[1024];
 

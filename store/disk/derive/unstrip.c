@@ -98,7 +98,7 @@ static void log_refusal(struct bid_store *store, const struct bid_id *id, const 
 		store = store->lower;
 	if (!store)
 		return;
-	bid_warning("not put together: the ELF file and the debuginfo of '%s' %s", bid_id_format(id, hex),
+	bid_warning("cannot put the ELF file and the debuginfo of '%s' together: they %s", bid_id_format(id, hex),
 		    r == -EOPNOTSUPP ? "are relocatable, or have no section headers"
 		    : r == -EFBIG    ? "need more than 512 MiB of memory, as the store cannot be written"
 				     : "do not belong together");

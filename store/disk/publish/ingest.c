@@ -376,8 +376,8 @@ static void fix_readers(struct bid_store *store, const struct bid_ingest *ingest
 		mode = file->st.st_mode;
 	r = bid_rights_take(store, &request, file->fd, NULL, mode);
 	if (r < 0)
-		bid_warning("%s: '%s' has other rights in the store '%s' than where it is, and no copy with its own could be made",
-			    bid_strerror(r), bid_id_format(&request.id, hex), bid_store_path(store));
+		bid_warning("%s: cannot give '%s' in the store '%s' the rights of the file that was added", bid_strerror(r),
+			    bid_id_format(&request.id, hex), bid_store_path(store));
 }
 
 /* Is the stored @file a download with other bytes than the file of @ingest? */

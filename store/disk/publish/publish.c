@@ -86,7 +86,7 @@ bool bid_publish_make_way(struct bid_store *store, const char *place, const stru
 	if (bid_beneath_open(store->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 || !is_wrong(fd, &there) ||
 	    bid_quarantine_move(store, path, fd, &there, moved, sizeof(moved)) < 0)
 		return false;
-	bid_warning("wrong content: '%s' quarantined as '%s'", path, moved);
+	bid_warning("wrong content: bidfs quarantined '%s' as '%s'", path, moved);
 	return true;
 }
 

@@ -650,7 +650,7 @@ static void save_results(struct scan *scan, const char *path)
 		r = bid_scan_cache_save(scan->store, scan->cache, found, scan->jobs + 1);
 	}
 	if (r < 0)
-		bid_info("%s: what was found in '%s' is not kept for the next scan", strerror(-r), path);
+		bid_info("%s: cannot keep the results of '%s' for the next scan", strerror(-r), path);
 }
 
 /* Open the root of the tree. @ret_path is its real path. */
