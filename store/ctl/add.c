@@ -232,7 +232,7 @@ static enum ctl_status add_operands(struct ctl_add_stats *stats, struct bid_stor
 	ctl_batch_release(&batch);
 	if (r == 0)
 		return status;
-	return ctl_trouble(bid_store_path(store), r, "adding to the store");
+	return ctl_trouble(bid_store_path(store), r, "add to the store");
 }
 
 static enum ctl_status add_whole_kernel(struct ctl_add_stats *stats, struct bid_store *store)
@@ -244,7 +244,7 @@ static enum ctl_status add_whole_kernel(struct ctl_add_stats *stats, struct bid_
 		r = ctl_add_kernel_files(stats, store);
 	if (r == 0)
 		return stats->without_table ? CTL_REFUSED : CTL_DONE;
-	return ctl_trouble(bid_store_path(store), r, "adding the kernel to the store");
+	return ctl_trouble(bid_store_path(store), r, "add the kernel to the store");
 }
 
 enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv)

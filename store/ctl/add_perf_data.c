@@ -233,14 +233,14 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 		r = take(&adding, &adding.recording.builds[i]);
 
 		if (r < 0) {
-			bid_error_about(adding.recording.builds[i].path, r, "%s: adding it to '%s'", bid_strerror(r),
+			bid_error_about(adding.recording.builds[i].path, r, "%s: cannot add it to '%s'", bid_strerror(r),
 					bid_store_path(adding.store));
 			return CTL_TROUBLE;
 		}
 	}
 	r = add_debug_files(&adding);
 	if (r < 0)
-		return ctl_trouble(bid_store_path(adding.store), r, "adding debug files to the store");
+		return ctl_trouble(bid_store_path(adding.store), r, "add debug files to the store");
 	if (ctl->fetch)
 		status = fetch(&adding);
 	if (status == CTL_TROUBLE || status == CTL_USAGE)

@@ -17,9 +17,9 @@ enum ctl_status ctl_add_running(struct ctl_add_stats *stats, struct bid_store *s
 	if (r == 0)
 		r = settled;
 	if (r < 0)
-		return ctl_trouble(bid_store_path(store), r, "adding the running programs to the store");
+		return ctl_trouble(bid_store_path(store), r, "add the running programs to the store");
 	r = ctl_add_kernel(stats, store);
 	if (r == 0)
 		return running.passed_over > 0 ? CTL_REFUSED : CTL_DONE;
-	return ctl_trouble(bid_store_path(store), r, "adding the kernel to the store");
+	return ctl_trouble(bid_store_path(store), r, "add the kernel to the store");
 }

@@ -60,7 +60,7 @@ static enum ctl_status list(struct key_listing *listing)
 {
 	int r = listing->store ? bid_store_each_content_key(listing->store, print_content_key, listing) : 0;
 
-	return r < 0 ? ctl_trouble(bid_store_path(listing->store), r, "reading the store") : CTL_DONE;
+	return r < 0 ? ctl_trouble(bid_store_path(listing->store), r, "read the store") : CTL_DONE;
 }
 
 enum ctl_status ctl_list_content_keys(const struct ctl *ctl, struct bid_store *store)
@@ -102,7 +102,7 @@ static int take(void *user, const struct bid_content_key *key)
 		return 0;
 	if (r < 0) {
 		taking->failed = true;
-		bid_error_about(key->stored, r, "%s: removing '%s'", strerror(-r), key->stored);
+		bid_error_about(key->stored, r, "%s: cannot remove '%s'", strerror(-r), key->stored);
 	} else {
 		taking->taken.n++;
 		taking->taken.size += key->size;
@@ -121,6 +121,6 @@ enum ctl_status ctl_remove_content_keys(const struct ctl *ctl, struct bid_store 
 
 	*taken = taking.taken;
 	if (r < 0)
-		return ctl_trouble(bid_store_path(store), r, "reading the store");
+		return ctl_trouble(bid_store_path(store), r, "read the store");
 	return taking.failed ? CTL_TROUBLE : CTL_DONE;
 }

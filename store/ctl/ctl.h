@@ -116,8 +116,8 @@ enum ctl_status ctl_usage(const char *subject, const char *format, ...) __attrib
 /* Return the index of @word among @words (NULL-terminated); or -EINVAL, after an error message that suggests another word. */
 int ctl_word(const char *what, const char *word, const char *const *words);
 
-/* Report that @doing, such as "reading the store" (NULL for nothing), failed for @subject with @error. Returns CTL_TROUBLE. */
-enum ctl_status ctl_trouble(const char *subject, int error, const char *doing);
+/* Report that bidctl cannot @action, such as "read the store" (NULL: not named), for @subject. Returns CTL_TROUBLE. */
+enum ctl_status ctl_trouble(const char *subject, int error, const char *action);
 
 /* Report a lack of memory. Returns CTL_TROUBLE. */
 enum ctl_status ctl_no_memory(void);

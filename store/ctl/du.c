@@ -285,7 +285,7 @@ enum ctl_status ctl_du(const struct ctl *ctl, int argc, char **argv)
 	usage.store = store;
 	r = store ? walk(&usage) : 0;
 	if (r < 0)
-		return ctl_trouble(bid_store_path(store), r, "looking through the store");
+		return ctl_trouble(bid_store_path(store), r, "search the store");
 	twalk_r(usage.inodes, add_shared, &usage);
 	report(ctl, &usage);
 	return usage.incomplete ? CTL_TROUBLE : CTL_DONE;

@@ -267,7 +267,7 @@ static enum ctl_status fetch(struct fetching *fetching, const sigset_t *interrup
 	fetching->event = eventfd(0, EFD_CLOEXEC);
 	fetching->signals = fetching->event < 0 ? -1 : signalfd(-1, interrupts, SFD_CLOEXEC);
 	if (fetching->signals < 0)
-		return ctl_trouble("servers", -errno, "starting to fetch");
+		return ctl_trouble("servers", -errno, "start to fetch");
 	while (fetching->ended < fetching->n) {
 		while (fetching->begun < fetching->n && fetching->begun - fetching->ended < AT_ONCE)
 			begin(fetching);

@@ -31,7 +31,7 @@ static void forget(const struct ctl *ctl, struct bid_store *store, struct aged *
 	int r = bid_store_forget(store, (int64_t)time(NULL) - BID_FORGET_S, ctl->dry_run, &aged->left, &aged->gone);
 
 	if (r < 0)
-		bid_warning("%s: looking for old files in '%s'", bid_strerror(r), bid_store_path(store));
+		bid_warning("%s: cannot remove old files from '%s'", bid_strerror(r), bid_store_path(store));
 }
 
 static void report(const struct ctl *ctl, const struct bid_evict_stats *stats, const struct aged *aged)
@@ -100,7 +100,7 @@ enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv)
 		r = bid_store_evict(store, &config, &stats);
 	}
 	if (r < 0)
-		return ctl_trouble(bid_store_path(store), r, "looking through the store");
+		return ctl_trouble(bid_store_path(store), r, "search the store");
 	report(ctl, &stats, &aged);
 	return are_kept(&config.limits, &stats) ? CTL_DONE : CTL_REFUSED;
 }

@@ -228,7 +228,7 @@ static enum ctl_status deliver(const struct getting *getting, struct ctl_wanted 
 		return CTL_REFUSED;
 	}
 	if (r < 0)
-		return ctl_trouble(name_of(&wanted->request, name), r, "opening it");
+		return ctl_trouble(name_of(&wanted->request, name), r, "open it");
 	if (ctl->verbose)
 		ctl_trace_print(&wanted->trace, getting->store, &wanted->request, 0, path);
 	if (!ctl->json) {
@@ -318,7 +318,8 @@ static enum ctl_status add_programs(struct getting *getting)
 			continue;
 		r = ctl_add_build(getting->ctl, getting->store, build, NULL);
 		if (r < 0) {
-			bid_error_about(build->path, r, "%s: adding it to '%s'", bid_strerror(r), bid_store_path(getting->store));
+			bid_error_about(build->path, r, "%s: cannot add it to '%s'", bid_strerror(r),
+					bid_store_path(getting->store));
 			return CTL_TROUBLE;
 		}
 	}
@@ -343,7 +344,7 @@ static enum ctl_status add_debug_files(struct getting *getting)
 	if (r == 0)
 		r = ctl_debug_files_add(&files, &stats, getting->store);
 	ctl_add_stats_release(&stats);
-	return r < 0 ? ctl_trouble(bid_store_path(getting->store), r, "adding debug files to the store") : CTL_DONE;
+	return r < 0 ? ctl_trouble(bid_store_path(getting->store), r, "add debug files to the store") : CTL_DONE;
 }
 
 /* Add local files for artifacts of @kind, BID_KIND_NONE for all: they cost no download, and servers may lack them. */
@@ -527,7 +528,7 @@ static enum ctl_status parse_kind(int argc, char **argv, struct bid_request *ret
 	if (r == -EINVAL)
 		return ctl_usage(argv[1], "not %s", source ? "the absolute path of a source file" : "a section's name");
 	if (r < 0)
-		return ctl_trouble(argv[1], r, "looking for it");
+		return ctl_trouble(argv[1], r, "look for it");
 	ret_request->subpath = subpath;
 	return CTL_DONE;
 }

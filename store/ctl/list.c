@@ -253,5 +253,5 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 	/* an empty table says nothing */
 	ctl_totals(ctl, CTL_NUMBER("builds", listing.n == 0 && ctl_is_terminal(stdout) ? 0 : CTL_HIDDEN, listing.n),
 		   CTL_SIZE("size", CTL_HIDDEN, listing.size));
-	return r < 0 ? ctl_trouble(bid_store_path(store), r, "reading the store") : CTL_DONE;
+	return r < 0 ? ctl_trouble(bid_store_path(store), r, "read the store") : CTL_DONE;
 }

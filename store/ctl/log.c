@@ -126,7 +126,7 @@ enum ctl_status ctl_log(const struct ctl *ctl, int argc, char **argv)
 	if (r == 0)
 		r = history.error;
 	if (r < 0)
-		return ctl_trouble(history.store, r, "reading the store");
+		return ctl_trouble(history.store, r, "read the store");
 	if (history.n > 0)
 		qsort(history.rows, history.n, sizeof(*history.rows), by_time);
 	if (ctl->lines > 0 && history.n > ctl->lines)

@@ -283,9 +283,9 @@ int ctl_word(const char *what, const char *word, const char *const *words)
 	return -EINVAL;
 }
 
-enum ctl_status ctl_trouble(const char *subject, int error, const char *doing)
+enum ctl_status ctl_trouble(const char *subject, int error, const char *action)
 {
-	bid_error_about(subject, error, doing ? "%s: %s" : "%s", bid_strerror(error), doing);
+	bid_error_about(subject, error, action ? "%s: cannot %s" : "%s", bid_strerror(error), action);
 	return CTL_TROUBLE;
 }
 

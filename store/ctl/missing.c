@@ -40,7 +40,7 @@ static enum ctl_status check(const struct ctl *ctl, struct bid_store *store, con
 
 	bid_id_format(id, hex);
 	if (r < 0)
-		return ctl_trouble(hex, r, "looking for it");
+		return ctl_trouble(hex, r, "look for it");
 	*n += (size_t)r;
 	if (r > 0 && ctl->json) {
 		ctl_row(ctl, CTL_ID("id", 40, id), CTL_TEXT("path", 0, rest));

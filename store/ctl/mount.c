@@ -83,7 +83,7 @@ static enum ctl_status unmount(const struct ctl *ctl, const char *point)
 	int r = ctl_child_exec(argv);
 
 	if (r < 0)
-		return ctl_trouble(argv[0], r, "running it");
+		return ctl_trouble(argv[0], r, "run it");
 	if (r > 0)
 		bid_error_about(point, 0, "%s failed, see above", argv[0]);
 	if (ctl->json)

@@ -141,7 +141,7 @@ static enum ctl_status check_root(const struct ctl *ctl)
 
 	if (!ctl->pid || root >= 0)
 		return CTL_DONE;
-	bid_error_about(ctl->pid, root, "opening the root of that process: %s",
+	bid_error_about(ctl->pid, root, "%s: cannot open the root of that process",
 			root == -ENOENT ? "no such process" : strerror(-root));
 	return CTL_REFUSED;
 }

@@ -175,7 +175,7 @@ enum ctl_status ctl_which_failed(const char *text, int error)
 				BID_ID_DIGITS_MIN);
 		return CTL_REFUSED;
 	default:
-		bid_error_about(text, error, "%s: looking for '%s'", bid_strerror(error), text);
+		bid_error_about(text, error, "%s: cannot look for '%s'", bid_strerror(error), text);
 		return CTL_TROUBLE;
 	}
 }

@@ -84,7 +84,7 @@ static enum ctl_status list(const struct ctl *ctl, int argc, char **argv)
 		r = bid_store_each_id(store, list_id, &listing);
 	ctl_totals(ctl, CTL_NUMBER("probes", CTL_HIDDEN, listing.n));
 	if (r < 0)
-		return ctl_trouble(bid_store_path(store), r, "listing probe definitions");
+		return ctl_trouble(bid_store_path(store), r, "list probe definitions");
 	return CTL_DONE;
 }
 

@@ -185,5 +185,5 @@ enum ctl_status ctl_quarantine(const struct ctl *ctl, int argc, char **argv)
 		return change(&quarantine, argc - 1, argv + 1, drops ? drop : restore);
 	r = each_file(&quarantine, print_file);
 	ctl_totals(ctl, CTL_NUMBER("files", CTL_HIDDEN, quarantine.n), CTL_SIZE("size", CTL_HIDDEN, quarantine.size));
-	return r < 0 ? ctl_trouble(bid_store_path(store), r, "reading the quarantine") : CTL_DONE;
+	return r < 0 ? ctl_trouble(bid_store_path(store), r, "read the quarantine") : CTL_DONE;
 }

@@ -95,7 +95,7 @@ static enum ctl_status add_path(struct bid_store *store, const char *path, struc
 		r = bid_store_each_build(store, build.path, add_build, &build);
 	}
 	if (r < 0 && r != -ENOENT)
-		return ctl_trouble(path, r, "looking for builds of this path");
+		return ctl_trouble(path, r, "look for builds of this path");
 	status = take_content_keys(list, store, &(struct ctl_content_keys){ .path = build.path, .operand = path }, &keys);
 	if (status == CTL_DONE && r == -ENOENT && keys == 0) {
 		bid_error_about(path, r, "no build of this path in the store, nor a guess");
@@ -136,7 +136,7 @@ static enum ctl_status add_file(struct bid_store *store, const char *file, struc
 	if (r >= 0 || r == -ENOENT)
 		r = list_add(list, &id, r > 0 ? real : NULL, file);
 	if (r < 0)
-		bid_error_about(file, r, "%s: looking for '%s'", bid_strerror(r), file);
+		bid_error_about(file, r, "%s: cannot look for '%s'", bid_strerror(r), file);
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
 }
 
@@ -209,7 +209,7 @@ static enum ctl_status report(const struct removal_list *list)
 		if (removal->error == -ENOENT)
 			bid_error_about(list->texts[i], removal->error, "not in the store");
 		else if (removal->error < 0)
-			bid_error_about(list->texts[i], removal->error, "%s: removing '%s'", bid_strerror(removal->error),
+			bid_error_about(list->texts[i], removal->error, "%s: cannot remove '%s'", bid_strerror(removal->error),
 					list->texts[i]);
 		if (removal->error < 0 && status != CTL_TROUBLE)
 			status = removal->error == -ENOENT ? CTL_REFUSED : CTL_TROUBLE;
@@ -250,7 +250,7 @@ enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv)
 	}
 	if (status != CTL_TROUBLE && list.n + list.keys.n > 0) {
 		r = ctl->dry_run ? look(store, &list) : bid_store_remove(store, list.removals, list.n);
-		status = r < 0 ? ctl_trouble(bid_store_path(store), r, "looking through the store") : report(&list);
+		status = r < 0 ? ctl_trouble(bid_store_path(store), r, "search the store") : report(&list);
 	}
 	worst = status > worst ? status : worst;
 	list_release(&list);

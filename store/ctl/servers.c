@@ -112,7 +112,7 @@ static enum ctl_status add_environment(struct ctl_servers *servers, const char *
 	int n = bid_fetch_urls_from_environment(NULL, &urls);
 
 	if (n < 0)
-		return ctl_trouble("/etc/debuginfod", n, "reading the servers");
+		return ctl_trouble("/etc/debuginfod", n, "read the servers");
 	for (int i = 0; i < n && mounted.status == CTL_DONE; i++)
 		mounted.status = add_server(servers, urls[i]);
 	bid_fetch_urls_free(urls);
@@ -150,7 +150,7 @@ static enum ctl_status add_servers(struct ctl_servers *servers, const struct ctl
 	int r = bid_fetch_new(config, &servers->fetch);
 
 	if (r < 0)
-		return ctl_trouble("servers", r, "starting to fetch");
+		return ctl_trouble("servers", r, "start to fetch");
 	if (ctl->urls.n == 0)
 		return add_environment(servers, store);
 	for (size_t i = 0; i < ctl->urls.n && status == CTL_DONE; i++)
@@ -171,7 +171,7 @@ enum ctl_status ctl_servers_init(struct ctl_servers *servers, const struct ctl *
 	config.enforce = ctl->require_signed;
 	r = bid_broker_new(store, &(struct bid_broker_config){ .max_size = config.max_size }, &servers->broker);
 	if (r < 0)
-		return ctl_trouble("servers", r, "starting to fetch");
+		return ctl_trouble("servers", r, "start to fetch");
 	return ctl->offline || !bid_store_writable(store) ? CTL_DONE : add_servers(servers, ctl, &config, bid_store_path(store));
 }
 
@@ -202,7 +202,7 @@ enum ctl_status ctl_servers_init(struct ctl_servers *servers, const struct ctl *
 	if (status != CTL_DONE)
 		return status;
 	r = bid_broker_new(store, &(struct bid_broker_config){ 0 }, &servers->broker);
-	return r < 0 ? ctl_trouble("servers", r, "starting to look") : CTL_DONE;
+	return r < 0 ? ctl_trouble("servers", r, "start to look for it") : CTL_DONE;
 }
 
 void ctl_servers_release(struct ctl_servers *servers)

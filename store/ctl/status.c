@@ -259,7 +259,7 @@ static enum ctl_status look(const struct ctl *ctl, struct summary *summary)
 	status = ctl_open_store(ctl, CTL_READ, &store);
 	r = store ? summarise(store, summary) : 0;
 	if (r < 0)
-		bid_error_about(summary->path, r, "%s: reading the store", strerror(-r));
+		bid_error_about(summary->path, r, "%s: cannot read the store", strerror(-r));
 	return r < 0 ? CTL_TROUBLE : status;
 }
 

@@ -152,7 +152,7 @@ static enum ctl_status check(struct checking *checking, struct bid_store *store,
 
 	ctl_progress_clear(&checking->progress);
 	if (r < 0)
-		return ctl_trouble(bid_store_path(store), r, "checking the store");
+		return ctl_trouble(bid_store_path(store), r, "check the store");
 	status = fetch_again(checking, store);
 	report(checking, store, &stats);
 	if (status == CTL_DONE && n > 0 && stats.names + stats.objects + stats.links + stats.records == 0) {

@@ -265,12 +265,13 @@ static void note(struct watch *watch, int r)
 	if (r == watch->trouble)
 		return;
 	if (r < 0 && watch->ctl->once)
-		bid_error_about(watch->path, r, "%s: adding the running programs to '%s'", bid_strerror(r), watch->path);
+		bid_error_about(watch->path, r, "%s: cannot add the running programs to '%s'", bid_strerror(r), watch->path);
 	else if (r < 0)
-		bid_error_about(watch->path, r, "%s: adding the running programs to '%s'; trying again every %" PRId64 " s",
+		bid_error_about(watch->path, r,
+				"%s: cannot add the running programs to '%s' - bidctl tries again every %" PRId64 " s",
 				bid_strerror(r), watch->path, watch->interval_ms / 1000);
 	else
-		bid_warning("out of trouble: adding the running programs to '%s'", watch->path);
+		bid_warning("bidctl can add the running programs to '%s' again", watch->path);
 	watch->trouble = r;
 }
 
@@ -386,7 +387,7 @@ enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv)
 	ctl_stream(ctl);
 	ctl_add_stats_begin(&watch.stats, ctl, CTL_ADD_STREAM);
 	if (watch.signals < 0) {
-		status = ctl_trouble("signals", -errno, "waiting for them");
+		status = ctl_trouble("signals", -errno, "wait for them");
 	} else {
 		status = watch_on(&watch);
 	}

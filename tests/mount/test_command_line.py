@@ -225,7 +225,7 @@ def test_umount_command_unmounts(mount, store, env, by):
     mnt = mount()
     argv = [tools.BIDCTL, "-s", store, "umount", *([mnt.path] if by == "mount point" else [])]
     done = tools.run(*argv, env=env | {"PATH": "/nowhere"}, status=3)
-    assert re.fullmatch(r"bidctl: error: .*: running it: '(umount|fusermount3)'\n", done.stderr), done.stderr
+    assert re.fullmatch(r"bidctl: error: .*: cannot run it: '(umount|fusermount3)'\n", done.stderr), done.stderr
     assert daemon.is_mounted(mnt.path)
     tools.run(*argv, env=env)
     assert not daemon.is_mounted(mnt.path)

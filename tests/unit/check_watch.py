@@ -293,11 +293,11 @@ def case_full_disk_is_reported_once(env):
     mount = ["unshare", "-m", "sh", "-euc", 'mount -t tmpfs -o size=200k tmpfs "$1"; shift; exec "$@"', "sh", env.store]
     with running(program, stdout=subprocess.PIPE) as process, Watch(env, "--interval=1", command=mount) as watch:
         assert process.stdout.readline() == b"up\n"
-        watch.wait_for("No space left on device: adding", watch.messages)
+        watch.wait_for("No space left on device: cannot add", watch.messages)
         time.sleep(2.5)
         inside = ["nsenter", "-t", str(watch.process.pid), "-m", "-r"]
         subprocess.run([*inside, "mount", "-o", "remount,size=1g", env.store], check=True, timeout=TIMEOUT)
-        watch.wait_for("out of trouble", watch.messages)
+        watch.wait_for("can add the running programs to", watch.messages)
         watch.wait_for(IDS[0])
         kept = call(*inside, "readelf", "-n", env.store / ".build-id" / IDS[0][:2] / IDS[0][2:] / "elf")
         assert IDS[0] in kept.stdout, kept
@@ -306,7 +306,7 @@ def case_full_disk_is_reported_once(env):
     # a single scan retries nothing
     done = call(*mount, env.bidctl, "-s", env.store, "watch", "--once", env=env.environment)
     assert done.returncode == ERROR, done
-    assert f"No space left on device: adding the running programs to '{env.store}'\n" in done.stderr, done
+    assert f"No space left on device: cannot add the running programs to '{env.store}'\n" in done.stderr, done
 
 
 def case_large_program_is_refused_alone(env):
@@ -338,9 +338,9 @@ def case_removed_store_is_made_again(env):
         assert process.stdout.readline() == b"up\n"
         watch.wait_for(IDS[0])
         os.rename(env.store, env.home / "gone")
-        watch.wait_for("adding the running programs to", watch.messages)
+        watch.wait_for("cannot add the running programs to", watch.messages)
         env.store.mkdir()
-        watch.wait_for("out of trouble", watch.messages)
+        watch.wait_for("can add the running programs to", watch.messages)
         until = time.monotonic() + TIMEOUT
         while not (env.store / ".build-id" / IDS[0][:2] / IDS[0][2:]).exists():
             assert time.monotonic() < until, "not added to the new store"
