@@ -44,22 +44,20 @@ void bid_op_listxattr(fuse_req_t req, fuse_ino_t number, size_t size);
 /* ops_control.c */
 void bid_op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *value, size_t size, int flags);
 
-/* ops_create.c */
+/* ops_write.c */
 void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode);
 void bid_op_mknod(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode, dev_t device);
 void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const char *name);
 void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode, struct fuse_file_info *fi);
+void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t size, off_t offset, struct fuse_file_info *fi);
+void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
+void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_file_info *fi);
 void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *name);
 void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino_t to, const char *new_name, unsigned flags);
 
 /* ops_remove.c */
 void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name);
 void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name);
-
-/* ops_write.c */
-void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t size, off_t offset, struct fuse_file_info *fi);
-void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
-void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_file_info *fi);
 
 /*
  * ops_open.c: Answer CREATE with the new file @node. The caller keeps @fd, which is open for reading and writing, and @tmpfile,

@@ -1,13 +1,181 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* WRITE, FLUSH, FSYNC. */
+/* CREATE, WRITE, FLUSH, FSYNC, MKDIR, SYMLINK, LINK, RENAME, as perf fills its cache. */
 #include "fuse/ops.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/io.h"
 #include "fuse/file_handle.h"
+#include "fuse/reply.h"
+#include "vfs/kcore.h"
 #include "write/publish_tmpfile.h"
+
+/* The node that @name means in @parent now. */
+static int lookup_child(struct bid_fs *fs, const struct bid_inode *parent, const char *name, struct bid_node *ret_node)
+{
+	return bid_tree_lookup(&fs->tree, &parent->node, name, ret_node, NULL);
+}
+
+static void reply_made(fuse_req_t req, const struct bid_inode *parent, const char *name)
+{
+	struct bid_node node;
+	int r = lookup_child(bid_fs_of(req), parent, name, &node);
+
+	if (r < 0) {
+		fuse_reply_err(req, EIO);
+		return;
+	}
+	bid_reply_node(req, &node, NULL);
+	bid_node_release(&node);
+}
+
+/* "<@dir>/<@name>" as a path in the store; -EPERM where perf makes no directories. */
+static int path_in(const struct bid_node *dir, const char *name, char ret_path[static PATH_MAX])
+{
+	const char *path = bid_node_path(dir);
+
+	/* copies of /proc/kcore are not written through the mount */
+	if (dir->type != BID_NODE_PATH || strcmp(path, BID_KCORE_PATH) == 0)
+		return -EPERM;
+	return snprintf(ret_path, PATH_MAX, "%s%s%s", path, *path ? "/" : "", name) >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+/* Is @dir named by an id, and without a file of a build? */
+static bool is_empty_id_dir(struct bid_fs *fs, const struct bid_node *dir)
+{
+	return dir->type == BID_NODE_PATH_ID && bid_store_classify(fs->store, bid_node_path(dir), NULL) != BID_ENTRY_ID;
+}
+
+void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
+	char path[PATH_MAX];
+	int r = parent ? 0 : -ESTALE;
+
+	/* a directory with subdirectories is a part of original paths; rsync(1) makes its temporary directory in any */
+	if (r == 0 && (is_empty_id_dir(fs, &parent->node) || (parent->node.type == BID_NODE_PATH_ID && name[0] == '.')))
+		parent->node.type = BID_NODE_PATH;
+	/* directories of links always exist */
+	if (r == 0 && parent->node.type == BID_NODE_LINKS) {
+		struct bid_node node;
+
+		r = lookup_child(fs, parent, name, &node) == 0 ? -EEXIST : -EPERM;
+	} else if (r == 0) {
+		r = path_in(&parent->node, name, path);
+	}
+	if (r == 0)
+		r = bid_store_mkdir(fs->store, path);
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		reply_made(req, parent, name);
+}
+
+void bid_op_mknod(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode, dev_t device)
+{
+	fuse_reply_err(req, EPERM);
+}
+
+void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
+	struct bid_node node = { 0 };
+	char there[PATH_MAX];
+	int r = parent ? 0 : -ESTALE;
+
+	if (r == 0 && parent->node.type != BID_NODE_LINKS_FANOUT)
+		r = -EPERM;
+	if (r == 0)
+		r = bid_tree_link(&parent->node, name, &node);
+	if (r == 0)
+		r = bid_store_symlink(fs->store, &node.id, text);
+	if (r == 0)
+		bid_whiteouts_drop(&fs->link_whiteouts, &node.id);
+	/* the first file of a build brings the link, and the kernel has not seen it yet */
+	if (r == -EEXIST && bid_tree_readlink(&fs->tree, &node, there, sizeof(there)) == 0 && strcmp(there, text) == 0)
+		r = 0;
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		bid_reply_node(req, &node, NULL);
+}
+
+/* Definitions may be the first file of their build, as in an archive. Their writer finds them by the link. */
+static int create_probes(struct bid_fs *fs, const struct bid_id *id, const char *path, int *ret_fd)
+{
+	char text[PATH_MAX];
+	int r = bid_store_open_probes(fs->store, id, path, true, ret_fd);
+
+	/* a LOOKUP by another name may have derived them again */
+	if (bid_whiteouts_drop(&fs->probe_whiteouts, id) && r == 0 && ftruncate(*ret_fd, 0) < 0)
+		r = -errno;
+	if (r == 0 && snprintf(text, sizeof(text), "../../%s", path) < (int)sizeof(text))
+		bid_store_symlink(fs->store, id, text);
+	return r;
+}
+
+/* Is this tar's placeholder for a link that leads upwards: an empty file that nobody may read, until all else is unpacked? */
+static bool is_placeholder(const struct bid_node *dir, const char *name, mode_t mode, struct bid_id *ret_id)
+{
+	struct bid_node link;
+
+	if (dir->type != BID_NODE_LINKS_FANOUT || mode & 0777 || bid_tree_link(dir, name, &link) < 0)
+		return false;
+	*ret_id = link.id;
+	return true;
+}
+
+void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
+	struct bid_tmpfile *tmpfile = NULL;
+	struct bid_id id;
+	bool placeholder = parent && is_placeholder(&parent->node, name, mode, &id);
+	char buf[BID_TMPFILES_DIR];
+	struct bid_node node;
+	bid_auto_fd int fd = -1;
+	int r = placeholder ? 0 : parent ? bid_tree_dir_id(&parent->node, &id) : -ESTALE;
+
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+		return;
+	}
+	if (!bid_tree_is_temporary(bid_node_path(&parent->node)) && strcmp(name, bid_kind_store_name(BID_KIND_PROBES)) == 0) {
+		node = (struct bid_node){ .type = BID_NODE_FILE, .kind = BID_KIND_PROBES, .id = id };
+		r = create_probes(fs, &id, bid_node_path(&parent->node), &fd);
+		if (r < 0)
+			fuse_reply_err(req, -r);
+		else
+			bid_open_created(req, &node, NULL, fd, fi);
+		return;
+	}
+	/* temporary names begin with a dot: perf's ".elf.XXXXXX", rsync's */
+	if (!placeholder && name[0] != '.' && bid_tree_kind(name) == BID_KIND_NONE)
+		r = -EPERM;
+	if (r == 0) {
+		bid_publish_sweep(fs);
+		r = bid_tmpfiles_begin(fs->tmpfiles, fs->store, &id, bid_tmpfiles_dir(&parent->node, buf), name, &tmpfile);
+	}
+	if (r == 0 && fchmod(bid_txn_fd(tmpfile->txn), mode & bid_fs_file_mode(fs)) < 0)
+		r = -errno;
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+	} else {
+		node = bid_tmpfile_node(tmpfile);
+		r = bid_open_created(req, &node, tmpfile, bid_txn_fd(tmpfile->txn), fi);
+	}
+	if (r < 0 && tmpfile)
+		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
+	bid_tmpfile_put(fs->tmpfiles, tmpfile);
+}
 
 static int write_probes(struct bid_fs *fs, fuse_ino_t number, int fd, const char *data, size_t size, off_t offset)
 {
@@ -59,5 +227,101 @@ void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_
 		r = fsync(bid_txn_fd(handle->tmpfile->txn)) < 0 ? -errno : 0;
 	else if (fs->writable)
 		r = bid_store_sync(fs->store); /* the kernel may read the file by itself */
+	fuse_reply_err(req, -r);
+}
+
+/* Find the published file by id. The store keeps a separate debug file as debuginfo, whatever its name. */
+static int find_published(struct bid_fs *fs, struct bid_request request, struct bid_file *ret_file)
+{
+	int r = bid_store_find(fs->store, &request, ret_file);
+
+	if (r != -ENOENT || request.kind != BID_KIND_ELF)
+		return r;
+	request.kind = BID_KIND_DEBUGINFO;
+	return bid_store_find(fs->store, &request, ret_file);
+}
+
+/*
+ * Answer with the published file. It may be elsewhere than in @to, as of a short id that perf pads with zeros: after perf removes
+ * the build it looks at the name in @to again, and takes a cached entry for its copy.
+ */
+static void reply_published(fuse_req_t req, fuse_ino_t to, const struct bid_request *request)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
+	struct fuse_entry_param entry;
+	struct bid_node node = { .type = BID_NODE_FILE, .id = request->id };
+	struct bid_file file = BID_FILE_NONE;
+	bool here = parent && bid_store_find_in(fs->store, bid_node_path(&parent->node), request, &file) == 0 && !file.stripped;
+	int r = 0;
+
+	if (!here) {
+		bid_file_release(&file);
+		r = find_published(fs, *request, &file);
+	}
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+		return;
+	}
+	node.kind = file.kind;
+	if (bid_entry_make(fs, &node, &(struct bid_found){ .st = file.st }, &entry) < 0) {
+		fuse_reply_err(req, ENOMEM);
+	} else {
+		if (!here && parent && !bid_tree_is_target(&fs->tree, &parent->node))
+			entry.entry_timeout = 0;
+		bid_reply_entry(req, &entry);
+	}
+	bid_file_release(&file);
+}
+
+/* Publish @tmpfile as @name in the directory @to. As bid_publish_as(). */
+static int publish_in(struct bid_fs *fs, fuse_ino_t to, const char *name, struct bid_tmpfile *tmpfile,
+		      struct bid_request *ret_request)
+{
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
+	struct bid_id id;
+	int r = parent ? bid_tree_dir_id(&parent->node, &id) : -ESTALE;
+
+	return r < 0 ? r : bid_publish_as(fs, tmpfile, &id, bid_node_path(&parent->node), name, ret_request);
+}
+
+void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
+	struct bid_tmpfile *tmpfile = NULL;
+	struct bid_request request;
+	int r = -ESTALE;
+
+	if (inode && inode->node.type == BID_NODE_TMPFILE)
+		tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.tmpfile);
+	else if (inode)
+		r = -EXDEV; /* a program copies, as from another file system */
+	if (tmpfile)
+		r = publish_in(fs, to, name, tmpfile, &request);
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		reply_published(req, to, &request);
+	bid_tmpfile_put(fs->tmpfiles, tmpfile);
+}
+
+/* Publish a temporary file. Any other file is for the program to copy. */
+void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino_t to, const char *new_name, unsigned flags)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *from = bid_inodes_find(fs->inodes, number, &buffer);
+	char buf[BID_TMPFILES_DIR];
+	struct bid_tmpfile *tmpfile = from ? bid_tmpfiles_find(fs->tmpfiles, bid_tmpfiles_dir(&from->node, buf), name) : NULL;
+	/* the kernel has looked for the new name */
+	bool known = !(flags & ~RENAME_NOREPLACE);
+	struct bid_request request;
+	int r = !from ? -ESTALE : known ? -EXDEV : -EINVAL;
+
+	if (tmpfile && known)
+		r = publish_in(fs, to, new_name, tmpfile, &request);
+	if (r == 0)
+		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
+	bid_tmpfile_put(fs->tmpfiles, tmpfile);
 	fuse_reply_err(req, -r);
 }
