@@ -9,7 +9,8 @@
  *
  *   bid_store_find()		a lookup with derivation (find_or_derive.c)
  *     bid_find_unpacked()	a lookup that unpacks compressed modules (derive/derive.h)
- *       bid_find_stored()	opens and checks the file, in the store or a lower one
+ *       bid_find_stored()	looks for the file, in the store or a lower one
+ *         bid_find_open()	opens it, and checks its build-id
  *   bid_find_has_image()	looks for a directory
  *   bid_find_stat()		looks for a file, without its check
  */
@@ -32,5 +33,18 @@ int bid_find_has_image(struct bid_store *store, const struct bid_id *id);
 
 /* lstat(2) of the artifact of @request in @store itself, unchecked. -ENOENT if there is none. */
 int bid_find_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat);
+
+/*
+ * Open the regular file @path of @store as the artifact that @request names. The id in the file must answer the requested one. The
+ * id of a compressed module is inside: @ret_file->packed says that nothing was checked yet (derive/derive.h). Errors as of
+ * bid_store_find(); -ENOENT also for anything but a regular file.
+ */
+int bid_find_open(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file);
+
+/*
+ * Does the file @path belong to another build with the on-disk id of @request? perf's layout has room for one of several ids with
+ * the same first 20 bytes.
+ */
+bool bid_find_is_anothers(struct bid_store *store, const char *path, const struct bid_request *request);
 
 #endif

@@ -15,7 +15,6 @@
 #include "disk/derived.h"
 #include "disk/find.h"
 #include "disk/id_cache.h"
-#include "disk/id_check.h"
 #include "disk/store.h"
 
 struct derived_text {
@@ -151,7 +150,7 @@ static int open_kept(struct bid_store *store, const struct bid_request *request,
 {
 	char path[BID_LAYOUT_MAX];
 
-	return bid_id_check_open(store, bid_derived_path(request, path), request, ret_file);
+	return bid_find_open(store, bid_derived_path(request, path), request, ret_file);
 }
 
 static int keep_probes(struct bid_store *store, const struct bid_request *request, const struct derived_text *text,

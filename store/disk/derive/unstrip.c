@@ -11,7 +11,6 @@
 #include "disk/derived.h"
 #include "disk/find.h"
 #include "disk/id_cache.h"
-#include "disk/id_check.h"
 #include "disk/store.h"
 
 /* The two files to put together. */
@@ -32,7 +31,7 @@ static int open_kept(struct bid_store *store, const struct bid_request *request,
 {
 	char path[BID_LAYOUT_MAX];
 
-	return bid_id_check_open(store, bid_derived_path(request, path), request, ret_file);
+	return bid_find_open(store, bid_derived_path(request, path), request, ret_file);
 }
 
 /* Is the debuginfo a whole ELF file? A user may add one beside the stripped file. */

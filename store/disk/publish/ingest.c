@@ -33,7 +33,6 @@
 #include "disk/derive/derive.h"
 #include "disk/evict.h"
 #include "disk/find.h"
-#include "disk/id_check.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/publish/publish.h"
@@ -498,7 +497,7 @@ static bool is_taken(struct bid_store *store, const struct bid_ingest *ingest)
 	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
 	char path[BID_LAYOUT_FILE_MAX];
 
-	return bid_id_check_anothers(store, bid_layout_file(ingest->where, request.kind, path), &request);
+	return bid_find_is_anothers(store, bid_layout_file(ingest->where, request.kind, path), &request);
 }
 
 /* Does the store have an unstripped debug file of @id? */

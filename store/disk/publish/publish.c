@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "disk/beneath.h"
 #include "disk/evict.h"
-#include "disk/id_check.h"
+#include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/quarantine.h"
@@ -67,7 +67,7 @@ static bool is_wrong(int fd, const struct bid_request *request)
 /* Is the file @path stripped debuginfo that answers @request? */
 static bool is_stripped(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file)
 {
-	return request->kind == BID_KIND_DEBUGINFO && bid_id_check_open(store, path, request, ret_file) == 0 && ret_file->stripped;
+	return request->kind == BID_KIND_DEBUGINFO && bid_find_open(store, path, request, ret_file) == 0 && ret_file->stripped;
 }
 
 bool bid_publish_make_way(struct bid_store *store, const char *place, const struct bid_request *request)
