@@ -184,7 +184,7 @@ static int find_in_objdir(struct bid_store *store, const char *objdir, const str
 	if (!bid_kind_is_elf(request->kind) && !bid_layout_is_named_after(objdir, disk_id))
 		return -ENOENT;
 	r = bid_find_open(store, bid_layout_file(objdir, request->kind, path), request, ret_file);
-	if (r == -ENOENT && request->kind == bid_objdir_file_kind(objdir) && !bid_is_unnamed(objdir))
+	if (r == -ENOENT && request->kind == bid_layout_file_kind(objdir) && !bid_is_unnamed(objdir))
 		r = bid_find_open(store, objdir, request, ret_file);
 	return r;
 }

@@ -137,7 +137,7 @@ const char *bid_layout_target(const char *text)
 	return strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) == 0 && bid_layout_stays_inside(target) ? target : NULL;
 }
 
-enum bid_kind bid_objdir_file_kind(const char *path)
+enum bid_kind bid_layout_file_kind(const char *path)
 {
 	static const char kernel[] = "[kernel.kallsyms]/";
 

@@ -82,7 +82,7 @@ struct bid_alias_iter {
 bool bid_alias_next(struct bid_alias_iter *alias, const struct bid_id *id, struct bid_id *ret_id);
 
 /* Return the kind of @path in perf's old layout, where a file replaces the object directory. */
-enum bid_kind bid_objdir_file_kind(const char *path);
+enum bid_kind bid_layout_file_kind(const char *path);
 
 /*
  * The files of an id in foreign layouts of lower stores: trees of debug files (.build-id/xx/rest.debug) and libdebuginfod's cache

@@ -26,7 +26,7 @@
 
 enum { ALL_KINDS = (1U << BID_KIND_COUNT) - 1 };
 
-void bid_records_drop(struct bid_store *store, const struct bid_id *disk_id, unsigned kinds, bool last)
+void bid_remove_records(struct bid_store *store, const struct bid_id *disk_id, unsigned kinds, bool last)
 {
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (kinds & 1U << kind)
@@ -273,7 +273,7 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 		if (r >= 0)
 			removal->names++;
 		if (r >= 0 && !to)
-			bid_records_drop(store, &names[i].disk_id, ALL_KINDS, true);
+			bid_remove_records(store, &names[i].disk_id, ALL_KINDS, true);
 	}
 	/* sources and sections of a build without other artifacts */
 	if (source_sections && r == 0) {

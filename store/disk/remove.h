@@ -7,6 +7,6 @@
 #include "api/store.h"
 
 /* Remove the records of @disk_id for @kinds; with @last, also its other files in our folder. */
-void bid_records_drop(struct bid_store *store, const struct bid_id *disk_id, unsigned kinds, bool last);
+void bid_remove_records(struct bid_store *store, const struct bid_id *disk_id, unsigned kinds, bool last);
 
 #endif

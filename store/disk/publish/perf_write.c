@@ -94,7 +94,7 @@ int bid_store_unlink(struct bid_store *store, const struct bid_request *request,
 		return r;
 	kinds = bid_store_kinds(store, &request->id);
 	if (kinds >= 0 && !(kinds & 1 << request->kind))
-		bid_records_drop(store, &disk_id, 1U << request->kind, kinds == 0);
+		bid_remove_records(store, &disk_id, 1U << request->kind, kinds == 0);
 	return 0;
 }
 

@@ -19,7 +19,7 @@
 #include "disk/record.h"
 #include "disk/store.h"
 
-int bid_examine_for(int fd, const struct bid_request *request, char *reason, size_t size, struct bid_elf_info *ret_info)
+int bid_publish_examine(int fd, const struct bid_request *request, char *reason, size_t size, struct bid_elf_info *ret_info)
 {
 	char carried[BID_ID_HEX_MAX];
 	struct stat st;

@@ -28,7 +28,7 @@ int bid_publish_link(struct bid_store *store, const struct bid_id *id, const cha
  * Is the ELF file open at @fd, as a whole, the artifact @request? Returns 0, -EBADMSG and in @reason (of @size bytes) why not, in
  * words, or as pread(2).
  */
-int bid_examine_for(int fd, const struct bid_request *request, char *reason, size_t size, struct bid_elf_info *ret_info);
+int bid_publish_examine(int fd, const struct bid_request *request, char *reason, size_t size, struct bid_elf_info *ret_info);
 
 /*
  * Clear the name of @request in the object directory @place for a correct file and unstripped debuginfo. Moves the existing file to

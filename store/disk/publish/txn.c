@@ -529,7 +529,7 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 		return r;
 	/* the whole of a small file: the disk works during the examination */
 	push_bytes(txn);
-	r = bid_examine_for(txn->temp.fd, &txn->request, txn->reason, sizeof(txn->reason), &info);
+	r = bid_publish_examine(txn->temp.fd, &txn->request, txn->reason, sizeof(txn->reason), &info);
 	if (r == 0 && origin)
 		r = check_signature(txn, origin);
 	if (r < 0)
@@ -664,7 +664,7 @@ static int publish_beside(struct bid_txn *txn, const struct bid_request *request
 	int r;
 
 	if (bid_kind_is_elf(request->kind)) {
-		r = bid_examine_for(txn->temp.fd, request, txn->reason, sizeof(txn->reason), &info);
+		r = bid_publish_examine(txn->temp.fd, request, txn->reason, sizeof(txn->reason), &info);
 		if (r < 0)
 			return r;
 		carried.id = info.id;
