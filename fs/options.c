@@ -75,26 +75,20 @@ static const char accepted[] =
 
 /* Options of other FUSE file systems (mount.fuse3(8)), with or without a value: ignored with a warning. */
 static const struct {
-	const char *name, *reason;
+	const char *names, *reason;
 } foreign[] = {
-	{ "allow_root", "it lets root in alone, which this file system cannot do - name 'allow_other' to let all users in" },
-	{ "fsname", "the mount table shows the store" },
-	{ "subtype", "the mount table shows 'fuse.bidfs'" },
-	{ "max_read", "the kernel chooses how much it reads" },
-	{ "auto_cache", "the daemon decides how long the kernel may cache" },
-	{ "noauto_cache", "the daemon decides how long the kernel may cache" },
-	{ "direct_io", "the daemon decides how long the kernel may cache" },
-	{ "attr_timeout", "the daemon decides how long the kernel may cache" },
-	{ "ac_attr_timeout", "the daemon decides how long the kernel may cache" },
-	{ "entry_timeout", "the daemon decides how long the kernel may cache" },
-	{ "negative_timeout", "the daemon decides how long the kernel may cache" },
-	{ "umask", "a file has the mode that it has in the store" },
-	{ "uid", "a file has the owner that it has in the store" },
-	{ "gid", "a file has the group that it has in the store" },
-	{ "use_ino", "the daemon numbers its inodes" },
-	{ "readdir_ino", "the daemon numbers its inodes" },
-	{ "big_writes", "the kernel chooses how much it writes" },
-	{ "clone_fd", "all threads read one device" },
+	{ " allow_root ", "it lets root in alone, which this file system cannot do - name 'allow_other' to let all users in" },
+	{ " fsname ", "the mount table shows the store" },
+	{ " subtype ", "the mount table shows 'fuse.bidfs'" },
+	{ " max_read ", "the kernel chooses how much it reads" },
+	{ " auto_cache noauto_cache direct_io attr_timeout ac_attr_timeout entry_timeout negative_timeout ",
+	  "the daemon decides how long the kernel may cache" },
+	{ " umask ", "a file has the mode that it has in the store" },
+	{ " uid ", "a file has the owner that it has in the store" },
+	{ " gid ", "a file has the group that it has in the store" },
+	{ " use_ino readdir_ino ", "the daemon numbers its inodes" },
+	{ " big_writes ", "the kernel chooses how much it writes" },
+	{ " clone_fd ", "all threads read one device" },
 };
 
 /* Options for the kernel. */
@@ -301,7 +295,7 @@ static bool is_ignored(const char *name, const char *value)
 	if (strcmp(name, "allow_root") == 0 && geteuid() == 0)
 		return true;
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
-		if (strcmp(foreign[i].name, name) != 0)
+		if (!is_word(foreign[i].names, name))
 			continue;
 		bid_warning("option '%s' ignored: %s", name, foreign[i].reason);
 		return true;
