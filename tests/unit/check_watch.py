@@ -328,7 +328,7 @@ def case_large_program_is_refused_alone(env):
             time.sleep(2.5)
             assert watch.end() == DONE
     assert sum("larger than the free space" in message and str(large) in message for message in watch.messages) == 1, watch.messages
-    assert not any("trouble" in message or "No space" in message for message in watch.messages), watch.messages
+    assert not any("cannot add the running" in message or "No space" in message for message in watch.messages), watch.messages
 
 
 def case_removed_store_is_made_again(env):
