@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,7 +47,7 @@ enum {
 
 /* a file to report */
 struct pending {
-	struct pending *next;
+	STAILQ_ENTRY(pending) next;
 	int error;
 	struct bid_added added; /* with error 0 */
 	bool is_fresh; /* known, but perhaps not on disk before the next sync */
@@ -55,10 +56,7 @@ struct pending {
 	char path[];
 };
 
-struct list {
-	struct pending *first, **end; /* end NULL is empty */
-	unsigned n;
-};
+STAILQ_HEAD(pending_list, pending);
 
 struct worker {
 	struct scan *scan;
@@ -83,7 +81,8 @@ struct scan {
 	pthread_cond_t changed; /* a worker ended */
 	struct bid_scan_found settled; /* results */
 	struct bid_scan_counts counts;
-	struct list unsynced; /* to report after the next sync */
+	struct pending_list unsynced; /* to report after the next sync */
+	unsigned n_unsynced;
 	int ended; /* error of a sync, or result of a callback, that ended the reports; 0 for none */
 	unsigned running; /* workers */
 };
@@ -108,33 +107,14 @@ static struct pending *pending_new(const char *dir_path, const char *name)
 	return pending;
 }
 
-static void append_pending(struct list *list, struct pending *pending)
-{
-	pending->next = NULL;
-	*(list->end ? list->end : &list->first) = pending;
-	list->end = &pending->next;
-	list->n++;
-}
-
-static struct pending *shift_pending(struct list *list)
-{
-	struct pending *pending = list->first;
-
-	if (!pending)
-		return NULL;
-	list->first = pending->next;
-	if (!list->first)
-		list->end = NULL;
-	list->n--;
-	return pending;
-}
-
-static void drop_list(struct list *list)
+static void drop_list(struct pending_list *list)
 {
 	struct pending *pending;
 
-	while ((pending = shift_pending(list)))
+	while ((pending = STAILQ_FIRST(list))) {
+		STAILQ_REMOVE_HEAD(list, next);
 		free(pending);
+	}
 }
 
 static void worker_ends(struct scan *scan)
@@ -180,18 +160,21 @@ static bool is_durable(const struct pending *pending)
 /* Sync the files that wait for it, and report them. Under the lock, which is released during the sync. */
 static void commit_batch(struct scan *scan)
 {
-	struct list batch = scan->unsynced;
+	struct pending_list batch = STAILQ_HEAD_INITIALIZER(batch);
 	struct pending *pending;
 	int r;
 
-	scan->unsynced = (struct list){ 0 };
+	STAILQ_CONCAT(&batch, &scan->unsynced);
+	scan->n_unsynced = 0;
 	pthread_mutex_unlock(&scan->lock);
 	r = bid_store_sync(scan->store);
 	pthread_mutex_lock(&scan->lock);
 	if (scan->ended == 0)
 		scan->ended = r;
-	while (scan->ended == 0 && (pending = shift_pending(&batch)))
+	while (scan->ended == 0 && (pending = STAILQ_FIRST(&batch))) {
+		STAILQ_REMOVE_HEAD(&batch, next);
 		scan->ended = report_file(scan, pending);
+	}
 	drop_list(&batch);
 }
 
@@ -201,15 +184,16 @@ static int push_pending(struct scan *scan, struct pending *pending)
 	int r;
 
 	pthread_mutex_lock(&scan->lock);
-	if (scan->ended != 0)
+	if (scan->ended != 0) {
 		free(pending);
-	else if (is_durable(pending))
+	} else if (is_durable(pending)) {
 		scan->ended = report_file(scan, pending);
-	else
-		append_pending(&scan->unsynced, pending);
-	/* the workers that fill a batch wait for it, so that no number of files waits for a slow disk */
-	if (scan->unsynced.n >= UNSYNCED_MAX)
-		commit_batch(scan);
+	} else {
+		STAILQ_INSERT_TAIL(&scan->unsynced, pending, next);
+		/* the worker that fills a batch waits for it, so that no number of files waits for a slow disk */
+		if (++scan->n_unsynced >= UNSYNCED_MAX)
+			commit_batch(scan);
+	}
 	r = scan->ended;
 	pthread_mutex_unlock(&scan->lock);
 	return r;
@@ -628,7 +612,7 @@ static int run_scan(struct scan *scan)
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(scan->workers[i].thread, NULL);
 	pthread_mutex_lock(&scan->lock);
-	if (scan->ended == 0 && scan->unsynced.n > 0)
+	if (scan->ended == 0 && scan->n_unsynced > 0)
 		commit_batch(scan);
 	pthread_mutex_unlock(&scan->lock);
 	if (r == 0)
@@ -691,6 +675,7 @@ static int init_scan(struct scan *scan)
 	memset(scan->workers, 0, scan->jobs * sizeof(*scan->workers));
 	scan->running = scan->jobs;
 	scan->privileged = geteuid() == 0;
+	STAILQ_INIT(&scan->unsynced);
 	pthread_mutex_init(&scan->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
