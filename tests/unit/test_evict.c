@@ -551,6 +551,30 @@ static void small_disk_end(struct store_fixture *fixture)
 	assert_int_equal(umount2(path, MNT_DETACH), 0);
 }
 
+/* An ELF file and a sparse debug file, to be put together. */
+static void test_sparse_pair_evicts_no_more_than_it_needs(void **state)
+{
+	struct store_fixture *fixture = *state;
+	struct bid_file file = BID_FILE_NONE;
+	struct bid_id id = id_of(ID_A);
+
+	small_disk_begin(fixture);
+	/* an eviction makes room for 64 MiB at least */
+	run(fixture, "mount -o remount,size=200m store");
+	perf_adds(fixture, "a.stripped", "usr/bin/a", ID_A, "elf");
+	perf_adds(fixture, "a.debug", "usr/bin/a", ID_A, "debug");
+	run(fixture, "truncate -s 1G store/usr/bin/a/" ID_A "/debug");
+	assert_int_equal(try_fetch(fixture, ID_B, BID_KIND_ELF, "b", 66 << 20), 0);
+	assert_int_equal(try_fetch(fixture, ID_LONG, BID_KIND_ELF, "long", 66 << 20), 0);
+	run(fixture, "! dd if=/dev/zero of=store/filler bs=4k 2>/dev/null");
+	assert_int_equal(bid_store_unstrip(fixture->store, &id, &file), 0);
+	assert_true(file.st.st_nlink > 0);
+	bid_file_release(&file);
+	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), -ENOENT);
+	assert_int_equal(find(fixture, ID_LONG, BID_KIND_ELF), 0);
+	small_disk_end(fixture);
+}
+
 /* The third file of 400 KiB has no room, unless one of the others goes. */
 static void test_full_disk_evicts_once(void **state)
 {
@@ -639,6 +663,7 @@ int main(void)
 		TEST(test_gc_thread_keeps_the_limits),
 		TEST(test_read_only_store_does_not_evict),
 		TEST(test_full_disk_evicts_once),
+		TEST(test_sparse_pair_evicts_no_more_than_it_needs),
 		TEST(test_announced_size_makes_room_before_writing),
 		TEST(test_min_free_is_not_available),
 	};

@@ -122,7 +122,8 @@ int bid_store_unstrip(struct bid_store *store, const struct bid_id *id, struct b
 		r = find_readers(&pair, &derivation.source);
 	if (r < 0)
 		return r;
-	derivation.room = (uint64_t)(pair.elf.st.st_size + pair.debug.st.st_size);
+	/* st_size of a sparse file is a claim */
+	derivation.room = (uint64_t)(pair.elf.st.st_blocks + pair.debug.st.st_blocks) * 512;
 	r = bid_derived_make(store, &request, &derivation, !bid_store_requires_signed(store), ret_file);
 	log_refusal(store, id, &pair, r);
 	return r;
