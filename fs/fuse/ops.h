@@ -7,11 +7,28 @@
 
 #include "fs.h"
 
-extern const struct fuse_lowlevel_ops bid_ops;
-
 static inline struct bid_fs *bid_fs_of(fuse_req_t req)
 {
 	return fuse_req_userdata(req);
+}
+
+/*
+ * One open file: the fh of the kernel. Reads come from one of four sources. ops_open.c makes it in OPEN and CREATE, and frees it in
+ * RELEASE.
+ */
+struct bid_file_handle {
+	struct bid_fd *file; /* a checked file, which counts this handle; or NULL */
+	bool by_kernel; /* passthrough of @file */
+	struct bid_tmpfile *tmpfile; /* a reference; or NULL */
+	int probes; /* probe definitions; or -1; owned */
+	char *text; /* a synthetic file; or NULL; owned */
+	size_t size; /* bytes of the text */
+};
+
+/* NULL in no_open mode. */
+static inline struct bid_file_handle *bid_file_handle_of(const struct fuse_file_info *fi)
+{
+	return (struct bid_file_handle *)(uintptr_t)fi->fh;
 }
 
 /* ops_lookup.c */

@@ -9,7 +9,6 @@
 #include "api/evict.h"
 #include "base/cleanup.h"
 #include "base/stat_data.h"
-#include "fuse/file_handle.h"
 #include "fuse/passthrough.h"
 #include "fuse/reply.h"
 #include "synthetic.h"

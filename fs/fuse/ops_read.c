@@ -8,7 +8,6 @@
 
 #include "api/evict.h"
 #include "base/cleanup.h"
-#include "fuse/file_handle.h"
 #include "fuse/reply.h"
 #include "synthetic.h"
 

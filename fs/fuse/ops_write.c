@@ -10,7 +10,6 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "fuse/file_handle.h"
 #include "fuse/reply.h"
 #include "vfs/kcore.h"
 #include "write/publish_tmpfile.h"

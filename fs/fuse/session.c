@@ -33,6 +33,37 @@ struct session {
 /* Limits of the cached descriptors: a number, and a share of the process limit. */
 enum { FDS_MAX = 8192, FDS_SHARE = 4 };
 
+static const struct fuse_lowlevel_ops ops = {
+	.init = bid_op_init,
+	.lookup = bid_op_lookup,
+	.forget = bid_op_forget,
+	.forget_multi = bid_op_forget_multi,
+	.getattr = bid_op_getattr,
+	.readlink = bid_op_readlink,
+	.open = bid_op_open,
+	.read = bid_op_read,
+	.release = bid_op_release,
+	.opendir = bid_op_opendir,
+	.readdir = bid_op_readdir,
+	.releasedir = bid_op_releasedir,
+	.statfs = bid_op_statfs,
+	.getxattr = bid_op_getxattr,
+	.listxattr = bid_op_listxattr,
+	.setxattr = bid_op_setxattr,
+	.mknod = bid_op_mknod,
+	.mkdir = bid_op_mkdir,
+	.symlink = bid_op_symlink,
+	.create = bid_op_create,
+	.link = bid_op_link,
+	.rename = bid_op_rename,
+	.write = bid_op_write,
+	.setattr = bid_op_setattr,
+	.unlink = bid_op_unlink,
+	.rmdir = bid_op_rmdir,
+	.flush = bid_op_flush,
+	.fsync = bid_op_fsync,
+};
+
 /* Options of the mount itself. nosuid and nodev: the files belong to other people. */
 static int add_arguments(struct fuse_args *args, const struct bid_options *options, const char *store, bool writable)
 {
@@ -273,7 +304,7 @@ static int mount_and_serve(struct session *session, struct fuse_args *args)
 	int status = BID_EXIT_MOUNT;
 
 	fs->tree.tmpfiles = fs->tmpfiles;
-	fs->session = fuse_session_new(args, &bid_ops, sizeof(bid_ops), fs);
+	fs->session = fuse_session_new(args, &ops, sizeof(ops), fs);
 	if (!fs->session) {
 		bid_error("cannot start: libfuse refused the options '%s'", fs->options->kernel ? fs->options->kernel : "");
 		return BID_EXIT_USAGE;
