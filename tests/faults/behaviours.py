@@ -4,7 +4,7 @@
   ok                        the file, with Content-Length and X-DEBUGINFOD-*
   chunked                   the file, in chunks
   no-length                 the file, ended by closing the connection
-  close                     the file; then the connection is closed
+  close[:SECONDS]           the file, after SECONDS; then the connection is closed
   old                       the file, as HTTP/1.0, ended by closing the connection
   lower-case                the file, with lower-case field names as in HTTP/2
   absent, gone              404, 410
@@ -116,6 +116,7 @@ def no_length(handler, arg, data):
 
 @with_artifact
 def close(handler, arg, data):
+    time.sleep(float(arg or 0))
     handler.close_connection = True
     handler.begin(200, handler.artifact_fields(len(data)) + [("Connection", "close")])
     handler.send(data)

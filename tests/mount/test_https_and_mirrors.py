@@ -97,12 +97,12 @@ def test_http2_downloads_many_at_once(mount, mode, front, workdir, store, certif
     assert mnt.status()["servers"][0]["protocol"] == "HTTP/2"
 
     def logged():
-        return [line for line in server.log("access.log").splitlines() if "/buildid/" in line]
+        # a request on a kept connection that is silent for a second is repeated
+        return {tuple(line.split()) for line in server.log("access.log").splitlines() if "/buildid/" in line}
 
     # nginx writes its log after the response
-    tools.wait_until(lambda: len(logged()) >= 13, "all requests in the log")
-    lines = logged()
-    assert len(lines) == 13 and all(line.startswith("HTTP/2.0 ") for line in lines), lines
+    tools.wait_until(lambda: len({uri for _, _, uri in logged()}) == 13, "all requests in the log")
+    assert {protocol for protocol, _, _ in logged()} == {"HTTP/2.0"}, logged()
     # the time of the header reached the store
     assert "app-1" in (mnt / "buildid" / wanted[0].id / "info").read_text()
 
