@@ -15,7 +15,18 @@ struct bid_build_stat {
 	char where[PATH_MAX]; /* as bid_store_where(), or "" */
 };
 
-/* Read the build stat of @id in @store and its lower stores. May miss a file that perf creates meanwhile. May block on disk. */
-void bid_build_stat_of(struct bid_store *store, const struct bid_id *id, struct bid_build_stat *ret_stat);
+struct bid_build_stats;
+
+/*
+ * Make a reader of build stats of @store and its lower stores, which are borrowed. Multithreading: one thread. The reader may miss
+ * files in a directory that perf creates meanwhile. Returns 0 or -ENOMEM.
+ */
+int bid_build_stats_new(struct bid_store *store, struct bid_build_stats **ret_stats);
+
+/* @stats may be NULL. */
+void bid_build_stats_free(struct bid_build_stats *stats);
+
+/* Read the build stat of @id; ids with one first byte are cheapest in a row. May block on disk. */
+void bid_build_stat_of(struct bid_build_stats *stats, const struct bid_id *id, struct bid_build_stat *ret_stat);
 
 #endif

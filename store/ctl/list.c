@@ -22,6 +22,7 @@ struct row {
 
 struct build_listing {
 	struct bid_store *store;
+	struct bid_build_stats *summaries;
 	const struct ctl *ctl;
 	bool times; /* show times on a terminal */
 	const char *pattern; /* as of ctl_matches(), or NULL */
@@ -31,7 +32,7 @@ struct build_listing {
 
 /* Rows in memory, to sort them: of all builds, or in the order of the ids of those with one first byte. */
 struct rows {
-	struct bid_store *store;
+	struct bid_build_stats *summaries;
 	struct row *rows; /* owned, with the paths in them */
 	size_t n, room;
 };
@@ -44,12 +45,12 @@ static int compare_ids(const struct bid_id *one, const struct bid_id *other)
 }
 
 /* Fill a row. The row's path is in @path. */
-static void fill_row(struct bid_store *store, const struct bid_id *id, struct row *row, char path[static PATH_MAX + 1])
+static void fill_row(struct bid_build_stats *summaries, const struct bid_id *id, struct row *row, char path[static PATH_MAX + 1])
 {
 	struct bid_build_stat summary;
 	char *slash;
 
-	bid_build_stat_of(store, id, &summary);
+	bid_build_stat_of(summaries, id, &summary);
 	*row = (struct row){ *id, summary.kinds, summary.size, summary.changed, path };
 	slash = strrchr(summary.where, '/');
 	if (slash)
@@ -146,7 +147,7 @@ static int collect_row(void *user, const struct bid_id *id)
 
 	if (bid_array_grow(rows->rows, rows->n, rows->room) < 0)
 		return -ENOMEM;
-	fill_row(rows->store, id, &row, path);
+	fill_row(rows->summaries, id, &row, path);
 	row.path = strdup(path);
 	if (!row.path)
 		return -ENOMEM;
@@ -195,7 +196,7 @@ static int by_time(const void *a, const void *b)
 /* List the builds whose id begins with the byte @first, or all builds for a negative one. */
 static int list_sorted(struct build_listing *listing, int first, int (*order)(const void *a, const void *b))
 {
-	struct rows rows = { .store = listing->store };
+	struct rows rows = { .summaries = listing->summaries };
 	int r = first < 0 ? bid_store_each_id(listing->store, collect_row, &rows)
 			  : bid_store_each_id_in(listing->store, (uint8_t)first, collect_row, &rows);
 
@@ -215,11 +216,13 @@ static int list(struct build_listing *listing, enum ctl_order order)
 	static int (*const orders[])(const void *a, const void *b) = {
 		[CTL_BY_ID] = by_id, [CTL_BY_PATH] = by_path, [CTL_BY_TIME] = by_time, [CTL_BY_SIZE] = by_size
 	};
-	int first = order == CTL_BY_ID ? 0 : -1, r;
+	int first = order == CTL_BY_ID ? 0 : -1, r = bid_build_stats_new(listing->store, &listing->summaries);
 
 	do {
-		r = list_sorted(listing, first, orders[order]);
+		if (r == 0)
+			r = list_sorted(listing, first, orders[order]);
 	} while (r == 0 && first >= 0 && ++first < 256 && !ferror(stdout));
+	bid_build_stats_free(listing->summaries);
 	return r;
 }
 

@@ -6,15 +6,95 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/is_mount.h"
 #include "disk/beneath.h"
-#include "disk/derived.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/store.h"
+
+enum { NO_BYTE = 256 };
+
+/*
+ * A store or a lower one, and its directories that are needed for more than one id: -1 if there is none, or in a mount none is
+ * needed; owned.
+ */
+struct one {
+	struct bid_store *store; /* borrowed */
+	bool is_mount;
+	int fanout; /* ".build-id/xx" */
+	int tables; /* derived symbol tables of the ids with the same first byte */
+	int known[BID_OBJDIR_KNOWN_MAX]; /* directories of bid_objdir_known() */
+};
+
+struct bid_build_stats {
+	unsigned first; /* first byte of the ids with open directories, or NO_BYTE */
+	size_t n;
+	struct one ones[];
+};
+
+static int open_dir(struct bid_store *store, const char *path)
+{
+	int fd = -1;
+
+	return bid_beneath_open(store->root, path, O_PATH | O_DIRECTORY, &fd) == 0 ? fd : -1;
+}
+
+int bid_build_stats_new(struct bid_store *store, struct bid_build_stats **ret_stats)
+{
+	struct bid_build_stats *stats;
+	size_t n = 0;
+
+	for (struct bid_store *one = store; one; one = one->lower)
+		n++;
+	stats = calloc(1, sizeof(*stats) + n * sizeof(stats->ones[0]));
+	if (!stats)
+		return -ENOMEM;
+	stats->first = NO_BYTE;
+	stats->n = n;
+	for (struct one *one = stats->ones; store; store = store->lower, one++) {
+		/* in a mount each object directory shows all artifacts of a build, and a lookup costs a message */
+		bool is_mount = bid_is_mount(bid_store_path(store));
+
+		*one = (struct one){ .store = store, .is_mount = is_mount, .fanout = -1, .tables = -1 };
+		for (unsigned i = 0; i < BID_OBJDIR_KNOWN_MAX; i++)
+			one->known[i] = is_mount ? -1 : open_dir(store, bid_objdir_known(i));
+	}
+	*ret_stats = stats;
+	return 0;
+}
+
+void bid_build_stats_free(struct bid_build_stats *stats)
+{
+	if (!stats)
+		return;
+	for (size_t i = 0; i < stats->n; i++) {
+		bid_close(stats->ones[i].fanout);
+		bid_close(stats->ones[i].tables);
+		for (unsigned j = 0; j < BID_OBJDIR_KNOWN_MAX; j++)
+			bid_close(stats->ones[i].known[j]);
+	}
+	free(stats);
+}
+
+static void open_fanouts(struct bid_build_stats *stats, unsigned first)
+{
+	char path[sizeof(BID_LAYOUT_LINKS) + 4], tables[sizeof(BID_LAYOUT_TABLES) + 4];
+
+	snprintf(path, sizeof(path), BID_LAYOUT_LINKS "/%02x", first & 0xff);
+	snprintf(tables, sizeof(tables), BID_LAYOUT_TABLES "/%02x", first & 0xff);
+	for (size_t i = 0; i < stats->n; i++) {
+		bid_close(stats->ones[i].fanout);
+		stats->ones[i].fanout = open_dir(stats->ones[i].store, path);
+		bid_close(stats->ones[i].tables);
+		stats->ones[i].tables = open_dir(stats->ones[i].store, tables);
+	}
+	stats->first = first;
+}
 
 static void note_file(struct bid_build_stat *build_stat, enum bid_kind kind, const struct stat *st)
 {
@@ -38,21 +118,19 @@ static unsigned listed_in(int fd)
 	return kinds;
 }
 
-/*
- * Stat the artifacts in the directory @path. In a mount, a lookup of an unlisted name may fetch the file. Returns false without
- * such a directory.
- */
-static bool look_at(struct bid_store *store, const char *path, struct bid_build_stat *build_stat, struct timespec *ret_changed)
+/* Stat the artifacts in the directory @path below @dir of @one. In a mount, a lookup of an unlisted name may fetch the file. */
+static void look_at(const struct one *one, int dir, const char *path, struct bid_build_stat *build_stat,
+		    struct timespec *ret_changed)
 {
 	bid_auto_fd int fd = -1;
 	struct stat objdir, st;
 	unsigned names = ~0U;
 	ino_t elf = 0;
 
-	if (bid_beneath_open(store->root, path, O_PATH | O_DIRECTORY, &fd) < 0 || fstat(fd, &objdir) < 0)
-		return false;
+	if (bid_beneath_open(dir, path, O_PATH | O_DIRECTORY, &fd) < 0 || fstat(fd, &objdir) < 0)
+		return;
 	*ret_changed = objdir.st_mtim;
-	if (store->is_mount)
+	if (one->is_mount)
 		names = listed_in(fd);
 	/* stat each name: the kernel caches absent names, and reading the directory takes longer */
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
@@ -65,7 +143,23 @@ static bool look_at(struct bid_store *store, const char *path, struct bid_build_
 		if (kind != BID_KIND_DEBUGINFO || st.st_ino != elf)
 			note_file(build_stat, (enum bid_kind)kind, &st);
 	}
-	return true;
+}
+
+/* Follow perf's link for @disk_id. */
+static void look_along_link(const struct one *one, const char *rest, struct bid_build_stat *build_stat)
+{
+	struct timespec changed = { 0 };
+	char text[PATH_MAX];
+	const char *target;
+
+	target = bid_beneath_readlink(one->fanout, rest, text) == 0 ? bid_layout_target(text) : NULL;
+	if (!target)
+		return;
+	look_at(one, one->store->root, target, build_stat, &changed);
+	if (build_stat->where[0] || !bid_store_has_paths(one->store))
+		return;
+	memcpy(build_stat->where, target, strlen(target) + 1);
+	build_stat->changed = changed;
 }
 
 /* Stat the artifacts in foreign layouts. */
@@ -86,46 +180,40 @@ static void look_at_foreign_files(struct bid_store *store, const struct bid_id *
 	}
 }
 
-static void look_for(struct bid_store *store, const struct bid_id *disk_id, struct bid_build_stat *build_stat)
+static void look_for(const struct one *one, const struct bid_id *disk_id, struct bid_build_stat *build_stat)
 {
-	struct bid_request table = { .id = *disk_id, .kind = BID_KIND_KALLSYMS };
-	struct bid_objdir_iter objdir = { 0 };
-	char path[BID_LAYOUT_MAX];
+	char hex[BID_ID_HEX_MAX];
 	struct stat st;
 
-	while (bid_objdir_next(&objdir, store, disk_id, BID_KIND_NONE)) {
-		bool linked = objdir.path == objdir.target;
+	bid_id_format(disk_id, hex);
+	if (one->fanout >= 0)
+		look_along_link(one, hex + 2, build_stat);
+	for (unsigned i = 0; i < BID_OBJDIR_KNOWN_MAX; i++) {
+		char known[BID_LAYOUT_MAX];
 		struct timespec changed;
 
-		/* in a mount each object directory shows all artifacts of a build, and a lookup costs a message */
-		if (!linked && (store->is_mount || strcmp(objdir.path, objdir.target) == 0))
-			continue;
-		if (!look_at(store, objdir.path, build_stat, &changed) || !linked || build_stat->where[0] ||
-		    !bid_store_has_paths(store))
-			continue;
-		memcpy(build_stat->where, objdir.path, strlen(objdir.path) + 1);
-		build_stat->changed = changed;
+		if (one->known[i] >= 0 && strcmp(bid_layout_under(bid_objdir_known(i), disk_id, known), build_stat->where) != 0)
+			look_at(one, one->known[i], hex, build_stat, &changed);
 	}
-	look_at_foreign_files(store, disk_id, build_stat);
-	if (!store->is_mount && build_stat->kinds & (1U << BID_KIND_ELF | 1U << BID_KIND_DEBUGINFO) &&
-	    bid_beneath_stat(store->root, bid_derived_path(&table, path), &st) == 0)
+	look_at_foreign_files(one->store, disk_id, build_stat);
+	if (one->tables >= 0 && build_stat->kinds & (1U << BID_KIND_ELF | 1U << BID_KIND_DEBUGINFO) &&
+	    fstatat(one->tables, hex + 2, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		note_file(build_stat, BID_KIND_KALLSYMS, &st);
 }
 
-void bid_build_stat_of(struct bid_store *store, const struct bid_id *id, struct bid_build_stat *ret_stat)
+void bid_build_stat_of(struct bid_build_stats *stats, const struct bid_id *id, struct bid_build_stat *ret_stat)
 {
 	ret_stat->kinds = 0;
 	ret_stat->size = 0;
 	ret_stat->changed = (struct timespec){ 0 };
 	ret_stat->where[0] = '\0';
-	for (struct bid_store *one = store; one; one = one->lower) {
+	if (stats->first != id->bytes[0])
+		open_fanouts(stats, id->bytes[0]);
+	for (size_t i = 0; i < stats->n; i++) {
 		struct bid_alias_iter alias = { 0 };
 		struct bid_id disk_id;
 
 		while (bid_alias_next(&alias, id, &disk_id))
-			look_for(one, &disk_id, ret_stat);
+			look_for(&stats->ones[i], &disk_id, ret_stat);
 	}
-	/* a link that leads nowhere */
-	if (!ret_stat->where[0])
-		bid_store_where(store, id, ret_stat->where, sizeof(ret_stat->where));
 }

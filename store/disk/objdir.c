@@ -56,6 +56,13 @@ static const struct {
 	{ "[vdso]", 1U << BID_KIND_NONE | 1U << BID_KIND_VDSO | 1U << BID_KIND_PROBES },
 };
 
+_Static_assert(sizeof(known_objdirs) / sizeof(known_objdirs[0]) == BID_OBJDIR_KNOWN_MAX, "each has its number");
+
+const char *bid_objdir_known(unsigned number)
+{
+	return known_objdirs[number].dir;
+}
+
 bool bid_objdir_next(struct bid_objdir_iter *objdir, struct bid_store *store, const struct bid_id *id, enum bid_kind kind)
 {
 	if (!objdir->looked) {
@@ -70,7 +77,7 @@ bool bid_objdir_next(struct bid_objdir_iter *objdir, struct bid_store *store, co
 			return true;
 		objdir->step++;
 	}
-	for (; objdir->step - 2 < sizeof(known_objdirs) / sizeof(known_objdirs[0]); objdir->step++) {
+	for (; objdir->step - 2 < BID_OBJDIR_KNOWN_MAX; objdir->step++) {
 		if (!(known_objdirs[objdir->step - 2].kinds & 1U << kind))
 			continue;
 		objdir->path = bid_layout_under(known_objdirs[objdir->step - 2].dir, id, objdir->known);

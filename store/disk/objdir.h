@@ -19,12 +19,16 @@
  */
 struct bid_objdir_iter {
 	unsigned step; /* 0 restarts the iteration without reading the link again */
-	bool looked; /* the link was read; set before the first call, it leaves out the link's target */
+	bool looked; /* the link was read */
 	bool linked; /* a link that stays inside the store exists */
 	const char *path; /* relative to the store; points to one of these: */
 	char target[PATH_MAX], known[BID_LAYOUT_MAX];
 };
 bool bid_objdir_next(struct bid_objdir_iter *objdir, struct bid_store *store, const struct bid_id *id, enum bid_kind kind);
+
+/* The well-known directories of artifacts without a link, "DIR/ID": @number is less than BID_OBJDIR_KNOWN_MAX. Static. */
+enum { BID_OBJDIR_KNOWN_MAX = 3 };
+const char *bid_objdir_known(unsigned number);
 
 /* bid_store_where() of one store, without its lower stores. */
 int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);

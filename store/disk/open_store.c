@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/is_mount.h"
 #include "base/log.h"
 #include "disk/beneath.h"
 #include "disk/evict.h"
@@ -124,7 +123,6 @@ int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_stor
 		r = -errno;
 		goto fail;
 	}
-	store->is_mount = bid_is_mount(store->path);
 	r = try_paths(store);
 	if (r == 0)
 		r = bid_id_cache_new(&store->id_cache);

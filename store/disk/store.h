@@ -32,7 +32,6 @@ struct bid_store {
 	struct bid_space *space; /* owned; NULL without BID_STORE_WRITE */
 	bool require_signed; /* see bid_store_require_signed(); of a lower store the upper one's counts */
 	struct bid_store *lower; /* the next lower store, or NULL; owned */
-	bool is_mount; /* the directory is a mount of bidfs */
 	bool has_paths; /* lower store: see bid_store_has_paths() */
 	const char *const *links; /* permitted targets of links of lower stores, NULL-terminated, or NULL; borrowed */
 	atomic_bool left; /* lower store: a link to another target was reported */

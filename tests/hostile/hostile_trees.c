@@ -53,6 +53,7 @@ struct hostile_trial {
 	struct hostile_counts made;
 	unsigned ids, served;
 	struct bid_store *store;
+	struct bid_build_stats *stats; /* while the ids are listed */
 };
 
 static uint64_t running; /* current seed, for the message of a timeout */
@@ -143,7 +144,7 @@ static int check_id(void *user, const struct bid_id *id)
 
 	trial->ids++;
 	bid_store_where(trial->store, id, where, sizeof(where));
-	bid_build_stat_of(trial->store, id, &build_stat);
+	bid_build_stat_of(trial->stats, id, &build_stat);
 	/* a writable store makes directories during the lookup; the build stat may lack them */
 	if (!bid_store_writable(trial->store) && build_stat.kinds != (unsigned)bid_store_kinds(trial->store, id))
 		fail(trial, "a build stat with other kinds");
@@ -196,8 +197,9 @@ static void look(struct hostile_trial *trial)
 	struct hostile_listing top = { .trial = trial, .path = "" };
 
 	trial->ids = trial->served = 0;
-	if (bid_store_each_id(trial->store, check_id, trial) < 0)
+	if (bid_build_stats_new(trial->store, &trial->stats) < 0 || bid_store_each_id(trial->store, check_id, trial) < 0)
 		fail(trial, "the ids cannot be listed");
+	bid_build_stats_free(trial->stats);
 	if (bid_store_each_entry(trial->store, "", check_entry, &top) < 0)
 		fail(trial, "the paths cannot be listed");
 	if (trial->served < trial->made.good)

@@ -23,13 +23,24 @@ static uint64_t size_at(const struct store_fixture *fixture, const char *path)
 	return (uint64_t)st.st_size;
 }
 
+/* Summed up by themselves, and after an id of another first byte, which has other directories open. */
 static struct bid_build_stat stat_of(const struct store_fixture *fixture, const char *hex)
 {
-	struct bid_build_stat first;
-	struct bid_id id = id_of(hex);
+	struct bid_id id = id_of(hex), other = id_of("ffffffff");
+	struct bid_build_stats *stats;
+	struct bid_build_stat first, again;
 	char where[PATH_MAX];
 
-	bid_build_stat_of(fixture->store, &id, &first);
+	assert_int_equal(bid_build_stats_new(fixture->store, &stats), 0);
+	bid_build_stat_of(stats, &id, &first);
+	bid_build_stat_of(stats, &other, &again);
+	assert_int_equal(again.kinds, 0);
+	bid_build_stat_of(stats, &id, &again);
+	bid_build_stats_free(stats);
+	assert_int_equal(again.kinds, first.kinds);
+	assert_int_equal(again.size, first.size);
+	assert_string_equal(again.where, first.where);
+
 	assert_int_equal(first.kinds, bid_store_kinds(fixture->store, &id));
 	if (bid_store_where(fixture->store, &id, where, sizeof(where)) < 0)
 		where[0] = '\0';

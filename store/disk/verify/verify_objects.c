@@ -287,12 +287,12 @@ static int check_object(struct bid_verify *verify, int dir, const char *name, co
 }
 
 /* Is @entry in a well-known directory? Readers look there without a link. */
-static bool is_known_objdir(struct bid_store *store, const struct bid_objdir *entry)
+static bool is_known_objdir(const struct bid_objdir *entry)
 {
-	struct bid_objdir_iter objdir = { .looked = true };
+	char path[BID_LAYOUT_MAX];
 
-	while (bid_objdir_next(&objdir, store, &entry->id, BID_KIND_NONE))
-		if (strcmp(objdir.path, entry->path) == 0)
+	for (unsigned i = 0; i < BID_OBJDIR_KNOWN_MAX; i++)
+		if (strcmp(bid_layout_under(bid_objdir_known(i), &entry->id, path), entry->path) == 0)
 			return true;
 	return false;
 }
@@ -325,7 +325,7 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_objdir *entr
 	}
 	switch (bid_link_look(verify->store, &entry->id, target)) {
 	case BID_LINK_GOOD:
-		if (strcmp(target, entry->path) == 0 || is_known_objdir(verify->store, entry))
+		if (strcmp(target, entry->path) == 0 || is_known_objdir(entry))
 			return 0;
 		/* each name has probe definitions of its own */
 		missing = entry->kinds & ~(1U << BID_KIND_PROBES) & ~(unsigned)bid_objdir_kinds(verify->store, target);
