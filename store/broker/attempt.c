@@ -128,8 +128,7 @@ static int refuse(struct bid_attempt *attempt, int error)
 	const char *reason = error == -ENOSPC && attempt->txn ? bid_txn_reason(attempt->txn) : "";
 	uint64_t max = attempt->download->broker->config.max_size;
 
-	error = bid_local_error(error);
-	attempt->receive_error = error;
+	attempt->receive_error = bid_local_error(error);
 	if (error == -EFBIG && max > 0 && attempt->size != BID_SIZE_UNKNOWN && attempt->size > max)
 		snprintf(attempt->reason, sizeof(attempt->reason), "%llu bytes, the limit is %llu",
 			 (unsigned long long)attempt->size, (unsigned long long)max);
@@ -137,7 +136,7 @@ static int refuse(struct bid_attempt *attempt, int error)
 		snprintf(attempt->reason, sizeof(attempt->reason), "more than the limit of %llu bytes", (unsigned long long)max);
 	else if (error != -EBADMSG)
 		snprintf(attempt->reason, sizeof(attempt->reason), "%s", *reason ? reason : bid_strerror(error));
-	return error;
+	return attempt->receive_error;
 }
 
 /* Returns the outcome of the server, or of the receiver. */
@@ -366,7 +365,7 @@ static enum bid_outcome publish(struct bid_attempt *attempt, struct bid_file *re
 		return BID_OUTCOME_REJECTED;
 	}
 	*ret_error = bid_local_error(r);
-	*ret_text = bid_strerror(*ret_error);
+	*ret_text = bid_strerror(r);
 	return BID_OUTCOME_FAILED;
 }
 

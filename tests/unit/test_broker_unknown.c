@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -410,6 +411,24 @@ static void test_vanished_store_is_not_absence(void **state)
 	assert_int_equal(stats_of(fixture).negative_entries, 0);
 }
 
+/* The error is that of a disk; the text names the errno. */
+static void test_file_in_place_of_a_directory_is_reported_as_such(void **state)
+{
+	struct fixture *fixture = *state;
+	struct bid_request request = elf_of(0xa);
+	char path[128];
+	struct call *call;
+
+	fixture_broker(fixture, &patient);
+	held_elf(fixture_held(fixture, "held"), 0xa);
+	snprintf(path, sizeof(path), "%s/[debuginfod]", fixture->directory);
+	assert_int_equal(mknod(path, S_IFREG | 0600, 0), 0);
+	fetch(fixture, &request, &call);
+	assert_int_equal(call->error, -EIO);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_FAILED);
+	assert_null(strstr(call->texts[0], strerror(EIO)));
+}
+
 /* Does @log have @count lines with @text in them? */
 static void assert_lines(const char *log, const char *text, int count)
 {
@@ -464,12 +483,19 @@ static void test_each_failure_is_logged_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fixture_test(test_absence_everywhere_is_cached),	fixture_test(test_cached_absence_expires),
-		fixture_test(test_absence_is_cached_per_server),	fixture_test(test_unsupported_is_not_cached_as_absence),
-		fixture_test(test_section_absence_is_not_cached),	fixture_test(test_unreachable_is_not_cached),
-		fixture_test(test_unknown_result_is_kept_for_its_ttl),	fixture_test(test_server_that_cannot_start_is_unknown),
-		fixture_test(test_local_error_ends_the_download),	fixture_test(test_announced_size_above_space_is_refused),
-		fixture_test(test_unknown_size_above_space_is_refused), fixture_test(test_vanished_store_is_not_absence),
+		fixture_test(test_absence_everywhere_is_cached),
+		fixture_test(test_cached_absence_expires),
+		fixture_test(test_absence_is_cached_per_server),
+		fixture_test(test_unsupported_is_not_cached_as_absence),
+		fixture_test(test_section_absence_is_not_cached),
+		fixture_test(test_unreachable_is_not_cached),
+		fixture_test(test_unknown_result_is_kept_for_its_ttl),
+		fixture_test(test_server_that_cannot_start_is_unknown),
+		fixture_test(test_local_error_ends_the_download),
+		fixture_test(test_announced_size_above_space_is_refused),
+		fixture_test(test_unknown_size_above_space_is_refused),
+		fixture_test(test_vanished_store_is_not_absence),
+		fixture_test(test_file_in_place_of_a_directory_is_reported_as_such),
 		fixture_test(test_each_failure_is_logged_once),
 	};
 
