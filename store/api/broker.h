@@ -39,8 +39,8 @@ struct bid_report {
 	const char *text; /* in words */
 	const char *url; /* requested URL, without user name and password; NULL if the server has none */
 	const char *led_to; /* target of the redirection, likewise; NULL without one */
-	unsigned attempts; /* number of attempts; 0 if unknown */
-	const char *before; /* with several attempts: the last failure before this response, in words; or NULL */
+	unsigned requests; /* number of requests to it, with retries; 0 if unknown */
+	const char *before; /* with several requests: the last failure before this response, in words; or NULL */
 	uint64_t bytes; /* bytes of body received, with repetitions */
 	uint64_t received; /* bytes of the file received, without repetitions */
 	unsigned elapsed_ms; /* from asking until this was known, checking and publishing included */

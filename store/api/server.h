@@ -54,8 +54,8 @@ struct bid_answer {
 	const char *text; /* in words, for people: "HTTP 404", "no connection: Connection refused" */
 	const char *url; /* requested URL, without user name and password */
 	const char *led_to; /* target of the redirection, also without the query, or NULL */
-	unsigned attempts; /* number of attempts, if the server retries; 0 if unknown */
-	const char *before; /* with several attempts: the last failure before this response, in words; or NULL */
+	unsigned requests; /* number of requests for it, with retries; 0 if unknown */
+	const char *before; /* with several requests: the last failure before this response, in words; or NULL */
 	const char *file; /* the file's name at the server, or NULL */
 	const char *archive; /* the archive with the file, or NULL */
 	const char *ima_signature; /* signature of the file from the server, or NULL: lower-case hex, whole bytes */

@@ -152,7 +152,7 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		.text = text,
 		.url = attempt->answer.url,
 		.led_to = attempt->answer.led_to,
-		.attempts = attempt->answer.attempts,
+		.requests = attempt->answer.requests,
 		.before = attempt->answer.before,
 		.bytes = attempt->delivered,
 		.received = attempt->received,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Outcome and text of an attempt, from the response, libcurl, the clock or the receiver. */
+/* Outcome and text of a request, from the response, libcurl, the clock or the receiver. */
 #include "fetch/classify.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ bool bid_is_reused(const struct bid_transfer *transfer)
 	return curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &connects) == CURLE_OK && connects == 0;
 }
 
-/* Returns the health signal of an attempt without a complete response. */
+/* Returns the health signal of a request without a complete response. */
 static enum bid_health health_of(const struct bid_transfer *transfer, enum bid_outcome outcome)
 {
 	switch (transfer->state) {
@@ -43,7 +43,7 @@ static enum bid_health health_of(const struct bid_transfer *transfer, enum bid_o
 
 void bid_classify(struct bid_transfer *transfer, enum bid_outcome outcome, bool retry, const char *format, ...)
 {
-	struct bid_attempt_result *result = &transfer->result;
+	struct bid_transfer_result *result = &transfer->result;
 	va_list arguments;
 
 	result->outcome = outcome;
@@ -64,7 +64,7 @@ static bool is_server_error(const struct bid_transfer *transfer)
 
 void bid_classify_status(struct bid_transfer *transfer)
 {
-	struct bid_attempt_result *result = &transfer->result;
+	struct bid_transfer_result *result = &transfer->result;
 	bool retry;
 
 	/* the file has changed: request the whole */
@@ -288,7 +288,7 @@ static void classify_late(struct bid_transfer *transfer, int64_t now)
 	transfer->result.sign = BID_HEALTH_NONE;
 	if (waited >= config->answer_ms)
 		return;
-	transfer->result = (struct bid_attempt_result){ 0 };
+	transfer->result = (struct bid_transfer_result){ 0 };
 	waited += config->first_byte_ms;
 	bid_transfer_set_deadline(transfer, transfer->sent_at + (waited < config->answer_ms ? waited : config->answer_ms));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Classification of an attempt. The first result stays.
+ * Classification of a request. The first result stays.
  *
- * bid_classify_end()		when libcurl ends the attempt
+ * bid_classify_end()		when libcurl ends the request
  * bid_classify_deadline()	at the deadline of its state
  * bid_classify*()		in a callback
  */
@@ -11,10 +11,10 @@
 
 #include "fetch/transfer.h"
 
-/* Classify an attempt that ended with @code. */
+/* Classify a request that ended with @code. */
 void bid_classify_end(struct bid_transfer *transfer, CURLcode code);
 
-/* Classify an attempt at its deadline, or give it another deadline. */
+/* Classify a request at its deadline, or give it another deadline. */
 void bid_classify_deadline(struct bid_transfer *transfer, int64_t now);
 
 /* Set the given result, the one of the response's status, or the one of the receiver's @error. */

@@ -6,14 +6,14 @@
 bool bid_http_server_refuses(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_breaker *breaker = &server->breaker;
-	struct bid_attempt_result *result = &transfer->result;
+	struct bid_transfer_result *result = &transfer->result;
 	bool refused;
 
 	pthread_mutex_lock(&server->fetch->lock);
 	refused = breaker->open && (breaker->probing || now < breaker->until);
 	if (refused) {
 		server->refused++;
-		*result = (struct bid_attempt_result){ .outcome = BID_OUTCOME_UNREACHABLE };
+		*result = (struct bid_transfer_result){ .outcome = BID_OUTCOME_UNREACHABLE };
 		bid_breaker_describe(breaker, result->text, sizeof(result->text));
 	}
 	pthread_mutex_unlock(&server->fetch->lock);
@@ -87,7 +87,7 @@ void bid_http_server_note_late(struct bid_http_server *server, struct bid_transf
 
 void bid_http_server_note_end(struct bid_http_server *server, const struct bid_transfer *transfer, int64_t now)
 {
-	const struct bid_attempt_result *result = &transfer->result;
+	const struct bid_transfer_result *result = &transfer->result;
 	int64_t retry_after_s = transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S ? transfer->retry_after_s : 0;
 
 	pthread_mutex_lock(&server->fetch->lock);

@@ -5,7 +5,7 @@
  * bid_http_server_refuses(), bid_http_server_note_start()	before the first request of a transfer, and before a retry
  * bid_http_server_note_answer()			at the header of a response
  * bid_http_server_note_late()			when a response is late
- * bid_http_server_note_end()			after the last attempt
+ * bid_http_server_note_end()			after the last request
  *
  * All functions are for the network thread.
  */
@@ -62,7 +62,7 @@ void bid_http_server_note_answer(struct bid_http_server *server, struct bid_tran
  */
 void bid_http_server_note_late(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now);
 
-/* Note the result of the last attempt of @transfer. */
+/* Note the result of the last request of @transfer. */
 void bid_http_server_note_end(struct bid_http_server *server, const struct bid_transfer *transfer, int64_t now);
 
 #endif

@@ -26,7 +26,7 @@
 
 #define BACKOFF_MS	  200
 #define BACKOFF_MAX_MS	  2000
-#define PROGRESS_MIN	  (64 * 1024) /* bytes of an attempt that count as progress, or this fraction of the whole: */
+#define PROGRESS_MIN	  (64 * 1024) /* bytes of a request that count as progress, or this fraction of the whole: */
 #define PROGRESS_ATTEMPTS 64
 #define LOOK_AGAIN_MS	  50 /* between two looks at the end of a pause */
 #define LONG_MS		  3000 /* an older request does not count against `parallel` */
@@ -41,12 +41,12 @@ static void report_result(struct bid_transfer *transfer)
 	bid_auto_free char *led_to = bid_transfer_led_to(transfer);
 	struct bid_answer answer = {
 		.outcome = transfer->result.outcome,
-		.not_sent = transfer->begun == 0,
+		.not_sent = transfer->requests == 0,
 		.lasting = lasting,
 		.text = transfer->result.text,
 		.url = transfer->shown,
 		.led_to = led_to,
-		.attempts = transfer->begun,
+		.requests = transfer->requests,
 		.before = transfer->before[0] ? transfer->before : NULL,
 		.file = response->file[0] ? response->file : NULL,
 		.archive = response->archive[0] ? response->archive : NULL,
@@ -151,7 +151,7 @@ static int64_t backoff_ms(struct bid_fetch *fetch, const struct bid_transfer *tr
 {
 	int64_t base = BACKOFF_MS, delay;
 
-	for (unsigned attempt = 1; attempt < transfer->attempts && base < BACKOFF_MAX_MS; attempt++)
+	for (unsigned n = 1; n < transfer->counted && base < BACKOFF_MAX_MS; n++)
 		base *= 2;
 	/* leave room for jitter, also for the longest backoff */
 	if (base > BACKOFF_MAX_MS * 2 / 3)
@@ -164,7 +164,7 @@ static int64_t backoff_ms(struct bid_fetch *fetch, const struct bid_transfer *tr
 }
 
 /*
- * Did the attempt add to a resumed body? The sum of such attempts is complete in the end, even from a server that cuts every
+ * Did the request add to a resumed body? The sum of such requests is complete in the end, even from a server that cuts every
  * connection.
  */
 static bool has_progress(const struct bid_transfer *transfer)
@@ -181,12 +181,12 @@ static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	int64_t now = bid_clock_ms(), at = now + backoff_ms(fetch, transfer, transfer->retry_after_s);
 
-	/* an attempt with progress does not count */
+	/* a request with progress does not count */
 	if (has_progress(transfer))
-		transfer->attempts = 1;
+		transfer->counted = 1;
 	bid_transfer_plan_resume(transfer);
 	/* a probe is one request, without a retry */
-	if (transfer->result.retry == BID_RETRY_NEVER || transfer->probe || transfer->attempts > fetch->config.retries)
+	if (transfer->result.retry == BID_RETRY_NEVER || transfer->probe || transfer->counted > fetch->config.retries)
 		return false;
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
 		return false;
@@ -202,7 +202,7 @@ static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	return true;
 }
 
-/* End @transfer after its last attempt. */
+/* End @transfer after its last request. */
 static void end_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	struct bid_http_server *server = transfer->server;
@@ -213,16 +213,16 @@ static void end_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer)
 		dispatch_queue(server);
 }
 
-/* Act on the result of an attempt. */
-static void end_attempt(struct bid_fetch *fetch, struct bid_transfer *transfer)
+/* Act on the result of a request. */
+static void end_request(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
-	struct bid_attempt_result *result = &transfer->result;
+	struct bid_transfer_result *result = &transfer->result;
 	struct bid_http_server *server = transfer->server;
 
 	transfer->retry_after_s = result->sign == BID_HEALTH_BAD ? bid_transfer_retry_after(transfer) : 0;
 	bid_transfer_stop(transfer);
 	if (result->retry == BID_RETRY_AT_ONCE) {
-		transfer->attempts--;
+		transfer->counted--;
 		memcpy(transfer->before, result->text, sizeof(transfer->before));
 		bid_transfer_begin(transfer);
 		return;
@@ -244,11 +244,11 @@ static void retry_transfer(struct bid_fetch *fetch, struct bid_transfer *transfe
 {
 	struct bid_http_server *server = transfer->server;
 
-	/* the next attempt reads the other fields */
+	/* the next request reads the other fields */
 	transfer->result.outcome = BID_OUTCOME_NONE;
 	if (now >= transfer->ends_at) {
 		bid_classify_deadline(transfer, now);
-		end_attempt(fetch, transfer);
+		end_request(fetch, transfer);
 		return;
 	}
 	if (transfer->paused) {
@@ -278,7 +278,7 @@ static void resume_body(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	if (code == CURLE_OK && transfer->result.outcome == BID_OUTCOME_NONE)
 		return;
 	bid_classify_end(transfer, code);
-	end_attempt(fetch, transfer);
+	end_request(fetch, transfer);
 }
 
 static void cancel_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer)
@@ -292,7 +292,7 @@ static void cancel_transfer(struct bid_fetch *fetch, struct bid_transfer *transf
 		server->running--;
 	}
 	bid_transfer_stop(transfer);
-	transfer->result = (struct bid_attempt_result){ .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
+	transfer->result = (struct bid_transfer_result){ .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
 	bid_http_server_note_end(server, transfer, bid_clock_ms());
 	if (finish_transfer(transfer))
 		dispatch_queue(server);
@@ -354,7 +354,7 @@ static void reap_transfers(struct bid_fetch *fetch)
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
 		transfer = (void *)private;
 		bid_classify_end(transfer, code);
-		end_attempt(fetch, transfer);
+		end_request(fetch, transfer);
 	}
 }
 
@@ -368,7 +368,7 @@ static void expire_transfer(struct bid_fetch *fetch, struct bid_transfer *transf
 	bid_classify_deadline(transfer, now);
 	/* a late transfer continues, but the breaker may refuse queued ones */
 	if (transfer->result.outcome != BID_OUTCOME_NONE)
-		end_attempt(fetch, transfer);
+		end_request(fetch, transfer);
 	else
 		dispatch_queue(transfer->server);
 }

@@ -32,7 +32,7 @@ struct bid_fetch {
 	bool ordered; /* some transfer has an order; under the lock */
 	bool stopping; /* under the lock */
 
-	struct bid_transfer_list active; /* with a request, or between two attempts; of the network thread */
+	struct bid_transfer_list active; /* with a request, or between two requests; of the network thread */
 	struct bid_timers timers; /* deadlines of transfers, and alarms of servers; of the network thread */
 	unsigned seed; /* seed of the jitter; for the network thread */
 };
@@ -56,7 +56,7 @@ enum bid_fetch_timer {
 	BID_HTTP_SERVER_ALARM, /* struct bid_http_server: another look at its queue */
 };
 
-/* Set the deadline of the state to @at, or to the end of the time for all attempts if earlier. */
+/* Set the deadline of the state to @at, or to the end of the time for all requests if earlier. */
 static inline void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
 {
 	bid_timer_arm(&transfer->server->fetch->timers, &transfer->deadline, at < transfer->ends_at ? at : transfer->ends_at);
@@ -64,7 +64,7 @@ static inline void bid_transfer_set_deadline(struct bid_transfer *transfer, int6
 
 #define BID_CONNECT_GRACE_MS 250 /* lets libcurl's timer, with its better message, end first */
 
-/* Set the state CONNECTING: at the begin of an attempt, or after a redirect. */
+/* Set the state CONNECTING: at the begin of a request, or after a redirect. */
 static inline void bid_transfer_connect(struct bid_transfer *transfer)
 {
 	transfer->state = BID_TRANSFER_CONNECTING;

@@ -5,7 +5,7 @@
 
 #include "api/server.h"
 
-#define BID_RESPONSE_HEADER_MAX (64 * 1024) /* bytes of the headers of one attempt, with its redirects */
+#define BID_RESPONSE_HEADER_MAX (64 * 1024) /* bytes of the headers of one request, with its redirects */
 #define BID_RESPONSE_NAME_MAX	1024 /* characters kept of X-DEBUGINFOD-FILE and -ARCHIVE */
 #define BID_RESPONSE_ETAG_MAX	256 /* characters kept of ETag */
 #define BID_RESPONSE_TEXT_MAX	128 /* characters kept of the body of an error */
@@ -28,7 +28,7 @@ struct bid_response {
 	size_t text_len;
 };
 
-/* Begin a response with @status; 0 before the first one of an attempt. */
+/* Begin a response with @status; 0 before the first one of a request. */
 void bid_response_init(struct bid_response *response, unsigned status);
 
 /* Take a field of the header. The last one of a name counts. */

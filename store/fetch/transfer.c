@@ -313,7 +313,7 @@ static int set_options(struct bid_transfer *transfer)
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)(https ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
 	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, https ? 1L : 0L);
 #if LIBCURL_VERSION_NUM >= 0x075700
-	/* the network thread does not wait for getaddrinfo(3) at the end of an attempt */
+	/* the network thread does not wait for getaddrinfo(3) at the end of a request */
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
 	return !failed && set_trust(transfer) ? 0 : -ENOMEM;
@@ -373,17 +373,17 @@ void bid_transfer_plan_resume(struct bid_transfer *transfer)
 void bid_transfer_begin(struct bid_transfer *transfer)
 {
 	unsigned max_time_ms = bid_transfer_config(transfer)->max_time_ms;
-	bool fresh = transfer->begun > 0 || transfer->probe;
+	bool fresh = transfer->requests > 0 || transfer->probe;
 	int r = 0;
 
-	if (transfer->begun++ == 0)
+	if (transfer->requests++ == 0)
 		transfer->ends_at = max_time_ms ? bid_clock_ms() + max_time_ms : INT64_MAX;
-	transfer->attempts++;
+	transfer->counted++;
 	bid_response_init(&transfer->response, 0);
 	transfer->header_bytes = 0;
 	transfer->hops = 0;
 	transfer->received = 0;
-	transfer->result = (struct bid_attempt_result){ 0 };
+	transfer->result = (struct bid_transfer_result){ 0 };
 	transfer->curl_error[0] = '\0';
 	bid_transfer_connect(transfer);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A transfer: one request to one server, in one or several attempts.
+ * A transfer: one artifact from one server, by one or several requests.
  *
  * bid_transfer_new()
- * bid_transfer_begin()		begin an attempt; callbacks follow
- * bid_transfer_stop()		end the attempt
+ * bid_transfer_begin()		begin a request; callbacks follow
+ * bid_transfer_stop()		end the request
  * bid_transfer_plan_resume()	before another bid_transfer_begin()
  * bid_transfer_free()
  *
@@ -35,7 +35,7 @@ enum bid_transfer_state {
 	BID_TRANSFER_WAITING, /* request sent, header of the response not complete */
 	BID_TRANSFER_LATE, /* as WAITING, and counted as a failure of the server */
 	BID_TRANSFER_BODY,
-	BID_TRANSFER_BACKOFF, /* between two attempts */
+	BID_TRANSFER_BACKOFF, /* between two requests */
 };
 
 /* Order of another thread to the network thread. A greater one replaces a lesser one. */
@@ -51,9 +51,9 @@ enum bid_retry {
 	BID_RETRY_AT_ONCE, /* the connection may be dead; not counted */
 };
 
-/* Result of an attempt. */
-struct bid_attempt_result {
-	enum bid_outcome outcome; /* BID_OUTCOME_NONE while the attempt runs */
+/* Result of a request. */
+struct bid_transfer_result {
+	enum bid_outcome outcome; /* BID_OUTCOME_NONE while the request runs */
 	enum bid_retry retry;
 	enum bid_health sign; /* health signal of the server */
 	char text[256];
@@ -79,37 +79,37 @@ struct bid_transfer {
 	char *url;
 	char *shown; /* the URL without user name and password */
 
-	CURL *easy; /* NULL before the first attempt */
+	CURL *easy; /* NULL before the first request */
 	struct curl_slist *headers; /* headers of the current request */
 	char curl_error[CURL_ERROR_SIZE]; /* CURLOPT_ERRORBUFFER */
-	unsigned attempts; /* count against `retries`; not with progress, not on a dead connection */
-	unsigned begun; /* all attempts */
-	char before[256]; /* text of the last failed attempt before the current one; or "" */
+	unsigned counted; /* requests that count against `retries`; not with progress, not on a dead connection */
+	unsigned requests; /* all, with those of retries */
+	char before[256]; /* text of the last failed request before the current one; or "" */
 	bool probe; /* probe of the server's breaker */
-	int64_t ends_at; /* end of all attempts, in milliseconds of the monotonic clock */
-	int64_t retry_after_s; /* Retry-After of the last attempt; 0 for none */
+	int64_t ends_at; /* end of all requests, in milliseconds of the monotonic clock */
+	int64_t retry_after_s; /* Retry-After of the last request; 0 for none */
 
-	/* state of the current attempt */
+	/* state of the current request */
 	unsigned hops; /* redirects of the server */
 	struct bid_timer deadline; /* end of the state, while in fetch->active */
 	struct bid_response response;
 	size_t header_bytes; /* bytes in the headers of all its responses */
 	char peer[BID_TRANSFER_PEER_MAX]; /* "ADDRESS:PORT" of the last connection, to the server or to a proxy; "" for none */
 	int64_t sent_at; /* time of the request */
-	bool paused; /* by its receiver, also beyond the end of the attempt */
+	bool paused; /* by its receiver, also beyond the end of the request */
 	struct bid_resume resume; /* requested part */
 	uint64_t received; /* bytes of the body, including the resumed part */
-	struct bid_attempt_result result;
+	struct bid_transfer_result result;
 };
 
 int bid_transfer_new(struct bid_http_server *server, const struct bid_request *request, const struct bid_receiver *receiver,
 		     void *user, struct bid_transfer **ret_transfer);
 void bid_transfer_free(struct bid_transfer *transfer);
 
-/* Set `resume` for the next attempt. */
+/* Set `resume` for the next request. */
 void bid_transfer_plan_resume(struct bid_transfer *transfer);
 
-/* Begin an attempt. After a failure its result is set, and its deadline is over. */
+/* Begin a request. After a failure its result is set, and its deadline is over. */
 void bid_transfer_begin(struct bid_transfer *transfer);
 
 /* Returns the target of the last redirect, without user name, password and query, or NULL; the caller frees it. */
@@ -121,7 +121,7 @@ int64_t bid_transfer_retry_after(const struct bid_transfer *transfer);
 /* Returns Last-Modified in seconds since the epoch, or 0. */
 int64_t bid_transfer_modified(const struct bid_transfer *transfer);
 
-/* End the attempt in any state. */
+/* End the request in any state. */
 void bid_transfer_stop(struct bid_transfer *transfer);
 
 #endif

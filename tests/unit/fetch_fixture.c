@@ -167,7 +167,7 @@ static void capture_done(void *user, const struct bid_answer *answer)
 	snprintf(capture->text, sizeof(capture->text), "%s", answer->text);
 	snprintf(capture->url, sizeof(capture->url), "%s", answer->url);
 	snprintf(capture->file, sizeof(capture->file), "%s", answer->file ? answer->file : "");
-	capture->attempts = answer->attempts;
+	capture->requests = answer->requests;
 	capture->done_at = now();
 	pthread_cond_broadcast(&capture->changed);
 	pthread_mutex_unlock(&capture->lock);

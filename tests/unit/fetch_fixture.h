@@ -72,7 +72,7 @@ struct capture {
 	enum bid_outcome outcome;
 	char text[256], url[256], file[256];
 	double sent_at, head_at, done_at;
-	unsigned attempts;
+	unsigned requests;
 	void (*on_done)(struct capture *capture);
 	struct bid_server *server; /* server of the transfer */
 	struct bid_server *next_server; /* for on_done */

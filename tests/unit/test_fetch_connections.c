@@ -223,7 +223,7 @@ static void test_unanswered_connect_costs_one_limit(void **state)
 	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(strncmp(capture.text, "could not connect", 17), 0);
 	assert_true(capture.done_at - began >= 0.4);
-	assert_int_equal(capture.attempts, 1);
+	assert_int_equal(capture.requests, 1);
 	close_black_hole(fds);
 }
 
@@ -305,8 +305,8 @@ static void test_untrusted_certificate_is_refused(void **state)
 	assert_int_equal(bid_fetch_server_new(fetch, url, &server), 0);
 	ask(server, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
-	if (strncmp(capture.text, "no secure connection: ", 22) != 0 || capture.attempts != 1)
-		fail_msg("%u attempts: %s", capture.attempts, capture.text);
+	if (strncmp(capture.text, "no secure connection: ", 22) != 0 || capture.requests != 1)
+		fail_msg("%u requests: %s", capture.requests, capture.text);
 	server->ops->free(server);
 	bid_fetch_free(fetch);
 	stop_server(pid);
