@@ -95,7 +95,7 @@ class Container:
 
     def run(self, *argv, status=0):
         return tools.run("nsenter", "--all", "--root", "--wd", "-t", self.init, "/usr/bin/env", "-i", "LC_ALL=C.UTF-8",
-                         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", *argv, status=status)
+                         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", *argv, status=status, timeout=None)
 
     def property(self, unit, name):
         return self.run("systemctl", "show", f"--property={name}", "--value", unit).stdout.strip()

@@ -14,12 +14,13 @@ from container import Container, why_no_container
 
 OWN = ("bidfs", "bidfs-keep", "libbid0", "libbid-dev")
 BUILDER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs")
-# Debian has no bug number for the package yet
-SUPPRESSED = "initial-upload-closes-no-bugs"
+# Debian has no bug number for the package yet; its policy needs no init.d script, and Debian 13 knows no such tag
+NO_HINTS = {"initial-upload-closes-no-bugs", "package-supports-alternative-init-but-no-init.d-script"}
 # the distributor signs, names himself and his groups; Debian's linker and rpm decide about old hash tables and dependencies on
-# libraries of the same build; the license text is that of its publisher; SUSE alone names libraries by their version
+# libraries of the same build; the license text is that of its publisher; SUSE alone names libraries by their version; rpmlint
+# takes ".8" of a page that Debian's rpm does not compress for ".gz"
 NO_ERRORS = {"no-signature", "no-packager-tag", "no-group-tag", "missing-hash-section", "no-library-dependency-for",
-             "incorrect-fsf-address", "spelling-error", "shlib-policy-name-error", "outside-libdir-files"}
+             "incorrect-fsf-address", "spelling-error", "shlib-policy-name-error", "outside-libdir-files", "bad-manual-page-folder"}
 
 
 @contextlib.contextmanager
@@ -75,9 +76,9 @@ def test_lintian_finds_nothing(packages):
     if not shutil.which("lintian"):
         pytest.skip("needs lintian")
     changes, = packages.glob("*.changes")
-    argv = (*BUILDER, "lintian", f"--suppress-tags={SUPPRESSED}", "--display-info", changes)
-    lines = tools.run(*argv, status=None, timeout=500).stdout.splitlines()
-    assert not [line for line in lines if not line.startswith("N:")], lines
+    lines = tools.run(*BUILDER, "lintian", "--display-info", changes, timeout=500).stdout.splitlines()
+    wrong = [line for line in lines if not line.startswith("N:") and line.split()[2] not in NO_HINTS]
+    assert not wrong, wrong
 
 
 @pytest.mark.limit(300)
