@@ -36,7 +36,9 @@ static const char packages[] =
 	"		break\n"
 	"	done\n"
 	"fi\n"
-	"if [ -d \"$(rpm --eval %_dbpath 2>/dev/null)\" ]; then rpm -qa --qf '[%{=NVRA}:%{FILEDIGESTS}  %{FILENAMES}\\n]'; fi\n";
+	"if [ \"$(ls \"$(rpm --eval %_dbpath 2>/dev/null)\" 2>/dev/null)\" ]; then\n"
+	"	rpm -qa --qf '[%{=NVRA}:%{FILEDIGESTS}  %{FILENAMES}\\n]'\n"
+	"fi\n";
 
 struct listed_digest {
 	const char *digest; /* in lower-case hex; in the text */

@@ -33,6 +33,8 @@ def dpkg_database(env, **packages):
     """
     Make a database of dpkg with these packages and their md5sums. Return the environment for it, with an rpm without database.
     """
+    (env.home / "rpmdb").mkdir(exist_ok=True)
+    (env.home / ".rpmmacros").write_text(f"%_dbpath {env.home}/rpmdb\n")
     admin = env.home / "dpkg"
     (admin / "info").mkdir(parents=True)
     (admin / "info" / "format").write_text("1\n")
@@ -117,6 +119,7 @@ def case_packages_of_dpkg_are_compared(env):
     empty = dpkg_database(env)
     done = env.on_store("verify", "--against=packages", status=ERROR, **empty)
     assert "no digest in 'packages'" in done.stderr, done.stderr
+    assert not any((env.home / "rpmdb").iterdir()), "rpm has made a database"
     shutil.rmtree(env.home / "dpkg")
     database = dpkg_database(env, nothing=None, right=f"{sum_of(env.one, 'md5')}  elsewhere/one\n",
                              wrong=f"{sum_of(env.one, 'md5')[::-1]}  {str(env.two)[1:]}\n")
