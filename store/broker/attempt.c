@@ -28,13 +28,13 @@ static void queue_done(struct bid_attempt *attempt)
 	bid_broker_queue(attempt->download->broker, &attempt->job, is_complete ? attempt->received : 0);
 }
 
-/* Feed an @event that does not end the download. By the server, without the lock. */
+/* Note an @event that does not end the download. By the server, without the lock. */
 static void note_event(struct bid_attempt *attempt, enum bid_machine_event event)
 {
 	struct bid_download *download = attempt->download;
 
 	pthread_mutex_lock(&download->broker->lock);
-	bid_download_feed(download, event, attempt->candidate);
+	bid_download_step(download, event, attempt->candidate);
 	pthread_mutex_unlock(&download->broker->lock);
 }
 
@@ -208,7 +208,7 @@ static void receive_broke_off(void *user)
 {
 	struct bid_attempt *attempt = user;
 
-	bid_download_feed_and_end(attempt->download, BID_EVENT_BROKE_OFF, attempt->candidate);
+	bid_download_step_and_end(attempt->download, BID_EVENT_BROKE_OFF, attempt->candidate);
 }
 
 /* Without memory the origin is lost, the body is not. */
@@ -232,7 +232,7 @@ static void receive_done(void *user, const struct bid_answer *answer)
 
 	keep_answer(attempt, answer);
 	pthread_mutex_lock(&broker->lock);
-	bid_download_feed(attempt->download,
+	bid_download_step(attempt->download,
 			  outcome_of(attempt, &text) == BID_OUTCOME_CANCELLED ? BID_EVENT_NO_RESPONSE : BID_EVENT_DONE,
 			  attempt->candidate);
 	/* otherwise the worker that makes room queues it */
@@ -293,7 +293,7 @@ static void leave_attempt(struct bid_attempt *attempt, enum bid_machine_event ev
 	size_t candidate = attempt->candidate;
 
 	drop_attempt(attempt);
-	bid_download_feed_and_end(download, event, candidate);
+	bid_download_step_and_end(download, event, candidate);
 }
 
 /* Evict for the rest of the body, and resume the transfer. Under the lock, released in between; @attempt may be freed then. */

@@ -207,7 +207,7 @@ static void end_unsent(struct bid_broker *broker)
 
 	pthread_mutex_lock(&broker->lock);
 	for (download = TAILQ_FIRST(&broker->downloads); download; download = TAILQ_NEXT(download, link))
-		bid_download_feed(download, BID_EVENT_OFFLINE, BID_NO_CANDIDATE);
+		bid_download_step(download, BID_EVENT_OFFLINE, BID_NO_CANDIDATE);
 	pthread_mutex_unlock(&broker->lock);
 }
 

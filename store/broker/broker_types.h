@@ -5,7 +5,7 @@
  *   lookup.c		lookup in the store and in the negative cache
  *   broker.c		interface: request handles, cancel, progress, offline, refresh
  *   threads.c		start and end of a broker; commit workers, timer thread
- *   download.c		downloads and their waiters; driver of machine.c: feeds events, runs actions
+ *   download.c		downloads and their waiters; driver of machine.c: steps the machine, runs actions
  *   lock_wait.c		wait for downloads of other processes
  *   machine.c		states of a download: event -> actions, pure
  *   server_cycle.c	servers that request the same from this broker

@@ -192,7 +192,7 @@ static void answer_fallback(struct bid_download *download, int answer, const str
 
 	fallback->first_report = download->n_reports;
 	if (whole)
-		bid_download_feed_reports(download, whole);
+		bid_download_copy_reports(download, whole);
 	fallback->answered = true;
 	fallback->answer = answer;
 	queue_download(download);
@@ -404,7 +404,7 @@ static void skip_candidate(struct bid_download *download, size_t i)
 	pthread_mutex_lock(&broker->lock);
 	bid_download_report_skipped(download, server, reason, text);
 	pthread_mutex_unlock(&broker->lock);
-	bid_download_feed_and_end(download, BID_EVENT_SKIPPED, i);
+	bid_download_step_and_end(download, BID_EVENT_SKIPPED, i);
 }
 
 /* May a result come from the debuginfo and the ELF file? */
@@ -519,7 +519,7 @@ static void cancel_fallback(struct bid_download *download)
 	/* a reader may return for the file */
 	whole->timed_out |= timed_out;
 	if (timed_out && whole->n_waiters == 0)
-		bid_download_feed(whole, BID_EVENT_TIMEOUT, BID_NO_CANDIDATE);
+		bid_download_step(whole, BID_EVENT_TIMEOUT, BID_NO_CANDIDATE);
 	else if (bid_download_abandoned(whole))
 		bid_download_cancel(whole);
 	/* the next waiter starts another download */
@@ -544,7 +544,7 @@ static void cancel_attempts(struct bid_download *download, uint64_t candidates, 
 		cancel_fallback(download);
 }
 
-struct bid_actions bid_download_feed(struct bid_download *download, enum bid_machine_event event, size_t candidate)
+struct bid_actions bid_download_step(struct bid_download *download, enum bid_machine_event event, size_t candidate)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_machine *machine = &download->machine;
@@ -553,7 +553,7 @@ struct bid_actions bid_download_feed(struct bid_download *download, enum bid_mac
 
 	do {
 		machine->unwanted = broker->ending || bid_download_abandoned(download);
-		actions = bid_machine_take(machine, event, candidate);
+		actions = bid_machine_step(machine, event, candidate);
 		starts = actions.start != BID_NO_CANDIDATE;
 		cancel_attempts(download, actions.cancel, actions.cancel_fallback);
 		if (actions.fallback)
@@ -596,7 +596,7 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 	struct bid_broker *broker = download->broker;
 
 	pthread_mutex_lock(&broker->lock);
-	bid_download_feed(download, BID_EVENT_RESULT, BID_NO_CANDIDATE);
+	bid_download_step(download, BID_EVENT_RESULT, BID_NO_CANDIDATE);
 	finish(download, error, file);
 	pthread_mutex_unlock(&broker->lock);
 }
@@ -616,13 +616,13 @@ static int error_of(const struct bid_download *download, enum bid_download_state
 	}
 }
 
-void bid_download_feed_and_end(struct bid_download *download, enum bid_machine_event event, size_t candidate)
+void bid_download_step_and_end(struct bid_download *download, enum bid_machine_event event, size_t candidate)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_actions actions;
 
 	pthread_mutex_lock(&broker->lock);
-	actions = bid_download_feed(download, event, candidate);
+	actions = bid_download_step(download, event, candidate);
 	for (size_t i = 0; i < download->machine.n && actions.end; i++)
 		if (download->machine.candidates[i].state == BID_ATTEMPT_BROKEN)
 			bid_download_report_skipped(download, download->machine.candidates[i].from->server, BID_OUTCOME_UNREACHABLE,
@@ -645,17 +645,17 @@ static void hedge(struct bid_download *download)
 	in_cycle = bid_cycle_look(download);
 	for (size_t i = 0; i < download->machine.n; i++)
 		if (in_cycle & UINT64_C(1) << i)
-			bid_download_feed(download, BID_EVENT_CYCLE, i);
+			bid_download_step(download, BID_EVENT_CYCLE, i);
 	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
-	bid_download_feed_and_end(download, BID_EVENT_TIMER, BID_NO_CANDIDATE);
+	bid_download_step_and_end(download, BID_EVENT_TIMER, BID_NO_CANDIDATE);
 	pthread_mutex_lock(&broker->lock);
 	bid_download_unref(download);
 }
 
 void bid_download_cancel(struct bid_download *download)
 {
-	bid_download_feed(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
+	bid_download_step(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
 }
 
 void bid_download_dismiss(struct bid_download *download, enum bid_machine_event event, int error)
@@ -664,7 +664,7 @@ void bid_download_dismiss(struct bid_download *download, enum bid_machine_event 
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
 
 	take_waiters(download, &waiters);
-	bid_download_feed(download, event, BID_NO_CANDIDATE);
+	bid_download_step(download, event, BID_NO_CANDIDATE);
 	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
 
@@ -694,7 +694,7 @@ void bid_download_run(struct bid_download *download)
 	/* with a TTL, each server has a negative entry, which becomes its report */
 	if (r == -EINPROGRESS || ttl > 0) {
 		line_up(download);
-		bid_download_feed_and_end(download, BID_EVENT_START, BID_NO_CANDIDATE);
+		bid_download_step_and_end(download, BID_EVENT_START, BID_NO_CANDIDATE);
 	} else {
 		bid_download_end(download, r, &file);
 	}

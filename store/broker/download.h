@@ -7,7 +7,7 @@
  * bid_download_run()		looks into the store, orders the servers, starts the first attempt
  * bid_attempt_receiver		receives the response to an attempt
  * bid_attempt_run()		by a commit worker: checks and publishes the body
- * bid_download_feed_and_end()		an event, for the machine (machine.h); runs its actions: starts and cancels attempts
+ * bid_download_step_and_end()		an event, for the machine (machine.h); runs its actions: starts and cancels attempts
  * bid_download_end()		the result is known; answers the waiters
  *
  * The kernel may look up one name for many callers one after the other. Therefore the wait belongs to the download, and not to each
@@ -153,12 +153,12 @@ void bid_download_run(struct bid_download *download);
 
 /*
  * Feed @event of @candidate, or BID_NO_CANDIDATE, to @download; start and cancel attempts. Events that may end the download are for
- * bid_download_feed_and_end(). Under the lock.
+ * bid_download_step_and_end(). Under the lock.
  */
-struct bid_actions bid_download_feed(struct bid_download *download, enum bid_machine_event event, size_t candidate);
+struct bid_actions bid_download_step(struct bid_download *download, enum bid_machine_event event, size_t candidate);
 
 /* The same, with the end of @download. By the owner of a reference, without the lock. */
-void bid_download_feed_and_end(struct bid_download *download, enum bid_machine_event event, size_t candidate);
+void bid_download_step_and_end(struct bid_download *download, enum bid_machine_event event, size_t candidate);
 
 /*
  * Answer all waiters with @error or a copy of @file, and cancel the attempts. By the commit worker of an attempt that has not left,
@@ -167,7 +167,7 @@ void bid_download_feed_and_end(struct bid_download *download, enum bid_machine_e
 void bid_download_end(struct bid_download *download, int error, struct bid_file *file);
 
 /*
- * Answer all waiters of @download with @error, and feed it @event. Locking: under the broker's lock, which is released for the
+ * Answer all waiters of @download with @error, and step its machine by @event. Locking: under the broker's lock, which is released for the
  * answers.
  */
 void bid_download_dismiss(struct bid_download *download, enum bid_machine_event event, int error);
@@ -243,7 +243,7 @@ void bid_download_report_skipped(struct bid_download *download, const struct bid
 void bid_download_report_overtaken(struct bid_download *download);
 
 /* Take over the reports of @other. Under the lock. */
-void bid_download_feed_reports(struct bid_download *download, const struct bid_download *other);
+void bid_download_copy_reports(struct bid_download *download, const struct bid_download *other);
 
 /* Count an @attempt without a report: it was cancelled. Without the lock. */
 void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outcome);

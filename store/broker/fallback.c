@@ -83,7 +83,7 @@ static void finish_unstripped(struct bid_download *download, size_t index)
 	if (r == 0)
 		r = bid_store_unstrip(download->broker->store, &download->request.id, &file);
 	if (r == -ENOENT && download->fallback.answer == 0 && index + 1 < BID_FALLBACKS_MAX)
-		bid_download_feed_and_end(download, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE);
+		bid_download_step_and_end(download, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE);
 	else
 		bid_download_end(download, r, &file);
 }
@@ -105,7 +105,7 @@ static void finish(struct bid_download *download, size_t index)
 	if (fallback->answer == 0 && index == 0)
 		fallback->error = 0;
 	note_error(fallback, fallback->answer);
-	bid_download_feed_and_end(download, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE);
+	bid_download_step_and_end(download, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE);
 }
 
 void bid_fallback_run(struct bid_download *download)

@@ -195,7 +195,7 @@ static enum bid_hedge hedge_of(const struct bid_machine *machine, enum bid_machi
 	return starts || event == BID_EVENT_TIMER ? BID_HEDGE_AFTER_START : BID_HEDGE_KEEP;
 }
 
-struct bid_actions bid_machine_take(struct bid_machine *machine, enum bid_machine_event event, size_t candidate)
+struct bid_actions bid_machine_step(struct bid_machine *machine, enum bid_machine_event event, size_t candidate)
 {
 	/* other events start and end nothing */
 	bool chooses = event == BID_EVENT_START || event == BID_EVENT_TIMER || event == BID_EVENT_BROKE_OFF ||

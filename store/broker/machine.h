@@ -2,7 +2,7 @@
 /*
  * States of a download and of its attempts, as a pure function from an event to actions, without a thread, lock, clock or network.
  *
- * bid_machine_take()	for each event, under the broker's lock; download.c runs the actions
+ * bid_machine_step()	for each event, under the broker's lock; download.c runs the actions
  *
  *   NEW        no request yet; another process may be downloading the same
  *   RUNNING    requests in flight, or a fallback: the download of a file that may have the section
@@ -111,7 +111,7 @@ struct bid_actions {
 };
 
 /* Returns the actions of @event, of @candidate or BID_NO_CANDIDATE. */
-struct bid_actions bid_machine_take(struct bid_machine *machine, enum bid_machine_event event, size_t candidate);
+struct bid_actions bid_machine_step(struct bid_machine *machine, enum bid_machine_event event, size_t candidate);
 
 /* Can the download still be cancelled? */
 bool bid_machine_is_cancellable(const struct bid_machine *machine);

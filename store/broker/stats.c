@@ -94,7 +94,7 @@ static void add_report(struct bid_download *download, struct bid_report *report)
 	}
 }
 
-void bid_download_feed_reports(struct bid_download *download, const struct bid_download *other)
+void bid_download_copy_reports(struct bid_download *download, const struct bid_download *other)
 {
 	for (size_t i = 0; i < other->n_reports; i++)
 		add_report(download, other->reports[i]);

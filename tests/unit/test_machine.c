@@ -49,7 +49,7 @@ static void test_every_event_in_every_state_of_an_attempt(void **state)
 			struct rig rig;
 
 			set(&rig, BID_DOWNLOAD_RUNNING, (enum bid_attempt_state)before);
-			bid_machine_take(&rig.machine, (enum bid_machine_event)event, 0);
+			bid_machine_step(&rig.machine, (enum bid_machine_event)event, 0);
 			if (after == '.')
 				after = letters[before];
 			if (letters[rig.candidates[0].state] != after)
@@ -96,7 +96,7 @@ static void test_every_event_in_every_state_of_a_download(void **state)
 			seen[downloads[i].event] = true;
 			set(&rig, (enum bid_download_state)before, downloads[i].attempt);
 			rig.machine.unwanted = downloads[i].unwanted;
-			actions = bid_machine_take(&rig.machine, downloads[i].event, of_attempt ? 0 : BID_NO_CANDIDATE);
+			actions = bid_machine_step(&rig.machine, downloads[i].event, of_attempt ? 0 : BID_NO_CANDIDATE);
 			after = actions.end ? 'e' : names[rig.machine.state];
 			if (after != downloads[i].after[before])
 				fail_msg("row %zu in state %c: %c", i, names[before], after);
@@ -126,7 +126,7 @@ static void test_response_counts_while_the_download_runs(void **state)
 
 static struct bid_actions take(struct rig *rig, enum bid_machine_event event, size_t candidate)
 {
-	return bid_machine_take(&rig->machine, event, candidate);
+	return bid_machine_step(&rig->machine, event, candidate);
 }
 
 static void test_silent_servers_are_hedged_one_by_one(void **state)
@@ -349,7 +349,7 @@ static void test_any_series_of_events_ends_once(void **state)
 				continue;
 			if (rig.machine.state == BID_DOWNLOAD_NEW && i != BID_NO_CANDIDATE)
 				continue;
-			actions = bid_machine_take(&rig.machine, event, i);
+			actions = bid_machine_step(&rig.machine, event, i);
 			check(&rig, &actions, had_ended);
 			ends += actions.end;
 		}
