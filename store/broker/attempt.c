@@ -233,7 +233,7 @@ static void receive_done(void *user, const struct bid_answer *answer)
 	keep_answer(attempt, answer);
 	pthread_mutex_lock(&broker->lock);
 	bid_download_step(attempt->download,
-			  outcome_of(attempt, &text) == BID_OUTCOME_CANCELLED ? BID_EVENT_NO_RESPONSE : BID_EVENT_DONE,
+			  outcome_of(attempt, &text) == BID_OUTCOME_CANCELLED ? BID_EVENT_NO_RESPONSE : BID_EVENT_RESPONSE,
 			  attempt->candidate);
 	/* otherwise the worker that makes room queues it */
 	if (attempt->room != BID_ATTEMPT_ROOM_MAKING)

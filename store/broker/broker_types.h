@@ -144,8 +144,8 @@ int bid_broker_find_uncounted(struct bid_broker *broker, const struct bid_reques
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);
 
 enum bid_timer_kind {
-	BID_TIMER_DOWNLOAD, /* struct bid_download: end of the window, or of the kept result */
-	BID_TIMER_HEDGE, /* struct bid_download: start of another server, or poll of the lock */
+	BID_TIMER_WINDOW, /* struct bid_download: end of the window, or of the kept result */
+	BID_TIMER_START, /* struct bid_download: start of another server, or poll of the lock */
 };
 
 /* Arm @timer for @at_ms. Under the lock. */

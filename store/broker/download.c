@@ -59,8 +59,8 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 	download->job.download = download;
 	download->machine.max_parallel = 1;
 	download->machine.hedges = broker->config.hedge_ms != BID_HEDGE_NEVER;
-	download->timer = (struct bid_timer){ .kind = BID_TIMER_DOWNLOAD, .user = download };
-	download->next_timer = (struct bid_timer){ .kind = BID_TIMER_HEDGE, .user = download };
+	download->window_timer = (struct bid_timer){ .kind = BID_TIMER_WINDOW, .user = download };
+	download->start_timer = (struct bid_timer){ .kind = BID_TIMER_START, .user = download };
 	download->refs = 1;
 	TAILQ_INIT(&download->waiters);
 
@@ -111,7 +111,7 @@ void bid_download_unlock(struct bid_download *download)
 
 bool bid_download_abandoned(const struct bid_download *download)
 {
-	return download->n_waiters == 0 && !download->timed_out;
+	return download->n_waiters == 0 && !download->may_return;
 }
 
 void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t at_ms)
@@ -126,7 +126,7 @@ static void open_window(struct bid_download *download, int64_t now)
 	struct bid_broker *broker = download->broker;
 
 	download->until_ms = now + broker->config.wait_ms;
-	bid_broker_arm(broker, &download->timer, download->until_ms);
+	bid_broker_arm(broker, &download->window_timer, download->until_ms);
 }
 
 /* May a new waiter wait for @download? */
@@ -211,7 +211,7 @@ static void queue(struct bid_download *download, struct bid_waiter *waiter)
 /* Drop the kept result. Under the lock. */
 static void expire(struct bid_download *download)
 {
-	bid_timer_disarm(&download->timer);
+	bid_timer_disarm(&download->window_timer);
 	retire(download);
 	bid_download_unref(download);
 }
@@ -250,7 +250,7 @@ int bid_download_join(struct bid_broker *broker, const struct bid_request *reque
 		queue(download, waiter);
 		return -EINPROGRESS;
 	} else {
-		download->timed_out = true;
+		download->may_return = true;
 		error = -ETIMEDOUT;
 	}
 	bid_download_ref(download);
@@ -356,7 +356,7 @@ static void leave_downloads(struct bid_download *download, int error)
 {
 	struct bid_broker *broker = download->broker;
 
-	bid_timer_disarm(&download->timer);
+	bid_timer_disarm(&download->window_timer);
 	TAILQ_REMOVE(&broker->downloads, download, link);
 	broker->n_downloads--;
 	download->error = error;
@@ -366,7 +366,7 @@ static void leave_downloads(struct bid_download *download, int error)
 		bid_download_unref(download);
 	} else {
 		download->until_ms = bid_clock_ms() + BID_GRACE_MS;
-		bid_broker_arm(broker, &download->timer, download->until_ms);
+		bid_broker_arm(broker, &download->window_timer, download->until_ms);
 	}
 	if (broker->n_downloads == 0)
 		pthread_cond_broadcast(&broker->idle);
@@ -489,7 +489,7 @@ static enum bid_machine_event start_attempt(struct bid_download *download, size_
 }
 
 /* Under the lock. */
-static void set_timer(struct bid_download *download, enum bid_hedge hedge)
+static void set_start_timer(struct bid_download *download, enum bid_hedge hedge)
 {
 	unsigned times = hedge == BID_HEDGE_AFTER_HEAD ? BID_HEAD_HEDGES : 1;
 	struct bid_broker *broker = download->broker;
@@ -497,11 +497,11 @@ static void set_timer(struct bid_download *download, enum bid_hedge hedge)
 	if (download->lock_wait.polls) {
 		/* the next poll ends a download that does not start any more */
 		if (download->machine.state != BID_DOWNLOAD_NEW)
-			bid_broker_arm(broker, &download->next_timer, 0);
+			bid_broker_arm(broker, &download->start_timer, 0);
 	} else if (hedge == BID_HEDGE_STOP)
-		bid_timer_disarm(&download->next_timer);
-	else if (hedge != BID_HEDGE_KEEP || !download->next_timer.timers)
-		bid_broker_arm(broker, &download->next_timer, bid_clock_ms() + (int64_t)times * broker->config.hedge_ms);
+		bid_timer_disarm(&download->start_timer);
+	else if (hedge != BID_HEDGE_KEEP || !download->start_timer.timers)
+		bid_broker_arm(broker, &download->start_timer, bid_clock_ms() + (int64_t)times * broker->config.hedge_ms);
 }
 
 /* Take the waiter of the fallback out of its download. Under the lock. */
@@ -517,7 +517,7 @@ static void cancel_fallback(struct bid_download *download)
 		return;
 	bid_download_leave(waiter);
 	/* a reader may return for the file */
-	whole->timed_out |= timed_out;
+	whole->may_return |= timed_out;
 	if (timed_out && whole->n_waiters == 0)
 		bid_download_step(whole, BID_EVENT_TIMEOUT, BID_NO_CANDIDATE);
 	else if (bid_download_abandoned(whole))
@@ -561,7 +561,7 @@ struct bid_actions bid_download_step(struct bid_download *download, enum bid_mac
 		/* under the same lock, because a new waiter could join a download that ends as interrupted */
 		if (machine->state == BID_DOWNLOAD_CANCELLED || (actions.end && actions.ended_as == BID_DOWNLOAD_CANCELLED))
 			retire(download);
-		set_timer(download, actions.hedge);
+		set_start_timer(download, actions.hedge);
 		if (starts)
 			event = start_attempt(download, actions.start);
 		candidate = event == BID_EVENT_SKIPPED ? actions.start : BID_NO_CANDIDATE;
@@ -633,7 +633,7 @@ void bid_download_step_and_end(struct bid_download *download, enum bid_machine_e
 }
 
 /* Start another server, or poll the lock. Under the lock, which may be released meanwhile. */
-static void hedge(struct bid_download *download)
+static void expire_start_timer(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
 	uint64_t in_cycle;
@@ -675,13 +675,13 @@ void bid_download_dismiss(struct bid_download *download, enum bid_machine_event 
 }
 
 /* End the window or the kept result of @download. Under the lock, which may be released in between. */
-static void end_time(struct bid_download *download)
+static void expire_window_timer(struct bid_download *download)
 {
 	if (download->machine.state == BID_DOWNLOAD_ENDED) {
 		expire(download);
 		return;
 	}
-	download->timed_out |= download->n_waiters > 0;
+	download->may_return |= download->n_waiters > 0;
 	bid_download_dismiss(download, BID_EVENT_TIMEOUT, -ETIMEDOUT);
 }
 
@@ -705,11 +705,11 @@ void bid_download_expire_timer(struct bid_timer *timer)
 {
 	bid_timer_disarm(timer);
 	switch ((enum bid_timer_kind)timer->kind) {
-	case BID_TIMER_DOWNLOAD:
-		end_time(timer->user);
+	case BID_TIMER_WINDOW:
+		expire_window_timer(timer->user);
 		break;
-	case BID_TIMER_HEDGE:
-		hedge(timer->user);
+	case BID_TIMER_START:
+		expire_start_timer(timer->user);
 		break;
 	}
 }

@@ -102,7 +102,7 @@ struct bid_download {
 	struct bid_machine machine; /* candidates are owned */
 	bool committing; /* a commit worker has it, one at a time */
 	bool had_waiter; /* not a prefetch */
-	bool timed_out; /* the end of a window answered a waiter, which may return */
+	bool may_return; /* the end of a window answered a waiter, which may come back */
 	bool no_room; /* the announced size does not fit */
 	int error; /* when ENDED */
 	int64_t until_ms; /* end of the last window; when ENDED, of the kept result */
@@ -111,8 +111,8 @@ struct bid_download {
 	struct bid_download *next; /* in its bucket */
 	TAILQ_ENTRY(bid_download) link; /* in the broker's downloads */
 	struct bid_job job; /* a poll of the lock, or a fallback; with a reference while queued */
-	struct bid_timer timer; /* end of the window, or of the kept result */
-	struct bid_timer next_timer; /* start of another server, or poll of the lock */
+	struct bid_timer window_timer; /* end of the window, or of the kept result */
+	struct bid_timer start_timer; /* start of another server, or poll of the lock */
 	struct bid_lock_wait lock_wait;
 	struct bid_fallback fallback;
 	struct bid_server_state *winner; /* it delivered the artifact; or NULL */
@@ -167,8 +167,8 @@ void bid_download_step_and_end(struct bid_download *download, enum bid_machine_e
 void bid_download_end(struct bid_download *download, int error, struct bid_file *file);
 
 /*
- * Answer all waiters of @download with @error, and step its machine by @event. Locking: under the broker's lock, which is released for the
- * answers.
+ * Answer all waiters of @download with @error, and step its machine by @event. Locking: under the broker's lock, which is
+ * released for the answers.
  */
 void bid_download_dismiss(struct bid_download *download, enum bid_machine_event event, int error);
 

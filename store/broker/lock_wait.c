@@ -37,7 +37,7 @@ static void poll_later(struct bid_download *download)
 	/* the download may have ended meanwhile */
 	if (download->machine.state == BID_DOWNLOAD_NEW)
 		now += POLL_MS + (now - download->lock_wait.since_ms) / 8;
-	bid_broker_arm(broker, &download->next_timer, now);
+	bid_broker_arm(broker, &download->start_timer, now);
 	pthread_mutex_unlock(&broker->lock);
 }
 

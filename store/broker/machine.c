@@ -137,7 +137,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 		if (under_way)
 			stop(machine, i, actions);
 		break;
-	case BID_EVENT_DONE:
+	case BID_EVENT_RESPONSE:
 		if (under_way || candidate->state == BID_ATTEMPT_STOPPED)
 			candidate->state = BID_ATTEMPT_DECIDING;
 		break;

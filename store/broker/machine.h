@@ -64,7 +64,7 @@ enum bid_machine_event {
 	BID_EVENT_VERIFIED, /* the first bytes carry the id */
 	BID_EVENT_BROKE_OFF,
 	BID_EVENT_CYCLE, /* the server requests from this broker */
-	BID_EVENT_DONE, /* the server is done, with a response */
+	BID_EVENT_RESPONSE, /* the server is done, with a response */
 	BID_EVENT_NO_RESPONSE, /* the server is done, without a response */
 	BID_EVENT_REPORTED, /* report made */
 	BID_EVENT_LEFT, /* attempt dropped without a report */

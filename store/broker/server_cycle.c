@@ -90,8 +90,8 @@ static void wake_downloads(struct bid_broker *broker)
 	struct bid_download *download;
 
 	for (download = TAILQ_FIRST(&broker->downloads); download; download = TAILQ_NEXT(download, link))
-		if (download->machine.state == BID_DOWNLOAD_RUNNING && download->next_timer.timers)
-			bid_timer_arm(&broker->timers, &download->next_timer, 0);
+		if (download->machine.state == BID_DOWNLOAD_RUNNING && download->start_timer.timers)
+			bid_timer_arm(&broker->timers, &download->start_timer, 0);
 	pthread_cond_signal(&broker->has_time);
 }
 

@@ -21,7 +21,7 @@ static void run_download(struct bid_download *download)
 
 	download->lock_wait.polls = false;
 	if (polls)
-		bid_timer_disarm(&download->next_timer);
+		bid_timer_disarm(&download->start_timer);
 	pthread_mutex_unlock(&broker->lock);
 	if (polls)
 		bid_download_poll(download);

@@ -109,7 +109,7 @@ static void test_offline_broker_sends_no_probe(void **state)
 	bid_broker_set_offline(fixture->broker, true);
 	fixture_hedge_ms(fixture, 1);
 	pthread_mutex_lock(&fixture->broker->lock);
-	bid_broker_arm(fixture->broker, &TAILQ_FIRST(&fixture->broker->downloads)->next_timer, 1);
+	bid_broker_arm(fixture->broker, &TAILQ_FIRST(&fixture->broker->downloads)->start_timer, 1);
 	pthread_mutex_unlock(&fixture->broker->lock);
 	sleep_ms(50);
 	assert_int_equal(held->asked, 1);

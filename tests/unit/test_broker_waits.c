@@ -102,7 +102,7 @@ static int64_t window_end(struct fixture *fixture)
 
 	pthread_mutex_lock(&fixture->broker->lock);
 	download = TAILQ_FIRST(&fixture->broker->downloads);
-	end = download && download->timer.timers ? download->until_ms : 0;
+	end = download && download->window_timer.timers ? download->until_ms : 0;
 	pthread_mutex_unlock(&fixture->broker->lock);
 	return end;
 }
@@ -355,7 +355,7 @@ static int64_t next_hedge(struct fixture *fixture)
 
 	pthread_mutex_lock(&fixture->broker->lock);
 	download = TAILQ_FIRST(&fixture->broker->downloads);
-	at = download ? download->next_timer.at_ms : INT64_MAX;
+	at = download ? download->start_timer.at_ms : INT64_MAX;
 	pthread_mutex_unlock(&fixture->broker->lock);
 	return at;
 }

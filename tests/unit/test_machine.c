@@ -34,7 +34,7 @@ static void set(struct rig *rig, enum bid_download_state state, enum bid_attempt
 static const char *const attempts[BID_EVENTS] = {
 	/* NVKQSBCDTLO: NONE, OVERTAKEN, BROKEN, QUEUED, SENT, BODY, CHOSEN, DECIDING, STOPPED, LEAVING, OVER */
 	[BID_EVENT_SENT] = "...S.......",	 [BID_EVENT_HEAD] = "...BBBB....",     [BID_EVENT_VERIFIED] = "...CCCC....",
-	[BID_EVENT_BROKE_OFF] = "QQ.BBBB....",	 [BID_EVENT_CYCLE] = "...TTTT....",    [BID_EVENT_DONE] = "...DDDD.D..",
+	[BID_EVENT_BROKE_OFF] = "QQ.BBBB....",	 [BID_EVENT_CYCLE] = "...TTTT....",    [BID_EVENT_RESPONSE] = "...DDDD.D..",
 	[BID_EVENT_NO_RESPONSE] = "...DDDD.L..", [BID_EVENT_REPORTED] = "OOOOOOOOOOO", [BID_EVENT_SKIPPED] = "OOOOOOOOOOO",
 	[BID_EVENT_LEFT] = "QQQQQQQQQQQ",
 };
@@ -76,7 +76,7 @@ static const struct {
 	{ BID_EVENT_SENT, BID_ATTEMPT_QUEUED, false, "NRCTE" },	     { BID_EVENT_HEAD, BID_ATTEMPT_SENT, false, "NRCTE" },
 	{ BID_EVENT_VERIFIED, BID_ATTEMPT_BODY, true, "NRCTE" },     { BID_EVENT_BROKE_OFF, BID_ATTEMPT_CHOSEN, false, "NRCTE" },
 	{ BID_EVENT_BROKE_OFF, BID_ATTEMPT_CHOSEN, true, "NCCTE" },  { BID_EVENT_CYCLE, BID_ATTEMPT_SENT, false, "NRCTE" },
-	{ BID_EVENT_DONE, BID_ATTEMPT_CHOSEN, true, "NRCTE" },	     { BID_EVENT_NO_RESPONSE, BID_ATTEMPT_STOPPED, false, "NRCTE" },
+	{ BID_EVENT_RESPONSE, BID_ATTEMPT_CHOSEN, true, "NRCTE" },   { BID_EVENT_NO_RESPONSE, BID_ATTEMPT_STOPPED, false, "NRCTE" },
 	{ BID_EVENT_LEFT, BID_ATTEMPT_LEAVING, false, "NReeE" },     { BID_EVENT_SKIPPED, BID_ATTEMPT_QUEUED, false, "NReeE" },
 	{ BID_EVENT_REPORTED, BID_ATTEMPT_DECIDING, true, "NeeeE" },
 };
@@ -142,7 +142,7 @@ static void test_silent_servers_are_hedged_one_by_one(void **state)
 	assert_int_equal(actions.start, 1);
 	assert_int_equal(actions.hedge, BID_HEDGE_AFTER_START);
 	/* a "no" lets the next one in at once */
-	take(&rig, BID_EVENT_DONE, 1);
+	take(&rig, BID_EVENT_RESPONSE, 1);
 	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 2);
 	/* a chosen one keeps the other candidates from starting; its headers alone do not */
 	assert_int_equal(take(&rig, BID_EVENT_HEAD, 2).hedge, BID_HEDGE_AFTER_HEAD);
@@ -163,7 +163,7 @@ static void test_chosen_one_stops_others_until_it_fails(void **state)
 	take(&rig, BID_EVENT_NO_RESPONSE, 0);
 	assert_int_equal(take(&rig, BID_EVENT_LEFT, 0).start, BID_NO_CANDIDATE);
 	assert_int_equal(rig.candidates[0].state, BID_ATTEMPT_OVERTAKEN);
-	take(&rig, BID_EVENT_DONE, 1);
+	take(&rig, BID_EVENT_RESPONSE, 1);
 	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 0);
 }
 
@@ -209,7 +209,7 @@ static void test_absent_everywhere_ends_by_the_reports(void **state)
 	actions = take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
 	assert_int_equal(actions.start, 1);
 	assert_int_equal(take(&rig, BID_EVENT_SKIPPED, 1).start, 2);
-	take(&rig, BID_EVENT_DONE, 2);
+	take(&rig, BID_EVENT_RESPONSE, 2);
 	actions = take(&rig, BID_EVENT_REPORTED, 2);
 	assert_true(actions.end);
 	assert_int_equal(actions.ended_as, BID_DOWNLOAD_RUNNING);
@@ -300,7 +300,7 @@ static enum bid_machine_event event_to_end(const struct bid_candidate *candidate
 {
 	return candidate->state == BID_ATTEMPT_DECIDING	 ? BID_EVENT_REPORTED
 	       : candidate->state == BID_ATTEMPT_LEAVING ? BID_EVENT_LEFT
-							 : BID_EVENT_DONE;
+							 : BID_EVENT_RESPONSE;
 }
 
 static void check(const struct rig *rig, const struct bid_actions *actions, bool had_ended)
