@@ -127,7 +127,7 @@ struct bid_server_ops {
 	 * Report the check of a delivered artifact: correct if @right, which closes a breaker, else wrong for the reason @text.
 	 * NULL for a server that ignores it. From any thread, but not from inside a receiver; does not block.
 	 */
-	void (*checked)(struct bid_server *server, bool right, const char *text);
+	void (*note_check)(struct bid_server *server, bool right, const char *text);
 	/* Free the server, after all transfers were cancelled and all done() have returned. */
 	void (*free)(struct bid_server *server);
 	/* Report the health. NULL for a server without a report. From any thread; does not block. */

@@ -128,7 +128,7 @@ static int refuse(struct bid_attempt *attempt, int error)
 	const char *reason = error == -ENOSPC && attempt->txn ? bid_txn_reason(attempt->txn) : "";
 	uint64_t max = attempt->download->broker->config.max_size;
 
-	attempt->receive_error = bid_local_error(error);
+	attempt->receive_error = bid_result_error(error);
 	if (error == -EFBIG && max > 0 && attempt->size != BID_SIZE_UNKNOWN && attempt->size > max)
 		snprintf(attempt->reason, sizeof(attempt->reason), "%llu bytes, the limit is %llu",
 			 (unsigned long long)attempt->size, (unsigned long long)max);
@@ -364,7 +364,7 @@ static enum bid_outcome publish(struct bid_attempt *attempt, struct bid_file *re
 		*ret_text = attempt->reason;
 		return BID_OUTCOME_REJECTED;
 	}
-	*ret_error = bid_local_error(r);
+	*ret_error = bid_result_error(r);
 	*ret_text = bid_strerror(r);
 	return BID_OUTCOME_FAILED;
 }

@@ -408,14 +408,14 @@ static void skip_candidate(struct bid_download *download, size_t i)
 }
 
 /* May a result come from the debuginfo and the ELF file? */
-static bool falls_back(const struct bid_download *download)
+static bool has_fallbacks(const struct bid_download *download)
 {
 	return download->request.kind == BID_KIND_SECTION || download->request.kind == BID_KIND_UNSTRIPPED;
 }
 
 static bool has_fallen_back(const struct bid_download *download)
 {
-	return falls_back(download) && download->machine.fallbacks < BID_FALLBACKS_MAX;
+	return has_fallbacks(download) && download->machine.fallbacks < BID_FALLBACKS_MAX;
 }
 
 /* Choose the order of the servers for @download, before its first attempt. Without the lock. */
@@ -425,7 +425,7 @@ static void line_up(struct bid_download *download)
 	struct bid_machine *machine = &download->machine;
 
 	pthread_mutex_lock(&broker->lock);
-	if (falls_back(download))
+	if (has_fallbacks(download))
 		machine->fallbacks = BID_FALLBACKS_MAX;
 	if (download->request.kind == BID_KIND_UNSTRIPPED) {
 		pthread_mutex_unlock(&broker->lock);

@@ -204,7 +204,7 @@ void bid_attempt_run(struct bid_attempt *attempt);
  * Returns @error of the store as a result: -ENOENT of a directory is no proof of absence, and -EACCES of a write is none of a
  * read.
  */
-static inline int bid_local_error(int error)
+static inline int bid_result_error(int error)
 {
 	return error == -ENOENT || error == -ENOTDIR || error == -EACCES || error == -EPERM ? -EIO : error;
 }

@@ -68,7 +68,7 @@ static void stop_all(struct bid_machine *machine, enum bid_attempt_state from, e
 static void leave(struct bid_machine *machine, enum bid_download_state state, struct bid_actions *actions)
 {
 	machine->state = state;
-	actions->cancel_fallback = machine->falls_back;
+	actions->cancel_fallback = machine->in_fallback;
 	stop_all(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_CHOSEN, BID_NO_CANDIDATE, actions);
 }
 
@@ -98,7 +98,7 @@ static void take_of_download(struct bid_machine *machine, enum bid_machine_event
 		leave(machine, BID_DOWNLOAD_ENDED, actions);
 		break;
 	case BID_EVENT_FALLBACK_LEFT:
-		machine->falls_back = false;
+		machine->in_fallback = false;
 		break;
 	default:
 		break;
@@ -163,7 +163,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 /* Choose the next start, or the end. */
 static void choose(struct bid_machine *machine, struct bid_actions *actions)
 {
-	bool busy = has(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_LEAVING) || machine->falls_back;
+	bool busy = has(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_LEAVING) || machine->in_fallback;
 	size_t next = BID_NO_CANDIDATE;
 	bool more;
 
@@ -177,7 +177,7 @@ static void choose(struct bid_machine *machine, struct bid_actions *actions)
 		actions->start = next;
 	} else if (!busy && machine->state == BID_DOWNLOAD_RUNNING && machine->fallbacks > 0) {
 		machine->fallbacks--;
-		machine->falls_back = true;
+		machine->in_fallback = true;
 		actions->fallback = true;
 	} else if (!busy && machine->state >= BID_DOWNLOAD_RUNNING && machine->state <= BID_DOWNLOAD_TIMED_OUT) {
 		actions->end = true;

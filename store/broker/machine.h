@@ -85,7 +85,7 @@ struct bid_machine {
 	bool hedges; /* further candidates start until one is chosen */
 	bool unwanted; /* no waiter is left, and no earlier one may return */
 	unsigned fallbacks; /* other downloads that may follow the last candidate */
-	bool falls_back; /* a fallback is in flight */
+	bool in_fallback; /* a fallback is in flight */
 	unsigned max_parallel; /* limit of attempts in flight */
 	struct bid_candidate *candidates; /* in the order of starts */
 	size_t n;

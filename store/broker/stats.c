@@ -78,8 +78,8 @@ static void tell_server(const struct bid_attempt *attempt, enum bid_outcome outc
 	struct bid_server *server = attempt->from->server;
 	bool right = outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(attempt->download->request.kind);
 
-	if (server->ops->checked && (right || (outcome == BID_OUTCOME_REJECTED && !attempt->changed)))
-		server->ops->checked(server, right, text);
+	if (server->ops->note_check && (right || (outcome == BID_OUTCOME_REJECTED && !attempt->changed)))
+		server->ops->note_check(server, right, text);
 }
 
 /* Add @report with a reference; NULL without memory. Under the lock. */

@@ -91,7 +91,7 @@ static void server_resume(struct bid_server *server, const void *user)
 	order_transfer(http_of(server), user, BID_TRANSFER_RESUME);
 }
 
-static void server_checked(struct bid_server *server, bool right, const char *text)
+static void server_note_check(struct bid_server *server, bool right, const char *text)
 {
 	struct bid_http_server *http = http_of(server);
 
@@ -135,7 +135,7 @@ static const struct bid_server_ops server_ops = {
 	.start = server_start,
 	.cancel = server_cancel,
 	.resume = server_resume,
-	.checked = server_checked,
+	.note_check = server_note_check,
 	.free = server_free,
 	.health = server_health,
 };

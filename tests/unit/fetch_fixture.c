@@ -159,8 +159,8 @@ static void capture_done(void *user, const struct bid_answer *answer)
 	if (capture->on_done)
 		capture->on_done(capture);
 	/* there is no broker to check it */
-	if (answer->outcome == BID_OUTCOME_FOUND && capture->server && capture->server->ops->checked)
-		capture->server->ops->checked(capture->server, true, "");
+	if (answer->outcome == BID_OUTCOME_FOUND && capture->server && capture->server->ops->note_check)
+		capture->server->ops->note_check(capture->server, true, "");
 	pthread_mutex_lock(&capture->lock);
 	capture->dones++;
 	capture->outcome = answer->outcome;

@@ -266,7 +266,7 @@ static void held_free(struct bid_server *server)
 	pthread_cond_destroy(&held->changed);
 }
 
-static void held_checked(struct bid_server *server, bool right, const char *text)
+static void held_note_check(struct bid_server *server, bool right, const char *text)
 {
 	struct held_server *held = (struct held_server *)server;
 
@@ -280,7 +280,7 @@ static const struct bid_server_ops held_ops = {
 	.start = held_start,
 	.cancel = held_cancel,
 	.resume = held_resume,
-	.checked = held_checked,
+	.note_check = held_note_check,
 	.free = held_free,
 };
 

@@ -478,12 +478,12 @@ static void test_wrong_content_opens_the_breaker(void **state)
 	behave("ok");
 	ops = setting.server->ops;
 	for (unsigned i = 1; i < BID_BREAKER_FAILURES; i++)
-		ops->checked(setting.server, false, "carries another id");
+		ops->note_check(setting.server, false, "carries another id");
 	/* a success in between resets the count */
-	ops->checked(setting.server, true, "");
+	ops->note_check(setting.server, true, "");
 	for (unsigned i = 1; i <= BID_BREAKER_FAILURES; i++) {
 		assert_int_equal(health_of(setting.server).breaker, BID_BREAKER_CLOSED);
-		ops->checked(setting.server, false, "carries another id");
+		ops->note_check(setting.server, false, "carries another id");
 	}
 	health = health_of(setting.server);
 	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
