@@ -188,8 +188,8 @@ static int without_room(struct bid_txn *txn, int r, size_t len)
 	return -EAGAIN;
 }
 
-/* As without_room(), and make room. Returns true if the caller can try again. Blocks. */
-static bool may_retry(struct bid_txn *txn, int r, size_t len)
+/* Did @r lack room, and is there room now? The caller then tries again. Evicts, and blocks. */
+static bool made_room(struct bid_txn *txn, int r, size_t len)
 {
 	return without_room(txn, r, len) == -EAGAIN && bid_txn_make_room(txn) == 0;
 }
@@ -524,7 +524,7 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 
 	do
 		r = flush_bytes(txn);
-	while (may_retry(txn, r, 0));
+	while (made_room(txn, r, 0));
 	if (r < 0)
 		return r;
 	/* the whole of a small file: the disk works during the examination */
@@ -547,7 +547,7 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 		return -errno;
 	do
 		r = publish_recorded(txn, &request, origin, digest, &file, &ours);
-	while (may_retry(txn, r, 0));
+	while (made_room(txn, r, 0));
 	if (r < 0)
 		return r;
 	if (ours && origin) {
@@ -612,7 +612,7 @@ int bid_txn_write_at(struct bid_txn *txn, const void *data, size_t len, off_t of
 		return r;
 	do
 		r = bid_pwrite_full(txn->temp.fd, data, len, offset);
-	while (may_retry(txn, r, len));
+	while (made_room(txn, r, len));
 	bid_txn_unlock(txn);
 	return r;
 }
