@@ -136,9 +136,8 @@ struct bid_broker {
 	} counts;
 };
 
-/* As bid_broker_find(), without counting absent artifacts. */
-int bid_broker_find_uncounted(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file,
-			      unsigned *ret_ttl);
+/* As bid_broker_find(), but counts hits alone: the end of a download counts its absence. */
+int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
 
 /* Let @waiter, which is BUSY, wait for @request, or answer it at once. The caller no longer owns @waiter. */
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);

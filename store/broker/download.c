@@ -689,7 +689,7 @@ void bid_download_run(struct bid_download *download)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	unsigned ttl = 0;
-	int r = bid_broker_find_uncounted(download->broker, &download->request, &file, &ttl);
+	int r = bid_broker_look_up(download->broker, &download->request, &file, &ttl);
 
 	/* with a TTL, each server has a negative entry, which becomes its report */
 	if (r == -EINPROGRESS || ttl > 0) {

@@ -96,7 +96,7 @@ static void finish(struct bid_download *download, size_t index)
 	int r = fallback->answer;
 
 	if (may_be_elsewhere(r, download))
-		r = bid_broker_find_uncounted(download->broker, &download->request, &file, NULL);
+		r = bid_broker_look_up(download->broker, &download->request, &file, NULL);
 	if (r != -EINPROGRESS) {
 		bid_download_end(download, r, &file);
 		return;

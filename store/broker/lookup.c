@@ -42,8 +42,7 @@ static bool may_improve(struct bid_broker *broker, const struct bid_request *req
 	       absent_for(broker, request) == 0;
 }
 
-int bid_broker_find_uncounted(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file,
-			      unsigned *ret_ttl)
+int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
 {
 	struct bid_file file = BID_FILE_NONE;
 	unsigned ttl = 0;
@@ -90,7 +89,7 @@ int bid_broker_find_uncounted(struct bid_broker *broker, const struct bid_reques
 
 int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
 {
-	int r = bid_broker_find_uncounted(broker, request, ret_file, ret_ttl);
+	int r = bid_broker_look_up(broker, request, ret_file, ret_ttl);
 
 	if (r == -ENOENT)
 		atomic_fetch_add_explicit(&broker->counts.absent, 1, memory_order_relaxed);
