@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* An attempt: receive the body of one server, check its beginning, then commit it or drop it in a commit worker. */
-#include "broker/download.h"
+#include "broker/attempt.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "broker/download.h"
 
 /* Under the lock. */
 static enum bid_attempt_state state_of(const struct bid_attempt *attempt)

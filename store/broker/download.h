@@ -5,9 +5,8 @@
  * bid_download_join()		a waiter joins a download, or makes one
  * bid_download_start()		its first waiter starts it: takes the lock between processes, or polls it
  * bid_download_run()		looks into the store, orders the servers, starts the first attempt
- * bid_attempt_receiver		receives the response to an attempt
- * bid_attempt_run()		by a commit worker: checks and publishes the body
- * bid_download_step_and_end()		an event, for the machine (machine.h); runs its actions: starts and cancels attempts
+ * attempt.h			receives, checks and publishes the body of one server
+ * bid_download_step_and_end()	an event, for the machine (machine.h); runs its actions: starts and cancels attempts
  * bid_download_end()		the result is known; answers the waiters
  *
  * The kernel may look up one name for many callers one after the other. Therefore the wait belongs to the download, and not to each
@@ -21,52 +20,9 @@
 
 #include <errno.h>
 
+#include "broker/attempt.h"
 #include "broker/broker_types.h"
 #include "broker/machine.h"
-
-#define BID_TEXT_MAX 256 /* bytes of a report, with its NUL */
-#define BID_HEAD_MAX (64 * 1024) /* bytes of a body before the early check of its id */
-
-enum bid_attempt_room {
-	BID_ATTEMPT_ROOM_ENOUGH,
-	BID_ATTEMPT_ROOM_WANTED, /* in the broker's jobs */
-	BID_ATTEMPT_ROOM_MAKING, /* a commit worker evicts */
-};
-
-struct bid_attempt {
-	struct bid_download *download; /* a reference */
-	size_t candidate; /* index in the download's */
-	struct bid_server_state *from;
-	int64_t started_ms;
-
-	/* under the broker's lock */
-	enum bid_attempt_room room;
-	bool in_cycle; /* cancelled: the server requests from this broker (server_cycle.h) */
-	struct bid_job job;
-
-	/* owned by one thread at a time: starter, server, commit worker; by a commit worker while it makes room */
-	struct bid_txn *txn; /* begun with the body */
-	uint8_t *head; /* begin of the body, until its check */
-	size_t head_len; /* BID_HEAD_MAX: checked */
-	bool changed; /* right id, but other bytes than the first download */
-	uint64_t delivered; /* bytes from this server, with repeated ones */
-	int receive_error; /* negative errno that ended the transfer */
-	char reason[BID_TEXT_MAX]; /* the same as a text */
-	struct bid_answer answer; /* answer of the server; its strings are owned, or NULL */
-
-	/* shared by all threads */
-	_Atomic uint64_t received; /* bytes of the current body */
-	_Atomic uint64_t size; /* announced size, or BID_SIZE_UNKNOWN */
-};
-
-/*
- * Did the body of this server not fit, while another server may have a smaller one? Nothing arrived, or the transaction has a
- * reason: no announced size. By the thread that has @attempt.
- */
-static inline bool bid_attempt_has_no_room(const struct bid_attempt *attempt)
-{
-	return attempt->receive_error == -ENOSPC && (attempt->received == 0 || (attempt->txn && *bid_txn_reason(attempt->txn)));
-}
 
 #define BID_GRACE_MS	  250
 #define BID_FALLBACKS_MAX 2 /* debuginfo and ELF file */
@@ -193,12 +149,6 @@ void bid_download_unref(struct bid_download *download);
 
 /* bid_download_unref() without the lock. */
 void bid_download_put(struct bid_download *download);
-
-/* Callbacks of the servers, for their attempts: attempt.c. */
-extern const struct bid_receiver bid_attempt_receiver;
-
-/* Evict for the rest of the body, or check and publish it. Frees @attempt at its end. Under the lock, released meanwhile. */
-void bid_attempt_run(struct bid_attempt *attempt);
 
 /*
  * Returns @error of the store as a result: -ENOENT of a directory is no proof of absence, and -EACCES of a write is none of a
