@@ -96,6 +96,7 @@ def test_published_build_reaches_client_once_for_all(mount, workdir, served):
         client = mount(f"url={cache.url}", on=workdir / name)
         assert (client / "buildid" / program.id / "elf").read_bytes() == program.read()
         assert (client / "debug/.build-id" / program.id[:2] / f"{program.id[2:]}.debug").read_bytes() == program.debug.read_bytes()
+    tools.wait_until(lambda: sum(cache.answers().values()) == 4, "the log of nginx")
     assert cache.answers() == {"MISS": 2, "HIT": 2}
 
 
