@@ -291,6 +291,15 @@ bool bid_tree_is_unlinked(const struct bid_tree *tree, const struct bid_id *id)
 	       bid_store_where(tree->store, id, where, sizeof(where)) == -ENOENT;
 }
 
+bool bid_tree_lists_link(const struct bid_tree *tree, const struct bid_id *id)
+{
+	char where[PATH_MAX];
+
+	if (bid_store_where(tree->store, id, where, sizeof(where)) == 0 && !is_below_unnamed(where))
+		return true;
+	return !bid_tree_is_unlinked(tree, id) && bid_tree_find_link(tree, id, where) >= 0;
+}
+
 int bid_tree_link(const struct bid_node *dir, const char *name, struct bid_node *ret_link)
 {
 	struct bid_node link = { .type = BID_NODE_LINK };

@@ -70,6 +70,12 @@ bool bid_tree_is_unlinked(const struct bid_tree *tree, const struct bid_id *id);
  */
 int bid_tree_find_link(const struct bid_tree *tree, const struct bid_id *id, char ret_path[static PATH_MAX]);
 
+/*
+ * Does a listing show perf's link for @id? As bid_tree_find_link(), but the target of a link to an original path is not looked at:
+ * with the look, a listing of 100,000 links takes ten times as long.
+ */
+bool bid_tree_lists_link(const struct bid_tree *tree, const struct bid_id *id);
+
 /* Is @dir, a BID_NODE_PATH_ID, the target of perf's link for its id? */
 bool bid_tree_is_target(const struct bid_tree *tree, const struct bid_node *dir);
 

@@ -120,9 +120,9 @@ static int emit_id(void *user, const struct bid_id *id)
 	const struct tree_listing *listing = user;
 	bool link = listing->dir->type == BID_NODE_LINKS_FANOUT;
 	struct bid_node node = { .type = link ? BID_NODE_LINK : BID_NODE_ID, .id = *id };
-	char hex[BID_ID_HEX_MAX], where[PATH_MAX];
+	char hex[BID_ID_HEX_MAX];
 
-	if (link && (bid_tree_is_unlinked(listing->tree, id) || bid_tree_find_link(listing->tree, id, where) < 0))
+	if (link && !bid_tree_lists_link(listing->tree, id))
 		return 0;
 	bid_id_format(id, hex);
 	return listing->fn(listing->user, link ? hex + 2 : hex, &node);
