@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The one way from a temporary file (tmpfile.h) into the store. link(2) or rename(2) to a final name publishes; a file that was
- * created under its final name is published by its last writer's close(2). The store verifies the file first. A file that cannot
- * be published loses its name.
+ * created under its final name is published by its last writer's close(2). The store verifies the file first. After an error of
+ * LINK, RENAME or FLUSH a file keeps its temporary name; RELEASE drops it.
  *
  *	bid_publish_flush()	FLUSH, for each close(2) of a descriptor; the caller sees the error
  *	bid_publish_release()	RELEASE, after the last close(2); only the log has the error

@@ -22,7 +22,7 @@ static bool is_too_large(struct bid_broker *broker, const struct bid_request *re
 	return bid_negative_lookup(broker->negative, request, BID_NEGATIVE_ALL, &ttl) == BID_OUTCOME_TOO_LARGE;
 }
 
-/* Returns the seconds for which @request is absent everywhere; 0 if a server may have it. */
+/* Returns the seconds for which @request is absent at all servers, one at least; 0 if a server may have it. */
 static unsigned absent_for(struct bid_broker *broker, const struct bid_request *request)
 {
 	unsigned shortest = UINT_MAX, ttl;

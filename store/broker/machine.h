@@ -41,7 +41,7 @@ enum bid_attempt_state {
 	BID_ATTEMPT_QUEUED, /* in the queue of the server */
 	BID_ATTEMPT_SENT, /* sent, no header yet */
 	BID_ATTEMPT_BODY, /* header received; or the server retries after its body broke off */
-	BID_ATTEMPT_CHOSEN, /* bytes with the right id received */
+	BID_ATTEMPT_CHOSEN, /* VERIFIED */
 	BID_ATTEMPT_DECIDING, /* the server is done, a commit worker decides */
 	BID_ATTEMPT_STOPPED, /* cancelled, and the server is not done yet */
 	BID_ATTEMPT_LEAVING, /* cancelled, and the server is done; a commit worker drops it */
@@ -60,12 +60,12 @@ enum bid_machine_event {
 	BID_EVENT_FALLBACK_LEFT, /* the fallback has no result */
 	/* events of one candidate */
 	BID_EVENT_SENT,
-	BID_EVENT_HEAD, /* header, or bytes after a break */
-	BID_EVENT_VERIFIED, /* the first bytes carry the id */
+	BID_EVENT_HEAD, /* header */
+	BID_EVENT_VERIFIED, /* 64 KiB carry no other id; of an artifact without an id, the first bytes */
 	BID_EVENT_BROKE_OFF,
 	BID_EVENT_CYCLE, /* the server requests from this broker */
-	BID_EVENT_RESPONSE, /* the server is done, with a response */
-	BID_EVENT_NO_RESPONSE, /* the server is done, without a response */
+	BID_EVENT_RESPONSE, /* the server is done */
+	BID_EVENT_NO_RESPONSE, /* likewise, because the attempt was cancelled */
 	BID_EVENT_REPORTED, /* report made */
 	BID_EVENT_LEFT, /* attempt dropped without a report */
 	BID_EVENT_SKIPPED, /* report made without a request */
