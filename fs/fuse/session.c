@@ -175,7 +175,7 @@ static int serve_mount(struct session *session, int ready)
 		.wait_ms = fs->options->wait_ms,
 		.max_size = fs->options->max_size,
 		.prefetch = true,
-		.cycles = true,
+		.detect_loops = true,
 	};
 	/* the sandbox allows no new socket */
 	int manager = fs->options->foreground ? bid_notify_open() : -1;

@@ -27,7 +27,7 @@ struct bid_broker_config {
 	uint64_t max_size; /* refuse larger artifacts; 0 means no limit */
 	unsigned hedge_ms; /* interval of hedged requests to further servers while none delivers; 0 is 300 */
 	bool prefetch; /* also fetch the dwz file (dwz(1)) of fetched debuginfo */
-	bool cycles; /* detect a server that silently requests artifacts from this broker in turn */
+	bool detect_loops; /* detect a server that silently requests artifacts from this broker in turn */
 };
 
 /* A report: the final response of one server to one request. */

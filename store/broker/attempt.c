@@ -148,7 +148,7 @@ static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret
 {
 	const struct bid_answer *answer = &attempt->answer;
 
-	if (attempt->in_cycle && answer->outcome == BID_OUTCOME_CANCELLED) {
+	if (attempt->in_loop && answer->outcome == BID_OUTCOME_CANCELLED) {
 		*ret_text = "requests the same from this mount";
 		return BID_OUTCOME_UNREACHABLE;
 	}

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "broker/download.h"
-#include "broker/server_cycle.h"
+#include "broker/request_loop.h"
 
 bool bid_broker_has_servers(const struct bid_broker *broker)
 {

@@ -8,7 +8,7 @@
  *   download.c		downloads and their waiters; driver of machine.c: steps the machine, runs actions
  *   lock_wait.c		wait for downloads of other processes
  *   machine.c		states of a download: event -> actions, pure
- *   server_cycle.c	servers that request the same from this broker
+ *   request_loop.c	servers that request the same from this broker
  *   attempt.c		one request to one server: receive, check, publish
  *   fallback.c		files that may have a section, after the last server
  *   stats.c		reports, counters, messages
@@ -68,8 +68,8 @@ struct bid_job {
 	struct bid_attempt *attempt; /* NULL for a job of the download itself */
 };
 
-/* Detection of a server that requests from this broker: server_cycle.h. */
-struct bid_cycle {
+/* Detection of a server that requests from this broker: request_loop.h. */
+struct bid_loop {
 	struct bid_id id; /* id of the probe, unknown to readers; constant */
 	int64_t probed_ms; /* time of the last probe; under the broker's lock */
 	int64_t recognised_ms; /* time of the last request for the id here; likewise */
@@ -80,7 +80,7 @@ struct bid_cycle {
 struct bid_server_state {
 	struct bid_server *server; /* owned */
 	struct bid_server_stats stats; /* under the broker's lock */
-	struct bid_cycle cycle;
+	struct bid_loop loop;
 };
 
 /*

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/local_error.h"
-#include "broker/server_cycle.h"
+#include "broker/request_loop.h"
 
 /* no seed: downloads are few and short-lived */
 static struct bid_download **bucket(struct bid_broker *broker, const struct bid_request *request)
@@ -636,16 +636,16 @@ void bid_download_step_and_end(struct bid_download *download, enum bid_machine_e
 static void expire_start_timer(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
-	uint64_t in_cycle;
+	uint64_t in_loop;
 
 	if (download->lock_wait.polls) {
 		queue_download(download);
 		return;
 	}
-	in_cycle = bid_cycle_look(download);
+	in_loop = bid_loop_look(download);
 	for (size_t i = 0; i < download->machine.n; i++)
-		if (in_cycle & UINT64_C(1) << i)
-			bid_download_step(download, BID_EVENT_CYCLE, i);
+		if (in_loop & UINT64_C(1) << i)
+			bid_download_step(download, BID_EVENT_LOOP, i);
 	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
 	bid_download_step_and_end(download, BID_EVENT_TIMER, BID_NO_CANDIDATE);

@@ -7,7 +7,7 @@
 
 #include "api/evict.h"
 #include "base/local_error.h"
-#include "broker/server_cycle.h"
+#include "broker/request_loop.h"
 
 /* May a server get @request? Only with a place for the body. */
 static bool can_fetch(const struct bid_broker *broker, const struct bid_request *request)
@@ -72,7 +72,7 @@ int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *requ
 	/* the worker of a download puts it together */
 	if (request->kind == BID_KIND_UNSTRIPPED)
 		return -EINPROGRESS;
-	if (bid_cycle_recognise(broker, &request->id))
+	if (bid_loop_recognise(broker, &request->id))
 		return -ENOENT;
 	if (can_fetch(broker, request)) {
 		if (is_too_large(broker, request))

@@ -133,7 +133,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 		if (machine->hedges && is_undecided(machine))
 			machine->max_parallel = count_parallel(machine) + 1;
 		break;
-	case BID_EVENT_CYCLE:
+	case BID_EVENT_LOOP:
 		if (under_way)
 			stop(machine, i, actions);
 		break;

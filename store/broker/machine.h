@@ -63,7 +63,7 @@ enum bid_machine_event {
 	BID_EVENT_HEAD, /* header */
 	BID_EVENT_VERIFIED, /* 64 KiB carry no other id; of an artifact without an id, the first bytes */
 	BID_EVENT_BROKE_OFF,
-	BID_EVENT_CYCLE, /* the server requests from this broker */
+	BID_EVENT_LOOP, /* the server requests from this broker */
 	BID_EVENT_RESPONSE, /* the server is done */
 	BID_EVENT_NO_RESPONSE, /* likewise, because the attempt was cancelled */
 	BID_EVENT_REPORTED, /* report made */

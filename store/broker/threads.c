@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "broker/download.h"
-#include "broker/server_cycle.h"
+#include "broker/request_loop.h"
 
 /* Poll the lock of @download, or start or end its fallback. Under the lock, which is released meanwhile. */
 static void run_download(struct bid_download *download)
@@ -197,7 +197,7 @@ int bid_broker_add_server(struct bid_broker *broker, struct bid_server *server)
 		broker->servers = state;
 		state += broker->n_servers;
 		*state = (struct bid_server_state){ .server = server, .stats = { .name = server->name } };
-		r = bid_cycle_init(&state->cycle, broker->n_servers);
+		r = bid_loop_init(&state->loop, broker->n_servers);
 	}
 	if (r < 0) {
 		server->ops->free(server);

@@ -92,10 +92,10 @@ static void test_running_request_may_deliver_offline(void **state)
 	assert_content(call->fd, 0xa);
 }
 
-/* A request that is under way goes on, but its server gets no probe for a cycle. */
+/* A request that is under way goes on, but its server gets no probe for a loop. */
 static void test_offline_broker_sends_no_probe(void **state)
 {
-	static const struct bid_broker_config config = { .hedge_ms = 60000, .cycles = true };
+	static const struct bid_broker_config config = { .hedge_ms = 60000, .detect_loops = true };
 	struct bid_request request = elf_of(0xa);
 	struct fixture *fixture = *state;
 	struct held_server *held;

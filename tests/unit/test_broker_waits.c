@@ -361,9 +361,9 @@ static int64_t next_hedge(struct fixture *fixture)
 }
 
 /* As two mounts that name each other: neither would answer before the other. */
-static void test_server_cycle_ends_as_unreachable(void **state)
+static void test_request_loop_ends_as_unreachable(void **state)
 {
-	static const struct bid_broker_config config = { .hedge_ms = 20, .cycles = true };
+	static const struct bid_broker_config config = { .hedge_ms = 20, .detect_loops = true };
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), own = { .kind = BID_KIND_ELF };
 	struct held_server *held;
@@ -375,15 +375,15 @@ static void test_server_cycle_ends_as_unreachable(void **state)
 	/* also for the broker's own id, which arrives here as with any request */
 	held_wait_asked(held, 2);
 	assert_false(call_over(call));
-	own.id = fixture->broker->servers[0].cycle.id;
+	own.id = fixture->broker->servers[0].loop.id;
 	assert_int_equal(find(fixture, &own, NULL), -ENOENT);
 	assert_int_equal(call_wait(call), -EHOSTUNREACH);
 }
 
 /* The server leads back, and has the artifact itself: an attempt that is younger than hedge_ms goes on. */
-static void test_server_cycle_delivers_its_own_file(void **state)
+static void test_request_loop_delivers_its_own_file(void **state)
 {
-	static const struct bid_broker_config config = { .hedge_ms = 60000, .cycles = true };
+	static const struct bid_broker_config config = { .hedge_ms = 60000, .detect_loops = true };
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa), own = { .kind = BID_KIND_ELF };
 	struct held_server *held;
@@ -394,7 +394,7 @@ static void test_server_cycle_delivers_its_own_file(void **state)
 	held = fixture_held_elf(fixture, 0xa, HOLD_HEAD);
 	call = call_for(fixture, &request);
 	held_wait(held, 1);
-	own.id = fixture->broker->servers[0].cycle.id;
+	own.id = fixture->broker->servers[0].loop.id;
 	first = next_hedge(fixture);
 	sleep_ms(2); /* the next one is later */
 	assert_int_equal(find(fixture, &own, NULL), -ENOENT);
@@ -418,8 +418,8 @@ int main(void)
 		fixture_test(test_progress_counts_bytes),
 		fixture_test(test_each_download_is_listed),
 		fixture_test(test_callback_may_submit_a_request),
-		fixture_test(test_server_cycle_ends_as_unreachable),
-		fixture_test(test_server_cycle_delivers_its_own_file),
+		fixture_test(test_request_loop_ends_as_unreachable),
+		fixture_test(test_request_loop_delivers_its_own_file),
 	};
 
 	/* the tests provoke warnings */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "broker/server_cycle.h"
+#include "broker/request_loop.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,25 +9,25 @@
 #include "broker/download.h"
 
 enum {
-	CYCLE_KNOWN_MS = 120000,
-	CYCLE_PROBE_MS = 60000, /* between two probes of a server */
+	LOOP_KNOWN_MS = 120000,
+	LOOP_PROBE_MS = 60000, /* between two probes of a server */
 	ID_LEN = 20,
 };
 
 /* first bytes of the ids, recognisable in a server's log */
 static const char prefix[10] = "bidfs-loop";
 
-int bid_cycle_init(struct bid_cycle *cycle, size_t server)
+int bid_loop_init(struct bid_loop *loop, size_t server)
 {
 	size_t len = ID_LEN - sizeof(prefix);
 	uint16_t index = (uint16_t)server;
 
-	*cycle = (struct bid_cycle){ .id.len = ID_LEN, .recognised_ms = -CYCLE_KNOWN_MS, .probed_ms = -CYCLE_PROBE_MS };
-	memcpy(cycle->id.bytes, prefix, sizeof(prefix));
-	if (getrandom(cycle->id.bytes + sizeof(prefix), len, 0) != (ssize_t)len)
+	*loop = (struct bid_loop){ .id.len = ID_LEN, .recognised_ms = -LOOP_KNOWN_MS, .probed_ms = -LOOP_PROBE_MS };
+	memcpy(loop->id.bytes, prefix, sizeof(prefix));
+	if (getrandom(loop->id.bytes + sizeof(prefix), len, 0) != (ssize_t)len)
 		return -errno;
 	/* two servers never share an id */
-	memcpy(cycle->id.bytes + ID_LEN - sizeof(index), &index, sizeof(index));
+	memcpy(loop->id.bytes + ID_LEN - sizeof(index), &index, sizeof(index));
 	return 0;
 }
 
@@ -43,30 +43,30 @@ static int refuse_body(void *user, const void *data, size_t len)
 
 static void end_probe(void *user, const struct bid_answer *answer)
 {
-	struct bid_cycle *cycle = user;
+	struct bid_loop *loop = user;
 
-	cycle->probing = false;
+	loop->probing = false;
 }
 
 /* Request the id of @state. Under the lock. */
 static void send_probe(struct bid_server_state *state, int64_t now)
 {
 	static const struct bid_receiver receiver = { .head = refuse_head, .body = refuse_body, .done = end_probe };
-	struct bid_request request = { .id = state->cycle.id, .kind = BID_KIND_ELF };
+	struct bid_request request = { .id = state->loop.id, .kind = BID_KIND_ELF };
 
-	state->cycle.probed_ms = now;
-	state->cycle.probing = true;
-	if (state->server->ops->start(state->server, &request, &receiver, &state->cycle) < 0)
-		state->cycle.probing = false;
+	state->loop.probed_ms = now;
+	state->loop.probing = true;
+	if (state->server->ops->start(state->server, &request, &receiver, &state->loop) < 0)
+		state->loop.probing = false;
 }
 
-uint64_t bid_cycle_look(struct bid_download *download)
+uint64_t bid_loop_look(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
 	int64_t hedge_ms = broker->config.hedge_ms, now = bid_clock_ms();
-	uint64_t in_cycle = 0;
+	uint64_t in_loop = 0;
 
-	for (size_t i = 0; i < download->machine.n && broker->config.cycles; i++) {
+	for (size_t i = 0; i < download->machine.n && broker->config.detect_loops; i++) {
 		const struct bid_candidate *candidate = &download->machine.candidates[i];
 		struct bid_server_state *state = candidate->from;
 		struct bid_attempt *attempt = candidate->attempt;
@@ -74,14 +74,14 @@ uint64_t bid_cycle_look(struct bid_download *download)
 		/* a server that leads back still delivers its own artifacts */
 		if (candidate->state != BID_ATTEMPT_SENT || now - attempt->started_ms < hedge_ms)
 			continue;
-		if (now - state->cycle.recognised_ms < CYCLE_KNOWN_MS) {
-			attempt->in_cycle = true;
-			in_cycle |= UINT64_C(1) << i;
-		} else if (now - state->cycle.probed_ms >= CYCLE_PROBE_MS && !state->cycle.probing && !broker->offline) {
+		if (now - state->loop.recognised_ms < LOOP_KNOWN_MS) {
+			attempt->in_loop = true;
+			in_loop |= UINT64_C(1) << i;
+		} else if (now - state->loop.probed_ms >= LOOP_PROBE_MS && !state->loop.probing && !broker->offline) {
 			send_probe(state, now);
 		}
 	}
-	return in_cycle;
+	return in_loop;
 }
 
 /* Let the timer thread look at all downloads at once. Under the lock. */
@@ -95,15 +95,15 @@ static void wake_downloads(struct bid_broker *broker)
 	pthread_cond_signal(&broker->has_time);
 }
 
-bool bid_cycle_recognise(struct bid_broker *broker, const struct bid_id *id)
+bool bid_loop_recognise(struct bid_broker *broker, const struct bid_id *id)
 {
 	for (size_t i = 0; i < broker->n_servers; i++) {
-		struct bid_cycle *cycle = &broker->servers[i].cycle;
+		struct bid_loop *loop = &broker->servers[i].loop;
 
-		if (!bid_id_equal(&cycle->id, id))
+		if (!bid_id_equal(&loop->id, id))
 			continue;
 		pthread_mutex_lock(&broker->lock);
-		cycle->recognised_ms = bid_clock_ms();
+		loop->recognised_ms = bid_clock_ms();
 		wake_downloads(broker);
 		pthread_mutex_unlock(&broker->lock);
 		return true;
