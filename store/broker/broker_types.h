@@ -12,10 +12,10 @@
  *   attempt.c		one request to one server: receive, check, publish
  *   fallback.c		files that may have a section, after the last server
  *   stats.c		reports, counters, messages
- *   responses.c		ring of the last reports
+ *   recent_responses.c	ring of the last reports
  */
-#ifndef BID_BROKER_PRIVATE_H
-#define BID_BROKER_PRIVATE_H
+#ifndef BID_BROKER_TYPES_H
+#define BID_BROKER_TYPES_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -24,7 +24,7 @@
 #include "api/broker.h"
 #include "api/negative.h"
 #include "base/timer.h"
-#include "broker/responses.h"
+#include "broker/recent_responses.h"
 
 #define BID_DOWNLOAD_BUCKETS 1024
 #define BID_HEDGE_MS	     300
@@ -120,7 +120,7 @@ struct bid_broker {
 	struct bid_jobs jobs;
 	size_t n_fallbacks; /* downloads that wait for another one */
 	struct bid_timers timers; /* ends of windows, waits and kept results, hedged requests, and polls of locks */
-	struct bid_responses responses;
+	struct bid_recent_responses responses;
 	pthread_cond_t has_time; /* a new first timer */
 	pthread_cond_t idle; /* no download or no attempt is left */
 	bool ending; /* bid_broker_free() runs: nothing new begins */

@@ -165,7 +165,7 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		atomic_fetch_add(&broker->counts.rejected, 1);
 	pthread_mutex_lock(&broker->lock);
 	if (report && outcome != BID_OUTCOME_CANCELLED)
-		due = bid_responses_add(&broker->responses, report);
+		due = bid_recent_responses_add(&broker->responses, report);
 	add_report(download, report);
 	count(attempt, outcome);
 	download->no_room |= bid_attempt_has_no_room(attempt);

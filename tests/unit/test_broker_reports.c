@@ -34,7 +34,7 @@ static void keep(struct fixture *fixture, size_t server, const struct bid_reques
 
 	assert_non_null(report);
 	pthread_mutex_lock(&fixture->broker->lock);
-	bid_responses_add(&fixture->broker->responses, report);
+	bid_recent_responses_add(&fixture->broker->responses, report);
 	bid_report_unref(report);
 	pthread_mutex_unlock(&fixture->broker->lock);
 }

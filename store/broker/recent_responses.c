@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "broker/responses.h"
+#include "broker/recent_responses.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,14 +23,14 @@ void bid_report_unref(struct bid_report *report)
 }
 
 /* Returns the @age-th last report, or NULL. */
-static struct bid_report *last(const struct bid_responses *responses, size_t age)
+static struct bid_report *last(const struct bid_recent_responses *responses, size_t age)
 {
 	bool is_there = age < responses->n && age < BID_RESPONSES_MAX;
 
 	return is_there ? responses->ring[(responses->n - 1 - age) % BID_RESPONSES_MAX] : NULL;
 }
 
-void bid_responses_release(struct bid_responses *responses)
+void bid_recent_responses_release(struct bid_recent_responses *responses)
 {
 	struct bid_report *report;
 
@@ -70,7 +70,7 @@ static bool is_same_request(const struct bid_report *one, const struct bid_repor
 	return one->server == other->server && bid_request_equal(&one->request, &other->request);
 }
 
-bool bid_responses_add(struct bid_responses *responses, struct bid_report *report)
+bool bid_recent_responses_add(struct bid_recent_responses *responses, struct bid_report *report)
 {
 	int64_t now = bid_clock_ms();
 	struct bid_report *other;
