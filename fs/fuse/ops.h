@@ -13,8 +13,8 @@ static inline struct bid_fs *bid_fs_of(fuse_req_t req)
 }
 
 /*
- * One open file: the fh of the kernel. Reads come from one of four sources. ops_open.c makes it in OPEN and CREATE, and frees it in
- * RELEASE.
+ * One open file: the fh of the kernel. A read gets its bytes from one of the four members. ops_open.c makes it in OPEN and CREATE,
+ * and frees it in RELEASE.
  */
 struct bid_file_handle {
 	struct bid_fd *file; /* a checked file, which counts this handle; or NULL */

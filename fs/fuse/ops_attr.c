@@ -47,7 +47,7 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	if ((!found || another) && !fd && bid_fd_cache_open_stat(fs->fd_cache, number, &file.st))
 		found = true;
 	if (!found) {
-		/* the kernel walks the path again, and LOOKUP asks the sources */
+		/* the kernel walks the path again, and LOOKUP asks the servers */
 		fuse_reply_err(req, ESTALE);
 		bid_file_release(&file);
 		return;

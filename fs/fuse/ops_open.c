@@ -14,7 +14,7 @@
 #include "synthetic.h"
 #include "write/publish_tmpfile.h"
 
-/* Make a handle without a source. NULL without memory. */
+/* Make a handle that has nothing to read. NULL without memory. */
 static struct bid_file_handle *new_handle(void)
 {
 	struct bid_file_handle *handle = calloc(1, sizeof(*handle));

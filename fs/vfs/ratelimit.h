@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A rate limit of cache misses: a token bucket for each user. Without it, a user of the mount makes the machine of its owner ask
- * servers for any number of ids. A cache miss that goes to a source takes a token; a cache hit and a negative cache entry take
+ * servers for any number of ids. A cache miss that goes to a server takes a token; a cache hit and a negative cache entry take
  * none.
  *
  *	bid_ratelimit_init()

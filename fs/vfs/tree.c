@@ -42,7 +42,7 @@ static bool is_listed(const struct bid_tree *tree, const struct bid_id *id)
 	return bid_store_where(tree->store, id, where, sizeof(where)) == 0 || bid_store_has(tree->store, id) > 0;
 }
 
-/* Find the id of @digits, as bidctl does. With sources any digits are an id, unless they abbreviate several stored ids. */
+/* Find the id of @digits, as bidctl does. With servers any digits are an id, unless they abbreviate several stored ids. */
 static int find_meant(const struct bid_tree *tree, const char *digits, struct bid_id *ret_id)
 {
 	int r = bid_id_parse_str(digits, ret_id), found;
@@ -152,7 +152,7 @@ static int lookup_kcore(const struct bid_tree *tree, const char *name, struct bi
 }
 
 /*
- * Without sources a link may lead nowhere: cp(1) makes it before its target. With sources LOOKUP fetches the target
+ * Without servers a link may lead nowhere: cp(1) makes it before its target. With servers LOOKUP fetches the target
  * (ops_lookup.c).
  */
 static int lookup_link(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child,
@@ -412,7 +412,7 @@ static int lookup_section(const struct bid_node *parent, const char *name, struc
 
 /*
  * FUSE looks a path up name by name, and a request to a server for each directory would be slow. A name with a dot may be a
- * file: LOOKUP asks the sources, and takes it for a directory if none has it (ops_lookup.c). A name without a dot is a directory
+ * file: LOOKUP asks the servers, and takes it for a directory if none has it (ops_lookup.c). A name without a dot is a directory
  * until an open for reading (ops_readdir.c).
  */
 static int lookup_source(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
