@@ -103,7 +103,7 @@ static void retire(struct bid_download *download)
 		*at = download->next;
 }
 
-void bid_download_unlock(struct bid_download *download)
+void bid_download_release_lock(struct bid_download *download)
 {
 	if (atomic_exchange(&download->lock_wait.holds, false))
 		bid_download_lock_release(download->broker->download_locks, download->lock_wait.key);
@@ -584,7 +584,7 @@ static void finish(struct bid_download *download, int error, struct bid_file *fi
 	/* a server may announce a wrong size, and a server without a response may have a smaller artifact */
 	if (error == -EFBIG && !has_fallen_back(download) && bid_download_is_too_large(download))
 		bid_negative_add(broker->negative, &download->request, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
-	bid_download_unlock(download);
+	bid_download_release_lock(download);
 	answer_waiters(download, &waiters, error, file);
 
 	pthread_mutex_lock(&broker->lock);

@@ -132,7 +132,7 @@ void bid_download_dismiss(struct bid_download *download, enum bid_machine_event 
 void bid_download_cancel(struct bid_download *download);
 
 /* Let other processes download the same, if @download has its lock. Without the broker's lock. */
-void bid_download_unlock(struct bid_download *download);
+void bid_download_release_lock(struct bid_download *download);
 
 /* Is @download without waiters, present ones and ones that may return? Under the lock. */
 bool bid_download_abandoned(const struct bid_download *download);

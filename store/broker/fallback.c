@@ -54,7 +54,7 @@ static void wait_for_whole(struct bid_download *download, enum bid_kind kind)
 		.cancelled = download->machine.state != BID_DOWNLOAD_RUNNING,
 	};
 	pthread_mutex_unlock(&broker->lock);
-	bid_download_unlock(download);
+	bid_download_release_lock(download);
 	if (late)
 		bid_download_end(download, -ETIMEDOUT, NULL);
 	else

@@ -48,7 +48,7 @@ void bid_classify(struct bid_transfer *transfer, enum bid_outcome outcome, bool 
 
 	result->outcome = outcome;
 	result->retry = retry ? BID_RETRY_LATER : BID_RETRY_NEVER;
-	result->sign = health_of(transfer, outcome);
+	result->health = health_of(transfer, outcome);
 	va_start(arguments, format);
 	vsnprintf(result->text, sizeof(result->text), format, arguments);
 	va_end(arguments);
@@ -72,7 +72,7 @@ void bid_classify_status(struct bid_transfer *transfer)
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "HTTP 416: the file has changed");
 		return;
 	}
-	result->sign = is_server_error(transfer) ? BID_HEALTH_BAD : BID_HEALTH_HEALTHY;
+	result->health = is_server_error(transfer) ? BID_HEALTH_BAD : BID_HEALTH_HEALTHY;
 	result->outcome = bid_response_outcome(&transfer->response, &retry);
 	result->retry = retry ? BID_RETRY_LATER : BID_RETRY_NEVER;
 	/* without X-DEBUGINFOD-MAXSIZE the status means something else (RFC 9110, 15.5.7) */
@@ -217,7 +217,7 @@ static void classify_open_end(struct bid_transfer *transfer)
 
 	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "%s, which may be incomplete",
 		     format_amount(transfer, received, sizeof(received)));
-	transfer->result.sign = BID_HEALTH_HEALTHY;
+	transfer->result.health = BID_HEALTH_HEALTHY;
 }
 
 bool bid_declares_empty(const struct bid_transfer *transfer)
@@ -253,7 +253,7 @@ static void classify_answer(struct bid_transfer *transfer)
 		transfer->result.outcome = BID_OUTCOME_FOUND;
 	/* the broker checks the build-id */
 	if (transfer->result.outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(transfer->kind))
-		transfer->result.sign = BID_HEALTH_NONE;
+		transfer->result.health = BID_HEALTH_NONE;
 }
 
 void bid_classify_end(struct bid_transfer *transfer, CURLcode code)
@@ -272,7 +272,7 @@ static void classify_dead_connection(struct bid_transfer *transfer)
 {
 	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, true, "no response within %g s on a connection that was kept",
 		     (double)(transfer->deadline.at_ms - transfer->sent_at) / 1000);
-	transfer->result.sign = BID_HEALTH_NONE;
+	transfer->result.health = BID_HEALTH_NONE;
 	transfer->result.retry = BID_RETRY_AT_ONCE;
 }
 
@@ -285,7 +285,7 @@ static void classify_late(struct bid_transfer *transfer, int64_t now)
 	/* no retry, which would be late again */
 	bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "no response within %g s", (double)waited / 1000);
 	bid_http_server_note_late(transfer->server, transfer, now);
-	transfer->result.sign = BID_HEALTH_NONE;
+	transfer->result.health = BID_HEALTH_NONE;
 	if (waited >= config->answer_ms)
 		return;
 	transfer->result = (struct bid_transfer_result){ 0 };
@@ -314,7 +314,7 @@ void bid_classify_deadline(struct bid_transfer *transfer, int64_t now)
 		bid_classify(transfer, BID_OUTCOME_UNREACHABLE, false, "not done within %g s", config->max_time_ms / 1000.0);
 		/* no failure of the server: the limit is local, and bytes arrive */
 		if (transfer->state == BID_TRANSFER_BODY)
-			transfer->result.sign = BID_HEALTH_NONE;
+			transfer->result.health = BID_HEALTH_NONE;
 		return;
 	}
 

@@ -91,6 +91,6 @@ void bid_http_server_note_end(struct bid_http_server *server, const struct bid_t
 	int64_t retry_after_s = transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S ? transfer->retry_after_s : 0;
 
 	pthread_mutex_lock(&server->fetch->lock);
-	bid_breaker_note(&server->breaker, now, transfer->probe, result->sign, retry_after_s, result->text);
+	bid_breaker_note(&server->breaker, now, transfer->probe, result->health, retry_after_s, result->text);
 	pthread_mutex_unlock(&server->fetch->lock);
 }

@@ -219,7 +219,7 @@ static void end_request(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	struct bid_transfer_result *result = &transfer->result;
 	struct bid_http_server *server = transfer->server;
 
-	transfer->retry_after_s = result->sign == BID_HEALTH_BAD ? bid_transfer_retry_after(transfer) : 0;
+	transfer->retry_after_s = result->health == BID_HEALTH_BAD ? bid_transfer_retry_after(transfer) : 0;
 	bid_transfer_stop(transfer);
 	if (result->retry == BID_RETRY_AT_ONCE) {
 		transfer->counted--;

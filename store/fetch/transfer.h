@@ -55,7 +55,7 @@ enum bid_retry {
 struct bid_transfer_result {
 	enum bid_outcome outcome; /* BID_OUTCOME_NONE while the request runs */
 	enum bid_retry retry;
-	enum bid_health sign; /* health signal of the server */
+	enum bid_health health; /* health signal of the server */
 	char text[256];
 };
 
