@@ -176,6 +176,7 @@ def case_missing_service_manager_changes_nothing(env):
     before = tree(env.home)
     done = env.setup("user", status=ERROR, FAIL="1")
     assert done.stderr.startswith("bidctl: error: 'systemctl' failed: see the line above") and tree(env.home) == before, done
+    assert ("does not run systemd" in done.stderr) == (not os.path.exists("/run/systemd/system")), done
 
 
 def case_wrong_url_is_refused(env):
