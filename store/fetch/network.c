@@ -13,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "fetch/classify.h"
 #include "fetch/headers.h"
 
 #define CONNECT_MS	 5000 /* name, TCP with two lost packets, and TLS */
@@ -247,7 +246,7 @@ static void retry_transfer(struct bid_fetch *fetch, struct bid_transfer *transfe
 	/* the next request reads the other fields */
 	transfer->result.outcome = BID_OUTCOME_NONE;
 	if (now >= transfer->ends_at) {
-		bid_classify_deadline(transfer, now);
+		bid_transfer_classify_deadline(transfer, now);
 		end_request(fetch, transfer);
 		return;
 	}
@@ -277,7 +276,7 @@ static void resume_body(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	code = curl_easy_pause(transfer->easy, CURLPAUSE_CONT);
 	if (code == CURLE_OK && transfer->result.outcome == BID_OUTCOME_NONE)
 		return;
-	bid_classify_end(transfer, code);
+	bid_transfer_classify_end(transfer, code);
 	end_request(fetch, transfer);
 }
 
@@ -353,7 +352,7 @@ static void reap_transfers(struct bid_fetch *fetch)
 			continue;
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
 		transfer = (void *)private;
-		bid_classify_end(transfer, code);
+		bid_transfer_classify_end(transfer, code);
 		end_request(fetch, transfer);
 	}
 }
@@ -365,7 +364,7 @@ static void expire_transfer(struct bid_fetch *fetch, struct bid_transfer *transf
 		retry_transfer(fetch, transfer, now);
 		return;
 	}
-	bid_classify_deadline(transfer, now);
+	bid_transfer_classify_deadline(transfer, now);
 	/* a late transfer continues, but the breaker may refuse queued ones */
 	if (transfer->result.outcome != BID_OUTCOME_NONE)
 		end_request(fetch, transfer);

@@ -4,6 +4,7 @@
  *
  * bid_transfer_new()
  * bid_transfer_begin()		begin a request; callbacks follow
+ * bid_transfer_classify_end()	when libcurl ends the request; bid_transfer_classify_deadline() at a deadline
  * bid_transfer_stop()		end the request
  * bid_transfer_plan_resume()	before another bid_transfer_begin()
  * bid_transfer_free()
@@ -120,6 +121,12 @@ int64_t bid_transfer_retry_after(const struct bid_transfer *transfer);
 
 /* Returns Last-Modified in seconds since the epoch, or 0. */
 int64_t bid_transfer_modified(const struct bid_transfer *transfer);
+
+/* Set the result of a request that libcurl ended with @code, unless it has one. */
+void bid_transfer_classify_end(struct bid_transfer *transfer, CURLcode code);
+
+/* Set the result of a request at the deadline of its state, unless it has one; or give it another deadline. */
+void bid_transfer_classify_deadline(struct bid_transfer *transfer, int64_t now);
 
 /* End the request in any state. */
 void bid_transfer_stop(struct bid_transfer *transfer);
