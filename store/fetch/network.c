@@ -13,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "fetch/headers.h"
 
 #define CONNECT_MS	 5000 /* name, TCP with two lost packets, and TLS */
 #define FIRST_BYTE_MS	 30000
@@ -500,7 +499,7 @@ static int start_fetch(struct bid_fetch *fetch)
 {
 	int r;
 
-	r = bid_headers_read(fetch->config.headers_file, &fetch->secrets);
+	r = bid_fetch_read_headers(fetch->config.headers_file, &fetch->secrets);
 	if (r < 0)
 		return r;
 	fetch->multi = curl_multi_init();

@@ -72,4 +72,15 @@ static inline void bid_transfer_connect(struct bid_transfer *transfer)
 	bid_transfer_set_deadline(transfer, bid_clock_ms() + bid_transfer_config(transfer)->connect_ms + BID_CONNECT_GRACE_MS);
 }
 
+/* config.c */
+
+/*
+ * Read the header lines of the file at @path (may be NULL). Ignores a file that is unreadable or writable for others, with a
+ * warning. Returns 0 or -ENOMEM.
+ */
+int bid_fetch_read_headers(const char *path, struct curl_slist **ret_headers);
+
+/* Append @line to @headers. Returns 0 or -ENOMEM. */
+int bid_fetch_add_header(struct curl_slist **headers, const char *line);
+
 #endif

@@ -13,7 +13,6 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "fetch/headers.h"
 #include "fetch/network.h"
 #include "fetch/url.h"
 
@@ -372,12 +371,59 @@ static int64_t answer_limit_ms(const struct bid_transfer *transfer)
 	return kept < config->first_byte_ms ? kept : config->first_byte_ms;
 }
 
+/* Make the header of a request, with the secret lines for @home, the server itself, alone. */
+static int make_headers(const struct bid_transfer *transfer, bool home, struct curl_slist **ret_headers)
+{
+	const struct curl_slist *secret = home ? transfer->server->fetch->secrets : NULL;
+	uint64_t max_size = bid_transfer_config(transfer)->max_size;
+	char line[BID_RESPONSE_ETAG_MAX + 32];
+	struct curl_slist *headers = NULL;
+	int r = bid_fetch_add_header(&headers, "Accept-Encoding:");
+
+	if (r == 0 && max_size) {
+		snprintf(line, sizeof(line), "X-DEBUGINFOD-MAXSIZE: %" PRIu64, max_size);
+		r = bid_fetch_add_header(&headers, line);
+	}
+	if (r == 0 && transfer->resume.offset) {
+		snprintf(line, sizeof(line), "If-Range: %s", transfer->resume.etag);
+		r = bid_fetch_add_header(&headers, line);
+	}
+	for (; r == 0 && secret; secret = secret->next)
+		r = bid_fetch_add_header(&headers, secret->data);
+	if (r < 0) {
+		curl_slist_free_all(headers);
+		return r;
+	}
+	*ret_headers = headers;
+	return 0;
+}
+
+/* Set the header of the next request. Returns 0 or -ENOMEM. */
+static int set_headers(struct bid_transfer *transfer)
+{
+	struct curl_slist *headers = NULL;
+	char *url = NULL;
+	int r;
+
+	if (transfer->hops > 0)
+		curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url);
+	r = make_headers(transfer, !url || bid_url_same_server(transfer->url, url), &headers);
+	if (r < 0)
+		return r;
+	if (curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, headers) != CURLE_OK)
+		r = -ENOMEM;
+	/* libcurl does not copy the list */
+	curl_slist_free_all(transfer->headers);
+	transfer->headers = headers;
+	return r;
+}
+
 /* Called before each request, also before that to the target of a redirect. */
 static int on_request(void *user, char *primary_ip, char *local_ip, int primary_port, int local_port)
 {
 	struct bid_transfer *transfer = user;
 
-	if (transfer->hops > 0 && bid_headers_set(transfer) < 0) {
+	if (transfer->hops > 0 && set_headers(transfer) < 0) {
 		classify(transfer, BID_OUTCOME_FAILED, false, "out of memory");
 		return CURL_PREREQFUNC_ABORT;
 	}
@@ -624,7 +670,7 @@ static int set_options(struct bid_transfer *transfer)
 	bool failed = false;
 
 	failed |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK;
-	/* libcurl keeps user name and password from other servers, and bid_headers_set() the secret headers */
+	/* libcurl keeps user name and password from other servers, and set_headers() the secret headers */
 	failed |= curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_MAXREDIRS, REDIRECTS_MAX) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, https ? "https" : "http,https") != CURLE_OK;
@@ -632,7 +678,7 @@ static int set_options(struct bid_transfer *transfer)
 	/* the path of a source file comes from the compiler, unnormalised */
 	failed |= curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_FAILONERROR, 0L) != CURLE_OK;
-	/* decodes an encoding, although bid_headers_set() requests none: an encoded body has no size and no parts */
+	/* decodes an encoding, although set_headers() requests none: an encoded body has no size and no parts */
 	failed |= curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "") != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_FILETIME, 1L) != CURLE_OK;
@@ -666,7 +712,7 @@ static int prepare_handle(struct bid_transfer *transfer)
 static int send_request(struct bid_transfer *transfer)
 {
 	char range[32];
-	int r = bid_headers_set(transfer);
+	int r = set_headers(transfer);
 
 	snprintf(range, sizeof(range), "%" PRIu64 "-", transfer->resume.offset);
 	if (curl_easy_setopt(transfer->easy, CURLOPT_RANGE, transfer->resume.offset ? range : NULL) != CURLE_OK ||
