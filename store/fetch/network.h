@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Network thread of a fetcher. It owns the CURLM and all CURLs, and calls all receivers. Other threads queue transfers, set orders
- * and wake the network thread (server.c). curl_multi_wakeup() is the only function of libcurl that they call.
+ * and wake the network thread (http_server.c). curl_multi_wakeup() is the only function of libcurl that they call.
  *
  * bid_fetch_new()		starts the thread
- * bid_fetch_server_new()	server.c: makes a server
+ * bid_fetch_server_new()	http_server.c: makes a server
  * bid_fetch_free()		after the last server
  *
  * Locking: fetch->lock guards the fields marked so. No receiver is called under the lock.
