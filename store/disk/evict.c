@@ -59,19 +59,14 @@ struct found {
 	struct stat st;
 };
 
-/* Does the record of @request say BID_FETCHED or BID_SLICED, and a size? Sets *@ret_made for BID_SLICED. */
-static bool was_got(struct bid_store *store, const struct bid_request *request, bool *ret_made, off_t *ret_size)
+/* Does @record say BID_FETCHED or BID_SLICED, and a size? Sets *@ret_made for BID_SLICED. */
+static bool was_got(const json_t *record, bool *ret_made, off_t *ret_size)
 {
-	json_t *record;
-	bool got;
+	const char *how = bid_record_how(record);
 
-	if (bid_record_read(store, request, &record) < 0)
-		return false;
-	*ret_made = strcmp(bid_record_how(record), BID_SLICED) == 0;
-	got = (*ret_made || strcmp(bid_record_how(record), BID_FETCHED) == 0) && json_is_integer(json_object_get(record, "size"));
+	*ret_made = strcmp(how, BID_SLICED) == 0;
 	*ret_size = (off_t)json_integer_value(json_object_get(record, "size"));
-	json_decref(record);
-	return got;
+	return (*ret_made || strcmp(how, BID_FETCHED) == 0) && json_is_integer(json_object_get(record, "size"));
 }
 
 /*
@@ -144,18 +139,19 @@ static void drop_remains(struct bid_store *store, const struct bid_request *requ
 	bid_record_drop(store, request);
 }
 
-static int collect_candidate(void *user, const struct bid_request *request, const struct stat *record)
+/* bid_record_fn */
+static int collect_candidate(void *user, const struct bid_request *request, const json_t *record, const struct stat *st)
 {
 	struct evict_candidates *candidates = user;
-	struct candidate candidate = { .last_use = record->st_mtim.tv_sec, .last_use_ns = record->st_mtim.tv_nsec };
+	struct candidate candidate = { .last_use = st->st_mtim.tv_sec, .last_use_ns = st->st_mtim.tv_nsec };
 	struct found found;
-	struct stat st;
+	struct stat other;
 	off_t size;
 
-	if (request->id.len > BID_ID_PERF_MAX || !was_got(candidates->store, request, &candidate.made, &size))
+	if (request->id.len > BID_ID_PERF_MAX || !was_got(record, &candidate.made, &size))
 		return 0;
 	if (!locate_artifact(candidates->store, request, size, &found)) {
-		if (!candidates->dry_run && bid_find_stat(candidates->store, request, &st) < 0)
+		if (!candidates->dry_run && bid_find_stat(candidates->store, request, &other) < 0)
 			drop_remains(candidates->store, request);
 		return 0;
 	}
@@ -219,21 +215,33 @@ static bool is_open(struct bid_store *store, const struct found *found)
 	       is_open_beside(store, found->path, bid_space_release_fd(store->space, &found->st));
 }
 
+/* Find the artifact of a record again. */
+static bool locate_recorded(struct bid_store *store, const struct bid_request *request, struct stat *ret_record,
+			    struct found *ret_found)
+{
+	json_t *record;
+	bool made, got;
+	off_t size;
+
+	if (bid_record_stat(store, request, ret_record) < 0 || bid_record_read(store, request, &record) < 0)
+		return false;
+	got = was_got(record, &made, &size);
+	json_decref(record);
+	return got && locate_artifact(store, request, size, ret_found);
+}
+
 /* Find the file of the candidate. Returns false if it was used or changed since it was chosen. */
 static bool is_unused(struct bid_store *store, const struct bid_request *request, const struct candidate *candidate,
 		      struct stat *ret_record, struct found *ret_found)
 {
 	const struct timespec *used = candidate->kept ? &ret_found->st.st_atim : &ret_record->st_mtim;
-	bool made;
-	off_t size;
 
 	if (candidate->kept) {
 		bid_derived_path(request, ret_found->objdir);
 		memcpy(ret_found->path, ret_found->objdir, strlen(ret_found->objdir) + 1);
 		if (bid_beneath_stat(store->root, ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
 			return false;
-	} else if (bid_record_stat(store, request, ret_record) < 0 || !was_got(store, request, &made, &size) ||
-		   !locate_artifact(store, request, size, ret_found)) {
+	} else if (!locate_recorded(store, request, ret_record, ret_found)) {
 		return false;
 	}
 	return used->tv_sec == candidate->last_use && used->tv_nsec == candidate->last_use_ns;

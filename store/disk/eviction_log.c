@@ -70,16 +70,12 @@ struct reporting {
 	void *user;
 };
 
-/* bid_record_each() */
-static int report_record(void *user, const struct bid_request *request, const struct stat *st)
+/* bid_record_fn */
+static int report_record(void *user, const struct bid_request *request, const json_t *record, const struct stat *st)
 {
 	const struct reporting *reporting = user;
-	const char *server;
-	json_t *record;
+	const char *server = json_string_value(json_object_get(record, "server"));
 
-	if (bid_record_read(reporting->store, request, &record) < 0)
-		return 0;
-	server = json_string_value(json_object_get(record, "server"));
 	if (strcmp(bid_record_how(record), BID_FETCHED) == 0)
 		reporting->fn(reporting->user,
 			      &(struct bid_event){ .what = "fetched",
@@ -87,7 +83,6 @@ static int report_record(void *user, const struct bid_request *request, const st
 						   .request = *request,
 						   .size = (uint64_t)json_integer_value(json_object_get(record, "size")),
 						   .text = server ? server : "" });
-	json_decref(record);
 	return 0;
 }
 

@@ -223,15 +223,15 @@ int bid_record_used(struct bid_store *store, const struct bid_request *request, 
 	return bid_touch(dir, name, NULL);
 }
 
-/* The record called @name in @dir. */
-static int read_named(int dir, const char *name, json_t **ret_json)
+/* Read the record @path below @dir. */
+static int read_named(int dir, const char *path, json_t **ret_json)
 {
 	bid_auto_fd int fd = -1;
 	bid_auto_free char *text = NULL;
 	size_t len;
 	int r;
 
-	r = bid_beneath_open(dir, name, O_RDONLY | O_NONBLOCK, &fd);
+	r = bid_beneath_open(dir, path, O_RDONLY | O_NONBLOCK, &fd);
 	if (r == 0)
 		r = bid_read_file(fd, MAX_RECORD, &text, &len);
 	if (r < 0)
@@ -293,44 +293,49 @@ bool bid_record_lacks_signer(struct bid_store *store, const struct bid_request *
 	return lacks;
 }
 
-int bid_record_subpath(struct bid_store *store, const char *first, const char *name, struct bid_subpath **ret_subpath)
+/* Parse the subpath in @record, whose file has the name @name. @request has the other fields. */
+static int parse_subpath(const json_t *record, const char *name, struct bid_request *request)
 {
-	char path[sizeof(BID_LAYOUT_RECORDS) + 4];
-	struct bid_request request;
-	bid_auto_fd int dir = -1;
+	const char *text = json_string_value(json_object_get(record, "subpath"));
 	struct bid_subpath *subpath;
 	char suffix[BID_LAYOUT_SUFFIX_MAX];
-	const char *text;
-	json_t *json;
-	int r;
+	int r = -EINVAL;
 
-	if (!bid_record_parse_name(first, name, &request) || !bid_kind_has_subpath(request.kind))
-		return -EBADMSG;
-	snprintf(path, sizeof(path), BID_LAYOUT_RECORDS "/%.2s", first);
-	r = bid_beneath_open(store->root, path, O_PATH | O_DIRECTORY, &dir);
-	if (r == 0)
-		r = read_named(dir, name, &json);
-	if (r < 0)
-		return r;
-	text = json_string_value(json_object_get(json, "subpath"));
-	r = -EBADMSG;
 	if (text)
-		r = (request.kind == BID_KIND_SOURCE ? bid_subpath_source : bid_subpath_section)(text, &subpath);
-	json_decref(json);
+		r = (request->kind == BID_KIND_SOURCE ? bid_subpath_source : bid_subpath_section)(text, &subpath);
 	if (r < 0)
 		return r == -EINVAL ? -EBADMSG : r;
-	request.subpath = subpath;
-	if (strcmp(strrchr(name, '.') + 1, bid_layout_suffix(&request, suffix)) != 0) {
-		bid_subpath_unref(subpath);
+	request->subpath = subpath;
+	return strcmp(strrchr(name, '.') + 1, bid_layout_suffix(request, suffix)) == 0 ? 0 : -EBADMSG;
+}
+
+int bid_record_read_named(struct bid_store *store, const char *first, const char *name, struct bid_request *ret_request,
+			  json_t **ret_json)
+{
+	char path[sizeof(BID_LAYOUT_RECORDS) + 4 + NAME_MAX + 1];
+	struct bid_request request;
+	json_t *json = NULL;
+	int r;
+
+	if (!bid_record_parse_name(first, name, &request))
 		return -EBADMSG;
+	snprintf(path, sizeof(path), BID_LAYOUT_RECORDS "/%.2s/%s", first, name);
+	r = read_named(store->root, path, &json);
+	if (r == 0 && bid_kind_has_subpath(request.kind))
+		r = parse_subpath(json, name, &request);
+	if (r < 0) {
+		json_decref(json);
+		bid_request_release(&request);
+		return r;
 	}
-	*ret_subpath = subpath;
+	*ret_request = request;
+	*ret_json = json;
 	return 0;
 }
 
 struct each_record {
 	struct bid_store *store;
-	int (*fn)(void *user, const struct bid_request *request, const struct stat *st);
+	bid_record_fn fn;
 	void *user;
 };
 
@@ -342,22 +347,20 @@ static int each_in(void *user, DIR *dir, const char *first)
 
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
 		struct bid_request request;
-		struct bid_subpath *subpath = NULL;
 		struct stat st;
+		json_t *json;
 
-		if (!bid_record_parse_name(first, entry->d_name, &request) ||
-		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
-		    (bid_kind_has_subpath(request.kind) && bid_record_subpath(each->store, first, entry->d_name, &subpath) < 0))
+		if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    bid_record_read_named(each->store, first, entry->d_name, &request, &json) < 0)
 			continue;
-		request.subpath = subpath;
-		r = each->fn(each->user, &request, &st);
-		bid_subpath_unref(subpath);
+		r = each->fn(each->user, &request, json, &st);
+		json_decref(json);
+		bid_request_release(&request);
 	}
 	return r != 0 ? r : -errno;
 }
 
-int bid_record_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
-		    void *user)
+int bid_record_each(struct bid_store *store, bid_record_fn fn, void *user)
 {
 	return bid_store_each_fanout(store, BID_LAYOUT_RECORDS, each_in,
 				     &(struct each_record){ .store = store, .fn = fn, .user = user });

@@ -51,11 +51,11 @@ int bid_record_drop(struct bid_store *store, const struct bid_request *request);
 int bid_record_used(struct bid_store *store, const struct bid_request *request, time_t if_before);
 
 /*
- * Call @fn for every record, with the lstat(2) of its file; skip damaged records of sources and sections. Reads only these. A
- * non-zero return ends the enumeration and is returned. @fn may remove the record.
+ * Call @fn for every sound record, with the lstat(2) of its file. @request and @record die when the callback returns. A non-zero
+ * return ends the enumeration and is returned. @fn may remove the record.
  */
-int bid_record_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
-		    void *user);
+typedef int (*bid_record_fn)(void *user, const struct bid_request *request, const json_t *record, const struct stat *st);
+int bid_record_each(struct bid_store *store, bid_record_fn fn, void *user);
 
 /*
  * Open the directory of the record of @request, or of its namesake in another private @folder, and set its name. Creates the
@@ -68,9 +68,11 @@ int bid_record_parent(struct bid_store *store, const char *folder, const struct 
 bool bid_record_parse_name(const char *first, const char *name, struct bid_request *ret_request);
 
 /*
- * Read the subpath of the source or section with the record "xx/NAME". The caller releases it with bid_subpath_unref(). Returns
- * -EBADMSG for a damaged record, or for one of another kind.
+ * Read the record "xx/NAME", with xx at @first. @ret_request is the request in its name, of a source or section with the subpath in
+ * the record. The caller calls bid_request_release(), and decrefs @ret_json. Returns -EBADMSG for another name, and for a damaged
+ * record.
  */
-int bid_record_subpath(struct bid_store *store, const char *first, const char *name, struct bid_subpath **ret_subpath);
+int bid_record_read_named(struct bid_store *store, const char *first, const char *name, struct bid_request *ret_request,
+			  json_t **ret_json);
 
 #endif

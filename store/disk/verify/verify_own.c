@@ -28,19 +28,7 @@
 #include "disk/store.h"
 #include "disk/verify/verify.h"
 
-/* Report the source or section of @finding. A repair removes it with its record, without which eviction never finds it. */
-static int report_source_section(struct bid_verify *verify, struct bid_finding *finding)
-{
-	if (verify->config->repair) {
-		int r = bid_source_section_remove(verify->store, &finding->request);
-
-		finding->repaired = finding->name_free = r == 0 || r == -ENOENT;
-		bid_record_drop(verify->store, &finding->request);
-	}
-	return bid_verify_found(verify, finding);
-}
-
-/* Compare the bytes at @fd with the recorded digest, or a section with the file it was cut out of. */
+/* Compare a source or section, open at @fd, with the recorded digest, or with the file it was cut out of. */
 static int compare_bytes(struct bid_verify *verify, int fd, const json_t *record, struct bid_finding *finding)
 {
 	const char *recorded = json_string_value(json_object_get(record, "digest"));
@@ -59,84 +47,150 @@ static int compare_bytes(struct bid_verify *verify, int fd, const json_t *record
 		/* without this file no comparison is possible */
 		r = r == -ENOENT || r == -ENODATA || r > 0 ? 0 : r;
 	}
-	finding->kind = BID_FINDING_CORRUPT;
+	finding->kind = finding->text ? BID_FINDING_CORRUPT : finding->kind;
 	return r;
 }
 
-/* Check the source or section of @finding against its record. Sets the kind and the text if it is wrong. */
-static int check_against_record(struct bid_verify *verify, struct bid_finding *finding)
+/* Open the file of @request in the store as it is. Returns 0, -ENOENT, or the error that leaves its existence unknown. */
+static int open_file(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
-	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	json_t *record = NULL;
-	int r = bid_record_read(verify->store, &finding->request, &record);
+	struct bid_objdir_iter objdir = { 0 };
+	char path[BID_LAYOUT_FILE_MAX];
+	int result = -ENOENT;
 
-	if (r == -ENOENT || r == -EBADMSG) {
-		finding->text = "has no sound record, so nothing evicts it";
-		return 0;
+	if (request->subpath)
+		return bid_source_section_open(store, request, ret_file);
+	while (result != 0 && bid_objdir_next(&objdir, store, &request->id, request->kind)) {
+		int r = bid_store_open_file(store, bid_layout_file(objdir.path, request->kind, path), false, ret_file);
+
+		result = r != -ENOENT ? r : result;
 	}
-	if (r == 0)
-		r = bid_source_section_open(verify->store, &finding->request, &file);
-	if (r == 0)
-		finding->text = bid_verify_record_fault(record, &finding->request, file.st.st_size);
-	if (r == 0 && !finding->text && verify->config->deep)
-		r = compare_bytes(verify, file.fd, record, finding);
-	json_decref(record);
-	if (r < 0 && r != -ENOENT && r != -ENOMEM) {
-		finding->kind = BID_FINDING_UNREADABLE;
-		finding->text = bid_strerror(r);
-	}
-	return r == -ENOMEM ? r : 0;
+	return result;
 }
 
-static int check_source_section(void *user, const struct bid_request *artifact)
+/* Remove the record of an absent file, unless a writer is publishing the file just now. */
+static bool drop_stale(struct bid_verify *verify, const struct bid_finding *stale)
+{
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	bid_auto_fd int lock = bid_store_lock(verify->store, true);
+
+	return open_file(verify->store, &stale->request, &file) != -ENOENT || bid_verify_drop(verify, stale->path);
+}
+
+/* Remove the source or section of @finding with its record: bidfs can get both again. */
+static bool remove_source_section(struct bid_verify *verify, struct bid_finding *finding)
+{
+	int r = bid_source_section_remove(verify->store, &finding->request);
+
+	bid_record_drop(verify->store, &finding->request);
+	return finding->name_free = r == 0 || r == -ENOENT;
+}
+
+/* Repair the fault of the record at @finding->path, whose file has @size bytes. */
+static bool repair_record(struct bid_verify *verify, struct bid_finding *finding, off_t size)
+{
+	struct bid_record pinned = { .request = finding->request,
+				     .origin = &(struct bid_origin){ .how = BID_PINNED },
+				     .size = (uint64_t)size };
+
+	if (finding->kind == BID_FINDING_UNREADABLE)
+		return false;
+	if (finding->kind == BID_FINDING_STALE)
+		return drop_stale(verify, finding);
+	if (finding->request.subpath)
+		return remove_source_section(verify, finding);
+	/* without a sound record nothing may evict an object, and nothing vouches for it */
+	return bid_verify_drop(verify, finding->path) &&
+	       (bid_kind_has_subpath(finding->request.kind) || bid_record_write(verify->store, &pinned) == 0);
+}
+
+/*
+ * Compare @record, NULL for a damaged one, with its file, and a source or section with the record. Sets the kind and the text of
+ * @finding for a fault. Returns 0, a negative errno, or the result of a callback.
+ */
+static int find_fault(struct bid_verify *verify, struct bid_finding *finding, const json_t *record, struct bid_file *ret_file)
+{
+	bool source_section = bid_kind_has_subpath(finding->request.kind);
+	int r;
+
+	finding->text = record ? NULL : "is damaged";
+	/* a damaged record does not name its source or section */
+	if (source_section && !record)
+		return 0;
+	r = open_file(verify->store, &finding->request, ret_file);
+	if (r == -ENOENT) {
+		finding->kind = BID_FINDING_STALE;
+		finding->text = verify->shared->blind ? NULL : "belongs to an absent file";
+		return 0;
+	}
+	if (r < 0) {
+		/* the check of an object has reported this error */
+		finding->text = NULL;
+		return source_section ? r : 0;
+	}
+	if (record)
+		finding->text = bid_verify_record_fault(record, &finding->request, ret_file->st.st_size);
+	if (!finding->text && source_section && verify->config->deep)
+		r = compare_bytes(verify, ret_file->fd, record, finding);
+	return r;
+}
+
+static int visit_record(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *path,
+			const struct bid_id *id)
+{
+	const char *name = strrchr(path, '/') + 1, *first = name - strlen("xx/");
+	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path };
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	char stored[PATH_MAX];
+	json_t *record = NULL;
+	struct stat st;
+	int r;
+
+	if (!bid_record_parse_name(first, name, &finding.request)) {
+		verify->stats.foreign++;
+		return 0;
+	}
+	if (!bid_verify_wants(verify, &finding.request.id))
+		return 0;
+	verify->stats.records++;
+	r = bid_record_read_named(verify->store, first, name, &finding.request, &record);
+	/* removed meanwhile, or a link at the path of the record */
+	if (r == -ENOENT && bid_beneath_stat(verify->store->root, path, &st) < 0)
+		return 0;
+	if (r == 0 || r == -EBADMSG || r == -ENOENT)
+		r = find_fault(verify, &finding, record, &file);
+	if (r != 0) {
+		finding.kind = BID_FINDING_UNREADABLE;
+		finding.text = bid_strerror(r);
+	}
+	if (finding.request.subpath && (finding.kind == BID_FINDING_UNREADABLE || finding.kind == BID_FINDING_CORRUPT))
+		finding.path = bid_source_section_path(&finding.request, stored);
+	if (finding.text && verify->config->repair)
+		finding.repaired = repair_record(verify, &finding, file.st.st_size);
+	if (finding.text && r != -ENOMEM)
+		r = bid_verify_found(verify, &finding);
+	json_decref(record);
+	bid_request_release(&finding.request);
+	return r;
+}
+
+/* Report a source or section without a record: nothing would evict it. */
+static int check_recorded(void *user, const struct bid_request *artifact)
 {
 	struct bid_verify *verify = user;
 	char path[PATH_MAX];
 	struct bid_finding finding = { .kind = BID_FINDING_RECORD,
 				       .request = *artifact,
-				       .path = bid_source_section_path(artifact, path) };
-	int r = check_against_record(verify, &finding);
+				       .path = bid_source_section_path(artifact, path),
+				       .text = "has no sound record, so nothing evicts it" };
+	json_t *record = NULL;
+	int r = bid_record_read(verify->store, artifact, &record);
 
-	if (r < 0 || !finding.text)
-		return r < 0 ? r : bid_verify_progress(verify);
-	return finding.kind == BID_FINDING_UNREADABLE ? bid_verify_found(verify, &finding)
-						      : report_source_section(verify, &finding);
-}
-
-/*
- * Check whether the record @path, ".../xx/NAME", belongs to a source or section. @request has the fields of the name, without the
- * subpath.
- */
-static int check_source_section_record(struct bid_verify *verify, const char *path, const struct bid_request *request)
-{
-	const char *name = strrchr(path, '/') + 1, *first = name - strlen("xx/");
-	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .request = *request };
-	struct bid_subpath *subpath = NULL;
-	char file[PATH_MAX];
-	struct stat st;
-	int r = bid_record_subpath(verify->store, first, name, &subpath);
-
-	/* removed meanwhile, or a link at the path of the file */
-	if (r == -ENOENT && bid_beneath_stat(verify->store->root, path, &st) == 0)
-		r = -EBADMSG;
-	if (r == -ENOENT || r == -ENOMEM)
-		return r == -ENOENT ? 0 : r;
-	verify->stats.records++;
-	finding.request.subpath = subpath;
-	if (r == -EBADMSG) {
-		finding.text = "is damaged";
-	} else if (r < 0) {
-		finding.kind = BID_FINDING_UNREADABLE;
-		finding.text = bid_strerror(r);
-	} else if (bid_beneath_stat(verify->store->root, bid_source_section_path(&finding.request, file), &st) == -ENOENT) {
-		finding.kind = BID_FINDING_STALE;
-		finding.text = "belongs to an absent file";
-	}
-	finding.repaired = finding.text && finding.kind != BID_FINDING_UNREADABLE && verify->config->repair &&
-			   bid_verify_drop(verify, path);
-	r = finding.text ? bid_verify_found(verify, &finding) : 0;
-	bid_subpath_unref(subpath);
-	return r;
+	json_decref(record);
+	if (r != -ENOENT && r != -EBADMSG)
+		return bid_verify_progress(verify);
+	finding.repaired = verify->config->repair && remove_source_section(verify, &finding);
+	return bid_verify_found(verify, &finding);
 }
 
 /* Report a directory that bidfs neither writes nor reads. */
@@ -152,101 +206,7 @@ static int report_deep(void *user, const char *path)
 static int visit_source_sections(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *path,
 				 const struct bid_id *id)
 {
-	return bid_source_sections_walk(verify->store, id, folder->kind, check_source_section, report_deep, verify);
-}
-
-/* Open the file of @request in the store as it is. Returns 0, -ENOENT, or the error that leaves its existence unknown. */
-static int open_artifact(struct bid_verify *verify, const struct bid_request *request, int *ret_fd, struct stat *ret_st)
-{
-	struct bid_objdir_iter objdir = { 0 };
-	int r, result = -ENOENT;
-
-	while (bid_objdir_next(&objdir, verify->store, &request->id, request->kind)) {
-		char path[BID_LAYOUT_FILE_MAX];
-		bid_auto_fd int fd = -1;
-
-		bid_layout_file(objdir.path, request->kind, path);
-		r = bid_beneath_open(verify->store->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
-		if (r < 0 && r != -ENOENT && r != -ENOTDIR && r != -ELOOP)
-			result = r;
-		if (r < 0 || fstat(fd, ret_st) < 0 || !S_ISREG(ret_st->st_mode))
-			continue;
-		*ret_fd = bid_steal_fd(&fd);
-		return 0;
-	}
-	return result;
-}
-
-/* Remove the record of an absent file, unless a writer is publishing the file just now. */
-static bool drop_stale(struct bid_verify *verify, const char *path, const struct bid_request *request)
-{
-	bid_auto_fd int lock = bid_store_lock(verify->store, true), fd = -1;
-	struct stat st;
-
-	return open_artifact(verify, request, &fd, &st) != -ENOENT || bid_verify_drop(verify, path);
-}
-
-/* Check the record of a file of @size bytes. Sets the kind and the text of @finding if the record is wrong. */
-static void judge_record(struct bid_verify *verify, struct bid_finding *finding, off_t size)
-{
-	json_t *record = NULL;
-	struct stat st;
-	int r = bid_record_read(verify->store, &finding->request, &record);
-
-	/* a link at the path of the file; or removed meanwhile */
-	if (r == -ENOENT && bid_beneath_stat(verify->store->root, finding->path, &st) == 0)
-		r = -EBADMSG;
-	if (r == 0)
-		finding->text = bid_verify_record_fault(record, &finding->request, size);
-	else if (r == -EBADMSG)
-		finding->text = "is damaged";
-	json_decref(record);
-	if (r == 0 || r == -EBADMSG || r == -ENOENT)
-		return;
-	finding->kind = BID_FINDING_UNREADABLE;
-	finding->text = strerror(-r);
-}
-
-/*
- * Replace the record @path of the file of @request, of @size bytes, by one of a pinned download: without a sound record nothing may
- * evict the artifact, and nothing vouches for it.
- */
-static bool repair_record(struct bid_verify *verify, const char *path, const struct bid_request *request, off_t size)
-{
-	return bid_verify_drop(verify, path) &&
-	       bid_record_write(verify->store, &(struct bid_record){
-						       .request = *request,
-						       .origin = &(struct bid_origin){ .how = BID_PINNED },
-						       .size = (uint64_t)size,
-					       }) == 0;
-}
-
-/* Check the record @path of @request, neither source nor section. */
-static int check_record(struct bid_verify *verify, const char *path, const struct bid_request *request)
-{
-	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .request = *request };
-	bool repair = verify->config->repair;
-	bid_auto_fd int fd = -1;
-	struct stat st;
-	int r = open_artifact(verify, request, &fd, &st);
-
-	verify->stats.records++;
-	/* the check of the file itself has reported this error */
-	if (r < 0 && r != -ENOENT)
-		return 0;
-	if (r == -ENOENT) {
-		if (verify->shared->blind)
-			return 0;
-		finding.kind = BID_FINDING_STALE;
-		finding.text = "belongs to an absent file";
-		finding.repaired = repair && drop_stale(verify, path, request);
-		return bid_verify_found(verify, &finding);
-	}
-	judge_record(verify, &finding, st.st_size);
-	if (!finding.text)
-		return 0;
-	finding.repaired = repair && finding.kind == BID_FINDING_RECORD && repair_record(verify, path, request, st.st_size);
-	return bid_verify_found(verify, &finding);
+	return bid_source_sections_walk(verify->store, id, folder->kind, check_recorded, report_deep, verify);
 }
 
 /* Is the file at @fd a derived artifact @request? Returns 0, an error of reading, or another error if it is not. */
@@ -293,22 +253,6 @@ static int visit_derived(struct bid_verify *verify, const struct bid_verify_fold
 	}
 	finding.repaired = verify->config->repair && bid_verify_drop(verify, path);
 	return bid_verify_found(verify, &finding);
-}
-
-static int visit_record(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *path,
-			const struct bid_id *id)
-{
-	const char *name = strrchr(path, '/') + 1;
-	struct bid_request request;
-
-	if (!bid_record_parse_name(name - strlen("xx/"), name, &request)) {
-		verify->stats.foreign++;
-		return 0;
-	}
-	if (!bid_verify_wants(verify, &request.id))
-		return 0;
-	return bid_kind_has_subpath(request.kind) ? check_source_section_record(verify, path, &request)
-						  : check_record(verify, path, &request);
 }
 
 static int tidy_name(void *user, const char *note, const char *path, bool there)
