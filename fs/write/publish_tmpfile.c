@@ -36,7 +36,7 @@ static int publish_file(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const st
 {
 	if (request->kind == BID_KIND_PROBES)
 		return publish_probes(fs, tmpfile, &request->id, dir);
-	return bid_txn_publish(tmpfile->txn, request, dir);
+	return bid_txn_commit_as(tmpfile->txn, request, dir);
 }
 
 static void log_error(const struct bid_tmpfile *tmpfile, const char *dir, const char *name, int r)

@@ -19,12 +19,12 @@
 
 /*
  * Publish @tmpfile as @name in the directory @dir of @id, and log an error. Returns 0 and the artifact; -EXDEV if
- * @name is not final, so that a program copies; or as bid_txn_publish().
+ * @name is not final, so that a program copies; or as bid_txn_commit_as().
  */
 int bid_publish_as(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir, const char *name,
 		   struct bid_request *ret_request);
 
-/* Publish @tmpfile if the thread @tid is its only writer. Returns 0, or as bid_txn_publish(). */
+/* Publish @tmpfile if the thread @tid is its only writer. Returns 0, or as bid_txn_commit_as(). */
 int bid_publish_flush(struct bid_fs *fs, struct bid_tmpfile *tmpfile, pid_t tid);
 
 /* Publish @tmpfile, which has no writer any more, or drop its name and log the error. */

@@ -112,7 +112,7 @@ int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, struct bid_store *store, c
 	entry->used = now_s();
 	entry->named = true;
 	entry->users = 2; /* the name and the caller */
-	r = entry->tmpfile.dir && entry->tmpfile.name ? bid_txn_open(store, &entry->tmpfile.txn) : -ENOMEM;
+	r = entry->tmpfile.dir && entry->tmpfile.name ? bid_txn_begin_write(store, &entry->tmpfile.txn) : -ENOMEM;
 	if (r < 0) {
 		entry_free(entry);
 		return r;

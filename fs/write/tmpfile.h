@@ -36,7 +36,7 @@ int bid_tmpfiles_new(struct bid_tmpfiles **ret_tmpfiles);
 void bid_tmpfiles_free(struct bid_tmpfiles *tmpfiles);
 
 /*
- * Begin the file @name in the directory @dir of @id. Returns 0, -EEXIST, -ENOMEM, or as bid_txn_open(). As of the next
+ * Begin the file @name in the directory @dir of @id. Returns 0, -EEXIST, -ENOMEM, or as bid_txn_begin_write(). As of the next
  * functions, the caller puts the result.
  */
 int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, struct bid_store *store, const struct bid_id *id, const char *dir,

@@ -13,14 +13,14 @@
 /*
  * A transaction as in "api/store.h", but the bytes come at any offset, and the caller says at the end what they are:
  *
- *   bid_txn_open()
+ *   bid_txn_begin_write()
  *     bid_txn_fd(), bid_txn_write_at()		any number of times
- *     bid_txn_publish() or bid_txn_abandon()
+ *     bid_txn_commit_as() or bid_txn_abandon()
  *   bid_txn_free()
  *
  * Nothing of the file remains after the death of the process. Multithreading: any number of threads.
  */
-int bid_txn_open(struct bid_store *store, struct bid_txn **ret_txn);
+int bid_txn_begin_write(struct bid_store *store, struct bid_txn **ret_txn);
 
 /* The file, open for reading and writing. Lives as long as @txn. */
 int bid_txn_fd(const struct bid_txn *txn);
@@ -45,10 +45,10 @@ int bid_txn_write_at(struct bid_txn *txn, const void *data, size_t len, off_t of
  *   -ESTALE	after bid_txn_abandon()
  *   other	as write(2), sync_file_range(2), mkdir(2), link(2)
  */
-int bid_txn_publish(struct bid_txn *txn, const struct bid_request *request, const char *path);
+int bid_txn_commit_as(struct bid_txn *txn, const struct bid_request *request, const char *path);
 
 /*
- * Refuse bid_txn_publish() from now on; reading and writing stay possible. Waits for a running one. Returns 0, or -EPERM after
+ * Refuse bid_txn_commit_as() from now on; reading and writing stay possible. Waits for a running one. Returns 0, or -EPERM after
  * publishing.
  */
 int bid_txn_abandon(struct bid_txn *txn);

@@ -239,14 +239,14 @@ static int publish_staged(struct power_worker *worker)
 	struct bid_txn *txn;
 	size_t len;
 	bid_auto_free char *data = object_make(worker->trial, acknowledgement.number, &request.id, &len);
-	int r = bid_txn_open(worker->store, &txn);
+	int r = bid_txn_begin_write(worker->store, &txn);
 
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "usr/bin/staged-%u/%s", acknowledgement.number, bid_id_format(&request.id, hex));
 	r = bid_txn_write_at(txn, data, len, 0);
 	if (r == 0)
-		r = bid_txn_publish(txn, &request, path);
+		r = bid_txn_commit_as(txn, &request, path);
 	bid_txn_free(txn);
 	return r < 0 ? r : write(worker->pipe, &acknowledgement, sizeof(acknowledgement)) < 0 ? -errno : 0;
 }

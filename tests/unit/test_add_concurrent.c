@@ -71,11 +71,11 @@ static void test_vanished_staged_file_is_made_again(void **state)
 	struct bid_txn *txn;
 	char path[96];
 
-	assert_int_equal(bid_txn_open(fixture->store, &txn), 0);
+	assert_int_equal(bid_txn_begin_write(fixture->store, &txn), 0);
 	snprintf(path, sizeof(path), "%s/a", fixture->directory);
 	run(fixture, "cp a /proc/%d/fd/%d", getpid(), bid_txn_fd(txn));
 	begin(fixture, 2);
-	assert_int_equal(bid_txn_publish(txn, &request, "usr/bin/a/" ID_A), 0);
+	assert_int_equal(bid_txn_commit_as(txn, &request, "usr/bin/a/" ID_A), 0);
 	is_stored(fixture);
 	bid_txn_free(txn);
 }

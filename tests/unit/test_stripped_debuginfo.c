@@ -121,9 +121,9 @@ static void test_written_debug_file_replaces_a_stripped_one(void **state)
 	struct bid_txn *txn;
 
 	perf_names(fixture, "a.stripped", "a.stripped");
-	assert_int_equal(bid_txn_open(fixture->store, &txn), 0);
+	assert_int_equal(bid_txn_begin_write(fixture->store, &txn), 0);
 	run(fixture, "cp a.debug /proc/%d/fd/%d", getpid(), bid_txn_fd(txn));
-	assert_int_equal(bid_txn_publish(txn, &request, "usr/bin/a/" ID_A), 0);
+	assert_int_equal(bid_txn_commit_as(txn, &request, "usr/bin/a/" ID_A), 0);
 	bid_txn_free(txn);
 	is_served(fixture, "a.debug");
 	run(fixture, "cmp a.debug " LINK "/debug");

@@ -562,7 +562,7 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 
 /* Bytes at any offset. */
 
-int bid_txn_open(struct bid_store *store, struct bid_txn **ret_txn)
+int bid_txn_begin_write(struct bid_store *store, struct bid_txn **ret_txn)
 {
 	struct bid_txn *txn = txn_new(store);
 	int r = txn ? open_temp(txn) : -ENOMEM;
@@ -699,7 +699,7 @@ static int set_mode(struct bid_txn *txn, const struct bid_request *request)
 	return fchmod(txn->temp.fd, st.st_mode & (request->kind == BID_KIND_KALLSYMS ? TABLE_MODE : MODE)) < 0 ? -errno : 0;
 }
 
-int bid_txn_publish(struct bid_txn *txn, const struct bid_request *request, const char *path)
+int bid_txn_commit_as(struct bid_txn *txn, const struct bid_request *request, const char *path)
 {
 	int r;
 
