@@ -174,7 +174,7 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 }
 
 /* Translate the result @r of a write of @len bytes: -EAGAIN if bid_txn_make_room() may help, once for each transaction; else @r. */
-static int without_room(struct bid_txn *txn, int r, size_t len)
+static int plan_eviction(struct bid_txn *txn, int r, size_t len)
 {
 	struct stat st;
 
@@ -191,7 +191,7 @@ static int without_room(struct bid_txn *txn, int r, size_t len)
 /* Did @r lack room, and is there room now? The caller then tries again. Evicts, and blocks. */
 static bool made_room(struct bid_txn *txn, int r, size_t len)
 {
-	return without_room(txn, r, len) == -EAGAIN && bid_txn_make_room(txn) == 0;
+	return plan_eviction(txn, r, len) == -EAGAIN && bid_txn_make_room(txn) == 0;
 }
 
 /* Look whether @bytes more fit. Returns as bid_space_check(), and explains -ENOSPC. */
@@ -256,7 +256,7 @@ int bid_txn_try_write(struct bid_txn *txn, const void *data, size_t len)
 			return -ENOSPC;
 		r = check_space(txn, len > STEP ? len : STEP);
 	}
-	return r < 0 ? r : without_room(txn, put_bytes(txn, data, len), len);
+	return r < 0 ? r : plan_eviction(txn, put_bytes(txn, data, len), len);
 }
 
 int bid_txn_write(struct bid_txn *txn, const void *data, size_t len)
