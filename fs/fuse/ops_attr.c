@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "fuse/reply.h"
-#include "write/publish_tmpfile.h"
 
 enum { SHOWN = 0555 }; /* mode bits of artifacts that readers see */
 

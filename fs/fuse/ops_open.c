@@ -12,7 +12,6 @@
 #include "fuse/passthrough.h"
 #include "fuse/reply.h"
 #include "synthetic.h"
-#include "write/publish_tmpfile.h"
 
 /* Make a handle that has nothing to read. NULL without memory. */
 static struct bid_file_handle *new_handle(void)
@@ -341,7 +340,7 @@ void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	/* the kernel may release the file of the OPEN that got ENOSYS */
 	if (handle) {
 		if (handle->tmpfile && is_for_writing(fi) && bid_tmpfile_close(fs->tmpfiles, handle->tmpfile))
-			bid_publish_release(fs, handle->tmpfile);
+			bid_tmpfile_release(fs->tmpfiles, handle->tmpfile);
 		free_handle(fs, handle);
 	}
 	fuse_reply_err(req, 0);

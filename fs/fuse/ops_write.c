@@ -12,7 +12,6 @@
 #include "base/io.h"
 #include "fuse/reply.h"
 #include "vfs/kcore.h"
-#include "write/publish_tmpfile.h"
 
 /* The node that @name means in @parent now. */
 static int lookup_child(struct bid_fs *fs, const struct bid_inode *parent, const char *name, struct bid_node *ret_node)
@@ -160,8 +159,8 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 	if (!placeholder && name[0] != '.' && bid_tree_kind(name) == BID_KIND_NONE)
 		r = -EPERM;
 	if (r == 0) {
-		bid_publish_sweep(fs);
-		r = bid_tmpfiles_begin(fs->tmpfiles, fs->store, &id, bid_tmpfiles_dir(&parent->node, buf), name, &tmpfile);
+		bid_tmpfiles_sweep(fs->tmpfiles);
+		r = bid_tmpfiles_begin(fs->tmpfiles, &id, bid_tmpfiles_dir(&parent->node, buf), name, &tmpfile);
 	}
 	if (r == 0 && fchmod(bid_txn_fd(tmpfile->txn), mode & bid_fs_file_mode(fs)) < 0)
 		r = -errno;
@@ -212,7 +211,7 @@ void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 	if (bid_fs_of(req)->mode == BID_MODE_NO_OPEN)
 		r = -ENOSYS;
 	else if (handle && handle->tmpfile)
-		r = bid_publish_flush(bid_fs_of(req), handle->tmpfile, fuse_req_ctx(req)->pid);
+		r = bid_tmpfile_flush(bid_fs_of(req)->tmpfiles, handle->tmpfile, fuse_req_ctx(req)->pid);
 	fuse_reply_err(req, -r);
 }
 
@@ -273,7 +272,7 @@ static void reply_published(fuse_req_t req, fuse_ino_t to, const struct bid_requ
 	bid_file_release(&file);
 }
 
-/* Publish @tmpfile as @name in the directory @to. As bid_publish_as(). */
+/* Publish @tmpfile as @name in the directory @to. As bid_tmpfile_publish(). */
 static int publish_in(struct bid_fs *fs, fuse_ino_t to, const char *name, struct bid_tmpfile *tmpfile,
 		      struct bid_request *ret_request)
 {
@@ -281,7 +280,7 @@ static int publish_in(struct bid_fs *fs, fuse_ino_t to, const char *name, struct
 	struct bid_id id;
 	int r = parent ? bid_tree_dir_id(&parent->node, &id) : -ESTALE;
 
-	return r < 0 ? r : bid_publish_as(fs, tmpfile, &id, bid_node_path(&parent->node), name, ret_request);
+	return r < 0 ? r : bid_tmpfile_publish(fs->tmpfiles, tmpfile, &id, bid_node_path(&parent->node), name, ret_request);
 }
 
 void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *name)

@@ -22,7 +22,6 @@
 #include "fuse/workers.h"
 #include "sandbox/sandbox.h"
 #include "servers.h"
-#include "write/publish_tmpfile.h"
 
 struct session {
 	struct bid_fs fs;
@@ -208,7 +207,7 @@ static int serve_mount(struct session *session, int ready)
 	/* answers pending requests, which need the session */
 	bid_broker_free(fs->broker);
 	bid_store_on_release_fd(fs->store, NULL, NULL);
-	bid_publish_end(fs, serving && r == 0);
+	bid_tmpfiles_end(fs->tmpfiles, serving && r == 0);
 	/* a signal is the usual way to unmount */
 	return serving && r >= 0 ? BID_EXIT_OK : BID_EXIT_SYSTEM;
 }
@@ -359,7 +358,8 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	if (r < 0)
 		status = BID_EXIT_MOUNT;
 	else if (bid_inodes_new(&fs->inodes) == 0 && bid_fd_cache_new(max_kept, &ids, &fs->fd_cache) == 0 &&
-		 bid_tmpfiles_new(&fs->tmpfiles) == 0 && add_arguments(&args, options, bid_store_path(store), fs->writable) == 0)
+		 bid_tmpfiles_new(store, &fs->probe_whiteouts, &fs->tmpfiles) == 0 &&
+		 add_arguments(&args, options, bid_store_path(store), fs->writable) == 0)
 		status = mount_and_serve(&session, &args);
 	else
 		bid_error("%s: cannot mount '%s'", strerror(ENOMEM), bid_store_path(store));

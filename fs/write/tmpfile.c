@@ -7,11 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <time.h>
+#include <unistd.h>
 
-#include <bid/id.h>
-
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/log.h"
 #include "vfs/tree.h"
+#include "vfs/whiteouts.h"
+
+enum { ABANDONED_S = 3600 };
 
 struct tmpfile_entry {
 	struct bid_tmpfile tmpfile; /* first, for entry_of() */
@@ -19,12 +24,14 @@ struct tmpfile_entry {
 	bool named;
 	unsigned writers; /* handles for writing */
 	pid_t writer; /* thread of the last open for writing */
-	time_t used; /* CLOCK_MONOTONIC, seconds */
+	int64_t used_s; /* bid_clock_s() of the last use */
 	TAILQ_ENTRY(tmpfile_entry) link;
 };
 
 struct bid_tmpfiles {
-	pthread_mutex_t lock;
+	struct bid_store *store; /* borrowed */
+	struct bid_whiteouts *probes; /* borrowed */
+	pthread_mutex_t lock; /* guards all below */
 	uint32_t last; /* last number */
 	TAILQ_HEAD(, tmpfile_entry) entries; /* newest first; few, because perf writes one after the other */
 };
@@ -34,12 +41,14 @@ static struct tmpfile_entry *entry_of(struct bid_tmpfile *tmpfile)
 	return (struct tmpfile_entry *)tmpfile;
 }
 
-int bid_tmpfiles_new(struct bid_tmpfiles **ret_tmpfiles)
+int bid_tmpfiles_new(struct bid_store *store, struct bid_whiteouts *probes, struct bid_tmpfiles **ret_tmpfiles)
 {
 	struct bid_tmpfiles *tmpfiles = calloc(1, sizeof(*tmpfiles));
 
 	if (!tmpfiles)
 		return -ENOMEM;
+	tmpfiles->store = store;
+	tmpfiles->probes = probes;
 	pthread_mutex_init(&tmpfiles->lock, NULL);
 	TAILQ_INIT(&tmpfiles->entries);
 	*ret_tmpfiles = tmpfiles;
@@ -68,14 +77,6 @@ void bid_tmpfiles_free(struct bid_tmpfiles *tmpfiles)
 	free(tmpfiles);
 }
 
-static time_t now_s(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return ts.tv_sec;
-}
-
 /* Locking: the lock. */
 static struct tmpfile_entry *find_entry(struct bid_tmpfiles *tmpfiles, const char *dir, const char *name)
 {
@@ -93,12 +94,12 @@ static struct bid_tmpfile *add_user(struct tmpfile_entry *entry)
 	if (!entry)
 		return NULL;
 	entry->users++;
-	entry->used = now_s();
+	entry->used_s = bid_clock_s();
 	return &entry->tmpfile;
 }
 
-int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, struct bid_store *store, const struct bid_id *id, const char *dir,
-		       const char *name, struct bid_tmpfile **ret_tmpfile)
+int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, const struct bid_id *id, const char *dir, const char *name,
+		       struct bid_tmpfile **ret_tmpfile)
 {
 	struct tmpfile_entry *entry = calloc(1, sizeof(*entry));
 	int r;
@@ -109,10 +110,10 @@ int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, struct bid_store *store, c
 	entry->tmpfile.kind = bid_tree_is_temporary(dir) ? BID_KIND_NONE : bid_tree_kind(name);
 	entry->tmpfile.dir = strdup(dir);
 	entry->tmpfile.name = strdup(name);
-	entry->used = now_s();
+	entry->used_s = bid_clock_s();
 	entry->named = true;
 	entry->users = 2; /* the name and the caller */
-	r = entry->tmpfile.dir && entry->tmpfile.name ? bid_txn_begin_write(store, &entry->tmpfile.txn) : -ENOMEM;
+	r = entry->tmpfile.dir && entry->tmpfile.name ? bid_txn_begin_write(tmpfiles->store, &entry->tmpfile.txn) : -ENOMEM;
 	if (r < 0) {
 		entry_free(entry);
 		return r;
@@ -170,28 +171,23 @@ const char *bid_tmpfiles_dir(const struct bid_node *dir, char buf[static BID_TMP
 	return buf;
 }
 
-static struct bid_tmpfile *first_named(struct bid_tmpfiles *tmpfiles, time_t until, bool written)
+/*
+ * Find a file with a name, in @dir unless that is NULL, without use since @until_s, and without a writer unless @written. NULL if
+ * there is none. The caller puts it.
+ */
+static struct bid_tmpfile *first_named(struct bid_tmpfiles *tmpfiles, const char *dir, int64_t until_s, bool written)
 {
 	struct bid_tmpfile *tmpfile;
 	struct tmpfile_entry *entry;
 
 	pthread_mutex_lock(&tmpfiles->lock);
 	TAILQ_FOREACH(entry, &tmpfiles->entries, link)
-	if (entry->named && entry->used <= until && (written || entry->writers == 0))
+	if (entry->named && entry->used_s <= until_s && (written || entry->writers == 0) &&
+	    (!dir || strcmp(entry->tmpfile.dir, dir) == 0))
 		break;
 	tmpfile = add_user(entry);
 	pthread_mutex_unlock(&tmpfiles->lock);
 	return tmpfile;
-}
-
-struct bid_tmpfile *bid_tmpfiles_idle(struct bid_tmpfiles *tmpfiles, unsigned seconds)
-{
-	return first_named(tmpfiles, now_s() - (time_t)seconds, false);
-}
-
-struct bid_tmpfile *bid_tmpfiles_first(struct bid_tmpfiles *tmpfiles)
-{
-	return first_named(tmpfiles, now_s(), true);
 }
 
 struct bid_tmpfile *bid_tmpfile_ref(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
@@ -220,7 +216,8 @@ bool bid_tmpfile_close(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfil
 	return last;
 }
 
-bool bid_tmpfile_is_writer(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, pid_t tid)
+/* Has the thread @tid the only handle for writing? False of a process that inherited the descriptor. */
+static bool is_writer(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, pid_t tid)
 {
 	bool is;
 
@@ -230,7 +227,7 @@ bool bid_tmpfile_is_writer(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tm
 	return is;
 }
 
-bool bid_tmpfile_has_name(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
+static bool has_name(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
 {
 	bool named;
 
@@ -297,17 +294,132 @@ bool bid_tmpfiles_has_in(struct bid_tmpfiles *tmpfiles, const char *dir, bool wr
 void bid_tmpfiles_unname_in(struct bid_tmpfiles *tmpfiles, const char *dir)
 {
 	struct bid_tmpfile *tmpfile;
-	struct tmpfile_entry *entry;
 
-	do {
-		pthread_mutex_lock(&tmpfiles->lock);
-		TAILQ_FOREACH(entry, &tmpfiles->entries, link)
-		if (entry->named && strcmp(entry->tmpfile.dir, dir) == 0)
-			break;
-		tmpfile = add_user(entry);
-		pthread_mutex_unlock(&tmpfiles->lock);
-		if (tmpfile)
-			bid_tmpfile_unname(tmpfiles, tmpfile);
+	while ((tmpfile = first_named(tmpfiles, dir, bid_clock_s(), true))) {
+		bid_tmpfile_unname(tmpfiles, tmpfile);
 		bid_tmpfile_put(tmpfiles, tmpfile);
-	} while (tmpfile);
+	}
+}
+
+/* Replace the probe definitions, as perf does: text without an id. */
+static int publish_probes(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir)
+{
+	int from = bid_txn_fd(tmpfile->txn), r;
+	bid_auto_fd int fd = -1;
+	struct stat st;
+
+	if (fstat(from, &st) < 0)
+		return -errno;
+	r = bid_store_open_probes(tmpfiles->store, id, dir, true, &fd);
+	if (r == 0 && ftruncate(fd, 0) < 0)
+		r = -errno;
+	if (r == 0)
+		r = lseek(from, 0, SEEK_SET) < 0 ? -errno : bid_copy_file(from, fd);
+	if (r == 0 && futimens(fd, (struct timespec[]){ st.st_atim, st.st_mtim }) < 0)
+		r = -errno;
+	if (r == 0)
+		bid_whiteouts_drop(tmpfiles->probes, id);
+	return r;
+}
+
+static int publish_tmpfile(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, const struct bid_request *request,
+			   const char *dir)
+{
+	if (request->kind == BID_KIND_PROBES)
+		return publish_probes(tmpfiles, tmpfile, &request->id, dir);
+	return bid_txn_commit_as(tmpfile->txn, request, dir);
+}
+
+static void log_error(const struct bid_tmpfile *tmpfile, const char *dir, const char *name, int r)
+{
+	bid_warning("%s: cannot publish '%s/%s'", r == -EBADMSG ? bid_txn_reason(tmpfile->txn) : strerror(-r), dir, name);
+}
+
+int bid_tmpfile_publish(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir,
+			const char *name, struct bid_request *ret_request)
+{
+	struct bid_request request = { .id = *id, .kind = bid_tree_kind(name) };
+	int r;
+
+	if (bid_tree_is_temporary(dir) || request.kind == BID_KIND_NONE)
+		return -EXDEV;
+	r = publish_tmpfile(tmpfiles, tmpfile, &request, dir);
+	if (r < 0 && r != -ESTALE)
+		log_error(tmpfile, dir, name, r);
+	if (r == 0)
+		*ret_request = request;
+	return r;
+}
+
+/* Publish @tmpfile under its own name. -ESTALE without one. */
+static int publish_own(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
+{
+	struct bid_request request = { .id = tmpfile->id, .kind = tmpfile->kind };
+	int r = -ESTALE;
+
+	if (has_name(tmpfiles, tmpfile))
+		r = publish_tmpfile(tmpfiles, tmpfile, &request, tmpfile->dir);
+	if (r == 0)
+		bid_tmpfile_unname(tmpfiles, tmpfile);
+	return r;
+}
+
+int bid_tmpfile_flush(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, pid_t tid)
+{
+	struct stat st;
+	int r;
+
+	if (tmpfile->kind == BID_KIND_NONE || !is_writer(tmpfiles, tmpfile, tid))
+		return 0;
+	/* a shell closes the first descriptor of a redirection before anything is written */
+	if (fstat(bid_txn_fd(tmpfile->txn), &st) < 0 || st.st_size == 0)
+		return 0;
+	r = publish_own(tmpfiles, tmpfile);
+	return r == -ESTALE ? 0 : r;
+}
+
+void bid_tmpfile_release(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
+{
+	int r;
+
+	if (tmpfile->kind == BID_KIND_NONE)
+		return;
+	r = publish_own(tmpfiles, tmpfile);
+	if (r < 0 && r != -ESTALE)
+		log_error(tmpfile, tmpfile->dir, tmpfile->name, r);
+	bid_tmpfile_unname(tmpfiles, tmpfile);
+}
+
+int bid_tmpfile_unlink(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
+{
+	bool published = bid_txn_abandon(tmpfile->txn) == -EPERM && tmpfile->kind != BID_KIND_NONE;
+
+	bid_tmpfile_unname(tmpfiles, tmpfile);
+	return published ? -EEXIST : 0;
+}
+
+void bid_tmpfiles_sweep(struct bid_tmpfiles *tmpfiles)
+{
+	struct bid_tmpfile *tmpfile;
+
+	while ((tmpfile = first_named(tmpfiles, NULL, bid_clock_s() - ABANDONED_S, false))) {
+		bid_tmpfile_unname(tmpfiles, tmpfile);
+		bid_tmpfile_put(tmpfiles, tmpfile);
+	}
+}
+
+void bid_tmpfiles_end(struct bid_tmpfiles *tmpfiles, bool unmounted)
+{
+	struct bid_tmpfile *tmpfile;
+	struct stat st;
+
+	while ((tmpfile = first_named(tmpfiles, NULL, bid_clock_s(), true))) {
+		if (unmounted)
+			bid_tmpfile_release(tmpfiles, tmpfile);
+		else if (tmpfile->kind != BID_KIND_NONE && fstat(bid_txn_fd(tmpfile->txn), &st) == 0 && st.st_size > 0)
+			bid_warning("the daemon ended before a program had closed '%s/%s': bidfs drops the file", tmpfile->dir,
+				    tmpfile->name);
+		bid_tmpfile_unname(tmpfiles, tmpfile);
+		bid_tmpfile_put(tmpfiles, tmpfile);
+	}
 }

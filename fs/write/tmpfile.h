@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Temporary files that programs write through the mount. Each has a name in a directory "<path>/ID" of the mount, and none in
- * the store before publish_tmpfile.h publishes it. Pure C: knows no FUSE.
+ * Temporary files that programs write through the mount, and their one way into the store. Each has a name in a directory
+ * "<path>/ID" of the mount, and none in the store before it is published. The store verifies a file first. Pure C: knows no FUSE.
  *
  *	bid_tmpfiles_begin()	CREATE: the name is one user, the caller another
  *	bid_tmpfile_ref()	a handle is a user, too
+ *	bid_tmpfile_open()	a handle for writing
+ *	bid_tmpfile_publish()	LINK, RENAME: to a final name
+ *	bid_tmpfile_flush()	FLUSH, for each close(2) of a descriptor; the caller sees the error
+ *	bid_tmpfile_close()	RELEASE of a handle for writing
+ *	bid_tmpfile_release()	the same, of the last one; only the log has the error
  *	bid_tmpfile_unname()	the name is unlinked, renamed, published, or closed after a refusal
  *	bid_tmpfile_put()	the last user frees the file
+ *
+ * A file that was created under its final name is published by its last writer's close(2): by FLUSH of the thread that opened the
+ * only handle, else by RELEASE, as of a process that inherited the descriptor, or of an empty file. After an error of LINK,
+ * RENAME or FLUSH a file keeps its temporary name; RELEASE drops it.
  *
  * Locking: bid_tmpfiles has one lock, for lists and counters. Any thread may call.
  */
@@ -21,6 +30,7 @@
 #include "vfs/node.h"
 
 struct bid_tmpfiles;
+struct bid_whiteouts;
 
 /* One temporary file. Its fields never change. */
 struct bid_tmpfile {
@@ -32,15 +42,16 @@ struct bid_tmpfile {
 	struct bid_txn *txn; /* owned */
 };
 
-int bid_tmpfiles_new(struct bid_tmpfiles **ret_tmpfiles);
+/* Borrows @store, and @probes, which loses the ids of published definitions. -ENOMEM. */
+int bid_tmpfiles_new(struct bid_store *store, struct bid_whiteouts *probes, struct bid_tmpfiles **ret_tmpfiles);
 void bid_tmpfiles_free(struct bid_tmpfiles *tmpfiles);
 
 /*
  * Begin the file @name in the directory @dir of @id. Returns 0, -EEXIST, -ENOMEM, or as bid_txn_begin_write(). As of the next
  * functions, the caller puts the result.
  */
-int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, struct bid_store *store, const struct bid_id *id, const char *dir,
-		       const char *name, struct bid_tmpfile **ret_tmpfile);
+int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, const struct bid_id *id, const char *dir, const char *name,
+		       struct bid_tmpfile **ret_tmpfile);
 
 /* Find a file by number, with or without a name, or by name. NULL if there is none. */
 struct bid_tmpfile *bid_tmpfiles_get(struct bid_tmpfiles *tmpfiles, uint32_t number);
@@ -53,12 +64,6 @@ struct bid_node bid_tmpfile_node(const struct bid_tmpfile *tmpfile);
 enum { BID_TMPFILES_DIR = sizeof(".build-id/00") };
 const char *bid_tmpfiles_dir(const struct bid_node *dir, char buf[static BID_TMPFILES_DIR]);
 
-/* Find a file with a name, without a writer and without use for @seconds. NULL if there is none. */
-struct bid_tmpfile *bid_tmpfiles_idle(struct bid_tmpfiles *tmpfiles, unsigned seconds);
-
-/* Find any file with a name. NULL if there is none. */
-struct bid_tmpfile *bid_tmpfiles_first(struct bid_tmpfiles *tmpfiles);
-
 /* Add a user. Returns @tmpfile. */
 struct bid_tmpfile *bid_tmpfile_ref(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
 
@@ -66,13 +71,11 @@ struct bid_tmpfile *bid_tmpfile_ref(struct bid_tmpfiles *tmpfiles, struct bid_tm
 void bid_tmpfile_open(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, pid_t tid);
 bool bid_tmpfile_close(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
 
-/* Has the thread @tid the only handle for writing? False of a process that inherited the descriptor. */
-bool bid_tmpfile_is_writer(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, pid_t tid);
+/* @tmpfile may be NULL. */
+void bid_tmpfile_put(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
 
 /* Drop the name, if there is one. */
 void bid_tmpfile_unname(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
-
-bool bid_tmpfile_has_name(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
 
 /* Call @fn, with the lock held, for each file with a name in @dir. Returns the first result other than 0, or 0. */
 int bid_tmpfiles_each_in(struct bid_tmpfiles *tmpfiles, const char *dir, int (*fn)(void *user, const struct bid_tmpfile *tmpfile),
@@ -84,7 +87,28 @@ bool bid_tmpfiles_has_in(struct bid_tmpfiles *tmpfiles, const char *dir, bool wr
 /* Drop the names of all files in @dir. */
 void bid_tmpfiles_unname_in(struct bid_tmpfiles *tmpfiles, const char *dir);
 
-/* @tmpfile may be NULL. */
-void bid_tmpfile_put(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
+/* All functions below may block on disk. */
+
+/*
+ * Publish @tmpfile as @name in the directory @dir of @id, and log an error. Returns 0 and the artifact; -EXDEV if
+ * @name is not final, so that a program copies; or as bid_txn_commit_as().
+ */
+int bid_tmpfile_publish(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir,
+			const char *name, struct bid_request *ret_request);
+
+/* Publish @tmpfile if the thread @tid is its only writer. Returns 0, or as bid_txn_commit_as(). */
+int bid_tmpfile_flush(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, pid_t tid);
+
+/* Publish @tmpfile, which has no writer any more, or drop its name and log the error. */
+void bid_tmpfile_release(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
+
+/* Drop the name of @tmpfile, and publish it no more. -EEXIST if it was published under that name meanwhile. */
+int bid_tmpfile_unlink(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
+
+/* Drop temporary files without a writer and without use for an hour. */
+void bid_tmpfiles_sweep(struct bid_tmpfiles *tmpfiles);
+
+/* End the session. After an unmount, publish files without a RELEASE. After a signal, drop and log files with a writer. */
+void bid_tmpfiles_end(struct bid_tmpfiles *tmpfiles, bool unmounted);
 
 #endif

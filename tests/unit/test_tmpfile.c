@@ -4,32 +4,35 @@
 
 #include <errno.h>
 
-#include <bid/id.h>
-
+#include "../clock/test_clock.h"
+#include "vfs/whiteouts.h"
 #include "write/tmpfile.h"
 
 static struct bid_tmpfiles *tmpfiles;
+static struct bid_whiteouts probes;
 static const struct bid_id id = { .len = 20, .bytes = { 0xaa } };
 
 static int begin(void **state)
 {
 	int r = store_fixture_begin(state);
 
-	return r < 0 ? r : bid_tmpfiles_new(&tmpfiles);
+	bid_whiteouts_init(&probes);
+	return r < 0 ? r : bid_tmpfiles_new(((struct store_fixture *)*state)->store, &probes, &tmpfiles);
 }
 
 static int end(void **state)
 {
 	bid_tmpfiles_free(tmpfiles);
+	bid_whiteouts_release(&probes);
 	return store_fixture_end(state);
 }
 
 /* The caller puts it. */
-static struct bid_tmpfile *file(const struct store_fixture *fixture, const char *dir, const char *name)
+static struct bid_tmpfile *file(const char *dir, const char *name)
 {
 	struct bid_tmpfile *tmpfile;
 
-	assert_int_equal(bid_tmpfiles_begin(tmpfiles, fixture->store, &id, dir, name, &tmpfile), 0);
+	assert_int_equal(bid_tmpfiles_begin(tmpfiles, &id, dir, name, &tmpfile), 0);
 	return tmpfile;
 }
 
@@ -54,17 +57,16 @@ static bool has_number(uint32_t number)
 
 static void test_unlinked_file_lives_until_its_last_close(void **state)
 {
-	struct bid_tmpfile *handle = file(*state, "a", "elf"), *next;
+	struct bid_tmpfile *handle = file("a", "elf"), *next;
 	uint32_t number = handle->number;
 
-	assert_true(has_name("a", "elf") && has_number(number) && bid_tmpfile_has_name(tmpfiles, handle));
-	assert_int_equal(bid_tmpfiles_begin(tmpfiles, ((struct store_fixture *)*state)->store, &id, "a", "elf", &next), -EEXIST);
+	assert_true(has_name("a", "elf") && has_number(number));
+	assert_int_equal(bid_tmpfiles_begin(tmpfiles, &id, "a", "elf", &next), -EEXIST);
 	bid_tmpfile_unname(tmpfiles, handle);
 	bid_tmpfile_unname(tmpfiles, handle);
-	assert_true(!has_name("a", "elf") && has_number(number) && !bid_tmpfile_has_name(tmpfiles, handle));
-	assert_null(bid_tmpfiles_first(tmpfiles));
+	assert_true(!has_name("a", "elf") && has_number(number));
 	/* the name is free, the number is not */
-	next = file(*state, "a", "elf");
+	next = file("a", "elf");
 	assert_true(next->number != number && has_name("a", "elf"));
 	bid_tmpfile_put(tmpfiles, next);
 	assert_true(has_name("a", "elf"));
@@ -75,27 +77,45 @@ static void test_unlinked_file_lives_until_its_last_close(void **state)
 	assert_false(has_number(number));
 }
 
-static void test_last_writer_gets_the_result(void **state)
+static void test_flush_of_the_only_writer_gets_the_error(void **state)
 {
-	struct bid_tmpfile *tmpfile = file(*state, "a", "elf");
+	struct bid_tmpfile *tmpfile = file("a", "elf");
 
 	bid_tmpfile_open(tmpfiles, tmpfile, 7);
-	assert_true(bid_tmpfile_is_writer(tmpfiles, tmpfile, 7) && !bid_tmpfile_is_writer(tmpfiles, tmpfile, 8));
+	assert_int_equal(bid_tmpfile_flush(tmpfiles, tmpfile, 7), 0); /* empty */
+	assert_int_equal(bid_txn_write_at(tmpfile->txn, "text", 4, 0), 0);
+	assert_int_equal(bid_tmpfile_flush(tmpfiles, tmpfile, 8), 0);
+	assert_int_equal(bid_tmpfile_flush(tmpfiles, tmpfile, 7), -EINVAL); /* "a" is no directory of a build */
 	bid_tmpfile_open(tmpfiles, tmpfile, 7);
-	assert_false(bid_tmpfile_is_writer(tmpfiles, tmpfile, 7));
+	assert_int_equal(bid_tmpfile_flush(tmpfiles, tmpfile, 7), 0);
 	assert_false(bid_tmpfile_close(tmpfiles, tmpfile));
-	assert_null(bid_tmpfiles_idle(tmpfiles, 0));
 	assert_true(bid_tmpfile_close(tmpfiles, tmpfile));
+	assert_true(has_name("a", "elf"));
+	bid_tmpfile_release(tmpfiles, tmpfile);
+	assert_false(has_name("a", "elf"));
 	bid_tmpfile_put(tmpfiles, tmpfile);
-	tmpfile = bid_tmpfiles_idle(tmpfiles, 0);
-	assert_non_null(tmpfile);
-	assert_null(bid_tmpfiles_idle(tmpfiles, 3600));
-	bid_tmpfile_put(tmpfiles, tmpfile);
+}
+
+static void test_sweep_drops_files_without_writer_for_an_hour(void **state)
+{
+	struct bid_tmpfile *written = file("a", ".elf.x"), *idle = file("a", ".elf.y");
+
+	bid_tmpfile_open(tmpfiles, written, 7);
+	bid_tmpfile_put(tmpfiles, idle);
+	test_clock_advance_ms(3500 * 1000);
+	bid_tmpfiles_sweep(tmpfiles);
+	assert_true(bid_tmpfiles_has_in(tmpfiles, "a", false));
+	test_clock_advance_ms(200 * 1000);
+	bid_tmpfiles_sweep(tmpfiles);
+	assert_false(has_name("a", ".elf.y"));
+	assert_true(has_name("a", ".elf.x"));
+	assert_true(bid_tmpfile_close(tmpfiles, written));
+	bid_tmpfile_put(tmpfiles, written);
 }
 
 static void test_directory_waits_for_its_writer(void **state)
 {
-	struct bid_tmpfile *a = file(*state, "a", "elf"), *b = file(*state, "b", ".elf.x");
+	struct bid_tmpfile *a = file("a", "elf"), *b = file("b", ".elf.x");
 
 	bid_tmpfile_open(tmpfiles, b, 1);
 	assert_true(bid_tmpfiles_has_in(tmpfiles, "b", true) && !bid_tmpfiles_has_in(tmpfiles, "a", true));
@@ -112,7 +132,8 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 	const struct CMUnitTest tests[] = {
 		TEST(test_unlinked_file_lives_until_its_last_close),
-		TEST(test_last_writer_gets_the_result),
+		TEST(test_flush_of_the_only_writer_gets_the_error),
+		TEST(test_sweep_drops_files_without_writer_for_an_hour),
 		TEST(test_directory_waits_for_its_writer),
 	};
 
