@@ -10,7 +10,7 @@
 
 struct bid_timer {
 	int64_t at_ms; /* on the monotonic clock, while armed */
-	unsigned kind; /* the owner's */
+	void (*expire)(void *user); /* for the owner of the heap to call */
 	void *user;
 	struct bid_timers *timers; /* NULL if not armed */
 	struct bid_timer *child, *next, *before; /* in the heap; before is the parent of a first child */

@@ -119,7 +119,8 @@ struct bid_broker {
 	struct bid_server_state *preferred; /* the server of the last delivery, which gets the first attempt; or NULL */
 	struct bid_jobs jobs;
 	size_t n_fallbacks; /* downloads that wait for another one */
-	struct bid_timers timers; /* ends of windows, waits and kept results, hedged requests, and polls of locks */
+	struct bid_timers
+		timers; /* ends of windows, waits and kept results, hedged requests, and polls of locks; run under the lock */
 	struct bid_recent_responses responses;
 	pthread_cond_t has_time; /* a new first timer */
 	pthread_cond_t idle; /* no download or no attempt is left */
@@ -141,11 +142,6 @@ int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *requ
 
 /* Let @waiter, which is BUSY, wait for @request, or answer it at once. The caller no longer owns @waiter. */
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);
-
-enum bid_timer_kind {
-	BID_TIMER_WINDOW, /* struct bid_download: end of the window, or of the kept result */
-	BID_TIMER_START, /* struct bid_download: start of another server, or poll of the lock */
-};
 
 /* Arm @timer for @at_ms. Under the lock. */
 void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t at_ms);

@@ -39,38 +39,6 @@ static void download_free(struct bid_download *download)
 	free(download);
 }
 
-static struct bid_download *download_new(struct bid_broker *broker, const struct bid_request *request)
-{
-	size_t max_reports = broker->n_servers * (1 + BID_FALLBACKS_MAX);
-	struct bid_download *download = calloc(1, sizeof(*download) + max_reports * sizeof(*download->reports));
-	struct bid_download **at = bucket(broker, request);
-
-	if (!download)
-		return NULL;
-	download->max_reports = max_reports;
-	download->machine.candidates = calloc(broker->n_servers, sizeof(*download->machine.candidates));
-	if (!download->machine.candidates) {
-		download_free(download);
-		return NULL;
-	}
-	download->broker = broker;
-	download->request = bid_request_keep(request);
-	download->started_ms = bid_clock_ms();
-	download->job.download = download;
-	download->machine.max_parallel = 1;
-	download->machine.hedges = broker->config.hedge_ms != BID_HEDGE_NEVER;
-	download->window_timer = (struct bid_timer){ .kind = BID_TIMER_WINDOW, .user = download };
-	download->start_timer = (struct bid_timer){ .kind = BID_TIMER_START, .user = download };
-	download->refs = 1;
-	TAILQ_INIT(&download->waiters);
-
-	download->next = *at;
-	*at = download;
-	TAILQ_INSERT_TAIL(&broker->downloads, download, link);
-	broker->n_downloads++;
-	return download;
-}
-
 void bid_download_ref(struct bid_download *download)
 {
 	download->refs++;
@@ -119,28 +87,6 @@ void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t 
 	bid_timer_arm(&broker->timers, timer, at_ms);
 	if (broker->timers.first == timer)
 		pthread_cond_signal(&broker->has_time);
-}
-
-static void open_window(struct bid_download *download, int64_t now)
-{
-	struct bid_broker *broker = download->broker;
-
-	download->until_ms = now + broker->config.wait_ms;
-	bid_broker_arm(broker, &download->window_timer, download->until_ms);
-}
-
-/* May a new waiter wait for @download? */
-static bool admit(struct bid_download *download, int64_t now)
-{
-	if (download->broker->config.wait_ms == 0)
-		return true;
-	if (now < download->until_ms)
-		return true;
-	/* the waiters of an ended window must not wait for a new one */
-	if (download->n_waiters > 0 || now < download->until_ms + BID_GRACE_MS)
-		return false;
-	open_window(download, now);
-	return true;
 }
 
 struct bid_job *bid_broker_next_job(const struct bid_commit_worker *worker)
@@ -214,48 +160,6 @@ static void expire(struct bid_download *download)
 	bid_timer_disarm(&download->window_timer);
 	retire(download);
 	bid_download_unref(download);
-}
-
-int bid_download_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
-		      struct bid_download **ret_new, struct bid_download **ret_seen)
-{
-	int64_t now = bid_clock_ms();
-	struct bid_download *download = find(broker, request);
-	int error;
-
-	if (download && download->machine.state == BID_DOWNLOAD_ENDED && now >= download->until_ms) {
-		expire(download);
-		download = NULL;
-	}
-	/* no attempt is left to start, but one may end late */
-	if (download && download->machine.state == BID_DOWNLOAD_TIMED_OUT && now >= download->until_ms + BID_GRACE_MS) {
-		retire(download);
-		download = NULL;
-	}
-	if (!download) {
-		download = download_new(broker, request);
-		if (!download)
-			return -ENOMEM;
-		if (broker->config.wait_ms > 0)
-			open_window(download, now);
-		queue(download, waiter);
-		bid_download_ref(download);
-		*ret_new = download;
-		return -EINPROGRESS;
-	}
-
-	if (download->machine.state == BID_DOWNLOAD_ENDED) {
-		error = download->error;
-	} else if (admit(download, now)) {
-		queue(download, waiter);
-		return -EINPROGRESS;
-	} else {
-		download->may_return = true;
-		error = -ETIMEDOUT;
-	}
-	bid_download_ref(download);
-	*ret_seen = download;
-	return error;
 }
 
 void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter)
@@ -633,8 +537,9 @@ void bid_download_step_and_end(struct bid_download *download, enum bid_machine_e
 }
 
 /* Start another server, or poll the lock. Under the lock, which may be released meanwhile. */
-static void expire_start_timer(struct bid_download *download)
+static void expire_start_timer(void *user)
 {
+	struct bid_download *download = user;
 	struct bid_broker *broker = download->broker;
 	uint64_t in_loop;
 
@@ -675,8 +580,10 @@ void bid_download_dismiss(struct bid_download *download, enum bid_machine_event 
 }
 
 /* End the window or the kept result of @download. Under the lock, which may be released in between. */
-static void expire_window_timer(struct bid_download *download)
+static void expire_window_timer(void *user)
 {
+	struct bid_download *download = user;
+
 	if (download->machine.state == BID_DOWNLOAD_ENDED) {
 		expire(download);
 		return;
@@ -701,15 +608,98 @@ void bid_download_run(struct bid_download *download)
 	bid_download_put(download);
 }
 
-void bid_download_expire_timer(struct bid_timer *timer)
+static struct bid_download *download_new(struct bid_broker *broker, const struct bid_request *request)
 {
-	bid_timer_disarm(timer);
-	switch ((enum bid_timer_kind)timer->kind) {
-	case BID_TIMER_WINDOW:
-		expire_window_timer(timer->user);
-		break;
-	case BID_TIMER_START:
-		expire_start_timer(timer->user);
-		break;
+	size_t max_reports = broker->n_servers * (1 + BID_FALLBACKS_MAX);
+	struct bid_download *download = calloc(1, sizeof(*download) + max_reports * sizeof(*download->reports));
+	struct bid_download **at = bucket(broker, request);
+
+	if (!download)
+		return NULL;
+	download->max_reports = max_reports;
+	download->machine.candidates = calloc(broker->n_servers, sizeof(*download->machine.candidates));
+	if (!download->machine.candidates) {
+		download_free(download);
+		return NULL;
 	}
+	download->broker = broker;
+	download->request = bid_request_keep(request);
+	download->started_ms = bid_clock_ms();
+	download->job.download = download;
+	download->machine.max_parallel = 1;
+	download->machine.hedges = broker->config.hedge_ms != BID_HEDGE_NEVER;
+	download->window_timer = (struct bid_timer){ .expire = expire_window_timer, .user = download };
+	download->start_timer = (struct bid_timer){ .expire = expire_start_timer, .user = download };
+	download->refs = 1;
+	TAILQ_INIT(&download->waiters);
+
+	download->next = *at;
+	*at = download;
+	TAILQ_INSERT_TAIL(&broker->downloads, download, link);
+	broker->n_downloads++;
+	return download;
+}
+
+static void open_window(struct bid_download *download, int64_t now)
+{
+	struct bid_broker *broker = download->broker;
+
+	download->until_ms = now + broker->config.wait_ms;
+	bid_broker_arm(broker, &download->window_timer, download->until_ms);
+}
+
+/* May a new waiter wait for @download? */
+static bool admit(struct bid_download *download, int64_t now)
+{
+	if (download->broker->config.wait_ms == 0)
+		return true;
+	if (now < download->until_ms)
+		return true;
+	/* the waiters of an ended window must not wait for a new one */
+	if (download->n_waiters > 0 || now < download->until_ms + BID_GRACE_MS)
+		return false;
+	open_window(download, now);
+	return true;
+}
+
+int bid_download_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
+		      struct bid_download **ret_new, struct bid_download **ret_seen)
+{
+	int64_t now = bid_clock_ms();
+	struct bid_download *download = find(broker, request);
+	int error;
+
+	if (download && download->machine.state == BID_DOWNLOAD_ENDED && now >= download->until_ms) {
+		expire(download);
+		download = NULL;
+	}
+	/* no attempt is left to start, but one may end late */
+	if (download && download->machine.state == BID_DOWNLOAD_TIMED_OUT && now >= download->until_ms + BID_GRACE_MS) {
+		retire(download);
+		download = NULL;
+	}
+	if (!download) {
+		download = download_new(broker, request);
+		if (!download)
+			return -ENOMEM;
+		if (broker->config.wait_ms > 0)
+			open_window(download, now);
+		queue(download, waiter);
+		bid_download_ref(download);
+		*ret_new = download;
+		return -EINPROGRESS;
+	}
+
+	if (download->machine.state == BID_DOWNLOAD_ENDED) {
+		error = download->error;
+	} else if (admit(download, now)) {
+		queue(download, waiter);
+		return -EINPROGRESS;
+	} else {
+		download->may_return = true;
+		error = -ETIMEDOUT;
+	}
+	bid_download_ref(download);
+	*ret_seen = download;
+	return error;
 }

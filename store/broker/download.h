@@ -140,9 +140,6 @@ bool bid_download_abandoned(const struct bid_download *download);
 /* Drop the kept results of all downloads, or of the one for @request. Under the lock. */
 void bid_download_expire_ended(struct bid_broker *broker, const struct bid_request *request);
 
-/* Run a timer that is due. Under the lock, which may be released meanwhile. */
-void bid_download_expire_timer(struct bid_timer *timer);
-
 /* Under the lock. */
 void bid_download_ref(struct bid_download *download);
 void bid_download_unref(struct bid_download *download);

@@ -77,8 +77,10 @@ static void *run_timers(void *user)
 			pthread_cond_wait(&broker->has_time, &broker->lock);
 		else if (timer->at_ms > bid_clock_ms())
 			sleep_until(broker, timer->at_ms);
-		else
-			bid_download_expire_timer(timer);
+		else {
+			bid_timer_disarm(timer);
+			timer->expire(timer->user);
+		}
 	}
 	pthread_mutex_unlock(&broker->lock);
 	return NULL;

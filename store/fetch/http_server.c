@@ -196,7 +196,6 @@ int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_se
 	http->base.name = http->name;
 	http->base.signers = enforcing ? fetch->signers : NULL;
 	TAILQ_INIT(&http->waiting);
-	http->alarm = (struct bid_timer){ .kind = BID_HTTP_SERVER_ALARM, .user = http };
 	*ret_server = &http->base;
 	return 0;
 }

@@ -122,13 +122,15 @@ static void begin_transfer(struct bid_transfer *transfer)
 	bid_transfer_begin(transfer);
 }
 
-/* Begin or refuse the queued transfers of @server. Set an alarm for the first remaining one. */
-static void dispatch_queue(struct bid_http_server *server)
+/* Begin or refuse the queued transfers of a server. Set an alarm for the first remaining one. */
+static void dispatch_queue(void *user)
 {
+	struct bid_http_server *server = user;
 	int64_t now = bid_clock_ms();
 	struct bid_transfer *transfer;
 
 	bid_timer_disarm(&server->alarm);
+	server->alarm = (struct bid_timer){ .expire = dispatch_queue, .user = server };
 	while ((transfer = TAILQ_FIRST(&server->waiting))) {
 		bool refused = bid_http_server_refuses(server, transfer, now);
 		int64_t at = refused ? now : next_request_at(server, now);
@@ -356,9 +358,13 @@ static void reap_transfers(struct bid_fetch *fetch)
 	}
 }
 
-/* Act on the deadline of @transfer. */
-static void expire_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer, int64_t now)
+/* Act on the deadline of a transfer. */
+static void expire_transfer(void *user)
 {
+	struct bid_transfer *transfer = user;
+	struct bid_fetch *fetch = transfer->server->fetch;
+	int64_t now = bid_clock_ms();
+
 	if (transfer->state == BID_TRANSFER_BACKOFF) {
 		retry_transfer(fetch, transfer, now);
 		return;
@@ -378,10 +384,7 @@ static void expire_deadlines(struct bid_fetch *fetch, int64_t now)
 
 	while ((timer = fetch->timers.first) && timer->at_ms <= now) {
 		bid_timer_disarm(timer);
-		if (timer->kind == BID_HTTP_SERVER_ALARM)
-			dispatch_queue(timer->user);
-		else
-			expire_transfer(fetch, timer->user, now);
+		timer->expire(timer->user);
 	}
 }
 
@@ -401,6 +404,7 @@ static bool take_arrivals(struct bid_fetch *fetch)
 		TAILQ_REMOVE(&arrivals, transfer, queue);
 		TAILQ_INSERT_TAIL(&transfer->server->waiting, transfer, queue);
 		transfer->state = BID_TRANSFER_QUEUED;
+		transfer->deadline = (struct bid_timer){ .expire = expire_transfer, .user = transfer };
 		dispatch_queue(transfer->server);
 	}
 	return !stopping;

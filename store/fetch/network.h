@@ -51,11 +51,6 @@ static inline long bid_slow_s(const struct bid_fetch_config *config)
 	return (config->first_byte_ms + 999L) / 1000;
 }
 
-enum bid_fetch_timer {
-	BID_TRANSFER_DEADLINE, /* struct bid_transfer: end of its state */
-	BID_HTTP_SERVER_ALARM, /* struct bid_http_server: another look at its queue */
-};
-
 /* Set the deadline of the state to @at, or to the end of the time for all requests if earlier. */
 static inline void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
 {

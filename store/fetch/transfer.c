@@ -829,7 +829,6 @@ int bid_transfer_new(struct bid_http_server *server, const struct bid_request *r
 	transfer->receiver = *receiver;
 	transfer->user = user;
 	transfer->kind = request->kind;
-	transfer->deadline = (struct bid_timer){ .kind = BID_TRANSFER_DEADLINE, .user = transfer };
 	bid_response_init(&transfer->response, 0);
 	r = bid_url_for_request(server->url, request, &transfer->url);
 	if (r == 0)
