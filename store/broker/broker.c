@@ -51,29 +51,6 @@ static struct bid_waiter *find_waiter(struct bid_broker *broker, uint64_t handle
 	return waiter && waiter->handle == handle ? waiter : NULL;
 }
 
-void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request)
-{
-	struct bid_download *fresh = NULL, *seen = NULL;
-	int r = -EINTR;
-
-	pthread_mutex_lock(&broker->lock);
-	if (!bid_request_valid(request))
-		r = -EINVAL;
-	else if (!waiter->cancelled && !broker->ending)
-		r = bid_download_join(broker, request, waiter, &fresh, &seen);
-	if (r != -EINPROGRESS)
-		bid_waiter_detach(broker, waiter);
-	pthread_mutex_unlock(&broker->lock);
-
-	if (fresh)
-		bid_download_start(fresh);
-	if (r == -EINPROGRESS)
-		return;
-	bid_waiter_answer(broker, waiter, r, NULL, seen);
-	if (seen)
-		bid_download_put(seen);
-}
-
 void bid_broker_cancel(struct bid_broker *broker, uint64_t handle)
 {
 	struct bid_waiter *waiter;

@@ -5,8 +5,8 @@
  *   lookup.c		lookup in the store and in the negative cache
  *   broker.c		interface: request handles, cancel, progress, offline, refresh
  *   threads.c		start and end of a broker; commit workers, timer thread
- *   download.c		downloads and their waiters; driver of machine.c: steps the machine, runs actions
- *   lock_wait.c		wait for downloads of other processes
+ *   download.c		downloads and their waiters; the wait for downloads of other processes; driver of machine.c: steps the
+ *			machine, runs actions
  *   machine.c		states of a download: event -> actions, pure
  *   request_loop.c	servers that request the same from this broker
  *   attempt.c		one request to one server: receive, check, publish

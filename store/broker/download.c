@@ -13,7 +13,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/local_error.h"
+#include "base/log.h"
 #include "broker/request_loop.h"
+
+#define POLL_MS 50 /* between two looks at the lock of another process */
+#define WAIT_MS 30000 /* limit, after which both processes download: the holder may be stopped */
 
 /* no seed: downloads are few and short-lived */
 static struct bid_download **bucket(struct bid_broker *broker, const struct bid_request *request)
@@ -51,7 +55,8 @@ void bid_download_unref(struct bid_download *download)
 	download_free(download);
 }
 
-void bid_download_put(struct bid_download *download)
+/* bid_download_unref() without the lock. */
+static void unref_unlocked(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
 
@@ -592,7 +597,11 @@ static void expire_window_timer(void *user)
 	bid_download_dismiss(download, BID_EVENT_TIMEOUT, -ETIMEDOUT);
 }
 
-void bid_download_run(struct bid_download *download)
+/*
+ * Look into the store, where another thread or process may have published the artifact since its reader looked. Then start the
+ * first attempt. Takes the reference. Without the lock.
+ */
+static void begin_attempts(struct bid_download *download)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	unsigned ttl = 0;
@@ -605,7 +614,70 @@ void bid_download_run(struct bid_download *download)
 	} else {
 		bid_download_end(download, r, &file);
 	}
-	bid_download_put(download);
+	unref_unlocked(download);
+}
+
+/* Take the lock. Any error but -EBUSY starts the download without the lock. */
+static int take_lock(struct bid_download *download)
+{
+	struct bid_broker *broker = download->broker;
+	int r;
+
+	download->lock_wait.key = bid_download_lock_key(&download->request, broker->servers_hash);
+	r = bid_download_lock_take(broker->download_locks, download->lock_wait.key);
+	download->lock_wait.holds = r == 0;
+	return r;
+}
+
+/* Let a commit worker poll the lock later: less often after a longer wait, because the lock may be a request to an NFS server. */
+static void poll_later(struct bid_download *download)
+{
+	struct bid_broker *broker = download->broker;
+	int64_t now = bid_clock_ms();
+
+	pthread_mutex_lock(&broker->lock);
+	download->lock_wait.polls = true;
+	/* the download may have ended meanwhile */
+	if (download->machine.state == BID_DOWNLOAD_NEW)
+		now += POLL_MS + (now - download->lock_wait.since_ms) / 8;
+	bid_broker_arm(broker, &download->start_timer, now);
+	pthread_mutex_unlock(&broker->lock);
+}
+
+/* Returns the limit of the wait: a part of the readers' wait, because the download needs the rest. */
+static int64_t limit_of(const struct bid_broker *broker)
+{
+	unsigned half = broker->config.wait_ms / 2;
+
+	return half > 0 && half < WAIT_MS ? half : WAIT_MS;
+}
+
+static bool is_still_busy(struct bid_download *download)
+{
+	char name[BID_NAME_MAX];
+
+	if (take_lock(download) != -EBUSY)
+		return false;
+	if (bid_clock_ms() - download->lock_wait.since_ms < limit_of(download->broker))
+		return true;
+	bid_info("another process did not fetch it in time, so this one does: '%s'", bid_request_name(&download->request, name));
+	return false;
+}
+
+void bid_download_poll(struct bid_download *download)
+{
+	struct bid_broker *broker = download->broker;
+	bool over;
+
+	pthread_mutex_lock(&broker->lock);
+	over = download->machine.state != BID_DOWNLOAD_NEW || broker->ending || bid_download_abandoned(download);
+	pthread_mutex_unlock(&broker->lock);
+	if (!over && is_still_busy(download)) {
+		poll_later(download);
+		return;
+	}
+	download->lock_wait.waited_ms = (unsigned)(bid_clock_ms() - download->lock_wait.since_ms);
+	begin_attempts(download);
 }
 
 static struct bid_download *download_new(struct bid_broker *broker, const struct bid_request *request)
@@ -662,8 +734,13 @@ static bool admit(struct bid_download *download, int64_t now)
 	return true;
 }
 
-int bid_download_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
-		      struct bid_download **ret_new, struct bid_download **ret_seen)
+/*
+ * Let @waiter wait for @request. Under the lock. Returns
+ *   -EINPROGRESS	@waiter waits, and belongs to the download. With @ret_new set, with a reference, the caller starts it
+ *   other		the answer. @ret_seen may be set to the download of its reports, with a reference
+ */
+static int join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
+		struct bid_download **ret_new, struct bid_download **ret_seen)
 {
 	int64_t now = bid_clock_ms();
 	struct bid_download *download = find(broker, request);
@@ -702,4 +779,38 @@ int bid_download_join(struct bid_broker *broker, const struct bid_request *reque
 	bid_download_ref(download);
 	*ret_seen = download;
 	return error;
+}
+
+/* Start @download, or let it wait for another process's download of the same. Takes the reference. Without the lock. */
+static void start_download(struct bid_download *download)
+{
+	if (take_lock(download) != -EBUSY) {
+		begin_attempts(download);
+		return;
+	}
+	download->lock_wait.since_ms = bid_clock_ms();
+	poll_later(download);
+}
+
+void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request)
+{
+	struct bid_download *fresh = NULL, *seen = NULL;
+	int r = -EINTR;
+
+	pthread_mutex_lock(&broker->lock);
+	if (!bid_request_valid(request))
+		r = -EINVAL;
+	else if (!waiter->cancelled && !broker->ending)
+		r = join(broker, request, waiter, &fresh, &seen);
+	if (r != -EINPROGRESS)
+		bid_waiter_detach(broker, waiter);
+	pthread_mutex_unlock(&broker->lock);
+
+	if (fresh)
+		start_download(fresh);
+	if (r == -EINPROGRESS)
+		return;
+	bid_waiter_answer(broker, waiter, r, NULL, seen);
+	if (seen)
+		unref_unlocked(seen);
 }

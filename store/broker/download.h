@@ -2,9 +2,8 @@
 /*
  * A download: one request to the servers, its waiters, and its attempts, each a request to one server.
  *
- * bid_download_join()		a waiter joins a download, or makes one
- * bid_download_start()		its first waiter starts it: takes the lock between processes, or polls it
- * bid_download_run()		looks into the store, orders the servers, starts the first attempt
+ * bid_broker_submit()		a waiter joins a download, or makes one, and starts it: takes the lock between processes, or
+ *				polls it; looks into the store, orders the servers, starts the first attempt
  * attempt.h			receives, checks and publishes the body of one server
  * bid_download_step_and_end()	an event, for the machine (machine.h); runs its actions: starts and cancels attempts
  * bid_download_end()		the result is known; answers the waiters
@@ -39,7 +38,11 @@ struct bid_fallback {
 	size_t first_report; /* index of the first report of the file's download */
 };
 
-/* Wait for the download of another process: lock_wait.c. */
+/*
+ * Wait for the download of another process. A download starts no attempt while another process holds the lock of its request
+ * ("api/download_lock.h"). It polls the lock for half a minute, or half its readers' wait if shorter. Then it looks into the store,
+ * and downloads by itself.
+ */
 struct bid_lock_wait {
 	uint64_t key;
 	int64_t since_ms;
@@ -79,15 +82,6 @@ struct bid_download {
 	struct bid_report *reports[]; /* one per server and request, also those of fallbacks; a reference each */
 };
 
-/*
- * Let @waiter wait for @request. Locking: under the lock. Returns
- *   -EINPROGRESS	@waiter waits, and belongs to the download. With @ret_new set, with a reference, the caller
- *			calls bid_download_start()
- *   other		the answer. @ret_seen may be set to the download of its reports, with a reference
- */
-int bid_download_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
-		      struct bid_download **ret_new, struct bid_download **ret_seen);
-
 /* Take @waiter out of its download, and detach it. Under the lock. */
 void bid_download_leave(struct bid_waiter *waiter);
 
@@ -100,12 +94,6 @@ void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter);
  */
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
 		       struct bid_download *download);
-
-/*
- * Look into the store, where another thread or process may have published the artifact since its reader looked. Then start the
- * attempts of @download. Takes the reference. Without the lock.
- */
-void bid_download_run(struct bid_download *download);
 
 /*
  * Feed @event of @candidate, or BID_NO_CANDIDATE, to @download; start and cancel attempts. Events that may end the download are for
@@ -140,12 +128,15 @@ bool bid_download_abandoned(const struct bid_download *download);
 /* Drop the kept results of all downloads, or of the one for @request. Under the lock. */
 void bid_download_expire_ended(struct bid_broker *broker, const struct bid_request *request);
 
+/*
+ * Start @download if the lock between processes is free, else poll it later. By the commit worker that has unset `polls`, without
+ * the lock.
+ */
+void bid_download_poll(struct bid_download *download);
+
 /* Under the lock. */
 void bid_download_ref(struct bid_download *download);
 void bid_download_unref(struct bid_download *download);
-
-/* bid_download_unref() without the lock. */
-void bid_download_put(struct bid_download *download);
 
 /*
  * Returns @error of the store as a result: -ENOENT of a directory is no proof of absence, and -EACCES of a write is none of a
@@ -155,17 +146,6 @@ static inline int bid_result_error(int error)
 {
 	return error == -ENOENT || error == -ENOTDIR || error == -EACCES || error == -EPERM ? -EIO : error;
 }
-
-/* lock_wait.c */
-
-/*
- * Start @download, or let it wait for another process's download of the same. Takes the reference of bid_download_join(). Without
- * the lock.
- */
-void bid_download_start(struct bid_download *download);
-
-/* Start @download if its lock is free, else poll later. By the commit worker that has unset `polls`, without the lock. */
-void bid_download_poll(struct bid_download *download);
 
 /* fallback.c */
 
