@@ -416,14 +416,14 @@ static void quarantine_bytes(struct bid_attempt *attempt)
 static void prefetch_dwz(const struct bid_download *download, const struct bid_id *id)
 {
 	struct bid_request request = { .id = *id, .kind = BID_KIND_DEBUGINFO };
-	struct bid_broker *broker = download->broker;
-	uint64_t handle;
+	struct bid_waiter *waiter;
 
 	/* no prefetch for a prefetched file: a server could make an endless chain */
-	if (!broker->config.prefetch || !download->had_waiter)
+	if (!download->broker->config.prefetch || !download->had_waiter)
 		return;
-	if (bid_broker_handle(broker, NULL, NULL, &handle) == 0)
-		bid_broker_fetch(broker, handle, &request);
+	waiter = calloc(1, sizeof(*waiter));
+	if (waiter)
+		bid_broker_submit(download->broker, waiter, &request);
 }
 
 /* Report the outcome of @attempt, and end the download after a final one. Frees @attempt. */

@@ -3,8 +3,8 @@
  * Types shared by the files of the broker.
  *
  *   lookup.c		lookup in the store and in the negative cache
- *   broker.c		interface: request handles, cancel, progress, offline, refresh
- *   threads.c		start and end of a broker; commit workers, timer thread
+ *   broker.c		interface: start, end, request handles, cancel, progress, offline, refresh
+ *   threads.c		commit workers and their queue, timer thread
  *   download.c		downloads and their waiters; the wait for downloads of other processes; driver of machine.c: steps the
  *			machine, runs actions
  *   machine.c		states of a download: event -> actions, pure
@@ -127,6 +127,7 @@ struct bid_broker {
 	bool ending; /* bid_broker_free() runs: nothing new begins */
 	bool stopping; /* all downloads have ended: threads return */
 
+	void (*run_job)(struct bid_job *job); /* by a commit worker, under the lock; constant */
 	struct bid_commit_worker workers[BID_COMMIT_WORKERS];
 	unsigned n_workers; /* started workers */
 	bool has_timer_thread; /* the next one has started */
@@ -143,16 +144,18 @@ int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *requ
 /* Let @waiter, which is BUSY, wait for @request, or answer it at once. The caller no longer owns @waiter. */
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);
 
+/* threads.c */
+
 /* Arm @timer for @at_ms. Under the lock. */
 void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t at_ms);
 
 /* Queue @job of @size for a commit worker, unless it is queued. Under the lock. */
 void bid_broker_queue(struct bid_broker *broker, struct bid_job *job, uint64_t size);
 
-/* Returns the first job for @worker, or NULL: a download has one commit at a time. Under the lock. */
-struct bid_job *bid_broker_next_job(const struct bid_commit_worker *worker);
+/* Start the commit workers and the timer thread. Returns 0, or a negative errno without a thread. */
+int bid_broker_start_threads(struct bid_broker *broker);
 
-/* Wake the smallest idle worker with a job. Under the lock. */
-void bid_broker_wake_worker(struct bid_broker *broker);
+/* End them. Without the lock. */
+void bid_broker_stop_threads(struct bid_broker *broker);
 
 #endif

@@ -87,48 +87,6 @@ bool bid_download_abandoned(const struct bid_download *download)
 	return download->n_waiters == 0 && !download->may_return;
 }
 
-void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t at_ms)
-{
-	bid_timer_arm(&broker->timers, timer, at_ms);
-	if (broker->timers.first == timer)
-		pthread_cond_signal(&broker->has_time);
-}
-
-struct bid_job *bid_broker_next_job(const struct bid_commit_worker *worker)
-{
-	struct bid_job *job;
-
-	for (job = TAILQ_FIRST(&worker->broker->jobs); job; job = TAILQ_NEXT(job, link)) {
-		bool waits = job->attempt && job->attempt->room == BID_ATTEMPT_ROOM_ENOUGH && job->download->committing;
-
-		if (job->size <= worker->largest && !waits)
-			return job;
-	}
-	return NULL;
-}
-
-void bid_broker_wake_worker(struct bid_broker *broker)
-{
-	for (unsigned i = 0; i < BID_COMMIT_WORKERS; i++) {
-		struct bid_commit_worker *worker = &broker->workers[i];
-
-		if (!worker->idle || !bid_broker_next_job(worker))
-			continue;
-		worker->idle = false;
-		pthread_cond_signal(&worker->has_job);
-		return;
-	}
-}
-
-void bid_broker_queue(struct bid_broker *broker, struct bid_job *job, uint64_t size)
-{
-	job->size = size;
-	if (!job->queued)
-		TAILQ_INSERT_TAIL(&broker->jobs, job, link);
-	job->queued = true;
-	bid_broker_wake_worker(broker);
-}
-
 /* Let a commit worker poll the lock of @download, or run its fallback. Under the lock. */
 static void queue_download(struct bid_download *download)
 {
