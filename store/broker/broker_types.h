@@ -11,7 +11,7 @@
  *   request_loop.c	servers that request the same from this broker
  *   attempt.c		one request to one server: receive, check, publish
  *   fallback.c		files that may have a section, after the last server
- *   stats.c		reports, counters, messages
+ *   reports.c		reports, counters, messages
  *   recent_responses.c	ring of the last reports
  */
 #ifndef BID_BROKER_TYPES_H

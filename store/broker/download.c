@@ -436,6 +436,45 @@ struct bid_actions bid_download_step(struct bid_download *download, enum bid_mac
 	return actions;
 }
 
+int bid_download_conclusion(const struct bid_download *download)
+{
+	bool all_no = !download->lost_report;
+	bool only_rejected = all_no;
+
+	for (size_t i = 0; i < download->n_reports; i++) {
+		enum bid_outcome outcome = download->reports[i]->outcome;
+
+		if (outcome == BID_OUTCOME_TOO_LARGE)
+			return -EFBIG;
+		if (bid_outcome_is_no(outcome))
+			continue;
+		all_no = false;
+		if (outcome != BID_OUTCOME_REJECTED)
+			only_rejected = false;
+	}
+	if (all_no)
+		return -ENOENT;
+	if (download->no_room)
+		return -ENOSPC;
+	return only_rejected ? -EBADMSG : -EHOSTUNREACH;
+}
+
+/* Is the artifact too large at a server, and at each other one too large or absent? False after a fallback. */
+static bool is_too_large(const struct bid_download *download)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < download->n_reports; i++) {
+		enum bid_outcome outcome = download->reports[i]->outcome;
+
+		if (outcome == BID_OUTCOME_TOO_LARGE)
+			found = true;
+		else if (!bid_outcome_is_no(outcome))
+			return false;
+	}
+	return found;
+}
+
 /* End @download, which is ENDED, with @error or @file. Under the lock, released meanwhile. */
 static void finish(struct bid_download *download, int error, struct bid_file *file)
 {
@@ -449,7 +488,7 @@ static void finish(struct bid_download *download, int error, struct bid_file *fi
 	pthread_mutex_unlock(&broker->lock);
 
 	/* a server may announce a wrong size, and a server without a response may have a smaller artifact */
-	if (error == -EFBIG && !has_fallen_back(download) && bid_download_is_too_large(download))
+	if (error == -EFBIG && !has_fallen_back(download) && is_too_large(download))
 		bid_negative_add(broker->negative, &download->request, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
 	bid_download_release_lock(download);
 	answer_waiters(download, &waiters, error, file);

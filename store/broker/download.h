@@ -147,12 +147,15 @@ static inline int bid_result_error(int error)
 	return error == -ENOENT || error == -ENOTDIR || error == -EACCES || error == -EPERM ? -EIO : error;
 }
 
+/* Returns the result of all reports, without a found one among them. */
+int bid_download_conclusion(const struct bid_download *download);
+
 /* fallback.c */
 
 /* Start the fallback of @download, or examine its result. By a commit worker, without the lock. */
 void bid_fallback_run(struct bid_download *download);
 
-/* stats.c */
+/* reports.c */
 
 #define BID_NAME_MAX 512
 
@@ -177,11 +180,5 @@ void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outco
 
 /* Set the signer of the last file of the server for its statistics: "" without a signature. Without the lock. */
 void bid_attempt_note_signer(const struct bid_attempt *attempt, const char *signer);
-
-/* Returns the result of all reports, without a found one among them. */
-int bid_download_conclusion(const struct bid_download *download);
-
-/* Is the artifact too large at a server, and at each other one too large or absent? False after a fallback. */
-bool bid_download_is_too_large(const struct bid_download *download);
 
 #endif

@@ -180,44 +180,6 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		log_report(download, attempt->from->server->name, outcome, text);
 }
 
-int bid_download_conclusion(const struct bid_download *download)
-{
-	bool all_no = !download->lost_report;
-	bool only_rejected = all_no;
-
-	for (size_t i = 0; i < download->n_reports; i++) {
-		enum bid_outcome outcome = download->reports[i]->outcome;
-
-		if (outcome == BID_OUTCOME_TOO_LARGE)
-			return -EFBIG;
-		if (bid_outcome_is_no(outcome))
-			continue;
-		all_no = false;
-		if (outcome != BID_OUTCOME_REJECTED)
-			only_rejected = false;
-	}
-	if (all_no)
-		return -ENOENT;
-	if (download->no_room)
-		return -ENOSPC;
-	return only_rejected ? -EBADMSG : -EHOSTUNREACH;
-}
-
-bool bid_download_is_too_large(const struct bid_download *download)
-{
-	bool is_too_large = false;
-
-	for (size_t i = 0; i < download->n_reports; i++) {
-		enum bid_outcome outcome = download->reports[i]->outcome;
-
-		if (outcome == BID_OUTCOME_TOO_LARGE)
-			is_too_large = true;
-		else if (!bid_outcome_is_no(outcome))
-			return false;
-	}
-	return is_too_large;
-}
-
 void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_stats)
 {
 	struct bid_broker_stats stats = {
