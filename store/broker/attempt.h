@@ -29,7 +29,7 @@ struct bid_attempt {
 
 	/* under the broker's lock */
 	enum bid_attempt_room room;
-	bool in_loop; /* cancelled: the server requests from this broker (request_loop.h) */
+	bool in_loop; /* cancelled: the server requests from this broker (request_loop.c) */
 	struct bid_job job;
 
 	/* owned by one thread at a time: starter, server, commit worker; by a commit worker while it makes room */

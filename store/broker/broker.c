@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "broker/download.h"
-#include "broker/request_loop.h"
 
 /* Poll the lock of @download, or start or end its fallback. Under the lock, which is released meanwhile. */
 static void run_download(struct bid_download *download)

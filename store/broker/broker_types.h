@@ -68,7 +68,7 @@ struct bid_job {
 	struct bid_attempt *attempt; /* NULL for a job of the download itself */
 };
 
-/* Detection of a server that requests from this broker: request_loop.h. */
+/* Detection of a server that requests from this broker: request_loop.c. */
 struct bid_loop {
 	struct bid_id id; /* id of the probe, unknown to readers; constant */
 	int64_t probed_ms; /* time of the last probe; under the broker's lock */
@@ -143,6 +143,17 @@ int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *requ
 
 /* Let @waiter, which is BUSY, wait for @request, or answer it at once. The caller no longer owns @waiter. */
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);
+
+/* request_loop.c */
+
+/* Make the id of @loop, for the server of this index. Returns 0 or a negative errno. */
+int bid_loop_init(struct bid_loop *loop, size_t server);
+
+/* Send the probes that are due. Returns the bits of the candidates without a response because of a loop. Under the lock. */
+uint64_t bid_loop_look(struct bid_download *download);
+
+/* Returns whether @id is the id of a server, which therefore leads back. From any thread, without the lock. */
+bool bid_loop_recognise(struct bid_broker *broker, const struct bid_id *id);
 
 /* threads.c */
 

@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/local_error.h"
 #include "base/log.h"
-#include "broker/request_loop.h"
 
 #define POLL_MS 50 /* between two looks at the lock of another process */
 #define WAIT_MS 30000 /* limit, after which both processes download: the holder may be stopped */

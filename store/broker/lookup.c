@@ -7,7 +7,6 @@
 
 #include "api/evict.h"
 #include "base/local_error.h"
-#include "broker/request_loop.h"
 
 /* May a server get @request? Only with a place for the body. */
 static bool can_fetch(const struct bid_broker *broker, const struct bid_request *request)

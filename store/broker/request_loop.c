@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "broker/request_loop.h"
+/*
+ * A loop: a server requests from this broker the artifact that the broker requests from it. Examples are two mounts that name each
+ * other, or a mount and a debuginfod. Then each waits for the other's response.
+ * A request does not show its origin, and the kernel holds back a second request for a name. Therefore the broker sends a probe to
+ * a server without a response for hedge_ms: a request for an id made for this server. The arrival of that id here proves that the
+ * server leads back. Its attempts without a header then end as unreachable at once, and those of the next LOOP_KNOWN_MS after
+ * hedge_ms.
+ */
+#include "broker/download.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/clock.h"
-#include "broker/download.h"
 
 enum {
 	LOOP_KNOWN_MS = 120000,
