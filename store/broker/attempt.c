@@ -23,7 +23,7 @@ static enum bid_attempt_state state_of(const struct bid_attempt *attempt)
 /* Queue @attempt, whose server is done, for a commit worker. Under the lock. */
 static void queue_done(struct bid_attempt *attempt)
 {
-	bool is_complete = attempt->answer.outcome == BID_OUTCOME_FOUND && attempt->receive_error == 0;
+	bool is_complete = attempt->answer.outcome == BID_OUTCOME_FOUND && attempt->error == 0;
 
 	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
 	bid_broker_queue(attempt->download->broker, &attempt->job, is_complete ? attempt->received : 0);
@@ -132,7 +132,7 @@ static int refuse(struct bid_attempt *attempt, int error)
 	const char *reason = error == -ENOSPC && attempt->txn ? bid_txn_reason(attempt->txn) : "";
 	uint64_t max = attempt->download->broker->config.max_size;
 
-	attempt->receive_error = bid_result_error(error);
+	attempt->error = bid_result_error(error);
 	if (error == -EFBIG && max > 0 && attempt->size != BID_SIZE_UNKNOWN && attempt->size > max)
 		snprintf(attempt->reason, sizeof(attempt->reason), "%llu bytes, the limit is %llu",
 			 (unsigned long long)attempt->size, (unsigned long long)max);
@@ -140,7 +140,7 @@ static int refuse(struct bid_attempt *attempt, int error)
 		snprintf(attempt->reason, sizeof(attempt->reason), "more than the limit of %llu bytes", (unsigned long long)max);
 	else if (error != -EBADMSG)
 		snprintf(attempt->reason, sizeof(attempt->reason), "%s", *reason ? reason : bid_strerror(error));
-	return attempt->receive_error;
+	return attempt->error;
 }
 
 /* Returns the outcome of the server, or of the receiver. */
@@ -152,7 +152,7 @@ static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret
 		*ret_text = "requests the same from this mount";
 		return BID_OUTCOME_UNREACHABLE;
 	}
-	if (attempt->receive_error == 0) {
+	if (attempt->error == 0) {
 		*ret_text = answer->text ? answer->text : bid_outcome_name(answer->outcome);
 		return answer->outcome;
 	}
@@ -160,7 +160,7 @@ static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret
 	/* the artifact may really be as large, but each attempt would cost as much */
 	if (bid_attempt_has_no_room(attempt) && attempt->received > BID_TXN_UNANNOUNCED_MAX)
 		return BID_OUTCOME_REJECTED;
-	switch (attempt->receive_error) {
+	switch (attempt->error) {
 	case -EBADMSG:
 		return BID_OUTCOME_REJECTED;
 	case -EFBIG:
@@ -178,7 +178,7 @@ static void receive_sent(void *user)
 static int receive_head(void *user, uint64_t size)
 {
 	struct bid_attempt *attempt = user;
-	int r = attempt->receive_error ? attempt->receive_error : begin_file(attempt, size);
+	int r = attempt->error ? attempt->error : begin_file(attempt, size);
 
 	return r < 0 ? refuse(attempt, r) : 0;
 }
@@ -197,7 +197,7 @@ static void want_room(struct bid_attempt *attempt)
 static int receive_body(void *user, const void *data, size_t len)
 {
 	struct bid_attempt *attempt = user;
-	int r = attempt->receive_error ? attempt->receive_error : write_body(attempt, data, len);
+	int r = attempt->error ? attempt->error : write_body(attempt, data, len);
 
 	if (r == -EAGAIN && attempt->from->server->ops->resume) {
 		want_room(attempt);
@@ -339,8 +339,8 @@ static struct bid_origin origin_of(const struct bid_attempt *attempt)
 	};
 }
 
-/* Commit the body. Returns found, rejected or failed; @ret_error is set with failed. */
-static enum bid_outcome publish(struct bid_attempt *attempt, struct bid_file *ret_file, const char **ret_text, int *ret_error)
+/* Commit the body. Returns found, rejected or failed. */
+static enum bid_outcome publish(struct bid_attempt *attempt, struct bid_file *ret_file, const char **ret_text)
 {
 	struct bid_origin origin = origin_of(attempt);
 	int r = 0;
@@ -364,12 +364,12 @@ static enum bid_outcome publish(struct bid_attempt *attempt, struct bid_file *re
 	if (r == -EBADMSG || r == -ESTALE) {
 		const char *reason = bid_txn_reason(attempt->txn);
 
-		attempt->changed = r == -ESTALE;
+		attempt->error = r;
 		snprintf(attempt->reason, sizeof(attempt->reason), "%s", *reason ? reason : bid_strerror(r));
 		*ret_text = attempt->reason;
 		return BID_OUTCOME_REJECTED;
 	}
-	*ret_error = bid_result_error(r);
+	attempt->error = bid_result_error(r);
 	*ret_text = bid_strerror(r);
 	return BID_OUTCOME_FAILED;
 }
@@ -432,13 +432,12 @@ static void decide(struct bid_attempt *attempt)
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	struct bid_download *download = attempt->download;
 	struct bid_id alt = { 0 };
-	int error = attempt->receive_error;
 	const char *text;
 	enum bid_outcome outcome = outcome_of(attempt, &text);
 	bool over;
 
 	if (outcome == BID_OUTCOME_FOUND)
-		outcome = publish(attempt, &file, &text, &error);
+		outcome = publish(attempt, &file, &text);
 	if (outcome == BID_OUTCOME_REJECTED)
 		quarantine_bytes(attempt);
 	bid_download_report(download, attempt, outcome, text);
@@ -449,10 +448,11 @@ static void decide(struct bid_attempt *attempt)
 		note_negative(attempt, outcome);
 	}
 	/* a failure of the disk affects all servers; a size too large for the disk may be the mistake of one */
-	over = outcome == BID_OUTCOME_FOUND || (outcome == BID_OUTCOME_FAILED && error != 0 && !bid_attempt_has_no_room(attempt));
+	over = outcome == BID_OUTCOME_FOUND ||
+	       (outcome == BID_OUTCOME_FAILED && attempt->error != 0 && !bid_attempt_has_no_room(attempt));
 	/* before the attempt leaves, because another thread would find a download without attempts */
 	if (over)
-		bid_download_end(download, error, &file);
+		bid_download_end(download, attempt->error, &file);
 	leave_attempt(attempt, BID_EVENT_REPORTED);
 	if (alt.len > 0)
 		prefetch_dwz(download, &alt);

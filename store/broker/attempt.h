@@ -37,9 +37,8 @@ struct bid_attempt {
 	uint8_t *head; /* begin of the body, until its check */
 	size_t head_len; /* BID_HEAD_MAX: checked */
 	bool verified; /* the machine knows of the check; false after a break */
-	bool changed; /* right id, but other bytes than the first download */
 	uint64_t delivered; /* bytes from this server, with repeated ones */
-	int receive_error; /* negative errno that ended the transfer */
+	int error; /* negative errno that ended the transfer or the commit; -ESTALE: other bytes than the first download */
 	char reason[BID_TEXT_MAX]; /* the same as a text */
 	struct bid_answer answer; /* answer of the server; its strings are owned, or NULL */
 
@@ -54,7 +53,7 @@ struct bid_attempt {
  */
 static inline bool bid_attempt_has_no_room(const struct bid_attempt *attempt)
 {
-	return attempt->receive_error == -ENOSPC && (attempt->received == 0 || (attempt->txn && *bid_txn_reason(attempt->txn)));
+	return attempt->error == -ENOSPC && (attempt->received == 0 || (attempt->txn && *bid_txn_reason(attempt->txn)));
 }
 
 /* Callbacks of the servers, for their attempts. */

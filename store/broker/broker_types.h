@@ -73,7 +73,6 @@ struct bid_loop {
 	struct bid_id id; /* id of the probe, unknown to readers; constant */
 	int64_t probed_ms; /* time of the last probe; under the broker's lock */
 	int64_t recognised_ms; /* time of the last request for the id here; likewise */
-	_Atomic bool probing; /* a probe is under way */
 };
 
 /* A server and its counters. */
@@ -130,7 +129,6 @@ struct bid_broker {
 	void (*run_job)(struct bid_job *job); /* by a commit worker, under the lock; constant */
 	struct bid_commit_worker workers[BID_COMMIT_WORKERS];
 	unsigned n_workers; /* started workers */
-	bool has_timer_thread; /* the next one has started */
 	pthread_t timer_thread;
 
 	struct {

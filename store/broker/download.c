@@ -101,7 +101,6 @@ static void answer_fallback(struct bid_download *download, int answer, const str
 	fallback->first_report = download->n_reports;
 	if (whole)
 		bid_download_copy_reports(download, whole);
-	fallback->answered = true;
 	fallback->answer = answer;
 	queue_download(download);
 }
@@ -437,7 +436,8 @@ struct bid_actions bid_download_step(struct bid_download *download, enum bid_mac
 
 int bid_download_conclusion(const struct bid_download *download)
 {
-	bool all_no = !download->lost_report;
+	/* otherwise there was no memory for a report */
+	bool all_no = download->n_reports >= download->machine.n;
 	bool only_rejected = all_no;
 
 	for (size_t i = 0; i < download->n_reports; i++) {
@@ -695,6 +695,7 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 	download->started_ms = bid_clock_ms();
 	download->job.download = download;
 	download->machine.max_parallel = 1;
+	download->fallback.answer = -EINPROGRESS;
 	download->machine.hedges = broker->config.hedge_ms != BID_HEDGE_NEVER;
 	download->window_timer = (struct bid_timer){ .expire = expire_window_timer, .user = download };
 	download->start_timer = (struct bid_timer){ .expire = expire_start_timer, .user = download };

@@ -32,8 +32,7 @@
  */
 struct bid_fallback {
 	struct bid_waiter waiter; /* for the download of the file */
-	bool answered; /* the waiter has its answer */
-	int answer; /* the answer */
+	int answer; /* of the waiter; -EINPROGRESS before it */
 	int error; /* first error other than an absence; the section's error counts until a file is found */
 	size_t first_report; /* index of the first report of the file's download */
 };
@@ -75,7 +74,6 @@ struct bid_download {
 	struct bid_lock_wait lock_wait;
 	struct bid_fallback fallback;
 	struct bid_server_state *winner; /* it delivered the artifact; or NULL */
-	bool lost_report; /* no memory for a report */
 	size_t max_reports;
 	/* shared by all threads */
 	_Atomic size_t n_reports; /* entries below are constant */

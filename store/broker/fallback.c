@@ -62,7 +62,7 @@ static void wait_for_whole(struct bid_download *download, enum bid_kind kind)
 }
 
 /* Start a fallback. @index is its number. */
-static void start(struct bid_download *download, size_t index)
+static void start_fallback(struct bid_download *download, size_t index)
 {
 	int error = index == 0 ? bid_download_conclusion(download) : 0;
 
@@ -75,25 +75,25 @@ static void start(struct bid_download *download, size_t index)
 }
 
 /* Put the debuginfo and the ELF file together, as soon as the store has both. Takes seconds for large files. */
-static void finish_unstripped(struct bid_download *download, size_t index)
+static void finish_unstripped(struct bid_download *download, size_t index, int answer)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	int r = download->fallback.answer;
+	int r = answer;
 
 	if (r == 0)
 		r = bid_store_unstrip(download->broker->store, &download->request.id, &file);
-	if (r == -ENOENT && download->fallback.answer == 0 && index + 1 < BID_FALLBACKS_MAX)
+	if (r == -ENOENT && answer == 0 && index + 1 < BID_FALLBACKS_MAX)
 		bid_download_step_and_end(download, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE);
 	else
 		bid_download_end(download, r, &file);
 }
 
 /* Look up the section in the result of a fallback. @index is its number. */
-static void finish(struct bid_download *download, size_t index)
+static void finish_section(struct bid_download *download, size_t index, int answer)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	struct bid_fallback *fallback = &download->fallback;
-	int r = fallback->answer;
+	int r = answer;
 
 	if (may_be_elsewhere(r, download))
 		r = bid_broker_look_up(download->broker, &download->request, &file, NULL);
@@ -102,27 +102,27 @@ static void finish(struct bid_download *download, size_t index)
 		return;
 	}
 	/* the debuginfo's section headers decide */
-	if (fallback->answer == 0 && index == 0)
+	if (answer == 0 && index == 0)
 		fallback->error = 0;
-	note_error(fallback, fallback->answer);
+	note_error(fallback, answer);
 	bid_download_step_and_end(download, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE);
 }
 
 void bid_fallback_run(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
-	bool answered;
 	size_t index;
+	int answer;
 
 	pthread_mutex_lock(&broker->lock);
-	answered = download->fallback.answered;
-	download->fallback.answered = false;
+	answer = download->fallback.answer;
+	download->fallback.answer = -EINPROGRESS;
 	index = BID_FALLBACKS_MAX - 1 - download->machine.fallbacks;
 	pthread_mutex_unlock(&broker->lock);
-	if (answered && download->request.kind == BID_KIND_UNSTRIPPED)
-		finish_unstripped(download, index);
-	else if (answered)
-		finish(download, index);
+	if (answer == -EINPROGRESS)
+		start_fallback(download, index);
+	else if (download->request.kind == BID_KIND_UNSTRIPPED)
+		finish_unstripped(download, index, answer);
 	else
-		start(download, index);
+		finish_section(download, index, answer);
 }

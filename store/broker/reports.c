@@ -78,14 +78,13 @@ static void tell_server(const struct bid_attempt *attempt, enum bid_outcome outc
 	struct bid_server *server = attempt->from->server;
 	bool right = outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(attempt->download->request.kind);
 
-	if (server->ops->note_check && (right || (outcome == BID_OUTCOME_REJECTED && !attempt->changed)))
+	if (server->ops->note_check && (right || (outcome == BID_OUTCOME_REJECTED && attempt->error != -ESTALE)))
 		server->ops->note_check(server, right, text);
 }
 
 /* Add @report with a reference; NULL without memory. Under the lock. */
 static void add_report(struct bid_download *download, struct bid_report *report)
 {
-	download->lost_report |= !report;
 	/* a server has more than one report after an overtaken attempt */
 	if (report && download->n_reports < download->max_reports) {
 		report->refs++;
@@ -148,7 +147,7 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		.server = attempt->from->server->name,
 		.request = download->request,
 		.outcome = outcome,
-		.changed = attempt->changed,
+		.changed = outcome == BID_OUTCOME_REJECTED && attempt->error == -ESTALE,
 		.text = text,
 		.url = attempt->answer.url,
 		.led_to = attempt->answer.led_to,

@@ -50,9 +50,6 @@ static int refuse_body(void *user, const void *data, size_t len)
 
 static void end_probe(void *user, const struct bid_answer *answer)
 {
-	struct bid_loop *loop = user;
-
-	loop->probing = false;
 }
 
 /* Request the id of @state. Under the lock. */
@@ -62,9 +59,7 @@ static void send_probe(struct bid_server_state *state, int64_t now)
 	struct bid_request request = { .id = state->loop.id, .kind = BID_KIND_ELF };
 
 	state->loop.probed_ms = now;
-	state->loop.probing = true;
-	if (state->server->ops->start(state->server, &request, &receiver, &state->loop) < 0)
-		state->loop.probing = false;
+	state->server->ops->start(state->server, &request, &receiver, &state->loop);
 }
 
 uint64_t bid_loop_look(struct bid_download *download)
@@ -84,7 +79,7 @@ uint64_t bid_loop_look(struct bid_download *download)
 		if (now - state->loop.recognised_ms < LOOP_KNOWN_MS) {
 			attempt->in_loop = true;
 			in_loop |= UINT64_C(1) << i;
-		} else if (now - state->loop.probed_ms >= LOOP_PROBE_MS && !state->loop.probing && !broker->offline) {
+		} else if (now - state->loop.probed_ms >= LOOP_PROBE_MS && !broker->offline) {
 			send_probe(state, now);
 		}
 	}

@@ -117,14 +117,15 @@ void bid_broker_stop_threads(struct bid_broker *broker)
 	pthread_mutex_unlock(&broker->lock);
 	for (unsigned i = 0; i < broker->n_workers; i++)
 		pthread_join(broker->workers[i].thread, NULL);
-	if (broker->has_timer_thread)
-		pthread_join(broker->timer_thread, NULL);
+	pthread_join(broker->timer_thread, NULL);
 }
 
-static int start_workers(struct bid_broker *broker)
+int bid_broker_start_threads(struct bid_broker *broker)
 {
-	int r = 0;
+	int r = bid_thread_start(&broker->timer_thread, "bid-time", run_timers, broker);
 
+	if (r < 0)
+		return r;
 	while (r == 0 && broker->n_workers < BID_COMMIT_WORKERS) {
 		struct bid_commit_worker *worker = &broker->workers[broker->n_workers];
 
@@ -133,16 +134,6 @@ static int start_workers(struct bid_broker *broker)
 		r = bid_thread_start(&worker->thread, "bid-commit", run_worker, worker);
 		broker->n_workers += r == 0;
 	}
-	return r;
-}
-
-int bid_broker_start_threads(struct bid_broker *broker)
-{
-	int r = start_workers(broker);
-
-	if (r == 0)
-		r = bid_thread_start(&broker->timer_thread, "bid-time", run_timers, broker);
-	broker->has_timer_thread = r == 0;
 	if (r < 0)
 		bid_broker_stop_threads(broker);
 	return r;
